@@ -1,0 +1,92 @@
+# Facula: `make demo` and `make test` do all set-up themselves; `make help` lists the rest.
+PYTHON ?= python3
+ORACLE ?= build/oracle-venv
+SUITE_OPTIONS ?=
+DEMO_OPTIONS ?=
+BENCH_OPTIONS ?=
+
+ifeq ($(shell command -v $(PYTHON) 2>/dev/null),)
+$(error $(PYTHON) was not found: apt-get install python3, or choose one with PYTHON=...)
+endif
+
+VENV_PYTHON := .venv/bin/python
+BUILD := $(VENV_PYTHON) tools/build.py
+TESTS := $(VENV_PYTHON) tools/run_tests.py
+CONFORMANCE := ../shared/conformance
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup build build-tests demo test test-cpp test-python oracle differential conformance bench \
+        asan debug docs format lint size baseline completeness wheel clean distclean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## system packages (as root) and the virtual environment .venv
+	@$(PYTHON) tools/setup.py
+
+build: setup ## the library and the Python package, in build/release
+	@$(BUILD)
+
+build-tests: setup
+	@$(BUILD) --tests
+
+demo: build ## train a small network on handwritten digits, with a picture of the result
+	@$(VENV_PYTHON) examples/digits.py --out-dir build/demo $(DEMO_OPTIONS)
+
+test: build-tests ## all C++ and Python tests
+	@$(TESTS) --reset cpp python
+
+test-cpp: build-tests ## the C++ tests (SUITE_OPTIONS=--gtest_filter=...)
+	@$(TESTS) cpp --options='$(SUITE_OPTIONS)'
+
+test-python: build ## the Python tests (SUITE_OPTIONS="-k name")
+	@$(TESTS) python --options='$(SUITE_OPTIONS)'
+
+oracle: setup ## the environment with PyTorch for comparisons (ORACLE=its folder)
+	@$(PYTHON) tools/setup.py --oracle $(ORACLE)
+
+differential: build oracle ## the tests that compare with PyTorch
+	@$(TESTS) differential --python $(ORACLE)/bin/python --options='$(SUITE_OPTIONS)'
+
+conformance: build oracle ## PyTorch's operator database, and the floor of passing cases
+	@PYTHONPATH=build/release/python $(VENV_PYTHON) tools/conformance.py --harness $(CONFORMANCE) \
+	  --python $(ORACLE)/bin/python $(SUITE_OPTIONS)
+
+bench: build oracle ## facula and PyTorch side by side, ratios and medians
+	@PYTHONPATH=build/release/python $(ORACLE)/bin/python -m bench $(BENCH_OPTIONS)
+
+asan: setup ## all tests under the address and undefined-behaviour sanitizers
+	@$(BUILD) --type asan --tests
+	@$(TESTS) --type asan cpp python --options='$(SUITE_OPTIONS)'
+
+debug: setup ## a build for the debugger in build/debug, with tools/gdb/facula_printers.py
+	@$(BUILD) --type debug --tests
+	@echo "PYTHONPATH=build/debug/python gdb -x tools/gdb/facula_printers.py --args $(VENV_PYTHON) SCRIPT"
+
+docs: build ## reference pages in build/docs
+	@$(VENV_PYTHON) tools/reference.py build/docs
+
+format: setup ## format C++ and sort Python imports
+	@$(VENV_PYTHON) tools/lint.py --fix
+
+lint: setup ## style: formatting, ruff, the rules of the house
+	@$(VENV_PYTHON) tools/lint.py
+
+size: build ## the library's size by operator family
+	@$(VENV_PYTHON) tools/library_size.py
+
+baseline: build ## no newer vector instruction in baseline code
+	@$(VENV_PYTHON) tools/check_baseline.py
+
+completeness: build-tests ## operators by kernel, derivative, batching rule, shape rule, sample, doc
+	@$(TESTS) cpp --options='--gtest_filter=Completeness*'
+
+wheel: setup ## a wheel in dist/
+	@$(VENV_PYTHON) -m pip wheel --disable-pip-version-check --no-deps -q -w dist . && ls -lh dist/*.whl
+
+clean: ## remove what was built (keeps .venv and the oracle's environment)
+	@rm -rf build/release build/debug build/asan build/wheel build/demo build/docs build/reports build/logs dist
+
+distclean: clean ## remove everything that is not in the repository
+	@rm -rf build .venv

@@ -1,0 +1,203 @@
+// Python's operators on tensors: each calls the method of the same meaning.
+#include "callable.h"
+#include "overrides.h"
+#include "tensor_members.h"
+
+namespace facula::python {
+namespace {
+
+// Arguments that do not fit are another class's business: NotImplemented in place of TypeError.
+PyObject* or_not_implemented(PyObject* result) {
+  if (result || !PyErr_ExceptionMatches(PyExc_TypeError)) return result;
+  PyErr_Clear();
+  Py_RETURN_NOTIMPLEMENTED;
+}
+
+// A name bound to its method when first used.
+template <size_t N>
+struct Word {
+  char text[N];
+  constexpr Word(const char (&s)[N]) { std::copy_n(s, N, text); }
+};
+template <Word Name>
+PyObject* bound_method() {
+  static PyObject* found = nullptr;
+  if (!found) found = method_object(Name.text);
+  if (!found)
+    throw Error(ErrorKind::NotImplemented, "facula has no operator aten::", Name.text, " in this build");
+  return found;
+}
+template <Word Name>
+PyObject* bound_function() {
+  static PyObject* found = nullptr;
+  if (!found) found = function_object("", Name.text);
+  if (!found)
+    throw Error(ErrorKind::NotImplemented, "facula has no operator aten::", Name.text, " in this build");
+  return found;
+}
+
+PyObject* call_two(PyObject* callable, PyObject* a, PyObject* b) {
+  PyObject* args[] = {a, b};
+  return call_packet(callable, packet_of(callable), Given{args, 2, nullptr}).leak();
+}
+
+template <Word Name>
+PyObject* method_two(PyObject* a, PyObject* b) {
+  return or_not_implemented(guard([&] { return call_two(bound_method<Name>(), a, b); }));
+}
+template <Word Name>
+PyObject* function_two(PyObject* a, PyObject* b) {
+  return or_not_implemented(guard([&] { return call_two(bound_function<Name>(), a, b); }));
+}
+
+// An operator that commutes, or whose function takes a number first.
+template <Word Name>
+PyObject* commuting(PyObject* a, PyObject* b) {
+  return is_tensor(a) ? method_two<Name>(a, b) : method_two<Name>(b, a);
+}
+template <Word Name>
+PyObject* ordered(PyObject* a, PyObject* b) {
+  return is_tensor(a) ? method_two<Name>(a, b) : function_two<Name>(a, b);
+}
+
+PyObject* subtract(PyObject* a, PyObject* b) {
+  return is_tensor(a) ? method_two<"sub">(a, b) : function_two<"rsub">(b, a);
+}
+PyObject* divide(PyObject* a, PyObject* b) {
+  if (is_tensor(a)) return method_two<"div">(a, b);
+  return or_not_implemented(guard([&] {
+    PyObject* args[] = {b};
+    PyObject* reciprocal = bound_method<"reciprocal">();
+    const Object inverse = call_packet(reciprocal, packet_of(reciprocal), Given{args, 1, nullptr});
+    return call_two(bound_method<"mul">(), inverse.get(), a);
+  }));
+}
+PyObject* power(PyObject* a, PyObject* b, PyObject*) {
+  return is_tensor(a) ? method_two<"pow">(a, b) : function_two<"pow">(a, b);
+}
+template <Word Name>
+PyObject* in_place(PyObject* a, PyObject* b) {
+  return guard([&] { return call_two(bound_method<Name>(), a, b); });
+}
+PyObject* in_place_power(PyObject* a, PyObject* b, PyObject*) { return in_place<"pow_">(a, b); }
+
+// a @= b makes a new tensor: its shape may differ.
+template <Word Name>
+PyObject* unary(PyObject* o) {
+  return guard([&] {
+    PyObject* method = bound_method<Name>();
+    return call_packet(method, packet_of(method), Given{&o, 1, nullptr}).leak();
+  });
+}
+PyObject* positive(PyObject* o) {
+  return guard([&] {
+    if (Object r = self_override(o, "__pos__")) return r.leak();
+    check(tensor_of(o).dtype() != DType::Bool, "The `+` operator, on a bool tensor is not supported.");
+    return Py_NewRef(o);
+  });
+}
+
+// --- conversions: item() in another guise
+
+Object item(PyObject* o) {
+  static PyObject* word = PyUnicode_InternFromString("item");
+  return Object::take(PyObject_CallMethodNoArgs(o, word));
+}
+
+int truth(PyObject* o) {
+  int result = 0;
+  const int status = guard_status([&] {
+    if (Object r = self_override(o, "__bool__")) {
+      checked(result = PyObject_IsTrue(r.get()));
+      return;
+    }
+    const Tensor& t = tensor_of(o);
+    check(t.numel() < 2, "Boolean value of Tensor with more than one value is ambiguous");
+    check(t.numel() != 0, "Boolean value of Tensor with no values is ambiguous");
+    checked(result = PyObject_IsTrue(item(o).get()));
+  });
+  return status < 0 ? -1 : result;
+}
+
+PyObject* to_float(PyObject* o) {
+  return guard([&] {
+    if (Object r = self_override(o, "__float__")) return r.leak();
+    return checked(PyNumber_Float(item(o).get()));
+  });
+}
+PyObject* to_int(PyObject* o) {
+  return guard([&] {
+    if (Object r = self_override(o, "__int__")) return r.leak();
+    return checked(PyNumber_Long(item(o).get()));
+  });
+}
+PyObject* to_index(PyObject* o) {
+  return guard([&]() -> PyObject* {
+    if (Object r = self_override(o, "__index__")) return r.leak();
+    const Tensor& t = tensor_of(o);
+    check_type(t.numel() == 1 && is_integral(t.dtype(), true),
+               "only integer tensors of a single element can be converted to an index");
+    return checked(PyNumber_Index(item(o).get()));
+  });
+}
+
+PyNumberMethods make_number() {
+  PyNumberMethods n = {};
+  n.nb_add = commuting<"add">;
+  n.nb_subtract = subtract;
+  n.nb_multiply = commuting<"mul">;
+  n.nb_remainder = ordered<"remainder">;
+  n.nb_power = power;
+  n.nb_negative = unary<"neg">;
+  n.nb_positive = positive;
+  n.nb_absolute = unary<"abs">;
+  n.nb_bool = truth;
+  n.nb_invert = unary<"bitwise_not">;
+  n.nb_lshift = ordered<"bitwise_left_shift">;
+  n.nb_rshift = ordered<"bitwise_right_shift">;
+  n.nb_and = commuting<"bitwise_and">;
+  n.nb_xor = commuting<"bitwise_xor">;
+  n.nb_or = commuting<"bitwise_or">;
+  n.nb_int = to_int;
+  n.nb_float = to_float;
+  n.nb_inplace_add = in_place<"add_">;
+  n.nb_inplace_subtract = in_place<"sub_">;
+  n.nb_inplace_multiply = in_place<"mul_">;
+  n.nb_inplace_remainder = in_place<"remainder_">;
+  n.nb_inplace_power = in_place_power;
+  n.nb_inplace_lshift = in_place<"bitwise_left_shift_">;
+  n.nb_inplace_rshift = in_place<"bitwise_right_shift_">;
+  n.nb_inplace_and = in_place<"bitwise_and_">;
+  n.nb_inplace_xor = in_place<"bitwise_xor_">;
+  n.nb_inplace_or = in_place<"bitwise_or_">;
+  n.nb_floor_divide = ordered<"floor_divide">;
+  n.nb_true_divide = divide;
+  n.nb_inplace_floor_divide = in_place<"floor_divide_">;
+  n.nb_inplace_true_divide = in_place<"div_">;
+  n.nb_index = to_index;
+  n.nb_matrix_multiply = ordered<"matmul">;
+  return n;
+}
+
+}  // namespace
+
+PyNumberMethods tensor_number = make_number();
+
+PyObject* tensor_compare(PyObject* a, PyObject* b, int op) {
+  switch (op) {
+    case Py_LT: return method_two<"lt">(a, b);
+    case Py_LE: return method_two<"le">(a, b);
+    case Py_EQ: return method_two<"eq">(a, b);
+    case Py_NE: return method_two<"ne">(a, b);
+    case Py_GT: return method_two<"gt">(a, b);
+    default: return method_two<"ge">(a, b);
+  }
+}
+
+Py_hash_t tensor_hash(PyObject* o) {
+  const auto p = reinterpret_cast<uintptr_t>(o);
+  const auto h = static_cast<Py_hash_t>((p >> 4) | (p << (8 * sizeof p - 4)));
+  return h == -1 ? -2 : h;
+}
+
+}  // namespace facula::python

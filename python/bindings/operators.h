@@ -1,0 +1,31 @@
+// Calls of operators from the binding itself, by name.
+#pragma once
+#include <initializer_list>
+
+#include "dispatch/call.h"
+#include "python.h"
+
+namespace facula::python {
+
+// An operator that is looked up at first use; NotImplementedError when the build lacks it.
+class NamedOperator {
+ public:
+  constexpr NamedOperator(const char* name, const char* overload = "")
+      : name_(name), overload_(overload) {}
+  const Operator& get();
+  // Calls it; arguments that are left out at the end get their defaults.
+  Tensor tensor(std::initializer_list<Value> args);
+  void run(std::initializer_list<Value> args, Value* results);
+  std::vector<Tensor> tensors(std::initializer_list<Value> args);
+
+ private:
+  const char* name_;
+  const char* overload_;
+  const Operator* op_ = nullptr;
+};
+
+// Whether a layer other than the backend, autograd and lazy bits must see reads of this tensor.
+bool needs_operator(const Tensor& t);
+Scalar item_by_operator(const Tensor& t);
+
+}  // namespace facula::python

@@ -1,0 +1,283 @@
+#include "overrides.h"
+
+#include "tensor_type.h"
+
+namespace facula::python {
+
+thread_local OverrideState override_state;
+
+namespace {
+
+PyObject* disabled_function = nullptr;
+PyObject* disabled_dispatch = nullptr;
+
+PyObject* word(const char* text, PyObject*& kept) {
+  if (!kept) kept = PyUnicode_InternFromString(text);
+  return kept;
+}
+PyObject* function_word() {
+  static PyObject* kept = nullptr;
+  return word("__torch_function__", kept);
+}
+PyObject* dispatch_word() {
+  static PyObject* kept = nullptr;
+  return word("__torch_dispatch__", kept);
+}
+
+bool is_basic(PyTypeObject* t) {
+  return t == &PyLong_Type || t == &PyFloat_Type || t == &PyBool_Type || t == &PyUnicode_Type ||
+         t == &PyTuple_Type || t == &PyList_Type || t == &PyDict_Type || t == Py_TYPE(Py_None) ||
+         t == &PySlice_Type || t == &PyComplex_Type || t == &PyType_Type;
+}
+
+// What the class defines, without binding it; borrowed.
+PyObject* class_attribute(PyTypeObject* t, PyObject* name) { return _PyType_Lookup(t, name); }
+
+Object try_override(PyObject* holder, PyObject* function, PyObject* types, PyObject* args,
+                    PyObject* kwargs) {
+  const Object method = attribute(holder, "__torch_function__");
+  PyObject* stack[] = {function, types, args, kwargs};
+  return Object::take(PyObject_Vectorcall(method.get(), stack, kwargs ? 4 : 3, nullptr));
+}
+
+Object types_of(const std::vector<Object>& overloaded) {
+  Object types = Object::take(PyTuple_New(static_cast<Py_ssize_t>(overloaded.size())));
+  for (size_t i = 0; i < overloaded.size(); ++i)
+    PyTuple_SET_ITEM(types.get(), static_cast<Py_ssize_t>(i),
+                     Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(overloaded[i].get()))));
+  return types;
+}
+
+// Takes the top mode off while it runs.
+class ModeOff {
+ public:
+  ModeOff() : mode_(override_state.modes.back()) { override_state.modes.pop_back(); }
+  ~ModeOff() { override_state.modes.push_back(mode_); }
+  PyObject* mode() const { return mode_; }
+
+ private:
+  PyObject* mode_;
+};
+
+std::string function_name(PyObject* f) {
+  const Object name = Object::take(PyObject_Str(f));
+  return std::string(text_of(name.get()));
+}
+
+}  // namespace
+
+bool has_override(PyObject* o) {
+  PyTypeObject* t = Py_TYPE(o);
+  if (t == tensor_type || is_basic(t)) return false;
+  if (!override_state.subclass_enabled || !override_state.all_enabled) return false;
+  PyObject* f = class_attribute(t, function_word());
+  return f && f != disabled_function;
+}
+
+void note_overloaded(PyObject* o, std::vector<Object>& list) {
+  if (!has_override(o)) return;
+  PyTypeObject* t = Py_TYPE(o);
+  size_t at = list.size();
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (Py_TYPE(list[i].get()) == t) return;
+    // A subclass goes before its base.
+    if (at == list.size() && PyType_IsSubtype(t, Py_TYPE(list[i].get()))) at = i;
+  }
+  list.insert(list.begin() + static_cast<long>(at), Object::share(o));
+}
+
+Object call_overrides(PyObject* function, const std::vector<Object>& overloaded, PyObject* args,
+                      PyObject* kwargs) {
+  const Object types = types_of(overloaded);
+  const Object empty = kwargs ? Object() : Object::take(PyDict_New());
+  PyObject* keywords = kwargs ? kwargs : empty.get();
+  if (function_mode_active()) {
+    const ModeOff off;
+    const Object r = try_override(off.mode(), function, types.get(), args, keywords);
+    if (r.get() != Py_NotImplemented) return r;
+  }
+  for (const Object& o : overloaded) {
+    const Object r = try_override(o.get(), function, types.get(), args, keywords);
+    if (r.get() != Py_NotImplemented) return r;
+  }
+  throw_type(concat("no implementation found for '", function_name(function),
+                    "' on types that implement __torch_function__: ",
+                    text_of(Object::take(PyObject_Repr(types.get())).get())));
+}
+
+Object self_override(PyObject* self, const char* name, PyObject* args, PyObject* kwargs) {
+  if (is_exact_tensor(self) && !function_mode_active()) return {};
+  std::vector<Object> overloaded;
+  note_overloaded(self, overloaded);
+  if (overloaded.empty() && !function_mode_active()) return {};
+  Object function = attribute(reinterpret_cast<PyObject*>(tensor_type), name);
+  // For a property the function is its getter.
+  if (!PyCallable_Check(function.get())) function = attribute(function.get(), "__get__");
+  const Py_ssize_t more = args ? PyTuple_GET_SIZE(args) : 0;
+  const Object all = Object::take(PyTuple_New(more + 1));
+  PyTuple_SET_ITEM(all.get(), 0, Py_NewRef(self));
+  for (Py_ssize_t i = 0; i < more; ++i)
+    PyTuple_SET_ITEM(all.get(), i + 1, Py_NewRef(PyTuple_GET_ITEM(args, i)));
+  return call_overrides(function.get(), overloaded, all.get(), kwargs);
+}
+
+void mark_subclass(PyTypeObject* type, const Tensor& t) {
+  if (type == tensor_type) return;
+  PyObject* f = class_attribute(type, dispatch_word());
+  if (f && f != disabled_dispatch) t->layers |= Layer::Subclass;
+}
+
+void forget_override(PyTypeObject*) {}
+
+namespace {
+
+// --- context managers that switch overrides off: one object holds the state before
+
+struct SwitchObject {
+  PyObject_HEAD
+  bool subclass_before, all_before;
+};
+SwitchObject* self_of(PyObject* o) { return reinterpret_cast<SwitchObject*>(o); }
+
+template <bool All>
+PyObject* switch_enter(PyObject* o, PyObject*) {
+  self_of(o)->subclass_before = override_state.subclass_enabled;
+  self_of(o)->all_before = override_state.all_enabled;
+  override_state.subclass_enabled = false;
+  if (All) override_state.all_enabled = false;
+  return Py_NewRef(o);
+}
+PyObject* switch_exit(PyObject* o, PyObject*) {
+  override_state.subclass_enabled = self_of(o)->subclass_before;
+  override_state.all_enabled = self_of(o)->all_before;
+  Py_RETURN_NONE;
+}
+PyObject* switch_new(PyTypeObject* type, PyObject*, PyObject*) { return type->tp_alloc(type, 0); }
+
+template <bool All>
+PyMethodDef switch_methods[] = {{"__enter__", switch_enter<All>, METH_NOARGS, nullptr},
+                                {"__exit__", switch_exit, METH_VARARGS, nullptr},
+                                {nullptr, nullptr, 0, nullptr}};
+
+template <bool All>
+PyTypeObject switch_type(const char* name) {
+  PyTypeObject t = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  t.tp_name = name;
+  t.tp_basicsize = sizeof(SwitchObject);
+  t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
+  t.tp_new = switch_new;
+  t.tp_methods = switch_methods<All>;
+  return t;
+}
+PyTypeObject subclass_off = switch_type<false>("facula._C.DisableTorchFunctionSubclass");
+PyTypeObject all_off = switch_type<true>("facula._C.DisableTorchFunction");
+
+// --- module functions
+
+PyObject* disabled_function_impl(PyObject*, PyObject* args, PyObject* kwargs) {
+  PyObject *function, *types, *arguments = nullptr, *keywords = nullptr;
+  static const char* keys[] = {"func", "types", "args", "kwargs", nullptr};
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OO", const_cast<char**>(keys), &function,
+                                   &types, &arguments, &keywords))
+    return nullptr;
+  const bool before = std::exchange(override_state.subclass_enabled, false);
+  PyObject* empty = PyTuple_New(0);
+  PyObject* tuple = arguments ? PySequence_Tuple(arguments) : Py_NewRef(empty);
+  PyObject* r = tuple ? PyObject_Call(function, tuple, keywords == Py_None ? nullptr : keywords) : nullptr;
+  Py_XDECREF(tuple);
+  Py_XDECREF(empty);
+  override_state.subclass_enabled = before;
+  return r;
+}
+
+PyObject* push_function_mode(PyObject*, PyObject* mode) {
+  return guard([&] {
+    override_state.modes.push_back(Py_NewRef(mode));
+    return none().leak();
+  });
+}
+PyObject* pop_function_mode(PyObject*, PyObject*) {
+  return guard([&] {
+    check(!override_state.modes.empty(), "the stack of function modes is empty");
+    PyObject* top = override_state.modes.back();
+    override_state.modes.pop_back();
+    return top;
+  });
+}
+PyObject* function_mode_depth(PyObject*, PyObject*) {
+  return PyLong_FromSize_t(override_state.modes.size());
+}
+PyObject* function_mode_at(PyObject*, PyObject* i) {
+  const size_t at = PyLong_AsSize_t(i);
+  if (PyErr_Occurred()) return nullptr;
+  if (at >= override_state.modes.size()) {
+    PyErr_SetString(PyExc_IndexError, "the stack of function modes is not as deep");
+    return nullptr;
+  }
+  return Py_NewRef(override_state.modes[at]);
+}
+PyObject* is_enabled(PyObject*, PyObject*) { return PyBool_FromLong(override_state.subclass_enabled); }
+
+Object has_any(PyObject*, PyObject* args) {
+  const Object fast = Object::take(PySequence_Fast(args, "expected a sequence of arguments"));
+  if (function_mode_active()) return boolean(true);
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.get()); ++i)
+    if (has_override(PySequence_Fast_GET_ITEM(fast.get(), i))) return boolean(true);
+  return boolean(false);
+}
+PyObject* has_variadic(PyObject* self, PyObject* args) { return guarded<has_any>(self, args); }
+PyObject* has_unary(PyObject*, PyObject* o) {
+  return PyBool_FromLong(function_mode_active() || has_override(o));
+}
+
+// handle_torch_function(public_api, relevant_args, *args, **kwargs)
+PyObject* handle(PyObject*, PyObject* args, PyObject* kwargs) {
+  return guard([&] {
+    check_type(PyTuple_GET_SIZE(args) >= 2,
+               "handle_torch_function() expected a function and the relevant arguments");
+    const Object relevant =
+        Object::take(PySequence_Fast(PyTuple_GET_ITEM(args, 1), "expected a sequence of arguments"));
+    std::vector<Object> overloaded;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(relevant.get()); ++i)
+      note_overloaded(PySequence_Fast_GET_ITEM(relevant.get(), i), overloaded);
+    const Object rest = Object::take(PyTuple_GetSlice(args, 2, PyTuple_GET_SIZE(args)));
+    return call_overrides(PyTuple_GET_ITEM(args, 0), overloaded, rest.get(), kwargs).leak();
+  });
+}
+
+PyCFunction with_keywords(PyObject* (*f)(PyObject*, PyObject*, PyObject*)) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
+}
+
+PyMethodDef disabled_defs[] = {
+    {"_disabled_torch_function_impl", with_keywords(disabled_function_impl),
+     METH_VARARGS | METH_KEYWORDS, "Calls a function with the overrides of subclasses switched off."},
+    {"_disabled_torch_dispatch_impl", with_keywords(disabled_function_impl),
+     METH_VARARGS | METH_KEYWORDS, "Says that a class has no __torch_dispatch__."}};
+
+PyMethodDef functions[] = {
+    {"_push_on_torch_function_stack", push_function_mode, METH_O, nullptr},
+    {"_pop_torch_function_stack", pop_function_mode, METH_NOARGS, nullptr},
+    {"_len_torch_function_stack", function_mode_depth, METH_NOARGS, nullptr},
+    {"_get_function_stack_at", function_mode_at, METH_O, nullptr},
+    {"_is_torch_function_enabled", is_enabled, METH_NOARGS, nullptr},
+    {"_has_torch_function", guarded<has_any>, METH_O, nullptr},
+    {"_has_torch_function_unary", has_unary, METH_O, nullptr},
+    {"_has_torch_function_variadic", has_variadic, METH_VARARGS, nullptr},
+    {"_handle_torch_function", with_keywords(handle), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+void add_overrides(PyObject* module) {
+  add_type(module, subclass_off, "DisableTorchFunctionSubclass");
+  add_type(module, all_off, "DisableTorchFunction");
+  checked(PyModule_AddFunctions(module, functions));
+  const Object name = string("facula._C");
+  disabled_function = checked(PyCFunction_NewEx(&disabled_defs[0], nullptr, name.get()));
+  disabled_dispatch = checked(PyCFunction_NewEx(&disabled_defs[1], nullptr, name.get()));
+  checked(PyObject_SetAttrString(module, "_disabled_torch_function_impl", disabled_function));
+  checked(PyObject_SetAttrString(module, "_disabled_torch_dispatch_impl", disabled_dispatch));
+}
+
+}  // namespace facula::python

@@ -1,0 +1,41 @@
+// __torch_function__: objects that take over the functions that they are given to, and the modes
+// that take over all. The check costs nothing for exact Tensors.
+#pragma once
+#include <vector>
+
+#include "core/tensor.h"
+#include "python.h"
+
+namespace facula::python {
+
+// State of the thread.
+struct OverrideState {
+  bool subclass_enabled = true;  // off within DisableTorchFunctionSubclass
+  bool all_enabled = true;       // off within DisableTorchFunction
+  std::vector<PyObject*> modes;  // owned; the last one runs first
+};
+extern thread_local OverrideState override_state;
+
+// Whether the object's class has a __torch_function__ of its own that is in force.
+bool has_override(PyObject* o);
+// Adds an object with an override to a list ordered by the precedence of their classes.
+void note_overloaded(PyObject* o, std::vector<Object>& list);
+inline bool function_mode_active() {
+  return !override_state.modes.empty() && override_state.all_enabled;
+}
+// Calls the overrides, modes first; TypeError when all return NotImplemented.
+Object call_overrides(PyObject* function, const std::vector<Object>& overloaded, PyObject* args,
+                      PyObject* kwargs);
+
+// A tensor given to a method or property that is no operator: calls the override of a subclass
+// with the attribute `name` of facula.Tensor. Empty when there is none to call.
+Object self_override(PyObject* self, const char* name, PyObject* args = nullptr,
+                     PyObject* kwargs = nullptr);
+
+// Classes with a __torch_dispatch__ of their own get their calls at Layer::Subclass.
+void mark_subclass(PyTypeObject* type, const Tensor& t);
+void forget_override(PyTypeObject* type);
+
+void add_overrides(PyObject* module);
+
+}  // namespace facula::python

@@ -1,0 +1,335 @@
+#include "parse.h"
+
+#include "convert.h"
+#include "overrides.h"
+#include "parse_errors.h"
+#include "types.h"
+
+namespace facula::python {
+namespace {
+
+bool read_tensor(bool accepts_number, PyObject* o, Value& out, Parsed& into) {
+  if (is_exact_tensor(o)) {
+    out = Value::of_tensor(impl_of(o));
+    return true;
+  }
+  if (is_tensor(o)) {
+    note_overloaded(o, into.overloaded);
+    out = pack(tensor_of(o));
+    return true;
+  }
+  if (accepts_number && read_number(o, out, into.arena)) return true;
+  if (!has_override(o)) return false;
+  note_overloaded(o, into.overloaded);
+  out = Value();
+  return true;
+}
+
+// Items of a list or tuple; null for other objects.
+PyObject** items_of(PyObject* o, size_t& n) {
+  if (!PyList_Check(o) && !PyTuple_Check(o)) return nullptr;
+  n = static_cast<size_t>(PySequence_Fast_GET_SIZE(o));
+  return PySequence_Fast_ITEMS(o);
+}
+
+bool read_tensors(const SchemaType& type, PyObject* o, Value& out, Parsed& into) {
+  size_t n = 0;
+  PyObject** items = items_of(o, n);
+  if (!items) return false;
+  Tensor* list = into.arena.tensors(n);
+  for (size_t i = 0; i < n; ++i) {
+    if (items[i] == Py_None && type.optional_elements) continue;
+    Value v;
+    if (!read_tensor(false, items[i], v, into)) return false;
+    if (v.is_tensor()) list[i] = v.as_tensor();
+  }
+  out = pack(std::span<const Tensor>(list, n));
+  return true;
+}
+
+bool read_ints(const SchemaType& type, PyObject* o, Value& out, Parsed& into) {
+  size_t n = 0;
+  PyObject** items = items_of(o, n);
+  if (!items) {
+    int64_t one;
+    if (type.list_size < 1 || !read_int(o, one)) return false;
+    n = static_cast<size_t>(type.list_size);
+    int64_t* list = into.arena.room<int64_t>(n);
+    std::fill_n(list, n, one);
+    out = pack(IntSpan(list, n));
+    return true;
+  }
+  int64_t* list = into.arena.room<int64_t>(n);
+  for (size_t i = 0; i < n; ++i) {
+    if (PyLong_CheckExact(items[i])) {
+      const long long v = PyLong_AsLongLong(items[i]);
+      if (v == -1 && PyErr_Occurred()) {
+        PyErr_Clear();
+        check(false, "Overflow when unpacking long long");
+      }
+      list[i] = v;
+    } else if (!read_int(items[i], list[i])) {
+      return false;
+    }
+  }
+  out = pack(IntSpan(list, n));
+  return true;
+}
+
+bool read_floats(const SchemaType& type, PyObject* o, Value& out, Parsed& into) {
+  size_t n = 0;
+  PyObject** items = items_of(o, n);
+  double one;
+  if (!items) {
+    if (type.list_size < 1 || !read_float(o, one)) return false;
+    n = static_cast<size_t>(type.list_size);
+  }
+  double* list = into.arena.room<double>(n);
+  for (size_t i = 0; i < n; ++i) {
+    if (!items)
+      list[i] = one;
+    else if (!read_float(items[i], list[i]))
+      return false;
+  }
+  out = pack(std::span<const double>(list, n));
+  return true;
+}
+
+bool read_bools(PyObject* o, Value& out, Parsed& into) {
+  size_t n = 0;
+  PyObject** items = items_of(o, n);
+  if (!items) return false;
+  bool* list = into.arena.room<bool>(n);
+  for (size_t i = 0; i < n; ++i)
+    if (!read_bool(items[i], list[i])) return false;
+  out = pack(std::span<const bool>(list, n));
+  return true;
+}
+
+bool read_values(const SchemaType& type, PyObject* o, Value& out, Parsed& into) {
+  size_t n = 0;
+  PyObject** items = items_of(o, n);
+  if (!items) return false;
+  SchemaType element = type;
+  element.list = false;
+  element.optional = type.optional_elements;
+  Value* list = into.arena.room<Value>(n);
+  for (size_t i = 0; i < n; ++i)
+    if (!read_value(element, false, items[i], list[i], into)) return false;
+  out = pack(std::span<const Value>(list, n));
+  return true;
+}
+
+bool read_list(const SchemaType& type, PyObject* o, Value& out, Parsed& into) {
+  switch (type.kind) {
+    case TypeKind::Tensor: return read_tensors(type, o, out, into);
+    case TypeKind::Int:
+    case TypeKind::SymInt: return read_ints(type, o, out, into);
+    case TypeKind::Float: return read_floats(type, o, out, into);
+    case TypeKind::Bool: return read_bools(o, out, into);
+    default: return read_values(type, o, out, into);
+  }
+}
+
+bool read_word(const SchemaType& type, PyObject* o, Value& out) {
+  switch (type.kind) {
+    case TypeKind::ScalarType: {
+      const DType d = dtype_like(o);
+      out = pack(d);
+      return d != DType::Undefined;
+    }
+    case TypeKind::Layout:
+      if (!is_layout(o)) return false;
+      out = pack(layout_value(o));
+      return true;
+    case TypeKind::MemoryFormat:
+      if (!is_memory_format(o)) return false;
+      out = pack(memory_format_value(o));
+      return true;
+    case TypeKind::Device: {
+      Device d;
+      if (!device_like(o, d)) return false;
+      out = pack(d);
+      return true;
+    }
+    case TypeKind::Generator:
+      if (!is_generator(o)) return false;
+      out = pack(generator_value(o));
+      return true;
+    case TypeKind::Storage:
+      if (!is_storage(o)) return false;
+      out = pack(storage_value(o));
+      return true;
+    case TypeKind::Str:
+      if (!PyUnicode_Check(o)) return false;
+      out = pack(text_of(o));
+      return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+bool read_value(const SchemaType& type, bool accepts_number, PyObject* o, Value& out, Parsed& into) {
+  if (o == Py_None && type.optional) {
+    out = Value();
+    return true;
+  }
+  if (type.list) return read_list(type, o, out, into);
+  switch (type.kind) {
+    case TypeKind::Tensor: return read_tensor(accepts_number, o, out, into);
+    case TypeKind::Int:
+    case TypeKind::SymInt: {
+      int64_t v;
+      if (!read_int(o, v)) return false;
+      out = Value::of_int(v);
+      return true;
+    }
+    case TypeKind::Float:
+    case TypeKind::SymFloat: {
+      double v;
+      if (!read_float(o, v)) return false;
+      out = Value::of_float(v);
+      return true;
+    }
+    case TypeKind::Bool:
+    case TypeKind::SymBool: {
+      bool v;
+      if (!read_bool(o, v)) return false;
+      out = Value::of_bool(v);
+      return true;
+    }
+    case TypeKind::Scalar:
+    case TypeKind::Complex: return read_scalar(o, out, into.arena);
+    case TypeKind::Any:
+      out = object_value(o, into.arena);
+      return true;
+    default: return read_word(type, o, out);
+  }
+}
+
+namespace {
+
+const Parameter* find_parameter(const Signature& s, PyObject* name, size_t& at) {
+  for (at = 0; at < s.parameters.size(); ++at)
+    if (s.parameters[at].name == name) return &s.parameters[at];
+  for (at = 0; at < s.parameters.size(); ++at) {
+    const Parameter& p = s.parameters[at];
+    if (PyUnicode_Compare(p.name, name) == 0) return &p;
+    for (PyObject* other : p.other_names)
+      if (other && PyUnicode_Compare(other, name) == 0) return &p;
+  }
+  return nullptr;
+}
+
+bool is_name(PyObject* name, const char* text) {
+  return PyUnicode_CompareWithASCIIString(name, text) == 0;
+}
+
+// One attempt to fit the arguments to one signature.
+class Fit {
+ public:
+  Fit(const Signature& s, const Given& g, Parsed& into) : s_(s), given_(g), into_(into) {}
+
+  Misfit run() {
+    std::memcpy(static_cast<void*>(into_.args()), s_.defaults.data(), s_.defaults.size() * sizeof(Value));
+    into_.op = s_.op;
+    size_t taken = given_.positional;
+    if (taken > s_.positional && !take_varargs(taken)) return {Misfit::TooMany};
+    for (size_t i = 0; i < taken; ++i) {
+      const Parameter& p = s_.parameters[i];
+      if (!read(p, given_.args[i])) {
+        if (i == own() && take_varargs(taken)) break;
+        return {Misfit::WrongType, i, given_.args[i]};
+      }
+    }
+    if (!given_.keywords) {
+      if (taken < s_.required) return {Misfit::Missing, taken};
+      return {};
+    }
+    return run_keywords(taken);
+  }
+
+ private:
+  size_t own() const { return s_.style == Style::Method ? 1 : 0; }
+
+  bool read(const Parameter& p, PyObject* o) {
+    return read_value(p.type(), p.number, o, into_.args()[p.index], into_);
+  }
+
+  // view(2, 3): all positional arguments are the items of the one list.
+  bool take_varargs(size_t& taken) {
+    if (!s_.varargs || given_.positional <= own()) return false;
+    const size_t n = given_.positional - own();
+    int64_t* list = into_.arena.room<int64_t>(n);
+    for (size_t i = 0; i < n; ++i)
+      if (!read_int(given_.args[own() + i], list[i])) return false;
+    if (own() && !read(s_.parameters[0], given_.args[0])) return false;
+    into_.args()[s_.parameters[own()].index] = pack(IntSpan(list, n));
+    taken = own() + 1;
+    return true;
+  }
+
+  Misfit run_keywords(size_t taken) {
+    uint64_t seen = taken >= 64 ? ~0ull : (1ull << taken) - 1;
+    for (size_t k = 0; k < given_.keyword_count(); ++k) {
+      PyObject *key = given_.keyword(k), *value = given_.keyword_value(k);
+      size_t at = 0;
+      const Parameter* p = find_parameter(s_, key, at);
+      if (!p) {
+        if (take_extra(key, value)) continue;
+        return {Misfit::Unexpected, 0, key};
+      }
+      if (seen >> at & 1) return {Misfit::Twice, at, key};
+      seen |= 1ull << at;
+      if (!read(*p, value)) return {Misfit::WrongKeyword, at, value};
+    }
+    for (size_t i = 0; i < s_.parameters.size(); ++i)
+      if (s_.parameters[i].required && !(seen >> i & 1)) return {Misfit::Missing, i, nullptr, seen};
+    return {};
+  }
+
+  // out= and requires_grad=, which are no arguments of the operator itself.
+  bool take_extra(PyObject* key, PyObject* value) {
+    if (s_.out_op && is_name(key, "out")) return value == Py_None || take_out(value);
+    if (!s_.factory || !is_name(key, "requires_grad")) return false;
+    return value == Py_None || read_bool(value, into_.requires_grad);
+  }
+
+  bool take_out(PyObject* value) {
+    const size_t first = s_.info->args, n = s_.info->results;
+    const OpInfo& info = s_.out_op->info();
+    if (s_.info->results == 1) {
+      if (!read_value(info.schema.args[first].type, false, value, into_.args()[first], into_))
+        return false;
+    } else {
+      size_t count = 0;
+      PyObject** items = items_of(value, count);
+      if (!items || count != n) return false;
+      for (size_t i = 0; i < n; ++i)
+        if (!read_tensor(false, items[i], into_.args()[first + i], into_)) return false;
+    }
+    into_.op = s_.out_op;
+    return true;
+  }
+
+  const Signature& s_;
+  const Given& given_;
+  Parsed& into_;
+};
+
+}  // namespace
+
+void parse(Packet& packet, const Given& given, Parsed& into) {
+  const auto& signatures = packet.signatures();
+  for (const auto& s : signatures) {
+    into.overloaded.clear();
+    into.requires_grad = false;
+    if (!Fit(*s, given, into).run()) return;
+  }
+  std::vector<Misfit> reasons;
+  for (const auto& s : signatures) reasons.push_back(Fit(*s, given, into).run());
+  throw_misfit(packet, given, reasons);
+}
+
+}  // namespace facula::python

@@ -1,0 +1,19 @@
+// Why arguments did not fit, and PyTorch's texts for it.
+#pragma once
+#include "parse.h"
+
+namespace facula::python {
+
+struct Misfit {
+  enum Kind : uint8_t { None, TooMany, Missing, WrongType, WrongKeyword, Unexpected, Twice };
+  Kind kind = None;
+  size_t at = 0;               // parameter
+  PyObject* object = nullptr;  // the argument, or the keyword's name; borrowed
+  uint64_t seen = 0;           // Missing: parameters that were given
+  explicit operator bool() const { return kind != None; }
+};
+
+// Raises TypeError; one reason for each signature of the packet.
+[[noreturn]] void throw_misfit(Packet& packet, const Given& given, const std::vector<Misfit>& reasons);
+
+}  // namespace facula::python

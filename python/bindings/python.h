@@ -1,0 +1,152 @@
+// The CPython API with owned references, and the two-way passage of errors.
+#pragma once
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/error.h"
+
+namespace facula::python {
+
+// A Python exception is set; carries it through C++ frames.
+[[noreturn]] void throw_python();
+// Turns the C++ exception being handled into a Python exception.
+void set_python_error() noexcept;
+// Throws an Error of the given kind; for texts that are not worth a format.
+[[noreturn]] void throw_type(const std::string& text);
+
+// The class that ErrorKind::LinAlg and ErrorKind::Memory become.
+extern PyObject* linalg_error;
+extern PyObject* out_of_memory_error;
+
+// One owned reference.
+class Object {
+ public:
+  Object() = default;
+  Object(const Object& o) : p_(o.p_) { Py_XINCREF(p_); }
+  Object(Object&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
+  ~Object() { Py_XDECREF(p_); }
+  Object& operator=(Object o) noexcept {
+    std::swap(p_, o.p_);
+    return *this;
+  }
+  // Adopts the result of a call that may have failed.
+  static Object take(PyObject* p) {
+    if (!p) throw_python();
+    Object o;
+    o.p_ = p;
+    return o;
+  }
+  static Object maybe(PyObject* p) {
+    Object o;
+    o.p_ = p;
+    return o;
+  }
+  static Object share(PyObject* p) {
+    Py_XINCREF(p);
+    return maybe(p);
+  }
+  PyObject* get() const { return p_; }
+  PyObject* leak() { return std::exchange(p_, nullptr); }
+  explicit operator bool() const { return p_ != nullptr; }
+
+ private:
+  PyObject* p_ = nullptr;
+};
+
+inline PyObject* checked(PyObject* p) {
+  if (!p) throw_python();
+  return p;
+}
+inline void checked(int status) {
+  if (status < 0) throw_python();
+}
+
+// Runs a function that may throw; a null pointer or -1 then says that a Python exception is set.
+template <class F>
+PyObject* guard(F&& f) noexcept {
+  try {
+    return f();
+  } catch (...) {
+    set_python_error();
+    return nullptr;
+  }
+}
+template <class F>
+int guard_status(F&& f) noexcept {
+  try {
+    f();
+    return 0;
+  } catch (...) {
+    set_python_error();
+    return -1;
+  }
+}
+
+// A METH_O, METH_NOARGS or getter function out of one that returns an owned Object and may throw.
+template <auto F>
+PyObject* guarded(PyObject* self, PyObject* arg) noexcept {
+  return guard([&] { return F(self, arg).leak(); });
+}
+template <auto F>
+PyObject* guarded_nullary(PyObject* self, PyObject*) noexcept {
+  return guard([&] { return F(self).leak(); });
+}
+template <auto F>
+PyObject* guarded_keywords(PyObject* self, PyObject* args, PyObject* kwargs) noexcept {
+  return guard([&] { return F(self, args, kwargs).leak(); });
+}
+
+inline Object none() { return Object::share(Py_None); }
+inline Object boolean(bool b) { return Object::share(b ? Py_True : Py_False); }
+inline Object integer(int64_t v) { return Object::take(PyLong_FromLongLong(v)); }
+inline Object string(std::string_view s) {
+  return Object::take(PyUnicode_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size())));
+}
+inline Object attribute(PyObject* o, const char* name) {
+  return Object::take(PyObject_GetAttrString(o, name));
+}
+inline Object imported(const char* module) { return Object::take(PyImport_ImportModule(module)); }
+// An attribute of a module that is imported when first asked for.
+inline Object imported(const char* module, const char* name) {
+  return attribute(imported(module).get(), name);
+}
+
+// The UTF-8 text of a str; TypeError for anything else. Lives as long as the object.
+inline std::string_view text_of(PyObject* s) {
+  Py_ssize_t n = 0;
+  const char* p = PyUnicode_AsUTF8AndSize(s, &n);
+  if (!p) throw_python();
+  return {p, static_cast<size_t>(n)};
+}
+inline const char* type_name(PyObject* o) { return Py_TYPE(o)->tp_name; }
+
+// Adds a type that has been filled in to a module.
+void add_type(PyObject* module, PyTypeObject& type, const char* name);
+
+// Holds the GIL, or lets go of it, for a scope.
+class HoldGil {
+ public:
+  HoldGil() : state_(PyGILState_Ensure()) {}
+  ~HoldGil() { PyGILState_Release(state_); }
+  HoldGil(const HoldGil&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+class DropGil {
+ public:
+  explicit DropGil(bool drop) : state_(drop ? PyEval_SaveThread() : nullptr) {}
+  ~DropGil() {
+    if (state_) PyEval_RestoreThread(state_);
+  }
+  DropGil(const DropGil&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+}  // namespace facula::python

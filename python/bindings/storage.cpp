@@ -1,0 +1,248 @@
+// UntypedStorage: the bytes behind tensors.
+#include <cstddef>
+#include <cstring>
+
+#include "tensor_members.h"
+#include "types.h"
+
+namespace facula::python {
+namespace {
+
+StorageObject* self_of(PyObject* o) { return reinterpret_cast<StorageObject*>(o); }
+
+Object new_object(PyTypeObject* type, Ref<Storage> s) {
+  Object o = Object::take(type->tp_alloc(type, 0));
+  s->python_object = o.get();
+  self_of(o.get())->storage = s.leak();
+  return o;
+}
+
+uint8_t* bytes_of(PyObject* o) {
+  const Storage& s = *storage_value(o);
+  check(s.device().is_cpu(), "the bytes of a storage on ", str(s.device()), " cannot be read from Python");
+  return static_cast<uint8_t*>(s.data());
+}
+
+size_t byte_count(PyObject* o) {
+  const int64_t n = PyLong_AsLongLong(o);
+  if (n == -1 && PyErr_Occurred()) throw_python();
+  check(n >= 0, "expected a size that is not negative; got ", n);
+  return static_cast<size_t>(n);
+}
+
+PyObject* storage_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  return guard([&]() -> PyObject* {
+    static const char* keys[] = {"size", "device", nullptr};
+    PyObject *size = nullptr, *device = nullptr;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:UntypedStorage", const_cast<char**>(keys), &size,
+                                     &device))
+      return nullptr;
+    Device d;
+    if (device && device != Py_None && !device_like(device, d))
+      throw_type(concat("UntypedStorage(): argument 'device' must be torch.device, not ", type_name(device)));
+    if (!size || PyLong_Check(size))
+      return new_object(type, Storage::make(d, size ? byte_count(size) : 0)).leak();
+    const Object items = Object::take(PySequence_Fast(size, "UntypedStorage() expected a size or a sequence"));
+    const size_t n = static_cast<size_t>(PySequence_Fast_GET_SIZE(items.get()));
+    Ref<Storage> s = Storage::make(d, n);
+    for (size_t i = 0; i < n; ++i) {
+      const long v = PyLong_AsLong(PySequence_Fast_GET_ITEM(items.get(), static_cast<Py_ssize_t>(i)));
+      if (v == -1 && PyErr_Occurred()) throw_python();
+      static_cast<uint8_t*>(s->data())[i] = static_cast<uint8_t>(v);
+    }
+    return new_object(type, std::move(s)).leak();
+  });
+}
+
+void storage_dealloc(PyObject* o) {
+  if (self_of(o)->weakrefs) PyObject_ClearWeakRefs(o);
+  Py_CLEAR(self_of(o)->dict);
+  if (Storage* s = self_of(o)->storage) {
+    s->python_object = nullptr;
+    Ref<Storage>::take(s).reset();
+  }
+  Py_TYPE(o)->tp_free(o);
+}
+
+Object nbytes(PyObject* o, PyObject*) { return Object::take(PyLong_FromSize_t(storage_value(o)->nbytes())); }
+Object data_ptr(PyObject* o, PyObject*) { return Object::take(PyLong_FromVoidPtr(storage_value(o)->data())); }
+Object resizable(PyObject* o, PyObject*) { return boolean(storage_value(o)->resizable()); }
+Object element_size(PyObject*, PyObject*) { return integer(1); }
+Object resize(PyObject* o, PyObject* n) {
+  storage_value(o)->resize(byte_count(n));
+  return Object::share(o);
+}
+Object clone(PyObject* o, PyObject*) {
+  const Storage& s = *storage_value(o);
+  Ref<Storage> copy = Storage::make(s.device(), s.nbytes());
+  if (s.nbytes() && s.has_memory()) std::memcpy(copy->data(), bytes_of(o), s.nbytes());
+  return new_object(&storage_type, std::move(copy));
+}
+Object copy_from(PyObject* o, PyObject* args) {
+  PyObject* from = nullptr;
+  int non_blocking = 0;
+  if (!PyArg_ParseTuple(args, "O!|p", &storage_type, &from, &non_blocking)) throw_python();
+  check(storage_value(o)->nbytes() == storage_value(from)->nbytes(), "size does not match, self was ",
+        storage_value(o)->nbytes(), " bytes but src was ", storage_value(from)->nbytes(), " bytes");
+  if (storage_value(o)->nbytes()) std::memmove(bytes_of(o), bytes_of(from), storage_value(o)->nbytes());
+  return Object::share(o);
+}
+Object fill(PyObject* o, PyObject* v) {
+  const long byte = PyLong_AsLong(v);
+  if (byte == -1 && PyErr_Occurred()) throw_python();
+  if (storage_value(o)->nbytes()) std::memset(bytes_of(o), static_cast<int>(byte & 255), storage_value(o)->nbytes());
+  return Object::share(o);
+}
+Object to_list_of_bytes(PyObject* o, PyObject*) {
+  const Object bytes = Object::take(PyBytes_FromStringAndSize(
+      storage_value(o)->nbytes() ? reinterpret_cast<char*>(bytes_of(o)) : nullptr,
+      static_cast<Py_ssize_t>(storage_value(o)->nbytes())));
+  return Object::take(PySequence_List(bytes.get()));
+}
+Object to_cpu(PyObject* o, PyObject*) {
+  if (storage_value(o)->device().is_cpu()) return Object::share(o);
+  throw Error(ErrorKind::NotImplemented, "UntypedStorage.cpu(): copies from ", str(storage_value(o)->device()),
+              " are not implemented");
+}
+Object say_no(PyObject*, PyObject*) { return boolean(false); }
+Object share_memory(PyObject*, PyObject*) {
+  throw Error(ErrorKind::NotImplemented,
+              "UntypedStorage.share_memory_(): memory shared between processes is not implemented");
+}
+Object reduce(PyObject* o, PyObject*) {
+  const Object make = imported("facula._methods", "rebuild_storage");
+  const Object bytes = Object::take(PyBytes_FromStringAndSize(
+      storage_value(o)->nbytes() ? reinterpret_cast<char*>(bytes_of(o)) : nullptr,
+      static_cast<Py_ssize_t>(storage_value(o)->nbytes())));
+  return Object::take(Py_BuildValue("(O(O))", make.get(), bytes.get()));
+}
+
+PyMethodDef methods[] = {
+    {"nbytes", guarded<nbytes>, METH_NOARGS, "The size in bytes."},
+    {"size", guarded<nbytes>, METH_NOARGS, "The size in bytes."},
+    {"data_ptr", guarded<data_ptr>, METH_NOARGS, "The address of the first byte."},
+    {"element_size", guarded<element_size>, METH_NOARGS, "1: elements of an untyped storage are bytes."},
+    {"resizable", guarded<resizable>, METH_NOARGS, "Whether resize_ may change the size."},
+    {"resize_", guarded<resize>, METH_O, "Changes the size in bytes, keeping the leading ones."},
+    {"clone", guarded<clone>, METH_NOARGS, "A storage of its own with the same bytes."},
+    {"copy_", guarded<copy_from>, METH_VARARGS, "Copies the bytes of a storage of the same size."},
+    {"fill_", guarded<fill>, METH_O, "Sets every byte."},
+    {"tolist", guarded<to_list_of_bytes>, METH_NOARGS, "The bytes as a list of ints."},
+    {"cpu", guarded<to_cpu>, METH_NOARGS, "This storage, or a copy of it on the CPU."},
+    {"is_shared", guarded<say_no>, METH_NOARGS, "Whether other processes share the memory."},
+    {"is_pinned", guarded<say_no>, METH_VARARGS, "Whether the memory is page-locked."},
+    {"share_memory_", guarded<share_memory>, METH_NOARGS, nullptr},
+    {"__reduce__", guarded<reduce>, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyObject* get_device(PyObject* o, void*) {
+  return guard([&] { return device_object(storage_value(o)->device()).leak(); });
+}
+PyObject* get_identity(PyObject* o, void*) { return PyLong_FromVoidPtr(storage_value(o)); }
+PyObject* get_is_cuda(PyObject* o, void*) {
+  return PyBool_FromLong(storage_value(o)->device().type == DeviceType::CUDA);
+}
+PyObject* get_self(PyObject* o, void*) { return Py_NewRef(o); }
+
+PyGetSetDef properties[] = {{"device", get_device, nullptr, nullptr, nullptr},
+                            {"is_cuda", get_is_cuda, nullptr, nullptr, nullptr},
+                            {"_cdata", get_identity, nullptr, nullptr, nullptr},
+                            {"_untyped_storage", get_self, nullptr, nullptr, nullptr},
+                            {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+Py_ssize_t length(PyObject* o) { return static_cast<Py_ssize_t>(storage_value(o)->nbytes()); }
+
+Py_ssize_t position(PyObject* o, PyObject* key) {
+  Py_ssize_t i = PyNumber_AsSsize_t(key, PyExc_IndexError);
+  if (i == -1 && PyErr_Occurred()) throw_python();
+  const Py_ssize_t n = length(o);
+  check_index(i >= -n && i < n, "index ", i, " out of range for storage of size ", n);
+  return i < 0 ? i + n : i;
+}
+PyObject* get_item(PyObject* o, PyObject* key) {
+  return guard([&] { return integer(bytes_of(o)[position(o, key)]).leak(); });
+}
+int set_item(PyObject* o, PyObject* key, PyObject* value) {
+  return guard_status([&] {
+    check_type(value != nullptr, "items of a storage cannot be deleted");
+    const Py_ssize_t i = position(o, key);
+    const long v = PyLong_AsLong(value);
+    if (v == -1 && PyErr_Occurred()) throw_python();
+    bytes_of(o)[i] = static_cast<uint8_t>(v);
+  });
+}
+PyMappingMethods mapping = {length, get_item, set_item};
+
+int get_buffer(PyObject* o, Py_buffer* view, int flags) {
+  return guard_status([&] {
+    static char nothing;
+    void* p = storage_value(o)->nbytes() ? bytes_of(o) : static_cast<void*>(&nothing);
+    checked(PyBuffer_FillInfo(view, o, p, length(o), 0, flags));
+  });
+}
+PyBufferProcs buffer = {get_buffer, nullptr};
+
+PyTypeObject make_type() {
+  PyTypeObject t = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  t.tp_name = "facula.UntypedStorage";
+  t.tp_basicsize = sizeof(StorageObject);
+  t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
+  t.tp_new = storage_new;
+  t.tp_dealloc = storage_dealloc;
+  t.tp_weaklistoffset = offsetof(StorageObject, weakrefs);
+  t.tp_dictoffset = offsetof(StorageObject, dict);
+  t.tp_methods = methods;
+  t.tp_getset = properties;
+  t.tp_as_mapping = &mapping;
+  t.tp_as_buffer = &buffer;
+  t.tp_doc = "The bytes behind tensors: UntypedStorage(size, device='cpu').";
+  return t;
+}
+
+}  // namespace
+
+PyTypeObject storage_type = make_type();
+
+Object storage_object(const Ref<Storage>& s) {
+  if (!s) return none();
+  if (s->python_object) return Object::share(static_cast<PyObject*>(s->python_object));
+  return new_object(&storage_type, s);
+}
+
+Ref<Storage> storage_over_buffer(PyObject* o, bool writable) {
+  auto* view = new Py_buffer;
+  if (PyObject_GetBuffer(o, view, writable ? PyBUF_WRITABLE : PyBUF_SIMPLE) < 0) {
+    delete view;
+    throw_python();
+  }
+  const auto release = [](void* p) {
+    HoldGil gil;
+    PyBuffer_Release(static_cast<Py_buffer*>(p));
+    delete static_cast<Py_buffer*>(p);
+  };
+  return Storage::external({}, view->buf, static_cast<size_t>(view->len), view, release);
+}
+
+namespace {
+
+Object bytes_view(PyObject*, PyObject* storage) {
+  check_type(is_storage(storage), "_storage_bytes() expected a storage; got ", type_name(storage));
+  return Object::take(PyMemoryView_FromObject(storage));
+}
+Object from_bytes(PyObject*, PyObject* buffer) {
+  const Object view = Object::take(PyMemoryView_FromObject(buffer));
+  const bool writable = !PyMemoryView_GET_BUFFER(view.get())->readonly;
+  return storage_object(storage_over_buffer(buffer, writable));
+}
+PyMethodDef functions[] = {{"_storage_bytes", guarded<bytes_view>, METH_O, nullptr},
+                           {"_storage_from_bytes", guarded<from_bytes>, METH_O, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+void add_storage(PyObject* module) {
+  add_type(module, storage_type, "UntypedStorage");
+  checked(PyModule_AddFunctions(module, functions));
+}
+
+}  // namespace facula::python

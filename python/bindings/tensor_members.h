@@ -1,0 +1,52 @@
+// The parts of the Tensor type that stand in files of their own.
+#pragma once
+#include "tensor_type.h"
+
+namespace facula::python {
+
+extern PyNumberMethods tensor_number;      // number_protocol.cpp
+PyObject* tensor_compare(PyObject* a, PyObject* b, int op);
+extern PyMappingMethods tensor_mapping;    // indexing.cpp
+extern PySequenceMethods tensor_sequence;
+PyObject* tensor_iter(PyObject* o);
+extern PyMethodDef tensor_methods[];       // tensor_methods.cpp
+extern PyGetSetDef tensor_properties[];    // tensor_properties.cpp
+PyObject* tensor_repr(PyObject* o);
+Py_hash_t tensor_hash(PyObject* o);
+
+// Tensor(...), the constructor of old: of sizes, of data, of another tensor.
+Object legacy_tensor(PyTypeObject* type, PyObject* args, PyObject* kwargs);
+
+// facula.tensor and its kin (new_tensor.cpp).
+struct NewTensorOptions {
+  DType dtype = DType::Undefined;  // inferred
+  Device device;
+  bool has_device = false;
+  bool requires_grad = false;
+};
+// A tensor with a copy of `data`: a number, nested sequences, an array, a tensor.
+Tensor tensor_from(PyObject* data, const NewTensorOptions& options);
+// A list or array that stands for an index.
+Tensor index_tensor(PyObject* data);
+void add_new_tensor(PyObject* module);
+
+// numpy_bridge.cpp, dlpack.cpp
+bool is_array(PyObject* o);
+// Shares the array's memory; a conversion that NumPy's types need is a copy.
+Tensor tensor_over_array(PyObject* array, bool warn_read_only);
+Object array_over_tensor(PyObject* tensor_object);
+void add_numpy(PyObject* module);
+void add_dlpack(PyObject* module);
+Object tensor_dlpack(PyObject* self, PyObject* args, PyObject* kwargs);
+Object tensor_dlpack_device(PyObject* self);
+
+// Nested lists of Python numbers.
+Object to_list(const Tensor& t);
+
+void add_state(PyObject* module);      // grad mode, defaults, threads, autocast
+void add_autograd(PyObject* module);
+void add_op_overloads(PyObject* module);
+void add_library(PyObject* module);
+void add_modes(PyObject* module);
+
+}  // namespace facula::python

@@ -1,0 +1,48 @@
+"""Functions that pickles name, and small helpers shared by the Python package."""
+from __future__ import annotations
+
+import facula
+
+
+def _rebuild_tensor(storage, storage_offset, size, stride):
+    """Make a tensor over `storage` (typed) with the given geometry; returns a Tensor."""
+    untyped = storage._untyped_storage
+    tensor = facula.empty((0,), dtype=storage.dtype, device=untyped.device)
+    return tensor.set_(untyped, storage_offset, size, stride)
+
+
+def _rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, backward_hooks,
+                       metadata=None):
+    """Make a tensor as `_rebuild_tensor` and set requires_grad and hooks; returns a Tensor."""
+    tensor = _rebuild_tensor(storage, storage_offset, size, stride)
+    tensor.requires_grad = requires_grad
+    if metadata:
+        facula._C._set_tensor_metadata(tensor, metadata)
+    tensor._backward_hooks = backward_hooks
+    return tensor
+
+
+def _rebuild_parameter(data, requires_grad, backward_hooks):
+    """Make a Parameter over `data`; returns a Parameter."""
+    param = facula.nn.Parameter(data, requires_grad)
+    param._backward_hooks = backward_hooks
+    return param
+
+
+def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
+    """Make a Parameter over `data` with Python attributes `state`; returns a Parameter."""
+    param = _rebuild_parameter(data, requires_grad, backward_hooks)
+    return _set_obj_state(param, state)
+
+
+def _set_obj_state(obj, state):
+    attributes, slots = state if isinstance(state, tuple) else (state, None)
+    for items in (attributes, slots):
+        for name, value in (items or {}).items():
+            setattr(obj, name, value)
+    return obj
+
+
+def _get_obj_state(obj):
+    """What a pickle keeps of the Python attributes of `obj`; returns a dict, or None."""
+    return dict(obj.__dict__) if getattr(obj, "__dict__", None) else None

@@ -1,0 +1,33 @@
+"""Layers, losses and containers of neural networks; each is imported when it is first used."""
+from __future__ import annotations
+
+_PARAMETER_NAMES = ("Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer")
+_SUBMODULES = ("functional", "init", "modules", "parameter", "utils")
+
+
+def _submodule(name):
+    from importlib import import_module
+    return import_module(f"{__name__}.{name}")
+
+
+def __getattr__(name):
+    if name in _SUBMODULES:
+        value = _submodule(name)
+    elif name in _PARAMETER_NAMES:
+        value = getattr(_submodule("parameter"), name)
+    elif name == "factory_kwargs":
+        value = _submodule("_factory").factory_kwargs
+    elif name.startswith("__"):
+        raise AttributeError(name)
+    else:
+        try:
+            value = getattr(_submodule("modules"), name)
+        except AttributeError:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    names = {*globals(), *_SUBMODULES, *_PARAMETER_NAMES, "factory_kwargs"}
+    return sorted(names.union(_submodule("modules").class_names()))

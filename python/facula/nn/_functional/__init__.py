@@ -1,0 +1,1 @@
+"""The functions of facula.nn.functional that are more than one operator, by theme."""

@@ -1,0 +1,281 @@
+"""Ways to fill a parameter with its first values, in place and without gradients."""
+from __future__ import annotations
+
+import math
+
+import facula
+
+_LINEAR = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
+           "conv_transpose3d", "sigmoid")
+
+
+def _warn(message):
+    import warnings
+    warnings.warn(message, stacklevel=3)
+
+
+def calculate_gain(nonlinearity, param=None):
+    """The recommended gain of a nonlinearity.
+
+    Args:
+        nonlinearity: name of its function in `nn.functional`.
+        param: negative slope of leaky_relu; 0.01 when None.
+
+    Returns:
+        A number.
+
+    Raises:
+        ValueError: an unknown name or a slope that is no number.
+    """
+    if nonlinearity in _LINEAR:
+        return 1
+    if nonlinearity == "leaky_relu":
+        return math.sqrt(2.0 / (1 + _slope(param) ** 2))
+    gains = {"tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4}
+    if nonlinearity in gains:
+        return gains[nonlinearity]
+    raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
+
+
+def _slope(param):
+    if param is None:
+        return 0.01
+    if isinstance(param, bool) or not isinstance(param, (int, float)):
+        raise ValueError(f"negative_slope {param} not a valid number")
+    return param
+
+
+def uniform_(tensor, a=0.0, b=1.0, generator=None):
+    """Fill with draws from U(a, b); returns `tensor`."""
+    with facula.no_grad():
+        return tensor.uniform_(a, b, generator=generator)
+
+
+def normal_(tensor, mean=0.0, std=1.0, generator=None):
+    """Fill with draws from N(mean, std^2); returns `tensor`."""
+    with facula.no_grad():
+        return tensor.normal_(mean, std, generator=generator)
+
+
+def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
+    """Fill with draws from N(mean, std^2) cut to [a, b]; returns `tensor`."""
+    def cdf(x):
+        return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
+    if mean < a - 2 * std or mean > b + 2 * std:
+        _warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
+              "The distribution of values may be incorrect.")
+    if tensor.is_meta:
+        return tensor
+    with facula.no_grad():
+        if cdf((b - mean) / std) - cdf((a - mean) / std) > 0.3:
+            _redraw_normal(tensor, mean, std, a, b, generator)
+        else:
+            _redraw_uniform(tensor, mean, std, a, b, generator)
+    return tensor
+
+
+def _redraw_normal(tensor, mean, std, a, b, generator):
+    """Draw normal numbers until all are within [a, b]: good for wide windows."""
+    # The bounds as the tensor's dtype rounds them, so that comparing is exact.
+    low, high = (facula.tensor(x, dtype=tensor.dtype).item() for x in (a, b))
+    tensor.normal_(mean, std, generator=generator)
+    outside = (tensor < low) | (tensor > high)
+    while outside.any():
+        again = facula.empty_like(tensor).normal_(mean, std, generator=generator)
+        tensor.copy_(facula.where(outside, again, tensor))
+        outside = (tensor < low) | (tensor > high)
+
+
+def _redraw_uniform(tensor, mean, std, a, b, generator):
+    """Accept uniform numbers by their density: good for windows that hold little of it."""
+    nearest = max(a, min(mean, b))
+    log_peak = -0.5 * ((nearest - mean) / std) ** 2
+
+    def draw():
+        values = facula.empty_like(tensor).uniform_(a, b, generator=generator)
+        log_density = values.clone().sub_(mean).div_(std).pow_(2).mul_(-0.5).sub_(log_peak)
+        chance = facula.empty_like(tensor).uniform_(generator=generator)
+        return values, chance.log_() > log_density
+    values, rejected = draw()
+    while rejected.any():
+        again, rejected_again = draw()
+        values = facula.where(rejected, again, values)
+        rejected = rejected & rejected_again
+    tensor.copy_(values)
+
+
+def constant_(tensor, val):
+    """Fill with `val`; returns `tensor`."""
+    with facula.no_grad():
+        return tensor.fill_(val)
+
+
+def ones_(tensor):
+    """Fill with 1; returns `tensor`."""
+    return constant_(tensor, 1.0)
+
+
+def zeros_(tensor):
+    """Fill with 0; returns `tensor`."""
+    with facula.no_grad():
+        return tensor.zero_()
+
+
+def eye_(tensor):
+    """Fill a matrix with the identity; returns `tensor`. Raises ValueError unless 2-D."""
+    if tensor.ndimension() != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    with facula.no_grad():
+        facula.eye(*tensor.shape, out=tensor, requires_grad=tensor.requires_grad)
+    return tensor
+
+
+def dirac_(tensor, groups=1):
+    """Fill a convolution weight (3 to 5 dimensions) so that it copies channels; returns it.
+
+    Raises:
+        ValueError: another number of dimensions, or output channels that `groups` does not divide.
+    """
+    if tensor.ndimension() not in (3, 4, 5):
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+    sizes = tensor.size()
+    if sizes[0] % groups != 0:
+        raise ValueError("dim 0 must be divisible by groups")
+    per_group = sizes[0] // groups
+    centre = [size // 2 for size in sizes[2:]]
+    with facula.no_grad():
+        tensor.zero_()
+        for group in range(groups):
+            for channel in range(min(per_group, sizes[1])):
+                tensor[(group * per_group + channel, channel, *centre)] = 1
+    return tensor
+
+
+def _calculate_fan_in_and_fan_out(tensor):
+    if tensor.dim() < 2:
+        raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 "
+                         "dimensions")
+    receptive = math.prod(tensor.shape[2:])
+    return tensor.size(1) * receptive, tensor.size(0) * receptive
+
+
+def _calculate_correct_fan(tensor, mode):
+    mode = mode.lower()
+    modes = ["fan_in", "fan_out"]
+    if mode not in modes:
+        raise ValueError(f"Mode {mode} not supported, please use one of {modes}")
+    return _calculate_fan_in_and_fan_out(tensor)[modes.index(mode)]
+
+
+def xavier_uniform_(tensor, gain=1.0, generator=None):
+    """Fill from U(-a, a), a = gain * sqrt(6 / (fan_in + fan_out)); returns `tensor`."""
+    fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
+    std = gain * math.sqrt(2.0 / float(fan_in + fan_out))
+    bound = math.sqrt(3.0) * std
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def xavier_normal_(tensor, gain=1.0, generator=None):
+    """Fill from N(0, std^2), std = gain * sqrt(2 / (fan_in + fan_out)); returns `tensor`."""
+    fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
+    std = gain * math.sqrt(2.0 / float(fan_in + fan_out))
+    return normal_(tensor, 0.0, std, generator)
+
+
+def _kaiming_std(tensor, a, mode, nonlinearity):
+    fan = _calculate_correct_fan(tensor, mode)
+    return calculate_gain(nonlinearity, a) / math.sqrt(fan)
+
+
+def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
+    """Fill from U(-b, b), b = gain * sqrt(3 / fan); returns `tensor`.
+
+    Args:
+        tensor: Tensor of 2 or more dimensions.
+        a: negative slope when the nonlinearity is leaky_relu.
+        mode: "fan_in" or "fan_out".
+        nonlinearity: name for `calculate_gain`.
+    """
+    if 0 in tensor.shape:
+        _warn("Initializing zero-element tensors is a no-op")
+        return tensor
+    bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
+    """Fill from N(0, std^2), std = gain / sqrt(fan); arguments as `kaiming_uniform_`."""
+    if 0 in tensor.shape:
+        _warn("Initializing zero-element tensors is a no-op")
+        return tensor
+    return normal_(tensor, 0, _kaiming_std(tensor, a, mode, nonlinearity), generator)
+
+
+def orthogonal_(tensor, gain=1, generator=None):
+    """Fill with a (semi-)orthogonal matrix times `gain`; returns `tensor`.
+
+    Raises:
+        ValueError: fewer than 2 dimensions.
+    """
+    if tensor.ndimension() < 2:
+        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    if tensor.numel() == 0:
+        return tensor
+    rows = tensor.size(0)
+    cols = tensor.numel() // rows
+    flat = tensor.new_empty((rows, cols)).normal_(0, 1, generator=generator)
+    if rows < cols:
+        flat.t_()
+    q, r = facula.linalg.qr(flat)
+    # Signs of the diagonal of R make the distribution uniform.
+    q *= facula.diag(r, 0).sign()
+    if rows < cols:
+        q.t_()
+    with facula.no_grad():
+        tensor.view_as(q).copy_(q)
+        tensor.mul_(gain)
+    return tensor
+
+
+def sparse_(tensor, sparsity, std=0.01, generator=None):
+    """Fill a matrix from N(0, std^2) with a fraction `sparsity` of each column zero; returns it.
+
+    Raises:
+        ValueError: not 2-D.
+    """
+    if tensor.ndimension() != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    rows, cols = tensor.shape
+    zeros = math.ceil(sparsity * rows)
+    with facula.no_grad():
+        tensor.normal_(0, std, generator=generator)
+        for col in range(cols):
+            order = facula.randperm(rows)
+            tensor[order[:zeros], col] = 0
+    return tensor
+
+
+def _deprecated(new):
+    old_name = new.__name__[:-1]
+
+    def old(*args, **kwargs):
+        import warnings
+        warnings.warn(f"`nn.init.{old_name}` is now deprecated in favor of "
+                      f"`nn.init.{new.__name__}`.", FutureWarning, stacklevel=2)
+        return new(*args, **kwargs)
+    old.__name__ = old_name
+    old.__doc__ = f"Old name of `{new.__name__}`."
+    return old
+
+
+uniform = _deprecated(uniform_)
+normal = _deprecated(normal_)
+constant = _deprecated(constant_)
+eye = _deprecated(eye_)
+dirac = _deprecated(dirac_)
+xavier_uniform = _deprecated(xavier_uniform_)
+xavier_normal = _deprecated(xavier_normal_)
+kaiming_uniform = _deprecated(kaiming_uniform_)
+kaiming_normal = _deprecated(kaiming_normal_)
+orthogonal = _deprecated(orthogonal_)
+sparse = _deprecated(sparse_)

@@ -1,0 +1,370 @@
+"""Convolution layers."""
+from __future__ import annotations
+
+import math
+
+import facula
+from facula.nn import functional as F
+from facula.nn import init
+from facula.nn.modules.lazy import LazyModuleMixin
+from facula.nn.modules.module import Module
+from facula.nn.modules.utils import _pair, _reverse_repeat_tuple, _single, _triple
+from facula.nn.parameter import Parameter, UninitializedParameter
+
+_PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
+_PADDING_NAMES = ("same", "valid")
+
+
+def _check_settings(in_channels, out_channels, groups, padding, stride, padding_mode):
+    if groups <= 0:
+        raise ValueError("groups must be a positive integer")
+    if in_channels % groups != 0:
+        raise ValueError("in_channels must be divisible by groups")
+    if out_channels % groups != 0:
+        raise ValueError("out_channels must be divisible by groups")
+    if isinstance(padding, str):
+        if padding not in _PADDING_NAMES:
+            raise ValueError(f"Invalid padding string {padding!r}, should be one of "
+                             f"{set(_PADDING_NAMES)}")
+        if padding == "same" and any(s != 1 for s in stride):
+            raise ValueError("padding='same' is not supported for strided convolutions")
+    if padding_mode not in _PADDING_MODES:
+        raise ValueError(f"padding_mode must be one of {set(_PADDING_MODES)}, but got "
+                         f"padding_mode='{padding_mode}'")
+
+
+def _total_padding(padding, dilation, kernel_size):
+    """(before, after) of every dimension from the last on, as `F.pad` wants it."""
+    if padding == "valid":
+        return [0] * (2 * len(kernel_size))
+    if padding != "same":
+        return _reverse_repeat_tuple(padding, 2)
+    result = []
+    for d, k in zip(reversed(dilation), reversed(kernel_size)):
+        total = d * (k - 1)
+        result += [total // 2, total - total // 2]
+    return result
+
+
+class _ConvNd(Module):
+    """What all convolutions share."""
+
+    __constants__ = ["stride", "padding", "dilation", "groups", "padding_mode", "output_padding",
+                     "in_channels", "out_channels", "kernel_size"]
+
+    def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation,
+                 transposed, output_padding, groups, bias, padding_mode, device=None, dtype=None):
+        super().__init__()
+        _check_settings(in_channels, out_channels, groups, padding, stride, padding_mode)
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.padding = padding
+        self.dilation = dilation
+        self.transposed = transposed
+        self.output_padding = output_padding
+        self.groups = groups
+        self.padding_mode = padding_mode
+        self._reversed_padding_repeated_twice = _total_padding(padding, dilation, kernel_size)
+        options = {"device": device, "dtype": dtype}
+        channels = ((in_channels, out_channels // groups) if transposed
+                    else (out_channels, in_channels // groups))
+        self.weight = Parameter(facula.empty((*channels, *kernel_size), **options))
+        if bias:
+            self.bias = Parameter(facula.empty(out_channels, **options))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """Draw weight and bias from U(-1/sqrt(fan_in), 1/sqrt(fan_in))."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is None:
+            return
+        fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
+        if fan_in != 0:
+            bound = 1 / math.sqrt(fan_in)
+            init.uniform_(self.bias, -bound, bound)
+
+    def extra_repr(self):
+        """The settings that are not default."""
+        ones, zeros = (1,) * len(self.kernel_size), (0,) * len(self.kernel_size)
+        parts = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, "
+                 f"stride={self.stride}"]
+        if self.padding != (0,) * len(self.padding):
+            parts.append(f"padding={self.padding}")
+        if self.dilation != ones:
+            parts.append(f"dilation={self.dilation}")
+        if self.output_padding != zeros:
+            parts.append(f"output_padding={self.output_padding}")
+        if self.groups != 1:
+            parts.append(f"groups={self.groups}")
+        if self.bias is None:
+            parts.append("bias=False")
+        if self.padding_mode != "zeros":
+            parts.append(f"padding_mode={self.padding_mode}")
+        return ", ".join(parts)
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self.__dict__.setdefault("padding_mode", "zeros")
+
+    def _convolve(self, op, input, weight, bias):
+        d = self.__dict__
+        if d["padding_mode"] == "zeros":
+            return op(input, weight, bias, d["stride"], d["padding"], d["dilation"], d["groups"])
+        padded = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
+        zeros = (0,) * len(self.kernel_size)
+        return op(padded, weight, bias, self.stride, zeros, self.dilation, self.groups)
+
+    def _weight_and_bias(self):
+        # A direct look at the table is cheaper than two calls of Module.__getattr__.
+        params = self.__dict__["_parameters"]
+        if "weight" in params and "bias" in params:
+            return params["weight"], params["bias"]
+        return self.weight, self.bias
+
+
+class _Conv(_ConvNd):
+    """A convolution over as many dimensions as `_expand` makes."""
+
+    _expand = staticmethod(_single)
+
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1,
+                 groups=1, bias=True, padding_mode="zeros", device=None, dtype=None):
+        expand = self._expand
+        padding = padding if isinstance(padding, str) else expand(padding)
+        kernel_size = expand(kernel_size)
+        super().__init__(in_channels, out_channels, kernel_size, expand(stride), padding,
+                         expand(dilation), False, (0,) * len(kernel_size), groups, bias,
+                         padding_mode, device, dtype)
+
+    def _conv_forward(self, input, weight, bias):
+        return self._convolve(self._op(), input, weight, bias)
+
+    def forward(self, input):
+        """Convolve `input`, (N, C, *) or (C, *)."""
+        return self._conv_forward(input, *self._weight_and_bias())
+
+
+_DOC = """{d}-D convolution of a (N, C, {size}) input.
+
+    Args:
+        in_channels, out_channels: numbers of channels.
+        kernel_size, stride, dilation: ints, or one per dimension.
+        padding: int, one per dimension, "same" or "valid".
+        groups: blocks of channels that do not mix.
+        bias: whether there is a bias.
+        padding_mode: "zeros", "reflect", "replicate" or "circular".
+        device, dtype: of the parameters.
+
+    Raises:
+        ValueError: settings that do not fit.
+    """
+
+
+class Conv1d(_Conv):
+    __doc__ = _DOC.format(d=1, size="L")
+
+    @staticmethod
+    def _op():
+        return F.conv1d
+
+
+class Conv2d(_Conv):
+    __doc__ = _DOC.format(d=2, size="H, W")
+    _expand = staticmethod(_pair)
+
+    @staticmethod
+    def _op():
+        return F.conv2d
+
+
+class Conv3d(_Conv):
+    __doc__ = _DOC.format(d=3, size="D, H, W")
+    _expand = staticmethod(_triple)
+
+    @staticmethod
+    def _op():
+        return F.conv3d
+
+
+class _ConvTransposeNd(_ConvNd):
+    """A transposed convolution over as many dimensions as `_expand` makes."""
+
+    _expand = staticmethod(_single)
+
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0,
+                 output_padding=0, groups=1, bias=True, dilation=1, padding_mode="zeros",
+                 device=None, dtype=None):
+        if padding_mode != "zeros":
+            raise ValueError(
+                f'Only "zeros" padding mode is supported for {type(self).__name__}')
+        expand = self._expand
+        super().__init__(in_channels, out_channels, expand(kernel_size), expand(stride),
+                         expand(padding), expand(dilation), True, expand(output_padding), groups,
+                         bias, padding_mode, device, dtype)
+
+    def _output_padding(self, input, output_size, stride, padding, kernel_size, num_spatial_dims,
+                        dilation=None):
+        """The padding that gives `output_size`. Raises ValueError when none does."""
+        if output_size is None:
+            return _single(self.output_padding)
+        n = num_spatial_dims
+        leading = input.dim() - n
+        if len(output_size) == leading + n:
+            output_size = output_size[leading:]
+        if len(output_size) != n:
+            raise ValueError(
+                f"ConvTranspose{n}D: for {input.dim()}D input, output_size must have {n} or "
+                f"{leading + n} elements (got {len(output_size)})")
+        dilation = (1,) * n if dilation is None else dilation
+        least = [(input.size(d + leading) - 1) * stride[d] - 2 * padding[d]
+                 + dilation[d] * (kernel_size[d] - 1) + 1 for d in range(n)]
+        most = [low + s - 1 for low, s in zip(least, stride)]
+        if any(not low <= size <= high for size, low, high in zip(output_size, least, most)):
+            raise ValueError(
+                f"requested an output size of {output_size}, but valid sizes range from {least} "
+                f"to {most} (for an input of {input.size()[2:]})")
+        return [size - low for size, low in zip(output_size, least)]
+
+    def forward(self, input, output_size=None):
+        """Convolve `input`, (N, C, *) or (C, *); `output_size` picks among possible sizes."""
+        n = len(self.kernel_size)
+        output_padding = self._output_padding(input, output_size, self.stride, self.padding,
+                                              self.kernel_size, n, self.dilation)
+        weight, bias = self._weight_and_bias()
+        return self._op()(input, weight, bias, self.stride, self.padding, output_padding,
+                          self.groups, self.dilation)
+
+
+_TRANSPOSE_DOC = """{d}-D transposed convolution (the gradient of a convolution) of (N, C, {size}).
+
+    Args:
+        in_channels, out_channels: numbers of channels.
+        kernel_size, stride, padding, dilation: ints, or one per dimension.
+        output_padding: size added at one side of the output.
+        groups: blocks of channels that do not mix.
+        bias: whether there is a bias.
+        padding_mode: "zeros".
+        device, dtype: of the parameters.
+
+    Raises:
+        ValueError: settings that do not fit.
+    """
+
+
+class ConvTranspose1d(_ConvTransposeNd):
+    __doc__ = _TRANSPOSE_DOC.format(d=1, size="L")
+
+    @staticmethod
+    def _op():
+        return F.conv_transpose1d
+
+
+class ConvTranspose2d(_ConvTransposeNd):
+    __doc__ = _TRANSPOSE_DOC.format(d=2, size="H, W")
+    _expand = staticmethod(_pair)
+
+    @staticmethod
+    def _op():
+        return F.conv_transpose2d
+
+
+class ConvTranspose3d(_ConvTransposeNd):
+    __doc__ = _TRANSPOSE_DOC.format(d=3, size="D, H, W")
+    _expand = staticmethod(_triple)
+
+    @staticmethod
+    def _op():
+        return F.conv_transpose3d
+
+
+class _LazyConvXdMixin(LazyModuleMixin):
+    """Finds `in_channels` at the first call."""
+
+    def _make_lazy(self, out_channels, bias, device, dtype):
+        self.out_channels = out_channels
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        if bias:
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
+
+    def reset_parameters(self):
+        """Draw the parameters, once their shapes are known."""
+        if not self.has_uninitialized_params() and self.in_channels != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input, *args, **kwargs):
+        """Give the parameters the shapes that `input` asks for."""
+        if not self.has_uninitialized_params():
+            return
+        self.in_channels = self._get_in_channels(input)
+        if self.in_channels % self.groups != 0:
+            raise ValueError("in_channels must be divisible by groups")
+        channels = ((self.in_channels, self.out_channels // self.groups) if self.transposed
+                    else (self.out_channels, self.in_channels // self.groups))
+        self.weight.materialize((*channels, *self.kernel_size))
+        if self.bias is not None:
+            self.bias.materialize((self.out_channels,))
+        self.reset_parameters()
+
+    def _get_in_channels(self, input):
+        spatial = len(self.kernel_size)
+        if input.dim() not in (spatial + 1, spatial + 2):
+            raise RuntimeError(
+                f"Expected {spatial + 1}D (unbatched) or {spatial + 2}D (batched) input to "
+                f"{type(self).__name__}, but got input of size: {input.shape}")
+        return input.shape[1] if input.dim() == spatial + 2 else input.shape[0]
+
+
+class _LazyConv(_LazyConvXdMixin):
+    def __init__(self, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1,
+                 bias=True, padding_mode="zeros", device=None, dtype=None):
+        super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False,
+                         padding_mode, device, dtype)
+        self._make_lazy(out_channels, bias, device, dtype)
+
+
+class _LazyConvTranspose(_LazyConvXdMixin):
+    def __init__(self, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1,
+                 bias=True, dilation=1, padding_mode="zeros", device=None, dtype=None):
+        super().__init__(0, 0, kernel_size, stride, padding, output_padding, groups, False,
+                         dilation, padding_mode, device, dtype)
+        self._make_lazy(out_channels, bias, device, dtype)
+
+
+class LazyConv1d(_LazyConv, Conv1d):
+    """A Conv1d that finds `in_channels` at its first call."""
+
+    cls_to_become = Conv1d
+
+
+class LazyConv2d(_LazyConv, Conv2d):
+    """A Conv2d that finds `in_channels` at its first call."""
+
+    cls_to_become = Conv2d
+
+
+class LazyConv3d(_LazyConv, Conv3d):
+    """A Conv3d that finds `in_channels` at its first call."""
+
+    cls_to_become = Conv3d
+
+
+class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
+    """A ConvTranspose1d that finds `in_channels` at its first call."""
+
+    cls_to_become = ConvTranspose1d
+
+
+class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
+    """A ConvTranspose2d that finds `in_channels` at its first call."""
+
+    cls_to_become = ConvTranspose2d
+
+
+class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
+    """A ConvTranspose3d that finds `in_channels` at its first call."""
+
+    cls_to_become = ConvTranspose3d

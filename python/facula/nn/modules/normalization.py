@@ -1,0 +1,177 @@
+"""Layer, group, RMS and local response normalization."""
+from __future__ import annotations
+
+import facula
+from facula.nn import functional as F
+from facula.nn import init
+from facula.nn.modules.module import Module
+from facula.nn.parameter import Parameter
+
+
+class LocalResponseNorm(Module):
+    """Divides by (k + alpha * mean of squares over `size` neighbouring channels) ** beta."""
+
+    __constants__ = ["size", "alpha", "beta", "k"]
+
+    def __init__(self, size, alpha=1e-4, beta=0.75, k=1.0):
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, input):
+        """Normalize `input`, (N, C, *)."""
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self):
+        """The settings."""
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class CrossMapLRN2d(Module):
+    """Local response normalization over maps; not written yet, use LocalResponseNorm."""
+
+    def __init__(self, size, alpha=1e-4, beta=0.75, k=1):
+        super().__init__()
+        raise NotImplementedError("CrossMapLRN2d is not implemented; use LocalResponseNorm")
+
+
+def _shape(normalized_shape):
+    return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+
+
+class LayerNorm(Module):
+    """Normalizes over the last dimensions.
+
+    Args:
+        normalized_shape: sizes of these dimensions, an int or a list.
+        eps: added to the variance.
+        elementwise_affine: whether there are trained weight and bias.
+        bias: whether there is a bias when `elementwise_affine`.
+        device, dtype: of the parameters.
+    """
+
+    __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
+
+    def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True,
+                 device=None, dtype=None):
+        super().__init__()
+        self.normalized_shape = _shape(normalized_shape)
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+
+        def make():
+            return Parameter(facula.empty(self.normalized_shape, device=device, dtype=dtype))
+        self.register_parameter("weight", make() if elementwise_affine else None)
+        self.register_parameter("bias", make() if elementwise_affine and bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """Set weight to 1 and bias to 0."""
+        if not self.elementwise_affine:
+            return
+        init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def forward(self, input):
+        """Normalize `input`, (*, *normalized_shape)."""
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self):
+        """The settings."""
+        return (f"{self.normalized_shape}, eps={self.eps}, "
+                f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}")
+
+
+class GroupNorm(Module):
+    """Normalizes over groups of channels of a (N, C, *) input.
+
+    Args:
+        num_groups, num_channels: counts; the first must divide the second.
+        eps: added to the variance.
+        affine: whether there are trained weight and bias, one per channel.
+        device, dtype: of the parameters.
+        bias: whether there is a bias when `affine`.
+
+    Raises:
+        ValueError: `num_groups` does not divide `num_channels`.
+    """
+
+    __constants__ = ["num_groups", "num_channels", "eps", "affine"]
+
+    def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None,
+                 *, bias=True):
+        super().__init__()
+        if num_groups <= 0:
+            raise ValueError(f"num_groups must be a positive integer, but got {num_groups}")
+        if num_channels % num_groups != 0:
+            raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups "
+                             f"({num_groups})")
+        self.num_groups = num_groups
+        self.num_channels = num_channels
+        self.eps = eps
+        self.affine = affine
+
+        def make():
+            return Parameter(facula.empty(num_channels, device=device, dtype=dtype))
+        self.register_parameter("weight", make() if affine else None)
+        self.register_parameter("bias", make() if affine and bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """Set weight to 1 and bias to 0."""
+        if not self.affine:
+            return
+        init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def forward(self, input):
+        """Normalize `input`."""
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self):
+        """The settings."""
+        return (f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+                f"bias={self.bias is not None}")
+
+
+class RMSNorm(Module):
+    """Divides by the root mean square over the last dimensions.
+
+    Args:
+        normalized_shape: sizes of these dimensions, an int or a list.
+        eps: added to the mean square; the machine epsilon when None.
+        elementwise_affine: whether there is a trained weight.
+        device, dtype: of the weight.
+    """
+
+    __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
+
+    def __init__(self, normalized_shape, eps=None, elementwise_affine=True, device=None,
+                 dtype=None):
+        super().__init__()
+        self.normalized_shape = _shape(normalized_shape)
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        weight = None
+        if elementwise_affine:
+            weight = Parameter(facula.empty(self.normalized_shape, device=device, dtype=dtype))
+        self.register_parameter("weight", weight)
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """Set the weight to 1."""
+        if self.elementwise_affine:
+            init.ones_(self.weight)
+
+    def forward(self, x):
+        """Normalize `x`, (*, *normalized_shape)."""
+        return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self):
+        """The settings."""
+        return (f"{self.normalized_shape}, eps={self.eps}, "
+                f"elementwise_affine={self.elementwise_affine}")

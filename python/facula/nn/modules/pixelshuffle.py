@@ -1,0 +1,41 @@
+"""Trade channels for pixels."""
+from __future__ import annotations
+
+from facula.nn import functional as F
+from facula.nn.modules.module import Module
+
+
+class PixelShuffle(Module):
+    """(*, C * r^2, H, W) -> (*, C, H * r, W * r)."""
+
+    __constants__ = ["upscale_factor"]
+
+    def __init__(self, upscale_factor):
+        super().__init__()
+        self.upscale_factor = upscale_factor
+
+    def forward(self, input):
+        """Rearrange `input`."""
+        return F.pixel_shuffle(input, self.upscale_factor)
+
+    def extra_repr(self):
+        """The setting."""
+        return f"upscale_factor={self.upscale_factor}"
+
+
+class PixelUnshuffle(Module):
+    """(*, C, H * r, W * r) -> (*, C * r^2, H, W)."""
+
+    __constants__ = ["downscale_factor"]
+
+    def __init__(self, downscale_factor):
+        super().__init__()
+        self.downscale_factor = downscale_factor
+
+    def forward(self, input):
+        """Rearrange `input`."""
+        return F.pixel_unshuffle(input, self.downscale_factor)
+
+    def extra_repr(self):
+        """The setting."""
+        return f"downscale_factor={self.downscale_factor}"

@@ -1,0 +1,45 @@
+"""Helpers of layers: one value per spatial dimension."""
+from __future__ import annotations
+
+
+def ntuple(n):
+    """A function that makes an n-tuple of one value, and a tuple of an iterable."""
+    def parse(x):
+        if isinstance(x, (tuple, list)) or hasattr(x, "__iter__"):
+            return tuple(x)
+        return (x,) * n
+    return parse
+
+
+_single = ntuple(1)
+_pair = ntuple(2)
+_triple = ntuple(3)
+_quadruple = ntuple(4)
+
+
+def _reverse_repeat_tuple(t, n):
+    """Each element of `t` n times, last element first."""
+    return tuple(x for x in reversed(t) for _ in range(n))
+
+
+def _list_with_default(out_size, defaults):
+    """`out_size` (int or list) with each None replaced by the trailing `defaults`."""
+    if isinstance(out_size, int):
+        return out_size
+    if len(defaults) <= len(out_size):
+        raise ValueError(f"Input dimension should be at least {len(out_size) + 1}")
+    tail = defaults[-len(out_size):]
+    return [d if v is None else v for v, d in zip(out_size, tail)]
+
+
+def consume_prefix_in_state_dict_if_present(state_dict, prefix):
+    """Strip `prefix` from the keys of `state_dict` and of its metadata, in place."""
+    for key in list(state_dict):
+        if key.startswith(prefix):
+            state_dict[key[len(prefix):]] = state_dict.pop(key)
+    metadata = getattr(state_dict, "_metadata", None)
+    for key in list(metadata or ()):
+        if not key:
+            continue
+        if key == prefix.replace(".", "") or key.startswith(prefix):
+            metadata[key[len(prefix):]] = metadata.pop(key)

@@ -1,0 +1,291 @@
+"""The base of schedulers, and schedulers made of others."""
+from __future__ import annotations
+
+from bisect import bisect_right
+
+import facula
+from facula.optim.optimizer import Optimizer
+
+EPOCH_DEPRECATION_WARNING = (
+    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where "
+    "possible. Please use `scheduler.step()` to step the scheduler. During the deprecation, if "
+    "epoch is different from None, the closed form is used instead of the new chainable form, "
+    "where available. Please open an issue if you are unable to replicate your use case: "
+    "https://github.com/pytorch/pytorch/issues/new/choose.")
+
+
+def _warn(message, level=3):
+    import warnings
+    warnings.warn(message, stacklevel=level)
+
+
+def copied(value):
+    """A value that later changes of a tensor learning rate do not reach."""
+    return value.clone() if isinstance(value, facula.Tensor) else value
+
+
+def set_in_group(group, key, value):
+    """Set a setting of a group; a tensor is filled, so that graphs keep seeing it."""
+    if isinstance(group[key], facula.Tensor):
+        group[key].fill_(value)
+    else:
+        group[key] = value
+
+
+def per_group(optimizer, name, value):
+    """One value per group of the optimizer. Raises ValueError for a list of a wrong length."""
+    n = len(optimizer.param_groups)
+    if not isinstance(value, (list, tuple)):
+        return [value] * n
+    if len(value) != n:
+        raise ValueError(f"{name} must have the same length as optimizer.param_groups. {name} has "
+                         f"{len(value)} values, param_groups has {n}.")
+    return list(value)
+
+
+class LRScheduler:
+    """Base of schedulers; subclasses define `get_lr`, one rate per group.
+
+    Args:
+        optimizer: whose groups change.
+        last_epoch: number of the last step when training goes on, else -1.
+
+    Raises:
+        TypeError: not an Optimizer.
+        KeyError: training goes on but a group has no "initial_lr".
+    """
+
+    _get_lr_called_within_step = False
+    _is_initial = False
+
+    def __init__(self, optimizer, last_epoch=-1):
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+        self.optimizer = optimizer
+        for i, group in enumerate(optimizer.param_groups):
+            if last_epoch == -1:
+                group.setdefault("initial_lr", copied(group["lr"]))
+            elif "initial_lr" not in group:
+                raise KeyError("param 'initial_lr' is not specified in param_groups"
+                               f"[{i}] when resuming scheduler with last_epoch >= 0.\n"
+                               "This typically happens when:\n"
+                               "1. You're trying to resume training from a checkpoint but haven't "
+                               "properly loaded the optimizer state\n"
+                               "2. You're using last_epoch >= 0 for a fresh training run (not "
+                               "recommended)")
+        self.base_lrs = [copied(group["initial_lr"]) for group in optimizer.param_groups]
+        self.last_epoch = last_epoch
+        self._track_step_calls()
+        self._initial_step()
+
+    def _track_step_calls(self):
+        """Let the optimizer remember that `step` was called, to warn of a wrong order."""
+        step = self.optimizer.step
+        if hasattr(step, "_wrapped_by_lr_sched"):
+            return
+        from weakref import ref
+        owner, function = ref(self.optimizer), step.__func__
+
+        def wrapper(*args, **kwargs):
+            optimizer = owner()
+            optimizer._opt_called = True
+            return function.__get__(optimizer, type(optimizer))(*args, **kwargs)
+        wrapper._wrapped_by_lr_sched = True
+        self.optimizer.step = wrapper
+
+    def _initial_step(self):
+        self._step_count = 0
+        self._is_initial = True
+        try:
+            self.step()
+        finally:
+            self._is_initial = False
+
+    def state_dict(self):
+        """Everything but the optimizer; returns a dict."""
+        return {k: v for k, v in self.__dict__.items() if k != "optimizer"}
+
+    def load_state_dict(self, state_dict):
+        """Take back what `state_dict` gave."""
+        self.__dict__.update(state_dict)
+
+    def get_last_lr(self):
+        """The rates that the last step set; returns a list."""
+        return self._last_lr
+
+    def get_lr(self):
+        """Override: the next rate of each group; returns a list."""
+        raise NotImplementedError
+
+    def _current_lrs(self):
+        return [copied(group["lr"]) for group in self.optimizer.param_groups]
+
+    def _warn_unless_stepping(self):
+        if not self._get_lr_called_within_step:
+            _warn("To get the last learning rate computed by the scheduler, please use "
+                  "`get_last_lr()`.", 4)
+
+    def step(self, epoch=None):
+        """Set the rates of the next epoch (or step)."""
+        if self._step_count == 1:
+            self._warn_of_order()
+        self._step_count += 1
+        if epoch is not None:
+            _warn(EPOCH_DEPRECATION_WARNING)
+        self._update_lr(epoch)
+
+    def _warn_of_order(self):
+        if not hasattr(self.optimizer.step, "_wrapped_by_lr_sched"):
+            _warn("Seems like `optimizer.step()` has been overridden after learning rate scheduler "
+                  "initialization. Please, make sure to call `optimizer.step()` before "
+                  "`lr_scheduler.step()`. See more details at "
+                  "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate", 4)
+        elif not getattr(self.optimizer, "_opt_called", False):
+            _warn("Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch "
+                  "1.1.0 and later, you should call them in the opposite order: `optimizer.step()` "
+                  "before `lr_scheduler.step()`.  Failure to do this will result in PyTorch "
+                  "skipping the first value of the learning rate schedule. See more details at "
+                  "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate", 4)
+
+    def _update_lr(self, epoch=None):
+        self._get_lr_called_within_step = True
+        try:
+            if epoch is None:
+                self.last_epoch += 1
+                values = self.get_lr()
+            else:
+                self.last_epoch = epoch
+                closed = getattr(self, "_get_closed_form_lr", None)
+                values = self.get_lr() if closed is None else closed()
+        finally:
+            self._get_lr_called_within_step = False
+        for group, lr in zip(self.optimizer.param_groups, values):
+            set_in_group(group, "lr", lr)
+        self._last_lr = self._current_lrs()
+
+
+class _LRScheduler(LRScheduler):
+    """Old name of `LRScheduler`."""
+
+
+class SequentialLR(LRScheduler):
+    """Schedulers one after another.
+
+    Args:
+        optimizer: whose groups change.
+        schedulers: list of schedulers of this optimizer.
+        milestones: the steps at which the next one takes over.
+        last_epoch: number of the last step.
+
+    Raises:
+        ValueError: no schedulers, another optimizer, or a wrong number of milestones.
+    """
+
+    def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
+        name = type(self).__name__
+        if len(schedulers) < 1:
+            raise ValueError(f"{name} expects at least one scheduler to be chained, but got no "
+                             "scheduler.")
+        for i, scheduler in enumerate(schedulers):
+            if not hasattr(scheduler, "optimizer"):
+                raise TypeError(f"{name} at index {i} should have `optimizer` as its attribute.")
+            if type(scheduler).__name__ == "ReduceLROnPlateau":
+                raise ValueError(f"{name} does not support `ReduceLROnPlateau` scheduler as it "
+                                 "requires additional kwargs to be specified when calling `step`, "
+                                 f"but got one at index {i} in the given schedulers sequence.")
+            if scheduler.optimizer != optimizer:
+                raise ValueError(f"{name} expects all schedulers to belong to the same optimizer, "
+                                 f"but got scheduler {type(scheduler).__name__} at index {i} has "
+                                 f"{scheduler.optimizer}, which is different from "
+                                 f"{type(optimizer).__name__}.")
+        if len(milestones) != len(schedulers) - 1:
+            raise ValueError("Sequential Schedulers expects number of schedulers provided to be "
+                             "one more than the number of milestone points, but got number of "
+                             f"schedulers {len(schedulers)} and the number of milestones to be "
+                             f"equal to {len(milestones)}")
+        self._schedulers = schedulers
+        self._milestones = milestones
+        self.last_epoch = last_epoch + 1
+        self.optimizer = optimizer
+        # Making the schedulers has already stepped each: start over with the first one.
+        for group in optimizer.param_groups:
+            set_in_group(group, "lr", group["initial_lr"])
+        for scheduler in schedulers:
+            _step_back(scheduler)
+        schedulers[0]._initial_step()
+        self._last_lr = schedulers[0].get_last_lr()
+
+    def step(self):
+        """Set the rates of the next step."""
+        self.last_epoch += 1
+        which = bisect_right(self._milestones, self.last_epoch)
+        scheduler = self._schedulers[which]
+        if which > 0 and self._milestones[which - 1] == self.last_epoch:
+            scheduler._update_lr(0)
+        else:
+            scheduler.step()
+        self._last_lr = scheduler.get_last_lr()
+
+    def state_dict(self):
+        """Everything but the optimizer, with the states of the schedulers; returns a dict."""
+        state = {k: v for k, v in self.__dict__.items() if k not in ("optimizer", "_schedulers")}
+        state["_schedulers"] = [scheduler.state_dict() for scheduler in self._schedulers]
+        return state
+
+    def load_state_dict(self, state_dict):
+        """Take back what `state_dict` gave."""
+        state = dict(state_dict)
+        parts = state.pop("_schedulers")
+        self.__dict__.update(state)
+        for scheduler, part in zip(self._schedulers, parts):
+            scheduler.load_state_dict(part)
+
+
+def _step_back(scheduler):
+    scheduler.last_epoch -= 1
+    if isinstance(scheduler, SequentialLR):
+        for inner in scheduler._schedulers:
+            _step_back(inner)
+
+
+class ChainedScheduler(LRScheduler):
+    """Schedulers that all act at every step.
+
+    Args:
+        schedulers: sequence of schedulers of one optimizer.
+        optimizer: that optimizer; the first scheduler's when None.
+
+    Raises:
+        ValueError: no schedulers, or different optimizers.
+    """
+
+    def __init__(self, schedulers, optimizer=None):
+        name = type(self).__name__
+        if len(schedulers) < 1:
+            raise ValueError(f"{name} expects at least one scheduler to be chained, but got no "
+                             "scheduler.")
+        optimizer = optimizer or schedulers[0].optimizer
+        for i, scheduler in enumerate(schedulers):
+            if not hasattr(scheduler, "optimizer"):
+                raise TypeError(f"{name} at index {i} should have `optimizer` as its attribute.")
+            if type(scheduler).__name__ == "ReduceLROnPlateau":
+                raise ValueError(f"{name} does not support `ReduceLROnPlateau` scheduler as it "
+                                 "requires additional kwargs to be specified when calling `step`, "
+                                 f"but got one at index {i} in the given schedulers sequence.")
+            if scheduler.optimizer != optimizer:
+                raise ValueError(f"{name} expects all schedulers to belong to the same optimizer, "
+                                 f"but got scheduler {type(scheduler).__name__} at index {i} has "
+                                 f"{scheduler.optimizer}, which is different from "
+                                 f"{type(optimizer).__name__}.")
+        self._schedulers = schedulers
+        self.optimizer = optimizer
+        self._last_lr = self._current_lrs()
+
+    def step(self):
+        """Step every scheduler."""
+        for scheduler in self._schedulers:
+            scheduler.step()
+        self._last_lr = self._current_lrs()
+
+    state_dict = SequentialLR.state_dict
+    load_state_dict = SequentialLR.load_state_dict

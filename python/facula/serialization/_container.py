@@ -1,0 +1,213 @@
+"""PyTorch's archive: a zip file whose records are stored as they are, at multiples of 64 bytes."""
+import struct
+import zlib
+
+from ._options import SETTINGS
+
+ALIGNMENT = 64
+_MAX_32 = 0xFFFFFFFF
+_MAX_READ_VERSION = 10
+_CHUNK = 1 << 22
+
+
+class ArchiveWriter:
+    """Writes records one after the other to anything that has `write`.
+
+    Args:
+        write (callable): takes bytes-like objects.
+        name (str): the folder in the archive that all records are put into.
+    """
+
+    def __init__(self, write, name):
+        self._write, self._name = write, name
+        self._at = 0
+        self._entries = []
+        self._names_hash = self._content_hash = 0
+
+    def _put(self, data):
+        self._write(data)
+        self._at += len(data)
+
+    def add(self, name, data):
+        """Writes a record of bytes, or of any contiguous buffer."""
+        data = memoryview(data).cast("B")
+        crc = zlib.crc32(data) if SETTINGS.compute_crc32 else 0
+        path = f"{self._name}/{name}".encode("utf-8", "surrogateescape")
+        start, size = self._at, len(data)
+        wide = struct.pack("<HHQQ", 1, 16, size, size) if size >= _MAX_32 else b""
+        shown = _MAX_32 if wide else size
+        padding = -(start + 30 + len(path) + len(wide) + 4) % ALIGNMENT
+        extra = wide + struct.pack("<2sH", b"FB", padding) + b"Z" * padding
+        head = struct.pack(
+            "<4s5HIIIHH", b"PK\3\4", 45 if wide else 20, 0x0800, 0, 0, 0x21,
+            crc, shown, shown, len(path), len(extra),
+        )
+        self._put(head + path + extra)
+        self._put(data)
+        self._entries.append((path, crc, size, start))
+        self._names_hash = zlib.crc32(path, self._names_hash)
+        self._content_hash = zlib.crc32(struct.pack("<I", crc), self._content_hash)
+
+    def identity(self):
+        """40 digits that follow from the names and checksums of the records so far."""
+        return f"{self._names_hash:020d}{self._content_hash:020d}"
+
+    def finish(self):
+        """Writes the directory."""
+        start = self._at
+        for entry in self._entries:
+            self._put(self._directory_entry(*entry))
+        size, count = self._at - start, len(self._entries)
+        wide_at = self._at
+        self._put(struct.pack(
+            "<4sQ2H2I4Q", b"PK\6\6", 44, 45, 45, 0, 0, count, count, size, start,
+        ))
+        self._put(struct.pack("<4sIQI", b"PK\6\7", 0, wide_at, 1))
+        few = min(count, 0xFFFF)
+        self._put(struct.pack(
+            "<4s4H2IH", b"PK\5\6", 0, 0, few, few, min(size, _MAX_32), min(start, _MAX_32), 0,
+        ))
+
+    @staticmethod
+    def _directory_entry(path, crc, size, start):
+        wide = struct.pack("<QQ", size, size) if size >= _MAX_32 else b""
+        wide += struct.pack("<Q", start) if start >= _MAX_32 else b""
+        extra = struct.pack("<HH", 1, len(wide)) + wide if wide else b""
+        shown = min(size, _MAX_32)
+        return struct.pack(
+            "<4s6H3I5H2I", b"PK\1\2", 45, 45 if wide else 20, 0x0800, 0, 0, 0x21,
+            crc, shown, shown, len(path), len(extra), 0, 0, 0, 0, min(start, _MAX_32),
+        ) + path + extra
+
+
+def _corrupt(what):
+    return RuntimeError(
+        f"load(): failed reading zip archive: {what}. The file may be damaged: not saved "
+        "completely, or changed since."
+    )
+
+
+class ArchiveReader:
+    """Reads records of an archive.
+
+    Args:
+        file: a seekable file object of bytes.
+
+    Raises:
+        RuntimeError: it is not a whole archive, or of an unknown version.
+    """
+
+    def __init__(self, file):
+        # zipfile is slow to import, and only files need it.
+        import zipfile
+
+        self._file = file
+        self._length = file.seek(0, 2)
+        file.seek(0)
+        try:
+            self._zip = zipfile.ZipFile(file)
+            names = self._zip.namelist()
+        except (zipfile.BadZipFile, ValueError, OverflowError, struct.error,
+                NotImplementedError, UnicodeError) as error:
+            raise _corrupt(f"failed finding central directory ({error})") from error
+        if not names or "/" not in names[0]:
+            raise _corrupt(f"file in archive is not in a subdirectory: {names[:1]}")
+        self._folder = names[0].partition("/")[0]
+        self._check_version()
+
+    def _check_version(self):
+        name = next((name for name in (".data/version", "version") if self.has(name)), None)
+        if name is None:
+            raise _corrupt("it has no record `version`")
+        text = bytes(self.read(name, limit=64)).strip()
+        version = int(text) if text.isdigit() else -1
+        if not 1 <= version <= _MAX_READ_VERSION:
+            raise RuntimeError(
+                f"Attempted to read a PyTorch file with version {text!r}, but the maximum "
+                f"supported version for reading is {_MAX_READ_VERSION}"
+            )
+
+    def has(self, name):
+        """Whether the archive has a record."""
+        return f"{self._folder}/{name}" in self._zip.NameToInfo
+
+    def _info(self, name):
+        info = self._zip.NameToInfo.get(f"{self._folder}/{name}")
+        if info is None:
+            raise _corrupt(f"failed locating file {name}: file not found")
+        return info
+
+    def size(self, name):
+        """Number of bytes of a record, as the directory claims."""
+        return self._info(name).file_size
+
+    def offset(self, name):
+        """Where a record's bytes stand in the file; None when it is compressed."""
+        info = self._info(name)
+        if info.compress_type:
+            return None
+        start = info.header_offset
+        self._file.seek(max(start, 0))
+        head = self._file.read(30)
+        if start < 0 or len(head) != 30 or head[:4] != b"PK\3\4":
+            raise _corrupt(f"record {name} has no header")
+        name_length, extra_length = struct.unpack("<HH", head[26:30])
+        offset = start + 30 + name_length + extra_length
+        if info.compress_size != info.file_size or offset + info.file_size > self._length:
+            raise _corrupt(f"record {name} of {info.file_size} bytes reaches beyond the file")
+        if info.flag_bits & 1:
+            raise _corrupt(f"record {name} is encrypted")
+        return offset
+
+    def read(self, name, limit=None):
+        """The bytes of a record, as a bytearray; its checksum is compared."""
+        size = self.size(name)
+        if limit is not None and size > limit:
+            raise _corrupt(f"record {name} has {size} bytes, more than {limit}")
+        offset = self.offset(name)
+        if offset is None:
+            return self._read_compressed(name)
+        data = bytearray(size)
+        self._file.seek(offset)
+        if _read_into(self._file, data) != size:
+            raise _corrupt(f"record {name} is cut off")
+        self.check(name, data)
+        return data
+
+    def check(self, name, data):
+        """Raises RuntimeError when `data` has not the checksum of the record."""
+        expected = self._info(name).CRC
+        # Zero is what writers leave that compute no checksum.
+        if expected and zlib.crc32(data) != expected:
+            raise _corrupt(f"record {name} has a wrong checksum")
+
+    def _read_compressed(self, name):
+        import zipfile
+
+        data, info = bytearray(), self._info(name)
+        try:
+            with self._zip.open(info) as stream:
+                while piece := stream.read(_CHUNK):
+                    data += piece
+        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError,
+                OSError, ValueError) as error:
+            raise _corrupt(f"record {name}: {error}") from error
+        if len(data) != info.file_size:
+            raise _corrupt(f"record {name} is cut off")
+        return data
+
+
+def _read_into(file, data):
+    readinto = getattr(file, "readinto", None)
+    view, done = memoryview(data), 0
+    while done < len(data):
+        if readinto is None:
+            piece = file.read(len(data) - done)
+            count = len(piece)
+            view[done:done + count] = piece
+        else:
+            count = readinto(view[done:])
+        if not count:
+            break
+        done += count
+    return done

@@ -1,0 +1,93 @@
+"""Opening files for `save` and `load`: paths, file objects, and replacing a file in one step."""
+import contextlib
+import os
+import stat
+
+
+def is_path(f):
+    """Whether `f` names a file."""
+    return isinstance(f, (str, os.PathLike))
+
+
+@contextlib.contextmanager
+def opened_to_read(f):
+    """A seekable file object of bytes for a path or a file object.
+
+    Raises:
+        AttributeError: `f` is neither.
+    """
+    if is_path(f):
+        with open(f, "rb") as file:
+            yield file
+        return
+    for name in ("seek", "tell", "read"):
+        if not hasattr(f, name):
+            raise AttributeError(
+                f"{type(f).__name__!r} object has no attribute {name!r}. load() reads from a file "
+                "that is seekable: put the data into a buffer like io.BytesIO before"
+            )
+    yield f
+
+
+@contextlib.contextmanager
+def opened_to_write(f):
+    """A `write` function for a path or a file object; a path changes only when all went well.
+
+    Raises:
+        AttributeError: `f` is neither.
+        RuntimeError: the folder of a path does not exist, or the path is a folder.
+    """
+    if is_path(f):
+        with _replaced_file(os.fspath(f)) as file:
+            yield file.write
+        return
+    if not hasattr(f, "write"):
+        raise AttributeError(
+            "expected 'f' to be string, path, or a file-like object with a 'write' attribute"
+        )
+    yield f.write
+    if hasattr(f, "flush"):
+        f.flush()
+
+
+def _file_mode(path):
+    try:
+        return os.stat(path).st_mode
+    except FileNotFoundError:
+        return None
+
+
+@contextlib.contextmanager
+def _replaced_file(path):
+    # A link is kept: what it points to is replaced.
+    path = os.path.realpath(path)
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        raise RuntimeError(f"Parent directory {folder} does not exist.")
+    mode = _file_mode(path)
+    if mode is not None and stat.S_ISDIR(mode):
+        raise RuntimeError(f"save(): cannot write to {path}: Is a directory")
+    if mode is not None and not stat.S_ISREG(mode):
+        with open(path, "wb") as file:
+            yield file
+        return
+    temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
+    try:
+        with open(temporary, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if mode is not None:
+            os.chmod(temporary, stat.S_IMODE(mode))
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def archive_name(f):
+    """The folder in an archive: the file's name without its last extension, else "archive"."""
+    if not is_path(f):
+        return "archive"
+    return os.path.splitext(os.path.basename(os.fspath(f)))[0] or "archive"

@@ -1,0 +1,291 @@
+"""`load`: PyTorch's files to objects."""
+import mmap as _mmap
+import os
+import pickle
+import sys
+from _pickle import UnpicklingError
+
+from . import _core
+from ._container import ALIGNMENT, ArchiveReader
+from ._files import is_path, opened_to_read
+from ._globals import _own_global, facula_name, torch_name
+from ._legacy import LegacyStorages, check_head
+from ._locations import restorer
+from ._options import SETTINGS, LoadEndianness
+from ._unpickle import SafeUnpickler, ScanningUnpickler, unsafe_globals
+
+_MAX_SMALL_RECORD = 64
+_HOW_TO_ALLOW = (
+    "Weights only load failed: with weights_only=True only tensors, numbers, strings and plain "
+    "containers are read. Use weights_only=False only if you trust the file: it can then run any "
+    "code.\n\t"
+)
+
+
+def _parse_persistent_id(pid):
+    """Type, key, location and number of elements that a persistent id says."""
+    if not isinstance(pid, tuple) or len(pid) not in (5, 6) or pid[0] != "storage":
+        raise UnpicklingError("a persistent id is not that of a storage")
+    kind, key, location, count = pid[1:5]
+    if not isinstance(kind, _core.StorageType):
+        raise UnpicklingError(f"an object of {type(kind)} is not a storage class")
+    if not isinstance(key, str) or not isinstance(location, str):
+        raise UnpicklingError("key or location of a storage is not a string")
+    if type(count) is not int or not 0 <= count < 2**60:
+        raise UnpicklingError("a storage has no valid number of elements")
+    if len(pid) == 6 and pid[5] is not None:
+        raise NotImplementedError("load(): views of storages in files before 2017 are not read")
+    return kind.dtype, key, location, count
+
+
+def _swapped(data, itemsize):
+    """`data` with the bytes of each element in the other order."""
+    result = bytearray(len(data))
+    for at in range(itemsize):
+        result[at::itemsize] = data[itemsize - 1 - at::itemsize]
+    return result
+
+
+def _number_size(dtype):
+    return dtype.itemsize // 2 if dtype.is_complex else dtype.itemsize
+
+
+class _ArchiveStorages:
+    """Storages of an archive, read when first referred to."""
+
+    def __init__(self, archive, restore, mapped):
+        self._archive, self._restore, self._mapped = archive, restore, mapped
+        self._loaded = {}
+        self._swaps = self._byte_order() != sys.byteorder
+
+    def _byte_order(self):
+        if self._archive.has("byteorder"):
+            order = bytes(self._archive.read("byteorder", limit=_MAX_SMALL_RECORD))
+            if order not in (b"little", b"big"):
+                raise ValueError(f"Unknown endianness type: {order.decode('latin1')}")
+            return order.decode()
+        default = SETTINGS.load_endianness
+        if default in (None, LoadEndianness.NATIVE):
+            return sys.byteorder
+        return default.name.lower()
+
+    def __call__(self, pid):
+        dtype, key, location, count = _parse_persistent_id(pid)
+        if key not in self._loaded:
+            self._loaded[key] = self._restore(self._read(key, dtype, count), location)
+        return _core.typed(self._loaded[key], dtype)
+
+    def _read(self, key, dtype, count):
+        name, size = f"data/{key}", count * dtype.itemsize
+        found = self._archive.size(name)
+        if found != size:
+            raise RuntimeError(
+                f"load(): record size of {name} ({found} bytes) does not match expected size "
+                f"({size} bytes = {count} elements of {dtype})"
+            )
+        if SETTINGS.skip_data:
+            self._archive.offset(name)
+            return _core.new_cpu_storage(size)
+        swaps = self._swaps and _number_size(dtype) > 1
+        if self._mapped is not None and not swaps and size:
+            offset = self._archive.offset(name)
+            if offset is not None and offset % ALIGNMENT == 0:
+                return _core.storage_over(self._mapped[offset:offset + size])
+        data = self._archive.read(name)
+        return _core.storage_over(_swapped(data, _number_size(dtype)) if swaps else data)
+
+
+class _LegacyLoader:
+    """Reads the pickles and storages of a file of the old format."""
+
+    def __init__(self, file, file_size, restore, make_unpickler):
+        self._file, self._restore, self._make_unpickler = file, restore, make_unpickler
+        self._storages = LegacyStorages(file_size)
+        self._loaded = {}
+
+    def load(self):
+        """The object of the file."""
+        check_head(self._plain(), self._plain(), self._plain())
+        start = self._file.tell()
+        ScanningUnpickler(self._file, self._note, encoding="latin1").load()
+        self._storages.read(self._file, self._plain())
+        end = self._file.tell()
+        self._file.seek(start)
+        result = self._make_unpickler(self._file, self._restored).load()
+        self._file.seek(end)
+        return result
+
+    def _plain(self):
+        return SafeUnpickler(self._file, _refuse_persistent_id).load()
+
+    def _note(self, pid):
+        dtype, key, _, count = _parse_persistent_id(pid)
+        self._storages.note(key, dtype, count)
+
+    def _restored(self, pid):
+        dtype, key, location, _ = _parse_persistent_id(pid)
+        if key not in self._loaded:
+            storage = _core.storage_over(self._storages.buffer(key))
+            self._loaded[key] = self._restore(storage, location)
+        return _core.typed(self._loaded[key], dtype)
+
+
+def _refuse_persistent_id(pid):
+    raise UnpicklingError("a persistent id stands where none is expected")
+
+
+def _safe_maker(load_args):
+    unknown = set(load_args) - {"encoding"}
+    if unknown:
+        raise TypeError(f"load() got an unexpected keyword argument {sorted(unknown)[0]!r}")
+    return lambda stream, persistent_load: SafeUnpickler(stream, persistent_load, **load_args)
+
+
+def _trusting_maker(pickle_module, load_args):
+    class Unpickler(pickle_module.Unpickler):
+        def find_class(self, module, name):
+            found = _own_global(torch_name(f"{module}.{name}"))
+            return super().find_class(facula_name(module), name) if found is None else found
+
+    def make(stream, persistent_load):
+        unpickler = Unpickler(stream, **load_args)
+        unpickler.persistent_load = persistent_load
+        return unpickler
+
+    return make
+
+
+def _resolve_weights_only(weights_only, pickle_module):
+    if os.environ.get("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "0").lower() in ("1", "y", "yes", "true"):
+        weights_only = True
+    if weights_only is None:
+        return pickle_module is None
+    if weights_only and pickle_module is not None:
+        raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
+    return bool(weights_only)
+
+
+def _map_file(path):
+    """The whole file in memory, changes to it kept or dropped by `set_default_mmap_options`."""
+    shared = SETTINGS.mmap_flags == _mmap.MAP_SHARED
+    with open(path, "r+b" if shared else "rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            raise EOFError("load(): the file is empty")
+        prot = _mmap.PROT_READ | _mmap.PROT_WRITE
+        return memoryview(_mmap.mmap(file.fileno(), 0, flags=SETTINGS.mmap_flags, prot=prot))
+
+
+def _load_archive(file, restore, mapped, make_unpickler, weights_only):
+    import io
+
+    archive = ArchiveReader(file)
+    if archive.has("constants.pkl"):
+        if weights_only:
+            raise RuntimeError(
+                "Cannot use ``weights_only=True`` with TorchScript archives passed to ``load``"
+            )
+        raise NotImplementedError("load(): TorchScript archives are read by jit.load")
+    data = io.BytesIO(bytes(archive.read("data.pkl")))
+    storages = _ArchiveStorages(archive, restore, mapped)
+    return make_unpickler(data, storages).load()
+
+
+def _load_legacy(file, restore, make_unpickler):
+    start = file.tell()
+    size = file.seek(0, 2)
+    file.seek(start)
+    if size == start:
+        raise EOFError("load(): Ran out of input: the file is empty")
+    if _is_tar(file, start):
+        raise RuntimeError("load(): tar archives of PyTorch before 0.1.10 are not read")
+    return _LegacyLoader(file, size - start, restore, make_unpickler).load()
+
+
+def _is_tar(file, start):
+    file.seek(start + 257)
+    is_tar = file.read(5) == b"ustar"
+    file.seek(start)
+    return is_tar
+
+
+def _begins_as_zip(file):
+    start = file.tell()
+    head = file.read(4)
+    file.seek(start)
+    if not isinstance(head, (bytes, bytearray)):
+        raise TypeError(f"load(): expected a file of bytes; got {type(head).__name__}")
+    return head == b"PK\3\4"
+
+
+def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=None,
+         **pickle_load_args):
+    """Reads an object that this package or PyTorch saved.
+
+    By default nothing of the file is executed: only tensors, plain containers, numbers, strings
+    and what `serialization.add_safe_globals` allows are built.
+
+    Args:
+        f: a path, or a seekable file object of bytes.
+        map_location: where storages go: a device, its name, a dict from saved to wanted location,
+            or a callable of storage and location.
+        pickle_module: a module with an Unpickler; implies weights_only=False.
+        weights_only (bool): False lets the file name any function or class, and so run any code.
+        mmap (bool): True maps the file into memory in place of reading it; `f` must be a path.
+        pickle_load_args: for the Unpickler, such as `encoding`.
+
+    Returns:
+        The object.
+
+    Raises:
+        UnpicklingError: the file is malformed, or names what is not allowed.
+        RuntimeError: the archive is damaged, or a device is missing.
+        EOFError: the file ends too early.
+        ValueError: `mmap` with a file object.
+
+    Example:
+        >>> facula.load("weights.pt")
+        {'weight': tensor([1., 1.])}
+    """
+    weights_only = _resolve_weights_only(weights_only, pickle_module)
+    if mmap and not is_path(f):
+        raise ValueError("f must be a file path in order to use the mmap argument")
+    make_unpickler = (
+        _safe_maker(pickle_load_args) if weights_only
+        else _trusting_maker(pickle_module or pickle, pickle_load_args)
+    )
+    restore = restorer(map_location)
+    with opened_to_read(f) as file:
+        try:
+            if _begins_as_zip(file):
+                mapped = _map_file(f) if mmap else None
+                return _load_archive(file, restore, mapped, make_unpickler, weights_only)
+            if mmap:
+                raise RuntimeError("mmap can only be used with files in the zip format")
+            return _load_legacy(file, restore, make_unpickler)
+        except UnpicklingError as error:
+            if not weights_only:
+                raise
+            raise UnpicklingError(_HOW_TO_ALLOW + str(error)) from error
+
+
+def get_unsafe_globals_in_checkpoint(f):
+    """Names that `load` with weights_only=True would refuse.
+
+    Args:
+        f: a path, or a seekable file object of bytes, of a file in the zip format.
+
+    Returns:
+        list of str: full names of functions and classes; [] when all are allowed.
+
+    Raises:
+        ValueError: the file is not in the zip format.
+    """
+    with opened_to_read(f) as file:
+        if not _begins_as_zip(file):
+            raise ValueError(
+                "get_unsafe_globals_in_checkpoint(): expected a file in the zip format"
+            )
+        data = bytes(ArchiveReader(file).read("data.pkl"))
+    return unsafe_globals(data)
+
+

@@ -1,0 +1,19 @@
+"""Utilities: data loading, hooks, checkpointing of activations."""
+from __future__ import annotations
+
+
+def __getattr__(name):
+    from importlib import import_module
+    if name.startswith("__"):
+        raise AttributeError(name)
+    try:
+        return import_module(f"{__name__}.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != f"{__name__}.{name}":
+            raise
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    from pkgutil import iter_modules
+    return sorted({*globals(), *(module.name for module in iter_modules(__path__))})

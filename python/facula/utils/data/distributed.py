@@ -1,0 +1,61 @@
+"""The sampler of distributed training."""
+from __future__ import annotations
+
+import math
+
+import facula
+from facula.utils.data.sampler import Sampler
+
+
+class DistributedSampler(Sampler):
+    """The part of a dataset's indices that belongs to one process.
+
+    Args:
+        dataset: has a length.
+        num_replicas, rank: count of processes and number of this one.
+        shuffle: random order, from `seed` and the epoch.
+        drop_last: leave out indices so that all parts are of one size, instead of repeating some.
+
+    Raises:
+        NotImplementedError: `num_replicas` or `rank` missing (no process group yet).
+        ValueError: a bad rank.
+    """
+
+    def __init__(self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0,
+                 drop_last=False):
+        if num_replicas is None or rank is None:
+            raise NotImplementedError("DistributedSampler(): num_replicas and rank must be given: "
+                                      "process groups are not implemented yet")
+        if not 0 <= rank < num_replicas:
+            raise ValueError(f"Invalid rank {rank}, rank should be in the interval "
+                             f"[0, {num_replicas - 1}]")
+        self.dataset = dataset
+        self.num_replicas = num_replicas
+        self.rank = rank
+        self.epoch = 0
+        self.drop_last = drop_last
+        n = len(dataset)
+        self.num_samples = n // num_replicas if drop_last else math.ceil(n / num_replicas)
+        self.total_size = self.num_samples * num_replicas
+        self.shuffle = shuffle
+        self.seed = seed
+
+    def __iter__(self):
+        n = len(self.dataset)
+        if self.shuffle:
+            generator = facula.Generator()
+            generator.manual_seed(self.seed + self.epoch)
+            indices = facula.randperm(n, generator=generator).tolist()
+        else:
+            indices = list(range(n))
+        if not self.drop_last:
+            missing = self.total_size - n
+            indices += (indices * math.ceil(missing / max(n, 1)))[:missing]
+        return iter(indices[self.rank:self.total_size:self.num_replicas])
+
+    def __len__(self):
+        return self.num_samples
+
+    def set_epoch(self, epoch):
+        """Set the epoch, which changes the random order."""
+        self.epoch = epoch

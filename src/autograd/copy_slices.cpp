@@ -1,0 +1,58 @@
+#include "autograd/copy_slices.h"
+
+#include "autograd/variable.h"
+#include "ops/copy.h"
+#include "ops/creation.h"
+#include "ops/view.h"
+
+namespace facula {
+namespace {
+
+ViewGeometry geometry_of(const Tensor& t) {
+  return {IntVec(t.sizes()), IntVec(t.strides()), t.storage_offset()};
+}
+
+}  // namespace
+
+ViewOfBase::ViewOfBase(const Tensor& base, const Tensor& view)
+    : view_(geometry_of(view)),
+      base_sizes_(base.sizes()),
+      base_strides_(base.strides()),
+      base_offset_(base.storage_offset()) {
+  next.push_back(gradient_edge(base));
+  outputs.push_back({IntVec(view.sizes()), view.dtype(), view.device()});
+}
+
+Gradients ViewOfBase::apply(Gradients grads) {
+  if (!grads[0].defined()) return {Tensor()};
+  return {ops::as_strided_backward(grads[0], base_sizes_, base_strides_, base_offset_, view_.sizes,
+                                   view_.strides, view_.offset)};
+}
+
+CopySlices::CopySlices(const Tensor& base, const Tensor& view, Ref<Node> inner)
+    : inner_(std::move(inner)),
+      view_(geometry_of(view)),
+      base_sizes_(base.sizes()),
+      base_strides_(base.strides()),
+      base_offset_(base.storage_offset()) {
+  next = inner_->next;
+  next[0] = gradient_edge(base);
+}
+
+Gradients CopySlices::apply(Gradients grads) {
+  if (!grads[0].defined()) return Gradients(next.size());
+  // The gradient laid out as the base was, so that the view's geometry fits it.
+  const Tensor whole = ops::new_empty_strided(grads[0], base_sizes_, base_strides_);
+  ops::copy_(whole, grads[0]);
+  const Tensor slice =
+      ops::as_strided(whole, view_.sizes, view_.strides, view_.offset - base_offset_);
+  Gradients inner = inner_->apply({ops::clone(slice)});
+  if (inner[0].defined())
+    ops::copy_(slice, inner[0]);
+  else
+    ops::zero_(slice);
+  inner[0] = whole;
+  return inner;
+}
+
+}  // namespace facula

@@ -1,0 +1,40 @@
+// Nodes for views that are changed in place.
+#pragma once
+#include "autograd/node.h"
+
+namespace facula {
+
+// A view's geometry relative to its base.
+struct ViewGeometry {
+  IntVec sizes, strides;
+  int64_t offset;
+};
+
+// The history of a view, as as_strided of its base.
+struct ViewOfBase final : Node {
+  ViewOfBase(const Tensor& base, const Tensor& view);
+  Gradients apply(Gradients grads) override;
+  std::string name() const override { return "AsStridedBackward0"; }
+
+ private:
+  ViewGeometry view_;
+  IntVec base_sizes_, base_strides_;
+  int64_t base_offset_;
+};
+
+// The history of a base after an in-place change of one of its views: the gradient passes through
+// the changed elements by way of `inner`, and past the others unchanged.
+struct CopySlices final : Node {
+  CopySlices(const Tensor& base, const Tensor& view, Ref<Node> inner);
+  Gradients apply(Gradients grads) override;
+  std::string name() const override { return "CopySlices"; }
+  void release_saved() override { inner_->release_saved(); }
+
+ private:
+  Ref<Node> inner_;
+  ViewGeometry view_;
+  IntVec base_sizes_, base_strides_;
+  int64_t base_offset_;
+};
+
+}  // namespace facula

@@ -1,0 +1,117 @@
+#include "autograd/layer.h"
+
+#include "autograd/variable.h"
+
+namespace facula {
+namespace {
+
+// Arguments that require grad, a bit each.
+uint32_t requiring(const OpCall& c) {
+  uint32_t bits = 0;
+  for (int i = 0; i < c.info->args; ++i) {
+    const Value& v = c.args[i];
+    bool any = v.is_tensor() && requires_grad(v.as_tensor());
+    if (v.tag == Tag::TensorList)
+      for (const Tensor& t : v.as_tensors()) any |= t.defined() && requires_grad(t);
+    if (any) bits |= 1u << i;
+  }
+  return bits;
+}
+
+uint32_t with_derivative(const OpInfo& info, uint32_t args) {
+  uint32_t bits = 0;
+  for (; args; args &= args - 1) {
+    const int i = std::countr_zero(args);
+    if (info.derivative_of[i] >= 0) bits |= 1u << i;
+  }
+  return bits;
+}
+
+// Stands where an operator without a derivative was applied to tensors that require grad.
+struct NoDerivative final : Node {
+  explicit NoDerivative(std::string op) : op_(std::move(op)) {}
+  Gradients apply(Gradients) override {
+    throw Error(ErrorKind::Runtime, "derivative for ", op_, " is not implemented");
+  }
+  std::string name() const override { return "NotImplemented"; }
+
+ private:
+  std::string op_;
+};
+
+template <class F>
+void for_each_result(const OpCall& c, F&& f) {
+  for (int k = 0; k < c.info->results; ++k) {
+    Value& v = c.results[k];
+    if (v.is_tensor()) f(v.as_tensor(), k);
+    if (v.tag == Tag::TensorList)
+      for (const Tensor& t : v.as_tensors())
+        if (t.defined()) f(t, k);
+  }
+}
+
+void check_mutated(const OpCall& c, bool recording) {
+  for (uint32_t bits = c.info->mutated; bits; bits &= bits - 1) {
+    const Value& v = c.args[std::countr_zero(bits)];
+    if (v.is_tensor()) check_inplace(v.as_tensor(), recording);
+    if (v.tag == Tag::TensorList)
+      for (const Tensor& t : v.as_tensors())
+        if (t.defined()) check_inplace(t, recording && requires_grad(t));
+  }
+}
+
+void check_out(const OpCall& c, uint32_t needing) {
+  check(c.op->variant != Variant::Out || !needing, c.info->schema.name,
+        "(): functions with out=... arguments don't support automatic differentiation, but one of the "
+        "arguments needing grad.");
+}
+
+void set_histories(const OpCall& c, const Ref<Node>& node) {
+  for_each_result(c, [&](const Tensor& t, int k) {
+    const int from = c.info->alias_of[k];
+    const bool changed = from >= 0 && (c.info->mutated >> from & 1);
+    const bool differentiable = (c.info->differentiable_results >> k & 1) && is_differentiable(t.dtype());
+    if (changed)
+      rebase_history(t, node);
+    else if (differentiable)
+      set_history(t, node);
+    else
+      node->outputs.push_back({IntVec(t.sizes()), t.dtype(), t.device()});
+  });
+}
+
+void run_below(OpCall& c) {
+  const Below guard;
+  redispatch(c, Layer::Autograd);
+}
+
+bool any_differentiable_result(const OpCall& c) {
+  bool any = false;
+  for_each_result(c, [&](const Tensor& t, int k) {
+    any |= (c.info->differentiable_results >> k & 1) && is_differentiable(t.dtype());
+  });
+  return any;
+}
+
+}  // namespace
+
+void autograd_layer(OpCall& c) {
+  const uint32_t needing = requiring(c);
+  const bool geometry = c.op->record->flags & geometry_only;
+  if (c.info->mutated && !geometry) check_mutated(c, needing != 0 && c.op->variant != Variant::Out);
+  check_out(c, needing);
+  const uint32_t wanted = with_derivative(*c.info, needing);
+  if (!wanted) {
+    run_below(c);
+    if (needing && !c.info->differentiable && !c.info->mutated && any_differentiable_result(c))
+      set_histories(c, Ref<Node>::take(new NoDerivative(c.info->schema.name)));
+    return;
+  }
+  auto node = Ref<OpNode>::take(new OpNode(c, wanted));
+  run_below(c);
+  const auto as_node = Ref<Node>::share(node.get());
+  set_histories(c, as_node);
+  node->save_results(c);
+}
+
+}  // namespace facula

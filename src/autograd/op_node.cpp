@@ -1,0 +1,241 @@
+#include <algorithm>
+
+#include "autograd/variable.h"
+#include "ops/arithmetic.h"
+#include "ops/copy.h"
+#include "ops/view.h"
+
+namespace facula {
+namespace {
+
+bool is_tensor_arg(const OpInfo& info, int i) { return (info.tensor_args | info.list_args) >> i & 1; }
+
+// A tensor that the call is about to overwrite is saved as a copy.
+Tensor to_save(const OpCall& c, int arg, const Tensor& t) {
+  if (!(c.info->mutated >> arg & 1)) return t;
+  const Below guard;
+  return ops::clone(t);
+}
+
+}  // namespace
+
+OpNode::OpNode(const OpCall& c, uint32_t wanted) : call_(*c.op, c.args, 0), wanted_(wanted) {
+  const OpInfo& info = *c.info;
+  std::fill(std::begin(list_length_), std::end(list_length_), -1);
+  const uint32_t rows = rows_needed();
+  uint32_t keep = 0;
+  for (int row = 0; row < 4; ++row)
+    if (rows >> row & 1) keep |= info.saved_args[row];
+  for (int i = 0; i < info.base_args; ++i) {
+    if (!is_tensor_arg(info, i)) continue;
+    const Value& v = c.args[i];
+    if (v.tag == Tag::TensorList) {
+      list_length_[i] = static_cast<int>(v.length);
+      std::vector<IntVec> sizes;
+      for (const Tensor& t : v.as_tensors()) sizes.push_back(t.defined() ? IntVec(t.sizes()) : IntVec());
+      list_metas_.emplace_back(i, std::move(sizes));
+    } else if (v.is_tensor()) {
+      metas_.push_back({i, {IntVec(v.as_tensor().sizes()), v.tensor->dtype}});
+    }
+    if (keep >> i & 1) {
+      SavedArg s{i, {}};
+      if (v.is_tensor()) s.tensors.emplace_back(to_save(c, i, v.as_tensor()), false);
+      if (v.tag == Tag::TensorList)
+        for (const Tensor& t : v.as_tensors())
+          s.tensors.push_back(t.defined() ? SavedTensor(t, false) : SavedTensor());
+      saved_.push_back(std::move(s));
+    }
+    if (info.derivative_of[i] < 0) continue;
+    if (v.tag == Tag::TensorList) {
+      for (const Tensor& t : v.as_tensors()) next.push_back(t.defined() ? gradient_edge(t) : Edge());
+    } else {
+      next.push_back(v.is_tensor() && (wanted >> i & 1) ? gradient_edge(v.as_tensor()) : Edge());
+    }
+  }
+}
+
+uint32_t OpNode::rows_needed() const {
+  const OpInfo& info = op().info();
+  uint32_t rows = 0;
+  for (int i = 0; i < info.base_args; ++i)
+    if ((wanted_ >> i & 1) && info.derivative_of[i] >= 0) rows |= 1u << info.derivative_of[i];
+  return rows;
+}
+
+void OpNode::save_results(const OpCall& c) {
+  const uint32_t rows = rows_needed();
+  uint32_t keep = 0;
+  for (int row = 0; row < 4; ++row)
+    if (rows >> row & 1) keep |= c.info->saved_results[row];
+  for (uint32_t bits = keep; bits; bits &= bits - 1) {
+    const int k = std::countr_zero(bits);
+    if (c.results[k].is_tensor()) saved_results_.emplace_back(k, SavedTensor(c.results[k].as_tensor(), true));
+  }
+}
+
+std::string OpNode::name() const {
+  // "_foreach_add_" -> "ForeachAddBackward0"; the digit tells overloads of one name apart.
+  const Schema& s = op().info().schema;
+  std::string text = s.name;
+  while (!text.empty() && text.back() == '_') text.pop_back();
+  std::string camel;
+  bool upper = true;
+  for (char ch : text) {
+    if (ch == '_') {
+      upper = true;
+      continue;
+    }
+    camel += upper ? static_cast<char>(std::toupper(ch)) : ch;
+    upper = false;
+  }
+  int index = 0;
+  for (const Operator* other : find_overloads(s.ns, text)) {
+    if (!other->info().differentiable || other->variant != Variant::Base) continue;
+    if (other->record == op().record) break;
+    ++index;
+  }
+  return camel + "Backward" + std::to_string(index);
+}
+
+void OpNode::release_saved() {
+  released_ = true;
+  saved_.clear();
+  saved_results_.clear();
+}
+
+void OpNode::check_alive() const {
+  check(!released_ || (rows_needed() == 0),
+        "Trying to backward through the graph a second time (or directly access saved tensors after they "
+        "have already been freed). Saved intermediate values of the graph are freed when you call .backward() "
+        "or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second "
+        "time or if you need to access saved tensors after calling backward.");
+}
+
+Tensor OpNode::saved_arg(int i) const {
+  for (const SavedArg& s : saved_)
+    if (s.index == i) return s.tensors.empty() ? Tensor() : s.tensors[0].unpack({}, op().name().c_str());
+  check_alive();
+  throw Error(ErrorKind::Runtime, op().name(), ": its derivative reads '", op().info().schema.args[static_cast<size_t>(i)].name,
+              "', which its row of the derivative table does not save");
+}
+
+Tensor OpNode::saved_result(int k) const {
+  for (const auto& [index, t] : saved_results_)
+    if (index == k) return t.unpack(Ref<Node>::share(const_cast<OpNode*>(this)), op().name().c_str());
+  check_alive();
+  return {};
+}
+
+size_t OpNode::edge_of(int arg) const {
+  size_t at = 0;
+  const OpInfo& info = op().info();
+  for (int i = 0; i < arg; ++i)
+    if (is_tensor_arg(info, i) && info.derivative_of[i] >= 0) at += edge_count(i);
+  return at;
+}
+
+Tensor OpNode::run_row(Backward& b, int row, int arg) {
+  const Derivative& d = op().record->derivatives[row];
+  if (d.vjp) return d.vjp(b);
+  (void)arg;
+  const Tensor slope = d.local(b);
+  if (!slope.defined()) return {};
+  return ops::mul(b.grad(), is_complex(slope.dtype()) ? ops::conj(slope) : slope);
+}
+
+Gradients OpNode::apply(Gradients grads) {
+  const OpInfo& info = op().info();
+  const OpRecord& record = *op().record;
+  uint32_t saves = 0;
+  for (int row = 0; row < 4; ++row)
+    if (rows_needed() >> row & 1) saves |= info.saved_args[row] | info.saved_results[row];
+  if (released_ && saves) check_alive();
+  Gradients out(next.size());
+  Backward b(*this, grads);
+  b.outputs_ = &out;
+  uint32_t done = 0;
+  for (int i = 0; i < info.base_args; ++i) {
+    const int row = info.derivative_of[i];
+    if (row < 0 || !(wanted_ >> i & 1) || !is_tensor_arg(info, i)) continue;
+    const Derivative& d = record.derivatives[row];
+    b.row_ = row;
+    if (d.fused) {
+      if (!(done >> row & 1)) d.fused(b);
+      done |= 1u << row;
+    } else if (grads[0].defined() || grads.size() > 1) {
+      out[edge_of(i)] = run_row(b, row, i);
+    }
+  }
+  return out;
+}
+
+// --- what rules read
+
+int Backward::arg_index(Name n) const {
+  const Schema& s = node_.op().info().schema;
+  for (size_t i = 0; i < s.args.size(); ++i)
+    if (s.args[i].name_hash == n.hash) return static_cast<int>(i);
+  throw Error(ErrorKind::Runtime, node_.op().name(), ": its derivative reads '", n.text, "', which is no argument");
+}
+
+Tensor Backward::operator[](Name n) const {
+  const Schema& s = node_.op().info().schema;
+  for (size_t i = 0; i < s.args.size(); ++i)
+    if (s.args[i].name_hash == n.hash) return node_.saved_arg(static_cast<int>(i));
+  const Schema own = parse_schema(node_.op().record->schema);
+  for (size_t k = 0; k < own.results.size(); ++k)
+    if (own.results[k].name == n.text || (n.text == "result" && own.results.size() == 1))
+      return node_.saved_result(static_cast<int>(k));
+  throw Error(ErrorKind::Runtime, node_.op().name(), ": its derivative reads '", n.text,
+              "', which is no argument or result");
+}
+
+Tensor Backward::result(int i) const { return node_.saved_result(i); }
+
+std::vector<Tensor> Backward::tensors(Name n) const {
+  const int i = arg_index(n);
+  std::vector<Tensor> list;
+  for (const auto& s : node_.saved_)
+    if (s.index == i)
+      for (const SavedTensor& t : s.tensors) list.push_back(t.unpack({}, node_.op().name().c_str()));
+  return list;
+}
+
+const Value& Backward::value(Name n) const { return node_.call_.args()[arg_index(n)]; }
+
+IntSpan Backward::sizes(Name n) const {
+  const int i = arg_index(n);
+  for (const auto& [index, meta] : node_.metas_)
+    if (index == i) return meta.sizes;
+  return {};
+}
+
+DType Backward::dtype(Name n) const {
+  const int i = arg_index(n);
+  for (const auto& [index, meta] : node_.metas_)
+    if (index == i) return meta.dtype;
+  const Value& v = node_.call_.args()[i];
+  return v.tag == Tag::DType ? v.dtype : DType::Undefined;
+}
+
+std::vector<IntVec> Backward::list_sizes(Name n) const {
+  const int i = arg_index(n);
+  for (const auto& [index, sizes] : node_.list_metas_)
+    if (index == i) return sizes;
+  return {};
+}
+
+bool Backward::needs(Name n) const { return node_.wanted_ >> arg_index(n) & 1; }
+
+bool Backward::needs(Name n, size_t element) const {
+  return static_cast<bool>(node_.next[node_.edge_of(arg_index(n)) + element]);
+}
+
+void Backward::set(Name n, Tensor grad) { (*outputs_)[node_.edge_of(arg_index(n))] = std::move(grad); }
+
+void Backward::set(Name n, std::vector<Tensor> grads) {
+  const size_t at = node_.edge_of(arg_index(n));
+  for (size_t k = 0; k < grads.size(); ++k) (*outputs_)[at + k] = std::move(grads[k]);
+}
+
+}  // namespace facula

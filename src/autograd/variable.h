@@ -1,0 +1,29 @@
+// Tensors as autograd sees them.
+#pragma once
+#include "autograd/node.h"
+
+namespace facula {
+
+bool requires_grad(const Tensor& t);
+// RuntimeError for dtypes without gradients and for non-leaves that would stop requiring them.
+void set_requires_grad(const Tensor& t, bool on);
+bool is_leaf(const Tensor& t);
+// The node that made the tensor, or null. A view whose base was changed gets a new one here.
+Ref<Node> grad_fn(const Tensor& t);
+// Where a gradient of the tensor goes: its grad_fn, or a leaf's accumulation node.
+Edge gradient_edge(const Tensor& t);
+Ref<Node> grad_accumulator(const Tensor& t);
+void retain_grad(const Tensor& t);
+uint64_t add_hook(const Tensor& t, std::function<Tensor(const Tensor&)> hook);
+uint64_t add_post_accumulate_hook(const Tensor& t, std::function<void(const Tensor&)> hook);
+void remove_hook(const Tensor& t, uint64_t id);
+
+// The tensor shares memory but no history (and is not a view for autograd).
+Tensor detached(const Tensor& t);
+
+// Rules for changing a tensor in place that requires grad: RuntimeError with PyTorch's text.
+void check_inplace(const Tensor& t, bool recording);
+// The history of a tensor that was just changed in place by `node`.
+void rebase_history(const Tensor& t, const Ref<Node>& node);
+
+}  // namespace facula

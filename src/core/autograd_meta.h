@@ -1,0 +1,58 @@
+// The part of a tensor that autograd owns; null on tensors that never met it.
+#pragma once
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "core/tensor.h"
+
+namespace facula {
+
+// What dispatch and core know of a node of the graph: that it is counted and can be destroyed.
+struct GraphNode : RefCounted {
+  virtual ~GraphNode() = default;
+  virtual void forget(TensorImpl*) {}  // a tensor whose gradient the node was to keep is going away
+};
+// Without recursion, however long the chain of nodes that dies with this one.
+void destroy(GraphNode* n);
+
+enum class ViewKind : uint8_t { Default, NoGrad, MultiOutput, MultiOutputNoGrad, Inference, Custom };
+
+// Regenerates a view from a new base, where sizes, strides and offset are not enough.
+struct ViewReplay {
+  virtual ~ViewReplay() = default;
+  virtual Tensor apply(const Tensor& base) const = 0;
+};
+
+struct TensorHook {
+  uint64_t id = 0;
+  std::function<Tensor(const Tensor&)> call;  // undefined result: gradient unchanged
+};
+struct PostAccumulateHook {
+  uint64_t id = 0;
+  std::function<void(const Tensor&)> call;
+};
+
+struct AutogradMeta {
+  bool requires_grad = false;  // asked for on a leaf
+  bool retains_grad = false;
+  ViewKind view_kind = ViewKind::Default;
+  uint32_t output_nr = 0;
+  uint32_t view_version = 0;  // version at which grad_fn of a view was made
+  int level = 0;              // the grad level that this state belongs to
+  Tensor grad;
+  Ref<GraphNode> grad_fn;
+  std::atomic<GraphNode*> accumulator{nullptr};  // weak; the node clears it
+  Tensor base;                                   // for views: the root, never itself a view
+  std::shared_ptr<ViewReplay> replay;
+  std::vector<TensorHook> hooks;
+  std::vector<PostAccumulateHook> post_accumulate_hooks;
+};
+
+inline AutogradMeta& autograd_meta(const Tensor& t) {
+  if (!t->autograd) t->autograd = new AutogradMeta;
+  return *t->autograd;
+}
+inline bool is_view(const Tensor& t) { return t->autograd && t->autograd->base.defined(); }
+
+}  // namespace facula

@@ -1,0 +1,137 @@
+#include "core/dtype.h"
+
+#include <array>
+#include <atomic>
+
+#include "core/error.h"
+
+namespace facula {
+namespace {
+
+using K = DTypeKind;
+
+constexpr std::array<DTypeInfo, dtype_slots> make_table() {
+  std::array<DTypeInfo, dtype_slots> t{};
+  auto set = [&](DType d, DTypeInfo i) { t[static_cast<size_t>(d)] = i; };
+  set(DType::UInt8, {"uint8", "Byte", 1, K::Unsigned});
+  set(DType::Int8, {"int8", "Char", 1, K::Signed});
+  set(DType::Int16, {"int16", "Short", 2, K::Signed});
+  set(DType::Int32, {"int32", "Int", 4, K::Signed});
+  set(DType::Int64, {"int64", "Long", 8, K::Signed});
+  set(DType::Float16, {"float16", "Half", 2, K::Float});
+  set(DType::Float32, {"float32", "Float", 4, K::Float});
+  set(DType::Float64, {"float64", "Double", 8, K::Float});
+  set(DType::Complex32, {"complex32", "ComplexHalf", 4, K::Complex});
+  set(DType::Complex64, {"complex64", "ComplexFloat", 8, K::Complex});
+  set(DType::Complex128, {"complex128", "ComplexDouble", 16, K::Complex});
+  set(DType::Bool, {"bool", "Bool", 1, K::Bool});
+  set(DType::BFloat16, {"bfloat16", "BFloat16", 2, K::Float});
+  set(DType::Float8E5M2, {"float8_e5m2", "Float8_e5m2", 1, K::Float});
+  set(DType::Float8E4M3, {"float8_e4m3fn", "Float8_e4m3fn", 1, K::Float});
+  set(DType::UInt16, {"uint16", "UInt16", 2, K::Unsigned});
+  set(DType::UInt32, {"uint32", "UInt32", 4, K::Unsigned});
+  set(DType::UInt64, {"uint64", "UInt64", 8, K::Unsigned});
+  set(DType::Undefined, {nullptr, "Undefined", 0, K::None});
+  return t;
+}
+constexpr auto table = make_table();
+
+struct Alias {
+  std::string_view name;
+  DType dtype;
+};
+constexpr Alias aliases[] = {
+    {"float", DType::Float32}, {"double", DType::Float64},   {"half", DType::Float16},
+    {"int", DType::Int32},     {"long", DType::Int64},       {"short", DType::Int16},
+    {"cfloat", DType::Complex64}, {"cdouble", DType::Complex128}, {"chalf", DType::Complex32},
+};
+
+std::atomic<DType> default_dtype_value{DType::Float32};
+
+// Position in the order in which PyTorch widens within floats and complex numbers.
+int width_rank(DType d) {
+  switch (real_of(d)) {
+    case DType::Float16: case DType::BFloat16: return 1;
+    case DType::Float32: return 2;
+    case DType::Float64: return 3;
+    default: return 0;
+  }
+}
+
+DType promote_integers(DType a, DType b) {
+  const DTypeInfo &x = info(a), &y = info(b);
+  if (x.kind == y.kind) return x.size >= y.size ? a : b;
+  const DType u = x.kind == K::Unsigned ? a : b, s = x.kind == K::Unsigned ? b : a;
+  if (u != DType::UInt8)
+    throw Error(ErrorKind::Runtime, "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote ",
+                name(a), " and ", name(b));
+  return s == DType::Int8 ? DType::Int16 : s;
+}
+
+DType promote_floats(DType a, DType b) {
+  const int ra = width_rank(a), rb = width_rank(b);
+  if (ra == rb) return real_of(a) == real_of(b) ? real_of(a) : DType::Float32;
+  return real_of(ra > rb ? a : b);
+}
+
+}  // namespace
+
+const DTypeInfo& info(DType d) { return table[static_cast<size_t>(d) & (dtype_slots - 1)]; }
+
+DType real_of(DType d) {
+  switch (d) {
+    case DType::Complex32: return DType::Float16;
+    case DType::Complex64: return DType::Float32;
+    case DType::Complex128: return DType::Float64;
+    default: return d;
+  }
+}
+
+DType complex_of(DType d) {
+  switch (d) {
+    case DType::Float16: return DType::Complex32;
+    case DType::BFloat16: case DType::Float32: return DType::Complex64;
+    case DType::Float64: return DType::Complex128;
+    default: return is_complex(d) ? d : complex_of(default_dtype());
+  }
+}
+
+DType promote(DType a, DType b) {
+  if (a == b) return a;
+  if (a == DType::Undefined) return b;
+  if (b == DType::Undefined) return a;
+  if (is_float8(a) || is_float8(b))
+    throw Error(ErrorKind::Runtime, "Promotion for Float8 Types is not supported, attempted to promote ",
+                info(a).legacy_name, " and ", info(b).legacy_name);
+  const K ka = info(a).kind, kb = info(b).kind;
+  if (ka == K::Bool) return b;
+  if (kb == K::Bool) return a;
+  if (ka < K::Float && kb < K::Float) return promote_integers(a, b);
+  if (ka == K::Complex || kb == K::Complex) {
+    if (ka < K::Float) return b;
+    if (kb < K::Float) return a;
+    return complex_of(promote_floats(a, b));
+  }
+  if (ka < K::Float) return b;
+  if (kb < K::Float) return a;
+  return promote_floats(a, b);
+}
+
+bool can_cast(DType from, DType to) {
+  if (is_complex(from) && !is_complex(to)) return false;
+  if (is_floating(from) && is_integral(to, true)) return false;
+  return to != DType::Bool || from == DType::Bool;
+}
+
+DType dtype_by_name(std::string_view text) {
+  for (int i = 0; i < dtype_slots; ++i)
+    if (table[i].name && text == table[i].name) return static_cast<DType>(i);
+  for (const Alias& a : aliases)
+    if (text == a.name) return a.dtype;
+  return DType::Undefined;
+}
+
+DType default_dtype() { return default_dtype_value.load(std::memory_order_relaxed); }
+void set_default_dtype(DType d) { default_dtype_value.store(d, std::memory_order_relaxed); }
+
+}  // namespace facula

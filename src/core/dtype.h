@@ -1,0 +1,144 @@
+// Element types: their properties, their promotion, and a switch from DType to C++ type.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "core/complex.h"
+#include "core/half.h"
+
+namespace facula {
+
+// Numbered as PyTorch's ScalarType, which users meet in saved programs.
+enum class DType : int8_t {
+  UInt8 = 0,
+  Int8 = 1,
+  Int16 = 2,
+  Int32 = 3,
+  Int64 = 4,
+  Float16 = 5,
+  Float32 = 6,
+  Float64 = 7,
+  Complex32 = 8,
+  Complex64 = 9,
+  Complex128 = 10,
+  Bool = 11,
+  BFloat16 = 15,
+  Float8E5M2 = 23,
+  Float8E4M3 = 24,
+  UInt16 = 27,
+  UInt32 = 28,
+  UInt64 = 29,
+  Undefined = 31,
+};
+inline constexpr int dtype_slots = 32;
+
+enum class DTypeKind : uint8_t { None, Bool, Unsigned, Signed, Float, Complex };
+
+struct DTypeInfo {
+  const char* name = nullptr;         // "float32"
+  const char* legacy_name = nullptr;  // "Float", as in error texts and storage class names
+  uint8_t size = 0;
+  DTypeKind kind = DTypeKind::None;
+};
+
+// The facts of one dtype; `name` is null for numbers that are no dtype.
+const DTypeInfo& info(DType d);
+inline size_t itemsize(DType d) { return info(d).size; }
+inline const char* name(DType d) { return info(d).name; }
+
+inline bool is_complex(DType d) { return info(d).kind == DTypeKind::Complex; }
+inline bool is_floating(DType d) { return info(d).kind == DTypeKind::Float; }
+inline bool is_integral(DType d, bool include_bool) {
+  const DTypeKind k = info(d).kind;
+  return k == DTypeKind::Signed || k == DTypeKind::Unsigned ||
+         (include_bool && k == DTypeKind::Bool);
+}
+inline bool is_signed(DType d) { return info(d).kind >= DTypeKind::Signed; }
+inline bool is_differentiable(DType d) { return info(d).kind >= DTypeKind::Float; }
+inline bool is_reduced_float(DType d) { return d == DType::Float16 || d == DType::BFloat16; }
+inline bool is_float8(DType d) { return d == DType::Float8E4M3 || d == DType::Float8E5M2; }
+
+// float32 for complex64 and so on; the dtype itself when it is not complex.
+DType real_of(DType d);
+// complex64 for float32 and so on; the dtype itself when it is complex.
+DType complex_of(DType d);
+// The dtype that arithmetic of reduced-precision values happens in.
+inline DType compute_of(DType d) { return is_reduced_float(d) ? DType::Float32 : d; }
+
+// The smallest dtype that both convert to by PyTorch's rules; throws TypeError for float8 pairs.
+DType promote(DType a, DType b);
+// Whether a result of `from` may be stored in `to`: float into int and complex into real may not.
+bool can_cast(DType from, DType to);
+// The dtype of the given name ("float32", "half", "long"), or Undefined.
+DType dtype_by_name(std::string_view name);
+
+DType default_dtype();
+void set_default_dtype(DType d);
+
+template <class T>
+inline constexpr DType dtype_of = DType::Undefined;
+template <> inline constexpr DType dtype_of<bool> = DType::Bool;
+template <> inline constexpr DType dtype_of<uint8_t> = DType::UInt8;
+template <> inline constexpr DType dtype_of<int8_t> = DType::Int8;
+template <> inline constexpr DType dtype_of<int16_t> = DType::Int16;
+template <> inline constexpr DType dtype_of<int32_t> = DType::Int32;
+template <> inline constexpr DType dtype_of<int64_t> = DType::Int64;
+template <> inline constexpr DType dtype_of<uint16_t> = DType::UInt16;
+template <> inline constexpr DType dtype_of<uint32_t> = DType::UInt32;
+template <> inline constexpr DType dtype_of<uint64_t> = DType::UInt64;
+template <> inline constexpr DType dtype_of<Half> = DType::Float16;
+template <> inline constexpr DType dtype_of<BFloat16> = DType::BFloat16;
+template <> inline constexpr DType dtype_of<float> = DType::Float32;
+template <> inline constexpr DType dtype_of<double> = DType::Float64;
+template <> inline constexpr DType dtype_of<Complex<Half>> = DType::Complex32;
+template <> inline constexpr DType dtype_of<complex64> = DType::Complex64;
+template <> inline constexpr DType dtype_of<complex128> = DType::Complex128;
+template <> inline constexpr DType dtype_of<Float8E4M3> = DType::Float8E4M3;
+template <> inline constexpr DType dtype_of<Float8E5M2> = DType::Float8E5M2;
+
+template <class T>
+struct Type {
+  using type = T;
+};
+
+// Calls f(Type<T>{}) with the C++ type of one dtype out of the given types; returns false for others.
+template <class... Ts, class F>
+bool visit_types(DType d, F&& f) {
+  return ((dtype_of<Ts> == d ? (f(Type<Ts>{}), true) : false) || ...);
+}
+template <class F>
+bool visit_integral(DType d, F&& f) {
+  return visit_types<uint8_t, int8_t, int16_t, int32_t, int64_t>(d, f);
+}
+template <class F>
+bool visit_floating(DType d, F&& f) {
+  return visit_types<float, double, Half, BFloat16>(d, f);
+}
+template <class F>
+bool visit_complex(DType d, F&& f) {
+  return visit_types<complex64, complex128>(d, f);
+}
+// Every dtype with arithmetic: bool, integers up to 64 bits (not the wide unsigned), floats, complex.
+template <class F>
+bool visit_arithmetic(DType d, F&& f) {
+  return visit_floating(d, f) || visit_integral(d, f) || visit_types<bool>(d, f) ||
+         visit_complex(d, f);
+}
+// Unsigned integers of 1, 2, 4, 8, 16 bytes by element size, for kernels that only move bits.
+struct alignas(16) Bits128 {
+  uint64_t lo, hi;
+};
+template <class F>
+bool visit_size(size_t bytes, F&& f) {
+  switch (bytes) {
+    case 1: f(Type<uint8_t>{}); return true;
+    case 2: f(Type<uint16_t>{}); return true;
+    case 4: f(Type<uint32_t>{}); return true;
+    case 8: f(Type<uint64_t>{}); return true;
+    case 16: f(Type<Bits128>{}); return true;
+    default: return false;
+  }
+}
+
+}  // namespace facula

@@ -1,0 +1,105 @@
+// 16-bit floating point types and the 8-bit storage types: bit patterns with conversions to float.
+#pragma once
+#include <bit>
+#include <cstdint>
+
+namespace facula {
+
+namespace detail {
+
+// Branch-light IEEE half <-> float conversions, written so that loops over them vectorise.
+constexpr float half_to_float(uint16_t h) {
+  const uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16;
+  const uint32_t body = static_cast<uint32_t>(h & 0x7fffu) << 13;
+  const uint32_t exponent = body & 0x0f800000u;
+  // A subnormal half is a small integer times 2^-24: let float arithmetic normalise it.
+  const float subnormal =
+      std::bit_cast<float>(body + 0x38800000u) - std::bit_cast<float>(0x38800000u);
+  const uint32_t normal = body + (exponent == 0x0f800000u ? 0x70000000u : 0x38000000u);
+  return std::bit_cast<float>(sign |
+                              (exponent == 0 ? std::bit_cast<uint32_t>(subnormal) : normal));
+}
+
+constexpr uint16_t float_to_half(float f) {
+  const uint32_t bits = std::bit_cast<uint32_t>(f);
+  const uint32_t sign = (bits >> 16) & 0x8000u;
+  const uint32_t a = bits & 0x7fffffffu;
+  if (a > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);
+  if (a >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);
+  if (a < 0x38800000u) {  // subnormal: adding 0.5 leaves the rounded integer in the low bits
+    const float shifted = std::bit_cast<float>(a) + 0.5f;
+    return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(shifted) - 0x3f000000u));
+  }
+  const uint32_t rounded = a + 0xfffu + ((a >> 13) & 1u);
+  return static_cast<uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
+}
+
+constexpr uint16_t float_to_bfloat(float f) {
+  const uint32_t bits = std::bit_cast<uint32_t>(f);
+  const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  return static_cast<uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? 0x7fc0u : rounded);
+}
+
+}  // namespace detail
+
+// IEEE binary16. Arithmetic happens in float, each operation rounding back.
+struct Half {
+  uint16_t bits;
+  Half() = default;
+  constexpr Half(float f) : bits(detail::float_to_half(f)) {}
+  constexpr operator float() const { return detail::half_to_float(bits); }
+  static constexpr Half from_bits(uint16_t b) {
+    Half h{};
+    h.bits = b;
+    return h;
+  }
+};
+
+// The upper half of a float.
+struct BFloat16 {
+  uint16_t bits;
+  BFloat16() = default;
+  constexpr BFloat16(float f) : bits(detail::float_to_bfloat(f)) {}
+  constexpr operator float() const {
+    return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+  }
+  static constexpr BFloat16 from_bits(uint16_t b) {
+    BFloat16 h{};
+    h.bits = b;
+    return h;
+  }
+};
+
+// Storage-only 8-bit formats (OCP FP8): converted to and from float, never computed in.
+struct Float8E4M3 {
+  uint8_t bits;
+  Float8E4M3() = default;
+  Float8E4M3(float f);
+  operator float() const;
+};
+
+struct Float8E5M2 {
+  uint8_t bits;
+  Float8E5M2() = default;
+  constexpr Float8E5M2(float f) : bits(encode(f)) {}
+  constexpr operator float() const {
+    return detail::half_to_float(static_cast<uint16_t>(bits << 8));
+  }
+
+ private:
+  // Rounds once, straight from float: going through half would round twice.
+  static constexpr uint8_t encode(float f) {
+    const uint32_t b = std::bit_cast<uint32_t>(f);
+    const uint32_t sign = (b >> 24) & 0x80u, a = b & 0x7fffffffu;
+    if (a > 0x7f800000u) return static_cast<uint8_t>(sign | 0x7fu);
+    if (a >= 0x47700000u) return static_cast<uint8_t>(sign | 0x7cu);
+    if (a < 0x38800000u) {  // subnormal: steps of 2^-16
+      const float shifted = std::bit_cast<float>(a) + 128.0f;
+      return static_cast<uint8_t>(sign | (std::bit_cast<uint32_t>(shifted) - 0x43000000u));
+    }
+    const uint32_t rounded = a + 0xfffffu + ((a >> 21) & 1u);
+    return static_cast<uint8_t>(sign | ((rounded - 0x38000000u) >> 21));
+  }
+};
+
+}  // namespace facula

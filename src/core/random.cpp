@@ -1,0 +1,155 @@
+#include "core/random.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+#include "core/error.h"
+
+namespace facula {
+
+namespace {
+
+constexpr int shift = 397;
+
+uint32_t twist(uint32_t here, uint32_t after, uint32_t far) {
+  const uint32_t y = (here & 0x80000000u) | (after & 0x7fffffffu);
+  return far ^ (y >> 1) ^ ((0u - (y & 1u)) & 0x9908b0dfu);
+}
+
+// The saved form that PyTorch froze when its generator still was Lua Torch's, hence the 64-bit
+// words. Padding is spelled out so that no byte of a state is indeterminate.
+struct SavedState {
+  uint64_t seed;
+  int32_t left;  // one more than Mt19937's
+  int32_t seeded;
+  uint64_t next;
+  uint64_t words[Mt19937::words];
+  double unused_x, double_normal, unused_rho;
+  int32_t has_double_normal, padding;
+  float float_normal;
+  uint8_t has_float_normal, more_padding[3];
+};
+static_assert(sizeof(SavedState) == Generator::state_bytes);
+static_assert(std::endian::native == std::endian::little);
+
+// More than PyTorch asks: every word to be given out must lie inside the state.
+bool is_valid(const SavedState& s) {
+  if (s.seeded != 1 || s.left <= 0 || s.left > Mt19937::words) return false;
+  return s.next <= Mt19937::words && s.next + static_cast<uint64_t>(s.left) - 1 <= Mt19937::words;
+}
+
+}  // namespace
+
+void Mt19937::reseed(uint64_t seed) {
+  seed_ = seed;
+  left_ = next_ = 0;
+  state_[0] = static_cast<uint32_t>(seed);
+  for (uint32_t i = 1; i < words; ++i)
+    state_[i] = 1812433253u * (state_[i - 1] ^ (state_[i - 1] >> 30)) + i;
+}
+
+void Mt19937::refill() {
+  uint32_t* s = state_.data();
+  for (int i = 0; i < words - shift; ++i) s[i] = twist(s[i], s[i + 1], s[i + shift]);
+  for (int i = words - shift; i < words - 1; ++i)
+    s[i] = twist(s[i], s[i + 1], s[i + shift - words]);
+  s[words - 1] = twist(s[words - 1], s[0], s[shift - 1]);
+  left_ = words;
+  next_ = 0;
+}
+
+void Mt19937::fill(uint32_t* out, int64_t n) {
+  while (n > 0) {
+    if (left_ == 0) refill();
+    const uint32_t take = static_cast<uint32_t>(std::min<int64_t>(n, left_));
+    const uint32_t* from = state_.data() + next_;
+    for (uint32_t i = 0; i < take; ++i) out[i] = temper(from[i]);
+    left_ -= take;
+    next_ += take;
+    out += take;
+    n -= take;
+  }
+}
+
+void Generator::manual_seed(uint64_t seed) {
+  const std::lock_guard lock(mutex_);
+  engine_.reseed(seed);
+  next_double_normal.reset();
+  next_float_normal.reset();
+}
+
+uint64_t Generator::seed() {
+  const uint64_t chosen = random_seed();
+  manual_seed(chosen);
+  return chosen;
+}
+
+uint64_t Generator::initial_seed() const {
+  const std::lock_guard lock(mutex_);
+  return engine_.seed_;
+}
+
+Generator::State Generator::get_state() const {
+  const std::lock_guard lock(mutex_);
+  SavedState saved{};
+  saved.seed = engine_.seed_;
+  saved.left = static_cast<int32_t>(engine_.left_) + 1;
+  saved.seeded = 1;
+  saved.next = engine_.next_;
+  std::copy(engine_.state_.begin(), engine_.state_.end(), saved.words);
+  saved.has_double_normal = next_double_normal.has_value();
+  saved.double_normal = next_double_normal.value_or(0.0);
+  saved.has_float_normal = next_float_normal.has_value();
+  saved.float_normal = next_float_normal.value_or(0.0f);
+  return std::bit_cast<State>(saved);
+}
+
+void Generator::set_state(std::span<const uint8_t> bytes) {
+  check(bytes.size() == state_bytes, "set_state(): expected an RNG state of ", state_bytes,
+        " bytes; got ", bytes.size());
+  SavedState saved;
+  std::memcpy(&saved, bytes.data(), state_bytes);
+  check(is_valid(saved), "set_state(): expected a valid mt19937 state; got left=", saved.left,
+        ", seeded=", saved.seeded, ", next=", saved.next);
+
+  const std::lock_guard lock(mutex_);
+  engine_.seed_ = saved.seed;
+  engine_.left_ = static_cast<uint32_t>(saved.left) - 1;
+  engine_.next_ = static_cast<uint32_t>(saved.next);
+  std::transform(saved.words, saved.words + Mt19937::words, engine_.state_.begin(),
+                 [](uint64_t word) { return static_cast<uint32_t>(word); });
+  next_double_normal.reset();
+  next_float_normal.reset();
+  if (saved.has_double_normal) next_double_normal = saved.double_normal;
+  if (saved.has_float_normal) next_float_normal = saved.float_normal;
+}
+
+std::unique_ptr<Generator> Generator::clone() const {
+  const std::lock_guard lock(mutex_);
+  auto copy = std::make_unique<Generator>();
+  copy->engine_ = engine_;
+  copy->next_double_normal = next_double_normal;
+  copy->next_float_normal = next_float_normal;
+  return copy;
+}
+
+uint64_t random_seed() {
+  uint64_t seed = 0;
+  ssize_t got = 0;
+  do {
+    got = getrandom(&seed, sizeof seed, 0);
+  } while (got < 0 && errno == EINTR);
+  check(got == sizeof seed, "seed(): expected 8 random bytes from the operating system; got ", got);
+  return seed;
+}
+
+Generator& default_generator() {
+  static Generator* const generator = new Generator(random_seed());
+  return *generator;
+}
+
+}  // namespace facula

@@ -1,0 +1,96 @@
+// The CPU random number generator: mt19937 whose outputs and saved states are PyTorch's.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+
+namespace facula {
+
+// The 32-bit Mersenne twister. A plain value: copying it copies the stream.
+class Mt19937 {
+ public:
+  static constexpr int words = 624;
+
+  explicit Mt19937(uint64_t seed) { reseed(seed); }
+  void reseed(uint64_t seed);
+
+  uint32_t next() {
+    if (left_ == 0) refill();
+    --left_;
+    return temper(state_[next_++]);
+  }
+  // The next n outputs at once, which is several times faster than n calls of next().
+  void fill(uint32_t* out, int64_t n);
+
+ private:
+  friend class Generator;
+
+  static uint32_t temper(uint32_t y) {
+    y ^= y >> 11;
+    y ^= (y << 7) & 0x9d2c5680u;
+    y ^= (y << 15) & 0xefc60000u;
+    return y ^ (y >> 18);
+  }
+  void refill();
+
+  uint64_t seed_ = 0;
+  uint32_t left_ = 0;  // words of state_ that are still to be given out
+  uint32_t next_ = 0;
+  std::array<uint32_t, words> state_;
+};
+
+// A random stream. Kernels hold mutex() while they draw; the methods that replace or read the whole
+// state take it themselves, so they must not be called with it held.
+class Generator {
+ public:
+  static constexpr uint64_t default_seed = 67280421310721;
+  static constexpr size_t state_bytes = 5056;
+  using State = std::array<uint8_t, state_bytes>;
+
+  explicit Generator(uint64_t seed = default_seed) : engine_(seed) {}
+  virtual ~Generator() = default;
+  Generator(const Generator&) = delete;
+  Generator& operator=(const Generator&) = delete;
+
+  // Restarts the stream from `seed` and forgets cached normals.
+  void manual_seed(uint64_t seed);
+  // Restarts the stream from a number of the operating system, and returns that number.
+  uint64_t seed();
+  uint64_t initial_seed() const;
+
+  // The bytes of `torch.Generator.get_state()`.
+  State get_state() const;
+  // Throws RuntimeError, leaving the generator as it was, when `bytes` is not such a state.
+  void set_state(std::span<const uint8_t> bytes);
+  std::unique_ptr<Generator> clone() const;
+
+  std::mutex& mutex() const { return mutex_; }
+
+  // What follows expects the caller to hold mutex().
+  uint32_t next32() { return engine_.next(); }
+  uint64_t next64() {
+    const uint64_t high = engine_.next();
+    return high << 32 | engine_.next();
+  }
+  void fill32(uint32_t* out, int64_t n) { engine_.fill(out, n); }
+
+  // Box-Muller makes normals in pairs; the second waits here for the next draw.
+  std::optional<double> next_double_normal;
+  std::optional<float> next_float_normal;
+
+ private:
+  mutable std::mutex mutex_;
+  Mt19937 engine_;
+};
+
+// 64 bits from the operating system; throws RuntimeError when it gives none.
+uint64_t random_seed();
+
+// The process's own generator, seeded by random_seed() at its first use and never destroyed.
+Generator& default_generator();
+
+}  // namespace facula

@@ -1,0 +1,52 @@
+// Storage: a block of bytes on a device that tensors share.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "core/device.h"
+#include "core/refcount.h"
+
+namespace facula {
+
+// How memory that facula did not allocate is given back.
+using ExternalDeleter = void (*)(void* context);
+
+class Storage : public RefCounted {
+ public:
+  // Memory of `bytes` from the device's allocator; on meta, a size without memory.
+  static Ref<Storage> make(Device device, size_t bytes);
+  // Memory owned elsewhere (NumPy, DLPack, mmap): `deleter(context)` runs when the storage dies.
+  static Ref<Storage> external(Device device, void* data, size_t bytes, void* context,
+                               ExternalDeleter deleter);
+  ~Storage();
+
+  Device device() const { return device_; }
+  size_t nbytes() const { return nbytes_; }
+  // The memory; null when there are no bytes. Raises RuntimeError where there is none by nature.
+  void* data() const {
+    if (!has_memory_) [[unlikely]] no_memory();
+    return data_;
+  }
+  bool has_memory() const { return has_memory_; }
+  bool resizable() const { return resizable_; }
+  // Changes the size, keeping the leading bytes; raises RuntimeError for external memory.
+  void resize(size_t bytes);
+
+  void* python_object = nullptr;  // borrowed; the binding clears it
+
+ private:
+  Storage(Device d, size_t n) : device_(d), nbytes_(n) {}
+  [[noreturn]] void no_memory() const;
+  void release_memory();
+
+  Device device_;
+  bool has_memory_ = true, resizable_ = true;
+  size_t nbytes_;
+  void* data_ = nullptr;
+  void* context_ = nullptr;
+  ExternalDeleter deleter_ = nullptr;
+};
+
+void destroy(Storage* s);
+
+}  // namespace facula

@@ -1,0 +1,199 @@
+#include "core/tensor.h"
+
+#include <algorithm>
+#include <new>
+
+#include "core/allocator.h"
+#include "core/autograd_meta.h"
+
+namespace facula {
+
+constinit std::atomic<const PythonHooks*> python_hooks{nullptr};
+
+void destroy(GraphNode* n) {
+  // The first call on a thread empties the list that nested calls fill.
+  static thread_local std::vector<GraphNode*>* dying = nullptr;
+  if (dying) return dying->push_back(n);
+  std::vector<GraphNode*> list{n};
+  dying = &list;
+  while (!list.empty()) {
+    GraphNode* last = list.back();
+    list.pop_back();
+    delete last;
+  }
+  dying = nullptr;
+}
+
+TensorImpl* new_tensor_impl() { return new (cpu_allocate(sizeof(TensorImpl))) TensorImpl; }
+
+void destroy(TensorImpl* t) {
+  t->~TensorImpl();
+  cpu_free(t, sizeof(TensorImpl));
+}
+
+TensorImpl::~TensorImpl() {
+  if (owns_python_object)
+    if (const PythonHooks* h = python_hooks.load(std::memory_order_acquire))
+      h->release_object(python_object.load(std::memory_order_relaxed));
+  if (autograd) {
+    if (autograd->retains_grad && autograd->grad_fn) autograd->grad_fn->forget(this);
+    delete autograd;
+  }
+  if (extension) delete extension;
+  if (ndim > inline_dims) delete[] heap_;
+}
+
+int64_t* TensorImpl::reserve(size_t dims) {
+  check(dims <= 64, "expected at most 64 dimensions; got ", dims);
+  if (ndim != dims) {
+    if (ndim > inline_dims) delete[] heap_;
+    ndim = 0;
+    if (dims > inline_dims) heap_ = new int64_t[2 * dims];
+    ndim = static_cast<uint8_t>(dims);
+  }
+  return ndim <= inline_dims ? inline_ : heap_;
+}
+
+void TensorImpl::refresh() {
+  const IntSpan n = sizes(), s = strides();
+  int64_t count = 1, expected = 1;
+  bool plain = true;
+  for (int d = ndim - 1; d >= 0; --d) {
+    if (n[d] != 1 && s[d] != expected) plain = false;
+    expected *= n[d];
+    count *= n[d];
+  }
+  numel = count;
+  contiguous = plain || count == 0;
+}
+
+void TensorImpl::set_geometry(IntSpan n, IntSpan s) {
+  const IntVec keep_n(n), keep_s(s);  // the spans may point into this very object
+  int64_t* g = reserve(n.size());
+  for (size_t d = 0; d < keep_n.size(); ++d) {
+    g[d] = keep_n[d];
+    g[ndim + d] = keep_s[d];
+  }
+  refresh();
+}
+
+void TensorImpl::set_contiguous(IntSpan n) {
+  const size_t dims = n.size();
+  if (dims <= inline_dims && ndim <= inline_dims && n.data() != inline_) {
+    ndim = static_cast<uint8_t>(dims);
+    int64_t count = 1;
+    for (size_t d = dims; d-- > 0;) {
+      inline_[d] = n[d];
+      inline_[dims + d] = count;
+      count *= std::max<int64_t>(n[d], 1);
+    }
+    numel = 1;
+    for (size_t d = 0; d < dims; ++d) numel *= n[d];
+    contiguous = true;
+    return;
+  }
+  set_geometry(n, contiguous_strides(n));
+}
+
+void TensorImpl::copy_geometry(const TensorImpl& from) {
+  int64_t* g = reserve(from.ndim);
+  std::copy_n(from.geometry(), 2 * size_t{from.ndim}, g);
+  numel = from.numel;
+  contiguous = from.contiguous;
+}
+
+const Ref<VersionCounter>& TensorImpl::share_version() {
+  if (!shared_version) {
+    shared_version = Ref<VersionCounter>::take(new VersionCounter);
+    shared_version->value.store(version, std::memory_order_relaxed);
+  }
+  return shared_version;
+}
+
+int64_t Tensor::size(int64_t d) const { return sizes()[wrap_dim(d, dim())]; }
+int64_t Tensor::stride(int64_t d) const { return strides()[wrap_dim(d, dim())]; }
+
+bool Tensor::is_contiguous(MemoryFormat f) const {
+  if (f == MemoryFormat::Contiguous) return is_contiguous();
+  const int64_t wanted = f == MemoryFormat::ChannelsLast ? 4 : 5;
+  if (dim() != wanted) return false;
+  const IntVec s = strides_for(sizes(), f);
+  for (int d = 0; d < dim(); ++d)
+    if (sizes()[d] != 1 && strides()[d] != s[d]) return false;
+  return true;
+}
+
+Tensor empty_tensor(IntSpan sizes, DType dtype, Device device) {
+  const int64_t n = checked_numel(sizes);
+  int64_t bytes;
+  check(!__builtin_mul_overflow(n, static_cast<int64_t>(itemsize(dtype)), &bytes),
+        "Storage size calculation overflowed with sizes=", str(sizes));
+  Ref<Storage> storage = Storage::make(device, static_cast<size_t>(bytes));
+  TensorImpl* t = new_tensor_impl();
+  Tensor owner(Ref<TensorImpl>::take(t));
+  t->storage = std::move(storage);
+  t->dtype = dtype;
+  t->device = device;
+  t->layers = backend_layer(device.type);
+  t->set_contiguous(sizes);
+  return owner;
+}
+
+Tensor empty_strided_tensor(IntSpan sizes, IntSpan strides, DType dtype, Device device) {
+  check(sizes.size() == strides.size(), "mismatch in length of strides and shape: got sizes ",
+        str(sizes), " and strides ", str(strides));
+  checked_numel(sizes);
+  for (int64_t s : strides) check(s >= 0, "as_strided: Negative strides are not supported at the moment, got strides: ", str(strides));
+  const int64_t n = extent(sizes, strides);
+  Tensor t = empty_tensor(IntSpan(&n, 1), dtype, device);
+  t->set_geometry(sizes, strides);
+  return t;
+}
+
+Tensor alias_tensor(const Tensor& base, IntSpan sizes, IntSpan strides, int64_t offset) {
+  TensorImpl* t = new_tensor_impl();
+  Tensor owner(Ref<TensorImpl>::take(t));
+  t->storage = base->storage;
+  t->offset = offset;
+  t->dtype = base->dtype;
+  t->device = base->device;
+  t->layout = base->layout;
+  t->layers = base->layers - LayerSet(Layer::Autograd);
+  t->conj = base->conj;
+  t->neg = base->neg;
+  t->set_geometry(sizes, strides);
+  if (base->extension) t->extension = base->extension->clone();
+  return owner;
+}
+
+Tensor alias_tensor(const Tensor& base) {
+  return alias_tensor(base, base.sizes(), base.strides(), base.storage_offset());
+}
+
+Tensor tensor_over(Ref<Storage> storage, DType dtype, int64_t offset, IntSpan sizes, IntSpan strides) {
+  check(sizes.size() == strides.size(), "expected as many strides as sizes; got sizes ", str(sizes),
+        " and strides ", str(strides));
+  checked_numel(sizes);
+  for (int64_t s : strides)
+    check(s >= 0, "expected strides that are not negative; got ", str(strides));
+  check(offset >= 0, "expected a storage offset that is not negative; got ", offset);
+  const int64_t reach = extent(sizes, strides);
+  int64_t last, bytes;
+  const bool fits = !__builtin_add_overflow(reach, offset, &last) &&
+                    !__builtin_mul_overflow(last, static_cast<int64_t>(itemsize(dtype)), &bytes) &&
+                    (reach == 0 || bytes <= static_cast<int64_t>(storage->nbytes()));
+  check(fits, "setStorage: sizes ", str(sizes), ", strides ", str(strides), ", storage offset ",
+        offset, ", and itemsize ", itemsize(dtype), " are out of bounds for storage of size ",
+        storage->nbytes());
+  TensorImpl* t = new_tensor_impl();
+  Tensor owner(Ref<TensorImpl>::take(t));
+  t->dtype = dtype;
+  t->device = storage->device();
+  t->layers = backend_layer(t->device.type);
+  t->offset = offset;
+  t->storage = std::move(storage);
+  t->set_geometry(sizes, strides);
+  return owner;
+}
+
+}  // namespace facula

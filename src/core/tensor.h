@@ -1,0 +1,178 @@
+// The tensor: geometry over a storage, with everything that other layers attach to it.
+#pragma once
+#include <atomic>
+#include <span>
+#include <string>
+
+#include "core/device.h"
+#include "core/dtype.h"
+#include "core/error.h"
+#include "core/layers.h"
+#include "core/small_vector.h"
+#include "core/storage.h"
+
+namespace facula {
+
+struct TensorImpl;
+struct AutogradMeta;
+class Tensor;
+
+enum class Layout : int8_t { Strided = 0, Sparse = 1, SparseCsr = 2, Mkldnn = 3 };
+enum class MemoryFormat : int8_t { Contiguous = 0, Preserve = 1, ChannelsLast = 2, ChannelsLast3d = 3 };
+
+// Counts in-place changes; a view and its base share one.
+struct VersionCounter : RefCounted {
+  std::atomic<uint32_t> value{0};
+};
+inline void destroy(VersionCounter* v) { delete v; }
+
+// What a tensor is beyond geometry over memory; null for plain ones.
+struct Extension {
+  enum class Kind : uint8_t { TransformWrapper, Functional, Fake, Python };
+  explicit Extension(Kind k) : kind(k) {}
+  virtual ~Extension() = default;
+  // A copy for a new tensor header over the same thing (detach, alias).
+  virtual Extension* clone() const = 0;
+  const Kind kind;
+};
+
+// How the binding lets go of the Python object that a dying tensor owns.
+struct PythonHooks {
+  void (*release_object)(void* object);
+};
+extern std::atomic<const PythonHooks*> python_hooks;
+
+struct TensorImpl : RefCounted {
+  static constexpr int inline_dims = 5;
+
+  Ref<Storage> storage;
+  int64_t offset = 0;  // in elements
+  int64_t numel = 0;
+  LayerSet layers;
+  DType dtype = DType::Float32;
+  Device device;
+  uint8_t ndim = 0;
+  bool contiguous : 1 = true;
+  bool wrapped_number : 1 = false;  // made of a Python number: weak in type promotion
+  bool inference : 1 = false;
+  bool conj : 1 = false;
+  bool neg : 1 = false;
+  bool owns_python_object : 1 = false;
+  bool object_has_class : 1 = false;  // python_object is of a subclass of Tensor
+  Layout layout = Layout::Strided;
+  uint32_t version = 0;                 // until shared
+  Ref<VersionCounter> shared_version;   // once a view or a saved alias exists
+  AutogradMeta* autograd = nullptr;     // owned
+  Extension* extension = nullptr;       // owned
+  std::atomic<void*> python_object{nullptr};
+
+  ~TensorImpl();
+  IntSpan sizes() const { return {geometry(), ndim}; }
+  IntSpan strides() const { return {geometry() + ndim, ndim}; }
+  // Sets sizes and strides; recomputes numel and contiguity.
+  void set_geometry(IntSpan sizes, IntSpan strides);
+  void set_contiguous(IntSpan sizes);
+  void copy_geometry(const TensorImpl& from);
+  uint32_t current_version() const {
+    return shared_version ? shared_version->value.load(std::memory_order_relaxed) : version;
+  }
+  void bump_version() {
+    if (shared_version)
+      shared_version->value.fetch_add(1, std::memory_order_relaxed);
+    else
+      ++version;
+  }
+  // The counter as an object of its own, made now if need be.
+  const Ref<VersionCounter>& share_version();
+
+ private:
+  const int64_t* geometry() const { return ndim <= inline_dims ? inline_ : heap_; }
+  int64_t* reserve(size_t dims);
+  void refresh();
+  union {
+    int64_t inline_[2 * inline_dims];
+    int64_t* heap_;
+  };
+};
+
+void destroy(TensorImpl* t);
+TensorImpl* new_tensor_impl();
+
+// A handle that shares ownership of a TensorImpl; may be undefined.
+class Tensor {
+ public:
+  Tensor() = default;
+  explicit Tensor(Ref<TensorImpl> impl) : impl_(std::move(impl)) {}
+  static Tensor share(TensorImpl* p) { return Tensor(Ref<TensorImpl>::share(p)); }
+
+  bool defined() const { return static_cast<bool>(impl_); }
+  explicit operator bool() const { return defined(); }
+  TensorImpl* get() const { return impl_.get(); }
+  TensorImpl* operator->() const { return impl_.get(); }
+  TensorImpl* leak() { return impl_.leak(); }
+  void reset() { impl_.reset(); }
+  bool is_same(const Tensor& o) const { return get() == o.get(); }
+
+  int64_t dim() const { return impl_->ndim; }
+  int64_t numel() const { return impl_->numel; }
+  IntSpan sizes() const { return impl_->sizes(); }
+  IntSpan strides() const { return impl_->strides(); }
+  int64_t size(int64_t d) const;
+  int64_t stride(int64_t d) const;
+  DType dtype() const { return impl_->dtype; }
+  Device device() const { return impl_->device; }
+  int64_t storage_offset() const { return impl_->offset; }
+  size_t itemsize() const { return facula::itemsize(dtype()); }
+  bool is_contiguous() const { return impl_->contiguous; }
+  bool is_contiguous(MemoryFormat f) const;
+  bool is_meta() const { return impl_->device.is_meta(); }
+  // The first element; raises where the storage has no memory.
+  void* data() const {
+    char* base = static_cast<char*>(impl_->storage->data());
+    return base ? base + impl_->offset * static_cast<int64_t>(itemsize()) : nullptr;
+  }
+  template <class T>
+  T* data() const {
+    return static_cast<T*>(data());
+  }
+
+ private:
+  Ref<TensorImpl> impl_;
+};
+
+// --- making tensors without the dispatcher (for kernels, meta results and bindings)
+
+// Uninitialised memory of the given geometry; strides are in elements.
+Tensor empty_tensor(IntSpan sizes, DType dtype, Device device = {});
+Tensor empty_strided_tensor(IntSpan sizes, IntSpan strides, DType dtype, Device device = {});
+// Another header over the storage of `base`: same dtype, device, conj/neg bits; no autograd part.
+Tensor alias_tensor(const Tensor& base, IntSpan sizes, IntSpan strides, int64_t offset);
+Tensor alias_tensor(const Tensor& base);
+// A header over a storage, checked against its size (RuntimeError when it reaches outside).
+Tensor tensor_over(Ref<Storage> storage, DType dtype, int64_t offset, IntSpan sizes, IntSpan strides);
+
+// --- geometry
+
+std::string str(IntSpan v);                         // "[2, 3]"
+IntVec contiguous_strides(IntSpan sizes);
+IntVec strides_for(IntSpan sizes, MemoryFormat f);
+MemoryFormat suggested_format(const Tensor& t);     // channels-last when its strides say so
+// Strides of a fresh result of an elementwise operator over these tensors: dense, dimensions in
+// the order of the inputs' strides, as PyTorch lays results out.
+IntVec elementwise_strides(IntSpan sizes, std::span<const Tensor* const> inputs);
+bool is_dense_non_overlapping(IntSpan sizes, IntSpan strides);
+bool may_self_overlap(IntSpan sizes, IntSpan strides);
+// Product of sizes; RuntimeError on a negative size or overflow.
+int64_t checked_numel(IntSpan sizes);
+// Elements from the first to one past the last that the geometry touches (0 when empty).
+int64_t extent(IntSpan sizes, IntSpan strides);
+// Wraps a dimension into [0, ndim); IndexError with PyTorch's text otherwise. 0-dim counts as 1.
+int64_t wrap_dim(int64_t dim, int64_t ndim);
+// Broadcast of two shapes; RuntimeError with PyTorch's text when they do not fit.
+IntVec broadcast_sizes(IntSpan a, IntSpan b);
+bool same_sizes(IntSpan a, IntSpan b);
+// Memory of two tensors: none, exactly the same elements, or some.
+enum class Overlap : uint8_t { None, Full, Partial };
+Overlap memory_overlap(const Tensor& a, const Tensor& b);
+
+}  // namespace facula

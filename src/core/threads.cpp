@@ -1,0 +1,460 @@
+#include "core/threads.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "core/cgroup.h"
+#include "core/error.h"
+
+#if defined(__linux__)
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+namespace facula {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+constexpr int max_threads = 1024;
+constexpr auto spin_limit = microseconds(50);
+constexpr auto preemption_gap = microseconds(25);  // a spinning thread loses its processor
+constexpr auto spin_ban = milliseconds(50);
+
+[[gnu::tls_model("initial-exec")]] constinit thread_local bool inside_region = false;
+
+// ---- What the machine gives ---------------------------------------------------------------------
+
+// Sleeps while `word` is `expected`; may return early.
+void sleep_while(std::atomic<uint32_t>& word, uint32_t expected) {
+#if defined(__linux__)
+  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
+#else
+  word.wait(expected);
+#endif
+}
+
+void wake(std::atomic<uint32_t>& word, int count) {
+#if defined(__linux__)
+  syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
+#else
+  for (; count > 0; --count) word.notify_one();
+#endif
+}
+
+void pause_briefly() {
+#if defined(__SSE2__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Rounding mode and treatment of denormals: a worker takes the caller's, so that who runs a chunk
+// does not change its result.
+#if defined(__SSE2__)
+uint64_t float_mode() {
+  constexpr unsigned sticky_flags = 0x3f;
+  return _mm_getcsr() & ~sticky_flags;
+}
+void set_float_mode(uint64_t mode) {
+  if (float_mode() != mode) _mm_setcsr(static_cast<unsigned>(mode));
+}
+#elif defined(__aarch64__)
+uint64_t float_mode() {
+  uint64_t mode;
+  asm volatile("mrs %0, fpcr" : "=r"(mode));
+  return mode;
+}
+void set_float_mode(uint64_t mode) {
+  if (float_mode() != mode) asm volatile("msr fpcr, %0" : : "r"(mode));
+}
+#else
+uint64_t float_mode() { return 0; }
+void set_float_mode(uint64_t) {}
+#endif
+
+#if defined(__linux__)
+int current_cpu() { return sched_getcpu(); }
+
+// Moves this thread to another processor than `cpu`, if it may run elsewhere, and then lets it run
+// where it could before.
+void move_off(int cpu) {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < 2) return;
+  cpu_set_t others = allowed;
+  CPU_CLR(cpu, &others);
+  if (sched_setaffinity(0, sizeof others, &others) == 0)
+    sched_setaffinity(0, sizeof allowed, &allowed);
+}
+#else
+int current_cpu() { return -1; }
+void move_off(int) {}
+#endif
+
+int default_num_threads() {
+  const char* wish = std::getenv("OMP_NUM_THREADS");
+  const long n = wish != nullptr ? std::strtol(wish, nullptr, 10) : 0;
+  return n > 0 ? static_cast<int>(std::min<long>(n, max_threads)) : usable_cpus();
+}
+
+// ---- One loop -----------------------------------------------------------------------------------
+
+struct Job {
+  detail::ChunkFunction function = nullptr;
+  void* context = nullptr;
+  int64_t n = 0;
+  int64_t grain = 1;
+  int64_t chunks = 0;
+  uint64_t mode = 0;
+
+  void run(int64_t chunk) const {
+    const int64_t begin = chunk * grain;
+    function(context, begin, begin + std::min(grain, n - begin));
+  }
+};
+
+// The exception of the lowest chunk.
+class FirstFailure {
+ public:
+  void record(int64_t chunk, std::exception_ptr error) {
+    const std::lock_guard lock(mutex_);
+    if (error_ != nullptr && chunk_ < chunk) return;
+    chunk_ = chunk;
+    error_ = std::move(error);
+  }
+  std::exception_ptr take() { return std::exchange(error_, nullptr); }
+
+ private:
+  std::mutex mutex_;
+  int64_t chunk_ = 0;
+  std::exception_ptr error_;
+};
+
+class RegionGuard {
+ public:
+  RegionGuard() { inside_region = true; }
+  ~RegionGuard() { inside_region = false; }
+};
+
+// Spinning helps only while each spinning thread has a processor of its own. A gap between two
+// looks at the clock shows that it has not; then nobody spins for a while.
+class SpinPolicy {
+ public:
+  // Spins until `done()` or the time is over; whether done.
+  template <class F>
+  bool spin_until(F done) {
+    Clock::time_point last = Clock::now();
+    if (last.time_since_epoch().count() < banned_until_.load(std::memory_order_relaxed))
+      return done();
+    const Clock::time_point end = last + spin_limit;
+    for (;;) {
+      for (int i = 0; i < 16; ++i) {
+        if (done()) return true;
+        pause_briefly();
+      }
+      const Clock::time_point now = Clock::now();
+      if (now - last > preemption_gap) ban(now);
+      if (now >= end || now - last > preemption_gap) return done();
+      last = now;
+    }
+  }
+
+ private:
+  void ban(Clock::time_point now) {
+    banned_until_.store((now + spin_ban).time_since_epoch().count(), std::memory_order_relaxed);
+  }
+
+  std::atomic<Clock::rep> banned_until_{0};
+};
+
+// ---- The pool -----------------------------------------------------------------------------------
+
+// Serves one loop at a time. `gate_` lets workers into the open loop: its low bits say how many are
+// inside, its high bit that it is shut. A worker that comes late finds it shut and never looks at
+// the job, so the caller waits only for those who took a chunk.
+class Pool {
+ public:
+  // Whether the caller now owns the pool.
+  bool try_acquire() { return !busy_.exchange(true, std::memory_order_acquire); }
+  void release() { busy_.store(false, std::memory_order_release); }
+
+  void run(const Job& job, int threads) {
+    const auto helpers =
+        static_cast<uint32_t>(std::min<int64_t>(grow_to(threads - 1), job.chunks - 1));
+    may_spin_.store(threads <= processors_, std::memory_order_relaxed);
+    job_ = job;
+    limit_ = helpers;
+    caller_cpu_.store(current_cpu(), std::memory_order_relaxed);
+    next_.store(0, std::memory_order_relaxed);
+    gate_.store(0, std::memory_order_release);
+    epoch_.fetch_add(1, std::memory_order_seq_cst);
+    wake_sleepers(static_cast<int>(helpers));
+    run_chunks();
+    wait_for_workers();
+    if (std::exception_ptr error = failure_.take()) std::rethrow_exception(std::move(error));
+  }
+
+  // The time from the call until a sleeping worker has begun: the median of a few tries.
+  nanoseconds measure_wake_cost() {
+    std::array<nanoseconds, 5> times;
+    for (nanoseconds& t : times) t = time_one_wake();
+    std::nth_element(times.begin(), times.begin() + 2, times.end());
+    return times[2];
+  }
+
+ private:
+  static constexpr uint32_t shut = uint32_t{1} << 31;
+
+  // Starts workers until there are `wanted`; how many there are, fewer where the system refuses.
+  int grow_to(int wanted) {
+    if (workers_ >= wanted) return wanted;
+    // Signals are for the threads of the program, not for ours.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (workers_ < wanted && start_worker()) ++workers_;
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return std::min(workers_, wanted);
+  }
+
+  bool start_worker() noexcept {
+    try {
+      std::thread([this, seen = epoch_.load()] { work(seen); }).detach();
+      return true;
+    } catch (const std::system_error&) {
+      return false;
+    }
+  }
+
+  // Those who are awake see the new epoch by themselves.
+  void wake_sleepers(int wanted) {
+    const int sleepers = sleepers_.load(std::memory_order_seq_cst);
+    const int awake = workers_ - sleepers;
+    if (wanted > awake) wake(epoch_, wanted - awake);
+  }
+
+  void work(uint32_t seen) {
+#if defined(__linux__)
+    pthread_setname_np(pthread_self(), "facula");
+#endif
+    inside_region = true;
+    Clock::time_point moved;
+    for (;;) {
+      seen = wait_for_epoch(seen);
+      keep_off_caller(moved);
+      if (!enter()) continue;
+      set_float_mode(job_.mode);
+      run_chunks();
+      leave();
+    }
+  }
+
+  uint32_t wait_for_epoch(uint32_t seen) {
+    const auto changed = [&] { return epoch_.load(std::memory_order_acquire) != seen; };
+    const bool spin = may_spin_.load(std::memory_order_relaxed);
+    if (!(spin && spins_.spin_until(changed))) {
+      sleepers_.fetch_add(1, std::memory_order_seq_cst);
+      while (!changed()) sleep_while(epoch_, seen);
+      sleepers_.fetch_sub(1, std::memory_order_relaxed);
+    }
+    return epoch_.load(std::memory_order_acquire);
+  }
+
+  // The kernel often wakes a thread on the processor of its waker; there the two would take turns,
+  // for tens of milliseconds, while others idle. The pause keeps the cost down where all are busy.
+  void keep_off_caller(Clock::time_point& moved) {
+    const int cpu = current_cpu();
+    if (cpu < 0 || cpu != caller_cpu_.load(std::memory_order_relaxed)) return;
+    const Clock::time_point now = Clock::now();
+    if (now - moved < milliseconds(1)) return;
+    moved = now;
+    move_off(cpu);
+  }
+
+  bool enter() {
+    uint32_t gate = gate_.load(std::memory_order_acquire);
+    while ((gate & shut) == 0) {
+      // Success means that the gate is open now. Should it be the next job's, then this job is seen
+      // whole, and at worst one worker more than wanted takes part.
+      if (gate >= limit_.load(std::memory_order_relaxed)) return false;
+      if (gate_.compare_exchange_weak(gate, gate + 1, std::memory_order_acquire)) return true;
+    }
+    return false;
+  }
+
+  void leave() {
+    // The last one out of a shut gate wakes the caller, which may sleep.
+    if (gate_.fetch_sub(1, std::memory_order_acq_rel) == shut + 1) wake(gate_, 1);
+  }
+
+  void wait_for_workers() {
+    gate_.fetch_or(shut, std::memory_order_acq_rel);
+    const auto empty = [&] { return gate_.load(std::memory_order_acquire) == shut; };
+    if (empty()) return;
+    if (may_spin_.load(std::memory_order_relaxed) && spins_.spin_until(empty)) return;
+    for (;;) {
+      const uint32_t gate = gate_.load(std::memory_order_acquire);
+      if (gate == shut) return;
+      sleep_while(gate_, gate);
+    }
+  }
+
+  // Chunks are claimed in order, so all before a failed one have been claimed and will be run.
+  void run_chunks() noexcept {
+    for (;;) {
+      const int64_t chunk = next_.fetch_add(1, std::memory_order_relaxed);
+      if (chunk >= job_.chunks) return;
+      try {
+        job_.run(chunk);
+      } catch (...) {
+        failure_.record(chunk, std::current_exception());
+        next_.store(job_.chunks, std::memory_order_relaxed);
+        return;
+      }
+    }
+  }
+
+  // Runs two chunks, of which the caller's waits for the worker's, after all have gone to sleep.
+  nanoseconds time_one_wake() {
+    struct Handshake {
+      std::thread::id caller = std::this_thread::get_id();
+      std::atomic<Clock::rep> begun{0};
+    } shake;
+    const auto body = [](void* context, int64_t, int64_t) {
+      auto& s = *static_cast<Handshake*>(context);
+      if (std::this_thread::get_id() != s.caller) {
+        s.begun.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+        return;
+      }
+      const Clock::time_point give_up = Clock::now() + microseconds(200);
+      while (s.begun.load(std::memory_order_relaxed) == 0 && Clock::now() < give_up)
+        pause_briefly();
+    };
+    const Clock::time_point ready = Clock::now() + microseconds(300);
+    while (sleepers_.load(std::memory_order_relaxed) == 0 && Clock::now() < ready)
+      std::this_thread::yield();
+    const Clock::time_point start = Clock::now();
+    run({body, &shake, 2, 1, 2, float_mode()}, 2);
+    const Clock::rep begun = shake.begun.load(std::memory_order_relaxed);
+    const Clock::rep end = begun != 0 ? begun : Clock::now().time_since_epoch().count();
+    return nanoseconds(std::max<Clock::rep>(0, end - start.time_since_epoch().count()));
+  }
+
+  std::atomic<bool> busy_{false};
+  int workers_ = 0;
+  const int processors_ = usable_cpus();
+  std::atomic<bool> may_spin_{true};
+  SpinPolicy spins_;
+  FirstFailure failure_;
+  Job job_;
+  std::atomic<uint32_t> limit_{0};
+  std::atomic<int> caller_cpu_{-1};
+  alignas(64) std::atomic<uint32_t> epoch_{0};
+  std::atomic<int> sleepers_{0};
+  alignas(64) std::atomic<uint32_t> gate_{shut};
+  alignas(64) std::atomic<int64_t> next_{0};
+};
+
+// ---- The one pool -------------------------------------------------------------------------------
+
+constexpr int64_t default_wake_ns = 10'000;
+
+constinit std::atomic<int> thread_count{0};  // 0: not asked for yet
+constinit std::atomic<int64_t> wake_ns{default_wake_ns};
+constinit std::atomic<Pool*> pool{nullptr};
+// Held while the pool is made; a flag and not a mutex, so that a forked child can reset it.
+constinit std::atomic<bool> making_pool{false};
+constinit bool fork_hook_installed = false;
+
+// Threads do not survive a fork: the child forgets the pool and makes another when it needs one.
+void forget_pool() {
+  pool.store(nullptr, std::memory_order_relaxed);
+  making_pool.store(false, std::memory_order_relaxed);
+  inside_region = false;
+}
+
+void measure(Pool& p) {
+  const int64_t ns = p.measure_wake_cost().count();
+  wake_ns.store(std::clamp<int64_t>(ns, 2'000, 50'000), std::memory_order_relaxed);
+}
+
+// The pool, owned by the caller; null when another thread has it.
+Pool* acquire_pool() {
+  Pool* p = pool.load(std::memory_order_acquire);
+  if (p != nullptr) return p->try_acquire() ? p : nullptr;
+  if (making_pool.exchange(true, std::memory_order_acquire)) return nullptr;
+  if (!std::exchange(fork_hook_installed, true)) pthread_atfork(nullptr, nullptr, forget_pool);
+  p = new (std::nothrow) Pool;  // never deleted: its workers outlive static destruction
+  if (p == nullptr) {
+    making_pool.store(false, std::memory_order_release);
+    return nullptr;
+  }
+  p->try_acquire();
+  measure(*p);
+  pool.store(p, std::memory_order_release);
+  return p;
+}
+
+void run_serially(const Job& job) {
+  for (int64_t chunk = 0; chunk < job.chunks; ++chunk) job.run(chunk);
+}
+
+}  // namespace
+
+int num_threads() {
+  int n = thread_count.load(std::memory_order_relaxed);
+  if (n != 0) return n;
+  thread_count.compare_exchange_strong(n, default_num_threads(), std::memory_order_relaxed);
+  return thread_count.load(std::memory_order_relaxed);
+}
+
+void set_num_threads(int n) {
+  check(n > 0, "set_num_threads(): expected a positive number of threads; got ", n);
+  thread_count.store(n, std::memory_order_relaxed);
+}
+
+bool in_parallel_region() { return inside_region; }
+
+int64_t parallel_grain(int64_t tenth_ns) {
+  // With half of the work a helper saves what its waking costs when the whole takes twice that.
+  const int64_t budget = 2 * 10 * wake_ns.load(std::memory_order_relaxed);
+  return std::max<int64_t>(1, budget / std::max<int64_t>(1, tenth_ns));
+}
+
+void detail::run_chunks(int64_t n, int64_t grain, ChunkFunction function, void* context) {
+  grain = std::max<int64_t>(grain, 1);
+  const Job job{function, context, n, grain, (n - 1) / grain + 1, float_mode()};
+  const int threads = std::min(num_threads(), max_threads);
+  Pool* p = threads > 1 && !inside_region && job.chunks > 1 ? acquire_pool() : nullptr;
+  if (p == nullptr) return run_serially(job);
+  const RegionGuard region;
+  struct Release {
+    Pool* pool;
+    ~Release() { pool->release(); }
+  } release{p};
+  p->run(job, threads);
+}
+
+}  // namespace facula

@@ -1,0 +1,409 @@
+#include "dispatch/backend.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "core/autograd_meta.h"
+
+namespace facula {
+namespace {
+
+constinit std::atomic<int> isa_in_force{-1};
+
+int detect_isa() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+#if defined(FACULA_HAS_AVX512)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    return 2;
+#endif
+#if defined(FACULA_HAS_AVX2)
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"))
+    return 1;
+#endif
+#endif
+  return 0;
+}
+
+int isa_index() {
+  int i = isa_in_force.load(std::memory_order_relaxed);
+  if (i < 0) [[unlikely]]
+    isa_in_force.store(i = detect_isa(), std::memory_order_relaxed);
+  return i;
+}
+
+Slot pick(const KernelRef& k) {
+  int f = isa_index(), x = f;
+  while (f > 0 && !k.function[f]) --f;
+  while (x > 0 && !k.context[x]) --x;
+  return {k.function[f], const_cast<void*>(k.context[x])};
+}
+
+constinit std::atomic<const Slot*> fallbacks[layer_count] = {};
+
+const Operator& builtin(std::atomic<const Operator*>& cache, const char* name) {
+  const Operator* op = cache.load(std::memory_order_acquire);
+  if (!op) {
+    op = find_operator("aten", name, "");
+    check(op != nullptr, "the operator aten::", name, " is missing from this build");
+    cache.store(op, std::memory_order_release);
+  }
+  return *op;
+}
+constinit std::atomic<const Operator*> copy_op{nullptr}, clone_op{nullptr}, resize_op{nullptr};
+
+void copy_into(const Tensor& to, const Tensor& from) {
+  Value args[] = {pack(to), pack(from), pack(false)};
+  call_nothing(builtin(copy_op, "copy_"), args);
+}
+Tensor cloned(const Tensor& t) {
+  Value args[] = {pack(t), Value()};
+  return call_tensor(builtin(clone_op, "clone"), args);
+}
+void resize(const Tensor& t, IntSpan sizes) {
+  Value args[] = {pack(t), pack(sizes), Value()};
+  call_nothing(builtin(resize_op, "resize_"), args);
+}
+
+// --- results
+
+Tensor allocate(const ResultSpec& r, Device device) {
+  if (!r.has_strides) return empty_tensor(r.sizes, r.dtype, device);
+  return empty_strided_tensor(r.sizes, r.strides, r.dtype, device);
+}
+
+void check_no_self_overlap(const Tensor& t) {
+  check(t->contiguous || !may_self_overlap(t.sizes(), t.strides()),
+        "unsupported operation: more than one element of the written-to tensor refers to a single "
+        "memory location. Please clone() the tensor before performing the operation.");
+}
+
+// How a written tensor meets the ones that are read.
+Overlap worst_overlap(const OpCall& c, const Tensor& written) {
+  Overlap worst = Overlap::None;
+  auto look = [&](const Tensor& t) {
+    if (!t.defined() || !(t->storage == written->storage)) return;
+    worst = std::max(worst, memory_overlap(written, t));
+  };
+  for (int i = 0; i < c.info->base_args; ++i) {
+    const Value& v = c.args[i];
+    if (v.is_tensor() && v.tensor != written.get()) look(v.as_tensor());
+    if (v.tag == Tag::TensorList) std::ranges::for_each(v.as_tensors(), look);
+  }
+  return worst;
+}
+
+void check_cast(const ResultSpec& r, const Tensor& to) {
+  check(can_cast(r.dtype, to.dtype()), "result type ", info(r.dtype).legacy_name,
+        " can't be cast to the desired output type ", info(to.dtype()).legacy_name);
+}
+
+// Whether a kernel may write straight into `to`; otherwise it fills a temporary.
+bool direct(const OpCall& c, const ResultSpec& r, const Tensor& to) {
+  const Overlap met = worst_overlap(c, to);
+  check(met != Overlap::Partial,
+        "unsupported operation: some elements of the input tensor and the written-to tensor refer "
+        "to a single memory location. Please clone() the tensor before performing the operation.");
+  if (r.dtype != to.dtype() || to->conj || to->neg) return false;
+  if (c.op->record->overlaps == Overlaps::None) {
+    if (met != Overlap::None) return false;
+    for (int i = 0; i < c.info->base_args; ++i)
+      if (c.args[i].is_tensor() && c.args[i].tensor == to.get()) return false;
+  }
+  return c.op->record->out_layout == OutLayout::Any || to.is_contiguous();
+}
+
+void prepare_inplace(const OpCall& c, const Meta& m) {
+  const Tensor& self = c.tensor(0);
+  const ResultSpec& r = m.results[0];
+  check(same_sizes(r.sizes, self.sizes()), "output with shape ", str(self.sizes()),
+        " doesn't match the broadcast shape ", str(r.sizes));
+  check_cast(r, self);
+  check_no_self_overlap(self);
+}
+
+void prepare_out(const ResultSpec& r, const Tensor& to, Device device) {
+  check_cast(r, to);
+  check(to.device().type == device.type, "Expected out tensor to be on ", str(device), ", but got ",
+        str(to.device()));
+  if (same_sizes(r.sizes, to.sizes())) return check_no_self_overlap(to);
+  resize(to, r.sizes);
+  if (r.has_strides && to.numel() > 0 && is_dense_non_overlapping(r.sizes, r.strides) && to->storage.get() &&
+      !is_view(to))
+    to->set_geometry(r.sizes, r.strides);
+}
+
+void run_functional(OpCall& c, Meta& m, const Slot& kernel) {
+  const Device device = m.has_device ? m.device : result_device(c);
+  for (int i = 0; i < c.info->results; ++i)
+    if (m.results[i].defined) set_result(c.results[i], allocate(m.results[i], device));
+  if (!device.is_meta()) kernel.function(kernel.context, c);
+}
+
+void run_into(OpCall& c, Meta& m, const Slot& kernel) {
+  const int n = c.info->results;
+  const Device device = m.has_device ? m.device : result_device(c);
+  const bool in_place = c.op->variant == Variant::Inplace;
+  const int first = in_place ? 0 : c.info->base_args;
+  if (in_place) prepare_inplace(c, m);
+  for (int i = 0; !in_place && i < n; ++i)
+    if (m.results[i].defined) prepare_out(m.results[i], c.tensor(first + i), device);
+  bool temporary[Meta::most_results] = {};
+  for (int i = 0; i < n; ++i) {
+    if (!m.results[i].defined) continue;
+    const Tensor& to = c.tensor(first + i);
+    temporary[i] = !direct(c, m.results[i], to);
+    set_result(c.results[i], temporary[i] ? allocate(m.results[i], device) : to);
+  }
+  if (!device.is_meta()) kernel.function(kernel.context, c);
+  for (int i = 0; i < n; ++i) {
+    if (!temporary[i]) continue;
+    const Tensor& to = c.tensor(first + i);
+    copy_into(to, c.results[i].as_tensor());
+    set_result(c.results[i], to);
+  }
+}
+
+void run_structured(OpCall& c, const Slot& kernel) {
+  Meta m(c);
+  c.op->record->meta(m);
+  if (c.op->variant == Variant::Base)
+    run_functional(c, m, kernel);
+  else
+    run_into(c, m, kernel);
+}
+
+// --- variants without a kernel of their own
+
+void store_out(OpCall& c, Value* computed) {
+  for (int i = 0; i < c.info->results; ++i) {
+    const Tensor& to = c.tensor(c.info->base_args + i);
+    const Tensor from = take_tensor(computed[i]);
+    if (from.defined()) {
+      check(can_cast(from.dtype(), to.dtype()), "result type ", info(from.dtype()).legacy_name,
+            " can't be cast to the desired output type ", info(to.dtype()).legacy_name);
+      if (!same_sizes(from.sizes(), to.sizes())) resize(to, from.sizes());
+      copy_into(to, from);
+    }
+    set_result(c.results[i], to);
+  }
+}
+
+void run_by_base(OpCall& c, const Operator& base) {
+  Results<8> computed;
+  if (base.info().mutated) {  // the record is in-place: change a copy
+    const int args = base.info().args;
+    Value changed[32];
+    std::copy_n(c.args, args, changed);
+    if (c.args[0].tag == Tag::TensorList) {
+      std::vector<Tensor> copies;
+      for (const Tensor& t : c.args[0].as_tensors()) copies.push_back(cloned(t));
+      changed[0] = pack(std::span<const Tensor>(copies));
+      call(base, changed, computed.slots);
+      return set_result(c.results[0], std::move(copies));
+    }
+    const Tensor copy = cloned(c.tensor(0));
+    changed[0] = pack(copy);
+    call(base, changed, computed.slots);
+    if (c.op->variant == Variant::Functional) return set_result(c.results[0], copy);
+    set_result(computed.slots[0], copy);
+    return store_out(c, computed.slots);
+  }
+  call(base, c.args, computed.slots);
+  if (c.op->variant == Variant::Out) return store_out(c, computed.slots);
+  const Tensor& self = c.tensor(0);
+  const Tensor value = take_tensor(computed.slots[0]);
+  check(same_sizes(value.sizes(), self.sizes()), "output with shape ", str(self.sizes()),
+        " doesn't match the broadcast shape ", str(value.sizes()));
+  check(can_cast(value.dtype(), self.dtype()), "result type ", info(value.dtype()).legacy_name,
+        " can't be cast to the desired output type ", info(self.dtype()).legacy_name);
+  copy_into(self, value);
+  set_result(c.results[0], self);
+}
+
+[[noreturn]] void no_kernel(const OpCall& c, Layer backend) {
+  const Device d{device_type_of(backend), -1};
+  if (c.op->record->flags & shape_from_data && d.is_meta())
+    throw Error(ErrorKind::NotImplemented, c.op->name(),
+                "(): the shape of the result depends on data, which tensors on the meta device lack");
+  throw Error(ErrorKind::NotImplemented, "Could not run '", c.op->name(),
+              "' with arguments from the '", str(d), "' backend: no kernel is registered for it");
+}
+
+// --- after the kernel
+
+void fill_aliased_results(OpCall& c) {
+  for (int k = 0; k < c.info->results; ++k) {
+    const int from = c.info->alias_of[k];
+    if (from >= 0 && c.results[k].is_none() && (c.info->mutated >> from & 1) && c.args[from].is_tensor())
+      set_result(c.results[k], c.tensor(from));
+  }
+}
+
+void bump_versions(const OpCall& c) {
+  if (c.op->record->flags & no_version_bump) return;
+  for (uint32_t bits = c.info->mutated; bits; bits &= bits - 1) {
+    const Value& v = c.args[std::countr_zero(bits)];
+    if (v.is_tensor() && !v.tensor->inference) v.tensor->bump_version();
+    if (v.tag == Tag::TensorList)
+      for (const Tensor& t : v.as_tensors())
+        if (t.defined() && !t->inference) t->bump_version();
+  }
+}
+
+ViewKind view_kind(bool multi) {
+  if (!thread_state.grad_enabled) return multi ? ViewKind::MultiOutputNoGrad : ViewKind::NoGrad;
+  return multi ? ViewKind::MultiOutput : ViewKind::Default;
+}
+
+void note_view(const Tensor& view, const Tensor& of, bool multi) {
+  if (view.is_same(of) || !(view->storage == of->storage) || is_view(view)) return;
+  if (of->inference) {
+    view->inference = true;
+    return;
+  }
+  view->shared_version = of->share_version();
+  AutogradMeta& m = autograd_meta(view);
+  m.base = is_view(of) ? of->autograd->base : of;
+  m.view_kind = view_kind(multi);
+  m.view_version = view->current_version();
+}
+
+void finish(OpCall& c) {
+  if (c.info->mutated) {
+    fill_aliased_results(c);
+    bump_versions(c);
+  }
+  if (c.info->view) note_views(c);
+  if (thread_state.inference)
+    for (int k = 0; k < c.info->results; ++k)
+      if (c.results[k].is_tensor() && c.info->alias_of[k] < 0) c.results[k].tensor->inference = true;
+}
+
+void check_one_device(const OpCall& c) {
+  if (c.op->record->flags & cross_device) return;
+  const Tensor* first = nullptr;
+  auto look = [&](const Tensor& t) {
+    if (!t.defined() || (t.dim() == 0 && t.device().is_cpu())) return;
+    if (!first) first = &t;
+    check(first->device() == t.device(), "Expected all tensors to be on the same device, but found at least two devices, ",
+          str(first->device()), " and ", str(t.device()), "! (when checking arguments of ", c.op->name(), ")");
+  };
+  for (int i = 0; i < c.info->args; ++i) {
+    if (c.args[i].is_tensor()) look(c.tensor(i));
+    if (c.args[i].tag == Tag::TensorList) std::ranges::for_each(c.args[i].as_tensors(), look);
+  }
+}
+
+bool several(LayerSet backends) { return std::popcount(backends.bits()) > 1; }
+
+const Slot* registered(const Operator* op, Layer backend) {
+  return op ? op->slots[static_cast<int>(backend)].load(std::memory_order_acquire) : nullptr;
+}
+
+// The kernel that the record brings for this backend.
+Slot own_kernel(const Operator& op, Layer backend) {
+  const OpRecord& r = *op.record;
+  if (backend == Layer::CPU && r.cpu) return pick(r.cpu);
+  if (const Slot* s = op.composite_slot.load(std::memory_order_acquire)) return *s;
+  if (r.any) return pick(r.any);
+  return {};
+}
+
+void choose_and_run(OpCall& c, Layer backend) {
+  const Operator& op = *c.op;
+  if (const Slot* s = registered(&op, backend)) return s->function(s->context, c);
+  const Slot kernel = own_kernel(op, backend);
+  const bool on_meta = backend == Layer::Meta;
+  if (op.record->meta && (kernel.function || on_meta)) return run_structured(c, kernel);
+  if (op.variant != Variant::Base) {
+    if (const Operator* base = op.variant_of(Variant::Base)) return run_by_base(c, *base);
+  }
+  if (kernel.function) return kernel.function(kernel.context, c);
+  if (const Slot* s = fallbacks[static_cast<int>(backend)].load(std::memory_order_acquire))
+    return s->function(s->context, c);
+  no_kernel(c, backend);
+}
+
+}  // namespace
+
+Isa current_isa() { return static_cast<Isa>(isa_index()); }
+
+void set_isa(Isa isa) {
+  check(static_cast<int>(isa) <= detect_isa(),
+        "set_isa(): this build or processor lacks the instruction set asked for");
+  isa_in_force.store(static_cast<int>(isa));
+}
+
+void set_backend_fallback(Layer backend, KernelFn f, void* context) {
+  fallbacks[static_cast<int>(backend)].store(f ? new Slot{f, context} : nullptr);
+}
+
+Device result_device(const OpCall& c) {
+  const Tensor* any = nullptr;
+  for (int i = 0; i < c.info->base_args; ++i) {
+    const Value& v = c.args[i];
+    if (v.is_tensor()) {
+      if (v.tensor->ndim > 0 || !v.tensor->device.is_cpu()) return v.tensor->device;
+      if (!any) any = &v.as_tensor();
+    }
+    if (v.tag == Tag::TensorList)
+      for (const Tensor& t : v.as_tensors())
+        if (t.defined()) return t.device();
+  }
+  if (c.info->device_arg >= 0 && c.args[c.info->device_arg].tag == Tag::Device)
+    return c.args[c.info->device_arg].device;
+  return any ? any->device() : thread_state.default_device;
+}
+
+void allocate_results(OpCall& c) {
+  check(c.op->record->meta != nullptr, c.op->name(), "(): this operator has no shape rule");
+  Meta m(c);
+  c.op->record->meta(m);
+  const Device device = m.has_device ? m.device : result_device(c);
+  for (int i = 0; i < c.info->results; ++i)
+    if (m.results[i].defined) set_result(c.results[i], allocate(m.results[i], device));
+}
+
+void run_backend(OpCall& c, Layer backend) {
+  if (several(c.layers & backend_layers)) [[unlikely]]
+    check_one_device(c);
+  choose_and_run(c, backend);
+  if (c.info->mutated | c.info->view | static_cast<uint32_t>(thread_state.inference)) finish(c);
+}
+
+bool has_composite_kernel(const Operator& op) {
+  return op.record->composite != Composite::No ||
+         op.composite_slot.load(std::memory_order_acquire) != nullptr;
+}
+
+void run_composite(OpCall& c) {
+  const Operator& op = *c.op;
+  if (op.variant != Variant::Base)
+    if (const Operator* base = op.variant_of(Variant::Base)) return run_by_base(c, *base);
+  const Slot* put = op.composite_slot.load(std::memory_order_acquire);
+  const Slot kernel = put ? *put : pick(op.record->any);
+  kernel.function(kernel.context, c);
+  if (c.info->mutated) fill_aliased_results(c);
+}
+
+void note_views(OpCall& c) {
+  for (int k = 0; k < c.info->results; ++k) {
+    const int from = c.info->alias_of[k];
+    if (from < 0 || (c.info->mutated >> from & 1) || !c.args[from].is_tensor()) continue;
+    const Tensor& of = c.tensor(from);
+    if (c.results[k].is_tensor()) note_view(c.results[k].as_tensor(), of, c.info->multi_view);
+    if (c.results[k].tag == Tag::TensorList)
+      for (const Tensor& t : c.results[k].as_tensors()) note_view(t, of, true);
+  }
+}
+
+void Meta::result_like(int i, const Tensor& t, DType dtype) {
+  if (t.is_contiguous()) return result(i, t.sizes(), dtype);
+  if (is_dense_non_overlapping(t.sizes(), t.strides())) return result(i, t.sizes(), dtype, t.strides());
+  const Tensor* inputs[] = {&t};
+  result(i, t.sizes(), dtype, elementwise_strides(t.sizes(), inputs));
+}
+
+}  // namespace facula

@@ -1,0 +1,16 @@
+// The last step of a call: results made from the shape rule, the kernel, versions and views.
+#pragma once
+#include "dispatch/meta.h"
+
+namespace facula {
+
+void run_backend(OpCall& c, Layer backend);
+
+// For kernels registered from outside (plug-in devices): allocates the results of the call from
+// the record's shape rule, as the call path does for built-in kernels.
+void allocate_results(OpCall& c);
+
+// The device that results of this call live on.
+Device result_device(const OpCall& c);
+
+}  // namespace facula

@@ -1,0 +1,239 @@
+#include "dispatch/call.h"
+
+#include <algorithm>
+
+#include "dispatch/backend.h"
+
+namespace facula {
+
+thread_local constinit ThreadState thread_state __attribute__((tls_model("initial-exec"))) = {};
+
+namespace {
+
+LayerSet factory_layer(const OpInfo& info, const Value* args) {
+  if (info.device_arg >= 0 && args[info.device_arg].tag == Tag::Device)
+    return backend_layer(args[info.device_arg].device.type);
+  return backend_layer(thread_state.default_device.type);
+}
+
+// A layer that wants an implicit composite whole: one with a rule for it, or a registration.
+bool wanted_whole(const OpCall& c) {
+  const OpRecord& r = *c.op->record;
+  if (c.layers.has(Layer::Autocast) && r.autocast != Autocast::None) return true;
+  if (c.layers.has(Layer::Transforms) && r.batch) return true;
+  for (uint32_t bits = c.layers.bits(); bits; bits &= bits - 1)
+    if (c.op->slots[std::countr_zero(bits)].load(std::memory_order_relaxed)) return true;
+  return false;
+}
+
+void dispatch(OpCall& c) {
+  if (c.info->implicit && !wanted_whole(c)) return run_composite(c);
+  while (true) {
+    const Layer top = c.layers.highest();
+    if (top < Layer::Subclass) return run_backend(c, top);
+    if (const Slot* s = c.op->slots[static_cast<int>(top)].load(std::memory_order_acquire)) {
+      c.layers -= top;
+      return s->function(s->context, c);
+    }
+    if (const LayerHandler handler = layer_handlers[static_cast<int>(top)]) return handler(c);
+    c.layers -= top;
+  }
+}
+
+}  // namespace
+
+LayerSet layers_of(const OpInfo& info, const Value* args) {
+  LayerSet found;
+  for (int i = 0; i < info.args; ++i) {
+    if (args[i].tag == Tag::Tensor)
+      found |= args[i].tensor->layers;
+    else if (args[i].tag == Tag::TensorList)
+      for (const Tensor& t : args[i].as_tensors())
+        if (t.defined()) found |= t->layers;
+  }
+  if ((found & backend_layers).empty()) found |= factory_layer(info, args);
+  const ThreadState& s = thread_state;
+  const LayerSet excluded = s.grad_enabled ? s.exclude : s.exclude | Layer::Autograd;
+  return (found | s.include) - excluded;
+}
+
+void call(const Operator& op, Value* args, Value* results) {
+  OpCall c;
+  c.op = &op;
+  c.info = &op.info();
+  c.args = args;
+  c.results = results;
+  c.layers = layers_of(*c.info, args);
+  dispatch(c);
+}
+
+void redispatch(OpCall& c, Layer below) {
+  c.layers = c.layers & LayerSet::below(below);
+  dispatch(c);
+}
+
+void call_again(OpCall& c) {
+  c.layers = layers_of(*c.info, c.args);
+  dispatch(c);
+}
+
+void push_mode(DispatchMode* m) {
+  m->below = thread_state.modes;
+  thread_state.modes = m;
+  thread_state.include |= Layer::Modes;
+}
+
+DispatchMode* pop_mode() {
+  DispatchMode* m = thread_state.modes;
+  check(m != nullptr, "pop_mode(): the stack of dispatch modes is empty");
+  thread_state.modes = m->below;
+  if (!thread_state.modes) thread_state.include -= Layer::Modes;
+  return m;
+}
+
+Value default_value(const Argument& a) {
+  const Default& d = a.default_value;
+  switch (d.kind) {
+    case Default::Int: {
+      if (a.type.kind == TypeKind::ScalarType) return pack(static_cast<DType>(d.i));
+      if (a.type.kind == TypeKind::Layout) return pack(static_cast<Layout>(d.i));
+      if (a.type.kind == TypeKind::MemoryFormat) return pack(static_cast<MemoryFormat>(d.i));
+      if (a.type.kind == TypeKind::Float && !a.type.list) return Value::of_float(static_cast<double>(d.i));
+      // int[2] stride=1 means the same number for each
+      if (a.type.list) {
+        static constexpr int64_t ones[] = {1, 1, 1, 1, 1}, zeros[] = {0, 0, 0, 0, 0};
+        const size_t n = a.type.list_size > 0 ? static_cast<size_t>(a.type.list_size) : 1;
+        if (d.i == 1) return pack(IntSpan(ones, n));
+        if (d.i == 0) return pack(IntSpan(zeros, n));
+        return pack(IntSpan(&d.i, 1));
+      }
+      return Value::of_int(d.i);
+    }
+    case Default::Float: return Value::of_float(d.d);
+    case Default::Bool: return Value::of_bool(d.i != 0);
+    case Default::Str: return pack(std::string_view(d.s));
+    case Default::Word: {
+      if (a.type.kind == TypeKind::MemoryFormat)
+        return pack(d.s == "contiguous_format" ? MemoryFormat::Contiguous : MemoryFormat::Preserve);
+      if (d.s == "Mean") return Value::of_int(1);
+      if (d.s == "Sum") return Value::of_int(2);
+      const DType t = dtype_by_name(d.s);
+      return t == DType::Undefined ? pack(std::string_view(d.s)) : pack(t);
+    }
+    case Default::IntList: return pack(IntSpan(d.ints));
+    case Default::FloatList: return pack(std::span<const double>(d.floats));
+    case Default::EmptyList: {
+      if (a.type.kind == TypeKind::Tensor) return pack(std::span<const Tensor>());
+      if (a.type.kind == TypeKind::Float) return pack(std::span<const double>());
+      return pack(IntSpan());
+    }
+    case Default::BoolList: {
+      static constexpr bool truths[] = {true, true, true, true}, lies[] = {false, false, false, false};
+      const bool first = !d.ints.empty() && d.ints[0];
+      check(std::ranges::count(d.ints, d.ints.empty() ? 0 : d.ints[0]) == static_cast<int64_t>(d.ints.size()),
+            "argument '", a.name, "': a default list of bools that differ is not supported");
+      return pack(std::span<const bool>(first ? truths : lies, std::min<size_t>(d.ints.size(), 4)));
+    }
+    default: return {};
+  }
+}
+
+// --- calls that outlive their frame
+
+constinit std::atomic<const ObjectHooks*> object_hooks{nullptr};
+
+namespace {
+template <class T>
+const T* copy_array(const T* from, size_t n) {
+  T* to = new T[n];
+  std::copy_n(from, n, to);
+  return to;
+}
+}  // namespace
+
+Value own_copy(const Value& v) {
+  Value c = v;
+  c.owned = false;
+  switch (v.tag) {
+    case Tag::Tensor: v.tensor->retain(); break;
+    case Tag::Storage: v.storage->retain(); break;
+    case Tag::Complex: c.complex = new complex128(*v.complex); break;
+    case Tag::Str: c.chars = copy_array(v.chars, v.length); break;
+    case Tag::IntList: c.ints = copy_array(v.ints, v.length); break;
+    case Tag::FloatList: c.doubles = copy_array(v.doubles, v.length); break;
+    case Tag::BoolList: c.bools = copy_array(v.bools, v.length); break;
+    case Tag::TensorList: c.tensors = copy_array(v.tensors, v.length); break;
+    case Tag::ValueList: {
+      Value* to = new Value[v.length];
+      for (uint32_t i = 0; i < v.length; ++i) to[i] = own_copy(v.values[i]);
+      c.values = to;
+      break;
+    }
+    case Tag::Object:
+      if (const ObjectHooks* h = object_hooks.load()) h->retain(v.object);
+      break;
+    default: break;
+  }
+  return c;
+}
+
+void drop_copy(Value& v) {
+  switch (v.tag) {
+    case Tag::Tensor: Tensor(Ref<TensorImpl>::take(v.tensor)).reset(); break;
+    case Tag::Storage: Ref<Storage>::take(v.storage).reset(); break;
+    case Tag::Complex: delete v.complex; break;
+    case Tag::Str: delete[] v.chars; break;
+    case Tag::IntList: delete[] v.ints; break;
+    case Tag::FloatList: delete[] v.doubles; break;
+    case Tag::BoolList: delete[] v.bools; break;
+    case Tag::TensorList: delete[] v.tensors; break;
+    case Tag::ValueList:
+      for (uint32_t i = 0; i < v.length; ++i) drop_copy(const_cast<Value&>(v.values[i]));
+      delete[] v.values;
+      break;
+    case Tag::Object:
+      if (const ObjectHooks* h = object_hooks.load()) h->release(v.object);
+      break;
+    default: break;
+  }
+  v = Value();
+}
+
+SavedCall::SavedCall(const Operator& op, const Value* args, uint32_t keep)
+    : op_(&op), args_(new Value[op.info().args]), size_(op.info().args) {
+  for (int i = 0; i < size_; ++i) {
+    const bool tensor = args[i].tag == Tag::Tensor || args[i].tag == Tag::TensorList;
+    if (!tensor || (keep >> i & 1)) args_[i] = own_copy(args[i]);
+  }
+}
+SavedCall::SavedCall(SavedCall&& o) noexcept
+    : op_(o.op_), args_(std::exchange(o.args_, nullptr)), size_(std::exchange(o.size_, 0)) {}
+SavedCall& SavedCall::operator=(SavedCall&& o) noexcept {
+  std::swap(op_, o.op_);
+  std::swap(args_, o.args_);
+  std::swap(size_, o.size_);
+  return *this;
+}
+SavedCall::~SavedCall() {
+  for (int i = 0; i < size_; ++i) drop_copy(args_[i]);
+  delete[] args_;
+}
+
+// --- for generated wrappers
+
+Tensor call_tensor(const Operator& op, Value* args) {
+  Results<1> r;
+  call(op, args, r.slots);
+  return take_tensor(r.slots[0]);
+}
+std::vector<Tensor> call_tensors(const Operator& op, Value* args) {
+  Results<1> r;
+  call(op, args, r.slots);
+  return take_tensors(r.slots[0]);
+}
+void call_nothing(const Operator& op, Value* args) {
+  Results<1> r;
+  call(op, args, r.slots);
+}
+
+}  // namespace facula

@@ -1,0 +1,170 @@
+// The call: from arguments to results through the layers (design, sections 1.2 and 5).
+#pragma once
+#include <initializer_list>
+#include <tuple>
+
+#include "dispatch/operator.h"
+
+namespace facula {
+
+// The state of one call. `size` and `version` come first: a plug-in may be older or newer.
+struct OpCall {
+  uint16_t size = sizeof(OpCall);
+  uint16_t version = 1;
+  LayerSet layers;            // still to run
+  const Operator* op;
+  const OpInfo* info;
+  Value* args;                // as many as info->args
+  Value* results;             // as many as info->results
+  DType compute = DType::Undefined;  // set by the meta rule where it differs from the results'
+  uint8_t step = 0;           // used by layers that re-enter
+
+  const Value& arg(int i) const { return args[i]; }
+  const Tensor& tensor(int i) const { return args[i].as_tensor(); }
+};
+
+// --- state of the thread
+
+struct DispatchMode;
+struct Interpreter;
+
+struct AutocastState {
+  bool enabled = false;
+  bool cache_enabled = true;
+  DType dtype = DType::BFloat16;
+};
+
+struct ThreadState {
+  LayerSet include, exclude;
+  bool grad_enabled = true;
+  bool inference = false;
+  bool forward_grad_enabled = true;
+  DispatchMode* modes = nullptr;        // top of the stack
+  Interpreter* interpreters = nullptr;  // top of the stack of function transforms
+  int grad_level = 0;                   // whose autograd state is in force; 0 is the user's
+  Device default_device;
+  AutocastState autocast;
+};
+extern thread_local constinit ThreadState thread_state __attribute__((tls_model("initial-exec")));
+
+// Restores the layers' part of the thread's state on the way out.
+class StateGuard {
+ public:
+  StateGuard() : include_(thread_state.include), exclude_(thread_state.exclude) {}
+  ~StateGuard() {
+    thread_state.include = include_;
+    thread_state.exclude = exclude_;
+  }
+  StateGuard(const StateGuard&) = delete;
+
+ private:
+  LayerSet include_, exclude_;
+};
+class ExcludeLayers {
+ public:
+  explicit ExcludeLayers(LayerSet l) { thread_state.exclude |= l; }
+
+ private:
+  StateGuard guard_;
+};
+class GradMode {
+ public:
+  explicit GradMode(bool on) : before_(thread_state.grad_enabled) { thread_state.grad_enabled = on; }
+  ~GradMode() { thread_state.grad_enabled = before_; }
+  GradMode(const GradMode&) = delete;
+
+ private:
+  bool before_;
+};
+class Below {  // work under autograd: inner operators record nothing
+ public:
+  Below() : guard_(Layer::Autograd) {}
+
+ private:
+  ExcludeLayers guard_;
+};
+
+// A mode on the stack sees every call that reaches it. handle() runs with this mode and those
+// above it taken off; it may call the operator again, which goes on to the modes below.
+struct DispatchMode {
+  virtual ~DispatchMode() = default;
+  virtual void handle(OpCall& call) = 0;
+  DispatchMode* below = nullptr;
+};
+void push_mode(DispatchMode* m);
+DispatchMode* pop_mode();
+
+// --- calling
+
+// Calls an operator from the top. `args` has all arguments (defaults filled in); results receive
+// owned values.
+void call(const Operator& op, Value* args, Value* results);
+// Goes on below the given layer with the same call.
+void redispatch(OpCall& c, Layer below);
+// Starts again from the top with the layer set computed anew (arguments may have been replaced).
+void call_again(OpCall& c);
+LayerSet layers_of(const OpInfo& info, const Value* args);
+
+// Generic handlers of layers, wired by the library that has them all; null: nothing to do there.
+using LayerHandler = void (*)(OpCall&);
+extern const LayerHandler layer_handlers[layer_count];
+
+// Runs an operator's composite kernel: it calls other operators.
+void run_composite(OpCall& c);
+// Whether the operator has a kernel that any device can use by calling other operators.
+bool has_composite_kernel(const Operator& op);
+
+// Fills defaults for arguments that are missing at the end or marked so; `given` values stay.
+// Lists point into the schema.
+Value default_value(const Argument& a);
+
+// Bookkeeping of views made by `call`'s results, from its schema.
+void note_views(OpCall& c);
+
+// --- a call that outlives its frame
+
+// Owns copies of arguments; lists and strings are copied too.
+class SavedCall {
+ public:
+  SavedCall() = default;
+  SavedCall(const Operator& op, const Value* args, uint32_t keep_tensors = ~0u);
+  SavedCall(SavedCall&& o) noexcept;
+  SavedCall& operator=(SavedCall&&) noexcept;
+  SavedCall(const SavedCall&) = delete;
+  ~SavedCall();
+  const Operator* op() const { return op_; }
+  Value* args() { return args_; }
+  const Value* args() const { return args_; }
+  int size() const { return size_; }
+
+ private:
+  const Operator* op_ = nullptr;
+  Value* args_ = nullptr;
+  int size_ = 0;
+};
+// Copies one value into an owning one, and lets it go. Objects are kept by the binding's hooks.
+Value own_copy(const Value& v);
+void drop_copy(Value& v);
+struct ObjectHooks {
+  void (*retain)(void*);
+  void (*release)(void*);
+};
+extern std::atomic<const ObjectHooks*> object_hooks;
+
+// --- used by generated wrappers
+
+Tensor call_tensor(const Operator& op, Value* args);
+std::vector<Tensor> call_tensors(const Operator& op, Value* args);
+void call_nothing(const Operator& op, Value* args);
+template <size_t N, size_t... I>
+auto call_tuple_impl(const Operator& op, Value* args, std::index_sequence<I...>) {
+  Results<N> r;
+  call(op, args, r.slots);
+  return std::make_tuple(((void)I, take_tensor(r.slots[I]))...);
+}
+template <size_t N>
+auto call_tuple(const Operator& op, Value* args) {
+  return call_tuple_impl<N>(op, args, std::make_index_sequence<N>());
+}
+
+}  // namespace facula

@@ -1,0 +1,47 @@
+// Meta: the context of a shape and type rule. The rule reads arguments and states each result;
+// the call path allocates, resizes or checks accordingly.
+#pragma once
+#include "dispatch/call.h"
+
+namespace facula {
+
+struct ResultSpec {
+  bool defined = false;
+  bool has_strides = false;
+  DType dtype = DType::Undefined;
+  IntVec sizes, strides;
+};
+
+struct Meta {
+  static constexpr int most_results = 6;
+  explicit Meta(OpCall& c) : call(c) {}
+
+  OpCall& call;
+  ResultSpec results[most_results];
+  Device device;
+  bool has_device = false;
+
+  const Value& arg(int i) const { return call.args[i]; }
+  const Tensor& tensor(int i) const { return call.args[i].as_tensor(); }
+  // The operator's name for error texts, "add".
+  const std::string& op_name() const { return call.info->schema.name; }
+
+  // States result i; contiguous unless strides are given.
+  void result(int i, IntSpan sizes, DType dtype) {
+    ResultSpec& r = results[i];
+    r.defined = true;
+    r.dtype = dtype;
+    r.sizes = IntVec(sizes);
+  }
+  void result(int i, IntSpan sizes, DType dtype, IntSpan strides) {
+    result(i, sizes, dtype);
+    results[i].strides = IntVec(strides);
+    results[i].has_strides = true;
+  }
+  void result_like(int i, const Tensor& t, DType dtype);  // dense strides of t kept
+  void result_format(int i, IntSpan sizes, DType dtype, MemoryFormat f) {
+    result(i, sizes, dtype, strides_for(sizes, f));
+  }
+};
+
+}  // namespace facula

@@ -1,0 +1,318 @@
+#include "dispatch/operator.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "core/error.h"
+
+namespace facula {
+namespace {
+
+// --- operators made at run time: names to operators, under one lock
+
+struct RuntimeTable {
+  std::mutex lock;
+  std::map<std::string, Operator*> by_name;  // "ns::name.overload"
+};
+RuntimeTable& runtime() {
+  static auto* t = new RuntimeTable;  // never destroyed: calls may outlive static destruction
+  return *t;
+}
+
+std::mutex& info_lock() {
+  static auto* m = new std::mutex;
+  return *m;
+}
+
+std::string full_name(std::string_view ns, std::string_view name, std::string_view overload) {
+  std::string s = std::string(ns) + "::" + std::string(name);
+  if (!overload.empty()) s += "." + std::string(overload);
+  return s;
+}
+
+// --- schemas of variants
+
+std::string default_out_overload(const Schema& s, const OpRecord& r) {
+  if (*r.out_name) return r.out_name;
+  if (s.overload.empty() || s.overload == "Tensor") return "out";
+  return s.overload + "_out";
+}
+
+AliasInfo written(int letter) {
+  AliasInfo a;
+  a.before = a.after = 1u << letter;
+  a.write = true;
+  return a;
+}
+
+void make_inplace(Schema& s) {
+  s.name += "_";
+  s.args[0].alias = written(0);
+  s.results.resize(1);
+  s.results[0].name.clear();
+  s.results[0].alias = written(0);
+}
+
+void make_out(Schema& s, const OpRecord& r) {
+  s.overload = default_out_overload(s, r);
+  for (size_t i = 0; i < s.results.size(); ++i) {
+    Argument a;
+    const Argument& result = s.results[i];
+    if (s.results.size() == 1)
+      a.name = "out";
+    else
+      a.name = result.name.empty() ? "out" + std::to_string(i) : result.name;
+    a.name_hash = name_hash(a.name);
+    a.type = result.type;
+    a.alias = written(static_cast<int>(i));
+    a.keyword_only = true;
+    s.args.push_back(a);
+    s.results[i].alias = a.alias;
+  }
+}
+
+void make_functional(Schema& s) {
+  if (!s.name.empty() && s.name.back() == '_') s.name.pop_back();
+  for (Argument& a : s.args) a.alias = {};
+  if (s.results.empty()) {
+    Argument result;
+    result.type = s.args[0].type;
+    s.results.push_back(result);
+  }
+  for (Argument& a : s.results) a.alias = {};
+}
+
+Schema variant_schema(const OpRecord& r, Variant v) {
+  Schema s = parse_schema(r.schema);
+  if (s.ns.empty()) s.ns = "aten";
+  if (v == Variant::Inplace) make_inplace(s);
+  if (v == Variant::Out) make_out(s, r);
+  if (v == Variant::Functional) make_functional(s);
+  return s;
+}
+
+// --- positions in place of names
+
+void resolve_derivatives(OpInfo& info, const OpRecord& r) {
+  std::fill(std::begin(info.derivative_of), std::end(info.derivative_of), -1);
+  // The text of the record's own schema: result names stay as written there.
+  const Schema s = parse_schema(r.schema);
+  auto result_index = [&](std::string_view n) {
+    for (size_t i = 0; i < s.results.size(); ++i)
+      if (s.results[i].name == n || (n == "result" && s.results.size() == 1)) return static_cast<int>(i);
+    return -1;
+  };
+  for (size_t i = 0; i < s.results.size(); ++i)
+    if (!r.not_differentiable.has(s.results[i].name.empty() ? "result" : s.results[i].name))
+      info.differentiable_results |= 1u << i;
+  int row = 0;
+  for (const Derivative& d : r.derivatives) {
+    if (d.inputs.empty()) break;
+    info.differentiable = true;
+    for (std::string_view n : d.inputs.list) {
+      if (n.empty()) continue;
+      const int at = s.index_of(n);
+      check(at >= 0, s.name, ": the derivative table names '", n, "', which is no argument");
+      info.derivative_of[at] = static_cast<int8_t>(row);
+    }
+    for (std::string_view n : d.saved.list) {
+      if (n.empty()) continue;
+      const int at = s.index_of(n), from = result_index(n);
+      check(at >= 0 || from >= 0, s.name, ": saves '", n, "', which is no argument or result");
+      if (at >= 0)
+        info.saved_args[row] |= 1u << at;
+      else
+        info.saved_results[row] |= 1u << from;
+    }
+    ++row;
+  }
+}
+
+void resolve_aliases(OpInfo& info) {
+  const Schema& s = info.schema;
+  for (size_t k = 0; k < s.results.size() && k < std::size(info.alias_of); ++k) {
+    const AliasInfo& to = s.results[k].alias;
+    if (!to) continue;
+    for (size_t i = 0; i < s.args.size(); ++i) {
+      const AliasInfo& from = s.args[i].alias;
+      if (!from || !(from.before & to.before)) continue;
+      info.alias_of[k] = static_cast<int8_t>(i);
+      if (!to.write) {
+        info.view = true;
+        info.multi_view |= s.results[k].type.list || s.results.size() > 1;
+      }
+      break;
+    }
+  }
+}
+
+OpInfo* build_info(const OpRecord& r, Variant v) {
+  auto info = std::make_unique<OpInfo>();
+  info->schema = variant_schema(r, v);
+  const Schema& s = info->schema;
+  check(s.args.size() <= 32 && s.results.size() <= 8, s.name,
+        ": expected at most 32 arguments and 8 results; got ", s.args.size(), " and ", s.results.size());
+  info->args = static_cast<uint8_t>(s.args.size());
+  info->results = static_cast<uint8_t>(s.results.size());
+  info->base_args = static_cast<uint8_t>(s.args.size() - (v == Variant::Out ? s.results.size() : 0));
+  for (size_t i = 0; i < s.args.size(); ++i) {
+    const Argument& a = s.args[i];
+    const uint32_t bit = 1u << i;
+    if (a.type.kind == TypeKind::Tensor) (a.type.list ? info->list_args : info->tensor_args) |= bit;
+    if (a.alias && a.alias.write) info->mutated |= bit;
+    if (a.type.kind == TypeKind::Device && info->device_arg < 0) info->device_arg = static_cast<int8_t>(i);
+    if (a.type.kind == TypeKind::ScalarType && info->dtype_arg < 0) info->dtype_arg = static_cast<int8_t>(i);
+  }
+  info->implicit = r.composite == Composite::Implicit || r.composite == Composite::Selecting;
+  resolve_aliases(*info);
+  resolve_derivatives(*info, r);
+  return info.release();
+}
+
+}  // namespace
+
+const OpInfo& Operator::make_info() const {
+  std::lock_guard hold(info_lock());
+  auto& slot = const_cast<std::atomic<const OpInfo*>&>(info_);
+  if (const OpInfo* there = slot.load(std::memory_order_acquire)) return *there;
+  const OpInfo* made = build_info(*record, variant);
+  slot.store(made, std::memory_order_release);
+  return *made;
+}
+
+std::string Operator::name() const {
+  const Schema& s = info().schema;
+  return full_name(s.ns, s.name, s.overload);
+}
+
+const Operator* Operator::variant_of(Variant v) const {
+  if (v == variant) return this;
+  // Built-in variants of one record share its pointer.
+  for (const OperatorEntry& e : builtin_operators())
+    if (e.op->record == record && e.op->variant == v) return e.op;
+  return nullptr;
+}
+
+// --- look-up
+
+namespace {
+
+std::span<const OperatorEntry> builtin_range(std::string_view name) {
+  const auto all = builtin_operators();
+  const auto [first, last] = std::ranges::equal_range(all, name, {}, &OperatorEntry::name);
+  return {first, last};
+}
+
+// Python tries overloads in this order: those that take tensors before those that take numbers,
+// and the plain one first.
+int preference(const Operator* op) {
+  const Schema& s = op->info().schema;
+  int score = s.overload.empty() ? 0 : 1;
+  for (const Argument& a : s.args) {
+    if (a.keyword_only) continue;
+    if (a.type.kind == TypeKind::Scalar) score += 8;
+    if (a.type.kind == TypeKind::Dimname) score += 64;
+    if (a.type.kind == TypeKind::Any) score += 128;
+  }
+  return score;
+}
+
+}  // namespace
+
+Operator* find_operator(std::string_view ns, std::string_view name, std::string_view overload) {
+  if (overload == "default") overload = "";
+  {
+    std::lock_guard hold(runtime().lock);
+    auto it = runtime().by_name.find(full_name(ns, name, overload));
+    if (it != runtime().by_name.end()) return it->second;
+  }
+  if (ns != "aten") return nullptr;
+  for (const OperatorEntry& e : builtin_range(name))
+    if (e.overload == overload) return e.op;
+  return nullptr;
+}
+
+std::vector<Operator*> find_overloads(std::string_view ns, std::string_view name) {
+  std::vector<Operator*> found;
+  if (ns == "aten")
+    for (const OperatorEntry& e : builtin_range(name)) found.push_back(e.op);
+  {
+    std::lock_guard hold(runtime().lock);
+    for (const auto& [full, op] : runtime().by_name) {
+      const Schema& s = op->info().schema;
+      if (s.ns == ns && s.name == name) found.push_back(op);
+    }
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](Operator* a, Operator* b) { return preference(a) < preference(b); });
+  return found;
+}
+
+std::vector<std::string> runtime_operator_names(std::string_view ns) {
+  std::vector<std::string> names;
+  std::lock_guard hold(runtime().lock);
+  for (const auto& [full, op] : runtime().by_name)
+    if (op->info().schema.ns == ns) names.push_back(op->info().schema.name);
+  return names;
+}
+
+Operator& define_operator(std::string_view text, const OpRecord* like) {
+  const Schema s = parse_schema(text);
+  check(!s.ns.empty(), "define(): expected a schema with a namespace, as in 'my::op(Tensor x) -> Tensor'; got '", text, "'");
+  const std::string full = full_name(s.ns, s.name, s.overload);
+  check(!find_operator(s.ns, s.name, s.overload), "define(): the operator ", full, " is defined already");
+  auto* record = new OpRecord(like ? *like : OpRecord{});
+  record->schema = (new std::string(text))->c_str();
+  auto* op = new Operator(record, Variant::Base);
+  op->info();
+  std::lock_guard hold(runtime().lock);
+  runtime().by_name[full] = op;
+  return *op;
+}
+
+// --- registrations: a stack per operator and layer; the top one is published
+
+namespace {
+
+struct Stacks {
+  std::mutex lock;
+  std::map<const std::atomic<const Slot*>*, std::vector<const Slot*>> of;
+};
+Stacks& stacks() {
+  static auto* s = new Stacks;
+  return *s;
+}
+
+const Slot* publish(std::atomic<const Slot*>& where, KernelFn f, void* context) {
+  const Slot* slot = new Slot{f, context};
+  std::lock_guard hold(stacks().lock);
+  auto& stack = stacks().of[&where];
+  if (stack.empty()) stack.push_back(where.load());
+  stack.push_back(slot);
+  where.store(slot, std::memory_order_release);
+  return slot;
+}
+
+}  // namespace
+
+Registration put_in(Operator& op, Layer layer, KernelFn f, void* context) {
+  return {&op, layer, false, publish(op.slots[static_cast<int>(layer)], f, context)};
+}
+
+Registration put_in_composite(Operator& op, KernelFn f, void* context) {
+  return {&op, Layer::CPU, true, publish(op.composite_slot, f, context)};
+}
+
+void take_out(const Registration& r) {
+  if (!r.op) return;
+  auto& where = r.composite ? r.op->composite_slot : r.op->slots[static_cast<int>(r.layer)];
+  std::lock_guard hold(stacks().lock);
+  auto& stack = stacks().of[&where];
+  std::erase(stack, r.slot);
+  where.store(stack.empty() ? nullptr : stack.back(), std::memory_order_release);
+}
+
+}  // namespace facula

@@ -1,0 +1,63 @@
+// Contexts that a record's rules receive; the layers that run the rules implement them.
+#pragma once
+#include <string_view>
+#include <vector>
+
+#include "dispatch/call.h"
+
+namespace facula {
+
+// The name of an argument or result, hashed when compiling.
+struct Name {
+  uint32_t hash;
+  std::string_view text;
+  template <size_t N>
+  consteval Name(const char (&s)[N]) : hash(name_hash({s, N - 1})), text(s, N - 1) {}
+};
+
+class OpNode;
+
+// What a derivative rule sees: the gradients of the results, what its row saved, the numbers of
+// the call, and the sizes of every tensor argument. Reading a tensor that its row did not save
+// raises.
+class Backward {
+ public:
+  Backward(OpNode& node, std::span<const Tensor> grads) : node_(node), grads_(grads) {}
+
+  // Gradient of result i; undefined where none came (only rules with several results see that).
+  const Tensor& grad(int i = 0) const { return grads_[static_cast<size_t>(i)]; }
+  // A saved tensor argument or result; undefined where the call had None.
+  Tensor operator[](Name n) const;
+  Tensor result(int i = 0) const;
+  std::vector<Tensor> tensors(Name n) const;  // a saved list of tensors
+  const Value& value(Name n) const;           // a non-tensor argument
+  int64_t integer(Name n) const { return value(n).as_scalar().to<int64_t>(); }
+  double number(Name n) const { return value(n).as_scalar().to<double>(); }
+  Scalar scalar(Name n) const { return value(n).as_scalar(); }
+  bool flag(Name n) const { return value(n).b; }
+  IntSpan ints(Name n) const { return value(n).is_none() ? IntSpan() : value(n).as_ints(); }
+  std::string_view text(Name n) const { return value(n).as_str(); }
+  bool is_none(Name n) const { return value(n).is_none(); }
+  // A Tensor argument that was given as a number, as a Scalar.
+  bool is_number(Name n) const { return value(n).is_number(); }
+  // Geometry of a tensor argument, kept whether or not the tensor is.
+  IntSpan sizes(Name n) const;
+  DType dtype(Name n) const;
+  std::vector<IntVec> list_sizes(Name n) const;
+  // Whether an input wants its gradient.
+  bool needs(Name n) const;
+  bool needs(Name n, size_t element) const;
+  // For fused rules: the gradient of an input; undefined means zero.
+  void set(Name n, Tensor grad);
+  void set(Name n, std::vector<Tensor> grads);
+
+ private:
+  friend class OpNode;
+  int arg_index(Name n) const;
+  OpNode& node_;
+  std::span<const Tensor> grads_;
+  std::vector<Tensor>* outputs_ = nullptr;
+  int row_ = 0;
+};
+
+}  // namespace facula

@@ -1,0 +1,222 @@
+// Sums over taps of padded planes: the one loop behind convolution and its gradient by the input.
+#pragma once
+#include "core/threads.h"
+#include "kernels/cpu/conv_plane.h"
+#include "kernels/cpu/gemm_kernel.h"
+
+namespace facula::cpu::FACULA_ISA {
+
+// result[row, position] = sum over t of weight[row, t] * planes[position + offset[t]].
+template <class Acc>
+struct TapSum {
+  int64_t rows, taps;
+  const Acc* weights;      // [group][block of kDepth taps][row][kRowPitch]
+  const int64_t* offsets;  // [taps]
+  int64_t places[3];       // result positions of each dimension
+
+  int64_t group_pitch() const { return ceil_div(taps, kDepth<Acc>) * rows * kRowPitch<Acc>; }
+};
+
+// Where results go: out = scale * sum + bias[row], added to what is there when `add`.
+template <class T>
+struct TapResult {
+  T* data;             // position (0, 0, 0) of row 0, image 0
+  int64_t strides[5];  // image, row, and the three dimensions
+  const T* bias;       // null for none
+  int64_t bias_stride;
+  bool subtract, add;
+};
+
+// Consecutive results of one output row within a panel.
+struct Segment {
+  int64_t column, y, x, count;
+};
+
+// Up to six vectors of positions `step` apart, all in one slice.
+struct Panel {
+  int64_t start, step;
+  int vectors;
+  Segment segments[6 * kVectorBytes / 4];
+  int64_t segment_count = 0;
+};
+
+// How the positions of a slice become panels. Rows that fill their vectors better than their padded
+// pitch does are taken one by one (or, when one vector holds a row, several rows to a panel);
+// otherwise the slice is one long row and results that fall into the padding are dropped.
+class PanelCutter {
+ public:
+  PanelCutter(const int64_t* places, int64_t pitch, int lanes, int widest)
+      : rows_(places[1]), cols_(places[2]), pitch_(pitch), lanes_(lanes), widest_(widest) {
+    row_vectors_ = ceil_div(cols_, lanes);
+    flat_ = row_vectors_ * lanes > pitch;
+    if (flat_) {
+      span_ = (rows_ - 1) * pitch_ + cols_;
+      count_ = ceil_div(span_, lanes_ * widest_);
+    } else if (row_vectors_ == 1) {
+      count_ = ceil_div(rows_, widest_);
+    } else {
+      per_row_ = ceil_div(row_vectors_, widest_);
+      count_ = rows_ * per_row_;
+    }
+  }
+
+  int64_t count() const { return count_; }
+
+  void cut(int64_t index, Panel& p) const {
+    p.segment_count = 0;
+    p.step = lanes_;
+    if (flat_) return cut_flat(index, p);
+    if (row_vectors_ == 1) return cut_rows(index, p);
+    const int64_t y = index / per_row_, first = index % per_row_ * widest_;
+    p.vectors = static_cast<int>(min_of(widest_, row_vectors_ - first));
+    const int64_t x = first * lanes_;
+    p.start = y * pitch_ + x;
+    add(p, {0, y, x, min_of(p.vectors * lanes_, cols_ - x)});
+  }
+
+ private:
+  static void add(Panel& p, Segment s) { p.segments[p.segment_count++] = s; }
+
+  void cut_rows(int64_t index, Panel& p) const {
+    const int64_t y = index * widest_;
+    p.vectors = static_cast<int>(min_of(widest_, rows_ - y));
+    p.start = y * pitch_;
+    p.step = pitch_;
+    for (int64_t i = 0; i < p.vectors; ++i) add(p, {i * lanes_, y + i, 0, cols_});
+  }
+
+  void cut_flat(int64_t index, Panel& p) const {
+    p.start = index * widest_ * lanes_;
+    const int64_t end = min_of(span_, p.start + widest_ * lanes_);
+    p.vectors = static_cast<int>(ceil_div(end - p.start, lanes_));
+    for (int64_t y = p.start / pitch_; y * pitch_ < end; ++y) {
+      const int64_t from = max_of(p.start, y * pitch_);
+      const int64_t to = min_of(end, y * pitch_ + cols_);
+      if (from < to) add(p, {from - p.start, y, from - y * pitch_, to - from});
+    }
+  }
+
+  int64_t rows_, cols_, pitch_, lanes_, widest_;
+  int64_t row_vectors_ = 0, per_row_ = 0, span_ = 0, count_ = 0;
+  bool flat_ = false;
+};
+
+template <class T, class Acc>
+class TapEngine {
+ public:
+  static constexpr int lanes = Simd<Acc>::lanes;
+  // Rows summed in one go, so that their tile stays in the first-level cache.
+  static constexpr int64_t row_block = 8 * kMaxRows;
+
+  TapEngine(const TapSum<Acc>& sum, const PlaneLayout& layout, const TapResult<T>& result)
+      : sum_(sum),
+        layout_(layout),
+        result_(result),
+        cutter_(sum.places, layout.row_pitch(), lanes,
+                tile_vectors(RowPanels(min_of(sum.rows, row_block)).tallest())) {}
+
+  int64_t panels() const { return sum_.places[0] * cutter_.count(); }
+
+  // Panels [begin, end) of one image and group, whose channels lie at `planes`.
+  void run(const Acc* planes, int64_t image, int64_t group, int64_t begin, int64_t end) const {
+    Panel panel;
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t z = i / cutter_.count();
+      cutter_.cut(i % cutter_.count(), panel);
+      panel.start += z * layout_.slice_pitch();
+      for (int64_t row = 0; row < sum_.rows; row += row_block)
+        run_rows(planes, image, group, z, row, panel);
+    }
+  }
+
+ private:
+  void run_rows(const Acc* planes, int64_t image, int64_t group, int64_t z, int64_t first,
+                const Panel& panel) const {
+    alignas(kVectorBytes) Acc tile[8 * kAccumulators * lanes];
+    const RowPanels rows(min_of(row_block, sum_.rows - first));
+    const int64_t width = panel.vectors * lanes;
+    const Acc* weights = sum_.weights + group * sum_.group_pitch() + first * kRowPitch<Acc>;
+    for (int64_t tap = 0; tap < sum_.taps; tap += kDepth<Acc>) {
+      const int64_t depth = min_of(kDepth<Acc>, sum_.taps - tap);
+      for (int64_t i = 0; i < rows.count; ++i) {
+        tile_kernel<Acc>(rows.height(i), panel.vectors)(
+            depth, weights + rows.begin(i) * kRowPitch<Acc>, planes + panel.start,
+            sum_.offsets + tap, panel.step, tile + rows.begin(i) * width, width, Acc(1),
+            Acc(tap == 0 ? 0 : 1));
+      }
+      weights += sum_.rows * kRowPitch<Acc>;
+    }
+    if (sum_.taps == 0) clear(tile, rows.rows * width);
+    const int64_t row = group * sum_.rows + first;
+    const int64_t* st = result_.strides;
+    T* to = result_.data + image * st[0] + row * st[1] + z * st[2];
+    if (result_.subtract || result_.add) return combine(to, tile, row, rows.rows, width, panel);
+    if (result_.bias != nullptr) add_bias(tile, row, rows.rows, width);
+    if constexpr (std::is_same_v<T, Acc>) {
+      if (st[1] == 1 && st[4] != 1) return write_columns(to, tile, rows.rows, width, panel);
+    }
+    for (int64_t i = 0; i < rows.rows; ++i) write_row(to + i * st[1], tile + i * width, panel);
+  }
+
+  Acc bias_of(int64_t row) const {
+    if (result_.bias == nullptr) return Acc(0);
+    return Convert<Acc, T>::call(result_.bias[row * result_.bias_stride]);
+  }
+
+  void add_bias(Acc* tile, int64_t row, int64_t rows, int64_t width) const {
+    for (int64_t i = 0; i < rows; ++i) {
+      const Acc bias = bias_of(row + i);
+      for (int64_t x = 0; x < width; ++x) tile[i * width + x] += bias;
+    }
+  }
+
+  void write_row(T* to, const Acc* tile, const Panel& panel) const {
+    const int64_t* st = result_.strides;
+    for (int64_t s = 0; s < panel.segment_count; ++s) {
+      const Segment& at = panel.segments[s];
+      T* out = to + at.y * st[3] + at.x * st[4];
+      const Acc* from = tile + at.column;
+      if (st[4] == 1) {
+        copy_row(out, from, 1, at.count);
+        continue;
+      }
+      for (int64_t i = 0; i < at.count; ++i) out[i * st[4]] = Convert<T, Acc>::call(from[i]);
+    }
+  }
+
+  // For results with the channels innermost.
+  void write_columns(Acc* to, const Acc* tile, int64_t rows, int64_t width,
+                     const Panel& panel) const {
+    const int64_t* st = result_.strides;
+    for (int64_t s = 0; s < panel.segment_count; ++s) {
+      const Segment& at = panel.segments[s];
+      copy_matrix(to + at.y * st[3] + at.x * st[4], st[4], tile + at.column, 1, width, at.count,
+                  rows);
+    }
+  }
+
+  void combine(T* to, const Acc* tile, int64_t row, int64_t rows, int64_t width,
+               const Panel& panel) const {
+    const int64_t* st = result_.strides;
+    for (int64_t i = 0; i < rows; ++i) {
+      const Acc bias = bias_of(row + i);
+      for (int64_t s = 0; s < panel.segment_count; ++s) {
+        const Segment& at = panel.segments[s];
+        T* out = to + i * st[1] + at.y * st[3] + at.x * st[4];
+        const Acc* from = tile + i * width + at.column;
+        for (int64_t x = 0; x < at.count; ++x, out += st[4]) {
+          const Acc value = result_.subtract ? -from[x] : from[x];
+          const Acc old = result_.add ? Convert<Acc, T>::call(*out) : bias;
+          *out = Convert<T, Acc>::call(old + value);
+        }
+      }
+    }
+  }
+
+  const TapSum<Acc>& sum_;
+  const PlaneLayout& layout_;
+  const TapResult<T>& result_;
+  PanelCutter cutter_;
+};
+
+}  // namespace facula::cpu::FACULA_ISA

@@ -1,0 +1,143 @@
+// Zero-padded copies of image channels in which every tap of a convolution is a constant offset.
+//
+// A channel is split by stride: element y of a dimension goes to phase (y + pad) % step, place
+// (y + pad) / step. Output position o and tap t then read place o + t * dilation / step of phase
+// t * dilation % step: neighbours in the output are neighbours in memory whatever the stride, and
+// the inner kernel needs no bounds, no gather and no unfolded matrix.
+#pragma once
+#include "kernels/cpu/conv_core.h"
+#include "kernels/cpu/gemm_pack.h"
+
+namespace facula::cpu::FACULA_ISA {
+
+// The type that convolution of T sums in, one of tile_kernel's.
+template <class T>
+struct ConvSum {
+  using type = T;
+};
+template <>
+struct ConvSum<Half> {
+  using type = float;
+};
+template <>
+struct ConvSum<BFloat16> {
+  using type = float;
+};
+template <>
+struct ConvSum<uint8_t> {
+  using type = uint32_t;
+};
+template <>
+struct ConvSum<uint16_t> {
+  using type = uint32_t;
+};
+template <class T>
+using conv_sum_t = typename ConvSum<T>::type;
+
+struct PlaneLayout {
+  int64_t size[3];    // of the source
+  int64_t step[3];    // number of phases
+  int64_t pad[3];     // zeros in front
+  int64_t extent[3];  // places of a phase
+
+  int64_t row_pitch() const { return extent[2]; }
+  int64_t slice_pitch() const { return extent[1] * extent[2]; }
+  int64_t phase_pitch() const { return extent[0] * slice_pitch(); }
+  int64_t channel_pitch() const { return step[0] * step[1] * step[2] * phase_pitch(); }
+};
+
+// Elements past the last channel that kernels may read: the rest of a full-width panel.
+inline constexpr int64_t kPlaneSlack = 8 * kVectorBytes;
+
+// The places [first, last) of a phase that hold source elements.
+struct PlaceRange {
+  int64_t first, last;
+  PlaceRange(const PlaneLayout& l, int d, int64_t phase) {
+    const int64_t before = l.pad[d] - phase;
+    first = before > 0 ? min_of(ceil_div(before, l.step[d]), l.extent[d]) : 0;
+    const int64_t end = l.size[d] + before;
+    last = end > 0 ? min_of(ceil_div(end, l.step[d]), l.extent[d]) : 0;
+    last = max_of(first, last);
+  }
+};
+
+template <class Acc>
+inline void clear(Acc* to, int64_t count) {
+  if (count > 0) __builtin_memset(to, 0, static_cast<size_t>(count) * sizeof(Acc));
+}
+
+// Calls body(place, source, count) for the first source element of every row of places that holds any,
+// `place` counted from the channel's first and `source` in elements from the channel's (0, 0, 0).
+template <class F>
+void for_each_plane_row(const PlaneLayout& l, const int64_t* strides, F&& body) {
+  int64_t phase[3], base = 0;
+  for (phase[0] = 0; phase[0] < l.step[0]; ++phase[0]) {
+    for (phase[1] = 0; phase[1] < l.step[1]; ++phase[1]) {
+      for (phase[2] = 0; phase[2] < l.step[2]; ++phase[2], base += l.phase_pitch()) {
+        const PlaceRange deep(l, 0, phase[0]), high(l, 1, phase[1]), wide(l, 2, phase[2]);
+        const auto source = [&](int d, int64_t place) {
+          return (place * l.step[d] + phase[d] - l.pad[d]) * strides[d];
+        };
+        for (int64_t z = deep.first; z < deep.last; ++z) {
+          for (int64_t y = high.first; y < high.last; ++y) {
+            body(base + z * l.slice_pitch() + y * l.row_pitch() + wide.first,
+                 source(0, z) + source(1, y) + source(2, wide.first), wide.last - wide.first);
+          }
+        }
+      }
+    }
+  }
+}
+
+// Copies `channels` channels, `src_cs` elements apart, into planes that are zero already: the
+// padding is the same for every image. `strides` are those of the three dimensions.
+template <class Acc, class T>
+void fill_planes(Acc* dst, const T* src, int64_t src_cs, const int64_t* strides,
+                 const PlaneLayout& l, int64_t channels) {
+  const int64_t pitch = l.channel_pitch(), across = l.step[2] * strides[2];
+  if (src_cs == 1 && across != 1) {
+    for_each_plane_row(l, strides, [&](int64_t place, int64_t from, int64_t count) {
+      copy_matrix(dst + place, pitch, src + from, 1, across, channels, count);
+    });
+    return;
+  }
+  for (int64_t c = 0; c < channels; ++c) {
+    for_each_plane_row(l, strides, [&](int64_t place, int64_t from, int64_t count) {
+      copy_row(dst + c * pitch + place, src + c * src_cs + from, across, count);
+    });
+  }
+}
+
+// The same with the channels innermost: place p of channel c is at p * dst_rs + c.
+template <class Acc, class T>
+void fill_channels_last(Acc* dst, int64_t dst_rs, const T* src, int64_t src_cs,
+                        const int64_t* strides, const PlaneLayout& l, int64_t channels) {
+  for_each_plane_row(l, strides, [&](int64_t place, int64_t from, int64_t count) {
+    copy_matrix(dst + place * dst_rs, dst_rs, src + from, l.step[2] * strides[2], src_cs, count,
+                channels);
+  });
+}
+
+// The layout in which a convolution reads its input.
+inline PlaneLayout input_layout(const ConvShape& s) {
+  PlaneLayout l;
+  for (int d = 0; d < 3; ++d) {
+    l.size[d] = s.input[d];
+    l.step[d] = s.stride[d];
+    l.pad[d] = s.padding[d];
+    l.extent[d] = s.output[d] + (s.kernel[d] - 1) * s.dilation[d] / s.stride[d];
+  }
+  return l;
+}
+
+// Where tap (z, y, x) of the kernel reads, from the place of the output position.
+inline int64_t input_offset(const ConvShape& s, const PlaneLayout& l, const int64_t* tap) {
+  int64_t phase = 0, place = 0;
+  for (int d = 0; d < 3; ++d) {
+    phase = phase * l.step[d] + tap[d] * s.dilation[d] % s.stride[d];
+    place = place * l.extent[d] + tap[d] * s.dilation[d] / s.stride[d];
+  }
+  return phase * l.phase_pitch() + place;
+}
+
+}  // namespace facula::cpu::FACULA_ISA

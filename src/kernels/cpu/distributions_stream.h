@@ -1,0 +1,72 @@
+// How the distribution kernels consume a generator: words in blocks, uniforms from words.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "core/half.h"
+#include "core/random.h"
+
+namespace facula::dist {
+
+template <class T>
+inline constexpr bool is_reduced = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+template <class T>
+inline constexpr bool is_float = is_reduced<T> || std::is_floating_point_v<T>;
+
+// Bits of precision, the hidden one included.
+template <class T>
+inline constexpr int digits = std::numeric_limits<T>::digits;
+template <>
+inline constexpr int digits<Half> = 11;
+template <>
+inline constexpr int digits<BFloat16> = 8;
+
+// Calls f(i, word) for i in [0, n) with successive 32-bit outputs.
+template <class F>
+void for_each_word(Generator& g, int64_t n, F f) {
+  constexpr int64_t block = 1024;
+  uint32_t words[block];
+  for (int64_t start = 0; start < n; start += block) {
+    const int64_t m = std::min(block, n - start);
+    g.fill32(words, m);
+    for (int64_t i = 0; i < m; ++i) f(start + i, words[i]);
+  }
+}
+
+// Calls f(i, word) for i in [0, n) with successive 64-bit outputs.
+template <class F>
+void for_each_pair(Generator& g, int64_t n, F f) {
+  constexpr int64_t block = 512;
+  uint32_t words[2 * block];
+  for (int64_t start = 0; start < n; start += block) {
+    const int64_t m = std::min(block, n - start);
+    g.fill32(words, 2 * m);
+    for (int64_t i = 0; i < m; ++i)
+      f(start + i, static_cast<uint64_t>(words[2 * i]) << 32 | words[2 * i + 1]);
+  }
+}
+
+// Uniforms of [0, 1) from one output each. Signed integers convert faster.
+inline float unit_float(uint32_t word) {
+  return static_cast<float>(static_cast<int32_t>(word & 0xffffffu)) * 0x1p-24f;
+}
+inline uint64_t unit_bits(uint64_t word) { return word & ((uint64_t{1} << 53) - 1); }
+inline double unit_double(uint64_t word) {
+  return static_cast<double>(static_cast<int64_t>(unit_bits(word))) * 0x1p-53;
+}
+
+// Calls f(i, u) for i in [0, n) with successive double uniforms.
+template <class F>
+void for_each_unit(Generator& g, int64_t n, F f) {
+  for_each_pair(g, n, [&](int64_t i, uint64_t word) { f(i, unit_double(word)); });
+}
+
+inline double next_unit(Generator& g) { return unit_double(g.next64()); }
+
+// One standard normal; every second one comes from the generator's cache.
+double next_normal(Generator& g);
+
+}  // namespace facula::dist

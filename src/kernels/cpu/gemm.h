@@ -1,0 +1,56 @@
+// Matrix product on raw pointers. Results depend on the shape and the instruction set only, never
+// on the number of threads.
+#pragma once
+#include <cstdint>
+
+#include "core/complex.h"
+#include "core/half.h"
+#include "kernels/cpu/isa.h"
+
+namespace facula::cpu {
+
+// The type in which products of T are summed and scaled by alpha and beta.
+template <class T>
+struct GemmScalar {
+  using type = T;
+};
+template <>
+struct GemmScalar<Half> {
+  using type = float;
+};
+template <>
+struct GemmScalar<BFloat16> {
+  using type = float;
+};
+template <class T>
+using gemm_scalar_t = typename GemmScalar<T>::type;
+
+// C[m,n] = alpha * A[m,k] B[k,n] + beta * C. Strides count elements and may be anything for A and B
+// (zero and negative ones too); C must not overlap A, B or itself. With beta == 0, C is not read;
+// with alpha == 0, A and B are not read. Integers wrap around; 16-bit floats are summed in float.
+template <class T>
+struct GemmArgs {
+  int64_t m, n, k;
+  const T* a;
+  int64_t a_rs, a_cs;
+  const T* b;
+  int64_t b_rs, b_cs;
+  T* c;
+  int64_t c_rs, c_cs;
+  gemm_scalar_t<T> alpha = gemm_scalar_t<T>(1), beta = gemm_scalar_t<T>(0);
+};
+
+namespace FACULA_ISA {
+
+// One product. Instantiated for float, double, Half, BFloat16, complex64, complex128 and all
+// integers from 8 to 64 bits. Throws facula::Error when scratch memory runs out.
+template <class T>
+void gemm(const GemmArgs<T>& args);
+
+// `batch` products; matrix i of each operand starts at i times its batch stride (0 to share it;
+// not for C).
+template <class T>
+void gemm_batched(const GemmArgs<T>& args, int64_t batch, int64_t a_bs, int64_t b_bs, int64_t c_bs);
+
+}  // namespace FACULA_ISA
+}  // namespace facula::cpu

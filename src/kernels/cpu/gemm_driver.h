@@ -1,0 +1,169 @@
+// The blocked product over packed panels: C[m,n] = alpha A B + beta C with C's rows contiguous.
+#pragma once
+#include "core/threads.h"
+#include "kernels/cpu/gemm_kernel.h"
+#include "kernels/cpu/gemm_pack.h"
+
+namespace facula::cpu::FACULA_ISA {
+
+// Acc: what is summed and stored (a type of tile_kernel); In: what A and B hold.
+template <class Acc, class In>
+struct Product {
+  int64_t m, n, k;
+  const In* a;
+  int64_t a_rs, a_cs;
+  const In* b;
+  int64_t b_rs, b_cs;
+  Acc* c;
+  int64_t c_rs;
+  Acc alpha, beta;
+};
+
+// How a product is cut; from its shape alone, so that results never depend on the threads.
+template <class Acc, class In>
+struct Plan {
+  static constexpr int64_t lanes = Simd<Acc>::lanes;
+  static constexpr int64_t max_cols = 2048, max_row_block = 12 * kMaxRows;
+  int64_t row_block, row_jobs;      // rows a job takes
+  int64_t width, panels;            // columns of a panel of B
+  int64_t col_chunk, col_jobs;      // panels a job takes
+  bool direct;                      // B is read in place
+
+  explicit Plan(const Product<Acc, In>& p, int64_t cols) {
+    const int64_t depth = min_of(p.k, kDepth<Acc>);
+    const int64_t wanted = min_of(max_of(p.m * cols * depth >> 19, int64_t{1}), int64_t{16});
+    row_jobs = min_of(wanted, ceil_div(p.m, 2 * kMaxRows));
+    row_block = min_of(round_up(ceil_div(p.m, row_jobs), kMaxRows), max_row_block);
+    row_jobs = ceil_div(p.m, row_block);
+    width = tile_vectors(RowPanels(min_of(p.m, row_block)).tallest()) * lanes;
+    panels = ceil_div(cols, width);
+    col_jobs = min_of(ceil_div(wanted, row_jobs), ceil_div(panels, int64_t{2}));
+    col_chunk = ceil_div(panels, col_jobs);
+    col_jobs = ceil_div(panels, col_chunk);
+    direct = std::is_same_v<Acc, In> && p.b_cs == 1 && reads_well(p);
+  }
+
+  // Packing B pays once its rows are far apart and it is read for many panels of A.
+  static bool reads_well(const Product<Acc, In>& p) {
+    const int64_t distance = p.b_rs < 0 ? -p.b_rs : p.b_rs;
+    return p.m <= 2 * kMaxRows || p.k * distance * static_cast<int64_t>(sizeof(In)) <= 128 * 1024;
+  }
+};
+
+// One block of columns [col, col + cols) and steps [step, step + depth) of a product.
+template <class Acc, class In>
+class BlockProduct {
+ public:
+  BlockProduct(const Product<Acc, In>& p, const Plan<Acc, In>& plan, Acc* packed, int64_t col,
+               int64_t cols, int64_t step)
+      : p_(p), plan_(plan), packed_(packed), col_(col), cols_(cols), step_(step) {
+    depth_ = min_of(p.k - step, kDepth<Acc>);
+    beta_ = step == 0 ? p.beta : Acc(1);
+    for (int64_t i = 0; i < depth_; ++i) {
+      packed_rows_[i] = i * plan.width;
+      direct_rows_[i] = i * p.b_rs;
+    }
+  }
+
+  void run() {
+    const int64_t grain = max_of(int64_t{1}, (int64_t{1} << 18) / (depth_ * plan_.width));
+    const int64_t first = plan_.direct ? cols_ / plan_.lanes * plan_.lanes / plan_.width : 0;
+    parallel_for(plan_.panels - first, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t j = first + begin; j < first + end; ++j) pack_panel(j);
+    });
+    parallel_for(plan_.row_jobs * plan_.col_jobs, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t job = begin; job < end; ++job)
+        run_job(job / plan_.col_jobs, job % plan_.col_jobs);
+    });
+  }
+
+ private:
+  int64_t panel_cols(int64_t j) const { return min_of(plan_.width, cols_ - j * plan_.width); }
+
+  const In* right(int64_t col) const { return p_.b + step_ * p_.b_rs + (col_ + col) * p_.b_cs; }
+
+  bool read_in_place(int64_t j) const {
+    return plan_.direct && panel_cols(j) % plan_.lanes == 0;
+  }
+
+  void pack_panel(int64_t j) {
+    if (read_in_place(j)) return;
+    copy_padded(packed_ + packed_offset(j), plan_.width, right(j * plan_.width), p_.b_rs, p_.b_cs,
+                depth_, panel_cols(j), round_up(panel_cols(j), plan_.lanes));
+  }
+
+  // When B is read in place, only a ragged last panel is packed.
+  int64_t packed_offset(int64_t j) const { return plan_.direct ? 0 : j * depth_ * plan_.width; }
+
+  void run_job(int64_t row_job, int64_t col_job) {
+    const int64_t row = row_job * plan_.row_block;
+    const RowPanels panels(min_of(plan_.row_block, p_.m - row));
+    const Scratch<Acc> left(panels.rows * kRowPitch<Acc>);
+    copy_matrix(left.get(), kRowPitch<Acc>, p_.a + row * p_.a_rs + step_ * p_.a_cs, p_.a_rs,
+                p_.a_cs, panels.rows, depth_);
+    const int64_t last = min_of(plan_.panels, (col_job + 1) * plan_.col_chunk);
+    for (int64_t j = col_job * plan_.col_chunk; j < last; ++j) {
+      for (int64_t i = 0; i < panels.count; ++i) {
+        const int64_t begin = panels.begin(i);
+        run_tile(left.get() + begin * kRowPitch<Acc>, row + begin, panels.height(i), j);
+      }
+    }
+  }
+
+  void run_tile(const Acc* left, int64_t row, int height, int64_t j) {
+    const int64_t cols = panel_cols(j), col = j * plan_.width;
+    const bool in_place = read_in_place(j);
+    const Acc* b = packed_ + packed_offset(j);
+    if constexpr (std::is_same_v<Acc, In>) {
+      if (in_place) b = right(col);
+    }
+    const int64_t* rows = in_place ? direct_rows_ : packed_rows_;
+    const auto kernel = tile_kernel<Acc>(height, static_cast<int>(ceil_div(cols, plan_.lanes)));
+    Acc* c = p_.c + row * p_.c_rs + col_ + col;
+    if (cols % plan_.lanes == 0) {
+      kernel(depth_, left, b, rows, plan_.lanes, c, p_.c_rs, p_.alpha, beta_);
+      return;
+    }
+    alignas(kVectorBytes) Acc edge[kAccumulators * plan_.lanes];
+    const int64_t pitch = round_up(cols, plan_.lanes);
+    kernel(depth_, left, b, rows, plan_.lanes, edge, pitch, p_.alpha, Acc(0));
+    add_edge(c, edge, pitch, height, cols);
+  }
+
+  void add_edge(Acc* c, const Acc* edge, int64_t pitch, int height, int64_t cols) {
+    for (int64_t i = 0; i < height; ++i) {
+      Acc* to = c + i * p_.c_rs;
+      const Acc* from = edge + i * pitch;
+      if (beta_ == Acc(0)) {
+        for (int64_t x = 0; x < cols; ++x) to[x] = from[x];
+      } else {
+        for (int64_t x = 0; x < cols; ++x) to[x] = from[x] + beta_ * to[x];
+      }
+    }
+  }
+
+  const Product<Acc, In>& p_;
+  const Plan<Acc, In>& plan_;
+  Acc* packed_;
+  int64_t col_, cols_, step_, depth_;
+  Acc beta_;
+  int64_t packed_rows_[kDepth<Acc>], direct_rows_[kDepth<Acc>];
+};
+
+// Needs m, n, k >= 1. Reads C unless beta is 0.
+template <class Acc, class In>
+void packed_product(const Product<Acc, In>& p) {
+  using Cut = Plan<Acc, In>;
+  const int64_t max_cols = min_of(p.n, Cut::max_cols);
+  const Cut widest(p, max_cols);
+  const int64_t depth = min_of(p.k, kDepth<Acc>);
+  const Scratch<Acc> packed((widest.direct ? 1 : widest.panels) * depth * widest.width);
+  for (int64_t col = 0; col < p.n; col += max_cols) {
+    const int64_t cols = min_of(max_cols, p.n - col);
+    const Cut plan(p, cols);
+    for (int64_t step = 0; step < p.k; step += kDepth<Acc>)
+      BlockProduct<Acc, In>(p, plan, packed.get(), col, cols, step).run();
+  }
+}
+
+}  // namespace facula::cpu::FACULA_ISA

@@ -1,0 +1,245 @@
+// How one product is computed: by plain loops, dot products, packed panels in place, or panels
+// into a tile of scratch memory that is then written out. Included by the files that instantiate.
+#pragma once
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/gemm_dot.h"
+#include "kernels/cpu/gemm_driver.h"
+
+namespace facula::cpu::FACULA_ISA {
+
+// The type whose tile kernel sums products of T.
+template <class T>
+struct SumType {
+  using type = T;
+};
+template <>
+struct SumType<Half> {
+  using type = float;
+};
+template <>
+struct SumType<BFloat16> {
+  using type = float;
+};
+template <>
+struct SumType<uint8_t> {
+  using type = uint32_t;
+};
+template <>
+struct SumType<uint16_t> {
+  using type = uint32_t;
+};
+template <class R>
+struct SumType<Complex<R>> {
+  using type = R;
+};
+template <class T>
+using sum_type_t = typename SumType<T>::type;
+
+template <class T>
+inline constexpr bool kSumsInPlace = std::is_same_v<sum_type_t<T>, T>;
+
+// alpha * sum + beta * c. A factor of one is left out: as a complex factor it would turn an
+// infinity into a NaN.
+template <class T, class S>
+[[gnu::always_inline]] inline void finish(T* c, S sum, gemm_scalar_t<T> alpha,
+                                          gemm_scalar_t<T> beta) {
+  using Scalar = gemm_scalar_t<T>;
+  Scalar value = Convert<Scalar, S>::call(sum);
+  if (!(alpha == Scalar(1))) value = alpha * value;
+  if (beta == Scalar(1)) {
+    value = value + Convert<Scalar, T>::call(*c);
+  } else if (!(beta == Scalar(0))) {
+    value = value + beta * Convert<Scalar, T>::call(*c);
+  }
+  *c = Convert<T, Scalar>::call(value);
+}
+
+template <class T>
+void scale_result(const GemmArgs<T>& g) {
+  using Scalar = gemm_scalar_t<T>;
+  if (g.beta == Scalar(1)) return;
+  const int64_t grain = max_of(int64_t{1}, (int64_t{1} << 16) / g.n);
+  parallel_for(g.m, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      for (int64_t j = 0; j < g.n; ++j)
+        finish(g.c + i * g.c_rs + j * g.c_cs, Scalar(0), Scalar(1), g.beta);
+    }
+  });
+}
+
+template <class T>
+void plain_loops(const GemmArgs<T>& g) {
+  using Scalar = gemm_scalar_t<T>;
+  for (int64_t i = 0; i < g.m; ++i) {
+    for (int64_t j = 0; j < g.n; ++j) {
+      const T* a = g.a + i * g.a_rs;
+      const T* b = g.b + j * g.b_cs;
+      Scalar sum = Scalar(0);
+      for (int64_t p = 0; p < g.k; ++p)
+        sum = sum + Convert<Scalar, T>::call(a[p * g.a_cs]) *
+                        Convert<Scalar, T>::call(b[p * g.b_rs]);
+      finish(g.c + i * g.c_rs + j * g.c_cs, sum, g.alpha, g.beta);
+    }
+  }
+}
+
+// The rows [row, row + rows) and columns [col, col + cols) of a product as one of its own.
+template <class T>
+GemmArgs<T> sub_product(const GemmArgs<T>& g, int64_t row, int64_t rows, int64_t col,
+                        int64_t cols) {
+  GemmArgs<T> part = g;
+  part.m = rows;
+  part.n = cols;
+  part.a += row * g.a_rs;
+  part.b += col * g.b_cs;
+  part.c += row * g.c_rs + col * g.c_cs;
+  return part;
+}
+
+template <class T, class S>
+void write_tile(const GemmArgs<T>& g, const S* sums) {
+  parallel_for(g.m, max_of(int64_t{1}, (int64_t{1} << 16) / g.n), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      for (int64_t j = 0; j < g.n; ++j)
+        finish(g.c + i * g.c_rs + j * g.c_cs, sums[i * g.n + j], g.alpha, g.beta);
+    }
+  });
+}
+
+template <class T>
+void real_tile(const GemmArgs<T>& g, sum_type_t<T>* sums) {
+  using S = sum_type_t<T>;
+  packed_product<S, T>({g.m, g.n, g.k, g.a, g.a_rs, g.a_cs, g.b, g.b_rs, g.b_cs, sums, g.n, S(1),
+                        S(0)});
+  write_tile(g, sums);
+}
+
+// A complex product as four real ones on the parts, which are real matrices of twice the strides.
+template <class R>
+void complex_tile(const GemmArgs<Complex<R>>& g, R* sums) {
+  const R* a = reinterpret_cast<const R*>(g.a);
+  const R* b = reinterpret_cast<const R*>(g.b);
+  R* imaginary = sums + g.m * g.n;
+  const auto add = [&](const R* left, const R* right, R* to, R alpha, R beta) {
+    packed_product<R, R>({g.m, g.n, g.k, left, 2 * g.a_rs, 2 * g.a_cs, right, 2 * g.b_rs,
+                          2 * g.b_cs, to, g.n, alpha, beta});
+  };
+  add(a, b, sums, R(1), R(0));
+  add(a + 1, b + 1, sums, R(-1), R(1));
+  add(a, b + 1, imaginary, R(1), R(0));
+  add(a + 1, b, imaginary, R(1), R(1));
+  for (int64_t i = 0; i < g.m; ++i) {
+    for (int64_t j = 0; j < g.n; ++j) {
+      const int64_t at = i * g.n + j;
+      finish(g.c + i * g.c_rs + j * g.c_cs, Complex<R>(sums[at], imaginary[at]), g.alpha, g.beta);
+    }
+  }
+}
+
+// For results that cannot be summed in place: another type, or no contiguous rows.
+template <class T>
+void through_tiles(const GemmArgs<T>& g) {
+  constexpr int64_t max_rows = 512, max_cols = 1024;
+  const int64_t planes = is_complex_v<T> ? 2 : 1;
+  const int64_t rows = min_of(g.m, max_rows), cols = min_of(g.n, max_cols);
+  const Scratch<sum_type_t<T>> sums(planes * rows * cols);
+  for (int64_t row = 0; row < g.m; row += rows) {
+    for (int64_t col = 0; col < g.n; col += cols) {
+      const GemmArgs<T> part =
+          sub_product(g, row, min_of(rows, g.m - row), col, min_of(cols, g.n - col));
+      if constexpr (is_complex_v<T>) {
+        complex_tile(part, sums.get());
+      } else {
+        real_tile(part, sums.get());
+      }
+    }
+  }
+}
+
+// The same product as that of the transposes.
+template <class T>
+GemmArgs<T> transposed(const GemmArgs<T>& g) {
+  return {g.n,    g.m,    g.k,    g.b,    g.b_cs, g.b_rs,  g.a,
+          g.a_cs, g.a_rs, g.c,    g.c_cs, g.c_rs, g.alpha, g.beta};
+}
+
+// Few rows, and a matrix that is read once and lies along k.
+template <class T>
+bool suits_dot(const GemmArgs<T>& g) {
+  return g.m <= 2 * kDotRows && g.b_rs == 1 && g.k >= 4 * Simd<T>::lanes;
+}
+
+template <class T>
+void run_dot(const GemmArgs<T>& g) {
+  if (g.a_cs == 1) {
+    dot_product<T>({g.m, g.n, g.k, g.a, g.a_rs, g.b, g.b_cs, g.c, g.c_rs, g.c_cs, g.alpha, g.beta});
+    return;
+  }
+  const Scratch<T> rows(g.m * g.k);
+  copy_matrix(rows.get(), g.k, g.a, g.a_rs, g.a_cs, g.m, g.k);
+  dot_product<T>(
+      {g.m, g.n, g.k, rows.get(), g.k, g.b, g.b_cs, g.c, g.c_rs, g.c_cs, g.alpha, g.beta});
+}
+
+template <class T>
+void run_in_place(const GemmArgs<T>& g) {
+  packed_product<T, T>({g.m, g.n, g.k, g.a, g.a_rs, g.a_cs, g.b, g.b_rs, g.b_cs, g.c, g.c_rs,
+                        g.alpha, g.beta});
+}
+
+template <class T>
+bool is_tiny(const GemmArgs<T>& g) {
+  constexpr int64_t most = 512;
+  return g.m <= most && g.n <= most && g.k <= most && g.m * g.n * g.k <= most;
+}
+
+// T: any element type but signed integers, which are done as unsigned ones.
+template <class T>
+void product(const GemmArgs<T>& g) {
+  if (g.m <= 0 || g.n <= 0) return;
+  if (g.k <= 0 || g.alpha == gemm_scalar_t<T>(0)) return scale_result(g);
+  if (is_tiny(g)) return plain_loops(g);
+  if constexpr (std::is_floating_point_v<T>) {
+    if (suits_dot(g)) return run_dot(g);
+    const GemmArgs<T> flipped = transposed(g);
+    if (suits_dot(flipped)) return run_dot(flipped);
+  }
+  if constexpr (kSumsInPlace<T>) {
+    if (g.n > 1 && g.c_cs == 1) return run_in_place(g);
+    if (g.c_rs == 1 || g.n == 1) {
+      const GemmArgs<T> flipped = transposed(g);
+      if (flipped.c_cs == 1) return run_in_place(flipped);
+    }
+  }
+  through_tiles(g);
+}
+
+// Several products: side by side when each is small, one after the other, each on all threads,
+// when it is large. An operand A that lies evenly makes one tall product of them.
+template <class T>
+void batched_product(const GemmArgs<T>& g, int64_t batch, int64_t a_bs, int64_t b_bs,
+                     int64_t c_bs) {
+  if (batch <= 0 || g.m <= 0 || g.n <= 0) return;
+  if (b_bs == 0 && a_bs == g.m * g.a_rs && c_bs == g.m * g.c_rs) {
+    GemmArgs<T> tall = g;
+    tall.m = batch * g.m;
+    return product(tall);
+  }
+  const double work = static_cast<double>(g.m) * static_cast<double>(g.n) *
+                      static_cast<double>(max_of(g.k, int64_t{1}));
+  const double large = 1 << 24, chunk = 1 << 18;
+  const int64_t grain = work >= chunk ? 1 : static_cast<int64_t>(chunk / work);
+  const auto run = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      GemmArgs<T> one = g;
+      one.a += i * a_bs;
+      one.b += i * b_bs;
+      one.c += i * c_bs;
+      product(one);
+    }
+  };
+  if (batch < 16 && work >= large) return run(0, batch);
+  parallel_for(batch, grain, run);
+}
+
+}  // namespace facula::cpu::FACULA_ISA

@@ -1,0 +1,89 @@
+#include "kernels/cpu/gemm_kernel.h"
+
+namespace facula::cpu::FACULA_ISA {
+namespace {
+
+// Every loop over accumulators is unrolled by pragma: otherwise g++ keeps them in memory.
+template <class T, int M, int N>
+void tile(int64_t k, const T* __restrict a, const T* __restrict b,
+          const int64_t* __restrict b_rows, int64_t b_step, T* __restrict c, int64_t c_rs, T alpha,
+          T beta) {
+  using S = Simd<T>;
+  using V = typename S::Vec;
+  V sum[M][N];
+#pragma GCC unroll 16
+  for (int i = 0; i < M; ++i) {
+#pragma GCC unroll 16
+    for (int j = 0; j < N; ++j) sum[i][j] = V{};
+  }
+  for (int64_t p = 0; p < k; ++p) {
+    const T* row = b + b_rows[p];
+    V right[N];
+#pragma GCC unroll 16
+    for (int j = 0; j < N; ++j) right[j] = S::load(row + j * b_step);
+#pragma GCC unroll 16
+    for (int i = 0; i < M; ++i) {
+      const V left = S::broadcast(a[i * kRowPitch<T> + p]);
+#pragma GCC unroll 16
+      for (int j = 0; j < N; ++j) sum[i][j] = multiply_add<V>(left, right[j], sum[i][j]);
+    }
+  }
+  const V scale = S::broadcast(alpha), keep = S::broadcast(beta);
+  if (beta == T(0)) {
+#pragma GCC unroll 16
+    for (int i = 0; i < M; ++i) {
+#pragma GCC unroll 16
+      for (int j = 0; j < N; ++j) S::store(c + i * c_rs + j * S::lanes, scale * sum[i][j]);
+    }
+    return;
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < M; ++i) {
+#pragma GCC unroll 16
+    for (int j = 0; j < N; ++j) {
+      T* to = c + i * c_rs + j * S::lanes;
+      S::store(to, multiply_add<V>(scale, sum[i][j], keep * S::load(to)));
+    }
+  }
+}
+
+template <class T>
+struct KernelTable {
+  TileKernel<T> at[kMaxRows][6] = {};
+};
+
+template <class T, int M, int N>
+constexpr void fill_row(KernelTable<T>& table) {
+  table.at[M - 1][N - 1] = tile<T, M, N>;
+  if constexpr (N < tile_vectors(M)) fill_row<T, M, N + 1>(table);
+}
+
+template <class T, int M>
+constexpr void fill_table(KernelTable<T>& table) {
+  fill_row<T, M, 1>(table);
+  if constexpr (M < kMaxRows) fill_table<T, M + 1>(table);
+}
+
+template <class T>
+constexpr KernelTable<T> make_table() {
+  KernelTable<T> table;
+  fill_table<T, 1>(table);
+  return table;
+}
+
+template <class T>
+constexpr KernelTable<T> kTable = make_table<T>();
+
+}  // namespace
+
+template <class T>
+TileKernel<T> tile_kernel(int rows, int vectors) {
+  return kTable<T>.at[rows - 1][vectors - 1];
+}
+
+template TileKernel<float> tile_kernel<float>(int, int);
+template TileKernel<double> tile_kernel<double>(int, int);
+template TileKernel<uint32_t> tile_kernel<uint32_t>(int, int);
+template TileKernel<uint64_t> tile_kernel<uint64_t>(int, int);
+
+}  // namespace facula::cpu::FACULA_ISA

@@ -1,0 +1,121 @@
+#include "kernels/cpu/loop.h"
+
+#include <algorithm>
+
+#include "core/threads.h"
+
+namespace facula::cpu {
+
+// Elements that one task handles: small enough to balance, large enough to pay for its claim.
+static constexpr int64_t task_elements = 32768;
+
+void LoopPlan::add(void* data, IntSpan sizes, IntSpan strides, size_t itemsize) {
+  check(operands_ < most_operands, "LoopPlan: more than ", most_operands, " operands");
+  const size_t extra = sizes_.size() - sizes.size();
+  IntVec& s = strides_[operands_];
+  s.resize(sizes_.size());
+  for (size_t d = 0; d < sizes.size(); ++d)
+    s[d + extra] = sizes[d] == 1 ? 0 : strides[d] * static_cast<int64_t>(itemsize);
+  data_[operands_++] = static_cast<char*>(data);
+}
+
+void LoopPlan::add(const Tensor& t) {
+  add(t.numel() ? t.data() : nullptr, t.sizes(), t.strides(), t.itemsize());
+}
+
+void LoopPlan::add_constant(const void* data) {
+  strides_[operands_] = IntVec(sizes_.size());
+  data_[operands_++] = static_cast<char*>(const_cast<void*>(data));
+}
+
+int64_t LoopPlan::numel() const {
+  int64_t n = 1;
+  for (int64_t s : sizes_) n *= s;
+  return n;
+}
+
+void LoopPlan::simplify() {
+  const int dims = static_cast<int>(sizes_.size());
+  IntVec order;  // outermost first
+  for (int d = 0; d < dims; ++d)
+    if (sizes_[d] != 1) order.push_back(d);
+  // Larger steps outside, judged by the first operand in which both dimensions move.
+  auto outside = [&](int64_t a, int64_t b) {
+    for (int k = 0; k < operands_; ++k) {
+      const int64_t x = std::abs(strides_[k][a]), y = std::abs(strides_[k][b]);
+      if (x == 0 || y == 0 || x == y) continue;
+      return x > y;
+    }
+    return a < b;
+  };
+  for (size_t i = 1; i < order.size(); ++i)
+    for (size_t j = i; j > 0 && outside(order[j], order[j - 1]); --j) std::swap(order[j], order[j - 1]);
+
+  IntVec sizes, strides[most_operands];
+  for (int64_t d : order) {
+    bool merged = !sizes.empty();
+    for (int k = 0; k < operands_ && merged; ++k)
+      merged = strides[k].back() == strides_[k][d] * sizes_[d];
+    if (merged) {
+      sizes.back() *= sizes_[d];
+      for (int k = 0; k < operands_; ++k) strides[k].back() = strides_[k][d];
+    } else {
+      sizes.push_back(sizes_[d]);
+      for (int k = 0; k < operands_; ++k) strides[k].push_back(strides_[k][d]);
+    }
+  }
+  sizes_ = sizes;
+  for (int k = 0; k < operands_; ++k) strides_[k] = strides[k];
+}
+
+void LoopPlan::run_range(RowFn row, const void* context, int64_t first, int64_t last) const {
+  const int outer = static_cast<int>(sizes_.size()) - 1;
+  IntVec index(static_cast<size_t>(outer));
+  char* at[most_operands];
+  int64_t step[most_operands];
+  for (int k = 0; k < operands_; ++k) {
+    at[k] = data_[k];
+    step[k] = strides_[k][outer];
+  }
+  int64_t rest = first;
+  for (int d = outer - 1; d >= 0; --d) {
+    index[d] = rest % sizes_[d];
+    rest /= sizes_[d];
+    for (int k = 0; k < operands_; ++k) at[k] += index[d] * strides_[k][d];
+  }
+  for (int64_t r = first; r < last; ++r) {
+    row(context, at, step, sizes_[outer]);
+    for (int d = outer - 1; d >= 0; --d) {
+      for (int k = 0; k < operands_; ++k) at[k] += strides_[k][d];
+      if (++index[d] < sizes_[d]) break;
+      for (int k = 0; k < operands_; ++k) at[k] -= sizes_[d] * strides_[k][d];
+      index[d] = 0;
+    }
+  }
+}
+
+void LoopPlan::run(RowFn row, const void* context, bool serial) {
+  const int64_t total = numel();
+  if (total == 0) return;
+  if (sizes_.empty()) {
+    const int64_t zero[most_operands] = {};
+    return row(context, data_, zero, 1);
+  }
+  const int64_t n = sizes_.back(), rows = total / n;
+  if (rows == 1 && !serial) {  // split the one row
+    return parallel_for(n, task_elements, [&](int64_t begin, int64_t end) {
+      char* at[most_operands];
+      int64_t step[most_operands];
+      for (int k = 0; k < operands_; ++k) {
+        step[k] = strides_[k].back();
+        at[k] = data_[k] + begin * step[k];
+      }
+      row(context, at, step, end - begin);
+    });
+  }
+  if (serial) return run_range(row, context, 0, rows);
+  const int64_t grain = std::max<int64_t>(1, task_elements / n);
+  parallel_for(rows, grain, [&](int64_t begin, int64_t end) { run_range(row, context, begin, end); });
+}
+
+}  // namespace facula::cpu

@@ -1,0 +1,42 @@
+// The loop engine: several operands walked together over one broadcast shape. Dimensions are
+// dropped, reordered and merged once; then rows go to an inner loop.
+#pragma once
+#include <cstdint>
+
+#include "core/tensor.h"
+
+namespace facula::cpu {
+
+inline constexpr int most_operands = 8;
+
+// Computes n elements: data[k] is the first of operand k, strides[k] its step in bytes.
+using RowFn = void (*)(const void* context, char* const* data, const int64_t* strides, int64_t n);
+
+class LoopPlan {
+ public:
+  // The shape to walk; operands are broadcast to it.
+  explicit LoopPlan(IntSpan sizes) : sizes_(sizes) {}
+  // Adds a tensor (memory of any geometry that broadcasts to the shape).
+  void add(const Tensor& t);
+  // Adds memory with explicit sizes and strides in elements.
+  void add(void* data, IntSpan sizes, IntSpan strides, size_t itemsize);
+  // Adds one element that every position reads.
+  void add_constant(const void* data);
+  // Sorts dimensions by the strides of the first operand (then the others) and merges neighbours.
+  void simplify();
+
+  // Runs rows; on several threads where the work is large. `serial` keeps the logical order.
+  void run(RowFn row, const void* context, bool serial = false);
+
+  int64_t numel() const;
+  const IntVec& sizes() const { return sizes_; }
+
+ private:
+  void run_range(RowFn row, const void* context, int64_t first_row, int64_t last_row) const;
+  int operands_ = 0;
+  IntVec sizes_;                      // outermost first
+  IntVec strides_[most_operands];     // bytes
+  char* data_[most_operands] = {};
+};
+
+}  // namespace facula::cpu

@@ -1,0 +1,130 @@
+#include "kernels/cpu/pointwise.h"
+
+#include "core/threads.h"
+#include "kernels/cpu/convert.h"
+#include "kernels/cpu/loop.h"
+
+namespace facula::cpu {
+namespace {
+
+constexpr int most_inputs = 3, most_params = 4;
+
+// An input as the loop reads it: tensors of the compute dtype, numbers in a cell of the frame.
+struct Inputs {
+  Tensor converted[most_inputs];
+  const Tensor* tensor[most_inputs] = {};
+  alignas(16) char cells[most_inputs][16];
+  int count = 0;
+};
+
+LoopFn loop_for(const LoopTable& t, DType d, const char* op) {
+  const LoopFn f = t.by_dtype[static_cast<int>(d)];
+  if (!f) [[unlikely]]
+    throw Error(ErrorKind::NotImplemented, "\"", op, "_cpu\" not implemented for '",
+                info(d).legacy_name, "'");
+  return f;
+}
+
+struct RowContext {
+  LoopFn loop;
+  const void* params;
+};
+void row(const void* context, char* const* data, const int64_t* steps, int64_t n) {
+  const auto* c = static_cast<const RowContext*>(context);
+  c->loop(data, steps, n, c->params);
+}
+
+constexpr int64_t contiguous_task = 32768;
+
+// Every tensor input has the result's very shape and both are contiguous (or is one element).
+bool run_contiguous(LoopFn loop, const Tensor& out, const Inputs& in, const void* params) {
+  const int64_t n = out.numel();
+  int64_t steps[1 + most_inputs];
+  char* data[1 + most_inputs];
+  if (!out.is_contiguous()) return false;
+  steps[0] = static_cast<int64_t>(out.itemsize());
+  for (int k = 0; k < in.count; ++k) {
+    const Tensor* t = in.tensor[k];
+    if (!t || t->numel() == 1) {
+      steps[k + 1] = 0;
+      data[k + 1] = t ? static_cast<char*>(t->data()) : const_cast<char*>(in.cells[k]);
+      continue;
+    }
+    if (!t->is_contiguous() || !same_sizes(t->sizes(), out.sizes())) return false;
+    steps[k + 1] = static_cast<int64_t>(t->itemsize());
+    data[k + 1] = static_cast<char*>(t->data());
+  }
+  if (n == 0) return true;
+  data[0] = static_cast<char*>(out.data());
+  if (n <= contiguous_task) {
+    loop(data, steps, n, params);
+    return true;
+  }
+  parallel_for(n, contiguous_task, [&](int64_t begin, int64_t end) {
+    char* at[1 + most_inputs];
+    for (int k = 0; k <= in.count; ++k) at[k] = data[k] + begin * steps[k];
+    loop(at, steps, end - begin, params);
+  });
+  return true;
+}
+
+void run(const LoopTable& table, DType compute, const Tensor& out, const Inputs& in,
+         const void* params, const char* op) {
+  const LoopFn loop = loop_for(table, compute, op);
+  if (run_contiguous(loop, out, in, params)) return;
+  LoopPlan plan(out.sizes());
+  plan.add(out);
+  for (int k = 0; k < in.count; ++k) {
+    if (in.tensor[k])
+      plan.add(*in.tensor[k]);
+    else
+      plan.add_constant(in.cells[k]);
+  }
+  plan.simplify();
+  const RowContext context{loop, params};
+  plan.run(row, &context);
+}
+
+}  // namespace
+
+void store_number(const Scalar& s, DType compute, void* room) {
+  visit_arithmetic(compute, [&]<class T>(Type<T>) { *static_cast<T*>(room) = s.to<T>(); });
+  visit_types<uint16_t, uint32_t, uint64_t>(compute, [&]<class T>(Type<T>) { *static_cast<T*>(room) = s.to<T>(); });
+}
+
+void run_pointwise(void* context, OpCall& c) {
+  const auto& table = *static_cast<const LoopTable*>(context);
+  const Tensor& out = c.results[0].as_tensor();
+  const DType compute = c.compute == DType::Undefined ? out.dtype() : c.compute;
+  Inputs in;
+  in.count = table.inputs;
+  for (int k = 0; k < table.inputs; ++k) {
+    const Value& v = c.args[k];
+    if (!v.is_tensor()) {
+      store_number(v.as_scalar(), compute, in.cells[k]);
+      continue;
+    }
+    const Tensor& t = v.as_tensor();
+    if (t.dtype() != compute) in.converted[k] = converted(t, compute);
+    in.tensor[k] = t.dtype() != compute ? &in.converted[k] : &t;
+  }
+  // Parameters are of the type that arithmetic happens in.
+  alignas(16) char params[most_params][16];
+  char packed[most_params * 16];
+  const DType wide = compute_of(compute);
+  for (int k = 0; k < table.params; ++k) {
+    store_number(c.args[table.inputs + k].as_scalar(), wide, params[k]);
+    __builtin_memcpy(packed + static_cast<size_t>(k) * itemsize(wide), params[k], itemsize(wide));
+  }
+  run(table, compute, out, in, packed, c.info->schema.name.c_str());
+}
+
+void run_loop(const LoopTable& table, DType compute, const Tensor& out, std::span<const Tensor> inputs,
+              const void* params, const char* op) {
+  Inputs in;
+  in.count = static_cast<int>(inputs.size());
+  for (int k = 0; k < in.count; ++k) in.tensor[k] = &inputs[k];
+  run(table, compute, out, in, params, op);
+}
+
+}  // namespace facula::cpu

@@ -1,0 +1,156 @@
+// The inner loops of elementwise kernels; instantiated once per instruction set.
+#pragma once
+#include <type_traits>
+#include <utility>
+
+#include "kernels/cpu/pointwise.h"
+
+namespace facula::cpu::FACULA_ISA {
+
+template <class S>
+using compute_t = std::conditional_t<std::is_same_v<S, Half> || std::is_same_v<S, BFloat16>, float, S>;
+
+// What a loop stores for a result R computed from elements stored as S.
+template <class S, class R>
+using stored_t = std::conditional_t<!std::is_same_v<compute_t<S>, S> && std::is_same_v<R, float>, S, R>;
+
+template <class S>
+inline compute_t<S> load(const char* p) {
+  return static_cast<compute_t<S>>(*reinterpret_cast<const S*>(p));
+}
+
+template <class F, class T, size_t... I, class... X>
+inline auto apply(const T* params, std::index_sequence<I...>, X... x) {
+  return F::template call<T>(x..., params[I]...);
+}
+
+template <class F>
+constexpr int param_count() {
+  if constexpr (requires { F::params; })
+    return F::params;
+  else
+    return 0;
+}
+template <class F>
+using Params = std::make_index_sequence<static_cast<size_t>(param_count<F>())>;
+
+template <class T, size_t N>
+struct ParamCopy {  // by value, so that the loop keeps them in registers
+  T v[N ? N : 1];
+  explicit ParamCopy(const void* from) {
+    for (size_t i = 0; i < N; ++i) v[i] = static_cast<const T*>(from)[i];
+  }
+};
+
+template <class F, class S>
+struct Loop {
+  using T = compute_t<S>;
+  static constexpr size_t P = static_cast<size_t>(param_count<F>());
+
+  [[gnu::flatten]] static void unary(char* const* data, const int64_t* steps, int64_t n, const void* params) {
+    const ParamCopy<T, P> p(params);
+    using R = decltype(apply<F, T>(p.v, Params<F>(), T()));
+    using O = stored_t<S, R>;
+    char* out = data[0];
+    const char* a = data[1];
+    if (steps[0] == sizeof(O) && steps[1] == sizeof(S)) {
+      O* o = reinterpret_cast<O*>(out);
+      for (int64_t i = 0; i < n; ++i)
+        o[i] = static_cast<O>(apply<F, T>(p.v, Params<F>(), load<S>(a + i * sizeof(S))));
+      return;
+    }
+    for (int64_t i = 0; i < n; ++i)
+      *reinterpret_cast<O*>(out + i * steps[0]) =
+          static_cast<O>(apply<F, T>(p.v, Params<F>(), load<S>(a + i * steps[1])));
+  }
+
+  [[gnu::flatten]] static void binary(char* const* data, const int64_t* steps, int64_t n, const void* params) {
+    const ParamCopy<T, P> p(params);
+    using R = decltype(apply<F, T>(p.v, Params<F>(), T(), T()));
+    using O = stored_t<S, R>;
+    O* o = reinterpret_cast<O*>(data[0]);
+    const char *a = data[1], *b = data[2];
+    constexpr int64_t in = sizeof(S);
+    if (steps[0] == sizeof(O) && steps[1] == in && steps[2] == in) {
+      for (int64_t i = 0; i < n; ++i)
+        o[i] = static_cast<O>(apply<F, T>(p.v, Params<F>(), load<S>(a + i * in), load<S>(b + i * in)));
+      return;
+    }
+    if (steps[0] == sizeof(O) && steps[1] == in && steps[2] == 0) {
+      const T y = load<S>(b);
+      for (int64_t i = 0; i < n; ++i)
+        o[i] = static_cast<O>(apply<F, T>(p.v, Params<F>(), load<S>(a + i * in), y));
+      return;
+    }
+    if (steps[0] == sizeof(O) && steps[1] == 0 && steps[2] == in) {
+      const T x = load<S>(a);
+      for (int64_t i = 0; i < n; ++i)
+        o[i] = static_cast<O>(apply<F, T>(p.v, Params<F>(), x, load<S>(b + i * in)));
+      return;
+    }
+    for (int64_t i = 0; i < n; ++i)
+      *reinterpret_cast<O*>(data[0] + i * steps[0]) = static_cast<O>(
+          apply<F, T>(p.v, Params<F>(), load<S>(a + i * steps[1]), load<S>(b + i * steps[2])));
+  }
+
+  [[gnu::flatten]] static void ternary(char* const* data, const int64_t* steps, int64_t n, const void* params) {
+    const ParamCopy<T, P> p(params);
+    using R = decltype(apply<F, T>(p.v, Params<F>(), T(), T(), T()));
+    using O = stored_t<S, R>;
+    O* o = reinterpret_cast<O*>(data[0]);
+    const char *a = data[1], *b = data[2], *c = data[3];
+    constexpr int64_t in = sizeof(S);
+    if (steps[0] == sizeof(O) && steps[1] == in && steps[2] == in && steps[3] == in) {
+      for (int64_t i = 0; i < n; ++i)
+        o[i] = static_cast<O>(apply<F, T>(p.v, Params<F>(), load<S>(a + i * in), load<S>(b + i * in),
+                                          load<S>(c + i * in)));
+      return;
+    }
+    for (int64_t i = 0; i < n; ++i)
+      *reinterpret_cast<O*>(data[0] + i * steps[0]) = static_cast<O>(
+          apply<F, T>(p.v, Params<F>(), load<S>(a + i * steps[1]), load<S>(b + i * steps[2]),
+                      load<S>(c + i * steps[3])));
+  }
+};
+
+// Fills a table with Get<S>() for every stored type of the functor's kinds.
+template <class F, template <class> class Pick>
+constexpr LoopTable make_table(int inputs) {
+  LoopTable t;
+  t.inputs = inputs;
+  t.params = param_count<F>();
+  auto put = [&]<class... S>(Type<S>...) {
+    ((t.by_dtype[static_cast<int>(dtype_of<S>)] = Pick<Loop<F, S>>::function), ...);
+  };
+  if constexpr ((F::dtypes & scalar::boolean) != 0) put(Type<bool>());
+  if constexpr ((F::dtypes & scalar::integral) != 0)
+    put(Type<uint8_t>(), Type<int8_t>(), Type<int16_t>(), Type<int32_t>(), Type<int64_t>());
+  if constexpr ((F::dtypes & scalar::wide_unsigned) != 0)
+    put(Type<uint16_t>(), Type<uint32_t>(), Type<uint64_t>());
+  if constexpr ((F::dtypes & scalar::floating) != 0)
+    put(Type<float>(), Type<double>(), Type<Half>(), Type<BFloat16>());
+  if constexpr ((F::dtypes & scalar::complex) != 0) put(Type<complex64>(), Type<complex128>());
+  return t;
+}
+
+template <class L>
+struct PickUnary {
+  static constexpr LoopFn function = &L::unary;
+};
+template <class L>
+struct PickBinary {
+  static constexpr LoopFn function = &L::binary;
+};
+template <class L>
+struct PickTernary {
+  static constexpr LoopFn function = &L::ternary;
+};
+
+template <class F>
+constinit const LoopTable UnaryLoops<F>::table = make_table<F, PickUnary>(1);
+template <class F>
+constinit const LoopTable BinaryLoops<F>::table = make_table<F, PickBinary>(2);
+template <class F>
+constinit const LoopTable TernaryLoops<F>::table = make_table<F, PickTernary>(3);
+
+}  // namespace facula::cpu::FACULA_ISA

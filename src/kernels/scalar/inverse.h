@@ -1,0 +1,163 @@
+// Inverse circular and hyperbolic functions. Bounds (units in the last place): asin, acos, atan,
+// atan2 0.8; asinh, acosh, atanh 1.6; float results 0.6 throughout (computed in double).
+#pragma once
+#include "kernels/scalar/log.h"
+
+namespace facula::scalar::math {
+inline namespace FACULA_ISA {
+namespace detail {
+
+// (asin(s) - s) / s^3 with z = s^2 <= 1/4.
+template <class T>
+FACULA_SCALAR double asin_tail(double z) {
+  if constexpr (std::is_same_v<T, float>) {
+    return poly(z, 0.1666665983438594, 0.07500513328026354, 0.04451522431070124,
+                0.03182201313334281, 0.01438504010341491, 0.03759107900390932);
+  } else {
+    return poly(z, 0.16666666666666763, 0.07499999999969933, 0.044642857175452064,
+                0.03038194266692918, 0.022372216151371003, 0.017351590918448304,
+                0.013981075416948539, 0.011396812349992439, 0.010792097941049536,
+                0.003661394616290647, 0.021817616124484282, -0.021155872272767398,
+                0.03272725164026164);
+  }
+}
+
+// asin(sqrt((1 - a) / 2)), a in [1/2, 1], as a sum.
+template <class T>
+FACULA_SCALAR Pair<double> asin_root(double a) {
+  const double z = 0.5 * (1.0 - a), s = sqrt(z), s_hi = upper_half(s);
+  const double s_lo = s > 0.0 ? (z - s_hi * s_hi) / (s + s_hi) : 0.0;
+  return {s_hi, s_lo + s * z * asin_tail<T>(z)};
+}
+
+// (atan(t) - t) / t^3 with z = t^2, |t| <= tan(pi/8).
+template <class T>
+FACULA_SCALAR double atan_tail(double z) {
+  if constexpr (std::is_same_v<T, float>) {
+    return poly(z, -0.33333332505640934, 0.19999904333536053, -0.1428201617721723,
+                0.11044755238804886, -0.08476422070042133, 0.04743985082571016);
+  } else {
+    return poly(z, -0.33333333333333326, 0.19999999999997647, -0.14285714285385176,
+                0.11111111087999795, -0.09090908138062426, 0.07692282611618319,
+                -0.06666224575007779, 0.058770003277602165, -0.05218265563891243,
+                0.04502982476428718, -0.03346120086001477, 0.015181632388473284);
+  }
+}
+
+// atan(a / b) for 0 <= a <= b, 0 < b < infinity.
+template <class T>
+FACULA_SCALAR Pair<double> atan_ratio(double a, double b) {
+  const bool middle = a > b * 0.41421356237309503;
+  const auto num = middle ? fast_two_sum(-b, a) : Pair<double>{a, 0.0};
+  const auto den = middle ? fast_two_sum(b, a) : Pair<double>{b, 0.0};
+  const double t = num.hi / den.hi, z = t * t, tail = t * z * atan_tail<T>(z);
+  const double base = middle ? 0x1.921fb54442d18p-1 : 0.0;
+  const double base_lo = middle ? 0x1.1a62633145c07p-55 : 0.0;
+  if constexpr (std::is_same_v<T, float>) return {base + (t + tail), 0.0};
+  const auto back = two_prod(t, den.hi);
+  const double t_lo = (((num.hi - back.hi) - back.lo) + (num.lo - t * den.lo)) / den.hi;
+  const auto sum = fast_two_sum(base, t);
+  return fast_two_sum(sum.hi, sum.lo + (base_lo + t_lo * (1.0 - z) + tail));
+}
+
+// The angle of (x, y), magnitudes scaled away from overflow and underflow.
+template <class T>
+FACULA_SCALAR double angle(double y, double x) {
+  const double ax = abs(x), ay = abs(y);
+  const bool steep = ay > ax, both_inf = ax == infinity<double> && ay == infinity<double>;
+  double high = steep ? ay : ax, low = steep ? ax : ay;
+  // Scaled up wherever there is room: the quotient's rest must not be subnormal.
+  const double factor = high > 0x1p900 ? 0x1p-100 : 0x1p100;
+  high = both_inf || high == 0.0 ? 1.0 : high * factor;
+  low = both_inf ? 1.0 : low * factor;
+  const bool endless = high == infinity<double>;
+  const auto r = atan_ratio<T>(endless ? 0.0 : low, endless ? 1.0 : high);
+  // pi/2 - r above the diagonal, then pi - that on the left: each pair's low part kept.
+  const double base = steep ? 0x1.921fb54442d18p+0 : 0.0;
+  const double base_lo = steep ? 0x1.1a62633145c07p-54 : 0.0;
+  const auto a = fast_two_sum(base, steep ? -r.hi : r.hi);
+  const double a_lo = a.lo + (base_lo + (steep ? -r.lo : r.lo));
+  const auto b = fast_two_sum(0x1.921fb54442d18p+1, -a.hi);
+  const double left = b.hi + (b.lo + (0x1.1a62633145c07p-53 - a_lo));
+  return signbit(x) ? left : a.hi + a_lo;
+}
+
+}  // namespace detail
+
+template <class T>
+FACULA_SCALAR T asin(T x) {
+  const double v = x, a = abs(v), z = v * v;
+  const double small = a + a * z * detail::asin_tail<T>(z);
+  const auto root = detail::asin_root<T>(a > 1.0 ? 1.0 : a);
+  const double large = 0x1.921fb54442d18p+0 - 2.0 * root.hi +
+                       (0x1.1a62633145c07p-54 - 2.0 * root.lo);
+  const double y = a <= 0.5 ? small : large;
+  return a > 1.0 || is_nan(x) ? detail::quiet_nan<T> : copysign(static_cast<T>(y), x);
+}
+
+template <class T>
+FACULA_SCALAR T acos(T x) {
+  const double v = x, a = abs(v), z = v * v;
+  const double tail = v * z * detail::asin_tail<T>(z);
+  const auto sum = detail::fast_two_sum(0x1.921fb54442d18p+0, -v);
+  const double small = sum.hi + (sum.lo + (0x1.1a62633145c07p-54 - tail));
+  const auto root = detail::asin_root<T>(a > 1.0 ? 1.0 : a);
+  const auto flip = detail::fast_two_sum(0x1.921fb54442d18p+1, -2.0 * root.hi);
+  const double right = 2.0 * (root.hi + root.lo);
+  const double left = flip.hi + (flip.lo + (0x1.1a62633145c07p-53 - 2.0 * root.lo));
+  const double large = v < 0.0 ? left : right;
+  return a > 1.0 || is_nan(x) ? detail::quiet_nan<T> : static_cast<T>(a <= 0.5 ? small : large);
+}
+
+// The angle of the point (x, y) with the positive x axis, in [-pi, pi].
+template <class T>
+FACULA_SCALAR T atan2(T y, T x) {
+  const T r = copysign(static_cast<T>(detail::angle<T>(y, x)), y);
+  return is_nan(x) || is_nan(y) ? detail::quiet_nan<T> : r;
+}
+
+template <class T>
+FACULA_SCALAR T atan(T x) {
+  const double a = abs(static_cast<double>(x));
+  const bool steep = a > 1.0, endless = a == detail::infinity<double>;
+  const double factor = a > 0x1p900 ? 0x1p-100 : 0x1p100;  // as in angle()
+  const double low = steep ? (endless ? 0.0 : factor) : a * factor;
+  const double high = steep ? (endless ? 1.0 : a * factor) : factor;
+  const auto r = detail::atan_ratio<T>(low, high);
+  const auto sum = detail::fast_two_sum(steep ? 0x1.921fb54442d18p+0 : 0.0, steep ? -r.hi : r.hi);
+  const double lo = steep ? 0x1.1a62633145c07p-54 - r.lo : r.lo;
+  return is_nan(x) ? x : copysign(static_cast<T>(sum.hi + (sum.lo + lo)), x);
+}
+
+template <class T>
+FACULA_SCALAR T asinh(T x) {
+  const double a = abs(static_cast<double>(x)), capped = a > 0x1p500 ? 0x1p500 : a;
+  const double square = capped * capped;
+  const auto sum = detail::two_sum(capped, square / (1.0 + sqrt(1.0 + square)));
+  const double near = detail::log1p_core(sum.hi, sum.lo);
+  const double far = detail::log_core(a < 0x1p500 ? 0x1p500 : a, 0.6931471805599453);
+  const T y = copysign(static_cast<T>(a < 0x1p500 ? near : far), x);
+  return x == T(0) || !is_finite(x) ? x : y;
+}
+
+template <class T>
+FACULA_SCALAR T acosh(T x) {
+  const double v = x, t = (v > 0x1p500 ? 0x1p500 : v) - 1.0;
+  const auto sum = detail::two_sum(t, sqrt(t * (t + 2.0)));
+  const double near = detail::log1p_core(sum.hi, sum.lo);
+  const double far = detail::log_core(v < 0x1p500 ? 0x1p500 : v, 0.6931471805599453);
+  const T y = static_cast<T>(v < 0x1p500 ? near : far);
+  return x < T(1) || is_nan(x) ? detail::quiet_nan<T> : (is_inf(x) ? x : y);
+}
+
+template <class T>
+FACULA_SCALAR T atanh(T x) {
+  const double a = abs(static_cast<double>(x)), capped = a < 1.0 ? a : 0.5;
+  const double q = 2.0 * capped / (1.0 - capped);
+  const T y = copysign(static_cast<T>(0.5 * detail::log1p_core(q)), x);
+  const T edge = a == 1.0 ? copysign(detail::infinity<T>, x) : detail::quiet_nan<T>;
+  return x == T(0) ? x : (a < 1.0 ? y : edge);
+}
+
+}  // namespace FACULA_ISA
+}  // namespace facula::scalar::math

@@ -1,0 +1,17 @@
+// Which kinds of dtype a scalar function is defined for; each functor states `dtypes`.
+#pragma once
+
+namespace facula::scalar {
+
+enum Kinds : unsigned {
+  boolean = 1,
+  integral = 2,       // u8, i8, i16, i32, i64
+  floating = 4,       // f32, f64 and, through float, f16 and bf16
+  complex = 8,        // complex64, complex128
+  wide_unsigned = 16  // u16, u32, u64
+};
+inline constexpr unsigned real_numbers = integral | floating;
+inline constexpr unsigned numbers = integral | floating | complex;
+inline constexpr unsigned all_kinds = boolean | integral | floating | complex;
+
+}  // namespace facula::scalar

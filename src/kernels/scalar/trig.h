@@ -1,0 +1,182 @@
+// sin, cos, tan, sinc. Bounds (units in the last place): sin, cos 0.9; tan 1.5; float results 0.6.
+//
+// sin and cos hold everywhere but branch to a slow reduction beyond trig_limit. A loop that is to
+// vectorise checks a block with trig_in_range and calls sin_near and so on: the same bits.
+#pragma once
+#include "kernels/scalar/numeric.h"
+
+namespace facula::scalar::math {
+inline namespace FACULA_ISA {
+namespace detail {
+
+constexpr double trig_limit = 1.0e6;
+
+// An angle less the nearest multiple of pi/2, and the low bits of that multiple.
+struct Reduced {
+  double r, lo;
+  uint64_t quadrant;
+};
+
+// Subtracts k pi/2, split into parts of 33 bits so that their products with k are exact.
+template <class T>
+FACULA_SCALAR Reduced reduce_near(T x) {
+  const double k = round_small(static_cast<double>(x) * 0.6366197723675814);
+  const uint64_t quadrant = integer_bits(k);
+  const double a = static_cast<double>(x) - k * 0x1.921fb54400000p+0;
+  if constexpr (std::is_same_v<T, float>) {
+    return {a - k * 0x1.0b4611a626331p-34, 0.0, quadrant};
+  } else {
+    const auto b = two_sum(a, -(k * 0x1.0b4611a600000p-34));
+    const auto c = two_sum(b.hi, -(k * 0x1.3198a2e000000p-69));
+    const auto d = fast_two_sum(c.hi, (b.lo + c.lo) - k * 0x1.b839a252049c1p-104);
+    return {d.hi, d.lo, quadrant};
+  }
+}
+
+// 64 bits of 2/pi, from bit `start` behind the binary point; start may be negative.
+FACULA_SCALAR_SLOW uint64_t two_over_pi_bits(int start) {
+  constexpr uint64_t words[] = {
+      0,                  0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041,
+      0xfe5163abdebbc561, 0xb7246e3a424dd2e0, 0x06492eea09d1921c, 0xfe1deb1cb129a73e,
+      0xe88235f52ebb4484, 0xe99c7026b45f7e41, 0x3991d639835339f4, 0x9c845f8bbdf9283b,
+      0x1ff897ffde05980f, 0xef2f118b5a0a6d1f, 0x6d367ecf27cb09b7, 0x4f463f669e5fea2d,
+      0x7527bac7ebe5f17b, 0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08, 0x56033046fc7b6bab};
+  const int position = start + 64, word = position / 64, shift = position % 64;
+  return shift == 0 ? words[word]
+                    : (words[word] << shift) | (words[word + 1] >> (64 - shift));
+}
+
+// Payne and Hanek: the fraction of x 2/pi modulo 4 from 192 bits of 2/pi that matter for x.
+FACULA_SCALAR_SLOW Reduced reduce_far(double x) {
+  using Wide = unsigned __int128;
+  if (!(abs(x) < infinity<double>)) return {quiet_nan<double>, 0.0, 0};
+  const uint64_t bits = to_bits(x), m = (bits & 0xfffffffffffff) | 0x10000000000000;
+  const int start = static_cast<int>((bits >> 52) & 0x7ff) - 1075 - 2;
+  const Wide low = static_cast<Wide>(m) * two_over_pi_bits(start + 128);
+  const Wide middle = static_cast<Wide>(m) * two_over_pi_bits(start + 64) + (low >> 64);
+  const uint64_t high = m * two_over_pi_bits(start) + static_cast<uint64_t>(middle >> 64);
+  // The upper two bits are whole quarters of a turn; the others, rounded to nearest, the fraction.
+  uint64_t quadrant = (high >> 62) + ((high >> 61) & 1);
+  Wide fraction = (static_cast<Wide>((high << 2) | (static_cast<uint64_t>(middle) >> 62)) << 64) |
+                  ((static_cast<uint64_t>(middle) << 2) | (static_cast<uint64_t>(low) >> 62));
+  const bool negative = (fraction >> 127) != 0;
+  if (negative) fraction = -fraction;
+  double unit = 0x1p-128;
+  for (; (fraction >> 127) == 0 && fraction != 0; fraction <<= 1) unit *= 0.5;
+  const double hi = static_cast<double>(static_cast<uint64_t>(fraction >> 75)) * 0x1p75;
+  const double rest = static_cast<double>(static_cast<uint64_t>((fraction << 53) >> 64)) * 0x1p11;
+  const auto p = two_prod(hi * unit, 0x1.921fb54442d18p+0);
+  const auto r = fast_two_sum(p.hi, p.lo + (hi * unit * 0x1.1a62633145c07p-54 +
+                                            rest * unit * 0x1.921fb54442d18p+0));
+  const bool flip = negative != signbit(x);
+  if (signbit(x)) quadrant = 0 - quadrant;
+  return {flip ? -r.hi : r.hi, flip ? -r.lo : r.lo, quadrant};
+}
+
+// sin and cos of r + lo, |r| <= pi/4, before the last rounding.
+FACULA_SCALAR Pair<double> sin_pair(double r, double lo) {
+  const double z = r * r;
+  const double s = poly(z, -0.16666666666666666, 0.008333333333333323, -0.00019841269841254988,
+                        2.7557319214148736e-06, -2.5052104900508475e-08, 1.6058365189283742e-10,
+                        -7.578625306222819e-13);
+  return fast_two_sum(r, r * z * s + lo * (1.0 - 0.5 * z));
+}
+
+FACULA_SCALAR Pair<double> cos_pair(double r, double lo) {
+  const double z = r * r, half = 0.5 * z, w = 1.0 - half;
+  const double c = poly(z, 0.041666666666666664, -0.0013888888888888874, 2.480158730157138e-05,
+                        -2.7557319215325945e-07, 2.087675435472571e-09, -1.1470291947234421e-11,
+                        4.7380485983393074e-14);
+  return fast_two_sum(w, ((1.0 - w) - half) + (z * z * c - r * lo));
+}
+
+// The rounded values; for a float result shorter polynomials do.
+template <class T>
+FACULA_SCALAR double sin_kernel(double r, double lo) {
+  if constexpr (!std::is_same_v<T, float>) return sin_pair(r, lo).hi;
+  const double z = r * r;
+  return r + r * z * poly(z, -0.16666666641425223, 0.008333329362136859, -0.000198393270965423,
+                          2.7182369510683733e-06);
+}
+
+template <class T>
+FACULA_SCALAR double cos_kernel(double r, double lo) {
+  if constexpr (!std::is_same_v<T, float>) return cos_pair(r, lo).hi;
+  const double z = r * r;
+  return (1.0 - 0.5 * z) + z * z * poly(z, 0.04166666662250884, -0.0013888883725342131,
+                                        2.47995124373514e-05, -2.7209598781521993e-07);
+}
+
+template <class T>
+FACULA_SCALAR T sin_reduced(const Reduced& a) {
+  const double s = sin_kernel<T>(a.r, a.lo), c = cos_kernel<T>(a.r, a.lo);
+  const double y = (a.quadrant & 1) != 0 ? c : s;
+  return static_cast<T>((a.quadrant & 2) != 0 ? -y : y);
+}
+
+// sin / cos. In double both are sums whose rounding error enters the quotient to first order.
+template <class T>
+FACULA_SCALAR T tan_reduced(const Reduced& a) {
+  const bool odd = (a.quadrant & 1) != 0;
+  if constexpr (std::is_same_v<T, float>) {
+    const double s = sin_kernel<T>(a.r, a.lo), c = cos_kernel<T>(a.r, a.lo);
+    return static_cast<float>((odd ? -c : s) / (odd ? s : c));
+  } else {
+    const auto s = sin_pair(a.r, a.lo), c = cos_pair(a.r, a.lo);
+    const double num = odd ? -c.hi : s.hi, num_lo = odd ? -c.lo : s.lo;
+    const double den = odd ? s.hi : c.hi, den_lo = odd ? s.lo : c.lo, q = num / den;
+    return q + (num_lo - q * den_lo) / den;
+  }
+}
+
+}  // namespace detail
+
+template <class T>
+FACULA_SCALAR bool trig_in_range(T x) {
+  return abs(x) <= T(detail::trig_limit);
+}
+
+template <class T>
+FACULA_SCALAR T sin_near(T x) {
+  const T y = detail::sin_reduced<T>(detail::reduce_near(x));
+  return x == T(0) ? x : y;
+}
+template <class T>
+FACULA_SCALAR T cos_near(T x) {
+  auto a = detail::reduce_near(x);
+  a.quadrant += 1;
+  return detail::sin_reduced<T>(a);
+}
+template <class T>
+FACULA_SCALAR T tan_near(T x) {
+  const T y = detail::tan_reduced<T>(detail::reduce_near(x));
+  return x == T(0) ? x : y;
+}
+
+template <class T>
+FACULA_SCALAR T sin(T x) {
+  if (trig_in_range(x)) [[likely]] return sin_near(x);
+  return detail::sin_reduced<T>(detail::reduce_far(static_cast<double>(x)));
+}
+template <class T>
+FACULA_SCALAR T cos(T x) {
+  if (trig_in_range(x)) [[likely]] return cos_near(x);
+  auto a = detail::reduce_far(static_cast<double>(x));
+  a.quadrant += 1;
+  return detail::sin_reduced<T>(a);
+}
+template <class T>
+FACULA_SCALAR T tan(T x) {
+  if (trig_in_range(x)) [[likely]] return tan_near(x);
+  return detail::tan_reduced<T>(detail::reduce_far(static_cast<double>(x)));
+}
+
+// sin(pi x) / (pi x), one at zero.
+template <class T>
+FACULA_SCALAR T sinc(T x) {
+  const T p = T(3.14159265358979324) * x;
+  return x == T(0) ? T(1) : sin(p) / p;
+}
+
+}  // namespace FACULA_ISA
+}  // namespace facula::scalar::math

@@ -1,0 +1,40 @@
+// Shape and type rules of families, and the promotion that they share.
+#pragma once
+#include "dispatch/meta.h"
+#include "dispatch/rules.h"
+#include "dispatch/typed.h"
+
+namespace facula {
+
+// PyTorch's result type of tensors and numbers: tensors with dimensions weigh more than 0-dim
+// ones, those more than numbers, unless the kind (bool, integer, float, complex) rises.
+class Promotion {
+ public:
+  void add(const Value& v);
+  void add(const Tensor& t);
+  void add_number(DType d) { numbers_ = promote(numbers_, d); }
+  DType result() const;
+
+ private:
+  DType tensors_ = DType::Undefined, zero_dim_ = DType::Undefined, numbers_ = DType::Undefined;
+};
+DType result_type(std::span<const Value> values);
+// The default dtype for integers and bool, else d itself.
+inline DType float_of(DType d) { return is_integral(d, true) ? default_dtype() : d; }
+
+namespace meta {
+
+// States result 0 of an elementwise operator: the inputs' common shape, their stride order.
+void pointwise_result(Meta& m, int inputs, DType result, DType compute);
+
+void unary(Meta& m);         // dtype of the input
+void unary_float(Meta& m);   // integers become the default dtype
+void unary_bool(Meta& m);    // bool result, computed in the input's dtype
+void unary_real(Meta& m);    // complex becomes real (abs, angle)
+void binary(Meta& m);        // promoted dtype of the first two arguments
+void binary_float(Meta& m);  // the same, integers become the default dtype
+void compare(Meta& m);       // bool result, computed in the promoted dtype
+void ternary(Meta& m);       // promoted dtype of the first three arguments
+
+}  // namespace meta
+}  // namespace facula

@@ -1,0 +1,178 @@
+// Operators that rearrange or join elements into fresh memory.
+#include "ops/shape.h"
+
+#include "kernels/cpu/convert.h"
+#include "ops/copy.h"
+#include "ops/creation.h"
+#include "ops/meta_rules.h"
+#include "ops/view.h"
+#include "ops/view_geometry.h"
+
+namespace facula {
+namespace {
+
+// --- cat
+
+// PyTorch lets an empty 1-d tensor stand beside tensors of any shape.
+bool skipped(const Tensor& t) { return t.dim() == 1 && t.numel() == 0; }
+
+const Tensor* first_real(std::span<const Tensor> tensors) {
+  for (const Tensor& t : tensors)
+    if (!skipped(t)) return &t;
+  return nullptr;
+}
+
+void check_fits(const Tensor& first, const Tensor& t, int64_t dim, size_t index) {
+  check(t.dim() == first.dim(), "Tensors must have same number of dimensions: got ", first.dim(), " and ", t.dim());
+  for (int64_t d = 0; d < t.dim(); ++d)
+    check(d == dim || t.sizes()[d] == first.sizes()[d], "Sizes of tensors must match except in dimension ", dim,
+          ". Expected size ", first.sizes()[d], " but got size ", t.sizes()[d], " for tensor number ", index, " in the list.");
+}
+
+void meta_cat(Meta& m, std::span<const Tensor> tensors, int64_t dim) {
+  check_value(!tensors.empty(), "cat(): expected a non-empty list of Tensors");
+  for (size_t i = 0; i < tensors.size(); ++i)
+    check(tensors[i].dim() > 0, "zero-dimensional tensor (at position ", i, ") cannot be concatenated");
+  const DType dtype = result_type({m.call.args, 1});
+  const Tensor* first = first_real(tensors);
+  if (!first) return m.result(0, tensors[0].sizes(), dtype);
+  const int64_t d = wrap_dim(dim, first->dim());
+  IntVec sizes(first->sizes());
+  sizes[d] = 0;
+  MemoryFormat format = suggested_format(*first);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (skipped(tensors[i])) continue;
+    check_fits(*first, tensors[i], d, i);
+    sizes[d] += tensors[i].sizes()[d];
+    if (suggested_format(tensors[i]) != format) format = MemoryFormat::Contiguous;
+  }
+  m.result_format(0, sizes, dtype, format);
+}
+
+void cat(std::span<const Tensor> tensors, int64_t dim, const Tensor& out) {
+  const Tensor* first = first_real(tensors);
+  if (!first) return;
+  const int64_t d = wrap_dim(dim, first->dim());
+  IntVec sizes(out.sizes());
+  int64_t offset = out.storage_offset();
+  for (const Tensor& t : tensors) {
+    if (skipped(t)) continue;
+    sizes[d] = t.sizes()[d];
+    cpu::copy(alias_tensor(out, sizes, out.strides(), offset), t);
+    offset += sizes[d] * out.strides()[d];
+  }
+}
+
+void cat_gradient(Backward& b) {
+  if (!b.grad().defined()) return;
+  const std::vector<IntVec> sizes = b.list_sizes("tensors");
+  const int64_t d = wrap_dim(b.integer("dim"), b.grad().dim());
+  std::vector<Tensor> grads;
+  int64_t at = 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const bool skip = sizes[i].size() == 1 && sizes[i][0] == 0;
+    const int64_t n = skip ? 0 : sizes[i][d];
+    if (skip)
+      grads.push_back(ops::new_zeros(b.grad(), {0}));
+    else
+      grads.push_back(b.needs("tensors", i) ? ops::slice(b.grad(), d, at, at + n, 1) : Tensor());
+    at += n;
+  }
+  b.set("tensors", std::move(grads));
+}
+
+// --- parts put back
+
+Tensor select_scatter(const Tensor& self, const Tensor& src, int64_t dim, int64_t index) {
+  const Tensor t = ops::clone(self);
+  const Tensor part = ops::select(t, dim, index);
+  check(same_sizes(part.sizes(), src.sizes()), "expected src to have a size equal to the slice of self. src size = ",
+        str(src.sizes()), ", slice size = ", str(part.sizes()));
+  ops::copy_(part, src);
+  return t;
+}
+Tensor slice_scatter(const Tensor& self, const Tensor& src, int64_t dim, std::optional<int64_t> start,
+                     std::optional<int64_t> end, int64_t step) {
+  const Tensor t = ops::clone(self);
+  const Tensor part = ops::slice(t, dim, start, end, step);
+  check(same_sizes(part.sizes(), src.sizes()), "expected src to have a size equal to the slice of self. src size = ",
+        str(src.sizes()), ", slice size = ", str(part.sizes()));
+  ops::copy_(part, src);
+  return t;
+}
+Tensor as_strided_scatter(const Tensor& self, const Tensor& src, IntSpan size, IntSpan stride, std::optional<int64_t> offset) {
+  const Tensor t = ops::new_empty_strided(self, self.sizes(), self.strides());
+  ops::copy_(t, self);
+  const Tensor part = ops::as_strided(t, size, stride, offset ? *offset - self.storage_offset() : 0);
+  check(same_sizes(part.sizes(), src.sizes()), "expected src to have a size equal to the slice of self. src size = ",
+        str(src.sizes()), ", slice size = ", str(part.sizes()));
+  ops::copy_(part, src);
+  return t;
+}
+
+std::optional<int64_t> maybe(Backward& b, Name n) {
+  return b.is_none(n) ? std::nullopt : std::optional<int64_t>(b.integer(n));
+}
+
+}  // namespace
+}  // namespace facula
+
+using namespace facula;
+
+OP(cat) {
+  .schema = "cat(Tensor[] tensors, int dim=0) -> Tensor",
+  .doc = "Tensors joined along a dimension.",
+  .forms = function | out,
+  .aliases = "concat,concatenate",
+  .autocast = Autocast::Promote,
+  .meta = typed_meta<meta_cat>,
+  .cpu = typed_kernel<cat>,
+  .derivatives = {vjp(names("tensors"), cat_gradient)},
+};
+
+OP(select_scatter) {
+  .schema = "select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",
+  .doc = "A copy of self with src in the place of one index of a dimension.",
+  .forms = function_method | out,
+  .composite = Composite::Explicit,
+  .any = typed_kernel<select_scatter>,
+  .derivatives = {
+      vjp("self", [](Backward& b) {
+        return ops::select_scatter(b.grad(), ops::new_zeros(b.grad(), b.sizes("src")), b.integer("dim"), b.integer("index"));
+      }),
+      vjp("src", [](Backward& b) { return ops::select(b.grad(), b.integer("dim"), b.integer("index")); }),
+  },
+};
+OP(slice_scatter) {
+  .schema = "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
+  .doc = "A copy of self with src in the place of a slice of a dimension.",
+  .forms = function_method | out,
+  .composite = Composite::Explicit,
+  .any = typed_kernel<slice_scatter>,
+  .derivatives = {
+      vjp("self", [](Backward& b) {
+        return ops::slice_scatter(b.grad(), ops::new_zeros(b.grad(), b.sizes("src")), b.integer("dim"), maybe(b, "start"),
+                                  maybe(b, "end"), b.integer("step"));
+      }),
+      vjp("src", [](Backward& b) {
+        return ops::slice(b.grad(), b.integer("dim"), maybe(b, "start"), maybe(b, "end"), b.integer("step"));
+      }),
+  },
+};
+OP(as_strided_scatter) {
+  .schema = "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
+  .doc = "A copy of self with src in the place of a strided view.",
+  .forms = function_method | out,
+  .composite = Composite::Explicit,
+  .any = typed_kernel<as_strided_scatter>,
+  .derivatives = {
+      vjp("self", [](Backward& b) {
+        return ops::as_strided_scatter(ops::clone(b.grad(), MemoryFormat::Contiguous), ops::new_zeros(b.grad(), b.sizes("src")),
+                                       b.ints("size"), b.ints("stride"), maybe(b, "storage_offset"));
+      }),
+      vjp("src", [](Backward& b) {
+        return ops::clone(ops::as_strided(ops::clone(b.grad(), MemoryFormat::Contiguous), b.ints("size"), b.ints("stride"),
+                                          maybe(b, "storage_offset")));
+      }),
+  },
+};

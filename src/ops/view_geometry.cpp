@@ -1,0 +1,82 @@
+#include "ops/view_geometry.h"
+
+#include <algorithm>
+
+namespace facula::geometry {
+
+IntVec infer_size(IntSpan wanted, int64_t numel) {
+  IntVec sizes(wanted);
+  int64_t known = 1;
+  int unknown = -1;
+  for (size_t d = 0; d < wanted.size(); ++d) {
+    if (wanted[d] == -1) {
+      check(unknown < 0, "only one dimension can be inferred");
+      unknown = static_cast<int>(d);
+      continue;
+    }
+    check(wanted[d] >= 0, "invalid shape dimension ", wanted[d]);
+    check(!__builtin_mul_overflow(known, wanted[d], &known), "shape '", str(wanted),
+          "' is invalid for input of size ", numel);
+  }
+  if (unknown >= 0 && known > 0 && numel % known == 0) {
+    sizes[unknown] = numel / known;
+    return sizes;
+  }
+  check(!(unknown >= 0 && known == 0 && numel == 0), "cannot reshape tensor of 0 elements into shape ",
+        str(wanted), " because the unspecified dimension size -1 can be any value and is ambiguous");
+  check(unknown < 0 && known == numel, "shape '", str(wanted), "' is invalid for input of size ", numel);
+  return sizes;
+}
+
+std::optional<IntVec> view_strides(IntSpan sizes, IntSpan strides, IntSpan wanted) {
+  int64_t numel = 1;
+  for (int64_t s : sizes) numel *= s;
+  if (numel == 0) {
+    if (same_sizes(sizes, wanted)) return IntVec(strides);
+    return contiguous_strides(wanted);
+  }
+  IntVec out(wanted.size());
+  if (sizes.empty()) {
+    for (int64_t& s : out) s = 1;
+    return out;
+  }
+  // Chunks of old dimensions that lie next to each other in memory are filled with new dimensions.
+  int64_t at = static_cast<int64_t>(wanted.size()) - 1;
+  int64_t base = strides.back(), chunk = 1, filled = 1;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    chunk *= sizes[d];
+    const bool ends = d == 0 || (sizes[d - 1] != 1 && strides[d - 1] != chunk * base);
+    if (!ends) continue;
+    while (at >= 0 && (filled < chunk || wanted[at] == 1)) {
+      out[at] = filled * base;
+      filled *= wanted[at];
+      --at;
+    }
+    if (filled != chunk) return std::nullopt;
+    if (d > 0) {
+      base = strides[d - 1];
+      chunk = filled = 1;
+    }
+  }
+  if (at != -1) return std::nullopt;
+  return out;
+}
+
+IntVec wrap_dims(IntSpan dims, int64_t ndim) {
+  IntVec wrapped;
+  for (int64_t d : dims) {
+    const int64_t w = wrap_dim(d, ndim);
+    check(std::ranges::find(wrapped, w) == wrapped.end(), "dim ", w, " appears multiple times in the list of dims");
+    wrapped.push_back(w);
+  }
+  return wrapped;
+}
+
+Bounds slice_bounds(std::optional<int64_t> start, std::optional<int64_t> end, int64_t step, int64_t size) {
+  check(step > 0, "slice step must be positive");
+  auto place = [&](int64_t v) { return std::clamp<int64_t>(v < 0 ? v + size : v, 0, size); };
+  const int64_t first = place(start.value_or(0)), last = std::max(first, place(end.value_or(INT64_MAX)));
+  return {first, (last - first) / step + ((last - first) % step != 0)};
+}
+
+}  // namespace facula::geometry

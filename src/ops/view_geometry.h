@@ -1,0 +1,21 @@
+// Geometry of views: what several families need to compute sizes and strides.
+#pragma once
+#include <optional>
+
+#include "core/tensor.h"
+
+namespace facula::geometry {
+
+// Replaces one -1 by what fits numel; RuntimeError with PyTorch's text when nothing does.
+IntVec infer_size(IntSpan wanted, int64_t numel);
+// Strides with which memory of the given geometry can be seen in new sizes, or none.
+std::optional<IntVec> view_strides(IntSpan sizes, IntSpan strides, IntSpan wanted);
+// Dimensions wrapped and checked for repeats; RuntimeError names the repeated one.
+IntVec wrap_dims(IntSpan dims, int64_t ndim);
+// Python's slice bounds, clamped: start, end, with step > 0.
+struct Bounds {
+  int64_t start, length;
+};
+Bounds slice_bounds(std::optional<int64_t> start, std::optional<int64_t> end, int64_t step, int64_t size);
+
+}  // namespace facula::geometry

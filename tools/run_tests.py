@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""Runs test suites and sums what passed and failed.
+
+    python tools/run_tests.py [--type release|debug|asan] [--python PYTHON] SUITE...
+    python tools/run_tests.py --summary          # the sum of all suites that ran since --reset
+
+Suites: cpp (GoogleTest), python (tests/python), differential (tests/differential, needs PyTorch).
+Each leaves a JUnit report in build/reports. The last line is `N passed, N failed, N skipped`.
+"""
+
+import argparse
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import NamedTuple
+
+from console import BUILD, ROOT, Failure, run_main, say, shown
+
+REPORTS = BUILD / "reports"
+SECONDS = {"cpp": 900, "python": 1800, "differential": 1800}
+PYTEST_FOUND_NOTHING = 5
+
+
+class Counts(NamedTuple):
+    """How many test cases ended how."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def __add__(self, other):
+        return Counts(*(a + b for a, b in zip(self, other, strict=True)))
+
+    def __str__(self):
+        return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
+
+
+def is_skipped(case):
+    """Whether a report's case was skipped: pytest tells by a child, GoogleTest by a status."""
+    return case.find("skipped") is not None or case.get("status") == "notrun"
+
+
+def count_report(path):
+    """Counts of one JUnit report; one failure when there is no whole report (a crash)."""
+    try:
+        cases = list(ET.parse(path).getroot().iter("testcase"))
+    except (OSError, ET.ParseError):
+        return Counts(failed=1)
+    failed = sum(c.find("failure") is not None or c.find("error") is not None for c in cases)
+    skipped = sum(is_skipped(c) for c in cases)
+    return Counts(len(cases) - failed - skipped, failed, skipped)
+
+
+def preload_libraries():
+    """What Python must load first for a sanitized extension: the run-time of the sanitizers."""
+    found = []
+    for name in ("libasan.so", "libubsan.so", "libstdc++.so"):
+        compiler = os.environ.get("CXX", "g++").split()[-1]
+        out = subprocess.run([compiler, f"-print-file-name={name}"], capture_output=True, text=True)
+        path = Path(out.stdout.strip())
+        if not path.is_absolute():
+            raise Failure(f"{name} was not found; install g++ with its sanitizers")
+        found.append(str(path.resolve()))
+    return " ".join(found)
+
+
+def environment(kind, suite):
+    """The environment of a suite: where facula is, the sanitizers' options."""
+    env = {**os.environ, "PYTHONPATH": str(BUILD / kind / "python"), "MPLBACKEND": "Agg"}
+    if kind == "asan":
+        env["ASAN_OPTIONS"] = "detect_leaks=0:allocator_may_return_null=1:detect_odr_violation=0"
+        env["UBSAN_OPTIONS"] = "print_stacktrace=1"
+        if suite != "cpp":
+            env["LD_PRELOAD"] = preload_libraries()
+            env["PYTHONMALLOC"] = "malloc"
+    return env
+
+
+def cpp_command(kind, report, extra):
+    """How to run the C++ tests."""
+    built = [p for p in (BUILD / kind).rglob("facula_tests") if p.is_file()]
+    if not built:
+        raise Failure(f"the C++ tests are not built: tools/build.py --type {kind} --tests")
+    return [built[0], f"--gtest_output=xml:{report}", "--gtest_brief=1", *extra]
+
+
+def pytest_command(python, suite, report, extra):
+    """How to run a folder of Python tests."""
+    folder = ROOT / "tests" / suite
+    if not folder.is_dir():
+        raise Failure(f"there is no {shown(folder)}")
+    return [
+        python,
+        "-m",
+        "pytest",
+        folder,
+        f"--junitxml={report}",
+        "-p",
+        "no:cacheprovider",
+        *extra,
+    ]
+
+
+def run_suite(suite, kind, python, extra):
+    """Runs one suite; returns its counts, in which a crash or a time-out is a failure."""
+    name = suite if kind == "release" else f"{suite}-{kind}"
+    report = REPORTS / f"{name}.xml"
+    report.unlink(missing_ok=True)
+    make = (
+        (lambda: cpp_command(kind, report, extra))
+        if suite == "cpp"
+        else (lambda: pytest_command(python, suite, report, extra))
+    )
+    command = [str(c) for c in make()]
+    say(f"{name} tests")
+    began = time.monotonic()
+    try:
+        code = subprocess.run(
+            command,
+            cwd=ROOT,
+            env=environment(kind, suite),
+            stdin=subprocess.DEVNULL,
+            timeout=SECONDS[suite] * (4 if kind == "asan" else 1),
+        ).returncode
+    except subprocess.TimeoutExpired:
+        code = -1
+        say(f"{name} tests: stopped after {time.monotonic() - began:.0f} s")
+    counts = count_report(report)
+    if code not in (0, PYTEST_FOUND_NOTHING) and not counts.failed:
+        say(f"{name} tests: ended with status {code}")
+        counts += Counts(failed=1)
+        report.unlink(missing_ok=True)
+    say(f"{name} tests: {counts} ({time.monotonic() - began:.0f} s)")
+    if not report.exists():
+        report.write_text("<testsuite><testcase name='crash'><failure/></testcase></testsuite>")
+    return counts
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("suites", nargs="*", metavar="SUITE", help=", ".join(SECONDS))
+    parser.add_argument("--type", default="release")
+    parser.add_argument("--python", default=sys.executable, help="runs the Python suites")
+    parser.add_argument("--summary", action="store_true", help="sum the reports, run nothing")
+    parser.add_argument("--reset", action="store_true", help="forget earlier reports first")
+    parser.add_argument("--options", default="", help="further options of the suite's runner")
+    options = parser.parse_args()
+    unknown = set(options.suites) - set(SECONDS)
+    if unknown:
+        raise Failure(f"unknown suite {sorted(unknown)[0]!r}; there are {', '.join(SECONDS)}")
+    if options.reset:
+        shutil.rmtree(REPORTS, ignore_errors=True)
+    REPORTS.mkdir(parents=True, exist_ok=True)
+    total = Counts()
+    for suite in options.suites:
+        total += run_suite(suite, options.type, options.python, shlex.split(options.options))
+    if options.summary:
+        for report in sorted(REPORTS.glob("*.xml")):
+            total += count_report(report)
+    print(total, flush=True)
+    return 1 if total.failed or not any(total) else 0
+
+
+if __name__ == "__main__":
+    run_main(main)
