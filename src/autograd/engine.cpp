@@ -27,7 +27,8 @@ Tensor fit(Tensor g, const OutputMeta& m, const Node& to) {
     const size_t extra = static_cast<size_t>(g.dim()) - m.sizes.size();
     for (size_t d = 0; expandable && d < m.sizes.size(); ++d)
       expandable = m.sizes[d] == g.sizes()[d + extra] || m.sizes[d] == 1;
-    check(expandable, "Function ", to.name(), " returned an invalid gradient: got ", str(g.sizes()),
+    if (!expandable)
+      throw Error(ErrorKind::Runtime, "Function ", to.name(), " returned an invalid gradient: got ", str(g.sizes()),
           " but expected shape compatible with ", str(m.sizes));
     g = ops::sum_to_size(g, m.sizes);
   }
@@ -163,8 +164,9 @@ class GraphTask {
     if (!options_.retain_graph) n.release_saved();
     for (const NodePostHook& h : post) h.call(out, inputs);
     if (n.next.empty()) return;
-    check(out.size() == n.next.size(), "Function ", n.name(), " returned an incorrect number of gradients (expected ",
-          n.next.size(), ", got ", out.size(), ")");
+    if (out.size() != n.next.size())
+      throw Error(ErrorKind::Runtime, "Function ", n.name(), " returned an incorrect number of gradients (expected ",
+                  n.next.size(), ", got ", out.size(), ")");
     for (size_t i = 0; i < out.size(); ++i) {
       const Edge& e = n.next[i];
       if (!e) continue;

@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "core/allocator.h"
 #include "core/autograd_meta.h"
+#include "core/inline_vector.h"
 #include "dispatch/rules.h"
 
 namespace facula {
@@ -43,6 +45,9 @@ struct NodeTensorHook {
 
 struct Node : GraphNode {
   Node();
+  // Nodes come and go with every operator: from the allocator's free lists.
+  static void* operator new(size_t bytes) { return cpu_allocate(bytes); }
+  static void operator delete(void* p, size_t bytes) { cpu_free(p, bytes); }
   // One gradient per output in, one per edge out; an undefined tensor is zero.
   virtual Gradients apply(Gradients grads) = 0;
   // PyTorch's name for the node: "AddBackward0".
@@ -54,8 +59,8 @@ struct Node : GraphNode {
   void forget(TensorImpl* t) override;
 
   const uint64_t sequence;
-  std::vector<Edge> next;
-  std::vector<OutputMeta> outputs;
+  InlineVector<Edge, 3> next;
+  InlineVector<OutputMeta, 1> outputs;
   std::vector<NodePreHook> pre_hooks;
   std::vector<NodePostHook> post_hooks;
   std::vector<NodeTensorHook> tensor_hooks;
@@ -90,7 +95,7 @@ class SavedTensor {
   SavedTensor() = default;
   SavedTensor(const Tensor& t, bool is_output);
   // Raises RuntimeError when the tensor was changed in place since.
-  Tensor unpack(const Ref<Node>& owner, const char* op) const;
+  Tensor unpack(const Ref<Node>& owner, const Operator& op) const;
   bool defined() const { return data_.defined(); }
   void reset() { data_.reset(); }
 
@@ -120,24 +125,33 @@ class OpNode final : public Node {
     IntVec sizes;
     DType dtype = DType::Undefined;
   };
-  struct SavedArg {
-    int index;
-    std::vector<SavedTensor> tensors;
+  // What is known of one tensor argument: its geometry, and what the call's rows save of it.
+  struct TensorArg {
+    int index = 0;
+    DType dtype = DType::Undefined;
+    IntVec sizes;
+    SavedTensor saved;
   };
-  uint32_t rows_needed() const;
+  struct ListArg {
+    int index = 0;
+    std::vector<IntVec> sizes;
+    std::vector<SavedTensor> saved;
+  };
+  uint32_t find_rows(const OpInfo& info) const;
+  void keep_list(const OpCall& c, int arg, bool save);
+  const TensorArg* tensor_arg(int i) const;
+  const ListArg* list_arg(int i) const;
   size_t edge_of(int arg) const;
-  size_t edge_count(int arg) const { return list_length_[arg] < 0 ? 1 : static_cast<size_t>(list_length_[arg]); }
   void check_alive() const;
-  Tensor run_row(Backward& b, int row, int arg);
+  Tensor run_row(Backward& b, int row);
 
   SavedCall call_;  // numbers, lists, strings; no tensors
-  uint32_t wanted_;
+  const uint32_t wanted_;
+  const uint32_t rows_;  // of the derivative table that are needed
   bool released_ = false;
-  std::vector<SavedArg> saved_;
-  std::vector<std::pair<int, SavedTensor>> saved_results_;
-  std::vector<std::pair<int, TensorMeta>> metas_;      // of single tensor arguments
-  std::vector<std::pair<int, std::vector<IntVec>>> list_metas_;
-  int list_length_[32];
+  InlineVector<TensorArg, 2> tensors_;
+  std::vector<ListArg> lists_;
+  std::vector<std::pair<int, SavedTensor>> results_;
 };
 
 }  // namespace facula

@@ -19,57 +19,65 @@ Tensor to_save(const OpCall& c, int arg, const Tensor& t) {
 
 }  // namespace
 
-OpNode::OpNode(const OpCall& c, uint32_t wanted) : call_(*c.op, c.args, 0), wanted_(wanted) {
+OpNode::OpNode(const OpCall& c, uint32_t wanted)
+    : call_(*c.op, c.args, 0), wanted_(wanted), rows_(find_rows(*c.info)) {
   const OpInfo& info = *c.info;
-  std::fill(std::begin(list_length_), std::end(list_length_), -1);
-  const uint32_t rows = rows_needed();
   uint32_t keep = 0;
-  for (int row = 0; row < 4; ++row)
-    if (rows >> row & 1) keep |= info.saved_args[row];
+  for (uint32_t rows = rows_; rows; rows &= rows - 1) keep |= info.saved_args[std::countr_zero(rows)];
   for (int i = 0; i < info.base_args; ++i) {
     if (!is_tensor_arg(info, i)) continue;
     const Value& v = c.args[i];
-    if (v.tag == Tag::TensorList) {
-      list_length_[i] = static_cast<int>(v.length);
-      std::vector<IntVec> sizes;
-      for (const Tensor& t : v.as_tensors()) sizes.push_back(t.defined() ? IntVec(t.sizes()) : IntVec());
-      list_metas_.emplace_back(i, std::move(sizes));
-    } else if (v.is_tensor()) {
-      metas_.push_back({i, {IntVec(v.as_tensor().sizes()), v.tensor->dtype}});
+    const bool save = keep >> i & 1, has_edge = info.derivative_of[i] >= 0;
+    if (info.list_args >> i & 1) {
+      keep_list(c, i, save);
+      if (has_edge)
+        for (const Tensor& t : v.as_tensors()) next.push_back(t.defined() ? gradient_edge(t) : Edge());
+      continue;
     }
-    if (keep >> i & 1) {
-      SavedArg s{i, {}};
-      if (v.is_tensor()) s.tensors.emplace_back(to_save(c, i, v.as_tensor()), false);
-      if (v.tag == Tag::TensorList)
-        for (const Tensor& t : v.as_tensors())
-          s.tensors.push_back(t.defined() ? SavedTensor(t, false) : SavedTensor());
-      saved_.push_back(std::move(s));
+    if (v.is_tensor()) {
+      const Tensor& t = v.as_tensor();
+      tensors_.push_back({i, t.dtype(), IntVec(t.sizes()), save ? SavedTensor(to_save(c, i, t), false) : SavedTensor()});
     }
-    if (info.derivative_of[i] < 0) continue;
-    if (v.tag == Tag::TensorList) {
-      for (const Tensor& t : v.as_tensors()) next.push_back(t.defined() ? gradient_edge(t) : Edge());
-    } else {
-      next.push_back(v.is_tensor() && (wanted >> i & 1) ? gradient_edge(v.as_tensor()) : Edge());
-    }
+    if (has_edge) next.push_back(v.is_tensor() && (wanted >> i & 1) ? gradient_edge(v.as_tensor()) : Edge());
   }
 }
 
-uint32_t OpNode::rows_needed() const {
-  const OpInfo& info = op().info();
+void OpNode::keep_list(const OpCall& c, int arg, bool save) {
+  ListArg list{arg, {}, {}};
+  for (const Tensor& t : c.args[arg].as_tensors()) {
+    list.sizes.push_back(t.defined() ? IntVec(t.sizes()) : IntVec());
+    if (save) list.saved.push_back(t.defined() ? SavedTensor(t, false) : SavedTensor());
+  }
+  lists_.push_back(std::move(list));
+}
+
+uint32_t OpNode::find_rows(const OpInfo& info) const {
   uint32_t rows = 0;
-  for (int i = 0; i < info.base_args; ++i)
-    if ((wanted_ >> i & 1) && info.derivative_of[i] >= 0) rows |= 1u << info.derivative_of[i];
+  for (uint32_t bits = wanted_; bits; bits &= bits - 1) {
+    const int row = info.derivative_of[std::countr_zero(bits)];
+    if (row >= 0) rows |= 1u << row;
+  }
   return rows;
 }
 
+const OpNode::TensorArg* OpNode::tensor_arg(int i) const {
+  for (const TensorArg& t : tensors_)
+    if (t.index == i) return &t;
+  return nullptr;
+}
+
+const OpNode::ListArg* OpNode::list_arg(int i) const {
+  for (const ListArg& l : lists_)
+    if (l.index == i) return &l;
+  return nullptr;
+}
+
 void OpNode::save_results(const OpCall& c) {
-  const uint32_t rows = rows_needed();
   uint32_t keep = 0;
-  for (int row = 0; row < 4; ++row)
-    if (rows >> row & 1) keep |= c.info->saved_results[row];
-  for (uint32_t bits = keep; bits; bits &= bits - 1) {
-    const int k = std::countr_zero(bits);
-    if (c.results[k].is_tensor()) saved_results_.emplace_back(k, SavedTensor(c.results[k].as_tensor(), true));
+  for (uint32_t rows = rows_; rows; rows &= rows - 1) keep |= c.info->saved_results[std::countr_zero(rows)];
+  for (; keep; keep &= keep - 1) {
+    const int k = std::countr_zero(keep);
+    if (c.results[k].is_tensor()) results_.emplace_back(k, SavedTensor(c.results[k].as_tensor(), true));
   }
 }
 
@@ -99,12 +107,13 @@ std::string OpNode::name() const {
 
 void OpNode::release_saved() {
   released_ = true;
-  saved_.clear();
-  saved_results_.clear();
+  for (TensorArg& t : tensors_) t.saved.reset();
+  for (ListArg& l : lists_) l.saved.clear();
+  results_.clear();
 }
 
 void OpNode::check_alive() const {
-  check(!released_ || (rows_needed() == 0),
+  check(!released_,
         "Trying to backward through the graph a second time (or directly access saved tensors after they "
         "have already been freed). Saved intermediate values of the graph are freed when you call .backward() "
         "or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second "
@@ -112,16 +121,21 @@ void OpNode::check_alive() const {
 }
 
 Tensor OpNode::saved_arg(int i) const {
-  for (const SavedArg& s : saved_)
-    if (s.index == i) return s.tensors.empty() ? Tensor() : s.tensors[0].unpack({}, op().name().c_str());
+  const OpInfo& info = op().info();
+  uint32_t keep = 0;
+  for (uint32_t rows = rows_; rows; rows &= rows - 1) keep |= info.saved_args[std::countr_zero(rows)];
+  if (!(keep >> i & 1))
+    throw Error(ErrorKind::Runtime, op().name(), ": its derivative reads '", info.schema.args[static_cast<size_t>(i)].name,
+                "', which its row of the derivative table does not save");
+  const TensorArg* t = tensor_arg(i);
+  if (!t) return {};
   check_alive();
-  throw Error(ErrorKind::Runtime, op().name(), ": its derivative reads '", op().info().schema.args[static_cast<size_t>(i)].name,
-              "', which its row of the derivative table does not save");
+  return t->saved.unpack({}, op());
 }
 
 Tensor OpNode::saved_result(int k) const {
-  for (const auto& [index, t] : saved_results_)
-    if (index == k) return t.unpack(Ref<Node>::share(const_cast<OpNode*>(this)), op().name().c_str());
+  for (const auto& [index, t] : results_)
+    if (index == k) return t.unpack(Ref<Node>::share(const_cast<OpNode*>(this)), op());
   check_alive();
   return {};
 }
@@ -129,15 +143,17 @@ Tensor OpNode::saved_result(int k) const {
 size_t OpNode::edge_of(int arg) const {
   size_t at = 0;
   const OpInfo& info = op().info();
-  for (int i = 0; i < arg; ++i)
-    if (is_tensor_arg(info, i) && info.derivative_of[i] >= 0) at += edge_count(i);
+  for (int i = 0; i < arg; ++i) {
+    if (!is_tensor_arg(info, i) || info.derivative_of[i] < 0) continue;
+    const ListArg* list = info.list_args >> i & 1 ? list_arg(i) : nullptr;
+    at += list ? list->sizes.size() : 1;
+  }
   return at;
 }
 
-Tensor OpNode::run_row(Backward& b, int row, int arg) {
+Tensor OpNode::run_row(Backward& b, int row) {
   const Derivative& d = op().record->derivatives[row];
   if (d.vjp) return d.vjp(b);
-  (void)arg;
   const Tensor slope = d.local(b);
   if (!slope.defined()) return {};
   return ops::mul(b.grad(), is_complex(slope.dtype()) ? ops::conj(slope) : slope);
@@ -147,9 +163,9 @@ Gradients OpNode::apply(Gradients grads) {
   const OpInfo& info = op().info();
   const OpRecord& record = *op().record;
   uint32_t saves = 0;
-  for (int row = 0; row < 4; ++row)
-    if (rows_needed() >> row & 1) saves |= info.saved_args[row] | info.saved_results[row];
-  if (released_ && saves) check_alive();
+  for (uint32_t rows = rows_; rows; rows &= rows - 1)
+    saves |= info.saved_args[std::countr_zero(rows)] | info.saved_results[std::countr_zero(rows)];
+  if (saves) check_alive();
   Gradients out(next.size());
   Backward b(*this, grads);
   b.outputs_ = &out;
@@ -158,12 +174,11 @@ Gradients OpNode::apply(Gradients grads) {
     const int row = info.derivative_of[i];
     if (row < 0 || !(wanted_ >> i & 1) || !is_tensor_arg(info, i)) continue;
     const Derivative& d = record.derivatives[row];
-    b.row_ = row;
     if (d.fused) {
       if (!(done >> row & 1)) d.fused(b);
       done |= 1u << row;
     } else if (grads[0].defined() || grads.size() > 1) {
-      out[edge_of(i)] = run_row(b, row, i);
+      out[edge_of(i)] = run_row(b, row);
     }
   }
   return out;
@@ -193,36 +208,31 @@ Tensor Backward::operator[](Name n) const {
 Tensor Backward::result(int i) const { return node_.saved_result(i); }
 
 std::vector<Tensor> Backward::tensors(Name n) const {
-  const int i = arg_index(n);
   std::vector<Tensor> list;
-  for (const auto& s : node_.saved_)
-    if (s.index == i)
-      for (const SavedTensor& t : s.tensors) list.push_back(t.unpack({}, node_.op().name().c_str()));
+  const OpNode::ListArg* arg = node_.list_arg(arg_index(n));
+  if (!arg) return list;
+  node_.check_alive();
+  for (const SavedTensor& t : arg->saved) list.push_back(t.unpack({}, node_.op()));
   return list;
 }
 
 const Value& Backward::value(Name n) const { return node_.call_.args()[arg_index(n)]; }
 
 IntSpan Backward::sizes(Name n) const {
-  const int i = arg_index(n);
-  for (const auto& [index, meta] : node_.metas_)
-    if (index == i) return meta.sizes;
-  return {};
+  const OpNode::TensorArg* t = node_.tensor_arg(arg_index(n));
+  return t ? IntSpan(t->sizes) : IntSpan();
 }
 
 DType Backward::dtype(Name n) const {
   const int i = arg_index(n);
-  for (const auto& [index, meta] : node_.metas_)
-    if (index == i) return meta.dtype;
+  if (const OpNode::TensorArg* t = node_.tensor_arg(i)) return t->dtype;
   const Value& v = node_.call_.args()[i];
   return v.tag == Tag::DType ? v.dtype : DType::Undefined;
 }
 
 std::vector<IntVec> Backward::list_sizes(Name n) const {
-  const int i = arg_index(n);
-  for (const auto& [index, sizes] : node_.list_metas_)
-    if (index == i) return sizes;
-  return {};
+  const OpNode::ListArg* list = node_.list_arg(arg_index(n));
+  return list ? list->sizes : std::vector<IntVec>();
 }
 
 bool Backward::needs(Name n) const { return node_.wanted_ >> arg_index(n) & 1; }

@@ -4,12 +4,14 @@
 #include <memory>
 #include <vector>
 
+#include "core/allocator.h"
 #include "core/tensor.h"
 
 namespace facula {
 
 // What dispatch and core know of a node of the graph: that it is counted and can be destroyed.
 struct GraphNode : RefCounted {
+  GraphNode* next_dying = nullptr;  // while it waits to be destroyed
   virtual ~GraphNode() = default;
   virtual void forget(TensorImpl*) {}  // a tensor whose gradient the node was to keep is going away
 };
@@ -34,6 +36,9 @@ struct PostAccumulateHook {
 };
 
 struct AutogradMeta {
+  static void* operator new(size_t bytes) { return cpu_allocate(bytes); }
+  static void operator delete(void* p, size_t bytes) { cpu_free(p, bytes); }
+
   bool requires_grad = false;  // asked for on a leaf
   bool retains_grad = false;
   ViewKind view_kind = ViewKind::Default;

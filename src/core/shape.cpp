@@ -5,11 +5,13 @@
 
 namespace facula {
 
-std::string str(IntSpan v) {
+ListText::operator std::string() const {
   std::string s = "[";
-  for (size_t i = 0; i < v.size(); ++i) s += (i ? ", " : "") + std::to_string(v[i]);
+  for (size_t i = 0; i < list.size(); ++i) s += (i ? ", " : "") + std::to_string(list[i]);
   return s + "]";
 }
+
+std::ostream& operator<<(std::ostream& to, const ListText& text) { return to << std::string(text); }
 
 IntVec contiguous_strides(IntSpan sizes) {
   IntVec s(sizes.size());

@@ -35,25 +35,27 @@ class SmallVector {
 
   void assign(const T* p, size_t n) {
     reserve(n);
-    if (n) std::memmove(data_, p, n * sizeof(T));
-    size_ = n;
+    if (n) std::memmove(data(), p, n * sizeof(T));
+    size_ = static_cast<uint32_t>(n);
   }
   void resize(size_t n, T value = T{}) {
     reserve(n);
-    for (size_t i = size_; i < n; ++i) data_[i] = value;
-    size_ = n;
+    for (size_t i = size_; i < n; ++i) data()[i] = value;
+    size_ = static_cast<uint32_t>(n);
   }
   void push_back(T v) {
-    if (size_ == capacity_) grow(2 * capacity_);
-    data_[size_++] = v;
+    if (size_ == capacity_) grow(2 * size_t{capacity_});
+    data()[size_++] = v;
   }
   void insert(size_t at, T v) {
     push_back(v);
-    for (size_t i = size_ - 1; i > at; --i) data_[i] = data_[i - 1];
-    data_[at] = v;
+    T* p = data();
+    for (size_t i = size_ - 1; i > at; --i) p[i] = p[i - 1];
+    p[at] = v;
   }
   void erase(size_t at) {
-    for (size_t i = at; i + 1 < size_; ++i) data_[i] = data_[i + 1];
+    T* p = data();
+    for (size_t i = at; i + 1 < size_; ++i) p[i] = p[i + 1];
     --size_;
   }
   void pop_back() { --size_; }
@@ -64,51 +66,51 @@ class SmallVector {
 
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  T* data() { return data_; }
-  const T* data() const { return data_; }
-  T& operator[](size_t i) { return data_[i]; }
-  const T& operator[](size_t i) const { return data_[i]; }
-  T& back() { return data_[size_ - 1]; }
-  const T& back() const { return data_[size_ - 1]; }
-  T* begin() { return data_; }
-  T* end() { return data_ + size_; }
-  const T* begin() const { return data_; }
-  const T* end() const { return data_ + size_; }
-  operator std::span<const T>() const { return {data_, size_}; }
+  T* data() { return heap_ ? heap_ : inline_; }
+  const T* data() const { return heap_ ? heap_ : inline_; }
+  T& operator[](size_t i) { return data()[i]; }
+  const T& operator[](size_t i) const { return data()[i]; }
+  T& back() { return data()[size_ - 1]; }
+  const T& back() const { return data()[size_ - 1]; }
+  T* begin() { return data(); }
+  T* end() { return data() + size_; }
+  const T* begin() const { return data(); }
+  const T* end() const { return data() + size_; }
+  operator std::span<const T>() const { return {data(), size_}; }
   friend bool operator==(const SmallVector& a, const SmallVector& b) {
     if (a.size_ != b.size_) return false;
     for (size_t i = 0; i < a.size_; ++i)
-      if (!(a.data_[i] == b.data_[i])) return false;
+      if (!(a[i] == b[i])) return false;
     return true;
   }
 
  private:
   void grow(size_t n) {
     T* bigger = static_cast<T*>(::operator new(n * sizeof(T)));
-    if (size_) std::memcpy(static_cast<void*>(bigger), data_, size_ * sizeof(T));
+    if (size_) std::memcpy(static_cast<void*>(bigger), data(), size_ * sizeof(T));
     drop();
-    data_ = bigger;
-    capacity_ = n;
+    heap_ = bigger;
+    capacity_ = static_cast<uint32_t>(n);
   }
   void drop() {
-    if (data_ != inline_) ::operator delete(data_);
-    data_ = inline_;
+    if (!heap_) return;
+    ::operator delete(heap_);
+    heap_ = nullptr;
     capacity_ = N;
   }
   void take(SmallVector& o) {
-    size_ = o.size_;
-    if (o.data_ == o.inline_) {
+    size_ = std::exchange(o.size_, 0);
+    if (!o.heap_) {
       std::memcpy(static_cast<void*>(inline_), o.inline_, size_ * sizeof(T));
-    } else {
-      data_ = std::exchange(o.data_, o.inline_);
-      capacity_ = std::exchange(o.capacity_, N);
+      return;
     }
-    o.size_ = 0;
+    heap_ = std::exchange(o.heap_, nullptr);
+    capacity_ = std::exchange(o.capacity_, uint32_t{N});
   }
 
   T inline_[N];
-  T* data_ = inline_;
-  size_t size_ = 0, capacity_ = N;
+  T* heap_ = nullptr;
+  uint32_t size_ = 0, capacity_ = N;
 };
 
 // Sizes, strides, dimension lists.

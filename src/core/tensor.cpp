@@ -11,17 +11,21 @@ namespace facula {
 constinit std::atomic<const PythonHooks*> python_hooks{nullptr};
 
 void destroy(GraphNode* n) {
-  // The first call on a thread empties the list that nested calls fill.
-  static thread_local std::vector<GraphNode*>* dying = nullptr;
-  if (dying) return dying->push_back(n);
-  std::vector<GraphNode*> list{n};
-  dying = &list;
-  while (!list.empty()) {
-    GraphNode* last = list.back();
-    list.pop_back();
-    delete last;
+  // The outermost call on a thread works off the list that nested calls add to.
+  static thread_local bool working = false;
+  static thread_local GraphNode* waiting = nullptr;
+  if (working) {
+    n->next_dying = waiting;
+    waiting = n;
+    return;
   }
-  dying = nullptr;
+  working = true;
+  delete n;
+  while (GraphNode* next = waiting) {
+    waiting = next->next_dying;
+    delete next;
+  }
+  working = false;
 }
 
 TensorImpl* new_tensor_impl() { return new (cpu_allocate(sizeof(TensorImpl))) TensorImpl; }
@@ -95,6 +99,19 @@ void TensorImpl::set_contiguous(IntSpan n) {
   set_geometry(n, contiguous_strides(n));
 }
 
+void TensorImpl::copy_contiguous_geometry(const TensorImpl& from) {
+  // A stride of a dimension of size one may be anything: a fresh tensor has the plain one.
+  if (from.ndim == 1 && ndim <= 1) {
+    ndim = 1;
+    inline_[0] = from.sizes()[0];
+    inline_[1] = 1;
+    numel = from.numel;
+    contiguous = true;
+    return;
+  }
+  set_contiguous(from.sizes());
+}
+
 void TensorImpl::copy_geometry(const TensorImpl& from) {
   int64_t* g = reserve(from.ndim);
   std::copy_n(from.geometry(), 2 * size_t{from.ndim}, g);
@@ -136,6 +153,20 @@ Tensor empty_tensor(IntSpan sizes, DType dtype, Device device) {
   t->device = device;
   t->layers = backend_layer(device.type);
   t->set_contiguous(sizes);
+  return owner;
+}
+
+Tensor empty_like_contiguous(const TensorImpl& like, DType dtype, Device device) {
+  const size_t bytes = static_cast<size_t>(like.numel) * itemsize(dtype);
+  check(like.numel <= PTRDIFF_MAX / 16, "Storage size calculation overflowed with sizes=", str(like.sizes()));
+  Ref<Storage> storage = Storage::make(device, bytes);
+  TensorImpl* t = new_tensor_impl();
+  Tensor owner(Ref<TensorImpl>::take(t));
+  t->storage = std::move(storage);
+  t->dtype = dtype;
+  t->device = device;
+  t->layers = backend_layer(device.type);
+  t->copy_contiguous_geometry(like);
   return owner;
 }
 

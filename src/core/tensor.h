@@ -73,6 +73,7 @@ struct TensorImpl : RefCounted {
   void set_geometry(IntSpan sizes, IntSpan strides);
   void set_contiguous(IntSpan sizes);
   void copy_geometry(const TensorImpl& from);
+  void copy_contiguous_geometry(const TensorImpl& from);
   uint32_t current_version() const {
     return shared_version ? shared_version->value.load(std::memory_order_relaxed) : version;
   }
@@ -144,6 +145,8 @@ class Tensor {
 
 // Uninitialised memory of the given geometry; strides are in elements.
 Tensor empty_tensor(IntSpan sizes, DType dtype, Device device = {});
+// The same for the geometry of a contiguous tensor.
+Tensor empty_like_contiguous(const TensorImpl& like, DType dtype, Device device);
 Tensor empty_strided_tensor(IntSpan sizes, IntSpan strides, DType dtype, Device device = {});
 // Another header over the storage of `base`: same dtype, device, conj/neg bits; no autograd part.
 Tensor alias_tensor(const Tensor& base, IntSpan sizes, IntSpan strides, int64_t offset);
@@ -153,7 +156,14 @@ Tensor tensor_over(Ref<Storage> storage, DType dtype, int64_t offset, IntSpan si
 
 // --- geometry
 
-std::string str(IntSpan v);                         // "[2, 3]"
+// A list of integers as text, "[2, 3]"; made only when it is written or turned into a string, so
+// that it costs nothing among the arguments of a check that holds.
+struct ListText {
+  IntSpan list;
+  operator std::string() const;
+};
+std::ostream& operator<<(std::ostream& to, const ListText& text);
+inline ListText str(IntSpan v) { return {v}; }
 IntVec contiguous_strides(IntSpan sizes);
 IntVec strides_for(IntSpan sizes, MemoryFormat f);
 MemoryFormat suggested_format(const Tensor& t);     // channels-last when its strides say so

@@ -136,6 +136,11 @@ void prepare_out(const ResultSpec& r, const Tensor& to, Device device) {
 
 void run_functional(OpCall& c, Meta& m, const Slot& kernel) {
   const Device device = m.has_device ? m.device : result_device(c);
+  if (m.like) {
+    set_result(c.results[0], empty_like_contiguous(*m.like, m.results[0].dtype, device));
+    if (!device.is_meta()) kernel.function(kernel.context, c);
+    return;
+  }
   for (int i = 0; i < c.info->results; ++i)
     if (m.results[i].defined) set_result(c.results[i], allocate(m.results[i], device));
   if (!device.is_meta()) kernel.function(kernel.context, c);
@@ -144,6 +149,7 @@ void run_functional(OpCall& c, Meta& m, const Slot& kernel) {
 void run_into(OpCall& c, Meta& m, const Slot& kernel) {
   const int n = c.info->results;
   const Device device = m.has_device ? m.device : result_device(c);
+  m.settle();
   const bool in_place = c.op->variant == Variant::Inplace;
   const int first = in_place ? 0 : c.info->base_args;
   if (in_place) prepare_inplace(c, m);
@@ -361,6 +367,7 @@ void allocate_results(OpCall& c) {
   check(c.op->record->meta != nullptr, c.op->name(), "(): this operator has no shape rule");
   Meta m(c);
   c.op->record->meta(m);
+  m.settle();
   const Device device = m.has_device ? m.device : result_device(c);
   for (int i = 0; i < c.info->results; ++i)
     if (m.results[i].defined) set_result(c.results[i], allocate(m.results[i], device));

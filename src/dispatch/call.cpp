@@ -1,6 +1,9 @@
 #include "dispatch/call.h"
 
 #include <algorithm>
+#include <memory>
+
+#include "core/allocator.h"
 
 #include "dispatch/backend.h"
 
@@ -200,7 +203,9 @@ void drop_copy(Value& v) {
 }
 
 SavedCall::SavedCall(const Operator& op, const Value* args, uint32_t keep)
-    : op_(&op), args_(new Value[op.info().args]), size_(op.info().args) {
+    : op_(&op), size_(op.info().args) {
+  args_ = static_cast<Value*>(cpu_allocate(static_cast<size_t>(size_) * sizeof(Value)));
+  std::uninitialized_default_construct_n(args_, size_);
   for (int i = 0; i < size_; ++i) {
     const bool tensor = args[i].tag == Tag::Tensor || args[i].tag == Tag::TensorList;
     if (!tensor || (keep >> i & 1)) args_[i] = own_copy(args[i]);
@@ -216,7 +221,7 @@ SavedCall& SavedCall::operator=(SavedCall&& o) noexcept {
 }
 SavedCall::~SavedCall() {
   for (int i = 0; i < size_; ++i) drop_copy(args_[i]);
-  delete[] args_;
+  cpu_free(args_, static_cast<size_t>(size_) * sizeof(Value));
 }
 
 // --- for generated wrappers

@@ -18,6 +18,9 @@ struct Meta {
 
   OpCall& call;
   ResultSpec results[most_results];
+  // Set in place of results[0]'s sizes when it has the geometry of a contiguous argument: nothing
+  // is copied.
+  const TensorImpl* like = nullptr;
   Device device;
   bool has_device = false;
 
@@ -37,6 +40,17 @@ struct Meta {
     result(i, sizes, dtype);
     results[i].strides = IntVec(strides);
     results[i].has_strides = true;
+  }
+  // Result 0 with the geometry of a contiguous tensor.
+  void result_same(const Tensor& t, DType dtype) {
+    like = t.get();
+    results[0].defined = true;
+    results[0].dtype = dtype;
+  }
+  // Writes `like` out into results[0].
+  void settle() {
+    if (like) result(0, like->sizes(), results[0].dtype);
+    like = nullptr;
   }
   void result_like(int i, const Tensor& t, DType dtype);  // dense strides of t kept
   void result_format(int i, IntSpan sizes, DType dtype, MemoryFormat f) {

@@ -57,7 +57,6 @@ class Backward {
   OpNode& node_;
   std::span<const Tensor> grads_;
   std::vector<Tensor>* outputs_ = nullptr;
-  int row_ = 0;
 };
 
 }  // namespace facula

@@ -55,7 +55,7 @@ void pointwise_result(Meta& m, int inputs, DType result, DType compute) {
   for (size_t k = 1; k < n; ++k) same &= same_sizes(tensors[k]->sizes(), tensors[0]->sizes());
   bool contiguous = same;
   for (size_t k = 0; k < n; ++k) contiguous &= tensors[k]->is_contiguous();
-  if (contiguous) return m.result(0, tensors[0]->sizes(), result);
+  if (contiguous) return m.result_same(*tensors[0], result);
   IntVec sizes(tensors[0]->sizes());
   for (size_t k = 1; k < n; ++k) sizes = broadcast_sizes(sizes, tensors[k]->sizes());
   m.result(0, sizes, result, elementwise_strides(sizes, {tensors, n}));

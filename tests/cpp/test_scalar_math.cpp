@@ -39,7 +39,8 @@ Wide sigmoid(Wide x) { return 1 / (1 + std::exp(-x)); }
 Wide softplus(Wide x) { return std::log1p(std::exp(x)); }
 Wide rsqrt(Wide x) { return 1 / std::sqrt(x); }
 
-#define FUNCTION(name) #name, [](float x) { return m::name(x); }, [](double x) { return m::name(x); }
+#define FUNCTION(name) \
+#name, [](float x) { return m::name(x); }, [](double x) { return m::name(x); }
 #define LIBRARY(name) [](Wide x) { return std::name(x); }
 
 const Case cases[] = {
@@ -118,7 +119,8 @@ TEST(ScalarMath, PowIsAccurate) {
 template <class T>
 std::vector<T> edges() {
   using L = std::numeric_limits<T>;
-  std::vector<T> v{0, 1, 2, 3, T(0.5), T(1.5), T(1e10), L::infinity(), L::denorm_min(), L::min(), L::max()};
+  std::vector<T> v{0,        1,       2, 3, T(0.5), T(1.5), T(1e10), L::infinity(), L::denorm_min(),
+                   L::min(), L::max()};
   const size_t n = v.size();
   for (size_t i = 0; i < n; ++i) v.push_back(-v[i]);
   v.push_back(L::quiet_NaN());
@@ -143,8 +145,10 @@ void check_edges() {
     for (const auto& c : cases) {
       if (c.reference == sigmoid || c.reference == softplus) continue;
       T got;
-      if constexpr (std::is_same_v<T, float>) got = c.narrow(x);
-      else got = c.wide(x);
+      if constexpr (std::is_same_v<T, float>)
+        got = c.narrow(x);
+      else
+        got = c.wide(x);
       expect_same(got, static_cast<T>(c.reference(x)), c.name, x, T(0));
     }
     for (const T y : edges<T>()) {

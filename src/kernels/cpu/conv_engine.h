@@ -36,24 +36,28 @@ struct Segment {
 struct Panel {
   int64_t start, step;
   int vectors;
+  bool paired = false;  // each vector holds two rows
   Segment segments[6 * kVectorBytes / 4];
   int64_t segment_count = 0;
 };
 
 // How the positions of a slice become panels. Rows that fill their vectors better than their padded
-// pitch does are taken one by one (or, when one vector holds a row, several rows to a panel);
+// pitch does are taken one by one (or, when a vector or its half holds a row, several to a panel);
 // otherwise the slice is one long row and results that fall into the padding are dropped.
 class PanelCutter {
  public:
-  PanelCutter(const int64_t* places, int64_t pitch, int lanes, int widest)
+  PanelCutter(const int64_t* places, int64_t pitch, int lanes, int widest, bool pairs)
       : rows_(places[1]), cols_(places[2]), pitch_(pitch), lanes_(lanes), widest_(widest) {
     row_vectors_ = ceil_div(cols_, lanes);
-    flat_ = row_vectors_ * lanes > pitch;
+    // A half read past the last row must stay within the slack behind the planes.
+    const bool near = lanes <= 2 * pitch && pitch <= 8 * lanes;
+    paired_ = pairs && near && rows_ > 1 && 2 * cols_ <= lanes;
+    flat_ = !paired_ && row_vectors_ * lanes > pitch;
     if (flat_) {
       span_ = (rows_ - 1) * pitch_ + cols_;
       count_ = ceil_div(span_, lanes_ * widest_);
     } else if (row_vectors_ == 1) {
-      count_ = ceil_div(rows_, widest_);
+      count_ = ceil_div(rows_, rows_per_panel());
     } else {
       per_row_ = ceil_div(row_vectors_, widest_);
       count_ = rows_ * per_row_;
@@ -77,12 +81,16 @@ class PanelCutter {
  private:
   static void add(Panel& p, Segment s) { p.segments[p.segment_count++] = s; }
 
+  int64_t rows_per_panel() const { return paired_ ? 2 * widest_ : widest_; }
+
   void cut_rows(int64_t index, Panel& p) const {
-    const int64_t y = index * widest_;
-    p.vectors = static_cast<int>(min_of(widest_, rows_ - y));
+    const int64_t per_vector = paired_ ? 2 : 1, y = index * rows_per_panel();
+    const int64_t count = min_of(rows_per_panel(), rows_ - y);
+    p.vectors = static_cast<int>(ceil_div(count, per_vector));
+    p.paired = paired_;
     p.start = y * pitch_;
-    p.step = pitch_;
-    for (int64_t i = 0; i < p.vectors; ++i) add(p, {i * lanes_, y + i, 0, cols_});
+    p.step = pitch_ * per_vector;
+    for (int64_t i = 0; i < count; ++i) add(p, {i * lanes_ / per_vector, y + i, 0, cols_});
   }
 
   void cut_flat(int64_t index, Panel& p) const {
@@ -98,7 +106,7 @@ class PanelCutter {
 
   int64_t rows_, cols_, pitch_, lanes_, widest_;
   int64_t row_vectors_ = 0, per_row_ = 0, span_ = 0, count_ = 0;
-  bool flat_ = false;
+  bool flat_ = false, paired_ = false;
 };
 
 template <class T, class Acc>
@@ -113,7 +121,8 @@ class TapEngine {
         layout_(layout),
         result_(result),
         cutter_(sum.places, layout.row_pitch(), lanes,
-                tile_vectors(RowPanels(min_of(sum.rows, row_block)).tallest())) {}
+                tile_vectors(RowPanels(min_of(sum.rows, row_block)).tallest()),
+                paired_tile_kernel<Acc>(1, 1) != nullptr) {}
 
   int64_t panels() const { return sum_.places[0] * cutter_.count(); }
 
@@ -139,7 +148,8 @@ class TapEngine {
     for (int64_t tap = 0; tap < sum_.taps; tap += kDepth<Acc>) {
       const int64_t depth = min_of(kDepth<Acc>, sum_.taps - tap);
       for (int64_t i = 0; i < rows.count; ++i) {
-        tile_kernel<Acc>(rows.height(i), panel.vectors)(
+        const auto kernel = panel.paired ? paired_tile_kernel<Acc> : tile_kernel<Acc>;
+        kernel(rows.height(i), panel.vectors)(
             depth, weights + rows.begin(i) * kRowPitch<Acc>, planes + panel.start,
             sum_.offsets + tap, panel.step, tile + rows.begin(i) * width, width, Acc(1),
             Acc(tap == 0 ? 0 : 1));

@@ -1,6 +1,6 @@
 // The gradients of a convolution by its weights and its bias.
 #include "core/threads.h"
-#include "kernels/cpu/conv_plane.h"
+#include "kernels/cpu/conv_weight_wide.h"
 #include "kernels/cpu/conv_wrap.h"
 #include "kernels/cpu/gemm_dot.h"
 #include "kernels/cpu/gemm_kernel.h"
@@ -272,8 +272,11 @@ void conv_backward_weight(const ConvShape& shape, ConvTensor<const T> grad_outpu
   for_each_part<T>([&](const PartProduct& part) {
     const auto grad = element_view(grad_output, part.left);
     const auto source = element_view(input, part.right);
+    const auto result = element_view(grad_weight, part.result);
+    using Wide = WideWeightGradient<conv_element_t<T>>;
+    if (Wide::suits(shape)) return Wide(shape, grad, source).run(result, part.subtract, part.add);
     WeightGradient<conv_element_t<T>>(shape, grad, source)
-        .run(element_view(grad_weight, part.result), part.subtract, part.add);
+        .run(result, part.subtract, part.add);
   });
 }
 

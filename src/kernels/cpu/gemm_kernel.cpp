@@ -1,10 +1,33 @@
 #include "kernels/cpu/gemm_kernel.h"
 
+#include <utility>
+
 namespace facula::cpu::FACULA_ISA {
 namespace {
 
+inline constexpr bool kPairs = kVectorBytes >= 32;
+
+// Two halves, `step` elements apart.
+template <class T, size_t... I>
+[[gnu::always_inline]] inline auto load_pair(const T* p, int64_t step, std::index_sequence<I...>) {
+  typedef T H __attribute__((vector_size(kVectorBytes / 2), aligned(sizeof(T)), may_alias));
+  typedef T Aligned __attribute__((vector_size(kVectorBytes / 2)));
+  const Aligned low = *reinterpret_cast<const H*>(p);
+  const Aligned high = *reinterpret_cast<const H*>(p + step);
+  return __builtin_shufflevector(low, high, I...);
+}
+
+template <class T, bool Paired>
+[[gnu::always_inline]] inline auto load_right(const T* p, int64_t b_step) {
+  if constexpr (Paired) {
+    return load_pair(p, b_step / 2, std::make_index_sequence<Simd<T>::lanes>{});
+  } else {
+    return Simd<T>::load(p);
+  }
+}
+
 // Every loop over accumulators is unrolled by pragma: otherwise g++ keeps them in memory.
-template <class T, int M, int N>
+template <class T, bool Paired, int M, int N>
 void tile(int64_t k, const T* __restrict a, const T* __restrict b,
           const int64_t* __restrict b_rows, int64_t b_step, T* __restrict c, int64_t c_rs, T alpha,
           T beta) {
@@ -20,7 +43,7 @@ void tile(int64_t k, const T* __restrict a, const T* __restrict b,
     const T* row = b + b_rows[p];
     V right[N];
 #pragma GCC unroll 16
-    for (int j = 0; j < N; ++j) right[j] = S::load(row + j * b_step);
+    for (int j = 0; j < N; ++j) right[j] = load_right<T, Paired>(row + j * b_step, b_step);
 #pragma GCC unroll 16
     for (int i = 0; i < M; ++i) {
       const V left = S::broadcast(a[i * kRowPitch<T> + p]);
@@ -52,38 +75,49 @@ struct KernelTable {
   TileKernel<T> at[kMaxRows][6] = {};
 };
 
-template <class T, int M, int N>
+template <class T, bool Paired, int M, int N>
 constexpr void fill_row(KernelTable<T>& table) {
-  table.at[M - 1][N - 1] = tile<T, M, N>;
-  if constexpr (N < tile_vectors(M)) fill_row<T, M, N + 1>(table);
+  table.at[M - 1][N - 1] = tile<T, Paired, M, N>;
+  if constexpr (N < tile_vectors(M)) fill_row<T, Paired, M, N + 1>(table);
 }
 
-template <class T, int M>
+template <class T, bool Paired, int M>
 constexpr void fill_table(KernelTable<T>& table) {
-  fill_row<T, M, 1>(table);
-  if constexpr (M < kMaxRows) fill_table<T, M + 1>(table);
+  fill_row<T, Paired, M, 1>(table);
+  if constexpr (M < kMaxRows) fill_table<T, Paired, M + 1>(table);
 }
 
-template <class T>
+template <class T, bool Paired>
 constexpr KernelTable<T> make_table() {
   KernelTable<T> table;
-  fill_table<T, 1>(table);
+  fill_table<T, Paired, 1>(table);
   return table;
 }
 
-template <class T>
-constexpr KernelTable<T> kTable = make_table<T>();
+template <class T, bool Paired>
+constexpr KernelTable<T> kTable = make_table<T, Paired>();
 
 }  // namespace
 
 template <class T>
 TileKernel<T> tile_kernel(int rows, int vectors) {
-  return kTable<T>.at[rows - 1][vectors - 1];
+  return kTable<T, false>.at[rows - 1][vectors - 1];
+}
+
+template <class T>
+TileKernel<T> paired_tile_kernel(int rows, int vectors) {
+  if constexpr (kPairs && std::is_floating_point_v<T>)
+    return kTable<T, true>.at[rows - 1][vectors - 1];
+  return nullptr;
 }
 
 template TileKernel<float> tile_kernel<float>(int, int);
 template TileKernel<double> tile_kernel<double>(int, int);
 template TileKernel<uint32_t> tile_kernel<uint32_t>(int, int);
 template TileKernel<uint64_t> tile_kernel<uint64_t>(int, int);
+template TileKernel<float> paired_tile_kernel<float>(int, int);
+template TileKernel<double> paired_tile_kernel<double>(int, int);
+template TileKernel<uint32_t> paired_tile_kernel<uint32_t>(int, int);
+template TileKernel<uint64_t> paired_tile_kernel<uint64_t>(int, int);
 
 }  // namespace facula::cpu::FACULA_ISA

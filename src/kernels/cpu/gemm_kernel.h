@@ -28,6 +28,11 @@ using TileKernel = void (*)(int64_t k, const T* a, const T* b, const int64_t* b_
 template <class T>
 TileKernel<T> tile_kernel(int rows, int vectors);
 
+// The same with each vector of B in two halves, the second b_step / 2 after the first: two short
+// rows of an image in one vector. Null for integers and where a half would be too short to pay.
+template <class T>
+TileKernel<T> paired_tile_kernel(int rows, int vectors);
+
 // `rows` rows cut into panels of at most kMaxRows whose heights differ by one at most: a short last
 // panel would leave the multiply units waiting for its few sums.
 struct RowPanels {

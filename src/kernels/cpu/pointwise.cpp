@@ -92,10 +92,54 @@ void store_number(const Scalar& s, DType compute, void* room) {
   visit_types<uint16_t, uint32_t, uint64_t>(compute, [&]<class T>(Type<T>) { *static_cast<T*>(room) = s.to<T>(); });
 }
 
+namespace {
+
+// Parameters, one after the other, in the type that arithmetic happens in.
+void pack_params(const LoopTable& table, const OpCall& c, DType compute, char* packed) {
+  const DType wide = compute_of(compute);
+  for (int k = 0; k < table.params; ++k) {
+    const Value& v = c.args[table.inputs + k];
+    if (wide == DType::Float32 && v.tag == Tag::Int) {  // alpha=1 of every addition
+      const float f = static_cast<float>(v.i);
+      __builtin_memcpy(packed + 4 * k, &f, 4);
+      continue;
+    }
+    alignas(16) char cell[16];
+    store_number(v.as_scalar(), wide, cell);
+    __builtin_memcpy(packed + static_cast<size_t>(k) * itemsize(wide), cell, itemsize(wide));
+  }
+}
+
+// The common small case, before anything else is set up: contiguous tensors of one dtype and size.
+bool run_plain(const LoopTable& table, const OpCall& c, const Tensor& out, DType compute) {
+  const int64_t n = out.numel();
+  if (n > contiguous_task || n == 0 || !out->contiguous) return false;
+  char* data[1 + most_inputs];
+  int64_t steps[1 + most_inputs];
+  for (int k = 0; k < table.inputs; ++k) {
+    const Value& v = c.args[k];
+    if (!v.is_tensor()) return false;
+    const TensorImpl& t = *v.tensor;
+    if (t.dtype != compute || t.numel != n || !t.contiguous || t.ndim != out->ndim) return false;
+    steps[k + 1] = static_cast<int64_t>(itemsize(compute));
+    data[k + 1] = static_cast<char*>(t.storage->data()) + t.offset * steps[k + 1];
+  }
+  const LoopFn loop = loop_for(table, compute, c.info->schema.name.c_str());
+  char packed[most_params * 16];
+  if (table.params) pack_params(table, c, compute, packed);
+  data[0] = static_cast<char*>(out.data());
+  steps[0] = static_cast<int64_t>(out.itemsize());
+  loop(data, steps, n, packed);
+  return true;
+}
+
+}  // namespace
+
 void run_pointwise(void* context, OpCall& c) {
   const auto& table = *static_cast<const LoopTable*>(context);
   const Tensor& out = c.results[0].as_tensor();
   const DType compute = c.compute == DType::Undefined ? out.dtype() : c.compute;
+  if (run_plain(table, c, out, compute)) return;
   Inputs in;
   in.count = table.inputs;
   for (int k = 0; k < table.inputs; ++k) {
@@ -108,14 +152,8 @@ void run_pointwise(void* context, OpCall& c) {
     if (t.dtype() != compute) in.converted[k] = converted(t, compute);
     in.tensor[k] = t.dtype() != compute ? &in.converted[k] : &t;
   }
-  // Parameters are of the type that arithmetic happens in.
-  alignas(16) char params[most_params][16];
   char packed[most_params * 16];
-  const DType wide = compute_of(compute);
-  for (int k = 0; k < table.params; ++k) {
-    store_number(c.args[table.inputs + k].as_scalar(), wide, params[k]);
-    __builtin_memcpy(packed + static_cast<size_t>(k) * itemsize(wide), params[k], itemsize(wide));
-  }
+  pack_params(table, c, compute, packed);
   run(table, compute, out, in, packed, c.info->schema.name.c_str());
 }
 

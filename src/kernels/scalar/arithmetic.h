@@ -7,7 +7,8 @@ namespace facula::scalar::math {
 inline namespace FACULA_ISA {
 namespace detail {
 
-// Unsigned arithmetic of at least int's width: products of promoted small integers may overflow int.
+// Unsigned arithmetic of at least int's width: products of promoted small integers may overflow
+// int.
 template <class T>
 using Wrapping = std::conditional_t<(sizeof(T) < 4), uint32_t, std::make_unsigned_t<T>>;
 
@@ -42,11 +43,14 @@ template <class T>
 FACULA_SCALAR T fmod(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
     if (b == T(0)) return T(0);
-    if constexpr (std::is_signed_v<T>) return b == T(-1) ? T(0) : static_cast<T>(a % b);
-    else return static_cast<T>(a % b);
+    if constexpr (std::is_signed_v<T>)
+      return b == T(-1) ? T(0) : static_cast<T>(a % b);
+    else
+      return static_cast<T>(a % b);
   } else {
     if constexpr (std::is_same_v<T, float>) {
-      if (fmod_in_range(a, b)) [[likely]] return fmod_near(a, b);
+      if (fmod_in_range(a, b)) [[likely]]
+        return fmod_near(a, b);
     }
     return detail::fmod_library(a, b);
   }
@@ -62,7 +66,8 @@ FACULA_SCALAR T remainder(T a, T b) {
 // a / b rounded towards zero.
 template <class T>
 FACULA_SCALAR T trunc_div(T a, T b) {
-  if constexpr (!std::is_integral_v<T>) return trunc(a / b);
+  if constexpr (!std::is_integral_v<T>)
+    return trunc(a / b);
   else {
     if (b == T(0)) return T(0);
     if constexpr (std::is_signed_v<T>) {
@@ -72,8 +77,8 @@ FACULA_SCALAR T trunc_div(T a, T b) {
   }
 }
 
-// a / b rounded down. For floats it agrees with remainder: the quotient of a less its rest is nearly
-// an integer and is rounded to it.
+// a / b rounded down. For floats it agrees with remainder: the quotient of a less its rest is
+// nearly an integer and is rounded to it.
 template <class T>
 FACULA_SCALAR T floor_div(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
@@ -108,7 +113,8 @@ FACULA_SCALAR T int_pow(T base, T exponent) {
   return static_cast<T>(result);
 }
 
-// Signed throughout, so that the smallest number, whose magnitude wraps to itself, gives PyTorch's sign.
+// Signed throughout, so that the smallest number, whose magnitude wraps to itself, gives PyTorch's
+// sign.
 template <class T>
 FACULA_SCALAR T gcd(T a, T b) {
   T x = detail::magnitude(a), y = detail::magnitude(b);

@@ -1,5 +1,8 @@
-// Bessel functions (J, Y, I, K of order 0 and 1), the spherical j0 and Airy's Ai, computed in double.
+// Bessel functions (J, Y, I, K of order 0 and 1), the spherical j0 and Airy's Ai, computed in
+// double.
 #pragma once
+#include <math.h>
+
 #include "kernels/scalar/math.h"
 
 namespace facula::scalar::math {
@@ -8,7 +11,8 @@ namespace detail {
 
 constexpr double euler_gamma = 0.5772156649015329, root_of_pi = 1.772453850905516;
 
-// e^-|x| I_v(x), v = 0 or 1: the power series has positive terms only; beyond 30 the asymptotic one.
+// e^-|x| I_v(x), v = 0 or 1: the power series has positive terms only; beyond 30 the asymptotic
+// one.
 FACULA_SCALAR_SLOW double scaled_i(double x, int v) {
   const double a = abs(x);
   if (is_nan(x)) return x;
@@ -65,7 +69,8 @@ FACULA_SCALAR_SLOW double scaled_large_k(double x, int v) {
   const double h = 0.25 / sqrt(x < 4.0 ? 4.0 : x);
   double sum = 0.5;
   for (int k = 1; k < 200; ++k) {
-    const double s = sinh(0.5 * h * k), term = exp(-(x * s) * (2.0 * s)) * (v == 0 ? 1.0 : cosh(h * k));
+    const double s = sinh(0.5 * h * k),
+                 term = exp(-(x * s) * (2.0 * s)) * (v == 0 ? 1.0 : cosh(h * k));
     sum += term;
     if (term < 1e-18 * sum) break;
   }
@@ -81,13 +86,13 @@ FACULA_SCALAR_SLOW double modified_k(double x, int v, bool scaled) {
 
 FACULA_SCALAR_SLOW double bessel_j_value(double x, int v) {
   if (!is_finite(x)) return quiet_nan<double>;
-  return v == 0 ? __builtin_j0(x) : __builtin_j1(x);
+  return v == 0 ? ::j0(x) : ::j1(x);
 }
 
 FACULA_SCALAR_SLOW double bessel_y_value(double x, int v) {
   if (x == 0.0) return -infinity<double>;
   if (!(x > 0.0 && x < infinity<double>)) return quiet_nan<double>;
-  return v == 0 ? __builtin_y0(x) : __builtin_y1(x);
+  return v == 0 ? ::y0(x) : ::y1(x);
 }
 
 // Ai by its two power series; terms stay below e^11.
@@ -105,8 +110,9 @@ FACULA_SCALAR_SLOW double airy_series(double x) {
   return at_zero * sum_f - slope * sum_g;
 }
 
-// The integral of e^-t t^(-1/6) (1 + t / (2 w))^(-1/6) over t > 0, divided by gamma(5/6), for w = zeta
-// or i zeta; the same sum without the last factor gives the divisor. With t = e^(u - e^-u) the trapezoidal rule converges to full precision.
+// The integral of e^-t t^(-1/6) (1 + t / (2 w))^(-1/6) over t > 0, divided by gamma(5/6), for w =
+// zeta or i zeta; the same sum without the last factor gives the divisor. With t = e^(u - e^-u) the
+// trapezoidal rule converges to full precision.
 FACULA_SCALAR_SLOW Pair<double> airy_integral(double zeta, bool imaginary) {
   constexpr double h = 0.0625;
   double re = 0.0, im = 0.0, norm = 0.0;

@@ -1,5 +1,5 @@
-// Scalar functions of complex numbers. The C library's special cases (C99 annex G) are PyTorch's, so
-// the transcendental ones go to it; they are called as builtins, since templates of std::complex
+// Scalar functions of complex numbers. The C library's special cases (C99 annex G) are PyTorch's,
+// so the transcendental ones go to it; they are called as builtins, since templates of std::complex
 // compiled for one instruction set could be linked into code for another.
 #pragma once
 #include "core/complex.h"
@@ -22,86 +22,88 @@ FACULA_SCALAR Complex<double> from_c(__complex__ double z) { return {__real__ z,
 // Calls the library function of the width that z has.
 template <class T, class Narrow, class Wide>
 FACULA_SCALAR Complex<T> library(Complex<T> z, Narrow narrow, Wide wide) {
-  if constexpr (std::is_same_v<T, float>) return from_c(narrow(to_c(z)));
-  else return from_c(wide(to_c(z)));
+  if constexpr (std::is_same_v<T, float>)
+    return from_c(narrow(to_c(z)));
+  else
+    return from_c(wide(to_c(z)));
 }
 
 }  // namespace detail
 
 template <class T>
 FACULA_SCALAR Complex<T> exp(Complex<T> z) {
-  return detail::library(z, [](auto c) { return __builtin_cexpf(c); },
-                         [](auto c) { return __builtin_cexp(c); });
+  return detail::library(
+      z, [](auto c) { return __builtin_cexpf(c); }, [](auto c) { return __builtin_cexp(c); });
 }
 template <class T>
 FACULA_SCALAR Complex<T> log(Complex<T> z) {
-  return detail::library(z, [](auto c) { return __builtin_clogf(c); },
-                         [](auto c) { return __builtin_clog(c); });
+  return detail::library(
+      z, [](auto c) { return __builtin_clogf(c); }, [](auto c) { return __builtin_clog(c); });
 }
 template <class T>
 FACULA_SCALAR Complex<T> sqrt(Complex<T> z) {
-  return detail::library(z, [](auto c) { return __builtin_csqrtf(c); },
-                         [](auto c) { return __builtin_csqrt(c); });
+  return detail::library(
+      z, [](auto c) { return __builtin_csqrtf(c); }, [](auto c) { return __builtin_csqrt(c); });
 }
 template <class T>
 FACULA_SCALAR Complex<T> sin(Complex<T> z) {
-  return detail::library(z, [](auto c) { return __builtin_csinf(c); },
-                         [](auto c) { return __builtin_csin(c); });
+  return detail::library(
+      z, [](auto c) { return __builtin_csinf(c); }, [](auto c) { return __builtin_csin(c); });
 }
 template <class T>
 FACULA_SCALAR Complex<T> cos(Complex<T> z) {
-  return detail::library(z, [](auto c) { return __builtin_ccosf(c); },
-                         [](auto c) { return __builtin_ccos(c); });
+  return detail::library(
+      z, [](auto c) { return __builtin_ccosf(c); }, [](auto c) { return __builtin_ccos(c); });
 }
 template <class T>
 FACULA_SCALAR Complex<T> tan(Complex<T> z) {
-  return detail::library(z, [](auto c) { return __builtin_ctanf(c); },
-                         [](auto c) { return __builtin_ctan(c); });
+  return detail::library(
+      z, [](auto c) { return __builtin_ctanf(c); }, [](auto c) { return __builtin_ctan(c); });
 }
 template <class T>
 FACULA_SCALAR Complex<T> sinh(Complex<T> z) {
-  return detail::library(z, [](auto c) { return __builtin_csinhf(c); },
-                         [](auto c) { return __builtin_csinh(c); });
+  return detail::library(
+      z, [](auto c) { return __builtin_csinhf(c); }, [](auto c) { return __builtin_csinh(c); });
 }
 template <class T>
 FACULA_SCALAR Complex<T> cosh(Complex<T> z) {
-  return detail::library(z, [](auto c) { return __builtin_ccoshf(c); },
-                         [](auto c) { return __builtin_ccosh(c); });
+  return detail::library(
+      z, [](auto c) { return __builtin_ccoshf(c); }, [](auto c) { return __builtin_ccosh(c); });
 }
 template <class T>
 FACULA_SCALAR Complex<T> tanh(Complex<T> z) {
-  return detail::library(z, [](auto c) { return __builtin_ctanhf(c); },
-                         [](auto c) { return __builtin_ctanh(c); });
+  return detail::library(
+      z, [](auto c) { return __builtin_ctanhf(c); }, [](auto c) { return __builtin_ctanh(c); });
 }
 template <class T>
 FACULA_SCALAR Complex<T> asin(Complex<T> z) {
-  return detail::library(z, [](auto c) { return __builtin_casinf(c); },
-                         [](auto c) { return __builtin_casin(c); });
+  return detail::library(
+      z, [](auto c) { return __builtin_casinf(c); }, [](auto c) { return __builtin_casin(c); });
 }
 template <class T>
 FACULA_SCALAR Complex<T> acos(Complex<T> z) {
-  return detail::library(z, [](auto c) { return __builtin_cacosf(c); },
-                         [](auto c) { return __builtin_cacos(c); });
+  return detail::library(
+      z, [](auto c) { return __builtin_cacosf(c); }, [](auto c) { return __builtin_cacos(c); });
 }
 template <class T>
 FACULA_SCALAR Complex<T> atan(Complex<T> z) {
-  return detail::library(z, [](auto c) { return __builtin_catanf(c); },
-                         [](auto c) { return __builtin_catan(c); });
+  return detail::library(
+      z, [](auto c) { return __builtin_catanf(c); }, [](auto c) { return __builtin_catan(c); });
 }
 template <class T>
 FACULA_SCALAR Complex<T> asinh(Complex<T> z) {
-  return detail::library(z, [](auto c) { return __builtin_casinhf(c); },
-                         [](auto c) { return __builtin_casinh(c); });
+  return detail::library(
+      z, [](auto c) { return __builtin_casinhf(c); }, [](auto c) { return __builtin_casinh(c); });
 }
 template <class T>
 FACULA_SCALAR Complex<T> acosh(Complex<T> z) {
-  return detail::library(z, [](auto c) { return __builtin_cacoshf(c); },
-                         [](auto c) { return __builtin_cacosh(c); });
+  return detail::library(
+      z, [](auto c) { return __builtin_cacoshf(c); }, [](auto c) { return __builtin_cacosh(c); });
 }
 template <class T>
 FACULA_SCALAR Complex<T> atanh(Complex<T> z) {
-  return detail::library(z, [](auto c) { return __builtin_catanhf(c); },
-                         [](auto c) { return __builtin_catanh(c); });
+  return detail::library(
+      z, [](auto c) { return __builtin_catanhf(c); }, [](auto c) { return __builtin_catanh(c); });
 }
 
 template <class T>

@@ -1,8 +1,8 @@
 // What every scalar function is declared with, and the namespace that keeps builds apart.
 //
 // The scalar functions are compiled once per instruction set. They live in an inline namespace of
-// that name, so that a copy emitted for AVX-512 can never be linked into baseline code, and they are
-// always inlined, since g++ vectorises a loop only when nothing is called in it.
+// that name, so that a copy emitted for AVX-512 can never be linked into baseline code, and they
+// are always inlined, since g++ vectorises a loop only when nothing is called in it.
 #pragma once
 #include "kernels/cpu/isa.h"
 

@@ -1,6 +1,8 @@
 // The gamma family: lgamma, digamma, trigamma, polygamma, Hurwitz zeta, incomplete gamma functions.
 // Computed in double for every type.
 #pragma once
+#include <math.h>
+
 #include "kernels/scalar/math.h"
 
 namespace facula::scalar::math {
@@ -12,11 +14,11 @@ constexpr double pi = 3.141592653589793;
 // log|gamma(x)|; the reentrant library function, since lgamma writes a global.
 FACULA_SCALAR_SLOW double lgamma_value(double x) {
   int sign = 0;
-  return __builtin_lgamma_r(x, &sign);
+  return ::lgamma_r(x, &sign);
 }
 FACULA_SCALAR_SLOW float lgamma_value(float x) {
   int sign = 0;
-  return __builtin_lgammaf_r(x, &sign);
+  return ::lgammaf_r(x, &sign);
 }
 
 FACULA_SCALAR_SLOW double digamma_value(double x) {
@@ -56,9 +58,15 @@ FACULA_SCALAR_SLOW double trigamma_value(double x) {
 // sum of (q + n)^-s over n >= 0 by Euler and Maclaurin: a head of terms, then the corrections
 // B_2j / (2j)! s (s + 1) ... (s + 2j - 2) w^(-s - 2j + 1).
 FACULA_SCALAR_SLOW double zeta_value(double s, double q) {
-  constexpr double bernoulli[] = {1.0 / 12, -1.0 / 720, 1.0 / 30240, -1.0 / 1209600, 1.0 / 47900160,
-                                  -691.0 / 1307674368000.0, 1.0 / 74724249600.0,
-                                  -3617.0 / 10670622842880000.0, 43867.0 / 5109094217170944000.0};
+  constexpr double bernoulli[] = {1.0 / 12,
+                                  -1.0 / 720,
+                                  1.0 / 30240,
+                                  -1.0 / 1209600,
+                                  1.0 / 47900160,
+                                  -691.0 / 1307674368000.0,
+                                  1.0 / 74724249600.0,
+                                  -3617.0 / 10670622842880000.0,
+                                  43867.0 / 5109094217170944000.0};
   if (s == 1.0) return infinity<double>;
   if (s < 1.0) return quiet_nan<double>;
   if (q <= 0.0) {

@@ -89,8 +89,8 @@ FACULA_SCALAR T asin(T x) {
   const double v = x, a = abs(v), z = v * v;
   const double small = a + a * z * detail::asin_tail<T>(z);
   const auto root = detail::asin_root<T>(a > 1.0 ? 1.0 : a);
-  const double large = 0x1.921fb54442d18p+0 - 2.0 * root.hi +
-                       (0x1.1a62633145c07p-54 - 2.0 * root.lo);
+  const double large =
+      0x1.921fb54442d18p+0 - 2.0 * root.hi + (0x1.1a62633145c07p-54 - 2.0 * root.lo);
   const double y = a <= 0.5 ? small : large;
   return a > 1.0 || is_nan(x) ? detail::quiet_nan<T> : copysign(static_cast<T>(y), x);
 }

@@ -22,7 +22,8 @@ FACULA_SCALAR LogParts<T> log_parts(T x) {
   const bool tiny = x < std::numeric_limits<T>::min();
   const Bits<T> b = to_bits(tiny ? x * I::tiny_scale : x) + (one - root);
   // The exponent as a number: it stands in the low bits of a value whose own exponent is known.
-  const T biased = from_bits<T>((b >> I::mantissa_bits) | to_bits(T(Bits<T>{1} << I::mantissa_bits)));
+  const T biased =
+      from_bits<T>((b >> I::mantissa_bits) | to_bits(T(Bits<T>{1} << I::mantissa_bits)));
   const T k = biased - (T(Bits<T>{1} << I::mantissa_bits) + I::bias);
   return {tiny ? k - I::tiny_exponent : k, from_bits<T>((b & mantissa) + root) - T(1)};
 }
@@ -31,11 +32,11 @@ FACULA_SCALAR LogParts<T> log_parts(T x) {
 template <class T>
 FACULA_SCALAR T atanh_tail(T z) {
   if constexpr (std::is_same_v<T, float>) {
-    return poly(z, 0.6666666564134591f, 0.4000033620802153f, 0.2853723899311438f, 0.23583557034865546f);
+    return poly(z, 0.6666666564134591f, 0.4000033620802153f, 0.2853723899311438f,
+                0.23583557034865546f);
   } else {
-    return poly(z, 0.6666666666666666, 0.40000000000006286, 0.28571428569072765,
-                0.2222222264877897, 0.1818177550644258, 0.15387097733262706, 0.13249960346957373,
-                0.13252768657154224);
+    return poly(z, 0.6666666666666666, 0.40000000000006286, 0.28571428569072765, 0.2222222264877897,
+                0.1818177550644258, 0.15387097733262706, 0.13249960346957373, 0.13252768657154224);
   }
 }
 
@@ -58,7 +59,8 @@ FACULA_SCALAR T log_core(T x, T correction) {
   return k * ln2_hi - ((half_square - tail) - f);
 }
 
-// log(1 + f) as an unevaluated sum whose upper part has 26 bits, so that products with it are exact.
+// log(1 + f) as an unevaluated sum whose upper part has 26 bits, so that products with it are
+// exact.
 FACULA_SCALAR Pair<double> log_pair(double f) {
   const double s = f / (2.0 + f), z = s * s, half_square = 0.5 * f * f;
   const double hi = upper_half(f - half_square);
@@ -69,8 +71,8 @@ FACULA_SCALAR Pair<double> log_pair(double f) {
 FACULA_SCALAR double log_short(double x) {
   const auto [k, f] = log_parts(x);
   const double s = f / (2.0 + f), z = s * s;
-  const double tail = poly(z, 0.6666666564134591, 0.4000033620802153, 0.2853723899311438,
-                           0.23583557034865546);
+  const double tail =
+      poly(z, 0.6666666564134591, 0.4000033620802153, 0.2853723899311438, 0.23583557034865546);
   return k * 0x1.62e42fefa39efp-1 + (2.0 * s + s * z * tail);
 }
 
@@ -108,8 +110,8 @@ FACULA_SCALAR T log10(T x) {
   } else {
     const auto [k, f] = detail::log_parts(x);
     const auto l = detail::log_pair(f);
-    const double lo = (l.lo * 0x1.bcb7b1526e50ep-2 + l.hi * 0x1.49b9438ca9aaep-28) +
-                      k * 0x1.fef311f12b358p-46;
+    const double lo =
+        (l.lo * 0x1.bcb7b1526e50ep-2 + l.hi * 0x1.49b9438ca9aaep-28) + k * 0x1.fef311f12b358p-46;
     const auto sum = detail::fast_two_sum(k * 0x1.34413509f7800p-2, l.hi * 0x1.bcb7b10000000p-2);
     return detail::log_special(x, sum.hi + (sum.lo + lo));
   }

@@ -1,6 +1,6 @@
-// The one source of scalar functions: templates over float and double (and integers, where that makes
-// sense) in facula::scalar::math. Half and BFloat16 are computed in float by the caller; complex
-// numbers are in complex_math.h, special functions in special.h.
+// The one source of scalar functions: templates over float and double (and integers, where that
+// makes sense) in facula::scalar::math. Half and BFloat16 are computed in float by the caller;
+// complex numbers are in complex_math.h, special functions in special.h.
 //
 // The same bits come out of every instruction set: no fma, no library call outside slow paths, and
 // only operations that IEEE 754 defines. Selects stand where a branch would stop vectorisation.

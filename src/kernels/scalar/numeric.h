@@ -1,4 +1,5 @@
-// Building blocks of the scalar functions: bit access, rounding, polynomials, exact sums and products.
+// Building blocks of the scalar functions: bit access, rounding, polynomials, exact sums and
+// products.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -17,7 +18,8 @@ template <>
 struct Ieee<float> {
   using Bits = uint32_t;
   static constexpr int mantissa_bits = 23;
-  static constexpr float round_magic = 0x1.8p23f;  // adding it leaves the nearest integer in the low bits
+  static constexpr float round_magic =
+      0x1.8p23f;  // adding it leaves the nearest integer in the low bits
   static constexpr float bias = 127;
   static constexpr float tiny_scale = 0x1p25f;
   static constexpr float tiny_exponent = 25;
@@ -58,8 +60,8 @@ FACULA_SCALAR T poly(T x, T c0, C... rest) {
   return c0 + x * poly(x, static_cast<T>(rest)...);
 }
 
-// The nearest integer to x, |x| < 2^22 (float) or 2^51 (double): cheaper than a rounding instruction
-// where the integer's bits are wanted as well.
+// The nearest integer to x, |x| < 2^22 (float) or 2^51 (double): cheaper than a rounding
+// instruction where the integer's bits are wanted as well.
 template <class T>
 FACULA_SCALAR T round_small(T x) {
   return (x + Ieee<T>::round_magic) - Ieee<T>::round_magic;
@@ -117,34 +119,46 @@ FACULA_SCALAR Pair<double> two_prod(double a, double b) {
 
 template <class T>
 FACULA_SCALAR T abs(T x) {
-  if constexpr (std::is_same_v<T, float>) return __builtin_fabsf(x);
-  else return __builtin_fabs(x);
+  if constexpr (std::is_same_v<T, float>)
+    return __builtin_fabsf(x);
+  else
+    return __builtin_fabs(x);
 }
 template <class T>
 FACULA_SCALAR T floor(T x) {
-  if constexpr (std::is_same_v<T, float>) return __builtin_floorf(x);
-  else return __builtin_floor(x);
+  if constexpr (std::is_same_v<T, float>)
+    return __builtin_floorf(x);
+  else
+    return __builtin_floor(x);
 }
 template <class T>
 FACULA_SCALAR T ceil(T x) {
-  if constexpr (std::is_same_v<T, float>) return __builtin_ceilf(x);
-  else return __builtin_ceil(x);
+  if constexpr (std::is_same_v<T, float>)
+    return __builtin_ceilf(x);
+  else
+    return __builtin_ceil(x);
 }
 template <class T>
 FACULA_SCALAR T trunc(T x) {
-  if constexpr (std::is_same_v<T, float>) return __builtin_truncf(x);
-  else return __builtin_trunc(x);
+  if constexpr (std::is_same_v<T, float>)
+    return __builtin_truncf(x);
+  else
+    return __builtin_trunc(x);
 }
 // The nearest integer, ties to even.
 template <class T>
 FACULA_SCALAR T round(T x) {
-  if constexpr (std::is_same_v<T, float>) return __builtin_rintf(x);
-  else return __builtin_rint(x);
+  if constexpr (std::is_same_v<T, float>)
+    return __builtin_rintf(x);
+  else
+    return __builtin_rint(x);
 }
 template <class T>
 FACULA_SCALAR T sqrt(T x) {
-  if constexpr (std::is_same_v<T, float>) return __builtin_sqrtf(x);
-  else return __builtin_sqrt(x);
+  if constexpr (std::is_same_v<T, float>)
+    return __builtin_sqrtf(x);
+  else
+    return __builtin_sqrt(x);
 }
 template <class T>
 FACULA_SCALAR T rsqrt(T x) {
@@ -152,8 +166,10 @@ FACULA_SCALAR T rsqrt(T x) {
 }
 template <class T>
 FACULA_SCALAR T copysign(T magnitude, T sign) {
-  if constexpr (std::is_same_v<T, float>) return __builtin_copysignf(magnitude, sign);
-  else return __builtin_copysign(magnitude, sign);
+  if constexpr (std::is_same_v<T, float>)
+    return __builtin_copysignf(magnitude, sign);
+  else
+    return __builtin_copysign(magnitude, sign);
 }
 template <class T>
 FACULA_SCALAR bool signbit(T x) {

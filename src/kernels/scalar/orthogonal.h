@@ -1,5 +1,6 @@
 // Orthogonal polynomials of degree n by their three-term recurrences; zero for negative n. The
-// Chebyshev families use their trigonometric form at high degree inside (-1, 1), where it is cheaper.
+// Chebyshev families use their trigonometric form at high degree inside (-1, 1), where it is
+// cheaper.
 #pragma once
 #include "kernels/scalar/math.h"
 
@@ -101,9 +102,8 @@ FACULA_SCALAR T shifted_chebyshev_polynomial_w(T x, int64_t n) {
 template <class T>
 FACULA_SCALAR T hermite_polynomial_h(T x, int64_t n) {
   if (n > detail::hermite_limit<T>) return detail::quiet_nan<T>;
-  return detail::recurrence(n, x + x, [x](T k, T now, T before) {
-    return (x + x) * now - (k + k) * before;
-  });
+  return detail::recurrence(n, x + x,
+                            [x](T k, T now, T before) { return (x + x) * now - (k + k) * before; });
 }
 // The probabilists' Hermite polynomial.
 template <class T>

@@ -1,4 +1,5 @@
-// pow for real numbers, C99's special cases. Bounds: float 0.51, double 1.0 units in the last place.
+// pow for real numbers, C99's special cases. Bounds: float 0.51, double 1.0 units in the last
+// place.
 #pragma once
 #include "kernels/scalar/log.h"
 
@@ -21,7 +22,8 @@ FACULA_SCALAR Pair<double> log_precise(double x) {
   const double s_lo = (((f - back.hi) - back.lo) - s_hi * den.lo) / den.hi;
   const Pair<double> s{s_hi, s_lo}, z = pair_prod(s, s), cube = pair_prod(z, s);
   const auto third = pair_prod(cube, {0x1.5555555555555p-1, 0x1.5555555555555p-55});
-  const double rest = cube.hi * z.hi *
+  const double rest =
+      cube.hi * z.hi *
       poly(z.hi, 0.3999999999999998, 0.2857142857144522, 0.2222222221751074, 0.18181818873475286,
            0.15384556655076195, 0.1333632573805655, 0.11674649383338231, 0.11990423850568527);
   const auto head = fast_two_sum(2.0 * s.hi, third.hi);

@@ -31,8 +31,7 @@ FACULA_SCALAR_SLOW double erfcx_value(double x) {
 // on the scaled tail, so that tiny p lose nothing.
 FACULA_SCALAR_SLOW double upper_quantile(double p) {
   const double t = sqrt(-2.0 * log(p));
-  double a = t - poly(t, 2.515517, 0.802853, 0.010328) /
-                     poly(t, 1.0, 1.432788, 0.189269, 0.001308);
+  double a = t - poly(t, 2.515517, 0.802853, 0.010328) / poly(t, 1.0, 1.432788, 0.189269, 0.001308);
   for (int i = 0; i < 3; ++i) {
     const double grow = exp(0.25 * a * a);
     const double gap = (0.5 * erfcx_value(a * root_half) - p * grow * grow) * 2.5066282746310002;

@@ -35,15 +35,28 @@ FACULA_SCALAR Reduced reduce_near(T x) {
 
 // 64 bits of 2/pi, from bit `start` behind the binary point; start may be negative.
 FACULA_SCALAR_SLOW uint64_t two_over_pi_bits(int start) {
-  constexpr uint64_t words[] = {
-      0,                  0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041,
-      0xfe5163abdebbc561, 0xb7246e3a424dd2e0, 0x06492eea09d1921c, 0xfe1deb1cb129a73e,
-      0xe88235f52ebb4484, 0xe99c7026b45f7e41, 0x3991d639835339f4, 0x9c845f8bbdf9283b,
-      0x1ff897ffde05980f, 0xef2f118b5a0a6d1f, 0x6d367ecf27cb09b7, 0x4f463f669e5fea2d,
-      0x7527bac7ebe5f17b, 0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08, 0x56033046fc7b6bab};
+  constexpr uint64_t words[] = {0,
+                                0xa2f9836e4e441529,
+                                0xfc2757d1f534ddc0,
+                                0xdb6295993c439041,
+                                0xfe5163abdebbc561,
+                                0xb7246e3a424dd2e0,
+                                0x06492eea09d1921c,
+                                0xfe1deb1cb129a73e,
+                                0xe88235f52ebb4484,
+                                0xe99c7026b45f7e41,
+                                0x3991d639835339f4,
+                                0x9c845f8bbdf9283b,
+                                0x1ff897ffde05980f,
+                                0xef2f118b5a0a6d1f,
+                                0x6d367ecf27cb09b7,
+                                0x4f463f669e5fea2d,
+                                0x7527bac7ebe5f17b,
+                                0x3d0739f78a5292ea,
+                                0x6bfb5fb11f8d5d08,
+                                0x56033046fc7b6bab};
   const int position = start + 64, word = position / 64, shift = position % 64;
-  return shift == 0 ? words[word]
-                    : (words[word] << shift) | (words[word + 1] >> (64 - shift));
+  return shift == 0 ? words[word] : (words[word] << shift) | (words[word + 1] >> (64 - shift));
 }
 
 // Payne and Hanek: the fraction of x 2/pi modulo 4 from 192 bits of 2/pi that matter for x.
@@ -66,8 +79,8 @@ FACULA_SCALAR_SLOW Reduced reduce_far(double x) {
   const double hi = static_cast<double>(static_cast<uint64_t>(fraction >> 75)) * 0x1p75;
   const double rest = static_cast<double>(static_cast<uint64_t>((fraction << 53) >> 64)) * 0x1p11;
   const auto p = two_prod(hi * unit, 0x1.921fb54442d18p+0);
-  const auto r = fast_two_sum(p.hi, p.lo + (hi * unit * 0x1.1a62633145c07p-54 +
-                                            rest * unit * 0x1.921fb54442d18p+0));
+  const auto r = fast_two_sum(
+      p.hi, p.lo + (hi * unit * 0x1.1a62633145c07p-54 + rest * unit * 0x1.921fb54442d18p+0));
   const bool flip = negative != signbit(x);
   if (signbit(x)) quadrant = 0 - quadrant;
   return {flip ? -r.hi : r.hi, flip ? -r.lo : r.lo, quadrant};
@@ -95,16 +108,18 @@ template <class T>
 FACULA_SCALAR double sin_kernel(double r, double lo) {
   if constexpr (!std::is_same_v<T, float>) return sin_pair(r, lo).hi;
   const double z = r * r;
-  return r + r * z * poly(z, -0.16666666641425223, 0.008333329362136859, -0.000198393270965423,
-                          2.7182369510683733e-06);
+  return r + r * z *
+                 poly(z, -0.16666666641425223, 0.008333329362136859, -0.000198393270965423,
+                      2.7182369510683733e-06);
 }
 
 template <class T>
 FACULA_SCALAR double cos_kernel(double r, double lo) {
   if constexpr (!std::is_same_v<T, float>) return cos_pair(r, lo).hi;
   const double z = r * r;
-  return (1.0 - 0.5 * z) + z * z * poly(z, 0.04166666662250884, -0.0013888883725342131,
-                                        2.47995124373514e-05, -2.7209598781521993e-07);
+  return (1.0 - 0.5 * z) + z * z *
+                               poly(z, 0.04166666662250884, -0.0013888883725342131,
+                                    2.47995124373514e-05, -2.7209598781521993e-07);
 }
 
 template <class T>
@@ -155,19 +170,22 @@ FACULA_SCALAR T tan_near(T x) {
 
 template <class T>
 FACULA_SCALAR T sin(T x) {
-  if (trig_in_range(x)) [[likely]] return sin_near(x);
+  if (trig_in_range(x)) [[likely]]
+    return sin_near(x);
   return detail::sin_reduced<T>(detail::reduce_far(static_cast<double>(x)));
 }
 template <class T>
 FACULA_SCALAR T cos(T x) {
-  if (trig_in_range(x)) [[likely]] return cos_near(x);
+  if (trig_in_range(x)) [[likely]]
+    return cos_near(x);
   auto a = detail::reduce_far(static_cast<double>(x));
   a.quadrant += 1;
   return detail::sin_reduced<T>(a);
 }
 template <class T>
 FACULA_SCALAR T tan(T x) {
-  if (trig_in_range(x)) [[likely]] return tan_near(x);
+  if (trig_in_range(x)) [[likely]]
+    return tan_near(x);
   return detail::tan_reduced<T>(detail::reduce_far(static_cast<double>(x)));
 }
 

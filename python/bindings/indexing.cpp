@@ -1,0 +1,331 @@
+// Indexing: what stands between brackets becomes select, slice, unsqueeze and index calls.
+#include "convert.h"
+#include "operators.h"
+#include "overrides.h"
+#include "tensor_members.h"
+#include "types.h"
+
+namespace facula::python {
+namespace {
+
+NamedOperator select_op("select", "int"), slice_op("slice", "Tensor"), unsqueeze_op("unsqueeze"),
+    alias_op("alias"), index_op("index", "Tensor"), index_put_op("index_put_"), copy_op("copy_"),
+    fill_op("fill_", "Scalar"), view_op("view");
+
+Tensor unsqueezed(const Tensor& t, int64_t dim) { return unsqueeze_op.tensor({pack(t), pack(dim)}); }
+
+bool is_mask(const Tensor& t) { return t.dtype() == DType::Bool || t.dtype() == DType::UInt8; }
+
+// An element of the index that stands for a tensor, or an undefined one.
+Tensor as_index_tensor(PyObject* o) {
+  if (is_tensor(o)) return tensor_of(o);
+  if (PyList_Check(o) || PyTuple_Check(o) || is_array(o)) return index_tensor(o);
+  return {};
+}
+
+bool is_index_number(PyObject* o) {
+  return !PyBool_Check(o) && !is_tensor(o) && !is_array(o) && PyIndex_Check(o);
+}
+
+// Dimensions that an index uses up; -1 for those that use none and for the ellipsis.
+int64_t dims_used(PyObject* o, const Tensor& as_tensor) {
+  if (o == Py_None || o == Py_Ellipsis || PyBool_Check(o)) return 0;
+  if (as_tensor.defined()) return is_mask(as_tensor) ? as_tensor.dim() : 1;
+  return 1;
+}
+
+struct Bounds {
+  int64_t start, stop, step;
+};
+
+int64_t slice_bound(PyObject* o) {
+  int64_t v = 0;
+  if (is_tensor(o)) {
+    check_type(read_int(o, v), "only integer tensors of a single element can be converted to an index");
+    return v;
+  }
+  Py_ssize_t i = PyNumber_AsSsize_t(o, nullptr);
+  if (i == -1 && PyErr_Occurred()) {
+    PyErr_Clear();
+    throw_type("slice indices must be integers or None or have an __index__ method");
+  }
+  return i;
+}
+
+Bounds bounds_of(PyObject* o) {
+  const auto* s = reinterpret_cast<PySliceObject*>(o);
+  Bounds b{0, INT64_MAX, 1};
+  if (s->step != Py_None) b.step = slice_bound(s->step);
+  check_value(b.step != 0, "step must not be zero");
+  check_value(b.step > 0, "step must be greater than zero");
+  if (s->start != Py_None) b.start = slice_bound(s->start);
+  if (s->stop != Py_None) b.stop = slice_bound(s->stop);
+  return b;
+}
+
+Tensor sliced(const Tensor& t, int64_t dim, const Bounds& b) {
+  const bool all = b.start == 0 && b.step == 1 && b.stop >= t.size(dim);
+  if (all) return t;
+  return slice_op.tensor({pack(t), pack(dim), pack(b.start), pack(b.stop), pack(b.step)});
+}
+
+Tensor selected(const Tensor& t, int64_t dim, int64_t i, int64_t shown_dim) {
+  check_index(t.dim() > 0, "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
+              "`tensor.item<T>()` in C++ to convert a 0-dim tensor to a number");
+  const int64_t n = t.size(dim);
+  check_index(i >= -n && i < n, "index ", i, " is out of bounds for dimension ", shown_dim, " with size ", n);
+  return select_op.tensor({pack(t), pack(dim), pack(i)});
+}
+
+// True keeps the new dimension, False empties it.
+Tensor truth_index(bool b) {
+  const int64_t n = b ? 1 : 0;
+  Tensor t = empty_tensor(IntSpan(&n, 1), DType::Int64);
+  if (b) *t.data<int64_t>() = 0;
+  return t;
+}
+
+// The walk through an index: applies what makes views, collects what needs a gather.
+class Index {
+ public:
+  Index(const Tensor& t, PyObject* index) : t_(t) {
+    if (PyTuple_Check(index)) {
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); ++i) add(PyTuple_GET_ITEM(index, i));
+    } else {
+      add(index);
+    }
+    check_index(used_ <= t.dim(), "too many indices for tensor of dimension ", t.dim());
+    for (const Item& item : items_) apply(item);
+  }
+
+  const Tensor& view() const { return t_; }
+  bool gathers() const { return gathers_; }
+  // Tensor?[]: undefined where a dimension is taken whole.
+  const std::vector<Tensor>& indices() const { return indices_; }
+
+ private:
+  struct Item {
+    PyObject* object;
+    Tensor tensor;
+  };
+
+  void add(PyObject* o) {
+    Item item{o, as_index_tensor(o)};
+    used_ += dims_used(o, item.tensor);
+    items_.push_back(std::move(item));
+  }
+
+  void apply(const Item& item) {
+    PyObject* o = item.object;
+    if (o == Py_None) return insert_dim();
+    if (o == Py_Ellipsis) return skip(t_.dim() - dim_ - remaining(item));
+    if (PyBool_Check(o)) return truth(o == Py_True);
+    if (item.tensor.defined()) return tensor(item.tensor);
+    if (PySlice_Check(o)) return slice(o);
+    if (is_index_number(o)) return number(o);
+    throw Error(ErrorKind::Index, "only integers, slices (`:`), ellipsis (`...`), None and long or byte "
+                "Variables are valid indices (got ", type_name(o), ")");
+  }
+
+  // Dimensions that the items after this one use.
+  int64_t remaining(const Item& from) const {
+    int64_t n = 0;
+    for (const Item* i = &from + 1; i < items_.data() + items_.size(); ++i) n += dims_used(i->object, i->tensor);
+    return n;
+  }
+
+  void insert_dim() {
+    t_ = unsqueezed(t_, dim_);
+    skip(1);
+  }
+  void skip(int64_t n) {
+    for (int64_t i = 0; i < n; ++i) indices_.emplace_back();
+    dim_ += n;
+    shown_dim_ += n;
+  }
+  void slice(PyObject* o) {
+    check_index(t_.dim() > 0, "slice() cannot be applied to a 0-dim tensor.");
+    t_ = sliced(t_, dim_, bounds_of(o));
+    skip(1);
+  }
+  void number(PyObject* o) {
+    int64_t i = 0;
+    check_index(read_int(o, i), "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables "
+                "are valid indices (got ", type_name(o), ")");
+    t_ = selected(t_, dim_, i, shown_dim_++);
+  }
+  void truth(bool b) {
+    t_ = unsqueezed(t_, dim_);
+    gather(truth_index(b), 1);
+  }
+  void tensor(const Tensor& index) {
+    const bool integral = is_integral(index.dtype(), true);
+    check_index(integral, "tensors used as indices must be long, int, byte or bool tensors");
+    if (index.dim() > 0) return gather(index, is_mask(index) ? index.dim() : 1);
+    if (is_mask(index)) return truth(item_of(index).to<bool>());
+    if (needs_operator(index)) return gather(index, 1);
+    t_ = selected(t_, dim_, item_of(index).to<int64_t>(), shown_dim_++);
+  }
+  void gather(const Tensor& index, int64_t dims) {
+    indices_.push_back(index);
+    gathers_ = true;
+    dim_ += dims;
+    shown_dim_ += dims;
+  }
+
+  Tensor t_;
+  std::vector<Item> items_;
+  std::vector<Tensor> indices_;
+  int64_t dim_ = 0, shown_dim_ = 0, used_ = 0;
+  bool gathers_ = false;
+};
+
+Object get(PyObject* self, PyObject* index) {
+  const Tensor& t = tensor_of(self);
+  if (is_index_number(index)) {
+    int64_t i = 0;
+    if (read_int(index, i)) return wrapped(selected(t, 0, i, 0));
+  }
+  const Index parsed(t, index);
+  if (parsed.gathers())
+    return wrapped(index_op.tensor({pack(parsed.view()), pack(std::span<const Tensor>(parsed.indices()))}));
+  // A new object even where nothing was cut away.
+  if (parsed.view().is_same(t)) return wrapped(alias_op.tensor({pack(t)}));
+  return wrapped(parsed.view());
+}
+
+// --- assignment
+
+void copy_into(const Tensor& to, const Tensor& from) {
+  Results<1> r;
+  // Leading dimensions of size 1 do not hinder.
+  IntVec sizes(from.sizes());
+  while (sizes.size() > static_cast<size_t>(to.dim()) && sizes[0] == 1) sizes.erase(0);
+  Tensor fitted = from;
+  if (sizes.size() != static_cast<size_t>(from.dim())) fitted = view_op.tensor({pack(from), pack(IntSpan(sizes))});
+  copy_op.run({pack(to), pack(fitted)}, r.slots);
+}
+
+Tensor value_tensor(PyObject* value, const Tensor& like) {
+  if (is_tensor(value)) return tensor_of(value);
+  NewTensorOptions options;
+  options.dtype = like.dtype();
+  options.device = like.device();
+  options.has_device = true;
+  if (is_number(value)) return tensor_from(value, options);
+  if (is_array(value)) return tensor_over_array(value, false);
+  check_type(PyList_Check(value) || PyTuple_Check(value), "can't assign a ", type_name(value), " to a torch.",
+             info(like.dtype()).legacy_name, "Tensor");
+  return tensor_from(value, options);
+}
+
+void put(const Index& index, PyObject* value) {
+  const Tensor& to = index.view();
+  if (!index.gathers()) {
+    Arena arena;
+    Value number;
+    if (!is_tensor(value) && read_number(value, number, arena)) {
+      Results<1> r;
+      return fill_op.run({pack(to), number}, r.slots);
+    }
+    return copy_into(to, value_tensor(value, to));
+  }
+  Tensor from = value_tensor(value, to);
+  IntVec sizes(from.sizes());
+  while (!sizes.empty() && sizes[0] == 1) sizes.erase(0);
+  if (sizes.size() != static_cast<size_t>(from.dim())) from = view_op.tensor({pack(from), pack(IntSpan(sizes))});
+  if (from.device() == to.device() && from.dtype() != to.dtype() && !is_tensor(value)) {
+    static NamedOperator to_copy("_to_copy");
+    from = to_copy.tensor({pack(from), pack(to.dtype())});
+  }
+  Results<1> r;
+  index_put_op.run({pack(to), pack(std::span<const Tensor>(index.indices())), pack(from)}, r.slots);
+}
+
+PyObject* subscript(PyObject* self, PyObject* index) {
+  return guard([&] {
+    if (!is_exact_tensor(self) || function_mode_active()) {
+      const Object args = Object::take(PyTuple_Pack(1, index));
+      if (Object r = self_override(self, "__getitem__", args.get())) return r.leak();
+    }
+    return get(self, index).leak();
+  });
+}
+
+int assign(PyObject* self, PyObject* index, PyObject* value) {
+  return guard_status([&] {
+    check_type(value != nullptr, "Tensor does not support deleting items");
+    if (!is_exact_tensor(self) || function_mode_active() || has_override(value)) {
+      std::vector<Object> overloaded;
+      note_overloaded(self, overloaded);
+      note_overloaded(value, overloaded);
+      if (!overloaded.empty() || function_mode_active()) {
+        const Object f = attribute(reinterpret_cast<PyObject*>(tensor_type), "__setitem__");
+        const Object args = Object::take(PyTuple_Pack(3, self, index, value));
+        call_overrides(f.get(), overloaded, args.get(), nullptr);
+        return;
+      }
+    }
+    put(Index(tensor_of(self), index), value);
+  });
+}
+
+Py_ssize_t length(PyObject* self) {
+  Py_ssize_t n = -1;
+  guard_status([&] {
+    if (Object r = self_override(self, "__len__")) {
+      n = PyLong_AsSsize_t(r.get());
+      if (n == -1) throw_python();
+      return;
+    }
+    const Tensor& t = tensor_of(self);
+    check_type(t.dim() > 0, "len() of a 0-d tensor");
+    n = static_cast<Py_ssize_t>(t.sizes()[0]);
+  });
+  return n;
+}
+
+int contains(PyObject* self, PyObject* element) {
+  int found = -1;
+  guard_status([&] {
+    const Object args = Object::take(PyTuple_Pack(1, element));
+    if (Object r = self_override(self, "__contains__", args.get())) {
+      checked(found = PyObject_IsTrue(r.get()));
+      return;
+    }
+    check(is_tensor(element) || is_number(element), "Tensor.__contains__ only supports Tensor or scalar, but you "
+          "passed in a ", type_name(element), ".");
+    const Object equal = Object::take(PyObject_RichCompare(self, element, Py_EQ));
+    const Object any = Object::take(PyObject_CallMethod(equal.get(), "any", nullptr));
+    checked(found = PyObject_IsTrue(any.get()));
+  });
+  return found;
+}
+
+// Sequence access by position, which iteration by index and the collections protocol use.
+PyObject* item_at(PyObject* self, Py_ssize_t i) {
+  return guard([&] {
+    const Tensor& t = tensor_of(self);
+    return wrap(selected(t, 0, i, 0));
+  });
+}
+
+}  // namespace
+
+PyMappingMethods tensor_mapping = {length, subscript, assign};
+PySequenceMethods tensor_sequence = {.sq_length = length, .sq_item = item_at, .sq_contains = contains};
+
+PyObject* tensor_iter(PyObject* self) {
+  return guard([&] {
+    if (Object r = self_override(self, "__iter__")) return r.leak();
+    static NamedOperator unbind("unbind", "int");
+    const Tensor& t = tensor_of(self);
+    check_type(t.dim() > 0, "iteration over a 0-d tensor");
+    Results<1> r;
+    unbind.run({pack(t), pack(int64_t{0})}, r.slots);
+    const Object list = value_object(r.slots[0]);
+    return checked(PyObject_GetIter(list.get()));
+  });
+}
+
+}  // namespace facula::python

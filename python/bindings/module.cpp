@@ -1,0 +1,75 @@
+// The extension module facula._C.
+#include "callable.h"
+#include "overrides.h"
+#include "tensor_members.h"
+#include "types.h"
+
+namespace facula::python {
+namespace {
+
+const ObjectHooks object_hooks_in_python{
+    [](void* o) {
+      HoldGil gil;
+      Py_INCREF(static_cast<PyObject*>(o));
+    },
+    [](void* o) {
+      if (!Py_IsInitialized()) return;
+      HoldGil gil;
+      Py_DECREF(static_cast<PyObject*>(o));
+    }};
+
+PyObject* new_exception(PyObject* module, const char* name, const char* attribute, PyObject* base) {
+  PyObject* e = checked(PyErr_NewException(name, base, nullptr));
+  checked(PyObject_SetAttrString(module, attribute, e));
+  return e;
+}
+
+// facula._C._nn and the like: modules whose functions are found when asked for.
+void add_function_module(PyObject* module, const char* name, const char* python_module) {
+  const std::string full = std::string("facula._C.") + name;
+  const Object made = Object::take(PyModule_New(full.c_str()));
+  const Object find = attribute(module, "_function");
+  const Object partial = imported("functools", "partial");
+  const Object getter = Object::take(PyObject_CallFunction(partial.get(), "Os", find.get(), python_module));
+  checked(PyObject_SetAttrString(made.get(), "__getattr__", getter.get()));
+  checked(PyObject_SetAttrString(module, name, made.get()));
+  checked(PyDict_SetItemString(PyImport_GetModuleDict(), full.c_str(), made.get()));
+}
+
+void fill(PyObject* module) {
+  linalg_error = new_exception(module, "facula._C._LinAlgError", "_LinAlgError", PyExc_RuntimeError);
+  out_of_memory_error =
+      new_exception(module, "facula.OutOfMemoryError", "OutOfMemoryError", PyExc_RuntimeError);
+  add_dtypes(module);
+  add_device(module);
+  add_size(module);
+  add_storage(module);
+  add_overrides(module);
+  add_tensor_type(module);
+  add_generator(module);
+  add_callables(module);
+  add_op_overloads(module);
+  add_new_tensor(module);
+  add_numpy(module);
+  add_dlpack(module);
+  add_state(module);
+  add_autograd(module);
+  add_modes(module);
+  add_library(module);
+  add_function_module(module, "_nn", "nn");
+  object_hooks.store(&object_hooks_in_python);
+}
+
+PyModuleDef definition = {PyModuleDef_HEAD_INIT, "facula._C", "The C++ core of facula.", -1, nullptr,
+                          nullptr,               nullptr,     nullptr,                   nullptr};
+
+}  // namespace
+}  // namespace facula::python
+
+PyMODINIT_FUNC PyInit__C() {
+  PyObject* module = PyModule_Create(&facula::python::definition);
+  if (!module) return nullptr;
+  if (facula::python::guard_status([&] { facula::python::fill(module); }) == 0) return module;
+  Py_DECREF(module);
+  return nullptr;
+}

@@ -1,0 +1,255 @@
+// The attributes of a Tensor that are not operators.
+#include "autograd/variable.h"
+#include "autograd_objects.h"
+#include "callable.h"
+#include "overrides.h"
+#include "tensor_members.h"
+#include "types.h"
+
+namespace facula::python {
+namespace {
+
+template <Object (*F)(const Tensor&)>
+PyObject* get(PyObject* o, void* name) {
+  try {
+    if (!is_exact_tensor(o) || function_mode_active()) [[unlikely]]
+      if (Object r = self_override(o, static_cast<const char*>(name))) return r.leak();
+    return F(tensor_of(o)).leak();
+  } catch (...) {
+    set_python_error();
+    return nullptr;
+  }
+}
+
+Object shape(const Tensor& t) { return size_object(t.sizes()); }
+Object dtype(const Tensor& t) { return Object::share(dtype_object(t.dtype())); }
+Object device(const Tensor& t) { return device_object(t.device()); }
+Object layout(const Tensor& t) { return Object::share(layout_object(t->layout)); }
+Object ndim(const Tensor& t) { return integer(t.dim()); }
+Object itemsize(const Tensor& t) { return integer(static_cast<int64_t>(t.itemsize())); }
+Object nbytes(const Tensor& t) { return integer(t.numel() * static_cast<int64_t>(t.itemsize())); }
+Object names(const Tensor& t) {
+  Object all = Object::take(PyTuple_New(t.dim()));
+  for (int64_t i = 0; i < t.dim(); ++i) PyTuple_SET_ITEM(all.get(), i, Py_NewRef(Py_None));
+  return all;
+}
+Object version(const Tensor& t) {
+  check(!t->inference, "Inference tensors do not track version counter.");
+  return integer(t->current_version());
+}
+Object base(const Tensor& t) { return is_view(t) ? wrapped(t->autograd->base) : none(); }
+Object get_requires_grad(const Tensor& t) { return boolean(requires_grad(t)); }
+Object leaf(const Tensor& t) { return boolean(is_leaf(t)); }
+Object output_number(const Tensor& t) { return integer(t->autograd ? t->autograd->output_nr : 0); }
+Object retains(const Tensor& t) { return boolean(t->autograd && t->autograd->retains_grad && !is_leaf(t)); }
+Object get_grad_fn(const Tensor& t) {
+  const Ref<Node> n = grad_fn(t);
+  return n ? node_object(n) : none();
+}
+Object get_grad(const Tensor& t) { return t->autograd ? wrapped(t->autograd->grad) : none(); }
+Object data(const Tensor& t) {
+  Tensor d = alias_tensor(t);
+  d->wrapped_number = false;
+  return wrapped(std::move(d));
+}
+Object identity(const Tensor& t) { return Object::take(PyLong_FromVoidPtr(t.get())); }
+
+template <DeviceType Type>
+Object on_device(const Tensor& t) {
+  return boolean(t.device().type == Type);
+}
+template <Layout L>
+Object of_layout(const Tensor& t) {
+  return boolean(t->layout == L);
+}
+Object never(const Tensor&) { return boolean(false); }
+
+// Properties that are operators under another guise.
+Object method(const Tensor& t, const char* name) {
+  const Object o = wrapped(t);
+  return call_method(name, {o.get()});
+}
+Object method(const Tensor& t, const char* name, int64_t a, int64_t b) {
+  const Object o = wrapped(t), x = integer(a), y = integer(b);
+  return call_method(name, {o.get(), x.get(), y.get()});
+}
+Object reversed(const Tensor& t) {
+  if (t.dim() == 2) return method(t, "t");
+  if (t.dim() > 2 &&
+      PyErr_WarnEx(PyExc_UserWarning,
+                   "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and "
+                   "it will throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
+                   "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
+                   1) < 0)
+    throw_python();
+  IntVec order;
+  for (int64_t d = t.dim() - 1; d >= 0; --d) order.push_back(d);
+  const Object o = wrapped(t), dims = int_tuple(order);
+  return call_method("permute", {o.get(), dims.get()});
+}
+Object batch_transposed(const Tensor& t) {
+  check(t.dim() >= 2, "tensor.mT is only supported on matrices or batches of matrices. Got ", t.dim(),
+        "-D tensor.");
+  return method(t, "transpose", -2, -1);
+}
+Object conjugated(const Object& o) { return call_method("conj", {o.get()}); }
+Object adjoint(const Tensor& t) {
+  check(t.dim() == 0 || t.dim() == 2, "tensor.H is only supported on matrices (2-D tensors). Got ", t.dim(),
+        "-D tensor.", t.dim() > 2 ? " For batches of matrices, consider using tensor.mH" : "");
+  if (t.dim() == 0) return conjugated(wrapped(t));
+  const Object flipped = method(t, "transpose", 0, 1);
+  return is_complex(t.dtype()) ? conjugated(flipped) : flipped;
+}
+Object batch_adjoint(const Tensor& t) {
+  check(t.dim() >= 2, "tensor.mH is only supported on matrices or batches of matrices. Got ", t.dim(),
+        "-D tensor.");
+  const Object flipped = method(t, "transpose", -2, -1);
+  return is_complex(t.dtype()) ? conjugated(flipped) : flipped;
+}
+Object imaginary(const Tensor& t) {
+  check(is_complex(t.dtype()), "imag is not implemented for tensors with non-complex dtypes.");
+  const Object o = wrapped(t);
+  PyObject* f = function_object("", "imag");
+  if (!f) throw Error(ErrorKind::NotImplemented, "facula has no operator aten::imag in this build");
+  return Object::take(PyObject_CallOneArg(f, o.get()));
+}
+Object real_part(const Tensor& t) {
+  const Object o = wrapped(t);
+  if (!is_complex(t.dtype())) return o;
+  PyObject* f = function_object("", "real");
+  if (!f) throw Error(ErrorKind::NotImplemented, "facula has no operator aten::real in this build");
+  return Object::take(PyObject_CallOneArg(f, o.get()));
+}
+
+// --- setters
+
+using SetFn = void (*)(PyObject* self, PyObject* value);
+template <SetFn F>
+int set(PyObject* o, PyObject* value, void* name) {
+  return guard_status([&] {
+    if (!is_exact_tensor(o) || function_mode_active()) {
+      std::vector<Object> overloaded;
+      note_overloaded(o, overloaded);
+      if (!overloaded.empty() || function_mode_active()) {
+        const Object p = attribute(reinterpret_cast<PyObject*>(tensor_type), static_cast<const char*>(name));
+        const Object f = attribute(p.get(), "__set__");
+        const Object args = Object::take(PyTuple_Pack(2, o, value ? value : Py_None));
+        call_overrides(f.get(), overloaded, args.get(), nullptr);
+        return;
+      }
+    }
+    F(o, value);
+  });
+}
+
+void assign_requires_grad(PyObject* o, PyObject* value) {
+  check(value && PyBool_Check(value), "requires_grad must be a bool");
+  set_requires_grad(tensor_of(o), value == Py_True);
+}
+
+void assign_grad(PyObject* o, PyObject* value) {
+  const Tensor& t = tensor_of(o);
+  if (!value || value == Py_None) {
+    if (t->autograd) t->autograd->grad.reset();
+    return;
+  }
+  check_type(is_tensor(value), "assigned grad expected to be a Tensor or None but got grad of type '", type_name(value),
+             "'");
+  const Tensor& g = tensor_of(value);
+  check(!g.is_same(t), "can't assign Variable as its own grad");
+  check(g.dtype() == t.dtype(), "assigned grad has data of a different type");
+  check(g.device() == t.device(), "assigned grad has data located on a different device");
+  check(same_sizes(g.sizes(), t.sizes()), "assigned grad has data of a different size");
+  autograd_meta(t).grad = g;
+}
+
+void assign_data(PyObject* o, PyObject* value) {
+  check(value != nullptr, "Deleting tensor data is not allowed. Delete tensor instead!");
+  check_type(is_tensor(value), "Variable data has to be a tensor, but got ", value ? type_name(value) : "nothing");
+  set_tensor_data(tensor_of(o), tensor_of(value));
+}
+
+void assign_hooks(PyObject* o, PyObject* value) {
+  auto* t = reinterpret_cast<TensorObject*>(o);
+  PyObject* before = t->backward_hooks;
+  t->backward_hooks = value && value != Py_None ? Py_NewRef(value) : nullptr;
+  Py_XDECREF(before);
+}
+PyObject* get_hooks(PyObject* o, void*) {
+  PyObject* hooks = reinterpret_cast<TensorObject*>(o)->backward_hooks;
+  return Py_NewRef(hooks ? hooks : Py_None);
+}
+PyObject* get_dict(PyObject* o, void*) {
+  auto* t = reinterpret_cast<TensorObject*>(o);
+  if (!t->dict) t->dict = PyDict_New();
+  return Py_XNewRef(t->dict);
+}
+int set_dict(PyObject* o, PyObject* value, void*) {
+  if (!value || !PyDict_Check(value)) {
+    PyErr_SetString(PyExc_TypeError, "__dict__ must be set to a dictionary");
+    return -1;
+  }
+  auto* t = reinterpret_cast<TensorObject*>(o);
+  PyObject* before = t->dict;
+  t->dict = Py_NewRef(value);
+  Py_XDECREF(before);
+  return 0;
+}
+
+template <Object (*F)(const Tensor&)>
+PyGetSetDef reads(const char* name, const char* doc) {
+  return {name, get<F>, nullptr, doc, const_cast<char*>(name)};
+}
+template <Object (*F)(const Tensor&), SetFn S>
+PyGetSetDef writes(const char* name, const char* doc) {
+  return {name, get<F>, set<S>, doc, const_cast<char*>(name)};
+}
+
+}  // namespace
+
+PyGetSetDef tensor_properties[] = {
+    reads<shape>("shape", "The sizes of all dimensions."),
+    reads<dtype>("dtype", "The type of the elements."),
+    reads<device>("device", "Where the memory is."),
+    reads<layout>("layout", "How the elements are laid out."),
+    reads<ndim>("ndim", "The number of dimensions."),
+    reads<itemsize>("itemsize", "Bytes of an element."),
+    reads<nbytes>("nbytes", "Bytes of all elements."),
+    reads<names>("names", "Names of dimensions: none."),
+    reads<version>("_version", "How often the tensor was changed in place."),
+    reads<base>("_base", "The tensor that this one is a view of, or None."),
+    writes<get_requires_grad, assign_requires_grad>("requires_grad", "Whether gradients are wanted."),
+    reads<leaf>("is_leaf", "Whether the tensor has no history."),
+    reads<output_number>("output_nr", "Which result of its grad_fn the tensor is."),
+    reads<retains>("retains_grad", "Whether .grad is kept although the tensor has a history."),
+    reads<get_grad_fn>("grad_fn", "The node that made the tensor, or None."),
+    writes<get_grad, assign_grad>("grad", "The gradient, or None."),
+    writes<get_grad, assign_grad>("_grad", "The gradient, or None."),
+    writes<data, assign_data>("data", "The tensor without its history."),
+    reads<identity>("_cdata", "The address of the tensor's implementation."),
+    reads<on_device<DeviceType::CPU>>("is_cpu", "Whether the tensor is on the CPU."),
+    reads<on_device<DeviceType::CUDA>>("is_cuda", "Whether the tensor is on a CUDA device."),
+    reads<on_device<DeviceType::Meta>>("is_meta", "Whether the tensor has no memory."),
+    reads<of_layout<Layout::Sparse>>("is_sparse", "Whether the layout is sparse_coo."),
+    reads<of_layout<Layout::SparseCsr>>("is_sparse_csr", "Whether the layout is sparse_csr."),
+    reads<of_layout<Layout::Mkldnn>>("is_mkldnn", nullptr),
+    reads<never>("is_quantized", "Whether the elements are quantized."),
+    reads<never>("is_nested", "Whether the tensor is a nested one."),
+    reads<never>("is_mps", nullptr),
+    reads<never>("is_mtia", nullptr),
+    reads<never>("is_xla", nullptr),
+    reads<never>("is_xpu", nullptr),
+    reads<never>("is_ipu", nullptr),
+    reads<never>("is_maia", nullptr),
+    reads<never>("is_vulkan", nullptr),
+    reads<reversed>("T", "The tensor with its dimensions reversed."),
+    reads<batch_transposed>("mT", "The last two dimensions swapped."),
+    reads<adjoint>("H", "The conjugate transpose of a matrix."),
+    reads<batch_adjoint>("mH", "The conjugate transposes of a batch of matrices."),
+    reads<real_part>("real", "The real parts: a view."),
+    reads<imaginary>("imag", "The imaginary parts: a view."),
+    {"_backward_hooks", get_hooks, set<assign_hooks>, nullptr, const_cast<char*>("_backward_hooks")},
+    {"__dict__", get_dict, set_dict, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+}  // namespace facula::python
