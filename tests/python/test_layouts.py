@@ -36,7 +36,7 @@ def _copied(args, kwargs):
 def test_layout_changes_no_value(op, layout):
     """Strides of the arguments never change the result's values."""
     dtype = _first_dtype(op)
-    for index, sample in enumerate(op.samples):
+    for index, sample in op.numbered_samples(dtype):
         args, kwargs = make_arguments(facula, sample, dtype, seed_of(op, index), layout=layout)
         expected = _called(op, *_copied(args, kwargs))
         try:
@@ -52,7 +52,7 @@ def test_layout_changes_no_value(op, layout):
 def test_inputs_stay(op):
     """A function changes none of its arguments, nor their versions."""
     dtype = _first_dtype(op)
-    for index, sample in enumerate(op.samples):
+    for index, sample in op.numbered_samples(dtype):
         args, kwargs = make_arguments(facula, sample, dtype, seed_of(op, index))
         inputs = [t for t in tensors_of([args, kwargs]) if is_tensor(t)]
         before = [(to_array(t).copy(), t._version) for t in inputs]
@@ -76,7 +76,7 @@ def _on_meta(args, kwargs):
 def test_meta_gives_the_same_geometry(op, layout):
     """On the meta device an operator gives the sizes, dtype and strides that it has on the CPU."""
     dtype = _first_dtype(op)
-    for index, sample in enumerate(op.samples):
+    for index, sample in op.numbered_samples(dtype):
         if not sample.tensors():
             continue
         args, kwargs = make_arguments(facula, sample, dtype, seed_of(op, index), layout=layout)

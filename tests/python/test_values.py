@@ -17,7 +17,7 @@ THREADED = [op for op in OPS if not op.nondeterministic and "float32" in op.dtyp
 @pytest.mark.parametrize(("op", "dtype"), **cases(REFERRED))
 def test_values(op, dtype):
     """Each sample gives NumPy's values in the dtype under test."""
-    for index, sample in enumerate(op.samples):
+    for index, sample in op.numbered_samples(dtype):
         expected = reference(op, index, dtype)
         assert_same_values(run(facula, op, index, dtype), expected, op.tolerance, repr(sample))
 
@@ -26,7 +26,7 @@ def test_values(op, dtype):
 def test_runs(op):
     """Operators that only the differential suite compares at least run on their samples."""
     for dtype in op.dtype_names():
-        for index in range(len(op.samples)):
+        for index, _ in op.numbered_samples(dtype):
             run(facula, op, index, dtype)
 
 

@@ -145,8 +145,6 @@ def gradgradcheck(
 
     def gradient(*values):
         values, weights = values[:count], values[count:]
-        # Views keep the graph of an input apart from that of its use as an input of the gradient.
-        values = tuple(_alias(v) for v in values)
         wanted = [v for v in values if _is_checked(v)]
         grads = grad(_differentiable(func(*values)), wanted, weights, create_graph=True,
                      allow_unused=True)
@@ -184,7 +182,8 @@ class _Checker:
                              "that requires grad; got none")
         for i in self.checked:
             x = self.inputs[i]
-            if any(step == 0 and size > 1 for size, step in zip(x.shape, x.stride(), strict=True)):
+            steps = zip(x.shape, x.stride(), strict=True)
+            if x.numel() and any(step == 0 and size > 1 for size, step in steps):
                 raise RuntimeError(f"gradcheck(): input {i} has a stride of 0, so that elements "
                                    "share memory; pass a contiguous copy")
         self.results = _differentiable(self.func(*self.inputs))
@@ -345,10 +344,6 @@ def _is_checked(x):
 
 def _differentiable(results):
     return [r for r in _as_tuple(results) if _is_number_tensor(r) and r.requires_grad]
-
-
-def _alias(x):
-    return x.view_as(x) if isinstance(x, facula.Tensor) else x
 
 
 def _components(t):

@@ -134,6 +134,13 @@ class Op:
         names = [d for word in self.dtypes.split() for d in KINDS.get(word, (word,))]
         return list(dict.fromkeys(names))
 
+    def numbered_samples(self, dtype):
+        """(number, sample) of the samples that suit a dtype: no complex values for a real result."""
+        for index, sample in enumerate(self.samples):
+            result = sample.kwargs.get("dtype", dtype)
+            if dtype not in COMPLEX or result in COMPLEX or not isinstance(result, str):
+                yield index, sample
+
     @property
     def short_name(self):
         """The name without its modules."""
