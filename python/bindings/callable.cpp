@@ -158,7 +158,7 @@ PyMethodDef callable_methods[] = {{"__reduce__", Reduce, METH_NOARGS, nullptr},
                                   {nullptr, nullptr, 0, nullptr}};
 
 PyTypeObject callable_base(const char* name, reprfunc repr, PyMethodDef* methods) {
-  PyTypeObject t = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  PyTypeObject t = blank_type();
   t.tp_name = name;
   t.tp_basicsize = sizeof(CallableObject);
   t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL;

@@ -108,7 +108,7 @@ PyGetSetDef properties[] = {{"device", device_of, nullptr, nullptr, nullptr},
                             {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyTypeObject make_type() {
-  PyTypeObject t = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  PyTypeObject t = blank_type();
   t.tp_name = "facula.Generator";
   t.tp_basicsize = sizeof(GeneratorObject);
   t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;

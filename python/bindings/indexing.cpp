@@ -313,7 +313,13 @@ PyObject* item_at(PyObject* self, Py_ssize_t i) {
 }  // namespace
 
 PyMappingMethods tensor_mapping = {length, subscript, assign};
-PySequenceMethods tensor_sequence = {.sq_length = length, .sq_item = item_at, .sq_contains = contains};
+PySequenceMethods tensor_sequence = [] {
+  PySequenceMethods s = {};
+  s.sq_length = length;
+  s.sq_item = item_at;
+  s.sq_contains = contains;
+  return s;
+}();
 
 PyObject* tensor_iter(PyObject* self) {
   return guard([&] {

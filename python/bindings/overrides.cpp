@@ -161,7 +161,7 @@ PyMethodDef switch_methods[] = {{"__enter__", switch_enter<All>, METH_NOARGS, nu
 
 template <bool All>
 PyTypeObject switch_type(const char* name) {
-  PyTypeObject t = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  PyTypeObject t = blank_type();
   t.tp_name = name;
   t.tp_basicsize = sizeof(SwitchObject);
   t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
