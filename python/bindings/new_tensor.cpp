@@ -43,10 +43,10 @@ IntVec shape_of(PyObject* data) {
 // --- dtype: what holds all elements
 
 DType dtype_of_number(PyObject* o) {
-  if (PyFloat_Check(o)) return default_dtype();
+  if (PyFloat_CheckExact(o)) return default_dtype();
   if (PyBool_Check(o)) return DType::Bool;
   if (PyLong_Check(o)) return DType::Int64;
-  if (PyComplex_Check(o)) return complex_of(default_dtype());
+  if (PyComplex_CheckExact(o)) return complex_of(default_dtype());
   return DType::Undefined;
 }
 
@@ -62,6 +62,8 @@ DType inferred(PyObject* o, int depth) {
   if (is_tensor(o)) return tensor_of(o).dtype();
   if (is_array(o)) return tensor_over_array(o, false).dtype();
   if (is_numpy_scalar(o)) return scalar_array(o).dtype();
+  if (PyFloat_Check(o)) return default_dtype();
+  if (PyComplex_Check(o)) return complex_of(default_dtype());
   check_type(!is_text(o), "new(): invalid data type '", type_name(o), "'");
   if (!is_sequence(o)) {
     throw Error(ErrorKind::Runtime, "Could not infer dtype of ", type_name(o));
@@ -342,7 +344,7 @@ Object frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
   PyObject *buffer, *dtype = nullptr;
   long long count = -1, offset = 0;
   int grad = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O$OLLp:frombuffer", const_cast<char**>(keys), &buffer, &dtype,
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OLLp:frombuffer", const_cast<char**>(keys), &buffer, &dtype,
                                    &count, &offset, &grad))
     throw_python();
   check_type(dtype && is_dtype(dtype), "frombuffer() missing 1 required argument: 'dtype'");

@@ -119,16 +119,29 @@ int truth(PyObject* o) {
   return status < 0 ? -1 : result;
 }
 
+void check_single(PyObject* o) {
+  check_value(tensor_of(o).numel() == 1, "only one element tensors can be converted to Python scalars");
+}
+void check_real(const Object& number, const char* type) {
+  check(!PyComplex_Check(number.get()), "value cannot be converted to type ", type, " without overflow");
+}
+
 PyObject* to_float(PyObject* o) {
   return guard([&] {
     if (Object r = self_override(o, "__float__")) return r.leak();
-    return checked(PyNumber_Float(item(o).get()));
+    check_single(o);
+    const Object number = item(o);
+    check_real(number, "double");
+    return checked(PyNumber_Float(number.get()));
   });
 }
 PyObject* to_int(PyObject* o) {
   return guard([&] {
     if (Object r = self_override(o, "__int__")) return r.leak();
-    return checked(PyNumber_Long(item(o).get()));
+    check_single(o);
+    const Object number = item(o);
+    check_real(number, "int64_t");
+    return checked(PyNumber_Long(number.get()));
   });
 }
 PyObject* to_index(PyObject* o) {
@@ -195,9 +208,7 @@ PyObject* tensor_compare(PyObject* a, PyObject* b, int op) {
 }
 
 Py_hash_t tensor_hash(PyObject* o) {
-  const auto p = reinterpret_cast<uintptr_t>(o);
-  const auto h = static_cast<Py_hash_t>((p >> 4) | (p << (8 * sizeof p - 4)));
-  return h == -1 ? -2 : h;
+  return reinterpret_cast<Py_hash_t>(o);  // its id, as PyTorch has it
 }
 
 }  // namespace facula::python
