@@ -1,5 +1,6 @@
 // Tensors out of Python data: facula.tensor and its kin; and back: tolist.
 #include <cstring>
+#include <limits>
 
 #include "autograd/variable.h"
 #include "convert.h"
@@ -104,7 +105,7 @@ void store_checked(void* to, PyObject* o) {
     if (PyLong_CheckExact(o)) {
       int overflow = 0;
       *static_cast<int64_t*>(to) = PyLong_AsLongLongAndOverflow(o, &overflow);
-      check(!overflow, "Overflow when unpacking long long");
+      check_value(!overflow, "Overflow when unpacking long long");
       return;
     }
   } else if constexpr (std::is_same_v<T, uint64_t>) {
@@ -136,15 +137,19 @@ void store_checked(void* to, PyObject* o) {
   if constexpr (std::is_integral_v<T>) {
     check_type(s.is_integral() || v.tag == Tag::Float, "expected an integer");
     if (s.is_floating()) {
-      *static_cast<T*>(to) = convert<T>(s.to<double>());
+      const double d = s.to<double>();
+      check(sizeof(T) == 8 || (d > -0x1p63 && d < 0x1p63 &&
+                               static_cast<int64_t>(d) == static_cast<int64_t>(static_cast<T>(static_cast<int64_t>(d)))),
+            "value cannot be converted to type ", name(dtype_of<T>), " without overflow");
+      *static_cast<T*>(to) = convert<T>(d);
       return;
     }
-    if constexpr (sizeof(T) < 8 && std::is_signed_v<T>)
-      *static_cast<T*>(to) = s.checked_to<T>(sizeof(T) == 4 ? "int32_t" : sizeof(T) == 2 ? "int16_t" : "int8_t");
-    else if constexpr (sizeof(T) < 8)
-      *static_cast<T*>(to) = s.checked_to<T>(sizeof(T) == 4 ? "uint32_t" : sizeof(T) == 2 ? "uint16_t" : "uint8_t");
-    else
-      *static_cast<T*>(to) = s.to<T>();
+    const int64_t n = s.to<int64_t>();
+    // Negative numbers wrap into the unsigned types, within their width.
+    const bool wraps = std::is_unsigned_v<T> && n < 0 && -n <= static_cast<int64_t>(std::numeric_limits<T>::max());
+    check(static_cast<int64_t>(static_cast<T>(n)) == n || wraps || sizeof(T) == 8, "value cannot be converted to type ",
+          name(dtype_of<T>), " without overflow");
+    *static_cast<T*>(to) = static_cast<T>(n);
     return;
   } else {
     store<T>(to, s);

@@ -1,6 +1,7 @@
 // Python's operators on tensors: each calls the method of the same meaning.
 #include "callable.h"
 #include "overrides.h"
+#include "plain_call.h"
 #include "tensor_members.h"
 
 namespace facula::python {
@@ -43,7 +44,11 @@ PyObject* call_two(PyObject* callable, PyObject* a, PyObject* b) {
 
 template <Word Name>
 PyObject* method_two(PyObject* a, PyObject* b) {
-  return or_not_implemented(guard([&] { return call_two(bound_method<Name>(), a, b); }));
+  return or_not_implemented(guard([&] {
+    static const PlainBinary plain(Name.text);
+    if (PyObject* result = plain.try_call(a, b)) return result;
+    return call_two(bound_method<Name>(), a, b);
+  }));
 }
 template <Word Name>
 PyObject* function_two(PyObject* a, PyObject* b) {
@@ -77,7 +82,11 @@ PyObject* power(PyObject* a, PyObject* b, PyObject*) {
 }
 template <Word Name>
 PyObject* in_place(PyObject* a, PyObject* b) {
-  return guard([&] { return call_two(bound_method<Name>(), a, b); });
+  return guard([&] {
+    static const PlainBinary plain(Name.text);
+    if (PyObject* result = plain.try_call(a, b)) return result;
+    return call_two(bound_method<Name>(), a, b);
+  });
 }
 PyObject* in_place_power(PyObject* a, PyObject* b, PyObject*) { return in_place<"pow_">(a, b); }
 
