@@ -329,6 +329,9 @@ template <auto F>
 PyObject* getter(PyObject* o, void*) {
   return guarded<F>(o, nullptr);
 }
+PyObject* node_repr(PyObject* o) {
+  return PyUnicode_FromFormat("<%s object at %p>", type_name(o), static_cast<void*>(o));
+}
 PyObject* node_dict(PyObject* o, void*) {
   PyObject*& dict = self_of(o)->dict;
   if (!dict) dict = PyDict_New();
@@ -348,7 +351,7 @@ PyGetSetDef node_properties[] = {{"next_functions", getter<next_functions>, null
                                  {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyTypeObject make_node_type() {
-  PyTypeObject t = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  PyTypeObject t = blank_type();
   t.tp_name = "facula.autograd.graph.Node";
   t.tp_basicsize = sizeof(NodeObject);
   t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC;
@@ -358,6 +361,7 @@ PyTypeObject make_node_type() {
   t.tp_dictoffset = offsetof(NodeObject, dict);
   t.tp_weaklistoffset = offsetof(NodeObject, weakrefs);
   t.tp_new = PyType_GenericNew;
+  t.tp_repr = node_repr;
   t.tp_methods = node_methods;
   t.tp_getset = node_properties;
   t.tp_doc = "A node of the autograd graph.";

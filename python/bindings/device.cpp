@@ -96,7 +96,7 @@ PyGetSetDef properties[] = {{"type", device_kind, nullptr, nullptr, nullptr},
                             {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyTypeObject make_type() {
-  PyTypeObject t = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  PyTypeObject t = blank_type();
   t.tp_name = "facula.device";
   t.tp_basicsize = sizeof(DeviceObject);
   t.tp_flags = Py_TPFLAGS_DEFAULT;

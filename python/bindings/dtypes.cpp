@@ -58,7 +58,7 @@ PyGetSetDef dtype_properties[] = {
 
 PyTypeObject word_type(const char* name, PyMethodDef* methods, PyGetSetDef* properties,
                        const char* doc) {
-  PyTypeObject t = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  PyTypeObject t = blank_type();
   t.tp_name = name;
   t.tp_basicsize = sizeof(WordObject);
   t.tp_flags = Py_TPFLAGS_DEFAULT;
@@ -213,7 +213,7 @@ PyGetSetDef iinfo_properties[] = {{"bits", info_bits, nullptr, nullptr, nullptr}
 
 PyTypeObject info_type(const char* name, newfunc make, PyGetSetDef* properties, reprfunc repr,
                        const char* doc) {
-  PyTypeObject t = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  PyTypeObject t = blank_type();
   t.tp_name = name;
   t.tp_basicsize = sizeof(InfoObject);
   t.tp_flags = Py_TPFLAGS_DEFAULT;

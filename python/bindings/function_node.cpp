@@ -32,7 +32,7 @@ struct PythonNode final : Node {
     const Object given = Object::take(PyTuple_New(static_cast<Py_ssize_t>(grads.size())));
     for (size_t i = 0; i < grads.size(); ++i)
       PyTuple_SET_ITEM(given.get(), static_cast<Py_ssize_t>(i), checked(wrap(gradient(grads, i))));
-    const Object returned = Object::take(PyObject_CallMethod(context_, "_run_backward", "O", given.get()));
+    const Object returned = Object::take(PyObject_CallMethod(context_, "_run_backward", "(O)", given.get()));
     return taken(returned.get());
   }
   void release_saved() override {
@@ -127,13 +127,12 @@ struct SavedObject {
   PyObject_HEAD
   SavedTensor* saved;
 };
-Object save(PyObject*, PyObject* args, PyObject*);
 PyObject* unpack(PyObject* o, PyObject* context) {
   return guard([&] {
     check_type(PyObject_TypeCheck(context, &node_type), "unpack() expected the context of a Function");
     Node* n = self_of(context)->node;
     const auto owner = n ? Ref<Node>::share(n) : Ref<Node>();
-    return wrap(reinterpret_cast<SavedObject*>(o)->saved->unpack(owner, n ? n->name().c_str() : "Function"));
+    return wrap(reinterpret_cast<SavedObject*>(o)->saved->unpack(owner, *n));
   });
 }
 void saved_dealloc(PyObject* o) {
@@ -142,7 +141,7 @@ void saved_dealloc(PyObject* o) {
 }
 PyMethodDef saved_methods[] = {{"unpack", unpack, METH_O, nullptr}, {nullptr, nullptr, 0, nullptr}};
 PyTypeObject make_saved_type() {
-  PyTypeObject t = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  PyTypeObject t = blank_type();
   t.tp_name = "facula._C._SavedTensor";
   t.tp_basicsize = sizeof(SavedObject);
   t.tp_flags = Py_TPFLAGS_DEFAULT;

@@ -160,7 +160,7 @@ PyObject* owner_struct(PyObject* o, void*) {
 PyGetSetDef owner_properties[] = {{"__array_struct__", owner_struct, nullptr, nullptr, nullptr},
                                   {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyTypeObject make_owner_type() {
-  PyTypeObject t = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  PyTypeObject t = blank_type();
   t.tp_name = "facula._C._ArrayOwner";
   t.tp_basicsize = sizeof(ArrayOwner);
   t.tp_flags = Py_TPFLAGS_DEFAULT;

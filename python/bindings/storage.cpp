@@ -183,7 +183,7 @@ int get_buffer(PyObject* o, Py_buffer* view, int flags) {
 PyBufferProcs buffer = {get_buffer, nullptr};
 
 PyTypeObject make_type() {
-  PyTypeObject t = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  PyTypeObject t = blank_type();
   t.tp_name = "facula.UntypedStorage";
   t.tp_basicsize = sizeof(StorageObject);
   t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;

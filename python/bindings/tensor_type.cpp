@@ -155,7 +155,7 @@ int meta_init(PyObject* type, PyObject* args, PyObject* kwargs) {
 }
 
 PyTypeObject make_meta() {
-  PyTypeObject t = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  PyTypeObject t = blank_type();
   t.tp_name = "facula._C._TensorMeta";
   t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
   t.tp_base = &PyType_Type;
@@ -165,7 +165,7 @@ PyTypeObject make_meta() {
 }
 
 PyTypeObject make_base() {
-  PyTypeObject t = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  PyTypeObject t = blank_type();
   t.tp_name = "facula._C.TensorBase";
   t.tp_basicsize = sizeof(TensorObject);
   t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC;
