@@ -1,11 +1,11 @@
 // Pooling: sliding, adaptive and fractional windows, and max_unpool.
 #include "ops/pool.h"
 
+#include "dispatch/rules.h"
 #include "kernels/cpu/pool.h"
 #include "ops/copy.h"
 #include "ops/creation.h"
 #include "ops/pool_sizes.h"
-#include "ops/reduce.h"
 #include "ops/scatter.h"
 #include "ops/view.h"
 
@@ -189,27 +189,11 @@ std::tuple<Tensor, Tensor> adaptive_max_pool1d(const Tensor& self, IntSpan outpu
   return {ops::squeeze(out, -2), ops::squeeze(indices, -2)};
 }
 
-// A single window is a mean, which is faster and takes complex numbers too.
-Tensor global_mean(const Tensor& self, int64_t spatial) {
-  IntVec dims, sizes(self.sizes());
-  for (int64_t d = -spatial; d < 0; ++d) {
-    dims.push_back(d);
-    sizes[self.dim() + d] = 1;
-  }
-  const Tensor y = ops::mean(self, std::optional<IntList>(dims), true);
-  if (pool::format(self, spatial) != MemoryFormat::ChannelsLast) return y;
-  return ops::as_strided(y, sizes, strides_for(sizes, MemoryFormat::ChannelsLast));
-}
-
 template <int spatial>
 Tensor adaptive_avg_pool(const Tensor& self, IntSpan output_size) {
   check(output_size.size() == spatial, "adaptive_avg_pool", spatial, "d: output_size must be ", spatial, "; got ", str(output_size));
-  bool single = self.dim() >= spatial && self.numel() > 0;
-  for (int64_t n : output_size) {
+  for (int64_t n : output_size)
     check(n >= 0, "adaptive_avg_pool", spatial, "d(): elements of output_size must be greater than or equal to 0; got ", str(output_size));
-    single = single && n == 1;
-  }
-  if (single) return global_mean(self, spatial);
   return spatial == 2 ? ops::_adaptive_avg_pool2d(self, output_size) : ops::_adaptive_avg_pool3d(self, output_size);
 }
 
