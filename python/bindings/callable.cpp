@@ -34,11 +34,29 @@ bool drops_gil(const OpInfo& info, const Value* args) {
   return big && (layers & python_layers).empty();
 }
 
+// As many result slots as the operator has: clearing eight would cost more than a small call.
+struct ResultSlots {
+  explicit ResultSlots(int n) : count(n) {
+    for (int i = 0; i < n; ++i) new (slots + i) Value;
+  }
+  ~ResultSlots() {
+    for (int i = 0; i < count; ++i)
+      if (slots[i].owned) clear(slots[i]);
+  }
+  ResultSlots(const ResultSlots&) = delete;
+  union {
+    Value slots[8];
+  };
+  const int count;
+};
+
 Object run(Parsed& p, Style style) {
   const OpInfo& info = p.op->info();
-  Results<8> r;
-  {
-    const DropGil drop(drops_gil(info, p.args()));
+  ResultSlots r(info.results);
+  if (drops_gil(info, p.args())) {
+    const DropGil drop(true);
+    call(*p.op, p.args(), r.slots);
+  } else {
     call(*p.op, p.args(), r.slots);
   }
   if (p.requires_grad && r.slots[0].is_tensor()) set_requires_grad(r.slots[0].as_tensor(), true);
@@ -119,10 +137,13 @@ PyObject* repr_function(PyObject* o) {
   return PyUnicode_FromFormat("<built-in function %s>", packet_of(o).shown.c_str());
 }
 PyObject* repr_method(PyObject* o) {
-  return PyUnicode_FromFormat("<method '%s' of 'facula.Tensor' objects>", packet_of(o).shown.c_str());
+  return PyUnicode_FromFormat("<method '%s' of 'facula.Tensor' objects>",
+                              packet_of(o).shown.c_str());
 }
 
-PyObject* reduce_function(PyObject* o, PyObject*) { return PyUnicode_FromString(packet_of(o).shown.c_str()); }
+PyObject* reduce_function(PyObject* o, PyObject*) {
+  return PyUnicode_FromString(packet_of(o).shown.c_str());
+}
 PyObject* reduce_method(PyObject* o, PyObject*) {
   return guard([&] {
     const Object get = imported("builtins", "getattr");
@@ -158,7 +179,7 @@ PyMethodDef callable_methods[] = {{"__reduce__", Reduce, METH_NOARGS, nullptr},
                                   {nullptr, nullptr, 0, nullptr}};
 
 PyTypeObject callable_base(const char* name, reprfunc repr, PyMethodDef* methods) {
-  PyTypeObject t = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  PyTypeObject t = blank_type();
   t.tp_name = name;
   t.tp_basicsize = sizeof(CallableObject);
   t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL;
@@ -173,7 +194,8 @@ PyTypeObject callable_base(const char* name, reprfunc repr, PyMethodDef* methods
   return t;
 }
 PyTypeObject make_method_type() {
-  PyTypeObject t = callable_base("facula.method_descriptor", repr_method, callable_methods<reduce_method>);
+  PyTypeObject t =
+      callable_base("facula.method_descriptor", repr_method, callable_methods<reduce_method>);
   t.tp_flags |= Py_TPFLAGS_METHOD_DESCRIPTOR;
   t.tp_descr_get = bind_method;
   return t;
@@ -322,7 +344,8 @@ PyObject* function_object(std::string_view python_module, std::string_view name)
 }
 
 PyObject* overload_object(Operator& op) {
-  if (void* there = op.python_callable.load(std::memory_order_acquire)) return static_cast<PyObject*>(there);
+  if (void* there = op.python_callable.load(std::memory_order_acquire))
+    return static_cast<PyObject*>(there);
   const Schema& s = op.info().schema;
   Packet* p = new_packet(s.ns, s.name, s.name, "facula.ops." + s.ns, Style::Schema);
   p->only = &op;
@@ -351,7 +374,9 @@ PyObject* find_function(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "ss", &module, &name)) return nullptr;
   return guard([&]() -> PyObject* {
     PyObject* o = function_object(module, name);
-    if (!o) throw Error(ErrorKind::Attribute, "module '", module_name(module), "' has no attribute '", name, "'");
+    if (!o)
+      throw Error(ErrorKind::Attribute, "module '", module_name(module), "' has no attribute '",
+                  name, "'");
     return Py_NewRef(o);
   });
 }
@@ -381,10 +406,9 @@ Object function_names(PyObject*, PyObject* module) {
   return Object::take(PySequence_List(set.get()));
 }
 
-PyMethodDef functions[] = {
-    {"_function", find_function, METH_VARARGS, nullptr},
-    {"_function_names", guarded<function_names>, METH_O, nullptr},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {{"_function", find_function, METH_VARARGS, nullptr},
+                           {"_function_names", guarded<function_names>, METH_O, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

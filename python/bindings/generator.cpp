@@ -22,11 +22,13 @@ PyObject* generator_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guard([&]() -> PyObject* {
     static const char* keys[] = {"device", nullptr};
     PyObject* device = nullptr;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(keys), &device))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(keys),
+                                     &device))
       return nullptr;
     Device d;
     if (device && !device_like(device, d))
-      throw_type(concat("Generator(): argument 'device' must be torch.device, not ", type_name(device)));
+      throw_type(
+          concat("Generator(): argument 'device' must be torch.device, not ", type_name(device)));
     check(d.is_cpu(), "Device type ", str(d), " is not supported for torch.Generator() api.");
     return new_object(type, new Generator, true).leak();
   });
@@ -40,7 +42,7 @@ void generator_dealloc(PyObject* o) {
 
 // Seeds are 64 bits: a negative one counts from 2**64 down.
 uint64_t seed_of(PyObject* o) {
-  check_type(PyLong_Check(o) || PyIndex_Check(o), "manual_seed expected a long, but got ", type_name(o));
+  check(PyLong_Check(o) || PyIndex_Check(o), "manual_seed expected a long, but got ", type_name(o));
   const Object number = Object::take(PyNumber_Index(o));
   const Object zero = integer(0);
   const int negative = PyObject_RichCompareBool(number.get(), zero.get(), Py_LT);
@@ -96,8 +98,10 @@ PyObject* device_of(PyObject*, void*) {
 }
 
 PyMethodDef methods[] = {
-    {"manual_seed", guarded<manual_seed>, METH_O, "Restarts the stream from a seed; returns the generator."},
-    {"seed", guarded<new_seed>, METH_NOARGS, "Restarts the stream from a number of the system, and returns it."},
+    {"manual_seed", guarded<manual_seed>, METH_O,
+     "Restarts the stream from a seed; returns the generator."},
+    {"seed", guarded<new_seed>, METH_NOARGS,
+     "Restarts the stream from a number of the system, and returns it."},
     {"initial_seed", guarded<initial_seed>, METH_NOARGS, "The seed that the stream started from."},
     {"get_state", guarded<get_state>, METH_NOARGS, "The state, as a uint8 tensor."},
     {"set_state", guarded<set_state>, METH_O, "Sets the state to one that get_state gave."},
@@ -108,7 +112,7 @@ PyGetSetDef properties[] = {{"device", device_of, nullptr, nullptr, nullptr},
                             {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyTypeObject make_type() {
-  PyTypeObject t = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  PyTypeObject t = blank_type();
   t.tp_name = "facula.Generator";
   t.tp_basicsize = sizeof(GeneratorObject);
   t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
@@ -139,9 +143,8 @@ namespace {
 // The default generator is made when first asked for, since it asks the system for a seed.
 Object get_default(PyObject*, PyObject*) { return generator_object(&default_generator()); }
 
-PyMethodDef functions[] = {
-    {"_default_generator", guarded<get_default>, METH_NOARGS, nullptr},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {{"_default_generator", guarded<get_default>, METH_NOARGS, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

@@ -7,16 +7,15 @@
 namespace facula::python {
 namespace {
 
-const ObjectHooks object_hooks_in_python{
-    [](void* o) {
-      HoldGil gil;
-      Py_INCREF(static_cast<PyObject*>(o));
-    },
-    [](void* o) {
-      if (!Py_IsInitialized()) return;
-      HoldGil gil;
-      Py_DECREF(static_cast<PyObject*>(o));
-    }};
+const ObjectHooks object_hooks_in_python{[](void* o) {
+                                           HoldGil gil;
+                                           Py_INCREF(static_cast<PyObject*>(o));
+                                         },
+                                         [](void* o) {
+                                           if (!Py_IsInitialized()) return;
+                                           HoldGil gil;
+                                           Py_DECREF(static_cast<PyObject*>(o));
+                                         }};
 
 PyObject* new_exception(PyObject* module, const char* name, const char* attribute, PyObject* base) {
   PyObject* e = checked(PyErr_NewException(name, base, nullptr));
@@ -24,20 +23,29 @@ PyObject* new_exception(PyObject* module, const char* name, const char* attribut
   return e;
 }
 
+Object find_in_module(PyObject* python_module, PyObject* name) {
+  PyObject* o = function_object(text_of(python_module), text_of(name));
+  if (!o)
+    throw Error(ErrorKind::Attribute, "module 'facula._C._", text_of(python_module),
+                "' has no attribute '", text_of(name), "'");
+  return Object::share(o);
+}
+
 // facula._C._nn and the like: modules whose functions are found when asked for.
 void add_function_module(PyObject* module, const char* name, const char* python_module) {
   const std::string full = std::string("facula._C.") + name;
   const Object made = Object::take(PyModule_New(full.c_str()));
-  const Object find = attribute(module, "_function");
-  const Object partial = imported("functools", "partial");
-  const Object getter = Object::take(PyObject_CallFunction(partial.get(), "Os", find.get(), python_module));
+  static PyMethodDef def = {"__getattr__", guarded<find_in_module>, METH_O, nullptr};
+  const Object self = string(python_module);
+  const Object getter = Object::take(PyCFunction_New(&def, self.get()));
   checked(PyObject_SetAttrString(made.get(), "__getattr__", getter.get()));
   checked(PyObject_SetAttrString(module, name, made.get()));
   checked(PyDict_SetItemString(PyImport_GetModuleDict(), full.c_str(), made.get()));
 }
 
 void fill(PyObject* module) {
-  linalg_error = new_exception(module, "facula._C._LinAlgError", "_LinAlgError", PyExc_RuntimeError);
+  linalg_error =
+      new_exception(module, "facula._C._LinAlgError", "_LinAlgError", PyExc_RuntimeError);
   out_of_memory_error =
       new_exception(module, "facula.OutOfMemoryError", "OutOfMemoryError", PyExc_RuntimeError);
   add_dtypes(module);
@@ -56,12 +64,20 @@ void fill(PyObject* module) {
   add_autograd(module);
   add_modes(module);
   add_library(module);
+  add_operator_table(module);
   add_function_module(module, "_nn", "nn");
   object_hooks.store(&object_hooks_in_python);
 }
 
-PyModuleDef definition = {PyModuleDef_HEAD_INIT, "facula._C", "The C++ core of facula.", -1, nullptr,
-                          nullptr,               nullptr,     nullptr,                   nullptr};
+PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                          "facula._C",
+                          "The C++ core of facula.",
+                          -1,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr};
 
 }  // namespace
 }  // namespace facula::python

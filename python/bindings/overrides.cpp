@@ -4,9 +4,12 @@
 
 namespace facula::python {
 
-thread_local OverrideState override_state;
+thread_local constinit OverrideState override_state __attribute__((tls_model("initial-exec"))) = {};
 
 namespace {
+
+// Modes of this thread, owned; the last one runs first.
+thread_local std::vector<PyObject*> modes;
 
 PyObject* disabled_function = nullptr;
 PyObject* disabled_dispatch = nullptr;
@@ -51,8 +54,14 @@ Object types_of(const std::vector<Object>& overloaded) {
 // Takes the top mode off while it runs.
 class ModeOff {
  public:
-  ModeOff() : mode_(override_state.modes.back()) { override_state.modes.pop_back(); }
-  ~ModeOff() { override_state.modes.push_back(mode_); }
+  ModeOff() : mode_(modes.back()) {
+    modes.pop_back();
+    --override_state.depth;
+  }
+  ~ModeOff() {
+    modes.push_back(mode_);
+    ++override_state.depth;
+  }
   PyObject* mode() const { return mode_; }
 
  private:
@@ -134,8 +143,7 @@ namespace {
 // --- context managers that switch overrides off: one object holds the state before
 
 struct SwitchObject {
-  PyObject_HEAD
-  bool subclass_before, all_before;
+  PyObject_HEAD bool subclass_before, all_before;
 };
 SwitchObject* self_of(PyObject* o) { return reinterpret_cast<SwitchObject*>(o); }
 
@@ -161,7 +169,7 @@ PyMethodDef switch_methods[] = {{"__enter__", switch_enter<All>, METH_NOARGS, nu
 
 template <bool All>
 PyTypeObject switch_type(const char* name) {
-  PyTypeObject t = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  PyTypeObject t = blank_type();
   t.tp_name = name;
   t.tp_basicsize = sizeof(SwitchObject);
   t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
@@ -183,7 +191,8 @@ PyObject* disabled_function_impl(PyObject*, PyObject* args, PyObject* kwargs) {
   const bool before = std::exchange(override_state.subclass_enabled, false);
   PyObject* empty = PyTuple_New(0);
   PyObject* tuple = arguments ? PySequence_Tuple(arguments) : Py_NewRef(empty);
-  PyObject* r = tuple ? PyObject_Call(function, tuple, keywords == Py_None ? nullptr : keywords) : nullptr;
+  PyObject* r =
+      tuple ? PyObject_Call(function, tuple, keywords == Py_None ? nullptr : keywords) : nullptr;
   Py_XDECREF(tuple);
   Py_XDECREF(empty);
   override_state.subclass_enabled = before;
@@ -192,31 +201,33 @@ PyObject* disabled_function_impl(PyObject*, PyObject* args, PyObject* kwargs) {
 
 PyObject* push_function_mode(PyObject*, PyObject* mode) {
   return guard([&] {
-    override_state.modes.push_back(Py_NewRef(mode));
+    modes.push_back(Py_NewRef(mode));
+    ++override_state.depth;
     return none().leak();
   });
 }
 PyObject* pop_function_mode(PyObject*, PyObject*) {
   return guard([&] {
-    check(!override_state.modes.empty(), "the stack of function modes is empty");
-    PyObject* top = override_state.modes.back();
-    override_state.modes.pop_back();
+    check(!modes.empty(), "the stack of function modes is empty");
+    PyObject* top = modes.back();
+    modes.pop_back();
+    --override_state.depth;
     return top;
   });
 }
-PyObject* function_mode_depth(PyObject*, PyObject*) {
-  return PyLong_FromSize_t(override_state.modes.size());
-}
+PyObject* function_mode_depth(PyObject*, PyObject*) { return PyLong_FromSize_t(modes.size()); }
 PyObject* function_mode_at(PyObject*, PyObject* i) {
   const size_t at = PyLong_AsSize_t(i);
   if (PyErr_Occurred()) return nullptr;
-  if (at >= override_state.modes.size()) {
+  if (at >= modes.size()) {
     PyErr_SetString(PyExc_IndexError, "the stack of function modes is not as deep");
     return nullptr;
   }
-  return Py_NewRef(override_state.modes[at]);
+  return Py_NewRef(modes[at]);
 }
-PyObject* is_enabled(PyObject*, PyObject*) { return PyBool_FromLong(override_state.subclass_enabled); }
+PyObject* is_enabled(PyObject*, PyObject*) {
+  return PyBool_FromLong(override_state.subclass_enabled);
+}
 
 Object has_any(PyObject*, PyObject* args) {
   const Object fast = Object::take(PySequence_Fast(args, "expected a sequence of arguments"));
@@ -235,8 +246,8 @@ PyObject* handle(PyObject*, PyObject* args, PyObject* kwargs) {
   return guard([&] {
     check_type(PyTuple_GET_SIZE(args) >= 2,
                "handle_torch_function() expected a function and the relevant arguments");
-    const Object relevant =
-        Object::take(PySequence_Fast(PyTuple_GET_ITEM(args, 1), "expected a sequence of arguments"));
+    const Object relevant = Object::take(
+        PySequence_Fast(PyTuple_GET_ITEM(args, 1), "expected a sequence of arguments"));
     std::vector<Object> overloaded;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(relevant.get()); ++i)
       note_overloaded(PySequence_Fast_GET_ITEM(relevant.get(), i), overloaded);
@@ -251,7 +262,8 @@ PyCFunction with_keywords(PyObject* (*f)(PyObject*, PyObject*, PyObject*)) {
 
 PyMethodDef disabled_defs[] = {
     {"_disabled_torch_function_impl", with_keywords(disabled_function_impl),
-     METH_VARARGS | METH_KEYWORDS, "Calls a function with the overrides of subclasses switched off."},
+     METH_VARARGS | METH_KEYWORDS,
+     "Calls a function with the overrides of subclasses switched off."},
     {"_disabled_torch_dispatch_impl", with_keywords(disabled_function_impl),
      METH_VARARGS | METH_KEYWORDS, "Says that a class has no __torch_dispatch__."}};
 

@@ -27,9 +27,10 @@ bool read_tensor(bool accepts_number, PyObject* o, Value& out, Parsed& into) {
 
 // Items of a list or tuple; null for other objects.
 PyObject** items_of(PyObject* o, size_t& n) {
+  static PyObject* nothing;
   if (!PyList_Check(o) && !PyTuple_Check(o)) return nullptr;
   n = static_cast<size_t>(PySequence_Fast_GET_SIZE(o));
-  return PySequence_Fast_ITEMS(o);
+  return n ? PySequence_Fast_ITEMS(o) : &nothing;  // an empty list has no array
 }
 
 bool read_tensors(const SchemaType& type, PyObject* o, Value& out, Parsed& into) {
@@ -122,12 +123,17 @@ bool read_values(const SchemaType& type, PyObject* o, Value& out, Parsed& into) 
 
 bool read_list(const SchemaType& type, PyObject* o, Value& out, Parsed& into) {
   switch (type.kind) {
-    case TypeKind::Tensor: return read_tensors(type, o, out, into);
+    case TypeKind::Tensor:
+      return read_tensors(type, o, out, into);
     case TypeKind::Int:
-    case TypeKind::SymInt: return read_ints(type, o, out, into);
-    case TypeKind::Float: return read_floats(type, o, out, into);
-    case TypeKind::Bool: return read_bools(o, out, into);
-    default: return read_values(type, o, out, into);
+    case TypeKind::SymInt:
+      return read_ints(type, o, out, into);
+    case TypeKind::Float:
+      return read_floats(type, o, out, into);
+    case TypeKind::Bool:
+      return read_bools(o, out, into);
+    default:
+      return read_values(type, o, out, into);
   }
 }
 
@@ -164,20 +170,23 @@ bool read_word(const SchemaType& type, PyObject* o, Value& out) {
       if (!PyUnicode_Check(o)) return false;
       out = pack(text_of(o));
       return true;
-    default: return false;
+    default:
+      return false;
   }
 }
 
 }  // namespace
 
-bool read_value(const SchemaType& type, bool accepts_number, PyObject* o, Value& out, Parsed& into) {
+bool read_value(const SchemaType& type, bool accepts_number, PyObject* o, Value& out,
+                Parsed& into) {
   if (o == Py_None && type.optional) {
     out = Value();
     return true;
   }
   if (type.list) return read_list(type, o, out, into);
   switch (type.kind) {
-    case TypeKind::Tensor: return read_tensor(accepts_number, o, out, into);
+    case TypeKind::Tensor:
+      return read_tensor(accepts_number, o, out, into);
     case TypeKind::Int:
     case TypeKind::SymInt: {
       int64_t v;
@@ -200,11 +209,13 @@ bool read_value(const SchemaType& type, bool accepts_number, PyObject* o, Value&
       return true;
     }
     case TypeKind::Scalar:
-    case TypeKind::Complex: return read_scalar(o, out, into.arena);
+    case TypeKind::Complex:
+      return read_scalar(o, out, into.arena);
     case TypeKind::Any:
       out = object_value(o, into.arena);
       return true;
-    default: return read_word(type, o, out);
+    default:
+      return read_word(type, o, out);
   }
 }
 
@@ -232,7 +243,8 @@ class Fit {
   Fit(const Signature& s, const Given& g, Parsed& into) : s_(s), given_(g), into_(into) {}
 
   Misfit run() {
-    std::memcpy(static_cast<void*>(into_.args()), s_.defaults.data(), s_.defaults.size() * sizeof(Value));
+    std::memcpy(static_cast<void*>(into_.args()), s_.defaults.data(),
+                s_.defaults.size() * sizeof(Value));
     into_.op = s_.op;
     size_t taken = given_.positional;
     if (taken > s_.positional && !take_varargs(taken)) return {Misfit::TooMany};
@@ -277,8 +289,9 @@ class Fit {
       size_t at = 0;
       const Parameter* p = find_parameter(s_, key, at);
       if (!p) {
+        if (!is_extra(key)) return {Misfit::Unexpected, 0, key};
         if (take_extra(key, value)) continue;
-        return {Misfit::Unexpected, 0, key};
+        return {Misfit::WrongExtra, 0, value, 0, key};
       }
       if (seen >> at & 1) return {Misfit::Twice, at, key};
       seen |= 1ull << at;
@@ -290,10 +303,12 @@ class Fit {
   }
 
   // out= and requires_grad=, which are no arguments of the operator itself.
+  bool is_extra(PyObject* key) const {
+    return (s_.out_op && is_name(key, "out")) || (s_.factory && is_name(key, "requires_grad"));
+  }
   bool take_extra(PyObject* key, PyObject* value) {
-    if (s_.out_op && is_name(key, "out")) return value == Py_None || take_out(value);
-    if (!s_.factory || !is_name(key, "requires_grad")) return false;
-    return value == Py_None || read_bool(value, into_.requires_grad);
+    if (value == Py_None) return true;
+    return is_name(key, "out") ? take_out(value) : read_bool(value, into_.requires_grad);
   }
 
   bool take_out(PyObject* value) {

@@ -124,6 +124,12 @@ inline std::string_view text_of(PyObject* s) {
 }
 inline const char* type_name(PyObject* o) { return Py_TYPE(o)->tp_name; }
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+// A type to fill in.
+inline PyTypeObject blank_type() { return {PyVarObject_HEAD_INIT(nullptr, 0)}; }
+#pragma GCC diagnostic pop
+
 // Adds a type that has been filled in to a module.
 void add_type(PyObject* module, PyTypeObject& type, const char* name);
 

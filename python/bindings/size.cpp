@@ -88,12 +88,16 @@ PyMethodDef methods[] = {
     {"numel", size_numel, METH_NOARGS, "The number of elements of a tensor of this size."},
     {"__reduce__", size_reduce, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
-PySequenceMethods sequence = {.sq_concat = size_concat, .sq_repeat = size_repeat};
-PyMappingMethods mapping = {.mp_subscript = size_subscript};
-PyNumberMethods number = {.nb_add = size_add};
+PySequenceMethods sequence = {};
+PyMappingMethods mapping = {};
+PyNumberMethods number = {};
 
 PyTypeObject make_type() {
-  PyTypeObject t = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  sequence.sq_concat = size_concat;
+  sequence.sq_repeat = size_repeat;
+  mapping.mp_subscript = size_subscript;
+  number.nb_add = size_add;
+  PyTypeObject t = blank_type();
   t.tp_name = "facula.Size";
   t.tp_basicsize = sizeof(PyTupleObject) - sizeof(PyObject*);
   t.tp_itemsize = sizeof(PyObject*);

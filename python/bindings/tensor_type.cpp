@@ -155,7 +155,7 @@ int meta_init(PyObject* type, PyObject* args, PyObject* kwargs) {
 }
 
 PyTypeObject make_meta() {
-  PyTypeObject t = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  PyTypeObject t = blank_type();
   t.tp_name = "facula._C._TensorMeta";
   t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
   t.tp_base = &PyType_Type;
@@ -165,7 +165,7 @@ PyTypeObject make_meta() {
 }
 
 PyTypeObject make_base() {
-  PyTypeObject t = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  PyTypeObject t = blank_type();
   t.tp_name = "facula._C.TensorBase";
   t.tp_basicsize = sizeof(TensorObject);
   t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC;
@@ -239,9 +239,9 @@ void add_tensor_type(PyObject* module) {
   add_type(module, tensor_base_type, "TensorBase");
   checked(PyObject_SetAttrString(module, "_TensorMeta",
                                  reinterpret_cast<PyObject*>(&tensor_meta_type)));
-  const Object made = Object::take(
-      PyObject_CallFunction(reinterpret_cast<PyObject*>(&tensor_meta_type), "s(O){ss}", "Tensor",
-                            &tensor_base_type, "__module__", "facula"));
+  const Object made =
+      Object::take(PyObject_CallFunction(reinterpret_cast<PyObject*>(&tensor_meta_type), "s(O){ss}",
+                                         "Tensor", &tensor_base_type, "__module__", "facula"));
   tensor_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(made.get()));
   checked(PyObject_SetAttrString(module, "Tensor", made.get()));
   python_hooks.store(&hooks);

@@ -8,7 +8,7 @@ namespace facula {
 namespace {
 
 // Later nodes run first in backward; accumulation into leaves runs as soon as it can.
-thread_local uint64_t next_sequence = 0;
+thread_local constinit uint64_t next_sequence __attribute__((tls_model("initial-exec"))) = 0;
 constexpr uint64_t accumulate_sequence = UINT64_MAX;
 
 }  // namespace
@@ -55,12 +55,12 @@ SavedTensor::SavedTensor(const Tensor& t, bool is_output)
   if (t->autograd) output_nr_ = t->autograd->output_nr;
 }
 
-Tensor SavedTensor::unpack(const Ref<Node>& owner, const Operator& op) const {
+Tensor SavedTensor::unpack(const Ref<Node>& owner, const Node& saved_by) const {
   if (!data_.defined()) return {};
   const uint32_t now = data_->current_version();
   if (now != version_)
     throw Error(ErrorKind::Runtime, "one of the variables needed for gradient computation has been modified by an inplace operation: [",
-        info(data_.dtype()).legacy_name, "Tensor ", str(data_.sizes()), "], which was saved by ", op.name(),
+        info(data_.dtype()).legacy_name, "Tensor ", str(data_.sizes()), "], which was saved by ", saved_by.name(),
         ", is at version ", now, "; expected version ", version_,
         " instead. Hint: enable anomaly detection to find the operation that failed to compute its "
         "gradient, with torch.autograd.set_detect_anomaly(True).");

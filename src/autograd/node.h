@@ -95,7 +95,7 @@ class SavedTensor {
   SavedTensor() = default;
   SavedTensor(const Tensor& t, bool is_output);
   // Raises RuntimeError when the tensor was changed in place since.
-  Tensor unpack(const Ref<Node>& owner, const Operator& op) const;
+  Tensor unpack(const Ref<Node>& owner, const Node& saved_by) const;
   bool defined() const { return data_.defined(); }
   void reset() { data_.reset(); }
 

@@ -130,12 +130,12 @@ Tensor OpNode::saved_arg(int i) const {
   const TensorArg* t = tensor_arg(i);
   if (!t) return {};
   check_alive();
-  return t->saved.unpack({}, op());
+  return t->saved.unpack({}, *this);
 }
 
 Tensor OpNode::saved_result(int k) const {
   for (const auto& [index, t] : results_)
-    if (index == k) return t.unpack(Ref<Node>::share(const_cast<OpNode*>(this)), op());
+    if (index == k) return t.unpack(Ref<Node>::share(const_cast<OpNode*>(this)), *this);
   check_alive();
   return {};
 }
@@ -212,7 +212,7 @@ std::vector<Tensor> Backward::tensors(Name n) const {
   const OpNode::ListArg* arg = node_.list_arg(arg_index(n));
   if (!arg) return list;
   node_.check_alive();
-  for (const SavedTensor& t : arg->saved) list.push_back(t.unpack({}, node_.op()));
+  for (const SavedTensor& t : arg->saved) list.push_back(t.unpack({}, node_));
   return list;
 }
 

@@ -16,21 +16,17 @@
 
 namespace facula::cpu {
 
-FACULA_PER_ISA(
-template <class T> void gemm(const GemmArgs<T>&);
-template <class T>
-void gemm_batched(const GemmArgs<T>&, int64_t, int64_t, int64_t, int64_t);
-template <class T>
-void conv_forward(const ConvShape&, ConvTensor<const T>, ConvTensor<const T>, const T*,
-                  ConvTensor<T>);
-template <class T>
-void conv_backward_input(const ConvShape&, ConvTensor<const T>, ConvTensor<const T>, const T*,
-                         ConvTensor<T>);
-template <class T>
-void conv_backward_weight(const ConvShape&, ConvTensor<const T>, ConvTensor<const T>,
-                          ConvTensor<T>);
-template <class T> void conv_backward_bias(const ConvShape&, ConvTensor<const T>, T*);
-)
+FACULA_PER_ISA(template <class T> void gemm(const GemmArgs<T>&); template <class T>
+               void gemm_batched(const GemmArgs<T>&, int64_t, int64_t, int64_t, int64_t);
+               template <class T> void conv_forward(const ConvShape&, ConvTensor<const T>,
+                                                    ConvTensor<const T>, const T*, ConvTensor<T>);
+               template <class T>
+               void conv_backward_input(const ConvShape&, ConvTensor<const T>, ConvTensor<const T>,
+                                        const T*, ConvTensor<T>);
+               template <class T> void conv_backward_weight(const ConvShape&, ConvTensor<const T>,
+                                                            ConvTensor<const T>, ConvTensor<T>);
+               template <class T>
+               void conv_backward_bias(const ConvShape&, ConvTensor<const T>, T*);)
 
 namespace {
 
@@ -75,7 +71,7 @@ std::vector<Functions<T>> all_sets() {
 // What references are computed in, exactly.
 template <class T>
 struct Exact {
-  using type = std::conditional_t<std::is_integral_v<T>, int64_t, double>;
+  using type = std::conditional_t<std::is_integral_v<T>, uint64_t, double>;
 };
 template <class R>
 struct Exact<Complex<R>> {
@@ -123,9 +119,9 @@ class Sizes : public testing::Test {
   }
 };
 
-using ElementTypes = testing::Types<float, double, Half, BFloat16, complex64, complex128, int8_t,
-                                    int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
-                                    uint64_t>;
+using ElementTypes =
+    testing::Types<float, double, Half, BFloat16, complex64, complex128, int8_t, int16_t, int32_t,
+                   int64_t, uint8_t, uint16_t, uint32_t, uint64_t>;
 TYPED_TEST_SUITE(Sizes, ElementTypes);
 
 // A tensor of any rank in its own storage, laid out in one of several ways, with canaries between
@@ -189,8 +185,8 @@ bool same_values(const std::vector<T>& a, const std::vector<T>& b) {
 
 template <class T>
 GemmArgs<T> arguments(Strided<T>& a, Strided<T>& b, Strided<T>& c) {
-  return {a.sizes[0],   b.sizes[1],   a.sizes[1],   a.data(),     a.strides[0], a.strides[1],
-          b.data(),     b.strides[0], b.strides[1], c.data(),     c.strides[0], c.strides[1]};
+  return {a.sizes[0], b.sizes[1],   a.sizes[1],   a.data(), a.strides[0], a.strides[1],
+          b.data(),   b.strides[0], b.strides[1], c.data(), c.strides[0], c.strides[1]};
 }
 
 template <class T>
@@ -241,8 +237,18 @@ TYPED_TEST(Sizes, BatchedGemmEqualsSingleOnes) {
       auto c = some_layout<T>({batch, m, n}, this->random);
       for (auto* t : {&a, &b, &c}) t->fill([&] { return this->element(); });
       const int64_t b_bs = trial % 3 == 0 ? 0 : b.strides[0];
-      GemmArgs<T> args{m,        n,           k,           a.data(), a.strides[1], a.strides[2],
-                       b.data(), b.strides[1], b.strides[2], c.data(), c.strides[1], c.strides[2]};
+      GemmArgs<T> args{m,
+                       n,
+                       k,
+                       a.data(),
+                       a.strides[1],
+                       a.strides[2],
+                       b.data(),
+                       b.strides[1],
+                       b.strides[2],
+                       c.data(),
+                       c.strides[1],
+                       c.strides[2]};
       auto expected = c;
       for (int64_t i = 0; i < batch; ++i) {
         GemmArgs<T> one = args;
@@ -262,8 +268,8 @@ TEST(Gemm, ReadsOnlyWhatItsFactorsAskFor) {
   for (const auto& set : all_sets<float>()) {
     for (int64_t size : {2, 40}) {
       std::vector<float> a(size * size, 1.0f), b(size * size, 1.0f), c(size * size, nan);
-      GemmArgs<float> args{size, size, size, a.data(), size, 1, b.data(), size, 1, c.data(), size,
-                           1};
+      GemmArgs<float> args{size,     size, size, a.data(), size, 1,
+                           b.data(), size, 1,    c.data(), size, 1};
       set.gemm(args);
       EXPECT_EQ(c, std::vector<float>(size * size, float(size))) << "beta 0 read C";
       a.assign(a.size(), nan);
@@ -351,13 +357,12 @@ struct ConvCase {
   template <class Random>
   ConvCase(const ConvShape& s, Random& random)
       : shape(s),
-        input(some_layout<T>(
-            {s.batch, s.in_channels, s.input[0], s.input[1], s.input[2]}, random)),
-        weight(some_layout<T>({s.out_channels, s.in_channels / s.groups, s.kernel[0], s.kernel[1],
-                               s.kernel[2]},
-                              random)),
-        output(some_layout<T>(
-            {s.batch, s.out_channels, s.output[0], s.output[1], s.output[2]}, random)) {}
+        input(some_layout<T>({s.batch, s.in_channels, s.input[0], s.input[1], s.input[2]}, random)),
+        weight(some_layout<T>(
+            {s.out_channels, s.in_channels / s.groups, s.kernel[0], s.kernel[1], s.kernel[2]},
+            random)),
+        output(some_layout<T>({s.batch, s.out_channels, s.output[0], s.output[1], s.output[2]},
+                              random)) {}
 
   // The sums of products onto `to`, one of the three tensors, which holds zeros or biases.
   void add_products(Strided<T>& to) {

@@ -84,8 +84,7 @@ void pack_weights(Acc* packed, const WeightView<T>& w, const TapSum<Acc>& sum, i
           copy_row(to, from + t, 1, depth);
           continue;
         }
-        for (int64_t x = 0; x < depth; ++x)
-          to[x] = Convert<Acc, T>::call(from[w.offsets[t + x]]);
+        for (int64_t x = 0; x < depth; ++x) to[x] = Convert<Acc, T>::call(from[w.offsets[t + x]]);
       }
     }
   });

@@ -149,10 +149,10 @@ class TapEngine {
       const int64_t depth = min_of(kDepth<Acc>, sum_.taps - tap);
       for (int64_t i = 0; i < rows.count; ++i) {
         const auto kernel = panel.paired ? paired_tile_kernel<Acc> : tile_kernel<Acc>;
-        kernel(rows.height(i), panel.vectors)(
-            depth, weights + rows.begin(i) * kRowPitch<Acc>, planes + panel.start,
-            sum_.offsets + tap, panel.step, tile + rows.begin(i) * width, width, Acc(1),
-            Acc(tap == 0 ? 0 : 1));
+        kernel(rows.height(i), panel.vectors)(depth, weights + rows.begin(i) * kRowPitch<Acc>,
+                                              planes + panel.start, sum_.offsets + tap, panel.step,
+                                              tile + rows.begin(i) * width, width, Acc(1),
+                                              Acc(tap == 0 ? 0 : 1));
       }
       weights += sum_.rows * kRowPitch<Acc>;
     }

@@ -66,7 +66,8 @@ inline void clear(Acc* to, int64_t count) {
   if (count > 0) __builtin_memset(to, 0, static_cast<size_t>(count) * sizeof(Acc));
 }
 
-// Calls body(place, source, count) for the first source element of every row of places that holds any,
+// Calls body(place, source, count) for the first source element of every row that holds any
+// (or of all rows at once, where they follow one another in the source too),
 // `place` counted from the channel's first and `source` in elements from the channel's (0, 0, 0).
 template <class F>
 void for_each_plane_row(const PlaneLayout& l, const int64_t* strides, F&& body) {
@@ -78,10 +79,18 @@ void for_each_plane_row(const PlaneLayout& l, const int64_t* strides, F&& body) 
         const auto source = [&](int d, int64_t place) {
           return (place * l.step[d] + phase[d] - l.pad[d]) * strides[d];
         };
+        const int64_t count = wide.last - wide.first, rows = high.last - high.first;
+        const bool one_run = count == l.row_pitch() && l.step[1] == 1 && l.step[2] == 1 &&
+                             strides[1] == count * strides[2];
         for (int64_t z = deep.first; z < deep.last; ++z) {
+          if (one_run) {
+            body(base + z * l.slice_pitch() + high.first * count,
+                 source(0, z) + source(1, high.first) + source(2, 0), rows * count);
+            continue;
+          }
           for (int64_t y = high.first; y < high.last; ++y) {
             body(base + z * l.slice_pitch() + y * l.row_pitch() + wide.first,
-                 source(0, z) + source(1, y) + source(2, wide.first), wide.last - wide.first);
+                 source(0, z) + source(1, y) + source(2, wide.first), count);
           }
         }
       }

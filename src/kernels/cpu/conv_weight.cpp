@@ -163,8 +163,7 @@ class WeightGradient {
     }
   }
 
-  void write_row(const ConvTensor<T>& out, Acc* sums, int64_t row, bool subtract,
-                 bool add) const {
+  void write_row(const ConvTensor<T>& out, Acc* sums, int64_t row, bool subtract, bool add) const {
     const int64_t tap = row % taps_, channel = row / taps_ % channels_;
     const int64_t group = row / taps_ / channels_;
     const int64_t* st = out.strides;
@@ -275,8 +274,7 @@ void conv_backward_weight(const ConvShape& shape, ConvTensor<const T> grad_outpu
     const auto result = element_view(grad_weight, part.result);
     using Wide = WideWeightGradient<conv_element_t<T>>;
     if (Wide::suits(shape)) return Wide(shape, grad, source).run(result, part.subtract, part.add);
-    WeightGradient<conv_element_t<T>>(shape, grad, source)
-        .run(result, part.subtract, part.add);
+    WeightGradient<conv_element_t<T>>(shape, grad, source).run(result, part.subtract, part.add);
   });
 }
 

@@ -72,8 +72,7 @@ class WideWeightGradient {
     for (at[0] = 0; at[0] < s_.output[0]; ++at[0]) {
       for (at[1] = 0; at[1] < s_.output[1]; ++at[1]) {
         for (at[2] = 0; at[2] < s_.output[2]; ++at[2])
-          *table++ =
-              (at[0] * layout_.slice_pitch() + at[1] * layout_.row_pitch() + at[2]) * pitch_;
+          *table++ = (at[0] * layout_.slice_pitch() + at[1] * layout_.row_pitch() + at[2]) * pitch_;
       }
     }
   }
@@ -132,16 +131,14 @@ class WideWeightGradient {
         for (int64_t i = 0; i < rows.count; ++i) {
           const int64_t row = rows.begin(i);
           tile_kernel<Acc>(rows.height(i), vectors)(
-              depth, left + row * kRowPitch<Acc>, planes + table[tap] + col,
-              table + taps_ + step, lanes, sums + (tap * outs_ + row) * pitch_ + col, pitch_,
-              Acc(1), Acc(1));
+              depth, left + row * kRowPitch<Acc>, planes + table[tap] + col, table + taps_ + step,
+              lanes, sums + (tap * outs_ + row) * pitch_ + col, pitch_, Acc(1), Acc(1));
         }
       }
     }
   }
 
-  void write_row(const ConvTensor<T>& out, Acc* sums, int64_t row, bool subtract,
-                 bool add) const {
+  void write_row(const ConvTensor<T>& out, Acc* sums, int64_t row, bool subtract, bool add) const {
     const int64_t* st = out.strides;
     const int64_t* k = s_.kernel;
     Acc* total = sums + row / outs_ * group_pitch() + row % outs_ * pitch_;

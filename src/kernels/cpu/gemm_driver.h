@@ -24,10 +24,10 @@ template <class Acc, class In>
 struct Plan {
   static constexpr int64_t lanes = Simd<Acc>::lanes;
   static constexpr int64_t max_cols = 2048, max_row_block = 12 * kMaxRows;
-  int64_t row_block, row_jobs;      // rows a job takes
-  int64_t width, panels;            // columns of a panel of B
-  int64_t col_chunk, col_jobs;      // panels a job takes
-  bool direct;                      // B is read in place
+  int64_t row_block, row_jobs;  // rows a job takes
+  int64_t width, panels;        // columns of a panel of B
+  int64_t col_chunk, col_jobs;  // panels a job takes
+  bool direct;                  // B is read in place
 
   explicit Plan(const Product<Acc, In>& p, int64_t cols) {
     const int64_t depth = min_of(p.k, kDepth<Acc>);
@@ -82,9 +82,7 @@ class BlockProduct {
 
   const In* right(int64_t col) const { return p_.b + step_ * p_.b_rs + (col_ + col) * p_.b_cs; }
 
-  bool read_in_place(int64_t j) const {
-    return plan_.direct && panel_cols(j) % plan_.lanes == 0;
-  }
+  bool read_in_place(int64_t j) const { return plan_.direct && panel_cols(j) % plan_.lanes == 0; }
 
   void pack_panel(int64_t j) {
     if (read_in_place(j)) return;

@@ -76,8 +76,8 @@ void plain_loops(const GemmArgs<T>& g) {
       const T* b = g.b + j * g.b_cs;
       Scalar sum = Scalar(0);
       for (int64_t p = 0; p < g.k; ++p)
-        sum = sum + Convert<Scalar, T>::call(a[p * g.a_cs]) *
-                        Convert<Scalar, T>::call(b[p * g.b_rs]);
+        sum =
+            sum + Convert<Scalar, T>::call(a[p * g.a_cs]) * Convert<Scalar, T>::call(b[p * g.b_rs]);
       finish(g.c + i * g.c_rs + j * g.c_cs, sum, g.alpha, g.beta);
     }
   }
@@ -109,8 +109,8 @@ void write_tile(const GemmArgs<T>& g, const S* sums) {
 template <class T>
 void real_tile(const GemmArgs<T>& g, sum_type_t<T>* sums) {
   using S = sum_type_t<T>;
-  packed_product<S, T>({g.m, g.n, g.k, g.a, g.a_rs, g.a_cs, g.b, g.b_rs, g.b_cs, sums, g.n, S(1),
-                        S(0)});
+  packed_product<S, T>(
+      {g.m, g.n, g.k, g.a, g.a_rs, g.a_cs, g.b, g.b_rs, g.b_cs, sums, g.n, S(1), S(0)});
   write_tile(g, sums);
 }
 
@@ -159,8 +159,8 @@ void through_tiles(const GemmArgs<T>& g) {
 // The same product as that of the transposes.
 template <class T>
 GemmArgs<T> transposed(const GemmArgs<T>& g) {
-  return {g.n,    g.m,    g.k,    g.b,    g.b_cs, g.b_rs,  g.a,
-          g.a_cs, g.a_rs, g.c,    g.c_cs, g.c_rs, g.alpha, g.beta};
+  return {g.n,    g.m,    g.k, g.b,    g.b_cs, g.b_rs,  g.a,
+          g.a_cs, g.a_rs, g.c, g.c_cs, g.c_rs, g.alpha, g.beta};
 }
 
 // Few rows, and a matrix that is read once and lies along k.
@@ -183,8 +183,8 @@ void run_dot(const GemmArgs<T>& g) {
 
 template <class T>
 void run_in_place(const GemmArgs<T>& g) {
-  packed_product<T, T>({g.m, g.n, g.k, g.a, g.a_rs, g.a_cs, g.b, g.b_rs, g.b_cs, g.c, g.c_rs,
-                        g.alpha, g.beta});
+  packed_product<T, T>(
+      {g.m, g.n, g.k, g.a, g.a_rs, g.a_cs, g.b, g.b_rs, g.b_cs, g.c, g.c_rs, g.alpha, g.beta});
 }
 
 template <class T>

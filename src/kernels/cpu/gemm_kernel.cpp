@@ -28,9 +28,8 @@ template <class T, bool Paired>
 
 // Every loop over accumulators is unrolled by pragma: otherwise g++ keeps them in memory.
 template <class T, bool Paired, int M, int N>
-void tile(int64_t k, const T* __restrict a, const T* __restrict b,
-          const int64_t* __restrict b_rows, int64_t b_step, T* __restrict c, int64_t c_rs, T alpha,
-          T beta) {
+void tile(int64_t k, const T* __restrict a, const T* __restrict b, const int64_t* __restrict b_rows,
+          int64_t b_step, T* __restrict c, int64_t c_rs, T alpha, T beta) {
   using S = Simd<T>;
   using V = typename S::Vec;
   V sum[M][N];

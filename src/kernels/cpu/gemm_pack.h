@@ -81,6 +81,28 @@ template <class T>
   }
 }
 
+// Hides where a vector came from: g++ would turn a loop of loads and stores into a call of memmove,
+// which costs more than the short rows copied here.
+template <class V>
+[[gnu::always_inline]] inline V opaque(V v) {
+  asm("" : "+x"(v));
+  return v;
+}
+
+// Copies in whole vectors and then in steps of 16 bytes; returns how many elements were done.
+template <class T>
+[[gnu::always_inline]] inline int64_t copy_vectors(T* dst, const T* src, int64_t count) {
+  using S = Simd<T>;
+  constexpr int64_t step = 16 / static_cast<int64_t>(sizeof(T));
+  int64_t j = 0;
+  for (; j + S::lanes <= count; j += S::lanes) S::store(dst + j, opaque(S::load(src + j)));
+  for (; j + step <= count; j += step) {
+    const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(src + j));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(dst + j), opaque(v));
+  }
+  return j;
+}
+
 template <class To, class From>
 inline void copy_row(To* __restrict dst, const From* __restrict src, int64_t cs, int64_t count) {
   if (cs != 1) {
@@ -88,12 +110,7 @@ inline void copy_row(To* __restrict dst, const From* __restrict src, int64_t cs,
     return;
   }
   int64_t j = 0;
-  if constexpr (std::is_same_v<To, From>) {
-    using S = Simd<To>;
-    for (; j + S::lanes <= count; j += S::lanes) S::store(dst + j, S::load(src + j));
-    constexpr int64_t step = 16 / static_cast<int64_t>(sizeof(To));
-    for (; j + step <= count; j += step) __builtin_memcpy(dst + j, src + j, 16);
-  }
+  if constexpr (std::is_same_v<To, From>) j = copy_vectors(dst, src, count);
 #if defined(__F16C__)
   if constexpr (std::is_same_v<To, float> && std::is_same_v<From, Half>)
     j = widen_half(dst, src, count);

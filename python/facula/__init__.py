@@ -1,0 +1,79 @@
+"""Facula: a deep-learning framework with PyTorch's API.
+
+Names are found when they are first asked for: the compiled core's own, operators, functions written
+in Python, submodules. Nothing else is imported at start.
+"""
+from facula import _C
+
+__version__ = "0.1.0"
+
+# Numbers that torch offers beside its functions; from here on `float` and its like are dtypes.
+e, pi, inf, nan, newaxis = 2.718281828459045, 3.141592653589793, float("inf"), float("nan"), None
+legacy_contiguous_format = _C.contiguous_format
+
+globals().update({name: value for name, value in vars(_C).items() if not name.startswith("_")})
+
+# Functions and classes written in Python: module -> names.
+_PYTHON_NAMES = {
+    "facula.autograd.grad_mode": (
+        "no_grad", "enable_grad", "inference_mode", "set_grad_enabled"),
+    "facula._tensor_str": ("set_printoptions", "get_printoptions"),
+    "facula.serialization": ("save", "load"),
+    "facula.random": (
+        "manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "fork_rng"),
+    "facula.functional": (
+        "broadcast_tensors", "broadcast_shapes", "split", "norm", "unique", "unique_consecutive",
+        "meshgrid", "tensordot", "cartesian_prod", "block_diag", "atleast_1d", "atleast_2d",
+        "atleast_3d", "einsum", "stft", "istft", "cdist", "chain_matmul", "asarray", "from_dlpack",
+        "is_nonzero", "is_same_size", "typename", "is_storage", "set_default_dtype",
+        "set_default_device", "set_default_tensor_type", "compile", "use_deterministic_algorithms",
+        "are_deterministic_algorithms_enabled", "is_conj", "is_neg", "is_inference"),
+    "facula.amp": (
+        "autocast", "is_autocast_enabled", "set_autocast_enabled", "get_autocast_dtype",
+        "set_autocast_dtype", "is_autocast_available"),
+    "facula.storage": ("TypedStorage",),
+}
+_HOME = {name: module for module, names in _PYTHON_NAMES.items() for name in names}
+
+
+
+def _import(name):
+    from importlib import import_module
+    return import_module(name)
+
+
+def _submodule(name):
+    try:
+        return _import(f"facula.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != f"facula.{name}":
+            raise
+    raise AttributeError(f"module 'facula' has no attribute {name!r}")
+
+
+def _find(name):
+    if name in _HOME:
+        return getattr(_import(_HOME[name]), name)
+    if name == "default_generator":
+        return _C._default_generator()
+    if name.startswith("__"):
+        raise AttributeError(f"module 'facula' has no attribute {name!r}")
+    try:
+        return _C._function("", name)
+    except AttributeError:
+        pass
+    if hasattr(_C, name):
+        return getattr(_C, name)
+    return _submodule(name)
+
+
+def __getattr__(name):
+    value = _find(name)
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    from pkgutil import iter_modules
+    modules = {module.name for module in iter_modules(__path__) if not module.name.startswith("_")}
+    return sorted({*globals(), *_HOME, *modules, *_C._function_names("")})

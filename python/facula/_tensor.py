@@ -1,0 +1,219 @@
+"""Methods of Tensor that are written in Python; the core imports this at the first call of one.
+
+`default_torch_function` is `Tensor.__torch_function__`; the others bear the names of the methods.
+"""
+from __future__ import annotations
+
+import facula
+from facula import _C, functional, overrides
+
+_Tensor = _C.Tensor
+
+
+def default_torch_function(cls, func, types, args=(), kwargs=None):
+    """Run `func` without overrides of subclasses; results become instances of `cls`."""
+    if not all(issubclass(cls, one) for one in types):
+        return NotImplemented
+    with _C.DisableTorchFunctionSubclass():
+        result = func(*args, **(kwargs or {}))
+    if func in overrides.get_default_nowrap_functions():
+        return result
+    return _converted(result, cls)
+
+
+def _converted(result, cls):
+    if cls is _Tensor:
+        return result
+    if isinstance(result, _Tensor) and not isinstance(result, cls):
+        return result.as_subclass(cls)
+    if isinstance(result, (tuple, list)):
+        items = [_converted(item, cls) for item in result]
+        return result.__class__(items)
+    return result
+
+
+def __deepcopy__(self, memo):
+    """A copy with memory of its own; leaves only."""
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+            "protocol at the moment.  If you were attempting to deepcopy a module, this may be "
+            "because of a torch.nn.utils.weight_norm usage, see "
+            "https://github.com/pytorch/pytorch/pull/103001")
+    if id(self) in memo:
+        return memo[id(self)]
+    with facula.no_grad():
+        result = _copied(self, memo)
+        if self.requires_grad:
+            result.requires_grad_()
+        if self.grad is not None:
+            result.grad = self.grad.__deepcopy__(memo)
+        if self.__class__ is not _Tensor or self.__dict__:
+            from copy import deepcopy
+            if result.__class__ is not self.__class__:
+                result = result.as_subclass(self.__class__)
+            result.__dict__ = deepcopy(self.__dict__, memo)
+    memo[id(self)] = result
+    return result
+
+
+def _copied(self, memo):
+    # Tensors over one storage are over one storage in the copy, too.
+    if self.is_meta or self.__class__ is not _Tensor or self.is_conj() or self.is_neg():
+        return self.detach().clone()
+    key = ("storage", self.untyped_storage()._cdata)
+    if key not in memo:
+        memo[key] = self.untyped_storage().clone()
+    return _C._tensor_from_storage(
+        memo[key], self.dtype, self.storage_offset(), self.size(), self.stride(), False)
+
+
+def __reduce_ex__(self, proto):
+    """How pickle keeps a tensor: storage and geometry."""
+    from collections import OrderedDict
+
+    from facula import _utils
+    if self.is_meta:
+        raise NotImplementedError("pickling of tensors on the meta device is not implemented")
+    storage = facula.TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
+    args = (storage, self.storage_offset(), tuple(self.size()), self.stride(), self.requires_grad,
+            OrderedDict())
+    plain = self.__class__ is _Tensor and not self.__dict__
+    if plain:
+        return _utils._rebuild_tensor_v2, args
+    return _rebuild_from_type, (_utils._rebuild_tensor_v2, self.__class__, args, self.__dict__)
+
+
+def _rebuild_from_type(function, cls, args, state):
+    tensor = function(*args)
+    if tensor.__class__ is not cls:
+        tensor = tensor.as_subclass(cls)
+    tensor.__dict__.update(state)
+    return tensor
+
+
+def __setstate__(self, state):
+    """Take over what `__reduce_ex__` of old kept."""
+    if not self.is_leaf:
+        raise RuntimeError("__setstate__ can be only called on leaf Tensors")
+    self.requires_grad, _, self._backward_hooks = state
+
+
+def __reversed__(self):
+    """The tensor with its dimensions in reverse order of elements."""
+    return self if self.dim() == 0 else self.flip(0)
+
+
+def __dir__(self):
+    """The names of all attributes."""
+    return sorted({*dir(self.__class__), *self.__dict__})
+
+
+def type_(self, dtype=None, non_blocking=False, **kwargs):
+    """The name of the tensor's legacy type; with a dtype or such a name, a conversion."""
+    if dtype is None:
+        return f"torch.{_LEGACY[self.dtype]}Tensor"
+    if isinstance(dtype, str):
+        name = dtype.rsplit(".", 1)[-1]
+        matching = [d for d, legacy in _LEGACY.items() if f"{legacy}Tensor" == name]
+        if not matching:
+            raise ValueError(f"invalid type: '{dtype}'")
+        dtype = matching[0]
+    return self.to(dtype, non_blocking=non_blocking)
+
+
+
+
+_LEGACY = {
+    facula.uint8: "Byte", facula.int8: "Char", facula.int16: "Short", facula.int32: "Int",
+    facula.int64: "Long", facula.float16: "Half", facula.float32: "Float",
+    facula.float64: "Double", facula.complex64: "ComplexFloat",
+    facula.complex128: "ComplexDouble", facula.bool: "Bool", facula.bfloat16: "BFloat16",
+}
+
+
+def new(self, *args, **kwargs):
+    """A tensor of the same dtype and device, from sizes or data."""
+    return _Tensor(*args, **kwargs).to(self.dtype)
+
+
+def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None,
+               pin_memory=False):
+    """A tensor with a copy of `data`, of this tensor's dtype and device unless given."""
+    dtype = self.dtype if dtype is None else dtype
+    device = self.device if device is None else device
+    if isinstance(data, _Tensor):
+        return data.detach().clone().to(dtype=dtype, device=device).requires_grad_(requires_grad)
+    return facula.tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+def split(self, split_size, dim=0):
+    """Views of `split_size` (int, or a list of sizes) along `dim`; returns a tuple."""
+    return functional.split(self, split_size, dim)
+
+
+def norm(self, p="fro", dim=None, keepdim=False, dtype=None):
+    """The norm of the tensor, or of its slices along `dim`."""
+    return functional.norm(self, p, dim, keepdim, dtype=dtype)
+
+
+def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    """The different elements, or slices along `dim`."""
+    return functional.unique(self, sorted, return_inverse, return_counts, dim)
+
+
+def unique_consecutive(self, return_inverse=False, return_counts=False, dim=None):
+    """The first element of every run of equal ones."""
+    return functional.unique_consecutive(self, return_inverse, return_counts, dim)
+
+
+def stft(self, *args, **kwargs):
+    """The short-time Fourier transform; see `facula.stft`."""
+    return functional.stft(self, *args, **kwargs)
+
+
+def istft(self, *args, **kwargs):
+    """The inverse of the short-time Fourier transform; see `facula.istft`."""
+    return functional.istft(self, *args, **kwargs)
+
+
+def unflatten(self, dim, sizes):
+    """Dimension `dim` split into several of the given sizes; one of them may be -1."""
+    if not sizes:
+        raise RuntimeError("unflatten: sizes must be non-empty")
+    if isinstance(sizes, int):
+        raise TypeError("unflatten(): argument 'sizes' (position 2) must be tuple of ints, not int")
+    return facula.ops.aten.unflatten.int(self, dim, list(sizes))
+
+
+def share_memory_(self):
+    """Move the memory to where other processes share it."""
+    self.untyped_storage().share_memory_()
+    return self
+
+
+def is_pinned(self, device=None):
+    """Whether the memory is page-locked."""
+    return False
+
+
+def pin_memory(self, device=None):
+    """A copy in page-locked memory, which needs an accelerator."""
+    raise RuntimeError("Cannot access accelerator device when none is available.")
+
+
+def module_load(self, other, assign=False):
+    """What `Module.load_state_dict` makes of `other` in place of this parameter."""
+    if assign:
+        return other.detach()
+    return self.copy_(other).detach()
+
+
+def dim_order(self, *, ambiguity_check=False):
+    """The dimensions from the outermost in memory to the innermost; returns a tuple."""
+    strides = self.stride()
+    return tuple(sorted(range(self.dim()), key=lambda d: (-strides[d], d)))
+
+
+# The method's name, given last: the functions above mean Python's own.
+globals()["type"] = type_

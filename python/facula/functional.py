@@ -1,0 +1,367 @@
+"""Functions of `facula` that are put together from operators in Python."""
+from __future__ import annotations
+
+import facula
+from facula import _C
+
+_Tensor = _C.Tensor
+_aten = facula.ops.aten
+
+
+def _as_list(tensors):
+    return list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else list(
+        tensors)
+
+
+# --- questions and settings
+
+def typename(obj):
+    """The qualified name of an object's class; for tensors the legacy type's name."""
+    if isinstance(obj, _Tensor):
+        return obj.type()
+    module = getattr(obj, "__module__", "")
+    module = "" if module in ("builtins", "__builtin__", None) else module
+    name = getattr(obj, "__qualname__", None)
+    if name is None:
+        cls = obj.__class__
+        module = cls.__module__ if cls.__module__ != "builtins" else ""
+        name = cls.__qualname__
+    return f"{module}.{name}" if module else name
+
+
+def is_storage(obj):
+    """Whether the object is a storage."""
+    return isinstance(obj, (_C.UntypedStorage, facula.TypedStorage))
+
+
+def is_conj(input):
+    """Whether the conjugate bit is set."""
+    return input.is_conj()
+
+
+def is_neg(input):
+    """Whether the negative bit is set."""
+    return input.is_neg()
+
+
+def is_inference(input):
+    """Whether the tensor was made in inference mode."""
+    return input.is_inference()
+
+
+def is_nonzero(input):
+    """Whether the only element is not zero."""
+    if input.numel() != 1:
+        ambiguous = "no values" if input.numel() == 0 else "more than one value"
+        raise RuntimeError(f"Boolean value of Tensor with {ambiguous} is ambiguous")
+    return bool(input.item())
+
+
+def is_same_size(input, other):
+    """Whether two tensors have the same sizes."""
+    return input.shape == other.shape
+
+
+def set_default_dtype(d, /):
+    """Set the dtype of new floating-point tensors."""
+    _C._set_default_dtype(d)
+
+
+def set_default_device(device):
+    """Set the device of new tensors; None for the CPU."""
+    _C._set_default_device(device)
+
+
+def set_default_tensor_type(t, /):
+    """Set the default dtype by the name of a legacy tensor type, "torch.DoubleTensor"."""
+    name = t.rsplit(".", 1)[-1]
+    table = {"FloatTensor": facula.float32, "DoubleTensor": facula.float64,
+             "HalfTensor": facula.float16, "BFloat16Tensor": facula.bfloat16}
+    if name not in table:
+        raise TypeError(f"only floating-point types are supported as the default type; got {t}")
+    _C._set_default_dtype(table[name])
+
+
+def compile(model=None, **options):
+    """Compile a function: not implemented in this version."""
+    raise NotImplementedError("facula.compile() is not implemented in this version")
+
+
+_deterministic = False
+
+
+def use_deterministic_algorithms(mode, *, warn_only=False):
+    """Results are the same every time, whatever the setting; it is only remembered."""
+    global _deterministic
+    _deterministic = bool(mode)
+
+
+def are_deterministic_algorithms_enabled():
+    """What `use_deterministic_algorithms` was last told."""
+    return _deterministic
+
+
+# --- construction
+
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
+    """A tensor of an object: a tensor, array, DLPack or buffer object, or sequences.
+
+    Args:
+        obj: the data.
+        dtype (facula.dtype), device (facula.device): those of the data unless given.
+        copy (bool): True copies, False forbids it, None copies where needed.
+        requires_grad (bool): whether gradients are wanted.
+
+    Raises:
+        ValueError: copy=False where a copy is needed.
+    """
+    plain = isinstance(obj, (_Tensor, int, float, complex, bool, list, tuple))
+    if not plain and hasattr(obj, "__dlpack__") and type(obj).__module__ != "numpy":
+        obj = from_dlpack(obj)
+    made = facula.as_tensor(obj, dtype=dtype, device=device)
+    if isinstance(obj, _Tensor):
+        if copy is False and made is not obj:
+            raise ValueError("can't alias tensor with different dtype or device: copy is needed")
+        result = made.detach().clone() if copy and made is obj else made
+        if requires_grad != result.requires_grad:
+            result = result.detach().requires_grad_(requires_grad)
+        return result
+    if copy is False and isinstance(obj, (list, tuple, int, float, complex)):
+        raise ValueError("can't alias arbitrary sequence into a tensor.")
+    result = made.clone() if copy and not isinstance(obj, (list, tuple)) else made
+    return result.requires_grad_() if requires_grad else result
+
+
+def from_dlpack(ext_tensor, *, device=None, copy=None):
+    """A tensor over the memory of an object with `__dlpack__`, or of a capsule."""
+    result = _C._from_dlpack(ext_tensor)
+    if device is not None:
+        result = result.to(device)
+    return result.clone() if copy else result
+
+
+# --- shapes
+
+def broadcast_shapes(*shapes):
+    """The shape that all of the shapes (ints or sequences) broadcast to; returns a Size."""
+    result = []
+    for shape in shapes:
+        shape = [shape] if isinstance(shape, int) else list(shape)
+        if any(n < 0 for n in shape):
+            raise RuntimeError(
+                f"Trying to create tensor with negative dimension ({min(shape)}): ({min(shape)})")
+        missing = len(shape) - len(result)
+        result = [1] * missing + result
+        for at, n in enumerate(shape, len(result) - len(shape)):
+            if result[at] == 1:
+                result[at] = n
+            elif n not in (1, result[at]):
+                raise RuntimeError(
+                    "Shape mismatch: objects cannot be broadcast to a single shape")
+    return facula.Size(result)
+
+
+def broadcast_tensors(*tensors):
+    """Views of all tensors with the shape that they broadcast to; returns a tuple."""
+    return _C._function("", "broadcast_tensors")(_as_list(tensors))
+
+
+def split(tensor, split_size_or_sections, dim=0):
+    """Views of the tensor along `dim`: of one size (int), or of the sizes of a list."""
+    operator = _C._function("", "split")
+    if isinstance(split_size_or_sections, (list, tuple)):
+        return _C._function("", "split_with_sizes")(tensor, split_size_or_sections, dim)
+    return operator(tensor, split_size_or_sections, dim)
+
+
+def meshgrid(*tensors, indexing=None):
+    """Grids of coordinates from 1-D tensors; returns a tuple.
+
+    Args:
+        tensors: of at most one dimension.
+        indexing (str): "ij" or "xy"; "ij" with a warning when left out.
+    """
+    tensors = _as_list(tensors)
+    operator = _C._function("", "meshgrid")
+    if indexing is None:
+        import warnings
+        warnings.warn(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing "
+            "argument.", stacklevel=2)
+        return operator(tensors)
+    return operator(tensors, indexing=indexing)
+
+
+def cartesian_prod(*tensors):
+    """All combinations of the elements of 1-D tensors, a row each."""
+    return _C._function("", "cartesian_prod")(_as_list(tensors))
+
+
+def block_diag(*tensors):
+    """A matrix with the given ones along its diagonal."""
+    return _C._function("", "block_diag")(_as_list(tensors))
+
+
+def _at_least(dims, tensors):
+    operator = _C._function("", f"atleast_{dims}d")
+    return operator(tensors[0] if len(tensors) == 1 else list(tensors))
+
+
+def atleast_1d(*tensors):
+    """Tensors with at least one dimension."""
+    return _at_least(1, tensors)
+
+
+def atleast_2d(*tensors):
+    """Tensors with at least two dimensions."""
+    return _at_least(2, tensors)
+
+
+def atleast_3d(*tensors):
+    """Tensors with at least three dimensions."""
+    return _at_least(3, tensors)
+
+
+# --- products
+
+def tensordot(a, b, dims=2, out=None):
+    """The sum of products over dimensions of both tensors.
+
+    Args:
+        a, b (Tensor).
+        dims: how many last dimensions of `a` and first ones of `b`, or two lists of dimensions.
+    """
+    if isinstance(dims, _Tensor):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a.dim(), b.dim()):
+            raise RuntimeError(
+                f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
+        first, second = list(range(a.dim() - dims, a.dim())), list(range(dims))
+    else:
+        first, second = ([x] if isinstance(x, int) else list(x) for x in dims)
+    operator = _C._function("", "tensordot")
+    return operator(a, b, first, second) if out is None else operator(a, b, first, second, out=out)
+
+
+def einsum(*args):
+    """The sum of products that an equation describes: einsum("ij,jk->ik", a, b)."""
+    if not args:
+        raise ValueError("einsum(): must specify the equation string and at least one operand")
+    equation, operands = args[0], args[1:]
+    if isinstance(equation, _Tensor):
+        equation, operands = _equation_of(args)
+    return _C._function("", "einsum")(equation, _as_list(operands))
+
+
+def _equation_of(args):
+    # The form einsum(a, [0, 1], b, [1, 2], [0, 2]): subscripts as lists of numbers.
+    def letters(subscripts):
+        return "".join("..." if s is ... else _letter(s) for s in subscripts)
+    operands = args[:len(args) - len(args) % 2:2]
+    equation = ",".join(letters(s) for s in args[1::2])
+    if len(args) % 2:
+        equation += "->" + letters(args[-1])
+    return equation, operands
+
+
+def _letter(number):
+    if not 0 <= number < 52:
+        raise ValueError("einsum(): subscript must be in the range [0, 52)")
+    return chr(ord("A") + number) if number < 26 else chr(ord("a") + number - 26)
+
+
+def chain_matmul(*matrices, out=None):
+    """The product of matrices, in the order that takes the fewest operations."""
+    return facula.linalg.multi_dot(_as_list(matrices), out=out)
+
+
+def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
+    """Distances between the rows of two batches of matrices, by the p-norm."""
+    modes = {"use_mm_for_euclid_dist_if_necessary": None, "use_mm_for_euclid_dist": 1,
+             "donot_use_mm_for_euclid_dist": 2}
+    if compute_mode not in modes:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+    return _C._function("", "cdist")(x1, x2, p, modes[compute_mode])
+
+
+# --- reductions
+
+def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
+    """The norm of the tensor, or of its slices along `dim`.
+
+    Args:
+        input (Tensor): of a floating-point or complex dtype.
+        p: a number, "fro" or "nuc".
+        dim (int or sequence): the dimensions to reduce; None for all.
+        keepdim (bool): whether reduced dimensions stay with size 1.
+        dtype (facula.dtype): what to compute in.
+    """
+    extra = {"dtype": dtype}
+    if out is not None:
+        extra["out"] = out
+    dims = [dim] if isinstance(dim, int) else dim
+    if p == "nuc":
+        if dims is not None and len(dims) != 2:
+            raise RuntimeError("norm(): the nuclear norm is of matrices: expected two dimensions")
+        return facula.linalg.matrix_norm(input, "nuc", (-2, -1) if dims is None else dims, keepdim,
+                                         **extra)
+    if isinstance(p, str) and p != "fro":
+        raise RuntimeError(
+            f"only valid string values are 'fro' (frobenius norm) or 'nuc' (nuclear norm), "
+            f"found {p}")
+    order = 2.0 if p == "fro" or p is None else p
+    return facula.linalg.vector_norm(input, order, dims, keepdim, **extra)
+
+
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    """The different elements, or slices along `dim`.
+
+    Returns:
+        Tensor, or a tuple of it, the places of the elements (return_inverse) and their counts.
+    """
+    if dim is None:
+        values, inverse, counts = _aten._unique2(input, sorted, return_inverse, return_counts)
+    else:
+        values, inverse, counts = _aten.unique_dim(
+            input, dim, sorted, return_inverse, return_counts)
+    return _chosen(values, inverse, counts, return_inverse, return_counts)
+
+
+def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+    """The first element of every run of equal ones; results as for `unique`."""
+    values, inverse, counts = _aten.unique_consecutive(input, return_inverse, return_counts, dim)
+    return _chosen(values, inverse, counts, return_inverse, return_counts)
+
+
+def _chosen(values, inverse, counts, with_inverse, with_counts):
+    result = [values]
+    if with_inverse:
+        result.append(inverse)
+    if with_counts:
+        result.append(counts)
+    return result[0] if len(result) == 1 else tuple(result)
+
+
+# --- spectra
+
+def stft(input, n_fft, hop_length=None, win_length=None, window=None, center=True,
+         pad_mode="reflect", normalized=False, onesided=None, return_complex=None,
+         align_to_window=None):
+    """The short-time Fourier transform of a signal, or of a batch of signals."""
+    if center:
+        shape = [1] * (3 - input.dim()) + list(input.size())
+        pad = n_fft // 2
+        padded = facula.nn.functional.pad(input.view(shape), [pad, pad], pad_mode)
+        input = padded.view(padded.shape[-input.dim():])
+    return _aten.stft(input, n_fft, hop_length, win_length, window, normalized, onesided,
+                      return_complex, align_to_window)
+
+
+def istft(input, n_fft, hop_length=None, win_length=None, window=None, center=True,
+          normalized=False, onesided=None, length=None, return_complex=False):
+    """The inverse of `stft`, by least squares."""
+    return _aten.istft(input, n_fft, hop_length, win_length, window, center, normalized, onesided,
+                       length, return_complex)

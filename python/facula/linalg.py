@@ -1,0 +1,17 @@
+"""Operators of facula.linalg; each is found when it is first asked for."""
+from __future__ import annotations
+
+from facula import _C
+
+LinAlgError = _C._LinAlgError
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    value = globals()[name] = _C._function("linalg", name)
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *_C._function_names("linalg")})

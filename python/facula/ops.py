@@ -1,0 +1,39 @@
+"""Operators by namespace: `facula.ops.aten.add.Tensor`."""
+from __future__ import annotations
+
+from facula import _C
+
+
+class _Namespace:
+    """The operators of one namespace, found when asked for."""
+
+    def __init__(self, name):
+        self._name = name
+        self.__name__ = f"facula.ops.{name}"
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        packet = _C._packet(self._name, name)
+        if packet is None:
+            raise AttributeError(
+                f"'_OpNamespace' '{self._name}' object has no attribute '{name}'")
+        if self._name == "aten":
+            setattr(self, name, packet)
+        return packet
+
+    def __dir__(self):
+        return sorted({*super().__dir__(), *_C._operator_names(self._name)})
+
+    def __iter__(self):
+        return iter(sorted(set(_C._operator_names(self._name))))
+
+    def __repr__(self):
+        return f"<facula.ops.{self._name}>"
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    namespace = globals()[name] = _Namespace(name)
+    return namespace

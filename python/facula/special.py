@@ -1,0 +1,15 @@
+"""Operators of facula.special; each is found when it is first asked for."""
+from __future__ import annotations
+
+from facula import _C
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    value = globals()[name] = _C._function("special", name)
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *_C._function_names("special")})

@@ -1,0 +1,103 @@
+#include "kernels/cpu/matmul.h"
+
+#include "kernels/cpu/convert.h"
+#include "kernels/cpu/gemm.h"
+
+namespace facula::cpu::FACULA_ISA {
+namespace {
+
+// A matrix inside of a tensor: its data and the strides of its two dimensions.
+struct Matrix {
+  const void* data;
+  int64_t rows, cols, rs, cs;
+};
+Matrix matrix(const Tensor& t) {
+  return {t.data(), t.sizes()[0], t.sizes()[1], t.strides()[0], t.strides()[1]};
+}
+Matrix column(const Tensor& v) { return {v.data(), v.sizes()[0], 1, v.strides()[0], 1}; }
+
+template <class T>
+GemmArgs<T> gemm_args(const Matrix& a, const Matrix& b, const Matrix& c, const Scalar& alpha, const Scalar& beta) {
+  GemmArgs<T> g{};
+  g.m = c.rows;
+  g.n = c.cols;
+  g.k = a.cols;
+  g.a = static_cast<const T*>(a.data);
+  g.a_rs = a.rs;
+  g.a_cs = a.cs;
+  g.b = static_cast<const T*>(b.data);
+  g.b_rs = b.rs;
+  g.b_cs = b.cs;
+  g.c = static_cast<T*>(const_cast<void*>(c.data));
+  g.c_rs = c.rs;
+  g.c_cs = c.cs;
+  g.alpha = alpha.to<gemm_scalar_t<T>>();
+  g.beta = beta.to<gemm_scalar_t<T>>();
+  return g;
+}
+
+template <class F>
+void visit(DType d, const char* op, F&& f) {
+  const bool known = visit_floating(d, f) || visit_integral(d, f) || visit_complex(d, f);
+  if (!known)
+    throw_error(ErrorKind::NotImplemented, concat("\"", op, "\" not implemented for '", info(d).legacy_name, "'"));
+}
+
+void product(const Matrix& a, const Matrix& b, const Matrix& c, const Scalar& alpha, const Scalar& beta, DType d,
+             const char* op) {
+  visit(d, op, [&]<class T>(Type<T>) { gemm(gemm_args<T>(a, b, c, alpha, beta)); });
+}
+
+// Puts the addend where the result goes, unless nobody reads it.
+void start_from(const Tensor& out, const Tensor& self, const Scalar& beta) {
+  if (!beta.equals(0) && !out.is_same(self)) cpu::copy(out, self);
+}
+
+void batched(const Tensor& a, const Tensor& b, const Tensor& out, const Scalar& alpha, const Scalar& beta, const char* op) {
+  if (out.numel() == 0) return;
+  auto inner = [](const Tensor& t) {
+    return Matrix{t.data(), t.sizes()[1], t.sizes()[2], t.strides()[1], t.strides()[2]};
+  };
+  visit(out.dtype(), op, [&]<class T>(Type<T>) {
+    gemm_batched(gemm_args<T>(inner(a), inner(b), inner(out), alpha, beta), out.sizes()[0], a.strides()[0],
+                 b.strides()[0], out.strides()[0]);
+  });
+}
+
+}  // namespace
+
+void addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha,
+           const Tensor& out) {
+  start_from(out, self, beta);
+  product(matrix(mat1), matrix(mat2), matrix(out), alpha, beta, out.dtype(), "addmm_impl_cpu_");
+}
+
+void mm(const Tensor& self, const Tensor& mat2, const Tensor& out) {
+  product(matrix(self), matrix(mat2), matrix(out), 1, 0, out.dtype(), "addmm_impl_cpu_");
+}
+
+void addmv(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta, const Scalar& alpha,
+           const Tensor& out) {
+  start_from(out, self, beta);
+  product(matrix(mat), column(vec), column(out), alpha, beta, out.dtype(), "addmv_impl_cpu");
+}
+
+void mv(const Tensor& self, const Tensor& vec, const Tensor& out) {
+  product(matrix(self), column(vec), column(out), 1, 0, out.dtype(), "addmv_impl_cpu");
+}
+
+void dot(const Tensor& self, const Tensor& tensor, const Tensor& out) {
+  const Matrix row{self.data(), 1, self.sizes()[0], 1, self.strides()[0]};
+  const Matrix one{out.data(), 1, 1, 1, 1};
+  product(row, column(tensor), one, 1, 0, out.dtype(), "dot");
+}
+
+void bmm(const Tensor& self, const Tensor& mat2, const Tensor& out) { batched(self, mat2, out, 1, 0, "bmm"); }
+
+void baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha,
+             const Tensor& out) {
+  start_from(out, self, beta);
+  batched(batch1, batch2, out, alpha, beta, "baddbmm");
+}
+
+}  // namespace facula::cpu::FACULA_ISA
