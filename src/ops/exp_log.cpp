@@ -235,7 +235,7 @@ OP(sigmoid) {
 OP(sigmoid_backward) {
   .schema = "sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
   .doc = "Gradient of sigmoid from its result: grad_output * output * (1 - output).",
-  .forms = function | out,
+  .forms = out,
   .out_name = "grad_input",
   .flags = pointwise,
   .meta = meta::binary,
@@ -265,7 +265,7 @@ OP(logit) {
 OP(logit_backward) {
   .schema = "logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor",
   .doc = "Gradient of logit; zero where self was clamped, nan outside [0, 1] without eps.",
-  .forms = function | out,
+  .forms = out,
   .out_name = "grad_input",
   .flags = pointwise,
   .meta = meta::binary,

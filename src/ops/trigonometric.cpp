@@ -294,7 +294,7 @@ OP(tanh) {
 OP(tanh_backward) {
   .schema = "tanh_backward(Tensor grad_output, Tensor output) -> Tensor",
   .doc = "Gradient of tanh from its result: grad_output * (1 - output^2).",
-  .forms = function | out,
+  .forms = out,
   .out_name = "grad_input",
   .flags = pointwise,
   .meta = meta::binary,
