@@ -225,14 +225,14 @@ void meta_sub(Meta& m) {
   auto is_bool = [&](int i) {
     return m.arg(i).is_tensor() ? m.tensor(i).dtype() == DType::Bool : m.arg(i).tag == Tag::Bool;
   };
-  check(!is_bool(0) && !is_bool(1),
+  check_kind(ErrorKind::NotImplemented, !is_bool(0) && !is_bool(1),
         "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a "
         "mask, use the `~` or `logical_not()` operator instead.");
   meta_add(m);
 }
 
 void meta_neg(Meta& m) {
-  check(m.tensor(0).dtype() != DType::Bool,
+  check_kind(ErrorKind::NotImplemented, m.tensor(0).dtype() != DType::Bool,
         "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, "
         "use the `~` or `logical_not()` operator instead.");
   meta::unary(m);
@@ -478,7 +478,7 @@ OP(remainder_Tensor) {
   .out_name = "Tensor_out",
   .flags = pointwise,
   .numbers = names("self", "other"),
-  .meta = meta::binary,
+  .meta = meta::binary_of_tensor,
   .cpu = remainders,
   .derivatives = {
       vjp("self", [](Backward& b) { return b.grad(); }),

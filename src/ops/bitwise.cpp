@@ -108,7 +108,7 @@ OP(bitwise_and_Tensor) {
   .out_name = "Tensor_out",
   .flags = pointwise,
   .numbers = names("self", "other"),
-  .meta = meta::binary,
+  .meta = meta::binary_of_tensor,
   .cpu = cpu::binary<scalar::bitwise_and>,
 };
 
@@ -119,7 +119,7 @@ OP(bitwise_or_Tensor) {
   .out_name = "Tensor_out",
   .flags = pointwise,
   .numbers = names("self", "other"),
-  .meta = meta::binary,
+  .meta = meta::binary_of_tensor,
   .cpu = cpu::binary<scalar::bitwise_or>,
 };
 
@@ -130,7 +130,7 @@ OP(bitwise_xor_Tensor) {
   .out_name = "Tensor_out",
   .flags = pointwise,
   .numbers = names("self", "other"),
-  .meta = meta::binary,
+  .meta = meta::binary_of_tensor,
   .cpu = cpu::binary<scalar::bitwise_xor>,
 };
 
@@ -141,7 +141,7 @@ OP(bitwise_left_shift_Tensor) {
   .out_name = "Tensor_out",
   .flags = pointwise,
   .numbers = names("self", "other"),
-  .meta = meta::binary,
+  .meta = meta::binary_of_tensor,
   .cpu = cpu::binary<scalar::bitwise_left_shift>,
 };
 
@@ -152,7 +152,7 @@ OP(bitwise_right_shift_Tensor) {
   .out_name = "Tensor_out",
   .flags = pointwise,
   .numbers = names("self", "other"),
-  .meta = meta::binary,
+  .meta = meta::binary_of_tensor,
   .cpu = cpu::binary<scalar::bitwise_right_shift>,
 };
 

@@ -381,6 +381,10 @@ void meta_complex(Meta& m) {
              info(a).legacy_name, " and ", info(b).legacy_name);
   check(a == b, "Expected object of scalar type ", info(a).legacy_name, " but got scalar type ", info(b).legacy_name,
         " for second argument");
+  const bool into = m.call.op->variant == Variant::Out;
+  check(!into || m.tensor(2).dtype() == complex_of(a), "Expected object of scalar type ",
+        info(complex_of(a)).legacy_name, " but got scalar type ", into ? info(m.tensor(2).dtype()).legacy_name : "",
+        " for argument 'out'");
   meta::pointwise_result(m, 2, complex_of(a), a);
 }
 

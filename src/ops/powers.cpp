@@ -105,6 +105,7 @@ constexpr KernelRef power =
     cpu::chosen<power_case, general, second, third, root, inverse_root, inverse_first, inverse_second>;
 
 void meta_pow(Meta& m) {
+  meta::not_two_numbers(m);
   meta::binary(m);
   const Value& e = m.arg(1);
   const bool negative = e.tag == Tag::Int && e.i < 0;
@@ -112,6 +113,7 @@ void meta_pow(Meta& m) {
 }
 
 void meta_float_power(Meta& m) {
+  meta::not_two_numbers(m);
   const DType common = result_type({m.call.args, 2});
   const DType wide = is_complex(common) ? DType::Complex128 : DType::Float64;
   const bool in_place = m.call.op->variant == Variant::Inplace;
