@@ -34,11 +34,29 @@ bool drops_gil(const OpInfo& info, const Value* args) {
   return big && (layers & python_layers).empty();
 }
 
+// As many result slots as the operator has: clearing eight would cost more than a small call.
+struct ResultSlots {
+  explicit ResultSlots(int n) : count(n) {
+    for (int i = 0; i < n; ++i) new (slots + i) Value;
+  }
+  ~ResultSlots() {
+    for (int i = 0; i < count; ++i)
+      if (slots[i].owned) clear(slots[i]);
+  }
+  ResultSlots(const ResultSlots&) = delete;
+  union {
+    Value slots[8];
+  };
+  const int count;
+};
+
 Object run(Parsed& p, Style style) {
   const OpInfo& info = p.op->info();
-  Results<8> r;
-  {
-    const DropGil drop(drops_gil(info, p.args()));
+  ResultSlots r(info.results);
+  if (drops_gil(info, p.args())) {
+    const DropGil drop(true);
+    call(*p.op, p.args(), r.slots);
+  } else {
     call(*p.op, p.args(), r.slots);
   }
   if (p.requires_grad && r.slots[0].is_tensor()) set_requires_grad(r.slots[0].as_tensor(), true);

@@ -32,7 +32,7 @@ struct PythonNode final : Node {
     const Object given = Object::take(PyTuple_New(static_cast<Py_ssize_t>(grads.size())));
     for (size_t i = 0; i < grads.size(); ++i)
       PyTuple_SET_ITEM(given.get(), static_cast<Py_ssize_t>(i), checked(wrap(gradient(grads, i))));
-    const Object returned = Object::take(PyObject_CallMethod(context_, "_run_backward", "O", given.get()));
+    const Object returned = Object::take(PyObject_CallMethod(context_, "_run_backward", "(O)", given.get()));
     return taken(returned.get());
   }
   void release_saved() override {

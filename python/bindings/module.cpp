@@ -64,6 +64,7 @@ void fill(PyObject* module) {
   add_autograd(module);
   add_modes(module);
   add_library(module);
+  add_operator_table(module);
   add_function_module(module, "_nn", "nn");
   object_hooks.store(&object_hooks_in_python);
 }

@@ -4,9 +4,12 @@
 
 namespace facula::python {
 
-thread_local OverrideState override_state;
+thread_local constinit OverrideState override_state __attribute__((tls_model("initial-exec"))) = {};
 
 namespace {
+
+// Modes of this thread, owned; the last one runs first.
+thread_local std::vector<PyObject*> modes;
 
 PyObject* disabled_function = nullptr;
 PyObject* disabled_dispatch = nullptr;
@@ -51,8 +54,14 @@ Object types_of(const std::vector<Object>& overloaded) {
 // Takes the top mode off while it runs.
 class ModeOff {
  public:
-  ModeOff() : mode_(override_state.modes.back()) { override_state.modes.pop_back(); }
-  ~ModeOff() { override_state.modes.push_back(mode_); }
+  ModeOff() : mode_(modes.back()) {
+    modes.pop_back();
+    --override_state.depth;
+  }
+  ~ModeOff() {
+    modes.push_back(mode_);
+    ++override_state.depth;
+  }
   PyObject* mode() const { return mode_; }
 
  private:
@@ -192,29 +201,31 @@ PyObject* disabled_function_impl(PyObject*, PyObject* args, PyObject* kwargs) {
 
 PyObject* push_function_mode(PyObject*, PyObject* mode) {
   return guard([&] {
-    override_state.modes.push_back(Py_NewRef(mode));
+    modes.push_back(Py_NewRef(mode));
+    ++override_state.depth;
     return none().leak();
   });
 }
 PyObject* pop_function_mode(PyObject*, PyObject*) {
   return guard([&] {
-    check(!override_state.modes.empty(), "the stack of function modes is empty");
-    PyObject* top = override_state.modes.back();
-    override_state.modes.pop_back();
+    check(!modes.empty(), "the stack of function modes is empty");
+    PyObject* top = modes.back();
+    modes.pop_back();
+    --override_state.depth;
     return top;
   });
 }
 PyObject* function_mode_depth(PyObject*, PyObject*) {
-  return PyLong_FromSize_t(override_state.modes.size());
+  return PyLong_FromSize_t(modes.size());
 }
 PyObject* function_mode_at(PyObject*, PyObject* i) {
   const size_t at = PyLong_AsSize_t(i);
   if (PyErr_Occurred()) return nullptr;
-  if (at >= override_state.modes.size()) {
+  if (at >= modes.size()) {
     PyErr_SetString(PyExc_IndexError, "the stack of function modes is not as deep");
     return nullptr;
   }
-  return Py_NewRef(override_state.modes[at]);
+  return Py_NewRef(modes[at]);
 }
 PyObject* is_enabled(PyObject*, PyObject*) { return PyBool_FromLong(override_state.subclass_enabled); }
 

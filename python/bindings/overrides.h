@@ -12,16 +12,17 @@ namespace facula::python {
 struct OverrideState {
   bool subclass_enabled = true;  // off within DisableTorchFunctionSubclass
   bool all_enabled = true;       // off within DisableTorchFunction
-  std::vector<PyObject*> modes;  // owned; the last one runs first
+  int depth = 0;                 // of the stack of modes
 };
-extern thread_local OverrideState override_state;
+// Plain data with the fastest access: every call looks at it.
+extern thread_local constinit OverrideState override_state __attribute__((tls_model("initial-exec")));
 
 // Whether the object's class has a __torch_function__ of its own that is in force.
 bool has_override(PyObject* o);
 // Adds an object with an override to a list ordered by the precedence of their classes.
 void note_overloaded(PyObject* o, std::vector<Object>& list);
 inline bool function_mode_active() {
-  return !override_state.modes.empty() && override_state.all_enabled;
+  return override_state.depth > 0 && override_state.all_enabled;
 }
 // Calls the overrides, modes first; TypeError when all return NotImplemented.
 Object call_overrides(PyObject* function, const std::vector<Object>& overloaded, PyObject* args,

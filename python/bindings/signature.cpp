@@ -129,7 +129,7 @@ Signature::Signature(Operator& o, Style st) : op(&o), info(&o.info()), style(st)
     if (parameters.back().required) required = parameters.size();
   }
   for (const Argument& a : args) defaults.push_back(default_value(a));
-  if (style != Style::Schema) out_op = const_cast<Operator*>(out_variant(*op));
+  if (style == Style::Function) out_op = const_cast<Operator*>(out_variant(*op));
   factory = style != Style::Schema && is_factory(info->schema);
   const size_t own = style == Style::Method ? 1 : 0;
   if (positional == own + 1 && style != Style::Schema) {

@@ -48,5 +48,6 @@ void add_autograd(PyObject* module);
 void add_op_overloads(PyObject* module);
 void add_library(PyObject* module);
 void add_modes(PyObject* module);
+void add_operator_table(PyObject* module);  // _operator_table()
 
 }  // namespace facula::python

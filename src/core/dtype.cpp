@@ -35,6 +35,11 @@ constexpr std::array<DTypeInfo, dtype_slots> make_table() {
   return t;
 }
 constexpr auto table = make_table();
+static_assert([] {
+  for (int i = 0; i < dtype_slots; ++i)
+    if (table[static_cast<size_t>(i)].size != dtype_bytes[i]) return false;
+  return true;
+}());
 
 struct Alias {
   std::string_view name;

@@ -184,8 +184,6 @@ IntVec broadcast_sizes(IntSpan a, IntSpan b) {
   return out;
 }
 
-bool same_sizes(IntSpan a, IntSpan b) { return std::ranges::equal(a, b); }
-
 Overlap memory_overlap(const Tensor& a, const Tensor& b) {
   if (a.numel() == 0 || b.numel() == 0 || !(a->storage == b->storage)) return Overlap::None;
   const auto wide = [](const Tensor& t) { return static_cast<int64_t>(t.itemsize()); };

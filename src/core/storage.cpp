@@ -9,20 +9,39 @@
 
 namespace facula {
 
+namespace {
+
+// Small data shares a block with the header, which saves an allocation for every small tensor.
+constexpr size_t header_bytes = (sizeof(Storage) + 63) / 64 * 64;
+constexpr size_t most_inline_bytes = 256;
+
+}  // namespace
+
+Storage* Storage::place(Device device, size_t bytes, size_t extra) {
+  const size_t block = header_bytes + extra;
+  auto* s = new (cpu_allocate(block)) Storage(device, bytes);
+  s->block_bytes_ = static_cast<uint32_t>(block);
+  return s;
+}
+
 Ref<Storage> Storage::make(Device device, size_t bytes) {
-  void* room = cpu_allocate(sizeof(Storage));
-  auto* s = new (room) Storage(device, bytes);
-  Ref<Storage> owner = Ref<Storage>::take(s);
+  if (device.is_cpu() && bytes <= most_inline_bytes && bytes > 0) {
+    Storage* s = place(device, bytes, bytes);
+    s->inline_ = true;
+    s->data_ = reinterpret_cast<char*>(s) + header_bytes;
+    return Ref<Storage>::take(s);
+  }
+  Ref<Storage> s = Ref<Storage>::take(place(device, bytes, 0));
   if (device.is_meta())
     s->has_memory_ = false;
   else if (bytes)
     s->data_ = device_allocate(device, bytes);
-  return owner;
+  return s;
 }
 
 Ref<Storage> Storage::external(Device device, void* data, size_t bytes, void* context,
                                ExternalDeleter deleter) {
-  auto* s = new (cpu_allocate(sizeof(Storage))) Storage(device, bytes);
+  Storage* s = place(device, bytes, 0);
   s->data_ = data;
   s->context_ = context;
   s->deleter_ = deleter;
@@ -33,9 +52,10 @@ Ref<Storage> Storage::external(Device device, void* data, size_t bytes, void* co
 void Storage::release_memory() {
   if (deleter_)
     deleter_(context_);
-  else if (data_)
+  else if (data_ && !inline_)
     device_release(device_, data_, nbytes_);
   data_ = nullptr;
+  inline_ = false;
 }
 
 Storage::~Storage() { release_memory(); }
@@ -64,8 +84,9 @@ void Storage::no_memory() const {
 }
 
 void destroy(Storage* s) {
+  const size_t block = s->block_bytes_;
   s->~Storage();
-  cpu_free(s, sizeof(Storage));
+  cpu_free(s, block);
 }
 
 }  // namespace facula

@@ -36,11 +36,15 @@ class Storage : public RefCounted {
 
  private:
   Storage(Device d, size_t n) : device_(d), nbytes_(n) {}
+  friend void destroy(Storage* s);
+  static Storage* place(Device device, size_t bytes, size_t extra);
   [[noreturn]] void no_memory() const;
   void release_memory();
 
   Device device_;
   bool has_memory_ = true, resizable_ = true;
+  bool inline_ = false;  // data_ lies behind this header, in one block with it
+  uint32_t block_bytes_ = 0;
   size_t nbytes_;
   void* data_ = nullptr;
   void* context_ = nullptr;

@@ -180,7 +180,12 @@ int64_t extent(IntSpan sizes, IntSpan strides);
 int64_t wrap_dim(int64_t dim, int64_t ndim);
 // Broadcast of two shapes; RuntimeError with PyTorch's text when they do not fit.
 IntVec broadcast_sizes(IntSpan a, IntSpan b);
-bool same_sizes(IntSpan a, IntSpan b);
+inline bool same_sizes(IntSpan a, IntSpan b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i)
+    if (a[i] != b[i]) return false;
+  return true;
+}
 // Memory of two tensors: none, exactly the same elements, or some.
 enum class Overlap : uint8_t { None, Full, Partial };
 Overlap memory_overlap(const Tensor& a, const Tensor& b);

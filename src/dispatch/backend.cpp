@@ -114,7 +114,7 @@ bool direct(const OpCall& c, const ResultSpec& r, const Tensor& to) {
   return c.op->record->out_layout == OutLayout::Any || to.is_contiguous();
 }
 
-void prepare_inplace(const OpCall& c, const Meta& m) {
+void prepare_inplace(const OpCall& c, Meta& m) {
   const Tensor& self = c.tensor(0);
   const ResultSpec& r = m.results[0];
   check(same_sizes(r.sizes, self.sizes()), "output with shape ", str(self.sizes()),

@@ -1,6 +1,8 @@
 // Meta: the context of a shape and type rule. The rule reads arguments and states each result;
 // the call path allocates, resizes or checks accordingly.
 #pragma once
+#include <new>
+
 #include "dispatch/call.h"
 
 namespace facula {
@@ -12,12 +14,34 @@ struct ResultSpec {
   IntVec sizes, strides;
 };
 
+// Specs made when they are first touched: most calls state one result or none.
+class ResultSpecs {
+ public:
+  static constexpr int most = 8;
+  ResultSpecs() = default;
+  ResultSpecs(const ResultSpecs&) = delete;
+  ~ResultSpecs() {
+    for (int i = 0; i < most; ++i)
+      if (made_ >> i & 1) at(i)->~ResultSpec();
+  }
+  ResultSpec& operator[](int i) {
+    if (!(made_ >> i & 1)) new (at(i)) ResultSpec;
+    made_ |= 1u << i;
+    return *at(i);
+  }
+
+ private:
+  ResultSpec* at(int i) { return reinterpret_cast<ResultSpec*>(room_) + i; }
+  uint32_t made_ = 0;
+  alignas(ResultSpec) unsigned char room_[most * sizeof(ResultSpec)];
+};
+
 struct Meta {
-  static constexpr int most_results = 6;
+  static constexpr int most_results = ResultSpecs::most;
   explicit Meta(OpCall& c) : call(c) {}
 
   OpCall& call;
-  ResultSpec results[most_results];
+  ResultSpecs results;
   // Set in place of results[0]'s sizes when it has the geometry of a contiguous argument: nothing
   // is copied.
   const TensorImpl* like = nullptr;

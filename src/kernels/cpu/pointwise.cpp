@@ -99,7 +99,7 @@ void pack_params(const LoopTable& table, const OpCall& c, DType compute, char* p
   const DType wide = compute_of(compute);
   for (int k = 0; k < table.params; ++k) {
     const Value& v = c.args[table.inputs + k];
-    if (wide == DType::Float32 && v.tag == Tag::Int) {  // alpha=1 of every addition
+    if (wide == DType::Float32 && v.tag == Tag::Int) [[likely]] {  // alpha=1 of every addition
       const float f = static_cast<float>(v.i);
       __builtin_memcpy(packed + 4 * k, &f, 4);
       continue;

@@ -109,8 +109,9 @@ class Op:
     checks values. dtypes: kinds ("float", "half", "full" = float32 and float64, "complex", "int",
     "bool") or dtype names, split by spaces. grad: False where nothing is differentiable. gradgrad:
     False where PyTorch has no second derivative either. inplace, out, method: False where the form
-    is not to be compared with the function. nondeterministic: values are random or uninitialised.
-    tolerance: factor on the tolerances. threads: False where the result may depend on threads.
+    is not to be compared with the function. layouts: False where the meaning depends on strides
+    (as_strided). nondeterministic: values are random or uninitialised. tolerance: factor on the
+    tolerances.
     """
 
     name: str
@@ -123,6 +124,7 @@ class Op:
     inplace: bool = True
     out: bool = True
     method: bool = True
+    layouts: bool = True
     nondeterministic: bool = False
     tolerance: float = 1.0
     family: str = ""
@@ -131,6 +133,13 @@ class Op:
         """The dtypes under test, in order, without repetition."""
         names = [d for word in self.dtypes.split() for d in KINDS.get(word, (word,))]
         return list(dict.fromkeys(names))
+
+    def numbered_samples(self, dtype):
+        """(number, sample) of the samples that suit a dtype: no complex values for a real result."""
+        for index, sample in enumerate(self.samples):
+            result = sample.kwargs.get("dtype", dtype)
+            if dtype not in COMPLEX or result in COMPLEX or not isinstance(result, str):
+                yield index, sample
 
     @property
     def short_name(self):
@@ -245,14 +254,14 @@ def make_arguments(lib, sample, dtype, seed, grad=False, layout=None):
     return args, kwargs
 
 
-def make_arrays(sample, dtype, seed, layout=None):
-    """(args, kwargs) of a sample for the NumPy reference; bfloat16 and float16 as float32."""
+def make_arrays(sample, dtype, seed):
+    """(args, kwargs) of a sample for the NumPy reference, floating point numbers in double."""
     def make(leaf, number):
         if not isinstance(leaf, T):
             return leaf
-        chosen = layout if layout and leaf.layout == "contiguous" else leaf.layout
-        array = make_array(leaf.with_layout(chosen), dtype, seed + number)
-        return array.astype(np.float32) if array.dtype == np.float16 else array
+        array = make_array(leaf, dtype, seed + number)
+        wide = {"f": np.float64, "c": np.complex128}.get(array.dtype.kind)
+        return array.astype(wide) if wide else array
 
     made = sample.map(make)
     return list(made.args), made.kwargs
@@ -264,6 +273,20 @@ def wants_grad(t, dtype):
     if t.grad is False or name not in FLOATING | COMPLEX:
         return False
     return t.grad is True or t.dtype is None
+
+
+def split_marked(sample, args, kwargs, dtype):
+    """The tensors that are differentiated, and call(operator, tensors) that puts others there."""
+    leaves = _leaves([*args, *kwargs.values()])
+    wanted = [i for i, t in enumerate(_leaves([*sample.args, *sample.kwargs.values()]))
+              if isinstance(t, T) and wants_grad(t, dtype)]
+
+    def call(function, tensors):
+        others = dict(zip(wanted, tensors, strict=True))
+        filled = Sample(*args, **kwargs).map(lambda leaf, number: others.get(number, leaf))
+        return function(*filled.args, **filled.kwargs)
+
+    return [leaves[i] for i in wanted], call
 
 
 def find(lib, name):

@@ -1,0 +1,398 @@
+"""Gradients compared with finite differences, for derivatives of first and second order.
+
+Everything is seen as functions between real vectors: a complex number is two reals. A cotangent of
+1 at a complex result asks for the gradient of its real part, one of 1j for that of its imaginary
+part, and the gradient that comes back holds the derivatives by both parts of the input.
+"""
+
+import math
+import random
+import sys
+import types
+
+import facula
+from facula.autograd import grad
+
+__all__ = ["gradcheck", "gradgradcheck", "GradcheckError"]
+
+# The fast check projects on this many pairs of random directions.
+_DIRECTIONS = 2
+
+
+class GradcheckError(RuntimeError):
+    """The gradient of a function differs from finite differences."""
+
+
+def gradcheck(
+    func,
+    inputs,
+    *,
+    eps=1e-6,
+    atol=1e-5,
+    rtol=1e-3,
+    raise_exception=True,
+    nondet_tol=0.0,
+    check_undefined_grad=True,
+    check_grad_dtypes=False,
+    check_batched_grad=False,
+    check_batched_forward_grad=False,
+    check_forward_ad=False,
+    check_backward_ad=True,
+    fast_mode=False,
+    masked=None,
+):
+    """Compare the gradient of `func` at `inputs` with finite differences.
+
+    Args:
+        func (callable): takes the inputs, returns a Tensor or a tuple of Tensors.
+        inputs (Tensor or tuple): floating point or complex ones that require grad are checked; use
+            double precision.
+        eps (float): step of the differences.
+        atol, rtol (float): tolerances of the comparison.
+        raise_exception (bool): raise when the check fails; otherwise return False.
+        nondet_tol (float): how much two backward passes may differ.
+        check_undefined_grad (bool): cotangents of zero must give gradients of zero.
+        check_grad_dtypes (bool): gradients must have their inputs' dtypes.
+        check_batched_grad (bool): cotangents batched by vmap must give the gradients of a loop.
+        fast_mode (bool): compare random projections of the Jacobian instead of each element.
+
+    Returns:
+        bool: whether the gradients agree.
+
+    Raises:
+        GradcheckError: they do not, and `raise_exception` is set.
+        ValueError: no input requires grad.
+        NotImplementedError: a check of forward mode is asked for.
+
+    Example::
+
+        >>> x = facula.randn(3, dtype=facula.double, requires_grad=True)
+        >>> facula.autograd.gradcheck(facula.sin, (x,))
+        True
+    """
+    if check_forward_ad or check_batched_forward_grad:
+        raise NotImplementedError("gradcheck(): forward-mode differentiation is not implemented")
+    if not check_backward_ad:
+        raise ValueError("gradcheck(): expected at least one of check_forward_ad and "
+                         "check_backward_ad to be True")
+    inputs = _as_tuple(inputs)
+    checker = _Checker(func, inputs, eps, atol, rtol, fast_mode)
+    try:
+        checker.check_inputs()
+        checker.check_jacobian()
+        checker.check_repeatable(nondet_tol)
+        if check_undefined_grad:
+            checker.check_zero_cotangents()
+        if check_grad_dtypes:
+            checker.check_dtypes()
+        if check_batched_grad:
+            checker.check_batched()
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def gradgradcheck(
+    func,
+    inputs,
+    grad_outputs=None,
+    *,
+    eps=1e-6,
+    atol=1e-5,
+    rtol=1e-3,
+    gen_non_contig_grad_outputs=False,
+    raise_exception=True,
+    nondet_tol=0.0,
+    check_undefined_grad=True,
+    check_grad_dtypes=False,
+    check_batched_grad=False,
+    check_fwd_over_rev=False,
+    check_rev_over_rev=True,
+    fast_mode=False,
+    masked=False,
+):
+    """Compare the gradient of the gradient of `func` with finite differences of the gradient.
+
+    Args:
+        func, inputs, eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad,
+            check_grad_dtypes, check_batched_grad, fast_mode: as for :func:`gradcheck`.
+        grad_outputs (Tensor or tuple): cotangents of the results; random ones by default.
+        gen_non_contig_grad_outputs (bool): lay the random cotangents out with steps in memory.
+
+    Returns:
+        bool: whether the second derivatives agree.
+
+    Raises:
+        GradcheckError: they do not, and `raise_exception` is set.
+        NotImplementedError: `check_fwd_over_rev` asks for forward mode.
+    """
+    if check_fwd_over_rev:
+        raise NotImplementedError("gradgradcheck(): forward-mode differentiation is not implemented")
+    if not check_rev_over_rev:
+        raise ValueError("gradgradcheck(): expected check_rev_over_rev or check_fwd_over_rev to be "
+                         "True")
+    inputs = _as_tuple(inputs)
+    results = _differentiable(func(*inputs))
+    if grad_outputs is None:
+        rng = random.Random(0)
+        cotangents = [_random_like(r, rng, gen_non_contig_grad_outputs) for r in results]
+    else:
+        cotangents = list(_as_tuple(grad_outputs))
+    cotangents = tuple(c.detach().requires_grad_() for c in cotangents)
+    count = len(inputs)
+
+    def gradient(*values):
+        values, weights = values[:count], values[count:]
+        wanted = [v for v in values if _is_checked(v)]
+        grads = grad(_differentiable(func(*values)), wanted, weights, create_graph=True,
+                     allow_unused=True)
+        return tuple(g for g in grads if g is not None)
+
+    return gradcheck(
+        gradient,
+        inputs + cotangents,
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        raise_exception=raise_exception,
+        nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad,
+        check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad,
+        fast_mode=fast_mode,
+        masked=masked,
+    )
+
+
+class _Checker:
+    """One function at one point: its results, and its Jacobian computed in two ways."""
+
+    def __init__(self, func, inputs, eps, atol, rtol, fast):
+        self.func, self.inputs = func, inputs
+        self.eps, self.atol, self.rtol, self.fast = eps, atol, rtol, fast
+        self.checked = [i for i, x in enumerate(inputs) if _is_checked(x)]
+        self.leaves = [inputs[i] for i in self.checked]
+        self.results = None
+
+    def check_inputs(self):
+        if not self.checked:
+            raise ValueError("gradcheck(): expected at least one floating point or complex input "
+                             "that requires grad; got none")
+        for i in self.checked:
+            x = self.inputs[i]
+            steps = zip(x.shape, x.stride(), strict=True)
+            if x.numel() and any(step == 0 and size > 1 for size, step in steps):
+                raise RuntimeError(f"gradcheck(): input {i} has a stride of 0, so that elements "
+                                   "share memory; pass a contiguous copy")
+        self.results = _differentiable(self.func(*self.inputs))
+        if not self.results:
+            self._check_constant()
+
+    def _check_constant(self):
+        """Without a result that requires grad, differences must be zero."""
+        rng = random.Random(0)
+        before = self._numbers(self.inputs)
+        for i in self.checked:
+            moved = list(self.inputs)
+            moved[i] = moved[i].detach() + _random_like(moved[i], rng) * self.eps
+            if self._numbers(moved) != before:
+                raise GradcheckError(f"gradcheck(): no result requires grad, yet results depend on "
+                                     f"input {i}")
+
+    def _numbers(self, inputs):
+        return [_components(r) for r in _as_tuple(self.func(*inputs)) if _is_number_tensor(r)]
+
+    def check_jacobian(self):
+        if self.fast:
+            self._check_projections()
+        else:
+            self._check_elements()
+
+    def _check_elements(self):
+        """Every element of the Jacobian."""
+        expected = {i: self._numeric_columns(i) for i in self.checked}
+        for number, result in enumerate(self.results):
+            for row, cotangent in enumerate(_basis(result)):
+                grads = self._gradients(number, cotangent)
+                for i, g in zip(self.checked, grads, strict=True):
+                    got = _components(g)
+                    wanted = [column[number][row] for column in expected[i]]
+                    if not self._all_close(got, wanted, 1.0):
+                        self._fail(number, i, row, got, wanted)
+
+    def _check_projections(self):
+        """Derivatives along random directions of the inputs, weighted by random cotangents."""
+        rng = random.Random(0)
+        for i, x in zip(self.checked, self.leaves, strict=True):
+            for _ in range(_DIRECTIONS):
+                direction = _random_like(x, rng)
+                change = self._difference(i, direction)
+                for number, result in enumerate(self.results):
+                    cotangent = _random_like(result, rng)
+                    grads = self._gradients(number, cotangent)
+                    got = _inner(grads[self.checked.index(i)], direction)
+                    wanted = _inner(change[number], cotangent)
+                    size = math.sqrt(max(1, x.numel() * result.numel()))
+                    if not self._all_close([got], [wanted], size):
+                        self._fail(number, i, "along a random direction", [got], [wanted])
+
+    def _gradients(self, number, cotangent):
+        """Gradients of one result, zeros where the graph has none."""
+        found = grad(self.results[number], self.leaves, cotangent, retain_graph=True,
+                     allow_unused=True)
+        return [facula.zeros_like(x) if g is None else g.detach()
+                for g, x in zip(found, self.leaves, strict=True)]
+
+    def _difference(self, i, direction):
+        """Central difference of the results as input i moves along a direction."""
+        ends = []
+        for step in (self.eps, -self.eps):
+            moved = list(self.inputs)
+            x = self.inputs[i].detach()
+            moved[i] = (x + direction * step).requires_grad_()
+            ends.append([r.detach() for r in _differentiable(self.func(*moved))])
+        return [(above - below) / (2 * self.eps) for above, below in zip(*ends, strict=True)]
+
+    def _numeric_columns(self, i):
+        """By real component of input i: for each result the derivatives of its components."""
+        columns = [[_components(change) for change in self._difference(i, direction)]
+                   for direction in _basis(self.inputs[i])]
+        for column in columns:
+            if len(column) != len(self.results):
+                raise GradcheckError("gradcheck(): the function gave another number of results "
+                                     "when it was called again")
+        return columns
+
+    def _all_close(self, got, wanted, scale):
+        return all(
+            math.isclose(g, w, rel_tol=0, abs_tol=self.atol * scale + self.rtol * abs(w))
+            or (math.isnan(g) and math.isnan(w))
+            for g, w in zip(got, wanted, strict=True)
+        )
+
+    def _fail(self, number, i, where, got, wanted):
+        raise GradcheckError(
+            f"gradcheck(): the gradient of result {number} by input {i} differs from finite "
+            f"differences (component {where} of the result):\n"
+            f"  differences: {wanted}\n  gradient:    {got}"
+        )
+
+    def check_repeatable(self, tolerance):
+        """Two backward passes give the same gradients."""
+        for number, result in enumerate(self.results):
+            weight = facula.ones_like(result)
+            first, second = self._gradients(number, weight), self._gradients(number, weight)
+            for i, a, b in zip(self.checked, first, second, strict=True):
+                pairs = zip(_components(a), _components(b), strict=True)
+                apart = max((abs(x - y) for x, y in pairs if x != y), default=0.0)
+                if apart > tolerance:
+                    raise GradcheckError(
+                        f"gradcheck(): the backward pass is not reproducible: gradients by input "
+                        f"{i} differ by up to {apart}; nondet_tol is {tolerance}"
+                    )
+
+    def check_zero_cotangents(self):
+        """Cotangents of zero give zero."""
+        for number, result in enumerate(self.results):
+            for i, g in zip(self.checked, self._gradients(number, facula.zeros_like(result)),
+                            strict=True):
+                if any(component != 0 for component in _components(g)):
+                    raise GradcheckError(f"gradcheck(): a zero cotangent of result {number} gives "
+                                         f"a gradient by input {i} that is not zero")
+
+    def check_dtypes(self):
+        """Gradients have the dtypes of their inputs."""
+        for number, result in enumerate(self.results):
+            for i, g, x in zip(self.checked, self._gradients(number, facula.ones_like(result)),
+                               self.leaves, strict=True):
+                if g.dtype != x.dtype:
+                    raise GradcheckError(f"gradcheck(): the gradient by input {i} has dtype "
+                                         f"{g.dtype}; expected {x.dtype}")
+
+    def check_batched(self):
+        """Cotangents batched by vmap give the gradients of a loop."""
+        rng = random.Random(0)
+        for number, result in enumerate(self.results):
+            several = [_random_like(result, rng) for _ in range(2)]
+            loop = [self._gradients(number, c) for c in several]
+
+            def gradients(cotangent, result=result):
+                return grad(result, self.leaves, cotangent, retain_graph=True,
+                            materialize_grads=True)
+
+            batched = facula.func.vmap(gradients)(facula.stack(several))
+            for place, i in enumerate(self.checked):
+                got = _components(batched[place])
+                wanted = [c for grads in loop for c in _components(grads[place])]
+                if not self._all_close(got, wanted, 1.0):
+                    self._fail(number, i, "under vmap", got, wanted)
+
+
+def _as_tuple(value):
+    return tuple(value) if isinstance(value, (list, tuple)) else (value,)
+
+
+def _is_number_tensor(x):
+    return isinstance(x, facula.Tensor) and (x.is_floating_point() or x.is_complex())
+
+
+def _is_checked(x):
+    return _is_number_tensor(x) and x.requires_grad
+
+
+def _differentiable(results):
+    return [r for r in _as_tuple(results) if _is_number_tensor(r) and r.requires_grad]
+
+
+def _components(t):
+    """The real components of a tensor as a flat list; (real, imaginary) for complex elements."""
+    flat = t.detach().reshape(-1)
+    if flat.is_complex():
+        return facula.view_as_real(flat.resolve_conj()).reshape(-1).tolist()
+    return flat.tolist()
+
+
+def _of_components(components, like):
+    """A tensor of like's shape and dtype out of its real components."""
+    if like.is_complex():
+        pairs = zip(components[::2], components[1::2], strict=True)
+        components = [complex(real, imaginary) for real, imaginary in pairs]
+    return facula.tensor(components, dtype=like.dtype, device=like.device).reshape(like.shape)
+
+
+def _count(t):
+    return t.numel() * (2 if t.is_complex() else 1)
+
+
+def _basis(t):
+    """Unit vectors along each real component of a tensor."""
+    count = _count(t)
+    for i in range(count):
+        yield _of_components([float(i == j) for j in range(count)], t)
+
+
+def _random_like(t, rng, strided=False):
+    """Uniform components in [-1, 1], away from 0, so that no projection hides an element."""
+    components = [rng.choice((-1, 1)) * rng.uniform(0.25, 1) for _ in range(_count(t))]
+    values = _of_components(components, t)
+    if not strided or values.dim() == 0:
+        return values
+    return facula.stack((values, values), -1)[..., 0]
+
+
+def _inner(a, b):
+    """The inner product of two tensors as real vectors."""
+    return math.fsum(x * y for x, y in zip(_components(a), _components(b), strict=True))
+
+
+class _CallableModule(types.ModuleType):
+    """`facula.autograd.gradcheck` is this module and the function: importing the module by its
+    path puts it into the package under the function's name."""
+
+    def __call__(self, *args, **kwargs):
+        return gradcheck(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _CallableModule

@@ -1,0 +1,126 @@
+"""In-place, out= and method forms of the table's operators against the function form."""
+
+import facula
+import pytest
+from samples import load_ops
+from samples.checks import assert_same_values, cases, is_tensor, tensors_of, to_array
+from samples.common import T, make_arguments, seed_of
+
+DTYPES = {"float32", "complex64", "int64", "bool", "bfloat16"}
+OPS = [op for op in load_ops() if not op.nondeterministic and "." not in op.name]
+
+
+def _names_with(form):
+    found = set()
+    for row in facula._C._operator_table():
+        if form in row["forms"] and row["python_module"] != "nn":
+            found |= {row["name"], *filter(None, row["aliases"].split(","))}
+    return found
+
+
+OUT = _names_with("out")
+
+
+def _starts_with_tensor(sample):
+    return bool(sample.args) and isinstance(sample.args[0], T)
+
+
+def _function_and_arguments(op, index, dtype):
+    sample, seed = op.samples[index], seed_of(op, index)
+    return getattr(facula, op.name), lambda: make_arguments(facula, sample, dtype, seed)
+
+
+@pytest.mark.parametrize(("op", "dtype"), **cases(
+    [o for o in OPS if o.method and hasattr(facula.Tensor, o.name)], DTYPES))
+def test_method(op, dtype):
+    """x.f(...) is f(x, ...)."""
+    for index, sample in op.numbered_samples(dtype):
+        if not _starts_with_tensor(sample):
+            continue
+        function, arguments = _function_and_arguments(op, index, dtype)
+        args, kwargs = arguments()
+        got = getattr(args[0], op.name)(*args[1:], **kwargs)
+        args, kwargs = arguments()
+        assert_same_values(got, function(*args, **kwargs), op.tolerance, repr(sample))
+
+
+def _fits(result, self):
+    """Whether an in-place form may hold the result: the very shape, and a dtype that casts."""
+    return is_tensor(result) and result.shape == self.shape and facula.can_cast(
+        result.dtype, self.dtype)
+
+
+@pytest.mark.parametrize(("op", "dtype"), **cases(
+    [o for o in OPS if o.inplace and hasattr(facula.Tensor, o.name + "_")], DTYPES))
+def test_inplace(op, dtype):
+    """x.f_(...) leaves f(x, ...) in x, gives x itself back and counts one change."""
+    for index, sample in op.numbered_samples(dtype):
+        if not _starts_with_tensor(sample) or sample.args[0].layout == "expanded":
+            continue
+        function, arguments = _function_and_arguments(op, index, dtype)
+        args, kwargs = arguments()
+        expected = function(*args, **kwargs)
+        fits = _fits(expected, args[0])
+        args, kwargs = arguments()
+        self, version = args[0], args[0]._version
+        change = getattr(self, op.name + "_")
+        try:
+            result = change(*args[1:], **kwargs)
+        except (RuntimeError, TypeError) as error:
+            if fits:
+                raise AssertionError(f"{sample}: {error}") from error
+            continue
+        assert result is self, sample
+        assert self._version > version, sample
+        if fits:
+            assert_same_values(self, expected.to(self.dtype), op.tolerance, repr(sample))
+
+
+def _as_out(tensors):
+    return tensors[0] if len(tensors) == 1 else tuple(tensors)
+
+
+@pytest.mark.parametrize(("op", "dtype"), **cases([o for o in OPS if o.out and o.name in OUT],
+                                                  DTYPES))
+def test_out(op, dtype):
+    """f(..., out=y) fills y, resizes an empty y, writes through strides and gives y back."""
+    tried = 0
+    for index, sample in op.numbered_samples(dtype):
+        function, arguments = _function_and_arguments(op, index, dtype)
+        args, kwargs = arguments()
+        expected = tensors_of(function(*args, **kwargs))
+        if not all(map(is_tensor, expected)):
+            continue
+        outs = {
+            "fresh": [facula.empty_like(t) for t in expected],
+            "empty": [facula.empty(0, dtype=t.dtype) for t in expected],
+            "strided": [facula.empty(*t.shape, 2, dtype=t.dtype)[..., 0] for t in expected],
+        }
+        for kind, out in outs.items():
+            args, kwargs = arguments()
+            try:
+                result = tensors_of(function(*args, **kwargs, out=_as_out(out)))
+            except TypeError as error:
+                # Not every overload has the form.
+                assert "out" in str(error) or "argument" in str(error), error
+                break
+            tried += 1
+            assert all(r is o for r, o in zip(result, out, strict=True)), f"{kind} {sample}"
+            assert_same_values(out, expected, op.tolerance, f"out {kind} {sample}")
+    assert tried, "no sample can be called with out="
+
+
+@pytest.mark.parametrize("op", [o for o in OPS if o.out and o.name in OUT], ids=lambda o: o.name)
+def test_out_of_no_fitting_dtype_raises(op):
+    """A result that does not cast to out's dtype raises and leaves out alone."""
+    if "float32" not in op.dtype_names():
+        pytest.skip("no floating point results")
+    function, arguments = _function_and_arguments(op, 0, "float32")
+    args, kwargs = arguments()
+    expected = tensors_of(function(*args, **kwargs))
+    if not all(is_tensor(t) and t.is_floating_point() for t in expected):
+        pytest.skip("results are not floating point numbers")
+    out = [facula.zeros(t.shape, dtype=facula.int64) for t in expected]
+    with pytest.raises((RuntimeError, TypeError)):
+        function(*args, **kwargs, out=_as_out(out))
+    assert not any(to_array(t).any() for t in out)
