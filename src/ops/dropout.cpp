@@ -93,7 +93,8 @@ OP(native_dropout) {
   .flags = random,
   .any = typed_kernel<native_dropout>,
   .derivatives = {vjp("input", [](Backward& b) {
-    const bool train = b.is_none("train") || b.flag("train");
+    // As PyTorch has it: without a value of `train` the gradient is not scaled.
+    const bool train = !b.is_none("train") && b.flag("train");
     return ops::native_dropout_backward(b.grad(), b.result(1), train ? kept_scale(b.number("p")) : 1.0);
   }, saves("result1"))},
   .not_differentiable = names("result1"),

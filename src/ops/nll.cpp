@@ -26,11 +26,11 @@ void check_target(const Tensor& target) {
 void check_nll(const Tensor& self, const Tensor& target, const Tensor& weight) {
   check(self.dim() == 1 || self.dim() == 2, "input tensor should be 1D or 2D");
   check(target.dim() <= 1, "0D or 1D target tensor expected, multi-target not supported");
+  check_target(target);
   check(self.dim() == 1 || self.size(0) == (target.dim() == 0 ? 1 : target.size(0)), "size mismatch (got input: ",
         str(self.sizes()), ", target: ", str(target.sizes()), ")");
   check(self.dim() == 2 || target.numel() == 1, "size mismatch (got input: ", str(self.sizes()), ", target: ",
         str(target.sizes()), ")");
-  check_target(target);
   check_weight(weight, self.size(-1));
 }
 

@@ -52,7 +52,11 @@ void check_uniform_bounds(DType d, double from, double to) {
                       : real == DType::Float32  ? 0x1.fffffep127
                                                 : 0x1.fffffffffffffp1023;
   auto inside = [&](double v, const char* name) {
-    check(v >= -most && v <= most, name, " is out of bounds for ", facula::name(real));
+    const char* type = real == DType::Float16    ? "c10::Half"
+                       : real == DType::BFloat16 ? "c10::BFloat16"
+                       : real == DType::Float32  ? "float"
+                                                 : "double";
+    check(v >= -most && v <= most, name, " is out of bounds for ", type);
   };
   inside(from, "from");
   inside(to, "to");
@@ -64,6 +68,7 @@ void check_uniform_bounds(DType d, double from, double to) {
 int64_t real_count(const Tensor& t) { return is_complex(t.dtype()) ? 2 * t.numel() : t.numel(); }
 
 void uniform_(const Tensor& self, double from, double to, Generator* generator) {
+  if (is_complex(self.dtype()) && self.numel() == 0) return;
   check_uniform_bounds(self.dtype(), from, to);
   fill_dense(self, [&](const Tensor& t) {
     visit_floating(real_of(t.dtype()), [&]<class T>(Type<T>) {
@@ -74,6 +79,7 @@ void uniform_(const Tensor& self, double from, double to, Generator* generator) 
 
 void normal_(const Tensor& self, double mean, double std, Generator* generator) {
   check(std >= 0, "normal expects std >= 0.0, but found std ", std);
+  if (self.numel() == 0) return;
   const DType real = real_of(self.dtype());
   if (!visit_floating(real, [](auto) {})) not_implemented("normal_kernel_cpu", self.dtype());
   const bool contiguous = self.is_contiguous(), complex = is_complex(self.dtype());
@@ -112,6 +118,7 @@ Tensor normal_tensor_tensor(const Tensor& mean, const Tensor& std, Generator* g)
 
 void bernoulli_float(const Tensor& self, double p, Generator* generator) {
   check(p >= 0 && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
+  if (self.numel() == 0) return;
   if (!visit_real(self.dtype(), [](auto) {})) not_implemented("bernoulli_scalar_cpu_", self.dtype());
   fill_dense(self, [&](const Tensor& t) {
     visit_real(t.dtype(), [&]<class T>(Type<T>) {
@@ -141,6 +148,7 @@ Tensor bernoulli_p(const Tensor& self, double p, Generator* g) { return ops::ber
 // --- integers
 
 void random_any(const Tensor& self, Generator* generator) {
+  if (self.numel() == 0) return;
   if (!visit_real(self.dtype(), [](auto) {})) not_implemented("random_kernel_cpu", self.dtype());
   fill_dense(self, [&](const Tensor& t) {
     visit_real(t.dtype(), [&]<class T>(Type<T>) { dist::random<T>(stream(generator), t.data<T>(), t.numel()); });
@@ -166,6 +174,7 @@ void random_to(const Tensor& self, int64_t to, Generator* g) { random_range(self
 
 void geometric_(const Tensor& self, double p, Generator* generator) {
   check(p > 0 && p < 1, "geometric_ expects p to be in (0, 1), but got p=", p);
+  if (self.numel() == 0) return;
   auto draw = [&](const Tensor& t) {
     return [&t, p, generator]<class T>(Type<T>) { dist::geometric<T>(stream(generator), t.data<T>(), t.numel(), p); };
   };
@@ -183,8 +192,9 @@ void check_continuous(DType d, const char* distribution) {
 }
 
 void exponential_(const Tensor& self, double lambd, Generator* generator) {
-  check_continuous(self.dtype(), "Exponential");
   check(lambd > 0, "exponential_ expects lambda > 0.0, but found lambda=", lambd);
+  if (self.numel() == 0) return;
+  check_continuous(self.dtype(), "Exponential");
   fill_dense(self, [&](const Tensor& t) {
     visit_floating(t.dtype(), [&]<class T>(Type<T>) {
       dist::exponential<T>(stream(generator), t.data<T>(), t.numel(), lambd);
@@ -192,8 +202,9 @@ void exponential_(const Tensor& self, double lambd, Generator* generator) {
   });
 }
 void cauchy_(const Tensor& self, double median, double sigma, Generator* generator) {
-  check_continuous(self.dtype(), "Cauchy");
   check(sigma > 0, "cauchy_ expects sigma > 0.0, but found sigma=", sigma);
+  if (self.numel() == 0) return;
+  check_continuous(self.dtype(), "Cauchy");
   fill_dense(self, [&](const Tensor& t) {
     visit_floating(t.dtype(), [&]<class T>(Type<T>) {
       dist::cauchy<T>(stream(generator), t.data<T>(), t.numel(), median, sigma);
@@ -202,6 +213,7 @@ void cauchy_(const Tensor& self, double median, double sigma, Generator* generat
 }
 void log_normal_(const Tensor& self, double mean, double std, Generator* generator) {
   check(std > 0, "log_normal_ expects std > 0.0, but found std=", std);
+  if (self.numel() == 0) return;
   if (!visit_floating(self.dtype(), [](auto) {})) not_implemented("log_normal_cpu", self.dtype());
   fill_dense(self, [&](const Tensor& t) {
     visit_floating(t.dtype(), [&]<class T>(Type<T>) {

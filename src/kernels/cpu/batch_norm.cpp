@@ -137,11 +137,13 @@ struct Forward {
     for_elements(s, [=](int64_t i, int64_t c) {
       y[i] = static_cast<T>((widen(x[i]) - mean[c]) * scale[c] + shift[c]);
     });
-    if (training) keep(save_mean, mean), keep(save_invstd, spread);
+    if (!training) return;
+    keep(save_mean, mean);
+    keep(save_invstd, spread);
   }
 
   static void keep(const Tensor& into, const A* values) {
-    const WideResult<A> r(into, into.sizes());
+    const WideResult<A> r(into);
     for (int64_t c = 0; c < into.numel(); ++c) r.data()[c] = values[c];
     r.finish();
   }
@@ -156,8 +158,7 @@ void backward(const Tensor& grad, const Tensor& input, const Tensor& weight, con
   const Tensor in = laid_out(input, like), gr = laid_out(grad, like);
   const T *x = in.data<T>(), *g = gr.data<T>();
   const WideInput<A> m(mean_of), v(spread_of), w(weight);
-  const int64_t sizes[] = {s.channels};
-  const WideResult<A> gw(grad_weight, sizes), gb(grad_bias, sizes);
+  const WideResult<A> gw(grad_weight), gb(grad_bias);
   Scratch<A> room(5 * s.channels);
   A *invstd = room.data(), *sum = invstd + s.channels, *product = sum + s.channels;
   A *scale = product + s.channels, *slope = scale + s.channels;

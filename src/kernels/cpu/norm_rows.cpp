@@ -54,7 +54,7 @@ void forward(const Tensor& input, int64_t n, const Tensor& weight, const Tensor&
   const int64_t rows = n ? input.numel() / n : 0;
   const Tensor in = contiguous(input);
   const WideInput<A> w(weight), b(bias);
-  const WideResult<A> m(mean, mean.defined() ? mean.sizes() : IntSpan()), r(rstd, rstd.sizes());
+  const WideResult<A> m(mean), r(rstd);
   const T* x = in.data<T>();
   T* y = out.data<T>();
   A *means = m.data(), *rstds = r.data();
@@ -100,8 +100,7 @@ void backward(const Tensor& grad, const Tensor& input, int64_t n, const Tensor& 
   const int64_t rows = n ? input.numel() / n : 0;
   const Tensor in = contiguous(input), gr = contiguous(grad);
   const WideInput<A> w(weight), m(mean), r(rstd);
-  const int64_t sizes[] = {n};
-  const WideResult<A> gw(grad_weight, sizes), gb(grad_bias, sizes);
+  const WideResult<A> gw(grad_weight), gb(grad_bias);
   const bool partials = gw.data() || gb.data();
   const int64_t even = (rows + most_partials - 1) / most_partials, least = chunk_of(n);
   const int64_t chunk = even > least ? even : least, chunks = (rows + chunk - 1) / chunk;
@@ -145,7 +144,7 @@ void group_forward(const Groups& p, const Tensor& input, const Tensor& weight, c
   const Tensor in = contiguous(input);
   const Tensor result = out.is_contiguous() ? out : empty_tensor(out.sizes(), out.dtype());
   const WideInput<A> w(weight), b(bias);
-  const WideResult<A> m(mean, mean.sizes()), r(rstd, rstd.sizes());
+  const WideResult<A> m(mean), r(rstd);
   const int64_t length = p.per_group() * p.hxw;
   const T* x = in.data<T>();
   T* y = result.data<T>();
@@ -178,8 +177,7 @@ void group_backward(const Groups& p, const Tensor& grad, const Tensor& input, co
   using A = wide_t<T>;
   const Tensor in = contiguous(input), gr = contiguous(grad);
   const WideInput<A> w(weight), m(mean), r(rstd);
-  const int64_t sizes[] = {p.channels};
-  const WideResult<A> gw(grad_weight, sizes), gb(grad_bias, sizes);
+  const WideResult<A> gw(grad_weight), gb(grad_bias);
   Tensor result;
   if (grad_input.defined()) result = grad_input.is_contiguous() ? grad_input : empty_tensor(grad_input.sizes(), grad_input.dtype());
   const int64_t length = p.per_group() * p.hxw;

@@ -19,15 +19,13 @@ class WideInput {
   Tensor tensor_;
 };
 
-// Room for a result in the wide type; finish() converts it into the result. Undefined results get
-// room only when `always`.
+// Room for a result in the wide type; finish() converts it into the result. Null when undefined.
 template <class A>
 class WideResult {
  public:
-  WideResult(const Tensor& t, IntSpan sizes, bool always = false) : target_(t) {
-    if (!t.defined() && !always) return;
-    const bool fits = t.defined() && t.dtype() == dtype_of<A> && t.is_contiguous() && same_sizes(t.sizes(), sizes);
-    tensor_ = fits ? t : empty_tensor(sizes, dtype_of<A>);
+  explicit WideResult(const Tensor& t) : target_(t) {
+    if (!t.defined()) return;
+    tensor_ = t.dtype() == dtype_of<A> && t.is_contiguous() ? t : empty_tensor(t.sizes(), dtype_of<A>);
   }
   A* data() const { return tensor_.defined() ? tensor_.data<A>() : nullptr; }
   void finish() const {
