@@ -203,7 +203,6 @@ void exponential_(const Tensor& self, double lambd, Generator* generator) {
 }
 void cauchy_(const Tensor& self, double median, double sigma, Generator* generator) {
   check(sigma > 0, "cauchy_ expects sigma > 0.0, but found sigma=", sigma);
-  if (self.numel() == 0) return;
   check_continuous(self.dtype(), "Cauchy");
   fill_dense(self, [&](const Tensor& t) {
     visit_floating(t.dtype(), [&]<class T>(Type<T>) {
