@@ -141,8 +141,7 @@ std::vector<Tensor> meshgrid_indexing(std::span<const Tensor> tensors, std::stri
   for (size_t k = 0; k < order.size(); ++k) {
     IntVec own(order.size(), 1);
     own[k] = order[k].numel();
-    const Tensor grid = ops::expand(ops::view(order[k], own), sizes);
-    grids.push_back(exchanged ? ops::transpose(grid, 0, 1) : grid);
+    grids.push_back(ops::expand(ops::view(order[k], own), sizes));
   }
   if (exchanged) std::swap(grids[0], grids[1]);
   return grids;
