@@ -11,6 +11,7 @@
 #include "ops/matmul.h"
 #include "ops/reduce.h"
 #include "ops/view.h"
+#include "ops/view_dims.h"
 
 namespace facula {
 namespace {
