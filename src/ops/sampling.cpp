@@ -83,7 +83,7 @@ void sampling_gradients(Backward& b) {
   const int64_t mode = b.integer("interpolation_mode"), padding = b.integer("padding_mode");
   const bool align = b.flag("align_corners");
   auto backward = spatial == 2 ? &ops::grid_sampler_2d_backward : &ops::grid_sampler_3d_backward;
-  const auto [input, grid] = backward(b.grad(), b["input"], b["grid"], mode, padding, align, mask);
+  const auto [input, grid] = backward(b.grad(), b["input"], b["grid"], mode, padding, align, std::span<const bool>(mask));
   b.set("input", input);
   b.set("grid", grid);
 }
@@ -135,8 +135,8 @@ Tensor affine_grid_generator(const Tensor& theta, IntSpan size, bool align) {
         str(theta.sizes()));
   const Tensor points = grid_points(theta, space, align);
   const Tensor batch = ops::expand(ops::unsqueeze(points, 0), {size[0], points.sizes()[0], n + 1});
-  IntVec sizes(space);
-  sizes.insert(sizes.begin(), size[0]);
+  IntVec sizes{size[0]};
+  for (int64_t s : space) sizes.push_back(s);
   sizes.push_back(n);
   return ops::view(ops::bmm(batch, ops::transpose(theta, 1, 2)), sizes);
 }
