@@ -19,7 +19,7 @@ bool is_mask(const Tensor& t) { return t.dtype() == DType::Bool || t.dtype() == 
 // An element of the index that stands for a tensor, or an undefined one.
 Tensor as_index_tensor(PyObject* o) {
   if (is_tensor(o)) return tensor_of(o);
-  if (PyList_Check(o) || PyTuple_Check(o) || is_array(o)) return index_tensor(o);
+  if (PyList_Check(o) || PyTuple_Check(o) || PyUnicode_Check(o) || is_array(o)) return index_tensor(o);
   return {};
 }
 
@@ -56,7 +56,7 @@ Bounds bounds_of(PyObject* o) {
   const auto* s = reinterpret_cast<PySliceObject*>(o);
   Bounds b{0, INT64_MAX, 1};
   if (s->step != Py_None) b.step = slice_bound(s->step);
-  check_value(b.step != 0, "step must not be zero");
+  check_value(b.step != 0, "slice step cannot be zero");
   check_value(b.step > 0, "step must be greater than zero");
   if (s->start != Py_None) b.start = slice_bound(s->start);
   if (s->stop != Py_None) b.stop = slice_bound(s->stop);
@@ -94,6 +94,8 @@ class Index {
     } else {
       add(index);
     }
+    for (const Item& item : items_)
+      check_index(t.dim() > 0 || !PySlice_Check(item.object), "slice() cannot be applied to a 0-dim tensor.");
     check_index(used_ <= t.dim(), "too many indices for tensor of dimension ", t.dim());
     for (const Item& item : items_) apply(item);
   }
@@ -144,7 +146,6 @@ class Index {
     shown_dim_ += n;
   }
   void slice(PyObject* o) {
-    check_index(t_.dim() > 0, "slice() cannot be applied to a 0-dim tensor.");
     t_ = sliced(t_, dim_, bounds_of(o));
     skip(1);
   }
@@ -214,9 +215,7 @@ Tensor value_tensor(PyObject* value, const Tensor& like) {
   options.has_device = true;
   if (is_number(value)) return tensor_from(value, options);
   if (is_array(value)) return tensor_over_array(value, false);
-  check_type(PyList_Check(value) || PyTuple_Check(value), "can't assign a ", type_name(value), " to a torch.",
-             info(like.dtype()).legacy_name, "Tensor");
-  return tensor_from(value, options);
+  throw_type(concat("can't assign a ", type_name(value), " to a torch.", info(like.dtype()).legacy_name, "Tensor"));
 }
 
 void put(const Index& index, PyObject* value) {
@@ -294,7 +293,7 @@ int contains(PyObject* self, PyObject* element) {
       return;
     }
     check(is_tensor(element) || is_number(element), "Tensor.__contains__ only supports Tensor or scalar, but you "
-          "passed in a ", type_name(element), ".");
+          "passed in a ", text_of(Object::take(PyObject_Repr(reinterpret_cast<PyObject*>(Py_TYPE(element)))).get()), ".");
     const Object equal = Object::take(PyObject_RichCompare(self, element, Py_EQ));
     const Object any = Object::take(PyObject_CallMethod(equal.get(), "any", nullptr));
     checked(found = PyObject_IsTrue(any.get()));

@@ -1,5 +1,6 @@
 // Tensors out of Python data: facula.tensor and its kin; and back: tolist.
 #include <cstring>
+#include <limits>
 
 #include "autograd/variable.h"
 #include "convert.h"
@@ -43,10 +44,10 @@ IntVec shape_of(PyObject* data) {
 // --- dtype: what holds all elements
 
 DType dtype_of_number(PyObject* o) {
-  if (PyFloat_Check(o)) return default_dtype();
+  if (PyFloat_CheckExact(o)) return default_dtype();
   if (PyBool_Check(o)) return DType::Bool;
   if (PyLong_Check(o)) return DType::Int64;
-  if (PyComplex_Check(o)) return complex_of(default_dtype());
+  if (PyComplex_CheckExact(o)) return complex_of(default_dtype());
   return DType::Undefined;
 }
 
@@ -62,6 +63,8 @@ DType inferred(PyObject* o, int depth) {
   if (is_tensor(o)) return tensor_of(o).dtype();
   if (is_array(o)) return tensor_over_array(o, false).dtype();
   if (is_numpy_scalar(o)) return scalar_array(o).dtype();
+  if (PyFloat_Check(o)) return default_dtype();
+  if (PyComplex_Check(o)) return complex_of(default_dtype());
   check_type(!is_text(o), "new(): invalid data type '", type_name(o), "'");
   if (!is_sequence(o)) {
     throw Error(ErrorKind::Runtime, "Could not infer dtype of ", type_name(o));
@@ -102,7 +105,7 @@ void store_checked(void* to, PyObject* o) {
     if (PyLong_CheckExact(o)) {
       int overflow = 0;
       *static_cast<int64_t*>(to) = PyLong_AsLongLongAndOverflow(o, &overflow);
-      check(!overflow, "Overflow when unpacking long long");
+      check_value(!overflow, "Overflow when unpacking long long");
       return;
     }
   } else if constexpr (std::is_same_v<T, uint64_t>) {
@@ -134,15 +137,19 @@ void store_checked(void* to, PyObject* o) {
   if constexpr (std::is_integral_v<T>) {
     check_type(s.is_integral() || v.tag == Tag::Float, "expected an integer");
     if (s.is_floating()) {
-      *static_cast<T*>(to) = convert<T>(s.to<double>());
+      const double d = s.to<double>();
+      check(sizeof(T) == 8 || (d > -0x1p63 && d < 0x1p63 &&
+                               static_cast<int64_t>(d) == static_cast<int64_t>(static_cast<T>(static_cast<int64_t>(d)))),
+            "value cannot be converted to type ", name(dtype_of<T>), " without overflow");
+      *static_cast<T*>(to) = convert<T>(d);
       return;
     }
-    if constexpr (sizeof(T) < 8 && std::is_signed_v<T>)
-      *static_cast<T*>(to) = s.checked_to<T>(sizeof(T) == 4 ? "int32_t" : sizeof(T) == 2 ? "int16_t" : "int8_t");
-    else if constexpr (sizeof(T) < 8)
-      *static_cast<T*>(to) = s.checked_to<T>(sizeof(T) == 4 ? "uint32_t" : sizeof(T) == 2 ? "uint16_t" : "uint8_t");
-    else
-      *static_cast<T*>(to) = s.to<T>();
+    const int64_t n = s.to<int64_t>();
+    // Negative numbers wrap into the unsigned types, within their width.
+    const bool wraps = std::is_unsigned_v<T> && n < 0 && -n <= static_cast<int64_t>(std::numeric_limits<T>::max());
+    check(static_cast<int64_t>(static_cast<T>(n)) == n || wraps || sizeof(T) == 8, "value cannot be converted to type ",
+          name(dtype_of<T>), " without overflow");
+    *static_cast<T*>(to) = static_cast<T>(n);
     return;
   } else {
     store<T>(to, s);
@@ -345,7 +352,7 @@ Object frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
   PyObject *buffer, *dtype = nullptr;
   long long count = -1, offset = 0;
   int grad = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O$OLLp:frombuffer", const_cast<char**>(keys), &buffer, &dtype,
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OLLp:frombuffer", const_cast<char**>(keys), &buffer, &dtype,
                                    &count, &offset, &grad))
     throw_python();
   check_type(dtype && is_dtype(dtype), "frombuffer() missing 1 required argument: 'dtype'");

@@ -1,6 +1,7 @@
 // Python's operators on tensors: each calls the method of the same meaning.
 #include "callable.h"
 #include "overrides.h"
+#include "plain_call.h"
 #include "tensor_members.h"
 
 namespace facula::python {
@@ -43,7 +44,11 @@ PyObject* call_two(PyObject* callable, PyObject* a, PyObject* b) {
 
 template <Word Name>
 PyObject* method_two(PyObject* a, PyObject* b) {
-  return or_not_implemented(guard([&] { return call_two(bound_method<Name>(), a, b); }));
+  return or_not_implemented(guard([&] {
+    static const PlainBinary plain(Name.text);
+    if (PyObject* result = plain.try_call(a, b)) return result;
+    return call_two(bound_method<Name>(), a, b);
+  }));
 }
 template <Word Name>
 PyObject* function_two(PyObject* a, PyObject* b) {
@@ -77,7 +82,11 @@ PyObject* power(PyObject* a, PyObject* b, PyObject*) {
 }
 template <Word Name>
 PyObject* in_place(PyObject* a, PyObject* b) {
-  return guard([&] { return call_two(bound_method<Name>(), a, b); });
+  return guard([&] {
+    static const PlainBinary plain(Name.text);
+    if (PyObject* result = plain.try_call(a, b)) return result;
+    return call_two(bound_method<Name>(), a, b);
+  });
 }
 PyObject* in_place_power(PyObject* a, PyObject* b, PyObject*) { return in_place<"pow_">(a, b); }
 
@@ -119,16 +128,29 @@ int truth(PyObject* o) {
   return status < 0 ? -1 : result;
 }
 
+void check_single(PyObject* o) {
+  check_value(tensor_of(o).numel() == 1, "only one element tensors can be converted to Python scalars");
+}
+void check_real(const Object& number, const char* type) {
+  check(!PyComplex_Check(number.get()), "value cannot be converted to type ", type, " without overflow");
+}
+
 PyObject* to_float(PyObject* o) {
   return guard([&] {
     if (Object r = self_override(o, "__float__")) return r.leak();
-    return checked(PyNumber_Float(item(o).get()));
+    check_single(o);
+    const Object number = item(o);
+    check_real(number, "double");
+    return checked(PyNumber_Float(number.get()));
   });
 }
 PyObject* to_int(PyObject* o) {
   return guard([&] {
     if (Object r = self_override(o, "__int__")) return r.leak();
-    return checked(PyNumber_Long(item(o).get()));
+    check_single(o);
+    const Object number = item(o);
+    check_real(number, "int64_t");
+    return checked(PyNumber_Long(number.get()));
   });
 }
 PyObject* to_index(PyObject* o) {
@@ -195,9 +217,7 @@ PyObject* tensor_compare(PyObject* a, PyObject* b, int op) {
 }
 
 Py_hash_t tensor_hash(PyObject* o) {
-  const auto p = reinterpret_cast<uintptr_t>(o);
-  const auto h = static_cast<Py_hash_t>((p >> 4) | (p << (8 * sizeof p - 4)));
-  return h == -1 ? -2 : h;
+  return reinterpret_cast<Py_hash_t>(o);  // its id, as PyTorch has it
 }
 
 }  // namespace facula::python

@@ -27,9 +27,10 @@ bool read_tensor(bool accepts_number, PyObject* o, Value& out, Parsed& into) {
 
 // Items of a list or tuple; null for other objects.
 PyObject** items_of(PyObject* o, size_t& n) {
+  static PyObject* nothing;
   if (!PyList_Check(o) && !PyTuple_Check(o)) return nullptr;
   n = static_cast<size_t>(PySequence_Fast_GET_SIZE(o));
-  return PySequence_Fast_ITEMS(o);
+  return n ? PySequence_Fast_ITEMS(o) : &nothing;  // an empty list has no array
 }
 
 bool read_tensors(const SchemaType& type, PyObject* o, Value& out, Parsed& into) {
@@ -277,8 +278,9 @@ class Fit {
       size_t at = 0;
       const Parameter* p = find_parameter(s_, key, at);
       if (!p) {
+        if (!is_extra(key)) return {Misfit::Unexpected, 0, key};
         if (take_extra(key, value)) continue;
-        return {Misfit::Unexpected, 0, key};
+        return {Misfit::WrongExtra, 0, value, 0, key};
       }
       if (seen >> at & 1) return {Misfit::Twice, at, key};
       seen |= 1ull << at;
@@ -290,10 +292,12 @@ class Fit {
   }
 
   // out= and requires_grad=, which are no arguments of the operator itself.
+  bool is_extra(PyObject* key) const {
+    return (s_.out_op && is_name(key, "out")) || (s_.factory && is_name(key, "requires_grad"));
+  }
   bool take_extra(PyObject* key, PyObject* value) {
-    if (s_.out_op && is_name(key, "out")) return value == Py_None || take_out(value);
-    if (!s_.factory || !is_name(key, "requires_grad")) return false;
-    return value == Py_None || read_bool(value, into_.requires_grad);
+    if (value == Py_None) return true;
+    return is_name(key, "out") ? take_out(value) : read_bool(value, into_.requires_grad);
   }
 
   bool take_out(PyObject* value) {

@@ -48,8 +48,32 @@ class Report {
         return call() + " got an unexpected keyword argument '" + std::string(text_of(m.object)) + "'";
       case Misfit::Twice:
         return call() + " got multiple values for argument '" + std::string(text_of(m.object)) + "'";
+      case Misfit::WrongExtra:
+        return concat(call(), ": argument '", text_of(m.key), "' must be ",
+                      text_of(m.key) != "out" ? "bool" : s.info->results > 1 ? "tuple of Tensors" : "Tensor",
+                      ", not ", argument_text(m.object, false));
       default: return wrong_type(s, m);
     }
+  }
+
+  // Where only an element after the first of a list of ints is unfit, PyTorch has chosen the
+  // signature already and says which element.
+  std::string unpacking(const Signature& s, const Misfit& m) const {
+    if (m.kind != Misfit::WrongType && m.kind != Misfit::WrongKeyword) return {};
+    const Parameter& p = s.parameters[m.at];
+    if (!p.type().list || (p.type().kind != TypeKind::Int && p.type().kind != TypeKind::SymInt)) return {};
+    Parsed scratch;
+    const Py_ssize_t at = bad_element(p.type(), m.object, scratch);
+    if (at < 1) return {};
+    return concat(call(), ": argument '", text_of(p.name), "' failed to unpack the object at pos ", at + 1,
+                  " with error \"type must be tuple of ints,but got ",
+                  argument_text(PySequence_Fast_GET_ITEM(m.object, at), false), "\"");
+  }
+
+  // Whether the signature has room for so many arguments.
+  bool has_room(const Signature& s) const {
+    const size_t most = s.parameters.size() - own_ + (s.out_op ? 1 : 0) + (s.factory ? 1 : 0);
+    return given_.positional - own_ + given_.keyword_count() <= most;
   }
 
   std::string several() const {
@@ -76,8 +100,7 @@ class Report {
       if (!s.parameters[i].required || given) continue;
       names += (count++ ? ", \"" : "\"") + std::string(text_of(s.parameters[i].name)) + "\"";
     }
-    return concat(call(), " missing ", count, " required positional argument", count == 1 ? "" : "s", ": ",
-                  names);
+    return concat(call(), " missing ", count, " required positional argument", "s: ", names);
   }
 
   std::string wrong_type(const Signature& s, const Misfit& m) const {
@@ -86,6 +109,12 @@ class Report {
     if (m.kind == Misfit::WrongType) text += concat(" (position ", m.at + 1 - own_, ")");
     const std::string wanted = python_type_name(p.type());
     Parsed scratch;
+    if (p.type().kind == TypeKind::Tensor && p.type().list && (PyList_Check(m.object) || PyTuple_Check(m.object))) {
+      const Py_ssize_t bad = bad_element(p.type(), m.object, scratch);
+      if (bad >= 0)
+        return concat("expected Tensor as element ", bad, " in argument ", m.at - own_, ", but got ",
+                      argument_text(PySequence_Fast_GET_ITEM(m.object, bad), false));
+    }
     const Py_ssize_t at = bad_element(p.type(), m.object, scratch);
     if (at < 0) return text + " must be " + wanted + ", not " + argument_text(m.object, false);
     return concat(text, " must be ", wanted, ", but found element of type ",
@@ -97,8 +126,8 @@ class Report {
     for (size_t i = own_; i < given_.positional; ++i)
       s += (i > own_ ? ", " : "") + argument_text(given_.args[i], true);
     for (size_t k = 0; k < given_.keyword_count(); ++k) {
-      if (k || given_.positional > own_) s += ", ";
-      s += concat(text_of(given_.keyword(k)), "=", argument_text(given_.keyword_value(k), true));
+      if (k == 0 && given_.positional > own_) s += ", ";
+      s += concat(text_of(given_.keyword(k)), "=", argument_text(given_.keyword_value(k), true), ", ");
     }
     return s + ")";
   }
@@ -118,7 +147,8 @@ void throw_misfit(Packet& packet, const Given& given, const std::vector<Misfit>&
   // Only one that takes so many arguments: its own reason says more than the list.
   size_t plausible = 0, count = 0;
   for (size_t i = 0; i < signatures.size(); ++i) {
-    if (reasons[i].kind == Misfit::TooMany) continue;
+    if (const std::string text = report.unpacking(*signatures[i], reasons[i]); !text.empty()) throw_type(text);
+    if (!report.has_room(*signatures[i])) continue;
     plausible = i;
     ++count;
   }

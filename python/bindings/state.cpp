@@ -109,13 +109,15 @@ Object promoted(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* keys[] = {"type1", "type2", nullptr};
   PyObject *a, *b;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:promote_types", const_cast<char**>(keys), &a, &b)) throw_python();
-  return Object::share(dtype_object(promote(dtype_argument(a, "promote_types", 1), dtype_argument(b, "promote_types", 2))));
+  const DType x = dtype_argument(a, "promote_types", 1), y = dtype_argument(b, "promote_types", 2);
+  return Object::share(dtype_object(promote(x, y)));
 }
 Object castable(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* keys[] = {"from_", "to", nullptr};
   PyObject *a, *b;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:can_cast", const_cast<char**>(keys), &a, &b)) throw_python();
-  return boolean(can_cast(dtype_argument(a, "can_cast", 1), dtype_argument(b, "can_cast", 2)));
+  const DType from = dtype_argument(a, "can_cast", 1), to = dtype_argument(b, "can_cast", 2);
+  return boolean(can_cast(from, to));
 }
 
 // What promotion sees of an operand: its dtype, and how much that counts.

@@ -28,11 +28,6 @@ Object layout(const Tensor& t) { return Object::share(layout_object(t->layout));
 Object ndim(const Tensor& t) { return integer(t.dim()); }
 Object itemsize(const Tensor& t) { return integer(static_cast<int64_t>(t.itemsize())); }
 Object nbytes(const Tensor& t) { return integer(t.numel() * static_cast<int64_t>(t.itemsize())); }
-Object names(const Tensor& t) {
-  Object all = Object::take(PyTuple_New(t.dim()));
-  for (int64_t i = 0; i < t.dim(); ++i) PyTuple_SET_ITEM(all.get(), i, Py_NewRef(Py_None));
-  return all;
-}
 Object version(const Tensor& t) {
   check(!t->inference, "Inference tensors do not track version counter.");
   return integer(t->current_version());
@@ -88,6 +83,7 @@ Object reversed(const Tensor& t) {
   return call_method("permute", {o.get(), dims.get()});
 }
 Object batch_transposed(const Tensor& t) {
+  if (t.dim() == 0) return wrapped(t);
   check(t.dim() >= 2, "tensor.mT is only supported on matrices or batches of matrices. Got ", t.dim(),
         "-D tensor.");
   return method(t, "transpose", -2, -1);
@@ -215,7 +211,6 @@ PyGetSetDef tensor_properties[] = {
     reads<ndim>("ndim", "The number of dimensions."),
     reads<itemsize>("itemsize", "Bytes of an element."),
     reads<nbytes>("nbytes", "Bytes of all elements."),
-    reads<names>("names", "Names of dimensions: none."),
     reads<version>("_version", "How often the tensor was changed in place."),
     reads<base>("_base", "The tensor that this one is a view of, or None."),
     writes<get_requires_grad, assign_requires_grad>("requires_grad", "Whether gradients are wanted."),

@@ -1,0 +1,24 @@
+// The shortest way from Python's operators to a call: exact Tensors, or one and a float or int,
+// with no mode on and no parsing. Everything else takes the usual way.
+#pragma once
+#include "convert.h"
+#include "overrides.h"
+#include "tensor_type.h"
+
+namespace facula::python {
+
+// An operator of two operands whose further arguments have plain defaults.
+class PlainBinary {
+ public:
+  // Finds it among the overloads of a name; `usable` stays false where none fits.
+  explicit PlainBinary(const char* name);
+  // The result, or null with no error set when the usual way must be taken.
+  PyObject* try_call(PyObject* a, PyObject* b) const;
+
+ private:
+  const Operator* op_ = nullptr;
+  bool numbers_[2] = {};
+  Value rest_[2];
+};
+
+}  // namespace facula::python
