@@ -39,7 +39,8 @@ Tensor run_hooks(PyObject* hooks, const Tensor& grad) {
     const Object g = wrapped(current);
     const Object r = Object::take(PyObject_CallOneArg(PyList_GET_ITEM(values.get(), i), g.get()));
     if (r.get() == Py_None) continue;
-    check_type(is_tensor(r.get()), "expected Variable, but hook returned '", type_name(r.get()), "'");
+    check_type(is_tensor(r.get()), "expected Variable, but hook returned '", type_name(r.get()),
+               "'");
     current = tensor_of(r.get());
     changed = true;
   }
@@ -143,7 +144,8 @@ std::vector<Tensor> tensors_of(PyObject* o, const char* what) {
   const Object items = Object::take(PySequence_Fast(o, "expected a sequence of Tensors"));
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
     PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
-    check_type(item == Py_None || is_tensor(item), what, ": expected Tensors; element ", i, " is ", type_name(item));
+    check_type(item == Py_None || is_tensor(item), what, ": expected Tensors; element ", i, " is ",
+               type_name(item));
     list.push_back(item == Py_None ? Tensor() : tensor_of(item));
   }
   return list;
@@ -152,16 +154,21 @@ std::vector<Tensor> tensors_of(PyObject* o, const char* what) {
 // The gradient that a root starts from: ones for a scalar, unless one is given.
 Tensor start_of(const Tensor& root, const Tensor& given) {
   if (given.defined()) {
-    check(same_sizes(given.sizes(), root.sizes()), "Mismatch in shape: grad_output[0] has a shape of torch.Size(",
-          str(given.sizes()), ") and output[0] has a shape of torch.Size(", str(root.sizes()), ").");
-    check(is_complex(given.dtype()) == is_complex(root.dtype()), "For complex Tensors, both grad_output and output "
-          "are required to have the same dtype. Mismatch in dtype: grad_output[0] has a dtype of facula.",
+    check(same_sizes(given.sizes(), root.sizes()),
+          "Mismatch in shape: grad_output[0] has a shape of torch.Size(", str(given.sizes()),
+          ") and output[0] has a shape of torch.Size(", str(root.sizes()), ").");
+    check(is_complex(given.dtype()) == is_complex(root.dtype()),
+          "For complex Tensors, both grad_output and output "
+          "are required to have the same dtype. Mismatch in dtype: grad_output[0] has a dtype of "
+          "facula.",
           name(given.dtype()), " and output[0] has a dtype of facula.", name(root.dtype()), ".");
     return given;
   }
-  check(!requires_grad(root) || root.numel() == 1, "grad can be implicitly created only for scalar outputs");
+  check(!requires_grad(root) || root.numel() == 1,
+        "grad can be implicitly created only for scalar outputs");
   check(!is_complex(root.dtype()) || !requires_grad(root),
-        "grad can be implicitly created only for real scalar outputs but got facula.", name(root.dtype()));
+        "grad can be implicitly created only for real scalar outputs but got facula.",
+        name(root.dtype()));
   static NamedOperator ones("ones_like");
   return ones.tensor({pack(root)});
 }
@@ -188,11 +195,11 @@ bool truth(PyObject* o) {
 Object tensor_backward(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* keys[] = {"gradient", "retain_graph", "create_graph", "inputs", nullptr};
   PyObject *gradient = Py_None, *retain = Py_None, *create = Py_False, *inputs = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOOO:backward", const_cast<char**>(keys), &gradient, &retain,
-                                   &create, &inputs))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOOO:backward", const_cast<char**>(keys),
+                                   &gradient, &retain, &create, &inputs))
     throw_python();
-  check_type(gradient == Py_None || is_tensor(gradient), "gradients can be either Tensors or None, but got ",
-             type_name(gradient));
+  check_type(gradient == Py_None || is_tensor(gradient),
+             "gradients can be either Tensors or None, but got ", type_name(gradient));
   BackwardOptions options;
   options.create_graph = truth(create);
   options.retain_graph = retain == Py_None ? options.create_graph : truth(retain);
@@ -210,15 +217,16 @@ Object run_engine(PyObject*, PyObject* args, PyObject*) {
   PyObject *roots, *cotangents, *inputs;
   BackwardOptions options;
   int retain, create, unused, accumulate;
-  if (!PyArg_ParseTuple(args, "OOppOpp:_run_backward", &roots, &cotangents, &retain, &create, &inputs, &unused,
-                        &accumulate))
+  if (!PyArg_ParseTuple(args, "OOppOpp:_run_backward", &roots, &cotangents, &retain, &create,
+                        &inputs, &unused, &accumulate))
     throw_python();
   options.retain_graph = retain;
   options.create_graph = create;
   options.allow_unused = unused;
   options.accumulate = accumulate;
-  const std::vector<Tensor> grads = run(tensors_of(roots, "grad()"), tensors_of(cotangents, "grad()"),
-                                        tensors_of(inputs, "grad()"), options);
+  const std::vector<Tensor> grads =
+      run(tensors_of(roots, "grad()"), tensors_of(cotangents, "grad()"),
+          tensors_of(inputs, "grad()"), options);
   if (accumulate) return none();
   return gradient_tuple(grads);
 }
@@ -253,8 +261,10 @@ Object next_functions(PyObject* o, PyObject*) {
   for (size_t i = 0; i < n.next.size(); ++i) {
     const Edge& e = n.next[i];
     const Object to = e ? node_object(e.node) : none();
-    PyTuple_SET_ITEM(all.get(), static_cast<Py_ssize_t>(i),
-                     Object::take(Py_BuildValue("(Ok)", to.get(), static_cast<unsigned long>(e.output_nr))).leak());
+    PyTuple_SET_ITEM(
+        all.get(), static_cast<Py_ssize_t>(i),
+        Object::take(Py_BuildValue("(Ok)", to.get(), static_cast<unsigned long>(e.output_nr)))
+            .leak());
   }
   return all;
 }
@@ -262,7 +272,8 @@ Object node_name(PyObject* o, PyObject*) { return string(node_of(o).name()); }
 Object node_variable(PyObject* o, PyObject*) {
   const Tensor leaf = node_of(o).leaf();
   if (!leaf.defined())
-    throw Error(ErrorKind::Attribute, "'", node_of(o).name(), "' object has no attribute 'variable'");
+    throw Error(ErrorKind::Attribute, "'", node_of(o).name(),
+                "' object has no attribute 'variable'");
   return wrapped(leaf);
 }
 Object node_sequence(PyObject* o, PyObject*) {
@@ -282,13 +293,15 @@ Object node_metadata(PyObject* o, PyObject*) {
 void replace_gradients(PyObject* returned, Gradients& grads, const char* what) {
   if (returned == Py_None) return;
   const bool tuple = PyTuple_Check(returned);
-  check(tuple || grads.size() == 1, what, " must return None or a tuple of gradients; got ", type_name(returned));
+  check(tuple || grads.size() == 1, what, " must return None or a tuple of gradients; got ",
+        type_name(returned));
   const size_t n = tuple ? static_cast<size_t>(PyTuple_GET_SIZE(returned)) : 1;
-  check(n == grads.size(), what, " returned an incorrect number of values (got ", n, ", but expected ", grads.size(),
-        ")");
+  check(n == grads.size(), what, " returned an incorrect number of values (got ", n,
+        ", but expected ", grads.size(), ")");
   for (size_t i = 0; i < n; ++i) {
     PyObject* g = tuple ? PyTuple_GET_ITEM(returned, static_cast<Py_ssize_t>(i)) : returned;
-    check_type(g == Py_None || is_tensor(g), what, " must return Tensors or None; got ", type_name(g));
+    check_type(g == Py_None || is_tensor(g), what, " must return Tensors or None; got ",
+               type_name(g));
     grads[i] = g == Py_None ? Tensor() : tensor_of(g);
   }
 }
@@ -302,26 +315,27 @@ Object register_node_hook(PyObject* o, PyObject* hook) {
          for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values.get()); ++i) {
            const Object in = gradient_tuple(grads);
            PyObject* stack[] = {in.get(), out.get()};
-           replace_gradients(
-               Object::take(PyObject_Vectorcall(PyList_GET_ITEM(values.get(), i), stack, 2, nullptr)).get(), grads,
-               "hook");
+           replace_gradients(Object::take(PyObject_Vectorcall(PyList_GET_ITEM(values.get(), i),
+                                                              stack, 2, nullptr))
+                                 .get(),
+                             grads, "hook");
          }
        }});
   return add_to(hooks.get(), hook);
 }
 Object register_node_prehook(PyObject* o, PyObject* hook) {
   const Object hooks = ordered_dict();
-  node_of(o).pre_hooks.push_back({new_hook_id(), [held = Held(hooks.get())](Gradients& grads) {
-                                    HoldGil gil;
-                                    const Object values = hook_values(held.get());
-                                    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values.get()); ++i) {
-                                      const Object in = gradient_tuple(grads);
-                                      replace_gradients(
-                                          Object::take(PyObject_CallOneArg(PyList_GET_ITEM(values.get(), i), in.get()))
-                                              .get(),
-                                          grads, "prehook");
-                                    }
-                                  }});
+  node_of(o).pre_hooks.push_back(
+      {new_hook_id(), [held = Held(hooks.get())](Gradients& grads) {
+         HoldGil gil;
+         const Object values = hook_values(held.get());
+         for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values.get()); ++i) {
+           const Object in = gradient_tuple(grads);
+           replace_gradients(
+               Object::take(PyObject_CallOneArg(PyList_GET_ITEM(values.get(), i), in.get())).get(),
+               grads, "prehook");
+         }
+       }});
   return add_to(hooks.get(), hook);
 }
 
@@ -340,15 +354,18 @@ PyObject* node_dict(PyObject* o, void*) {
 
 PyMethodDef node_methods[] = {
     {"name", guarded<node_name>, METH_NOARGS, "The name of the node, \"AddBackward0\"."},
-    {"register_hook", guarded<register_node_hook>, METH_O, "Registers hook(grad_inputs, grad_outputs)."},
-    {"register_prehook", guarded<register_node_prehook>, METH_O, "Registers hook(grad_outputs), run before the node."},
+    {"register_hook", guarded<register_node_hook>, METH_O,
+     "Registers hook(grad_inputs, grad_outputs)."},
+    {"register_prehook", guarded<register_node_prehook>, METH_O,
+     "Registers hook(grad_outputs), run before the node."},
     {"_sequence_nr", guarded<node_sequence>, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
-PyGetSetDef node_properties[] = {{"next_functions", getter<next_functions>, nullptr, nullptr, nullptr},
-                                 {"variable", getter<node_variable>, nullptr, nullptr, nullptr},
-                                 {"metadata", getter<node_metadata>, nullptr, nullptr, nullptr},
-                                 {"__dict__", node_dict, nullptr, nullptr, nullptr},
-                                 {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef node_properties[] = {
+    {"next_functions", getter<next_functions>, nullptr, nullptr, nullptr},
+    {"variable", getter<node_variable>, nullptr, nullptr, nullptr},
+    {"metadata", getter<node_metadata>, nullptr, nullptr, nullptr},
+    {"__dict__", node_dict, nullptr, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyTypeObject make_node_type() {
   PyTypeObject t = blank_type();
@@ -373,8 +390,9 @@ PyTypeObject* class_of(const std::string& name) {
   static auto* classes = new std::map<std::string, PyTypeObject*>;
   PyTypeObject*& c = (*classes)[name];
   if (c) return c;
-  const Object made = Object::take(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(O){s()}",
-                                                         name.c_str(), &node_type, "__slots__"));
+  const Object made =
+      Object::take(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(O){s()}",
+                                         name.c_str(), &node_type, "__slots__"));
   return c = reinterpret_cast<PyTypeObject*>(Py_NewRef(made.get()));
 }
 
@@ -399,7 +417,8 @@ Object node_object(const Ref<Node>& n) {
 }
 
 void set_tensor_data(const Tensor& t, const Tensor& from) {
-  check(t->layout == from->layout, "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "
+  check(t->layout == from->layout,
+        "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "
         "incompatible tensor type.");
   check(!requires_grad(t) || is_differentiable(from.dtype()),
         "data set to a tensor that requires gradients must be floating point or complex dtype");
@@ -408,7 +427,8 @@ void set_tensor_data(const Tensor& t, const Tensor& from) {
   if (t->autograd && (t.dtype() != from.dtype() || t.device() != from.device()))
     if (GraphNode* acc = t->autograd->accumulator.load()) {
       auto* node = static_cast<Node*>(acc);
-      if (!node->outputs.empty()) node->outputs[0] = {IntVec(from.sizes()), from.dtype(), from.device()};
+      if (!node->outputs.empty())
+        node->outputs[0] = {IntVec(from.sizes()), from.dtype(), from.device()};
     }
   t->storage = from->storage;
   t->offset = from->offset;

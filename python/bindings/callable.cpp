@@ -137,10 +137,13 @@ PyObject* repr_function(PyObject* o) {
   return PyUnicode_FromFormat("<built-in function %s>", packet_of(o).shown.c_str());
 }
 PyObject* repr_method(PyObject* o) {
-  return PyUnicode_FromFormat("<method '%s' of 'facula.Tensor' objects>", packet_of(o).shown.c_str());
+  return PyUnicode_FromFormat("<method '%s' of 'facula.Tensor' objects>",
+                              packet_of(o).shown.c_str());
 }
 
-PyObject* reduce_function(PyObject* o, PyObject*) { return PyUnicode_FromString(packet_of(o).shown.c_str()); }
+PyObject* reduce_function(PyObject* o, PyObject*) {
+  return PyUnicode_FromString(packet_of(o).shown.c_str());
+}
 PyObject* reduce_method(PyObject* o, PyObject*) {
   return guard([&] {
     const Object get = imported("builtins", "getattr");
@@ -191,7 +194,8 @@ PyTypeObject callable_base(const char* name, reprfunc repr, PyMethodDef* methods
   return t;
 }
 PyTypeObject make_method_type() {
-  PyTypeObject t = callable_base("facula.method_descriptor", repr_method, callable_methods<reduce_method>);
+  PyTypeObject t =
+      callable_base("facula.method_descriptor", repr_method, callable_methods<reduce_method>);
   t.tp_flags |= Py_TPFLAGS_METHOD_DESCRIPTOR;
   t.tp_descr_get = bind_method;
   return t;
@@ -340,7 +344,8 @@ PyObject* function_object(std::string_view python_module, std::string_view name)
 }
 
 PyObject* overload_object(Operator& op) {
-  if (void* there = op.python_callable.load(std::memory_order_acquire)) return static_cast<PyObject*>(there);
+  if (void* there = op.python_callable.load(std::memory_order_acquire))
+    return static_cast<PyObject*>(there);
   const Schema& s = op.info().schema;
   Packet* p = new_packet(s.ns, s.name, s.name, "facula.ops." + s.ns, Style::Schema);
   p->only = &op;
@@ -369,7 +374,9 @@ PyObject* find_function(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "ss", &module, &name)) return nullptr;
   return guard([&]() -> PyObject* {
     PyObject* o = function_object(module, name);
-    if (!o) throw Error(ErrorKind::Attribute, "module '", module_name(module), "' has no attribute '", name, "'");
+    if (!o)
+      throw Error(ErrorKind::Attribute, "module '", module_name(module), "' has no attribute '",
+                  name, "'");
     return Py_NewRef(o);
   });
 }
@@ -399,10 +406,9 @@ Object function_names(PyObject*, PyObject* module) {
   return Object::take(PySequence_List(set.get()));
 }
 
-PyMethodDef functions[] = {
-    {"_function", find_function, METH_VARARGS, nullptr},
-    {"_function_names", guarded<function_names>, METH_O, nullptr},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {{"_function", find_function, METH_VARARGS, nullptr},
+                           {"_function_names", guarded<function_names>, METH_O, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

@@ -6,8 +6,7 @@
 namespace facula::python {
 
 struct CallableObject {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   Packet* packet;  // kept for good
   PyObject* dict;
   PyObject* weakrefs;

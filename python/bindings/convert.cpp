@@ -213,9 +213,10 @@ Scalar element_at(const Tensor& t, const void* p) {
     else
       s = Scalar(convert<double>(v));
   };
-  const bool known = visit_arithmetic(t.dtype(), read) ||
-                     visit_types<uint16_t, uint32_t, uint64_t, Complex<Half>, Float8E4M3,
-                                 Float8E5M2>(t.dtype(), read);
+  const bool known =
+      visit_arithmetic(t.dtype(), read) ||
+      visit_types<uint16_t, uint32_t, uint64_t, Complex<Half>, Float8E4M3, Float8E5M2>(t.dtype(),
+                                                                                       read);
   check(known, "an element of dtype ", name(t.dtype()), " cannot be read");
   if (t->conj) s = s.conj();
   return t->neg ? -s : s;
@@ -244,13 +245,15 @@ namespace {
 template <class F>
 Object tuple_of(size_t n, F&& item) {
   Object t = Object::take(PyTuple_New(static_cast<Py_ssize_t>(n)));
-  for (size_t i = 0; i < n; ++i) PyTuple_SET_ITEM(t.get(), static_cast<Py_ssize_t>(i), item(i).leak());
+  for (size_t i = 0; i < n; ++i)
+    PyTuple_SET_ITEM(t.get(), static_cast<Py_ssize_t>(i), item(i).leak());
   return t;
 }
 template <class F>
 Object list_of(size_t n, F&& item) {
   Object t = Object::take(PyList_New(static_cast<Py_ssize_t>(n)));
-  for (size_t i = 0; i < n; ++i) PyList_SET_ITEM(t.get(), static_cast<Py_ssize_t>(i), item(i).leak());
+  for (size_t i = 0; i < n; ++i)
+    PyList_SET_ITEM(t.get(), static_cast<Py_ssize_t>(i), item(i).leak());
   return t;
 }
 
@@ -266,26 +269,45 @@ Object object_or_none(void* p) { return p ? Object::share(static_cast<PyObject*>
 
 Object value_object(const Value& v) {
   switch (v.tag) {
-    case Tag::None: return none();
-    case Tag::Tensor: return wrapped(v.as_tensor());
-    case Tag::Int: return integer(v.i);
-    case Tag::Float: return Object::take(PyFloat_FromDouble(v.d));
-    case Tag::Bool: return boolean(v.b);
-    case Tag::Complex: return Object::take(PyComplex_FromDoubles(v.complex->re, v.complex->im));
-    case Tag::Str: return string(v.as_str());
-    case Tag::DType: return Object::share(dtype_object(v.dtype));
-    case Tag::Layout: return Object::share(layout_object(v.layout));
-    case Tag::MemoryFormat: return Object::share(memory_format_object(v.memory_format));
-    case Tag::Device: return device_object(v.device);
-    case Tag::Generator: return generator_object(v.generator);
-    case Tag::Storage: return storage_object(Ref<Storage>::share(v.storage));
-    case Tag::IntList: return list_of(v.length, [&](size_t i) { return integer(v.ints[i]); });
+    case Tag::None:
+      return none();
+    case Tag::Tensor:
+      return wrapped(v.as_tensor());
+    case Tag::Int:
+      return integer(v.i);
+    case Tag::Float:
+      return Object::take(PyFloat_FromDouble(v.d));
+    case Tag::Bool:
+      return boolean(v.b);
+    case Tag::Complex:
+      return Object::take(PyComplex_FromDoubles(v.complex->re, v.complex->im));
+    case Tag::Str:
+      return string(v.as_str());
+    case Tag::DType:
+      return Object::share(dtype_object(v.dtype));
+    case Tag::Layout:
+      return Object::share(layout_object(v.layout));
+    case Tag::MemoryFormat:
+      return Object::share(memory_format_object(v.memory_format));
+    case Tag::Device:
+      return device_object(v.device);
+    case Tag::Generator:
+      return generator_object(v.generator);
+    case Tag::Storage:
+      return storage_object(Ref<Storage>::share(v.storage));
+    case Tag::IntList:
+      return list_of(v.length, [&](size_t i) { return integer(v.ints[i]); });
     case Tag::FloatList:
-      return list_of(v.length, [&](size_t i) { return Object::take(PyFloat_FromDouble(v.doubles[i])); });
-    case Tag::BoolList: return list_of(v.length, [&](size_t i) { return boolean(v.bools[i]); });
-    case Tag::TensorList: return list_of(v.length, [&](size_t i) { return wrapped(v.tensors[i]); });
-    case Tag::ValueList: return list_of(v.length, [&](size_t i) { return value_object(v.values[i]); });
-    case Tag::Object: return object_or_none(v.object);
+      return list_of(v.length,
+                     [&](size_t i) { return Object::take(PyFloat_FromDouble(v.doubles[i])); });
+    case Tag::BoolList:
+      return list_of(v.length, [&](size_t i) { return boolean(v.bools[i]); });
+    case Tag::TensorList:
+      return list_of(v.length, [&](size_t i) { return wrapped(v.tensors[i]); });
+    case Tag::ValueList:
+      return list_of(v.length, [&](size_t i) { return value_object(v.values[i]); });
+    case Tag::Object:
+      return object_or_none(v.object);
   }
   return none();
 }
@@ -382,16 +404,20 @@ namespace {
 void store_result(PyObject* o, Value& slot, Arena& arena) {
   const Value v = object_value(o, arena);
   switch (v.tag) {
-    case Tag::Tensor: return set_result(slot, v.as_tensor());
+    case Tag::Tensor:
+      return set_result(slot, v.as_tensor());
     case Tag::TensorList:
       return set_result(slot, std::vector<Tensor>(v.tensors, v.tensors + v.length));
-    case Tag::Complex: return set_result(slot, Scalar(*v.complex));
+    case Tag::Complex:
+      return set_result(slot, Scalar(*v.complex));
     case Tag::None:
     case Tag::Int:
     case Tag::Float:
     case Tag::Bool:
     case Tag::DType:
-    case Tag::Device: slot = v; return;
+    case Tag::Device:
+      slot = v;
+      return;
     default:
       if (v.length == 0 && v.tag == Tag::IntList) return set_result(slot, std::vector<Tensor>());
       throw_type(concat("a handler in Python returned a ", type_name(o),

@@ -28,10 +28,13 @@ PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
       return nullptr;
     Device d;
     if (!device_like(type, d))
-      throw_type(concat("device(): argument 'type' (position 1) must be str, not ", type_name(type)));
+      throw_type(
+          concat("device(): argument 'type' (position 1) must be str, not ", type_name(type)));
     if (!index || index == Py_None) return device_object(d).leak();
-    check(PyUnicode_Check(type) && d.index == -1, "type (string) must not include an index because "
-          "index was passed explicitly: ", str(d));
+    check(PyUnicode_Check(type) && d.index == -1,
+          "type (string) must not include an index because "
+          "index was passed explicitly: ",
+          str(d));
     const long at = PyLong_AsLong(index);
     if (at == -1 && PyErr_Occurred()) throw_python();
     check(at >= 0, "Device index must not be negative");

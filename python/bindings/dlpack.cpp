@@ -29,18 +29,31 @@ struct DlManaged {
   void (*deleter)(DlManaged*);
 };
 constexpr int32_t dl_cpu = 1;
-enum DlCode : uint8_t { dl_int = 0, dl_uint = 1, dl_float = 2, dl_bfloat = 4, dl_complex = 5, dl_bool = 6 };
+enum DlCode : uint8_t {
+  dl_int = 0,
+  dl_uint = 1,
+  dl_float = 2,
+  dl_bfloat = 4,
+  dl_complex = 5,
+  dl_bool = 6
+};
 
 DlType type_to_dl(DType d) {
   const uint8_t bits = static_cast<uint8_t>(8 * itemsize(d));
   switch (info(d).kind) {
-    case DTypeKind::Bool: return {dl_bool, bits, 1};
-    case DTypeKind::Signed: return {dl_int, bits, 1};
-    case DTypeKind::Unsigned: return {dl_uint, bits, 1};
-    case DTypeKind::Complex: return {dl_complex, bits, 1};
-    default: break;
+    case DTypeKind::Bool:
+      return {dl_bool, bits, 1};
+    case DTypeKind::Signed:
+      return {dl_int, bits, 1};
+    case DTypeKind::Unsigned:
+      return {dl_uint, bits, 1};
+    case DTypeKind::Complex:
+      return {dl_complex, bits, 1};
+    default:
+      break;
   }
-  check_kind(ErrorKind::NotImplemented, !is_float8(d), "__dlpack__(): dtype ", name(d), " has no DLPack type here");
+  check_kind(ErrorKind::NotImplemented, !is_float8(d), "__dlpack__(): dtype ", name(d),
+             " has no DLPack type here");
   return {d == DType::BFloat16 ? dl_bfloat : dl_float, bits, 1};
 }
 
@@ -51,8 +64,8 @@ DType type_from_dl(DlType t) {
     const DlType have = type_to_dl(d);
     if (have.code == t.code && have.bits == t.bits && t.lanes == 1) return d;
   }
-  throw Error(ErrorKind::Runtime, "from_dlpack(): unsupported type: code ", int{t.code}, ", bits ", int{t.bits},
-              ", lanes ", t.lanes);
+  throw Error(ErrorKind::Runtime, "from_dlpack(): unsupported type: code ", int{t.code}, ", bits ",
+              int{t.bits}, ", lanes ", t.lanes);
 }
 
 struct Exported {
@@ -72,18 +85,23 @@ void end_capsule(PyObject* capsule) {
 Object tensor_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* keys[] = {"stream", "max_version", "dl_device", "copy", nullptr};
   PyObject *stream = nullptr, *version = nullptr, *device = nullptr, *copy = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", const_cast<char**>(keys), &stream, &version,
-                                   &device, &copy))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", const_cast<char**>(keys),
+                                   &stream, &version, &device, &copy))
     throw_python();
   const Tensor& t = tensor_of(self);
   check_kind(ErrorKind::Runtime, !requires_grad(t),
              "Can't export tensors that require gradient, use tensor.detach()");
   check_kind(ErrorKind::Runtime, !t->conj, "Can't export tensors with the conjugate bit set");
-  check_kind(ErrorKind::Runtime, t.device().is_cpu(), "__dlpack__(): expected a tensor on the CPU; got one on ",
-             str(t.device()));
+  check_kind(ErrorKind::Runtime, t.device().is_cpu(),
+             "__dlpack__(): expected a tensor on the CPU; got one on ", str(t.device()));
   auto* e = new Exported{{}, t, IntVec(t.sizes()), IntVec(t.strides())};
-  e->managed.tensor = {t.data(), {dl_cpu, 0}, static_cast<int32_t>(t.dim()), type_to_dl(t.dtype()),
-                       e->sizes.data(), e->strides.data(), 0};
+  e->managed.tensor = {t.data(),
+                       {dl_cpu, 0},
+                       static_cast<int32_t>(t.dim()),
+                       type_to_dl(t.dtype()),
+                       e->sizes.data(),
+                       e->strides.data(),
+                       0};
   e->managed.context = e;
   e->managed.deleter = [](DlManaged* m) { delete static_cast<Exported*>(m->context); };
   PyObject* capsule = PyCapsule_New(&e->managed, "dltensor", end_capsule);
@@ -95,7 +113,8 @@ Object tensor_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
 }
 
 Object tensor_dlpack_device(PyObject* self) {
-  check_value(tensor_of(self).device().is_cpu(), "__dlpack_device__(): only tensors on the CPU have a DLPack device");
+  check_value(tensor_of(self).device().is_cpu(),
+              "__dlpack_device__(): only tensors on the CPU have a DLPack device");
   return Object::take(Py_BuildValue("(ii)", dl_cpu, 0));
 }
 
@@ -103,26 +122,32 @@ namespace {
 
 Object from_dlpack(PyObject*, PyObject* source) {
   Object capsule = Object::share(source);
-  if (!PyCapsule_CheckExact(source)) capsule = Object::take(PyObject_CallMethod(source, "__dlpack__", nullptr));
-  check(PyCapsule_IsValid(capsule.get(), "dltensor"), "from_dlpack received an invalid capsule. Note that DLTensor "
-        "capsules can be consumed only once, so you might have already constructed a tensor from it once.");
+  if (!PyCapsule_CheckExact(source))
+    capsule = Object::take(PyObject_CallMethod(source, "__dlpack__", nullptr));
+  check(PyCapsule_IsValid(capsule.get(), "dltensor"),
+        "from_dlpack received an invalid capsule. Note that DLTensor "
+        "capsules can be consumed only once, so you might have already constructed a tensor from "
+        "it once.");
   auto* m = static_cast<DlManaged*>(PyCapsule_GetPointer(capsule.get(), "dltensor"));
   const DlTensor& d = m->tensor;
-  check(d.device.type == dl_cpu, "from_dlpack(): expected memory on the CPU; got device type ", d.device.type);
+  check(d.device.type == dl_cpu, "from_dlpack(): expected memory on the CPU; got device type ",
+        d.device.type);
   check(d.ndim >= 0 && d.ndim <= 64, "from_dlpack(): expected at most 64 dimensions; got ", d.ndim);
   const DType dtype = type_from_dl(d.dtype);
   const IntVec sizes(IntSpan(d.shape, static_cast<size_t>(d.ndim)));
-  const IntVec strides = d.strides ? IntVec(IntSpan(d.strides, static_cast<size_t>(d.ndim))) : contiguous_strides(sizes);
+  const IntVec strides = d.strides ? IntVec(IntSpan(d.strides, static_cast<size_t>(d.ndim)))
+                                   : contiguous_strides(sizes);
   for (int64_t s : strides) check(s >= 0, "from_dlpack(): negative strides are not supported");
   const int64_t n = checked_numel(sizes) ? extent(sizes, strides) : 0;
   void* data = static_cast<char*>(d.data) + d.byte_offset;
   PyCapsule_SetName(capsule.get(), "used_dltensor");
-  Ref<Storage> s = Storage::external({}, data, static_cast<size_t>(n) * itemsize(dtype), m, [](void* p) {
-    auto* managed = static_cast<DlManaged*>(p);
-    if (!managed->deleter) return;
-    HoldGil gil;  // the producer may be a Python library
-    managed->deleter(managed);
-  });
+  Ref<Storage> s =
+      Storage::external({}, data, static_cast<size_t>(n) * itemsize(dtype), m, [](void* p) {
+        auto* managed = static_cast<DlManaged*>(p);
+        if (!managed->deleter) return;
+        HoldGil gil;  // the producer may be a Python library
+        managed->deleter(managed);
+      });
   return wrapped(tensor_over(std::move(s), dtype, 0, sizes, strides));
 }
 

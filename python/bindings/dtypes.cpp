@@ -19,11 +19,10 @@ PyObject* word_reduce(PyObject* o, PyObject*) { return PyUnicode_FromString(self
 PyObject* word_module(PyObject*, void*) { return PyUnicode_FromString("facula"); }
 PyObject* word_copy(PyObject* o, PyObject*) { return Py_NewRef(o); }
 
-PyMethodDef word_methods[] = {
-    {"__reduce__", word_reduce, METH_NOARGS, nullptr},
-    {"__copy__", word_copy, METH_NOARGS, nullptr},
-    {"__deepcopy__", word_copy, METH_O, nullptr},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef word_methods[] = {{"__reduce__", word_reduce, METH_NOARGS, nullptr},
+                              {"__copy__", word_copy, METH_NOARGS, nullptr},
+                              {"__deepcopy__", word_copy, METH_O, nullptr},
+                              {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef word_properties[] = {{"__module__", word_module, nullptr, nullptr, nullptr},
                                  {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
@@ -31,9 +30,7 @@ template <bool (*Test)(DType)>
 PyObject* dtype_flag(PyObject* o, void*) {
   return PyBool_FromLong(Test(dtype_value(o)));
 }
-PyObject* dtype_itemsize(PyObject* o, void*) {
-  return PyLong_FromSize_t(itemsize(dtype_value(o)));
-}
+PyObject* dtype_itemsize(PyObject* o, void*) { return PyLong_FromSize_t(itemsize(dtype_value(o))); }
 PyObject* dtype_to_real(PyObject* o, PyObject*) {
   return Py_NewRef(dtype_object(real_of(dtype_value(o))));
 }
@@ -82,8 +79,7 @@ PyObject* add_word(PyObject* module, PyTypeObject& type, int value, const char* 
 // --- finfo and iinfo
 
 struct InfoObject {
-  PyObject_HEAD
-  DType dtype;
+  PyObject_HEAD DType dtype;
 };
 
 struct FloatFacts {
@@ -92,12 +88,18 @@ struct FloatFacts {
 
 FloatFacts float_facts(DType d) {
   switch (d) {
-    case DType::Float16: return {0x1p-10, 65504.0, 0x1p-14, 0x1p-24, 1e-3};
-    case DType::BFloat16: return {0x1p-7, 0x1.FEp127, 0x1p-126, 0x1p-133, 1e-2};
-    case DType::Float32: return {0x1p-23, 0x1.FFFFFEp127, 0x1p-126, 0x1p-149, 1e-6};
-    case DType::Float8E4M3: return {0x1p-3, 448.0, 0x1p-6, 0x1p-9, 1.0};
-    case DType::Float8E5M2: return {0x1p-2, 57344.0, 0x1p-14, 0x1p-16, 1.0};
-    default: return {0x1p-52, std::numeric_limits<double>::max(), 0x1p-1022, 0x1p-1074, 1e-15};
+    case DType::Float16:
+      return {0x1p-10, 65504.0, 0x1p-14, 0x1p-24, 1e-3};
+    case DType::BFloat16:
+      return {0x1p-7, 0x1.FEp127, 0x1p-126, 0x1p-133, 1e-2};
+    case DType::Float32:
+      return {0x1p-23, 0x1.FFFFFEp127, 0x1p-126, 0x1p-149, 1e-6};
+    case DType::Float8E4M3:
+      return {0x1p-3, 448.0, 0x1p-6, 0x1p-9, 1.0};
+    case DType::Float8E5M2:
+      return {0x1p-2, 57344.0, 0x1p-14, 0x1p-16, 1.0};
+    default:
+      return {0x1p-52, std::numeric_limits<double>::max(), 0x1p-1022, 0x1p-1074, 1e-15};
   }
 }
 
@@ -115,15 +117,17 @@ PyObject* finfo_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:finfo", const_cast<char**>(keys), &given))
     return nullptr;
   if (given && !is_dtype(given)) {
-    PyErr_Format(PyExc_TypeError, "finfo(): argument 'type' (position 1) must be torch.dtype, not %s",
+    PyErr_Format(PyExc_TypeError,
+                 "finfo(): argument 'type' (position 1) must be torch.dtype, not %s",
                  type_name(given));
     return nullptr;
   }
   DType d = real_of(given ? dtype_value(given) : default_dtype());
   if (!is_floating(d)) {
-    PyErr_Format(PyExc_TypeError,
-                 "torch.finfo() requires a floating point input type. Use torch.iinfo to handle '%s'",
-                 name(d));
+    PyErr_Format(
+        PyExc_TypeError,
+        "torch.finfo() requires a floating point input type. Use torch.iinfo to handle '%s'",
+        name(d));
     return nullptr;
   }
   return new_info(type, d);
@@ -152,9 +156,7 @@ PyObject* float_fact(PyObject* o, void*) {
 PyObject* finfo_min(PyObject* o, void*) {
   return PyFloat_FromDouble(-float_facts(info_dtype(o)).max);
 }
-PyObject* info_bits(PyObject* o, void*) {
-  return PyLong_FromSize_t(8 * itemsize(info_dtype(o)));
-}
+PyObject* info_bits(PyObject* o, void*) { return PyLong_FromSize_t(8 * itemsize(info_dtype(o))); }
 PyObject* info_name(PyObject* o, void*) { return PyUnicode_FromString(name(info_dtype(o))); }
 PyObject* iinfo_max(PyObject* o, void*) {
   const DType d = info_dtype(o);
@@ -177,13 +179,15 @@ PyObject* finfo_repr(PyObject* o) {
   };
   const std::string text =
       concat("finfo(resolution=", short_text(f.resolution), ", min=", short_text(-f.max),
-             ", max=", short_text(f.max), ", eps=", short_text(f.eps), ", smallest_normal=",
-             short_text(f.tiny), ", tiny=", short_text(f.tiny), ", dtype=", name(info_dtype(o)), ")");
+             ", max=", short_text(f.max), ", eps=", short_text(f.eps),
+             ", smallest_normal=", short_text(f.tiny), ", tiny=", short_text(f.tiny),
+             ", dtype=", name(info_dtype(o)), ")");
   return PyUnicode_FromString(text.c_str());
 }
 PyObject* iinfo_repr(PyObject* o) {
   return guard([&] {
-    const Object low = Object::take(iinfo_min(o, nullptr)), high = Object::take(iinfo_max(o, nullptr));
+    const Object low = Object::take(iinfo_min(o, nullptr)),
+                 high = Object::take(iinfo_max(o, nullptr));
     return PyUnicode_FromFormat("iinfo(min=%S, max=%S, dtype=%s)", low.get(), high.get(),
                                 name(info_dtype(o)));
   });
@@ -235,16 +239,16 @@ struct OtherName {
   DType dtype;
 };
 constexpr OtherName other_names[] = {
-    {"half", DType::Float16},   {"float", DType::Float32},   {"double", DType::Float64},
-    {"short", DType::Int16},    {"int", DType::Int32},       {"long", DType::Int64},
+    {"half", DType::Float16},    {"float", DType::Float32},    {"double", DType::Float64},
+    {"short", DType::Int16},     {"int", DType::Int32},        {"long", DType::Int64},
     {"chalf", DType::Complex32}, {"cfloat", DType::Complex64}, {"cdouble", DType::Complex128}};
 
 }  // namespace
 
 PyTypeObject dtype_type =
     word_type("facula.dtype", dtype_methods, dtype_properties, "The type of a tensor's elements.");
-PyTypeObject layout_type =
-    word_type("facula.layout", word_methods, word_properties, "How a tensor is laid out in memory.");
+PyTypeObject layout_type = word_type("facula.layout", word_methods, word_properties,
+                                     "How a tensor is laid out in memory.");
 PyTypeObject memory_format_type = word_type("facula.memory_format", word_methods, word_properties,
                                             "The order of a tensor's dimensions in memory.");
 
@@ -254,7 +258,9 @@ PyObject* dtype_object(DType d) {
   return o;
 }
 PyObject* layout_object(Layout l) { return layout_objects[static_cast<int>(l)]; }
-PyObject* memory_format_object(MemoryFormat f) { return memory_format_objects[static_cast<int>(f)]; }
+PyObject* memory_format_object(MemoryFormat f) {
+  return memory_format_objects[static_cast<int>(f)];
+}
 
 DType dtype_like(PyObject* o) {
   if (is_dtype(o)) return dtype_value(o);

@@ -12,19 +12,32 @@ namespace {
 
 PyObject* class_of(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::Type: return PyExc_TypeError;
-    case ErrorKind::Value: return PyExc_ValueError;
-    case ErrorKind::Index: return PyExc_IndexError;
-    case ErrorKind::Key: return PyExc_KeyError;
-    case ErrorKind::NotImplemented: return PyExc_NotImplementedError;
-    case ErrorKind::Memory: return out_of_memory_error ? out_of_memory_error : PyExc_MemoryError;
-    case ErrorKind::Overflow: return PyExc_OverflowError;
-    case ErrorKind::Import: return PyExc_ImportError;
-    case ErrorKind::Attribute: return PyExc_AttributeError;
-    case ErrorKind::Assertion: return PyExc_AssertionError;
-    case ErrorKind::LinAlg: return linalg_error ? linalg_error : PyExc_RuntimeError;
-    case ErrorKind::StopIteration: return PyExc_StopIteration;
-    default: return PyExc_RuntimeError;
+    case ErrorKind::Type:
+      return PyExc_TypeError;
+    case ErrorKind::Value:
+      return PyExc_ValueError;
+    case ErrorKind::Index:
+      return PyExc_IndexError;
+    case ErrorKind::Key:
+      return PyExc_KeyError;
+    case ErrorKind::NotImplemented:
+      return PyExc_NotImplementedError;
+    case ErrorKind::Memory:
+      return out_of_memory_error ? out_of_memory_error : PyExc_MemoryError;
+    case ErrorKind::Overflow:
+      return PyExc_OverflowError;
+    case ErrorKind::Import:
+      return PyExc_ImportError;
+    case ErrorKind::Attribute:
+      return PyExc_AttributeError;
+    case ErrorKind::Assertion:
+      return PyExc_AssertionError;
+    case ErrorKind::LinAlg:
+      return linalg_error ? linalg_error : PyExc_RuntimeError;
+    case ErrorKind::StopIteration:
+      return PyExc_StopIteration;
+    default:
+      return PyExc_RuntimeError;
   }
 }
 

@@ -32,7 +32,8 @@ struct PythonNode final : Node {
     const Object given = Object::take(PyTuple_New(static_cast<Py_ssize_t>(grads.size())));
     for (size_t i = 0; i < grads.size(); ++i)
       PyTuple_SET_ITEM(given.get(), static_cast<Py_ssize_t>(i), checked(wrap(gradient(grads, i))));
-    const Object returned = Object::take(PyObject_CallMethod(context_, "_run_backward", "(O)", given.get()));
+    const Object returned =
+        Object::take(PyObject_CallMethod(context_, "_run_backward", "(O)", given.get()));
     return taken(returned.get());
   }
   void release_saved() override {
@@ -58,18 +59,21 @@ struct PythonNode final : Node {
     size_t n = static_cast<size_t>(PyTuple_GET_SIZE(fast.get()));
     const size_t wanted = is_tensor_argument.size();
     // Further Nones at the end are forgiven.
-    while (n > wanted && PyTuple_GET_ITEM(fast.get(), static_cast<Py_ssize_t>(n - 1)) == Py_None) --n;
-    check(n == wanted, "function ", name(), " returned an incorrect number of gradients (expected ", wanted, ", got ",
-          n, ")");
+    while (n > wanted && PyTuple_GET_ITEM(fast.get(), static_cast<Py_ssize_t>(n - 1)) == Py_None)
+      --n;
+    check(n == wanted, "function ", name(), " returned an incorrect number of gradients (expected ",
+          wanted, ", got ", n, ")");
     Gradients grads;
     for (size_t i = 0; i < n; ++i) {
       PyObject* g = PyTuple_GET_ITEM(fast.get(), static_cast<Py_ssize_t>(i));
       if (!is_tensor_argument[i]) {
-        check(g == Py_None, "function ", name(), " returned a gradient different from None at position ", i + 1,
+        check(g == Py_None, "function ", name(),
+              " returned a gradient different from None at position ", i + 1,
               ", but the corresponding forward input was not a Variable");
         continue;
       }
-      check_type(g == Py_None || is_tensor(g), "expected Variable or None (got ", type_name(g), ")");
+      check_type(g == Py_None || is_tensor(g), "expected Variable or None (got ", type_name(g),
+                 ")");
       grads.push_back(g == Py_None ? Tensor() : tensor_of(g));
     }
     return grads;
@@ -89,8 +93,9 @@ bool contains(PyObject* tuple, PyObject* o) {
 Object attach(PyObject*, PyObject* args, PyObject*) {
   PyObject *context, *arguments, *outputs, *dirty, *constant;
   int materialize;
-  if (!PyArg_ParseTuple(args, "O!O!O!O!O!p:_attach_function", &node_type, &context, &PyTuple_Type, &arguments,
-                        &PyTuple_Type, &outputs, &PyTuple_Type, &dirty, &PyTuple_Type, &constant, &materialize))
+  if (!PyArg_ParseTuple(args, "O!O!O!O!O!p:_attach_function", &node_type, &context, &PyTuple_Type,
+                        &arguments, &PyTuple_Type, &outputs, &PyTuple_Type, &dirty, &PyTuple_Type,
+                        &constant, &materialize))
     throw_python();
   auto* python_node = new PythonNode(context);
   const auto node = Ref<Node>::take(python_node);
@@ -110,10 +115,12 @@ Object attach(PyObject*, PyObject* args, PyObject*) {
       check_inplace(tensor_of(o), true);
       rebase_history(tensor_of(o), node);
     } else if (contains(constant, o) || !is_differentiable(tensor_of(o).dtype())) {
-      node->outputs.push_back({IntVec(tensor_of(o).sizes()), tensor_of(o).dtype(), tensor_of(o).device()});
+      node->outputs.push_back(
+          {IntVec(tensor_of(o).sizes()), tensor_of(o).dtype(), tensor_of(o).device()});
     } else {
       // An input that is returned as it came gets a header of its own.
-      if (contains(arguments, o) || requires_grad(tensor_of(o))) out = wrapped(detached(tensor_of(o)));
+      if (contains(arguments, o) || requires_grad(tensor_of(o)))
+        out = wrapped(detached(tensor_of(o)));
       set_history(tensor_of(out.get()), node);
     }
     PyTuple_SET_ITEM(result.get(), i, out.leak());
@@ -124,12 +131,12 @@ Object attach(PyObject*, PyObject* args, PyObject*) {
 // --- a saved tensor with its version
 
 struct SavedObject {
-  PyObject_HEAD
-  SavedTensor* saved;
+  PyObject_HEAD SavedTensor* saved;
 };
 PyObject* unpack(PyObject* o, PyObject* context) {
   return guard([&] {
-    check_type(PyObject_TypeCheck(context, &node_type), "unpack() expected the context of a Function");
+    check_type(PyObject_TypeCheck(context, &node_type),
+               "unpack() expected the context of a Function");
     Node* n = self_of(context)->node;
     const auto owner = n ? Ref<Node>::share(n) : Ref<Node>();
     return wrap(reinterpret_cast<SavedObject*>(o)->saved->unpack(owner, *n));
@@ -155,7 +162,9 @@ Object save(PyObject*, PyObject* args, PyObject*) {
   PyObject* tensor;
   int is_output;
   if (!PyArg_ParseTuple(args, "Op:_save_tensor", &tensor, &is_output)) throw_python();
-  check_type(is_tensor(tensor), "save_for_backward can only save variables, but argument is of type ", type_name(tensor));
+  check_type(is_tensor(tensor),
+             "save_for_backward can only save variables, but argument is of type ",
+             type_name(tensor));
   SavedObject* o = PyObject_New(SavedObject, &saved_type);
   if (!o) throw_python();
   o->saved = new SavedTensor(tensor_of(tensor), is_output);
@@ -166,7 +175,8 @@ PyCFunction with_keywords(PyObject* (*f)(PyObject*, PyObject*, PyObject*)) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
 }
 PyMethodDef functions[] = {
-    {"_attach_function", with_keywords(guarded_keywords<attach>), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"_attach_function", with_keywords(guarded_keywords<attach>), METH_VARARGS | METH_KEYWORDS,
+     nullptr},
     {"_save_tensor", with_keywords(guarded_keywords<save>), METH_VARARGS | METH_KEYWORDS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 

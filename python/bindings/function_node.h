@@ -6,8 +6,7 @@
 namespace facula::python {
 
 struct NodeObject {
-  PyObject_HEAD
-  Node* node;
+  PyObject_HEAD Node* node;
   bool owns_node;  // false for the context of a Function, which its node owns
   PyObject* dict;
   PyObject* weakrefs;

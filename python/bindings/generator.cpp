@@ -22,11 +22,13 @@ PyObject* generator_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guard([&]() -> PyObject* {
     static const char* keys[] = {"device", nullptr};
     PyObject* device = nullptr;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(keys), &device))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(keys),
+                                     &device))
       return nullptr;
     Device d;
     if (device && !device_like(device, d))
-      throw_type(concat("Generator(): argument 'device' must be torch.device, not ", type_name(device)));
+      throw_type(
+          concat("Generator(): argument 'device' must be torch.device, not ", type_name(device)));
     check(d.is_cpu(), "Device type ", str(d), " is not supported for torch.Generator() api.");
     return new_object(type, new Generator, true).leak();
   });
@@ -96,8 +98,10 @@ PyObject* device_of(PyObject*, void*) {
 }
 
 PyMethodDef methods[] = {
-    {"manual_seed", guarded<manual_seed>, METH_O, "Restarts the stream from a seed; returns the generator."},
-    {"seed", guarded<new_seed>, METH_NOARGS, "Restarts the stream from a number of the system, and returns it."},
+    {"manual_seed", guarded<manual_seed>, METH_O,
+     "Restarts the stream from a seed; returns the generator."},
+    {"seed", guarded<new_seed>, METH_NOARGS,
+     "Restarts the stream from a number of the system, and returns it."},
     {"initial_seed", guarded<initial_seed>, METH_NOARGS, "The seed that the stream started from."},
     {"get_state", guarded<get_state>, METH_NOARGS, "The state, as a uint8 tensor."},
     {"set_state", guarded<set_state>, METH_O, "Sets the state to one that get_state gave."},
@@ -139,9 +143,8 @@ namespace {
 // The default generator is made when first asked for, since it asks the system for a seed.
 Object get_default(PyObject*, PyObject*) { return generator_object(&default_generator()); }
 
-PyMethodDef functions[] = {
-    {"_default_generator", guarded<get_default>, METH_NOARGS, nullptr},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {{"_default_generator", guarded<get_default>, METH_NOARGS, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

@@ -12,14 +12,17 @@ NamedOperator select_op("select", "int"), slice_op("slice", "Tensor"), unsqueeze
     alias_op("alias"), index_op("index", "Tensor"), index_put_op("index_put_"), copy_op("copy_"),
     fill_op("fill_", "Scalar"), view_op("view");
 
-Tensor unsqueezed(const Tensor& t, int64_t dim) { return unsqueeze_op.tensor({pack(t), pack(dim)}); }
+Tensor unsqueezed(const Tensor& t, int64_t dim) {
+  return unsqueeze_op.tensor({pack(t), pack(dim)});
+}
 
 bool is_mask(const Tensor& t) { return t.dtype() == DType::Bool || t.dtype() == DType::UInt8; }
 
 // An element of the index that stands for a tensor, or an undefined one.
 Tensor as_index_tensor(PyObject* o) {
   if (is_tensor(o)) return tensor_of(o);
-  if (PyList_Check(o) || PyTuple_Check(o) || PyUnicode_Check(o) || is_array(o)) return index_tensor(o);
+  if (PyList_Check(o) || PyTuple_Check(o) || PyUnicode_Check(o) || is_array(o))
+    return index_tensor(o);
   return {};
 }
 
@@ -41,7 +44,8 @@ struct Bounds {
 int64_t slice_bound(PyObject* o) {
   int64_t v = 0;
   if (is_tensor(o)) {
-    check_type(read_int(o, v), "only integer tensors of a single element can be converted to an index");
+    check_type(read_int(o, v),
+               "only integer tensors of a single element can be converted to an index");
     return v;
   }
   Py_ssize_t i = PyNumber_AsSsize_t(o, nullptr);
@@ -70,10 +74,12 @@ Tensor sliced(const Tensor& t, int64_t dim, const Bounds& b) {
 }
 
 Tensor selected(const Tensor& t, int64_t dim, int64_t i, int64_t shown_dim) {
-  check_index(t.dim() > 0, "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
+  check_index(t.dim() > 0,
+              "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
               "`tensor.item<T>()` in C++ to convert a 0-dim tensor to a number");
   const int64_t n = t.size(dim);
-  check_index(i >= -n && i < n, "index ", i, " is out of bounds for dimension ", shown_dim, " with size ", n);
+  check_index(i >= -n && i < n, "index ", i, " is out of bounds for dimension ", shown_dim,
+              " with size ", n);
   return select_op.tensor({pack(t), pack(dim), pack(i)});
 }
 
@@ -95,7 +101,8 @@ class Index {
       add(index);
     }
     for (const Item& item : items_)
-      check_index(t.dim() > 0 || !PySlice_Check(item.object), "slice() cannot be applied to a 0-dim tensor.");
+      check_index(t.dim() > 0 || !PySlice_Check(item.object),
+                  "slice() cannot be applied to a 0-dim tensor.");
     check_index(used_ <= t.dim(), "too many indices for tensor of dimension ", t.dim());
     for (const Item& item : items_) apply(item);
   }
@@ -125,14 +132,17 @@ class Index {
     if (item.tensor.defined()) return tensor(item.tensor);
     if (PySlice_Check(o)) return slice(o);
     if (is_index_number(o)) return number(o);
-    throw Error(ErrorKind::Index, "only integers, slices (`:`), ellipsis (`...`), None and long or byte "
-                "Variables are valid indices (got ", type_name(o), ")");
+    throw Error(ErrorKind::Index,
+                "only integers, slices (`:`), ellipsis (`...`), None and long or byte "
+                "Variables are valid indices (got ",
+                type_name(o), ")");
   }
 
   // Dimensions that the items after this one use.
   int64_t remaining(const Item& from) const {
     int64_t n = 0;
-    for (const Item* i = &from + 1; i < items_.data() + items_.size(); ++i) n += dims_used(i->object, i->tensor);
+    for (const Item* i = &from + 1; i < items_.data() + items_.size(); ++i)
+      n += dims_used(i->object, i->tensor);
     return n;
   }
 
@@ -151,8 +161,10 @@ class Index {
   }
   void number(PyObject* o) {
     int64_t i = 0;
-    check_index(read_int(o, i), "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables "
-                "are valid indices (got ", type_name(o), ")");
+    check_index(read_int(o, i),
+                "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables "
+                "are valid indices (got ",
+                type_name(o), ")");
     t_ = selected(t_, dim_, i, shown_dim_++);
   }
   void truth(bool b) {
@@ -189,7 +201,8 @@ Object get(PyObject* self, PyObject* index) {
   }
   const Index parsed(t, index);
   if (parsed.gathers())
-    return wrapped(index_op.tensor({pack(parsed.view()), pack(std::span<const Tensor>(parsed.indices()))}));
+    return wrapped(
+        index_op.tensor({pack(parsed.view()), pack(std::span<const Tensor>(parsed.indices()))}));
   // A new object even where nothing was cut away.
   if (parsed.view().is_same(t)) return wrapped(alias_op.tensor({pack(t)}));
   return wrapped(parsed.view());
@@ -203,7 +216,8 @@ void copy_into(const Tensor& to, const Tensor& from) {
   IntVec sizes(from.sizes());
   while (sizes.size() > static_cast<size_t>(to.dim()) && sizes[0] == 1) sizes.erase(0);
   Tensor fitted = from;
-  if (sizes.size() != static_cast<size_t>(from.dim())) fitted = view_op.tensor({pack(from), pack(IntSpan(sizes))});
+  if (sizes.size() != static_cast<size_t>(from.dim()))
+    fitted = view_op.tensor({pack(from), pack(IntSpan(sizes))});
   copy_op.run({pack(to), pack(fitted)}, r.slots);
 }
 
@@ -215,7 +229,8 @@ Tensor value_tensor(PyObject* value, const Tensor& like) {
   options.has_device = true;
   if (is_number(value)) return tensor_from(value, options);
   if (is_array(value)) return tensor_over_array(value, false);
-  throw_type(concat("can't assign a ", type_name(value), " to a torch.", info(like.dtype()).legacy_name, "Tensor"));
+  throw_type(concat("can't assign a ", type_name(value), " to a torch.",
+                    info(like.dtype()).legacy_name, "Tensor"));
 }
 
 void put(const Index& index, PyObject* value) {
@@ -232,7 +247,8 @@ void put(const Index& index, PyObject* value) {
   Tensor from = value_tensor(value, to);
   IntVec sizes(from.sizes());
   while (!sizes.empty() && sizes[0] == 1) sizes.erase(0);
-  if (sizes.size() != static_cast<size_t>(from.dim())) from = view_op.tensor({pack(from), pack(IntSpan(sizes))});
+  if (sizes.size() != static_cast<size_t>(from.dim()))
+    from = view_op.tensor({pack(from), pack(IntSpan(sizes))});
   if (from.device() == to.device() && from.dtype() != to.dtype() && !is_tensor(value)) {
     static NamedOperator to_copy("_to_copy");
     from = to_copy.tensor({pack(from), pack(to.dtype())});
@@ -292,8 +308,11 @@ int contains(PyObject* self, PyObject* element) {
       checked(found = PyObject_IsTrue(r.get()));
       return;
     }
-    check(is_tensor(element) || is_number(element), "Tensor.__contains__ only supports Tensor or scalar, but you "
-          "passed in a ", text_of(Object::take(PyObject_Repr(reinterpret_cast<PyObject*>(Py_TYPE(element)))).get()), ".");
+    check(is_tensor(element) || is_number(element),
+          "Tensor.__contains__ only supports Tensor or scalar, but you "
+          "passed in a ",
+          text_of(Object::take(PyObject_Repr(reinterpret_cast<PyObject*>(Py_TYPE(element)))).get()),
+          ".");
     const Object equal = Object::take(PyObject_RichCompare(self, element, Py_EQ));
     const Object any = Object::take(PyObject_CallMethod(equal.get(), "any", nullptr));
     checked(found = PyObject_IsTrue(any.get()));

@@ -23,11 +23,17 @@ Object define(PyObject*, PyObject* schema) {
 }
 
 bool layer_of(std::string_view key, Layer& layer) {
-  static const std::map<std::string_view, Layer> layers = {
-      {"CPU", Layer::CPU},           {"CUDA", Layer::CUDA},          {"Meta", Layer::Meta},
-      {"Autograd", Layer::Autograd}, {"AutogradCPU", Layer::Autograd}, {"AutocastCPU", Layer::Autocast},
-      {"Autocast", Layer::Autocast}, {"Conjugate", Layer::Conjugate}, {"Negative", Layer::Negative},
-      {"Python", Layer::Subclass},   {"FuncTorchBatched", Layer::Transforms}};
+  static const std::map<std::string_view, Layer> layers = {{"CPU", Layer::CPU},
+                                                           {"CUDA", Layer::CUDA},
+                                                           {"Meta", Layer::Meta},
+                                                           {"Autograd", Layer::Autograd},
+                                                           {"AutogradCPU", Layer::Autograd},
+                                                           {"AutocastCPU", Layer::Autocast},
+                                                           {"Autocast", Layer::Autocast},
+                                                           {"Conjugate", Layer::Conjugate},
+                                                           {"Negative", Layer::Negative},
+                                                           {"Python", Layer::Subclass},
+                                                           {"FuncTorchBatched", Layer::Transforms}};
   const auto it = layers.find(key);
   if (it == layers.end()) return false;
   layer = it->second;
@@ -38,19 +44,23 @@ bool layer_of(std::string_view key, Layer& layer) {
 Object put(PyObject*, PyObject* args, PyObject*) {
   const char *ns, *name, *overload, *key;
   PyObject* function;
-  if (!PyArg_ParseTuple(args, "sssOs:_library_impl", &ns, &name, &overload, &function, &key)) throw_python();
+  if (!PyArg_ParseTuple(args, "sssOs:_library_impl", &ns, &name, &overload, &function, &key))
+    throw_python();
   Operator* op = find_operator(ns, name, overload);
-  check(op != nullptr, "impl(): there is no operator ", ns, "::", name, *overload ? "." : "", overload);
+  check(op != nullptr, "impl(): there is no operator ", ns, "::", name, *overload ? "." : "",
+        overload);
   check_type(PyCallable_Check(function), "impl(): expected a callable; got ", type_name(function));
   Kept k{{}, Py_NewRef(function)};
   Layer layer;
   const std::string_view wanted(key);
-  if (wanted == "CompositeImplicitAutograd" || wanted == "CompositeExplicitAutograd" || wanted.empty())
+  if (wanted == "CompositeImplicitAutograd" || wanted == "CompositeExplicitAutograd" ||
+      wanted.empty())
     k.registration = put_in_composite(*op, call_python_kernel, function);
   else if (layer_of(wanted, layer))
     k.registration = put_in(*op, layer, call_python_kernel, function);
   else
-    throw Error(ErrorKind::NotImplemented, "impl(): the dispatch key '", wanted, "' is not supported");
+    throw Error(ErrorKind::NotImplemented, "impl(): the dispatch key '", wanted,
+                "' is not supported");
   kept().push_back(k);
   return integer(static_cast<int64_t>(kept().size() - 1));
 }
@@ -84,7 +94,8 @@ PyMethodDef functions[] = {
     {"_library_define", guarded<define>, METH_O, nullptr},
     {"_library_impl", with_keywords(guarded_keywords<put>), METH_VARARGS | METH_KEYWORDS, nullptr},
     {"_library_remove", guarded<remove>, METH_O, nullptr},
-    {"_has_kernel", with_keywords(guarded_keywords<has_kernel>), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"_has_kernel", with_keywords(guarded_keywords<has_kernel>), METH_VARARGS | METH_KEYWORDS,
+     nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Dispatch in Python: __torch_dispatch__ of tensor subclasses, modes, and kernels of facula.library.
+// Dispatch in Python: __torch_dispatch__ of tensor subclasses, modes, and kernels of
+// facula.library.
 #include "modes.h"
 
 #include <memory>
@@ -16,15 +17,24 @@ namespace {
 bool same_value(const Value& a, const Value& b) {
   if (a.tag != b.tag) return false;
   switch (a.tag) {
-    case Tag::None: return true;
-    case Tag::Bool: return a.b == b.b;
-    case Tag::Int: return a.i == b.i;
-    case Tag::Float: return a.d == b.d;
-    case Tag::DType: return a.dtype == b.dtype;
-    case Tag::Str: return a.as_str() == b.as_str();
-    case Tag::MemoryFormat: return a.memory_format == b.memory_format;
-    case Tag::IntList: return same_sizes(a.as_ints(), b.as_ints());
-    default: return false;
+    case Tag::None:
+      return true;
+    case Tag::Bool:
+      return a.b == b.b;
+    case Tag::Int:
+      return a.i == b.i;
+    case Tag::Float:
+      return a.d == b.d;
+    case Tag::DType:
+      return a.dtype == b.dtype;
+    case Tag::Str:
+      return a.as_str() == b.as_str();
+    case Tag::MemoryFormat:
+      return a.memory_format == b.memory_format;
+    case Tag::IntList:
+      return same_sizes(a.as_ints(), b.as_ints());
+    default:
+      return false;
   }
 }
 
@@ -40,12 +50,14 @@ PythonArguments arguments_of(const OpCall& c) {
   while (given > 0 && list[given - 1].has_default &&
          same_value(c.args[given - 1], default_value(list[given - 1])))
     --given;
-  PythonArguments p{Object::take(PyTuple_New(static_cast<Py_ssize_t>(given))), Object::take(PyDict_New())};
+  PythonArguments p{Object::take(PyTuple_New(static_cast<Py_ssize_t>(given))),
+                    Object::take(PyDict_New())};
   for (size_t i = 0; i < given; ++i)
     PyTuple_SET_ITEM(p.args.get(), static_cast<Py_ssize_t>(i), value_object(c.args[i]).leak());
   for (size_t i = positional; i < list.size(); ++i) {
     if (list[i].has_default && same_value(c.args[i], default_value(list[i]))) continue;
-    checked(PyDict_SetItemString(p.kwargs.get(), list[i].name.c_str(), value_object(c.args[i]).get()));
+    checked(
+        PyDict_SetItemString(p.kwargs.get(), list[i].name.c_str(), value_object(c.args[i]).get()));
   }
   return p;
 }
@@ -85,7 +97,8 @@ Object ask(PyObject* holder, const OpCall& c, const Object& types, const PythonA
 
 // The layers above have had the call: Python sees it below autograd.
 LayerSet above_dispatch() {
-  return LayerSet(Layer::Autograd) | Layer::Autocast | Layer::Conjugate | Layer::Negative | Layer::PreAutogradTrace;
+  return LayerSet(Layer::Autograd) | Layer::Autocast | Layer::Conjugate | Layer::Negative |
+         Layer::PreAutogradTrace;
 }
 
 [[noreturn]] void nobody_took(const OpCall& c, const Object& types) {
@@ -119,7 +132,8 @@ Object push(PyObject*, PyObject* mode) {
   return none();
 }
 Object pop(PyObject*, PyObject*) {
-  check(dynamic_cast<PythonMode*>(thread_state.modes) != nullptr, "the innermost dispatch mode is not one of Python's");
+  check(dynamic_cast<PythonMode*>(thread_state.modes) != nullptr,
+        "the innermost dispatch mode is not one of Python's");
   const std::unique_ptr<PythonMode> m(static_cast<PythonMode*>(pop_mode()));
   return Object::share(m->mode);
 }
@@ -157,7 +171,8 @@ void handle_subclass(OpCall& c) {
 void call_python_kernel(void* context, OpCall& c) {
   HoldGil gil;
   const PythonArguments p = arguments_of(c);
-  const Object r = Object::take(PyObject_Call(static_cast<PyObject*>(context), p.args.get(), p.kwargs.get()));
+  const Object r =
+      Object::take(PyObject_Call(static_cast<PyObject*>(context), p.args.get(), p.kwargs.get()));
   Arena arena;
   store_results(*c.info, r.get(), c.results, arena);
 }

@@ -7,16 +7,15 @@
 namespace facula::python {
 namespace {
 
-const ObjectHooks object_hooks_in_python{
-    [](void* o) {
-      HoldGil gil;
-      Py_INCREF(static_cast<PyObject*>(o));
-    },
-    [](void* o) {
-      if (!Py_IsInitialized()) return;
-      HoldGil gil;
-      Py_DECREF(static_cast<PyObject*>(o));
-    }};
+const ObjectHooks object_hooks_in_python{[](void* o) {
+                                           HoldGil gil;
+                                           Py_INCREF(static_cast<PyObject*>(o));
+                                         },
+                                         [](void* o) {
+                                           if (!Py_IsInitialized()) return;
+                                           HoldGil gil;
+                                           Py_DECREF(static_cast<PyObject*>(o));
+                                         }};
 
 PyObject* new_exception(PyObject* module, const char* name, const char* attribute, PyObject* base) {
   PyObject* e = checked(PyErr_NewException(name, base, nullptr));
@@ -27,8 +26,8 @@ PyObject* new_exception(PyObject* module, const char* name, const char* attribut
 Object find_in_module(PyObject* python_module, PyObject* name) {
   PyObject* o = function_object(text_of(python_module), text_of(name));
   if (!o)
-    throw Error(ErrorKind::Attribute, "module 'facula._C._", text_of(python_module), "' has no attribute '",
-                text_of(name), "'");
+    throw Error(ErrorKind::Attribute, "module 'facula._C._", text_of(python_module),
+                "' has no attribute '", text_of(name), "'");
   return Object::share(o);
 }
 
@@ -45,7 +44,8 @@ void add_function_module(PyObject* module, const char* name, const char* python_
 }
 
 void fill(PyObject* module) {
-  linalg_error = new_exception(module, "facula._C._LinAlgError", "_LinAlgError", PyExc_RuntimeError);
+  linalg_error =
+      new_exception(module, "facula._C._LinAlgError", "_LinAlgError", PyExc_RuntimeError);
   out_of_memory_error =
       new_exception(module, "facula.OutOfMemoryError", "OutOfMemoryError", PyExc_RuntimeError);
   add_dtypes(module);
@@ -69,8 +69,15 @@ void fill(PyObject* module) {
   object_hooks.store(&object_hooks_in_python);
 }
 
-PyModuleDef definition = {PyModuleDef_HEAD_INIT, "facula._C", "The C++ core of facula.", -1, nullptr,
-                          nullptr,               nullptr,     nullptr,                   nullptr};
+PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                          "facula._C",
+                          "The C++ core of facula.",
+                          -1,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr};
 
 }  // namespace
 }  // namespace facula::python

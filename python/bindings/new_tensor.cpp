@@ -16,7 +16,8 @@ constexpr size_t most_dims = 128;
 bool is_text(PyObject* o) { return PyUnicode_Check(o) || PyBytes_Check(o); }
 
 bool is_sequence(PyObject* o) {
-  return PyList_Check(o) || PyTuple_Check(o) || (PySequence_Check(o) && !is_text(o) && !PyDict_Check(o));
+  return PyList_Check(o) || PyTuple_Check(o) ||
+         (PySequence_Check(o) && !is_text(o) && !PyDict_Check(o));
 }
 
 // --- shape: follows the first element of each level
@@ -132,23 +133,26 @@ void store_checked(void* to, PyObject* o) {
   }
   const Scalar s = v.as_scalar();
   if constexpr (!is_complex_v<T>)
-    check_type(!s.is_complex(), std::is_integral_v<T> ? "'complex' object cannot be interpreted as an integer"
-                                                      : "must be real number, not complex");
+    check_type(!s.is_complex(), std::is_integral_v<T>
+                                    ? "'complex' object cannot be interpreted as an integer"
+                                    : "must be real number, not complex");
   if constexpr (std::is_integral_v<T>) {
     check_type(s.is_integral() || v.tag == Tag::Float, "expected an integer");
     if (s.is_floating()) {
       const double d = s.to<double>();
       check(sizeof(T) == 8 || (d > -0x1p63 && d < 0x1p63 &&
-                               static_cast<int64_t>(d) == static_cast<int64_t>(static_cast<T>(static_cast<int64_t>(d)))),
+                               static_cast<int64_t>(d) ==
+                                   static_cast<int64_t>(static_cast<T>(static_cast<int64_t>(d)))),
             "value cannot be converted to type ", name(dtype_of<T>), " without overflow");
       *static_cast<T*>(to) = convert<T>(d);
       return;
     }
     const int64_t n = s.to<int64_t>();
     // Negative numbers wrap into the unsigned types, within their width.
-    const bool wraps = std::is_unsigned_v<T> && n < 0 && -n <= static_cast<int64_t>(std::numeric_limits<T>::max());
-    check(static_cast<int64_t>(static_cast<T>(n)) == n || wraps || sizeof(T) == 8, "value cannot be converted to type ",
-          name(dtype_of<T>), " without overflow");
+    const bool wraps =
+        std::is_unsigned_v<T> && n < 0 && -n <= static_cast<int64_t>(std::numeric_limits<T>::max());
+    check(static_cast<int64_t>(static_cast<T>(n)) == n || wraps || sizeof(T) == 8,
+          "value cannot be converted to type ", name(dtype_of<T>), " without overflow");
     *static_cast<T*>(to) = static_cast<T>(n);
     return;
   } else {
@@ -160,8 +164,9 @@ using StoreFn = void (*)(void*, PyObject*);
 StoreFn store_function(DType d) {
   StoreFn f = nullptr;
   const auto pick = [&]<class T>(Type<T>) { f = &store_checked<T>; };
-  const bool known = visit_arithmetic(d, pick) ||
-                     visit_types<uint16_t, uint32_t, uint64_t, Complex<Half>, Float8E4M3, Float8E5M2>(d, pick);
+  const bool known =
+      visit_arithmetic(d, pick) ||
+      visit_types<uint16_t, uint32_t, uint64_t, Complex<Half>, Float8E4M3, Float8E5M2>(d, pick);
   check(known, "tensor(): dtype ", name(d), " is not supported");
   return f;
 }
@@ -177,12 +182,14 @@ class Filler {
     if (dim == static_cast<size_t>(t_.dim())) return store_(to, data);
     const size_t n = static_cast<size_t>(t_.sizes()[dim]);
     const size_t step = static_cast<size_t>(t_.strides()[dim]) * itemsize_;
-    check_type(is_sequence(data), "expected a sequence at dim ", dim, " (got '", type_name(data), "')");
+    check_type(is_sequence(data), "expected a sequence at dim ", dim, " (got '", type_name(data),
+               "')");
     const Object items = Object::take(PySequence_Fast(data, "expected a sequence"));
     const size_t got = static_cast<size_t>(PySequence_Fast_GET_SIZE(items.get()));
     check_value(got == n, "expected sequence of length ", n, " at dim ", dim, " (got ", got, ")");
     for (size_t i = 0; i < n; ++i)
-      fill(PySequence_Fast_GET_ITEM(items.get(), static_cast<Py_ssize_t>(i)), dim + 1, to + i * step);
+      fill(PySequence_Fast_GET_ITEM(items.get(), static_cast<Py_ssize_t>(i)), dim + 1,
+           to + i * step);
   }
 
   const Tensor& t_;
@@ -196,7 +203,9 @@ Tensor converted(const Tensor& t, DType dtype, Device device, bool copy) {
   return to_copy.tensor({pack(t), pack(dtype), Value(), pack(device)});
 }
 
-Device target(const NewTensorOptions& o) { return o.has_device ? o.device : thread_state.default_device; }
+Device target(const NewTensorOptions& o) {
+  return o.has_device ? o.device : thread_state.default_device;
+}
 
 Tensor from_sequence(PyObject* data, const NewTensorOptions& options) {
   const IntVec sizes = shape_of(data);
@@ -226,7 +235,8 @@ Tensor new_copy(PyObject* data, const NewTensorOptions& options) {
 
 Tensor tensor_from(PyObject* data, const NewTensorOptions& options) {
   // Data is data: transforms and modes see the finished tensor only.
-  const ExcludeLayers plain(LayerSet(Layer::Autograd) | Layer::Transforms | Layer::Modes | Layer::Subclass);
+  const ExcludeLayers plain(LayerSet(Layer::Autograd) | Layer::Transforms | Layer::Modes |
+                            Layer::Subclass);
   Tensor t = new_copy(data, options);
   if (options.requires_grad) set_requires_grad(t, true);
   return t;
@@ -247,7 +257,8 @@ Object nested(const Tensor& t, size_t dim, const char* p) {
   if (dim == static_cast<size_t>(t.dim())) return number_object(element_at(t, p));
   const int64_t n = t.sizes()[dim], step = t.strides()[dim] * static_cast<int64_t>(t.itemsize());
   Object list = Object::take(PyList_New(n));
-  for (int64_t i = 0; i < n; ++i) PyList_SET_ITEM(list.get(), i, nested(t, dim + 1, p + i * step).leak());
+  for (int64_t i = 0; i < n; ++i)
+    PyList_SET_ITEM(list.get(), i, nested(t, dim + 1, p + i * step).leak());
   return list;
 }
 
@@ -257,7 +268,8 @@ Object nested_uint64(const Tensor& t, size_t dim, const char* p) {
     return Object::take(PyLong_FromUnsignedLongLong(*reinterpret_cast<const uint64_t*>(p)));
   const int64_t n = t.sizes()[dim], step = t.strides()[dim] * static_cast<int64_t>(t.itemsize());
   Object list = Object::take(PyList_New(n));
-  for (int64_t i = 0; i < n; ++i) PyList_SET_ITEM(list.get(), i, nested_uint64(t, dim + 1, p + i * step).leak());
+  for (int64_t i = 0; i < n; ++i)
+    PyList_SET_ITEM(list.get(), i, nested_uint64(t, dim + 1, p + i * step).leak());
   return list;
 }
 
@@ -284,20 +296,20 @@ Object to_list(const Tensor& t) {
 namespace {
 
 struct Keywords {
-  PyObject *data = nullptr, *dtype = nullptr, *device = nullptr, *requires_grad = nullptr, *pin = nullptr,
-           *copy = nullptr;
+  PyObject *data = nullptr, *dtype = nullptr, *device = nullptr, *requires_grad = nullptr,
+           *pin = nullptr, *copy = nullptr;
 };
 
 NewTensorOptions options_of(const Keywords& k, const char* function) {
   NewTensorOptions o;
   if (k.dtype && k.dtype != Py_None) {
     o.dtype = dtype_like(k.dtype);
-    check_type(o.dtype != DType::Undefined, function, "(): argument 'dtype' must be torch.dtype, not ",
-               type_name(k.dtype));
+    check_type(o.dtype != DType::Undefined, function,
+               "(): argument 'dtype' must be torch.dtype, not ", type_name(k.dtype));
   }
   if (k.device && k.device != Py_None) {
-    check_type(device_like(k.device, o.device), function, "(): argument 'device' must be torch.device, not ",
-               type_name(k.device));
+    check_type(device_like(k.device, o.device), function,
+               "(): argument 'device' must be torch.device, not ", type_name(k.device));
     o.has_device = true;
   }
   if (k.requires_grad && k.requires_grad != Py_None)
@@ -309,28 +321,30 @@ NewTensorOptions options_of(const Keywords& k, const char* function) {
 Object make_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* keys[] = {"data", "dtype", "device", "requires_grad", "pin_memory", nullptr};
   Keywords k;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOOO:tensor", const_cast<char**>(keys), &k.data, &k.dtype,
-                                   &k.device, &k.requires_grad, &k.pin))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOOO:tensor", const_cast<char**>(keys),
+                                   &k.data, &k.dtype, &k.device, &k.requires_grad, &k.pin))
     throw_python();
   const NewTensorOptions options = options_of(k, "tensor");
-  if (is_tensor(k.data) &&
-      PyErr_WarnEx(PyExc_UserWarning,
-                   "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
-                   "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
-                   1) < 0)
+  if (is_tensor(k.data) && PyErr_WarnEx(PyExc_UserWarning,
+                                        "To copy construct from a tensor, it is recommended to use "
+                                        "sourceTensor.detach().clone() or "
+                                        "sourceTensor.detach().clone().requires_grad_(True), "
+                                        "rather than torch.tensor(sourceTensor).",
+                                        1) < 0)
     throw_python();
   return wrapped(tensor_from(k.data, options));
 }
 
 bool same_place(const Tensor& t, const NewTensorOptions& o) {
-  return (o.dtype == DType::Undefined || o.dtype == t.dtype()) && (!o.has_device || o.device == t.device());
+  return (o.dtype == DType::Undefined || o.dtype == t.dtype()) &&
+         (!o.has_device || o.device == t.device());
 }
 
 Object as_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* keys[] = {"data", "dtype", "device", nullptr};
   Keywords k;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OO:as_tensor", const_cast<char**>(keys), &k.data, &k.dtype,
-                                   &k.device))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OO:as_tensor", const_cast<char**>(keys),
+                                   &k.data, &k.dtype, &k.device))
     throw_python();
   const NewTensorOptions options = options_of(k, "as_tensor");
   if (is_tensor(k.data)) {
@@ -341,8 +355,8 @@ Object as_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
   }
   if (is_array(k.data)) {
     const Tensor t = tensor_over_array(k.data, true);
-    return wrapped(converted(t, options.dtype == DType::Undefined ? t.dtype() : options.dtype, target(options),
-                             false));
+    return wrapped(converted(t, options.dtype == DType::Undefined ? t.dtype() : options.dtype,
+                             target(options), false));
   }
   return wrapped(tensor_from(k.data, options));
 }
@@ -352,8 +366,8 @@ Object frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
   PyObject *buffer, *dtype = nullptr;
   long long count = -1, offset = 0;
   int grad = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OLLp:frombuffer", const_cast<char**>(keys), &buffer, &dtype,
-                                   &count, &offset, &grad))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OLLp:frombuffer", const_cast<char**>(keys),
+                                   &buffer, &dtype, &count, &offset, &grad))
     throw_python();
   check_type(dtype && is_dtype(dtype), "frombuffer() missing 1 required argument: 'dtype'");
   check_value(PyObject_CheckBuffer(buffer), "object does not implement Python buffer protocol.");
@@ -361,16 +375,21 @@ Object frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
   Object view = Object::take(PyMemoryView_FromObject(buffer));
   const bool writable = !PyMemoryView_GET_BUFFER(view.get())->readonly;
   Ref<Storage> s = storage_over_buffer(buffer, writable);
-  const int64_t length = static_cast<int64_t>(s->nbytes()), size = static_cast<int64_t>(itemsize(d));
-  check_value(length > 0 && count != 0, "both buffer length (", length, ") and count (", count, ") must not be 0");
-  check_value(offset >= 0 && offset < length, "offset (", offset, " bytes) must be non-negative and no greater "
-              "than buffer length (", length, " bytes) minus 1");
+  const int64_t length = static_cast<int64_t>(s->nbytes()),
+                size = static_cast<int64_t>(itemsize(d));
+  check_value(length > 0 && count != 0, "both buffer length (", length, ") and count (", count,
+              ") must not be 0");
+  check_value(offset >= 0 && offset < length, "offset (", offset,
+              " bytes) must be non-negative and no greater "
+              "than buffer length (",
+              length, " bytes) minus 1");
   check_value(count > 0 || (length - offset) % size == 0, "buffer length (", length - offset,
-              " bytes) after offset (", offset, " bytes) must be a multiple of element size (", size, ")");
+              " bytes) after offset (", offset, " bytes) must be a multiple of element size (",
+              size, ")");
   if (count < 0) count = (length - offset) / size;
   check_value(count <= (length - offset) / size, "requested buffer length (", count, " * ", size,
-              " bytes) after offset (", offset, " bytes) must not be greater than actual buffer length (", length,
-              " bytes)");
+              " bytes) after offset (", offset,
+              " bytes) must not be greater than actual buffer length (", length, " bytes)");
   // A storage of its own, so that an offset which is no multiple of the element size does.
   struct Held {
     Ref<Storage> whole;
@@ -390,8 +409,8 @@ Object from_storage(PyObject*, PyObject* args, PyObject*) {
   PyObject *storage, *dtype, *sizes, *strides;
   long long offset;
   int grad;
-  if (!PyArg_ParseTuple(args, "O!O!LOOp:_tensor_from_storage", &storage_type, &storage, &dtype_type, &dtype,
-                        &offset, &sizes, &strides, &grad))
+  if (!PyArg_ParseTuple(args, "O!O!LOOp:_tensor_from_storage", &storage_type, &storage, &dtype_type,
+                        &dtype, &offset, &sizes, &strides, &grad))
     throw_python();
   auto ints = [](PyObject* o) {
     const Object items = Object::take(PySequence_Fast(o, "expected a sequence of ints"));
@@ -403,8 +422,8 @@ Object from_storage(PyObject*, PyObject* args, PyObject*) {
     }
     return v;
   };
-  Tensor t = tensor_over(Ref<Storage>::share(storage_value(storage)), dtype_value(dtype), offset, ints(sizes),
-                         ints(strides));
+  Tensor t = tensor_over(Ref<Storage>::share(storage_value(storage)), dtype_value(dtype), offset,
+                         ints(sizes), ints(strides));
   if (grad) set_requires_grad(t, true);
   return wrapped(std::move(t));
 }
@@ -432,10 +451,13 @@ PyMethodDef functions[] = {
 Object legacy_tensor(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   PyObject *device = kwargs ? PyDict_GetItemString(kwargs, "device") : nullptr, *data = nullptr;
   Device d;
-  if (device && device != Py_None) check_type(device_like(device, d), "new(): argument 'device' must be torch.device");
+  if (device && device != Py_None)
+    check_type(device_like(device, d), "new(): argument 'device' must be torch.device");
   const Py_ssize_t n = PyTuple_GET_SIZE(args);
   if (n == 1) data = PyTuple_GET_ITEM(args, 0);
-  auto finish = [&](Tensor t) { return type == tensor_type ? wrapped(std::move(t)) : wrap_as(type, std::move(t)); };
+  auto finish = [&](Tensor t) {
+    return type == tensor_type ? wrapped(std::move(t)) : wrap_as(type, std::move(t));
+  };
   if (data && is_tensor(data)) return finish(alias_tensor(tensor_of(data)));
   if (data && is_storage(data)) {
     const auto s = Ref<Storage>::share(storage_value(data));
@@ -449,7 +471,8 @@ Object legacy_tensor(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   const bool one_size = data && Py_TYPE(data) == &size_type;
   const bool all_ints = n > 0 && !one_size && [&] {
     for (Py_ssize_t i = 0; i < n; ++i)
-      if (!PyIndex_Check(PyTuple_GET_ITEM(args, i)) || is_tensor(PyTuple_GET_ITEM(args, i))) return false;
+      if (!PyIndex_Check(PyTuple_GET_ITEM(args, i)) || is_tensor(PyTuple_GET_ITEM(args, i)))
+        return false;
     return true;
   }();
   if (n == 0 || all_ints || one_size) {
@@ -463,8 +486,8 @@ Object legacy_tensor(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     if (n == 0) sizes.push_back(0);
     return finish(empty_tensor(sizes, options.dtype, d));
   }
-  check_type(n == 1 && is_sequence(data), "new(): data must be a sequence (got ", n == 1 ? type_name(data) : "several arguments",
-             ")");
+  check_type(n == 1 && is_sequence(data), "new(): data must be a sequence (got ",
+             n == 1 ? type_name(data) : "several arguments", ")");
   return finish(tensor_from(data, options));
 }
 

@@ -25,7 +25,8 @@ PyObject* bound_method() {
   static PyObject* found = nullptr;
   if (!found) found = method_object(Name.text);
   if (!found)
-    throw Error(ErrorKind::NotImplemented, "facula has no operator aten::", Name.text, " in this build");
+    throw Error(ErrorKind::NotImplemented, "facula has no operator aten::", Name.text,
+                " in this build");
   return found;
 }
 template <Word Name>
@@ -33,7 +34,8 @@ PyObject* bound_function() {
   static PyObject* found = nullptr;
   if (!found) found = function_object("", Name.text);
   if (!found)
-    throw Error(ErrorKind::NotImplemented, "facula has no operator aten::", Name.text, " in this build");
+    throw Error(ErrorKind::NotImplemented, "facula has no operator aten::", Name.text,
+                " in this build");
   return found;
 }
 
@@ -101,7 +103,8 @@ PyObject* unary(PyObject* o) {
 PyObject* positive(PyObject* o) {
   return guard([&] {
     if (Object r = self_override(o, "__pos__")) return r.leak();
-    check(tensor_of(o).dtype() != DType::Bool, "The `+` operator, on a bool tensor is not supported.");
+    check(tensor_of(o).dtype() != DType::Bool,
+          "The `+` operator, on a bool tensor is not supported.");
     return Py_NewRef(o);
   });
 }
@@ -129,10 +132,12 @@ int truth(PyObject* o) {
 }
 
 void check_single(PyObject* o) {
-  check_value(tensor_of(o).numel() == 1, "only one element tensors can be converted to Python scalars");
+  check_value(tensor_of(o).numel() == 1,
+              "only one element tensors can be converted to Python scalars");
 }
 void check_real(const Object& number, const char* type) {
-  check(!PyComplex_Check(number.get()), "value cannot be converted to type ", type, " without overflow");
+  check(!PyComplex_Check(number.get()), "value cannot be converted to type ", type,
+        " without overflow");
 }
 
 PyObject* to_float(PyObject* o) {
@@ -207,12 +212,18 @@ PyNumberMethods tensor_number = make_number();
 
 PyObject* tensor_compare(PyObject* a, PyObject* b, int op) {
   switch (op) {
-    case Py_LT: return method_two<"lt">(a, b);
-    case Py_LE: return method_two<"le">(a, b);
-    case Py_EQ: return method_two<"eq">(a, b);
-    case Py_NE: return method_two<"ne">(a, b);
-    case Py_GT: return method_two<"gt">(a, b);
-    default: return method_two<"ge">(a, b);
+    case Py_LT:
+      return method_two<"lt">(a, b);
+    case Py_LE:
+      return method_two<"le">(a, b);
+    case Py_EQ:
+      return method_two<"eq">(a, b);
+    case Py_NE:
+      return method_two<"ne">(a, b);
+    case Py_GT:
+      return method_two<"gt">(a, b);
+    default:
+      return method_two<"ge">(a, b);
   }
 }
 

@@ -32,23 +32,35 @@ DType dtype_of_kind(char kind, int size) {
     return DType::Undefined;
   };
   switch (kind) {
-    case 'b': return pick({{1, DType::Bool}});
-    case 'i': return pick({{1, DType::Int8}, {2, DType::Int16}, {4, DType::Int32}, {8, DType::Int64}});
-    case 'u': return pick({{1, DType::UInt8}, {2, DType::UInt16}, {4, DType::UInt32}, {8, DType::UInt64}});
-    case 'f': return pick({{2, DType::Float16}, {4, DType::Float32}, {8, DType::Float64}});
-    case 'c': return pick({{8, DType::Complex64}, {16, DType::Complex128}});
-    default: return DType::Undefined;
+    case 'b':
+      return pick({{1, DType::Bool}});
+    case 'i':
+      return pick({{1, DType::Int8}, {2, DType::Int16}, {4, DType::Int32}, {8, DType::Int64}});
+    case 'u':
+      return pick({{1, DType::UInt8}, {2, DType::UInt16}, {4, DType::UInt32}, {8, DType::UInt64}});
+    case 'f':
+      return pick({{2, DType::Float16}, {4, DType::Float32}, {8, DType::Float64}});
+    case 'c':
+      return pick({{8, DType::Complex64}, {16, DType::Complex128}});
+    default:
+      return DType::Undefined;
   }
 }
 
 char kind_of_dtype(DType d) {
   switch (info(d).kind) {
-    case DTypeKind::Bool: return 'b';
-    case DTypeKind::Signed: return 'i';
-    case DTypeKind::Unsigned: return 'u';
-    case DTypeKind::Float: return is_float8(d) || d == DType::BFloat16 ? 0 : 'f';
-    case DTypeKind::Complex: return d == DType::Complex32 ? 0 : 'c';
-    default: return 0;
+    case DTypeKind::Bool:
+      return 'b';
+    case DTypeKind::Signed:
+      return 'i';
+    case DTypeKind::Unsigned:
+      return 'u';
+    case DTypeKind::Float:
+      return is_float8(d) || d == DType::BFloat16 ? 0 : 'f';
+    case DTypeKind::Complex:
+      return d == DType::Complex32 ? 0 : 'c';
+    default:
+      return 0;
   }
 }
 
@@ -100,25 +112,34 @@ Tensor tensor_over_array(PyObject* array, bool warn_read_only) {
   const ArrayInterface& a = interface_of(capsule.get());
   const DType dtype = dtype_of_kind(a.kind, a.itemsize);
   if (dtype == DType::Undefined)
-    throw_type(concat("can't convert np.ndarray of type ", dtype_text(array),
-                      ". The only supported types are: float64, float32, float16, complex64, complex128, "
-                      "int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool."));
-  check_value(a.itemsize == 1 || a.flags & flag_native, "given numpy array has byte order different from the "
+    throw_type(
+        concat("can't convert np.ndarray of type ", dtype_text(array),
+               ". The only supported types are: float64, float32, float16, complex64, complex128, "
+               "int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool."));
+  check_value(a.itemsize == 1 || a.flags & flag_native,
+              "given numpy array has byte order different from the "
               "native byte order. Conversion between byte orders is currently not supported.");
   if (!(a.flags & flag_writable) && warn_read_only)
-    warn("The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means "
-         "writing to this tensor will result in undefined behavior. You may want to copy the array to protect "
-         "its data or make it writable before converting it to a tensor. This type of warning will be "
-         "suppressed for the rest of this program.");
+    warn(
+        "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. "
+        "This means "
+        "writing to this tensor will result in undefined behavior. You may want to copy the array "
+        "to protect "
+        "its data or make it writable before converting it to a tensor. This type of warning will "
+        "be "
+        "suppressed for the rest of this program.");
   IntVec sizes, strides;
   int64_t last = 0;
   bool empty = false;
   for (int i = 0; i < a.ndim; ++i) {
     check_value(a.strides[i] >= 0 || a.shape[i] <= 1,
-                "At least one stride in the given numpy array is negative, and tensors with negative strides "
-                "are not currently supported. (You can probably work around this by making a copy of your array "
+                "At least one stride in the given numpy array is negative, and tensors with "
+                "negative strides "
+                "are not currently supported. (You can probably work around this by making a copy "
+                "of your array "
                 " with array.copy().) ");
-    check_value(a.strides[i] % a.itemsize == 0, "given numpy array strides not a multiple of the element byte "
+    check_value(a.strides[i] % a.itemsize == 0,
+                "given numpy array strides not a multiple of the element byte "
                 "size. Copy the numpy array to reallocate the memory.");
     sizes.push_back(a.shape[i]);
     strides.push_back(std::max<int64_t>(a.strides[i] / a.itemsize, 0));
@@ -129,7 +150,8 @@ Tensor tensor_over_array(PyObject* array, bool warn_read_only) {
   const size_t bytes = empty ? 0 : static_cast<size_t>(last + 1) * static_cast<size_t>(a.itemsize);
   void* data = a.data;
   auto* held = new HeldArray{std::move(capsule), Object::share(array)};
-  return tensor_over(Storage::external({}, data, bytes, held, release_array), dtype, 0, sizes, strides);
+  return tensor_over(Storage::external({}, data, bytes, held, release_array), dtype, 0, sizes,
+                     strides);
 }
 
 // --- tensor to array: an object with `__array_struct__` that NumPy keeps as the array's base
@@ -137,8 +159,7 @@ Tensor tensor_over_array(PyObject* array, bool warn_read_only) {
 namespace {
 
 struct ArrayOwner {
-  PyObject_HEAD
-  TensorImpl* impl;
+  PyObject_HEAD TensorImpl* impl;
   Py_intptr_t* geometry;
   ArrayInterface face;
 };
@@ -171,15 +192,22 @@ PyTypeObject make_owner_type() {
 PyTypeObject owner_type = make_owner_type();
 
 void check_numpy(const Tensor& t) {
-  check_type(t->layout == Layout::Strided, "can't convert sparse tensor to numpy. Use Tensor.to_dense() first.");
-  check_type(t.device().is_cpu(), "can't convert ", str(t.device()), " device type tensor to numpy. Use "
+  check_type(t->layout == Layout::Strided,
+             "can't convert sparse tensor to numpy. Use Tensor.to_dense() first.");
+  check_type(t.device().is_cpu(), "can't convert ", str(t.device()),
+             " device type tensor to numpy. Use "
              "Tensor.cpu() to copy the tensor to host memory first.");
-  check(!requires_grad(t), "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
-  check(!t->conj, "Can't call numpy() on Tensor that has conjugate bit set. Use tensor.resolve_conj().numpy() "
+  check(!requires_grad(t),
+        "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
+  check(
+      !t->conj,
+      "Can't call numpy() on Tensor that has conjugate bit set. Use tensor.resolve_conj().numpy() "
+      "instead.");
+  check(!t->neg,
+        "Can't call numpy() on Tensor that has negative bit set. Use tensor.resolve_neg().numpy() "
         "instead.");
-  check(!t->neg, "Can't call numpy() on Tensor that has negative bit set. Use tensor.resolve_neg().numpy() "
-        "instead.");
-  check_type(kind_of_dtype(t.dtype()) != 0, "Got unsupported ScalarType ", info(t.dtype()).legacy_name);
+  check_type(kind_of_dtype(t.dtype()) != 0, "Got unsupported ScalarType ",
+             info(t.dtype()).legacy_name);
 }
 
 }  // namespace

@@ -16,7 +16,9 @@ std::string overload_of(const Schema& s) { return s.overload.empty() ? "default"
 PyObject* overload_repr(PyObject* o) {
   return guard([&] {
     const Schema& s = schema_of(o);
-    return string(concat("<OpOverload(op='", s.ns, ".", s.name, "', overload='", overload_of(s), "')>")).leak();
+    return string(concat("<OpOverload(op='", s.ns, ".", s.name, "', overload='", overload_of(s),
+                         "')>"))
+        .leak();
   });
 }
 PyObject* overload_str(PyObject* o) {
@@ -125,7 +127,8 @@ PyObject* packet_str(PyObject* o) {
 }
 PyObject* packet_repr(PyObject* o) {
   return guard([&] {
-    return string(concat("<OpOverloadPacket(op='", packet_of(o).ns, ".", packet_of(o).name, "')>")).leak();
+    return string(concat("<OpOverloadPacket(op='", packet_of(o).ns, ".", packet_of(o).name, "')>"))
+        .leak();
   });
 }
 PyObject* packet_getattr(PyObject* o, PyObject* name) {
@@ -137,8 +140,8 @@ PyObject* packet_getattr(PyObject* o, PyObject* name) {
     Operator* op = find_operator(packet_of(o).ns, packet_of(o).name, overload);
     if (!op) {
       PyErr_Clear();
-      throw Error(ErrorKind::Attribute, "The underlying op of '", packet_of(o).ns, ".", packet_of(o).name,
-                  "' has no overload name '", overload, "'");
+      throw Error(ErrorKind::Attribute, "The underlying op of '", packet_of(o).ns, ".",
+                  packet_of(o).name, "' has no overload name '", overload, "'");
     }
     PyErr_Clear();
     return Py_NewRef(overload_object(*op));

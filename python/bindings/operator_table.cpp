@@ -1,4 +1,5 @@
-// facula._C._operator_table(): the facts of every operator record, for completeness tables and docs.
+// facula._C._operator_table(): the facts of every operator record, for completeness tables and
+// docs.
 #include <string>
 
 #include "dispatch/operator.h"
@@ -11,8 +12,11 @@ struct Bit {
   uint32_t value;
   const char* name;
 };
-constexpr Bit form_names[] = {{function, "function"}, {method, "method"}, {inplace, "inplace"},
-                              {out, "out"},           {functional, "functional"}};
+constexpr Bit form_names[] = {{function, "function"},
+                              {method, "method"},
+                              {inplace, "inplace"},
+                              {out, "out"},
+                              {functional, "functional"}};
 constexpr Bit flag_names[] = {{random, "random"},
                               {shape_from_data, "shape_from_data"},
                               {handles_conj, "handles_conj"},
@@ -42,20 +46,28 @@ Object names_of(const Names& names) {
 
 const char* composite_name(Composite c) {
   switch (c) {
-    case Composite::No: return "";
-    case Composite::Implicit: return "implicit";
-    case Composite::Explicit: return "explicit";
-    case Composite::Selecting: return "selecting";
+    case Composite::No:
+      return "";
+    case Composite::Implicit:
+      return "implicit";
+    case Composite::Explicit:
+      return "explicit";
+    case Composite::Selecting:
+      return "selecting";
   }
   return "";
 }
 
 const char* autocast_name(Autocast a) {
   switch (a) {
-    case Autocast::None: return "";
-    case Autocast::LowerPrecision: return "lower_precision";
-    case Autocast::Float32: return "float32";
-    case Autocast::Promote: return "promote";
+    case Autocast::None:
+      return "";
+    case Autocast::LowerPrecision:
+      return "lower_precision";
+    case Autocast::Float32:
+      return "float32";
+    case Autocast::Promote:
+      return "promote";
   }
   return "";
 }

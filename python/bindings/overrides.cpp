@@ -143,8 +143,7 @@ namespace {
 // --- context managers that switch overrides off: one object holds the state before
 
 struct SwitchObject {
-  PyObject_HEAD
-  bool subclass_before, all_before;
+  PyObject_HEAD bool subclass_before, all_before;
 };
 SwitchObject* self_of(PyObject* o) { return reinterpret_cast<SwitchObject*>(o); }
 
@@ -192,7 +191,8 @@ PyObject* disabled_function_impl(PyObject*, PyObject* args, PyObject* kwargs) {
   const bool before = std::exchange(override_state.subclass_enabled, false);
   PyObject* empty = PyTuple_New(0);
   PyObject* tuple = arguments ? PySequence_Tuple(arguments) : Py_NewRef(empty);
-  PyObject* r = tuple ? PyObject_Call(function, tuple, keywords == Py_None ? nullptr : keywords) : nullptr;
+  PyObject* r =
+      tuple ? PyObject_Call(function, tuple, keywords == Py_None ? nullptr : keywords) : nullptr;
   Py_XDECREF(tuple);
   Py_XDECREF(empty);
   override_state.subclass_enabled = before;
@@ -215,9 +215,7 @@ PyObject* pop_function_mode(PyObject*, PyObject*) {
     return top;
   });
 }
-PyObject* function_mode_depth(PyObject*, PyObject*) {
-  return PyLong_FromSize_t(modes.size());
-}
+PyObject* function_mode_depth(PyObject*, PyObject*) { return PyLong_FromSize_t(modes.size()); }
 PyObject* function_mode_at(PyObject*, PyObject* i) {
   const size_t at = PyLong_AsSize_t(i);
   if (PyErr_Occurred()) return nullptr;
@@ -227,7 +225,9 @@ PyObject* function_mode_at(PyObject*, PyObject* i) {
   }
   return Py_NewRef(modes[at]);
 }
-PyObject* is_enabled(PyObject*, PyObject*) { return PyBool_FromLong(override_state.subclass_enabled); }
+PyObject* is_enabled(PyObject*, PyObject*) {
+  return PyBool_FromLong(override_state.subclass_enabled);
+}
 
 Object has_any(PyObject*, PyObject* args) {
   const Object fast = Object::take(PySequence_Fast(args, "expected a sequence of arguments"));
@@ -246,8 +246,8 @@ PyObject* handle(PyObject*, PyObject* args, PyObject* kwargs) {
   return guard([&] {
     check_type(PyTuple_GET_SIZE(args) >= 2,
                "handle_torch_function() expected a function and the relevant arguments");
-    const Object relevant =
-        Object::take(PySequence_Fast(PyTuple_GET_ITEM(args, 1), "expected a sequence of arguments"));
+    const Object relevant = Object::take(
+        PySequence_Fast(PyTuple_GET_ITEM(args, 1), "expected a sequence of arguments"));
     std::vector<Object> overloaded;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(relevant.get()); ++i)
       note_overloaded(PySequence_Fast_GET_ITEM(relevant.get(), i), overloaded);
@@ -262,7 +262,8 @@ PyCFunction with_keywords(PyObject* (*f)(PyObject*, PyObject*, PyObject*)) {
 
 PyMethodDef disabled_defs[] = {
     {"_disabled_torch_function_impl", with_keywords(disabled_function_impl),
-     METH_VARARGS | METH_KEYWORDS, "Calls a function with the overrides of subclasses switched off."},
+     METH_VARARGS | METH_KEYWORDS,
+     "Calls a function with the overrides of subclasses switched off."},
     {"_disabled_torch_dispatch_impl", with_keywords(disabled_function_impl),
      METH_VARARGS | METH_KEYWORDS, "Says that a class has no __torch_dispatch__."}};
 

@@ -15,7 +15,8 @@ struct OverrideState {
   int depth = 0;                 // of the stack of modes
 };
 // Plain data with the fastest access: every call looks at it.
-extern thread_local constinit OverrideState override_state __attribute__((tls_model("initial-exec")));
+extern thread_local constinit OverrideState override_state
+    __attribute__((tls_model("initial-exec")));
 
 // Whether the object's class has a __torch_function__ of its own that is in force.
 bool has_override(PyObject* o);

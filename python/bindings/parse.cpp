@@ -123,12 +123,17 @@ bool read_values(const SchemaType& type, PyObject* o, Value& out, Parsed& into) 
 
 bool read_list(const SchemaType& type, PyObject* o, Value& out, Parsed& into) {
   switch (type.kind) {
-    case TypeKind::Tensor: return read_tensors(type, o, out, into);
+    case TypeKind::Tensor:
+      return read_tensors(type, o, out, into);
     case TypeKind::Int:
-    case TypeKind::SymInt: return read_ints(type, o, out, into);
-    case TypeKind::Float: return read_floats(type, o, out, into);
-    case TypeKind::Bool: return read_bools(o, out, into);
-    default: return read_values(type, o, out, into);
+    case TypeKind::SymInt:
+      return read_ints(type, o, out, into);
+    case TypeKind::Float:
+      return read_floats(type, o, out, into);
+    case TypeKind::Bool:
+      return read_bools(o, out, into);
+    default:
+      return read_values(type, o, out, into);
   }
 }
 
@@ -165,20 +170,23 @@ bool read_word(const SchemaType& type, PyObject* o, Value& out) {
       if (!PyUnicode_Check(o)) return false;
       out = pack(text_of(o));
       return true;
-    default: return false;
+    default:
+      return false;
   }
 }
 
 }  // namespace
 
-bool read_value(const SchemaType& type, bool accepts_number, PyObject* o, Value& out, Parsed& into) {
+bool read_value(const SchemaType& type, bool accepts_number, PyObject* o, Value& out,
+                Parsed& into) {
   if (o == Py_None && type.optional) {
     out = Value();
     return true;
   }
   if (type.list) return read_list(type, o, out, into);
   switch (type.kind) {
-    case TypeKind::Tensor: return read_tensor(accepts_number, o, out, into);
+    case TypeKind::Tensor:
+      return read_tensor(accepts_number, o, out, into);
     case TypeKind::Int:
     case TypeKind::SymInt: {
       int64_t v;
@@ -201,11 +209,13 @@ bool read_value(const SchemaType& type, bool accepts_number, PyObject* o, Value&
       return true;
     }
     case TypeKind::Scalar:
-    case TypeKind::Complex: return read_scalar(o, out, into.arena);
+    case TypeKind::Complex:
+      return read_scalar(o, out, into.arena);
     case TypeKind::Any:
       out = object_value(o, into.arena);
       return true;
-    default: return read_word(type, o, out);
+    default:
+      return read_word(type, o, out);
   }
 }
 
@@ -233,7 +243,8 @@ class Fit {
   Fit(const Signature& s, const Given& g, Parsed& into) : s_(s), given_(g), into_(into) {}
 
   Misfit run() {
-    std::memcpy(static_cast<void*>(into_.args()), s_.defaults.data(), s_.defaults.size() * sizeof(Value));
+    std::memcpy(static_cast<void*>(into_.args()), s_.defaults.data(),
+                s_.defaults.size() * sizeof(Value));
     into_.op = s_.op;
     size_t taken = given_.positional;
     if (taken > s_.positional && !take_varargs(taken)) return {Misfit::TooMany};

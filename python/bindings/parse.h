@@ -11,8 +11,12 @@ struct Given {
   size_t positional;
   PyObject* keywords;  // tuple of names, or null; their values follow the positional ones
 
-  size_t keyword_count() const { return keywords ? static_cast<size_t>(PyTuple_GET_SIZE(keywords)) : 0; }
-  PyObject* keyword(size_t i) const { return PyTuple_GET_ITEM(keywords, static_cast<Py_ssize_t>(i)); }
+  size_t keyword_count() const {
+    return keywords ? static_cast<size_t>(PyTuple_GET_SIZE(keywords)) : 0;
+  }
+  PyObject* keyword(size_t i) const {
+    return PyTuple_GET_ITEM(keywords, static_cast<Py_ssize_t>(i));
+  }
   PyObject* keyword_value(size_t i) const { return args[positional + i]; }
 };
 

@@ -38,21 +38,29 @@ Py_ssize_t bad_element(const SchemaType& type, PyObject* o, Parsed& scratch) {
 
 class Report {
  public:
-  Report(Packet& p, const Given& g) : packet_(p), given_(g), own_(p.style == Style::Method ? 1 : 0) {}
+  Report(Packet& p, const Given& g)
+      : packet_(p), given_(g), own_(p.style == Style::Method ? 1 : 0) {}
 
   std::string single(const Signature& s, const Misfit& m) const {
     switch (m.kind) {
-      case Misfit::TooMany: return too_many(s);
-      case Misfit::Missing: return missing(s, m);
+      case Misfit::TooMany:
+        return too_many(s);
+      case Misfit::Missing:
+        return missing(s, m);
       case Misfit::Unexpected:
-        return call() + " got an unexpected keyword argument '" + std::string(text_of(m.object)) + "'";
+        return call() + " got an unexpected keyword argument '" + std::string(text_of(m.object)) +
+               "'";
       case Misfit::Twice:
-        return call() + " got multiple values for argument '" + std::string(text_of(m.object)) + "'";
+        return call() + " got multiple values for argument '" + std::string(text_of(m.object)) +
+               "'";
       case Misfit::WrongExtra:
         return concat(call(), ": argument '", text_of(m.key), "' must be ",
-                      text_of(m.key) != "out" ? "bool" : s.info->results > 1 ? "tuple of Tensors" : "Tensor",
+                      text_of(m.key) != "out" ? "bool"
+                      : s.info->results > 1   ? "tuple of Tensors"
+                                              : "Tensor",
                       ", not ", argument_text(m.object, false));
-      default: return wrong_type(s, m);
+      default:
+        return wrong_type(s, m);
     }
   }
 
@@ -61,12 +69,13 @@ class Report {
   std::string unpacking(const Signature& s, const Misfit& m) const {
     if (m.kind != Misfit::WrongType && m.kind != Misfit::WrongKeyword) return {};
     const Parameter& p = s.parameters[m.at];
-    if (!p.type().list || (p.type().kind != TypeKind::Int && p.type().kind != TypeKind::SymInt)) return {};
+    if (!p.type().list || (p.type().kind != TypeKind::Int && p.type().kind != TypeKind::SymInt))
+      return {};
     Parsed scratch;
     const Py_ssize_t at = bad_element(p.type(), m.object, scratch);
     if (at < 1) return {};
-    return concat(call(), ": argument '", text_of(p.name), "' failed to unpack the object at pos ", at + 1,
-                  " with error \"type must be tuple of ints,but got ",
+    return concat(call(), ": argument '", text_of(p.name), "' failed to unpack the object at pos ",
+                  at + 1, " with error \"type must be tuple of ints,but got ",
                   argument_text(PySequence_Fast_GET_ITEM(m.object, at), false), "\"");
   }
 
@@ -88,8 +97,8 @@ class Report {
 
   std::string too_many(const Signature& s) const {
     const size_t most = s.positional - own_, got = given_.positional - own_;
-    return concat(call(), " takes ", most, " positional argument", most == 1 ? "" : "s", " but ", got,
-                  got == 1 ? " was given" : " were given");
+    return concat(call(), " takes ", most, " positional argument", most == 1 ? "" : "s", " but ",
+                  got, got == 1 ? " was given" : " were given");
   }
 
   std::string missing(const Signature& s, const Misfit& m) const {
@@ -104,16 +113,21 @@ class Report {
   }
 
   std::string wrong_type(const Signature& s, const Misfit& m) const {
+    if (m.at < own_)
+      return concat("descriptor '", packet_.shown,
+                    "' for 'facula.Tensor' objects doesn't apply to a '",
+                    argument_text(m.object, false), "' object");
     const Parameter& p = s.parameters[m.at];
     std::string text = concat(call(), ": argument '", text_of(p.name), "'");
     if (m.kind == Misfit::WrongType) text += concat(" (position ", m.at + 1 - own_, ")");
     const std::string wanted = python_type_name(p.type());
     Parsed scratch;
-    if (p.type().kind == TypeKind::Tensor && p.type().list && (PyList_Check(m.object) || PyTuple_Check(m.object))) {
+    if (p.type().kind == TypeKind::Tensor && p.type().list &&
+        (PyList_Check(m.object) || PyTuple_Check(m.object))) {
       const Py_ssize_t bad = bad_element(p.type(), m.object, scratch);
       if (bad >= 0)
-        return concat("expected Tensor as element ", bad, " in argument ", m.at - own_, ", but got ",
-                      argument_text(PySequence_Fast_GET_ITEM(m.object, bad), false));
+        return concat("expected Tensor as element ", bad, " in argument ", m.at - own_,
+                      ", but got ", argument_text(PySequence_Fast_GET_ITEM(m.object, bad), false));
     }
     const Py_ssize_t at = bad_element(p.type(), m.object, scratch);
     if (at < 0) return text + " must be " + wanted + ", not " + argument_text(m.object, false);
@@ -127,7 +141,8 @@ class Report {
       s += (i > own_ ? ", " : "") + argument_text(given_.args[i], true);
     for (size_t k = 0; k < given_.keyword_count(); ++k) {
       if (k == 0 && given_.positional > own_) s += ", ";
-      s += concat(text_of(given_.keyword(k)), "=", argument_text(given_.keyword_value(k), true), ", ");
+      s += concat(text_of(given_.keyword(k)), "=", argument_text(given_.keyword_value(k), true),
+                  ", ");
     }
     return s + ")";
   }
@@ -147,7 +162,8 @@ void throw_misfit(Packet& packet, const Given& given, const std::vector<Misfit>&
   // Only one that takes so many arguments: its own reason says more than the list.
   size_t plausible = 0, count = 0;
   for (size_t i = 0; i < signatures.size(); ++i) {
-    if (const std::string text = report.unpacking(*signatures[i], reasons[i]); !text.empty()) throw_type(text);
+    if (const std::string text = report.unpacking(*signatures[i], reasons[i]); !text.empty())
+      throw_type(text);
     if (!report.has_room(*signatures[i])) continue;
     plausible = i;
     ++count;

@@ -24,6 +24,7 @@ struct Misfit {
 };
 
 // Raises TypeError; one reason for each signature of the packet.
-[[noreturn]] void throw_misfit(Packet& packet, const Given& given, const std::vector<Misfit>& reasons);
+[[noreturn]] void throw_misfit(Packet& packet, const Given& given,
+                               const std::vector<Misfit>& reasons);
 
 }  // namespace facula::python

@@ -7,14 +7,16 @@ constexpr int most_args = 4;
 constexpr int64_t large = 32768;  // work for which the GIL is worth releasing
 
 bool plain_default(const Argument& a) {
-  return a.has_default && (a.type.kind == TypeKind::Scalar || a.default_value.kind == Default::None);
+  return a.has_default &&
+         (a.type.kind == TypeKind::Scalar || a.default_value.kind == Default::None);
 }
 
 // Two Tensor arguments, and nothing else that a caller must give.
 bool fits(const Operator& op) {
   if (op.variant != Variant::Base && op.variant != Variant::Inplace) return false;
   const OpInfo& info = op.info();
-  if (info.args < 2 || info.args > most_args || (info.tensor_args & 3) != 3 || info.results != 1) return false;
+  if (info.args < 2 || info.args > most_args || (info.tensor_args & 3) != 3 || info.results != 1)
+    return false;
   for (int i = 2; i < info.args; ++i)
     if (!plain_default(info.schema.args[static_cast<size_t>(i)])) return false;
   return true;
@@ -44,7 +46,8 @@ PlainBinary::PlainBinary(const char* name) {
     op_ = op;
     const OpInfo& info = op->info();
     for (size_t i = 0; i < 2; ++i) numbers_[i] = op->record->numbers.has(info.schema.args[i].name);
-    for (int i = 2; i < info.args; ++i) rest_[i - 2] = default_value(info.schema.args[static_cast<size_t>(i)]);
+    for (int i = 2; i < info.args; ++i)
+      rest_[i - 2] = default_value(info.schema.args[static_cast<size_t>(i)]);
     return;
   }
 }

@@ -31,7 +31,9 @@ Parameter make_parameter(const OpInfo& info, size_t i, const OpRecord& record, S
   p.index = static_cast<uint8_t>(i);
   const std::string& n = p.argument->name;
   p.name = interned(style == Style::Function && n == "self" ? "input" : n);
-  p.number = record.numbers.has(n);
+  // A number can be neither written to nor be the object of a method.
+  p.number = record.numbers.has(n) && !p.argument->is_written() &&
+             !(style == Style::Method && n == "self");
   p.required = !p.argument->has_default;
   if (style == Style::Schema) return p;
   const std::string_view shown = text_of(p.name);
@@ -45,32 +47,50 @@ Parameter make_parameter(const OpInfo& info, size_t i, const OpRecord& record, S
 
 const char* scalar_type_name(TypeKind k) {
   switch (k) {
-    case TypeKind::Tensor: return "Tensor";
+    case TypeKind::Tensor:
+      return "Tensor";
     case TypeKind::Int:
-    case TypeKind::SymInt: return "int";
+    case TypeKind::SymInt:
+      return "int";
     case TypeKind::Float:
-    case TypeKind::SymFloat: return "float";
+    case TypeKind::SymFloat:
+      return "float";
     case TypeKind::Bool:
-    case TypeKind::SymBool: return "bool";
-    case TypeKind::Complex: return "complex";
-    case TypeKind::Scalar: return "Number";
-    case TypeKind::Str: return "str";
-    case TypeKind::ScalarType: return "torch.dtype";
-    case TypeKind::Layout: return "torch.layout";
-    case TypeKind::MemoryFormat: return "torch.memory_format";
-    case TypeKind::Device: return "torch.device";
-    case TypeKind::Generator: return "torch.Generator";
-    case TypeKind::Storage: return "torch.Storage";
-    case TypeKind::Dimname: return "name";
-    default: return "object";
+    case TypeKind::SymBool:
+      return "bool";
+    case TypeKind::Complex:
+      return "complex";
+    case TypeKind::Scalar:
+      return "Number";
+    case TypeKind::Str:
+      return "str";
+    case TypeKind::ScalarType:
+      return "torch.dtype";
+    case TypeKind::Layout:
+      return "torch.layout";
+    case TypeKind::MemoryFormat:
+      return "torch.memory_format";
+    case TypeKind::Device:
+      return "torch.device";
+    case TypeKind::Generator:
+      return "torch.Generator";
+    case TypeKind::Storage:
+      return "torch.Storage";
+    case TypeKind::Dimname:
+      return "name";
+    default:
+      return "object";
   }
 }
 
 std::string default_text(const Default& d) {
   switch (d.kind) {
-    case Default::Int: return std::to_string(d.i);
-    case Default::Bool: return d.i ? "True" : "False";
-    case Default::Str: return "'" + d.s + "'";
+    case Default::Int:
+      return std::to_string(d.i);
+    case Default::Bool:
+      return d.i ? "True" : "False";
+    case Default::Str:
+      return "'" + d.s + "'";
     case Default::Float: {
       Object f = Object::take(PyFloat_FromDouble(d.d));
       return std::string(text_of(Object::take(PyObject_Repr(f.get())).get()));
@@ -80,8 +100,10 @@ std::string default_text(const Default& d) {
       for (size_t i = 0; i < d.ints.size(); ++i) s += (i ? ", " : "") + std::to_string(d.ints[i]);
       return s + (d.ints.size() == 1 ? ",)" : ")");
     }
-    case Default::EmptyList: return "()";
-    default: return "None";
+    case Default::EmptyList:
+      return "()";
+    default:
+      return "None";
   }
 }
 
@@ -151,8 +173,10 @@ std::string Signature::str() const {
     std::string text = python_type_name(p.type()) + " " + std::string(text_of(p.name));
     if (p.argument->has_default) {
       const std::string value = default_text(p.argument->default_value);
-      if (!p.type().optional || value != "None") text += " = " + value;
-      else text += " = None";
+      if (!p.type().optional || value != "None")
+        text += " = " + value;
+      else
+        text += " = None";
     }
     add(text);
   }

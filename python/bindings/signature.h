@@ -17,10 +17,10 @@ enum class Style : uint8_t {
 };
 
 struct Parameter {
-  PyObject* name = nullptr;  // interned, kept for good
+  PyObject* name = nullptr;       // interned, kept for good
   PyObject* other_names[2] = {};  // NumPy's, as PyTorch takes them
   const Argument* argument = nullptr;
-  uint8_t index = 0;   // among the operator's arguments
+  uint8_t index = 0;    // among the operator's arguments
   bool number = false;  // a Tensor argument that takes a number
   bool required = false;
 
@@ -37,8 +37,9 @@ struct Signature {
   std::vector<Parameter> parameters;
   size_t positional = 0;  // how many may be given by position, self included
   size_t required = 0;    // one past the last parameter that must be given
-  bool varargs = false;   // its only positional parameter is a list of ints, which may be spelled out
-  bool factory = false;   // takes requires_grad
+  bool varargs =
+      false;  // its only positional parameter is a list of ints, which may be spelled out
+  bool factory = false;         // takes requires_grad
   std::vector<Value> defaults;  // of all the operator's arguments
 
   // "(Tensor input, Tensor other, *, Number alpha, Tensor out)", as in PyTorch's error texts.
@@ -54,7 +55,7 @@ std::string python_type_name(const SchemaType& t);
 struct Packet {
   std::string ns, name;  // of the operators
   std::string shown;     // what Python calls it: the name or an alias
-  std::string module;  // where the function is found: "facula", "facula._C._nn", "facula.Tensor"
+  std::string module;    // where the function is found: "facula", "facula._C._nn", "facula.Tensor"
   Style style = Style::Function;
   Operator* only = nullptr;  // this overload alone
 

@@ -1,4 +1,5 @@
-// State of the thread and the process: grad mode, defaults, threads, autocast; questions about dtypes.
+// State of the thread and the process: grad mode, defaults, threads, autocast; questions about
+// dtypes.
 #include "autograd/variable.h"
 #include "convert.h"
 #include "core/threads.h"
@@ -16,7 +17,8 @@ bool truth(PyObject* o) {
   return t == 1;
 }
 bool strict_bool(PyObject* o, const char* function) {
-  check_type(PyBool_Check(o), function, "(): argument 'enabled' (position 1) must be bool, not ", type_name(o));
+  check_type(PyBool_Check(o), function, "(): argument 'enabled' (position 1) must be bool, not ",
+             type_name(o));
   return o == Py_True;
 }
 
@@ -30,19 +32,23 @@ Object set_grad(PyObject*, PyObject* on) {
 PyObject* inference_enabled(PyObject*, PyObject*) { return flag(thread_state.inference); }
 // Inference mode also turns grad mode off; returns the state before, for the way out.
 Object enter_inference(PyObject*, PyObject* on) {
-  const Object before = Object::take(Py_BuildValue(
-      "(OO)", thread_state.inference ? Py_True : Py_False, thread_state.grad_enabled ? Py_True : Py_False));
+  const Object before =
+      Object::take(Py_BuildValue("(OO)", thread_state.inference ? Py_True : Py_False,
+                                 thread_state.grad_enabled ? Py_True : Py_False));
   thread_state.inference = truth(on);
   thread_state.grad_enabled = !thread_state.inference;
   return before;
 }
 Object leave_inference(PyObject*, PyObject* before) {
-  check_type(PyTuple_Check(before) && PyTuple_GET_SIZE(before) == 2, "expected the state that entering gave");
+  check_type(PyTuple_Check(before) && PyTuple_GET_SIZE(before) == 2,
+             "expected the state that entering gave");
   thread_state.inference = truth(PyTuple_GET_ITEM(before, 0));
   thread_state.grad_enabled = truth(PyTuple_GET_ITEM(before, 1));
   return none();
 }
-PyObject* forward_grad_enabled(PyObject*, PyObject*) { return flag(thread_state.forward_grad_enabled); }
+PyObject* forward_grad_enabled(PyObject*, PyObject*) {
+  return flag(thread_state.forward_grad_enabled);
+}
 Object set_forward_grad(PyObject*, PyObject* on) {
   thread_state.forward_grad_enabled = truth(on);
   return none();
@@ -52,7 +58,8 @@ Object set_forward_grad(PyObject*, PyObject* on) {
 
 PyObject* get_dtype(PyObject*, PyObject*) { return Py_NewRef(dtype_object(default_dtype())); }
 Object set_dtype(PyObject*, PyObject* d) {
-  check_type(is_dtype(d), "invalid dtype object: only floating-point types are supported as the default type");
+  check_type(is_dtype(d),
+             "invalid dtype object: only floating-point types are supported as the default type");
   check_type(is_floating(dtype_value(d)),
              "only floating-point types are supported as the default type");
   set_default_dtype(dtype_value(d));
@@ -61,7 +68,9 @@ Object set_dtype(PyObject*, PyObject* d) {
 Object get_device(PyObject*, PyObject*) { return device_object(thread_state.default_device); }
 Object set_device(PyObject*, PyObject* d) {
   Device device;
-  if (d != Py_None) check_type(device_like(d, device), "set_default_device(): expected a device; got ", type_name(d));
+  if (d != Py_None)
+    check_type(device_like(d, device), "set_default_device(): expected a device; got ",
+               type_name(d));
   thread_state.default_device = device;
   return none();
 }
@@ -79,15 +88,19 @@ Object set_threads(PyObject*, PyObject* n) {
 
 PyObject* autocast_enabled(PyObject*, PyObject*) { return flag(thread_state.autocast.enabled); }
 PyObject* autocast_cache(PyObject*, PyObject*) { return flag(thread_state.autocast.cache_enabled); }
-PyObject* autocast_dtype(PyObject*, PyObject*) { return Py_NewRef(dtype_object(thread_state.autocast.dtype)); }
+PyObject* autocast_dtype(PyObject*, PyObject*) {
+  return Py_NewRef(dtype_object(thread_state.autocast.dtype));
+}
 // _set_autocast(enabled, dtype, cache_enabled) -> the three before
 Object set_autocast(PyObject*, PyObject* args, PyObject*) {
   int enabled, cache;
   PyObject* dtype;
-  if (!PyArg_ParseTuple(args, "pO!p:_set_autocast", &enabled, &dtype_type, &dtype, &cache)) throw_python();
+  if (!PyArg_ParseTuple(args, "pO!p:_set_autocast", &enabled, &dtype_type, &dtype, &cache))
+    throw_python();
   AutocastState& s = thread_state.autocast;
-  Object before = Object::take(Py_BuildValue("(OOO)", s.enabled ? Py_True : Py_False, dtype_object(s.dtype),
-                                             s.cache_enabled ? Py_True : Py_False));
+  Object before =
+      Object::take(Py_BuildValue("(OOO)", s.enabled ? Py_True : Py_False, dtype_object(s.dtype),
+                                 s.cache_enabled ? Py_True : Py_False));
   s.enabled = enabled;
   s.cache_enabled = cache;
   s.dtype = dtype_value(dtype);
@@ -108,14 +121,17 @@ DType dtype_argument(PyObject* o, const char* function, int position) {
 Object promoted(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* keys[] = {"type1", "type2", nullptr};
   PyObject *a, *b;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:promote_types", const_cast<char**>(keys), &a, &b)) throw_python();
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:promote_types", const_cast<char**>(keys), &a,
+                                   &b))
+    throw_python();
   const DType x = dtype_argument(a, "promote_types", 1), y = dtype_argument(b, "promote_types", 2);
   return Object::share(dtype_object(promote(x, y)));
 }
 Object castable(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* keys[] = {"from_", "to", nullptr};
   PyObject *a, *b;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:can_cast", const_cast<char**>(keys), &a, &b)) throw_python();
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:can_cast", const_cast<char**>(keys), &a, &b))
+    throw_python();
   const DType from = dtype_argument(a, "can_cast", 1), to = dtype_argument(b, "can_cast", 2);
   return boolean(can_cast(from, to));
 }
@@ -134,7 +150,8 @@ Operand operand_of(PyObject* o) {
   if (PyLong_Check(o)) return {DType::Int64, 0};
   if (PyFloat_Check(o)) return {default_dtype(), 0};
   if (PyComplex_Check(o)) return {complex_of(default_dtype()), 0};
-  throw_type(concat("result_type(): argument 'tensor' (position 1) must be Tensor, not ", type_name(o)));
+  throw_type(
+      concat("result_type(): argument 'tensor' (position 1) must be Tensor, not ", type_name(o)));
 }
 int kind_rank(DType d) { return is_complex(d) ? 3 : is_floating(d) ? 2 : d == DType::Bool ? 0 : 1; }
 
@@ -147,7 +164,8 @@ Object result_type(PyObject*, PyObject* args, PyObject*) {
   // A weaker operand counts only when its kind is a higher one.
   if (kind_rank(x.dtype) >= kind_rank(y.dtype)) return Object::share(dtype_object(x.dtype));
   DType weak = y.dtype;
-  if (y.rank == 0 && is_complex(weak)) weak = complex_of(is_floating(x.dtype) ? x.dtype : default_dtype());
+  if (y.rank == 0 && is_complex(weak))
+    weak = complex_of(is_floating(x.dtype) ? x.dtype : default_dtype());
   return Object::share(dtype_object(promote(x.dtype, weak)));
 }
 
@@ -159,7 +177,8 @@ Object of_kind(PyObject*, PyObject* o) {
   return boolean(F(tensor_of(o).dtype()));
 }
 Object numel(PyObject*, PyObject* o) {
-  check_type(is_tensor(o), "numel(): argument 'input' (position 1) must be Tensor, not ", type_name(o));
+  check_type(is_tensor(o), "numel(): argument 'input' (position 1) must be Tensor, not ",
+             type_name(o));
   return integer(tensor_of(o).numel());
 }
 // The same object holds when tensors share an implementation.
@@ -186,7 +205,8 @@ PyMethodDef functions[] = {
     {"get_default_device", guarded<get_device>, METH_NOARGS, "The device of new tensors."},
     {"_set_default_device", guarded<set_device>, METH_O, nullptr},
     {"get_num_threads", get_threads, METH_NOARGS, "How many threads one operation may use."},
-    {"set_num_threads", guarded<set_threads>, METH_O, "Sets how many threads one operation may use."},
+    {"set_num_threads", guarded<set_threads>, METH_O,
+     "Sets how many threads one operation may use."},
     {"_is_autocast_enabled", autocast_enabled, METH_NOARGS, nullptr},
     {"is_autocast_cache_enabled", autocast_cache, METH_NOARGS, nullptr},
     {"_get_autocast_dtype", autocast_dtype, METH_NOARGS, nullptr},
@@ -198,7 +218,8 @@ PyMethodDef functions[] = {
     {"result_type", with_keywords(guarded_keywords<result_type>), keywords,
      "result_type(tensor1, tensor2): the dtype that arithmetic of both gives."},
     {"is_tensor", is_tensor_object, METH_O, "Whether the object is a Tensor."},
-    {"is_floating_point", guarded<of_kind<is_floating>>, METH_O, "Whether the dtype is a floating-point one."},
+    {"is_floating_point", guarded<of_kind<is_floating>>, METH_O,
+     "Whether the dtype is a floating-point one."},
     {"is_complex", guarded<of_kind<is_complex>>, METH_O, "Whether the dtype is complex."},
     {"is_signed", guarded<of_kind<is_signed>>, METH_O, "Whether the dtype has negative numbers."},
     {"numel", guarded<numel>, METH_O, "The number of elements."},

@@ -19,7 +19,8 @@ Object new_object(PyTypeObject* type, Ref<Storage> s) {
 
 uint8_t* bytes_of(PyObject* o) {
   const Storage& s = *storage_value(o);
-  check(s.device().is_cpu(), "the bytes of a storage on ", str(s.device()), " cannot be read from Python");
+  check(s.device().is_cpu(), "the bytes of a storage on ", str(s.device()),
+        " cannot be read from Python");
   return static_cast<uint8_t*>(s.data());
 }
 
@@ -34,19 +35,22 @@ PyObject* storage_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guard([&]() -> PyObject* {
     static const char* keys[] = {"size", "device", nullptr};
     PyObject *size = nullptr, *device = nullptr;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:UntypedStorage", const_cast<char**>(keys), &size,
-                                     &device))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:UntypedStorage", const_cast<char**>(keys),
+                                     &size, &device))
       return nullptr;
     Device d;
     if (device && device != Py_None && !device_like(device, d))
-      throw_type(concat("UntypedStorage(): argument 'device' must be torch.device, not ", type_name(device)));
+      throw_type(concat("UntypedStorage(): argument 'device' must be torch.device, not ",
+                        type_name(device)));
     if (!size || PyLong_Check(size))
       return new_object(type, Storage::make(d, size ? byte_count(size) : 0)).leak();
-    const Object items = Object::take(PySequence_Fast(size, "UntypedStorage() expected a size or a sequence"));
+    const Object items =
+        Object::take(PySequence_Fast(size, "UntypedStorage() expected a size or a sequence"));
     const size_t n = static_cast<size_t>(PySequence_Fast_GET_SIZE(items.get()));
     Ref<Storage> s = Storage::make(d, n);
     for (size_t i = 0; i < n; ++i) {
-      const long v = PyLong_AsLong(PySequence_Fast_GET_ITEM(items.get(), static_cast<Py_ssize_t>(i)));
+      const long v =
+          PyLong_AsLong(PySequence_Fast_GET_ITEM(items.get(), static_cast<Py_ssize_t>(i)));
       if (v == -1 && PyErr_Occurred()) throw_python();
       static_cast<uint8_t*>(s->data())[i] = static_cast<uint8_t>(v);
     }
@@ -64,8 +68,12 @@ void storage_dealloc(PyObject* o) {
   Py_TYPE(o)->tp_free(o);
 }
 
-Object nbytes(PyObject* o, PyObject*) { return Object::take(PyLong_FromSize_t(storage_value(o)->nbytes())); }
-Object data_ptr(PyObject* o, PyObject*) { return Object::take(PyLong_FromVoidPtr(storage_value(o)->data())); }
+Object nbytes(PyObject* o, PyObject*) {
+  return Object::take(PyLong_FromSize_t(storage_value(o)->nbytes()));
+}
+Object data_ptr(PyObject* o, PyObject*) {
+  return Object::take(PyLong_FromVoidPtr(storage_value(o)->data()));
+}
 Object resizable(PyObject* o, PyObject*) { return boolean(storage_value(o)->resizable()); }
 Object element_size(PyObject*, PyObject*) { return integer(1); }
 Object resize(PyObject* o, PyObject* n) {
@@ -82,15 +90,18 @@ Object copy_from(PyObject* o, PyObject* args) {
   PyObject* from = nullptr;
   int non_blocking = 0;
   if (!PyArg_ParseTuple(args, "O!|p", &storage_type, &from, &non_blocking)) throw_python();
-  check(storage_value(o)->nbytes() == storage_value(from)->nbytes(), "size does not match, self was ",
-        storage_value(o)->nbytes(), " bytes but src was ", storage_value(from)->nbytes(), " bytes");
-  if (storage_value(o)->nbytes()) std::memmove(bytes_of(o), bytes_of(from), storage_value(o)->nbytes());
+  check(storage_value(o)->nbytes() == storage_value(from)->nbytes(),
+        "size does not match, self was ", storage_value(o)->nbytes(), " bytes but src was ",
+        storage_value(from)->nbytes(), " bytes");
+  if (storage_value(o)->nbytes())
+    std::memmove(bytes_of(o), bytes_of(from), storage_value(o)->nbytes());
   return Object::share(o);
 }
 Object fill(PyObject* o, PyObject* v) {
   const long byte = PyLong_AsLong(v);
   if (byte == -1 && PyErr_Occurred()) throw_python();
-  if (storage_value(o)->nbytes()) std::memset(bytes_of(o), static_cast<int>(byte & 255), storage_value(o)->nbytes());
+  if (storage_value(o)->nbytes())
+    std::memset(bytes_of(o), static_cast<int>(byte & 255), storage_value(o)->nbytes());
   return Object::share(o);
 }
 Object to_list_of_bytes(PyObject* o, PyObject*) {
@@ -101,8 +112,8 @@ Object to_list_of_bytes(PyObject* o, PyObject*) {
 }
 Object to_cpu(PyObject* o, PyObject*) {
   if (storage_value(o)->device().is_cpu()) return Object::share(o);
-  throw Error(ErrorKind::NotImplemented, "UntypedStorage.cpu(): copies from ", str(storage_value(o)->device()),
-              " are not implemented");
+  throw Error(ErrorKind::NotImplemented, "UntypedStorage.cpu(): copies from ",
+              str(storage_value(o)->device()), " are not implemented");
 }
 Object say_no(PyObject*, PyObject*) { return boolean(false); }
 Object share_memory(PyObject*, PyObject*) {
@@ -121,7 +132,8 @@ PyMethodDef methods[] = {
     {"nbytes", guarded<nbytes>, METH_NOARGS, "The size in bytes."},
     {"size", guarded<nbytes>, METH_NOARGS, "The size in bytes."},
     {"data_ptr", guarded<data_ptr>, METH_NOARGS, "The address of the first byte."},
-    {"element_size", guarded<element_size>, METH_NOARGS, "1: elements of an untyped storage are bytes."},
+    {"element_size", guarded<element_size>, METH_NOARGS,
+     "1: elements of an untyped storage are bytes."},
     {"resizable", guarded<resizable>, METH_NOARGS, "Whether resize_ may change the size."},
     {"resize_", guarded<resize>, METH_O, "Changes the size in bytes, keeping the leading ones."},
     {"clone", guarded<clone>, METH_NOARGS, "A storage of its own with the same bytes."},

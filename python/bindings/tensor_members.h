@@ -4,13 +4,13 @@
 
 namespace facula::python {
 
-extern PyNumberMethods tensor_number;      // number_protocol.cpp
+extern PyNumberMethods tensor_number;  // number_protocol.cpp
 PyObject* tensor_compare(PyObject* a, PyObject* b, int op);
-extern PyMappingMethods tensor_mapping;    // indexing.cpp
+extern PyMappingMethods tensor_mapping;  // indexing.cpp
 extern PySequenceMethods tensor_sequence;
 PyObject* tensor_iter(PyObject* o);
-extern PyMethodDef tensor_methods[];       // tensor_methods.cpp
-extern PyGetSetDef tensor_properties[];    // tensor_properties.cpp
+extern PyMethodDef tensor_methods[];     // tensor_methods.cpp
+extern PyGetSetDef tensor_properties[];  // tensor_properties.cpp
 PyObject* tensor_repr(PyObject* o);
 Py_hash_t tensor_hash(PyObject* o);
 
@@ -43,7 +43,7 @@ Object tensor_dlpack_device(PyObject* self);
 // Nested lists of Python numbers.
 Object to_list(const Tensor& t);
 
-void add_state(PyObject* module);      // grad mode, defaults, threads, autocast
+void add_state(PyObject* module);  // grad mode, defaults, threads, autocast
 void add_autograd(PyObject* module);
 void add_op_overloads(PyObject* module);
 void add_library(PyObject* module);

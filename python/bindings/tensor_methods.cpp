@@ -1,4 +1,5 @@
-// Methods of Tensor that are not operators, and those that parse their arguments in a way of their own.
+// Methods of Tensor that are not operators, and those that parse their arguments in a way of their
+// own.
 #include "autograd_objects.h"
 #include "callable.h"
 #include "convert.h"
@@ -69,31 +70,36 @@ Object get_device(PyObject* o) {
 
 int64_t dim_argument(PyObject* o, const char* name) {
   int64_t d = 0;
-  check_type(read_int(o, d), name, "(): argument 'dim' (position 1) must be int, not ", type_name(o));
+  check_type(read_int(o, d), name, "(): argument 'dim' (position 1) must be int, not ",
+             type_name(o));
   return d;
 }
 
 Object size(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* keys[] = {"dim", nullptr};
   PyObject* d = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:size", const_cast<char**>(keys), &d)) throw_python();
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:size", const_cast<char**>(keys), &d))
+    throw_python();
   const Tensor& t = tensor_of(self);
   return d == Py_None ? size_object(t.sizes()) : integer(t.size(dim_argument(d, "size")));
 }
 Object stride(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* keys[] = {"dim", nullptr};
   PyObject* d = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:stride", const_cast<char**>(keys), &d)) throw_python();
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:stride", const_cast<char**>(keys), &d))
+    throw_python();
   const Tensor& t = tensor_of(self);
   return d == Py_None ? int_tuple(t.strides()) : integer(t.stride(dim_argument(d, "stride")));
 }
 Object is_contiguous(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* keys[] = {"memory_format", nullptr};
   PyObject* f = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:is_contiguous", const_cast<char**>(keys), &f)) throw_python();
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:is_contiguous", const_cast<char**>(keys), &f))
+    throw_python();
   const Tensor& t = tensor_of(self);
   if (!f) return boolean(t.is_contiguous());
-  check_type(is_memory_format(f), "is_contiguous(): argument 'memory_format' must be torch.memory_format, not ",
+  check_type(is_memory_format(f),
+             "is_contiguous(): argument 'memory_format' must be torch.memory_format, not ",
              type_name(f));
   const MemoryFormat format = memory_format_value(f);
   return boolean(format == MemoryFormat::Contiguous ? t.is_contiguous() : t.is_contiguous(format));
@@ -112,7 +118,8 @@ Object tolist(PyObject* o) { return to_list(tensor_of(o)); }
 Object numpy(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* keys[] = {"force", nullptr};
   int force = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$p:numpy", const_cast<char**>(keys), &force)) throw_python();
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$p:numpy", const_cast<char**>(keys), &force))
+    throw_python();
   if (!force) return array_over_tensor(self);
   const Object plain = wrapped(detached(tensor_of(self)));
   Object resolved = plain;
@@ -123,7 +130,8 @@ Object numpy(PyObject* self, PyObject* args, PyObject* kwargs) {
 Object array(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* keys[] = {"dtype", "copy", nullptr};
   PyObject *dtype = Py_None, *copy = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:__array__", const_cast<char**>(keys), &dtype, &copy))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:__array__", const_cast<char**>(keys), &dtype,
+                                   &copy))
     throw_python();
   const Object made = array_over_tensor(self);
   if (dtype == Py_None && copy != Py_True) return made;
@@ -139,8 +147,9 @@ Object format(PyObject* self, PyObject* args, PyObject*) {
   if (!PyArg_ParseTuple(args, "U:__format__", &spec)) throw_python();
   const Tensor& t = tensor_of(self);
   const bool as_number = t.dim() == 0 && !t.is_meta() && is_exact_tensor(self);
-  if (!as_number) return Object::take(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBaseObject_Type),
-                                                          "__format__", "OO", self, spec));
+  if (!as_number)
+    return Object::take(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBaseObject_Type),
+                                            "__format__", "OO", self, spec));
   return Object::take(PyObject_Format(item(self).get(), spec));
 }
 
@@ -167,26 +176,30 @@ void read_target(PyObject* o, ToTarget& t) {
     return;
   }
   if (!device_like(o, t.device))
-    throw_type(concat("to() received an invalid combination of arguments - got (", type_name(o),
-                      "), but expected one of:\n * (torch.device device = None, torch.dtype dtype = None, bool "
-                      "non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n * "
-                      "(torch.dtype dtype, bool non_blocking = False, bool copy = False, *, torch.memory_format "
-                      "memory_format = None)\n * (Tensor tensor, bool non_blocking = False, bool copy = False, *, "
-                      "torch.memory_format memory_format = None)\n"));
+    throw_type(concat(
+        "to() received an invalid combination of arguments - got (", type_name(o),
+        "), but expected one of:\n * (torch.device device = None, torch.dtype dtype = None, bool "
+        "non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n * "
+        "(torch.dtype dtype, bool non_blocking = False, bool copy = False, *, torch.memory_format "
+        "memory_format = None)\n * (Tensor tensor, bool non_blocking = False, bool copy = False, "
+        "*, "
+        "torch.memory_format memory_format = None)\n"));
   t.has_device = true;
 }
 
 void read_keyword(std::string_view key, PyObject* value, ToTarget& t) {
-  if (key == "dtype" || key == "device" || key == "other" || key == "tensor") return read_target(value, t);
+  if (key == "dtype" || key == "device" || key == "other" || key == "tensor")
+    return read_target(value, t);
   auto flag = [&](bool& to) {
-    check_type(read_bool(value, to), "to(): argument '", key, "' must be bool, not ", type_name(value));
+    check_type(read_bool(value, to), "to(): argument '", key, "' must be bool, not ",
+               type_name(value));
   };
   if (key == "non_blocking") return flag(t.non_blocking);
   if (key == "copy") return flag(t.copy);
   check_type(key == "memory_format", "to() got an unexpected keyword argument '", key, "'");
   if (value == Py_None) return;
-  check_type(is_memory_format(value), "to(): argument 'memory_format' must be torch.memory_format, not ",
-             type_name(value));
+  check_type(is_memory_format(value),
+             "to(): argument 'memory_format' must be torch.memory_format, not ", type_name(value));
   t.format = pack(memory_format_value(value));
 }
 
@@ -196,7 +209,8 @@ ToTarget parse_to(PyObject* args, PyObject* kwargs) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
     PyObject* o = PyTuple_GET_ITEM(args, i);
     if (!PyBool_Check(o) || i == 0) {
-      check_type(flags == 0 && i < 2 && !PyBool_Check(o), "to() received an invalid combination of arguments");
+      check_type(flags == 0 && i < 2 && !PyBool_Check(o),
+                 "to() received an invalid combination of arguments");
       read_target(o, t);
     } else {
       check_type(flags < 2, "to() received an invalid combination of arguments");
@@ -213,25 +227,31 @@ Object convert_to(PyObject* self, const ToTarget& target) {
   const Tensor& t = tensor_of(self);
   const bool same_dtype = target.dtype == DType::Undefined || target.dtype == t.dtype();
   const bool same_device = !target.has_device || target.device.type == t.device().type;
-  const MemoryFormat f = target.format.is_none() ? MemoryFormat::Preserve : target.format.memory_format;
+  const MemoryFormat f =
+      target.format.is_none() ? MemoryFormat::Preserve : target.format.memory_format;
   const bool same_format = f == MemoryFormat::Preserve || t.is_contiguous(f);
-  if (same_dtype && same_device && same_format && !target.copy && !needs_operator(t)) return Object::share(self);
+  if (same_dtype && same_device && same_format && !target.copy && !needs_operator(t))
+    return Object::share(self);
   static NamedOperator to_layout("to", "dtype_layout");
   Value dtype, device;
   if (target.dtype != DType::Undefined) dtype = pack(target.dtype);
   if (target.has_device) device = pack(target.device);
-  return wrapped(to_layout.tensor({pack(t), dtype, Value(), device, Value(), pack(target.non_blocking),
-                                   pack(target.copy), target.format}));
+  return wrapped(to_layout.tensor({pack(t), dtype, Value(), device, Value(),
+                                   pack(target.non_blocking), pack(target.copy), target.format}));
 }
-Object to(PyObject* self, PyObject* args, PyObject* kwargs) { return convert_to(self, parse_to(args, kwargs)); }
+Object to(PyObject* self, PyObject* args, PyObject* kwargs) {
+  return convert_to(self, parse_to(args, kwargs));
+}
 
 Value format_keyword(PyObject* args, PyObject* kwargs, const char* name) {
   static const char* keys[] = {"memory_format", nullptr};
   PyObject* f = nullptr;
   const std::string spec = concat("|O:", name);
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, spec.c_str(), const_cast<char**>(keys), &f)) throw_python();
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, spec.c_str(), const_cast<char**>(keys), &f))
+    throw_python();
   if (!f || f == Py_None) return {};
-  check_type(is_memory_format(f), name, "(): argument 'memory_format' must be torch.memory_format, not ", type_name(f));
+  check_type(is_memory_format(f), name,
+             "(): argument 'memory_format' must be torch.memory_format, not ", type_name(f));
   return pack(memory_format_value(f));
 }
 template <DType D>
@@ -248,7 +268,8 @@ Object cpu(PyObject* self, PyObject* args, PyObject* kwargs) {
   return convert_to(self, t);
 }
 Object cuda(PyObject*, PyObject*, PyObject*) {
-  throw Error(ErrorKind::Assertion, "facula was built without CUDA: Tensor.cuda() needs the CUDA plug-in");
+  throw Error(ErrorKind::Assertion,
+              "facula was built without CUDA: Tensor.cuda() needs the CUDA plug-in");
 }
 
 // --- autograd
@@ -256,9 +277,12 @@ Object cuda(PyObject*, PyObject*, PyObject*) {
 Object set_needs_grad(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* keys[] = {"requires_grad", nullptr};
   PyObject* on = Py_True;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:requires_grad_", const_cast<char**>(keys), &on)) throw_python();
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:requires_grad_", const_cast<char**>(keys),
+                                   &on))
+    throw_python();
   bool value = true;
-  check_type(read_bool(on, value), "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not ",
+  check_type(read_bool(on, value),
+             "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not ",
              type_name(on));
   set_requires_grad(tensor_of(self), value);
   return Object::share(self);
@@ -272,16 +296,23 @@ Object keep_grad(PyObject* o) {
 
 // _make_subclass(cls, data, require_grad=False): the same memory, no history, an object of cls.
 Object make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
-  static const char* keys[] = {"cls", "data", "require_grad", "dispatch_sizes_strides_policy", "dispatch_device",
-                               "dispatch_layout", nullptr};
+  static const char* keys[] = {"cls",
+                               "data",
+                               "require_grad",
+                               "dispatch_sizes_strides_policy",
+                               "dispatch_device",
+                               "dispatch_layout",
+                               nullptr};
   PyObject *cls, *data, *grad = Py_False, *policy = nullptr, *device = nullptr, *layout = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OOOO:_make_subclass", const_cast<char**>(keys), &cls, &data, &grad,
-                                   &policy, &device, &layout))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OOOO:_make_subclass", const_cast<char**>(keys),
+                                   &cls, &data, &grad, &policy, &device, &layout))
     throw_python();
   check_type(PyType_Check(cls), "cls must be a type (got ", type_name(cls), ")");
   check_type(PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), &tensor_base_type),
-             "cls must be a subclass of Tensor (got ", reinterpret_cast<PyTypeObject*>(cls)->tp_name, ")");
-  check_type(is_tensor(data), "_make_subclass(): argument 'data' (position 1) must be Tensor, not ", type_name(data));
+             "cls must be a subclass of Tensor (got ",
+             reinterpret_cast<PyTypeObject*>(cls)->tp_name, ")");
+  check_type(is_tensor(data), "_make_subclass(): argument 'data' (position 1) must be Tensor, not ",
+             type_name(data));
   Tensor t = detached(tensor_of(data));
   t->shared_version = {};
   const int on = PyObject_IsTrue(grad);
@@ -293,7 +324,8 @@ Object make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
 Object as_subclass(PyObject* self, PyObject* cls) {
   check_type(PyType_Check(cls), "cls must be a type (got ", type_name(cls), ")");
   check_type(PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), &tensor_base_type),
-             "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure "
+             "Creating a Tensor subclass from a class that does not inherit from Tensor is not "
+             "possible. Make sure "
              "your class inherits from Tensor.");
   static NamedOperator alias("alias");
   return wrap_as(reinterpret_cast<PyTypeObject*>(cls), alias.tensor({pack(tensor_of(self))}));
@@ -310,30 +342,48 @@ IntVec ints_of(PyObject* o) {
   IntVec v;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
     int64_t n = 0;
-    check_type(read_int(PySequence_Fast_GET_ITEM(items.get(), i), n), "expected a sequence of ints");
+    check_type(read_int(PySequence_Fast_GET_ITEM(items.get(), i), n),
+               "expected a sequence of ints");
     v.push_back(n);
   }
   return v;
 }
 
 Object make_wrapper(PyObject*, PyObject* args, PyObject* kwargs) {
-  static const char* keys[] = {"cls",    "size",       "strides",       "storage_offset", "memory_format", "dtype",
-                               "layout", "device",     "pin_memory",    "requires_grad",  "dispatch_sizes_strides_policy",
-                               "dispatch_device", "dispatch_layout", nullptr};
-  PyObject *cls, *size, *strides = Py_None, *dtype = Py_None, *device = Py_None, *grad = Py_False, *other[7] = {};
+  static const char* keys[] = {"cls",
+                               "size",
+                               "strides",
+                               "storage_offset",
+                               "memory_format",
+                               "dtype",
+                               "layout",
+                               "device",
+                               "pin_memory",
+                               "requires_grad",
+                               "dispatch_sizes_strides_policy",
+                               "dispatch_device",
+                               "dispatch_layout",
+                               nullptr};
+  PyObject *cls, *size, *strides = Py_None, *dtype = Py_None, *device = Py_None, *grad = Py_False,
+                        *other[7] = {};
   long long offset = 0;
   PyObject* offset_object = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O$OOOOOOOOOO:_make_wrapper_subclass", const_cast<char**>(keys), &cls,
-                                   &size, &strides, &offset_object, &other[0], &dtype, &other[1], &device, &other[2],
-                                   &grad, &other[3], &other[4], &other[5]))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O$OOOOOOOOOO:_make_wrapper_subclass",
+                                   const_cast<char**>(keys), &cls, &size, &strides, &offset_object,
+                                   &other[0], &dtype, &other[1], &device, &other[2], &grad,
+                                   &other[3], &other[4], &other[5]))
     throw_python();
-  check_type(PyType_Check(cls) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), &tensor_base_type),
+  check_type(PyType_Check(cls) &&
+                 PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), &tensor_base_type),
              "cls must be a subclass of Tensor");
   if (offset_object && offset_object != Py_None) offset = PyLong_AsLongLong(offset_object);
   const DType d = dtype == Py_None ? default_dtype() : dtype_like(dtype);
-  check_type(d != DType::Undefined, "_make_wrapper_subclass(): argument 'dtype' must be torch.dtype, not ", type_name(dtype));
+  check_type(d != DType::Undefined,
+             "_make_wrapper_subclass(): argument 'dtype' must be torch.dtype, not ",
+             type_name(dtype));
   Device where;
-  if (device != Py_None) check_type(device_like(device, where), "_make_wrapper_subclass(): bad device");
+  if (device != Py_None)
+    check_type(device_like(device, where), "_make_wrapper_subclass(): bad device");
   const IntVec sizes = ints_of(size);
   const IntVec steps = strides == Py_None ? contiguous_strides(sizes) : ints_of(strides);
   check(offset >= 0, "storage_offset must not be negative");
@@ -396,7 +446,8 @@ PyMethodDef tensor_methods[] = {
     nullary<"untyped_storage", untyped_storage>("The storage, as bytes."),
     nullary<"storage", typed_storage>("The storage, as elements."),
     nullary<"_typed_storage", typed_storage>("The storage, as elements."),
-    nullary<"is_floating_point", of_kind<is_floating>>("Whether the dtype is a floating-point one."),
+    nullary<"is_floating_point", of_kind<is_floating>>(
+        "Whether the dtype is a floating-point one."),
     nullary<"is_complex", of_kind<is_complex>>("Whether the dtype is complex."),
     nullary<"is_signed", of_kind<is_signed>>("Whether the dtype has negative numbers."),
     nullary<"is_conj", is_conj>("Whether the conjugate bit is set."),
@@ -407,14 +458,16 @@ PyMethodDef tensor_methods[] = {
     nullary<"get_device", get_device>("The index of the device; -1 on the CPU."),
     general<"size", size>("size(dim=None): all sizes, or one."),
     general<"stride", stride>("stride(dim=None): all strides, or one."),
-    general<"is_contiguous", is_contiguous>("is_contiguous(memory_format=facula.contiguous_format)"),
+    general<"is_contiguous", is_contiguous>(
+        "is_contiguous(memory_format=facula.contiguous_format)"),
     nullary<"item", item>("The only element, as a Python number."),
     nullary<"tolist", tolist>("The elements as nested lists of Python numbers."),
     general<"numpy", numpy>("numpy(*, force=False): an array over the same memory."),
     general<"__array__", array>(nullptr),
     nullary<"__complex__", to_complex>(nullptr),
     general<"__format__", format>(nullptr),
-    general<"to", to>("to(device or dtype or other, non_blocking=False, copy=False, *, memory_format=None)"),
+    general<"to", to>(
+        "to(device or dtype or other, non_blocking=False, copy=False, *, memory_format=None)"),
     general<"cpu", cpu>("This tensor on the CPU."),
     general<"cuda", cuda>("This tensor on a CUDA device."),
     general<"float", cast<DType::Float32>>("to(facula.float32)"),
@@ -432,14 +485,19 @@ PyMethodDef tensor_methods[] = {
     general<"chalf", cast<DType::Complex32>>("to(facula.complex32)"),
     general<"requires_grad_", set_needs_grad>("Sets requires_grad; returns the tensor."),
     nullary<"retain_grad", keep_grad>("Keeps .grad of a tensor that is no leaf."),
-    general<"backward", tensor_backward>("backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)"),
-    {"register_hook", guarded<register_hook>, METH_O, "Registers hook(grad), which may return another gradient."},
+    general<"backward", tensor_backward>(
+        "backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)"),
+    {"register_hook", guarded<register_hook>, METH_O,
+     "Registers hook(grad), which may return another gradient."},
     {"register_post_accumulate_grad_hook", guarded<register_post_accumulate_hook>, METH_O,
      "Registers hook(tensor), run after .grad was accumulated."},
-    {"_make_subclass", with_keywords(guarded_keywords<make_subclass>), keywords | METH_STATIC, nullptr},
-    {"_make_wrapper_subclass", with_keywords(guarded_keywords<make_wrapper>), keywords | METH_STATIC, nullptr},
+    {"_make_subclass", with_keywords(guarded_keywords<make_subclass>), keywords | METH_STATIC,
+     nullptr},
+    {"_make_wrapper_subclass", with_keywords(guarded_keywords<make_wrapper>),
+     keywords | METH_STATIC, nullptr},
     {"as_subclass", guarded<as_subclass>, METH_O, "The same tensor as an object of a subclass."},
-    {"__torch_function__", with_keywords(guarded_keywords<default_override>), keywords | METH_CLASS, nullptr},
+    {"__torch_function__", with_keywords(guarded_keywords<default_override>), keywords | METH_CLASS,
+     nullptr},
     general<"__dlpack__", tensor_dlpack>(nullptr),
     nullary<"__dlpack_device__", tensor_dlpack_device>(nullptr),
     written_in_python<"__deepcopy__">(),

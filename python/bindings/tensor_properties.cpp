@@ -36,7 +36,9 @@ Object base(const Tensor& t) { return is_view(t) ? wrapped(t->autograd->base) : 
 Object get_requires_grad(const Tensor& t) { return boolean(requires_grad(t)); }
 Object leaf(const Tensor& t) { return boolean(is_leaf(t)); }
 Object output_number(const Tensor& t) { return integer(t->autograd ? t->autograd->output_nr : 0); }
-Object retains(const Tensor& t) { return boolean(t->autograd && t->autograd->retains_grad && !is_leaf(t)); }
+Object retains(const Tensor& t) {
+  return boolean(t->autograd && t->autograd->retains_grad && !is_leaf(t));
+}
 Object get_grad_fn(const Tensor& t) {
   const Ref<Node> n = grad_fn(t);
   return n ? node_object(n) : none();
@@ -71,11 +73,14 @@ Object method(const Tensor& t, const char* name, int64_t a, int64_t b) {
 Object reversed(const Tensor& t) {
   if (t.dim() == 2) return method(t, "t");
   if (t.dim() > 2 &&
-      PyErr_WarnEx(PyExc_UserWarning,
-                   "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and "
-                   "it will throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
-                   "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
-                   1) < 0)
+      PyErr_WarnEx(
+          PyExc_UserWarning,
+          "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is "
+          "deprecated and "
+          "it will throw an error in a future release. Consider `x.mT` to transpose batches of "
+          "matrices or "
+          "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
+          1) < 0)
     throw_python();
   IntVec order;
   for (int64_t d = t.dim() - 1; d >= 0; --d) order.push_back(d);
@@ -84,21 +89,22 @@ Object reversed(const Tensor& t) {
 }
 Object batch_transposed(const Tensor& t) {
   if (t.dim() == 0) return wrapped(t);
-  check(t.dim() >= 2, "tensor.mT is only supported on matrices or batches of matrices. Got ", t.dim(),
-        "-D tensor.");
+  check(t.dim() >= 2, "tensor.mT is only supported on matrices or batches of matrices. Got ",
+        t.dim(), "-D tensor.");
   return method(t, "transpose", -2, -1);
 }
 Object conjugated(const Object& o) { return call_method("conj", {o.get()}); }
 Object adjoint(const Tensor& t) {
-  check(t.dim() == 0 || t.dim() == 2, "tensor.H is only supported on matrices (2-D tensors). Got ", t.dim(),
-        "-D tensor.", t.dim() > 2 ? " For batches of matrices, consider using tensor.mH" : "");
+  check(t.dim() == 0 || t.dim() == 2, "tensor.H is only supported on matrices (2-D tensors). Got ",
+        t.dim(), "-D tensor.",
+        t.dim() > 2 ? " For batches of matrices, consider using tensor.mH" : "");
   if (t.dim() == 0) return conjugated(wrapped(t));
   const Object flipped = method(t, "transpose", 0, 1);
   return is_complex(t.dtype()) ? conjugated(flipped) : flipped;
 }
 Object batch_adjoint(const Tensor& t) {
-  check(t.dim() >= 2, "tensor.mH is only supported on matrices or batches of matrices. Got ", t.dim(),
-        "-D tensor.");
+  check(t.dim() >= 2, "tensor.mH is only supported on matrices or batches of matrices. Got ",
+        t.dim(), "-D tensor.");
   const Object flipped = method(t, "transpose", -2, -1);
   return is_complex(t.dtype()) ? conjugated(flipped) : flipped;
 }
@@ -127,7 +133,8 @@ int set(PyObject* o, PyObject* value, void* name) {
       std::vector<Object> overloaded;
       note_overloaded(o, overloaded);
       if (!overloaded.empty() || function_mode_active()) {
-        const Object p = attribute(reinterpret_cast<PyObject*>(tensor_type), static_cast<const char*>(name));
+        const Object p =
+            attribute(reinterpret_cast<PyObject*>(tensor_type), static_cast<const char*>(name));
         const Object f = attribute(p.get(), "__set__");
         const Object args = Object::take(PyTuple_Pack(2, o, value ? value : Py_None));
         call_overrides(f.get(), overloaded, args.get(), nullptr);
@@ -149,8 +156,9 @@ void assign_grad(PyObject* o, PyObject* value) {
     if (t->autograd) t->autograd->grad.reset();
     return;
   }
-  check_type(is_tensor(value), "assigned grad expected to be a Tensor or None but got grad of type '", type_name(value),
-             "'");
+  check_type(is_tensor(value),
+             "assigned grad expected to be a Tensor or None but got grad of type '",
+             type_name(value), "'");
   const Tensor& g = tensor_of(value);
   check(!g.is_same(t), "can't assign Variable as its own grad");
   check(g.dtype() == t.dtype(), "assigned grad has data of a different type");
@@ -161,7 +169,8 @@ void assign_grad(PyObject* o, PyObject* value) {
 
 void assign_data(PyObject* o, PyObject* value) {
   check(value != nullptr, "Deleting tensor data is not allowed. Delete tensor instead!");
-  check_type(is_tensor(value), "Variable data has to be a tensor, but got ", value ? type_name(value) : "nothing");
+  check_type(is_tensor(value), "Variable data has to be a tensor, but got ",
+             value ? type_name(value) : "nothing");
   set_tensor_data(tensor_of(o), tensor_of(value));
 }
 
@@ -213,7 +222,8 @@ PyGetSetDef tensor_properties[] = {
     reads<nbytes>("nbytes", "Bytes of all elements."),
     reads<version>("_version", "How often the tensor was changed in place."),
     reads<base>("_base", "The tensor that this one is a view of, or None."),
-    writes<get_requires_grad, assign_requires_grad>("requires_grad", "Whether gradients are wanted."),
+    writes<get_requires_grad, assign_requires_grad>("requires_grad",
+                                                    "Whether gradients are wanted."),
     reads<leaf>("is_leaf", "Whether the tensor has no history."),
     reads<output_number>("output_nr", "Which result of its grad_fn the tensor is."),
     reads<retains>("retains_grad", "Whether .grad is kept although the tensor has a history."),
@@ -243,7 +253,8 @@ PyGetSetDef tensor_properties[] = {
     reads<batch_adjoint>("mH", "The conjugate transposes of a batch of matrices."),
     reads<real_part>("real", "The real parts: a view."),
     reads<imaginary>("imag", "The imaginary parts: a view."),
-    {"_backward_hooks", get_hooks, set<assign_hooks>, nullptr, const_cast<char*>("_backward_hooks")},
+    {"_backward_hooks", get_hooks, set<assign_hooks>, nullptr,
+     const_cast<char*>("_backward_hooks")},
     {"__dict__", get_dict, set_dict, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 

@@ -239,9 +239,9 @@ void add_tensor_type(PyObject* module) {
   add_type(module, tensor_base_type, "TensorBase");
   checked(PyObject_SetAttrString(module, "_TensorMeta",
                                  reinterpret_cast<PyObject*>(&tensor_meta_type)));
-  const Object made = Object::take(
-      PyObject_CallFunction(reinterpret_cast<PyObject*>(&tensor_meta_type), "s(O){ss}", "Tensor",
-                            &tensor_base_type, "__module__", "facula"));
+  const Object made =
+      Object::take(PyObject_CallFunction(reinterpret_cast<PyObject*>(&tensor_meta_type), "s(O){ss}",
+                                         "Tensor", &tensor_base_type, "__module__", "facula"));
   tensor_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(made.get()));
   checked(PyObject_SetAttrString(module, "Tensor", made.get()));
   python_hooks.store(&hooks);

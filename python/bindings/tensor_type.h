@@ -11,8 +11,7 @@
 namespace facula::python {
 
 struct TensorObject {
-  PyObject_HEAD
-  TensorImpl* impl;  // owned, unless impl->owns_python_object
+  PyObject_HEAD TensorImpl* impl;  // owned, unless impl->owns_python_object
   PyObject* dict;
   PyObject* weakrefs;
   PyObject* backward_hooks;  // an OrderedDict, or null

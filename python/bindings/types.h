@@ -9,8 +9,7 @@ namespace facula::python {
 // --- dtype, layout, memory_format: one object for each value, made when the module is
 
 struct WordObject {
-  PyObject_HEAD
-  int value;
+  PyObject_HEAD int value;
   const char* name;
 };
 extern PyTypeObject dtype_type, layout_type, memory_format_type;
@@ -37,13 +36,13 @@ void add_dtypes(PyObject* module);
 // --- device
 
 struct DeviceObject {
-  PyObject_HEAD
-  Device device;
+  PyObject_HEAD Device device;
 };
 extern PyTypeObject device_type;
 Object device_object(Device d);
 inline bool is_device(PyObject* o) { return Py_TYPE(o) == &device_type; }
-// A device, its text or the index of an accelerator; false for other types. RuntimeError for a bad text.
+// A device, its text or the index of an accelerator; false for other types. RuntimeError for a bad
+// text.
 bool device_like(PyObject* o, Device& d);
 void add_device(PyObject* module);
 
@@ -58,8 +57,7 @@ void add_size(PyObject* module);
 // --- Generator
 
 struct GeneratorObject {
-  PyObject_HEAD
-  Generator* generator;
+  PyObject_HEAD Generator* generator;
   bool owned;
   PyObject* weakrefs;
 };
@@ -75,8 +73,7 @@ void add_generator(PyObject* module);
 // --- UntypedStorage
 
 struct StorageObject {
-  PyObject_HEAD
-  Storage* storage;  // owned
+  PyObject_HEAD Storage* storage;  // owned
   PyObject* dict;
   PyObject* weakrefs;
 };

@@ -8,7 +8,7 @@ namespace facula {
 namespace {
 
 // Later nodes run first in backward; accumulation into leaves runs as soon as it can.
-thread_local uint64_t next_sequence = 0;
+thread_local constinit uint64_t next_sequence __attribute__((tls_model("initial-exec"))) = 0;
 constexpr uint64_t accumulate_sequence = UINT64_MAX;
 
 }  // namespace

@@ -35,7 +35,8 @@ class SmallVector {
 
   void assign(const T* p, size_t n) {
     reserve(n);
-    if (n) std::memmove(data(), p, n * sizeof(T));
+    T* to = data();  // a loop: lists are short, a call to memcpy costs more than it moves
+    for (size_t i = 0; i < n; ++i) to[i] = p[i];
     size_ = static_cast<uint32_t>(n);
   }
   void resize(size_t n, T value = T{}) {

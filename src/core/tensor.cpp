@@ -10,10 +10,13 @@ namespace facula {
 
 constinit std::atomic<const PythonHooks*> python_hooks{nullptr};
 
+namespace {
+thread_local constinit bool working __attribute__((tls_model("initial-exec"))) = false;
+thread_local constinit GraphNode* waiting __attribute__((tls_model("initial-exec"))) = nullptr;
+}  // namespace
+
 void destroy(GraphNode* n) {
   // The outermost call on a thread works off the list that nested calls add to.
-  static thread_local bool working = false;
-  static thread_local GraphNode* waiting = nullptr;
   if (working) {
     n->next_dying = waiting;
     waiting = n;

@@ -147,6 +147,7 @@ TEST(Modes, SeeEveryCallAndComeBackAfterErrors) {
   EXPECT_THROW(ops::add(t, filled({3}, 1)), Error);
   EXPECT_EQ(thread_state.modes, &mode);
   EXPECT_EQ(pop_mode(), &mode);
+  ASSERT_FALSE(mode.seen.empty());
   EXPECT_EQ(mode.seen.front(), "aten::add.Tensor");
   const size_t count = mode.seen.size();
   ops::add(t, 1);
