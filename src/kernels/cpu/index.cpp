@@ -1,0 +1,371 @@
+#include "kernels/cpu/index.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "core/threads.h"
+#include "kernels/cpu/convert.h"
+#include "kernels/cpu/loop.h"
+
+namespace facula::cpu {
+namespace {
+
+// Elements that one task handles.
+constexpr int64_t task_elements = 16384;
+
+// --- offsets
+
+template <class I>
+void add_offsets(const IndexedDim& d, size_t itemsize, int64_t* to, IndexError error) {
+  const Tensor flat = contiguous(*d.index);
+  const I* from = flat.data<I>();
+  const int64_t step = d.stride * static_cast<int64_t>(itemsize), lowest = d.wrap ? -d.size : 0;
+  parallel_for(flat.numel(), task_elements, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t v = from[i];
+      if (v < lowest || v >= d.size) [[unlikely]]
+        throw error(v, d);
+      to[i] += (v < 0 ? v + d.size : v) * step;
+    }
+  });
+}
+
+// --- moving
+
+int64_t offset_at(const char* offsets, int64_t step, int64_t i) {
+  return *reinterpret_cast<const int64_t*>(offsets + i * step);
+}
+
+// Operands: out, offsets, from.
+template <class T>
+void gather_row(const void*, char* const* data, const int64_t* steps, int64_t n) {
+  if (steps[1] == 0) {
+    const char* from = data[2] + offset_at(data[1], 0, 0);
+    if (steps[0] == sizeof(T) && steps[2] == sizeof(T)) {
+      std::memcpy(data[0], from, static_cast<size_t>(n) * sizeof(T));
+      return;
+    }
+    for (int64_t i = 0; i < n; ++i)
+      *reinterpret_cast<T*>(data[0] + i * steps[0]) = *reinterpret_cast<const T*>(from + i * steps[2]);
+    return;
+  }
+  for (int64_t i = 0; i < n; ++i)
+    *reinterpret_cast<T*>(data[0] + i * steps[0]) =
+        *reinterpret_cast<const T*>(data[2] + i * steps[2] + offset_at(data[1], steps[1], i));
+}
+
+struct Assign {
+  template <class T>
+  static T call(T, T value) {
+    return value;
+  }
+};
+struct Add {
+  template <class T>
+  static T call(T a, T b) {
+    if constexpr (std::is_same_v<T, bool>)
+      return a || b;
+    else
+      return static_cast<T>(a + b);
+  }
+};
+struct Multiply {
+  template <class T>
+  static T call(T a, T b) {
+    if constexpr (std::is_same_v<T, bool>)
+      return a && b;
+    else
+      return static_cast<T>(a * b);
+  }
+};
+struct Larger {  // NaN stays
+  template <class T>
+  static T call(T a, T b) {
+    return a != a || a > b ? a : b;
+  }
+};
+struct Smaller {
+  template <class T>
+  static T call(T a, T b) {
+    return a != a || a < b ? a : b;
+  }
+};
+
+// Operands: offsets, to, values.
+template <class T, class F>
+void scatter_row(const void*, char* const* data, const int64_t* steps, int64_t n) {
+  const bool one_place = steps[0] == 0;
+  char* fixed = one_place ? data[1] + offset_at(data[0], 0, 0) : nullptr;
+  for (int64_t i = 0; i < n; ++i) {
+    char* to = one_place ? fixed : data[1] + offset_at(data[0], steps[0], i);
+    T& x = *reinterpret_cast<T*>(to + i * steps[1]);
+    x = F::call(x, *reinterpret_cast<const T*>(data[2] + i * steps[2]));
+  }
+}
+
+Tensor part_of(const Tensor& t, size_t dim, int64_t begin, int64_t length) {
+  IntVec sizes(t.sizes());
+  sizes[dim] = length;
+  return alias_tensor(t, sizes, t.strides(), t.storage_offset() + begin * t.strides()[dim]);
+}
+
+// The largest dimension along which offsets do not change: parts of it never meet.
+std::optional<size_t> free_dim(const Tensor& offsets) {
+  std::optional<size_t> best;
+  for (size_t d = 0; d < offsets.sizes().size(); ++d) {
+    if (offsets.strides()[d] != 0 || offsets.sizes()[d] < 2) continue;
+    if (!best || offsets.sizes()[d] > offsets.sizes()[*best]) best = d;
+  }
+  return best;
+}
+
+void scatter_in_order(const Tensor& to, const Tensor& offsets, const Tensor& values, RowFn row) {
+  // With the contiguous offsets first, merging keeps the order of the positions that they hold.
+  LoopPlan plan(offsets.sizes());
+  plan.add(offsets);
+  plan.add(to);
+  plan.add(values);
+  plan.simplify();
+  plan.run(row, nullptr, true);
+}
+
+// Elements that may be written twice stay in one task, so no two tasks meet and the order is fixed.
+void run_scatter(const Tensor& to, const Tensor& offsets, const Tensor& values, RowFn row) {
+  const int64_t total = offsets.numel();
+  if (total == 0) return;
+  const std::optional<size_t> dim = free_dim(offsets);
+  if (!dim || total <= task_elements) return scatter_in_order(to, offsets, values, row);
+  const int64_t n = offsets.sizes()[*dim], parts = std::min(n, (total + task_elements - 1) / task_elements);
+  // Wide enough parts keep rows long where the free dimension is the innermost.
+  const int64_t length = std::max<int64_t>((n + parts - 1) / parts, std::min<int64_t>(n, 64));
+  parallel_for((n + length - 1) / length, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k) {
+      const int64_t first = k * length, size = std::min(length, n - first);
+      scatter_in_order(part_of(to, *dim, first, size), part_of(offsets, *dim, first, size),
+                       part_of(values, *dim, first, size), row);
+    }
+  });
+}
+
+template <class T>
+RowFn reducer(Reduction how) {
+  switch (how) {
+    case Reduction::Sum: return &scatter_row<T, Add>;
+    case Reduction::Product: return &scatter_row<T, Multiply>;
+    default: break;
+  }
+  if constexpr (is_complex_v<T>)
+    return nullptr;
+  else
+    return how == Reduction::Maximum ? &scatter_row<T, Larger> : &scatter_row<T, Smaller>;
+}
+
+template <class T>
+T divided(T v, int64_t count) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return v;
+  } else if constexpr (std::is_integral_v<T>) {
+    const int64_t wide = static_cast<int64_t>(v), whole = wide / count;
+    return static_cast<T>(whole - (wide % count < 0));
+  } else {
+    return v / T(static_cast<double>(count));
+  }
+}
+
+template <class T>
+void divide_row(const void*, char* const* data, const int64_t* steps, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t count = *reinterpret_cast<const int64_t*>(data[1] + i * steps[1]);
+    T& to = *reinterpret_cast<T*>(data[0] + i * steps[0]);
+    if (count > 1) to = divided(to, count);
+  }
+}
+
+// --- masks
+
+template <class F>
+bool visit_values(DType d, F&& f) {
+  return visit_arithmetic(d, f) || visit_types<uint16_t, uint32_t, uint64_t>(d, f) ||
+         visit_types<Complex<Half>>(d, f);
+}
+
+template <class T>
+bool is_nonzero(T v) {
+  if constexpr (is_complex_v<T>)
+    return v.re != 0 || v.im != 0;
+  else
+    return v != T(0);
+}
+
+template <class T>
+int64_t count_in(const T* p, int64_t begin, int64_t end) {
+  int64_t n = 0;
+  for (int64_t i = begin; i < end; ++i) n += is_nonzero(p[i]);
+  return n;
+}
+
+// How many elements that are not zero come before each chunk; one more entry with the total.
+template <class T>
+std::vector<int64_t> starts_of(const T* p, int64_t n) {
+  const int64_t chunks = (n + task_elements - 1) / task_elements;
+  std::vector<int64_t> starts(static_cast<size_t>(chunks) + 1);
+  parallel_for(n, task_elements, [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end; at += task_elements)
+      starts[static_cast<size_t>(at / task_elements) + 1] = count_in(p, at, std::min(end, at + task_elements));
+  });
+  for (size_t k = 1; k < starts.size(); ++k) starts[k] += starts[k - 1];
+  return starts;
+}
+
+// Calls body(first element, end, how many were found before) for each chunk.
+template <class T, class Body>
+void for_found(const T* p, int64_t n, Body&& body) {
+  const std::vector<int64_t> starts = starts_of(p, n);
+  parallel_for(n, task_elements, [&](int64_t begin, int64_t end) {
+    body(begin, end, starts[static_cast<size_t>(begin / task_elements)]);
+  });
+}
+
+template <class T>
+void write_coordinates(const T* p, IntSpan sizes, const Tensor& result) {
+  const int64_t n = result.sizes()[0], step = result.strides()[0];
+  const size_t dims = sizes.size();
+  int64_t total = 1;
+  for (int64_t s : sizes) total *= s;
+  for_found(p, total, [&](int64_t begin, int64_t end, int64_t row) {
+    IntVec at(dims);
+    int64_t rest = begin;
+    for (size_t d = dims; d-- > 0; rest /= sizes[d]) at[d] = rest % sizes[d];
+    for (int64_t i = begin; i < end && row < n; ++i) {
+      if (is_nonzero(p[i])) {
+        int64_t* to = result.data<int64_t>() + row++ * step;
+        for (size_t d = 0; d < dims; ++d) to[static_cast<int64_t>(d) * result.strides()[1]] = at[d];
+      }
+      for (size_t d = dims; d-- > 0;) {
+        if (++at[d] < sizes[d]) break;
+        at[d] = 0;
+      }
+    }
+  });
+}
+
+template <class T>
+void fill_masked_row(const void* value, char* const* data, const int64_t* steps, int64_t n) {
+  const T v = *static_cast<const T*>(value);
+  for (int64_t i = 0; i < n; ++i)
+    if (*(data[1] + i * steps[1])) *reinterpret_cast<T*>(data[0] + i * steps[0]) = v;
+}
+
+}  // namespace
+
+Error index_out_of_bounds(int64_t index, const IndexedDim& d) {
+  if (d.size == 0) return Error(ErrorKind::Index, "index is out of bounds for dimension with size 0");
+  return Error(ErrorKind::Index, "index ", index, " is out of bounds for dimension ", d.shown_dim, " with size ", d.size);
+}
+Error index_out_of_bounds_runtime(int64_t index, const IndexedDim& d) {
+  return Error(ErrorKind::Runtime, "index ", index, " is out of bounds for dimension ", d.shown_dim, " with size ", d.size);
+}
+
+Tensor byte_offsets(std::span<const IndexedDim> dims, size_t itemsize, IndexError error) {
+  const Tensor offsets = empty_tensor(dims[0].index->sizes(), DType::Int64);
+  if (offsets.numel() == 0) return offsets;
+  std::memset(offsets.data(), 0, static_cast<size_t>(offsets.numel()) * sizeof(int64_t));
+  for (const IndexedDim& d : dims) {
+    if (d.index->dtype() == DType::Int32)
+      add_offsets<int32_t>(d, itemsize, offsets.data<int64_t>(), error);
+    else
+      add_offsets<int64_t>(d, itemsize, offsets.data<int64_t>(), error);
+  }
+  return offsets;
+}
+
+void gather_elements(const Tensor& out, const Tensor& from, const Tensor& offsets) {
+  if (out.numel() == 0) return;
+  LoopPlan plan(out.sizes());
+  plan.add(out);
+  plan.add(offsets);
+  plan.add(from);
+  plan.simplify();
+  RowFn row = nullptr;
+  visit_size(out.itemsize(), [&]<class T>(Type<T>) { row = &gather_row<T>; });
+  plan.run(row, nullptr);
+}
+
+void scatter_elements(const Tensor& to, const Tensor& offsets, const Tensor& values) {
+  RowFn row = nullptr;
+  visit_size(to.itemsize(), [&]<class T>(Type<T>) { row = &scatter_row<T, Assign>; });
+  run_scatter(to, offsets, values, row);
+}
+
+void scatter_reduce_elements(const Tensor& to, const Tensor& offsets, const Tensor& values, Reduction how,
+                             const char* op) {
+  RowFn row = nullptr;
+  visit_types<float, double, uint8_t, int8_t, int16_t, int32_t, int64_t, bool, complex64, complex128>(
+      to.dtype(), [&]<class T>(Type<T>) { row = reducer<T>(how); });
+  if (!row)
+    throw Error(ErrorKind::NotImplemented, "\"", op, "\" not implemented for '", info(to.dtype()).legacy_name, "'");
+  run_scatter(to, offsets, values, row);
+}
+
+void divide_by_counts(const Tensor& to, const Tensor& counts) {
+  LoopPlan plan(to.sizes());
+  plan.add(to);
+  plan.add(counts);
+  plan.simplify();
+  visit_types<float, double, uint8_t, int8_t, int16_t, int32_t, int64_t, bool, complex64, complex128>(
+      to.dtype(), [&]<class T>(Type<T>) { plan.run(&divide_row<T>, nullptr); });
+}
+
+int64_t count_nonzero_elements(const Tensor& t) {
+  int64_t count = 0;
+  const bool known = visit_values(t.dtype(), [&]<class T>(Type<T>) {
+    count = t.numel() ? starts_of(t.data<T>(), t.numel()).back() : 0;
+  });
+  if (!known)
+    throw Error(ErrorKind::NotImplemented, "\"nonzero_count_cpu\" not implemented for '", info(t.dtype()).legacy_name, "'");
+  return count;
+}
+
+void nonzero_coordinates(const Tensor& t, const Tensor& result) {
+  if (t.numel() == 0 || result.numel() == 0) return;
+  visit_values(t.dtype(), [&]<class T>(Type<T>) { write_coordinates(t.data<T>(), t.sizes(), result); });
+}
+
+void compress(const Tensor& self, const Tensor& mask, const Tensor& out) {
+  const bool* m = mask.data<bool>();
+  visit_size(self.itemsize(), [&]<class T>(Type<T>) {
+    const T* from = self.data<T>();
+    T* to = out.data<T>();
+    for_found(m, mask.numel(), [&](int64_t begin, int64_t end, int64_t at) {
+      for (int64_t i = begin; i < end; ++i)
+        if (m[i]) to[at++] = from[i];
+    });
+  });
+}
+
+void spread(const Tensor& out, const Tensor& mask, const Tensor& source) {
+  const bool* m = mask.data<bool>();
+  visit_size(out.itemsize(), [&]<class T>(Type<T>) {
+    const T* from = source.data<T>();
+    T* to = out.data<T>();
+    for_found(m, mask.numel(), [&](int64_t begin, int64_t end, int64_t at) {
+      for (int64_t i = begin; i < end; ++i)
+        if (m[i]) to[i] = from[at++];
+    });
+  });
+}
+
+void fill_masked(const Tensor& out, const Tensor& mask, const Tensor& value) {
+  if (out.numel() == 0) return;
+  LoopPlan plan(out.sizes());
+  plan.add(out);
+  plan.add(mask);
+  plan.simplify();
+  RowFn row = nullptr;
+  visit_size(out.itemsize(), [&]<class T>(Type<T>) { row = &fill_masked_row<T>; });
+  plan.run(row, value.data());
+}
+
+}  // namespace facula::cpu

@@ -1,0 +1,51 @@
+#include "ops/indexed.h"
+
+#include "kernels/cpu/convert.h"
+
+namespace facula::indexed {
+
+Tensor at_least_1d(const Tensor& t) {
+  const int64_t one = 1;
+  return t.dim() > 0 ? t : alias_tensor(t, {&one, 1}, {&one, 1}, t.storage_offset());
+}
+
+Tensor still(const Tensor& t, IntSpan sizes, int64_t dim) {
+  IntVec strides(t.strides());
+  strides[dim] = 0;
+  return alias_tensor(t, sizes, strides, t.storage_offset());
+}
+
+Tensor spread_along(const Tensor& offsets, IntSpan sizes, int64_t dim) {
+  IntVec strides(sizes.size());
+  strides[dim] = 1;
+  return alias_tensor(offsets, sizes, strides, 0);
+}
+
+Tensor element(const Scalar& value, DType dtype) {
+  const Tensor t = empty_tensor({}, dtype);
+  visit_integral(dtype, [&]<class T>(Type<T>) { value.checked_to<T>(name(dtype)); });
+  visit_types<float, Half, BFloat16>(dtype, [&]<class T>(Type<T>) { value.checked_to<T>(name(dtype)); });
+  if (!is_complex(dtype)) check(!value.is_complex(), "value cannot be converted to type ", name(dtype), " without overflow");
+  cpu::fill(t, value);
+  return t;
+}
+
+Tensor apart_from(const Tensor& read, const Tensor& written) {
+  return read->storage == written->storage ? cpu::converted(read, read.dtype()) : read;
+}
+
+void check_cpu(const Tensor& t, const char* op) {
+  if (!t.device().is_cpu() && !t.is_meta())
+    throw Error(ErrorKind::NotImplemented, op, "(): no kernel for the device ", str(t.device()));
+}
+
+void start_from(const Tensor& self, const Tensor& out) {
+  if (!out.is_same(self)) cpu::copy(out, self);
+}
+
+Tensor widened(const Tensor& t) {
+  const DType wide = compute_of(t.dtype());
+  return wide == t.dtype() ? t : cpu::converted(t, wide);
+}
+
+}  // namespace facula::indexed

@@ -1,0 +1,562 @@
+// Indexing along one dimension: gather, scatter, index_select, index_add and their kin, take, put.
+#include "ops/scatter.h"
+
+#include <limits>
+
+#include "kernels/cpu/convert.h"
+#include "ops/arithmetic.h"
+#include "ops/copy.h"
+#include "ops/creation.h"
+#include "ops/index.h"
+#include "ops/indexed.h"
+#include "ops/meta_rules.h"
+#include "ops/reduce.h"
+#include "ops/shape.h"
+#include "ops/view.h"
+
+namespace facula {
+namespace {
+
+using cpu::Reduction;
+using indexed::apart_from;
+using indexed::at_least_1d;
+using indexed::element;
+using indexed::spread_along;
+using indexed::start_from;
+using indexed::still;
+using indexed::widened;
+
+bool is_index_dtype(DType d) { return d == DType::Int64 || d == DType::Int32; }
+
+// Values at every position: one element seen in the given sizes.
+Tensor repeated(const Tensor& value, IntSpan sizes) { return alias_tensor(value, sizes, IntVec(sizes.size()), value.storage_offset()); }
+
+// --- gather and scatter: an index for every element
+
+void check_index_sizes(const char* op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor* src) {
+  check(index.numel() == 0 || is_index_dtype(index.dtype()), op, "(): Expected dtype int32/int64 for index");
+  if (index.numel() == 0) return;
+  const Tensor s = at_least_1d(self), i = at_least_1d(index);
+  check(s.dim() == i.dim(), "Index tensor must have the same number of dimensions as ", src ? "self" : "input", " tensor");
+  if (src) check(at_least_1d(*src).dim() == i.dim(), "Index tensor must have the same number of dimensions as src tensor");
+}
+
+void meta_gather(Meta& m, const Tensor& self, int64_t dim, const Tensor& index, bool) {
+  const int64_t d = wrap_dim(dim, self.dim());
+  check_index_sizes("gather", self, d, index, nullptr);
+  for (int64_t k = 0; index.numel() > 0 && k < at_least_1d(self).dim(); ++k)
+    check(k == d || at_least_1d(index).sizes()[k] <= at_least_1d(self).sizes()[k], "Size does not match at dimension ", k,
+          " expected index ", str(index.sizes()), " to be no larger than self ", str(self.sizes()), " apart from dimension ", d);
+  m.result(0, index.sizes(), self.dtype());
+}
+
+// Offsets of an index tensor along one dimension of `t`, for every position of the index.
+Tensor offsets_along(const Tensor& t, int64_t dim, const Tensor& index) {
+  const cpu::IndexedDim d{&index, t.sizes()[dim], t.strides()[dim], dim, false};
+  return cpu::byte_offsets({&d, 1}, t.itemsize(), &cpu::index_out_of_bounds_runtime);
+}
+
+void gather(const Tensor& self, int64_t dim, const Tensor& index, bool, const Tensor& out) {
+  if (index.numel() == 0) return;
+  const Tensor from = at_least_1d(self), at = at_least_1d(index);
+  const int64_t d = wrap_dim(dim, self.dim());
+  cpu::gather_elements(at_least_1d(out), still(from, at.sizes(), d), offsets_along(from, d, at));
+}
+
+void check_scatter_sizes(const Tensor& self, int64_t d, const Tensor& index, const Tensor* src) {
+  const Tensor s = at_least_1d(self), i = at_least_1d(index);
+  bool fits = true;
+  for (int64_t k = 0; k < s.dim() && fits; ++k) fits = k == d || i.sizes()[k] <= s.sizes()[k];
+  for (int64_t k = 0; src && k < s.dim() && fits; ++k) fits = i.sizes()[k] <= at_least_1d(*src).sizes()[k];
+  if (!src)
+    return check(fits, "Expected index ", str(index.sizes()), " to be no larger than self ", str(self.sizes()),
+                 " apart from dimension ", d);
+  check(fits, "Expected index ", str(index.sizes()), " to be no larger than self ", str(self.sizes()),
+        " apart from dimension ", d, " and to be no larger size than src ", str(src->sizes()));
+}
+
+void meta_scatter(Meta& m, const Tensor& self, int64_t dim, const Tensor& index, const Value& src) {
+  const int64_t d = wrap_dim(dim, self.dim());
+  const Tensor* values = src.is_tensor() ? &src.as_tensor() : nullptr;
+  const std::string& op = m.op_name();
+  const bool reduces = op.starts_with("scatter_reduce");
+  check_index_sizes(reduces ? "scatter" : op.c_str(), self, d, index, values);
+  if (index.numel() > 0) check_scatter_sizes(self, d, index, values);
+  check(!values || values->dtype() == self.dtype(), op, "(): Expected self.dtype to be equal to src.dtype");
+  m.result(0, self.sizes(), self.dtype());
+}
+
+// How scatter, scatter_reduce and index_reduce combine.
+struct Combination {
+  Reduction how;
+  bool mean = false;
+};
+Combination old_reduction(std::string_view reduce) {
+  if (reduce == "add") return {Reduction::Sum};
+  check(reduce == "multiply", "reduce argument must be either add or multiply.");
+  return {Reduction::Product};
+}
+std::optional<Combination> reduction(std::string_view reduce) {
+  if (reduce == "sum") return Combination{Reduction::Sum};
+  if (reduce == "prod") return Combination{Reduction::Product};
+  if (reduce == "mean") return Combination{Reduction::Sum, true};
+  if (reduce == "amax") return Combination{Reduction::Maximum};
+  if (reduce == "amin") return Combination{Reduction::Minimum};
+  return std::nullopt;
+}
+Combination scatter_reduction(std::string_view reduce) {
+  const auto c = reduction(reduce);
+  check(c.has_value(), "reduce argument must be either sum, prod, mean, amax or amin, got ", reduce);
+  return *c;
+}
+Combination index_reduction(std::string_view reduce) {
+  const auto c = reduction(reduce);
+  check(c && reduce != "sum", "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got ", reduce, ".");
+  return *c;
+}
+
+// What leaves another value unchanged.
+Tensor neutral(Reduction how, DType dtype) {
+  const Tensor t = empty_tensor({}, dtype);
+  if (how == Reduction::Sum || how == Reduction::Product) {
+    cpu::fill(t, how == Reduction::Product);
+    return t;
+  }
+  const bool lowest = how == Reduction::Maximum;
+  visit_integral(dtype, [&]<class T>(Type<T>) {
+    *t.data<T>() = lowest ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
+  });
+  if (dtype == DType::Bool) cpu::fill(t, !lowest);
+  if (is_floating(dtype)) cpu::fill(t, lowest ? -__builtin_inf() : __builtin_inf());
+  return t;
+}
+
+// One combination of values into places of a tensor: `place` brings a tensor of self's sizes into
+// the loop's shape, `offsets` makes its offsets there.
+template <class Place, class Offsets>
+void combine(const Tensor& out, const Tensor& values, Combination c, bool include_self, const char* op, Place&& place,
+             Offsets&& offsets) {
+  const Tensor to = widened(out), from = widened(values);
+  const Tensor seen = place(to), at = offsets(to);
+  if (!include_self) cpu::scatter_elements(seen, at, repeated(neutral(c.how, to.dtype()), at.sizes()));
+  cpu::scatter_reduce_elements(seen, at, from, c.how, op);
+  if (c.mean) {
+    const Tensor counts = empty_tensor(out.sizes(), DType::Int64);
+    cpu::fill(counts, include_self);
+    cpu::scatter_reduce_elements(place(counts), offsets(counts), repeated(element(1, DType::Int64), at.sizes()),
+                                 Reduction::Sum, op);
+    cpu::divide_by_counts(to, counts);
+  }
+  if (!to.is_same(out)) cpu::copy(out, to);
+}
+
+void scatter_into(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::optional<Combination> c,
+                  bool include_self, const char* op, const Tensor& out) {
+  const Tensor apart = apart_from(src, out), at = at_least_1d(apart_from(index, out));
+  start_from(self, out);
+  if (index.numel() == 0) return;
+  const int64_t d = wrap_dim(dim, self.dim());
+  const Tensor values = src.dim() == 0 ? repeated(apart, at.sizes()) : alias_tensor(apart, at.sizes(), apart.strides(), apart.storage_offset());
+  auto place = [&](const Tensor& t) { return still(at_least_1d(t), at.sizes(), d); };
+  auto offsets = [&](const Tensor& t) { return offsets_along(at_least_1d(t), d, at); };
+  if (c) return combine(out, values, *c, include_self, op, place, offsets);
+  cpu::scatter_elements(place(out), offsets(out), values);
+}
+
+void scatter_src(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const Tensor& out) {
+  scatter_into(self, dim, index, src, std::nullopt, true, "scatter", out);
+}
+void scatter_value(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, const Tensor& out) {
+  scatter_into(self, dim, index, element(value, out.dtype()), std::nullopt, true, "scatter", out);
+}
+void scatter_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce,
+                    const Tensor& out) {
+  scatter_into(self, dim, index, src, old_reduction(reduce), true, "scatter_reduce", out);
+}
+void scatter_value_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, std::string_view reduce,
+                          const Tensor& out) {
+  scatter_into(self, dim, index, element(value, out.dtype()), old_reduction(reduce), true, "scatter_reduce", out);
+}
+void scatter_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const Tensor& out) {
+  scatter_into(self, dim, index, src, Combination{Reduction::Sum}, true, "scatter_add", out);
+}
+void scatter_reduce_two(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce,
+                        bool include_self, const Tensor& out) {
+  scatter_into(self, dim, index, src, scatter_reduction(reduce), include_self, "scatter_reduce", out);
+}
+void meta_scatter_old(Meta& m, const Tensor& self, int64_t dim, const Tensor& index, const Value& src, std::string_view reduce) {
+  old_reduction(reduce);
+  meta_scatter(m, self, dim, index, src);
+}
+void meta_scatter_two(Meta& m, const Tensor& self, int64_t dim, const Tensor& index, const Value& src, std::string_view reduce,
+                      bool) {
+  scatter_reduction(reduce);
+  meta_scatter(m, self, dim, index, src);
+}
+
+// --- one index for a whole slice
+
+void check_vector(const char* op, const Tensor& index) {
+  check_index(index.dim() <= 1, op, "(): Index is supposed to be a vector");
+}
+
+void meta_index_select(Meta& m, const Tensor& self, int64_t dim, const Tensor& index) {
+  check_vector("index_select", index);
+  check(is_index_dtype(index.dtype()), "index_select(): Expected dtype int32 or int64 for index");
+  const int64_t d = wrap_dim(dim, self.dim());
+  check(self.dim() > 0 || index.numel() == 1, "index_select(): Index to scalar can have only 1 value, got ", index.numel(), " value(s)");
+  IntVec sizes(self.sizes());
+  if (self.dim() > 0) sizes[d] = index.numel();
+  m.result(0, sizes, self.dtype());
+}
+
+Error select_out_of_range(int64_t, const cpu::IndexedDim&) { return Error(ErrorKind::Index, "index out of range in self"); }
+
+// Offsets of a vector of indices along a dimension, over the given sizes.
+Tensor slice_offsets(const Tensor& t, int64_t dim, const Tensor& index, IntSpan sizes, bool wrap, cpu::IndexError error) {
+  const Tensor at = at_least_1d(index);
+  const cpu::IndexedDim d{&at, t.sizes()[dim], t.strides()[dim], dim, wrap};
+  return spread_along(cpu::byte_offsets({&d, 1}, t.itemsize(), error), sizes, dim);
+}
+
+void index_select(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out) {
+  const Tensor from = at_least_1d(self), to = at_least_1d(out);
+  const int64_t d = wrap_dim(dim, self.dim());
+  const Tensor at = slice_offsets(from, d, index, to.sizes(), false, &select_out_of_range);
+  cpu::gather_elements(to, still(from, to.sizes(), d), at);
+}
+
+IntVec without(IntSpan sizes, int64_t dim) {
+  IntVec rest(sizes);
+  if (!rest.empty()) rest.erase(dim);
+  return rest;
+}
+
+// index_add and index_reduce: the source has self's sizes but for `dim`, where it has the index's.
+void check_slices(const char* op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
+  check_index(index.dim() <= 1, op, "(): Index dimension is supposed to be 0 or 1, but got ", index.dim());
+  check(is_index_dtype(index.dtype()), op, "(): Expected dtype int32/int64 for index but got: ", info(index.dtype()).legacy_name);
+  check(self.dtype() == source.dtype(), op, "(): self (", info(self.dtype()).legacy_name, ") and source (",
+        info(source.dtype()).legacy_name, ") must have the same scalar type");
+  check(dim == 0 || dim < source.dim(), op, "(): Indexing dim ", dim, " is out of bounds of the source tensor with dim ", source.dim());
+  check(same_sizes(without(self.sizes(), dim), without(source.sizes(), dim)),
+        "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = ",
+        str(self.sizes()), " source.shape = ", str(source.sizes()));
+  const int64_t n = source.dim() == 0 ? 1 : source.sizes()[dim];
+  check(index.numel() == n, op, "(): Number of indices (", index.numel(), ") should be equal to source.size(dim): (", n,
+        "), for dim: ", dim);
+}
+
+void meta_index_add(Meta& m, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
+  check_slices("index_add_", self, wrap_dim(dim, self.dim()), index, source);
+  check(!is_integral(self.dtype(), true) || alpha.is_integral(),
+        "For integral input tensors, argument alpha must not be a floating point number.");
+  check(self.dtype() == DType::Bool || !alpha.is_bool(), "Boolean alpha only supported for Boolean results.");
+  m.result(0, self.sizes(), self.dtype());
+}
+
+void combine_slices(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, std::optional<Combination> c,
+                    bool include_self, bool wrap, cpu::IndexError error, const char* op, const Tensor& out) {
+  const int64_t d = wrap_dim(dim, self.dim());
+  const Tensor values = at_least_1d(apart_from(source, out)), places = apart_from(index, out);
+  start_from(self, out);
+  if (values.numel() == 0) return;
+  auto place = [&](const Tensor& t) { return still(at_least_1d(t), values.sizes(), d); };
+  auto offsets = [&](const Tensor& t) { return slice_offsets(at_least_1d(t), d, places, values.sizes(), wrap, error); };
+  if (c) return combine(out, values, *c, include_self, op, place, offsets);
+  cpu::scatter_elements(place(out), offsets(out), values);
+}
+
+void index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha, const Tensor& out) {
+  const Tensor values = alpha.equals(1) ? source : ops::mul(source, alpha);
+  combine_slices(self, dim, index, values, Combination{Reduction::Sum}, true, false, &cpu::index_out_of_bounds_runtime,
+                 "index_add_cpu_", out);
+}
+
+void meta_index_reduce(Meta& m, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
+                       std::string_view reduce, bool) {
+  index_reduction(reduce);
+  check_slices("index_reduce", self, wrap_dim(dim, self.dim()), index, source);
+  m.result(0, self.sizes(), self.dtype());
+}
+void index_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce,
+                  bool include_self, const Tensor& out) {
+  combine_slices(self, dim, index, source, index_reduction(reduce), include_self, false, &cpu::index_out_of_bounds,
+                 "index_reduce", out);
+}
+
+void meta_index_copy(Meta& m, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
+  const int64_t d = wrap_dim(dim, self.dim());
+  check_index(index.dim() < 2, "index_copy_(): Index should have dimension 1 or 0 (got ", index.dim(), ")");
+  check_index(source.dim() > 0 || index.numel() == 1, "index_copy_(): When source is scalar, index should have one element (got ",
+              index.numel(), ")");
+  check_index(source.dim() == 0 || self.dim() == 0 || source.dim() == self.dim(), "index_copy_(): When source and destination "
+              "are not scalars, their dimensionality must match. Source dimensionality (", source.dim(),
+              "), destination dimensionality (", self.dim(), ")");
+  check(index.dtype() == DType::Int64, "index_copy_(): Expected a long tensor for index, but got ", info(index.dtype()).legacy_name);
+  check(self.dtype() == source.dtype(), "index_copy_(): self and source expected to have the same dtype, but got (self) ",
+        info(self.dtype()).legacy_name, " and (source) ", info(source.dtype()).legacy_name);
+  const IntVec to = without(self.sizes(), d), from = source.dim() == 0 ? IntVec() : without(source.sizes(), d);
+  check(same_sizes(to, from), "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: ",
+        str(to), " at dimension ", d, " and source slice shape: ", str(from), " at dimension 0.");
+  const int64_t n = source.dim() == 0 ? 1 : source.sizes()[d];
+  check_index(index.numel() == n, "index_copy_(): Number of indices (", index.numel(), ") should be equal to source.size(dim) (", n, ")");
+  m.result(0, self.sizes(), self.dtype());
+}
+Error copy_out_of_bounds(int64_t index, const cpu::IndexedDim& d) {
+  return Error(ErrorKind::Index, "index_copy_(): index ", index, " is out of bounds for dimension ", d.shown_dim, " with size ", d.size);
+}
+void index_copy(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Tensor& out) {
+  combine_slices(self, dim, index, source, std::nullopt, true, false, &copy_out_of_bounds, "index_copy_", out);
+}
+
+void meta_index_fill(Meta& m, const Tensor& self, int64_t dim, const Tensor& index, const Value& value) {
+  wrap_dim(dim, self.dim());
+  check_index(index.dtype() == DType::Int64, "index_fill_(): Expected dtype int64 for index.");
+  check(index.dim() <= 1, "Index has to be a vector/scalar");
+  check(!value.is_number() || !value.as_scalar().is_complex() || is_complex(self.dtype()),
+        "index_fill_(): Converting complex Scalar to non-complex type is not supported");
+  if (value.is_tensor())
+    check(value.as_tensor().dim() == 0, "Only supports 0-dimension value tensor, but got tensor with ",
+          value.as_tensor().dim(), " dimensions.");
+  m.result_like(0, self, self.dtype());
+}
+void index_fill_scalar(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, const Tensor& out) {
+  const int64_t d = wrap_dim(dim, self.dim());
+  IntVec sizes(at_least_1d(self).sizes());
+  sizes[d] = index.numel();
+  combine_slices(self, dim, index, repeated(element(value, out.dtype()), sizes), std::nullopt, true, true,
+                 &cpu::index_out_of_bounds, "index_fill_", out);
+}
+void index_fill_tensor(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value, const Tensor& out) {
+  index_fill_scalar(self, dim, index, ops::item(value), out);
+}
+
+// --- positions in the flattened tensor
+
+Error take_out_of_range(int64_t index, const cpu::IndexedDim& d) {
+  return Error(ErrorKind::Index, "out of range: tried to access index ", index, " on a tensor of ", d.size, " elements.");
+}
+Tensor flat_offsets(const Tensor& t, const Tensor& index) {
+  const cpu::IndexedDim d{&index, t.numel(), 1, 0, true};
+  return cpu::byte_offsets({&d, 1}, t.itemsize(), &take_out_of_range);
+}
+
+void meta_take(Meta& m, const Tensor& self, const Tensor& index) {
+  check(index.dtype() == DType::Int64, "take(): Expected a long tensor for index, but got ", info(index.dtype()).legacy_name);
+  check_index(self.numel() > 0 || index.numel() == 0, "take(): tried to take from an empty tensor");
+  m.result(0, index.sizes(), self.dtype());
+}
+void take(const Tensor& self, const Tensor& index, const Tensor& out) {
+  const Tensor from = cpu::contiguous(self);
+  const Tensor at = flat_offsets(from, index);
+  cpu::gather_elements(out, repeated(from, at.sizes()), at);
+}
+
+void meta_put(Meta& m, const Tensor& self, const Tensor& index, const Tensor& source, bool) {
+  check(index.dtype() == DType::Int64, "put_(): Expected a long tensor for index, but got ", info(index.dtype()).legacy_name);
+  check(self.dtype() == source.dtype(), "put_(): self and source expected to have the same dtype, but got self.dtype = ",
+        info(self.dtype()).legacy_name, " and source.dtype = ", info(source.dtype()).legacy_name);
+  check_index(source.numel() == index.numel(), "put_(): Expected source and index to have the same number of elements, but got "
+              "source.numel() = ", source.numel(), ", index.numel() = ", index.numel());
+  check_index(self.numel() > 0 || source.numel() == 0, "put_(): Tried to put elements into an empty tensor");
+  m.result_like(0, self, self.dtype());
+}
+// `out` may be of any layout: elements are put into a contiguous copy of it then.
+void put(const Tensor& self, const Tensor& index, const Tensor& source, bool accumulate, const Tensor& out) {
+  const Tensor values = cpu::contiguous(apart_from(source, out)), places = apart_from(index, out);
+  start_from(self, out);
+  if (index.numel() == 0) return;
+  const Tensor flat = cpu::contiguous(out), to = accumulate ? widened(flat) : flat;
+  const Tensor at = flat_offsets(to, places), seen = repeated(to, at.sizes());
+  const Tensor from = alias_tensor(values, at.sizes(), at.strides(), values.storage_offset());
+  if (accumulate)
+    cpu::scatter_reduce_elements(seen, at, widened(from), Reduction::Sum, "put_");
+  else
+    cpu::scatter_elements(seen, at, from);
+  if (!to.is_same(out)) cpu::copy(out, to);
+}
+
+Tensor take_along_dim(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim) {
+  check(is_index_dtype(indices.dtype()), "torch.take_along_dim(): dtype of indices should be Long but got ",
+        info(indices.dtype()).legacy_name);
+  if (!dim) return ops::gather(ops::reshape(self, {-1}), 0, ops::reshape(indices, {-1}));
+  check(self.dim() == indices.dim(), "torch.take_along_dim(): input and indices should have the same number of dimensions, "
+        "but got ", self.dim(), " dimensions for input, and ", indices.dim(), " dimensions for indices");
+  const int64_t d = wrap_dim(*dim, self.dim());
+  // Broadcast all dimensions but the one that is indexed.
+  IntVec a(self.sizes()), b(indices.sizes());
+  if (!a.empty()) a[d] = b[d];
+  const IntVec common_b = broadcast_sizes(a, b);
+  IntVec common_a(common_b);
+  if (!a.empty()) common_a[d] = self.sizes()[d];
+  return ops::gather(ops::expand(self, common_a), d, ops::expand(indices, common_b));
+}
+
+// --- derivatives
+
+Tensor gather_gradient(Backward& b) {
+  return ops::scatter_add(ops::new_zeros(b.grad(), b.sizes("self")), b.integer("dim"), b["index"], b.grad());
+}
+Tensor gathered(Backward& b) { return ops::gather(b.grad(), b.integer("dim"), b["index"]); }
+Tensor scattered_zero(Backward& b) { return ops::scatter(b.grad(), b.integer("dim"), b["index"], 0); }
+Tensor selected(Backward& b) { return ops::index_select(b.grad(), b.integer("dim"), b["index"]); }
+Tensor filled_zero(Backward& b) { return ops::index_fill(b.grad(), b.integer("dim"), b["index"], 0); }
+
+// A gradient of slices, in the sizes of a source that may be 0-dim.
+Tensor source_gradient(Backward& b) { return ops::reshape(selected(b), b.sizes("source")); }
+
+}  // namespace
+}  // namespace facula
+
+using namespace facula;
+
+OP(gather) {
+  .schema = "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
+  .doc = "For every position of index (int64 or int32) the element of self at that position, with the index in place of its "
+         "coordinate along dim. The result has index's sizes.",
+  .forms = function | method | out,
+  .overlaps = Overlaps::None,
+  .meta = typed_meta<meta_gather>,
+  .cpu = typed_kernel<gather>,
+  .derivatives = {vjp("self", gather_gradient, saves("index"))},
+};
+OP(scatter_src) {
+  .schema = "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+  .doc = "Self with src's elements at the places that index names along dim; where several meet the last one stays.",
+  .forms = all_forms,
+  .meta = typed_meta<meta_scatter>,
+  .cpu = typed_kernel<scatter_src>,
+  .derivatives = {vjp("self", scattered_zero, saves("index")), vjp("src", gathered, saves("index"))},
+};
+OP(scatter_value) {
+  .schema = "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+  .doc = "Self with a number at the places that index names along dim.",
+  .forms = all_forms,
+  .meta = typed_meta<meta_scatter>,
+  .cpu = typed_kernel<scatter_value>,
+  .derivatives = {vjp("self", scattered_zero, saves("index"))},
+};
+OP(scatter_reduce) {
+  .schema = "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
+  .doc = "Self with src's elements added or multiplied in at the places that index names along dim.",
+  .forms = all_forms,
+  .meta = typed_meta<meta_scatter_old>,
+  .cpu = typed_kernel<scatter_reduce>,
+  .hole = "PyTorch has no derivative for it; scatter_reduce has",
+};
+OP(scatter_value_reduce) {
+  .schema = "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
+  .doc = "Self with a number added or multiplied in at the places that index names along dim.",
+  .forms = all_forms,
+  .meta = typed_meta<meta_scatter_old>,
+  .cpu = typed_kernel<scatter_value_reduce>,
+  .hole = "PyTorch has no derivative for it; scatter_reduce has",
+};
+OP(scatter_add) {
+  .schema = "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+  .doc = "Self with src's elements added at the places that index names along dim, in an order fixed by the shapes.",
+  .forms = all_forms,
+  .meta = typed_meta<meta_scatter>,
+  .cpu = typed_kernel<scatter_add>,
+  .derivatives = {vjp("self", [](Backward& b) { return b.grad(); }), vjp("src", gathered, saves("index"))},
+};
+OP(scatter_reduce_two) {
+  .schema = "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
+  .doc = "Self with src's elements combined in by sum, prod, mean, amax or amin at the places that index names along dim.",
+  .forms = all_forms,
+  .meta = typed_meta<meta_scatter_two>,
+  .cpu = typed_kernel<scatter_reduce_two>,
+};
+
+OP(index_select) {
+  .schema = "index_select(Tensor self, int dim, Tensor index) -> Tensor",
+  .doc = "The slices of self along dim that a vector of indices (int64 or int32) names.",
+  .forms = function | method | out,
+  .overlaps = Overlaps::None,
+  .meta = typed_meta<meta_index_select>,
+  .cpu = typed_kernel<index_select>,
+  .derivatives = {vjp("self", [](Backward& b) {
+    return ops::index_add(ops::new_zeros(b.grad(), b.sizes("self")), b.integer("dim"), b["index"], b.grad());
+  }, saves("index"))},
+};
+OP(index_add) {
+  .schema = "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
+  .doc = "Self with alpha times the slices of source added to the slices that a vector of indices names.",
+  .forms = all_forms,
+  .meta = typed_meta<meta_index_add>,
+  .cpu = typed_kernel<index_add>,
+  .derivatives = {
+      vjp("self", [](Backward& b) { return b.grad(); }),
+      vjp("source", [](Backward& b) { return ops::mul(source_gradient(b), b.scalar("alpha")); }, saves("index")),
+  },
+};
+OP(index_reduce) {
+  .schema = "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
+  .doc = "Self with the slices of source combined by prod, mean, amax or amin into those that a vector of indices names.",
+  .forms = all_forms,
+  .meta = typed_meta<meta_index_reduce>,
+  .cpu = typed_kernel<index_reduce>,
+};
+OP(index_copy) {
+  .schema = "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
+  .doc = "Self with the slices of source in place of those that a vector of indices names.",
+  .forms = all_forms,
+  .meta = typed_meta<meta_index_copy>,
+  .cpu = typed_kernel<index_copy>,
+  .derivatives = {vjp("self", filled_zero, saves("index")), vjp("source", source_gradient, saves("index"))},
+};
+OP(index_fill_int_Scalar) {
+  .schema = "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+  .doc = "Self with a number in the slices that a vector of indices names.",
+  .forms = function | method | inplace,
+  .meta = typed_meta<meta_index_fill>,
+  .cpu = typed_kernel<index_fill_scalar>,
+  .derivatives = {vjp("self", filled_zero, saves("index"))},
+};
+OP(index_fill_int_Tensor) {
+  .schema = "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
+  .doc = "Self with the one element of a 0-dim tensor in the slices that a vector of indices names.",
+  .forms = function | method | inplace,
+  .flags = cross_device,
+  .meta = typed_meta<meta_index_fill>,
+  .cpu = typed_kernel<index_fill_tensor>,
+  .derivatives = {
+      vjp("self", filled_zero, saves("index")),
+      vjp("value", [](Backward& b) { return ops::sum(selected(b)); }, saves("index")),
+  },
+};
+
+OP(take) {
+  .schema = "take(Tensor self, Tensor index) -> Tensor",
+  .doc = "The elements of self, read as one row, that an int64 tensor names; the result has index's sizes.",
+  .forms = function | method | out,
+  .overlaps = Overlaps::None,
+  .meta = typed_meta<meta_take>,
+  .cpu = typed_kernel<take>,
+  .derivatives = {vjp("self", [](Backward& b) {
+    return ops::put(ops::new_zeros(b.grad(), b.sizes("self")), b["index"], b.grad(), true);
+  }, saves("index"))},
+};
+OP(put) {
+  .schema = "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
+  .doc = "Self, read as one row, with source's elements at the places that an int64 tensor names; added with accumulate.",
+  .forms = function | method | inplace,
+  .meta = typed_meta<meta_put>,
+  .cpu = typed_kernel<put>,
+  .derivatives = {
+      vjp("self", [](Backward& b) {
+        if (b.flag("accumulate")) return b.grad();
+        const Tensor at = b["index"];
+        return ops::put(b.grad(), at, ops::new_zeros(b.grad(), at.sizes()));
+      }, saves("index")),
+      vjp("source", [](Backward& b) { return ops::reshape(ops::take(b.grad(), b["index"]), b.sizes("source")); }, saves("index")),
+  },
+};
+OP(take_along_dim) {
+  .schema = "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
+  .doc = "As gather with all dimensions but dim broadcast; without dim, of the flattened tensors.",
+  .forms = function | method | out,
+  .composite = Composite::Implicit,
+  .any = typed_kernel<take_along_dim>,
+};

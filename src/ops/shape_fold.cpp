@@ -1,0 +1,151 @@
+// Sliding blocks of images as columns, and back.
+#include "ops/shape_fold.h"
+
+#include "kernels/cpu/convert.h"
+#include "ops/arithmetic.h"
+#include "ops/copy.h"
+#include "ops/creation.h"
+#include "ops/meta_rules.h"
+#include "ops/shape_pad.h"
+#include "ops/view.h"
+
+namespace facula {
+namespace {
+
+// Blocks of a kernel that slides over an image: two numbers each, for height and width.
+struct Blocks {
+  IntSpan kernel, dilation, padding, stride;
+  int64_t count[2];  // positions of the kernel
+};
+
+Blocks blocks(int64_t height, int64_t width, IntSpan kernel, IntSpan dilation, IntSpan padding, IntSpan stride) {
+  auto pair = [](const char* what, IntSpan v, bool zero_allowed) {
+    check(v.size() == 2, "It is expected ", what, " equals to 2, but got size ", v.size());
+    for (int64_t x : v)
+      check(zero_allowed ? x >= 0 : x > 0, what, " should be ", zero_allowed ? "non-negative" : "greater than zero", ", but got ",
+            what, "_height: ", v[0], " ", what, "_width: ", v[1]);
+  };
+  pair("kernel_size", kernel, false);
+  pair("dilation", dilation, false);
+  pair("padding", padding, true);
+  pair("stride", stride, false);
+  Blocks b{kernel, dilation, padding, stride, {}};
+  const int64_t size[] = {height, width};
+  for (int k = 0; k < 2; ++k) {
+    const __int128 reach = static_cast<__int128>(dilation[k]) * (kernel[k] - 1) + 1;
+    const __int128 room = static_cast<__int128>(size[k]) + 2 * static_cast<__int128>(padding[k]) - reach;
+    const int64_t n = room < 0 ? 0 : static_cast<int64_t>(room / stride[k]) + 1;
+    check(n >= 1, "Given input with spatial size (", height, ", ", width, "), kernel_size=(", kernel[0], ", ", kernel[1],
+          "), dilation=(", dilation[0], ", ", dilation[1], "), padding=(", padding[0], ", ", padding[1],
+          "), calculated shape of the array of sliding blocks as (", k == 0 ? n : b.count[0], ", ", k == 0 ? 0 : n,
+          "), but its components must be at least one.");
+    b.count[k] = n;
+  }
+  return b;
+}
+
+// The blocks of padded images [N, C, H, W] as [N, C, kh, kw, rows, columns], without copying.
+Tensor block_view(const Tensor& padded, const Blocks& b) {
+  const IntSpan s = padded.strides();
+  const IntVec sizes{padded.sizes()[0], padded.sizes()[1], b.kernel[0], b.kernel[1], b.count[0], b.count[1]};
+  const IntVec strides{s[0], s[1], s[2] * b.dilation[0], s[3] * b.dilation[1], s[2] * b.stride[0], s[3] * b.stride[1]};
+  return alias_tensor(padded, sizes, strides, padded.storage_offset());
+}
+
+Tensor batched(const Tensor& t, int64_t dims) {
+  if (t.dim() == dims) return t;
+  IntVec sizes(t.sizes()), strides(t.strides());
+  sizes.insert(0, 1);
+  strides.insert(0, 0);
+  return alias_tensor(t, sizes, strides, t.storage_offset());
+}
+
+void meta_im2col(Meta& m, const Tensor& self, IntSpan kernel, IntSpan dilation, IntSpan padding, IntSpan stride) {
+  const int64_t n = self.dim();
+  check(n == 3 || n == 4, "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for "
+        "input, but got: ", str(self.sizes()));
+  for (int64_t d = n - 3; d < n; ++d)
+    check(self.sizes()[d] > 0, "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions "
+          "for input, but got: ", str(self.sizes()));
+  const Blocks b = blocks(self.sizes()[n - 2], self.sizes()[n - 1], kernel, dilation, padding, stride);
+  IntVec sizes;
+  if (n == 4) sizes.push_back(self.sizes()[0]);
+  sizes.push_back(self.sizes()[n - 3] * kernel[0] * kernel[1]);
+  sizes.push_back(b.count[0] * b.count[1]);
+  m.result(0, sizes, self.dtype());
+}
+
+void im2col(const Tensor& self, IntSpan kernel, IntSpan dilation, IntSpan padding, IntSpan stride, const Tensor& out) {
+  if (out.numel() == 0) return;
+  const Tensor images = batched(self, 4);
+  const IntSpan s = images.sizes();
+  const Blocks b = blocks(s[2], s[3], kernel, dilation, padding, stride);
+  Tensor padded = images;
+  if (padding[0] || padding[1]) {
+    padded = empty_tensor(IntList{s[0], s[1], s[2] + 2 * padding[0], s[3] + 2 * padding[1]}, self.dtype());
+    cpu::fill(padded, 0);
+    cpu::copy(alias_tensor(padded, s, padded.strides(), padding[0] * padded.strides()[2] + padding[1]), images);
+  }
+  const Tensor view = block_view(padded, b);
+  cpu::copy(alias_tensor(out, view.sizes(), contiguous_strides(view.sizes()), out.storage_offset()), view);
+}
+
+Tensor col2im(const Tensor& self, IntSpan output_size, IntSpan kernel, IntSpan dilation, IntSpan padding, IntSpan stride) {
+  const int64_t n = self.dim();
+  check(output_size.size() == 2, "It is expected output_size equals to 2, but got size ", output_size.size());
+  check(n == 2 || n == 3, "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for "
+        "input, but got: ", str(self.sizes()));
+  const Blocks b = blocks(output_size[0], output_size[1], kernel, dilation, padding, stride);
+  const int64_t rows = self.sizes()[n - 2], area = kernel[0] * kernel[1], length = b.count[0] * b.count[1];
+  check(rows % area == 0, "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got input.size(1)=",
+        rows, " and kernel_size=(", kernel[0], ", ", kernel[1], ").");
+  check(self.sizes()[n - 1] == length, "Given output_size=(", output_size[0], ", ", output_size[1], "), kernel_size=(", kernel[0], ", ",
+        kernel[1], "), dilation=(", dilation[0], ", ", dilation[1], "), padding=(", padding[0], ", ", padding[1], "), stride=(",
+        stride[0], ", ", stride[1], "), expected size of input's dimension 2 to match the calculated number of sliding blocks ",
+        b.count[0], " * ", b.count[1], " = ", length, ", but got input.size(2)=", self.sizes()[n - 1], ".");
+  const int64_t batch = n == 3 ? self.sizes()[0] : 1, channels = rows / area;
+  const Tensor columns = ops::reshape(self, {batch, channels, kernel[0], kernel[1], b.count[0], b.count[1]});
+  const Tensor padded = ops::new_zeros(self, {batch, channels, output_size[0] + 2 * padding[0], output_size[1] + 2 * padding[1]});
+  for (int64_t i = 0; i < kernel[0]; ++i)
+    for (int64_t j = 0; j < kernel[1]; ++j) {
+      const int64_t y = i * dilation[0], x = j * dilation[1];
+      const Tensor line = ops::slice(padded, 2, y, y + (b.count[0] - 1) * stride[0] + 1, stride[0]);
+      const Tensor places = ops::slice(line, 3, x, x + (b.count[1] - 1) * stride[1] + 1, stride[1]);
+      ops::add_(places, ops::select(ops::select(columns, 2, i), 2, j));
+    }
+  const Tensor cut = ops::slice(ops::slice(padded, 2, padding[0], padding[0] + output_size[0], 1), 3, padding[1],
+                                padding[1] + output_size[1], 1);
+  return ops::clone(n == 3 ? cut : ops::squeeze(cut, 0), MemoryFormat::Contiguous);
+}
+
+}  // namespace
+}  // namespace facula
+
+using namespace facula;
+
+OP(im2col) {
+  .schema = "im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
+  .doc = "Blocks of images [N, C, H, W] under a sliding kernel as columns [N, C*kh*kw, positions].",
+  .forms = function | out,
+  .python_module = "nn",
+  .out_layout = OutLayout::Contiguous,
+  .overlaps = Overlaps::None,
+  .meta = typed_meta<meta_im2col>,
+  .cpu = typed_kernel<im2col>,
+  .derivatives = {vjp("self", [](Backward& b) {
+    const IntSpan s = b.sizes("self");
+    return ops::col2im(b.grad(), {s[s.size() - 2], s[s.size() - 1]}, b.ints("kernel_size"), b.ints("dilation"), b.ints("padding"),
+                       b.ints("stride"));
+  })},
+};
+OP(col2im) {
+  .schema = "col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
+  .doc = "Images [N, C, H, W] from columns of sliding blocks [N, C*kh*kw, positions]; blocks that overlap add up.",
+  .forms = function | out,
+  .python_module = "nn",
+  .composite = Composite::Explicit,
+  .any = typed_kernel<col2im>,
+  .derivatives = {vjp("self", [](Backward& b) {
+    return ops::im2col(b.grad(), b.ints("kernel_size"), b.ints("dilation"), b.ints("padding"), b.ints("stride"));
+  })},
+};

@@ -1,0 +1,193 @@
+// Tensors joined along new or old dimensions.
+#include "ops/shape_join.h"
+
+#include "kernels/cpu/convert.h"
+#include "ops/copy.h"
+#include "ops/creation.h"
+#include "ops/index.h"
+#include "ops/meta_rules.h"
+#include "ops/shape.h"
+#include "ops/shape_pad.h"
+#include "ops/view.h"
+#include "ops/view_dims.h"
+
+namespace facula {
+namespace {
+
+void meta_stack(Meta& m, std::span<const Tensor> tensors, int64_t dim) {
+  check(!tensors.empty(), "stack expects a non-empty TensorList");
+  const Tensor& first = tensors[0];
+  const int64_t d = wrap_dim(dim, first.dim() + 1);
+  for (size_t i = 1; i < tensors.size(); ++i)
+    check(same_sizes(tensors[i].sizes(), first.sizes()), "stack expects each tensor to be equal size, but got ",
+          str(first.sizes()), " at entry 0 and ", str(tensors[i].sizes()), " at entry ", i);
+  IntVec sizes(first.sizes());
+  sizes.insert(d, static_cast<int64_t>(tensors.size()));
+  m.result(0, sizes, result_type({m.call.args, 1}));
+}
+
+void stack(std::span<const Tensor> tensors, int64_t dim, const Tensor& out) {
+  const int64_t d = wrap_dim(dim, out.dim()), step = out.strides()[d];
+  IntVec sizes(out.sizes()), strides(out.strides());
+  sizes.erase(d);
+  strides.erase(d);
+  int64_t at = out.storage_offset();
+  for (const Tensor& t : tensors) {
+    cpu::copy(alias_tensor(out, sizes, strides, at), t);
+    at += step;
+  }
+}
+
+void stack_gradient(Backward& b) {
+  if (!b.grad().defined()) return;
+  const int64_t d = wrap_dim(b.integer("dim"), b.grad().dim());
+  std::vector<Tensor> grads;
+  for (int64_t i = 0; i < b.grad().sizes()[d]; ++i)
+    grads.push_back(b.needs("tensors", static_cast<size_t>(i)) ? ops::select(b.grad(), d, i) : Tensor());
+  b.set("tensors", std::move(grads));
+}
+
+std::vector<Tensor> transformed(std::span<const Tensor> tensors, Tensor (*f)(const Tensor&)) {
+  std::vector<Tensor> all;
+  for (const Tensor& t : tensors) all.push_back(f(t));
+  return all;
+}
+
+Tensor hstack(std::span<const Tensor> tensors) {
+  check(!tensors.empty(), "hstack expects a non-empty TensorList");
+  const std::vector<Tensor> all = ops::atleast_1d(tensors);
+  return ops::cat(all, all[0].dim() == 1 ? 0 : 1);
+}
+Tensor vstack(std::span<const Tensor> tensors) {
+  check(!tensors.empty(), "vstack expects a non-empty TensorList");
+  return ops::cat(ops::atleast_2d(tensors), 0);
+}
+Tensor dstack(std::span<const Tensor> tensors) {
+  check(!tensors.empty(), "dstack expects a non-empty TensorList");
+  return ops::cat(ops::atleast_3d(tensors), 2);
+}
+Tensor column_stack(std::span<const Tensor> tensors) {
+  check(!tensors.empty(), "column_stack expects a non-empty TensorList");
+  return ops::hstack(transformed(tensors, [](const Tensor& t) {
+    return t.dim() > 1 ? t : ops::reshape(t, {t.numel(), 1});
+  }));
+}
+
+Tensor block_diag(std::span<const Tensor> tensors) {
+  if (tensors.empty()) return ops::empty({1, 0});
+  int64_t columns = 0;
+  std::vector<Tensor> blocks;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    check(tensors[i].dim() <= 2, "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input ", i, " has ",
+          tensors[i].dim(), " dimensions");
+    blocks.push_back(ops::atleast_2d(tensors[i]));
+    columns += blocks.back().sizes()[1];
+  }
+  int64_t before = 0;
+  for (Tensor& t : blocks) {
+    const int64_t own = t.sizes()[1];
+    t = ops::constant_pad_nd(t, {before, columns - before - own}, 0);
+    before += own;
+  }
+  return ops::cat(blocks, 0);
+}
+
+void check_vector(const Tensor& t) { check(t.dim() == 1, "Expect a 1D vector, but got shape ", str(t.sizes())); }
+
+Tensor cartesian_prod(std::span<const Tensor> tensors) {
+  check(!tensors.empty(), "meshgrid expects a non-empty TensorList");
+  for (const Tensor& t : tensors) check_vector(t);
+  if (tensors.size() == 1) return tensors[0];
+  std::vector<Tensor> grids = ops::meshgrid(tensors);
+  for (Tensor& g : grids) g = ops::flatten(g);
+  return ops::stack(grids, 1);
+}
+
+// Positions of all choices of r out of n in order, one row each.
+Tensor choices(int64_t n, int64_t r, bool repeated) {
+  std::vector<int64_t> rows;
+  std::vector<int64_t> at(static_cast<size_t>(r));
+  for (int64_t i = 0; i < r; ++i) at[static_cast<size_t>(i)] = repeated ? 0 : i;
+  while (n > 0 && (repeated || r <= n)) {
+    rows.insert(rows.end(), at.begin(), at.end());
+    int64_t i = r - 1;
+    while (i >= 0 && at[static_cast<size_t>(i)] == (repeated ? n - 1 : n - r + i)) --i;
+    if (i < 0) break;
+    const int64_t next = ++at[static_cast<size_t>(i)];
+    for (int64_t k = i + 1; k < r; ++k) at[static_cast<size_t>(k)] = repeated ? next : next + k - i;
+  }
+  const Tensor t = empty_tensor(IntList{static_cast<int64_t>(rows.size()) / r, r}, DType::Int64);
+  std::copy(rows.begin(), rows.end(), t.data<int64_t>());
+  return t;
+}
+
+Tensor combinations(const Tensor& self, int64_t r, bool with_replacement) {
+  check_vector(self);
+  check(r >= 0, "Expect a non-negative number, but got ", r);
+  if (r == 0) return ops::new_empty(self, {0});
+  const Tensor at = ops::to(choices(self.numel(), r, with_replacement), self.device(), DType::Int64);
+  return ops::index(self, {&at, 1});
+}
+
+}  // namespace
+}  // namespace facula
+
+using namespace facula;
+
+OP(stack) {
+  .schema = "stack(Tensor[] tensors, int dim=0) -> Tensor",
+  .doc = "Tensors of one size joined along a new dimension.",
+  .forms = function | out,
+  .autocast = Autocast::Promote,
+  .meta = typed_meta<meta_stack>,
+  .cpu = typed_kernel<stack>,
+  .derivatives = {vjp(names("tensors"), stack_gradient)},
+};
+OP(hstack) {
+  .schema = "hstack(Tensor[] tensors) -> Tensor",
+  .doc = "Tensors joined along the columns; 1-d tensors end to end.",
+  .forms = function | out,
+  .composite = Composite::Implicit,
+  .any = typed_kernel<hstack>,
+};
+OP(vstack) {
+  .schema = "vstack(Tensor[] tensors) -> Tensor",
+  .doc = "Tensors joined along the rows; 1-d tensors count as rows.",
+  .forms = function | out,
+  .aliases = "row_stack",
+  .composite = Composite::Implicit,
+  .any = typed_kernel<vstack>,
+};
+OP(dstack) {
+  .schema = "dstack(Tensor[] tensors) -> Tensor",
+  .doc = "Tensors joined along the third dimension.",
+  .forms = function | out,
+  .composite = Composite::Implicit,
+  .any = typed_kernel<dstack>,
+};
+OP(column_stack) {
+  .schema = "column_stack(Tensor[] tensors) -> Tensor",
+  .doc = "Tensors joined along the columns; 1-d tensors count as columns.",
+  .forms = function | out,
+  .composite = Composite::Implicit,
+  .any = typed_kernel<column_stack>,
+};
+OP(block_diag) {
+  .schema = "block_diag(Tensor[] tensors) -> Tensor",
+  .doc = "A matrix with the given matrices along its diagonal and zeros elsewhere.",
+  .composite = Composite::Implicit,
+  .any = typed_kernel<block_diag>,
+};
+OP(cartesian_prod) {
+  .schema = "cartesian_prod(Tensor[] tensors) -> Tensor",
+  .doc = "All choices of one element from each 1-d tensor, one row each; a single tensor as it is.",
+  .composite = Composite::Implicit,
+  .flags = same_object,
+  .any = typed_kernel<cartesian_prod>,
+};
+OP(combinations) {
+  .schema = "combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor",
+  .doc = "All choices of r elements of a 1-d tensor in order, one row each.",
+  .composite = Composite::Implicit,
+  .any = typed_kernel<combinations>,
+};

@@ -1,0 +1,421 @@
+// Padding, and the shuffles between channels and pixels.
+#include "ops/shape_pad.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/convert.h"
+#include "ops/copy.h"
+#include "ops/creation.h"
+#include "ops/index.h"
+#include "ops/indexed.h"
+#include "ops/meta_rules.h"
+#include "ops/reduce.h"
+#include "ops/scatter.h"
+#include "ops/shape.h"
+#include "ops/view.h"
+
+namespace facula {
+namespace {
+
+// --- constant
+
+// Amounts by dimension: the list starts with the last one, before and after.
+struct Pads {
+  IntVec before, after;
+};
+Pads pads_by_dim(IntSpan pad, int64_t ndim) {
+  Pads p{IntVec(static_cast<size_t>(ndim)), IntVec(static_cast<size_t>(ndim))};
+  for (size_t k = 0; k < pad.size() / 2; ++k) {
+    p.before[static_cast<size_t>(ndim) - 1 - k] = pad[2 * k];
+    p.after[static_cast<size_t>(ndim) - 1 - k] = pad[2 * k + 1];
+  }
+  return p;
+}
+
+void meta_constant_pad(Meta& m, const Tensor& self, IntSpan pad, const Scalar&) {
+  const int64_t n = self.dim();
+  check(pad.size() % 2 == 0, "Length of pad must be even but instead it equals ", pad.size());
+  check(static_cast<int64_t>(pad.size()) <= 2 * n, "Length of pad should be no more than twice the number of dimensions of the input. "
+        "Pad length is ", pad.size(), " while the input has ", n, " dimensions.");
+  const Pads p = pads_by_dim(pad, n);
+  IntVec sizes(self.sizes());
+  for (int64_t d = 0; d < n; ++d) {
+    const __int128 whole = static_cast<__int128>(sizes[d]) + p.before[d] + p.after[d];
+    check(whole >= 0 && whole <= INT64_MAX, "The input size ", sizes[d], ", plus negative padding ", p.before[d], " and ", p.after[d],
+          " resulted in a negative output size, which is invalid. Check dimension ", d, " of your input.");
+    sizes[d] = static_cast<int64_t>(whole);
+  }
+  m.result_format(0, sizes, self.dtype(), suggested_format(self));
+}
+
+void constant_pad_nd(const Tensor& self, IntSpan pad, const Scalar& value, const Tensor& out) {
+  cpu::fill(out, value);
+  const Pads p = pads_by_dim(pad, self.dim());
+  // Negative amounts cut the input; positive ones move it within the result.
+  IntVec sizes(self.sizes());
+  int64_t from = self.storage_offset(), to = out.storage_offset();
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    sizes[d] += std::min<int64_t>(p.before[d], 0) + std::min<int64_t>(p.after[d], 0);
+    if (sizes[d] <= 0) return;
+    from += std::max<int64_t>(-p.before[d], 0) * self.strides()[d];
+    to += std::max<int64_t>(p.before[d], 0) * out.strides()[d];
+  }
+  cpu::copy(alias_tensor(out, sizes, out.strides(), to), alias_tensor(self, sizes, self.strides(), from));
+}
+
+// --- reflection and replication: every element of the result is one of the input's
+
+enum class Border { Reflect, Replicate };
+
+int64_t source_of(int64_t at, int64_t before, int64_t size, Border border) {
+  int64_t x = at - before;
+  if (border == Border::Replicate) return std::clamp<int64_t>(x, 0, size - 1);
+  if (x < 0) x = -x;
+  return x >= size ? 2 * (size - 1) - x : x;
+}
+
+// Along each padded dimension, which index of the input stands at each index of the result.
+Tensor sources(int64_t size, int64_t before, int64_t after, Border border) {
+  const int64_t n = size + before + after;
+  const Tensor t = empty_tensor({&n, 1}, DType::Int64);
+  for (int64_t i = 0; i < n; ++i) t.data<int64_t>()[i] = source_of(i, before, size, border);
+  return t;
+}
+
+// The result is indexed by one vector for each padded dimension: offsets are sums over them.
+Tensor border_offsets(const Tensor& t, IntSpan input_sizes, IntSpan out_sizes, IntSpan padding, Border border) {
+  const size_t n = out_sizes.size(), padded = padding.size() / 2;
+  std::vector<Tensor> indices;
+  std::vector<cpu::IndexedDim> dims;
+  indices.reserve(padded);
+  const IntSpan shape = out_sizes.subspan(n - padded);
+  for (size_t k = 0; k < padded; ++k) {
+    const size_t d = n - padded + k, pair = padded - 1 - k;
+    const Tensor at = sources(input_sizes[d], padding[2 * pair], padding[2 * pair + 1], border);
+    IntVec strides(padded);
+    strides[k] = 1;
+    indices.push_back(alias_tensor(at, shape, strides, 0));
+    dims.push_back({&indices.back(), input_sizes[d], t.strides()[d], static_cast<int64_t>(d), false});
+  }
+  const Tensor offsets = cpu::byte_offsets(dims, t.itemsize());
+  IntVec strides(n);
+  for (size_t k = 0; k < padded; ++k) strides[n - padded + k] = offsets.strides()[k];
+  return alias_tensor(offsets, out_sizes, strides, 0);
+}
+
+Tensor still_at_end(const Tensor& t, IntSpan sizes, size_t padded) {
+  IntVec strides(t.strides());
+  for (size_t k = 0; k < padded; ++k) strides[strides.size() - 1 - k] = 0;
+  return alias_tensor(t, sizes, strides, t.storage_offset());
+}
+
+IntVec border_sizes(const char* op, const Tensor& self, IntSpan padding, Border border) {
+  const int64_t spatial = static_cast<int64_t>(padding.size()) / 2;
+  check(self.dim() == spatial + 1 || self.dim() == spatial + 2, "Expected ", spatial + 1, "D or ", spatial + 2,
+        "D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: ", str(self.sizes()));
+  IntVec sizes(self.sizes());
+  for (int64_t d = self.dim() == spatial + 1 ? 0 : 1; d < self.dim(); ++d)
+    check(sizes[d] > 0, "Expected ", spatial + 1, "D or ", spatial + 2,
+          "D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: ", str(self.sizes()));
+  for (int64_t k = 0; k < spatial; ++k) {
+    const int64_t d = self.dim() - 1 - k, before = padding[2 * k], after = padding[2 * k + 1];
+    if (border == Border::Reflect)
+      check(before < sizes[d] && after < sizes[d], "Argument #4: Padding size should be less than the corresponding input dimension, "
+            "but got: padding (", before, ", ", after, ") at dimension ", d, " of input ", str(self.sizes()));
+    int64_t whole;
+    check(!__builtin_add_overflow(sizes[d], before, &whole) && !__builtin_add_overflow(whole, after, &whole),
+          op, "(): padding (", before, ", ", after, ") is too large");
+    check(whole >= 1, "input (", d, ": ", sizes[d], ") is too small. Calculated output size: ", whole);
+    sizes[d] = whole;
+  }
+  return sizes;
+}
+
+template <Border border>
+void meta_border(Meta& m, const Tensor& self, IntSpan padding) {
+  m.result_format(0, border_sizes(m.op_name().c_str(), self, padding, border), self.dtype(), suggested_format(self));
+}
+template <Border border>
+void pad_border(const Tensor& self, IntSpan padding, const Tensor& out) {
+  if (out.numel() == 0) return;
+  cpu::gather_elements(out, still_at_end(self, out.sizes(), padding.size() / 2),
+                       border_offsets(self, self.sizes(), out.sizes(), padding, border));
+}
+template <Border border>
+void meta_border_backward(Meta& m, const Tensor& grad, const Tensor& self, IntSpan padding) {
+  const IntVec sizes = border_sizes(m.op_name().c_str(), self, padding, border);
+  check(same_sizes(sizes, grad.sizes()), m.op_name(), "(): expected grad_output of sizes ", str(sizes), "; got ", str(grad.sizes()));
+  m.result_format(0, self.sizes(), self.dtype(), suggested_format(self));
+}
+template <Border border>
+void pad_border_backward(const Tensor& grad, const Tensor& self, IntSpan padding, const Tensor& out) {
+  cpu::fill(out, 0);
+  if (grad.numel() == 0) return;
+  const Tensor to = indexed::widened(out);
+  cpu::scatter_reduce_elements(still_at_end(to, grad.sizes(), padding.size() / 2),
+                               border_offsets(to, self.sizes(), grad.sizes(), padding, border), indexed::widened(grad),
+                               cpu::Reduction::Sum, "pad_backward");
+  if (!to.is_same(out)) cpu::copy(out, to);
+}
+
+// --- circular, and the choice of mode
+
+Tensor pad_circular(const Tensor& self, IntSpan padding) {
+  const int64_t spatial = self.dim() - 2;
+  check(static_cast<int64_t>(padding.size()) + 4 == 2 * self.dim(), "Invalid padding size, expected ", 2 * spatial, " but got ",
+        padding.size());
+  Tensor t = self;
+  for (int64_t k = 0; k < spatial; ++k) {
+    const int64_t d = self.dim() - 1 - k, n = self.sizes()[d], before = padding[2 * k], after = padding[2 * k + 1];
+    check(before <= n && after <= n, "Padding value causes wrapping around more than once.");
+    check(n + before + after >= 0, "Negative padding value is resulting in an empty dimension");
+    const Tensor middle = ops::slice(t, d, std::max<int64_t>(-before, 0), n - std::max<int64_t>(-after, 0), 1);
+    std::vector<Tensor> parts;
+    if (before > 0) parts.push_back(ops::slice(t, d, n - std::max<int64_t>(-after, 0) - before, n - std::max<int64_t>(-after, 0), 1));
+    parts.push_back(middle);
+    if (after > 0) parts.push_back(ops::slice(t, d, std::max<int64_t>(-before, 0), std::max<int64_t>(-before, 0) + after, 1));
+    t = ops::cat(parts, d);
+  }
+  return t;
+}
+
+Tensor pad_by_border(const Tensor& self, IntSpan pad, std::string_view mode) {
+  const int64_t n = self.dim();
+  const bool reflect = mode == "reflect";
+  if (pad.size() == 2 && (n == 2 || n == 3))
+    return reflect ? ops::reflection_pad1d(self, pad) : ops::replication_pad1d(self, pad);
+  if (pad.size() == 4 && (n == 3 || n == 4))
+    return reflect ? ops::reflection_pad2d(self, pad) : ops::replication_pad2d(self, pad);
+  if (pad.size() == 6 && (n == 4 || n == 5))
+    return reflect ? ops::reflection_pad3d(self, pad) : ops::replication_pad3d(self, pad);
+  throw Error(ErrorKind::NotImplemented, "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now");
+}
+
+Tensor pad(const Tensor& self, IntSpan pad, std::string_view mode, std::optional<double> value) {
+  check(pad.size() % 2 == 0, "Padding length must be divisible by 2");
+  check(static_cast<int64_t>(pad.size()) <= 2 * self.dim(), "Padding length should be less than or equal to two times the input "
+        "dimension but got padding length ", pad.size(), " and input of dimension ", self.dim());
+  if (mode == "constant") return ops::constant_pad_nd(self, pad, value.value_or(0.0));
+  check(!value || *value == 0, "Padding mode \"", mode, "\" doesn't take in value argument");
+  if (mode == "reflect" || mode == "replicate") return pad_by_border(self, pad, mode);
+  if (mode != "circular") throw Error(ErrorKind::NotImplemented, "Unrecognised padding mode ", mode);
+  if ((pad.size() == 2 && (self.dim() == 2 || self.dim() == 3)) || (pad.size() == 4 && (self.dim() == 3 || self.dim() == 4)) ||
+      (pad.size() == 6 && (self.dim() == 4 || self.dim() == 5))) {
+    const bool batched = self.dim() == static_cast<int64_t>(pad.size()) / 2 + 2;
+    return batched ? ops::_pad_circular(self, pad) : ops::squeeze(ops::_pad_circular(ops::unsqueeze(self, 0), pad), 0);
+  }
+  throw Error(ErrorKind::NotImplemented, "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now");
+}
+
+// --- channels and pixels
+
+Tensor pixel_shuffle(const Tensor& self, int64_t factor) {
+  check(self.dim() >= 3, "pixel_shuffle expects input to have at least 3 dimensions, but got input with ", self.dim(), " dimension(s)");
+  check(factor > 0, "pixel_shuffle expects a positive upscale_factor, but got ", factor);
+  const int64_t n = self.dim(), c = self.size(n - 3), h = self.size(n - 2), w = self.size(n - 1);
+  check(factor < (int64_t{1} << 31) && c % (factor * factor) == 0, "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
+        "upscale_factor, but input.size(-3)=", c, " is not divisible by ", factor * factor);
+  IntVec split(self.sizes().first(n - 3)), whole(split), order;
+  for (int64_t s : {c / (factor * factor), factor, factor, h, w}) split.push_back(s);
+  for (int64_t d = 0; d < n - 3; ++d) order.push_back(d);
+  for (int64_t d : {0, 3, 1, 4, 2}) order.push_back(n - 3 + d);
+  for (int64_t s : {c / (factor * factor), h * factor, w * factor}) whole.push_back(s);
+  return ops::contiguous(ops::reshape(ops::permute(ops::reshape(self, split), order), whole), suggested_format(self));
+}
+Tensor pixel_unshuffle(const Tensor& self, int64_t factor) {
+  check(self.dim() >= 3, "pixel_unshuffle expects input to have at least 3 dimensions, but got input with ", self.dim(), " dimension(s)");
+  check(factor > 0, "pixel_unshuffle expects a positive downscale_factor, but got ", factor);
+  const int64_t n = self.dim(), c = self.size(n - 3), h = self.size(n - 2), w = self.size(n - 1);
+  check(h % factor == 0, "pixel_unshuffle expects height to be divisible by downscale_factor, but input.size(-2)=", h,
+        " is not divisible by ", factor);
+  check(w % factor == 0, "pixel_unshuffle expects width to be divisible by downscale_factor, but input.size(-1)=", w,
+        " is not divisible by ", factor);
+  IntVec split(self.sizes().first(n - 3)), whole(split), order;
+  for (int64_t s : {c, h / factor, factor, w / factor, factor}) split.push_back(s);
+  for (int64_t d = 0; d < n - 3; ++d) order.push_back(d);
+  for (int64_t d : {0, 2, 4, 1, 3}) order.push_back(n - 3 + d);
+  for (int64_t s : {c * factor * factor, h / factor, w / factor}) whole.push_back(s);
+  return ops::contiguous(ops::reshape(ops::permute(ops::reshape(self, split), order), whole), suggested_format(self));
+}
+Tensor channel_shuffle(const Tensor& self, int64_t groups) {
+  check(self.dim() > 2, "channel_shuffle expects input with > 2 dims, but got input with sizes ", str(self.sizes()));
+  check(groups > 0, "Number of groups to divide channels in must be positive. Value of groups:", groups);
+  const int64_t c = self.sizes()[1];
+  check(c % groups == 0, "Number of channels must be divisible by groups. Got ", c, " channels and ", groups, " groups.");
+  IntVec split(self.sizes());
+  split[1] = groups;
+  split.insert(2, c / groups);
+  return ops::contiguous(ops::reshape(ops::transpose(ops::reshape(self, split), 1, 2), self.sizes()), suggested_format(self));
+}
+
+}  // namespace
+}  // namespace facula
+
+using namespace facula;
+
+OP(constant_pad_nd) {
+  .schema = "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
+  .doc = "Self with elements of one value put before and after each of its last dimensions; negative amounts cut. `pad` starts "
+         "with the last dimension: before, after.",
+  .forms = function,
+  .meta = typed_meta<meta_constant_pad>,
+  .cpu = typed_kernel<constant_pad_nd>,
+  .derivatives = {vjp("self", [](Backward& b) {
+    IntVec back(b.ints("pad"));
+    for (int64_t& p : back) p = -p;
+    return ops::constant_pad_nd(b.grad(), back, 0);
+  })},
+};
+OP(reflection_pad1d) {
+  .schema = "reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor",
+  .doc = "Self with its last dimension continued by its mirror image, without repeating the border.",
+  .forms = function | out,
+  .python_module = "nn",
+  .meta = typed_meta<meta_border<Border::Reflect>>,
+  .cpu = typed_kernel<pad_border<Border::Reflect>>,
+  .derivatives = {vjp("self", [](Backward& b) {
+    return ops::reflection_pad1d_backward(b.grad(), b["self"], b.ints("padding"));
+  }, saves("self"))},
+};
+OP(reflection_pad1d_backward) {
+  .schema = "reflection_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor",
+  .doc = "Gradient of reflection_pad1d; only the sizes of self are read.",
+  .forms = hidden,
+  .meta = typed_meta<meta_border_backward<Border::Reflect>>,
+  .cpu = typed_kernel<pad_border_backward<Border::Reflect>>,
+  .derivatives = {vjp("grad_output", [](Backward& b) { return ops::reflection_pad1d(b.grad(), b.ints("padding")); })},
+};
+OP(reflection_pad2d) {
+  .schema = "reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor",
+  .doc = "Self with its last two dimensions continued by the mirror image, without repeating the border.",
+  .forms = function | out,
+  .python_module = "nn",
+  .meta = typed_meta<meta_border<Border::Reflect>>,
+  .cpu = typed_kernel<pad_border<Border::Reflect>>,
+  .derivatives = {vjp("self", [](Backward& b) {
+    return ops::reflection_pad2d_backward(b.grad(), b["self"], b.ints("padding"));
+  }, saves("self"))},
+};
+OP(reflection_pad2d_backward) {
+  .schema = "reflection_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor",
+  .doc = "Gradient of reflection_pad2d; only the sizes of self are read.",
+  .forms = hidden,
+  .meta = typed_meta<meta_border_backward<Border::Reflect>>,
+  .cpu = typed_kernel<pad_border_backward<Border::Reflect>>,
+  .derivatives = {vjp("grad_output", [](Backward& b) { return ops::reflection_pad2d(b.grad(), b.ints("padding")); })},
+};
+OP(reflection_pad3d) {
+  .schema = "reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor",
+  .doc = "Self with its last three dimensions continued by the mirror image, without repeating the border.",
+  .forms = function | out,
+  .python_module = "nn",
+  .meta = typed_meta<meta_border<Border::Reflect>>,
+  .cpu = typed_kernel<pad_border<Border::Reflect>>,
+  .derivatives = {vjp("self", [](Backward& b) {
+    return ops::reflection_pad3d_backward(b.grad(), b["self"], b.ints("padding"));
+  }, saves("self"))},
+};
+OP(reflection_pad3d_backward) {
+  .schema = "reflection_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor",
+  .doc = "Gradient of reflection_pad3d; only the sizes of self are read.",
+  .forms = hidden,
+  .meta = typed_meta<meta_border_backward<Border::Reflect>>,
+  .cpu = typed_kernel<pad_border_backward<Border::Reflect>>,
+  .derivatives = {vjp("grad_output", [](Backward& b) { return ops::reflection_pad3d(b.grad(), b.ints("padding")); })},
+};
+OP(replication_pad1d) {
+  .schema = "replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor",
+  .doc = "Self with its last dimension continued by the border.",
+  .forms = function | out,
+  .python_module = "nn",
+  .meta = typed_meta<meta_border<Border::Replicate>>,
+  .cpu = typed_kernel<pad_border<Border::Replicate>>,
+  .derivatives = {vjp("self", [](Backward& b) {
+    return ops::replication_pad1d_backward(b.grad(), b["self"], b.ints("padding"));
+  }, saves("self"))},
+};
+OP(replication_pad1d_backward) {
+  .schema = "replication_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor",
+  .doc = "Gradient of replication_pad1d; only the sizes of self are read.",
+  .forms = hidden,
+  .meta = typed_meta<meta_border_backward<Border::Replicate>>,
+  .cpu = typed_kernel<pad_border_backward<Border::Replicate>>,
+  .derivatives = {vjp("grad_output", [](Backward& b) { return ops::replication_pad1d(b.grad(), b.ints("padding")); })},
+};
+OP(replication_pad2d) {
+  .schema = "replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor",
+  .doc = "Self with its last two dimensions continued by the border.",
+  .forms = function | out,
+  .python_module = "nn",
+  .meta = typed_meta<meta_border<Border::Replicate>>,
+  .cpu = typed_kernel<pad_border<Border::Replicate>>,
+  .derivatives = {vjp("self", [](Backward& b) {
+    return ops::replication_pad2d_backward(b.grad(), b["self"], b.ints("padding"));
+  }, saves("self"))},
+};
+OP(replication_pad2d_backward) {
+  .schema = "replication_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor",
+  .doc = "Gradient of replication_pad2d; only the sizes of self are read.",
+  .forms = hidden,
+  .meta = typed_meta<meta_border_backward<Border::Replicate>>,
+  .cpu = typed_kernel<pad_border_backward<Border::Replicate>>,
+  .derivatives = {vjp("grad_output", [](Backward& b) { return ops::replication_pad2d(b.grad(), b.ints("padding")); })},
+};
+OP(replication_pad3d) {
+  .schema = "replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor",
+  .doc = "Self with its last three dimensions continued by the border.",
+  .forms = function | out,
+  .python_module = "nn",
+  .meta = typed_meta<meta_border<Border::Replicate>>,
+  .cpu = typed_kernel<pad_border<Border::Replicate>>,
+  .derivatives = {vjp("self", [](Backward& b) {
+    return ops::replication_pad3d_backward(b.grad(), b["self"], b.ints("padding"));
+  }, saves("self"))},
+};
+OP(replication_pad3d_backward) {
+  .schema = "replication_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor",
+  .doc = "Gradient of replication_pad3d; only the sizes of self are read.",
+  .forms = hidden,
+  .meta = typed_meta<meta_border_backward<Border::Replicate>>,
+  .cpu = typed_kernel<pad_border_backward<Border::Replicate>>,
+  .derivatives = {vjp("grad_output", [](Backward& b) { return ops::replication_pad3d(b.grad(), b.ints("padding")); })},
+};
+OP(_pad_circular) {
+  .schema = "_pad_circular(Tensor self, SymInt[] pad) -> Tensor",
+  .doc = "A batch with all dimensions behind the channels continued by what stands at their other end.",
+  .composite = Composite::Implicit,
+  .any = typed_kernel<pad_circular>,
+};
+OP(pad) {
+  .schema = "pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor",
+  .doc = "Self with its last dimensions extended: by a value (\"constant\"), its mirror image (\"reflect\"), its border "
+         "(\"replicate\") or its other end (\"circular\").",
+  .python_module = "nn",
+  .composite = Composite::Implicit,
+  .any = typed_kernel<pad>,
+};
+
+OP(pixel_shuffle) {
+  .schema = "pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",
+  .doc = "Sizes (..., C*r*r, H, W) to (..., C, H*r, W*r): channels become pixels.",
+  .composite = Composite::Implicit,
+  .any = typed_kernel<pixel_shuffle>,
+};
+OP(pixel_unshuffle) {
+  .schema = "pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
+  .doc = "Sizes (..., C, H*r, W*r) to (..., C*r*r, H, W): pixels become channels.",
+  .composite = Composite::Implicit,
+  .any = typed_kernel<pixel_unshuffle>,
+};
+OP(channel_shuffle) {
+  .schema = "channel_shuffle(Tensor self, SymInt groups) -> Tensor",
+  .doc = "Channels, seen as groups times channels of a group, with these two exchanged.",
+  .composite = Composite::Implicit,
+  .any = typed_kernel<channel_shuffle>,
+};
+OP(native_channel_shuffle) {
+  .schema = "native_channel_shuffle(Tensor self, SymInt groups) -> Tensor",
+  .doc = "As channel_shuffle.",
+  .composite = Composite::Implicit,
+  .any = typed_kernel<channel_shuffle>,
+};
