@@ -20,6 +20,10 @@ void check_index_type(const Tensor& indices, const char* op) {
 
 // --- shape rules
 
+MemoryFormat flat_format(const Tensor& self, int64_t spatial) {
+  return spatial == 2 ? pool::format(self, spatial) : MemoryFormat::Contiguous;
+}
+
 template <int spatial>
 void meta_max_pool(Meta& m, const Tensor& self, IntSpan kernel, IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil_mode) {
   const Window w = pool::window(m.op_name(), spatial, kernel, stride, padding, dilation);
@@ -44,7 +48,7 @@ void meta_avg_pool(Meta& m, const Tensor& self, IntSpan kernel, IntSpan stride, 
                    std::optional<int64_t> divisor) {
   check(!divisor || *divisor != 0, "divisor must be not zero");
   const Window w = pool::window(m.op_name(), spatial, kernel, stride, padding, IntList{1});
-  m.result_format(0, pool::result_sizes(m.op_name(), self, spatial, w, ceil_mode), self.dtype(), pool::format(self, spatial));
+  m.result_format(0, pool::result_sizes(m.op_name(), self, spatial, w, ceil_mode), self.dtype(), flat_format(self, spatial));
 }
 
 template <int spatial>
@@ -53,24 +57,24 @@ void meta_avg_pool_backward(Meta& m, const Tensor& grad, const Tensor& self, Int
   check(!divisor || *divisor != 0, "divisor must be not zero");
   const Window w = pool::window(m.op_name(), spatial, kernel, stride, padding, IntList{1});
   pool::check_grad(m.op_name(), grad, self, pool::result_sizes(m.op_name(), self, spatial, w, ceil_mode));
-  m.result_format(0, self.sizes(), self.dtype(), pool::format(self, spatial));
+  m.result_format(0, self.sizes(), self.dtype(), flat_format(self, spatial));
 }
 
 template <int spatial>
 void meta_adaptive_avg(Meta& m, const Tensor& self, IntSpan output_size) {
-  m.result_format(0, pool::adaptive_sizes(m.op_name(), self, spatial, output_size), self.dtype(), pool::format(self, spatial));
+  m.result_format(0, pool::adaptive_sizes(m.op_name(), self, spatial, output_size, false), self.dtype(), flat_format(self, spatial));
 }
 template <int spatial>
 void meta_adaptive_max(Meta& m, const Tensor& self, IntSpan output_size) {
-  const IntVec sizes = pool::adaptive_sizes(m.op_name(), self, spatial, output_size);
-  const MemoryFormat f = pool::format(self, spatial);
+  const IntVec sizes = pool::adaptive_sizes(m.op_name(), self, spatial, output_size, true);
+  const MemoryFormat f = flat_format(self, spatial);
   m.result_format(0, sizes, self.dtype(), f);
   m.result_format(1, sizes, DType::Int64, f);
 }
 template <int spatial>
 void meta_adaptive_backward(Meta& m, const Tensor& grad, const Tensor& self) {
   pool::check_adaptive_grad(m.op_name(), grad, self, spatial);
-  m.result_format(0, self.sizes(), self.dtype(), pool::format(self, spatial));
+  m.result_format(0, self.sizes(), self.dtype(), flat_format(self, spatial));
 }
 template <int spatial>
 void meta_adaptive_max_backward(Meta& m, const Tensor& grad, const Tensor& self, const Tensor& indices) {
@@ -214,6 +218,9 @@ Tensor picked_grad(Backward& b) {
   return picked(b.grad(), b["indices"], spatial);
 }
 
+// Gradients do not depend on the values that were pooled, but their shape does: zeros, not nothing.
+Tensor no_change(Backward& b) { return ops::new_zeros(b.grad(), b.sizes("self")); }
+
 std::optional<int64_t> divisor_of(const Backward& b) {
   return b.is_none("divisor_override") ? std::nullopt : std::optional<int64_t>(b.integer("divisor_override"));
 }
@@ -275,8 +282,7 @@ OP(max_pool2d_with_indices_backward) {
   .overlaps = Overlaps::None,
   .meta = typed_meta<meta_max_pool_backward<2>>,
   .cpu = typed_kernel<max_pool_backward<2>>,
-  .derivatives = {vjp("grad_output", picked_grad<2>, saves("indices"))},
-  .not_differentiable = names("self"),
+  .derivatives = {vjp("grad_output", picked_grad<2>, saves("indices")), vjp("self", no_change)},
 };
 OP(max_pool3d_with_indices) {
   .schema = "max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, "
@@ -302,8 +308,7 @@ OP(max_pool3d_with_indices_backward) {
   .overlaps = Overlaps::None,
   .meta = typed_meta<meta_max_pool_backward<3>>,
   .cpu = typed_kernel<max_pool_backward<3>>,
-  .derivatives = {vjp("grad_output", picked_grad<3>, saves("indices"))},
-  .not_differentiable = names("self"),
+  .derivatives = {vjp("grad_output", picked_grad<3>, saves("indices")), vjp("self", no_change)},
 };
 
 OP(avg_pool1d) {
@@ -342,8 +347,7 @@ OP(avg_pool2d_backward) {
   .derivatives = {vjp("grad_output", [](Backward& b) {
     return ops::avg_pool2d(b.grad(), b.ints("kernel_size"), b.ints("stride"), b.ints("padding"), b.flag("ceil_mode"),
                            b.flag("count_include_pad"), divisor_of(b));
-  })},
-  .not_differentiable = names("self"),
+  }), vjp("self", no_change)},
 };
 OP(avg_pool3d) {
   .schema = "avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, "
@@ -374,8 +378,7 @@ OP(avg_pool3d_backward) {
   .derivatives = {vjp("grad_output", [](Backward& b) {
     return ops::avg_pool3d(b.grad(), b.ints("kernel_size"), b.ints("stride"), b.ints("padding"), b.flag("ceil_mode"),
                            b.flag("count_include_pad"), divisor_of(b));
-  })},
-  .not_differentiable = names("self"),
+  }), vjp("self", no_change)},
 };
 
 OP(adaptive_avg_pool1d) {
@@ -422,8 +425,7 @@ OP(_adaptive_avg_pool2d_backward) {
   .cpu = cpu::adaptive_avg_pool2d_backward_kernel,
   .derivatives = {vjp("grad_output", [](Backward& b) {
     return ops::_adaptive_avg_pool2d(b.grad(), b.sizes("grad_output").last(2));
-  })},
-  .not_differentiable = names("self"),
+  }), vjp("self", no_change)},
 };
 OP(_adaptive_avg_pool3d) {
   .schema = "_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor",
@@ -445,8 +447,7 @@ OP(_adaptive_avg_pool3d_backward) {
   .cpu = cpu::adaptive_avg_pool3d_backward_kernel,
   .derivatives = {vjp("grad_output", [](Backward& b) {
     return ops::_adaptive_avg_pool3d(b.grad(), b.sizes("grad_output").last(3));
-  })},
-  .not_differentiable = names("self"),
+  }), vjp("self", no_change)},
 };
 
 OP(adaptive_max_pool1d) {
@@ -476,8 +477,7 @@ OP(adaptive_max_pool2d_backward) {
   .overlaps = Overlaps::None,
   .meta = typed_meta<meta_adaptive_max_backward<2>>,
   .cpu = typed_kernel<adaptive_max_backward<2>>,
-  .derivatives = {vjp("grad_output", picked_grad<2>, saves("indices"))},
-  .not_differentiable = names("self"),
+  .derivatives = {vjp("grad_output", picked_grad<2>, saves("indices")), vjp("self", no_change)},
 };
 OP(adaptive_max_pool3d) {
   .schema = "adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)",
@@ -501,8 +501,7 @@ OP(adaptive_max_pool3d_backward) {
   .overlaps = Overlaps::None,
   .meta = typed_meta<meta_adaptive_max_backward<3>>,
   .cpu = typed_kernel<adaptive_max_backward<3>>,
-  .derivatives = {vjp("grad_output", picked_grad<3>, saves("indices"))},
-  .not_differentiable = names("self"),
+  .derivatives = {vjp("grad_output", picked_grad<3>, saves("indices")), vjp("self", no_change)},
 };
 
 OP(fractional_max_pool2d) {
@@ -529,8 +528,7 @@ OP(fractional_max_pool2d_backward) {
   .overlaps = Overlaps::None,
   .meta = typed_meta<meta_fractional_backward<2>>,
   .cpu = typed_kernel<fractional_backward<2>>,
-  .derivatives = {vjp("grad_output", picked_grad<2>, saves("indices"))},
-  .not_differentiable = names("self"),
+  .derivatives = {vjp("grad_output", picked_grad<2>, saves("indices")), vjp("self", no_change)},
 };
 OP(fractional_max_pool3d) {
   .schema = "fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor random_samples) "
@@ -557,8 +555,7 @@ OP(fractional_max_pool3d_backward) {
   .overlaps = Overlaps::None,
   .meta = typed_meta<meta_fractional_backward<3>>,
   .cpu = typed_kernel<fractional_backward<3>>,
-  .derivatives = {vjp("grad_output", picked_grad<3>, saves("indices"))},
-  .not_differentiable = names("self"),
+  .derivatives = {vjp("grad_output", picked_grad<3>, saves("indices")), vjp("self", no_change)},
 };
 
 OP(max_unpool2d) {

@@ -72,12 +72,12 @@ IntVec result_sizes(const std::string& op, const Tensor& self, int64_t spatial, 
   return with_space(self, spatial, space);
 }
 
-IntVec adaptive_sizes(const std::string& op, const Tensor& self, int64_t spatial, IntSpan output_size) {
+IntVec adaptive_sizes(const std::string& op, const Tensor& self, int64_t spatial, IntSpan output_size, bool channels) {
   check(static_cast<int64_t>(output_size.size()) == spatial, op, "(): internal error: output_size.size() must be ", spatial,
         "; got ", str(output_size));
   check(self.dim() == spatial + 1 || self.dim() == spatial + 2, op, "(): Expected ", spatial + 1, "D or ", spatial + 2,
         "D tensor, but got ", str(self.sizes()));
-  for (int64_t d = 1; d < self.dim(); ++d)
+  for (int64_t d = channels ? 1 : self.dim() - spatial; d < self.dim(); ++d)
     check(self.sizes()[d] > 0, op, "(): Expected input to have non-zero size for non-batch dimensions, but input has sizes ",
           str(self.sizes()), " with dimension ", d, " being empty");
   for (int64_t n : output_size)

@@ -14,7 +14,8 @@ struct Window {
 Window window(const std::string& op, int64_t spatial, IntSpan kernel, IntSpan stride, IntSpan padding, IntSpan dilation);
 // Sizes of the result of pooling; RuntimeError when the input has no such shape.
 IntVec result_sizes(const std::string& op, const Tensor& self, int64_t spatial, const Window& w, bool ceil_mode);
-IntVec adaptive_sizes(const std::string& op, const Tensor& self, int64_t spatial, IntSpan output_size);
+// `channels` says whether there must be any.
+IntVec adaptive_sizes(const std::string& op, const Tensor& self, int64_t spatial, IntSpan output_size, bool channels);
 IntVec fractional_sizes(const std::string& op, const Tensor& self, int64_t spatial, IntSpan kernel, IntSpan output_size,
                         const Tensor& samples);
 IntVec unpooled_sizes(const std::string& op, const Tensor& self, const Tensor& indices, int64_t spatial, IntSpan output_size);
@@ -24,7 +25,8 @@ void check_grad(const std::string& op, const Tensor& grad, const Tensor& self, I
 // A gradient of any spatial size, as adaptive pooling has it.
 void check_adaptive_grad(const std::string& op, const Tensor& grad, const Tensor& self, int64_t spatial);
 
-// Channels-last inputs give channels-last results; without a batch, results are contiguous.
+// Channels-last inputs give channels-last results; without a batch, results are contiguous. In three
+// dimensions PyTorch does so for sliding maxima alone.
 MemoryFormat format(const Tensor& self, int64_t spatial);
 
 }  // namespace facula::pool

@@ -7,7 +7,6 @@ namespace facula::cpu {
 namespace {
 
 bool antialiased(Filter f) { return f == Filter::AaLinear || f == Filter::AaCubic; }
-bool cubic(Filter f) { return f == Filter::Cubic || f == Filter::AaCubic; }
 bool nearest(Filter f) { return f == Filter::Nearest || f == Filter::NearestExact; }
 
 // Input elements for each output element.
@@ -116,29 +115,26 @@ ResampleAxis<A> cubic_axis(const Resampling& how, int axis, int64_t input, int64
 template <class A>
 A filter_weight(Filter f, A x) {
   if (f == Filter::AaCubic) return cubic_weight(x, A(-0.5));
-  if (f == Filter::Cubic) return cubic_weight(x, A(-0.75));
   return std::max<A>(A(1) - std::abs(x), A(0));
 }
 
 // A filter over the inputs that it reaches, its weights scaled so that they sum to one.
 template <class A>
 ResampleAxis<A> filtered_axis(const Resampling& how, int axis, int64_t input, int64_t output) {
-  const A step = step_of<A>(how, axis, input, output), width = cubic(how.filter) ? A(4) : A(2);
-  const bool widened = step >= 1 && antialiased(how.filter);
+  const A step = step_of<A>(how, axis, input, output), width = how.filter == Filter::AaCubic ? A(4) : A(2);
+  const bool widened = step >= 1;
   const A support = widened ? width * A(0.5) * step : width * A(0.5), squeeze = widened ? A(1) / step : A(1);
-  // Aligned corners put the centres of elements on whole numbers.
-  const A corner = how.align_corners && !antialiased(how.filter) ? A(0.5) : A(0);
   check(support < A(1e9), "interpolate(): expected a scale that leaves a filter of sensible size; got one element for ", step);
   const int64_t taps = std::min(static_cast<int64_t>(std::ceil(support)) * 2 + 1, std::max<int64_t>(input, 1));
   AxisWriter<A> to(output, taps);
   for (int64_t i = 0; i < output; ++i) {
-    const A center = step * (static_cast<A>(i) + A(0.5) - corner);
-    const int64_t first = std::clamp<int64_t>(whole(center - support + A(0.5) + corner), 0, input);
-    const int64_t last = std::min(whole(center + support + A(0.5) + corner), input);
+    const A center = step * (static_cast<A>(i) + A(0.5));
+    const int64_t first = std::clamp<int64_t>(whole(center - support + A(0.5)), 0, input);
+    const int64_t last = std::min(whole(center + support + A(0.5)), input);
     const int64_t n = std::clamp<int64_t>(last - first, 0, taps);
     A sum = 0;
     for (int64_t t = 0; t < n; ++t) {
-      const A w = filter_weight(how.filter, (static_cast<A>(t + first) - center + A(0.5) - corner) * squeeze);
+      const A w = filter_weight(how.filter, (static_cast<A>(t + first) - center + A(0.5)) * squeeze);
       to.set(i, t, first + t, w);
       sum += w;
     }
@@ -167,9 +163,36 @@ ResampleAxis<A> resample_axis(const Resampling& how, int axis, int64_t input, in
 template ResampleAxis<float> resample_axis<float>(const Resampling&, int, int64_t, int64_t);
 template ResampleAxis<double> resample_axis<double>(const Resampling&, int, int64_t, int64_t);
 
+namespace {
+
+// Taps that the border folded onto one element become one.
+void merge_repeats(const ResampleAxis<double>& axis, int64_t output) {
+  int64_t* count = axis.memory[0].data<int64_t>();
+  int64_t* index = axis.memory[1].data<int64_t>();
+  double* weight = axis.memory[2].data<double>();
+  for (int64_t i = 0; i < output; ++i) {
+    int64_t* at = index + i * axis.taps;
+    double* w = weight + i * axis.taps;
+    int64_t kept = 0;
+    for (int64_t t = 1; t < count[i]; ++t) {
+      if (at[t] == at[kept]) {
+        w[kept] += w[t];
+        continue;
+      }
+      ++kept;
+      at[kept] = at[t];
+      w[kept] = w[t];
+    }
+    count[i] = kept + 1;
+  }
+}
+
+}  // namespace
+
 ByteAxis byte_axis(const Resampling& how, int axis, int64_t input, int64_t output) {
   ByteAxis b;
-  b.axis = filtered_axis<double>(how, axis, input, output);
+  b.axis = resample_axis<double>(how, axis, input, output);
+  if (how.filter == Filter::Cubic) merge_repeats(b.axis, output);
   double greatest = 0;
   for (int64_t i = 0; i < output; ++i)
     for (int64_t t = 0; t < b.axis.count[i]; ++t) greatest = std::max(greatest, b.axis.weight[i * b.axis.taps + t]);

@@ -32,8 +32,7 @@ ResampleAxis<A> resample_axis(const Resampling& how, int axis, int64_t input, in
 extern template ResampleAxis<float> resample_axis<float>(const Resampling&, int, int64_t, int64_t);
 extern template ResampleAxis<double> resample_axis<double>(const Resampling&, int, int64_t, int64_t);
 
-// The same for bytes: weights are integers of `precision` fractional bits, and at the border the
-// rest of a filter is scaled up, where floating images repeat the border.
+// The same for bytes: weights are integers of `precision` fractional bits.
 struct ByteAxis {
   ResampleAxis<double> axis;
   const int32_t* weight = nullptr;
