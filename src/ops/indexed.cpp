@@ -34,6 +34,17 @@ Tensor apart_from(const Tensor& read, const Tensor& written) {
   return read->storage == written->storage ? cpu::converted(read, read.dtype()) : read;
 }
 
+void check_out(const Meta& m, DType dtype, std::initializer_list<int> apart) {
+  const OpCall& c = m.call;
+  if (c.op->variant == Variant::Base) return;
+  const Tensor& to = c.args[c.op->variant == Variant::Out ? c.info->base_args : 0].as_tensor();
+  check(to.dtype() == dtype, "Expected out tensor to have dtype ", name(dtype), ", but got ", name(to.dtype()), " instead");
+  for (int i : apart)
+    check(!c.args[i].is_tensor() || memory_overlap(to, c.args[i].as_tensor()) == Overlap::None,
+          "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+          "location. Please clone() the tensor before performing the operation.");
+}
+
 void check_cpu(const Tensor& t, const char* op) {
   if (!t.device().is_cpu() && !t.is_meta())
     throw Error(ErrorKind::NotImplemented, op, "(): no kernel for the device ", str(t.device()));

@@ -11,6 +11,8 @@
 namespace facula {
 namespace {
 
+using geometry::copy_of_memory;
+
 // --- cat
 
 // PyTorch lets an empty 1-d tensor stand beside tensors of any shape.
@@ -84,7 +86,7 @@ void cat_gradient(Backward& b) {
 // --- parts put back
 
 Tensor select_scatter(const Tensor& self, const Tensor& src, int64_t dim, int64_t index) {
-  const Tensor t = ops::clone(self);
+  const Tensor t = copy_of_memory(self);
   const Tensor part = ops::select(t, dim, index);
   check(same_sizes(part.sizes(), src.sizes()), "expected src to have a size equal to the slice of self. src size = ",
         str(src.sizes()), ", slice size = ", str(part.sizes()));
@@ -93,7 +95,7 @@ Tensor select_scatter(const Tensor& self, const Tensor& src, int64_t dim, int64_
 }
 Tensor slice_scatter(const Tensor& self, const Tensor& src, int64_t dim, std::optional<int64_t> start,
                      std::optional<int64_t> end, int64_t step) {
-  const Tensor t = ops::clone(self);
+  const Tensor t = copy_of_memory(self);
   const Tensor part = ops::slice(t, dim, start, end, step);
   check(same_sizes(part.sizes(), src.sizes()), "expected src to have a size equal to the slice of self. src size = ",
         str(src.sizes()), ", slice size = ", str(part.sizes()));
@@ -101,9 +103,8 @@ Tensor slice_scatter(const Tensor& self, const Tensor& src, int64_t dim, std::op
   return t;
 }
 Tensor as_strided_scatter(const Tensor& self, const Tensor& src, IntSpan size, IntSpan stride, std::optional<int64_t> offset) {
-  const Tensor t = ops::new_empty_strided(self, self.sizes(), self.strides());
-  ops::copy_(t, self);
-  const Tensor part = ops::as_strided(t, size, stride, offset ? *offset - self.storage_offset() : 0);
+  const Tensor t = copy_of_memory(self);
+  const Tensor part = ops::as_strided(t, size, stride, offset);
   check(same_sizes(part.sizes(), src.sizes()), "expected src to have a size equal to the slice of self. src size = ",
         str(src.sizes()), ", slice size = ", str(part.sizes()));
   ops::copy_(part, src);
