@@ -242,9 +242,7 @@ void node_dealloc(PyObject* o) {
     n->python_object.store(nullptr);
     if (self->owns_node) Ref<Node>::take(n).reset();
   }
-  PyTypeObject* type = Py_TYPE(o);
-  type->tp_free(o);
-  if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_DECREF(type);
+  Py_TYPE(o)->tp_free(o);  // the class's own dealloc, which called this one, lets go of the class
 }
 int node_traverse(PyObject* o, visitproc visit, void* arg) {
   Py_VISIT(self_of(o)->dict);

@@ -9,8 +9,9 @@ _aten = facula.ops.aten
 
 
 def _as_list(tensors):
-    return list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else list(
-        tensors)
+    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+        return list(tensors[0])
+    return list(tensors)
 
 
 # --- questions and settings

@@ -149,6 +149,8 @@ Scalar item(const Tensor& self) {
   return ops::_local_scalar_dense(self);
 }
 Scalar local_scalar(const Tensor& self) {
+  check(self.numel() > 0, "_local_scalar_dense(): expected a tensor with an element; got an empty one of shape ",
+        str(self.sizes()));
   Scalar s;
   const void* p = self.data();
   bool known = visit_types<float, double, Half, BFloat16, Float8E4M3, Float8E5M2>(self.dtype(), [&]<class T>(Type<T>) {

@@ -70,7 +70,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         return grads
     import facula
     return tuple(facula.zeros_like(x, requires_grad=create_graph) if g is None else g
-                 for g, x in zip(grads, leaves))
+                 for g, x in zip(grads, leaves, strict=True))
 
 
 def _check_lengths(roots, cotangents):

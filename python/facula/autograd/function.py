@@ -179,7 +179,7 @@ class Function(metaclass=_FunctionMeta):
 
 def _keep_results(ctx, outputs, result):
     # A saved output is kept as the tensor that the caller gets.
-    renamed = {id(old): new for old, new in zip(outputs, result) if old is not new}
+    renamed = {id(old): new for old, new in zip(outputs, result, strict=True) if old is not new}
     ctx._to_save = tuple(
         renamed.get(id(tensor), tensor) if tensor is not None else None for tensor in ctx._to_save)
     ctx._keep(result)
