@@ -398,11 +398,11 @@ Tensor as_strided_backward(const Tensor& grad, IntSpan size, IntSpan stride, int
   return ops::clone(ops::as_strided(memory, size, stride, offset - start));
 }
 
-// The input's own layout is taken as dense: only its elements matter.
+// Scatters into memory laid out as the input's was.
 Tensor as_strided_gradient(Backward& b) {
-  const IntVec strides = contiguous_strides(b.sizes("self"));
-  const int64_t at = b.is_none("storage_offset") ? 0 : b.integer("storage_offset");
-  return ops::as_strided_backward(b.grad(), b.sizes("self"), strides, 0, b.ints("size"), b.ints("stride"), at);
+  const int64_t own = b.storage_offset("self");
+  const int64_t at = b.is_none("storage_offset") ? own : b.integer("storage_offset");
+  return ops::as_strided_backward(b.grad(), b.sizes("self"), b.strides("self"), own, b.ints("size"), b.ints("stride"), at);
 }
 
 }  // namespace
