@@ -20,6 +20,8 @@ Tensor apart_from(const Tensor& read, const Tensor& written);
 // For operators whose written tensor (out= or self) is never cast to and must lie apart from the
 // arguments at the given positions.
 void check_out(const Meta& m, DType dtype, std::initializer_list<int> apart);
+// For cat and stack: out= must hold the dtype and lie apart from every tensor.
+void check_join(const Meta& m, std::span<const Tensor> tensors, DType dtype);
 void check_cpu(const Tensor& t, const char* op);
 // self's values into out, unless they are one tensor.
 void start_from(const Tensor& self, const Tensor& out);

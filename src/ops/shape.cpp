@@ -6,6 +6,7 @@
 #include "kernels/cpu/convert.h"
 #include "ops/copy.h"
 #include "ops/creation.h"
+#include "ops/indexed.h"
 #include "ops/meta_rules.h"
 #include "ops/view.h"
 #include "ops/view_geometry.h"
@@ -38,6 +39,7 @@ void meta_cat(Meta& m, std::span<const Tensor> tensors, int64_t dim) {
   for (size_t i = 0; i < tensors.size(); ++i)
     check(tensors[i].dim() > 0, "zero-dimensional tensor (at position ", i, ") cannot be concatenated");
   const DType dtype = result_type({m.call.args, 1});
+  indexed::check_join(m, tensors, dtype);
   const Tensor* first = first_real(tensors);
   if (!first) return m.result(0, tensors[0].sizes(), dtype);
   const int64_t d = wrap_dim(dim, first->dim());
