@@ -24,7 +24,7 @@ WEIGHT, GROUPED, BIAS = T(6, 4, 3, 2), T(6, 2, 3, 3), T(6)
 OPS = [
     Op("conv1d", [Sample(T(2, 4, 9), T(6, 4, 3), BIAS), Sample(T(2, 4, 9), T(6, 4, 3), None, 2, 1, 2),
                   Sample(T(4, 9), T(6, 2, 3), BIAS, groups=2), Sample(T(2, 4, 9), T(4, 1, 1), groups=4),
-                  Sample(T(2, 4, 9), T(6, 4, 4), padding="same")], dtypes="float complex int",
+                  Sample(T(2, 4, 9), T(6, 4, 4), padding="same")], dtypes="float complex int64",
        tolerance=4),
     Op("conv2d", [Sample(IMAGE, WEIGHT, BIAS), Sample(LAST, WEIGHT, BIAS, 2, 1),
                   Sample(IMAGE, GROUPED, BIAS, 1, 2, 2, 2), Sample(IMAGE, T(6, 4, 1, 1), BIAS),
@@ -40,7 +40,7 @@ OPS = [
                   Sample(IMAGE, WEIGHT, BIAS, padding="valid", dilation=(1, 2)),
                   Sample(IMAGE, WEIGHT, BIAS, (2, 1), (0, 1)),
                   Sample(T(2, 4, 6, 7, layout="transposed"), WEIGHT, BIAS)],
-       dtypes="float int", tolerance=4),
+       dtypes="float int64", tolerance=4),
     Op("conv3d", [Sample(T(2, 2, 4, 5, 4), T(3, 2, 2, 3, 2), T(3)),
                   Sample(T(2, 2, 4, 5, 4, layout="channels_last"), T(4, 1, 2, 2, 2), None, 2, 1, 1, 2)],
        dtypes="float", tolerance=4),
