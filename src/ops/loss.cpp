@@ -15,8 +15,9 @@ namespace {
 
 // The pair's common dtype and shape; one number where the loss is reduced.
 void meta_pair(Meta& m, int64_t reduction) {
-  meta::binary(m);
-  if (reduction != 0) m.result(0, {}, m.results[0].dtype);
+  if (reduction == 0) return meta::binary(m);
+  broadcast_sizes(m.tensor(0).sizes(), m.tensor(1).sizes());  // raises where they do not fit
+  m.result(0, {}, result_type({m.call.args, 2}));
 }
 void meta_loss(Meta& m, const Tensor&, const Tensor&, int64_t reduction) { meta_pair(m, reduction); }
 void meta_smooth_l1(Meta& m, const Tensor&, const Tensor&, int64_t reduction, double beta) {
@@ -33,8 +34,7 @@ void meta_backward(Meta& m, const Tensor& grad, const Tensor& self, const Tensor
   const IntVec sizes = broadcast_sizes(self.sizes(), target.sizes());
   check(grad.numel() == 1 || same_sizes(broadcast_sizes(grad.sizes(), sizes), sizes), m.op_name(),
         "(): expected a grad_output of one element or shape ", str(sizes), "; got ", str(grad.sizes()));
-  const Tensor* pair[] = {&self, &target};
-  m.result(0, sizes, result_type({m.call.args, 3}), elementwise_strides(sizes, pair));
+  m.result(0, sizes, result_type({m.call.args, 3}));
 }
 
 void check_probabilities(const Tensor& t, const char* name) {
