@@ -73,7 +73,7 @@ Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, bool log_inpu
 Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p, double eps, bool keepdim) {
   const int64_t ndim = std::max(a.dim(), b.dim());
   const Tensor d = ops::abs(ops::add(ops::sub(a, b), eps));
-  const IntList last{ndim - 1};
+  const IntVec last{ndim - 1};
   if (p == 1) return ops::sum(d, last, keepdim);
   if (std::isinf(p) || p == 0)
     throw Error(ErrorKind::NotImplemented, "pairwise_distance(): the norm ", p, " is not implemented");
@@ -85,7 +85,7 @@ Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double e
   check(is_floating(common), "expected common dtype to be floating point, yet common dtype is ", info(common).legacy_name);
   const IntVec sizes = broadcast_sizes(a.sizes(), b.sizes());
   const Tensor x = ops::expand(a, sizes), y = ops::expand(b, sizes);
-  const IntList over{dim};
+  const IntVec over{dim};
   auto length = [&](const Tensor& t) {
     return ops::clamp_min(ops::sqrt(ops::sum(ops::mul(t, t), over, true)), eps);
   };
@@ -97,7 +97,7 @@ Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& tar
   check(a.dim() == target.dim() + 1 && b.dim() == target.dim() + 1, target.dim() == 0 ? "0D" : "1D",
         " target tensor expects ", target.dim() == 0 ? "1D" : "2D", " input tensors, but found inputs with sizes ",
         str(a.sizes()), " and ", str(b.sizes()), ".");
-  const IntList over{target.dim()};
+  const IntVec over{target.dim()};
   constexpr double eps = 1e-12;
   auto square = [&](const Tensor& t) { return ops::add(ops::sum(ops::mul(t, t), over, false), eps); };
   const Tensor cosine = ops::div(ops::sum(ops::mul(a, b), over, false), ops::sqrt(ops::mul(square(a), square(b))));
