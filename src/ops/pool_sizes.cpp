@@ -101,7 +101,8 @@ IntVec fractional_sizes(const std::string& op, const Tensor& self, int64_t spati
     const int64_t n = self.sizes()[self.dim() - spatial + d];
     check(window[d] > 0 && output_size[d] > 0, op, "(): kernel and output sizes should be greater than zero; got ", str(window), " and ",
           str(output_size));
-    check(output_size[d] + window[d] - 1 <= n, op, "(): pool size ", window[d], " too large relative to input size ", n,
+    // PyTorch leaves one element more of room in volumes than in planes.
+    check(output_size[d] + window[d] - (spatial == 2) <= n, op, "(): pool size ", window[d], " too large relative to input size ", n,
           " for output size ", output_size[d]);
   }
   return with_space(self, spatial, output_size);

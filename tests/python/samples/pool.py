@@ -35,10 +35,11 @@ def _adaptive(reduce):
     return pool
 
 
-IMAGE = T(2, 3, 7, 9, unique=True)
+# Small enough for gradients by differences; BATCH and LAST are larger.
+IMAGE, BATCH = T(1, 2, 5, 6, unique=True), T(2, 3, 7, 9, unique=True)
 LAST = T(2, 3, 7, 9, unique=True, layout="channels_last")
-VOLUME = T(2, 2, 5, 6, 4, unique=True)
-LINE = T(2, 3, 11, unique=True)
+VOLUME = T(1, 2, 3, 3, 3, unique=True)
+LINE = T(2, 2, 11, unique=True)
 
 OPS = [
     Op("max_pool1d", [Sample(LINE, 3), Sample(LINE, 3, 2, 1), Sample(LINE, 2, 1, 1, 2, True),
@@ -47,7 +48,7 @@ OPS = [
        dtypes="float", errors=[Error(RuntimeError, "kernel", Sample(T(2, 3, 5), 0)),
                                Error(RuntimeError, "2D or 3D", Sample(T(5), 2)),
                                Error(RuntimeError, "too small", Sample(T(2, 3, 5), 6))]),
-    Op("max_pool2d", [Sample(IMAGE, 3), Sample(IMAGE, 3, 2, 1), Sample(LAST, 3, 2, 1),
+    Op("max_pool2d", [Sample(IMAGE, 3), Sample(BATCH, 3, 2, 1), Sample(LAST, 3, 2, 1),
                       Sample(IMAGE, 3, 1, 0, 2), Sample(T(0, 3, 5, 5), 2)],
        reference=_max_pool2d, dtypes="float int"),
     Op("nn.functional.max_pool2d",
@@ -61,13 +62,13 @@ OPS = [
                Error(RuntimeError, "tensor", Sample(T(2, 2), 2))]),
     Op("nn.functional.max_pool3d",
        [Sample(VOLUME, 2), Sample(VOLUME, 3, 2, 1, return_indices=True),
-        Sample(VOLUME.with_layout("channels_last"), 2, 1, 1, ceil_mode=True),
+        Sample(T(2, 2, 5, 6, 4, unique=True, layout="channels_last"), 2, 1, 1, ceil_mode=True),
         Sample(T(2, 5, 6, 4, unique=True), (1, 2, 3), dilation=(1, 2, 1))], dtypes="float int"),
     Op("nn.functional.avg_pool1d",
        [Sample(LINE, 3), Sample(LINE, 3, 2, 1), Sample(LINE, 4, 3, 2, True, False),
         Sample(T(3, 11, layout="transposed"), 2)], dtypes="float int64"),
     Op("nn.functional.avg_pool2d",
-       [Sample(IMAGE, 3), Sample(IMAGE, 3, 2, 1), Sample(LAST, 3, 2, 1), Sample(IMAGE, 1)],
+       [Sample(IMAGE, 3), Sample(BATCH, 3, 2, 1), Sample(LAST, 3, 2, 1), Sample(IMAGE, 1)],
        reference=_avg_pool2d),
     Op("nn.functional.avg_pool2d",
        [Sample(IMAGE, 3, 2, 1, True, False), Sample(LAST, (3, 2), 2, (1, 0), True),
@@ -78,18 +79,18 @@ OPS = [
                Error(NotImplementedError, "avg_pool2d", Sample(T(1, 1, 4, 4, dtype="int32"), 2))]),
     Op("nn.functional.avg_pool3d",
        [Sample(VOLUME, 2), Sample(VOLUME, 3, 2, 1, True, False),
-        Sample(VOLUME.with_layout("channels_last"), 2, divisor_override=5),
+        Sample(T(2, 2, 5, 6, 4, unique=True, layout="channels_last"), 2, divisor_override=5),
         Sample(T(2, 5, 6, 4), (1, 2, 3))], dtypes="full int64"),
     Op("nn.functional.adaptive_avg_pool1d",
        [Sample(LINE, 4), Sample(LINE, 1), Sample(T(3, 5), 7), Sample(T(2, 3, 1), 2)]),
     Op("nn.functional.adaptive_avg_pool2d",
        [Sample(IMAGE, (3, 4)), Sample(LAST, (3, 4)), Sample(IMAGE, (1, 1)), Sample(LAST, (1, 1)),
-        Sample(IMAGE, (9, 2)), Sample(T(3, 5, 5), (2, 3))], reference=_adaptive(np.mean),
+        Sample(BATCH, (9, 2)), Sample(T(3, 5, 5), (2, 3))], reference=_adaptive(np.mean),
        errors=[Error(ValueError, "dimension", Sample(T(2, 2), (1, 2))),
                Error(RuntimeError, "non-zero size", Sample(T(2, 3, 0, 4), (2, 2)))]),
     Op("nn.functional.adaptive_avg_pool3d",
        [Sample(VOLUME, (2, 3, 3)), Sample(VOLUME, 1), Sample(VOLUME, (None, 2, 1)),
-        Sample(VOLUME.with_layout("channels_last"), (2, 3, 3))]),
+        Sample(T(2, 2, 5, 6, 4, unique=True, layout="channels_last"), (2, 3, 3))]),
     Op("nn.functional.adaptive_max_pool1d",
        [Sample(LINE, 4), Sample(LINE, 1, True), Sample(T(3, 5, unique=True), 7)]),
     Op("nn.functional.adaptive_max_pool2d",
@@ -97,17 +98,17 @@ OPS = [
        reference=_adaptive(np.max)),
     Op("nn.functional.adaptive_max_pool3d",
        [Sample(VOLUME, (2, 3, 3), True), Sample(VOLUME, 1),
-        Sample(VOLUME.with_layout("channels_last"), (2, 3, 3))]),
+        Sample(T(2, 2, 5, 6, 4, unique=True, layout="channels_last"), (2, 3, 3))]),
     Op("nn.functional.fractional_max_pool2d",
        [Sample(IMAGE, 2, (4, 5), return_indices=True,
-               _random_samples=T(2, 3, 2, low=0, high=0.99, grad=False)),
+               _random_samples=T(1, 2, 2, low=0, high=0.99, grad=False)),
         Sample(T(3, 7, 9, unique=True), (2, 3), (3, 4),
                _random_samples=T(1, 3, 2, low=0, high=0.99, grad=False)),
-        Sample(IMAGE, 2, (1, 8), _random_samples=T(2, 3, 2, low=0, high=0.99, grad=False))],
+        Sample(IMAGE, 2, (1, 5), _random_samples=T(1, 2, 2, low=0, high=0.99, grad=False))],
        dtypes="full"),
     Op("nn.functional.fractional_max_pool3d",
-       [Sample(VOLUME, 2, (3, 4, 2), return_indices=True,
-               _random_samples=T(2, 2, 3, low=0, high=0.99, grad=False))], dtypes="full"),
+       [Sample(T(1, 1, 4, 4, 4, unique=True), 2, (2, 2, 1), return_indices=True,
+               _random_samples=T(1, 1, 3, low=0, high=0.99, grad=False))], dtypes="full"),
     Op("nn.functional.max_unpool2d",
        [Sample(T(1, 1, 2, 3), T(1, 1, 2, 3, dtype="int64", low=0, high=5, unique=True), 2,
                output_size=(5, 7)),

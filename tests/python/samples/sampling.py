@@ -2,9 +2,9 @@
 
 from .common import Error, Op, Sample, T
 
-IMAGE, VOLUME = T(2, 3, 5, 6), T(2, 2, 3, 4, 5)
-POINTS = T(2, 4, 3, 2, low=-1.4, high=1.4)
-POINTS3 = T(2, 2, 4, 3, 3, low=-1.4, high=1.4)
+IMAGE, VOLUME = T(2, 2, 3, 3), T(1, 1, 2, 3, 4)
+POINTS = T(2, 2, 3, 2, low=-1.4, high=1.4)
+POINTS3 = T(1, 2, 2, 3, 3, low=-1.4, high=1.4)
 PADDINGS = ("zeros", "border", "reflection")
 
 OPS = [

@@ -26,7 +26,7 @@ def _bilinear(x, size, align):
     return down @ np.asarray(x, np.float64) @ across.T
 
 
-LINE, IMAGE, VOLUME = T(2, 3, 7), T(2, 3, 5, 6), T(1, 2, 3, 4, 5)
+LINE, IMAGE, VOLUME = T(2, 3, 7), T(1, 2, 5, 6), T(1, 1, 3, 4, 5)
 LAST = T(2, 3, 5, 6, layout="channels_last")
 
 
@@ -54,7 +54,7 @@ OPS = [
               *_resized("nearest-exact", VOLUME)], dtypes="float uint8"),
     Op(NAME, [*_resized("linear", LINE), *_resized("linear", LINE, align_corners=True),
               *_resized("trilinear", VOLUME), *_resized("trilinear", VOLUME, align_corners=True),
-              *_resized("trilinear", VOLUME.with_layout("channels_last"))]),
+              *_resized("trilinear", T(2, 3, 3, 4, 5, layout="channels_last"))]),
     Op(NAME, [*_resized("bilinear", IMAGE), *_resized("bilinear", LAST, align_corners=True),
               *_resized("bicubic", IMAGE), *_resized("bicubic", LAST),
               *_resized("bicubic", LAST, align_corners=True)], dtypes="float"),
