@@ -89,6 +89,7 @@ Value element(const Argument& a, const Value& v, size_t k, const Numbers& number
 
 bool accepts(const Operator& op, const Argument& a, const Value& v) {
   if (v.is_tensor()) return a.type.kind == TypeKind::Tensor && !a.type.list;
+  if (a.type.kind == TypeKind::Bool) return v.tag == Tag::Bool;
   if (!v.is_number()) return !v.is_none() || a.type.optional;
   return a.type.kind == TypeKind::Scalar || (a.type.kind == TypeKind::Tensor && op.record->numbers.has(a.name));
 }
@@ -718,14 +719,14 @@ OP(_foreach_clone) {
 OP(_foreach_zero) {
   .schema = "_foreach_zero(Tensor[] self) -> Tensor[]",
   .doc = "Zeros like each tensor; in place, fills with zeros.",
-  .forms = inplace,
+  .forms = function | inplace,
   .composite = Composite::Implicit,
   .any = each,
 };
 OP(_foreach_copy) {
   .schema = "_foreach_copy(Tensor[] self, Tensor[] src, bool non_blocking=False) -> Tensor[]",
   .doc = "The second list's values in the shapes and dtypes of the first.",
-  .forms = inplace,
+  .forms = function | inplace,
   .composite = Composite::Implicit,
   .any = each,
 };

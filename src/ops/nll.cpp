@@ -131,7 +131,7 @@ Tensor entropy_of_probabilities(const Tensor& input, const Tensor& target, const
 // Targets are class numbers; a part of each is spread evenly over the classes.
 Tensor smoothed_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction,
                         int64_t ignored, double smoothing, int64_t class_dim) {
-  const Tensor nll = ops::nll_loss_nd(input, target, weight, reduction, ignored);
+  const Tensor nll = ops::nll_loss_nd(input, target, weight, reduction, ignored);  // checks weight
   const Tensor terms = weight.defined() ? ops::mul(input, weight_view(weight, input, class_dim)) : input;
   const Tensor ignore = ops::eq(target, ignored);
   Tensor smooth = ops::masked_fill(ops::neg(over_classes(terms, class_dim)), ignore, 0);
@@ -156,7 +156,7 @@ Tensor cross_entropy_loss(const Tensor& self, const Tensor& target, const Tensor
         "Expected floating point type for target with class probabilities, got ", info(target.dtype()).legacy_name);
   check(!probabilities || ignored < 0, "ignore_index is not supported for floating point target");
   check(smoothing >= 0 && smoothing <= 1, "label_smoothing must be between 0.0 and 1.0. Got: ", smoothing);
-  if (probabilities || smoothing > 0)
+  if (probabilities)
     check(!weight.defined() || (weight.dim() == 1 && weight.numel() == classes),
           "cross_entropy: weight tensor should be defined either for all ", classes,
           " classes or no classes but got weight tensor of shape: ", str(weight.defined() ? weight.sizes() : IntSpan()));
