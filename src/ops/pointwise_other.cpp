@@ -630,6 +630,7 @@ OP(frexp_Tensor) {
     if (b.grad(0).defined()) b.set("self", ops::mul(b.grad(0), ops::pow(2.0, ops::neg(b.result(1)))));
   }, saves("exponent"))},
   .not_differentiable = names("exponent"),
+  .batch = batch::pointwise,
 };
 
 OP(angle) {
