@@ -18,7 +18,7 @@ import sys
 
 RECORD = re.compile(r"^OP\((\w+)\)\s*\{", re.M)
 STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
-LOOPS = re.compile(r"\bcpu::(\w+)<(scalar::[\w:<>, ]+?)>(?=[,)\s}])")
+LOOPS = re.compile(r"\bcpu::(\w+)<(scalar::[\w:<>, ]+?)>(?=[,;)\s}])")
 FORM_SETS = {
     "all_forms": {"function", "method", "inplace", "out"},
     "function_method": {"function", "method"},

@@ -131,6 +131,8 @@ class OpNode final : public Node {
     DType dtype = DType::Undefined;
     IntVec sizes;
     SavedTensor saved;
+    IntVec strides;  // of what a view was taken of
+    int64_t offset = 0;
   };
   struct ListArg {
     int index = 0;

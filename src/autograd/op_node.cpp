@@ -36,7 +36,13 @@ OpNode::OpNode(const OpCall& c, uint32_t wanted)
     }
     if (v.is_tensor()) {
       const Tensor& t = v.as_tensor();
-      tensors_.push_back({i, t.dtype(), IntVec(t.sizes()), save ? SavedTensor(to_save(c, i, t), false) : SavedTensor()});
+      TensorArg a{i, t.dtype(), IntVec(t.sizes()), {}, {}, 0};
+      if (save) a.saved = SavedTensor(to_save(c, i, t), false);
+      if (info.view) {
+        a.strides = IntVec(t.strides());
+        a.offset = t.storage_offset();
+      }
+      tensors_.push_back(std::move(a));
     }
     if (has_edge) next.push_back(v.is_tensor() && (wanted >> i & 1) ? gradient_edge(v.as_tensor()) : Edge());
   }
@@ -221,6 +227,16 @@ const Value& Backward::value(Name n) const { return node_.call_.args()[arg_index
 IntSpan Backward::sizes(Name n) const {
   const OpNode::TensorArg* t = node_.tensor_arg(arg_index(n));
   return t ? IntSpan(t->sizes) : IntSpan();
+}
+
+IntSpan Backward::strides(Name n) const {
+  const OpNode::TensorArg* t = node_.tensor_arg(arg_index(n));
+  return t ? IntSpan(t->strides) : IntSpan();
+}
+
+int64_t Backward::storage_offset(Name n) const {
+  const OpNode::TensorArg* t = node_.tensor_arg(arg_index(n));
+  return t ? t->offset : 0;
 }
 
 DType Backward::dtype(Name n) const {

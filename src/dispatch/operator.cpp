@@ -100,14 +100,18 @@ void resolve_derivatives(OpInfo& info, const OpRecord& r) {
   std::fill(std::begin(info.derivative_of), std::end(info.derivative_of), -1);
   // The text of the record's own schema: result names stay as written there.
   const Schema s = parse_schema(r.schema);
+  // Results without a name are "result", or "result0", "result1", ... where there are several.
+  auto name_of = [&](size_t i) {
+    if (!s.results[i].name.empty()) return s.results[i].name;
+    return s.results.size() == 1 ? std::string("result") : "result" + std::to_string(i);
+  };
   auto result_index = [&](std::string_view n) {
     for (size_t i = 0; i < s.results.size(); ++i)
-      if (s.results[i].name == n || (n == "result" && s.results.size() == 1)) return static_cast<int>(i);
+      if (name_of(i) == n || (n == "result" && s.results.size() == 1)) return static_cast<int>(i);
     return -1;
   };
   for (size_t i = 0; i < s.results.size(); ++i)
-    if (!r.not_differentiable.has(s.results[i].name.empty() ? "result" : s.results[i].name))
-      info.differentiable_results |= 1u << i;
+    if (!r.not_differentiable.has(name_of(i))) info.differentiable_results |= 1u << i;
   int row = 0;
   for (const Derivative& d : r.derivatives) {
     if (d.inputs.empty()) break;

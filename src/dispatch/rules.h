@@ -42,6 +42,9 @@ class Backward {
   bool is_number(Name n) const { return value(n).is_number(); }
   // Geometry of a tensor argument, kept whether or not the tensor is.
   IntSpan sizes(Name n) const;
+  // The same for operators that take views, of what the view is of.
+  IntSpan strides(Name n) const;
+  int64_t storage_offset(Name n) const;
   DType dtype(Name n) const;
   std::vector<IntVec> list_sizes(Name n) const;
   // Whether an input wants its gradient.

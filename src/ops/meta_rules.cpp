@@ -102,5 +102,20 @@ void ternary(Meta& m) {
   pointwise_result(m, 3, d, d);
 }
 
+void not_two_numbers(const Meta& m) {
+  check_type(m.arg(0).is_tensor() || m.arg(1).is_tensor(), m.op_name(),
+             "(): expected a Tensor as its first or second argument; got two numbers");
+}
+
+void binary_of_tensor(Meta& m) {
+  not_two_numbers(m);
+  binary(m);
+}
+
+void binary_float_of_tensor(Meta& m) {
+  not_two_numbers(m);
+  binary_float(m);
+}
+
 }  // namespace meta
 }  // namespace facula

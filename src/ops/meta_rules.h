@@ -36,5 +36,10 @@ void binary_float(Meta& m);  // the same, integers become the default dtype
 void compare(Meta& m);       // bool result, computed in the promoted dtype
 void ternary(Meta& m);       // promoted dtype of the first three arguments
 
+// TypeError where both operands are numbers: Python's own operators serve those.
+void not_two_numbers(const Meta& m);
+void binary_of_tensor(Meta& m);        // binary, with not_two_numbers
+void binary_float_of_tensor(Meta& m);  // binary_float, with not_two_numbers
+
 }  // namespace meta
 }  // namespace facula

@@ -1,6 +1,8 @@
 // Operators that rearrange or join elements into fresh memory.
 #include "ops/shape.h"
 
+#include <algorithm>
+
 #include "kernels/cpu/convert.h"
 #include "ops/copy.h"
 #include "ops/creation.h"
@@ -101,9 +103,13 @@ Tensor slice_scatter(const Tensor& self, const Tensor& src, int64_t dim, std::op
   return t;
 }
 Tensor as_strided_scatter(const Tensor& self, const Tensor& src, IntSpan size, IntSpan stride, std::optional<int64_t> offset) {
-  const Tensor t = ops::new_empty_strided(self, self.sizes(), self.strides());
+  // A copy of the memory up to the end of both: the view may lie outside of self's elements.
+  const int64_t at = offset.value_or(self.storage_offset());
+  const int64_t reach = std::max(self.storage_offset() + extent(self.sizes(), self.strides()), at + extent(size, stride));
+  const Tensor memory = ops::new_zeros(self, {reach});
+  const Tensor t = ops::as_strided(memory, self.sizes(), self.strides(), self.storage_offset());
   ops::copy_(t, self);
-  const Tensor part = ops::as_strided(t, size, stride, offset ? *offset - self.storage_offset() : 0);
+  const Tensor part = ops::as_strided(memory, size, stride, at);
   check(same_sizes(part.sizes(), src.sizes()), "expected src to have a size equal to the slice of self. src size = ",
         str(src.sizes()), ", slice size = ", str(part.sizes()));
   ops::copy_(part, src);

@@ -403,10 +403,9 @@ OP(as_strided) {
   .forms = function_method,
   .any = typed_kernel<as_strided>,
   .derivatives = {vjp("self", [](Backward& b) {
-    // The input's own layout is taken as dense: only its elements matter.
-    const IntVec strides = contiguous_strides(b.sizes("self"));
-    const int64_t at = b.is_none("storage_offset") ? 0 : b.integer("storage_offset");
-    return ops::as_strided_backward(b.grad(), b.sizes("self"), strides, 0, b.ints("size"), b.ints("stride"), at);
+    const int64_t own = b.storage_offset("self");
+    const int64_t at = b.is_none("storage_offset") ? own : b.integer("storage_offset");
+    return ops::as_strided_backward(b.grad(), b.sizes("self"), b.strides("self"), own, b.ints("size"), b.ints("stride"), at);
   })},
 };
 

@@ -1,6 +1,7 @@
 #include "kernels/cpu/convolution.h"
 
 #include "kernels/cpu/conv_core.h"
+#include "kernels/cpu/convert.h"
 
 namespace facula::cpu::FACULA_ISA {
 namespace {
@@ -57,8 +58,9 @@ void visit(DType d, F&& f) {
 void convolution(const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride, IntSpan padding,
                  IntSpan dilation, bool transposed, IntSpan, int64_t groups, const Tensor& out) {
   const ConvShape s = conv_shape(input, out, weight, stride, padding, dilation, transposed, groups);
+  const Tensor dense_bias = bias.defined() ? cpu::contiguous(bias) : bias;
   visit(out.dtype(), [&]<class T>(Type<T>) {
-    const T* b = bias.defined() ? bias.data<T>() : nullptr;
+    const T* b = dense_bias.defined() ? dense_bias.data<T>() : nullptr;
     if (transposed)
       conv_backward_input<T>(s, conv_tensor<const T>(input), conv_tensor<const T>(weight), b, conv_tensor<T>(out));
     else

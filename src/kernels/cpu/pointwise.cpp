@@ -94,6 +94,12 @@ void store_number(const Scalar& s, DType compute, void* room) {
 
 namespace {
 
+void pack_one(const Scalar& s, DType wide, int k, char* packed) {
+  alignas(16) char cell[16];
+  store_number(s, wide, cell);
+  __builtin_memcpy(packed + static_cast<size_t>(k) * itemsize(wide), cell, itemsize(wide));
+}
+
 // Parameters, one after the other, in the type that arithmetic happens in.
 void pack_params(const LoopTable& table, const OpCall& c, DType compute, char* packed) {
   const DType wide = compute_of(compute);
@@ -104,10 +110,12 @@ void pack_params(const LoopTable& table, const OpCall& c, DType compute, char* p
       __builtin_memcpy(packed + 4 * k, &f, 4);
       continue;
     }
-    alignas(16) char cell[16];
-    store_number(v.as_scalar(), wide, cell);
-    __builtin_memcpy(packed + static_cast<size_t>(k) * itemsize(wide), cell, itemsize(wide));
+    pack_one(v.as_scalar(), wide, k, packed);
   }
+}
+
+DType compute_dtype(const OpCall& c) {
+  return c.compute == DType::Undefined ? c.results[0].as_tensor().dtype() : c.compute;
 }
 
 // The common small case, before anything else is set up: contiguous tensors of one dtype and size.
@@ -133,17 +141,11 @@ bool run_plain(const LoopTable& table, const OpCall& c, const Tensor& out, DType
   return true;
 }
 
-}  // namespace
-
-void run_pointwise(void* context, OpCall& c) {
-  const auto& table = *static_cast<const LoopTable*>(context);
-  const Tensor& out = c.results[0].as_tensor();
-  const DType compute = c.compute == DType::Undefined ? out.dtype() : c.compute;
-  if (run_plain(table, c, out, compute)) return;
+void run_general(const LoopTable& table, const OpCall& c, const Value* inputs, DType compute, const void* packed) {
   Inputs in;
   in.count = table.inputs;
   for (int k = 0; k < table.inputs; ++k) {
-    const Value& v = c.args[k];
+    const Value& v = inputs[k];
     if (!v.is_tensor()) {
       store_number(v.as_scalar(), compute, in.cells[k]);
       continue;
@@ -152,9 +154,29 @@ void run_pointwise(void* context, OpCall& c) {
     if (t.dtype() != compute) in.converted[k] = converted(t, compute);
     in.tensor[k] = t.dtype() != compute ? &in.converted[k] : &t;
   }
+  run(table, compute, c.results[0].as_tensor(), in, packed, c.info->schema.name.c_str());
+}
+
+}  // namespace
+
+void run_pointwise(void* context, OpCall& c) {
+  const auto& table = *static_cast<const LoopTable*>(context);
+  const DType compute = compute_dtype(c);
+  if (run_plain(table, c, c.results[0].as_tensor(), compute)) return;
   char packed[most_params * 16];
   pack_params(table, c, compute, packed);
-  run(table, compute, out, in, packed, c.info->schema.name.c_str());
+  run_general(table, c, c.args, compute, packed);
+}
+
+void run_with_params(const LoopTable& table, OpCall& c, ParamRule rule, std::span<const int> tensors) {
+  const DType compute = compute_dtype(c);
+  Scalar params[most_params];
+  rule(c, compute, params);
+  char packed[most_params * 16];
+  for (int k = 0; k < table.params; ++k) pack_one(params[k], compute_of(compute), k, packed);
+  Value inputs[most_inputs];
+  for (int k = 0; k < table.inputs; ++k) inputs[k] = c.args[tensors.empty() ? k : tensors[static_cast<size_t>(k)]];
+  run_general(table, c, inputs, compute, packed);
 }
 
 void run_loop(const LoopTable& table, DType compute, const Tensor& out, std::span<const Tensor> inputs,

@@ -28,6 +28,10 @@ FACULA_PER_ISA(
 
 // Runs a table's loop over a call: results[0] and the first inputs + params arguments.
 void run_pointwise(void* table, OpCall& c);
+// The same with numbers that a rule of the record gives in place of the call's number arguments.
+using ParamRule = void (*)(const OpCall& c, DType compute, Scalar* params);
+// `tensors` are the positions of the tensor arguments; none: the first ones.
+void run_with_params(const LoopTable& table, OpCall& c, ParamRule rule, std::span<const int> tensors);
 // The same for explicit operands, all of dtype `compute` but the result: used by other kernels.
 void run_loop(const LoopTable& table, DType compute, const Tensor& result,
               std::span<const Tensor> inputs, const void* params, const char* op);
@@ -52,5 +56,35 @@ template <class F>
 inline constexpr KernelRef binary = FACULA_LOOPS(BinaryLoops, F);
 template <class F>
 inline constexpr KernelRef ternary = FACULA_LOOPS(TernaryLoops, F);
+
+template <ParamRule Rule, int... Tensors>
+void run_ruled(void* table, OpCall& c) {
+  static constexpr int at[] = {Tensors..., -1};
+  run_with_params(*static_cast<const LoopTable*>(table), c, Rule, {at, sizeof...(Tensors)});
+}
+// Loops whose parameters come from a rule: with_params<clamp_bounds>(unary<scalar::clamp>).
+template <ParamRule Rule, int... Tensors>
+constexpr KernelRef with_params(KernelRef loops) {
+  loops.function[0] = &run_ruled<Rule, Tensors...>;
+  return loops;
+}
+
+// Several loops of which each call takes one: the rule gives its position (and may raise).
+using ChoiceRule = int (*)(const OpCall& c);
+template <int I, const KernelRef&... Loops>
+inline constexpr const void* tables_of[] = {Loops.context[I]...};
+template <ChoiceRule Choice>
+void run_chosen(void* tables, OpCall& c) {
+  run_pointwise(const_cast<void*>(static_cast<const void* const*>(tables)[Choice(c)]), c);
+}
+template <ChoiceRule Choice, const KernelRef& First, const KernelRef&... Rest>
+consteval KernelRef make_choice() {
+  KernelRef k{{&run_chosen<Choice>}, {tables_of<0, First, Rest...>}};
+  if (First.context[1]) k.context[1] = tables_of<1, First, Rest...>;
+  if (First.context[2]) k.context[2] = tables_of<2, First, Rest...>;
+  return k;
+}
+template <ChoiceRule Choice, const KernelRef&... Loops>
+inline constexpr KernelRef chosen = make_choice<Choice, Loops...>();
 
 }  // namespace facula::cpu

@@ -129,6 +129,7 @@ constexpr LoopTable make_table(int inputs) {
     put(Type<uint16_t>(), Type<uint32_t>(), Type<uint64_t>());
   if constexpr ((F::dtypes & scalar::floating) != 0)
     put(Type<float>(), Type<double>(), Type<Half>(), Type<BFloat16>());
+  if constexpr ((F::dtypes & scalar::wide_floating) != 0) put(Type<float>(), Type<double>());
   if constexpr ((F::dtypes & scalar::complex) != 0) put(Type<complex64>(), Type<complex128>());
   return t;
 }

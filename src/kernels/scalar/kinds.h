@@ -8,7 +8,8 @@ enum Kinds : unsigned {
   integral = 2,       // u8, i8, i16, i32, i64
   floating = 4,       // f32, f64 and, through float, f16 and bf16
   complex = 8,        // complex64, complex128
-  wide_unsigned = 16  // u16, u32, u64
+  wide_unsigned = 16,  // u16, u32, u64
+  wide_floating = 32   // f32 and f64 alone
 };
 inline constexpr unsigned real_numbers = integral | floating;
 inline constexpr unsigned numbers = integral | floating | complex;

@@ -1,0 +1,82 @@
+// What row kernels (softmax, norms, losses) share: sums over a fixed number of virtual lanes, so
+// that every instruction set and thread count gives the same bits, and scratch memory.
+#pragma once
+#include <type_traits>
+
+#include "core/allocator.h"
+#include "core/dtype.h"
+#include "core/error.h"
+#include "kernels/cpu/isa.h"
+
+namespace facula::cpu::FACULA_ISA {
+
+// The type that arithmetic on elements of type T happens in.
+template <class T>
+using wide_t = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+inline constexpr int64_t lanes = 16;
+inline constexpr int64_t longest_run = 4096;  // terms that one lane-wise loop adds up
+
+// Uninitialised memory for a kernel's own use.
+template <class T>
+class Scratch {
+ public:
+  explicit Scratch(int64_t n)
+      : bytes_(static_cast<size_t>(n) * sizeof(T)), data_(static_cast<T*>(cpu_allocate(bytes_))) {}
+  ~Scratch() { cpu_free(data_, bytes_); }
+  Scratch(const Scratch&) = delete;
+  T* data() { return data_; }
+  T& operator[](int64_t i) { return data_[i]; }
+
+ private:
+  size_t bytes_;
+  T* data_;
+};
+
+// Sum of term(i) over [begin, end): lane by lane, long ranges pairwise.
+template <class A, class Term>
+A lane_sum(int64_t begin, int64_t end, const Term& term) {
+  if (end - begin > longest_run) {
+    const int64_t half = (end - begin) / 2, middle = begin + (half + lanes - 1) / lanes * lanes;
+    return lane_sum<A>(begin, middle, term) + lane_sum<A>(middle, end, term);
+  }
+  A acc[lanes] = {};
+  int64_t i = begin;
+  for (; i + lanes <= end; i += lanes)
+    for (int64_t l = 0; l < lanes; ++l) acc[l] += term(i + l);
+  for (int64_t l = 0; i + l < end; ++l) acc[l] += term(i + l);
+  for (int64_t width = lanes / 2; width > 0; width /= 2)
+    for (int64_t l = 0; l < width; ++l) acc[l] += acc[l + width];
+  return acc[0];
+}
+
+template <class T>
+inline wide_t<T> widen(T v) {
+  return static_cast<wide_t<T>>(v);
+}
+
+// A row of T seen in the wide type: itself, or converted into `room`.
+template <class T>
+const wide_t<T>* wide_row(const T* row, wide_t<T>* room, int64_t n) {
+  if constexpr (std::is_same_v<T, wide_t<T>>) {
+    return row;
+  } else {
+    for (int64_t i = 0; i < n; ++i) room[i] = widen(row[i]);
+    return room;
+  }
+}
+
+// Items per chunk of a parallel loop whose items touch `cost` elements each.
+inline int64_t chunk_of(int64_t cost) { return cost >= 16384 ? 1 : 16384 / (cost > 0 ? cost : 1); }
+
+[[noreturn]] inline void not_implemented(const char* kernel, DType d) {
+  throw Error(ErrorKind::NotImplemented, "\"", kernel, "\" not implemented for '", info(d).legacy_name, "'");
+}
+
+// visit_floating, or PyTorch's error for a dtype that the kernel lacks.
+template <class F>
+void visit_floating_or_raise(DType d, const char* kernel, F&& f) {
+  if (!visit_floating(d, f)) not_implemented(kernel, d);
+}
+
+}  // namespace facula::cpu::FACULA_ISA

@@ -1,0 +1,174 @@
+#include "kernels/cpu/softmax.h"
+
+#include "core/threads.h"
+#include "kernels/cpu/convert.h"
+#include "kernels/cpu/lanes.h"
+#include "kernels/scalar/math.h"
+
+namespace facula::cpu::FACULA_ISA {
+namespace {
+
+namespace math = scalar::math;
+
+// A tensor as [outer, n, inner], n the dimension that softmax runs over.
+struct Extents {
+  int64_t outer = 1, n = 1, inner = 1;
+};
+Extents extents(const Tensor& t, int64_t dim) {
+  Extents e;
+  const int64_t at = wrap_dim(dim, t.dim());
+  for (int64_t d = 0; d < t.dim(); ++d) (d < at ? e.outer : d == at ? e.n : e.inner) *= t.sizes()[d];
+  return e;
+}
+
+constexpr int64_t columns = 64;  // neighbours along `inner` that are worked on together
+
+template <class A>
+A largest(const A* x, int64_t n) {
+  A m[lanes];
+  for (A& v : m) v = -static_cast<A>(__builtin_inf());
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    for (int64_t l = 0; l < lanes; ++l) m[l] = x[i + l] > m[l] ? x[i + l] : m[l];
+  for (; i < n; ++i) m[0] = x[i] > m[0] ? x[i] : m[0];
+  for (int64_t l = 1; l < lanes; ++l) m[0] = m[l] > m[0] ? m[l] : m[0];
+  return m[0];
+}
+
+template <bool Log>
+struct Forward {
+  template <class T>
+  static void row(const T* from, T* to, int64_t n, wide_t<T>* room) {
+    using A = wide_t<T>;
+    const A* x = wide_row(from, room, n);
+    const A m = largest(x, n);
+    A* e = room + n;
+    for (int64_t i = 0; i < n; ++i) e[i] = math::exp(x[i] - m);
+    const A sum = lane_sum<A>(0, n, [&](int64_t i) { return e[i]; });
+    if constexpr (Log) {
+      const A shift = math::log(sum);
+      for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(x[i] - m - shift);
+    } else {
+      for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(e[i] / sum);
+    }
+  }
+
+  // `width` columns of n elements each, `step` apart.
+  template <class T>
+  static void block(const T* x, T* y, int64_t n, int64_t step, int64_t width) {
+    using A = wide_t<T>;
+    A m[columns], sum[columns];
+    for (int64_t c = 0; c < width; ++c) m[c] = -static_cast<A>(__builtin_inf()), sum[c] = 0;
+    for (int64_t d = 0; d < n; ++d)
+      for (int64_t c = 0; c < width; ++c) {
+        const A v = widen(x[d * step + c]);
+        m[c] = v > m[c] ? v : m[c];
+      }
+    for (int64_t d = 0; d < n; ++d)
+      for (int64_t c = 0; c < width; ++c) sum[c] += math::exp(widen(x[d * step + c]) - m[c]);
+    if constexpr (Log)
+      for (int64_t c = 0; c < width; ++c) sum[c] = math::log(sum[c]);
+    for (int64_t d = 0; d < n; ++d)
+      for (int64_t c = 0; c < width; ++c) {
+        const A v = widen(x[d * step + c]) - m[c];
+        y[d * step + c] = static_cast<T>(Log ? v - sum[c] : math::exp(v) / sum[c]);
+      }
+  }
+};
+
+template <bool Log, class A>
+inline A weighted(A g, A y) {
+  return Log ? g : g * y;
+}
+template <bool Log, class A>
+inline A slope(A g, A y, A sum) {
+  return Log ? g - math::exp(y) * sum : (g - sum) * y;
+}
+
+template <bool Log>
+struct Backward {
+  template <class T>
+  static void row(const T* grad, const T* y, T* to, int64_t n) {
+    using A = wide_t<T>;
+    const A sum = lane_sum<A>(0, n, [&](int64_t i) { return weighted<Log>(widen(grad[i]), widen(y[i])); });
+    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(slope<Log>(widen(grad[i]), widen(y[i]), sum));
+  }
+
+  template <class T>
+  static void block(const T* grad, const T* y, T* to, int64_t n, int64_t step, int64_t width) {
+    using A = wide_t<T>;
+    A sum[columns] = {};
+    for (int64_t d = 0; d < n; ++d)
+      for (int64_t c = 0; c < width; ++c)
+        sum[c] += weighted<Log>(widen(grad[d * step + c]), widen(y[d * step + c]));
+    for (int64_t d = 0; d < n; ++d)
+      for (int64_t c = 0; c < width; ++c) {
+        const int64_t i = d * step + c;
+        to[i] = static_cast<T>(slope<Log>(widen(grad[i]), widen(y[i]), sum[c]));
+      }
+  }
+};
+
+// Calls body(offset, width) for every block of columns.
+template <class Body>
+void for_blocks(const Extents& e, const Body& body) {
+  const int64_t blocks = (e.inner + columns - 1) / columns;
+  parallel_for(e.outer * blocks, chunk_of(e.n * columns), [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k) {
+      const int64_t first = k % blocks * columns, left = e.inner - first;
+      body(k / blocks * e.n * e.inner + first, left < columns ? left : columns);
+    }
+  });
+}
+
+template <bool Log>
+void run_forward(const Tensor& self, int64_t dim, const Tensor& out) {
+  const Extents e = extents(self, dim);
+  const char* kernel = Log ? (e.inner == 1 ? "log_softmax_lastdim_kernel_impl" : "log_softmax_kernel_impl")
+                           : (e.inner == 1 ? "softmax_lastdim_kernel_impl" : "softmax_kernel_impl");
+  if (self.numel() == 0) return;
+  const Tensor in = contiguous(self);
+  visit_floating_or_raise(self.dtype(), kernel, [&]<class T>(Type<T>) {
+    const T* x = in.data<T>();
+    T* y = out.data<T>();
+    if (e.inner > 1)
+      return for_blocks(e, [&](int64_t at, int64_t width) { Forward<Log>::block(x + at, y + at, e.n, e.inner, width); });
+    parallel_for(e.outer, chunk_of(e.n), [&](int64_t begin, int64_t end) {
+      Scratch<wide_t<T>> room(2 * e.n);
+      for (int64_t r = begin; r < end; ++r) Forward<Log>::row(x + r * e.n, y + r * e.n, e.n, room.data());
+    });
+  });
+}
+
+template <bool Log>
+void run_backward(const Tensor& grad, const Tensor& output, int64_t dim, const Tensor& out) {
+  const Extents e = extents(output, dim);
+  const DType dtype = output.dtype();
+  if (output.numel() == 0) return;
+  const Tensor g = contiguous(grad.dtype() == dtype ? grad : converted(grad, dtype)), y = contiguous(output);
+  const char* kernel = Log ? "log_softmax_backward_lastdim_kernel_impl" : "softmax_backward_lastdim_kernel_impl";
+  visit_floating_or_raise(dtype, kernel, [&]<class T>(Type<T>) {
+    const T *gd = g.data<T>(), *yd = y.data<T>();
+    T* to = out.data<T>();
+    if (e.inner > 1)
+      return for_blocks(e, [&](int64_t at, int64_t width) {
+        Backward<Log>::block(gd + at, yd + at, to + at, e.n, e.inner, width);
+      });
+    parallel_for(e.outer, chunk_of(e.n), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) Backward<Log>::row(gd + r * e.n, yd + r * e.n, to + r * e.n, e.n);
+    });
+  });
+}
+
+}  // namespace
+
+void softmax(const Tensor& self, int64_t dim, bool, const Tensor& out) { run_forward<false>(self, dim, out); }
+void log_softmax(const Tensor& self, int64_t dim, bool, const Tensor& out) { run_forward<true>(self, dim, out); }
+void softmax_backward(const Tensor& grad, const Tensor& output, int64_t dim, DType, const Tensor& out) {
+  run_backward<false>(grad, output, dim, out);
+}
+void log_softmax_backward(const Tensor& grad, const Tensor& output, int64_t dim, DType, const Tensor& out) {
+  run_backward<true>(grad, output, dim, out);
+}
+
+}  // namespace facula::cpu::FACULA_ISA

@@ -1,0 +1,200 @@
+// Losses of class numbers: negative log likelihood and cross entropy.
+#include "ops/nll.h"
+
+#include "kernels/cpu/nll.h"
+#include "ops/arithmetic.h"
+#include "ops/copy.h"
+#include "ops/creation.h"
+#include "ops/meta_rules.h"
+#include "ops/reduce.h"
+#include "ops/softmax.h"
+#include "ops/view.h"
+
+namespace facula {
+namespace {
+
+void check_weight(const Tensor& weight, int64_t classes) {
+  check(!weight.defined() || (weight.dim() == 1 && weight.numel() == classes),
+        "weight tensor should be defined either for all ", classes,
+        " classes or no classes but got weight tensor of shape: ", str(weight.defined() ? weight.sizes() : IntSpan()));
+}
+void check_target(const Tensor& target) {
+  check(target.dtype() == DType::Int64 || target.dtype() == DType::UInt8,
+        "expected target dtype to be Long or Byte, but got ", info(target.dtype()).legacy_name);
+}
+
+void check_nll(const Tensor& self, const Tensor& target, const Tensor& weight) {
+  check(self.dim() == 1 || self.dim() == 2, "input tensor should be 1D or 2D");
+  check(target.dim() <= 1, "0D or 1D target tensor expected, multi-target not supported");
+  check_target(target);
+  check(self.dim() == 1 || self.size(0) == (target.dim() == 0 ? 1 : target.size(0)), "size mismatch (got input: ",
+        str(self.sizes()), ", target: ", str(target.sizes()), ")");
+  check(self.dim() == 2 || target.numel() == 1, "size mismatch (got input: ", str(self.sizes()), ", target: ",
+        str(target.sizes()), ")");
+  check_weight(weight, self.size(-1));
+}
+
+void check_nll2d(const Tensor& self, const Tensor& target, const Tensor& weight) {
+  check(target.dim() == 3, "only batches of spatial targets supported (3D tensors) but got targets of dimension: ",
+        target.dim());
+  check(self.dim() == 4, "only batches of spatial inputs supported (4D tensors), but got input of dimension: ", self.dim());
+  check_weight(weight, self.size(1));
+  check(self.size(0) == target.size(0) && self.size(2) == target.size(1) && self.size(3) == target.size(2),
+        "size mismatch (got input: ", str(self.sizes()), " , target: ", str(target.sizes()));
+  check_target(target);
+}
+
+void meta_nll(Meta& m, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction) {
+  check_nll(self, target, weight);
+  const bool each = reduction == 0 && self.dim() == 2;
+  m.result(0, each ? IntSpan(self.sizes().first(1)) : IntSpan(), self.dtype());
+  m.result(1, {}, self.dtype());
+}
+void meta_nll2d(Meta& m, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction) {
+  check_nll2d(self, target, weight);
+  m.result(0, reduction == 0 ? target.sizes() : IntSpan(), self.dtype());
+  m.result(1, {}, self.dtype());
+}
+
+void check_grad(const Tensor& grad, const Tensor& target, int64_t reduction) {
+  const int64_t expected = reduction == 0 ? target.numel() : 1;
+  check(grad.numel() == expected, "nll_loss_backward(): expected a grad_output of ", expected, " elements; got shape ",
+        str(grad.sizes()));
+}
+void meta_nll_backward(Meta& m, const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight,
+                       int64_t reduction) {
+  check_nll(self, target, weight);
+  check_grad(grad, target, reduction);
+  m.result(0, self.sizes(), self.dtype());
+}
+void meta_nll2d_backward(Meta& m, const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight,
+                         int64_t reduction) {
+  check_nll2d(self, target, weight);
+  check_grad(grad, target, reduction);
+  m.result(0, self.sizes(), self.dtype());
+}
+
+Tensor nll_loss(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, int64_t ignored) {
+  return std::get<0>(ops::nll_loss_forward(self, target, weight, reduction, ignored));
+}
+Tensor nll_loss2d(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, int64_t ignored) {
+  return std::get<0>(ops::nll_loss2d_forward(self, target, weight, reduction, ignored));
+}
+
+// Inputs of any number of dimensions, folded into the 2-d case.
+Tensor nll_loss_nd(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, int64_t ignored) {
+  check_value(self.dim() > 0, "Expected 1 or more dimensions (got 0)");
+  if (self.dim() == 1 || self.dim() == 2) {
+    check_value(self.dim() == 1 || target.dim() == 0 || self.size(0) == target.size(0), "Expected input batch_size (",
+                self.size(0), ") to match target batch_size (", target.dim() == 0 ? 1 : target.size(0), ").");
+    return ops::nll_loss(self, target, weight, reduction, ignored);
+  }
+  if (self.dim() == 4) return ops::nll_loss2d(self, target, weight, reduction, ignored);
+  const int64_t n = self.size(0), c = self.size(1);
+  IntVec wanted(self.sizes());
+  wanted.erase(1);
+  check(same_sizes(wanted, target.sizes()), "Expected target size ", str(wanted), ", got ", str(target.sizes()));
+  int64_t inner = 1;
+  for (size_t d = 1; d < wanted.size(); ++d) inner *= wanted[d];
+  const Tensor x = ops::reshape(ops::contiguous(self), IntList{n, c, inner, 1});
+  const Tensor t = ops::reshape(ops::contiguous(target), IntList{n, inner, 1});
+  const Tensor loss = ops::nll_loss2d(x, t, weight, reduction, ignored);
+  return reduction == 0 ? ops::view(loss, wanted) : loss;
+}
+
+Tensor nll_grad(Backward& b) {
+  return ops::nll_loss_backward(b.grad(), b["self"], b["target"], b["weight"], b.integer("reduction"),
+                                b.integer("ignore_index"), b.result(1));
+}
+Tensor nll2d_grad(Backward& b) {
+  return ops::nll_loss2d_backward(b.grad(), b["self"], b["target"], b["weight"], b.integer("reduction"),
+                                  b.integer("ignore_index"), b.result(1));
+}
+
+}  // namespace
+}  // namespace facula
+
+using namespace facula;
+
+OP(nll_loss_forward) {
+  .schema = "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> "
+            "(Tensor output, Tensor total_weight)",
+  .doc = "Negative log likelihood of (N, C) log-probabilities at (N,) class numbers, and the sum of the weights used.",
+  .forms = hidden | out,
+  .out_name = "output",
+  .out_layout = OutLayout::Contiguous,
+  .meta = typed_meta<meta_nll>,
+  .cpu = typed_kernel<cpu::nll_loss>,
+  .derivatives = {vjp("self", nll_grad, saves("self", "target", "weight", "total_weight"))},
+  .not_differentiable = names("total_weight"),
+};
+OP(nll_loss_backward) {
+  .schema = "nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, "
+            "SymInt ignore_index, Tensor total_weight) -> Tensor",
+  .doc = "Gradient of nll_loss_forward with respect to its input.",
+  .forms = hidden | out,
+  .out_name = "grad_input",
+  .out_layout = OutLayout::Contiguous,
+  .meta = typed_meta<meta_nll_backward>,
+  .cpu = typed_kernel<cpu::nll_loss_backward>,
+  .derivatives = {
+      vjp("grad_output", [](Backward& b) {
+        return ops::nll_loss(b.grad(), b["target"], b["weight"], b.integer("reduction"), b.integer("ignore_index"));
+      }, saves("target", "weight")),
+      vjp("self", [](Backward& b) { return ops::zeros_like(b.grad()); }),
+  },
+};
+OP(nll_loss2d_forward) {
+  .schema = "nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> "
+            "(Tensor output, Tensor total_weight)",
+  .doc = "Negative log likelihood of (N, C, H, W) log-probabilities at (N, H, W) class numbers, and the sum of the weights used.",
+  .forms = hidden | out,
+  .out_name = "output",
+  .out_layout = OutLayout::Contiguous,
+  .meta = typed_meta<meta_nll2d>,
+  .cpu = typed_kernel<cpu::nll_loss>,
+  .derivatives = {vjp("self", nll2d_grad, saves("self", "target", "weight", "total_weight"))},
+  .not_differentiable = names("total_weight"),
+};
+OP(nll_loss2d_backward) {
+  .schema = "nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, "
+            "SymInt ignore_index, Tensor total_weight) -> Tensor",
+  .doc = "Gradient of nll_loss2d_forward with respect to its input.",
+  .forms = hidden | out,
+  .out_name = "grad_input",
+  .out_layout = OutLayout::Contiguous,
+  .meta = typed_meta<meta_nll2d_backward>,
+  .cpu = typed_kernel<cpu::nll_loss_backward>,
+  .derivatives = {
+      vjp("grad_output", [](Backward& b) {
+        return ops::nll_loss2d(b.grad(), b["target"], b["weight"], b.integer("reduction"), b.integer("ignore_index"));
+      }, saves("target", "weight")),
+      vjp("self", [](Backward& b) { return ops::zeros_like(b.grad()); }),
+  },
+};
+OP(nll_loss) {
+  .schema = "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
+  .doc = "Negative log likelihood of (N, C) log-probabilities at (N,) class numbers.",
+  .forms = function | out,
+  .python_module = "nn",
+  .composite = Composite::Implicit,
+  .autocast = Autocast::Float32,
+  .any = typed_kernel<nll_loss>,
+};
+OP(nll_loss2d) {
+  .schema = "nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
+  .doc = "Negative log likelihood of (N, C, H, W) log-probabilities at (N, H, W) class numbers.",
+  .forms = function | out,
+  .python_module = "nn",
+  .composite = Composite::Implicit,
+  .autocast = Autocast::Float32,
+  .any = typed_kernel<nll_loss2d>,
+};
+OP(nll_loss_nd) {
+  .schema = "nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
+  .doc = "Negative log likelihood of log-probabilities (C,), (N, C) or (N, C, ...) at class numbers without the C.",
+  .python_module = "nn",
+  .composite = Composite::Implicit,
+  .autocast = Autocast::Float32,
+  .any = typed_kernel<nll_loss_nd>,
+};

@@ -1,0 +1,258 @@
+// Layer, RMS and group normalisation.
+#include "ops/norm.h"
+
+#include "kernels/cpu/norm.h"
+#include "ops/arithmetic.h"
+#include "ops/copy.h"
+#include "ops/meta_rules.h"
+#include "ops/reduce.h"
+#include "ops/view.h"
+
+namespace facula {
+namespace {
+
+// float32 parameters may stand beside half inputs; statistics then are float32 too.
+DType parameter_dtype(DType input, std::initializer_list<const Tensor*> parameters) {
+  for (const Tensor* p : parameters) {
+    if (!p->defined() || p->dtype() == input) continue;
+    check(is_reduced_float(input) && p->dtype() == DType::Float32,
+          "mixed dtype (CPU): expect parameter to have scalar type of Float");
+    return DType::Float32;
+  }
+  return input;
+}
+
+// --- layer norm
+
+void check_normalized(const Tensor& input, IntSpan shape, const Tensor& weight, const Tensor& bias) {
+  check(!shape.empty(), "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, "
+        "but got normalized_shape = ", str(shape));
+  auto fits = [&](const Tensor& t, const char* name) {
+    check(!t.defined() || same_sizes(t.sizes(), shape), "Expected ", name,
+          " to be of same shape as normalized_shape, but got ", name, " of shape ",
+          str(t.defined() ? t.sizes() : IntSpan()), " and normalized_shape = ", str(shape));
+  };
+  fits(weight, "weight");
+  fits(bias, "bias");
+  const size_t ndim = static_cast<size_t>(input.dim());
+  if (ndim >= shape.size() && same_sizes(input.sizes().last(shape.size()), shape)) return;
+  std::string expected;
+  for (int64_t s : shape) expected += ", " + std::to_string(s);
+  throw Error(ErrorKind::Runtime, "Given normalized_shape=", str(shape), ", expected input with shape [*", expected,
+              "], but got input of size", str(input.sizes()));
+}
+
+// Sizes of the statistics: those of input with the normalised dimensions at one.
+IntVec statistics_sizes(const Tensor& input, IntSpan shape) {
+  IntVec sizes(input.sizes());
+  for (size_t d = sizes.size() - shape.size(); d < sizes.size(); ++d) sizes[d] = 1;
+  return sizes;
+}
+
+void meta_layer_norm(Meta& m, const Tensor& input, IntSpan shape, const Tensor& weight, const Tensor& bias) {
+  check_normalized(input, shape, weight, bias);
+  const DType d = parameter_dtype(input.dtype(), {&weight, &bias});
+  m.result(0, input.sizes(), input.dtype());
+  m.result(1, statistics_sizes(input, shape), d);
+  m.result(2, statistics_sizes(input, shape), d);
+}
+
+void meta_layer_norm_backward(Meta& m, const Tensor& grad, const Tensor& input, IntSpan shape, const Tensor&,
+                              const Tensor&, const Tensor& weight, const Tensor& bias, std::span<const bool> mask) {
+  check_normalized(input, shape, weight, bias);
+  check(same_sizes(grad.sizes(), input.sizes()), m.op_name(), "(): expected grad_out of shape ", str(input.sizes()),
+        "; got ", str(grad.sizes()));
+  if (mask[0]) m.result(0, input.sizes(), input.dtype());
+  if (mask[1]) m.result(1, shape, weight.defined() ? weight.dtype() : input.dtype());
+  if (mask[2]) m.result(2, shape, bias.defined() ? bias.dtype() : input.dtype());
+}
+
+Tensor layer_norm(const Tensor& input, IntSpan shape, const Tensor& weight, const Tensor& bias, double eps, bool) {
+  return std::get<0>(ops::native_layer_norm(input, shape, weight, bias, eps));
+}
+
+void layer_norm_gradient(Backward& b) {
+  const bool mask[] = {b.needs("input"), b.needs("weight"), b.needs("bias")};
+  auto [input, weight, bias] = ops::native_layer_norm_backward(b.grad(), b["input"], b.ints("normalized_shape"),
+                                                               b.result(1), b.result(2), b["weight"], b["bias"], mask);
+  b.set("input", input);
+  b.set("weight", weight);
+  b.set("bias", bias);
+}
+
+// --- RMS norm
+
+void meta_rms_norm(Meta& m, const Tensor& input, IntSpan shape, const Tensor& weight) {
+  check_normalized(input, shape, weight, {});
+  m.result(0, input.sizes(), input.dtype());
+  m.result(1, statistics_sizes(input, shape), compute_of(input.dtype()));
+}
+void meta_rms_norm_backward(Meta& m, const Tensor& grad, const Tensor& input, IntSpan shape, const Tensor&,
+                            const Tensor& weight, std::span<const bool> mask) {
+  check_normalized(input, shape, weight, {});
+  check(same_sizes(grad.sizes(), input.sizes()), m.op_name(), "(): expected grad_out of shape ", str(input.sizes()),
+        "; got ", str(grad.sizes()));
+  if (mask[0]) m.result(0, input.sizes(), input.dtype());
+  if (mask[1]) m.result(1, shape, weight.defined() ? weight.dtype() : input.dtype());
+}
+
+Tensor rms_norm(const Tensor& input, IntSpan shape, const Tensor& weight, std::optional<double> eps) {
+  return std::get<0>(ops::_fused_rms_norm(input, shape, weight, eps));
+}
+
+void rms_norm_gradient(Backward& b) {
+  const bool mask[] = {b.needs("input"), b.needs("weight")};
+  auto [input, weight] = ops::_fused_rms_norm_backward(b.grad(), b["input"], b.ints("normalized_shape"), b.result(1),
+                                                       b["weight"], mask);
+  b.set("input", input);
+  b.set("weight", weight);
+}
+
+// --- group norm
+
+void check_groups(const Tensor& weight, const Tensor& bias, int64_t n, int64_t c, int64_t hxw, int64_t group,
+                  const Tensor& input) {
+  check(group > 0, "Expected num groups to be greater than 0, got ", group);
+  check(c % group == 0, "Expected number of channels in input to be divisible by num_groups, but got input of shape ",
+        str(input.sizes()), " and num_groups=", group);
+  auto fits = [&](const Tensor& t, const char* name) {
+    check(!t.defined() || (t.dim() == 1 && t.numel() == c), "Expected ", name,
+          " to be a vector of size equal to the number of channels in input, but got ", name, " of shape ",
+          str(t.defined() ? t.sizes() : IntSpan()), " and input of shape ", str(input.sizes()));
+  };
+  fits(weight, "weight");
+  fits(bias, "bias");
+  check(n >= 0 && hxw >= 0 && input.numel() == n * c * hxw, "native_group_norm(): expected an input of N * C * HxW = ",
+        n * c * hxw, " elements; got shape ", str(input.sizes()));
+}
+
+void meta_group_norm(Meta& m, const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t n, int64_t c,
+                     int64_t hxw, int64_t group) {
+  check_groups(weight, bias, n, c, hxw, group, input);
+  const DType d = parameter_dtype(input.dtype(), {&weight, &bias});
+  m.result_format(0, input.sizes(), input.dtype(), suggested_format(input));
+  m.result(1, IntVec{n, group}, d);
+  m.result(2, IntVec{n, group}, d);
+}
+
+void meta_group_norm_backward(Meta& m, const Tensor& grad, const Tensor& input, const Tensor& mean, const Tensor& rstd,
+                              const Tensor& weight, int64_t n, int64_t c, int64_t hxw, int64_t group,
+                              std::span<const bool> mask) {
+  check_groups(weight, {}, n, c, hxw, group, input);
+  check(same_sizes(grad.sizes(), input.sizes()), m.op_name(), "(): expected grad_out of shape ", str(input.sizes()),
+        "; got ", str(grad.sizes()));
+  check(mean.numel() == n * group && rstd.numel() == n * group, m.op_name(), "(): expected mean and rstd of ", n * group,
+        " elements; got shapes ", str(mean.sizes()), " and ", str(rstd.sizes()));
+  const DType d = weight.defined() ? weight.dtype() : mean.dtype();
+  if (mask[0]) m.result_format(0, input.sizes(), input.dtype(), suggested_format(input));
+  if (mask[1]) m.result(1, IntVec{c}, d);
+  if (mask[2]) m.result(2, IntVec{c}, d);
+}
+
+Tensor group_norm(const Tensor& input, int64_t groups, const Tensor& weight, const Tensor& bias, double eps, bool) {
+  const int64_t n = input.size(0), c = input.size(1);
+  check_groups(weight, bias, n, c, n * c == 0 ? 0 : input.numel() / (n * c), groups, input);
+  int64_t hxw = 1;
+  for (int64_t d = 2; d < input.dim(); ++d) hxw *= input.size(d);
+  return std::get<0>(ops::native_group_norm(input, weight, bias, n, c, hxw, groups, eps));
+}
+
+void group_norm_gradient(Backward& b) {
+  const bool mask[] = {b.needs("input"), b.needs("weight"), b.needs("bias")};
+  auto [input, weight, bias] =
+      ops::native_group_norm_backward(b.grad(), b["input"], b.result(1), b.result(2), b["weight"], b.integer("N"),
+                                      b.integer("C"), b.integer("HxW"), b.integer("group"), mask);
+  b.set("input", input);
+  b.set("weight", weight);
+  b.set("bias", bias);
+}
+
+}  // namespace
+}  // namespace facula
+
+using namespace facula;
+
+OP(native_layer_norm) {
+  .schema = "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> "
+            "(Tensor, Tensor, Tensor)",
+  .doc = "Input normalised to mean 0 and variance 1 over its last dimensions, scaled and shifted; with mean and 1/std.",
+  .forms = function | out,
+  .out_layout = OutLayout::Contiguous,
+  .meta = typed_meta<meta_layer_norm>,
+  .cpu = cpu::layer_norm_kernel,
+  .derivatives = {vjp(names("input", "weight", "bias"), layer_norm_gradient,
+                      saves("input", "weight", "bias", "result1", "result2"))},
+  .not_differentiable = names("result1", "result2"),
+};
+OP(native_layer_norm_backward) {
+  .schema = "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, "
+            "Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+  .doc = "Gradients of native_layer_norm with respect to input, weight and bias.",
+  .forms = hidden | out,
+  .out_layout = OutLayout::Contiguous,
+  .meta = typed_meta<meta_layer_norm_backward>,
+  .cpu = cpu::layer_norm_backward_kernel,
+  .hole = "double backward is missing",
+};
+OP(layer_norm) {
+  .schema = "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
+            "float eps=1e-05, bool cudnn_enable=True) -> Tensor",
+  .doc = "Input normalised to mean 0 and variance 1 over its last dimensions, scaled and shifted.",
+  .composite = Composite::Implicit,
+  .autocast = Autocast::Float32,
+  .any = typed_kernel<layer_norm>,
+};
+OP(_fused_rms_norm) {
+  .schema = "_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)",
+  .doc = "Input divided by the root of its mean square over its last dimensions, scaled; with the reciprocal of that root.",
+  .out_layout = OutLayout::Contiguous,
+  .meta = typed_meta<meta_rms_norm>,
+  .cpu = cpu::rms_norm_kernel,
+  .derivatives = {vjp(names("input", "weight"), rms_norm_gradient, saves("input", "weight", "result1"))},
+  .not_differentiable = names("result1"),
+};
+OP(_fused_rms_norm_backward) {
+  .schema = "_fused_rms_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor rstd, Tensor? weight, "
+            "bool[2] output_mask) -> (Tensor, Tensor)",
+  .doc = "Gradients of _fused_rms_norm with respect to input and weight.",
+  .forms = hidden,
+  .out_layout = OutLayout::Contiguous,
+  .meta = typed_meta<meta_rms_norm_backward>,
+  .cpu = cpu::rms_norm_backward_kernel,
+  .hole = "double backward is missing",
+};
+OP(rms_norm) {
+  .schema = "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
+  .doc = "Input divided by the root of its mean square over its last dimensions, scaled.",
+  .composite = Composite::Implicit,
+  .autocast = Autocast::Float32,
+  .any = typed_kernel<rms_norm>,
+};
+OP(native_group_norm) {
+  .schema = "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, "
+            "float eps) -> (Tensor, Tensor, Tensor)",
+  .doc = "Input normalised over groups of channels of each sample, scaled and shifted; with mean and 1/std, (N, group).",
+  .forms = function | out,
+  .meta = typed_meta<meta_group_norm>,
+  .cpu = cpu::group_norm_kernel,
+  .derivatives = {vjp(names("input", "weight", "bias"), group_norm_gradient,
+                      saves("input", "weight", "result1", "result2"))},
+  .not_differentiable = names("result1", "result2"),
+};
+OP(native_group_norm_backward) {
+  .schema = "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, "
+            "SymInt C, SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+  .doc = "Gradients of native_group_norm with respect to input, weight and bias.",
+  .forms = hidden | out,
+  .meta = typed_meta<meta_group_norm_backward>,
+  .cpu = cpu::group_norm_backward_kernel,
+  .hole = "double backward is missing",
+};
+OP(group_norm) {
+  .schema = "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
+            "bool cudnn_enabled=True) -> Tensor",
+  .doc = "Input (N, C, ...) normalised over groups of channels of each sample, scaled and shifted.",
+  .composite = Composite::Implicit,
+  .autocast = Autocast::Float32,
+  .any = typed_kernel<group_norm>,
+};
