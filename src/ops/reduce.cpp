@@ -12,8 +12,8 @@
 #include "ops/cumulative.h"
 #include "ops/logical.h"
 #include "ops/reduce_rules.h"
-#include "ops/shape_join.h"
 #include "ops/shape.h"
+#include "ops/shape_repeat.h"
 #include "ops/view.h"
 #include "ops/view_parts.h"
 
@@ -167,7 +167,7 @@ Tensor product_of_others(const Tensor& self, int64_t dim) {
   return ops::mul(left, right);
 }
 
-bool has_zero(const Tensor& self) { return self.is_meta() || ops::item(ops::any(ops::eq(self, 0))).to<bool>(); }
+bool has_zero(const Tensor& self) { return self.is_meta() || ops::item(ops::any(ops::eq(self, 0), std::nullopt)).to<bool>(); }
 
 Tensor prod_gradient(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim) {
   if (self.numel() == 0) return ops::zeros_like(self);

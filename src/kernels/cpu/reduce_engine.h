@@ -2,7 +2,8 @@
 //
 // An Op states In (element type), Acc (what is accumulated), Out, and
 //   Acc init();  Acc step(Acc, In, Acc center);  Acc combine(Acc, Acc);  Out finish(Acc, Acc center);
-// `centered` says that step and finish need a number of their result (a mean, a maximum).
+// `centered` says that step and finish need a number of their result (a mean, a maximum); `costly`
+// that a step is long.
 //
 // Rows of `lanes` elements are added to as many accumulators; after `block_rows` rows those go into
 // a cascade of partial results, merged pairwise. All of that follows from the shape alone: the bits
@@ -21,23 +22,34 @@ template <class Acc>
 inline constexpr int reduce_lanes = sizeof(Acc) >= 16 ? 8 : 128 / static_cast<int>(sizeof(Acc) < 4 ? 4 : sizeof(Acc));
 inline constexpr int64_t block_rows = 128;
 
-template <class Op, bool Unit>
+// Rows of neighbouring elements, eight at a time: the compiler turns the loop over columns into vectors.
+template <class Op>
 [[gnu::always_inline]] inline void add_rows(const Op& op, typename Op::Acc* __restrict acc,
                                             const typename Op::In* __restrict x, int64_t step, int64_t rows,
-                                            int width, int64_t column, const typename Op::Acc* __restrict center) {
+                                            int width, const typename Op::Acc* __restrict center) {
+  constexpr int together = Op::costly ? 1 : 8;
   int64_t r = 0;
-  for (; r + 8 <= rows; r += 8, x += 8 * step) {
+  for (; r + together <= rows; r += together, x += together * step) {
     for (int c = 0; c < width; ++c) {
-      const typename Op::In* p = x + (Unit ? c : c * column);
       typename Op::Acc a = acc[c];
 #pragma GCC unroll 8
-      for (int k = 0; k < 8; ++k) a = op.step(a, p[k * step], Op::centered ? center[c] : typename Op::Acc());
+      for (int k = 0; k < together; ++k) a = op.step(a, x[c + k * step], Op::centered ? center[c] : typename Op::Acc());
       acc[c] = a;
     }
   }
-  for (; r < rows; ++r, x += step)
+  if constexpr (together > 1)
+    for (; r < rows; ++r, x += step)
+      for (int c = 0; c < width; ++c) acc[c] = op.step(acc[c], x[c], Op::centered ? center[c] : typename Op::Acc());
+}
+
+// The same for elements apart.
+template <class Op>
+[[gnu::noinline]] void add_apart(const Op& op, typename Op::Acc* __restrict acc, const typename Op::In* __restrict x,
+                                 int64_t step, int64_t rows, int width, int64_t column,
+                                 const typename Op::Acc* __restrict center) {
+  for (int64_t r = 0; r < rows; ++r, x += step)
     for (int c = 0; c < width; ++c)
-      acc[c] = op.step(acc[c], x[Unit ? c : c * column], Op::centered ? center[c] : typename Op::Acc());
+      acc[c] = op.step(acc[c], x[c * column], Op::centered ? center[c] : typename Op::Acc());
 }
 
 // Accumulators of one task with the cascade of full blocks below them.
@@ -57,12 +69,10 @@ class Cascade {
   void add(const In* x, int64_t step, int64_t rows, int64_t column, const Acc* center) {
     while (rows > 0) {
       const int64_t n = rows < block_rows - rows_ ? rows : block_rows - rows_;
-      if (column == 1 && width_ == reduce_lanes<Acc>)
-        add_rows<Op, true>(op_, acc_, x, step, n, reduce_lanes<Acc>, 1, center);
-      else if (column == 1)
-        add_rows<Op, true>(op_, acc_, x, step, n, width_, 1, center);
+      if (column == 1)
+        add_rows(op_, acc_, x, step, n, width_, center);
       else
-        add_rows<Op, false>(op_, acc_, x, step, n, width_, column, center);
+        add_apart(op_, acc_, x, step, n, width_, column, center);
       rows -= n;
       x += n * step;
       if ((rows_ += n) == block_rows) push();
@@ -70,7 +80,7 @@ class Cascade {
   }
   // Adds the elements that are left of a row, fewer than `width`.
   void add_rest(const In* x, int count, int64_t column, const Acc* center) {
-    add_rows<Op, false>(op_, acc_, x, 0, 1, count, column, center);
+    add_apart(op_, acc_, x, 0, 1, count, column, center);
   }
   // The results of the columns.
   const Acc* finish() {

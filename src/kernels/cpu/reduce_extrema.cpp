@@ -38,6 +38,7 @@ struct Extreme {
   using Acc = Compared<T>;
   using Out = T;
   static constexpr bool centered = false;
+  static constexpr bool costly = false;
   Acc init() const { return worst<Acc, Most>(); }
   Acc step(Acc a, In x, Acc) const { return better<Acc, Most>(a, convert<Acc>(x)); }
   Acc combine(Acc a, Acc b) const { return better<Acc, Most>(a, b); }
@@ -50,6 +51,7 @@ struct Truth {
   using Acc = uint8_t;
   using Out = R;
   static constexpr bool centered = false;
+  static constexpr bool costly = false;
   Acc init() const { return All; }
   Acc step(Acc a, In x, Acc) const {
     const Acc v = convert<bool>(x);
@@ -65,7 +67,7 @@ void extreme(const Tensor& self, const IntVec& dims, const Tensor& out, const ch
   const bool known = visit_floating(self.dtype(), [&]<class T>(Type<T>) {
                        reduce(Extreme<T, Most>{}, plan, self.data<T>(), out.data<T>());
                      }) ||
-                     visit_types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t>(
+                     visit_types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t>(
                          self.dtype(), [&]<class T>(Type<T>) {
                            reduce(Extreme<T, Most>{}, plan, self.data<T>(), out.data<T>());
                          });
@@ -88,10 +90,10 @@ void truth(const Tensor& self, const std::optional<IntSpan>& dim, const Tensor& 
 }  // namespace
 
 void amin(const Tensor& self, IntSpan dim, bool, const Tensor& out) {
-  extreme<false>(self, reduced_dims(dim, self.dim()), out, "amin_cpu");
+  extreme<false>(self, reduced_dims(dim, self.dim()), out, "min_values_cpu");
 }
 void amax(const Tensor& self, IntSpan dim, bool, const Tensor& out) {
-  extreme<true>(self, reduced_dims(dim, self.dim()), out, "amax_cpu");
+  extreme<true>(self, reduced_dims(dim, self.dim()), out, "max_values_cpu");
 }
 void min_all(const Tensor& self, const Tensor& out) { extreme<false>(self, reduced_dims({}, self.dim()), out, "min_all"); }
 void max_all(const Tensor& self, const Tensor& out) { extreme<true>(self, reduced_dims({}, self.dim()), out, "max_all"); }

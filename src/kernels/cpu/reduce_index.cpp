@@ -106,8 +106,7 @@ void find(const Tensor& self, std::optional<int64_t> dim, const Tensor* values, 
     find<T, Most>(in.data<T>(), lines, values ? values->data<T>() : nullptr, indices.data<int64_t>());
   };
   const bool known =
-      visit_floating(in.dtype(), run) || visit_types<uint8_t, int8_t, int16_t, int32_t, int64_t, bool>(in.dtype(), run) ||
-      visit_types<uint16_t, uint32_t, uint64_t>(in.dtype(), run);
+      visit_floating(in.dtype(), run) || visit_integral(in.dtype(), run) || visit_types<bool>(in.dtype(), run);
   if (!known)
     throw Error(ErrorKind::NotImplemented, "\"", name, "\" not implemented for '", info(in.dtype()).legacy_name, "'");
 }

@@ -20,6 +20,7 @@ struct MeanOf {
   using Acc = double;
   using Out = double;
   static constexpr bool centered = false;
+  static constexpr bool costly = false;
   double count;
   Acc init() const { return 0; }
   Acc step(Acc a, In x, Acc) const { return a + convert<double>(x); }
@@ -32,6 +33,7 @@ struct Squares {
   using Acc = double;
   using Out = T;
   static constexpr bool centered = true;
+  static constexpr bool costly = false;
   double divisor;
   bool root;
   Acc init() const { return 0; }
@@ -57,11 +59,43 @@ void variance_of(const Tensor& self, const ReducePlan& plan, double correction, 
   for (int64_t i = 0; i < plan.results; ++i) to[i] = convert<T>(center.data()[i]);
 }
 
+void variance(const Tensor& self, const IntVec& dims, double correction, bool root, const Tensor& out, const Tensor& mean) {
+  const ReducePlan plan = plan_reduction(self, dims);
+  visit_floating(self.dtype(), [&]<class T>(Type<T>) { variance_of<T>(self, plan, correction, root, out, mean); });
+}
+
+// Real or imaginary parts, seen as a tensor.
+Tensor part_of(const Tensor& z, int64_t part) {
+  IntVec strides(z.strides());
+  for (int64_t& s : strides) s *= 2;
+  return tensor_over(z->storage, real_of(z.dtype()), 2 * z.storage_offset() + part, z.sizes(), strides);
+}
+
+// The variances of the parts add.
+template <class R>
+void complex_variance(const Tensor& self, const IntVec& dims, double correction, bool root, const Tensor& out,
+                      const Tensor& mean) {
+  Tensor parts[2], means[2];
+  for (int k = 0; k < 2; ++k) {
+    parts[k] = empty_tensor(out.sizes(), out.dtype());
+    if (mean.defined()) means[k] = empty_tensor(out.sizes(), out.dtype());
+    variance(part_of(self, k), dims, correction, false, parts[k], means[k]);
+  }
+  for (int64_t i = 0; i < out.numel(); ++i) {
+    const R v = parts[0].data<R>()[i] + parts[1].data<R>()[i];
+    out.data<R>()[i] = root ? math::sqrt(v) : v;
+    if (mean.defined()) mean.data<Complex<R>>()[i] = {means[0].data<R>()[i], means[1].data<R>()[i]};
+  }
+}
+
 void variance(const Tensor& self, const std::optional<IntSpan>& dim, const std::optional<Scalar>& correction, bool root,
               const Tensor& out, const Tensor& mean = {}) {
-  const ReducePlan plan = plan_reduction(self, reduced_dims(dim, self.dim()));
+  const IntVec dims = reduced_dims(dim, self.dim());
   const double minus = correction ? correction->to<double>() : 1;
-  visit_floating(self.dtype(), [&]<class T>(Type<T>) { variance_of<T>(self, plan, minus, root, out, mean); });
+  if (!is_complex(self.dtype())) return variance(self, dims, minus, root, out, mean);
+  visit_types<float, double>(out.dtype(), [&]<class R>(Type<R>) {
+    complex_variance<R>(self, dims, minus, root, out, mean);
+  });
 }
 
 // --- norms
@@ -90,6 +124,7 @@ struct NormOp {
   using Acc = typename Magnitude<T>::Real;
   using Out = R;
   static constexpr bool centered = false;
+  static constexpr bool costly = N == Norm::Power || is_complex_v<T>;
   double p;
   Acc init() const { return N == Norm::Least ? static_cast<Acc>(__builtin_inf()) : Acc(0); }
   Acc step(Acc a, In x, Acc) const {

@@ -32,6 +32,7 @@ struct Sum {
   using Acc = Wide<T>;
   using Out = R;
   static constexpr bool centered = false;
+  static constexpr bool costly = false;
   Acc init() const { return Acc(0); }
   Acc step(Acc a, In x, Acc) const { return plus(a, convert<Acc>(x)); }
   Acc combine(Acc a, Acc b) const { return plus(a, b); }
@@ -63,6 +64,7 @@ struct Mean : Sum<T, R> {
 };
 template <class T, class R>
 struct Prod : Sum<T, R> {
+  static constexpr bool costly = std::is_integral_v<T>;
   using typename Sum<T, R>::Acc;
   Acc init() const { return Acc(1); }
   Acc step(Acc a, T x, Acc) const { return times(a, convert<Acc>(x)); }
@@ -74,17 +76,19 @@ struct CountNonzero {
   using Acc = int64_t;
   using Out = int64_t;
   static constexpr bool centered = false;
+  static constexpr bool costly = false;
   Acc init() const { return 0; }
   Acc step(Acc a, In x, Acc) const { return a + convert<bool>(x); }
   Acc combine(Acc a, Acc b) const { return a + b; }
   Out finish(Acc a, Acc) const { return a; }
 };
 
-// Integers stay as they are when the result is an integer; else the input is converted first.
+// The common integers stay as they are when the result is an integer; else the input is converted.
 Tensor input_for(const Tensor& self, DType result) {
-  if (self.dtype() == result) return self;
-  if (is_integral(self.dtype(), true) && result == DType::Int64) return self;
-  return converted(self, result);
+  const DType d = self.dtype();
+  if (d == result) return self;
+  const bool common = d == DType::Bool || d == DType::UInt8 || d == DType::Int32;
+  return common && result == DType::Int64 ? self : converted(self, result);
 }
 
 template <template <class, class> class Op>
@@ -96,7 +100,7 @@ void run_wide(const Tensor& self, const IntVec& dims, const Tensor& out, const c
   bool known = visit_types<float, double, Half, BFloat16, complex64, complex128>(in.dtype(), [&]<class T>(Type<T>) {
     reduce(Op<T, T>{}, plan, in.data<T>(), to.data<T>());
   });
-  known = known || visit_types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t>(
+  known = known || visit_types<bool, uint8_t, int32_t, int64_t>(
                        in.dtype(), [&]<class T>(Type<T>) { reduce(Op<T, int64_t>{}, plan, in.data<T>(), to.data<int64_t>()); });
   if (!known)
     throw Error(ErrorKind::NotImplemented, "\"", name, "\" not implemented for '", info(in.dtype()).legacy_name, "'");
@@ -136,9 +140,11 @@ void mean(const Tensor& self, std::optional<IntSpan> dim, bool, std::optional<DT
 
 void count_nonzero(const Tensor& self, IntSpan dim, const Tensor& out) {
   const ReducePlan plan = plan_reduction(self, reduced_dims(dim, self.dim()));
-  visit_arithmetic(self.dtype(), [&]<class T>(Type<T>) {
+  const bool known = visit_arithmetic(self.dtype(), [&]<class T>(Type<T>) {
     reduce(CountNonzero<T>{}, plan, self.data<T>(), out.data<int64_t>());
   });
+  if (!known)
+    throw Error(ErrorKind::NotImplemented, "\"nonzero_count_cpu\" not implemented for '", info(self.dtype()).legacy_name, "'");
 }
 
 }  // namespace facula::cpu::FACULA_ISA
