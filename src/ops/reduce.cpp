@@ -64,6 +64,26 @@ void check_not_empty(const char* op, const Tensor& self, const IntVec& dims, boo
     check_index(self.sizes()[d] > 0, op, "(): Expected reduction dim ", d, " to have non-zero size.");
 }
 
+// The element type as C++ names it, which PyTorch's message has.
+static const char* cpp_name(DType d) {
+  switch (d) {
+    case DType::UInt8: return "unsigned char";
+    case DType::Int8: return "signed char";
+    case DType::Int16: return "short int";
+    case DType::Int32: return "int";
+    case DType::Int64: return "long int";
+    case DType::Float32: return "float";
+    case DType::Float64: return "double";
+    default: return name(d);
+  }
+}
+
+void check_out_dtype(const Meta& m, int i, DType dtype) {
+  if (m.call.op->variant != Variant::Out) return;
+  const DType given = m.call.tensor(m.call.info->base_args + i).dtype();
+  check(given == dtype, "Expected out tensor to have dtype ", cpp_name(dtype), ", but got ", cpp_name(given), " instead");
+}
+
 void not_implemented(const char* kernel, DType d) {
   throw Error(ErrorKind::NotImplemented, "\"", kernel, "\" not implemented for '", info(d).legacy_name, "'");
 }

@@ -28,6 +28,11 @@ void meta_extreme(Meta& m, const Tensor& self, IntSpan dim, bool keepdim) {
   if (is_complex(self.dtype()))
     reduction::not_implemented(m.op_name() == "amax" ? "max_values_cpu" : "min_values_cpu", self.dtype());
   reduction::check_not_empty(op, self, dims, !dim.empty());
+  if (m.call.op->variant == Variant::Out) {
+    const DType given = m.call.tensor(m.call.info->base_args).dtype();
+    check(given == self.dtype(), "Expected the dtype for input and out to match, but got ", info(self.dtype()).legacy_name,
+          " for input's dtype and ", info(given).legacy_name, " for out's dtype.");
+  }
   reduction::state(m, 0, self, dims, keepdim, self.dtype());
 }
 
@@ -44,8 +49,10 @@ void meta_aminmax(Meta& m, const Tensor& self, std::optional<int64_t> dim, bool 
   const IntVec dims = dim ? reduction::one_dim(*dim, self.dim()) : cpu::reduced_dims({}, self.dim());
   for (int64_t d : dims)
     check_index(self.sizes()[d] > 0, "aminmax: Expected reduction dim ", d, " to have non-zero size.");
-  reduction::state(m, 0, self, dims, keepdim, self.dtype());
-  reduction::state(m, 1, self, dims, keepdim, self.dtype());
+  for (int k = 0; k < 2; ++k) {
+    reduction::check_out_dtype(m, k, self.dtype());
+    reduction::state(m, k, self, dims, keepdim, self.dtype());
+  }
 }
 
 // Shares the gradient among the elements that equal the result.
@@ -81,6 +88,8 @@ void meta_extreme_dim(Meta& m, const Tensor& self, int64_t dim, bool keepdim) {
   reduction::check_not_empty(m.op_name().c_str(), self, dims, true);
   reduction::state(m, 0, self, dims, keepdim, self.dtype());
   reduction::state(m, 1, self, dims, keepdim, DType::Int64);
+  reduction::check_out_dtype(m, 0, self.dtype());
+  reduction::check_out_dtype(m, 1, DType::Int64);
 }
 
 void meta_arg(Meta& m, const Tensor& self, std::optional<int64_t> dim, bool keepdim) {

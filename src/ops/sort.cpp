@@ -131,7 +131,8 @@ void check_quantile(const Tensor& self, const Tensor& q) {
 
 // Where in sorted order (fractions between places) each quantile lies; the last place where NaN decides.
 Tensor ranks_of(const Tensor& sorted, const Tensor& q, bool skip_nan) {
-  const std::optional<IntList> last{IntList{-1}};
+  static constexpr int64_t behind[] = {-1};
+  const std::optional<IntList> last{IntList(behind)};
   const Tensor nan = ops::isnan(ops::detach(sorted));
   if (skip_nan) {
     const Tensor numbers = ops::sum(ops::logical_not(nan), last, true);
@@ -144,7 +145,7 @@ Tensor ranks_of(const Tensor& sorted, const Tensor& q, bool skip_nan) {
     sizes.back() = q.numel();
     return sizes;
   }());
-  return ops::masked_fill(ranks, ops::any(nan, std::optional(IntList{-1}), true), Scalar(end));
+  return ops::masked_fill(ranks, ops::any(nan, last, true), Scalar(end));
 }
 
 Tensor quantile_of(const Tensor& self, const Tensor& q, std::optional<int64_t> dim, bool keepdim, std::string_view how, bool skip_nan) {

@@ -174,7 +174,8 @@ Tensor cov(const Tensor& self, int64_t correction, const Tensor& fweights, const
   check_kind(ErrorKind::NotImplemented, self.dtype() != DType::Bool, "cov(): bool dtype is not supported for input");
   const Tensor x = as_rows("cov", self);
   const int64_t n = x.sizes()[1];
-  const std::optional<IntList> along{IntList{1}};
+  static constexpr int64_t columns[] = {1};
+  const std::optional<IntList> along{IntList(columns)};
   const Tensor w = observation_weights(fweights, aweights, n);
   const bool weighted = w.defined();
   check(!weighted || n == 0 || w.is_meta() || ops::item(ops::sum(ops::detach(w))).to<double>() != 0,
