@@ -169,7 +169,7 @@ Tensor sum_to_size(const Tensor& self, IntSpan size) {
           "} is not expandable to size {", str(self.sizes()), "}.");
     if (size[d - extra] == 1 && self.sizes()[d] != 1) dims.push_back(d);
   }
-  if (dims.empty()) return self;
+  if (dims.empty()) return self.dim() == 0 ? ops::sum(self) : self;
   const Tensor t = ops::sum(self, std::optional<IntList>(dims), true);
   return extra > 0 ? ops::view(t, size) : t;
 }

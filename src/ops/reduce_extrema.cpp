@@ -49,6 +49,11 @@ void meta_aminmax(Meta& m, const Tensor& self, std::optional<int64_t> dim, bool 
   const IntVec dims = dim ? reduction::one_dim(*dim, self.dim()) : cpu::reduced_dims({}, self.dim());
   for (int64_t d : dims)
     check_index(self.sizes()[d] > 0, "aminmax: Expected reduction dim ", d, " to have non-zero size.");
+  if (m.call.op->variant == Variant::Out) {
+    const int first = m.call.info->base_args;
+    check_value(memory_overlap(m.call.tensor(first), m.call.tensor(first + 1)) == Overlap::None,
+                "aminmax(): the `min` and `max` out= tensors must not overlap.");
+  }
   for (int k = 0; k < 2; ++k) {
     reduction::check_out_dtype(m, k, self.dtype());
     reduction::state(m, k, self, dims, keepdim, self.dtype());

@@ -103,6 +103,16 @@ void columns(const T* x, T* out, int64_t length, int64_t step, int64_t width) {
     }
 }
 
+template <class F, class T>
+void row(const T* x, T* out, int64_t length) {
+  using A = typename Carried<T>::type;
+  A carried = F::template first<A>();
+  for (int64_t i = 0; i < length; ++i) {
+    carried = F::call(carried, convert<A>(x[i]));
+    out[i] = convert<T>(carried);
+  }
+}
+
 // Calls body(offset, columns) for tiles of neighbouring lines.
 template <class Body>
 void for_tiles(const Lines& l, Body&& body) {
@@ -122,7 +132,12 @@ template <class F, class T>
 void run(const Tensor& in, const Lines& l, const Tensor& out) {
   const T* x = in.data<T>();
   T* to = out.data<T>();
-  for_tiles(l, [&](int64_t at, int64_t width) { columns<F, T>(x + at, to + at, l.length, l.inner, width); });
+  for_tiles(l, [&](int64_t at, int64_t width) {
+    if (l.inner == 1)
+      row<F, T>(x + at, to + at, l.length);
+    else
+      columns<F, T>(x + at, to + at, l.length, l.inner, width);
+  });
 }
 
 template <class F>

@@ -157,6 +157,24 @@ void walk_reduced(const ReducePlan& p, const In* x, int64_t part, Line&& line) {
   }
 }
 
+// A row of at most one block, without a cascade: a fixed number of lanes stays in registers.
+template <class Op>
+typename Op::Acc short_row(const Op& op, const typename Op::In* x, int64_t n, const typename Op::Acc* center) {
+  using Acc = typename Op::Acc;
+  constexpr int lanes = reduce_lanes<Acc>;
+  Acc acc[lanes];
+  for (int i = 0; i < lanes; ++i) acc[i] = op.init();
+  int64_t at = 0;
+  for (; at + lanes <= n; at += lanes)
+    for (int i = 0; i < lanes; ++i) acc[i] = op.step(acc[i], x[at + i], Op::centered ? center[0] : Acc());
+  for (int i = 0; at < n; ++at, ++i) acc[i] = op.step(acc[i], x[at], Op::centered ? center[0] : Acc());
+#pragma GCC unroll 8
+  for (int w = lanes / 2; w > 0; w /= 2)
+#pragma GCC unroll 32
+    for (int i = 0; i < w; ++i) acc[i] = op.combine(acc[i], acc[i + w]);
+  return acc[0];
+}
+
 // One task of one part; the results of its columns go to `to`.
 template <class Op>
 void run_task(const Op& op, const ReducePlan& p, const typename Op::In* x, int64_t columns, int64_t part,
@@ -171,6 +189,10 @@ void run_task(const Op& op, const ReducePlan& p, const typename Op::In* x, int64
     return;
   }
   constexpr int lanes = reduce_lanes<Acc>;
+  if (p.reduced.size() == 1 && p.parts == 1 && inner == 1 && p.count <= lanes * block_rows) {
+    *to = short_row(op, x, p.count, center);
+    return;
+  }
   Acc same[Op::centered ? lanes : 1];
   if (Op::centered)
     for (Acc& a : same) a = *center;

@@ -57,7 +57,8 @@ void row(const T* x, int64_t length, T* value, int64_t* index) {
     for (i = lanes; i + lanes <= length; i += lanes)
       for (int k = 0; k < lanes; ++k) {
         const A v = convert<A>(x[i + k]);
-        lane[k] = beats<A, Most>(v, lane[k]) ? v : lane[k];
+        const A more = (Most ? v > lane[k] : v < lane[k]) ? v : lane[k];
+        lane[k] = v != v ? v : more;
       }
     for (int k = 0; k < lanes; ++k) best = beats<A, Most>(lane[k], best) ? lane[k] : best;
   }

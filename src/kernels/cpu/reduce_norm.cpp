@@ -145,8 +145,8 @@ struct NormOp {
     return convert<Out>(a);
   }
   static Acc pick(Acc a, Acc x) {
-    const bool take = (N == Norm::Most ? x > a : x < a) | (x != x);
-    return take & (a == a) ? x : a;
+    const Acc best = (N == Norm::Most ? x > a : x < a) ? x : a;
+    return x != x ? x : best;
   }
 };
 
