@@ -154,7 +154,7 @@ struct nan_to_num {
 };
 
 struct complex_of_parts {
-  static constexpr unsigned dtypes = wide_floating;
+  static constexpr unsigned dtypes = floating;
   template <class T>
   static auto call(T re, T im) {
     return Complex<T>(re, im);
@@ -162,7 +162,7 @@ struct complex_of_parts {
 };
 
 struct polar {
-  static constexpr unsigned dtypes = wide_floating;
+  static constexpr unsigned dtypes = floating;
   template <class T>
   static auto call(T size, T angle) {
     return Complex<T>(size * math::cos(angle), size * math::sin(angle));
@@ -179,6 +179,7 @@ struct polar {
 
 #include "ops/arithmetic.h"
 #include "ops/comparison.h"
+#include "ops/copy.h"
 #include "ops/creation.h"
 #include "ops/exp_log.h"
 #include "ops/logical.h"
@@ -201,15 +202,32 @@ Tensor winner_gradient(const Tensor& grad, const Tensor& a, const Tensor& b, con
 
 // --- clamp
 
+// A bound may lie beyond an integer dtype on its own side only.
+void check_bound(const Value& bound, DType d, bool low) {
+  if (bound.is_none()) return;
+  const Scalar s = bound.as_scalar();
+  if (!is_integral(d, false)) return cpu::check_fits(s, d);
+  const double near = cpu::saturated(s, d).to<double>(), v = s.to<double>();
+  check(low ? v <= near : v >= near, low ? "Clamp min value " : "Clamp max value ", s.str(),
+        " is outside the representable range of ", info(d).legacy_name);
+}
 void clamp_result(Meta& m, DType d) {
   check_kind(ErrorKind::NotImplemented, !is_complex(d), "clamp is not supported for complex types");
   meta::pointwise_result(m, 1, d, d);
 }
 void meta_clamp(Meta& m) {
   check(!m.arg(1).is_none() || !m.arg(2).is_none(), "torch.clamp: At least one of 'min' or 'max' must not be None");
-  clamp_result(m, result_type({m.call.args, 3}));
+  const DType d = result_type({m.call.args, 3});
+  check_bound(m.arg(1), d, true);
+  check_bound(m.arg(2), d, false);
+  clamp_result(m, d);
 }
-void meta_clamp_one(Meta& m) { clamp_result(m, result_type({m.call.args, 2})); }
+template <bool Low>
+void meta_clamp_one(Meta& m) {
+  const DType d = result_type({m.call.args, 2});
+  check_bound(m.arg(1), d, Low);
+  clamp_result(m, d);
+}
 
 Scalar lowest(DType d) {
   if (is_floating(d)) return -__builtin_inf();
@@ -231,16 +249,16 @@ bool is_nan(const Value& v) { return v.tag == Tag::Float && v.d != v.d; }
 // A nan on either side makes every element nan.
 void clamp_bounds(const OpCall& c, DType compute, Scalar* params) {
   const Value &low = c.arg(1), &high = c.arg(2);
-  params[0] = low.is_none() ? lowest(compute) : low.as_scalar();
-  params[1] = high.is_none() ? highest(compute) : high.as_scalar();
+  params[0] = low.is_none() ? lowest(compute) : cpu::saturated(low.as_scalar(), compute);
+  params[1] = high.is_none() ? highest(compute) : cpu::saturated(high.as_scalar(), compute);
   if (is_nan(low) || is_nan(high)) params[0] = params[1] = __builtin_nan("");
 }
 void lower_bound(const OpCall& c, DType compute, Scalar* params) {
-  params[0] = c.arg(1).as_scalar();
+  params[0] = cpu::saturated(c.arg(1).as_scalar(), compute);
   params[1] = is_nan(c.arg(1)) ? params[0] : highest(compute);
 }
 void upper_bound(const OpCall& c, DType compute, Scalar* params) {
-  params[1] = c.arg(1).as_scalar();
+  params[1] = cpu::saturated(c.arg(1).as_scalar(), compute);
   params[0] = is_nan(c.arg(1)) ? params[1] : lowest(compute);
 }
 
@@ -288,7 +306,12 @@ void meta_heaviside(Meta& m) {
   meta::binary(m);
 }
 
-Tensor ldexp(const Tensor& self, const Tensor& other) { return ops::mul(self, ops::pow(2.0, other)); }
+// Whole exponents do not change the dtype of floats; float64 holds every power that matters.
+Tensor ldexp(const Tensor& self, const Tensor& other) {
+  if (!is_integral(other.dtype(), true) || is_complex(self.dtype())) return ops::mul(self, ops::pow(2.0, other));
+  const Tensor wide = ops::mul(ops::to(self, DType::Float64), ops::pow(2.0, ops::to(other, DType::Float64)));
+  return ops::to(wide, float_of(self.dtype()));
+}
 
 void meta_frexp(Meta& m, const Tensor& self) {
   check(is_floating(self.dtype()), "torch.frexp() only supports floating-point dtypes");
@@ -350,6 +373,8 @@ void meta_where(Meta& m) {
   check(c == DType::Bool || c == DType::UInt8, "where expected condition to be a boolean tensor, but got a tensor with dtype ",
         info(c).legacy_name);
   const DType d = result_type({m.call.args + 1, 2});
+  for (int i = 1; i < 3; ++i)
+    if (m.arg(i).is_number()) cpu::check_fits(m.arg(i).as_scalar(), d);
   meta::pointwise_result(m, 3, d, d);
 }
 
@@ -432,12 +457,12 @@ OP(fmax) {
   .cpu = cpu::binary<scalar::fmax>,
   .derivatives = {
       vjp("self", [](Backward& b) {
-        const Tensor first = ops::logical_or(ops::ge(b["self"], b["other"]), ops::isnan(b["other"]));
-        return ops::where(first, b.grad(), 0);
+        const Tensor won = ops::logical_or(ops::gt(b["self"], b["other"]), ops::isnan(b["other"]));
+        return winner_gradient(b.grad(), b["self"], b["other"], ops::logical_not(won));
       }, saves("self", "other")),
       vjp("other", [](Backward& b) {
-        const Tensor first = ops::logical_or(ops::ge(b["self"], b["other"]), ops::isnan(b["other"]));
-        return ops::where(first, 0, b.grad());
+        const Tensor lost = ops::logical_or(ops::gt(b["self"], b["other"]), ops::isnan(b["other"]));
+        return winner_gradient(b.grad(), b["self"], b["other"], lost);
       }, saves("self", "other")),
   },
 };
@@ -451,12 +476,12 @@ OP(fmin) {
   .cpu = cpu::binary<scalar::fmin>,
   .derivatives = {
       vjp("self", [](Backward& b) {
-        const Tensor first = ops::logical_or(ops::le(b["self"], b["other"]), ops::isnan(b["other"]));
-        return ops::where(first, b.grad(), 0);
+        const Tensor won = ops::logical_or(ops::lt(b["self"], b["other"]), ops::isnan(b["other"]));
+        return winner_gradient(b.grad(), b["self"], b["other"], ops::logical_not(won));
       }, saves("self", "other")),
       vjp("other", [](Backward& b) {
-        const Tensor first = ops::logical_or(ops::le(b["self"], b["other"]), ops::isnan(b["other"]));
-        return ops::where(first, 0, b.grad());
+        const Tensor lost = ops::logical_or(ops::lt(b["self"], b["other"]), ops::isnan(b["other"]));
+        return winner_gradient(b.grad(), b["self"], b["other"], lost);
       }, saves("self", "other")),
   },
 };
@@ -487,9 +512,9 @@ OP(clamp_min) {
   .doc = "Self, but min where it is smaller, elementwise.",
   .forms = all_forms,
   .flags = pointwise,
-  .meta = meta_clamp_one,
+  .meta = meta_clamp_one<true>,
   .cpu = cpu::with_params<lower_bound>(cpu::unary<scalar::clamp>),
-  .derivatives = {vjp("self", [](Backward& b) { return ops::where(ops::ge(b["self"], b.scalar("min")), b.grad(), 0); },
+  .derivatives = {vjp("self", [](Backward& b) { return ops::where(ops::gt(b["self"], b.scalar("min")), b.grad(), 0); },
                       saves("self"))},
 };
 
@@ -507,9 +532,9 @@ OP(clamp_max) {
   .doc = "Self, but max where it is larger, elementwise.",
   .forms = all_forms,
   .flags = pointwise,
-  .meta = meta_clamp_one,
+  .meta = meta_clamp_one<false>,
   .cpu = cpu::with_params<upper_bound>(cpu::unary<scalar::clamp>),
-  .derivatives = {vjp("self", [](Backward& b) { return ops::where(ops::le(b["self"], b.scalar("max")), b.grad(), 0); },
+  .derivatives = {vjp("self", [](Backward& b) { return ops::where(ops::lt(b["self"], b.scalar("max")), b.grad(), 0); },
                       saves("self"))},
 };
 
@@ -670,7 +695,7 @@ OP(where_self) {
 
 OP(complex) {
   .schema = "complex(Tensor real, Tensor imag) -> Tensor",
-  .doc = "Complex numbers from their parts, which are of one dtype: float32 or float64.",
+  .doc = "Complex numbers from their parts, which are of one dtype: float16, float32 or float64.",
   .forms = function | out,
   .flags = pointwise,
   .meta = meta_complex,
@@ -683,7 +708,7 @@ OP(complex) {
 
 OP(polar) {
   .schema = "polar(Tensor abs, Tensor angle) -> Tensor",
-  .doc = "Complex numbers from absolute values and angles, which are of one dtype: float32 or float64.",
+  .doc = "Complex numbers from absolute values and angles, which are of one dtype: float16, float32 or float64.",
   .forms = function | out,
   .flags = pointwise,
   .meta = meta_complex,
