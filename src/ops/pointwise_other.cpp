@@ -73,14 +73,6 @@ struct copysign {
   }
 };
 
-struct nextafter {
-  static constexpr unsigned dtypes = wide_floating;
-  template <class T>
-  static T call(T a, T b) {
-    return math::nextafter(a, b);
-  }
-};
-
 struct gcd {
   static constexpr unsigned dtypes = integral;
   template <class T>
@@ -98,13 +90,18 @@ struct lcm {
 };
 
 struct logaddexp {
-  static constexpr unsigned dtypes = floating;
+  static constexpr unsigned dtypes = floating | complex;
   template <class T>
   static T call(T a, T b) {
-    return math::logaddexp(a, b);
+    if constexpr (is_complex_v<T>) {
+      const T high = a.re >= b.re ? a : b, low = a.re >= b.re ? b : a;
+      if (math::is_inf(high.re) && high == low) return high;
+      return high + math::log1p(math::exp(low - high));
+    } else {
+      return math::logaddexp(a, b);
+    }
   }
 };
-
 struct logaddexp2 {
   static constexpr unsigned dtypes = floating;
   template <class T>
@@ -295,6 +292,38 @@ Tensor copysign_gradient(Backward& b) {
   return ops::where(ops::eq(x, 0), 0, ops::mul(b.grad(), ratio));
 }
 
+// The neighbour of a reduced float: its bits, one step away from zero or towards it.
+template <class T>
+T next_reduced(T a, T b) {
+  const float x = a, y = b;
+  if (x != x || y != y) return T(x + y);
+  if (x == y) return b;
+  if (x == 0) return T::from_bits(static_cast<uint16_t>(y > 0 ? 1 : 0x8001));
+  return T::from_bits(static_cast<uint16_t>(a.bits + ((x < y) == (x > 0) ? 1 : -1)));
+}
+template <class T>
+void nextafter_row(const void*, char* const* data, const int64_t* steps, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    const T a = *reinterpret_cast<const T*>(data[1] + i * steps[1]), b = *reinterpret_cast<const T*>(data[2] + i * steps[2]);
+    T& out = *reinterpret_cast<T*>(data[0] + i * steps[0]);
+    if constexpr (std::is_floating_point_v<T>)
+      out = std::nextafter(a, b);
+    else
+      out = next_reduced(a, b);
+  }
+}
+void nextafter(const Tensor& self, const Tensor& other, const Tensor& out) {
+  const Tensor a = self.dtype() == out.dtype() ? self : cpu::converted(self, out.dtype());
+  const Tensor b = other.dtype() == out.dtype() ? other : cpu::converted(other, out.dtype());
+  cpu::LoopPlan plan(out.sizes());
+  plan.add(out);
+  plan.add(a);
+  plan.add(b);
+  plan.simplify();
+  const bool known = visit_floating(out.dtype(), [&]<class T>(Type<T>) { plan.run(&nextafter_row<T>, nullptr); });
+  check_kind(ErrorKind::NotImplemented, known, "\"nextafter_cpu\" not implemented for '", info(out.dtype()).legacy_name, "'");
+}
+
 Tensor share(const Tensor& x, const Tensor& sum) { return ops::exp(ops::sub(x, sum)); }
 Tensor share2(const Tensor& x, const Tensor& sum) { return ops::exp2(ops::sub(x, sum)); }
 
@@ -374,7 +403,7 @@ void meta_where(Meta& m) {
         info(c).legacy_name);
   const DType d = result_type({m.call.args + 1, 2});
   for (int i = 1; i < 3; ++i)
-    if (m.arg(i).is_number()) cpu::check_fits(m.arg(i).as_scalar(), d);
+    if (m.arg(i).is_number() && is_integral(d, false)) cpu::check_fits(m.arg(i).as_scalar(), d);
   meta::pointwise_result(m, 3, d, d);
 }
 
@@ -580,7 +609,7 @@ OP(nextafter) {
   .forms = all_forms,
   .flags = pointwise,
   .meta = meta::binary,
-  .cpu = cpu::binary<scalar::nextafter>,
+  .cpu = typed_kernel<nextafter>,
 };
 
 OP(gcd) {
