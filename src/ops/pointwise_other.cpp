@@ -264,16 +264,22 @@ Tensor clamp_tensors(const Tensor& self, const Tensor& min, const Tensor& max) {
   const Tensor above = min.defined() ? ops::clamp_min(self, min) : self;
   return max.defined() ? ops::clamp_max(above, max) : above;
 }
-void check_not_complex(const Tensor& self) {
-  check_kind(ErrorKind::NotImplemented, !is_complex(self.dtype()), "clamp is not supported for complex types");
+void meta_clamp_tensor(Meta& m) {
+  meta::binary(m);
+  check_kind(ErrorKind::NotImplemented, !is_complex(m.results[0].dtype), "clamp is not supported for complex types");
 }
-Tensor clamp_min_tensor(const Tensor& self, const Tensor& min) {
-  check_not_complex(self);
-  return ops::maximum(self, min);
-}
-Tensor clamp_max_tensor(const Tensor& self, const Tensor& max) {
-  check_not_complex(self);
-  return ops::minimum(self, max);
+
+// Back through the upper bound, then through the lower one.
+void clamp_tensors_gradient(Backward& b) {
+  const Tensor x = b["self"], low = b["min"], high = b["max"];
+  const Tensor above = low.defined() ? ops::maximum(x, low) : x;
+  Tensor grad = b.grad();
+  if (high.defined()) {
+    b.set("max", winner_gradient(grad, above, high, ops::gt(high, above)));
+    grad = winner_gradient(grad, above, high, ops::gt(above, high));
+  }
+  if (low.defined()) b.set("min", winner_gradient(grad, x, low, ops::lt(low, x)));
+  b.set("self", low.defined() ? winner_gradient(grad, x, low, ops::lt(x, low)) : grad);
 }
 
 Tensor clamp_gradient(Backward& b) {
@@ -532,8 +538,10 @@ OP(clamp_Tensor) {
   .forms = all_forms,
   .aliases = "clip",
   .out_name = "Tensor_out",
-  .composite = Composite::Implicit,
+  .composite = Composite::Explicit,
+  .flags = pointwise,
   .any = typed_kernel<clamp_tensors>,
+  .derivatives = {vjp(names("self", "min", "max"), clamp_tensors_gradient, saves("self", "min", "max"))},
 };
 
 OP(clamp_min) {
@@ -552,8 +560,17 @@ OP(clamp_min_Tensor) {
   .doc = "Self, but min where it is smaller, elementwise.",
   .forms = all_forms,
   .out_name = "Tensor_out",
-  .composite = Composite::Implicit,
-  .any = typed_kernel<clamp_min_tensor>,
+  .flags = pointwise,
+  .meta = meta_clamp_tensor,
+  .cpu = cpu::binary<scalar::maximum>,
+  .derivatives = {
+      vjp("self", [](Backward& b) {
+        return winner_gradient(b.grad(), b["self"], b["min"], ops::lt(b["self"], b["min"]));
+      }, saves("self", "min")),
+      vjp("min", [](Backward& b) {
+        return winner_gradient(b.grad(), b["self"], b["min"], ops::lt(b["min"], b["self"]));
+      }, saves("self", "min")),
+  },
 };
 
 OP(clamp_max) {
@@ -572,8 +589,17 @@ OP(clamp_max_Tensor) {
   .doc = "Self, but max where it is larger, elementwise.",
   .forms = all_forms,
   .out_name = "Tensor_out",
-  .composite = Composite::Implicit,
-  .any = typed_kernel<clamp_max_tensor>,
+  .flags = pointwise,
+  .meta = meta_clamp_tensor,
+  .cpu = cpu::binary<scalar::minimum>,
+  .derivatives = {
+      vjp("self", [](Backward& b) {
+        return winner_gradient(b.grad(), b["self"], b["max"], ops::gt(b["self"], b["max"]));
+      }, saves("self", "max")),
+      vjp("max", [](Backward& b) {
+        return winner_gradient(b.grad(), b["self"], b["max"], ops::gt(b["max"], b["self"]));
+      }, saves("self", "max")),
+  },
 };
 
 OP(hypot) {

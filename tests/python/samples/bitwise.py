@@ -14,10 +14,10 @@ def pairs(high=100):
 FLOAT = [Error(NotImplementedError, "not implemented", Sample(T(2, dtype="float32"), T(2, dtype="float32")))]
 
 OPS = [
-    Op("bitwise_and", pairs(), np.bitwise_and, "int", errors=FLOAT),
-    Op("bitwise_or", pairs(), np.bitwise_or, "int", errors=FLOAT),
-    Op("bitwise_xor", pairs(), np.bitwise_xor, "int", errors=FLOAT),
-    Op("bitwise_not", [Sample(T(5, high=100)), Sample(T())], np.bitwise_not, "int bool"),
-    Op("bitwise_left_shift", pairs(4), np.left_shift, "int64 int32"),
-    Op("bitwise_right_shift", pairs(4), np.right_shift, "int64 int32"),
+    Op("bitwise_and", pairs(), np.bitwise_and, "int", grad=False, errors=FLOAT),
+    Op("bitwise_or", pairs(), np.bitwise_or, "int", grad=False, errors=FLOAT),
+    Op("bitwise_xor", pairs(), np.bitwise_xor, "int", grad=False, errors=FLOAT),
+    Op("bitwise_not", [Sample(T(5, high=100)), Sample(T())], np.bitwise_not, "int bool", grad=False),
+    Op("bitwise_left_shift", pairs(4), np.left_shift, "int64 int32", grad=False),
+    Op("bitwise_right_shift", pairs(4), np.right_shift, "int64 int32", grad=False),
 ]
