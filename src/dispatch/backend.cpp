@@ -400,7 +400,9 @@ bool has_composite_kernel(const Operator& op) {
 
 void run_composite(OpCall& c) {
   const Operator& op = *c.op;
-  if (op.variant != Variant::Base)
+  // The kernel of a composite over lists serves its in-place variant too.
+  const bool own = op.variant == Variant::Base || (op.variant == Variant::Inplace && (c.info->list_args & 1));
+  if (!own)
     if (const Operator* base = op.variant_of(Variant::Base)) return run_by_base(c, *base);
   const Slot* put = op.composite_slot.load(std::memory_order_acquire);
   const Slot kernel = put ? *put : pick(op.record->any);

@@ -51,6 +51,7 @@ AliasInfo written(int letter) {
 void make_inplace(Schema& s) {
   s.name += "_";
   s.args[0].alias = written(0);
+  if (s.args[0].type.list) return s.results.clear();  // PyTorch's operators over lists return nothing
   s.results.resize(1);
   s.results[0].name.clear();
   s.results[0].alias = written(0);
