@@ -259,6 +259,13 @@ void add_method(PyObject* type_dict, std::string_view own, std::string_view show
   if (!there) checked(PyDict_SetItem(type_dict, key.get(), o));
 }
 
+// The module that an alias such as special_sinc names: it is found there alone.
+std::string_view alias_module(std::string_view alias) {
+  for (const std::string_view m : {"special", "linalg", "fft"})
+    if (alias.starts_with(m) && alias.substr(m.size()).starts_with("_")) return m;
+  return {};
+}
+
 bool is_method(const OperatorEntry& e) {
   return e.op->variant != Variant::Out && (e.op->record->forms & method);
 }
@@ -273,7 +280,7 @@ void add_methods(PyObject* type_dict) {
     add_method(type_dict, e.name, e.name);
   }
   for (const auto& [alias, own] : names().aliases)
-    if (names().methods.contains(own) && !names().methods.contains(alias))
+    if (names().methods.contains(own) && !names().methods.contains(alias) && alias_module(alias).empty())
       add_method(type_dict, own, alias);
 }
 
@@ -283,10 +290,13 @@ bool any_serves(std::string_view own, Style style) {
   return false;
 }
 
+std::string full_name(std::string_view python_module, std::string_view name) {
+  if (python_module.empty() || python_module == "nn") return std::string(name);
+  return concat(python_module, "_", name);
+}
+
 std::string own_name(std::string_view python_module, std::string_view name) {
-  std::string wanted(name);
-  if (!python_module.empty() && python_module != "nn")
-    wanted = std::string(python_module) + "_" + wanted;
+  const std::string wanted = full_name(python_module, name);
   const auto alias = names().aliases.find(wanted);
   return alias == names().aliases.end() ? wanted : alias->second;
 }
@@ -299,6 +309,12 @@ bool stands_in(std::string_view own, std::string_view python_module) {
       return m == python_module || (python_module.empty() && m != "nn");
     }
   return false;
+}
+
+// The same for a name under which the operator is shown: its own or an alias.
+bool shown_in(std::string_view own, std::string_view shown, std::string_view python_module) {
+  const std::string_view m = shown == own ? std::string_view() : alias_module(shown);
+  return m.empty() ? stands_in(own, python_module) : m == python_module;
 }
 
 std::string module_name(std::string_view python_module) {
@@ -337,8 +353,8 @@ PyObject* function_object(std::string_view python_module, std::string_view name)
   static auto* made = new std::map<std::string, PyObject*, std::less<>>;
   const std::string key = concat(python_module, ".", name);
   if (const auto it = made->find(key); it != made->end()) return it->second;
-  const std::string own = own_name(python_module, name);
-  if (!stands_in(own, python_module) || !any_serves(own, Style::Function)) return nullptr;
+  const std::string own = own_name(python_module, name), shown = full_name(python_module, name);
+  if (!shown_in(own, shown, python_module) || !any_serves(own, Style::Function)) return nullptr;
   Packet* p = new_packet("aten", own, name, module_name(python_module), Style::Function);
   return (*made)[key] = new_callable(&function_type, p);
 }
@@ -386,7 +402,7 @@ Object function_names(PyObject*, PyObject* module) {
   const std::string_view wanted = text_of(module);
   const Object set = Object::take(PySet_New(nullptr));
   auto add = [&](std::string_view own, std::string_view shown) {
-    if (!stands_in(own, wanted)) return;
+    if (!shown_in(own, shown, wanted)) return;
     std::string name(shown);
     if (!wanted.empty() && wanted != "nn") {
       const std::string prefix = std::string(wanted) + "_";

@@ -282,8 +282,10 @@ Object to_list(const Tensor& t) {
     static NamedOperator clone("clone");
     read = clone.tensor({pack(t)});
   }
-  check(read.device().is_cpu(), "tolist(): expected a tensor on the CPU; got one on ",
-        str(read.device()));
+  if (!read.device().is_cpu()) {
+    static NamedOperator to_copy("_to_copy");
+    read = to_copy.tensor({pack(read), {}, {}, pack(Device{}), {}, pack(false), {}});
+  }
   const char* p = read.numel() ? static_cast<const char*>(read.data()) : nullptr;
   if (read.dim() == 0 && needs_operator(t)) return number_object(item_of(t));
   return read.dtype() == DType::UInt64 ? nested_uint64(read, 0, p) : nested(read, 0, p);

@@ -61,6 +61,13 @@ const DeviceTable* device_table(DeviceType type) {
   return plugins[slot].load(std::memory_order_acquire);
 }
 
+Device with_index(Device d) {
+  if (d.index >= 0 || d.is_cpu() || d.is_meta()) return d;
+  const DeviceTable* t = device_table(d.type);
+  d.index = t && t->current_device ? static_cast<int8_t>(t->current_device()) : 0;
+  return d;
+}
+
 DeviceType register_device(const DeviceTable& table) {
   check(table.name && table.allocate && table.release,
         "register_device(): expected a table with name, allocate and release; got one without");

@@ -53,6 +53,8 @@ struct DeviceTable {
 
 // The table of a device kind, or null where none is registered.
 const DeviceTable* device_table(DeviceType type);
+// The device with its index filled in: the current one of its kind. CPU and meta have none.
+Device with_index(Device d);
 // Registers a kind and returns its number; the table must outlive the process's use of it.
 // A name that is taken raises RuntimeError.
 DeviceType register_device(const DeviceTable& table);

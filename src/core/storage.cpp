@@ -31,6 +31,7 @@ Ref<Storage> Storage::make(Device device, size_t bytes) {
     s->data_ = reinterpret_cast<char*>(s) + header_bytes;
     return Ref<Storage>::take(s);
   }
+  device = with_index(device);
   Ref<Storage> s = Ref<Storage>::take(place(device, bytes, 0));
   if (device.is_meta())
     s->has_memory_ = false;

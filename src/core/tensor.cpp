@@ -153,7 +153,7 @@ Tensor empty_tensor(IntSpan sizes, DType dtype, Device device) {
   Tensor owner(Ref<TensorImpl>::take(t));
   t->storage = std::move(storage);
   t->dtype = dtype;
-  t->device = device;
+  t->device = t->storage->device();
   t->layers = backend_layer(device.type);
   t->set_contiguous(sizes);
   return owner;
@@ -167,7 +167,7 @@ Tensor empty_like_contiguous(const TensorImpl& like, DType dtype, Device device)
   Tensor owner(Ref<TensorImpl>::take(t));
   t->storage = std::move(storage);
   t->dtype = dtype;
-  t->device = device;
+  t->device = t->storage->device();
   t->layers = backend_layer(device.type);
   t->copy_contiguous_geometry(like);
   return owner;

@@ -77,6 +77,7 @@ void copy_(const Tensor& self, const Tensor& src, bool) {
     throw Error(ErrorKind::NotImplemented, "Cannot copy out of meta tensor; no data!");
   if (self.device().is_cpu() && src.device().is_cpu()) return cpu::copy(self, src);
   if (self.device() == src.device()) return copy_within(self, src);
+  if (!self.device().is_cpu() && !src.device().is_cpu()) return copy_across(self, ops::_to_copy(src, {}, {}, Device{}));
   copy_across(self, src);
 }
 
