@@ -117,8 +117,9 @@ void meta_float_power(Meta& m) {
   const DType common = result_type({m.call.args, 2});
   const DType wide = is_complex(common) ? DType::Complex128 : DType::Float64;
   const bool in_place = m.call.op->variant == Variant::Inplace;
-  check(!in_place || m.tensor(0).dtype() == wide, "the base given to float_power_ has dtype ",
-        info(m.tensor(0).dtype()).legacy_name, " but the operation's result requires dtype ", info(wide).legacy_name);
+  if (in_place)
+    check(m.tensor(0).dtype() == wide, "the base given to float_power_ has dtype ", info(m.tensor(0).dtype()).legacy_name,
+          " but the operation's result requires dtype ", info(wide).legacy_name);
   meta::pointwise_result(m, 2, wide, wide);
 }
 
