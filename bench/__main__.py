@@ -1,13 +1,13 @@
-"""`python -m bench [--modules facula,torch] [--only startup,overhead,training] [--case TEXT]`."""
+"""`python -m bench [--modules facula,torch] [--only startup,overhead,kernels,training] [--case TEXT]`."""
 
 import argparse
 import os
 import platform
 import sys
 
-from bench import harness, overhead, startup, training
+from bench import harness, kernels, overhead, startup, training
 
-TABLES = {"overhead": overhead.CASES, "training": training.CASES}
+TABLES = {"overhead": overhead.CASES, "kernels": kernels.CASES, "training": training.CASES}
 
 
 def cpu_name():

@@ -227,7 +227,7 @@ def typed_function(record, ident, variant, seen):
     results = record.results
     if variant == "Inplace":
         name += "_"
-        results = results[:1]
+        results = [] if "[" in args[0].suffix else results[:1]
     if variant == "Functional":
         name = name.rstrip("_")
         results = results or ["Tensor[]" if "[" in record.args[0].suffix else "Tensor"]

@@ -276,7 +276,7 @@ def _letter(number):
 
 def chain_matmul(*matrices, out=None):
     """The product of matrices, in the order that takes the fewest operations."""
-    return facula.linalg.multi_dot(_as_list(matrices), out=out)
+    return _C._function("", "chain_matmul")(_as_list(matrices), out=out)
 
 
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):

@@ -1,5 +1,7 @@
 #include "autograd/layer.h"
 
+#include <algorithm>
+
 #include "autograd/variable.h"
 
 namespace facula {
@@ -29,7 +31,17 @@ uint32_t with_derivative(const OpInfo& info, uint32_t args) {
 
 // Stands where an operator without a derivative was applied to tensors that require grad.
 struct NoDerivative final : Node {
-  explicit NoDerivative(std::string op) : op_(std::move(op)) {}
+  // With edges to what it was computed from, or the engine would take it for a dead end.
+  explicit NoDerivative(const OpCall& c) : op_(c.info->schema.name) {
+    auto link = [&](const Tensor& t) {
+      if (t.defined() && requires_grad(t)) next.push_back(gradient_edge(t));
+    };
+    for (int i = 0; i < c.info->args; ++i) {
+      const Value& v = c.args[i];
+      if (v.is_tensor()) link(v.as_tensor());
+      if (v.tag == Tag::TensorList) std::ranges::for_each(v.as_tensors(), link);
+    }
+  }
   Gradients apply(Gradients) override {
     throw Error(ErrorKind::Runtime, "derivative for ", op_, " is not implemented");
   }
@@ -104,7 +116,7 @@ void autograd_layer(OpCall& c) {
   if (!wanted) {
     run_below(c);
     if (needing && !c.info->differentiable && !c.info->mutated && any_differentiable_result(c))
-      set_histories(c, Ref<Node>::take(new NoDerivative(c.info->schema.name)));
+      set_histories(c, Ref<Node>::take(new NoDerivative(c)));
     return;
   }
   auto node = Ref<OpNode>::take(new OpNode(c, wanted));

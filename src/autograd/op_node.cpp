@@ -172,6 +172,8 @@ Gradients OpNode::apply(Gradients grads) {
   for (uint32_t rows = rows_; rows; rows &= rows - 1)
     saves |= info.saved_args[std::countr_zero(rows)] | info.saved_results[std::countr_zero(rows)];
   if (saves) check_alive();
+  // The last results may have had no gradient, or not have been made at all.
+  grads.resize(std::max<size_t>(grads.size(), info.results));
   Gradients out(next.size());
   Backward b(*this, grads);
   b.outputs_ = &out;

@@ -123,11 +123,24 @@ void prepare_inplace(const OpCall& c, Meta& m) {
   check_no_self_overlap(self);
 }
 
-void prepare_out(const ResultSpec& r, const Tensor& to, Device device) {
+bool is_input(const OpCall& c, const Tensor& t) {
+  const auto same = [&](const Tensor& x) { return x.is_same(t); };
+  for (int i = 0; i < c.info->base_args; ++i) {
+    const Value& v = c.args[i];
+    if (v.is_tensor() && same(v.as_tensor())) return true;
+    if (v.tag == Tag::TensorList && std::ranges::any_of(v.as_tensors(), same)) return true;
+  }
+  return false;
+}
+
+void prepare_out(const OpCall& c, const ResultSpec& r, const Tensor& to, Device device) {
   check_cast(r, to);
   check(to.device().type == device.type, "Expected out tensor to be on ", str(device), ", but got ",
         str(to.device()));
   if (same_sizes(r.sizes, to.sizes())) return check_no_self_overlap(to);
+  // The kernel would read the input with its new sizes.
+  check(!is_input(c, to), "unsupported operation: output with shape ", str(to.sizes()), " doesn't match the shape ",
+        str(r.sizes), " of the result and cannot be resized, because it is an input as well");
   resize(to, r.sizes);
   if (r.has_strides && to.numel() > 0 && is_dense_non_overlapping(r.sizes, r.strides) && to->storage.get() &&
       !is_view(to))
@@ -154,7 +167,7 @@ void run_into(OpCall& c, Meta& m, const Slot& kernel) {
   const int first = in_place ? 0 : c.info->base_args;
   if (in_place) prepare_inplace(c, m);
   for (int i = 0; !in_place && i < n; ++i)
-    if (m.results[i].defined) prepare_out(m.results[i], c.tensor(first + i), device);
+    if (m.results[i].defined) prepare_out(c, m.results[i], c.tensor(first + i), device);
   bool temporary[Meta::most_results] = {};
   for (int i = 0; i < n; ++i) {
     if (!m.results[i].defined) continue;
@@ -387,7 +400,9 @@ bool has_composite_kernel(const Operator& op) {
 
 void run_composite(OpCall& c) {
   const Operator& op = *c.op;
-  if (op.variant != Variant::Base)
+  // The kernel of a composite over lists serves its in-place variant too.
+  const bool own = op.variant == Variant::Base || (op.variant == Variant::Inplace && (c.info->list_args & 1));
+  if (!own)
     if (const Operator* base = op.variant_of(Variant::Base)) return run_by_base(c, *base);
   const Slot* put = op.composite_slot.load(std::memory_order_acquire);
   const Slot kernel = put ? *put : pick(op.record->any);

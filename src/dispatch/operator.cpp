@@ -51,6 +51,7 @@ AliasInfo written(int letter) {
 void make_inplace(Schema& s) {
   s.name += "_";
   s.args[0].alias = written(0);
+  if (s.args[0].type.list) return s.results.clear();  // PyTorch's operators over lists return nothing
   s.results.resize(1);
   s.results[0].name.clear();
   s.results[0].alias = written(0);
@@ -210,14 +211,15 @@ std::span<const OperatorEntry> builtin_range(std::string_view name) {
   return {first, last};
 }
 
-// Python tries overloads in this order: those that take tensors before those that take numbers,
-// and the plain one first.
+// Python tries overloads in this order: those that take tensors before those that take numbers, one
+// integer before a list (which takes loose integers too), and the plain one first.
 int preference(const Operator* op) {
   const Schema& s = op->info().schema;
   int score = s.overload.empty() ? 0 : 1;
   for (const Argument& a : s.args) {
     if (a.keyword_only) continue;
     if (a.type.kind == TypeKind::Scalar) score += 8;
+    if (a.type.list && a.type.kind == TypeKind::Int) score += 2;
     if (a.type.kind == TypeKind::Dimname) score += 64;
     if (a.type.kind == TypeKind::Any) score += 128;
   }

@@ -1,6 +1,8 @@
 // Tensors made from nothing.
 #include "ops/creation.h"
 
+#include <algorithm>
+
 #include "kernels/cpu/convert.h"
 #include "ops/copy.h"
 #include "ops/meta_rules.h"
@@ -42,6 +44,28 @@ Tensor empty_strided(IntSpan size, IntSpan stride, std::optional<DType> dtype, s
   check_layout(layout, "empty_strided");
   const Options o = options(dtype, device);
   return empty_strided_tensor(size, stride, o.dtype, o.device);
+}
+
+Tensor empty_permuted(IntSpan size, IntSpan physical_layout, std::optional<DType> dtype, std::optional<Layout> layout,
+                      std::optional<Device> device, std::optional<bool>) {
+  check_layout(layout, "empty_permuted");
+  const size_t n = size.size();
+  check(physical_layout.size() == n, "Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = ",
+        n, " is not equal to len(physical_layout) = ", physical_layout.size());
+  checked_numel(size);
+  IntVec strides(n), seen(n);
+  int64_t step = 1;
+  for (size_t k = n; k-- > 0;) {
+    const int64_t d = physical_layout[k];
+    check(d >= 0 && d < static_cast<int64_t>(n), "Dimension out of range (expected to be between 0 and ", static_cast<int64_t>(n) - 1,
+          ", but got ", d, " at index ", k, ").  NB: negative dims not currently supported; file an issue if you want it.");
+    check(!seen[d], "Duplicate dim not allowed");
+    seen[d] = 1;
+    strides[d] = step;
+    step *= std::max<int64_t>(size[d], 1);
+  }
+  const Options o = options(dtype, device);
+  return empty_strided_tensor(size, strides, o.dtype, o.device);
 }
 
 Tensor empty_like(const Tensor& self, std::optional<DType> dtype, std::optional<Layout> layout,
@@ -141,6 +165,13 @@ OP(empty_strided) {
   .doc = "An uninitialised tensor of the given sizes and strides.",
   .flags = factory | nondeterministic,
   .any = typed_kernel<empty_strided>,
+};
+OP(empty_permuted) {
+  .schema = "empty_permuted(SymInt[] size, int[] physical_layout, *, ScalarType? dtype=None, Layout? layout=None, "
+            "Device? device=None, bool? pin_memory=None) -> Tensor",
+  .doc = "An uninitialised dense tensor whose dimensions lie in memory in the given order, outermost first.",
+  .flags = factory | nondeterministic,
+  .any = typed_kernel<empty_permuted>,
 };
 OP(empty_like) {
   .schema = "empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "

@@ -1,5 +1,8 @@
 // What operators that take index tensors share.
 #pragma once
+#include <initializer_list>
+
+#include "dispatch/meta.h"
 #include "kernels/cpu/index.h"
 
 namespace facula::indexed {
@@ -14,6 +17,11 @@ Tensor spread_along(const Tensor& offsets, IntSpan sizes, int64_t dim);
 Tensor element(const Scalar& value, DType dtype);
 // `read` itself, or a copy of it where writing to the other tensor could change it.
 Tensor apart_from(const Tensor& read, const Tensor& written);
+// For operators whose written tensor (out= or self) is never cast to and must lie apart from the
+// arguments at the given positions.
+void check_out(const Meta& m, DType dtype, std::initializer_list<int> apart);
+// For cat and stack: out= must hold the dtype and lie apart from every tensor.
+void check_join(const Meta& m, std::span<const Tensor> tensors, DType dtype);
 void check_cpu(const Tensor& t, const char* op);
 // self's values into out, unless they are one tensor.
 void start_from(const Tensor& self, const Tensor& out);

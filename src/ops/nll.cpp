@@ -3,10 +3,13 @@
 
 #include "kernels/cpu/nll.h"
 #include "ops/arithmetic.h"
+#include "ops/comparison.h"
 #include "ops/copy.h"
 #include "ops/creation.h"
+#include "ops/index.h"
 #include "ops/meta_rules.h"
 #include "ops/reduce.h"
+#include "ops/scatter.h"
 #include "ops/softmax.h"
 #include "ops/view.h"
 
@@ -102,6 +105,67 @@ Tensor nll_loss_nd(const Tensor& self, const Tensor& target, const Tensor& weigh
   return reduction == 0 ? ops::view(loss, wanted) : loss;
 }
 
+// --- cross entropy
+
+// Class weights in the shape of the log-probabilities.
+Tensor weight_view(const Tensor& weight, const Tensor& input, int64_t class_dim) {
+  IntVec sizes(static_cast<size_t>(input.dim()), 1);
+  sizes[class_dim] = weight.size(0);
+  return ops::view(ops::contiguous(weight), sizes);
+}
+Tensor over_classes(const Tensor& t, int64_t class_dim) { return ops::sum(t, IntList{class_dim}, false); }
+
+// Targets are probabilities of the classes.
+Tensor entropy_of_probabilities(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction,
+                                double smoothing, int64_t class_dim) {
+  const int64_t classes = input.size(class_dim);
+  const Tensor t = smoothing > 0 ? ops::add(ops::mul(target, 1 - smoothing), smoothing / static_cast<double>(classes)) : target;
+  Tensor terms = ops::mul(input, t);
+  if (weight.defined()) terms = ops::mul(terms, weight_view(weight, input, class_dim));
+  if (reduction == 0) return ops::neg(over_classes(terms, class_dim));
+  const Tensor loss = ops::neg(ops::sum(terms));
+  if (reduction == 2) return loss;
+  return ops::div(loss, input.numel() == 0 ? 0.0 : static_cast<double>(input.numel() / classes));
+}
+
+// Targets are class numbers; a part of each is spread evenly over the classes.
+Tensor smoothed_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction,
+                        int64_t ignored, double smoothing, int64_t class_dim) {
+  const Tensor nll = ops::nll_loss_nd(input, target, weight, reduction, ignored);  // checks weight
+  const Tensor terms = weight.defined() ? ops::mul(input, weight_view(weight, input, class_dim)) : input;
+  const Tensor ignore = ops::eq(target, ignored);
+  Tensor smooth = ops::masked_fill(ops::neg(over_classes(terms, class_dim)), ignore, 0);
+  if (reduction != 0) smooth = ops::sum(smooth);
+  if (reduction == 1 && weight.defined()) {
+    const Tensor flat = ops::reshape(ops::masked_fill(target, ignore, 0), IntList{target.numel()});
+    const Tensor met = ops::gather(weight, 0, ops::to(flat, DType::Int64));
+    smooth = ops::div(smooth, ops::sum(ops::masked_fill(met, ops::reshape(ignore, IntList{target.numel()}), 0)));
+  } else if (reduction == 1) {
+    smooth = ops::div(smooth, ops::sum(ops::ne(target, ignored)));
+  }
+  const double share = smoothing / static_cast<double>(input.size(class_dim));
+  return ops::add(ops::mul(nll, 1 - smoothing), ops::mul(smooth, share));
+}
+
+Tensor cross_entropy_loss(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
+                          int64_t ignored, double smoothing) {
+  const bool probabilities = same_sizes(self.sizes(), target.sizes());
+  const int64_t class_dim = self.dim() == 1 ? 0 : 1;
+  const int64_t classes = self.dim() > 0 ? self.size(class_dim) : 0;
+  check(!probabilities || is_floating(target.dtype()),
+        "Expected floating point type for target with class probabilities, got ", info(target.dtype()).legacy_name);
+  check(!probabilities || ignored < 0, "ignore_index is not supported for floating point target");
+  check(smoothing >= 0 && smoothing <= 1, "label_smoothing must be between 0.0 and 1.0. Got: ", smoothing);
+  if (probabilities)
+    check(!weight.defined() || (weight.dim() == 1 && weight.numel() == classes),
+          "cross_entropy: weight tensor should be defined either for all ", classes,
+          " classes or no classes but got weight tensor of shape: ", str(weight.defined() ? weight.sizes() : IntSpan()));
+  const Tensor input = ops::log_softmax(self, class_dim, self.dtype());
+  if (probabilities) return entropy_of_probabilities(input, target, weight, reduction, smoothing, class_dim);
+  if (smoothing > 0) return smoothed_entropy(input, target, weight, reduction, ignored, smoothing, class_dim);
+  return ops::nll_loss_nd(input, target, weight, reduction, ignored);
+}
+
 Tensor nll_grad(Backward& b) {
   return ops::nll_loss_backward(b.grad(), b["self"], b["target"], b["weight"], b.integer("reduction"),
                                 b.integer("ignore_index"), b.result(1));
@@ -173,7 +237,7 @@ OP(nll_loss2d_backward) {
   },
 };
 OP(nll_loss) {
-  .schema = "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
+  .schema = "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor",
   .doc = "Negative log likelihood of (N, C) log-probabilities at (N,) class numbers.",
   .forms = function | out,
   .python_module = "nn",
@@ -182,7 +246,7 @@ OP(nll_loss) {
   .any = typed_kernel<nll_loss>,
 };
 OP(nll_loss2d) {
-  .schema = "nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
+  .schema = "nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor",
   .doc = "Negative log likelihood of (N, C, H, W) log-probabilities at (N, H, W) class numbers.",
   .forms = function | out,
   .python_module = "nn",
@@ -191,10 +255,19 @@ OP(nll_loss2d) {
   .any = typed_kernel<nll_loss2d>,
 };
 OP(nll_loss_nd) {
-  .schema = "nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
+  .schema = "nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor",
   .doc = "Negative log likelihood of log-probabilities (C,), (N, C) or (N, C, ...) at class numbers without the C.",
   .python_module = "nn",
   .composite = Composite::Implicit,
   .autocast = Autocast::Float32,
   .any = typed_kernel<nll_loss_nd>,
+};
+OP(cross_entropy_loss) {
+  .schema = "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, "
+            "SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor",
+  .doc = "Cross entropy of scores (N, C, ...) and class numbers (N, ...) or class probabilities (N, C, ...).",
+  .python_module = "nn",
+  .composite = Composite::Implicit,
+  .autocast = Autocast::Float32,
+  .any = typed_kernel<cross_entropy_loss>,
 };

@@ -112,6 +112,7 @@ void rms_norm_gradient(Backward& b) {
 
 void check_groups(const Tensor& weight, const Tensor& bias, int64_t n, int64_t c, int64_t hxw, int64_t group,
                   const Tensor& input) {
+  check(c > 0, "Expected number of channels to be greater than 0, got ", c);
   check(group > 0, "Expected num groups to be greater than 0, got ", group);
   check(c % group == 0, "Expected number of channels in input to be divisible by num_groups, but got input of shape ",
         str(input.sizes()), " and num_groups=", group);

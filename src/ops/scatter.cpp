@@ -5,12 +5,15 @@
 
 #include "kernels/cpu/convert.h"
 #include "ops/arithmetic.h"
+#include "ops/comparison.h"
 #include "ops/copy.h"
 #include "ops/creation.h"
 #include "ops/index.h"
 #include "ops/indexed.h"
 #include "ops/meta_rules.h"
+#include "ops/pointwise_other.h"
 #include "ops/reduce.h"
+#include "ops/scatter_gradients.h"
 #include "ops/shape.h"
 #include "ops/view.h"
 
@@ -47,6 +50,7 @@ void meta_gather(Meta& m, const Tensor& self, int64_t dim, const Tensor& index, 
   for (int64_t k = 0; index.numel() > 0 && k < at_least_1d(self).dim(); ++k)
     check(k == d || at_least_1d(index).sizes()[k] <= at_least_1d(self).sizes()[k], "Size does not match at dimension ", k,
           " expected index ", str(index.sizes()), " to be no larger than self ", str(self.sizes()), " apart from dimension ", d);
+  indexed::check_out(m, self.dtype(), {0, 2});
   m.result(0, index.sizes(), self.dtype());
 }
 
@@ -83,6 +87,7 @@ void meta_scatter(Meta& m, const Tensor& self, int64_t dim, const Tensor& index,
   check_index_sizes(reduces ? "scatter" : op.c_str(), self, d, index, values);
   if (index.numel() > 0) check_scatter_sizes(self, d, index, values);
   check(!values || values->dtype() == self.dtype(), op, "(): Expected self.dtype to be equal to src.dtype");
+  indexed::check_out(m, self.dtype(), {2, 3});
   m.result(0, self.sizes(), self.dtype());
 }
 
@@ -207,6 +212,7 @@ void meta_index_select(Meta& m, const Tensor& self, int64_t dim, const Tensor& i
   check(self.dim() > 0 || index.numel() == 1, "index_select(): Index to scalar can have only 1 value, got ", index.numel(), " value(s)");
   IntVec sizes(self.sizes());
   if (self.dim() > 0) sizes[d] = index.numel();
+  indexed::check_out(m, self.dtype(), {0, 2});
   m.result(0, sizes, self.dtype());
 }
 
@@ -252,6 +258,7 @@ void meta_index_add(Meta& m, const Tensor& self, int64_t dim, const Tensor& inde
   check(!is_integral(self.dtype(), true) || alpha.is_integral(),
         "For integral input tensors, argument alpha must not be a floating point number.");
   check(self.dtype() == DType::Bool || !alpha.is_bool(), "Boolean alpha only supported for Boolean results.");
+  indexed::check_out(m, self.dtype(), {2, 3});
   m.result(0, self.sizes(), self.dtype());
 }
 
@@ -277,6 +284,7 @@ void meta_index_reduce(Meta& m, const Tensor& self, int64_t dim, const Tensor& i
                        std::string_view reduce, bool) {
   index_reduction(reduce);
   check_slices("index_reduce", self, wrap_dim(dim, self.dim()), index, source);
+  indexed::check_out(m, self.dtype(), {2, 3});
   m.result(0, self.sizes(), self.dtype());
 }
 void index_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce,
@@ -301,6 +309,7 @@ void meta_index_copy(Meta& m, const Tensor& self, int64_t dim, const Tensor& ind
         str(to), " at dimension ", d, " and source slice shape: ", str(from), " at dimension 0.");
   const int64_t n = source.dim() == 0 ? 1 : source.sizes()[d];
   check_index(index.numel() == n, "index_copy_(): Number of indices (", index.numel(), ") should be equal to source.size(dim) (", n, ")");
+  indexed::check_out(m, self.dtype(), {2, 3});
   m.result(0, self.sizes(), self.dtype());
 }
 Error copy_out_of_bounds(int64_t index, const cpu::IndexedDim& d) {
@@ -345,6 +354,7 @@ Tensor flat_offsets(const Tensor& t, const Tensor& index) {
 void meta_take(Meta& m, const Tensor& self, const Tensor& index) {
   check(index.dtype() == DType::Int64, "take(): Expected a long tensor for index, but got ", info(index.dtype()).legacy_name);
   check_index(self.numel() > 0 || index.numel() == 0, "take(): tried to take from an empty tensor");
+  indexed::check_out(m, self.dtype(), {0, 1});
   m.result(0, index.sizes(), self.dtype());
 }
 void take(const Tensor& self, const Tensor& index, const Tensor& out) {
@@ -390,7 +400,9 @@ Tensor take_along_dim(const Tensor& self, const Tensor& indices, std::optional<i
   const IntVec common_b = broadcast_sizes(a, b);
   IntVec common_a(common_b);
   if (!a.empty()) common_a[d] = self.sizes()[d];
-  return ops::gather(ops::expand(self, common_a), d, ops::expand(indices, common_b));
+  const Tensor at = ops::expand(indices, common_b);
+  const Tensor wrapped = ops::where(ops::lt(at, 0), ops::add(at, common_a.empty() ? 1 : common_a[d]), at);
+  return ops::gather(ops::expand(self, common_a), d, wrapped);
 }
 
 // --- derivatives
@@ -399,6 +411,7 @@ Tensor gather_gradient(Backward& b) {
   return ops::scatter_add(ops::new_zeros(b.grad(), b.sizes("self")), b.integer("dim"), b["index"], b.grad());
 }
 Tensor gathered(Backward& b) { return ops::gather(b.grad(), b.integer("dim"), b["index"]); }
+Tensor gathered_source(Backward& b) { return scatter_gradients::for_source(gathered(b), b.sizes("src")); }
 Tensor scattered_zero(Backward& b) { return ops::scatter(b.grad(), b.integer("dim"), b["index"], 0); }
 Tensor selected(Backward& b) { return ops::index_select(b.grad(), b.integer("dim"), b["index"]); }
 Tensor filled_zero(Backward& b) { return ops::index_fill(b.grad(), b.integer("dim"), b["index"], 0); }
@@ -427,7 +440,7 @@ OP(scatter_src) {
   .forms = all_forms,
   .meta = typed_meta<meta_scatter>,
   .cpu = typed_kernel<scatter_src>,
-  .derivatives = {vjp("self", scattered_zero, saves("index")), vjp("src", gathered, saves("index"))},
+  .derivatives = {vjp("self", scattered_zero, saves("index")), vjp("src", gathered_source, saves("index"))},
 };
 OP(scatter_value) {
   .schema = "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
@@ -459,7 +472,7 @@ OP(scatter_add) {
   .forms = all_forms,
   .meta = typed_meta<meta_scatter>,
   .cpu = typed_kernel<scatter_add>,
-  .derivatives = {vjp("self", [](Backward& b) { return b.grad(); }), vjp("src", gathered, saves("index"))},
+  .derivatives = {vjp("self", [](Backward& b) { return b.grad(); }), vjp("src", gathered_source, saves("index"))},
 };
 OP(scatter_reduce_two) {
   .schema = "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
@@ -467,6 +480,7 @@ OP(scatter_reduce_two) {
   .forms = all_forms,
   .meta = typed_meta<meta_scatter_two>,
   .cpu = typed_kernel<scatter_reduce_two>,
+  .derivatives = {vjp(names("self", "src"), &scatter_gradients::scatter_reduce, saves("self", "index", "src", "result"))},
 };
 
 OP(index_select) {
@@ -497,6 +511,7 @@ OP(index_reduce) {
   .forms = all_forms,
   .meta = typed_meta<meta_index_reduce>,
   .cpu = typed_kernel<index_reduce>,
+  .derivatives = {vjp(names("self", "source"), &scatter_gradients::index_reduce, saves("self", "index", "source", "result"))},
 };
 OP(index_copy) {
   .schema = "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
@@ -523,7 +538,12 @@ OP(index_fill_int_Tensor) {
   .cpu = typed_kernel<index_fill_tensor>,
   .derivatives = {
       vjp("self", filled_zero, saves("index")),
-      vjp("value", [](Backward& b) { return ops::sum(selected(b)); }, saves("index")),
+      vjp("value", [](Backward& b) {
+        // A slice that is named twice is filled once.
+        const Tensor none = ops::zeros(b.sizes("self"), DType::Bool, {}, b.grad().device());
+        const Tensor filled = ops::index_fill(none, b.integer("dim"), b["index"], 1);
+        return ops::sum(ops::masked_select(b.grad(), filled));
+      }, saves("index")),
   },
 };
 

@@ -6,12 +6,15 @@
 #include "kernels/cpu/convert.h"
 #include "ops/copy.h"
 #include "ops/creation.h"
+#include "ops/indexed.h"
 #include "ops/meta_rules.h"
 #include "ops/view.h"
 #include "ops/view_geometry.h"
 
 namespace facula {
 namespace {
+
+using geometry::copy_of_memory;
 
 // --- cat
 
@@ -36,6 +39,7 @@ void meta_cat(Meta& m, std::span<const Tensor> tensors, int64_t dim) {
   for (size_t i = 0; i < tensors.size(); ++i)
     check(tensors[i].dim() > 0, "zero-dimensional tensor (at position ", i, ") cannot be concatenated");
   const DType dtype = result_type({m.call.args, 1});
+  indexed::check_join(m, tensors, dtype);
   const Tensor* first = first_real(tensors);
   if (!first) return m.result(0, tensors[0].sizes(), dtype);
   const int64_t d = wrap_dim(dim, first->dim());
@@ -86,7 +90,7 @@ void cat_gradient(Backward& b) {
 // --- parts put back
 
 Tensor select_scatter(const Tensor& self, const Tensor& src, int64_t dim, int64_t index) {
-  const Tensor t = ops::clone(self);
+  const Tensor t = copy_of_memory(self);
   const Tensor part = ops::select(t, dim, index);
   check(same_sizes(part.sizes(), src.sizes()), "expected src to have a size equal to the slice of self. src size = ",
         str(src.sizes()), ", slice size = ", str(part.sizes()));
@@ -95,7 +99,7 @@ Tensor select_scatter(const Tensor& self, const Tensor& src, int64_t dim, int64_
 }
 Tensor slice_scatter(const Tensor& self, const Tensor& src, int64_t dim, std::optional<int64_t> start,
                      std::optional<int64_t> end, int64_t step) {
-  const Tensor t = ops::clone(self);
+  const Tensor t = copy_of_memory(self);
   const Tensor part = ops::slice(t, dim, start, end, step);
   check(same_sizes(part.sizes(), src.sizes()), "expected src to have a size equal to the slice of self. src size = ",
         str(src.sizes()), ", slice size = ", str(part.sizes()));

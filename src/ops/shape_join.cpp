@@ -5,6 +5,7 @@
 #include "ops/copy.h"
 #include "ops/creation.h"
 #include "ops/index.h"
+#include "ops/indexed.h"
 #include "ops/meta_rules.h"
 #include "ops/shape.h"
 #include "ops/shape_pad.h"
@@ -23,7 +24,9 @@ void meta_stack(Meta& m, std::span<const Tensor> tensors, int64_t dim) {
           str(first.sizes()), " at entry 0 and ", str(tensors[i].sizes()), " at entry ", i);
   IntVec sizes(first.sizes());
   sizes.insert(d, static_cast<int64_t>(tensors.size()));
-  m.result(0, sizes, result_type({m.call.args, 1}));
+  const DType dtype = result_type({m.call.args, 1});
+  indexed::check_join(m, tensors, dtype);
+  m.result(0, sizes, dtype);
 }
 
 void stack(std::span<const Tensor> tensors, int64_t dim, const Tensor& out) {

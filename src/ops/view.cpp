@@ -34,6 +34,12 @@ Tensor as_strided(const Tensor& self, IntSpan size, IntSpan stride, std::optiona
   return alias_tensor(self, size, stride, at);
 }
 
+void as_strided_(const Tensor& self, IntSpan size, IntSpan stride, std::optional<int64_t> offset) {
+  const Tensor t = as_strided(self, size, stride, offset);
+  self->offset = t.storage_offset();
+  self->set_geometry(size, stride);
+}
+
 Tensor view(const Tensor& self, IntSpan size) {
   const IntVec sizes = infer_size(size, self.numel());
   const auto strides = view_strides(self.sizes(), self.strides(), sizes);
@@ -392,21 +398,32 @@ Tensor as_strided_backward(const Tensor& grad, IntSpan size, IntSpan stride, int
   return ops::clone(ops::as_strided(memory, size, stride, offset - start));
 }
 
+// Scatters into memory laid out as the input's was.
+Tensor as_strided_gradient(Backward& b) {
+  const int64_t own = b.storage_offset("self");
+  const int64_t at = b.is_none("storage_offset") ? own : b.integer("storage_offset");
+  return ops::as_strided_backward(b.grad(), b.sizes("self"), b.strides("self"), own, b.ints("size"), b.ints("stride"), at);
+}
+
 }  // namespace
 }  // namespace facula
 
 using namespace facula;
 
+OP(as_strided_) {
+  .schema = "as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a!)",
+  .doc = "Gives self other sizes, strides and offset over its memory, in place.",
+  .forms = function_method,
+  .flags = geometry_only,
+  .any = typed_kernel<as_strided_>,
+  .derivatives = {vjp("self", as_strided_gradient)},
+};
 OP(as_strided) {
   .schema = "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)",
   .doc = "A view of self's memory with the given sizes, strides and offset, in elements.",
   .forms = function_method,
   .any = typed_kernel<as_strided>,
-  .derivatives = {vjp("self", [](Backward& b) {
-    const int64_t own = b.storage_offset("self");
-    const int64_t at = b.is_none("storage_offset") ? own : b.integer("storage_offset");
-    return ops::as_strided_backward(b.grad(), b.sizes("self"), b.strides("self"), own, b.ints("size"), b.ints("stride"), at);
-  })},
+  .derivatives = {vjp("self", as_strided_gradient)},
 };
 
 OP(as_strided_backward) {

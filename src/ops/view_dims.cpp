@@ -14,6 +14,7 @@
 namespace facula {
 namespace {
 
+using geometry::copy_of_memory;
 using geometry::infer_size;
 
 // --- order of dimensions
@@ -195,7 +196,7 @@ Tensor diagonal_backward(const Tensor& grad, IntSpan sizes, int64_t offset, int6
   return whole;
 }
 Tensor diagonal_scatter(const Tensor& self, const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) {
-  const Tensor t = ops::clone(self);
+  const Tensor t = copy_of_memory(self);
   const Tensor part = ops::diagonal(t, offset, dim1, dim2);
   check(same_sizes(part.sizes(), src.sizes()), "expected src to have a size equal to the slice of self. src size = ",
         str(src.sizes()), ", slice size = ", str(part.sizes()));

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 
+#include "ops/copy.h"
+#include "ops/creation.h"
+#include "ops/view.h"
+
 namespace facula::geometry {
 
 IntVec infer_size(IntSpan wanted, int64_t numel) {
@@ -70,6 +74,14 @@ IntVec wrap_dims(IntSpan dims, int64_t ndim) {
     wrapped.push_back(w);
   }
   return wrapped;
+}
+
+Tensor copy_of_memory(const Tensor& self) {
+  if (may_self_overlap(self.sizes(), self.strides())) return ops::clone(self);
+  const int64_t reach = self.storage_offset() + extent(self.sizes(), self.strides());
+  const Tensor memory = ops::new_zeros(self, {reach});
+  const Tensor t = alias_tensor(memory, self.sizes(), self.strides(), self.storage_offset());
+  return ops::copy_(t, self);
 }
 
 Bounds slice_bounds(std::optional<int64_t> start, std::optional<int64_t> end, int64_t step, int64_t size) {

@@ -12,6 +12,8 @@ IntVec infer_size(IntSpan wanted, int64_t numel);
 std::optional<IntVec> view_strides(IntSpan sizes, IntSpan strides, IntSpan wanted);
 // Dimensions wrapped and checked for repeats; RuntimeError names the repeated one.
 IntVec wrap_dims(IntSpan dims, int64_t ndim);
+// A copy with the same geometry, gaps included, so that views of it fit as they did the tensor.
+Tensor copy_of_memory(const Tensor& self);
 // Python's slice bounds, clamped: start, end, with step > 0.
 struct Bounds {
   int64_t start, length;

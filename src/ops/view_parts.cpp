@@ -26,6 +26,7 @@ Tensor narrow_tensor(const Tensor& self, int64_t dim, const Tensor& start, int64
   return narrow(self, dim, ops::item(start).to<int64_t>(), length);
 }
 Tensor narrow_copy(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
+  check(dim < self.dim(), "narrow_copy(): expected a dim below ", self.dim(), "; got ", dim);
   return ops::clone(narrow(self, dim, start, length), MemoryFormat::Contiguous);
 }
 

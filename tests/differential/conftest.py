@@ -2,19 +2,7 @@
 
 import importlib.util
 
-import pytest
-
 collect_ignore_glob = [] if importlib.util.find_spec("torch") else ["test_*.py"]
-
-
-def pytest_addoption(parser):
-    parser.addoption("--full", action="store_true", help="every dtype of the table of samples")
-
-
-@pytest.fixture(scope="session")
-def full(request):
-    """Whether the whole table was asked for, instead of the minutes' worth."""
-    return request.config.getoption("--full")
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -1,8 +1,5 @@
-// Optimizer steps over lists of tensors: one pass over each parameter and its state.
+// Optimizer steps over lists of parameters: one pass over each parameter, its gradient and state.
 #pragma once
-#include <span>
-
-#include "core/tensor.h"
 #include "dispatch/typed.h"
 #include "kernels/cpu/isa.h"
 
@@ -10,28 +7,23 @@ namespace facula::cpu {
 
 using TensorSpan = std::span<const Tensor>;
 
-struct AdamStep {
-  double lr, beta1, beta2, weight_decay, eps;
-  bool amsgrad, maximize, decoupled;  // decoupled: weight decay as in AdamW
-  const double* grad_scale;           // gradients are divided by it; null for none
-};
-struct SgdStep {
-  double lr, weight_decay, momentum, dampening;
-  bool nesterov, maximize, first;
-  const double* grad_scale;
-};
-struct AdagradStep {
-  double lr, lr_decay, weight_decay, eps;
-  bool maximize;
-  const double* grad_scale;
-};
-
-// Tensors of a parameter: itself, its gradient, its state (undefined ones are not used). `count` is
-// the number of the step. All are of one dtype and shape.
 FACULA_PER_ISA(
-  void adam_step(const AdamStep& s, double count, std::span<const Tensor> tensors);
-  void sgd_step(const SgdStep& s, std::span<const Tensor> tensors);
-  void adagrad_step(const AdagradStep& s, double count, std::span<const Tensor> tensors);
+  void fused_adam(TensorSpan params, TensorSpan grads, TensorSpan avgs, TensorSpan squares, TensorSpan maxima,
+                  TensorSpan steps, const Value& lr, double beta1, double beta2, double weight_decay, double eps,
+                  bool amsgrad, bool maximize, const Tensor& grad_scale, const Tensor& found_inf);
+  void fused_adamw(TensorSpan params, TensorSpan grads, TensorSpan avgs, TensorSpan squares, TensorSpan maxima,
+                   TensorSpan steps, const Value& lr, double beta1, double beta2, double weight_decay, double eps,
+                   bool amsgrad, bool maximize, const Tensor& grad_scale, const Tensor& found_inf);
+  void fused_sgd(TensorSpan params, TensorSpan grads, TensorSpan buffers, double weight_decay, double momentum,
+                 const Value& lr, double dampening, bool nesterov, bool maximize, bool is_first_step,
+                 const Tensor& grad_scale, const Tensor& found_inf);
+  void fused_adagrad(TensorSpan params, TensorSpan grads, TensorSpan sums, TensorSpan steps, const Value& lr,
+                     double lr_decay, double weight_decay, double eps, bool maximize, const Tensor& grad_scale,
+                     const Tensor& found_inf);
 )
+inline constexpr KernelRef fused_adam_kernel = FACULA_BY_ISA(fused_adam);
+inline constexpr KernelRef fused_adamw_kernel = FACULA_BY_ISA(fused_adamw);
+inline constexpr KernelRef fused_sgd_kernel = FACULA_BY_ISA(fused_sgd);
+inline constexpr KernelRef fused_adagrad_kernel = FACULA_BY_ISA(fused_adagrad);
 
 }  // namespace facula::cpu

@@ -1,0 +1,113 @@
+#include "kernels/cpu/embedding.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "core/scalar.h"
+#include "core/threads.h"
+#include "kernels/cpu/convert.h"
+
+namespace facula::cpu {
+namespace {
+
+// Row numbers as 64-bit integers, each checked.
+std::vector<int64_t> row_numbers(const Tensor& indices, int64_t rows) {
+  const Tensor wide = contiguous(indices.dtype() == DType::Int64 ? indices : converted(indices, DType::Int64));
+  const int64_t* p = wide.data<int64_t>();
+  std::vector<int64_t> numbers(static_cast<size_t>(wide.numel()));
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    check_index(p[i] >= 0 && p[i] < rows, "index out of range in self");
+    numbers[i] = p[i];
+  }
+  return numbers;
+}
+
+constexpr int64_t parts = 16;  // of the table; each is summed by one task, in the order of indices
+
+template <class T>
+void add_rows(const T* grad, const std::vector<int64_t>& numbers, const std::vector<int64_t>& counts, int64_t rows,
+              int64_t width, int64_t padding, T* out) {
+  const int64_t per_part = numbers.size() * static_cast<size_t>(width) < 65536 ? rows : (rows + parts - 1) / parts;
+  parallel_for(rows, per_part, [&](int64_t begin, int64_t end) {
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      const int64_t row = numbers[i];
+      if (row < begin || row >= end || row == padding) continue;
+      const T* from = grad + static_cast<int64_t>(i) * width;
+      T* to = out + row * width;
+      if (counts.empty()) {
+        for (int64_t k = 0; k < width; ++k) to[k] += from[k];
+      } else {
+        const T share = T(1) / static_cast<T>(counts[static_cast<size_t>(row)]);
+        for (int64_t k = 0; k < width; ++k) to[k] += from[k] * share;
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void embedding(const Tensor& weight, const Tensor& indices, const Tensor& out) {
+  const int64_t rows = weight.size(0);
+  const std::vector<int64_t> numbers = row_numbers(indices, rows);
+  const Tensor table = contiguous(weight);
+  const size_t bytes = rows > 0 ? static_cast<size_t>(weight.numel() / rows) * weight.itemsize() : 0;
+  if (bytes == 0) return;
+  const char* from = static_cast<const char*>(table.data());
+  char* to = static_cast<char*>(out.data());
+  const int64_t chunk = std::max<int64_t>(1, 65536 / static_cast<int64_t>(bytes));
+  parallel_for(static_cast<int64_t>(numbers.size()), chunk, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      std::memcpy(to + static_cast<size_t>(i) * bytes, from + static_cast<size_t>(numbers[static_cast<size_t>(i)]) * bytes, bytes);
+  });
+}
+
+void embedding_dense_backward(const Tensor& grad, const Tensor& indices, int64_t rows, int64_t padding,
+                              bool scale_by_frequency, const Tensor& out) {
+  if (!visit_floating(out.dtype(), [](auto) {}))
+    throw Error(ErrorKind::NotImplemented, "\"embedding_backward\" not implemented for '", info(out.dtype()).legacy_name, "'");
+  const std::vector<int64_t> numbers = row_numbers(indices, rows);
+  std::vector<int64_t> counts;
+  if (scale_by_frequency) {
+    counts.resize(static_cast<size_t>(rows));
+    for (int64_t n : numbers) ++counts[static_cast<size_t>(n)];
+  }
+  const DType wide = compute_of(out.dtype());
+  const Tensor g = contiguous(grad.dtype() == wide ? grad : converted(grad, wide));
+  const Tensor sum = out.dtype() == wide ? out : empty_tensor(out.sizes(), wide);
+  fill(sum, 0);
+  const int64_t width = rows > 0 ? out.numel() / rows : 0;
+  visit_types<float, double>(wide, [&]<class T>(Type<T>) {
+    add_rows<T>(g.data<T>(), numbers, counts, rows, width, padding, sum.data<T>());
+  });
+  if (!sum.is_same(out)) copy(out, sum);
+}
+
+void embedding_renorm(const Tensor& weight, const Tensor& indices, double max_norm, double norm_type) {
+  std::vector<int64_t> numbers = row_numbers(indices, weight.size(0));
+  std::ranges::sort(numbers);
+  const auto repeated = std::ranges::unique(numbers);
+  numbers.erase(repeated.begin(), repeated.end());
+  const DType wide = DType::Float64;
+  for (int64_t n : numbers) {
+    const Tensor row = alias_tensor(weight, weight.sizes().subspan(1), weight.strides().subspan(1),
+                                    weight.storage_offset() + n * weight.stride(0));
+    const Tensor values = converted(row, wide);
+    double norm = 0;
+    for (int64_t k = 0; k < values.numel(); ++k) {
+      const double v = std::fabs(values.data<double>()[k]);
+      if (std::isinf(norm_type))
+        norm = std::max(norm, v);
+      else
+        norm += norm_type == 2 ? v * v : std::pow(v, norm_type);
+    }
+    if (!std::isinf(norm_type)) norm = norm_type == 2 ? std::sqrt(norm) : std::pow(norm, 1 / norm_type);
+    if (norm <= max_norm) continue;
+    const double scale = max_norm / (norm + 1e-7);
+    for (int64_t k = 0; k < values.numel(); ++k) values.data<double>()[k] *= scale;
+    copy(row, values);
+  }
+}
+
+}  // namespace facula::cpu

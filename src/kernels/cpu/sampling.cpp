@@ -1,0 +1,133 @@
+#include "kernels/cpu/sampling.h"
+
+#include "kernels/cpu/convert.h"
+#include "kernels/cpu/sampling_taps.h"
+
+namespace facula::cpu {
+namespace {
+
+// The points of a grid, and how each reads the input.
+template <class T>
+struct GridReader {
+  using A = volume_compute_t<T>;
+  Volume in;
+  const Tensor& grid;
+  int64_t spatial;
+  Interpolation how;
+  Padding padding;
+  bool align;
+
+  // Coordinates stand width first, against the order of the dimensions.
+  const T* coordinates(int64_t n, int64_t d, int64_t h, int64_t w) const {
+    const IntSpan s = grid.strides();
+    const T* at = grid.data<const T>() + n * s[0];
+    return spatial == 2 ? at + h * s[1] + w * s[2] : at + d * s[1] + h * s[2] + w * s[3];
+  }
+  PointTaps<A> taps(int64_t n, int64_t d, int64_t h, int64_t w) const {
+    const T* c = coordinates(n, d, h, w);
+    const int64_t step = grid.strides().back();
+    PointTaps<A> p;
+    for (int64_t i = 0; i < spatial; ++i)
+      p.axis[2 - i] = axis_taps(static_cast<A>(c[i * step]), in.sizes[4 - i], how, padding, align);
+    return p;
+  }
+};
+
+template <class F>
+void visit(DType d, int64_t spatial, F&& f) {
+  if (visit_floating(d, f)) return;
+  const char* op = spatial == 2 ? "grid_sampler_2d_cpu_kernel_impl" : "grid_sampler3d_cpu";
+  throw_error(ErrorKind::NotImplemented, concat("\"", op, "\" not implemented for '", info(d).legacy_name, "'"));
+}
+
+constexpr int most_taps = 16;
+
+template <class T>
+void sample_row(const GridReader<T>& reader, const Volume& out, int64_t n, int64_t d, int64_t h) {
+  using A = volume_compute_t<T>;
+  for (int64_t w = 0; w < out.sizes[4]; ++w) {
+    int64_t offsets[most_taps];
+    A weights[most_taps];
+    int count = 0;
+    reader.taps(n, d, h, w).each(reader.in, [&](int64_t offset, A weight, const A*) {
+      offsets[count] = offset;
+      weights[count++] = weight;
+    });
+    for (int64_t c = 0; c < out.sizes[1]; ++c) {
+      const T* from = reader.in.template at<const T>(n, c);
+      A sum = 0;
+      for (int t = 0; t < count; ++t) sum += static_cast<A>(from[offsets[t]]) * weights[t];
+      out.at<T>(n, c)[d * out.strides[2] + h * out.strides[3] + w * out.strides[4]] = static_cast<T>(sum);
+    }
+  }
+}
+
+// Gradients at one point; `sums` holds the input's gradient in the compute type.
+template <class T>
+struct PointGradient {
+  using A = volume_compute_t<T>;
+  const GridReader<T>& reader;
+  Volume grad;
+  const Tensor& grad_input;
+  const Tensor& grad_grid;
+
+  void add(int64_t n, int64_t d, int64_t h, int64_t w, const Volume& sums) const {
+    const PointTaps<A> taps = reader.taps(n, d, h, w);
+    A by_axis[3] = {0, 0, 0};
+    for (int64_t c = 0; c < grad.sizes[1]; ++c) {
+      const A g = static_cast<A>(grad.at<const T>(n, c)[d * grad.strides[2] + h * grad.strides[3] + w * grad.strides[4]]);
+      const T* from = reader.in.template at<const T>(n, c);
+      taps.each(reader.in, [&](int64_t offset, A, const A* slopes) {
+        for (int i = 0; i < 3; ++i) by_axis[i] += g * static_cast<A>(from[offset]) * slopes[i];
+      });
+      if (!grad_input.defined()) continue;
+      A* to = sums.at<A>(n, c);
+      taps.each(sums, [&](int64_t offset, A weight, const A*) { to[offset] += weight * g; });
+    }
+    if (!grad_grid.defined()) return;
+    const IntSpan s = grad_grid.strides();
+    T* to = grad_grid.data<T>() + n * s[0];
+    to += reader.spatial == 2 ? h * s[1] + w * s[2] : d * s[1] + h * s[2] + w * s[3];
+    for (int64_t i = 0; i < reader.spatial; ++i) to[i * s.back()] = static_cast<T>(by_axis[2 - i]);
+  }
+
+  void image(int64_t n, const Volume& sums) const {
+    for (int64_t d = 0; d < grad.sizes[2]; ++d)
+      for (int64_t h = 0; h < grad.sizes[3]; ++h)
+        for (int64_t w = 0; w < grad.sizes[4]; ++w) add(n, d, h, w, sums);
+  }
+};
+
+}  // namespace
+
+void grid_sample(const Tensor& input, const Tensor& grid, int64_t spatial, Interpolation how, Padding padding,
+                 bool align_corners, const Tensor& out) {
+  const Volume to = volume_of(out, spatial);
+  visit(input.dtype(), spatial, [&]<class T>(Type<T>) {
+    const GridReader<T> reader{volume_of(input, spatial), grid, spatial, how, padding, align_corners};
+    const int64_t rows = to.sizes[2] * to.sizes[3];
+    const int64_t cost = std::max<int64_t>(to.sizes[4] * (16 + 8 * to.sizes[1]), 1);
+    parallel_for(to.sizes[0] * rows, std::max<int64_t>((1 << 15) / cost, 1), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) sample_row(reader, to, r / rows, r % rows / to.sizes[3], r % to.sizes[3]);
+    });
+  });
+}
+
+void grid_sample_backward(const Tensor& grad, const Tensor& input, const Tensor& grid, int64_t spatial, Interpolation how,
+                          Padding padding, bool align_corners, const Tensor& grad_input, const Tensor& grad_grid) {
+  const bool same = !grad_input.defined() || compute_of(grad_input.dtype()) == grad_input.dtype();
+  const Tensor wide = same ? grad_input : empty_tensor(grad_input.sizes(), compute_of(grad_input.dtype()));
+  if (wide.defined()) fill(wide, 0);
+  const Volume sums = wide.defined() ? volume_of(wide, spatial) : Volume();
+  visit(input.dtype(), spatial, [&]<class T>(Type<T>) {
+    const GridReader<T> reader{volume_of(input, spatial), grid, spatial, how, padding, align_corners};
+    const PointGradient<T> points{reader, volume_of(grad, spatial), grad_input, grad_grid};
+    // Points of one image may meet in one element: images are what threads share.
+    parallel_for(input.sizes()[0], 1, [&](int64_t begin, int64_t end) {
+      for (int64_t n = begin; n < end; ++n) points.image(n, sums);
+    });
+  });
+  if (!same) copy(grad_input, wide);
+}
+
+}  // namespace facula::cpu

@@ -1,0 +1,369 @@
+// Einstein summation, by way of batched matrix products.
+#include "ops/einsum.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "dispatch/typed.h"
+#include "ops/arithmetic.h"
+#include "ops/creation.h"
+#include "ops/matmul.h"
+#include "ops/reduce.h"
+#include "ops/view.h"
+#include "ops/view_dims.h"
+
+namespace facula {
+namespace {
+
+// Labels are numbers: A to Z, a to z, then the dimensions of the ellipsis from left to right.
+using Labels = std::vector<int>;
+constexpr int letters = 52;
+
+bool is_letter(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
+int label_of(char c) { return c <= 'Z' ? c - 'A' : c - 'a' + 26; }
+char letter_of(int label) { return static_cast<char>(label < 26 ? 'A' + label : 'a' + label - 26); }
+bool has(const Labels& l, int x) { return std::ranges::find(l, x) != l.end(); }
+int64_t position(const Labels& l, int x) { return std::ranges::find(l, x) - l.begin(); }
+
+// A term of the equation as written: letters, and where the ellipsis stands.
+constexpr int ellipsis = -1;
+
+Labels parse_term(std::string_view equation, size_t begin, size_t end, const std::string& where) {
+  Labels term;
+  for (size_t i = begin; i < end; ++i) {
+    const char c = equation[i];
+    if (c == ' ') continue;
+    if (c == '.') {
+      check(!has(term, ellipsis), "einsum(): found '.' for ", where, " for which an ellipsis was already found");
+      check(i + 2 < end && equation[i + 1] == '.' && equation[i + 2] == '.', "einsum(): found '.' for ", where,
+            " that is not part of any ellipsis");
+      term.push_back(ellipsis);
+      i += 2;
+      continue;
+    }
+    check(is_letter(c), "einsum(): invalid subscript given at index ", i, " in the equation string, subscripts must be in [a-zA-Z]");
+    term.push_back(label_of(c));
+  }
+  return term;
+}
+
+struct Equation {
+  std::vector<Labels> inputs;
+  Labels output;
+  bool explicit_output = false;
+};
+
+Equation parse_equation(std::string_view text) {
+  Equation e;
+  const size_t arrow = text.find("->");
+  const size_t end = arrow == std::string_view::npos ? text.size() : arrow;
+  for (size_t begin = 0;;) {
+    const size_t comma = std::min(text.find(',', begin), end);
+    e.inputs.push_back(parse_term(text, begin, comma, concat("operand ", e.inputs.size())));
+    if (comma == end) break;
+    begin = comma + 1;
+  }
+  if (arrow == std::string_view::npos) return e;
+  e.explicit_output = true;
+  e.output = parse_term(text, arrow + 2, text.size(), "the output");
+  return e;
+}
+
+// --- operands with a label for every dimension
+
+struct Labelled {
+  Tensor t;
+  Labels labels;
+};
+
+int64_t letter_count(const Labels& term) { return std::ranges::count_if(term, [](int l) { return l != ellipsis; }); }
+
+int64_t ellipsis_rank(const Equation& e, std::span<const Tensor> tensors) {
+  int64_t rank = 0;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const int64_t named = letter_count(e.inputs[i]), dims = tensors[i].dim();
+    if (!has(e.inputs[i], ellipsis)) {
+      check(named == dims, "einsum(): the number of subscripts in the equation (", named, ") does not match the number of dimensions (",
+            dims, ") for operand ", i, " and no ellipsis was given");
+      continue;
+    }
+    check(named <= dims, "einsum(): the number of subscripts in the equation (", named, ") is more than the number of dimensions (", dims,
+          ") for operand ", i);
+    rank = std::max(rank, dims - named);
+  }
+  return rank;
+}
+
+// Puts numbered labels in the ellipsis's place: the last `count` of `rank`.
+Labels filled(const Labels& term, int64_t rank, int64_t count) {
+  Labels all;
+  for (int l : term) {
+    if (l != ellipsis) {
+      all.push_back(l);
+      continue;
+    }
+    for (int64_t d = rank - count; d < rank; ++d) all.push_back(letters + static_cast<int>(d));
+  }
+  return all;
+}
+
+// A label that an operand has twice stands for the diagonal.
+Labelled without_repeats(Labelled x, size_t operand) {
+  for (size_t i = 0; i < x.labels.size(); ++i)
+    for (size_t j = x.labels.size() - 1; j > i; --j) {
+      if (x.labels[j] != x.labels[i]) continue;
+      check(x.t.sizes()[i] == x.t.sizes()[j], "einsum(): subscript ", letter_of(x.labels[i]), " is repeated for operand ", operand,
+            " but the sizes don't match, ", x.t.sizes()[j], " != ", x.t.sizes()[i]);
+      // The diagonal comes last and goes back to the first of the two.
+      x.t = ops::diagonal(x.t, 0, static_cast<int64_t>(i), static_cast<int64_t>(j));
+      IntVec order;
+      const int64_t last = x.t.dim() - 1;
+      for (int64_t d = 0; d < last; ++d) {
+        if (d == static_cast<int64_t>(i)) order.push_back(last);
+        order.push_back(d);
+      }
+      if (static_cast<int64_t>(order.size()) == last) order.push_back(last);
+      x.t = ops::permute(x.t, order);
+      x.labels.erase(x.labels.begin() + static_cast<std::ptrdiff_t>(j));
+    }
+  return x;
+}
+
+Labels implicit_output(const std::vector<Labels>& inputs, int64_t rank) {
+  std::map<int, int> seen;
+  for (const Labels& l : inputs)
+    for (int x : l) ++seen[x];
+  Labels output;
+  for (int64_t d = 0; d < rank; ++d) output.push_back(letters + static_cast<int>(d));
+  for (const auto& [label, times] : seen)
+    if (label < letters && times == 1) output.push_back(label);
+  return output;
+}
+
+void check_output(const Labels& output, const std::vector<Labels>& inputs) {
+  for (size_t i = 0; i < output.size(); ++i) {
+    if (output[i] >= letters) continue;
+    check(std::ranges::count(output, output[i]) == 1, "einsum(): output subscript ", letter_of(output[i]),
+          " appears more than once in the output");
+    const bool known = std::ranges::any_of(inputs, [&](const Labels& l) { return has(l, output[i]); });
+    check(known, "einsum(): output subscript ", letter_of(output[i]), " does not appear in the equation for any input operand");
+  }
+}
+
+void check_sizes(const std::vector<Labelled>& operands) {
+  std::map<int, int64_t> sizes;
+  for (const Labelled& x : operands)
+    for (size_t d = 0; d < x.labels.size(); ++d) {
+      const int64_t n = x.t.sizes()[d];
+      int64_t& known = sizes.try_emplace(x.labels[d], 1).first->second;
+      check(known == n || n == 1 || known == 1, "einsum(): subscript ",
+            x.labels[d] < letters ? std::string(1, letter_of(x.labels[d])) : std::string("..."), " has size ", n,
+            " for an operand which does not broadcast with previously seen size ", known);
+      if (n != 1) known = n;
+    }
+}
+
+// --- contraction
+
+Labelled summed(const Labelled& x, const Labels& gone) {
+  IntVec dims;
+  Labelled y{x.t, {}};
+  for (size_t d = 0; d < x.labels.size(); ++d) {
+    if (has(gone, x.labels[d]))
+      dims.push_back(static_cast<int64_t>(d));
+    else
+      y.labels.push_back(x.labels[d]);
+  }
+  if (!dims.empty()) y.t = ops::sum(x.t, std::optional<IntList>(dims));
+  return y;
+}
+
+Labelled squeezed(const Labelled& x, int label) {
+  Labelled y = x;
+  const int64_t at = position(x.labels, label);
+  y.t = ops::squeeze(x.t, at);
+  y.labels.erase(y.labels.begin() + at);
+  return y;
+}
+
+Tensor arranged(const Labelled& x, const Labels& order) {
+  IntVec dims;
+  for (int l : order) dims.push_back(position(x.labels, l));
+  return ops::permute(x.t, dims);
+}
+
+// Dimensions in the order of `all`; those that x lacks have size one.
+Tensor spread(const Labelled& x, const Labels& all) {
+  Labels own;
+  for (int l : all)
+    if (has(x.labels, l)) own.push_back(l);
+  Tensor t = arranged(x, own);
+  for (size_t d = 0; d < all.size(); ++d)
+    if (!has(x.labels, all[d])) t = ops::unsqueeze(t, static_cast<int64_t>(d));
+  return t;
+}
+
+int64_t size_of(const Labelled& x, int label) { return x.t.sizes()[position(x.labels, label)]; }
+int64_t size_of(const Labelled& x, const Labels& labels) {
+  int64_t n = 1;
+  for (int l : labels) n *= size_of(x, l);
+  return n;
+}
+Labels joined(const Labels& a, const Labels& b) {
+  Labels all = a;
+  all.insert(all.end(), b.begin(), b.end());
+  return all;
+}
+
+// Takes away what one operand alone can answer for: labels that nobody else needs, and dimensions of
+// size one that meet larger ones.
+void reduce_alone(Labelled& x, Labelled& y, const Labels& kept) {
+  Labels gone;
+  for (int l : x.labels) {
+    const bool shared = has(y.labels, l);
+    if (!shared && !has(kept, l)) gone.push_back(l);
+    if (shared && !has(kept, l) && size_of(x, l) != 1 && size_of(y, l) == 1) gone.push_back(l);
+  }
+  x = summed(x, gone);
+  for (const Labels before = x.labels; int l : before)
+    if (has(y.labels, l) && size_of(x, l) == 1 && size_of(y, l) != 1) x = squeezed(x, l);
+}
+
+Labelled contracted(Labelled a, Labelled b, const Labels& kept) {
+  reduce_alone(a, b, kept);
+  reduce_alone(b, a, kept);
+  reduce_alone(a, b, kept);
+  Labels batch, inner, rows, cols;
+  for (int l : a.labels) (!has(b.labels, l) ? rows : has(kept, l) ? batch : inner).push_back(l);
+  for (int l : b.labels)
+    if (!has(a.labels, l)) cols.push_back(l);
+  const Labels all = joined(joined(batch, rows), cols);
+  if (inner.empty()) return {ops::mul(spread(a, all), spread(b, all)), all};
+  IntVec sizes;
+  for (int l : batch) sizes.push_back(size_of(a, l));
+  for (int l : rows) sizes.push_back(size_of(a, l));
+  for (int l : cols) sizes.push_back(size_of(b, l));
+  const int64_t n = size_of(a, batch), k = size_of(a, inner);
+  const Tensor x = ops::reshape(arranged(a, joined(joined(batch, rows), inner)), {n, size_of(a, rows), k});
+  const Tensor y = ops::reshape(arranged(b, joined(joined(batch, inner), cols)), {n, k, size_of(b, cols)});
+  return {ops::reshape(ops::bmm(x, y), sizes), all};
+}
+
+// Labels that the output or any operand but the two needs.
+Labels needed(const std::vector<Labelled>& operands, size_t i, size_t j, const Labels& output) {
+  Labels kept = output;
+  for (size_t k = 0; k < operands.size(); ++k)
+    if (k != i && k != j) kept = joined(kept, operands[k].labels);
+  return kept;
+}
+
+void contract_at(std::vector<Labelled>& operands, size_t i, size_t j, const Labels& output, bool in_front) {
+  const size_t first = std::min(i, j), second = std::max(i, j);
+  Labelled result = contracted(operands[i], operands[j], needed(operands, i, j, output));
+  operands.erase(operands.begin() + static_cast<std::ptrdiff_t>(second));
+  operands.erase(operands.begin() + static_cast<std::ptrdiff_t>(first));
+  operands.insert(in_front ? operands.begin() : operands.end(), std::move(result));
+}
+
+// `path` holds pairs of positions, as opt_einsum gives them: each pair goes and its product joins
+// the end of the list.
+void follow_path(std::vector<Labelled>& operands, IntSpan path, const Labels& output) {
+  check(path.size() == 2 * (operands.size() - 1), "einsum(): expected contraction path given in path parameter to have size ",
+        2 * (operands.size() - 1), " but got ", path.size());
+  for (size_t p = 0; p < path.size(); p += 2) {
+    const int64_t count = static_cast<int64_t>(operands.size());
+    const bool valid = path[p] != path[p + 1] && path[p] >= 0 && path[p + 1] >= 0 && path[p] < count && path[p + 1] < count;
+    check(valid, "einsum(): invalid contraction path (", path[p], ", ", path[p + 1], ") for ", count, " operands");
+    contract_at(operands, static_cast<size_t>(path[p]), static_cast<size_t>(path[p + 1]), output, false);
+  }
+}
+
+Tensor einsum(std::string_view equation, std::span<const Tensor> tensors, const std::optional<IntSpan>& path) {
+  check(!tensors.empty(), "einsum(): must provide at least one operand");
+  const Equation e = parse_equation(equation);
+  check(e.inputs.size() >= tensors.size(), "einsum(): more operands were provided than specified in the equation");
+  check(e.inputs.size() <= tensors.size(), "einsum(): fewer operands were provided than specified in the equation");
+  const int64_t rank = ellipsis_rank(e, tensors);
+  std::vector<Labels> inputs;
+  std::vector<Labelled> operands;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    inputs.push_back(filled(e.inputs[i], rank, tensors[i].dim() - letter_count(e.inputs[i])));
+    operands.push_back(without_repeats({tensors[i], inputs.back()}, i));
+  }
+  const Labels output = e.explicit_output ? filled(e.output, rank, rank) : implicit_output(inputs, rank);
+  check_output(output, inputs);
+  check_sizes(operands);
+  if (path && operands.size() > 1) follow_path(operands, *path, output);
+  while (operands.size() > 1) contract_at(operands, 0, 1, output, true);
+  Labels gone;
+  for (int l : operands[0].labels)
+    if (!has(output, l)) gone.push_back(l);
+  return spread(summed(operands[0], gone), output);
+}
+
+// --- products of three
+
+Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight, const Tensor& bias) {
+  check(input1.dim() == input2.dim(), "bilinear(): input dimensions do not match: got ", input1.dim(), " and ", input2.dim());
+  check(input1.dim() > 0 && weight.dim() == 3, "bilinear(): expected inputs with dimensions and weight with three; got ",
+        str(input1.sizes()), ", ", str(weight.sizes()));
+  const int64_t last = input1.dim() - 1;
+  for (int64_t d = 0; d < last; ++d)
+    check(input1.sizes()[d] == input2.sizes()[d], "bilinear(): input batch dimensions do not match at dim ", d, ": got ",
+          input1.sizes()[d], " and ", input2.sizes()[d]);
+  check(input1.sizes()[last] == weight.sizes()[1], "bilinear(): input1 size does not match weight size: got ",
+        input1.sizes()[last], " but expected ", weight.sizes()[1]);
+  check(input2.sizes()[last] == weight.sizes()[2], "bilinear(): input2 size does not match weight size: got ",
+        input2.sizes()[last], " but expected ", weight.sizes()[2]);
+  check(!bias.defined() || (bias.dim() == 1 && bias.sizes()[0] == weight.sizes()[0]),
+        "bilinear(): bias size does not match weight size: got ", bias.defined() ? str(bias.sizes()) : str(IntSpan()),
+        " but expected ", weight.sizes()[0]);
+  const int64_t out = weight.sizes()[0], n1 = weight.sizes()[1], n2 = weight.sizes()[2];
+  IntVec sizes(input1.sizes());
+  sizes[last] = out;
+  int64_t rows = 1;
+  for (int64_t d = 0; d < last; ++d) rows *= sizes[d];
+  const Tensor first = ops::mm(ops::reshape(input1, {rows, n1}), ops::reshape(ops::permute(weight, {1, 0, 2}), {n1, out * n2}));
+  const Tensor both = ops::bmm(ops::reshape(first, {rows, out, n2}), ops::reshape(input2, {rows, n2, 1}));
+  const Tensor y = ops::reshape(both, sizes);
+  return bias.defined() ? ops::add(y, bias) : y;
+}
+
+Tensor with_ones(Tensor t, IntSpan dims) {
+  for (int64_t d : dims) t = ops::unsqueeze(t, d);
+  return t;
+}
+Tensor _trilinear(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntSpan expand1, IntSpan expand2, IntSpan expand3,
+                  IntSpan sumdim, int64_t) {
+  const Tensor a = with_ones(i1, expand1), b = with_ones(i2, expand2), c = with_ones(i3, expand3);
+  const Tensor product = ops::mul(ops::mul(a, b), c);
+  return sumdim.empty() ? product : ops::sum(product, std::optional<IntList>(IntList(sumdim)));
+}
+
+}  // namespace
+}  // namespace facula
+
+using namespace facula;
+
+OP(einsum) {
+  .schema = "einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor",
+  .doc = "Sum of products over the dimensions that the equation names: einsum('ij,jk->ik', a, b) is a @ b.",
+  .composite = Composite::Implicit,
+  .any = typed_kernel<einsum>,
+};
+OP(bilinear) {
+  .schema = "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
+  .doc = "input1 @ weight[k] @ input2 for each k, plus bias, over the last dimensions of the inputs.",
+  .composite = Composite::Implicit,
+  .autocast = Autocast::Promote,
+  .any = typed_kernel<bilinear>,
+};
+OP(_trilinear) {
+  .schema = "_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, "
+            "int unroll_dim=1) -> Tensor",
+  .doc = "Sum over sumdim of the product of three tensors, each given dimensions of size one first.",
+  .forms = function | out,
+  .composite = Composite::Implicit,
+  .any = typed_kernel<_trilinear>,
+};

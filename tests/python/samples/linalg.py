@@ -1,0 +1,36 @@
+"""Samples of src/ops/linalg.cpp."""
+
+import functools
+
+import numpy as np
+
+from .common import Error, Op, Sample, T
+
+
+def _chain(*tensors):
+    return functools.reduce(np.matmul, tensors)
+
+
+OPS = [
+    Op("linalg.cross", [Sample(T(4, 3), T(4, 3)), Sample(T(4, 1, 3), T(1, 2, 3)),
+                        Sample(T(3, 4, layout="transposed"), T(3, 4), dim=0), Sample(T(0, 3), T(0, 3))],
+       dtypes="float complex int",
+       errors=[Error(RuntimeError, "length 3", Sample(T(4, 2), T(4, 2))),
+               Error(RuntimeError, "number of dimensions", Sample(T(4, 3), T(3))),
+               Error(IndexError, "imension", Sample(T(4, 3), T(4, 3), dim=2))]),
+    Op("cross", [Sample(T(4, 3), T(4, 3)), Sample(T(3, 4), T(3, 4)), Sample(T(3, 3), T(3, 3), 1)],
+       dtypes="float complex int", errors=[Error(RuntimeError, "size 3", Sample(T(2, 4), T(2, 4)))]),
+    Op("linalg.matrix_power", [Sample(T(3, 3), n) for n in (0, 1, 2, 3, 5)] + [Sample(T(2, 3, 3), 4)],
+       reference=np.linalg.matrix_power, dtypes="full complex",
+       errors=[Error(RuntimeError, "square", Sample(T(2, 3), 2)),
+               Error(RuntimeError, "2 dimensions", Sample(T(3), 2))]),
+    Op("matrix_power", [Sample(T(3, 3, low=-1, high=1), 3), Sample(T(2, 2), 7)], dtypes="full"),
+    Op("linalg.multi_dot", [Sample([T(2, 3), T(3, 4)]), Sample([T(3), T(3, 4), T(4)]),
+                            Sample([T(10, 2), T(2, 5), T(5, 3), T(3, 8)]), Sample([T(3), T(3)])],
+       reference=lambda t: _chain(*t), dtypes="full complex",
+       errors=[Error(RuntimeError, "at least 2", Sample([T(2, 3)])),
+               Error(RuntimeError, "multiplied", Sample([T(2, 3), T(2, 3), T(3, 2)])),
+               Error(RuntimeError, "2D", Sample([T(2, 3), T(3), T(3, 2)]))]),
+    Op("chain_matmul", [Sample(T(2, 3), T(3, 4), T(4, 5)), Sample(T(2, 3))],
+       reference=_chain, dtypes="full"),
+]
