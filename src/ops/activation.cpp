@@ -224,7 +224,9 @@ void elu_numbers(const OpCall& c, DType, Scalar* params) {
 void meta_elu_backward(Meta& m) {
   check(!m.arg(4).b || m.arg(1).as_scalar().to<double>() >= 0,
         "In-place elu backward calculation is triggered with a negative slope which is not supported.");
-  meta_like_first(m);
+  const Tensor &grad = m.tensor(0), &self = m.tensor(5);
+  if (same_sizes(grad.sizes(), self.sizes())) return meta_like_first(m);
+  m.result(0, broadcast_sizes(grad.sizes(), self.sizes()), grad.dtype());
 }
 void meta_leaky_relu_backward(Meta& m) {
   check(!m.arg(3).b || m.arg(2).as_scalar().to<double>() >= 0,

@@ -194,7 +194,10 @@ void resize_(const Tensor& self, IntSpan size, std::optional<MemoryFormat> forma
   checked_numel(size);
   if (same_sizes(size, self.sizes()) && !format) return;
   const IntVec strides = strides_for(size, f);
-  const int64_t wanted = (self.storage_offset() + extent(size, strides)) * static_cast<int64_t>(self.itemsize());
+  int64_t wanted;
+  const bool over = __builtin_add_overflow(self.storage_offset(), extent(size, strides), &wanted) ||
+                    __builtin_mul_overflow(wanted, static_cast<int64_t>(self.itemsize()), &wanted);
+  check(!over, "Storage size calculation overflowed with sizes=", str(size));
   if (checked_numel(size) > 0 && wanted > static_cast<int64_t>(self->storage->nbytes())) {
     check(self->storage->resizable(), "Trying to resize storage that is not resizable");
     self->storage->resize(static_cast<size_t>(wanted));
