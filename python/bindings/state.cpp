@@ -4,6 +4,7 @@
 #include "convert.h"
 #include "core/threads.h"
 #include "tensor_members.h"
+#include "transforms/autocast.h"
 #include "types.h"
 
 namespace facula::python {
@@ -97,18 +98,10 @@ Object set_autocast(PyObject*, PyObject* args, PyObject*) {
   PyObject* dtype;
   if (!PyArg_ParseTuple(args, "pO!p:_set_autocast", &enabled, &dtype_type, &dtype, &cache))
     throw_python();
-  AutocastState& s = thread_state.autocast;
-  Object before =
-      Object::take(Py_BuildValue("(OOO)", s.enabled ? Py_True : Py_False, dtype_object(s.dtype),
-                                 s.cache_enabled ? Py_True : Py_False));
-  s.enabled = enabled;
-  s.cache_enabled = cache;
-  s.dtype = dtype_value(dtype);
-  if (s.enabled)
-    thread_state.include |= Layer::Autocast;
-  else
-    thread_state.include -= Layer::Autocast;
-  return before;
+  const AutocastState s =
+      facula::set_autocast({enabled != 0, cache != 0, dtype_value(dtype)});
+  return Object::take(Py_BuildValue("(OOO)", s.enabled ? Py_True : Py_False, dtype_object(s.dtype),
+                                    s.cache_enabled ? Py_True : Py_False));
 }
 
 // --- questions about dtypes

@@ -95,14 +95,59 @@ Object is_grad_wrapper(PyObject*, PyObject* t) {
   const TransformWrapper* w = transform_wrapper(tensor_argument(t, "is_gradtrackingtensor"));
   return boolean(w && !w->batched);
 }
-Object level_of(PyObject*, PyObject* t) {
+Object is_wrapper(PyObject*, PyObject* t) {
+  const Tensor& x = tensor_argument(t, "is_functorch_wrapped_tensor");
+  return boolean(transform_wrapper(x) || functional_part(x));
+}
+// As users count: 1 is the outermost; -1 for other tensors.
+Object depth_of(PyObject*, PyObject* t) {
   const TransformWrapper* w = transform_wrapper(tensor_argument(t, "maybe_get_level"));
+  return integer(w ? depth_of_level(w->level) : -1);
+}
+Object level_of(PyObject*, PyObject* t) {
+  const TransformWrapper* w = transform_wrapper(tensor_argument(t, "_level_of"));
   return integer(w ? w->level : -1);
 }
-Object value_of(PyObject*, PyObject* t) {
-  const TransformWrapper* w = transform_wrapper(tensor_argument(t, "get_unwrapped"));
+Object batch_dim_of(PyObject*, PyObject* t) {
+  const TransformWrapper* w = transform_wrapper(tensor_argument(t, "maybe_get_bdim"));
+  return integer(w && w->batched ? 0 : -1);
+}
+Object value_of(PyObject*, PyObject* o) {
+  const Tensor& t = tensor_argument(o, "get_unwrapped");
+  if (functional_part(t)) return wrapped(from_functional(t));
+  const TransformWrapper* w = transform_wrapper(t);
   check(w, "get_unwrapped(): expected a tensor of a function transform; got a plain one");
   return wrapped(Tensor(w->value));
+}
+
+// --- printing: values are plain tensors while no level and no mode is on
+
+struct SetAside {
+  Interpreter* interpreters;
+  DispatchMode* modes;
+  LayerSet include;
+};
+constexpr const char* set_aside_name = "facula._C._functorch.SetAside";
+
+Object set_aside(PyObject*, PyObject*) {
+  auto kept = std::make_unique<SetAside>();
+  kept->include = thread_state.include;
+  kept->interpreters = take_interpreters();
+  kept->modes = std::exchange(thread_state.modes, nullptr);
+  thread_state.include -= Layer::Modes;
+  Object o = Object::take(PyCapsule_New(kept.get(), set_aside_name, [](PyObject* c) {
+    delete static_cast<SetAside*>(PyCapsule_GetPointer(c, set_aside_name));
+  }));
+  kept.release();
+  return o;
+}
+Object put_back(PyObject*, PyObject* capsule) {
+  auto* kept = static_cast<SetAside*>(PyCapsule_GetPointer(capsule, set_aside_name));
+  if (!kept) throw_python();
+  put_interpreters(kept->interpreters);
+  thread_state.modes = kept->modes;
+  thread_state.include = kept->include;
+  return none();
 }
 
 PyMethodDef functorch_functions[] = {
@@ -116,7 +161,12 @@ PyMethodDef functorch_functions[] = {
     {"_unwrap_for_grad", guarded<grad_unwrap>, METH_VARARGS, nullptr},
     {"is_batchedtensor", guarded<is_batched>, METH_O, nullptr},
     {"is_gradtrackingtensor", guarded<is_grad_wrapper>, METH_O, nullptr},
-    {"maybe_get_level", guarded<level_of>, METH_O, nullptr},
+    {"is_functorch_wrapped_tensor", guarded<is_wrapper>, METH_O, nullptr},
+    {"maybe_get_level", guarded<depth_of>, METH_O, nullptr},
+    {"_level_of", guarded<level_of>, METH_O, nullptr},
+    {"maybe_get_bdim", guarded<batch_dim_of>, METH_O, nullptr},
+    {"_set_aside", guarded<set_aside>, METH_NOARGS, nullptr},
+    {"_put_back", guarded<put_back>, METH_O, nullptr},
     {"get_unwrapped", guarded<value_of>, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -332,20 +332,30 @@ def _indented(text):
     return "\n".join("    " + line for line in text.split("\n"))
 
 
+def _text_without_levels(wrappers, t):
+    """Text of the tensor in a wrapper; no transform may see the operators that printing calls."""
+    inner = wrappers.get_unwrapped(t)
+    kept = wrappers._set_aside()
+    try:
+        return repr(inner)
+    finally:
+        wrappers._put_back(kept)
+
+
 def _wrapper_text(t):
     """Text of a function transform's tensor: level and wrapped tensor; None for other tensors."""
     wrappers = getattr(facula._C, "_functorch", None)
     if wrappers is None or not wrappers.is_functorch_wrapped_tensor(t):
         return None
     level = wrappers.maybe_get_level(t)
-    inner = wrappers.get_unwrapped(t)
+    text = _text_without_levels(wrappers, t)
     if wrappers.is_batchedtensor(t):
         head = f"BatchedTensor(lvl={level}, bdim={wrappers.maybe_get_bdim(t)}, value="
     elif wrappers.is_gradtrackingtensor(t):
         head = f"GradTrackingTensor(lvl={level}, value="
     else:
-        return f"FunctionalTensor(lvl={level}, value=\\\n{inner!r})"
-    return f"{head}\n{_indented(repr(inner))}\n)"
+        return f"FunctionalTensor(lvl={level}, value=\\\n{text})"
+    return f"{head}\n{_indented(text)}\n)"
 
 
 def _parameter_class():

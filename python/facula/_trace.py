@@ -1,4 +1,5 @@
 """Tracing programs into graphs of operators."""
+
 from __future__ import annotations
 
 from facula import _C
@@ -31,7 +32,7 @@ def trace(function, args, *, functionalize=False):
             results = _outputs(function(*inputs))
         values = [_C._from_functional_tensor(t) for t in results]
         after = [_C._from_functional_tensor(t) for t in inputs]
-        changed = [new for new, old in zip(after, before) if new is not old]
+        changed = [new for new, old in zip(after, before, strict=False) if new is not old]
         return mode.finish(values + changed)
 
 
@@ -53,11 +54,15 @@ def trace_joint(function, args, *, cotangents=None, functionalize=True):
     given = None if cotangents is None else list(cotangents)
 
     def joint(*values):
-        inputs = [v.detach().requires_grad_() if w else v for v, w in zip(values, wanted)]
+        inputs = [
+            v.detach().requires_grad_() if w else v for v, w in zip(values, wanted, strict=False)
+        ]
         outs = _outputs(function(*inputs))
-        seeds = list(values[len(inputs):])
-        leaves = [v for v, w in zip(inputs, wanted) if w]
-        grads = _C._run_backward(outs, seeds or [None] * len(outs), False, False, leaves, True, False)
+        seeds = list(values[len(inputs) :])
+        leaves = [v for v, w in zip(inputs, wanted, strict=False) if w]
+        grads = _C._run_backward(
+            outs, seeds or [None] * len(outs), False, False, leaves, True, False
+        )
         return outs + [g for g in grads if g is not None]
 
     return trace(joint, plain + (given or []), functionalize=functionalize)

@@ -9,6 +9,7 @@ namespace facula {
 namespace {
 
 std::atomic<int64_t> next_level{1};
+constexpr int64_t deepest = 1024;  // a level is a unique number times this, plus its depth
 
 void set_top(Interpreter* top) {
   thread_state.interpreters = top;
@@ -25,7 +26,9 @@ bool alive(int64_t level) {
 }
 
 int64_t push(Interpreter i) {
-  i.level = next_level.fetch_add(1);
+  const int64_t depth = thread_state.interpreters ? depth_of_level(current_level()) + 1 : 1;
+  check(depth < deepest, "function transforms are nested more than ", deepest - 1, " deep");
+  i.level = next_level.fetch_add(1) * deepest + depth;
   i.below = thread_state.interpreters;
   i.grad_enabled = thread_state.grad_enabled;
   i.autograd_excluded = thread_state.exclude.has(Layer::Autograd);
@@ -168,6 +171,16 @@ void pop_interpreter(int64_t level) {
   set_top(top->below);
   delete top;
 }
+
+int64_t depth_of_level(int64_t level) { return level % deepest; }
+
+Interpreter* take_interpreters() {
+  Interpreter* top = thread_state.interpreters;
+  set_top(nullptr);
+  return top;
+}
+
+void put_interpreters(Interpreter* top) { set_top(top); }
 
 int64_t current_level() {
   return thread_state.interpreters ? thread_state.interpreters->level : -1;

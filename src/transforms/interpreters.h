@@ -43,6 +43,12 @@ int64_t push_grad();
 void pop_interpreter(int64_t level);
 // The level on top, or -1.
 int64_t current_level();
+// How many levels were on the stack when this one was pushed, itself included: what users are
+// shown.
+int64_t depth_of_level(int64_t level);
+// Takes the whole stack off (to print values, say), and puts it back.
+Interpreter* take_interpreters();
+void put_interpreters(Interpreter* top);
 
 // Wraps a value for a level. Storage of a wrapper has a size but no memory.
 Tensor wrap_for_level(const Tensor& value, int64_t level, bool batched);

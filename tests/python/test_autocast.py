@@ -1,4 +1,5 @@
 """Autocast: which precision operators run in, and what becomes of weights."""
+
 import facula
 
 
@@ -15,8 +16,12 @@ def test_matrix_product_runs_in_lower_precision():
 
 def test_doubles_and_integers_are_left_alone():
     with facula.autocast("cpu", dtype=facula.bfloat16):
-        assert facula.ones(2, 2, dtype=facula.float64).mm(facula.ones(2, 2, dtype=facula.float64)).dtype \
+        assert (
+            facula.ones(2, 2, dtype=facula.float64)
+            .mm(facula.ones(2, 2, dtype=facula.float64))
+            .dtype
             == facula.float64
+        )
 
 
 def test_promotion_takes_the_widest():

@@ -1,7 +1,7 @@
-"""functionalize: the same results and the same changes of inputs, by operators that change nothing."""
-import pytest
+"""functionalize: the same results and changes of inputs, by operators that change nothing."""
 
 import facula
+import pytest
 from facula import _C, func
 from facula._trace import trace
 
@@ -42,8 +42,17 @@ def _filled(x):
     return x.clone()
 
 
-@pytest.mark.parametrize("f", [_view_then_change, _squeezed, _out, _filled, lambda x: x.mul_(2),
-                               lambda x: x.clone().view(-1).mul_(2)])
+@pytest.mark.parametrize(
+    "f",
+    [
+        _view_then_change,
+        _squeezed,
+        _out,
+        _filled,
+        lambda x: x.mul_(2),
+        lambda x: x.clone().view(-1).mul_(2),
+    ],
+)
 def test_same_as_eager(f):
     (out, given), (out_f, given_f) = _both_ways(f)
     assert out.tolist() == out_f.tolist()
@@ -65,6 +74,7 @@ def test_inputs_that_share_memory():
     def f(x, y):
         y.add_(100)
         return x + 0
+
     a, b = facula.tensor(B), facula.tensor(B)
     assert func.functionalize(f)(b, b[1]).tolist() == f(a, a[1]).tolist()
     assert a.tolist() == b.tolist()
@@ -75,6 +85,7 @@ def test_gradients_pass_through():
         y = x * 2
         y[0].mul_(3)
         return (y * y).sum()
+
     a = facula.tensor(B, requires_grad=True)
     b = facula.tensor(B, requires_grad=True)
     f(a).backward()
@@ -92,6 +103,7 @@ def test_storage_resized_to_nothing_and_back():
         facula.ops.aten.resize_storage_bytes_(x, n)
         x.copy_(kept)
         return x + 1
+
     a = facula.tensor(B)
     assert func.functionalize(f)(a).tolist() == [[v + 1 for v in row] for row in B]
     assert a.tolist() == B

@@ -1,7 +1,7 @@
 """Graphs: tracing, printing, running, dead code; joint graphs; fake and meta tensors."""
-import pytest
 
 import facula
+import pytest
 from facula import _C
 from facula._trace import trace, trace_joint
 
@@ -10,7 +10,7 @@ def test_trace_and_run():
     graph = trace(lambda x, y: (x + y) * 2, [facula.ones(2), facula.ones(2)])
     graph.lint()
     assert "aten::add.Tensor(%0, %1, alpha=1)" in str(graph)
-    out, = graph.run([facula.tensor([1.0, 2.0]), facula.tensor([10.0, 20.0])])
+    (out,) = graph.run([facula.tensor([1.0, 2.0]), facula.tensor([10.0, 20.0])])
     assert out.tolist() == [22.0, 44.0]
     with pytest.raises(RuntimeError, match="expected 2 inputs"):
         graph.run([facula.ones(2)])
@@ -27,6 +27,7 @@ def test_dead_code():
     def f(x):
         x * 3
         return x + 1
+
     graph = trace(f, [facula.ones(2)])
     assert [name for name, _ in graph.nodes] == ["aten::mul.Tensor", "aten::add.Tensor"]
     graph.eliminate_dead_code()
@@ -50,6 +51,7 @@ def test_joint_graph_of_in_place_program():
         y = x.clone()
         y[0].mul_(3)
         return (y * y).sum()
+
     graph = trace_joint(f, [facula.ones(2, requires_grad=True)])
     for name, _ in graph.nodes:
         assert not name.split("::")[1].split(".")[0].endswith("_"), str(graph)

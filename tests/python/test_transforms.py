@@ -1,9 +1,9 @@
-"""facula.func: derivatives and batching of functions, against values worked out by hand or by loops."""
+"""facula.func: derivatives and batching, against values worked out by hand or by loops."""
+
 import warnings
 
-import pytest
-
 import facula
+import pytest
 from facula import func
 
 B = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
@@ -30,23 +30,50 @@ def test_vmap_of_grad_of_grad():
     _close(func.vmap(func.grad(func.grad(lambda v: v * v * v)))(x), 6 * x)
 
 
-@pytest.mark.parametrize("f", [
-    lambda x: x + 1, lambda x: x.sum(), lambda x: x.sum(0), lambda x: x.sum(-1, keepdim=True),
-    lambda x: x.unsqueeze(0), lambda x: x.unsqueeze(-1), lambda x: x[1:], lambda x: x[-1],
-    lambda x: x.view(1, -1), lambda x: x.expand(2, 3), lambda x: x.reshape(3, 1).t(),
-    lambda x: facula.cat([x, x * 2]), lambda x: facula.stack([x, x], 1), lambda x: x.dot(x),
-    lambda x: x.clone().mul_(x[0]), lambda x: facula.zeros_like(x) + x, lambda x: x.new_zeros(2) + x[0],
-    lambda x: x.flip(0), lambda x: x.split(2)[1], lambda x: x.unbind()[0],
-    lambda x: x.softmax(0), lambda x: x.roll(1, 0), lambda x: x.squeeze()])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x + 1,
+        lambda x: x.sum(),
+        lambda x: x.sum(0),
+        lambda x: x.sum(-1, keepdim=True),
+        lambda x: x.unsqueeze(0),
+        lambda x: x.unsqueeze(-1),
+        lambda x: x[1:],
+        lambda x: x[-1],
+        lambda x: x.view(1, -1),
+        lambda x: x.expand(2, 3),
+        lambda x: x.reshape(3, 1).t(),
+        lambda x: facula.cat([x, x * 2]),
+        lambda x: facula.stack([x, x], 1),
+        lambda x: x.dot(x),
+        lambda x: x.clone().mul_(x[0]),
+        lambda x: facula.zeros_like(x) + x,
+        lambda x: x.new_zeros(2) + x[0],
+        lambda x: x.flip(0),
+        lambda x: x.split(2)[1],
+        lambda x: x.unbind()[0],
+        lambda x: x.softmax(0),
+        lambda x: x.roll(1, 0),
+        lambda x: x.squeeze(),
+    ],
+)
 def test_vmap_agrees_with_a_loop(f):
     x = facula.tensor(B)
     _close(func.vmap(f)(x), _by_loop(f, x))
 
 
-@pytest.mark.parametrize("f, shapes", [
-    (facula.mm, [(2, 3), (3, 4)]), (facula.mv, [(2, 3), (3,)]), (facula.dot, [(3,), (3,)]),
-    (facula.bmm, [(2, 2, 3), (2, 3, 1)]), (facula.matmul, [(3,), (3, 2)]),
-    (lambda a, b, c: facula.addmm(a, b, c, beta=2, alpha=0.5), [(4,), (2, 3), (3, 4)])])
+@pytest.mark.parametrize(
+    "f, shapes",
+    [
+        (facula.mm, [(2, 3), (3, 4)]),
+        (facula.mv, [(2, 3), (3,)]),
+        (facula.dot, [(3,), (3,)]),
+        (facula.bmm, [(2, 2, 3), (2, 3, 1)]),
+        (facula.matmul, [(3,), (3, 2)]),
+        (lambda a, b, c: facula.addmm(a, b, c, beta=2, alpha=0.5), [(4,), (2, 3), (3, 4)]),
+    ],
+)
 def test_vmap_of_products(f, shapes):
     facula.manual_seed(0)
     args = [facula.rand(5, *s) for s in shapes]
@@ -55,16 +82,18 @@ def test_vmap_of_products(f, shapes):
     for at in range(len(args)):
         some = [a if i == at else a[0] for i, a in enumerate(args)]
         dims = tuple(0 if i == at else None for i in range(len(args)))
-        expected = facula.stack([f(*(a[k] if i == at else a for i, a in enumerate(some)))
-                                 for k in range(5)])
+        expected = facula.stack(
+            [f(*(a[k] if i == at else a for i, a in enumerate(some))) for k in range(5)]
+        )
         _close(func.vmap(f, in_dims=dims)(*some), expected)
 
 
 def test_vmap_dims_and_nests():
     x = facula.tensor(B)
     _close(func.vmap(lambda v: v * 2, in_dims=1, out_dims=1)(x), x * 2)
-    out = func.vmap(lambda d: {"a": d["x"] + d["y"], "b": (d["x"],)}, in_dims=({"x": 0, "y": None},))(
-        {"x": x, "y": facula.ones(3)})
+    out = func.vmap(
+        lambda d: {"a": d["x"] + d["y"], "b": (d["x"],)}, in_dims=({"x": 0, "y": None},)
+    )({"x": x, "y": facula.ones(3)})
     _close(out["a"], x + 1)
     _close(out["b"][0], x)
 
@@ -85,6 +114,7 @@ def test_in_place_on_views_under_grad_and_vmap():
         b[1].mul_(5)
         b.add_(1)
         return (b * b).sum()
+
     a = facula.arange(3.0)
     expected = facula.tensor([2.0, 60.0, 6.0])
     _close(func.grad(f)(a), expected)
@@ -92,9 +122,12 @@ def test_in_place_on_views_under_grad_and_vmap():
 
 
 def test_grad_with_aux_argnums_and_value():
-    f = lambda x, y: ((x * y).sum(), x + 1)
+    def f(x, y):
+        return ((x * y).sum(), x + 1)
+
     (gx, gy), (value, aux) = func.grad_and_value(f, argnums=(0, 1), has_aux=True)(
-        facula.ones(2), facula.full((2,), 3.0))
+        facula.ones(2), facula.full((2,), 3.0)
+    )
     assert gx.tolist() == [3.0, 3.0] and gy.tolist() == [1.0, 1.0]
     assert value.item() == 6.0 and aux.tolist() == [2.0, 2.0]
 
@@ -136,7 +169,10 @@ def test_randomness():
 
 def test_the_loop_warns_once_and_is_right():
     x = facula.tensor([[3.0, 1.0, 2.0], [6.0, 5.0, 4.0]])
-    rows = lambda v: facula.take(v, facula.tensor([0, 2]))
+
+    def rows(v):
+        return facula.take(v, facula.tensor([0, 2]))
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         _close(func.vmap(rows)(x), _by_loop(rows, x))
@@ -165,6 +201,7 @@ def test_errors():
 
 def test_functional_call_and_ensembles():
     from facula import nn
+
     net = nn.Linear(2, 1)
     zero = {name: facula.zeros_like(p) for name, p in net.named_parameters()}
     before = net.weight

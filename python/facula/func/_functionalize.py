@@ -1,4 +1,5 @@
 """functionalize: a program without in-place changes out of one that has them."""
+
 from __future__ import annotations
 
 import functools
@@ -20,14 +21,18 @@ def functionalize(func, *, remove="mutations"):
         NotImplementedError: remove="mutations_and_views".
     """
     if remove not in ("mutations", "mutations_and_views"):
-        raise RuntimeError(f"functionalize(f, remove='mutations'): received invalid argument for "
-                           f"remove={remove}. Valid options are:\n     remove='mutations': all inplace "
-                           "and out= operators will be removed from the program, and replaced with "
-                           "their out-of-place equivalents.\n     remove='mutations_and_views': In "
-                           "addition to the above, all aliasing operators {view} will be replaced with "
-                           "their non-aliasing counterparts, {view}_copy.")
+        raise RuntimeError(
+            f"functionalize(f, remove='mutations'): received invalid argument for "
+            f"remove={remove}. Valid options are:\n     remove='mutations': all inplace "
+            "and out= operators will be removed from the program, and replaced with "
+            "their out-of-place equivalents.\n     remove='mutations_and_views': In "
+            "addition to the above, all aliasing operators {view} will be replaced with "
+            "their non-aliasing counterparts, {view}_copy."
+        )
     if remove == "mutations_and_views":
-        raise NotImplementedError("functionalize(): remove='mutations_and_views' is not implemented")
+        raise NotImplementedError(
+            "functionalize(): remove='mutations_and_views' is not implemented"
+        )
 
     @functools.wraps(func)
     def functional(*args, **kwargs):
@@ -35,14 +40,15 @@ def functionalize(func, *, remove="mutations"):
         at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, _C.Tensor)]
         inputs = [leaves[i] for i in at]
         wrappers = _C._to_functional_tensors(inputs)
-        for i, w in zip(at, wrappers):
+        for i, w in zip(at, wrappers, strict=False):
             leaves[i] = w
         new_args, new_kwargs = tree_unflatten(leaves, spec)
         with _C._functionalize_mode():
             result = func(*new_args, **new_kwargs)
-        given = {id(w): t for w, t in zip(wrappers, inputs)}
+        given = {id(w): t for w, t in zip(wrappers, inputs, strict=False)}
         _C._functional_write_back(inputs, wrappers)
         return tree_map(lambda r: _outside(r, given), result)
+
     return functional
 
 

@@ -1,4 +1,5 @@
 """Derivatives of functions as functions."""
+
 from __future__ import annotations
 
 import functools
@@ -38,20 +39,29 @@ def _unwrapped(tree, level):
 def _differentiable(tree, where):
     def ask(t):
         if not _is_tensor(t):
-            raise ValueError(f"{where}: Expected all inputs to be differentiated to be Tensors, got "
-                             f"{type(t)}")
+            raise ValueError(
+                f"{where}: Expected all inputs to be differentiated to be Tensors, got {type(t)}"
+            )
         return t.requires_grad_()
+
     return tree_map(ask, tree)
 
 
 def _gradients(outputs, inputs, cotangents, retain_graph, create_graph):
     """Gradients with zeros where an input does not matter."""
-    pairs = [(o, c) for o, c in zip(outputs, cotangents) if o.requires_grad]
+    pairs = [(o, c) for o, c in zip(outputs, cotangents, strict=False) if o.requires_grad]
     if not pairs:
         return [facula.zeros_like(t) for t in inputs]
-    grads = _C._run_backward([o for o, _ in pairs], [c for _, c in pairs], retain_graph,
-                             create_graph, inputs, True, False)
-    return [facula.zeros_like(t) if g is None else g for g, t in zip(grads, inputs)]
+    grads = _C._run_backward(
+        [o for o, _ in pairs],
+        [c for _, c in pairs],
+        retain_graph,
+        create_graph,
+        inputs,
+        True,
+        False,
+    )
+    return [facula.zeros_like(t) if g is None else g for g, t in zip(grads, inputs, strict=False)]
 
 
 def _checked_argnums(argnums, count):
@@ -77,7 +87,7 @@ def _pick(args, argnums):
 def _put(args, argnums, values):
     numbers = _checked_argnums(argnums, len(args))
     new = list(args)
-    for n, v in zip(numbers, (values,) if isinstance(argnums, int) else values):
+    for n, v in zip(numbers, (values,) if isinstance(argnums, int) else values, strict=False):
         new[n] = v
     return tuple(new)
 
@@ -86,19 +96,22 @@ def _split_aux(output, has_aux, where):
     if not has_aux:
         return output, None
     if not (isinstance(output, tuple) and len(output) == 2):
-        raise RuntimeError(f"{where}: output of function f should be a tuple: (output, aux) if has_aux "
-                           "is True")
+        raise RuntimeError(
+            f"{where}: output of function f should be a tuple: (output, aux) if has_aux is True"
+        )
     return output
 
 
 def _check_tensors(leaves, where):
     if not leaves:
-        raise RuntimeError(f"{where}: Expected f to be a function that has non-empty output (got "
-                           "output = ())")
+        raise RuntimeError(
+            f"{where}: Expected f to be a function that has non-empty output (got output = ())"
+        )
     for leaf in leaves:
         if not _is_tensor(leaf):
-            raise RuntimeError(f"{where}: Expected f to return only tensors, got unsupported type "
-                               f"{type(leaf)}")
+            raise RuntimeError(
+                f"{where}: Expected f to return only tensors, got unsupported type {type(leaf)}"
+            )
 
 
 def grad_and_value(func, argnums=0, has_aux=False):
@@ -115,6 +128,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
     Raises:
         RuntimeError: func does not return a scalar Tensor.
     """
+
     @functools.wraps(func)
     def both(*args, **kwargs):
         with _grad_level() as level:
@@ -124,19 +138,24 @@ def grad_and_value(func, argnums=0, has_aux=False):
             _differentiable(wanted, "grad_and_value")
             output, aux = _split_aux(func(*args, **kwargs), has_aux, "grad_and_value(f)(*args)")
             if not _is_tensor(output):
-                raise RuntimeError("Expected f(*args) to return a Tensor, got output of type "
-                                   f"{type(output)}" if not isinstance(output, tuple) else
-                                   "Expected f(*args) to return a single tensor, got a tuple")
+                raise RuntimeError(
+                    f"Expected f(*args) to return a Tensor, got output of type {type(output)}"
+                    if not isinstance(output, tuple)
+                    else "Expected f(*args) to return a single tensor, got a tuple"
+                )
             if output.dim() != 0:
-                raise RuntimeError("grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, "
-                                   f"got tensor with {output.dim()} dims. Maybe you wanted to use the vjp "
-                                   "or jacrev APIs instead?")
+                raise RuntimeError(
+                    "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, "
+                    f"got tensor with {output.dim()} dims. Maybe you wanted to use the vjp "
+                    "or jacrev APIs instead?"
+                )
             leaves, spec = tree_flatten(wanted)
             grads = _gradients([output], leaves, [facula.ones_like(output)], True, True)
             gradient = _unwrapped(tree_unflatten(grads, spec), level)
             value = _unwrapped(output, level)
             aux = _unwrapped(aux, level)
         return gradient, ((value, aux) if has_aux else value)
+
     return both
 
 
@@ -146,7 +165,7 @@ def grad(func, argnums=0, has_aux=False):
     Args:
         func (callable): returns a scalar Tensor, or (scalar Tensor, aux) with has_aux.
         argnums (int or tuple of ints): the arguments to differentiate.
-        has_aux (bool): whether func returns further results, which are returned beside the gradient.
+        has_aux (bool): whether func returns further results, returned beside the gradient.
 
     Raises:
         RuntimeError: func does not return a scalar Tensor.
@@ -161,6 +180,7 @@ def grad(func, argnums=0, has_aux=False):
     def gradient_of(*args, **kwargs):
         gradient, value = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
+
     return gradient_of
 
 
@@ -192,9 +212,11 @@ def vjp(func, *primals, has_aux=False):
         create = facula.is_grad_enabled() if create_graph is None else create_graph
         given, spec = tree_flatten(cotangents)
         if spec != out_spec:
-            raise RuntimeError(f"Expected pytree structure of cotangents to be the same as pytree "
-                               f"structure of outputs to the function. cotangents: {spec}, primal "
-                               f"output: {out_spec}")
+            raise RuntimeError(
+                f"Expected pytree structure of cotangents to be the same as pytree "
+                f"structure of outputs to the function. cotangents: {spec}, primal "
+                f"output: {out_spec}"
+            )
         grads = _gradients(outs, leaves, given, retain_graph, create)
         grads = [_levels._unwrap_for_grad(g, level) for g in grads]
         tree = tree_unflatten(grads, in_spec)
@@ -244,12 +266,16 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
     if strict:
         raise NotImplementedError("jvp(): strict=True is not implemented")
     if not isinstance(primals, tuple):
-        raise RuntimeError(f"jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should "
-                           f"be valid to call f(*primals). Got: {type(primals)}")
+        raise RuntimeError(
+            f"jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should "
+            f"be valid to call f(*primals). Got: {type(primals)}"
+        )
     if tree_flatten(primals)[1] != tree_flatten(tangents)[1]:
-        raise RuntimeError("jvp(f, primals, tangents): Expected primals and tangents to have the same "
-                           "python structure. For example, if primals is a tuple of 3 tensors, tangents "
-                           "also must be.")
+        raise RuntimeError(
+            "jvp(f, primals, tangents): Expected primals and tangents to have the same "
+            "python structure. For example, if primals is a tuple of 3 tensors, tangents "
+            "also must be."
+        )
     kept = []
 
     def alone(*args):
@@ -266,7 +292,7 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
 
 def _without_ended_levels(value):
     while _is_tensor(value) and _levels.is_gradtrackingtensor(value):
-        if _levels.maybe_get_level(value) <= _levels.maybe_current_level():
+        if _levels._level_of(value) <= _levels.maybe_current_level():
             break
         value = _levels.get_unwrapped(value)
     return value
@@ -278,7 +304,7 @@ def _basis(outputs):
     parts, start = [], 0
     for t in outputs:
         rows = facula.zeros(total, t.numel(), dtype=t.dtype, device=t.device)
-        rows[start:start + t.numel()] = facula.eye(t.numel(), dtype=t.dtype, device=t.device)
+        rows[start : start + t.numel()] = facula.eye(t.numel(), dtype=t.dtype, device=t.device)
         parts.append(rows.view(total, *t.shape))
         start += t.numel()
     return parts
@@ -321,17 +347,20 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
         per_output, start = [], 0
         for out in outs:
             n = out.numel()
-            jacs = [r[start:start + n].reshape(tuple(out.shape) + tuple(t.shape))
-                    for r, t in zip(rows, in_leaves)]
+            jacs = [
+                r[start : start + n].reshape(tuple(out.shape) + tuple(t.shape))
+                for r, t in zip(rows, in_leaves, strict=False)
+            ]
             per_output.append(tree_unflatten(jacs, in_spec))
             start += n
         result = tree_unflatten(per_output, out_spec)
         return (result, aux[0]) if has_aux else result
+
     return jacobian
 
 
 def jacfwd(func, argnums=0, has_aux=False, *, chunk_size=None, randomness="error"):
-    """A function that returns the Jacobian of func. The same as jacrev: rows, not columns, are made."""
+    """A function that returns the Jacobian of func, as jacrev does: by rows, not by columns."""
     if randomness != "error":
         raise NotImplementedError("jacfwd(): only randomness='error' is implemented")
     return jacrev(func, argnums, has_aux=has_aux, chunk_size=chunk_size)

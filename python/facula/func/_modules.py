@@ -1,4 +1,5 @@
 """Modules as functions of their parameters."""
+
 from __future__ import annotations
 
 import facula
@@ -21,14 +22,18 @@ def _merged(dicts):
     if isinstance(dicts, dict):
         return dict(dicts)
     if not isinstance(dicts, (tuple, list)):
-        raise ValueError(f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, "
-                         f"but got {type(dicts)}")
+        raise ValueError(
+            f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, "
+            f"but got {type(dicts)}"
+        )
     merged = {}
     for d in dicts:
         for key in d:
             if key in merged:
-                raise ValueError(f"{key} appears in multiple dictionaries; behavior of functional call "
-                                 "is ambiguous")
+                raise ValueError(
+                    f"{key} appears in multiple dictionaries; behavior of functional call "
+                    "is ambiguous"
+                )
         merged.update(d)
     return merged
 
@@ -47,15 +52,18 @@ def _with_ties(module, values):
     for names in names_of.values():
         given = [n for n in names if n in values]
         if len({id(values[n]) for n in given}) > 1:
-            raise ValueError(f"functional_call got multiple values for keys {sorted(given)}, which are "
-                             "tied. Consider using tie_weights=False")
+            raise ValueError(
+                f"functional_call got multiple values for keys {sorted(given)}, which are "
+                "tied. Consider using tie_weights=False"
+            )
         if given:
             full.update({n: values[given[0]] for n in names})
     return full
 
 
-def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True,
-                    strict=False):
+def functional_call(
+    module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True, strict=False
+):
     """Call a module with other parameters and buffers.
 
     Args:
@@ -75,8 +83,9 @@ def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, 
         known = {name for name, _ in _named(module)}
         missing, unknown = sorted(known - values.keys()), sorted(values.keys() - known)
         if missing or unknown:
-            raise RuntimeError(f"Error(s) in functional_call: unexpected keys {unknown}, missing keys "
-                               f"{missing}")
+            raise RuntimeError(
+                f"Error(s) in functional_call: unexpected keys {unknown}, missing keys {missing}"
+            )
     if tie_weights:
         values = _with_ties(module, values)
     args = () if args is None else args if isinstance(args, tuple) else (args,)
@@ -85,12 +94,11 @@ def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, 
         for name, value in values.items():
             owner, leaf = _owner(module, name)
             table = _table(owner, leaf)
-            before.append((table, leaf, table[leaf], name))
+            before.append((table, leaf, table[leaf]))
             table[leaf] = value
         return module(*args, **(kwargs or {}))
     finally:
-        for table, leaf, tensor, name in reversed(before):
-            # A buffer that the call replaced keeps its new value for the caller's dict, not the module.
+        for table, leaf, tensor in reversed(before):
             table[leaf] = tensor
 
 
@@ -109,8 +117,9 @@ def stack_module_state(models):
     if len(models) == 0:
         raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
     if not (all(m.training for m in models) or all(not m.training for m in models)):
-        raise RuntimeError("stack_module_state: Expected all models to have the same training/eval "
-                           "mode.")
+        raise RuntimeError(
+            "stack_module_state: Expected all models to have the same training/eval mode."
+        )
     if not all(type(m) is type(models[0]) for m in models):
         raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
     params = {}
@@ -118,6 +127,8 @@ def stack_module_state(models):
         column = [dict(m.named_parameters())[name] for m in models]
         stacked = facula.stack([p.detach() for p in column])
         params[name] = stacked.requires_grad_(first.requires_grad)
-    buffers = {name: facula.stack([dict(m.named_buffers())[name] for m in models]).detach()
-               for name, _ in models[0].named_buffers()}
+    buffers = {
+        name: facula.stack([dict(m.named_buffers())[name] for m in models]).detach()
+        for name, _ in models[0].named_buffers()
+    }
     return params, buffers

@@ -1,4 +1,5 @@
 """Nested containers of leaves: flattening, and building the same nest of other leaves."""
+
 from __future__ import annotations
 
 from collections import OrderedDict
@@ -14,8 +15,12 @@ class TreeSpec:
         self.num_leaves = 1 if type_ is None else sum(c.num_leaves for c in children)
 
     def __eq__(self, other):
-        return (isinstance(other, TreeSpec) and self.type is other.type
-                and self.context == other.context and self.children == other.children)
+        return (
+            isinstance(other, TreeSpec)
+            and self.type is other.type
+            and self.context == other.context
+            and self.children == other.children
+        )
 
     def __repr__(self):
         if self.type is None:
@@ -67,7 +72,7 @@ def _build(leaves, spec):
         return next(leaves)
     children = [_build(leaves, child) for child in spec.children]
     if spec.context is not None:
-        return spec.type(zip(spec.context, children))
+        return spec.type(zip(spec.context, children, strict=False))
     return spec.type(*children) if hasattr(spec.type, "_fields") else spec.type(children)
 
 
@@ -89,5 +94,7 @@ def broadcast_to(tree, spec):
     kind, context, children = opened
     if spec.type is not kind or context != spec.context or len(children) != len(spec.children):
         return None
-    parts = [broadcast_to(child, part) for child, part in zip(children, spec.children)]
+    parts = [
+        broadcast_to(child, part) for child, part in zip(children, spec.children, strict=False)
+    ]
     return None if any(p is None for p in parts) else [leaf for p in parts for leaf in p]
