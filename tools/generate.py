@@ -9,12 +9,16 @@ Written (each only when its text changes, so that a changed operator rebuilds it
     ops/all.h           all of them
     table.cpp           the operators: one entry for each variant of each record, sorted by name
     kernels/FAMILY.cpp  instantiations of the loops that FAMILY.cpp names (cpu::unary<...> and so on)
+
+With --stubs FOLDER also type stubs of all operators for Python's checkers (stubs.py).
 """
 
 import argparse
 import pathlib
 import re
 import sys
+
+from stubs import stub_files
 
 RECORD = re.compile(r"^OP\((\w+)\)\s*\{", re.M)
 STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
@@ -82,6 +86,7 @@ class Argument:
             raise BadRecord(f"cannot read the argument '{text}'")
         self.kind, self.alias, self.suffix, self.name, self.default = m.groups()
         self.written = bool(self.alias) and "!" in self.alias
+        self.keyword_only = False
 
     @property
     def cpp_name(self):
@@ -100,6 +105,15 @@ def split_top(text):
     return [p.strip() for p in parts + [current] if p.strip()]
 
 
+def read_arguments(texts):
+    """The arguments of a schema; those after `*` are given by keyword alone."""
+    args = [Argument(text) for text in texts if text != "*"]
+    first = texts.index("*") if "*" in texts else len(texts)
+    for a in args[first:]:
+        a.keyword_only = True
+    return args
+
+
 class Record:
     def __init__(self, ident, body, family):
         self.ident, self.family = ident, family
@@ -110,11 +124,13 @@ class Record:
         if not m:
             raise BadRecord(f"{family}: OP({ident}): cannot read the schema '{self.schema}'")
         self.name, self.overload, args, results = m.group(1), m.group(2) or "", m.group(3), m.group(4)
-        self.args = [Argument(a) for a in split_top(args) if a != "*"]
+        self.args = read_arguments(split_top(args))
         results = results.strip()
         self.results = split_top(results[1:-1] if results.startswith("(") else results)
         self.forms = forms_of(body)
         self.out_name = strings_after(body, "out_name")
+        self.python_module = strings_after(body, "python_module") or ""
+        self.aliases = [a.strip() for a in (strings_after(body, "aliases") or "").split(",") if a.strip()]
         m = re.search(r"\.numbers\s*=\s*names\(([^)]*)\)", body)
         self.numbers = set(re.findall(r'"(\w+)"', m.group(1))) if m else set()
         self.primary_inplace = bool(self.args) and self.args[0].written
@@ -306,6 +322,7 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("--source", type=pathlib.Path, default=pathlib.Path("."))
     ap.add_argument("--output", type=pathlib.Path, required=True)
+    ap.add_argument("--stubs", type=pathlib.Path, help="where type stubs go")
     ap.add_argument("--list-kernels", action="store_true", help="print the families that have loops to instantiate")
     a = ap.parse_args()
     everything, families = [], []
@@ -326,6 +343,8 @@ def main():
             return 0
         write(a.output / "ops/all.h", "#pragma once\n" + "".join(f'#include "ops/{f}.h"\n' for f in families))
         write(a.output / "table.cpp", table_source(everything))
+        for name, text in stub_files(everything).items() if a.stubs else ():
+            write(a.stubs / name, text)
     except BadRecord as e:
         print(f"generate.py: {e}", file=sys.stderr)
         return 1

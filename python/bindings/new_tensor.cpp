@@ -30,6 +30,9 @@ IntVec shape_of(PyObject* data) {
       for (int64_t n : tensor_of(at.get()).sizes()) sizes.push_back(n);
       return sizes;
     }
+    // A text's first element is a text, and so on without end.
+    check_value(sizes.empty() || !PyUnicode_Check(at.get()) || !PyUnicode_GET_LENGTH(at.get()),
+                "too many dimensions 'str'");
     if (is_number(at.get()) || !is_sequence(at.get())) return sizes;
     const Py_ssize_t n = PySequence_Size(at.get());
     if (n < 0) throw_python();
@@ -276,7 +279,8 @@ Object nested_uint64(const Tensor& t, size_t dim, const char* p) {
 }  // namespace
 
 Object to_list(const Tensor& t) {
-  check(!t.is_meta(), "Cannot copy out of meta tensor; no data!");
+  if (t.is_meta())
+    throw Error(ErrorKind::NotImplemented, "Cannot copy out of meta tensor; no data!");
   Tensor read = t;
   if (needs_operator(t) && t.dim() > 0) {
     static NamedOperator clone("clone");

@@ -54,7 +54,7 @@ void Storage::release_memory() {
   if (deleter_)
     deleter_(context_);
   else if (data_ && !inline_)
-    device_release(device_, data_, nbytes_);
+    device_release(device_, data_, capacity_);
   data_ = nullptr;
   inline_ = false;
 }
@@ -64,22 +64,36 @@ Storage::~Storage() { release_memory(); }
 void Storage::resize(size_t bytes) {
   check(resizable_, "resize_(): expected a storage that owns its memory; got one over external "
         "memory, which is not resizable");
-  if (!has_memory_) {
+  if (!has_memory_ && !emptied_) {
     nbytes_ = bytes;
     return;
   }
-  void* fresh = bytes ? device_allocate(device_, bytes) : nullptr;
-  const size_t kept = std::min(bytes, nbytes_);
+  if (bytes == 0) {
+    emptied_ = emptied_ || capacity_ > 0;
+    has_memory_ = !emptied_;
+    release_memory();
+  } else if (emptied_ || bytes > capacity_) {
+    reallocate(bytes);
+  }
+  nbytes_ = bytes;
+}
+
+void Storage::reallocate(size_t bytes) {
+  const size_t room = std::max(bytes, capacity_), kept = emptied_ ? 0 : nbytes_;
+  void* fresh = device_allocate(device_, room);
   if (kept && device_.is_cpu())
     std::memcpy(fresh, data_, kept);
   else if (kept)
     device_table(device_.type)->copy_within(fresh, data_, kept, device_.index);
   release_memory();
   data_ = fresh;
-  nbytes_ = bytes;
+  capacity_ = room;
+  emptied_ = false;
+  has_memory_ = true;
 }
 
 void Storage::no_memory() const {
+  check(!emptied_, "cannot access the data of a storage that was resized to 0 bytes");
   throw Error(ErrorKind::Runtime, "cannot access the data of a storage on ", str(device_),
               ": it has a size but no memory");
 }

@@ -29,25 +29,32 @@ class Storage : public RefCounted {
   }
   bool has_memory() const { return has_memory_; }
   bool resizable() const { return resizable_; }
-  // Changes the size, keeping the leading bytes; raises RuntimeError for external memory.
+  // Changes the size, keeping the leading bytes; raises RuntimeError for external memory. Tensors
+  // may be larger than what is left: a smaller block stays where it is, and of an empty one nothing
+  // can be read.
   void resize(size_t bytes);
 
   void* python_object = nullptr;  // borrowed; the binding clears it
 
  private:
-  Storage(Device d, size_t n) : device_(d), nbytes_(n) {}
+  Storage(Device d, size_t n) : device_(d), nbytes_(n), capacity_(n) {}
   friend void destroy(Storage* s);
   static Storage* place(Device device, size_t bytes, size_t extra);
   [[noreturn]] void no_memory() const;
   void release_memory();
+  void reallocate(size_t bytes);
 
   Device device_;
   bool has_memory_ = true, resizable_ = true;
-  bool inline_ = false;  // data_ lies behind this header, in one block with it
+  bool emptied_ = false;  // by resize(0), under tensors that may have elements
+  bool inline_ = false;   // data_ lies behind this header, in one block with it
   uint32_t block_bytes_ = 0;
   size_t nbytes_;
   void* data_ = nullptr;
-  void* context_ = nullptr;
+  union {
+    void* context_;    // of external memory
+    size_t capacity_;  // of our own: the most bytes that there ever were
+  };
   ExternalDeleter deleter_ = nullptr;
 };
 

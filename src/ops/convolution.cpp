@@ -91,8 +91,15 @@ void meta_convolution(Meta& m, const Tensor& input, const Tensor& weight, const 
 }
 
 void meta_convolution_backward(Meta& m, const Tensor& grad_output, const Tensor& input, const Tensor& weight,
-                               std::optional<IntSpan>, IntSpan, IntSpan, IntSpan, bool, IntSpan, int64_t,
-                               std::span<const bool> mask) {
+                               std::optional<IntSpan>, IntSpan stride, IntSpan padding, IntSpan dilation, bool transposed,
+                               IntSpan output_padding, int64_t groups, std::span<const bool> mask) {
+  check_operands(input, weight, Tensor(), transposed, groups);
+  const Geometry g = geometry(stride, padding, dilation, output_padding, weight.dim() - 2);
+  const IntVec wanted = output_sizes(input, weight, g, transposed, groups);
+  check(same_sizes(grad_output.sizes(), wanted), "convolution_backward(): expected grad_output of sizes ", str(wanted), "; got ",
+        str(grad_output.sizes()));
+  check(grad_output.dtype() == input.dtype(), "convolution_backward(): expected grad_output of dtype ", name(input.dtype()),
+        "; got ", name(grad_output.dtype()));
   check(mask.size() == 3, "convolution_backward(): expected output_mask of 3 elements; got ", mask.size());
   const MemoryFormat f = format_of(input, weight);
   if (mask[0]) m.result_format(0, input.sizes(), input.dtype(), f);

@@ -220,23 +220,40 @@ Span triangle_row(int64_t row, int64_t columns, int64_t offset) {
   if (lower) return {0, static_cast<int64_t>(std::clamp<__int128>(edge + 1, 0, columns))};
   return {static_cast<int64_t>(std::clamp<__int128>(edge, 0, columns)), columns};
 }
+// Rows that have any element of the triangle.
+template <bool lower>
+Span triangle_rows(int64_t rows, int64_t columns, int64_t offset) {
+  if (columns == 0) return {0, 0};
+  const __int128 shift = offset;
+  if (lower) return {static_cast<int64_t>(std::clamp<__int128>(-shift, 0, rows)), rows};
+  return {0, static_cast<int64_t>(std::clamp<__int128>(columns - shift, 0, rows))};
+}
+// Elements on and below a diagonal: rows that grow by one, then whole ones.
+__int128 lower_count(int64_t rows, int64_t columns, __int128 offset) {
+  const __int128 growing = std::clamp<__int128>(-offset, 0, rows), whole = std::clamp<__int128>(columns - offset - 1, growing, rows);
+  return (whole - growing) * (growing + whole + 1 + 2 * offset) / 2 + (rows - whole) * columns;
+}
+template <bool lower>
+int64_t triangle_count(int64_t rows, int64_t columns, int64_t offset) {
+  const __int128 shift = offset;
+  const __int128 n = lower ? lower_count(rows, columns, shift)
+                           : static_cast<__int128>(rows) * columns - lower_count(rows, columns, shift - 1);
+  check(n <= INT64_MAX / 2, "a triangle of ", rows, " rows and ", columns, " columns has too many elements");
+  return static_cast<int64_t>(n);
+}
 template <bool lower>
 void meta_triangle(Meta& m, int64_t row, int64_t col, int64_t offset, Dtype dtype, Where, On, Pin) {
   check(row >= 0, "row must be non-negative, got", row);
   check(col >= 0, "col must be non-negative, got", col);
-  int64_t n = 0;
-  for (int64_t r = 0; r < row; ++r) {
-    const Span s = triangle_row<lower>(r, col, offset);
-    n += s.last - s.first;
-  }
-  m.result(0, IntList{2, n}, dtype.value_or(DType::Int64));
+  m.result(0, IntList{2, triangle_count<lower>(row, col, offset)}, dtype.value_or(DType::Int64));
 }
 template <bool lower>
 void triangle(int64_t row, int64_t col, int64_t offset, Dtype, Where, On, Pin, const Tensor& out) {
   const Tensor wide = out.dtype() == DType::Int64 ? out : empty_tensor(out.sizes(), DType::Int64);
   int64_t* to = wide.data<int64_t>();
   const int64_t n = out.sizes()[1];
-  for (int64_t r = 0, at = 0; r < row; ++r) {
+  const Span rows = triangle_rows<lower>(row, col, offset);
+  for (int64_t r = rows.first, at = 0; r < rows.last; ++r) {
     const Span s = triangle_row<lower>(r, col, offset);
     for (int64_t c = s.first; c < s.last; ++c, ++at) {
       to[at] = r;

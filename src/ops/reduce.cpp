@@ -226,6 +226,7 @@ OP(sum_dim_IntList) {
   .meta = typed_meta<meta_sum>,
   .cpu = cpu::sum_kernel,
   .derivatives = {vjp("self", [](Backward& b) { return expanded(b, b.grad()); })},
+  .batch = batch::reduction,
 };
 OP(sum) {
   .schema = "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",

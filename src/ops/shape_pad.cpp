@@ -109,7 +109,10 @@ Tensor still_at_end(const Tensor& t, IntSpan sizes, size_t padded) {
   return alias_tensor(t, sizes, strides, t.storage_offset());
 }
 
-IntVec border_sizes(const char* op, const Tensor& self, IntSpan padding, Border border) {
+IntVec border_sizes(Meta& m, const Tensor& self, IntSpan padding, Border border) {
+  const Schema& schema = m.call.info->schema;
+  const int64_t amounts = schema.args[static_cast<size_t>(schema.index_of("padding"))].type.list_size;
+  check(static_cast<int64_t>(padding.size()) == amounts, "padding size is expected to be ", amounts, ", but got: ", padding.size());
   const int64_t spatial = static_cast<int64_t>(padding.size()) / 2;
   check(self.dim() == spatial + 1 || self.dim() == spatial + 2, "Expected ", spatial + 1, "D or ", spatial + 2,
         "D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: ", str(self.sizes()));
@@ -124,7 +127,7 @@ IntVec border_sizes(const char* op, const Tensor& self, IntSpan padding, Border 
             "but got: padding (", before, ", ", after, ") at dimension ", d, " of input ", str(self.sizes()));
     int64_t whole;
     check(!__builtin_add_overflow(sizes[d], before, &whole) && !__builtin_add_overflow(whole, after, &whole),
-          op, "(): padding (", before, ", ", after, ") is too large");
+          m.op_name(), "(): padding (", before, ", ", after, ") is too large");
     check(whole >= 1, "input (", d, ": ", sizes[d], ") is too small. Calculated output size: ", whole);
     sizes[d] = whole;
   }
@@ -133,7 +136,7 @@ IntVec border_sizes(const char* op, const Tensor& self, IntSpan padding, Border 
 
 template <Border border>
 void meta_border(Meta& m, const Tensor& self, IntSpan padding) {
-  m.result_format(0, border_sizes(m.op_name().c_str(), self, padding, border), self.dtype(), suggested_format(self));
+  m.result_format(0, border_sizes(m, self, padding, border), self.dtype(), suggested_format(self));
 }
 template <Border border>
 void pad_border(const Tensor& self, IntSpan padding, const Tensor& out) {
@@ -143,7 +146,7 @@ void pad_border(const Tensor& self, IntSpan padding, const Tensor& out) {
 }
 template <Border border>
 void meta_border_backward(Meta& m, const Tensor& grad, const Tensor& self, IntSpan padding) {
-  const IntVec sizes = border_sizes(m.op_name().c_str(), self, padding, border);
+  const IntVec sizes = border_sizes(m, self, padding, border);
   check(same_sizes(sizes, grad.sizes()), m.op_name(), "(): expected grad_output of sizes ", str(sizes), "; got ", str(grad.sizes()));
   m.result_format(0, self.sizes(), self.dtype(), suggested_format(self));
 }
@@ -265,6 +268,7 @@ OP(constant_pad_nd) {
     for (int64_t& p : back) p = -p;
     return ops::constant_pad_nd(b.grad(), back, 0);
   })},
+  .batch = batch::leading,
 };
 OP(reflection_pad1d) {
   .schema = "reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor",

@@ -11,7 +11,11 @@ static constexpr int64_t task_elements = 32768;
 
 void LoopPlan::add(void* data, IntSpan sizes, IntSpan strides, size_t itemsize) {
   check(operands_ < most_operands, "LoopPlan: more than ", most_operands, " operands");
-  const size_t extra = sizes_.size() - sizes.size();
+  // Rules of shape see to this; memory beyond a tensor's end must not be touched if one does not.
+  bool fits = sizes.size() <= sizes_.size();
+  const size_t extra = fits ? sizes_.size() - sizes.size() : 0;
+  for (size_t d = 0; fits && d < sizes.size(); ++d) fits = sizes[d] == 1 || sizes[d] == sizes_[d + extra];
+  check(fits, "expected a tensor that broadcasts to ", str(sizes_), "; got ", str(sizes));
   IntVec& s = strides_[operands_];
   s.resize(sizes_.size());
   for (size_t d = 0; d < sizes.size(); ++d)
