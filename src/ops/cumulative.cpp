@@ -90,6 +90,12 @@ Tensor extreme_gradient(Backward& b) {
   return ops::scatter_add(ops::new_zeros(b.grad(), b.sizes("self")), b.integer("dim"), b["indices"], b.grad());
 }
 
+double lowest(DType d) {
+  if (d == DType::Float64) return -0x1.fffffffffffffp1023;
+  if (d == DType::Float16) return -65504;
+  return d == DType::BFloat16 ? -0x1.fep127 : -0x1.fffffep127;
+}
+
 // Positive and negative gradients go through logarithms apart, so that nothing overflows.
 Tensor logcumsumexp_gradient(Backward& b) {
   const int64_t dim = b.integer("dim");
@@ -102,7 +108,7 @@ Tensor logcumsumexp_gradient(Backward& b) {
   auto from_end = [&](const Tensor& logs) {
     return ops::exp(ops::add(ops::flip(ops::logcumsumexp(ops::flip(ops::sub(logs, result), {dim}), dim), {dim}), self));
   };
-  const double low = -__builtin_inf();
+  const double low = lowest(grad.dtype());  // finite: differences of infinities have no gradient
   const Tensor logs = ops::log(ops::abs(grad));
   const Tensor up = from_end(ops::masked_fill(logs, ops::le(grad, 0), Scalar(low)));
   const Tensor down = from_end(ops::masked_fill(logs, ops::ge(grad, 0), Scalar(low)));
@@ -136,7 +142,7 @@ Tensor diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend, c
   if (prepend.defined()) check_joined(self, prepend, d);
   if (append.defined()) check_joined(self, append, d);
   Tensor t = joined(self, d, prepend, append);
-  if (n == 0) return t;
+  if (n == 0) return ops::clone(t, MemoryFormat::Contiguous);
   const int64_t times = std::min(n, t.sizes()[d]);
   for (int64_t k = 0; k < times; ++k) {
     const int64_t last = std::max<int64_t>(t.sizes()[d] - 1, 0);
@@ -305,7 +311,6 @@ OP(diff) {
   .doc = "Differences of neighbours along a dimension, n times; bool differs by exclusive or.",
   .forms = function | method | out,
   .composite = Composite::Implicit,
-  .flags = same_object,
   .any = typed_kernel<diff>,
 };
 OP(trapezoid_x) {

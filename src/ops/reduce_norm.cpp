@@ -138,8 +138,8 @@ Tensor zero_where(const Tensor& t, const Tensor& mask) { return ops::masked_fill
 
 Tensor norm_gradient(Backward& b) {
   const double p = b.number("ord");
+  if (p == 0) return {};  // a count: no gradient
   const Tensor self = b["self"];
-  if (p == 0) return ops::zeros_like(self);
   const Tensor g = reduction::restored(b, b.grad()), norm = reduction::restored(b, b["result"]);
   if (p == 1) return ops::mul(ops::sgn(self), g);
   if (p == 2) return ops::mul(self, zero_where(ops::div(g, norm), ops::eq(norm, 0)));

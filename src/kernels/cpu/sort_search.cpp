@@ -153,13 +153,13 @@ template <class T>
 void histogram(const Tensor& in, int64_t bins, double low, double high, const Tensor& out) {
   const T* x = in.data<T>();
   std::vector<int64_t> counts(static_cast<size_t>(bins));
-  using A = std::conditional_t<std::is_same_v<T, double>, double, float>;
-  const A first = static_cast<A>(low), last = static_cast<A>(high);
+  // Every step rounds to T, as PyTorch's do: edges of half types fall where they fall there.
+  const T first = convert<T>(low), last = convert<T>(high), range = T(last - first), many = convert<T>(static_cast<double>(bins));
   for (int64_t i = 0; i < in.numel(); ++i) {
-    const A v = static_cast<A>(x[i]);
-    if (!(v >= first && v <= last)) continue;
-    const int64_t at = static_cast<int64_t>((v - first) / (last - first) * static_cast<A>(bins));
-    ++counts[std::min(at, bins - 1)];
+    if (!(x[i] >= first && x[i] <= last)) continue;
+    const T scaled = T(T(x[i] - first) * many);
+    const int64_t at = static_cast<int64_t>(T(scaled / range));
+    ++counts[std::clamp<int64_t>(at, 0, bins - 1)];
   }
   for (int64_t k = 0; k < bins; ++k) out.data<T>()[k] = convert<T>(static_cast<double>(counts[k]));
 }

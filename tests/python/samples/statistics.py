@@ -13,7 +13,7 @@ OPS = [
        errors=[Error(RuntimeError, "non-negative", Sample(T(2, 3, dtype="int64")))]),
     Op("histc", grad=False, samples=[Sample(T(50)), Sample(T(50), 5), Sample(T(50), 4, -1, 1), Sample(T(3, 5, layout="transposed"), 3)],
        dtypes="full", errors=[Error(RuntimeError, "larger than min", Sample(T(3), 5, 2, 1))]),
-    Op("isin", grad=False, samples=[Sample(T(3, 4), T(3)), Sample(T(3, 4), T(2, 2), invert=True), Sample(T(3), 1), Sample(1, T(3)),
+    Op("isin", grad=False, samples=[Sample(T(3, 4), T(3)), Sample(T(3, 4), T(4), invert=True), Sample(T(3), 1), Sample(1, T(3)),
                         Sample(T(2, 2), T(0))], dtypes="float int"),
     Op("cov", samples=[Sample(T(3, 5)), Sample(T(5)), Sample(T(3, 5), correction=0),
                        Sample(T(3, 4), fweights=T(4, dtype="int64", low=1, high=4), aweights=T(4, low=0.5, high=2, grad=False))],
