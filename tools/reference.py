@@ -24,7 +24,9 @@ def public_modules():
     root = importlib.import_module(PACKAGE)
     found = [PACKAGE]
     for info in pkgutil.walk_packages(root.__path__, f"{PACKAGE}."):
-        if not any(part.startswith("_") for part in info.name.split(".")):
+        parts = info.name.split(".")
+        # The C++ library looks like an extension module, and is none.
+        if not any(part.startswith("_") or part == f"lib{PACKAGE}" for part in parts):
             found.append(info.name)
     return sorted(found)
 
