@@ -2,6 +2,7 @@
 #include "callable.h"
 #include "overrides.h"
 #include "tensor_members.h"
+#include "transforms_bindings.h"
 #include "types.h"
 
 namespace facula::python {
@@ -64,6 +65,7 @@ void fill(PyObject* module) {
   add_autograd(module);
   add_modes(module);
   add_library(module);
+  add_transform_functions(module);
   add_operator_table(module);
   add_function_module(module, "_nn", "nn");
   object_hooks.store(&object_hooks_in_python);

@@ -111,9 +111,17 @@ const Operator* out_variant(const Operator& op) {
   return op.variant == Variant::Base ? op.variant_of(Variant::Out) : nullptr;
 }
 
-// Python's own order: PyTorch tries a form that needs fewer arguments to be given first.
+bool takes_scalar(const Signature& s) {
+  return std::ranges::any_of(s.info->schema.args, [](const Argument& a) {
+    return a.type.kind == TypeKind::Scalar && !a.keyword_only;
+  });
+}
+
+// Python's own order: PyTorch tries a form that needs fewer arguments to be given first, and
+// tensors before numbers, since a 0-dim tensor passes for a number.
 bool tried_before(const std::unique_ptr<Signature>& a, const std::unique_ptr<Signature>& b) {
   auto plain = [](const Signature& s) { return s.info->schema.overload.empty(); };
+  if (takes_scalar(*a) && !takes_scalar(*b)) return false;
   return plain(*a) && !plain(*b) && a->positional <= b->positional;
 }
 

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "core/layers.h"
+#include "dispatch/batch_families.h"
 
 namespace facula {
 

@@ -200,9 +200,13 @@ void meta_hardtanh(Meta& m) {
   not_bool(m, "Bool");
   meta::unary(m);
 }
+// Bounds outside an integer's range do not bind.
+void hardtanh_bounds(const OpCall& c, DType compute, Scalar* params) {
+  for (int i = 0; i < 2; ++i) params[i] = cpu::saturated(c.arg(i + 1).as_scalar(), compute);
+}
 void meta_shrink(Meta& m) {
-  check(m.arg(1).as_scalar().to<double>() >= 0, "lambda must be greater or equal to 0, but found to be ",
-        m.arg(1).as_scalar().str(), ".");
+  const Scalar limit = m.arg(1).as_scalar();
+  check(limit.to<double>() >= 0, "lambda must not be negative, but found ", limit.str());
   meta::unary(m);
 }
 void meta_like_first(Meta& m) {
@@ -479,7 +483,7 @@ OP(hardtanh) {
   .python_module = "nn",
   .flags = pointwise,
   .meta = meta_hardtanh,
-  .cpu = cpu::unary<scalar::hardtanh>,
+  .cpu = cpu::with_params<hardtanh_bounds>(cpu::unary<scalar::hardtanh>),
   .derivatives = {vjp("self", [](Backward& b) { return ops::hardtanh_backward(b.grad(), b["self"], b.scalar("min_val"), b.scalar("max_val")); }, saves("self"))},
 };
 

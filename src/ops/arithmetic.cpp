@@ -351,11 +351,6 @@ Tensor positive(const Tensor& self) {
 
 // --- products added
 
-void meta_addcmul(Meta& m) {
-  meta::ternary(m);
-  check(is_differentiable(m.results[0].dtype) || m.arg(3).as_scalar().is_integral(),
-        "For integral input tensors, argument value must not be a floating point number.");
-}
 void meta_addcdiv(Meta& m) {
   check(!is_integral(m.tensor(1).dtype(), true) || !is_integral(m.tensor(2).dtype(), true),
         "Integer division with addcdiv is not supported: convert tensor1 or tensor2 to floating point, or use div "
@@ -373,7 +368,7 @@ void meta_lerp_Scalar(Meta& m) {
 }
 void meta_lerp_Tensor(Meta& m) {
   check_lerp(m, 1, "end");
-  check_lerp(m, 2, "weight");
+  if (m.tensor(2).dim() > 0) check_lerp(m, 2, "weight");
   meta::ternary(m);
 }
 
@@ -588,7 +583,7 @@ OP(addcmul) {
   .forms = all_forms,
   .flags = pointwise,
   .autocast = Autocast::Promote,
-  .meta = meta_addcmul,
+  .meta = meta::ternary,
   .cpu = cpu::ternary<scalar::addcmul>,
   .derivatives = {
       vjp("self", [](Backward& b) { return b.grad(); }),

@@ -175,8 +175,6 @@ bool allclose(const Tensor& self, const Tensor& other, double rtol, double atol,
 }
 
 bool equal(const Tensor& self, const Tensor& other) {
-  check(self.dtype() == other.dtype(), "Expected all tensors to have the same dtype, but got ", name(self.dtype()),
-        " and ", name(other.dtype()));
   if (!same_sizes(self.sizes(), other.sizes())) return false;
   return all_true(ops::eq(self, other));
 }

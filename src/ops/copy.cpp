@@ -246,6 +246,7 @@ OP(copy_) {
   .numbers = names("src"),
   .any = typed_kernel<copy_>,
   .derivatives = {vjp("self", zeros_for), vjp("src", [](Backward& b) { return b.grad(); })},
+  .batch = batch::pointwise,
 };
 OP(clone) {
   .schema = "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
@@ -254,6 +255,7 @@ OP(clone) {
   .flags = handles_conj,
   .any = typed_kernel<clone>,
   .derivatives = {vjp("self", [](Backward& b) { return b.grad(); })},
+  .batch = batch::pointwise,
 };
 OP(contiguous) {
   .schema = "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)",
@@ -271,6 +273,7 @@ OP(_to_copy) {
   .flags = handles_conj | cross_device,
   .any = typed_kernel<_to_copy>,
   .derivatives = {vjp("self", [](Backward& b) { return ops::to(b.grad(), b.dtype("self")); })},
+  .batch = batch::pointwise,
 };
 OP(to_dtype_layout) {
   .schema = "to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
@@ -355,6 +358,7 @@ OP(fill__Scalar) {
   .flags = handles_conj,
   .any = typed_kernel<fill_scalar>,
   .derivatives = {vjp("self", zeros_for)},
+  .batch = batch::pointwise,
 };
 OP(fill__Tensor) {
   .schema = "fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)",
@@ -371,6 +375,7 @@ OP(zero_) {
   .flags = handles_conj,
   .any = typed_kernel<zero_>,
   .derivatives = {vjp("self", zeros_for)},
+  .batch = batch::pointwise,
 };
 
 OP(resize_) {

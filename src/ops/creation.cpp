@@ -180,6 +180,7 @@ OP(empty_like) {
   .flags = factory | nondeterministic | handles_conj,
   .any = typed_kernel<empty_like>,
   .not_differentiable = names("self", "result"),
+  .batch = batch::pointwise,
 };
 OP(new_empty) {
   .schema = "new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
@@ -189,6 +190,7 @@ OP(new_empty) {
   .flags = factory | nondeterministic | handles_conj,
   .any = typed_kernel<new_empty>,
   .not_differentiable = names("self", "result"),
+  .batch = batch::sizes,
 };
 OP(new_empty_strided) {
   .schema = "new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, "
@@ -198,6 +200,7 @@ OP(new_empty_strided) {
   .flags = factory | nondeterministic | handles_conj,
   .any = typed_kernel<new_empty_strided>,
   .not_differentiable = names("self", "result"),
+  .batch = batch::sizes,
 };
 OP(zeros) {
   .schema = "zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
@@ -234,6 +237,7 @@ OP(zeros_like) {
   .flags = factory | handles_conj,
   .any = typed_kernel<zeros_like>,
   .not_differentiable = names("self", "result"),
+  .batch = batch::pointwise,
 };
 OP(ones_like) {
   .schema = "ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
@@ -243,6 +247,7 @@ OP(ones_like) {
   .flags = factory | handles_conj,
   .any = typed_kernel<ones_like>,
   .not_differentiable = names("self", "result"),
+  .batch = batch::pointwise,
 };
 OP(full_like) {
   .schema = "full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
@@ -252,6 +257,7 @@ OP(full_like) {
   .flags = factory | handles_conj,
   .any = typed_kernel<full_like>,
   .not_differentiable = names("self", "result"),
+  .batch = batch::pointwise,
 };
 OP(new_zeros) {
   .schema = "new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
@@ -262,6 +268,7 @@ OP(new_zeros) {
   .flags = factory | handles_conj,
   .any = typed_kernel<new_zeros>,
   .not_differentiable = names("self", "result"),
+  .batch = batch::sizes,
 };
 OP(new_ones) {
   .schema = "new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
@@ -272,6 +279,7 @@ OP(new_ones) {
   .flags = factory | handles_conj,
   .any = typed_kernel<new_ones>,
   .not_differentiable = names("self", "result"),
+  .batch = batch::sizes,
 };
 OP(new_full) {
   .schema = "new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, "
@@ -282,6 +290,7 @@ OP(new_full) {
   .flags = factory | handles_conj,
   .any = typed_kernel<new_full>,
   .not_differentiable = names("self", "result"),
+  .batch = batch::sizes,
 };
 OP(scalar_tensor) {
   .schema = "scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "

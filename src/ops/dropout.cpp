@@ -108,6 +108,7 @@ OP(native_dropout_backward) {
   .derivatives = {vjp("grad_output", [](Backward& b) {
     return ops::native_dropout_backward(b.grad(), b["mask"], b.number("scale"));
   }, saves("mask"))},
+  .batch = batch::pointwise,
 };
 OP(dropout) {
   .schema = "dropout(Tensor input, float p, bool train) -> Tensor",

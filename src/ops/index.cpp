@@ -368,6 +368,7 @@ OP(masked_fill_Scalar) {
   .meta = typed_meta<meta_masked_fill>,
   .cpu = typed_kernel<masked_fill_scalar>,
   .derivatives = {vjp("self", [](Backward& b) { return ops::masked_fill(b.grad(), b["mask"], 0); }, saves("mask"))},
+  .batch = batch::pointwise,
 };
 OP(masked_fill_Tensor) {
   .schema = "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",

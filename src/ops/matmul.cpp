@@ -285,6 +285,7 @@ OP(mm) {
   .meta = typed_meta<meta_mm>,
   .cpu = cpu::mm_kernel,
   .derivatives = {vjp("self", mm_first, saves("mat2")), vjp("mat2", mm_second, saves("self"))},
+  .batch = batch::matmul,
 };
 OP(addmm) {
   .schema = "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
@@ -299,6 +300,7 @@ OP(addmm) {
       vjp("mat1", [](Backward& b) { return scaled(ops::mm(b.grad(), adjoint(b["mat2"])), b.scalar("alpha")); }, saves("mat2")),
       vjp("mat2", [](Backward& b) { return scaled(ops::mm(adjoint(b["mat1"]), b.grad()), b.scalar("alpha")); }, saves("mat1")),
   },
+  .batch = batch::add_matmul,
 };
 OP(mv) {
   .schema = "mv(Tensor self, Tensor vec) -> Tensor",
@@ -312,6 +314,7 @@ OP(mv) {
       vjp("self", [](Backward& b) { return outer_conj(b.grad(), b["vec"]); }, saves("vec")),
       vjp("vec", [](Backward& b) { return ops::mv(adjoint(b["self"]), b.grad()); }, saves("self")),
   },
+  .batch = batch::matmul,
 };
 OP(addmv) {
   .schema = "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
@@ -326,6 +329,7 @@ OP(addmv) {
       vjp("mat", [](Backward& b) { return scaled(outer_conj(b.grad(), b["vec"]), b.scalar("alpha")); }, saves("vec")),
       vjp("vec", [](Backward& b) { return scaled(ops::mv(adjoint(b["mat"]), b.grad()), b.scalar("alpha")); }, saves("mat")),
   },
+  .batch = batch::add_matmul,
 };
 OP(dot) {
   .schema = "dot(Tensor self, Tensor tensor) -> Tensor",
@@ -338,6 +342,7 @@ OP(dot) {
       vjp("self", [](Backward& b) { return ops::mul(b.grad(), ops::conj(b["tensor"])); }, saves("tensor")),
       vjp("tensor", [](Backward& b) { return ops::mul(b.grad(), ops::conj(b["self"])); }, saves("self")),
   },
+  .batch = batch::matmul,
 };
 OP(vdot) {
   .schema = "vdot(Tensor self, Tensor other) -> Tensor",
@@ -358,6 +363,7 @@ OP(bmm) {
       vjp("self", [](Backward& b) { return ops::bmm(b.grad(), adjoint(b["mat2"])); }, saves("mat2")),
       vjp("mat2", [](Backward& b) { return ops::bmm(adjoint(b["self"]), b.grad()); }, saves("self")),
   },
+  .batch = batch::matmul,
 };
 OP(baddbmm) {
   .schema = "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
@@ -372,6 +378,7 @@ OP(baddbmm) {
       vjp("batch1", [](Backward& b) { return scaled(ops::bmm(b.grad(), adjoint(b["batch2"])), b.scalar("alpha")); }, saves("batch2")),
       vjp("batch2", [](Backward& b) { return scaled(ops::bmm(adjoint(b["batch1"]), b.grad()), b.scalar("alpha")); }, saves("batch1")),
   },
+  .batch = batch::add_matmul,
 };
 OP(addbmm) {
   .schema = "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",

@@ -184,6 +184,7 @@ OP(native_layer_norm) {
   .derivatives = {vjp(names("input", "weight", "bias"), layer_norm_gradient,
                       saves("input", "weight", "bias", "result1", "result2"))},
   .not_differentiable = names("result1", "result2"),
+  .batch = batch::leading,
 };
 OP(native_layer_norm_backward) {
   .schema = "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, "
@@ -211,6 +212,7 @@ OP(_fused_rms_norm) {
   .cpu = cpu::rms_norm_kernel,
   .derivatives = {vjp(names("input", "weight"), rms_norm_gradient, saves("input", "weight", "result1"))},
   .not_differentiable = names("result1"),
+  .batch = batch::leading,
 };
 OP(_fused_rms_norm_backward) {
   .schema = "_fused_rms_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor rstd, Tensor? weight, "

@@ -73,14 +73,6 @@ struct copysign {
   }
 };
 
-struct nextafter {
-  static constexpr unsigned dtypes = wide_floating;
-  template <class T>
-  static T call(T a, T b) {
-    return math::nextafter(a, b);
-  }
-};
-
 struct gcd {
   static constexpr unsigned dtypes = integral;
   template <class T>
@@ -98,13 +90,18 @@ struct lcm {
 };
 
 struct logaddexp {
-  static constexpr unsigned dtypes = floating;
+  static constexpr unsigned dtypes = floating | complex;
   template <class T>
   static T call(T a, T b) {
-    return math::logaddexp(a, b);
+    if constexpr (is_complex_v<T>) {
+      const T high = a.re >= b.re ? a : b, low = a.re >= b.re ? b : a;
+      if (math::is_inf(high.re) && high == low) return high;
+      return high + math::log1p(math::exp(low - high));
+    } else {
+      return math::logaddexp(a, b);
+    }
   }
 };
-
 struct logaddexp2 {
   static constexpr unsigned dtypes = floating;
   template <class T>
@@ -154,7 +151,7 @@ struct nan_to_num {
 };
 
 struct complex_of_parts {
-  static constexpr unsigned dtypes = wide_floating;
+  static constexpr unsigned dtypes = floating;
   template <class T>
   static auto call(T re, T im) {
     return Complex<T>(re, im);
@@ -162,7 +159,7 @@ struct complex_of_parts {
 };
 
 struct polar {
-  static constexpr unsigned dtypes = wide_floating;
+  static constexpr unsigned dtypes = floating;
   template <class T>
   static auto call(T size, T angle) {
     return Complex<T>(size * math::cos(angle), size * math::sin(angle));
@@ -179,6 +176,7 @@ struct polar {
 
 #include "ops/arithmetic.h"
 #include "ops/comparison.h"
+#include "ops/copy.h"
 #include "ops/creation.h"
 #include "ops/exp_log.h"
 #include "ops/logical.h"
@@ -201,15 +199,32 @@ Tensor winner_gradient(const Tensor& grad, const Tensor& a, const Tensor& b, con
 
 // --- clamp
 
+// A bound may lie beyond an integer dtype on its own side only.
+void check_bound(const Value& bound, DType d, bool low) {
+  if (bound.is_none()) return;
+  const Scalar s = bound.as_scalar();
+  if (!is_integral(d, false)) return cpu::check_fits(s, d);
+  const double near = cpu::saturated(s, d).to<double>(), v = s.to<double>();
+  check(low ? v <= near : v >= near, low ? "Clamp min value " : "Clamp max value ", s.str(),
+        " is outside the representable range of ", info(d).legacy_name);
+}
 void clamp_result(Meta& m, DType d) {
   check_kind(ErrorKind::NotImplemented, !is_complex(d), "clamp is not supported for complex types");
   meta::pointwise_result(m, 1, d, d);
 }
 void meta_clamp(Meta& m) {
   check(!m.arg(1).is_none() || !m.arg(2).is_none(), "torch.clamp: At least one of 'min' or 'max' must not be None");
-  clamp_result(m, result_type({m.call.args, 3}));
+  const DType d = result_type({m.call.args, 3});
+  check_bound(m.arg(1), d, true);
+  check_bound(m.arg(2), d, false);
+  clamp_result(m, d);
 }
-void meta_clamp_one(Meta& m) { clamp_result(m, result_type({m.call.args, 2})); }
+template <bool Low>
+void meta_clamp_one(Meta& m) {
+  const DType d = result_type({m.call.args, 2});
+  check_bound(m.arg(1), d, Low);
+  clamp_result(m, d);
+}
 
 Scalar lowest(DType d) {
   if (is_floating(d)) return -__builtin_inf();
@@ -231,16 +246,16 @@ bool is_nan(const Value& v) { return v.tag == Tag::Float && v.d != v.d; }
 // A nan on either side makes every element nan.
 void clamp_bounds(const OpCall& c, DType compute, Scalar* params) {
   const Value &low = c.arg(1), &high = c.arg(2);
-  params[0] = low.is_none() ? lowest(compute) : low.as_scalar();
-  params[1] = high.is_none() ? highest(compute) : high.as_scalar();
+  params[0] = low.is_none() ? lowest(compute) : cpu::saturated(low.as_scalar(), compute);
+  params[1] = high.is_none() ? highest(compute) : cpu::saturated(high.as_scalar(), compute);
   if (is_nan(low) || is_nan(high)) params[0] = params[1] = __builtin_nan("");
 }
 void lower_bound(const OpCall& c, DType compute, Scalar* params) {
-  params[0] = c.arg(1).as_scalar();
+  params[0] = cpu::saturated(c.arg(1).as_scalar(), compute);
   params[1] = is_nan(c.arg(1)) ? params[0] : highest(compute);
 }
 void upper_bound(const OpCall& c, DType compute, Scalar* params) {
-  params[1] = c.arg(1).as_scalar();
+  params[1] = cpu::saturated(c.arg(1).as_scalar(), compute);
   params[0] = is_nan(c.arg(1)) ? params[1] : lowest(compute);
 }
 
@@ -249,16 +264,22 @@ Tensor clamp_tensors(const Tensor& self, const Tensor& min, const Tensor& max) {
   const Tensor above = min.defined() ? ops::clamp_min(self, min) : self;
   return max.defined() ? ops::clamp_max(above, max) : above;
 }
-void check_not_complex(const Tensor& self) {
-  check_kind(ErrorKind::NotImplemented, !is_complex(self.dtype()), "clamp is not supported for complex types");
+void meta_clamp_tensor(Meta& m) {
+  meta::binary(m);
+  check_kind(ErrorKind::NotImplemented, !is_complex(m.results[0].dtype), "clamp is not supported for complex types");
 }
-Tensor clamp_min_tensor(const Tensor& self, const Tensor& min) {
-  check_not_complex(self);
-  return ops::maximum(self, min);
-}
-Tensor clamp_max_tensor(const Tensor& self, const Tensor& max) {
-  check_not_complex(self);
-  return ops::minimum(self, max);
+
+// Back through the upper bound, then through the lower one.
+void clamp_tensors_gradient(Backward& b) {
+  const Tensor x = b["self"], low = b["min"], high = b["max"];
+  const Tensor above = low.defined() ? ops::maximum(x, low) : x;
+  Tensor grad = b.grad();
+  if (high.defined()) {
+    b.set("max", winner_gradient(grad, above, high, ops::gt(high, above)));
+    grad = winner_gradient(grad, above, high, ops::gt(above, high));
+  }
+  if (low.defined()) b.set("min", winner_gradient(grad, x, low, ops::lt(low, x)));
+  b.set("self", low.defined() ? winner_gradient(grad, x, low, ops::lt(x, low)) : grad);
 }
 
 Tensor clamp_gradient(Backward& b) {
@@ -277,6 +298,38 @@ Tensor copysign_gradient(Backward& b) {
   return ops::where(ops::eq(x, 0), 0, ops::mul(b.grad(), ratio));
 }
 
+// The neighbour of a reduced float: its bits, one step away from zero or towards it.
+template <class T>
+T next_reduced(T a, T b) {
+  const float x = a, y = b;
+  if (x != x || y != y) return T(x + y);
+  if (x == y) return b;
+  if (x == 0) return T::from_bits(static_cast<uint16_t>(y > 0 ? 1 : 0x8001));
+  return T::from_bits(static_cast<uint16_t>(a.bits + ((x < y) == (x > 0) ? 1 : -1)));
+}
+template <class T>
+void nextafter_row(const void*, char* const* data, const int64_t* steps, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    const T a = *reinterpret_cast<const T*>(data[1] + i * steps[1]), b = *reinterpret_cast<const T*>(data[2] + i * steps[2]);
+    T& out = *reinterpret_cast<T*>(data[0] + i * steps[0]);
+    if constexpr (std::is_floating_point_v<T>)
+      out = std::nextafter(a, b);
+    else
+      out = next_reduced(a, b);
+  }
+}
+void nextafter(const Tensor& self, const Tensor& other, const Tensor& out) {
+  const Tensor a = self.dtype() == out.dtype() ? self : cpu::converted(self, out.dtype());
+  const Tensor b = other.dtype() == out.dtype() ? other : cpu::converted(other, out.dtype());
+  cpu::LoopPlan plan(out.sizes());
+  plan.add(out);
+  plan.add(a);
+  plan.add(b);
+  plan.simplify();
+  const bool known = visit_floating(out.dtype(), [&]<class T>(Type<T>) { plan.run(&nextafter_row<T>, nullptr); });
+  check_kind(ErrorKind::NotImplemented, known, "\"nextafter_cpu\" not implemented for '", info(out.dtype()).legacy_name, "'");
+}
+
 Tensor share(const Tensor& x, const Tensor& sum) { return ops::exp(ops::sub(x, sum)); }
 Tensor share2(const Tensor& x, const Tensor& sum) { return ops::exp2(ops::sub(x, sum)); }
 
@@ -288,7 +341,12 @@ void meta_heaviside(Meta& m) {
   meta::binary(m);
 }
 
-Tensor ldexp(const Tensor& self, const Tensor& other) { return ops::mul(self, ops::pow(2.0, other)); }
+// Whole exponents do not change the dtype of floats; float64 holds every power that matters.
+Tensor ldexp(const Tensor& self, const Tensor& other) {
+  if (!is_integral(other.dtype(), true) || is_complex(self.dtype())) return ops::mul(self, ops::pow(2.0, other));
+  const Tensor wide = ops::mul(ops::to(self, DType::Float64), ops::pow(2.0, ops::to(other, DType::Float64)));
+  return ops::to(wide, float_of(self.dtype()));
+}
 
 void meta_frexp(Meta& m, const Tensor& self) {
   check(is_floating(self.dtype()), "torch.frexp() only supports floating-point dtypes");
@@ -350,6 +408,8 @@ void meta_where(Meta& m) {
   check(c == DType::Bool || c == DType::UInt8, "where expected condition to be a boolean tensor, but got a tensor with dtype ",
         info(c).legacy_name);
   const DType d = result_type({m.call.args + 1, 2});
+  for (int i = 1; i < 3; ++i)
+    if (m.arg(i).is_number() && is_integral(d, false)) cpu::check_fits(m.arg(i).as_scalar(), d);
   meta::pointwise_result(m, 3, d, d);
 }
 
@@ -432,12 +492,12 @@ OP(fmax) {
   .cpu = cpu::binary<scalar::fmax>,
   .derivatives = {
       vjp("self", [](Backward& b) {
-        const Tensor first = ops::logical_or(ops::ge(b["self"], b["other"]), ops::isnan(b["other"]));
-        return ops::where(first, b.grad(), 0);
+        const Tensor won = ops::logical_or(ops::gt(b["self"], b["other"]), ops::isnan(b["other"]));
+        return winner_gradient(b.grad(), b["self"], b["other"], ops::logical_not(won));
       }, saves("self", "other")),
       vjp("other", [](Backward& b) {
-        const Tensor first = ops::logical_or(ops::ge(b["self"], b["other"]), ops::isnan(b["other"]));
-        return ops::where(first, 0, b.grad());
+        const Tensor lost = ops::logical_or(ops::gt(b["self"], b["other"]), ops::isnan(b["other"]));
+        return winner_gradient(b.grad(), b["self"], b["other"], lost);
       }, saves("self", "other")),
   },
 };
@@ -451,12 +511,12 @@ OP(fmin) {
   .cpu = cpu::binary<scalar::fmin>,
   .derivatives = {
       vjp("self", [](Backward& b) {
-        const Tensor first = ops::logical_or(ops::le(b["self"], b["other"]), ops::isnan(b["other"]));
-        return ops::where(first, b.grad(), 0);
+        const Tensor won = ops::logical_or(ops::lt(b["self"], b["other"]), ops::isnan(b["other"]));
+        return winner_gradient(b.grad(), b["self"], b["other"], ops::logical_not(won));
       }, saves("self", "other")),
       vjp("other", [](Backward& b) {
-        const Tensor first = ops::logical_or(ops::le(b["self"], b["other"]), ops::isnan(b["other"]));
-        return ops::where(first, 0, b.grad());
+        const Tensor lost = ops::logical_or(ops::lt(b["self"], b["other"]), ops::isnan(b["other"]));
+        return winner_gradient(b.grad(), b["self"], b["other"], lost);
       }, saves("self", "other")),
   },
 };
@@ -478,8 +538,10 @@ OP(clamp_Tensor) {
   .forms = all_forms,
   .aliases = "clip",
   .out_name = "Tensor_out",
-  .composite = Composite::Implicit,
+  .composite = Composite::Explicit,
+  .flags = pointwise,
   .any = typed_kernel<clamp_tensors>,
+  .derivatives = {vjp(names("self", "min", "max"), clamp_tensors_gradient, saves("self", "min", "max"))},
 };
 
 OP(clamp_min) {
@@ -487,9 +549,9 @@ OP(clamp_min) {
   .doc = "Self, but min where it is smaller, elementwise.",
   .forms = all_forms,
   .flags = pointwise,
-  .meta = meta_clamp_one,
+  .meta = meta_clamp_one<true>,
   .cpu = cpu::with_params<lower_bound>(cpu::unary<scalar::clamp>),
-  .derivatives = {vjp("self", [](Backward& b) { return ops::where(ops::ge(b["self"], b.scalar("min")), b.grad(), 0); },
+  .derivatives = {vjp("self", [](Backward& b) { return ops::where(ops::gt(b["self"], b.scalar("min")), b.grad(), 0); },
                       saves("self"))},
 };
 
@@ -498,8 +560,17 @@ OP(clamp_min_Tensor) {
   .doc = "Self, but min where it is smaller, elementwise.",
   .forms = all_forms,
   .out_name = "Tensor_out",
-  .composite = Composite::Implicit,
-  .any = typed_kernel<clamp_min_tensor>,
+  .flags = pointwise,
+  .meta = meta_clamp_tensor,
+  .cpu = cpu::binary<scalar::maximum>,
+  .derivatives = {
+      vjp("self", [](Backward& b) {
+        return winner_gradient(b.grad(), b["self"], b["min"], ops::lt(b["self"], b["min"]));
+      }, saves("self", "min")),
+      vjp("min", [](Backward& b) {
+        return winner_gradient(b.grad(), b["self"], b["min"], ops::lt(b["min"], b["self"]));
+      }, saves("self", "min")),
+  },
 };
 
 OP(clamp_max) {
@@ -507,9 +578,9 @@ OP(clamp_max) {
   .doc = "Self, but max where it is larger, elementwise.",
   .forms = all_forms,
   .flags = pointwise,
-  .meta = meta_clamp_one,
+  .meta = meta_clamp_one<false>,
   .cpu = cpu::with_params<upper_bound>(cpu::unary<scalar::clamp>),
-  .derivatives = {vjp("self", [](Backward& b) { return ops::where(ops::le(b["self"], b.scalar("max")), b.grad(), 0); },
+  .derivatives = {vjp("self", [](Backward& b) { return ops::where(ops::lt(b["self"], b.scalar("max")), b.grad(), 0); },
                       saves("self"))},
 };
 
@@ -518,8 +589,17 @@ OP(clamp_max_Tensor) {
   .doc = "Self, but max where it is larger, elementwise.",
   .forms = all_forms,
   .out_name = "Tensor_out",
-  .composite = Composite::Implicit,
-  .any = typed_kernel<clamp_max_tensor>,
+  .flags = pointwise,
+  .meta = meta_clamp_tensor,
+  .cpu = cpu::binary<scalar::minimum>,
+  .derivatives = {
+      vjp("self", [](Backward& b) {
+        return winner_gradient(b.grad(), b["self"], b["max"], ops::gt(b["self"], b["max"]));
+      }, saves("self", "max")),
+      vjp("max", [](Backward& b) {
+        return winner_gradient(b.grad(), b["self"], b["max"], ops::gt(b["max"], b["self"]));
+      }, saves("self", "max")),
+  },
 };
 
 OP(hypot) {
@@ -555,7 +635,7 @@ OP(nextafter) {
   .forms = all_forms,
   .flags = pointwise,
   .meta = meta::binary,
-  .cpu = cpu::binary<scalar::nextafter>,
+  .cpu = typed_kernel<nextafter>,
 };
 
 OP(gcd) {
@@ -630,6 +710,7 @@ OP(frexp_Tensor) {
     if (b.grad(0).defined()) b.set("self", ops::mul(b.grad(0), ops::pow(2.0, ops::neg(b.result(1)))));
   }, saves("exponent"))},
   .not_differentiable = names("exponent"),
+  .batch = batch::pointwise,
 };
 
 OP(angle) {
@@ -670,7 +751,7 @@ OP(where_self) {
 
 OP(complex) {
   .schema = "complex(Tensor real, Tensor imag) -> Tensor",
-  .doc = "Complex numbers from their parts, which are of one dtype: float32 or float64.",
+  .doc = "Complex numbers from their parts, which are of one dtype: float16, float32 or float64.",
   .forms = function | out,
   .flags = pointwise,
   .meta = meta_complex,
@@ -683,7 +764,7 @@ OP(complex) {
 
 OP(polar) {
   .schema = "polar(Tensor abs, Tensor angle) -> Tensor",
-  .doc = "Complex numbers from absolute values and angles, which are of one dtype: float32 or float64.",
+  .doc = "Complex numbers from absolute values and angles, which are of one dtype: float16, float32 or float64.",
   .forms = function | out,
   .flags = pointwise,
   .meta = meta_complex,

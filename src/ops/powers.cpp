@@ -27,8 +27,15 @@ struct square {
   }
 };
 
+struct one {
+  static constexpr unsigned dtypes = complex;
+  template <class T>
+  static T call(T) {
+    return T(1);
+  }
+};
 struct cube {
-  static constexpr unsigned dtypes = floating;
+  static constexpr unsigned dtypes = floating | complex;
   template <class T>
   static T call(T x) {
     return x * x * x;
@@ -36,7 +43,7 @@ struct cube {
 };
 
 struct inverse {
-  static constexpr unsigned dtypes = floating;
+  static constexpr unsigned dtypes = floating | complex;
   template <class T>
   static T call(T x) {
     return T(1) / x;
@@ -44,7 +51,7 @@ struct inverse {
 };
 
 struct inverse_square {
-  static constexpr unsigned dtypes = floating;
+  static constexpr unsigned dtypes = floating | complex;
   template <class T>
   static T call(T x) {
     return T(1) / (x * x);
@@ -84,10 +91,11 @@ struct rsqrt {
 namespace facula {
 namespace {
 
-// Real exponents that have a shorter way, in the order of their loops.
+// Exponents that have a shorter way, in the order of their loops.
 int power_case(const OpCall& c) {
   const Value& e = c.arg(1);
-  if (!e.is_number() || !is_floating(c.compute)) return 0;
+  if (!e.is_number() || !is_differentiable(c.compute)) return 0;
+  if (is_complex(c.compute) && e.as_scalar().equals(0)) return 7;
   static constexpr double known[] = {2, 3, 0.5, -0.5, -1, -2};
   for (int i = 0; i < 6; ++i)
     if (e.as_scalar().equals(known[i])) return i + 1;
@@ -101,13 +109,15 @@ constexpr KernelRef root = cpu::unary<scalar::sqrt>;
 constexpr KernelRef inverse_root = cpu::unary<scalar::rsqrt>;
 constexpr KernelRef inverse_first = cpu::unary<scalar::inverse>;
 constexpr KernelRef inverse_second = cpu::unary<scalar::inverse_square>;
+constexpr KernelRef ones = cpu::unary<scalar::one>;
 constexpr KernelRef power =
-    cpu::chosen<power_case, general, second, third, root, inverse_root, inverse_first, inverse_second>;
+    cpu::chosen<power_case, general, second, third, root, inverse_root, inverse_first, inverse_second, ones>;
 
 void meta_pow(Meta& m) {
   meta::not_two_numbers(m);
   meta::binary(m);
   const Value& e = m.arg(1);
+  if (e.is_number()) cpu::check_fits(e.as_scalar(), m.results[0].dtype);
   const bool negative = e.tag == Tag::Int && e.i < 0;
   check(!negative || !is_integral(m.results[0].dtype, true), "Integers to negative integer powers are not allowed.");
 }
@@ -117,9 +127,9 @@ void meta_float_power(Meta& m) {
   const DType common = result_type({m.call.args, 2});
   const DType wide = is_complex(common) ? DType::Complex128 : DType::Float64;
   const bool in_place = m.call.op->variant == Variant::Inplace;
-  if (in_place)
-    check(m.tensor(0).dtype() == wide, "the base given to float_power_ has dtype ", info(m.tensor(0).dtype()).legacy_name,
-          " but the operation's result requires dtype ", info(wide).legacy_name);
+  const DType own = in_place ? m.tensor(0).dtype() : wide;
+  check(own == wide, "the base given to float_power_ has dtype ", info(own).legacy_name,
+        " but the operation's result requires dtype ", info(wide).legacy_name);
   meta::pointwise_result(m, 2, wide, wide);
 }
 

@@ -233,6 +233,7 @@ OP(uniform_) {
   .flags = random,
   .any = typed_kernel<uniform_>,
   .derivatives = {vjp("self", no_gradient)},
+  .batch = batch::pointwise,
 };
 OP(normal_) {
   .schema = "normal_(Tensor(a!) self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor(a!)",
@@ -241,6 +242,7 @@ OP(normal_) {
   .flags = random,
   .any = typed_kernel<normal_>,
   .derivatives = {vjp("self", no_gradient)},
+  .batch = batch::pointwise,
 };
 OP(normal_Tensor_float) {
   .schema = "normal.Tensor_float(Tensor mean, float std=1, *, Generator? generator=None) -> Tensor",
@@ -283,6 +285,7 @@ OP(bernoulli__float) {
   .flags = random,
   .any = typed_kernel<bernoulli_float>,
   .derivatives = {vjp("self", no_gradient)},
+  .batch = batch::pointwise,
 };
 OP(bernoulli__Tensor) {
   .schema = "bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor(a!)",
@@ -292,6 +295,7 @@ OP(bernoulli__Tensor) {
   .any = typed_kernel<bernoulli_tensor>,
   .derivatives = {vjp("self", no_gradient),
                   vjp("p", [](Backward& b) { return ops::new_zeros(b.grad(), b.sizes("p")); })},
+  .batch = batch::pointwise,
 };
 OP(bernoulli) {
   .schema = "bernoulli(Tensor self, *, Generator? generator=None) -> Tensor",
@@ -319,6 +323,7 @@ OP(random_) {
   .flags = random,
   .any = typed_kernel<random_any>,
   .derivatives = {vjp("self", no_gradient)},
+  .batch = batch::pointwise,
 };
 OP(random__from) {
   .schema = "random_.from(Tensor(a!) self, int from, int? to, *, Generator? generator=None) -> Tensor(a!)",
@@ -327,6 +332,7 @@ OP(random__from) {
   .flags = random,
   .any = typed_kernel<random_range>,
   .derivatives = {vjp("self", no_gradient)},
+  .batch = batch::pointwise,
 };
 OP(random__to) {
   .schema = "random_.to(Tensor(a!) self, int to, *, Generator? generator=None) -> Tensor(a!)",
@@ -335,6 +341,7 @@ OP(random__to) {
   .flags = random,
   .any = typed_kernel<random_to>,
   .derivatives = {vjp("self", no_gradient)},
+  .batch = batch::pointwise,
 };
 OP(geometric_) {
   .schema = "geometric_(Tensor(a!) self, float p, *, Generator? generator=None) -> Tensor(a!)",
@@ -343,6 +350,7 @@ OP(geometric_) {
   .flags = random,
   .any = typed_kernel<geometric_>,
   .derivatives = {vjp("self", no_gradient)},
+  .batch = batch::pointwise,
 };
 OP(exponential_) {
   .schema = "exponential_(Tensor(a!) self, float lambd=1, *, Generator? generator=None) -> Tensor(a!)",
@@ -351,6 +359,7 @@ OP(exponential_) {
   .flags = random,
   .any = typed_kernel<exponential_>,
   .derivatives = {vjp("self", no_gradient)},
+  .batch = batch::pointwise,
 };
 OP(cauchy_) {
   .schema = "cauchy_(Tensor(a!) self, float median=0, float sigma=1, *, Generator? generator=None) -> Tensor(a!)",
@@ -359,6 +368,7 @@ OP(cauchy_) {
   .flags = random,
   .any = typed_kernel<cauchy_>,
   .derivatives = {vjp("self", no_gradient)},
+  .batch = batch::pointwise,
 };
 OP(log_normal_) {
   .schema = "log_normal_(Tensor(a!) self, float mean=1, float std=2, *, Generator? generator=None) -> Tensor(a!)",
@@ -367,4 +377,5 @@ OP(log_normal_) {
   .flags = random,
   .any = typed_kernel<log_normal_>,
   .derivatives = {vjp("self", no_gradient)},
+  .batch = batch::pointwise,
 };

@@ -403,6 +403,7 @@ OP(poisson) {
   .meta = typed_meta<meta_like>,
   .cpu = typed_kernel<poisson>,
   .derivatives = {vjp("self", no_gradient)},
+  .batch = batch::pointwise,
 };
 OP(binomial) {
   .schema = "binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor",
@@ -415,6 +416,7 @@ OP(binomial) {
   .derivatives = {vjp("count", no_gradient), vjp("prob", [](Backward& b) {
                     return ops::new_zeros(b.grad(), b.sizes("prob"));
                   })},
+  .batch = batch::pointwise,
 };
 OP(multinomial) {
   .schema = "multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",

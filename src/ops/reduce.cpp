@@ -1,74 +1,159 @@
-// Reductions over dimensions.
+// Sums, means, products, counts, any and all over dimensions.
 #include "ops/reduce.h"
 
 #include <algorithm>
 
-#include "kernels/cpu/convert.h"
-#include "kernels/cpu/loop.h"
+#include "kernels/cpu/reduce.h"
+#include "kernels/cpu/reduce_plan.h"
+#include "ops/arithmetic.h"
+#include "ops/comparison.h"
 #include "ops/copy.h"
-#include "ops/meta_rules.h"
+#include "ops/creation.h"
+#include "ops/cumulative.h"
+#include "ops/logical.h"
+#include "ops/reduce_rules.h"
+#include "ops/shape.h"
+#include "ops/shape_repeat.h"
 #include "ops/view.h"
-#include "ops/view_geometry.h"
+#include "ops/view_parts.h"
 
 namespace facula {
-namespace {
+namespace reduction {
 
-// Which dimensions a reduction runs over: none given means all.
-IntVec reduced_dims(const std::optional<IntSpan>& dim, int64_t ndim) {
-  if (dim && !dim->empty()) return geometry::wrap_dims(*dim, ndim);
-  IntVec all;
-  for (int64_t d = 0; d < ndim; ++d) all.push_back(d);
-  return all;
+Tensor restored(const Tensor& t, IntSpan sizes, const IntVec& dims, bool keepdim) {
+  if (keepdim || sizes.empty()) return t;
+  IntVec ordered = dims;
+  std::ranges::sort(ordered);
+  Tensor r = t;
+  for (int64_t d : ordered) r = ops::unsqueeze(r, d);
+  return r;
 }
 
-IntVec reduced_sizes(IntSpan sizes, const IntVec& dims, bool keepdim) {
-  IntVec out;
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    const bool gone = std::ranges::find(dims, static_cast<int64_t>(d)) != dims.end();
-    if (!gone) out.push_back(sizes[d]);
-    if (gone && keepdim) out.push_back(1);
+IntVec dims_of(Backward& b) {
+  const int64_t n = static_cast<int64_t>(b.sizes("self").size());
+  const Value& v = b.value("dim");
+  if (v.is_none()) return cpu::reduced_dims({}, n);
+  if (v.is_number()) return one_dim(b.integer("dim"), n);
+  return cpu::reduced_dims(v.as_ints(), n);
+}
+
+Tensor restored(Backward& b, const Tensor& t) { return restored(t, b.sizes("self"), dims_of(b), b.flag("keepdim")); }
+Tensor expanded(Backward& b, const Tensor& t) { return ops::expand(restored(b, t), b.sizes("self")); }
+
+int64_t reduced_count(Backward& b) {
+  int64_t n = 1;
+  if (b.sizes("self").empty()) return n;
+  for (int64_t d : dims_of(b)) n *= b.sizes("self")[d];
+  return n;
+}
+
+IntVec one_dim(int64_t dim, int64_t ndim) {
+  const int64_t d = wrap_dim(dim, ndim);
+  return ndim == 0 ? IntVec() : IntVec{d};
+}
+
+void state(Meta& m, int result, const Tensor& self, const IntVec& dims, bool keepdim, DType dtype) {
+  m.result(result, cpu::reduced_sizes(self.sizes(), dims, keepdim), dtype);
+}
+
+void check_not_empty(const char* op, const Tensor& self, const IntVec& dims, bool given) {
+  if (self.numel() > 0) return;
+  check(given, op, "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
+        "'dim' argument.");
+  for (int64_t d : dims)
+    check_index(self.sizes()[d] > 0, op, "(): Expected reduction dim ", d, " to have non-zero size.");
+}
+
+// The element type as C++ names it, which PyTorch's message has.
+static const char* cpp_name(DType d) {
+  switch (d) {
+    case DType::UInt8: return "unsigned char";
+    case DType::Int8: return "signed char";
+    case DType::Int16: return "short int";
+    case DType::Int32: return "int";
+    case DType::Int64: return "long int";
+    case DType::Float32: return "float";
+    case DType::Float64: return "double";
+    default: return name(d);
   }
-  return out;
+}
+
+void check_out_dtype(const Meta& m, int i, DType dtype) {
+  if (m.call.op->variant != Variant::Out) return;
+  const DType given = m.call.tensor(m.call.info->base_args + i).dtype();
+  check(given == dtype, "Expected out tensor to have dtype ", cpp_name(dtype), ", but got ", cpp_name(given), " instead");
+}
+
+void not_implemented(const char* kernel, DType d) {
+  throw Error(ErrorKind::NotImplemented, "\"", kernel, "\" not implemented for '", info(d).legacy_name, "'");
+}
+
+}  // namespace reduction
+
+namespace {
+
+using reduction::expanded;
+
+DType sum_type(const Tensor& self, std::optional<DType> dtype) {
+  return dtype.value_or(is_integral(self.dtype(), true) ? DType::Int64 : self.dtype());
 }
 
 void meta_sum(Meta& m, const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::optional<DType> dtype) {
-  const DType d = dtype.value_or(is_integral(self.dtype(), true) ? DType::Int64 : self.dtype());
-  m.result(0, reduced_sizes(self.sizes(), reduced_dims(dim, self.dim()), keepdim), d);
+  reduction::state(m, 0, self, cpu::reduced_dims(dim, self.dim()), keepdim, sum_type(self, dtype));
 }
 
-template <class T>
-void add_row(const void*, char* const* data, const int64_t* steps, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) {
-    T& to = *reinterpret_cast<T*>(data[0] + i * steps[0]);
-    to = static_cast<T>(to + *reinterpret_cast<const T*>(data[1] + i * steps[1]));
-  }
+void meta_nansum(Meta& m, const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::optional<DType> dtype) {
+  check_kind(ErrorKind::NotImplemented, !is_complex(self.dtype()), "nansum on CPU does not support complex inputs");
+  if (dtype && is_complex(*dtype)) reduction::not_implemented("nansum_cpu", *dtype);
+  meta_sum(m, self, dim, keepdim, dtype);
 }
 
-void sum(const Tensor& self, std::optional<IntSpan> dim, bool, std::optional<DType>, const Tensor& out) {
-  const DType wide = compute_of(out.dtype());
-  const Tensor in = self.dtype() == wide ? self : cpu::converted(self, wide);
-  const Tensor acc = out.dtype() == wide ? out : empty_tensor(out.sizes(), wide);
-  cpu::fill(acc, 0);
-  const IntVec dims = reduced_dims(dim, self.dim());
-  const IntVec kept = reduced_sizes(self.sizes(), dims, true);
-  // The result, seen with the input's shape: steps of zero over what is summed.
-  IntVec strides(kept.size());
-  const bool squeezed = acc.dim() != self.dim();
-  for (int64_t d = 0, k = 0; d < self.dim(); ++d) {
-    const bool gone = std::ranges::find(dims, d) != dims.end();
-    strides[d] = gone ? 0 : acc.strides()[squeezed ? k : d];
-    k += !gone;
-  }
-  cpu::LoopPlan plan(self.sizes());
-  plan.add(acc.data(), self.sizes(), strides, acc.itemsize());
-  plan.add(in);
-  visit_types<float, double, int64_t, int32_t, int16_t, int8_t, uint8_t, complex64, complex128>(
-      wide, [&]<class T>(Type<T>) { plan.run(&add_row<T>, nullptr, true); });
-  if (!acc.is_same(out)) cpu::copy(out, acc);
+DType mean_type(const Tensor& self, std::optional<DType> dtype) {
+  const DType d = dtype.value_or(self.dtype());
+  check_kind(ErrorKind::NotImplemented, is_differentiable(d), "mean(): could not infer output dtype. ",
+             dtype ? "Optional" : "Input", " dtype must be either a floating point or complex dtype. Got: ",
+             info(d).legacy_name);
+  return d;
 }
 
-Tensor sum_all(const Tensor& self, std::optional<DType> dtype) {
-  return ops::sum(self, std::optional<IntList>(IntList{}), false, dtype);
+void meta_mean(Meta& m, const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::optional<DType> dtype) {
+  reduction::state(m, 0, self, cpu::reduced_dims(dim, self.dim()), keepdim, mean_type(self, dtype));
+}
+
+void meta_prod(Meta& m, const Tensor& self, std::optional<DType> dtype) { m.result(0, {}, sum_type(self, dtype)); }
+
+void meta_prod_dim(Meta& m, const Tensor& self, int64_t dim, bool keepdim, std::optional<DType> dtype) {
+  reduction::state(m, 0, self, reduction::one_dim(dim, self.dim()), keepdim, sum_type(self, dtype));
+}
+
+void meta_count(Meta& m, const Tensor& self, IntSpan dim) {
+  reduction::state(m, 0, self, cpu::reduced_dims(dim, self.dim()), false, DType::Int64);
+}
+
+// An empty list reduces over nothing here; None means all.
+void meta_truth(Meta& m, const Tensor& self, std::optional<IntSpan> dim, bool keepdim) {
+  const IntVec dims = dim && dim->empty() ? IntVec() : cpu::reduced_dims(dim, self.dim());
+  reduction::state(m, 0, self, dims, keepdim, self.dtype() == DType::UInt8 ? DType::UInt8 : DType::Bool);
+}
+
+const std::optional<IntList> all_dims;
+
+Tensor sum_all(const Tensor& self, std::optional<DType> dtype) { return ops::sum(self, all_dims, false, dtype); }
+Tensor mean_all(const Tensor& self, std::optional<DType> dtype) { return ops::mean(self, all_dims, false, dtype); }
+Tensor count_one(const Tensor& self, std::optional<int64_t> dim) {
+  return ops::count_nonzero(self, dim ? IntList{*dim} : IntList{});
+}
+Tensor any_all(const Tensor& self) { return ops::any(self, all_dims, false); }
+Tensor any_dim(const Tensor& self, int64_t dim, bool keepdim) { return ops::any(self, std::optional(IntList{dim}), keepdim); }
+Tensor all_all(const Tensor& self) { return ops::all(self, all_dims, false); }
+Tensor all_dim(const Tensor& self, int64_t dim, bool keepdim) { return ops::all(self, std::optional(IntList{dim}), keepdim); }
+
+Tensor nanmean(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::optional<DType> dtype) {
+  check_kind(ErrorKind::NotImplemented, is_differentiable(self.dtype()),
+             "nanmean(): expected input to have floating point or complex dtype but got ", info(self.dtype()).legacy_name);
+  const std::optional<IntList> dims = dim ? std::optional(IntList(*dim)) : std::nullopt;
+  const Tensor count = ops::sum(ops::logical_not(ops::isnan(ops::detach(self))), dims, keepdim);
+  return ops::div(ops::nansum(self, dims, keepdim, dtype), count);
 }
 
 Tensor sum_to_size(const Tensor& self, IntSpan size) {
@@ -80,25 +165,49 @@ Tensor sum_to_size(const Tensor& self, IntSpan size) {
       dims.push_back(d);
       continue;
     }
-    check(size[d - extra] == self.sizes()[d] || size[d - extra] == 1, "size {", str(size), "} is not expandable to size {",
-          str(self.sizes()), "}.");
+    check(size[d - extra] == self.sizes()[d] || size[d - extra] == 1, "size {", str(size),
+          "} is not expandable to size {", str(self.sizes()), "}.");
     if (size[d - extra] == 1 && self.sizes()[d] != 1) dims.push_back(d);
   }
-  if (dims.empty()) return self;
+  if (dims.empty()) return self.dim() == 0 ? ops::sum(self) : self;
   const Tensor t = ops::sum(self, std::optional<IntList>(dims), true);
   return extra > 0 ? ops::view(t, size) : t;
 }
 
-// A gradient of the reduced shape, seen in the input's.
-Tensor expanded(Backward& b, const Tensor& grad) {
-  const IntSpan sizes = b.sizes("self");
-  Tensor g = grad;
-  if (!b.flag("keepdim") && !sizes.empty()) {
-    IntVec dims = reduced_dims(b.is_none("dim") ? std::nullopt : std::optional<IntSpan>(b.ints("dim")), static_cast<int64_t>(sizes.size()));
-    std::ranges::sort(dims);
-    for (int64_t d : dims) g = ops::unsqueeze(g, d);
-  }
-  return ops::expand(g, sizes);
+// --- the gradient of a product
+
+// For each element the product of the others along dim: products from both ends, without dividing.
+Tensor product_of_others(const Tensor& self, int64_t dim) {
+  const int64_t n = self.sizes()[dim];
+  const Tensor one = ops::ones_like(ops::narrow(self, dim, 0, 1));
+  const Tensor before[] = {one, ops::narrow(self, dim, 0, n - 1)};
+  const Tensor after[] = {one, ops::narrow(ops::flip(self, {dim}), dim, 0, n - 1)};
+  const Tensor left = ops::cumprod(ops::cat(before, dim), dim);
+  const Tensor right = ops::flip(ops::cumprod(ops::cat(after, dim), dim), {dim});
+  return ops::mul(left, right);
+}
+
+bool has_zero(const Tensor& self) { return self.is_meta() || ops::item(ops::any(ops::eq(self, 0), std::nullopt)).to<bool>(); }
+
+Tensor prod_gradient(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim) {
+  if (self.numel() == 0) return ops::zeros_like(self);
+  if (self.sizes()[dim] == 1) return ops::expand(grad, self.sizes());
+  if (has_zero(ops::detach(self))) return ops::mul(grad, ops::conj(product_of_others(self, dim)));
+  return ops::mul(grad, ops::conj(ops::div(result, self)));
+}
+
+Tensor prod_all_gradient(Backward& b) {
+  const Tensor self = b["self"];
+  if (self.dim() == 0) return b.grad();
+  const Tensor flat = ops::reshape(self, {-1});
+  return ops::view(ops::reshape(prod_gradient(b.grad(), flat, b["result"], 0), self.sizes()), self.sizes());
+}
+
+Tensor prod_dim_gradient(Backward& b) {
+  const Tensor self = b["self"];
+  if (self.dim() == 0) return b.grad();
+  return prod_gradient(reduction::restored(b, b.grad()), self, reduction::restored(b, b["result"]),
+                       wrap_dim(b.integer("dim"), self.dim()));
 }
 
 }  // namespace
@@ -108,14 +217,16 @@ using namespace facula;
 
 OP(sum_dim_IntList) {
   .schema = "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-  .doc = "Sum over the given dimensions, or all.",
+  .doc = "Sum over the given dimensions, or all. Integers add in int64.",
   .forms = function | method | out,
   .out_name = "IntList_out",
   .flags = linear,
+  .out_layout = OutLayout::Contiguous,
   .autocast = Autocast::Float32,
   .meta = typed_meta<meta_sum>,
-  .cpu = typed_kernel<sum>,
+  .cpu = cpu::sum_kernel,
   .derivatives = {vjp("self", [](Backward& b) { return expanded(b, b.grad()); })},
+  .batch = batch::reduction,
 };
 OP(sum) {
   .schema = "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
@@ -134,4 +245,141 @@ OP(sum_to_size) {
   .composite = Composite::Implicit,
   .flags = same_object,
   .any = typed_kernel<sum_to_size>,
+};
+OP(nansum) {
+  .schema = "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+  .doc = "Sum over the given dimensions, or all, with NaN counted as zero.",
+  .forms = function | method | out,
+  .out_layout = OutLayout::Contiguous,
+  .meta = typed_meta<meta_nansum>,
+  .cpu = cpu::nansum_kernel,
+  .derivatives = {vjp("self", [](Backward& b) {
+    return ops::mul(expanded(b, b.grad()), ops::logical_not(ops::isnan(b["self"])));
+  }, saves("self"))},
+};
+OP(mean_dim) {
+  .schema = "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+  .doc = "Mean over the given dimensions, or all.",
+  .forms = function | method | out,
+  .out_name = "out",
+  .flags = linear,
+  .out_layout = OutLayout::Contiguous,
+  .meta = typed_meta<meta_mean>,
+  .cpu = cpu::mean_kernel,
+  .derivatives = {vjp("self", [](Backward& b) {
+    return ops::div(expanded(b, b.grad()), static_cast<double>(reduction::reduced_count(b)));
+  })},
+};
+OP(mean) {
+  .schema = "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+  .doc = "Mean of all elements.",
+  .forms = function | method | out,
+  .out_name = "dtype_out",
+  .composite = Composite::Explicit,
+  .flags = linear,
+  .any = typed_kernel<mean_all>,
+  .derivatives = {vjp("self", [](Backward& b) {
+    int64_t n = 1;
+    for (int64_t s : b.sizes("self")) n *= s;
+    return ops::div(ops::expand(b.grad(), b.sizes("self")), static_cast<double>(n));
+  })},
+};
+OP(nanmean) {
+  .schema = "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+  .doc = "Mean over the given dimensions, or all, of the elements that are not NaN.",
+  .forms = function | method | out,
+  .composite = Composite::Implicit,
+  .any = typed_kernel<nanmean>,
+};
+OP(prod) {
+  .schema = "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+  .doc = "Product of all elements. Integers multiply in int64.",
+  .forms = function | method | out,
+  .out_layout = OutLayout::Contiguous,
+  .autocast = Autocast::Float32,
+  .meta = typed_meta<meta_prod>,
+  .cpu = cpu::prod_kernel,
+  .derivatives = {vjp("self", prod_all_gradient, saves("self", "result"))},
+};
+OP(prod_dim_int) {
+  .schema = "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+  .doc = "Product over one dimension.",
+  .forms = function | method | out,
+  .out_name = "int_out",
+  .out_layout = OutLayout::Contiguous,
+  .autocast = Autocast::Float32,
+  .meta = typed_meta<meta_prod_dim>,
+  .cpu = cpu::prod_dim_kernel,
+  .derivatives = {vjp("self", prod_dim_gradient, saves("self", "result"))},
+};
+OP(count_nonzero_dim_IntList) {
+  .schema = "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
+  .doc = "How many elements are not zero, over the given dimensions (all for an empty list).",
+  .forms = function | method | out,
+  .out_layout = OutLayout::Contiguous,
+  .meta = typed_meta<meta_count>,
+  .cpu = cpu::count_nonzero_kernel,
+  .not_differentiable = names("self", "result"),
+};
+OP(count_nonzero) {
+  .schema = "count_nonzero(Tensor self, int? dim=None) -> Tensor",
+  .doc = "How many elements are not zero, in all or over one dimension.",
+  .forms = function | method | out,
+  .composite = Composite::Explicit,
+  .any = typed_kernel<count_one>,
+  .not_differentiable = names("self", "result"),
+};
+OP(any_dims) {
+  .schema = "any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+  .doc = "Whether any element is not zero, over the given dimensions; an empty list reduces nothing, None all.",
+  .forms = function | method | out,
+  .out_layout = OutLayout::Contiguous,
+  .meta = typed_meta<meta_truth>,
+  .cpu = cpu::any_kernel,
+  .not_differentiable = names("self", "result"),
+};
+OP(any_dim) {
+  .schema = "any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
+  .doc = "Whether any element along a dimension is not zero.",
+  .forms = function | method | out,
+  .out_name = "out",
+  .composite = Composite::Explicit,
+  .any = typed_kernel<any_dim>,
+  .not_differentiable = names("self", "result"),
+};
+OP(any) {
+  .schema = "any(Tensor self) -> Tensor",
+  .doc = "Whether any element is not zero: bool, or uint8 for uint8.",
+  .forms = function | method | out,
+  .out_name = "all_out",
+  .composite = Composite::Explicit,
+  .any = typed_kernel<any_all>,
+  .not_differentiable = names("self", "result"),
+};
+OP(all_dims) {
+  .schema = "all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+  .doc = "Whether no element is zero, over the given dimensions; an empty list reduces nothing, None all.",
+  .forms = function | method | out,
+  .out_layout = OutLayout::Contiguous,
+  .meta = typed_meta<meta_truth>,
+  .cpu = cpu::all_kernel,
+  .not_differentiable = names("self", "result"),
+};
+OP(all_dim) {
+  .schema = "all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
+  .doc = "Whether no element along a dimension is zero.",
+  .forms = function | method | out,
+  .out_name = "out",
+  .composite = Composite::Explicit,
+  .any = typed_kernel<all_dim>,
+  .not_differentiable = names("self", "result"),
+};
+OP(all) {
+  .schema = "all(Tensor self) -> Tensor",
+  .doc = "Whether no element is zero: bool, or uint8 for uint8.",
+  .forms = function | method | out,
+  .out_name = "all_out",
+  .composite = Composite::Explicit,
+  .any = typed_kernel<all_all>,
+  .not_differentiable = names("self", "result"),
 };

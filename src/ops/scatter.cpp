@@ -433,6 +433,7 @@ OP(gather) {
   .meta = typed_meta<meta_gather>,
   .cpu = typed_kernel<gather>,
   .derivatives = {vjp("self", gather_gradient, saves("index"))},
+  .batch = batch::dims,
 };
 OP(scatter_src) {
   .schema = "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
@@ -441,6 +442,7 @@ OP(scatter_src) {
   .meta = typed_meta<meta_scatter>,
   .cpu = typed_kernel<scatter_src>,
   .derivatives = {vjp("self", scattered_zero, saves("index")), vjp("src", gathered_source, saves("index"))},
+  .batch = batch::dims,
 };
 OP(scatter_value) {
   .schema = "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
@@ -449,6 +451,7 @@ OP(scatter_value) {
   .meta = typed_meta<meta_scatter>,
   .cpu = typed_kernel<scatter_value>,
   .derivatives = {vjp("self", scattered_zero, saves("index"))},
+  .batch = batch::dims,
 };
 OP(scatter_reduce) {
   .schema = "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
@@ -456,6 +459,7 @@ OP(scatter_reduce) {
   .forms = all_forms,
   .meta = typed_meta<meta_scatter_old>,
   .cpu = typed_kernel<scatter_reduce>,
+  .batch = batch::dims,
   .hole = "PyTorch has no derivative for it; scatter_reduce has",
 };
 OP(scatter_value_reduce) {
@@ -464,6 +468,7 @@ OP(scatter_value_reduce) {
   .forms = all_forms,
   .meta = typed_meta<meta_scatter_old>,
   .cpu = typed_kernel<scatter_value_reduce>,
+  .batch = batch::dims,
   .hole = "PyTorch has no derivative for it; scatter_reduce has",
 };
 OP(scatter_add) {
@@ -473,6 +478,7 @@ OP(scatter_add) {
   .meta = typed_meta<meta_scatter>,
   .cpu = typed_kernel<scatter_add>,
   .derivatives = {vjp("self", [](Backward& b) { return b.grad(); }), vjp("src", gathered_source, saves("index"))},
+  .batch = batch::dims,
 };
 OP(scatter_reduce_two) {
   .schema = "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
@@ -481,6 +487,7 @@ OP(scatter_reduce_two) {
   .meta = typed_meta<meta_scatter_two>,
   .cpu = typed_kernel<scatter_reduce_two>,
   .derivatives = {vjp(names("self", "src"), &scatter_gradients::scatter_reduce, saves("self", "index", "src", "result"))},
+  .batch = batch::dims,
 };
 
 OP(index_select) {
@@ -493,6 +500,7 @@ OP(index_select) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::index_add(ops::new_zeros(b.grad(), b.sizes("self")), b.integer("dim"), b["index"], b.grad());
   }, saves("index"))},
+  .batch = batch::dims_of_self,
 };
 OP(index_add) {
   .schema = "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
@@ -528,6 +536,7 @@ OP(index_fill_int_Scalar) {
   .meta = typed_meta<meta_index_fill>,
   .cpu = typed_kernel<index_fill_scalar>,
   .derivatives = {vjp("self", filled_zero, saves("index"))},
+  .batch = batch::dims_of_self,
 };
 OP(index_fill_int_Tensor) {
   .schema = "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",

@@ -138,6 +138,7 @@ OP(cat) {
   .meta = typed_meta<meta_cat>,
   .cpu = typed_kernel<cat>,
   .derivatives = {vjp(names("tensors"), cat_gradient)},
+  .batch = batch::list_dims,
 };
 
 OP(select_scatter) {

@@ -145,6 +145,7 @@ OP(stack) {
   .meta = typed_meta<meta_stack>,
   .cpu = typed_kernel<stack>,
   .derivatives = {vjp(names("tensors"), stack_gradient)},
+  .batch = batch::list_new_dim,
 };
 OP(hstack) {
   .schema = "hstack(Tensor[] tensors) -> Tensor",

@@ -268,6 +268,7 @@ OP(constant_pad_nd) {
     for (int64_t& p : back) p = -p;
     return ops::constant_pad_nd(b.grad(), back, 0);
   })},
+  .batch = batch::leading,
 };
 OP(reflection_pad1d) {
   .schema = "reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor",

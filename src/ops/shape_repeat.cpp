@@ -360,6 +360,7 @@ OP(flip) {
   .meta = typed_meta<meta_flip>,
   .cpu = typed_kernel<flip>,
   .derivatives = {vjp("self", [](Backward& b) { return ops::flip(b.grad(), b.ints("dims")); })},
+  .batch = batch::dims_of_self,
 };
 OP(fliplr) {
   .schema = "fliplr(Tensor self) -> Tensor",
@@ -388,6 +389,7 @@ OP(roll) {
     for (int64_t& s : back) s = -s;
     return ops::roll(b.grad(), back, b.ints("dims"));
   })},
+  .batch = batch::dims_of_self,
 };
 OP(rot90) {
   .schema = "rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor",
@@ -404,6 +406,7 @@ OP(tril) {
   .meta = typed_meta<meta_triangle>,
   .cpu = typed_kernel<triangle<true>>,
   .derivatives = {vjp("self", [](Backward& b) { return ops::tril(b.grad(), b.integer("diagonal")); })},
+  .batch = batch::leading,
 };
 OP(triu) {
   .schema = "triu(Tensor self, SymInt diagonal=0) -> Tensor",
@@ -412,6 +415,7 @@ OP(triu) {
   .meta = typed_meta<meta_triangle>,
   .cpu = typed_kernel<triangle<false>>,
   .derivatives = {vjp("self", [](Backward& b) { return ops::triu(b.grad(), b.integer("diagonal")); })},
+  .batch = batch::leading,
 };
 
 OP(diag_embed) {

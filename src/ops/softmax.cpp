@@ -48,6 +48,7 @@ OP(_softmax) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::_softmax_backward_data(b.grad(), b["result"], b.integer("dim"), b.dtype("self"));
   }, saves("result"))},
+  .batch = batch::dims,
 };
 OP(_log_softmax) {
   .schema = "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
@@ -59,6 +60,7 @@ OP(_log_softmax) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::_log_softmax_backward_data(b.grad(), b["result"], b.integer("dim"), b.dtype("self"));
   }, saves("result"))},
+  .batch = batch::dims,
 };
 OP(_softmax_backward_data) {
   .schema = "_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
@@ -78,6 +80,7 @@ OP(_softmax_backward_data) {
         return ops::sub(first, ops::mul(inner, sum_over(ops::mul(b.grad(), y), dim)));
       }, saves("grad_output", "output")),
   },
+  .batch = batch::dims,
 };
 OP(_log_softmax_backward_data) {
   .schema = "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
@@ -96,6 +99,7 @@ OP(_log_softmax_backward_data) {
         return ops::neg(ops::mul(b.grad(), ops::mul(ops::exp(b["output"]), sum)));
       }, saves("grad_output", "output")),
   },
+  .batch = batch::dims,
 };
 
 OP(softmax_int) {

@@ -192,7 +192,12 @@ void meta_polygamma(Meta& m) {
   m.result_like(0, self, d);
 }
 void polygamma_order(const OpCall& c, DType, Scalar* params) { params[0] = c.arg(0).as_scalar(); }
-Tensor polygamma_in_place(const Tensor& self, int64_t n) { return ops::copy_(self, ops::polygamma(n, self)); }
+Tensor polygamma_in_place(const Tensor& self, int64_t n) {
+  const Tensor value = ops::polygamma(n, self);
+  check(can_cast(value.dtype(), self.dtype()), "result type ", info(value.dtype()).legacy_name,
+        " can't be cast to the desired output type ", info(self.dtype()).legacy_name);
+  return ops::copy_(self, value);
+}
 
 // The sum of lgamma(self - j / 2) over j < p, and a constant.
 Tensor mvlgamma(const Tensor& self, int64_t p) {

@@ -445,6 +445,7 @@ OP(view) {
   .flags = handles_conj,
   .any = typed_kernel<view>,
   .derivatives = {vjp("self", back_to_sizes)},
+  .batch = batch::sizes,
 };
 
 OP(view_dtype) {
@@ -460,6 +461,7 @@ OP(_unsafe_view) {
   .doc = "As view, of a tensor that nobody else holds: the result counts as fresh memory.",
   .any = typed_kernel<view>,
   .derivatives = {vjp("self", back_to_sizes)},
+  .batch = batch::sizes,
 };
 
 OP(reshape) {
@@ -478,6 +480,7 @@ OP(expand) {
   .flags = handles_conj,
   .any = typed_kernel<expand>,
   .derivatives = {vjp("self", [](Backward& b) { return ops::sum_to_size(b.grad(), b.sizes("self")); })},
+  .batch = batch::sizes,
 };
 
 OP(permute) {
@@ -489,6 +492,7 @@ OP(permute) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::permute(b.grad(), inverse(b.ints("dims"), static_cast<int64_t>(b.sizes("self").size())));
   })},
+  .batch = batch::permutation,
 };
 
 OP(transpose_int) {
@@ -501,6 +505,7 @@ OP(transpose_int) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::transpose(b.grad(), b.integer("dim0"), b.integer("dim1"));
   })},
+  .batch = batch::dims,
 };
 
 OP(transpose_) {
@@ -524,6 +529,7 @@ OP(select_int) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::select_backward(b.grad(), b.sizes("self"), b.integer("dim"), b.integer("index"));
   })},
+  .batch = batch::dims,
 };
 
 OP(select_backward) {
@@ -547,6 +553,7 @@ OP(slice_Tensor) {
     const int64_t end = b.is_none("end") ? INT64_MAX : b.integer("end");
     return ops::slice_backward(b.grad(), b.sizes("self"), b.integer("dim"), start, end, b.integer("step"));
   })},
+  .batch = batch::dims,
 };
 
 OP(slice_backward) {
@@ -574,6 +581,7 @@ OP(squeeze_dim) {
   .flags = handles_conj,
   .any = typed_kernel<squeeze_dim>,
   .derivatives = {vjp("self", back_to_sizes)},
+  .batch = batch::dims,
 };
 OP(squeeze_dims) {
   .schema = "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)",
@@ -582,6 +590,7 @@ OP(squeeze_dims) {
   .flags = handles_conj,
   .any = typed_kernel<squeeze_dims>,
   .derivatives = {vjp("self", back_to_sizes)},
+  .batch = batch::dims,
 };
 OP(squeeze_) {
   .schema = "squeeze_(Tensor(a!) self) -> Tensor(a!)",
@@ -615,6 +624,7 @@ OP(unsqueeze) {
   .flags = handles_conj,
   .any = typed_kernel<unsqueeze>,
   .derivatives = {vjp("self", back_to_sizes)},
+  .batch = batch::new_dim,
 };
 OP(unsqueeze_) {
   .schema = "unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)",
@@ -632,6 +642,7 @@ OP(split_Tensor) {
   .flags = handles_conj,
   .any = typed_kernel<split>,
   .derivatives = {vjp("self", split_gradient)},
+  .batch = batch::dims,
 };
 OP(split_with_sizes) {
   .schema = "split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
@@ -640,6 +651,7 @@ OP(split_with_sizes) {
   .flags = handles_conj,
   .any = typed_kernel<split_with_sizes>,
   .derivatives = {vjp("self", split_sizes_gradient)},
+  .batch = batch::dims,
 };
 OP(unbind_int) {
   .schema = "unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
@@ -648,6 +660,7 @@ OP(unbind_int) {
   .flags = handles_conj,
   .any = typed_kernel<unbind>,
   .derivatives = {vjp("self", unbind_gradient)},
+  .batch = batch::dims,
 };
 
 OP(detach) {
@@ -657,6 +670,7 @@ OP(detach) {
   .flags = handles_conj,
   .any = typed_kernel<detach>,
   .not_differentiable = names("result", "self"),
+  .batch = batch::pointwise,
 };
 OP(alias) {
   .schema = "alias(Tensor(a) self) -> Tensor(a)",
@@ -665,6 +679,7 @@ OP(alias) {
   .flags = handles_conj,
   .any = typed_kernel<alias>,
   .derivatives = {vjp("self", [](Backward& b) { return b.grad(); })},
+  .batch = batch::pointwise,
 };
 
 OP(view_as_real) {
@@ -674,6 +689,7 @@ OP(view_as_real) {
   .flags = handles_conj,
   .any = typed_kernel<view_as_real>,
   .derivatives = {vjp("self", [](Backward& b) { return ops::view_as_complex(ops::clone(b.grad(), MemoryFormat::Contiguous)); })},
+  .batch = batch::pointwise,
 };
 OP(view_as_complex) {
   .schema = "view_as_complex(Tensor(a) self) -> Tensor(a)",
@@ -681,6 +697,7 @@ OP(view_as_complex) {
   .forms = function_method,
   .any = typed_kernel<view_as_complex>,
   .derivatives = {vjp("self", [](Backward& b) { return ops::view_as_real(ops::resolve_conj(b.grad())); })},
+  .batch = batch::pointwise,
 };
 OP(_conj) {
   .schema = "_conj(Tensor(a) self) -> Tensor(a)",
@@ -688,6 +705,7 @@ OP(_conj) {
   .flags = handles_conj,
   .any = typed_kernel<conj_view>,
   .derivatives = {vjp("self", [](Backward& b) { return ops::conj(b.grad()); })},
+  .batch = batch::pointwise,
 };
 OP(_neg_view) {
   .schema = "_neg_view(Tensor(a) self) -> Tensor(a)",
@@ -695,6 +713,7 @@ OP(_neg_view) {
   .flags = handles_conj,
   .any = typed_kernel<neg_view>,
   .derivatives = {vjp("self", [](Backward& b) { return ops::neg(b.grad()); })},
+  .batch = batch::pointwise,
 };
 OP(conj) {
   .schema = "conj(Tensor(a) self) -> Tensor(a)",

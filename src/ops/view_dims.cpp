@@ -428,6 +428,7 @@ OP(diagonal) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::diagonal_backward(b.grad(), b.sizes("self"), b.integer("offset"), b.integer("dim1"), b.integer("dim2"));
   })},
+  .batch = batch::dims,
 };
 OP(diagonal_backward) {
   .schema = "diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int dim2) -> Tensor",
@@ -472,6 +473,7 @@ OP(unfold) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::unfold_backward(b.grad(), b.sizes("self"), b.integer("dimension"), b.integer("size"), b.integer("step"));
   })},
+  .batch = batch::dims,
 };
 OP(unfold_backward) {
   .schema = "unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor",

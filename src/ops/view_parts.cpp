@@ -274,6 +274,7 @@ OP(unsafe_split_Tensor) {
   .forms = function_method,
   .any = typed_kernel<unsafe_split>,
   .derivatives = {vjp("self", split_gradient)},
+  .batch = batch::dims,
 };
 OP(unsafe_split_with_sizes) {
   .schema = "unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]",
@@ -281,6 +282,7 @@ OP(unsafe_split_with_sizes) {
   .forms = function_method,
   .any = typed_kernel<unsafe_split_sizes>,
   .derivatives = {vjp("self", [](Backward& b) { return joined(b, IntVec(b.ints("split_sizes"))); })},
+  .batch = batch::dims,
 };
 OP(unsafe_chunk) {
   .schema = "unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",

@@ -1,5 +1,7 @@
 #include "kernels/cpu/pointwise.h"
 
+#include <limits>
+
 #include "core/threads.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/loop.h"
@@ -92,9 +94,40 @@ void store_number(const Scalar& s, DType compute, void* room) {
   visit_types<uint16_t, uint32_t, uint64_t>(compute, [&]<class T>(Type<T>) { *static_cast<T*>(room) = s.to<T>(); });
 }
 
+void check_fits(const Scalar& s, DType d) {
+  auto refuse = [&] {
+    throw Error(ErrorKind::Runtime, "value cannot be converted to type ", name(d), " without overflow");
+  };
+  if (s.is_complex() && !is_complex(d) && s.to<complex128>().im != 0) refuse();
+  auto in_range = [&]<class T>(Type<T>) {
+    constexpr auto most = std::numeric_limits<T>::max();
+    const double v = s.to<double>();
+    const double low = std::is_signed_v<T> ? static_cast<double>(std::numeric_limits<T>::lowest()) : -static_cast<double>(most);
+    if (!(v >= low && v <= static_cast<double>(most))) refuse();
+  };
+  visit_integral(d, in_range) || visit_types<uint16_t, uint32_t>(d, in_range);
+  if (!is_floating(d)) return;
+  const double v = s.to<double>();
+  visit_floating(d, [&]<class T>(Type<T>) {
+    if (__builtin_isfinite(v) && __builtin_isinf(static_cast<float>(convert<T>(v))) && sizeof(T) < 8) refuse();
+  });
+}
+
+Scalar saturated(const Scalar& s, DType d) {
+  Scalar near = s;
+  auto bring = [&]<class T>(Type<T>) {
+    const double v = s.to<double>();
+    if (v < static_cast<double>(std::numeric_limits<T>::lowest())) near = static_cast<int64_t>(std::numeric_limits<T>::lowest());
+    if (v > static_cast<double>(std::numeric_limits<T>::max())) near = static_cast<int64_t>(std::numeric_limits<T>::max());
+  };
+  visit_integral(d, bring) || visit_types<uint16_t, uint32_t>(d, bring);
+  return near;
+}
+
 namespace {
 
 void pack_one(const Scalar& s, DType wide, int k, char* packed) {
+  check_fits(s, wide);
   alignas(16) char cell[16];
   store_number(s, wide, cell);
   __builtin_memcpy(packed + static_cast<size_t>(k) * itemsize(wide), cell, itemsize(wide));

@@ -35,6 +35,10 @@ void run_with_params(const LoopTable& table, OpCall& c, ParamRule rule, std::spa
 // The same for explicit operands, all of dtype `compute` but the result: used by other kernels.
 void run_loop(const LoopTable& table, DType compute, const Tensor& result,
               std::span<const Tensor> inputs, const void* params, const char* op);
+// RuntimeError where a number lies outside the range of a dtype; negative ones wrap into unsigned.
+void check_fits(const Scalar& s, DType d);
+// An integer dtype's nearest number; of other dtypes the number itself.
+Scalar saturated(const Scalar& s, DType d);
 // A parameter or number in the form that loops read: float for half types.
 void store_number(const Scalar& s, DType compute, void* room);
 

@@ -12,7 +12,21 @@ using compute_t = std::conditional_t<std::is_same_v<S, Half> || std::is_same_v<S
 
 // What a loop stores for a result R computed from elements stored as S.
 template <class S, class R>
-using stored_t = std::conditional_t<!std::is_same_v<compute_t<S>, S> && std::is_same_v<R, float>, S, R>;
+struct Stored {
+  using type = R;
+};
+template <class S>
+  requires(!std::is_same_v<compute_t<S>, S>)
+struct Stored<S, float> {
+  using type = S;
+};
+template <class S>
+  requires(!std::is_same_v<compute_t<S>, S>)
+struct Stored<S, Complex<float>> {
+  using type = Complex<S>;
+};
+template <class S, class R>
+using stored_t = typename Stored<S, R>::type;
 
 template <class S>
 inline compute_t<S> load(const char* p) {

@@ -1,0 +1,53 @@
+"""functionalize: a program without in-place changes out of one that has them."""
+from __future__ import annotations
+
+import functools
+
+from facula import _C
+from facula.func._pytree import tree_flatten, tree_map, tree_unflatten
+
+
+def functionalize(func, *, remove="mutations"):
+    """A function that does what func does, in-place changes of its inputs included, but runs only
+    operators that change nothing.
+
+    Args:
+        func (callable): of Tensors and nests of them.
+        remove (str): "mutations".
+
+    Raises:
+        RuntimeError: remove is none of PyTorch's two words.
+        NotImplementedError: remove="mutations_and_views".
+    """
+    if remove not in ("mutations", "mutations_and_views"):
+        raise RuntimeError(f"functionalize(f, remove='mutations'): received invalid argument for "
+                           f"remove={remove}. Valid options are:\n     remove='mutations': all inplace "
+                           "and out= operators will be removed from the program, and replaced with "
+                           "their out-of-place equivalents.\n     remove='mutations_and_views': In "
+                           "addition to the above, all aliasing operators {view} will be replaced with "
+                           "their non-aliasing counterparts, {view}_copy.")
+    if remove == "mutations_and_views":
+        raise NotImplementedError("functionalize(): remove='mutations_and_views' is not implemented")
+
+    @functools.wraps(func)
+    def functional(*args, **kwargs):
+        leaves, spec = tree_flatten((args, kwargs))
+        at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, _C.Tensor)]
+        inputs = [leaves[i] for i in at]
+        wrappers = _C._to_functional_tensors(inputs)
+        for i, w in zip(at, wrappers):
+            leaves[i] = w
+        new_args, new_kwargs = tree_unflatten(leaves, spec)
+        with _C._functionalize_mode():
+            result = func(*new_args, **new_kwargs)
+        given = {id(w): t for w, t in zip(wrappers, inputs)}
+        _C._functional_write_back(inputs, wrappers)
+        return tree_map(lambda r: _outside(r, given), result)
+    return functional
+
+
+def _outside(value, given):
+    if not isinstance(value, _C.Tensor):
+        return value
+    # An input that comes back is the caller's own tensor.
+    return given[id(value)] if id(value) in given else _C._from_functional_tensor(value)

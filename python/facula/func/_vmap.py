@@ -1,0 +1,147 @@
+"""vmap: a function of one sample made into a function of a batch."""
+from __future__ import annotations
+
+import functools
+
+import facula
+from facula import _C
+from facula.func._pytree import broadcast_to, tree_flatten, tree_unflatten
+
+_levels = _C._functorch
+
+
+def _name_of(function):
+    return getattr(function, "__name__", repr(function))
+
+
+def _check_in_dim(where, in_dim, value):
+    if not isinstance(in_dim, int) and in_dim is not None:
+        raise ValueError(f"{where}: Got in_dim={in_dim} for an input but in_dim must be either an "
+                         "integer dimension or None.")
+    if in_dim is None:
+        return None
+    if not isinstance(value, _C.Tensor):
+        raise ValueError(f"{where}: Got in_dim={in_dim} for an input but the input is of type "
+                         f"{type(value)}. We cannot vmap over non-Tensor arguments, please use None "
+                         "as the respective in_dim")
+    rank = value.dim()
+    if not -rank <= in_dim < rank:
+        raise ValueError(f"{where}: Got in_dim={in_dim} for some input, but that input is a Tensor of "
+                         f"dimensionality {rank} so expected in_dim to satisfy "
+                         f"-{rank} <= in_dim < {rank}.")
+    return in_dim % rank
+
+
+def _batched_inputs(function, in_dims, args):
+    """Flat arguments, the dimension of each that is mapped, their TreeSpec, the batch size."""
+    where = f"vmap({_name_of(function)}, in_dims={in_dims}, ...)(<inputs>)"
+    if not isinstance(in_dims, (int, tuple)):
+        raise ValueError(f"{where}: expected `in_dims` to be int or a (potentially nested) tuple "
+                         f"matching the structure of inputs, got: {type(in_dims)}.")
+    if len(args) == 0:
+        raise ValueError(f"vmap({_name_of(function)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying "
+                         "to vmap over a function with no inputs. The latter is unsupported.")
+    leaves, spec = tree_flatten(args)
+    dims = broadcast_to(in_dims, spec)
+    if dims is None:
+        raise ValueError(f"{where}: in_dims is not compatible with the structure of `inputs`. in_dims "
+                         f"has structure {tree_flatten(in_dims)[1]} but inputs has structure {spec}.")
+    dims = [_check_in_dim(where, d, leaf) for d, leaf in zip(dims, leaves)]
+    sizes = [leaf.size(d) for d, leaf in zip(dims, leaves) if d is not None]
+    if not sizes:
+        raise ValueError("vmap: Expected at least one Tensor to vmap over")
+    if any(size != sizes[0] for size in sizes):
+        raise ValueError("vmap: Expected all tensors to have the same size in the mapped dimension, "
+                         f"got sizes {sizes} for the mapped dimension")
+    return leaves, dims, spec, sizes[0]
+
+
+def _unbatched(function, output, out_dim, level, size):
+    if not isinstance(output, _C.Tensor):
+        raise ValueError(f"vmap({_name_of(function)}, ...): `{_name_of(function)}` must only return "
+                         f"Tensors, got type {type(output)}. Did you mean to set out_dims= to None "
+                         "for output?")
+    if out_dim is not None:
+        return _levels._remove_batch_dim(output, level, size, out_dim)
+    if _levels.is_batchedtensor(output) and _levels.maybe_get_level(output) == level:
+        raise ValueError(f"vmap({_name_of(function)}, ...): `{_name_of(function)}` can not return a "
+                         "BatchedTensor when out_dim is None")
+    return output
+
+
+def _out_dims_of(function, out_dims, spec):
+    dims = broadcast_to(out_dims, spec)
+    if dims is None and isinstance(out_dims, tuple) and len(out_dims) == 1:
+        dims = broadcast_to(out_dims[0], spec)
+    if dims is None or not all(d is None or isinstance(d, int) for d in dims):
+        raise ValueError(f"vmap({_name_of(function)}, ..., out_dims={out_dims})(<inputs>): out_dims is "
+                         f"not compatible with the structure of `outputs`. out_dims has structure "
+                         f"{tree_flatten(out_dims)[1]} but outputs has structure {spec}.")
+    return dims
+
+
+def _map_once(function, leaves, dims, spec, size, out_dims, randomness, kwargs):
+    level = _levels._vmap_increment_nesting(size, randomness)
+    try:
+        inputs = [leaf if d is None else _levels._add_batch_dim(leaf, d, level)
+                  for d, leaf in zip(dims, leaves)]
+        result = function(*tree_unflatten(inputs, spec), **kwargs)
+        outputs, out_spec = tree_flatten(result)
+        outs = [_unbatched(function, o, d, level, size)
+                for o, d in zip(outputs, _out_dims_of(function, out_dims, out_spec))]
+        return outs, out_spec
+    finally:
+        _levels._decrement_nesting(level)
+
+
+def _in_chunks(function, leaves, dims, spec, size, out_dims, randomness, kwargs, chunk):
+    parts = []
+    for start in range(0, size, chunk):
+        n = min(chunk, size - start)
+        some = [leaf if d is None else leaf.narrow(d, start, n) for d, leaf in zip(dims, leaves)]
+        parts.append(_map_once(function, some, dims, spec, n, out_dims, randomness, kwargs))
+    out_spec = parts[0][1]
+    joined = []
+    for i, d in enumerate(_out_dims_of(function, out_dims, out_spec)):
+        column = [outs[i] for outs, _ in parts]
+        joined.append(column[0] if d is None else facula.cat(column, d))
+    return joined, out_spec
+
+
+def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
+    """Map a function over a dimension of its arguments, all at once.
+
+    Args:
+        func (callable): takes Tensors, and nests of them, of one sample; returns Tensors.
+        in_dims (int, None or nest): the dimension of each argument to map over; None: none.
+        out_dims (int, None or nest): where the mapped dimension goes in the results.
+        randomness (str): "error", "different" or "same" random numbers for each sample.
+        chunk_size (int): at most so many samples at a time; None: all.
+
+    Returns:
+        callable with func's arguments, batched.
+
+    Raises:
+        ValueError: in_dims or out_dims do not fit, sizes differ, or func returns something else.
+
+    Example:
+        >>> facula.func.vmap(facula.dot)(facula.ones(3, 5), facula.ones(3, 5))
+        tensor([5., 5., 5.])
+    """
+    if chunk_size is not None and not (chunk_size == "auto" or chunk_size > 0):
+        raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
+    if randomness not in ("error", "different", "same"):
+        raise RuntimeError("Only allowed values for randomness are 'error', 'different', or 'same'. "
+                           f"Got {randomness}")
+
+    @functools.wraps(func)
+    def mapped(*args, **kwargs):
+        leaves, dims, spec, size = _batched_inputs(func, in_dims, args)
+        if chunk_size is not None and chunk_size < size:
+            outs, out_spec = _in_chunks(func, leaves, dims, spec, size, out_dims, randomness, kwargs,
+                                        chunk_size)
+        else:
+            outs, out_spec = _map_once(func, leaves, dims, spec, size, out_dims, randomness, kwargs)
+        return tree_unflatten(outs, out_spec)
+
+    return mapped

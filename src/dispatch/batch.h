@@ -1,0 +1,56 @@
+// Batch: the context of a batching rule; implemented by the layer that runs it
+// (transforms/vmap.cpp).
+#pragma once
+#include <vector>
+
+#include "dispatch/rules.h"
+
+namespace facula {
+
+// What a batching rule sees: the call with batched tensors replaced by their values one level down,
+// batch dimension first. The rule adjusts what that dimension shifts, runs an operator on the level
+// below, and states each result.
+class Batch {
+ public:
+  Batch(const OpCall& c, int64_t level, int64_t batch_size);
+  ~Batch();
+  Batch(const Batch&) = delete;
+
+  const OpInfo& info() const { return *call_.info; }
+  int64_t size() const { return size_; }
+  // Index of an argument by name, or -1.
+  int arg(Name n) const;
+  bool batched(int i) const { return batched_ >> i & 1; }
+  bool any_batched() const { return batched_ != 0; }
+  const Value& value(int i) const { return values_[i]; }
+  const Tensor& tensor(int i) const { return values_[i].as_tensor(); }
+  // Dimensions of a tensor argument as the function that is mapped sees it.
+  int64_t rank(int i) const { return tensor(i).dim() - (batched(i) ? 1 : 0); }
+  // Replaces an argument for run().
+  void set(int i, Tensor t);
+  void set(int i, std::vector<Tensor> list);
+  void set(int i, IntVec v);
+  void set(int i, int64_t v) { values_[i] = Value::of_int(v); }
+  // Gives an argument that is not batched the batch dimension, without copying.
+  void expand(int i);
+  // Calls the operator one level down with the arguments as they are now; its results are batched.
+  void run();
+  // One call for each sample instead.
+  void loop();
+  const Value& result(int k) const { return results_.slots[k]; }
+  void set_result(int k, Tensor t);
+  void set_result(int k, std::vector<Tensor> list);
+  // The results for the level: wrapped, or the written arguments themselves.
+  void finish(Value* results);
+
+ private:
+  struct Kept;
+  const OpCall& call_;
+  int64_t level_, size_;
+  uint32_t batched_ = 0;
+  Value values_[32];
+  Results<8> results_;
+  Kept* kept_;
+};
+
+}  // namespace facula

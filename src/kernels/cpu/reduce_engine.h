@@ -1,0 +1,264 @@
+// The reduction engine, a template over what is computed, built once per instruction set.
+//
+// An Op states In (element type), Acc (what is accumulated), Out, and
+//   Acc init();  Acc step(Acc, In, Acc center);  Acc combine(Acc, Acc);  Out finish(Acc, Acc center);
+// `centered` says that step and finish need a number of their result (a mean, a maximum); `costly`
+// that a step is long.
+//
+// Rows of `lanes` elements are added to as many accumulators; after `block_rows` rows those go into
+// a cascade of partial results, merged pairwise. All of that follows from the shape alone: the bits
+// are the same for any number of threads and any instruction set.
+#pragma once
+#include <bit>
+
+#include "core/allocator.h"
+#include "core/threads.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/reduce_plan.h"
+
+namespace facula::cpu::FACULA_ISA {
+
+template <class Acc>
+inline constexpr int reduce_lanes = sizeof(Acc) >= 16 ? 8 : 128 / static_cast<int>(sizeof(Acc) < 4 ? 4 : sizeof(Acc));
+inline constexpr int64_t block_rows = 128;
+
+// Rows of neighbouring elements, eight at a time: the compiler turns the loop over columns into vectors.
+template <class Op>
+[[gnu::always_inline]] inline void add_rows(const Op& op, typename Op::Acc* __restrict acc,
+                                            const typename Op::In* __restrict x, int64_t step, int64_t rows,
+                                            int width, const typename Op::Acc* __restrict center) {
+  constexpr int together = Op::costly ? 1 : 8;
+  int64_t r = 0;
+  for (; r + together <= rows; r += together, x += together * step) {
+    for (int c = 0; c < width; ++c) {
+      typename Op::Acc a = acc[c];
+#pragma GCC unroll 8
+      for (int k = 0; k < together; ++k) a = op.step(a, x[c + k * step], Op::centered ? center[c] : typename Op::Acc());
+      acc[c] = a;
+    }
+  }
+  if constexpr (together > 1)
+    for (; r < rows; ++r, x += step)
+      for (int c = 0; c < width; ++c) acc[c] = op.step(acc[c], x[c], Op::centered ? center[c] : typename Op::Acc());
+}
+
+// The same for elements apart.
+template <class Op>
+[[gnu::noinline]] void add_apart(const Op& op, typename Op::Acc* __restrict acc, const typename Op::In* __restrict x,
+                                 int64_t step, int64_t rows, int width, int64_t column,
+                                 const typename Op::Acc* __restrict center) {
+  for (int64_t r = 0; r < rows; ++r, x += step)
+    for (int c = 0; c < width; ++c)
+      acc[c] = op.step(acc[c], x[c * column], Op::centered ? center[c] : typename Op::Acc());
+}
+
+// Accumulators of one task with the cascade of full blocks below them.
+template <class Op>
+class Cascade {
+ public:
+  using Acc = typename Op::Acc;
+  using In = typename Op::In;
+
+  // room: (2 + levels(rows)) * width accumulators
+  Cascade(const Op& op, Acc* room, int width) : op_(op), acc_(room), levels_(room + width), width_(width) {
+    clear();
+  }
+  static int64_t levels(int64_t rows) { return std::bit_width(static_cast<uint64_t>(rows / block_rows + 1)) + 1; }
+
+  // Adds rows of `width` elements.
+  void add(const In* x, int64_t step, int64_t rows, int64_t column, const Acc* center) {
+    while (rows > 0) {
+      const int64_t n = rows < block_rows - rows_ ? rows : block_rows - rows_;
+      if (column == 1)
+        add_rows(op_, acc_, x, step, n, width_, center);
+      else
+        add_apart(op_, acc_, x, step, n, width_, column, center);
+      rows -= n;
+      x += n * step;
+      if ((rows_ += n) == block_rows) push();
+    }
+  }
+  // Adds the elements that are left of a row, fewer than `width`.
+  void add_rest(const In* x, int count, int64_t column, const Acc* center) {
+    add_apart(op_, acc_, x, 0, 1, count, column, center);
+  }
+  // The results of the columns.
+  const Acc* finish() {
+    for (uint64_t left = blocks_; left; left &= left - 1) merge(acc_, level(std::countr_zero(left)));
+    return acc_;
+  }
+  // The one result of all lanes.
+  Acc finish_lanes() {
+    finish();
+    for (int w = width_ / 2; w > 0; w /= 2)
+      for (int i = 0; i < w; ++i) acc_[i] = op_.combine(acc_[i], acc_[i + w]);
+    return acc_[0];
+  }
+
+ private:
+  Acc* level(int k) { return levels_ + static_cast<int64_t>(k) * width_; }
+  void clear() {
+    for (int i = 0; i < width_; ++i) acc_[i] = op_.init();
+    rows_ = 0;
+  }
+  void merge(Acc* __restrict into, const Acc* __restrict from) {
+    for (int i = 0; i < width_; ++i) into[i] = op_.combine(from[i], into[i]);
+  }
+  void push() {
+    int k = 0;
+    for (; blocks_ >> k & 1; ++k) merge(acc_, level(k));
+    Acc* to = level(k);
+    for (int i = 0; i < width_; ++i) to[i] = acc_[i];
+    ++blocks_;
+    clear();
+  }
+
+  const Op& op_;
+  Acc* acc_;
+  Acc* levels_;
+  int width_;
+  int64_t rows_ = 0;
+  uint64_t blocks_ = 0;
+};
+
+// Memory of a task, given back on the way out.
+template <class T>
+class Scratch {
+ public:
+  explicit Scratch(int64_t n) : bytes_(static_cast<size_t>(n) * sizeof(T)), data_(static_cast<T*>(cpu_allocate(bytes_))) {}
+  ~Scratch() { cpu_free(data_, bytes_); }
+  Scratch(const Scratch&) = delete;
+  T* data() { return data_; }
+
+ private:
+  size_t bytes_;
+  T* data_;
+};
+
+// Walks every reduced position of one part: calls line(pointer, length) for the innermost dimension.
+template <class In, class Line>
+void walk_reduced(const ReducePlan& p, const In* x, int64_t part, Line&& line) {
+  IntVec sizes = p.reduced;
+  const int64_t first = part * p.part_length;
+  sizes[0] = sizes[0] - first < p.part_length ? sizes[0] - first : p.part_length;
+  x += first * p.reduced_in[0];
+  const int last = static_cast<int>(sizes.size()) - 1;
+  IntVec index(sizes.size());
+  while (true) {
+    line(x, sizes[last]);
+    int d = last - 1;
+    for (; d >= 0; --d) {
+      x += p.reduced_in[d];
+      if (++index[d] < sizes[d]) break;
+      x -= sizes[d] * p.reduced_in[d];
+      index[d] = 0;
+    }
+    if (d < 0) return;
+  }
+}
+
+// A row of at most one block, without a cascade: a fixed number of lanes stays in registers.
+template <class Op>
+typename Op::Acc short_row(const Op& op, const typename Op::In* x, int64_t n, const typename Op::Acc* center) {
+  using Acc = typename Op::Acc;
+  constexpr int lanes = reduce_lanes<Acc>;
+  Acc acc[lanes];
+  for (int i = 0; i < lanes; ++i) acc[i] = op.init();
+  int64_t at = 0;
+  for (; at + lanes <= n; at += lanes)
+    for (int i = 0; i < lanes; ++i) acc[i] = op.step(acc[i], x[at + i], Op::centered ? center[0] : Acc());
+  for (int i = 0; at < n; ++at, ++i) acc[i] = op.step(acc[i], x[at], Op::centered ? center[0] : Acc());
+#pragma GCC unroll 8
+  for (int w = lanes / 2; w > 0; w /= 2)
+#pragma GCC unroll 32
+    for (int i = 0; i < w; ++i) acc[i] = op.combine(acc[i], acc[i + w]);
+  return acc[0];
+}
+
+// One task of one part; the results of its columns go to `to`.
+template <class Op>
+void run_task(const Op& op, const ReducePlan& p, const typename Op::In* x, int64_t columns, int64_t part,
+              const typename Op::Acc* center, typename Op::Acc* room, typename Op::Acc* to) {
+  using Acc = typename Op::Acc;
+  const int64_t inner = p.reduced_in.back();
+  if (p.columns) {
+    Cascade<Op> c(op, room, static_cast<int>(columns));
+    walk_reduced(p, x, part, [&](const typename Op::In* at, int64_t n) { c.add(at, inner, n, p.width_in, center); });
+    const Acc* done = c.finish();
+    for (int64_t i = 0; i < columns; ++i) to[i] = done[i];
+    return;
+  }
+  constexpr int lanes = reduce_lanes<Acc>;
+  if (p.reduced.size() == 1 && p.parts == 1 && inner == 1 && p.count <= lanes * block_rows) {
+    *to = short_row(op, x, p.count, center);
+    return;
+  }
+  Acc same[Op::centered ? lanes : 1];
+  if (Op::centered)
+    for (Acc& a : same) a = *center;
+  Cascade<Op> c(op, room, lanes);
+  walk_reduced(p, x, part, [&](const typename Op::In* at, int64_t n) {
+    const int64_t full = n / lanes;
+    c.add(at, lanes * inner, full, inner, same);
+    if (n % lanes) c.add_rest(at + full * lanes * inner, static_cast<int>(n % lanes), inner, same);
+  });
+  *to = c.finish_lanes();
+}
+
+template <class Op>
+void finish_task(const Op& op, const ReducePlan& p, int64_t task, const typename Op::Acc* acc,
+                 const typename Op::Acc* center, typename Op::Out* out) {
+  const ReducePlan::Place at = p.place(task);
+  for (int64_t i = 0; i < at.columns; ++i) {
+    const int64_t o = at.out + i * p.width_out;
+    out[o] = op.finish(acc[i], Op::centered ? center[o] : typename Op::Acc());
+  }
+}
+
+// Merges the parts of a task pairwise into the first.
+template <class Op>
+void merge_parts(const Op& op, const ReducePlan& p, typename Op::Acc* acc) {
+  for (int64_t gap = 1; gap < p.parts; gap *= 2)
+    for (int64_t i = 0; i + gap < p.parts; i += 2 * gap)
+      for (int64_t c = 0; c < p.tile; ++c)
+        acc[i * p.tile + c] = op.combine(acc[i * p.tile + c], acc[(i + gap) * p.tile + c]);
+}
+
+// Fills contiguous `out` from `in`; `center` is laid out as out. Nothing to reduce gives finish(init).
+template <class Op>
+void reduce(const Op& op, const ReducePlan& p, const typename Op::In* in, typename Op::Out* out,
+            const typename Op::Acc* center = nullptr) {
+  using Acc = typename Op::Acc;
+  if (p.results == 0) return;
+  if (p.count == 0) {
+    for (int64_t i = 0; i < p.results; ++i) out[i] = op.finish(op.init(), Op::centered ? center[i] : Acc());
+    return;
+  }
+  const int64_t width = p.columns ? p.tile : reduce_lanes<Acc>;
+  const int64_t room = (2 + Cascade<Op>::levels(p.count)) * width;
+  const bool whole = p.parts == 1;
+  Scratch<Acc> partial(whole ? 0 : p.tasks * p.parts * p.tile);
+  const int64_t work = p.task_work(), grain = work >= 32768 ? 1 : 32768 / work;
+  parallel_for(p.tasks * p.parts, grain, [&](int64_t begin, int64_t end) {
+    Scratch<Acc> scratch(room + p.tile + (Op::centered ? p.tile : 0));
+    Acc* done = scratch.data() + room;
+    Acc* centers = done + p.tile;
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t task = i / p.parts;
+      const ReducePlan::Place at = p.place(task);
+      if (Op::centered)
+        for (int64_t c = 0; c < at.columns; ++c) centers[c] = center[at.out + c * p.width_out];
+      Acc* to = whole ? done : partial.data() + i * p.tile;
+      run_task(op, p, in + at.in, at.columns, i % p.parts, centers, scratch.data(), to);
+      if (whole) finish_task(op, p, task, to, center, out);
+    }
+  });
+  if (whole) return;
+  for (int64_t t = 0; t < p.tasks; ++t) {
+    Acc* acc = partial.data() + t * p.parts * p.tile;
+    merge_parts(op, p, acc);
+    finish_task(op, p, t, acc, center, out);
+  }
+}
+
+}  // namespace facula::cpu::FACULA_ISA

@@ -1,0 +1,259 @@
+#include "kernels/cpu/sort.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "core/threads.h"
+#include "kernels/cpu/convert.h"
+#include "kernels/cpu/lines.h"
+#include "kernels/cpu/sort_keys.h"
+
+namespace facula::cpu {
+namespace {
+
+template <class F>
+bool visit_ordered(DType d, F&& f) {
+  return visit_floating(d, f) || visit_integral(d, f) || visit_types<bool, uint16_t, uint32_t, uint64_t>(d, f);
+}
+
+// From this length on counting passes over the bytes of the keys win.
+constexpr int64_t radix_length = 512;
+
+// Stable order of the items by key; `other` is room of the same size. Returns where they end up.
+template <class K>
+Item<K>* radix_sort(Item<K>* items, Item<K>* other, int64_t n) {
+  constexpr int bytes = sizeof(K);
+  int64_t counts[bytes][256] = {};
+  for (int64_t i = 0; i < n; ++i)
+    for (int b = 0; b < bytes; ++b) ++counts[b][items[i].key >> (8 * b) & 0xff];
+  for (int b = 0; b < bytes; ++b) {
+    int64_t* count = counts[b];
+    if (count[items[0].key >> (8 * b) & 0xff] == n) continue;  // all keys agree in this byte
+    int64_t at = 0;
+    for (int v = 0; v < 256; ++v) {
+      const int64_t next = at + count[v];
+      count[v] = at;
+      at = next;
+    }
+    for (int64_t i = 0; i < n; ++i) other[count[items[i].key >> (8 * b) & 0xff]++] = items[i];
+    std::swap(items, other);
+  }
+  return items;
+}
+
+template <class K>
+Item<K>* sort_items(Item<K>* items, Item<K>* other, int64_t n) {
+  if (n >= radix_length) return radix_sort(items, other, n);
+  std::sort(items, items + n);
+  return items;
+}
+
+// One line's items; `flip` turns the order of keys around.
+template <class T>
+void fill_items(const T* x, int64_t n, int64_t step, bool flip, Item<Key<T>>* items) {
+  const Key<T> mask = flip ? static_cast<Key<T>>(~Key<T>(0)) : Key<T>(0);
+  for (int64_t i = 0; i < n; ++i) {
+    items[i].key = static_cast<Key<T>>(key_of(x[i * step]) ^ mask);
+    items[i].index = static_cast<decltype(items[i].index)>(i);
+  }
+}
+
+struct Line {
+  int64_t in, out;  // where it begins
+};
+
+// Calls body(items, other, line) for every line, with room for twice its items.
+template <class T, class Body>
+void for_lines(const Lines& l, int64_t out_length, Body&& body) {
+  using I = Item<Key<T>>;
+  if (l.length == 0) return;
+  check(sizeof(I) > 8 || l.length <= UINT32_MAX, "sort(): a dimension longer than 2^32 is not supported for this dtype");
+  const int64_t grain = std::max<int64_t>(1, 4096 / l.length);
+  parallel_for(l.count(), grain, [&](int64_t begin, int64_t end) {
+    const std::unique_ptr<I[]> room(new I[static_cast<size_t>(2 * l.length)]);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t o = i / l.inner, c = i % l.inner;
+      body(room.get(), room.get() + l.length, Line{o * l.length * l.inner + c, o * out_length * l.inner + c});
+    }
+  });
+}
+
+template <class T>
+void write(const Item<Key<T>>* items, int64_t n, int64_t step, const T* x, T* values, int64_t* indices) {
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t at = static_cast<int64_t>(items[i].index);
+    values[i * step] = x[at * step];
+    indices[i * step] = at;
+  }
+}
+
+[[noreturn]] void not_implemented(const char* op, DType d) {
+  throw Error(ErrorKind::NotImplemented, "\"", op, "_cpu\" not implemented for '", info(d).legacy_name, "'");
+}
+
+// --- sort, topk
+
+template <class T>
+void sort_lines(const Tensor& in, const Lines& l, bool descending, const Tensor& values, const Tensor& indices) {
+  const T* x = in.data<T>();
+  for_lines<T>(l, l.length, [&](Item<Key<T>>* items, Item<Key<T>>* other, Line line) {
+    fill_items(x + line.in, l.length, l.inner, descending, items);
+    items = sort_items(items, other, l.length);
+    write<T>(items, l.length, l.inner, x + line.in, values.data<T>() + line.out, indices.data<int64_t>() + line.out);
+  });
+}
+
+template <class T>
+void topk_lines(const Tensor& in, const Lines& l, int64_t k, bool largest, bool sorted, const Tensor& values,
+                const Tensor& indices) {
+  const T* x = in.data<T>();
+  for_lines<T>(l, k, [&](Item<Key<T>>* items, Item<Key<T>>*, Line line) {
+    fill_items(x + line.in, l.length, l.inner, largest, items);
+    if (k * 64 <= l.length)
+      std::partial_sort(items, items + k, items + l.length);
+    else {
+      if (k < l.length) std::nth_element(items, items + k, items + l.length);
+      if (sorted) std::sort(items, items + k);
+    }
+    write<T>(items, k, l.inner, x + line.in, values.data<T>() + line.out, indices.data<int64_t>() + line.out);
+  });
+}
+
+// --- one element of each line
+
+// pick(x, step, items, other) gives the index of the element to take.
+template <class T, class Pick>
+void select_lines(const Tensor& in, const Lines& l, const Tensor& values, const Tensor& indices, Pick&& pick) {
+  const T* x = in.data<T>();
+  T* value = values.data<T>();
+  int64_t* index = indices.data<int64_t>();
+  for_lines<T>(l, 1, [&](Item<Key<T>>* items, Item<Key<T>>* other, Line line) {
+    fill_items(x + line.in, l.length, l.inner, false, items);
+    const int64_t at = pick(x + line.in, items, other);
+    value[line.out] = x[line.in + at * l.inner];
+    index[line.out] = at;
+  });
+}
+
+template <class T>
+int64_t kth(Item<Key<T>>* items, int64_t n, int64_t k) {
+  std::nth_element(items, items + k, items + n);
+  return static_cast<int64_t>(items[k].index);
+}
+
+template <class T>
+int64_t median_of(const T* x, int64_t step, Item<Key<T>>* items, int64_t n, bool skip_nan) {
+  int64_t numbers = n;
+  if constexpr (has_nan<T>) {
+    for (int64_t i = 0; i < n; ++i) {
+      if (x[i * step] == x[i * step]) continue;
+      if (!skip_nan) return i;
+      --numbers;
+    }
+  }
+  return kth<T>(items, n, numbers > 0 ? (numbers - 1) / 2 : 0);
+}
+
+// Of the longest runs of equal values the one of the smallest value; its last index. NaN equals nothing.
+template <class T>
+int64_t mode_of(const T* x, int64_t step, const Item<Key<T>>* sorted, int64_t n) {
+  auto value = [&](int64_t i) { return x[static_cast<int64_t>(sorted[i].index) * step]; };
+  int64_t best = 0, longest = 0;
+  for (int64_t i = 0; i < n;) {
+    int64_t end = i + 1;
+    while (end < n && value(end) == value(i)) ++end;
+    if (end - i > longest) {
+      longest = end - i;
+      best = end - 1;
+    }
+    i = end;
+  }
+  return static_cast<int64_t>(sorted[best].index);
+}
+
+Lines lines_of(const Tensor& t, int64_t dim) { return Lines(t.sizes(), t.dim() ? wrap_dim(dim, t.dim()) : 0); }
+
+// Contiguous results to fill, copied where the caller's have other strides.
+class Contiguous {
+ public:
+  explicit Contiguous(const Tensor& to) : to_(to), made_(to.is_contiguous() ? to : empty_tensor(to.sizes(), to.dtype())) {}
+  const Tensor& get() const { return made_; }
+  void finish() const {
+    if (!made_.is_same(to_)) copy(to_, made_);
+  }
+
+ private:
+  const Tensor& to_;
+  Tensor made_;
+};
+
+void median(const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices, bool skip_nan) {
+  const Tensor in = contiguous(self);
+  const Lines l = lines_of(in, dim);
+  const bool known = visit_floating(in.dtype(), [&]<class T>(Type<T>) {
+                       select_lines<T>(in, l, values, indices, [&](const T* x, auto* items, auto*) {
+                         return median_of<T>(x, l.inner, items, l.length, skip_nan);
+                       });
+                     }) ||
+                     visit_integral(in.dtype(), [&]<class T>(Type<T>) {
+                       select_lines<T>(in, l, values, indices, [&](const T*, auto* items, auto*) {
+                         return kth<T>(items, l.length, (l.length - 1) / 2);
+                       });
+                     });
+  if (!known) not_implemented("median", in.dtype());
+}
+
+}  // namespace
+
+void sort(const Tensor& self, std::optional<bool>, int64_t dim, bool descending, const Tensor& values, const Tensor& indices) {
+  const Tensor in = contiguous(self);
+  const Lines l = lines_of(in, dim);
+  const Contiguous v(values), i(indices);
+  visit_ordered(in.dtype(), [&]<class T>(Type<T>) { sort_lines<T>(in, l, descending, v.get(), i.get()); });
+  v.finish();
+  i.finish();
+}
+
+void topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted, const Tensor& values, const Tensor& indices) {
+  if (k == 0) return;
+  const Tensor in = contiguous(self);
+  const Lines l = lines_of(in, dim);
+  auto run = [&]<class T>(Type<T>) { topk_lines<T>(in, l, k, largest, sorted, values, indices); };
+  if (!visit_floating(in.dtype(), run) && !visit_integral(in.dtype(), run)) not_implemented("topk", in.dtype());
+}
+
+void kthvalue(const Tensor& self, int64_t k, int64_t dim, bool, const Tensor& values, const Tensor& indices) {
+  const Tensor in = contiguous(self);
+  const Lines l = lines_of(in, dim);
+  auto run = [&]<class T>(Type<T>) {
+    select_lines<T>(in, l, values, indices, [&](const T*, auto* items, auto*) { return kth<T>(items, l.length, k - 1); });
+  };
+  if (!visit_floating(in.dtype(), run) && !visit_integral(in.dtype(), run)) not_implemented("kthvalue", in.dtype());
+}
+
+void median_dim(const Tensor& self, int64_t dim, bool, const Tensor& values, const Tensor& indices) {
+  median(self, dim, values, indices, false);
+}
+void nanmedian_dim(const Tensor& self, int64_t dim, bool, const Tensor& values, const Tensor& indices) {
+  median(self, dim, values, indices, true);
+}
+
+void mode(const Tensor& self, int64_t dim, bool, const Tensor& values, const Tensor& indices) {
+  const Tensor in = contiguous(self);
+  const Lines l = lines_of(in, dim);
+  auto run = [&]<class T>(Type<T>) {
+    select_lines<T>(in, l, values, indices, [&](const T* x, auto* items, auto* other) {
+      return mode_of<T>(x, l.inner, sort_items(items, other, l.length), l.length);
+    });
+  };
+  if (!visit_floating(in.dtype(), run) && !visit_integral(in.dtype(), run) && !visit_types<bool>(in.dtype(), run))
+    not_implemented("mode", in.dtype());
+}
+
+Tensor order_of(const Tensor& self) {
+  const Tensor values = empty_tensor(self.sizes(), self.dtype()), order = empty_tensor(self.sizes(), DType::Int64);
+  sort(self, true, -1, false, values, order);
+  return order;
+}
+
+}  // namespace facula::cpu

@@ -1,0 +1,303 @@
+#include "kernels/cpu/sort_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "core/threads.h"
+#include "kernels/cpu/convert.h"
+#include "kernels/cpu/sort.h"
+
+namespace facula::cpu {
+namespace {
+
+[[noreturn]] void not_implemented(const char* op, DType d) {
+  throw Error(ErrorKind::NotImplemented, "\"", op, "\" not implemented for '", info(d).legacy_name, "'");
+}
+
+template <class F>
+bool visit_real(DType d, F&& f) {
+  return visit_floating(d, f) || visit_integral(d, f);
+}
+
+// --- searchsorted
+
+// The first place in [begin, end) whose value is not below v (right: above v). NaN is above all.
+template <class T>
+int64_t place_of(const T* sorted, const int64_t* order, int64_t begin, int64_t end, T v, bool right) {
+  const int64_t origin = begin;
+  while (begin < end) {
+    const int64_t middle = begin + (end - begin) / 2;
+    const T at = sorted[order ? origin + order[middle] : middle];
+    const bool stop = right ? at > v : at >= v;
+    if (stop)
+      end = middle;
+    else
+      begin = middle + 1;
+  }
+  return begin;
+}
+
+template <class T, class I>
+void search_rows(const Tensor& sorted, const Tensor& values, bool right, const Tensor& sorter, const Tensor& out) {
+  const int64_t length = sorted.sizes()[sorted.dim() - 1];
+  const bool one_row = sorted.dim() == 1;
+  const int64_t per_row = one_row || values.dim() == 0 ? values.numel() : values.sizes()[values.dim() - 1];
+  const T* from = sorted.data<T>();
+  const T* v = values.data<T>();
+  const int64_t* order = sorter.defined() ? sorter.data<int64_t>() : nullptr;
+  I* to = out.data<I>();
+  parallel_for(values.numel(), 1024, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t start = one_row ? 0 : i / per_row * length;
+      to[i] = static_cast<I>(place_of(from + start, order ? order + start : nullptr, 0, length, v[i], right));
+    }
+  });
+}
+
+// --- unique
+
+struct Groups {
+  std::vector<int64_t> first;  // an element of each group
+  Tensor inverse, counts;
+};
+
+// Groups neighbours in `order` (or in their own order) that same() holds to be equal.
+template <class Same>
+Groups group(int64_t n, const int64_t* order, bool inverse, bool counts, IntSpan inverse_sizes, Same&& same) {
+  Groups g;
+  g.inverse = empty_tensor(inverse ? inverse_sizes : IntSpan(IntVec{0}), DType::Int64);
+  std::vector<int64_t> starts;
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t at = order ? order[i] : i;
+    if (i == 0 || !same(order ? order[i - 1] : i - 1, at)) {
+      starts.push_back(i);
+      g.first.push_back(at);
+    }
+    if (inverse) g.inverse.data<int64_t>()[at] = static_cast<int64_t>(g.first.size()) - 1;
+  }
+  const int64_t groups = static_cast<int64_t>(starts.size());
+  const int64_t none = 0;
+  g.counts = empty_tensor(IntSpan(counts ? &groups : &none, 1), DType::Int64);
+  for (int64_t k = 0; counts && k < groups; ++k)
+    g.counts.data<int64_t>()[k] = (k + 1 < groups ? starts[k + 1] : n) - starts[k];
+  return g;
+}
+
+template <class T>
+Three unique_of(const Tensor& in, const int64_t* order, bool inverse, bool counts, IntSpan sizes) {
+  const T* x = in.data<T>();
+  Groups g = group(in.numel(), order, inverse, counts, sizes, [&](int64_t a, int64_t b) { return x[a] == x[b]; });
+  const int64_t n = static_cast<int64_t>(g.first.size());
+  const Tensor values = empty_tensor(IntSpan(&n, 1), in.dtype());
+  for (int64_t k = 0; k < n; ++k) values.data<T>()[k] = x[g.first[k]];
+  return {values, g.inverse, g.counts};
+}
+
+template <class T>
+Three unique_rows(const Tensor& in, bool consecutive, bool inverse, bool counts) {
+  const int64_t n = in.sizes()[0], width = in.numel() / n;
+  const T* x = in.data<T>();
+  auto row = [&](int64_t i) { return x + i * width; };
+  std::vector<int64_t> order(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i) order[i] = i;
+  if (!consecutive)
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+      return std::lexicographical_compare(row(a), row(a) + width, row(b), row(b) + width);
+    });
+  Groups g = group(n, order.data(), inverse, counts, IntSpan(&n, 1),
+                   [&](int64_t a, int64_t b) { return std::equal(row(a), row(a) + width, row(b)); });
+  IntVec sizes(in.sizes());
+  sizes[0] = static_cast<int64_t>(g.first.size());
+  const Tensor values = empty_tensor(sizes, in.dtype());
+  for (int64_t k = 0; k < sizes[0]; ++k)
+    std::memcpy(static_cast<void*>(values.data<T>() + k * width), row(g.first[k]), static_cast<size_t>(width) * sizeof(T));
+  return {values, g.inverse, g.counts};
+}
+
+Tensor with_dim_first(const Tensor& t, int64_t dim) {
+  IntVec sizes(t.sizes()), strides(t.strides());
+  sizes.erase(static_cast<size_t>(dim));
+  strides.erase(static_cast<size_t>(dim));
+  sizes.insert(0, t.sizes()[dim]);
+  strides.insert(0, t.strides()[dim]);
+  return alias_tensor(t, sizes, strides, t.storage_offset());
+}
+
+Tensor with_dim_back(const Tensor& t, int64_t dim) {
+  IntVec sizes(t.sizes()), strides(t.strides());
+  const int64_t size = sizes[0], stride = strides[0];
+  sizes.erase(0);
+  strides.erase(0);
+  sizes.insert(static_cast<size_t>(dim), size);
+  strides.insert(static_cast<size_t>(dim), stride);
+  return contiguous(alias_tensor(t, sizes, strides, t.storage_offset()));
+}
+
+template <class F>
+bool visit_distinct(DType d, F&& f) {
+  return visit_real(d, f) || visit_types<bool, uint16_t, uint32_t, uint64_t>(d, f);
+}
+
+Three nothing(const Tensor& self) {
+  const int64_t zero = 0;
+  return {empty_tensor(IntSpan(&zero, 1), self.dtype()), empty_tensor(IntSpan(&zero, 1), DType::Int64),
+          empty_tensor(IntSpan(&zero, 1), DType::Int64)};
+}
+
+// --- histogram
+
+template <class T>
+void histogram(const Tensor& in, int64_t bins, double low, double high, const Tensor& out) {
+  const T* x = in.data<T>();
+  std::vector<int64_t> counts(static_cast<size_t>(bins));
+  using A = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  const A first = static_cast<A>(low), last = static_cast<A>(high);
+  for (int64_t i = 0; i < in.numel(); ++i) {
+    const A v = static_cast<A>(x[i]);
+    if (!(v >= first && v <= last)) continue;
+    const int64_t at = static_cast<int64_t>((v - first) / (last - first) * static_cast<A>(bins));
+    ++counts[std::min(at, bins - 1)];
+  }
+  for (int64_t k = 0; k < bins; ++k) out.data<T>()[k] = convert<T>(static_cast<double>(counts[k]));
+}
+
+struct Range {
+  double low, high;
+};
+
+template <class T>
+Range range_of(const Tensor& in) {
+  Range r{__builtin_inf(), -__builtin_inf()};
+  for (int64_t i = 0; i < in.numel(); ++i) {
+    const double v = static_cast<double>(in.data<T>()[i]);
+    if (v != v) return {v, v};
+    r.low = std::min(r.low, v);
+    r.high = std::max(r.high, v);
+  }
+  return r;
+}
+
+}  // namespace
+
+void search_sorted(const Tensor& sorted, const Tensor& values, bool right, const Tensor& sorter, const Tensor& out) {
+  const bool known = visit_real(sorted.dtype(), [&]<class T>(Type<T>) {
+    if (out.dtype() == DType::Int32)
+      search_rows<T, int32_t>(sorted, values, right, sorter, out);
+    else
+      search_rows<T, int64_t>(sorted, values, right, sorter, out);
+  });
+  if (!known) not_implemented("searchsorted_out_cpu", sorted.dtype());
+}
+
+Three unique_values(const Tensor& self, bool consecutive, bool inverse, bool counts, const char* op) {
+  const Tensor in = contiguous(self);
+  const int64_t n = in.numel();
+  const Tensor flat = alias_tensor(in, IntSpan(&n, 1), IntVec{1}, in.storage_offset());
+  Three result;
+  Tensor order;
+  const bool known = visit_distinct(in.dtype(), [&]<class T>(Type<T>) {
+    if (!consecutive) order = order_of(flat);
+    result = unique_of<T>(flat, consecutive ? nullptr : order.data<int64_t>(), inverse, counts, self.sizes());
+  });
+  if (!known) not_implemented(op, in.dtype());
+  return result;
+}
+
+Three unique_slices(const Tensor& self, int64_t dim, bool consecutive, bool inverse, bool counts, const char* op) {
+  const int64_t d = wrap_dim(dim, self.dim());
+  int64_t zeros = 0;
+  for (int64_t s : self.sizes()) zeros += s == 0;
+  if (self.dim() == 0) return unique_values(self, consecutive, inverse, counts, op);
+  if (self.sizes()[d] == 0) {
+    check(zeros == 1, "Number of zero sized dimensions is more than one, so unique cannot be applied ");
+    Three none = nothing(self);
+    std::get<0>(none) = empty_tensor(self.sizes(), self.dtype());
+    return none;
+  }
+  check(zeros == 0, "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
+  const Tensor in = contiguous(with_dim_first(self, d));
+  Three result;
+  const bool known = visit_distinct(in.dtype(), [&]<class T>(Type<T>) { result = unique_rows<T>(in, consecutive, inverse, counts); });
+  if (!known) not_implemented(op, in.dtype());
+  std::get<0>(result) = with_dim_back(std::get<0>(result), d);
+  return result;
+}
+
+template <class T, class W>
+static Tensor counted(const Tensor& in, const Tensor& weights, int64_t bins, DType dtype) {
+  const Tensor out = empty_tensor(IntSpan(&bins, 1), dtype);
+  fill(out, 0);
+  const T* x = in.data<T>();
+  const W* w = weights.defined() ? weights.data<W>() : nullptr;
+  W* to = out.data<W>();
+  for (int64_t i = 0; i < in.numel(); ++i) to[x[i]] += w ? w[i] : W(1);
+  return out;
+}
+
+Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
+  check(minlength >= 0, "minlength should be >= 0");
+  const int64_t none = minlength;
+  if (self.dim() == 1 && self.numel() == 0) {
+    const Tensor out = empty_tensor(IntSpan(&none, 1), DType::Int64);
+    fill(out, 0);
+    return out;
+  }
+  if (!is_integral(self.dtype(), false)) not_implemented("bincount_cpu", self.dtype());
+  check(self.dim() == 1, "bincount only supports 1-d non-negative integral inputs.");
+  check(!weights.defined() || (weights.dim() == 1 && weights.numel() == self.numel()),
+        "weights should be 1-d and have the same length as input");
+  const Tensor in = contiguous(self);
+  Tensor w;
+  if (weights.defined()) w = contiguous(weights.dtype() == DType::Float32 ? weights : converted(weights, DType::Float64));
+  Tensor out;
+  const bool known = visit_integral(in.dtype(), [&]<class T>(Type<T>) {
+    const T* x = in.data<T>();
+    const T low = *std::min_element(x, x + in.numel()), high = *std::max_element(x, x + in.numel());
+    check(!(low < T(0)), "bincount only supports 1-d non-negative integral inputs.");
+    check(static_cast<int64_t>(high) < INT64_MAX, "maximum value of input overflowed, it should be < ", INT64_MAX, " but got ", high);
+    const int64_t bins = std::max(static_cast<int64_t>(high) + 1, minlength);
+    if (!w.defined())
+      out = counted<T, int64_t>(in, w, bins, DType::Int64);
+    else if (w.dtype() == DType::Float32)
+      out = counted<T, float>(in, w, bins, DType::Float32);
+    else
+      out = counted<T, double>(in, w, bins, DType::Float64);
+  });
+  if (!known) not_implemented("bincount_cpu", in.dtype());
+  return out;
+}
+
+void histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max, const Tensor& out) {
+  const Tensor in = contiguous(self);
+  const bool known = visit_floating(in.dtype(), [&]<class T>(Type<T>) {
+    Range r{min.to<double>(), max.to<double>()};
+    if (r.low == r.high && in.numel() > 0) r = range_of<T>(in);
+    check(std::isfinite(r.low) && std::isfinite(r.high), "torch.histc: range of [", r.low, ", ", r.high, "] is not finite");
+    check(r.low <= r.high, "torch.histc: max must be larger than min");
+    if (r.low == r.high) r = {r.low - 1, r.high + 1};
+    histogram<T>(in, bins, r.low, r.high, out);
+  });
+  if (!known) not_implemented("histogram_cpu", in.dtype());
+}
+
+void is_in(const Tensor& elements, const Tensor& test_elements, bool invert, const Tensor& out) {
+  const int64_t n = test_elements.numel();
+  bool* to = out.data<bool>();
+  const bool known = visit_distinct(elements.dtype(), [&]<class T>(Type<T>) {
+    const std::unique_ptr<T[]> tests(new T[static_cast<size_t>(n)]);
+    const T* from = test_elements.data<T>();
+    T* end = std::copy_if(from, from + n, tests.get(), [](T v) { return v == v; });
+    std::sort(tests.get(), end);
+    const T* x = elements.data<T>();
+    parallel_for(elements.numel(), 4096, [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i)
+        to[i] = (x[i] == x[i] && std::binary_search(tests.get(), end, x[i])) != invert;
+    });
+  });
+  if (!known) not_implemented("isin_cpu", elements.dtype());
+}
+
+}  // namespace facula::cpu

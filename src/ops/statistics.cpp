@@ -1,0 +1,319 @@
+// Searching sorted sequences, distinct values, histograms, covariance.
+#include "ops/statistics.h"
+
+#include "kernels/cpu/convert.h"
+#include "kernels/cpu/sort_search.h"
+#include "ops/arithmetic.h"
+#include "ops/comparison.h"
+#include "ops/copy.h"
+#include "ops/creation.h"
+#include "ops/matmul.h"
+#include "ops/meta_rules.h"
+#include "ops/pointwise_other.h"
+#include "ops/powers.h"
+#include "ops/reduce.h"
+#include "ops/reduce_extrema.h"
+#include "ops/view.h"
+#include "ops/view_dims.h"
+
+namespace facula {
+namespace {
+
+using Three = std::tuple<Tensor, Tensor, Tensor>;
+using MaybeText = std::optional<std::string_view>;
+
+// --- searchsorted
+
+bool from_right(bool right, const MaybeText& side) {
+  if (!side) return right;
+  check(*side == "left" || *side == "right", "torch.searchsorted(): side can only be 'left' or 'right' but got ", *side);
+  check(!right || *side == "right",
+        "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True");
+  return *side == "right";
+}
+
+void check_sorter(const Tensor& sorted, const Tensor& sorter) {
+  check(same_sizes(sorted.sizes(), sorter.sizes()), "torch.searchsorted(): boundary and sorter must have the same size, but got "
+        "boundary tensor ", str(sorted.sizes()), "and got sorter tensor ", str(sorter.sizes()));
+  check(sorter.dtype() == DType::Int64, "torch.searchsorted(): sorter must be a tensor of long dtype but got dtype ",
+        info(sorter.dtype()).legacy_name);
+  if (sorter.is_meta() || sorter.numel() == 0) return;
+  const auto [low, high] = ops::aminmax(sorter);
+  check(ops::item(low).to<int64_t>() >= 0 && ops::item(high).to<int64_t>() < sorted.sizes()[sorted.dim() - 1],
+        "torch.searchsorted(): sorter index out of range");
+}
+
+void check_rows(const Tensor& sorted, const Value& self) {
+  check(sorted.dim() > 0, "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension");
+  if (sorted.dim() == 1) return;
+  const bool tensor = self.is_tensor() && self.as_tensor().dim() > 0;
+  check(tensor, "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got "
+        "boundaries tensor dim(", sorted.dim(), ") and input value's dim(0) numel(1)");
+  const Tensor& t = self.as_tensor();
+  bool fits = t.dim() == sorted.dim();
+  for (int64_t d = 0; fits && d + 1 < t.dim(); ++d) fits = t.sizes()[d] == sorted.sizes()[d];
+  check(fits, "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor "
+        "and input value tensor must match, but we got boundaries tensor ", str(sorted.sizes()), " and input value tensor ",
+        str(t.sizes()));
+}
+
+void meta_search(Meta& m, const Tensor& sorted, const Value& self, bool int32, bool right, MaybeText side, const Tensor& sorter) {
+  check_rows(sorted, self);
+  from_right(right, side);
+  if (sorter.defined()) check_sorter(sorted, sorter);
+  const DType d = int32 ? DType::Int32 : DType::Int64;
+  check(!int32 || sorted.sizes()[sorted.dim() - 1] < INT32_MAX,
+        "torch.searchsorted(): the size of boundaries' last dimension should be less than ", INT32_MAX, ", but we got ",
+        sorted.sizes()[sorted.dim() - 1]);
+  m.result(0, self.is_tensor() ? self.as_tensor().sizes() : IntSpan(), d);
+}
+
+Tensor prepared(const Tensor& t, DType d) { return cpu::contiguous(t.dtype() == d ? t : cpu::converted(t, d)); }
+
+void search(const Tensor& sorted, const Value& self, bool, bool right, MaybeText side, const Tensor& sorter, const Tensor& out) {
+  const Tensor values = self.is_tensor() ? self.as_tensor() : number_tensor(self);
+  const Value both[] = {pack(sorted), self};
+  const DType d = result_type(both);
+  const Tensor order = sorter.defined() ? cpu::contiguous(sorter) : Tensor();
+  cpu::search_sorted(prepared(sorted, d), prepared(values, d), from_right(right, side), order, out);
+}
+
+void check_boundaries(const Tensor& boundaries) {
+  check(boundaries.dim() == 1, "boundaries tensor must be 1 dimension, but got dim(", boundaries.dim(), ")");
+}
+Tensor bucketize(const Tensor& self, const Tensor& boundaries, bool int32, bool right) {
+  check_boundaries(boundaries);
+  return ops::searchsorted(boundaries, self, int32, right);
+}
+Tensor bucketize_number(const Scalar& self, const Tensor& boundaries, bool int32, bool right) {
+  check_boundaries(boundaries);
+  return ops::searchsorted(boundaries, Operand(self), int32, right);
+}
+
+// --- unique
+
+Three unique2(const Tensor& self, bool, bool inverse, bool counts) {
+  return cpu::unique_values(self, false, inverse, counts, "unique");
+}
+std::tuple<Tensor, Tensor> unique1(const Tensor& self, bool, bool inverse) {
+  const auto [values, places, counts] = cpu::unique_values(self, false, inverse, false, "unique");
+  return {values, places};
+}
+Three unique_dim(const Tensor& self, int64_t dim, bool, bool inverse, bool counts) {
+  return cpu::unique_slices(self, dim, false, inverse, counts, "unique_dim");
+}
+Three unique_dim_consecutive(const Tensor& self, int64_t dim, bool inverse, bool counts) {
+  return cpu::unique_slices(self, dim, true, inverse, counts, "unique_dim");
+}
+Three unique_consecutive(const Tensor& self, bool inverse, bool counts, std::optional<int64_t> dim) {
+  if (dim && (self.dim() != 1 || *dim != 0)) return unique_dim_consecutive(self, *dim, inverse, counts);
+  return cpu::unique_values(self, true, inverse, counts, "unique");
+}
+
+// --- histograms, membership
+
+Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
+  return cpu::bincount(self, weights, minlength);
+}
+
+void meta_histc(Meta& m, const Tensor& self, int64_t bins, const Scalar&, const Scalar&) {
+  check(bins > 0, "torch.histogram(): bins must be > 0, but got ", bins, " for dimension 0");
+  m.result(0, IntVec{bins}, self.dtype());
+}
+
+void check_member(DType d) {
+  check_kind(ErrorKind::NotImplemented, !is_complex(d) && d != DType::Bool, "Unsupported input type encountered for isin(): ",
+             info(d).legacy_name);
+}
+void meta_isin(Meta& m, const Value& elements, const Value& tests, bool, bool) {
+  for (const Value* v : {&elements, &tests}) check_member(v->is_tensor() ? v->as_tensor().dtype() : v->as_scalar().dtype());
+  m.result(0, elements.is_tensor() ? elements.as_tensor().sizes() : IntSpan(), DType::Bool);
+}
+void isin(const Value& elements, const Value& tests, bool, bool invert, const Tensor& out) {
+  const Value both[] = {elements, tests};
+  const DType d = result_type(both);
+  const Tensor x = elements.is_tensor() ? elements.as_tensor() : number_tensor(elements);
+  const Tensor y = tests.is_tensor() ? tests.as_tensor() : number_tensor(tests);
+  cpu::is_in(prepared(x, d), prepared(y, d), invert, out);
+}
+
+// --- covariance
+
+Tensor as_rows(const char* op, const Tensor& self) {
+  check(self.dim() <= 2, op, "(): expected input to have two or fewer dimensions but got an input with ", self.dim(), " dimensions");
+  return self.dim() < 2 ? ops::view(ops::contiguous(self), {1, -1}) : self;
+}
+
+void check_weights(const Tensor& w, const char* name, bool fits, const char* kind, int64_t observations) {
+  check(w.dim() <= 1, "cov(): expected ", name, " to have one or fewer dimensions but got ", name, " with ", w.dim(), " dimensions");
+  check(fits, "cov(): expected ", name, " to have ", kind, " dtype but got ", name, " with ", info(w.dtype()).legacy_name, " dtype");
+  check(w.numel() == observations, "cov(): expected ", name, " to have the same numel as there are observations in the input but got ",
+        w.numel(), " != ", observations);
+  check(observations == 0 || w.is_meta() || ops::item(ops::min(ops::detach(w))).to<double>() >= 0, "cov(): ", name,
+        " cannot be negative");
+}
+
+// The product of both weights, or undefined.
+Tensor observation_weights(const Tensor& fweights, const Tensor& aweights, int64_t observations) {
+  if (fweights.defined())
+    check_weights(fweights, "fweights", is_integral(fweights.dtype(), false), "integral", observations);
+  if (aweights.defined())
+    check_weights(aweights, "aweights", is_floating(aweights.dtype()), "floating point", observations);
+  if (fweights.defined() && aweights.defined()) return ops::mul(fweights, aweights);
+  return fweights.defined() ? fweights : aweights;
+}
+
+// What the weighted products are divided by.
+Tensor normaliser(const Tensor& sum, const Tensor& w, const Tensor& aweights, int64_t correction) {
+  if (correction == 0 || !aweights.defined()) return ops::sub(sum, Scalar(correction));
+  return ops::sub(sum, ops::mul(ops::div(ops::sum(ops::mul(w, aweights)), sum), Scalar(correction)));
+}
+
+Tensor cov(const Tensor& self, int64_t correction, const Tensor& fweights, const Tensor& aweights) {
+  check(self.dim() <= 2, "cov(): expected input to have two or fewer dimensions but got an input with ", self.dim(), " dimensions");
+  check_kind(ErrorKind::NotImplemented, self.dtype() != DType::Bool, "cov(): bool dtype is not supported for input");
+  const Tensor x = as_rows("cov", self);
+  const int64_t n = x.sizes()[1];
+  static constexpr int64_t columns[] = {1};
+  const std::optional<IntList> along{IntList(columns)};
+  const Tensor w = observation_weights(fweights, aweights, n);
+  const bool weighted = w.defined();
+  check(!weighted || n == 0 || w.is_meta() || ops::item(ops::sum(ops::detach(w))).to<double>() != 0,
+        "cov(): weights sum to zero, can't be normalized");
+  const Tensor wide = is_integral(x.dtype(), true) ? ops::to(x, default_dtype()) : x;
+  const Tensor total = weighted ? ops::sum(w) : Tensor();
+  const Tensor mean = weighted ? ops::div(ops::sum(ops::mul(wide, w), along, true), total) : ops::mean(wide, along, true);
+  const Tensor centered = ops::sub(wide, mean);
+  const Tensor right = weighted ? ops::mul(centered, w) : centered;
+  const Tensor product = ops::mm(centered, ops::conj(ops::transpose(right, 0, 1)));
+  const Tensor count = weighted ? normaliser(total, w, aweights, correction)
+                                : ops::new_full(product, {}, Scalar(n - correction));
+  const Tensor positive = is_complex(count.dtype()) ? count : ops::clamp_min(count, Scalar(0));
+  return ops::squeeze(ops::div(product, positive));
+}
+
+Tensor corrcoef(const Tensor& self) {
+  check(self.dim() <= 2, "corrcoef(): expected input to have two or fewer dimensions but got an input with ", self.dim(), " dimensions");
+  const Tensor c = ops::cov(self);
+  if (c.dim() == 0) return ops::div(c, c);
+  const Tensor d = ops::diagonal(c);
+  const Tensor deviation = ops::sqrt(is_complex(d.dtype()) ? ops::real(d) : d);
+  const Tensor r = ops::div(ops::div(c, ops::unsqueeze(deviation, -1)), ops::unsqueeze(deviation, 0));
+  if (!is_complex(r.dtype())) return ops::clamp(r, Scalar(-1), Scalar(1));
+  return ops::complex(ops::clamp(ops::real(r), Scalar(-1), Scalar(1)), ops::clamp(ops::imag(r), Scalar(-1), Scalar(1)));
+}
+
+}  // namespace
+}  // namespace facula
+
+using namespace facula;
+
+OP(searchsorted_Tensor) {
+  .schema = "searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, "
+            "str? side=None, Tensor? sorter=None) -> Tensor",
+  .doc = "Where values belong in sorted rows: the first place not below them (right: above them), int64 or int32.",
+  .forms = function | out,
+  .out_name = "Tensor_out",
+  .out_layout = OutLayout::Contiguous,
+  .overlaps = Overlaps::None,
+  .numbers = names("self"),
+  .meta = typed_meta<meta_search>,
+  .cpu = typed_kernel<search>,
+  .not_differentiable = names("sorted_sequence", "self", "result"),
+};
+OP(bucketize_Tensor) {
+  .schema = "bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
+  .doc = "The bucket of each value between sorted boundaries.",
+  .forms = function | out,
+  .out_name = "Tensor_out",
+  .composite = Composite::Explicit,
+  .any = typed_kernel<bucketize>,
+  .not_differentiable = names("self", "boundaries", "result"),
+};
+OP(bucketize_Scalar) {
+  .schema = "bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
+  .doc = "The bucket of a number between sorted boundaries.",
+  .composite = Composite::Explicit,
+  .any = typed_kernel<bucketize_number>,
+  .not_differentiable = names("boundaries", "result"),
+};
+OP(_unique2) {
+  .schema = "_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
+  .doc = "Distinct values in order, where each element is among them, how often each is there.",
+  .flags = shape_from_data,
+  .cpu = typed_kernel<unique2>,
+  .not_differentiable = names("self"),
+};
+OP(_unique) {
+  .schema = "_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)",
+  .doc = "Distinct values in order, and where each element is among them.",
+  .flags = shape_from_data,
+  .cpu = typed_kernel<unique1>,
+  .not_differentiable = names("self"),
+};
+OP(unique_dim) {
+  .schema = "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> "
+            "(Tensor, Tensor, Tensor)",
+  .doc = "Distinct slices along a dimension in order, where each is among them, how often each is there.",
+  .flags = shape_from_data,
+  .cpu = typed_kernel<unique_dim>,
+  .not_differentiable = names("self"),
+};
+OP(unique_dim_consecutive) {
+  .schema = "unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> "
+            "(Tensor, Tensor, Tensor)",
+  .doc = "The first of each run of equal slices along a dimension.",
+  .flags = shape_from_data,
+  .cpu = typed_kernel<unique_dim_consecutive>,
+  .not_differentiable = names("self"),
+};
+OP(unique_consecutive) {
+  .schema = "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> "
+            "(Tensor, Tensor, Tensor)",
+  .doc = "The first of each run of equal values, or of equal slices along a dimension.",
+  .flags = shape_from_data,
+  .cpu = typed_kernel<unique_consecutive>,
+  .not_differentiable = names("self"),
+};
+OP(bincount) {
+  .schema = "bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor",
+  .doc = "How often each integer from zero on is in a 1-d tensor, or the sums of their weights.",
+  .forms = function | method | out,
+  .flags = shape_from_data,
+  .cpu = typed_kernel<bincount>,
+  .not_differentiable = names("self", "weights", "result"),
+};
+OP(histc) {
+  .schema = "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
+  .doc = "Counts of elements in equal bins from min to max; over the range of the data where they are equal.",
+  .forms = function | method | out,
+  .out_layout = OutLayout::Contiguous,
+  .overlaps = Overlaps::None,
+  .meta = typed_meta<meta_histc>,
+  .cpu = typed_kernel<cpu::histc>,
+  .not_differentiable = names("self", "result"),
+};
+OP(isin_Tensor_Tensor) {
+  .schema = "isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor",
+  .doc = "Whether each element is among the test elements.",
+  .forms = function | out,
+  .out_layout = OutLayout::Contiguous,
+  .numbers = names("elements", "test_elements"),
+  .meta = typed_meta<meta_isin>,
+  .cpu = typed_kernel<isin>,
+  .not_differentiable = names("elements", "test_elements", "result"),
+};
+OP(cov) {
+  .schema = "cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor",
+  .doc = "Covariance matrix of the rows (variables) over the columns (observations).",
+  .forms = function | method,
+  .composite = Composite::Implicit,
+  .any = typed_kernel<cov>,
+};
+OP(corrcoef) {
+  .schema = "corrcoef(Tensor self) -> Tensor",
+  .doc = "Pearson's correlation coefficients of the rows (variables) over the columns (observations).",
+  .forms = function | method,
+  .composite = Composite::Implicit,
+  .any = typed_kernel<corrcoef>,
+};

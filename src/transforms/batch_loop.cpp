@@ -1,0 +1,153 @@
+#include "transforms/batch_loop.h"
+
+#include <iostream>
+#include <mutex>
+#include <optional>
+#include <set>
+
+#include "core/random.h"
+#include "ops/shape.h"
+#include "ops/view.h"
+
+namespace facula {
+
+constinit std::atomic<WarningHandler> warning_handler{nullptr};
+
+namespace {
+
+void warn_once(const OpCall& c) {
+  static std::mutex lock;
+  static std::set<const Operator*> told;
+  {
+    std::lock_guard hold(lock);
+    if (!told.insert(c.op).second) return;
+  }
+  if (const WarningHandler h = warning_handler.load())
+    h(concat(
+        "There is a performance drop because we have not yet implemented the batching rule for ",
+        c.op->name(),
+        ". Please file us an issue on GitHub so that we can prioritize its implementation."));
+}
+
+void check_loopable(const Batch& b, const OpCall& c) {
+  check(
+      b.size() > 0,
+      "The fallback path does not support vmap over dims of size 0. Please file a feature request "
+      "or use an operator with a batching rule; got ",
+      c.op->name());
+  check(c.op->variant != Variant::Out && !c.info->view, "Batching rule not implemented for ",
+        c.op->name(), "; the fallback path doesn't work on out= or view ops.");
+  for (const Argument& r : c.info->schema.results)
+    check(r.type.kind == TypeKind::Tensor,
+          "vmap: It looks like you're calling .item() on a Tensor. We don't support "
+          "vmap over calling .item() on a Tensor, please try to rewrite what you're doing with "
+          "other operations. If "
+          "error is occurring somewhere inside PyTorch internals, please file a bug report.");
+}
+
+// The generator that a random operator draws from.
+Generator& generator_of(const OpCall& c) {
+  for (int i = 0; i < c.info->args; ++i)
+    if (c.args[i].tag == Tag::Generator) return *c.args[i].generator;
+  return default_generator();
+}
+
+// Arguments of one sample.
+struct Sample {
+  Value values[32];
+  std::vector<Tensor> tensors;
+  std::vector<std::vector<Tensor>> lists;
+
+  Sample(const Batch& b, int64_t index) {
+    const int n = b.info().args;
+    tensors.reserve(static_cast<size_t>(n));
+    lists.reserve(static_cast<size_t>(n));
+    for (int i = 0; i < n; ++i) {
+      values[i] = b.value(i);
+      if (!b.batched(i)) continue;
+      if (values[i].is_tensor()) {
+        values[i] = pack(tensors.emplace_back(ops::select(b.tensor(i), 0, index)));
+        continue;
+      }
+      std::vector<Tensor> list;
+      for (const Tensor& t : values[i].as_tensors())
+        list.push_back(t.defined() ? ops::select(t, 0, index) : t);
+      values[i] = pack(std::span<const Tensor>(lists.emplace_back(std::move(list))));
+    }
+  }
+};
+
+Tensor stacked(const std::vector<Tensor>& parts) {
+  if (!parts[0].defined()) return {};
+  std::vector<Tensor> rows;
+  for (const Tensor& t : parts) rows.push_back(ops::unsqueeze(t, 0));
+  return ops::cat(rows, 0);
+}
+
+// Results of all samples, turned from one list per sample into one tensor per result.
+class Gathered {
+ public:
+  explicit Gathered(const OpInfo& info)
+      : info_(info), tensors_(info.results), lists_(info.results) {}
+  void take(Value* results) {
+    for (size_t k = 0; k < tensors_.size(); ++k) {
+      if (is_argument(k)) continue;
+      if (results[k].tag == Tag::TensorList)
+        lists_[k].push_back(take_tensors(results[k]));
+      else
+        tensors_[k].push_back(take_tensor(results[k]));
+    }
+  }
+  void give(Batch& b) {
+    for (size_t k = 0; k < tensors_.size(); ++k) {
+      if (is_argument(k)) continue;
+      const int at = static_cast<int>(k);
+      if (lists_[k].empty())
+        b.set_result(at, stacked(tensors_[k]));
+      else
+        b.set_result(at, stacked_lists(lists_[k]));
+    }
+  }
+
+ private:
+  // A written argument is the caller's own; only what is fresh is joined.
+  bool is_argument(size_t k) const {
+    return info_.alias_of[k] >= 0 && (info_.mutated >> info_.alias_of[k] & 1);
+  }
+  static std::vector<Tensor> stacked_lists(const std::vector<std::vector<Tensor>>& samples) {
+    std::vector<Tensor> list;
+    for (size_t e = 0; e < samples[0].size(); ++e) {
+      std::vector<Tensor> parts;
+      for (const auto& sample : samples) {
+        check(sample.size() == samples[0].size(),
+              "vmap: the samples of a batch gave lists of different lengths");
+        parts.push_back(sample[e]);
+      }
+      list.push_back(stacked(parts));
+    }
+    return list;
+  }
+  const OpInfo& info_;
+  std::vector<std::vector<Tensor>> tensors_;
+  std::vector<std::vector<std::vector<Tensor>>> lists_;
+};
+
+}  // namespace
+
+void run_loop(Batch& b, const OpCall& c, bool same_numbers) {
+  check_loopable(b, c);
+  warn_once(c);
+  std::optional<Generator::State> start;
+  if (same_numbers) start = generator_of(c).get_state();
+  Gathered gathered(*c.info);
+  for (int64_t i = 0; i < b.size(); ++i) {
+    if (start) generator_of(c).set_state(*start);
+    Sample sample(b, i);
+    Results<8> results;
+    call(*c.op, sample.values, results.slots);
+    gathered.take(results.slots);
+  }
+  gathered.give(b);
+}
+
+}  // namespace facula

@@ -1,0 +1,15 @@
+// The batching rule of last resort: one call for each sample.
+#pragma once
+#include "dispatch/batch.h"
+
+namespace facula {
+
+// Runs on the level below and states the results. With `same_numbers` every sample sees the random
+// generator in the same state.
+void run_loop(Batch& b, const OpCall& c, bool same_numbers);
+
+// Tells the user something once per operator; the binding makes it a Python warning.
+using WarningHandler = void (*)(const std::string& text);
+extern std::atomic<WarningHandler> warning_handler;
+
+}  // namespace facula

@@ -1,0 +1,124 @@
+#include "transforms/fake.h"
+
+#include "autograd/variable.h"
+#include "dispatch/backend.h"
+#include "transforms/replaced_args.h"
+
+namespace facula {
+namespace {
+
+constexpr Device meta_device{DeviceType::Meta, -1};
+
+// Another header over the same storage, on another device.
+Tensor header_on(const Tensor& t, Device device) {
+  Tensor h = alias_tensor(t);
+  delete h->extension;
+  h->extension = nullptr;
+  h->device = device;
+  h->layers = (t->layers - backend_layers - LayerSet(Layer::Autograd)) | backend_layer(device.type);
+  h->wrapped_number = t->wrapped_number;
+  return h;
+}
+
+Tensor fake_over(const Tensor& on_meta, Device device) {
+  Tensor f = header_on(on_meta, device);
+  f->extension = new FakePart;
+  return f;
+}
+
+Tensor as_meta(const Tensor& t, const OpCall& c, bool allow_real) {
+  if (is_fake(t)) return header_on(t, meta_device);
+  if (t.is_meta()) return t;
+  const bool number = t->wrapped_number || (t.dim() == 0 && t.device().is_cpu());
+  check_kind(ErrorKind::Assertion, allow_real || number,
+             "Please convert all Tensors to FakeTensors first or "
+             "instantiate FakeTensorMode with 'allow_non_fake_inputs'. Found in ",
+             c.op->name());
+  return header_on(make_fake(t), meta_device);
+}
+
+// Device arguments become meta, so that factories allocate nothing.
+void send_to_meta(const OpCall& c, ReplacedArgs& args) {
+  const int at = c.info->device_arg;
+  if (at < 0) return;
+  const bool factory_call = c.args[at].tag == Tag::Device || c.info->tensor_args == 0;
+  if (factory_call) args.set(at, pack(meta_device));
+}
+
+// What a written argument shows after the call; results that are arguments are those very tensors.
+void take_back(OpCall& c, const ReplacedArgs& args) {
+  for (uint32_t bits = c.info->mutated; bits; bits &= bits - 1) {
+    const int i = std::countr_zero(bits);
+    if (!c.args[i].is_tensor() || args[i].tensor == c.args[i].tensor) continue;
+    const Tensor &to = c.tensor(i), &from = args.tensor(i);
+    to->copy_geometry(*from.get());
+    to->offset = from->offset;
+    to->storage = from->storage;
+  }
+  if (!(c.op->record->flags & no_version_bump))
+    for_each_tensor(*c.info, c.args, [&](const Tensor& t, int i) {
+      if ((c.info->mutated >> i & 1) && !t->inference) t->bump_version();
+    });
+}
+
+// The argument of the call that a result on meta stands for, or an undefined tensor.
+Tensor argument_of(const OpCall& c, const ReplacedArgs& args, const Tensor& result) {
+  for (int i = 0; i < c.info->args; ++i)
+    if (args[i].is_tensor() && args[i].tensor == result.get()) return c.tensor(i);
+  return {};
+}
+
+Tensor faked(const OpCall& c, const ReplacedArgs& args, const Tensor& result, Device device) {
+  if (Tensor same = argument_of(c, args, result); same.defined()) return same;
+  return fake_over(result, device);
+}
+
+void fake_results(OpCall& c, const ReplacedArgs& args, Device device) {
+  for (int k = 0; k < c.info->results; ++k) {
+    Value& v = c.results[k];
+    if (v.is_tensor()) set_result(v, faked(c, args, Tensor(v.as_tensor()), device));
+    if (v.tag != Tag::TensorList) continue;
+    std::vector<Tensor> list;
+    for (const Tensor& t : v.as_tensors())
+      list.push_back(t.defined() ? faked(c, args, t, device) : t);
+    set_result(v, std::move(list));
+  }
+}
+
+Device device_of_results(const OpCall& c) {
+  const int at = c.info->device_arg;
+  if (at >= 0 && c.args[at].tag == Tag::Device) return c.args[at].device;
+  return result_device(c);
+}
+
+}  // namespace
+
+Tensor make_fake(const Tensor& t) {
+  if (is_fake(t)) return t;
+  const Tensor f(Ref<TensorImpl>::take(new_tensor_impl()));
+  f->storage = Storage::make(meta_device, t->storage->nbytes());
+  f->dtype = t.dtype();
+  f->device = t.device();
+  f->layout = t->layout;
+  f->layers = t->layers & (backend_layers | Layer::Conjugate | Layer::Negative);
+  f->conj = t->conj;
+  f->neg = t->neg;
+  f->wrapped_number = t->wrapped_number;
+  f->copy_geometry(*t.get());
+  f->offset = t->offset;
+  f->extension = new FakePart;
+  if (requires_grad(t)) set_requires_grad(f, true);
+  return f;
+}
+
+void FakeMode::handle(OpCall& c) {
+  const Device device = device_of_results(c);
+  ReplacedArgs args(c, [&](const Tensor& t, int) { return as_meta(t, c, allow_real); });
+  send_to_meta(c, args);
+  call(*c.op, args.values(), c.results);
+  fake_results(c, args, device);
+  if (c.info->mutated) take_back(c, args);
+  if (c.info->view) note_views(c);
+}
+
+}  // namespace facula

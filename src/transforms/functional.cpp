@@ -1,0 +1,438 @@
+#include "transforms/functional.h"
+
+#include <map>
+
+#include "autograd/variable.h"
+#include "ops/copy.h"
+#include "ops/creation.h"
+#include "ops/shape.h"
+#include "ops/view.h"
+#include "transforms/interpreters.h"
+#include "transforms/replaced_args.h"
+
+namespace facula {
+namespace {
+
+Tensor bits_as(const Tensor& t, DType dtype) {
+  static LazyOperator view_dtype("view", "dtype");
+  Value args[] = {pack(t), pack(dtype)};
+  return call_tensor(view_dtype.get(), args);
+}
+
+Tensor wrapper_over(const std::shared_ptr<FunctionalStorage>& storage, const Tensor& value) {
+  const Tensor t(Ref<TensorImpl>::take(new_tensor_impl()));
+  t->extension = new FunctionalTensor(storage, value);
+  t->storage = storage->identity;
+  t->dtype = value.dtype();
+  t->device = value.device();
+  t->layout = value->layout;
+  t->layers =
+      (value->layers & (backend_layers | Layer::Conjugate | Layer::Negative)) | Layer::Modes;
+  t->conj = value->conj;
+  t->neg = value->neg;
+  t->wrapped_number = value->wrapped_number;
+  t->copy_geometry(*value.get());
+  t->offset = value->offset;
+  return t;
+}
+
+std::shared_ptr<FunctionalStorage> storage_over(const Tensor& base) {
+  auto s = std::make_shared<FunctionalStorage>();
+  s->base = base;
+  s->identity = Storage::make({DeviceType::Meta, -1}, base->storage->nbytes());
+  return s;
+}
+
+}  // namespace
+
+Tensor ViewStep::view_of(const Tensor& base) const {
+  switch (kind) {
+    case Kind::Strided:
+      return ops::as_strided(base, sizes, strides, base.storage_offset() + offset);
+    case Kind::Conjugate:
+      return ops::_conj(base);
+    case Kind::Negative:
+      return ops::_neg_view(base);
+    case Kind::AsReal:
+      return ops::view_as_real(base);
+    case Kind::AsComplex:
+      return ops::view_as_complex(base);
+    case Kind::Bits:
+      return bits_as(base, dtype);
+  }
+  __builtin_unreachable();
+}
+
+Tensor ViewStep::put_into(const Tensor& base, const Tensor& view) const {
+  switch (kind) {
+    case Kind::Strided:
+      return ops::as_strided_scatter(base, view, sizes, strides, base.storage_offset() + offset);
+    case Kind::Conjugate:
+      return ops::_conj(view);
+    case Kind::Negative:
+      return ops::_neg_view(view);
+    case Kind::AsReal:
+      return ops::view_as_complex(ops::contiguous(view));
+    case Kind::AsComplex:
+      return ops::view_as_real(ops::resolve_conj(view));
+    case Kind::Bits:
+      return bits_as(ops::contiguous(view), base_dtype);
+  }
+  __builtin_unreachable();
+}
+
+const Tensor& FunctionalStorage::value() {
+  check(identity->nbytes() > 0 || base.numel() == 0,
+        "functionalization: the data of a tensor was read while its storage is resized to 0 bytes");
+  return base;
+}
+
+const Tensor& FunctionalTensor::up_to_date() {
+  const Tensor& base = storage->value();
+  if (generation == storage->generation) return value;
+  value = base;
+  for (const ViewStep& s : steps) value = s.view_of(value);
+  generation = storage->generation;
+  return value;
+}
+
+void FunctionalTensor::write(const Tensor& fresh) {
+  std::vector<Tensor> inner;  // what each step starts from
+  Tensor at = storage->value();
+  for (const ViewStep& s : steps) {
+    inner.push_back(at);
+    at = s.view_of(at);
+  }
+  Tensor now = fresh;
+  for (size_t k = steps.size(); k-- > 0;) now = steps[k].put_into(inner[k], now);
+  storage->base = now;
+  storage->values_changed = true;
+  generation = ++storage->generation;
+  value = fresh;
+}
+
+FunctionalTensor* functional_part(const Tensor& t) {
+  Extension* e = t->extension;
+  return e && e->kind == Extension::Kind::Functional ? static_cast<FunctionalTensor*>(e) : nullptr;
+}
+
+// Leads gradients from a tensor to another that holds the same values.
+struct PassThrough final : Node {
+  explicit PassThrough(const Tensor& to) { next.push_back(gradient_edge(to)); }
+  Gradients apply(Gradients grads) override { return grads; }
+  std::string name() const override { return "FunctionalBackward0"; }
+};
+
+static void lead_gradients(const Tensor& from, const Tensor& to) {
+  if (requires_grad(to)) set_history(from, Ref<Node>::take(new PassThrough(to)));
+}
+
+Tensor make_functional(const Tensor& value) { return wrapper_over(storage_over(value), value); }
+
+Tensor from_functional(const Tensor& t) {
+  FunctionalTensor* f = functional_part(t);
+  return f ? f->up_to_date() : t;
+}
+
+Tensor leave_functional(const Tensor& t) {
+  if (!functional_part(t)) return t;
+  const Tensor value = from_functional(t);
+  if (!requires_grad(t)) return value;
+  const Tensor out = detached(value);
+  lead_gradients(out, t);
+  return out;
+}
+
+std::vector<Tensor> make_functional_inputs(std::span<const Tensor> inputs) {
+  std::map<Storage*, int> users;
+  for (const Tensor& t : inputs) ++users[t->storage.get()];
+  std::map<Storage*, std::shared_ptr<FunctionalStorage>> shared;
+  std::vector<Tensor> made;
+  for (const Tensor& t : inputs) {
+    if (transform_wrapper(t))
+      throw Error(ErrorKind::NotImplemented,
+                  "functionalize(): not implemented inside of vmap() or grad(); apply it "
+                  "outside of them");
+    if (users[t->storage.get()] == 1) {
+      made.push_back(make_functional(requires_grad(t) ? detached(t) : t));
+      lead_gradients(made.back(), t);
+      continue;
+    }
+    // Their base is all of the storage; each is a view of it.
+    auto& s = shared[t->storage.get()];
+    const int64_t n = static_cast<int64_t>(t->storage->nbytes() / t.itemsize());
+    if (!s) s = storage_over(ops::as_strided(t, {n}, {1}, 0));
+    check(s->base.dtype() == t.dtype(),
+          "functionalize(): inputs that share a storage must be of one dtype; got ",
+          name(s->base.dtype()), " and ", name(t.dtype()));
+    const Tensor w = wrapper_over(s, t);
+    ViewStep step;
+    step.sizes = IntVec(t.sizes());
+    step.strides = IntVec(t.strides());
+    step.offset = t.storage_offset();
+    functional_part(w)->steps.push_back(step);
+    lead_gradients(w, t);
+    made.push_back(w);
+  }
+  return made;
+}
+
+void write_back(std::span<const Tensor> inputs, std::span<const Tensor> functional) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    FunctionalTensor* f = functional_part(functional[i]);
+    if (!f) continue;
+    const Tensor& input = inputs[i];
+    const int64_t bytes = static_cast<int64_t>(f->storage->identity->nbytes());
+    if (f->storage->size_changed && bytes != static_cast<int64_t>(input->storage->nbytes()))
+      ops::resize_storage_bytes_(input, bytes);
+    if (f->geometry_changed) input->set_geometry(functional[i].sizes(), functional[i].strides());
+    if (f->storage->values_changed && bytes > 0) ops::copy_(input, leave_functional(functional[i]));
+  }
+}
+
+// --- the mode
+
+bool any_functional(const OpCall& c) {
+  bool found = false;
+  for_each_tensor(*c.info, c.args,
+                  [&](const Tensor& t, int) { found |= functional_part(t) != nullptr; });
+  return found;
+}
+
+void run_after_functionalization(OpCall& c) {
+  for_each_tensor(*c.info, c.args, [&](const Tensor& t, int i) {
+    check(!(c.info->mutated >> i & 1) || !functional_part(t), "functionalize(): ", c.op->name(),
+          " would change a tensor of a function that has ended");
+  });
+  ReplacedArgs values(c, [](const Tensor& t, int) { return from_functional(t); });
+  call(*c.op, values.values(), c.results);
+}
+
+namespace {
+
+// --- views
+
+// What leads from one value to a view of it, told from the two.
+ViewStep step_between(const Tensor& from, const Tensor& view) {
+  ViewStep s;
+  if (view->conj != from->conj) {
+    s.kind = ViewStep::Kind::Conjugate;
+  } else if (view->neg != from->neg) {
+    s.kind = ViewStep::Kind::Negative;
+  } else if (view.dtype() == from.dtype()) {
+    s.sizes = IntVec(view.sizes());
+    s.strides = IntVec(view.strides());
+    s.offset = view.storage_offset() - from.storage_offset();
+  } else if (is_complex(from.dtype()) && view.dtype() == real_of(from.dtype()) &&
+             view.dim() == from.dim() + 1) {
+    s.kind = ViewStep::Kind::AsReal;
+  } else if (is_complex(view.dtype()) && from.dtype() == real_of(view.dtype()) &&
+             view.dim() + 1 == from.dim()) {
+    s.kind = ViewStep::Kind::AsComplex;
+  } else {
+    s.kind = ViewStep::Kind::Bits;
+    s.dtype = view.dtype();
+    s.base_dtype = from.dtype();
+  }
+  return s;
+}
+
+Tensor view_wrapper(const FunctionalTensor& of, const Tensor& value) {
+  const Tensor t = wrapper_over(of.storage, value);
+  FunctionalTensor* f = functional_part(t);
+  f->steps = of.steps;
+  f->steps.push_back(step_between(of.value, value));
+  return t;
+}
+
+Tensor wrapped_result(const OpCall& c, const Tensor& value, int k) {
+  const int from = c.info->alias_of[k];
+  if (from >= 0 && c.args[from].is_tensor())
+    if (const FunctionalTensor* f = functional_part(c.tensor(from))) return view_wrapper(*f, value);
+  return make_functional(value);
+}
+
+void wrap_results(OpCall& c) {
+  for (int k = 0; k < c.info->results; ++k) {
+    Value& v = c.results[k];
+    if (v.is_tensor()) set_result(v, wrapped_result(c, v.as_tensor(), k));
+    if (v.tag != Tag::TensorList) continue;
+    std::vector<Tensor> list;
+    for (const Tensor& t : v.as_tensors())
+      list.push_back(t.defined() ? wrapped_result(c, t, k) : t);
+    set_result(v, std::move(list));
+  }
+  if (c.info->view) note_views(c);
+}
+
+void run_pure(OpCall& c) {
+  ReplacedArgs values(c, [](const Tensor& t, int) { return from_functional(t); });
+  call(*c.op, values.values(), c.results);
+  wrap_results(c);
+}
+
+// --- changes of values
+
+// A written tensor takes a new value, in its own dtype and sizes.
+void assign(const OpCall& c, const Tensor& to, Tensor fresh) {
+  FunctionalTensor* f = functional_part(to);
+  check(f, "functionalize(): ", c.op->name(),
+        " would change a tensor that is not an input of the function: "
+        "expected it among the inputs");
+  if (!same_sizes(fresh.sizes(), to.sizes())) {
+    check(c.op->variant == Variant::Out, "output with shape ", str(to.sizes()),
+          " doesn't match the broadcast shape ", str(fresh.sizes()));
+    check(f->steps.empty(),
+          "functionalize(): out= of another shape than a view's is not supported");
+    to->set_geometry(fresh.sizes(), fresh.strides());
+    to->storage->resize(fresh->storage->nbytes());
+    f->geometry_changed = f->storage->size_changed = true;
+  }
+  check(can_cast(fresh.dtype(), to.dtype()), "result type ", info(fresh.dtype()).legacy_name,
+        " can't be cast to the desired output type ", info(to.dtype()).legacy_name);
+  if (fresh.dtype() != to.dtype()) fresh = ops::_to_copy(fresh, to.dtype());
+  f->write(fresh);
+}
+
+// The results of a call are its written arguments themselves.
+void give_arguments(OpCall& c) {
+  for (int k = 0; k < c.info->results; ++k) {
+    const int from = c.info->alias_of[k];
+    if (from >= 0 && (c.info->mutated >> from & 1) && c.args[from].is_tensor())
+      set_result(c.results[k], c.tensor(from));
+  }
+}
+
+void bump_written(const OpCall& c) {
+  if (c.op->record->flags & no_version_bump) return;
+  for_each_tensor(*c.info, c.args, [&](const Tensor& t, int i) {
+    if ((c.info->mutated >> i & 1) && !t->inference) t->bump_version();
+  });
+}
+
+// The variant that returns what this one writes into its first argument, or into out=.
+const Operator* pure_form(const OpCall& c) {
+  const Operator* base = c.op->variant_of(Variant::Base);
+  if (base && !base->info().mutated) return base;
+  return c.op->variant_of(Variant::Functional);
+}
+
+void run_as_pure(OpCall& c, const Operator& pure) {
+  Results<8> computed;
+  {
+    ReplacedArgs values(c, [](const Tensor& t, int) { return from_functional(t); });
+    call(pure, values.values(), computed.slots);
+  }
+  const bool out = c.op->variant == Variant::Out;
+  if (!out && c.args[0].tag == Tag::TensorList) {
+    const std::vector<Tensor> fresh = take_tensors(computed.slots[0]);
+    for (size_t i = 0; i < fresh.size(); ++i) assign(c, c.args[0].as_tensors()[i], fresh[i]);
+    return;
+  }
+  const int first = out ? c.info->base_args : 0, count = out ? c.info->results : 1;
+  for (int k = 0; k < count; ++k)
+    if (Tensor fresh = take_tensor(computed.slots[k]); fresh.defined())
+      assign(c, c.tensor(first + k), fresh);
+}
+
+// No pure form (running statistics, say): the call changes copies, whose values are then taken
+// over.
+void run_on_copies(OpCall& c) {
+  ReplacedArgs copies(c, [&](const Tensor& t, int i) {
+    const Tensor value = from_functional(t);
+    return c.info->mutated >> i & 1 ? ops::clone(value) : value;
+  });
+  call(*c.op, copies.values(), c.results);
+  for (uint32_t bits = c.info->mutated; bits; bits &= bits - 1) {
+    const int i = std::countr_zero(bits);
+    if (c.args[i].is_tensor()) assign(c, c.tensor(i), copies.tensor(i));
+    if (c.args[i].tag == Tag::TensorList)
+      for (size_t k = 0; k < c.args[i].length; ++k)
+        assign(c, c.args[i].tensors[k], copies[i].tensors[k]);
+  }
+  wrap_results(c);
+}
+
+// --- changes of geometry and storage
+
+// The operator of the same name, without its last underscore, that gives a view.
+const Operator* view_form(const OpCall& c) {
+  const Schema& s = c.info->schema;
+  const std::string name = s.name.substr(0, s.name.size() - 1);
+  const Operator* view = find_operator(s.ns, name, s.overload);
+  if (!view && s.overload.empty()) view = find_operator(s.ns, name, "int");
+  return view && view->info().view && view->info().args == c.info->args ? view : nullptr;
+}
+
+void take_geometry(const Tensor& t, const Tensor& value) {
+  FunctionalTensor* f = functional_part(t);
+  f->steps.push_back(step_between(f->value, value));
+  f->value = value;
+  f->geometry_changed = true;
+  t->copy_geometry(*value.get());
+  t->offset = value->offset;
+}
+
+void change_view(OpCall& c, const Operator& view) {
+  ReplacedArgs values(c, [](const Tensor& t, int) { return from_functional(t); });
+  Results<1> computed;
+  call(view, values.values(), computed.slots);
+  take_geometry(c.tensor(0), take_tensor(computed.slots[0]));
+}
+
+// The storage gets another size. What it held is gone when it passes through zero.
+void resize_bytes(const Tensor& t, int64_t bytes) {
+  check(bytes >= 0, "resize_storage_bytes_(): expected a size that is not negative; got ", bytes);
+  FunctionalStorage& s = *functional_part(t)->storage;
+  const bool was_empty = s.identity->nbytes() == 0;
+  s.identity->resize(static_cast<size_t>(bytes));
+  s.size_changed = true;
+  if (!was_empty || bytes == 0) return;
+  s.base = ops::new_empty_strided(s.base, s.base.sizes(), s.base.strides());
+  ++s.generation;
+}
+
+// self becomes another header over what source is.
+void adopt(const Tensor& self, const Tensor& source) {
+  const FunctionalTensor* from = functional_part(source);
+  check(from,
+        "functionalize(): set_() expects a source that is made within the function or an input of "
+        "it");
+  delete self->extension;
+  self->extension = from->clone();
+  self->storage = source->storage;
+  self->offset = source->offset;
+  self->copy_geometry(*source.get());
+  functional_part(self)->geometry_changed = true;
+}
+
+void run_geometry(OpCall& c) {
+  check(functional_part(c.tensor(0)), "functionalize(): ", c.op->name(),
+        " would change the geometry of a tensor "
+        "that is not an input of the function");
+  if (const Operator* view = view_form(c)) return change_view(c, *view);
+  if (c.info->args == 2 && c.info->schema.args[1].name == "new_size")
+    return resize_bytes(c.tensor(0), c.arg(1).i);
+  if (c.info->args == 2 && c.arg(1).is_tensor() && c.info->schema.args[1].name == "source")
+    return adopt(c.tensor(0), c.tensor(1));
+  throw Error(ErrorKind::NotImplemented, "functionalize(): ", c.op->name(),
+              " changes geometry or storage in a way that is not implemented");
+}
+
+void run_change(OpCall& c) {
+  if (c.op->record->flags & geometry_only) return run_geometry(c);
+  if (const Operator* pure = pure_form(c)) return run_as_pure(c, *pure);
+  run_on_copies(c);
+}
+
+}  // namespace
+
+void FunctionalizeMode::handle(OpCall& c) {
+  if (!c.info->mutated) return run_pure(c);
+  if (!any_functional(c)) return call(*c.op, c.args, c.results);
+  run_change(c);
+  bump_written(c);
+  give_arguments(c);
+}
+
+}  // namespace facula

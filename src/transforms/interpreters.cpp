@@ -1,0 +1,274 @@
+#include "transforms/interpreters.h"
+
+#include "autograd/variable.h"
+#include "ops/view.h"
+#include "transforms/layers.h"
+#include "transforms/replaced_args.h"
+
+namespace facula {
+namespace {
+
+std::atomic<int64_t> next_level{1};
+
+void set_top(Interpreter* top) {
+  thread_state.interpreters = top;
+  if (top)
+    thread_state.include |= Layer::Transforms;
+  else
+    thread_state.include -= Layer::Transforms;
+}
+
+bool alive(int64_t level) {
+  for (const Interpreter* i = thread_state.interpreters; i; i = i->below)
+    if (i->level == level) return true;
+  return false;
+}
+
+int64_t push(Interpreter i) {
+  i.level = next_level.fetch_add(1);
+  i.below = thread_state.interpreters;
+  i.grad_enabled = thread_state.grad_enabled;
+  i.autograd_excluded = thread_state.exclude.has(Layer::Autograd);
+  set_top(new Interpreter(i));
+  return i.level;
+}
+
+bool is_dead(const Tensor& t) {
+  const TransformWrapper* w = transform_wrapper(t);
+  return w && !alive(w->level);
+}
+
+// A tensor of a grad level that has ended stands for its value; one of a batching level means
+// nothing any more.
+Tensor without_dead_levels(const Tensor& t, const OpCall& c) {
+  Tensor now = t;
+  while (is_dead(now)) {
+    const TransformWrapper* w = transform_wrapper(now);
+    check(!w->batched, c.op->name(),
+          "(): a tensor of a vmap() that has ended was used: values must leave "
+          "vmap() as results of the function that is mapped");
+    now = Tensor(w->value);
+  }
+  return now;
+}
+
+bool any_dead(const OpCall& c) {
+  bool found = false;
+  for_each_tensor(*c.info, c.args, [&](const Tensor& t, int) { found |= is_dead(t); });
+  return found;
+}
+
+const TransformWrapper* wrapper_at(const Tensor& t, int64_t level) {
+  const TransformWrapper* w = transform_wrapper(t);
+  return w && w->level == level ? w : nullptr;
+}
+
+void run_with(OpCall& c, ReplacedArgs& args, void (*next)(OpCall&)) {
+  Value* const given = c.args;
+  c.args = args.values();
+  next(c);
+  c.args = given;
+}
+
+// --- a grad level: autograd runs on its wrappers, then LevelExit goes one level down
+
+void check_mutates_own(const OpCall& c, int64_t level) {
+  for_each_tensor(*c.info, c.args, [&](const Tensor& t, int i) {
+    check(!(c.info->mutated >> i & 1) || wrapper_at(t, level),
+          "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call "
+          "in-place "
+          "operation (",
+          c.op->name(),
+          ") that would mutate a captured Tensor. This is not supported; please "
+          "rewrite the function being transformed to explicitly accept the mutated Tensor(s) as "
+          "inputs.");
+  });
+}
+
+// Autograd must not see the history that a tensor has on a level below.
+Tensor at_level(const Tensor& t, int64_t level) {
+  if (wrapper_at(t, level) || !t->autograd) return t;
+  return wrap_for_level(t, level, false);
+}
+
+void run_autograd(OpCall& c) {
+  const bool records = thread_state.grad_enabled && !thread_state.exclude.has(Layer::Autograd);
+  c.layers = records ? LayerSet(Layer::LevelExit) | Layer::Autograd : LayerSet(Layer::LevelExit);
+  redispatch(c, Layer::Transforms);
+}
+
+void grad_layer(OpCall& c) {
+  const int64_t level = thread_state.interpreters->level;
+  if (c.info->mutated) check_mutates_own(c, level);
+  ReplacedArgs args(c, [&](const Tensor& t, int) { return at_level(t, level); });
+  run_with(c, args, run_autograd);
+}
+
+// --- what LevelExit makes of results
+
+void note_changed(const OpCall& c) {
+  const bool bump = !(c.op->record->flags & no_version_bump);
+  for_each_tensor(*c.info, c.args, [&](const Tensor& t, int i) {
+    if (!(c.info->mutated >> i & 1)) return;
+    refresh_wrapper(t);
+    if (bump && !t->inference) t->bump_version();
+  });
+}
+
+// A view shares the storage of what it is a view of.
+Tensor wrapped_result(const OpCall& c, const Tensor& value, int k, int64_t level) {
+  Tensor t = wrap_for_level(value, level, false);
+  const int from = c.info->alias_of[k];
+  if (from >= 0 && c.args[from].is_tensor()) t->storage = c.tensor(from)->storage;
+  return t;
+}
+
+void wrap_result(OpCall& c, int k, int64_t level) {
+  Value& v = c.results[k];
+  const int from = c.info->alias_of[k];
+  if (from >= 0 && (c.info->mutated >> from & 1) && c.args[from].is_tensor())
+    return set_result(v, c.tensor(from));
+  if (v.is_tensor()) return set_result(v, wrapped_result(c, v.as_tensor(), k, level));
+  if (v.tag != Tag::TensorList) return;
+  std::vector<Tensor> list;
+  for (const Tensor& t : v.as_tensors())
+    list.push_back(t.defined() ? wrapped_result(c, t, k, level) : t);
+  set_result(v, std::move(list));
+}
+
+}  // namespace
+
+Randomness randomness_by_name(std::string_view name) {
+  if (name == "error") return Randomness::Error;
+  if (name == "different") return Randomness::Different;
+  check(name == "same",
+        "Only allowed values for randomness are 'error', 'different', or 'same'. Got ", name);
+  return Randomness::Same;
+}
+
+TransformWrapper* transform_wrapper(const Tensor& t) {
+  Extension* e = t->extension;
+  return e && e->kind == Extension::Kind::TransformWrapper ? static_cast<TransformWrapper*>(e)
+                                                           : nullptr;
+}
+
+int64_t push_vmap(int64_t batch_size, Randomness randomness) {
+  Interpreter i{Interpreter::Kind::Vmap};
+  i.batch_size = batch_size;
+  i.randomness = randomness;
+  return push(i);
+}
+
+int64_t push_grad() { return push({Interpreter::Kind::Grad}); }
+
+void pop_interpreter(int64_t level) {
+  Interpreter* top = thread_state.interpreters;
+  check(top && top->level == level, "pop_interpreter(): expected level ", level,
+        " on top of the stack; got ", current_level());
+  set_top(top->below);
+  delete top;
+}
+
+int64_t current_level() {
+  return thread_state.interpreters ? thread_state.interpreters->level : -1;
+}
+
+WithoutTop::WithoutTop()
+    : top_(thread_state.interpreters), grad_enabled_(thread_state.grad_enabled) {
+  set_top(top_->below);
+  if (top_->kind != Interpreter::Kind::Grad) return;
+  thread_state.grad_enabled = grad_enabled_ && top_->grad_enabled;
+  thread_state.exclude -= Layer::Autograd;
+  if (top_->autograd_excluded) thread_state.exclude |= Layer::Autograd;
+}
+
+WithoutTop::~WithoutTop() {
+  thread_state.interpreters = top_;
+  thread_state.grad_enabled = grad_enabled_;
+}
+
+void refresh_wrapper(const Tensor& t) {
+  const TransformWrapper* w = transform_wrapper(t);
+  if (!w) return;
+  const size_t skip = w->batched ? 1 : 0;
+  t->set_geometry(w->value.sizes().subspan(skip), w->value.strides().subspan(skip));
+  t->offset = w->value.storage_offset();
+}
+
+Tensor wrap_for_level(const Tensor& value, int64_t level, bool batched) {
+  const Tensor t(Ref<TensorImpl>::take(new_tensor_impl()));
+  t->extension = new TransformWrapper(value, level, batched);
+  t->storage = Storage::make({DeviceType::Meta, -1}, value->storage->nbytes());
+  t->dtype = value.dtype();
+  t->device = value.device();
+  t->layout = value->layout;
+  t->layers = (value->layers & backend_layers) | Layer::Transforms;
+  t->conj = value->conj;
+  t->neg = value->neg;
+  t->wrapped_number = value->wrapped_number && !batched;
+  refresh_wrapper(t);
+  return t;
+}
+
+Tensor add_batch_dim(const Tensor& t, int64_t dim, int64_t level) {
+  const int64_t d = wrap_dim(dim, t.dim());
+  IntVec order{d};
+  for (int64_t k = 0; k < t.dim(); ++k)
+    if (k != d) order.push_back(k);
+  const WithoutTop below;
+  return wrap_for_level(d == 0 ? t : ops::permute(t, order), level, true);
+}
+
+Tensor remove_batch_dim(const Tensor& t, int64_t level, int64_t batch_size, int64_t dim) {
+  const WithoutTop below;
+  const TransformWrapper* w = wrapper_at(t, level);
+  Tensor value = w ? w->value : t;
+  if (!w) {
+    IntVec sizes(t.sizes());
+    sizes.insert(0, batch_size);
+    value = ops::expand(t, sizes);
+  }
+  const int64_t d = wrap_dim(dim, value.dim());
+  if (d == 0) return value;
+  IntVec order;
+  for (int64_t k = 1; k < value.dim(); ++k) order.push_back(k);
+  order.insert(static_cast<size_t>(d), 0);
+  return ops::permute(value, order);
+}
+
+Tensor wrap_for_grad(const Tensor& t, int64_t level) { return wrap_for_level(t, level, false); }
+
+Tensor unwrap_for_grad(const Tensor& t, int64_t level) {
+  const TransformWrapper* w = wrapper_at(t, level);
+  return w ? Tensor(w->value) : t;
+}
+
+Tensor innermost_value(const Tensor& t) {
+  Tensor now = t;
+  while (const TransformWrapper* w = transform_wrapper(now)) now = Tensor(w->value);
+  return now;
+}
+
+void transforms_layer(OpCall& c) {
+  if (any_dead(c)) {
+    ReplacedArgs args(c, [&](const Tensor& t, int) { return without_dead_levels(t, c); });
+    return run_with(c, args, call_again);
+  }
+  const Interpreter* top = thread_state.interpreters;
+  if (!top) return redispatch(c, Layer::Transforms);
+  return top->kind == Interpreter::Kind::Vmap ? vmap_layer(c) : grad_layer(c);
+}
+
+void level_exit_layer(OpCall& c) {
+  const int64_t level = thread_state.interpreters->level;
+  {
+    ReplacedArgs args(c, [&](const Tensor& t, int) { return unwrap_for_grad(t, level); });
+    const WithoutTop below;
+    call(*c.op, args.values(), c.results);
+  }
+  if (c.info->mutated) note_changed(c);
+  for (int k = 0; k < c.info->results; ++k) wrap_result(c, k, level);
+  if (c.info->view) note_views(c);
+}
+
+}  // namespace facula

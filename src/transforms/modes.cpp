@@ -1,0 +1,68 @@
+// Stacks of modes: the one below autograd, which user modes, functionalization, tracing and fake
+// tensors share, and the one above it.
+#include "transforms/functional.h"
+#include "transforms/layers.h"
+
+namespace facula {
+namespace {
+
+struct ModeStack {
+  DispatchMode** top;
+  Layer layer;
+};
+
+void set_top(const ModeStack& s, DispatchMode* m) {
+  *s.top = m;
+  if (m)
+    thread_state.include |= s.layer;
+  else
+    thread_state.include -= s.layer;
+}
+
+// Takes the top mode off for a scope.
+class WithoutTopMode {
+ public:
+  explicit WithoutTopMode(const ModeStack& s) : stack_(s), mode_(*s.top) {
+    set_top(s, mode_->below);
+  }
+  ~WithoutTopMode() { set_top(stack_, mode_); }
+  WithoutTopMode(const WithoutTopMode&) = delete;
+  DispatchMode& mode() { return *mode_; }
+
+ private:
+  ModeStack stack_;
+  DispatchMode* mode_;
+};
+
+void handle_top(OpCall& c, const ModeStack& s) {
+  // A call that was under way when the last mode left has the bit still.
+  if (!*s.top) return redispatch(c, s.layer);
+  WithoutTopMode without(s);
+  without.mode().handle(c);
+}
+
+thread_local constinit DispatchMode* pre_autograd_modes = nullptr;
+
+ModeStack pre_autograd_stack() { return {&pre_autograd_modes, Layer::PreAutogradTrace}; }
+
+}  // namespace
+
+void modes_layer(OpCall& c) {
+  if (!thread_state.modes && any_functional(c)) return run_after_functionalization(c);
+  handle_top(c, {&thread_state.modes, Layer::Modes});
+}
+void pre_autograd_layer(OpCall& c) { handle_top(c, pre_autograd_stack()); }
+
+void push_pre_autograd_mode(DispatchMode* m) {
+  m->below = pre_autograd_modes;
+  set_top(pre_autograd_stack(), m);
+}
+
+DispatchMode* pop_pre_autograd_mode() {
+  DispatchMode* m = pre_autograd_modes;
+  check(m != nullptr, "pop_pre_autograd_mode(): the stack of modes above autograd is empty");
+  set_top(pre_autograd_stack(), m->below);
+  return m;
+}
+
+}  // namespace facula

@@ -1,0 +1,268 @@
+// The batching level: a record's rule where it has one, a composite's parts, else a loop.
+#include "core/random.h"
+#include "dispatch/batch.h"
+#include "dispatch/batch_families.h"
+#include "ops/copy.h"
+#include "ops/shape.h"
+#include "ops/view.h"
+#include "transforms/batch_loop.h"
+#include "transforms/interpreters.h"
+#include "transforms/replaced_args.h"
+
+namespace facula {
+
+struct Batch::Kept {
+  std::deque<Tensor> tensors;
+  std::deque<std::vector<Tensor>> lists;
+  std::deque<IntVec> ints;
+};
+
+namespace {
+
+const TransformWrapper* batched_at(const Tensor& t, int64_t level) {
+  const TransformWrapper* w = transform_wrapper(t);
+  return w && w->level == level ? w : nullptr;
+}
+
+Tensor expanded(const Tensor& t, int64_t n) {
+  IntVec sizes(t.sizes());
+  sizes.insert(0, n);
+  return ops::expand(t, sizes);
+}
+
+}  // namespace
+
+Batch::Batch(const OpCall& c, int64_t level, int64_t n)
+    : call_(c), level_(level), size_(n), kept_(new Kept) {
+  for_each_tensor(*c.info, c.args, [&](const Tensor& t, int i) {
+    if (batched_at(t, level)) batched_ |= 1u << i;
+  });
+  for (int i = 0; i < c.info->args; ++i) {
+    values_[i] = c.args[i];
+    if (!batched(i)) continue;
+    if (values_[i].is_tensor()) {
+      set(i, Tensor(batched_at(c.tensor(i), level)->value));
+      continue;
+    }
+    // In a list every element gets the batch dimension, so that rules see one kind.
+    std::vector<Tensor> list;
+    const WithoutTop below;
+    for (const Tensor& t : c.args[i].as_tensors()) {
+      const TransformWrapper* w = t.defined() ? batched_at(t, level) : nullptr;
+      list.push_back(w ? Tensor(w->value) : t.defined() ? expanded(t, n) : t);
+    }
+    set(i, std::move(list));
+  }
+}
+
+Batch::~Batch() { delete kept_; }
+
+int Batch::arg(Name n) const {
+  const std::vector<Argument>& args = info().schema.args;
+  for (size_t i = 0; i < args.size(); ++i)
+    if (args[i].name_hash == n.hash) return static_cast<int>(i);
+  return -1;
+}
+
+void Batch::set(int i, Tensor t) { values_[i] = pack(kept_->tensors.emplace_back(std::move(t))); }
+void Batch::set(int i, std::vector<Tensor> list) {
+  values_[i] = pack(std::span<const Tensor>(kept_->lists.emplace_back(std::move(list))));
+}
+void Batch::set(int i, IntVec v) {
+  values_[i] = pack(IntSpan(kept_->ints.emplace_back(std::move(v))));
+}
+
+void Batch::expand(int i) {
+  if (batched(i) || !values_[i].is_tensor()) return;
+  set(i, expanded(tensor(i), size_));
+  batched_ |= 1u << i;
+}
+
+void Batch::loop() { run_loop(*this, call_, false); }
+void Batch::run() { call(*call_.op, values_, results_.slots); }
+
+void Batch::set_result(int k, Tensor t) { facula::set_result(results_.slots[k], std::move(t)); }
+void Batch::set_result(int k, std::vector<Tensor> list) {
+  facula::set_result(results_.slots[k], std::move(list));
+}
+
+void Batch::finish(Value* results) {
+  for (int k = 0; k < info().results; ++k) {
+    Value& v = results_.slots[k];
+    const int from = info().alias_of[k];
+    if (from >= 0 && (info().mutated >> from & 1) && call_.args[from].is_tensor()) {
+      facula::set_result(results[k], call_.tensor(from));
+    } else if (v.is_tensor()) {
+      facula::set_result(results[k], wrap_for_level(v.as_tensor(), level_, true));
+    } else if (v.tag == Tag::TensorList) {
+      std::vector<Tensor> list;
+      for (const Tensor& t : v.as_tensors())
+        list.push_back(t.defined() ? wrap_for_level(t, level_, true) : t);
+      facula::set_result(results[k], std::move(list));
+    } else {
+      clear(results[k]);
+      std::swap(results[k], v);
+    }
+  }
+}
+
+namespace {
+
+// --- in-place and out= by way of the base form
+
+void check_writable(const OpCall& c, const Batch& b) {
+  for (uint32_t bits = c.info->mutated; bits; bits &= bits - 1)
+    check(b.batched(std::countr_zero(bits)), "vmap: ", c.op->name(),
+          "(self, *extra_args) is not possible because "
+          "there exists a Tensor `other` in extra_args that has more elements than `self`. This "
+          "happened due to "
+          "`other` being vmapped over but `self` not being vmapped over in a vmap. Please try to "
+          "use out-of-place "
+          "operators instead of ",
+          c.op->name(),
+          ". If said operator is being called inside the PyTorch framework, "
+          "please file a bug report instead.");
+}
+
+void run_base_and_copy(OpCall& c, const Operator& base) {
+  const int first = c.op->variant == Variant::Out ? c.info->base_args : 0;
+  Results<8> computed;
+  call(base, c.args, computed.slots);
+  for (int k = 0; k < c.info->results; ++k) {
+    const Tensor from = take_tensor(computed.slots[k]);
+    if (from.defined()) ops::copy_(c.tensor(first + k), from);
+    set_result(c.results[k], c.tensor(first + k));
+  }
+}
+
+// squeeze_ and its like: the operator of the same name that gives a view, whose value the wrapper
+// takes.
+void change_geometry(OpCall& c) {
+  const Schema& s = c.info->schema;
+  std::string name = s.name;
+  name.pop_back();
+  const Operator* view = find_operator(s.ns, name, s.overload);
+  if (!view && s.overload.empty()) view = find_operator(s.ns, name, "int");
+  if (!view || view->info().args != c.info->args)
+    throw Error(ErrorKind::NotImplemented, "vmap: ", c.op->name(),
+                "() on a batched tensor is not implemented");
+  Results<1> computed;
+  call(*view, c.args, computed.slots);
+  const Tensor changed = take_tensor(computed.slots[0]);
+  transform_wrapper(c.tensor(0))->value = transform_wrapper(changed)->value;
+  refresh_wrapper(c.tensor(0));
+  set_result(c.results[0], c.tensor(0));
+}
+
+// --- views without a rule: the geometry of one sample, with the batch dimension in front
+
+void run_view(Batch& b, const OpCall& c) {
+  const int self = c.info->alias_of[0];
+  const Tensor whole = b.tensor(self);
+  b.set(self, ops::select(whole, 0, 0));
+  b.run();
+  auto spread = [&](const Tensor& t) {
+    IntVec sizes(t.sizes()), strides(t.strides());
+    sizes.insert(0, b.size());
+    strides.insert(0, whole.strides()[0]);
+    return ops::as_strided(whole, sizes, strides, t.storage_offset());
+  };
+  const Value& v = b.result(0);
+  if (v.is_tensor()) {
+    b.set_result(0, spread(v.as_tensor()));
+  } else {
+    std::vector<Tensor> list;
+    for (const Tensor& t : v.as_tensors()) list.push_back(spread(t));
+    b.set_result(0, std::move(list));
+  }
+}
+
+BatchRule rule_of(const OpCall& c) {
+  if (c.op->record->batch) return c.op->record->batch;
+  return c.op->record->flags & pointwise ? &batch::pointwise : nullptr;
+}
+
+// --- random numbers
+
+void check_randomness(Randomness r) {
+  check(r != Randomness::Error,
+        "vmap: called random operation while in randomness error mode. Please either use "
+        "the 'same' or 'different' randomness flags on vmap or perform the randomness operation "
+        "out of vmap");
+}
+
+// Different numbers for each sample where nothing is batched yet.
+void draw_for_each(Batch& b, const OpCall& c) {
+  if (const int at = b.arg("size"); at >= 0 && b.value(at).tag == Tag::IntList) {
+    IntVec sizes(b.value(at).as_ints());
+    sizes.insert(0, b.size());
+    b.set(at, std::move(sizes));
+    return b.run();
+  }
+  check(
+      !c.info->mutated,
+      "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear "
+      "like same randomness. If this is necessary for your usage, please file an issue with "
+      "functorch.");
+  run_loop(b, c, false);
+}
+
+void run_random(Batch& b, OpCall& c, const Interpreter& top) {
+  check_randomness(top.randomness);
+  if (top.randomness == Randomness::Same) return run_loop(b, c, true);
+  if (!b.any_batched()) return draw_for_each(b, c);
+  check_writable(c, b);
+  const BatchRule rule = rule_of(c);
+  return rule ? rule(b) : run_loop(b, c, false);
+}
+
+// --- which way
+
+bool is_geometry_only(const OpCall& c) { return c.op->record->flags & geometry_only; }
+
+void run_rule(Batch& b, OpCall& c, BatchRule rule) {
+  const WithoutTop below;
+  if (rule) return rule(b);
+  const bool view = c.info->view && c.info->results == 1 && c.args[c.info->alias_of[0]].is_tensor();
+  return view ? run_view(b, c) : run_loop(b, c, false);
+}
+
+// Results of a call whose arguments are all of levels below.
+void run_unbatched(OpCall& c) {
+  const WithoutTop below;
+  call(*c.op, c.args, c.results);
+}
+
+}  // namespace
+
+void vmap_layer(OpCall& c) {
+  const Interpreter& top = *thread_state.interpreters;
+  if (c.info->implicit && !c.op->record->batch) return run_composite(c);
+  Batch b(c, top.level, top.batch_size);
+  if (c.op->record->flags & random) {
+    if (!b.any_batched() && top.randomness == Randomness::Same) return run_unbatched(c);
+    // The parts of a composite draw for themselves.
+    const bool in_parts = b.any_batched() && top.randomness == Randomness::Different && !rule_of(c);
+    if (in_parts && has_composite_kernel(*c.op)) return run_composite(c);
+    {
+      const WithoutTop below;
+      run_random(b, c, top);
+    }
+    return b.finish(c.results);
+  }
+  if (!b.any_batched()) return run_unbatched(c);
+  check_writable(c, b);
+  if (is_geometry_only(c)) return change_geometry(c);
+  const BatchRule rule = rule_of(c);
+  if (c.op->variant != Variant::Base && rule != &batch::pointwise)
+    if (const Operator* base = c.op->variant_of(Variant::Base); base && !base->info().mutated)
+      return run_base_and_copy(c, *base);
+  if (!rule && has_composite_kernel(*c.op)) return run_composite(c);
+  run_rule(b, c, rule);
+  b.finish(c.results);
+  for_each_tensor(*c.info, c.args, [&](const Tensor& t, int i) {
+    if (c.info->mutated >> i & 1) refresh_wrapper(t);
+  });
+}
+
+}  // namespace facula
