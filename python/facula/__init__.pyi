@@ -22,6 +22,7 @@ from facula import (
     special as special,
     storage as storage,
     utils as utils,
+    version as version,
 )
 from facula.functional import *  # isort: skip
 from facula._C import *
