@@ -24,15 +24,25 @@ def public_modules():
     root = importlib.import_module(PACKAGE)
     found = [PACKAGE]
     for info in pkgutil.walk_packages(root.__path__, f"{PACKAGE}."):
-        if not any(part.startswith("_") for part in info.name.split(".")):
+        parts = info.name.split(".")
+        # The C++ library looks like an extension module, and is none.
+        if not any(part.startswith("_") or part == f"lib{PACKAGE}" for part in parts):
             found.append(info.name)
     return sorted(found)
+
+
+def member_of(module, name):
+    """What a module has under a name; None for a name that this version does not serve yet."""
+    try:
+        return getattr(module, name, None)
+    except (NotImplementedError, ModuleNotFoundError):
+        return None
 
 
 def public_names(module):
     """Public names of a module that are not modules: those of __all__, else of dir()."""
     names = getattr(module, "__all__", None) or [n for n in dir(module) if not n.startswith("_")]
-    return [n for n in sorted(names) if not isinstance(getattr(module, n, None), types.ModuleType)]
+    return [n for n in sorted(names) if not isinstance(member_of(module, n), types.ModuleType)]
 
 
 def signature_of(name, value):
@@ -70,7 +80,7 @@ def page(name):
     module = importlib.import_module(name)
     sections, bare = [], []
     for member in public_names(module):
-        text = section(member, getattr(module, member, None))
+        text = section(member, member_of(module, member))
         sections.append(text) if text else bare.append(member)
     head = f"# {name}\n\n{inspect.getdoc(module) or ''}\n"
     tail = f"Without a description: {', '.join(f'`{n}`' for n in bare)}\n" if bare else ""

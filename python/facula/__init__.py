@@ -27,12 +27,17 @@ _PYTHON_NAMES = {
         "atleast_3d", "einsum", "stft", "istft", "cdist", "chain_matmul", "asarray", "from_dlpack",
         "is_nonzero", "is_same_size", "typename", "is_storage", "set_default_dtype",
         "set_default_device", "set_default_tensor_type", "compile", "use_deterministic_algorithms",
-        "are_deterministic_algorithms_enabled", "is_conj", "is_neg", "is_inference"),
+        "are_deterministic_algorithms_enabled", "get_device", "set_warn_always",
+        "is_warn_always_enabled", "is_conj", "is_neg", "is_inference"),
     "facula.amp": (
         "autocast", "is_autocast_enabled", "set_autocast_enabled", "get_autocast_dtype",
         "set_autocast_dtype", "is_autocast_available"),
     "facula.storage": ("TypedStorage",),
+    "facula._legacy": (
+        "FloatTensor", "DoubleTensor", "HalfTensor", "BFloat16Tensor", "ByteTensor", "CharTensor",
+        "ShortTensor", "IntTensor", "LongTensor", "BoolTensor"),
 }
+_LIBRARY = "libfacula"  # its file looks like an extension module, and is none
 _HOME = {name: module for module, names in _PYTHON_NAMES.items() for name in names}
 
 
@@ -56,7 +61,7 @@ def _find(name):
         return getattr(_import(_HOME[name]), name)
     if name == "default_generator":
         return _C._default_generator()
-    if name.startswith("__"):
+    if name.startswith("__") or name == _LIBRARY:
         raise AttributeError(f"module 'facula' has no attribute {name!r}")
     try:
         return _C._function("", name)
@@ -76,4 +81,4 @@ def __getattr__(name):
 def __dir__():
     from pkgutil import iter_modules
     modules = {module.name for module in iter_modules(__path__) if not module.name.startswith("_")}
-    return sorted({*globals(), *_HOME, *modules, *_C._function_names("")})
+    return sorted({*globals(), *_HOME, *modules, *_C._function_names("")} - {_LIBRARY})

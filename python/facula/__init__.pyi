@@ -22,10 +22,21 @@ from facula import (
     special as special,
     storage as storage,
     utils as utils,
+    version as version,
 )
 from facula.functional import *  # isort: skip
 from facula._C import *
 from facula._C import Tensor
+from facula._legacy import BFloat16Tensor as BFloat16Tensor
+from facula._legacy import BoolTensor as BoolTensor
+from facula._legacy import ByteTensor as ByteTensor
+from facula._legacy import CharTensor as CharTensor
+from facula._legacy import DoubleTensor as DoubleTensor
+from facula._legacy import FloatTensor as FloatTensor
+from facula._legacy import HalfTensor as HalfTensor
+from facula._legacy import IntTensor as IntTensor
+from facula._legacy import LongTensor as LongTensor
+from facula._legacy import ShortTensor as ShortTensor
 from facula._operators.functions import *
 from facula._tensor_str import get_printoptions as get_printoptions
 from facula._tensor_str import set_printoptions as set_printoptions

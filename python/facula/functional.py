@@ -58,6 +58,27 @@ def is_nonzero(input):
     return bool(input.item())
 
 
+def get_device(input):
+    """The index of a tensor's device; -1 on the CPU."""
+    return input.get_device()
+
+
+_warn_always = False
+
+
+def set_warn_always(b, /):
+    """Ask for a warning at every call instead of once."""
+    global _warn_always
+    if not isinstance(b, bool):
+        raise TypeError(f"set_warn_always(): expected a bool; got {type(b).__name__}")
+    _warn_always = b
+
+
+def is_warn_always_enabled():
+    """Whether a warning was asked for at every call."""
+    return _warn_always
+
+
 def is_same_size(input, other):
     """Whether two tensors have the same sizes."""
     return input.shape == other.shape
@@ -74,8 +95,8 @@ def set_default_device(device):
 
 
 def set_default_tensor_type(t, /):
-    """Set the default dtype by the name of a legacy tensor type, "torch.DoubleTensor"."""
-    name = t.rsplit(".", 1)[-1]
+    """Set the default dtype by a legacy tensor type, or its name: "torch.DoubleTensor"."""
+    name = t.rsplit(".", 1)[-1] if isinstance(t, str) else getattr(t, "__name__", str(t))
     table = {"FloatTensor": facula.float32, "DoubleTensor": facula.float64,
              "HalfTensor": facula.float16, "BFloat16Tensor": facula.bfloat16}
     if name not in table:

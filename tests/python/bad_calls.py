@@ -25,7 +25,7 @@ from samples import load_ops
 from samples.common import T, find, make_arguments, seed_of
 
 SECONDS = 10  # a call that takes longer is hung: the alarm ends the process
-SPARE_MEMORY = 3 << 30
+SPARE_MEMORY = 1 << 30
 BIG = 2**62
 # The marks of an exception that was not meant for users.
 INTERNAL = re.compile(r"std::|_M_|basic_string|vector::|bad_|unknown C\+\+|no variant|assert", re.I)
