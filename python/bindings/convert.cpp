@@ -226,7 +226,11 @@ Scalar item_of(const Tensor& t) {
   check(t.numel() == 1, "a Tensor with ", t.numel(), " elements cannot be converted to Scalar");
   if (needs_operator(t)) return item_by_operator(t);
   check(!t.is_meta(), "Tensor.item() cannot be called on meta tensors");
-  check(t.device().is_cpu(), "item(): expected a tensor on the CPU; got one on ", str(t.device()));
+  if (!t.device().is_cpu()) {
+    static NamedOperator to_copy("_to_copy");
+    const Tensor host = to_copy.tensor({pack(t), Value(), Value(), pack(Device{})});
+    return element_at(host, host.data());
+  }
   return element_at(t, t.data());
 }
 

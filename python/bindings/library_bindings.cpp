@@ -40,6 +40,13 @@ bool layer_of(std::string_view key, Layer& layer) {
   return true;
 }
 
+// An operator made at run time whose kernel is all that it has: autograd sees what it calls.
+void expand_above_autograd(Operator& op, bool implicit) {
+  const bool built_in = op.record->any || op.record->cpu || op.record->meta;
+  if (!implicit || built_in) return;
+  const_cast<OpInfo&>(op.info()).implicit = true;  // its own heap record: nobody else reads it
+}
+
 // _library_impl(ns, name, overload, function, dispatch_key) -> number for _library_remove
 Object put(PyObject*, PyObject* args, PyObject*) {
   const char *ns, *name, *overload, *key;
@@ -54,13 +61,15 @@ Object put(PyObject*, PyObject* args, PyObject*) {
   Layer layer;
   const std::string_view wanted(key);
   if (wanted == "CompositeImplicitAutograd" || wanted == "CompositeExplicitAutograd" ||
-      wanted.empty())
+      wanted.empty()) {
     k.registration = put_in_composite(*op, call_python_kernel, function);
-  else if (layer_of(wanted, layer))
+    expand_above_autograd(*op, wanted == "CompositeImplicitAutograd");
+  } else if (layer_of(wanted, layer)) {
     k.registration = put_in(*op, layer, call_python_kernel, function);
-  else
+  } else {
     throw Error(ErrorKind::NotImplemented, "impl(): the dispatch key '", wanted,
                 "' is not supported");
+  }
   kept().push_back(k);
   return integer(static_cast<int64_t>(kept().size() - 1));
 }

@@ -167,7 +167,7 @@ OP(bitwise_not) {
 
 OP(dunder_and_Tensor) {
   .schema = "__and__.Tensor(Tensor self, Tensor other) -> Tensor",
-  .doc = "self & other: bitwise_and under the name of Python's operator.",
+  .doc = "Python's self & other: bitwise_and under the name of Python's operator.",
   .forms = method,
   .composite = Composite::Implicit,
   .numbers = names("other"),
@@ -176,7 +176,7 @@ OP(dunder_and_Tensor) {
 
 OP(dunder_iand_Tensor) {
   .schema = "__iand__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
-  .doc = "self &= other: bitwise_and_ under the name of Python's operator.",
+  .doc = "Python's self &= other: bitwise_and_ under the name of Python's operator.",
   .forms = method,
   .composite = Composite::Implicit,
   .numbers = names("other"),
@@ -185,7 +185,7 @@ OP(dunder_iand_Tensor) {
 
 OP(dunder_or_Tensor) {
   .schema = "__or__.Tensor(Tensor self, Tensor other) -> Tensor",
-  .doc = "self | other: bitwise_or under the name of Python's operator.",
+  .doc = "Python's self | other: bitwise_or under the name of Python's operator.",
   .forms = method,
   .composite = Composite::Implicit,
   .numbers = names("other"),
@@ -194,7 +194,7 @@ OP(dunder_or_Tensor) {
 
 OP(dunder_ior_Tensor) {
   .schema = "__ior__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
-  .doc = "self |= other: bitwise_or_ under the name of Python's operator.",
+  .doc = "Python's self |= other: bitwise_or_ under the name of Python's operator.",
   .forms = method,
   .composite = Composite::Implicit,
   .numbers = names("other"),
@@ -203,7 +203,7 @@ OP(dunder_ior_Tensor) {
 
 OP(dunder_xor_Tensor) {
   .schema = "__xor__.Tensor(Tensor self, Tensor other) -> Tensor",
-  .doc = "self ^ other: bitwise_xor under the name of Python's operator.",
+  .doc = "Python's self ^ other: bitwise_xor under the name of Python's operator.",
   .forms = method,
   .composite = Composite::Implicit,
   .numbers = names("other"),
@@ -212,7 +212,7 @@ OP(dunder_xor_Tensor) {
 
 OP(dunder_ixor_Tensor) {
   .schema = "__ixor__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
-  .doc = "self ^= other: bitwise_xor_ under the name of Python's operator.",
+  .doc = "Python's self ^= other: bitwise_xor_ under the name of Python's operator.",
   .forms = method,
   .composite = Composite::Implicit,
   .numbers = names("other"),
@@ -221,7 +221,7 @@ OP(dunder_ixor_Tensor) {
 
 OP(dunder_lshift_Tensor) {
   .schema = "__lshift__.Tensor(Tensor self, Tensor other) -> Tensor",
-  .doc = "self << other: bitwise_left_shift under the name of Python's operator.",
+  .doc = "Python's self << other: bitwise_left_shift under the name of Python's operator.",
   .forms = method,
   .composite = Composite::Implicit,
   .numbers = names("other"),
@@ -230,7 +230,7 @@ OP(dunder_lshift_Tensor) {
 
 OP(dunder_ilshift_Tensor) {
   .schema = "__ilshift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
-  .doc = "self <<= other: bitwise_left_shift_ under the name of Python's operator.",
+  .doc = "Python's self <<= other: bitwise_left_shift_ under the name of Python's operator.",
   .forms = method,
   .composite = Composite::Implicit,
   .numbers = names("other"),
@@ -239,7 +239,7 @@ OP(dunder_ilshift_Tensor) {
 
 OP(dunder_rshift_Tensor) {
   .schema = "__rshift__.Tensor(Tensor self, Tensor other) -> Tensor",
-  .doc = "self >> other: bitwise_right_shift under the name of Python's operator.",
+  .doc = "Python's self >> other: bitwise_right_shift under the name of Python's operator.",
   .forms = method,
   .composite = Composite::Implicit,
   .numbers = names("other"),
@@ -248,7 +248,7 @@ OP(dunder_rshift_Tensor) {
 
 OP(dunder_irshift_Tensor) {
   .schema = "__irshift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
-  .doc = "self >>= other: bitwise_right_shift_ under the name of Python's operator.",
+  .doc = "Python's self >>= other: bitwise_right_shift_ under the name of Python's operator.",
   .forms = method,
   .composite = Composite::Implicit,
   .numbers = names("other"),

@@ -127,8 +127,7 @@ def max_reference(x):
 
 ROWS = {
     "add_number": Row(lambda x: facula.add(x, 2.5), [(2, 3)], equals(lambda x: x + 2.5), ("add",)),
-    "add_out": Row(add_out, [(2, 3), (3,)], equals(lambda x, y: x + y), ("add",), grad=False,
-                   refused=("vmap",)),
+    "add_out": Row(add_out, [(2, 3), (3,)], equals(lambda x, y: x + y), ("add",), grad=False),
     "add_promotion": Row(lambda x: facula.add(x.float(), facula.ones(3, dtype=facula.int64)),
                          [(2, 3)], equals(lambda x: x.astype("f4") + 1), ("add",), grad=False),
     "log1p_": Row(lambda x: x.clone().log1p_(), [(2, 3)], equals(np.log1p), ("log1p_", "log1p")),
