@@ -142,7 +142,7 @@ Tensor diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend, c
   if (prepend.defined()) check_joined(self, prepend, d);
   if (append.defined()) check_joined(self, append, d);
   Tensor t = joined(self, d, prepend, append);
-  if (n == 0) return ops::clone(t, MemoryFormat::Contiguous);
+  if (n == 0) return ops::clone(t);
   const int64_t times = std::min(n, t.sizes()[d]);
   for (int64_t k = 0; k < times; ++k) {
     const int64_t last = std::max<int64_t>(t.sizes()[d] - 1, 0);
