@@ -29,6 +29,9 @@ struct Geometry {
 Geometry geometry(IntSpan stride, IntSpan padding, IntSpan dilation, IntSpan output_padding, int64_t spatial) {
   Geometry g{expanded(stride, spatial, "stride"), expanded(padding, spatial, "padding"),
              expanded(dilation, spatial, "dilation"), expanded(output_padding, spatial, "output_padding")};
+  // Positions in an input stay far from the ends of int64.
+  for (const IntVec* list : {&g.stride, &g.padding, &g.dilation, &g.output_padding})
+    for (int64_t x : *list) check(x <= INT32_MAX, "expected strides, paddings and dilations below 2^31; got ", x);
   for (int64_t s : g.stride) check(s > 0, "non-positive stride is not supported");
   for (int64_t p : g.padding) check(p >= 0, "negative padding is not supported");
   for (int64_t d : g.dilation) check(d > 0, "dilation should be greater than zero");

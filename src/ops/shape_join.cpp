@@ -109,9 +109,10 @@ Tensor cartesian_prod(std::span<const Tensor> tensors) {
 // Positions of all choices of r out of n in order, one row each.
 Tensor choices(int64_t n, int64_t r, bool repeated) {
   std::vector<int64_t> rows;
+  if (n == 0 || (!repeated && r > n)) return empty_tensor(IntList{0, r}, DType::Int64);
   std::vector<int64_t> at(static_cast<size_t>(r));
   for (int64_t i = 0; i < r; ++i) at[static_cast<size_t>(i)] = repeated ? 0 : i;
-  while (n > 0 && (repeated || r <= n)) {
+  while (true) {
     rows.insert(rows.end(), at.begin(), at.end());
     int64_t i = r - 1;
     while (i >= 0 && at[static_cast<size_t>(i)] == (repeated ? n - 1 : n - r + i)) --i;
@@ -128,6 +129,7 @@ Tensor combinations(const Tensor& self, int64_t r, bool with_replacement) {
   check_vector(self);
   check(r >= 0, "Expect a non-negative number, but got ", r);
   if (r == 0) return ops::new_empty(self, {0});
+  check(r <= INT32_MAX, "combinations(): expected r of at most ", INT32_MAX, "; got ", r);
   const Tensor at = ops::to(choices(self.numel(), r, with_replacement), self.device(), DType::Int64);
   return ops::index(self, {&at, 1});
 }

@@ -13,6 +13,7 @@ constexpr int most_tensors = 5;       // a parameter, its gradient and up to thr
 constexpr int64_t per_chunk = 16384;  // elements
 
 double number(const Tensor& t) {
+  check(t.numel() == 1, "expected a tensor of one element for a number of an optimizer; got sizes ", str(t.sizes()));
   if (t.dtype() == DType::Float32) return static_cast<double>(t.data<float>()[0]);
   return converted(t, DType::Float64).data<double>()[0];
 }
