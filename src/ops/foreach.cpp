@@ -185,210 +185,210 @@ using namespace facula;
 
 OP(_foreach_abs) {
   .schema = "_foreach_abs(Tensor[] self) -> Tensor[]",
-  .doc = "abs of each tensor.",
+  .doc = "The abs of each tensor.",
   .forms = function | inplace,
   .composite = Composite::Implicit,
   .any = each,
 };
 OP(_foreach_acos) {
   .schema = "_foreach_acos(Tensor[] self) -> Tensor[]",
-  .doc = "acos of each tensor.",
+  .doc = "The acos of each tensor.",
   .forms = function | inplace,
   .composite = Composite::Implicit,
   .any = each,
 };
 OP(_foreach_asin) {
   .schema = "_foreach_asin(Tensor[] self) -> Tensor[]",
-  .doc = "asin of each tensor.",
+  .doc = "The asin of each tensor.",
   .forms = function | inplace,
   .composite = Composite::Implicit,
   .any = each,
 };
 OP(_foreach_atan) {
   .schema = "_foreach_atan(Tensor[] self) -> Tensor[]",
-  .doc = "atan of each tensor.",
+  .doc = "The atan of each tensor.",
   .forms = function | inplace,
   .composite = Composite::Implicit,
   .any = each,
 };
 OP(_foreach_ceil) {
   .schema = "_foreach_ceil(Tensor[] self) -> Tensor[]",
-  .doc = "ceil of each tensor.",
+  .doc = "The ceil of each tensor.",
   .forms = function | inplace,
   .composite = Composite::Implicit,
   .any = each,
 };
 OP(_foreach_cos) {
   .schema = "_foreach_cos(Tensor[] self) -> Tensor[]",
-  .doc = "cos of each tensor.",
+  .doc = "The cos of each tensor.",
   .forms = function | inplace,
   .composite = Composite::Implicit,
   .any = each,
 };
 OP(_foreach_cosh) {
   .schema = "_foreach_cosh(Tensor[] self) -> Tensor[]",
-  .doc = "cosh of each tensor.",
+  .doc = "The cosh of each tensor.",
   .forms = function | inplace,
   .composite = Composite::Implicit,
   .any = each,
 };
 OP(_foreach_erf) {
   .schema = "_foreach_erf(Tensor[] self) -> Tensor[]",
-  .doc = "erf of each tensor.",
+  .doc = "The erf of each tensor.",
   .forms = function | inplace,
   .composite = Composite::Implicit,
   .any = each,
 };
 OP(_foreach_erfc) {
   .schema = "_foreach_erfc(Tensor[] self) -> Tensor[]",
-  .doc = "erfc of each tensor.",
+  .doc = "The erfc of each tensor.",
   .forms = function | inplace,
   .composite = Composite::Implicit,
   .any = each,
 };
 OP(_foreach_exp) {
   .schema = "_foreach_exp(Tensor[] self) -> Tensor[]",
-  .doc = "exp of each tensor.",
+  .doc = "The exp of each tensor.",
   .forms = function | inplace,
   .composite = Composite::Implicit,
   .any = each,
 };
 OP(_foreach_expm1) {
   .schema = "_foreach_expm1(Tensor[] self) -> Tensor[]",
-  .doc = "expm1 of each tensor.",
+  .doc = "The expm1 of each tensor.",
   .forms = function | inplace,
   .composite = Composite::Implicit,
   .any = each,
 };
 OP(_foreach_floor) {
   .schema = "_foreach_floor(Tensor[] self) -> Tensor[]",
-  .doc = "floor of each tensor.",
+  .doc = "The floor of each tensor.",
   .forms = function | inplace,
   .composite = Composite::Implicit,
   .any = each,
 };
 OP(_foreach_frac) {
   .schema = "_foreach_frac(Tensor[] self) -> Tensor[]",
-  .doc = "frac of each tensor.",
+  .doc = "The frac of each tensor.",
   .forms = function | inplace,
   .composite = Composite::Implicit,
   .any = each,
 };
 OP(_foreach_lgamma) {
   .schema = "_foreach_lgamma(Tensor[] self) -> Tensor[]",
-  .doc = "lgamma of each tensor.",
+  .doc = "The lgamma of each tensor.",
   .forms = function | inplace,
   .composite = Composite::Implicit,
   .any = each,
 };
 OP(_foreach_log) {
   .schema = "_foreach_log(Tensor[] self) -> Tensor[]",
-  .doc = "log of each tensor.",
+  .doc = "The log of each tensor.",
   .forms = function | inplace,
   .composite = Composite::Implicit,
   .any = each,
 };
 OP(_foreach_log10) {
   .schema = "_foreach_log10(Tensor[] self) -> Tensor[]",
-  .doc = "log10 of each tensor.",
+  .doc = "The log10 of each tensor.",
   .forms = function | inplace,
   .composite = Composite::Implicit,
   .any = each,
 };
 OP(_foreach_log1p) {
   .schema = "_foreach_log1p(Tensor[] self) -> Tensor[]",
-  .doc = "log1p of each tensor.",
+  .doc = "The log1p of each tensor.",
   .forms = function | inplace,
   .composite = Composite::Implicit,
   .any = each,
 };
 OP(_foreach_log2) {
   .schema = "_foreach_log2(Tensor[] self) -> Tensor[]",
-  .doc = "log2 of each tensor.",
+  .doc = "The log2 of each tensor.",
   .forms = function | inplace,
   .composite = Composite::Implicit,
   .any = each,
 };
 OP(_foreach_neg) {
   .schema = "_foreach_neg(Tensor[] self) -> Tensor[]",
-  .doc = "neg of each tensor.",
+  .doc = "The neg of each tensor.",
   .forms = function | inplace,
   .composite = Composite::Implicit,
   .any = each,
 };
 OP(_foreach_reciprocal) {
   .schema = "_foreach_reciprocal(Tensor[] self) -> Tensor[]",
-  .doc = "reciprocal of each tensor.",
+  .doc = "The reciprocal of each tensor.",
   .forms = function | inplace,
   .composite = Composite::Implicit,
   .any = each,
 };
 OP(_foreach_round) {
   .schema = "_foreach_round(Tensor[] self) -> Tensor[]",
-  .doc = "round of each tensor.",
+  .doc = "The round of each tensor.",
   .forms = function | inplace,
   .composite = Composite::Implicit,
   .any = each,
 };
 OP(_foreach_rsqrt) {
   .schema = "_foreach_rsqrt(Tensor[] self) -> Tensor[]",
-  .doc = "rsqrt of each tensor.",
+  .doc = "The rsqrt of each tensor.",
   .forms = function | inplace,
   .composite = Composite::Implicit,
   .any = each,
 };
 OP(_foreach_sigmoid) {
   .schema = "_foreach_sigmoid(Tensor[] self) -> Tensor[]",
-  .doc = "sigmoid of each tensor.",
+  .doc = "The sigmoid of each tensor.",
   .forms = function | inplace,
   .composite = Composite::Implicit,
   .any = each,
 };
 OP(_foreach_sign) {
   .schema = "_foreach_sign(Tensor[] self) -> Tensor[]",
-  .doc = "sign of each tensor.",
+  .doc = "The sign of each tensor.",
   .forms = function | inplace,
   .composite = Composite::Implicit,
   .any = each,
 };
 OP(_foreach_sin) {
   .schema = "_foreach_sin(Tensor[] self) -> Tensor[]",
-  .doc = "sin of each tensor.",
+  .doc = "The sin of each tensor.",
   .forms = function | inplace,
   .composite = Composite::Implicit,
   .any = each,
 };
 OP(_foreach_sinh) {
   .schema = "_foreach_sinh(Tensor[] self) -> Tensor[]",
-  .doc = "sinh of each tensor.",
+  .doc = "The sinh of each tensor.",
   .forms = function | inplace,
   .composite = Composite::Implicit,
   .any = each,
 };
 OP(_foreach_sqrt) {
   .schema = "_foreach_sqrt(Tensor[] self) -> Tensor[]",
-  .doc = "sqrt of each tensor.",
+  .doc = "The sqrt of each tensor.",
   .forms = function | inplace,
   .composite = Composite::Implicit,
   .any = each,
 };
 OP(_foreach_tan) {
   .schema = "_foreach_tan(Tensor[] self) -> Tensor[]",
-  .doc = "tan of each tensor.",
+  .doc = "The tan of each tensor.",
   .forms = function | inplace,
   .composite = Composite::Implicit,
   .any = each,
 };
 OP(_foreach_tanh) {
   .schema = "_foreach_tanh(Tensor[] self) -> Tensor[]",
-  .doc = "tanh of each tensor.",
+  .doc = "The tanh of each tensor.",
   .forms = function | inplace,
   .composite = Composite::Implicit,
   .any = each,
 };
 OP(_foreach_trunc) {
   .schema = "_foreach_trunc(Tensor[] self) -> Tensor[]",
-  .doc = "trunc of each tensor.",
+  .doc = "The trunc of each tensor.",
   .forms = function | inplace,
   .composite = Composite::Implicit,
   .any = each,

@@ -194,11 +194,14 @@ Tensor inner(const Tensor& self, const Tensor& other) {
   if (self.dim() == 0 || other.dim() == 0) return ops::mul(self, other);
   check(self.size(-1) == other.size(-1), "inner() the last dimension must match on both input tensors but got shapes ",
         str(self.sizes()), " and ", str(other.sizes()));
-  const Tensor a = ops::reshape(self, {-1, self.size(-1)}), b = ops::reshape(other, {-1, other.size(-1)});
+  auto rows = [](const Tensor& t) {  // stated, since -1 stands for nothing where there are no elements
+    int64_t n = 1;
+    for (int64_t s : t.sizes().first(static_cast<size_t>(t.dim() - 1))) n *= s;
+    return ops::reshape(t, {n, t.size(-1)});
+  };
+  const Tensor a = rows(self), b = rows(other);
   IntVec sizes(self.sizes().first(static_cast<size_t>(self.dim() - 1)));
   for (int64_t d = 0; d + 1 < other.dim(); ++d) sizes.push_back(other.sizes()[d]);
-  const bool empty = self.numel() == 0 || other.numel() == 0;
-  if (empty && self.size(-1) == 0) return ops::new_zeros(self, sizes);
   return ops::reshape(ops::mm(a, ops::transpose(b, 0, 1)), sizes);
 }
 

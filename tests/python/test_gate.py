@@ -354,7 +354,7 @@ def test_joint_graph():
 
     x = facula.tensor([0.5, 1.0, 2.0], dtype=facula.float64)
     graph = facula._trace.trace(joint, (x,))
-    assert "log1p" in str(graph) and "div" in str(graph)
+    assert "log1p" in str(graph) and ("div" in str(graph) or "reciprocal" in str(graph))
     other = x * 3
     loss, gradient = tensors_of(graph.run((other,)))
     assert_same_values(loss, np.log1p(to_array(other) ** 2).sum())
@@ -381,13 +381,13 @@ class Wrapper(facula.Tensor):
 
 
 def test_wrapper_subclass_under_a_mode():
-    """The mode sees the call on the wrapper first, then the one on what is in it."""
+    """The mode sees the call on the wrapper; while it handles that it is off, as in PyTorch."""
     x = Wrapper(facula.tensor([1.0, 2.0]))
     with Recorder() as mode:
         y = facula.add(x, 1)
     assert isinstance(y, Wrapper)
     assert y.inner.tolist() == [2.0, 3.0]
-    assert mode.names == ["add", "add"]
+    assert mode.names == ["add"]
 
 
 def test_override_from_python():

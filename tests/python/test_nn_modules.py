@@ -117,6 +117,9 @@ def test_functional_checks():
 def test_init_stays_in_bounds():
     t = nn.init.xavier_uniform_(facula.empty(30, 20))
     assert t.abs().max().item() <= (6 / 50) ** 0.5
+
+
+def test_orthogonal_init_is_orthogonal():
     q = nn.init.orthogonal_(facula.empty(5, 5))
     assert facula.allclose(q @ q.T, facula.eye(5), atol=1e-5)
 
