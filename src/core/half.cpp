@@ -6,8 +6,12 @@ namespace facula {
 Float8E4M3::Float8E4M3(float f) {
   const uint32_t b = std::bit_cast<uint32_t>(f);
   const uint32_t sign = (b >> 24) & 0x80u, a = b & 0x7fffffffu;
-  if (a >= 0x43f00000u) {  // 480 and more, infinities and NaN
+  if (a > 0x7f800000u) {
     bits = static_cast<uint8_t>(sign | 0x7fu);
+    return;
+  }
+  if (a >= 0x43e00000u) {  // 448 and more saturate, infinities too, as in PyTorch
+    bits = static_cast<uint8_t>(sign | 0x7eu);
     return;
   }
   if (a < 0x3c800000u) {  // below 2^-6: steps of 2^-9
