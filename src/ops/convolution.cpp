@@ -150,7 +150,7 @@ Tensor plus(const Tensor& a, const Tensor& b) {
 // Each result of the backward operator is bilinear in its arguments.
 void double_backward(Backward& b) {
   const Call c = call_of(b);
-  const Tensor go = b["grad_output"], x = b["input"], w = b["weight"];
+  const Tensor go = conjugate(b["grad_output"]), x = conjugate(b["input"]), w = conjugate(b["weight"]);
   const Tensor& gx = b.grad(0);
   const Tensor& gw = b.grad(1);
   const Tensor& gb = b.grad(2);

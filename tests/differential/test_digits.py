@@ -48,10 +48,15 @@ def test_initial_weights_are_equal(examples):
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_loss_curves_agree(examples, seed):
-    """Rounding differences grow along training: 1e-4 at first, 5 % after three epochs."""
+    """Equal to rounding at first, to 3 % after an epoch.
+
+    The first Adam steps divide by the size of each gradient: where that is near eps = 1e-8, as for
+    weights of inputs that are nearly always zero, its rounding (another order of summation in the
+    matrix product) becomes 1e-5 of the weight, and the curves part from there.
+    """
     ours = examples["facula"]["loss_curve"](epochs=3, seed=seed)
     theirs = examples["torch"]["loss_curve"](epochs=3, seed=seed)
     assert len(ours) == len(theirs) == 3 * 45
     for step, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
-        tolerance = 1e-4 * 500 ** (step / len(ours))
+        tolerance = min(2e-5 * 2000 ** (step / 45), 0.03)
         assert mine == pytest.approx(other, rel=tolerance, abs=1e-6), f"step {step}"

@@ -7,7 +7,7 @@ from samples import load_ops
 from samples.checks import assert_same_values, cases, is_tensor, tensors_of
 from samples.common import find, make_arguments, seed_of, split_marked
 
-MOST_ELEMENTS = 400
+MOST_ELEMENTS = 600
 SMOOTH = [op for op in load_ops() if op.grad and not op.nondeterministic]
 CASES = cases(SMOOTH, {"float64", "complex128"})
 
