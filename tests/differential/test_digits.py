@@ -48,7 +48,7 @@ def test_initial_weights_are_equal(examples):
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_loss_curves_agree(examples, seed):
-    """Equal to rounding at first, to 3 % after an epoch.
+    """Equal to rounding at first, to 3 % after an epoch, to 8 % after three.
 
     The first Adam steps divide by the size of each gradient: where that is near eps = 1e-8, as for
     weights of inputs that are nearly always zero, its rounding (another order of summation in the
@@ -58,5 +58,5 @@ def test_loss_curves_agree(examples, seed):
     theirs = examples["torch"]["loss_curve"](epochs=3, seed=seed)
     assert len(ours) == len(theirs) == 3 * 45
     for step, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
-        tolerance = min(2e-5 * 2000 ** (step / 45), 0.03)
+        tolerance = min(2e-5 * 2000 ** (step / 45), 0.03 if step < 45 else 0.08)
         assert mine == pytest.approx(other, rel=tolerance, abs=1e-6), f"step {step}"
