@@ -44,5 +44,6 @@ OPS = [
        np.where, "float int complex", method=False,
        errors=[Error(RuntimeError, "boolean", Sample(T(2, dtype="int64"), T(2), T(2)))]),
     Op("complex", [Sample(T(4), T(4)), Sample(T(3, 1), T(2))], lambda a, b: a + 1j * b, "full"),
+    Op("conj_physical", unary(), np.conj, "full int"),
     Op("polar", [Sample(T(4), T(4)), Sample(T(3, 1), T(2))], lambda a, b: a * np.exp(1j * b), "full"),
 ]
