@@ -1,6 +1,7 @@
-"""Known gaps: tests whose failure is understood and written down, each with its reason.
+"""Known gaps: tests that fail today, written down.
 
-tests/known_gaps.tsv has a line for each: the end of a test's id (or all of it), a tab, the reason.
+tests/known_gaps.tsv has a line for each: the end of a test's id (or all of it), a tab, the reason. Reasons were
+given by group, from a look at some of each: read one as where to begin, not as a diagnosis.
 They still run; one that passes is reported as XPASS, and its line should go.
 """
 

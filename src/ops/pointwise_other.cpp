@@ -158,16 +158,6 @@ struct complex_of_parts {
   }
 };
 
-struct conj_physical {
-  static constexpr unsigned dtypes = all_kinds;
-  template <class T>
-  static T call(T a) {
-    if constexpr (is_complex_v<T>)
-      return T(a.re, -a.im);
-    else
-      return a;
-  }
-};
 struct polar {
   static constexpr unsigned dtypes = floating;
   template <class T>
@@ -462,16 +452,6 @@ void meta_complex(Meta& m) {
 }  // namespace facula
 
 using namespace facula;
-
-OP(conj_physical) {
-  .schema = "conj_physical(Tensor self) -> Tensor",
-  .doc = "The complex conjugate, computed now; real tensors are copied.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .meta = meta::unary,
-  .cpu = cpu::unary<scalar::conj_physical>,
-  .derivatives = {vjp("self", [](Backward& b) { return ops::conj_physical(b.grad()); })},
-};
 
 OP(maximum) {
   .schema = "maximum(Tensor self, Tensor other) -> Tensor",
