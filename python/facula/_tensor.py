@@ -36,10 +36,8 @@ def __deepcopy__(self, memo):
     """A copy with memory of its own; leaves only."""
     if not self.is_leaf:
         raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
-            "protocol at the moment.  If you were attempting to deepcopy a module, this may be "
-            "because of a torch.nn.utils.weight_norm usage, see "
-            "https://github.com/pytorch/pytorch/pull/103001")
+            "deepcopy(): only leaves of the graph can be copied; got a tensor that an operation "
+            "made (detach() gives a leaf)")
     if id(self) in memo:
         return memo[id(self)]
     with facula.no_grad():

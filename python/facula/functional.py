@@ -260,7 +260,8 @@ def tensordot(a, b, dims=2, out=None):
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
         if dims > min(a.dim(), b.dim()):
             raise RuntimeError(
-                f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
+                "tensordot(): dims must be at most the number of dimensions of a and of b; got "
+                f"{dims}")
         first, second = list(range(a.dim() - dims, a.dim())), list(range(dims))
     else:
         first, second = ([x] if isinstance(x, int) else list(x) for x in dims)
@@ -271,7 +272,7 @@ def tensordot(a, b, dims=2, out=None):
 def einsum(*args):
     """The sum of products that an equation describes: einsum("ij,jk->ik", a, b)."""
     if not args:
-        raise ValueError("einsum(): must specify the equation string and at least one operand")
+        raise ValueError("einsum(): expected an equation and an operand for each of its terms")
     equation, operands = args[0], args[1:]
     if isinstance(equation, _Tensor):
         equation, operands = _equation_of(args)
@@ -305,7 +306,7 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     modes = {"use_mm_for_euclid_dist_if_necessary": None, "use_mm_for_euclid_dist": 1,
              "donot_use_mm_for_euclid_dist": 2}
     if compute_mode not in modes:
-        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+        raise ValueError(f"cdist(): unknown compute_mode; got {compute_mode!r}")
     return _C._function("", "cdist")(x1, x2, p, modes[compute_mode])
 
 

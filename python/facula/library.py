@@ -60,7 +60,7 @@ class Library:
             raise NotImplementedError("impl(): with_keyset=True is not supported")
         if not callable(fn):
             raise TypeError(
-                f"Input function is required to be a callable but found type {type(fn)}")
+                f"infer_schema(): expected a callable; got {type(fn).__name__}")
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
         name = _full_name(self.ns, op_name)
         self._registrations.append(_C._library_impl(*name, fn, key))

@@ -97,7 +97,7 @@ def _split_aux(output, has_aux, where):
         return output, None
     if not (isinstance(output, tuple) and len(output) == 2):
         raise RuntimeError(
-            f"{where}: output of function f should be a tuple: (output, aux) if has_aux is True"
+            f"{where}: with has_aux=True the function must return a tuple of two, (output, aux)"
         )
     return output
 
@@ -105,7 +105,7 @@ def _split_aux(output, has_aux, where):
 def _check_tensors(leaves, where):
     if not leaves:
         raise RuntimeError(
-            f"{where}: Expected f to be a function that has non-empty output (got output = ())"
+            f"{where}: the function must return at least one tensor; got ()"
         )
     for leaf in leaves:
         if not _is_tensor(leaf):
@@ -145,9 +145,8 @@ def grad_and_value(func, argnums=0, has_aux=False):
                 )
             if output.dim() != 0:
                 raise RuntimeError(
-                    "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, "
-                    f"got tensor with {output.dim()} dims. Maybe you wanted to use the vjp "
-                    "or jacrev APIs instead?"
+                    "grad_and_value(): the function must return a 0-dim tensor; got "
+                    f"{output.dim()} dimensions (vjp and jacrev take any)"
                 )
             leaves, spec = tree_flatten(wanted)
             grads = _gradients([output], leaves, [facula.ones_like(output)], True, True)
@@ -213,9 +212,7 @@ def vjp(func, *primals, has_aux=False):
         given, spec = tree_flatten(cotangents)
         if spec != out_spec:
             raise RuntimeError(
-                f"Expected pytree structure of cotangents to be the same as pytree "
-                f"structure of outputs to the function. cotangents: {spec}, primal "
-                f"output: {out_spec}"
+                f"cotangents must be nested as the function's outputs are, {out_spec}; got {spec}"
             )
         grads = _gradients(outs, leaves, given, retain_graph, create)
         grads = [_levels._unwrap_for_grad(g, level) for g in grads]
@@ -272,9 +269,7 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
         )
     if tree_flatten(primals)[1] != tree_flatten(tangents)[1]:
         raise RuntimeError(
-            "jvp(f, primals, tangents): Expected primals and tangents to have the same "
-            "python structure. For example, if primals is a tuple of 3 tensors, tangents "
-            "also must be."
+            "jvp(): primals and tangents must be nested alike"
         )
     kept = []
 

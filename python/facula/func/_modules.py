@@ -23,8 +23,8 @@ def _merged(dicts):
         return dict(dicts)
     if not isinstance(dicts, (tuple, list)):
         raise ValueError(
-            f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, "
-            f"but got {type(dicts)}"
+            "functional_call(): parameter_and_buffer_dicts must be a dict or a list or tuple of "
+            f"dicts; got {type(dicts).__name__}"
         )
     merged = {}
     for d in dicts:
@@ -118,10 +118,10 @@ def stack_module_state(models):
         raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
     if not (all(m.training for m in models) or all(not m.training for m in models)):
         raise RuntimeError(
-            "stack_module_state: Expected all models to have the same training/eval mode."
+            "stack_module_state(): all models must be in training mode, or all in evaluation mode"
         )
     if not all(type(m) is type(models[0]) for m in models):
-        raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
+        raise RuntimeError("stack_module_state(): all models must have one class")
     params = {}
     for name, first in models[0].named_parameters():
         column = [dict(m.named_parameters())[name] for m in models]

@@ -43,7 +43,7 @@ def opened_to_write(f):
         return
     if not hasattr(f, "write"):
         raise AttributeError(
-            "expected 'f' to be string, path, or a file-like object with a 'write' attribute"
+            f"save(): f must be a path or have write(); got {type(f).__name__}"
         )
     yield f.write
     if hasattr(f, "flush"):

@@ -331,8 +331,8 @@ class SafeUnpickler:
             self._build_user_object(target, state)
         else:
             raise UnpicklingError(
-                "Can only build Tensor, Parameter, OrderedDict or types allowlisted via "
-                f"`add_safe_globals`, but got {type(target)}"
+                "load(): weights_only=True builds tensors, parameters, OrderedDicts and classes "
+                f"of add_safe_globals(); got {target}"
             )
 
     def _tensor_types(self):

@@ -91,7 +91,7 @@ def glu(input, dim=-1):
         RuntimeError: a 0-dim input.
     """
     if input.dim() == 0:
-        raise RuntimeError("glu does not support scalars because halving size must be even")
+        raise RuntimeError("glu(): input must have a dimension; got a 0-dim Tensor")
     return _nn.glu(input, dim)
 
 
@@ -117,8 +117,8 @@ def tanhshrink(input):
 
 def _get_softmax_dim(name, ndim, stacklevel):
     import warnings
-    warnings.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to "
-                  "include dim=X as an argument.", stacklevel=stacklevel)
+    warnings.warn(f"{name}(): dim should be given; without it the number of dimensions decides",
+                  stacklevel=stacklevel)
     return 0 if ndim in (0, 1, 3) else 1
 
 

@@ -458,5 +458,5 @@ class Softmax2d(Module):
         """Apply to `input`. Raises ValueError for another number of dimensions."""
         if input.dim() not in (3, 4):
             raise ValueError(
-                f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
+                f"Softmax2d: input must have 3 or 4 dimensions; got {input.dim()}")
         return F.softmax(input, -3, _stacklevel=5)

@@ -25,8 +25,7 @@ def _pairs_of(values, method):
     """The (key, value) pairs of a mapping or of an iterable of pairs. Raises TypeError."""
     kind = type(values).__name__
     if not hasattr(values, "__iter__"):
-        raise TypeError(f"{method} should be called with an iterable of key/value pairs, but got "
-                        + kind)
+        raise TypeError(f"{method}(): expected a mapping or pairs of key and value; got {kind}")
     if _is_mapping(values):
         return list(values.items())
     pairs = []
@@ -258,8 +257,8 @@ class ModuleList(Module):
     def extend(self, modules):
         """Add every module of an iterable at the end; returns self. Raises TypeError."""
         if not hasattr(modules, "__iter__"):
-            raise TypeError("ModuleList.extend should be called with an iterable, but got "
-                            + type(modules).__name__)
+            raise TypeError("ModuleList.extend(): expected an iterable; got "
+                            f"{type(modules).__name__}")
         offset = len(self)
         for i, module in enumerate(modules):
             self.add_module(str(offset + i), module)
@@ -386,8 +385,8 @@ class ParameterList(Module):
     def extend(self, values):
         """Add every value of an iterable at the end; returns self. Raises TypeError."""
         if not hasattr(values, "__iter__") or isinstance(values, facula.Tensor):
-            raise TypeError("ParameterList.extend should be called with an iterable, but got "
-                            + type(values).__name__)
+            raise TypeError("ParameterList.extend(): expected an iterable; got "
+                            f"{type(values).__name__}")
         for value in values:
             self.append(value)
         return self
@@ -415,9 +414,7 @@ class ParameterDict(Module):
 
     def _key_to_attr(self, key):
         if not isinstance(key, str):
-            raise TypeError("Index given to ParameterDict cannot be used as a key as it is not a "
-                            f"string (type is '{type(key).__name__}'). Open an issue on github if "
-                            "you need non-string keys.")
+            raise TypeError(f"ParameterDict: keys must be strings; got {type(key).__name__}")
         return key
 
     def __getitem__(self, key):

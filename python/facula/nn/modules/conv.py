@@ -8,7 +8,7 @@ from facula.nn import functional as F
 from facula.nn import init
 from facula.nn.modules.lazy import LazyModuleMixin
 from facula.nn.modules.module import Module
-from facula.nn.modules.utils import _pair, _reverse_repeat_tuple, _single, _triple
+from facula.nn.modules.utils import _keep, _pair, _reverse_repeat_tuple, _single, _triple
 from facula.nn.parameter import Parameter, UninitializedParameter
 
 _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
@@ -24,8 +24,8 @@ def _check_settings(in_channels, out_channels, groups, padding, stride, padding_
         raise ValueError("out_channels must be divisible by groups")
     if isinstance(padding, str):
         if padding not in _PADDING_NAMES:
-            raise ValueError(f"Invalid padding string {padding!r}, should be one of "
-                             f"{set(_PADDING_NAMES)}")
+            raise ValueError("padding must be a number, a tuple or one of "
+                             f"{sorted(_PADDING_NAMES)}; got {padding!r}")
         if padding == "same" and any(s != 1 for s in stride):
             raise ValueError("padding='same' is not supported for strided convolutions")
     if padding_mode not in _PADDING_MODES:
@@ -56,16 +56,9 @@ class _ConvNd(Module):
                  transposed, output_padding, groups, bias, padding_mode, device=None, dtype=None):
         super().__init__()
         _check_settings(in_channels, out_channels, groups, padding, stride, padding_mode)
-        self.in_channels = in_channels
-        self.out_channels = out_channels
-        self.kernel_size = kernel_size
-        self.stride = stride
-        self.padding = padding
-        self.dilation = dilation
-        self.transposed = transposed
-        self.output_padding = output_padding
-        self.groups = groups
-        self.padding_mode = padding_mode
+        _keep(self, in_channels=in_channels, out_channels=out_channels, kernel_size=kernel_size,
+              stride=stride, padding=padding, dilation=dilation, transposed=transposed,
+              output_padding=output_padding, groups=groups, padding_mode=padding_mode)
         self._reversed_padding_repeated_twice = _total_padding(padding, dilation, kernel_size)
         options = {"device": device, "dtype": dtype}
         channels = ((in_channels, out_channels // groups) if transposed
@@ -217,16 +210,16 @@ class _ConvTransposeNd(_ConvNd):
             output_size = output_size[leading:]
         if len(output_size) != n:
             raise ValueError(
-                f"ConvTranspose{n}D: for {input.dim()}D input, output_size must have {n} or "
-                f"{leading + n} elements (got {len(output_size)})")
+                f"ConvTranspose{n}d: output_size must have {n} or {leading + n} numbers; got "
+                f"{len(output_size)}")
         dilation = (1,) * n if dilation is None else dilation
         least = [(input.size(d + leading) - 1) * stride[d] - 2 * padding[d]
                  + dilation[d] * (kernel_size[d] - 1) + 1 for d in range(n)]
         most = [low + s - 1 for low, s in zip(least, stride)]
         if any(not low <= size <= high for size, low, high in zip(output_size, least, most)):
             raise ValueError(
-                f"requested an output size of {output_size}, but valid sizes range from {least} "
-                f"to {most} (for an input of {input.size()[2:]})")
+                f"output_size must be from {least} to {most} for input size "
+                f"{tuple(input.size()[2:])}; got {output_size}")
         return [size - low for size, low in zip(output_size, least)]
 
     def forward(self, input, output_size=None):

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from facula.nn import functional as F
 from facula.nn.modules.module import Module
+from facula.nn.modules.utils import _keep
 
 
 class _DropoutNd(Module):
@@ -11,11 +12,10 @@ class _DropoutNd(Module):
     __constants__ = ["p", "inplace"]
 
     def __init__(self, p=0.5, inplace=False):
+        if not 0 <= p <= 1:
+            raise ValueError(f"{type(self).__name__}: p must be in [0, 1]; got {p}")
         super().__init__()
-        if p < 0 or p > 1:
-            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-        self.p = p
-        self.inplace = inplace
+        _keep(self, p=p, inplace=inplace)
 
     def extra_repr(self):
         """The settings."""

@@ -58,7 +58,7 @@ class Unflatten(Module):
 
     def _require_tuple_int(self, input):
         if not isinstance(input, (tuple, list)):
-            raise TypeError("unflattened_size must be a tuple of ints, but found type "
+            raise TypeError("Unflatten: unflattened_size must be a tuple of ints; got "
                             f"{type(input).__name__}")
         for i, item in enumerate(input):
             if not isinstance(item, int):

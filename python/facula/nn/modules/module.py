@@ -27,7 +27,7 @@ _PLAIN = frozenset({int, float, bool, str, tuple, list, dict, set})
 def _forward_unimplemented(self, *input):
     """Override with the computation of the module."""
     raise NotImplementedError(
-        f'Module [{type(self).__name__}] is missing the required "forward" function')
+        f"{type(self).__name__}: forward() must be defined")
 
 
 def _addindent(text, spaces):
@@ -209,9 +209,8 @@ class Module(HookMethods, StateDictMethods):
                             "(torch.nn.Parameter or None required)")
         if param is not None and param.grad_fn:
             raise ValueError(
-                f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be "
-                f"created explicitly. To express '{name}' as a function of another Tensor, "
-                "compute the value in the forward() method.")
+                f"parameter '{name}' must be a leaf; got a Tensor with a history, which forward() "
+                "can compute instead")
         if param is not None:
             hooks = _hooks._global_parameter_registration_hooks
             param = self._registered(hooks, name, param)
@@ -447,8 +446,7 @@ class Module(HookMethods, StateDictMethods):
         from facula.nn.modules._to import parse_to
         device, dtype, non_blocking, memory_format = parse_to(*args, **kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
-            raise TypeError("nn.Module.to only accepts floating point or complex dtypes, but got "
-                            f"desired dtype={dtype}")
+            raise TypeError(f"Module.to(): dtype must be floating point or complex; got {dtype}")
 
         def convert(t):
             options = {"non_blocking": non_blocking}

@@ -65,8 +65,8 @@ def default_convert(data):
     return data
 
 
-_BAD_TYPE = ("default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; "
-             "found {}")
+_BAD_TYPE = ("default_collate(): expected tensors, NumPy arrays, numbers, strings, mappings or "
+             "sequences; found {}")
 
 
 def collate(batch, *, collate_fn_map=None):
@@ -100,7 +100,7 @@ def collate(batch, *, collate_fn_map=None):
     if not _is_sequence(first):
         raise TypeError(_BAD_TYPE.format(type(first)))
     if any(len(item) != len(first) for item in batch):
-        raise RuntimeError("each element in list of batch should be of equal size")
+        raise RuntimeError("default_collate(): all samples must be sequences of the same length")
     columns = [again(column) for column in zip(*batch)]
     return columns if isinstance(first, tuple) else _same_sequence(first, columns)
 
