@@ -100,7 +100,7 @@ def set_default_tensor_type(t, /):
     table = {"FloatTensor": facula.float32, "DoubleTensor": facula.float64,
              "HalfTensor": facula.float16, "BFloat16Tensor": facula.bfloat16}
     if name not in table:
-        raise TypeError(f"only floating-point types are supported as the default type; got {t}")
+        raise TypeError(f"set_default_tensor_type(): expected a floating-point type; got {t}")
     _C._set_default_dtype(table[name])
 
 
@@ -257,7 +257,7 @@ def tensordot(a, b, dims=2, out=None):
         dims = dims.tolist()
     if isinstance(dims, int):
         if dims < 0:
-            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+            raise RuntimeError(f"tensordot(): dims must not be negative; got {dims}")
         if dims > min(a.dim(), b.dim()):
             raise RuntimeError(
                 "tensordot(): dims must be at most the number of dimensions of a and of b; got "
@@ -333,8 +333,7 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
                                          **extra)
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(
-            f"only valid string values are 'fro' (frobenius norm) or 'nuc' (nuclear norm), "
-            f"found {p}")
+            f"norm(): p must be a number, 'fro' or 'nuc'; got {p!r}")
     order = 2.0 if p == "fro" or p is None else p
     return facula.linalg.vector_norm(input, order, dims, keepdim, **extra)
 

@@ -97,8 +97,7 @@ def define(qualname, schema, *, lib=None, tags=()):
     """Define an operator: `define("mine::twice", "(Tensor x) -> Tensor")`."""
     if not isinstance(qualname, str):
         raise ValueError(
-            f"define(qualname, schema): expected qualname to be instance of str, got "
-            f"{type(qualname)}")
+            f"define(): qualname must be a str; got {type(qualname).__name__}")
     namespace, name, overload = _split(qualname)
     _library_of(namespace, lib).define(f"{name}{'.' if overload else ''}{overload}{schema}")
 
@@ -253,7 +252,7 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name=None):
             starred = True
         if name not in hints:
             raise ValueError(
-                f"infer_schema(func): Parameter {name} must have a type annotation.")
+                f"infer_schema(): parameter {name} must be annotated with a type")
         text = _type_text(hints[name])
         if name in mutates_args:
             text = text.replace("Tensor", f"Tensor(a{len(parts)}!)", 1)

@@ -75,7 +75,7 @@ def _checked_argnums(argnums, count):
             raise RuntimeError(f"Got argnum={n}, but only {count} positional inputs")
     wrapped = tuple(n % count for n in numbers)
     if len(set(wrapped)) != len(wrapped):
-        raise RuntimeError(f"argnums elements must be unique, got {argnums}")
+        raise RuntimeError(f"argnums must name each argument once; got {argnums}")
     return wrapped
 
 
@@ -139,9 +139,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
             output, aux = _split_aux(func(*args, **kwargs), has_aux, "grad_and_value(f)(*args)")
             if not _is_tensor(output):
                 raise RuntimeError(
-                    f"Expected f(*args) to return a Tensor, got output of type {type(output)}"
-                    if not isinstance(output, tuple)
-                    else "Expected f(*args) to return a single tensor, got a tuple"
+                    f"the function must return a single Tensor; got {type(output).__name__}"
                 )
             if output.dim() != 0:
                 raise RuntimeError(
@@ -264,8 +262,7 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
         raise NotImplementedError("jvp(): strict=True is not implemented")
     if not isinstance(primals, tuple):
         raise RuntimeError(
-            f"jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should "
-            f"be valid to call f(*primals). Got: {type(primals)}"
+            f"jvp(): primals must be a tuple, one for each argument; got {type(primals).__name__}"
         )
     if tree_flatten(primals)[1] != tree_flatten(tangents)[1]:
         raise RuntimeError(
@@ -321,7 +318,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
         ValueError: chunk_size is not positive.
     """
     if chunk_size is not None and chunk_size <= 0:
-        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
+        raise ValueError(f"jacrev(): chunk_size must be positive; got {chunk_size}")
 
     @functools.wraps(func)
     def jacobian(*args, **kwargs):

@@ -31,8 +31,7 @@ def _merged(dicts):
         for key in d:
             if key in merged:
                 raise ValueError(
-                    f"{key} appears in multiple dictionaries; behavior of functional call "
-                    "is ambiguous"
+                    f"functional_call(): {key} stands in several of the dicts"
                 )
         merged.update(d)
     return merged
@@ -53,8 +52,8 @@ def _with_ties(module, values):
         given = [n for n in names if n in values]
         if len({id(values[n]) for n in given}) > 1:
             raise ValueError(
-                f"functional_call got multiple values for keys {sorted(given)}, which are "
-                "tied. Consider using tie_weights=False"
+                f"functional_call(): {sorted(given)} are tied and got several values "
+                "(tie_weights=False allows that)"
             )
         if given:
             full.update({n: values[given[0]] for n in names})
@@ -115,7 +114,7 @@ def stack_module_state(models):
         RuntimeError: no models, different classes, or some training and some not.
     """
     if len(models) == 0:
-        raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
+        raise RuntimeError("stack_module_state(): expected a model; got none")
     if not (all(m.training for m in models) or all(not m.training for m in models)):
         raise RuntimeError(
             "stack_module_state(): all models must be in training mode, or all in evaluation mode"

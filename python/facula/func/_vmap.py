@@ -69,9 +69,8 @@ def _batched_inputs(function, in_dims, args):
 def _unbatched(function, output, out_dim, level, size):
     if not isinstance(output, _C.Tensor):
         raise ValueError(
-            f"vmap({_name_of(function)}, ...): `{_name_of(function)}` must only return "
-            f"Tensors, got type {type(output)}. Did you mean to set out_dims= to None "
-            "for output?"
+            f"vmap({_name_of(function)}): the function must return Tensors, or out_dims None for "
+            f"the others; got {type(output).__name__}"
         )
     if out_dim is not None:
         return _levels._remove_batch_dim(output, level, size, out_dim)
@@ -89,9 +88,8 @@ def _out_dims_of(function, out_dims, spec):
         dims = broadcast_to(out_dims[0], spec)
     if dims is None or not all(d is None or isinstance(d, int) for d in dims):
         raise ValueError(
-            f"vmap({_name_of(function)}, ..., out_dims={out_dims})(<inputs>): out_dims is "
-            f"not compatible with the structure of `outputs`. out_dims has structure "
-            f"{tree_flatten(out_dims)[1]} but outputs has structure {spec}."
+            f"vmap({_name_of(function)}): out_dims must be nested as the outputs are, {spec}; got "
+            f"{tree_flatten(out_dims)[1]}"
         )
     return dims
 

@@ -10,8 +10,7 @@ def get_enum(reduction):
         raise ValueError(f"reduction must be 'none', 'mean' or 'sum'; got {reduction!r}")
     if reduction == "elementwise_mean":
         import warnings
-        warnings.warn("reduction='elementwise_mean' is deprecated. Please use reduction='mean' "
-                      "instead.", stacklevel=3)
+        warnings.warn("reduction 'elementwise_mean' is deprecated; it is 'mean'", stacklevel=3)
     return _ENUM[reduction]
 
 

@@ -41,7 +41,7 @@ def _slope(param):
     if param is None:
         return 0.01
     if isinstance(param, bool) or not isinstance(param, (int, float)):
-        raise ValueError(f"negative_slope {param} not a valid number")
+        raise ValueError(f"calculate_gain(): param must be a number; got {param!r}")
     return param
 
 
@@ -137,10 +137,11 @@ def dirac_(tensor, groups=1):
         ValueError: another number of dimensions, or output channels that `groups` does not divide.
     """
     if tensor.ndimension() not in (3, 4, 5):
-        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+        raise ValueError(f"dirac_(): tensor must have 3 to 5 dimensions; got {tensor.dim()}")
     sizes = tensor.size()
     if sizes[0] % groups != 0:
-        raise ValueError("dim 0 must be divisible by groups")
+        raise ValueError(f"dirac_(): groups must divide the first size; got {groups} and "
+                         f"{tensor.size(0)}")
     per_group = sizes[0] // groups
     centre = [size // 2 for size in sizes[2:]]
     with facula.no_grad():
@@ -196,7 +197,7 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
         nonlinearity: name for `calculate_gain`.
     """
     if 0 in tensor.shape:
-        _warn("Initializing zero-element tensors is a no-op")
+        _warn("a tensor without elements has nothing to fill")
         return tensor
     bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound, generator)
@@ -205,7 +206,7 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
 def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
     """Fill from N(0, std^2), std = gain / sqrt(fan); arguments as `kaiming_uniform_`."""
     if 0 in tensor.shape:
-        _warn("Initializing zero-element tensors is a no-op")
+        _warn("a tensor without elements has nothing to fill")
         return tensor
     return normal_(tensor, 0, _kaiming_std(tensor, a, mode, nonlinearity), generator)
 
@@ -240,7 +241,7 @@ def sparse_(tensor, sparsity, std=0.01, generator=None):
         ValueError: not 2-D.
     """
     if tensor.ndimension() != 2:
-        raise ValueError("Only tensors with 2 dimensions are supported")
+        raise ValueError(f"sparse_(): tensor must have 2 dimensions; got {tensor.dim()}")
     rows, cols = tensor.shape
     zeros = math.ceil(sparsity * rows)
     with facula.no_grad():

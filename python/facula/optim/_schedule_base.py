@@ -172,7 +172,7 @@ class SequentialLR(LRScheduler):
             raise ValueError(f"{name}: schedulers must not be empty")
         for i, scheduler in enumerate(schedulers):
             if not hasattr(scheduler, "optimizer"):
-                raise TypeError(f"{name} at index {i} should have `optimizer` as its attribute.")
+                raise TypeError(f"{name}: scheduler {i} has no optimizer")
             if type(scheduler).__name__ == "ReduceLROnPlateau":
                 raise ValueError(f"{name}: step() of ReduceLROnPlateau needs a metric, so it "
                                  f"cannot be chained; got one at {i}")
@@ -245,7 +245,7 @@ class ChainedScheduler(LRScheduler):
         optimizer = optimizer or schedulers[0].optimizer
         for i, scheduler in enumerate(schedulers):
             if not hasattr(scheduler, "optimizer"):
-                raise TypeError(f"{name} at index {i} should have `optimizer` as its attribute.")
+                raise TypeError(f"{name}: scheduler {i} has no optimizer")
             if type(scheduler).__name__ == "ReduceLROnPlateau":
                 raise ValueError(f"{name}: step() of ReduceLROnPlateau needs a metric, so it "
                                  f"cannot be chained; got one at {i}")

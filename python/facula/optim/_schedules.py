@@ -266,7 +266,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
                 self.T_cur -= self.T_i
                 self.T_i *= self.T_mult
         elif epoch < 0:
-            raise ValueError(f"Expected non-negative epoch, but got {epoch}")
+            raise ValueError(f"step(): epoch must not be negative; got {epoch}")
         else:
             self._jump(epoch)
         self.last_epoch = math.floor(epoch)

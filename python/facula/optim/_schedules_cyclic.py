@@ -43,7 +43,7 @@ class CyclicLR(LRScheduler):
         self.total_size = step_size_up + step_size_down
         self.step_ratio = step_size_up / self.total_size
         if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
-            raise ValueError("mode is invalid and scale_fn is None")
+            raise ValueError(f"CyclicLR: mode must be known, or scale_fn given; got {mode!r}")
         self.mode = mode
         self.gamma = gamma
         self._scale_fn_custom = scale_fn
@@ -59,8 +59,8 @@ class CyclicLR(LRScheduler):
     def _start_momentum(self, base_momentum, max_momentum):
         optimizer = self.optimizer
         if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
-            raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` "
-                             "option enabled")
+            raise ValueError("CyclicLR: cycle_momentum=True needs an optimizer with momentum or "
+                             "betas")
         self.use_beta1 = "betas" in optimizer.defaults
         self.base_momentums = per_group(optimizer, "base_momentum", base_momentum)
         self.max_momentums = per_group(optimizer, "max_momentum", max_momentum)
@@ -182,8 +182,8 @@ class OneCycleLR(LRScheduler):
     def _start_momentum(self, base_momentum, max_momentum, last_epoch):
         optimizer = self.optimizer
         if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
-            raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` "
-                             "option enabled")
+            raise ValueError("OneCycleLR: cycle_momentum=True needs an optimizer with momentum or "
+                             "betas")
         self.use_beta1 = "betas" in optimizer.defaults
         highs = per_group(optimizer, "max_momentum", max_momentum)
         lows = per_group(optimizer, "base_momentum", base_momentum)
@@ -202,8 +202,7 @@ class OneCycleLR(LRScheduler):
         self._warn_unless_stepping()
         n = self.last_epoch
         if n > self.total_steps:
-            raise ValueError(f"Tried to step {n} times. The specified number of total steps is "
-                             f"{self.total_steps}")
+            raise ValueError(f"OneCycleLR: there are {self.total_steps} steps; got step {n}")
         start = 0.0
         for phase in self._schedule_phases:
             if n <= phase["end_step"] or phase is self._schedule_phases[-1]:
@@ -224,7 +223,8 @@ class OneCycleLR(LRScheduler):
 def _total_steps(total_steps, epochs, steps_per_epoch):
     if total_steps is not None:
         if total_steps <= 0 or not isinstance(total_steps, int):
-            raise ValueError(f"Expected positive integer total_steps, but got {total_steps}")
+            raise ValueError("OneCycleLR: total_steps must be a positive integer; got "
+                             f"{total_steps!r}")
         return total_steps
     if epochs is None or steps_per_epoch is None:
         raise ValueError("OneCycleLR: total_steps, or epochs and steps_per_epoch, must be given")

@@ -56,7 +56,7 @@ class Adagrad(ListOptimizer):
 
     def _step_kind(self, group, params, grads, states, names):
         if group["weight_decay"] and any(g.is_sparse for g in grads):
-            raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+            raise RuntimeError("Adagrad: weight_decay must be 0 for sparse gradients")
         if not _lists.can_fuse(params, grads, group["differentiable"]):
             super()._step_kind(group, params, grads, states, names)
             return

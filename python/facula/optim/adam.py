@@ -81,8 +81,7 @@ class Adam(Optimizer):
             state = table[p]
             if not state:
                 if grad.is_sparse:
-                    raise RuntimeError("Adam does not support sparse gradients, please consider "
-                                       "SparseAdam instead")
+                    raise RuntimeError("Adam: gradients must be dense; got a sparse one")
                 self._new_state(state, p, amsgrad)
             params.append(p)
             grads.append(grad)

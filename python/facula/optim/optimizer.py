@@ -306,7 +306,7 @@ def _check_param(param, defaults):
     if not isinstance(param, facula.Tensor):
         raise TypeError(f"Optimizer: can only optimize Tensors; got {facula.typename(param)}")
     if not defaults.get("differentiable", None) and not (param.is_leaf or param.retains_grad):
-        raise ValueError("can't optimize a non-leaf Tensor")
+        raise ValueError("can't optimize a non-leaf Tensor: a parameter must be a leaf")
 
 
 def _cast(param, value, key, fused):
@@ -358,7 +358,7 @@ def _check_nonnegative(**values):
 def _check_betas(betas):
     for i in range(2):
         if not 0.0 <= betas[i] < 1.0:
-            raise ValueError(f"Invalid beta parameter at index {i}: {betas[i]}")
+            raise ValueError(f"betas must be in [0, 1); got {betas[i]} at {i}")
 
 
 def _check_fused(fused, differentiable, foreach):
@@ -367,7 +367,7 @@ def _check_fused(fused, differentiable, foreach):
     if differentiable:
         raise RuntimeError("`fused` does not support `differentiable`")
     if foreach:
-        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+        raise RuntimeError("fused and foreach exclude each other; got both")
 
 
 class grad_mode:

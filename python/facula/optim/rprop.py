@@ -21,7 +21,7 @@ class Rprop(ListOptimizer):
                  capturable=False, foreach=None, maximize=False, differentiable=False):
         _check_lr(lr, False)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
-            raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
+            raise ValueError(f"Rprop: etas must be one in (0, 1) and one above 1; got {etas}")
         super().__init__(params, {
             "lr": lr, "etas": etas, "step_sizes": step_sizes, "foreach": foreach,
             "maximize": maximize, "differentiable": differentiable, "capturable": capturable})

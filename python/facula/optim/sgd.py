@@ -30,7 +30,8 @@ class SGD(Optimizer):
             raise ValueError(f"Invalid learning rate: {lr}")
         _check_nonnegative(momentum=momentum, weight_decay=weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
-            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+            raise ValueError(f"SGD: nesterov needs a momentum and no dampening; got {momentum} and "
+                             f"{dampening}")
         defaults = {
             "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
             "nesterov": nesterov, "maximize": maximize, "foreach": foreach,

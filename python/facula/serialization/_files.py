@@ -23,8 +23,8 @@ def opened_to_read(f):
     for name in ("seek", "tell", "read"):
         if not hasattr(f, name):
             raise AttributeError(
-                f"{type(f).__name__!r} object has no attribute {name!r}. load() reads from a file "
-                "that is seekable: put the data into a buffer like io.BytesIO before"
+                f"{type(f).__name__!r} object has no attribute {name!r}: load() needs a file that "
+                "can be read at any place, such as io.BytesIO"
             )
     yield f
 

@@ -261,7 +261,7 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
                 mapped = _map_file(f) if mmap else None
                 return _load_archive(file, restore, mapped, make_unpickler, weights_only)
             if mmap:
-                raise RuntimeError("mmap can only be used with files in the zip format")
+                raise RuntimeError("load(): mmap=True needs a file in the zip format")
             return _load_legacy(file, restore, make_unpickler)
         except UnpicklingError as error:
             if not weights_only:

@@ -300,7 +300,7 @@ class SafeUnpickler:
             self._push(_make_bytes(args))
         else:
             raise UnpicklingError(
-                f"Trying to call reduce for unrecognized function {_shown(function)}"
+                f"load(): weights_only=True does not call this function: {_shown(function)}"
             )
 
     def _rebuild(self, function, args):

@@ -58,7 +58,8 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
 def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
     """Clamp to [min_val, max_val]; returns a Tensor. Raises ValueError when min_val is greater."""
     if min_val > max_val:
-        raise ValueError("min_val cannot be greater than max_val")
+        raise ValueError(f"hardtanh(): min_val must not be above max_val; got {min_val} and "
+                         f"{max_val}")
     if inplace:
         return _nn.hardtanh_(input, min_val, max_val)
     return _nn.hardtanh(input, min_val, max_val)
@@ -160,7 +161,7 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     """
     if eps != 1e-10:
         import warnings
-        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
+        warnings.warn("gumbel_softmax(): eps has no effect", stacklevel=2)
     noise = -facula.empty_like(
         logits, memory_format=facula.legacy_contiguous_format).exponential_().log()
     soft = ((logits + noise) / tau).softmax(dim)

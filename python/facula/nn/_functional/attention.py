@@ -35,8 +35,7 @@ def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_
 def _check_key_padding_mask(key_padding_mask, src_len, bsz):
     shape = tuple(key_padding_mask.shape)
     if shape != (bsz, src_len):
-        raise AssertionError(f"Expected key_padded_mask.shape to be {(bsz, src_len)}, but got "
-                             f"{shape}")
+        raise AssertionError(f"key_padding_mask must have shape {(bsz, src_len)}; got {shape}")
 
 
 def _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads):
@@ -44,14 +43,13 @@ def _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads):
     ndim = query.dim()
     if ndim not in (2, 3):
         raise AssertionError(f"query must have 2 dimensions, or 3 with a batch; got {ndim}")
-    kind = "batched (3-D)" if ndim == 3 else "unbatched (2-D)"
     if key.dim() != ndim or value.dim() != ndim:
         raise AssertionError(f"key and value must have query's {ndim} dimensions; got {key.dim()} "
                              f"and {value.dim()}")
     if key_padding_mask is not None and key_padding_mask.dim() != ndim - 1:
         raise AssertionError(
-            f"For {kind} `query`, expected `key_padding_mask` to be `None` or {ndim - 1}-D but "
-            f"found {key_padding_mask.dim()}-D tensor instead")
+            f"key_padding_mask must be None or have {ndim - 1} dimensions; got "
+            f"{key_padding_mask.dim()}")
     if attn_mask is None:
         return ndim == 3
     if attn_mask.dim() not in (2, 3):
@@ -60,8 +58,8 @@ def _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads):
     if ndim == 2 and attn_mask.dim() == 3:
         expected = (num_heads, query.shape[0], key.shape[0])
         if tuple(attn_mask.shape) != expected:
-            raise AssertionError(f"Expected `attn_mask` shape to be {expected} but got "
-                                 f"{attn_mask.shape}")
+            raise AssertionError(f"attn_mask must have shape {expected}; got "
+                                 f"{tuple(attn_mask.shape)}")
     return ndim == 3
 
 
@@ -92,7 +90,7 @@ def _in_projection(q, k, v, w_q, w_k, w_v, b_q=None, b_k=None, b_v=None):
 
 def _check_static(name, static, bsz, num_heads, head_dim):
     if static.size(0) != bsz * num_heads:
-        raise AssertionError(f"expecting {name}.size(0) of {bsz * num_heads}, but got "
+        raise AssertionError(f"{name} must have {bsz * num_heads} as its first size; got "
                              f"{static.size(0)}")
     if static.size(2) != head_dim:
         raise AssertionError(f"expecting {name}.size(2) of {head_dim}, but got {static.size(2)}")
@@ -106,8 +104,8 @@ def _mask_of_heads(attn_mask, tgt_len, src_len, bsz, num_heads):
     else:
         expected, name = (bsz * num_heads, tgt_len, src_len), "3D"
     if tuple(attn_mask.shape) != expected:
-        raise RuntimeError(f"The shape of the {name} attn_mask is {attn_mask.shape}, but should "
-                           f"be {expected}.")
+        raise RuntimeError(f"a {name} attn_mask must have shape {expected}; got "
+                           f"{tuple(attn_mask.shape)}")
     return attn_mask.unsqueeze(0) if attn_mask.dim() == 2 else attn_mask
 
 
@@ -149,7 +147,7 @@ def multi_head_attention_forward(
     key_padding_mask = _canonical_mask(key_padding_mask, "key_padding_mask",
                                        _none_or_dtype(attn_mask), "attn_mask", query.dtype)
     if is_causal and attn_mask is None:
-        raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
+        raise RuntimeError("is_causal=True is a hint about attn_mask; got no attn_mask")
     if is_causal and key_padding_mask is None and not need_weights:
         attn_mask = None
     else:
@@ -159,7 +157,7 @@ def multi_head_attention_forward(
         raise AssertionError(f"embed_dim must be {embed_dim_to_check}; got query of {embed_dim}")
     head_dim = embed_dim // num_heads
     if head_dim * num_heads != embed_dim:
-        raise AssertionError(f"embed_dim {embed_dim} not divisible by num_heads {num_heads}")
+        raise AssertionError(f"num_heads must divide embed_dim; got {num_heads} and {embed_dim}")
     _check_keys(key, value, use_separate_proj_weight)
     if use_separate_proj_weight:
         biases = (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3)

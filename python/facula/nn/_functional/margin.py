@@ -86,7 +86,7 @@ def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, s
     """
     code = _reduction.resolve(reduction, size_average, reduce)
     if margin <= 0:
-        raise ValueError(f"margin must be greater than 0, got {margin}")
+        raise ValueError(f"triplet_margin_loss(): margin must be positive; got {margin}")
     return facula.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, code)
 
 
@@ -106,7 +106,8 @@ def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_fu
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"reduction must be 'none', 'mean' or 'sum'; got {reduction!r}")
     if margin <= 0:
-        raise ValueError(f"margin must be greater than 0, got {margin}")
+        raise ValueError("triplet_margin_with_distance_loss(): margin must be positive; got "
+                         f"{margin}")
     if not anchor.ndim == positive.ndim == negative.ndim:
         raise RuntimeError(
             f"anchor, positive and negative must have as many dimensions; got {anchor.ndim}, "

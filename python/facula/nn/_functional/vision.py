@@ -57,7 +57,7 @@ def _check_interpolate(input, size, scale_factor, mode, align_corners, antialias
     if size is not None and scale_factor is not None:
         raise ValueError("interpolate(): size and scale_factor exclude each other; got both")
     if size is None and scale_factor is None:
-        raise ValueError("either size or scale_factor should be defined")
+        raise ValueError("interpolate(): size or scale_factor must be given; got neither")
     if antialias and not (mode in _ANTIALIASED and input.ndim == 4):
         raise ValueError("interpolate(): antialias is for bilinear, bicubic and lanczos on 4-D "
                          f"input; got {mode!r} on {input.dim()}-D")
@@ -105,7 +105,7 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
         scale_factors = _per_dimension(input, scale_factor, "scale_factor",
                                        "scale_factor of shape", "s")
     if recompute_scale_factor and size is not None:
-        raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+        raise ValueError("interpolate(): recompute_scale_factor needs scale_factor; got size")
     if scale_factors is not None and (recompute_scale_factor or mode == "area"):
         output_size = [math.floor(float(n) * s) for n, s in zip(input.size()[2:], scale_factors)]
         scale_factors = None
@@ -140,7 +140,7 @@ def _resample(input, output_size, scale_factors, mode, align_corners, antialias)
 
 def _warn_upsample(name):
     import warnings
-    warnings.warn(f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.",
+    warnings.warn(f"nn.functional.{name} is deprecated; interpolate() does the same",
                   stacklevel=3)
 
 

@@ -314,7 +314,7 @@ class HookMethods:
         import warnings
 
         def warn(reason):
-            warnings.warn("Using a non-full backward hook when " + reason, FutureWarning,
+            warnings.warn(f"a backward hook of the old kind: {reason}", FutureWarning,
                           stacklevel=4)
 
         results = [result] if isinstance(result, facula.Tensor) else result

@@ -79,7 +79,7 @@ class StateDictMethods:
             if not getattr(hook, "_from_public_api", False):
                 destination = destination if replaced is None else replaced
             elif replaced is not None:
-                raise RuntimeError("state_dict post-hook must return None")
+                raise RuntimeError("state_dict(): a post-hook must return None")
         return destination
 
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys,
@@ -118,8 +118,7 @@ class StateDictMethods:
         """Copy (or assign) one entry of a state_dict; failures go to `error_msgs`."""
         if not isinstance(source, facula.Tensor):
             error_msgs.append(
-                f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like '
-                f"object from checkpoint but received {type(source)}")
+                f"{key}: expected a Tensor in state_dict; got {type(source).__name__}")
             return
         lazy = is_lazy(target)
         if not lazy and target.dim() == 0 and source.dim() == 1 and len(source) == 1:
@@ -139,11 +138,8 @@ class StateDictMethods:
                 else:
                     target.copy_(source)
         except Exception as error:
-            happened = (f"an exception occurred : {error.args}.")
-            error_msgs.append(
-                f'While copying the parameter named "{key}", whose dimensions in the model are '
-                f"{target.size()} and whose dimensions in the checkpoint are {source.size()}, "
-                + happened)
+            error_msgs.append(f"{key}: cannot copy shape {tuple(source.shape)} to "
+                              f"{tuple(target.shape)}: {error}")
 
     def load_state_dict(self, state_dict, strict=True, assign=False):
         """Copy a state into this module and its children.

@@ -102,7 +102,8 @@ class Hardtanh(Module):
         self.max_val = max_val
         self.inplace = inplace
         if not self.max_val > self.min_val:
-            raise AssertionError(f"max_val ({max_val}) must be greater than min_val ({min_val})")
+            raise AssertionError(f"Hardtanh: max_val must be above min_val; got {max_val} and "
+                                 f"{min_val}")
 
     def forward(self, input):
         """Apply to `input`."""

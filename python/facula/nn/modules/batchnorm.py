@@ -103,7 +103,7 @@ class _BatchNorm(_NormBase):
 def _check_dims(input, allowed):
     if input.dim() not in allowed:
         names = " or ".join(f"{n}D" for n in allowed)
-        raise ValueError(f"expected {names} input (got {input.dim()}D input)")
+        raise ValueError(f"batch norm: input must be {names}; got {input.dim()}D")
 
 
 _DOC = """Normalizes each channel over the batch of a {shape} input.

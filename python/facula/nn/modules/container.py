@@ -51,8 +51,7 @@ class Container(Module):
     def __init__(self, **kwargs):
         super().__init__()
         import warnings
-        warnings.warn("nn.Container is deprecated. All of it's functionality is now implemented "
-                      "in nn.Module. Subclass that instead.", stacklevel=2)
+        warnings.warn("nn.Container is deprecated; nn.Module does all that it did", stacklevel=2)
         for name, module in kwargs.items():
             self.add_module(name, module)
 
@@ -150,7 +149,7 @@ class Sequential(Module):
     def insert(self, index, module):
         """Put `module` before position `index`; returns self. Raises IndexError, AssertionError."""
         if not isinstance(module, Module):
-            raise AssertionError(f"module should be of type: {Module}")
+            raise AssertionError(f"expected a Module; got {type(module).__name__}")
         n = len(self)
         if not -n <= index <= n:
             raise IndexError(f"Index out of range: {index}")

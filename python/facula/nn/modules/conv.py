@@ -17,20 +17,20 @@ _PADDING_NAMES = ("same", "valid")
 
 def _check_settings(in_channels, out_channels, groups, padding, stride, padding_mode):
     if groups <= 0:
-        raise ValueError("groups must be a positive integer")
+        raise ValueError(f"groups must be positive; got {groups}")
     if in_channels % groups != 0:
-        raise ValueError("in_channels must be divisible by groups")
+        raise ValueError(f"groups must divide in_channels; got {groups} and {in_channels}")
     if out_channels % groups != 0:
-        raise ValueError("out_channels must be divisible by groups")
+        raise ValueError(f"groups must divide out_channels; got {groups} and {out_channels}")
     if isinstance(padding, str):
         if padding not in _PADDING_NAMES:
             raise ValueError("padding must be a number, a tuple or one of "
                              f"{sorted(_PADDING_NAMES)}; got {padding!r}")
         if padding == "same" and any(s != 1 for s in stride):
-            raise ValueError("padding='same' is not supported for strided convolutions")
+            raise ValueError(f"padding='same' needs stride 1; got {stride}")
     if padding_mode not in _PADDING_MODES:
-        raise ValueError(f"padding_mode must be one of {set(_PADDING_MODES)}, but got "
-                         f"padding_mode='{padding_mode}'")
+        raise ValueError(f"padding_mode must be one of {sorted(_PADDING_MODES)}; got "
+                         f"{padding_mode!r}")
 
 
 def _total_padding(padding, dilation, kernel_size):
@@ -193,7 +193,7 @@ class _ConvTransposeNd(_ConvNd):
                  device=None, dtype=None):
         if padding_mode != "zeros":
             raise ValueError(
-                f'Only "zeros" padding mode is supported for {type(self).__name__}')
+                f"{type(self).__name__}: padding_mode must be 'zeros'; got {padding_mode!r}")
         expand = self._expand
         super().__init__(in_channels, out_channels, expand(kernel_size), expand(stride),
                          expand(padding), expand(dilation), True, expand(output_padding), groups,
@@ -306,8 +306,8 @@ class _LazyConvXdMixin(LazyModuleMixin):
         spatial = len(self.kernel_size)
         if input.dim() not in (spatial + 1, spatial + 2):
             raise RuntimeError(
-                f"Expected {spatial + 1}D (unbatched) or {spatial + 2}D (batched) input to "
-                f"{type(self).__name__}, but got input of size: {input.shape}")
+                f"{type(self).__name__}: input must have {spatial + 1} dimensions, or "
+                f"{spatial + 2} with a batch; got {tuple(input.shape)}")
         return input.shape[1] if input.dim() == spatial + 2 else input.shape[0]
 
 

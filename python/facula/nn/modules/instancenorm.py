@@ -19,14 +19,15 @@ class _InstanceNorm(_NormBase):
     def _check_input_dim(self, input):
         low = self._spatial + 1
         if input.dim() not in (low, low + 1):
-            raise ValueError(f"expected {low}D or {low + 1}D input (got {input.dim()}D input)")
+            raise ValueError(f"{type(self).__name__}: input must be {low}D or {low + 1}D; got "
+                             f"{input.dim()}D")
 
     def _check_channels(self, input, dim):
         if input.size(dim) == self.num_features:
             return
         if self.affine:
-            raise ValueError(f"expected input's size at dim={dim} to match num_features "
-                             f"({self.num_features}), but got: {input.size(dim)}.")
+            raise ValueError(f"{type(self).__name__}: input's size in dimension {dim} must be "
+                             f"num_features, {self.num_features}; got {input.size(dim)}")
         import warnings
         warnings.warn(
             f"InstanceNorm: input's size in dimension {dim} is not num_features; with affine=False "

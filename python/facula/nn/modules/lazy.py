@@ -40,7 +40,7 @@ class LazyModuleMixin:
     def initialize_parameters(self, *args, **kwargs):
         """Override: give the parameters their shapes from the arguments of forward."""
         raise NotImplementedError(
-            f"initialize_parameters is not implemented for {type(self).__name__}")
+            f"{type(self).__name__}: initialize_parameters() must be defined")
 
     def has_uninitialized_params(self):
         """Whether some parameter or buffer has no shape yet; returns a bool."""

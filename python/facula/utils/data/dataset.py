@@ -15,7 +15,7 @@ class Dataset:
         return cls
 
     def __getitem__(self, index):
-        raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
+        raise NotImplementedError(f"{type(self).__name__}: __getitem__() must be defined")
 
     def __add__(self, other):
         return ConcatDataset([self, other])
@@ -25,7 +25,7 @@ class IterableDataset(Dataset):
     """Base of datasets that are iterated: define `__iter__`."""
 
     def __iter__(self):
-        raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
+        raise NotImplementedError(f"{type(self).__name__}: __iter__() must be defined")
 
     def __add__(self, other):
         return ChainDataset([self, other])
