@@ -108,9 +108,9 @@ def test_lazy_linear_becomes_linear():
 
 
 def test_functional_checks():
-    with pytest.raises(ValueError, match="between 0 and 1"):
+    with pytest.raises(ValueError, match=r"\[0, 1\]"):
         F.dropout(facula.ones(1), 2.0)
-    with pytest.raises(ValueError, match="not a valid value for reduction"):
+    with pytest.raises(ValueError, match="reduction must be"):
         F.mse_loss(facula.ones(1), facula.ones(1), reduction="x")
 
 

@@ -57,7 +57,7 @@ def test_group_errors():
     with pytest.raises(ValueError, match="Invalid learning rate"):
         optim.Adam([p], lr=-1.0)
     opt = optim.SGD([p])
-    with pytest.raises(ValueError, match="more than one parameter group"):
+    with pytest.raises(ValueError, match="one parameter group"):
         opt.add_param_group({"params": [p]})
 
 
