@@ -4,8 +4,7 @@ import inspect
 import pytest
 
 torch = pytest.importorskip("torch")
-facula = pytest.importorskip("facula")
-import facula.nn  # noqa: E402
+import facula  # noqa: E402
 
 # (class, constructor arguments, shapes of the inputs)
 LAYERS = [
@@ -88,7 +87,7 @@ def test_layer_agrees(name, args, shapes):
     got.sum().backward()
     torch.testing.assert_close(_as_torch(ours_in[0].grad), theirs_in[0].grad, rtol=1e-3,
                                atol=1e-4)
-    for (key, a), (_, b) in zip(ours.named_parameters(), theirs.named_parameters()):
+    for (key, a), (_, b) in zip(ours.named_parameters(), theirs.named_parameters(), strict=True):
         torch.testing.assert_close(_as_torch(a.grad), b.grad, rtol=1e-3, atol=1e-4, msg=key)
 
 

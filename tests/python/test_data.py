@@ -1,7 +1,6 @@
 """facula.utils.data: batches, splits and samplers."""
-import pytest
-
 import facula
+import pytest
 from facula.utils import data
 
 

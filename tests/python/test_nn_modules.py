@@ -2,9 +2,8 @@
 import copy
 import pickle
 
-import pytest
-
 import facula
+import pytest
 from facula import nn
 from facula.nn import functional as F
 
@@ -34,7 +33,7 @@ def test_pickle_and_deepcopy_keep_values():
     for other in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
         assert list(other.state_dict()) == list(net.state_dict())
         assert all(facula.equal(x, y) and x is not y
-                   for x, y in zip(net.parameters(), other.parameters()))
+                   for x, y in zip(net.parameters(), other.parameters(), strict=True))
 
 
 def test_hooks_run_in_order_and_can_replace():

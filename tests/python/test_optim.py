@@ -1,7 +1,6 @@
 """facula.optim: steps that can be computed by hand, and the handling of groups and state."""
-import pytest
-
 import facula
+import pytest
 from facula import optim
 from facula.optim import lr_scheduler
 

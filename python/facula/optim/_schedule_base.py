@@ -144,7 +144,7 @@ class LRScheduler:
                 values = self.get_lr() if closed is None else closed()
         finally:
             self._get_lr_called_within_step = False
-        for group, lr in zip(self.optimizer.param_groups, values):
+        for group, lr in zip(self.optimizer.param_groups, values, strict=True):
             set_in_group(group, "lr", lr)
         self._last_lr = self._current_lrs()
 
@@ -216,7 +216,7 @@ class SequentialLR(LRScheduler):
         state = dict(state_dict)
         parts = state.pop("_schedulers")
         self.__dict__.update(state)
-        for scheduler, part in zip(self._schedulers, parts):
+        for scheduler, part in zip(self._schedulers, parts, strict=True):
             scheduler.load_state_dict(part)
 
 

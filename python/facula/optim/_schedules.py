@@ -41,7 +41,7 @@ class _FunctionLR(LRScheduler):
         state = dict(state_dict)
         saved = state.pop("lr_lambdas")
         self.__dict__.update(state)
-        for fn, attributes in zip(self.lr_lambdas, saved):
+        for fn, attributes in zip(self.lr_lambdas, saved, strict=False):
             if attributes is not None:
                 fn.__dict__.update(attributes)
 
@@ -52,7 +52,8 @@ class LambdaLR(_FunctionLR):
     def get_lr(self):
         """The next rates."""
         self._warn_unless_stepping()
-        return [base * fn(self.last_epoch) for fn, base in zip(self.lr_lambdas, self.base_lrs)]
+        return [base * fn(self.last_epoch)
+                for fn, base in zip(self.lr_lambdas, self.base_lrs, strict=True)]
 
 
 class MultiplicativeLR(_FunctionLR):
@@ -63,7 +64,8 @@ class MultiplicativeLR(_FunctionLR):
         self._warn_unless_stepping()
         if self._is_initial:
             return self._current_lrs()
-        return [lr * fn(self.last_epoch) for fn, lr in zip(self.lr_lambdas, self._current_lrs())]
+        return [lr * fn(self.last_epoch)
+                for fn, lr in zip(self.lr_lambdas, self._current_lrs(), strict=True)]
 
 
 class StepLR(LRScheduler):
@@ -221,7 +223,7 @@ class CosineAnnealingLR(LRScheduler):
         if (n - 1 - self.T_max) % (2 * self.T_max) == 0:
             rise = (1 - math.cos(math.pi / self.T_max)) / 2
             return [lr + (base - self.eta_min) * rise
-                    for base, lr in zip(self.base_lrs, current)]
+                    for base, lr in zip(self.base_lrs, current, strict=True)]
         ratio = (1 + math.cos(math.pi * n / self.T_max)) / (
             1 + math.cos(math.pi * (n - 1) / self.T_max))
         return [ratio * (lr - self.eta_min) + self.eta_min for lr in current]
@@ -275,7 +277,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             values = self.get_lr()
         finally:
             self._get_lr_called_within_step = False
-        for group, lr in zip(self.optimizer.param_groups, values):
+        for group, lr in zip(self.optimizer.param_groups, values, strict=True):
             set_in_group(group, "lr", lr)
         self._last_lr = self._current_lrs()
 

@@ -35,7 +35,7 @@ class CyclicLR(LRScheduler):
         self.optimizer = optimizer
         bases = per_group(optimizer, "base_lr", base_lr)
         if last_epoch == -1:
-            for lr, group in zip(bases, optimizer.param_groups):
+            for lr, group in zip(bases, optimizer.param_groups, strict=True):
                 set_in_group(group, "lr", lr)
         self.max_lrs = per_group(optimizer, "max_lr", max_lr)
         step_size_up = float(step_size_up)
@@ -65,7 +65,7 @@ class CyclicLR(LRScheduler):
         self.base_momentums = per_group(optimizer, "base_momentum", base_momentum)
         self.max_momentums = per_group(optimizer, "max_momentum", max_momentum)
         for high, low, group in zip(self.max_momentums, self.base_momentums,
-                                    optimizer.param_groups):
+                                    optimizer.param_groups, strict=True):
             _set_betas_or_momentum(group, self.use_beta1, high)
             group["max_momentum"] = high
             group["base_momentum"] = low
@@ -89,9 +89,10 @@ class CyclicLR(LRScheduler):
         height *= self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
         if self.cycle_momentum:
             for low, high, group in zip(self.base_momentums, self.max_momentums,
-                                        self.optimizer.param_groups):
+                                        self.optimizer.param_groups, strict=True):
                 _set_betas_or_momentum(group, self.use_beta1, high - (high - low) * height)
-        return [low + (high - low) * height for low, high in zip(self.base_lrs, self.max_lrs)]
+        return [low + (high - low) * height
+                for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
 
     def state_dict(self):
         """Everything but the optimizer and a scale function of one's own; returns a dict."""
@@ -155,7 +156,7 @@ class OneCycleLR(LRScheduler):
         self._schedule_phases = self._phases(pct_start, three_phase)
         tops = per_group(optimizer, "max_lr", max_lr)
         if last_epoch == -1:
-            for group, top in zip(optimizer.param_groups, tops):
+            for group, top in zip(optimizer.param_groups, tops, strict=True):
                 group["initial_lr"] = top / div_factor
                 group["max_lr"] = top
                 group["min_lr"] = group["initial_lr"] / final_div_factor
@@ -177,7 +178,7 @@ class OneCycleLR(LRScheduler):
                      "base_momentum", "max_momentum"),
                     (self.total_steps - 1, "initial_lr", "min_lr", "max_momentum",
                      "max_momentum")]
-        return [dict(zip(names, row)) for row in rows]
+        return [dict(zip(names, row, strict=True)) for row in rows]
 
     def _start_momentum(self, base_momentum, max_momentum, last_epoch):
         optimizer = self.optimizer
@@ -189,7 +190,7 @@ class OneCycleLR(LRScheduler):
         lows = per_group(optimizer, "base_momentum", base_momentum)
         if last_epoch != -1:
             return
-        for high, low, group in zip(highs, lows, optimizer.param_groups):
+        for high, low, group in zip(highs, lows, optimizer.param_groups, strict=True):
             _set_betas_or_momentum(group, self.use_beta1, high)
             group["max_momentum"] = high
             group["base_momentum"] = low

@@ -84,7 +84,7 @@ class ReduceLROnPlateau(LRScheduler):
                     f"ReduceLROnPlateau: min_lrs must have a value for each of the {len(groups)} "
                     f"parameter groups; got {len(self.min_lrs)}")
             self.min_lrs = [self.default_min_lr] * len(groups)
-        for group, least in zip(groups, self.min_lrs):
+        for group, least in zip(groups, self.min_lrs, strict=True):
             old = float(group["lr"])
             new = max(old * self.factor, least)
             if old - new > self.eps:

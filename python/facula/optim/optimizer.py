@@ -192,11 +192,11 @@ class Optimizer:
         if len(groups) != len(saved):
             raise ValueError(f"load_state_dict(): expected {len(groups)} parameter groups; got "
                              f"{len(saved)}")
-        if any(len(a["params"]) != len(b["params"]) for a, b in zip(groups, saved)):
+        if any(len(a["params"]) != len(b["params"]) for a, b in zip(groups, saved, strict=True)):
             raise ValueError("load_state_dict(): a parameter group of state_dict has another "
                              "number of parameters")
-        params = {number: param for group, old in zip(groups, saved)
-                  for number, param in zip(old["params"], group["params"])}
+        params = {number: param for group, old in zip(groups, saved, strict=True)
+                  for number, param in zip(old["params"], group["params"], strict=True)}
         fused = {id(p) for group in groups for p in group["params"] if group.get("fused")}
         state = defaultdict(dict)
         for key, value in state_dict["state"].items():
@@ -205,7 +205,7 @@ class Optimizer:
                 state[param] = _cast(param, value, None, id(param) in fused)
             else:
                 state[key] = value
-        for group, old in zip(groups, saved):
+        for group, old in zip(groups, saved, strict=True):
             old["params"] = group["params"]
             if "param_names" in group and "param_names" not in old:
                 old["param_names"] = group["param_names"]

@@ -39,7 +39,7 @@ class Rprop(ListOptimizer):
     def _update(self, group, ops, counts, params, grads, previous, sizes):
         shrink, grow = group["etas"]
         least, most = group["step_sizes"]
-        for i, (param, grad, prev, size) in enumerate(zip(params, grads, previous, sizes)):
+        for param, grad, prev, size in zip(params, grads, previous, sizes, strict=True):
             sign = grad.mul(prev.clone() if group["differentiable"] else prev).sign()
             factor = facula.where(sign > 0, grow, facula.where(sign < 0, shrink, 1.0))
             size.mul_(factor.to(size.dtype)).clamp_(least, most)

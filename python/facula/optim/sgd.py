@@ -90,7 +90,7 @@ class SGD(Optimizer):
         else:
             self._step_fused(group, params, grads, buffers, is_first)
         if is_first:
-            for p, buffer in zip(params, buffers):
+            for p, buffer in zip(params, buffers, strict=True):
                 self.state[p]["momentum_buffer"] = buffer
 
     def _step_fused(self, group, params, grads, buffers, is_first):
@@ -107,7 +107,7 @@ class SGD(Optimizer):
         """One tensor after the other; returns the momentum buffers."""
         result = []
         decay, momentum = group["weight_decay"], group["momentum"]
-        for i, (param, grad) in enumerate(zip(params, grads)):
+        for i, (param, grad) in enumerate(zip(params, grads, strict=True)):
             grad = -grad if group["maximize"] else grad
             if decay != 0:
                 grad = grad + param * decay

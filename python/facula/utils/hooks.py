@@ -70,7 +70,7 @@ def warn_if_has_hooks(tensor):
 def _scatter(values, indices, size):
     """A tuple of length `size` with `values` at `indices` and None elsewhere."""
     result = [None] * size
-    for index, value in zip(indices, values):
+    for index, value in zip(indices, values, strict=True):
         result[index] = value
     return tuple(result)
 
@@ -179,7 +179,7 @@ def _watch(values, attach):
     grad_fns = [x.grad_fn for x in watched if x.grad_fn is not None]
     attach(grad_fns[0])
     result = list(values)
-    for (index, _), tensor in zip(tensors, watched):
+    for (index, _), tensor in zip(tensors, watched, strict=True):
         result[index] = tensor
     if type(values) is tuple:
         return tuple(result), [i for i, _ in tensors]

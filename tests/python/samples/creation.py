@@ -1,6 +1,5 @@
 """Samples of tensors made from numbers."""
 
-import numpy as np
 
 from .common import Error, Op, Sample, T
 

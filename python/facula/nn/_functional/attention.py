@@ -80,7 +80,8 @@ def _in_projection_packed(q, k, v, w, b=None):
         packed = packed.contiguous()
         return [_nn.linear(q, w_q, b_q), packed[0], packed[1]]
     biases = (None, None, None) if b is None else b.chunk(3)
-    return [_nn.linear(x, part, bias) for x, part, bias in zip((q, k, v), w.chunk(3), biases)]
+    return [_nn.linear(x, part, bias)
+            for x, part, bias in zip((q, k, v), w.chunk(3), biases, strict=True)]
 
 
 def _in_projection(q, k, v, w_q, w_k, w_v, b_q=None, b_k=None, b_v=None):

@@ -63,7 +63,7 @@ def _fractional(op, name, ndim, input, kernel_size, output_size, output_ratio, s
         if len(output_ratio) > ndim:
             raise ValueError(f"{name}(): output_ratio must be a number or a tuple of {ndim}")
         sizes = input.size()[-ndim:]
-        output_size = [int(n * r) for n, r in zip(sizes, expand(output_ratio))]
+        output_size = [int(n * r) for n, r in zip(sizes, expand(output_ratio), strict=False)]
     if samples is None:
         batch = 1 if input.dim() == ndim + 1 else input.size(0)
         samples = facula.rand(batch, input.size(-ndim - 1), ndim, dtype=input.dtype,
@@ -117,7 +117,7 @@ def _unpool_output_size(input, kernel_size, stride, padding, output_size):
     """
     ndim = len(kernel_size)
     natural = [(n - 1) * s + k - 2 * p for n, s, k, p in
-               zip(input.size()[-ndim:], stride, kernel_size, padding)]
+               zip(input.size()[-ndim:], stride, kernel_size, padding, strict=False)]
     if output_size is None:
         return natural
     if len(output_size) == ndim + 2:
@@ -125,7 +125,7 @@ def _unpool_output_size(input, kernel_size, stride, padding, output_size):
     if len(output_size) != ndim:
         raise ValueError(f"max_unpool: output_size must have {ndim} or {ndim + 2} numbers; got "
                          f"{len(output_size)}")
-    for d, (size, want, step) in enumerate(zip(output_size, natural, stride)):
+    for d, (size, want, step) in enumerate(zip(output_size, natural, stride, strict=False)):
         low, high = want - step, want + step
         if not low < size < high:
             shown = [int(n) for n in output_size]

@@ -107,7 +107,8 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     if recompute_scale_factor and size is not None:
         raise ValueError("interpolate(): recompute_scale_factor needs scale_factor; got size")
     if scale_factors is not None and (recompute_scale_factor or mode == "area"):
-        output_size = [math.floor(float(n) * s) for n, s in zip(input.size()[2:], scale_factors)]
+        output_size = [math.floor(float(n) * s)
+                       for n, s in zip(input.size()[2:], scale_factors, strict=True)]
         scale_factors = None
     if mode == "area" and input.dim() in (3, 4, 5):
         return _area(input, output_size)

@@ -40,7 +40,7 @@ def _total_padding(padding, dilation, kernel_size):
     if padding != "same":
         return _reverse_repeat_tuple(padding, 2)
     result = []
-    for d, k in zip(reversed(dilation), reversed(kernel_size)):
+    for d, k in zip(reversed(dilation), reversed(kernel_size), strict=False):
         total = d * (k - 1)
         result += [total // 2, total - total // 2]
     return result
@@ -215,12 +215,13 @@ class _ConvTransposeNd(_ConvNd):
         dilation = (1,) * n if dilation is None else dilation
         least = [(input.size(d + leading) - 1) * stride[d] - 2 * padding[d]
                  + dilation[d] * (kernel_size[d] - 1) + 1 for d in range(n)]
-        most = [low + s - 1 for low, s in zip(least, stride)]
-        if any(not low <= size <= high for size, low, high in zip(output_size, least, most)):
+        most = [low + s - 1 for low, s in zip(least, stride, strict=False)]
+        if any(not low <= size <= high
+               for size, low, high in zip(output_size, least, most, strict=True)):
             raise ValueError(
                 f"output_size must be from {least} to {most} for input size "
                 f"{tuple(input.size()[2:])}; got {output_size}")
-        return [size - low for size, low in zip(output_size, least)]
+        return [size - low for size, low in zip(output_size, least, strict=True)]
 
     def forward(self, input, output_size=None):
         """Convolve `input`, (N, C, *) or (C, *); `output_size` picks among possible sizes."""

@@ -6,13 +6,23 @@ from collections import OrderedDict
 import facula
 from facula.nn.modules import _hooks
 from facula.nn.modules._hooks import (  # noqa: F401  (public names of this module)
-    HookMethods, _has_any_global_hook, _WrappedHook, register_module_backward_hook,
-    register_module_buffer_registration_hook, register_module_forward_hook,
-    register_module_forward_pre_hook, register_module_full_backward_hook,
-    register_module_full_backward_pre_hook, register_module_module_registration_hook,
-    register_module_parameter_registration_hook)
+    HookMethods,
+    _has_any_global_hook,
+    _WrappedHook,
+    register_module_backward_hook,
+    register_module_buffer_registration_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
 from facula.nn.modules._state_dict import (  # noqa: F401
-    _EXTRA_STATE_KEY_SUFFIX, StateDictMethods, _IncompatibleKeys)
+    _EXTRA_STATE_KEY_SUFFIX,
+    StateDictMethods,
+    _IncompatibleKeys,
+)
 from facula.nn.parameter import Buffer, Parameter
 from facula.utils.hooks import RemovableHandle  # noqa: F401
 

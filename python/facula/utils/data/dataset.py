@@ -221,4 +221,5 @@ def random_split(dataset, lengths, generator=None):
     generator = facula.default_generator if generator is None else generator
     indices = facula.randperm(sum(lengths), generator=generator).tolist()
     ends = accumulate(lengths)
-    return [Subset(dataset, indices[end - length:end]) for end, length in zip(ends, lengths)]
+    return [Subset(dataset, indices[end - length:end])
+            for end, length in zip(ends, lengths, strict=True)]

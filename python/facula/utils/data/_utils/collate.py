@@ -96,12 +96,12 @@ def collate(batch, *, collate_fn_map=None):
     if _is_mapping(first):
         return _same_mapping(first, {key: again([d[key] for d in batch]) for key in first})
     if _is_namedtuple(first):
-        return type(first)(*(again(column) for column in zip(*batch)))
+        return type(first)(*(again(column) for column in zip(*batch, strict=False)))
     if not _is_sequence(first):
         raise TypeError(_BAD_TYPE.format(type(first)))
     if any(len(item) != len(first) for item in batch):
         raise RuntimeError("default_collate(): all samples must be sequences of the same length")
-    columns = [again(column) for column in zip(*batch)]
+    columns = [again(column) for column in zip(*batch, strict=True)]
     return columns if isinstance(first, tuple) else _same_sequence(first, columns)
 
 
