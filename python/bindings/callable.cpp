@@ -4,6 +4,7 @@
 
 #include "autograd/variable.h"
 #include "convert.h"
+#include "core/holders.h"
 #include "overrides.h"
 
 namespace facula::python {
@@ -16,6 +17,7 @@ CallableObject* self_of(PyObject* o) { return reinterpret_cast<CallableObject*>(
 // A call that takes long enough for other Python threads to gain from it, and that runs no Python.
 bool drops_gil(const OpInfo& info, const Value* args) {
   constexpr int64_t large = 32768;
+  if (tracks_allocations()) return false;  // the Python line is asked for where memory is taken
   constexpr LayerSet python_layers = LayerSet(Layer::Subclass) | Layer::Modes | Layer::Transforms;
   bool big = false;
   LayerSet layers = thread_state.include;
@@ -50,7 +52,18 @@ struct ResultSlots {
   const int count;
 };
 
-Object run(Parsed& p, Style style) {
+// In-place operators over lists have no result in their schemas; Python gets its list back.
+bool returns_list(const OpInfo& info, Style style) {
+  return info.results == 0 && style != Style::Schema && (info.mutated & 1) && (info.list_args & 1);
+}
+Object first_argument(const Given& g, const OpInfo& info) {
+  if (g.positional > 0) return Object::share(g.args[0]);
+  for (size_t i = 0; i < g.keyword_count(); ++i)
+    if (text_of(g.keyword(i)) == info.schema.args[0].name) return Object::share(g.keyword_value(i));
+  return none();
+}
+
+Object run(Parsed& p, const Given& given, Style style) {
   const OpInfo& info = p.op->info();
   ResultSlots r(info.results);
   if (drops_gil(info, p.args())) {
@@ -60,6 +73,7 @@ Object run(Parsed& p, Style style) {
     call(*p.op, p.args(), r.slots);
   }
   if (p.requires_grad && r.slots[0].is_tensor()) set_requires_grad(r.slots[0].as_tensor(), true);
+  if (returns_list(info, style)) [[unlikely]] return first_argument(given, info);
   return results_object(info, r.slots, style == Style::Schema);
 }
 
@@ -334,7 +348,7 @@ Object call_packet(PyObject* callable, Packet& packet, const Given& given) {
   parse(packet, given, p);
   if (!p.overloaded.empty() || function_mode_active()) [[unlikely]]
     return override_call(callable, given, p);
-  return run(p, packet.style);
+  return run(p, given, packet.style);
 }
 
 Object call_method(const char* name, std::initializer_list<PyObject*> args) {

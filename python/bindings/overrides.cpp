@@ -130,6 +130,12 @@ Object self_override(PyObject* self, const char* name, PyObject* args, PyObject*
   return call_overrides(function.get(), overloaded, all.get(), kwargs);
 }
 
+Object mode_override(const char* name, PyObject* args, PyObject* kwargs) {
+  if (!function_mode_active()) return {};
+  const Object function = imported("facula", name);
+  return call_overrides(function.get(), {}, args, kwargs);
+}
+
 void mark_subclass(PyTypeObject* type, const Tensor& t) {
   if (type == tensor_type) return;
   PyObject* f = class_attribute(type, dispatch_word());

@@ -321,6 +321,15 @@ const Slot* registered(const Operator* op, Layer backend) {
   return op ? op->slots[static_cast<int>(backend)].load(std::memory_order_acquire) : nullptr;
 }
 
+// A kernel that makes its results may have filled them by in-place operators.
+void forget_kernel_writes(OpCall& c) {
+  for (int k = 0; k < c.info->results; ++k) {
+    if (c.info->alias_of[k] >= 0 || !c.results[k].is_tensor()) continue;
+    const Tensor& t = c.results[k].as_tensor();
+    if (t->current_version() && !is_input(c, t)) t.get()->reset_version();
+  }
+}
+
 // The kernel that the record brings for this backend.
 Slot own_kernel(const Operator& op, Layer backend) {
   const OpRecord& r = *op.record;
@@ -339,7 +348,12 @@ void choose_and_run(OpCall& c, Layer backend) {
   if (op.variant != Variant::Base) {
     if (const Operator* base = op.variant_of(Variant::Base)) return run_by_base(c, *base);
   }
-  if (kernel.function) return kernel.function(kernel.context, c);
+  if (kernel.function) {
+    kernel.function(kernel.context, c);
+    // What a kernel from elsewhere returns may be no new tensor.
+    if (!op.composite_slot.load(std::memory_order_relaxed)) forget_kernel_writes(c);
+    return;
+  }
   if (const Slot* s = fallbacks[static_cast<int>(backend)].load(std::memory_order_acquire))
     return s->function(s->context, c);
   no_kernel(c, backend);

@@ -603,7 +603,7 @@ OP(prelu) {
   .doc = "Self where positive, else weight * self; one weight, or one for each channel (dimension 1).",
   .forms = function_method,
   .composite = Composite::Implicit,
-  .autocast = Autocast::Promote,
+  .autocast = Autocast::LowerPrecision,
   .any = typed_kernel<prelu>,
 };
 

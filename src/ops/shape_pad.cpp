@@ -275,6 +275,7 @@ OP(reflection_pad1d) {
   .doc = "Self with its last dimension continued by its mirror image, without repeating the border.",
   .forms = function | out,
   .python_module = "nn",
+  .autocast_cpu = Autocast::Float32,
   .meta = typed_meta<meta_border<Border::Reflect>>,
   .cpu = typed_kernel<pad_border<Border::Reflect>>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -294,6 +295,7 @@ OP(reflection_pad2d) {
   .doc = "Self with its last two dimensions continued by the mirror image, without repeating the border.",
   .forms = function | out,
   .python_module = "nn",
+  .autocast_cpu = Autocast::Float32,
   .meta = typed_meta<meta_border<Border::Reflect>>,
   .cpu = typed_kernel<pad_border<Border::Reflect>>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -332,6 +334,7 @@ OP(replication_pad1d) {
   .doc = "Self with its last dimension continued by the border.",
   .forms = function | out,
   .python_module = "nn",
+  .autocast_cpu = Autocast::Float32,
   .meta = typed_meta<meta_border<Border::Replicate>>,
   .cpu = typed_kernel<pad_border<Border::Replicate>>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -351,6 +354,7 @@ OP(replication_pad2d) {
   .doc = "Self with its last two dimensions continued by the border.",
   .forms = function | out,
   .python_module = "nn",
+  .autocast_cpu = Autocast::Float32,
   .meta = typed_meta<meta_border<Border::Replicate>>,
   .cpu = typed_kernel<pad_border<Border::Replicate>>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -370,6 +374,7 @@ OP(replication_pad3d) {
   .doc = "Self with its last three dimensions continued by the border.",
   .forms = function | out,
   .python_module = "nn",
+  .autocast_cpu = Autocast::Float32,
   .meta = typed_meta<meta_border<Border::Replicate>>,
   .cpu = typed_kernel<pad_border<Border::Replicate>>,
   .derivatives = {vjp("self", [](Backward& b) {

@@ -120,7 +120,7 @@ OP(upsample_nearest1d) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<1>,
   .cpu = cpu::nearest_1d_kernel<Filter::Nearest>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -133,7 +133,7 @@ OP(upsample_nearest1d_vec) {
   .forms = function,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<nearest_vec1<ops::upsample_nearest1d>>,
 };
 OP(upsample_nearest1d_backward) {
@@ -158,7 +158,7 @@ OP(upsample_nearest2d) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<2>,
   .cpu = cpu::nearest_2d_kernel<Filter::Nearest>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -171,7 +171,7 @@ OP(upsample_nearest2d_vec) {
   .forms = function | out,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<nearest_vec2<ops::upsample_nearest2d>>,
 };
 OP(upsample_nearest2d_backward) {
@@ -196,7 +196,7 @@ OP(upsample_nearest3d) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<3>,
   .cpu = cpu::nearest_3d_kernel<Filter::Nearest>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -209,7 +209,7 @@ OP(upsample_nearest3d_vec) {
   .forms = function,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<nearest_vec3<ops::upsample_nearest3d>>,
 };
 OP(upsample_nearest3d_backward) {
@@ -234,7 +234,7 @@ OP(_upsample_nearest_exact1d) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<1>,
   .cpu = cpu::nearest_1d_kernel<Filter::NearestExact>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -247,7 +247,7 @@ OP(_upsample_nearest_exact1d_vec) {
   .forms = function,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<nearest_vec1<ops::_upsample_nearest_exact1d>>,
 };
 OP(_upsample_nearest_exact1d_backward) {
@@ -272,7 +272,7 @@ OP(_upsample_nearest_exact2d) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<2>,
   .cpu = cpu::nearest_2d_kernel<Filter::NearestExact>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -285,7 +285,7 @@ OP(_upsample_nearest_exact2d_vec) {
   .forms = function,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<nearest_vec2<ops::_upsample_nearest_exact2d>>,
 };
 OP(_upsample_nearest_exact2d_backward) {
@@ -310,7 +310,7 @@ OP(_upsample_nearest_exact3d) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<3>,
   .cpu = cpu::nearest_3d_kernel<Filter::NearestExact>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -323,7 +323,7 @@ OP(_upsample_nearest_exact3d_vec) {
   .forms = function,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<nearest_vec3<ops::_upsample_nearest_exact3d>>,
 };
 OP(_upsample_nearest_exact3d_backward) {
@@ -348,7 +348,7 @@ OP(upsample_linear1d) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<1>,
   .cpu = cpu::smooth_1d_kernel<Filter::Linear>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -361,7 +361,7 @@ OP(upsample_linear1d_vec) {
   .forms = function,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<smooth_vec1<ops::upsample_linear1d>>,
 };
 OP(upsample_linear1d_backward) {
@@ -386,7 +386,7 @@ OP(upsample_bilinear2d) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<2>,
   .cpu = cpu::smooth_2d_kernel<Filter::Linear>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -399,7 +399,7 @@ OP(upsample_bilinear2d_vec) {
   .forms = function | out,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<smooth_vec2<ops::upsample_bilinear2d>>,
 };
 OP(upsample_bilinear2d_backward) {
@@ -424,7 +424,7 @@ OP(upsample_trilinear3d) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<3>,
   .cpu = cpu::smooth_3d_kernel<Filter::Linear>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -437,7 +437,7 @@ OP(upsample_trilinear3d_vec) {
   .forms = function,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<smooth_vec3<ops::upsample_trilinear3d>>,
 };
 OP(upsample_trilinear3d_backward) {
@@ -462,7 +462,7 @@ OP(upsample_bicubic2d) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<2>,
   .cpu = cpu::smooth_2d_kernel<Filter::Cubic>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -475,7 +475,7 @@ OP(upsample_bicubic2d_vec) {
   .forms = function,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<smooth_vec2<ops::upsample_bicubic2d>>,
 };
 OP(upsample_bicubic2d_backward) {
@@ -500,7 +500,7 @@ OP(_upsample_bilinear2d_aa) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<2>,
   .cpu = cpu::smooth_2d_kernel<Filter::AaLinear>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -513,7 +513,7 @@ OP(_upsample_bilinear2d_aa_vec) {
   .forms = function,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<smooth_vec2<ops::_upsample_bilinear2d_aa>>,
 };
 OP(_upsample_bilinear2d_aa_backward) {
@@ -538,7 +538,7 @@ OP(_upsample_bicubic2d_aa) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<2>,
   .cpu = cpu::smooth_2d_kernel<Filter::AaCubic>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -551,7 +551,7 @@ OP(_upsample_bicubic2d_aa_vec) {
   .forms = function,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<smooth_vec2<ops::_upsample_bicubic2d_aa>>,
 };
 OP(_upsample_bicubic2d_aa_backward) {
