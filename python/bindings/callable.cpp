@@ -343,9 +343,21 @@ PyTypeObject function_type =
     callable_base("facula.builtin_function", repr_function, callable_methods<reduce_function>);
 PyTypeObject method_type = make_method_type();
 
+// Operators of facula.ops complain about arguments with RuntimeError, as PyTorch's do.
+void parse_for(Packet& packet, const Given& given, Parsed& into) {
+  if (packet.style != Style::Schema || !packet.only) return parse(packet, given, into);
+  try {
+    parse(packet, given, into);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::Type) throw;
+    throw Error(ErrorKind::Runtime, packet.ns, "::", e.what(),
+                "\nDeclaration: ", packet.only->info().schema.str());
+  }
+}
+
 Object call_packet(PyObject* callable, Packet& packet, const Given& given) {
   Parsed p;
-  parse(packet, given, p);
+  parse_for(packet, given, p);
   if (!p.overloaded.empty() || function_mode_active()) [[unlikely]]
     return override_call(callable, given, p);
   return run(p, given, packet.style);
@@ -387,11 +399,11 @@ PyObject* overload_object(Operator& op) {
 PyObject* overload_packet_object(std::string_view ns, std::string_view name) {
   static auto* made = new std::map<std::string, PyObject*, std::less<>>;
   const std::string key = concat(ns, "::", name);
+  if (find_overloads(ns, name).empty()) return nullptr;
   if (const auto it = made->find(key); it != made->end()) {
     packet_of(it->second).refresh();
     return it->second;
   }
-  if (find_overloads(ns, name).empty()) return nullptr;
   Packet* p = new_packet(ns, name, name, "facula.ops." + std::string(ns), Style::Schema);
   return (*made)[key] = new_callable(&overload_packet_type, p);
 }

@@ -369,7 +369,6 @@ Object as_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
 }
 
 Object frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
-  if (Object r = mode_override("frombuffer", args, kwargs)) return r;
   static const char* keys[] = {"buffer", "dtype", "count", "offset", "requires_grad", nullptr};
   PyObject *buffer, *dtype = nullptr;
   long long count = -1, offset = 0;

@@ -129,6 +129,7 @@ def are_deterministic_algorithms_enabled():
 
 # --- construction
 
+@_overridable
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
     """A tensor of an object: a tensor, array, DLPack or buffer object, or sequences.
 

@@ -45,12 +45,18 @@ def _slope(param):
     return param
 
 
+def _overridable(function):
+    return facula._C.overridable(function, __name__)
+
+
+@_overridable
 def uniform_(tensor, a=0.0, b=1.0, generator=None):
     """Fill with draws from U(a, b); returns `tensor`."""
     with facula.no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
+@_overridable
 def normal_(tensor, mean=0.0, std=1.0, generator=None):
     """Fill with draws from N(mean, std^2); returns `tensor`."""
     with facula.no_grad():
@@ -108,6 +114,7 @@ def _uniform_proposals(tensor, mean, std, a, b, generator):
     return values, chances.log() > log_density
 
 
+@_overridable
 def constant_(tensor, val):
     """Fill with `val`; returns `tensor`."""
     with facula.no_grad():
@@ -191,6 +198,7 @@ def _kaiming_std(tensor, a, mode, nonlinearity):
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
 
+@_overridable
 def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
     """Fill from U(-b, b), b = gain * sqrt(3 / fan); returns `tensor`.
 
