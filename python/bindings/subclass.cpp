@@ -1,5 +1,6 @@
 #include "subclass.h"
 
+#include "autograd/variable.h"
 #include "convert.h"
 #include "operators.h"
 #include "overrides.h"

@@ -454,7 +454,7 @@ OP(selu) {
 
 OP(selu_) {
   .schema = "selu_(Tensor(a!) self) -> Tensor(a!)",
-  .doc = "selu in place.",
+  .doc = "The selu of self, in place.",
   .forms = function,
   .composite = Composite::Implicit,
   .any = typed_kernel<selu_>,
@@ -470,7 +470,7 @@ OP(celu) {
 
 OP(celu_) {
   .schema = "celu_(Tensor(a!) self, Scalar alpha=1.0) -> Tensor(a!)",
-  .doc = "celu in place.",
+  .doc = "The celu of self, in place.",
   .forms = function,
   .composite = Composite::Implicit,
   .any = typed_kernel<celu_>,
@@ -664,7 +664,7 @@ OP(rrelu) {
 OP(rrelu_) {
   .schema = "rrelu_(Tensor(a!) self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, "
             "Generator? generator=None) -> Tensor(a!)",
-  .doc = "rrelu in place.",
+  .doc = "The rrelu of self, in place.",
   .composite = Composite::Implicit,
   .flags = random,
   .any = typed_kernel<rrelu_>,

@@ -300,8 +300,16 @@ def python_functions():
             continue
         for name in sorted(dir(module)):
             public = not name.startswith("_") and not STATEFUL.match(name)
-            if public and callable(getattr(module, name, None)):
+            if public and callable(present(module, name)):
                 yield f"{place}.{name}", module, name
+
+
+def present(module, name):
+    """The attribute; None where facula says that it is still to come."""
+    try:
+        return getattr(module, name, None)
+    except (NotImplementedError, ImportError):
+        return None
 
 
 def loop():
