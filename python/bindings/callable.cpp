@@ -73,7 +73,8 @@ Object run(Parsed& p, const Given& given, Style style) {
     call(*p.op, p.args(), r.slots);
   }
   if (p.requires_grad && r.slots[0].is_tensor()) set_requires_grad(r.slots[0].as_tensor(), true);
-  if (returns_list(info, style)) [[unlikely]] return first_argument(given, info);
+  if (returns_list(info, style)) [[unlikely]]
+    return first_argument(given, info);
   return results_object(info, r.slots, style == Style::Schema);
 }
 
@@ -294,7 +295,8 @@ void add_methods(PyObject* type_dict) {
     add_method(type_dict, e.name, e.name);
   }
   for (const auto& [alias, own] : names().aliases)
-    if (names().methods.contains(own) && !names().methods.contains(alias) && alias_module(alias).empty())
+    if (names().methods.contains(own) && !names().methods.contains(alias) &&
+        alias_module(alias).empty())
       add_method(type_dict, own, alias);
 }
 

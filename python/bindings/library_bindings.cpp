@@ -3,8 +3,8 @@
 #include <map>
 
 #include "callable.h"
-#include "modes.h"
 #include "convert.h"
+#include "modes.h"
 #include "tensor_members.h"
 #include "transforms/interpreters.h"
 #include "transforms/layers.h"
@@ -84,10 +84,9 @@ void call_python_batch_rule(void* context, OpCall& c) {
   const int64_t size = top->batch_size, level = top->level;
   const char* randomness = name_of(top->randomness);
   const WithoutTop below;
-  const Object r = Object::take(PyObject_CallFunction(static_cast<PyObject*>(context), "LsLOO",
-                                                      static_cast<long long>(size), randomness,
-                                                      static_cast<long long>(level), p.args.get(),
-                                                      p.kwargs.get()));
+  const Object r = Object::take(PyObject_CallFunction(
+      static_cast<PyObject*>(context), "LsLOO", static_cast<long long>(size), randomness,
+      static_cast<long long>(level), p.args.get(), p.kwargs.get()));
   Arena arena;
   store_results(*c.info, r.get(), c.results, arena);
 }
@@ -96,8 +95,7 @@ void call_python_batch_rule(void* context, OpCall& c) {
 void call_python_fallback(void* context, OpCall& c) {
   HoldGil gil;
   const PythonArguments p = arguments_of(c);
-  const Object op =
-      Object::take(PyTuple_Pack(1, overload_object(const_cast<Operator&>(*c.op))));
+  const Object op = Object::take(PyTuple_Pack(1, overload_object(const_cast<Operator&>(*c.op))));
   const Object args = Object::take(PySequence_Concat(op.get(), p.args.get()));
   const Object r =
       Object::take(PyObject_Call(static_cast<PyObject*>(context), args.get(), p.kwargs.get()));
@@ -111,7 +109,8 @@ Object put_fallback(PyObject*, PyObject* args, PyObject*) {
   const char* key;
   if (!PyArg_ParseTuple(args, "Os:_library_fallback", &function, &key)) throw_python();
   Layer layer;
-  const bool backend = layer_of(key, layer) && LayerSet(layer) == (LayerSet(layer) & backend_layers);
+  const bool backend =
+      layer_of(key, layer) && LayerSet(layer) == (LayerSet(layer) & backend_layers);
   check_kind(ErrorKind::NotImplemented, backend, "fallback(): the dispatch key '", key,
              "' is not a backend; only backends take fallbacks");
   if (function == Py_None)

@@ -61,12 +61,11 @@ Object reset_peak(PyObject*, PyObject*) {
   return none();
 }
 
-PyMethodDef functions[] = {
-    {"_track_allocations", guarded<track>, METH_O, nullptr},
-    {"_memory_stats", guarded<stats>, METH_NOARGS, nullptr},
-    {"_empty_cache", guarded<empty_cache>, METH_NOARGS, nullptr},
-    {"_reset_peak_memory_stats", guarded<reset_peak>, METH_NOARGS, nullptr},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {{"_track_allocations", guarded<track>, METH_O, nullptr},
+                           {"_memory_stats", guarded<stats>, METH_NOARGS, nullptr},
+                           {"_empty_cache", guarded<empty_cache>, METH_NOARGS, nullptr},
+                           {"_reset_peak_memory_stats", guarded<reset_peak>, METH_NOARGS, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

@@ -96,7 +96,8 @@ PyObject* dispatch_rules = nullptr;
 
 PyObject* rule_for(PyObject* holder, const OpCall& c) {
   if (!dispatch_rules) return nullptr;
-  const Object key = Object::take(PyTuple_Pack(2, overload_object(operator_of(c)), Py_TYPE(holder)));
+  const Object key =
+      Object::take(PyTuple_Pack(2, overload_object(operator_of(c)), Py_TYPE(holder)));
   return PyDict_GetItemWithError(dispatch_rules, key.get());
 }
 
@@ -196,13 +197,14 @@ Object mode_at(PyObject*, PyObject* number) {
   return m ? Object::share(m->mode) : none();
 }
 
-PyMethodDef functions[] = {{"_set_excluded_layers", guarded<set_excluded>, METH_O, nullptr},
-                           {"_dispatch_mode_at", guarded<mode_at>, METH_O, nullptr},
-                           {"_register_torch_dispatch_rule", guarded<set_rule>, METH_VARARGS, nullptr},
-                           {"_push_dispatch_mode", guarded<push>, METH_O, nullptr},
-                           {"_pop_dispatch_mode", guarded<pop>, METH_NOARGS, nullptr},
-                           {"_dispatch_mode_depth", guarded<depth>, METH_NOARGS, nullptr},
-                           {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {
+    {"_set_excluded_layers", guarded<set_excluded>, METH_O, nullptr},
+    {"_dispatch_mode_at", guarded<mode_at>, METH_O, nullptr},
+    {"_register_torch_dispatch_rule", guarded<set_rule>, METH_VARARGS, nullptr},
+    {"_push_dispatch_mode", guarded<push>, METH_O, nullptr},
+    {"_pop_dispatch_mode", guarded<pop>, METH_NOARGS, nullptr},
+    {"_dispatch_mode_depth", guarded<depth>, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

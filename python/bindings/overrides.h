@@ -34,7 +34,8 @@ Object call_overrides(PyObject* function, const std::vector<Object>& overloaded,
 Object self_override(PyObject* self, const char* name, PyObject* args = nullptr,
                      PyObject* kwargs = nullptr);
 
-// The overrides of what a function of the extension was given, and modes; empty when there are none.
+// The overrides of what a function of the extension was given, and modes; empty when there are
+// none.
 Object argument_override(const char* name, PyObject* args, PyObject* kwargs);
 Object argument_override(const char* name, PyObject* argument);
 

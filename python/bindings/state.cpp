@@ -99,8 +99,7 @@ Object set_autocast(PyObject*, PyObject* args, PyObject*) {
   PyObject* dtype;
   if (!PyArg_ParseTuple(args, "pO!p:_set_autocast", &enabled, &dtype_type, &dtype, &cache))
     throw_python();
-  const AutocastState s =
-      facula::set_autocast({enabled != 0, cache != 0, dtype_value(dtype)});
+  const AutocastState s = facula::set_autocast({enabled != 0, cache != 0, dtype_value(dtype)});
   return Object::take(Py_BuildValue("(OOO)", s.enabled ? Py_True : Py_False, dtype_object(s.dtype),
                                     s.cache_enabled ? Py_True : Py_False));
 }

@@ -59,10 +59,22 @@ struct WrapperArguments {
 bool given(PyObject* o) { return o && o != Py_None; }
 
 WrapperArguments wrapper_arguments(PyObject* args, PyObject* kwargs) {
-  static const char* keys[] = {"cls", "size", "strides", "storage_offset", "memory_format", "dtype",
-                               "layout", "device", "pin_memory", "requires_grad",
-                               "dispatch_sizes_strides_policy", "dispatch_device",
-                               "dispatch_layout", "_extra_dispatch_keys", "storage_size", nullptr};
+  static const char* keys[] = {"cls",
+                               "size",
+                               "strides",
+                               "storage_offset",
+                               "memory_format",
+                               "dtype",
+                               "layout",
+                               "device",
+                               "pin_memory",
+                               "requires_grad",
+                               "dispatch_sizes_strides_policy",
+                               "dispatch_device",
+                               "dispatch_layout",
+                               "_extra_dispatch_keys",
+                               "storage_size",
+                               nullptr};
   WrapperArguments a;
   if (!PyArg_ParseTupleAndKeywords(
           args, kwargs, "OO|OOOOOOOOOOOOO:_make_wrapper_subclass", const_cast<char**>(keys), &a.cls,
@@ -77,7 +89,8 @@ int64_t optional_int(PyObject* o, const char* argument) {
   if (!given(o)) return n;
   check_type(read_int(o, n), "_make_wrapper_subclass(): argument '", argument,
              "' must be int, not ", type_name(o));
-  check(n >= 0, "_make_wrapper_subclass(): argument '", argument, "' must not be negative; got ", n);
+  check(n >= 0, "_make_wrapper_subclass(): argument '", argument, "' must not be negative; got ",
+        n);
   return n;
 }
 
@@ -129,11 +142,18 @@ const char* question_of(uint8_t asks, std::string_view name) {
     const char* name;
     uint8_t asks;
   };
-  static constexpr Question questions[] = {
-      {"shape", asks_sizes},      {"size", asks_sizes},       {"dim", asks_sizes},
-      {"ndim", asks_sizes},       {"numel", asks_sizes},      {"__len__", asks_sizes},
-      {"nbytes", asks_sizes},     {"stride", asks_strides},   {"storage_offset", asks_sizes},
-      {"is_contiguous", asks_strides}, {"device", asks_device}, {"layout", asks_layout}};
+  static constexpr Question questions[] = {{"shape", asks_sizes},
+                                           {"size", asks_sizes},
+                                           {"dim", asks_sizes},
+                                           {"ndim", asks_sizes},
+                                           {"numel", asks_sizes},
+                                           {"__len__", asks_sizes},
+                                           {"nbytes", asks_sizes},
+                                           {"stride", asks_strides},
+                                           {"storage_offset", asks_sizes},
+                                           {"is_contiguous", asks_strides},
+                                           {"device", asks_device},
+                                           {"layout", asks_layout}};
   for (const Question& q : questions)
     if (name == q.name && (asks & q.asks)) return q.name;
   return nullptr;
@@ -143,11 +163,17 @@ const char* question_of(uint8_t asks, std::string_view name) {
 
 // _make_subclass(cls, data, require_grad=False): the same memory, no history, an object of cls.
 Object make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
-  static const char* keys[] = {"cls", "data", "require_grad", "dispatch_sizes_strides_policy",
-                               "dispatch_device", "dispatch_layout", nullptr};
+  static const char* keys[] = {"cls",
+                               "data",
+                               "require_grad",
+                               "dispatch_sizes_strides_policy",
+                               "dispatch_device",
+                               "dispatch_layout",
+                               nullptr};
   PyObject *cls, *data, *grad = Py_False, *policy = nullptr, *device = nullptr, *layout = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O$OOO:_make_subclass", const_cast<char**>(keys),
-                                   &cls, &data, &grad, &policy, &device, &layout))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O$OOO:_make_subclass",
+                                   const_cast<char**>(keys), &cls, &data, &grad, &policy, &device,
+                                   &layout))
     throw_python();
   PyTypeObject* type = tensor_class(cls);
   check_type(is_tensor(data), "_make_subclass(): argument 'data' (position 2) must be Tensor, not ",

@@ -5,7 +5,13 @@
 namespace facula::python {
 
 // Which questions about its geometry a tensor passes to the __torch_dispatch__ of its class.
-enum Asks : uint8_t { asks_nothing = 0, asks_strides = 1, asks_sizes = 2, asks_device = 4, asks_layout = 8 };
+enum Asks : uint8_t {
+  asks_nothing = 0,
+  asks_strides = 1,
+  asks_sizes = 2,
+  asks_device = 4,
+  asks_layout = 8
+};
 
 struct WrapperExtension final : Extension {
   explicit WrapperExtension(uint8_t a) : Extension(Kind::Python), asks(a) {}

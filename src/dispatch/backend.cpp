@@ -400,11 +400,53 @@ void allocate_results(OpCall& c) {
     if (m.results[i].defined) set_result(c.results[i], allocate(m.results[i], device));
 }
 
+namespace {
+
+// What a kernel of ours writes by way of in-place operators is one change of each argument, not
+// several. Kernels from elsewhere count as they call.
+class OneChange {
+ public:
+  OneChange(const OpCall& c, Layer backend) {
+    const bool ours = !registered(c.op, backend) && !c.op->composite_slot.load(std::memory_order_relaxed);
+    if (!ours) return;
+    for (uint32_t bits = c.info->mutated; bits && count_ < most; bits &= bits - 1) {
+      const Value& v = c.args[std::countr_zero(bits)];
+      if (v.is_tensor()) written_[count_++] = {v.tensor, v.tensor->current_version()};
+    }
+  }
+  void settle() const {
+    for (int i = 0; i < count_; ++i) {
+      TensorImpl& t = *written_[i].tensor;
+      if (t.shared_version)
+        t.shared_version->value.store(written_[i].version, std::memory_order_relaxed);
+      else
+        t.version = written_[i].version;
+    }
+  }
+
+ private:
+  static constexpr int most = 4;
+  struct Written {
+    TensorImpl* tensor;
+    uint32_t version;
+  };
+  Written written_[most];
+  int count_ = 0;
+};
+
+}  // namespace
+
 void run_backend(OpCall& c, Layer backend) {
   if (several(c.layers & backend_layers)) [[unlikely]]
     check_one_device(c);
+  if (c.info->mutated) {
+    const OneChange change(c, backend);
+    choose_and_run(c, backend);
+    change.settle();
+    return finish(c);
+  }
   choose_and_run(c, backend);
-  if (c.info->mutated | c.info->view | static_cast<uint32_t>(thread_state.inference)) finish(c);
+  if (c.info->view | static_cast<uint32_t>(thread_state.inference)) finish(c);
 }
 
 bool has_composite_kernel(const Operator& op) {

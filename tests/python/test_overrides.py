@@ -300,6 +300,11 @@ def test_deepcopy_needs_new_empty_of_the_class():
     assert x.tolist() == [1.0, 1.0]
 
 
+    plain = facula.ones(2).as_subclass(Sub)
+    with pytest.raises(RuntimeError, match="new_empty"):
+        copy.deepcopy(plain)
+
+
 class Wrapper(Tensor):
     """A tensor around another, seen below autograd."""
 
