@@ -359,7 +359,7 @@ OP(threshold) {
 
 OP(threshold_backward) {
   .schema = "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
-  .doc = "grad_output where self is above threshold, else zero.",
+  .doc = "Gives grad_output where self is above threshold, else zero.",
   .forms = out,
   .out_name = "grad_input",
   .flags = pointwise,
@@ -382,7 +382,7 @@ OP(relu6) {
 
 OP(relu6_) {
   .schema = "relu6_(Tensor(a!) self) -> Tensor(a!)",
-  .doc = "relu6 in place.",
+  .doc = "The relu6 of self, in place.",
   .forms = function,
   .python_module = "nn",
   .composite = Composite::Implicit,
@@ -402,7 +402,7 @@ OP(leaky_relu) {
 
 OP(leaky_relu_backward) {
   .schema = "leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor",
-  .doc = "grad_output where self is positive, else negative_slope * grad_output.",
+  .doc = "Gives grad_output where self is positive, else negative_slope * grad_output.",
   .forms = out,
   .out_name = "grad_input",
   .flags = pointwise,
@@ -489,7 +489,7 @@ OP(hardtanh) {
 
 OP(hardtanh_backward) {
   .schema = "hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor",
-  .doc = "grad_output where self is strictly between the bounds, else zero.",
+  .doc = "Gives grad_output where self is strictly between the bounds, else zero.",
   .forms = out,
   .out_name = "grad_input",
   .flags = pointwise,

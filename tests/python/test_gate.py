@@ -243,12 +243,13 @@ def test_autocast(name):
 
 
 def test_autocast_classes():
-    """sum runs in float32, cat in the widest dtype, a matrix product in bfloat16, add as it is."""
+    """prod runs in float32, cat in the widest dtype, a matrix product in bfloat16, add as it is."""
     half = facula.ones(2, 2, dtype=facula.bfloat16)
     full = facula.ones(2, 2)
     with facula.autocast("cpu", dtype=facula.bfloat16):
         assert facula.mm(full, full).dtype == facula.bfloat16
-        assert facula.sum(half).dtype == facula.float32
+        assert facula.prod(half).dtype == facula.float32
+        assert facula.sum(half).dtype == facula.bfloat16
         assert facula.cat([half, full]).dtype == facula.float32
         assert facula.add(half, half).dtype == facula.bfloat16
         with facula.autocast("cpu", enabled=False):
