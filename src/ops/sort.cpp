@@ -324,6 +324,7 @@ OP(quantile) {
   .doc = "Quantiles of all elements or along a dimension; several q give a new first dimension.",
   .forms = function | method | out,
   .composite = Composite::Implicit,
+  .autocast_cpu = Autocast::Float32,
   .any = typed_kernel<quantile>,
 };
 OP(quantile_scalar) {
@@ -331,6 +332,7 @@ OP(quantile_scalar) {
   .doc = "One quantile of all elements or along a dimension.",
   .forms = function | method | out,
   .composite = Composite::Implicit,
+  .autocast_cpu = Autocast::Float32,
   .any = typed_kernel<quantile_scalar>,
 };
 OP(nanquantile) {
@@ -338,6 +340,7 @@ OP(nanquantile) {
   .doc = "quantile() of the elements that are not NaN.",
   .forms = function | method | out,
   .composite = Composite::Implicit,
+  .autocast_cpu = Autocast::Float32,
   .any = typed_kernel<nanquantile>,
 };
 OP(nanquantile_scalar) {
@@ -345,5 +348,6 @@ OP(nanquantile_scalar) {
   .doc = "One quantile of the elements that are not NaN.",
   .forms = function | method | out,
   .composite = Composite::Implicit,
+  .autocast_cpu = Autocast::Float32,
   .any = typed_kernel<nanquantile_scalar>,
 };
