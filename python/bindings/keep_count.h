@@ -8,6 +8,7 @@
 
 namespace facula::python::scheme {
 
+inline constexpr const char* name = "count";
 inline constexpr bool owns_dealloc = false;  // of subclasses: CPython's own will do
 inline constexpr bool watch_on = true;       // when C++ lets go of the object
 

@@ -8,6 +8,7 @@
 
 namespace facula::python::scheme {
 
+inline constexpr const char* name = "flag";
 inline constexpr bool owns_dealloc = true;  // of subclasses
 inline constexpr bool watch_on = false;     // when C++ lets go of the object
 

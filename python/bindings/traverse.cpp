@@ -20,6 +20,7 @@ class GraphWalk final : public HeldVisitor {
     if (!stop_) stop_ = visit_(static_cast<PyObject*>(o), arg_);
   }
   void look_into(const TensorImpl& t) {
+    if (t.storage) meet(t.storage.get(), t.storage->use_count(), Kind::Storage);
     const AutogradMeta* m = t.autograd;
     if (!m) return;
     if (m->grad.defined()) tensor(m->grad);
@@ -38,7 +39,7 @@ class GraphWalk final : public HeldVisitor {
   }
 
  private:
-  enum class Kind : uint8_t { Tensor, Node };
+  enum class Kind : uint8_t { Tensor, Storage, Node };
   struct Thing {
     void* what;
     uint32_t missing;  // references that were not met
@@ -54,12 +55,21 @@ class GraphWalk final : public HeldVisitor {
     Thing& t = things_[i];
     if (t.missing == 0) return;
     --t.missing;
-    auto* o = kind == Kind::Tensor ? object_of(*static_cast<TensorImpl*>(what)) : nullptr;
-    if (o && t.missing == 1 && static_cast<TensorImpl*>(what)->is_watched()) object(o);
-    if (!o && t.missing == 0) order_[found_++] = i;
+    const ObjectCounted* counted = counted_of(t);
+    void* o = counted ? counted->python_object.load(std::memory_order_relaxed) : nullptr;
+    if (o && t.missing == 1 && counted->is_watched()) object(o);
+    if (!o && t.missing == 0 && kind != Kind::Storage) order_[found_++] = i;
   }
-  static PyObject* object_of(const TensorImpl& t) {
-    return static_cast<PyObject*>(t.python_object.load(std::memory_order_relaxed));
+  static const ObjectCounted* counted_of(const Thing& t) {
+    switch (t.kind) {
+      case Kind::Tensor:
+        return static_cast<TensorImpl*>(t.what);
+      case Kind::Storage:
+        return static_cast<Storage*>(t.what);
+      case Kind::Node:
+        break;
+    }
+    return nullptr;
   }
 
   visitproc visit_;
@@ -74,7 +84,8 @@ class GraphWalk final : public HeldVisitor {
 
 int traverse_graph(const TensorImpl& t, visitproc visit, void* arg) {
   // Threads without the GIL may change the graph between the collector's passes.
-  if (!t.autograd || anyone_works_without_gil()) return 0;
+  const bool plain = !t.autograd && !(t.storage && t.storage->python_object.load());
+  if (plain || anyone_works_without_gil()) return 0;
   GraphWalk walk(visit, arg);
   walk.look_into(t);
   return walk.run();
