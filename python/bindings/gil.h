@@ -13,7 +13,8 @@ bool holds_gil();
 // that ask for it: whoever only has something to release leaves it to the process's end then.
 bool may_take_gil();
 
-// Holds the GIL for a scope, releasing what had to wait for it. A thread that asks for it while the interpreter ends stops for good.
+// Holds the GIL for a scope, releasing what had to wait for it. A thread that asks for it while the
+// interpreter ends stops for good.
 class HoldGil {
  public:
   HoldGil();

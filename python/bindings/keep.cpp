@@ -130,8 +130,7 @@ void end_object(PyObject* o, const KeptKind& kind) {
   if (Py_TYPE(o)->tp_dealloc == kind.dealloc && scheme::keep(o)) return;
   PyObject_GC_UnTrack(o);
   // Objects that hold each other in a long chain end one after the other, not one inside the other.
-  Py_TRASHCAN_BEGIN(o, kind.dealloc)
-  finish(o, kind);
+  Py_TRASHCAN_BEGIN(o, kind.dealloc) finish(o, kind);
   Py_TRASHCAN_END
 }
 

@@ -2,8 +2,9 @@
 //
 // Python owns the object and the object its tensor. When Python's last reference goes while C++
 // has some, the object's dealloc brings it back to life and hands it to C++: the flag, which is the
-// mark in the tensor's count, is set. Wrapping the tensor again clears it and hands the object back.
-// The metaclass puts our dealloc on every subclass, so that this is decided before any finalizer.
+// mark in the tensor's count, is set. Wrapping the tensor again clears it and hands the object
+// back. The metaclass puts our dealloc on every subclass, so that this is decided before any
+// finalizer.
 #pragma once
 
 namespace facula::python::scheme {

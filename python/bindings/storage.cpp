@@ -164,12 +164,13 @@ PyObject* get_is_cuda(PyObject* o, void*) {
 }
 PyObject* get_self(PyObject* o, void*) { return Py_NewRef(o); }
 
-PyGetSetDef properties[] = {{"device", get_device, nullptr, nullptr, nullptr},
-                            {"is_cuda", get_is_cuda, nullptr, nullptr, nullptr},
-                            {"_cdata", get_identity, nullptr, nullptr, nullptr},
-                            {"_untyped_storage", get_self, nullptr, nullptr, nullptr},
-                            {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
-                            {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef properties[] = {
+    {"device", get_device, nullptr, nullptr, nullptr},
+    {"is_cuda", get_is_cuda, nullptr, nullptr, nullptr},
+    {"_cdata", get_identity, nullptr, nullptr, nullptr},
+    {"_untyped_storage", get_self, nullptr, nullptr, nullptr},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 Py_ssize_t length(PyObject* o) { return static_cast<Py_ssize_t>(storage_value(o)->nbytes()); }
 

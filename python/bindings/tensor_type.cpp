@@ -65,9 +65,8 @@ void clear_hooks_and_graph(PyObject* o) {
 void drop_hooks(PyObject* o) { Py_CLEAR(self_of(o)->backward_hooks); }
 
 void tensor_dealloc(PyObject* o);
-const KeptKind kind{
-    &tensor_base_type, tensor_dealloc, let_go, traverse_hooks_and_graph, clear_hooks_and_graph,
-    drop_hooks,        free_object};
+const KeptKind kind{&tensor_base_type,     tensor_dealloc, let_go,     traverse_hooks_and_graph,
+                    clear_hooks_and_graph, drop_hooks,     free_object};
 
 // Nobody can tell such an object from a new one, and nothing is run at its end.
 bool is_plain(PyObject* o) {

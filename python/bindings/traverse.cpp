@@ -9,7 +9,8 @@ namespace {
 
 // Follows references from one owner. Whatever has all its references met belongs to the owner and
 // is looked into; a tensor's object is visited when C++'s references were met but for the object's.
-// The walk is short, since collections are many and graphs long: cycles that close further away stay.
+// The walk is short, since collections are many and graphs long: cycles that close further away
+// stay.
 class GraphWalk final : public HeldVisitor {
  public:
   GraphWalk(visitproc visit, void* arg) : visit_(visit), arg_(arg) {}

@@ -58,7 +58,8 @@ class ObjectCounted {
   ObjectCounted& operator=(const ObjectCounted&) = delete;
 
   void retain() const {
-    if (count_.fetch_add(1, std::memory_order_relaxed) == (watched | 1)) [[unlikely]] tell_shared();
+    if (count_.fetch_add(1, std::memory_order_relaxed) == (watched | 1)) [[unlikely]]
+      tell_shared();
   }
   // True when this was the last reference: the caller destroys the object.
   bool release() const {

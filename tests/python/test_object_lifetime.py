@@ -1,15 +1,14 @@
-"""Python objects live as long as their tensors and storages, and end once, when both sides are done."""
+"""Objects live as long as their tensors and storages, and end once, when both sides are done."""
 
 import gc
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import facula
 import facula.autograd
 import facula.nn
+import pytest
 from lifetimes import SCENARIOS
 
 SCHEME = facula._C._pyobject_scheme
