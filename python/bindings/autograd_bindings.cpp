@@ -57,7 +57,7 @@ class Held {
     Py_INCREF(o_);
   }
   ~Held() {
-    if (!holds_gil() && !may_take_gil()) return;
+    if (!may_release()) return;
     HoldGil gil;
     Py_DECREF(o_);
   }

@@ -17,7 +17,7 @@ struct PythonNode final : Node {
     python_object.store(context);
   }
   ~PythonNode() override {
-    if (!holds_gil() && !may_take_gil()) return;
+    if (!may_release()) return;
     HoldGil gil;
     self_of(context_)->node = nullptr;
     Py_DECREF(context_);

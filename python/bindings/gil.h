@@ -12,6 +12,8 @@ bool holds_gil();
 // Whether this thread may wait for the GIL. When the interpreter ends, CPython ends the threads
 // that ask for it: whoever only has something to release leaves it to the process's end then.
 bool may_take_gil();
+// Whether Python objects can still be released here.
+inline bool may_release() { return holds_gil() || may_take_gil(); }
 
 // Holds the GIL for a scope, releasing what had to wait for it. A thread that asks for it while the
 // interpreter ends stops for good.

@@ -14,7 +14,7 @@ const ObjectHooks object_hooks_in_python{[](void* o) {
                                            Py_INCREF(static_cast<PyObject*>(o));
                                          },
                                          [](void* o) {
-                                           if (!holds_gil() && !may_take_gil()) return;
+                                           if (!may_release()) return;
                                            HoldGil gil;
                                            Py_DECREF(static_cast<PyObject*>(o));
                                          }};

@@ -257,6 +257,7 @@ Ref<Storage> storage_over_buffer(PyObject* o, bool writable) {
     throw_python();
   }
   const auto release = [](void* p) {
+    if (!may_release()) return;
     HoldGil gil;
     PyBuffer_Release(static_cast<Py_buffer*>(p));
     delete static_cast<Py_buffer*>(p);

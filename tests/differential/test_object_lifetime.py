@@ -7,7 +7,6 @@ import pytest
 
 torch = pytest.importorskip("torch")
 facula = pytest.importorskip("facula")
-import facula.nn  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
 from lifetimes import SCENARIOS  # noqa: E402
