@@ -45,7 +45,6 @@ Object mode_override(const char* name, PyObject* args, PyObject* kwargs);
 
 // Classes with a __torch_dispatch__ of their own get their calls at Layer::Subclass.
 void mark_subclass(PyTypeObject* type, const Tensor& t);
-void forget_override(PyTypeObject* type);
 
 void add_overrides(PyObject* module);
 
