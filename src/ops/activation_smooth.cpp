@@ -203,11 +203,12 @@ Tensor softplus_bend(Backward& b) {
 // --- log_sigmoid
 
 Tensor log_sigmoid(const Tensor& self) { return std::get<0>(ops::log_sigmoid_forward(self)); }
-// The second result of the forward operator is scratch memory that this kernel needs none of.
+// Contiguous whatever the input is. The second result is scratch memory that this kernel needs none of.
 void meta_log_sigmoid_forward(Meta& m) {
-  meta::unary(m);
-  m.settle();
-  m.result(1, IntList{0}, m.tensor(0).dtype());
+  const Tensor& self = m.tensor(0);
+  m.call.compute = self.dtype();
+  m.result(0, self.sizes(), self.dtype());
+  m.result(1, IntList{0}, self.dtype());
 }
 
 // --- glu
@@ -215,6 +216,8 @@ void meta_log_sigmoid_forward(Meta& m) {
 std::pair<Tensor, Tensor> halves(const Tensor& self, int64_t dim) {
   check(self.dim() > 0, "glu does not support 0-dimensional tensors");
   const int64_t d = wrap_dim(dim, self.dim()), n = self.size(d);
+  check_kind(ErrorKind::NotImplemented, is_floating(self.dtype()), "\"glu_cpu\" not implemented for '",
+             info(self.dtype()).legacy_name, "'");
   check(n % 2 == 0, "Halving dimension must be even, but dimension ", d, " is size ", n);
   return {ops::slice(self, d, 0, n / 2), ops::slice(self, d, n / 2, n)};
 }

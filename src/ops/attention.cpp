@@ -27,6 +27,7 @@ void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Te
   const char* op = "scaled_dot_product_attention";
   check(q.dtype() == k.dtype() && q.dtype() == v.dtype(), "Expected query, key, and value to have the same dtype, but got "
         "query.dtype: ", name(q.dtype()), " key.dtype: ", name(k.dtype()), " and value.dtype: ", name(v.dtype()), " instead.");
+  check(is_differentiable(q.dtype()), "expected scalar type Float but found ", info(q.dtype()).legacy_name);
   check(q.dim() >= 2 && k.dim() >= 2 && v.dim() >= 2, op, ": Expected query, key, and value to all be  at least 2 dimensional, "
         "but got query.dim: ", q.dim(), ", key.dim: ", k.dim(), " and value.dim: ", v.dim(), " instead.");
   if (!mask.defined()) return;

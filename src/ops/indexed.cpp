@@ -45,6 +45,9 @@ void check_out(const Meta& m, DType dtype, std::initializer_list<int> apart) {
   if (c.op->variant == Variant::Base) return;
   const Tensor& to = c.args[c.op->variant == Variant::Out ? c.info->base_args : 0].as_tensor();
   check(to.dtype() == dtype, "Expected out tensor to have dtype ", name(dtype), ", but got ", name(to.dtype()), " instead");
+  if (c.op->variant == Variant::Out)
+    check(!may_self_overlap(to.sizes(), to.strides()), "unsupported operation: more than one element of the written-to "
+          "tensor refers to a single memory location. Please clone() the tensor before performing the operation.");
   for (int i : apart)
     if (c.args[i].is_tensor()) check_apart(to, c.args[i].as_tensor());
 }

@@ -162,6 +162,10 @@ void meta_multinomial(Meta& m, const Tensor& self, int64_t samples, bool replace
   check(samples > 0, "cannot sample n_sample <= 0 samples");
   check(replacement || samples <= self.size(-1),
         "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
+  const OpCall& c = m.call;
+  const bool given = c.op->variant == Variant::Out;
+  check(!given || c.args[c.info->base_args].as_tensor().dtype() == DType::Int64, "multinomial expects Long tensor out, got: ",
+        given ? info(c.args[c.info->base_args].as_tensor().dtype()).legacy_name : "");
   check(self.size(-1) <= int64_t{1} << 24, "number of categories cannot exceed 2^24");
   if (self.dim() == 1) return m.result(0, IntVec{samples}, DType::Int64);
   m.result(0, IntVec{self.size(0), samples}, DType::Int64);

@@ -60,6 +60,10 @@ Tensor batched(const Tensor& t, int64_t dims) {
   return alias_tensor(t, sizes, strides, t.storage_offset());
 }
 
+void check_values(DType d, const char* op) {
+  check_kind(ErrorKind::NotImplemented, !is_integral(d, false), "\"", op, "\" not implemented for '", info(d).legacy_name, "'");
+}
+
 void meta_im2col(Meta& m, const Tensor& self, IntSpan kernel, IntSpan dilation, IntSpan padding, IntSpan stride) {
   const int64_t n = self.dim();
   check(n == 3 || n == 4, "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for "
@@ -67,6 +71,7 @@ void meta_im2col(Meta& m, const Tensor& self, IntSpan kernel, IntSpan dilation, 
   for (int64_t d = n - 3; d < n; ++d)
     check(self.sizes()[d] > 0, "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions "
           "for input, but got: ", str(self.sizes()));
+  check_values(self.dtype(), "im2col_out_cpu");
   const Blocks b = blocks(self.sizes()[n - 2], self.sizes()[n - 1], kernel, dilation, padding, stride);
   IntVec sizes;
   if (n == 4) sizes.push_back(self.sizes()[0]);
@@ -95,6 +100,7 @@ Tensor col2im(const Tensor& self, IntSpan output_size, IntSpan kernel, IntSpan d
   check(output_size.size() == 2, "It is expected output_size equals to 2, but got size ", output_size.size());
   check(n == 2 || n == 3, "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for "
         "input, but got: ", str(self.sizes()));
+  check_values(self.dtype(), "col2im_out_cpu");
   const Blocks b = blocks(output_size[0], output_size[1], kernel, dilation, padding, stride);
   const int64_t rows = self.sizes()[n - 2], area = kernel[0] * kernel[1], length = b.count[0] * b.count[1];
   check(rows % area == 0, "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got input.size(1)=",

@@ -226,7 +226,7 @@ Tensor alias(const Tensor& self) { return alias_tensor(self); }
 // --- complex numbers and their parts
 
 Tensor view_as_real(const Tensor& self) {
-  check(is_complex(self.dtype()), "view_as_real is only supported for complex tensors");
+  check_type(is_complex(self.dtype()), "view_as_real is only supported for complex tensors");
   check(!self->conj, "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor "
         "so you can view it as real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT alias the original.");
   IntVec sizes(self.sizes()), strides;
@@ -239,7 +239,9 @@ Tensor view_as_real(const Tensor& self) {
 }
 
 Tensor view_as_complex(const Tensor& self) {
-  check(is_floating(self.dtype()) && self.dtype() != DType::BFloat16, "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: ", info(self.dtype()).legacy_name);
+  check_type(!is_complex(self.dtype()), "view_as_complex is not supported for complex tensors");
+  check_kind(ErrorKind::NotImplemented, is_floating(self.dtype()) && self.dtype() != DType::BFloat16, "view_as_complex is only "
+             "supported for half, float and double tensors, but got a tensor of scalar type: ", info(self.dtype()).legacy_name);
   check(self.dim() > 0, "Input tensor must have one or more dimensions");
   check(self.sizes().back() == 2, "Tensor must have a last dimension of size 2");
   check(self.strides().back() == 1, "Tensor must have a last dimension with stride 1");
@@ -279,7 +281,7 @@ Tensor real(const Tensor& self) {
   return ops::select(ops::view_as_real(self->conj ? ops::_conj(self) : self), -1, 0);
 }
 Tensor imag(const Tensor& self) {
-  check(is_complex(self.dtype()), "imag is not implemented for tensors with non-complex dtypes.");
+  check_type(is_complex(self.dtype()), "imag is not implemented for tensors with non-complex dtypes.");
   if (!self->conj) return ops::select(ops::view_as_real(self), -1, 1);
   return ops::_neg_view(ops::select(ops::view_as_real(ops::_conj(self)), -1, 1));
 }
