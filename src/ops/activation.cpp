@@ -288,6 +288,14 @@ std::tuple<Tensor, Tensor> prelu_backward(const Tensor& grad, const Tensor& self
 
 // --- rrelu
 
+// In training the result is contiguous, as the noise is drawn in that order.
+void meta_rrelu(Meta& m) {
+  const Tensor& self = m.tensor(0);
+  const bool training = m.arg(4).b;
+  if (!training) return meta::unary(m);
+  m.result(0, self.sizes(), self.dtype());
+}
+
 // One uniform for each element that is not positive, in order.
 template <class T>
 void draw_slopes(Generator& g, const T* x, T* slopes, T* out, int64_t n, double lower, double upper) {
@@ -639,7 +647,7 @@ OP(rrelu_with_noise) {
   .forms = function | inplace | out,
   .python_module = "nn",
   .flags = random,
-  .meta = meta::unary,
+  .meta = meta_rrelu,
   .cpu = typed_kernel<rrelu_with_noise>,
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::rrelu_with_noise_backward(b.grad(), b["self"], b["noise"], b.scalar("lower"), b.scalar("upper"),

@@ -88,16 +88,36 @@ IntVec output_sizes(const Tensor& input, const Tensor& weight, const Geometry& g
   return sizes;
 }
 
-MemoryFormat format_of(const Tensor& input, const Tensor& weight) {
+// PyTorch's volumes stay channels-last where oneDNN serves them: always bfloat16, single precision
+// unless the work is small.
+bool keeps_channels_last_3d(const Tensor& input, const Tensor& weight, int64_t groups) {
+  const DType d = input.dtype();
+  if (d == DType::BFloat16) return true;
+  if (d != DType::Float32 && d != DType::Complex64) return false;
+  const IntSpan s = input.sizes(), k = weight.sizes();
+  return s[0] > 1 || groups > 1 || (k[3] > 3 && k[4] > 3) || s[0] * s[1] * s[2] * s[3] > 20480;
+}
+
+MemoryFormat format_of(const Tensor& input, const Tensor& weight, int64_t groups) {
+  if (input.dim() == 5 && !keeps_channels_last_3d(input, weight, groups)) return MemoryFormat::Contiguous;
   const MemoryFormat f = suggested_format(input);
   return f == MemoryFormat::Contiguous ? suggested_format(weight) : f;
+}
+
+// Transposed and dilated convolutions of integers take int64 alone.
+void check_integers(DType d, bool transposed, const IntVec& dilation) {
+  if (!is_integral(d, false) || d == DType::Int64) return;
+  const bool dilated = std::ranges::any_of(dilation, [](int64_t x) { return x != 1; });
+  check_kind(ErrorKind::NotImplemented, !transposed && !dilated, transposed ? "\"slow_conv_transpose" : "\"slow_conv_dilated",
+             "\" not implemented for '", info(d).legacy_name, "'");
 }
 
 void meta_convolution(Meta& m, const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride,
                       IntSpan padding, IntSpan dilation, bool transposed, IntSpan output_padding, int64_t groups) {
   check_operands(input, weight, bias, transposed, groups);
   const Geometry g = geometry(stride, padding, dilation, output_padding, weight.dim() - 2);
-  m.result_format(0, output_sizes(input, weight, g, transposed, groups), input.dtype(), format_of(input, weight));
+  check_integers(input.dtype(), transposed, g.dilation);
+  m.result_format(0, output_sizes(input, weight, g, transposed, groups), input.dtype(), format_of(input, weight, groups));
 }
 
 void meta_convolution_backward(Meta& m, const Tensor& grad_output, const Tensor& input, const Tensor& weight,
@@ -111,7 +131,7 @@ void meta_convolution_backward(Meta& m, const Tensor& grad_output, const Tensor&
   check(grad_output.dtype() == input.dtype(), "convolution_backward(): expected grad_output of dtype ", name(input.dtype()),
         "; got ", name(grad_output.dtype()));
   check(mask.size() == 3, "convolution_backward(): expected output_mask of 3 elements; got ", mask.size());
-  const MemoryFormat f = format_of(input, weight);
+  const MemoryFormat f = is_complex(input.dtype()) ? MemoryFormat::Contiguous : format_of(input, weight, groups);
   if (mask[0]) m.result_format(0, input.sizes(), input.dtype(), f);
   if (mask[1]) m.result_format(1, weight.sizes(), weight.dtype(), f);
   if (mask[2]) m.result(2, IntList{grad_output.sizes()[1]}, grad_output.dtype());
@@ -243,7 +263,10 @@ Tensor _convolution(const Tensor& input, const Tensor& weight, const Tensor& bia
 Tensor conv_tbc(const Tensor& self, const Tensor& weight, const Tensor& bias, int64_t pad) {
   check(self.dim() == 3 && weight.dim() == 3 && bias.dim() == 1, "conv_tbc(): expected input and weight with 3 dimensions and bias with 1; got ",
         str(self.sizes()), ", ", str(weight.sizes()), " and ", str(bias.sizes()));
-  const Tensor y = ops::conv1d(ops::permute(self, {1, 2, 0}), ops::permute(weight, {2, 1, 0}), bias, IntList{1}, IntList{pad});
+  // Steps in time times batch are the rows of one matrix: input that is no such matrix is refused.
+  const Tensor rows = ops::view(self, {self.sizes()[0] * self.sizes()[1], self.sizes()[2]});
+  const Tensor x = ops::view(rows, self.sizes());
+  const Tensor y = ops::conv1d(ops::permute(x, {1, 2, 0}), ops::permute(weight, {2, 1, 0}), bias, IntList{1}, IntList{pad});
   return ops::contiguous(ops::permute(y, {2, 0, 1}));
 }
 

@@ -7,6 +7,7 @@
 #include "ops/arithmetic.h"
 #include "ops/copy.h"
 #include "ops/creation.h"
+#include "ops/logical.h"
 #include "ops/meta_rules.h"
 #include "ops/reduce.h"
 #include "ops/view.h"
@@ -124,6 +125,10 @@ Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Sc
   check(vec2.dim() == 1, "addr: Expected 1-D argument vec2, but got ", vec2.dim(), "-D");
   check_broadcasts(self, IntList{vec1.sizes()[0], vec2.sizes()[0]}, "addr");
   const Tensor product = ops::outer(vec1, vec2);
+  if (promote(self.dtype(), product.dtype()) == DType::Bool) {
+    const Tensor kept = beta.to<bool>() ? self : ops::zeros_like(self);
+    return ops::logical_or(kept, alpha.to<bool>() ? product : ops::zeros_like(product));
+  }
   const Tensor scaled = alpha.equals(1) ? product : ops::mul(product, alpha);
   if (beta.equals(0)) return scaled;
   return ops::add(beta.equals(1) ? self : ops::mul(self, beta), scaled);
@@ -212,6 +217,8 @@ Tensor inner(const Tensor& self, const Tensor& other) {
 }
 
 Tensor linalg_vecdot(const Tensor& x, const Tensor& y, int64_t dim) {
+  check_kind(ErrorKind::NotImplemented, is_differentiable(x.dtype()),
+             "linalg.vecdot: Expected a floating point or complex tensor as input. Got ", info(x.dtype()).legacy_name);
   const Tensor xc = is_complex(x.dtype()) ? ops::conj(x) : x;
   return ops::sum(ops::mul(xc, y), IntList{dim});
 }
@@ -272,7 +279,7 @@ Tensor kron(const Tensor& self, const Tensor& other) {
     b.push_back(q);
     sizes.push_back(p * q);
   }
-  return ops::reshape(ops::mul(ops::reshape(self, a), ops::reshape(other, b)), sizes);
+  return ops::view(ops::mul(ops::reshape(self, a), ops::reshape(other, b)), sizes);
 }
 
 // --- derivatives

@@ -377,8 +377,11 @@ void frexp(const Tensor& self, const Tensor& mantissa, const Tensor& exponent) {
 }
 
 void meta_angle(Meta& m) {
-  const DType d = m.tensor(0).dtype();
-  meta::pointwise_result(m, 1, is_complex(d) ? real_of(d) : float_of(d), is_integral(d, true) ? float_of(d) : d);
+  const Tensor& self = m.tensor(0);
+  const DType d = self.dtype();
+  if (!is_complex(d)) return meta::pointwise_result(m, 1, float_of(d), float_of(d));
+  m.call.compute = d;
+  m.result(0, self.sizes(), real_of(d));  // contiguous, unlike other elementwise results
 }
 // i z / |z|^2 for complex numbers; real ones have a constant angle on either side of zero.
 Tensor angle_gradient(Backward& b) {
@@ -641,6 +644,11 @@ OP(nextafter) {
   .flags = pointwise,
   .meta = meta::binary,
   .cpu = typed_kernel<nextafter>,
+  .derivatives = {
+      vjp("self", [](Backward& b) { return ops::where(ops::ne(b["self"], b["other"]), b.grad(), 0); },
+          saves("self", "other")),
+      vjp("other", [](Backward& b) { return ops::zeros_like(b.grad()); }),
+  },
 };
 
 OP(gcd) {
@@ -777,9 +785,8 @@ OP(polar) {
   .cpu = cpu::binary<scalar::polar>,
   .derivatives = {
       vjp("abs", [](Backward& b) {
-        const Tensor unit = ops::polar(ops::ones_like(b["angle"]), b["angle"]);
-        return ops::real(ops::mul(b.grad(), ops::conj(unit)));
-      }, saves("angle")),
+        return ops::real(ops::mul(b.grad(), ops::conj(ops::sgn(b["result"]))));
+      }, saves("result")),
       vjp("angle", [](Backward& b) {
         return ops::real(ops::mul(b.grad(), ops::conj(ops::mul(b["result"], Scalar(complex128(0, 1))))));
       }, saves("result")),

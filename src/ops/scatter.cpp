@@ -294,8 +294,10 @@ void index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tenso
 }
 
 void meta_index_reduce(Meta& m, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
-                       std::string_view reduce, bool) {
+                       std::string_view reduce, bool include_self) {
   index_reduction(reduce);
+  check_kind(ErrorKind::NotImplemented, include_self || (!is_complex(self.dtype()) && self.dtype() != DType::Bool),
+             "\"index_reduce_func_exclude_input_init\" not implemented for '", info(self.dtype()).legacy_name, "'");
   check_slices("index_reduce", self, wrap_dim(dim, self.dim()), index, source);
   indexed::check_out(m, self.dtype(), {2, 3});
   m.result(0, self.sizes(), self.dtype());
@@ -417,7 +419,7 @@ void put(const Tensor& self, const Tensor& index, const Tensor& source, bool acc
 Tensor take_along_dim(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim) {
   check(is_index_dtype(indices.dtype()),
         "take_along_dim(): indices must have dtype int64; got ", info(indices.dtype()).legacy_name);
-  if (!dim) return ops::gather(ops::reshape(self, {-1}), 0, ops::reshape(indices, {-1}));
+  if (!dim) return ops::gather(ops::view(self, {-1}), 0, ops::view(indices, {-1}));
   check(self.dim() == indices.dim(),
         "take_along_dim(): input and indices must have as many dimensions; got ", self.dim(),
         " and ", indices.dim());

@@ -180,9 +180,12 @@ OP(as_strided_scatter) {
   .composite = Composite::Explicit,
   .any = typed_kernel<as_strided_scatter>,
   .derivatives = {
+      // PyTorch gives self the gradient of what was replaced and zeros elsewhere; so do we.
       vjp("self", [](Backward& b) {
-        return ops::as_strided_scatter(ops::clone(b.grad(), MemoryFormat::Contiguous), ops::new_zeros(b.grad(), b.sizes("src")),
-                                       b.ints("size"), b.ints("stride"), maybe(b, "storage_offset"));
+        const Tensor grad = ops::clone(b.grad(), MemoryFormat::Contiguous);
+        const Tensor replaced = ops::as_strided(grad, b.ints("size"), b.ints("stride"), maybe(b, "storage_offset"));
+        return ops::as_strided_scatter(ops::zeros_like(grad), replaced, b.ints("size"), b.ints("stride"),
+                                       maybe(b, "storage_offset"));
       }),
       vjp("src", [](Backward& b) {
         return ops::clone(ops::as_strided(ops::clone(b.grad(), MemoryFormat::Contiguous), b.ints("size"), b.ints("stride"),

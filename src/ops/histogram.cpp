@@ -1,0 +1,210 @@
+// Histograms with their edges, in one and more dimensions.
+#include "ops/histogram.h"
+
+#include <cmath>
+#include <vector>
+
+#include "dispatch/rules.h"
+#include "dispatch/typed.h"
+#include "kernels/cpu/convert.h"
+#include "kernels/cpu/histogram.h"
+#include "ops/range.h"
+#include "ops/view.h"
+
+namespace facula {
+namespace {
+
+void check_points(const Tensor& self, const Tensor& weight) {
+  check_kind(ErrorKind::NotImplemented, self.dtype() == DType::Float32 || self.dtype() == DType::Float64,
+             "\"histogramdd\" not implemented for '", info(self.dtype()).legacy_name, "'");
+  check(self.dim() >= 2, "torch.histogramdd: input tensor should have at least 2 dimensions");
+  if (!weight.defined()) return;
+  check(weight.dtype() == self.dtype(), "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should "
+        "have the same dtype, but got input(", name(self.dtype()), "), and weight(", name(weight.dtype()), ")");
+  check(same_sizes(weight.sizes(), self.sizes().first(static_cast<size_t>(self.dim() - 1))), "torch.histogramdd: if weight tensor is "
+        "provided it should have the same shape as the input tensor excluding its innermost dimension, but got input with shape ",
+        str(self.sizes()), " and weight with shape ", str(weight.sizes()));
+}
+
+void check_edges(const Tensor& self, std::span<const Tensor> edges) {
+  const int64_t dims = self.size(-1);
+  check(static_cast<int64_t>(edges.size()) == dims, "torch.histogramdd: expected ", dims, " sequences of bin edges for a ", dims,
+        "-dimensional histogram but got ", edges.size());
+  for (size_t d = 0; d < edges.size(); ++d) {
+    const Tensor& e = edges[d];
+    check(e.dim() == 1, "torch.histogramdd: bins tensor should have one dimension, but got ", e.dim(), " dimensions in the bins "
+          "tensor for dimension ", d);
+    check(e.numel() > 0, "torch.histogramdd: bins tensor should have at least 1 element, but got 0 elements in the bins tensor for "
+          "dimension ", d);
+    check(e.dtype() == self.dtype(), "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input "
+          "with dtype ", name(self.dtype()), " and bins for dimension ", d, " with dtype ", name(e.dtype()));
+  }
+}
+
+Tensor as_matrix(const Tensor& t) { return ops::reshape(t, {t.size(-1) == 0 ? 0 : t.numel() / t.size(-1), t.size(-1)}); }
+Tensor as_vector(const Tensor& t) { return t.defined() ? ops::reshape(t, {-1}) : t; }
+
+Tensor counted(const Tensor& self, std::span<const Tensor> edges, const Tensor& weight, bool density) {
+  check_points(self, weight);
+  check_edges(self, edges);
+  IntVec sizes;
+  for (const Tensor& e : edges) sizes.push_back(e.numel() - 1);
+  const Tensor out = empty_tensor(sizes, self.dtype());
+  cpu::histogramdd(as_matrix(self), edges, as_vector(weight), density, out);
+  return out;
+}
+
+Tensor histogramdd_from_bin_tensors(const Tensor& self, std::span<const Tensor> bins, const Tensor& weight, bool density) {
+  return counted(self, bins, weight, density);
+}
+
+// --- edges from numbers of bins
+
+struct Interval {
+  double low, high;
+};
+
+Interval interval_of(const Tensor& column) {
+  if (column.numel() == 0) return {0, 1};
+  const Tensor wide = cpu::contiguous(cpu::converted(column, DType::Float64));
+  const double* x = wide.data<double>();
+  Interval r{x[0], x[0]};
+  for (int64_t i = 0; i < wide.numel(); ++i) {
+    if (std::isnan(x[i])) return {x[i], x[i]};
+    r = {std::min(r.low, x[i]), std::max(r.high, x[i])};
+  }
+  return r;
+}
+
+Interval checked(Interval r, int64_t d) {
+  check(std::isfinite(r.low) && std::isfinite(r.high), "torch.histogramdd: dimension ", d, "'s range [", r.low, ", ", r.high,
+        "] is not finite");
+  check(r.low <= r.high, "torch.histogramdd: min should not exceed max, but got min ", r.low, " max ", r.high, " for dimension ", d);
+  return r.low == r.high ? Interval{r.low - 0.5, r.high + 0.5} : r;
+}
+
+std::vector<Tensor> bin_edges(const Tensor& self, IntSpan bins, const std::optional<std::span<const double>>& range, const Tensor& weight) {
+  check_points(self, weight);
+  const int64_t dims = self.size(-1);
+  check(static_cast<int64_t>(bins.size()) == dims, "histogramdd: The size of bins must be equal to the innermost dimension of the input.");
+  check(!range || static_cast<int64_t>(range->size()) == 2 * dims, "torch.histogramdd: for a ", dims, "-dimensional histogram range "
+        "should have ", 2 * dims, " elements, but got ", range ? range->size() : 0);
+  const Tensor points = as_matrix(self);
+  std::vector<Tensor> edges;
+  for (int64_t d = 0; d < dims; ++d) {
+    const size_t i = static_cast<size_t>(d);
+    check(bins[i] > 0, "torch.histogram(): bins must be > 0, but got ", bins[i], " for dimension ", d);
+    const Interval r = checked(range ? Interval{(*range)[2 * i], (*range)[2 * i + 1]} : interval_of(ops::select(points, 1, d)), d);
+    edges.push_back(ops::linspace(r.low, r.high, bins[i] + 1, self.dtype()));
+  }
+  return edges;
+}
+std::vector<Tensor> histogramdd_bin_edges(const Tensor& self, IntSpan bins, const std::optional<std::span<const double>>& range,
+                                          const Tensor& weight, bool) {
+  return bin_edges(self, bins, range, weight);
+}
+Tensor histogramdd_from_bin_cts(const Tensor& self, IntSpan bins, const std::optional<std::span<const double>>& range,
+                                const Tensor& weight, bool density) {
+  return counted(self, bin_edges(self, bins, range, weight), weight, density);
+}
+
+// --- what users call
+
+using OneDim = std::tuple<Tensor, Tensor>;
+using ManyDims = std::tuple<Tensor, std::vector<Tensor>>;
+
+Tensor as_points(const Tensor& self) { return ops::reshape(self, {self.numel(), 1}); }
+
+OneDim histogram_bins_tensor(const Tensor& self, const Tensor& bins, const Tensor& weight, bool density) {
+  const Tensor edges[] = {bins};
+  return {counted(as_points(self), edges, as_vector(weight), density), cpu::converted(bins, bins.dtype())};
+}
+OneDim histogram_bin_ct(const Tensor& self, int64_t bins, const std::optional<std::span<const double>>& range, const Tensor& weight,
+                        bool density) {
+  const Tensor points = as_points(self), weights = as_vector(weight);
+  const std::vector<Tensor> edges = bin_edges(points, IntList{bins}, range, weights);
+  return {counted(points, edges, weights, density), edges[0]};
+}
+
+ManyDims histogramdd(const Tensor& self, IntSpan bins, const std::optional<std::span<const double>>& range, const Tensor& weight,
+                     bool density) {
+  std::vector<Tensor> edges = ops::_histogramdd_bin_edges(self, bins, range, weight, density);
+  const Tensor hist = ops::_histogramdd_from_bin_cts(self, bins, range, weight, density);
+  return {hist, std::move(edges)};
+}
+ManyDims histogramdd_int_bins(const Tensor& self, int64_t bins, const std::optional<std::span<const double>>& range,
+                              const Tensor& weight, bool density) {
+  const IntVec same(static_cast<size_t>(self.dim() > 0 ? self.size(-1) : 0), bins);
+  return histogramdd(self, same, range, weight, density);
+}
+ManyDims histogramdd_TensorList_bins(const Tensor& self, std::span<const Tensor> bins, const std::optional<std::span<const double>>&,
+                                     const Tensor& weight, bool density) {
+  const Tensor hist = ops::_histogramdd_from_bin_tensors(self, bins, weight, density);
+  return {hist, {bins.begin(), bins.end()}};
+}
+
+}  // namespace
+}  // namespace facula
+
+using namespace facula;
+
+OP(histogram_bins_tensor) {
+  .schema = "histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> "
+            "(Tensor hist, Tensor bin_edges)",
+  .doc = "How many elements of self, or what weight of them, lie between neighbouring edges.",
+  .forms = function | method | out,
+  .out_name = "bins_tensor_out",
+  .cpu = typed_kernel<histogram_bins_tensor>,
+  .hole = "counts have no derivative",
+};
+OP(histogram_bin_ct) {
+  .schema = "histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False) -> "
+            "(Tensor hist, Tensor bin_edges)",
+  .doc = "Histogram of bins of one width over range, or over the values that self has.",
+  .forms = function | method | out,
+  .out_name = "bin_ct_out",
+  .cpu = typed_kernel<histogram_bin_ct>,
+  .hole = "counts have no derivative",
+};
+OP(_histogramdd_bin_edges) {
+  .schema = "_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool density=False) -> Tensor[]",
+  .doc = "Edges of bins of one width for each dimension of points self (..., D).",
+  .forms = function | out,
+  .cpu = typed_kernel<histogramdd_bin_edges>,
+  .hole = "counts have no derivative",
+};
+OP(_histogramdd_from_bin_cts) {
+  .schema = "_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool density=False) -> Tensor",
+  .doc = "Histogram of points self (..., D) over the edges that _histogramdd_bin_edges gives.",
+  .forms = function | out,
+  .cpu = typed_kernel<histogramdd_from_bin_cts>,
+  .hole = "counts have no derivative",
+};
+OP(_histogramdd_from_bin_tensors) {
+  .schema = "_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, Tensor? weight=None, bool density=False) -> Tensor",
+  .doc = "Histogram of points self (..., D) over given edges.",
+  .forms = function | out,
+  .cpu = typed_kernel<histogramdd_from_bin_tensors>,
+  .hole = "counts have no derivative",
+};
+OP(histogramdd) {
+  .schema = "histogramdd(Tensor self, int[] bins, float[]? range=None, Tensor? weight=None, bool density=False) -> "
+            "(Tensor hist, Tensor[] bin_edges)",
+  .doc = "Histogram of points self (..., D) with so many bins along each dimension, and the bins' edges.",
+  .composite = Composite::Implicit,
+  .any = typed_kernel<histogramdd>,
+};
+OP(histogramdd_int_bins) {
+  .schema = "histogramdd.int_bins(Tensor self, int bins, float[]? range=None, Tensor? weight=None, bool density=False) -> "
+            "(Tensor hist, Tensor[] bin_edges)",
+  .doc = "Histogram of points with as many bins along every dimension.",
+  .composite = Composite::Implicit,
+  .any = typed_kernel<histogramdd_int_bins>,
+};
+OP(histogramdd_TensorList_bins) {
+  .schema = "histogramdd.TensorList_bins(Tensor self, Tensor[] bins, float[]? range=None, Tensor? weight=None, bool density=False) -> "
+            "(Tensor hist, Tensor[] bin_edges)",
+  .doc = "Histogram of points with given edges along each dimension.",
+  .composite = Composite::Implicit,
+  .any = typed_kernel<histogramdd_TensorList_bins>,
+};
