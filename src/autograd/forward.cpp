@@ -113,9 +113,11 @@ Tensor laid_out_as(const Tensor& t, Tensor tangent) {
 
 void check_sizes(const Tensor& primal, const Tensor& tangent) {
   check(same_sizes(primal.sizes(), tangent.sizes()),
-        "Trying to set a forward gradient that has a different size than that of the original Tensor, this "
-        "is not supported. Tensor is of size ", str(primal.sizes()),
-        " while the given forward gradient is of size ", str(tangent.sizes()), ".");
+        "Trying to set a forward gradient that has a different size than that of the original "
+        "Tensor, this "
+        "is not supported. Tensor is of size ",
+        str(primal.sizes()), " while the given forward gradient is of size ", str(tangent.sizes()),
+        ".");
 }
 
 // A view gives its base a tangent as well, of which its own is a view.
@@ -234,7 +236,8 @@ void enter_dual_level() {
 }
 
 void exit_dual_level() {
-  check(dual_level().on, "Trying to exit a forward AD level that was not the last one that was created. "
+  check(dual_level().on,
+        "Trying to exit a forward AD level that was not the last one that was created. "
         "This is not supported.");
   for (const Ref<Tangent>& t : dual_level().end()) empty_tangent(t);
   forward_levels.fetch_sub(1);
@@ -243,10 +246,12 @@ void exit_dual_level() {
 bool dual_level_on() { return dual_level().on; }
 
 Tensor make_dual(const Tensor& primal, const Tensor& tangent) {
-  check(!has_tangent(primal), "Making a dual Tensor based on a Tensor that already has a forward gradient "
+  check(!has_tangent(primal),
+        "Making a dual Tensor based on a Tensor that already has a forward gradient "
         "at the same level 0 is not supported.");
   check_sizes(primal, tangent);
-  check(!has_tangent(tangent), "Setting a forward grad that itself has a forward gradient at the same "
+  check(!has_tangent(tangent),
+        "Setting a forward grad that itself has a forward gradient at the same "
         "level0 is not supported.");
   const Tensor dual = ops::alias(primal);
   const ComputingTangent guard;
@@ -286,9 +291,10 @@ void ForwardPass::begin(const OpCall& c) {
   for (int i = 0; i < c.info->args; ++i) {
     const Value& v = c.args[i];
     const bool one = v.is_tensor() && has_tangent(v.as_tensor());
-    const bool some = v.tag == Tag::TensorList && std::ranges::any_of(v.as_tensors(), [](const Tensor& t) {
-      return t.defined() && has_tangent(t);
-    });
+    const bool some =
+        v.tag == Tag::TensorList && std::ranges::any_of(v.as_tensors(), [](const Tensor& t) {
+          return t.defined() && has_tangent(t);
+        });
     if (one || some) duals_ |= 1u << i;
   }
   if (!duals_) return;
@@ -305,8 +311,7 @@ void ForwardPass::begin(const OpCall& c) {
   base_ = pure_form(c);
   way_ = way_of(c);
   if (way_ == Way::Local || way_ == Way::Transpose)
-    node_ = Ref<OpNode>::take(
-        new OpNode(c, with_rows(*c.info, duals_), OpNode::Purpose::Forward));
+    node_ = Ref<OpNode>::take(new OpNode(c, with_rows(*c.info, duals_), OpNode::Purpose::Forward));
   if (way_ != Way::Rule) return;
   args_ = SavedCall(*base_, c.args);
   for (uint32_t bits = c.info->mutated; bits; bits &= bits - 1) {
@@ -462,7 +467,8 @@ ForwardPass::Tensors ForwardPass::by_transpose(const OpCall& c) {
   Tensors roots, directions;
   size_t edge = 0;
   for (int i = 0; i < c.info->base_args; ++i) {
-    if (c.info->derivative_of[i] < 0 || !((c.info->tensor_args | c.info->list_args) >> i & 1)) continue;
+    if (c.info->derivative_of[i] < 0 || !((c.info->tensor_args | c.info->list_args) >> i & 1))
+      continue;
     for (const Tensor& tangent : tangents_[static_cast<size_t>(i)]) {
       const Tensor& g = pulled[edge++];
       if (!g.defined() || !tangent.defined() || !requires_grad(g)) continue;

@@ -1,9 +1,10 @@
 // Forward mode: tangents travel with tensors, a call at a time.
 //
-// The autograd layer computes the tangents of a call's results after the backend ran, in this order:
-// a view of the tangent for views; the record's own rule; the operator itself for linear records;
-// the sum of local derivatives times tangents; else the transpose of the record's vjp rows, which
-// are linear in the cotangent: with g = vjp(u), the derivative of <g, t> by u is the tangent.
+// The autograd layer computes the tangents of a call's results after the backend ran, in this
+// order: a view of the tangent for views; the record's own rule; the operator itself for linear
+// records; the sum of local derivatives times tangents; else the transpose of the record's vjp
+// rows, which are linear in the cotangent: with g = vjp(u), the derivative of <g, t> by u is the
+// tangent.
 #pragma once
 #include <vector>
 
@@ -68,10 +69,10 @@ class ForwardPass {
   Way way_of(const OpCall& c) const;
 
   Way way_ = Way::None;
-  uint32_t duals_ = 0;                // arguments with tangents, a bit each
-  const Operator* base_ = nullptr;    // the form of the operator that changes nothing
-  std::vector<Tensors> tangents_;     // of each argument: one, or one for each element of a list
-  SavedCall args_;                    // as they were, for a rule
+  uint32_t duals_ = 0;              // arguments with tangents, a bit each
+  const Operator* base_ = nullptr;  // the form of the operator that changes nothing
+  std::vector<Tensors> tangents_;   // of each argument: one, or one for each element of a list
+  SavedCall args_;                  // as they were, for a rule
   Ref<OpNode> node_;
 };
 

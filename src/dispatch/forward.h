@@ -10,7 +10,8 @@ namespace facula {
 // and the results. Nothing that the rule computes gets a tangent of this level.
 class Forward {
  public:
-  Forward(const OpCall& call, const Operator& base, SavedCall& args, const std::vector<std::vector<Tensor>>& tangents)
+  Forward(const OpCall& call, const Operator& base, SavedCall& args,
+          const std::vector<std::vector<Tensor>>& tangents)
       : call_(call), base_(base), args_(args), tangents_(tangents) {}
 
   const OpInfo& info() const { return base_.info(); }

@@ -1,5 +1,6 @@
-// Rules of forward mode for families, which records name; implemented in autograd/forward_rules.cpp.
-// Records without one get their tangents from the rest of the record: autograd/forward.h.
+// Rules of forward mode for families, which records name; implemented in
+// autograd/forward_rules.cpp. Records without one get their tangents from the rest of the record:
+// autograd/forward.h.
 #pragma once
 
 namespace facula {

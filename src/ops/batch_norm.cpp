@@ -1,4 +1,5 @@
 // Batch and instance normalisation.
+#include "ops/norm_tangents.h"
 #include "ops/batch_norm.h"
 
 #include "kernels/cpu/norm.h"
@@ -150,6 +151,8 @@ OP(native_batch_norm) {
   .derivatives = {vjp(names("input", "weight", "bias"), batch_norm_gradient,
                       saves("input", "weight", "running_mean", "running_var", "save_mean", "save_invstd"))},
   .not_differentiable = names("save_mean", "save_invstd"),
+  .jvp = batch_norm_tangent,
+  .batch = batch::batch_norm,
 };
 OP(native_batch_norm_backward) {
   .schema = "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, "
@@ -159,6 +162,7 @@ OP(native_batch_norm_backward) {
   .forms = hidden | out,
   .meta = typed_meta<meta_batch_norm_backward>,
   .cpu = cpu::batch_norm_backward_kernel,
+  .batch = batch::batch_norm_backward,
   .hole = "double backward is missing",
 };
 OP(_native_batch_norm_legit) {

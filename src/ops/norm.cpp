@@ -1,4 +1,5 @@
 // Layer, RMS and group normalisation.
+#include "ops/norm_tangents.h"
 #include "ops/norm.h"
 
 #include "kernels/cpu/norm.h"
@@ -184,7 +185,8 @@ OP(native_layer_norm) {
   .derivatives = {vjp(names("input", "weight", "bias"), layer_norm_gradient,
                       saves("input", "weight", "bias", "result1", "result2"))},
   .not_differentiable = names("result1", "result2"),
-  .batch = batch::leading,
+  .jvp = layer_norm_tangent,
+  .batch = batch::layer_norm,
 };
 OP(native_layer_norm_backward) {
   .schema = "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, "
@@ -194,6 +196,7 @@ OP(native_layer_norm_backward) {
   .out_layout = OutLayout::Contiguous,
   .meta = typed_meta<meta_layer_norm_backward>,
   .cpu = cpu::layer_norm_backward_kernel,
+  .batch = batch::layer_norm_backward,
   .hole = "double backward is missing",
 };
 OP(layer_norm) {
@@ -212,7 +215,8 @@ OP(_fused_rms_norm) {
   .cpu = cpu::rms_norm_kernel,
   .derivatives = {vjp(names("input", "weight"), rms_norm_gradient, saves("input", "weight", "result1"))},
   .not_differentiable = names("result1"),
-  .batch = batch::leading,
+  .jvp = rms_norm_tangent,
+  .batch = batch::layer_norm,
 };
 OP(_fused_rms_norm_backward) {
   .schema = "_fused_rms_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor rstd, Tensor? weight, "
@@ -222,6 +226,7 @@ OP(_fused_rms_norm_backward) {
   .out_layout = OutLayout::Contiguous,
   .meta = typed_meta<meta_rms_norm_backward>,
   .cpu = cpu::rms_norm_backward_kernel,
+  .batch = batch::layer_norm_backward,
   .hole = "double backward is missing",
 };
 OP(rms_norm) {
@@ -241,6 +246,8 @@ OP(native_group_norm) {
   .derivatives = {vjp(names("input", "weight", "bias"), group_norm_gradient,
                       saves("input", "weight", "result1", "result2"))},
   .not_differentiable = names("result1", "result2"),
+  .jvp = group_norm_tangent,
+  .batch = batch::group_norm,
 };
 OP(native_group_norm_backward) {
   .schema = "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, "
@@ -249,6 +256,7 @@ OP(native_group_norm_backward) {
   .forms = hidden | out,
   .meta = typed_meta<meta_group_norm_backward>,
   .cpu = cpu::group_norm_backward_kernel,
+  .batch = batch::group_norm_backward,
   .hole = "double backward is missing",
 };
 OP(group_norm) {

@@ -280,6 +280,7 @@ OP(reflection_pad1d) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::reflection_pad1d_backward(b.grad(), b["self"], b.ints("padding"));
   }, saves("self"))},
+  .batch = batch::fold1d,
 };
 OP(reflection_pad1d_backward) {
   .schema = "reflection_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor",
@@ -288,6 +289,7 @@ OP(reflection_pad1d_backward) {
   .meta = typed_meta<meta_border_backward<Border::Reflect>>,
   .cpu = typed_kernel<pad_border_backward<Border::Reflect>>,
   .derivatives = {vjp("grad_output", [](Backward& b) { return ops::reflection_pad1d(b.grad(), b.ints("padding")); })},
+  .batch = batch::fold1d,
 };
 OP(reflection_pad2d) {
   .schema = "reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor",
@@ -299,6 +301,7 @@ OP(reflection_pad2d) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::reflection_pad2d_backward(b.grad(), b["self"], b.ints("padding"));
   }, saves("self"))},
+  .batch = batch::fold2d,
 };
 OP(reflection_pad2d_backward) {
   .schema = "reflection_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor",
@@ -307,6 +310,7 @@ OP(reflection_pad2d_backward) {
   .meta = typed_meta<meta_border_backward<Border::Reflect>>,
   .cpu = typed_kernel<pad_border_backward<Border::Reflect>>,
   .derivatives = {vjp("grad_output", [](Backward& b) { return ops::reflection_pad2d(b.grad(), b.ints("padding")); })},
+  .batch = batch::fold2d,
 };
 OP(reflection_pad3d) {
   .schema = "reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor",
@@ -318,6 +322,7 @@ OP(reflection_pad3d) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::reflection_pad3d_backward(b.grad(), b["self"], b.ints("padding"));
   }, saves("self"))},
+  .batch = batch::fold3d,
 };
 OP(reflection_pad3d_backward) {
   .schema = "reflection_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor",
@@ -326,6 +331,7 @@ OP(reflection_pad3d_backward) {
   .meta = typed_meta<meta_border_backward<Border::Reflect>>,
   .cpu = typed_kernel<pad_border_backward<Border::Reflect>>,
   .derivatives = {vjp("grad_output", [](Backward& b) { return ops::reflection_pad3d(b.grad(), b.ints("padding")); })},
+  .batch = batch::fold3d,
 };
 OP(replication_pad1d) {
   .schema = "replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor",
@@ -337,6 +343,7 @@ OP(replication_pad1d) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::replication_pad1d_backward(b.grad(), b["self"], b.ints("padding"));
   }, saves("self"))},
+  .batch = batch::fold1d,
 };
 OP(replication_pad1d_backward) {
   .schema = "replication_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor",
@@ -345,6 +352,7 @@ OP(replication_pad1d_backward) {
   .meta = typed_meta<meta_border_backward<Border::Replicate>>,
   .cpu = typed_kernel<pad_border_backward<Border::Replicate>>,
   .derivatives = {vjp("grad_output", [](Backward& b) { return ops::replication_pad1d(b.grad(), b.ints("padding")); })},
+  .batch = batch::fold1d,
 };
 OP(replication_pad2d) {
   .schema = "replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor",
@@ -356,6 +364,7 @@ OP(replication_pad2d) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::replication_pad2d_backward(b.grad(), b["self"], b.ints("padding"));
   }, saves("self"))},
+  .batch = batch::fold2d,
 };
 OP(replication_pad2d_backward) {
   .schema = "replication_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor",
@@ -364,6 +373,7 @@ OP(replication_pad2d_backward) {
   .meta = typed_meta<meta_border_backward<Border::Replicate>>,
   .cpu = typed_kernel<pad_border_backward<Border::Replicate>>,
   .derivatives = {vjp("grad_output", [](Backward& b) { return ops::replication_pad2d(b.grad(), b.ints("padding")); })},
+  .batch = batch::fold2d,
 };
 OP(replication_pad3d) {
   .schema = "replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor",
@@ -375,6 +385,7 @@ OP(replication_pad3d) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::replication_pad3d_backward(b.grad(), b["self"], b.ints("padding"));
   }, saves("self"))},
+  .batch = batch::fold3d,
 };
 OP(replication_pad3d_backward) {
   .schema = "replication_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor",
@@ -383,6 +394,7 @@ OP(replication_pad3d_backward) {
   .meta = typed_meta<meta_border_backward<Border::Replicate>>,
   .cpu = typed_kernel<pad_border_backward<Border::Replicate>>,
   .derivatives = {vjp("grad_output", [](Backward& b) { return ops::replication_pad3d(b.grad(), b.ints("padding")); })},
+  .batch = batch::fold3d,
 };
 OP(_pad_circular) {
   .schema = "_pad_circular(Tensor self, SymInt[] pad) -> Tensor",

@@ -209,6 +209,7 @@ OP(sort_stable) {
   .cpu = typed_kernel<cpu::sort>,
   .derivatives = {vjp("self", ordered_gradient, saves("indices"))},
   .not_differentiable = names("indices"),
+  .batch = batch::dims,
 };
 OP(sort) {
   .schema = "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
@@ -250,6 +251,7 @@ OP(topk) {
   .cpu = typed_kernel<cpu::topk>,
   .derivatives = {vjp("self", ordered_gradient, saves("indices"))},
   .not_differentiable = names("indices"),
+  .batch = batch::dims,
 };
 OP(kthvalue) {
   .schema = "kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
@@ -262,6 +264,7 @@ OP(kthvalue) {
   .cpu = typed_kernel<cpu::kthvalue>,
   .derivatives = {vjp("self", selected_gradient, saves("indices"))},
   .not_differentiable = names("indices"),
+  .batch = batch::dims,
 };
 OP(median_dim) {
   .schema = "median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
@@ -274,6 +277,7 @@ OP(median_dim) {
   .cpu = typed_kernel<cpu::median_dim>,
   .derivatives = {vjp("self", selected_gradient, saves("indices"))},
   .not_differentiable = names("indices"),
+  .batch = batch::dims,
 };
 OP(median) {
   .schema = "median(Tensor self) -> Tensor",
@@ -294,6 +298,7 @@ OP(nanmedian_dim) {
   .cpu = typed_kernel<cpu::nanmedian_dim>,
   .derivatives = {vjp("self", selected_gradient, saves("indices"))},
   .not_differentiable = names("indices"),
+  .batch = batch::dims,
 };
 OP(nanmedian) {
   .schema = "nanmedian(Tensor self) -> Tensor",
@@ -314,6 +319,7 @@ OP(mode) {
   .cpu = typed_kernel<cpu::mode>,
   .derivatives = {vjp("self", selected_gradient, saves("indices"))},
   .not_differentiable = names("indices"),
+  .batch = batch::dims,
 };
 OP(quantile) {
   .schema = "quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor",

@@ -126,6 +126,7 @@ OP(upsample_nearest1d) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::upsample_nearest1d_backward(b.grad(), b.ints("output_size"), b.sizes("self"), scale(b, "scales"));
   })},
+  .batch = batch::fold1d,
 };
 OP(upsample_nearest1d_vec) {
   .schema = "upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
@@ -149,6 +150,7 @@ OP(upsample_nearest1d_backward) {
   .derivatives = {vjp("grad_output", [](Backward& b) {
     return ops::upsample_nearest1d(b.grad(), b.ints("output_size"), scale(b, "scales"));
   })},
+  .batch = batch::fold1d,
 };
 OP(upsample_nearest2d) {
   .schema = "upsample_nearest2d(Tensor self, SymInt[2] output_size, "
@@ -164,6 +166,7 @@ OP(upsample_nearest2d) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::upsample_nearest2d_backward(b.grad(), b.ints("output_size"), b.sizes("self"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold2d,
 };
 OP(upsample_nearest2d_vec) {
   .schema = "upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
@@ -187,6 +190,7 @@ OP(upsample_nearest2d_backward) {
   .derivatives = {vjp("grad_output", [](Backward& b) {
     return ops::upsample_nearest2d(b.grad(), b.ints("output_size"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold2d,
 };
 OP(upsample_nearest3d) {
   .schema = "upsample_nearest3d(Tensor self, SymInt[3] output_size, "
@@ -202,6 +206,7 @@ OP(upsample_nearest3d) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::upsample_nearest3d_backward(b.grad(), b.ints("output_size"), b.sizes("self"), scale(b, "scales_d"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold3d,
 };
 OP(upsample_nearest3d_vec) {
   .schema = "upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
@@ -225,6 +230,7 @@ OP(upsample_nearest3d_backward) {
   .derivatives = {vjp("grad_output", [](Backward& b) {
     return ops::upsample_nearest3d(b.grad(), b.ints("output_size"), scale(b, "scales_d"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold3d,
 };
 OP(_upsample_nearest_exact1d) {
   .schema = "_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, "
@@ -240,6 +246,7 @@ OP(_upsample_nearest_exact1d) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::_upsample_nearest_exact1d_backward(b.grad(), b.ints("output_size"), b.sizes("self"), scale(b, "scales"));
   })},
+  .batch = batch::fold1d,
 };
 OP(_upsample_nearest_exact1d_vec) {
   .schema = "_upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
@@ -263,6 +270,7 @@ OP(_upsample_nearest_exact1d_backward) {
   .derivatives = {vjp("grad_output", [](Backward& b) {
     return ops::_upsample_nearest_exact1d(b.grad(), b.ints("output_size"), scale(b, "scales"));
   })},
+  .batch = batch::fold1d,
 };
 OP(_upsample_nearest_exact2d) {
   .schema = "_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, "
@@ -278,6 +286,7 @@ OP(_upsample_nearest_exact2d) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::_upsample_nearest_exact2d_backward(b.grad(), b.ints("output_size"), b.sizes("self"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold2d,
 };
 OP(_upsample_nearest_exact2d_vec) {
   .schema = "_upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
@@ -301,6 +310,7 @@ OP(_upsample_nearest_exact2d_backward) {
   .derivatives = {vjp("grad_output", [](Backward& b) {
     return ops::_upsample_nearest_exact2d(b.grad(), b.ints("output_size"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold2d,
 };
 OP(_upsample_nearest_exact3d) {
   .schema = "_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, "
@@ -316,6 +326,7 @@ OP(_upsample_nearest_exact3d) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::_upsample_nearest_exact3d_backward(b.grad(), b.ints("output_size"), b.sizes("self"), scale(b, "scales_d"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold3d,
 };
 OP(_upsample_nearest_exact3d_vec) {
   .schema = "_upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
@@ -339,6 +350,7 @@ OP(_upsample_nearest_exact3d_backward) {
   .derivatives = {vjp("grad_output", [](Backward& b) {
     return ops::_upsample_nearest_exact3d(b.grad(), b.ints("output_size"), scale(b, "scales_d"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold3d,
 };
 OP(upsample_linear1d) {
   .schema = "upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, "
@@ -354,6 +366,7 @@ OP(upsample_linear1d) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::upsample_linear1d_backward(b.grad(), b.ints("output_size"), b.sizes("self"), b.flag("align_corners"), scale(b, "scales"));
   })},
+  .batch = batch::fold1d,
 };
 OP(upsample_linear1d_vec) {
   .schema = "upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
@@ -377,6 +390,7 @@ OP(upsample_linear1d_backward) {
   .derivatives = {vjp("grad_output", [](Backward& b) {
     return ops::upsample_linear1d(b.grad(), b.ints("output_size"), b.flag("align_corners"), scale(b, "scales"));
   })},
+  .batch = batch::fold1d,
 };
 OP(upsample_bilinear2d) {
   .schema = "upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, "
@@ -392,6 +406,7 @@ OP(upsample_bilinear2d) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::upsample_bilinear2d_backward(b.grad(), b.ints("output_size"), b.sizes("self"), b.flag("align_corners"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold2d,
 };
 OP(upsample_bilinear2d_vec) {
   .schema = "upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
@@ -415,6 +430,7 @@ OP(upsample_bilinear2d_backward) {
   .derivatives = {vjp("grad_output", [](Backward& b) {
     return ops::upsample_bilinear2d(b.grad(), b.ints("output_size"), b.flag("align_corners"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold2d,
 };
 OP(upsample_trilinear3d) {
   .schema = "upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, "
@@ -430,6 +446,7 @@ OP(upsample_trilinear3d) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::upsample_trilinear3d_backward(b.grad(), b.ints("output_size"), b.sizes("self"), b.flag("align_corners"), scale(b, "scales_d"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold3d,
 };
 OP(upsample_trilinear3d_vec) {
   .schema = "upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
@@ -453,6 +470,7 @@ OP(upsample_trilinear3d_backward) {
   .derivatives = {vjp("grad_output", [](Backward& b) {
     return ops::upsample_trilinear3d(b.grad(), b.ints("output_size"), b.flag("align_corners"), scale(b, "scales_d"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold3d,
 };
 OP(upsample_bicubic2d) {
   .schema = "upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, "
@@ -468,6 +486,7 @@ OP(upsample_bicubic2d) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::upsample_bicubic2d_backward(b.grad(), b.ints("output_size"), b.sizes("self"), b.flag("align_corners"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold2d,
 };
 OP(upsample_bicubic2d_vec) {
   .schema = "upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
@@ -491,6 +510,7 @@ OP(upsample_bicubic2d_backward) {
   .derivatives = {vjp("grad_output", [](Backward& b) {
     return ops::upsample_bicubic2d(b.grad(), b.ints("output_size"), b.flag("align_corners"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold2d,
 };
 OP(_upsample_bilinear2d_aa) {
   .schema = "_upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, "
@@ -506,6 +526,7 @@ OP(_upsample_bilinear2d_aa) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::_upsample_bilinear2d_aa_backward(b.grad(), b.ints("output_size"), b.sizes("self"), b.flag("align_corners"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold2d,
 };
 OP(_upsample_bilinear2d_aa_vec) {
   .schema = "_upsample_bilinear2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
@@ -529,6 +550,7 @@ OP(_upsample_bilinear2d_aa_backward) {
   .derivatives = {vjp("grad_output", [](Backward& b) {
     return ops::_upsample_bilinear2d_aa(b.grad(), b.ints("output_size"), b.flag("align_corners"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold2d,
 };
 OP(_upsample_bicubic2d_aa) {
   .schema = "_upsample_bicubic2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, "
@@ -544,6 +566,7 @@ OP(_upsample_bicubic2d_aa) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::_upsample_bicubic2d_aa_backward(b.grad(), b.ints("output_size"), b.sizes("self"), b.flag("align_corners"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold2d,
 };
 OP(_upsample_bicubic2d_aa_vec) {
   .schema = "_upsample_bicubic2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
@@ -567,4 +590,5 @@ OP(_upsample_bicubic2d_aa_backward) {
   .derivatives = {vjp("grad_output", [](Backward& b) {
     return ops::_upsample_bicubic2d_aa(b.grad(), b.ints("output_size"), b.flag("align_corners"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold2d,
 };

@@ -10,9 +10,7 @@ from facula.autograd.function import Function, FunctionCtx
 from facula.func._pytree import broadcast_to, tree_flatten, tree_map, tree_unflatten
 
 _levels = _C._functorch
-_MORE = (
-    "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
-)
+_MORE = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
 
 
 class VmapInfo(NamedTuple):
@@ -76,8 +74,8 @@ def _batched(cls, args, kwargs, level, info):
     own_rule = cls.vmap is not Function.vmap
     if cls.generate_vmap_rule and own_rule:
         raise RuntimeError(
-            f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an "
-            "overridden vmap staticmethod. Please set generate_vmap_rule=False or delete the "
+            f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and "
+            "an overridden vmap staticmethod. Please set generate_vmap_rule=False or delete the "
             f"overridden vmap staticmethod to avoid ambiguity. {_MORE}"
         )
     if not cls.generate_vmap_rule and not own_rule:
@@ -113,9 +111,7 @@ def _batched(cls, args, kwargs, level, info):
 
 def _is_batched(value, level):
     return (
-        _is_tensor(value)
-        and _levels.is_batchedtensor(value)
-        and _levels._level_of(value) == level
+        _is_tensor(value) and _levels.is_batchedtensor(value) and _levels._level_of(value) == level
     )
 
 

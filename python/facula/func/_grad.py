@@ -207,8 +207,8 @@ def vjp(func, *primals, has_aux=False):
         has_aux (bool): whether func returns (output, aux).
 
     Returns:
-        (output, vjp_fn) or (output, vjp_fn, aux). vjp_fn(cotangents) gives a tuple with one gradient
-        for each of primals.
+        (output, vjp_fn) or (output, vjp_fn, aux). vjp_fn(cotangents) gives a tuple with one
+        gradient for each of primals.
 
     Raises:
         RuntimeError: func returns anything but Tensors, or cotangents of another structure.
@@ -459,11 +459,15 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
     Raises:
         RuntimeError: an input or output is complex.
     """
+    return _by_columns(func, argnums, has_aux, randomness, real=True)
 
+
+def _by_columns(func, argnums, has_aux, randomness, real):
     @functools.wraps(func)
     def jacobian(*args, **kwargs):
         in_leaves, in_spec = tree_flatten(_pick(args, argnums))
-        _check_real(in_leaves, "jacfwd", "inputs")
+        if real:
+            _check_real(in_leaves, "jacfwd", "inputs")
 
         def of_leaves(*leaves):
             return func(*_put(args, argnums, tree_unflatten(leaves, in_spec)), **kwargs)
@@ -474,7 +478,8 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
 
         tangents, *aux = vmap(along, randomness=randomness)(*_basis(in_leaves))
         outs, out_spec = tree_flatten(tangents)
-        _check_real(outs, "jacfwd", "outputs")
+        if real:
+            _check_real(outs, "jacfwd", "outputs")
         per_output = [tree_unflatten(_columns(out, in_leaves), in_spec) for out in outs]
         result = tree_unflatten(per_output, out_spec)
         return (result, tree_map(lambda t: t[0], aux[0])) if has_aux else result

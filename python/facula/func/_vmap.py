@@ -94,9 +94,9 @@ def _unbatched(function, output, out_dim, level, size):
 def _out_dims_of(function, out_dims, spec):
     if not _is_nest_of_dims(out_dims):
         raise ValueError(
-            f"vmap({_name_of(function)}, ..., out_dims={out_dims}): `out_dims` must be an int, None "
-            "or a python collection of ints representing where in the outputs the vmapped dimension "
-            "should appear."
+            f"vmap({_name_of(function)}, ..., out_dims={out_dims}): `out_dims` must be an int, "
+            "None or a python collection of ints representing where in the outputs the vmapped "
+            "dimension should appear."
         )
     dims = broadcast_to(out_dims, spec)
     if dims is None and spec.type is None and isinstance(out_dims, tuple) and len(out_dims) == 1:
