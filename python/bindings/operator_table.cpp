@@ -79,10 +79,14 @@ bool has_derivative(const OpRecord& r) {
   return false;
 }
 
-bool has_local(const OpRecord& r) {
-  for (const Derivative& d : r.derivatives)
-    if (d.local) return true;
-  return false;
+// Forward mode: a rule, the operator itself for views and linear records, else the derivative rows.
+bool has_forward_mode(const OpRecord& r, const OpInfo& info) {
+  return r.jvp || info.view || (r.flags & (linear | geometry_only)) || has_derivative(r);
+}
+
+// vmap: a rule, by flag or by name; changes of geometry go by the view of the same name.
+bool has_batching(const OpRecord& r, const OpInfo& info) {
+  return r.batch || info.view || (r.flags & (pointwise | geometry_only));
 }
 
 void put(const Object& dict, const char* key, const Object& value) {
@@ -113,9 +117,8 @@ Object facts(const OperatorEntry& entry) {
   put(d, "cpu", boolean(static_cast<bool>(r.cpu)));
   put(d, "any", boolean(static_cast<bool>(r.any)));
   put(d, "vjp", boolean(has_derivative(r)));
-  // A local derivative serves both directions.
-  put(d, "jvp", boolean(r.jvp != nullptr || has_local(r)));
-  put(d, "batch", boolean(r.batch != nullptr));
+  put(d, "jvp", boolean(has_forward_mode(r, info)));
+  put(d, "batch", boolean(has_batching(r, info)));
   return d;
 }
 

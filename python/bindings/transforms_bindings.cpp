@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "autograd/forward.h"
 #include "graph/trace.h"
 #include "modes.h"
 #include "tensor_type.h"
@@ -57,6 +58,7 @@ Object vmap_push(PyObject*, PyObject* args) {
   return integer(push_vmap(size, randomness_by_name(randomness)));
 }
 Object grad_push(PyObject*, PyObject*) { return integer(push_grad()); }
+Object jvp_push(PyObject*, PyObject*) { return integer(push_jvp()); }
 Object pop(PyObject*, PyObject* level) {
   pop_interpreter(level_argument(level));
   return none();
@@ -120,6 +122,72 @@ Object value_of(PyObject*, PyObject* o) {
   return wrapped(Tensor(w->value));
 }
 
+// --- the interpreter on top, for custom Functions
+
+// (kind, level, batch size, randomness), or None.
+Object top_interpreter(PyObject*, PyObject*) {
+  const Interpreter* top = thread_state.interpreters;
+  if (!top) return none();
+  static constexpr const char* kinds[] = {"vmap", "grad", "jvp"};
+  static constexpr const char* modes[] = {"error", "different", "same"};
+  return Object::take(Py_BuildValue("(sLLs)", kinds[static_cast<int>(top->kind)],
+                                    static_cast<long long>(top->level),
+                                    static_cast<long long>(top->batch_size),
+                                    modes[static_cast<int>(top->randomness)]));
+}
+constexpr const char* without_top_name = "facula._C._functorch.WithoutTop";
+Object take_top_off(PyObject*, PyObject*) {
+  check(thread_state.interpreters, "_take_top_off(): no function transform is on");
+  auto off = std::make_unique<WithoutTop>();
+  Object o = Object::take(PyCapsule_New(off.get(), without_top_name, nullptr));
+  off.release();
+  return o;
+}
+Object put_top_on(PyObject*, PyObject* capsule) {
+  auto* off = static_cast<WithoutTop*>(PyCapsule_GetPointer(capsule, without_top_name));
+  if (!off) throw_python();
+  checked(PyCapsule_SetName(capsule, "facula._C._functorch.used"));
+  delete off;
+  return none();
+}
+
+// --- forward mode
+
+Object dual_mode(PyObject*, PyObject*) { return boolean(forward_mode_on()); }
+Object dual_enter(PyObject*, PyObject*) {
+  enter_dual_level();
+  return none();
+}
+Object dual_exit(PyObject*, PyObject*) {
+  exit_dual_level();
+  return none();
+}
+Object dual_on(PyObject*, PyObject*) { return boolean(dual_level_on()); }
+Object dual_make(PyObject*, PyObject* args) {
+  PyObject *primal, *tangent;
+  parse(args, "OO:make_dual", &primal, &tangent);
+  return wrapped(make_dual_at_level(tensor_argument(primal, "make_dual"),
+                                    tensor_argument(tangent, "make_dual")));
+}
+Object dual_unpack(PyObject*, PyObject* t) {
+  auto [primal, tangent] = unpack_dual_at_level(tensor_argument(t, "unpack_dual"));
+  const Object first = wrapped(primal), second = tangent.defined() ? wrapped(tangent) : none();
+  return Object::take(PyTuple_Pack(2, first.get(), second.get()));
+}
+// Whether an argument of a custom Function has a tangent at the level in force.
+Object dual_question(PyObject*, PyObject* t) {
+  return boolean(forward_mode_on() && has_tangent(tensor_argument(t, "_has_tangent")));
+}
+Object computing_tangent(PyObject*, PyObject* on) {
+  return boolean(std::exchange(thread_state.computing_tangent, on == Py_True));
+}
+Object dual_set(PyObject*, PyObject* args) {
+  PyObject *t, *tangent;
+  parse(args, "OO:_set_tangent", &t, &tangent);
+  set_tangent(tensor_argument(t, "_set_tangent"), tensor_argument(tangent, "_set_tangent"));
+  return none();
+}
+
 // --- printing: values are plain tensors while no level and no mode is on
 
 struct SetAside {
@@ -153,6 +221,7 @@ Object put_back(PyObject*, PyObject* capsule) {
 PyMethodDef functorch_functions[] = {
     {"_vmap_increment_nesting", guarded<vmap_push>, METH_VARARGS, nullptr},
     {"_grad_increment_nesting", guarded<grad_push>, METH_NOARGS, nullptr},
+    {"_jvp_increment_nesting", guarded<jvp_push>, METH_NOARGS, nullptr},
     {"_decrement_nesting", guarded<pop>, METH_O, nullptr},
     {"maybe_current_level", guarded<level_now>, METH_NOARGS, nullptr},
     {"_add_batch_dim", guarded<batch>, METH_VARARGS, nullptr},
@@ -165,6 +234,9 @@ PyMethodDef functorch_functions[] = {
     {"maybe_get_level", guarded<depth_of>, METH_O, nullptr},
     {"_level_of", guarded<level_of>, METH_O, nullptr},
     {"maybe_get_bdim", guarded<batch_dim_of>, METH_O, nullptr},
+    {"_top_interpreter", guarded<top_interpreter>, METH_NOARGS, nullptr},
+    {"_take_top_off", guarded<take_top_off>, METH_NOARGS, nullptr},
+    {"_put_top_on", guarded<put_top_on>, METH_O, nullptr},
     {"_set_aside", guarded<set_aside>, METH_NOARGS, nullptr},
     {"_put_back", guarded<put_back>, METH_O, nullptr},
     {"get_unwrapped", guarded<value_of>, METH_O, nullptr},
@@ -352,6 +424,15 @@ PyMethodDef functions[] = {
     {"_make_fake", guarded<fake>, METH_O, nullptr},
     {"_is_fake", guarded<fake_question>, METH_O, nullptr},
     {"_trace_mode", guarded<trace_mode>, METH_O, nullptr},
+    {"_enter_dual_level", guarded<dual_enter>, METH_NOARGS, nullptr},
+    {"_exit_dual_level", guarded<dual_exit>, METH_NOARGS, nullptr},
+    {"_dual_level_on", guarded<dual_on>, METH_NOARGS, nullptr},
+    {"_set_computing_tangent", guarded<computing_tangent>, METH_O, nullptr},
+    {"_forward_mode_on", guarded<dual_mode>, METH_NOARGS, nullptr},
+    {"_make_dual", guarded<dual_make>, METH_VARARGS, nullptr},
+    {"_unpack_dual", guarded<dual_unpack>, METH_O, nullptr},
+    {"_has_tangent", guarded<dual_question>, METH_O, nullptr},
+    {"_set_tangent", guarded<dual_set>, METH_VARARGS, nullptr},
     {"clear_autocast_cache", guarded<clear_cast_cache>, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 

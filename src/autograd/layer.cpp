@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "autograd/forward.h"
 #include "autograd/variable.h"
 
 namespace facula {
@@ -110,13 +111,15 @@ bool any_differentiable_result(const OpCall& c) {
 }  // namespace
 
 void autograd_layer(OpCall& c) {
-  const uint32_t needing = requiring(c);
+  const uint32_t needing = thread_state.grad_enabled ? requiring(c) : 0;
   const bool geometry = c.op->record->flags & geometry_only;
   if (c.info->mutated && !geometry) check_mutated(c, needing != 0 && c.op->variant != Variant::Out);
   check_out(c, needing);
   const uint32_t wanted = with_derivative(*c.info, needing);
+  ForwardPass forward(c);
   if (!wanted) {
     run_below(c);
+    forward.finish(c);
     if (needing && !c.info->differentiable && !c.info->mutated && any_differentiable_result(c))
       set_histories(c, Ref<Node>::take(new NoDerivative(c)));
     return;
@@ -125,6 +128,7 @@ void autograd_layer(OpCall& c) {
   run_below(c);
   const auto as_node = Ref<Node>::share(node.get());
   set_histories(c, as_node);
+  forward.finish(c);
   node->save_results(c);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autograd/engine.h"
+#include "autograd/forward.h"
 
 namespace facula {
 namespace {
@@ -60,6 +61,7 @@ SavedTensor::SavedTensor(const Tensor& t, bool is_output)
   data_ = alias_tensor(t);
   data_->shared_version = t->share_version();
   if (t->autograd) output_nr_ = t->autograd->output_nr;
+  copy_tangent(t, data_);
 }
 
 Tensor SavedTensor::unpack(const Ref<Node>& owner, const Node& saved_by) const {
@@ -78,6 +80,7 @@ Tensor SavedTensor::unpack(const Ref<Node>& owner, const Node& saved_by) const {
   m.grad_fn = Ref<GraphNode>::share(owner.get());
   m.output_nr = output_nr_;
   t->layers |= Layer::Autograd;
+  copy_tangent(data_, t);
   return t;
 }
 

@@ -114,7 +114,10 @@ class SavedTensor {
 class OpNode final : public Node {
  public:
   // `wanted`: bit per argument that needs a gradient. Saves inputs; results follow in save_results.
-  OpNode(const OpCall& c, uint32_t wanted);
+  // For forward mode, `wanted` are arguments with tangents: the node is used at once and dropped,
+  // and what it saves keeps its history.
+  enum class Purpose : uint8_t { Backward, Forward };
+  OpNode(const OpCall& c, uint32_t wanted, Purpose purpose = Purpose::Backward);
   Gradients apply(Gradients grads) override;
   std::string name() const override;
   void release_saved() override;
@@ -147,6 +150,8 @@ class OpNode final : public Node {
   };
   uint32_t find_rows(const OpInfo& info) const;
   void keep_list(const OpCall& c, int arg, bool save);
+  Tensor to_save(const OpCall& c, int arg, const Tensor& t) const;
+  Edge edge_to(const Tensor& t) const;
   const TensorArg* tensor_arg(int i) const;
   const ListArg* list_arg(int i) const;
   size_t edge_of(int arg) const;
@@ -156,6 +161,7 @@ class OpNode final : public Node {
   SavedCall call_;  // numbers, lists, strings; no tensors
   const uint32_t wanted_;
   const uint32_t rows_;  // of the derivative table that are needed
+  const Purpose purpose_;
   bool released_ = false;
   InlineVector<TensorArg, 2> tensors_;
   std::vector<ListArg> lists_;

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "autograd/forward.h"
 #include "autograd/variable.h"
 #include "ops/arithmetic.h"
 #include "ops/copy.h"
@@ -10,17 +11,41 @@ namespace {
 
 bool is_tensor_arg(const OpInfo& info, int i) { return (info.tensor_args | info.list_args) >> i & 1; }
 
+bool shares_memory_with_mutated(const OpCall& c, const Tensor& t) {
+  for (uint32_t bits = c.info->mutated; bits; bits &= bits - 1) {
+    const Value& v = c.args[std::countr_zero(bits)];
+    if (v.is_tensor() && v.as_tensor()->storage == t->storage) return true;
+  }
+  return false;
+}
+
+// Where an input of forward mode has a tangent, in place of an edge of the graph.
+const Ref<Node>& tangent_mark() {
+  struct Mark final : Node {
+    Gradients apply(Gradients) override { return {}; }
+    std::string name() const override { return "Tangent"; }
+  };
+  static const Ref<Node> mark = Ref<Node>::take(new Mark);
+  return mark;
+}
+
+}  // namespace
+
 // A tensor that the call is about to overwrite is saved as a copy.
-Tensor to_save(const OpCall& c, int arg, const Tensor& t) {
+Tensor OpNode::to_save(const OpCall& c, int arg, const Tensor& t) const {
+  if (purpose_ == Purpose::Forward) return shares_memory_with_mutated(c, t) ? ops::clone(t) : t;
   if (!(c.info->mutated >> arg & 1)) return t;
   const Below guard;
   return ops::clone(t);
 }
 
-}  // namespace
+Edge OpNode::edge_to(const Tensor& t) const {
+  if (purpose_ == Purpose::Backward) return gradient_edge(t);
+  return has_tangent(t) ? Edge{tangent_mark(), 0} : Edge();
+}
 
-OpNode::OpNode(const OpCall& c, uint32_t wanted)
-    : call_(*c.op, c.args, 0), wanted_(wanted), rows_(find_rows(*c.info)) {
+OpNode::OpNode(const OpCall& c, uint32_t wanted, Purpose purpose)
+    : call_(*c.op, c.args, 0), wanted_(wanted), rows_(find_rows(*c.info)), purpose_(purpose) {
   const OpInfo& info = *c.info;
   uint32_t keep = 0;
   for (uint32_t rows = rows_; rows; rows &= rows - 1) keep |= info.saved_args[std::countr_zero(rows)];
@@ -31,7 +56,7 @@ OpNode::OpNode(const OpCall& c, uint32_t wanted)
     if (info.list_args >> i & 1) {
       keep_list(c, i, save);
       if (has_edge)
-        for (const Tensor& t : v.as_tensors()) next.push_back(t.defined() ? gradient_edge(t) : Edge());
+        for (const Tensor& t : v.as_tensors()) next.push_back(t.defined() ? edge_to(t) : Edge());
       continue;
     }
     if (v.is_tensor()) {
@@ -44,7 +69,7 @@ OpNode::OpNode(const OpCall& c, uint32_t wanted)
       }
       tensors_.push_back(std::move(a));
     }
-    if (has_edge) next.push_back(v.is_tensor() && (wanted >> i & 1) ? gradient_edge(v.as_tensor()) : Edge());
+    if (has_edge) next.push_back(v.is_tensor() && (wanted >> i & 1) ? edge_to(v.as_tensor()) : Edge());
   }
 }
 
@@ -83,7 +108,7 @@ void OpNode::save_results(const OpCall& c) {
   for (uint32_t rows = rows_; rows; rows &= rows - 1) keep |= c.info->saved_results[std::countr_zero(rows)];
   for (; keep; keep &= keep - 1) {
     const int k = std::countr_zero(keep);
-    if (c.results[k].is_tensor()) results_.emplace_back(k, SavedTensor(c.results[k].as_tensor(), true));
+    if (c.results[k].is_tensor()) results_.emplace_back(k, SavedTensor(c.results[k].as_tensor(), purpose_ == Purpose::Backward));
   }
 }
 

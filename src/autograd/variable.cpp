@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "autograd/copy_slices.h"
+#include "autograd/forward.h"
 
 namespace facula {
 namespace {
@@ -48,7 +49,7 @@ void set_requires_grad(const Tensor& t, bool on) {
   autograd_meta(t).requires_grad = on;
   if (on)
     t->layers |= Layer::Autograd;
-  else if (!is_view(t))
+  else if (!is_view(t) && !has_tangent(t))
     t->layers -= Layer::Autograd;
 }
 
@@ -129,6 +130,7 @@ Tensor detached(const Tensor& t) {
   d->shared_version = t->share_version();
   d->wrapped_number = t->wrapped_number;
   d->inference = t->inference;
+  copy_tangent(t, d);
   return d;
 }
 

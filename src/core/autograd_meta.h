@@ -50,7 +50,22 @@ struct PostAccumulateHook {
   std::function<void(const Tensor&)> call;
 };
 
+// The derivative of a tensor along the direction that forward mode follows. The level of forward
+// mode that it belongs to holds it as well, to empty it when it ends.
+struct Tangent : RefCounted {
+  Tensor value;
+  bool stopped = false;  // detach(): not even a view's base gives it one
+};
+inline void destroy(Tangent* t) { delete t; }
+// Lets go of the value: its tensor is going away, or the level has ended.
+void empty_tangent(const Ref<Tangent>& t);
+
 struct AutogradMeta {
+  AutogradMeta() = default;
+  AutogradMeta(const AutogradMeta&) = delete;
+  ~AutogradMeta() {
+    if (tangent) empty_tangent(tangent);
+  }
   static void* operator new(size_t bytes) { return cpu_allocate(bytes); }
   static void operator delete(void* p, size_t bytes) { cpu_free(p, bytes); }
 
@@ -61,6 +76,7 @@ struct AutogradMeta {
   uint32_t view_version = 0;  // version at which grad_fn of a view was made
   int level = 0;              // the grad level that this state belongs to
   Tensor grad;
+  Ref<Tangent> tangent;  // of forward mode; null is zero
   Ref<GraphNode> grad_fn;
   std::atomic<GraphNode*> accumulator{nullptr};  // weak; the node clears it
   Tensor base;                                   // for views: the root, never itself a view

@@ -308,6 +308,8 @@ void note_view(const Tensor& view, const Tensor& of, bool multi) {
   m.base = is_view(of) ? of->autograd->base : of;
   m.view_kind = view_kind(multi);
   m.view_version = view->current_version();
+  // Its base may be given a tangent later, which is then the view's as well.
+  if (forward_levels.load(std::memory_order_relaxed) > 0) view->layers |= Layer::Autograd;
 }
 
 void finish(OpCall& c) {

@@ -31,6 +31,7 @@ class Batch {
   void set(int i, std::vector<Tensor> list);
   void set(int i, IntVec v);
   void set(int i, int64_t v) { values_[i] = Value::of_int(v); }
+  void set(int i, std::span<const bool> v) { values_[i] = pack(v); }  // borrowed
   // Gives an argument that is not batched the batch dimension, without copying.
   void expand(int i);
   // Calls the operator one level down with the arguments as they are now; its results are batched.

@@ -10,6 +10,7 @@
 namespace facula {
 
 thread_local constinit ThreadState thread_state __attribute__((tls_model("initial-exec"))) = {};
+constinit std::atomic<int> forward_levels{0};
 
 namespace {
 
@@ -62,7 +63,9 @@ LayerSet layers_of(const OpInfo& info, const Value* args) {
   }
   if ((found & backend_layers).empty()) found |= factory_layer(info, args);
   const ThreadState& s = thread_state;
-  const LayerSet excluded = s.grad_enabled ? s.exclude : s.exclude | Layer::Autograd;
+  // Forward mode passes through autograd whether or not graphs are recorded.
+  const bool autograd = s.grad_enabled || forward_levels.load(std::memory_order_relaxed) > 0;
+  const LayerSet excluded = autograd ? s.exclude : s.exclude | Layer::Autograd;
   return (found | s.include) - excluded;
 }
 

@@ -42,6 +42,7 @@ struct ThreadState {
   bool grad_enabled = true;
   bool inference = false;
   bool forward_grad_enabled = true;
+  bool computing_tangent = false;       // of the level in force: what runs now has no tangent
   DispatchMode* modes = nullptr;        // top of the stack
   Interpreter* interpreters = nullptr;  // top of the stack of function transforms
   int grad_level = 0;                   // whose autograd state is in force; 0 is the user's
@@ -49,6 +50,9 @@ struct ThreadState {
   AutocastState autocast;
 };
 extern thread_local constinit ThreadState thread_state __attribute__((tls_model("initial-exec")));
+
+// Levels of forward mode that are on, in all threads: dual levels and jvp transforms.
+extern constinit std::atomic<int> forward_levels;
 
 // Restores the layers' part of the thread's state on the way out.
 class StateGuard {

@@ -6,6 +6,7 @@
 
 #include "core/layers.h"
 #include "dispatch/batch_families.h"
+#include "dispatch/forward_families.h"
 
 namespace facula {
 

@@ -653,6 +653,7 @@ OP(rrelu_with_noise) {
     return ops::rrelu_with_noise_backward(b.grad(), b["self"], b["noise"], b.scalar("lower"), b.scalar("upper"),
                                           b.flag("training"), false);
   }, saves("self", "noise"))},
+  .hole = "vmap: samples are done one by one",
 };
 
 OP(rrelu_with_noise_backward) {

@@ -422,6 +422,7 @@ OP(mul_Tensor) {
       vjp("self", [](Backward& b) { return times_conj(b.grad(), b, "other"); }, saves("other")),
       vjp("other", [](Backward& b) { return times_conj(b.grad(), b, "self"); }, saves("self")),
   },
+  .jvp = forward::bilinear,
 };
 
 OP(div_Tensor) {

@@ -1,4 +1,5 @@
 // Batch and instance normalisation.
+#include "ops/norm_tangents.h"
 #include "ops/batch_norm.h"
 
 #include "kernels/cpu/norm.h"
@@ -171,6 +172,8 @@ OP(native_batch_norm) {
   .derivatives = {vjp(names("input", "weight", "bias"), batch_norm_gradient,
                       saves("input", "weight", "running_mean", "running_var", "save_mean", "save_invstd"))},
   .not_differentiable = names("save_mean", "save_invstd"),
+  .jvp = batch_norm_tangent,
+  .batch = batch::batch_norm,
 };
 OP(native_batch_norm_backward) {
   .schema = "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, "
@@ -182,6 +185,7 @@ OP(native_batch_norm_backward) {
   .cpu = cpu::batch_norm_backward_kernel,
   .derivatives = {vjp(names("grad_out", "input", "weight"), batch_norm_second,
                       saves("grad_out", "input", "weight", "running_mean", "running_var", "save_mean", "save_invstd"))},
+  .batch = batch::batch_norm_backward,
 };
 OP(_native_batch_norm_legit) {
   .schema = "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, "

@@ -337,6 +337,7 @@ OP(equal) {
   .forms = function_method,
   .flags = shape_from_data,
   .cpu = typed_kernel<equal>,
+  .hole = "vmap: a number in Python cannot stand for a batch",
 };
 
 OP(is_nonzero) {

@@ -284,6 +284,7 @@ OP(convolution) {
   .meta = typed_meta<meta_convolution>,
   .cpu = cpu::convolution_kernel,
   .derivatives = {vjp(names("input", "weight", "bias"), convolution_gradients, saves("input", "weight"))},
+  .batch = batch::convolution,
 };
 OP(convolution_backward) {
   .schema = "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, "
@@ -294,6 +295,7 @@ OP(convolution_backward) {
   .meta = typed_meta<meta_convolution_backward>,
   .cpu = cpu::convolution_backward_kernel,
   .derivatives = {vjp(names("grad_output", "input", "weight"), double_backward, saves("grad_output", "input", "weight"))},
+  .batch = batch::convolution_backward,
 };
 OP(_convolution) {
   .schema = "_convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, "

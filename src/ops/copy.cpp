@@ -351,6 +351,7 @@ OP(_local_scalar_dense) {
   .flags = handles_conj | shape_from_data,
   .cpu = typed_kernel<local_scalar>,
   .not_differentiable = names("self", "result"),
+  .hole = "vmap: a number in Python cannot stand for a batch",
 };
 
 OP(fill__Scalar) {
@@ -369,6 +370,7 @@ OP(fill__Tensor) {
   .flags = handles_conj | cross_device,
   .any = typed_kernel<fill_tensor>,
   .derivatives = {vjp("self", zeros_for), vjp("value", [](Backward& b) { return b.grad(); })},
+  .batch = batch::pointwise,
 };
 OP(zero_) {
   .schema = "zero_(Tensor(a!) self) -> Tensor(a!)",
@@ -386,6 +388,7 @@ OP(resize_) {
   .forms = method,
   .flags = geometry_only | no_version_bump | nondeterministic,
   .any = typed_kernel<resize_>,
+  .hole = "vmap: storage of a batched tensor cannot be changed for each sample",
 };
 OP(resize_as_) {
   .schema = "resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
@@ -400,6 +403,7 @@ OP(resize_storage_bytes_) {
   .doc = "Changes the size of self's storage, in bytes; sizes of tensors over it stay.",
   .flags = geometry_only,
   .any = typed_kernel<resize_storage_bytes_>,
+  .hole = "vmap: storage of a batched tensor cannot be changed for each sample",
 };
 OP(set__source_Storage_storage_offset) {
   .schema = "set_.source_Storage_storage_offset(Tensor(a!) self, Storage source, SymInt storage_offset, SymInt[] size, "
@@ -408,6 +412,7 @@ OP(set__source_Storage_storage_offset) {
   .forms = method,
   .flags = geometry_only,
   .any = typed_kernel<set_storage>,
+  .hole = "vmap: storage of a batched tensor cannot be changed for each sample",
 };
 OP(set__source_Tensor) {
   .schema = "set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)",
@@ -415,6 +420,7 @@ OP(set__source_Tensor) {
   .forms = method,
   .flags = geometry_only,
   .any = typed_kernel<set_tensor>,
+  .hole = "vmap: storage of a batched tensor cannot be changed for each sample",
 };
 OP(set_) {
   .schema = "set_(Tensor(a!) self) -> Tensor(a!)",
@@ -422,4 +428,5 @@ OP(set_) {
   .forms = method,
   .flags = geometry_only,
   .any = typed_kernel<set_nothing>,
+  .hole = "vmap: storage of a batched tensor cannot be changed for each sample",
 };

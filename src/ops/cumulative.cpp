@@ -1,6 +1,7 @@
 // Running sums, products, extrema; differences and trapezoids along one dimension.
 #include "ops/cumulative.h"
 
+#include "dispatch/forward.h"
 #include "kernels/cpu/cumulative.h"
 #include "ops/arithmetic.h"
 #include "ops/comparison.h"
@@ -11,6 +12,7 @@
 #include "ops/logical.h"
 #include "ops/pointwise_other.h"
 #include "ops/reduce.h"
+#include "ops/reduce_extrema.h"
 #include "ops/reduce_rules.h"
 #include "ops/scatter.h"
 #include "ops/shape.h"
@@ -116,6 +118,23 @@ Tensor logcumsumexp_gradient(Backward& b) {
 }
 
 // --- composites
+
+// The running mean of the tangent, weighted by exponentials. Positive and negative parts have
+// logarithms of their own, so that nothing overflows.
+void logcumsumexp_tangent(Forward& f) {
+  const Tensor &x = f.primal("self"), &t = f.tangent("self"), &y = f.result();
+  const int64_t dim = f.value("dim").i;
+  if (is_complex(x.dtype())) {
+    const Tensor top = ops::amax(ops::real(x), {dim}, true);
+    const Tensor sums = ops::cumsum(ops::mul(ops::exp(ops::sub(x, top)), t), dim);
+    return f.set(0, ops::div(sums, ops::exp(ops::sub(y, top))));
+  }
+  auto part = [&](const Tensor& size) {
+    const Tensor logs = ops::log(ops::clamp_min(size, 0));
+    return ops::exp(ops::sub(ops::logcumsumexp(ops::add(x, logs), dim), y));
+  };
+  f.set(0, ops::sub(part(t), part(ops::neg(t))));
+}
 
 Tensor _logcumsumexp(const Tensor& self, int64_t dim) { return ops::logcumsumexp(self, dim); }
 
@@ -242,6 +261,7 @@ OP(cumsum) {
   .meta = typed_meta<meta_sum>,
   .cpu = cpu::cumsum_kernel,
   .derivatives = {vjp("self", [](Backward& b) { return reversed_sum(b.grad(), b.integer("dim")); })},
+  .batch = batch::dims,
 };
 OP(cumprod) {
   .schema = "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
@@ -255,6 +275,7 @@ OP(cumprod) {
     const DType wide = b["result"].dtype();
     return ops::cumprod_backward(b.grad(), ops::to(b["self"], wide), b.integer("dim"), b["result"]);
   }, saves("self", "result"))},
+  .batch = batch::dims,
 };
 OP(cumprod_backward) {
   .schema = "cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tensor",
@@ -274,6 +295,7 @@ OP(cummax) {
   .cpu = cpu::cummax_kernel,
   .derivatives = {vjp("self", extreme_gradient, saves("indices"))},
   .not_differentiable = names("indices"),
+  .batch = batch::dims,
 };
 OP(cummin) {
   .schema = "cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)",
@@ -285,6 +307,7 @@ OP(cummin) {
   .cpu = cpu::cummin_kernel,
   .derivatives = {vjp("self", extreme_gradient, saves("indices"))},
   .not_differentiable = names("indices"),
+  .batch = batch::dims,
 };
 OP(cummaxmin_backward) {
   .schema = "cummaxmin_backward(Tensor grad, Tensor input, Tensor indices, int dim) -> Tensor",
@@ -302,6 +325,8 @@ OP(logcumsumexp) {
   .meta = typed_meta<meta_like>,
   .cpu = cpu::logcumsumexp_kernel,
   .derivatives = {vjp("self", logcumsumexp_gradient, saves("self", "result"))},
+  .jvp = logcumsumexp_tangent,
+  .batch = batch::dims,
 };
 OP(_logcumsumexp) {
   .schema = "_logcumsumexp(Tensor self, int dim) -> Tensor",

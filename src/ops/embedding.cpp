@@ -74,6 +74,7 @@ OP(embedding) {
     return ops::embedding_backward(b.grad(), b["indices"], b.sizes("weight")[0], b.integer("padding_idx"),
                                    b.flag("scale_grad_by_freq"), b.flag("sparse"));
   }, saves("indices"))},
+  .batch = batch::embedding,
 };
 OP(embedding_backward) {
   .schema = "embedding_backward(Tensor grad, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq, "
@@ -92,10 +93,12 @@ OP(embedding_dense_backward) {
   .meta = typed_meta<meta_dense_backward>,
   .cpu = typed_kernel<cpu::embedding_dense_backward>,
   .derivatives = {vjp("grad_output", gathered, saves("indices"))},
+  .batch = batch::embedding_backward,
 };
 OP(embedding_renorm_) {
   .schema = "embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) -> Tensor(a!)",
   .doc = "Scales those rows of self that indices name down to max_norm where their norm is larger.",
   .forms = function | functional,
   .any = typed_kernel<renorm>,
+  .hole = "vmap: samples are done one by one",
 };

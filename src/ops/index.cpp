@@ -329,6 +329,7 @@ OP(index_Tensor) {
   .cpu = typed_kernel<index>,
   .any = typed_kernel<index>,
   .derivatives = {vjp("self", index_gradient, saves("indices"))},
+  .batch = batch::index,
 };
 OP(_unsafe_index_Tensor) {
   .schema = "_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
@@ -347,6 +348,7 @@ OP(index_put_) {
       vjp("self", put_self_gradient, saves("indices")),
       vjp("values", [](Backward& b) { return ops::index(b.grad(), b.tensors("indices")); }, saves("indices")),
   },
+  .batch = batch::index_put,
 };
 OP(_index_put_impl_) {
   .schema = "_index_put_impl_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False, "
@@ -358,6 +360,7 @@ OP(_index_put_impl_) {
       vjp("self", put_self_gradient, saves("indices")),
       vjp("values", [](Backward& b) { return ops::index(b.grad(), b.tensors("indices")); }, saves("indices")),
   },
+  .batch = batch::index_put,
 };
 OP(_unsafe_index_put) {
   .schema = "_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
@@ -387,6 +390,7 @@ OP(masked_fill_Tensor) {
       vjp("self", [](Backward& b) { return ops::masked_fill(b.grad(), b["mask"], 0); }, saves("mask")),
       vjp("value", [](Backward& b) { return ops::sum(ops::masked_select(b.grad(), b["mask"])); }, saves("mask")),
   },
+  .batch = batch::pointwise,
 };
 OP(masked_select) {
   .schema = "masked_select(Tensor self, Tensor mask) -> Tensor",
@@ -395,6 +399,7 @@ OP(masked_select) {
   .flags = shape_from_data,
   .cpu = typed_kernel<masked_select>,
   .derivatives = {vjp("self", masked_select_gradient, saves("mask"))},
+  .hole = "vmap: the number of elements of the result depends on the data of each sample",
 };
 OP(masked_scatter) {
   .schema = "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
@@ -408,6 +413,7 @@ OP(masked_scatter) {
       vjp("source", [](Backward& b) { return ops::masked_scatter_backward(b.grad(), b["mask"], b.sizes("source")); },
           saves("mask")),
   },
+  .hole = "vmap: samples are done one by one",
 };
 OP(masked_scatter_backward) {
   .schema = "masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor",
@@ -424,6 +430,7 @@ OP(nonzero) {
   .flags = shape_from_data,
   .cpu = typed_kernel<nonzero>,
   .not_differentiable = names("self", "result"),
+  .hole = "vmap: the number of elements of the result depends on the data of each sample",
 };
 OP(nonzero_numpy) {
   .schema = "nonzero_numpy(Tensor self) -> Tensor[]",
@@ -446,4 +453,5 @@ OP(nonzero_static) {
   .meta = typed_meta<meta_nonzero_static>,
   .cpu = typed_kernel<nonzero_static>,
   .not_differentiable = names("self", "result"),
+  .hole = "vmap: samples are done one by one",
 };

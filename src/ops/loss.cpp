@@ -1,6 +1,7 @@
 // Losses of pairs of elements. Reductions: 0 none, 1 mean, 2 sum.
 #include "ops/loss.h"
 
+#include "dispatch/forward.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/loss.h"
 #include "ops/arithmetic.h"
@@ -116,6 +117,26 @@ Tensor l1_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
   return reduction == 0 ? loss : reduction == 1 ? ops::mean(loss) : ops::sum(loss);
 }
 
+// The loss is linear in the target.
+void binary_cross_entropy_tangent(Forward& f) {
+  const Tensor &x = f.primal("self"), &y = f.primal("target");
+  Tensor sum;
+  if (f.tangent("self").defined()) {
+    const Tensor scale = ops::clamp_min(ops::mul(x, ops::sub(1, x)), 1e-12);
+    sum = ops::mul(f.tangent("self"), ops::div(ops::sub(x, y), scale));
+  }
+  if (f.tangent("target").defined()) {
+    const Tensor odds = ops::sub(ops::clamp_min(ops::log1p(ops::neg(x)), -100),
+                                 ops::clamp_min(ops::log(x), -100));
+    const Tensor part = ops::mul(f.tangent("target"), odds);
+    sum = sum.defined() ? ops::add(sum, part) : part;
+  }
+  if (!sum.defined()) return;
+  if (f.value("weight").is_tensor()) sum = ops::mul(sum, f.primal("weight"));
+  const int64_t reduction = f.value("reduction").i;
+  f.set(0, reduction == 0 ? sum : reduction == 1 ? ops::mean(sum) : ops::sum(sum));
+}
+
 }  // namespace
 }  // namespace facula
 
@@ -137,6 +158,7 @@ OP(mse_loss) {
         return ops::mse_loss_backward(b.grad(), b["target"], b["self"], b.integer("reduction"));
       }, saves("self", "target")),
   },
+  .batch = batch::loss,
 };
 OP(mse_loss_backward) {
   .schema = "mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
@@ -153,6 +175,7 @@ OP(mse_loss_backward) {
       vjp("self", [](Backward& b) { return mse_second(b); }, saves("grad_output")),
       vjp("target", [](Backward& b) { return ops::neg(mse_second(b)); }, saves("grad_output")),
   },
+  .batch = batch::loss_backward,
 };
 OP(l1_loss) {
   .schema = "l1_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
@@ -178,6 +201,7 @@ OP(smooth_l1_loss) {
         return ops::smooth_l1_loss_backward(b.grad(), b["target"], b["self"], b.integer("reduction"), b.number("beta"));
       }, saves("self", "target")),
   },
+  .batch = batch::loss,
 };
 OP(smooth_l1_loss_backward) {
   .schema = "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor",
@@ -194,6 +218,7 @@ OP(smooth_l1_loss_backward) {
       vjp("self", [](Backward& b) { return smooth_l1_second(b); }, saves("grad_output", "self", "target")),
       vjp("target", [](Backward& b) { return ops::neg(smooth_l1_second(b)); }, saves("grad_output", "self", "target")),
   },
+  .batch = batch::loss_backward,
 };
 OP(huber_loss) {
   .schema = "huber_loss(Tensor self, Tensor target, int reduction=Mean, float delta=1.0) -> Tensor",
@@ -211,6 +236,7 @@ OP(huber_loss) {
         return ops::huber_loss_backward(b.grad(), b["target"], b["self"], b.integer("reduction"), b.number("delta"));
       }, saves("self", "target")),
   },
+  .batch = batch::loss,
 };
 OP(huber_loss_backward) {
   .schema = "huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor",
@@ -226,6 +252,7 @@ OP(huber_loss_backward) {
       vjp("self", [](Backward& b) { return huber_second(b); }, saves("grad_output", "self", "target")),
       vjp("target", [](Backward& b) { return ops::neg(huber_second(b)); }, saves("grad_output", "self", "target")),
   },
+  .batch = batch::loss_backward,
 };
 OP(soft_margin_loss) {
   .schema = "soft_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
@@ -238,6 +265,7 @@ OP(soft_margin_loss) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::soft_margin_loss_backward(b.grad(), b["self"], b["target"], b.integer("reduction"));
   }, saves("self", "target"))},
+  .batch = batch::loss,
 };
 OP(soft_margin_loss_backward) {
   .schema = "soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
@@ -253,6 +281,7 @@ OP(soft_margin_loss_backward) {
       }, saves("grad_output", "self", "target")),
       vjp("self", soft_margin_second, saves("grad_output", "self", "target")),
   },
+  .batch = batch::loss_backward,
 };
 OP(binary_cross_entropy) {
   .schema = "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean) -> Tensor",
@@ -269,6 +298,8 @@ OP(binary_cross_entropy) {
       vjp("target", bce_by_target, saves("self", "weight")),
   },
   .not_differentiable = names("weight"),
+  .jvp = binary_cross_entropy_tangent,
+  .batch = batch::loss,
 };
 OP(binary_cross_entropy_backward) {
   .schema = "binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, "
@@ -283,4 +314,5 @@ OP(binary_cross_entropy_backward) {
       vjp("self", bce_second, saves("grad_output", "self", "target", "weight")),
       vjp("target", bce_second_by_target, saves("grad_output", "self", "weight")),
   },
+  .batch = batch::loss_backward,
 };

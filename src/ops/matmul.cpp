@@ -305,6 +305,7 @@ OP(mm) {
   .meta = typed_meta<meta_mm>,
   .cpu = cpu::mm_kernel,
   .derivatives = {vjp("self", mm_first, saves("mat2")), vjp("mat2", mm_second, saves("self"))},
+  .jvp = forward::bilinear,
   .batch = batch::matmul,
 };
 OP(addmm) {
@@ -334,6 +335,7 @@ OP(mv) {
       vjp("self", [](Backward& b) { return outer_conj(b.grad(), b["vec"]); }, saves("vec")),
       vjp("vec", [](Backward& b) { return ops::mv(adjoint(b["self"]), b.grad()); }, saves("self")),
   },
+  .jvp = forward::bilinear,
   .batch = batch::matmul,
 };
 OP(addmv) {
@@ -363,6 +365,7 @@ OP(dot) {
       vjp("self", [](Backward& b) { return ops::mul(b.grad(), ops::conj(b["tensor"])); }, saves("tensor")),
       vjp("tensor", [](Backward& b) { return ops::mul(b.grad(), ops::conj(b["self"])); }, saves("self")),
   },
+  .jvp = forward::bilinear,
   .batch = batch::matmul,
 };
 OP(vdot) {
@@ -385,6 +388,7 @@ OP(bmm) {
       vjp("self", [](Backward& b) { return ops::bmm(b.grad(), adjoint(b["mat2"])); }, saves("mat2")),
       vjp("mat2", [](Backward& b) { return ops::bmm(adjoint(b["self"]), b.grad()); }, saves("self")),
   },
+  .jvp = forward::bilinear,
   .batch = batch::matmul,
 };
 OP(baddbmm) {

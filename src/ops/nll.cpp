@@ -198,6 +198,7 @@ OP(nll_loss_forward) {
   .cpu = typed_kernel<cpu::nll_loss>,
   .derivatives = {vjp("self", nll_grad, saves("self", "target", "weight", "total_weight"))},
   .not_differentiable = names("total_weight"),
+  .batch = batch::nll,
 };
 OP(nll_loss_backward) {
   .schema = "nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, "
@@ -214,6 +215,7 @@ OP(nll_loss_backward) {
       }, saves("target", "weight")),
       vjp("self", [](Backward& b) { return ops::zeros_like(b.grad()); }),
   },
+  .batch = batch::nll_backward,
 };
 OP(nll_loss2d_forward) {
   .schema = "nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> "
@@ -226,6 +228,7 @@ OP(nll_loss2d_forward) {
   .cpu = typed_kernel<cpu::nll_loss>,
   .derivatives = {vjp("self", nll2d_grad, saves("self", "target", "weight", "total_weight"))},
   .not_differentiable = names("total_weight"),
+  .batch = batch::nll,
 };
 OP(nll_loss2d_backward) {
   .schema = "nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, "
@@ -242,6 +245,7 @@ OP(nll_loss2d_backward) {
       }, saves("target", "weight")),
       vjp("self", [](Backward& b) { return ops::zeros_like(b.grad()); }),
   },
+  .batch = batch::nll_backward,
 };
 OP(nll_loss) {
   .schema = "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor",

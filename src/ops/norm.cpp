@@ -1,4 +1,5 @@
 // Layer, RMS and group normalisation.
+#include "ops/norm_tangents.h"
 #include "ops/norm.h"
 
 #include <limits>
@@ -271,7 +272,8 @@ OP(native_layer_norm) {
   .derivatives = {vjp(names("input", "weight", "bias"), layer_norm_gradient,
                       saves("input", "weight", "bias", "result1", "result2"))},
   .not_differentiable = names("result1", "result2"),
-  .batch = batch::leading,
+  .jvp = layer_norm_tangent,
+  .batch = batch::layer_norm,
 };
 OP(native_layer_norm_backward) {
   .schema = "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, "
@@ -283,6 +285,7 @@ OP(native_layer_norm_backward) {
   .cpu = cpu::layer_norm_backward_kernel,
   .derivatives = {vjp(names("grad_out", "input", "weight"), layer_norm_second,
                       saves("grad_out", "input", "mean", "rstd", "weight"))},
+  .batch = batch::layer_norm_backward,
 };
 OP(layer_norm) {
   .schema = "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
@@ -300,7 +303,8 @@ OP(_fused_rms_norm) {
   .cpu = cpu::rms_norm_kernel,
   .derivatives = {vjp(names("input", "weight"), rms_norm_gradient, saves("input", "weight", "result1"))},
   .not_differentiable = names("result1"),
-  .batch = batch::leading,
+  .jvp = rms_norm_tangent,
+  .batch = batch::layer_norm,
 };
 OP(_fused_rms_norm_backward) {
   .schema = "_fused_rms_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor rstd, Tensor? weight, "
@@ -311,6 +315,7 @@ OP(_fused_rms_norm_backward) {
   .meta = typed_meta<meta_rms_norm_backward>,
   .cpu = cpu::rms_norm_backward_kernel,
   .derivatives = {vjp(names("grad_out", "input", "weight"), rms_norm_second, saves("grad_out", "input", "rstd", "weight"))},
+  .batch = batch::layer_norm_backward,
 };
 OP(rms_norm) {
   .schema = "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
@@ -328,6 +333,8 @@ OP(native_group_norm) {
   .cpu = cpu::group_norm_kernel,
   .derivatives = {vjp(names("input", "weight", "bias"), group_norm_gradient,
                       saves("input", "weight", "result1", "result2"))},
+  .jvp = group_norm_tangent,
+  .batch = batch::group_norm,
 };
 OP(native_group_norm_backward) {
   .schema = "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, "
@@ -338,6 +345,7 @@ OP(native_group_norm_backward) {
   .cpu = cpu::group_norm_backward_kernel,
   .derivatives = {vjp(names("grad_out", "input", "weight"), group_norm_second,
                       saves("grad_out", "input", "mean", "rstd", "weight"))},
+  .batch = batch::group_norm_backward,
 };
 OP(group_norm) {
   .schema = "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "

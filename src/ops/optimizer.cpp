@@ -13,6 +13,7 @@ OP(_fused_adam_) {
   .doc = "One step of Adam for every parameter in self.",
   .forms = function,
   .cpu = cpu::fused_adam_kernel,
+  .hole = "vmap: an optimizer steps over parameters of one model",
 };
 OP(_fused_adam__tensor_lr) {
   .schema = "_fused_adam_.tensor_lr(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, "
@@ -22,6 +23,7 @@ OP(_fused_adam__tensor_lr) {
   .doc = "One step of Adam for every parameter in self. The learning rate is a tensor.",
   .forms = function,
   .cpu = cpu::fused_adam_kernel,
+  .hole = "vmap: an optimizer steps over parameters of one model",
 };
 OP(_fused_adamw_) {
   .schema = "_fused_adamw_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, "
@@ -31,6 +33,7 @@ OP(_fused_adamw_) {
   .doc = "One step of AdamW for every parameter in self.",
   .forms = function,
   .cpu = cpu::fused_adamw_kernel,
+  .hole = "vmap: an optimizer steps over parameters of one model",
 };
 OP(_fused_adamw__tensor_lr) {
   .schema = "_fused_adamw_.tensor_lr(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, "
@@ -40,6 +43,7 @@ OP(_fused_adamw__tensor_lr) {
   .doc = "One step of AdamW for every parameter in self. The learning rate is a tensor.",
   .forms = function,
   .cpu = cpu::fused_adamw_kernel,
+  .hole = "vmap: an optimizer steps over parameters of one model",
 };
 OP(_fused_sgd_) {
   .schema = "_fused_sgd_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] momentum_buffer_list, *, "
@@ -48,6 +52,7 @@ OP(_fused_sgd_) {
   .doc = "One step of SGD with momentum for every parameter in self.",
   .forms = function,
   .cpu = cpu::fused_sgd_kernel,
+  .hole = "vmap: an optimizer steps over parameters of one model",
 };
 OP(_fused_sgd__tensor_lr) {
   .schema = "_fused_sgd_.tensor_lr(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] momentum_buffer_list, "
@@ -56,6 +61,7 @@ OP(_fused_sgd__tensor_lr) {
   .doc = "One step of SGD with momentum for every parameter in self. The learning rate is a tensor.",
   .forms = function,
   .cpu = cpu::fused_sgd_kernel,
+  .hole = "vmap: an optimizer steps over parameters of one model",
 };
 OP(_fused_adagrad_) {
   .schema = "_fused_adagrad_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] state_sums, "
@@ -64,6 +70,7 @@ OP(_fused_adagrad_) {
   .doc = "One step of Adagrad for every parameter in self.",
   .forms = function,
   .cpu = cpu::fused_adagrad_kernel,
+  .hole = "vmap: an optimizer steps over parameters of one model",
 };
 OP(_fused_adagrad__tensor_lr) {
   .schema = "_fused_adagrad_.tensor_lr(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] state_sums, "
@@ -72,4 +79,5 @@ OP(_fused_adagrad__tensor_lr) {
   .doc = "One step of Adagrad for every parameter in self. The learning rate is a tensor.",
   .forms = function,
   .cpu = cpu::fused_adagrad_kernel,
+  .hole = "vmap: an optimizer steps over parameters of one model",
 };

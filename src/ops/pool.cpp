@@ -292,6 +292,7 @@ OP(max_pool2d_with_indices) {
                                                  b.ints("dilation"), b.flag("ceil_mode"), b.result(1));
   }, saves("self", "result1"))},
   .not_differentiable = names("result1"),
+  .batch = batch::fold2d,
 };
 OP(max_pool2d_with_indices_backward) {
   .schema = "max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, "
@@ -303,6 +304,7 @@ OP(max_pool2d_with_indices_backward) {
   .meta = typed_meta<meta_max_pool_backward<2>>,
   .cpu = typed_kernel<max_pool_backward<2>>,
   .derivatives = {vjp("grad_output", picked_grad<2>, saves("indices")), vjp("self", no_change)},
+  .batch = batch::fold2d,
 };
 OP(max_pool3d_with_indices) {
   .schema = "max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, "
@@ -318,6 +320,7 @@ OP(max_pool3d_with_indices) {
                                                  b.ints("dilation"), b.flag("ceil_mode"), b.result(1));
   }, saves("self", "result1"))},
   .not_differentiable = names("result1"),
+  .batch = batch::fold3d,
 };
 OP(max_pool3d_with_indices_backward) {
   .schema = "max_pool3d_with_indices_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, "
@@ -329,6 +332,7 @@ OP(max_pool3d_with_indices_backward) {
   .meta = typed_meta<meta_max_pool_backward<3>>,
   .cpu = typed_kernel<max_pool_backward<3>>,
   .derivatives = {vjp("grad_output", picked_grad<3>, saves("indices")), vjp("self", no_change)},
+  .batch = batch::fold3d,
 };
 
 OP(avg_pool1d) {
@@ -353,6 +357,7 @@ OP(avg_pool2d) {
     return ops::avg_pool2d_backward(b.grad(), b["self"], b.ints("kernel_size"), b.ints("stride"), b.ints("padding"),
                                     b.flag("ceil_mode"), b.flag("count_include_pad"), divisor_of(b));
   }, saves("self"))},
+  .batch = batch::fold2d,
 };
 OP(avg_pool2d_backward) {
   .schema = "avg_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, "
@@ -368,6 +373,7 @@ OP(avg_pool2d_backward) {
     return ops::avg_pool2d(b.grad(), b.ints("kernel_size"), b.ints("stride"), b.ints("padding"), b.flag("ceil_mode"),
                            b.flag("count_include_pad"), divisor_of(b));
   }), vjp("self", no_change)},
+  .batch = batch::fold2d,
 };
 OP(avg_pool3d) {
   .schema = "avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, "
@@ -384,6 +390,7 @@ OP(avg_pool3d) {
     return ops::avg_pool3d_backward(b.grad(), b["self"], b.ints("kernel_size"), b.ints("stride"), b.ints("padding"),
                                     b.flag("ceil_mode"), b.flag("count_include_pad"), divisor_of(b));
   }, saves("self"))},
+  .batch = batch::fold3d,
 };
 OP(avg_pool3d_backward) {
   .schema = "avg_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, "
@@ -399,6 +406,7 @@ OP(avg_pool3d_backward) {
     return ops::avg_pool3d(b.grad(), b.ints("kernel_size"), b.ints("stride"), b.ints("padding"), b.flag("ceil_mode"),
                            b.flag("count_include_pad"), divisor_of(b));
   }), vjp("self", no_change)},
+  .batch = batch::fold3d,
 };
 
 OP(adaptive_avg_pool1d) {
@@ -434,6 +442,7 @@ OP(_adaptive_avg_pool2d) {
   .meta = typed_meta<meta_adaptive_avg<2>>,
   .cpu = cpu::adaptive_avg_pool2d_kernel,
   .derivatives = {vjp("self", [](Backward& b) { return ops::_adaptive_avg_pool2d_backward(b.grad(), b["self"]); }, saves("self"))},
+  .batch = batch::fold2d,
 };
 OP(_adaptive_avg_pool2d_backward) {
   .schema = "_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor",
@@ -446,6 +455,7 @@ OP(_adaptive_avg_pool2d_backward) {
   .derivatives = {vjp("grad_output", [](Backward& b) {
     return ops::_adaptive_avg_pool2d(b.grad(), b.sizes("grad_output").last(2));
   }), vjp("self", no_change)},
+  .batch = batch::fold2d,
 };
 OP(_adaptive_avg_pool3d) {
   .schema = "_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor",
@@ -456,6 +466,7 @@ OP(_adaptive_avg_pool3d) {
   .meta = typed_meta<meta_adaptive_avg<3>>,
   .cpu = cpu::adaptive_avg_pool3d_kernel,
   .derivatives = {vjp("self", [](Backward& b) { return ops::_adaptive_avg_pool3d_backward(b.grad(), b["self"]); }, saves("self"))},
+  .batch = batch::fold3d,
 };
 OP(_adaptive_avg_pool3d_backward) {
   .schema = "_adaptive_avg_pool3d_backward(Tensor grad_output, Tensor self) -> Tensor",
@@ -468,6 +479,7 @@ OP(_adaptive_avg_pool3d_backward) {
   .derivatives = {vjp("grad_output", [](Backward& b) {
     return ops::_adaptive_avg_pool3d(b.grad(), b.sizes("grad_output").last(3));
   }), vjp("self", no_change)},
+  .batch = batch::fold3d,
 };
 
 OP(adaptive_max_pool1d) {
@@ -488,6 +500,7 @@ OP(adaptive_max_pool2d) {
     return ops::adaptive_max_pool2d_backward(b.grad(), b["self"], b.result(1));
   }, saves("self", "result1"))},
   .not_differentiable = names("result1"),
+  .batch = batch::fold2d,
 };
 OP(adaptive_max_pool2d_backward) {
   .schema = "adaptive_max_pool2d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",
@@ -498,6 +511,7 @@ OP(adaptive_max_pool2d_backward) {
   .meta = typed_meta<meta_adaptive_max_backward<2>>,
   .cpu = typed_kernel<adaptive_max_backward<2>>,
   .derivatives = {vjp("grad_output", picked_grad<2>, saves("indices")), vjp("self", no_change)},
+  .batch = batch::fold2d,
 };
 OP(adaptive_max_pool3d) {
   .schema = "adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)",
@@ -512,6 +526,7 @@ OP(adaptive_max_pool3d) {
     return ops::adaptive_max_pool3d_backward(b.grad(), b["self"], b.result(1));
   }, saves("self", "result1"))},
   .not_differentiable = names("result1"),
+  .batch = batch::fold3d,
 };
 OP(adaptive_max_pool3d_backward) {
   .schema = "adaptive_max_pool3d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",
@@ -522,6 +537,7 @@ OP(adaptive_max_pool3d_backward) {
   .meta = typed_meta<meta_adaptive_max_backward<3>>,
   .cpu = typed_kernel<adaptive_max_backward<3>>,
   .derivatives = {vjp("grad_output", picked_grad<3>, saves("indices")), vjp("self", no_change)},
+  .batch = batch::fold3d,
 };
 
 OP(fractional_max_pool2d) {
@@ -539,6 +555,7 @@ OP(fractional_max_pool2d) {
     return ops::fractional_max_pool2d_backward(b.grad(), b["self"], b.ints("kernel_size"), b.ints("output_size"), b.result(1));
   }, saves("self", "result1"))},
   .not_differentiable = names("random_samples", "result1"),
+  .batch = batch::fold2d,
 };
 OP(fractional_max_pool2d_backward) {
   .schema = "fractional_max_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] output_size, "
@@ -550,6 +567,7 @@ OP(fractional_max_pool2d_backward) {
   .meta = typed_meta<meta_fractional_backward<2>>,
   .cpu = typed_kernel<fractional_backward<2>>,
   .derivatives = {vjp("grad_output", picked_grad<2>, saves("indices")), vjp("self", no_change)},
+  .batch = batch::fold2d,
 };
 OP(fractional_max_pool3d) {
   .schema = "fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor random_samples) "
@@ -566,6 +584,7 @@ OP(fractional_max_pool3d) {
     return ops::fractional_max_pool3d_backward(b.grad(), b["self"], b.ints("kernel_size"), b.ints("output_size"), b.result(1));
   }, saves("self", "result1"))},
   .not_differentiable = names("random_samples", "result1"),
+  .batch = batch::fold3d,
 };
 OP(fractional_max_pool3d_backward) {
   .schema = "fractional_max_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] output_size, "
@@ -577,6 +596,7 @@ OP(fractional_max_pool3d_backward) {
   .meta = typed_meta<meta_fractional_backward<3>>,
   .cpu = typed_kernel<fractional_backward<3>>,
   .derivatives = {vjp("grad_output", picked_grad<3>, saves("indices")), vjp("self", no_change)},
+  .batch = batch::fold3d,
 };
 
 OP(max_unpool2d) {
@@ -589,6 +609,7 @@ OP(max_unpool2d) {
   .meta = typed_meta<meta_max_unpool2d>,
   .cpu = typed_kernel<max_unpool2d>,
   .derivatives = {vjp("self", picked_grad<2>, saves("indices"))},
+  .batch = batch::fold2d,
 };
 OP(max_unpool3d) {
   .schema = "max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor",
@@ -600,4 +621,5 @@ OP(max_unpool3d) {
   .meta = typed_meta<meta_max_unpool3d>,
   .cpu = typed_kernel<max_unpool3d>,
   .derivatives = {vjp("self", picked_grad<3>, saves("indices"))},
+  .batch = batch::fold3d,
 };

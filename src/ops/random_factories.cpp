@@ -435,4 +435,5 @@ OP(multinomial) {
   .meta = typed_meta<meta_multinomial>,
   .cpu = typed_kernel<multinomial>,
   .not_differentiable = names("result"),
+  .batch = batch::draw_rows,
 };

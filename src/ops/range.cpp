@@ -358,6 +358,7 @@ OP(linspace_Tensor_Tensor) {
   .meta = typed_meta<meta_linspace>,
   .cpu = typed_kernel<linspace>,
   .not_differentiable = names("start", "end", "result"),
+  .hole = "vmap: samples are done one by one",
 };
 OP(linspace_Tensor_Scalar) {
   .schema = "linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, "
@@ -368,6 +369,7 @@ OP(linspace_Tensor_Scalar) {
   .meta = typed_meta<meta_linspace>,
   .cpu = typed_kernel<linspace>,
   .not_differentiable = names("start", "end", "result"),
+  .hole = "vmap: samples are done one by one",
 };
 OP(linspace_Scalar_Tensor) {
   .schema = "linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, *, ScalarType? dtype=None, Layout? layout=None, "
@@ -378,6 +380,7 @@ OP(linspace_Scalar_Tensor) {
   .meta = typed_meta<meta_linspace>,
   .cpu = typed_kernel<linspace>,
   .not_differentiable = names("start", "end", "result"),
+  .hole = "vmap: samples are done one by one",
 };
 OP(logspace) {
   .schema = "logspace(Scalar start, Scalar end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, "
@@ -397,6 +400,7 @@ OP(logspace_Tensor_Tensor) {
   .meta = typed_meta<meta_logspace>,
   .cpu = typed_kernel<logspace>,
   .not_differentiable = names("start", "end", "result"),
+  .hole = "vmap: samples are done one by one",
 };
 OP(logspace_Tensor_Scalar) {
   .schema = "logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, "
@@ -407,6 +411,7 @@ OP(logspace_Tensor_Scalar) {
   .meta = typed_meta<meta_logspace>,
   .cpu = typed_kernel<logspace>,
   .not_differentiable = names("start", "end", "result"),
+  .hole = "vmap: samples are done one by one",
 };
 OP(logspace_Scalar_Tensor) {
   .schema = "logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, "
@@ -417,6 +422,7 @@ OP(logspace_Scalar_Tensor) {
   .meta = typed_meta<meta_logspace>,
   .cpu = typed_kernel<logspace>,
   .not_differentiable = names("start", "end", "result"),
+  .hole = "vmap: samples are done one by one",
 };
 OP(eye) {
   .schema = "eye(SymInt n, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",

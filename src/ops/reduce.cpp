@@ -256,6 +256,7 @@ OP(nansum) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::mul(expanded(b, b.grad()), ops::logical_not(ops::isnan(b["self"])));
   }, saves("self"))},
+  .batch = batch::reduction,
 };
 OP(mean_dim) {
   .schema = "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
@@ -269,6 +270,7 @@ OP(mean_dim) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::div(expanded(b, b.grad()), static_cast<double>(reduction::reduced_count(b)));
   })},
+  .batch = batch::reduction,
 };
 OP(mean) {
   .schema = "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
@@ -300,6 +302,7 @@ OP(prod) {
   .meta = typed_meta<meta_prod>,
   .cpu = cpu::prod_kernel,
   .derivatives = {vjp("self", prod_all_gradient, saves("self", "result"))},
+  .batch = batch::whole,
 };
 OP(prod_dim_int) {
   .schema = "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
@@ -311,6 +314,7 @@ OP(prod_dim_int) {
   .meta = typed_meta<meta_prod_dim>,
   .cpu = cpu::prod_dim_kernel,
   .derivatives = {vjp("self", prod_dim_gradient, saves("self", "result"))},
+  .batch = batch::dims,
 };
 OP(count_nonzero_dim_IntList) {
   .schema = "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
@@ -320,6 +324,7 @@ OP(count_nonzero_dim_IntList) {
   .meta = typed_meta<meta_count>,
   .cpu = cpu::count_nonzero_kernel,
   .not_differentiable = names("self", "result"),
+  .batch = batch::reduction,
 };
 OP(count_nonzero) {
   .schema = "count_nonzero(Tensor self, int? dim=None) -> Tensor",
@@ -337,6 +342,7 @@ OP(any_dims) {
   .meta = typed_meta<meta_truth>,
   .cpu = cpu::any_kernel,
   .not_differentiable = names("self", "result"),
+  .batch = batch::reduction,
 };
 OP(any_dim) {
   .schema = "any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
@@ -364,6 +370,7 @@ OP(all_dims) {
   .meta = typed_meta<meta_truth>,
   .cpu = cpu::all_kernel,
   .not_differentiable = names("self", "result"),
+  .batch = batch::reduction,
 };
 OP(all_dim) {
   .schema = "all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",

@@ -141,6 +141,7 @@ OP(amax) {
   .meta = typed_meta<meta_extreme>,
   .cpu = cpu::amax_kernel,
   .derivatives = {vjp("self", extreme_gradient, saves("self", "result"))},
+  .batch = batch::reduction,
 };
 OP(amin) {
   .schema = "amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
@@ -150,6 +151,7 @@ OP(amin) {
   .meta = typed_meta<meta_extreme>,
   .cpu = cpu::amin_kernel,
   .derivatives = {vjp("self", extreme_gradient, saves("self", "result"))},
+  .batch = batch::reduction,
 };
 OP(max) {
   .schema = "max(Tensor self) -> Tensor",
@@ -160,6 +162,7 @@ OP(max) {
   .meta = typed_meta<meta_extreme_all>,
   .cpu = cpu::max_all_kernel,
   .derivatives = {vjp("self", extreme_all_gradient, saves("self", "result"))},
+  .batch = batch::whole,
 };
 OP(min) {
   .schema = "min(Tensor self) -> Tensor",
@@ -170,6 +173,7 @@ OP(min) {
   .meta = typed_meta<meta_extreme_all>,
   .cpu = cpu::min_all_kernel,
   .derivatives = {vjp("self", extreme_all_gradient, saves("self", "result"))},
+  .batch = batch::whole,
 };
 OP(max_dim) {
   .schema = "max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
@@ -182,6 +186,7 @@ OP(max_dim) {
   .cpu = cpu::max_dim_kernel,
   .derivatives = {vjp("self", selected_gradient, saves("indices"))},
   .not_differentiable = names("indices"),
+  .batch = batch::dims,
 };
 OP(min_dim) {
   .schema = "min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
@@ -194,6 +199,7 @@ OP(min_dim) {
   .cpu = cpu::min_dim_kernel,
   .derivatives = {vjp("self", selected_gradient, saves("indices"))},
   .not_differentiable = names("indices"),
+  .batch = batch::dims,
 };
 OP(max_other) {
   .schema = "max.other(Tensor self, Tensor other) -> Tensor",
@@ -220,6 +226,7 @@ OP(aminmax) {
   .meta = typed_meta<meta_aminmax>,
   .cpu = cpu::aminmax_kernel,
   .derivatives = {vjp(names("self"), aminmax_gradient, saves("self", "min", "max"))},
+  .batch = batch::arg_reduction,
 };
 OP(_aminmax) {
   .schema = "_aminmax(Tensor self) -> (Tensor, Tensor)",
@@ -242,6 +249,7 @@ OP(argmax) {
   .meta = typed_meta<meta_arg>,
   .cpu = cpu::argmax_kernel,
   .not_differentiable = names("self", "result"),
+  .batch = batch::arg_reduction,
 };
 OP(argmin) {
   .schema = "argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
@@ -252,6 +260,7 @@ OP(argmin) {
   .meta = typed_meta<meta_arg>,
   .cpu = cpu::argmin_kernel,
   .not_differentiable = names("self", "result"),
+  .batch = batch::arg_reduction,
 };
 OP(value_selecting_reduction_backward) {
   .schema = "value_selecting_reduction_backward(Tensor grad, int dim, Tensor indices, SymInt[] sizes, bool keepdim) -> Tensor",

@@ -194,6 +194,7 @@ OP(var_correction) {
   .meta = typed_meta<meta_variance>,
   .cpu = cpu::var_kernel,
   .derivatives = {vjp("self", [](Backward& b) { return variance_gradient(b, b.grad()); }, saves("self"))},
+  .batch = batch::reduction,
 };
 OP(var_dim) {
   .schema = "var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
@@ -218,6 +219,7 @@ OP(std_correction) {
   .meta = typed_meta<meta_variance>,
   .cpu = cpu::deviation_kernel,
   .derivatives = {vjp("self", [](Backward& b) { return deviation_gradient(b, b.grad(), b["result"]); }, saves("self", "result"))},
+  .batch = batch::reduction,
 };
 OP(std_dim) {
   .schema = "std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
@@ -242,6 +244,7 @@ OP(var_mean_correction) {
   .meta = typed_meta<meta_variance>,
   .cpu = cpu::var_mean_kernel,
   .derivatives = {vjp(names("self"), var_mean_gradient, saves("self"))},
+  .batch = batch::reduction,
 };
 OP(var_mean_dim) {
   .schema = "var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)",
@@ -263,6 +266,7 @@ OP(std_mean_correction) {
   .meta = typed_meta<meta_variance>,
   .cpu = cpu::deviation_mean_kernel,
   .derivatives = {vjp(names("self"), std_mean_gradient, saves("self", "result0"))},
+  .batch = batch::reduction,
 };
 OP(std_mean_dim) {
   .schema = "std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)",
@@ -287,6 +291,7 @@ OP(linalg_vector_norm) {
   .meta = typed_meta<meta_vector_norm>,
   .cpu = cpu::vector_norm_kernel,
   .derivatives = {vjp("self", norm_gradient, saves("self", "result"))},
+  .batch = batch::reduction,
 };
 OP(norm_Scalar) {
   .schema = "norm.Scalar(Tensor self, Scalar p=2) -> Tensor",

@@ -1,12 +1,13 @@
 // Sampling of images and volumes at the points of a grid, and grids of affine maps.
 #include "ops/sampling.h"
 
-#include "dispatch/rules.h"
+#include "dispatch/forward.h"
 #include "kernels/cpu/sampling.h"
 #include "ops/arithmetic.h"
 #include "ops/creation.h"
 #include "ops/matmul.h"
 #include "ops/range.h"
+#include "ops/reduce.h"
 #include "ops/shape_join.h"
 #include "ops/view.h"
 
@@ -155,6 +156,39 @@ Tensor affine_grid_generator_backward(const Tensor& grad, IntSpan size, bool ali
   return ops::transpose(ops::bmm(batch, ops::reshape(grad, {size[0], points.sizes()[0], n})), 1, 2);
 }
 
+// Linear in the input. By the grid: each channel's gradient of ones, along the grid's tangent.
+template <int N>
+void sampling_tangent(Forward& f) {
+  const Tensor &input = f.primal("input"), &t = f.tangent("grid");
+  Tensor sum;
+  if (f.tangent("input").defined()) sum = f.run_with(0, f.tangent("input"));
+  if (t.defined()) {
+    const int64_t n = input.size(0), channels = input.size(1);
+    auto for_channels = [&](const Tensor& x) {
+      IntVec sizes(x.sizes());
+      sizes.insert(1, channels);
+      const Tensor spread = ops::expand(ops::unsqueeze(x, 1), sizes);
+      IntVec joined(x.sizes());
+      joined[0] = n * channels;
+      return ops::reshape(spread, joined);
+    };
+    IntVec planes(input.sizes()), ones(f.result().sizes());
+    planes[0] = ones[0] = n * channels;
+    planes[1] = ones[1] = 1;
+    static constexpr bool only_grid[] = {false, true};
+    const Tensor grad = ops::expand(ops::add(ops::new_zeros(input, IntSpan()), 1), ones);
+    constexpr auto& backward = N == 2 ? ops::grid_sampler_2d_backward : ops::grid_sampler_3d_backward;
+    const auto [unused, slope] =
+        backward(grad, ops::reshape(input, planes), for_channels(f.primal("grid")),
+                 f.value("interpolation_mode").i, f.value("padding_mode").i, f.value("align_corners").b,
+                 std::span<const bool>(only_grid));
+    const Tensor part = ops::sum(ops::mul(slope, for_channels(t)), IntList{-1});
+    const Tensor shaped = ops::reshape(part, f.result().sizes());
+    sum = sum.defined() ? ops::add(sum, shaped) : shaped;
+  }
+  f.set(0, sum);
+}
+
 }  // namespace
 }  // namespace facula
 
@@ -177,6 +211,8 @@ OP(grid_sampler_2d) {
   .meta = typed_meta<meta_grid_sampler<2>>,
   .cpu = typed_kernel<grid_sample<2>>,
   .derivatives = {vjp(names("input", "grid"), sampling_gradients<2>, saves("input", "grid"))},
+  .jvp = sampling_tangent<2>,
+  .batch = batch::fold2d,
 };
 OP(grid_sampler_2d_backward) {
   .schema = "grid_sampler_2d_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int padding_mode, "
@@ -186,6 +222,7 @@ OP(grid_sampler_2d_backward) {
   .overlaps = Overlaps::None,
   .meta = typed_meta<meta_grid_sampler_backward<2>>,
   .cpu = typed_kernel<grid_sample_backward<2>>,
+  .batch = batch::fold2d,
 };
 OP(_grid_sampler_2d_cpu_fallback) {
   .schema = "_grid_sampler_2d_cpu_fallback(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, "
@@ -205,6 +242,8 @@ OP(grid_sampler_3d) {
   .meta = typed_meta<meta_grid_sampler<3>>,
   .cpu = typed_kernel<grid_sample<3>>,
   .derivatives = {vjp(names("input", "grid"), sampling_gradients<3>, saves("input", "grid"))},
+  .jvp = sampling_tangent<3>,
+  .batch = batch::fold3d,
 };
 OP(grid_sampler_3d_backward) {
   .schema = "grid_sampler_3d_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int padding_mode, "
@@ -214,6 +253,7 @@ OP(grid_sampler_3d_backward) {
   .overlaps = Overlaps::None,
   .meta = typed_meta<meta_grid_sampler_backward<3>>,
   .cpu = typed_kernel<grid_sample_backward<3>>,
+  .batch = batch::fold3d,
 };
 OP(affine_grid_generator) {
   .schema = "affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor",

@@ -531,7 +531,7 @@ OP(index_select) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::index_add(ops::new_zeros(b.grad(), b.sizes("self")), b.integer("dim"), b["index"], b.grad());
   }, saves("index"))},
-  .batch = batch::dims_of_self,
+  .batch = batch::index_select,
 };
 OP(index_add) {
   .schema = "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
@@ -543,6 +543,7 @@ OP(index_add) {
       vjp("self", [](Backward& b) { return b.grad(); }),
       vjp("source", [](Backward& b) { return ops::mul(source_gradient(b), b.scalar("alpha")); }, saves("index")),
   },
+  .batch = batch::index_write,
 };
 OP(index_reduce) {
   .schema = "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
@@ -551,6 +552,7 @@ OP(index_reduce) {
   .meta = typed_meta<meta_index_reduce>,
   .cpu = typed_kernel<index_reduce>,
   .derivatives = {vjp(names("self", "source"), &scatter_gradients::index_reduce, saves("self", "index", "source", "result"))},
+  .batch = batch::index_write,
 };
 OP(index_copy) {
   .schema = "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
@@ -560,6 +562,7 @@ OP(index_copy) {
   .meta = typed_meta<meta_index_copy>,
   .cpu = typed_kernel<index_copy>,
   .derivatives = {vjp("self", filled_zero, saves("index")), vjp("source", source_gradient, saves("index"))},
+  .batch = batch::index_write,
 };
 OP(index_fill_int_Scalar) {
   .schema = "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
@@ -586,6 +589,7 @@ OP(index_fill_int_Tensor) {
         return ops::sum(ops::masked_select(b.grad(), filled));
       }, saves("index")),
   },
+  .batch = batch::index_write,
 };
 
 OP(take) {
@@ -598,6 +602,7 @@ OP(take) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::put(ops::new_zeros(b.grad(), b.sizes("self")), b["index"], b.grad(), true);
   }, saves("index"))},
+  .batch = batch::take,
 };
 OP(put) {
   .schema = "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
@@ -613,6 +618,7 @@ OP(put) {
       }, saves("index")),
       vjp("source", [](Backward& b) { return ops::reshape(ops::take(b.grad(), b["index"]), b.sizes("source")); }, saves("index")),
   },
+  .batch = batch::put,
 };
 OP(take_along_dim) {
   .schema = "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",

@@ -146,6 +146,7 @@ OP(im2col) {
     return ops::col2im(b.grad(), {s[s.size() - 2], s[s.size() - 1]}, b.ints("kernel_size"), b.ints("dilation"), b.ints("padding"),
                        b.ints("stride"));
   })},
+  .batch = batch::fold2d,
 };
 OP(col2im) {
   .schema = "col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",

@@ -307,6 +307,7 @@ OP(reflection_pad1d) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::reflection_pad1d_backward(b.grad(), b["self"], b.ints("padding"));
   }, saves("self"))},
+  .batch = batch::fold1d,
 };
 OP(reflection_pad1d_backward) {
   .schema = "reflection_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor",
@@ -315,6 +316,7 @@ OP(reflection_pad1d_backward) {
   .meta = typed_meta<meta_border_backward<Border::Reflect>>,
   .cpu = typed_kernel<pad_border_backward<Border::Reflect>>,
   .derivatives = {vjp("grad_output", [](Backward& b) { return ops::reflection_pad1d(b.grad(), b.ints("padding")); })},
+  .batch = batch::fold1d,
 };
 OP(reflection_pad2d) {
   .schema = "reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor",
@@ -327,6 +329,7 @@ OP(reflection_pad2d) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::reflection_pad2d_backward(b.grad(), b["self"], b.ints("padding"));
   }, saves("self"))},
+  .batch = batch::fold2d,
 };
 OP(reflection_pad2d_backward) {
   .schema = "reflection_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor",
@@ -335,6 +338,7 @@ OP(reflection_pad2d_backward) {
   .meta = typed_meta<meta_border_backward<Border::Reflect>>,
   .cpu = typed_kernel<pad_border_backward<Border::Reflect>>,
   .derivatives = {vjp("grad_output", [](Backward& b) { return ops::reflection_pad2d(b.grad(), b.ints("padding")); })},
+  .batch = batch::fold2d,
 };
 OP(reflection_pad3d) {
   .schema = "reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor",
@@ -346,6 +350,7 @@ OP(reflection_pad3d) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::reflection_pad3d_backward(b.grad(), b["self"], b.ints("padding"));
   }, saves("self"))},
+  .batch = batch::fold3d,
 };
 OP(reflection_pad3d_backward) {
   .schema = "reflection_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor",
@@ -354,6 +359,7 @@ OP(reflection_pad3d_backward) {
   .meta = typed_meta<meta_border_backward<Border::Reflect>>,
   .cpu = typed_kernel<pad_border_backward<Border::Reflect>>,
   .derivatives = {vjp("grad_output", [](Backward& b) { return ops::reflection_pad3d(b.grad(), b.ints("padding")); })},
+  .batch = batch::fold3d,
 };
 OP(replication_pad1d) {
   .schema = "replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor",
@@ -366,6 +372,7 @@ OP(replication_pad1d) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::replication_pad1d_backward(b.grad(), b["self"], b.ints("padding"));
   }, saves("self"))},
+  .batch = batch::fold1d,
 };
 OP(replication_pad1d_backward) {
   .schema = "replication_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor",
@@ -374,6 +381,7 @@ OP(replication_pad1d_backward) {
   .meta = typed_meta<meta_border_backward<Border::Replicate>>,
   .cpu = typed_kernel<pad_border_backward<Border::Replicate>>,
   .derivatives = {vjp("grad_output", [](Backward& b) { return ops::replication_pad1d(b.grad(), b.ints("padding")); })},
+  .batch = batch::fold1d,
 };
 OP(replication_pad2d) {
   .schema = "replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor",
@@ -386,6 +394,7 @@ OP(replication_pad2d) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::replication_pad2d_backward(b.grad(), b["self"], b.ints("padding"));
   }, saves("self"))},
+  .batch = batch::fold2d,
 };
 OP(replication_pad2d_backward) {
   .schema = "replication_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor",
@@ -394,6 +403,7 @@ OP(replication_pad2d_backward) {
   .meta = typed_meta<meta_border_backward<Border::Replicate>>,
   .cpu = typed_kernel<pad_border_backward<Border::Replicate>>,
   .derivatives = {vjp("grad_output", [](Backward& b) { return ops::replication_pad2d(b.grad(), b.ints("padding")); })},
+  .batch = batch::fold2d,
 };
 OP(replication_pad3d) {
   .schema = "replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor",
@@ -406,6 +416,7 @@ OP(replication_pad3d) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::replication_pad3d_backward(b.grad(), b["self"], b.ints("padding"));
   }, saves("self"))},
+  .batch = batch::fold3d,
 };
 OP(replication_pad3d_backward) {
   .schema = "replication_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor",
@@ -414,6 +425,7 @@ OP(replication_pad3d_backward) {
   .meta = typed_meta<meta_border_backward<Border::Replicate>>,
   .cpu = typed_kernel<pad_border_backward<Border::Replicate>>,
   .derivatives = {vjp("grad_output", [](Backward& b) { return ops::replication_pad3d(b.grad(), b.ints("padding")); })},
+  .batch = batch::fold3d,
 };
 OP(_pad_circular) {
   .schema = "_pad_circular(Tensor self, SymInt[] pad) -> Tensor",

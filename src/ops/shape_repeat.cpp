@@ -335,6 +335,7 @@ OP(repeat) {
   .meta = typed_meta<meta_repeat>,
   .cpu = typed_kernel<repeat>,
   .derivatives = {vjp("self", repeat_gradient)},
+  .batch = batch::repeat,
 };
 OP(tile) {
   .schema = "tile(Tensor self, SymInt[] dims) -> Tensor",
@@ -349,6 +350,7 @@ OP(repeat_interleave_Tensor) {
   .flags = shape_from_data,
   .cpu = typed_kernel<repeat_interleave>,
   .not_differentiable = names("repeats", "result"),
+  .hole = "vmap: the number of elements of the result depends on the data of each sample",
 };
 OP(repeat_interleave_self_Tensor) {
   .schema = "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
@@ -472,6 +474,7 @@ OP(fill_diagonal_) {
     const Tensor g = ops::clone(b.grad());
     return ops::fill_diagonal_(g, 0, b.flag("wrap"));
   })},
+  .hole = "vmap: samples are done one by one",
 };
 OP(one_hot) {
   .schema = "one_hot(Tensor self, int num_classes=-1) -> Tensor",
@@ -481,4 +484,5 @@ OP(one_hot) {
   .flags = shape_from_data,
   .cpu = typed_kernel<one_hot>,
   .not_differentiable = names("self", "result"),
+  .batch = batch::leading,
 };

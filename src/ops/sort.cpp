@@ -213,6 +213,7 @@ OP(sort_stable) {
   .cpu = typed_kernel<cpu::sort>,
   .derivatives = {vjp("self", ordered_gradient, saves("indices"))},
   .not_differentiable = names("indices"),
+  .batch = batch::dims,
 };
 OP(sort) {
   .schema = "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
@@ -254,6 +255,7 @@ OP(topk) {
   .cpu = typed_kernel<cpu::topk>,
   .derivatives = {vjp("self", ordered_gradient, saves("indices"))},
   .not_differentiable = names("indices"),
+  .batch = batch::dims,
 };
 OP(kthvalue) {
   .schema = "kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
@@ -266,6 +268,7 @@ OP(kthvalue) {
   .cpu = typed_kernel<cpu::kthvalue>,
   .derivatives = {vjp("self", selected_gradient, saves("indices"))},
   .not_differentiable = names("indices"),
+  .batch = batch::dims,
 };
 OP(median_dim) {
   .schema = "median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
@@ -278,6 +281,7 @@ OP(median_dim) {
   .cpu = typed_kernel<cpu::median_dim>,
   .derivatives = {vjp("self", selected_gradient, saves("indices"))},
   .not_differentiable = names("indices"),
+  .batch = batch::dims,
 };
 OP(median) {
   .schema = "median(Tensor self) -> Tensor",
@@ -298,6 +302,7 @@ OP(nanmedian_dim) {
   .cpu = typed_kernel<cpu::nanmedian_dim>,
   .derivatives = {vjp("self", selected_gradient, saves("indices"))},
   .not_differentiable = names("indices"),
+  .batch = batch::dims,
 };
 OP(nanmedian) {
   .schema = "nanmedian(Tensor self) -> Tensor",
@@ -318,6 +323,7 @@ OP(mode) {
   .cpu = typed_kernel<cpu::mode>,
   .derivatives = {vjp("self", selected_gradient, saves("indices"))},
   .not_differentiable = names("indices"),
+  .batch = batch::dims,
 };
 OP(quantile) {
   .schema = "quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor",

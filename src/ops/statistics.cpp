@@ -225,6 +225,7 @@ OP(searchsorted_Tensor) {
   .meta = typed_meta<meta_search>,
   .cpu = typed_kernel<search>,
   .not_differentiable = names("sorted_sequence", "self", "result"),
+  .batch = batch::search,
 };
 OP(bucketize_Tensor) {
   .schema = "bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
@@ -248,6 +249,7 @@ OP(_unique2) {
   .flags = shape_from_data,
   .cpu = typed_kernel<unique2>,
   .not_differentiable = names("self"),
+  .hole = "vmap: the number of elements of the result depends on the data of each sample",
 };
 OP(_unique) {
   .schema = "_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)",
@@ -255,6 +257,7 @@ OP(_unique) {
   .flags = shape_from_data,
   .cpu = typed_kernel<unique1>,
   .not_differentiable = names("self"),
+  .hole = "vmap: the number of elements of the result depends on the data of each sample",
 };
 OP(unique_dim) {
   .schema = "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> "
@@ -263,6 +266,7 @@ OP(unique_dim) {
   .flags = shape_from_data,
   .cpu = typed_kernel<unique_dim>,
   .not_differentiable = names("self"),
+  .hole = "vmap: the number of elements of the result depends on the data of each sample",
 };
 OP(unique_dim_consecutive) {
   .schema = "unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> "
@@ -271,6 +275,7 @@ OP(unique_dim_consecutive) {
   .flags = shape_from_data,
   .cpu = typed_kernel<unique_dim_consecutive>,
   .not_differentiable = names("self"),
+  .hole = "vmap: the number of elements of the result depends on the data of each sample",
 };
 OP(unique_consecutive) {
   .schema = "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> "
@@ -279,6 +284,7 @@ OP(unique_consecutive) {
   .flags = shape_from_data,
   .cpu = typed_kernel<unique_consecutive>,
   .not_differentiable = names("self"),
+  .hole = "vmap: the number of elements of the result depends on the data of each sample",
 };
 OP(bincount) {
   .schema = "bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor",
@@ -287,6 +293,7 @@ OP(bincount) {
   .flags = shape_from_data,
   .cpu = typed_kernel<bincount>,
   .not_differentiable = names("self", "weights", "result"),
+  .hole = "vmap: the number of elements of the result depends on the data of each sample",
 };
 OP(histc) {
   .schema = "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
@@ -297,6 +304,7 @@ OP(histc) {
   .meta = typed_meta<meta_histc>,
   .cpu = typed_kernel<cpu::histc>,
   .not_differentiable = names("self", "result"),
+  .hole = "vmap: samples are done one by one",
 };
 OP(isin_Tensor_Tensor) {
   .schema = "isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor",
@@ -307,6 +315,7 @@ OP(isin_Tensor_Tensor) {
   .meta = typed_meta<meta_isin>,
   .cpu = typed_kernel<isin>,
   .not_differentiable = names("elements", "test_elements", "result"),
+  .hole = "vmap: samples are done one by one",
 };
 OP(cov) {
   .schema = "cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor",

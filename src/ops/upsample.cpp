@@ -129,6 +129,7 @@ OP(upsample_nearest1d) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::upsample_nearest1d_backward(b.grad(), b.ints("output_size"), b.sizes("self"), scale(b, "scales"));
   })},
+  .batch = batch::fold1d,
 };
 OP(upsample_nearest1d_vec) {
   .schema = "upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
@@ -152,6 +153,7 @@ OP(upsample_nearest1d_backward) {
   .derivatives = {vjp("grad_output", [](Backward& b) {
     return ops::upsample_nearest1d(b.grad(), b.ints("output_size"), scale(b, "scales"));
   })},
+  .batch = batch::fold1d,
 };
 OP(upsample_nearest2d) {
   .schema = "upsample_nearest2d(Tensor self, SymInt[2] output_size, "
@@ -167,6 +169,7 @@ OP(upsample_nearest2d) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::upsample_nearest2d_backward(b.grad(), b.ints("output_size"), b.sizes("self"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold2d,
 };
 OP(upsample_nearest2d_vec) {
   .schema = "upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
@@ -190,6 +193,7 @@ OP(upsample_nearest2d_backward) {
   .derivatives = {vjp("grad_output", [](Backward& b) {
     return ops::upsample_nearest2d(b.grad(), b.ints("output_size"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold2d,
 };
 OP(upsample_nearest3d) {
   .schema = "upsample_nearest3d(Tensor self, SymInt[3] output_size, "
@@ -205,6 +209,7 @@ OP(upsample_nearest3d) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::upsample_nearest3d_backward(b.grad(), b.ints("output_size"), b.sizes("self"), scale(b, "scales_d"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold3d,
 };
 OP(upsample_nearest3d_vec) {
   .schema = "upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
@@ -228,6 +233,7 @@ OP(upsample_nearest3d_backward) {
   .derivatives = {vjp("grad_output", [](Backward& b) {
     return ops::upsample_nearest3d(b.grad(), b.ints("output_size"), scale(b, "scales_d"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold3d,
 };
 OP(_upsample_nearest_exact1d) {
   .schema = "_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, "
@@ -243,6 +249,7 @@ OP(_upsample_nearest_exact1d) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::_upsample_nearest_exact1d_backward(b.grad(), b.ints("output_size"), b.sizes("self"), scale(b, "scales"));
   })},
+  .batch = batch::fold1d,
 };
 OP(_upsample_nearest_exact1d_vec) {
   .schema = "_upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
@@ -266,6 +273,7 @@ OP(_upsample_nearest_exact1d_backward) {
   .derivatives = {vjp("grad_output", [](Backward& b) {
     return ops::_upsample_nearest_exact1d(b.grad(), b.ints("output_size"), scale(b, "scales"));
   })},
+  .batch = batch::fold1d,
 };
 OP(_upsample_nearest_exact2d) {
   .schema = "_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, "
@@ -281,6 +289,7 @@ OP(_upsample_nearest_exact2d) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::_upsample_nearest_exact2d_backward(b.grad(), b.ints("output_size"), b.sizes("self"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold2d,
 };
 OP(_upsample_nearest_exact2d_vec) {
   .schema = "_upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
@@ -304,6 +313,7 @@ OP(_upsample_nearest_exact2d_backward) {
   .derivatives = {vjp("grad_output", [](Backward& b) {
     return ops::_upsample_nearest_exact2d(b.grad(), b.ints("output_size"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold2d,
 };
 OP(_upsample_nearest_exact3d) {
   .schema = "_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, "
@@ -319,6 +329,7 @@ OP(_upsample_nearest_exact3d) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::_upsample_nearest_exact3d_backward(b.grad(), b.ints("output_size"), b.sizes("self"), scale(b, "scales_d"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold3d,
 };
 OP(_upsample_nearest_exact3d_vec) {
   .schema = "_upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
@@ -342,6 +353,7 @@ OP(_upsample_nearest_exact3d_backward) {
   .derivatives = {vjp("grad_output", [](Backward& b) {
     return ops::_upsample_nearest_exact3d(b.grad(), b.ints("output_size"), scale(b, "scales_d"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold3d,
 };
 OP(upsample_linear1d) {
   .schema = "upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, "
@@ -357,6 +369,7 @@ OP(upsample_linear1d) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::upsample_linear1d_backward(b.grad(), b.ints("output_size"), b.sizes("self"), b.flag("align_corners"), scale(b, "scales"));
   })},
+  .batch = batch::fold1d,
 };
 OP(upsample_linear1d_vec) {
   .schema = "upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
@@ -380,6 +393,7 @@ OP(upsample_linear1d_backward) {
   .derivatives = {vjp("grad_output", [](Backward& b) {
     return ops::upsample_linear1d(b.grad(), b.ints("output_size"), b.flag("align_corners"), scale(b, "scales"));
   })},
+  .batch = batch::fold1d,
 };
 OP(upsample_bilinear2d) {
   .schema = "upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, "
@@ -395,6 +409,7 @@ OP(upsample_bilinear2d) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::upsample_bilinear2d_backward(b.grad(), b.ints("output_size"), b.sizes("self"), b.flag("align_corners"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold2d,
 };
 OP(upsample_bilinear2d_vec) {
   .schema = "upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
@@ -418,6 +433,7 @@ OP(upsample_bilinear2d_backward) {
   .derivatives = {vjp("grad_output", [](Backward& b) {
     return ops::upsample_bilinear2d(b.grad(), b.ints("output_size"), b.flag("align_corners"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold2d,
 };
 OP(upsample_trilinear3d) {
   .schema = "upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, "
@@ -433,6 +449,7 @@ OP(upsample_trilinear3d) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::upsample_trilinear3d_backward(b.grad(), b.ints("output_size"), b.sizes("self"), b.flag("align_corners"), scale(b, "scales_d"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold3d,
 };
 OP(upsample_trilinear3d_vec) {
   .schema = "upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
@@ -456,6 +473,7 @@ OP(upsample_trilinear3d_backward) {
   .derivatives = {vjp("grad_output", [](Backward& b) {
     return ops::upsample_trilinear3d(b.grad(), b.ints("output_size"), b.flag("align_corners"), scale(b, "scales_d"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold3d,
 };
 OP(upsample_bicubic2d) {
   .schema = "upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, "
@@ -471,6 +489,7 @@ OP(upsample_bicubic2d) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::upsample_bicubic2d_backward(b.grad(), b.ints("output_size"), b.sizes("self"), b.flag("align_corners"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold2d,
 };
 OP(upsample_bicubic2d_vec) {
   .schema = "upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
@@ -494,6 +513,7 @@ OP(upsample_bicubic2d_backward) {
   .derivatives = {vjp("grad_output", [](Backward& b) {
     return ops::upsample_bicubic2d(b.grad(), b.ints("output_size"), b.flag("align_corners"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold2d,
 };
 OP(_upsample_bilinear2d_aa) {
   .schema = "_upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, "
@@ -509,6 +529,7 @@ OP(_upsample_bilinear2d_aa) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::_upsample_bilinear2d_aa_backward(b.grad(), b.ints("output_size"), b.sizes("self"), b.flag("align_corners"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold2d,
 };
 OP(_upsample_bilinear2d_aa_vec) {
   .schema = "_upsample_bilinear2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
@@ -532,6 +553,7 @@ OP(_upsample_bilinear2d_aa_backward) {
   .derivatives = {vjp("grad_output", [](Backward& b) {
     return ops::_upsample_bilinear2d_aa(b.grad(), b.ints("output_size"), b.flag("align_corners"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold2d,
 };
 OP(_upsample_bicubic2d_aa) {
   .schema = "_upsample_bicubic2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, "
@@ -547,6 +569,7 @@ OP(_upsample_bicubic2d_aa) {
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::_upsample_bicubic2d_aa_backward(b.grad(), b.ints("output_size"), b.sizes("self"), b.flag("align_corners"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold2d,
 };
 OP(_upsample_bicubic2d_aa_vec) {
   .schema = "_upsample_bicubic2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
@@ -570,4 +593,5 @@ OP(_upsample_bicubic2d_aa_backward) {
   .derivatives = {vjp("grad_output", [](Backward& b) {
     return ops::_upsample_bicubic2d_aa(b.grad(), b.ints("output_size"), b.flag("align_corners"), scale(b, "scales_h"), scale(b, "scales_w"));
   })},
+  .batch = batch::fold2d,
 };

@@ -442,6 +442,7 @@ OP(as_strided) {
   .forms = function_method,
   .any = typed_kernel<as_strided>,
   .derivatives = {vjp("self", as_strided_gradient)},
+  .batch = batch::view_geometry,
 };
 
 OP(as_strided_backward) {
@@ -471,6 +472,7 @@ OP(view_dtype) {
   .doc = "The same bytes seen as another dtype.",
   .forms = method,
   .any = typed_kernel<view_dtype>,
+  .batch = batch::view_geometry,
   .hole = "bytes seen as another dtype have no derivative",
 };
 
@@ -591,6 +593,7 @@ OP(squeeze) {
   .flags = handles_conj,
   .any = typed_kernel<squeeze>,
   .derivatives = {vjp("self", back_to_sizes)},
+  .batch = batch::squeeze,
 };
 OP(squeeze_dim) {
   .schema = "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)",

@@ -28,6 +28,12 @@ void warn_once(const OpCall& c) {
 }
 
 void check_loopable(const Batch& b, const OpCall& c) {
+  check(!(c.op->record->flags & shape_from_data),
+        "vmap: We do not support batching operators that can output dynamic shape. Attempted to "
+        "vmap over ",
+        c.op->name(),
+        ". Please file an issue at https://github.com/pytorch/pytorch/issues if you need this "
+        "feature.");
   check(
       b.size() > 0,
         "vmap: ", c.op->name(), "() has no batching rule, and a loop over 0 samples knows no "

@@ -8,12 +8,11 @@
 #include "ops/copy.h"
 #include "ops/meta_rules.h"
 #include "ops/view.h"
+#include "transforms/batch_tools.h"
 #include "transforms/replaced_args.h"
 
 namespace facula::batch {
-namespace {
 
-// Puts dimensions of size one behind the batch dimension until there are `rank` others.
 Tensor padded(const Tensor& t, int64_t rank) {
   const int64_t missing = rank - (t.dim() - 1);
   if (missing <= 0) return t;
@@ -21,6 +20,8 @@ Tensor padded(const Tensor& t, int64_t rank) {
   for (int64_t k = 0; k < missing; ++k) sizes.insert(1, 1);
   return ops::reshape(t, sizes);
 }
+
+namespace {
 
 template <class F>
 void for_each_tensor_arg(Batch& b, F&& f) {

@@ -1,5 +1,6 @@
 #include "transforms/interpreters.h"
 
+#include "autograd/forward.h"
 #include "autograd/variable.h"
 #include "ops/view.h"
 #include "transforms/layers.h"
@@ -32,6 +33,9 @@ int64_t push(Interpreter i) {
   i.below = thread_state.interpreters;
   i.grad_enabled = thread_state.grad_enabled;
   i.autograd_excluded = thread_state.exclude.has(Layer::Autograd);
+  i.forward_grad_enabled = thread_state.forward_grad_enabled;
+  i.computing_tangent = thread_state.computing_tangent;
+  if (i.kind != Interpreter::Kind::Vmap) thread_state.computing_tangent = false;
   set_top(new Interpreter(i));
   return i.level;
 }
@@ -90,7 +94,8 @@ Tensor at_level(const Tensor& t, int64_t level) {
 }
 
 void run_autograd(OpCall& c) {
-  const bool records = thread_state.grad_enabled && !thread_state.exclude.has(Layer::Autograd);
+  const bool follows = thread_state.grad_enabled || forward_mode_on();
+  const bool records = follows && !thread_state.exclude.has(Layer::Autograd);
   c.layers = records ? LayerSet(Layer::LevelExit) | Layer::Autograd : LayerSet(Layer::LevelExit);
   redispatch(c, Layer::Transforms);
 }
@@ -159,11 +164,23 @@ int64_t push_vmap(int64_t batch_size, Randomness randomness) {
 
 int64_t push_grad() { return push({Interpreter::Kind::Grad}); }
 
+int64_t push_jvp() {
+  const int64_t level = push({Interpreter::Kind::Jvp});
+  thread_state.forward_grad_enabled = true;
+  forward_levels.fetch_add(1);
+  return level;
+}
+
 void pop_interpreter(int64_t level) {
   Interpreter* top = thread_state.interpreters;
   check(top && top->level == level, "pop_interpreter(): expected level ", level,
         " on top of the stack; got ", current_level());
   set_top(top->below);
+  if (top->kind != Interpreter::Kind::Vmap) thread_state.computing_tangent = top->computing_tangent;
+  if (top->kind == Interpreter::Kind::Jvp) {
+    thread_state.forward_grad_enabled = top->forward_grad_enabled;
+    forward_levels.fetch_sub(1);
+  }
   delete top;
 }
 
@@ -182,9 +199,13 @@ int64_t current_level() {
 }
 
 WithoutTop::WithoutTop()
-    : top_(thread_state.interpreters), grad_enabled_(thread_state.grad_enabled) {
+    : top_(thread_state.interpreters),
+      grad_enabled_(thread_state.grad_enabled),
+      computing_tangent_(thread_state.computing_tangent) {
+  check(top_, "expected a function transform to be on; got none");
   set_top(top_->below);
-  if (top_->kind != Interpreter::Kind::Grad) return;
+  if (top_->kind == Interpreter::Kind::Vmap) return;
+  thread_state.computing_tangent = top_->computing_tangent;
   thread_state.grad_enabled = grad_enabled_ && top_->grad_enabled;
   thread_state.exclude -= Layer::Autograd;
   if (top_->autograd_excluded) thread_state.exclude |= Layer::Autograd;
@@ -193,6 +214,7 @@ WithoutTop::WithoutTop()
 WithoutTop::~WithoutTop() {
   thread_state.interpreters = top_;
   thread_state.grad_enabled = grad_enabled_;
+  thread_state.computing_tangent = computing_tangent_;
 }
 
 void refresh_wrapper(const Tensor& t) {
@@ -249,6 +271,36 @@ Tensor wrap_for_grad(const Tensor& t, int64_t level) { return wrap_for_level(t, 
 Tensor unwrap_for_grad(const Tensor& t, int64_t level) {
   const TransformWrapper* w = wrapper_at(t, level);
   return w ? Tensor(w->value) : t;
+}
+
+Tensor make_dual_at_level(const Tensor& primal, const Tensor& tangent) {
+  const Interpreter* top = thread_state.interpreters;
+  if (!top) return make_dual(primal, tangent);
+  const int64_t level = top->level;
+  if (top->kind != Interpreter::Kind::Vmap) {
+    const Tensor p = wrapper_at(primal, level) ? primal : wrap_for_level(primal, level, false);
+    return make_dual(p, at_level(tangent, level));
+  }
+  const bool batched = wrapper_at(primal, level) || wrapper_at(tangent, level);
+  const int64_t n = top->batch_size;
+  const Tensor p = batched ? remove_batch_dim(primal, level, n, 0) : primal;
+  const Tensor t = batched ? remove_batch_dim(tangent, level, n, 0) : tangent;
+  const WithoutTop below;
+  const Tensor dual = make_dual_at_level(p, t);
+  return batched ? wrap_for_level(dual, level, true) : dual;
+}
+
+std::pair<Tensor, Tensor> unpack_dual_at_level(const Tensor& t) {
+  const Interpreter* top = thread_state.interpreters;
+  if (!top) return unpack_dual(t);
+  const int64_t level = top->level;
+  if (top->kind != Interpreter::Kind::Vmap)
+    return wrapper_at(t, level) ? unpack_dual(t) : std::pair<Tensor, Tensor>(t, {});
+  const TransformWrapper* w = wrapper_at(t, level);
+  const WithoutTop below;
+  auto [primal, tangent] = unpack_dual_at_level(w ? Tensor(w->value) : t);
+  if (!w || !tangent.defined()) return {t, tangent};
+  return {wrap_for_level(primal, level, true), wrap_for_level(tangent, level, true)};
 }
 
 Tensor innermost_value(const Tensor& t) {

@@ -13,7 +13,7 @@ enum class Randomness : uint8_t { Error, Different, Same };
 Randomness randomness_by_name(std::string_view name);
 
 struct Interpreter {
-  enum class Kind : uint8_t { Vmap, Grad };
+  enum class Kind : uint8_t { Vmap, Grad, Jvp };
   Kind kind;
   int64_t level =
       0;  // never used twice, so that a wrapper cannot be taken for one of a later level
@@ -23,6 +23,8 @@ struct Interpreter {
   // What the levels below have in force.
   bool grad_enabled = true;
   bool autograd_excluded = false;
+  bool computing_tangent = false;
+  bool forward_grad_enabled = true;  // before the level was pushed
 };
 
 // A tensor of one level: `value` belongs to the level below, with the batch dimension first.
@@ -39,6 +41,8 @@ TransformWrapper* transform_wrapper(const Tensor& t);
 
 int64_t push_vmap(int64_t batch_size, Randomness randomness);
 int64_t push_grad();
+// A level of forward mode.
+int64_t push_jvp();
 // Ends the level on top, which must be `level`.
 void pop_interpreter(int64_t level);
 // The level on top, or -1.
@@ -58,6 +62,9 @@ Tensor add_batch_dim(const Tensor& t, int64_t dim, int64_t level);
 Tensor remove_batch_dim(const Tensor& t, int64_t level, int64_t batch_size, int64_t dim);
 Tensor wrap_for_grad(const Tensor& t, int64_t level);
 Tensor unwrap_for_grad(const Tensor& t, int64_t level);
+// make_dual and unpack_dual for the level in force: a batching level passes them on to its values.
+Tensor make_dual_at_level(const Tensor& primal, const Tensor& tangent);
+std::pair<Tensor, Tensor> unpack_dual_at_level(const Tensor& t);
 // The value under every wrapper, for printing.
 Tensor innermost_value(const Tensor& t);
 
@@ -70,7 +77,7 @@ class WithoutTop {
 
  private:
   Interpreter* const top_;
-  const bool grad_enabled_;
+  const bool grad_enabled_, computing_tangent_;
   const StateGuard layers_;
 };
 

@@ -147,29 +147,6 @@ void change_geometry(OpCall& c) {
   set_result(c.results[0], c.tensor(0));
 }
 
-// --- views without a rule: the geometry of one sample, with the batch dimension in front
-
-void run_view(Batch& b, const OpCall& c) {
-  const int self = c.info->alias_of[0];
-  const Tensor whole = b.tensor(self);
-  b.set(self, ops::select(whole, 0, 0));
-  b.run();
-  auto spread = [&](const Tensor& t) {
-    IntVec sizes(t.sizes()), strides(t.strides());
-    sizes.insert(0, b.size());
-    strides.insert(0, whole.strides()[0]);
-    return ops::as_strided(whole, sizes, strides, t.storage_offset());
-  };
-  const Value& v = b.result(0);
-  if (v.is_tensor()) {
-    b.set_result(0, spread(v.as_tensor()));
-  } else {
-    std::vector<Tensor> list;
-    for (const Tensor& t : v.as_tensors()) list.push_back(spread(t));
-    b.set_result(0, std::move(list));
-  }
-}
-
 BatchRule rule_of(const OpCall& c) {
   if (c.op->record->batch) return c.op->record->batch;
   return c.op->record->flags & pointwise ? &batch::pointwise : nullptr;
@@ -215,7 +192,20 @@ void run_rule(Batch& b, OpCall& c, BatchRule rule) {
   const WithoutTop below;
   if (rule) return rule(b);
   const bool view = c.info->view && c.info->results == 1 && c.args[c.info->alias_of[0]].is_tensor();
-  return view ? run_view(b, c) : run_loop(b, c, false);
+  // A view without a rule: by the geometry of one sample.
+  return view ? batch::view_geometry(b) : run_loop(b, c, false);
+}
+
+// A bool in Python cannot stand for a batch of them.
+void check_no_decision(const OpCall& c, int64_t level) {
+  const std::vector<Argument>& results = c.info->schema.results;
+  if (results.size() != 1 || results[0].type.kind != TypeKind::Bool) return;
+  for_each_tensor(*c.info, c.args, [&](const Tensor& t, int) {
+    check(!batched_at(t, level),
+          "vmap: It looks like you're attempting to use a Tensor in some data-dependent control "
+          "flow. We don't support that yet, please file an issue at "
+          "https://github.com/pytorch/pytorch/issues .");
+  });
 }
 
 // Results of a call whose arguments are all of levels below.
@@ -228,6 +218,7 @@ void run_unbatched(OpCall& c) {
 
 void vmap_layer(OpCall& c) {
   const Interpreter& top = *thread_state.interpreters;
+  check_no_decision(c, top.level);
   if (c.info->implicit && !c.op->record->batch) return run_composite(c);
   Batch b(c, top.level, top.batch_size);
   if (c.op->record->flags & random) {

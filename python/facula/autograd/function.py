@@ -134,6 +134,18 @@ class Function(metaclass=_FunctionMeta):
         raise NotImplementedError(
             "Function: jvp() must be defined for forward mode")
 
+    @staticmethod
+    def vmap(info, in_dims, *args):
+        """The outputs for a batch, and the dimension of each that is mapped; to be overridden.
+
+        Args:
+            info: has `batch_size` and `randomness`.
+            in_dims (tuple): for each of `args`, the dimension that is mapped, or None.
+        """
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or "
+            "set generate_vmap_rule=True.")
+
     @classmethod
     def _new_context(cls):
         if cls.__dict__.get("_context_class") is None:
@@ -143,17 +155,40 @@ class Function(metaclass=_FunctionMeta):
     @classmethod
     def apply(cls, *args, **kwargs):
         """Run forward on `args` and record backward; returns what forward returned."""
+        if _C._functorch.maybe_current_level() != -1:
+            from facula.func._custom_function import apply_at_level
+            return apply_at_level(cls, args, kwargs)
         ctx = cls._new_context()
-        tensors = [arg for arg in args if isinstance(arg, _Tensor)]
+        output = cls._unrecorded(ctx, args, lambda: cls._forward(ctx, args, kwargs))
+        return cls._with_derivatives(ctx, args, output)
+
+    @classmethod
+    def _unrecorded(cls, ctx, args, run):
+        """Run the part of `apply` whose operators neither mode of differentiation sees."""
         ctx.needs_input_grad = tuple(
             isinstance(arg, _Tensor) and arg.requires_grad for arg in args)
         recording = _C.is_grad_enabled()
         _C._set_grad_enabled(False)
         try:
-            output = cls._forward(ctx, args, kwargs)
+            return _without_tangents(run)
         finally:
             _C._set_grad_enabled(recording)
-        if not recording or not any(tensor.requires_grad for tensor in tensors):
+
+    @classmethod
+    def _with_derivatives(cls, ctx, args, output):
+        """The outputs with their history and their tangents."""
+        tangents = _tangents(cls, ctx, args, output)
+        output = cls._with_history(ctx, args, output)
+        for out, tangent in zip(output if isinstance(output, tuple) else (output,), tangents,
+                                strict=False):
+            if tangent is not None:
+                _C._set_tangent(out, tangent)
+        return output
+
+    @classmethod
+    def _with_history(cls, ctx, args, output):
+        recording = _C.is_grad_enabled()
+        if not recording or not any(isinstance(a, _Tensor) and a.requires_grad for a in args):
             return output
         outputs = output if isinstance(output, tuple) else (output,)
         result = _C._attach_function(
@@ -168,6 +203,49 @@ class Function(metaclass=_FunctionMeta):
         output = cls.forward(*args, **kwargs)
         cls.setup_context(ctx, args, output)
         return output
+
+
+def _tangents(cls, ctx, args, output):
+    """Tangents of the outputs by the class's `jvp`; none where no argument has one."""
+    if not _C._forward_mode_on():
+        return ()
+    if not any(isinstance(arg, _Tensor) and _C._has_tangent(arg) for arg in args):
+        return ()
+    if cls.jvp is Function.jvp:
+        return Function.jvp(ctx)
+    given = tuple(_argument_tangent(ctx, arg) for arg in args)
+    kept = ctx._to_save
+    ctx._to_save = getattr(ctx, "_saved_for_forward", ())
+    try:
+        result = _without_tangents(lambda: cls.jvp(ctx, *given))
+    finally:
+        ctx._to_save = kept
+    result = result if isinstance(result, tuple) else (result,)
+    expected = len(output) if isinstance(output, tuple) else 1
+    if len(result) != expected:
+        raise RuntimeError(
+            f"Function's jvp returned an invalid number of forward gradients (expected {expected} "
+            f"but got {len(result)})")
+    return result
+
+
+def _without_tangents(run):
+    """Run a function whose operators give their results no tangents of the level in force."""
+    before = _C._set_computing_tangent(True)
+    try:
+        return run()
+    finally:
+        _C._set_computing_tangent(before)
+
+
+def _argument_tangent(ctx, arg):
+    if not isinstance(arg, _Tensor):
+        return None
+    tangent = _C._unpack_dual(arg)[1]
+    if tangent is not None or not ctx._materialize:
+        return tangent
+    import facula
+    return facula.zeros_like(arg)
 
 
 def _keep_results(ctx, outputs, result):

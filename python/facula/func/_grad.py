@@ -23,6 +23,15 @@ def _grad_level():
         _levels._decrement_nesting(level)
 
 
+@contextmanager
+def _jvp_level():
+    level = _levels._jvp_increment_nesting()
+    try:
+        yield level
+    finally:
+        _levels._decrement_nesting(level)
+
+
 def _is_tensor(value):
     return isinstance(value, _C.Tensor)
 
@@ -36,12 +45,10 @@ def _unwrapped(tree, level):
     return tree_map(lambda t: _levels._unwrap_for_grad(t, level) if _is_tensor(t) else t, tree)
 
 
-def _differentiable(tree, where):
+def _differentiable(tree):
     def ask(t):
         if not _is_tensor(t):
-            raise ValueError(
-                f"{where}: Expected all inputs to be differentiated to be Tensors, got {type(t)}"
-            )
+            raise ValueError(f"Thing passed to transform API must be Tensor, got {type(t)}")
         return t.requires_grad_()
 
     return tree_map(ask, tree)
@@ -66,11 +73,13 @@ def _gradients(outputs, inputs, cotangents, retain_graph, create_graph):
 
 def _checked_argnums(argnums, count):
     numbers = (argnums,) if isinstance(argnums, int) else argnums
-    if not isinstance(numbers, tuple) or not all(isinstance(n, int) for n in numbers):
-        raise RuntimeError(f"argnum must be int or tuple of ints, got {type(argnums)}")
+    if not isinstance(numbers, tuple):
+        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
     if len(numbers) == 0:
         raise RuntimeError("argnums must be non-empty")
     for n in numbers:
+        if not isinstance(n, int):
+            raise RuntimeError(f"argnum must be int, got: {type(n)}")
         if not -count <= n < count:
             raise RuntimeError(f"Got argnum={n}, but only {count} positional inputs")
     wrapped = tuple(n % count for n in numbers)
@@ -110,7 +119,8 @@ def _check_tensors(leaves, where):
     for leaf in leaves:
         if not _is_tensor(leaf):
             raise RuntimeError(
-                f"{where}: Expected f to return only tensors, got unsupported type {type(leaf)}"
+                f"{where}: expected f(*primals) to return only tensors, got unsupported type "
+                f"{type(leaf)}"
             )
 
 
@@ -135,7 +145,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
             args = _wrapped(args, level)
             kwargs = _wrapped(kwargs, level)
             wanted = _pick(args, argnums)
-            _differentiable(wanted, "grad_and_value")
+            _differentiable(wanted)
             output, aux = _split_aux(func(*args, **kwargs), has_aux, "grad_and_value(f)(*args)")
             if not _is_tensor(output):
                 raise RuntimeError(
@@ -145,6 +155,11 @@ def grad_and_value(func, argnums=0, has_aux=False):
                 raise RuntimeError(
                     "grad_and_value(): the function must return a 0-dim tensor; got "
                     f"{output.dim()} dimensions (vjp and jacrev take any)"
+                )
+            if output.is_complex():
+                raise RuntimeError(
+                    "grad can be implicitly created only for real scalar outputs but got "
+                    f"{output.dtype}"
                 )
             leaves, spec = tree_flatten(wanted)
             grads = _gradients([output], leaves, [facula.ones_like(output)], True, True)
@@ -190,8 +205,8 @@ def vjp(func, *primals, has_aux=False):
         has_aux (bool): whether func returns (output, aux).
 
     Returns:
-        (output, vjp_fn) or (output, vjp_fn, aux). vjp_fn(cotangents) gives one gradient for each of
-        primals; a single one is not put into a tuple.
+        (output, vjp_fn) or (output, vjp_fn, aux). vjp_fn(cotangents) gives a tuple with one
+        gradient for each of primals.
 
     Raises:
         RuntimeError: func returns anything but Tensors, or cotangents of another structure.
@@ -199,7 +214,7 @@ def vjp(func, *primals, has_aux=False):
     with _grad_level() as level:
         inputs = _wrapped(primals, level)
         leaves, in_spec = tree_flatten(inputs)
-        _differentiable(inputs, "vjp(f, *primals)")
+        _differentiable(inputs)
         output, aux = _split_aux(func(*inputs), has_aux, "vjp(f, *primals)")
         outs, out_spec = tree_flatten(output)
         _check_tensors(outs, "vjp(f, *primals)")
@@ -214,8 +229,7 @@ def vjp(func, *primals, has_aux=False):
             )
         grads = _gradients(outs, leaves, given, retain_graph, create)
         grads = [_levels._unwrap_for_grad(g, level) for g in grads]
-        tree = tree_unflatten(grads, in_spec)
-        return tree[0] if len(primals) == 1 else tree
+        return tree_unflatten(grads, in_spec)
 
     return (result, vjp_fn, aux) if has_aux else (result, vjp_fn)
 
@@ -223,71 +237,137 @@ def vjp(func, *primals, has_aux=False):
 def linearize(func, *primals):
     """The value of func at primals, and a function from tangents to the output's tangent.
 
-    The tangent map is the vjp of the vjp, which is linear in the cotangent.
+    func runs once; its derivative can then be had along many directions. The tangent map is the
+    transpose of the vjp, which is linear in the cotangent.
+
+    Args:
+        func (callable): of Tensors; returns a Tensor or a nest of them.
+        primals (Tensors or nests of them): where to differentiate.
+
+    Returns:
+        (output, jvp_fn): jvp_fn(*tangents) takes tangents of the structure of primals.
+
+    Raises:
+        RuntimeError: tangents differ from primals in structure, shape or dtype.
     """
     output, vjp_fn = vjp(func, *primals)
-
-    def gradients(cotangent):
-        result = vjp_fn(cotangent, create_graph=True)
-        return result if len(primals) > 1 else (result,)
+    flat_primals, in_spec = tree_flatten(primals)
 
     def jvp_fn(*tangents):
-        if len(tangents) != len(primals):
-            raise RuntimeError(f"Expected {len(primals)} tangents; got {len(tangents)}")
+        flat, spec = tree_flatten(tangents)
+        if spec != in_spec:
+            raise RuntimeError(
+                f"Expected the tangents {spec} to have the same argspec as the primals {in_spec}"
+            )
+        _check_like_primals(flat, flat_primals)
         zero = tree_map(facula.zeros_like, output)
         with facula.enable_grad():
-            _, transposed = vjp(gradients, zero)
-        return transposed(tuple(tangents))
+            _, transposed = vjp(lambda u: vjp_fn(u, create_graph=True), zero)
+        return transposed(tuple(tangents))[0]
 
     return output, jvp_fn
 
 
+def _check_like_primals(tangents, primals):
+    for i, (t, p) in enumerate(zip(tangents, primals, strict=True)):
+        for what in ("shape", "device", "dtype"):
+            if getattr(t, what) != getattr(p, what):
+                raise RuntimeError(
+                    f"tangent:{i} with {what} {getattr(t, what)} in flattened pytree doesn't match "
+                    f"the {what} {getattr(p, what)} of the corresponding primal."
+                )
+
+
+_JVP = "jvp(f, primals, tangents)"
+
+
+def _checked_directions(primals, tangents):
+    """Flat primals and tangents, and the TreeSpec of both."""
+    if not isinstance(primals, tuple):
+        raise RuntimeError(
+            f"{_JVP}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
+        )
+    flat, spec = tree_flatten(primals)
+    flat_tangents, tangent_spec = tree_flatten(tangents)
+    if spec != tangent_spec:
+        raise RuntimeError(
+            f"{_JVP}: Expected primals and tangents to have the same python structure. For "
+            "example, if primals is a tuple of 3 tensors, tangents also must be. Got primals with "
+            f"structure {spec} and tangents with structure {tangent_spec}"
+        )
+    for what, leaves in (("primals", flat), ("tangents", flat_tangents)):
+        if not leaves:
+            raise RuntimeError(f"{_JVP}: Expected {what} to contain at least one Tensor.")
+        for leaf in leaves:
+            if not _is_tensor(leaf):
+                raise RuntimeError(
+                    f"{_JVP}: Expected {what} to only contain Tensors, got {type(leaf)}"
+                )
+    return flat, flat_tangents, spec
+
+
+def _dual_at(primal, tangent, level):
+    for what, t in (("primal", primal), ("tangent", tangent)):
+        if not (t.is_floating_point() or t.is_complex()):
+            raise ValueError(f"Expected {what} to be floating point or complex, but got: {t.dtype}")
+    return _C._make_dual(_levels._wrap_for_grad(primal, level), tangent)
+
+
+def _tangent_of_output(out, strict):
+    primal, tangent = _C._unpack_dual(out)
+    if tangent is not None:
+        return primal, tangent
+    if strict:
+        raise RuntimeError(
+            f"{_JVP[:-1]}, strict=True): The output of f is independent of the inputs. This is not "
+            "allowed with strict=True."
+        )
+    return primal, facula.zeros_like(primal)
+
+
+def _aux_outside(aux, level):
+    for leaf in tree_flatten(aux)[0]:
+        if not _is_tensor(leaf):
+            raise RuntimeError(f"Expected tensors, got unsupported type {type(leaf)}")
+    return _unwrapped(aux, level)
+
+
 def jvp(func, primals, tangents, *, strict=False, has_aux=False):
-    """The value of func at primals, and its derivative along tangents.
+    """The value of func at primals, and its derivative along tangents, by forward mode.
 
     Args:
         func (callable): of Tensors; returns a Tensor or a nest of them.
         primals (tuple of Tensors): where to differentiate.
         tangents (tuple of Tensors): directions, of the structure of primals.
-        strict (bool): not supported; must be False.
+        strict (bool): raise where an output does not depend on the inputs, in place of zeros.
         has_aux (bool): whether func returns (output, aux).
 
     Returns:
         (output, tangent) or (output, tangent, aux).
 
     Raises:
-        RuntimeError: tangents do not have the structure of primals.
+        RuntimeError: tangents do not have the structure or shapes of primals.
+
+    Example:
+        >>> facula.func.jvp(facula.sin, (facula.tensor(0.0),), (facula.tensor(2.0),))
+        (tensor(0.), tensor(2.))
     """
-    if strict:
-        raise NotImplementedError("jvp(): strict=True is not implemented")
-    if not isinstance(primals, tuple):
-        raise RuntimeError(
-            f"jvp(): primals must be a tuple, one for each argument; got {type(primals).__name__}"
-        )
-    if tree_flatten(primals)[1] != tree_flatten(tangents)[1]:
-        raise RuntimeError(
-            "jvp(): primals and tangents must be nested alike"
-        )
-    kept = []
-
-    def alone(*args):
-        output, aux = _split_aux(func(*args), has_aux, "jvp(f, primals, tangents)")
-        kept[:] = [aux]
-        return output
-
-    output, jvp_fn = linearize(alone, *primals)
-    tangent = jvp_fn(*tangents)
-    if not has_aux:
-        return output, tangent
-    return output, tangent, tree_map(_without_ended_levels, kept[0])
+    flat, flat_tangents, spec = _checked_directions(primals, tangents)
+    with _jvp_level() as level:
+        duals = [_dual_at(p, t, level) for p, t in zip(flat, flat_tangents, strict=True)]
+        output, aux = _split_aux(func(*tree_unflatten(duals, spec)), has_aux, _JVP)
+        outs, out_spec = tree_flatten(output)
+        _check_tensors(outs, _JVP)
+        pairs = [_tangent_of_output(out, strict) for out in outs]
+        values = _unwrapped(tree_unflatten([p for p, _ in pairs], out_spec), level)
+        derivatives = _unwrapped(tree_unflatten([t for _, t in pairs], out_spec), level)
+        if not has_aux:
+            return values, derivatives
+        return values, derivatives, _aux_outside(_without_tangents(aux), level)
 
 
-def _without_ended_levels(value):
-    while _is_tensor(value) and _levels.is_gradtrackingtensor(value):
-        if _levels._level_of(value) <= _levels.maybe_current_level():
-            break
-        value = _levels.get_unwrapped(value)
-    return value
+def _without_tangents(tree):
+    return tree_map(lambda t: _C._unpack_dual(t)[0] if _is_tensor(t) else t, tree)
 
 
 def _basis(outputs):
@@ -322,18 +402,18 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
 
     @functools.wraps(func)
     def jacobian(*args, **kwargs):
-        primals = _pick(args, argnums)
-        in_leaves, in_spec = tree_flatten(primals)
+        in_leaves, in_spec = tree_flatten(_pick(args, argnums))
+        _check_real(in_leaves, "jacrev", "inputs")
 
         def of_leaves(*leaves):
             return func(*_put(args, argnums, tree_unflatten(leaves, in_spec)), **kwargs)
 
         output, vjp_fn, *aux = vjp(of_leaves, *in_leaves, has_aux=has_aux)
         outs, out_spec = tree_flatten(output)
+        _check_real(outs, "jacrev", "outputs")
 
         def rows_of(*cotangents):
-            grads = vjp_fn(tree_unflatten(cotangents, out_spec))
-            return grads if isinstance(grads, tuple) else (grads,)
+            return vjp_fn(tree_unflatten(cotangents, out_spec))
 
         rows = vmap(rows_of, chunk_size=chunk_size)(*_basis(outs))
         per_output, start = [], 0
@@ -351,13 +431,68 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
     return jacobian
 
 
-def jacfwd(func, argnums=0, has_aux=False, *, chunk_size=None, randomness="error"):
-    """A function that returns the Jacobian of func, as jacrev does: by rows, not by columns."""
-    if randomness != "error":
-        raise NotImplementedError("jacfwd(): only randomness='error' is implemented")
-    return jacrev(func, argnums, has_aux=has_aux, chunk_size=chunk_size)
+def _check_real(leaves, where, what):
+    for i, leaf in enumerate(leaves):
+        if _is_tensor(leaf) and leaf.is_complex():
+            raise RuntimeError(
+                f"{where}: Expected all {what} to be real but received complex tensor at flattened "
+                f"{what[:-1]} idx: {i}"
+            )
+
+
+def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
+    """A function that returns the Jacobian of func, by forward mode: column by column.
+
+    Args:
+        func (callable): returns a Tensor or a nest of them, or (output, aux) with has_aux.
+        argnums (int or tuple of ints): the arguments to differentiate.
+        has_aux (bool): whether func returns further results that are not differentiated.
+        randomness (str): of vmap over the directions: "error", "different" or "same".
+
+    Returns:
+        callable; its result has output.shape + input.shape for each output and input.
+
+    Raises:
+        RuntimeError: an input or output is complex.
+    """
+    return _by_columns(func, argnums, has_aux, randomness, real=True)
+
+
+def _by_columns(func, argnums, has_aux, randomness, real):
+    @functools.wraps(func)
+    def jacobian(*args, **kwargs):
+        in_leaves, in_spec = tree_flatten(_pick(args, argnums))
+        if real:
+            _check_real(in_leaves, "jacfwd", "inputs")
+
+        def of_leaves(*leaves):
+            return func(*_put(args, argnums, tree_unflatten(leaves, in_spec)), **kwargs)
+
+        def along(*directions):
+            _, tangent, *aux = jvp(of_leaves, tuple(in_leaves), directions, has_aux=has_aux)
+            return (tangent, *aux)
+
+        tangents, *aux = vmap(along, randomness=randomness)(*_basis(in_leaves))
+        outs, out_spec = tree_flatten(tangents)
+        if real:
+            _check_real(outs, "jacfwd", "outputs")
+        per_output = [tree_unflatten(_columns(out, in_leaves), in_spec) for out in outs]
+        result = tree_unflatten(per_output, out_spec)
+        return (result, tree_map(lambda t: t[0], aux[0])) if has_aux else result
+
+    return jacobian
+
+
+def _columns(tangents, inputs):
+    """The Jacobian by each input out of tangents along every direction, stacked in front."""
+    columns, parts, start = tangents.movedim(0, -1), [], 0
+    for t in inputs:
+        part = columns[..., start : start + t.numel()]
+        parts.append(part.reshape(tuple(tangents.shape[1:]) + tuple(t.shape)))
+        start += t.numel()
+    return parts
 
 
 def hessian(func, argnums=0):
-    """A function that returns the Hessian of func: the Jacobian of its Jacobian."""
-    return jacrev(jacrev(func, argnums), argnums)
+    """A function that returns the Hessian of func: forward mode over reverse mode."""
+    return jacfwd(jacrev(func, argnums), argnums)

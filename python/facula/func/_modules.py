@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import facula
 
 
-def _owner(module, name):
+def _place(module, name):
+    """The table of a parameter or buffer and its key; None for an unknown name."""
     path, _, leaf = name.rpartition(".")
-    return (module.get_submodule(path) if path else module), leaf
-
-
-def _table(owner, leaf):
-    if leaf in owner._parameters:
-        return owner._parameters
-    if leaf in owner._buffers:
-        return owner._buffers
-    raise AttributeError(f"{type(owner).__name__} has no parameter or buffer {leaf!r}")
+    try:
+        owner = module.get_submodule(path) if path else module
+    except AttributeError:
+        return None
+    for table in (owner._parameters, owner._buffers):
+        if leaf in table:
+            return table, leaf
+    return None
 
 
 def _merged(dicts):
@@ -26,15 +28,13 @@ def _merged(dicts):
             "functional_call(): parameter_and_buffer_dicts must be a dict or a list or tuple of "
             f"dicts; got {type(dicts).__name__}"
         )
-    merged = {}
-    for d in dicts:
-        for key in d:
-            if key in merged:
-                raise ValueError(
-                    f"functional_call(): {key} stands in several of the dicts"
-                )
-        merged.update(d)
-    return merged
+    if not all(isinstance(d, dict) for d in dicts):
+        raise ValueError("functional_call(): parameter_and_buffer_dicts must hold dicts alone")
+    counts = Counter(key for d in dicts for key in d)
+    repeated = [key for key, n in counts.items() if n > 1]
+    if repeated:
+        raise ValueError(f"functional_call(): a key may stand in one dict only; got {repeated}")
+    return {key: value for d in dicts for key, value in d.items()}
 
 
 def _named(module):
@@ -60,6 +60,18 @@ def _with_ties(module, values):
     return full
 
 
+def _check_names(module, unknown, missing):
+    lines = [
+        f"\n\t{what} key(s): {', '.join(map(repr, names))}."
+        for what, names in (("Unexpected", unknown), ("Missing", missing))
+        if names
+    ]
+    if lines:
+        raise RuntimeError(
+            f"Error(s) in reparametrizing for {type(module).__name__}:{''.join(lines)}"
+        )
+
+
 def functional_call(
     module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True, strict=False
 ):
@@ -75,24 +87,25 @@ def functional_call(
 
     Raises:
         ValueError: a name in two dicts, or different values for one shared tensor.
+        TypeError: a value is no Tensor.
         RuntimeError: with strict, names that are missing or unknown.
     """
     values = _merged(parameter_and_buffer_dicts)
     if strict:
         known = {name for name, _ in _named(module)}
-        missing, unknown = sorted(known - values.keys()), sorted(values.keys() - known)
-        if missing or unknown:
-            raise RuntimeError(
-                f"Error(s) in functional_call: unexpected keys {unknown}, missing keys {missing}"
-            )
+        _check_names(module, sorted(values.keys() - known), sorted(known - values.keys()))
     if tie_weights:
         values = _with_ties(module, values)
     args = () if args is None else args if isinstance(args, tuple) else (args,)
     before = []
     try:
         for name, value in values.items():
-            owner, leaf = _owner(module, name)
-            table = _table(owner, leaf)
+            if value is not None and not isinstance(value, facula.Tensor):
+                raise TypeError(f"{value} is not an instance of torch.Tensor")
+            place = _place(module, name)
+            if place is None:
+                continue
+            table, leaf = place
             before.append((table, leaf, table[leaf]))
             table[leaf] = value
         return module(*args, **(kwargs or {}))
@@ -131,3 +144,23 @@ def stack_module_state(models):
         for name, _ in models[0].named_buffers()
     }
     return params, buffers
+
+
+def replace_all_batch_norm_modules_(root):
+    """Make every batch norm of a module normalize by the batch alone, in place.
+
+    vmap cannot update running statistics that all samples share.
+
+    Args:
+        root (Module): changed with all its parts.
+
+    Returns:
+        Module: root.
+    """
+    from facula.nn.modules.batchnorm import _BatchNorm
+
+    for module in root.modules():
+        if isinstance(module, _BatchNorm):
+            module.track_running_stats = False
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+    return root

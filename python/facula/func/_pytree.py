@@ -22,10 +22,12 @@ class TreeSpec:
             and self.children == other.children
         )
 
-    def __repr__(self):
+    def __repr__(self, indent=0):
         if self.type is None:
             return "*"
-        return f"{self.type.__name__}({', '.join(map(repr, self.children))})"
+        context = list(self.context) if self.type is dict else self.context
+        children = f",\n{' ' * (indent + 2)}".join(c.__repr__(indent + 2) for c in self.children)
+        return f"TreeSpec({self.type.__name__}, {context}, [{children}])"
 
 
 LEAF = TreeSpec(None, None, ())

@@ -68,6 +68,8 @@ def _batched_inputs(function, in_dims, args):
 
 def _unbatched(function, output, out_dim, level, size):
     if not isinstance(output, _C.Tensor):
+        if out_dim is None:
+            return output
         raise ValueError(
             f"vmap({_name_of(function)}): the function must return Tensors, or out_dims None for "
             f"the others; got {type(output).__name__}"
@@ -83,15 +85,25 @@ def _unbatched(function, output, out_dim, level, size):
 
 
 def _out_dims_of(function, out_dims, spec):
+    if not _is_nest_of_dims(out_dims):
+        raise ValueError(
+            f"vmap({_name_of(function)}, ..., out_dims={out_dims}): `out_dims` must be an int, "
+            "None or a python collection of ints representing where in the outputs the vmapped "
+            "dimension should appear."
+        )
     dims = broadcast_to(out_dims, spec)
-    if dims is None and isinstance(out_dims, tuple) and len(out_dims) == 1:
+    if dims is None and spec.type is None and isinstance(out_dims, tuple) and len(out_dims) == 1:
         dims = broadcast_to(out_dims[0], spec)
-    if dims is None or not all(d is None or isinstance(d, int) for d in dims):
+    if dims is None:
         raise ValueError(
             f"vmap({_name_of(function)}): out_dims must be nested as the outputs are, {spec}; got "
             f"{tree_flatten(out_dims)[1]}"
         )
     return dims
+
+
+def _is_nest_of_dims(out_dims):
+    return all(d is None or isinstance(d, int) for d in tree_flatten(out_dims)[0])
 
 
 def _map_once(function, leaves, dims, spec, size, out_dims, randomness, kwargs):

@@ -1,0 +1,17 @@
+// Rules of forward mode that several records name.
+#include "dispatch/forward.h"
+#include "ops/arithmetic.h"
+
+namespace facula::forward {
+
+void bilinear(Forward& f) {
+  Tensor sum;
+  for (int i = 0; i < 2; ++i) {
+    if (!f.tangent(i).defined()) continue;
+    const Tensor part = f.run_with(i, f.tangent(i));
+    sum = sum.defined() ? ops::add(sum, part) : part;
+  }
+  f.set(0, sum);
+}
+
+}  // namespace facula::forward

@@ -1,0 +1,42 @@
+// Forward: the context of a record's own rule of forward mode; autograd/forward.cpp runs it.
+#pragma once
+#include <vector>
+
+#include "dispatch/rules.h"
+
+namespace facula {
+
+// What a rule sees: the arguments as they were before the call, the tangents that came with them,
+// and the results. Nothing that the rule computes gets a tangent of this level.
+class Forward {
+ public:
+  Forward(const OpCall& call, const Operator& base, SavedCall& args,
+          const std::vector<std::vector<Tensor>>& tangents)
+      : call_(call), base_(base), args_(args), tangents_(tangents) {}
+
+  const OpInfo& info() const { return base_.info(); }
+  // Index of an argument by name; RuntimeError where there is none.
+  int arg(Name n) const;
+  const Value& value(int i) const { return args_.args()[i]; }
+  const Value& value(Name n) const { return value(arg(n)); }
+  const Tensor& primal(int i) const { return value(i).as_tensor(); }
+  const Tensor& primal(Name n) const { return primal(arg(n)); }
+  // Undefined where the argument has none, which means zero.
+  const Tensor& tangent(int i) const { return tangents_[static_cast<size_t>(i)][0]; }
+  const Tensor& tangent(Name n) const { return tangent(arg(n)); }
+  const Tensor& result(int k = 0) const { return call_.results[k].as_tensor(); }
+  // The operator's first result with one argument replaced.
+  Tensor run_with(int i, const Tensor& t) const;
+  // States the tangent of result k; results without one have none.
+  void set(int k, Tensor t);
+  std::vector<Tensor> take() { return std::move(results_); }
+
+ private:
+  const OpCall& call_;
+  const Operator& base_;
+  SavedCall& args_;
+  const std::vector<std::vector<Tensor>>& tangents_;
+  std::vector<Tensor> results_;
+};
+
+}  // namespace facula
