@@ -87,7 +87,7 @@ void check_scales(const Tensor& weight, const Tensor& indices, BagMode mode, con
 
 using BagResults = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 
-BagResults forward(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool, int64_t mode_number, bool,
+BagResults embed_bags(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool, int64_t mode_number, bool,
                    const Tensor& scales, bool include_last, int64_t padding) {
   check_rows_table(weight);
   check_numbers(indices, "indices");
@@ -200,7 +200,7 @@ OP(_embedding_bag) {
             "(Tensor, Tensor, Tensor, Tensor)",
   .doc = "embedding_bag with a row to pass over; -1 stands for none.",
   .forms = function | out,
-  .cpu = typed_kernel<forward>,
+  .cpu = typed_kernel<embed_bags>,
   .derivatives = {vjp(names("weight", "per_sample_weights"), bag_gradients,
                       saves("weight", "indices", "per_sample_weights", "result1", "result2", "result3"))},
   .not_differentiable = names("result1", "result2", "result3"),
@@ -211,7 +211,7 @@ OP(_embedding_bag_forward_only) {
             "(Tensor, Tensor, Tensor, Tensor)",
   .doc = "_embedding_bag without a gradient.",
   .forms = function | out,
-  .cpu = typed_kernel<forward>,
+  .cpu = typed_kernel<embed_bags>,
   .hole = "made for use without gradients",
 };
 OP(_embedding_bag_backward) {
