@@ -420,6 +420,8 @@ void store_result(PyObject* o, Value& slot, Arena& arena) {
     case Tag::Bool:
     case Tag::DType:
     case Tag::Device:
+    case Tag::Layout:
+    case Tag::MemoryFormat:
       slot = v;
       return;
     default:

@@ -322,6 +322,8 @@ class Wrapper(Tensor):
         for arg in args:
             if isinstance(arg, Wrapper):
                 arg.seen.append(str(func))
+        if str(func) in ("aten.sym_size.default", "aten.sym_stride.default"):
+            return args[0].inner.stride() if "stride" in str(func) else args[0].inner.shape
         plain = [arg.inner if isinstance(arg, Wrapper) else arg for arg in args]
         result = func(*plain, **(kwargs or {}))
         return Wrapper(result) if isinstance(result, Tensor) else result

@@ -150,10 +150,14 @@ def batch_kernel(rule):
         values, in_dims = _unbatched(args, level)
         named, _ = _unbatched(tuple(kwargs.values()), level)
         info = VmapInfo(batch_size, randomness)
-        output, out_dims = rule(info, in_dims, *values, **dict(zip(kwargs, named, strict=True)))
-        return _batched(output, out_dims, level)
+        return rule(info, in_dims, *values, **dict(zip(kwargs, named, strict=True)))
 
     return kernel
+
+
+def wrap_batched(made, level):
+    """The output of a rule, with its batch dimensions, as tensors of the level."""
+    return _batched(*made, level)
 
 
 # --- autocast
