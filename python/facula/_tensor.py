@@ -75,8 +75,8 @@ def _same_class(self, made, kinds, method):
         return made
     raise RuntimeError(
         f"The default implementation of __deepcopy__() for {kinds} only works for subclass types "
-        f"that implement {method} and for which that function returns another instance of the same "
-        f"subclass. Implement {method} for {self.__class__.__name__}, or __deepcopy__() where it is "
+        f"that implement {method} and for which that function returns another instance of the "
+        f"same subclass. Implement {method} for {self.__class__.__name__}, or __deepcopy__() where it is "
         "intended to return another type.")
 
 

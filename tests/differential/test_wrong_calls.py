@@ -12,8 +12,27 @@ torch = pytest.importorskip("torch")
 SECONDS = 5
 PLACES = ("", "nn.functional", "linalg", "special", "fft")
 # Functions that change the state of the process, read files or ask it questions.
-LEFT_OUT = ("set_", "manual_seed", "seed", "compile", "save", "load", "use_", "_", "fork", "wait",
-            "get_", "is_", "init", "export", "vmap", "func", "cond", "frombuffer", "from_file")
+LEFT_OUT = (
+    "set_",
+    "manual_seed",
+    "seed",
+    "compile",
+    "save",
+    "load",
+    "use_",
+    "_",
+    "fork",
+    "wait",
+    "get_",
+    "is_",
+    "init",
+    "export",
+    "vmap",
+    "func",
+    "cond",
+    "frombuffer",
+    "from_file",
+)
 
 
 def _home(lib, place):
@@ -43,12 +62,24 @@ def _calls(lib):
     t, loop = lib.ones(2, 3), [1.0]
     loop.append(loop)
     return {
-        "none": (), "many": (t,) * 9, "str": ("x",), "None": (None,), "object": (object(),),
-        "tensor, object": (t, object()), "ragged": ([[1], [2, 3]],), "loop": (loop,),
-        "shapes": (t, lib.ones(5, 7)), "nan": (t, float("nan")), "inf": (t, float("inf")),
-        "negative": (t, -100), "huge": (t, 2**70), "tensor, str": (t, "zz"),
-        "integers": (lib.ones(2, 3, dtype=lib.int64),), "dtype": (t, lib.float32),
-        "meta": (t, lib.ones(2, 3, device="meta")), "keyword": None,
+        "none": (),
+        "many": (t,) * 9,
+        "str": ("x",),
+        "None": (None,),
+        "object": (object(),),
+        "tensor, object": (t, object()),
+        "ragged": ([[1], [2, 3]],),
+        "loop": (loop,),
+        "shapes": (t, lib.ones(5, 7)),
+        "nan": (t, float("nan")),
+        "inf": (t, float("inf")),
+        "negative": (t, -100),
+        "huge": (t, 2**70),
+        "tensor, str": (t, "zz"),
+        "integers": (lib.ones(2, 3, dtype=lib.int64),),
+        "dtype": (t, lib.float32),
+        "meta": (t, lib.ones(2, 3, device="meta")),
+        "keyword": None,
     }
 
 
@@ -61,7 +92,7 @@ def _ring(*_):
 
 
 def _ending(lib, function, name):
-    """"ok", or the nearest built-in class of what was raised."""
+    """ "ok", or the nearest built-in class of what was raised."""
     args = _calls(lib)[name]
     args, kwargs = ((lib.ones(2),), {"nonsense": 1}) if args is None else (args, {})
     before = signal.signal(signal.SIGALRM, _ring)
