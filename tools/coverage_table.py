@@ -15,9 +15,19 @@ import inspect
 import pathlib
 import sys
 
-MODULES = ("autograd", "autograd.anomaly_mode", "autograd.forward_ad", "autograd.function",
-           "autograd.functional", "autograd.grad_mode", "autograd.gradcheck", "autograd.graph",
-           "func", "overrides", "library")
+MODULES = (
+    "autograd",
+    "autograd.anomaly_mode",
+    "autograd.forward_ad",
+    "autograd.function",
+    "autograd.functional",
+    "autograd.grad_mode",
+    "autograd.gradcheck",
+    "autograd.graph",
+    "func",
+    "overrides",
+    "library",
+)
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TABLE, REASONS = ROOT / "docs/coverage_autograd.md", ROOT / "docs/coverage_reasons.tsv"
 
@@ -25,8 +35,11 @@ TABLE, REASONS = ROOT / "docs/coverage_autograd.md", ROOT / "docs/coverage_reaso
 def public_names(module):
     """Names that the module offers: those it lists, else those it defines itself."""
     listed = set(getattr(module, "__all__", ()))
-    own = {name for name, value in vars(module).items() if not name.startswith("_")
-           and getattr(value, "__module__", None) == module.__name__}
+    own = {
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
+    }
     return sorted(listed | own)
 
 
@@ -34,8 +47,11 @@ def members(cls):
     """Public methods and properties that PyTorch's Python source gives a class."""
     if not inspect.isclass(cls) or issubclass(cls, (BaseException, tuple)):
         return []
-    from_torch = [base for base in cls.__mro__ if base.__module__.startswith("torch")
-                  and not base.__module__.startswith("torch._C")]
+    from_torch = [
+        base
+        for base in cls.__mro__
+        if base.__module__.startswith("torch") and not base.__module__.startswith("torch._C")
+    ]
     return sorted({name for base in from_torch for name in vars(base) if not name.startswith("_")})
 
 
@@ -88,17 +104,27 @@ def survey():
 
 
 def table(rows):
-    lines = ["# PyTorch's names of autograd, func, overrides and library, and facula's state", "",
-             "Made by `make coverage-table`; reasons stand in `docs/coverage_reasons.tsv`.", ""]
+    lines = [
+        "# PyTorch's names of autograd, func, overrides and library, and facula's state",
+        "",
+        "Made by `make coverage-table`; reasons stand in `docs/coverage_reasons.tsv`.",
+        "",
+    ]
     have = sum(there for _, _, there, _ in rows)
     lines += [f"{have} of {len(rows)} names are there; each other one has its reason.", ""]
     for module in MODULES:
         mine = [row for row in rows if row[0] == module]
         count = sum(there for _, _, there, _ in mine)
-        lines += [f"## {module} ({count} of {len(mine)})", "", "| name | state | reason |",
-                  "|---|---|---|"]
-        lines += [f"| `{name}` | {'have' if there else 'missing'} | {reason} |"
-                  for _, name, there, reason in mine]
+        lines += [
+            f"## {module} ({count} of {len(mine)})",
+            "",
+            "| name | state | reason |",
+            "|---|---|---|",
+        ]
+        lines += [
+            f"| `{name}` | {'have' if there else 'missing'} | {reason} |"
+            for _, name, there, reason in mine
+        ]
         lines.append("")
     return "\n".join(lines)
 

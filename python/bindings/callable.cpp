@@ -339,27 +339,34 @@ std::string module_name(std::string_view python_module) {
   return "facula." + std::string(python_module);
 }
 
+void note_all(const Given& given, Parsed& p) {
+  const size_t n = given.positional + given.keyword_count();
+  for (size_t i = 0; i < n; ++i) note_overloaded(given.args[i], p.overloaded);
+}
+
+// Arguments that fit no signature may have overrides, in places where no tensor goes. Operators of
+// facula.ops complain with RuntimeError, as PyTorch's do.
+void parse_or_override(Packet& packet, const Given& given, Parsed& p) {
+  try {
+    parse(packet, given, p);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::Type) throw;
+    note_all(given, p);
+    if (!p.overloaded.empty()) return;
+    if (packet.style != Style::Schema) throw;
+    throw Error(ErrorKind::Runtime, packet.ns, "::", e.what());
+  }
+}
+
 }  // namespace
 
 PyTypeObject function_type =
     callable_base("facula.builtin_function", repr_function, callable_methods<reduce_function>);
 PyTypeObject method_type = make_method_type();
 
-// Operators of facula.ops complain about arguments with RuntimeError, as PyTorch's do.
-void parse_for(Packet& packet, const Given& given, Parsed& into) {
-  if (packet.style != Style::Schema || !packet.only) return parse(packet, given, into);
-  try {
-    parse(packet, given, into);
-  } catch (const Error& e) {
-    if (e.kind() != ErrorKind::Type) throw;
-    throw Error(ErrorKind::Runtime, packet.ns, "::", e.what(),
-                "\nDeclaration: ", packet.only->info().schema.str());
-  }
-}
-
 Object call_packet(PyObject* callable, Packet& packet, const Given& given) {
   Parsed p;
-  parse_for(packet, given, p);
+  parse_or_override(packet, given, p);
   if (!p.overloaded.empty() || function_mode_active()) [[unlikely]]
     return override_call(callable, given, p);
   return run(p, given, packet.style);

@@ -72,7 +72,7 @@ bool is_batched_at(const OpCall& c, int64_t level) {
 }
 
 // A batching rule from Python, called as rule(batch size, randomness, level, args, kwargs) with the
-// level taken off; it unwraps and wraps. Gradient levels go their own way.
+// level taken off; it gives (output, batch dimensions). Gradient levels go their own way.
 void call_python_batch_rule(void* context, OpCall& c) {
   const Interpreter* top = thread_state.interpreters;
   if (!top || top->kind != Interpreter::Kind::Vmap || !is_batched_at(c, top->level)) {
@@ -83,10 +83,16 @@ void call_python_batch_rule(void* context, OpCall& c) {
   const PythonArguments p = arguments_of(c);
   const int64_t size = top->batch_size, level = top->level;
   const char* randomness = name_of(top->randomness);
-  const WithoutTop below;
-  const Object r = Object::take(PyObject_CallFunction(
-      static_cast<PyObject*>(context), "LsLOO", static_cast<long long>(size), randomness,
-      static_cast<long long>(level), p.args.get(), p.kwargs.get()));
+  Object made;
+  {
+    const WithoutTop below;
+    made = Object::take(PyObject_CallFunction(
+        static_cast<PyObject*>(context), "LsLOO", static_cast<long long>(size), randomness,
+        static_cast<long long>(level), p.args.get(), p.kwargs.get()));
+  }
+  const Object wrap = imported("facula._library.rules", "wrap_batched");
+  const Object r = Object::take(
+      PyObject_CallFunction(wrap.get(), "OL", made.get(), static_cast<long long>(level)));
   Arena arena;
   store_results(*c.info, r.get(), c.results, arena);
 }

@@ -160,6 +160,8 @@ void mark_subclass(PyTypeObject* type, const Tensor& t) {
   if (f && f != disabled_dispatch) t->layers |= Layer::Subclass;
 }
 
+PyObject* disabled_torch_function() { return disabled_function; }
+
 namespace {
 
 // --- context managers that switch overrides off: one object holds the state before

@@ -45,6 +45,8 @@ Object mode_override(const char* name, PyObject* args, PyObject* kwargs);
 
 // Classes with a __torch_dispatch__ of their own get their calls at Layer::Subclass.
 void mark_subclass(PyTypeObject* type, const Tensor& t);
+// facula._C._disabled_torch_function_impl. Borrowed.
+PyObject* disabled_torch_function();
 
 void add_overrides(PyObject* module);
 

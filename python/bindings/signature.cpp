@@ -237,7 +237,11 @@ const std::vector<std::unique_ptr<Signature>>& Packet::signatures() {
 }
 
 void Packet::refresh() {
-  if (ns != "aten" && find_overloads(ns, name).size() != signatures_.size()) signatures_.clear();
+  if (ns == "aten") return;
+  // A name may have been taken out and defined again.
+  const std::vector<Operator*> now = find_overloads(ns, name);
+  const auto op_of = [](const std::unique_ptr<Signature>& s) { return s->op; };
+  if (!std::ranges::equal(now, signatures_, {}, {}, op_of)) signatures_.clear();
 }
 
 }  // namespace facula::python

@@ -161,6 +161,18 @@ const char* question_of(uint8_t asks, std::string_view name) {
 
 }  // namespace
 
+// A class that has __torch_dispatch__ and no __torch_function__ of its own sees operators alone.
+Object init_subclass(PyObject* cls, PyObject*, PyObject*) {
+  const Object name = string("__torch_function__");
+  PyObject* dispatch = _PyType_Lookup(reinterpret_cast<PyTypeObject*>(cls),
+                                      string("__torch_dispatch__").get());
+  PyObject* function = _PyType_Lookup(reinterpret_cast<PyTypeObject*>(cls), name.get());
+  PyObject* own = _PyType_Lookup(tensor_type, name.get());
+  if (dispatch && function == own)
+    checked(PyObject_SetAttr(cls, name.get(), disabled_torch_function()));
+  return none();
+}
+
 // _make_subclass(cls, data, require_grad=False): the same memory, no history, an object of cls.
 Object make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* keys[] = {"cls",

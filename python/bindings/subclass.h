@@ -23,6 +23,7 @@ struct WrapperExtension final : Extension {
 Object ask_class(PyObject* self, const char* name, PyObject* args, PyObject* kwargs);
 
 Object make_subclass(PyObject*, PyObject* args, PyObject* kwargs);
+Object init_subclass(PyObject* cls, PyObject* args, PyObject* kwargs);
 Object as_subclass(PyObject* self, PyObject* cls);
 Object make_wrapper(PyObject*, PyObject* args, PyObject* kwargs);
 

@@ -390,6 +390,8 @@ PyMethodDef tensor_methods[] = {
      nullptr},
     {"_make_wrapper_subclass", with_keywords(guarded_keywords<make_wrapper>),
      keywords | METH_STATIC, nullptr},
+    {"__init_subclass__", with_keywords(guarded_keywords<init_subclass>), keywords | METH_CLASS,
+     nullptr},
     {"as_subclass", guarded<as_subclass>, METH_O, "The same tensor as an object of a subclass."},
     {"__torch_function__", with_keywords(guarded_keywords<default_override>), keywords | METH_CLASS,
      nullptr},

@@ -2,6 +2,7 @@
 
 Tensors made with `dispatch_sizes_strides_policy`, `dispatch_device` or `dispatch_layout` ask here.
 """
+
 from __future__ import annotations
 
 import functools
@@ -17,17 +18,34 @@ _SCHEMAS = {
     "storage_offset": "aten::sym_storage_offset(Tensor self) -> SymInt",
     "dim": "aten::dim(Tensor self) -> int",
     "is_contiguous": "aten::is_contiguous(Tensor self) -> bool",
-    "is_contiguous_format":
-        "aten::is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool",
+    "is_contiguous_format": (
+        "aten::is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool"
+    ),
     "device": "prim::device(Tensor a) -> Device",
     "layout": "prim::layout(Tensor a) -> Layout",
 }
+
+
+def _no_list(question):
+    def kernel(tensor):
+        raise NotImplementedError(
+            f"this operator is there to be compared with: answer with {question} "
+            "of the inner tensor"
+        )
+
+    return kernel
+
+
 _KERNELS = {
-    "size": lambda t: list(t.size()), "stride": lambda t: list(t.stride()),
-    "numel": lambda t: t.numel(), "storage_offset": lambda t: t.storage_offset(),
-    "dim": lambda t: t.dim(), "is_contiguous": lambda t: t.is_contiguous(),
+    "size": _no_list("size()"),
+    "stride": _no_list("stride()"),
+    "numel": lambda t: t.numel(),
+    "storage_offset": lambda t: t.storage_offset(),
+    "dim": lambda t: t.dim(),
+    "is_contiguous": lambda t: t.is_contiguous(),
     "is_contiguous_format": lambda t, f: t.is_contiguous(memory_format=f),
-    "device": lambda t: t.device, "layout": lambda t: t.layout,
+    "device": lambda t: t.device,
+    "layout": lambda t: t.layout,
 }
 
 
@@ -44,8 +62,10 @@ def _answer(tensor, question, *args):
     cls = type(tensor)
     result = cls.__torch_dispatch__(_operator(question), (cls,), (tensor, *args), {})
     if result is NotImplemented:
-        raise TypeError(f"Multiple dispatch failed for '{_operator(question)}'; all "
-                        "__torch_dispatch__ handlers returned NotImplemented")
+        raise TypeError(
+            f"Multiple dispatch failed for '{_operator(question)}'; all "
+            "__torch_dispatch__ handlers returned NotImplemented"
+        )
     return result
 
 

@@ -1,4 +1,5 @@
 """Which of facula's functions `__torch_function__` is told of: found, not listed."""
+
 from __future__ import annotations
 
 import inspect
@@ -11,7 +12,8 @@ _NEVER = frozenset(
     "__class__ __delattr__ __getattribute__ __init__ __init_subclass__ __new__ __setattr__ "
     "__subclasshook__ __torch_dispatch__ __torch_function__ __hash__ __iter__ __dir__ __dict__ "
     "__doc__ __module__ __weakref__ __array_priority__ _make_subclass _make_wrapper_subclass "
-    "as_subclass".split())
+    "as_subclass".split()
+)
 # Names of every object: a class has them whether it defines them or not.
 _OF_OBJECT = frozenset(dir(object))
 
@@ -56,7 +58,9 @@ class _Survey:
     def _takes_tensors(self, function, name, prefix):
         shown = function.__name__
         return bool(self._operators & {name, shown, prefix + name, f"{name}_"[:-1]}) or (
-            name.endswith("_") and (name[:-1] in self._operators or prefix + name in self._operators))
+            name.endswith("_")
+            and (name[:-1] in self._operators or prefix + name in self._operators)
+        )
 
     def tensor(self):
         for name in dir(_C.Tensor):
@@ -73,11 +77,13 @@ class _Survey:
 
 # Functions of the extension that ask for overrides themselves.
 _ASK_BY_HAND = frozenset(
-    "is_floating_point is_complex is_signed numel result_type can_cast promote_types".split())
+    "is_floating_point is_complex is_signed numel result_type can_cast promote_types".split()
+)
 
 
 def _import(name):
     from importlib import import_module
+
     return import_module(name)
 
 
@@ -111,7 +117,9 @@ def _parameter(parameter):
     if star or parameter.default is not parameter.empty:
         return f"{star}{parameter.name}" + ("" if star else f"=_default_{parameter.name}")
     # After a keyword-only star a parameter without default must be given by name in any case.
-    return parameter.name if parameter.kind is not parameter.KEYWORD_ONLY else f"{parameter.name}=None"
+    return (
+        parameter.name if parameter.kind is not parameter.KEYWORD_ONLY else f"{parameter.name}=None"
+    )
 
 
 def testing_overrides(told):

@@ -69,12 +69,12 @@ def _is_wrapper(self):
 
 
 def _same_class(self, made, kinds, method):
-    if type(made) is type(self):
+    if made.__class__ is self.__class__:
         return made
     raise RuntimeError(
         f"The default implementation of __deepcopy__() for {kinds} only works for subclass types "
-        f"that implement {method} and for which that function returns another instance of the same "
-        f"subclass. Implement {method} for {type(self).__name__}, or __deepcopy__() where it is "
+        f"that implement {method} and for which that function returns another instance of the "
+        f"same subclass. Implement {method} for {self.__class__.__name__}, or __deepcopy__() where it is "
         "intended to return another type.")
 
 

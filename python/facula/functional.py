@@ -286,7 +286,7 @@ def tensordot(a, b, dims=2, out=None):
 @_overridable
 def einsum(*args):
     """The sum of products that an equation describes: einsum("ij,jk->ik", a, b)."""
-    if not args:
+    if len(args) < 2:
         raise ValueError("einsum(): expected an equation and an operand for each of its terms")
     equation, operands = args[0], args[1:]
     if isinstance(equation, _Tensor):

@@ -1,4 +1,5 @@
 """Operators of one's own, and kernels for existing ones."""
+
 from __future__ import annotations
 
 import contextlib
@@ -8,10 +9,27 @@ from facula import _C
 from facula._library.custom_op import CustomOpDef, custom_op
 from facula._library.schema_inference import infer_schema, overload_of, split_name
 
-__all__ = ["Library", "define", "fallthrough_kernel", "impl", "register_autocast",
-           "register_fake", "register_torch_dispatch", "register_vmap", "get_ctx", "get_kernel",
-           "custom_op", "triton_op", "wrap_triton", "infer_schema", "impl_abstract",
-           "register_kernel", "register_autograd", "opcheck", "CustomOpDef"]
+__all__ = [
+    "Library",
+    "define",
+    "fallthrough_kernel",
+    "impl",
+    "register_autocast",
+    "register_fake",
+    "register_torch_dispatch",
+    "register_vmap",
+    "get_ctx",
+    "get_kernel",
+    "custom_op",
+    "triton_op",
+    "wrap_triton",
+    "infer_schema",
+    "impl_abstract",
+    "register_kernel",
+    "register_autograd",
+    "opcheck",
+    "CustomOpDef",
+]
 
 _RESERVED = frozenset(("prim",))
 # PyTorch's dispatch keys that facula's layers have no place for.
@@ -21,11 +39,13 @@ _OTHER_KEYS = frozenset(
     "ZeroTensor ADInplaceOrView AutogradOther AutogradFunctionality AutogradNestedTensor Tracer "
     "AutocastXPU AutocastMPS FuncTorchBatchedDecomposition FuncTorchVmapMode Batched VmapMode "
     "FuncTorchGradWrapper DeferredInit PythonTLSSnapshot FuncTorchDynamicLayerFrontMode "
-    "PreDispatch PythonDispatcher HIP XLA MPS IPU XPU HPU VE Lazy MTIA".split())
+    "PreDispatch PythonDispatcher HIP XLA MPS IPU XPU HPU VE Lazy MTIA".split()
+)
 _KEYS = frozenset(
     "CPU CUDA Meta PrivateUse1 Autograd AutogradCPU AutogradCUDA Autocast AutocastCPU AutocastCUDA "
     "Conjugate Negative Python FuncTorchBatched CompositeImplicitAutograd "
-    "CompositeExplicitAutograd".split())
+    "CompositeExplicitAutograd".split()
+)
 
 
 def fallthrough_kernel():
@@ -93,11 +113,13 @@ class Library:
             raise ValueError("Unsupported kind: ", kind)
         if kind != "IMPL" and ns in _RESERVED:
             raise ValueError(
-                f"{ns} is a reserved namespace. Please try creating a library with another name.")
+                f"{ns} is a reserved namespace. Please try creating a library with another name."
+            )
         if kind == "DEF" and ns in _whole:
             raise RuntimeError(
                 f"Only a single TORCH_LIBRARY can be used to register the namespace {ns}; please "
-                "put all of your definitions in a single library of kind DEF, or use FRAGMENT")
+                "put all of your definitions in a single library of kind DEF, or use FRAGMENT"
+            )
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self._record = _Record(ns, kind == "DEF")
         if kind == "DEF":
@@ -116,7 +138,8 @@ class Library:
         """
         if self.kind == "IMPL":
             raise RuntimeError(
-                f'def("{schema}"): Cannot define an operator inside of a library of kind IMPL')
+                f'def("{schema}"): Cannot define an operator inside of a library of kind IMPL'
+            )
         if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
             raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
         overload = _C._library_define(f"{self.ns}::{schema.strip()}")
@@ -143,10 +166,12 @@ class Library:
         """
         if with_keyset:
             raise NotImplementedError(
-                "impl(): with_keyset=True is not supported: facula has no DispatchKeySet")
+                "impl(): with_keyset=True is not supported: facula has no DispatchKeySet"
+            )
         if not callable(fn):
             raise TypeError(
-                f"Input function is required to be a callable but found type {type(fn)}")
+                f"Input function is required to be a callable but found type {type(fn)}"
+            )
         full = self._full_name(op_name)
         key = _check_key(dispatch_key or self.dispatch_key or "CompositeImplicitAutograd")
         function = None if fn is fallthrough_kernel else fn
@@ -163,7 +188,8 @@ class Library:
         if not isinstance(op, str):
             raise RuntimeError(
                 "impl should be passed either a name or an OpOverload object as the first "
-                f"argument, got {type(op)}")
+                f"argument, got {type(op)}"
+            )
         return split_name(op if "::" in op else f"{self.ns}::{op}")
 
     def fallback(self, fn, dispatch_key="", *, with_keyset=False):
@@ -180,11 +206,14 @@ class Library:
         key = dispatch_key or self.dispatch_key
         assert key, "dispatch_key must not be empty for fallback"
         if self.ns != "_":
-            raise RuntimeError("Fallback can only be registered using library fragment on the "
-                               f'global namespace "_" but it is {self.ns}')
+            raise RuntimeError(
+                "Fallback can only be registered using library fragment on the "
+                f'global namespace "_" but it is {self.ns}'
+            )
         if with_keyset:
             raise NotImplementedError(
-                "fallback(): with_keyset=True is not supported: facula has no DispatchKeySet")
+                "fallback(): with_keyset=True is not supported: facula has no DispatchKeySet"
+            )
         _C._library_fallback(fn, _check_key(key))
         self._record.fallbacks.append(key)
 
@@ -240,11 +269,13 @@ def define(qualname, schema, alias_analysis="", *, lib=None, tags=()):
         def register(function):
             qualname.impl(name, function)
             return function
+
         return register
     if not isinstance(qualname, str):
         raise ValueError(
             f"define(qualname, schema): expected qualname to be instance of str, got "
-            f"{type(qualname)}")
+            f"{type(qualname)}"
+        )
     namespace, name, overload = split_name(qualname)
     _library_of(namespace, lib).define(f"{name}{'.' if overload else ''}{overload}{schema}")
     return None
@@ -254,6 +285,7 @@ def _key_of(device_type):
     if device_type == "default":
         return "CompositeExplicitAutograd"
     import facula
+
     kind = facula.device(device_type).type
     return {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta"}.get(kind, "PrivateUse1")
 
@@ -267,9 +299,11 @@ def impl(qualname, types, func=None, *, lib=None):
         RuntimeError: no such device type.
     """
     if isinstance(qualname, Library):
+
         def put(function):
             qualname.impl(types, function, func or "")
             return function
+
         return put
     keys = {_key_of(one) for one in ([types] if isinstance(types, str) else types)}
     library = _library_of(split_name(qualname)[0], lib)
@@ -318,9 +352,14 @@ def register_fake(op, func=None, /, *, lib=None, _stacklevel=1, allow_override=T
 def impl_abstract(qualname, func=None, *, lib=None, _stacklevel=1):
     """The name of `register_fake` in PyTorch 2.3 and before; warns."""
     import warnings
-    warnings.warn("torch.library.impl_abstract was renamed to torch.library.register_fake. Please "
-                  "use that instead; we will remove torch.library.impl_abstract in a future "
-                  "version of PyTorch.", DeprecationWarning, stacklevel=2)
+
+    warnings.warn(
+        "torch.library.impl_abstract was renamed to torch.library.register_fake. Please "
+        "use that instead; we will remove torch.library.impl_abstract in a future "
+        "version of PyTorch.",
+        DeprecationWarning,
+        stacklevel=2,
+    )
     return register_fake(qualname, func, lib=lib)
 
 
@@ -330,7 +369,8 @@ def _check_functional(overload, shown):
         raise RuntimeError(
             f"Cannot register autograd formula for non-functional operator {shown} with schema "
             f"{schema}. Please create a functional operator and register an autograd formula for "
-            "that.")
+            "that."
+        )
 
 
 def register_autograd(op, backward, /, *, setup_context=None, lib=None):
@@ -347,6 +387,7 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
         RuntimeError: no such operator, or one that writes its arguments or returns views.
     """
     from facula._library.rules import autograd_kernel
+
     overload = overload_of(op, "register_autograd")
     _check_functional(overload, op)
     kernel = autograd_kernel(overload, backward, setup_context)
@@ -366,6 +407,7 @@ def register_vmap(op, func=None, /, *, lib=None):
         RuntimeError: there is no such operator.
     """
     from facula._library.rules import batch_kernel
+
     overload = overload_of(op, "register_vmap")
 
     def register(function):
@@ -383,6 +425,7 @@ def register_autocast(op, device_type, cast_inputs, /, *, lib=None):
         RuntimeError: no such device type or operator.
     """
     from facula._library.rules import autocast_kernel
+
     overload = overload_of(op, "register_autocast")
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
@@ -465,9 +508,21 @@ def get_kernel(op, dispatch_key):
     return _Kernel(overload, key)
 
 
-def opcheck(op, args, kwargs=None, *, test_utils=(
-        "test_schema", "test_autograd_registration", "test_faketensor",
-        "test_aot_dispatch_dynamic"), raise_exception=True, atol=None, rtol=None):
+def opcheck(
+    op,
+    args,
+    kwargs=None,
+    *,
+    test_utils=(
+        "test_schema",
+        "test_autograd_registration",
+        "test_faketensor",
+        "test_aot_dispatch_dynamic",
+    ),
+    raise_exception=True,
+    atol=None,
+    rtol=None,
+):
     """Try a custom operator's schema, derivative and shape rule on one call.
 
     Args:
@@ -485,6 +540,7 @@ def opcheck(op, args, kwargs=None, *, test_utils=(
         ValueError: unknown tests, or `op` is no operator.
     """
     from facula._library.opcheck import run
+
     return run(op, args, kwargs, test_utils, raise_exception, atol, rtol)
 
 

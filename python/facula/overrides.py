@@ -1,4 +1,5 @@
 """Objects and modes that take over facula's functions: `__torch_function__`."""
+
 from __future__ import annotations
 
 import functools
@@ -6,10 +7,18 @@ import functools
 from facula import _C
 
 __all__ = [
-    "get_ignored_functions", "get_overridable_functions", "get_testing_overrides",
-    "handle_torch_function", "has_torch_function", "resolve_name", "is_tensor_like",
-    "is_tensor_method_or_property", "wrap_torch_function", "enable_reentrant_dispatch",
-    "redispatch_function"]
+    "get_ignored_functions",
+    "get_overridable_functions",
+    "get_testing_overrides",
+    "handle_torch_function",
+    "has_torch_function",
+    "resolve_name",
+    "is_tensor_like",
+    "is_tensor_method_or_property",
+    "wrap_torch_function",
+    "enable_reentrant_dispatch",
+    "redispatch_function",
+]
 
 has_torch_function = _C._has_torch_function
 has_torch_function_unary = _C._has_torch_function_unary
@@ -27,6 +36,7 @@ def get_default_nowrap_functions():
 @functools.lru_cache(None)
 def _survey():
     from facula._overridable import overridable_functions
+
     return overridable_functions()
 
 
@@ -49,6 +59,7 @@ def get_ignored_functions():
 def get_testing_overrides():
     """For each overridable function one of the same signature that returns -1; returns a dict."""
     from facula._overridable import testing_overrides
+
     return testing_overrides(_survey()[0])
 
 
@@ -101,6 +112,7 @@ def wrap_torch_function(dispatcher):
         ... def twice(a):
         ...     return a + a
     """
+
     def decorate(function):
         @functools.wraps(function)
         def run(*args, **kwargs):
@@ -108,6 +120,7 @@ def wrap_torch_function(dispatcher):
             if has_torch_function(relevant):
                 return handle_torch_function(run, relevant, *args, **kwargs)
             return function(*args, **kwargs)
+
         return run
 
     return decorate
@@ -159,8 +172,11 @@ class TorchFunctionMode:
     def push(cls, *args, **kwargs):
         """A new mode; the class itself is called nowadays."""
         import warnings
-        warnings.warn("`Mode.push()` is no longer necessary and can be replaced with just "
-                      "`with Mode()`", stacklevel=2)
+
+        warnings.warn(
+            "`Mode.push()` is no longer necessary and can be replaced with just `with Mode()`",
+            stacklevel=2,
+        )
         return cls(*args, **kwargs)
 
 

@@ -1,4 +1,4 @@
-"""Which operators autocast casts on the CPU, and to what: the dtypes of results, for every sample."""
+"""Which operators autocast casts on the CPU, and to what: dtypes of results, by sample."""
 
 import facula
 import pytest
@@ -13,7 +13,9 @@ OPS = [op for op in load_ops() if op.samples]
 def _dtypes(result):
     if isinstance(result, (tuple, list)):
         return [_dtypes(one) for one in result]
-    return str(result.dtype).rpartition(".")[2] if hasattr(result, "dtype") else type(result).__name__
+    return (
+        str(result.dtype).rpartition(".")[2] if hasattr(result, "dtype") else type(result).__name__
+    )
 
 
 def _outcome(lib, op, dtype):

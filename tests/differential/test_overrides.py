@@ -83,8 +83,10 @@ def test_modes_see_the_same(name):
 
 def test_overridable_functions():
     """What both libraries have is overridable in both, or in neither."""
-    ours, theirs = ({_plain(overrides, f) for f in overrides.get_testing_overrides()}
-                    for overrides in LIBRARIES.values())
+    ours, theirs = (
+        {_plain(overrides, f) for f in overrides.get_testing_overrides()}
+        for overrides in LIBRARIES.values()
+    )
     ignored = {_plain(their_overrides, f) for f in their_overrides.get_ignored_functions()}
     wrong = {name for name in ours & ignored if name} - theirs - ALWAYS_TOLD
     assert not wrong
@@ -113,28 +115,81 @@ def _exists(name):
 # --- schemas from annotations
 
 PARAMETERS = [
-    "x: Tensor", "x: Tensor, y: Optional[Tensor]", "x: Sequence[Tensor]", "x: List[Tensor]",
-    "x: list[Tensor]", "x: List[Optional[Tensor]]", "x: int", "x: Optional[int]", "x: List[int]",
-    "x: Sequence[int]", "x: Optional[Sequence[int]]", "x: float", "x: Sequence[float]",
-    "x: Optional[float]", "x: bool", "x: Sequence[bool]", "x: str", "x: Optional[str]",
-    "x: Union[int, float, bool]", "x: Union[int, float]", "x: Sequence[Union[int, float, bool]]",
-    "x: dtype", "x: Optional[dtype]", "x: device", "x: Tensor, *, y: int = 3",
-    "x: Tensor, y: float = 1.5", "x: Tensor, y: str = 'hi'", "x: Tensor, y: bool = True",
-    "x: Tensor, y: Optional[int] = None", "x: Tensor, y: dtype = float32",
-    "x: Tensor, y: device = cpu", "x: Tensor, y: Sequence[int] = (1, 2)", "x", "*args: Tensor",
-    "**kw: Tensor", "x: Dict[str, int]", "x: Tensor | None", "x: Tuple[int, int]", "x: Any",
-    "x: complex", "x: 'Tensor'", "x: Tensor, y: float = float('inf')", "x: bytes",
-    "x: collections.abc.Sequence[Tensor]", "x: Tensor, y: int = -3"]
+    "x: Tensor",
+    "x: Tensor, y: Optional[Tensor]",
+    "x: Sequence[Tensor]",
+    "x: List[Tensor]",
+    "x: list[Tensor]",
+    "x: List[Optional[Tensor]]",
+    "x: int",
+    "x: Optional[int]",
+    "x: List[int]",
+    "x: Sequence[int]",
+    "x: Optional[Sequence[int]]",
+    "x: float",
+    "x: Sequence[float]",
+    "x: Optional[float]",
+    "x: bool",
+    "x: Sequence[bool]",
+    "x: str",
+    "x: Optional[str]",
+    "x: Union[int, float, bool]",
+    "x: Union[int, float]",
+    "x: Sequence[Union[int, float, bool]]",
+    "x: dtype",
+    "x: Optional[dtype]",
+    "x: device",
+    "x: Tensor, *, y: int = 3",
+    "x: Tensor, y: float = 1.5",
+    "x: Tensor, y: str = 'hi'",
+    "x: Tensor, y: bool = True",
+    "x: Tensor, y: Optional[int] = None",
+    "x: Tensor, y: dtype = float32",
+    "x: Tensor, y: device = cpu",
+    "x: Tensor, y: Sequence[int] = (1, 2)",
+    "x",
+    "*args: Tensor",
+    "**kw: Tensor",
+    "x: Dict[str, int]",
+    "x: Tensor | None",
+    "x: Tuple[int, int]",
+    "x: Any",
+    "x: complex",
+    "x: 'Tensor'",
+    "x: Tensor, y: float = float('inf')",
+    "x: bytes",
+    "x: collections.abc.Sequence[Tensor]",
+    "x: Tensor, y: int = -3",
+]
 RESULTS = [
-    "Tensor", "None", "Tuple[Tensor, Tensor]", "tuple[Tensor, int]", "List[Tensor]", "int", "float",
-    "bool", "Optional[Tensor]", "Union[int, float, bool]", "str", "dict", "Sequence[Tensor]",
-    "Tuple[List[Tensor], Tensor]"]
+    "Tensor",
+    "None",
+    "Tuple[Tensor, Tensor]",
+    "tuple[Tensor, int]",
+    "List[Tensor]",
+    "int",
+    "float",
+    "bool",
+    "Optional[Tensor]",
+    "Union[int, float, bool]",
+    "str",
+    "dict",
+    "Sequence[Tensor]",
+    "Tuple[List[Tensor], Tensor]",
+]
 MUTATED = [{"x"}, ["y", "z"], ("w",), "unknown", "x", {"nope"}, {"i"}, ()]
 
 
 def _schema(lib, text, mutates_args=()):
-    names = {**vars(typing), "collections": collections, "Tensor": lib.Tensor, "dtype": lib.dtype,
-             "device": lib.device, "float32": lib.float32, "cpu": lib.device("cpu")}
+    names = {
+        **vars(typing),
+        "collections": collections,
+        "Tensor": lib.Tensor,
+        "dtype": lib.dtype,
+        "device": lib.device,
+        "float32": lib.float32,
+        "cpu": lib.device("cpu"),
+    }
     exec(f"def function{text}: pass", names)
     try:
         return lib.library.infer_schema(names["function"], mutates_args=mutates_args)

@@ -44,12 +44,14 @@ scale.register_autograd(_scale_backward, setup_context=_scale_setup)
 
 # --- custom operators
 
+
 def test_custom_operator():
     x, w = facula.full((2,), 3.0), facula.full((2,), 5.0)
     assert scale(x, w).tolist() == [30.0, 30.0]
     assert facula.ops.tests_lib.scale(x, w=w, k=1).tolist() == [15.0, 15.0]
     assert str(scale._opoverload._schema) == (
-        "tests_lib::scale(Tensor x, Tensor w, SymInt k=2) -> Tensor")
+        "tests_lib::scale(Tensor x, Tensor w, SymInt k=2) -> Tensor"
+    )
     assert repr(scale) == "<CustomOpDef(tests_lib::scale)>"
     assert scale(x.to("meta"), w.to("meta")).shape == (2,)
 
@@ -161,8 +163,9 @@ def test_kernels_by_device():
 
 def test_a_second_definition_takes_the_place_of_the_first():
     for k in (2, 3):
-        made = library.custom_op("tests_lib::again", mutates_args=(),
-                                 schema="(Tensor x) -> Tensor")(lambda x, k=k: x * k)
+        made = library.custom_op(
+            "tests_lib::again", mutates_args=(), schema="(Tensor x) -> Tensor"
+        )(lambda x, k=k: x * k)
         assert made(facula.ones(1)).item() == k == facula.ops.tests_lib.again(facula.ones(1)).item()
 
 
@@ -215,7 +218,9 @@ def test_rule_for_a_subclass_and_a_mode():
     def ruled(x: Tensor) -> Tensor:
         return x + 1
 
-    ruled.register_torch_dispatch(Sub, lambda cls, func, types, args, kwargs: facula.full((1,), 7.0))
+    ruled.register_torch_dispatch(
+        Sub, lambda cls, func, types, args, kwargs: facula.full((1,), 7.0)
+    )
     ruled.register_torch_dispatch(Mode, lambda mode, func, types, args, kwargs: facula.zeros(1))
     assert ruled(Tensor._make_subclass(Sub, facula.ones(1))).item() == 7.0
     with Mode():
@@ -226,8 +231,12 @@ def test_rule_for_a_subclass_and_a_mode():
 BAD_OPERATORS = {
     "no namespace": (ValueError, dict(name="scale", fn=lambda x: x, schema="(Tensor x) -> Tensor")),
     "no annotation": (ValueError, dict(name="tests_lib::bad", fn=lambda x: x)),
-    "other mutation": (ValueError, dict(name="tests_lib::bad", fn=lambda x: x, mutates_args={"x"},
-                                        schema="(Tensor x) -> Tensor")),
+    "other mutation": (
+        ValueError,
+        dict(
+            name="tests_lib::bad", fn=lambda x: x, mutates_args={"x"}, schema="(Tensor x) -> Tensor"
+        ),
+    ),
     "bad schema": (RuntimeError, dict(name="tests_lib::bad", fn=lambda x: x, schema="(Tensor")),
 }
 
@@ -241,6 +250,7 @@ def test_bad_operators(name):
 
 
 # --- libraries
+
 
 def test_define_and_implement(lib):
     assert lib.define("f(Tensor x) -> Tensor") == "f"
@@ -354,6 +364,7 @@ def test_functions_of_the_module():
 
 # --- opcheck
 
+
 @library.custom_op("tests_lib::liar", mutates_args=())
 def liar(x: Tensor) -> Tensor:
     x.add_(1)
@@ -370,13 +381,17 @@ misshapen.register_fake(lambda x: facula.empty_like(x))
 
 def test_opcheck_passes():
     x = facula.rand(3, requires_grad=True)
-    for op, args in ((scale, (x, facula.rand(3), 2)), (facula.ops.aten.sin.default, (x,)),
-                     (facula.ops.aten.mm, (facula.rand(2, 3), facula.rand(3, 2)))):
+    for op, args in (
+        (scale, (x, facula.rand(3), 2)),
+        (facula.ops.aten.sin.default, (x,)),
+        (facula.ops.aten.mm, (facula.rand(2, 3), facula.rand(3, 2))),
+    ):
         assert set(library.opcheck(op, args).values()) == {"SUCCESS"}
 
 
-@pytest.mark.parametrize("op, test", [
-    (liar, "test_schema"), (misshapen, "test_faketensor"), (liar, "test_faketensor")])
+@pytest.mark.parametrize(
+    "op, test", [(liar, "test_schema"), (misshapen, "test_faketensor"), (liar, "test_faketensor")]
+)
 def test_opcheck_finds(op, test):
     found = library.opcheck(op, (facula.rand(3),), test_utils=test, raise_exception=False)
     assert isinstance(found[test], Exception)
@@ -385,13 +400,16 @@ def test_opcheck_finds(op, test):
 
 
 def test_opcheck_arguments():
-    for bad in (lambda: library.opcheck(scale, (), test_utils="nope"),
-                lambda: library.opcheck(3, ())):
+    for bad in (
+        lambda: library.opcheck(scale, (), test_utils="nope"),
+        lambda: library.opcheck(3, ()),
+    ):
         with pytest.raises(ValueError):
             bad()
 
 
 # --- from C++
+
 
 def _plugin(name, folder):
     """A plug-in built by the build of the tests, or now as a user would build one."""
@@ -401,9 +419,25 @@ def _plugin(name, folder):
         return built
     path = folder / f"{name}.so"
     compiler = shlex.split(os.environ.get("CXX", "g++"))
-    subprocess.run([*compiler, "-std=gnu++20", "-O1", "-fPIC", "-shared", f"-I{ROOT / 'src'}",
-                    str(source), f"-L{PACKAGE}", "-lfacula", f"-Wl,-rpath,{PACKAGE}", "-o",
-                    str(path)], check=True, capture_output=True, text=True)
+    subprocess.run(
+        [
+            *compiler,
+            "-std=gnu++20",
+            "-O1",
+            "-fPIC",
+            "-shared",
+            f"-I{ROOT / 'src'}",
+            str(source),
+            f"-L{PACKAGE}",
+            "-lfacula",
+            f"-Wl,-rpath,{PACKAGE}",
+            "-o",
+            str(path),
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     return path
 
 
@@ -424,8 +458,10 @@ def test_operator_from_a_library(tmp_path):
             scale_add(*bad)
 
 
-@pytest.mark.parametrize("path, error", [
-    ("/nowhere.so", OSError), (__file__, OSError), (3, TypeError), (None, TypeError)])
+@pytest.mark.parametrize(
+    "path, error",
+    [("/nowhere.so", OSError), (__file__, OSError), (3, TypeError), (None, TypeError)],
+)
 def test_no_library(path, error):
     with pytest.raises(error):
         facula.ops.load_library(path)

@@ -1,4 +1,4 @@
-"""Objects, subclasses and modes that take over functions: __torch_function__, __torch_dispatch__."""
+"""Objects, subclasses and modes that take over functions, and operators below them."""
 
 import copy
 import pickle
@@ -135,16 +135,22 @@ class Names(overrides.TorchFunctionMode):
 
 
 SEEN = {
-    "facula.tensor": lambda: facula.tensor([1.0]), "facula.as_tensor": lambda: facula.as_tensor([1.0]),
-    "facula.ones": lambda: facula.ones(2), "facula.arange": lambda: facula.arange(3),
+    "facula.tensor": lambda: facula.tensor([1.0]),
+    "facula.as_tensor": lambda: facula.as_tensor([1.0]),
+    "facula.ones": lambda: facula.ones(2),
+    "facula.arange": lambda: facula.arange(3),
     "facula.functional.split": lambda: facula.split(_X, 1),
     "facula.nn.functional.relu": lambda: NN.relu(_X),
     "facula.nn.functional.linear": lambda: NN.linear(_X, _X),
     "facula.nn.init.uniform_": lambda: facula.nn.init.uniform_(_X),
-    "facula.Tensor.sum": lambda: _X.sum(), "facula.Tensor.add": lambda: _X + 1,
-    "facula.Tensor.tolist": lambda: _X.tolist(), "facula.Tensor.shape.__get__": lambda: _X.shape,
-    "facula.Tensor.grad.__get__": lambda: _X.grad, "facula.Tensor.__getitem__": lambda: _X[0],
-    "facula.Tensor.__len__": lambda: len(_X), "facula.Tensor.__repr__": lambda: repr(_X),
+    "facula.Tensor.sum": lambda: _X.sum(),
+    "facula.Tensor.add": lambda: _X + 1,
+    "facula.Tensor.tolist": lambda: _X.tolist(),
+    "facula.Tensor.shape.__get__": lambda: _X.shape,
+    "facula.Tensor.grad.__get__": lambda: _X.grad,
+    "facula.Tensor.__getitem__": lambda: _X[0],
+    "facula.Tensor.__len__": lambda: len(_X),
+    "facula.Tensor.__repr__": lambda: repr(_X),
     "facula.can_cast": lambda: facula.can_cast(facula.int32, facula.float32),
     "facula.promote_types": lambda: facula.promote_types(facula.int32, facula.float32),
     "facula.is_complex": lambda: facula.is_complex(_X),
@@ -212,9 +218,18 @@ def test_overridable_functions_agree_with_what_happens():
     """Each listed function, given an object with an override, passes the call to it."""
     asked, ignored = overrides.get_testing_overrides(), overrides.get_ignored_functions()
     assert len(asked) > 800 and not set(asked) & ignored
-    for listed in (facula.add, NN.relu, NN.linear, facula.split, Tensor.add, Tensor.grad.__get__,
-                   Tensor.__getitem__, facula.linalg.vector_norm, facula.nn.init.normal_,
-                   facula.is_floating_point):
+    for listed in (
+        facula.add,
+        NN.relu,
+        NN.linear,
+        facula.split,
+        Tensor.add,
+        Tensor.grad.__get__,
+        Tensor.__getitem__,
+        facula.linalg.vector_norm,
+        facula.nn.init.normal_,
+        facula.is_floating_point,
+    ):
         assert listed in asked
     for unlisted in (facula.ones, facula.tensor, facula.manual_seed, facula.get_default_dtype):
         assert unlisted not in asked
@@ -259,6 +274,7 @@ def test_methods_are_overridable():
 
 # --- subclasses as objects
 
+
 def test_as_subclass_keeps_history():
     x = facula.ones(2, requires_grad=True)
     y = x.as_subclass(Sub)
@@ -268,13 +284,21 @@ def test_as_subclass_keeps_history():
     assert repr(facula.ones(2).as_subclass(Sub)) == "Sub([1., 1.])"
 
 
-@pytest.mark.parametrize("call", [
-    lambda: facula.ones(1).as_subclass(int), lambda: facula.ones(1).as_subclass(3),
-    lambda: facula.ones(1).as_subclass(), lambda: Tensor._make_subclass(int, facula.ones(1)),
-    lambda: Tensor._make_subclass(3, facula.ones(1)), lambda: Tensor._make_subclass(Sub, "x"),
-    lambda: Tensor._make_wrapper_subclass(Sub, (2,)), lambda: Tensor._make_wrapper_subclass(int, (2,)),
-    lambda: Tensor._make_wrapper_subclass(Wrapper, "x"), lambda: Tensor._make_wrapper_subclass(),
-])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: facula.ones(1).as_subclass(int),
+        lambda: facula.ones(1).as_subclass(3),
+        lambda: facula.ones(1).as_subclass(),
+        lambda: Tensor._make_subclass(int, facula.ones(1)),
+        lambda: Tensor._make_subclass(3, facula.ones(1)),
+        lambda: Tensor._make_subclass(Sub, "x"),
+        lambda: Tensor._make_wrapper_subclass(Sub, (2,)),
+        lambda: Tensor._make_wrapper_subclass(int, (2,)),
+        lambda: Tensor._make_wrapper_subclass(Wrapper, "x"),
+        lambda: Tensor._make_wrapper_subclass(),
+    ],
+)
 def test_no_subclass(call):
     with pytest.raises(TypeError):
         call()
@@ -299,7 +323,6 @@ def test_deepcopy_needs_new_empty_of_the_class():
     y[0] = 5
     assert x.tolist() == [1.0, 1.0]
 
-
     plain = facula.ones(2).as_subclass(Sub)
     with pytest.raises(RuntimeError, match="new_empty"):
         copy.deepcopy(plain)
@@ -313,7 +336,8 @@ class Wrapper(Tensor):
     @staticmethod
     def __new__(cls, inner, **options):
         self = Tensor._make_wrapper_subclass(
-            cls, inner.shape, dtype=inner.dtype, device=inner.device, **options)
+            cls, inner.shape, dtype=inner.dtype, device=inner.device, **options
+        )
         self.inner, self.seen = inner, []
         return self
 
@@ -322,6 +346,8 @@ class Wrapper(Tensor):
         for arg in args:
             if isinstance(arg, Wrapper):
                 arg.seen.append(str(func))
+        if str(func) in ("aten.sym_size.default", "aten.sym_stride.default"):
+            return args[0].inner.stride() if "stride" in str(func) else args[0].inner.shape
         plain = [arg.inner if isinstance(arg, Wrapper) else arg for arg in args]
         result = func(*plain, **(kwargs or {}))
         return Wrapper(result) if isinstance(result, Tensor) else result
@@ -337,11 +363,20 @@ def test_wrapper_without_memory():
 
 
 GEOMETRY = {
-    "sizes": (["aten.sym_size.default", "aten.sym_stride.default", "aten.dim.default",
-               "aten.sym_numel.default", "aten.is_contiguous.default"],
-              dict(dispatch_sizes_strides_policy="sizes")),
-    "strides": (["aten.sym_stride.default", "aten.is_contiguous.default"],
-                dict(dispatch_sizes_strides_policy="strides")),
+    "sizes": (
+        [
+            "aten.sym_size.default",
+            "aten.sym_stride.default",
+            "aten.dim.default",
+            "aten.sym_numel.default",
+            "aten.is_contiguous.default",
+        ],
+        dict(dispatch_sizes_strides_policy="sizes"),
+    ),
+    "strides": (
+        ["aten.sym_stride.default", "aten.is_contiguous.default"],
+        dict(dispatch_sizes_strides_policy="strides"),
+    ),
     "device": (["prim.device.default"], dict(dispatch_device=True)),
     "layout": (["prim.layout.default"], dict(dispatch_layout=True)),
     "nothing": ([], {}),
@@ -364,8 +399,9 @@ def test_wrapper_arguments():
     assert make(Wrapper, (2, 3), strides=(1, 2)).stride() == (1, 2)
     assert make(Wrapper, (2, 3), (1, 2), 5).storage_offset() == 5
     assert make(Wrapper, (2, 3), device="meta").is_meta
-    assert make(Wrapper, (2, 3), layout=facula.strided, pin_memory=True, storage_size=100).shape == (
-        2, 3)
+    assert make(
+        Wrapper, (2, 3), layout=facula.strided, pin_memory=True, storage_size=100
+    ).shape == (2, 3)
     with pytest.raises(RuntimeError, match="dimensionality"):
         make(Wrapper, (2, 3), strides=(1,))
     with pytest.raises(RuntimeError, match="floating point"):
@@ -373,6 +409,7 @@ def test_wrapper_arguments():
 
 
 # --- __torch_dispatch__
+
 
 class Dispatched(TorchDispatchMode):
     """Notes operators."""

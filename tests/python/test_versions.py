@@ -4,15 +4,24 @@ import facula
 import pytest
 
 NEW = {
-    "ones": lambda: facula.ones(3), "zeros": lambda: facula.zeros(3),
-    "full": lambda: facula.full((3,), 2.0), "arange": lambda: facula.arange(3),
-    "rand": lambda: facula.rand(3), "randn": lambda: facula.randn(3),
-    "randint": lambda: facula.randint(3, (2,)), "ones_like": lambda: facula.ones_like(facula.rand(2)),
-    "new_zeros": lambda: facula.rand(2).new_zeros(3), "tensor": lambda: facula.tensor([1.0]),
-    "scalar_tensor": lambda: facula.scalar_tensor(1.0), "to": lambda: facula.rand(3).to(facula.int32),
-    "bernoulli": lambda: facula.bernoulli(facula.rand(3)), "diag": lambda: facula.diag(facula.rand(3)),
-    "normal": lambda: facula.normal(facula.rand(3), 1.0), "clone": lambda: facula.rand(3).clone(),
-    "cat": lambda: facula.cat([facula.rand(2)]), "eye": lambda: facula.eye(3),
+    "ones": lambda: facula.ones(3),
+    "zeros": lambda: facula.zeros(3),
+    "full": lambda: facula.full((3,), 2.0),
+    "arange": lambda: facula.arange(3),
+    "rand": lambda: facula.rand(3),
+    "randn": lambda: facula.randn(3),
+    "randint": lambda: facula.randint(3, (2,)),
+    "ones_like": lambda: facula.ones_like(facula.rand(2)),
+    "new_zeros": lambda: facula.rand(2).new_zeros(3),
+    "tensor": lambda: facula.tensor([1.0]),
+    "scalar_tensor": lambda: facula.scalar_tensor(1.0),
+    "to": lambda: facula.rand(3).to(facula.int32),
+    "bernoulli": lambda: facula.bernoulli(facula.rand(3)),
+    "diag": lambda: facula.diag(facula.rand(3)),
+    "normal": lambda: facula.normal(facula.rand(3), 1.0),
+    "clone": lambda: facula.rand(3).clone(),
+    "cat": lambda: facula.cat([facula.rand(2)]),
+    "eye": lambda: facula.eye(3),
 }
 
 

@@ -1,4 +1,5 @@
 """Operators made of Python functions."""
+
 from __future__ import annotations
 
 import contextlib
@@ -12,6 +13,7 @@ _made = {}  # name -> CustomOpDef: a second definition takes the place of the fi
 
 def _library():
     from facula import library
+
     return library
 
 
@@ -58,11 +60,13 @@ class CustomOpDef:
             raise RuntimeError(
                 f"There was no fake impl registered for {self!r}. This is necessary for "
                 f"torch.compile/export/fx tracing to work. Please use "
-                f"`{self._init_fn.__name__}.register_fake` to add an fake impl.")
+                f"`{self._init_fn.__name__}.register_fake` to add an fake impl."
+            )
         return self._fake(*args, **kwargs)
 
     def _checked(self, device_type, function):
         """The kernel, refusing results that share memory with arguments or each other."""
+
         def kernel(*args, **kwargs):
             off = device_type in self._disabled
             output = (self._init_fn if off else function)(*args, **kwargs)
@@ -81,7 +85,8 @@ class CustomOpDef:
                     f"{self._name} (with implementation in {function.__module__}): The output of "
                     "this custom operator (1) must not also be an input to this custom operator "
                     "and (2) may not alias any inputs to this custom operator or other returns. "
-                    "Return a clone of it, or let the operator return nothing.")
+                    "Return a clone of it, or let the operator return nothing."
+                )
             seen |= mine
 
     def register_kernel(self, device_types, fn=None, /):
@@ -90,8 +95,11 @@ class CustomOpDef:
         Raises:
             RuntimeError: no such device type.
         """
-        names = [device_types] if device_types is None or isinstance(device_types, str) else [
-            *device_types]
+        names = (
+            [device_types]
+            if device_types is None or isinstance(device_types, str)
+            else [*device_types]
+        )
         keys = {name: _library()._key_of(name or "default") for name in names}
 
         def register(function):
@@ -108,8 +116,10 @@ class CustomOpDef:
         before = device_type in self._disabled
         if device_type not in self._kernels:
             import warnings
-            warnings.warn(f"no kernel of {self._qualname} was registered for {device_type}",
-                          stacklevel=3)
+
+            warnings.warn(
+                f"no kernel of {self._qualname} was registered for {device_type}", stacklevel=3
+            )
         self._switch(device_type, enabled)
         try:
             yield
@@ -130,7 +140,8 @@ class CustomOpDef:
         """Put in the derivative; see `facula.library.register_autograd`."""
         _library()._check_functional(self._opoverload, self)
         _library().register_autograd(
-            self._opoverload, backward, setup_context=setup_context, lib=self._lib)
+            self._opoverload, backward, setup_context=setup_context, lib=self._lib
+        )
 
     def register_vmap(self, func=None):
         """Put in the batching rule; see `facula.library.register_vmap`."""
@@ -139,12 +150,14 @@ class CustomOpDef:
     def register_autocast(self, device_type, cast_inputs):
         """Cast inputs under autocast; see `facula.library.register_autocast`."""
         return _library().register_autocast(
-            self._opoverload, device_type, cast_inputs, lib=self._lib)
+            self._opoverload, device_type, cast_inputs, lib=self._lib
+        )
 
     def register_torch_dispatch(self, torch_dispatch_class, fn=None, /):
         """Put in a rule of a subclass or mode; see `facula.library.register_torch_dispatch`."""
         return _library().register_torch_dispatch(
-            self._opoverload, torch_dispatch_class, fn, lib=self._lib)
+            self._opoverload, torch_dispatch_class, fn, lib=self._lib
+        )
 
 
 def _check_mutation(schema, written, mutates_args):
@@ -153,7 +166,8 @@ def _check_mutation(schema, written, mutates_args):
         raise ValueError(
             f"Attempted to create a custom op with `mutates_args={mutates_args}` and `schema="
             f"{schema}. The schema suggests that the op mutates {written} which is different from "
-            "what was provided to us in `mutates_args`. Please make these consistent.")
+            "what was provided to us in `mutates_args`. Please make these consistent."
+        )
 
 
 def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None, tags=None):
@@ -181,6 +195,7 @@ def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None,
         ... def twice(x: facula.Tensor) -> facula.Tensor:
         ...     return x * 2
     """
+
     def make(function):
         text = schema if schema is not None else infer_schema(function, mutates_args=mutates_args)
         namespace, short, overload = split_name(name)

@@ -1,4 +1,5 @@
 """Trying an operator on one call: does what it does agree with what it says?"""
+
 from __future__ import annotations
 
 import facula
@@ -19,20 +20,30 @@ def _tensors(tree):
 
 def _copied(tree):
     """Arguments with memory of their own; leaves stay leaves."""
+
     def one(value):
         if not isinstance(value, _Tensor):
             return value
         copy = value.detach().clone(memory_format=facula.preserve_format)
         return copy.requires_grad_(value.requires_grad)
+
     return tree_map(one, tree)
 
 
 def _same(actual, expected, what, tolerances):
     for mine, theirs in zip(_tensors(actual), _tensors(expected), strict=True):
         atol, rtol = tolerances
-        near = mine.shape == theirs.shape and mine.dtype == theirs.dtype and facula.allclose(
-            mine.detach(), theirs.detach(), rtol=1e-5 if rtol is None else rtol,
-            atol=1e-6 if atol is None else atol, equal_nan=True)
+        near = (
+            mine.shape == theirs.shape
+            and mine.dtype == theirs.dtype
+            and facula.allclose(
+                mine.detach(),
+                theirs.detach(),
+                rtol=1e-5 if rtol is None else rtol,
+                atol=1e-6 if atol is None else atol,
+                equal_nan=True,
+            )
+        )
         if not near:
             raise AssertionError(f"{what}: expected {theirs}; got {mine}")
 
@@ -42,6 +53,7 @@ def _memory(tensor):
 
 
 # --- the tests: each takes (operator, args, kwargs, tolerances) and raises when it fails
+
 
 def _test_schema(op, args, kwargs, tolerances):
     """Arguments that the schema does not call written stay, and only aliases share memory."""
@@ -55,11 +67,13 @@ def _test_schema(op, args, kwargs, tolerances):
     for argument in schema.arguments:
         if argument.is_write or argument.name not in named:
             continue
-        for now, then in zip(_tensors(named[argument.name]), _tensors(old[argument.name]),
-                             strict=True):
+        for now, then in zip(
+            _tensors(named[argument.name]), _tensors(old[argument.name]), strict=True
+        ):
             if not facula.equal(now, then):
-                raise RuntimeError(f"Argument {argument.name} is not defined as mutable but was "
-                                   "mutated")
+                raise RuntimeError(
+                    f"Argument {argument.name} is not defined as mutable but was mutated"
+                )
     _check_aliases(schema, named, result)
 
 
@@ -72,8 +86,9 @@ def _check_aliases(schema, named, result):
             mine = {_memory(t) for t in _tensors(named.get(argument.name))} - {None}
             shared = mine & {_memory(t) for t in _tensors(value)}
             if shared and not marks & allowed:
-                raise RuntimeError(f"Argument {argument.name} is not defined to alias output but "
-                                   "was aliasing")
+                raise RuntimeError(
+                    f"Argument {argument.name} is not defined to alias output but was aliasing"
+                )
 
 
 def _test_autograd_registration(op, args, kwargs, tolerances):
@@ -91,7 +106,8 @@ def _test_autograd_registration(op, args, kwargs, tolerances):
             return
         raise AssertionError(
             f"{op}: the kernel for the CPU is no autograd rule: its derivative belongs into "
-            "register_autograd, not into an autograd.Function within the kernel")
+            "register_autograd, not into an autograd.Function within the kernel"
+        )
 
 
 def _on_meta(tree):
@@ -106,20 +122,32 @@ def _test_faketensor(op, args, kwargs, tolerances):
     for real, fake in zip(_tensors(expected), _tensors(shapes), strict=True):
         for what in ("shape", "dtype"):
             if getattr(real, what) != getattr(fake, what):
-                raise AssertionError(f"{op}: the shape rule says {what} {getattr(fake, what)}; the "
-                                     f"kernel gives {getattr(real, what)}")
+                raise AssertionError(
+                    f"{op}: the shape rule says {what} {getattr(fake, what)}; the "
+                    f"kernel gives {getattr(real, what)}"
+                )
         if real.stride() != fake.stride():
-            raise AssertionError(f"{op}: the shape rule says strides {fake.stride()}; the kernel "
-                                 f"gives {real.stride()}")
+            raise AssertionError(
+                f"{op}: the shape rule says strides {fake.stride()}; the kernel "
+                f"gives {real.stride()}"
+            )
 
 
 def _gradients(op, args, kwargs):
     args, kwargs = _copied(args), _copied(kwargs)
     outputs = [t for t in _tensors(op(*args, **kwargs)) if t.requires_grad]
     leaves = [t for t in _tensors((args, kwargs)) if t.requires_grad]
-    return outputs, list(_C._run_backward(
-        outputs, [None if t.numel() == 1 else facula.ones_like(t) for t in outputs], False, False,
-        leaves, True, False)) if outputs and leaves else []
+    return outputs, list(
+        _C._run_backward(
+            outputs,
+            [None if t.numel() == 1 else facula.ones_like(t) for t in outputs],
+            False,
+            False,
+            leaves,
+            True,
+            False,
+        )
+    ) if outputs and leaves else []
 
 
 def _test_aot_dispatch(op, args, kwargs, tolerances):
@@ -129,6 +157,7 @@ def _test_aot_dispatch(op, args, kwargs, tolerances):
 
     def run(*tensors):
         from facula.func._pytree import tree_unflatten
+
         values = list(flat)
         for place, tensor in zip(places, tensors, strict=True):
             values[place] = tensor
@@ -140,13 +169,18 @@ def _test_aot_dispatch(op, args, kwargs, tolerances):
     outputs, gradients = _gradients(op, args, kwargs)
     if not gradients:
         expected = run(*_copied(inputs))
-        return _same(_trace.trace(run, inputs, functionalize=True).run(inputs), expected,
-                     "traced program", tolerances)
+        return _same(
+            _trace.trace(run, inputs, functionalize=True).run(inputs),
+            expected,
+            "traced program",
+            tolerances,
+        )
     seeds = [facula.ones_like(t).detach() for t in outputs]
     graph = _trace.trace_joint(run, inputs, cotangents=seeds)
     found = graph.run([t.detach() for t in inputs] + seeds)
-    return _same(found, [*outputs, *(g for g in gradients if g is not None)], "traced program",
-                 tolerances)
+    return _same(
+        found, [*outputs, *(g for g in gradients if g is not None)], "traced program", tolerances
+    )
 
 
 _TESTS = {
@@ -163,8 +197,10 @@ def _operator(op):
     if isinstance(op, _C.OpOverloadPacket):
         op = op.default
     if not isinstance(op, _C.OpOverload):
-        raise ValueError(f"opcheck(op, ...): op must be instance of torch._ops.OpOverload, e.g. "
-                         f"torch.ops.aten.sin.default, got {type(op)}")
+        raise ValueError(
+            f"opcheck(op, ...): op must be instance of torch._ops.OpOverload, e.g. "
+            f"torch.ops.aten.sin.default, got {type(op)}"
+        )
     return op
 
 
@@ -172,8 +208,10 @@ def run(op, args, kwargs, test_utils, raise_exception, atol, rtol):
     """See `facula.library.opcheck`."""
     chosen = (test_utils,) if isinstance(test_utils, str) else tuple(test_utils)
     if not set(chosen) <= set(_TESTS):
-        raise ValueError(f"opcheck(op, ..., test_utils={chosen}), expected test_utils to be subset "
-                         f"of {tuple(_TESTS)} but it was not")
+        raise ValueError(
+            f"opcheck(op, ..., test_utils={chosen}), expected test_utils to be subset "
+            f"of {tuple(_TESTS)} but it was not"
+        )
     op, results = _operator(op), {}
     for name in chosen:
         try:

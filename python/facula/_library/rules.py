@@ -1,4 +1,5 @@
 """Kernels that facula.library makes of rules: derivatives, batching, autocast."""
+
 from __future__ import annotations
 
 from collections import namedtuple
@@ -25,6 +26,7 @@ def schema_defaults(overload, args, kwargs):
 
 # --- derivatives. A Function takes tensors one by one, so that lists are spliced into its arguments
 
+
 def _is_tensors(value):
     return isinstance(value, (list, tuple)) and any(isinstance(one, _Tensor) for one in value)
 
@@ -44,8 +46,10 @@ class _Call:
 
     def group(self, flat):
         rest = iter(flat)
-        return [next(rest) if length is None else [next(rest) for _ in range(length)]
-                for length in self.lengths]
+        return [
+            next(rest) if length is None else [next(rest) for _ in range(length)]
+            for length in self.lengths
+        ]
 
     def splice_gradients(self, gradients):
         flat = []
@@ -62,7 +66,8 @@ class _Call:
         if not isinstance(gradient, (list, tuple)) or len(gradient) != length:
             raise RuntimeError(
                 f"backward(): expected a list of {length} gradients for a list of tensors; got "
-                f"{type(gradient).__name__}")
+                f"{type(gradient).__name__}"
+            )
         return list(gradient)
 
 
@@ -76,8 +81,9 @@ def autograd_kernel(overload, backward, setup_context):
         if setup_context is None:
             return
         if has_keywords:
-            setup_context(ctx=ctx, inputs=tuple(args), keyword_only_inputs=call.keyword_only,
-                          output=output)
+            setup_context(
+                ctx=ctx, inputs=tuple(args), keyword_only_inputs=call.keyword_only, output=output
+            )
         else:
             setup_context(ctx=ctx, inputs=tuple(args), output=output)
 
@@ -98,7 +104,8 @@ def autograd_kernel(overload, backward, setup_context):
                 f"The backward formula for {label} returned an incorrect number of gradients "
                 f"(expected {expected}, got {len(found)}). Expected one gradient for each forward "
                 "input, or for each positional input to the operator. Use None for inputs that do "
-                "not require a gradient.")
+                "not require a gradient."
+            )
         return None, *ctx._call.splice_gradients(found)
 
     name = f"GeneratedBackwardFor_{label.replace('.', '_')}"
@@ -123,6 +130,7 @@ def autograd_kernel(overload, backward, setup_context):
 
 # --- batching
 
+
 def _unbatched(value, level):
     """(value one level down, its batch dimension or None), of lists element by element."""
     if isinstance(value, (list, tuple)):
@@ -146,17 +154,23 @@ def _batched(value, dim, level):
 
 def batch_kernel(rule):
     """A kernel for the batching layer: `rule(info, in_dims, *args)` gives (output, out_dims)."""
+
     def kernel(batch_size, randomness, level, args, kwargs):
         values, in_dims = _unbatched(args, level)
         named, _ = _unbatched(tuple(kwargs.values()), level)
         info = VmapInfo(batch_size, randomness)
-        output, out_dims = rule(info, in_dims, *values, **dict(zip(kwargs, named, strict=True)))
-        return _batched(output, out_dims, level)
+        return rule(info, in_dims, *values, **dict(zip(kwargs, named, strict=True)))
 
     return kernel
 
 
+def wrap_batched(made, level):
+    """The output of a rule, with its batch dimensions, as tensors of the level."""
+    return _batched(*made, level)
+
+
 # --- autocast
+
 
 def _cast(value, dtype):
     if isinstance(value, _Tensor):
@@ -169,6 +183,7 @@ def _cast(value, dtype):
 
 def autocast_kernel(overload, device_type, dtype):
     """A kernel for the autocast layer that casts floating-point inputs."""
+
     def kernel(*args, **kwargs):
         with facula.autocast(device_type, enabled=False):
             named = {name: _cast(value, dtype) for name, value in kwargs.items()}

@@ -1,4 +1,5 @@
 """Schemas of Python functions, from their annotations."""
+
 from __future__ import annotations
 
 import collections.abc
@@ -10,8 +11,15 @@ import facula
 from facula import _C
 
 _SCALAR = frozenset((int, float, bool))
-_SIMPLE = {facula.Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool", str: "str",
-           facula.dtype: "ScalarType", facula.device: "Device"}
+_SIMPLE = {
+    facula.Tensor: "Tensor",
+    int: "SymInt",
+    float: "float",
+    bool: "bool",
+    str: "str",
+    facula.dtype: "ScalarType",
+    facula.device: "Device",
+}
 _IN_LISTS = ("Tensor", "SymInt", "float", "bool", "Scalar")
 _RETURNED = ("Tensor", "SymInt", "float", "bool", "Scalar")
 _DEFAULTS = (int, float, bool, str, type(None), facula.dtype, facula.device)
@@ -74,13 +82,17 @@ class _Reader:
             self.hints = typing.get_type_hints(function)
         except NameError as error:
             raise self.bad(f"Unsupported type annotation: {error}") from error
-        self.signature = self.signature.replace(parameters=[
-            p.replace(annotation=self.hints.get(name, p.annotation))
-            for name, p in self.signature.parameters.items()])
+        self.signature = self.signature.replace(
+            parameters=[
+                p.replace(annotation=self.hints.get(name, p.annotation))
+                for name, p in self.signature.parameters.items()
+            ]
+        )
 
     def bad(self, complaint):
         return ValueError(
-            f"infer_schema(func): {complaint} Got func with signature {self.signature})")
+            f"infer_schema(func): {complaint} Got func with signature {self.signature})"
+        )
 
     def is_mutated(self, name):
         return self.mutates == "unknown" or name in self.mutates
@@ -90,8 +102,10 @@ class _Reader:
             raise self.bad(f"Parameter {name} must have a type annotation.")
         text = _argument_text(self.hints[name])
         if text is None:
-            raise self.bad(f"Parameter {name} has unsupported type {self.hints[name]}."
-                           + self.advice(self.hints[name]))
+            raise self.bad(
+                f"Parameter {name} has unsupported type {self.hints[name]}."
+                + self.advice(self.hints[name])
+            )
         if self.is_mutated(name):
             text = self.marked(text, position, name)
         return f"{text} {name}{self.default(name, parameter)}"
@@ -99,16 +113,20 @@ class _Reader:
     def advice(self, annotation):
         if typing.get_origin(annotation) is not tuple:
             return ""
-        return (" We do not support Tuple inputs in schema. As a workaround, please try to use List"
-                " instead.")
+        return (
+            " We do not support Tuple inputs in schema. As a workaround, please try to use List"
+            " instead."
+        )
 
     def marked(self, text, position, name):
         if text.startswith("Tensor"):
             return text.replace("Tensor", f"Tensor(a{position}!)", 1)
         if self.mutates == "unknown":
             return text
-        raise self.bad(f"Parameter {name} is in mutable_args but only Tensors or collections of "
-                       "Tensors can be mutated")
+        raise self.bad(
+            f"Parameter {name} is in mutable_args but only Tensors or collections of "
+            "Tensors can be mutated"
+        )
 
     def default(self, name, parameter):
         value = parameter.default
@@ -162,15 +180,20 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name=None, tags=()):
         ValueError: annotations or defaults that no schema can say.
     """
     if isinstance(mutates_args, str) and mutates_args != "unknown":
-        raise ValueError("mutates_args must either be a sequence of the names of the arguments that "
-                         "are mutated or the string 'unknown'. ")
+        raise ValueError(
+            "mutates_args must either be a sequence of the names of the arguments that "
+            "are mutated or the string 'unknown'. "
+        )
     reader = _Reader(prototype_function, mutates_args)
-    unknown = set() if mutates_args == "unknown" else set(mutates_args) - set(
-        reader.signature.parameters)
+    unknown = (
+        set() if mutates_args == "unknown" else set(mutates_args) - set(reader.signature.parameters)
+    )
     if unknown:
-        raise reader.bad(f"{unknown} in mutates_args were not found in the custom op's signature. "
-                         "mutates_args should contain the names of all args that the custom op "
-                         "mutates, or just the string 'unknown' if you don't know.")
+        raise reader.bad(
+            f"{unknown} in mutates_args were not found in the custom op's signature. "
+            "mutates_args should contain the names of all args that the custom op "
+            "mutates, or just the string 'unknown' if you don't know."
+        )
     return f"{op_name or ''}({reader.arguments()}) -> {reader.results()}"
 
 
@@ -193,8 +216,9 @@ def split_name(name):
     namespace, colons, rest = name.partition("::")
     if not colons or not namespace or not rest:
         raise ValueError(
-            f'Expected `qualname` to be of the form "namespace::name", but got {name}. The qualname '
-            "passed to the torch.library APIs must consist of a namespace and a name, e.g. "
-            "aten::sin")
+            f'Expected `qualname` to be of the form "namespace::name", but got {name}. The '
+            "qualname passed to the torch.library APIs must consist of a namespace and a name, e.g. "
+            "aten::sin"
+        )
     name, _, overload = rest.partition(".")
     return namespace, name, "" if overload == "default" else overload

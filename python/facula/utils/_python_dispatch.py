@@ -1,4 +1,5 @@
 """Modes that see every operator call: TorchDispatchMode."""
+
 from __future__ import annotations
 
 from facula import _C
@@ -29,8 +30,11 @@ class TorchDispatchMode:
     def push(cls, *args, **kwargs):
         """A new mode; the class itself is called nowadays."""
         import warnings
-        warnings.warn("`Mode.push()` is no longer necessary and can be replaced with just "
-                      "`with Mode()`", stacklevel=2)
+
+        warnings.warn(
+            "`Mode.push()` is no longer necessary and can be replaced with just `with Mode()`",
+            stacklevel=2,
+        )
         return cls(*args, **kwargs)
 
 
@@ -59,8 +63,12 @@ def is_in_torch_dispatch_mode():
 
 def is_traceable_wrapper_subclass_type(t):
     """Whether a class of tensors has `__tensor_flatten__` and `__tensor_unflatten__`."""
-    return (issubclass(t, _C.Tensor) and t is not _C.Tensor and hasattr(t, "__tensor_flatten__")
-            and hasattr(t, "__tensor_unflatten__"))
+    return (
+        issubclass(t, _C.Tensor)
+        and t is not _C.Tensor
+        and hasattr(t, "__tensor_flatten__")
+        and hasattr(t, "__tensor_unflatten__")
+    )
 
 
 def is_traceable_wrapper_subclass(t):
@@ -82,6 +90,8 @@ def transform_subclass(t, callback, outer_size=None, outer_stride=None):
     stride = t.stride() if outer_stride is None else outer_stride
     made = type(t).__tensor_unflatten__(inner, context, size, stride)
     if tuple(made.shape) != tuple(size):
-        raise AssertionError(f"transform_subclass(): expected a result of size {tuple(size)}; got "
-                             f"{tuple(made.shape)}")
+        raise AssertionError(
+            f"transform_subclass(): expected a result of size {tuple(size)}; got "
+            f"{tuple(made.shape)}"
+        )
     return made

@@ -1,4 +1,5 @@
 """The memory that tensors on the CPU take."""
+
 from __future__ import annotations
 
 import os
