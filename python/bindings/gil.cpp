@@ -27,6 +27,15 @@ thread_local Waiting waiting;
 
 std::atomic<int> threads_without_gil{0};
 
+// CPython made these two public in 3.13.
+#if PY_VERSION_HEX >= 0x030D0000
+PyThreadState* running_thread() { return PyThreadState_GetUnchecked(); }
+bool interpreter_ends() { return Py_IsFinalizing(); }
+#else
+PyThreadState* running_thread() { return _PyThreadState_UncheckedGet(); }
+bool interpreter_ends() { return _Py_IsFinalizing(); }
+#endif
+
 [[noreturn]] void stop_for_good() {
   for (;;) pause();
 }
@@ -57,10 +66,10 @@ void release_waiting() {
 
 bool holds_gil() {
   PyThreadState* mine = PyGILState_GetThisThreadState();
-  return mine && mine == _PyThreadState_UncheckedGet();
+  return mine && mine == running_thread();
 }
 
-bool may_take_gil() { return Py_IsInitialized() && !_Py_IsFinalizing(); }
+bool may_take_gil() { return Py_IsInitialized() && !interpreter_ends(); }
 
 HoldGil::HoldGil() : state_(taking_gil([] { return PyGILState_Ensure(); })) {
   if (!waiting.list.empty()) release_waiting();
