@@ -14,8 +14,10 @@ struct Later {
   void (*release)(const ObjectCounted&);
 };
 
-// Memory that waits for the GIL is memory that backward cannot use again: not more than this.
-constexpr size_t most_waiting_bytes = size_t{1} << 20;
+// Memory that waits for the GIL is memory that backward cannot use again. While another thread has
+// the GIL, it may be milliseconds until that gives way: then more may wait.
+constexpr size_t most_bytes_when_free = size_t{1} << 20;
+constexpr size_t most_bytes_when_held = size_t{64} << 20;
 constexpr size_t most_waiting = 4096;
 
 struct Waiting {
@@ -94,9 +96,9 @@ void DropGil::take_back(PyThreadState* state) {
 bool anyone_works_without_gil() { return threads_without_gil.load(std::memory_order_relaxed) > 0; }
 
 bool release_later(const ObjectCounted& c, size_t bytes, void (*release)(const ObjectCounted&)) {
-  if (waiting.scopes == 0 || waiting.list.size() >= most_waiting ||
-      waiting.bytes + bytes > most_waiting_bytes)
-    return false;
+  if (waiting.scopes == 0 || waiting.list.size() >= most_waiting) return false;
+  const size_t most = running_thread() ? most_bytes_when_held : most_bytes_when_free;
+  if (waiting.bytes + bytes > most) return false;
   waiting.list.push_back({&c, release});
   waiting.bytes += bytes;
   return true;
