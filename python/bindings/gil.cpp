@@ -1,6 +1,7 @@
 #include "gil.h"
 
 #include <cxxabi.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -94,6 +95,10 @@ void DropGil::take_back(PyThreadState* state) {
 }
 
 bool anyone_works_without_gil() { return threads_without_gil.load(std::memory_order_relaxed) > 0; }
+
+void forget_threads_in_children() {
+  pthread_atfork(nullptr, nullptr, [] { threads_without_gil.store(waiting.scopes); });
+}
 
 bool release_later(const ObjectCounted& c, size_t bytes, void (*release)(const ObjectCounted&)) {
   if (waiting.scopes == 0 || waiting.list.size() >= most_waiting) return false;

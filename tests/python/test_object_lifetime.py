@@ -211,8 +211,12 @@ for _ in range(5):
     if pid == 0:
         loss = graph()
         loss.backward()
+        x = f.ones(2, requires_grad=True)
+        x.result = x * x
+        ref = weakref.ref(x)
+        del x
         gc.collect()
-        os._exit(0)
+        os._exit(0 if ref() is None else 1)
     assert os.waitpid(pid, 0)[1] == 0
 stop.append(1)
 thread.join()
