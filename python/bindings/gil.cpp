@@ -1,6 +1,7 @@
 #include "gil.h"
 
 #include <cxxabi.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -14,8 +15,10 @@ struct Later {
   void (*release)(const ObjectCounted&);
 };
 
-// Memory that waits for the GIL is memory that backward cannot use again: not more than this.
-constexpr size_t most_waiting_bytes = size_t{1} << 20;
+// Memory that waits for the GIL is memory that backward cannot use again. While another thread has
+// the GIL, it may be milliseconds until that gives way: then more may wait.
+constexpr size_t most_bytes_when_free = size_t{1} << 20;
+constexpr size_t most_bytes_when_held = size_t{64} << 20;
 constexpr size_t most_waiting = 4096;
 
 struct Waiting {
@@ -26,6 +29,15 @@ struct Waiting {
 thread_local Waiting waiting;
 
 std::atomic<int> threads_without_gil{0};
+
+// CPython made these two public in 3.13.
+#if PY_VERSION_HEX >= 0x030D0000
+PyThreadState* running_thread() { return PyThreadState_GetUnchecked(); }
+bool interpreter_ends() { return Py_IsFinalizing(); }
+#else
+PyThreadState* running_thread() { return _PyThreadState_UncheckedGet(); }
+bool interpreter_ends() { return _Py_IsFinalizing(); }
+#endif
 
 [[noreturn]] void stop_for_good() {
   for (;;) pause();
@@ -57,10 +69,10 @@ void release_waiting() {
 
 bool holds_gil() {
   PyThreadState* mine = PyGILState_GetThisThreadState();
-  return mine && mine == _PyThreadState_UncheckedGet();
+  return mine && mine == running_thread();
 }
 
-bool may_take_gil() { return Py_IsInitialized() && !_Py_IsFinalizing(); }
+bool may_take_gil() { return Py_IsInitialized() && !interpreter_ends(); }
 
 HoldGil::HoldGil() : state_(taking_gil([] { return PyGILState_Ensure(); })) {
   if (!waiting.list.empty()) release_waiting();
@@ -84,10 +96,14 @@ void DropGil::take_back(PyThreadState* state) {
 
 bool anyone_works_without_gil() { return threads_without_gil.load(std::memory_order_relaxed) > 0; }
 
+void forget_threads_in_children() {
+  pthread_atfork(nullptr, nullptr, [] { threads_without_gil.store(waiting.scopes); });
+}
+
 bool release_later(const ObjectCounted& c, size_t bytes, void (*release)(const ObjectCounted&)) {
-  if (waiting.scopes == 0 || waiting.list.size() >= most_waiting ||
-      waiting.bytes + bytes > most_waiting_bytes)
-    return false;
+  if (waiting.scopes == 0 || waiting.list.size() >= most_waiting) return false;
+  const size_t most = running_thread() ? most_bytes_when_held : most_bytes_when_free;
+  if (waiting.bytes + bytes > most) return false;
   waiting.list.push_back({&c, release});
   waiting.bytes += bytes;
   return true;

@@ -45,6 +45,8 @@ class DropGil {
 // Whether a thread is in a DropGil scope, and may change what C++ holds meanwhile. Does not change
 // while the caller holds the GIL.
 bool anyone_works_without_gil();
+// A forked child has one thread: called once, so that it does not wait for those of its parent.
+void forget_threads_in_children();
 
 // Puts off releasing one reference to `c` until this thread holds the GIL again; false when it is
 // not in a DropGil scope or has put off enough. `release` is called under the GIL.

@@ -28,6 +28,10 @@ bool release_now(const ObjectCounted& c) {
     case ObjectCounted::Left::Object:
       break;
   }
+  if (Py_REFCNT(o) > 1) {
+    Py_DECREF(o);
+    return false;
+  }
   // An exception may be on its way, which finalizers must not meet.
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);

@@ -73,6 +73,7 @@ void fill(PyObject* module) {
   add_function_module(module, "_nn", "nn");
   object_hooks.store(&object_hooks_in_python);
   python_hooks.store(&keep_hooks);
+  forget_threads_in_children();
   checked(PyModule_AddStringConstant(module, "_pyobject_scheme", scheme::name));
 }
 
