@@ -1,6 +1,8 @@
 // Connectionist temporal classification.
 #include "ops/ctc_loss.h"
 
+#include <algorithm>
+
 #include "dispatch/rules.h"
 #include "dispatch/typed.h"
 #include "kernels/cpu/convert.h"
@@ -72,41 +74,54 @@ cpu::CtcBatch batch_of(const Tensor& log_probs, const Tensor& targets, std::vect
 
 std::vector<int64_t> vector_of(IntSpan s) { return {s.begin(), s.end()}; }
 
-std::tuple<Tensor, Tensor> forward(const Tensor& log_probs, const cpu::CtcBatch& batch) {
-  const IntSpan s = log_probs.sizes();
-  const Tensor loss = empty_tensor(IntList{s[1]}, log_probs.dtype());
-  const Tensor log_alpha = empty_tensor(IntList{s[1], s[0], 2 * batch.longest() + 1}, log_probs.dtype());
-  cpu::ctc_loss(log_probs, batch, loss, log_alpha);
-  return {loss, log_alpha};
+IntVec partial_sizes(const Tensor& log_probs, int64_t longest) {
+  return {log_probs.sizes()[1], log_probs.sizes()[0], 2 * longest + 1};
 }
-std::tuple<Tensor, Tensor> by_lists(const Tensor& log_probs, const Tensor& targets, IntSpan steps, IntSpan counts, int64_t blank, bool) {
-  return forward(log_probs, batch_of(log_probs, targets, vector_of(steps), vector_of(counts), blank));
+
+void meta_by_lists(Meta& m, const Tensor& log_probs, const Tensor&, IntSpan, IntSpan counts, int64_t, bool) {
+  check(log_probs.dim() == 3, "_ctc_loss(): expected log_probs (T, N, C); got shape ", str(log_probs.sizes()));
+  int64_t longest = 0;
+  for (int64_t n : counts) longest = std::max(longest, n);
+  m.result(0, IntList{log_probs.sizes()[1]}, log_probs.dtype());
+  m.result(1, partial_sizes(log_probs, longest), log_probs.dtype());
+}
+void by_lists(const Tensor& log_probs, const Tensor& targets, IntSpan steps, IntSpan counts, int64_t blank, bool, const Tensor& loss,
+              const Tensor& log_alpha) {
+  cpu::ctc_loss(log_probs, batch_of(log_probs, targets, vector_of(steps), vector_of(counts), blank), loss, log_alpha);
 }
 std::tuple<Tensor, Tensor> by_tensors(const Tensor& log_probs, const Tensor& targets, const Tensor& steps, const Tensor& counts,
                                       int64_t blank, bool) {
-  return forward(log_probs, batch_of(log_probs, targets, lengths_of(steps, "input_lengths"), lengths_of(counts, "target_lengths"), blank));
+  const cpu::CtcBatch batch =
+      batch_of(log_probs, targets, lengths_of(steps, "input_lengths"), lengths_of(counts, "target_lengths"), blank);
+  const Tensor loss = empty_tensor(IntList{log_probs.sizes()[1]}, log_probs.dtype());
+  const Tensor log_alpha = empty_tensor(partial_sizes(log_probs, batch.longest()), log_probs.dtype());
+  cpu::ctc_loss(log_probs, batch, loss, log_alpha);
+  return {loss, log_alpha};
 }
 
-Tensor backward(const Tensor& grad, const Tensor& log_probs, const cpu::CtcBatch& batch, const Tensor& loss, const Tensor& log_alpha,
-                bool zero_infinity) {
+template <class Lengths>
+void meta_backward(Meta& m, const Tensor&, const Tensor& log_probs, const Tensor&, Lengths, Lengths, const Tensor&, const Tensor&,
+                   int64_t, bool) {
+  m.result(0, log_probs.sizes(), log_probs.dtype());
+}
+void backward(const Tensor& grad, const Tensor& log_probs, const cpu::CtcBatch& batch, const Tensor& loss, const Tensor& log_alpha,
+              bool zero_infinity, const Tensor& out) {
   const int64_t samples = log_probs.sizes()[1];
-  const IntVec places{samples, log_probs.sizes()[0], 2 * batch.longest() + 1};
+  const IntVec places = partial_sizes(log_probs, batch.longest());
   check(grad.numel() == samples && loss.numel() == samples && same_sizes(log_alpha.sizes(), places), "_ctc_loss_backward(): expected a "
         "grad and losses of ", samples, " elements and log_alpha of shape ", str(places), "; got shapes ", str(grad.sizes()), ", ",
         str(loss.sizes()), " and ", str(log_alpha.sizes()));
-  const Tensor out = empty_tensor(log_probs.sizes(), log_probs.dtype());
   cpu::ctc_loss_backward(grad, log_probs, batch, loss, log_alpha, zero_infinity, out);
-  return out;
 }
-Tensor backward_by_lists(const Tensor& grad, const Tensor& log_probs, const Tensor& targets, IntSpan steps, IntSpan counts,
-                         const Tensor& loss, const Tensor& log_alpha, int64_t blank, bool zero_infinity) {
-  return backward(grad, log_probs, batch_of(log_probs, targets, vector_of(steps), vector_of(counts), blank), loss, log_alpha, zero_infinity);
+void backward_by_lists(const Tensor& grad, const Tensor& log_probs, const Tensor& targets, IntSpan steps, IntSpan counts,
+                       const Tensor& loss, const Tensor& log_alpha, int64_t blank, bool zero_infinity, const Tensor& out) {
+  backward(grad, log_probs, batch_of(log_probs, targets, vector_of(steps), vector_of(counts), blank), loss, log_alpha, zero_infinity, out);
 }
-Tensor backward_by_tensors(const Tensor& grad, const Tensor& log_probs, const Tensor& targets, const Tensor& steps, const Tensor& counts,
-                           const Tensor& loss, const Tensor& log_alpha, int64_t blank, bool zero_infinity) {
+void backward_by_tensors(const Tensor& grad, const Tensor& log_probs, const Tensor& targets, const Tensor& steps, const Tensor& counts,
+                         const Tensor& loss, const Tensor& log_alpha, int64_t blank, bool zero_infinity, const Tensor& out) {
   const cpu::CtcBatch batch =
       batch_of(log_probs, targets, lengths_of(steps, "input_lengths"), lengths_of(counts, "target_lengths"), blank);
-  return backward(grad, log_probs, batch, loss, log_alpha, zero_infinity);
+  backward(grad, log_probs, batch, loss, log_alpha, zero_infinity, out);
 }
 
 // --- what users call
@@ -162,6 +177,9 @@ OP(_ctc_loss) {
             "bool zero_infinity=False) -> (Tensor, Tensor)",
   .doc = "Losses (N) of log_probs (T, N, C), and the log likelihoods of partial alignments.",
   .forms = function | out,
+  .out_layout = OutLayout::Contiguous,
+  .overlaps = Overlaps::None,
+  .meta = typed_meta<meta_by_lists>,
   .cpu = typed_kernel<by_lists>,
   .derivatives = {vjp("log_probs", [](Backward& b) {
     return ops::_ctc_loss_backward(b.grad(), b["log_probs"], b["targets"], b.ints("input_lengths"), b.ints("target_lengths"),
@@ -175,6 +193,7 @@ OP(_ctc_loss_Tensor) {
   .doc = "_ctc_loss with lengths as tensors.",
   .forms = function | out,
   .out_name = "Tensor_out",
+  .flags = shape_from_data,
   .cpu = typed_kernel<by_tensors>,
   .derivatives = {vjp("log_probs", [](Backward& b) {
     return ops::_ctc_loss_backward(b.grad(), b["log_probs"], b["targets"], b["input_lengths"], b["target_lengths"], b.result(0),
@@ -187,6 +206,9 @@ OP(_ctc_loss_backward) {
             "Tensor neg_log_likelihood, Tensor log_alpha, int blank, bool zero_infinity=False) -> Tensor",
   .doc = "Gradient of _ctc_loss by log_probs.",
   .forms = hidden | out,
+  .out_layout = OutLayout::Contiguous,
+  .overlaps = Overlaps::None,
+  .meta = typed_meta<meta_backward<IntSpan>>,
   .cpu = typed_kernel<backward_by_lists>,
   .hole = "PyTorch has no second derivative either",
 };
@@ -195,6 +217,7 @@ OP(_ctc_loss_backward_Tensor) {
             "Tensor neg_log_likelihood, Tensor log_alpha, int blank, bool zero_infinity=False) -> Tensor",
   .doc = "_ctc_loss_backward with lengths as tensors.",
   .forms = hidden,
+  .meta = typed_meta<meta_backward<const Tensor&>>,
   .cpu = typed_kernel<backward_by_tensors>,
   .hole = "PyTorch has no second derivative either",
 };

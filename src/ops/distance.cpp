@@ -169,11 +169,10 @@ Tensor renorm(const Tensor& self, const Scalar& p, int64_t dim, const Scalar& ma
   check(maxnorm.to<double>() >= 0, "renorm: expected maxnorm to be >= 0 but got ", maxnorm.to<double>());
   check(self.dim() > 1, "renorm: input needs at least 2 dimensions, got ", self.dim(), " dimensions");
   const IntVec over = all_but(self.dim(), wrap_dim(dim, self.dim()));
-  const DType wide = compute_of(self.dtype());
-  const Tensor norm = ops::linalg_vector_norm(self, p, std::optional<IntList>(over), true, real_of(wide));
+  const Tensor norm = ops::linalg_vector_norm(self, p, std::optional<IntList>(over), true, compute_of(self.dtype()));
   constexpr double apart = 1e-7;
   const Tensor factor = ops::where(ops::gt(norm, maxnorm), ops::div(maxnorm.to<double>(), ops::add(norm, apart)), 1.0);
-  return ops::mul(self, ops::to(factor, real_of(self.dtype())));
+  return ops::contiguous(ops::mul(self, ops::to(factor, real_of(self.dtype()))));
 }
 
 Tensor norm_except_dim(const Tensor& v, int64_t power, int64_t dim) {

@@ -87,23 +87,30 @@ void check_scales(const Tensor& weight, const Tensor& indices, BagMode mode, con
 
 using BagResults = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 
-BagResults forward(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool, int64_t mode_number, bool,
-                   const Tensor& scales, bool include_last, int64_t padding) {
+void meta_bags(Meta& m, const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool, int64_t mode_number, bool,
+               const Tensor& scales, bool include_last, int64_t) {
   check_rows_table(weight);
   check_numbers(indices, "indices");
   check_numbers(offsets, "offsets");
   const BagMode mode = mode_of(mode_number);
   check_scales(weight, indices, mode, scales);
   check(!include_last || offsets.numel() >= 1, "include_last_offset: number of offset should be at least 1");
+  const int64_t width = weight.size(1), count = offsets.numel() - (include_last ? 1 : 0);
+  m.result(0, IntList{count, width}, weight.dtype());
+  m.result(1, IntList{indices.numel()}, DType::Int64);
+  m.result(2, IntList{count}, DType::Int64);
+  m.result(3, mode == BagMode::Max ? IntVec{count, width} : IntVec{count}, DType::Int64);
+}
+
+void forward(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool, int64_t mode_number, bool,
+             const Tensor& scales, bool include_last, int64_t padding, const Tensor& out, const Tensor& bag_numbers,
+             const Tensor& sizes, const Tensor& chosen) {
+  const BagMode mode = mode_of(mode_number);
   const cpu::Bags bags = bags_of(weight, indices, offsets, include_last, padding);
-  const int64_t width = weight.size(1), count = bags.count();
-  const Tensor out = empty_tensor(IntList{count, width}, weight.dtype());
-  const Tensor bag_numbers = empty_tensor(IntList{indices.numel()}, DType::Int64), sizes = empty_tensor(IntList{count}, DType::Int64);
-  const Tensor chosen = mode == BagMode::Max ? empty_tensor(IntList{count, width}, DType::Int64) : Tensor();
-  if (chosen.defined()) cpu::fill(chosen, 0);
   store_bag_numbers(bags, bag_numbers);
+  cpu::fill(chosen, 0);
   cpu::embedding_bags(weight, bags, mode, scales, out, sizes, chosen);
-  return {out, bag_numbers, sizes, chosen.defined() ? chosen : cpu::converted(sizes, DType::Int64)};
+  if (mode != BagMode::Max) cpu::copy(chosen, sizes);
 }
 
 // --- gradients
@@ -200,6 +207,9 @@ OP(_embedding_bag) {
             "(Tensor, Tensor, Tensor, Tensor)",
   .doc = "embedding_bag with a row to pass over; -1 stands for none.",
   .forms = function | out,
+  .out_layout = OutLayout::Contiguous,
+  .overlaps = Overlaps::None,
+  .meta = typed_meta<meta_bags>,
   .cpu = typed_kernel<forward>,
   .derivatives = {vjp(names("weight", "per_sample_weights"), bag_gradients,
                       saves("weight", "indices", "per_sample_weights", "result1", "result2", "result3"))},
@@ -211,6 +221,9 @@ OP(_embedding_bag_forward_only) {
             "(Tensor, Tensor, Tensor, Tensor)",
   .doc = "_embedding_bag without a gradient.",
   .forms = function | out,
+  .out_layout = OutLayout::Contiguous,
+  .overlaps = Overlaps::None,
+  .meta = typed_meta<meta_bags>,
   .cpu = typed_kernel<forward>,
   .hole = "made for use without gradients",
 };
