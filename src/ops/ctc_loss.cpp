@@ -23,7 +23,7 @@ std::vector<int64_t> list_of(const Tensor& t) {
 }
 
 std::vector<int64_t> lengths_of(const Tensor& t, const char* name) {
-  check(is_integral(t.dtype(), true), name, " must be integral");
+  check(is_integral(t.dtype(), true), "ctc_loss(): ", name, " must be integers; got ", info(t.dtype()).legacy_name);
   return list_of(t);
 }
 
@@ -36,12 +36,11 @@ void place_labels(cpu::CtcBatch& batch, const Tensor& targets) {
     total += batch.label_counts[static_cast<size_t>(n)];
   }
   if (!rows)
-    return check(targets.numel() == total, "Expected tensor to have size ", total, " at dimension 0, but got size ", targets.numel(),
-                 " for argument #2 'targets' (while checking arguments for ctc_loss_allocate_outputs)");
-  check(targets.sizes()[0] == batch.count(), "Expected tensor to have size ", batch.count(), " at dimension 0, but got size ",
-        targets.sizes()[0], " for argument #2 'targets' (while checking arguments for ctc_loss_allocate_outputs)");
-  check(targets.sizes()[1] >= batch.longest(), "Expected tensor to have size at least ", batch.longest(), " at dimension 1, but got "
-        "size ", targets.sizes()[1], " for argument #2 'targets' (while checking arguments for ctc_loss_allocate_outputs)");
+    return check(targets.numel() == total, "ctc_loss(): targets must hold ", total, " labels; got ", targets.numel());
+  check(targets.sizes()[0] == batch.count(), "ctc_loss(): targets must have a row for each of ", batch.count(), " samples; got ",
+        targets.sizes()[0]);
+  check(targets.sizes()[1] >= batch.longest(), "ctc_loss(): rows of targets must hold ", batch.longest(), " labels; got ",
+        targets.sizes()[1]);
 }
 
 void check_labels(const cpu::CtcBatch& batch, int64_t classes) {
@@ -56,16 +55,16 @@ cpu::CtcBatch batch_of(const Tensor& log_probs, const Tensor& targets, std::vect
                        int64_t blank) {
   check(log_probs.dim() == 3, "_ctc_loss(): expected log_probs (T, N, C); got shape ", str(log_probs.sizes()));
   const int64_t samples = log_probs.sizes()[1], classes = log_probs.sizes()[2];
-  check(log_probs.numel() > 0, "log_probs tensor must not be empty");
-  check(blank >= 0 && blank < classes, "blank must be in label range");
-  check(static_cast<int64_t>(steps.size()) == samples, "input_lengths must be of size batch_size");
-  check(static_cast<int64_t>(label_counts.size()) == samples, "target_lengths must be of size batch_size");
+  check(log_probs.numel() > 0, "ctc_loss(): log_probs must not be empty; got shape ", str(log_probs.sizes()));
+  check(blank >= 0 && blank < classes, "ctc_loss(): blank must be a class from 0 to ", classes - 1, "; got ", blank);
+  check(static_cast<int64_t>(steps.size()) == samples, "ctc_loss(): there must be ", samples, " input_lengths; got ", steps.size());
+  check(static_cast<int64_t>(label_counts.size()) == samples, "ctc_loss(): there must be ", samples, " target_lengths; got ",
+        label_counts.size());
   check(targets.dim() == 1 || targets.dim() == 2, "ctc_loss(): expected targets of one or two dimensions; got shape ",
         str(targets.sizes()));
   for (int64_t s : steps)
-    check(s >= 0 && s <= log_probs.sizes()[0], "Expected input_lengths to have value at most ", log_probs.sizes()[0],
-          ", but got value ", s, " (while checking arguments for ctc_loss_allocate_outputs)");
-  for (int64_t s : label_counts) check(s >= 0, "Expected target_lengths to have value at least 0, but got value ", s);
+    check(s >= 0 && s <= log_probs.sizes()[0], "ctc_loss(): input_lengths must be from 0 to ", log_probs.sizes()[0], "; got ", s);
+  for (int64_t s : label_counts) check(s >= 0, "ctc_loss(): target_lengths must not be negative; got ", s);
   cpu::CtcBatch batch{list_of(targets), {}, std::move(label_counts), std::move(steps), blank};
   place_labels(batch, targets);
   check_labels(batch, classes);
@@ -144,8 +143,8 @@ Tensor ctc_lists(const Tensor& log_probs, const Tensor& targets, IntSpan steps, 
 Tensor ctc_tensors(const Tensor& log_probs, const Tensor& targets, const Tensor& steps, const Tensor& counts, int64_t blank,
                    int64_t reduction, bool zero_infinity) {
   const bool batched = log_probs.dim() == 3;
-  check(is_integral(steps.dtype(), true), "input_lengths must be integral");
-  check(is_integral(counts.dtype(), true), "target_lengths must be integral");
+  check(is_integral(steps.dtype(), true), "ctc_loss(): input_lengths must be integers; got ", name(steps.dtype()));
+  check(is_integral(counts.dtype(), true), "ctc_loss(): target_lengths must be integers; got ", name(counts.dtype()));
   const Tensor loss = std::get<0>(ops::_ctc_loss(batched ? log_probs : ops::unsqueeze(log_probs, 1), targets, ops::reshape(steps, {-1}),
                                                  ops::reshape(counts, {-1}), blank, zero_infinity));
   return reduced(loss, ops::reshape(counts, {-1}), batched, reduction, zero_infinity);

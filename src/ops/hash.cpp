@@ -15,22 +15,21 @@ std::vector<bool> reduced_dims(const Tensor& self, IntSpan dim) {
   std::vector<bool> reduced(static_cast<size_t>(self.dim()), dim.empty());
   for (int64_t d : dim) {
     const int64_t w = wrap_dim(d, self.dim());
-    check(!reduced[static_cast<size_t>(w)], "dim ", w, " appears multiple times in the list of dims");
+    check(!reduced[static_cast<size_t>(w)], "hash_tensor(): dimension ", w, " is named twice");
     reduced[static_cast<size_t>(w)] = true;
   }
   return reduced;
 }
 
 void meta_hash(Meta& m, const Tensor& self, IntSpan dim, bool keepdim, int64_t mode) {
-  check(mode == 0, "Unknown hash_tensor mode: ", mode);
-  check(self.numel() > 0 || !dim.empty(), "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the "
-        "reduction dim with the 'dim' argument.");
+  check(mode == 0, "hash_tensor(): mode must be 0; got ", mode);
+  check(self.numel() > 0 || !dim.empty(), "hash_tensor(): an empty tensor needs dim");
   check_kind(ErrorKind::NotImplemented, !is_complex(self.dtype()), "\"xor_sum_cpu\" not implemented for '",
              info(self.dtype()).legacy_name, "'");
   const std::vector<bool> reduced = self.dim() == 0 ? std::vector<bool>() : reduced_dims(self, dim);
   IntVec sizes;
   for (size_t d = 0; d < reduced.size(); ++d) {
-    check_index(!reduced[d] || self.sizes()[d] > 0, "hash_tensor: Expected reduction dim ", d, " to have non-zero size.");
+    check_index(!reduced[d] || self.sizes()[d] > 0, "hash_tensor(): dimension ", d, " must not be empty");
     if (!reduced[d]) sizes.push_back(self.sizes()[d]);
     if (reduced[d] && keepdim) sizes.push_back(1);
   }

@@ -16,27 +16,24 @@ namespace {
 
 void check_points(const Tensor& self, const Tensor& weight) {
   check_kind(ErrorKind::NotImplemented, is_floating(self.dtype()), "\"histogramdd\" not implemented for '", info(self.dtype()).legacy_name, "'");
-  check(self.dim() >= 2, "torch.histogramdd: input tensor should have at least 2 dimensions");
+  check(self.dim() >= 2, "histogramdd(): self must have at least 2 dimensions; got ", self.dim());
   if (!weight.defined()) return;
-  check(weight.dtype() == self.dtype(), "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should "
-        "have the same dtype, but got input(", name(self.dtype()), "), and weight(", name(weight.dtype()), ")");
-  check(same_sizes(weight.sizes(), self.sizes().first(static_cast<size_t>(self.dim() - 1))), "torch.histogramdd: if weight tensor is "
-        "provided it should have the same shape as the input tensor excluding its innermost dimension, but got input with shape ",
-        str(self.sizes()), " and weight with shape ", str(weight.sizes()));
+  check(weight.dtype() == self.dtype(), "histogram(): weight must have the dtype of self, ", name(self.dtype()), "; got ",
+        name(weight.dtype()));
+  check(same_sizes(weight.sizes(), self.sizes().first(static_cast<size_t>(self.dim() - 1))), "histogram(): there must be one weight "
+        "for each point; got shape ", str(weight.sizes()), " for ", str(self.sizes()));
 }
 
 void check_edges(const Tensor& self, std::span<const Tensor> edges) {
   const int64_t dims = self.size(-1);
-  check(static_cast<int64_t>(edges.size()) == dims, "torch.histogramdd: expected ", dims, " sequences of bin edges for a ", dims,
-        "-dimensional histogram but got ", edges.size());
+  check(static_cast<int64_t>(edges.size()) == dims, "histogramdd(): there must be edges for each of ", dims, " dimensions; got ",
+        edges.size());
   for (size_t d = 0; d < edges.size(); ++d) {
     const Tensor& e = edges[d];
-    check(e.dim() == 1, "torch.histogramdd: bins tensor should have one dimension, but got ", e.dim(), " dimensions in the bins "
-          "tensor for dimension ", d);
-    check(e.numel() > 0, "torch.histogramdd: bins tensor should have at least 1 element, but got 0 elements in the bins tensor for "
-          "dimension ", d);
-    check(e.dtype() == self.dtype(), "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input "
-          "with dtype ", name(self.dtype()), " and bins for dimension ", d, " with dtype ", name(e.dtype()));
+    check(e.dim() == 1, "histogram(): bins of dimension ", d, " must be a vector; got ", e.dim(), " dimensions");
+    check(e.numel() > 0, "histogram(): bins of dimension ", d, " must not be empty");
+    check(e.dtype() == self.dtype(), "histogram(): bins of dimension ", d, " must have the dtype of self, ", name(self.dtype()),
+          "; got ", name(e.dtype()));
   }
 }
 
@@ -75,9 +72,9 @@ Interval interval_of(const Tensor& column) {
 }
 
 Interval checked(Interval r, int64_t d) {
-  check(std::isfinite(r.low) && std::isfinite(r.high), "torch.histogramdd: dimension ", d, "'s range [", r.low, ", ", r.high,
-        "] is not finite");
-  check(r.low <= r.high, "torch.histogramdd: min should not exceed max, but got min ", r.low, " max ", r.high, " for dimension ", d);
+  check(std::isfinite(r.low) && std::isfinite(r.high), "histogram(): the range of dimension ", d, " must be finite; got [", r.low,
+        ", ", r.high, "]");
+  check(r.low <= r.high, "histogram(): the range of dimension ", d, " must not fall; got [", r.low, ", ", r.high, "]");
   return r.low == r.high ? Interval{r.low - 0.5, r.high + 0.5} : r;
 }
 
@@ -86,11 +83,12 @@ using Range = std::optional<std::span<const double>>;
 void check_bins(const Tensor& self, IntSpan bins, const Range& range, const Tensor& weight) {
   check_points(self, weight);
   const int64_t dims = self.size(-1);
-  check(static_cast<int64_t>(bins.size()) == dims, "histogramdd: The size of bins must be equal to the innermost dimension of the input.");
-  check(!range || static_cast<int64_t>(range->size()) == 2 * dims, "torch.histogramdd: for a ", dims, "-dimensional histogram range "
-        "should have ", 2 * dims, " elements, but got ", range ? range->size() : 0);
+  check(static_cast<int64_t>(bins.size()) == dims, "histogramdd(): bins must have one number for each of ", dims,
+        " dimensions; got ", bins.size());
+  check(!range || static_cast<int64_t>(range->size()) == 2 * dims, "histogram(): range must have ", 2 * dims, " elements; got ",
+        range ? range->size() : 0);
   for (int64_t d = 0; d < dims; ++d)
-    check(bins[d] > 0, "torch.histogram(): bins must be > 0, but got ", bins[d], " for dimension ", d);
+    check(bins[d] > 0, "histogram(): bins must be positive; got ", bins[d], " for dimension ", d);
 }
 
 std::vector<Tensor> bin_edges(const Tensor& self, IntSpan bins, const Range& range, const Tensor& weight) {

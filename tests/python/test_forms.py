@@ -138,5 +138,5 @@ def test_out_is_a_list_of_results(call):
     out = [facula.empty(t.shape) for t in expected]
     assert call(x, out=out) is None
     assert_same_values(out, list(expected))
-    with pytest.raises(RuntimeError, match="argument of size 2, got size 1"):
+    with pytest.raises(RuntimeError, match="must be a list of 2 tensors; got 1"):
         call(x, out=out[:1])

@@ -10,7 +10,7 @@ OPS = load_ops()
 LAYOUTS = ("transposed", "strided", "expanded", "channels_last")
 # Operators on sizes alone refuse what memory cannot give.
 REFUSED = ("view size is not compatible", "single memory location", "Cannot view",
-           "Unsupported memory format", "last dimension with stride 1")
+           "must not be channels-last", "last dimension must have stride 1")
 FROM_DATA = "depends on data"
 
 
