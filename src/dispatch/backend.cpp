@@ -197,8 +197,8 @@ void run_structured(OpCall& c, const Slot& kernel) {
 
 // A list of results into the tensors of a list.
 void store_list(const Value& to, std::vector<Tensor> computed, const std::string& op) {
-  check(to.as_tensors().size() == computed.size(), op, "_out expected an out= argument of size ", computed.size(),
-        ", got size ", to.as_tensors().size());
+  check(to.as_tensors().size() == computed.size(), op, "(): out= must be a list of ", computed.size(),
+        " tensors; got ", to.as_tensors().size());
   for (size_t i = 0; i < computed.size(); ++i) {
     const Tensor& t = to.as_tensors()[i];
     if (!same_sizes(computed[i].sizes(), t.sizes())) resize(t, computed[i].sizes());
@@ -209,9 +209,8 @@ void store_list(const Value& to, std::vector<Tensor> computed, const std::string
 // Operators that find the shape of their result from data read while they write.
 void check_apart_from_inputs(const OpCall& c, const Tensor& to) {
   check_no_self_overlap(to);
-  check(worst_overlap(c, to) == Overlap::None && !is_input(c, to),
-        "unsupported operation: some elements of the input tensor and the written-to tensor refer "
-        "to a single memory location. Please clone() the tensor before performing the operation.");
+  check(worst_overlap(c, to) == Overlap::None && !is_input(c, to), c.info->schema.name,
+        "(): out= must not share memory with an input; clone() it first");
 }
 
 void store_out(OpCall& c, Value* computed) {

@@ -114,8 +114,9 @@ void resolve_derivatives(OpInfo& info, const OpRecord& r) {
   };
   for (size_t i = 0; i < s.results.size(); ++i)
     if (!r.not_differentiable.has(name_of(i))) info.differentiable_results |= 1u << i;
+  // Beside a derivative, an argument without one refuses tensors that require grad.
   for (std::string_view n : r.not_differentiable.list)
-    if (const int at = n.empty() ? -1 : s.index_of(n); at >= 0) info.derivative_of[at] = -2;  // refuses gradients
+    if (const int at = n.empty() || r.derivatives[0].inputs.empty() ? -1 : s.index_of(n); at >= 0) info.derivative_of[at] = -2;
   int row = 0;
   for (const Derivative& d : r.derivatives) {
     if (d.inputs.empty()) break;

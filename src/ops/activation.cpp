@@ -288,13 +288,8 @@ std::tuple<Tensor, Tensor> prelu_backward(const Tensor& grad, const Tensor& self
 
 // --- rrelu
 
-// In training the result is contiguous, as the noise is drawn in that order.
-void meta_rrelu(Meta& m) {
-  const Tensor& self = m.tensor(0);
-  const bool training = m.arg(4).b;
-  if (!training) return meta::unary(m);
-  m.result(0, self.sizes(), self.dtype());
-}
+// The result is contiguous, as the noise is drawn in that order.
+void meta_rrelu(Meta& m) { m.result(0, m.tensor(0).sizes(), m.tensor(0).dtype()); }
 
 // One uniform for each element that is not positive, in order.
 template <class T>

@@ -29,13 +29,13 @@ Tensor dist(const Tensor& self, const Tensor& other, const Scalar& p) { return o
 IntSpan batch_of(const Tensor& t) { return t.sizes().first(static_cast<size_t>(t.dim() - 2)); }
 
 void check_rows(const Tensor& x1, const Tensor& x2, double p) {
-  check(x1.dim() >= 2, "cdist only supports at least 2D tensors, X1 got: ", x1.dim(), "D");
-  check(x2.dim() >= 2, "cdist only supports at least 2D tensors, X2 got: ", x2.dim(), "D");
-  check(is_floating(x1.dtype()), "cdist only supports floating-point dtypes, X1 got: ", info(x1.dtype()).legacy_name);
-  check(is_floating(x2.dtype()), "cdist only supports floating-point dtypes, X2 got: ", info(x2.dtype()).legacy_name);
-  check(x1.size(-1) == x2.size(-1), "X1 and X2 must have the same number of columns. X1: ", x1.size(-1), " X2: ", x2.size(-1));
-  check(x1.dtype() == x2.dtype(), "expected scalar type ", info(x1.dtype()).legacy_name, " but found ", info(x2.dtype()).legacy_name);
-  check(p >= 0, "cdist only supports non-negative p values");
+  check(x1.dim() >= 2, "cdist(): x1 must have at least 2 dimensions; got ", x1.dim());
+  check(x2.dim() >= 2, "cdist(): x2 must have at least 2 dimensions; got ", x2.dim());
+  check(is_floating(x1.dtype()), "cdist(): x1 must be floating point; got ", name(x1.dtype()));
+  check(is_floating(x2.dtype()), "cdist(): x2 must be floating point; got ", name(x2.dtype()));
+  check(x1.size(-1) == x2.size(-1), "cdist(): x1 and x2 must have rows of one length; got ", x1.size(-1), " and ", x2.size(-1));
+  check(x1.dtype() == x2.dtype(), "cdist(): x1 and x2 must have one dtype; got ", name(x1.dtype()), " and ", name(x2.dtype()));
+  check(p >= 0, "cdist(): p must not be negative; got ", p);
 }
 
 IntVec distance_sizes(const Tensor& x1, const Tensor& x2) {
@@ -47,7 +47,7 @@ IntVec distance_sizes(const Tensor& x1, const Tensor& x2) {
 
 void meta_cdist(Meta& m, const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> mode) {
   check_rows(x1, x2, p);
-  check(!mode || (*mode >= 0 && *mode <= 2), "possible modes: 0, 1, 2, but was: ", mode.value_or(0));
+  check(!mode || (*mode >= 0 && *mode <= 2), "cdist(): compute_mode must be 0, 1 or 2; got ", mode.value_or(0));
   m.result(0, distance_sizes(x1, x2), x1.dtype());
 }
 
@@ -67,7 +67,7 @@ void meta_cdist_backward(Meta& m, const Tensor& grad, const Tensor& x1, const Te
 Tensor cdist(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> mode) {
   check_rows(x1, x2, p);
   const int64_t chosen = mode.value_or(0);
-  check(chosen >= 0 && chosen <= 2, "possible modes: 0, 1, 2, but was: ", chosen);
+  check(chosen >= 0 && chosen <= 2, "cdist(): compute_mode must be 0, 1 or 2; got ", chosen);
   const bool many = x1.size(-2) > 25 || x2.size(-2) > 25;
   const bool by_product = p == 2 && (chosen == 1 || (chosen == 0 && many)) && x1.numel() > 0 && x2.numel() > 0;
   return by_product ? ops::_euclidean_dist(x1, x2) : ops::_cdist_forward(x1, x2, p, mode);
@@ -128,9 +128,9 @@ void euclidean_gradient(Backward& b) {
 // --- between the rows of one matrix
 
 void check_pdist(const Tensor& self, double p) {
-  check(self.dim() == 2, "pdist only supports 2D tensors, got: ", self.dim(), "D");
-  check(is_floating(self.dtype()), "pdist only supports floating-point dtypes");
-  check(p >= 0, "pdist only supports non-negative p values");
+  check(self.dim() == 2, "pdist(): self must be a matrix; got ", self.dim(), " dimensions");
+  check(is_floating(self.dtype()), "pdist(): self must be floating point; got ", name(self.dtype()));
+  check(p >= 0, "pdist(): p must not be negative; got ", p);
 }
 int64_t pair_count(const Tensor& self) {
   const int64_t n = self.sizes()[0];
@@ -163,17 +163,16 @@ IntVec all_but(int64_t dims, int64_t dim) {
 }
 
 Tensor renorm(const Tensor& self, const Scalar& p, int64_t dim, const Scalar& maxnorm) {
-  check(!p.is_complex(), "renorm: p must be real-valued");
-  check(p.to<double>() > 0, "renorm: non-positive-norm not supported");
-  check(!maxnorm.is_complex(), "renorm: maxnorm must be real-valued");
-  check(maxnorm.to<double>() >= 0, "renorm: expected maxnorm to be >= 0 but got ", maxnorm.to<double>());
-  check(self.dim() > 1, "renorm: input needs at least 2 dimensions, got ", self.dim(), " dimensions");
+  check(!p.is_complex(), "renorm(): p must be real");
+  check(p.to<double>() > 0, "renorm(): p must be positive; got ", p.to<double>());
+  check(!maxnorm.is_complex(), "renorm(): maxnorm must be real");
+  check(maxnorm.to<double>() >= 0, "renorm(): maxnorm must not be negative; got ", maxnorm.to<double>());
+  check(self.dim() > 1, "renorm(): self must have at least 2 dimensions; got ", self.dim());
   const IntVec over = all_but(self.dim(), wrap_dim(dim, self.dim()));
-  const DType wide = compute_of(self.dtype());
-  const Tensor norm = ops::linalg_vector_norm(self, p, std::optional<IntList>(over), true, real_of(wide));
+  const Tensor norm = ops::linalg_vector_norm(self, p, std::optional<IntList>(over), true, compute_of(self.dtype()));
   constexpr double apart = 1e-7;
   const Tensor factor = ops::where(ops::gt(norm, maxnorm), ops::div(maxnorm.to<double>(), ops::add(norm, apart)), 1.0);
-  return ops::mul(self, ops::to(factor, real_of(self.dtype())));
+  return ops::contiguous(ops::mul(self, ops::to(factor, real_of(self.dtype()))));
 }
 
 Tensor norm_except_dim(const Tensor& v, int64_t power, int64_t dim) {

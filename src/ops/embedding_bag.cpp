@@ -22,21 +22,18 @@ namespace {
 using cpu::BagMode;
 
 void check_rows_table(const Tensor& weight) {
-  check(weight.dim() == 2, "weight has to be a 2D Tensor, but got Tensor of dimension ", weight.dim());
-  check(is_floating(weight.dtype()), "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, "
-        "BFloat16, Float, Double; but got torch.", info(weight.dtype()).legacy_name, "Tensor instead (while checking arguments for "
-        "embedding_bag)");
+  check(weight.dim() == 2, "embedding_bag(): weight must be a matrix; got ", weight.dim(), " dimensions");
+  check(is_floating(weight.dtype()), "embedding_bag(): weight must be floating point; got ", name(weight.dtype()));
 }
 
 void check_numbers(const Tensor& t, const char* name) {
-  check(t.dtype() == DType::Int64 || t.dtype() == DType::Int32, "Expected tensor for argument #1 '", name,
-        "' to have one of the following scalar types: Long, Int; but got torch.", info(t.dtype()).legacy_name,
-        "Tensor instead (while checking arguments for embedding_bag)");
-  check(t.dim() == 1, name, " has to be a 1D Tensor, but got Tensor of dimension ", t.dim());
+  check(t.dtype() == DType::Int64 || t.dtype() == DType::Int32, "embedding_bag(): ", name, " must be int64 or int32; got ",
+        info(t.dtype()).legacy_name);
+  check(t.dim() == 1, "embedding_bag(): ", name, " must be a vector; got ", t.dim(), " dimensions");
 }
 
 BagMode mode_of(int64_t mode) {
-  check(mode >= 0 && mode <= 2, "`mode` must be sum, mean, or max.");
+  check(mode >= 0 && mode <= 2, "embedding_bag(): mode must be 0 (sum), 1 (mean) or 2 (max); got ", mode);
   return static_cast<BagMode>(mode);
 }
 
@@ -46,10 +43,9 @@ std::vector<int64_t> list_of(const Tensor& t) {
 }
 
 void check_starts(const std::vector<int64_t>& starts, int64_t length) {
-  check(starts.empty() || starts[0] == 0, "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
-        "position 0. However, got ", starts.empty() ? 0 : starts[0]);
-  check(starts.empty() || starts.back() <= length, "offsets[-1] can not be greater than input's length ", length,
-        " but got offsets[-1] of ", starts.empty() ? 0 : starts.back());
+  check(starts.empty() || starts[0] == 0, "embedding_bag(): offsets must start at 0; got ", starts.empty() ? 0 : starts[0]);
+  check(starts.empty() || starts.back() <= length, "embedding_bag(): offsets must not pass the ", length, " indices; got ",
+        starts.empty() ? 0 : starts.back());
   check(std::is_sorted(starts.begin(), starts.end()), "embedding_bag(): expected offsets that do not fall");
 }
 
@@ -59,7 +55,7 @@ cpu::Bags bags_of(const Tensor& weight, const Tensor& indices, const Tensor& off
   const int64_t length = static_cast<int64_t>(bags.numbers.size()), rows = weight.size(0);
   for (int64_t i = 0; i < length; ++i) {
     const int64_t row = bags.numbers[static_cast<size_t>(i)];
-    check(row >= 0 && row < rows, "Index ", i, " of input takes value ", row, " which is not in the valid range [0, ", rows, ")");
+    check(row >= 0 && row < rows, "embedding_bag(): index ", i, " must be a row from 0 to ", rows - 1, "; got ", row);
   }
   check_starts(bags.starts, length);
   if (include_last && !bags.starts.empty())
@@ -77,33 +73,39 @@ void store_bag_numbers(const cpu::Bags& bags, const Tensor& offset2bag) {
 
 void check_scales(const Tensor& weight, const Tensor& indices, BagMode mode, const Tensor& scales) {
   if (!scales.defined()) return;
-  check(mode == BagMode::Sum, "embedding_bag: per_sample_weights only supported with mode='sum'");
-  check(scales.dtype() == weight.dtype(), "Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 "
-        "'per_sample_weights'; but type torch.", info(weight.dtype()).legacy_name, "Tensor does not equal torch.",
-        info(scales.dtype()).legacy_name, "Tensor (while checking arguments for embedding_bag)");
+  check(mode == BagMode::Sum, "embedding_bag(): per_sample_weights go with sums alone (mode 0)");
+  check(scales.dtype() == weight.dtype(), "embedding_bag(): per_sample_weights must have the dtype of weight, ", name(weight.dtype()),
+        "; got ", name(scales.dtype()));
   check(scales.dim() == 1 && scales.numel() == indices.numel(), "embedding_bag(): expected per_sample_weights of ", indices.numel(),
         " elements; got shape ", str(scales.sizes()));
 }
 
 using BagResults = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 
-BagResults embed_bags(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool, int64_t mode_number, bool,
-                   const Tensor& scales, bool include_last, int64_t padding) {
+void meta_bags(Meta& m, const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool, int64_t mode_number, bool,
+               const Tensor& scales, bool include_last, int64_t) {
   check_rows_table(weight);
   check_numbers(indices, "indices");
   check_numbers(offsets, "offsets");
   const BagMode mode = mode_of(mode_number);
   check_scales(weight, indices, mode, scales);
-  check(!include_last || offsets.numel() >= 1, "include_last_offset: number of offset should be at least 1");
+  check(!include_last || offsets.numel() >= 1, "embedding_bag(): include_last_offset needs an offset; got none");
+  const int64_t width = weight.size(1), count = offsets.numel() - (include_last ? 1 : 0);
+  m.result(0, IntList{count, width}, weight.dtype());
+  m.result(1, IntList{indices.numel()}, DType::Int64);
+  m.result(2, IntList{count}, DType::Int64);
+  m.result(3, mode == BagMode::Max ? IntVec{count, width} : IntVec{count}, DType::Int64);
+}
+
+void embed_bags(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool, int64_t mode_number, bool,
+             const Tensor& scales, bool include_last, int64_t padding, const Tensor& out, const Tensor& bag_numbers,
+             const Tensor& sizes, const Tensor& chosen) {
+  const BagMode mode = mode_of(mode_number);
   const cpu::Bags bags = bags_of(weight, indices, offsets, include_last, padding);
-  const int64_t width = weight.size(1), count = bags.count();
-  const Tensor out = empty_tensor(IntList{count, width}, weight.dtype());
-  const Tensor bag_numbers = empty_tensor(IntList{indices.numel()}, DType::Int64), sizes = empty_tensor(IntList{count}, DType::Int64);
-  const Tensor chosen = mode == BagMode::Max ? empty_tensor(IntList{count, width}, DType::Int64) : Tensor();
-  if (chosen.defined()) cpu::fill(chosen, 0);
   store_bag_numbers(bags, bag_numbers);
+  cpu::fill(chosen, 0);
   cpu::embedding_bags(weight, bags, mode, scales, out, sizes, chosen);
-  return {out, bag_numbers, sizes, chosen.defined() ? chosen : cpu::converted(sizes, DType::Int64)};
+  if (mode != BagMode::Max) cpu::copy(chosen, sizes);
 }
 
 // --- gradients
@@ -138,7 +140,7 @@ Tensor backward(const Tensor& grad, const Tensor& indices, const Tensor&, const 
 
 Tensor scales_backward(const Tensor& grad, const Tensor& weight, const Tensor& indices, const Tensor&, const Tensor& offset2bag,
                        int64_t mode, int64_t padding) {
-  check(mode_of(mode) == BagMode::Sum, "embedding_bag: per_sample_weights only supported with mode='sum'");
+  check(mode_of(mode) == BagMode::Sum, "embedding_bag(): per_sample_weights go with sums alone (mode 0)");
   const Tensor products = ops::mul(per_row(grad, offset2bag), ops::embedding(weight, indices));
   const Tensor sums = ops::sum(products, IntList{-1});
   return padding < 0 ? sums : ops::where(ops::eq(indices, padding), 0, sums);
@@ -163,8 +165,8 @@ BagResults embedding_bag_padding(const Tensor& weight, const Tensor& indices, co
   const int64_t rows = weight.size(0);
   int64_t row = -1;
   if (padding) {
-    check(*padding >= -rows && *padding < rows, "padding_idx must be within the number of embeddings, ", -rows, " through ", rows - 1,
-          ", but got ", *padding);
+    check(*padding >= -rows && *padding < rows, "embedding_bag(): padding_idx must be a row from ", -rows, " to ", rows - 1,
+          "; got ", *padding);
     row = *padding < 0 ? *padding + rows : *padding;
   }
   return ops::_embedding_bag(weight, indices, offsets, scale_by_freq, mode, sparse, scales, include_last, row);
@@ -200,6 +202,9 @@ OP(_embedding_bag) {
             "(Tensor, Tensor, Tensor, Tensor)",
   .doc = "embedding_bag with a row to pass over; -1 stands for none.",
   .forms = function | out,
+  .out_layout = OutLayout::Contiguous,
+  .overlaps = Overlaps::None,
+  .meta = typed_meta<meta_bags>,
   .cpu = typed_kernel<embed_bags>,
   .derivatives = {vjp(names("weight", "per_sample_weights"), bag_gradients,
                       saves("weight", "indices", "per_sample_weights", "result1", "result2", "result3"))},
@@ -211,6 +216,9 @@ OP(_embedding_bag_forward_only) {
             "(Tensor, Tensor, Tensor, Tensor)",
   .doc = "_embedding_bag without a gradient.",
   .forms = function | out,
+  .out_layout = OutLayout::Contiguous,
+  .overlaps = Overlaps::None,
+  .meta = typed_meta<meta_bags>,
   .cpu = typed_kernel<embed_bags>,
   .hole = "made for use without gradients",
 };

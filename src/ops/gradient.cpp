@@ -20,14 +20,14 @@ IntVec every_dim(const Tensor& self) {
 }
 
 IntVec checked_dims(const Tensor& self, const IntVec& dims, int64_t edge_order) {
-  check(edge_order == 1 || edge_order == 2, "torch.gradient only supports edge_order=1 and edge_order=2.");
-  check_kind(ErrorKind::NotImplemented, self.dtype() != DType::UInt8, "torch.gradient does not support uint8 input.");
+  check(edge_order == 1 || edge_order == 2, "gradient(): edge_order must be 1 or 2; got ", edge_order);
+  check_kind(ErrorKind::NotImplemented, self.dtype() != DType::UInt8, "gradient() is not implemented for uint8");
   IntVec wrapped;
   for (int64_t d : dims) {
     const int64_t w = wrap_dim(d, self.dim());
-    for (int64_t seen : wrapped) check(seen != w, "dim ", w, " appears multiple times in the list of dims");
+    for (int64_t seen : wrapped) check(seen != w, "gradient(): dimension ", w, " is named twice");
     wrapped.push_back(w);
-    check(self.sizes()[w] >= edge_order + 1, "torch.gradient expected each dimension size to be at least edge_order+1");
+    check(self.sizes()[w] >= edge_order + 1, "gradient(): dimension ", w, " must have at least ", edge_order + 1, " points; got ", self.sizes()[w]);
   }
   return wrapped;
 }
@@ -86,12 +86,11 @@ std::vector<Tensor> by_steps(const Tensor& self, std::span<const Value> steps, c
 
 void check_lengths(const Tensor& self, size_t steps, const std::optional<IntVec>& dims) {
   if (!dims) {
-    check(static_cast<int64_t>(steps) == self.dim(), "torch.gradient expected spacing to be unspecified, a scalar, or a list of "
-          "length equal to 'self.dim() = ", self.dim(), "', since dim argument was not given, but got a list of length ", steps);
+    check(static_cast<int64_t>(steps) == self.dim(), "gradient(): a list of spacings must have one for each of ", self.dim(),
+          " dimensions; got ", steps);
     return;
   }
-  check(steps == dims->size(), "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to "
-        "have the same length, but got a spacing argument of length ", steps, " and a dim argument of length ", dims->size(), ".");
+  check(steps == dims->size(), "gradient(): spacing and dim must have one length; got ", steps, " and ", dims->size());
 }
 
 std::vector<Tensor> by_coordinates(const Tensor& self, std::span<const Tensor> spacing, const std::optional<IntVec>& dims,
@@ -101,10 +100,9 @@ std::vector<Tensor> by_coordinates(const Tensor& self, std::span<const Tensor> s
   std::vector<Tensor> results;
   for (size_t i = 0; i < wrapped.size(); ++i) {
     const Tensor& points = spacing[i];
-    check(points.dim() == 1, "torch.gradient expected each element of spacing to have one dimension, but got an element with ",
-          points.dim(), " dimensions!");
-    check(points.numel() == self.sizes()[wrapped[i]], "torch.gradient expected as many coordinates as there are points along "
-          "dimension ", wrapped[i], ", ", self.sizes()[wrapped[i]], "; got ", points.numel());
+    check(points.dim() == 1, "gradient(): coordinates must be vectors; got ", points.dim(), " dimensions");
+    check(points.numel() == self.sizes()[wrapped[i]], "gradient(): dimension ", wrapped[i], " must have ", self.sizes()[wrapped[i]],
+          " coordinates; got ", points.numel());
     results.push_back(with_coordinates(self, wrapped[i], points, edge_order));
   }
   return results;

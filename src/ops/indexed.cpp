@@ -45,9 +45,8 @@ void check_out(const Meta& m, DType dtype, std::initializer_list<int> apart) {
   if (c.op->variant == Variant::Base) return;
   const Tensor& to = c.args[c.op->variant == Variant::Out ? c.info->base_args : 0].as_tensor();
   check(to.dtype() == dtype, "out= must have dtype ", name(dtype), "; got ", name(to.dtype()));
-  if (c.op->variant == Variant::Out)
-    check(!may_self_overlap(to.sizes(), to.strides()),
-          "unsupported operation: elements of out= share memory; write to a clone instead");
+  check(c.op->variant != Variant::Out || !may_self_overlap(to.sizes(), to.strides()),
+        "out= must not hold one memory location twice; clone() it first");
   for (int i : apart)
     if (c.args[i].is_tensor()) check_apart(to, c.args[i].as_tensor());
 }

@@ -15,13 +15,11 @@ namespace {
 
 void check_square(const Tensor& A) {
   const DType d = A.dtype();
-  check_kind(ErrorKind::NotImplemented, is_differentiable(d), "linalg.inv: Expected a floating point or complex tensor as input. Got ",
-             info(d).legacy_name);
+  check_kind(ErrorKind::NotImplemented, is_differentiable(d), "linalg.inv(): A must be floating point or complex; got ", name(d));
   const bool full = d == DType::Float32 || d == DType::Float64 || d == DType::Complex64 || d == DType::Complex128;
-  check_kind(ErrorKind::NotImplemented, full, "linalg.inv: Low precision dtypes not supported. Got ", info(d).legacy_name);
-  check(A.dim() >= 2, "linalg.inv: The input tensor A must have at least 2 dimensions.");
-  check(A.size(-1) == A.size(-2), "linalg.inv: A must be batches of square matrices, but they are ", A.size(-2), " by ", A.size(-1),
-        " matrices");
+  check_kind(ErrorKind::NotImplemented, full, "linalg.inv() is not implemented for ", name(d));
+  check(A.dim() >= 2, "linalg.inv(): A must have at least 2 dimensions; got ", A.dim());
+  check(A.size(-1) == A.size(-2), "linalg.inv(): A must be square; got ", A.size(-2), " by ", A.size(-1));
 }
 
 // Matrices of the result stand column by column, as LAPACK leaves them.
@@ -41,9 +39,8 @@ void check_status(const Tensor& status, const char* op) {
   const int32_t* code = codes.data<int32_t>();
   for (int64_t i = 0; i < codes.numel(); ++i) {
     if (code[i] == 0) continue;
-    const std::string where = status.dim() == 0 ? std::string() : concat("(Batch element ", i, "): ");
-    throw Error(ErrorKind::LinAlg, op, ": ", where, "The diagonal element ", code[i],
-                " is zero, the inversion could not be completed because the input matrix is singular.");
+    const std::string where = status.dim() == 0 ? std::string() : concat(" of matrix ", i);
+    throw Error(ErrorKind::LinAlg, op, "(): pivot ", code[i], where, " is zero: a singular matrix has no inverse");
   }
 }
 

@@ -16,13 +16,12 @@ IntSpan loss_sizes(const Tensor& target, int64_t reduction) { return reduction =
 void check_multi(const Tensor& self, const Tensor& target, const Scalar& p, const Tensor& weight) {
   const int64_t dims = self.dim(), samples = dims == 2 ? self.sizes()[0] : 1;
   const int64_t classes = dims == 2 ? self.sizes()[1] : self.numel();
-  check(p.equals(1) || p.equals(2), "only p == 1 and p == 2 supported");
-  check(dims <= 2 && classes > 0, "Expected non-empty vector or matrix with optional 0-dim batch size, but got: ", str(self.sizes()));
-  check(target.dim() <= 1 && target.numel() == samples, "multi_margin_loss: target tensor should be 1-D with size equal to the "
-        "number of input samples (batch size). Expected target size [", samples, "], but got ", str(target.sizes()),
-        ". Input shape: ", str(self.sizes()));
-  check(!weight.defined() || (weight.dim() <= 1 && weight.numel() == classes), "inconsistent weight size, expected ", classes,
-        " but got ", str(weight.defined() ? weight.sizes() : IntSpan()));
+  check(p.equals(1) || p.equals(2), "multi_margin_loss(): p must be 1 or 2; got ", p.to<double>());
+  check(dims <= 2 && classes > 0, "multi_margin_loss(): self must be (N, C) or (C) with classes; got ", str(self.sizes()));
+  check(target.dim() <= 1 && target.numel() == samples, "multi_margin_loss(): target must hold one class for each of ", samples,
+        " samples; got ", str(target.sizes()));
+  check(!weight.defined() || (weight.dim() <= 1 && weight.numel() == classes), "multi_margin_loss(): weight must have ", classes,
+        " elements; got ", str(weight.defined() ? weight.sizes() : IntSpan()));
 }
 
 void meta_multi(Meta& m, const Tensor& self, const Tensor& target, const Scalar& p, const Scalar&, const Tensor& weight,
@@ -58,9 +57,9 @@ IntSpan multilabel_sizes(const Tensor& self, int64_t reduction) {
 
 void check_multilabel(const Tensor& self, const Tensor& target) {
   const bool some = self.dim() == 2 ? self.sizes()[1] > 0 : self.numel() > 0;
-  check(self.dim() <= 2 && some, "Expected non-empty vector or matrix with optional 0-dim batch size, but got: ", str(self.sizes()));
+  check(self.dim() <= 2 && some, "multilabel_margin_loss(): self must be (N, C) or (C) with classes; got ", str(self.sizes()));
   const bool same = same_sizes(self.sizes(), target.sizes()) || (self.dim() < 2 && target.dim() < 2 && self.numel() == target.numel());
-  check(same, "inconsistent target size: ", str(target.sizes()), " for input of size: ", str(self.sizes()));
+  check(same, "multilabel_margin_loss(): target must have the shape of self, ", str(self.sizes()), "; got ", str(target.sizes()));
 }
 
 void meta_multilabel(Meta& m, const Tensor& self, const Tensor& target, int64_t reduction) {

@@ -21,12 +21,11 @@ using MaybeDims = std::optional<IntSpan>;
 // The two dimensions of the matrices, counted from the front.
 std::pair<int64_t, int64_t> matrix_dims(const Tensor& self, IntSpan dim) {
   const DType d = self.dtype();
-  check_kind(ErrorKind::NotImplemented, is_differentiable(d), "linalg.matrix_norm: Expected a floating point or complex tensor as "
-             "input. Got ", info(d).legacy_name);
-  check(self.dim() >= 2, "linalg.matrix_norm: The input tensor A must have at least 2 dimensions.");
-  check(dim.size() == 2, "linalg.matrix_norm: dim must be a 2-tuple. Got ", str(dim));
+  check_kind(ErrorKind::NotImplemented, is_differentiable(d), "linalg.matrix_norm(): A must be floating point or complex; got ", name(d));
+  check(self.dim() >= 2, "linalg.matrix_norm(): A must have at least 2 dimensions; got ", self.dim());
+  check(dim.size() == 2, "linalg.matrix_norm(): dim must name two dimensions; got ", str(dim));
   const int64_t rows = wrap_dim(dim[0], self.dim()), columns = wrap_dim(dim[1], self.dim());
-  check(rows != columns, "linalg.matrix_norm: dims must be different. Got (", dim[0], ", ", dim[1], ")");
+  check(rows != columns, "linalg.matrix_norm(): dim must name two different dimensions; got ", dim[0], " and ", dim[1]);
   return {rows, columns};
 }
 
@@ -40,7 +39,7 @@ Tensor extreme_sum(const Tensor& self, int64_t summed, int64_t other, bool large
 Tensor matrix_norm(const Tensor& self, const Scalar& order, IntSpan dim, bool keepdim, MaybeDType dtype) {
   const auto [rows, columns] = matrix_dims(self, dim);
   const double ord = order.to<double>(), size = std::fabs(ord);
-  check(size == 1 || size == 2 || std::isinf(size), "linalg.matrix_norm: Order ", ord, " not supported.");
+  check(size == 1 || size == 2 || std::isinf(size), "linalg.matrix_norm(): ord must be 1, 2, inf or one of these negated; got ", ord);
   if (size == 2) needs_singular_values(concat(ord));
   return size == 1 ? extreme_sum(self, rows, columns, ord > 0, keepdim, dtype)
                    : extreme_sum(self, columns, rows, ord > 0, keepdim, dtype);
@@ -48,15 +47,15 @@ Tensor matrix_norm(const Tensor& self, const Scalar& order, IntSpan dim, bool ke
 
 Tensor matrix_norm_named(const Tensor& self, std::string_view order, IntSpan dim, bool keepdim, MaybeDType dtype) {
   const auto [rows, columns] = matrix_dims(self, dim);
-  check(order == "fro" || order == "nuc", "linalg.matrix_norm: Order ", order, " not supported.");
+  check(order == "fro" || order == "nuc", "linalg.matrix_norm(): ord must be 'fro' or 'nuc' where it is a word; got ", order);
   if (order == "nuc") needs_singular_values("'nuc'");
   return ops::linalg_vector_norm(self, 2, std::optional<IntList>(IntList{rows, columns}), keepdim, dtype);
 }
 
 void check_norm_dims(const Tensor& self, bool has_order, const MaybeDims& dim) {
-  if (dim) return check(dim->size() == 1 || dim->size() == 2, "linalg.norm: If dim is specified, it must be of length 1 or 2. Got ", str(*dim));
-  check(!has_order || self.dim() == 1 || self.dim() == 2, "linalg.norm: If dim is not specified but ord is, the input must be 1D or "
-        "2D. Got ", self.dim(), "D.");
+  if (dim) return check(dim->size() == 1 || dim->size() == 2, "linalg.norm(): dim must name one or two dimensions; got ", str(*dim));
+  check(!has_order || self.dim() == 1 || self.dim() == 2, "linalg.norm(): with ord and without dim A must have 1 or 2 dimensions; "
+        "got ", self.dim());
 }
 
 IntVec dims_or_last_two(const MaybeDims& dim) { return dim ? IntVec(*dim) : IntVec{-2, -1}; }
@@ -71,7 +70,7 @@ Tensor norm(const Tensor& self, const std::optional<Scalar>& order, const MaybeD
 
 Tensor norm_named(const Tensor& self, std::string_view order, const MaybeDims& dim, bool keepdim, MaybeDType dtype) {
   check_norm_dims(self, true, dim);
-  check(dim ? dim->size() == 2 : self.dim() == 2, "linalg.norm: Order ", order, " is of matrices: expected two dimensions");
+  check(dim ? dim->size() == 2 : self.dim() == 2, "linalg.norm(): ord '", order, "' needs two dimensions");
   return ops::linalg_matrix_norm(self, order, dims_or_last_two(dim), keepdim, dtype);
 }
 

@@ -153,7 +153,7 @@ void rms_norm_second(Backward& b) {
 
 void check_groups(const Tensor& weight, const Tensor& bias, int64_t n, int64_t c, int64_t hxw, int64_t group,
                   const Tensor& input) {
-  check(hxw > 0, "group_norm(): input must have elements in each channel; got none");
+  check(hxw > 0, "group_norm(): channels must have elements; got ", hxw);
   check(c > 0, "group_norm(): input must have channels; got ", c);
   check(group > 0, "group_norm(): num_groups must be positive; got ", group);
   check(c % group == 0,

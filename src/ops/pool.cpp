@@ -32,7 +32,7 @@ void meta_max_pool(Meta& m, const Tensor& self, IntSpan kernel, IntSpan stride, 
   const Window w = pool::window(m.op_name(), spatial, kernel, stride, padding, dilation);
   const IntVec sizes = pool::result_sizes(m.op_name(), self, spatial, w, ceil_mode);
   check(spatial == 2 || self.dim() == 5 || suggested_format(self) == MemoryFormat::Contiguous,
-        "Unsupported memory format. Supports only ChannelsLast3d, Contiguous");
+        m.op_name(), "(): a volume without batch must not be channels-last");
   const MemoryFormat f = pool::format(self, spatial);
   m.result_format(0, sizes, self.dtype(), f);
   m.result_format(1, sizes, DType::Int64, f);

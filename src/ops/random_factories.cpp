@@ -165,10 +165,8 @@ void meta_multinomial(Meta& m, const Tensor& self, int64_t samples, bool replace
         "multinomial(): without replacement num_samples must be at most the number of "
         "categories, ", self.size(-1), "; got ", samples);
   const OpCall& c = m.call;
-  const bool given = c.op->variant == Variant::Out;
-  check(!given || c.args[c.info->base_args].as_tensor().dtype() == DType::Int64,
-        "multinomial(): out= must be int64; got ",
-        given ? info(c.args[c.info->base_args].as_tensor().dtype()).legacy_name : "");
+  const DType given = c.op->variant == Variant::Out ? c.args[c.info->base_args].as_tensor().dtype() : DType::Int64;
+  check(given == DType::Int64, "multinomial(): out= must have dtype int64; got ", name(given));
   check(self.size(-1) <= int64_t{1} << 24, "number of categories cannot exceed 2^24");
   if (self.dim() == 1) return m.result(0, IntVec{samples}, DType::Int64);
   m.result(0, IntVec{self.size(0), samples}, DType::Int64);

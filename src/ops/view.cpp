@@ -232,8 +232,7 @@ Tensor alias(const Tensor& self) { return alias_tensor(self); }
 // --- complex numbers and their parts
 
 Tensor view_as_real(const Tensor& self) {
-  check_type(is_complex(self.dtype()), "view_as_real(): self must be complex; got ",
-             name(self.dtype()));
+  check_type(is_complex(self.dtype()), "view_as_real(): self must be complex; got ", name(self.dtype()));
   check(!self->conj,
         "view_as_real(): the conjugate bit must not be set; resolve_conj() makes a copy without "
         "it");
@@ -247,12 +246,10 @@ Tensor view_as_real(const Tensor& self) {
 }
 
 Tensor view_as_complex(const Tensor& self) {
-  check_type(!is_complex(self.dtype()), "view_as_complex(): self must be real; got ",
-             name(self.dtype()));
-  check_kind(ErrorKind::NotImplemented,
-             is_floating(self.dtype()) && self.dtype() != DType::BFloat16,
-             "view_as_complex(): self must be float16, float32 or float64; got ",
-             info(self.dtype()).legacy_name);
+  check_type(!is_complex(self.dtype()), "view_as_complex(): self must be real; got ", name(self.dtype()));
+  check_kind(ErrorKind::NotImplemented, is_floating(self.dtype()) && self.dtype() != DType::BFloat16,
+        "view_as_complex(): self must be float16, float32 or float64; got ",
+        info(self.dtype()).legacy_name);
   check(self.dim() > 0, "view_as_complex(): self must have a dimension; got a 0-dim tensor");
   check(self.sizes().back() == 2,
         "view_as_complex(): the last dimension must have size 2; got ", self.sizes().back());

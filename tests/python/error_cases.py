@@ -108,6 +108,19 @@ CASES = {
     "unused input": (lambda m: unused_input(m), RuntimeError, "not have been used|allow_unused"),
     "grad of wrong shape": (lambda m: m.ones(2, requires_grad=True).mul(2).backward(m.ones(3)), RuntimeError,
                             "shape"),
+    "weight of a loss asks for a gradient": (
+        lambda f: f.nn.functional.binary_cross_entropy(
+            f.rand(3), f.rand(3), f.rand(3, requires_grad=True)),
+        RuntimeError, "'weight' has no derivative"),
+    "out= is an input of masked_select": (
+        lambda f: (lambda x: f.masked_select(x, x > 0, out=x))(f.ones(3)),
+        RuntimeError, "share memory"),
+    "out= of index_select overlaps itself": (
+        lambda f: f.index_select(f.ones(3, 2), 1, f.tensor([0, 1]), out=f.empty(2).expand(3, 2)),
+        RuntimeError, "one memory location twice"),
+    "out= of multinomial is not int64": (
+        lambda f: f.multinomial(f.ones(1, 2), 2, out=f.empty(1, 2)),
+        RuntimeError, "out= must have dtype int64"),
 }
 
 

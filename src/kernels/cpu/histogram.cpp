@@ -50,7 +50,7 @@ void divide_by_volumes(const std::vector<Axis<T>>& axes, std::vector<double>& co
 void histogramdd(const Tensor& points, std::span<const Tensor> edges, const Tensor& weight, bool density, const Tensor& out) {
   const Tensor x = contiguous(points), w = weight.defined() ? contiguous(weight) : weight;
   const int64_t n = x.sizes()[0], dims = x.sizes()[1];
-  const bool known = visit_types<float, double>(x.dtype(), [&]<class T>(Type<T>) {
+  const bool known = visit_floating(x.dtype(), [&]<class T>(Type<T>) {
     std::vector<Tensor> held;
     std::vector<Axis<T>> axes;
     for (const Tensor& e : edges) {

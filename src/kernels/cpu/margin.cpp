@@ -19,7 +19,7 @@ void visit(DType d, const char* kernel, F&& f) {
 
 Tensor as_type(const Tensor& t, DType d) {
   if (!t.defined()) return t;
-  check(t.dtype() == d, "expected scalar type ", info(d).legacy_name, " but found ", info(t.dtype()).legacy_name);
+  check(t.dtype() == d, "margin losses need a tensor of dtype ", name(d), " here; got ", name(t.dtype()));
   return contiguous(t);
 }
 
@@ -61,7 +61,7 @@ struct MarginProblem {
   T margin;
 
   int64_t class_of(int64_t i) const {
-    check(target[i] >= 0 && target[i] < m.classes, "target out of range");
+    check(target[i] >= 0 && target[i] < m.classes, "multi_margin_loss(): target out of range, 0 to ", m.classes - 1, "; got ", target[i]);
     return target[i];
   }
   T weight_of(int64_t c) const { return weight ? weight[c] : T(1); }
@@ -149,7 +149,7 @@ void multilabel_margin_loss(const Tensor& self, const Tensor& target, int64_t re
     const Matrix m = matrix_of(x);
     const int64_t* to = t.data<int64_t>();
     for (int64_t i = 0; i < t.numel(); ++i)
-      check(to[i] >= -1 && to[i] < m.classes, "argument #2 'target' is out of range");
+      check(to[i] >= -1 && to[i] < m.classes, "multilabel_margin_loss(): target out of range, -1 to ", m.classes - 1, "; got ", to[i]);
     T* marks = is_target.data<T>();
     std::fill_n(marks, is_target.numel(), T(0));
     store_losses(m.samples, reduction, out.data<T>(), [&](int64_t i) {
@@ -170,7 +170,8 @@ void multilabel_margin_loss_backward(const Tensor& grad, const Tensor& self, con
     const Matrix m = matrix_of(x);
     const int64_t* to = t.data<int64_t>();
     for (int64_t i = 0; i < t.numel(); ++i)
-      check(to[i] >= -1 && to[i] < m.classes, "argument #3 'target' is out of range");
+      check(to[i] >= -1 && to[i] < m.classes, "multilabel_margin_loss_backward(): target out of range, -1 to ", m.classes - 1,
+            "; got ", to[i]);
     const T scale = static_cast<T>(share(m, reduction));
     std::fill_n(out.data<T>(), out.numel(), T(0));
     parallel_for(m.samples, samples_per_chunk, [&](int64_t begin, int64_t end) {

@@ -60,7 +60,7 @@ OPS = [
        errors=[Error(RuntimeError, "both arguments must have a dimension", Sample(T(), A)),
                Error(RuntimeError, "", Sample(T(2, 3, 4), T(3, 4, 5)))]),
     Op("linalg.vecdot", [Sample(T(2, 3), T(2, 3)), Sample(T(2, 3), T(2, 3), dim=0),
-                         Sample(T(2, 1, 3), T(4, 3))], dtypes=KINDS),
+                         Sample(T(2, 1, 3), T(4, 3))], dtypes="float complex"),
     Op("nn.functional.linear", [Sample(T(2, 4), T(5, 4), T(5)), Sample(T(4), T(5, 4), T(5)),
                                 Sample(T(2, 3, 4), T(5, 4), T(5)), Sample(T(2, 3, 4), T(5, 4)),
                                 Sample(T(0, 4), T(5, 4), T(5)), Sample(T(2, 4), T(4))],

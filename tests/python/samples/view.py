@@ -34,7 +34,7 @@ OPS = [
     Op("permute_copy", dtypes=ALL, samples=[Sample(T(2, 3, 4), (2, 0, 1))]),
     Op("select_copy", dtypes=ALL, samples=[Sample(T(2, 3), 1, -1)],
        beyond_torch="complex results have no gradient"),
-    Op("unbind_copy", dtypes="float", samples=[Sample(T(2, 3), 1)]),
-    Op("split_copy", dtypes="float", samples=[Sample(T(5, 2), 2)]),
-    Op("split_with_sizes_copy", dtypes="float", samples=[Sample(T(5, 2), [2, 3])]),
+    Op("unbind_copy", dtypes="float", out=False, samples=[Sample(T(2, 3), 1)]),
+    Op("split_copy", dtypes="float", out=False, samples=[Sample(T(5, 2), 2)]),
+    Op("split_with_sizes_copy", dtypes="float", out=False, samples=[Sample(T(5, 2), [2, 3])]),
 ]

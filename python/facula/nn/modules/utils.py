@@ -1,6 +1,8 @@
 """Helpers of layers: one value per spatial dimension."""
 from __future__ import annotations
 
+from facula.nn import init
+
 
 def ntuple(n):
     """A function that makes an n-tuple of one value, and a tuple of an iterable."""
@@ -21,6 +23,13 @@ def _keep(module, **settings):
     """Assign settings to attributes of their names."""
     for name, value in settings.items():
         setattr(module, name, value)
+
+
+def _ones_and_zeros(weight, bias=None):
+    """Set a weight to 1 and a bias to 0, where there are any."""
+    for parameter, fill in ((weight, init.ones_), (bias, init.zeros_)):
+        if parameter is not None:
+            fill(parameter)
 
 
 def _reverse_repeat_tuple(t, n):
