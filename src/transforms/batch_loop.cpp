@@ -30,12 +30,6 @@ void warn_once(const OpCall& c) {
 }
 
 void check_loopable(const Batch& b, const OpCall& c) {
-  check(!(c.op->record->flags & shape_from_data),
-        "vmap: We do not support batching operators that can output dynamic shape. Attempted to "
-        "vmap over ",
-        c.op->name(),
-        ". Please file an issue at https://github.com/pytorch/pytorch/issues if you need this "
-        "feature.");
   check(
       b.size() > 0,
       "The fallback path does not support vmap over dims of size 0. Please file a feature request "
@@ -49,6 +43,12 @@ void check_loopable(const Batch& b, const OpCall& c) {
           "vmap over calling .item() on a Tensor, please try to rewrite what you're doing with "
           "other operations. If "
           "error is occurring somewhere inside PyTorch internals, please file a bug report.");
+  check(!(c.op->record->flags & shape_from_data),
+        "vmap: We do not support batching operators that can output dynamic shape. Attempted to "
+        "vmap over ",
+        c.op->name(),
+        ". Please file an issue at https://github.com/pytorch/pytorch/issues if you need this "
+        "feature.");
 }
 
 // The generator that a random operator draws from.
