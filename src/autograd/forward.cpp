@@ -186,6 +186,14 @@ uint32_t with_rows(const OpInfo& info, uint32_t args) {
   return bits;
 }
 
+bool shares_memory_with_mutated(const OpCall& c, const Tensor& t) {
+  for (uint32_t bits = c.info->mutated; bits; bits &= bits - 1) {
+    const Value& v = c.args[std::countr_zero(bits)];
+    if (v.is_tensor() && v.as_tensor()->storage == t->storage) return true;
+  }
+  return false;
+}
+
 [[noreturn]] void no_forward_rule(const OpCall& c) {
   throw Error(ErrorKind::NotImplemented, "Trying to use forward AD with ", c.info->schema.name,
               c.op->variant == Variant::Out
@@ -314,9 +322,9 @@ void ForwardPass::begin(const OpCall& c) {
     node_ = Ref<OpNode>::take(new OpNode(c, with_rows(*c.info, duals_), OpNode::Purpose::Forward));
   if (way_ != Way::Rule) return;
   args_ = SavedCall(*base_, c.args);
-  for (uint32_t bits = c.info->mutated; bits; bits &= bits - 1) {
-    Value& v = args_.args()[std::countr_zero(bits)];
-    if (!v.is_tensor()) continue;
+  for (int i = 0; i < c.info->args; ++i) {
+    Value& v = args_.args()[i];
+    if (!v.is_tensor() || !shares_memory_with_mutated(c, v.as_tensor())) continue;
     Tensor before = ops::clone(v.as_tensor());
     drop_copy(v);
     v = Value::of_tensor(before.leak());

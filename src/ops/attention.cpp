@@ -29,8 +29,6 @@ void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Te
   check(q.dtype() == k.dtype() && q.dtype() == v.dtype(),
         "attention: query, key and value must have one dtype; got ", name(q.dtype()), ", ",
         name(k.dtype()), " and ", name(v.dtype()));
-  check(is_differentiable(q.dtype()), op, "(): query must be floating point or complex; got ",
-        info(q.dtype()).legacy_name);
   check(q.dim() >= 2 && k.dim() >= 2 && v.dim() >= 2, op,
         "(): query, key and value must have at least 2 dimensions; got ", q.dim(), ", ", k.dim(),
         " and ", v.dim());

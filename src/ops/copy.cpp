@@ -370,7 +370,7 @@ OP(fill__Tensor) {
   .flags = handles_conj | cross_device,
   .any = typed_kernel<fill_tensor>,
   .derivatives = {vjp("self", zeros_for), vjp("value", [](Backward& b) { return b.grad(); })},
-  .batch = batch::pointwise,
+  .hole = "vmap: samples are done one by one",
 };
 OP(zero_) {
   .schema = "zero_(Tensor(a!) self) -> Tensor(a!)",

@@ -124,6 +124,7 @@ Tensor logcumsumexp_gradient(Backward& b) {
 void logcumsumexp_tangent(Forward& f) {
   const Tensor &x = f.primal("self"), &t = f.tangent("self"), &y = f.result();
   const int64_t dim = f.value("dim").i;
+  if (x.numel() == 0) return f.set(0, t);
   if (is_complex(x.dtype())) {
     const Tensor top = ops::amax(ops::real(x), {dim}, true);
     const Tensor sums = ops::cumsum(ops::mul(ops::exp(ops::sub(x, top)), t), dim);

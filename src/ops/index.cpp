@@ -8,6 +8,7 @@
 #include "ops/copy.h"
 #include "ops/creation.h"
 #include "ops/indexed.h"
+#include "ops/logical.h"
 #include "ops/meta_rules.h"
 #include "ops/reduce.h"
 #include "ops/shape.h"
@@ -388,9 +389,11 @@ OP(masked_fill_Tensor) {
   .cpu = typed_kernel<masked_fill_tensor>,
   .derivatives = {
       vjp("self", [](Backward& b) { return ops::masked_fill(b.grad(), b["mask"], 0); }, saves("mask")),
-      vjp("value", [](Backward& b) { return ops::sum(ops::masked_select(b.grad(), b["mask"])); }, saves("mask")),
+      vjp("value", [](Backward& b) {
+        return ops::sum(ops::masked_fill(b.grad(), ops::logical_not(b["mask"]), 0));
+      }, saves("mask")),
   },
-  .batch = batch::pointwise,
+  .hole = "vmap: samples are done one by one",
 };
 OP(masked_select) {
   .schema = "masked_select(Tensor self, Tensor mask) -> Tensor",

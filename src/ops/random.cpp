@@ -306,6 +306,7 @@ OP(bernoulli) {
   .flags = random,
   .any = typed_kernel<bernoulli>,
   .derivatives = {vjp("self", no_gradient)},
+  .batch = batch::pointwise,
 };
 OP(bernoulli_p) {
   .schema = "bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor",
@@ -315,6 +316,7 @@ OP(bernoulli_p) {
   .flags = random,
   .any = typed_kernel<bernoulli_p>,
   .derivatives = {vjp("self", no_gradient)},
+  .batch = batch::pointwise,
 };
 
 OP(random_) {

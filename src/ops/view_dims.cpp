@@ -467,6 +467,7 @@ OP(diagonal_scatter) {
         return ops::diagonal(b.grad(), b.integer("offset"), b.integer("dim1"), b.integer("dim2"));
       }),
   },
+  .batch = batch::dims,
 };
 OP(linalg_diagonal) {
   .schema = "linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)",

@@ -28,12 +28,6 @@ void warn_once(const OpCall& c) {
 }
 
 void check_loopable(const Batch& b, const OpCall& c) {
-  check(!(c.op->record->flags & shape_from_data),
-        "vmap: We do not support batching operators that can output dynamic shape. Attempted to "
-        "vmap over ",
-        c.op->name(),
-        ". Please file an issue at https://github.com/pytorch/pytorch/issues if you need this "
-        "feature.");
   check(
       b.size() > 0,
         "vmap: ", c.op->name(), "() has no batching rule, and a loop over 0 samples knows no "
@@ -45,6 +39,8 @@ void check_loopable(const Batch& b, const OpCall& c) {
     check(r.type.kind == TypeKind::Tensor,
         "vmap: ", c.op->name(), "() gives a number, which cannot differ from sample to sample "
         "(item() is one such call)");
+  check(!(c.op->record->flags & shape_from_data), "vmap: ", c.op->name(),
+        "() has a result whose shape depends on data, which may differ from sample to sample");
 }
 
 // The generator that a random operator draws from.

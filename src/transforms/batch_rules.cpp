@@ -103,7 +103,7 @@ bool only_self_batched(Batch& b) {
 // Results for scalars: the dimension that stood in for the missing one goes.
 void squeeze_results(Batch& b) {
   for (int k = 0; k < b.info().results; ++k)
-    if (b.result(k).is_tensor() && b.result(k).as_tensor().dim() == 2)
+    if (b.result(k).is_tensor() && b.result(k).as_tensor().dim() >= 2)
       b.set_result(k, ops::squeeze(b.result(k).as_tensor(), 1));
 }
 
@@ -112,7 +112,7 @@ void run_dims(Batch& b) {
   const int64_t rank = b.rank(first_batched(b));
   if (rank == 0)
     for_each_tensor_arg(b, [&](int i) {
-      if (b.tensor(i).dim() == 1) b.set(i, ops::unsqueeze(b.tensor(i), 1));
+      if (b.batched(i) && b.tensor(i).dim() == 1) b.set(i, ops::unsqueeze(b.tensor(i), 1));
     });
   b.run();
   if (rank == 0) squeeze_results(b);
@@ -148,7 +148,7 @@ void pointwise(Batch& b) {
 }
 
 void dims(Batch& b) {
-  const int64_t rank = b.rank(first_batched(b));
+  const int64_t rank = b.value(0).is_tensor() ? b.rank(0) : b.rank(first_batched(b));
   for_each_tensor_arg(b, [&](int i) { b.expand(i); });
   for_each_dim_arg(b, [&](int i) { shift(b, i, rank); });
   run_dims(b);
@@ -177,9 +177,12 @@ void permutation(Batch& b) {
 void reduction(Batch& b) {
   const int64_t rank = b.rank(first_batched(b));
   const int at = b.arg("dim");
-  const bool all = at >= 0 && (b.value(at).is_none() ||
-                               (b.value(at).tag == Tag::IntList && b.value(at).length == 0));
-  if (!all) return dims(b);
+  if (at < 0) return dims(b);
+  // An empty list is all dimensions, but none of them where None is there to say all.
+  const SchemaType& type = b.info().schema.args[static_cast<size_t>(at)].type;
+  const bool empty_is_all = !(type.optional && type.list_size < 0);
+  const bool empty = b.value(at).tag == Tag::IntList && b.value(at).length == 0;
+  if (!b.value(at).is_none() && !(empty && empty_is_all)) return dims(b);
   IntVec every;
   for (int64_t d = 0; d < std::max<int64_t>(rank, 1); ++d) every.push_back(d + 1);
   b.set(at, std::move(every));
@@ -246,7 +249,12 @@ void add_matmul(Batch& b) {
                alpha = b.value(b.arg("alpha")).as_scalar();
   Tensor r = product(b, 1);
   if (!alpha.equals(1)) r = ops::mul(r, alpha);
-  if (beta.equals(0)) return b.set_result(0, r);
+  if (beta.equals(0)) {
+    if (b.batched(1) || b.batched(2)) return b.set_result(0, r);
+    IntVec sizes(r.sizes());
+    sizes.insert(0, b.size());
+    return b.set_result(0, ops::expand(r, sizes));
+  }
   const int64_t rank = b.batched(1) || b.batched(2) ? r.dim() - 1 : r.dim();
   const Tensor self = b.batched(0) ? padded(b.tensor(0), rank) : b.tensor(0);
   b.set_result(0, ops::add(r, beta.equals(1) ? self : ops::mul(self, beta)));

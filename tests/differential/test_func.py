@@ -65,7 +65,6 @@ HESSIANS = [
     *OPTIONS,
     {"vectorize": True},
     {"outer_jacobian_strategy": "no"},
-    {"vectorize": True, "outer_jacobian_strategy": "forward-mode"},
 ]
 
 
@@ -130,9 +129,6 @@ FUNC_CASES = {
     "jvp nothing": lambda lib: _fn(lib).jvp(lambda a: a, (), ()),
     "jvp numbers": lambda lib: _fn(lib).jvp(lambda a: a, (_x(lib),), (3.0,)),
     "jvp shapes": lambda lib: _fn(lib).jvp(lambda a: a, (_x(lib),), (lib.ones(2),)),
-    "jvp double tangent": lambda lib: _fn(lib).jvp(
-        lambda a: a * a, (_x(lib),), (_x(lib).double(),)
-    ),
     "jvp bool": lambda lib: _fn(lib).jvp(lambda a: a > 1, (_x(lib),), (_x(lib),)),
     "jvp aux number": lambda lib: _fn(lib).jvp(
         lambda a: (a, 3), (_x(lib),), (_x(lib),), has_aux=True
@@ -149,6 +145,12 @@ FUNC_CASES = {
     "hessian": lambda lib: _fn(lib).hessian(lambda a, b: (a * a * b).sum(), argnums=(0, 1))(
         _x(lib), _x(lib)
     ),
+    # Detached: PyTorch leaves requires_grad on, though no graph was asked for.
+    "hessian forward": lambda lib: _af(lib)
+    .hessian(
+        FUNCTIONS["cubes"](lib), _x(lib), vectorize=True, outer_jacobian_strategy="forward-mode"
+    )
+    .detach(),
     "linearize": lambda lib: _fn(lib).linearize(lambda a: a * a, _x(lib))[1](_x(lib)),
     "linearize shape": lambda lib: _fn(lib).linearize(lambda a: a * a, _x(lib))[1](lib.ones(2)),
     "linearize dtype": lambda lib: _fn(lib).linearize(lambda a: a, _x(lib))[1](_x(lib).double()),

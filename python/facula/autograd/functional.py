@@ -357,7 +357,9 @@ def _jacobian_by_columns(func, inputs, vectorize):
     columns = _by_columns(checked, argnums, False, "error", real=False)(*inputs)
     # Lists where the other strategy gives tuples, as PyTorch has it.
     rows = [list(row) if in_tuple else row[0] for row in columns]
-    return rows if out_tuple else rows[0]
+    if not out_tuple:
+        return rows[0]
+    return rows if in_tuple else tuple(rows)
 
 
 # --- Hessians
