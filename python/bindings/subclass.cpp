@@ -163,6 +163,7 @@ const char* question_of(uint8_t asks, std::string_view name) {
 
 // A class that has __torch_dispatch__ and no __torch_function__ of its own sees operators alone.
 Object init_subclass(PyObject* cls, PyObject*, PyObject*) {
+  if (!tensor_type) return none();  // Tensor itself is being made
   const Object name = string("__torch_function__");
   PyObject* dispatch = _PyType_Lookup(reinterpret_cast<PyTypeObject*>(cls),
                                       string("__torch_dispatch__").get());
