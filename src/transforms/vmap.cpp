@@ -113,15 +113,8 @@ namespace {
 void check_writable(const OpCall& c, const Batch& b) {
   for (uint32_t bits = c.info->mutated; bits; bits &= bits - 1)
     check(b.batched(std::countr_zero(bits)), "vmap: ", c.op->name(),
-          "(self, *extra_args) is not possible because "
-          "there exists a Tensor `other` in extra_args that has more elements than `self`. This "
-          "happened due to "
-          "`other` being vmapped over but `self` not being vmapped over in a vmap. Please try to "
-          "use out-of-place "
-          "operators instead of ",
-          c.op->name(),
-          ". If said operator is being called inside the PyTorch framework, "
-          "please file a bug report instead.");
+          " would write a batch into a tensor that has none: self is not "
+          "vmapped over, an argument is; use the out-of-place form");
 }
 
 void run_base_and_copy(OpCall& c, const Operator& base) {
@@ -163,9 +156,8 @@ BatchRule rule_of(const OpCall& c) {
 
 void check_randomness(Randomness r) {
   check(r != Randomness::Error,
-        "vmap: called random operation while in randomness error mode. Please either use "
-        "the 'same' or 'different' randomness flags on vmap or perform the randomness operation "
-        "out of vmap");
+        "vmap: called random operation with randomness='error'; pass 'same' or 'different', or "
+        "draw outside of vmap");
 }
 
 // Different numbers for each sample where nothing is batched yet.
@@ -176,11 +168,9 @@ void draw_for_each(Batch& b, const OpCall& c) {
     b.set(at, std::move(sizes));
     return b.run();
   }
-  check(
-      !c.info->mutated,
-      "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear "
-      "like same randomness. If this is necessary for your usage, please file an issue with "
-      "functorch.");
+  check(!c.info->mutated, "vmap: ", c.op->name(),
+        " cannot fill a tensor without a batch with different numbers "
+        "for each sample");
   run_loop(b, c, false);
 }
 
@@ -210,10 +200,8 @@ void check_no_decision(const OpCall& c, int64_t level) {
   const std::vector<Argument>& results = c.info->schema.results;
   if (results.size() != 1 || results[0].type.kind != TypeKind::Bool) return;
   for_each_tensor(*c.info, c.args, [&](const Tensor& t, int) {
-    check(!batched_at(t, level),
-          "vmap: It looks like you're attempting to use a Tensor in some data-dependent control "
-          "flow. We don't support that yet, please file an issue at "
-          "https://github.com/pytorch/pytorch/issues .");
+    check(!batched_at(t, level), "vmap: ", c.op->name(),
+          "() gives a bool, which cannot decide for all samples at once");
   });
 }
 

@@ -25,18 +25,15 @@ def _merged(dicts):
         return dict(dicts)
     if not isinstance(dicts, (tuple, list)):
         raise ValueError(
-            f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, "
-            f"but got {type(dicts)}"
+            "functional_call(): parameter_and_buffer_dicts must be a dict or a list or tuple of "
+            f"dicts; got {type(dicts).__name__}"
         )
     if not all(isinstance(d, dict) for d in dicts):
-        raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
+        raise ValueError("functional_call(): parameter_and_buffer_dicts must hold dicts alone")
     counts = Counter(key for d in dicts for key in d)
     repeated = [key for key, n in counts.items() if n > 1]
     if repeated:
-        raise ValueError(
-            f"{repeated} appeared in multiple dictionaries; behavior of functional call is "
-            "ambiguous"
-        )
+        raise ValueError(f"functional_call(): {repeated} stand in several of the dicts")
     return {key: value for d in dicts for key, value in d.items()}
 
 
@@ -55,8 +52,8 @@ def _with_ties(module, values):
         given = [n for n in names if n in values]
         if len({id(values[n]) for n in given}) > 1:
             raise ValueError(
-                f"functional_call got multiple values for keys {sorted(given)}, which are "
-                "tied. Consider using tie_weights=False"
+                f"functional_call(): {sorted(given)} are tied and got several values "
+                "(tie_weights=False allows that)"
             )
         if given:
             full.update({n: values[given[0]] for n in names})
@@ -64,14 +61,10 @@ def _with_ties(module, values):
 
 
 def _check_names(module, unknown, missing):
-    lines = [
-        f"\n\t{what} key(s): {', '.join(map(repr, names))}."
-        for what, names in (("Unexpected", unknown), ("Missing", missing))
-        if names
-    ]
-    if lines:
+    if unknown or missing:
         raise RuntimeError(
-            f"Error(s) in reparametrizing for {type(module).__name__}:{''.join(lines)}"
+            f"functional_call(): strict=True requires all names of {type(module).__name__}, and no "
+            f"others; unknown: {unknown}, missing: {missing}"
         )
 
 
@@ -104,7 +97,7 @@ def functional_call(
     try:
         for name, value in values.items():
             if value is not None and not isinstance(value, facula.Tensor):
-                raise TypeError(f"{value} is not an instance of torch.Tensor")
+                raise TypeError(f"functional_call(): {name} must be a Tensor; got {value!r}")
             place = _place(module, name)
             if place is None:
                 continue
@@ -129,14 +122,15 @@ def stack_module_state(models):
     Raises:
         RuntimeError: no models, different classes, or some training and some not.
     """
-    if len(models) == 0:
-        raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
-    if not (all(m.training for m in models) or all(not m.training for m in models)):
+    kinds, modes = {type(m) for m in models}, {bool(m.training) for m in models}
+    if not kinds:
+        raise RuntimeError("stack_module_state(): expected a model; got none")
+    if len(modes) > 1:
         raise RuntimeError(
-            "stack_module_state: Expected all models to have the same training/eval mode."
+            "stack_module_state(): all models must be in training mode, or all in evaluation mode"
         )
-    if not all(type(m) is type(models[0]) for m in models):
-        raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
+    if len(kinds) > 1:
+        raise RuntimeError("stack_module_state(): all models must have one class")
     params = {}
     for name, first in models[0].named_parameters():
         column = [dict(m.named_parameters())[name] for m in models]
