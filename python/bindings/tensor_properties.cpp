@@ -43,10 +43,29 @@ Object get_grad_fn(const Tensor& t) {
   const Ref<Node> n = grad_fn(t);
   return n ? node_object(n) : none();
 }
-Object get_grad(const Tensor& t) { return t->autograd ? wrapped(t->autograd->grad) : none(); }
+Object get_grad(const Tensor& t) {
+  if (!t->autograd) return none();
+  const Tensor grad = t->autograd->grad;
+  const bool surprising = !grad.defined() && !t->autograd->retains_grad && t->autograd->grad_fn && !is_leaf(t);
+  if (surprising &&
+      PyErr_WarnEx(PyExc_UserWarning,
+                   "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
+                   "attribute won't be populated during autograd.backward(). If you indeed want the .grad field "
+                   "to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you "
+                   "access the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead. See "
+                   "github.com/pytorch/pytorch/pull/30531 for more informations.",
+                   1) < 0)
+    throw_python();
+  return wrapped(grad);
+}
+Object get_post_hooks(const Tensor& t) {
+  PyObject* dict = post_accumulate_hooks(t);
+  return dict ? Object::share(dict) : none();
+}
 Object data(const Tensor& t) {
   Tensor d = alias_tensor(t);
   d->wrapped_number = false;
+  d->inference = t->inference;
   return wrapped(std::move(d));
 }
 Object identity(const Tensor& t) { return Object::take(PyLong_FromVoidPtr(t.get())); }
@@ -157,13 +176,19 @@ void assign_grad(PyObject* o, PyObject* value) {
     return;
   }
   check_type(is_tensor(value),
-             "assigned grad expected to be a Tensor or None but got grad of type '",
-             type_name(value), "'");
+             "assigned grad expected to be a Tensor or None but got grad of type ", type_name(value));
   const Tensor& g = tensor_of(value);
   check(!g.is_same(t), "can't assign Variable as its own grad");
-  check(g.dtype() == t.dtype(), "assigned grad has data of a different type");
+  check(g.dtype() == t.dtype(), "attempting to assign a gradient with dtype '", name(g.dtype()),
+        "' to a tensor with grad_dtype '", name(t.dtype()),
+        "'. The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype). You can set "
+        "the tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. Set "
+        "grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break downstream "
+        "systems that assume they match.");
   check(g.device() == t.device(), "assigned grad has data located on a different device");
-  check(same_sizes(g.sizes(), t.sizes()), "assigned grad has data of a different size");
+  check(same_sizes(g.sizes(), t.sizes()), "attempting to assign a gradient of size '", str(g.sizes()),
+        "' to a tensor of size '", str(t.sizes()),
+        "'. Please ensure that the gradient and the tensor are the same size");
   autograd_meta(t).grad = g;
 }
 
@@ -227,6 +252,7 @@ PyGetSetDef tensor_properties[] = {
     reads<leaf>("is_leaf", "Whether the tensor has no history."),
     reads<output_number>("output_nr", "Which result of its grad_fn the tensor is."),
     reads<retains>("retains_grad", "Whether .grad is kept although the tensor has a history."),
+    reads<get_post_hooks>("_post_accumulate_grad_hooks", nullptr),
     reads<get_grad_fn>("grad_fn", "The node that made the tensor, or None."),
     writes<get_grad, assign_grad>("grad", "The gradient, or None."),
     writes<get_grad, assign_grad>("_grad", "The gradient, or None."),
