@@ -1,4 +1,4 @@
-"""What backward costs per node: a long chain's time less a short one's, by the difference in length."""
+"""What backward costs per node: a long chain's time less a short one's, by their lengths."""
 
 import gc
 import time
@@ -33,9 +33,7 @@ def backward_seconds(module, step, length):
 def per_node(module, step):
     """Seconds that one more node costs."""
     # The shortest of three: what else runs on the machine only adds.
-    long, short = (
-        min(backward_seconds(module, step, n) for _ in range(3)) for n in (LONG, SHORT)
-    )
+    long, short = (min(backward_seconds(module, step, n) for _ in range(3)) for n in (LONG, SHORT))
     return (long - short) / (LONG - SHORT)
 
 
@@ -62,7 +60,9 @@ def run_autograd(modules, pattern=None):
         for text, step in STEPS.items()
     }
     cases["backward of 1,000,000 nodes, -y"] = (
-        lambda m: backward_seconds(m, STEPS["-y"], MILLION), 3)
+        lambda m: backward_seconds(m, STEPS["-y"], MILLION),
+        3,
+    )
     print(header("autograd", names), flush=True)
     for name, (measure, rounds) in cases.items():
         if pattern and pattern not in name:

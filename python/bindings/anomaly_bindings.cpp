@@ -40,7 +40,8 @@ void failed(Node& n) {
   PyErr_Fetch(&type, &value, &trace);
   static PyObject* report = helper("_report");
   const Object dict = node_metadata(n), name = string(n.name());
-  const Object done = Object::maybe(PyObject_CallFunctionObjArgs(report, name.get(), dict.get(), nullptr));
+  const Object done =
+      Object::maybe(PyObject_CallFunctionObjArgs(report, name.get(), dict.get(), nullptr));
   // A warning that is an error takes the place of what failed only where nothing else is set.
   if (!done && !type) PyErr_Fetch(&type, &value, &trace);
   PyErr_Clear();

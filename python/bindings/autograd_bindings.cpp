@@ -37,14 +37,16 @@ struct PostAccumulateDict {
   }
 };
 
-// Whether the dict's hooks are on the node that the tensor has now: a change in place gives another.
+// Whether the dict's hooks are on the node that the tensor has now: a change in place gives
+// another.
 bool attached_to_present_node(const Tensor& t, PyObject* dict) {
   const Ref<Node> n = grad_fn(t);
   if (!n) return true;
   if (!n->has_hooks()) return false;
   const std::lock_guard guard(n->lock);
   for (const NodeTensorHook& h : n->hooks().tensor)
-    if (const auto* held = h.call.target<NodeHookDict>(); held && held->dict.get() == dict) return true;
+    if (const auto* held = h.call.target<NodeHookDict>(); held && held->dict.get() == dict)
+      return true;
   return false;
 }
 
@@ -73,7 +75,8 @@ Object register_hook(PyObject* self, PyObject* hook) {
   const Tensor& t = tensor_of(self);
   check(requires_grad(t), "cannot register a hook on a tensor that doesn't require gradient");
   auto* o = reinterpret_cast<TensorObject*>(self);
-  if (o->backward_hooks && !attached_to_present_node(t, o->backward_hooks)) Py_CLEAR(o->backward_hooks);
+  if (o->backward_hooks && !attached_to_present_node(t, o->backward_hooks))
+    Py_CLEAR(o->backward_hooks);
   if (!o->backward_hooks) {
     o->backward_hooks = ordered_dict().leak();
     attach_hooks(t, o->backward_hooks);
@@ -108,14 +111,15 @@ struct Ends {
 };
 
 bool is_edge(PyObject* o) {
-  return PyTuple_Check(o) && PyTuple_GET_SIZE(o) >= 2 && PyObject_TypeCheck(PyTuple_GET_ITEM(o, 0), &node_type);
+  return PyTuple_Check(o) && PyTuple_GET_SIZE(o) >= 2 &&
+         PyObject_TypeCheck(PyTuple_GET_ITEM(o, 0), &node_type);
 }
 Edge edge_of(PyObject* o) {
   Node* n = reinterpret_cast<NodeObject*>(PyTuple_GET_ITEM(o, 0))->node;
   const long nr = PyLong_AsLong(PyTuple_GET_ITEM(o, 1));
   if (PyErr_Occurred()) throw_python();
-  check(n && nr >= 0 && static_cast<size_t>(nr) < n->outputs.size(), "this gradient edge leads to output ", nr,
-        " of a node that has no such output");
+  check(n && nr >= 0 && static_cast<size_t>(nr) < n->outputs.size(),
+        "this gradient edge leads to output ", nr, " of a node that has no such output");
   return {Ref<Node>::share(n), static_cast<uint32_t>(nr)};
 }
 
@@ -124,8 +128,8 @@ Ends ends_of(PyObject* o) {
   const Object items = Object::take(PySequence_Fast(o, "expected a sequence of Tensors"));
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
     PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
-    check(is_tensor(item) || is_edge(item), "all inputs have to be Tensors or GradientEdges, but got ",
-          type_name(item));
+    check(is_tensor(item) || is_edge(item),
+          "all inputs have to be Tensors or GradientEdges, but got ", type_name(item));
     ends.tensors.push_back(is_tensor(item) ? tensor_of(item) : Tensor());
     ends.edges.push_back(is_tensor(item) ? Edge() : edge_of(item));
   }
@@ -139,8 +143,8 @@ std::vector<Tensor> cotangents_of(PyObject* o) {
   const Object iterator = Object::take(PyObject_GetIter(o));
   while (PyObject* next = PyIter_Next(iterator.get())) {
     const Object item = Object::take(next);
-    check_type(item.get() == Py_None || is_tensor(item.get()), "gradients can be either Tensors or None, but got ",
-               type_name(item.get()));
+    check_type(item.get() == Py_None || is_tensor(item.get()),
+               "gradients can be either Tensors or None, but got ", type_name(item.get()));
     list.push_back(item.get() == Py_None ? Tensor() : tensor_of(item.get()));
   }
   if (PyErr_Occurred()) throw_python();
@@ -148,11 +152,14 @@ std::vector<Tensor> cotangents_of(PyObject* o) {
 }
 
 void check_cotangent(const Tensor& given, IntSpan sizes, DType dtype, size_t i) {
-  check(same_sizes(given.sizes(), sizes), "Mismatch in shape: grad_output[", i, "] has a shape of torch.Size(",
-        str(given.sizes()), ") and output[", i, "] has a shape of torch.Size(", str(sizes), ").");
-  check(is_complex(given.dtype()) == is_complex(dtype), "For complex Tensors, both grad_output and output are required to "
-        "have the same dtype. Mismatch in dtype: grad_output[", i, "] has a dtype of facula.", name(given.dtype()),
-        " and output[", i, "] has a dtype of facula.", name(dtype), ".");
+  check(same_sizes(given.sizes(), sizes), "Mismatch in shape: grad_output[", i,
+        "] has a shape of torch.Size(", str(given.sizes()), ") and output[", i,
+        "] has a shape of torch.Size(", str(sizes), ").");
+  check(is_complex(given.dtype()) == is_complex(dtype),
+        "For complex Tensors, both grad_output and output are required to "
+        "have the same dtype. Mismatch in dtype: grad_output[",
+        i, "] has a dtype of facula.", name(given.dtype()), " and output[", i,
+        "] has a dtype of facula.", name(dtype), ".");
 }
 
 // The gradient that a root starts from: ones for a scalar, unless one is given.
@@ -161,9 +168,11 @@ Tensor start_of(const Tensor& root, const Tensor& given, size_t i) {
     check_cotangent(given, root.sizes(), root.dtype(), i);
     return given;
   }
-  check(!requires_grad(root) || root.numel() == 1, "grad can be implicitly created only for scalar outputs");
+  check(!requires_grad(root) || root.numel() == 1,
+        "grad can be implicitly created only for scalar outputs");
   check(!is_complex(root.dtype()) || !requires_grad(root),
-        "grad can be implicitly created only for real scalar outputs but got facula.", name(root.dtype()));
+        "grad can be implicitly created only for real scalar outputs but got facula.",
+        name(root.dtype()));
   static NamedOperator ones("ones_like");
   return ones.tensor({pack(root)});
 }
@@ -184,9 +193,12 @@ void warn_of_cycle(const BackwardOptions& options) {
   static bool warned = false;
   if (!options.create_graph || !options.accumulate || std::exchange(warned, true)) return;
   if (PyErr_WarnEx(PyExc_UserWarning,
-                   "Using backward() with create_graph=True will create a reference cycle between the parameter and "
-                   "its gradient which can cause a memory leak. We recommend using autograd.grad when creating the "
-                   "graph to avoid this. If you have to use this function, make sure to reset the .grad fields of "
+                   "Using backward() with create_graph=True will create a reference cycle between "
+                   "the parameter and "
+                   "its gradient which can cause a memory leak. We recommend using autograd.grad "
+                   "when creating the "
+                   "graph to avoid this. If you have to use this function, make sure to reset the "
+                   ".grad fields of "
                    "your parameters to None after use to break the cycle and avoid the leak.",
                    1) < 0)
     throw_python();
@@ -198,7 +210,8 @@ std::vector<Edge> root_edges(const Ends& roots) {
   for (size_t i = 0; i < edges.size(); ++i) {
     const Tensor& t = roots.tensors[i];
     if (!t.defined()) continue;
-    check(requires_grad(t), "element ", i, " of tensors does not require grad and does not have a grad_fn");
+    check(requires_grad(t), "element ", i,
+          " of tensors does not require grad and does not have a grad_fn");
     edges[i] = gradient_edge(t);
   }
   return edges;
@@ -241,8 +254,8 @@ bool truth(PyObject* o) {
 Object tensor_backward(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* keys[] = {"gradient", "retain_graph", "create_graph", "inputs", nullptr};
   PyObject *gradient = Py_None, *retain = Py_None, *create = Py_False, *inputs = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOOO:backward", const_cast<char**>(keys), &gradient, &retain,
-                                   &create, &inputs))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOOO:backward", const_cast<char**>(keys),
+                                   &gradient, &retain, &create, &inputs))
     throw_python();
   BackwardOptions options;
   options.create_graph = truth(create);
@@ -250,9 +263,10 @@ Object tensor_backward(PyObject* self, PyObject* args, PyObject* kwargs) {
   options.allow_unused = true;
   Ends to;
   if (inputs != Py_None) {
-    const Object single = is_tensor(inputs) || is_edge(inputs) ? Object::take(PyTuple_Pack(1, inputs))
-                          : PyDict_Check(inputs)                ? Object::take(PyDict_Values(inputs))
-                                                                : Object::share(inputs);
+    const Object single = is_tensor(inputs) || is_edge(inputs)
+                              ? Object::take(PyTuple_Pack(1, inputs))
+                          : PyDict_Check(inputs) ? Object::take(PyDict_Values(inputs))
+                                                 : Object::share(inputs);
     to = ends_of(single.get());
     check(!to.tensors.empty(), "`inputs` argument to `backward()` cannot be empty.");
   }
@@ -269,14 +283,15 @@ Object run_engine(PyObject*, PyObject* args, PyObject*) {
   PyObject *roots, *cotangents, *inputs;
   BackwardOptions options;
   int retain, create, unused, accumulate;
-  if (!PyArg_ParseTuple(args, "OOppOpp:_run_backward", &roots, &cotangents, &retain, &create, &inputs, &unused,
-                        &accumulate))
+  if (!PyArg_ParseTuple(args, "OOppOpp:_run_backward", &roots, &cotangents, &retain, &create,
+                        &inputs, &unused, &accumulate))
     throw_python();
   options.retain_graph = retain;
   options.create_graph = create;
   options.allow_unused = unused;
   options.accumulate = accumulate;
-  const std::vector<Tensor> grads = run(ends_of(roots), cotangents_of(cotangents), ends_of(inputs), options);
+  const std::vector<Tensor> grads =
+      run(ends_of(roots), cotangents_of(cotangents), ends_of(inputs), options);
   if (accumulate) return none();
   return gradient_tuple(grads);
 }
@@ -284,7 +299,8 @@ Object run_engine(PyObject*, PyObject* args, PyObject*) {
 // --- the pass that runs
 
 Object queue(PyObject*, PyObject* callback) {
-  check_type(PyCallable_Check(callback), "queue_callback(): expected a callable; got ", type_name(callback));
+  check_type(PyCallable_Check(callback), "queue_callback(): expected a callable; got ",
+             type_name(callback));
   queue_callback([held = Held(callback)] {
     HoldGil gil;
     Object::take(PyObject_CallNoArgs(held.get()));
@@ -295,7 +311,8 @@ Object pass_id(PyObject*, PyObject*) { return integer(current_pass()); }
 Object pass_keeps_graph(PyObject*, PyObject*) { return boolean(current_pass_keeps_graph()); }
 Object pass_is_partial(PyObject*, PyObject*) { return boolean(current_pass_is_partial()); }
 Object will_run(PyObject*, PyObject* node) {
-  check_type(PyObject_TypeCheck(node, &node_type), "expected a node of the graph; got ", type_name(node));
+  check_type(PyObject_TypeCheck(node, &node_type), "expected a node of the graph; got ",
+             type_name(node));
   Node* n = reinterpret_cast<NodeObject*>(node)->node;
   return boolean(n && pass_will_run(*n));
 }
@@ -315,7 +332,8 @@ Object increment_version(PyObject*, PyObject* list) {
   const Object items = Object::take(PySequence_Fast(list, "expected tensors"));
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
     PyObject* o = PySequence_Fast_GET_ITEM(items.get(), i);
-    check_type(is_tensor(o), "increment_version expects each element of the iterable to be a tensor");
+    check_type(is_tensor(o),
+               "increment_version expects each element of the iterable to be a tensor");
     const Tensor& t = tensor_of(o);
     check(!t->inference, "Inference tensors do not track version counter.");
     t.get()->bump_version();
@@ -347,7 +365,8 @@ Object post_accumulate_dict(PyObject*, PyObject* o) {
 }
 
 PyMethodDef functions[] = {
-    {"_run_backward", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(guarded_keywords<run_engine>)),
+    {"_run_backward",
+     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(guarded_keywords<run_engine>)),
      METH_VARARGS | METH_KEYWORDS, nullptr},
     {"_queue_callback", guarded<queue>, METH_O, nullptr},
     {"_current_graph_task_id", guarded<pass_id>, METH_NOARGS, nullptr},

@@ -34,7 +34,8 @@ struct PythonNode final : Node {
     const Object given = Object::take(PyTuple_New(static_cast<Py_ssize_t>(grads.size())));
     for (size_t i = 0; i < grads.size(); ++i)
       PyTuple_SET_ITEM(given.get(), static_cast<Py_ssize_t>(i), checked(wrap(gradient(grads, i))));
-    const Object returned = Object::take(PyObject_CallMethod(context_, "_run_backward", "(O)", given.get()));
+    const Object returned =
+        Object::take(PyObject_CallMethod(context_, "_run_backward", "(O)", given.get()));
     return taken(returned.get());
   }
   void release_saved() override {
@@ -68,14 +69,16 @@ struct PythonNode final : Node {
     size_t n = static_cast<size_t>(PyTuple_GET_SIZE(fast.get()));
     const size_t wanted = is_tensor_argument.size();
     // Further Nones at the end are forgiven.
-    while (n > wanted && PyTuple_GET_ITEM(fast.get(), static_cast<Py_ssize_t>(n - 1)) == Py_None) --n;
-    check(n == wanted, "function ", name(), " returned an incorrect number of gradients (expected ", wanted,
-          ", got ", n, ")");
+    while (n > wanted && PyTuple_GET_ITEM(fast.get(), static_cast<Py_ssize_t>(n - 1)) == Py_None)
+      --n;
+    check(n == wanted, "function ", name(), " returned an incorrect number of gradients (expected ",
+          wanted, ", got ", n, ")");
     Gradients grads;
     for (size_t i = 0; i < n; ++i) {
       PyObject* g = PyTuple_GET_ITEM(fast.get(), static_cast<Py_ssize_t>(i));
       if (!is_tensor_argument[i]) {
-        check(g == Py_None, "function ", name(), " returned a gradient different than None at position ", i + 1,
+        check(g == Py_None, "function ", name(),
+              " returned a gradient different than None at position ", i + 1,
               ", but the corresponding forward input was not a Variable");
         continue;
       }
@@ -90,7 +93,8 @@ struct PythonNode final : Node {
 
 // The node of a context; null before its forward has ended.
 PythonNode* node_of(PyObject* context) {
-  check_type(PyObject_TypeCheck(context, &node_type), "expected the context of a Function; got ", type_name(context));
+  check_type(PyObject_TypeCheck(context, &node_type), "expected the context of a Function; got ",
+             type_name(context));
   return static_cast<PythonNode*>(self_of(context)->node);
 }
 
@@ -105,11 +109,13 @@ void warn_user(const char* text) {
   if (PyErr_WarnEx(PyExc_UserWarning, text, 1) < 0) throw_python();
 }
 
-void keep(PythonNode& node, PyObject* to_save, const std::vector<Tensor>& before, const std::vector<Tensor>& after) {
+void keep(PythonNode& node, PyObject* to_save, const std::vector<Tensor>& before,
+          const std::vector<Tensor>& after) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(to_save); ++i) {
     PyObject* o = PyTuple_GET_ITEM(to_save, i);
-    check_type(o == Py_None || is_tensor(o), "save_for_backward can only save variables, but argument ", i,
-               " is of type ", type_name(o));
+    check_type(o == Py_None || is_tensor(o),
+               "save_for_backward can only save variables, but argument ", i, " is of type ",
+               type_name(o));
     if (o == Py_None) {
       node.saved.emplace_back();
       continue;
@@ -131,9 +137,10 @@ void keep(PythonNode& node, PyObject* to_save, const std::vector<Tensor>& before
 Object attach(PyObject*, PyObject* args, PyObject*) {
   PyObject *context, *arguments, *outputs, *dirty, *constant, *to_save;
   int materialize, recording;
-  if (!PyArg_ParseTuple(args, "O!O!O!O!O!O!pp:_attach_function", &node_type, &context, &PyTuple_Type, &arguments,
-                        &PyTuple_Type, &outputs, &PyTuple_Type, &dirty, &PyTuple_Type, &constant, &PyTuple_Type,
-                        &to_save, &materialize, &recording))
+  if (!PyArg_ParseTuple(args, "O!O!O!O!O!O!pp:_attach_function", &node_type, &context,
+                        &PyTuple_Type, &arguments, &PyTuple_Type, &outputs, &PyTuple_Type, &dirty,
+                        &PyTuple_Type, &constant, &PyTuple_Type, &to_save, &materialize,
+                        &recording))
     throw_python();
   CustomResults results{tensors_in(arguments), {}, tensors_in(dirty), tensors_in(constant)};
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(outputs); ++i) {
@@ -168,9 +175,12 @@ Object saved_tensors(PyObject*, PyObject* context) {
   PythonNode* n = node_of(context);
   if (!n) return Object::take(PyTuple_New(0));
   check(!n->released,
-        "Trying to backward through the graph a second time (or directly access saved tensors after they have "
-        "already been freed). Saved intermediate values of the graph are freed when you call .backward() or "
-        "autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if "
+        "Trying to backward through the graph a second time (or directly access saved tensors "
+        "after they have "
+        "already been freed). Saved intermediate values of the graph are freed when you call "
+        ".backward() or "
+        "autograd.grad(). Specify retain_graph=True if you need to backward through the graph a "
+        "second time or if "
         "you need to access saved tensors after calling backward.");
   const auto owner = Ref<Node>::share(n);
   const std::vector<SavedTensor> saved = n->saved_now();
@@ -203,12 +213,12 @@ Object clear_saved(PyObject*, PyObject* context) {
 PyCFunction with_keywords(PyObject* (*f)(PyObject*, PyObject*, PyObject*)) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
 }
-PyMethodDef functions[] = {
-    {"_attach_function", with_keywords(guarded_keywords<attach>), METH_VARARGS | METH_KEYWORDS, nullptr},
-    {"_saved_tensors", guarded<saved_tensors>, METH_O, nullptr},
-    {"_raw_saved_tensors", guarded<raw_saved_tensors>, METH_O, nullptr},
-    {"_clear_saved_tensors", guarded<clear_saved>, METH_O, nullptr},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {{"_attach_function", with_keywords(guarded_keywords<attach>),
+                            METH_VARARGS | METH_KEYWORDS, nullptr},
+                           {"_saved_tensors", guarded<saved_tensors>, METH_O, nullptr},
+                           {"_raw_saved_tensors", guarded<raw_saved_tensors>, METH_O, nullptr},
+                           {"_clear_saved_tensors", guarded<clear_saved>, METH_O, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

@@ -18,9 +18,11 @@ std::string type_text(const Tensor& t) {
 
 void check_replacement(PyObject* hook, const Tensor& before, const Tensor& after) {
   if (!before.defined() || !after.defined()) return;
-  check(before.dtype() == after.dtype() && before.device().type == after.device().type, "hook '", hook_name(hook),
-        "' has changed the type of value (was ", type_text(before), " got ", type_text(after), ")");
-  check(same_sizes(before.sizes(), after.sizes()), "hook '", hook_name(hook), "' has changed the size of value");
+  check(before.dtype() == after.dtype() && before.device().type == after.device().type, "hook '",
+        hook_name(hook), "' has changed the type of value (was ", type_text(before), " got ",
+        type_text(after), ")");
+  check(same_sizes(before.sizes(), after.sizes()), "hook '", hook_name(hook),
+        "' has changed the size of value");
 }
 
 }  // namespace
@@ -43,7 +45,8 @@ Tensor run_hooks(PyObject* hooks, const Tensor& grad) {
     const Object g = wrapped(current);
     const Object r = Object::take(PyObject_CallOneArg(hook, g.get()));
     if (r.get() == Py_None) continue;
-    check_type(is_tensor(r.get()), "expected Variable, but hook returned '", type_name(r.get()), "'");
+    check_type(is_tensor(r.get()), "expected Variable, but hook returned '", type_name(r.get()),
+               "'");
     check_replacement(hook, current, tensor_of(r.get()));
     current = tensor_of(r.get());
     changed = true;
@@ -53,13 +56,16 @@ Tensor run_hooks(PyObject* hooks, const Tensor& grad) {
 
 void replace_gradients(PyObject* hook, PyObject* returned, Gradients& grads) {
   if (returned == Py_None) return;
-  check_type(PyTuple_Check(returned), "expected tuple, but hook returned '", type_name(returned), "'");
+  check_type(PyTuple_Check(returned), "expected tuple, but hook returned '", type_name(returned),
+             "'");
   const auto n = static_cast<size_t>(PyTuple_GET_SIZE(returned));
-  check(n == grads.size(), "hook '", hook_name(hook), "' has returned an incorrect number of values (got ", n,
-        ", but expected ", grads.size(), ")");
+  check(n == grads.size(), "hook '", hook_name(hook),
+        "' has returned an incorrect number of values (got ", n, ", but expected ", grads.size(),
+        ")");
   for (size_t i = 0; i < n; ++i) {
     PyObject* g = PyTuple_GET_ITEM(returned, static_cast<Py_ssize_t>(i));
-    check_type(g == Py_None || is_tensor(g), "expected Variable, but hook returned '", type_name(g), "'");
+    check_type(g == Py_None || is_tensor(g), "expected Variable, but hook returned '", type_name(g),
+               "'");
     const Tensor fresh = g == Py_None ? Tensor() : tensor_of(g);
     check_replacement(hook, grads[i], fresh);
     grads[i] = fresh;

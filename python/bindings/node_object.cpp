@@ -46,8 +46,9 @@ Object next_functions(PyObject* o, PyObject*) {
   for (size_t i = 0; i < n.next.size(); ++i) {
     const Edge& e = n.next[i];
     const Object to = e ? node_object(e.node) : none();
-    PyTuple_SET_ITEM(all.get(), static_cast<Py_ssize_t>(i),
-                     checked(Py_BuildValue("(Ok)", to.get(), static_cast<unsigned long>(e.output_nr))));
+    PyTuple_SET_ITEM(
+        all.get(), static_cast<Py_ssize_t>(i),
+        checked(Py_BuildValue("(Ok)", to.get(), static_cast<unsigned long>(e.output_nr))));
   }
   return all;
 }
@@ -77,8 +78,8 @@ Object input_metadata(PyObject* o, PyObject*) {
     for (size_t d = 0; d < m.sizes.size(); ++d)
       PyTuple_SET_ITEM(sizes.get(), static_cast<Py_ssize_t>(d), PyLong_FromLongLong(m.sizes[d]));
     const Object dtype = value_object(pack(m.dtype)), device = value_object(pack(m.device));
-    const Object item =
-        Object::take(PyObject_CallFunctionObjArgs(make, sizes.get(), dtype.get(), device.get(), nullptr));
+    const Object item = Object::take(
+        PyObject_CallFunctionObjArgs(make, sizes.get(), dtype.get(), device.get(), nullptr));
     checked(PyList_Append(all.get(), item.get()));
   }
   return all;
@@ -120,12 +121,13 @@ PyObject* node_call(PyObject* o, PyObject* args, PyObject*) {
   return guard([&] {
     const auto n = Ref<Node>::share(&node_of(o));
     const auto given = static_cast<size_t>(PyTuple_GET_SIZE(args));
-    check_type(given == n->outputs.size(), "expected ", n->outputs.size(), " arguments, got ", given, " instead");
+    check_type(given == n->outputs.size(), "expected ", n->outputs.size(), " arguments, got ",
+               given, " instead");
     Gradients grads;
     for (size_t i = 0; i < given; ++i) {
       PyObject* g = PyTuple_GET_ITEM(args, static_cast<Py_ssize_t>(i));
-      check_type(g == Py_None || is_tensor(g), "expected Tensors or None as gradients; argument ", i, " is ",
-                 type_name(g));
+      check_type(g == Py_None || is_tensor(g), "expected Tensors or None as gradients; argument ",
+                 i, " is ", type_name(g));
       grads.push_back(g == Py_None ? Tensor() : tensor_of(g));
     }
     Gradients out;
@@ -175,7 +177,8 @@ PyObject* read_raw_field(PyObject* o, void* closure) {
     const auto& f = *static_cast<const OpNode::Field*>(closure);
     OpNode& n = op_node_of(o);
     if (!f.list) return saved_field_object(Ref<Node>::share(&n), f).leak();
-    throw Error(ErrorKind::NotImplemented, "_raw_saved_", f.name, ": raw access to lists of saved tensors is not implemented");
+    throw Error(ErrorKind::NotImplemented, "_raw_saved_", f.name,
+                ": raw access to lists of saved tensors is not implemented");
   });
 }
 
@@ -229,8 +232,10 @@ PyMethodDef node_methods[] = {
     {"_sequence_nr", guarded<node_sequence>, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef node_properties[] = {
-    {"next_functions", getter_of<next_functions>, nullptr, "Pairs of node and output number.", nullptr},
-    {"variable", getter_of<node_variable>, nullptr, "The leaf that an accumulation node serves.", nullptr},
+    {"next_functions", getter_of<next_functions>, nullptr, "Pairs of node and output number.",
+     nullptr},
+    {"variable", getter_of<node_variable>, nullptr, "The leaf that an accumulation node serves.",
+     nullptr},
     {"metadata", getter_of<metadata_of>, nullptr, "A dict that stays with the node.", nullptr},
     {"_input_metadata", getter_of<input_metadata>, nullptr, nullptr, nullptr},
     {"__dict__", node_dict, nullptr, nullptr, nullptr},
@@ -267,8 +272,9 @@ PyTypeObject* class_of(const Node& n) {
   const std::string name = class_name(n.name());
   PyTypeObject*& c = (*classes)[name];
   if (c) return c;
-  const Object made = Object::take(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(O){s()ss}",
-                                                         name.c_str(), &node_type, "__slots__", "__module__", "builtins"));
+  const Object made = Object::take(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type),
+                                                         "s(O){s()ss}", name.c_str(), &node_type,
+                                                         "__slots__", "__module__", "builtins"));
   c = reinterpret_cast<PyTypeObject*>(Py_NewRef(made.get()));
   c->tp_new = refuse_new;
   if (const auto* op = dynamic_cast<const OpNode*>(&n)) add_fields(c, *op);

@@ -10,7 +10,8 @@ struct PythonPacked final : PackedTensor {
   Tensor unpack() override {
     HoldGil gil;
     const Object t = Object::take(PyObject_CallOneArg(unpack_hook.get(), value.get()));
-    check_type(is_tensor(t.get()), "Output of saved tensor unpack_hook expected to be a Tensor but got result of type ",
+    check_type(is_tensor(t.get()),
+               "Output of saved tensor unpack_hook expected to be a Tensor but got result of type ",
                type_name(t.get()));
     return tensor_of(t.get());
   }
@@ -49,7 +50,8 @@ Object saved_register_hooks(PyObject* o, PyObject* args) {
   PyObject *pack, *unpack;
   if (!PyArg_ParseTuple(args, "OO:register_hooks", &pack, &unpack)) throw_python();
   check_type(PyCallable_Check(pack) && PyCallable_Check(unpack),
-             "register_hooks(): expected two callables; got ", type_name(pack), " and ", type_name(unpack));
+             "register_hooks(): expected two callables; got ", type_name(pack), " and ",
+             type_name(unpack));
   SavedObject* self = self_of(o);
   SavedTensor* saved = self->saved;
   if (self->field) saved = static_cast<OpNode&>(**self->node).raw_saved(*self->field);
@@ -84,9 +86,11 @@ SavedObject* new_object(const Ref<Node>& node) {
 
 Object push_hooks(PyObject*, PyObject* args) {
   PyObject *pack, *unpack;
-  if (!PyArg_ParseTuple(args, "OO:_push_saved_tensors_default_hooks", &pack, &unpack)) throw_python();
+  if (!PyArg_ParseTuple(args, "OO:_push_saved_tensors_default_hooks", &pack, &unpack))
+    throw_python();
   check_type(PyCallable_Check(pack) && PyCallable_Check(unpack),
-             "saved_tensors_hooks(): expected two callables; got ", type_name(pack), " and ", type_name(unpack));
+             "saved_tensors_hooks(): expected two callables; got ", type_name(pack), " and ",
+             type_name(unpack));
   push_saved_tensor_hooks(python_saved_hooks(pack, unpack));
   return none();
 }

@@ -46,15 +46,20 @@ Object get_grad_fn(const Tensor& t) {
 Object get_grad(const Tensor& t) {
   if (!t->autograd) return none();
   const Tensor grad = t->autograd->grad;
-  const bool surprising = !grad.defined() && !t->autograd->retains_grad && t->autograd->grad_fn && !is_leaf(t);
+  const bool surprising =
+      !grad.defined() && !t->autograd->retains_grad && t->autograd->grad_fn && !is_leaf(t);
   if (surprising &&
-      PyErr_WarnEx(PyExc_UserWarning,
-                   "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
-                   "attribute won't be populated during autograd.backward(). If you indeed want the .grad field "
-                   "to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you "
-                   "access the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead. See "
-                   "github.com/pytorch/pytorch/pull/30531 for more informations.",
-                   1) < 0)
+      PyErr_WarnEx(
+          PyExc_UserWarning,
+          "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
+          "attribute won't be populated during autograd.backward(). If you indeed want the .grad "
+          "field "
+          "to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If "
+          "you "
+          "access the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead. "
+          "See "
+          "github.com/pytorch/pytorch/pull/30531 for more informations.",
+          1) < 0)
     throw_python();
   return wrapped(grad);
 }
@@ -176,18 +181,21 @@ void assign_grad(PyObject* o, PyObject* value) {
     return;
   }
   check_type(is_tensor(value),
-             "assigned grad expected to be a Tensor or None but got grad of type ", type_name(value));
+             "assigned grad expected to be a Tensor or None but got grad of type ",
+             type_name(value));
   const Tensor& g = tensor_of(value);
   check(!g.is_same(t), "can't assign Variable as its own grad");
   check(g.dtype() == t.dtype(), "attempting to assign a gradient with dtype '", name(g.dtype()),
         "' to a tensor with grad_dtype '", name(t.dtype()),
-        "'. The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype). You can set "
+        "'. The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype). You "
+        "can set "
         "the tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. Set "
-        "grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break downstream "
+        "grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break "
+        "downstream "
         "systems that assume they match.");
   check(g.device() == t.device(), "assigned grad has data located on a different device");
-  check(same_sizes(g.sizes(), t.sizes()), "attempting to assign a gradient of size '", str(g.sizes()),
-        "' to a tensor of size '", str(t.sizes()),
+  check(same_sizes(g.sizes(), t.sizes()), "attempting to assign a gradient of size '",
+        str(g.sizes()), "' to a tensor of size '", str(t.sizes()),
         "'. Please ensure that the gradient and the tensor are the same size");
   autograd_meta(t).grad = g;
 }

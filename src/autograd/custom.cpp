@@ -25,7 +25,8 @@ Tensor view_of_input(const Tensor& t, ViewKind kind) {
 
 class Attaching {
  public:
-  Attaching(const Ref<Node>& node, const CustomResults& r, const std::function<void(const char*)>& warn)
+  Attaching(const Ref<Node>& node, const CustomResults& r,
+            const std::function<void(const char*)>& warn)
       : node_(node), r_(r), warn_(warn) {}
 
   Tensor attach(const Tensor& t) {
@@ -52,7 +53,8 @@ class Attaching {
   }
   Tensor placeholder(const Tensor& t) {
     if (node_)
-      node_->outputs.push_back(t.defined() ? OutputMeta{IntVec(t.sizes()), t.dtype(), t.device()} : OutputMeta());
+      node_->outputs.push_back(t.defined() ? OutputMeta{IntVec(t.sizes()), t.dtype(), t.device()}
+                                           : OutputMeta());
     return t;
   }
   Tensor with_history(const Tensor& t) {
@@ -61,15 +63,21 @@ class Attaching {
   }
   Tensor attach_changed(const Tensor& t, bool input) {
     if (!input && warn_)
-      warn_("ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated "
-            "should be passed to ctx.mark_dirty().");
+      warn_(
+          "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have "
+          "been mutated "
+          "should be passed to ctx.mark_dirty().");
     check(!(t->autograd && t->autograd->requires_grad && is_leaf(t)),
           "a leaf Variable that requires grad has been used in an in-place operation.");
     check(!(is_view(t) && several()),
-          "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot "
-          "return more than one Tensor. This is not supported by the current autograd engine. You should either "
-          "make sure the input is not a view (using .clone() for example) or make your Function only return one "
-          "Tensor (potentially splitting it into two Functions: one doing the inplace that returns a single "
+          "If your Function modifies inplace an input that is a view of another Tensor, your "
+          "Function cannot "
+          "return more than one Tensor. This is not supported by the current autograd engine. You "
+          "should either "
+          "make sure the input is not a view (using .clone() for example) or make your Function "
+          "only return one "
+          "Tensor (potentially splitting it into two Functions: one doing the inplace that returns "
+          "a single "
           "Tensor and a second one that does the other operations). You can ask on the forum "
           "https://discuss.pytorch.org/ if you need help to do this change.");
     {
@@ -91,7 +99,8 @@ std::vector<Tensor> attach_results(const Ref<Node>& node, const CustomResults& r
                                    const std::function<void(const char*)>& warn) {
   for (const Tensor& t : results.dirty)
     check(contains(results.outputs, t),
-          "Some elements marked as dirty during the forward method were not returned as output. The inputs that "
+          "Some elements marked as dirty during the forward method were not returned as output. "
+          "The inputs that "
           "are modified inplace must all be outputs of the Function.");
   std::vector<Tensor> made;
   Attaching attaching(node, results, warn);
@@ -110,9 +119,12 @@ std::string type_text(const std::type_info& type) {
 
 std::vector<Tensor> FunctionContext::saved() const {
   check(!released_,
-        "Trying to backward through the graph a second time (or directly access saved tensors after they "
-        "have already been freed). Saved intermediate values of the graph are freed when you call .backward() "
-        "or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second "
+        "Trying to backward through the graph a second time (or directly access saved tensors "
+        "after they "
+        "have already been freed). Saved intermediate values of the graph are freed when you call "
+        ".backward() "
+        "or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a "
+        "second "
         "time or if you need to access saved tensors after calling backward.");
   std::vector<Tensor> list;
   for (const SavedTensor& t : saved_)
@@ -135,7 +147,8 @@ bool FunctionNode::begin(std::vector<Tensor> inputs) {
   context.results_.inputs = std::move(inputs);
   const bool recording = any && thread_state.grad_enabled;
   if (!recording) return false;
-  for (const Tensor& t : context.results_.inputs) next.push_back(t.defined() ? gradient_edge(t) : Edge());
+  for (const Tensor& t : context.results_.inputs)
+    next.push_back(t.defined() ? gradient_edge(t) : Edge());
   return true;
 }
 
@@ -146,7 +159,8 @@ std::vector<Tensor> FunctionNode::end(std::vector<Tensor> results, bool recordin
   const std::vector<Tensor> made = attach_results(recording ? self : Ref<Node>(), r);
   if (recording)
     for (const Tensor& t : context.to_save_) {
-      const auto at = std::ranges::find_if(r.outputs, [&](const Tensor& o) { return t.defined() && o.is_same(t); });
+      const auto at = std::ranges::find_if(
+          r.outputs, [&](const Tensor& o) { return t.defined() && o.is_same(t); });
       const bool output = at != r.outputs.end();
       const Tensor kept = output ? made[static_cast<size_t>(at - r.outputs.begin())] : t;
       context.saved_.push_back(kept.defined() ? SavedTensor(kept, output) : SavedTensor());
@@ -164,8 +178,9 @@ Gradients FunctionNode::apply(Gradients grads) {
       if (!grads[i].defined() && outputs[i].dtype != DType::Undefined)
         grads[i] = ops::zeros(outputs[i].sizes, outputs[i].dtype, std::nullopt, outputs[i].device);
   Gradients out = backward_(context, grads);
-  check(out.size() >= next.size(), "function ", name_, " returned an incorrect number of gradients (expected ",
-        next.size(), ", got ", out.size(), ")");
+  check(out.size() >= next.size(), "function ", name_,
+        " returned an incorrect number of gradients (expected ", next.size(), ", got ", out.size(),
+        ")");
   for (size_t i = 0; i < next.size(); ++i)
     if (!next[i]) out[i].reset();
   return out;

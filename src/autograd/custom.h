@@ -44,7 +44,9 @@ class FunctionContext {
   // Says that forward changed these inputs in place; they must be among its results.
   void mark_dirty(std::vector<Tensor> inputs) { results_.dirty = std::move(inputs); }
   // Says that these results carry no gradient.
-  void mark_non_differentiable(std::vector<Tensor> outputs) { results_.constant = std::move(outputs); }
+  void mark_non_differentiable(std::vector<Tensor> outputs) {
+    results_.constant = std::move(outputs);
+  }
   // Whether undefined gradients come to backward as zeros; on by default.
   void set_materialize_grads(bool on) { materialize_ = on; }
   // Whether the gradient of tensor argument i will be used.
@@ -85,15 +87,15 @@ struct FunctionNode final : Node {
 // "Square" for struct Square.
 std::string type_text(const std::type_info& type);
 
-// Base of operations with a derivative written in C++; see the top of this file. `forward` returns a
-// Tensor or a vector of them. Arguments that are no tensors have no gradient in backward's result,
-// which has one for each tensor argument.
+// Base of operations with a derivative written in C++; see the top of this file. `forward` returns
+// a Tensor or a vector of them. Arguments that are no tensors have no gradient in backward's
+// result, which has one for each tensor argument.
 template <class Derived>
 struct Function {
   template <class... Args>
   static auto apply(const Args&... args) {
-    const auto node =
-        Ref<FunctionNode>::take(new FunctionNode(type_text(typeid(Derived)) + "Backward", &Derived::backward));
+    const auto node = Ref<FunctionNode>::take(
+        new FunctionNode(type_text(typeid(Derived)) + "Backward", &Derived::backward));
     std::vector<Tensor> inputs;
     (add_tensor(inputs, args), ...);
     const bool recording = node->begin(std::move(inputs));

@@ -8,8 +8,8 @@
 #include "autograd/gradients.h"
 #include "autograd/node_table.h"
 #include "autograd/workers.h"
-#include "ops/comparison.h"
 #include "ops/arithmetic.h"
+#include "ops/comparison.h"
 #include "ops/copy.h"
 #include "ops/reduce.h"
 
@@ -274,7 +274,8 @@ class GraphTask : public std::enable_shared_from_this<GraphTask> {
       if (hook.output_nr < grads.size())
         if (Tensor t = hook.call(grads[hook.output_nr]); t.defined()) grads[hook.output_nr] = t;
     for (const auto& [nr, impl] : copied(n, h.retained))
-      if (nr < grads.size() && grads[nr].defined() && impl->autograd) retain(impl->autograd->grad, grads[nr]);
+      if (nr < grads.size() && grads[nr].defined() && impl->autograd)
+        retain(impl->autograd->grad, grads[nr]);
   }
   void run_leaf_hooks(Node& n, Gradients& grads) {
     const Tensor leaf = n.leaf();
@@ -332,8 +333,9 @@ class GraphTask : public std::enable_shared_from_this<GraphTask> {
   void send(Node& n, Gradients out) {
     while (out.size() > n.next.size() && !out.back().defined()) out.pop_back();
     if (out.size() != n.next.size())
-      throw Error(ErrorKind::Runtime, "Function ", n.name(), " returned an incorrect number of gradients (expected ",
-                  n.next.size(), ", got ", out.size(), ")");
+      throw Error(ErrorKind::Runtime, "Function ", n.name(),
+                  " returned an incorrect number of gradients (expected ", n.next.size(), ", got ",
+                  out.size(), ")");
     for (size_t i = 0; i < out.size(); ++i) {
       const Edge& e = n.next[i];
       if (!e) continue;
@@ -428,7 +430,8 @@ std::vector<Tensor> run_backward(const std::vector<Edge>& roots, std::span<const
   if (!options.allow_unused && !options.accumulate)
     for (size_t i = 0; i < found.size(); ++i)
       check(found[i].defined(), "The differentiated Tensor at index ", i,
-            " appears to not have been used in the graph. Set allow_unused=True if this is the desired behavior.");
+            " appears to not have been used in the graph. Set allow_unused=True if this is the "
+            "desired behavior.");
   return found;
 }
 

@@ -1,8 +1,8 @@
 // The engine: runs a graph backward.
 //
 // A backward pass is a GraphTask. Nodes of the CPU run on the thread that asked; nodes of other
-// devices run on one worker per device. A pass that starts inside another (from a hook or a Function)
-// runs on the same thread, or on a fresh one where the stack has become deep.
+// devices run on one worker per device. A pass that starts inside another (from a hook or a
+// Function) runs on the same thread, or on a fresh one where the stack has become deep.
 #pragma once
 #include "autograd/variable.h"
 
@@ -11,8 +11,8 @@ namespace facula {
 struct BackwardOptions {
   bool retain_graph = false;
   bool create_graph = false;
-  bool allow_unused = false;   // grad(): undefined for inputs outside of the graph
-  bool accumulate = true;      // into leaves; false for grad()
+  bool allow_unused = false;  // grad(): undefined for inputs outside of the graph
+  bool accumulate = true;     // into leaves; false for grad()
 };
 
 // Gradients of `roots` (each with its cotangent) flow to leaves, or with `inputs` given only to
@@ -46,9 +46,9 @@ void set_multithreading(bool on);
 
 // How the language above lives on threads that the engine makes, and moves its errors between them.
 struct ThreadHooks {
-  void* (*enter)();            // on a new thread; the result goes to leave
+  void* (*enter)();  // on a new thread; the result goes to leave
   void (*leave)(void* token);
-  void* (*take_error)();       // the error that is set on this thread, or null
+  void* (*take_error)();  // the error that is set on this thread, or null
   void (*set_error)(void* error);
 };
 extern constinit std::atomic<const ThreadHooks*> thread_hooks;

@@ -26,7 +26,8 @@ bool expandable(IntSpan from, IntSpan to) {
 
 Tensor real_part(Tensor g, const Node& from, size_t index) {
   if (from.takes_real_part()) return ops::real(g);
-  throw Error(ErrorKind::Runtime, "Function ", from.name(), " returned an invalid gradient at index ", index,
+  throw Error(ErrorKind::Runtime, "Function ", from.name(),
+              " returned an invalid gradient at index ", index,
               " - expected a real gradient for a real input but got ", name(g.dtype()));
 }
 
@@ -51,22 +52,25 @@ Tensor copy_in_layout(const Tensor& grad, const Tensor& leaf) {
 Tensor fit_slow(Tensor g, const OutputMeta& m, const Node& from, size_t index) {
   if (!same_sizes(g.sizes(), m.sizes)) {
     if (!expandable(m.sizes, g.sizes()))
-      throw Error(ErrorKind::Runtime, "Function ", from.name(), " returned an invalid gradient at index ", index, " - got ",
-                  str(g.sizes()), " but expected shape compatible with ", str(m.sizes));
+      throw Error(ErrorKind::Runtime, "Function ", from.name(),
+                  " returned an invalid gradient at index ", index, " - got ", str(g.sizes()),
+                  " but expected shape compatible with ", str(m.sizes));
     g = ops::sum_to_size(g, m.sizes);
   }
   if (m.dtype == DType::Undefined) return g;
   if (is_complex(g.dtype()) && !is_complex(m.dtype)) g = real_part(std::move(g), from, index);
   if (g.dtype() != m.dtype) g = ops::_to_copy(g, m.dtype);
   if (g.device() != m.device && g.dim() > 0)
-    throw Error(ErrorKind::Runtime, "Function ", from.name(), " returned an invalid gradient at index ", index,
-                " - expected device ", str(m.device), " but got ", str(g.device()));
+    throw Error(ErrorKind::Runtime, "Function ", from.name(),
+                " returned an invalid gradient at index ", index, " - expected device ",
+                str(m.device), " but got ", str(g.device()));
   return g;
 }
 
 Tensor accumulate(Tensor into, const Tensor& more) {
   if (!more.defined()) return into;
-  const bool plain = !thread_state.grad_enabled && !thread_state.modes && !thread_state.interpreters;
+  const bool plain =
+      !thread_state.grad_enabled && !thread_state.modes && !thread_state.interpreters;
   if (plain && sole_owner(into) && into.is_contiguous() && into.dtype() == more.dtype() &&
       same_sizes(into.sizes(), more.sizes()))
     return ops::add_(into, more);

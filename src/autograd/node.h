@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/allocator.h"
 #include "autograd/saved_tensor.h"
+#include "core/allocator.h"
 #include "core/autograd_meta.h"
 #include "core/inline_vector.h"
 #include "dispatch/rules.h"

@@ -8,7 +8,9 @@
 namespace facula {
 namespace {
 
-bool is_tensor_arg(const OpInfo& info, int i) { return (info.tensor_args | info.list_args) >> i & 1; }
+bool is_tensor_arg(const OpInfo& info, int i) {
+  return (info.tensor_args | info.list_args) >> i & 1;
+}
 
 // A tensor that the call is about to overwrite is saved as a copy.
 Tensor to_save(const OpCall& c, int arg, const Tensor& t) {
@@ -30,7 +32,8 @@ OpNode::OpNode(const OpCall& c, uint32_t wanted)
     if (info.list_args >> i & 1) {
       keep_list(c, i, save);
       if (has_edge)
-        for (const Tensor& t : v.as_tensors()) next.push_back(t.defined() ? gradient_edge(t) : Edge());
+        for (const Tensor& t : v.as_tensors())
+          next.push_back(t.defined() ? gradient_edge(t) : Edge());
       continue;
     }
     if (v.is_tensor()) {
@@ -43,14 +46,16 @@ OpNode::OpNode(const OpCall& c, uint32_t wanted)
       }
       tensors_.push_back(std::move(a));
     }
-    if (has_edge) next.push_back(v.is_tensor() && (wanted >> i & 1) ? gradient_edge(v.as_tensor()) : Edge());
+    if (has_edge)
+      next.push_back(v.is_tensor() && (wanted >> i & 1) ? gradient_edge(v.as_tensor()) : Edge());
   }
 }
 
 uint32_t OpNode::kept_args() const {
   const OpInfo& info = op().info();
   uint32_t keep = 0;
-  for (uint32_t rows = rows_; rows; rows &= rows - 1) keep |= info.saved_args[std::countr_zero(rows)];
+  for (uint32_t rows = rows_; rows; rows &= rows - 1)
+    keep |= info.saved_args[std::countr_zero(rows)];
   return keep;
 }
 
@@ -95,7 +100,8 @@ const OpNode::ListArg* OpNode::list_arg(int i) const {
 void OpNode::save_results(const OpCall& c) {
   for (uint32_t keep = kept_results(); keep; keep &= keep - 1) {
     const int k = std::countr_zero(keep);
-    if (c.results[k].is_tensor()) results_.emplace_back(k, SavedTensor(c.results[k].as_tensor(), true));
+    if (c.results[k].is_tensor())
+      results_.emplace_back(k, SavedTensor(c.results[k].as_tensor(), true));
   }
 }
 
@@ -137,9 +143,12 @@ void OpNode::release_saved() {
 
 void OpNode::check_alive() const {
   check(!released_.load(std::memory_order_relaxed),
-        "Trying to backward through the graph a second time (or directly access saved tensors after they "
-        "have already been freed). Saved intermediate values of the graph are freed when you call .backward() "
-        "or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second "
+        "Trying to backward through the graph a second time (or directly access saved tensors "
+        "after they "
+        "have already been freed). Saved intermediate values of the graph are freed when you call "
+        ".backward() "
+        "or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a "
+        "second "
         "time or if you need to access saved tensors after calling backward.");
 }
 
@@ -157,7 +166,8 @@ Tensor OpNode::unpacked(const SavedTensor& saved) const {
 Tensor OpNode::saved_arg(int i) const {
   const OpInfo& info = op().info();
   if (!(kept_args() >> i & 1))
-    throw Error(ErrorKind::Runtime, op().name(), ": its derivative reads '", info.schema.args[static_cast<size_t>(i)].name,
+    throw Error(ErrorKind::Runtime, op().name(), ": its derivative reads '",
+                info.schema.args[static_cast<size_t>(i)].name,
                 "', which its row of the derivative table does not save");
   const TensorArg* t = tensor_arg(i);
   return t ? unpacked(t->saved) : Tensor();
@@ -227,7 +237,8 @@ int Backward::arg_index(Name n) const {
   const Schema& s = node_.op().info().schema;
   for (size_t i = 0; i < s.args.size(); ++i)
     if (s.args[i].name_hash == n.hash) return static_cast<int>(i);
-  throw Error(ErrorKind::Runtime, node_.op().name(), ": its derivative reads '", n.text, "', which is no argument");
+  throw Error(ErrorKind::Runtime, node_.op().name(), ": its derivative reads '", n.text,
+              "', which is no argument");
 }
 
 Tensor Backward::operator[](Name n) const {
@@ -281,7 +292,9 @@ bool Backward::needs(Name n, size_t element) const {
   return static_cast<bool>(node_.next[node_.edge_of(arg_index(n)) + element]);
 }
 
-void Backward::set(Name n, Tensor grad) { (*outputs_)[node_.edge_of(arg_index(n))] = std::move(grad); }
+void Backward::set(Name n, Tensor grad) {
+  (*outputs_)[node_.edge_of(arg_index(n))] = std::move(grad);
+}
 
 void Backward::set(Name n, std::vector<Tensor> grads) {
   const size_t at = node_.edge_of(arg_index(n));

@@ -36,8 +36,8 @@ SavedTensorState& make_state() {
 // "MulBackward0" -> "Mul"
 std::string operation_of(std::string node_name) {
   const size_t at = node_name.rfind("Backward");
-  const bool ends_so =
-      at != std::string::npos && node_name.find_first_not_of("0123456789", at + 8) == std::string::npos;
+  const bool ends_so = at != std::string::npos &&
+                       node_name.find_first_not_of("0123456789", at + 8) == std::string::npos;
   return ends_so ? node_name.substr(0, at) : node_name;
 }
 
@@ -86,11 +86,13 @@ struct SavedTensor::Packed {
 
 SavedTensor::SavedTensor(const Tensor& t, bool is_output)
     : version_(t->current_version()), is_output_(is_output) {
-  check(!t->inference,
-        "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference "
-        "mode in computation tracked by autograd. To work around this, you can make a clone to get a "
-        "normal tensor and use it in autograd, or use `torch.no_grad()` instead of "
-        "`torch.inference_mode()`.");
+  check(
+      !t->inference,
+      "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
+      "inference "
+      "mode in computation tracked by autograd. To work around this, you can make a clone to get a "
+      "normal tensor and use it in autograd, or use `torch.no_grad()` instead of "
+      "`torch.inference_mode()`.");
   if (t->autograd) output_nr_ = t->autograd->output_nr;
   if (state) [[unlikely]]
     if (const auto hooks = top_saved_tensor_hooks()) {
@@ -111,8 +113,10 @@ void SavedTensor::pack(const Tensor& t, const std::shared_ptr<SavedTensorHooks>&
   auto made = std::make_shared<Packed>();
   made->value = hooks->pack(t);
   check(before == t->current_version(),
-        "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook "
-        "cannot be modified by in-place operations as this can lead to unexpected side-effects. Please "
+        "A saved tensor pack hook is modifying its input in place. Tensors provided as input to "
+        "pack hook "
+        "cannot be modified by in-place operations as this can lead to unexpected side-effects. "
+        "Please "
         "open an issue if you need to perform in-place operations on the input to a pack hook.");
   if (!is_output_ && requires_grad(t)) {
     is_leaf_ = is_leaf(t);
@@ -125,7 +129,8 @@ void SavedTensor::pack(const Tensor& t, const std::shared_ptr<SavedTensorHooks>&
 void SavedTensor::register_hooks(const std::shared_ptr<SavedTensorHooks>& hooks,
                                  const Ref<Node>& owner) {
   check(!packed_,
-        "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of "
+        "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only "
+        "one pair of "
         "hooks is allowed at a time.");
   check(data_.defined(), "Calling register_hooks on a saved tensor with value None is forbidden");
   const Tensor t = is_output_ ? with_history(data_, owner) : data_;
@@ -136,11 +141,15 @@ void SavedTensor::check_version(const Node& saved_by, const Ref<Node>& owner) co
   const uint32_t now = data_->current_version();
   if (now == version_) [[likely]]
     return;
-  std::string text = concat("one of the variables needed for gradient computation has been modified by an inplace operation: [torch.",
-                            info(data_.dtype()).legacy_name, "Tensor ", str(data_.sizes()), "]");
+  std::string text = concat(
+      "one of the variables needed for gradient computation has been modified by an inplace "
+      "operation: [torch.",
+      info(data_.dtype()).legacy_name, "Tensor ", str(data_.sizes()), "]");
   const Ref<Node> made_by = is_output_ ? owner : grad_fn(data_);
-  if (made_by) text += concat(", which is output ", output_nr_, " of ", operation_of(made_by->name()), ",");
-  text += concat(" is at version ", now, "; expected version ", version_, " instead. It was saved by ", saved_by.name());
+  if (made_by)
+    text += concat(", which is output ", output_nr_, " of ", operation_of(made_by->name()), ",");
+  text += concat(" is at version ", now, "; expected version ", version_,
+                 " instead. It was saved by ", saved_by.name());
   if (const std::string line = forward_line(saved_by); !line.empty()) text += " at " + line;
   if (const Mutation* m = find_mutation(*data_.get(), now)) {
     if (m->op) text += concat(", and last changed by ", m->op->name());
@@ -148,8 +157,10 @@ void SavedTensor::check_version(const Node& saved_by, const Ref<Node>& owner) co
   }
   text += ".";
   if (!anomaly_enabled())
-    text += " Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
-            "torch.autograd.set_detect_anomaly(True, check_nan=False).";
+    text +=
+        " Hint: enable anomaly detection to find the operation that failed to compute its "
+        "gradient, with "
+        "torch.autograd.set_detect_anomaly(True, check_nan=False).";
   throw Error(ErrorKind::Runtime, text);
 }
 

@@ -4,7 +4,8 @@
 
 namespace facula {
 
-// Whether gradients flow to the tensor: it is a leaf that asks for one, a result, or a view of such.
+// Whether gradients flow to the tensor: it is a leaf that asks for one, a result, or a view of
+// such.
 bool requires_grad(const Tensor& t);
 // RuntimeError for dtypes without gradients and for non-leaves that would stop requiring them.
 void set_requires_grad(const Tensor& t, bool on);

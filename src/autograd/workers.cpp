@@ -18,7 +18,8 @@ void CarriedError::take() {
 }
 
 void CarriedError::rethrow() {
-  if (above_) thread_hooks.load(std::memory_order_acquire)->set_error(std::exchange(above_, nullptr));
+  if (above_)
+    thread_hooks.load(std::memory_order_acquire)->set_error(std::exchange(above_, nullptr));
   std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
@@ -36,7 +37,9 @@ thread_local Device served;
 
 class Worker {
  public:
-  explicit Worker(Device device) { std::thread([this, device] { serve(device); }).detach(); }
+  explicit Worker(Device device) {
+    std::thread([this, device] { serve(device); }).detach();
+  }
   void add(std::function<void()> job) {
     {
       const std::lock_guard guard(mutex_);

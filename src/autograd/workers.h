@@ -15,7 +15,8 @@ Device worker_device();
 // here.
 void run_on_fresh_thread(const std::function<void()>& work);
 
-// An exception on its way from one thread to another, with the error that the language above has set.
+// An exception on its way from one thread to another, with the error that the language above has
+// set.
 class CarriedError {
  public:
   // In a catch block: takes the exception.

@@ -10,7 +10,7 @@ struct Mutation {
   const void* counter = nullptr;  // what counts the tensor's versions
   uint32_t version = 0;           // that the change led to
   const Operator* op = nullptr;   // null: no operator did it
-  std::string line;  // of the source, where somebody gives lines
+  std::string line;               // of the source, where somebody gives lines
 };
 
 // Notes that `op` has just changed `t`. Costs a few stores; old entries are overwritten.

@@ -65,7 +65,8 @@ struct ViewOrigin {
   bool multi;
 };
 
-// Whether gradients flow from the view to what it is of: not for detach, nor for float bits as ints.
+// Whether gradients flow from the view to what it is of: not for detach, nor for float bits as
+// ints.
 bool flows(const Tensor& view, const Tensor& of, const ViewOrigin& o) {
   const bool differentiable = o.call.info->differentiable_results >> o.result & 1;
   return differentiable && (is_differentiable(view.dtype()) || !is_differentiable(of.dtype()));
@@ -102,7 +103,8 @@ void note_views(OpCall& c) {
     if (c.results[k].is_tensor()) note_view(c.results[k].as_tensor(), 0, of, origin);
     if (c.results[k].tag != Tag::TensorList) continue;
     size_t element = 0;
-    for (const Tensor& t : c.results[k].as_tensors()) note_view(t, element++, of, {c, from, k, true});
+    for (const Tensor& t : c.results[k].as_tensors())
+      note_view(t, element++, of, {c, from, k, true});
   }
 }
 

@@ -235,7 +235,9 @@ struct KeepHalf final : PackedTensor {
   Tensor half;
 };
 struct HalfHooks final : SavedTensorHooks {
-  std::unique_ptr<PackedTensor> pack(const Tensor& t) override { return std::make_unique<KeepHalf>(t); }
+  std::unique_ptr<PackedTensor> pack(const Tensor& t) override {
+    return std::make_unique<KeepHalf>(t);
+  }
 };
 
 TEST(Autograd, SavedTensorHooksInCpp) {

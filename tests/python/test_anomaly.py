@@ -56,8 +56,8 @@ def test_second_derivatives_name_what_induced_them():
     with set_detect_anomaly(True), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         y = (x * x).sqrt()
-        first, = facula.autograd.grad((x ** 1.5).sum(), x, create_graph=True)
-        second, = facula.autograd.grad(first.sum(), x, create_graph=True)
+        (first,) = facula.autograd.grad((x**1.5).sum(), x, create_graph=True)
+        (second,) = facula.autograd.grad(first.sum(), x, create_graph=True)
         with pytest.raises(RuntimeError, match="nan"):
             facula.autograd.grad((second * 0).sum(), x)
     del y

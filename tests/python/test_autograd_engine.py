@@ -138,7 +138,7 @@ def test_threads_run_one_graph_backward():
 
     def work(_):
         for _ in range(20):
-            got, = grad(y, w, retain_graph=True)
+            (got,) = grad(y, w, retain_graph=True)
             assert facula.equal(got, expected)
 
     run_in_threads(work)

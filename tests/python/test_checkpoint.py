@@ -105,11 +105,11 @@ def test_keyword_arguments_and_structures_need_the_other_way():
 def test_grad_and_double_backward_without_reentrance():
     x = leaf()
     y = checkpoint(lambda x: x.sin().exp(), x, use_reentrant=False).sum()
-    first, = facula.autograd.grad(y, x, create_graph=True)
-    second, = facula.autograd.grad(first.sum(), x)
+    (first,) = facula.autograd.grad(y, x, create_graph=True)
+    (second,) = facula.autograd.grad(first.sum(), x)
     z = leaf()
-    first_plain, = facula.autograd.grad(z.sin().exp().sum(), z, create_graph=True)
-    second_plain, = facula.autograd.grad(first_plain.sum(), z)
+    (first_plain,) = facula.autograd.grad(z.sin().exp().sum(), z, create_graph=True)
+    (second_plain,) = facula.autograd.grad(first_plain.sum(), z)
     assert facula.allclose(first, first_plain) and facula.allclose(second, second_plain)
 
 
@@ -174,8 +174,12 @@ def test_context_fn_surrounds_both_runs():
         seen.append(text)
         yield
 
-    y = checkpoint(lambda x: x.sin(), leaf(), use_reentrant=False,
-                   context_fn=lambda: (note("first"), note("again")))
+    y = checkpoint(
+        lambda x: x.sin(),
+        leaf(),
+        use_reentrant=False,
+        context_fn=lambda: (note("first"), note("again")),
+    )
     assert seen == ["first"]
     y.sum().backward()
     assert seen == ["first", "again"]

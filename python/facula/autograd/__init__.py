@@ -1,4 +1,5 @@
 """Automatic differentiation."""
+
 from __future__ import annotations
 
 import warnings
@@ -6,23 +7,47 @@ import warnings
 from facula import _C
 
 __all__ = [
-    "Variable", "Function", "backward", "grad_mode", "NestedIOFunction", "detect_anomaly",
-    "enable_grad", "grad", "gradcheck", "gradgradcheck", "inference_mode", "no_grad",
-    "set_detect_anomaly", "set_grad_enabled", "set_multithreading_enabled", "variable",
+    "Variable",
+    "Function",
+    "backward",
+    "grad_mode",
+    "NestedIOFunction",
+    "detect_anomaly",
+    "enable_grad",
+    "grad",
+    "gradcheck",
+    "gradgradcheck",
+    "inference_mode",
+    "no_grad",
+    "set_detect_anomaly",
+    "set_grad_enabled",
+    "set_multithreading_enabled",
+    "variable",
 ]
 
 _HOME = {
-    "no_grad": "grad_mode", "enable_grad": "grad_mode", "set_grad_enabled": "grad_mode",
-    "inference_mode": "grad_mode", "set_multithreading_enabled": "grad_mode",
-    "_unsafe_preserve_version_counter": "grad_mode", "Function": "function",
-    "FunctionCtx": "function", "NestedIOFunction": "function", "once_differentiable": "function",
-    "gradcheck": "gradcheck", "gradgradcheck": "gradcheck", "detect_anomaly": "anomaly_mode",
-    "set_detect_anomaly": "anomaly_mode", "Variable": "variable", "locate_nan": "nan_locator",
+    "no_grad": "grad_mode",
+    "enable_grad": "grad_mode",
+    "set_grad_enabled": "grad_mode",
+    "inference_mode": "grad_mode",
+    "set_multithreading_enabled": "grad_mode",
+    "_unsafe_preserve_version_counter": "grad_mode",
+    "Function": "function",
+    "FunctionCtx": "function",
+    "NestedIOFunction": "function",
+    "once_differentiable": "function",
+    "gradcheck": "gradcheck",
+    "gradgradcheck": "gradcheck",
+    "detect_anomaly": "anomaly_mode",
+    "set_detect_anomaly": "anomaly_mode",
+    "Variable": "variable",
+    "locate_nan": "nan_locator",
 }
 
 
 def _is_edge(value):
     from facula.autograd.graph import GradientEdge
+
     return isinstance(value, GradientEdge)
 
 
@@ -32,8 +57,14 @@ def _sequence(value):
     return (value,) if isinstance(value, _C.Tensor) or _is_edge(value) else tuple(value)
 
 
-def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False,
-             grad_variables=None, inputs=None):
+def backward(
+    tensors,
+    grad_tensors=None,
+    retain_graph=None,
+    create_graph=False,
+    grad_variables=None,
+    inputs=None,
+):
     """Accumulate the gradients of `tensors` into the leaves of their graph.
 
     Args:
@@ -53,12 +84,16 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False,
         tensor([2., 4.])
     """
     if grad_variables is not None:
-        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.",
-                      FutureWarning, stacklevel=2)
+        warnings.warn(
+            "`grad_variables` is deprecated. Use `grad_tensors` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
         if grad_tensors is not None:
             raise RuntimeError(
                 "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to "
-                "`backward()`. Please only use `grad_tensors`.")
+                "`backward()`. Please only use `grad_tensors`."
+            )
         grad_tensors = grad_variables
     if isinstance(inputs, dict):
         inputs = tuple(inputs.values())
@@ -70,8 +105,17 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False,
     _C._run_backward(roots, cotangents, retain, create_graph, _sequence(inputs), True, True)
 
 
-def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False,
-         only_inputs=True, allow_unused=None, is_grads_batched=False, materialize_grads=False):
+def grad(
+    outputs,
+    inputs,
+    grad_outputs=None,
+    retain_graph=None,
+    create_graph=False,
+    only_inputs=True,
+    allow_unused=None,
+    is_grads_batched=False,
+    materialize_grads=False,
+):
     """The gradients of `outputs` with respect to `inputs`.
 
     Args:
@@ -94,15 +138,27 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     if materialize_grads and allow_unused is False:
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
-            "allow_unused=False.")
+            "allow_unused=False."
+        )
     if not only_inputs:
         warnings.warn(
             "only_inputs argument is deprecated and is ignored now (defaults to True). To "
             "accumulate gradient for other parts of the graph, please use torch.autograd.backward.",
-            FutureWarning, stacklevel=2)
+            FutureWarning,
+            stacklevel=2,
+        )
     if isinstance(inputs, dict):
-        values = grad(outputs, tuple(inputs.values()), grad_outputs, retain_graph, create_graph,
-                      True, allow_unused, is_grads_batched, materialize_grads)
+        values = grad(
+            outputs,
+            tuple(inputs.values()),
+            grad_outputs,
+            retain_graph,
+            create_graph,
+            True,
+            allow_unused,
+            is_grads_batched,
+            materialize_grads,
+        )
         return dict(zip(inputs, values, strict=True))
     roots, leaves = _sequence(outputs), _sequence(inputs)
     if not leaves:
@@ -115,23 +171,29 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         _check_lengths(roots, cotangents)
         return _C._run_backward(roots, cotangents, retain, create_graph, leaves, unused, False)
 
-    grads = _batched(run, roots, cotangents) if is_grads_batched else run(cotangents[:len(roots)])
+    grads = _batched(run, roots, cotangents) if is_grads_batched else run(cotangents[: len(roots)])
     if not materialize_grads:
         return grads
     if any(_is_edge(leaf) for leaf in leaves):
-        raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
+        raise RuntimeError(
+            "materialize_grads cannot be used when the given input is a GradientEdge"
+        )
     import facula
-    return tuple(facula.zeros_like(x, requires_grad=create_graph) if g is None else g
-                 for g, x in zip(grads, leaves, strict=True))
+
+    return tuple(
+        facula.zeros_like(x, requires_grad=create_graph) if g is None else g
+        for g, x in zip(grads, leaves, strict=True)
+    )
 
 
 def _batched(run, roots, cotangents):
     """`run` for each of the cotangents that lie along the first dimension of each tensor."""
     import facula
     from facula.func import vmap
+
     if not cotangents:
         cotangents = [None if _is_edge(root) else facula.ones_like(root) for root in roots]
-    for i, (root, cotangent) in enumerate(zip(roots, cotangents)):
+    for i, (root, cotangent) in enumerate(zip(roots, cotangents, strict=False)):
         if cotangent is None or _is_edge(root) or cotangent.dim() == 0:
             continue
         if cotangent.shape[1:] != root.shape:
@@ -141,7 +203,8 @@ def _batched(run, roots, cotangents):
                 "match the shape of corresponding output, but a mismatch was detected: "
                 f"grad_output[{i}] has a shape of {cotangent.shape} and output[{i}] has a shape of "
                 f"{root.shape}. If you only want some tensors in `grad_output` to be considered "
-                "batched, consider using vmap.")
+                "batched, consider using vmap."
+            )
     present = []
 
     def vjp(*cotangents):
@@ -165,6 +228,7 @@ def is_multithreading_enabled():
 
 def __getattr__(name):
     from importlib import import_module
+
     if name in _HOME:
         value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
     elif name.startswith("__"):

@@ -1,4 +1,5 @@
 """Anomaly mode: where a gradient that failed, or is NaN, comes from."""
+
 from __future__ import annotations
 
 import os
@@ -32,7 +33,9 @@ class detect_anomaly:
         self.check_nan = check_nan
         warnings.warn(
             "Anomaly Detection has been enabled. This mode will increase the runtime and should "
-            "only be enabled for debugging.", stacklevel=2)
+            "only be enabled for debugging.",
+            stacklevel=2,
+        )
 
     def __enter__(self):
         self.prev = _C.is_anomaly_enabled()
@@ -65,6 +68,7 @@ class set_detect_anomaly:
 
 # --- called by the engine
 
+
 def _traceback():
     """The lines of the call that runs, without those of this module."""
     return traceback.format_stack(sys._getframe(1))
@@ -84,7 +88,7 @@ def _current_line():
 
 
 def _line(metadata):
-    """"file:line" of the call that made a node, from its traceback."""
+    """ "file:line" of the call that made a node, from its traceback."""
     for entry in reversed(metadata.get("traceback_", ())):
         place = entry.strip().split("\n")[0]  # File "name", line 3, in f
         name, _, rest = place.removeprefix('File "').partition('", line ')
@@ -99,11 +103,15 @@ def _report(name, metadata):
     if not lines:
         warnings.warn(
             f"Error detected in {name}. No forward pass information available. Enable detect "
-            "anomaly during forward pass for more information.", stacklevel=2)
+            "anomaly during forward pass for more information.",
+            stacklevel=2,
+        )
     else:
         warnings.warn(
             f"Error detected in {name}. Traceback of forward call that caused the error:\n"
-            + "".join(lines), stacklevel=2)
+            + "".join(lines),
+            stacklevel=2,
+        )
     parent = metadata.get("parent_")
     while parent is not None:
         metadata = parent.metadata
@@ -112,10 +120,14 @@ def _report(name, metadata):
             warnings.warn(
                 "\n\nPrevious calculation was induced by "
                 f"{parent.name()}. Traceback of forward call that induced the previous "
-                "calculation:\n" + "".join(lines), stacklevel=2)
+                "calculation:\n" + "".join(lines),
+                stacklevel=2,
+            )
         else:
             warnings.warn(
                 "\n\nPrevious calculation was induced by "
                 f"{parent.name()}. No forward pass information available. Enable detect anomaly "
-                "during forward pass for more information.", stacklevel=2)
+                "during forward pass for more information.",
+                stacklevel=2,
+            )
         parent = metadata.get("parent_")

@@ -1,4 +1,5 @@
 """Operations with a derivative written in Python."""
+
 from __future__ import annotations
 
 import functools
@@ -7,8 +8,15 @@ import warnings
 
 from facula import _C
 
-__all__ = ["FunctionCtx", "BackwardCFunction", "FunctionMeta", "Function", "once_differentiable",
-           "InplaceFunction", "NestedIOFunction"]
+__all__ = [
+    "FunctionCtx",
+    "BackwardCFunction",
+    "FunctionMeta",
+    "Function",
+    "once_differentiable",
+    "InplaceFunction",
+    "NestedIOFunction",
+]
 
 _Tensor = _C.Tensor
 
@@ -35,7 +43,8 @@ class FunctionCtx:
             if not (isinstance(tensor, _Tensor) or tensor is None):
                 raise AssertionError(
                     "save_for_forward expects all arguments to be tensors; you should save "
-                    "non-tensors as attributes on ctx.")
+                    "non-tensors as attributes on ctx."
+                )
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *args):
@@ -70,7 +79,8 @@ class _Context(_C._Node, FunctionCtx):
             raise RuntimeError(
                 "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True "
                 "is set on the autograd.Function. Either access saved_tensors only once, or set "
-                "clear_saved_tensors_on_access=False.")
+                "clear_saved_tensors_on_access=False."
+            )
         tensors = _C._saved_tensors(self)
         if self._forward_cls.clear_saved_tensors_on_access and tensors:
             self._cleared = True
@@ -80,8 +90,9 @@ class _Context(_C._Node, FunctionCtx):
     @property
     def saved_variables(self):
         """`saved_tensors` by its name of old."""
-        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning,
-                      stacklevel=2)
+        warnings.warn(
+            "'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2
+        )
         return self.saved_tensors
 
     @property
@@ -96,7 +107,8 @@ class _Context(_C._Node, FunctionCtx):
         if has_backward and has_vjp:
             raise RuntimeError(
                 "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You "
-                "should only implement one of them.")
+                "should only implement one of them."
+            )
         return (cls.vjp if has_vjp else cls.backward)(self, *args)
 
     def _run_backward(self, gradients):
@@ -139,20 +151,24 @@ class Function(metaclass=FunctionMeta):
         warnings.warn(
             f"{type(self)} should not be instantiated. Methods on autograd functions are all "
             "static, so you should invoke them on the class itself. Instantiating an autograd "
-            "function will raise an error in a future version of PyTorch.", DeprecationWarning,
-            stacklevel=2)
+            "function will raise an error in a future version of PyTorch.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
 
     def __call__(self, *args, **kwargs):
         raise RuntimeError(
             "Legacy autograd function with non-static forward method is deprecated. Please use "
             "new-style autograd function with static forward method. (Example: "
-            "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)")
+            "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
+        )
 
     @staticmethod
     def forward(*args, **kwargs):
         """Compute the outputs; to be overridden."""
         raise NotImplementedError(
-            "You must implement the forward function for custom autograd.Function.")
+            "You must implement the forward function for custom autograd.Function."
+        )
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -164,7 +180,8 @@ class Function(metaclass=FunctionMeta):
         """Gradients of the inputs from those of the outputs; to be overridden."""
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom "
-            "autograd.Function to use it with backward mode AD.")
+            "autograd.Function to use it with backward mode AD."
+        )
 
     vjp = backward
 
@@ -173,7 +190,8 @@ class Function(metaclass=FunctionMeta):
         """Tangents of the outputs; to be overridden."""
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use it with "
-            "forward mode AD.")
+            "forward mode AD."
+        )
 
     @classmethod
     def _new_context(cls):
@@ -203,8 +221,7 @@ class Function(metaclass=FunctionMeta):
     @classmethod
     def _unrecorded(cls, ctx, args, run):
         """Run the part of `apply` whose operators are not recorded."""
-        ctx.needs_input_grad = tuple(
-            isinstance(arg, _Tensor) and arg.requires_grad for arg in args)
+        ctx.needs_input_grad = tuple(isinstance(arg, _Tensor) and arg.requires_grad for arg in args)
         recording = _C.is_grad_enabled()
         _C._set_grad_enabled(False)
         try:
@@ -215,15 +232,26 @@ class Function(metaclass=FunctionMeta):
     @classmethod
     def _with_history(cls, ctx, args, output):
         """The outputs as the caller gets them, with the context as history."""
-        _check_tensors(ctx.dirty_tensors,
-                       "mark_dirty can only accept variables, but argument {i} is of type {kind}")
-        _check_tensors(ctx.non_differentiable,
-                       "mark_non_differentiable only accepts variable arguments, but got {kind}")
+        _check_tensors(
+            ctx.dirty_tensors,
+            "mark_dirty can only accept variables, but argument {i} is of type {kind}",
+        )
+        _check_tensors(
+            ctx.non_differentiable,
+            "mark_non_differentiable only accepts variable arguments, but got {kind}",
+        )
         recording = _C.is_grad_enabled() and any(ctx.needs_input_grad)
         outputs = output if isinstance(output, tuple) else (output,)
         result = _C._attach_function(
-            ctx, tuple(args), outputs, tuple(ctx.dirty_tensors), tuple(ctx.non_differentiable),
-            tuple(ctx.to_save or ()), ctx.materialize_grads, recording)
+            ctx,
+            tuple(args),
+            outputs,
+            tuple(ctx.dirty_tensors),
+            tuple(ctx.non_differentiable),
+            tuple(ctx.to_save or ()),
+            ctx.materialize_grads,
+            recording,
+        )
         ctx.to_save = ()
         return result if isinstance(output, tuple) else result[0]
 
@@ -244,6 +272,7 @@ def _check_tensors(values, text):
 
 def once_differentiable(function):
     """Decorator of `backward`: a derivative of the derivative raises."""
+
     @functools.wraps(function)
     def run(ctx, *args):
         recording = _C.is_grad_enabled()
@@ -268,13 +297,15 @@ class _Once(Function):
 
     @staticmethod
     def forward(ctx, count, *values):
-        return tuple(value.detach() if isinstance(value, _Tensor) else value
-                     for value in values[count:])
+        return tuple(
+            value.detach() if isinstance(value, _Tensor) else value for value in values[count:]
+        )
 
     @staticmethod
     def backward(ctx, *gradients):
         raise RuntimeError(
-            "trying to differentiate twice a function that was marked with @once_differentiable")
+            "trying to differentiate twice a function that was marked with @once_differentiable"
+        )
 
 
 BackwardCFunction = _Context
@@ -300,4 +331,5 @@ class NestedIOFunction(Function):
         """Functions of nested arguments are not supported."""
         raise NotImplementedError(
             "NestedIOFunction: nested arguments are not implemented; pass tensors to "
-            "facula.autograd.Function")
+            "facula.autograd.Function"
+        )

@@ -1,10 +1,16 @@
 """Switching the recording of operations on and off."""
+
 from __future__ import annotations
 
 from facula import _C
 
-__all__ = ["no_grad", "enable_grad", "set_grad_enabled", "inference_mode",
-           "set_multithreading_enabled"]
+__all__ = [
+    "no_grad",
+    "enable_grad",
+    "set_grad_enabled",
+    "inference_mode",
+    "set_multithreading_enabled",
+]
 
 
 class _Switch:
@@ -13,6 +19,7 @@ class _Switch:
     def __call__(self, function):
         """Wrap `function` (also a generator function or a class) to run with this switch."""
         from facula.autograd._decorate import decorated
+
         return decorated(self, function)
 
     def clone(self):

@@ -55,7 +55,7 @@ def gradcheck(
             gradients that are undefined or zero.
         check_grad_dtypes (bool): gradients must have their inputs' dtypes.
         check_batched_grad (bool): cotangents batched by vmap must give the gradients of a loop.
-        check_batched_forward_grad (bool): tangents batched by vmap must give the tangents of a loop.
+        check_batched_forward_grad (bool): tangents batched by vmap must give those of a loop.
         check_forward_ad (bool): compare derivatives of forward mode, too.
         check_backward_ad (bool): compare derivatives of backward mode.
         fast_mode (bool): compare random projections of the Jacobian instead of each element.
@@ -75,13 +75,14 @@ def gradcheck(
         True
     """
     if not (check_forward_ad or check_backward_ad):
-        raise ValueError("gradcheck(): expected at least one of check_forward_ad and "
-                         "check_backward_ad to be True")
+        raise ValueError(
+            "gradcheck(): expected at least one of check_forward_ad and "
+            "check_backward_ad to be True"
+        )
     if check_batched_grad and not check_backward_ad:
         raise ValueError("gradcheck(): check_batched_grad=True needs check_backward_ad=True")
     if check_batched_forward_grad and not check_forward_ad:
-        raise ValueError("gradcheck(): check_batched_forward_grad=True needs "
-                         "check_forward_ad=True")
+        raise ValueError("gradcheck(): check_batched_forward_grad=True needs check_forward_ad=True")
     inputs = _as_tuple(inputs)
     checker = _Checker(func, inputs, eps, atol, rtol, fast_mode)
     try:
@@ -91,8 +92,9 @@ def gradcheck(
         if check_batched_forward_grad:
             checker.check_batched_forward()
         if check_backward_ad:
-            checker.check_backward(nondet_tol, check_undefined_grad, check_grad_dtypes,
-                                   check_batched_grad)
+            checker.check_backward(
+                nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad
+            )
     except GradcheckError:
         if raise_exception:
             raise
@@ -137,8 +139,9 @@ def gradgradcheck(
         ValueError: no way of differentiating twice is to be checked.
     """
     if not (check_rev_over_rev or check_fwd_over_rev):
-        raise ValueError("gradgradcheck(): expected check_rev_over_rev or check_fwd_over_rev to be "
-                         "True")
+        raise ValueError(
+            "gradgradcheck(): expected check_rev_over_rev or check_fwd_over_rev to be True"
+        )
     inputs = _as_tuple(inputs)
     results = _differentiable(func(*inputs))
     if grad_outputs is None:
@@ -152,8 +155,9 @@ def gradgradcheck(
     def gradient(*values):
         values, weights = values[:count], values[count:]
         wanted = [v for v in values if _is_checked(v)]
-        grads = grad(_differentiable(func(*values)), wanted, weights, create_graph=True,
-                     allow_unused=True)
+        grads = grad(
+            _differentiable(func(*values)), wanted, weights, create_graph=True, allow_unused=True
+        )
         return tuple(g for g in grads if g is not None)
 
     return gradcheck(
@@ -186,14 +190,18 @@ class _Checker:
 
     def check_inputs(self):
         if not self.checked:
-            raise ValueError("gradcheck(): expected at least one floating point or complex input "
-                             "that requires grad; got none")
+            raise ValueError(
+                "gradcheck(): expected at least one floating point or complex input "
+                "that requires grad; got none"
+            )
         for i in self.checked:
             x = self.inputs[i]
             steps = zip(x.shape, x.stride(), strict=True)
             if x.numel() and any(step == 0 and size > 1 for size, step in steps):
-                raise RuntimeError(f"gradcheck(): input {i} has a stride of 0, so that elements "
-                                   "share memory; pass a contiguous copy")
+                raise RuntimeError(
+                    f"gradcheck(): input {i} has a stride of 0, so that elements "
+                    "share memory; pass a contiguous copy"
+                )
         self.results = _differentiable(self.func(*self.inputs))
         if not self.results:
             self._check_constant()
@@ -206,8 +214,9 @@ class _Checker:
             moved = list(self.inputs)
             moved[i] = moved[i].detach() + _random_like(moved[i], rng) * self.eps
             if self._numbers(moved) != before:
-                raise GradcheckError(f"gradcheck(): no result requires grad, yet results depend on "
-                                     f"input {i}")
+                raise GradcheckError(
+                    f"gradcheck(): no result requires grad, yet results depend on input {i}"
+                )
 
     def _numbers(self, inputs):
         return [_components(r) for r in _as_tuple(self.func(*inputs)) if _is_number_tensor(r)]
@@ -228,12 +237,14 @@ class _Checker:
         """Tangents by forward mode against differences: each direction, or random ones."""
         rng = random.Random(0)
         for i, x in zip(self.checked, self.leaves, strict=True):
-            directions = ([_random_like(x, rng) for _ in range(_DIRECTIONS)] if self.fast
-                          else _basis(x))
+            directions = (
+                [_random_like(x, rng) for _ in range(_DIRECTIONS)] if self.fast else _basis(x)
+            )
             for direction in directions:
                 changes = self._difference(i, direction)
                 for number, (tangent, change) in enumerate(
-                        zip(self._tangents(i, direction), changes, strict=True)):
+                    zip(self._tangents(i, direction), changes, strict=True)
+                ):
                     got, wanted = _components(tangent), _components(change)
                     if not self._all_close(got, wanted, 1.0):
                         self._fail(number, i, "all, by forward mode", got, wanted)
@@ -241,13 +252,16 @@ class _Checker:
     def _tangents(self, i, direction):
         """The results' tangents as input i moves along a direction; zeros where there is none."""
         from facula.autograd import forward_ad
+
         with forward_ad.dual_level():
             moved = list(self.inputs)
             moved[i] = forward_ad.make_dual(self.inputs[i].detach(), direction)
             results = [r for r in _as_tuple(self.func(*moved)) if _is_number_tensor(r)]
-            pairs = [forward_ad.unpack_dual(r) for r in results[:len(self.results)]]
-            return [facula.zeros_like(pair.primal) if pair.tangent is None else pair.tangent.clone()
-                    for pair in pairs]
+            pairs = [forward_ad.unpack_dual(r) for r in results[: len(self.results)]]
+            return [
+                facula.zeros_like(pair.primal) if pair.tangent is None else pair.tangent.clone()
+                for pair in pairs
+            ]
 
     def check_batched_forward(self):
         """Tangents batched by vmap give the tangents of a loop."""
@@ -279,11 +293,14 @@ class _Checker:
             except RuntimeError as error:
                 raise GradcheckError(
                     "gradcheck(): backward does not take an undefined cotangent; it must be "
-                    f"treated as zero. It raised: {error}") from error
+                    f"treated as zero. It raised: {error}"
+                ) from error
             for i, g in zip(self.checked, grads, strict=True):
                 if g is not None and any(c != 0 for c in _components(g)):
-                    raise GradcheckError(f"gradcheck(): an undefined cotangent gives a gradient by "
-                                         f"input {i} that is not zero")
+                    raise GradcheckError(
+                        f"gradcheck(): an undefined cotangent gives a gradient by "
+                        f"input {i} that is not zero"
+                    )
 
     def check_jacobian(self):
         if self.fast:
@@ -321,10 +338,13 @@ class _Checker:
 
     def _gradients(self, number, cotangent):
         """Gradients of one result, zeros where the graph has none."""
-        found = grad(self.results[number], self.leaves, cotangent, retain_graph=True,
-                     allow_unused=True)
-        return [facula.zeros_like(x) if g is None else g.detach()
-                for g, x in zip(found, self.leaves, strict=True)]
+        found = grad(
+            self.results[number], self.leaves, cotangent, retain_graph=True, allow_unused=True
+        )
+        return [
+            facula.zeros_like(x) if g is None else g.detach()
+            for g, x in zip(found, self.leaves, strict=True)
+        ]
 
     def _difference(self, i, direction):
         """Central difference of the results as input i moves along a direction."""
@@ -338,12 +358,16 @@ class _Checker:
 
     def _numeric_columns(self, i):
         """By real component of input i: for each result the derivatives of its components."""
-        columns = [[_components(change) for change in self._difference(i, direction)]
-                   for direction in _basis(self.inputs[i])]
+        columns = [
+            [_components(change) for change in self._difference(i, direction)]
+            for direction in _basis(self.inputs[i])
+        ]
         for column in columns:
             if len(column) != len(self.results):
-                raise GradcheckError("gradcheck(): the function gave another number of results "
-                                     "when it was called again")
+                raise GradcheckError(
+                    "gradcheck(): the function gave another number of results "
+                    "when it was called again"
+                )
         return columns
 
     def _all_close(self, got, wanted, scale):
@@ -377,20 +401,29 @@ class _Checker:
     def check_zero_cotangents(self):
         """Cotangents of zero give zero."""
         for number, result in enumerate(self.results):
-            for i, g in zip(self.checked, self._gradients(number, facula.zeros_like(result)),
-                            strict=True):
+            for i, g in zip(
+                self.checked, self._gradients(number, facula.zeros_like(result)), strict=True
+            ):
                 if any(component != 0 for component in _components(g)):
-                    raise GradcheckError(f"gradcheck(): a zero cotangent of result {number} gives "
-                                         f"a gradient by input {i} that is not zero")
+                    raise GradcheckError(
+                        f"gradcheck(): a zero cotangent of result {number} gives "
+                        f"a gradient by input {i} that is not zero"
+                    )
 
     def check_dtypes(self):
         """Gradients have the dtypes of their inputs."""
         for number, result in enumerate(self.results):
-            for i, g, x in zip(self.checked, self._gradients(number, facula.ones_like(result)),
-                               self.leaves, strict=True):
+            for i, g, x in zip(
+                self.checked,
+                self._gradients(number, facula.ones_like(result)),
+                self.leaves,
+                strict=True,
+            ):
                 if g.dtype != x.dtype:
-                    raise GradcheckError(f"gradcheck(): the gradient by input {i} has dtype "
-                                         f"{g.dtype}; expected {x.dtype}")
+                    raise GradcheckError(
+                        f"gradcheck(): the gradient by input {i} has dtype "
+                        f"{g.dtype}; expected {x.dtype}"
+                    )
 
     def check_batched(self):
         """Cotangents batched by vmap give the gradients of a loop."""
@@ -400,8 +433,9 @@ class _Checker:
             loop = [self._gradients(number, c) for c in several]
 
             def gradients(cotangent, result=result):
-                return grad(result, self.leaves, cotangent, retain_graph=True,
-                            materialize_grads=True)
+                return grad(
+                    result, self.leaves, cotangent, retain_graph=True, materialize_grads=True
+                )
 
             batched = facula.func.vmap(gradients)(facula.stack(several))
             for place, i in enumerate(self.checked):

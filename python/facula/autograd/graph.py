@@ -1,4 +1,5 @@
 """The graph that backward runs: its nodes, edges, saved tensors and hooks."""
+
 from __future__ import annotations
 
 import contextlib
@@ -12,9 +13,16 @@ from facula import _C
 from facula.autograd.grad_mode import no_grad
 
 __all__ = [
-    "saved_tensors_hooks", "save_on_cpu", "disable_saved_tensors_hooks",
-    "register_multi_grad_hook", "allow_mutation_on_saved_tensors", "Node", "GradientEdge",
-    "get_gradient_edge", "increment_version", "queue_callback",
+    "saved_tensors_hooks",
+    "save_on_cpu",
+    "disable_saved_tensors_hooks",
+    "register_multi_grad_hook",
+    "allow_mutation_on_saved_tensors",
+    "Node",
+    "GradientEdge",
+    "get_gradient_edge",
+    "increment_version",
+    "queue_callback",
 ]
 
 _Tensor = _C.Tensor
@@ -39,8 +47,10 @@ def get_gradient_edge(tensor):
         RuntimeError: the tensor requires no gradient.
     """
     if not tensor.requires_grad:
-        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not "
-                           "require gradients")
+        raise RuntimeError(
+            "It is not possible to get the gradient edge for a Tensor that does not "
+            "require gradients"
+        )
     return GradientEdge(_gradient_function(tensor), tensor.output_nr)
 
 
@@ -48,6 +58,7 @@ def _gradient_function(tensor):
     if tensor.grad_fn is not None:
         return tensor.grad_fn
     import facula
+
     with facula.enable_grad():
         return tensor.view_as(tensor).grad_fn.next_functions[0][0]
 
@@ -106,8 +117,13 @@ class save_on_cpu(saved_tensors_hooks):
             if not pin_memory:
                 return tensor.device, tensor.cpu()
             import facula
-            packed = facula.empty(tensor.size(), dtype=tensor.dtype, layout=tensor.layout,
-                                  pin_memory=getattr(facula, device_type).is_available())
+
+            packed = facula.empty(
+                tensor.size(),
+                dtype=tensor.dtype,
+                layout=tensor.layout,
+                pin_memory=getattr(facula, device_type).is_available(),
+            )
             packed.copy_(tensor)
             return tensor.device, packed
 
@@ -217,6 +233,7 @@ def _any_hooks(nodes, fn):
 
 # --- tensors that may be changed after they were saved
 
+
 class _CloneContext:
     """What allow_mutation_on_saved_tensors knows: copies of what was changed, by its key."""
 
@@ -277,10 +294,12 @@ def _mutation_hooks(context):
 
     def unpack(key):
         if getattr(_mutation, "context", None) is not context or (
-                key not in context.originals and key not in context.cloned):
+            key not in context.originals and key not in context.cloned
+        ):
             raise AssertionError(
                 "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context"
-                "in which the graph was originally recorded.")
+                "in which the graph was originally recorded."
+            )
         return context.cloned[key] if key in context.cloned else context.originals[key]
 
     return pack, unpack
@@ -313,11 +332,18 @@ def _written(func, args, kwargs):
         if info is None or not info.is_write:
             continue
         value = args[i] if i < len(args) else kwargs.get(argument.name)
-        yield from (value if isinstance(value, (list, tuple)) else (value,)) if value is not None else ()
+        yield from (
+            (value if isinstance(value, (list, tuple)) else (value,)) if value is not None else ()
+        )
 
 
 def _input_metadata(shape, dtype, device):
     import facula
-    return types.SimpleNamespace(shape=facula.Size(shape), dtype=dtype, device=device,
-                                 is_nested_tensor=False, is_cpp_nested_tensor=False)
 
+    return types.SimpleNamespace(
+        shape=facula.Size(shape),
+        dtype=dtype,
+        device=device,
+        is_nested_tensor=False,
+        is_cpp_nested_tensor=False,
+    )

@@ -1,4 +1,5 @@
 """Where the first NaN or infinity of a program comes from: operator, module and line."""
+
 from __future__ import annotations
 
 import sys
@@ -47,17 +48,22 @@ class locate_nan(TorchDispatchMode):
     def __init__(self, check_inf=True, model=None):
         super().__init__()
         self.check_inf = check_inf
-        self.paths = {} if model is None else {
-            id(module): path or "(root)" for path, module in model.named_modules()}
+        self.paths = (
+            {}
+            if model is None
+            else {id(module): path or "(root)" for path, module in model.named_modules()}
+        )
         self._modules = []
         self._handles = []
         self._anomaly = (False, True)
 
     def __enter__(self):
         from facula.nn.modules import module
+
         self._handles = [
             module.register_module_forward_pre_hook(lambda m, _: self._modules.append(m)),
-            module.register_module_forward_hook(self._leave_module, always_call=True)]
+            module.register_module_forward_hook(self._leave_module, always_call=True),
+        ]
         # Nodes then remember their lines; the search for NaN is ours.
         self._anomaly = _C.is_anomaly_enabled(), _C.is_anomaly_check_nan_enabled()
         _C._set_anomaly_enabled(True, False)
@@ -111,7 +117,8 @@ class locate_nan(TorchDispatchMode):
             f"locate_nan(): {error.operator} made the first value that is not finite, in "
             f"{error.phase}{place} at {error.line or 'an unknown line'}\n"
             + "".join(f"  input {i}: {text}\n" for i, text in enumerate(inputs))
-            + "".join(f"  output {i}: {text}\n" for i, text in enumerate(outputs)),)
+            + "".join(f"  output {i}: {text}\n" for i, text in enumerate(outputs)),
+        )
         raise error
 
     def _module_path(self):
@@ -149,8 +156,10 @@ def _statistics(tensor):
     values = tensor.detach().double()
     finite = values[facula.isfinite(values)]
     if finite.numel():
-        text += (f", min {finite.min().item():.6g}, max {finite.max().item():.6g}, "
-                 f"mean {finite.mean().item():.6g}")
+        text += (
+            f", min {finite.min().item():.6g}, max {finite.max().item():.6g}, "
+            f"mean {finite.mean().item():.6g}"
+        )
     nan = int(facula.isnan(values).sum().item())
     inf = values.numel() - finite.numel() - nan
     return text + (f", {nan} NaN, {inf} infinite" if nan or inf else "")

@@ -1,4 +1,5 @@
 """Variable: a name of old for Tensor."""
+
 from __future__ import annotations
 
 from facula import _C
@@ -34,6 +35,7 @@ class Variable(metaclass=VariableMeta):
 
     def __new__(cls, data=None, requires_grad=False, volatile=None):
         import facula
+
         if data is None:
             data = facula.tensor([])
         return data.detach().requires_grad_(requires_grad)

@@ -4,6 +4,7 @@ Two ways. The reentrant one runs the function without a graph, and again with on
 inside the backward pass. The other saves placeholders in place of tensors; the first that is asked
 for runs the function again and collects what it saves.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -17,11 +18,22 @@ from facula import _C
 from facula.autograd.graph import saved_tensors_hooks
 
 __all__ = [
-    "checkpoint", "checkpoint_sequential", "CheckpointError", "CheckpointFunction",
-    "check_backward_validity", "detach_variable", "get_device_states", "set_device_states",
-    "noop_context_fn", "set_checkpoint_early_stop", "DefaultDeviceType",
-    "set_checkpoint_debug_enabled", "CheckpointPolicy", "SelectiveCheckpointContext",
-    "create_selective_checkpoint_contexts", "SAC_IGNORED_OPS",
+    "checkpoint",
+    "checkpoint_sequential",
+    "CheckpointError",
+    "CheckpointFunction",
+    "check_backward_validity",
+    "detach_variable",
+    "get_device_states",
+    "set_device_states",
+    "noop_context_fn",
+    "set_checkpoint_early_stop",
+    "DefaultDeviceType",
+    "set_checkpoint_debug_enabled",
+    "CheckpointPolicy",
+    "SelectiveCheckpointContext",
+    "create_selective_checkpoint_contexts",
+    "SAC_IGNORED_OPS",
 ]
 
 _Tensor = _C.Tensor
@@ -72,7 +84,8 @@ def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mu
         NotImplementedError: always.
     """
     raise NotImplementedError(
-        "create_selective_checkpoint_contexts(): selective checkpointing is not implemented")
+        "create_selective_checkpoint_contexts(): selective checkpointing is not implemented"
+    )
 
 
 def noop_context_fn():
@@ -115,17 +128,20 @@ def detach_variable(inputs):
     if not isinstance(inputs, tuple):
         raise RuntimeError(
             "Only tuple of tensors is supported. Got Unsupported input type: "
-            + type(inputs).__name__)
+            + type(inputs).__name__
+        )
     return tuple(
         value.detach().requires_grad_(value.requires_grad) if isinstance(value, _Tensor) else value
-        for value in inputs)
+        for value in inputs
+    )
 
 
 def check_backward_validity(inputs):
     """Warn when no tensor of `inputs` (iterable) requires grad."""
     if not any(isinstance(value, _Tensor) and value.requires_grad for value in inputs):
-        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None",
-                      stacklevel=2)
+        warnings.warn(
+            "None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2
+        )
 
 
 def get_device_states(*args):
@@ -134,8 +150,13 @@ def get_device_states(*args):
     Returns:
         tuple of a list of device numbers and a list of Tensors.
     """
-    devices = sorted({value.get_device() for value in _tensors_in(args)
-                      if value.device.type not in ("cpu", "meta")})
+    devices = sorted(
+        {
+            value.get_device()
+            for value in _tensors_in(args)
+            if value.device.type not in ("cpu", "meta")
+        }
+    )
     module = getattr(facula, DefaultDeviceType.get_device_type())
     return devices, [module.get_rng_state(device) for device in devices]
 
@@ -211,7 +232,8 @@ class CheckpointFunction(facula.autograd.Function):
                 "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or "
                 "passing an `inputs` parameter to .backward(). To resolve this error, you can "
                 "either set use_reentrant=False, or call .backward() without passing the `inputs` "
-                "argument.")
+                "argument."
+            )
         inputs = list(ctx.inputs)
         for place, tensor in zip(ctx.tensor_places, ctx.saved_tensors, strict=True):
             inputs[place] = tensor
@@ -220,19 +242,33 @@ class CheckpointFunction(facula.autograd.Function):
             with facula.enable_grad():
                 outputs = ctx.run_function(*detached)
         outputs = (outputs,) if isinstance(outputs, _Tensor) else tuple(outputs)
-        pairs = [(output, grad) for output, grad in zip(outputs, args, strict=True)
-                 if isinstance(output, _Tensor) and output.requires_grad]
+        pairs = [
+            (output, grad)
+            for output, grad in zip(outputs, args, strict=True)
+            if isinstance(output, _Tensor) and output.requires_grad
+        ]
         if not pairs:
             raise RuntimeError(
-                "none of output has requires_grad=True, this checkpoint() is not necessary")
+                "none of output has requires_grad=True, this checkpoint() is not necessary"
+            )
         facula.autograd.backward(*zip(*pairs))
         return (None, None) + tuple(
-            value.grad if isinstance(value, _Tensor) else None for value in detached)
+            value.grad if isinstance(value, _Tensor) else None for value in detached
+        )
 
 
-def checkpoint(function=None, *args, use_reentrant=None, preserve_rng_state=True,
-               context_fn=noop_context_fn, determinism_check="default", debug=False,
-               early_stop=True, respect_saved_tensors_hooks=None, **kwargs):
+def checkpoint(
+    function=None,
+    *args,
+    use_reentrant=None,
+    preserve_rng_state=True,
+    context_fn=noop_context_fn,
+    determinism_check="default",
+    debug=False,
+    early_stop=True,
+    respect_saved_tensors_hooks=None,
+    **kwargs,
+):
     """Run `function(*args, **kwargs)` and forget what it saves for backward, which runs it again.
 
     Args:
@@ -265,17 +301,28 @@ def checkpoint(function=None, *args, use_reentrant=None, preserve_rng_state=True
             "Starting in PyTorch 2.9, calling checkpoint without use_reentrant will raise an "
             "exception. use_reentrant=False is recommended, but if you need to preserve the "
             "current default behavior, you can pass use_reentrant=True. Refer to docs for more "
-            "details on the differences between the two variants.", stacklevel=2)
+            "details on the differences between the two variants.",
+            stacklevel=2,
+        )
         use_reentrant = True
     if not use_reentrant:
-        run = _Recomputation(function, args, kwargs, preserve_rng_state, context_fn,
-                             determinism_check, debug, early_stop)
+        run = _Recomputation(
+            function,
+            args,
+            kwargs,
+            preserve_rng_state,
+            context_fn,
+            determinism_check,
+            debug,
+            early_stop,
+        )
         return run.first()
     if kwargs:
         raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
     if context_fn is not noop_context_fn or debug is not False:
-        raise ValueError("Passing `context_fn` or `debug` is only supported when "
-                         "use_reentrant=False.")
+        raise ValueError(
+            "Passing `context_fn` or `debug` is only supported when use_reentrant=False."
+        )
     return CheckpointFunction.apply(function, preserve_rng_state, *args)
 
 
@@ -297,7 +344,9 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwar
             "passed explicitly. In version 2.9 we will raise an exception if use_reentrant is not "
             "passed. use_reentrant=False is recommended, but if you need to preserve the current "
             "default behavior, you can pass use_reentrant=True. Refer to docs for more details on "
-            "the differences between the two variants.", stacklevel=2)
+            "the differences between the two variants.",
+            stacklevel=2,
+        )
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     if kwargs:
@@ -311,15 +360,21 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwar
             for function in functions[start:end]:
                 value = function(value)
             return value
+
         return forward
 
     for start in range(0, last, size):
-        input = checkpoint(part(start, start + size), input, use_reentrant=use_reentrant,
-                           preserve_rng_state=preserve)
+        input = checkpoint(
+            part(start, start + size),
+            input,
+            use_reentrant=use_reentrant,
+            preserve_rng_state=preserve,
+        )
     return part(last, len(functions))(input)
 
 
 # --- without a backward pass inside the backward pass
+
 
 class _Holder:
     """Stands in the graph for a tensor that was not saved."""
@@ -336,12 +391,22 @@ def _description(tensor):
 class _Recomputation:
     """One checkpointed call: placeholders of its first run, tensors of the later ones by pass."""
 
-    def __init__(self, function, args, kwargs, preserve_rng_state, context_fn, determinism_check,
-                 debug, early_stop):
+    def __init__(
+        self,
+        function,
+        args,
+        kwargs,
+        preserve_rng_state,
+        context_fn,
+        determinism_check,
+        debug,
+        early_stop,
+    ):
         if determinism_check not in ("default", "none"):
             raise ValueError(
                 f"determinism_check should be one of ['default', 'none'], but got "
-                f"{determinism_check}")
+                f"{determinism_check}"
+            )
         self.function, self.args, self.kwargs = function, args, kwargs
         self.contexts = context_fn()
         self.checks = determinism_check == "default"
@@ -350,9 +415,9 @@ class _Recomputation:
         stop = getattr(_settings, "early_stop", None)
         self.early_stop = early_stop if stop is None else stop
         self.surroundings = _Surroundings(preserve_rng_state, (args, kwargs))
-        self.holders = []       # weak references, in the order of saving
+        self.holders = []  # weak references, in the order of saving
         self.descriptions = []  # of the tensors that the holders stand for
-        self.kept = {}          # by pass, then by holder's place
+        self.kept = {}  # by pass, then by holder's place
 
     def first(self):
         """Run the function; saved tensors become placeholders."""
@@ -397,7 +462,8 @@ class _Recomputation:
                     return None
                 raise CheckpointError(
                     "torch.utils.checkpoint: trying to save more tensors during recomputation than "
-                    "during the original forward pass." + self._advice())
+                    "during the original forward pass." + self._advice()
+                )
             if self.holders[place]() is not None:
                 kept[place] = tensor.detach()
             if self.early_stop and count == len(self.holders):
@@ -421,13 +487,15 @@ class _Recomputation:
                 "torch.utils.checkpoint: A different number of tensors was saved during the "
                 "original forward and recomputation.\nNumber of tensors saved during forward: "
                 f"{len(self.holders)}\nNumber of tensors saved during recomputation: {count}."
-                + self._advice())
+                + self._advice()
+            )
 
     def _raise_missing(self, holder, kept):
         raise CheckpointError(
             "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already "
             "unpacked once. If you are calling ctx.saved_tensors in backward, make sure to do so "
-            "only once. Otherwise please open an issue with details on your use case.")
+            "only once. Otherwise please open an issue with details on your use case."
+        )
 
     def _raise_different(self, place, tensor):
         names = ("shape", "dtype", "device")
@@ -436,16 +504,17 @@ class _Recomputation:
         raise CheckpointError(
             "torch.utils.checkpoint: Recomputed values for the following tensors have different "
             f"metadata than during the forward pass.\ntensor at position {place}:\nsaved metadata: "
-            f"{before}\nrecomputed metadata: {now}" + self._advice())
+            f"{before}\nrecomputed metadata: {now}" + self._advice()
+        )
 
     def _advice(self):
         if not self.debug:
             return "\nTip: pass debug=True to see what was saved."
-        lines = [f"  {i}: shape {tuple(s)}, {d}, {v}"
-                 for i, (s, d, v) in enumerate(self.descriptions)]
+        lines = [
+            f"  {i}: shape {tuple(s)}, {d}, {v}" for i, (s, d, v) in enumerate(self.descriptions)
+        ]
         return "\nSaved in the original forward:\n" + "\n".join(lines)
 
 
 def _keeps_graph():
     return _C._current_graph_task_id() == -1 or _C._get_current_graph_task_keep_graph()
-
