@@ -1,4 +1,4 @@
-"""`python -m bench [--modules facula,torch] [--only startup,overhead,autograd,kernels,training] [--case TEXT]`."""
+"""`python -m bench [--modules facula,torch] [--only TABLE,...] [--case TEXT]`."""
 
 import argparse
 import os
@@ -43,9 +43,8 @@ def main():
     parts = options.only.split(",")
     unknown = set(parts) - {"startup", "autograd", *TABLES}
     if unknown:
-        parser.error(
-            f"unknown table {sorted(unknown)[0]!r}; there are startup, autograd, {', '.join(TABLES)}"
-        )
+        known = ", ".join(["startup", "autograd", *TABLES])
+        parser.error(f"unknown table {sorted(unknown)[0]!r}; there are {known}")
     # Imports are timed in processes of their own, and before this one holds the modules' memory.
     if "startup" in parts and not options.case:
         startup.run_startup(names)

@@ -42,28 +42,9 @@ def checks(fix):
     folders = [f for f in PYTHON_FOLDERS if (ROOT / f).is_dir()]
     files = cpp_files()
     ruff = program("ruff")
-    look = [] if fix else ["--check"]
     found = [
-        (
-            "ruff",
-            [ruff, "check", "-q", "--output-format=concise", *(["--fix"] if fix else []), *folders],
-        ),
-        ("ruff format", [ruff, "format", "-q", *look, *folders]),
-    ]
-    files = cpp_files()
-    found = [
-        (
-            "ruff",
-            [
-                program("ruff"),
-                "check",
-                "--quiet",
-                "--output-format",
-                "concise",
-                *(["--fix"] if fix else []),
-                *folders,
-            ],
-        )
+        ("ruff", [ruff, "check", "-q", "--output-format=concise", *["--fix"] * fix, *folders]),
+        ("ruff format", [ruff, "format", "--quiet" if fix else "--check", *folders]),
     ]
     if files:
         mode = ["-i"] if fix else ["--dry-run", "--Werror"]

@@ -128,8 +128,8 @@ Ends ends_of(PyObject* o) {
   const Object items = Object::take(PySequence_Fast(o, "expected a sequence of Tensors"));
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
     PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
-    check(is_tensor(item) || is_edge(item),
-          "all inputs have to be Tensors or GradientEdges, but got ", type_name(item));
+    check(is_tensor(item) || is_edge(item), "expected Tensors or GradientEdges; got ",
+          type_name(item));
     ends.tensors.push_back(is_tensor(item) ? tensor_of(item) : Tensor());
     ends.edges.push_back(is_tensor(item) ? Edge() : edge_of(item));
   }
@@ -144,7 +144,7 @@ std::vector<Tensor> cotangents_of(PyObject* o) {
   while (PyObject* next = PyIter_Next(iterator.get())) {
     const Object item = Object::take(next);
     check_type(item.get() == Py_None || is_tensor(item.get()),
-               "gradients can be either Tensors or None, but got ", type_name(item.get()));
+               "expected Tensors or None as gradients; got ", type_name(item.get()));
     list.push_back(item.get() == Py_None ? Tensor() : tensor_of(item.get()));
   }
   if (PyErr_Occurred()) throw_python();
@@ -152,14 +152,10 @@ std::vector<Tensor> cotangents_of(PyObject* o) {
 }
 
 void check_cotangent(const Tensor& given, IntSpan sizes, DType dtype, size_t i) {
-  check(same_sizes(given.sizes(), sizes), "Mismatch in shape: grad_output[", i,
-        "] has a shape of torch.Size(", str(given.sizes()), ") and output[", i,
-        "] has a shape of torch.Size(", str(sizes), ").");
-  check(is_complex(given.dtype()) == is_complex(dtype),
-        "For complex Tensors, both grad_output and output are required to "
-        "have the same dtype. Mismatch in dtype: grad_output[",
-        i, "] has a dtype of facula.", name(given.dtype()), " and output[", i,
-        "] has a dtype of facula.", name(dtype), ".");
+  check(same_sizes(given.sizes(), sizes), "Mismatch in shape: grad_output[", i, "] has ",
+        str(given.sizes()), " and output[", i, "] has ", str(sizes));
+  check(is_complex(given.dtype()) == is_complex(dtype), "grad_output[", i, "] and output[", i,
+        "] must both be real or both complex; got ", name(given.dtype()), " and ", name(dtype));
 }
 
 // The gradient that a root starts from: ones for a scalar, unless one is given.
@@ -193,13 +189,9 @@ void warn_of_cycle(const BackwardOptions& options) {
   static bool warned = false;
   if (!options.create_graph || !options.accumulate || std::exchange(warned, true)) return;
   if (PyErr_WarnEx(PyExc_UserWarning,
-                   "Using backward() with create_graph=True will create a reference cycle between "
-                   "the parameter and "
-                   "its gradient which can cause a memory leak. We recommend using autograd.grad "
-                   "when creating the "
-                   "graph to avoid this. If you have to use this function, make sure to reset the "
-                   ".grad fields of "
-                   "your parameters to None after use to break the cycle and avoid the leak.",
+                   "backward(create_graph=True) ties a parameter and its .grad in a cycle, which "
+                   "leaks until "
+                   ".grad is set to None; grad() makes no cycle",
                    1) < 0)
     throw_python();
 }
@@ -332,10 +324,9 @@ Object increment_version(PyObject*, PyObject* list) {
   const Object items = Object::take(PySequence_Fast(list, "expected tensors"));
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
     PyObject* o = PySequence_Fast_GET_ITEM(items.get(), i);
-    check_type(is_tensor(o),
-               "increment_version expects each element of the iterable to be a tensor");
+    check_type(is_tensor(o), "increment_version(): expected tensors; got ", type_name(o));
     const Tensor& t = tensor_of(o);
-    check(!t->inference, "Inference tensors do not track version counter.");
+    check(!t->inference, "increment_version(): an inference tensor counts no versions");
     t.get()->bump_version();
     note_mutation(*t.get(), nullptr);
   }
@@ -415,11 +406,9 @@ constexpr ThreadHooks python_threads{enter_thread, leave_thread, take_error, set
 }  // namespace
 
 void set_tensor_data(const Tensor& t, const Tensor& from) {
-  check(t->layout == from->layout,
-        "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "
-        "incompatible tensor type.");
+  check(t->layout == from->layout, "Tensor.data: expected a tensor of the same layout");
   check(!requires_grad(t) || is_differentiable(from.dtype()),
-        "data set to a tensor that requires gradients must be floating point or complex dtype");
+        "Tensor.data: a tensor that requires grad takes only floating or complex data");
   // The tensor keeps its identity, history and version counter; gradients must fit anew.
   const bool autograd = t->layers.has(Layer::Autograd);
   if (t->autograd && (t.dtype() != from.dtype() || t.device() != from.device()))

@@ -77,12 +77,13 @@ struct PythonNode final : Node {
     for (size_t i = 0; i < n; ++i) {
       PyObject* g = PyTuple_GET_ITEM(fast.get(), static_cast<Py_ssize_t>(i));
       if (!is_tensor_argument[i]) {
-        check(g == Py_None, "function ", name(),
-              " returned a gradient different than None at position ", i + 1,
-              ", but the corresponding forward input was not a Variable");
+        check(g == Py_None, "function ", name(), " returned a gradient at position ", i + 1,
+              ", where forward's input was no tensor; "
+              "expected None");
         continue;
       }
-      check(g == Py_None || is_tensor(g), "expected Variable or None (got ", type_name(g), ")");
+      check(g == Py_None || is_tensor(g), "function ", name(),
+            ": expected Tensors or None as gradients; got ", type_name(g));
       grads.push_back(g == Py_None ? Tensor() : tensor_of(g));
     }
     return grads;
@@ -175,13 +176,9 @@ Object saved_tensors(PyObject*, PyObject* context) {
   PythonNode* n = node_of(context);
   if (!n) return Object::take(PyTuple_New(0));
   check(!n->released,
-        "Trying to backward through the graph a second time (or directly access saved tensors "
-        "after they have "
-        "already been freed). Saved intermediate values of the graph are freed when you call "
-        ".backward() or "
-        "autograd.grad(). Specify retain_graph=True if you need to backward through the graph a "
-        "second time or if "
-        "you need to access saved tensors after calling backward.");
+        "Trying to backward through the graph a second time: its saved tensors are gone; keep them "
+        "with "
+        "retain_graph=True");
   const auto owner = Ref<Node>::share(n);
   const std::vector<SavedTensor> saved = n->saved_now();
   Object all = Object::take(PyTuple_New(static_cast<Py_ssize_t>(saved.size())));

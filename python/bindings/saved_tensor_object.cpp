@@ -10,8 +10,7 @@ struct PythonPacked final : PackedTensor {
   Tensor unpack() override {
     HoldGil gil;
     const Object t = Object::take(PyObject_CallOneArg(unpack_hook.get(), value.get()));
-    check_type(is_tensor(t.get()),
-               "Output of saved tensor unpack_hook expected to be a Tensor but got result of type ",
+    check_type(is_tensor(t.get()), "an unpack hook of saved tensors must return a Tensor; got ",
                type_name(t.get()));
     return tensor_of(t.get());
   }
@@ -55,7 +54,7 @@ Object saved_register_hooks(PyObject* o, PyObject* args) {
   SavedObject* self = self_of(o);
   SavedTensor* saved = self->saved;
   if (self->field) saved = static_cast<OpNode&>(**self->node).raw_saved(*self->field);
-  check(saved != nullptr, "Calling register_hooks on a saved tensor with value None is forbidden");
+  check(saved != nullptr, "register_hooks(): there is no tensor here, but None");
   saved->register_hooks(python_saved_hooks(pack, unpack), *self->node);
   return none();
 }

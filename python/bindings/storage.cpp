@@ -91,7 +91,7 @@ Object copy_from(PyObject* o, PyObject* args) {
   int non_blocking = 0;
   if (!PyArg_ParseTuple(args, "O!|p", &storage_type, &from, &non_blocking)) throw_python();
   check(storage_value(o)->nbytes() == storage_value(from)->nbytes(),
-        "size does not match, self was ", storage_value(o)->nbytes(), " bytes but src was ",
+        "copy_(): both storages must have one size; got ", storage_value(o)->nbytes(), " and ",
         storage_value(from)->nbytes(), " bytes");
   if (storage_value(o)->nbytes())
     std::memmove(bytes_of(o), bytes_of(from), storage_value(o)->nbytes());

@@ -330,9 +330,8 @@ Object make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
 Object as_subclass(PyObject* self, PyObject* cls) {
   check_type(PyType_Check(cls), "cls must be a type (got ", type_name(cls), ")");
   check_type(PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), &tensor_base_type),
-             "Creating a Tensor subclass from a class that does not inherit from Tensor is not "
-             "possible. Make sure "
-             "your class inherits from Tensor.");
+             "as_subclass(): expected a class that is derived from Tensor; got ",
+             reinterpret_cast<PyTypeObject*>(cls)->tp_name);
   static NamedOperator alias("alias");
   return wrap_as(reinterpret_cast<PyTypeObject*>(cls), alias.tensor({pack(tensor_of(self))}));
 }

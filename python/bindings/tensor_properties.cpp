@@ -29,7 +29,7 @@ Object ndim(const Tensor& t) { return integer(t.dim()); }
 Object itemsize(const Tensor& t) { return integer(static_cast<int64_t>(t.itemsize())); }
 Object nbytes(const Tensor& t) { return integer(t.numel() * static_cast<int64_t>(t.itemsize())); }
 Object version(const Tensor& t) {
-  check(!t->inference, "Inference tensors do not track version counter.");
+  check(!t->inference, "Tensor._version: an inference tensor counts no versions");
   return integer(t->current_version());
 }
 Object base(const Tensor& t) { return is_view(t) ? wrapped(t->autograd->base) : none(); }
@@ -48,18 +48,10 @@ Object get_grad(const Tensor& t) {
   const Tensor grad = t->autograd->grad;
   const bool surprising =
       !grad.defined() && !t->autograd->retains_grad && t->autograd->grad_fn && !is_leaf(t);
-  if (surprising &&
-      PyErr_WarnEx(
-          PyExc_UserWarning,
-          "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
-          "attribute won't be populated during autograd.backward(). If you indeed want the .grad "
-          "field "
-          "to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If "
-          "you "
-          "access the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead. "
-          "See "
-          "github.com/pytorch/pytorch/pull/30531 for more informations.",
-          1) < 0)
+  if (surprising && PyErr_WarnEx(PyExc_UserWarning,
+                                 "Tensor.grad: this tensor is not a leaf, so backward() keeps its "
+                                 "gradient only after retain_grad()",
+                                 1) < 0)
     throw_python();
   return wrapped(grad);
 }
@@ -97,14 +89,10 @@ Object method(const Tensor& t, const char* name, int64_t a, int64_t b) {
 Object reversed(const Tensor& t) {
   if (t.dim() == 2) return method(t, "t");
   if (t.dim() > 2 &&
-      PyErr_WarnEx(
-          PyExc_UserWarning,
-          "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is "
-          "deprecated and "
-          "it will throw an error in a future release. Consider `x.mT` to transpose batches of "
-          "matrices or "
-          "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
-          1) < 0)
+      PyErr_WarnEx(PyExc_UserWarning,
+                   "Tensor.T: reverses all dimensions of a tensor that has more than 2, which is "
+                   "deprecated; mT transposes matrices in a batch, permute() orders dimensions",
+                   1) < 0)
     throw_python();
   IntVec order;
   for (int64_t d = t.dim() - 1; d >= 0; --d) order.push_back(d);
@@ -113,27 +101,25 @@ Object reversed(const Tensor& t) {
 }
 Object batch_transposed(const Tensor& t) {
   if (t.dim() == 0) return wrapped(t);
-  check(t.dim() >= 2, "tensor.mT is only supported on matrices or batches of matrices. Got ",
-        t.dim(), "-D tensor.");
+  check(t.dim() >= 2, "Tensor.mT: expected a matrix or a batch of them; got ", t.dim(), "-D");
   return method(t, "transpose", -2, -1);
 }
 Object conjugated(const Object& o) { return call_method("conj", {o.get()}); }
 Object adjoint(const Tensor& t) {
-  check(t.dim() == 0 || t.dim() == 2, "tensor.H is only supported on matrices (2-D tensors). Got ",
-        t.dim(), "-D tensor.",
-        t.dim() > 2 ? " For batches of matrices, consider using tensor.mH" : "");
+  check(t.dim() == 0 || t.dim() == 2, "Tensor.H: expected a matrix or a scalar; got ", t.dim(),
+        "-D", t.dim() > 2 ? " (Tensor.mH takes batches)" : "");
   if (t.dim() == 0) return conjugated(wrapped(t));
   const Object flipped = method(t, "transpose", 0, 1);
   return is_complex(t.dtype()) ? conjugated(flipped) : flipped;
 }
 Object batch_adjoint(const Tensor& t) {
-  check(t.dim() >= 2, "tensor.mH is only supported on matrices or batches of matrices. Got ",
-        t.dim(), "-D tensor.");
+  check(t.dim() >= 2, "Tensor.mH: expected a matrix or a batch of them; got ", t.dim(), "-D");
   const Object flipped = method(t, "transpose", -2, -1);
   return is_complex(t.dtype()) ? conjugated(flipped) : flipped;
 }
 Object imaginary(const Tensor& t) {
-  check(is_complex(t.dtype()), "imag is not implemented for tensors with non-complex dtypes.");
+  check(is_complex(t.dtype()), "Tensor.imag: expected a complex tensor; got dtype ",
+        name(t.dtype()));
   const Object o = wrapped(t);
   PyObject* f = function_object("", "imag");
   if (!f) throw Error(ErrorKind::NotImplemented, "facula has no operator aten::imag in this build");
@@ -180,29 +166,21 @@ void assign_grad(PyObject* o, PyObject* value) {
     if (t->autograd) t->autograd->grad.reset();
     return;
   }
-  check_type(is_tensor(value),
-             "assigned grad expected to be a Tensor or None but got grad of type ",
-             type_name(value));
+  check_type(is_tensor(value), "Tensor.grad: expected a Tensor or None; got ", type_name(value));
   const Tensor& g = tensor_of(value);
-  check(!g.is_same(t), "can't assign Variable as its own grad");
-  check(g.dtype() == t.dtype(), "attempting to assign a gradient with dtype '", name(g.dtype()),
-        "' to a tensor with grad_dtype '", name(t.dtype()),
-        "'. The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype). You "
-        "can set "
-        "the tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. Set "
-        "grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break "
-        "downstream "
-        "systems that assume they match.");
+  check(!g.is_same(t), "Tensor.grad: a tensor cannot be its own gradient");
+  check(g.dtype() == t.dtype(), "Tensor.grad: the gradient must have the tensor's dtype, ",
+        name(t.dtype()), "; got ", name(g.dtype()));
   check(g.device() == t.device(), "assigned grad has data located on a different device");
-  check(same_sizes(g.sizes(), t.sizes()), "attempting to assign a gradient of size '",
-        str(g.sizes()), "' to a tensor of size '", str(t.sizes()),
-        "'. Please ensure that the gradient and the tensor are the same size");
+  check(same_sizes(g.sizes(), t.sizes()),
+        "Tensor.grad: the gradient must have the tensor's sizes, ", str(t.sizes()), "; got ",
+        str(g.sizes()));
   autograd_meta(t).grad = g;
 }
 
 void assign_data(PyObject* o, PyObject* value) {
-  check(value != nullptr, "Deleting tensor data is not allowed. Delete tensor instead!");
-  check_type(is_tensor(value), "Variable data has to be a tensor, but got ",
+  check(value != nullptr, "Tensor.data: cannot be deleted");
+  check_type(is_tensor(value), "Tensor.data: expected a Tensor; got ",
              value ? type_name(value) : "nothing");
   set_tensor_data(tensor_of(o), tensor_of(value));
 }

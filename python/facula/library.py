@@ -60,7 +60,7 @@ class Library:
             raise NotImplementedError("impl(): with_keyset=True is not supported")
         if not callable(fn):
             raise TypeError(
-                f"Input function is required to be a callable but found type {type(fn)}")
+                f"infer_schema(): expected a callable; got {type(fn).__name__}")
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
         name = _full_name(self.ns, op_name)
         self._registrations.append(_C._library_impl(*name, fn, key))
@@ -97,8 +97,7 @@ def define(qualname, schema, *, lib=None, tags=()):
     """Define an operator: `define("mine::twice", "(Tensor x) -> Tensor")`."""
     if not isinstance(qualname, str):
         raise ValueError(
-            f"define(qualname, schema): expected qualname to be instance of str, got "
-            f"{type(qualname)}")
+            f"define(): qualname must be a str; got {type(qualname).__name__}")
     namespace, name, overload = _split(qualname)
     _library_of(namespace, lib).define(f"{name}{'.' if overload else ''}{overload}{schema}")
 
@@ -253,7 +252,7 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name=None):
             starred = True
         if name not in hints:
             raise ValueError(
-                f"infer_schema(func): Parameter {name} must have a type annotation.")
+                f"infer_schema(): parameter {name} must be annotated with a type")
         text = _type_text(hints[name])
         if name in mutates_args:
             text = text.replace("Tensor", f"Tensor(a{len(parts)}!)", 1)

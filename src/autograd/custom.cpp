@@ -62,24 +62,13 @@ class Attaching {
     return t;
   }
   Tensor attach_changed(const Tensor& t, bool input) {
-    if (!input && warn_)
-      warn_(
-          "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have "
-          "been mutated "
-          "should be passed to ctx.mark_dirty().");
+    if (!input && warn_) warn_("mark_dirty(): a tensor among those marked is no input");
     check(!(t->autograd && t->autograd->requires_grad && is_leaf(t)),
           "a leaf Variable that requires grad has been used in an in-place operation.");
     check(!(is_view(t) && several()),
-          "If your Function modifies inplace an input that is a view of another Tensor, your "
-          "Function cannot "
-          "return more than one Tensor. This is not supported by the current autograd engine. You "
-          "should either "
-          "make sure the input is not a view (using .clone() for example) or make your Function "
-          "only return one "
-          "Tensor (potentially splitting it into two Functions: one doing the inplace that returns "
-          "a single "
-          "Tensor and a second one that does the other operations). You can ask on the forum "
-          "https://discuss.pytorch.org/ if you need help to do this change.");
+          "a Function that changes a view in place must return that one tensor alone; clone() the "
+          "view "
+          "first, or split the Function in two");
     {
       const GradMode on(true);
       check_inplace(t, true);
@@ -99,9 +88,7 @@ std::vector<Tensor> attach_results(const Ref<Node>& node, const CustomResults& r
                                    const std::function<void(const char*)>& warn) {
   for (const Tensor& t : results.dirty)
     check(contains(results.outputs, t),
-          "Some elements marked as dirty during the forward method were not returned as output. "
-          "The inputs that "
-          "are modified inplace must all be outputs of the Function.");
+          "mark_dirty(): inputs that are changed in place must be among the outputs");
   std::vector<Tensor> made;
   Attaching attaching(node, results, warn);
   for (const Tensor& t : results.outputs) made.push_back(attaching.attach(t));
@@ -119,13 +106,9 @@ std::string type_text(const std::type_info& type) {
 
 std::vector<Tensor> FunctionContext::saved() const {
   check(!released_,
-        "Trying to backward through the graph a second time (or directly access saved tensors "
-        "after they "
-        "have already been freed). Saved intermediate values of the graph are freed when you call "
-        ".backward() "
-        "or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a "
-        "second "
-        "time or if you need to access saved tensors after calling backward.");
+        "Trying to backward through the graph a second time: its saved tensors are gone; keep them "
+        "with "
+        "retain_graph=True");
   std::vector<Tensor> list;
   for (const SavedTensor& t : saved_)
     list.push_back(t.defined() ? t.unpack(Ref<Node>::share(node_), *node_) : Tensor());

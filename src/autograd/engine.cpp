@@ -310,8 +310,7 @@ class GraphTask : public std::enable_shared_from_this<GraphTask> {
     for (size_t i = 0; i < out.size(); ++i) {
       if (!out[i].defined() || !is_differentiable(out[i].dtype()) || out[i].is_meta()) continue;
       const Tensor any = ops::any(ops::isnan(out[i]), std::nullopt);
-      check(!*any.data<bool>(), "Function '", n.name(), "' returned nan values in its ", i,
-            "th output.");
+      check(!*any.data<bool>(), "Function '", n.name(), "' returned nan values in its output ", i);
     }
   }
 
@@ -414,7 +413,7 @@ bool current_pass_keeps_graph() { return current_task().keeps_graph(); }
 bool current_pass_is_partial() { return here.task && here.task->partial(); }
 bool pass_will_run(Node& n) { return current_task().will_run(n); }
 void queue_callback(std::function<void()> callback) {
-  check(here.task != nullptr, "Final callbacks can only be installed during backward pass.");
+  check(here.task != nullptr, "queue_callback(): no backward pass runs on this thread");
   here.task->add_callback(std::move(callback));
 }
 bool multithreading_enabled() { return multithreading; }
@@ -429,9 +428,8 @@ std::vector<Tensor> run_backward(const std::vector<Edge>& roots, std::span<const
     run_on_fresh_thread([&] { found = run_task(roots, cotangents, inputs, options); });
   if (!options.allow_unused && !options.accumulate)
     for (size_t i = 0; i < found.size(); ++i)
-      check(found[i].defined(), "The differentiated Tensor at index ", i,
-            " appears to not have been used in the graph. Set allow_unused=True if this is the "
-            "desired behavior.");
+      check(found[i].defined(), "grad(): the input at index ", i,
+            " appears to not have been used in the graph (allow_unused=True gives None for it)");
   return found;
 }
 

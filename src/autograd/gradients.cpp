@@ -28,7 +28,7 @@ Tensor real_part(Tensor g, const Node& from, size_t index) {
   if (from.takes_real_part()) return ops::real(g);
   throw Error(ErrorKind::Runtime, "Function ", from.name(),
               " returned an invalid gradient at index ", index,
-              " - expected a real gradient for a real input but got ", name(g.dtype()));
+              ": expected a real gradient of a real input; got ", name(g.dtype()));
 }
 
 // Strides of a new .grad: the leaf's where these are dense, else contiguous.
@@ -53,8 +53,8 @@ Tensor fit_slow(Tensor g, const OutputMeta& m, const Node& from, size_t index) {
   if (!same_sizes(g.sizes(), m.sizes)) {
     if (!expandable(m.sizes, g.sizes()))
       throw Error(ErrorKind::Runtime, "Function ", from.name(),
-                  " returned an invalid gradient at index ", index, " - got ", str(g.sizes()),
-                  " but expected shape compatible with ", str(m.sizes));
+                  " returned an invalid gradient at index ", index, ": got shape ", str(g.sizes()),
+                  ", which cannot become ", str(m.sizes));
     g = ops::sum_to_size(g, m.sizes);
   }
   if (m.dtype == DType::Undefined) return g;
@@ -62,8 +62,8 @@ Tensor fit_slow(Tensor g, const OutputMeta& m, const Node& from, size_t index) {
   if (g.dtype() != m.dtype) g = ops::_to_copy(g, m.dtype);
   if (g.device() != m.device && g.dim() > 0)
     throw Error(ErrorKind::Runtime, "Function ", from.name(),
-                " returned an invalid gradient at index ", index, " - expected device ",
-                str(m.device), " but got ", str(g.device()));
+                " returned an invalid gradient at index ", index, ": expected device ",
+                str(m.device), "; got ", str(g.device()));
   return g;
 }
 

@@ -74,9 +74,7 @@ void check_mutated(const OpCall& c, bool recording) {
 
 void check_out(const OpCall& c, uint32_t needing) {
   check(c.op->variant != Variant::Out || !needing, c.info->schema.name,
-        "(): functions with out=... arguments don't support automatic differentiation, but one of "
-        "the "
-        "arguments requires grad.");
+        "(): out= has no derivative, but an argument requires grad");
 }
 
 void set_histories(const OpCall& c, const Ref<Node>& node) {

@@ -143,13 +143,9 @@ void OpNode::release_saved() {
 
 void OpNode::check_alive() const {
   check(!released_.load(std::memory_order_relaxed),
-        "Trying to backward through the graph a second time (or directly access saved tensors "
-        "after they "
-        "have already been freed). Saved intermediate values of the graph are freed when you call "
-        ".backward() "
-        "or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a "
-        "second "
-        "time or if you need to access saved tensors after calling backward.");
+        "Trying to backward through the graph a second time: its saved tensors are gone; keep them "
+        "with "
+        "retain_graph=True");
 }
 
 // Another thread may release the node meanwhile: a copy is unpacked.

@@ -113,11 +113,7 @@ void SavedTensor::pack(const Tensor& t, const std::shared_ptr<SavedTensorHooks>&
   auto made = std::make_shared<Packed>();
   made->value = hooks->pack(t);
   check(before == t->current_version(),
-        "A saved tensor pack hook is modifying its input in place. Tensors provided as input to "
-        "pack hook "
-        "cannot be modified by in-place operations as this can lead to unexpected side-effects. "
-        "Please "
-        "open an issue if you need to perform in-place operations on the input to a pack hook.");
+        "a pack hook of saved tensors changed its input in place; it must leave it as it is");
   if (!is_output_ && requires_grad(t)) {
     is_leaf_ = is_leaf(t);
     made->edge = gradient_edge(t);
@@ -128,11 +124,8 @@ void SavedTensor::pack(const Tensor& t, const std::shared_ptr<SavedTensorHooks>&
 
 void SavedTensor::register_hooks(const std::shared_ptr<SavedTensorHooks>& hooks,
                                  const Ref<Node>& owner) {
-  check(!packed_,
-        "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only "
-        "one pair of "
-        "hooks is allowed at a time.");
-  check(data_.defined(), "Calling register_hooks on a saved tensor with value None is forbidden");
+  check(!packed_, "register_hooks(): this saved tensor has hooks already");
+  check(data_.defined(), "register_hooks(): there is no tensor here, but None");
   const Tensor t = is_output_ ? with_history(data_, owner) : data_;
   pack(t, hooks);
 }
@@ -156,11 +149,7 @@ void SavedTensor::check_version(const Node& saved_by, const Ref<Node>& owner) co
     if (!m->line.empty()) text += " at " + m->line;
   }
   text += ".";
-  if (!anomaly_enabled())
-    text +=
-        " Hint: enable anomaly detection to find the operation that failed to compute its "
-        "gradient, with "
-        "torch.autograd.set_detect_anomaly(True, check_nan=False).";
+  if (!anomaly_enabled()) text += " (set_detect_anomaly(True) shows the lines)";
   throw Error(ErrorKind::Runtime, text);
 }
 

@@ -25,53 +25,32 @@ bool stale_view(const Tensor& t) {
 
 std::string operation_of(const std::string& node) { return node.substr(0, node.rfind("Backward")); }
 
-// Why a view of a special kind must not be changed (or, indirectly, have been changed).
+// What a view of a special kind is, for the error when it is changed.
+const char* kind_of(ViewKind kind) {
+  switch (kind) {
+    case ViewKind::MultiOutput:
+      return "one of several views that one function returned";
+    case ViewKind::Custom:
+      return "a view that a custom Function returned, whose backward the change would bypass";
+    case ViewKind::Inference:
+      return "a view made in inference mode, which has no history to change";
+    default:
+      return "a view made in no_grad mode, of which nobody knows whether the change is meant to be "
+             "recorded";
+  }
+}
+
 [[noreturn]] void refuse_change(const Tensor& t, bool indirect) {
   const AutogradMeta& m = *t->autograd;
-  const char* changed = indirect ? "its base or another view of its base has been" : "is being";
-  std::string text;
+  std::string what = "a tensor";
   if (m.grad_fn) {
     const auto& node = static_cast<const Node&>(*m.grad_fn);
-    text = concat("Output ", m.output_nr, " of ", operation_of(node.name()), " is a view and ",
-                  changed, " modified inplace.");
-  } else if (m.view_kind == ViewKind::Inference) {
-    text = concat("A view was created in inference mode and ", changed,
-                  " modified inplace in normal mode.");
-  } else {
-    text = concat("A view was created in no_grad mode and ", changed,
-                  " modified inplace with grad mode enabled.");
+    what = concat("Output ", m.output_nr, " of ", operation_of(node.name()));
   }
-  switch (m.view_kind) {
-    case ViewKind::MultiOutput:
-      text +=
-          " This view is the output of a function that returns multiple views. Such functions do "
-          "not allow "
-          "the output views to be modified inplace. You should replace the inplace operation by an "
-          "out-of-place one.";
-      break;
-    case ViewKind::Custom:
-      text +=
-          " This view was created inside a custom Function (or because an input was returned "
-          "as-is) and the "
-          "autograd logic to handle view+inplace would override the custom backward associated "
-          "with the "
-          "custom Function, leading to incorrect gradients. This behavior is forbidden. You can "
-          "fix this by "
-          "cloning the output of the custom Function.";
-      break;
-    default: {
-      const char* block = m.view_kind == ViewKind::Inference ? "inference_mode" : "no_grad";
-      text += concat(
-          " Given that this use case is ambiguous and error-prone, it is forbidden. You can "
-          "clarify your "
-          "code by moving both the view and the inplace either both inside the ",
-          block,
-          " block (if you don't want the inplace to be tracked) or both outside (if you want the "
-          "inplace "
-          "to be tracked).");
-    }
-  }
-  throw Error(ErrorKind::Runtime, text);
+  throw Error(ErrorKind::Runtime, what, " is a view and ",
+              indirect ? "its base or another view of it has been" : "is being",
+              " modified inplace, which is forbidden: it is ", kind_of(m.view_kind),
+              ". clone() it, or work out of place");
 }
 
 // The history of a stale view: the way from its base, taken again.
@@ -118,11 +97,10 @@ void set_requires_grad(const Tensor& t, bool on) {
     return;
   }
   if (!is_leaf(t)) {
-    check(
-        on,
-        "you can only change requires_grad flags of leaf variables. If you want to use a computed "
-        "variable in a subgraph that doesn't require differentiation use var_no_grad = "
-        "var.detach().");
+    check(on,
+          "you can only change requires_grad flags of leaf variables; detach() gives a tensor "
+          "without "
+          "history");
     return;
   }
   autograd_meta(t).requires_grad = on;
@@ -228,13 +206,7 @@ Tensor detached(const Tensor& t) {
 }
 
 void detach_in_place(const Tensor& t) {
-  check(!is_view(t),
-        "Can't detach views in-place. Use detach() instead. If you are using "
-        "DistributedDataParallel (DDP) for "
-        "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, "
-        "and hence "
-        "detach_() cannot be called on these gradients. To fix this error, please refer to the "
-        "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution.");
+  check(!is_view(t), "detach_(): a view cannot be detached in place; use detach()");
   if (!t->autograd) return;
   AutogradMeta& m = *t->autograd;
   if (m.grad_fn) m.grad_fn->forget(t.get());

@@ -76,8 +76,8 @@ Tensor allocate(const ResultSpec& r, Device device) {
 
 void check_no_self_overlap(const Tensor& t) {
   check(t->contiguous || !may_self_overlap(t.sizes(), t.strides()),
-        "unsupported operation: more than one element of the written-to tensor refers to a single "
-        "memory location. Please clone() the tensor before performing the operation.");
+        "unsupported operation: a tensor that is written to must hold each element at a place of "
+        "its own (use clone() first)");
 }
 
 // How a written tensor meets the ones that are read.
@@ -104,8 +104,8 @@ void check_cast(const ResultSpec& r, const Tensor& to) {
 bool direct(const OpCall& c, const ResultSpec& r, const Tensor& to) {
   const Overlap met = worst_overlap(c, to);
   check(met != Overlap::Partial,
-        "unsupported operation: some elements of the input tensor and the written-to tensor refer "
-        "to a single memory location. Please clone() the tensor before performing the operation.");
+        "unsupported operation: an input shares a part of its memory with the tensor that is "
+        "written to (use clone() first)");
   if (r.dtype != to.dtype() || to->conj || to->neg) return false;
   if (c.op->record->overlaps == Overlaps::None) {
     if (met != Overlap::None) return false;
@@ -136,8 +136,8 @@ bool is_input(const OpCall& c, const Tensor& t) {
 
 void prepare_out(const OpCall& c, const ResultSpec& r, const Tensor& to, Device device) {
   check_cast(r, to);
-  check(to.device().type == device.type, "Expected out tensor to be on ", str(device), ", but got ",
-        str(to.device()));
+  check(to.device().type == device.type,
+        "out= must be on ", str(device), "; got ", str(to.device()));
   if (same_sizes(r.sizes, to.sizes())) return check_no_self_overlap(to);
   // The kernel would read the input with its new sizes.
   check(!is_input(c, to), "unsupported operation: output with shape ", str(to.sizes()), " doesn't match the shape ",
@@ -283,9 +283,7 @@ void check_inference(const OpCall& c) {
   if (thread_state.inference) return;
   auto refuse = [](const Tensor& t) {
     check(!t.defined() || !t->inference,
-          "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get "
-          "a normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more "
-          "details.");
+          "Inplace update to inference tensor outside InferenceMode is not allowed; clone() it first");
   };
   for (uint32_t bits = c.info->mutated; bits; bits &= bits - 1) {
     const Value& v = c.args[std::countr_zero(bits)];
@@ -311,8 +309,9 @@ void check_one_device(const OpCall& c) {
   auto look = [&](const Tensor& t) {
     if (!t.defined() || (t.dim() == 0 && t.device().is_cpu())) return;
     if (!first) first = &t;
-    check(first->device() == t.device(), "Expected all tensors to be on the same device, but found at least two devices, ",
-          str(first->device()), " and ", str(t.device()), "! (when checking arguments of ", c.op->name(), ")");
+    check(first->device() == t.device(),
+          "Expected all tensors to be on the same device; got ", str(first->device()), " and ",
+          str(t.device()), " in ", c.op->name(), "()");
   };
   for (int i = 0; i < c.info->args; ++i) {
     if (c.args[i].is_tensor()) look(c.tensor(i));

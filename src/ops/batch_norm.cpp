@@ -24,7 +24,8 @@ DType parameter_dtype(DType input, std::initializer_list<const Tensor*> paramete
   for (const Tensor* p : parameters) {
     if (!p->defined() || p->dtype() == input) continue;
     check(is_reduced_float(input) && p->dtype() == DType::Float32,
-          "mixed dtype (CPU): expect parameter to have scalar type of Float");
+          "batch_norm(): parameters must have input's dtype, or float32 for a half input; got ",
+          name(p->dtype()), " for input ", name(input));
     found = DType::Float32;
   }
   return found;
@@ -122,7 +123,8 @@ void store_mean(const Tensor& into, const Tensor& repeated, int64_t samples) {
 Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean,
                      const Tensor& var, bool use_input_stats, double momentum, double eps, bool cudnn) {
   check(use_input_stats || (mean.defined() && var.defined()),
-        "Expected running_mean and running_var to be defined when use_input_stats is false");
+        "batch_norm(): running_mean and running_var are needed unless the batch's own statistics "
+        "are used");
   const int64_t n = input.size(0), c = input.size(1);
   IntVec sizes(input.sizes());
   sizes[0] = 1;

@@ -18,8 +18,9 @@ namespace {
 // One number stands for every spatial dimension.
 IntVec expanded(IntSpan list, int64_t spatial, const char* what) {
   if (list.size() == 1) return IntVec(static_cast<size_t>(spatial), list[0]);
-  check(static_cast<int64_t>(list.size()) == spatial, "expected ", what, " to be a single integer value or a list of ", spatial,
-        " values to match the convolution dimensions, but got ", what, "=", str(list));
+  check(static_cast<int64_t>(list.size()) == spatial,
+        "convolution(): ", what, " must be one number or ", spatial,
+        ", one for each spatial dimension; got ", str(list));
   return IntVec(list);
 }
 
@@ -32,22 +33,25 @@ Geometry geometry(IntSpan stride, IntSpan padding, IntSpan dilation, IntSpan out
   // Positions in an input stay far from the ends of int64.
   for (const IntVec* list : {&g.stride, &g.padding, &g.dilation, &g.output_padding})
     for (int64_t x : *list) check(x <= INT32_MAX, "expected strides, paddings and dilations below 2^31; got ", x);
-  for (int64_t s : g.stride) check(s > 0, "non-positive stride is not supported");
+  for (int64_t s : g.stride) check(s > 0, "convolution(): stride must be positive; got ", s);
   for (int64_t p : g.padding) check(p >= 0, "negative padding is not supported");
-  for (int64_t d : g.dilation) check(d > 0, "dilation should be greater than zero");
+  for (int64_t d : g.dilation) check(d > 0, "convolution(): dilation must be positive; got ", d);
   return g;
 }
 
 void check_operands(const Tensor& input, const Tensor& weight, const Tensor& bias, bool transposed, int64_t groups) {
   const int64_t k = weight.dim();
-  check(groups > 0, "expected groups to be greater than 0, but got groups=", groups);
-  check(k >= 3 && k <= 5, "weight should have at least three dimensions, and at most five; got ", str(weight.sizes()));
+  check(groups > 0, "convolution(): groups must be positive; got ", groups);
+  check(k >= 3 && k <= 5,
+        "convolution(): weight must have 3 to 5 dimensions; got ", str(weight.sizes()));
   check(input.dim() == k, "Expected ", k, "-dimensional input for ", k, "-dimensional weight ", str(weight.sizes()),
         ", but got ", input.dim(), "-dimensional input of size ", str(input.sizes()), " instead");
-  check(weight.sizes()[0] >= groups, "Given groups=", groups, ", expected weight to be at least ", groups,
-        " at dimension 0, but got weight of size ", str(weight.sizes()), " instead");
-  check(weight.sizes()[0] % groups == 0, "Given groups=", groups, ", expected weight to be divisible by ", groups,
-        " at dimension 0, but got weight of size ", str(weight.sizes()), " instead");
+  check(weight.sizes()[0] >= groups,
+        "convolution(): weight must have at least ", groups,
+        " sizes in dimension 0, one for each group; got ", str(weight.sizes()));
+  check(weight.sizes()[0] % groups == 0,
+        "convolution(): groups must divide weight's size in dimension 0; got ", groups, " and ",
+        str(weight.sizes()));
   const int64_t channels = transposed ? weight.sizes()[0] : weight.sizes()[1] * groups;
   check(input.sizes()[1] == channels, "Given ", transposed ? "transposed=1, " : "groups=", transposed ? "" : concat(groups, ", "),
         "weight of size ", str(weight.sizes()), ", expected input", str(input.sizes()), " to have ", channels,
@@ -67,15 +71,18 @@ IntVec output_sizes(const Tensor& input, const Tensor& weight, const Geometry& g
   for (int64_t d = 0; d + 2 < input.dim(); ++d) {
     const int64_t n = input.sizes()[d + 2], reach = g.dilation[d] * (weight.sizes()[d + 2] - 1) + 1;
     if (transposed) {
-      check(g.output_padding[d] < std::max(g.stride[d], g.dilation[d]), "output padding must be smaller than either stride or dilation, but got output_padding: ",
-            str(g.output_padding), " stride: ", str(g.stride), " dilation: ", str(g.dilation));
+      check(g.output_padding[d] < std::max(g.stride[d], g.dilation[d]),
+            "convolution(): output_padding must be smaller than stride or dilation; got "
+            "output_padding ", str(g.output_padding), ", stride ", str(g.stride), " and dilation ",
+            str(g.dilation));
       sizes.push_back((n - 1) * g.stride[d] - 2 * g.padding[d] + reach + g.output_padding[d]);
       check(sizes.back() >= 0, "Given input size per channel: ", str(input.sizes().subspan(2)),
             ". Calculated output size per channel is too small");
       continue;
     }
-    check(n + 2 * g.padding[d] >= reach, "Calculated padded input size per channel: (", n + 2 * g.padding[d],
-          "). Kernel size: (", reach, "). Kernel size can't be greater than actual input size");
+    check(n + 2 * g.padding[d] >= reach,
+          "convolution(): Kernel size can't be greater than the padded input; got kernel ", reach,
+          " and input ", n + 2 * g.padding[d], " in dimension ", d + 2);
     sizes.push_back((n + 2 * g.padding[d] - reach) / g.stride[d] + 1);
   }
   return sizes;
@@ -216,7 +223,7 @@ Tensor conv_padding(const Tensor& input, const Tensor& weight, const Tensor& bia
                     IntSpan dilation, int64_t groups) {
   if (padding == "valid") return conv<spatial>(input, weight, bias, stride, zero_list, dilation, groups);
   check(padding == "same", "Invalid padding string: '", padding, "'");
-  for (int64_t s : stride) check(s == 1, "padding='same' is not supported for strided convolutions");
+  for (int64_t s : stride) check(s == 1, "conv(): padding='same' needs stride 1; got ", s);
   const IntVec step = expanded(dilation, spatial, "dilation");
   IntVec even(spatial);
   Tensor padded = input;

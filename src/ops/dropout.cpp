@@ -14,12 +14,13 @@ namespace facula {
 namespace {
 
 void check_chance(double p) {
-  check(p >= 0 && p <= 1, "dropout probability has to be between 0 and 1, but got ", p);
+  check(p >= 0 && p <= 1, "dropout(): p must be in [0, 1]; got ", p);
 }
 
 // Whole channels are kept or dropped: sizes of one number per channel.
 IntVec feature_sizes(const Tensor& input) {
-  check(input.dim() >= 2, "Feature dropout requires at least 2 dimensions in the input");
+  check(input.dim() >= 2,
+        "feature_dropout(): input must have at least 2 dimensions; got ", input.dim());
   IntVec sizes(input.sizes());
   for (size_t d = 2; d < sizes.size(); ++d) sizes[d] = 1;
   return sizes;

@@ -35,14 +35,16 @@ Labels parse_term(std::string_view equation, size_t begin, size_t end, const std
     const char c = equation[i];
     if (c == ' ') continue;
     if (c == '.') {
-      check(!has(term, ellipsis), "einsum(): found '.' for ", where, " for which an ellipsis was already found");
-      check(i + 2 < end && equation[i + 1] == '.' && equation[i + 2] == '.', "einsum(): found '.' for ", where,
-            " that is not part of any ellipsis");
+      check(!has(term, ellipsis),
+            "einsum(): a term has at most one ellipsis; got another in ", where);
+      check(i + 2 < end && equation[i + 1] == '.' && equation[i + 2] == '.',
+            "einsum(): '.' stands only in an ellipsis, '...'; got another in ", where);
       term.push_back(ellipsis);
       i += 2;
       continue;
     }
-    check(is_letter(c), "einsum(): invalid subscript given at index ", i, " in the equation string, subscripts must be in [a-zA-Z]");
+    check(is_letter(c),
+          "einsum(): subscripts are the letters a-z and A-Z; got '", c, "' at position ", i);
     term.push_back(label_of(c));
   }
   return term;
@@ -84,12 +86,13 @@ int64_t ellipsis_rank(const Equation& e, std::span<const Tensor> tensors) {
   for (size_t i = 0; i < tensors.size(); ++i) {
     const int64_t named = letter_count(e.inputs[i]), dims = tensors[i].dim();
     if (!has(e.inputs[i], ellipsis)) {
-      check(named == dims, "einsum(): the number of subscripts in the equation (", named, ") does not match the number of dimensions (",
-            dims, ") for operand ", i, " and no ellipsis was given");
+      check(named == dims,
+            "einsum(): operand ", i, " must have a dimension for each of its ", named,
+            " subscripts; got ", dims);
       continue;
     }
-    check(named <= dims, "einsum(): the number of subscripts in the equation (", named, ") is more than the number of dimensions (", dims,
-          ") for operand ", i);
+    check(named <= dims,
+          "einsum(): operand ", i, " must have at least ", named, " dimensions; got ", dims);
     rank = std::max(rank, dims - named);
   }
   return rank;
@@ -144,10 +147,12 @@ Labels implicit_output(const std::vector<Labels>& inputs, int64_t rank) {
 void check_output(const Labels& output, const std::vector<Labels>& inputs) {
   for (size_t i = 0; i < output.size(); ++i) {
     if (output[i] >= letters) continue;
-    check(std::ranges::count(output, output[i]) == 1, "einsum(): output subscript ", letter_of(output[i]),
-          " appears more than once in the output");
+    check(std::ranges::count(output, output[i]) == 1,
+          "einsum(): an output subscript must stand once; got '", letter_of(output[i]), "' again");
     const bool known = std::ranges::any_of(inputs, [&](const Labels& l) { return has(l, output[i]); });
-    check(known, "einsum(): output subscript ", letter_of(output[i]), " does not appear in the equation for any input operand");
+    check(known,
+          "einsum(): each output subscript must stand in an operand's term; got '",
+          letter_of(output[i]), "'");
   }
 }
 
@@ -269,8 +274,9 @@ void contract_at(std::vector<Labelled>& operands, size_t i, size_t j, const Labe
 // `path` holds pairs of positions, as opt_einsum gives them: each pair goes and its product joins
 // the end of the list.
 void follow_path(std::vector<Labelled>& operands, IntSpan path, const Labels& output) {
-  check(path.size() == 2 * (operands.size() - 1), "einsum(): expected contraction path given in path parameter to have size ",
-        2 * (operands.size() - 1), " but got ", path.size());
+  check(path.size() == 2 * (operands.size() - 1),
+        "einsum(): path must hold two positions for each contraction, ", 2 * (operands.size() - 1),
+        " in all; got ", path.size());
   for (size_t p = 0; p < path.size(); p += 2) {
     const int64_t count = static_cast<int64_t>(operands.size());
     const bool valid = path[p] != path[p + 1] && path[p] >= 0 && path[p + 1] >= 0 && path[p] < count && path[p + 1] < count;
@@ -280,10 +286,14 @@ void follow_path(std::vector<Labelled>& operands, IntSpan path, const Labels& ou
 }
 
 Tensor einsum(std::string_view equation, std::span<const Tensor> tensors, const std::optional<IntSpan>& path) {
-  check(!tensors.empty(), "einsum(): must provide at least one operand");
+  check(!tensors.empty(), "einsum(): expected an operand; got none");
   const Equation e = parse_equation(equation);
-  check(e.inputs.size() >= tensors.size(), "einsum(): more operands were provided than specified in the equation");
-  check(e.inputs.size() <= tensors.size(), "einsum(): fewer operands were provided than specified in the equation");
+  check(e.inputs.size() >= tensors.size(),
+        "einsum(): the equation has ", e.inputs.size(), " terms for operands; got more operands, ",
+        tensors.size());
+  check(e.inputs.size() <= tensors.size(),
+        "einsum(): the equation has ", e.inputs.size(),
+        " terms for operands; got fewer operands, ", tensors.size());
   const int64_t rank = ellipsis_rank(e, tensors);
   std::vector<Labels> inputs;
   std::vector<Labelled> operands;
@@ -305,20 +315,25 @@ Tensor einsum(std::string_view equation, std::span<const Tensor> tensors, const 
 // --- products of three
 
 Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight, const Tensor& bias) {
-  check(input1.dim() == input2.dim(), "bilinear(): input dimensions do not match: got ", input1.dim(), " and ", input2.dim());
+  check(input1.dim() == input2.dim(),
+        "bilinear(): input1 and input2 must have as many dimensions; got ", input1.dim(), " and ",
+        input2.dim());
   check(input1.dim() > 0 && weight.dim() == 3, "bilinear(): expected inputs with dimensions and weight with three; got ",
         str(input1.sizes()), ", ", str(weight.sizes()));
   const int64_t last = input1.dim() - 1;
   for (int64_t d = 0; d < last; ++d)
-    check(input1.sizes()[d] == input2.sizes()[d], "bilinear(): input batch dimensions do not match at dim ", d, ": got ",
-          input1.sizes()[d], " and ", input2.sizes()[d]);
-  check(input1.sizes()[last] == weight.sizes()[1], "bilinear(): input1 size does not match weight size: got ",
-        input1.sizes()[last], " but expected ", weight.sizes()[1]);
-  check(input2.sizes()[last] == weight.sizes()[2], "bilinear(): input2 size does not match weight size: got ",
-        input2.sizes()[last], " but expected ", weight.sizes()[2]);
+    check(input1.sizes()[d] == input2.sizes()[d],
+        "bilinear(): input1 and input2 must agree in batch dimension ", d, "; got sizes ",
+        input1.sizes()[d], " and ", input2.sizes()[d]);
+  check(input1.sizes()[last] == weight.sizes()[1],
+        "bilinear(): input1's last size must be weight's size in dimension 1, ", weight.sizes()[1],
+        "; got ", input1.sizes()[last]);
+  check(input2.sizes()[last] == weight.sizes()[2],
+        "bilinear(): input2's last size must be weight's size in dimension 2, ", weight.sizes()[2],
+        "; got ", input2.sizes()[last]);
   check(!bias.defined() || (bias.dim() == 1 && bias.sizes()[0] == weight.sizes()[0]),
-        "bilinear(): bias size does not match weight size: got ", bias.defined() ? str(bias.sizes()) : str(IntSpan()),
-        " but expected ", weight.sizes()[0]);
+        "bilinear(): bias must have shape [", weight.sizes()[0], "]; got ",
+        bias.defined() ? str(bias.sizes()) : str(IntSpan()));
   const int64_t out = weight.sizes()[0], n1 = weight.sizes()[1], n2 = weight.sizes()[2];
   IntVec sizes(input1.sizes());
   sizes[last] = out;

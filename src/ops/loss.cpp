@@ -21,11 +21,11 @@ void meta_pair(Meta& m, int64_t reduction) {
 }
 void meta_loss(Meta& m, const Tensor&, const Tensor&, int64_t reduction) { meta_pair(m, reduction); }
 void meta_smooth_l1(Meta& m, const Tensor&, const Tensor&, int64_t reduction, double beta) {
-  check(beta >= 0, "smooth_l1_loss does not support negative values for beta.");
+  check(beta >= 0, "smooth_l1_loss(): beta must not be negative; got ", beta);
   meta_pair(m, reduction);
 }
 void meta_huber(Meta& m, const Tensor&, const Tensor&, int64_t reduction, double delta) {
-  check(delta > 0, "huber_loss does not support non-positive values for delta.");
+  check(delta > 0, "huber_loss(): delta must be positive; got ", delta);
   meta_pair(m, reduction);
 }
 

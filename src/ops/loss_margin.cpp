@@ -82,7 +82,8 @@ Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p, double eps,
 
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double eps) {
   const DType common = promote(a.dtype(), b.dtype());
-  check(is_floating(common), "expected common dtype to be floating point, yet common dtype is ", info(common).legacy_name);
+  check(is_floating(common),
+        "loss: the inputs' common dtype must be floating point; got ", info(common).legacy_name);
   const IntVec sizes = broadcast_sizes(a.sizes(), b.sizes());
   const Tensor x = ops::expand(a, sizes), y = ops::expand(b, sizes);
   const IntVec over{dim};
@@ -93,7 +94,8 @@ Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double e
 }
 
 Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& target, double margin, int64_t reduction) {
-  check(target.dim() == 0 || target.dim() == 1, "0D or 1D target tensor expected, multi-target not supported");
+  check(target.dim() == 0 || target.dim() == 1,
+        "multi_margin_loss(): target must have 0 or 1 dimensions; got ", target.dim());
   check(a.dim() == target.dim() + 1 && b.dim() == target.dim() + 1, target.dim() == 0 ? "0D" : "1D",
         " target tensor expects ", target.dim() == 0 ? "1D" : "2D", " input tensors, but found inputs with sizes ",
         str(a.sizes()), " and ", str(b.sizes()), ".");
@@ -110,8 +112,9 @@ Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& tar
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative, double margin, double p,
                            double eps, bool swap, int64_t reduction) {
   const int64_t n = anchor.dim();
-  check(n == positive.dim() && n == negative.dim(), "The anchor, positive, and negative tensors are expected to have the same "
-        "number of dimensions, but got: anchor ", n, "D, positive ", positive.dim(), "D, and negative ", negative.dim(), "D inputs");
+  check(n == positive.dim() && n == negative.dim(),
+        "triplet_margin_loss(): anchor, positive and negative must have as many dimensions; got ",
+        n, ", ", positive.dim(), " and ", negative.dim());
   check(margin > 0, "triplet_margin_loss(): expected a margin above 0; got ", margin);
   const Tensor near = ops::pairwise_distance(anchor, positive, p, eps);
   Tensor far = ops::pairwise_distance(anchor, negative, p, eps);

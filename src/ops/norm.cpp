@@ -16,7 +16,8 @@ DType parameter_dtype(DType input, std::initializer_list<const Tensor*> paramete
   for (const Tensor* p : parameters) {
     if (!p->defined() || p->dtype() == input) continue;
     check(is_reduced_float(input) && p->dtype() == DType::Float32,
-          "mixed dtype (CPU): expect parameter to have scalar type of Float");
+          "norm: parameters must have input's dtype, or float32 for a half input; got ",
+          name(p->dtype()), " for input ", name(input));
     return DType::Float32;
   }
   return input;
@@ -25,12 +26,11 @@ DType parameter_dtype(DType input, std::initializer_list<const Tensor*> paramete
 // --- layer norm
 
 void check_normalized(const Tensor& input, IntSpan shape, const Tensor& weight, const Tensor& bias) {
-  check(!shape.empty(), "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, "
-        "but got normalized_shape = ", str(shape));
+  check(!shape.empty(), "norm: normalized_shape must have a dimension; got ", str(shape));
   auto fits = [&](const Tensor& t, const char* name) {
-    check(!t.defined() || same_sizes(t.sizes(), shape), "Expected ", name,
-          " to be of same shape as normalized_shape, but got ", name, " of shape ",
-          str(t.defined() ? t.sizes() : IntSpan()), " and normalized_shape = ", str(shape));
+    check(!t.defined() || same_sizes(t.sizes(), shape),
+          "norm: ", name, " must have shape normalized_shape, ", str(shape), "; got ",
+          str(t.defined() ? t.sizes() : IntSpan()));
   };
   fits(weight, "weight");
   fits(bias, "bias");
@@ -112,14 +112,15 @@ void rms_norm_gradient(Backward& b) {
 
 void check_groups(const Tensor& weight, const Tensor& bias, int64_t n, int64_t c, int64_t hxw, int64_t group,
                   const Tensor& input) {
-  check(c > 0, "Expected number of channels to be greater than 0, got ", c);
-  check(group > 0, "Expected num groups to be greater than 0, got ", group);
-  check(c % group == 0, "Expected number of channels in input to be divisible by num_groups, but got input of shape ",
-        str(input.sizes()), " and num_groups=", group);
+  check(c > 0, "group_norm(): input must have channels; got ", c);
+  check(group > 0, "group_norm(): num_groups must be positive; got ", group);
+  check(c % group == 0,
+        "group_norm(): num_groups must divide the number of channels; got input ",
+        str(input.sizes()), " and num_groups ", group);
   auto fits = [&](const Tensor& t, const char* name) {
-    check(!t.defined() || (t.dim() == 1 && t.numel() == c), "Expected ", name,
-          " to be a vector of size equal to the number of channels in input, but got ", name, " of shape ",
-          str(t.defined() ? t.sizes() : IntSpan()), " and input of shape ", str(input.sizes()));
+    check(!t.defined() || (t.dim() == 1 && t.numel() == c),
+          "group_norm(): ", name, " must have shape [", c, "], one for each channel; got ",
+          str(t.defined() ? t.sizes() : IntSpan()));
   };
   fits(weight, "weight");
   fits(bias, "bias");

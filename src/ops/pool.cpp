@@ -146,7 +146,8 @@ IntVec beside(IntSpan list, int64_t fill) {
   return both;
 }
 void check_line(const Tensor& self, const char* op) {
-  check(self.dim() == 2 || self.dim() == 3, op, "(): Expected 2D or 3D input tensor, but got ", str(self.sizes()));
+  check(self.dim() == 2 || self.dim() == 3, op,
+        "(): input must have 2 or 3 dimensions; got ", str(self.sizes()));
 }
 void check_single(IntSpan list, const char* what, const char* op, bool may_be_empty = false) {
   check(list.size() == 1 || (may_be_empty && list.empty()), op, "(): expected ", what, " of one element; got ", str(list));
@@ -197,7 +198,8 @@ template <int spatial>
 Tensor adaptive_avg_pool(const Tensor& self, IntSpan output_size) {
   check(output_size.size() == spatial, "adaptive_avg_pool", spatial, "d: output_size must be ", spatial, "; got ", str(output_size));
   for (int64_t n : output_size)
-    check(n >= 0, "adaptive_avg_pool", spatial, "d(): elements of output_size must be greater than or equal to 0; got ", str(output_size));
+    check(n >= 0, "adaptive_avg_pool", spatial,
+        "d(): sizes in output_size must not be negative; got ", str(output_size));
   return spatial == 2 ? ops::_adaptive_avg_pool2d(self, output_size) : ops::_adaptive_avg_pool3d(self, output_size);
 }
 

@@ -92,8 +92,9 @@ void cat_gradient(Backward& b) {
 Tensor select_scatter(const Tensor& self, const Tensor& src, int64_t dim, int64_t index) {
   const Tensor t = copy_of_memory(self);
   const Tensor part = ops::select(t, dim, index);
-  check(same_sizes(part.sizes(), src.sizes()), "expected src to have a size equal to the slice of self. src size = ",
-        str(src.sizes()), ", slice size = ", str(part.sizes()));
+  check(same_sizes(part.sizes(), src.sizes()),
+        "src must have the shape of the part of self that it replaces, ", str(part.sizes()),
+        "; got ", str(src.sizes()));
   ops::copy_(part, src);
   return t;
 }
@@ -101,8 +102,9 @@ Tensor slice_scatter(const Tensor& self, const Tensor& src, int64_t dim, std::op
                      std::optional<int64_t> end, int64_t step) {
   const Tensor t = copy_of_memory(self);
   const Tensor part = ops::slice(t, dim, start, end, step);
-  check(same_sizes(part.sizes(), src.sizes()), "expected src to have a size equal to the slice of self. src size = ",
-        str(src.sizes()), ", slice size = ", str(part.sizes()));
+  check(same_sizes(part.sizes(), src.sizes()),
+        "src must have the shape of the part of self that it replaces, ", str(part.sizes()),
+        "; got ", str(src.sizes()));
   ops::copy_(part, src);
   return t;
 }
@@ -114,8 +116,9 @@ Tensor as_strided_scatter(const Tensor& self, const Tensor& src, IntSpan size, I
   const Tensor t = ops::as_strided(memory, self.sizes(), self.strides(), self.storage_offset());
   ops::copy_(t, self);
   const Tensor part = ops::as_strided(memory, size, stride, at);
-  check(same_sizes(part.sizes(), src.sizes()), "expected src to have a size equal to the slice of self. src size = ",
-        str(src.sizes()), ", slice size = ", str(part.sizes()));
+  check(same_sizes(part.sizes(), src.sizes()),
+        "src must have the shape of the part of self that it replaces, ", str(part.sizes()),
+        "; got ", str(src.sizes()));
   ops::copy_(part, src);
   return t;
 }

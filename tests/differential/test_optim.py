@@ -2,8 +2,7 @@
 import pytest
 
 torch = pytest.importorskip("torch")
-facula = pytest.importorskip("facula")
-import facula.optim  # noqa: E402
+import facula  # noqa: E402
 
 CASES = [
     ("SGD", {"lr": 0.1}), ("SGD", {"lr": 0.01, "momentum": 0.9, "nesterov": True}),
@@ -36,7 +35,7 @@ def test_optimizer_agrees(name, kw, dtype):
              torch.linspace(0.1, 2, 4).numpy().astype(dtype)]
     ours, our_opt = _run(facula, name, kw, start)
     theirs, their_opt = _run(torch, name, kw, start)
-    for a, b in zip(ours, theirs):
+    for a, b in zip(ours, theirs, strict=True):
         torch.testing.assert_close(torch.from_numpy(a.detach().numpy()), b.detach(), rtol=2e-5,
                                    atol=1e-6)
     got, expected = our_opt.state_dict(), their_opt.state_dict()

@@ -24,7 +24,7 @@ def test_nan_in_backward_names_the_node_and_its_forward_line():
 
 def test_without_forward_in_the_mode_the_warning_says_so():
     y = leaf(0.0).sqrt() * 0
-    with set_detect_anomaly(True), pytest.warns(UserWarning, match="No forward pass information"):
+    with set_detect_anomaly(True), pytest.warns(UserWarning, match="is not known"):
         with pytest.raises(RuntimeError, match="nan"):
             y.sum().backward()
 
@@ -45,7 +45,7 @@ def test_an_error_of_a_function_is_traced_and_passes():
 
 
 def test_detect_anomaly_warns_and_ends():
-    with pytest.warns(UserWarning, match="Anomaly Detection has been enabled"):
+    with pytest.warns(UserWarning, match="which is slow"):
         with detect_anomaly():
             assert facula.is_anomaly_enabled()
     assert not facula.is_anomaly_enabled()
@@ -61,7 +61,7 @@ def test_second_derivatives_name_what_induced_them():
         with pytest.raises(RuntimeError, match="nan"):
             facula.autograd.grad((second * 0).sum(), x)
     del y
-    assert any("Previous calculation was induced by" in str(w.message) for w in caught)
+    assert any("was made by the backward of" in str(w.message) for w in caught)
 
 
 def changed_after_saving():
@@ -73,7 +73,7 @@ def changed_after_saving():
 
 
 def test_the_version_error_names_both_operators():
-    with pytest.raises(RuntimeError, match="saved by SinBackward0.*changed by aten::mul_"):
+    with pytest.raises(RuntimeError, match="by SinBackward0.*changed by aten::mul_"):
         changed_after_saving().sum().backward()
 
 
@@ -84,7 +84,7 @@ def test_in_anomaly_mode_the_version_error_names_both_lines():
         with pytest.raises(RuntimeError) as caught:
             changed_after_saving().sum().backward()
     text = str(caught.value)
-    assert f"saved by SinBackward0 at {__file__}:{first + 3}" in text
+    assert f"by SinBackward0 at {__file__}:{first + 3}" in text
     assert f"{__file__}:{first + 4}" in text.split("last changed by")[1]
 
 

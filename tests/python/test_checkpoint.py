@@ -98,7 +98,7 @@ def test_keyword_arguments_and_structures_need_the_other_way():
     found = checkpoint(lambda d, *, k: {"y": d["x"] * k}, {"x": x}, k=2.0, use_reentrant=False)
     found["y"].sum().backward()
     assert x.grad.tolist() == [2, 2, 2]
-    with pytest.raises(ValueError, match="Unexpected keyword"):
+    with pytest.raises(ValueError, match="unknown keyword"):
         checkpoint(lambda x, k: x, x, k=1, use_reentrant=True)
 
 
@@ -143,7 +143,7 @@ def test_other_shapes_are_an_error_unless_unchecked():
         return f
 
     y = checkpoint(changing(), leaf(), use_reentrant=False)
-    with pytest.raises(CheckpointError, match="different metadata"):
+    with pytest.raises(CheckpointError, match="is different when"):
         y.backward()
     x = leaf()
     checkpoint(changing(), x, use_reentrant=False, determinism_check="none").backward()

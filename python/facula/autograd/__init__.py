@@ -85,20 +85,19 @@ def backward(
     """
     if grad_variables is not None:
         warnings.warn(
-            "`grad_variables` is deprecated. Use `grad_tensors` instead.",
+            "grad_variables is deprecated: its name is grad_tensors",
             FutureWarning,
             stacklevel=2,
         )
         if grad_tensors is not None:
             raise RuntimeError(
-                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to "
-                "`backward()`. Please only use `grad_tensors`."
+                "backward(): grad_tensors and grad_variables are one argument; got both"
             )
         grad_tensors = grad_variables
     if isinstance(inputs, dict):
         inputs = tuple(inputs.values())
     if inputs is not None and len(_sequence(inputs)) == 0:
-        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+        raise RuntimeError("backward(): inputs must not be empty")
     roots, cotangents = _sequence(tensors), _sequence(grad_tensors)
     _check_lengths(roots, cotangents)
     retain = create_graph if retain_graph is None else retain_graph
@@ -137,13 +136,11 @@ def grad(
     """
     if materialize_grads and allow_unused is False:
         raise ValueError(
-            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
-            "allow_unused=False."
+            "grad(): materialize_grads=True needs allow_unused=True or None; got allow_unused=False"
         )
     if not only_inputs:
         warnings.warn(
-            "only_inputs argument is deprecated and is ignored now (defaults to True). To "
-            "accumulate gradient for other parts of the graph, please use torch.autograd.backward.",
+            "grad(): only_inputs is deprecated and ignored; backward() accumulates into all leaves",
             FutureWarning,
             stacklevel=2,
         )
@@ -162,7 +159,7 @@ def grad(
         return dict(zip(inputs, values, strict=True))
     roots, leaves = _sequence(outputs), _sequence(inputs)
     if not leaves:
-        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
+        raise RuntimeError("grad(): inputs must not be empty")
     cotangents = _sequence(grad_outputs)
     retain = create_graph if retain_graph is None else retain_graph
     unused = materialize_grads if allow_unused is None else allow_unused
@@ -175,9 +172,7 @@ def grad(
     if not materialize_grads:
         return grads
     if any(_is_edge(leaf) for leaf in leaves):
-        raise RuntimeError(
-            "materialize_grads cannot be used when the given input is a GradientEdge"
-        )
+        raise RuntimeError("grad(): materialize_grads needs tensors as inputs; got a GradientEdge")
     import facula
 
     return tuple(
@@ -198,12 +193,9 @@ def _batched(run, roots, cotangents):
             continue
         if cotangent.shape[1:] != root.shape:
             raise RuntimeError(
-                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output "
-                "as the batch dimension. The sizes of the remaining dimensions are expected to "
-                "match the shape of corresponding output, but a mismatch was detected: "
-                f"grad_output[{i}] has a shape of {cotangent.shape} and output[{i}] has a shape of "
-                f"{root.shape}. If you only want some tensors in `grad_output` to be considered "
-                "batched, consider using vmap."
+                f"grad(): is_grads_batched=True takes the first dimension of grad_outputs[{i}] as the "
+                f"batch; the rest, {tuple(cotangent.shape[1:])}, must be the shape of output {i}, "
+                f"{tuple(root.shape)}"
             )
     present = []
 
@@ -218,7 +210,9 @@ def _batched(run, roots, cotangents):
 
 def _check_lengths(roots, cotangents):
     if cotangents and len(cotangents) != len(roots):
-        raise RuntimeError(f"got {len(roots)} tensors and {len(cotangents)} gradients")
+        raise RuntimeError(
+            f"expected one gradient for each of {len(roots)} tensors; got {len(cotangents)}"
+        )
 
 
 def is_multithreading_enabled():

@@ -32,8 +32,7 @@ class detect_anomaly:
         self.prev_check_nan = _C.is_anomaly_check_nan_enabled()
         self.check_nan = check_nan
         warnings.warn(
-            "Anomaly Detection has been enabled. This mode will increase the runtime and should "
-            "only be enabled for debugging.",
+            "detect_anomaly(): every operation is traced, which is slow; meant for debugging",
             stacklevel=2,
         )
 
@@ -102,14 +101,12 @@ def _report(name, metadata):
     lines = metadata.get("traceback_")
     if not lines:
         warnings.warn(
-            f"Error detected in {name}. No forward pass information available. Enable detect "
-            "anomaly during forward pass for more information.",
+            f"Error detected in {name}. Where it was called is not known: anomaly mode was off then",
             stacklevel=2,
         )
     else:
         warnings.warn(
-            f"Error detected in {name}. Traceback of forward call that caused the error:\n"
-            + "".join(lines),
+            f"Error detected in {name}. It was called in forward at:\n" + "".join(lines),
             stacklevel=2,
         )
     parent = metadata.get("parent_")
@@ -118,16 +115,14 @@ def _report(name, metadata):
         lines = metadata.get("traceback_")
         if lines:
             warnings.warn(
-                "\n\nPrevious calculation was induced by "
-                f"{parent.name()}. Traceback of forward call that induced the previous "
-                "calculation:\n" + "".join(lines),
+                f"That call was made by the backward of {parent.name()}, which was called in forward "
+                "at:\n" + "".join(lines),
                 stacklevel=2,
             )
         else:
             warnings.warn(
-                "\n\nPrevious calculation was induced by "
-                f"{parent.name()}. No forward pass information available. Enable detect anomaly "
-                "during forward pass for more information.",
+                f"That call was made by the backward of {parent.name()}; where that was called is "
+                "not known",
                 stacklevel=2,
             )
         parent = metadata.get("parent_")

@@ -42,8 +42,8 @@ class FunctionCtx:
         for tensor in tensors:
             if not (isinstance(tensor, _Tensor) or tensor is None):
                 raise AssertionError(
-                    "save_for_forward expects all arguments to be tensors; you should save "
-                    "non-tensors as attributes on ctx."
+                    "save_for_forward(): expected Tensors or None; keep other things as attributes "
+                    "of ctx"
                 )
         self.saved_for_forward = tensors
 
@@ -77,9 +77,8 @@ class _Context(_C._Node, FunctionCtx):
             return tuple(self.saved_for_forward)
         if self._cleared:
             raise RuntimeError(
-                "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True "
-                "is set on the autograd.Function. Either access saved_tensors only once, or set "
-                "clear_saved_tensors_on_access=False."
+                "saved_tensors can be read only once, because the Function sets "
+                "clear_saved_tensors_on_access"
             )
         tensors = _C._saved_tensors(self)
         if self._forward_cls.clear_saved_tensors_on_access and tensors:
@@ -91,7 +90,9 @@ class _Context(_C._Node, FunctionCtx):
     def saved_variables(self):
         """`saved_tensors` by its name of old."""
         warnings.warn(
-            "'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2
+            "saved_variables is deprecated: its name is saved_tensors",
+            DeprecationWarning,
+            stacklevel=2,
         )
         return self.saved_tensors
 
@@ -106,8 +107,7 @@ class _Context(_C._Node, FunctionCtx):
         has_vjp = cls.vjp is not Function.vjp
         if has_backward and has_vjp:
             raise RuntimeError(
-                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You "
-                "should only implement one of them."
+                f"{cls.__name__}: backward() and vjp() are two names of one method; define one of them"
             )
         return (cls.vjp if has_vjp else cls.backward)(self, *args)
 
@@ -149,26 +149,21 @@ class Function(metaclass=FunctionMeta):
 
     def __init__(self, *args, **kwargs):
         warnings.warn(
-            f"{type(self)} should not be instantiated. Methods on autograd functions are all "
-            "static, so you should invoke them on the class itself. Instantiating an autograd "
-            "function will raise an error in a future version of PyTorch.",
+            f"{type(self).__name__}: a Function has only static methods and needs no instances; "
+            "call apply()",
             DeprecationWarning,
             stacklevel=2,
         )
 
     def __call__(self, *args, **kwargs):
         raise RuntimeError(
-            "Legacy autograd function with non-static forward method is deprecated. Please use "
-            "new-style autograd function with static forward method. (Example: "
-            "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
+            "a Function is called by apply(); its forward and backward are static methods"
         )
 
     @staticmethod
     def forward(*args, **kwargs):
         """Compute the outputs; to be overridden."""
-        raise NotImplementedError(
-            "You must implement the forward function for custom autograd.Function."
-        )
+        raise NotImplementedError("Function.forward() must be defined")
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -178,20 +173,14 @@ class Function(metaclass=FunctionMeta):
     @staticmethod
     def backward(ctx, *grad_outputs):
         """Gradients of the inputs from those of the outputs; to be overridden."""
-        raise NotImplementedError(
-            "You must implement either the backward or vjp method for your custom "
-            "autograd.Function to use it with backward mode AD."
-        )
+        raise NotImplementedError("Function: backward() or vjp() must be defined for reverse mode")
 
     vjp = backward
 
     @staticmethod
     def jvp(ctx, *grad_inputs):
         """Tangents of the outputs; to be overridden."""
-        raise NotImplementedError(
-            "You must implement the jvp function for custom autograd.Function to use it with "
-            "forward mode AD."
-        )
+        raise NotImplementedError("Function: jvp() must be defined for forward mode")
 
     @classmethod
     def _new_context(cls):
@@ -234,11 +223,11 @@ class Function(metaclass=FunctionMeta):
         """The outputs as the caller gets them, with the context as history."""
         _check_tensors(
             ctx.dirty_tensors,
-            "mark_dirty can only accept variables, but argument {i} is of type {kind}",
+            "mark_dirty(): expected Tensors; argument {i} is {kind}",
         )
         _check_tensors(
             ctx.non_differentiable,
-            "mark_non_differentiable only accepts variable arguments, but got {kind}",
+            "mark_non_differentiable(): expected Tensors; argument {i} is {kind}",
         )
         recording = _C.is_grad_enabled() and any(ctx.needs_input_grad)
         outputs = output if isinstance(output, tuple) else (output,)
@@ -304,7 +293,8 @@ class _Once(Function):
     @staticmethod
     def backward(ctx, *gradients):
         raise RuntimeError(
-            "trying to differentiate twice a function that was marked with @once_differentiable"
+            "trying to differentiate twice a function that allows it once: its backward is "
+            "@once_differentiable"
         )
 
 

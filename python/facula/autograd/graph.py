@@ -47,10 +47,7 @@ def get_gradient_edge(tensor):
         RuntimeError: the tensor requires no gradient.
     """
     if not tensor.requires_grad:
-        raise RuntimeError(
-            "It is not possible to get the gradient edge for a Tensor that does not "
-            "require gradients"
-        )
+        raise RuntimeError("get_gradient_edge(): expected a tensor that requires grad")
     return GradientEdge(_gradient_function(tensor), tensor.output_nr)
 
 
@@ -178,12 +175,12 @@ def register_multi_grad_hook(tensors, fn, *, mode: Literal["all", "any"] = "all"
         ValueError: another mode.
     """
     if mode not in ("all", "any"):
-        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+        raise ValueError(f"register_multi_grad_hook(): mode must be 'all' or 'any'; got {mode!r}")
     tensors = tuple(tensors)
     nodes = []
     for tensor in tensors:
         if not tensor.requires_grad:
-            raise AssertionError("Expected gradient function to be set")
+            raise AssertionError("register_multi_grad_hook(): expected tensors that require grad")
         nodes.append(_gradient_function(tensor))
     make = _all_hooks if mode == "all" else _any_hooks
     hooks = make(nodes, fn)
@@ -197,7 +194,7 @@ def _all_hooks(nodes, fn):
     def hook(index, grad):
         number = _C._current_graph_task_id()
         if number == -1:
-            raise AssertionError("expected this hook to be called inside a backward call")
+            raise AssertionError("this hook runs only in a backward pass")
         with lock:
             if number not in grads:
                 grads[number] = [None] * len(nodes)
@@ -221,7 +218,7 @@ def _any_hooks(nodes, fn):
     def hook(grad):
         number = _C._current_graph_task_id()
         if number == -1:
-            raise AssertionError("expected this hook to be called inside a backward call")
+            raise AssertionError("this hook runs only in a backward pass")
         with lock:
             if number in seen:
                 return
@@ -271,7 +268,7 @@ def allow_mutation_on_saved_tensors():
         tensor([2., 2.])
     """
     if getattr(_mutation, "context", None) is not None:
-        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+        raise RuntimeError("allow_mutation_on_saved_tensors(): the contexts do not nest")
     context = _CloneContext()
     pack, unpack = _mutation_hooks(context)
     with saved_tensors_hooks(pack, unpack), _watcher(context):
@@ -297,8 +294,8 @@ def _mutation_hooks(context):
             key not in context.originals and key not in context.cloned
         ):
             raise AssertionError(
-                "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context"
-                "in which the graph was originally recorded."
+                "backward must run inside of the allow_mutation_on_saved_tensors() in which the "
+                "graph was recorded"
             )
         return context.cloned[key] if key in context.cloned else context.originals[key]
 

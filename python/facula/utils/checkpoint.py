@@ -126,10 +126,7 @@ def set_checkpoint_debug_enabled(enabled):
 def detach_variable(inputs):
     """The inputs (tuple) with tensors cut off from their history, each requiring grad as before."""
     if not isinstance(inputs, tuple):
-        raise RuntimeError(
-            "Only tuple of tensors is supported. Got Unsupported input type: "
-            + type(inputs).__name__
-        )
+        raise RuntimeError(f"detach_variable(): expected a tuple; got {type(inputs).__name__}")
     return tuple(
         value.detach().requires_grad_(value.requires_grad) if isinstance(value, _Tensor) else value
         for value in inputs
@@ -140,7 +137,7 @@ def check_backward_validity(inputs):
     """Warn when no tensor of `inputs` (iterable) requires grad."""
     if not any(isinstance(value, _Tensor) and value.requires_grad for value in inputs):
         warnings.warn(
-            "None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2
+            "checkpoint(): no input requires grad, so the function gets no gradients", stacklevel=2
         )
 
 
@@ -229,10 +226,8 @@ class CheckpointFunction(facula.autograd.Function):
         """Run the function again, with a graph, and that graph backward."""
         if _C._is_partial_pass():
             raise RuntimeError(
-                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or "
-                "passing an `inputs` parameter to .backward(). To resolve this error, you can "
-                "either set use_reentrant=False, or call .backward() without passing the `inputs` "
-                "argument."
+                "checkpoint(use_reentrant=True) does not work with grad() or backward(inputs=...); "
+                "use_reentrant=False does"
             )
         inputs = list(ctx.inputs)
         for place, tensor in zip(ctx.tensor_places, ctx.saved_tensors, strict=True):
@@ -248,10 +243,8 @@ class CheckpointFunction(facula.autograd.Function):
             if isinstance(output, _Tensor) and output.requires_grad
         ]
         if not pairs:
-            raise RuntimeError(
-                "none of output has requires_grad=True, this checkpoint() is not necessary"
-            )
-        facula.autograd.backward(*zip(*pairs))
+            raise RuntimeError("checkpoint(): no output of the function requires grad")
+        facula.autograd.backward(*zip(*pairs, strict=False))
         return (None, None) + tuple(
             value.grad if isinstance(value, _Tensor) else None for value in detached
         )
@@ -297,11 +290,8 @@ def checkpoint(
     """
     if use_reentrant is None:
         warnings.warn(
-            "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. "
-            "Starting in PyTorch 2.9, calling checkpoint without use_reentrant will raise an "
-            "exception. use_reentrant=False is recommended, but if you need to preserve the "
-            "current default behavior, you can pass use_reentrant=True. Refer to docs for more "
-            "details on the differences between the two variants.",
+            "checkpoint(): say use_reentrant=True or False (to be preferred); True is taken now, and "
+            "a later version may ask for it",
             stacklevel=2,
         )
         use_reentrant = True
@@ -318,11 +308,9 @@ def checkpoint(
         )
         return run.first()
     if kwargs:
-        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+        raise ValueError("checkpoint(): unknown keyword arguments: " + ", ".join(kwargs))
     if context_fn is not noop_context_fn or debug is not False:
-        raise ValueError(
-            "Passing `context_fn` or `debug` is only supported when use_reentrant=False."
-        )
+        raise ValueError("checkpoint(): context_fn and debug need use_reentrant=False")
     return CheckpointFunction.apply(function, preserve_rng_state, *args)
 
 
@@ -340,17 +328,14 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwar
     """
     if use_reentrant is None:
         warnings.warn(
-            "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be "
-            "passed explicitly. In version 2.9 we will raise an exception if use_reentrant is not "
-            "passed. use_reentrant=False is recommended, but if you need to preserve the current "
-            "default behavior, you can pass use_reentrant=True. Refer to docs for more details on "
-            "the differences between the two variants.",
+            "checkpoint_sequential(): say use_reentrant=True or False (to be preferred); True is taken "
+            "now, and a later version may ask for it",
             stacklevel=2,
         )
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     if kwargs:
-        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+        raise ValueError("checkpoint(): unknown keyword arguments: " + ", ".join(kwargs))
     functions = list(functions.children() if hasattr(functions, "children") else functions)
     size = len(functions) // segments
     last = size * (segments - 1)
@@ -404,8 +389,8 @@ class _Recomputation:
     ):
         if determinism_check not in ("default", "none"):
             raise ValueError(
-                f"determinism_check should be one of ['default', 'none'], but got "
-                f"{determinism_check}"
+                f"checkpoint(): determinism_check must be 'default' or 'none'; got "
+                f"{determinism_check!r}"
             )
         self.function, self.args, self.kwargs = function, args, kwargs
         self.contexts = context_fn()
@@ -461,8 +446,8 @@ class _Recomputation:
                 if self.early_stop:
                     return None
                 raise CheckpointError(
-                    "torch.utils.checkpoint: trying to save more tensors during recomputation than "
-                    "during the original forward pass." + self._advice()
+                    "checkpoint(): the function saved more tensors when it ran again than the "
+                    "first time." + self._advice()
                 )
             if self.holders[place]() is not None:
                 kept[place] = tensor.detach()
@@ -484,17 +469,14 @@ class _Recomputation:
                 pass
         if count < len(self.holders):
             raise CheckpointError(
-                "torch.utils.checkpoint: A different number of tensors was saved during the "
-                "original forward and recomputation.\nNumber of tensors saved during forward: "
-                f"{len(self.holders)}\nNumber of tensors saved during recomputation: {count}."
-                + self._advice()
+                f"checkpoint(): the function saved a different number of tensors when it ran again: "
+                f"{count}; the first time {len(self.holders)}." + self._advice()
             )
 
     def _raise_missing(self, holder, kept):
         raise CheckpointError(
-            "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already "
-            "unpacked once. If you are calling ctx.saved_tensors in backward, make sure to do so "
-            "only once. Otherwise please open an issue with details on your use case."
+            "checkpoint(): a saved tensor was read twice in one pass; a backward() that reads "
+            "ctx.saved_tensors must do so once"
         )
 
     def _raise_different(self, place, tensor):
@@ -502,9 +484,8 @@ class _Recomputation:
         before = dict(zip(names, self.descriptions[place], strict=True))
         now = dict(zip(names, _description(tensor), strict=True))
         raise CheckpointError(
-            "torch.utils.checkpoint: Recomputed values for the following tensors have different "
-            f"metadata than during the forward pass.\ntensor at position {place}:\nsaved metadata: "
-            f"{before}\nrecomputed metadata: {now}" + self._advice()
+            f"checkpoint(): saved tensor {place} is different when the function runs again: {now}; "
+            f"the first time {before}." + self._advice()
         )
 
     def _advice(self):

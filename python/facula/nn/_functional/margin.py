@@ -31,8 +31,8 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
     code = _reduction.resolve(reduction, size_average, reduce)
     if not input1.dim() == input2.dim() == target.dim():
         raise RuntimeError(
-            "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
-            f"input1: {input1.size()}, input2: {input2.size()}, target: {target.size()} ")
+            "margin_ranking_loss(): inputs and target must have as many dimensions; got "
+            f"{tuple(input1.shape)}, {tuple(input2.shape)} and {tuple(target.shape)}")
     return facula.margin_ranking_loss(input1, input2, target, margin, code)
 
 
@@ -86,7 +86,7 @@ def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, s
     """
     code = _reduction.resolve(reduction, size_average, reduce)
     if margin <= 0:
-        raise ValueError(f"margin must be greater than 0, got {margin}")
+        raise ValueError(f"triplet_margin_loss(): margin must be positive; got {margin}")
     return facula.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, code)
 
 
@@ -104,14 +104,14 @@ def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_fu
         RuntimeError: different numbers of dimensions.
     """
     if reduction not in ("mean", "sum", "none"):
-        raise ValueError(f"{reduction} is not a valid value for reduction")
+        raise ValueError(f"reduction must be 'none', 'mean' or 'sum'; got {reduction!r}")
     if margin <= 0:
-        raise ValueError(f"margin must be greater than 0, got {margin}")
+        raise ValueError("triplet_margin_with_distance_loss(): margin must be positive; got "
+                         f"{margin}")
     if not anchor.ndim == positive.ndim == negative.ndim:
         raise RuntimeError(
-            "The anchor, positive, and negative tensors are expected to have the same number of "
-            f"dimensions, but got: anchor {anchor.ndim}D, positive {positive.ndim}D, and negative "
-            f"{negative.ndim}D inputs")
+            f"anchor, positive and negative must have as many dimensions; got {anchor.ndim}, "
+            f"{positive.ndim} and {negative.ndim}")
     distance = facula.pairwise_distance if distance_function is None else distance_function
     near = distance(anchor, positive)
     far = distance(anchor, negative)

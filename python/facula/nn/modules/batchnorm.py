@@ -52,10 +52,9 @@ class _NormBase(Module):
     def reset_parameters(self):
         """Reset the statistics; set weight to 1 and bias to 0."""
         self.reset_running_stats()
-        if self.affine:
-            init.ones_(self.weight)
-            if self.bias is not None:
-                init.zeros_(self.bias)
+        for parameter, fill in ((self.weight, init.ones_), (self.bias, init.zeros_)):
+            if parameter is not None:
+                fill(parameter)
 
     def _check_input_dim(self, input):
         raise NotImplementedError
@@ -104,7 +103,7 @@ class _BatchNorm(_NormBase):
 def _check_dims(input, allowed):
     if input.dim() not in allowed:
         names = " or ".join(f"{n}D" for n in allowed)
-        raise ValueError(f"expected {names} input (got {input.dim()}D input)")
+        raise ValueError(f"batch norm: input must be {names}; got {input.dim()}D")
 
 
 _DOC = """Normalizes each channel over the batch of a {shape} input.

@@ -107,8 +107,8 @@ class GroupNorm(Module):
         if num_groups <= 0:
             raise ValueError(f"num_groups must be a positive integer, but got {num_groups}")
         if num_channels % num_groups != 0:
-            raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups "
-                             f"({num_groups})")
+            raise ValueError(f"GroupNorm: num_groups must divide num_channels; got {num_groups} "
+                             f"and {num_channels}")
         self.num_groups = num_groups
         self.num_channels = num_channels
         self.eps = eps

@@ -17,6 +17,12 @@ _triple = ntuple(3)
 _quadruple = ntuple(4)
 
 
+def _keep(module, **settings):
+    """Assign settings to attributes of their names."""
+    for name, value in settings.items():
+        setattr(module, name, value)
+
+
 def _reverse_repeat_tuple(t, n):
     """Each element of `t` n times, last element first."""
     return tuple(x for x in reversed(t) for _ in range(n))
@@ -27,9 +33,10 @@ def _list_with_default(out_size, defaults):
     if isinstance(out_size, int):
         return out_size
     if len(defaults) <= len(out_size):
-        raise ValueError(f"Input dimension should be at least {len(out_size) + 1}")
+        raise ValueError(f"input must have at least {len(out_size) + 1} dimensions; got "
+                         f"{len(defaults)}")
     tail = defaults[-len(out_size):]
-    return [d if v is None else v for v, d in zip(out_size, tail)]
+    return [d if v is None else v for v, d in zip(out_size, tail, strict=True)]
 
 
 def consume_prefix_in_state_dict_if_present(state_dict, prefix):

@@ -27,8 +27,7 @@ class DistributedSampler(Sampler):
             raise NotImplementedError("DistributedSampler(): num_replicas and rank must be given: "
                                       "process groups are not implemented yet")
         if not 0 <= rank < num_replicas:
-            raise ValueError(f"Invalid rank {rank}, rank should be in the interval "
-                             f"[0, {num_replicas - 1}]")
+            raise ValueError(f"DistributedSampler: rank must be in [0, {num_replicas}); got {rank}")
         self.dataset = dataset
         self.num_replicas = num_replicas
         self.rank = rank
