@@ -1,11 +1,11 @@
-"""`python -m bench [--modules facula,torch] [--only startup,overhead,kernels,training] [--case TEXT]`."""
+"""`python -m bench [--modules facula,torch] [--only TABLE,...] [--case TEXT]`."""
 
 import argparse
 import os
 import platform
 import sys
 
-from bench import harness, kernels, overhead, startup, training
+from bench import autograd, harness, kernels, overhead, startup, training
 
 TABLES = {"overhead": overhead.CASES, "kernels": kernels.CASES, "training": training.CASES}
 
@@ -35,17 +35,16 @@ def main():
         default="facula,torch",
         help="modules by comma; ratios are relative to the first",
     )
-    parser.add_argument("--only", default="startup,overhead,training")
+    parser.add_argument("--only", default="startup,overhead,autograd,training")
     parser.add_argument("--case", help="only cases whose name contains this")
     parser.add_argument("--threads", type=int, help="threads of every module")
     options = parser.parse_args()
     names = options.modules.split(",")
     parts = options.only.split(",")
-    unknown = set(parts) - {"startup", *TABLES}
+    unknown = set(parts) - {"startup", "autograd", *TABLES}
     if unknown:
-        parser.error(
-            f"unknown table {sorted(unknown)[0]!r}; there are startup, {', '.join(TABLES)}"
-        )
+        known = ", ".join(["startup", "autograd", *TABLES])
+        parser.error(f"unknown table {sorted(unknown)[0]!r}; there are {known}")
     # Imports are timed in processes of their own, and before this one holds the modules' memory.
     if "startup" in parts and not options.case:
         startup.run_startup(names)
@@ -55,6 +54,8 @@ def main():
             module.set_num_threads(options.threads)
     print(describe(modules) + "\n")
     for part in parts:
+        if part == "autograd":
+            autograd.run_autograd(modules, options.case)
         if part in TABLES:
             harness.run_table(part, TABLES[part], modules, options.case)
     return 0

@@ -292,6 +292,12 @@ Object keep_grad(PyObject* o) {
   return none();
 }
 
+Object view_question(PyObject* o) { return boolean(is_view(tensor_of(o))); }
+Object detach_here(PyObject* o) {
+  detach_in_place(tensor_of(o));
+  return Object::share(o);
+}
+
 // --- subclasses
 
 // _make_subclass(cls, data, require_grad=False): the same memory, no history, an object of cls.
@@ -324,8 +330,8 @@ Object make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
 Object as_subclass(PyObject* self, PyObject* cls) {
   check_type(PyType_Check(cls), "cls must be a type (got ", type_name(cls), ")");
   check_type(PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), &tensor_base_type),
-        "as_subclass(): expected a class that is derived from Tensor; got ",
-        reinterpret_cast<PyTypeObject*>(cls)->tp_name);
+             "as_subclass(): expected a class that is derived from Tensor; got ",
+             reinterpret_cast<PyTypeObject*>(cls)->tp_name);
   static NamedOperator alias("alias");
   return wrap_as(reinterpret_cast<PyTypeObject*>(cls), alias.tensor({pack(tensor_of(self))}));
 }
@@ -483,6 +489,8 @@ PyMethodDef tensor_methods[] = {
     general<"cdouble", cast<DType::Complex128>>("to(facula.complex128)"),
     general<"chalf", cast<DType::Complex32>>("to(facula.complex32)"),
     general<"requires_grad_", set_needs_grad>("Sets requires_grad; returns the tensor."),
+    nullary<"_is_view", view_question>(nullptr),
+    nullary<"detach_", detach_here>("Takes the tensor's history away; returns the tensor."),
     nullary<"retain_grad", keep_grad>("Keeps .grad of a tensor that is no leaf."),
     general<"backward", tensor_backward>(
         "backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)"),

@@ -81,6 +81,7 @@ bool is_stopped(const Tensor& t) { return t->autograd->tangent && t->autograd->t
 // The view that `t` is of its base, of the base's tangent.
 Tensor view_of_tangent(const Tensor& t, const Tensor& base_tangent) {
   const ComputingTangent guard;
+  if (const auto& replay = t->autograd->replay) return replay->apply(base_tangent);
   const int64_t offset =
       t.storage_offset() - t->autograd->base.storage_offset() + base_tangent.storage_offset();
   return ops::as_strided(base_tangent, t.sizes(), t.strides(), offset);

@@ -126,9 +126,16 @@ class _SampleContext(FunctionCtx):
     def __init__(self, needs_input_grad):
         self.needs_input_grad = needs_input_grad
 
+    _in_jvp = False
+
+    @property
+    def saved_tensors(self):
+        """The tensors that setup_context saved, for the mode that runs."""
+        return tuple(self.saved_for_forward if self._in_jvp else self.to_save)
+
     def in_forward_mode(self):
         """The same with what was saved for forward mode as `saved_tensors`."""
-        self._to_save = getattr(self, "_saved_for_forward", ())
+        self._in_jvp = True
         return self
 
 
@@ -161,8 +168,8 @@ def _generated_rule(cls, dims, spec, info):
             ctx.single = not isinstance(output, tuple)
             probe = _SampleContext(ctx.needs_input_grad)
             cls.setup_context(probe, tree_unflatten(inputs, spec), output)
-            ctx.set_materialize_grads(probe._materialize)
-            ctx.mark_non_differentiable(*probe._non_differentiable)
+            ctx.set_materialize_grads(probe.materialize_grads)
+            ctx.mark_non_differentiable(*probe.non_differentiable)
 
         @staticmethod
         def backward(ctx, *gradients):
