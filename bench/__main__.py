@@ -1,11 +1,11 @@
-"""`python -m bench [--modules facula,torch] [--only startup,overhead,objects,kernels,training] [--case TEXT]`."""
+"""`python -m bench [--modules facula,torch] [--only TABLE,...] [--case TEXT]`."""
 
 import argparse
 import os
 import platform
 import sys
 
-from bench import harness, kernels, objects, overhead, startup, training
+from bench import autograd, harness, kernels, objects, overhead, startup, training
 
 TABLES = {
     "overhead": overhead.CASES,
@@ -40,17 +40,16 @@ def main():
         default="facula,torch",
         help="modules by comma; ratios are relative to the first",
     )
-    parser.add_argument("--only", default="startup,overhead,objects,training")
+    parser.add_argument("--only", default="startup,overhead,autograd,objects,training")
     parser.add_argument("--case", help="only cases whose name contains this")
     parser.add_argument("--threads", type=int, help="threads of every module")
     options = parser.parse_args()
     names = options.modules.split(",")
     parts = options.only.split(",")
-    unknown = set(parts) - {"startup", *TABLES}
+    unknown = set(parts) - {"startup", "autograd", *TABLES}
     if unknown:
-        parser.error(
-            f"unknown table {sorted(unknown)[0]!r}; there are startup, {', '.join(TABLES)}"
-        )
+        known = ", ".join(["startup", "autograd", *TABLES])
+        parser.error(f"unknown table {sorted(unknown)[0]!r}; there are {known}")
     # Imports are timed in processes of their own, and before this one holds the modules' memory.
     if "startup" in parts and not options.case:
         startup.run_startup(names)
@@ -60,6 +59,8 @@ def main():
             module.set_num_threads(options.threads)
     print(describe(modules) + "\n")
     for part in parts:
+        if part == "autograd":
+            autograd.run_autograd(modules, options.case)
         if part in TABLES:
             harness.run_table(part, TABLES[part], modules, options.case)
     return 0

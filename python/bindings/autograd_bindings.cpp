@@ -1,98 +1,60 @@
-// backward, hooks of tensors, and nodes of the graph as Python objects.
-#include <cstddef>
-#include <map>
+// backward, and hooks of tensors.
+#include <mutex>
 
+#include "autograd/anomaly.h"
 #include "autograd_objects.h"
 #include "convert.h"
+#include "dispatch/mutations.h"
 #include "function_node.h"
+#include "hook_calls.h"
 #include "operators.h"
 #include "overrides.h"
+#include "saved_tensor_object.h"
 #include "tensor_members.h"
-#include "traverse.h"
 
 namespace facula::python {
 namespace {
 
-NodeObject* self_of(PyObject* o) { return reinterpret_cast<NodeObject*>(o); }
-
-Node& node_of(PyObject* o) {
-  Node* n = self_of(o)->node;
-  check(n != nullptr, "this node of the autograd graph is no longer part of a graph");
-  return *n;
-}
-
-// Ends a Python hook's view of gradients: None stands for an undefined one.
-Object gradient_tuple(const Gradients& grads) {
-  Object t = Object::take(PyTuple_New(static_cast<Py_ssize_t>(grads.size())));
-  for (size_t i = 0; i < grads.size(); ++i)
-    PyTuple_SET_ITEM(t.get(), static_cast<Py_ssize_t>(i), checked(wrap(grads[i])));
-  return t;
-}
-
-Object hook_values(PyObject* hooks) { return Object::take(PyMapping_Values(hooks)); }
-
-// Runs the hooks of a dict on one gradient; each may return another.
-Tensor run_hooks(PyObject* hooks, const Tensor& grad) {
-  const Object values = hook_values(hooks);
-  Tensor current = grad;
-  bool changed = false;
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values.get()); ++i) {
-    const Object g = wrapped(current);
-    const Object r = Object::take(PyObject_CallOneArg(PyList_GET_ITEM(values.get(), i), g.get()));
-    if (r.get() == Py_None) continue;
-    check_type(is_tensor(r.get()), "expected Variable, but hook returned '", type_name(r.get()),
-               "'");
-    current = tensor_of(r.get());
-    changed = true;
-  }
-  return changed ? current : Tensor();
-}
-
-// A Python object in a std::function: counted under the GIL.
-class Held {
- public:
-  explicit Held(PyObject* o) : o_(Py_NewRef(o)) {}
-  Held(const Held& other) : o_(other.o_) {
+// The hooks of a tensor that has a history: they stay with the node that it had.
+struct NodeHookDict {
+  Held dict;
+  Tensor operator()(const Tensor& g) const {
     HoldGil gil;
-    Py_INCREF(o_);
+    return run_hooks(dict.get(), g);
   }
-  ~Held() {
-    if (!may_release()) return;
+};
+// Hooks on a leaf whose .grad has grown.
+struct PostAccumulateDict {
+  Held dict;
+  void operator()(const Tensor& t) const {
     HoldGil gil;
-    Py_DECREF(o_);
+    const Object values = hook_values(dict.get()), o = wrapped(t);
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values.get()); ++i) {
+      const Object r = Object::take(PyObject_CallOneArg(PyList_GET_ITEM(values.get(), i), o.get()));
+      check_type(r.get() == Py_None || is_tensor(r.get()), "expected Variable, but hook returned '",
+                 type_name(r.get()), "'");
+    }
   }
-  Held& operator=(const Held&) = delete;
-  PyObject* get() const { return o_; }
-
- private:
-  PyObject* o_;
 };
 
-Object ordered_dict() {
-  static PyObject* make = nullptr;
-  if (!make) make = imported("collections", "OrderedDict").leak();
-  return Object::take(PyObject_CallNoArgs(make));
-}
-Object removable_handle(PyObject* hooks) {
-  static PyObject* make = nullptr;
-  if (!make) make = imported("facula.utils.hooks", "RemovableHandle").leak();
-  return Object::take(PyObject_CallOneArg(make, hooks));
-}
-Object add_to(PyObject* hooks, PyObject* hook) {
-  Object handle = removable_handle(hooks);
-  const Object id = attribute(handle.get(), "id");
-  checked(PyObject_SetItem(hooks, id.get(), hook));
-  return handle;
+// Whether the dict's hooks are on the node that the tensor has now: a change in place gives
+// another.
+bool attached_to_present_node(const Tensor& t, PyObject* dict) {
+  const Ref<Node> n = grad_fn(t);
+  if (!n) return true;
+  if (!n->has_hooks()) return false;
+  const std::lock_guard guard(n->lock);
+  for (const NodeTensorHook& h : n->hooks().tensor)
+    if (const auto* held = h.call.target<NodeHookDict>(); held && held->dict.get() == dict)
+      return true;
+  return false;
 }
 
 }  // namespace
 
 void attach_hooks(const Tensor& t, PyObject* hooks) {
   if (grad_fn(t)) {
-    add_hook(t, [held = Held(hooks)](const Tensor& g) {
-      HoldGil gil;
-      return run_hooks(held.get(), g);
-    });
+    add_hook(t, NodeHookDict{Held(hooks)});
     return;
   }
   // A leaf's hooks live with its object, so that the collector sees cycles through them.
@@ -113,6 +75,8 @@ Object register_hook(PyObject* self, PyObject* hook) {
   const Tensor& t = tensor_of(self);
   check(requires_grad(t), "cannot register a hook on a tensor that doesn't require gradient");
   auto* o = reinterpret_cast<TensorObject*>(self);
+  if (o->backward_hooks && !attached_to_present_node(t, o->backward_hooks))
+    Py_CLEAR(o->backward_hooks);
   if (!o->backward_hooks) {
     o->backward_hooks = ordered_dict().leak();
     attach_hooks(t, o->backward_hooks);
@@ -120,50 +84,86 @@ Object register_hook(PyObject* self, PyObject* hook) {
   return add_to(o->backward_hooks, hook);
 }
 
+PyObject* post_accumulate_hooks(const Tensor& t) {
+  if (!t->autograd) return nullptr;
+  for (const PostAccumulateHook& h : t->autograd->post_accumulate_hooks)
+    if (const auto* held = h.call.target<PostAccumulateDict>()) return held->dict.get();
+  return nullptr;
+}
+
 Object register_post_accumulate_hook(PyObject* self, PyObject* hook) {
+  const Tensor& t = tensor_of(self);
+  if (PyObject* there = post_accumulate_hooks(t)) return add_to(there, hook);
   const Object hooks = ordered_dict();
-  add_post_accumulate_hook(tensor_of(self), [held = Held(hooks.get())](const Tensor& t) {
-    HoldGil gil;
-    const Object values = hook_values(held.get());
-    const Object o = wrapped(t);
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values.get()); ++i)
-      Object::take(PyObject_CallOneArg(PyList_GET_ITEM(values.get(), i), o.get()));
-  });
-  Object handle = add_to(hooks.get(), hook);
+  add_post_accumulate_hook(t, PostAccumulateDict{Held(hooks.get())});
   // The handle's reference to the dict is weak; the hook owns it through the tensor.
-  return handle;
+  return add_to(hooks.get(), hook);
 }
 
 // --- backward
 
 namespace {
 
-std::vector<Tensor> tensors_of(PyObject* o, const char* what) {
-  std::vector<Tensor> list;
-  if (!o || o == Py_None) return list;
-  if (is_tensor(o)) return {tensor_of(o)};
+// Roots or inputs of a pass: tensors, or pairs of node and output number.
+struct Ends {
+  std::vector<Tensor> tensors;  // undefined for an edge that was given as such
+  std::vector<Edge> edges;
+};
+
+bool is_edge(PyObject* o) {
+  return PyTuple_Check(o) && PyTuple_GET_SIZE(o) >= 2 &&
+         PyObject_TypeCheck(PyTuple_GET_ITEM(o, 0), &node_type);
+}
+Edge edge_of(PyObject* o) {
+  Node* n = reinterpret_cast<NodeObject*>(PyTuple_GET_ITEM(o, 0))->node;
+  const long nr = PyLong_AsLong(PyTuple_GET_ITEM(o, 1));
+  if (PyErr_Occurred()) throw_python();
+  check(n && nr >= 0 && static_cast<size_t>(nr) < n->outputs.size(),
+        "this gradient edge leads to output ", nr, " of a node that has no such output");
+  return {Ref<Node>::share(n), static_cast<uint32_t>(nr)};
+}
+
+Ends ends_of(PyObject* o) {
+  Ends ends;
   const Object items = Object::take(PySequence_Fast(o, "expected a sequence of Tensors"));
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
     PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
-    check_type(item == Py_None || is_tensor(item), what, ": expected Tensors; element ", i, " is ",
-               type_name(item));
-    list.push_back(item == Py_None ? Tensor() : tensor_of(item));
+    check(is_tensor(item) || is_edge(item), "expected Tensors or GradientEdges; got ",
+          type_name(item));
+    ends.tensors.push_back(is_tensor(item) ? tensor_of(item) : Tensor());
+    ends.edges.push_back(is_tensor(item) ? Edge() : edge_of(item));
   }
+  return ends;
+}
+
+std::vector<Tensor> cotangents_of(PyObject* o) {
+  std::vector<Tensor> list;
+  if (o == Py_None) return list;
+  if (is_tensor(o)) return {tensor_of(o)};
+  const Object iterator = Object::take(PyObject_GetIter(o));
+  while (PyObject* next = PyIter_Next(iterator.get())) {
+    const Object item = Object::take(next);
+    check_type(item.get() == Py_None || is_tensor(item.get()),
+               "expected Tensors or None as gradients; got ", type_name(item.get()));
+    list.push_back(item.get() == Py_None ? Tensor() : tensor_of(item.get()));
+  }
+  if (PyErr_Occurred()) throw_python();
   return list;
 }
 
+void check_cotangent(const Tensor& given, IntSpan sizes, DType dtype, size_t i) {
+  check(same_sizes(given.sizes(), sizes), "Mismatch in shape: grad_output[", i, "] has ",
+        str(given.sizes()), " and output[", i, "] has ", str(sizes));
+  check(is_complex(given.dtype()) == is_complex(dtype), "grad_output[", i, "] and output[", i,
+        "] must both be real or both complex; got ", name(given.dtype()), " and ", name(dtype));
+}
+
 // The gradient that a root starts from: ones for a scalar, unless one is given.
-Tensor start_of(const Tensor& root, const Tensor& given) {
-  check_kind(ErrorKind::Assertion, root.defined(), "Expected output to be a torch.Tensor");
+Tensor start_of(const Tensor& root, const Tensor& given, size_t i) {
+  check_kind(ErrorKind::Assertion, root.defined(), "expected a Tensor to start from at index ", i,
+             "; got None");
   if (given.defined()) {
-    check(same_sizes(given.sizes(), root.sizes()),
-          "Mismatch in shape: grad_output[0] has a shape of torch.Size(", str(given.sizes()),
-          ") and output[0] has a shape of torch.Size(", str(root.sizes()), ").");
-    check(is_complex(given.dtype()) == is_complex(root.dtype()),
-          "For complex Tensors, both grad_output and output "
-          "are required to have the same dtype. Mismatch in dtype: grad_output[0] has a dtype of "
-          "facula.",
-          name(given.dtype()), " and output[0] has a dtype of facula.", name(root.dtype()), ".");
+    check_cotangent(given, root.sizes(), root.dtype(), i);
     return given;
   }
   check(!requires_grad(root) || root.numel() == 1,
@@ -174,16 +174,67 @@ Tensor start_of(const Tensor& root, const Tensor& given) {
   static NamedOperator ones("ones_like");
   return ones.tensor({pack(root)});
 }
+Tensor start_of(const Edge& root, const Tensor& given, size_t i) {
+  const OutputMeta& m = root.node->outputs[root.output_nr];
+  if (given.defined()) {
+    check_cotangent(given, m.sizes, m.dtype, i);
+    return given;
+  }
+  int64_t numel = 1;
+  for (int64_t n : m.sizes) numel *= n;
+  check(numel == 1, "grad can be implicitly created only for scalar outputs");
+  static NamedOperator ones("ones");
+  return ones.tensor({pack(IntSpan(m.sizes)), pack(m.dtype), Value(), pack(m.device)});
+}
 
-std::vector<Tensor> run(const std::vector<Tensor>& roots, std::vector<Tensor> cotangents,
-                        const std::vector<Tensor>& inputs, const BackwardOptions& options) {
-  cotangents.resize(roots.size());
+void warn_of_cycle(const BackwardOptions& options) {
+  static bool warned = false;
+  if (!options.create_graph || !options.accumulate || std::exchange(warned, true)) return;
+  if (PyErr_WarnEx(PyExc_UserWarning,
+                   "backward(create_graph=True) ties a parameter and its .grad in a cycle, which "
+                   "leaks until "
+                   ".grad is set to None; grad() makes no cycle",
+                   1) < 0)
+    throw_python();
+}
+
+// Roots and inputs as edges of the graph, with the checks that tensors allow.
+std::vector<Edge> root_edges(const Ends& roots) {
+  std::vector<Edge> edges = roots.edges;
+  for (size_t i = 0; i < edges.size(); ++i) {
+    const Tensor& t = roots.tensors[i];
+    if (!t.defined()) continue;
+    check(requires_grad(t), "element ", i,
+          " of tensors does not require grad and does not have a grad_fn");
+    edges[i] = gradient_edge(t);
+  }
+  return edges;
+}
+std::vector<Edge> input_edges(const Ends& inputs, const BackwardOptions& options) {
+  std::vector<Edge> edges = inputs.edges;
+  for (size_t i = 0; i < edges.size(); ++i) {
+    const Tensor& t = inputs.tensors[i];
+    if (!t.defined()) continue;
+    if (options.accumulate && !(is_leaf(t) && requires_grad(t))) retain_grad(t);
+    check(requires_grad(t), "One of the differentiated Tensors does not require grad");
+    edges[i] = gradient_edge(t);
+  }
+  return edges;
+}
+
+std::vector<Tensor> run(const Ends& roots, std::vector<Tensor> cotangents, const Ends& inputs,
+                        const BackwardOptions& options) {
+  cotangents.resize(roots.tensors.size());
   {
     const GradMode off(options.create_graph);
-    for (size_t i = 0; i < roots.size(); ++i) cotangents[i] = start_of(roots[i], cotangents[i]);
+    for (size_t i = 0; i < cotangents.size(); ++i)
+      cotangents[i] = roots.tensors[i].defined() ? start_of(roots.tensors[i], cotangents[i], i)
+                                                 : start_of(roots.edges[i], cotangents[i], i);
   }
+  const std::vector<Edge> from = root_edges(roots), to = input_edges(inputs, options);
+  warn_of_cycle(options);
   const DropGil drop(true);
-  return run_backward(roots, cotangents, inputs, options);
+  return run_backward(from, cotangents, to, options);
 }
 
 bool truth(PyObject* o) {
@@ -200,15 +251,22 @@ Object tensor_backward(PyObject* self, PyObject* args, PyObject* kwargs) {
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOOO:backward", const_cast<char**>(keys),
                                    &gradient, &retain, &create, &inputs))
     throw_python();
-  check_type(gradient == Py_None || is_tensor(gradient),
-             "gradients can be either Tensors or None, but got ", type_name(gradient));
   BackwardOptions options;
   options.create_graph = truth(create);
   options.retain_graph = retain == Py_None ? options.create_graph : truth(retain);
   options.allow_unused = true;
-  const std::vector<Tensor> to = tensors_of(inputs, "backward()");
-  check(inputs == Py_None || !to.empty(), "`inputs` argument to `backward()` cannot be empty.");
-  run({tensor_of(self)}, tensors_of(gradient, "backward()"), to, options);
+  Ends to;
+  if (inputs != Py_None) {
+    const Object single = is_tensor(inputs) || is_edge(inputs)
+                              ? Object::take(PyTuple_Pack(1, inputs))
+                          : PyDict_Check(inputs) ? Object::take(PyDict_Values(inputs))
+                                                 : Object::share(inputs);
+    to = ends_of(single.get());
+    check(!to.tensors.empty(), "`inputs` argument to `backward()` cannot be empty.");
+  }
+  std::vector<Tensor> cotangents = cotangents_of(gradient);
+  check(cotangents.size() <= 1, "got 1 tensors and ", cotangents.size(), " gradients");
+  run({{tensor_of(self)}, {Edge()}}, std::move(cotangents), to, options);
   return none();
 }
 
@@ -227,201 +285,132 @@ Object run_engine(PyObject*, PyObject* args, PyObject*) {
   options.allow_unused = unused;
   options.accumulate = accumulate;
   const std::vector<Tensor> grads =
-      run(tensors_of(roots, "grad()"), tensors_of(cotangents, "grad()"),
-          tensors_of(inputs, "grad()"), options);
+      run(ends_of(roots), cotangents_of(cotangents), ends_of(inputs), options);
   if (accumulate) return none();
   return gradient_tuple(grads);
 }
 
-// --- nodes
+// --- the pass that runs
 
-void node_dealloc(PyObject* o) {
-  NodeObject* self = self_of(o);
-  PyObject_GC_UnTrack(o);
-  if (self->weakrefs) PyObject_ClearWeakRefs(o);
-  Py_CLEAR(self->dict);
-  if (Node* n = std::exchange(self->node, nullptr)) {
-    n->python_object.store(nullptr);
-    if (self->owns_node) Ref<Node>::take(n).reset();
+Object queue(PyObject*, PyObject* callback) {
+  check_type(PyCallable_Check(callback), "queue_callback(): expected a callable; got ",
+             type_name(callback));
+  queue_callback([held = Held(callback)] {
+    HoldGil gil;
+    Object::take(PyObject_CallNoArgs(held.get()));
+  });
+  return none();
+}
+Object pass_id(PyObject*, PyObject*) { return integer(current_pass()); }
+Object pass_keeps_graph(PyObject*, PyObject*) { return boolean(current_pass_keeps_graph()); }
+Object pass_is_partial(PyObject*, PyObject*) { return boolean(current_pass_is_partial()); }
+Object will_run(PyObject*, PyObject* node) {
+  check_type(PyObject_TypeCheck(node, &node_type), "expected a node of the graph; got ",
+             type_name(node));
+  Node* n = reinterpret_cast<NodeObject*>(node)->node;
+  return boolean(n && pass_will_run(*n));
+}
+Object running_node(PyObject*, PyObject*) {
+  Node* n = current_node();
+  return n ? node_object(Ref<Node>::share(n)) : none();
+}
+Object several_threads(PyObject*, PyObject*) { return boolean(multithreading_enabled()); }
+Object set_several_threads(PyObject*, PyObject* on) {
+  set_multithreading(truth(on));
+  return none();
+}
+
+// --- versions
+
+Object increment_version(PyObject*, PyObject* list) {
+  const Object items = Object::take(PySequence_Fast(list, "expected tensors"));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+    PyObject* o = PySequence_Fast_GET_ITEM(items.get(), i);
+    check_type(is_tensor(o), "increment_version(): expected tensors; got ", type_name(o));
+    const Tensor& t = tensor_of(o);
+    check(!t->inference, "increment_version(): an inference tensor counts no versions");
+    t.get()->bump_version();
+    note_mutation(*t.get(), nullptr);
   }
-  Py_TYPE(o)->tp_free(o);  // the class's own dealloc, which called this one, lets go of the class
+  return none();
 }
-int node_traverse(PyObject* o, visitproc visit, void* arg) {
-  Py_VISIT(self_of(o)->dict);
-  return self_of(o)->owns_node ? traverse_node(*self_of(o)->node, visit, arg) : 0;
+Object set_version(PyObject*, PyObject* args) {
+  PyObject* o;
+  unsigned version;
+  if (!PyArg_ParseTuple(args, "OI:_set_version", &o, &version)) throw_python();
+  check_type(is_tensor(o), "expected a Tensor; got ", type_name(o));
+  tensor_of(o)->share_version()->value.store(version);
+  return none();
 }
-int node_clear(PyObject* o) {
-  Py_CLEAR(self_of(o)->dict);
-  return 0;
+Object is_view_object(PyObject*, PyObject* o) {
+  check_type(is_tensor(o), "expected a Tensor; got ", type_name(o));
+  return boolean(is_view(tensor_of(o)));
 }
-
-Object next_functions(PyObject* o, PyObject*) {
-  const Node& n = node_of(o);
-  Object all = Object::take(PyTuple_New(static_cast<Py_ssize_t>(n.next.size())));
-  for (size_t i = 0; i < n.next.size(); ++i) {
-    const Edge& e = n.next[i];
-    const Object to = e ? node_object(e.node) : none();
-    PyTuple_SET_ITEM(
-        all.get(), static_cast<Py_ssize_t>(i),
-        Object::take(Py_BuildValue("(Ok)", to.get(), static_cast<unsigned long>(e.output_nr)))
-            .leak());
-  }
-  return all;
+Object detach_object(PyObject*, PyObject* o) {
+  check_type(is_tensor(o), "expected a Tensor; got ", type_name(o));
+  detach_in_place(tensor_of(o));
+  return Object::share(o);
 }
-Object node_name(PyObject* o, PyObject*) { return string(node_of(o).name()); }
-Object node_variable(PyObject* o, PyObject*) {
-  const Tensor leaf = node_of(o).leaf();
-  if (!leaf.defined())
-    throw Error(ErrorKind::Attribute, "'", node_of(o).name(),
-                "' object has no attribute 'variable'");
-  return wrapped(leaf);
-}
-Object node_sequence(PyObject* o, PyObject*) {
-  return Object::take(PyLong_FromUnsignedLongLong(node_of(o).sequence));
-}
-Object node_metadata(PyObject* o, PyObject*) {
-  PyObject*& dict = self_of(o)->dict;
-  if (!dict) dict = checked(PyDict_New());
-  PyObject* there = PyDict_GetItemString(dict, "metadata");
-  if (there) return Object::share(there);
-  Object made = Object::take(PyDict_New());
-  checked(PyDict_SetItemString(dict, "metadata", made.get()));
-  return made;
-}
-
-// What a hook returned in place of gradients; nothing for None.
-void replace_gradients(PyObject* returned, Gradients& grads, const char* what) {
-  if (returned == Py_None) return;
-  const bool tuple = PyTuple_Check(returned);
-  check(tuple || grads.size() == 1, what, " must return None or a tuple of gradients; got ",
-        type_name(returned));
-  const size_t n = tuple ? static_cast<size_t>(PyTuple_GET_SIZE(returned)) : 1;
-  check(n == grads.size(), what, " returned an incorrect number of values (got ", n,
-        ", but expected ", grads.size(), ")");
-  for (size_t i = 0; i < n; ++i) {
-    PyObject* g = tuple ? PyTuple_GET_ITEM(returned, static_cast<Py_ssize_t>(i)) : returned;
-    check_type(g == Py_None || is_tensor(g), what, " must return Tensors or None; got ",
-               type_name(g));
-    grads[i] = g == Py_None ? Tensor() : tensor_of(g);
-  }
-}
-
-Object register_node_hook(PyObject* o, PyObject* hook) {
-  const Object hooks = ordered_dict();
-  node_of(o).post_hooks.push_back(
-      {new_hook_id(), [held = Held(hooks.get())](Gradients& grads, const Gradients& outputs) {
-         HoldGil gil;
-         const Object values = hook_values(held.get()), out = gradient_tuple(outputs);
-         for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values.get()); ++i) {
-           const Object in = gradient_tuple(grads);
-           PyObject* stack[] = {in.get(), out.get()};
-           replace_gradients(Object::take(PyObject_Vectorcall(PyList_GET_ITEM(values.get(), i),
-                                                              stack, 2, nullptr))
-                                 .get(),
-                             grads, "hook");
-         }
-       }});
-  return add_to(hooks.get(), hook);
-}
-Object register_node_prehook(PyObject* o, PyObject* hook) {
-  const Object hooks = ordered_dict();
-  node_of(o).pre_hooks.push_back(
-      {new_hook_id(), [held = Held(hooks.get())](Gradients& grads) {
-         HoldGil gil;
-         const Object values = hook_values(held.get());
-         for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values.get()); ++i) {
-           const Object in = gradient_tuple(grads);
-           replace_gradients(
-               Object::take(PyObject_CallOneArg(PyList_GET_ITEM(values.get(), i), in.get())).get(),
-               grads, "prehook");
-         }
-       }});
-  return add_to(hooks.get(), hook);
-}
-
-template <auto F>
-PyObject* getter(PyObject* o, void*) {
-  return guarded<F>(o, nullptr);
-}
-PyObject* node_repr(PyObject* o) {
-  return PyUnicode_FromFormat("<%s object at %p>", type_name(o), static_cast<void*>(o));
-}
-PyObject* node_dict(PyObject* o, void*) {
-  PyObject*& dict = self_of(o)->dict;
-  if (!dict) dict = PyDict_New();
-  return Py_XNewRef(dict);
-}
-
-PyMethodDef node_methods[] = {
-    {"name", guarded<node_name>, METH_NOARGS, "The name of the node, \"AddBackward0\"."},
-    {"register_hook", guarded<register_node_hook>, METH_O,
-     "Registers hook(grad_inputs, grad_outputs)."},
-    {"register_prehook", guarded<register_node_prehook>, METH_O,
-     "Registers hook(grad_outputs), run before the node."},
-    {"_sequence_nr", guarded<node_sequence>, METH_NOARGS, nullptr},
-    {nullptr, nullptr, 0, nullptr}};
-PyGetSetDef node_properties[] = {
-    {"next_functions", getter<next_functions>, nullptr, nullptr, nullptr},
-    {"variable", getter<node_variable>, nullptr, nullptr, nullptr},
-    {"metadata", getter<node_metadata>, nullptr, nullptr, nullptr},
-    {"__dict__", node_dict, nullptr, nullptr, nullptr},
-    {nullptr, nullptr, nullptr, nullptr, nullptr}};
-
-PyTypeObject make_node_type() {
-  PyTypeObject t = blank_type();
-  t.tp_name = "facula.autograd.graph.Node";
-  t.tp_basicsize = sizeof(NodeObject);
-  t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC;
-  t.tp_dealloc = node_dealloc;
-  t.tp_traverse = node_traverse;
-  t.tp_clear = node_clear;
-  t.tp_dictoffset = offsetof(NodeObject, dict);
-  t.tp_weaklistoffset = offsetof(NodeObject, weakrefs);
-  t.tp_new = PyType_GenericNew;
-  t.tp_repr = node_repr;
-  t.tp_methods = node_methods;
-  t.tp_getset = node_properties;
-  t.tp_doc = "A node of the autograd graph.";
-  return t;
-}
-
-// Every name of node has a class of its own, as repr and users expect.
-PyTypeObject* class_of(const std::string& name) {
-  static auto* classes = new std::map<std::string, PyTypeObject*>;
-  PyTypeObject*& c = (*classes)[name];
-  if (c) return c;
-  const Object made =
-      Object::take(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(O){s()}",
-                                         name.c_str(), &node_type, "__slots__"));
-  return c = reinterpret_cast<PyTypeObject*>(Py_NewRef(made.get()));
+Object post_accumulate_dict(PyObject*, PyObject* o) {
+  check_type(is_tensor(o), "expected a Tensor; got ", type_name(o));
+  PyObject* dict = post_accumulate_hooks(tensor_of(o));
+  return dict ? Object::share(dict) : none();
 }
 
 PyMethodDef functions[] = {
     {"_run_backward",
      reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(guarded_keywords<run_engine>)),
      METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"_queue_callback", guarded<queue>, METH_O, nullptr},
+    {"_current_graph_task_id", guarded<pass_id>, METH_NOARGS, nullptr},
+    {"_get_current_graph_task_keep_graph", guarded<pass_keeps_graph>, METH_NOARGS, nullptr},
+    {"_is_partial_pass", guarded<pass_is_partial>, METH_NOARGS, nullptr},
+    {"_will_engine_execute_node", guarded<will_run>, METH_O, nullptr},
+    {"_current_autograd_node", guarded<running_node>, METH_NOARGS, nullptr},
+    {"_is_multithreading_enabled", guarded<several_threads>, METH_NOARGS, nullptr},
+    {"_set_multithreading_enabled", guarded<set_several_threads>, METH_O, nullptr},
+    {"_increment_version", guarded<increment_version>, METH_O, nullptr},
+    {"_set_version", guarded<set_version>, METH_VARARGS, nullptr},
+    {"_is_view", guarded<is_view_object>, METH_O, nullptr},
+    {"_detach_in_place", guarded<detach_object>, METH_O, nullptr},
+    {"_post_accumulate_hooks", guarded<post_accumulate_dict>, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
+
+// --- threads of the engine
+
+// A worker has a thread state of its own, so that an error which a hook sets outlives the hook.
+void* enter_thread() {
+  PyGILState_Ensure();
+  return PyEval_SaveThread();
+}
+void leave_thread(void* state) {
+  PyEval_RestoreThread(static_cast<PyThreadState*>(state));
+  PyGILState_Release(PyGILState_UNLOCKED);
+}
+void* take_error() {
+  HoldGil gil;
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  if (!type) return nullptr;
+  PyErr_NormalizeException(&type, &value, &trace);
+  if (trace) PyException_SetTraceback(value, trace);
+  Py_XDECREF(trace);
+  Py_DECREF(type);
+  return value;
+}
+void set_error(void* error) {
+  HoldGil gil;
+  auto* value = static_cast<PyObject*>(error);
+  PyErr_Restore(Py_NewRef(Py_TYPE(value)), value, PyException_GetTraceback(value));
+}
+constexpr ThreadHooks python_threads{enter_thread, leave_thread, take_error, set_error};
 
 }  // namespace
 
-PyTypeObject node_type = make_node_type();
-
-Object node_object(const Ref<Node>& n) {
-  if (void* there = n->python_object.load()) return Object::share(static_cast<PyObject*>(there));
-  PyTypeObject* type = class_of(n->name());
-  Object o = Object::take(type->tp_alloc(type, 0));
-  self_of(o.get())->node = Ref<Node>(n).leak();
-  self_of(o.get())->owns_node = true;
-  n->python_object.store(o.get());
-  return o;
-}
-
 void set_tensor_data(const Tensor& t, const Tensor& from) {
-  check(t->layout == from->layout,
-        "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "
-        "incompatible tensor type.");
+  check(t->layout == from->layout, "Tensor.data: expected a tensor of the same layout");
   check(!requires_grad(t) || is_differentiable(from.dtype()),
-        "data set to a tensor that requires gradients must be floating point or complex dtype");
+        "Tensor.data: a tensor that requires grad takes only floating or complex data");
   // The tensor keeps its identity, history and version counter; gradients must fit anew.
   const bool autograd = t->layers.has(Layer::Autograd);
   if (t->autograd && (t.dtype() != from.dtype() || t.device() != from.device()))
@@ -434,6 +423,7 @@ void set_tensor_data(const Tensor& t, const Tensor& from) {
   t->offset = from->offset;
   t->dtype = from->dtype;
   t->device = from->device;
+  t->inference = from->inference;
   t->conj = from->conj;
   t->neg = from->neg;
   t->layers = from->layers - LayerSet(Layer::Autograd);
@@ -442,9 +432,12 @@ void set_tensor_data(const Tensor& t, const Tensor& from) {
 }
 
 void add_autograd(PyObject* module) {
-  add_type(module, node_type, "_Node");
+  add_nodes(module);
   checked(PyModule_AddFunctions(module, functions));
   add_function_nodes(module);
+  add_saved_tensors(module);
+  add_anomaly(module);
+  thread_hooks.store(&python_threads, std::memory_order_release);
 }
 
 }  // namespace facula::python

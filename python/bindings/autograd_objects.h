@@ -16,4 +16,8 @@ Object tensor_backward(PyObject* self, PyObject* args, PyObject* kwargs);
 Object register_hook(PyObject* self, PyObject* hook);
 Object register_post_accumulate_hook(PyObject* self, PyObject* hook);
 
+// The dict of a leaf's post-accumulate hooks, borrowed, or null.
+PyObject* post_accumulate_hooks(const Tensor& t);
+void add_anomaly(PyObject* module);
+
 }  // namespace facula::python

@@ -1,7 +1,9 @@
 #include "function_node.h"
 
+#include "autograd/custom.h"
 #include "convert.h"
 #include "operators.h"
+#include "saved_tensor_object.h"
 #include "tensor_type.h"
 
 namespace facula::python {
@@ -37,8 +39,16 @@ struct PythonNode final : Node {
     return taken(returned.get());
   }
   void release_saved() override {
-    HoldGil gil;
-    Object::take(PyObject_CallMethod(context_, "_release_saved", nullptr));
+    if (saved.empty()) return;
+    std::vector<SavedTensor> freed;
+    const std::lock_guard guard(lock);
+    freed.swap(saved);
+    released = true;
+  }
+  // As they were when saved: another thread may release the node meanwhile.
+  std::vector<SavedTensor> saved_now() {
+    const std::lock_guard guard(lock);
+    return saved;
   }
 
   void show_held(HeldVisitor& visitor) const override {
@@ -48,19 +58,19 @@ struct PythonNode final : Node {
 
   // Which arguments are tensors: others have no edge, and their gradient must be None.
   std::vector<bool> is_tensor_argument;
-  bool materialize = true;
+  std::vector<SavedTensor> saved;
+  bool materialize = true, released = false;
 
  private:
   Tensor gradient(const Gradients& grads, size_t i) const {
-    if (grads[i].defined() || !materialize) return grads[i];
-    static NamedOperator zeros("zeros");
     const OutputMeta& m = outputs[i];
+    if (grads[i].defined() || !materialize || m.dtype == DType::Undefined) return grads[i];
+    static NamedOperator zeros("zeros");
     return zeros.tensor({pack(IntSpan(m.sizes)), pack(m.dtype), Value(), pack(m.device)});
   }
   Gradients taken(PyObject* returned) const {
-    const Object fast = PyTuple_Check(returned) || PyList_Check(returned)
-                            ? Object::take(PySequence_Tuple(returned))
-                            : Object::take(PyTuple_Pack(1, returned));
+    const Object fast =
+        PyTuple_Check(returned) ? Object::share(returned) : Object::take(PyTuple_Pack(1, returned));
     size_t n = static_cast<size_t>(PyTuple_GET_SIZE(fast.get()));
     const size_t wanted = is_tensor_argument.size();
     // Further Nones at the end are forgiven.
@@ -72,13 +82,13 @@ struct PythonNode final : Node {
     for (size_t i = 0; i < n; ++i) {
       PyObject* g = PyTuple_GET_ITEM(fast.get(), static_cast<Py_ssize_t>(i));
       if (!is_tensor_argument[i]) {
-        check(g == Py_None, "function ", name(),
-              " returned a gradient different from None at position ", i + 1,
-              ", but the corresponding forward input was not a Variable");
+        check(g == Py_None, "function ", name(), " returned a gradient at position ", i + 1,
+              ", where forward's input was no tensor; "
+              "expected None");
         continue;
       }
-      check_type(g == Py_None || is_tensor(g), "expected Variable or None (got ", type_name(g),
-                 ")");
+      check(g == Py_None || is_tensor(g), "function ", name(),
+            ": expected Tensors or None as gradients; got ", type_name(g));
       grads.push_back(g == Py_None ? Tensor() : tensor_of(g));
     }
     return grads;
@@ -87,109 +97,133 @@ struct PythonNode final : Node {
   PyObject* context_;
 };
 
-bool contains(PyObject* tuple, PyObject* o) {
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i)
-    if (PyTuple_GET_ITEM(tuple, i) == o) return true;
-  return false;
+// The node of a context; null before its forward has ended.
+PythonNode* node_of(PyObject* context) {
+  check_type(PyObject_TypeCheck(context, &node_type), "expected the context of a Function; got ",
+             type_name(context));
+  return static_cast<PythonNode*>(self_of(context)->node);
 }
 
-// _attach_function(context, arguments, outputs, dirty, non_differentiable, materialize) -> outputs
-// with the context's node as history. All but the first and last are tuples.
-Object attach(PyObject*, PyObject* args, PyObject*) {
-  PyObject *context, *arguments, *outputs, *dirty, *constant;
-  int materialize;
-  if (!PyArg_ParseTuple(args, "O!O!O!O!O!p:_attach_function", &node_type, &context, &PyTuple_Type,
-                        &arguments, &PyTuple_Type, &outputs, &PyTuple_Type, &dirty, &PyTuple_Type,
-                        &constant, &materialize))
-    throw_python();
-  auto* python_node = new PythonNode(context);
-  const auto node = Ref<Node>::take(python_node);
-  python_node->materialize = materialize;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments); ++i) {
-    PyObject* a = PyTuple_GET_ITEM(arguments, i);
-    python_node->is_tensor_argument.push_back(is_tensor(a));
-    if (is_tensor(a)) node->next.push_back(gradient_edge(tensor_of(a)));
+std::vector<Tensor> tensors_in(PyObject* tuple) {
+  std::vector<Tensor> list;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i)
+    if (PyObject* o = PyTuple_GET_ITEM(tuple, i); is_tensor(o)) list.push_back(tensor_of(o));
+  return list;
+}
+
+void warn_user(const char* text) {
+  if (PyErr_WarnEx(PyExc_UserWarning, text, 1) < 0) throw_python();
+}
+
+void keep(PythonNode& node, PyObject* to_save, const std::vector<Tensor>& before,
+          const std::vector<Tensor>& after) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(to_save); ++i) {
+    PyObject* o = PyTuple_GET_ITEM(to_save, i);
+    check_type(o == Py_None || is_tensor(o),
+               "save_for_backward can only save variables, but argument ", i, " is of type ",
+               type_name(o));
+    if (o == Py_None) {
+      node.saved.emplace_back();
+      continue;
+    }
+    Tensor t = tensor_of(o);
+    bool output = false;
+    // An output is kept as the tensor that the caller gets.
+    for (size_t k = 0; k < before.size() && !output; ++k)
+      if (before[k].defined() && (before[k].is_same(t) || after[k].is_same(t))) {
+        t = after[k];
+        output = true;
+      }
+    node.saved.emplace_back(t, output);
   }
-  Object result = Object::take(PyTuple_New(PyTuple_GET_SIZE(outputs)));
+}
+
+// _attach_function(context, arguments, outputs, dirty, non_differentiable, to_save, materialize,
+// recording) -> the outputs that the caller gets. All but the first and the flags are tuples.
+Object attach(PyObject*, PyObject* args, PyObject*) {
+  PyObject *context, *arguments, *outputs, *dirty, *constant, *to_save;
+  int materialize, recording;
+  if (!PyArg_ParseTuple(args, "O!O!O!O!O!O!pp:_attach_function", &node_type, &context,
+                        &PyTuple_Type, &arguments, &PyTuple_Type, &outputs, &PyTuple_Type, &dirty,
+                        &PyTuple_Type, &constant, &PyTuple_Type, &to_save, &materialize,
+                        &recording))
+    throw_python();
+  CustomResults results{tensors_in(arguments), {}, tensors_in(dirty), tensors_in(constant)};
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(outputs); ++i) {
     PyObject* o = PyTuple_GET_ITEM(outputs, i);
-    Object out = Object::share(o);
-    if (!is_tensor(o)) {
-      node->outputs.push_back({});
-    } else if (contains(dirty, o)) {
-      check_inplace(tensor_of(o), true);
-      rebase_history(tensor_of(o), node);
-    } else if (contains(constant, o) || !is_differentiable(tensor_of(o).dtype())) {
-      node->outputs.push_back(
-          {IntVec(tensor_of(o).sizes()), tensor_of(o).dtype(), tensor_of(o).device()});
-    } else {
-      // An input that is returned as it came gets a header of its own.
-      if (contains(arguments, o) || requires_grad(tensor_of(o)))
-        out = wrapped(detached(tensor_of(o)));
-      set_history(tensor_of(out.get()), node);
-    }
-    PyTuple_SET_ITEM(result.get(), i, out.leak());
+    results.outputs.push_back(is_tensor(o) ? tensor_of(o) : Tensor());
   }
-  return result;
+  Ref<Node> node;
+  if (recording) {
+    auto* made = new PythonNode(context);
+    node = Ref<Node>::take(made);
+    made->materialize = materialize;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments); ++i) {
+      PyObject* a = PyTuple_GET_ITEM(arguments, i);
+      made->is_tensor_argument.push_back(is_tensor(a));
+      if (is_tensor(a)) node->next.push_back(gradient_edge(tensor_of(a)));
+    }
+  }
+  const std::vector<Tensor> attached = attach_results(node, results, warn_user);
+  if (node) keep(static_cast<PythonNode&>(*node), to_save, results.outputs, attached);
+  Object tuple = Object::take(PyTuple_New(PyTuple_GET_SIZE(outputs)));
+  for (size_t i = 0; i < attached.size(); ++i) {
+    const auto at = static_cast<Py_ssize_t>(i);
+    PyObject* given = PyTuple_GET_ITEM(outputs, at);
+    const bool same = !attached[i].defined() || attached[i].is_same(results.outputs[i]);
+    PyTuple_SET_ITEM(tuple.get(), at, same ? Py_NewRef(given) : checked(wrap(attached[i])));
+  }
+  return tuple;
 }
 
-// --- a saved tensor with its version
+// _saved_tensors(context) -> the tensors that were kept.
+Object saved_tensors(PyObject*, PyObject* context) {
+  PythonNode* n = node_of(context);
+  if (!n) return Object::take(PyTuple_New(0));
+  check(!n->released,
+        "Trying to backward through the graph a second time: its saved tensors are gone; keep them "
+        "with "
+        "retain_graph=True");
+  const auto owner = Ref<Node>::share(n);
+  const std::vector<SavedTensor> saved = n->saved_now();
+  Object all = Object::take(PyTuple_New(static_cast<Py_ssize_t>(saved.size())));
+  for (size_t i = 0; i < saved.size(); ++i) {
+    const Tensor t = saved[i].defined() ? saved[i].unpack(owner, *n) : Tensor();
+    PyTuple_SET_ITEM(all.get(), static_cast<Py_ssize_t>(i), checked(wrap(t)));
+  }
+  return all;
+}
 
-struct SavedObject {
-  PyObject_HEAD SavedTensor* saved;
-};
-PyObject* unpack(PyObject* o, PyObject* context) {
-  return guard([&] {
-    check_type(PyObject_TypeCheck(context, &node_type),
-               "unpack() expected the context of a Function");
-    Node* n = self_of(context)->node;
-    const auto owner = n ? Ref<Node>::share(n) : Ref<Node>();
-    return wrap(reinterpret_cast<SavedObject*>(o)->saved->unpack(owner, *n));
-  });
+Object raw_saved_tensors(PyObject*, PyObject* context) {
+  PythonNode* n = node_of(context);
+  const std::vector<SavedTensor> saved = n ? n->saved_now() : std::vector<SavedTensor>();
+  Object all = Object::take(PyTuple_New(static_cast<Py_ssize_t>(saved.size())));
+  for (size_t i = 0; i < saved.size(); ++i)
+    PyTuple_SET_ITEM(all.get(), static_cast<Py_ssize_t>(i),
+                     saved_tensor_object(Ref<Node>::share(n), saved[i]).leak());
+  return all;
 }
-void saved_dealloc(PyObject* o) {
-  delete reinterpret_cast<SavedObject*>(o)->saved;
-  Py_TYPE(o)->tp_free(o);
-}
-PyMethodDef saved_methods[] = {{"unpack", unpack, METH_O, nullptr}, {nullptr, nullptr, 0, nullptr}};
-PyTypeObject make_saved_type() {
-  PyTypeObject t = blank_type();
-  t.tp_name = "facula._C._SavedTensor";
-  t.tp_basicsize = sizeof(SavedObject);
-  t.tp_flags = Py_TPFLAGS_DEFAULT;
-  t.tp_dealloc = saved_dealloc;
-  t.tp_methods = saved_methods;
-  return t;
-}
-PyTypeObject saved_type = make_saved_type();
 
-Object save(PyObject*, PyObject* args, PyObject*) {
-  PyObject* tensor;
-  int is_output;
-  if (!PyArg_ParseTuple(args, "Op:_save_tensor", &tensor, &is_output)) throw_python();
-  check_type(is_tensor(tensor),
-             "save_for_backward can only save variables, but argument is of type ",
-             type_name(tensor));
-  SavedObject* o = PyObject_New(SavedObject, &saved_type);
-  if (!o) throw_python();
-  o->saved = new SavedTensor(tensor_of(tensor), is_output);
-  return Object::take(reinterpret_cast<PyObject*>(o));
+Object clear_saved(PyObject*, PyObject* context) {
+  if (PythonNode* n = node_of(context)) {
+    n->release_saved();
+    n->released = false;
+  }
+  return none();
 }
 
 PyCFunction with_keywords(PyObject* (*f)(PyObject*, PyObject*, PyObject*)) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
 }
-PyMethodDef functions[] = {
-    {"_attach_function", with_keywords(guarded_keywords<attach>), METH_VARARGS | METH_KEYWORDS,
-     nullptr},
-    {"_save_tensor", with_keywords(guarded_keywords<save>), METH_VARARGS | METH_KEYWORDS, nullptr},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {{"_attach_function", with_keywords(guarded_keywords<attach>),
+                            METH_VARARGS | METH_KEYWORDS, nullptr},
+                           {"_saved_tensors", guarded<saved_tensors>, METH_O, nullptr},
+                           {"_raw_saved_tensors", guarded<raw_saved_tensors>, METH_O, nullptr},
+                           {"_clear_saved_tensors", guarded<clear_saved>, METH_O, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 
-void add_function_nodes(PyObject* module) {
-  checked(PyType_Ready(&saved_type));
-  checked(PyModule_AddFunctions(module, functions));
-}
+void add_function_nodes(PyObject* module) { checked(PyModule_AddFunctions(module, functions)); }
 
 }  // namespace facula::python

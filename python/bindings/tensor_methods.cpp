@@ -293,6 +293,12 @@ Object keep_grad(PyObject* o) {
   return none();
 }
 
+Object view_question(PyObject* o) { return boolean(is_view(tensor_of(o))); }
+Object detach_here(PyObject* o) {
+  detach_in_place(tensor_of(o));
+  return Object::share(o);
+}
+
 Object default_override(PyObject* cls, PyObject* args, PyObject* kwargs) {
   static PyObject* handler = nullptr;
   if (!handler) handler = imported("facula._tensor", "default_torch_function").leak();
@@ -379,6 +385,8 @@ PyMethodDef tensor_methods[] = {
     general<"cdouble", cast<DType::Complex128>>("to(facula.complex128)"),
     general<"chalf", cast<DType::Complex32>>("to(facula.complex32)"),
     general<"requires_grad_", set_needs_grad>("Sets requires_grad; returns the tensor."),
+    nullary<"_is_view", view_question>(nullptr),
+    nullary<"detach_", detach_here>("Takes the tensor's history away; returns the tensor."),
     nullary<"retain_grad", keep_grad>("Keeps .grad of a tensor that is no leaf."),
     general<"backward", tensor_backward>(
         "backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)"),

@@ -43,10 +43,26 @@ Object get_grad_fn(const Tensor& t) {
   const Ref<Node> n = grad_fn(t);
   return n ? node_object(n) : none();
 }
-Object get_grad(const Tensor& t) { return t->autograd ? wrapped(t->autograd->grad) : none(); }
+Object get_grad(const Tensor& t) {
+  if (!t->autograd) return none();
+  const Tensor grad = t->autograd->grad;
+  const bool surprising =
+      !grad.defined() && !t->autograd->retains_grad && t->autograd->grad_fn && !is_leaf(t);
+  if (surprising && PyErr_WarnEx(PyExc_UserWarning,
+                                 "Tensor.grad: this tensor is not a leaf, so backward() keeps its "
+                                 "gradient only after retain_grad()",
+                                 1) < 0)
+    throw_python();
+  return wrapped(grad);
+}
+Object get_post_hooks(const Tensor& t) {
+  PyObject* dict = post_accumulate_hooks(t);
+  return dict ? Object::share(dict) : none();
+}
 Object data(const Tensor& t) {
   Tensor d = alias_tensor(t);
   d->wrapped_number = false;
+  d->inference = t->inference;
   return wrapped(std::move(d));
 }
 Object identity(const Tensor& t) { return Object::take(PyLong_FromVoidPtr(t.get())); }
@@ -73,11 +89,10 @@ Object method(const Tensor& t, const char* name, int64_t a, int64_t b) {
 Object reversed(const Tensor& t) {
   if (t.dim() == 2) return method(t, "t");
   if (t.dim() > 2 &&
-      PyErr_WarnEx(
-          PyExc_UserWarning,
-          "Tensor.T: reverses all dimensions of a tensor that has more than 2, which is "
-          "deprecated; mT transposes matrices in a batch, permute() orders dimensions",
-          1) < 0)
+      PyErr_WarnEx(PyExc_UserWarning,
+                   "Tensor.T: reverses all dimensions of a tensor that has more than 2, which is "
+                   "deprecated; mT transposes matrices in a batch, permute() orders dimensions",
+                   1) < 0)
     throw_python();
   IntVec order;
   for (int64_t d = t.dim() - 1; d >= 0; --d) order.push_back(d);
@@ -91,9 +106,8 @@ Object batch_transposed(const Tensor& t) {
 }
 Object conjugated(const Object& o) { return call_method("conj", {o.get()}); }
 Object adjoint(const Tensor& t) {
-  check(t.dim() == 0 || t.dim() == 2,
-        "Tensor.H: expected a matrix or a scalar; got ", t.dim(), "-D",
-        t.dim() > 2 ? " (Tensor.mH takes batches)" : "");
+  check(t.dim() == 0 || t.dim() == 2, "Tensor.H: expected a matrix or a scalar; got ", t.dim(),
+        "-D", t.dim() > 2 ? " (Tensor.mH takes batches)" : "");
   if (t.dim() == 0) return conjugated(wrapped(t));
   const Object flipped = method(t, "transpose", 0, 1);
   return is_complex(t.dtype()) ? conjugated(flipped) : flipped;
@@ -104,8 +118,8 @@ Object batch_adjoint(const Tensor& t) {
   return is_complex(t.dtype()) ? conjugated(flipped) : flipped;
 }
 Object imaginary(const Tensor& t) {
-  check(is_complex(t.dtype()),
-        "Tensor.imag: expected a complex tensor; got dtype ", name(t.dtype()));
+  check(is_complex(t.dtype()), "Tensor.imag: expected a complex tensor; got dtype ",
+        name(t.dtype()));
   const Object o = wrapped(t);
   PyObject* f = function_object("", "imag");
   if (!f) throw Error(ErrorKind::NotImplemented, "facula has no operator aten::imag in this build");
@@ -155,18 +169,19 @@ void assign_grad(PyObject* o, PyObject* value) {
   check_type(is_tensor(value), "Tensor.grad: expected a Tensor or None; got ", type_name(value));
   const Tensor& g = tensor_of(value);
   check(!g.is_same(t), "Tensor.grad: a tensor cannot be its own gradient");
-  check(g.dtype() == t.dtype(),
-        "Tensor.grad: the gradient must have the tensor's dtype, ", name(t.dtype()), "; got ",
-        name(g.dtype()));
+  check(g.dtype() == t.dtype(), "Tensor.grad: the gradient must have the tensor's dtype, ",
+        name(t.dtype()), "; got ", name(g.dtype()));
   check(g.device() == t.device(), "assigned grad has data located on a different device");
-  check(same_sizes(g.sizes(), t.sizes()), "assigned grad has data of a different size");
+  check(same_sizes(g.sizes(), t.sizes()),
+        "Tensor.grad: the gradient must have the tensor's sizes, ", str(t.sizes()), "; got ",
+        str(g.sizes()));
   autograd_meta(t).grad = g;
 }
 
 void assign_data(PyObject* o, PyObject* value) {
   check(value != nullptr, "Tensor.data: cannot be deleted");
-  check_type(is_tensor(value),
-        "Tensor.data: expected a Tensor; got ", value ? type_name(value) : "nothing");
+  check_type(is_tensor(value), "Tensor.data: expected a Tensor; got ",
+             value ? type_name(value) : "nothing");
   set_tensor_data(tensor_of(o), tensor_of(value));
 }
 
@@ -211,6 +226,7 @@ PyGetSetDef tensor_properties[] = {
     reads<leaf>("is_leaf", "Whether the tensor has no history."),
     reads<output_number>("output_nr", "Which result of its grad_fn the tensor is."),
     reads<retains>("retains_grad", "Whether .grad is kept although the tensor has a history."),
+    reads<get_post_hooks>("_post_accumulate_grad_hooks", nullptr),
     reads<get_grad_fn>("grad_fn", "The node that made the tensor, or None."),
     writes<get_grad, assign_grad>("grad", "The gradient, or None."),
     writes<get_grad, assign_grad>("_grad", "The gradient, or None."),

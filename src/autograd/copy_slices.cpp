@@ -31,12 +31,19 @@ Gradients ViewOfBase::apply(Gradients grads) {
 
 CopySlices::CopySlices(const Tensor& base, const Tensor& view, Ref<Node> inner)
     : inner_(std::move(inner)),
+      replay_(view->autograd->replay),
       view_(geometry_of(view)),
       base_sizes_(base.sizes()),
       base_strides_(base.strides()),
       base_offset_(base.storage_offset()) {
   next = inner_->next;
+  if (next.empty()) next.push_back({});
   next[0] = gradient_edge(base);
+}
+
+Tensor CopySlices::slice_of(const Tensor& whole) const {
+  if (replay_) return replay_->apply(whole);
+  return ops::as_strided(whole, view_.sizes, view_.strides, view_.offset - base_offset_);
 }
 
 Gradients CopySlices::apply(Gradients grads) {
@@ -44,9 +51,9 @@ Gradients CopySlices::apply(Gradients grads) {
   // The gradient laid out as the base was, so that the view's geometry fits it.
   const Tensor whole = ops::new_empty_strided(grads[0], base_sizes_, base_strides_);
   ops::copy_(whole, grads[0]);
-  const Tensor slice =
-      ops::as_strided(whole, view_.sizes, view_.strides, view_.offset - base_offset_);
+  const Tensor slice = slice_of(whole);
   Gradients inner = inner_->apply({ops::clone(slice)});
+  if (inner.empty()) inner.resize(1);
   if (inner[0].defined())
     ops::copy_(slice, inner[0]);
   else

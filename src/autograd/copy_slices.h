@@ -27,7 +27,8 @@ struct ViewOfBase final : Node {
 struct CopySlices final : Node {
   CopySlices(const Tensor& base, const Tensor& view, Ref<Node> inner);
   Gradients apply(Gradients grads) override;
-  std::string name() const override { return "CopySlices"; }
+  std::string name() const override { return "torch::autograd::CopySlices"; }
+  bool takes_real_part() const override { return true; }
   void release_saved() override { inner_->release_saved(); }
   void show_held(HeldVisitor& visitor) const override {
     Node::show_held(visitor);
@@ -35,7 +36,10 @@ struct CopySlices final : Node {
   }
 
  private:
+  Tensor slice_of(const Tensor& whole) const;
+
   Ref<Node> inner_;
+  std::shared_ptr<ViewReplay> replay_;  // where geometry is not enough
   ViewGeometry view_;
   IntVec base_sizes_, base_strides_;
   int64_t base_offset_;

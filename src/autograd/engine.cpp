@@ -1,244 +1,452 @@
 #include "autograd/engine.h"
 
 #include <algorithm>
+#include <condition_variable>
 #include <queue>
-#include <unordered_map>
-#include <unordered_set>
 
+#include "autograd/anomaly.h"
+#include "autograd/gradients.h"
+#include "autograd/node_table.h"
+#include "autograd/workers.h"
 #include "ops/arithmetic.h"
+#include "ops/comparison.h"
 #include "ops/copy.h"
 #include "ops/reduce.h"
-#include "ops/view.h"
 
 namespace facula {
 namespace {
 
-bool sole_owner(const Tensor& t) {
-  return t->use_count() == 1 && t->storage->use_count() == 1 && !t->extension &&
-         !(t->layers.has(Layer::Subclass));
-}
+class GraphTask;
 
-// A gradient as the node that receives it must see it: summed over broadcast dimensions, of the
-// forward result's dtype and device.
-Tensor fit(Tensor g, const OutputMeta& m, const Node& to) {
-  if (!g.defined()) return g;
-  if (!same_sizes(g.sizes(), m.sizes)) {
-    bool expandable = g.dim() >= static_cast<int64_t>(m.sizes.size());
-    const size_t extra = static_cast<size_t>(g.dim()) - m.sizes.size();
-    for (size_t d = 0; expandable && d < m.sizes.size(); ++d)
-      expandable = m.sizes[d] == g.sizes()[d + extra] || m.sizes[d] == 1;
-    if (!expandable)
-      throw Error(ErrorKind::Runtime, "Function ", to.name(), " returned an invalid gradient: got ", str(g.sizes()),
-          " but expected shape compatible with ", str(m.sizes));
-    g = ops::sum_to_size(g, m.sizes);
-  }
-  if (is_complex(g.dtype()) && !is_complex(m.dtype) && m.dtype != DType::Undefined) g = ops::real(g);
-  if (g.dtype() != m.dtype && m.dtype != DType::Undefined) g = ops::_to_copy(g, m.dtype);
-  return g;
-}
+// Passes inside passes on one thread go this deep; then a fresh stack is taken.
+constexpr int max_depth = 60;
 
-struct Buffer {
-  Gradients grads;
-  void add(uint32_t at, Tensor g) {
-    if (grads.size() <= at) grads.resize(at + 1);
-    grads[at] = grads[at].defined() ? accumulate(std::move(grads[at]), g) : std::move(g);
-  }
+struct EngineThread {
+  GraphTask* task = nullptr;
+  Node* node = nullptr;
+  int depth = 0;
 };
+thread_local constinit EngineThread here __attribute__((tls_model("initial-exec"))) = {};
+constinit std::atomic<int64_t> next_pass{0};
+thread_local constinit bool multithreading = true;
 
-struct LaterFirst {
-  bool operator()(const Node* a, const Node* b) const { return a->sequence < b->sequence; }
-};
-
-class GraphTask {
+// What runs now, for the time of a scope.
+class Running {
  public:
-  GraphTask(const BackwardOptions& o) : options_(o) {}
+  Running(GraphTask* task, int deeper) : before_(here) {
+    here.task = task;
+    here.node = nullptr;
+    here.depth += deeper;
+  }
+  ~Running() { here = before_; }
+  Running(const Running&) = delete;
 
-  void capture(const Edge& e, size_t index) { captures_[e.node.get()].push_back({e.output_nr, index}); }
+ private:
+  EngineThread before_;
+};
+
+class GraphTask : public std::enable_shared_from_this<GraphTask> {
+ public:
+  explicit GraphTask(const BackwardOptions& o) : options_(o) {}
+
+  const int64_t id = next_pass.fetch_add(1);
   std::vector<Tensor> captured;
 
-  void run(const std::vector<Edge>& roots, std::span<const Tensor> cotangents) {
-    count_dependencies(roots);
-    if (!captures_.empty()) find_needed(roots);
-    for (size_t i = 0; i < roots.size(); ++i) {
-      Node* n = roots[i].node.get();
-      buffers_[n].add(roots[i].output_nr, fit(cotangents[i], n->outputs[roots[i].output_nr], *n));
-      keep_.push_back(roots[i].node);
-    }
-    std::unordered_set<Node*> queued;
-    for (const Edge& r : roots)
-      if (dependencies_[r.node.get()] == 0 && queued.insert(r.node.get()).second) ready_.push(r.node.get());
-    while (!ready_.empty()) {
-      Node* n = ready_.top();
-      ready_.pop();
-      evaluate(*n);
-    }
+  bool keeps_graph() const { return options_.retain_graph; }
+  bool partial() const { return partial_; }
+  bool will_run(Node& n) {
+    const uint32_t i = table_.find(&n);
+    return i != NodeTable::none && table_[i].needed;
+  }
+  void add_callback(std::function<void()> f) {
+    const std::lock_guard guard(mutex_);
+    callbacks_.push_back(std::move(f));
+  }
+
+  void run(const std::vector<Edge>& roots, std::span<const Tensor> cotangents,
+           const std::vector<Edge>& inputs) {
+    const Running scope(this, 1);
+    captured.resize(inputs.size());
+    partial_ = !inputs.empty();
+    discover(roots);
+    if (inputs.empty())
+      need_all();
+    else
+      need_paths_to(inputs);
+    start(roots, cotangents);
+    work();
+    // By index: a callback may queue another.
+    for (size_t i = 0; i < callbacks_.size(); ++i) callbacks_[i]();
   }
 
  private:
-  void count_dependencies(const std::vector<Edge>& roots) {
-    std::vector<Node*> todo;
-    std::unordered_set<Node*> seen;
-    for (const Edge& r : roots)
-      if (seen.insert(r.node.get()).second) todo.push_back(r.node.get());
-    while (!todo.empty()) {
-      Node* n = todo.back();
-      todo.pop_back();
-      order_.push_back(n);
-      for (const Edge& e : n->next) {
+  struct Capture {
+    uint32_t state, output_nr;
+    size_t index;
+  };
+  struct EarlierLast {
+    NodeTable* table;
+    bool operator()(uint32_t a, uint32_t b) const {
+      return (*table)[a].node->sequence < (*table)[b].node->sequence;
+    }
+  };
+  using Queue = std::priority_queue<uint32_t, std::vector<uint32_t>, EarlierLast>;
+
+  // --- before the run
+
+  void discover(const std::vector<Edge>& roots) {
+    for (const Edge& r : roots) table_.insert(r.node.get());
+    for (uint32_t i = 0; i < table_.size(); ++i) {
+      const Node* n = table_[i].node;
+      several_threads_ |= multithreading && !runs_here(*n);
+      for (const Edge& e : n->next)
+        if (e) ++table_[table_.insert(e.node.get()).first].dependencies;
+    }
+  }
+
+  void need_all() {
+    for (uint32_t i = 0; i < table_.size(); ++i) table_[i].needed = true;
+  }
+
+  // Nodes run that lie on a path to an input; dependencies are counted from those alone.
+  void need_paths_to(const std::vector<Edge>& inputs) {
+    std::vector<uint32_t> todo;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const uint32_t at = table_.find(inputs[i].node.get());
+      if (at == NodeTable::none) continue;
+      todo.push_back(at);
+      if (options_.accumulate) {
+        table_[at].needed = true;
+      } else {
+        table_[at].captured = true;
+        captures_.push_back({at, inputs[i].output_nr, i});
+      }
+    }
+    mark_users(std::move(todo));
+    for (uint32_t i = 0; i < table_.size(); ++i) table_[i].dependencies = 0;
+    for (uint32_t i = 0; i < table_.size(); ++i) {
+      if (!table_[i].needed) continue;
+      for (const Edge& e : table_[i].node->next)
+        if (e) ++table_[table_.find(e.node.get())].dependencies;
+    }
+  }
+
+  void mark_users(std::vector<uint32_t> todo) {
+    // Lists of users in two arrays: the first link of each node, and {user, next link}.
+    std::vector<uint32_t> first(table_.size(), NodeTable::none);
+    std::vector<std::pair<uint32_t, uint32_t>> links;
+    for (uint32_t i = 0; i < table_.size(); ++i)
+      for (const Edge& e : table_[i].node->next) {
         if (!e) continue;
-        ++dependencies_[e.node.get()];
-        if (seen.insert(e.node.get()).second) todo.push_back(e.node.get());
+        uint32_t& head = first[table_.find(e.node.get())];
+        links.emplace_back(i, std::exchange(head, static_cast<uint32_t>(links.size())));
+      }
+    std::vector<bool> seen(table_.size());
+    while (!todo.empty()) {
+      const uint32_t at = todo.back();
+      todo.pop_back();
+      if (seen[at]) continue;
+      seen[at] = true;
+      for (uint32_t l = first[at]; l != NodeTable::none; l = links[l].second) {
+        table_[links[l].first].needed = true;
+        todo.push_back(links[l].first);
       }
     }
   }
 
-  // Nodes on a path to a captured one; others need not run.
-  void find_needed(const std::vector<Edge>& roots) {
-    std::unordered_map<Node*, std::vector<Node*>> users;
-    for (Node* n : order_)
-      for (const Edge& e : n->next)
-        if (e) users[e.node.get()].push_back(n);
-    std::vector<Node*> todo;
-    for (const auto& [n, list] : captures_) todo.push_back(n);
-    while (!todo.empty()) {
-      Node* n = todo.back();
-      todo.pop_back();
-      for (Node* user : users[n])
-        if (needed_.insert(user).second) todo.push_back(user);
+  void start(const std::vector<Edge>& roots, std::span<const Tensor> cotangents) {
+    for (size_t i = 0; i < roots.size(); ++i) {
+      Node* n = roots[i].node.get();
+      const uint32_t at = table_.find(n);
+      add(at, roots[i].output_nr, fit(cotangents[i], n->outputs[roots[i].output_nr], *n, i));
     }
-    (void)roots;
+    for (const Edge& r : roots) {
+      const uint32_t at = table_.find(r.node.get());
+      if (table_[at].dependencies == 0) queue(at);
+    }
+  }
+
+  // --- the run
+
+  void queue(uint32_t at) {
+    NodeTable::State& s = table_[at];
+    if (s.queued || !(s.needed || s.captured)) return;
+    s.queued = true;
+    ++outstanding_;
+    if (!several_threads_ || runs_here(*s.node)) {
+      ready_.push(at);
+      if (several_threads_) wake_.notify_all();
+      return;
+    }
+    const Device device = s.node->outputs[0].device;
+    run_on_worker(device, [task = shared_from_this(), at] { task->run_foreign(at); });
+  }
+  bool runs_here(const Node& n) const {
+    if (n.outputs.empty()) return true;
+    const Device d = n.outputs[0].device;
+    return d.is_cpu() || d.is_meta() || d == owner_device_;
+  }
+
+  void work() {
+    if (!several_threads_) {
+      while (!ready_.empty()) evaluate(pop());
+      return;
+    }
+    std::unique_lock guard(mutex_);
+    while (outstanding_ > 0 && !error_.any()) {
+      if (ready_.empty()) {
+        wake_.wait(guard);
+        continue;
+      }
+      const uint32_t at = pop();
+      guard.unlock();
+      evaluate_and_count(at);
+      guard.lock();
+    }
+    // Workers that are inside a node still refer to this task.
+    wake_.wait(guard, [this] { return running_elsewhere_ == 0; });
+    if (error_.any()) error_.rethrow();
+  }
+  uint32_t pop() {
+    const uint32_t at = ready_.top();
+    ready_.pop();
+    return at;
+  }
+
+  // On a worker.
+  void run_foreign(uint32_t at) {
+    {
+      const std::lock_guard guard(mutex_);
+      if (error_.any() || finished_) return;
+      ++running_elsewhere_;
+    }
+    const ThreadState before = thread_state;
+    thread_state = state_;
+    set_saved_tensor_state(saved_state_);
+    {
+      const Running scope(this, 1);
+      evaluate_and_count(at);
+    }
+    set_saved_tensor_state(nullptr);
+    thread_state = before;
+    const std::lock_guard guard(mutex_);
+    --running_elsewhere_;
+    wake_.notify_all();
+  }
+  void evaluate_and_count(uint32_t at) {
+    CarriedError failure;
+    try {
+      evaluate(at);
+    } catch (...) {
+      failure.take();
+    }
+    const std::lock_guard guard(mutex_);
+    --outstanding_;
+    if (failure.any() && !error_.any()) error_ = failure;
+    wake_.notify_all();
+  }
+
+  void evaluate(uint32_t at) {
+    Node& n = *table_[at].node;
+    Gradients grads = std::move(table_[at].grads);
+    if (grads.size() < n.outputs.size()) grads.resize(n.outputs.size());
+    const bool needed = table_[at].needed;
+    here.node = &n;
+    if (table_[at].captured) {
+      if (!needed) run_tensor_hooks(n, grads);
+      for (const Capture& c : captures_)
+        if (c.state == at && c.output_nr < grads.size()) captured[c.index] = grads[c.output_nr];
+    }
+    if (needed) {
+      if (anomaly_enabled()) [[unlikely]]
+        propagate_watched(n, std::move(grads));
+      else
+        propagate(n, std::move(grads));
+    }
+    here.node = nullptr;
   }
 
   void run_tensor_hooks(Node& n, Gradients& grads) {
-    // By index: a hook may add another.
-    for (size_t i = 0; i < n.tensor_hooks.size(); ++i) {
-      const auto hook = n.tensor_hooks[i];
-      if (hook.output_nr >= grads.size() || !grads[hook.output_nr].defined()) continue;
-      if (Tensor t = hook.call(grads[hook.output_nr]); t.defined()) grads[hook.output_nr] = t;
-    }
+    if (is_accumulator(n)) return run_leaf_hooks(n, grads);
+    if (!n.has_hooks()) return;
+    NodeHooks& h = n.hooks();
+    for (const NodeTensorHook& hook : copied(n, h.tensor))
+      if (hook.output_nr < grads.size())
+        if (Tensor t = hook.call(grads[hook.output_nr]); t.defined()) grads[hook.output_nr] = t;
+    for (const auto& [nr, impl] : copied(n, h.retained))
+      if (nr < grads.size() && grads[nr].defined() && impl->autograd)
+        retain(impl->autograd->grad, grads[nr]);
   }
-
-  void keep_retained(Node& n, const Gradients& grads) {
-    for (const auto& [at, impl] : n.retained) {
-      if (at >= grads.size() || !grads[at].defined() || !impl->autograd) continue;
-      Tensor& kept = impl->autograd->grad;
-      kept = kept.defined() ? accumulate(kept, grads[at]) : grads[at];
-    }
-  }
-
-  void evaluate(Node& n) {
-    Gradients grads = std::move(buffers_[&n].grads);
-    buffers_.erase(&n);
-    grads.resize(std::max(n.outputs.size(), grads.size()));
-    run_tensor_hooks(n, grads);
-    const std::vector<NodePreHook> pre = n.pre_hooks;
-    for (const NodePreHook& h : pre) h.call(grads);
-    keep_retained(n, grads);
-    auto captured_here = captures_.find(&n);
-    if (captured_here != captures_.end())
-      for (const auto& [at, index] : captured_here->second) capture_gradient(n, grads[at], index);
-    const bool leaf = n.leaf().defined();
-    const bool wanted = captures_.empty() || needed_.contains(&n) ||
-                        (leaf && options_.accumulate && captured_here != captures_.end());
-    if (wanted) {
-      propagate(n, std::move(grads));
-    } else {
-      for (const Edge& e : n.next)
-        if (e) done_with(e.node.get());
-    }
-  }
-
-  void capture_gradient(Node& n, Tensor g, size_t index) {
-    if (options_.accumulate) return;
+  void run_leaf_hooks(Node& n, Gradients& grads) {
     const Tensor leaf = n.leaf();
-    if (leaf.defined() && g.defined())
-      for (const TensorHook& h : autograd_meta(leaf).hooks)
-        if (Tensor t = h.call(g); t.defined()) g = t;
-    captured[index] = std::move(g);
+    const AutogradMeta& m = autograd_meta(leaf);
+    // By index: a hook may add another.
+    for (size_t i = 0; i < m.hooks.size(); ++i) {
+      const TensorHook hook = m.hooks[i];
+      if (Tensor t = hook.call(grads[0]); t.defined()) grads[0] = t;
+    }
+  }
+  static void retain(Tensor& kept, const Tensor& grad) {
+    kept = kept.defined() ? ops::add(kept, grad) : ops::clone(grad);
+  }
+  template <class List>
+  static List copied(Node& n, const List& list) {
+    const std::lock_guard guard(n.lock);
+    return list;
+  }
+
+  // In anomaly mode: says where a node that fails was made, and looks for NaN.
+  void propagate_watched(Node& n, Gradients grads) {
+    try {
+      propagate(n, std::move(grads));
+    } catch (...) {
+      note_failed(n);
+      throw;
+    }
+  }
+  static void check_nan(const Node& n, const Gradients& out) {
+    if (!anomaly_checks_nan.load(std::memory_order_relaxed)) return;
+    const GradMode off(false);
+    for (size_t i = 0; i < out.size(); ++i) {
+      if (!out[i].defined() || !is_differentiable(out[i].dtype()) || out[i].is_meta()) continue;
+      const Tensor any = ops::any(ops::isnan(out[i]), std::nullopt);
+      check(!*any.data<bool>(), "Function '", n.name(), "' returned nan values in its output ", i);
+    }
   }
 
   void propagate(Node& n, Gradients grads) {
-    const std::vector<NodePostHook> post = n.post_hooks;
-    const Gradients inputs = post.empty() ? Gradients() : grads;
+    run_tensor_hooks(n, grads);
+    const bool hooked = n.has_hooks();
+    if (hooked)
+      for (const NodePreHook& h : copied(n, n.hooks().pre)) h.call(grads);
+    const Gradients seen = hooked ? grads : Gradients();
     Gradients out = n.apply(std::move(grads));
     if (!options_.retain_graph) n.release_saved();
-    for (const NodePostHook& h : post) h.call(out, inputs);
-    if (n.next.empty()) return;
+    if (hooked)
+      for (const NodePostHook& h : copied(n, n.hooks().post)) h.call(out, seen);
+    if (anomaly_enabled()) [[unlikely]]
+      check_nan(n, out);
+    if (!n.next.empty()) send(n, std::move(out));
+  }
+
+  void send(Node& n, Gradients out) {
+    while (out.size() > n.next.size() && !out.back().defined()) out.pop_back();
     if (out.size() != n.next.size())
-      throw Error(ErrorKind::Runtime, "Function ", n.name(), " returned an incorrect number of gradients (expected ",
-                  n.next.size(), ", got ", out.size(), ")");
+      throw Error(ErrorKind::Runtime, "Function ", n.name(),
+                  " returned an incorrect number of gradients (expected ", n.next.size(), ", got ",
+                  out.size(), ")");
     for (size_t i = 0; i < out.size(); ++i) {
       const Edge& e = n.next[i];
       if (!e) continue;
-      if (out[i].defined())
-        buffers_[e.node.get()].add(e.output_nr, fit(std::move(out[i]), e.node->outputs[e.output_nr], n));
-      done_with(e.node.get());
+      Tensor g = fit(std::move(out[i]), e.node->outputs[e.output_nr], n, i);
+      if (several_threads_) [[unlikely]] {
+        const std::lock_guard guard(mutex_);
+        deliver(e, std::move(g));
+      } else {
+        deliver(e, std::move(g));
+      }
     }
   }
-
-  void done_with(Node* n) {
-    if (--dependencies_[n] > 0) return;
-    ready_.push(n);
+  void deliver(const Edge& e, Tensor g) {
+    const uint32_t at = table_.find(e.node.get());
+    if (g.defined()) add(at, e.output_nr, std::move(g));
+    if (--table_[at].dependencies == 0) queue(at);
+  }
+  void add(uint32_t at, uint32_t output_nr, Tensor g) {
+    Gradients& grads = table_[at].grads;
+    if (grads.size() <= output_nr) grads.resize(output_nr + 1);
+    Tensor& sum = grads[output_nr];
+    sum = sum.defined() ? accumulate(std::move(sum), g) : std::move(g);
   }
 
+ public:
+  // Also where the run ends by an exception: what waits at the workers is not begun.
+  void finish() {
+    if (!several_threads_) return;
+    std::unique_lock guard(mutex_);
+    finished_ = true;
+    wake_.wait(guard, [this] { return running_elsewhere_ == 0; });
+  }
+
+ private:
   const BackwardOptions options_;
-  std::vector<Ref<Node>> keep_;
-  std::vector<Node*> order_;
-  std::unordered_map<Node*, int64_t> dependencies_;
-  std::unordered_map<Node*, Buffer> buffers_;
-  std::unordered_map<Node*, std::vector<std::pair<uint32_t, size_t>>> captures_;
-  std::unordered_set<Node*> needed_;
-  std::priority_queue<Node*, std::vector<Node*>, LaterFirst> ready_;
+  NodeTable table_;
+  bool partial_ = false;  // for some inputs alone
+  std::vector<Capture> captures_;
+  Queue ready_{EarlierLast{&table_}};
+  std::vector<std::function<void()>> callbacks_;
+
+  // Where nodes run on several threads: under the mutex.
+  bool several_threads_ = false;
+  std::recursive_mutex mutex_;
+  std::condition_variable_any wake_;
+  int64_t outstanding_ = 0, running_elsewhere_ = 0;
+  bool finished_ = false;
+  CarriedError error_;
+  const ThreadState state_ = thread_state;
+  const std::shared_ptr<SavedTensorState> saved_state_ = saved_tensor_state();
+  const Device owner_device_ = worker_device();
 };
+
+GraphTask& current_task() {
+  check(here.task != nullptr, "this is possible only while a backward pass runs on this thread");
+  return *here.task;
+}
+
+std::vector<Tensor> run_task(const std::vector<Edge>& roots, std::span<const Tensor> cotangents,
+                             const std::vector<Edge>& inputs, const BackwardOptions& options) {
+  const GradMode mode(options.create_graph);
+  const auto task = std::make_shared<GraphTask>(options);
+  struct Finish {
+    GraphTask& task;
+    ~Finish() { task.finish(); }
+  } const finish{*task};
+  task->run(roots, cotangents, inputs);
+  return std::move(task->captured);
+}
 
 }  // namespace
 
-Tensor accumulate(Tensor into, const Tensor& more) {
-  if (!more.defined()) return into;
-  const bool plain = !thread_state.grad_enabled && !thread_state.modes && !thread_state.interpreters;
-  if (plain && sole_owner(into) && into.is_contiguous() && into.dtype() == more.dtype() &&
-      same_sizes(into.sizes(), more.sizes()))
-    return ops::add_(into, more);
-  return ops::add(into, more);
+Node* current_node() { return here.node; }
+int64_t current_pass() { return here.task ? here.task->id : -1; }
+bool current_pass_keeps_graph() { return current_task().keeps_graph(); }
+bool current_pass_is_partial() { return here.task && here.task->partial(); }
+bool pass_will_run(Node& n) { return current_task().will_run(n); }
+void queue_callback(std::function<void()> callback) {
+  check(here.task != nullptr, "queue_callback(): no backward pass runs on this thread");
+  here.task->add_callback(std::move(callback));
 }
+bool multithreading_enabled() { return multithreading; }
+void set_multithreading(bool on) { multithreading = on; }
 
-Tensor accumulate_leaf(const Tensor& grad, Tensor fresh, const Tensor& leaf) {
-  if (grad.defined()) {
-    if (thread_state.grad_enabled) return ops::add(grad, fresh);
-    return ops::add_(grad, fresh);
-  }
-  if (thread_state.grad_enabled) return ops::clone(fresh);
-  const bool fits = same_sizes(fresh.strides(), leaf.strides()) ||
-                    (fresh.is_contiguous() && !is_dense_non_overlapping(leaf.sizes(), leaf.strides()));
-  // A wrapper without its class would be no tensor at all.
-  if (fresh->layers.has(Layer::Subclass)) return sole_owner(fresh) ? fresh : ops::clone(fresh);
-  if (fits && sole_owner(fresh)) return detached(fresh);
-  return detached(ops::clone(fresh));
+std::vector<Tensor> run_backward(const std::vector<Edge>& roots, std::span<const Tensor> cotangents,
+                                 const std::vector<Edge>& inputs, const BackwardOptions& options) {
+  std::vector<Tensor> found;
+  if (here.depth < max_depth)
+    found = run_task(roots, cotangents, inputs, options);
+  else
+    run_on_fresh_thread([&] { found = run_task(roots, cotangents, inputs, options); });
+  if (!options.allow_unused && !options.accumulate)
+    for (size_t i = 0; i < found.size(); ++i)
+      check(found[i].defined(), "grad(): the input at index ", i,
+            " appears to not have been used in the graph (allow_unused=True gives None for it)");
+  return found;
 }
 
 std::vector<Tensor> run_backward(std::span<const Tensor> roots, std::span<const Tensor> cotangents,
                                  std::span<const Tensor> inputs, const BackwardOptions& options) {
-  std::vector<Edge> edges;
+  std::vector<Edge> from, to;
   for (size_t i = 0; i < roots.size(); ++i) {
     check(requires_grad(roots[i]), "element ", i,
           " of tensors does not require grad and does not have a grad_fn");
-    edges.push_back(gradient_edge(roots[i]));
+    from.push_back(gradient_edge(roots[i]));
   }
-  GraphTask task(options);
-  task.captured.resize(inputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    check(requires_grad(inputs[i]), "One of the differentiated Tensors does not require grad");
-    const Edge e = gradient_edge(inputs[i]);
-    if (options.accumulate && !is_leaf(inputs[i])) retain_grad(inputs[i]);
-    task.capture(e, i);
+  for (const Tensor& t : inputs) {
+    if (options.accumulate && !(is_leaf(t) && requires_grad(t))) retain_grad(t);
+    check(requires_grad(t), "One of the differentiated Tensors does not require grad");
+    to.push_back(gradient_edge(t));
   }
-  const GradMode mode(options.create_graph);
-  task.run(edges, cotangents);
-  if (!options.allow_unused && !options.accumulate)
-    for (const Tensor& t : task.captured)
-      check(t.defined(), "One of the differentiated Tensors appears to not have been used in the graph. "
-            "Set allow_unused=True if this is the desired behavior.");
-  return std::move(task.captured);
+  return run_backward(from, cotangents, to, options);
 }
 
 }  // namespace facula

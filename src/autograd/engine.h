@@ -1,4 +1,8 @@
 // The engine: runs a graph backward.
+//
+// A backward pass is a GraphTask. Nodes of the CPU run on the thread that asked; nodes of other
+// devices run on one worker per device. A pass that starts inside another (from a hook or a
+// Function) runs on the same thread, or on a fresh one where the stack has become deep.
 #pragma once
 #include "autograd/variable.h"
 
@@ -7,18 +11,46 @@ namespace facula {
 struct BackwardOptions {
   bool retain_graph = false;
   bool create_graph = false;
-  bool allow_unused = false;   // grad(): undefined for inputs outside of the graph
-  bool accumulate = true;      // into leaves; false for grad()
+  bool allow_unused = false;  // grad(): undefined for inputs outside of the graph
+  bool accumulate = true;     // into leaves; false for grad()
 };
 
 // Gradients of `roots` (each with its cotangent) flow to leaves, or with `inputs` given only to
-// those: the result has one gradient per input when accumulate is off.
+// those: the result has one gradient per input when accumulate is off. Raises RuntimeError for a
+// root or input that requires no grad, and for an input that the graph does not reach.
 std::vector<Tensor> run_backward(std::span<const Tensor> roots, std::span<const Tensor> cotangents,
                                  std::span<const Tensor> inputs, const BackwardOptions& options);
+// The same for edges of the graph.
+std::vector<Tensor> run_backward(const std::vector<Edge>& roots, std::span<const Tensor> cotangents,
+                                 const std::vector<Edge>& inputs, const BackwardOptions& options);
 
 // Adds two gradients; in place where `into` belongs to nobody else and no graph is recorded.
 Tensor accumulate(Tensor into, const Tensor& more);
 // A leaf's new .grad: keeps `fresh` itself where nobody else holds it and its layout fits.
 Tensor accumulate_leaf(const Tensor& grad, Tensor fresh, const Tensor& leaf);
+
+// --- the pass that runs on this thread
+
+// A number of its own for each pass; -1 outside of any.
+int64_t current_pass();
+bool current_pass_keeps_graph();
+// Whether it computes gradients of some inputs alone.
+bool current_pass_is_partial();
+// Whether the pass runs, or would run, this node. Raises RuntimeError outside of a pass.
+bool pass_will_run(Node& n);
+// Runs `callback` when the pass has finished. Raises RuntimeError outside of a pass.
+void queue_callback(std::function<void()> callback);
+// Passes may use several threads (the default) or only the one that asks.
+bool multithreading_enabled();
+void set_multithreading(bool on);
+
+// How the language above lives on threads that the engine makes, and moves its errors between them.
+struct ThreadHooks {
+  void* (*enter)();  // on a new thread; the result goes to leave
+  void (*leave)(void* token);
+  void* (*take_error)();  // the error that is set on this thread, or null
+  void (*set_error)(void* error);
+};
+extern constinit std::atomic<const ThreadHooks*> thread_hooks;
 
 }  // namespace facula

@@ -81,6 +81,7 @@ bool is_stopped(const Tensor& t) { return t->autograd->tangent && t->autograd->t
 // The view that `t` is of its base, of the base's tangent.
 Tensor view_of_tangent(const Tensor& t, const Tensor& base_tangent) {
   const ComputingTangent guard;
+  if (const auto& replay = t->autograd->replay) return replay->apply(base_tangent);
   const int64_t offset =
       t.storage_offset() - t->autograd->base.storage_offset() + base_tangent.storage_offset();
   return ops::as_strided(base_tangent, t.sizes(), t.strides(), offset);
@@ -112,12 +113,8 @@ Tensor laid_out_as(const Tensor& t, Tensor tangent) {
 }
 
 void check_sizes(const Tensor& primal, const Tensor& tangent) {
-  check(same_sizes(primal.sizes(), tangent.sizes()),
-        "Trying to set a forward gradient that has a different size than that of the original "
-        "Tensor, this "
-        "is not supported. Tensor is of size ",
-        str(primal.sizes()), " while the given forward gradient is of size ", str(tangent.sizes()),
-        ".");
+  check(same_sizes(primal.sizes(), tangent.sizes()), "a tangent must have its tensor's sizes, ",
+        str(primal.sizes()), "; got ", str(tangent.sizes()));
 }
 
 // A view gives its base a tangent as well, of which its own is a view.
@@ -195,10 +192,10 @@ bool shares_memory_with_mutated(const OpCall& c, const Tensor& t) {
 }
 
 [[noreturn]] void no_forward_rule(const OpCall& c) {
-  throw Error(ErrorKind::NotImplemented, "Trying to use forward AD with ", c.info->schema.name,
+  throw Error(ErrorKind::NotImplemented, c.info->schema.name,
               c.op->variant == Variant::Out
-                  ? "_out that does not support it because it is an out= function"
-                  : " that does not support it because it has not been implemented yet");
+                  ? "(): out= has no derivative, but an argument has a tangent (forward mode)"
+                  : "(): no rule of forward mode is implemented");
 }
 
 }  // namespace
@@ -238,15 +235,13 @@ void set_tangent(const Tensor& t, Tensor tangent) {
 // --- the user's level
 
 void enter_dual_level() {
-  check(!dual_level().on, "Nested forward mode AD is not supported at the moment");
+  check(!dual_level().on, "enter_dual_level(): a level of forward mode is on; it cannot be nested");
   dual_level().on = true;
   forward_levels.fetch_add(1);
 }
 
 void exit_dual_level() {
-  check(dual_level().on,
-        "Trying to exit a forward AD level that was not the last one that was created. "
-        "This is not supported.");
+  check(dual_level().on, "exit_dual_level(): no level is on");
   for (const Ref<Tangent>& t : dual_level().end()) empty_tangent(t);
   forward_levels.fetch_sub(1);
 }
@@ -254,13 +249,9 @@ void exit_dual_level() {
 bool dual_level_on() { return dual_level().on; }
 
 Tensor make_dual(const Tensor& primal, const Tensor& tangent) {
-  check(!has_tangent(primal),
-        "Making a dual Tensor based on a Tensor that already has a forward gradient "
-        "at the same level 0 is not supported.");
+  check(!has_tangent(primal), "make_dual(): the primal has a tangent already");
   check_sizes(primal, tangent);
-  check(!has_tangent(tangent),
-        "Setting a forward grad that itself has a forward gradient at the same "
-        "level0 is not supported.");
+  check(!has_tangent(tangent), "make_dual(): the tangent must not have a tangent of its own");
   const Tensor dual = ops::alias(primal);
   const ComputingTangent guard;
   attach(dual, strided_as(dual, tangent));

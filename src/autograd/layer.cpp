@@ -77,15 +77,15 @@ void check_mutated(const OpCall& c, bool recording) {
 
 void check_out(const OpCall& c, uint32_t needing) {
   check(c.op->variant != Variant::Out || !needing, c.info->schema.name,
-        "(): functions with out=... arguments don't support automatic differentiation, but one of the "
-        "arguments needing grad.");
+        "(): out= has no derivative, but an argument requires grad");
 }
 
 void set_histories(const OpCall& c, const Ref<Node>& node) {
   for_each_result(c, [&](const Tensor& t, int k) {
     const int from = c.info->alias_of[k];
     const bool changed = from >= 0 && (c.info->mutated >> from & 1);
-    const bool differentiable = (c.info->differentiable_results >> k & 1) && is_differentiable(t.dtype());
+    const bool differentiable =
+        (c.info->differentiable_results >> k & 1) && is_differentiable(t.dtype());
     if (changed)
       rebase_history(t, node);
     else if (differentiable)
@@ -111,9 +111,12 @@ bool any_differentiable_result(const OpCall& c) {
 }  // namespace
 
 void autograd_layer(OpCall& c) {
+  if (thread_state.inference) return run_below(c);
   const uint32_t needing = thread_state.grad_enabled ? requiring(c) : 0;
-  const bool geometry = c.op->record->flags & geometry_only;
-  if (c.info->mutated && !geometry) check_mutated(c, needing != 0 && c.op->variant != Variant::Out);
+  // Storage alone changes where versions do not count: resize_ has rules of its own.
+  const bool storage_only = (c.op->record->flags & no_version_bump) != 0;
+  if (c.info->mutated && !storage_only)
+    check_mutated(c, needing != 0 && c.op->variant != Variant::Out);
   check_out(c, needing);
   const uint32_t wanted = with_derivative(*c.info, needing);
   ForwardPass forward(c);

@@ -1,9 +1,10 @@
 #include "autograd/node.h"
 
 #include <algorithm>
+#include <thread>
 
+#include "autograd/anomaly.h"
 #include "autograd/engine.h"
-#include "autograd/forward.h"
 
 namespace facula {
 namespace {
@@ -14,12 +15,91 @@ constexpr uint64_t accumulate_sequence = UINT64_MAX;
 
 }  // namespace
 
-Node::Node() : sequence(next_sequence++) {}
+void SpinLock::lock() {
+  for (int spins = 0; held_.exchange(true, std::memory_order_acquire); ++spins)
+    if (spins > 64) std::this_thread::yield();
+}
+
+Node::Node() : Node(next_sequence++) {}
+Node::Node(uint64_t fixed) : sequence(fixed) {
+  if (anomaly_enabled()) [[unlikely]]
+    note_made(*this);
+}
+Node::~Node() { delete hooks_.load(std::memory_order_relaxed); }
 
 void destroy(Node* n) { destroy(static_cast<GraphNode*>(n)); }
 
+NodeHooks& Node::hooks() {
+  if (NodeHooks* there = hooks_.load(std::memory_order_acquire)) return *there;
+  auto* made = new NodeHooks;
+  NodeHooks* other = nullptr;
+  if (hooks_.compare_exchange_strong(other, made, std::memory_order_acq_rel)) return *made;
+  delete made;
+  return *other;
+}
+
+NodeMetadata* Node::metadata() const {
+  const NodeHooks* h = hooks_.load(std::memory_order_acquire);
+  return h ? h->metadata.get() : nullptr;
+}
+
+uint64_t Node::add_pre_hook(PreHook hook) {
+  const uint64_t id = new_hook_id();
+  NodeHooks& h = hooks();
+  const std::lock_guard guard(lock);
+  h.pre.push_back({id, std::move(hook)});
+  return id;
+}
+uint64_t Node::add_post_hook(PostHook hook) {
+  const uint64_t id = new_hook_id();
+  NodeHooks& h = hooks();
+  const std::lock_guard guard(lock);
+  h.post.push_back({id, std::move(hook)});
+  return id;
+}
+uint64_t Node::add_tensor_hook(uint32_t output_nr, GradientHook hook) {
+  const uint64_t id = new_hook_id();
+  NodeHooks& h = hooks();
+  const std::lock_guard guard(lock);
+  h.tensor.push_back({id, output_nr, std::move(hook)});
+  return id;
+}
+
+namespace {
+// Takes the hook out; what it holds is let go of by the caller, without the lock.
+template <class List>
+List without(List& list, uint64_t id) {
+  const auto same = [id](const auto& h) { return h.id == id; };
+  const auto at = std::stable_partition(list.begin(), list.end(), std::not_fn(same));
+  List out(std::make_move_iterator(at), std::make_move_iterator(list.end()));
+  list.erase(at, list.end());
+  return out;
+}
+}  // namespace
+
+void Node::remove_hook(uint64_t id) {
+  NodeHooks* h = hooks_.load(std::memory_order_acquire);
+  if (!h) return;
+  std::vector<NodePreHook> pre;
+  std::vector<NodePostHook> post;
+  std::vector<NodeTensorHook> tensor;
+  const std::lock_guard guard(lock);
+  pre = without(h->pre, id);
+  post = without(h->post, id);
+  tensor = without(h->tensor, id);
+}
+
+void Node::retain_output(uint32_t output_nr, TensorImpl* t) {
+  NodeHooks& h = hooks();
+  const std::lock_guard guard(lock);
+  h.retained.emplace_back(output_nr, t);
+}
+
 void Node::forget(TensorImpl* t) {
-  std::erase_if(retained, [t](const auto& r) { return r.second == t; });
+  NodeHooks* h = hooks_.load(std::memory_order_acquire);
+  if (!h) return;
+  const std::lock_guard guard(lock);
+  std::erase_if(h->retained, [t](const auto& r) { return r.second == t; });
 }
 
 void Node::show_held(HeldVisitor& visitor) const {
@@ -34,54 +114,22 @@ AccumulateGrad::AccumulateGrad(const Tensor& v) : Node(accumulate_sequence), var
 }
 
 AccumulateGrad::~AccumulateGrad() {
-  if (!variable_->autograd) return;
-  GraphNode* self = this;
-  variable_->autograd->accumulator.compare_exchange_strong(self, nullptr);
+  if (variable_->autograd) forget_accumulator(*variable_->autograd, this);
 }
 
 Gradients AccumulateGrad::apply(Gradients grads) {
-  Tensor fresh = std::move(grads[0]);
-  if (!fresh.defined()) return {};
+  if (!grads[0].defined()) return {};
   AutogradMeta& m = autograd_meta(variable_);
-  for (const TensorHook& h : m.hooks)
-    if (Tensor t = h.call(fresh); t.defined()) fresh = t;
-  m.grad = accumulate_leaf(m.grad, std::move(fresh), variable_);
-  for (const PostAccumulateHook& h : m.post_accumulate_hooks) h.call(variable_);
-  return {};
-}
-
-SavedTensor::SavedTensor(const Tensor& t, bool is_output)
-    : version_(t->current_version()), is_output_(is_output) {
-  check(!t->inference, "Inference tensors cannot be saved for backward. To work around you can make "
-        "a clone to get a normal tensor and use it in autograd.");
-  if (!is_output) {
-    data_ = t;
-    return;
+  {
+    const std::lock_guard guard(adding_);
+    m.grad = accumulate_leaf(m.grad, std::move(grads[0]), variable_);
   }
-  data_ = alias_tensor(t);
-  data_->shared_version = t->share_version();
-  if (t->autograd) output_nr_ = t->autograd->output_nr;
-  copy_tangent(t, data_);
-}
-
-Tensor SavedTensor::unpack(const Ref<Node>& owner, const Node& saved_by) const {
-  if (!data_.defined()) return {};
-  const uint32_t now = data_->current_version();
-  if (now != version_)
-    throw Error(ErrorKind::Runtime, "one of the variables needed for gradient computation has been modified by an inplace operation: [",
-        info(data_.dtype()).legacy_name, "Tensor ", str(data_.sizes()), "], which was saved by ", saved_by.name(),
-        ", is at version ", now, "; expected version ", version_,
-        " instead. Hint: enable anomaly detection to find the operation that failed to compute its "
-        "gradient, with torch.autograd.set_detect_anomaly(True).");
-  if (!is_output_ || !owner) return data_;
-  Tensor t = alias_tensor(data_);
-  t->shared_version = data_->shared_version;
-  AutogradMeta& m = autograd_meta(t);
-  m.grad_fn = Ref<GraphNode>::share(owner.get());
-  m.output_nr = output_nr_;
-  t->layers |= Layer::Autograd;
-  copy_tangent(data_, t);
-  return t;
+  // By index: a hook may add another.
+  for (size_t i = 0; i < m.post_accumulate_hooks.size(); ++i) {
+    const PostAccumulateHook h = m.post_accumulate_hooks[i];
+    h.call(variable_);
+  }
+  return {};
 }
 
 }  // namespace facula

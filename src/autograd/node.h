@@ -2,9 +2,11 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
+#include "autograd/saved_tensor.h"
 #include "core/allocator.h"
 #include "core/autograd_meta.h"
 #include "core/inline_vector.h"
@@ -29,22 +31,52 @@ struct OutputMeta {
 };
 
 using Gradients = std::vector<Tensor>;
+// Each may replace gradients; an undefined one stands for zero.
+using PreHook = std::function<void(Gradients& grads)>;
+using PostHook = std::function<void(Gradients& inputs, const Gradients& outputs)>;
+using GradientHook = std::function<Tensor(const Tensor&)>;  // undefined result: unchanged
+
 struct NodePreHook {
   uint64_t id;
-  std::function<void(Gradients& grads)> call;  // may replace elements
+  PreHook call;
 };
 struct NodePostHook {
   uint64_t id;
-  std::function<void(Gradients& inputs, const Gradients& outputs)> call;
+  PostHook call;
 };
 struct NodeTensorHook {
   uint64_t id;
   uint32_t output_nr;
-  std::function<Tensor(const Tensor&)> call;
+  GradientHook call;
+};
+
+// Held for a few instructions, never while other code runs.
+class SpinLock {
+ public:
+  void lock();
+  void unlock() { held_.store(false, std::memory_order_release); }
+
+ private:
+  std::atomic<bool> held_{false};
+};
+
+// What the binding keeps with a node: its `metadata`.
+struct NodeMetadata {
+  virtual ~NodeMetadata() = default;
+};
+
+// What few nodes have. Copied out under the node's lock before anything of it is called.
+struct NodeHooks {
+  std::vector<NodePreHook> pre;
+  std::vector<NodePostHook> post;
+  std::vector<NodeTensorHook> tensor;
+  std::vector<std::pair<uint32_t, TensorImpl*>> retained;  // outputs whose .grad is kept; weak
+  std::unique_ptr<NodeMetadata> metadata;
 };
 
 struct Node : GraphNode {
   Node();
+  ~Node() override;
   // Nodes come and go with every operator: from the allocator's free lists.
   static void* operator new(size_t bytes) { return cpu_allocate(bytes); }
   static void operator delete(void* p, size_t bytes) { cpu_free(p, bytes); }
@@ -56,20 +88,34 @@ struct Node : GraphNode {
   virtual void release_saved() {}
   // The leaf that an accumulation node serves.
   virtual Tensor leaf() const { return {}; }
+  // Whether a complex gradient of a real tensor stands for its real part.
+  virtual bool takes_real_part() const { return false; }
   void forget(TensorImpl* t) override;
   void show_held(HeldVisitor& visitor) const override;
 
+  // Hooks: before the node runs (on all gradients, or on that of one output), and after. They may
+  // be added and removed while another thread runs the node.
+  uint64_t add_pre_hook(PreHook hook);
+  uint64_t add_post_hook(PostHook hook);
+  uint64_t add_tensor_hook(uint32_t output_nr, GradientHook hook);
+  void remove_hook(uint64_t id);
+  void retain_output(uint32_t output_nr, TensorImpl* t);
+  bool has_hooks() const { return hooks_.load(std::memory_order_acquire) != nullptr; }
+  // Made when first asked for.
+  NodeHooks& hooks();
+  NodeMetadata* metadata() const;
+
+  SpinLock lock;  // of hooks and saved tensors
   const uint64_t sequence;
   InlineVector<Edge, 3> next;
   InlineVector<OutputMeta, 1> outputs;
-  std::vector<NodePreHook> pre_hooks;
-  std::vector<NodePostHook> post_hooks;
-  std::vector<NodeTensorHook> tensor_hooks;
-  std::vector<std::pair<uint32_t, TensorImpl*>> retained;  // outputs whose .grad is kept; weak
-  std::atomic<void*> python_object{nullptr};               // borrowed
+  std::atomic<void*> python_object{nullptr};  // borrowed
 
  protected:
-  explicit Node(uint64_t fixed_sequence) : sequence(fixed_sequence) {}
+  explicit Node(uint64_t fixed_sequence);
+
+ private:
+  std::atomic<NodeHooks*> hooks_{nullptr};  // owned
 };
 void destroy(Node* n);
 uint64_t new_hook_id();
@@ -82,33 +128,15 @@ struct AccumulateGrad final : Node {
   explicit AccumulateGrad(const Tensor& variable);
   ~AccumulateGrad() override;
   Gradients apply(Gradients grads) override;
-  std::string name() const override { return "AccumulateGrad"; }
+  std::string name() const override { return "torch::autograd::AccumulateGrad"; }
   Tensor leaf() const override { return variable_; }
   void show_held(HeldVisitor& visitor) const override;
 
  private:
   Tensor variable_;
+  std::recursive_mutex adding_;  // two threads may meet at one leaf
 };
-
-// A saved tensor with the version it had. A result is kept without its history, which would be a
-// cycle, and gets it back when read.
-class SavedTensor {
- public:
-  SavedTensor() = default;
-  SavedTensor(const Tensor& t, bool is_output);
-  // Raises RuntimeError when the tensor was changed in place since.
-  Tensor unpack(const Ref<Node>& owner, const Node& saved_by) const;
-  bool defined() const { return data_.defined(); }
-  void reset() { data_.reset(); }
-  void show_held(HeldVisitor& visitor) const {
-    if (data_.defined()) visitor.tensor(data_);
-  }
-
- private:
-  Tensor data_;
-  uint32_t version_ = 0, output_nr_ = 0;
-  bool is_output_ = false;
-};
+inline bool is_accumulator(const Node& n) { return n.sequence == UINT64_MAX; }
 
 // The node of any operator with a record.
 class OpNode final : public Node {
@@ -123,10 +151,28 @@ class OpNode final : public Node {
   void release_saved() override;
   void save_results(const OpCall& c);
   void show_held(HeldVisitor& visitor) const override;
+  bool takes_real_part() const override { return true; }
 
   const Operator& op() const { return *call_.op(); }
   Tensor saved_arg(int i) const;
   Tensor saved_result(int i) const;
+
+  bool keeps(int arg) const { return kept_args() >> arg & 1; }
+
+  // What the node shows of itself: `_saved_other`, `_raw_saved_self`.
+  struct Field {
+    enum Kind : uint8_t { Argument, Result, Sizes, Number } kind;
+    int index;
+    std::string name;  // of the argument or result
+    bool list = false;
+  };
+  std::vector<Field> fields() const;
+  std::vector<Tensor> saved_list(int i) const;
+  const Value& number(int i) const { return call_.args()[i]; }
+  IntVec saved_sizes(int i) const;
+  // Null where the call had None.
+  SavedTensor* raw_saved(const Field& f);
+  void check_alive() const;
 
  private:
   friend class Backward;
@@ -155,14 +201,16 @@ class OpNode final : public Node {
   const TensorArg* tensor_arg(int i) const;
   const ListArg* list_arg(int i) const;
   size_t edge_of(int arg) const;
-  void check_alive() const;
+  uint32_t kept_args() const;
+  uint32_t kept_results() const;
+  Tensor unpacked(const SavedTensor& s) const;
   Tensor run_row(Backward& b, int row);
 
   SavedCall call_;  // numbers, lists, strings; no tensors
   const uint32_t wanted_;
   const uint32_t rows_;  // of the derivative table that are needed
   const Purpose purpose_;
-  bool released_ = false;
+  std::atomic<bool> released_{false};
   InlineVector<TensorArg, 2> tensors_;
   std::vector<ListArg> lists_;
   std::vector<std::pair<int, SavedTensor>> results_;

@@ -9,7 +9,9 @@
 namespace facula {
 namespace {
 
-bool is_tensor_arg(const OpInfo& info, int i) { return (info.tensor_args | info.list_args) >> i & 1; }
+bool is_tensor_arg(const OpInfo& info, int i) {
+  return (info.tensor_args | info.list_args) >> i & 1;
+}
 
 bool shares_memory_with_mutated(const OpCall& c, const Tensor& t) {
   for (uint32_t bits = c.info->mutated; bits; bits &= bits - 1) {
@@ -47,8 +49,7 @@ Edge OpNode::edge_to(const Tensor& t) const {
 OpNode::OpNode(const OpCall& c, uint32_t wanted, Purpose purpose)
     : call_(*c.op, c.args, 0), wanted_(wanted), rows_(find_rows(*c.info)), purpose_(purpose) {
   const OpInfo& info = *c.info;
-  uint32_t keep = 0;
-  for (uint32_t rows = rows_; rows; rows &= rows - 1) keep |= info.saved_args[std::countr_zero(rows)];
+  const uint32_t keep = kept_args();
   for (int i = 0; i < info.base_args; ++i) {
     if (!is_tensor_arg(info, i)) continue;
     const Value& v = c.args[i];
@@ -56,7 +57,8 @@ OpNode::OpNode(const OpCall& c, uint32_t wanted, Purpose purpose)
     if (info.list_args >> i & 1) {
       keep_list(c, i, save);
       if (has_edge)
-        for (const Tensor& t : v.as_tensors()) next.push_back(t.defined() ? edge_to(t) : Edge());
+        for (const Tensor& t : v.as_tensors())
+          next.push_back(t.defined() ? edge_to(t) : Edge());
       continue;
     }
     if (v.is_tensor()) {
@@ -69,8 +71,25 @@ OpNode::OpNode(const OpCall& c, uint32_t wanted, Purpose purpose)
       }
       tensors_.push_back(std::move(a));
     }
-    if (has_edge) next.push_back(v.is_tensor() && (wanted >> i & 1) ? edge_to(v.as_tensor()) : Edge());
+    if (has_edge)
+      next.push_back(v.is_tensor() && (wanted >> i & 1) ? edge_to(v.as_tensor()) : Edge());
   }
+}
+
+uint32_t OpNode::kept_args() const {
+  const OpInfo& info = op().info();
+  uint32_t keep = 0;
+  for (uint32_t rows = rows_; rows; rows &= rows - 1)
+    keep |= info.saved_args[std::countr_zero(rows)];
+  return keep;
+}
+
+uint32_t OpNode::kept_results() const {
+  const OpInfo& info = op().info();
+  uint32_t keep = 0;
+  for (uint32_t rows = rows_; rows; rows &= rows - 1)
+    keep |= info.saved_results[std::countr_zero(rows)];
+  return keep;
 }
 
 void OpNode::keep_list(const OpCall& c, int arg, bool save) {
@@ -104,11 +123,10 @@ const OpNode::ListArg* OpNode::list_arg(int i) const {
 }
 
 void OpNode::save_results(const OpCall& c) {
-  uint32_t keep = 0;
-  for (uint32_t rows = rows_; rows; rows &= rows - 1) keep |= c.info->saved_results[std::countr_zero(rows)];
-  for (; keep; keep &= keep - 1) {
+  for (uint32_t keep = kept_results(); keep; keep &= keep - 1) {
     const int k = std::countr_zero(keep);
-    if (c.results[k].is_tensor()) results_.emplace_back(k, SavedTensor(c.results[k].as_tensor(), purpose_ == Purpose::Backward));
+    if (c.results[k].is_tensor())
+      results_.emplace_back(k, SavedTensor(c.results[k].as_tensor(), purpose_ == Purpose::Backward));
   }
 }
 
@@ -137,10 +155,15 @@ std::string OpNode::name() const {
 }
 
 void OpNode::release_saved() {
-  released_ = true;
-  for (TensorArg& t : tensors_) t.saved.reset();
-  for (ListArg& l : lists_) l.saved.clear();
-  results_.clear();
+  if (released_.exchange(true, std::memory_order_relaxed)) return;
+  // Taken out under the lock, let go of after it: that may run anything.
+  InlineVector<SavedTensor, 4> freed;
+  const std::lock_guard guard(lock);
+  for (TensorArg& t : tensors_)
+    if (t.saved.defined()) freed.push_back(std::move(t.saved));
+  for (ListArg& l : lists_)
+    for (SavedTensor& t : l.saved) freed.push_back(std::move(t));
+  for (auto& [k, t] : results_) freed.push_back(std::move(t));
 }
 
 void OpNode::show_held(HeldVisitor& visitor) const {
@@ -152,31 +175,46 @@ void OpNode::show_held(HeldVisitor& visitor) const {
 }
 
 void OpNode::check_alive() const {
-  check(!released_,
-        "Trying to backward through the graph a second time (or directly access saved tensors after they "
-        "have already been freed). Saved intermediate values of the graph are freed when you call .backward() "
-        "or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second "
-        "time or if you need to access saved tensors after calling backward.");
+  check(!released_.load(std::memory_order_relaxed),
+        "Trying to backward through the graph a second time: its saved tensors are gone; keep them "
+        "with "
+        "retain_graph=True");
+}
+
+// Another thread may release the node meanwhile: a copy is unpacked.
+Tensor OpNode::unpacked(const SavedTensor& saved) const {
+  auto* self = const_cast<OpNode*>(this);
+  self->lock.lock();
+  const bool alive = !released_.load(std::memory_order_relaxed);
+  const SavedTensor copy = alive ? saved : SavedTensor();
+  self->lock.unlock();
+  if (!alive) check_alive();
+  return copy.unpack(Ref<Node>::share(self), *this);
 }
 
 Tensor OpNode::saved_arg(int i) const {
   const OpInfo& info = op().info();
-  uint32_t keep = 0;
-  for (uint32_t rows = rows_; rows; rows &= rows - 1) keep |= info.saved_args[std::countr_zero(rows)];
-  if (!(keep >> i & 1))
-    throw Error(ErrorKind::Runtime, op().name(), ": its derivative reads '", info.schema.args[static_cast<size_t>(i)].name,
+  if (!(kept_args() >> i & 1))
+    throw Error(ErrorKind::Runtime, op().name(), ": its derivative reads '",
+                info.schema.args[static_cast<size_t>(i)].name,
                 "', which its row of the derivative table does not save");
   const TensorArg* t = tensor_arg(i);
-  if (!t) return {};
-  check_alive();
-  return t->saved.unpack({}, *this);
+  return t ? unpacked(t->saved) : Tensor();
 }
 
 Tensor OpNode::saved_result(int k) const {
   for (const auto& [index, t] : results_)
-    if (index == k) return t.unpack(Ref<Node>::share(const_cast<OpNode*>(this)), *this);
+    if (index == k) return unpacked(t);
   check_alive();
   return {};
+}
+
+std::vector<Tensor> OpNode::saved_list(int i) const {
+  std::vector<Tensor> list;
+  const ListArg* arg = list_arg(i);
+  if (!arg) return list;
+  for (const SavedTensor& t : arg->saved) list.push_back(unpacked(t));
+  return list;
 }
 
 size_t OpNode::edge_of(int arg) const {
@@ -201,10 +239,7 @@ Tensor OpNode::run_row(Backward& b, int row) {
 Gradients OpNode::apply(Gradients grads) {
   const OpInfo& info = op().info();
   const OpRecord& record = *op().record;
-  uint32_t saves = 0;
-  for (uint32_t rows = rows_; rows; rows &= rows - 1)
-    saves |= info.saved_args[std::countr_zero(rows)] | info.saved_results[std::countr_zero(rows)];
-  if (saves) check_alive();
+  if (kept_args() | kept_results()) check_alive();
   // The last results may have had no gradient, or not have been made at all.
   grads.resize(std::max<size_t>(grads.size(), info.results));
   Gradients out(next.size());
@@ -231,7 +266,8 @@ int Backward::arg_index(Name n) const {
   const Schema& s = node_.op().info().schema;
   for (size_t i = 0; i < s.args.size(); ++i)
     if (s.args[i].name_hash == n.hash) return static_cast<int>(i);
-  throw Error(ErrorKind::Runtime, node_.op().name(), ": its derivative reads '", n.text, "', which is no argument");
+  throw Error(ErrorKind::Runtime, node_.op().name(), ": its derivative reads '", n.text,
+              "', which is no argument");
 }
 
 Tensor Backward::operator[](Name n) const {
@@ -248,14 +284,7 @@ Tensor Backward::operator[](Name n) const {
 
 Tensor Backward::result(int i) const { return node_.saved_result(i); }
 
-std::vector<Tensor> Backward::tensors(Name n) const {
-  std::vector<Tensor> list;
-  const OpNode::ListArg* arg = node_.list_arg(arg_index(n));
-  if (!arg) return list;
-  node_.check_alive();
-  for (const SavedTensor& t : arg->saved) list.push_back(t.unpack({}, node_));
-  return list;
-}
+std::vector<Tensor> Backward::tensors(Name n) const { return node_.saved_list(arg_index(n)); }
 
 const Value& Backward::value(Name n) const { return node_.call_.args()[arg_index(n)]; }
 
@@ -292,7 +321,9 @@ bool Backward::needs(Name n, size_t element) const {
   return static_cast<bool>(node_.next[node_.edge_of(arg_index(n)) + element]);
 }
 
-void Backward::set(Name n, Tensor grad) { (*outputs_)[node_.edge_of(arg_index(n))] = std::move(grad); }
+void Backward::set(Name n, Tensor grad) {
+  (*outputs_)[node_.edge_of(arg_index(n))] = std::move(grad);
+}
 
 void Backward::set(Name n, std::vector<Tensor> grads) {
   const size_t at = node_.edge_of(arg_index(n));

@@ -1,6 +1,8 @@
 #include "autograd/variable.h"
 
+#include <array>
 #include <atomic>
+#include <mutex>
 
 #include "autograd/copy_slices.h"
 #include "autograd/forward.h"
@@ -10,25 +12,80 @@ namespace {
 
 std::atomic<uint64_t> next_hook{1};
 
-const char* kind_of(ViewKind k) {
-  return k == ViewKind::MultiOutput || k == ViewKind::MultiOutputNoGrad
-             ? "is an output of a function that returns multiple views"
-             : "was created in no_grad mode";
+// Guards the weak pointers of leaves to their accumulation nodes; by leaf, to keep threads apart.
+SpinLock& accumulator_lock(const AutogradMeta& m) {
+  static std::array<SpinLock, 64> locks;
+  return locks[reinterpret_cast<uintptr_t>(&m) / alignof(std::max_align_t) % locks.size()];
+}
+
+// A view whose memory was changed after it got its history, and whose base has one.
+bool stale_view(const Tensor& t) {
+  const AutogradMeta& m = *t->autograd;
+  return m.base.defined() && m.view_version != t->current_version() && requires_grad(m.base);
+}
+
+std::string operation_of(const std::string& node) { return node.substr(0, node.rfind("Backward")); }
+
+// What a view of a special kind is, for the error when it is changed.
+const char* kind_of(ViewKind kind) {
+  switch (kind) {
+    case ViewKind::MultiOutput:
+      return "one of several views that one function returned";
+    case ViewKind::Custom:
+      return "a view that a custom Function returned, whose backward the change would bypass";
+    case ViewKind::Inference:
+      return "a view made in inference mode, which has no history to change";
+    default:
+      return "a view made in no_grad mode, of which nobody knows whether the change is meant to be "
+             "recorded";
+  }
+}
+
+[[noreturn]] void refuse_change(const Tensor& t, bool indirect) {
+  const AutogradMeta& m = *t->autograd;
+  std::string what = "a tensor";
+  if (m.grad_fn) {
+    const auto& node = static_cast<const Node&>(*m.grad_fn);
+    what = concat("Output ", m.output_nr, " of ", operation_of(node.name()));
+  }
+  throw Error(ErrorKind::Runtime, what, " is a view and ",
+              indirect ? "its base or another view of it has been" : "is being",
+              " modified inplace, which is forbidden: it is ", kind_of(m.view_kind),
+              ". clone() it, or work out of place");
+}
+
+// The history of a stale view: the way from its base, taken again.
+void renew_history(const Tensor& t) {
+  AutogradMeta& m = *t->autograd;
+  if (m.view_kind != ViewKind::Default) refuse_change(t, true);
+  if (m.replay) {
+    const GradMode on(true);
+    const Tensor again = m.replay->apply(m.base);
+    m.grad_fn = Ref<GraphNode>::share(grad_fn(again).get());
+    m.output_nr = again->autograd->output_nr;
+  } else {
+    auto node = Ref<Node>::take(new ViewOfBase(m.base, t));
+    m.grad_fn = Ref<GraphNode>::share(node.get());
+    m.output_nr = 0;
+  }
+  m.view_version = t->current_version();
+  t->layers |= Layer::Autograd;
+}
+
+// A tensor whose .grad is kept has that done by the node of its present value.
+void move_retained(const Tensor& t, const Ref<Node>& node) {
+  AutogradMeta& m = *t->autograd;
+  if (m.grad_fn) m.grad_fn->forget(t.get());
+  node->retain_output(m.output_nr, t.get());
 }
 
 }  // namespace
 
 uint64_t new_hook_id() { return next_hook.fetch_add(1); }
 
-// A view whose base was given a history since the view was made.
-static bool stale_view(const Tensor& t) {
-  const AutogradMeta& m = *t->autograd;
-  return m.base.defined() && m.view_version != t->current_version() && requires_grad(m.base);
-}
-
 bool requires_grad(const Tensor& t) {
   const AutogradMeta* m = t->autograd;
-  return m && (m->requires_grad || m->grad_fn || stale_view(t));
+  return m && (m->requires_grad || m->grad_fn || (m->base.defined() && requires_grad(m->base)));
 }
 
 void set_requires_grad(const Tensor& t, bool on) {
@@ -42,8 +99,9 @@ void set_requires_grad(const Tensor& t, bool on) {
   }
   if (!is_leaf(t)) {
     check(on,
-          "you can only change requires_grad flags of leaf variables. If you want to use a computed "
-          "variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach().");
+          "you can only change requires_grad flags of leaf variables; detach() gives a tensor "
+          "without "
+          "history");
     return;
   }
   autograd_meta(t).requires_grad = on;
@@ -58,34 +116,50 @@ bool is_leaf(const Tensor& t) { return !t->autograd || !grad_fn(t); }
 Ref<Node> grad_fn(const Tensor& t) {
   AutogradMeta* m = t->autograd;
   if (!m) return {};
-  if (stale_view(t)) {
-    auto node = Ref<Node>::take(new ViewOfBase(m->base, t));
-    m->grad_fn = Ref<GraphNode>::share(node.get());
-    m->output_nr = 0;
-    m->view_version = t->current_version();
-    t->layers |= Layer::Autograd;
-  }
-  return Ref<Node>::share(static_cast<Node*>(m->grad_fn.get()));
+  if (stale_view(t)) renew_history(t);
+  auto* node = static_cast<Node*>(m->grad_fn.get());
+  // A leaf that was packed and unpacked again carries its accumulation node here.
+  if (node && is_accumulator(*node)) return {};
+  return Ref<Node>::share(node);
 }
 
 Ref<Node> grad_accumulator(const Tensor& t) {
   AutogradMeta& m = autograd_meta(t);
-  GraphNode* there = m.accumulator.load(std::memory_order_acquire);
-  if (there && there->try_retain()) return Ref<Node>::take(static_cast<Node*>(there));
-  auto* made = new AccumulateGrad(t);
-  m.accumulator.store(made, std::memory_order_release);
-  return Ref<Node>::take(made);
+  SpinLock& lock = accumulator_lock(m);
+  {
+    const std::lock_guard guard(lock);
+    GraphNode* there = m.accumulator.load(std::memory_order_relaxed);
+    if (there && there->try_retain()) return Ref<Node>::take(static_cast<Node*>(there));
+  }
+  auto made = Ref<Node>::take(new AccumulateGrad(t));
+  const std::lock_guard guard(lock);
+  GraphNode* there = m.accumulator.load(std::memory_order_relaxed);
+  if (there && there->try_retain()) {
+    // Another thread was faster. Ours must not take its entry away.
+    return Ref<Node>::take(static_cast<Node*>(there));
+  }
+  m.accumulator.store(made.get(), std::memory_order_relaxed);
+  return made;
+}
+
+void forget_accumulator(AutogradMeta& m, GraphNode* n) {
+  const std::lock_guard guard(accumulator_lock(m));
+  m.accumulator.compare_exchange_strong(n, nullptr);
 }
 
 Edge gradient_edge(const Tensor& t) {
   if (Ref<Node> n = grad_fn(t)) return {n, t->autograd->output_nr};
   if (!requires_grad(t)) return {};
+  if (GraphNode* unpacked = t->autograd->grad_fn.get())
+    return {Ref<Node>::share(static_cast<Node*>(unpacked)), 0};
   return {grad_accumulator(t), 0};
 }
 
 void set_history(const Tensor& t, const Ref<Node>& node) {
   AutogradMeta& m = autograd_meta(t);
   m.output_nr = static_cast<uint32_t>(node->outputs.size());
+  if (m.retains_grad) [[unlikely]]
+    move_retained(t, node);
   m.grad_fn = Ref<GraphNode>::share(node.get());
   m.view_version = t->current_version();
   node->outputs.push_back({IntVec(t.sizes()), t.dtype(), t.device()});
@@ -94,18 +168,17 @@ void set_history(const Tensor& t, const Ref<Node>& node) {
 
 void retain_grad(const Tensor& t) {
   check(requires_grad(t), "can't retain_grad on Tensor that has requires_grad=False");
-  if (is_leaf(t) || t->autograd->retains_grad) return;
+  const Ref<Node> node = grad_fn(t);
+  if (!node || t->autograd->retains_grad) return;
   t->autograd->retains_grad = true;
-  grad_fn(t)->retained.emplace_back(t->autograd->output_nr, t.get());
+  node->retain_output(t->autograd->output_nr, t.get());
 }
 
-uint64_t add_hook(const Tensor& t, std::function<Tensor(const Tensor&)> hook) {
+uint64_t add_hook(const Tensor& t, GradientHook hook) {
   check(requires_grad(t), "cannot register a hook on a tensor that doesn't require gradient");
+  if (Ref<Node> n = grad_fn(t)) return n->add_tensor_hook(t->autograd->output_nr, std::move(hook));
   const uint64_t id = new_hook_id();
-  if (Ref<Node> n = grad_fn(t))
-    n->tensor_hooks.push_back({id, t->autograd->output_nr, std::move(hook)});
-  else
-    t->autograd->hooks.push_back({id, std::move(hook)});
+  autograd_meta(t).hooks.push_back({id, std::move(hook)});
   return id;
 }
 
@@ -113,7 +186,7 @@ uint64_t add_post_accumulate_hook(const Tensor& t, std::function<void(const Tens
   check(requires_grad(t), "cannot register a hook on a tensor that doesn't require gradient");
   check(is_leaf(t), "post accumulate grad hooks cannot be registered on non-leaf tensors");
   const uint64_t id = new_hook_id();
-  t->autograd->post_accumulate_hooks.push_back({id, std::move(hook)});
+  autograd_meta(t).post_accumulate_hooks.push_back({id, std::move(hook)});
   return id;
 }
 
@@ -122,7 +195,7 @@ void remove_hook(const Tensor& t, uint64_t id) {
   auto same = [id](const auto& h) { return h.id == id; };
   std::erase_if(t->autograd->hooks, same);
   std::erase_if(t->autograd->post_accumulate_hooks, same);
-  if (Ref<Node> n = grad_fn(t)) std::erase_if(n->tensor_hooks, same);
+  if (Ref<Node> n = grad_fn(t)) n->remove_hook(id);
 }
 
 Tensor detached(const Tensor& t) {
@@ -134,22 +207,23 @@ Tensor detached(const Tensor& t) {
   return d;
 }
 
+void detach_in_place(const Tensor& t) {
+  check(!is_view(t), "detach_(): a view cannot be detached in place; use detach()");
+  if (!t->autograd) return;
+  AutogradMeta& m = *t->autograd;
+  if (m.grad_fn) m.grad_fn->forget(t.get());
+  m.retains_grad = m.requires_grad = false;
+  m.output_nr = 0;
+  const Ref<GraphNode> old = std::move(m.grad_fn);
+  t->layers -= Layer::Autograd;
+}
+
 void check_inplace(const Tensor& t, bool recording) {
-  if (!recording || !t->autograd) return;
+  if (!recording || !t->autograd || !thread_state.grad_enabled) return;
   const AutogradMeta& m = *t->autograd;
   if (m.base.defined()) {
-    const bool multi = m.view_kind == ViewKind::MultiOutput || m.view_kind == ViewKind::MultiOutputNoGrad;
-    check(!(multi && (requires_grad(t) || requires_grad(m.base))), "Output ", m.output_nr,
-          " of a view operation ", kind_of(m.view_kind),
-          " and is being modified inplace. This view is the output of a function that returns multiple "
-          "views. Such functions do not allow the output views to be modified inplace. You should replace "
-          "the inplace operation by an out-of-place one.");
-    check(!(m.view_kind == ViewKind::NoGrad && requires_grad(m.base)),
-          "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given "
-          "that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by "
-          "moving both the view and the inplace either both inside the no_grad block (if you don't want the "
-          "inplace to be tracked) or both outside (if you want the inplace to be tracked).");
-    check(!(is_leaf(m.base) && requires_grad(m.base)),
+    if (m.view_kind != ViewKind::Default) refuse_change(t, false);
+    check(!(requires_grad(t) && is_leaf(m.base)),
           "a view of a leaf Variable that requires grad is being used in an in-place operation.");
   }
   check(!(requires_grad(t) && is_leaf(t)),
@@ -163,7 +237,8 @@ void rebase_history(const Tensor& t, const Ref<Node>& node) {
   set_history(base, Ref<Node>::take(new CopySlices(base, t, node)));
   t->autograd->view_version = t->current_version() - 1;  // stale: takes its history from the base
   t->layers |= Layer::Autograd;
-  grad_fn(t);
+  const Ref<Node> renewed = grad_fn(t);
+  if (t->autograd->retains_grad) move_retained(t, renewed);
 }
 
 }  // namespace facula

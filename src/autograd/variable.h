@@ -4,24 +4,34 @@
 
 namespace facula {
 
+// Whether gradients flow to the tensor: it is a leaf that asks for one, a result, or a view of
+// such.
 bool requires_grad(const Tensor& t);
 // RuntimeError for dtypes without gradients and for non-leaves that would stop requiring them.
 void set_requires_grad(const Tensor& t, bool on);
 bool is_leaf(const Tensor& t);
 // The node that made the tensor, or null. A view whose base was changed gets a new one here.
+// RuntimeError where such a view cannot have one.
 Ref<Node> grad_fn(const Tensor& t);
 // Where a gradient of the tensor goes: its grad_fn, or a leaf's accumulation node.
 Edge gradient_edge(const Tensor& t);
 Ref<Node> grad_accumulator(const Tensor& t);
+// The node is being destroyed.
+void forget_accumulator(AutogradMeta& m, GraphNode* n);
 void retain_grad(const Tensor& t);
-uint64_t add_hook(const Tensor& t, std::function<Tensor(const Tensor&)> hook);
+
+// Hooks on the gradient of a tensor (an undefined result leaves it as it is), and on a leaf after
+// its .grad has grown. RuntimeError for tensors that require no grad.
+uint64_t add_hook(const Tensor& t, GradientHook hook);
 uint64_t add_post_accumulate_hook(const Tensor& t, std::function<void(const Tensor&)> hook);
 void remove_hook(const Tensor& t, uint64_t id);
 
 // The tensor shares memory but no history (and is not a view for autograd).
 Tensor detached(const Tensor& t);
+// Takes the tensor's history away. RuntimeError for views.
+void detach_in_place(const Tensor& t);
 
-// Rules for changing a tensor in place that requires grad: RuntimeError with PyTorch's text.
+// Rules for changing a tensor in place while a graph is recorded: RuntimeError with PyTorch's text.
 void check_inplace(const Tensor& t, bool recording);
 // The history of a tensor that was just changed in place by `node`.
 void rebase_history(const Tensor& t, const Ref<Node>& node);

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "core/autograd_meta.h"
+#include "dispatch/mutations.h"
 
 namespace facula {
 namespace {
@@ -280,35 +281,35 @@ void fill_aliased_results(OpCall& c) {
   }
 }
 
+void bump_version(const Tensor& t, const Operator& op) {
+  if (t->inference) return;
+  t.get()->bump_version();
+  note_mutation(*t.get(), &op);
+}
+
 void bump_versions(const OpCall& c) {
   if (c.op->record->flags & no_version_bump) return;
   for (uint32_t bits = c.info->mutated; bits; bits &= bits - 1) {
     const Value& v = c.args[std::countr_zero(bits)];
-    if (v.is_tensor() && !v.tensor->inference) v.tensor->bump_version();
+    if (v.is_tensor()) bump_version(v.as_tensor(), *c.op);
     if (v.tag == Tag::TensorList)
       for (const Tensor& t : v.as_tensors())
-        if (t.defined() && !t->inference) t->bump_version();
+        if (t.defined()) bump_version(t, *c.op);
   }
 }
 
-ViewKind view_kind(bool multi) {
-  if (!thread_state.grad_enabled) return multi ? ViewKind::MultiOutputNoGrad : ViewKind::NoGrad;
-  return multi ? ViewKind::MultiOutput : ViewKind::Default;
-}
-
-void note_view(const Tensor& view, const Tensor& of, bool multi) {
-  if (view.is_same(of) || !(view->storage == of->storage) || is_view(view)) return;
-  if (of->inference) {
-    view->inference = true;
-    return;
+// Raises before anything is written.
+void check_inference(const OpCall& c) {
+  if (thread_state.inference) return;
+  auto refuse = [](const Tensor& t) {
+    check(!t.defined() || !t->inference,
+          "Inplace update to inference tensor outside InferenceMode is not allowed; clone() it first");
+  };
+  for (uint32_t bits = c.info->mutated; bits; bits &= bits - 1) {
+    const Value& v = c.args[std::countr_zero(bits)];
+    if (v.is_tensor()) refuse(v.as_tensor());
+    if (v.tag == Tag::TensorList) std::ranges::for_each(v.as_tensors(), refuse);
   }
-  view->shared_version = of->share_version();
-  AutogradMeta& m = autograd_meta(view);
-  m.base = is_view(of) ? of->autograd->base : of;
-  m.view_kind = view_kind(multi);
-  m.view_version = view->current_version();
-  // Its base may be given a tangent later, which is then the view's as well.
-  if (forward_levels.load(std::memory_order_relaxed) > 0) view->layers |= Layer::Autograd;
 }
 
 void finish(OpCall& c) {
@@ -463,6 +464,7 @@ void run_backend(OpCall& c, Layer backend) {
   if (several(c.layers & backend_layers)) [[unlikely]]
     check_one_device(c);
   if (c.info->mutated) {
+    check_inference(c);
     const OneChange change(c, backend);
     choose_and_run(c, backend);
     change.settle();
@@ -487,17 +489,6 @@ void run_composite(OpCall& c) {
   const Slot kernel = put ? *put : pick(op.record->any);
   kernel.function(kernel.context, c);
   if (c.info->mutated) fill_aliased_results(c);
-}
-
-void note_views(OpCall& c) {
-  for (int k = 0; k < c.info->results; ++k) {
-    const int from = c.info->alias_of[k];
-    if (from < 0 || (c.info->mutated >> from & 1) || !c.args[from].is_tensor()) continue;
-    const Tensor& of = c.tensor(from);
-    if (c.results[k].is_tensor()) note_view(c.results[k].as_tensor(), of, c.info->multi_view);
-    if (c.results[k].tag == Tag::TensorList)
-      for (const Tensor& t : c.results[k].as_tensors()) note_view(t, of, true);
-  }
 }
 
 void Meta::result_like(int i, const Tensor& t, DType dtype) {

@@ -401,7 +401,7 @@ OP(resize_as_) {
 OP(resize_storage_bytes_) {
   .schema = "resize_storage_bytes_(Tensor(a!) self, SymInt new_size) -> Tensor(a!)",
   .doc = "Changes the size of self's storage, in bytes; sizes of tensors over it stay.",
-  .flags = geometry_only,
+  .flags = geometry_only | no_version_bump,
   .any = typed_kernel<resize_storage_bytes_>,
   .hole = "vmap: storage of a batched tensor cannot be changed for each sample",
 };

@@ -16,11 +16,9 @@ void check_statistics(Batch& b) {
   const bool training = b.value(b.arg("training")).b;
   for (int i : {b.arg("running_mean"), b.arg("running_var")})
     check(!training || !is_given(b, i) || b.batched(i),
-          "Batch norm got a batched tensor as input while the running_mean or running_var, which "
-          "will be updated in place, were not batched.\nIf you are using a module and do not need "
-          "eval mode, please set `track_running_stats` to be False.If you are using a prebuilt "
-          "module and do not need eval mode, please see the functorch website for resources on how "
-          "to patch your module to work with vmap");
+          "native_batch_norm: running_mean and running_var would be changed and must be batched as "
+          "the "
+          "input is (track_running_stats=False does without them)");
 }
 
 void join_vectors(Batch& b, int from, int to) {

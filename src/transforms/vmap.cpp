@@ -112,9 +112,9 @@ namespace {
 
 void check_writable(const OpCall& c, const Batch& b) {
   for (uint32_t bits = c.info->mutated; bits; bits &= bits - 1)
-    check(b.batched(std::countr_zero(bits)),
-        "vmap: ", c.op->name(), " would write a batch into a tensor that has none: self is not "
-        "vmapped over, an argument is; use the out-of-place form");
+    check(b.batched(std::countr_zero(bits)), "vmap: ", c.op->name(),
+          " would write a batch into a tensor that has none: self is not "
+          "vmapped over, an argument is; use the out-of-place form");
 }
 
 void run_base_and_copy(OpCall& c, const Operator& base) {
@@ -168,9 +168,8 @@ void draw_for_each(Batch& b, const OpCall& c) {
     b.set(at, std::move(sizes));
     return b.run();
   }
-  check(
-      !c.info->mutated,
-        "vmap: ", c.op->name(), " cannot fill a tensor without a batch with different numbers "
+  check(!c.info->mutated, "vmap: ", c.op->name(),
+        " cannot fill a tensor without a batch with different numbers "
         "for each sample");
   run_loop(b, c, false);
 }
@@ -201,10 +200,8 @@ void check_no_decision(const OpCall& c, int64_t level) {
   const std::vector<Argument>& results = c.info->schema.results;
   if (results.size() != 1 || results[0].type.kind != TypeKind::Bool) return;
   for_each_tensor(*c.info, c.args, [&](const Tensor& t, int) {
-    check(!batched_at(t, level),
-          "vmap: It looks like you're attempting to use a Tensor in some data-dependent control "
-          "flow. We don't support that yet, please file an issue at "
-          "https://github.com/pytorch/pytorch/issues .");
+    check(!batched_at(t, level), "vmap: ", c.op->name(),
+          "() gives a bool, which cannot decide for all samples at once");
   });
 }
 

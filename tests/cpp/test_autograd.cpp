@@ -1,6 +1,10 @@
 // The tape from C++: leaves, graphs run once or more, in-place changes, views, hooks.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <thread>
+
+#include "autograd/custom.h"
 #include "autograd/engine.h"
 #include "ops/arithmetic.h"
 #include "ops/copy.h"
@@ -35,6 +39,7 @@ void backward(const Tensor& of, bool retain = false) {
   o.retain_graph = retain;
   run_backward(roots, cotangents, {}, o);
 }
+void backward_of(const Tensor& t) { backward(t); }
 const Tensor& grad_of(const Tensor& t) { return t->autograd->grad; }
 
 TEST(Autograd, ProductRule) {
@@ -154,6 +159,132 @@ TEST(Autograd, DetachedHasNoHistory) {
   const Tensor d = detached(ops::mul(a, 2));
   EXPECT_FALSE(requires_grad(d));
   EXPECT_TRUE(is_leaf(d));
+}
+
+struct Scaled : Function<Scaled> {
+  static Tensor forward(FunctionContext& ctx, const Tensor& x, double by) {
+    ctx.save_for_backward({x});
+    ctx.data["by"] = by;
+    return ops::mul(x, by);
+  }
+  static Gradients backward(FunctionContext& ctx, const Gradients& grads) {
+    EXPECT_TRUE(ctx.needs_input_grad(0));
+    const double by = std::any_cast<double>(ctx.data["by"]);
+    EXPECT_EQ(ctx.saved().size(), 1u);
+    return {ops::mul(grads[0], by)};
+  }
+};
+
+TEST(Autograd, FunctionsInCpp) {
+  const Tensor a = leaf(2);
+  const Tensor b = Scaled::apply(a, 7.0);
+  EXPECT_EQ(grad_fn(b)->name(), "ScaledBackward");
+  EXPECT_EQ(at(gradient(b, a)), 7);
+  EXPECT_THROW(backward(b), Error);  // what it saved is freed
+}
+
+struct Doubled : Function<Doubled> {
+  static std::vector<Tensor> forward(FunctionContext& ctx, const Tensor& x) {
+    ops::mul_(x, 2);
+    ctx.mark_dirty({x});
+    const Tensor constant = ops::mul(x, 0);
+    ctx.mark_non_differentiable({constant});
+    return {x, constant};
+  }
+  static Gradients backward(FunctionContext&, const Gradients& grads) {
+    EXPECT_TRUE(grads[1].defined());  // zeros
+    return {ops::mul(grads[0], 2)};
+  }
+};
+
+TEST(Autograd, FunctionsInCppWorkInPlace) {
+  const Tensor a = leaf(3);
+  const Tensor b = ops::mul(a, 1);
+  const std::vector<Tensor> made = Doubled::apply(b);
+  EXPECT_TRUE(made[0].is_same(b));
+  EXPECT_FALSE(requires_grad(made[1]));
+  EXPECT_EQ(at(gradient(b, a)), 2);
+  EXPECT_THROW(Doubled::apply(a), Error);  // a leaf
+}
+
+TEST(Autograd, NodeHooksInCpp) {
+  const Tensor a = leaf(2);
+  const Tensor b = ops::mul(a, 3);
+  std::vector<std::string> order;
+  const Ref<Node> node = grad_fn(b);
+  node->add_post_hook([&](Gradients& in, const Gradients&) {
+    order.push_back("post");
+    in[0] = ops::mul(in[0], 10);
+  });
+  node->add_pre_hook([&](Gradients&) { order.push_back("pre"); });
+  add_hook(b, [&](const Tensor&) {
+    order.push_back("tensor");
+    return Tensor();
+  });
+  const uint64_t gone = node->add_pre_hook([&](Gradients&) { order.push_back("removed"); });
+  node->remove_hook(gone);
+  add_post_accumulate_hook(a, [&](const Tensor&) { order.push_back("accumulated"); });
+  backward(b);
+  EXPECT_EQ(order, (std::vector<std::string>{"tensor", "pre", "post", "accumulated"}));
+  EXPECT_EQ(at(grad_of(a)), 30);
+}
+
+struct KeepHalf final : PackedTensor {
+  explicit KeepHalf(Tensor t) : half(ops::mul(t, 0.5)) {}
+  Tensor unpack() override { return ops::mul(half, 2); }
+  Tensor half;
+};
+struct HalfHooks final : SavedTensorHooks {
+  std::unique_ptr<PackedTensor> pack(const Tensor& t) override {
+    return std::make_unique<KeepHalf>(t);
+  }
+};
+
+TEST(Autograd, SavedTensorHooksInCpp) {
+  const Tensor a = leaf(3);
+  push_saved_tensor_hooks(std::make_shared<HalfHooks>());
+  const Tensor b = ops::mul(a, a);
+  pop_saved_tensor_hooks();
+  const Tensor first = gradient(b, a, true);
+  EXPECT_EQ(at(first), 6);
+  EXPECT_EQ(at(gradient(first, a)), 2);
+}
+
+TEST(Autograd, ThreadsShareLeavesAndGraphs) {
+  const Tensor a = leaf(1);
+  const Tensor shared = ops::exp(ops::mul(a, 2));
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      for (int k = 0; k < 200; ++k) {
+        backward(ops::mul(a, 3));
+        backward(shared, true);
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_NEAR(at(grad_of(a)), 800 * (3 + 2 * std::exp(2.0)), 1e-6);
+}
+
+TEST(Autograd, PassesInsidePassesTakeFreshThreads) {
+  struct Nested : Function<Nested> {
+    static Tensor forward(FunctionContext& ctx, const Tensor& x, int depth) {
+      ctx.data["depth"] = depth;
+      return ops::mul(x, 1);
+    }
+    static Gradients backward(FunctionContext& ctx, const Gradients& grads) {
+      const int depth = std::any_cast<int>(ctx.data["depth"]);
+      if (depth == 0) throw Error(ErrorKind::Value, "the innermost pass");
+      const GradMode on(true);
+      backward_of(Nested::apply(leaf(1), depth - 1));
+      return {grads[0]};
+    }
+  };
+  try {
+    backward(Nested::apply(leaf(1), 500));
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_STREQ(e.what(), "the innermost pass");
+  }
 }
 
 }  // namespace

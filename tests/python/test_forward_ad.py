@@ -153,18 +153,18 @@ def test_reverse_over_forward_and_forward_over_reverse():
 @pytest.mark.parametrize(
     ("error", "text", "call"),
     [
-        (RuntimeError, "Nested forward mode", lambda x: fw.enter_dual_level()),
-        (RuntimeError, "different size", lambda x: fw.make_dual(x, facula.ones(5))),
-        (ValueError, "Expected primal", lambda x: fw.make_dual(x.long(), x)),
-        (ValueError, "Expected tangent", lambda x: fw.make_dual(x, x.long())),
-        (RuntimeError, "already has a forward", lambda x: fw.make_dual(fw.make_dual(x, x), x)),
-        (RuntimeError, "itself has a forward", lambda x: fw.make_dual(x, fw.make_dual(x, x))),
-        (RuntimeError, "Invalid level", lambda x: fw.make_dual(x, x, level=3)),
-        (RuntimeError, "not the last one", lambda x: fw.exit_dual_level(level=3)),
-        (TypeError, "must be Tensor", lambda x: fw.unpack_dual(3)),
+        (RuntimeError, "cannot be nested", lambda x: fw.enter_dual_level()),
+        (RuntimeError, "must have its tensor", lambda x: fw.make_dual(x, facula.ones(5))),
+        (ValueError, "primal must be", lambda x: fw.make_dual(x.long(), x)),
+        (ValueError, "tangent must be", lambda x: fw.make_dual(x, x.long())),
+        (RuntimeError, "tangent already", lambda x: fw.make_dual(fw.make_dual(x, x), x)),
+        (RuntimeError, "tangent of its own", lambda x: fw.make_dual(x, fw.make_dual(x, x))),
+        (RuntimeError, "only level is 0", lambda x: fw.make_dual(x, x, level=3)),
+        (RuntimeError, "only the last level", lambda x: fw.exit_dual_level(level=3)),
+        (TypeError, "must be a Tensor", lambda x: fw.unpack_dual(3)),
         (
             NotImplementedError,
-            "add_out",
+            "out= has no derivative",
             lambda x: facula.add(fw.make_dual(x, x), 1, out=facula.ones(2)),
         ),
     ],
@@ -175,9 +175,9 @@ def test_errors(error, text, call):
 
 
 def test_errors_without_a_level():
-    with pytest.raises(RuntimeError, match="no level exists"):
+    with pytest.raises(RuntimeError, match="no level of forward mode"):
         fw.make_dual(facula.ones(1), facula.ones(1))
-    with pytest.raises(RuntimeError, match="must be a positive number"):
+    with pytest.raises(RuntimeError, match="no level is on"):
         fw.exit_dual_level()
     assert fw.unpack_dual(facula.ones(1)).tangent is None
 
@@ -210,7 +210,7 @@ def test_custom_function():
         out = Product.apply(x, facula.tensor([3.0]), 10.0)
         assert out.item() == 60.0 and _tangent(out) == [30.0]
         wrong = type("Wrong", (Product,), {"jvp": staticmethod(lambda ctx, *t: (t[0], t[0]))})
-        with pytest.raises(RuntimeError, match="invalid number of forward gradients"):
+        with pytest.raises(RuntimeError, match="must return a tangent"):
             wrong.apply(x, x, 1.0)
         none = type("None_", (Product,), {"jvp": facula.autograd.Function.jvp})
         with pytest.raises(NotImplementedError, match="jvp"):

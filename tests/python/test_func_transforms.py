@@ -13,14 +13,13 @@ MOST_ELEMENTS = 600
 OPS = [op for op in load_ops() if not op.nondeterministic]
 # What vmap cannot do for any function: results whose shape depends on the data, numbers in Python.
 REFUSALS = (
-    "dynamic shape",
-    ".item()",
-    "control flow",
+    "depends on the data",
+    "gives a number",
+    "gives a bool",
     "different lengths",
-    "different sizes",
     "Sizes of tensors must match",
-    "not possible because",
-    "randomness error mode",
+    "would write a batch",
+    "randomness",
 )
 
 
@@ -173,7 +172,7 @@ def test_jvp_options():
     value, tangent, aux = func.jvp(lambda v: (v * 2, {"a": v}), (x,), (x,), has_aux=True)
     assert value.tolist() == tangent.tolist() == [2.0, 2.0] and aux["a"].tolist() == [1.0, 1.0]
     assert func.jvp(lambda v: facula.ones(3), (x,), (x,))[1].tolist() == [0.0] * 3
-    with pytest.raises(RuntimeError, match="independent of the inputs"):
+    with pytest.raises(RuntimeError, match="depend on the inputs"):
         func.jvp(lambda v: facula.ones(3), (x,), (x,), strict=True)
     assert func.jacfwd(lambda v: (v * 2, v), has_aux=True)(x)[1].tolist() == [1.0, 1.0]
 
@@ -240,10 +239,10 @@ def test_custom_function(cls, build, expected):
 
 def test_custom_function_must_have_rules():
     no_rule = type("NoRule", (Cube,), {"generate_vmap_rule": False})
-    with pytest.raises(RuntimeError, match="does not have vmap support"):
+    with pytest.raises(RuntimeError, match="must define vmap"):
         func.vmap(no_rule.apply)(facula.tensor(X))
     both = type("Both", (CubeWithRule,), {"generate_vmap_rule": True})
-    with pytest.raises(RuntimeError, match="to avoid ambiguity"):
+    with pytest.raises(RuntimeError, match="exclude each other"):
         func.vmap(both.apply)(facula.tensor(X))
 
     class Old(facula.autograd.Function):
@@ -284,7 +283,7 @@ def test_batch_norm_modules():
     assert net[0].running_mean is None and not net[0].track_running_stats
     out = func.vmap(net)(facula.randn(3, 4, 2))
     assert out.shape == (3, 4, 2)
-    with pytest.raises(RuntimeError, match="Batch norm got a batched"):
+    with pytest.raises(RuntimeError, match="must be batched"):
         func.vmap(facula.nn.BatchNorm1d(2))(facula.randn(3, 4, 2))
 
 

@@ -56,11 +56,10 @@ def exit_dual_level(*, level=None):
     wanted = _current_level if level is None else level
     if wanted != _current_level:
         raise RuntimeError(
-            "Trying to exit a forward AD level that was not the last one that was created. This is "
-            "not supported."
+            f"exit_dual_level(): only the last level can end, {_current_level}; got {wanted}"
         )
     if wanted == _NO_LEVEL:
-        raise RuntimeError("Dual level must be a positive number.")
+        raise RuntimeError("exit_dual_level(): no level is on")
     _C._exit_dual_level()
     _current_level -= 1
 
@@ -90,16 +89,15 @@ def make_dual(tensor, tangent, *, level=None):
         level = _current_level
     if level < 0:
         raise RuntimeError(
-            "Trying to create a dual Tensor for forward AD but no level exists, make sure to "
-            "enter_dual_level() first."
+            "make_dual(): no level of forward mode is on; enter_dual_level() starts one"
         )
     for name, value in (("primal", tensor), ("tangent", tangent)):
         if not (value.is_floating_point() or value.is_complex()):
             raise ValueError(
-                f"Expected {name} to be floating point or complex, but got: {value.dtype}"
+                f"make_dual(): {name} must be floating point or complex; got {value.dtype}"
             )
     if level != 0:
-        raise RuntimeError("Invalid level given to _make_dual")
+        raise RuntimeError(f"make_dual(): the only level is 0; got {level}")
     return _C._make_dual(tensor, tangent)
 
 
@@ -118,12 +116,9 @@ def unpack_dual(tensor, *, level=None):
     if level < 0:
         return UnpackedDualTensor(tensor, None)
     if level != 0:
-        raise RuntimeError("Invalid level given to _fw_primal")
+        raise RuntimeError(f"unpack_dual(): the only level is 0; got {level}")
     if not isinstance(tensor, _C.Tensor):
-        raise TypeError(
-            f"_unpack_dual(): argument 'dual' (position 1) must be Tensor, not "
-            f"{type(tensor).__name__}"
-        )
+        raise TypeError(f"unpack_dual(): tensor must be a Tensor; got {type(tensor).__name__}")
     return UnpackedDualTensor(*_C._unpack_dual(tensor))
 
 

@@ -1,9 +1,22 @@
 """Operations with a derivative written in Python."""
+
 from __future__ import annotations
 
 import functools
+import inspect
+import warnings
 
 from facula import _C
+
+__all__ = [
+    "FunctionCtx",
+    "BackwardCFunction",
+    "FunctionMeta",
+    "Function",
+    "once_differentiable",
+    "InplaceFunction",
+    "NestedIOFunction",
+]
 
 _Tensor = _C.Tensor
 
@@ -11,78 +24,107 @@ _Tensor = _C.Tensor
 class FunctionCtx:
     """What `forward` leaves for `backward`; the class of `ctx`."""
 
-    _to_save = ()
-    _saved = ()
-    _dirty = ()
-    _non_differentiable = ()
-    _materialize = True
-    _released = False
+    to_save = ()
+    dirty_tensors = ()
+    non_differentiable = ()
+    materialize_grads = True
+    saved_for_forward = ()
 
     def save_for_backward(self, *tensors):
-        """Keep tensors (or None) for backward, where `saved_tensors` has them."""
-        self._to_save = tensors
+        """Keep tensors (or None) for backward, where `saved_tensors` has them.
+
+        Each is an input or an output of forward, or something between that is not differentiated.
+        """
+        self.to_save = tensors
 
     def save_for_forward(self, *tensors):
-        """Keep tensors for forward-mode differentiation."""
-        self._saved_for_forward = tensors
+        """Keep tensors (or None) for `jvp`, where `saved_tensors` has them."""
+        for tensor in tensors:
+            if not (isinstance(tensor, _Tensor) or tensor is None):
+                raise AssertionError(
+                    "save_for_forward(): expected Tensors or None; keep other things as attributes "
+                    "of ctx"
+                )
+        self.saved_for_forward = tensors
 
     def mark_dirty(self, *args):
-        """Say that forward changed these inputs in place."""
-        self._dirty = args
+        """Say that forward changed these inputs in place; they must be among the outputs."""
+        self.dirty_tensors = args
 
     def mark_non_differentiable(self, *args):
         """Say that these outputs carry no gradient."""
-        self._non_differentiable = args
+        self.non_differentiable = args
 
     def set_materialize_grads(self, value):
         """Whether undefined gradients come to backward as zeros (True) or None."""
-        self._materialize = value
-
-    @property
-    def saved_tensors(self):
-        """The tensors that were kept, as they were."""
-        if self._released:
-            raise RuntimeError(
-                "Trying to backward through the graph a second time: its saved tensors are gone; "
-                "keep them with retain_graph=True")
-        if not self._saved:
-            return tuple(self._to_save)
-        return tuple(None if kept is None else kept.unpack(self) for kept in self._saved)
-
-    saved_variables = saved_tensors
-
-    def _keep(self, outputs):
-        produced = {id(output) for output in outputs if isinstance(output, _Tensor)}
-        self._saved = tuple(
-            None if tensor is None else _C._save_tensor(tensor, id(tensor) in produced)
-            for tensor in self._to_save)
-        self._to_save = ()
-
-    def _release_saved(self):
-        if self._saved:
-            self._released = True
-        self._saved = ()
+        self.materialize_grads = value
 
 
 class _Context(_C._Node, FunctionCtx):
     """Context and node of the graph in one."""
 
+    _in_jvp = False
+    _cleared = False
+
+    @property
+    def saved_tensors(self):
+        """The tensors that were kept, as they were.
+
+        Raises:
+            RuntimeError: they were changed in place since, or freed by a backward pass.
+        """
+        if self._in_jvp:
+            return tuple(self.saved_for_forward)
+        if self._cleared:
+            raise RuntimeError(
+                "saved_tensors can be read only once, because the Function sets "
+                "clear_saved_tensors_on_access"
+            )
+        tensors = _C._saved_tensors(self)
+        if self._forward_cls.clear_saved_tensors_on_access and tensors:
+            self._cleared = True
+            _C._clear_saved_tensors(self)
+        return tensors
+
+    @property
+    def saved_variables(self):
+        """`saved_tensors` by its name of old."""
+        warnings.warn(
+            "saved_variables is deprecated: its name is saved_tensors",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.saved_tensors
+
+    @property
+    def _raw_saved_tensors(self):
+        return _C._raw_saved_tensors(self)
+
+    def apply(self, *args):
+        """Run the backward that belongs to this context; it takes and returns gradients."""
+        cls = self._forward_cls
+        has_backward = cls.backward is not Function.backward
+        has_vjp = cls.vjp is not Function.vjp
+        if has_backward and has_vjp:
+            raise RuntimeError(
+                f"{cls.__name__}: backward() and vjp() are two names of one method; define one of them"
+            )
+        return (cls.vjp if has_vjp else cls.backward)(self, *args)
+
     def _run_backward(self, gradients):
-        cls = self._function
-        run = cls.backward if cls.backward is not Function.backward else cls.vjp
-        if run is Function.vjp or run is Function.backward:
-            raise NotImplementedError(
-                f"{cls.__name__}: backward() or vjp() must be defined for reverse mode")
-        return run(self, *gradients)
+        return self.apply(*gradients)
 
 
-class _FunctionMeta(type):
+class FunctionMeta(type):
+    """Gives every Function a class of contexts, made when it is first needed."""
+
     def __init__(cls, name, bases, attributes):
         super().__init__(name, bases, attributes)
         cls._context_class = None
+        cls._signature = None
 
 
-class Function(metaclass=_FunctionMeta):
+class Function(metaclass=FunctionMeta):
     """Base class of operations with a derivative of their own.
 
     A subclass has static methods `forward(ctx, *args)` - or `forward(*args)` with
@@ -103,17 +145,25 @@ class Function(metaclass=_FunctionMeta):
     """
 
     generate_vmap_rule = False
+    clear_saved_tensors_on_access = False
 
     def __init__(self, *args, **kwargs):
+        warnings.warn(
+            f"{type(self).__name__}: a Function has only static methods and needs no instances; "
+            "call apply()",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args, **kwargs):
         raise RuntimeError(
-            f"{type(self).__name__}: a Function has only static methods and no instances; call "
-            "apply()")
+            "a Function is called by apply(); its forward and backward are static methods"
+        )
 
     @staticmethod
     def forward(*args, **kwargs):
         """Compute the outputs; to be overridden."""
-        raise NotImplementedError(
-            "Function.forward() must be defined")
+        raise NotImplementedError("Function.forward() must be defined")
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -123,16 +173,14 @@ class Function(metaclass=_FunctionMeta):
     @staticmethod
     def backward(ctx, *grad_outputs):
         """Gradients of the inputs from those of the outputs; to be overridden."""
-        raise NotImplementedError(
-            "Function: backward() or vjp() must be defined for reverse mode")
+        raise NotImplementedError("Function: backward() or vjp() must be defined for reverse mode")
 
     vjp = backward
 
     @staticmethod
     def jvp(ctx, *grad_inputs):
         """Tangents of the outputs; to be overridden."""
-        raise NotImplementedError(
-            "Function: jvp() must be defined for forward mode")
+        raise NotImplementedError("Function: jvp() must be defined for forward mode")
 
     @staticmethod
     def vmap(info, in_dims, *args):
@@ -143,30 +191,41 @@ class Function(metaclass=_FunctionMeta):
             in_dims (tuple): for each of `args`, the dimension that is mapped, or None.
         """
         raise NotImplementedError(
-            "To use autograd.Function with vmap, you must either override the vmap staticmethod or "
-            "set generate_vmap_rule=True.")
+            "Function: vmap() must be defined, or generate_vmap_rule set to True")
 
     @classmethod
     def _new_context(cls):
         if cls.__dict__.get("_context_class") is None:
-            cls._context_class = type(f"{cls.__name__}Backward", (_Context,), {"_function": cls})
+            cls._context_class = type(f"{cls.__name__}Backward", (_Context,), {"_forward_cls": cls})
         return cls._context_class()
 
     @classmethod
     def apply(cls, *args, **kwargs):
         """Run forward on `args` and record backward; returns what forward returned."""
+        args, kwargs = cls._with_defaults(args, kwargs)
         if _C._functorch.maybe_current_level() != -1:
             from facula.func._custom_function import apply_at_level
+
             return apply_at_level(cls, args, kwargs)
         ctx = cls._new_context()
         output = cls._unrecorded(ctx, args, lambda: cls._forward(ctx, args, kwargs))
         return cls._with_derivatives(ctx, args, output)
 
     @classmethod
+    def _with_defaults(cls, args, kwargs):
+        """The arguments that setup_context sees: defaults of forward are filled in."""
+        if cls.setup_context is Function.setup_context:
+            return args, kwargs
+        if cls.__dict__.get("_signature") is None:
+            cls._signature = inspect.signature(cls.forward)
+        bound = cls._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return bound.args, bound.kwargs
+
+    @classmethod
     def _unrecorded(cls, ctx, args, run):
         """Run the part of `apply` whose operators neither mode of differentiation sees."""
-        ctx.needs_input_grad = tuple(
-            isinstance(arg, _Tensor) and arg.requires_grad for arg in args)
+        ctx.needs_input_grad = tuple(isinstance(arg, _Tensor) and arg.requires_grad for arg in args)
         recording = _C.is_grad_enabled()
         _C._set_grad_enabled(False)
         try:
@@ -179,21 +238,36 @@ class Function(metaclass=_FunctionMeta):
         """The outputs with their history and their tangents."""
         tangents = _tangents(cls, ctx, args, output)
         output = cls._with_history(ctx, args, output)
-        for out, tangent in zip(output if isinstance(output, tuple) else (output,), tangents,
-                                strict=False):
+        outputs = output if isinstance(output, tuple) else (output,)
+        for out, tangent in zip(outputs, tangents, strict=False):
             if tangent is not None:
                 _C._set_tangent(out, tangent)
         return output
 
     @classmethod
     def _with_history(cls, ctx, args, output):
-        recording = _C.is_grad_enabled()
-        if not recording or not any(isinstance(a, _Tensor) and a.requires_grad for a in args):
-            return output
+        """The outputs as the caller gets them, with the context as history."""
+        _check_tensors(
+            ctx.dirty_tensors,
+            "mark_dirty(): expected Tensors; argument {i} is {kind}",
+        )
+        _check_tensors(
+            ctx.non_differentiable,
+            "mark_non_differentiable(): expected Tensors; argument {i} is {kind}",
+        )
+        recording = _C.is_grad_enabled() and any(ctx.needs_input_grad)
         outputs = output if isinstance(output, tuple) else (output,)
         result = _C._attach_function(
-            ctx, args, outputs, tuple(ctx._dirty), tuple(ctx._non_differentiable), ctx._materialize)
-        _keep_results(ctx, outputs, result)
+            ctx,
+            tuple(args),
+            outputs,
+            tuple(ctx.dirty_tensors),
+            tuple(ctx.non_differentiable),
+            tuple(ctx.to_save or ()),
+            ctx.materialize_grads,
+            recording,
+        )
+        ctx.to_save = ()
         return result if isinstance(output, tuple) else result[0]
 
     @classmethod
@@ -214,18 +288,18 @@ def _tangents(cls, ctx, args, output):
     if cls.jvp is Function.jvp:
         return Function.jvp(ctx)
     given = tuple(_argument_tangent(ctx, arg) for arg in args)
-    kept = ctx._to_save
-    ctx._to_save = getattr(ctx, "_saved_for_forward", ())
+    ctx._in_jvp = True
     try:
         result = _without_tangents(lambda: cls.jvp(ctx, *given))
     finally:
-        ctx._to_save = kept
+        ctx._in_jvp = False
     result = result if isinstance(result, tuple) else (result,)
     expected = len(output) if isinstance(output, tuple) else 1
     if len(result) != expected:
         raise RuntimeError(
-            f"Function's jvp returned an invalid number of forward gradients (expected {expected} "
-            f"but got {len(result)})")
+            f"{cls.__name__}.jvp() must return a tangent for each of {expected} outputs; got "
+            f"{len(result)}"
+        )
     return result
 
 
@@ -242,22 +316,21 @@ def _argument_tangent(ctx, arg):
     if not isinstance(arg, _Tensor):
         return None
     tangent = _C._unpack_dual(arg)[1]
-    if tangent is not None or not ctx._materialize:
+    if tangent is not None or not ctx.materialize_grads:
         return tangent
     import facula
     return facula.zeros_like(arg)
 
 
-def _keep_results(ctx, outputs, result):
-    # A saved output is kept as the tensor that the caller gets.
-    renamed = {id(old): new for old, new in zip(outputs, result, strict=True) if old is not new}
-    ctx._to_save = tuple(
-        renamed.get(id(tensor), tensor) if tensor is not None else None for tensor in ctx._to_save)
-    ctx._keep(result)
+def _check_tensors(values, text):
+    for i, value in enumerate(values):
+        if not isinstance(value, _Tensor):
+            raise RuntimeError(text.format(i=i, kind=type(value).__name__))
 
 
 def once_differentiable(function):
     """Decorator of `backward`: a derivative of the derivative raises."""
+
     @functools.wraps(function)
     def run(ctx, *args):
         recording = _C.is_grad_enabled()
@@ -282,11 +355,40 @@ class _Once(Function):
 
     @staticmethod
     def forward(ctx, count, *values):
-        return tuple(value.detach() if isinstance(value, _Tensor) else value
-                     for value in values[count:])
+        return tuple(
+            value.detach() if isinstance(value, _Tensor) else value for value in values[count:]
+        )
 
     @staticmethod
     def backward(ctx, *gradients):
         raise RuntimeError(
             "trying to differentiate twice a function that allows it once: its backward is "
-            "@once_differentiable")
+            "@once_differentiable"
+        )
+
+
+BackwardCFunction = _Context
+
+
+class InplaceFunction(Function):
+    """A Function that may work in place, by the name that PyTorch has for it.
+
+    Args:
+        inplace (bool): kept as an attribute.
+    """
+
+    def __init__(self, inplace=False):
+        super().__init__()
+        self.inplace = inplace
+
+
+class NestedIOFunction(Function):
+    """Functions of nested arguments had their own class in PyTorch of old; here it is empty."""
+
+    @staticmethod
+    def forward(*args, **kwargs):
+        """Functions of nested arguments are not supported."""
+        raise NotImplementedError(
+            "NestedIOFunction: nested arguments are not implemented; pass tensors to "
+            "facula.autograd.Function"
+        )

@@ -7,7 +7,6 @@ from facula import _C
 
 __all__ = ["vjp", "jvp", "jacobian", "hessian", "hvp", "vhp"]
 
-_STRICT = "This is not allowed in strict mode."
 _FORWARD = "forward-mode"
 _REVERSE = "reverse-mode"
 
@@ -21,16 +20,16 @@ def _as_tuple(value, what, function):
     for i, element in enumerate(value if is_tuple else (value,)):
         if isinstance(element, _C.Tensor):
             continue
-        place = f"the value at index {i} of the" if is_tuple else "the given"
+        place = f" at {i}" if is_tuple else ""
         raise TypeError(
-            f"The {what} given to {function} must be either a Tensor or a tuple of Tensors but "
-            f"{place} {what} has type {type(element)}."
+            f"{function}(): {what} must be a Tensor or a tuple of Tensors; got "
+            f"{type(element).__name__}{place}"
         )
     return is_tuple, value if is_tuple else (value,)
 
 
 def _outputs(value, function):
-    return _as_tuple(value, "outputs of the user-provided function", function)
+    return _as_tuple(value, "what the function returns", function)
 
 
 def _shaped(values, is_tuple):
@@ -57,29 +56,26 @@ def _direction(v, function, like, create_graph, none_allowed_for):
     if v is None:
         if len(like) != 1 or like[0].nelement() != 1:
             raise RuntimeError(
-                f"The vector v can only be None if {none_allowed_for} a single Tensor with a "
-                "single element."
+                f"v may be None only where {none_allowed_for} one Tensor with one element"
             )
         return tuple(facula.ones_like(t) for t in like)
     _, v = _as_tuple(v, "v", function)
     v = _leaves(v, create_graph, False)
     if len(v) != len(like):
         if len(like) == 1:
-            raise RuntimeError("The given v should contain a single Tensor.")
-        raise RuntimeError(
-            f"v is a tuple of invalid length: should be {len(like)} but got {len(v)}."
-        )
+            raise RuntimeError(f"v must be a single Tensor; got {len(v)}")
+        raise RuntimeError(f"v must hold {len(like)} Tensors; got {len(v)}")
     for i, (given, wanted) in enumerate(zip(v, like, strict=True)):
         if given.shape != wanted.shape:
-            entry = f"Entry {i} in " if len(like) > 1 else ""
+            entry = f"[{i}]" if len(like) > 1 else ""
             raise RuntimeError(
-                f"{entry}v has invalid size: should be {wanted.shape} but got {given.shape}."
+                f"v{entry} must have sizes {list(wanted.shape)}; got {list(given.shape)}"
             )
     return v
 
 
-_BY_INPUT = "the input to the user-provided function is"
-_BY_OUTPUT = "the user-provided function returns"
+_BY_INPUT = "the function takes"
+_BY_OUTPUT = "the function returns"
 
 
 # --- strict mode
@@ -89,22 +85,18 @@ def _check_outputs_depend(outputs, strict):
     for i, out in enumerate(outputs if strict else ()):
         if not out.requires_grad:
             raise RuntimeError(
-                f"Output {i} of the user-provided function does not require gradients. The outputs "
-                "must be computed in a differentiable manner from the input when running in strict "
-                "mode."
+                f"strict: output {i} of the function does not require grad, so it is no "
+                "differentiable function of the inputs"
             )
 
 
 def _independent(stage, i):
     if stage == "hessian":
         return (
-            "While computing the hessian, found that the jacobian of the user-provided function "
-            f"with respect to input {i} is independent of the input. This is not allowed in strict "
-            "mode. You should ensure that your function is twice differentiable and that the "
-            "jacobian depends on the inputs (this would be violated by a linear function for "
-            "example)."
+            f"strict: the Jacobian by input {i} does not depend on the inputs, as that of a linear "
+            "function"
         )
-    return f"The output of the user-provided function is independent of input {i}. {_STRICT}"
+    return f"strict: the output of the function does not depend on input {i}"
 
 
 def _check_graph_depends(grads, strict, create_graph, stage):
@@ -115,8 +107,7 @@ def _check_graph_depends(grads, strict, create_graph, stage):
         if g.requires_grad:
             continue
         raise RuntimeError(
-            f"The {stage} of the user-provided function is independent of input {i}. This is not "
-            "allowed in strict mode when create_graph=True."
+            f"strict: with create_graph=True the {stage} must depend on input {i}, and does not"
         )
 
 
@@ -146,11 +137,10 @@ def _filled(grads, like, strict, stage):
 
 def _scalar_outputs(outputs, is_tuple, function):
     if is_tuple:
-        raise RuntimeError(f"The function given to {function} should return a single Tensor")
+        raise RuntimeError(f"{function}(): the function must return a single Tensor; got a tuple")
     if outputs[0].nelement() != 1:
         raise RuntimeError(
-            f"The Tensor returned by the function given to {function} should contain a single "
-            "element"
+            f"{function}(): the function must return one element; got {outputs[0].nelement()}"
         )
 
 
@@ -227,24 +217,16 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
 
 
 def _check_strategy(strategy, strict, create_graph):
-    hint = (
-        'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function '
-        'has more outputs than inputs, "forward-mode" tends to be more performant. Otherwise, '
-        'prefer to use "reverse-mode".'
-    )
     if strategy not in (_FORWARD, _REVERSE):
-        raise AssertionError(hint)
-    name = "torch.autograd.functional.jacobian"
+        raise AssertionError(
+            f"jacobian(): strategy must be {_FORWARD!r} or {_REVERSE!r}; got {strategy!r}"
+        )
     if strategy == _FORWARD and create_graph:
         raise NotImplementedError(
-            f'{name}: `create_graph=True` and `strategy="forward-mode"` are not supported together '
-            '(yet). Please either set `create_graph=False` or `strategy="reverse-mode"`.'
+            "jacobian(): create_graph=True is implemented for strategy='reverse-mode' alone"
         )
     if strategy == _FORWARD and strict:
-        raise RuntimeError(
-            f'{name}: `strict=True` and `strategy="forward-mode"` are not supported together '
-            '(yet). Please either set `strict=False` or `strategy="reverse-mode"`.'
-        )
+        raise RuntimeError("jacobian(): strict=True needs strategy='reverse-mode'")
 
 
 def _arranged(table, in_tuple, out_tuple):
@@ -289,10 +271,7 @@ def jacobian(
         out_tuple, outputs = _outputs(func(*inputs), "jacobian")
         _check_outputs_depend(outputs, strict)
         if strict and vectorize:
-            raise RuntimeError(
-                "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not "
-                "supported together. Please either set `strict=False` or `vectorize=False`."
-            )
+            raise RuntimeError("jacobian(): strict=True and vectorize=True exclude each other")
         rows = _rows_at_once if vectorize else _rows_in_turn
         table = [
             _finished(rows(i, out, inputs, create_graph, strict), create_graph)
@@ -309,8 +288,7 @@ def _rows_in_turn(number, output, inputs, create_graph, strict):
         for j, (g, t) in enumerate(zip(grads, inputs, strict=True)):
             if strict and g is None:
                 raise RuntimeError(
-                    f"Output {number} of the user-provided function is independent of input {j}. "
-                    f"{_STRICT}"
+                    f"strict: output {number} of the function does not depend on input {j}"
                 )
             if strict and create_graph and not g.requires_grad:
                 _check_graph_depends(
@@ -343,14 +321,13 @@ def _jacobian_by_columns(func, inputs, vectorize):
     in_tuple, inputs = _as_tuple(inputs, "inputs", "jacobian")
     if not vectorize:
         raise NotImplementedError(
-            "Computing Jacobian using forward-AD or forward-over-reverse Hessian is"
-            "only implemented for `vectorize=True`."
+            "jacobian(): strategy='forward-mode' is implemented for vectorize=True alone"
         )
     out_tuple = None
 
     def checked(*values):
         nonlocal out_tuple
-        out_tuple, outputs = _as_tuple(func(*values), "outputs", None)
+        out_tuple, outputs = _outputs(func(*values), "jacobian")
         return outputs
 
     argnums = tuple(range(len(inputs)))
@@ -390,7 +367,10 @@ def hessian(
     """
     in_tuple, inputs = _as_tuple(inputs, "inputs", "hessian")
     if outer_jacobian_strategy not in (_FORWARD, _REVERSE):
-        raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
+        raise AssertionError(
+            f"hessian(): outer_jacobian_strategy must be {_FORWARD!r} or {_REVERSE!r}; got "
+            f"{outer_jacobian_strategy!r}"
+        )
 
     def scalar(*values):
         out_tuple, outputs = _outputs(func(*values), "hessian")

@@ -1,7 +1,16 @@
 """Switching the recording of operations on and off."""
+
 from __future__ import annotations
 
 from facula import _C
+
+__all__ = [
+    "no_grad",
+    "enable_grad",
+    "set_grad_enabled",
+    "inference_mode",
+    "set_multithreading_enabled",
+]
 
 
 class _Switch:
@@ -10,6 +19,7 @@ class _Switch:
     def __call__(self, function):
         """Wrap `function` (also a generator function or a class) to run with this switch."""
         from facula.autograd._decorate import decorated
+
         return decorated(self, function)
 
     def clone(self):
@@ -77,7 +87,7 @@ class set_grad_enabled(_Switch):
         _C._set_grad_enabled(self.prev)
 
     def __str__(self):
-        return f"{type(self).__name__}(mode={self.mode})"
+        return f"{__name__}.{type(self).__name__}(mode={self.mode})"
 
     __repr__ = __str__
 
@@ -108,3 +118,48 @@ class inference_mode(_Switch):
 
     def clone(self):
         return type(self)(self.mode)
+
+
+class set_multithreading_enabled(_Switch):
+    """Function, context manager and decorator: backward may use a thread for each device.
+
+    Args:
+        mode (bool): whether it may; otherwise all runs on the thread that asks.
+    """
+
+    def __init__(self, mode):
+        self.prev = _C._is_multithreading_enabled()
+        self.mode = mode
+        _C._set_multithreading_enabled(mode)
+
+    def __call__(self, function):
+        _C._set_multithreading_enabled(self.prev)
+        return super().__call__(function)
+
+    def __enter__(self):
+        _C._set_multithreading_enabled(self.mode)
+
+    def __exit__(self, *exception):
+        _C._set_multithreading_enabled(self.prev)
+
+    def clone(self):
+        return type(self)(self.mode)
+
+
+class _unsafe_preserve_version_counter:
+    """Context manager: in-place changes of `tensors` are not counted.
+
+    Args:
+        tensors (Tensor or tuple of Tensors): what is changed; backward may then be wrong.
+    """
+
+    def __init__(self, tensors):
+        self.tensors = (tensors,) if isinstance(tensors, _C.Tensor) else tuple(tensors)
+        self.prev_versions = tuple(t._version for t in self.tensors)
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *exception):
+        for tensor, version in zip(self.tensors, self.prev_versions, strict=True):
+            _C._set_version(tensor, version)

@@ -44,24 +44,29 @@ def gradcheck(
     """Compare the gradient of `func` at `inputs` with finite differences.
 
     Args:
-        func (callable): gives one Tensor or several, from the inputs.
-        inputs (Tensor or tuple): those that require grad are checked; use double precision.
+        func (callable): takes the inputs, returns a Tensor or a tuple of Tensors.
+        inputs (Tensor or tuple): floating point or complex ones that require grad are checked; use
+            double precision.
         eps (float): step of the differences.
         atol, rtol (float): tolerances of the comparison.
         raise_exception (bool): raise when the check fails; otherwise return False.
         nondet_tol (float): how much two backward passes may differ.
-        check_undefined_grad (bool): cotangents of zero must give gradients of zero.
+        check_undefined_grad (bool): undefined cotangents and cotangents of zero must give
+            gradients that are undefined or zero.
         check_grad_dtypes (bool): gradients must have their inputs' dtypes.
         check_batched_grad (bool): cotangents batched by vmap must give the gradients of a loop.
+        check_batched_forward_grad (bool): tangents batched by vmap must give those of a loop.
+        check_forward_ad (bool): compare derivatives of forward mode, too.
+        check_backward_ad (bool): compare derivatives of backward mode.
         fast_mode (bool): compare random projections of the Jacobian instead of each element.
+        masked (bool): for sparse tensors; dense ones have nothing to mask.
 
     Returns:
         bool: whether the gradients agree.
 
     Raises:
         GradcheckError: they do not, and `raise_exception` is set.
-        ValueError: no input requires grad.
-        NotImplementedError: a check of forward mode is asked for.
+        ValueError: no input requires grad, or no mode is to be checked.
 
     Example::
 
@@ -69,22 +74,27 @@ def gradcheck(
         >>> facula.autograd.gradcheck(facula.sin, (x,))
         True
     """
-    if check_forward_ad or check_batched_forward_grad:
-        raise NotImplementedError("gradcheck(): forward-mode differentiation is not implemented")
-    if not check_backward_ad:
-        raise ValueError("gradcheck(): check_forward_ad or check_backward_ad must be True")
+    if not (check_forward_ad or check_backward_ad):
+        raise ValueError(
+            "gradcheck(): expected at least one of check_forward_ad and "
+            "check_backward_ad to be True"
+        )
+    if check_batched_grad and not check_backward_ad:
+        raise ValueError("gradcheck(): check_batched_grad=True needs check_backward_ad=True")
+    if check_batched_forward_grad and not check_forward_ad:
+        raise ValueError("gradcheck(): check_batched_forward_grad=True needs check_forward_ad=True")
     inputs = _as_tuple(inputs)
     checker = _Checker(func, inputs, eps, atol, rtol, fast_mode)
     try:
         checker.check_inputs()
-        checker.check_jacobian()
-        checker.check_repeatable(nondet_tol)
-        if check_undefined_grad:
-            checker.check_zero_cotangents()
-        if check_grad_dtypes:
-            checker.check_dtypes()
-        if check_batched_grad:
-            checker.check_batched()
+        if check_forward_ad:
+            checker.check_forward()
+        if check_batched_forward_grad:
+            checker.check_batched_forward()
+        if check_backward_ad:
+            checker.check_backward(
+                nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad
+            )
     except GradcheckError:
         if raise_exception:
             raise
@@ -118,19 +128,20 @@ def gradgradcheck(
             check_grad_dtypes, check_batched_grad, fast_mode: as for :func:`gradcheck`.
         grad_outputs (Tensor or tuple): cotangents of the results; random ones by default.
         gen_non_contig_grad_outputs (bool): lay the random cotangents out with steps in memory.
+        check_fwd_over_rev (bool): differentiate the gradient by forward mode.
+        check_rev_over_rev (bool): differentiate the gradient by backward mode.
 
     Returns:
         bool: whether the second derivatives agree.
 
     Raises:
         GradcheckError: they do not, and `raise_exception` is set.
-        NotImplementedError: `check_fwd_over_rev` asks for forward mode.
+        ValueError: no way of differentiating twice is to be checked.
     """
-    if check_fwd_over_rev:
-        raise NotImplementedError("gradgradcheck(): forward-mode differentiation is not implemented")
-    if not check_rev_over_rev:
-        raise ValueError("gradgradcheck(): expected check_rev_over_rev or check_fwd_over_rev to be "
-                         "True")
+    if not (check_rev_over_rev or check_fwd_over_rev):
+        raise ValueError(
+            "gradgradcheck(): expected check_rev_over_rev or check_fwd_over_rev to be True"
+        )
     inputs = _as_tuple(inputs)
     results = _differentiable(func(*inputs))
     if grad_outputs is None:
@@ -144,8 +155,9 @@ def gradgradcheck(
     def gradient(*values):
         values, weights = values[:count], values[count:]
         wanted = [v for v in values if _is_checked(v)]
-        grads = grad(_differentiable(func(*values)), wanted, weights, create_graph=True,
-                     allow_unused=True)
+        grads = grad(
+            _differentiable(func(*values)), wanted, weights, create_graph=True, allow_unused=True
+        )
         return tuple(g for g in grads if g is not None)
 
     return gradcheck(
@@ -159,6 +171,8 @@ def gradgradcheck(
         check_undefined_grad=check_undefined_grad,
         check_grad_dtypes=check_grad_dtypes,
         check_batched_grad=check_batched_grad,
+        check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev,
         fast_mode=fast_mode,
         masked=masked,
     )
@@ -176,14 +190,18 @@ class _Checker:
 
     def check_inputs(self):
         if not self.checked:
-            raise ValueError("gradcheck(): expected at least one floating point or complex input "
-                             "that requires grad; got none")
+            raise ValueError(
+                "gradcheck(): expected at least one floating point or complex input "
+                "that requires grad; got none"
+            )
         for i in self.checked:
             x = self.inputs[i]
             steps = zip(x.shape, x.stride(), strict=True)
             if x.numel() and any(step == 0 and size > 1 for size, step in steps):
-                raise RuntimeError(f"gradcheck(): input {i} has a stride of 0, so that elements "
-                                   "share memory; pass a contiguous copy")
+                raise RuntimeError(
+                    f"gradcheck(): input {i} has a stride of 0, so that elements "
+                    "share memory; pass a contiguous copy"
+                )
         self.results = _differentiable(self.func(*self.inputs))
         if not self.results:
             self._check_constant()
@@ -196,11 +214,93 @@ class _Checker:
             moved = list(self.inputs)
             moved[i] = moved[i].detach() + _random_like(moved[i], rng) * self.eps
             if self._numbers(moved) != before:
-                raise GradcheckError(f"gradcheck(): no result requires grad, yet results depend on "
-                                     f"input {i}")
+                raise GradcheckError(
+                    f"gradcheck(): no result requires grad, yet results depend on input {i}"
+                )
 
     def _numbers(self, inputs):
         return [_components(r) for r in _as_tuple(self.func(*inputs)) if _is_number_tensor(r)]
+
+    def check_backward(self, nondet_tol, undefined, dtypes, batched):
+        """The Jacobian by backward mode, and what else is asked of it."""
+        self.check_jacobian()
+        self.check_repeatable(nondet_tol)
+        if undefined:
+            self.check_zero_cotangents()
+            self.check_undefined_cotangents()
+        if dtypes:
+            self.check_dtypes()
+        if batched:
+            self.check_batched()
+
+    def check_forward(self):
+        """Tangents by forward mode against differences: each direction, or random ones."""
+        rng = random.Random(0)
+        for i, x in zip(self.checked, self.leaves, strict=True):
+            directions = (
+                [_random_like(x, rng) for _ in range(_DIRECTIONS)] if self.fast else _basis(x)
+            )
+            for direction in directions:
+                changes = self._difference(i, direction)
+                for number, (tangent, change) in enumerate(
+                    zip(self._tangents(i, direction), changes, strict=True)
+                ):
+                    got, wanted = _components(tangent), _components(change)
+                    if not self._all_close(got, wanted, 1.0):
+                        self._fail(number, i, "all, by forward mode", got, wanted)
+
+    def _tangents(self, i, direction):
+        """The results' tangents as input i moves along a direction; zeros where there is none."""
+        from facula.autograd import forward_ad
+
+        with forward_ad.dual_level():
+            moved = list(self.inputs)
+            moved[i] = forward_ad.make_dual(self.inputs[i].detach(), direction)
+            results = [r for r in _as_tuple(self.func(*moved)) if _is_number_tensor(r)]
+            pairs = [forward_ad.unpack_dual(r) for r in results[: len(self.results)]]
+            return [
+                facula.zeros_like(pair.primal) if pair.tangent is None else pair.tangent.clone()
+                for pair in pairs
+            ]
+
+    def check_batched_forward(self):
+        """Tangents batched by vmap give the tangents of a loop."""
+        rng = random.Random(0)
+        for i, x in zip(self.checked, self.leaves, strict=True):
+            several = [_random_like(x, rng) for _ in range(2)]
+            loop = [self._tangents(i, direction) for direction in several]
+
+            def tangents(direction, i=i):
+                return tuple(self._tangents(i, direction))
+
+            batched = facula.func.vmap(tangents)(facula.stack(several))
+            for number, got in enumerate(batched):
+                wanted = [c for found in loop for c in _components(found[number])]
+                if not self._all_close(_components(got), wanted, 1.0):
+                    self._fail(number, i, "under vmap, by forward mode", _components(got), wanted)
+
+    def check_undefined_cotangents(self):
+        """Backward takes undefined cotangents, and gives gradients that are undefined or zero."""
+        if not self.results:
+            return
+        for chosen in [range(len(self.results)), *([k] for k in range(len(self.results)))]:
+            results = _differentiable(self.func(*self.inputs))
+            for k in chosen:
+                results[k] = _Undefined.apply(results[k])
+            cotangents = [facula.zeros_like(r) for r in results]
+            try:
+                grads = grad(results, self.leaves, cotangents, allow_unused=True)
+            except RuntimeError as error:
+                raise GradcheckError(
+                    "gradcheck(): backward does not take an undefined cotangent; it must be "
+                    f"treated as zero. It raised: {error}"
+                ) from error
+            for i, g in zip(self.checked, grads, strict=True):
+                if g is not None and any(c != 0 for c in _components(g)):
+                    raise GradcheckError(
+                        f"gradcheck(): an undefined cotangent gives a gradient by "
+                        f"input {i} that is not zero"
+                    )
 
     def check_jacobian(self):
         if self.fast:
@@ -238,10 +338,13 @@ class _Checker:
 
     def _gradients(self, number, cotangent):
         """Gradients of one result, zeros where the graph has none."""
-        found = grad(self.results[number], self.leaves, cotangent, retain_graph=True,
-                     allow_unused=True)
-        return [facula.zeros_like(x) if g is None else g.detach()
-                for g, x in zip(found, self.leaves, strict=True)]
+        found = grad(
+            self.results[number], self.leaves, cotangent, retain_graph=True, allow_unused=True
+        )
+        return [
+            facula.zeros_like(x) if g is None else g.detach()
+            for g, x in zip(found, self.leaves, strict=True)
+        ]
 
     def _difference(self, i, direction):
         """Central difference of the results as input i moves along a direction."""
@@ -255,12 +358,16 @@ class _Checker:
 
     def _numeric_columns(self, i):
         """By real component of input i: for each result the derivatives of its components."""
-        columns = [[_components(change) for change in self._difference(i, direction)]
-                   for direction in _basis(self.inputs[i])]
+        columns = [
+            [_components(change) for change in self._difference(i, direction)]
+            for direction in _basis(self.inputs[i])
+        ]
         for column in columns:
             if len(column) != len(self.results):
-                raise GradcheckError("gradcheck(): the function gave another number of results "
-                                     "when it was called again")
+                raise GradcheckError(
+                    "gradcheck(): the function gave another number of results "
+                    "when it was called again"
+                )
         return columns
 
     def _all_close(self, got, wanted, scale):
@@ -294,20 +401,29 @@ class _Checker:
     def check_zero_cotangents(self):
         """Cotangents of zero give zero."""
         for number, result in enumerate(self.results):
-            for i, g in zip(self.checked, self._gradients(number, facula.zeros_like(result)),
-                            strict=True):
+            for i, g in zip(
+                self.checked, self._gradients(number, facula.zeros_like(result)), strict=True
+            ):
                 if any(component != 0 for component in _components(g)):
-                    raise GradcheckError(f"gradcheck(): a zero cotangent of result {number} gives "
-                                         f"a gradient by input {i} that is not zero")
+                    raise GradcheckError(
+                        f"gradcheck(): a zero cotangent of result {number} gives "
+                        f"a gradient by input {i} that is not zero"
+                    )
 
     def check_dtypes(self):
         """Gradients have the dtypes of their inputs."""
         for number, result in enumerate(self.results):
-            for i, g, x in zip(self.checked, self._gradients(number, facula.ones_like(result)),
-                               self.leaves, strict=True):
+            for i, g, x in zip(
+                self.checked,
+                self._gradients(number, facula.ones_like(result)),
+                self.leaves,
+                strict=True,
+            ):
                 if g.dtype != x.dtype:
-                    raise GradcheckError(f"gradcheck(): the gradient by input {i} has dtype "
-                                         f"{g.dtype}; expected {x.dtype}")
+                    raise GradcheckError(
+                        f"gradcheck(): the gradient by input {i} has dtype "
+                        f"{g.dtype}; expected {x.dtype}"
+                    )
 
     def check_batched(self):
         """Cotangents batched by vmap give the gradients of a loop."""
@@ -317,8 +433,9 @@ class _Checker:
             loop = [self._gradients(number, c) for c in several]
 
             def gradients(cotangent, result=result):
-                return grad(result, self.leaves, cotangent, retain_graph=True,
-                            materialize_grads=True)
+                return grad(
+                    result, self.leaves, cotangent, retain_graph=True, materialize_grads=True
+                )
 
             batched = facula.func.vmap(gradients)(facula.stack(several))
             for place, i in enumerate(self.checked):
@@ -326,6 +443,18 @@ class _Checker:
                 wanted = [c for grads in loop for c in _components(grads[place])]
                 if not self._all_close(got, wanted, 1.0):
                     self._fail(number, i, "under vmap", got, wanted)
+
+
+class _Undefined(facula.autograd.Function):
+    """Passes a value on, and no gradient back."""
+
+    @staticmethod
+    def forward(ctx, value):
+        return value.view_as(value)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return None
 
 
 def _as_tuple(value):

@@ -10,7 +10,6 @@ from facula.autograd.function import Function, FunctionCtx
 from facula.func._pytree import broadcast_to, tree_flatten, tree_map, tree_unflatten
 
 _levels = _C._functorch
-_MORE = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
 
 
 class VmapInfo(NamedTuple):
@@ -33,8 +32,7 @@ def apply_at_level(cls, args, kwargs):
     """`cls.apply(*args)` for the function transform on top."""
     if cls.setup_context is Function.setup_context:
         raise RuntimeError(
-            "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, "
-            f"jacrev, ...), it must override the setup_context staticmethod. {_MORE}"
+            f"{cls.__name__}: a Function under vmap, grad or jvp must define setup_context()"
         )
     kind, level, size, randomness = _levels._top_interpreter()
     if kind == "vmap":
@@ -73,16 +71,11 @@ def _differentiated(cls, args, kwargs, level):
 def _batched(cls, args, kwargs, level, info):
     own_rule = cls.vmap is not Function.vmap
     if cls.generate_vmap_rule and own_rule:
-        raise RuntimeError(
-            f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and "
-            "an overridden vmap staticmethod. Please set generate_vmap_rule=False or delete the "
-            f"overridden vmap staticmethod to avoid ambiguity. {_MORE}"
-        )
+        raise RuntimeError(f"{cls.__name__}: vmap() and generate_vmap_rule=True exclude each other")
     if not cls.generate_vmap_rule and not own_rule:
         raise RuntimeError(
-            f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please "
-            "override and implement the vmap staticmethod or set generate_vmap_rule=True. "
-            f"{_MORE}"
+            f"{cls.__name__}: a Function under vmap must define vmap() or set "
+            "generate_vmap_rule=True"
         )
     leaves, spec = tree_flatten(args)
     dims = [0 if _is_batched(leaf, level) else None for leaf in leaves]
@@ -102,8 +95,8 @@ def _batched(cls, args, kwargs, level, info):
     flat_dims = broadcast_to(out_dims, out_spec)
     if flat_dims is None:
         raise RuntimeError(
-            f"The vmap staticmethod of {cls.__name__} returned out_dims {out_dims}, which does not "
-            f"fit its output of structure {out_spec}"
+            f"{cls.__name__}.vmap(): out_dims must be nested as the output is, {out_spec}; got "
+            f"{out_dims}"
         )
     wrapped = [_wrapped(out, d, level) for out, d in zip(outs, flat_dims, strict=True)]
     return tree_unflatten(wrapped, out_spec)
@@ -123,8 +116,7 @@ def _checked_result(result):
     if isinstance(result, tuple) and len(result) == 2:
         return result
     raise RuntimeError(
-        "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree "
-        f"structure compatible with the output. Got a {type(result)} instead"
+        f"vmap() of a Function must return (output, out_dims); got {type(result).__name__}"
     )
 
 
@@ -134,9 +126,16 @@ class _SampleContext(FunctionCtx):
     def __init__(self, needs_input_grad):
         self.needs_input_grad = needs_input_grad
 
+    _in_jvp = False
+
+    @property
+    def saved_tensors(self):
+        """The tensors that setup_context saved, for the mode that runs."""
+        return tuple(self.saved_for_forward if self._in_jvp else self.to_save)
+
     def in_forward_mode(self):
         """The same with what was saved for forward mode as `saved_tensors`."""
-        self._to_save = getattr(self, "_saved_for_forward", ())
+        self._in_jvp = True
         return self
 
 
@@ -169,8 +168,8 @@ def _generated_rule(cls, dims, spec, info):
             ctx.single = not isinstance(output, tuple)
             probe = _SampleContext(ctx.needs_input_grad)
             cls.setup_context(probe, tree_unflatten(inputs, spec), output)
-            ctx.set_materialize_grads(probe._materialize)
-            ctx.mark_non_differentiable(*probe._non_differentiable)
+            ctx.set_materialize_grads(probe.materialize_grads)
+            ctx.mark_non_differentiable(*probe.non_differentiable)
 
         @staticmethod
         def backward(ctx, *gradients):

@@ -48,7 +48,7 @@ def _unwrapped(tree, level):
 def _differentiable(tree):
     def ask(t):
         if not _is_tensor(t):
-            raise ValueError(f"Thing passed to transform API must be Tensor, got {type(t)}")
+            raise ValueError(f"expected Tensors to differentiate by; got {type(t).__name__}")
         return t.requires_grad_()
 
     return tree_map(ask, tree)
@@ -74,12 +74,12 @@ def _gradients(outputs, inputs, cotangents, retain_graph, create_graph):
 def _checked_argnums(argnums, count):
     numbers = (argnums,) if isinstance(argnums, int) else argnums
     if not isinstance(numbers, tuple):
-        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
+        raise RuntimeError(f"argnums must be an int or a tuple of ints; got {argnums!r}")
     if len(numbers) == 0:
-        raise RuntimeError("argnums must be non-empty")
+        raise RuntimeError("argnums must name at least one argument; got ()")
     for n in numbers:
         if not isinstance(n, int):
-            raise RuntimeError(f"argnum must be int, got: {type(n)}")
+            raise RuntimeError(f"argnums must hold ints; got {n!r}")
         if not -count <= n < count:
             raise RuntimeError(f"Got argnum={n}, but only {count} positional inputs")
     wrapped = tuple(n % count for n in numbers)
@@ -113,14 +113,11 @@ def _split_aux(output, has_aux, where):
 
 def _check_tensors(leaves, where):
     if not leaves:
-        raise RuntimeError(
-            f"{where}: the function must return at least one tensor; got ()"
-        )
+        raise RuntimeError(f"{where}: the function must return at least one tensor; got none")
     for leaf in leaves:
         if not _is_tensor(leaf):
             raise RuntimeError(
-                f"{where}: expected f(*primals) to return only tensors, got unsupported type "
-                f"{type(leaf)}"
+                f"{where}: the function must return Tensors; got {type(leaf).__name__}"
             )
 
 
@@ -158,8 +155,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
                 )
             if output.is_complex():
                 raise RuntimeError(
-                    "grad can be implicitly created only for real scalar outputs but got "
-                    f"{output.dtype}"
+                    f"grad_and_value(): the function must return a real number; got {output.dtype}"
                 )
             leaves, spec = tree_flatten(wanted)
             grads = _gradients([output], leaves, [facula.ones_like(output)], True, True)
@@ -257,7 +253,7 @@ def linearize(func, *primals):
         flat, spec = tree_flatten(tangents)
         if spec != in_spec:
             raise RuntimeError(
-                f"Expected the tangents {spec} to have the same argspec as the primals {in_spec}"
+                f"linearize(): tangents must be nested as the primals are, {in_spec}; got {spec}"
             )
         _check_like_primals(flat, flat_primals)
         zero = tree_map(facula.zeros_like, output)
@@ -273,35 +269,33 @@ def _check_like_primals(tangents, primals):
         for what in ("shape", "device", "dtype"):
             if getattr(t, what) != getattr(p, what):
                 raise RuntimeError(
-                    f"tangent:{i} with {what} {getattr(t, what)} in flattened pytree doesn't match "
-                    f"the {what} {getattr(p, what)} of the corresponding primal."
+                    f"linearize(): tangent {i} must have its primal's {what}, {getattr(p, what)}; "
+                    f"got {getattr(t, what)}"
                 )
 
 
-_JVP = "jvp(f, primals, tangents)"
+_JVP = "jvp()"
 
 
 def _checked_directions(primals, tangents):
     """Flat primals and tangents, and the TreeSpec of both."""
     if not isinstance(primals, tuple):
         raise RuntimeError(
-            f"{_JVP}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
+            f"{_JVP}: primals must be a tuple, one for each argument; got {type(primals).__name__}"
         )
     flat, spec = tree_flatten(primals)
     flat_tangents, tangent_spec = tree_flatten(tangents)
     if spec != tangent_spec:
         raise RuntimeError(
-            f"{_JVP}: Expected primals and tangents to have the same python structure. For "
-            "example, if primals is a tuple of 3 tensors, tangents also must be. Got primals with "
-            f"structure {spec} and tangents with structure {tangent_spec}"
+            f"{_JVP}: tangents must be nested as the primals are, {spec}; got {tangent_spec}"
         )
     for what, leaves in (("primals", flat), ("tangents", flat_tangents)):
         if not leaves:
-            raise RuntimeError(f"{_JVP}: Expected {what} to contain at least one Tensor.")
+            raise RuntimeError(f"{_JVP}: {what} must hold at least one Tensor; got none")
         for leaf in leaves:
             if not _is_tensor(leaf):
                 raise RuntimeError(
-                    f"{_JVP}: Expected {what} to only contain Tensors, got {type(leaf)}"
+                    f"{_JVP}: {what} must hold Tensors alone; got {type(leaf).__name__}"
                 )
     return flat, flat_tangents, spec
 
@@ -309,7 +303,7 @@ def _checked_directions(primals, tangents):
 def _dual_at(primal, tangent, level):
     for what, t in (("primal", primal), ("tangent", tangent)):
         if not (t.is_floating_point() or t.is_complex()):
-            raise ValueError(f"Expected {what} to be floating point or complex, but got: {t.dtype}")
+            raise ValueError(f"{_JVP}: {what} must be floating point or complex; got {t.dtype}")
     return _C._make_dual(_levels._wrap_for_grad(primal, level), tangent)
 
 
@@ -319,8 +313,7 @@ def _tangent_of_output(out, strict):
         return primal, tangent
     if strict:
         raise RuntimeError(
-            f"{_JVP[:-1]}, strict=True): The output of f is independent of the inputs. This is not "
-            "allowed with strict=True."
+            f"{_JVP}: strict=True requires outputs that depend on the inputs; one does not"
         )
     return primal, facula.zeros_like(primal)
 
@@ -328,7 +321,7 @@ def _tangent_of_output(out, strict):
 def _aux_outside(aux, level):
     for leaf in tree_flatten(aux)[0]:
         if not _is_tensor(leaf):
-            raise RuntimeError(f"Expected tensors, got unsupported type {type(leaf)}")
+            raise RuntimeError(f"{_JVP}: aux must hold Tensors alone; got {type(leaf).__name__}")
     return _unwrapped(aux, level)
 
 
@@ -434,10 +427,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
 def _check_real(leaves, where, what):
     for i, leaf in enumerate(leaves):
         if _is_tensor(leaf) and leaf.is_complex():
-            raise RuntimeError(
-                f"{where}: Expected all {what} to be real but received complex tensor at flattened "
-                f"{what[:-1]} idx: {i}"
-            )
+            raise RuntimeError(f"{where}(): all {what} must be real; number {i} is complex")
 
 
 def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):

@@ -33,7 +33,7 @@ def _merged(dicts):
     counts = Counter(key for d in dicts for key in d)
     repeated = [key for key, n in counts.items() if n > 1]
     if repeated:
-        raise ValueError(f"functional_call(): a key may stand in one dict only; got {repeated}")
+        raise ValueError(f"functional_call(): {repeated} stand in several of the dicts")
     return {key: value for d in dicts for key, value in d.items()}
 
 
@@ -61,14 +61,10 @@ def _with_ties(module, values):
 
 
 def _check_names(module, unknown, missing):
-    lines = [
-        f"\n\t{what} key(s): {', '.join(map(repr, names))}."
-        for what, names in (("Unexpected", unknown), ("Missing", missing))
-        if names
-    ]
-    if lines:
+    if unknown or missing:
         raise RuntimeError(
-            f"Error(s) in reparametrizing for {type(module).__name__}:{''.join(lines)}"
+            f"functional_call(): strict=True requires all names of {type(module).__name__}, and no "
+            f"others; unknown: {unknown}, missing: {missing}"
         )
 
 
@@ -101,7 +97,7 @@ def functional_call(
     try:
         for name, value in values.items():
             if value is not None and not isinstance(value, facula.Tensor):
-                raise TypeError(f"{value} is not an instance of torch.Tensor")
+                raise TypeError(f"functional_call(): {name} must be a Tensor; got {value!r}")
             place = _place(module, name)
             if place is None:
                 continue

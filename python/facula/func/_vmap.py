@@ -17,9 +17,7 @@ def _name_of(function):
 
 def _check_in_dim(where, in_dim, value):
     if not isinstance(in_dim, int) and in_dim is not None:
-        raise ValueError(
-            f"{where}: in_dims must hold integers and None; got {in_dim!r}"
-        )
+        raise ValueError(f"{where}: in_dims must hold integers and None; got {in_dim!r}")
     if in_dim is None:
         return None
     if not isinstance(value, _C.Tensor):
@@ -87,9 +85,7 @@ def _unbatched(function, output, out_dim, level, size):
 def _out_dims_of(function, out_dims, spec):
     if not _is_nest_of_dims(out_dims):
         raise ValueError(
-            f"vmap({_name_of(function)}, ..., out_dims={out_dims}): `out_dims` must be an int, "
-            "None or a python collection of ints representing where in the outputs the vmapped "
-            "dimension should appear."
+            f"vmap({_name_of(function)}): out_dims must hold ints and None; got {out_dims!r}"
         )
     dims = broadcast_to(out_dims, spec)
     if dims is None and spec.type is None and isinstance(out_dims, tuple) and len(out_dims) == 1:

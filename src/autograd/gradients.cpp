@@ -1,0 +1,93 @@
+// Gradients on their way: fitted to what a node put out, and added up.
+#include "autograd/gradients.h"
+
+#include "autograd/engine.h"
+#include "ops/arithmetic.h"
+#include "ops/copy.h"
+#include "ops/creation.h"
+#include "ops/reduce.h"
+#include "ops/view.h"
+
+namespace facula {
+namespace {
+
+bool sole_owner(const Tensor& t) {
+  return t->use_count() == 1 && t->storage->use_count() == 1 && !t->extension &&
+         !(t->layers.has(Layer::Subclass));
+}
+
+bool expandable(IntSpan from, IntSpan to) {
+  if (to.size() < from.size()) return false;
+  const size_t extra = to.size() - from.size();
+  for (size_t d = 0; d < from.size(); ++d)
+    if (from[d] != to[d + extra] && from[d] != 1) return false;
+  return true;
+}
+
+Tensor real_part(Tensor g, const Node& from, size_t index) {
+  if (from.takes_real_part()) return ops::real(g);
+  throw Error(ErrorKind::Runtime, "Function ", from.name(),
+              " returned an invalid gradient at index ", index,
+              ": expected a real gradient of a real input; got ", name(g.dtype()));
+}
+
+// Strides of a new .grad: the leaf's where these are dense, else contiguous.
+bool layout_fits(const Tensor& grad, const Tensor& leaf) {
+  if (!is_dense_non_overlapping(leaf.sizes(), leaf.strides())) return grad.is_contiguous();
+  for (int64_t d = 0; d < grad.dim(); ++d)
+    if (grad.sizes()[d] > 1 && grad.strides()[d] != leaf.strides()[d]) return false;
+  return true;
+}
+
+Tensor copy_in_layout(const Tensor& grad, const Tensor& leaf) {
+  if (layout_fits(grad, leaf)) return ops::clone(grad);
+  if (!is_dense_non_overlapping(leaf.sizes(), leaf.strides()))
+    return ops::clone(grad, MemoryFormat::Contiguous);
+  const Tensor made = ops::new_empty_strided(grad, leaf.sizes(), leaf.strides());
+  return ops::copy_(made, grad);
+}
+
+}  // namespace
+
+Tensor fit_slow(Tensor g, const OutputMeta& m, const Node& from, size_t index) {
+  if (!same_sizes(g.sizes(), m.sizes)) {
+    if (!expandable(m.sizes, g.sizes()))
+      throw Error(ErrorKind::Runtime, "Function ", from.name(),
+                  " returned an invalid gradient at index ", index, ": got shape ", str(g.sizes()),
+                  ", which cannot become ", str(m.sizes));
+    g = ops::sum_to_size(g, m.sizes);
+  }
+  if (m.dtype == DType::Undefined) return g;
+  if (is_complex(g.dtype()) && !is_complex(m.dtype)) g = real_part(std::move(g), from, index);
+  if (g.dtype() != m.dtype) g = ops::_to_copy(g, m.dtype);
+  if (g.device() != m.device && g.dim() > 0)
+    throw Error(ErrorKind::Runtime, "Function ", from.name(),
+                " returned an invalid gradient at index ", index, ": expected device ",
+                str(m.device), "; got ", str(g.device()));
+  return g;
+}
+
+Tensor accumulate(Tensor into, const Tensor& more) {
+  if (!more.defined()) return into;
+  const bool plain =
+      !thread_state.grad_enabled && !thread_state.modes && !thread_state.interpreters;
+  if (plain && sole_owner(into) && into.is_contiguous() && into.dtype() == more.dtype() &&
+      same_sizes(into.sizes(), more.sizes()))
+    return ops::add_(into, more);
+  return ops::add(into, more);
+}
+
+Tensor accumulate_leaf(const Tensor& grad, Tensor fresh, const Tensor& leaf) {
+  if (grad.defined()) {
+    if (thread_state.grad_enabled) return ops::add(grad, fresh);
+    return ops::add_(grad, fresh);
+  }
+  if (thread_state.grad_enabled) return copy_in_layout(fresh, leaf);
+  // A wrapper without its class would be no tensor at all.
+  if (fresh->layers.has(Layer::Subclass))
+    return sole_owner(fresh) ? fresh : copy_in_layout(fresh, leaf);
+  if (layout_fits(fresh, leaf) && sole_owner(fresh)) return detached(fresh);
+  return detached(copy_in_layout(fresh, leaf));
+}
+
+}  // namespace facula

@@ -1,0 +1,196 @@
+#include "autograd/saved_tensor.h"
+
+#include <vector>
+
+#include "autograd/anomaly.h"
+#include "autograd/forward.h"
+#include "autograd/variable.h"
+#include "dispatch/mutations.h"
+
+namespace facula {
+
+struct SavedTensorState {
+  std::vector<std::shared_ptr<SavedTensorHooks>> hooks;
+  std::string forbidden;
+  bool packing = false;
+};
+
+namespace {
+
+// One pointer that is null in the common case: saving reads nothing else.
+thread_local constinit SavedTensorState* state __attribute__((tls_model("initial-exec"))) = nullptr;
+
+struct StateOwner {
+  std::shared_ptr<SavedTensorState> own;
+};
+StateOwner& state_owner() {
+  thread_local StateOwner owner;
+  return owner;
+}
+SavedTensorState& make_state() {
+  StateOwner& owner = state_owner();
+  if (!owner.own) owner.own = std::make_shared<SavedTensorState>();
+  state = owner.own.get();
+  return *state;
+}
+
+// "MulBackward0" -> "Mul"
+std::string operation_of(std::string node_name) {
+  const size_t at = node_name.rfind("Backward");
+  const bool ends_so = at != std::string::npos &&
+                       node_name.find_first_not_of("0123456789", at + 8) == std::string::npos;
+  return ends_so ? node_name.substr(0, at) : node_name;
+}
+
+class Packing {
+ public:
+  Packing() : grad_(false) { make_state().packing = true; }
+  ~Packing() { state->packing = false; }
+
+ private:
+  GradMode grad_;
+};
+
+}  // namespace
+
+void push_saved_tensor_hooks(std::shared_ptr<SavedTensorHooks> hooks) {
+  SavedTensorState& s = make_state();
+  check(s.forbidden.empty(), s.forbidden);
+  s.hooks.push_back(std::move(hooks));
+}
+void pop_saved_tensor_hooks() {
+  check(state && !state->hooks.empty(), "no hooks of saved tensors are on the stack");
+  state->hooks.pop_back();
+}
+std::shared_ptr<SavedTensorHooks> top_saved_tensor_hooks() {
+  // Forward mode saves only until the call is over.
+  if (!state || state->packing || state->hooks.empty() || thread_state.computing_tangent)
+    return nullptr;
+  return state->hooks.back();
+}
+std::string disable_saved_tensor_hooks(std::string text) {
+  SavedTensorState& s = make_state();
+  check(text.empty() || s.hooks.empty(), text);
+  return std::exchange(s.forbidden, std::move(text));
+}
+std::shared_ptr<SavedTensorState> saved_tensor_state() {
+  return state ? std::make_shared<SavedTensorState>(*state) : nullptr;
+}
+void set_saved_tensor_state(const std::shared_ptr<SavedTensorState>& s) {
+  state_owner().own = s;
+  state = s.get();
+}
+
+// The product of a pack hook, and the history that the tensor gets back.
+struct SavedTensor::Packed {
+  std::unique_ptr<PackedTensor> value;
+  Edge edge;
+};
+
+SavedTensor::SavedTensor(const Tensor& t, bool is_output)
+    : version_(t->current_version()), is_output_(is_output) {
+  check(
+      !t->inference,
+      "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
+      "inference "
+      "mode in computation tracked by autograd. To work around this, you can make a clone to get a "
+      "normal tensor and use it in autograd, or use `torch.no_grad()` instead of "
+      "`torch.inference_mode()`.");
+  if (t->autograd) output_nr_ = t->autograd->output_nr;
+  if (state) [[unlikely]]
+    if (const auto hooks = top_saved_tensor_hooks()) {
+      pack(t, hooks);
+      return;
+    }
+  if (!is_output) {
+    data_ = t;
+    return;
+  }
+  data_ = alias_tensor(t);
+  data_->shared_version = t->share_version();
+  copy_tangent(t, data_);
+}
+
+void SavedTensor::pack(const Tensor& t, const std::shared_ptr<SavedTensorHooks>& hooks) {
+  const Packing guard;
+  const uint32_t before = t->current_version();
+  auto made = std::make_shared<Packed>();
+  made->value = hooks->pack(t);
+  check(before == t->current_version(),
+        "a pack hook of saved tensors changed its input in place; it must leave it as it is");
+  if (!is_output_ && requires_grad(t)) {
+    is_leaf_ = is_leaf(t);
+    made->edge = gradient_edge(t);
+  }
+  packed_ = std::move(made);
+  data_.reset();
+}
+
+void SavedTensor::register_hooks(const std::shared_ptr<SavedTensorHooks>& hooks,
+                                 const Ref<Node>& owner) {
+  check(!packed_, "register_hooks(): this saved tensor has hooks already");
+  check(data_.defined(), "register_hooks(): there is no tensor here, but None");
+  const Tensor t = is_output_ ? with_history(data_, owner) : data_;
+  pack(t, hooks);
+}
+
+void SavedTensor::check_version(const Node& saved_by, const Ref<Node>& owner) const {
+  const uint32_t now = data_->current_version();
+  if (now == version_) [[likely]]
+    return;
+  std::string text = concat(
+      "one of the variables needed for gradient computation has been modified by an inplace "
+      "operation: [torch.",
+      info(data_.dtype()).legacy_name, "Tensor ", str(data_.sizes()), "]");
+  const Ref<Node> made_by = is_output_ ? owner : grad_fn(data_);
+  if (made_by)
+    text += concat(", which is output ", output_nr_, " of ", operation_of(made_by->name()), ",");
+  text += concat(" is at version ", now, "; expected version ", version_,
+                 " instead. It was saved by ", saved_by.name());
+  if (const std::string line = forward_line(saved_by); !line.empty()) text += " at " + line;
+  if (const Mutation* m = find_mutation(*data_.get(), now)) {
+    if (m->op) text += concat(", and last changed by ", m->op->name());
+    if (!m->line.empty()) text += " at " + m->line;
+  }
+  text += ".";
+  if (!anomaly_enabled()) text += " (set_detect_anomaly(True) shows the lines)";
+  throw Error(ErrorKind::Runtime, text);
+}
+
+Tensor SavedTensor::with_history(const Tensor& t, const Ref<Node>& owner) const {
+  if (!owner) return t;
+  Tensor again = alias_tensor(t);
+  if (data_.defined()) again->shared_version = data_->shared_version;
+  AutogradMeta& m = autograd_meta(again);
+  m.grad_fn = Ref<GraphNode>::share(owner.get());
+  m.output_nr = output_nr_;
+  m.view_version = again->current_version();
+  again->layers |= Layer::Autograd;
+  copy_tangent(t, again);
+  return again;
+}
+
+Tensor SavedTensor::unpack(const Ref<Node>& owner, const Node& saved_by) const {
+  if (packed_) {
+    // An object of its own on the stack: the hook may run Python, which may free the graph.
+    const std::shared_ptr<Packed> packed = packed_;
+    Tensor t;
+    {
+      const GradMode off(false);
+      t = packed->value->unpack();
+    }
+    if (is_output_) return with_history(t, owner);
+    if (!packed->edge) return t;
+    Tensor again = alias_tensor(t);
+    AutogradMeta& m = autograd_meta(again);
+    m.grad_fn = Ref<GraphNode>::share(packed->edge.node.get());
+    m.output_nr = packed->edge.output_nr;
+    again->layers |= Layer::Autograd;
+    return again;
+  }
+  if (!data_.defined()) return {};
+  check_version(saved_by, owner);
+  return is_output_ ? with_history(data_, owner) : data_;
+}
+
+}  // namespace facula

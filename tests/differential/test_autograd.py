@@ -1,0 +1,72 @@
+"""Programs of autograd in both libraries: values, flags, classes of errors and of warnings."""
+
+import re
+import warnings
+
+import facula
+import pytest
+import torch
+from autograd_cases import (  # noqa: F401
+    CASES,
+    backward_and_grad,
+    functions,
+    functions_more,
+    hooks,
+    inference_and_modes,
+    inplace,
+    leaves_and_edges,
+    nodes,
+    saved_tensors,
+    views_and_data,
+)
+
+KNOWN = {
+    "ip_copy": "nodes of PyTorch's hand-written derivatives have names of their own",
+    "ip_copy_dtype": "nodes of PyTorch's hand-written derivatives have names of their own",
+    "ip_fill": "the digit of a node counts PyTorch's table of derivatives",
+    "ip_masked_fill": "the digit of a node counts PyTorch's table of derivatives",
+    "ip_t": "t_ is transpose_ here",
+}
+
+
+def plain(text):
+    """A text without addresses and the library's name."""
+    return re.sub(r"0x[0-9a-f]+", "0x", str(text).replace("facula", "torch"))
+
+
+def value_of(v):
+    """Something that compares equal for equal results of both libraries."""
+    if isinstance(v, (torch.Tensor, facula.Tensor)):
+        numbers = v.detach().reshape(-1).tolist()
+        rounded = [round(x, 5) if isinstance(x, float) else x for x in numbers]
+        return tuple(v.shape), plain(v.dtype), rounded
+    if isinstance(v, dict):
+        return {k: value_of(x) for k, x in v.items()}
+    if isinstance(v, (list, tuple)):
+        return [value_of(x) for x in v]
+    return v if isinstance(v, (int, float, type(None))) else plain(v)
+
+
+def outcome(program, library):
+    """What a program gives: its value, or the class of its error; and classes of warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            result = "value", value_of(program(library))
+        except Exception as error:
+            result = "error", type(error).__name__
+        finally:
+            library.set_grad_enabled(True)
+            library.autograd.set_detect_anomaly(False)
+    return result, sorted({type(w.message).__name__ for w in caught})
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_program(name):
+    """Both libraries do the same."""
+    if name in KNOWN:
+        pytest.xfail(KNOWN[name])
+    theirs, their_warnings = outcome(CASES[name], torch)
+    ours, our_warnings = outcome(CASES[name], facula)
+    assert ours == theirs
+    assert our_warnings == their_warnings or name == "b_create"  # which is said once
