@@ -265,8 +265,8 @@ Tensor hardswish_bend(const Tensor& x) {
 
 Tensor prelu(const Tensor& self, const Tensor& weight) {
   check(self.dtype() == weight.dtype(),
-        "prelu(): weight must have input's dtype, ", info(self.dtype()).legacy_name, "; got ",
-        info(weight.dtype()).legacy_name);
+        "prelu(): weight must have input's dtype, ", name(self.dtype()), "; got ",
+        name(weight.dtype()));
   const int64_t n = weight.numel();
   if (n == 1 && weight.dim() < 2) return ops::_prelu_kernel(self, weight.dim() == 0 ? weight : ops::reshape(weight, {}));
   check(self.dim() > 0, "prelu(): input must have a dimension where weight has several elements");

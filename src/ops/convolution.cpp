@@ -42,28 +42,28 @@ Geometry geometry(IntSpan stride, IntSpan padding, IntSpan dilation, IntSpan out
 void check_operands(const Tensor& input, const Tensor& weight, const Tensor& bias, bool transposed, int64_t groups) {
   const int64_t k = weight.dim();
   check(groups > 0, "convolution(): groups must be positive; got ", groups);
-  check(k >= 3 && k <= 5,
-        "convolution(): weight must have 3 to 5 dimensions; got ", str(weight.sizes()));
-  check(input.dim() == k, "Expected ", k, "-dimensional input for ", k, "-dimensional weight ", str(weight.sizes()),
-        ", but got ", input.dim(), "-dimensional input of size ", str(input.sizes()), " instead");
+  check(k >= 3 && k <= 5, "convolution(): weight must have 3 to 5 dimensions; got ", k);
+  check(input.dim() == k,
+        "convolution(): input must have weight's ", k, " dimensions; got ", input.dim());
   check(weight.sizes()[0] >= groups,
         "convolution(): weight must have at least ", groups,
-        " sizes in dimension 0, one for each group; got ", str(weight.sizes()));
+        " sizes in dimension 0, one for each group; got ", weight.sizes()[0]);
   check(weight.sizes()[0] % groups == 0,
         "convolution(): groups must divide weight's size in dimension 0; got ", groups, " and ",
-        str(weight.sizes()));
+        weight.sizes()[0]);
   const int64_t channels = transposed ? weight.sizes()[0] : weight.sizes()[1] * groups;
-  check(input.sizes()[1] == channels, "Given ", transposed ? "transposed=1, " : "groups=", transposed ? "" : concat(groups, ", "),
-        "weight of size ", str(weight.sizes()), ", expected input", str(input.sizes()), " to have ", channels,
-        " channels, but got ", input.sizes()[1], " channels instead");
+  check(input.sizes()[1] == channels,
+        "convolution(): expected input to have ", channels, " channels, by weight and groups; got ",
+        input.sizes()[1]);
   const int64_t results = transposed ? weight.sizes()[1] * groups : weight.sizes()[0];
-  check(!bias.defined() || (bias.dim() == 1 && bias.sizes()[0] == results), "Given ", transposed ? "transposed=1, " : "",
-        "weight of size ", str(weight.sizes()), ", expected bias to be 1-dimensional with ", results,
-        " elements, but got bias of size ", bias.defined() ? str(bias.sizes()) : str(IntSpan()), " instead");
-  check(input.dtype() == weight.dtype(), "Input type (", info(input.dtype()).legacy_name, "Tensor) and weight type (",
-        info(weight.dtype()).legacy_name, "Tensor) should be the same");
-  check(!bias.defined() || bias.dtype() == input.dtype(), "Input type (", info(input.dtype()).legacy_name,
-        "Tensor) and bias type (", bias.defined() ? info(bias.dtype()).legacy_name : "", "Tensor) should be the same");
+  check(!bias.defined() || (bias.dim() == 1 && bias.sizes()[0] == results),
+        "convolution(): bias must have shape [", results, "], one for each channel of the result");
+  check(input.dtype() == weight.dtype(),
+        "convolution(): input and weight must have one dtype; got ", name(input.dtype()), " and ",
+        name(weight.dtype()));
+  check(!bias.defined() || bias.dtype() == input.dtype(),
+        "convolution(): input and bias must have one dtype; got ", name(input.dtype()), " and ",
+        name(bias.defined() ? bias.dtype() : input.dtype()));
 }
 
 IntVec output_sizes(const Tensor& input, const Tensor& weight, const Geometry& g, bool transposed, int64_t groups) {
@@ -76,8 +76,9 @@ IntVec output_sizes(const Tensor& input, const Tensor& weight, const Geometry& g
             "output_padding ", str(g.output_padding), ", stride ", str(g.stride), " and dilation ",
             str(g.dilation));
       sizes.push_back((n - 1) * g.stride[d] - 2 * g.padding[d] + reach + g.output_padding[d]);
-      check(sizes.back() >= 0, "Given input size per channel: ", str(input.sizes().subspan(2)),
-            ". Calculated output size per channel is too small");
+      check(sizes.back() >= 0,
+            "convolution(): a size of the result would be negative; got ", sizes.back(),
+            " in dimension ", d + 2);
       continue;
     }
     check(n + 2 * g.padding[d] >= reach,
@@ -199,8 +200,9 @@ void double_backward(Backward& b) {
 // --- the functions that users call
 
 Tensor with_batch(const Tensor& input, int64_t spatial, bool& added, const char* op) {
-  check(input.dim() == spatial + 1 || input.dim() == spatial + 2, "Expected ", spatial + 1, "D (unbatched) or ", spatial + 2,
-        "D (batched) input to ", op, ", but got input of size: ", str(input.sizes()));
+  check(input.dim() == spatial + 1 || input.dim() == spatial + 2,
+        op, "(): input must have ", spatial + 1, " dimensions, or ", spatial + 2,
+        " with a batch; got ", input.dim());
   added = input.dim() == spatial + 1;
   return added ? ops::unsqueeze(input, 0) : input;
 }

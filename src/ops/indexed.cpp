@@ -56,7 +56,7 @@ void check_join(const Meta& m, std::span<const Tensor> tensors, DType dtype) {
   const Tensor& to = m.call.args[m.call.info->base_args].as_tensor();
   check_type(can_cast(dtype, to.dtype()), "torch.", m.op_name(),
         "(): out= must have a dtype that the inputs' ", name(dtype), " can be cast to; got ",
-        info(to.dtype()).legacy_name);
+        name(to.dtype()));
   for (const Tensor& t : tensors) check_apart(to, t);
 }
 

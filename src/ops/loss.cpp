@@ -47,8 +47,9 @@ void check_probabilities(const Tensor& t, const char* name) {
 }
 
 void meta_bce(Meta& m, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction) {
-  check(self.dtype() == target.dtype(), "Found dtype ", info(target.dtype()).legacy_name, " but expected ",
-        info(self.dtype()).legacy_name);
+  check(self.dtype() == target.dtype(),
+        "binary_cross_entropy(): target must have input's dtype, ", facula::name(self.dtype()),
+        "; got ", facula::name(target.dtype()));
   check_probabilities(self, "input");
   check_probabilities(target, "target");
   meta_pair(m, reduction);

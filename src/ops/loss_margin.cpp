@@ -102,7 +102,7 @@ Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p, double eps,
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double eps) {
   const DType common = promote(a.dtype(), b.dtype());
   check(is_floating(common),
-        "loss: the inputs' common dtype must be floating point; got ", info(common).legacy_name);
+        "loss: the inputs' common dtype must be floating point; got ", name(common));
   const IntVec sizes = broadcast_sizes(a.sizes(), b.sizes());
   const Tensor x = ops::expand(a, sizes), y = ops::expand(b, sizes);
   const IntVec over{dim};

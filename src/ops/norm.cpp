@@ -41,10 +41,9 @@ void check_normalized(const Tensor& input, IntSpan shape, const Tensor& weight, 
   fits(bias, "bias");
   const size_t ndim = static_cast<size_t>(input.dim());
   if (ndim >= shape.size() && same_sizes(input.sizes().last(shape.size()), shape)) return;
-  std::string expected;
-  for (int64_t s : shape) expected += ", " + std::to_string(s);
-  throw Error(ErrorKind::Runtime, "Given normalized_shape=", str(shape), ", expected input with shape [*", expected,
-              "], but got input of size", str(input.sizes()));
+  throw Error(ErrorKind::Runtime,
+        "norm: input's shape must end in normalized_shape, ", str(shape), "; got ",
+        str(input.sizes()));
 }
 
 // Sizes of the statistics: those of input with the normalised dimensions at one.

@@ -28,10 +28,13 @@ const Tensor* first_real(std::span<const Tensor> tensors) {
 }
 
 void check_fits(const Tensor& first, const Tensor& t, int64_t dim, size_t index) {
-  check(t.dim() == first.dim(), "Tensors must have same number of dimensions: got ", first.dim(), " and ", t.dim());
+  check(t.dim() == first.dim(),
+        "cat(): tensors must have as many dimensions; got ", first.dim(), " and ", t.dim(), " at ",
+        index);
   for (int64_t d = 0; d < t.dim(); ++d)
-    check(d == dim || t.sizes()[d] == first.sizes()[d], "Sizes of tensors must match except in dimension ", dim,
-          ". Expected size ", first.sizes()[d], " but got size ", t.sizes()[d], " for tensor number ", index, " in the list.");
+    check(d == dim || t.sizes()[d] == first.sizes()[d],
+          "cat(): Sizes of tensors must match except in dimension ", dim, "; got ",
+          first.sizes()[d], " and, at ", index, ", ", t.sizes()[d]);
 }
 
 void meta_cat(Meta& m, std::span<const Tensor> tensors, int64_t dim) {
