@@ -204,7 +204,7 @@ stop = []
 def work():
     while not stop:
         graph().backward()
-thread = threading.Thread(target=work)
+thread = threading.Thread(target=work, daemon=True)
 thread.start()
 for _ in range(5):
     pid = os.fork()
