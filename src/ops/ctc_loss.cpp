@@ -9,6 +9,7 @@
 #include "kernels/cpu/ctc.h"
 #include "ops/arithmetic.h"
 #include "ops/comparison.h"
+#include "ops/copy.h"
 #include "ops/creation.h"
 #include "ops/pointwise_other.h"
 #include "ops/reduce.h"
@@ -138,7 +139,7 @@ Tensor ctc_lists(const Tensor& log_probs, const Tensor& targets, IntSpan steps, 
   const Tensor loss = std::get<0>(ops::_ctc_loss(batched ? log_probs : ops::unsqueeze(log_probs, 1), targets, steps, counts, blank, zero_infinity));
   const Tensor lengths = empty_tensor(IntList{static_cast<int64_t>(counts.size())}, DType::Int64);
   std::copy(counts.begin(), counts.end(), lengths.data<int64_t>());
-  return reduced(loss, lengths, batched, reduction, zero_infinity);
+  return reduced(loss, ops::to(lengths, loss.device(), DType::Int64), batched, reduction, zero_infinity);
 }
 Tensor ctc_tensors(const Tensor& log_probs, const Tensor& targets, const Tensor& steps, const Tensor& counts, int64_t blank,
                    int64_t reduction, bool zero_infinity) {

@@ -28,7 +28,7 @@ OPS = [
     *[Op(name, SIZES[:4], **DRAWN) for name in ("rand", "randn")],
     *[Op(name, LIKE, **DRAWN) for name in ("rand_like", "randn_like")],
     Op("randint", [Sample(5, (2, 3)), Sample(2, 9, (4,)), Sample(5, (2,), dtype="float32")], errors=[
-        Error(RuntimeError, "from|low", Sample(3, 3, (2,)))], **DRAWN),
+        Error(RuntimeError, "", Sample(3, 3, (2,)))], **DRAWN),
     Op("randint_like", [Sample(T(2, 3), 5), Sample(T(2, 3), 1, 4)], **DRAWN),
     Op("randperm", [Sample(5), Sample(0)], errors=[Error(RuntimeError, "", Sample(-1))], **DRAWN),
     Op("normal", [Sample(0.0, 1.0, (2, 3)), Sample(T(3), T(3, low=0.5)), Sample(T(3), 2.0), Sample(1.0, T(3, low=0.5))],
@@ -42,10 +42,10 @@ OPS = [
     *[Op(f"Tensor.{name}_", [Sample(T(3, 4), *args), Sample(T(3, 4, layout="transposed")), Sample(T(0))], **DRAWN)
       for name, args in (("uniform", (-1, 3)), ("normal", (1, 2)), ("cauchy", (0, 2)), ("exponential", (2,)), ("log_normal", (0, 1)),
                          ("random", ()))],
-    Op("Tensor.geometric_", [Sample(T(3, 4), 0.3)], errors=[Error(RuntimeError, "between 0 and 1|expects p", Sample(T(3), 1.5))], **DRAWN),
+    Op("Tensor.geometric_", [Sample(T(3, 4), 0.3)], errors=[Error(RuntimeError, "p must be", Sample(T(3), 1.5))], **DRAWN),
     Op("Tensor.bernoulli_", [Sample(T(3, 4), 0.3)], **DRAWN),
     *[Op(name, [Sample(T(3, 4, 2, grad=False), 0.3, True), Sample(T(3, 4, 2, grad=False), 0.3, False), Sample(T(3, 4, 2, grad=False), 0.0, True)],
-         errors=[Error(RuntimeError, "probability", Sample(T(3, 4), 1.5, True))], **{**DRAWN, "inplace": False})
+         errors=[Error(RuntimeError, "p must be", Sample(T(3, 4), 1.5, True))], **{**DRAWN, "inplace": False})
       for name in ("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout")],
     Op("native_dropout", [Sample(T(3, 4, grad=False), 0.3, True)], **DRAWN),
     Op("nn.functional.scaled_dot_product_attention", [

@@ -4,7 +4,7 @@ from .common import Error, Op, Sample, T
 
 OPS = [
     Op("histogram", [
-        Sample(T(50), 5), Sample(T(7, 8, layout="transposed"), 4, range=(-1.0, 1.0)), Sample(T(20)), Sample(T(0), 3),
+        Sample(T(50), 5), Sample(T(20)), Sample(T(7, 8, layout="transposed"), 4, range=(-1.0, 1.0)), Sample(T(0), 3),
         Sample(T(6, low=0, high=0), 4), Sample(T(40), T(5, low=-1.5, high=1.5, unique=True)),
         Sample(T(30), 6, weight=T(30, low=0)), Sample(T(30), 6, range=(-2.0, 2.0), density=True), Sample(T(3, low=1, high=1), 2, range=(1.0, 1.0)),
         Sample(T(), 2),

@@ -29,7 +29,7 @@ OPS = [
     Op("nn.functional.multi_margin_loss", [
         Sample(T(4, 3), classes(4)), Sample(T(4, 3), classes(4), p=2, reduction="sum"), Sample(T(3), classes()),
         Sample(T(4, 3), classes(4), margin=0.5, weight=T(3, low=0, high=1, grad=False), reduction="none"),
-        Sample(T(3), classes(1), reduction="none"), Sample(T(0, 3), classes(0)),
+        Sample(T(3), classes(1), reduction="none"), Sample(T(0, 3), classes(0), reduction="none"),
         Sample(T(4, 3, layout="transposed"), classes(4), p=2),
     ], dtypes="full", gradgrad=False, tolerance=4, errors=[
         Error(RuntimeError, "out of range", Sample(T(2, 3), T(2, dtype="int64", low=3, high=5))),

@@ -72,5 +72,6 @@ OPS = [
                      Sample(T(3), T(3), 1), Sample(T(2), T(3), 0)],
        reference=lambda a, b, dims=2: np.tensordot(a, b, dims), dtypes=KINDS),
     Op("kron", [Sample(T(2, 3), T(4, 2)), Sample(T(2), T(3, 4)), Sample(T(), T(2, 2)),
-                Sample(T(2, 1, 3), T(2, 2))], reference=np.kron, dtypes=KINDS),
+                Sample(T(2, 1, 3), T(2, 2))], reference=np.kron, dtypes=KINDS,
+       beyond_torch="products of some strides are no view of its result"),
 ]
