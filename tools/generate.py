@@ -14,6 +14,7 @@ With --stubs FOLDER also type stubs of all operators for Python's checkers (stub
 """
 
 import argparse
+import itertools
 import pathlib
 import re
 import sys
@@ -55,7 +56,7 @@ def block_end(text, start):
 
 def strings_after(body, field):
     """The adjacent string literals that a field is set to, joined; None where it is absent."""
-    m = re.search(r"\.%s\s*=\s*" % field, body)
+    m = re.search(rf"\.{field}\s*=\s*", body)
     if not m:
         return None
     text, i = [], m.end()
@@ -254,7 +255,7 @@ def typed_function(record, ident, variant, seen):
             defaults[: i + 1] = [None] * (i + 1)
             break
     params = ", ".join(f"{t} {a.cpp_name}" + (f" = {d}" if d is not None else "")
-                       for t, a, d in zip(types, args, defaults))
+                       for t, a, d in zip(types, args, defaults, strict=True))
     body = " ".join(prepare)
     if packed:
         body += f" Value args[] = {{{', '.join(packed)}}};"
@@ -282,7 +283,7 @@ def table_source(records):
             variants.append(f"constinit Operator {ident}{{&records::{r.ident}_record, Variant::{variant}}};")
             rows.append((name, overload, ident))
     rows.sort()
-    for a, b in zip(rows, rows[1:]):
+    for a, b in itertools.pairwise(rows):
         if a[:2] == b[:2]:
             raise BadRecord(f"two operators are called {a[0]}.{a[1]}: {a[2]} and {b[2]}")
     entries = "\n".join(f'    {{"{n}", "{o}", &op::{i}}},' for n, o, i in rows)

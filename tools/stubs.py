@@ -154,7 +154,7 @@ class Stubs:
             return kinds[0]
         if not all(names):
             return f"tuple[{', '.join(kinds)}]"
-        return self.named_tuple(name, list(zip(names, kinds)))
+        return self.named_tuple(name, list(zip(names, kinds, strict=True)))
 
     def named_tuple(self, name, fields):
         """The name of a class with these fields."""

@@ -32,9 +32,8 @@ PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
           concat("device(): argument 'type' (position 1) must be str, not ", type_name(type)));
     if (!index || index == Py_None) return device_object(d).leak();
     check(PyUnicode_Check(type) && d.index == -1,
-          "type (string) must not include an index because "
-          "index was passed explicitly: ",
-          str(d));
+          "Device(): an index is given once, in the text or as an argument; got type '", str(d),
+          "' and an index");
     const long at = PyLong_AsLong(index);
     if (at == -1 && PyErr_Occurred()) throw_python();
     check(at >= 0, "Device index must not be negative");
@@ -138,8 +137,7 @@ bool device_like(PyObject* o, Device& d) {
   const long index = PyLong_AsLong(o);
   if (index == -1 && PyErr_Occurred()) PyErr_Clear();
   check(index >= 0 && index < 128, "Device index must not be negative");
-  check(device_table(DeviceType::CUDA) != nullptr,
-        "Cannot access accelerator device when none is available.");
+  check(device_table(DeviceType::CUDA) != nullptr, "facula.accelerator: no accelerator is present");
   d = Device{DeviceType::CUDA, static_cast<int8_t>(index)};
   return true;
 }

@@ -125,9 +125,8 @@ Object from_dlpack(PyObject*, PyObject* source) {
   if (!PyCapsule_CheckExact(source))
     capsule = Object::take(PyObject_CallMethod(source, "__dlpack__", nullptr));
   check(PyCapsule_IsValid(capsule.get(), "dltensor"),
-        "from_dlpack received an invalid capsule. Note that DLTensor "
-        "capsules can be consumed only once, so you might have already constructed a tensor from "
-        "it once.");
+        "from_dlpack(): expected a fresh capsule named 'dltensor'; got one that is invalid or "
+        "was read already");
   auto* m = static_cast<DlManaged*>(PyCapsule_GetPointer(capsule.get(), "dltensor"));
   const DlTensor& d = m->tensor;
   check(d.device.type == dl_cpu, "from_dlpack(): expected memory on the CPU; got device type ",
@@ -144,7 +143,7 @@ Object from_dlpack(PyObject*, PyObject* source) {
   Ref<Storage> s =
       Storage::external({}, data, static_cast<size_t>(n) * itemsize(dtype), m, [](void* p) {
         auto* managed = static_cast<DlManaged*>(p);
-        if (!managed->deleter) return;
+        if (!managed->deleter || !may_release()) return;
         HoldGil gil;  // the producer may be a Python library
         managed->deleter(managed);
       });

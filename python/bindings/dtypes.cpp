@@ -126,7 +126,7 @@ PyObject* finfo_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   if (!is_floating(d)) {
     PyErr_Format(
         PyExc_TypeError,
-        "torch.finfo() requires a floating point input type. Use torch.iinfo to handle '%s'",
+        "finfo(): expected a floating-point or complex dtype; got %s",
         name(d));
     return nullptr;
   }
@@ -142,7 +142,7 @@ PyObject* iinfo_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   const DType d = dtype_value(given);
   if (!is_integral(d, false)) {
     PyErr_Format(PyExc_TypeError,
-                 "torch.iinfo() requires an integer input type. Use torch.finfo to handle '%s'",
+                 "iinfo(): expected an integer dtype; got %s",
                  name(d));
     return nullptr;
   }

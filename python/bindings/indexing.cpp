@@ -45,7 +45,8 @@ int64_t slice_bound(PyObject* o) {
   int64_t v = 0;
   if (is_tensor(o)) {
     check_type(read_int(o, v),
-               "only integer tensors of a single element can be converted to an index");
+          "a slice bound must be an integer, or a tensor that holds one integer; got ",
+          type_name(o));
     return v;
   }
   Py_ssize_t i = PyNumber_AsSsize_t(o, nullptr);
@@ -74,9 +75,7 @@ Tensor sliced(const Tensor& t, int64_t dim, const Bounds& b) {
 }
 
 Tensor selected(const Tensor& t, int64_t dim, int64_t i, int64_t shown_dim) {
-  check_index(t.dim() > 0,
-              "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
-              "`tensor.item<T>()` in C++ to convert a 0-dim tensor to a number");
+  check_index(t.dim() > 0, "invalid index of a 0-dim tensor: its number is read by item()");
   const int64_t n = t.size(dim);
   check_index(i >= -n && i < n, "index ", i, " is out of bounds for dimension ", shown_dim,
               " with size ", n);
@@ -101,8 +100,7 @@ class Index {
       add(index);
     }
     for (const Item& item : items_)
-      check_index(t.dim() > 0 || !PySlice_Check(item.object),
-                  "slice() cannot be applied to a 0-dim tensor.");
+      check_index(t.dim() > 0 || !PySlice_Check(item.object), "a 0-dim tensor cannot be sliced");
     check_index(used_ <= t.dim(), "too many indices for tensor of dimension ", t.dim());
     for (const Item& item : items_) apply(item);
   }
@@ -133,9 +131,8 @@ class Index {
     if (PySlice_Check(o)) return slice(o);
     if (is_index_number(o)) return number(o);
     throw Error(ErrorKind::Index,
-                "only integers, slices (`:`), ellipsis (`...`), None and long or byte "
-                "Variables are valid indices (got ",
-                type_name(o), ")");
+          "an index must be an integer, a slice, an ellipsis, None, or a tensor or sequence of "
+          "integers or bools; got ", type_name(o));
   }
 
   // Dimensions that the items after this one use.
@@ -162,9 +159,8 @@ class Index {
   void number(PyObject* o) {
     int64_t i = 0;
     check_index(read_int(o, i),
-                "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables "
-                "are valid indices (got ",
-                type_name(o), ")");
+          "an index must be an integer, a slice, an ellipsis, None, or a tensor or sequence of "
+          "integers or bools; got ", type_name(o));
     t_ = selected(t_, dim_, i, shown_dim_++);
   }
   void truth(bool b) {
@@ -173,7 +169,9 @@ class Index {
   }
   void tensor(const Tensor& index) {
     const bool integral = is_integral(index.dtype(), true);
-    check_index(integral, "tensors used as indices must be long, int, byte or bool tensors");
+    check_index(integral,
+          "an index tensor must have dtype int64, int32, uint8 or bool; got ",
+          name(index.dtype()));
     if (index.dim() > 0) return gather(index, is_mask(index) ? index.dim() : 1);
     if (is_mask(index)) return truth(item_of(index).to<bool>());
     if (needs_operator(index)) return gather(index, 1);

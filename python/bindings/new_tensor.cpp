@@ -41,7 +41,7 @@ IntVec shape_of(PyObject* data) {
     check_value(sizes.size() <= most_dims, "too many dimensions '", type_name(at.get()), "'");
     if (n == 0) return sizes;
     Object first = Object::take(PySequence_GetItem(at.get(), 0));
-    check_value(first.get() != at.get(), "new(): self-referential lists are incompatible");
+    check_value(first.get() != at.get(), "new(): a list must not contain itself");
     at = first;
   }
 }
@@ -80,7 +80,7 @@ DType inferred(PyObject* o, int depth) {
   DType d = DType::Undefined;
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
-    check_type(item != o, "new(): self-referential lists are incompatible");
+    check_type(item != o, "new(): a list must not contain itself");
     const DType next = inferred(item, depth + 1);
     d = d == DType::Undefined ? next : promote(d, next);
     if (d == DType::Complex128) break;
@@ -281,7 +281,7 @@ Object nested_uint64(const Tensor& t, size_t dim, const char* p) {
 
 Object to_list(const Tensor& t) {
   if (t.is_meta())
-    throw Error(ErrorKind::NotImplemented, "Cannot copy out of meta tensor; no data!");
+    throw Error(ErrorKind::NotImplemented, "Cannot copy out of meta tensor: it has no data");
   Tensor read = t;
   if (needs_operator(t) && t.dim() > 0) {
     static NamedOperator clone("clone");
@@ -332,10 +332,8 @@ Object make_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
     throw_python();
   const NewTensorOptions options = options_of(k, "tensor");
   if (is_tensor(k.data) && PyErr_WarnEx(PyExc_UserWarning,
-                                        "To copy construct from a tensor, it is recommended to use "
-                                        "sourceTensor.detach().clone() or "
-                                        "sourceTensor.detach().clone().requires_grad_(True), "
-                                        "rather than torch.tensor(sourceTensor).",
+                                        "tensor(): data is a tensor, whose history is not copied; "
+                                        "detach().clone() says the same",
                                         1) < 0)
     throw_python();
   return wrapped(tensor_from(k.data, options));
@@ -377,7 +375,8 @@ Object frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
                                    &buffer, &dtype, &count, &offset, &grad))
     throw_python();
   check_type(dtype && is_dtype(dtype), "frombuffer() missing 1 required argument: 'dtype'");
-  check_value(PyObject_CheckBuffer(buffer), "object does not implement Python buffer protocol.");
+  check_value(PyObject_CheckBuffer(buffer),
+        "frombuffer(): buffer must support Python's buffer protocol; got ", type_name(buffer));
   const DType d = dtype_value(dtype);
   Object view = Object::take(PyMemoryView_FromObject(buffer));
   const bool writable = !PyMemoryView_GET_BUFFER(view.get())->readonly;
@@ -386,17 +385,15 @@ Object frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
                 size = static_cast<int64_t>(itemsize(d));
   check_value(length > 0 && count != 0, "both buffer length (", length, ") and count (", count,
               ") must not be 0");
-  check_value(offset >= 0 && offset < length, "offset (", offset,
-              " bytes) must be non-negative and no greater "
-              "than buffer length (",
-              length, " bytes) minus 1");
-  check_value(count > 0 || (length - offset) % size == 0, "buffer length (", length - offset,
-              " bytes) after offset (", offset, " bytes) must be a multiple of element size (",
-              size, ")");
+  check_value(offset >= 0 && offset < length,
+        "frombuffer(): offset must be in [0, ", length, "), the buffer's bytes; got ", offset);
+  check_value(count > 0 || (length - offset) % size == 0,
+        "frombuffer(): the bytes after offset ", offset, " must be a multiple of ", size,
+        ", an element's; got ", length - offset);
   if (count < 0) count = (length - offset) / size;
-  check_value(count <= (length - offset) / size, "requested buffer length (", count, " * ", size,
-              " bytes) after offset (", offset,
-              " bytes) must not be greater than actual buffer length (", length, " bytes)");
+  check_value(count <= (length - offset) / size,
+        "frombuffer(): count (", count, ") times ", size, " bytes must fit after offset ", offset,
+        "; got a buffer of ", length, " bytes");
   // A storage of its own, so that an offset which is no multiple of the element size does.
   struct Held {
     Ref<Storage> whole;

@@ -87,7 +87,7 @@ struct HeldArray {
   Object capsule, array;
 };
 void release_array(void* p) {
-  if (!Py_IsInitialized()) return;
+  if (!may_release()) return;
   HoldGil gil;
   delete static_cast<HeldArray*>(p);
 }
@@ -114,33 +114,24 @@ Tensor tensor_over_array(PyObject* array, bool warn_read_only) {
   if (dtype == DType::Undefined)
     throw_type(
         concat("can't convert np.ndarray of type ", dtype_text(array),
-               ". The only supported types are: float64, float32, float16, complex64, complex128, "
-               "int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool."));
+               ": expected bool, an integer type, or a floating-point or complex type that "
+               "facula has"));
   check_value(a.itemsize == 1 || a.flags & flag_native,
-              "given numpy array has byte order different from the "
-              "native byte order. Conversion between byte orders is currently not supported.");
+        "from_numpy(): the array must be in the machine's byte order; got the other one");
   if (!(a.flags & flag_writable) && warn_read_only)
     warn(
-        "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. "
-        "This means "
-        "writing to this tensor will result in undefined behavior. You may want to copy the array "
-        "to protect "
-        "its data or make it writable before converting it to a tensor. This type of warning will "
-        "be "
-        "suppressed for the rest of this program.");
+        "from_numpy(): the given NumPy array is not writable, but its tensor will be, in the same "
+        "memory; copy the array if the tensor is to be written to (said once)");
   IntVec sizes, strides;
   int64_t last = 0;
   bool empty = false;
   for (int i = 0; i < a.ndim; ++i) {
     check_value(a.strides[i] >= 0 || a.shape[i] <= 1,
-                "At least one stride in the given numpy array is negative, and tensors with "
-                "negative strides "
-                "are not currently supported. (You can probably work around this by making a copy "
-                "of your array "
-                " with array.copy().) ");
+          "from_numpy(): strides of the array must not be negative; got ", a.strides[i],
+          " bytes in dimension ", i, " (array.copy() has positive ones)");
     check_value(a.strides[i] % a.itemsize == 0,
-                "given numpy array strides not a multiple of the element byte "
-                "size. Copy the numpy array to reallocate the memory.");
+          "from_numpy(): each stride must be a whole number of elements of ", a.itemsize,
+          " bytes; got ", a.strides[i], " bytes in dimension ", i);
     sizes.push_back(a.shape[i]);
     strides.push_back(std::max<int64_t>(a.strides[i] / a.itemsize, 0));
     empty |= a.shape[i] == 0;
@@ -194,18 +185,14 @@ PyTypeObject owner_type = make_owner_type();
 void check_numpy(const Tensor& t) {
   check_type(t->layout == Layout::Strided,
              "can't convert sparse tensor to numpy. Use Tensor.to_dense() first.");
-  check_type(t.device().is_cpu(), "can't convert ", str(t.device()),
-             " device type tensor to numpy. Use "
-             "Tensor.cpu() to copy the tensor to host memory first.");
-  check(!requires_grad(t),
-        "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
+  check_type(t.device().is_cpu(),
+        "can't convert ", str(t.device()),
+        " tensor to numpy: the data must be on the CPU; use cpu() first");
+  check(!requires_grad(t), "Can't call numpy() on Tensor that requires grad; use detach() first");
   check(
       !t->conj,
-      "Can't call numpy() on Tensor that has conjugate bit set. Use tensor.resolve_conj().numpy() "
-      "instead.");
-  check(!t->neg,
-        "Can't call numpy() on Tensor that has negative bit set. Use tensor.resolve_neg().numpy() "
-        "instead.");
+        "Can't call numpy() on Tensor whose conjugate bit is set; use resolve_conj() first");
+  check(!t->neg, "Can't call numpy() on Tensor whose negative bit is set; use resolve_neg() first");
   check_type(kind_of_dtype(t.dtype()) != 0, "Got unsupported ScalarType ",
              info(t.dtype()).legacy_name);
 }

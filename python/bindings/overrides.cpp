@@ -162,8 +162,6 @@ void mark_subclass(PyTypeObject* type, const Tensor& t) {
 
 PyObject* disabled_torch_function() { return disabled_function; }
 
-void forget_override(PyTypeObject*) {}
-
 namespace {
 
 // --- context managers that switch overrides off: one object holds the state before

@@ -47,7 +47,6 @@ Object mode_override(const char* name, PyObject* args, PyObject* kwargs);
 void mark_subclass(PyTypeObject* type, const Tensor& t);
 // facula._C._disabled_torch_function_impl. Borrowed.
 PyObject* disabled_torch_function();
-void forget_override(PyTypeObject* type);
 
 void add_overrides(PyObject* module);
 

@@ -29,7 +29,7 @@ Object ndim(const Tensor& t) { return integer(t.dim()); }
 Object itemsize(const Tensor& t) { return integer(static_cast<int64_t>(t.itemsize())); }
 Object nbytes(const Tensor& t) { return integer(t.numel() * static_cast<int64_t>(t.itemsize())); }
 Object version(const Tensor& t) {
-  check(!t->inference, "Inference tensors do not track version counter.");
+  check(!t->inference, "Tensor._version: an inference tensor counts no versions");
   return integer(t->current_version());
 }
 Object base(const Tensor& t) { return is_view(t) ? wrapped(t->autograd->base) : none(); }
@@ -75,11 +75,8 @@ Object reversed(const Tensor& t) {
   if (t.dim() > 2 &&
       PyErr_WarnEx(
           PyExc_UserWarning,
-          "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is "
-          "deprecated and "
-          "it will throw an error in a future release. Consider `x.mT` to transpose batches of "
-          "matrices or "
-          "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
+          "Tensor.T: reverses all dimensions of a tensor that has more than 2, which is "
+          "deprecated; mT transposes matrices in a batch, permute() orders dimensions",
           1) < 0)
     throw_python();
   IntVec order;
@@ -89,27 +86,26 @@ Object reversed(const Tensor& t) {
 }
 Object batch_transposed(const Tensor& t) {
   if (t.dim() == 0) return wrapped(t);
-  check(t.dim() >= 2, "tensor.mT is only supported on matrices or batches of matrices. Got ",
-        t.dim(), "-D tensor.");
+  check(t.dim() >= 2, "Tensor.mT: expected a matrix or a batch of them; got ", t.dim(), "-D");
   return method(t, "transpose", -2, -1);
 }
 Object conjugated(const Object& o) { return call_method("conj", {o.get()}); }
 Object adjoint(const Tensor& t) {
-  check(t.dim() == 0 || t.dim() == 2, "tensor.H is only supported on matrices (2-D tensors). Got ",
-        t.dim(), "-D tensor.",
-        t.dim() > 2 ? " For batches of matrices, consider using tensor.mH" : "");
+  check(t.dim() == 0 || t.dim() == 2,
+        "Tensor.H: expected a matrix or a scalar; got ", t.dim(), "-D",
+        t.dim() > 2 ? " (Tensor.mH takes batches)" : "");
   if (t.dim() == 0) return conjugated(wrapped(t));
   const Object flipped = method(t, "transpose", 0, 1);
   return is_complex(t.dtype()) ? conjugated(flipped) : flipped;
 }
 Object batch_adjoint(const Tensor& t) {
-  check(t.dim() >= 2, "tensor.mH is only supported on matrices or batches of matrices. Got ",
-        t.dim(), "-D tensor.");
+  check(t.dim() >= 2, "Tensor.mH: expected a matrix or a batch of them; got ", t.dim(), "-D");
   const Object flipped = method(t, "transpose", -2, -1);
   return is_complex(t.dtype()) ? conjugated(flipped) : flipped;
 }
 Object imaginary(const Tensor& t) {
-  check(is_complex(t.dtype()), "imag is not implemented for tensors with non-complex dtypes.");
+  check(is_complex(t.dtype()),
+        "Tensor.imag: expected a complex tensor; got dtype ", name(t.dtype()));
   const Object o = wrapped(t);
   PyObject* f = function_object("", "imag");
   if (!f) throw Error(ErrorKind::NotImplemented, "facula has no operator aten::imag in this build");
@@ -156,21 +152,21 @@ void assign_grad(PyObject* o, PyObject* value) {
     if (t->autograd) t->autograd->grad.reset();
     return;
   }
-  check_type(is_tensor(value),
-             "assigned grad expected to be a Tensor or None but got grad of type '",
-             type_name(value), "'");
+  check_type(is_tensor(value), "Tensor.grad: expected a Tensor or None; got ", type_name(value));
   const Tensor& g = tensor_of(value);
-  check(!g.is_same(t), "can't assign Variable as its own grad");
-  check(g.dtype() == t.dtype(), "assigned grad has data of a different type");
+  check(!g.is_same(t), "Tensor.grad: a tensor cannot be its own gradient");
+  check(g.dtype() == t.dtype(),
+        "Tensor.grad: the gradient must have the tensor's dtype, ", name(t.dtype()), "; got ",
+        name(g.dtype()));
   check(g.device() == t.device(), "assigned grad has data located on a different device");
   check(same_sizes(g.sizes(), t.sizes()), "assigned grad has data of a different size");
   autograd_meta(t).grad = g;
 }
 
 void assign_data(PyObject* o, PyObject* value) {
-  check(value != nullptr, "Deleting tensor data is not allowed. Delete tensor instead!");
-  check_type(is_tensor(value), "Variable data has to be a tensor, but got ",
-             value ? type_name(value) : "nothing");
+  check(value != nullptr, "Tensor.data: cannot be deleted");
+  check_type(is_tensor(value),
+        "Tensor.data: expected a Tensor; got ", value ? type_name(value) : "nothing");
   set_tensor_data(tensor_of(o), tensor_of(value));
 }
 
@@ -189,23 +185,6 @@ PyObject* get_hooks(PyObject* o, void*) {
   PyObject* hooks = reinterpret_cast<TensorObject*>(o)->backward_hooks;
   return Py_NewRef(hooks ? hooks : Py_None);
 }
-PyObject* get_dict(PyObject* o, void*) {
-  auto* t = reinterpret_cast<TensorObject*>(o);
-  if (!t->dict) t->dict = PyDict_New();
-  return Py_XNewRef(t->dict);
-}
-int set_dict(PyObject* o, PyObject* value, void*) {
-  if (!value || !PyDict_Check(value)) {
-    PyErr_SetString(PyExc_TypeError, "__dict__ must be set to a dictionary");
-    return -1;
-  }
-  auto* t = reinterpret_cast<TensorObject*>(o);
-  PyObject* before = t->dict;
-  t->dict = Py_NewRef(value);
-  Py_XDECREF(before);
-  return 0;
-}
-
 template <Object (*F)(const Tensor&)>
 PyGetSetDef reads(const char* name, const char* doc) {
   return {name, get<F>, nullptr, doc, const_cast<char*>(name)};
@@ -260,7 +239,7 @@ PyGetSetDef tensor_properties[] = {
     reads<imaginary>("imag", "The imaginary parts: a view."),
     {"_backward_hooks", get_hooks, set<assign_hooks>, nullptr,
      const_cast<char*>("_backward_hooks")},
-    {"__dict__", get_dict, set_dict, nullptr, nullptr},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 }  // namespace facula::python

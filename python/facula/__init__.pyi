@@ -26,7 +26,8 @@ from facula import (
 )
 from facula.functional import *  # isort: skip
 from facula._C import *
-from facula._C import Tensor
+from facula._C import Generator as Generator
+from facula._C import Tensor as Tensor
 from facula._legacy import BFloat16Tensor as BFloat16Tensor
 from facula._legacy import BoolTensor as BoolTensor
 from facula._legacy import ByteTensor as ByteTensor

@@ -36,10 +36,8 @@ def __deepcopy__(self, memo):
     """A copy with memory of its own; leaves only."""
     if not self.is_leaf:
         raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
-            "protocol at the moment.  If you were attempting to deepcopy a module, this may be "
-            "because of a torch.nn.utils.weight_norm usage, see "
-            "https://github.com/pytorch/pytorch/pull/103001")
+            "deepcopy(): only leaves of the graph can be copied; got a tensor that an operation "
+            "made (detach() gives a leaf)")
     if id(self) in memo:
         return memo[id(self)]
     with facula.no_grad():
@@ -118,7 +116,7 @@ def _rebuild_from_type(function, cls, args, state):
 def __setstate__(self, state):
     """Take over what `__reduce_ex__` of old kept."""
     if not self.is_leaf:
-        raise RuntimeError("__setstate__ can be only called on leaf Tensors")
+        raise RuntimeError("__setstate__(): only a leaf can take a state")
     self.requires_grad, _, self._backward_hooks = state
 
 
@@ -200,10 +198,15 @@ def istft(self, *args, **kwargs):
     return functional.istft(self, *args, **kwargs)
 
 
+def __rdiv__(self, other):
+    """other / self, as an earlier Python called it."""
+    return self.reciprocal() * other
+
+
 def unflatten(self, dim, sizes):
     """Dimension `dim` split into several of the given sizes; one of them may be -1."""
     if not sizes:
-        raise RuntimeError("unflatten: sizes must be non-empty")
+        raise RuntimeError("unflatten(): sizes must not be empty")
     if isinstance(sizes, int):
         raise TypeError("unflatten(): argument 'sizes' (position 2) must be tuple of ints, not int")
     return facula.ops.aten.unflatten.int(self, dim, list(sizes))

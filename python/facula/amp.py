@@ -23,7 +23,7 @@ class autocast:
     def __init__(self, device_type, dtype=None, enabled=True, cache_enabled=None):
         if not isinstance(device_type, str):
             raise ValueError(
-                f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+                f"autocast: device_type must be a str; got {type(device_type).__name__}")
         if device_type != "cpu":
             raise NotImplementedError(f"autocast(): device type {device_type!r} is not supported")
         self.device = device_type
@@ -31,8 +31,7 @@ class autocast:
         if enabled and self.fast_dtype not in (facula.bfloat16, facula.float16):
             import warnings
             warnings.warn(
-                "In CPU autocast, but the target dtype is not supported. Disabling autocast.\n"
-                "CPU Autocast only supports dtype of torch.bfloat16, torch.float16 currently.",
+                "autocast is off: on the CPU dtype must be bfloat16 or float16",
                 stacklevel=2)
             enabled = False
         self._enabled = enabled

@@ -104,7 +104,7 @@ def set_default_tensor_type(t, /):
     table = {"FloatTensor": facula.float32, "DoubleTensor": facula.float64,
              "HalfTensor": facula.float16, "BFloat16Tensor": facula.bfloat16}
     if name not in table:
-        raise TypeError(f"only floating-point types are supported as the default type; got {t}")
+        raise TypeError(f"set_default_tensor_type(): expected a floating-point type; got {t}")
     _C._set_default_dtype(table[name])
 
 
@@ -271,10 +271,11 @@ def tensordot(a, b, dims=2, out=None):
         dims = dims.tolist()
     if isinstance(dims, int):
         if dims < 0:
-            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+            raise RuntimeError(f"tensordot(): dims must not be negative; got {dims}")
         if dims > min(a.dim(), b.dim()):
             raise RuntimeError(
-                f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
+                "tensordot(): dims must be at most the number of dimensions of a and of b; got "
+                f"{dims}")
         first, second = list(range(a.dim() - dims, a.dim())), list(range(dims))
     else:
         first, second = ([x] if isinstance(x, int) else list(x) for x in dims)
@@ -286,7 +287,7 @@ def tensordot(a, b, dims=2, out=None):
 def einsum(*args):
     """The sum of products that an equation describes: einsum("ij,jk->ik", a, b)."""
     if len(args) < 2:
-        raise ValueError("einsum(): must specify the equation string and at least one operand")
+        raise ValueError("einsum(): expected an equation and an operand for each of its terms")
     equation, operands = args[0], args[1:]
     if isinstance(equation, _Tensor):
         equation, operands = _equation_of(args)
@@ -322,8 +323,49 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     modes = {"use_mm_for_euclid_dist_if_necessary": None, "use_mm_for_euclid_dist": 1,
              "donot_use_mm_for_euclid_dist": 2}
     if compute_mode not in modes:
-        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+        raise ValueError(f"cdist(): unknown compute_mode; got {compute_mode!r}")
     return _C._function("", "cdist")(x1, x2, p, modes[compute_mode])
+
+
+def unravel_index(indices, shape):
+    """Positions along each dimension of a shape, from numbers of elements in row-major order.
+
+    Args:
+        indices (Tensor): numbers of elements, of an integer dtype.
+        shape (int or sequence of ints): the shape that they count through.
+
+    Returns:
+        A tensor for each dimension of `shape`, of the sizes and dtype of `indices`.
+
+    Raises:
+        TypeError: indices are not integers, or the shape is not made of ints.
+        ValueError: a dimension is negative.
+
+    >>> facula.unravel_index(facula.tensor([1, 5]), (2, 3))
+    (tensor([0, 1]), tensor([1, 2]))
+    """
+    integral = not (indices.is_complex() or indices.is_floating_point()
+                    or indices.dtype == facula.bool)
+    if not integral:
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    sizes = _shape_of(shape)
+    results = []
+    rest = indices
+    for size in reversed(sizes):
+        results.append(rest % size)
+        rest = rest.div(size, rounding_mode="floor")
+    return tuple(reversed(results))
+
+
+def _shape_of(shape):
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    for size in sizes:
+        if not isinstance(size, int):
+            raise TypeError("expected 'shape' sequence to only contain ints, "
+                            f"but got {type(size)}")
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
+    return sizes
 
 
 # --- reductions
@@ -350,8 +392,7 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
                                          **extra)
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(
-            f"only valid string values are 'fro' (frobenius norm) or 'nuc' (nuclear norm), "
-            f"found {p}")
+            f"norm(): p must be a number, 'fro' or 'nuc'; got {p!r}")
     order = 2.0 if p == "fro" or p is None else p
     return facula.linalg.vector_norm(input, order, dims, keepdim, **extra)
 

@@ -117,8 +117,9 @@ Device parse_device(std::string_view text) {
       known = true;
     }
   }
-  check(known, "Expected one of cpu, cuda, meta or a registered device type at start of device string: ",
-        text.substr(0, 64));
+  check(known,
+        "Device(): expected cpu, cuda, meta or a registered type, and an index; got '",
+        text.substr(0, 64), "'");
   if (colon == std::string_view::npos) return d;
   const std::string_view digits = text.substr(colon + 1);
   int index = -1;

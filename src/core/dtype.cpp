@@ -68,8 +68,9 @@ DType promote_integers(DType a, DType b) {
   if (x.kind == y.kind) return x.size >= y.size ? a : b;
   const DType u = x.kind == K::Unsigned ? a : b, s = x.kind == K::Unsigned ? b : a;
   if (u != DType::UInt8)
-    throw Error(ErrorKind::Runtime, "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote ",
-                name(a), " and ", name(b));
+    throw Error(ErrorKind::Runtime,
+        "promote_types(): unsigned integers wider than uint8 have no common dtype with others; "
+        "got ", name(a), " and ", name(b));
   return s == DType::Int8 ? DType::Int16 : s;
 }
 
@@ -106,8 +107,9 @@ DType promote(DType a, DType b) {
   if (a == DType::Undefined) return b;
   if (b == DType::Undefined) return a;
   if (is_float8(a) || is_float8(b))
-    throw Error(ErrorKind::Runtime, "Promotion for Float8 Types is not supported, attempted to promote ",
-                info(a).legacy_name, " and ", info(b).legacy_name);
+    throw Error(ErrorKind::Runtime,
+        "promote_types(): float8 dtypes have no common dtype with others; got ",
+        facula::name(a), " and ", facula::name(b));
   const K ka = info(a).kind, kb = info(b).kind;
   if (ka == K::Bool) return b;
   if (kb == K::Bool) return a;

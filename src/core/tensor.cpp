@@ -9,8 +9,6 @@
 
 namespace facula {
 
-constinit std::atomic<const PythonHooks*> python_hooks{nullptr};
-
 namespace {
 thread_local constinit bool working __attribute__((tls_model("initial-exec"))) = false;
 thread_local constinit GraphNode* waiting __attribute__((tls_model("initial-exec"))) = nullptr;
@@ -40,9 +38,6 @@ void destroy(TensorImpl* t) {
 }
 
 TensorImpl::~TensorImpl() {
-  if (owns_python_object)
-    if (const PythonHooks* h = python_hooks.load(std::memory_order_acquire))
-      h->release_object(python_object.load(std::memory_order_relaxed));
   if (autograd) {
     if (autograd->retains_grad && autograd->grad_fn) autograd->grad_fn->forget(this);
     delete autograd;
@@ -185,10 +180,12 @@ Tensor empty_like_contiguous(const TensorImpl& like, DType dtype, Device device)
 }
 
 Tensor empty_strided_tensor(IntSpan sizes, IntSpan strides, DType dtype, Device device) {
-  check(sizes.size() == strides.size(), "mismatch in length of strides and shape: got sizes ",
-        str(sizes), " and strides ", str(strides));
+  check(sizes.size() == strides.size(),
+        "as_strided(): sizes and strides must have the same length; got ", str(sizes), " and ",
+        str(strides));
   checked_numel(sizes);
-  for (int64_t s : strides) check(s >= 0, "as_strided: Negative strides are not supported at the moment, got strides: ", str(strides));
+  for (int64_t s : strides) check(s >= 0,
+        "as_strided(): strides must not be negative; got ", str(strides));
   const int64_t n = extent(sizes, strides);
   Tensor t = empty_tensor(IntSpan(&n, 1), dtype, device);
   t->set_geometry(sizes, strides);
@@ -228,9 +225,9 @@ Tensor tensor_over(Ref<Storage> storage, DType dtype, int64_t offset, IntSpan si
   const bool fits = !__builtin_add_overflow(reach, offset, &last) &&
                     !__builtin_mul_overflow(last, static_cast<int64_t>(itemsize(dtype)), &bytes) &&
                     (reach == 0 || bytes <= static_cast<int64_t>(storage->nbytes()));
-  check(fits, "setStorage: sizes ", str(sizes), ", strides ", str(strides), ", storage offset ",
-        offset, ", and itemsize ", itemsize(dtype), " are out of bounds for storage of size ",
-        storage->nbytes());
+  check(fits,
+        "setStorage: sizes ", str(sizes), ", strides ", str(strides), " and offset ", offset,
+        " reach beyond the storage's ", storage->nbytes(), " bytes");
   TensorImpl* t = new_tensor_impl();
   Tensor owner(Ref<TensorImpl>::take(t));
   t->dtype = dtype;

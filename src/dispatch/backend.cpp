@@ -75,8 +75,8 @@ Tensor allocate(const ResultSpec& r, Device device) {
 
 void check_no_self_overlap(const Tensor& t) {
   check(t->contiguous || !may_self_overlap(t.sizes(), t.strides()),
-        "unsupported operation: more than one element of the written-to tensor refers to a single "
-        "memory location. Please clone() the tensor before performing the operation.");
+        "unsupported operation: a tensor that is written to must hold each element at a place of "
+        "its own (use clone() first)");
 }
 
 // How a written tensor meets the ones that are read.
@@ -103,8 +103,8 @@ void check_cast(const ResultSpec& r, const Tensor& to) {
 bool direct(const OpCall& c, const ResultSpec& r, const Tensor& to) {
   const Overlap met = worst_overlap(c, to);
   check(met != Overlap::Partial,
-        "unsupported operation: some elements of the input tensor and the written-to tensor refer "
-        "to a single memory location. Please clone() the tensor before performing the operation.");
+        "unsupported operation: an input shares a part of its memory with the tensor that is "
+        "written to (use clone() first)");
   if (r.dtype != to.dtype() || to->conj || to->neg) return false;
   if (c.op->record->overlaps == Overlaps::None) {
     if (met != Overlap::None) return false;
@@ -135,8 +135,8 @@ bool is_input(const OpCall& c, const Tensor& t) {
 
 void prepare_out(const OpCall& c, const ResultSpec& r, const Tensor& to, Device device) {
   check_cast(r, to);
-  check(to.device().type == device.type, "Expected out tensor to be on ", str(device), ", but got ",
-        str(to.device()));
+  check(to.device().type == device.type,
+        "out= must be on ", str(device), "; got ", str(to.device()));
   if (same_sizes(r.sizes, to.sizes())) return check_no_self_overlap(to);
   // The kernel would read the input with its new sizes.
   check(!is_input(c, to), "unsupported operation: output with shape ", str(to.sizes()), " doesn't match the shape ",
@@ -195,11 +195,31 @@ void run_structured(OpCall& c, const Slot& kernel) {
 
 // --- variants without a kernel of their own
 
+// A list of results into the tensors of a list.
+void store_list(const Value& to, std::vector<Tensor> computed, const std::string& op) {
+  check(to.as_tensors().size() == computed.size(), op, "(): out= must be a list of ", computed.size(),
+        " tensors; got ", to.as_tensors().size());
+  for (size_t i = 0; i < computed.size(); ++i) {
+    const Tensor& t = to.as_tensors()[i];
+    if (!same_sizes(computed[i].sizes(), t.sizes())) resize(t, computed[i].sizes());
+    copy_into(t, computed[i]);
+  }
+}
+
+// Operators that find the shape of their result from data read while they write.
+void check_apart_from_inputs(const OpCall& c, const Tensor& to) {
+  check_no_self_overlap(to);
+  check(worst_overlap(c, to) == Overlap::None && !is_input(c, to), c.info->schema.name,
+        "(): out= must not share memory with an input; clone() it first");
+}
+
 void store_out(OpCall& c, Value* computed) {
+  if (c.info->results == 0) return store_list(c.args[c.info->base_args], take_tensors(computed[0]), c.info->schema.name);
   for (int i = 0; i < c.info->results; ++i) {
     const Tensor& to = c.tensor(c.info->base_args + i);
     const Tensor from = take_tensor(computed[i]);
     if (from.defined()) {
+      if (c.op->record->flags & shape_from_data) check_apart_from_inputs(c, to);
       check(can_cast(from.dtype(), to.dtype()), "result type ", info(from.dtype()).legacy_name,
             " can't be cast to the desired output type ", info(to.dtype()).legacy_name);
       if (!same_sizes(from.sizes(), to.sizes())) resize(to, from.sizes());
@@ -306,8 +326,9 @@ void check_one_device(const OpCall& c) {
   auto look = [&](const Tensor& t) {
     if (!t.defined() || (t.dim() == 0 && t.device().is_cpu())) return;
     if (!first) first = &t;
-    check(first->device() == t.device(), "Expected all tensors to be on the same device, but found at least two devices, ",
-          str(first->device()), " and ", str(t.device()), "! (when checking arguments of ", c.op->name(), ")");
+    check(first->device() == t.device(),
+          "Expected all tensors to be on the same device; got ", str(first->device()), " and ",
+          str(t.device()), " in ", c.op->name(), "()");
   };
   for (int i = 0; i < c.info->args; ++i) {
     if (c.args[i].is_tensor()) look(c.tensor(i));

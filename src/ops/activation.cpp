@@ -223,14 +223,16 @@ void elu_numbers(const OpCall& c, DType, Scalar* params) {
 }
 void meta_elu_backward(Meta& m) {
   check(!m.arg(4).b || m.arg(1).as_scalar().to<double>() >= 0,
-        "In-place elu backward calculation is triggered with a negative slope which is not supported.");
+        "elu_backward(): with is_result the negative slope must not be negative; got ",
+        m.arg(1).as_scalar().to<double>());
   const Tensor &grad = m.tensor(0), &self = m.tensor(5);
   if (same_sizes(grad.sizes(), self.sizes())) return meta_like_first(m);
   m.result(0, broadcast_sizes(grad.sizes(), self.sizes()), grad.dtype());
 }
 void meta_leaky_relu_backward(Meta& m) {
   check(!m.arg(3).b || m.arg(2).as_scalar().to<double>() >= 0,
-        "In-place leakyReLu backward calculation is triggered with a negative slope which is not supported.");
+        "leaky_relu_backward(): with self_is_result the negative slope must not be negative; got ",
+        m.arg(2).as_scalar().to<double>());
   meta::binary(m);
 }
 Tensor selu(const Tensor& self) { return ops::elu(self, selu_alpha, selu_scale); }
@@ -262,16 +264,18 @@ Tensor hardswish_bend(const Tensor& x) {
 // --- prelu
 
 Tensor prelu(const Tensor& self, const Tensor& weight) {
-  check(self.dtype() == weight.dtype(), "prelu: Type promoting not supported. Got ", info(self.dtype()).legacy_name,
-        " and ", info(weight.dtype()).legacy_name);
+  check(self.dtype() == weight.dtype(),
+        "prelu(): weight must have input's dtype, ", name(self.dtype()), "; got ",
+        name(weight.dtype()));
   const int64_t n = weight.numel();
   if (n == 1 && weight.dim() < 2) return ops::_prelu_kernel(self, weight.dim() == 0 ? weight : ops::reshape(weight, {}));
-  check(self.dim() > 0, "Not allow zero-dim input tensor.");
+  check(self.dim() > 0, "prelu(): input must have a dimension where weight has several elements");
   check(weight.dim() == 1 || weight.dim() == self.dim() || weight.dim() == 0,
-        "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = ", weight.dim());
+        "prelu(): weight must be a scalar or 1-D; got ", weight.dim(), "-D");
   const int64_t channels = self.dim() > 1 ? self.size(1) : 1;
-  check(n == 1 || n == channels, "Mismatch of parameter numbers and input channel size. Found parameter numbers = ", n,
-        " and channel size = ", channels, ".");
+  check(n == 1 || n == channels,
+        "prelu(): weight must have one element or one for each of the ", channels,
+        " channels; got ", n);
   IntVec shape(static_cast<size_t>(self.dim()), 1);
   if (self.dim() > 1) shape[1] = n;
   return ops::_prelu_kernel(self, ops::reshape(weight, shape));
@@ -283,6 +287,9 @@ std::tuple<Tensor, Tensor> prelu_backward(const Tensor& grad, const Tensor& self
 
 
 // --- rrelu
+
+// The result is contiguous, as the noise is drawn in that order.
+void meta_rrelu(Meta& m) { m.result(0, m.tensor(0).sizes(), m.tensor(0).dtype()); }
 
 // One uniform for each element that is not positive, in order.
 template <class T>
@@ -298,7 +305,7 @@ void draw_slopes(Generator& g, const T* x, T* slopes, T* out, int64_t n, double 
 void rrelu_with_noise(const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training,
                       Generator* generator, const Tensor& out) {
   const double low = lower.to<double>(), high = upper.to<double>();
-  check(low <= high, "Lower bound should be less than or equal to the upper bound");
+  check(low <= high, "rrelu(): lower must not be above upper; got ", low, " and ", high);
   if (!training) return void(ops::copy_(out, ops::leaky_relu(self, (low + high) / 2)));
   check(self.dtype() == noise.dtype(), "rrelu_with_noise(): expected noise of dtype ", name(self.dtype()), "; got ",
         name(noise.dtype()));
@@ -635,7 +642,7 @@ OP(rrelu_with_noise) {
   .forms = function | inplace | out,
   .python_module = "nn",
   .flags = random,
-  .meta = meta::unary,
+  .meta = meta_rrelu,
   .cpu = typed_kernel<rrelu_with_noise>,
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::rrelu_with_noise_backward(b.grad(), b["self"], b["noise"], b.scalar("lower"), b.scalar("upper"),

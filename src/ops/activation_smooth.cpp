@@ -146,7 +146,8 @@ Tensor bent(Backward& b, const Tensor& bend) { return ops::mul(ops::mul(b.grad()
 
 int by_tanh(const Value& approximate) {
   const std::string_view text = approximate.as_str();
-  check(text == "none" || text == "tanh", "approximate argument must be either none or tanh.");
+  check(text == "none" || text == "tanh",
+        "gelu(): approximate must be 'none' or 'tanh'; got '", text, "'");
   return text == "tanh";
 }
 int gelu_way(const OpCall& c) { return by_tanh(c.arg(1)); }
@@ -203,19 +204,22 @@ Tensor softplus_bend(Backward& b) {
 // --- log_sigmoid
 
 Tensor log_sigmoid(const Tensor& self) { return std::get<0>(ops::log_sigmoid_forward(self)); }
-// The second result of the forward operator is scratch memory that this kernel needs none of.
+// Contiguous whatever the input is. The second result is scratch memory that this kernel needs none of.
 void meta_log_sigmoid_forward(Meta& m) {
-  meta::unary(m);
-  m.settle();
-  m.result(1, IntList{0}, m.tensor(0).dtype());
+  const Tensor& self = m.tensor(0);
+  m.call.compute = self.dtype();
+  m.result(0, self.sizes(), self.dtype());
+  m.result(1, IntList{0}, self.dtype());
 }
 
 // --- glu
 
 std::pair<Tensor, Tensor> halves(const Tensor& self, int64_t dim) {
-  check(self.dim() > 0, "glu does not support 0-dimensional tensors");
+  check(self.dim() > 0, "glu(): input must have a dimension; got a 0-dim tensor");
   const int64_t d = wrap_dim(dim, self.dim()), n = self.size(d);
-  check(n % 2 == 0, "Halving dimension must be even, but dimension ", d, " is size ", n);
+  check_kind(ErrorKind::NotImplemented, is_floating(self.dtype()), "\"glu_cpu\" not implemented for '",
+             info(self.dtype()).legacy_name, "'");
+  check(n % 2 == 0, "glu(): the size of dimension ", d, ", which is halved, must be even; got ", n);
   return {ops::slice(self, d, 0, n / 2), ops::slice(self, d, n / 2, n)};
 }
 Tensor glu(const Tensor& self, int64_t dim) {

@@ -209,11 +209,12 @@ namespace {
 
 // As PyTorch words them.
 void check_alpha(DType result, const Scalar& alpha) {
-  check(!alpha.is_bool() || result == DType::Bool, "Boolean alpha only supported for Boolean results.");
+  check(!alpha.is_bool() || result == DType::Bool,
+        "alpha may be a bool only where the result is bool");
   check(is_differentiable(result) || alpha.is_integral(),
-        "For integral input tensors, argument alpha must not be a floating point number.");
+        "alpha must be an integer for integer tensors; got a floating-point number");
   check(is_complex(result) || !alpha.is_complex(),
-        "For non-complex input tensors, argument alpha must not be a complex number.");
+        "alpha must be real for real tensors; got a complex number");
 }
 
 void meta_add(Meta& m) {
@@ -226,15 +227,13 @@ void meta_sub(Meta& m) {
     return m.arg(i).is_tensor() ? m.tensor(i).dtype() == DType::Bool : m.arg(i).tag == Tag::Bool;
   };
   check_kind(ErrorKind::NotImplemented, !is_bool(0) && !is_bool(1),
-        "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a "
-        "mask, use the `~` or `logical_not()` operator instead.");
+        "sub(): `-` takes no bool tensors; a mask is inverted by `~` or logical_not()");
   meta_add(m);
 }
 
 void meta_neg(Meta& m) {
   check_kind(ErrorKind::NotImplemented, m.tensor(0).dtype() != DType::Bool,
-        "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, "
-        "use the `~` or `logical_not()` operator instead.");
+        "neg(): `-` takes no bool tensors; a mask is inverted by `~` or logical_not()");
   meta::unary(m);
 }
 
@@ -274,7 +273,7 @@ Rounding rounding_of(const Value& mode) {
   if (mode.is_none()) return exact;
   const std::string_view text = mode.as_str();
   check(text == "trunc" || text == "floor",
-        "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", text, "'");
+        "div(): rounding_mode must be None, 'trunc' or 'floor'; got '", text, "'");
   return text == "trunc" ? towards_zero : down;
 }
 int division(const OpCall& c) {
@@ -316,7 +315,8 @@ Tensor minus_quotient(Backward& b, std::string_view mode) {
 
 void meta_abs(Meta& m) {
   const bool complex = is_complex(m.tensor(0).dtype());
-  check(!complex || m.call.op->variant != Variant::Inplace, "In-place abs is not supported for complex tensors.");
+  check(!complex || m.call.op->variant != Variant::Inplace,
+        "abs_(): a complex tensor cannot hold its real result in place");
   meta::unary_real(m);
 }
 void meta_sign(Meta& m) {
@@ -345,7 +345,7 @@ Tensor rsub(const Tensor& self, const Value& other, const Scalar& alpha) {
 
 Tensor positive(const Tensor& self) {
   check_kind(ErrorKind::NotImplemented, self.dtype() != DType::Bool,
-             "The `+` operator, on a bool tensor is not supported.");
+        "positive(): a number type was expected; got bool");
   return self;
 }
 

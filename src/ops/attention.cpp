@@ -25,15 +25,18 @@ constexpr double lowest = -__builtin_inf();
 
 void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, bool causal) {
   const char* op = "scaled_dot_product_attention";
-  check(q.dtype() == k.dtype() && q.dtype() == v.dtype(), "Expected query, key, and value to have the same dtype, but got "
-        "query.dtype: ", name(q.dtype()), " key.dtype: ", name(k.dtype()), " and value.dtype: ", name(v.dtype()), " instead.");
-  check(q.dim() >= 2 && k.dim() >= 2 && v.dim() >= 2, op, ": Expected query, key, and value to all be  at least 2 dimensional, "
-        "but got query.dim: ", q.dim(), ", key.dim: ", k.dim(), " and value.dim: ", v.dim(), " instead.");
+  check(is_differentiable(q.dtype()), op, "(): query, key and value must be floating point; got ", name(q.dtype()));
+  check(q.dtype() == k.dtype() && q.dtype() == v.dtype(),
+        "attention: query, key and value must have one dtype; got ", name(q.dtype()), ", ",
+        name(k.dtype()), " and ", name(v.dtype()));
+  check(q.dim() >= 2 && k.dim() >= 2 && v.dim() >= 2, op,
+        "(): query, key and value must have at least 2 dimensions; got ", q.dim(), ", ", k.dim(),
+        " and ", v.dim());
   if (!mask.defined()) return;
   check(mask.dtype() == DType::Bool || mask.dtype() == q.dtype() || mask.dtype() == DType::Float32,
-        "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: ",
-        name(mask.dtype()), " and  query.dtype: ", name(q.dtype()), " instead.");
-  check(!causal, op, ": Explicit attn_mask should not be set when is_causal=True");
+        "attention: attn_mask must be bool, float32 or of query's dtype, ", name(q.dtype()),
+        "; got ", name(mask.dtype()));
+  check(!causal, op, "(): attn_mask and is_causal exclude each other; got both");
 }
 
 // Softmax that gives zeros, not nan, where every element is -inf.
@@ -57,8 +60,9 @@ Tensor causal_mask(const Tensor& q, const Tensor& k) {
 Tensor repeated_heads(const Tensor& t, int64_t heads) {
   const int64_t have = t.size(-3);
   if (have == heads) return t;
-  check(have > 0 && heads % have == 0, "scaled_dot_product_attention: Expected number of heads in key and value to divide "
-        "the number of heads in query; got ", have, " and ", heads);
+  check(have > 0 && heads % have == 0,
+        "scaled_dot_product_attention(): heads of key and value must divide those of query; got ",
+        have, " and ", heads);
   return ops::repeat_interleave(t, heads / have, t.dim() - 3);
 }
 

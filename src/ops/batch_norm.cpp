@@ -6,6 +6,8 @@
 #include "ops/copy.h"
 #include "ops/creation.h"
 #include "ops/meta_rules.h"
+#include "ops/norm_second.h"
+#include "ops/powers.h"
 #include "ops/reduce.h"
 #include "ops/view.h"
 
@@ -24,7 +26,8 @@ DType parameter_dtype(DType input, std::initializer_list<const Tensor*> paramete
   for (const Tensor* p : parameters) {
     if (!p->defined() || p->dtype() == input) continue;
     check(is_reduced_float(input) && p->dtype() == DType::Float32,
-          "mixed dtype (CPU): expect parameter to have scalar type of Float");
+          "batch_norm(): parameters must have input's dtype, or float32 for a half input; got ",
+          name(p->dtype()), " for input ", name(input));
     found = DType::Float32;
   }
   return found;
@@ -79,6 +82,23 @@ void batch_norm_gradient(Backward& b) {
   b.set("bias", bias);
 }
 
+// Running statistics are constants, those of the batch functions of the input.
+void batch_norm_second(Backward& b) {
+  const bool train = b.flag("train");
+  const Tensor x = b["input"];
+  IntVec shape(static_cast<size_t>(x.dim()), 1), others{0};
+  shape[1] = x.size(1);
+  for (int64_t d = 2; d < x.dim(); ++d) others.push_back(d);
+  auto spread = [&](const Tensor& t) { return t.defined() ? ops::reshape(t, shape) : t; };
+  const Tensor mean = spread(train ? b["save_mean"] : b["running_mean"]);
+  const Tensor rstd = train ? spread(b["save_invstd"]) : ops::rsqrt(ops::add(spread(b["running_var"]), b.number("eps")));
+  const Normalized n{ops::mul(ops::sub(x, mean), rstd), rstd, others, true, !train};
+  const SecondOrder s = second_order(n, b["grad_out"], spread(b["weight"]), b.grad(0), spread(b.grad(1)), spread(b.grad(2)));
+  if (b.needs("grad_out")) b.set("grad_out", s.grad_out);
+  if (b.needs("input")) b.set("input", s.input);
+  if (b.needs("weight") && s.weight.defined()) b.set("weight", ops::sum(s.weight, others));
+}
+
 Triple legit(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var,
              bool training, double momentum, double eps) {
   return ops::native_batch_norm(input, weight, bias, mean, var, training, momentum, eps);
@@ -122,13 +142,14 @@ void store_mean(const Tensor& into, const Tensor& repeated, int64_t samples) {
 Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean,
                      const Tensor& var, bool use_input_stats, double momentum, double eps, bool cudnn) {
   check(use_input_stats || (mean.defined() && var.defined()),
-        "Expected running_mean and running_var to be defined when use_input_stats is false");
+        "batch_norm(): running_mean and running_var are needed unless the batch's own statistics "
+        "are used");
   const int64_t n = input.size(0), c = input.size(1);
   IntVec sizes(input.sizes());
   sizes[0] = 1;
   sizes[1] = n * c;
   const Tensor m = repeated(mean, n), v = repeated(var, n);
-  const Tensor x = ops::view(ops::contiguous(input, suggested_format(input)), sizes);
+  const Tensor x = ops::view(ops::contiguous(input), sizes);
   const Tensor y = ops::batch_norm(x, repeated(weight, n), repeated(bias, n), m, v, use_input_stats, momentum, eps, cudnn);
   store_mean(mean, m, n);
   store_mean(var, v, n);
@@ -159,7 +180,8 @@ OP(native_batch_norm_backward) {
   .forms = hidden | out,
   .meta = typed_meta<meta_batch_norm_backward>,
   .cpu = cpu::batch_norm_backward_kernel,
-  .hole = "double backward is missing",
+  .derivatives = {vjp(names("grad_out", "input", "weight"), batch_norm_second,
+                      saves("grad_out", "input", "weight", "running_mean", "running_var", "save_mean", "save_invstd"))},
 };
 OP(_native_batch_norm_legit) {
   .schema = "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, "

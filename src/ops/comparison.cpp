@@ -150,8 +150,8 @@ bool all_true(const Tensor& mask) {
 }
 
 void check_tolerances(double rtol, double atol) {
-  check(rtol >= 0, "rtol must be greater than or equal to zero, but got ", rtol);
-  check(atol >= 0, "atol must be greater than or equal to zero, but got ", atol);
+  check(rtol >= 0, "rtol must not be negative; got ", rtol);
+  check(atol >= 0, "atol must not be negative; got ", atol);
 }
 
 Tensor isclose(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {

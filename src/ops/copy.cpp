@@ -70,11 +70,11 @@ void copy_(const Tensor& self, const Tensor& src, bool) {
   check(same_sizes(shape, self.sizes()), "output with shape ", str(self.sizes()),
         " doesn't match the broadcast shape ", str(shape));
   check(!may_self_overlap(self.sizes(), self.strides()),
-        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-        "Please clone() the tensor before performing the operation.");
+        "unsupported operation: a tensor that is written to must hold each element at a place of "
+        "its own (use clone() first)");
   if (self.is_same(src) || self.is_meta()) return;
   if (src.is_meta())
-    throw Error(ErrorKind::NotImplemented, "Cannot copy out of meta tensor; no data!");
+    throw Error(ErrorKind::NotImplemented, "Cannot copy out of meta tensor: it has no data");
   if (self.device().is_cpu() && src.device().is_cpu()) return cpu::copy(self, src);
   if (self.device() == src.device()) return copy_within(self, src);
   if (!self.device().is_cpu() && !src.device().is_cpu()) return copy_across(self, ops::_to_copy(src, {}, {}, Device{}));
@@ -99,7 +99,8 @@ Tensor clone(const Tensor& self, std::optional<MemoryFormat> format) {
 
 Tensor contiguous(const Tensor& self, MemoryFormat format) {
   if (self.is_contiguous(format)) return self;
-  check(format != MemoryFormat::Preserve, "preserve memory format is unsupported by the contiguous operator");
+  check(format != MemoryFormat::Preserve,
+        "contiguous(): memory_format must name a layout; got preserve_format");
   return ops::clone(self, format);
 }
 
@@ -180,7 +181,7 @@ void fill_scalar(const Tensor& self, const Scalar& value) {
   ops::copy_(self, ops::expand(host, self.sizes()));
 }
 void fill_tensor(const Tensor& self, const Tensor& value) {
-  check(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ", value.dim(), " dimensions.");
+  check(value.dim() == 0, "fill_(): value must be 0-dimensional; got ", value.dim(), " dimensions");
   ops::copy_(self, value);
 }
 void zero_(const Tensor& self) { fill_scalar(self, 0); }
@@ -199,7 +200,8 @@ void resize_(const Tensor& self, IntSpan size, std::optional<MemoryFormat> forma
                     __builtin_mul_overflow(wanted, static_cast<int64_t>(self.itemsize()), &wanted);
   check(!over, "Storage size calculation overflowed with sizes=", str(size));
   if (checked_numel(size) > 0 && wanted > static_cast<int64_t>(self->storage->nbytes())) {
-    check(self->storage->resizable(), "Trying to resize storage that is not resizable");
+    check(self->storage->resizable(),
+          "resize_(): the storage is another object's memory and cannot grow");
     self->storage->resize(static_cast<size_t>(wanted));
   }
   self->set_geometry(size, strides);
@@ -388,7 +390,7 @@ OP(resize_) {
 OP(resize_as_) {
   .schema = "resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
   .doc = "Changes the sizes of self in place to those of another tensor.",
-  .forms = method,
+  .forms = function_method,
   .composite = Composite::Implicit,
   .flags = geometry_only | no_version_bump,
   .any = typed_kernel<resize_as_>,

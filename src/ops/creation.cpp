@@ -33,7 +33,8 @@ Tensor empty(IntSpan size, std::optional<DType> dtype, std::optional<Layout> lay
   check_layout(layout, "empty");
   const Options o = options(dtype, device);
   if (!format || *format == MemoryFormat::Contiguous) return empty_tensor(size, o.dtype, o.device);
-  check(*format != MemoryFormat::Preserve, "memory format option is only supported by strided tensors");
+  check(*format != MemoryFormat::Preserve,
+        "empty(): memory_format must name a layout; got preserve_format");
   check(size.size() == (*format == MemoryFormat::ChannelsLast ? 4u : 5u), "required rank ",
         *format == MemoryFormat::ChannelsLast ? 4 : 5, " tensor to use channels_last format");
   return empty_strided_tensor(size, strides_for(size, *format), o.dtype, o.device);
@@ -50,15 +51,17 @@ Tensor empty_permuted(IntSpan size, IntSpan physical_layout, std::optional<DType
                       std::optional<Device> device, std::optional<bool>) {
   check_layout(layout, "empty_permuted");
   const size_t n = size.size();
-  check(physical_layout.size() == n, "Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = ",
-        n, " is not equal to len(physical_layout) = ", physical_layout.size());
+  check(physical_layout.size() == n,
+        "empty_permuted(): size and physical_layout must have the same length; got ", n, " and ",
+        physical_layout.size());
   checked_numel(size);
   IntVec strides(n), seen(n);
   int64_t step = 1;
   for (size_t k = n; k-- > 0;) {
     const int64_t d = physical_layout[k];
-    check(d >= 0 && d < static_cast<int64_t>(n), "Dimension out of range (expected to be between 0 and ", static_cast<int64_t>(n) - 1,
-          ", but got ", d, " at index ", k, ").  NB: negative dims not currently supported; file an issue if you want it.");
+    check(d >= 0 && d < static_cast<int64_t>(n),
+          "empty_permuted(): Dimension out of range in physical_layout: expected 0 to ",
+          static_cast<int64_t>(n) - 1, "; got ", d, " at index ", k);
     check(!seen[d], "Duplicate dim not allowed");
     seen[d] = 1;
     strides[d] = step;

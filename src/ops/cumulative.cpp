@@ -120,11 +120,13 @@ Tensor logcumsumexp_gradient(Backward& b) {
 Tensor _logcumsumexp(const Tensor& self, int64_t dim) { return ops::logcumsumexp(self, dim); }
 
 void check_joined(const Tensor& self, const Tensor& other, int64_t dim) {
-  check(other.dim() == self.dim(), "diff expects prepend or append to be the same dimension as input");
+  check(other.dim() == self.dim(),
+        "diff(): prepend and append must have as many dimensions as input, ", self.dim(), "; got ",
+        other.dim());
   for (int64_t d = 0; d < self.dim(); ++d)
     check(d == dim || other.sizes()[d] == self.sizes()[d],
-          "diff expects the shape of tensor to prepend or append to match that of input except along the differencing "
-          "dimension; input.size(", d, ") = ", self.sizes()[d], ", but got tensor.size(", d, ") = ", other.sizes()[d]);
+        "diff(): prepend and append must have input's shape outside dim ", dim, "; got size ",
+        other.sizes()[d], " for ", self.sizes()[d], " in dimension ", d);
 }
 
 Tensor joined(const Tensor& self, int64_t dim, const Tensor& prepend, const Tensor& append) {
@@ -136,8 +138,8 @@ Tensor joined(const Tensor& self, int64_t dim, const Tensor& prepend, const Tens
 }
 
 Tensor diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append) {
-  check(self.dim() >= 1, "diff expects input to be at least one-dimensional");
-  check(n >= 0, "order must be non-negative but got ", n);
+  check(self.dim() >= 1, "diff(): input must have a dimension; got a 0-dim tensor");
+  check(n >= 0, "diff(): n must not be negative; got ", n);
   const int64_t d = wrap_dim(dim, self.dim());
   if (prepend.defined()) check_joined(self, prepend, d);
   if (append.defined()) check_joined(self, append, d);
@@ -159,10 +161,12 @@ Tensor pair_sums(const Tensor& y, int64_t dim) {
 }
 
 void check_trapezoid(const char* op, const Tensor& y, const Tensor& x, int64_t dim) {
-  check_kind(ErrorKind::NotImplemented, y.dtype() != DType::Bool, op, ": received a bool input for `y`, but bool is not supported");
+  check_kind(ErrorKind::NotImplemented, y.dtype() != DType::Bool, op, "(): y must not be bool");
   if (!x.defined()) return;
-  check_kind(ErrorKind::NotImplemented, x.dtype() != DType::Bool, op, ": received a bool input for `x`, but bool is not supported");
-  check(x.dim() != 1 || x.sizes()[0] == y.sizes()[dim], op, ": There must be one `x` value for each sample point");
+  check_kind(ErrorKind::NotImplemented, x.dtype() != DType::Bool, op, "(): x must not be bool");
+  check(x.dim() != 1 || x.sizes()[0] == y.sizes()[dim], op,
+        "(): x must have one value for each of the ", y.sizes()[dim], " samples of y; got ",
+        x.sizes()[0]);
 }
 
 int64_t sampled_dim(const Tensor& y, int64_t dim) {

@@ -14,16 +14,20 @@ namespace facula {
 namespace {
 
 void check_chance(double p) {
-  check(p >= 0 && p <= 1, "dropout probability has to be between 0 and 1, but got ", p);
+  check(p >= 0 && p <= 1, "dropout(): p must be in [0, 1]; got ", p);
 }
 
 // Whole channels are kept or dropped: sizes of one number per channel.
 IntVec feature_sizes(const Tensor& input) {
-  check(input.dim() >= 2, "Feature dropout requires at least 2 dimensions in the input");
+  check(input.dim() >= 2,
+        "feature_dropout(): input must have at least 2 dimensions; got ", input.dim());
   IntVec sizes(input.sizes());
   for (size_t d = 2; d < sizes.size(); ++d) sizes[d] = 1;
   return sizes;
 }
+
+// Complex numbers are kept or dropped whole.
+Tensor noise_like(const Tensor& input) { return ops::empty_like(input, real_of(input.dtype())); }
 
 bool passes(const Tensor& input, double p, bool train) { return p == 0 || !train || input.numel() == 0; }
 
@@ -36,13 +40,13 @@ Tensor dropout(const Tensor& input, double p, bool train) {
   check_chance(p);
   if (passes(input, p, train)) return input;
   if (p == 1) return ops::mul(input, ops::zeros({}, input.dtype(), {}, input.device()));
-  return scaled(input, ops::empty_like(input), p);
+  return scaled(input, noise_like(input), p);
 }
 Tensor feature_dropout(const Tensor& input, double p, bool train) {
   check_chance(p);
   if (passes(input, p, train)) return input;
   if (p == 1) return ops::mul(input, ops::zeros({}, input.dtype(), {}, input.device()));
-  return scaled(input, ops::new_empty(input, feature_sizes(input)), p);
+  return scaled(input, ops::new_empty(input, feature_sizes(input), real_of(input.dtype())), p);
 }
 
 // Dropped values become what a saturated SELU gives; mean and variance stay.
@@ -57,13 +61,13 @@ Tensor alpha_dropout(const Tensor& input, double p, bool train) {
   check_chance(p);
   if (passes(input, p, train)) return input;
   if (p == 1) return ops::mul(input, ops::zeros({}, input.dtype(), {}, input.device()));
-  return alpha_scaled(input, ops::empty_like(input), p);
+  return alpha_scaled(input, noise_like(input), p);
 }
 Tensor feature_alpha_dropout(const Tensor& input, double p, bool train) {
   check_chance(p);
   if (passes(input, p, train)) return input;
   if (p == 1) return ops::mul(input, ops::zeros({}, input.dtype(), {}, input.device()));
-  return alpha_scaled(input, ops::new_empty(input, feature_sizes(input)), p);
+  return alpha_scaled(input, ops::new_empty(input, feature_sizes(input), real_of(input.dtype())), p);
 }
 
 double kept_scale(double p) { return p == 1 ? 0 : 1 / (1 - p); }

@@ -35,14 +35,16 @@ Labels parse_term(std::string_view equation, size_t begin, size_t end, const std
     const char c = equation[i];
     if (c == ' ') continue;
     if (c == '.') {
-      check(!has(term, ellipsis), "einsum(): found '.' for ", where, " for which an ellipsis was already found");
-      check(i + 2 < end && equation[i + 1] == '.' && equation[i + 2] == '.', "einsum(): found '.' for ", where,
-            " that is not part of any ellipsis");
+      check(!has(term, ellipsis),
+            "einsum(): a term has at most one ellipsis; got another in ", where);
+      check(i + 2 < end && equation[i + 1] == '.' && equation[i + 2] == '.',
+            "einsum(): '.' stands only in an ellipsis, '...'; got another in ", where);
       term.push_back(ellipsis);
       i += 2;
       continue;
     }
-    check(is_letter(c), "einsum(): invalid subscript given at index ", i, " in the equation string, subscripts must be in [a-zA-Z]");
+    check(is_letter(c),
+          "einsum(): subscripts are the letters a-z and A-Z; got '", c, "' at position ", i);
     term.push_back(label_of(c));
   }
   return term;
@@ -84,12 +86,13 @@ int64_t ellipsis_rank(const Equation& e, std::span<const Tensor> tensors) {
   for (size_t i = 0; i < tensors.size(); ++i) {
     const int64_t named = letter_count(e.inputs[i]), dims = tensors[i].dim();
     if (!has(e.inputs[i], ellipsis)) {
-      check(named == dims, "einsum(): the number of subscripts in the equation (", named, ") does not match the number of dimensions (",
-            dims, ") for operand ", i, " and no ellipsis was given");
+      check(named == dims,
+            "einsum(): operand ", i, " must have a dimension for each of its ", named,
+            " subscripts; got ", dims);
       continue;
     }
-    check(named <= dims, "einsum(): the number of subscripts in the equation (", named, ") is more than the number of dimensions (", dims,
-          ") for operand ", i);
+    check(named <= dims,
+          "einsum(): operand ", i, " must have at least ", named, " dimensions; got ", dims);
     rank = std::max(rank, dims - named);
   }
   return rank;
@@ -144,10 +147,12 @@ Labels implicit_output(const std::vector<Labels>& inputs, int64_t rank) {
 void check_output(const Labels& output, const std::vector<Labels>& inputs) {
   for (size_t i = 0; i < output.size(); ++i) {
     if (output[i] >= letters) continue;
-    check(std::ranges::count(output, output[i]) == 1, "einsum(): output subscript ", letter_of(output[i]),
-          " appears more than once in the output");
+    check(std::ranges::count(output, output[i]) == 1,
+          "einsum(): an output subscript must stand once; got '", letter_of(output[i]), "' again");
     const bool known = std::ranges::any_of(inputs, [&](const Labels& l) { return has(l, output[i]); });
-    check(known, "einsum(): output subscript ", letter_of(output[i]), " does not appear in the equation for any input operand");
+    check(known,
+          "einsum(): each output subscript must stand in an operand's term; got '",
+          letter_of(output[i]), "'");
   }
 }
 
@@ -166,124 +171,148 @@ void check_sizes(const std::vector<Labelled>& operands) {
 
 // --- contraction
 
-Labelled summed(const Labelled& x, const Labels& gone) {
+// All operands have their dimensions in one order, the output's and then the contracted ones; those
+// that an operand lacks have size one.
+Tensor placed(const Labelled& x, const Labels& order) {
+  Tensor t = x.t;
+  Labels labels = x.labels;
+  for (int l : order)
+    if (!has(labels, l)) {
+      labels.push_back(l);
+      t = ops::unsqueeze(t, -1);
+    }
   IntVec dims;
-  Labelled y{x.t, {}};
-  for (size_t d = 0; d < x.labels.size(); ++d) {
-    if (has(gone, x.labels[d]))
-      dims.push_back(static_cast<int64_t>(d));
-    else
-      y.labels.push_back(x.labels[d]);
-  }
-  if (!dims.empty()) y.t = ops::sum(x.t, std::optional<IntList>(dims));
-  return y;
+  for (int l : order) dims.push_back(position(labels, l));
+  return ops::permute(t, dims);
 }
 
-Labelled squeezed(const Labelled& x, int label) {
-  Labelled y = x;
-  const int64_t at = position(x.labels, label);
-  y.t = ops::squeeze(x.t, at);
-  y.labels.erase(y.labels.begin() + at);
-  return y;
+Labels common_order(const std::vector<Labelled>& operands, const Labels& output) {
+  Labels rest;
+  for (const Labelled& x : operands)
+    for (int l : x.labels)
+      if (!has(output, l) && !has(rest, l)) rest.push_back(l);
+  std::ranges::sort(rest);
+  Labels order = output;
+  order.insert(order.end(), rest.begin(), rest.end());
+  return order;
 }
 
-Tensor arranged(const Labelled& x, const Labels& order) {
-  IntVec dims;
-  for (int l : order) dims.push_back(position(x.labels, l));
-  return ops::permute(x.t, dims);
-}
-
-// Dimensions in the order of `all`; those that x lacks have size one.
-Tensor spread(const Labelled& x, const Labels& all) {
-  Labels own;
-  for (int l : all)
-    if (has(x.labels, l)) own.push_back(l);
-  Tensor t = arranged(x, own);
-  for (size_t d = 0; d < all.size(); ++d)
-    if (!has(x.labels, all[d])) t = ops::unsqueeze(t, static_cast<int64_t>(d));
-  return t;
-}
-
-int64_t size_of(const Labelled& x, int label) { return x.t.sizes()[position(x.labels, label)]; }
-int64_t size_of(const Labelled& x, const Labels& labels) {
+int64_t product_of(const Tensor& t, const IntVec& dims) {
   int64_t n = 1;
-  for (int l : labels) n *= size_of(x, l);
+  for (int64_t d : dims) n *= t.sizes()[d];
   return n;
 }
-Labels joined(const Labels& a, const Labels& b) {
-  Labels all = a;
-  all.insert(all.end(), b.begin(), b.end());
+IntVec joined(std::initializer_list<const IntVec*> lists) {
+  IntVec all;
+  for (const IntVec* list : lists)
+    for (int64_t x : *list) all.push_back(x);
   return all;
 }
 
-// Takes away what one operand alone can answer for: labels that nobody else needs, and dimensions of
-// size one that meet larger ones.
-void reduce_alone(Labelled& x, Labelled& y, const Labels& kept) {
-  Labels gone;
-  for (int l : x.labels) {
-    const bool shared = has(y.labels, l);
-    if (!shared && !has(kept, l)) gone.push_back(l);
-    if (shared && !has(kept, l) && size_of(x, l) != 1 && size_of(y, l) == 1) gone.push_back(l);
+// Sum of a * b over the dimensions marked in `gone`, which keep size one.
+Tensor pair_product(const Tensor& a, const Tensor& b, const std::vector<bool>& gone) {
+  IntVec batch, rows, cols, inner;
+  for (int64_t d = 0; d < a.dim(); ++d) {
+    const bool in_a = a.sizes()[d] != 1, in_b = b.sizes()[d] != 1;
+    (gone[static_cast<size_t>(d)] ? inner : !in_a ? cols : in_b ? batch : rows).push_back(d);
   }
-  x = summed(x, gone);
-  for (const Labels before = x.labels; int l : before)
-    if (has(y.labels, l) && size_of(x, l) == 1 && size_of(y, l) != 1) x = squeezed(x, l);
+  if (inner.empty()) return ops::mul(a, b);
+  // The transposed product is already in order where all of b's dimensions precede a's.
+  if (!rows.empty() && !cols.empty() && cols.back() < rows[0]) return pair_product(b, a, gone);
+  const int64_t n = product_of(a, batch), r = product_of(a, rows), k = product_of(a, inner), c = product_of(b, cols);
+  const Tensor x = ops::reshape(ops::permute(a, joined({&batch, &rows, &inner, &cols})), {n, r, k});
+  const Tensor y = ops::reshape(ops::permute(b, joined({&batch, &inner, &cols, &rows})), {n, k, c});
+  const IntVec order = joined({&batch, &rows, &inner, &cols});
+  IntVec sizes, back(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    const int64_t d = order[i];
+    const int64_t size = a.sizes()[d] == 1 ? b.sizes()[d] : a.sizes()[d];
+    sizes.push_back(gone[static_cast<size_t>(d)] ? 1 : size);
+    back[static_cast<size_t>(d)] = static_cast<int64_t>(i);
+  }
+  return ops::permute(ops::reshape(ops::bmm(x, y), sizes), back);
 }
 
-Labelled contracted(Labelled a, Labelled b, const Labels& kept) {
-  reduce_alone(a, b, kept);
-  reduce_alone(b, a, kept);
-  reduce_alone(a, b, kept);
-  Labels batch, inner, rows, cols;
-  for (int l : a.labels) (!has(b.labels, l) ? rows : has(kept, l) ? batch : inner).push_back(l);
-  for (int l : b.labels)
-    if (!has(a.labels, l)) cols.push_back(l);
-  const Labels all = joined(joined(batch, rows), cols);
-  if (inner.empty()) return {ops::mul(spread(a, all), spread(b, all)), all};
-  IntVec sizes;
-  for (int l : batch) sizes.push_back(size_of(a, l));
-  for (int l : rows) sizes.push_back(size_of(a, l));
-  for (int l : cols) sizes.push_back(size_of(b, l));
-  const int64_t n = size_of(a, batch), k = size_of(a, inner);
-  const Tensor x = ops::reshape(arranged(a, joined(joined(batch, rows), inner)), {n, size_of(a, rows), k});
-  const Tensor y = ops::reshape(arranged(b, joined(joined(batch, inner), cols)), {n, k, size_of(b, cols)});
-  return {ops::reshape(ops::bmm(x, y), sizes), all};
+// The operands yet to be multiplied, and how many of them have each dimension with a size above one.
+struct Operands {
+  std::vector<Tensor> tensors;
+  std::vector<int> holders;
+  int64_t output_dims;
+};
+
+Operands place_all(const std::vector<Labelled>& labelled, const Labels& output) {
+  const Labels order = common_order(labelled, output);
+  Operands all{{}, std::vector<int>(order.size(), 0), static_cast<int64_t>(output.size())};
+  for (const Labelled& x : labelled) {
+    all.tensors.push_back(placed(x, order));
+    for (size_t d = 0; d < order.size(); ++d) all.holders[d] += all.tensors.back().sizes()[d] != 1;
+  }
+  return all;
 }
 
-// Labels that the output or any operand but the two needs.
-Labels needed(const std::vector<Labelled>& operands, size_t i, size_t j, const Labels& output) {
-  Labels kept = output;
-  for (size_t k = 0; k < operands.size(); ++k)
-    if (k != i && k != j) kept = joined(kept, operands[k].labels);
-  return kept;
+// What one operand alone holds is summed before the product; what only the two hold, by it.
+Tensor contracted(Operands& all, Tensor a, Tensor b) {
+  std::vector<bool> gone(all.holders.size(), false);
+  IntVec alone_a, alone_b;
+  for (int64_t d = all.output_dims; d < a.dim(); ++d) {
+    int& holders = all.holders[static_cast<size_t>(d)];
+    const bool in_a = a.sizes()[d] != 1, in_b = b.sizes()[d] != 1;
+    if (in_a && in_b) --holders;
+    if ((!in_a && !in_b) || holders != 1) continue;
+    if (in_a && in_b) gone[static_cast<size_t>(d)] = true;
+    if (in_a && !in_b) alone_a.push_back(d);
+    if (!in_a && in_b) alone_b.push_back(d);
+    holders = 0;
+  }
+  if (!alone_a.empty()) a = ops::sum(a, std::optional<IntList>(alone_a), true);
+  if (!alone_b.empty()) b = ops::sum(b, std::optional<IntList>(alone_b), true);
+  return pair_product(a, b, gone);
 }
 
-void contract_at(std::vector<Labelled>& operands, size_t i, size_t j, const Labels& output, bool in_front) {
+void contract_at(Operands& all, size_t i, size_t j, bool in_front) {
+  std::vector<Tensor>& tensors = all.tensors;
   const size_t first = std::min(i, j), second = std::max(i, j);
-  Labelled result = contracted(operands[i], operands[j], needed(operands, i, j, output));
-  operands.erase(operands.begin() + static_cast<std::ptrdiff_t>(second));
-  operands.erase(operands.begin() + static_cast<std::ptrdiff_t>(first));
-  operands.insert(in_front ? operands.begin() : operands.end(), std::move(result));
+  Tensor result = contracted(all, tensors[i], tensors[j]);
+  tensors.erase(tensors.begin() + static_cast<std::ptrdiff_t>(second));
+  tensors.erase(tensors.begin() + static_cast<std::ptrdiff_t>(first));
+  tensors.insert(in_front ? tensors.begin() : tensors.end(), std::move(result));
+}
+
+Tensor without_rest(const Tensor& t, int64_t output_dims) {
+  IntVec rest;
+  bool ones = true;
+  for (int64_t d = output_dims; d < t.dim(); ++d) {
+    rest.push_back(d);
+    ones &= t.sizes()[d] == 1;
+  }
+  if (rest.empty()) return t;
+  return ones ? ops::squeeze(t, IntList(rest)) : ops::sum(t, std::optional<IntList>(rest));
 }
 
 // `path` holds pairs of positions, as opt_einsum gives them: each pair goes and its product joins
 // the end of the list.
-void follow_path(std::vector<Labelled>& operands, IntSpan path, const Labels& output) {
-  check(path.size() == 2 * (operands.size() - 1), "einsum(): expected contraction path given in path parameter to have size ",
-        2 * (operands.size() - 1), " but got ", path.size());
+void follow_path(Operands& all, IntSpan path) {
+  const std::vector<Tensor>& operands = all.tensors;
+  check(path.size() == 2 * (operands.size() - 1),
+        "einsum(): path must hold two positions for each contraction, ", 2 * (operands.size() - 1),
+        " in all; got ", path.size());
   for (size_t p = 0; p < path.size(); p += 2) {
     const int64_t count = static_cast<int64_t>(operands.size());
     const bool valid = path[p] != path[p + 1] && path[p] >= 0 && path[p + 1] >= 0 && path[p] < count && path[p + 1] < count;
     check(valid, "einsum(): invalid contraction path (", path[p], ", ", path[p + 1], ") for ", count, " operands");
-    contract_at(operands, static_cast<size_t>(path[p]), static_cast<size_t>(path[p + 1]), output, false);
+    contract_at(all, static_cast<size_t>(path[p]), static_cast<size_t>(path[p + 1]), false);
   }
 }
 
 Tensor einsum(std::string_view equation, std::span<const Tensor> tensors, const std::optional<IntSpan>& path) {
-  check(!tensors.empty(), "einsum(): must provide at least one operand");
+  check(!tensors.empty(), "einsum(): expected an operand; got none");
   const Equation e = parse_equation(equation);
-  check(e.inputs.size() >= tensors.size(), "einsum(): more operands were provided than specified in the equation");
-  check(e.inputs.size() <= tensors.size(), "einsum(): fewer operands were provided than specified in the equation");
+  check(e.inputs.size() >= tensors.size(),
+        "einsum(): the equation has ", e.inputs.size(), " terms for operands; got more operands, ",
+        tensors.size());
+  check(e.inputs.size() <= tensors.size(),
+        "einsum(): the equation has ", e.inputs.size(),
+        " terms for operands; got fewer operands, ", tensors.size());
   const int64_t rank = ellipsis_rank(e, tensors);
   std::vector<Labels> inputs;
   std::vector<Labelled> operands;
@@ -294,31 +323,34 @@ Tensor einsum(std::string_view equation, std::span<const Tensor> tensors, const 
   const Labels output = e.explicit_output ? filled(e.output, rank, rank) : implicit_output(inputs, rank);
   check_output(output, inputs);
   check_sizes(operands);
-  if (path && operands.size() > 1) follow_path(operands, *path, output);
-  while (operands.size() > 1) contract_at(operands, 0, 1, output, true);
-  Labels gone;
-  for (int l : operands[0].labels)
-    if (!has(output, l)) gone.push_back(l);
-  return spread(summed(operands[0], gone), output);
+  Operands all = place_all(operands, output);
+  if (path && operands.size() > 1) follow_path(all, *path);
+  while (all.tensors.size() > 1) contract_at(all, 0, 1, true);
+  return without_rest(all.tensors[0], all.output_dims);
 }
 
 // --- products of three
 
 Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight, const Tensor& bias) {
-  check(input1.dim() == input2.dim(), "bilinear(): input dimensions do not match: got ", input1.dim(), " and ", input2.dim());
+  check(input1.dim() == input2.dim(),
+        "bilinear(): input1 and input2 must have as many dimensions; got ", input1.dim(), " and ",
+        input2.dim());
   check(input1.dim() > 0 && weight.dim() == 3, "bilinear(): expected inputs with dimensions and weight with three; got ",
         str(input1.sizes()), ", ", str(weight.sizes()));
   const int64_t last = input1.dim() - 1;
   for (int64_t d = 0; d < last; ++d)
-    check(input1.sizes()[d] == input2.sizes()[d], "bilinear(): input batch dimensions do not match at dim ", d, ": got ",
-          input1.sizes()[d], " and ", input2.sizes()[d]);
-  check(input1.sizes()[last] == weight.sizes()[1], "bilinear(): input1 size does not match weight size: got ",
-        input1.sizes()[last], " but expected ", weight.sizes()[1]);
-  check(input2.sizes()[last] == weight.sizes()[2], "bilinear(): input2 size does not match weight size: got ",
-        input2.sizes()[last], " but expected ", weight.sizes()[2]);
+    check(input1.sizes()[d] == input2.sizes()[d],
+        "bilinear(): input1 and input2 must agree in batch dimension ", d, "; got sizes ",
+        input1.sizes()[d], " and ", input2.sizes()[d]);
+  check(input1.sizes()[last] == weight.sizes()[1],
+        "bilinear(): input1's last size must be weight's size in dimension 1, ", weight.sizes()[1],
+        "; got ", input1.sizes()[last]);
+  check(input2.sizes()[last] == weight.sizes()[2],
+        "bilinear(): input2's last size must be weight's size in dimension 2, ", weight.sizes()[2],
+        "; got ", input2.sizes()[last]);
   check(!bias.defined() || (bias.dim() == 1 && bias.sizes()[0] == weight.sizes()[0]),
-        "bilinear(): bias size does not match weight size: got ", bias.defined() ? str(bias.sizes()) : str(IntSpan()),
-        " but expected ", weight.sizes()[0]);
+        "bilinear(): bias must have shape [", weight.sizes()[0], "]; got ",
+        bias.defined() ? str(bias.sizes()) : str(IntSpan()));
   const int64_t out = weight.sizes()[0], n1 = weight.sizes()[1], n2 = weight.sizes()[2];
   IntVec sizes(input1.sizes());
   sizes[last] = out;
@@ -338,7 +370,7 @@ Tensor _trilinear(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntSpan 
                   IntSpan sumdim, int64_t) {
   const Tensor a = with_ones(i1, expand1), b = with_ones(i2, expand2), c = with_ones(i3, expand3);
   const Tensor product = ops::mul(ops::mul(a, b), c);
-  return sumdim.empty() ? product : ops::sum(product, std::optional<IntList>(IntList(sumdim)));
+  return sumdim.empty() ? product : ops::sum(product, std::optional<IntList>(IntList(sumdim)), false, product.dtype());
 }
 
 }  // namespace

@@ -29,12 +29,14 @@ size_t common_length(const OpCall& c) {
     const Argument& a = s.args[static_cast<size_t>(i)];
     if (!is_list(a)) continue;
     const size_t length = c.args[i].length;
-    if (n == 0) check(length > 0, "Tensor list must have at least one tensor.");
+    if (n == 0) check(length > 0, "foreach: a tensor list must not be empty");
     if (n == 0) n = length;
     if (a.type.kind == TypeKind::Scalar)
-      check(length == n, "Tensor list must have same number of elements as scalar list.");
+      check(length == n,
+          "foreach: lists must have one scalar for each of the ", n, " tensors; got ", length);
     else
-      check(length == n, "Tensor lists must have the same number of tensors, got ", n, " and ", length);
+      check(length == n,
+          "foreach: tensor lists must have the same length; got ", n, " and ", length);
   }
   return n;
 }
@@ -45,13 +47,14 @@ void check_lone_tensors(const OpCall& c, size_t n) {
     if (a.type.list || !c.args[i].is_tensor()) continue;
     const Tensor& t = c.tensor(i);
     if (!is_packed(a)) {
-      check(t.dim() == 0, "scalar tensor expected to be 0 dim but it has ", t.dim(), " dimensions and ", t.numel(),
-            " elements.");
+      check(t.dim() == 0,
+            "foreach: a scalar tensor must be 0-dimensional; got ", t.dim(), " dimensions and ",
+            t.numel(), " elements");
       continue;
     }
-    check(t.dim() == 1, "Expected packed scalar Tensor to be of dimension 1. Got ", t.dim(), " instead.");
-    check(t.numel() == static_cast<int64_t>(n), "Expected length of scalars to match input of length ", n, " but got ",
-          t.numel(), " instead.");
+    check(t.dim() == 1, "foreach: scalars packed in a tensor must be 1-D; got ", t.dim(), "-D");
+    check(t.numel() == static_cast<int64_t>(n),
+          "foreach: packed scalars must be ", n, ", one for each tensor; got ", t.numel());
   }
 }
 
@@ -172,7 +175,7 @@ constexpr KernelRef each_as(const char* name) { return {{&run_each}, {name}}; }
 
 // Sums of powers of magnitudes: norms before their root.
 std::vector<Tensor> powsum(std::span<const Tensor> self, const Scalar& ord, std::optional<DType> dtype) {
-  check(!self.empty(), "Tensor list must have at least one tensor.");
+  check(!self.empty(), "foreach: a tensor list must not be empty");
   std::vector<Tensor> results;
   for (const Tensor& t : self) results.push_back(ops::sum(ops::pow(ops::abs(t), ord), dtype));
   return results;

@@ -31,9 +31,8 @@ void add_mask(const Tensor& self, const Tensor& mask, size_t position, std::vect
   const size_t at = to.size();
   for (int64_t d = 0; d < mask.dim(); ++d)
     check_index(static_cast<int64_t>(at) + d < self.dim() && mask.sizes()[d] == self.sizes()[at + d],
-                "The shape of the mask ", str(mask.sizes()), " at index ", d,
-                " does not match the shape of the indexed tensor ", str(self.sizes()), " at index ",
-                position + static_cast<size_t>(d));
+        "index(): a mask must have the sizes of the dimensions that it selects; got mask ",
+        str(mask.sizes()), " for tensor ", str(self.sizes()), " from dimension ", position);
   if (mask.is_meta())
     throw Error(ErrorKind::NotImplemented, "index(): the shape of the result depends on the mask's data, which tensors "
                 "on the meta device lack");
@@ -49,7 +48,7 @@ std::vector<Tensor> expand_masks(const Tensor& self, std::span<const Tensor> ind
       continue;
     }
     check_index(is_mask(t) || t.dtype() == DType::Int64 || t.dtype() == DType::Int32,
-                "tensors used as indices must be long, int, byte or bool tensors");
+          "an index tensor must have dtype int64, int32, uint8 or bool; got ", name(t.dtype()));
     if (is_mask(t))
       add_mask(self, t, all.size(), all);
     else
@@ -78,7 +77,8 @@ IntVec common_sizes(std::span<const Tensor> indices) {
   std::string shapes;
   for (const Tensor& t : indices)
     if (t.defined()) shapes += (shapes.empty() ? "" : ", ") + std::string(str(t.sizes()));
-  throw Error(ErrorKind::Index, "shape mismatch: indexing tensors could not be broadcast together with shapes ", shapes);
+  throw Error(ErrorKind::Index,
+        "shape mismatch: index tensors must broadcast to one shape; got ", shapes);
 }
 
 // `t` with strides of zero where it is broadcast to the given sizes.
@@ -98,7 +98,7 @@ class Indexing {
     for (size_t d = 0; d < indices_.size(); ++d) {
       const bool hit = indices_[d].defined() && self.sizes()[d] == 0;
       check_index(!hit || std::ranges::find(common_, 0) != common_.end(),
-                  "index is out of bounds for dimension with size 0");
+            "index is out of bounds: a dimension that is indexed has size 0");
     }
   }
 
@@ -188,7 +188,8 @@ void put(const Tensor& self, std::span<const Tensor> indices, const Tensor& valu
     const int64_t wanted = at.sizes()[at.sizes().size() - v.size() + d];
     fit = v[d] == 1 || v[d] == wanted;
   }
-  check(fit, "shape mismatch: value tensor of shape ", str(v), " cannot be broadcast to indexing result of shape ",
+  check(fit,
+        "shape mismatch: values must broadcast to the indexed part; got ", str(v), " for ",
         str(at.sizes()));
   if (self.is_meta() || checked_numel(at.sizes()) == 0) return;
   if (!accumulate)
@@ -201,8 +202,9 @@ void put(const Tensor& self, std::span<const Tensor> indices, const Tensor& valu
 
 void index_put_(const Tensor& self, std::span<const Tensor> indices, const Tensor& values, bool accumulate) {
   check_cpu(self, "index_put_");
-  check(self.dtype() == values.dtype(), "Index put requires the source and destination dtypes match, got ",
-        info(self.dtype()).legacy_name, " for the destination and ", info(values.dtype()).legacy_name, " for the source.");
+  check(self.dtype() == values.dtype(),
+        "index_put_(): values must have self's dtype, ", name(self.dtype()), "; got ",
+        name(values.dtype()));
   if (any_index(indices)) return put(self, indices, values, accumulate);
   if (accumulate)
     ops::add_(self, values);
@@ -232,11 +234,11 @@ void check_mask(const Tensor& mask, const char* op) {
 }
 
 void meta_masked_fill(Meta& m, const Tensor& self, const Tensor& mask, const Value& value) {
-  check(mask.dtype() == DType::Bool, "masked_fill_ only supports boolean masks, but got mask with dtype ",
-        name(mask.dtype()) == std::string_view("float32") ? "float" : name(mask.dtype()));
+  check(mask.dtype() == DType::Bool, "masked_fill_(): mask must be bool; got ", name(mask.dtype()));
   if (value.is_tensor())
-    check(value.as_tensor().dim() == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ",
-          value.as_tensor().dim(), " dimension(s).");
+    check(value.as_tensor().dim() == 0,
+        "masked_fill_(): value must be 0-dimensional; got ", value.as_tensor().dim(),
+        " dimensions");
   m.result(0, broadcast_sizes(self.sizes(), mask.sizes()), self.dtype());
 }
 void fill_by_mask(const Tensor& self, const Tensor& mask, const Tensor& value, const Tensor& out) {
@@ -267,14 +269,18 @@ Tensor masked_select_gradient(Backward& b) {
 }
 
 void meta_masked_scatter(Meta& m, const Tensor& self, const Tensor& mask, const Tensor& source) {
-  check(self.dtype() == source.dtype(), "masked_scatter: expected self and source to have same dtypes but got ",
-        info(self.dtype()).legacy_name, " and ", info(source.dtype()).legacy_name);
-  check(mask.dtype() == DType::Bool, "masked_scatter_ only supports boolean masks, but got mask with dtype ", name(mask.dtype()));
+  check(self.dtype() == source.dtype(),
+        "masked_scatter_(): source must have self's dtype, ", name(self.dtype()),
+        "; got ", name(source.dtype()));
+  check(mask.dtype() == DType::Bool,
+        "masked_scatter_(): mask must be bool; got ", name(mask.dtype()));
   m.result(0, broadcast_sizes(self.sizes(), mask.sizes()), self.dtype());
 }
 void masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source, const Tensor& out) {
   const Tensor m = cpu::contiguous(expanded(mask, out.sizes())), from = cpu::contiguous(apart_from(source, out));
-  check(cpu::count_nonzero_elements(m) <= from.numel(), "Number of elements of source < number of ones in mask");
+  check(cpu::count_nonzero_elements(m) <= from.numel(),
+        "masked_scatter_(): source must have an element for each true one of mask; got ",
+        from.numel());
   start_from(self, out);
   if (out.numel() > 0) cpu::spread(out, m, from);
 }
@@ -302,7 +308,7 @@ std::vector<Tensor> nonzero_numpy(const Tensor& self) {
 Tensor argwhere(const Tensor& self) { return ops::nonzero(self); }
 
 void meta_nonzero_static(Meta& m, const Tensor& self, int64_t size, int64_t) {
-  check(size >= 0, "nonzero_static: 'size' must be an non-negative integer");
+  check(size >= 0, "nonzero_static(): size must not be negative; got ", size);
   m.result(0, IntList{size, self.dim()}, DType::Int64);
 }
 void nonzero_static(const Tensor& self, int64_t, int64_t fill_value, const Tensor& out) {

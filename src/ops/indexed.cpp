@@ -36,15 +36,17 @@ Tensor apart_from(const Tensor& read, const Tensor& written) {
 
 static void check_apart(const Tensor& to, const Tensor& from) {
   check(memory_overlap(to, from) == Overlap::None,
-        "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
-        "location. Please clone() the tensor before performing the operation.");
+        "unsupported operation: an input shares memory with the tensor that is written to (use "
+        "clone() first)");
 }
 
 void check_out(const Meta& m, DType dtype, std::initializer_list<int> apart) {
   const OpCall& c = m.call;
   if (c.op->variant == Variant::Base) return;
   const Tensor& to = c.args[c.op->variant == Variant::Out ? c.info->base_args : 0].as_tensor();
-  check(to.dtype() == dtype, "Expected out tensor to have dtype ", name(dtype), ", but got ", name(to.dtype()), " instead");
+  check(to.dtype() == dtype, "out= must have dtype ", name(dtype), "; got ", name(to.dtype()));
+  check(c.op->variant != Variant::Out || !may_self_overlap(to.sizes(), to.strides()),
+        "out= must not hold one memory location twice; clone() it first");
   for (int i : apart)
     if (c.args[i].is_tensor()) check_apart(to, c.args[i].as_tensor());
 }
@@ -52,8 +54,9 @@ void check_out(const Meta& m, DType dtype, std::initializer_list<int> apart) {
 void check_join(const Meta& m, std::span<const Tensor> tensors, DType dtype) {
   if (m.call.op->variant != Variant::Out) return;
   const Tensor& to = m.call.args[m.call.info->base_args].as_tensor();
-  check_type(can_cast(dtype, to.dtype()), "torch.", m.op_name(), "(): input types can't be cast to the desired output type ",
-             info(to.dtype()).legacy_name);
+  check_type(can_cast(dtype, to.dtype()), "torch.", m.op_name(),
+        "(): out= must have a dtype that the inputs' ", name(dtype), " can be cast to; got ",
+        name(to.dtype()));
   for (const Tensor& t : tensors) check_apart(to, t);
 }
 

@@ -1,6 +1,8 @@
 // Linear algebra that needs no factorisation: powers, chains of products, cross products.
 #include "ops/linalg.h"
 
+#include <cstdlib>
+#include <limits>
 #include <vector>
 
 #include "dispatch/rules.h"
@@ -8,6 +10,7 @@
 #include "ops/arithmetic.h"
 #include "ops/copy.h"
 #include "ops/creation.h"
+#include "ops/linalg_inverse.h"
 #include "ops/matmul.h"
 #include "ops/shape_join.h"
 #include "ops/view.h"
@@ -19,7 +22,8 @@ namespace {
 // --- cross products
 
 IntVec cross_sizes(const Tensor& a, const Tensor& b, int64_t dim, const char* op) {
-  check(a.dim() == b.dim(), op, ": inputs must have the same number of dimensions; got ", a.dim(), " and ", b.dim());
+  check(a.dim() == b.dim(), op,
+        ": inputs must have as many dimensions; got ", a.dim(), " and ", b.dim());
   const int64_t d = wrap_dim(dim, a.dim());
   check(a.dim() > 0 && a.sizes()[d] == 3 && b.sizes()[d] == 3, op, ": inputs dimension ", dim, " must have length 3. Got ",
         str(a.sizes()), " and ", str(b.sizes()));
@@ -28,7 +32,8 @@ IntVec cross_sizes(const Tensor& a, const Tensor& b, int64_t dim, const char* op
 
 Tensor linalg_cross(const Tensor& self, const Tensor& other, int64_t dim) {
   const IntVec sizes = cross_sizes(self, other, dim, "linalg.cross");
-  check(self.dtype() == other.dtype(), "linalg.cross: expected both inputs to have the same dtype; got ", name(self.dtype()), " and ",
+  check(self.dtype() == other.dtype(),
+        "linalg.cross(): both inputs must have one dtype; got ", name(self.dtype()), " and ",
         name(other.dtype()));
   if (self.dtype() == DType::Bool) throw Error(ErrorKind::NotImplemented, "\"cross\" not implemented for 'Bool'");
   const Tensor a = ops::expand(self, sizes), b = ops::expand(other, sizes);
@@ -46,27 +51,30 @@ Tensor cross(const Tensor& self, const Tensor& other, const std::optional<int64_
   if (dim) return ops::linalg_cross(self, other, *dim);
   for (int64_t d = 0; d < self.dim(); ++d)
     if (self.sizes()[d] == 3) return ops::linalg_cross(self, other, d);
-  check(false, "no dimension of size 3 in input");
+  check(false, "cross(): a dimension must have size 3");
   return {};
 }
 
 // --- powers of matrices
 
+// Copies, so that the result has a gradient, of zeros.
 Tensor identities(const Tensor& like) {
-  const Tensor t = ops::new_zeros(like, like.sizes());
+  const Tensor t = ops::zero_(ops::clone(like, MemoryFormat::Contiguous));
   ops::fill_(ops::diagonal(t, 0, -2, -1), 1);
   return t;
 }
 
 Tensor matrix_power(const Tensor& self, int64_t n) {
-  check(self.dim() >= 2, "linalg.matrix_power: The input tensor A must have at least 2 dimensions.");
+  check(self.dim() >= 2,
+        "linalg.matrix_power(): A must have at least 2 dimensions; got ", self.dim());
   const int64_t rows = self.size(-2), cols = self.size(-1);
-  check(rows == cols, "linalg.matrix_power: A must be batches of square matrices, but they are ", rows, " by ", cols, " matrices");
-  if (n < 0)
-    throw Error(ErrorKind::NotImplemented, "linalg.matrix_power(): negative powers need matrix inversion, which is not implemented yet; got n=", n);
+  check(rows == cols, "linalg.matrix_power(): A must be square; got ", rows, " by ", cols);
   if (n == 0) return identities(self);
-  if (n == 1) return ops::clone(self);
-  Tensor square = self, result;
+  if (n == 1) return ops::clone(self, MemoryFormat::Contiguous);
+  Tensor square = n < 0 ? ops::linalg_inv(self) : self, result;
+  if (n == -1) return square;
+  check(n != std::numeric_limits<int64_t>::min(), "linalg.matrix_power(): expected n above -2^63; got ", n);
+  n = std::abs(n);
   for (;; square = ops::matmul(square, square)) {
     if (n & 1) result = result.defined() ? ops::matmul(result, square) : square;
     n >>= 1;
@@ -109,19 +117,23 @@ class ChainOrder {
 void check_chain(std::span<const Tensor> chain) {
   for (size_t i = 0; i < chain.size(); ++i) {
     check(chain[i].dim() == 2, "multi_dot(): tensor ", i, " must be 2D but got ", chain[i].dim(), "D");
-    check(chain[i].dtype() == chain[0].dtype(), "multi_dot(): all tensors must have be the same dtype but tensor 0 is ", name(chain[0].dtype()),
-          " and tensor ", i, " ", name(chain[i].dtype()));
+    check(chain[i].dtype() == chain[0].dtype(),
+          "multi_dot(): all tensors must have one dtype; got ", name(chain[0].dtype()),
+          " at 0 and ", name(chain[i].dtype()), " at ", i);
     check(i == 0 || chain[i - 1].sizes()[1] == chain[i].sizes()[0], "multi_dot(): tensors ", i - 1, " and ", i, " with shapes ",
           str(chain[i == 0 ? 0 : i - 1].sizes()), " and ", str(chain[i].sizes()), " cannot be multiplied");
   }
 }
 
 Tensor linalg_multi_dot(std::span<const Tensor> tensors) {
-  check(tensors.size() >= 2, "multi_dot(): expected at least 2 tensors but got ", tensors.size());
+  check(tensors.size() >= 2,
+        "multi_dot(): at least 2 tensors are multiplied; got ", tensors.size());
   std::vector<Tensor> chain(tensors.begin(), tensors.end());
   const bool row = chain.front().dim() == 1, column = chain.back().dim() == 1;
-  check(row || chain.front().dim() == 2, "multi_dot(): the first tensor must be 1D or 2D but got ", chain.front().dim(), "D");
-  check(column || chain.back().dim() == 2, "multi_dot(): the last tensor must be 1D or 2D but got ", chain.back().dim(), "D");
+  check(row || chain.front().dim() == 2,
+        "multi_dot(): the first tensor must have 1 or 2 dimensions; got ", chain.front().dim());
+  check(column || chain.back().dim() == 2,
+        "multi_dot(): the last tensor must have 1 or 2 dimensions; got ", chain.back().dim());
   if (row) chain.front() = ops::unsqueeze(chain.front(), 0);
   if (column) chain.back() = ops::unsqueeze(chain.back(), -1);
   check_chain(chain);
@@ -131,7 +143,7 @@ Tensor linalg_multi_dot(std::span<const Tensor> tensors) {
 }
 
 Tensor chain_matmul(std::span<const Tensor> matrices) {
-  check(!matrices.empty(), "chain_matmul(): Expected one or more matrices");
+  check(!matrices.empty(), "chain_matmul(): expected a matrix; got none");
   for (const Tensor& t : matrices) check(t.dim() == 2, "chain_matmul(): expected 2D tensors; got ", str(t.sizes()));
   return matrices.size() == 1 ? ops::clone(matrices[0]) : ops::linalg_multi_dot(matrices);
 }
@@ -165,7 +177,7 @@ OP(cross) {
 };
 OP(linalg_matrix_power) {
   .schema = "linalg_matrix_power(Tensor self, int n) -> Tensor",
-  .doc = "The n-th power of square matrices (..., k, k), n >= 0.",
+  .doc = "The n-th power of square matrices (..., k, k); of their inverses where n is negative.",
   .forms = function | out,
   .python_module = "linalg",
   .composite = Composite::Implicit,

@@ -7,6 +7,7 @@
 #include "ops/arithmetic.h"
 #include "ops/copy.h"
 #include "ops/creation.h"
+#include "ops/logical.h"
 #include "ops/meta_rules.h"
 #include "ops/reduce.h"
 #include "ops/view.h"
@@ -17,8 +18,8 @@ namespace {
 // --- shape rules
 
 void check_same_dtype(const Tensor& a, const Tensor& b, const char* op) {
-  check(a.dtype() == b.dtype(), op, "(): expected both tensors to have the same dtype, but got ", name(a.dtype()), " and ",
-        name(b.dtype()));
+  check(a.dtype() == b.dtype(), op,
+        "(): both tensors must have one dtype; got ", name(a.dtype()), " and ", name(b.dtype()));
 }
 
 void meta_mm(Meta& m, const Tensor& self, const Tensor& mat2) {
@@ -44,8 +45,9 @@ void meta_addmm(Meta& m, const Tensor& self, const Tensor& mat1, const Tensor& m
   check(mat1.sizes()[1] == mat2.sizes()[0], "mat1 and mat2 shapes cannot be multiplied (", mat1.sizes()[0], "x",
         mat1.sizes()[1], " and ", mat2.sizes()[0], "x", mat2.sizes()[1], ")");
   check_same_dtype(mat1, mat2, "addmm");
-  check(self.dtype() == mat1.dtype(), "self and mat2 must have the same dtype, but got ", info(self.dtype()).legacy_name, " and ",
-        info(mat2.dtype()).legacy_name);
+  check(self.dtype() == mat1.dtype(),
+        "self and mat2 must have one dtype; got ", name(self.dtype()), " and ",
+        name(mat2.dtype()));
   const IntVec sizes{mat1.sizes()[0], mat2.sizes()[1]};
   check_broadcasts(self, sizes, "addmm");
   m.result(0, sizes, mat1.dtype());
@@ -71,18 +73,21 @@ void meta_addmv(Meta& m, const Tensor& self, const Tensor& mat, const Tensor& ve
 
 void meta_dot(Meta& m, const Tensor& self, const Tensor& tensor) {
   check(self.dim() == 1 && tensor.dim() == 1, "1D tensors expected, but got ", self.dim(), "D and ", tensor.dim(), "D tensors");
-  check(self.dtype() == tensor.dtype(), "dot : expected both vectors to have same dtype, but found ", info(self.dtype()).legacy_name,
-        " and ", info(tensor.dtype()).legacy_name);
-  check(self.numel() == tensor.numel(), "inconsistent tensor size, expected tensor [", self.numel(), "] and src [", tensor.numel(),
-        "] to have the same number of elements, but got ", self.numel(), " and ", tensor.numel(), " elements respectively");
+  check(self.dtype() == tensor.dtype(),
+        "dot(): both vectors must have one dtype; got ", name(self.dtype()), " and ",
+        name(tensor.dtype()));
+  check(self.numel() == tensor.numel(),
+        "dot(): inconsistent tensor size: both vectors must have as many elements; got ",
+        self.numel(), " and ", tensor.numel());
   m.result(0, IntSpan(), self.dtype());
 }
 
 IntVec bmm_sizes(const Tensor& a, const Tensor& b) {
   check(a.dim() == 3, "batch1 must be a 3D tensor");
   check(b.dim() == 3, "batch2 must be a 3D tensor");
-  check(a.sizes()[0] == b.sizes()[0] && a.sizes()[2] == b.sizes()[1], "Expected size for first two dimensions of batch2 tensor to be: [",
-        a.sizes()[0], ", ", a.sizes()[2], "] but got: [", b.sizes()[0], ", ", b.sizes()[1], "].");
+  check(a.sizes()[0] == b.sizes()[0] && a.sizes()[2] == b.sizes()[1],
+        "batch2 must start with sizes [", a.sizes()[0], ", ", a.sizes()[2],
+        "] to match batch1; got [", b.sizes()[0], ", ", b.sizes()[1], "]");
   check_same_dtype(a, b, "bmm");
   return {a.sizes()[0], a.sizes()[1], b.sizes()[2]};
 }
@@ -111,15 +116,19 @@ Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, co
 }
 
 Tensor outer(const Tensor& self, const Tensor& vec2) {
-  check(self.dim() == 1 && vec2.dim() == 1, "outer: Expected 1-D argument ", self.dim() == 1 ? "vec2" : "self", ", but got ",
-        self.dim() == 1 ? vec2.dim() : self.dim(), "-D");
+  check(self.dim() == 1 && vec2.dim() == 1,
+        "outer(): self and vec2 must have 1 dimension; got ", self.dim(), " and ", vec2.dim());
   return ops::mul(ops::unsqueeze(self, 1), vec2);
 }
 Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta, const Scalar& alpha) {
-  check(vec1.dim() == 1, "addr: Expected 1-D argument vec1, but got ", vec1.dim(), "-D");
-  check(vec2.dim() == 1, "addr: Expected 1-D argument vec2, but got ", vec2.dim(), "-D");
+  check(vec1.dim() == 1, "addr(): vec1 must have 1 dimension; got ", vec1.dim());
+  check(vec2.dim() == 1, "addr(): vec2 must have 1 dimension; got ", vec2.dim());
   check_broadcasts(self, IntList{vec1.sizes()[0], vec2.sizes()[0]}, "addr");
   const Tensor product = ops::outer(vec1, vec2);
+  if (promote(self.dtype(), product.dtype()) == DType::Bool) {
+    const Tensor kept = beta.to<bool>() ? self : ops::zeros_like(self);
+    return ops::logical_or(kept, alpha.to<bool>() ? product : ops::zeros_like(product));
+  }
   const Tensor scaled = alpha.equals(1) ? product : ops::mul(product, alpha);
   if (beta.equals(0)) return scaled;
   return ops::add(beta.equals(1) ? self : ops::mul(self, beta), scaled);
@@ -167,7 +176,8 @@ Tensor folded_matmul(const Tensor& a, const Tensor& b) {
 
 Tensor matmul(const Tensor& self, const Tensor& other) {
   const int64_t a = self.dim(), b = other.dim();
-  check(a > 0 && b > 0, "both arguments to matmul need to be at least 1D, but they are ", a, "D and ", b, "D");
+  check(a > 0 && b > 0,
+        "matmul(): both arguments must have a dimension; got ", a, "-D and ", b, "-D");
   if (a == 1 && b == 1) return ops::dot(self, other);
   if (a == 2 && b == 1) return ops::mv(self, other);
   if (a == 1 && b == 2) return ops::squeeze(ops::mm(ops::unsqueeze(self, 0), other), 0);
@@ -192,8 +202,9 @@ Tensor linear_map(const Tensor& input, const Tensor& weight, const Tensor& bias)
 
 Tensor inner(const Tensor& self, const Tensor& other) {
   if (self.dim() == 0 || other.dim() == 0) return ops::mul(self, other);
-  check(self.size(-1) == other.size(-1), "inner() the last dimension must match on both input tensors but got shapes ",
-        str(self.sizes()), " and ", str(other.sizes()));
+  check(self.size(-1) == other.size(-1),
+        "inner(): the last sizes must be equal; got shapes ", str(self.sizes()), " and ",
+        str(other.sizes()));
   auto rows = [](const Tensor& t) {  // stated, since -1 stands for nothing where there are no elements
     int64_t n = 1;
     for (int64_t s : t.sizes().first(static_cast<size_t>(t.dim() - 1))) n *= s;
@@ -206,13 +217,18 @@ Tensor inner(const Tensor& self, const Tensor& other) {
 }
 
 Tensor linalg_vecdot(const Tensor& x, const Tensor& y, int64_t dim) {
+  check_kind(ErrorKind::NotImplemented, is_differentiable(x.dtype()),
+             "linalg.vecdot(): x must be floating point or complex; got ", name(x.dtype()));
   const Tensor xc = is_complex(x.dtype()) ? ops::conj(x) : x;
   return ops::sum(ops::mul(xc, y), IntList{dim});
 }
 
 Tensor tensordot(const Tensor& self, const Tensor& other, IntSpan dims_self, IntSpan dims_other) {
-  check(dims_self.size() == dims_other.size(), "both dimension lists should have same length");
-  check(self.dtype() == other.dtype(), "tensordot: expected both tensors to have the same dtype, but got ", name(self.dtype()), " and ",
+  check(dims_self.size() == dims_other.size(),
+        "tensordot(): dims must hold as many numbers for self as for other; got ",
+        dims_self.size(), " and ", dims_other.size());
+  check(self.dtype() == other.dtype(),
+        "tensordot(): both tensors must have one dtype; got ", name(self.dtype()), " and ",
         name(other.dtype()));
   Tensor a = self, b = other;
   std::vector<bool> gone_a(static_cast<size_t>(self.dim())), gone_b(static_cast<size_t>(other.dim()));
@@ -225,8 +241,9 @@ Tensor tensordot(const Tensor& self, const Tensor& other, IntSpan dims_self, Int
     // A contracted dimension of size one meets one of any size: that one is summed first.
     if (b.sizes()[y] == 1 && a.sizes()[x] != 1) a = ops::sum(a, IntList{x}, true);
     if (a.sizes()[x] == 1 && b.sizes()[y] != 1) b = ops::sum(b, IntList{y}, true);
-    check(a.sizes()[x] == b.sizes()[y], "contracted dimensions need to match, but first has size ", a.sizes()[x], " in dim ", x,
-          " and second has size ", b.sizes()[y], " in dim ", y);
+    check(a.sizes()[x] == b.sizes()[y],
+          "tensordot(): contracted dimensions must have equal sizes; got ", a.sizes()[x],
+          " in dimension ", x, " of self and ", b.sizes()[y], " in dimension ", y, " of other");
     k *= a.sizes()[x];
     inner_b.push_back(y);
   }
@@ -262,7 +279,7 @@ Tensor kron(const Tensor& self, const Tensor& other) {
     b.push_back(q);
     sizes.push_back(p * q);
   }
-  return ops::reshape(ops::mul(ops::reshape(self, a), ops::reshape(other, b)), sizes);
+  return ops::view(ops::mul(ops::reshape(self, a), ops::reshape(other, b)), sizes);
 }
 
 // --- derivatives

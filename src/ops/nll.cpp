@@ -18,17 +18,19 @@ namespace {
 
 void check_weight(const Tensor& weight, int64_t classes) {
   check(!weight.defined() || (weight.dim() == 1 && weight.numel() == classes),
-        "weight tensor should be defined either for all ", classes,
-        " classes or no classes but got weight tensor of shape: ", str(weight.defined() ? weight.sizes() : IntSpan()));
+        "nll_loss(): weight must have shape [", classes, "], one for each class; got ",
+        str(weight.defined() ? weight.sizes() : IntSpan()));
 }
 void check_target(const Tensor& target) {
   check(target.dtype() == DType::Int64 || target.dtype() == DType::UInt8,
-        "expected target dtype to be Long or Byte, but got ", info(target.dtype()).legacy_name);
+        "nll_loss(): target must have dtype int64 or uint8; got ",
+        name(target.dtype()));
 }
 
 void check_nll(const Tensor& self, const Tensor& target, const Tensor& weight) {
-  check(self.dim() == 1 || self.dim() == 2, "input tensor should be 1D or 2D");
-  check(target.dim() <= 1, "0D or 1D target tensor expected, multi-target not supported");
+  check(self.dim() == 1 || self.dim() == 2,
+        "nll_loss(): input must have 1 or 2 dimensions; got ", self.dim());
+  check(target.dim() <= 1, "nll_loss(): target must have 0 or 1 dimensions; got ", target.dim());
   check_target(target);
   check(self.dim() == 1 || self.size(0) == (target.dim() == 0 ? 1 : target.size(0)), "size mismatch (got input: ",
         str(self.sizes()), ", target: ", str(target.sizes()), ")");
@@ -38,9 +40,11 @@ void check_nll(const Tensor& self, const Tensor& target, const Tensor& weight) {
 }
 
 void check_nll2d(const Tensor& self, const Tensor& target, const Tensor& weight) {
-  check(target.dim() == 3, "only batches of spatial targets supported (3D tensors) but got targets of dimension: ",
-        target.dim());
-  check(self.dim() == 4, "only batches of spatial inputs supported (4D tensors), but got input of dimension: ", self.dim());
+  check(target.dim() == 3,
+        "nll_loss2d(): target must have 3 dimensions, (batch, height, width); got ", target.dim());
+  check(self.dim() == 4,
+        "nll_loss2d(): input must have 4 dimensions, (batch, class, height, width); got ",
+        self.dim());
   check_weight(weight, self.size(1));
   check(self.size(0) == target.size(0) && self.size(2) == target.size(1) && self.size(3) == target.size(2),
         "size mismatch (got input: ", str(self.sizes()), " , target: ", str(target.sizes()));
@@ -86,17 +90,19 @@ Tensor nll_loss2d(const Tensor& self, const Tensor& target, const Tensor& weight
 
 // Inputs of any number of dimensions, folded into the 2-d case.
 Tensor nll_loss_nd(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, int64_t ignored) {
-  check_value(self.dim() > 0, "Expected 1 or more dimensions (got 0)");
+  check_value(self.dim() > 0, "nll_loss_nd(): input must have a dimension; got a 0-dim tensor");
   if (self.dim() == 1 || self.dim() == 2) {
-    check_value(self.dim() == 1 || target.dim() == 0 || self.size(0) == target.size(0), "Expected input batch_size (",
-                self.size(0), ") to match target batch_size (", target.dim() == 0 ? 1 : target.size(0), ").");
+    check_value(self.dim() == 1 || target.dim() == 0 || self.size(0) == target.size(0),
+          "nll_loss_nd(): input and target must have one batch size; got ", self.size(0), " and ",
+          target.dim() == 0 ? 1 : target.size(0));
     return ops::nll_loss(self, target, weight, reduction, ignored);
   }
   if (self.dim() == 4) return ops::nll_loss2d(self, target, weight, reduction, ignored);
   const int64_t n = self.size(0), c = self.size(1);
   IntVec wanted(self.sizes());
   wanted.erase(1);
-  check(same_sizes(wanted, target.sizes()), "Expected target size ", str(wanted), ", got ", str(target.sizes()));
+  check(same_sizes(wanted, target.sizes()),
+        "nll_loss_nd(): target must have shape ", str(wanted), "; got ", str(target.sizes()));
   int64_t inner = 1;
   for (size_t d = 1; d < wanted.size(); ++d) inner *= wanted[d];
   const Tensor x = ops::reshape(ops::contiguous(self), IntList{n, c, inner, 1});
@@ -153,13 +159,16 @@ Tensor cross_entropy_loss(const Tensor& self, const Tensor& target, const Tensor
   const int64_t class_dim = self.dim() == 1 ? 0 : 1;
   const int64_t classes = self.dim() > 0 ? self.size(class_dim) : 0;
   check(!probabilities || is_floating(target.dtype()),
-        "Expected floating point type for target with class probabilities, got ", info(target.dtype()).legacy_name);
-  check(!probabilities || ignored < 0, "ignore_index is not supported for floating point target");
-  check(smoothing >= 0 && smoothing <= 1, "label_smoothing must be between 0.0 and 1.0. Got: ", smoothing);
+        "cross_entropy_loss(): a target of class probabilities must be floating point; got ",
+        name(target.dtype()));
+  check(!probabilities || ignored < 0,
+        "cross_entropy_loss(): ignore_index is for class indices, not for probabilities");
+  check(smoothing >= 0 && smoothing <= 1,
+        "cross_entropy_loss(): label_smoothing must be in [0, 1]; got ", smoothing);
   if (probabilities)
     check(!weight.defined() || (weight.dim() == 1 && weight.numel() == classes),
-          "cross_entropy: weight tensor should be defined either for all ", classes,
-          " classes or no classes but got weight tensor of shape: ", str(weight.defined() ? weight.sizes() : IntSpan()));
+        "cross_entropy_loss(): weight must have shape [", classes, "], one for each class; got ",
+        str(weight.defined() ? weight.sizes() : IntSpan()));
   const Tensor input = ops::log_softmax(self, class_dim, self.dtype());
   if (probabilities) return entropy_of_probabilities(input, target, weight, reduction, smoothing, class_dim);
   if (smoothing > 0) return smoothed_entropy(input, target, weight, reduction, ignored, smoothing, class_dim);

@@ -119,7 +119,8 @@ void meta_pow(Meta& m) {
   const Value& e = m.arg(1);
   if (e.is_number()) cpu::check_fits(e.as_scalar(), m.results[0].dtype);
   const bool negative = e.tag == Tag::Int && e.i < 0;
-  check(!negative || !is_integral(m.results[0].dtype, true), "Integers to negative integer powers are not allowed.");
+  check(!negative || !is_integral(m.results[0].dtype, true),
+        "pow(): an integer has no power to a negative integer; use floating point");
 }
 
 void meta_float_power(Meta& m) {
@@ -128,8 +129,9 @@ void meta_float_power(Meta& m) {
   const DType wide = is_complex(common) ? DType::Complex128 : DType::Float64;
   const bool in_place = m.call.op->variant == Variant::Inplace;
   const DType own = in_place ? m.tensor(0).dtype() : wide;
-  check(own == wide, "the base given to float_power_ has dtype ", info(own).legacy_name,
-        " but the operation's result requires dtype ", info(wide).legacy_name);
+  check(own == wide,
+        "float_power_(): self must have the result's dtype, ", name(wide), "; got ",
+        name(own));
   meta::pointwise_result(m, 2, wide, wide);
 }
 

@@ -25,8 +25,8 @@ template <class Fill>
 void fill_dense(const Tensor& self, const Fill& fill) {
   if (self.is_meta() || self.numel() == 0) return;
   check(!may_self_overlap(self.sizes(), self.strides()),
-        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-        "Please clone() the tensor before performing the operation.");
+        "unsupported operation: a tensor that is written to must hold each element at a place of "
+        "its own (use clone() first)");
   if (is_dense_non_overlapping(self.sizes(), self.strides())) return fill(self);
   const Tensor* like[] = {&self};
   const Tensor room = empty_strided_tensor(self.sizes(), elementwise_strides(self.sizes(), like), self.dtype());
@@ -46,7 +46,7 @@ Tensor no_gradient(Backward& b) { return ops::zeros_like(b.grad()); }
 void check_uniform_bounds(DType d, double from, double to) {
   const DType real = real_of(d);
   if (!visit_floating(real, [](auto) {})) not_implemented("check_uniform_bounds", d);
-  check(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
+  check(from <= to, "uniform_(): from must not be above to; got ", from, " and ", to);
   const double most = real == DType::Float16    ? 65504.0
                       : real == DType::BFloat16 ? 0x1.fep127
                       : real == DType::Float32  ? 0x1.fffffep127
@@ -60,8 +60,9 @@ void check_uniform_bounds(DType d, double from, double to) {
   };
   inside(from, "from");
   inside(to, "to");
-  check(to - from <= most, "uniform_ expects to-from <= std::numeric_limits<", info(real).legacy_name,
-        ">::max(), but found to=", to, " and from=", from, " which result in to-from to exceed the limit");
+  check(to - from <= most,
+        "uniform_(): to - from must be finite in ", facula::name(real), "; got from ", from,
+        " and to ", to);
 }
 
 // A complex tensor is filled as twice as many real numbers.
@@ -78,7 +79,7 @@ void uniform_(const Tensor& self, double from, double to, Generator* generator) 
 }
 
 void normal_(const Tensor& self, double mean, double std, Generator* generator) {
-  check(std >= 0, "normal expects std >= 0.0, but found std ", std);
+  check(std >= 0, "normal(): std must not be negative; got ", std);
   if (self.numel() == 0) return;
   const DType real = real_of(self.dtype());
   if (!visit_floating(real, [](auto) {})) not_implemented("normal_kernel_cpu", self.dtype());
@@ -91,11 +92,11 @@ void normal_(const Tensor& self, double mean, double std, Generator* generator) 
 }
 
 void check_deviations(const Tensor& std) {
-  check(!is_complex(std.dtype()), "normal expects standard deviation to be non-complex");
+  check(!is_complex(std.dtype()), "normal(): std must be real; got a complex tensor");
   if (std.is_meta() || std.numel() == 0) return;
   const Tensor wide = cpu::contiguous(cpu::converted(std, DType::Float64));
   for (int64_t i = 0; i < wide.numel(); ++i)
-    check(!(wide.data<double>()[i] < 0), "normal expects all elements of std >= 0.0");
+    check(!(wide.data<double>()[i] < 0), "normal(): numbers of std must not be negative");
 }
 
 Tensor fresh(IntSpan sizes, const Tensor& like) { return empty_tensor(sizes, like.dtype(), like.device()); }
@@ -117,7 +118,7 @@ Tensor normal_tensor_tensor(const Tensor& mean, const Tensor& std, Generator* g)
 // --- bernoulli
 
 void bernoulli_float(const Tensor& self, double p, Generator* generator) {
-  check(p >= 0 && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
+  check(p >= 0 && p <= 1, "bernoulli_(): p must be in [0, 1]; got ", p);
   if (self.numel() == 0) return;
   if (!visit_real(self.dtype(), [](auto) {})) not_implemented("bernoulli_scalar_cpu_", self.dtype());
   fill_dense(self, [&](const Tensor& t) {
@@ -173,7 +174,7 @@ void random_range(const Tensor& self, int64_t from, std::optional<int64_t> to, G
 void random_to(const Tensor& self, int64_t to, Generator* g) { random_range(self, 0, to, g); }
 
 void geometric_(const Tensor& self, double p, Generator* generator) {
-  check(p > 0 && p < 1, "geometric_ expects p to be in (0, 1), but got p=", p);
+  check(p > 0 && p < 1, "geometric_(): p must be in (0, 1); got ", p);
   if (self.numel() == 0) return;
   auto draw = [&](const Tensor& t) {
     return [&t, p, generator]<class T>(Type<T>) { dist::geometric<T>(stream(generator), t.data<T>(), t.numel(), p); };
@@ -187,12 +188,12 @@ void geometric_(const Tensor& self, double p, Generator* generator) {
 
 void check_continuous(DType d, const char* distribution) {
   check(is_floating(d), distribution,
-        " distribution is a continuous probability distribution. dtype must be a floating point but you specified ",
-        info(d).legacy_name);
+        " distribution is continuous: self must have a floating-point dtype; got ",
+        facula::name(d));
 }
 
 void exponential_(const Tensor& self, double lambd, Generator* generator) {
-  check(lambd > 0, "exponential_ expects lambda > 0.0, but found lambda=", lambd);
+  check(lambd > 0, "exponential_(): lambd must be positive; got ", lambd);
   if (self.numel() == 0) return;
   check_continuous(self.dtype(), "Exponential");
   fill_dense(self, [&](const Tensor& t) {
@@ -202,7 +203,7 @@ void exponential_(const Tensor& self, double lambd, Generator* generator) {
   });
 }
 void cauchy_(const Tensor& self, double median, double sigma, Generator* generator) {
-  check(sigma > 0, "cauchy_ expects sigma > 0.0, but found sigma=", sigma);
+  check(sigma > 0, "cauchy_(): sigma must be positive; got ", sigma);
   check_continuous(self.dtype(), "Cauchy");
   fill_dense(self, [&](const Tensor& t) {
     visit_floating(t.dtype(), [&]<class T>(Type<T>) {
@@ -211,7 +212,7 @@ void cauchy_(const Tensor& self, double median, double sigma, Generator* generat
   });
 }
 void log_normal_(const Tensor& self, double mean, double std, Generator* generator) {
-  check(std > 0, "log_normal_ expects std > 0.0, but found std=", std);
+  check(std > 0, "log_normal_(): std must be positive; got ", std);
   if (self.numel() == 0) return;
   if (!visit_floating(self.dtype(), [](auto) {})) not_implemented("log_normal_cpu", self.dtype());
   fill_dense(self, [&](const Tensor& t) {

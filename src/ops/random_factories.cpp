@@ -97,7 +97,8 @@ Tensor randint_like_tensor(const Tensor& self, const Tensor& high, MaybeDType d,
 
 // The largest n whose numbers 0, ..., n - 1 the dtype tells apart.
 void check_permutation(int64_t n, DType d) {
-  if (d == DType::Float16) check(n <= 2049, "n cannot be greater than 2049 for Half type.");
+  if (d == DType::Float16) check(n <= 2049,
+        "randperm(): float16 holds the integers below 2049 alone; got n ", n);
   const bool known = visit_integral(d, [&]<class T>(Type<T>) {
     const bool fits = n == 0 || static_cast<int64_t>(static_cast<T>(n - 1)) == n - 1;
     check(fits, "value cannot be converted to type ", d == DType::UInt8 ? "uint8_t" : name(d), " without overflow");
@@ -134,12 +135,13 @@ void poisson(const Tensor& self, Generator* generator, const Tensor& out) {
 }
 
 void meta_binomial(Meta& m, const Tensor& count, const Tensor& prob) {
-  check_value(is_floating(count.dtype()), "binomial only supports floating-point dtypes for count, got: ",
-              info(count.dtype()).legacy_name);
-  check_value(is_floating(prob.dtype()), "binomial only supports floating-point dtypes for prob, got: ",
-              info(prob.dtype()).legacy_name);
-  check(count.dtype() == prob.dtype(), "Found dtype ", info(prob.dtype()).legacy_name, " but expected ",
-        info(count.dtype()).legacy_name);
+  check_value(is_floating(count.dtype()),
+        "binomial(): count must be floating point; got ", name(count.dtype()));
+  check_value(is_floating(prob.dtype()),
+        "binomial(): prob must be floating point; got ", name(prob.dtype()));
+  check(count.dtype() == prob.dtype(),
+        "binomial(): count and prob must have one dtype; got ", name(count.dtype()), " and ",
+        name(prob.dtype()));
   const IntVec sizes = broadcast_sizes(count.sizes(), prob.sizes());
   check(same_sizes(sizes, count.sizes()), "output with shape ", str(count.sizes()),
         " doesn't match the broadcast shape ", str(sizes));
@@ -157,11 +159,15 @@ void binomial(const Tensor& count, const Tensor& prob, Generator* generator, con
 
 void meta_multinomial(Meta& m, const Tensor& self, int64_t samples, bool replacement) {
   check(self.dim() == 1 || self.dim() == 2, "prob_dist must be 1 or 2 dim");
-  check(is_floating(self.dtype()), "multinomial only supports floating-point dtypes for input, got: ",
-        info(self.dtype()).legacy_name);
+  check(is_floating(self.dtype()),
+        "multinomial(): input must be floating point; got ", name(self.dtype()));
   check(samples > 0, "cannot sample n_sample <= 0 samples");
   check(replacement || samples <= self.size(-1),
-        "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
+        "multinomial(): without replacement num_samples must be at most the number of "
+        "categories, ", self.size(-1), "; got ", samples);
+  const OpCall& c = m.call;
+  const DType given = c.op->variant == Variant::Out ? c.args[c.info->base_args].as_tensor().dtype() : DType::Int64;
+  check(given == DType::Int64, "multinomial(): out= must have dtype int64; got ", name(given));
   check(self.size(-1) <= int64_t{1} << 24, "number of categories cannot exceed 2^24");
   if (self.dim() == 1) return m.result(0, IntVec{samples}, DType::Int64);
   m.result(0, IntVec{self.size(0), samples}, DType::Int64);
@@ -169,7 +175,8 @@ void meta_multinomial(Meta& m, const Tensor& self, int64_t samples, bool replace
 void multinomial(const Tensor& self, int64_t samples, bool replacement, Generator* generator, const Tensor& out) {
   Generator& g = generator ? *generator : default_generator();
   if (out.numel() == 0) return;
-  check(self.size(-1) > 0, "invalid multinomial distribution (sum of probabilities <= 0)");
+  check(self.size(-1) > 0,
+        "multinomial(): invalid multinomial distribution: there are no categories");
   if (!visit_floating(self.dtype(), [&]<class T>(Type<T>) {
         const bool matrix = self.dim() == 2;
         const dist::Weights<T> w{self.data<T>(), matrix ? self.size(0) : 1, self.size(-1),

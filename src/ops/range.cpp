@@ -48,7 +48,8 @@ void check_bounds(const Scalar& start, const Scalar& end, const Scalar& step) {
   const double a = start.to<double>(), b = end.to<double>(), s = step.to<double>();
   check(s > 0 || s < 0, "step must be nonzero");
   check(std::isfinite(a) && std::isfinite(b), "unsupported range: ", start.str(), " -> ", end.str());
-  check((s > 0 && b >= a) || (s < 0 && b <= a), "upper bound and lower bound inconsistent with step sign");
+  check((s > 0 && b >= a) || (s < 0 && b <= a),
+        "arange(): step must lead from start to end; got start ", a, ", end ", b, " and step ", s);
 }
 
 int64_t arange_length(const Scalar& start, const Scalar& end, const Scalar& step, DType dtype) {
@@ -129,7 +130,7 @@ void meta_spacing(Meta& m, const Scalar& start, const Scalar& end, int64_t steps
   const bool complex = start.is_complex() || end.is_complex();
   const DType d = result_dtype(m, dtype, complex ? complex_of(default_dtype()) : default_dtype());
   if (dtype) check_spacing(d, start, end, ("torch." + m.op_name()).c_str());
-  check(steps >= 0, "number of steps must be non-negative");
+  check(steps >= 0, "number of steps must not be negative; got ", steps);
   m.result(0, {&steps, 1}, d);
 }
 
@@ -173,8 +174,9 @@ void fill_logspace(const Tensor& out, const Scalar& start, const Scalar& end, do
 Scalar bound(const Value& v) { return v.is_tensor() ? ops::item(v.as_tensor()) : v.as_scalar(); }
 void check_bound(const char* op, const char* which, const Value& v) {
   if (v.is_tensor())
-    check(v.as_tensor().dim() == 0, op, " only supports 0-dimensional start and end tensors, but got ", which, " with ",
-          v.as_tensor().dim(), " dimension(s).");
+    check(v.as_tensor().dim() == 0, op,
+        "(): start and end must be 0-dimensional; got ", which, " with ", v.as_tensor().dim(),
+        " dimensions");
 }
 
 void meta_linspace(Meta& m, const Value& start, const Value& end, int64_t steps, Dtype dtype, Where, On, Pin) {
@@ -197,8 +199,8 @@ void logspace(const Value& start, const Value& end, int64_t, double base, Dtype,
 // --- matrices
 
 void meta_eye_m(Meta& m, int64_t rows, int64_t columns, Dtype dtype, Where, On, Pin) {
-  check(rows >= 0, "n must be greater or equal to 0, got ", rows);
-  check(columns >= 0, "m must be greater or equal to 0, got ", columns);
+  check(rows >= 0, "eye(): n must not be negative; got ", rows);
+  check(columns >= 0, "eye(): m must not be negative; got ", columns);
   m.result(0, IntList{rows, columns}, result_dtype(m, dtype, default_dtype()));
 }
 void meta_eye(Meta& m, int64_t n, Dtype dtype, Where w, On on, Pin p) { meta_eye_m(m, n, n, dtype, w, on, p); }
@@ -276,7 +278,7 @@ Tensor powers(const Tensor& x, int64_t count) {
 }
 Tensor counted(const Tensor& x) { return is_integral(x.dtype(), true) ? ops::to(x, DType::Int64) : x; }
 Tensor vander(const Tensor& x, std::optional<int64_t> N, bool increasing) {
-  check(x.dim() == 1, "x must be a one-dimensional tensor.");
+  check(x.dim() == 1, "vander(): x must have 1 dimension; got ", x.dim());
   const int64_t n = N.value_or(x.numel());
   check(n >= 0, "N must be non-negative.");
   const Tensor t = powers(counted(x), n);

@@ -21,7 +21,7 @@ void meta_window(Meta& m, int64_t length, Dtype dtype) {
   const bool into = m.call.op->variant == Variant::Out;
   const DType d = into ? m.call.args[m.call.info->base_args].as_tensor().dtype() : dtype.value_or(default_dtype());
   check(is_floating(d), m.op_name(), " expects floating point dtypes, got: ", name(d));
-  check(length >= 0, m.op_name(), " requires non-negative window_length, got window_length=", length);
+  check(length >= 0, m.op_name(), "(): window_length must not be negative; got ", length);
   m.result(0, {&length, 1}, d);
 }
 

@@ -58,10 +58,10 @@ void state(Meta& m, int result, const Tensor& self, const IntVec& dims, bool kee
 
 void check_not_empty(const char* op, const Tensor& self, const IntVec& dims, bool given) {
   if (self.numel() > 0) return;
-  check(given, op, "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
-        "'dim' argument.");
+  check(given, op, "(): dim must be given for an input without elements");
   for (int64_t d : dims)
-    check_index(self.sizes()[d] > 0, op, "(): Expected reduction dim ", d, " to have non-zero size.");
+    check_index(self.sizes()[d] > 0, op,
+          "(): a dimension of size 0 cannot be reduced; got dim ", d);
 }
 
 // The element type as C++ names it, which PyTorch's message has.
@@ -81,7 +81,7 @@ static const char* cpp_name(DType d) {
 void check_out_dtype(const Meta& m, int i, DType dtype) {
   if (m.call.op->variant != Variant::Out) return;
   const DType given = m.call.tensor(m.call.info->base_args + i).dtype();
-  check(given == dtype, "Expected out tensor to have dtype ", cpp_name(dtype), ", but got ", cpp_name(given), " instead");
+  check(given == dtype, "out= must have dtype ", cpp_name(dtype), "; got ", cpp_name(given));
 }
 
 void not_implemented(const char* kernel, DType d) {
@@ -103,16 +103,17 @@ void meta_sum(Meta& m, const Tensor& self, std::optional<IntSpan> dim, bool keep
 }
 
 void meta_nansum(Meta& m, const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::optional<DType> dtype) {
-  check_kind(ErrorKind::NotImplemented, !is_complex(self.dtype()), "nansum on CPU does not support complex inputs");
+  check_kind(ErrorKind::NotImplemented, !is_complex(self.dtype()),
+        "nansum(): input must be real; got ", name(self.dtype()));
   if (dtype && is_complex(*dtype)) reduction::not_implemented("nansum_cpu", *dtype);
   meta_sum(m, self, dim, keepdim, dtype);
 }
 
 DType mean_type(const Tensor& self, std::optional<DType> dtype) {
   const DType d = dtype.value_or(self.dtype());
-  check_kind(ErrorKind::NotImplemented, is_differentiable(d), "mean(): could not infer output dtype. ",
-             dtype ? "Optional" : "Input", " dtype must be either a floating point or complex dtype. Got: ",
-             info(d).legacy_name);
+  check_kind(ErrorKind::NotImplemented, is_differentiable(d),
+        "mean(): ", dtype ? "dtype" : "input's dtype", " must be floating point or complex; got ",
+        name(d));
   return d;
 }
 
@@ -150,7 +151,7 @@ Tensor all_dim(const Tensor& self, int64_t dim, bool keepdim) { return ops::all(
 
 Tensor nanmean(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::optional<DType> dtype) {
   check_kind(ErrorKind::NotImplemented, is_differentiable(self.dtype()),
-             "nanmean(): expected input to have floating point or complex dtype but got ", info(self.dtype()).legacy_name);
+        "nanmean(): input must be floating point or complex; got ", name(self.dtype()));
   const std::optional<IntList> dims = dim ? std::optional(IntList(*dim)) : std::nullopt;
   const Tensor count = ops::sum(ops::logical_not(ops::isnan(ops::detach(self))), dims, keepdim);
   return ops::div(ops::nansum(self, dims, keepdim, dtype), count);

@@ -30,8 +30,9 @@ void meta_extreme(Meta& m, const Tensor& self, IntSpan dim, bool keepdim) {
   reduction::check_not_empty(op, self, dims, !dim.empty());
   if (m.call.op->variant == Variant::Out) {
     const DType given = m.call.tensor(m.call.info->base_args).dtype();
-    check(given == self.dtype(), "Expected the dtype for input and out to match, but got ", info(self.dtype()).legacy_name,
-          " for input's dtype and ", info(given).legacy_name, " for out's dtype.");
+    check(given == self.dtype(),
+          "out= must have input's dtype, ", name(self.dtype()), "; got ",
+          name(given));
   }
   reduction::state(m, 0, self, dims, keepdim, self.dtype());
 }
@@ -45,14 +46,15 @@ void meta_extreme_all(Meta& m, const Tensor& self) {
 void meta_aminmax(Meta& m, const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
   check_type(!is_complex(self.dtype()), "aminmax not implemented for ", info(self.dtype()).legacy_name);
   check(dim || self.numel() > 0,
-        "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.");
+        "aminmax(): an input without elements has no extremes; dim must be given");
   const IntVec dims = dim ? reduction::one_dim(*dim, self.dim()) : cpu::reduced_dims({}, self.dim());
   for (int64_t d : dims)
-    check_index(self.sizes()[d] > 0, "aminmax: Expected reduction dim ", d, " to have non-zero size.");
+    check_index(self.sizes()[d] > 0,
+          "aminmax(): a dimension of size 0 cannot be reduced; got dim ", d);
   if (m.call.op->variant == Variant::Out) {
     const int first = m.call.info->base_args;
     check_value(memory_overlap(m.call.tensor(first), m.call.tensor(first + 1)) == Overlap::None,
-                "aminmax(): the `min` and `max` out= tensors must not overlap.");
+          "aminmax(): min= and max= must not share memory");
   }
   for (int k = 0; k < 2; ++k) {
     reduction::check_out_dtype(m, k, self.dtype());
@@ -100,7 +102,7 @@ void meta_extreme_dim(Meta& m, const Tensor& self, int64_t dim, bool keepdim) {
 void meta_arg(Meta& m, const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
   const char* op = m.op_name().c_str();
   const IntVec dims = dim ? reduction::one_dim(*dim, self.dim()) : cpu::reduced_dims({}, self.dim());
-  check_index(dim || self.numel() > 0, op, "(): Expected reduction dim to be specified for input.numel() == 0.");
+  check_index(dim || self.numel() > 0, op, "(): dim must be given for an input without elements");
   reduction::check_not_empty(op, self, dims, true);
   check_real(op, self.dtype());
   check_kind(ErrorKind::NotImplemented, self.dtype() != DType::Bool, op, "(): does not support bool input");

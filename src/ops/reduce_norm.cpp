@@ -97,28 +97,31 @@ void std_mean_gradient(Backward& b) {
 // --- norms
 
 void check_norm_dtype(const Tensor& self, DType dtype) {
-  check(is_differentiable(dtype), "linalg.vector_norm: dtype should be floating point or complex, but got ",
-        info(dtype).legacy_name);
+  check(is_differentiable(dtype),
+        "linalg.vector_norm(): dtype must be floating point or complex; got ",
+        name(dtype));
   check(is_complex(self.dtype()) == is_complex(dtype), "linalg.vector_norm: dtype should be ",
         is_complex(self.dtype()) ? "complex" : "real", " for ", is_complex(self.dtype()) ? "complex" : "real",
-        " inputs, but got ", info(dtype).legacy_name);
+        " inputs, but got ", name(dtype));
   check(promote(self.dtype(), dtype) == dtype, "linalg.vector_norm: the dtype of the input (", info(self.dtype()).legacy_name,
         ") should be convertible without narrowing to the specified dtype (", info(dtype).legacy_name, ")");
 }
 
 void meta_vector_norm(Meta& m, const Tensor& self, const Scalar& ord, MaybeDims dim, bool keepdim, std::optional<DType> dtype) {
   check_kind(ErrorKind::NotImplemented, is_differentiable(self.dtype()),
-             "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ", info(self.dtype()).legacy_name);
+        "linalg.vector_norm(): input must be floating point or complex; got ",
+        name(self.dtype()));
   if (dtype) check_norm_dtype(self, *dtype);
-  check(!ord.is_complex(), "linalg.vector_norm: Expected a non-complex scalar as the order of norm.");
+  check(!ord.is_complex(), "linalg.vector_norm(): ord must be real; got a complex number");
   const IntVec dims = cpu::reduced_dims(dim, self.dim());
   const double p = ord.to<double>();
   if (self.numel() == 0 && (p < 0 || std::isinf(p))) {
-    check(dim && !dim->empty(), "linalg.vector_norm cannot compute the ", ord.str(),
-          " norm on an empty tensor because the operation does not have an identity");
+    check(dim && !dim->empty(),
+          "linalg.vector_norm(): order ", ord.str(), " has no value for an input without elements");
     for (int64_t d : dims)
-      check(self.sizes()[d] != 0, "linalg.vector_norm cannot compute the ", ord.str(), " norm on the dimension ", d,
-            " because this dimension is empty and the operation does not have an identity");
+      check(self.sizes()[d] != 0,
+          "linalg.vector_norm(): order ", ord.str(), " has no value over dimension ", d,
+          ", whose size is 0");
   }
   reduction::state(m, 0, self, dims, keepdim, real_of(dtype.value_or(self.dtype())));
 }

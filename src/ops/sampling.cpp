@@ -20,18 +20,20 @@ using cpu::Padding;
 
 void check_sampling(const Meta& m, const Tensor& input, const Tensor& grid, int64_t spatial, int64_t mode, int64_t padding) {
   const std::string& op = m.op_name();
-  check(input.dtype() == grid.dtype(), op, "(): expected input and grid to have same dtype, but input has ", name(input.dtype()),
-        " and grid has ", name(grid.dtype()));
-  check(input.dim() == spatial + 2 && grid.dim() == spatial + 2, op, "(): expected ", spatial + 2,
-        "D input and grid with same number of dimensions, but got input with sizes ", str(input.sizes()), " and grid with sizes ",
+  check(input.dtype() == grid.dtype(), op,
+        "(): input and grid must have one dtype; got ", name(input.dtype()), " and ",
+        name(grid.dtype()));
+  check(input.dim() == spatial + 2 && grid.dim() == spatial + 2, op,
+        "(): input and grid must both have ", spatial + 2, " dimensions; got ", str(input.sizes()),
+        " and ", str(grid.sizes()));
+  check(input.sizes()[0] == grid.sizes()[0], op,
+        "(): input and grid must have one batch size; got ", str(input.sizes()), " and ",
         str(grid.sizes()));
-  check(input.sizes()[0] == grid.sizes()[0], op, "(): expected grid and input to have same batch size, but got input with sizes ",
-        str(input.sizes()), " and grid with sizes ", str(grid.sizes()));
-  check(grid.sizes().back() == spatial, op, "(): expected grid to have size ", spatial, " in last dimension, but got grid with sizes ",
-        str(grid.sizes()));
+  check(grid.sizes().back() == spatial, op,
+        "(): grid must have ", spatial, " numbers in its last dimension; got ", str(grid.sizes()));
   for (int64_t d = 2; d < input.dim(); ++d)
-    check(input.sizes()[d] > 0, op, "(): expected input to have non-empty spatial dimensions, but input has sizes ",
-          str(input.sizes()), " with dimension ", d, " being empty");
+    check(input.sizes()[d] > 0, op,
+        "(): input's spatial dimensions must not be empty; got ", str(input.sizes()));
   check(mode >= 0 && mode <= 2, op, "(): expected an interpolation_mode of 0, 1 or 2; got ", mode);
   check(mode != 2 || spatial == 2, op, "(): bicubic interpolation only supports 4D input");
   check(padding >= 0 && padding <= 2, op, "(): expected a padding_mode of 0, 1 or 2; got ", padding);
@@ -91,8 +93,9 @@ void sampling_gradients(Backward& b) {
 // --- composites
 
 Tensor grid_sampler(const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding, bool align) {
-  check(input.dim() == 4 || input.dim() == 5, "grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got input with sizes ",
-        str(input.sizes()), " and grid with sizes ", str(grid.sizes()));
+  check(input.dim() == 4 || input.dim() == 5,
+        "grid_sampler(): input must have 4 or 5 dimensions, and grid as many; got ",
+        str(input.sizes()), " and ", str(grid.sizes()));
   return input.dim() == 4 ? ops::grid_sampler_2d(input, grid, mode, padding, align)
                           : ops::grid_sampler_3d(input, grid, mode, padding, align);
 }
@@ -122,8 +125,10 @@ Tensor grid_points(const Tensor& theta, IntSpan space, bool align) {
 }
 
 void check_affine(IntSpan size) {
-  check(size.size() == 4 || size.size() == 5, "AffineGridGenerator needs 4d (spatial) or 5d (volumetric) size, but got ", str(size));
-  for (int64_t n : size) check(n > 0, "affine_grid_generator(): Expected non-zero, positive output size. Got ", str(size));
+  check(size.size() == 4 || size.size() == 5,
+        "affine_grid_generator(): size must have 4 or 5 numbers; got ", str(size));
+  for (int64_t n : size) check(n > 0,
+        "affine_grid_generator(): sizes must be positive; got ", str(size));
 }
 
 Tensor affine_grid_generator(const Tensor& theta, IntSpan size, bool align) {
@@ -131,8 +136,8 @@ Tensor affine_grid_generator(const Tensor& theta, IntSpan size, bool align) {
   const IntSpan space = size.subspan(2);
   const int64_t n = static_cast<int64_t>(space.size());
   check(theta.dim() == 3 && theta.sizes()[0] == size[0] && theta.sizes()[1] == n && theta.sizes()[2] == n + 1,
-        "affine_grid_generator(): Expected a batch of ", n, "x", n + 1, " affine matrices for size ", str(size), "; got ",
-        str(theta.sizes()));
+        "affine_grid_generator(): theta must have shape [", size[0], ", ", n, ", ", n + 1,
+        "]; got ", str(theta.sizes()));
   const Tensor points = grid_points(theta, space, align);
   const Tensor batch = ops::expand(ops::unsqueeze(points, 0), {size[0], points.sizes()[0], n + 1});
   IntVec sizes{size[0]};

@@ -37,19 +37,23 @@ Tensor repeated(const Tensor& value, IntSpan sizes) { return alias_tensor(value,
 // --- gather and scatter: an index for every element
 
 void check_index_sizes(const char* op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor* src) {
-  check(index.numel() == 0 || is_index_dtype(index.dtype()), op, "(): Expected dtype int32/int64 for index");
+  check(index.numel() == 0 || is_index_dtype(index.dtype()), op,
+        "(): index must have dtype int32 or int64; got ", name(index.dtype()));
   if (index.numel() == 0) return;
   const Tensor s = at_least_1d(self), i = at_least_1d(index);
-  check(s.dim() == i.dim(), "Index tensor must have the same number of dimensions as ", src ? "self" : "input", " tensor");
-  if (src) check(at_least_1d(*src).dim() == i.dim(), "Index tensor must have the same number of dimensions as src tensor");
+  check(s.dim() == i.dim(),
+        "index must have as many dimensions as ", src ? "self" : "input", "; got ", i.dim(),
+        " and ", s.dim());
+  if (src) check(at_least_1d(*src).dim() == i.dim(),
+        "index must have as many dimensions as src; got ", i.dim(), " and ", src->dim());
 }
 
 void meta_gather(Meta& m, const Tensor& self, int64_t dim, const Tensor& index, bool) {
   const int64_t d = wrap_dim(dim, self.dim());
   check_index_sizes("gather", self, d, index, nullptr);
   for (int64_t k = 0; index.numel() > 0 && k < at_least_1d(self).dim(); ++k)
-    check(k == d || at_least_1d(index).sizes()[k] <= at_least_1d(self).sizes()[k], "Size does not match at dimension ", k,
-          " expected index ", str(index.sizes()), " to be no larger than self ", str(self.sizes()), " apart from dimension ", d);
+    check(k == d || at_least_1d(index).sizes()[k] <= at_least_1d(self).sizes()[k],
+          "gather(): index must not be larger than self outside dim ", d, "; got one in dimension ", k);
   indexed::check_out(m, self.dtype(), {0, 2});
   m.result(0, index.sizes(), self.dtype());
 }
@@ -72,11 +76,10 @@ void check_scatter_sizes(const Tensor& self, int64_t d, const Tensor& index, con
   bool fits = true;
   for (int64_t k = 0; k < s.dim() && fits; ++k) fits = k == d || i.sizes()[k] <= s.sizes()[k];
   for (int64_t k = 0; src && k < s.dim() && fits; ++k) fits = i.sizes()[k] <= at_least_1d(*src).sizes()[k];
-  if (!src)
-    return check(fits, "Expected index ", str(index.sizes()), " to be no larger than self ", str(self.sizes()),
-                 " apart from dimension ", d);
-  check(fits, "Expected index ", str(index.sizes()), " to be no larger than self ", str(self.sizes()),
-        " apart from dimension ", d, " and to be no larger size than src ", str(src->sizes()));
+  if (fits) return;
+  throw Error(ErrorKind::Runtime, "index must not be larger than self outside dim ", d,
+              src ? ", nor than src anywhere; got index " : "; got index ", str(index.sizes()),
+              " and self ", str(self.sizes()), src ? concat(" and src ", str(src->sizes())) : "");
 }
 
 void meta_scatter(Meta& m, const Tensor& self, int64_t dim, const Tensor& index, const Value& src) {
@@ -86,7 +89,8 @@ void meta_scatter(Meta& m, const Tensor& self, int64_t dim, const Tensor& index,
   const bool reduces = op.starts_with("scatter_reduce");
   check_index_sizes(reduces ? "scatter" : op.c_str(), self, d, index, values);
   if (index.numel() > 0) check_scatter_sizes(self, d, index, values);
-  check(!values || values->dtype() == self.dtype(), op, "(): Expected self.dtype to be equal to src.dtype");
+  check(!values || values->dtype() == self.dtype(), op,
+        "(): src must have self's dtype, ", name(self.dtype()));
   indexed::check_out(m, self.dtype(), {2, 3});
   m.result(0, self.sizes(), self.dtype());
 }
@@ -98,7 +102,7 @@ struct Combination {
 };
 Combination old_reduction(std::string_view reduce) {
   if (reduce == "add") return {Reduction::Sum};
-  check(reduce == "multiply", "reduce argument must be either add or multiply.");
+  check(reduce == "multiply", "scatter_(): reduce must be 'add' or 'multiply'; got '", reduce, "'");
   return {Reduction::Product};
 }
 std::optional<Combination> reduction(std::string_view reduce) {
@@ -111,12 +115,13 @@ std::optional<Combination> reduction(std::string_view reduce) {
 }
 Combination scatter_reduction(std::string_view reduce) {
   const auto c = reduction(reduce);
-  check(c.has_value(), "reduce argument must be either sum, prod, mean, amax or amin, got ", reduce);
+  check(c.has_value(), "reduce must be sum, prod, mean, amax or amin; got ", reduce);
   return *c;
 }
 Combination index_reduction(std::string_view reduce) {
   const auto c = reduction(reduce);
-  check(c && reduce != "sum", "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got ", reduce, ".");
+  check(c && reduce != "sum",
+        "index_reduce(): reduce must be prod, mean, amax or amin; got ", reduce);
   return *c;
 }
 
@@ -202,14 +207,16 @@ void meta_scatter_two(Meta& m, const Tensor& self, int64_t dim, const Tensor& in
 // --- one index for a whole slice
 
 void check_vector(const char* op, const Tensor& index) {
-  check_index(index.dim() <= 1, op, "(): Index is supposed to be a vector");
+  check_index(index.dim() <= 1, op, "(): index must have at most 1 dimension; got ", index.dim());
 }
 
 void meta_index_select(Meta& m, const Tensor& self, int64_t dim, const Tensor& index) {
   check_vector("index_select", index);
-  check(is_index_dtype(index.dtype()), "index_select(): Expected dtype int32 or int64 for index");
+  check(is_index_dtype(index.dtype()),
+        "index_select(): index must have dtype int32 or int64; got ", name(index.dtype()));
   const int64_t d = wrap_dim(dim, self.dim());
-  check(self.dim() > 0 || index.numel() == 1, "index_select(): Index to scalar can have only 1 value, got ", index.numel(), " value(s)");
+  check(self.dim() > 0 || index.numel() == 1,
+        "index_select(): a 0-dim input takes one index; got ", index.numel());
   IntVec sizes(self.sizes());
   if (self.dim() > 0) sizes[d] = index.numel();
   indexed::check_out(m, self.dtype(), {0, 2});
@@ -241,23 +248,28 @@ IntVec without(IntSpan sizes, int64_t dim) {
 // index_add and index_reduce: the source has self's sizes but for `dim`, where it has the index's.
 void check_slices(const char* op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
   check_index(index.dim() <= 1, op, "(): Index dimension is supposed to be 0 or 1, but got ", index.dim());
-  check(is_index_dtype(index.dtype()), op, "(): Expected dtype int32/int64 for index but got: ", info(index.dtype()).legacy_name);
-  check(self.dtype() == source.dtype(), op, "(): self (", info(self.dtype()).legacy_name, ") and source (",
-        info(source.dtype()).legacy_name, ") must have the same scalar type");
-  check(dim == 0 || dim < source.dim(), op, "(): Indexing dim ", dim, " is out of bounds of the source tensor with dim ", source.dim());
+  check(is_index_dtype(index.dtype()), op,
+        "(): index must have dtype int32 or int64; got ", name(index.dtype()));
+  check(self.dtype() == source.dtype(), op,
+        "(): source must have self's dtype, ", name(self.dtype()), "; got ",
+        name(source.dtype()));
+  check(dim == 0 || dim < source.dim(), op,
+        "(): dim ", dim, " must be one of source's dimensions; got a source with ", source.dim());
   check(same_sizes(without(self.sizes(), dim), without(source.sizes(), dim)),
-        "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = ",
-        str(self.sizes()), " source.shape = ", str(source.sizes()));
+        "source must have self's shape outside dim ", dim, "; got self ", str(self.sizes()),
+        " and source ", str(source.sizes()));
   const int64_t n = source.dim() == 0 ? 1 : source.sizes()[dim];
-  check(index.numel() == n, op, "(): Number of indices (", index.numel(), ") should be equal to source.size(dim): (", n,
-        "), for dim: ", dim);
+  check(index.numel() == n, op,
+        "(): index must have one element for each of the ", n, " of source in dimension ", dim,
+        "; got ", index.numel());
 }
 
 void meta_index_add(Meta& m, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
   check_slices("index_add_", self, wrap_dim(dim, self.dim()), index, source);
   check(!is_integral(self.dtype(), true) || alpha.is_integral(),
-        "For integral input tensors, argument alpha must not be a floating point number.");
-  check(self.dtype() == DType::Bool || !alpha.is_bool(), "Boolean alpha only supported for Boolean results.");
+        "alpha must be an integer for integer tensors; got a floating-point number");
+  check(self.dtype() == DType::Bool || !alpha.is_bool(),
+        "alpha may be a bool only where the result is bool");
   indexed::check_out(m, self.dtype(), {2, 3});
   m.result(0, self.sizes(), self.dtype());
 }
@@ -281,8 +293,10 @@ void index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tenso
 }
 
 void meta_index_reduce(Meta& m, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
-                       std::string_view reduce, bool) {
+                       std::string_view reduce, bool include_self) {
   index_reduction(reduce);
+  check_kind(ErrorKind::NotImplemented, include_self || (!is_complex(self.dtype()) && self.dtype() != DType::Bool),
+             "\"index_reduce_func_exclude_input_init\" not implemented for '", info(self.dtype()).legacy_name, "'");
   check_slices("index_reduce", self, wrap_dim(dim, self.dim()), index, source);
   indexed::check_out(m, self.dtype(), {2, 3});
   m.result(0, self.sizes(), self.dtype());
@@ -295,20 +309,26 @@ void index_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Te
 
 void meta_index_copy(Meta& m, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
   const int64_t d = wrap_dim(dim, self.dim());
-  check_index(index.dim() < 2, "index_copy_(): Index should have dimension 1 or 0 (got ", index.dim(), ")");
-  check_index(source.dim() > 0 || index.numel() == 1, "index_copy_(): When source is scalar, index should have one element (got ",
-              index.numel(), ")");
-  check_index(source.dim() == 0 || self.dim() == 0 || source.dim() == self.dim(), "index_copy_(): When source and destination "
-              "are not scalars, their dimensionality must match. Source dimensionality (", source.dim(),
-              "), destination dimensionality (", self.dim(), ")");
-  check(index.dtype() == DType::Int64, "index_copy_(): Expected a long tensor for index, but got ", info(index.dtype()).legacy_name);
-  check(self.dtype() == source.dtype(), "index_copy_(): self and source expected to have the same dtype, but got (self) ",
-        info(self.dtype()).legacy_name, " and (source) ", info(source.dtype()).legacy_name);
+  check_index(index.dim() < 2,
+        "index_copy_(): index must have at most 1 dimension; got ", index.dim());
+  check_index(source.dim() > 0 || index.numel() == 1,
+        "index_copy_(): a 0-dim source takes one index; got ", index.numel());
+  check_index(source.dim() == 0 || self.dim() == 0 || source.dim() == self.dim(),
+        "index_copy_(): source must be 0-dimensional or have as many dimensions as self, ",
+        self.dim(), "; got ", source.dim());
+  check(index.dtype() == DType::Int64,
+        "index_copy_(): index must have dtype int64; got ", name(index.dtype()));
+  check(self.dtype() == source.dtype(),
+        "index_copy_(): source must have self's dtype, ", name(self.dtype()), "; got ",
+        name(source.dtype()));
   const IntVec to = without(self.sizes(), d), from = source.dim() == 0 ? IntVec() : without(source.sizes(), d);
-  check(same_sizes(to, from), "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: ",
-        str(to), " at dimension ", d, " and source slice shape: ", str(from), " at dimension 0.");
+  check(same_sizes(to, from),
+        "index_copy_(): a slice of source must have the shape of self's along dim ", d, ", ",
+        str(to), "; got ", str(from));
   const int64_t n = source.dim() == 0 ? 1 : source.sizes()[d];
-  check_index(index.numel() == n, "index_copy_(): Number of indices (", index.numel(), ") should be equal to source.size(dim) (", n, ")");
+  check_index(index.numel() == n,
+        "index_copy_(): index must have one element for each of source's ", n, " slices; got ",
+        index.numel());
   indexed::check_out(m, self.dtype(), {2, 3});
   m.result(0, self.sizes(), self.dtype());
 }
@@ -321,13 +341,14 @@ void index_copy(const Tensor& self, int64_t dim, const Tensor& index, const Tens
 
 void meta_index_fill(Meta& m, const Tensor& self, int64_t dim, const Tensor& index, const Value& value) {
   wrap_dim(dim, self.dim());
-  check_index(index.dtype() == DType::Int64, "index_fill_(): Expected dtype int64 for index.");
-  check(index.dim() <= 1, "Index has to be a vector/scalar");
+  check_index(index.dtype() == DType::Int64,
+        "index_fill_(): index must have dtype int64; got ", name(index.dtype()));
+  check(index.dim() <= 1, "index_fill_(): index must have at most 1 dimension; got ", index.dim());
   check(!value.is_number() || !value.as_scalar().is_complex() || is_complex(self.dtype()),
-        "index_fill_(): Converting complex Scalar to non-complex type is not supported");
+        "index_fill_(): a real tensor takes real numbers; got a complex value");
   if (value.is_tensor())
-    check(value.as_tensor().dim() == 0, "Only supports 0-dimension value tensor, but got tensor with ",
-          value.as_tensor().dim(), " dimensions.");
+    check(value.as_tensor().dim() == 0,
+        "index_fill_(): value must be 0-dimensional; got ", value.as_tensor().dim(), " dimensions");
   m.result_like(0, self, self.dtype());
 }
 void index_fill_scalar(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value, const Tensor& out) {
@@ -344,7 +365,8 @@ void index_fill_tensor(const Tensor& self, int64_t dim, const Tensor& index, con
 // --- positions in the flattened tensor
 
 Error take_out_of_range(int64_t index, const cpu::IndexedDim& d) {
-  return Error(ErrorKind::Index, "out of range: tried to access index ", index, " on a tensor of ", d.size, " elements.");
+  return Error(ErrorKind::Index,
+        "index ", index, " is out of range for a tensor of ", d.size, " elements");
 }
 Tensor flat_offsets(const Tensor& t, const Tensor& index) {
   const cpu::IndexedDim d{&index, t.numel(), 1, 0, true};
@@ -352,8 +374,10 @@ Tensor flat_offsets(const Tensor& t, const Tensor& index) {
 }
 
 void meta_take(Meta& m, const Tensor& self, const Tensor& index) {
-  check(index.dtype() == DType::Int64, "take(): Expected a long tensor for index, but got ", info(index.dtype()).legacy_name);
-  check_index(self.numel() > 0 || index.numel() == 0, "take(): tried to take from an empty tensor");
+  check(index.dtype() == DType::Int64,
+        "take(): index must have dtype int64; got ", name(index.dtype()));
+  check_index(self.numel() > 0 || index.numel() == 0,
+        "take(): self has no elements; got ", index.numel(), " indices");
   indexed::check_out(m, self.dtype(), {0, 1});
   m.result(0, index.sizes(), self.dtype());
 }
@@ -364,12 +388,16 @@ void take(const Tensor& self, const Tensor& index, const Tensor& out) {
 }
 
 void meta_put(Meta& m, const Tensor& self, const Tensor& index, const Tensor& source, bool) {
-  check(index.dtype() == DType::Int64, "put_(): Expected a long tensor for index, but got ", info(index.dtype()).legacy_name);
-  check(self.dtype() == source.dtype(), "put_(): self and source expected to have the same dtype, but got self.dtype = ",
-        info(self.dtype()).legacy_name, " and source.dtype = ", info(source.dtype()).legacy_name);
-  check_index(source.numel() == index.numel(), "put_(): Expected source and index to have the same number of elements, but got "
-              "source.numel() = ", source.numel(), ", index.numel() = ", index.numel());
-  check_index(self.numel() > 0 || source.numel() == 0, "put_(): Tried to put elements into an empty tensor");
+  check(index.dtype() == DType::Int64,
+        "put_(): index must have dtype int64; got ", name(index.dtype()));
+  check(self.dtype() == source.dtype(),
+        "put_(): source must have self's dtype, ", name(self.dtype()), "; got ",
+        name(source.dtype()));
+  check_index(source.numel() == index.numel(),
+        "put_(): source and index must have as many elements; got ", source.numel(), " and ",
+        index.numel());
+  check_index(self.numel() > 0 || source.numel() == 0,
+        "put_(): self has no elements; got ", source.numel(), " to put");
   m.result_like(0, self, self.dtype());
 }
 // `out` may be of any layout: elements are put into a contiguous copy of it then.
@@ -388,11 +416,12 @@ void put(const Tensor& self, const Tensor& index, const Tensor& source, bool acc
 }
 
 Tensor take_along_dim(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim) {
-  check(is_index_dtype(indices.dtype()), "torch.take_along_dim(): dtype of indices should be Long but got ",
-        info(indices.dtype()).legacy_name);
-  if (!dim) return ops::gather(ops::reshape(self, {-1}), 0, ops::reshape(indices, {-1}));
-  check(self.dim() == indices.dim(), "torch.take_along_dim(): input and indices should have the same number of dimensions, "
-        "but got ", self.dim(), " dimensions for input, and ", indices.dim(), " dimensions for indices");
+  check(is_index_dtype(indices.dtype()),
+        "take_along_dim(): indices must have dtype int64; got ", name(indices.dtype()));
+  if (!dim) return ops::gather(ops::view(self, {-1}), 0, ops::view(indices, {-1}));
+  check(self.dim() == indices.dim(),
+        "take_along_dim(): input and indices must have as many dimensions; got ", self.dim(),
+        " and ", indices.dim());
   const int64_t d = wrap_dim(*dim, self.dim());
   // Broadcast all dimensions but the one that is indexed.
   IntVec a(self.sizes()), b(indices.sizes());

@@ -35,10 +35,9 @@ Blocks blocks(int64_t height, int64_t width, IntSpan kernel, IntSpan dilation, I
     const __int128 reach = static_cast<__int128>(dilation[k]) * (kernel[k] - 1) + 1;
     const __int128 room = static_cast<__int128>(size[k]) + 2 * static_cast<__int128>(padding[k]) - reach;
     const int64_t n = room < 0 ? 0 : static_cast<int64_t>(room / stride[k]) + 1;
-    check(n >= 1, "Given input with spatial size (", height, ", ", width, "), kernel_size=(", kernel[0], ", ", kernel[1],
-          "), dilation=(", dilation[0], ", ", dilation[1], "), padding=(", padding[0], ", ", padding[1],
-          "), calculated shape of the array of sliding blocks as (", k == 0 ? n : b.count[0], ", ", k == 0 ? 0 : n,
-          "), but its components must be at least one.");
+    check(n >= 1,
+          "the blocks of an image of (", height, ", ", width,
+          ") must be at least one in each direction; got ", n, " in direction ", k);
     b.count[k] = n;
   }
   return b;
@@ -60,13 +59,20 @@ Tensor batched(const Tensor& t, int64_t dims) {
   return alias_tensor(t, sizes, strides, t.storage_offset());
 }
 
+void check_values(DType d, const char* op) {
+  check_kind(ErrorKind::NotImplemented, !is_integral(d, false), "\"", op, "\" not implemented for '", info(d).legacy_name, "'");
+}
+
 void meta_im2col(Meta& m, const Tensor& self, IntSpan kernel, IntSpan dilation, IntSpan padding, IntSpan stride) {
   const int64_t n = self.dim();
-  check(n == 3 || n == 4, "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for "
-        "input, but got: ", str(self.sizes()));
+  check(n == 3 || n == 4,
+        "im2col(): input must be 3D or 4D, and only its batch may be empty; got ",
+        str(self.sizes()));
   for (int64_t d = n - 3; d < n; ++d)
-    check(self.sizes()[d] > 0, "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions "
-          "for input, but got: ", str(self.sizes()));
+    check(self.sizes()[d] > 0,
+        "im2col(): input must be 3D or 4D, and only its batch may be empty; got ",
+        str(self.sizes()));
+  check_values(self.dtype(), "im2col_out_cpu");
   const Blocks b = blocks(self.sizes()[n - 2], self.sizes()[n - 1], kernel, dilation, padding, stride);
   IntVec sizes;
   if (n == 4) sizes.push_back(self.sizes()[0]);
@@ -92,17 +98,20 @@ void im2col(const Tensor& self, IntSpan kernel, IntSpan dilation, IntSpan paddin
 
 Tensor col2im(const Tensor& self, IntSpan output_size, IntSpan kernel, IntSpan dilation, IntSpan padding, IntSpan stride) {
   const int64_t n = self.dim();
-  check(output_size.size() == 2, "It is expected output_size equals to 2, but got size ", output_size.size());
-  check(n == 2 || n == 3, "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for "
-        "input, but got: ", str(self.sizes()));
+  check(output_size.size() == 2,
+        "col2im(): output_size must have 2 elements; got ", output_size.size());
+  check(n == 2 || n == 3,
+        "col2im(): input must be 2D or 3D, and only its batch may be empty; got ",
+        str(self.sizes()));
+  check_values(self.dtype(), "col2im_out_cpu");
   const Blocks b = blocks(output_size[0], output_size[1], kernel, dilation, padding, stride);
   const int64_t rows = self.sizes()[n - 2], area = kernel[0] * kernel[1], length = b.count[0] * b.count[1];
-  check(rows % area == 0, "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got input.size(1)=",
-        rows, " and kernel_size=(", kernel[0], ", ", kernel[1], ").");
-  check(self.sizes()[n - 1] == length, "Given output_size=(", output_size[0], ", ", output_size[1], "), kernel_size=(", kernel[0], ", ",
-        kernel[1], "), dilation=(", dilation[0], ", ", dilation[1], "), padding=(", padding[0], ", ", padding[1], "), stride=(",
-        stride[0], ", ", stride[1], "), expected size of input's dimension 2 to match the calculated number of sliding blocks ",
-        b.count[0], " * ", b.count[1], " = ", length, ", but got input.size(2)=", self.sizes()[n - 1], ".");
+  check(rows % area == 0,
+        "col2im(): input's rows must be divisible by the ", area, " elements of a block; got ",
+        rows);
+  check(self.sizes()[n - 1] == length,
+        "col2im(): input must have a column for each of the ", b.count[0], " * ", b.count[1],
+        " blocks of the image; got ", self.sizes()[n - 1]);
   const int64_t batch = n == 3 ? self.sizes()[0] : 1, channels = rows / area;
   const Tensor columns = ops::reshape(self, {batch, channels, kernel[0], kernel[1], b.count[0], b.count[1]});
   const Tensor padded = ops::new_zeros(self, {batch, channels, output_size[0] + 2 * padding[0], output_size[1] + 2 * padding[1]});

@@ -20,8 +20,9 @@ void meta_stack(Meta& m, std::span<const Tensor> tensors, int64_t dim) {
   const Tensor& first = tensors[0];
   const int64_t d = wrap_dim(dim, first.dim() + 1);
   for (size_t i = 1; i < tensors.size(); ++i)
-    check(same_sizes(tensors[i].sizes(), first.sizes()), "stack expects each tensor to be equal size, but got ",
-          str(first.sizes()), " at entry 0 and ", str(tensors[i].sizes()), " at entry ", i);
+    check(same_sizes(tensors[i].sizes(), first.sizes()),
+        "stack expects each tensor to be equal size; got ", str(first.sizes()), " at 0 and ",
+        str(tensors[i].sizes()), " at ", i);
   IntVec sizes(first.sizes());
   sizes.insert(d, static_cast<int64_t>(tensors.size()));
   const DType dtype = result_type({m.call.args, 1});
@@ -81,8 +82,8 @@ Tensor block_diag(std::span<const Tensor> tensors) {
   int64_t columns = 0;
   std::vector<Tensor> blocks;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    check(tensors[i].dim() <= 2, "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input ", i, " has ",
-          tensors[i].dim(), " dimensions");
+    check(tensors[i].dim() <= 2,
+          "block_diag(): inputs must have at most 2 dimensions; got ", tensors[i].dim(), " at ", i);
     blocks.push_back(ops::atleast_2d(tensors[i]));
     columns += blocks.back().sizes()[1];
   }
@@ -95,7 +96,8 @@ Tensor block_diag(std::span<const Tensor> tensors) {
   return ops::cat(blocks, 0);
 }
 
-void check_vector(const Tensor& t) { check(t.dim() == 1, "Expect a 1D vector, but got shape ", str(t.sizes())); }
+void check_vector(const Tensor& t) { check(t.dim() == 1,
+      "cartesian_prod(): tensors must have 1 dimension; got ", str(t.sizes())); }
 
 Tensor cartesian_prod(std::span<const Tensor> tensors) {
   check(!tensors.empty(), "meshgrid expects a non-empty TensorList");
@@ -127,7 +129,7 @@ Tensor choices(int64_t n, int64_t r, bool repeated) {
 
 Tensor combinations(const Tensor& self, int64_t r, bool with_replacement) {
   check_vector(self);
-  check(r >= 0, "Expect a non-negative number, but got ", r);
+  check(r >= 0, "combinations(): r must not be negative; got ", r);
   if (r == 0) return ops::new_empty(self, {0});
   check(r <= INT32_MAX, "combinations(): expected r of at most ", INT32_MAX, "; got ", r);
   const Tensor at = ops::to(choices(self.numel(), r, with_replacement), self.device(), DType::Int64);

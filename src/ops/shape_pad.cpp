@@ -34,15 +34,17 @@ Pads pads_by_dim(IntSpan pad, int64_t ndim) {
 
 void meta_constant_pad(Meta& m, const Tensor& self, IntSpan pad, const Scalar&) {
   const int64_t n = self.dim();
-  check(pad.size() % 2 == 0, "Length of pad must be even but instead it equals ", pad.size());
-  check(static_cast<int64_t>(pad.size()) <= 2 * n, "Length of pad should be no more than twice the number of dimensions of the input. "
-        "Pad length is ", pad.size(), " while the input has ", n, " dimensions.");
+  check(pad.size() % 2 == 0, "pad(): pad must have an even length; got ", pad.size());
+  check(static_cast<int64_t>(pad.size()) <= 2 * n,
+        "pad(): pad must have at most two numbers for each of the ", n, " dimensions; got ",
+        pad.size());
   const Pads p = pads_by_dim(pad, n);
   IntVec sizes(self.sizes());
   for (int64_t d = 0; d < n; ++d) {
     const __int128 whole = static_cast<__int128>(sizes[d]) + p.before[d] + p.after[d];
-    check(whole >= 0 && whole <= INT64_MAX, "The input size ", sizes[d], ", plus negative padding ", p.before[d], " and ", p.after[d],
-          " resulted in a negative output size, which is invalid. Check dimension ", d, " of your input.");
+    check(whole >= 0 && whole <= INT64_MAX,
+          "pad(): a size must not become negative; got ", p.before[d], " + ", sizes[d], " + ",
+          p.after[d], " in dimension ", d);
     sizes[d] = static_cast<int64_t>(whole);
   }
   m.result_format(0, sizes, self.dtype(), suggested_format(self));
@@ -114,17 +116,20 @@ IntVec border_sizes(Meta& m, const Tensor& self, IntSpan padding, Border border)
   const int64_t amounts = schema.args[static_cast<size_t>(schema.index_of("padding"))].type.list_size;
   check(static_cast<int64_t>(padding.size()) == amounts, "padding size is expected to be ", amounts, ", but got: ", padding.size());
   const int64_t spatial = static_cast<int64_t>(padding.size()) / 2;
-  check(self.dim() == spatial + 1 || self.dim() == spatial + 2, "Expected ", spatial + 1, "D or ", spatial + 2,
-        "D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: ", str(self.sizes()));
+  check(self.dim() == spatial + 1 || self.dim() == spatial + 2,
+        "pad: input must be ", spatial + 1, "D or ", spatial + 2,
+        "D, and only its batch may be empty; got ", str(self.sizes()));
   IntVec sizes(self.sizes());
   for (int64_t d = self.dim() == spatial + 1 ? 0 : 1; d < self.dim(); ++d)
-    check(sizes[d] > 0, "Expected ", spatial + 1, "D or ", spatial + 2,
-          "D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: ", str(self.sizes()));
+    check(sizes[d] > 0,
+        "pad: input must be ", spatial + 1, "D or ", spatial + 2,
+        "D, and only its batch may be empty; got ", str(self.sizes()));
   for (int64_t k = 0; k < spatial; ++k) {
     const int64_t d = self.dim() - 1 - k, before = padding[2 * k], after = padding[2 * k + 1];
     if (border == Border::Reflect)
-      check(before < sizes[d] && after < sizes[d], "Argument #4: Padding size should be less than the corresponding input dimension, "
-            "but got: padding (", before, ", ", after, ") at dimension ", d, " of input ", str(self.sizes()));
+      check(before < sizes[d] && after < sizes[d],
+          "pad: Padding size should be less than input's, which is reflected; got (", before, ", ",
+          after, ") in dimension ", d, " of ", str(self.sizes()));
     int64_t whole;
     check(!__builtin_add_overflow(sizes[d], before, &whole) && !__builtin_add_overflow(whole, after, &whole),
           m.op_name(), "(): padding (", before, ", ", after, ") is too large");
@@ -167,19 +172,34 @@ Tensor pad_circular(const Tensor& self, IntSpan padding) {
   const int64_t spatial = self.dim() - 2;
   check(static_cast<int64_t>(padding.size()) + 4 == 2 * self.dim(), "Invalid padding size, expected ", 2 * spatial, " but got ",
         padding.size());
-  Tensor t = self;
+  IntVec sizes(self.sizes());
+  Tensor kept = self;  // what negative padding leaves
   for (int64_t k = 0; k < spatial; ++k) {
     const int64_t d = self.dim() - 1 - k, n = self.sizes()[d], before = padding[2 * k], after = padding[2 * k + 1];
-    check(before <= n && after <= n, "Padding value causes wrapping around more than once.");
-    check(n + before + after >= 0, "Negative padding value is resulting in an empty dimension");
-    const Tensor middle = ops::slice(t, d, std::max<int64_t>(-before, 0), n - std::max<int64_t>(-after, 0), 1);
-    std::vector<Tensor> parts;
-    if (before > 0) parts.push_back(ops::slice(t, d, n - std::max<int64_t>(-after, 0) - before, n - std::max<int64_t>(-after, 0), 1));
-    parts.push_back(middle);
-    if (after > 0) parts.push_back(ops::slice(t, d, std::max<int64_t>(-before, 0), std::max<int64_t>(-before, 0) + after, 1));
-    t = ops::cat(parts, d);
+    check(before <= n && after <= n,
+          "pad: circular padding must not be wider than the input; got ", before, " and ", after,
+          " for size ", n);
+    check(n + before + after >= 0,
+          "pad: a size must not become negative; got ", before, " + ", n, " + ", after);
+    sizes[d] = n + before + after;
+    kept = ops::slice(kept, d, std::max<int64_t>(-before, 0), n - std::max<int64_t>(-after, 0), 1);
   }
-  return t;
+  const Tensor out = ops::new_empty(self, sizes);
+  Tensor middle = out;
+  for (int64_t k = 0; k < spatial; ++k) {
+    const int64_t d = self.dim() - 1 - k, begin = std::max<int64_t>(padding[2 * k], 0);
+    middle = ops::slice(middle, d, begin, begin + kept.sizes()[d], 1);
+  }
+  ops::copy_(middle, kept);
+  // From the last dimension to the first, so that corners are copied from what is already padded.
+  for (int64_t k = 0; k < spatial; ++k) {
+    const int64_t d = self.dim() - 1 - k, n = kept.sizes()[d];
+    const int64_t before = std::max<int64_t>(padding[2 * k], 0), after = std::max<int64_t>(padding[2 * k + 1], 0);
+    auto part = [&](int64_t begin, int64_t length) { return ops::slice(out, d, begin, begin + length, 1); };
+    if (before > 0) ops::copy_(part(0, before), part(n, before));
+    if (after > 0) ops::copy_(part(before + n, after), part(before, after));
+  }
+  return out;
 }
 
 Tensor pad_by_border(const Tensor& self, IntSpan pad, std::string_view mode) {
@@ -195,9 +215,10 @@ Tensor pad_by_border(const Tensor& self, IntSpan pad, std::string_view mode) {
 }
 
 Tensor pad(const Tensor& self, IntSpan pad, std::string_view mode, std::optional<double> value) {
-  check(pad.size() % 2 == 0, "Padding length must be divisible by 2");
-  check(static_cast<int64_t>(pad.size()) <= 2 * self.dim(), "Padding length should be less than or equal to two times the input "
-        "dimension but got padding length ", pad.size(), " and input of dimension ", self.dim());
+  check(pad.size() % 2 == 0, "pad(): pad must have an even length; got ", pad.size());
+  check(static_cast<int64_t>(pad.size()) <= 2 * self.dim(),
+        "pad(): pad must have at most two numbers for each of the ", self.dim(),
+        " dimensions; got ", pad.size());
   if (mode == "constant") return ops::constant_pad_nd(self, pad, value.value_or(0.0));
   check(!value || *value == 0, "Padding mode \"", mode, "\" doesn't take in value argument");
   if (mode == "reflect" || mode == "replicate") return pad_by_border(self, pad, mode);
@@ -213,11 +234,13 @@ Tensor pad(const Tensor& self, IntSpan pad, std::string_view mode, std::optional
 // --- channels and pixels
 
 Tensor pixel_shuffle(const Tensor& self, int64_t factor) {
-  check(self.dim() >= 3, "pixel_shuffle expects input to have at least 3 dimensions, but got input with ", self.dim(), " dimension(s)");
-  check(factor > 0, "pixel_shuffle expects a positive upscale_factor, but got ", factor);
+  check(self.dim() >= 3,
+        "pixel_shuffle(): input must have at least 3 dimensions; got ", self.dim());
+  check(factor > 0, "pixel_shuffle(): upscale_factor must be positive; got ", factor);
   const int64_t n = self.dim(), c = self.size(n - 3), h = self.size(n - 2), w = self.size(n - 1);
-  check(factor < (int64_t{1} << 31) && c % (factor * factor) == 0, "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
-        "upscale_factor, but input.size(-3)=", c, " is not divisible by ", factor * factor);
+  check(factor < (int64_t{1} << 31) && c % (factor * factor) == 0,
+        "pixel_shuffle(): the square of upscale_factor must divide the number of channels; got ",
+        factor, " and ", c);
   IntVec split(self.sizes().first(n - 3)), whole(split), order;
   for (int64_t s : {c / (factor * factor), factor, factor, h, w}) split.push_back(s);
   for (int64_t d = 0; d < n - 3; ++d) order.push_back(d);
@@ -226,13 +249,14 @@ Tensor pixel_shuffle(const Tensor& self, int64_t factor) {
   return ops::contiguous(ops::reshape(ops::permute(ops::reshape(self, split), order), whole), suggested_format(self));
 }
 Tensor pixel_unshuffle(const Tensor& self, int64_t factor) {
-  check(self.dim() >= 3, "pixel_unshuffle expects input to have at least 3 dimensions, but got input with ", self.dim(), " dimension(s)");
-  check(factor > 0, "pixel_unshuffle expects a positive downscale_factor, but got ", factor);
+  check(self.dim() >= 3,
+        "pixel_unshuffle(): input must have at least 3 dimensions; got ", self.dim());
+  check(factor > 0, "pixel_unshuffle(): downscale_factor must be positive; got ", factor);
   const int64_t n = self.dim(), c = self.size(n - 3), h = self.size(n - 2), w = self.size(n - 1);
-  check(h % factor == 0, "pixel_unshuffle expects height to be divisible by downscale_factor, but input.size(-2)=", h,
-        " is not divisible by ", factor);
-  check(w % factor == 0, "pixel_unshuffle expects width to be divisible by downscale_factor, but input.size(-1)=", w,
-        " is not divisible by ", factor);
+  check(h % factor == 0,
+        "pixel_unshuffle(): downscale_factor ", factor, " must divide the height; got ", h);
+  check(w % factor == 0,
+        "pixel_unshuffle(): downscale_factor ", factor, " must divide the width; got ", w);
   IntVec split(self.sizes().first(n - 3)), whole(split), order;
   for (int64_t s : {c, h / factor, factor, w / factor, factor}) split.push_back(s);
   for (int64_t d = 0; d < n - 3; ++d) order.push_back(d);
@@ -241,10 +265,12 @@ Tensor pixel_unshuffle(const Tensor& self, int64_t factor) {
   return ops::contiguous(ops::reshape(ops::permute(ops::reshape(self, split), order), whole), suggested_format(self));
 }
 Tensor channel_shuffle(const Tensor& self, int64_t groups) {
-  check(self.dim() > 2, "channel_shuffle expects input with > 2 dims, but got input with sizes ", str(self.sizes()));
-  check(groups > 0, "Number of groups to divide channels in must be positive. Value of groups:", groups);
+  check(self.dim() > 2,
+        "channel_shuffle(): input must have more than 2 dimensions; got ", str(self.sizes()));
+  check(groups > 0, "channel_shuffle(): groups must be positive; got ", groups);
   const int64_t c = self.sizes()[1];
-  check(c % groups == 0, "Number of channels must be divisible by groups. Got ", c, " channels and ", groups, " groups.");
+  check(c % groups == 0,
+        "channel_shuffle(): groups must divide the number of channels; got ", groups, " and ", c);
   IntVec split(self.sizes());
   split[1] = groups;
   split.insert(2, c / groups);

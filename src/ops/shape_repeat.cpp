@@ -31,7 +31,8 @@ IntVec padded_with_ones(IntSpan sizes, size_t ndim) {
 
 void meta_repeat(Meta& m, const Tensor& self, IntSpan repeats) {
   check(static_cast<int64_t>(repeats.size()) >= self.dim(),
-        "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor");
+        "repeat(): repeats must have a number for each of self's ", self.dim(),
+        " dimensions; got ", repeats.size());
   for (int64_t r : repeats) check(r >= 0, "Trying to create tensor with negative dimension ", r, ": ", str(repeats));
   IntVec sizes = padded_with_ones(self.sizes(), repeats.size());
   for (size_t d = 0; d < repeats.size(); ++d)
@@ -74,7 +75,8 @@ Tensor tile(const Tensor& self, IntSpan dims) {
 // --- repeat_interleave
 
 Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> output_size) {
-  check(repeats.dim() == 1, "repeat_interleave only accept 1D vector as repeat");
+  check(repeats.dim() == 1,
+        "repeat_interleave(): repeats must have 1 dimension; got ", repeats.dim());
   check(repeats.dtype() == DType::Int64 || repeats.dtype() == DType::Int32, "repeats has to be Long or Int tensor");
   const Tensor counts = cpu::contiguous(cpu::converted(repeats, DType::Int64));
   const int64_t* count = counts.data<int64_t>();
@@ -83,7 +85,8 @@ Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> output_si
     check(count[i] >= 0, "repeats can not be negative");
     check(!__builtin_add_overflow(total, count[i], &total), "repeat_interleave(): the size of the result overflows");
   }
-  check(!output_size || *output_size == total, "allocated size does not match required size");
+  check(!output_size || *output_size == total,
+        "repeat_interleave(): output_size must be the sum of repeats, ", total);
   const Tensor out = empty_tensor({&total, 1}, repeats.dtype());
   visit_types<int64_t, int32_t>(repeats.dtype(), [&]<class T>(Type<T>) {
     T* to = out.data<T>();
@@ -95,10 +98,12 @@ Tensor repeat_interleave_tensor(const Tensor& self, const Tensor& repeats, std::
                                 std::optional<int64_t> output_size) {
   const Tensor input = dim ? self : ops::flatten(self);
   const int64_t d = wrap_dim(dim.value_or(0), input.dim()), n = input.dim() ? input.sizes()[d] : 1;
-  check(repeats.dim() <= 1, "repeats must be 0-dim or 1-dim tensor");
+  check(repeats.dim() <= 1,
+        "repeat_interleave(): repeats must have at most 1 dimension; got ", repeats.dim());
   const bool one = repeats.dim() == 0 || repeats.sizes()[0] == 1;
-  check(one || repeats.sizes()[0] == n, "repeats must have the same size as input along dim, but got repeats.size(0) = ",
-        repeats.dim() ? repeats.sizes()[0] : 1, " and input.size(", d, ") = ", n);
+  check(one || repeats.sizes()[0] == n,
+        "repeat_interleave(): repeats must have one element or input's size in dimension ", d,
+        ", ", n, "; got ", repeats.dim() ? repeats.sizes()[0] : 1);
   const Tensor counts = one ? ops::expand(ops::reshape(repeats, {1}), {n}) : repeats;
   return ops::index_select(input, d, ops::repeat_interleave(counts, output_size));
 }
@@ -143,8 +148,9 @@ Tensor flipud(const Tensor& self) {
 
 void meta_roll(Meta& m, const Tensor& self, IntSpan shifts, IntSpan dims) {
   check(!shifts.empty(), "`shifts` required");
-  check(shifts.size() == dims.size() || (dims.empty() && shifts.size() == 1), "shifts and dimensions must align. shifts: ",
-        shifts.size(), ", dims:", dims.size());
+  check(shifts.size() == dims.size() || (dims.empty() && shifts.size() == 1),
+        "roll(): shifts and dims must have the same length; got ", shifts.size(), " and ",
+        dims.size());
   for (int64_t d : dims) {
     check_index(self.dim() > 0, "Dimension specified as ", d, " but tensor has no dimensions");
     wrap_dim(d, self.dim());
@@ -188,11 +194,11 @@ void roll(const Tensor& self, IntSpan shifts, IntSpan dims, const Tensor& out) {
 }
 
 Tensor rot90(const Tensor& self, int64_t k, IntSpan dims) {
-  check(dims.size() == 2, "expected total rotation dims == 2, but got dims = ", dims.size());
-  check(self.dim() >= 2, "expected total dims >= 2, but got total dims = ", self.dim());
+  check(dims.size() == 2, "rot90(): dims must be two dimensions; got ", dims.size());
+  check(self.dim() >= 2, "rot90(): self must have at least 2 dimensions; got ", self.dim());
   const int64_t n = self.dim();
-  check(dims[0] != dims[1] && std::abs(dims[0] - dims[1]) != n, "expected rotation dims to be different, but got dim0 = ", dims[0],
-        " and dim1 = ", dims[1]);
+  check(dims[0] != dims[1] && std::abs(dims[0] - dims[1]) != n,
+        "rot90(): dims must be two different dimensions; got ", dims[0], " and ", dims[1]);
   for (int64_t d : dims) check(d >= -n && d < n, "Rotation dim", d == dims[0] ? 0 : 1, " out of range, dim", d == dims[0] ? 0 : 1, " = ", d);
   switch ((k % 4 + 4) % 4) {
     case 1: return ops::transpose(ops::flip(self, {dims[1]}), dims[0], dims[1]);
@@ -205,7 +211,7 @@ Tensor rot90(const Tensor& self, int64_t k, IntSpan dims) {
 // --- triangles
 
 void meta_triangle(Meta& m, const Tensor& self, int64_t) {
-  check(self.dim() >= 2, m.op_name(), ": input tensor must have at least 2 dimensions");
+  check(self.dim() >= 2, m.op_name(), "(): self must have at least 2 dimensions; got ", self.dim());
   m.result(0, self.sizes(), self.dtype());
 }
 
@@ -256,20 +262,23 @@ Tensor diag_embed(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2
   return whole;
 }
 Tensor diag(const Tensor& self, int64_t diagonal) {
-  check(self.dim() == 1 || self.dim() == 2, "diag(): Supports 1D or 2D tensors. Got ", self.dim(), "D");
+  check(self.dim() == 1 || self.dim() == 2,
+        "diag(): self must have 1 or 2 dimensions; got ", self.dim());
   if (self.dim() == 1) return ops::diag_embed(self, diagonal, 0, 1);
   return ops::clone(ops::diagonal(self, diagonal, 0, 1), MemoryFormat::Contiguous);
 }
 Tensor diagflat(const Tensor& self, int64_t offset) { return ops::diag_embed(ops::reshape(ops::contiguous(self), {-1}), offset, 0, 1); }
 Tensor trace(const Tensor& self) {
-  check(self.dim() == 2, "trace: expected a matrix, but got tensor with dim ", self.dim());
+  check(self.dim() == 2, "trace(): self must be a matrix; got ", self.dim(), " dimensions");
+  check_kind(ErrorKind::NotImplemented, self.dtype() != DType::Bool, "\"trace\" not implemented for 'Bool'");
   return ops::sum(ops::diagonal(self, 0, 0, 1));
 }
 
 void fill_diagonal_(const Tensor& self, const Scalar& value, bool wrap) {
   const int64_t n = self.dim();
   check(n >= 2, "dimensions must larger than 1");
-  for (int64_t d = 1; d < n && n > 2; ++d) check(self.sizes()[d] == self.sizes()[0], "all dimensions of input must be of equal length");
+  for (int64_t d = 1; d < n && n > 2; ++d) check(self.sizes()[d] == self.sizes()[0],
+        "fill_diagonal_(): beyond 2 dimensions all sizes must be equal; got ", str(self.sizes()));
   if (self.is_meta() || self.numel() == 0) return;
   int64_t step = 0, length = self.sizes()[0];
   for (int64_t d = 0; d < n; ++d) {
@@ -289,17 +298,21 @@ void fill_diagonal_(const Tensor& self, const Scalar& value, bool wrap) {
 // --- one_hot
 
 Tensor one_hot(const Tensor& self, int64_t num_classes) {
-  check(self.dtype() == DType::Int64, "one_hot is only applicable to index tensor of type LongTensor, but got: ", name(self.dtype()));
-  check(self.numel() > 0 || num_classes > 0, num_classes < 0 ? "Can not infer total number of classes from empty tensor." : "Class values must be smaller than num_classes.");
+  check(self.dtype() == DType::Int64,
+        "one_hot(): self must have dtype int64; got ", name(self.dtype()));
+  check(self.numel() > 0 || num_classes > 0,
+        "one_hot(): num_classes must be given, and positive, where there are no elements; got ",
+        num_classes);
   const Tensor classes = cpu::contiguous(self);
   const int64_t* c = classes.data<int64_t>();
   int64_t most = -1;
   for (int64_t i = 0; i < classes.numel(); ++i) {
-    check(c[i] >= 0, "Class values must be non-negative.");
+    check(c[i] >= 0, "one_hot(): classes must not be negative; got ", c[i]);
     most = std::max(most, c[i]);
   }
   check(num_classes == -1 || num_classes >= 1, "num_classes should be positive");
-  check(num_classes == -1 || most < num_classes, "Class values must be smaller than num_classes.");
+  check(num_classes == -1 || most < num_classes,
+        "one_hot(): classes must be below num_classes, ", num_classes, "; got ", most);
   const int64_t n = num_classes == -1 ? most + 1 : num_classes;
   IntVec sizes(self.sizes());
   sizes.push_back(n);

@@ -12,7 +12,7 @@ namespace facula {
 namespace {
 
 void meta_softmax(Meta& m, const Tensor& self, int64_t dim, bool half_to_float) {
-  check(!half_to_float, "softmax with half to float conversion is not supported on CPU");
+  check(!half_to_float, "softmax(): half_to_float needs an accelerator; got a CPU tensor");
   wrap_dim(dim, self.dim());
   m.result(0, self.sizes(), self.dtype());
 }

@@ -50,7 +50,8 @@ void meta_topk(Meta& m, const Tensor& self, int64_t k, int64_t dim, bool, bool) 
 void state_selected(Meta& m, const Tensor& self, int64_t dim, bool keepdim) {
   const IntVec dims = reduction::one_dim(dim, self.dim());
   for (int64_t d : dims)
-    check_index(self.sizes()[d] > 0, m.op_name(), "(): Expected reduction dim ", d, " to have non-zero size.");
+    check_index(self.sizes()[d] > 0, m.op_name(),
+          "(): a dimension of size 0 cannot be reduced; got dim ", d);
   reduction::state(m, 0, self, dims, keepdim, self.dtype());
   reduction::state(m, 1, self, dims, keepdim, DType::Int64);
 }
@@ -60,7 +61,8 @@ void meta_selected(Meta& m, const Tensor& self, int64_t dim, bool keepdim) { sta
 void meta_kthvalue(Meta& m, const Tensor& self, int64_t k, int64_t dim, bool keepdim) {
   const int64_t d = wrap_dim(dim, self.dim());
   state_selected(m, self, dim, keepdim);
-  check(k >= 1 && k <= (self.dim() ? self.sizes()[d] : 1), "kthvalue(): selected number k out of range for dimension ", d);
+  check(k >= 1 && k <= (self.dim() ? self.sizes()[d] : 1),
+        "kthvalue(): k is out of range for dimension ", d, "; got ", k);
 }
 
 // --- gradients
@@ -113,20 +115,23 @@ Interpolation interpolation_of(std::string_view name) {
   if (name == "lower") return Interpolation::Lower;
   if (name == "higher") return Interpolation::Higher;
   if (name == "midpoint") return Interpolation::Midpoint;
-  check(name == "nearest", "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but got ", name);
+  check(name == "nearest",
+        "quantile(): interpolation must be linear, lower, higher, midpoint or nearest; got ", name);
   return Interpolation::Nearest;
 }
 
 void check_quantile(const Tensor& self, const Tensor& q) {
-  check(self.numel() > 0, "quantile() input tensor must be non-empty");
-  check(q.dim() <= 1, "quantile() q must be a scalar or 1D tensor");
+  check(self.numel() > 0, "quantile(): input must have elements");
+  check(q.dim() <= 1, "quantile(): q must have at most 1 dimension; got ", q.dim());
   check(self.dtype() == DType::Float32 || self.dtype() == DType::Float64,
-        "quantile() input tensor must be either float or double dtype");
-  check(q.dtype() == self.dtype(), "quantile() q tensor must be same dtype as the input tensor");
-  check(q.device() == self.device(), "quantile() q tensor must be on the same device as the input tensor");
+        "quantile(): input must be float32 or float64; got ", name(self.dtype()));
+  check(q.dtype() == self.dtype(),
+        "quantile(): q must have input's dtype, ", name(self.dtype()), "; got ", name(q.dtype()));
+  check(q.device() == self.device(),
+        "quantile(): q must be on input's device, ", str(self.device()), "; got ", str(q.device()));
   if (q.is_meta()) return;
   const Tensor fits = ops::all(ops::logical_and(ops::ge(q, 0), ops::le(q, 1)), std::nullopt);
-  check(ops::item(fits).to<bool>(), "quantile() q values must be in the range [0, 1]");
+  check(ops::item(fits).to<bool>(), "quantile(): numbers of q must be in [0, 1]");
 }
 
 // Where in sorted order (fractions between places) each quantile lies; the last place where NaN decides.
@@ -184,7 +189,7 @@ Tensor nanquantile(const Tensor& self, const Tensor& q, std::optional<int64_t> d
   return quantile_of(self, q, dim, keepdim, how, true);
 }
 Tensor one_quantile(const Tensor& self, double q) {
-  check(q >= 0 && q <= 1, "quantile() q must be in the range [0, 1] but got ", q);
+  check(q >= 0 && q <= 1, "quantile(): q must be in [0, 1]; got ", q);
   return ops::new_full(self, {}, Scalar(q));
 }
 Tensor quantile_scalar(const Tensor& self, double q, std::optional<int64_t> dim, bool keepdim, std::string_view how) {

@@ -185,7 +185,7 @@ Tensor gamma_density(const Tensor& a, const Tensor& x) {
 }
 
 void meta_polygamma(Meta& m) {
-  check(m.arg(0).i >= 0, "polygamma(n, x) does not support negative n.");
+  check(m.arg(0).i >= 0, "polygamma(): n must not be negative; got ", m.arg(0).i);
   const DType d = float_of(m.tensor(1).dtype());
   const Tensor& self = m.tensor(1);
   m.call.compute = d;
@@ -201,7 +201,8 @@ Tensor polygamma_in_place(const Tensor& self, int64_t n) {
 
 // The sum of lgamma(self - j / 2) over j < p, and a constant.
 Tensor mvlgamma(const Tensor& self, int64_t p) {
-  check(p >= 1, "p has to be greater than or equal to 1");
+  check(p >= 1, "mvlgamma(): p must be at least 1; got ", p);
+  check(self.dtype() != DType::Bool, "mvlgamma(): self must not be bool");
   check(p <= INT32_MAX, "mvlgamma(): expected p below 2^31; got ", p);
   constexpr double log_pi = 1.1447298858494002;
   Tensor sum = ops::lgamma(self);

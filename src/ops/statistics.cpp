@@ -26,35 +26,37 @@ using MaybeText = std::optional<std::string_view>;
 
 bool from_right(bool right, const MaybeText& side) {
   if (!side) return right;
-  check(*side == "left" || *side == "right", "torch.searchsorted(): side can only be 'left' or 'right' but got ", *side);
+  check(*side == "left" || *side == "right",
+        "searchsorted(): side must be 'left' or 'right'; got '", *side, "'");
   check(!right || *side == "right",
-        "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True");
+        "searchsorted(): side and right must agree; got 'left' and True");
   return *side == "right";
 }
 
 void check_sorter(const Tensor& sorted, const Tensor& sorter) {
-  check(same_sizes(sorted.sizes(), sorter.sizes()), "torch.searchsorted(): boundary and sorter must have the same size, but got "
-        "boundary tensor ", str(sorted.sizes()), "and got sorter tensor ", str(sorter.sizes()));
-  check(sorter.dtype() == DType::Int64, "torch.searchsorted(): sorter must be a tensor of long dtype but got dtype ",
-        info(sorter.dtype()).legacy_name);
+  check(same_sizes(sorted.sizes(), sorter.sizes()),
+        "searchsorted(): sorter must have the boundaries' shape, ", str(sorted.sizes()), "; got ",
+        str(sorter.sizes()));
+  check(sorter.dtype() == DType::Int64,
+        "searchsorted(): sorter must have dtype int64; got ", facula::name(sorter.dtype()));
   if (sorter.is_meta() || sorter.numel() == 0) return;
   const auto [low, high] = ops::aminmax(sorter);
   check(ops::item(low).to<int64_t>() >= 0 && ops::item(high).to<int64_t>() < sorted.sizes()[sorted.dim() - 1],
-        "torch.searchsorted(): sorter index out of range");
+        "searchsorted(): numbers of sorter must be positions in boundaries");
 }
 
 void check_rows(const Tensor& sorted, const Value& self) {
-  check(sorted.dim() > 0, "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension");
+  check(sorted.dim() > 0, "searchsorted(): boundaries must have a dimension; got a 0-dim tensor");
   if (sorted.dim() == 1) return;
   const bool tensor = self.is_tensor() && self.as_tensor().dim() > 0;
-  check(tensor, "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got "
-        "boundaries tensor dim(", sorted.dim(), ") and input value's dim(0) numel(1)");
+  check(tensor,
+        "searchsorted(): one number is looked up in 1-D boundaries; got ", sorted.dim(), "-D");
   const Tensor& t = self.as_tensor();
   bool fits = t.dim() == sorted.dim();
   for (int64_t d = 0; fits && d + 1 < t.dim(); ++d) fits = t.sizes()[d] == sorted.sizes()[d];
-  check(fits, "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor "
-        "and input value tensor must match, but we got boundaries tensor ", str(sorted.sizes()), " and input value tensor ",
-        str(t.sizes()));
+  check(fits,
+        "searchsorted(): boundaries must be 1-D or have input's shape but for the last "
+        "dimension; got ", str(sorted.sizes()), " and ", str(t.sizes()));
 }
 
 void meta_search(Meta& m, const Tensor& sorted, const Value& self, bool int32, bool right, MaybeText side, const Tensor& sorter) {
@@ -63,7 +65,7 @@ void meta_search(Meta& m, const Tensor& sorted, const Value& self, bool int32, b
   if (sorter.defined()) check_sorter(sorted, sorter);
   const DType d = int32 ? DType::Int32 : DType::Int64;
   check(!int32 || sorted.sizes()[sorted.dim() - 1] < INT32_MAX,
-        "torch.searchsorted(): the size of boundaries' last dimension should be less than ", INT32_MAX, ", but we got ",
+        "searchsorted(): out_int32 takes fewer than ", INT32_MAX, " boundaries; got ",
         sorted.sizes()[sorted.dim() - 1]);
   m.result(0, self.is_tensor() ? self.as_tensor().sizes() : IntSpan(), d);
 }
@@ -79,7 +81,8 @@ void search(const Tensor& sorted, const Value& self, bool, bool right, MaybeText
 }
 
 void check_boundaries(const Tensor& boundaries) {
-  check(boundaries.dim() == 1, "boundaries tensor must be 1 dimension, but got dim(", boundaries.dim(), ")");
+  check(boundaries.dim() == 1,
+        "bucketize(): boundaries must have 1 dimension; got ", boundaries.dim());
 }
 Tensor bucketize(const Tensor& self, const Tensor& boundaries, bool int32, bool right) {
   check_boundaries(boundaries);
@@ -117,13 +120,13 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
 }
 
 void meta_histc(Meta& m, const Tensor& self, int64_t bins, const Scalar&, const Scalar&) {
-  check(bins > 0, "torch.histogram(): bins must be > 0, but got ", bins, " for dimension 0");
+  check(bins > 0, "histogram(): bins must be positive; got ", bins);
   m.result(0, IntVec{bins}, self.dtype());
 }
 
 void check_member(DType d) {
-  check_kind(ErrorKind::NotImplemented, !is_complex(d) && d != DType::Bool, "Unsupported input type encountered for isin(): ",
-             info(d).legacy_name);
+  check_kind(ErrorKind::NotImplemented, !is_complex(d) && d != DType::Bool,
+        "isin(): no elements of this dtype are compared; got ", facula::name(d));
 }
 void meta_isin(Meta& m, const Value& elements, const Value& tests, bool, bool) {
   for (const Value* v : {&elements, &tests}) check_member(v->is_tensor() ? v->as_tensor().dtype() : v->as_scalar().dtype());
@@ -140,15 +143,16 @@ void isin(const Value& elements, const Value& tests, bool, bool invert, const Te
 // --- covariance
 
 Tensor as_rows(const char* op, const Tensor& self) {
-  check(self.dim() <= 2, op, "(): expected input to have two or fewer dimensions but got an input with ", self.dim(), " dimensions");
+  check(self.dim() <= 2, op, "(): input must have at most 2 dimensions; got ", self.dim());
   return self.dim() < 2 ? ops::view(ops::contiguous(self), {1, -1}) : self;
 }
 
 void check_weights(const Tensor& w, const char* name, bool fits, const char* kind, int64_t observations) {
-  check(w.dim() <= 1, "cov(): expected ", name, " to have one or fewer dimensions but got ", name, " with ", w.dim(), " dimensions");
-  check(fits, "cov(): expected ", name, " to have ", kind, " dtype but got ", name, " with ", info(w.dtype()).legacy_name, " dtype");
-  check(w.numel() == observations, "cov(): expected ", name, " to have the same numel as there are observations in the input but got ",
-        w.numel(), " != ", observations);
+  check(w.dim() <= 1, "cov(): ", name, " must have at most 1 dimension; got ", w.dim());
+  check(fits, "cov(): ", name, " must have a ", kind, " dtype; got ", facula::name(w.dtype()));
+  check(w.numel() == observations,
+        "cov(): ", name, " must have one element for each of the ", observations,
+        " observations; got ", w.numel());
   check(observations == 0 || w.is_meta() || ops::item(ops::min(ops::detach(w))).to<double>() >= 0, "cov(): ", name,
         " cannot be negative");
 }
@@ -170,8 +174,9 @@ Tensor normaliser(const Tensor& sum, const Tensor& w, const Tensor& aweights, in
 }
 
 Tensor cov(const Tensor& self, int64_t correction, const Tensor& fweights, const Tensor& aweights) {
-  check(self.dim() <= 2, "cov(): expected input to have two or fewer dimensions but got an input with ", self.dim(), " dimensions");
-  check_kind(ErrorKind::NotImplemented, self.dtype() != DType::Bool, "cov(): bool dtype is not supported for input");
+  check(self.dim() <= 2, "cov(): input must have at most 2 dimensions; got ", self.dim());
+  check_kind(ErrorKind::NotImplemented, self.dtype() != DType::Bool,
+        "cov(): input must be of a number type; got bool");
   const Tensor x = as_rows("cov", self);
   const int64_t n = x.sizes()[1];
   static constexpr int64_t columns[] = {1};
@@ -179,7 +184,7 @@ Tensor cov(const Tensor& self, int64_t correction, const Tensor& fweights, const
   const Tensor w = observation_weights(fweights, aweights, n);
   const bool weighted = w.defined();
   check(!weighted || n == 0 || w.is_meta() || ops::item(ops::sum(ops::detach(w))).to<double>() != 0,
-        "cov(): weights sum to zero, can't be normalized");
+        "cov(): the weights' sum must not be 0");
   const Tensor wide = is_integral(x.dtype(), true) ? ops::to(x, default_dtype()) : x;
   const Tensor total = weighted ? ops::sum(w) : Tensor();
   const Tensor mean = weighted ? ops::div(ops::sum(ops::mul(wide, w), along, true), total) : ops::mean(wide, along, true);
@@ -193,7 +198,7 @@ Tensor cov(const Tensor& self, int64_t correction, const Tensor& fweights, const
 }
 
 Tensor corrcoef(const Tensor& self) {
-  check(self.dim() <= 2, "corrcoef(): expected input to have two or fewer dimensions but got an input with ", self.dim(), " dimensions");
+  check(self.dim() <= 2, "corrcoef(): input must have at most 2 dimensions; got ", self.dim());
   const Tensor c = ops::cov(self);
   if (c.dim() == 0) return ops::div(c, c);
   const Tensor d = ops::diagonal(c);

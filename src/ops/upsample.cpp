@@ -20,8 +20,8 @@ void check_count(const Meta& m, const char* what, IntSpan list, int64_t count) {
 
 void check_space(const Meta& m, IntSpan input, IntSpan output) {
   for (size_t d = 0; d < output.size(); ++d)
-    check(input[d + 2] > 0 && output[d] > 0, m.op_name(), "(): Input and output sizes should be greater than 0, but got input ",
-          str(input), " and output ", str(output));
+    check(input[d + 2] > 0 && output[d] > 0, m.op_name(),
+        "(): sizes of input and output must be positive; got ", str(input), " and ", str(output));
 }
 
 IntVec with_space(IntSpan input, IntSpan space) {
@@ -38,8 +38,9 @@ void meta_forward(Meta& m) {
   check_count(m, "output_size", output, spatial);
   check_count(m, "input_size", self.sizes(), spatial + 2);
   check_space(m, self.sizes(), output);
-  check(self.sizes()[1] > 0, m.op_name(), "(): Non-empty ", spatial + 2, "D data tensor expected but got a tensor with sizes ",
-        str(self.sizes()));
+  check(self.sizes()[1] > 0, m.op_name(),
+        "(): input must be ", spatial + 2,
+        "D with channels and no empty dimension but the batch; got ", str(self.sizes()));
   m.result_format(0, with_space(self.sizes(), output), self.dtype(), suggested_format(self));
 }
 
@@ -52,8 +53,8 @@ void meta_backward(Meta& m) {
   check_count(m, "input_size", input, spatial + 2);
   check_space(m, input, output);
   const IntVec sizes = with_space(input, output);
-  check(same_sizes(grad.sizes(), sizes), m.op_name(), "(): Expected grad_output to have the same shape as output; output.size = ",
-        str(sizes), " but got grad_output.size = ", str(grad.sizes()));
+  check(same_sizes(grad.sizes(), sizes), m.op_name(),
+        "(): grad_output must have the output's shape, ", str(sizes), "; got ", str(grad.sizes()));
   m.result_format(0, input, grad.dtype(), suggested_format(grad));
 }
 
@@ -63,8 +64,10 @@ using Factors = std::optional<std::span<const double>>;
 using Scale = std::optional<double>;
 
 IntVec output_size(const Tensor& input, int64_t spatial, const std::optional<IntSpan>& size, const Factors& factors) {
-  check(size.has_value() != factors.has_value(), "Must specify exactly one of output_size and scale_factors");
-  check(input.dim() == spatial + 2, "It is expected input_size equals to ", spatial + 2, ", but got size ", input.dim());
+  check(size.has_value() != factors.has_value(),
+        "upsample: one of output_size and scale_factors must be given; got both or neither");
+  check(input.dim() == spatial + 2,
+        "upsample: input must have ", spatial + 2, " dimensions; got ", input.dim());
   const size_t given = size ? size->size() : factors->size();
   check(static_cast<int64_t>(given) == spatial, "expected ", spatial, " elements of output_size or scale_factors; got ", given);
   if (size) return IntVec(*size);

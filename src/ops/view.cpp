@@ -18,10 +18,12 @@ using geometry::view_strides;
 using geometry::wrap_dims;
 
 Tensor as_strided(const Tensor& self, IntSpan size, IntSpan stride, std::optional<int64_t> offset) {
-  check(size.size() == stride.size(), "mismatch in length of strides and shape");
+  check(size.size() == stride.size(),
+        "as_strided(): size and stride must have the same length; got ", size.size(), " and ",
+        stride.size());
   checked_numel(size);
   for (int64_t s : stride)
-    check(s >= 0, "as_strided: Negative strides are not supported at the moment, got strides: ", str(stride));
+    check(s >= 0, "as_strided(): strides must not be negative; got ", str(stride));
   const int64_t at = offset.value_or(self.storage_offset());
   check(at >= 0, "Tensor: invalid storage offset ", at);
   const int64_t reach = extent(size, stride), wide = static_cast<int64_t>(self.itemsize());
@@ -43,9 +45,11 @@ void as_strided_(const Tensor& self, IntSpan size, IntSpan stride, std::optional
 Tensor view(const Tensor& self, IntSpan size) {
   const IntVec sizes = infer_size(size, self.numel());
   const auto strides = view_strides(self.sizes(), self.strides(), sizes);
-  check(strides.has_value(),
-        "view size is not compatible with input tensor's size and stride (at least one dimension spans "
-        "across two contiguous subspaces). Use .reshape(...) instead.");
+  if (!strides)
+    throw Error(ErrorKind::Runtime,
+                "view size is not compatible with the tensor's strides, so the data would have to "
+                "be copied: use reshape(); got size ",
+                str(size), " for sizes ", str(self.sizes()), " and strides ", str(self.strides()));
   return alias_tensor(self, sizes, *strides, self.storage_offset());
 }
 
@@ -57,9 +61,9 @@ Tensor reshape(const Tensor& self, IntSpan shape) {
 
 Tensor expand(const Tensor& self, IntSpan size, bool) {
   const int64_t extra = static_cast<int64_t>(size.size()) - self.dim();
-  check(extra >= 0, "expand(", info(self.dtype()).legacy_name, "Tensor{", str(self.sizes()), "}, size=", str(size),
-        "): the number of sizes provided (", size.size(),
-        ") must be greater or equal to the number of dimensions in the tensor (", self.dim(), ")");
+  check(extra >= 0,
+        "expand(): size must have a number for each of self's ", self.dim(), " dimensions; got ",
+        str(size), " for shape ", str(self.sizes()));
   IntVec sizes(size), strides(size.size());
   for (int64_t d = static_cast<int64_t>(size.size()) - 1; d >= 0; --d) {
     const int64_t from = d - extra;
@@ -85,12 +89,12 @@ Tensor expand(const Tensor& self, IntSpan size, bool) {
 
 Tensor permute(const Tensor& self, IntSpan dims) {
   check(static_cast<int64_t>(dims.size()) == self.dim(),
-        "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
-        "ordering of dimensions i.e. input.dim() = ", self.dim(), " is not equal to len(dims) = ", dims.size());
+        "permute(): dims must name each of self's ", self.dim(), " dimensions; got ", dims.size());
   IntVec wrapped, sizes, strides;
   for (int64_t d : dims) {
     const int64_t w = wrap_dim(d, self.dim());
-    check(std::ranges::find(wrapped, w) == wrapped.end(), "permute(): duplicate dims are not allowed.");
+    check(std::ranges::find(wrapped, w) == wrapped.end(),
+          "permute(): dims must be different; got ", w, " again");
     wrapped.push_back(w);
     sizes.push_back(self.sizes()[w]);
     strides.push_back(self.strides()[w]);
@@ -109,7 +113,7 @@ Tensor transpose(const Tensor& self, int64_t dim0, int64_t dim1) {
 }
 
 Tensor select(const Tensor& self, int64_t dim, int64_t index) {
-  check_index(self.dim() > 0, "select() cannot be applied to a 0-dim tensor.");
+  check_index(self.dim() > 0, "select(): self must have a dimension; got a 0-dim tensor");
   const int64_t d = wrap_dim(dim, self.dim()), n = self.sizes()[d];
   check_index(index >= -n && index < n, "select(): index ", index, " out of range for tensor of size ",
               str(self.sizes()), " at dimension ", d);
@@ -122,7 +126,7 @@ Tensor select(const Tensor& self, int64_t dim, int64_t index) {
 }
 
 Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
-  check(self.dim() > 0, "slice() cannot be applied to a 0-dim tensor.");
+  check(self.dim() > 0, "slice(): self must have a dimension; got a 0-dim tensor");
   const int64_t d = wrap_dim(dim, self.dim());
   const auto b = geometry::slice_bounds(start, end, step, self.sizes()[d]);
   IntVec sizes(self.sizes()), strides(self.strides());
@@ -183,10 +187,11 @@ void transpose_(const Tensor& self, int64_t dim0, int64_t dim1) {
 }
 
 std::vector<Tensor> split(const Tensor& self, int64_t split_size, int64_t dim) {
-  check(self.dim() > 0, "split expects at least a 1-dimensional tensor");
-  check(split_size >= 0, "split expects split_size be non-negative, but got split_size=", split_size);
+  check(self.dim() > 0, "split(): self must have a dimension; got a 0-dim tensor");
+  check(split_size >= 0, "split(): split_size must not be negative; got ", split_size);
   const int64_t d = wrap_dim(dim, self.dim()), n = self.sizes()[d];
-  check(split_size > 0 || n == 0, "split_size can only be 0 if dimension size is 0, but got dimension size of ", n);
+  check(split_size > 0 || n == 0,
+        "split(): split_size may be 0 only where the dimension has size 0; got size ", n);
   const int64_t count = split_size == 0 ? 1 : std::max<int64_t>(1, (n + split_size - 1) / split_size);
   std::vector<Tensor> parts;
   for (int64_t i = 0; i < count; ++i) parts.push_back(slice(self, d, i * split_size, std::min(n, (i + 1) * split_size), 1));
@@ -194,15 +199,16 @@ std::vector<Tensor> split(const Tensor& self, int64_t split_size, int64_t dim) {
 }
 
 std::vector<Tensor> split_with_sizes(const Tensor& self, IntSpan split_sizes, int64_t dim) {
-  check(self.dim() > 0, "split_with_sizes expects at least a 1-dimensional tensor");
+  check(self.dim() > 0, "split_with_sizes(): self must have a dimension; got a 0-dim tensor");
   const int64_t d = wrap_dim(dim, self.dim()), n = self.sizes()[d];
   int64_t total = 0;
   for (int64_t s : split_sizes) {
-    check(s >= 0, "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=", str(split_sizes));
+    check(s >= 0, "split_with_sizes(): split_sizes must not be negative; got ", s);
     total += s;
   }
-  check(total == n, "split_with_sizes expects split_sizes to sum exactly to ", n, " (input tensor's size at dimension ",
-        d, "), but got split_sizes=", str(split_sizes));
+  check(total == n,
+        "split_with_sizes(): split_sizes must sum to ", n, ", the size of dimension ", d, "; got ",
+        str(split_sizes));
   std::vector<Tensor> parts;
   int64_t at = 0;
   for (int64_t s : split_sizes) {
@@ -226,9 +232,10 @@ Tensor alias(const Tensor& self) { return alias_tensor(self); }
 // --- complex numbers and their parts
 
 Tensor view_as_real(const Tensor& self) {
-  check(is_complex(self.dtype()), "view_as_real is only supported for complex tensors");
-  check(!self->conj, "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor "
-        "so you can view it as real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT alias the original.");
+  check_type(is_complex(self.dtype()), "view_as_real(): self must be complex; got ", name(self.dtype()));
+  check(!self->conj,
+        "view_as_real(): the conjugate bit must not be set; resolve_conj() makes a copy without "
+        "it");
   IntVec sizes(self.sizes()), strides;
   for (int64_t s : self.strides()) strides.push_back(2 * s);
   sizes.push_back(2);
@@ -239,16 +246,24 @@ Tensor view_as_real(const Tensor& self) {
 }
 
 Tensor view_as_complex(const Tensor& self) {
-  check(is_floating(self.dtype()) && self.dtype() != DType::BFloat16, "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: ", info(self.dtype()).legacy_name);
-  check(self.dim() > 0, "Input tensor must have one or more dimensions");
-  check(self.sizes().back() == 2, "Tensor must have a last dimension of size 2");
-  check(self.strides().back() == 1, "Tensor must have a last dimension with stride 1");
+  check_type(!is_complex(self.dtype()), "view_as_complex(): self must be real; got ", name(self.dtype()));
+  check_kind(ErrorKind::NotImplemented, is_floating(self.dtype()) && self.dtype() != DType::BFloat16,
+        "view_as_complex(): self must be float16, float32 or float64; got ",
+        name(self.dtype()));
+  check(self.dim() > 0, "view_as_complex(): self must have a dimension; got a 0-dim tensor");
+  check(self.sizes().back() == 2,
+        "view_as_complex(): the last dimension must have size 2; got ", self.sizes().back());
+  check(self.strides().back() == 1,
+        "view_as_complex(): the last dimension must have stride 1; got ", self.strides().back());
   IntVec sizes(self.sizes().first(self.sizes().size() - 1)), strides;
   for (size_t d = 0; d < sizes.size(); ++d) {
-    check(self.strides()[d] % 2 == 0, "Tensor must have a stride divisible by 2 for all but last dimension");
+    check(self.strides()[d] % 2 == 0,
+          "view_as_complex(): strides before the last must be even; got ", self.strides()[d],
+          " in dimension ", d);
     strides.push_back(self.strides()[d] / 2);
   }
-  check(self.storage_offset() % 2 == 0, "Tensor must have a storage_offset divisible by 2");
+  check(self.storage_offset() % 2 == 0,
+        "view_as_complex(): the storage offset must be even; got ", self.storage_offset());
   Tensor t = alias_tensor(self, sizes, strides, self.storage_offset() / 2);
   t->dtype = complex_of(self.dtype());
   return t;
@@ -279,7 +294,7 @@ Tensor real(const Tensor& self) {
   return ops::select(ops::view_as_real(self->conj ? ops::_conj(self) : self), -1, 0);
 }
 Tensor imag(const Tensor& self) {
-  check(is_complex(self.dtype()), "imag is not implemented for tensors with non-complex dtypes.");
+  check_type(is_complex(self.dtype()), "imag(): self must be complex; got ", name(self.dtype()));
   if (!self->conj) return ops::select(ops::view_as_real(self), -1, 1);
   return ops::_neg_view(ops::select(ops::view_as_real(ops::_conj(self)), -1, 1));
 }
@@ -290,20 +305,32 @@ Tensor view_dtype(const Tensor& self, DType dtype) {
   IntVec sizes(self.sizes()), strides(self.strides());
   int64_t offset = self.storage_offset();
   if (from > to) {
-    check(self.dim() > 0, "self.dim() cannot be 0 to view ", info(self.dtype()).legacy_name, " as ", info(dtype).legacy_name, " (different element sizes)");
-    check(strides.back() == 1, "self.stride(-1) must be 1 to view ", info(self.dtype()).legacy_name, " as ", info(dtype).legacy_name, " (different element sizes), but got ", strides.back());
+    check(self.dim() > 0,
+          "view(): a 0-dim tensor cannot be seen in a dtype of another size; got ",
+          name(self.dtype()), " and ", name(dtype));
+    check(strides.back() == 1,
+          "view(): the last stride must be 1 for a dtype of another size; got ", strides.back());
     const int64_t ratio = from / to;
     for (size_t d = 0; d + 1 < strides.size(); ++d) strides[d] *= ratio;
     sizes.back() *= ratio;
     offset *= ratio;
   } else if (from < to) {
     const int64_t ratio = to / from;
-    check(self.dim() > 0, "self.dim() cannot be 0 to view ", info(self.dtype()).legacy_name, " as ", info(dtype).legacy_name, " (different element sizes)");
-    check(strides.back() == 1, "self.stride(-1) must be 1 to view ", info(self.dtype()).legacy_name, " as ", info(dtype).legacy_name, " (different element sizes), but got ", strides.back());
-    check(sizes.back() % ratio == 0, "self.size(-1) must be divisible by ", ratio, " to view ", info(self.dtype()).legacy_name, " as ", info(dtype).legacy_name, " (different element sizes), but got ", sizes.back());
-    check(offset % ratio == 0, "self.storage_offset() must be divisible by ", ratio, " to view ", info(self.dtype()).legacy_name, " as ", info(dtype).legacy_name, " (different element sizes), but got ", offset);
+    check(self.dim() > 0,
+          "view(): a 0-dim tensor cannot be seen in a dtype of another size; got ",
+          name(self.dtype()), " and ", name(dtype));
+    check(strides.back() == 1,
+          "view(): the last stride must be 1 for a dtype of another size; got ", strides.back());
+    check(sizes.back() % ratio == 0,
+          "view(): the last size must be a multiple of ", ratio, " for dtype ", name(dtype),
+          "; got ", sizes.back());
+    check(offset % ratio == 0,
+          "view(): the storage offset must be a multiple of ", ratio, " for dtype ", name(dtype),
+          "; got ", offset);
     for (size_t d = 0; d + 1 < strides.size(); ++d) {
-      check(strides[d] % ratio == 0, "self.stride(", d, ") must be divisible by ", ratio, " to view ", info(self.dtype()).legacy_name, " as ", info(dtype).legacy_name, " (different element sizes), but got ", strides[d]);
+      check(strides[d] % ratio == 0,
+            "view(): stride ", d, " must be a multiple of ", ratio, " for dtype ", name(dtype),
+            "; got ", strides[d]);
       strides[d] /= ratio;
     }
     sizes.back() /= ratio;

@@ -20,8 +20,9 @@ using geometry::infer_size;
 // --- order of dimensions
 
 Tensor movedim_list(const Tensor& self, IntSpan source, IntSpan destination) {
-  check(source.size() == destination.size(), "movedim: Invalid source or destination dims: source (", str(source),
-        " dims) should contain the same number of dims as destination (", str(destination), " dims)");
+  check(source.size() == destination.size(),
+        "movedim(): source and destination must have the same length; got ", str(source), " and ",
+        str(destination));
   const int64_t n = self.dim();
   auto wrapped = [&](IntSpan dims, const char* which) {
     IntVec w;
@@ -45,7 +46,7 @@ Tensor movedim(const Tensor& self, int64_t source, int64_t destination) {
 }
 
 void check_t(const Tensor& self, const char* op) {
-  check(self.dim() <= 2, op, "() expects a tensor with <= 2 dimensions, but self is ", self.dim(), "D");
+  check(self.dim() <= 2, op, "(): self must have at most 2 dimensions; got ", self.dim());
 }
 Tensor t(const Tensor& self) {
   check_t(self, "t");
@@ -62,15 +63,17 @@ Tensor numpy_T(const Tensor& self) {
   return ops::permute(self, dims);
 }
 Tensor matrix_transposed(const Tensor& self, const char* name) {
-  check(self.dim() >= 2, "tensor.", name, " is only supported on matrices or batches of matrices. Got ", self.dim(), "-D tensor.");
+  check(self.dim() >= 2,
+        "Tensor.", name, ": expected a matrix or a batch of them; got ", self.dim(), "-D");
   return ops::transpose(self, -2, -1);
 }
 Tensor mT(const Tensor& self) { return matrix_transposed(self, "mT"); }
 Tensor mH(const Tensor& self) { return ops::conj(matrix_transposed(self, "mH")); }
 Tensor adjoint(const Tensor& self) { return ops::conj(matrix_transposed(self, "adjoint()")); }
 Tensor matrix_H(const Tensor& self) {
-  check(self.dim() == 0 || self.dim() == 2, "tensor.H is only supported on matrices (2-D tensors). Got ", self.dim(), "-D tensor.",
-        self.dim() > 2 ? " For batches of matrices, consider using tensor.mH" : "");
+  check(self.dim() == 0 || self.dim() == 2,
+        "Tensor.H: expected a matrix or a scalar; got ", self.dim(), "-D",
+        self.dim() > 2 ? " (Tensor.mH takes batches)" : "");
   return self.dim() == 0 ? ops::conj(self) : mH(self);
 }
 
@@ -78,7 +81,8 @@ Tensor matrix_H(const Tensor& self) {
 
 Tensor flatten(const Tensor& self, int64_t start_dim, int64_t end_dim) {
   const int64_t first = wrap_dim(start_dim, self.dim()), last = wrap_dim(end_dim, self.dim());
-  check(first <= last, "flatten() has invalid args: start_dim cannot come after end_dim");
+  check(first <= last,
+        "flatten(): start_dim must not come after end_dim; got ", first, " and ", last);
   if (self.dim() == 0) return ops::reshape(self, {1});
   if (first == last) return self;
   IntVec sizes;
@@ -93,7 +97,7 @@ Tensor flatten(const Tensor& self, int64_t start_dim, int64_t end_dim) {
 
 Tensor unflatten(const Tensor& self, int64_t dim, IntSpan sizes) {
   const int64_t d = wrap_dim(dim, self.dim());
-  check(!sizes.empty(), "unflatten: sizes must be non-empty");
+  check(!sizes.empty(), "unflatten(): sizes must not be empty");
   const int64_t whole = self.dim() ? self.sizes()[d] : 1;
   int64_t known = 1;
   bool open = false;
@@ -102,7 +106,9 @@ Tensor unflatten(const Tensor& self, int64_t dim, IntSpan sizes) {
     if (s != -1) check(!__builtin_mul_overflow(known, s, &known), "unflatten: sizes ", str(sizes), " are too large");
   }
   const bool fits = open ? known != 0 && whole % known == 0 : known == whole;
-  check(fits, "unflatten: Provided sizes ", str(sizes), " don't multiply up to the size of dim ", d, " (", whole, ") in the input tensor");
+  check(fits,
+        "unflatten(): sizes must multiply to ", whole, ", the size of dimension ", d, "; got ",
+        str(sizes));
   const IntVec inner = infer_size(sizes, whole);
   IntVec all(self.sizes());
   if (!all.empty()) all.erase(d);
@@ -127,11 +133,16 @@ std::vector<Tensor> broadcast_tensors(std::span<const Tensor> tensors) {
 std::vector<Tensor> meshgrid_indexing(std::span<const Tensor> tensors, std::string_view indexing) {
   check(!tensors.empty(), "meshgrid expects a non-empty TensorList");
   for (const Tensor& t : tensors) {
-    check(t.dim() <= 1, "Expected 0D or 1D tensor in the tensor list but got: ", t.dim(), "D");
-    check(t.dtype() == tensors[0].dtype(), "meshgrid expects all tensors to have the same dtype");
-    check(t.device() == tensors[0].device(), "meshgrid expects all tensors to have the same device");
+    check(t.dim() <= 1, "meshgrid(): tensors must have at most 1 dimension; got ", t.dim());
+    check(t.dtype() == tensors[0].dtype(),
+          "meshgrid(): all tensors must have one dtype; got ", name(tensors[0].dtype()), " and ",
+          name(t.dtype()));
+    check(t.device() == tensors[0].device(),
+          "meshgrid(): all tensors must be on one device; got ", str(tensors[0].device()), " and ",
+          str(t.device()));
   }
-  check(indexing == "xy" || indexing == "ij", "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: ", indexing);
+  check(indexing == "xy" || indexing == "ij",
+        "meshgrid(): indexing must be 'xy' or 'ij'; got '", indexing, "'");
   // "xy" exchanges the roles of the first two tensors.
   std::vector<Tensor> order(tensors.begin(), tensors.end());
   const bool exchanged = indexing == "xy" && order.size() >= 2;
@@ -198,8 +209,9 @@ Tensor diagonal_backward(const Tensor& grad, IntSpan sizes, int64_t offset, int6
 Tensor diagonal_scatter(const Tensor& self, const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) {
   const Tensor t = copy_of_memory(self);
   const Tensor part = ops::diagonal(t, offset, dim1, dim2);
-  check(same_sizes(part.sizes(), src.sizes()), "expected src to have a size equal to the slice of self. src size = ",
-        str(src.sizes()), ", slice size = ", str(part.sizes()));
+  check(same_sizes(part.sizes(), src.sizes()),
+        "src must have the shape of the part of self that it replaces, ", str(part.sizes()),
+        "; got ", str(src.sizes()));
   ops::copy_(part, src);
   return t;
 }
@@ -212,7 +224,7 @@ Tensor linalg_diagonal(const Tensor& A, int64_t offset, int64_t dim1, int64_t di
 Tensor unfold(const Tensor& self, int64_t dimension, int64_t size, int64_t step) {
   const int64_t d = wrap_dim(dimension, self.dim()), n = self.dim() ? self.sizes()[d] : 1;
   check(size >= 0, "size is ", size, " but must be >= 0");
-  check(size <= n, "maximum size for tensor at dimension ", d, " is ", n, " but size is ", size);
+  check(size <= n, "unfold(): size must be at most ", n, ", that of dimension ", d, "; got ", size);
   check(step > 0, "step is ", step, " but must be > 0");
   IntVec sizes(self.sizes()), strides(self.strides());
   const int64_t stride = self.dim() ? strides[d] : 1;

@@ -14,7 +14,7 @@ IntVec infer_size(IntSpan wanted, int64_t numel) {
   int unknown = -1;
   for (size_t d = 0; d < wanted.size(); ++d) {
     if (wanted[d] == -1) {
-      check(unknown < 0, "only one dimension can be inferred");
+      check(unknown < 0, "reshape(): -1 may stand for one dimension; got it for several");
       unknown = static_cast<int>(d);
       continue;
     }
@@ -26,8 +26,9 @@ IntVec infer_size(IntSpan wanted, int64_t numel) {
     sizes[unknown] = numel / known;
     return sizes;
   }
-  check(!(unknown >= 0 && known == 0 && numel == 0), "cannot reshape tensor of 0 elements into shape ",
-        str(wanted), " because the unspecified dimension size -1 can be any value and is ambiguous");
+  check(!(unknown >= 0 && known == 0 && numel == 0),
+        "cannot reshape tensor of 0 elements into shape ", str(wanted),
+        ": any size could stand for -1");
   check(unknown < 0 && known == numel, "shape '", str(wanted), "' is invalid for input of size ", numel);
   return sizes;
 }

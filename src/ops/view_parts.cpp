@@ -13,16 +13,18 @@ namespace facula {
 namespace {
 
 Tensor narrow(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
-  check(self.dim() > 0, "narrow() cannot be applied to a 0-dim tensor.");
-  check(length >= 0, "narrow(): length must be non-negative.");
+  check(self.dim() > 0, "narrow(): self must have a dimension; got a 0-dim tensor");
+  check(length >= 0, "narrow(): length must not be negative; got ", length);
   const int64_t d = wrap_dim(dim, self.dim()), n = self.sizes()[d];
-  check_index(start >= -n && start <= n, "start out of range (expected to be in range of [", -n, ", ", n, "], but got ", start, ")");
+  check_index(start >= -n && start <= n,
+        "narrow(): start out of range: expected -", n, " to ", n, "; got ", start);
   const int64_t at = start < 0 ? start + n : start;
   check(length <= n - at, "start (", at, ") + length (", length, ") exceeds dimension size (", n, ").");
   return ops::slice(self, d, at, at + length, 1);
 }
 Tensor narrow_tensor(const Tensor& self, int64_t dim, const Tensor& start, int64_t length) {
-  check(start.dim() == 0 && is_integral(start.dtype(), false), "start must be an 0-dim integral Tensor.");
+  check(start.dim() == 0 && is_integral(start.dtype(), false),
+        "narrow(): start must be a 0-dim tensor of an integer type");
   return narrow(self, dim, ops::item(start).to<int64_t>(), length);
 }
 Tensor narrow_copy(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
@@ -31,8 +33,8 @@ Tensor narrow_copy(const Tensor& self, int64_t dim, int64_t start, int64_t lengt
 }
 
 std::vector<Tensor> chunk(const Tensor& self, int64_t chunks, int64_t dim) {
-  check(self.dim() > 0, "chunk expects at least a 1-dimensional tensor");
-  check(chunks > 0, "chunk expects `chunks` to be greater than 0, got: ", chunks);
+  check(self.dim() > 0, "chunk(): self must have a dimension; got a 0-dim tensor");
+  check(chunks > 0, "chunk(): chunks must be positive; got ", chunks);
   const int64_t n = self.size(wrap_dim(dim, self.dim())), size = n / chunks + (n % chunks != 0);
   // An empty dimension still gives the number of chunks asked for.
   if (size == 0) return ops::split_with_sizes(self, IntVec(static_cast<size_t>(chunks)), dim);
@@ -45,9 +47,9 @@ std::vector<Tensor> split_sizes(const Tensor& self, IntSpan split_size, int64_t 
 // --- tensor_split: n + 1 parts of nearly equal size first, or cut at indices
 
 std::vector<Tensor> split_evenly(const Tensor& self, int64_t sections, int64_t dim) {
-  check(self.dim() > 0, "tensor_split expected at least a 1-dimensional tensor, but got a tensor with ", self.dim(), " dims");
+  check(self.dim() > 0, "tensor_split(): self must have a dimension; got a 0-dim tensor");
   const int64_t d = wrap_dim(dim, self.dim()), n = self.sizes()[d];
-  check(sections > 0, "number of sections must be larger than 0, got ", sections);
+  check(sections > 0, "tensor_split(): sections must be positive; got ", sections);
   const int64_t least = n / sections, longer = n % sections;
   std::vector<Tensor> parts;
   int64_t at = 0;
@@ -59,7 +61,7 @@ std::vector<Tensor> split_evenly(const Tensor& self, int64_t sections, int64_t d
   return parts;
 }
 std::vector<Tensor> split_at(const Tensor& self, IntSpan indices, int64_t dim) {
-  check(self.dim() > 0, "tensor_split expected at least a 1-dimensional tensor, but got a tensor with ", self.dim(), " dims");
+  check(self.dim() > 0, "tensor_split(): self must have a dimension; got a 0-dim tensor");
   const int64_t d = wrap_dim(dim, self.dim());
   std::vector<Tensor> parts;
   int64_t at = 0;
@@ -71,12 +73,15 @@ std::vector<Tensor> split_at(const Tensor& self, IntSpan indices, int64_t dim) {
   return parts;
 }
 std::vector<Tensor> split_by_tensor(const Tensor& self, const Tensor& where, int64_t dim) {
-  check(self.dim() > 0, "tensor_split expected at least a 1-dimensional tensor, but got a tensor with ", self.dim(), " dims");
-  check(where.device().is_cpu(), "tensor_split expected tensor_indices_or_sections to be on cpu, but it's on ", str(where.device()));
-  check(where.dtype() == DType::Int64, "tensor_split expected tensor_indices_or_sections to have dtype of long, but got ",
-        info(where.dtype()).legacy_name);
-  check(where.dim() <= 1, "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, "
-        "but got a tensor with ", where.dim(), " dims");
+  check(self.dim() > 0, "tensor_split(): self must have a dimension; got a 0-dim tensor");
+  check(where.device().is_cpu(),
+        "tensor_split(): tensor_indices_or_sections must be on the CPU; got ", str(where.device()));
+  check(where.dtype() == DType::Int64,
+        "tensor_split(): tensor_indices_or_sections must have dtype int64; got ",
+        name(where.dtype()));
+  check(where.dim() <= 1,
+        "tensor_split(): tensor_indices_or_sections must have at most 1 dimension; got ",
+        where.dim());
   if (where.dim() == 0) return split_evenly(self, ops::item(where).to<int64_t>(), dim);
   IntVec indices;
   for (int64_t i = 0; i < where.numel(); ++i) indices.push_back(where.data<int64_t>()[i * where.strides()[0]]);
@@ -84,19 +89,20 @@ std::vector<Tensor> split_by_tensor(const Tensor& self, const Tensor& where, int
 }
 
 void check_parts(const char* op, const Tensor& self, int64_t dim, int64_t sections) {
-  check(sections != 0 && self.sizes()[dim] % sections == 0, "torch.", op, " attempted to split along dimension ", dim,
-        ", but the size of the dimension ", self.sizes()[dim], " is not divisible by the split_size ", sections, "!");
+  check(sections != 0 && self.sizes()[dim] % sections == 0,
+        op, "(): sections must divide the size of dimension ", dim, ", ", self.sizes()[dim],
+        "; got ", sections);
 }
 int64_t hsplit_dim(const Tensor& self) {
-  check(self.dim() >= 1, "torch.hsplit requires a tensor with at least 1 dimension, but got a tensor with ", self.dim(), " dimensions!");
+  check(self.dim() >= 1, "hsplit(): self must have at least 1 dimension; got ", self.dim());
   return self.dim() == 1 ? 0 : 1;
 }
 int64_t vsplit_dim(const Tensor& self) {
-  check(self.dim() >= 2, "torch.vsplit requires a tensor with at least 2 dimension, but got a tensor with ", self.dim(), " dimensions!");
+  check(self.dim() >= 2, "vsplit(): self must have at least 2 dimensions; got ", self.dim());
   return 0;
 }
 int64_t dsplit_dim(const Tensor& self) {
-  check(self.dim() >= 3, "torch.dsplit requires a tensor with at least 3 dimension, but got a tensor with ", self.dim(), " dimensions!");
+  check(self.dim() >= 3, "dsplit(): self must have at least 3 dimensions; got ", self.dim());
   return 2;
 }
 std::vector<Tensor> hsplit(const Tensor& self, int64_t sections) {
@@ -133,8 +139,8 @@ std::vector<Tensor> unsafe_split_sizes(const Tensor& self, IntSpan split_sizes, 
   return unmarked(ops::split_with_sizes(self, split_sizes, dim));
 }
 std::vector<Tensor> unsafe_chunk(const Tensor& self, int64_t chunks, int64_t dim) {
-  check(self.dim() > 0, "chunk expects at least a 1-dimensional tensor");
-  check(chunks > 0, "chunk expects `chunks` to be greater than 0, got: ", chunks);
+  check(self.dim() > 0, "chunk(): self must have a dimension; got a 0-dim tensor");
+  check(chunks > 0, "chunk(): chunks must be positive; got ", chunks);
   const int64_t n = self.size(wrap_dim(dim, self.dim())), size = n / chunks + (n % chunks != 0);
   if (size == 0) return ops::unsafe_split_with_sizes(self, IntVec(static_cast<size_t>(chunks)), dim);
   return ops::unsafe_split(self, size, dim);

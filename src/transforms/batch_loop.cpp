@@ -23,26 +23,22 @@ void warn_once(const OpCall& c) {
     if (!told.insert(c.op).second) return;
   }
   if (const WarningHandler h = warning_handler.load())
-    h(concat(
-        "There is a performance drop because we have not yet implemented the batching rule for ",
-        c.op->name(),
-        ". Please file us an issue on GitHub so that we can prioritize its implementation."));
+    h(concat("vmap: ", c.op->name(),
+             "() has no batching rule: it runs in a loop over the samples, a performance drop"));
 }
 
 void check_loopable(const Batch& b, const OpCall& c) {
   check(
       b.size() > 0,
-      "The fallback path does not support vmap over dims of size 0. Please file a feature request "
-      "or use an operator with a batching rule; got ",
-      c.op->name());
-  check(c.op->variant != Variant::Out && !c.info->view, "Batching rule not implemented for ",
-        c.op->name(), "; the fallback path doesn't work on out= or view ops.");
+        "vmap: ", c.op->name(), "() has no batching rule, and a loop over 0 samples knows no "
+        "result shape");
+  check(c.op->variant != Variant::Out && !c.info->view,
+        "vmap: Batching rule not implemented for ", c.op->name(),
+        ", and views and out= cannot be made by a loop over the samples");
   for (const Argument& r : c.info->schema.results)
     check(r.type.kind == TypeKind::Tensor,
-          "vmap: It looks like you're calling .item() on a Tensor. We don't support "
-          "vmap over calling .item() on a Tensor, please try to rewrite what you're doing with "
-          "other operations. If "
-          "error is occurring somewhere inside PyTorch internals, please file a bug report.");
+        "vmap: ", c.op->name(), "() gives a number, which cannot differ from sample to sample "
+        "(item() is one such call)");
 }
 
 // The generator that a random operator draws from.

@@ -78,13 +78,8 @@ void run_with(OpCall& c, ReplacedArgs& args, void (*next)(OpCall&)) {
 void check_mutates_own(const OpCall& c, int64_t level) {
   for_each_tensor(*c.info, c.args, [&](const Tensor& t, int i) {
     check(!(c.info->mutated >> i & 1) || wrapper_at(t, level),
-          "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call "
-          "in-place "
-          "operation (",
-          c.op->name(),
-          ") that would mutate a captured Tensor. This is not supported; please "
-          "rewrite the function being transformed to explicitly accept the mutated Tensor(s) as "
-          "inputs.");
+          "grad: ", c.op->name(), " would change a tensor that the transformed function "
+          "captured; pass it as an argument instead");
   });
 }
 

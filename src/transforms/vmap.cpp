@@ -112,16 +112,9 @@ namespace {
 
 void check_writable(const OpCall& c, const Batch& b) {
   for (uint32_t bits = c.info->mutated; bits; bits &= bits - 1)
-    check(b.batched(std::countr_zero(bits)), "vmap: ", c.op->name(),
-          "(self, *extra_args) is not possible because "
-          "there exists a Tensor `other` in extra_args that has more elements than `self`. This "
-          "happened due to "
-          "`other` being vmapped over but `self` not being vmapped over in a vmap. Please try to "
-          "use out-of-place "
-          "operators instead of ",
-          c.op->name(),
-          ". If said operator is being called inside the PyTorch framework, "
-          "please file a bug report instead.");
+    check(b.batched(std::countr_zero(bits)),
+        "vmap: ", c.op->name(), " would write a batch into a tensor that has none: self is not "
+        "vmapped over, an argument is; use the out-of-place form");
 }
 
 void run_base_and_copy(OpCall& c, const Operator& base) {
@@ -186,9 +179,8 @@ BatchRule rule_of(const OpCall& c) {
 
 void check_randomness(Randomness r) {
   check(r != Randomness::Error,
-        "vmap: called random operation while in randomness error mode. Please either use "
-        "the 'same' or 'different' randomness flags on vmap or perform the randomness operation "
-        "out of vmap");
+        "vmap: called random operation with randomness='error'; pass 'same' or 'different', or "
+        "draw outside of vmap");
 }
 
 // Different numbers for each sample where nothing is batched yet.
@@ -201,9 +193,8 @@ void draw_for_each(Batch& b, const OpCall& c) {
   }
   check(
       !c.info->mutated,
-      "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear "
-      "like same randomness. If this is necessary for your usage, please file an issue with "
-      "functorch.");
+        "vmap: ", c.op->name(), " cannot fill a tensor without a batch with different numbers "
+        "for each sample");
   run_loop(b, c, false);
 }
 

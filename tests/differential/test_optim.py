@@ -2,8 +2,7 @@
 import pytest
 
 torch = pytest.importorskip("torch")
-facula = pytest.importorskip("facula")
-import facula.optim  # noqa: E402
+import facula  # noqa: E402
 
 CASES = [
     ("SGD", {"lr": 0.1}), ("SGD", {"lr": 0.01, "momentum": 0.9, "nesterov": True}),

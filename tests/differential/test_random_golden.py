@@ -108,7 +108,7 @@ def fill_cases():
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize(("name", "args", "dtype", "ulps"), fill_cases())
+@pytest.mark.parametrize(("name", "args", "dtype", "ulps"), list(fill_cases()))
 def test_fill(name, args, dtype, ulps, layout):
     """One stream through all sizes: a draw too many or too few shows in what follows."""
     mine, theirs = generators(2024)
@@ -130,7 +130,7 @@ def maker_cases():
             yield pytest.param(make, dtype, ulps, id=f"{name}-{dtype}")
 
 
-@pytest.mark.parametrize(("make", "dtype", "ulps"), maker_cases())
+@pytest.mark.parametrize(("make", "dtype", "ulps"), list(maker_cases()))
 def test_maker(make, dtype, ulps):
     mine, theirs = generators(7)
     for _ in range(3):

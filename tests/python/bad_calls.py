@@ -25,7 +25,7 @@ import zlib
 
 import facula
 from samples import load_ops
-from samples.common import T, find, make_arguments, seed_of
+from samples.common import find, make_arguments, seed_of
 
 SECONDS = 10  # a call that takes longer is hung: the alarm ends the process
 SPARE_MEMORY = 1 << 30

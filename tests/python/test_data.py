@@ -1,7 +1,6 @@
 """facula.utils.data: batches, splits and samplers."""
-import pytest
-
 import facula
+import pytest
 from facula.utils import data
 
 
@@ -28,7 +27,7 @@ def test_random_split_covers_all():
     parts = data.random_split(_source(), [0.7, 0.3])
     assert [len(p) for p in parts] == [7, 3]
     assert sorted(i for p in parts for i in p.indices) == list(range(10))
-    with pytest.raises(ValueError, match="Sum of input lengths"):
+    with pytest.raises(ValueError, match="add up to"):
         data.random_split(_source(), [3, 3])
 
 
@@ -48,5 +47,5 @@ def test_concat_and_subset():
 def test_option_errors():
     with pytest.raises(NotImplementedError, match="num_workers"):
         data.DataLoader(_source(), num_workers=2)
-    with pytest.raises(ValueError, match="mutually exclusive"):
+    with pytest.raises(ValueError, match="exclude"):
         data.DataLoader(_source(), shuffle=True, sampler=data.SequentialSampler(_source()))

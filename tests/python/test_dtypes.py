@@ -48,7 +48,7 @@ def promoted(a, b):
     return max(a, b, key=ALL.index)
 
 
-@pytest.mark.parametrize(("a", "b"), itertools.product(ALL, ALL))
+@pytest.mark.parametrize(("a", "b"), list(itertools.product(ALL, ALL)))
 def test_promotion_of_tensors(a, b):
     """promote_types, result_type and an operator agree with the rule."""
     wanted = promoted(a, b)
@@ -59,7 +59,7 @@ def test_promotion_of_tensors(a, b):
     assert name_of(facula.cat([x, y]).dtype) == wanted
 
 
-@pytest.mark.parametrize(("a", "b"), itertools.product(ALL, ALL))
+@pytest.mark.parametrize(("a", "b"), list(itertools.product(ALL, ALL)))
 def test_zero_dim_tensors_are_weak(a, b):
     """A 0-dim tensor changes the dtype only when its category is higher."""
     x, y = facula.ones(2, dtype=dtype(a)), facula.ones((), dtype=dtype(b))
@@ -111,7 +111,7 @@ def test_results_of_operator_kinds(a):
 VALUES = [0.0, 1.0, -1.0, 2.5, -2.5, 100.0, 127.0]
 
 
-@pytest.mark.parametrize(("a", "b"), itertools.product(NUMPY, NUMPY))
+@pytest.mark.parametrize(("a", "b"), list(itertools.product(NUMPY, NUMPY)))
 def test_conversion_as_numpy(a, b):
     """to() between all dtypes that NumPy has, for values that both can say something about."""
     if b == "uint8" or a == "uint8":
@@ -144,7 +144,7 @@ def test_nan_and_infinity_survive(name):
     assert back[1:] == [float("inf"), -float("inf")]
 
 
-@pytest.mark.parametrize(("a", "b"), itertools.product(ALL, ALL))
+@pytest.mark.parametrize(("a", "b"), list(itertools.product(ALL, ALL)))
 def test_can_cast(a, b):
     """Values may go to a dtype of the same or a higher category, and from bool to all."""
     wanted = category(b) >= category(a)

@@ -2,9 +2,8 @@
 import copy
 import pickle
 
-import pytest
-
 import facula
+import pytest
 from facula import nn
 from facula.nn import functional as F
 
@@ -34,7 +33,7 @@ def test_pickle_and_deepcopy_keep_values():
     for other in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
         assert list(other.state_dict()) == list(net.state_dict())
         assert all(facula.equal(x, y) and x is not y
-                   for x, y in zip(net.parameters(), other.parameters()))
+                   for x, y in zip(net.parameters(), other.parameters(), strict=True))
 
 
 def test_hooks_run_in_order_and_can_replace():
@@ -108,9 +107,9 @@ def test_lazy_linear_becomes_linear():
 
 
 def test_functional_checks():
-    with pytest.raises(ValueError, match="between 0 and 1"):
+    with pytest.raises(ValueError, match=r"\[0, 1\]"):
         F.dropout(facula.ones(1), 2.0)
-    with pytest.raises(ValueError, match="not a valid value for reduction"):
+    with pytest.raises(ValueError, match="reduction must be"):
         F.mse_loss(facula.ones(1), facula.ones(1), reduction="x")
 
 

@@ -1,7 +1,6 @@
 """facula.optim: steps that can be computed by hand, and the handling of groups and state."""
-import pytest
-
 import facula
+import pytest
 from facula import optim
 from facula.optim import lr_scheduler
 
@@ -57,7 +56,7 @@ def test_group_errors():
     with pytest.raises(ValueError, match="Invalid learning rate"):
         optim.Adam([p], lr=-1.0)
     opt = optim.SGD([p])
-    with pytest.raises(ValueError, match="more than one parameter group"):
+    with pytest.raises(ValueError, match="one parameter group"):
         opt.add_param_group({"params": [p]})
 
 
@@ -79,3 +78,19 @@ def test_step_lr():
         opt.step()
         schedule.step()
     assert rates == pytest.approx([1, 1, 0.1, 0.1, 0.01])
+
+
+@pytest.mark.parametrize("make", [
+    lambda opt: optim.lr_scheduler.LambdaLR(opt, lambda epoch: 0.5),
+    lambda opt: optim.lr_scheduler.MultiplicativeLR(opt, lambda epoch: 0.5),
+    lambda opt: optim.lr_scheduler.CosineAnnealingWarmRestarts(opt, 5),
+    lambda opt: optim.lr_scheduler.CyclicLR(opt, 0.1, 0.2),
+], ids=["lambda", "multiplicative", "warm restarts", "cyclic"])
+def test_schedule_refuses_a_group_added_later(make):
+    """Schedules with a setting for each group cannot guess that of a new one."""
+    opt = optim.SGD([_param([1.0])], lr=0.1, momentum=0.9)
+    schedule = make(opt)
+    opt.add_param_group({"params": [_param([2.0])], "lr": 0.2})
+    opt.step()
+    with pytest.raises(ValueError):
+        schedule.step()

@@ -151,7 +151,7 @@ def test_mmap(tmp_path):
     mapped.add_(1)
     assert mapped[999].item() == 2
     assert serialization.load(path)["a"][0].item() == 1
-    with pytest.raises(ValueError, match="file path"):
+    with pytest.raises(ValueError, match="needs a path"):
         serialization.load(io.BytesIO(), mmap=True)
 
 
@@ -165,7 +165,7 @@ def test_map_location():
 
     assert loaded(data, map_location=keep)["a"].tolist() == [1, 1, 1]
     assert seen == [(12, "cpu")]
-    with pytest.raises(RuntimeError, match="don't know how to restore"):
+    with pytest.raises(RuntimeError, match="location nowhere"):
         loaded(data, map_location="nowhere")
     with pytest.raises(TypeError, match="callable"):
         loaded(data, map_location=3)
@@ -191,7 +191,7 @@ def test_nothing_is_executed():
     for text in (b"cos\nsystem\n(X\2\0\0\0idtR.", b"cbuiltins\neval\n.", b"(ios\nsystem\n."):
         with pytest.raises(UnpicklingError):
             loaded(with_record(data, "data.pkl", b"\x80\x02" + text))
-    with serialization.safe_globals([os.system]), pytest.raises(UnpicklingError, match="blocked"):
+    with serialization.safe_globals([os.system]), pytest.raises(UnpicklingError, match="never takes from"):
         loaded(with_record(data, "data.pkl", b"\x80\x02cposix\nsystem\n."))
 
 
@@ -277,7 +277,7 @@ def test_not_a_checkpoint():
 
 def test_two_dtypes_of_one_memory_are_refused():
     x = facula.ones(2)
-    with pytest.raises(RuntimeError, match="different types"):
+    with pytest.raises(RuntimeError, match="one dtype"):
         saved([x, x.view(facula.int32)])
 
 

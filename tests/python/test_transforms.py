@@ -185,12 +185,12 @@ def test_errors():
         kept[0] + 1
     with pytest.raises(RuntimeError, match="item"):
         func.vmap(lambda x: x.item())(facula.ones(3))
-    with pytest.raises(RuntimeError, match="not possible because"):
+    with pytest.raises(RuntimeError, match="would write a batch"):
         func.vmap(lambda x: facula.zeros(2).add_(x))(facula.ones(3))
     with pytest.raises(RuntimeError, match="captured"):
         w = facula.ones(3)
         func.grad(lambda x: w.add_(x).sum())(facula.ones(3))
-    with pytest.raises(RuntimeError, match="scalar"):
+    with pytest.raises(RuntimeError, match="0-dim"):
         func.grad(lambda x: x)(facula.ones(3))
     with pytest.raises(ValueError, match="same size"):
         func.vmap(lambda x, y: x)(facula.ones(3), facula.ones(2))

@@ -4,8 +4,16 @@ import facula
 import numpy as np
 import pytest
 from samples import load_ops
-from samples.checks import assert_same_values, cases, each, enlarged, reference, run, tensors_of
-from samples.checks import to_array
+from samples.checks import (
+    assert_same_values,
+    cases,
+    each,
+    enlarged,
+    reference,
+    run,
+    tensors_of,
+    to_array,
+)
 from samples.common import find, make_arguments, seed_of
 
 OPS = load_ops()

@@ -58,8 +58,8 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         raise NotImplementedError("grad(): is_grads_batched=True is not implemented")
     if materialize_grads and allow_unused is False:
         raise ValueError(
-            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
-            "allow_unused=False.")
+            "grad(): materialize_grads=True needs allow_unused=True or None; got "
+            "allow_unused=False")
     roots, leaves = _sequence(outputs), _sequence(inputs)
     cotangents = _sequence(grad_outputs)
     _check_lengths(roots, cotangents)

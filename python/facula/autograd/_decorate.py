@@ -10,9 +10,7 @@ def decorated(switch, function):
     if inspect.isclass(function):
         import warnings
         warnings.warn(
-            "Decorating classes is deprecated and will be disabled in future versions. You should "
-            "only decorate functions or methods. To preserve the current behavior of class "
-            "decoration, you can directly decorate the `__init__` method and nothing else.",
+            "decorating a class decorates its __init__ alone; decorate that method itself",
             FutureWarning, stacklevel=3)
         function.__init__ = decorated(switch, function.__init__)
         return function

@@ -43,11 +43,8 @@ class FunctionCtx:
         """The tensors that were kept, as they were."""
         if self._released:
             raise RuntimeError(
-                "Trying to backward through the graph a second time (or directly access saved "
-                "tensors after they have already been freed). Saved intermediate values of the "
-                "graph are freed when you call .backward() or autograd.grad(). Specify "
-                "retain_graph=True if you need to backward through the graph a second time or if "
-                "you need to access saved tensors after calling backward.")
+                "Trying to backward through the graph a second time: its saved tensors are gone; "
+                "keep them with retain_graph=True")
         if not self._saved:
             return tuple(self._to_save)
         return tuple(None if kept is None else kept.unpack(self) for kept in self._saved)
@@ -75,8 +72,7 @@ class _Context(_C._Node, FunctionCtx):
         run = cls.backward if cls.backward is not Function.backward else cls.vjp
         if run is Function.vjp or run is Function.backward:
             raise NotImplementedError(
-                "You must implement either the backward or vjp method for your custom "
-                "autograd.Function to use it with backward mode AD.")
+                f"{cls.__name__}: backward() or vjp() must be defined for reverse mode")
         return run(self, *gradients)
 
 
@@ -110,15 +106,14 @@ class Function(metaclass=_FunctionMeta):
 
     def __init__(self, *args, **kwargs):
         raise RuntimeError(
-            f"{type(self)} should not be instantiated. Methods on autograd functions are all "
-            "static, so you should invoke them on the class itself. Instantiating an autograd "
-            "function will raise an error in a future version of PyTorch.")
+            f"{type(self).__name__}: a Function has only static methods and no instances; call "
+            "apply()")
 
     @staticmethod
     def forward(*args, **kwargs):
         """Compute the outputs; to be overridden."""
         raise NotImplementedError(
-            "You must implement the forward function for custom autograd.Function.")
+            "Function.forward() must be defined")
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -129,8 +124,7 @@ class Function(metaclass=_FunctionMeta):
     def backward(ctx, *grad_outputs):
         """Gradients of the inputs from those of the outputs; to be overridden."""
         raise NotImplementedError(
-            "You must implement either the backward or vjp method for your custom "
-            "autograd.Function to use it with backward mode AD.")
+            "Function: backward() or vjp() must be defined for reverse mode")
 
     vjp = backward
 
@@ -138,8 +132,7 @@ class Function(metaclass=_FunctionMeta):
     def jvp(ctx, *grad_inputs):
         """Tangents of the outputs; to be overridden."""
         raise NotImplementedError(
-            "You must implement the jvp function for custom autograd.Function to use it with "
-            "forward mode AD.")
+            "Function: jvp() must be defined for forward mode")
 
     @classmethod
     def _new_context(cls):
@@ -217,4 +210,5 @@ class _Once(Function):
     @staticmethod
     def backward(ctx, *gradients):
         raise RuntimeError(
-            "trying to differentiate twice a function that was marked with @once_differentiable")
+            "trying to differentiate twice a function that allows it once: its backward is "
+            "@once_differentiable")

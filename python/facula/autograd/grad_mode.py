@@ -28,11 +28,11 @@ class no_grad(_NoParameter):
     """Context manager and decorator: operations are not recorded for backward.
 
     Example:
-        >>> x = facula.ones(2, requires_grad=True)
+        >>> weight = facula.ones(2, requires_grad=True)
         >>> with facula.no_grad():
-        ...     y = x * 2
-        >>> y.requires_grad
-        False
+        ...     weight += 1
+        >>> weight.requires_grad
+        True
     """
 
     def __enter__(self):

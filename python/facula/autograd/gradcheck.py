@@ -44,9 +44,8 @@ def gradcheck(
     """Compare the gradient of `func` at `inputs` with finite differences.
 
     Args:
-        func (callable): takes the inputs, returns a Tensor or a tuple of Tensors.
-        inputs (Tensor or tuple): floating point or complex ones that require grad are checked; use
-            double precision.
+        func (callable): gives one Tensor or several, from the inputs.
+        inputs (Tensor or tuple): those that require grad are checked; use double precision.
         eps (float): step of the differences.
         atol, rtol (float): tolerances of the comparison.
         raise_exception (bool): raise when the check fails; otherwise return False.
@@ -73,8 +72,7 @@ def gradcheck(
     if check_forward_ad or check_batched_forward_grad:
         raise NotImplementedError("gradcheck(): forward-mode differentiation is not implemented")
     if not check_backward_ad:
-        raise ValueError("gradcheck(): expected at least one of check_forward_ad and "
-                         "check_backward_ad to be True")
+        raise ValueError("gradcheck(): check_forward_ad or check_backward_ad must be True")
     inputs = _as_tuple(inputs)
     checker = _Checker(func, inputs, eps, atol, rtol, fast_mode)
     try:

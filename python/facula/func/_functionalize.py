@@ -22,12 +22,8 @@ def functionalize(func, *, remove="mutations"):
     """
     if remove not in ("mutations", "mutations_and_views"):
         raise RuntimeError(
-            f"functionalize(f, remove='mutations'): received invalid argument for "
-            f"remove={remove}. Valid options are:\n     remove='mutations': all inplace "
-            "and out= operators will be removed from the program, and replaced with "
-            "their out-of-place equivalents.\n     remove='mutations_and_views': In "
-            "addition to the above, all aliasing operators {view} will be replaced with "
-            "their non-aliasing counterparts, {view}_copy."
+            "functionalize(): remove must be 'mutations' (writes become pure operators) or "
+            f"'mutations_and_views' (views become copies as well); got {remove!r}"
         )
     if remove == "mutations_and_views":
         raise NotImplementedError(

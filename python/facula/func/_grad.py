@@ -75,7 +75,7 @@ def _checked_argnums(argnums, count):
             raise RuntimeError(f"Got argnum={n}, but only {count} positional inputs")
     wrapped = tuple(n % count for n in numbers)
     if len(set(wrapped)) != len(wrapped):
-        raise RuntimeError(f"argnums elements must be unique, got {argnums}")
+        raise RuntimeError(f"argnums must name each argument once; got {argnums}")
     return wrapped
 
 
@@ -97,7 +97,7 @@ def _split_aux(output, has_aux, where):
         return output, None
     if not (isinstance(output, tuple) and len(output) == 2):
         raise RuntimeError(
-            f"{where}: output of function f should be a tuple: (output, aux) if has_aux is True"
+            f"{where}: with has_aux=True the function must return a tuple of two, (output, aux)"
         )
     return output
 
@@ -105,7 +105,7 @@ def _split_aux(output, has_aux, where):
 def _check_tensors(leaves, where):
     if not leaves:
         raise RuntimeError(
-            f"{where}: Expected f to be a function that has non-empty output (got output = ())"
+            f"{where}: the function must return at least one tensor; got ()"
         )
     for leaf in leaves:
         if not _is_tensor(leaf):
@@ -139,15 +139,12 @@ def grad_and_value(func, argnums=0, has_aux=False):
             output, aux = _split_aux(func(*args, **kwargs), has_aux, "grad_and_value(f)(*args)")
             if not _is_tensor(output):
                 raise RuntimeError(
-                    f"Expected f(*args) to return a Tensor, got output of type {type(output)}"
-                    if not isinstance(output, tuple)
-                    else "Expected f(*args) to return a single tensor, got a tuple"
+                    f"the function must return a single Tensor; got {type(output).__name__}"
                 )
             if output.dim() != 0:
                 raise RuntimeError(
-                    "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, "
-                    f"got tensor with {output.dim()} dims. Maybe you wanted to use the vjp "
-                    "or jacrev APIs instead?"
+                    "grad_and_value(): the function must return a 0-dim tensor; got "
+                    f"{output.dim()} dimensions (vjp and jacrev take any)"
                 )
             leaves, spec = tree_flatten(wanted)
             grads = _gradients([output], leaves, [facula.ones_like(output)], True, True)
@@ -213,9 +210,7 @@ def vjp(func, *primals, has_aux=False):
         given, spec = tree_flatten(cotangents)
         if spec != out_spec:
             raise RuntimeError(
-                f"Expected pytree structure of cotangents to be the same as pytree "
-                f"structure of outputs to the function. cotangents: {spec}, primal "
-                f"output: {out_spec}"
+                f"cotangents must be nested as the function's outputs are, {out_spec}; got {spec}"
             )
         grads = _gradients(outs, leaves, given, retain_graph, create)
         grads = [_levels._unwrap_for_grad(g, level) for g in grads]
@@ -267,14 +262,11 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
         raise NotImplementedError("jvp(): strict=True is not implemented")
     if not isinstance(primals, tuple):
         raise RuntimeError(
-            f"jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should "
-            f"be valid to call f(*primals). Got: {type(primals)}"
+            f"jvp(): primals must be a tuple, one for each argument; got {type(primals).__name__}"
         )
     if tree_flatten(primals)[1] != tree_flatten(tangents)[1]:
         raise RuntimeError(
-            "jvp(f, primals, tangents): Expected primals and tangents to have the same "
-            "python structure. For example, if primals is a tuple of 3 tensors, tangents "
-            "also must be."
+            "jvp(): primals and tangents must be nested alike"
         )
     kept = []
 
@@ -326,7 +318,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
         ValueError: chunk_size is not positive.
     """
     if chunk_size is not None and chunk_size <= 0:
-        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
+        raise ValueError(f"jacrev(): chunk_size must be positive; got {chunk_size}")
 
     @functools.wraps(func)
     def jacobian(*args, **kwargs):

@@ -23,16 +23,15 @@ def _merged(dicts):
         return dict(dicts)
     if not isinstance(dicts, (tuple, list)):
         raise ValueError(
-            f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, "
-            f"but got {type(dicts)}"
+            "functional_call(): parameter_and_buffer_dicts must be a dict or a list or tuple of "
+            f"dicts; got {type(dicts).__name__}"
         )
     merged = {}
     for d in dicts:
         for key in d:
             if key in merged:
                 raise ValueError(
-                    f"{key} appears in multiple dictionaries; behavior of functional call "
-                    "is ambiguous"
+                    f"functional_call(): {key} stands in several of the dicts"
                 )
         merged.update(d)
     return merged
@@ -53,8 +52,8 @@ def _with_ties(module, values):
         given = [n for n in names if n in values]
         if len({id(values[n]) for n in given}) > 1:
             raise ValueError(
-                f"functional_call got multiple values for keys {sorted(given)}, which are "
-                "tied. Consider using tie_weights=False"
+                f"functional_call(): {sorted(given)} are tied and got several values "
+                "(tie_weights=False allows that)"
             )
         if given:
             full.update({n: values[given[0]] for n in names})
@@ -114,14 +113,15 @@ def stack_module_state(models):
     Raises:
         RuntimeError: no models, different classes, or some training and some not.
     """
-    if len(models) == 0:
-        raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
-    if not (all(m.training for m in models) or all(not m.training for m in models)):
+    kinds, modes = {type(m) for m in models}, {bool(m.training) for m in models}
+    if not kinds:
+        raise RuntimeError("stack_module_state(): expected a model; got none")
+    if len(modes) > 1:
         raise RuntimeError(
-            "stack_module_state: Expected all models to have the same training/eval mode."
+            "stack_module_state(): all models must be in training mode, or all in evaluation mode"
         )
-    if not all(type(m) is type(models[0]) for m in models):
-        raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
+    if len(kinds) > 1:
+        raise RuntimeError("stack_module_state(): all models must have one class")
     params = {}
     for name, first in models[0].named_parameters():
         column = [dict(m.named_parameters())[name] for m in models]

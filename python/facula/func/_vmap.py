@@ -18,23 +18,20 @@ def _name_of(function):
 def _check_in_dim(where, in_dim, value):
     if not isinstance(in_dim, int) and in_dim is not None:
         raise ValueError(
-            f"{where}: Got in_dim={in_dim} for an input but in_dim must be either an "
-            "integer dimension or None."
+            f"{where}: in_dims must hold integers and None; got {in_dim!r}"
         )
     if in_dim is None:
         return None
     if not isinstance(value, _C.Tensor):
         raise ValueError(
-            f"{where}: Got in_dim={in_dim} for an input but the input is of type "
-            f"{type(value)}. We cannot vmap over non-Tensor arguments, please use None "
-            "as the respective in_dim"
+            f"{where}: an input that is no Tensor must have in_dim None; got {in_dim} for "
+            f"{type(value).__name__}"
         )
     rank = value.dim()
     if not -rank <= in_dim < rank:
         raise ValueError(
-            f"{where}: Got in_dim={in_dim} for some input, but that input is a Tensor of "
-            f"dimensionality {rank} so expected in_dim to satisfy "
-            f"-{rank} <= in_dim < {rank}."
+            f"{where}: in_dim must be in [-{rank}, {rank}) for a Tensor of {rank} dimensions; got "
+            f"{in_dim}"
         )
     return in_dim % rank
 
@@ -44,30 +41,27 @@ def _batched_inputs(function, in_dims, args):
     where = f"vmap({_name_of(function)}, in_dims={in_dims}, ...)(<inputs>)"
     if not isinstance(in_dims, (int, tuple)):
         raise ValueError(
-            f"{where}: expected `in_dims` to be int or a (potentially nested) tuple "
-            f"matching the structure of inputs, got: {type(in_dims)}."
+            f"{where}: in_dims must be an int or a tuple nested as the inputs are; got "
+            f"{type(in_dims).__name__}"
         )
     if len(args) == 0:
         raise ValueError(
-            f"vmap({_name_of(function)})(<inputs>): got no inputs. Maybe you forgot to add "
-            "inputs, or you are trying "
-            "to vmap over a function with no inputs. The latter is unsupported."
+            f"vmap({_name_of(function)}): the function must be called with inputs; got none"
         )
     leaves, spec = tree_flatten(args)
     dims = broadcast_to(in_dims, spec)
     if dims is None:
         raise ValueError(
-            f"{where}: in_dims is not compatible with the structure of `inputs`. in_dims "
-            f"has structure {tree_flatten(in_dims)[1]} but inputs has structure {spec}."
+            f"{where}: in_dims must be nested as the inputs are, {spec}; got "
+            f"{tree_flatten(in_dims)[1]}"
         )
     dims = [_check_in_dim(where, d, leaf) for d, leaf in zip(dims, leaves, strict=False)]
     sizes = [leaf.size(d) for d, leaf in zip(dims, leaves, strict=False) if d is not None]
     if not sizes:
-        raise ValueError("vmap: Expected at least one Tensor to vmap over")
+        raise ValueError("vmap(): at least one input must be a Tensor with an in_dim; got none")
     if any(size != sizes[0] for size in sizes):
         raise ValueError(
-            "vmap: Expected all tensors to have the same size in the mapped dimension, "
-            f"got sizes {sizes} for the mapped dimension"
+            f"vmap(): all inputs must have the same size in their mapped dimensions; got {sizes}"
         )
     return leaves, dims, spec, sizes[0]
 
@@ -75,9 +69,8 @@ def _batched_inputs(function, in_dims, args):
 def _unbatched(function, output, out_dim, level, size):
     if not isinstance(output, _C.Tensor):
         raise ValueError(
-            f"vmap({_name_of(function)}, ...): `{_name_of(function)}` must only return "
-            f"Tensors, got type {type(output)}. Did you mean to set out_dims= to None "
-            "for output?"
+            f"vmap({_name_of(function)}): the function must return Tensors, or out_dims None for "
+            f"the others; got {type(output).__name__}"
         )
     if out_dim is not None:
         return _levels._remove_batch_dim(output, level, size, out_dim)
@@ -95,9 +88,8 @@ def _out_dims_of(function, out_dims, spec):
         dims = broadcast_to(out_dims[0], spec)
     if dims is None or not all(d is None or isinstance(d, int) for d in dims):
         raise ValueError(
-            f"vmap({_name_of(function)}, ..., out_dims={out_dims})(<inputs>): out_dims is "
-            f"not compatible with the structure of `outputs`. out_dims has structure "
-            f"{tree_flatten(out_dims)[1]} but outputs has structure {spec}."
+            f"vmap({_name_of(function)}): out_dims must be nested as the outputs are, {spec}; got "
+            f"{tree_flatten(out_dims)[1]}"
         )
     return dims
 
@@ -158,11 +150,10 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
         tensor([5., 5., 5.])
     """
     if chunk_size is not None and not (chunk_size == "auto" or chunk_size > 0):
-        raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
+        raise ValueError(f"vmap(): chunk_size must be None or positive; got {chunk_size}")
     if randomness not in ("error", "different", "same"):
         raise RuntimeError(
-            "Only allowed values for randomness are 'error', 'different', or 'same'. "
-            f"Got {randomness}"
+            f"vmap(): randomness must be 'error', 'different' or 'same'; got {randomness!r}"
         )
 
     @functools.wraps(func)

@@ -4,14 +4,19 @@ from __future__ import annotations
 _ENUM = {"none": 0, "mean": 1, "elementwise_mean": 1, "sum": 2}
 
 
+def check(reduction):
+    """Raise ValueError unless `reduction` is "none", "mean" or "sum"."""
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"reduction must be 'none', 'mean' or 'sum'; got {reduction!r}")
+
+
 def get_enum(reduction):
     """The number by which operators know a reduction. Raises ValueError for an unknown name."""
     if reduction not in _ENUM:
-        raise ValueError(f"{reduction} is not a valid value for reduction")
+        raise ValueError(f"reduction must be 'none', 'mean' or 'sum'; got {reduction!r}")
     if reduction == "elementwise_mean":
         import warnings
-        warnings.warn("reduction='elementwise_mean' is deprecated. Please use reduction='mean' "
-                      "instead.", stacklevel=3)
+        warnings.warn("reduction 'elementwise_mean' is deprecated; it is 'mean'", stacklevel=3)
     return _ENUM[reduction]
 
 
@@ -22,8 +27,8 @@ def legacy_get_string(size_average, reduce, emit_warning=True):
     name = ("mean" if size_average else "sum") if reduce else "none"
     if emit_warning:
         import warnings
-        warnings.warn("size_average and reduce args will be deprecated, please use "
-                      f"reduction='{name}' instead.", stacklevel=3)
+        warnings.warn(f"size_average and reduce are deprecated; reduction='{name}' says the same",
+                      stacklevel=3)
     return name
 
 

@@ -41,7 +41,7 @@ def _slope(param):
     if param is None:
         return 0.01
     if isinstance(param, bool) or not isinstance(param, (int, float)):
-        raise ValueError(f"negative_slope {param} not a valid number")
+        raise ValueError(f"calculate_gain(): param must be a number; got {param!r}")
     return param
 
 
@@ -134,10 +134,10 @@ def zeros_(tensor):
 
 def eye_(tensor):
     """Fill a matrix with the identity; returns `tensor`. Raises ValueError unless 2-D."""
-    if tensor.ndimension() != 2:
-        raise ValueError("Only tensors with 2 dimensions are supported")
+    if tensor.dim() != 2:
+        raise ValueError(f"eye_(): tensor must have 2 dimensions; got {tensor.dim()}")
     with facula.no_grad():
-        facula.eye(*tensor.shape, out=tensor, requires_grad=tensor.requires_grad)
+        tensor.zero_().diagonal().fill_(1)
     return tensor
 
 
@@ -148,10 +148,11 @@ def dirac_(tensor, groups=1):
         ValueError: another number of dimensions, or output channels that `groups` does not divide.
     """
     if tensor.ndimension() not in (3, 4, 5):
-        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+        raise ValueError(f"dirac_(): tensor must have 3 to 5 dimensions; got {tensor.dim()}")
     sizes = tensor.size()
     if sizes[0] % groups != 0:
-        raise ValueError("dim 0 must be divisible by groups")
+        raise ValueError(f"dirac_(): groups must divide the first size; got {groups} and "
+                         f"{tensor.size(0)}")
     per_group = sizes[0] // groups
     centre = [size // 2 for size in sizes[2:]]
     with facula.no_grad():
@@ -164,8 +165,7 @@ def dirac_(tensor, groups=1):
 
 def _calculate_fan_in_and_fan_out(tensor):
     if tensor.dim() < 2:
-        raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 "
-                         "dimensions")
+        raise ValueError("fan in and fan out need a tensor of at least 2 dimensions")
     receptive = math.prod(tensor.shape[2:])
     return tensor.size(1) * receptive, tensor.size(0) * receptive
 
@@ -174,23 +174,23 @@ def _calculate_correct_fan(tensor, mode):
     mode = mode.lower()
     modes = ["fan_in", "fan_out"]
     if mode not in modes:
-        raise ValueError(f"Mode {mode} not supported, please use one of {modes}")
+        raise ValueError(f"mode must be one of {modes}; got {mode!r}")
     return _calculate_fan_in_and_fan_out(tensor)[modes.index(mode)]
+
+
+def _xavier_std(tensor, gain):
+    return gain * math.sqrt(2.0 / sum(_calculate_fan_in_and_fan_out(tensor)))
 
 
 def xavier_uniform_(tensor, gain=1.0, generator=None):
     """Fill from U(-a, a), a = gain * sqrt(6 / (fan_in + fan_out)); returns `tensor`."""
-    fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
-    std = gain * math.sqrt(2.0 / float(fan_in + fan_out))
-    bound = math.sqrt(3.0) * std
+    bound = math.sqrt(3.0) * _xavier_std(tensor, gain)
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor, gain=1.0, generator=None):
     """Fill from N(0, std^2), std = gain * sqrt(2 / (fan_in + fan_out)); returns `tensor`."""
-    fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
-    std = gain * math.sqrt(2.0 / float(fan_in + fan_out))
-    return normal_(tensor, 0.0, std, generator)
+    return normal_(tensor, 0.0, _xavier_std(tensor, gain), generator)
 
 
 def _kaiming_std(tensor, a, mode, nonlinearity):
@@ -209,7 +209,7 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
         nonlinearity: name for `calculate_gain`.
     """
     if 0 in tensor.shape:
-        _warn("Initializing zero-element tensors is a no-op")
+        _warn("a tensor without elements has nothing to fill")
         return tensor
     bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound, generator)
@@ -218,7 +218,7 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
 def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
     """Fill from N(0, std^2), std = gain / sqrt(fan); arguments as `kaiming_uniform_`."""
     if 0 in tensor.shape:
-        _warn("Initializing zero-element tensors is a no-op")
+        _warn("a tensor without elements has nothing to fill")
         return tensor
     return normal_(tensor, 0, _kaiming_std(tensor, a, mode, nonlinearity), generator)
 
@@ -229,23 +229,20 @@ def orthogonal_(tensor, gain=1, generator=None):
     Raises:
         ValueError: fewer than 2 dimensions.
     """
-    if tensor.ndimension() < 2:
-        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    if tensor.dim() < 2:
+        raise ValueError(f"orthogonal_(): tensor must have at least 2 dimensions; got "
+                         f"{tensor.dim()}")
     if tensor.numel() == 0:
         return tensor
     rows = tensor.size(0)
     cols = tensor.numel() // rows
-    flat = tensor.new_empty((rows, cols)).normal_(0, 1, generator=generator)
-    if rows < cols:
-        flat.t_()
-    q, r = facula.linalg.qr(flat)
+    noise = tensor.new_empty((rows, cols)).normal_(generator=generator)
+    wide = rows < cols
+    q, r = facula.linalg.qr(noise.mT if wide else noise)
     # Signs of the diagonal of R make the distribution uniform.
-    q *= facula.diag(r, 0).sign()
-    if rows < cols:
-        q.t_()
+    q = q * r.diagonal().sign()
     with facula.no_grad():
-        tensor.view_as(q).copy_(q)
-        tensor.mul_(gain)
+        tensor.copy_((q.mT if wide else q).reshape(tensor.shape)).mul_(gain)
     return tensor
 
 
@@ -256,7 +253,7 @@ def sparse_(tensor, sparsity, std=0.01, generator=None):
         ValueError: not 2-D.
     """
     if tensor.ndimension() != 2:
-        raise ValueError("Only tensors with 2 dimensions are supported")
+        raise ValueError(f"sparse_(): tensor must have 2 dimensions; got {tensor.dim()}")
     rows, cols = tensor.shape
     zeros = math.ceil(sparsity * rows)
     with facula.no_grad():
@@ -272,8 +269,8 @@ def _deprecated(new):
 
     def old(*args, **kwargs):
         import warnings
-        warnings.warn(f"`nn.init.{old_name}` is now deprecated in favor of "
-                      f"`nn.init.{new.__name__}`.", FutureWarning, stacklevel=2)
+        warnings.warn(f"nn.init.{old_name} is deprecated; nn.init.{new.__name__} is its name",
+                      FutureWarning, stacklevel=2)
         return new(*args, **kwargs)
     old.__name__ = old_name
     old.__doc__ = f"Old name of `{new.__name__}`."

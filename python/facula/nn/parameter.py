@@ -4,16 +4,30 @@ from __future__ import annotations
 import facula
 
 
-class _ParameterMeta(type(facula.Tensor)):
-    # A tensor subclass that was wrapped by Parameter() keeps its own type and is marked instead.
+class _Marked(type(facula.Tensor)):
+    """Metaclass: tensors of other types belong to the class too when they bear its mark."""
+
     def __instancecheck__(self, instance):
-        if type.__instancecheck__(self, instance):
+        if super().__instancecheck__(instance):
             return True
-        return self is Parameter and isinstance(instance, facula.Tensor) and getattr(
-            instance, "_is_param", False)
+        mark = self.__dict__.get("_mark")
+        return mark is not None and isinstance(instance, facula.Tensor) and getattr(
+            instance, mark, False)
 
 
-class Parameter(facula.Tensor, metaclass=_ParameterMeta):
+def _or_empty(data):
+    return facula.empty(0) if data is None else data
+
+
+def _copied_once(tensor, memo, arguments):
+    """The copy of `tensor` that `memo` knows, else a new one of its type; returns it."""
+    copy = memo.get(id(tensor))
+    if copy is None:
+        copy = memo[id(tensor)] = type(tensor)(*arguments())
+    return copy
+
+
+class Parameter(facula.Tensor, metaclass=_Marked):
     """A tensor that is a module's parameter: assigning it to a module registers it.
 
     Args:
@@ -29,26 +43,24 @@ class Parameter(facula.Tensor, metaclass=_ParameterMeta):
         True
     """
 
+    # A tensor subclass that Parameter() wraps keeps its own type and is marked instead.
+    _mark = "_is_param"
+
     def __new__(cls, data=None, requires_grad=True):
-        if data is None:
-            data = facula.empty(0)
-        if type(data) is facula.Tensor or type(data) is Parameter:
+        data = _or_empty(data)
+        if type(data) in (facula.Tensor, Parameter):
             return facula.Tensor._make_subclass(cls, data, requires_grad)
         marked = data.detach().requires_grad_(requires_grad)
         if type(marked) is not type(data):
             raise RuntimeError(
-                f"Creating a Parameter from an instance of type {type(data).__name__} requires "
-                "that detach() returns an instance of the same type, but return type "
-                f"{type(marked).__name__} was found instead.")
+                f"Parameter: detach() of a {type(data).__name__} must return one; got "
+                f"{type(marked).__name__}")
         marked._is_param = True
         return marked
 
     def __deepcopy__(self, memo):
-        if id(self) in memo:
-            return memo[id(self)]
-        data = self.data.clone(memory_format=facula.preserve_format)
-        memo[id(self)] = result = type(self)(data, self.requires_grad)
-        return result
+        return _copied_once(self, memo, lambda: (
+            self.data.clone(memory_format=facula.preserve_format), self.requires_grad))
 
     def __repr__(self):
         return "Parameter containing:\n" + super().__repr__()
@@ -66,15 +78,7 @@ class Parameter(facula.Tensor, metaclass=_ParameterMeta):
     __torch_function__ = facula._C._disabled_torch_function_impl
 
 
-class _BufferMeta(type(facula.Tensor)):
-    def __instancecheck__(self, instance):
-        if type.__instancecheck__(self, instance):
-            return True
-        return self is Buffer and isinstance(instance, facula.Tensor) and getattr(
-            instance, "_is_buffer", False)
-
-
-class Buffer(facula.Tensor, metaclass=_BufferMeta):
+class Buffer(facula.Tensor, metaclass=_Marked):
     """A tensor that is a module's buffer: assigning it to a module registers it.
 
     Args:
@@ -84,9 +88,10 @@ class Buffer(facula.Tensor, metaclass=_BufferMeta):
     The result keeps the type of `data`; only a mark tells it from other tensors.
     """
 
+    _mark = "_is_buffer"
+
     def __new__(cls, data=None, *, persistent=True):
-        if data is None:
-            data = facula.empty(0)
+        data = _or_empty(data)
         marked = data.detach().requires_grad_(data.requires_grad)
         marked.persistent = persistent
         marked._is_buffer = True
@@ -105,24 +110,20 @@ class UninitializedTensorMixin:
 
     def materialize(self, shape, device=None, dtype=None):
         """Give this tensor a shape (and device, dtype) and turn it into an ordinary one."""
-        device = self.data.device if device is None else device
-        dtype = self.data.dtype if dtype is None else dtype
-        self.data = facula.empty(shape, device=device, dtype=dtype)
+        self.data = self.data.new_empty(shape, device=device, dtype=dtype)
         self.__class__ = self.cls_to_become
 
     @property
     def shape(self):
         raise RuntimeError(
-            "Can't access the shape of an uninitialized parameter or buffer. "
-            "This error usually happens in `load_state_dict` when trying to load an uninitialized "
-            "parameter into an initialized one. "
-            "Call `forward` to initialize the parameters before accessing their attributes.")
+            "an uninitialized parameter has no shape yet; the module's first forward() gives it "
+            "one")
 
     def share_memory_(self):
         """Raise RuntimeError: there is no memory yet."""
         raise RuntimeError(
-            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to "
-            "initialize the parameters before calling `module.share_memory()`.")
+            "an uninitialized parameter has no memory to share; the module's first forward() "
+            "gives it some")
 
     def __repr__(self):
         return f"<{type(self).__name__}>"
@@ -136,10 +137,8 @@ class UninitializedTensorMixin:
         if name in cls._allowed or type(func).__name__ == "method-wrapper":
             return super().__torch_function__(func, types, args, kwargs or {})
         raise ValueError(
-            f"Attempted to use an uninitialized parameter in {func}. This error happens when you "
-            "are using a `LazyModule` or explicitly manipulating "
-            f"`torch.nn.parameter.{cls.__name__}` objects. When using LazyModules Call `forward` "
-            "with a dummy batch to initialize the parameters before calling torch functions")
+            f"{func}: got a {cls.__name__}, which has no value before the lazy module's first "
+            "forward()")
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):
@@ -152,11 +151,8 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
         return facula.Tensor._make_subclass(cls, data, requires_grad)
 
     def __deepcopy__(self, memo):
-        if id(self) in memo:
-            return memo[id(self)]
-        memo[id(self)] = result = type(self)(
-            self.requires_grad, self.data.device, self.data.dtype)
-        return result
+        return _copied_once(self, memo, lambda: (
+            self.requires_grad, self.data.device, self.data.dtype))
 
 
 class UninitializedBuffer(UninitializedTensorMixin, facula.Tensor):

@@ -56,7 +56,8 @@ class ListOptimizer(Optimizer):
             if grad is None:
                 continue
             if grad.is_sparse and not self._takes_sparse:
-                raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
+                raise RuntimeError(f"{type(self).__name__}: gradients must be dense; got a sparse "
+                                   "one")
             state = self.state[p]
             if not state:
                 state.update(self._new_state(group, p, grad))

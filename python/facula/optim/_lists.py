@@ -68,11 +68,11 @@ def split_by_kind(*lists):
     first = params[0]
     dtype, device = first.dtype, first.device
     if all(p.dtype == dtype and p.device == device and g.dtype == dtype
-           for p, g in zip(params, grads)):
+           for p, g in zip(params, grads, strict=True)):
         yield lists
         return
     kinds = {}
-    for i, (p, g) in enumerate(zip(params, grads)):
+    for i, (p, g) in enumerate(zip(params, grads, strict=True)):
         kinds.setdefault((p.device, p.dtype, g.dtype), []).append(i)
     for indices in kinds.values():
         yield tuple([values[i] for i in indices] if values else [] for values in lists)
@@ -91,7 +91,7 @@ def can_fuse(params, grads, differentiable):
     """Whether a fused operator serves these tensors: real, dense, not differentiated."""
     if differentiable:
         return False
-    for p, g in zip(params, grads):
+    for p, g in zip(params, grads, strict=True):
         if g.is_sparse or not p.is_floating_point() or p.dtype != g.dtype:
             return False
     return True

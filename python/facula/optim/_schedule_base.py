@@ -7,11 +7,7 @@ import facula
 from facula.optim.optimizer import Optimizer
 
 EPOCH_DEPRECATION_WARNING = (
-    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where "
-    "possible. Please use `scheduler.step()` to step the scheduler. During the deprecation, if "
-    "epoch is different from None, the closed form is used instead of the new chainable form, "
-    "where available. Please open an issue if you are unable to replicate your use case: "
-    "https://github.com/pytorch/pytorch/issues/new/choose.")
+    "scheduler.step(): epoch is deprecated; with it the closed form is used where there is one")
 
 
 def _warn(message, level=3):
@@ -38,8 +34,8 @@ def per_group(optimizer, name, value):
     if not isinstance(value, (list, tuple)):
         return [value] * n
     if len(value) != n:
-        raise ValueError(f"{name} must have the same length as optimizer.param_groups. {name} has "
-                         f"{len(value)} values, param_groups has {n}.")
+        raise ValueError(f"{name} must have a value for each of the {n} parameter groups; got "
+                         f"{len(value)}")
     return list(value)
 
 
@@ -66,13 +62,8 @@ class LRScheduler:
             if last_epoch == -1:
                 group.setdefault("initial_lr", copied(group["lr"]))
             elif "initial_lr" not in group:
-                raise KeyError("param 'initial_lr' is not specified in param_groups"
-                               f"[{i}] when resuming scheduler with last_epoch >= 0.\n"
-                               "This typically happens when:\n"
-                               "1. You're trying to resume training from a checkpoint but haven't "
-                               "properly loaded the optimizer state\n"
-                               "2. You're using last_epoch >= 0 for a fresh training run (not "
-                               "recommended)")
+                raise KeyError(f"param group {i} has no 'initial_lr', which last_epoch >= 0 needs: "
+                               "load the optimizer's state first, or start with last_epoch=-1")
         self.base_lrs = [copied(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         self._track_step_calls()
@@ -122,8 +113,7 @@ class LRScheduler:
 
     def _warn_unless_stepping(self):
         if not self._get_lr_called_within_step:
-            _warn("To get the last learning rate computed by the scheduler, please use "
-                  "`get_last_lr()`.", 4)
+            _warn("the last learning rate is what get_last_lr() returns", 4)
 
     def step(self, epoch=None):
         """Set the rates of the next epoch (or step)."""
@@ -136,16 +126,11 @@ class LRScheduler:
 
     def _warn_of_order(self):
         if not hasattr(self.optimizer.step, "_wrapped_by_lr_sched"):
-            _warn("Seems like `optimizer.step()` has been overridden after learning rate scheduler "
-                  "initialization. Please, make sure to call `optimizer.step()` before "
-                  "`lr_scheduler.step()`. See more details at "
-                  "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate", 4)
+            _warn("optimizer.step() was replaced after the scheduler was made, so their order "
+                  "cannot be checked", 4)
         elif not getattr(self.optimizer, "_opt_called", False):
-            _warn("Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch "
-                  "1.1.0 and later, you should call them in the opposite order: `optimizer.step()` "
-                  "before `lr_scheduler.step()`.  Failure to do this will result in PyTorch "
-                  "skipping the first value of the learning rate schedule. See more details at "
-                  "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate", 4)
+            _warn("lr_scheduler.step() came before optimizer.step(): the first learning rate is "
+                  "skipped", 4)
 
     def _update_lr(self, epoch=None):
         self._get_lr_called_within_step = True
@@ -159,13 +144,28 @@ class LRScheduler:
                 values = self.get_lr() if closed is None else closed()
         finally:
             self._get_lr_called_within_step = False
-        for group, lr in zip(self.optimizer.param_groups, values):
+        for group, lr in zip(self.optimizer.param_groups, values, strict=True):
             set_in_group(group, "lr", lr)
         self._last_lr = self._current_lrs()
 
 
 class _LRScheduler(LRScheduler):
     """Old name of `LRScheduler`."""
+
+
+def _check_parts(name, schedulers, optimizer):
+    """Schedulers that act together must be of one optimizer and step without a metric."""
+    if not schedulers:
+        raise ValueError(f"{name}: schedulers must not be empty")
+    for i, part in enumerate(schedulers):
+        if not hasattr(part, "optimizer"):
+            raise TypeError(f"{name}: scheduler {i} has no optimizer")
+        if type(part).__name__ == "ReduceLROnPlateau":
+            raise ValueError(f"{name}: step() of ReduceLROnPlateau needs a metric, so it cannot be "
+                             f"chained; got one at {i}")
+        if part.optimizer != optimizer:
+            raise ValueError(f"{name}: all schedulers must have one optimizer; got another at {i}, "
+                             f"a {type(part).__name__}")
 
 
 class SequentialLR(LRScheduler):
@@ -182,31 +182,12 @@ class SequentialLR(LRScheduler):
     """
 
     def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
-        name = type(self).__name__
-        if len(schedulers) < 1:
-            raise ValueError(f"{name} expects at least one scheduler to be chained, but got no "
-                             "scheduler.")
-        for i, scheduler in enumerate(schedulers):
-            if not hasattr(scheduler, "optimizer"):
-                raise TypeError(f"{name} at index {i} should have `optimizer` as its attribute.")
-            if type(scheduler).__name__ == "ReduceLROnPlateau":
-                raise ValueError(f"{name} does not support `ReduceLROnPlateau` scheduler as it "
-                                 "requires additional kwargs to be specified when calling `step`, "
-                                 f"but got one at index {i} in the given schedulers sequence.")
-            if scheduler.optimizer != optimizer:
-                raise ValueError(f"{name} expects all schedulers to belong to the same optimizer, "
-                                 f"but got scheduler {type(scheduler).__name__} at index {i} has "
-                                 f"{scheduler.optimizer}, which is different from "
-                                 f"{type(optimizer).__name__}.")
+        _check_parts(type(self).__name__, schedulers, optimizer)
         if len(milestones) != len(schedulers) - 1:
-            raise ValueError("Sequential Schedulers expects number of schedulers provided to be "
-                             "one more than the number of milestone points, but got number of "
-                             f"schedulers {len(schedulers)} and the number of milestones to be "
-                             f"equal to {len(milestones)}")
-        self._schedulers = schedulers
-        self._milestones = milestones
-        self.last_epoch = last_epoch + 1
-        self.optimizer = optimizer
+            raise ValueError("SequentialLR: milestones must be one fewer than schedulers; got "
+                             f"{len(milestones)} and {len(schedulers)}")
+        self.optimizer, self.last_epoch = optimizer, last_epoch + 1
+        self._schedulers, self._milestones = schedulers, milestones
         # Making the schedulers has already stepped each: start over with the first one.
         for group in optimizer.param_groups:
             set_in_group(group, "lr", group["initial_lr"])
@@ -219,12 +200,13 @@ class SequentialLR(LRScheduler):
         """Set the rates of the next step."""
         self.last_epoch += 1
         which = bisect_right(self._milestones, self.last_epoch)
-        scheduler = self._schedulers[which]
-        if which > 0 and self._milestones[which - 1] == self.last_epoch:
-            scheduler._update_lr(0)
+        current = self._schedulers[which]
+        takes_over = which > 0 and self.last_epoch == self._milestones[which - 1]
+        if takes_over:
+            current._update_lr(0)
         else:
-            scheduler.step()
-        self._last_lr = scheduler.get_last_lr()
+            current.step()
+        self._last_lr = current.get_last_lr()
 
     def state_dict(self):
         """Everything but the optimizer, with the states of the schedulers; returns a dict."""
@@ -237,7 +219,7 @@ class SequentialLR(LRScheduler):
         state = dict(state_dict)
         parts = state.pop("_schedulers")
         self.__dict__.update(state)
-        for scheduler, part in zip(self._schedulers, parts):
+        for scheduler, part in zip(self._schedulers, parts, strict=True):
             scheduler.load_state_dict(part)
 
 
@@ -260,23 +242,9 @@ class ChainedScheduler(LRScheduler):
     """
 
     def __init__(self, schedulers, optimizer=None):
-        name = type(self).__name__
-        if len(schedulers) < 1:
-            raise ValueError(f"{name} expects at least one scheduler to be chained, but got no "
-                             "scheduler.")
-        optimizer = optimizer or schedulers[0].optimizer
-        for i, scheduler in enumerate(schedulers):
-            if not hasattr(scheduler, "optimizer"):
-                raise TypeError(f"{name} at index {i} should have `optimizer` as its attribute.")
-            if type(scheduler).__name__ == "ReduceLROnPlateau":
-                raise ValueError(f"{name} does not support `ReduceLROnPlateau` scheduler as it "
-                                 "requires additional kwargs to be specified when calling `step`, "
-                                 f"but got one at index {i} in the given schedulers sequence.")
-            if scheduler.optimizer != optimizer:
-                raise ValueError(f"{name} expects all schedulers to belong to the same optimizer, "
-                                 f"but got scheduler {type(scheduler).__name__} at index {i} has "
-                                 f"{scheduler.optimizer}, which is different from "
-                                 f"{type(optimizer).__name__}.")
+        if optimizer is None and schedulers:
+            optimizer = schedulers[0].optimizer
+        _check_parts(type(self).__name__, schedulers, optimizer)
         self._schedulers = schedulers
         self.optimizer = optimizer
         self._last_lr = self._current_lrs()

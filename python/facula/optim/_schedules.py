@@ -8,6 +8,13 @@ from collections import Counter
 from facula.optim._schedule_base import LRScheduler, set_in_group
 
 
+def _checked(name, value, fits, wanted):
+    """`value`; raises ValueError unless it fits."""
+    if not fits:
+        raise ValueError(f"{name} must be {wanted}; got {value!r}")
+    return value
+
+
 class _FunctionLR(LRScheduler):
     """A schedule by one function, or one per group."""
 
@@ -34,7 +41,7 @@ class _FunctionLR(LRScheduler):
         state = dict(state_dict)
         saved = state.pop("lr_lambdas")
         self.__dict__.update(state)
-        for fn, attributes in zip(self.lr_lambdas, saved):
+        for fn, attributes in zip(self.lr_lambdas, saved, strict=False):
             if attributes is not None:
                 fn.__dict__.update(attributes)
 
@@ -45,7 +52,8 @@ class LambdaLR(_FunctionLR):
     def get_lr(self):
         """The next rates."""
         self._warn_unless_stepping()
-        return [base * fn(self.last_epoch) for fn, base in zip(self.lr_lambdas, self.base_lrs)]
+        return [base * fn(self.last_epoch)
+                for fn, base in zip(self.lr_lambdas, self.base_lrs, strict=True)]
 
 
 class MultiplicativeLR(_FunctionLR):
@@ -56,7 +64,8 @@ class MultiplicativeLR(_FunctionLR):
         self._warn_unless_stepping()
         if self._is_initial:
             return self._current_lrs()
-        return [lr * fn(self.last_epoch) for fn, lr in zip(self.lr_lambdas, self._current_lrs())]
+        return [lr * fn(self.last_epoch)
+                for fn, lr in zip(self.lr_lambdas, self._current_lrs(), strict=True)]
 
 
 class StepLR(LRScheduler):
@@ -104,9 +113,8 @@ class ConstantLR(LRScheduler):
     """Multiplies the rate by `factor` for the first `total_iters` epochs."""
 
     def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1):
-        if factor > 1.0 or factor < 0:
-            raise ValueError("Constant multiplicative factor expected to be between 0 and 1.")
-        self.factor = factor
+        self.factor = _checked("ConstantLR: factor", factor, not (factor < 0 or factor > 1),
+                               "in [0, 1]")
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
@@ -130,14 +138,11 @@ class LinearLR(LRScheduler):
 
     def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5,
                  last_epoch=-1):
-        if start_factor > 1.0 or start_factor <= 0:
-            raise ValueError("Starting multiplicative factor expected to be greater than 0 and "
-                             "less or equal to 1.")
-        if end_factor > 1.0 or end_factor < 0:
-            raise ValueError("Ending multiplicative factor expected to be between 0 and 1.")
-        self.start_factor = start_factor
-        self.end_factor = end_factor
         self.total_iters = total_iters
+        self.start_factor = _checked("LinearLR: start_factor", start_factor,
+                                     not (start_factor <= 0 or start_factor > 1), "in (0, 1]")
+        self.end_factor = _checked("LinearLR: end_factor", end_factor,
+                                   not (end_factor < 0 or end_factor > 1), "in [0, 1]")
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self):
@@ -218,7 +223,7 @@ class CosineAnnealingLR(LRScheduler):
         if (n - 1 - self.T_max) % (2 * self.T_max) == 0:
             rise = (1 - math.cos(math.pi / self.T_max)) / 2
             return [lr + (base - self.eta_min) * rise
-                    for base, lr in zip(self.base_lrs, current)]
+                    for base, lr in zip(self.base_lrs, current, strict=True)]
         ratio = (1 + math.cos(math.pi * n / self.T_max)) / (
             1 + math.cos(math.pi * (n - 1) / self.T_max))
         return [ratio * (lr - self.eta_min) + self.eta_min for lr in current]
@@ -236,17 +241,13 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     """
 
     def __init__(self, optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1):
-        if T_0 <= 0 or not isinstance(T_0, int):
-            raise ValueError(f"Expected positive integer T_0, but got {T_0}")
-        if T_mult < 1 or not isinstance(T_mult, int):
-            raise ValueError(f"Expected integer T_mult >= 1, but got {T_mult}")
-        if not isinstance(eta_min, (float, int)):
-            raise ValueError("Expected float or int eta_min, but got "
-                             f"{eta_min} of type {type(eta_min)}")
-        self.T_0 = T_0
-        self.T_i = T_0
-        self.T_mult = T_mult
-        self.eta_min = eta_min
+        name = "CosineAnnealingWarmRestarts: "
+        self.T_0 = self.T_i = _checked(
+            name + "T_0", T_0, T_0 > 0 and isinstance(T_0, int), "a positive integer")
+        self.T_mult = _checked(
+            name + "T_mult", T_mult, T_mult > 0 and isinstance(T_mult, int), "a positive integer")
+        self.eta_min = _checked(
+            name + "eta_min", eta_min, isinstance(eta_min, (float, int)), "a number")
         self.T_cur = last_epoch
         super().__init__(optimizer, last_epoch)
 
@@ -267,7 +268,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
                 self.T_cur -= self.T_i
                 self.T_i *= self.T_mult
         elif epoch < 0:
-            raise ValueError(f"Expected non-negative epoch, but got {epoch}")
+            raise ValueError(f"step(): epoch must not be negative; got {epoch}")
         else:
             self._jump(epoch)
         self.last_epoch = math.floor(epoch)
@@ -276,7 +277,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             values = self.get_lr()
         finally:
             self._get_lr_called_within_step = False
-        for group, lr in zip(self.optimizer.param_groups, values):
+        for group, lr in zip(self.optimizer.param_groups, values, strict=True):
             set_in_group(group, "lr", lr)
         self._last_lr = self._current_lrs()
 

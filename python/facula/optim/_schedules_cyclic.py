@@ -35,7 +35,7 @@ class CyclicLR(LRScheduler):
         self.optimizer = optimizer
         bases = per_group(optimizer, "base_lr", base_lr)
         if last_epoch == -1:
-            for lr, group in zip(bases, optimizer.param_groups):
+            for lr, group in zip(bases, optimizer.param_groups, strict=True):
                 set_in_group(group, "lr", lr)
         self.max_lrs = per_group(optimizer, "max_lr", max_lr)
         step_size_up = float(step_size_up)
@@ -43,7 +43,7 @@ class CyclicLR(LRScheduler):
         self.total_size = step_size_up + step_size_down
         self.step_ratio = step_size_up / self.total_size
         if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
-            raise ValueError("mode is invalid and scale_fn is None")
+            raise ValueError(f"CyclicLR: mode must be known, or scale_fn given; got {mode!r}")
         self.mode = mode
         self.gamma = gamma
         self._scale_fn_custom = scale_fn
@@ -59,13 +59,13 @@ class CyclicLR(LRScheduler):
     def _start_momentum(self, base_momentum, max_momentum):
         optimizer = self.optimizer
         if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
-            raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` "
-                             "option enabled")
+            raise ValueError("CyclicLR: cycle_momentum=True needs an optimizer with momentum or "
+                             "betas")
         self.use_beta1 = "betas" in optimizer.defaults
         self.base_momentums = per_group(optimizer, "base_momentum", base_momentum)
         self.max_momentums = per_group(optimizer, "max_momentum", max_momentum)
         for high, low, group in zip(self.max_momentums, self.base_momentums,
-                                    optimizer.param_groups):
+                                    optimizer.param_groups, strict=True):
             _set_betas_or_momentum(group, self.use_beta1, high)
             group["max_momentum"] = high
             group["base_momentum"] = low
@@ -89,9 +89,10 @@ class CyclicLR(LRScheduler):
         height *= self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
         if self.cycle_momentum:
             for low, high, group in zip(self.base_momentums, self.max_momentums,
-                                        self.optimizer.param_groups):
+                                        self.optimizer.param_groups, strict=True):
                 _set_betas_or_momentum(group, self.use_beta1, high - (high - low) * height)
-        return [low + (high - low) * height for low, high in zip(self.base_lrs, self.max_lrs)]
+        return [low + (high - low) * height
+                for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
 
     def state_dict(self):
         """Everything but the optimizer and a scale function of one's own; returns a dict."""
@@ -147,15 +148,15 @@ class OneCycleLR(LRScheduler):
         self.optimizer = optimizer
         self.total_steps = _total_steps(total_steps, epochs, steps_per_epoch)
         if pct_start < 0 or pct_start > 1 or not isinstance(pct_start, float):
-            raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
+            raise ValueError(f"OneCycleLR: pct_start must be in [0, 1]; got {pct_start}")
         if anneal_strategy not in ("cos", "linear"):
-            raise ValueError("anneal_strategy must be one of 'cos' or 'linear', instead got "
-                             f"{anneal_strategy}")
+            raise ValueError("OneCycleLR: anneal_strategy must be 'cos' or 'linear'; got "
+                             f"{anneal_strategy!r}")
         self._anneal_func_type = anneal_strategy
         self._schedule_phases = self._phases(pct_start, three_phase)
         tops = per_group(optimizer, "max_lr", max_lr)
         if last_epoch == -1:
-            for group, top in zip(optimizer.param_groups, tops):
+            for group, top in zip(optimizer.param_groups, tops, strict=True):
                 group["initial_lr"] = top / div_factor
                 group["max_lr"] = top
                 group["min_lr"] = group["initial_lr"] / final_div_factor
@@ -177,19 +178,19 @@ class OneCycleLR(LRScheduler):
                      "base_momentum", "max_momentum"),
                     (self.total_steps - 1, "initial_lr", "min_lr", "max_momentum",
                      "max_momentum")]
-        return [dict(zip(names, row)) for row in rows]
+        return [dict(zip(names, row, strict=True)) for row in rows]
 
     def _start_momentum(self, base_momentum, max_momentum, last_epoch):
         optimizer = self.optimizer
         if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
-            raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` "
-                             "option enabled")
+            raise ValueError("OneCycleLR: cycle_momentum=True needs an optimizer with momentum or "
+                             "betas")
         self.use_beta1 = "betas" in optimizer.defaults
         highs = per_group(optimizer, "max_momentum", max_momentum)
         lows = per_group(optimizer, "base_momentum", base_momentum)
         if last_epoch != -1:
             return
-        for high, low, group in zip(highs, lows, optimizer.param_groups):
+        for high, low, group in zip(highs, lows, optimizer.param_groups, strict=True):
             _set_betas_or_momentum(group, self.use_beta1, high)
             group["max_momentum"] = high
             group["base_momentum"] = low
@@ -202,8 +203,7 @@ class OneCycleLR(LRScheduler):
         self._warn_unless_stepping()
         n = self.last_epoch
         if n > self.total_steps:
-            raise ValueError(f"Tried to step {n} times. The specified number of total steps is "
-                             f"{self.total_steps}")
+            raise ValueError(f"OneCycleLR: there are {self.total_steps} steps; got step {n}")
         start = 0.0
         for phase in self._schedule_phases:
             if n <= phase["end_step"] or phase is self._schedule_phases[-1]:
@@ -224,10 +224,11 @@ class OneCycleLR(LRScheduler):
 def _total_steps(total_steps, epochs, steps_per_epoch):
     if total_steps is not None:
         if total_steps <= 0 or not isinstance(total_steps, int):
-            raise ValueError(f"Expected positive integer total_steps, but got {total_steps}")
+            raise ValueError("OneCycleLR: total_steps must be a positive integer; got "
+                             f"{total_steps!r}")
         return total_steps
     if epochs is None or steps_per_epoch is None:
-        raise ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)")
+        raise ValueError("OneCycleLR: total_steps, or epochs and steps_per_epoch, must be given")
     for name, value in (("epochs", epochs), ("steps_per_epoch", steps_per_epoch)):
         if not isinstance(value, int) or value <= 0:
             raise ValueError(f"Expected positive integer {name}, but got {value}")

@@ -1,6 +1,8 @@
 """A schedule that waits for a metric to stop improving."""
 from __future__ import annotations
 
+import math
+
 from facula.optim._schedule_base import EPOCH_DEPRECATION_WARNING, LRScheduler, _warn, set_in_group
 from facula.optim.optimizer import Optimizer
 
@@ -26,34 +28,29 @@ class ReduceLROnPlateau(LRScheduler):
     def __init__(self, optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4,
                  threshold_mode="rel", cooldown=0, min_lr=0, eps=1e-8):
         if factor >= 1.0:
-            raise ValueError("Factor should be < 1.0.")
-        self.factor = factor
+            raise ValueError(f"ReduceLROnPlateau: factor must be below 1; got {factor}")
         if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
-        self.optimizer = optimizer
-        n = len(optimizer.param_groups)
-        if isinstance(min_lr, (list, tuple)):
-            if len(min_lr) != n:
-                raise ValueError(f"expected {n} min_lrs, got {len(min_lr)}")
-            self.default_min_lr = None
-            self.min_lrs = list(min_lr)
-        else:
-            self.default_min_lr = min_lr
-            self.min_lrs = [min_lr] * n
-        self.patience = patience
-        self.cooldown = cooldown
-        self.eps = eps
-        self.last_epoch = 0
+            raise TypeError("ReduceLROnPlateau: optimizer must be an Optimizer; got "
+                            f"{type(optimizer).__name__}")
+        for name, given, known in (("mode", mode, ("min", "max")),
+                                   ("threshold_mode", threshold_mode, ("rel", "abs"))):
+            if given not in known:
+                raise ValueError(f"ReduceLROnPlateau: {name} must be one of {known}; got {given!r}")
+        self.optimizer, self.last_epoch = optimizer, 0
+        self.mode, self.threshold_mode, self.threshold = mode, threshold_mode, threshold
+        self.factor, self.patience, self.cooldown, self.eps = factor, patience, cooldown, eps
+        self.mode_worse = math.inf if mode == "min" else -math.inf
         self._last_lr = [group["lr"] for group in optimizer.param_groups]
-        if mode not in ("min", "max"):
-            raise ValueError("mode " + mode + " is unknown!")
-        if threshold_mode not in ("rel", "abs"):
-            raise ValueError("threshold mode " + threshold_mode + " is unknown!")
-        self.mode = mode
-        self.threshold = threshold
-        self.threshold_mode = threshold_mode
-        self.mode_worse = float("inf") if mode == "min" else float("-inf")
+        self._set_least(min_lr, len(self._last_lr))
         self._reset()
+
+    def _set_least(self, min_lr, groups):
+        one = not isinstance(min_lr, (list, tuple))
+        self.default_min_lr = min_lr if one else None
+        self.min_lrs = [min_lr] * groups if one else list(min_lr)
+        if len(self.min_lrs) != groups:
+            raise ValueError(f"ReduceLROnPlateau: min_lr must be a number or {groups} of them, "
+                             f"one for each parameter group; got {len(self.min_lrs)}")
 
     def _reset(self):
         self.best = self.mode_worse
@@ -68,18 +65,15 @@ class ReduceLROnPlateau(LRScheduler):
         else:
             _warn(EPOCH_DEPRECATION_WARNING)
         self.last_epoch = epoch
-        if self.is_better(current, self.best):
+        better, waiting = self.is_better(current, self.best), self.in_cooldown
+        if better:
             self.best = current
-            self.num_bad_epochs = 0
-        else:
-            self.num_bad_epochs += 1
-        if self.in_cooldown:
+        if waiting:
             self.cooldown_counter -= 1
-            self.num_bad_epochs = 0
+        self.num_bad_epochs = 0 if better or waiting else self.num_bad_epochs + 1
         if self.num_bad_epochs > self.patience:
             self._reduce_lr(epoch)
-            self.cooldown_counter = self.cooldown
-            self.num_bad_epochs = 0
+            self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
         self._last_lr = self._current_lrs()
 
     def _reduce_lr(self, epoch):
@@ -87,13 +81,10 @@ class ReduceLROnPlateau(LRScheduler):
         if len(groups) != len(self.min_lrs):
             if self.default_min_lr is None:
                 raise RuntimeError(
-                    "The number of param groups in the `optimizer` "
-                    f"({len(groups)}) differs from when `ReduceLROnPlateau` was initialized "
-                    f"({len(self.min_lrs)}), usually due to a new param group being added to the "
-                    "optimizer. Please modify the `min_lrs` field to match the length of the "
-                    "`optimizer` param groups.")
+                    f"ReduceLROnPlateau: min_lrs must have a value for each of the {len(groups)} "
+                    f"parameter groups; got {len(self.min_lrs)}")
             self.min_lrs = [self.default_min_lr] * len(groups)
-        for group, least in zip(groups, self.min_lrs):
+        for group, least in zip(groups, self.min_lrs, strict=True):
             old = float(group["lr"])
             new = max(old * self.factor, least)
             if old - new > self.eps:

@@ -56,7 +56,7 @@ class Adagrad(ListOptimizer):
 
     def _step_kind(self, group, params, grads, states, names):
         if group["weight_decay"] and any(g.is_sparse for g in grads):
-            raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+            raise RuntimeError("Adagrad: weight_decay must be 0 for sparse gradients")
         if not _lists.can_fuse(params, grads, group["differentiable"]):
             super()._step_kind(group, params, grads, states, names)
             return
@@ -71,7 +71,7 @@ class Adagrad(ListOptimizer):
     def _update(self, group, ops, counts, params, grads, sums):
         rates = [lr_of(group) / (1 + (n - 1) * group["lr_decay"]) for n in counts]
         if any(g.is_sparse for g in grads):
-            for param, grad, total, rate in zip(params, grads, sums, rates):
+            for param, grad, total, rate in zip(params, grads, sums, rates, strict=True):
                 _sparse_update(param, grad.coalesce(), total, rate, group["eps"])
             return
         ops.addcmul_(sums, grads, grads, 1)

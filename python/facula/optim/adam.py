@@ -4,7 +4,14 @@ from __future__ import annotations
 import facula
 from facula.optim import _lists
 from facula.optim.optimizer import (
-    Optimizer, _check_betas, _check_fused, _check_lr, _new_step, _step_dtype, _value)
+    Optimizer,
+    _check_betas,
+    _check_fused,
+    _check_lr,
+    _new_step,
+    _step_dtype,
+    _value,
+)
 
 
 class Adam(Optimizer):
@@ -81,8 +88,7 @@ class Adam(Optimizer):
             state = table[p]
             if not state:
                 if grad.is_sparse:
-                    raise RuntimeError("Adam does not support sparse gradients, please consider "
-                                       "SparseAdam instead")
+                    raise RuntimeError("Adam: gradients must be dense; got a sparse one")
                 self._new_state(state, p, amsgrad)
             params.append(p)
             grads.append(grad)
@@ -117,7 +123,7 @@ class Adam(Optimizer):
         """One tensor after the other, with operators that can be differentiated."""
         beta1, beta2 = (_value(b) for b in group["betas"])
         lr, decay = group["lr"], group["weight_decay"]
-        for i, (param, grad, step) in enumerate(zip(params, grads, steps)):
+        for i, (param, grad, step) in enumerate(zip(params, grads, steps, strict=True)):
             step += 1
             count = step.item()
             grad = -grad if group["maximize"] else grad

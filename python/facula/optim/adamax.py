@@ -36,7 +36,7 @@ class Adamax(ListOptimizer):
         ops.lerp_(means, grads, 1 - beta1)
         ops.mul_(maxima, beta2)
         sizes = ops.add(ops.abs(grads), group["eps"])
-        for maximum, size in zip(maxima, ops.maximum(kept(ops, maxima), sizes)):
+        for maximum, size in zip(maxima, ops.maximum(kept(ops, maxima), sizes), strict=True):
             maximum.copy_(size)
         lr = lr_of(group)
         ops.addcdiv_(params, kept(ops, means), kept(ops, maxima),

@@ -42,11 +42,11 @@ class ASGD(ListOptimizer):
         ops.mul_(params, [1 - lambd * rate for rate in rates])
         ops.addcmul_(params, grads, [facula.ones_like(g) for g in grads],
                      [-rate for rate in rates])
-        for param, average, mu in zip(params, averages, mus):
+        for param, average, mu in zip(params, averages, mus, strict=True):
             if _value(mu) == 1:
                 average.copy_(param)
             else:
                 average.add_(param.sub(average).mul_(_value(mu)))
-        for eta, mu, n in zip(etas, mus, counts):
+        for eta, mu, n in zip(etas, mus, counts, strict=True):
             eta.copy_(facula.as_tensor(lr / (1 + lambd * lr * n) ** group["alpha"]))
             mu.copy_(facula.as_tensor(1 / max(1, n - group["t0"])))

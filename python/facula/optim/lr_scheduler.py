@@ -2,10 +2,24 @@
 from __future__ import annotations
 
 from facula.optim._schedule_base import (  # noqa: F401  (public names of this module)
-    EPOCH_DEPRECATION_WARNING, ChainedScheduler, LRScheduler, SequentialLR, _LRScheduler)
+    EPOCH_DEPRECATION_WARNING,
+    ChainedScheduler,
+    LRScheduler,
+    SequentialLR,
+    _LRScheduler,
+)
 from facula.optim._schedules import (  # noqa: F401
-    ConstantLR, CosineAnnealingLR, CosineAnnealingWarmRestarts, ExponentialLR, LambdaLR, LinearLR,
-    MultiplicativeLR, MultiStepLR, PolynomialLR, StepLR)
+    ConstantLR,
+    CosineAnnealingLR,
+    CosineAnnealingWarmRestarts,
+    ExponentialLR,
+    LambdaLR,
+    LinearLR,
+    MultiplicativeLR,
+    MultiStepLR,
+    PolynomialLR,
+    StepLR,
+)
 from facula.optim._schedules_cyclic import CyclicLR, OneCycleLR  # noqa: F401
 from facula.optim._schedules_plateau import ReduceLROnPlateau  # noqa: F401
 

@@ -60,6 +60,8 @@ class NAdam(ListOptimizer):
         roots = ops.div(kept(ops, squares), [1 - beta2 ** n for n in counts])
         roots = ops.add(ops.sqrt(roots), group["eps"])
         ops.addcdiv_(params, grads, roots,
-                     [-lr * (1.0 - mu) / (1.0 - total) for mu, total in zip(now, totals)])
+                     [-lr * (1.0 - mu) / (1.0 - total)
+                      for mu, total in zip(now, totals, strict=True)])
         ops.addcdiv_(params, kept(ops, means), roots,
-                     [-lr * mu / (1.0 - total * mu) for mu, total in zip(then, totals)])
+                     [-lr * mu / (1.0 - total * mu)
+                      for mu, total in zip(then, totals, strict=True)])

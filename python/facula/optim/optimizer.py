@@ -51,8 +51,8 @@ def _hooked(step):
             if changed is None:
                 continue
             if not isinstance(changed, tuple) or len(changed) != 2:
-                raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs),"
-                                   f"but got {changed}.")
+                raise RuntimeError(f"{step}: a pre-hook must return None or (args, kwargs); got "
+                                   f"{changed}")
             args, kwargs = changed
         result = step(*args, **kwargs)
         for hook in (*self._optimizer_step_post_hooks.values(),
@@ -82,8 +82,8 @@ class Optimizer:
 
     def __init__(self, params, defaults):
         if isinstance(params, facula.Tensor):
-            raise TypeError("params argument given to the optimizer should be an iterable of "
-                            "Tensors or dicts, but got " + facula.typename(params))
+            raise TypeError("Optimizer: params must be an iterable of Tensors or dicts; got "
+                            f"{facula.typename(params)}")
         self.defaults = defaults
         self._init_hooks()
         self._patch_step_function()
@@ -190,12 +190,13 @@ class Optimizer:
             state_dict = state_dict if changed is None else changed
         groups, saved = self.param_groups, deepcopy(state_dict["param_groups"])
         if len(groups) != len(saved):
-            raise ValueError("loaded state dict has a different number of parameter groups")
-        if any(len(a["params"]) != len(b["params"]) for a, b in zip(groups, saved)):
-            raise ValueError("loaded state dict contains a parameter group that doesn't match the "
-                             "size of optimizer's group")
-        params = {number: param for group, old in zip(groups, saved)
-                  for number, param in zip(old["params"], group["params"])}
+            raise ValueError(f"load_state_dict(): expected {len(groups)} parameter groups; got "
+                             f"{len(saved)}")
+        if any(len(a["params"]) != len(b["params"]) for a, b in zip(groups, saved, strict=True)):
+            raise ValueError("load_state_dict(): a parameter group of state_dict has another "
+                             "number of parameters")
+        params = {number: param for group, old in zip(groups, saved, strict=True)
+                  for number, param in zip(old["params"], group["params"], strict=True)}
         fused = {id(p) for group in groups for p in group["params"] if group.get("fused")}
         state = defaultdict(dict)
         for key, value in state_dict["state"].items():
@@ -204,7 +205,7 @@ class Optimizer:
                 state[param] = _cast(param, value, None, id(param) in fused)
             else:
                 state[key] = value
-        for group, old in zip(groups, saved):
+        for group, old in zip(groups, saved, strict=True):
             old["params"] = group["params"]
             if "param_names" in group and "param_names" not in old:
                 old["param_names"] = group["param_names"]
@@ -244,39 +245,38 @@ class Optimizer:
             TypeError, ValueError: parameters that cannot be optimized, or are in a group already.
         """
         if not isinstance(param_group, dict):
-            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+            raise TypeError("add_param_group(): param_group must be a dict; got "
+                            f"{type(param_group).__name__}")
         params = param_group["params"]
         if isinstance(params, facula.Tensor):
             params = [params]
         elif isinstance(params, set):
-            raise TypeError("optimizer parameters need to be organized in ordered collections, but "
-                            "the ordering of tensors in sets will change between runs. Please use "
-                            "a list instead.")
+            raise TypeError("Optimizer: parameters must come in an order that stays the same; got "
+                            "a set")
         param_group["params"] = list(params)
         _take_names(param_group)
         for param in param_group["params"]:
             _check_param(param, self.defaults)
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
-                raise ValueError("parameter group didn't specify a value of required optimization "
-                                 f"parameter {name}")
+                raise ValueError(f"Optimizer: a parameter group must have a value for {name}, "
+                                 "which has no default")
             param_group.setdefault(name, default)
         params = param_group["params"]
         if len(params) != len({id(p) for p in params}):
             import warnings
             warnings.warn(
-                "optimizer contains a parameter group with duplicate parameters; in future, this "
-                "will cause an error; see github.com/pytorch/pytorch/issues/40967 for more "
-                "information", stacklevel=3)
+                "Optimizer: a parameter group holds a parameter more than once", stacklevel=3)
         known = {id(p) for group in self.param_groups for p in group["params"]}
         if any(id(p) in known for p in params):
-            raise ValueError("some parameters appear in more than one parameter group")
+            raise ValueError("Optimizer: a parameter must be in one parameter group; got one in "
+                             "several")
         if self.param_groups and ("param_names" in param_group) != (
                 "param_names" in self.param_groups[0]):
             one, two = (("with", "without") if "param_names" in param_group
                         else ("without", "with"))
-            raise ValueError("all optimizer param groups should be with/without names. cannot add "
-                             f"param group {one} names to the optimizer {two} names")
+            raise ValueError("Optimizer: parameter groups must all have names or all have none; "
+                             f"got one {one} for an optimizer {two}")
         self.param_groups.append(param_group)
 
     # ---- helpers of the optimizers
@@ -297,18 +297,16 @@ def _take_names(group):
     if not any(named):
         return
     if not all(named):
-        raise ValueError("all optimizer params should be with/without names. Some param names are "
-                         "missing")
+        raise ValueError("Optimizer: parameters must all have names or all have none")
     group["params"] = [param for _, param in entries]
     group["param_names"] = [name for name, _ in entries]
 
 
 def _check_param(param, defaults):
     if not isinstance(param, facula.Tensor):
-        raise TypeError("optimizer can only optimize Tensors, but one of the params is "
-                        + facula.typename(param))
+        raise TypeError(f"Optimizer: can only optimize Tensors; got {facula.typename(param)}")
     if not defaults.get("differentiable", None) and not (param.is_leaf or param.retains_grad):
-        raise ValueError("can't optimize a non-leaf Tensor")
+        raise ValueError("can't optimize a non-leaf Tensor: a parameter must be a leaf")
 
 
 def _cast(param, value, key, fused):
@@ -343,8 +341,7 @@ def _new_step():
 def _check_lr(lr, foreach, capturable=False):
     if isinstance(lr, facula.Tensor):
         if foreach and not capturable:
-            raise ValueError("lr as a Tensor is not supported for capturable=False and "
-                             "foreach=True")
+            raise ValueError("a Tensor as lr with foreach=True needs capturable=True")
         if lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
     if not lr >= 0.0:
@@ -361,7 +358,7 @@ def _check_nonnegative(**values):
 def _check_betas(betas):
     for i in range(2):
         if not 0.0 <= betas[i] < 1.0:
-            raise ValueError(f"Invalid beta parameter at index {i}: {betas[i]}")
+            raise ValueError(f"betas must be in [0, 1); got {betas[i]} at {i}")
 
 
 def _check_fused(fused, differentiable, foreach):
@@ -370,7 +367,7 @@ def _check_fused(fused, differentiable, foreach):
     if differentiable:
         raise RuntimeError("`fused` does not support `differentiable`")
     if foreach:
-        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+        raise RuntimeError("fused and foreach exclude each other; got both")
 
 
 class grad_mode:

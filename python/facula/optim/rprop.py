@@ -21,7 +21,7 @@ class Rprop(ListOptimizer):
                  capturable=False, foreach=None, maximize=False, differentiable=False):
         _check_lr(lr, False)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
-            raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
+            raise ValueError(f"Rprop: etas must be one in (0, 1) and one above 1; got {etas}")
         super().__init__(params, {
             "lr": lr, "etas": etas, "step_sizes": step_sizes, "foreach": foreach,
             "maximize": maximize, "differentiable": differentiable, "capturable": capturable})
@@ -39,7 +39,7 @@ class Rprop(ListOptimizer):
     def _update(self, group, ops, counts, params, grads, previous, sizes):
         shrink, grow = group["etas"]
         least, most = group["step_sizes"]
-        for i, (param, grad, prev, size) in enumerate(zip(params, grads, previous, sizes)):
+        for param, grad, prev, size in zip(params, grads, previous, sizes, strict=True):
             sign = grad.mul(prev.clone() if group["differentiable"] else prev).sign()
             factor = facula.where(sign > 0, grow, facula.where(sign < 0, shrink, 1.0))
             size.mul_(factor.to(size.dtype)).clamp_(least, most)

@@ -30,7 +30,8 @@ class SGD(Optimizer):
             raise ValueError(f"Invalid learning rate: {lr}")
         _check_nonnegative(momentum=momentum, weight_decay=weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
-            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+            raise ValueError(f"SGD: nesterov needs a momentum and no dampening; got {momentum} and "
+                             f"{dampening}")
         defaults = {
             "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
             "nesterov": nesterov, "maximize": maximize, "foreach": foreach,
@@ -89,7 +90,7 @@ class SGD(Optimizer):
         else:
             self._step_fused(group, params, grads, buffers, is_first)
         if is_first:
-            for p, buffer in zip(params, buffers):
+            for p, buffer in zip(params, buffers, strict=True):
                 self.state[p]["momentum_buffer"] = buffer
 
     def _step_fused(self, group, params, grads, buffers, is_first):
@@ -106,7 +107,7 @@ class SGD(Optimizer):
         """One tensor after the other; returns the momentum buffers."""
         result = []
         decay, momentum = group["weight_decay"], group["momentum"]
-        for i, (param, grad) in enumerate(zip(params, grads)):
+        for i, (param, grad) in enumerate(zip(params, grads, strict=True)):
             grad = -grad if group["maximize"] else grad
             if decay != 0:
                 grad = grad + param * decay

@@ -23,8 +23,8 @@ def opened_to_read(f):
     for name in ("seek", "tell", "read"):
         if not hasattr(f, name):
             raise AttributeError(
-                f"{type(f).__name__!r} object has no attribute {name!r}. load() reads from a file "
-                "that is seekable: put the data into a buffer like io.BytesIO before"
+                f"{type(f).__name__!r} object has no attribute {name!r}: load() needs a file that "
+                "can be read at any place, such as io.BytesIO"
             )
     yield f
 
@@ -43,7 +43,7 @@ def opened_to_write(f):
         return
     if not hasattr(f, "write"):
         raise AttributeError(
-            "expected 'f' to be string, path, or a file-like object with a 'write' attribute"
+            f"save(): f must be a path or have write(); got {type(f).__name__}"
         )
     yield f.write
     if hasattr(f, "flush"):

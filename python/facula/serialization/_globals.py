@@ -121,7 +121,8 @@ def safe_global(module, name, user=None):
     module = _OLD_MODULES.get(module, module)
     if module.partition(".")[0] in BLOCKED_MODULES:
         raise UnpicklingError(
-            f"Trying to load unsupported GLOBAL {module}.{name} whose module {module} is blocked."
+            f"load(): {module}.{name} is of a module, {module}, that weights_only=True never takes "
+            "from"
         )
     full = f"{module}.{name}"
     found = _own_global(torch_name(full))
@@ -132,9 +133,9 @@ def safe_global(module, name, user=None):
         return user[full]
     shown = name if module == "builtins" else full
     raise UnpicklingError(
-        f"Unsupported global: GLOBAL {shown} was not an allowed global by default. Allow it with "
-        f"`facula.serialization.add_safe_globals([{shown}])` or within "
-        f"`facula.serialization.safe_globals([{shown}])` if you trust it."
+        f"Unsupported global: GLOBAL {shown}: weights_only=True takes known functions and classes "
+        f"alone; if this one is safe, `facula.serialization.add_safe_globals([{shown}])` or "
+        f"`safe_globals([{shown}])` allows it"
     )
 
 

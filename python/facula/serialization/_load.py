@@ -161,7 +161,8 @@ def _resolve_weights_only(weights_only, pickle_module):
     if weights_only is None:
         return pickle_module is None
     if weights_only and pickle_module is not None:
-        raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
+        raise RuntimeError("load(): pickle_module decides what is safe, so it needs "
+                           "weights_only=False")
     return bool(weights_only)
 
 
@@ -182,7 +183,7 @@ def _load_archive(file, restore, mapped, make_unpickler, weights_only):
     if archive.has("constants.pkl"):
         if weights_only:
             raise RuntimeError(
-                "Cannot use ``weights_only=True`` with TorchScript archives passed to ``load``"
+                "load(): a TorchScript archive holds code, so it needs weights_only=False"
             )
         raise NotImplementedError("load(): TorchScript archives are read by jit.load")
     data = io.BytesIO(bytes(archive.read("data.pkl")))
@@ -248,7 +249,7 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
     """
     weights_only = _resolve_weights_only(weights_only, pickle_module)
     if mmap and not is_path(f):
-        raise ValueError("f must be a file path in order to use the mmap argument")
+        raise ValueError(f"load(): mmap=True needs a path; got {type(f).__name__}")
     make_unpickler = (
         _safe_maker(pickle_load_args) if weights_only
         else _trusting_maker(pickle_module or pickle, pickle_load_args)
@@ -260,7 +261,7 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
                 mapped = _map_file(f) if mmap else None
                 return _load_archive(file, restore, mapped, make_unpickler, weights_only)
             if mmap:
-                raise RuntimeError("mmap can only be used with files in the zip format")
+                raise RuntimeError("load(): mmap=True needs a file in the zip format")
             return _load_legacy(file, restore, make_unpickler)
         except UnpicklingError as error:
             if not weights_only:

@@ -29,7 +29,7 @@ def location_tag(storage):
         location = tagger(storage)
         if location:
             return location
-    raise RuntimeError(f"don't know how to determine data location of {type(storage)}")
+    raise RuntimeError(f"a storage of type {type(storage).__name__} has no known location")
 
 
 def default_restore_location(storage, location):
@@ -47,7 +47,7 @@ def default_restore_location(storage, location):
         if moved is not None:
             return moved
     raise RuntimeError(
-        f"don't know how to restore data location of {type(storage)} (tagged with {location})"
+        f"a storage of type {type(storage).__name__} cannot be put at location {location}"
     )
 
 

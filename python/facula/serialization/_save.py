@@ -43,8 +43,7 @@ class _SavedStorages:
             return
         if self._dtype_at.setdefault(storage.data_ptr(), dtype) != dtype:
             raise RuntimeError(
-                "Cannot save multiple tensors or storages that view the same data as different "
-                "types"
+                "save(): tensors that share a storage must have one dtype"
             )
 
 

@@ -35,7 +35,7 @@ def check_module_version_greater_or_equal(module, req_version_tuple, error_if_ma
         found = tuple(type(want)(part) for want, part in pairs)
         return found >= req_version_tuple
     except Exception as error:
-        text = f"'{module.__name__}' module version string is malformed: {module.__version__!r}"
+        text = f"'{module.__name__}' has a version that cannot be read: {module.__version__!r}"
         if error_if_malformed:
             raise RuntimeError(text) from error
         import warnings

@@ -300,7 +300,7 @@ class SafeUnpickler:
             self._push(_make_bytes(args))
         else:
             raise UnpicklingError(
-                f"Trying to call reduce for unrecognized function {_shown(function)}"
+                f"load(): weights_only=True does not call this function: {_shown(function)}"
             )
 
     def _rebuild(self, function, args):
@@ -331,8 +331,8 @@ class SafeUnpickler:
             self._build_user_object(target, state)
         else:
             raise UnpicklingError(
-                "Can only build Tensor, Parameter, OrderedDict or types allowlisted via "
-                f"`add_safe_globals`, but got {type(target)}"
+                "load(): weights_only=True builds tensors, parameters, OrderedDicts and classes "
+                f"of add_safe_globals(); got {target}"
             )
 
     def _tensor_types(self):

@@ -63,15 +63,14 @@ def warn_if_has_hooks(tensor):
             continue
         import warnings
         warnings.warn(
-            f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you "
-            "can decorate the function with @torch.utils.hooks.unserializable_hook to suppress "
-            "this warning", stacklevel=2)
+            f"backward hook {hook!r} is not saved with its tensor (unserializable_hook says that "
+            "it need not be)", stacklevel=2)
 
 
 def _scatter(values, indices, size):
     """A tuple of length `size` with `values` at `indices` and None elsewhere."""
     result = [None] * size
-    for index, value in zip(indices, values):
+    for index, value in zip(indices, values, strict=True):
         result[index] = value
     return tuple(result)
 
@@ -133,18 +132,15 @@ class BackwardHook:
         import warnings
         if self.user_hooks:
             warnings.warn(
-                "Full backward hook is firing when gradients are computed with respect to module "
-                "outputs since no inputs require gradients. See "
-                "https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
-                "#torch.nn.Module.register_full_backward_hook for more details.", stacklevel=5)
+                "a full backward hook runs without gradients for the inputs, because no input "
+                "requires grad", stacklevel=5)
         grad_inputs = (None,) * self.n_inputs
         for hook in self.user_hooks:
             changed = hook(self.module, grad_inputs, self.grad_outputs)
             if changed is not None and not (
                     isinstance(changed, tuple) and all(x is None for x in changed)):
                 raise RuntimeError(
-                    "Backward hook for Modules where no input requires gradient should always "
-                    "return None or None for all gradients.")
+                    "a backward hook of a Module whose inputs need no grad must return None")
         self.grad_outputs = None
 
     def _inputs_ready(self, grad_input):
@@ -183,7 +179,7 @@ def _watch(values, attach):
     grad_fns = [x.grad_fn for x in watched if x.grad_fn is not None]
     attach(grad_fns[0])
     result = list(values)
-    for (index, _), tensor in zip(tensors, watched):
+    for (index, _), tensor in zip(tensors, watched, strict=True):
         result[index] = tensor
     if type(values) is tuple:
         return tuple(result), [i for i, _ in tensors]

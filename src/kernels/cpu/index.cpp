@@ -261,7 +261,8 @@ void fill_masked_row(const void* value, char* const* data, const int64_t* steps,
 }  // namespace
 
 Error index_out_of_bounds(int64_t index, const IndexedDim& d) {
-  if (d.size == 0) return Error(ErrorKind::Index, "index is out of bounds for dimension with size 0");
+  if (d.size == 0) return Error(ErrorKind::Index,
+        "index is out of bounds: the dimension has size 0");
   return Error(ErrorKind::Index, "index ", index, " is out of bounds for dimension ", d.shown_dim, " with size ", d.size);
 }
 Error index_out_of_bounds_runtime(int64_t index, const IndexedDim& d) {

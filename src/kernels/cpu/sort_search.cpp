@@ -212,12 +212,12 @@ Three unique_slices(const Tensor& self, int64_t dim, bool consecutive, bool inve
   for (int64_t s : self.sizes()) zeros += s == 0;
   if (self.dim() == 0) return unique_values(self, consecutive, inverse, counts, op);
   if (self.sizes()[d] == 0) {
-    check(zeros == 1, "Number of zero sized dimensions is more than one, so unique cannot be applied ");
+    check(zeros == 1, "unique_dim(): at most one dimension may have size 0; got ", zeros);
     Three none = nothing(self);
     std::get<0>(none) = empty_tensor(self.sizes(), self.dtype());
     return none;
   }
-  check(zeros == 0, "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
+  check(zeros == 0, "unique_dim(): a dimension other than dim must not have size 0");
   const Tensor in = contiguous(with_dim_first(self, d));
   Three result;
   const bool known = visit_distinct(in.dtype(), [&]<class T>(Type<T>) { result = unique_rows<T>(in, consecutive, inverse, counts); });
@@ -246,9 +246,9 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
     return out;
   }
   if (!is_integral(self.dtype(), false)) not_implemented("bincount_cpu", self.dtype());
-  check(self.dim() == 1, "bincount only supports 1-d non-negative integral inputs.");
+  check(self.dim() == 1, "bincount(): input must have 1 dimension; got ", self.dim());
   check(!weights.defined() || (weights.dim() == 1 && weights.numel() == self.numel()),
-        "weights should be 1-d and have the same length as input");
+        "bincount(): weights must be 1-D of the same length as input, ", self.numel());
   const Tensor in = contiguous(self);
   Tensor w;
   if (weights.defined()) w = contiguous(weights.dtype() == DType::Float32 ? weights : converted(weights, DType::Float64));
@@ -256,8 +256,9 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
   const bool known = visit_integral(in.dtype(), [&]<class T>(Type<T>) {
     const T* x = in.data<T>();
     const T low = *std::min_element(x, x + in.numel()), high = *std::max_element(x, x + in.numel());
-    check(!(low < T(0)), "bincount only supports 1-d non-negative integral inputs.");
-    check(static_cast<int64_t>(high) < INT64_MAX, "maximum value of input overflowed, it should be < ", INT64_MAX, " but got ", high);
+    check(!(low < T(0)), "bincount(): numbers of input must not be negative");
+    check(static_cast<int64_t>(high) < INT64_MAX,
+          "bincount(): numbers of input must be below ", INT64_MAX, "; got ", high);
     const int64_t bins = std::max(static_cast<int64_t>(high) + 1, minlength);
     if (!w.defined())
       out = counted<T, int64_t>(in, w, bins, DType::Int64);
@@ -272,11 +273,13 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
 
 void histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max, const Tensor& out) {
   const Tensor in = contiguous(self);
+  const bool own_range = min.to<double>() == max.to<double>();
+  check_type(!own_range || !is_complex(in.dtype()), "aminmax not implemented for ", info(in.dtype()).legacy_name);
   const bool known = visit_floating(in.dtype(), [&]<class T>(Type<T>) {
     Range r{min.to<double>(), max.to<double>()};
     if (r.low == r.high && in.numel() > 0) r = range_of<T>(in);
     check(std::isfinite(r.low) && std::isfinite(r.high), "torch.histc: range of [", r.low, ", ", r.high, "] is not finite");
-    check(r.low <= r.high, "torch.histc: max must be larger than min");
+    check(r.low <= r.high, "histc(): min must not be above max; got ", r.low, " and ", r.high);
     if (r.low == r.high) r = {r.low - 1, r.high + 1};
     histogram<T>(in, bins, r.low, r.high, out);
   });

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from .comparison import EVERY, pairs
 from .common import Op, Sample, T
+from .comparison import EVERY, pairs
 
 
 def tensors():

@@ -20,7 +20,7 @@ CHOSEN = [
     Sample(T(), 0),
 ]
 INDEX_ERROR = Error(IndexError, "Dimension out of range", Sample(T(3, 4), 2))
-NO_IDENTITY = Error(IndexError, "non-zero size", Sample(T(0, 3), 0))
+NO_IDENTITY = Error(IndexError, "size 0 cannot be reduced", Sample(T(0, 3), 0))
 
 OPS = [
     Op("sort", samples=ALONG + DESCENDING, dtypes="float int", errors=[INDEX_ERROR]),
@@ -39,6 +39,6 @@ OPS = [
     Op("quantile", samples=[Sample(T(3, 5), 0.3), Sample(T(3, 5), T(2, low=0, high=1), 1),
                             Sample(T(3, 5), T(2, low=0, high=1), 0, keepdim=True), Sample(T(3, 5), 0.3, keepdim=True)]
        + [Sample(T(3, 5), 0.4, 1, interpolation=kind) for kind in ("lower", "higher", "midpoint", "nearest")],
-       dtypes="full", errors=[Error(RuntimeError, "range", Sample(T(3), 1.5)), Error(RuntimeError, "non-empty", Sample(T(0), 0.5))]),
+       dtypes="full", errors=[Error(RuntimeError, "q must be in [0, 1]", Sample(T(3), 1.5)), Error(RuntimeError, "input must have elements", Sample(T(0), 0.5))]),
     Op("nanquantile", samples=[Sample(T(3, 5), 0.3), Sample(T(3, 5), T(2, low=0, high=1), 1)], dtypes="full"),
 ]

@@ -36,7 +36,7 @@ OPS = [
     Op("lgamma", unary(0.2, 4), lambda x: each(math.lgamma, x), "full"),
     Op("digamma", unary(0.2, 4), None, "full"),
     Op("polygamma", [Sample(1, T(5, low=0.5)), Sample(3, T(2, 3, low=0.5, layout="transposed"))], None, "full",
-       method=False, inplace=False, errors=[Error(RuntimeError, "negative n", Sample(-1, T(2)))]),
+       method=False, inplace=False, errors=[Error(RuntimeError, "n must not be negative", Sample(-1, T(2)))]),
     Op("mvlgamma", [Sample(T(5, low=2, high=5), 3)], None, "full", inplace=False),
     Op("i0", unary(), np.i0, "full"),
     Op("igamma", pairs(), None, "full", grad=False),

@@ -44,7 +44,7 @@ OPS = [
        reference=_nearest, dtypes="float uint8",
        errors=[Error(RuntimeError, "output_size", Sample(IMAGE, [3])),
                Error(RuntimeError, "input_size", Sample(LINE, [3, 3])),
-               Error(RuntimeError, "greater than 0", Sample(IMAGE, [0, 3])),
+               Error(RuntimeError, "sizes of input and output must be", Sample(IMAGE, [0, 3])),
                Error(NotImplementedError, "", Sample(T(1, 1, 2, 2, dtype="int32"), [3, 3]))]),
     Op("_C._nn.upsample_bilinear2d",
        [Sample(IMAGE, [10, 4], False), Sample(LAST, [3, 7], True), Sample(IMAGE, [1, 1], True),

@@ -58,7 +58,8 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
 def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
     """Clamp to [min_val, max_val]; returns a Tensor. Raises ValueError when min_val is greater."""
     if min_val > max_val:
-        raise ValueError("min_val cannot be greater than max_val")
+        raise ValueError(f"hardtanh(): min_val must not be above max_val; got {min_val} and "
+                         f"{max_val}")
     if inplace:
         return _nn.hardtanh_(input, min_val, max_val)
     return _nn.hardtanh(input, min_val, max_val)
@@ -91,7 +92,7 @@ def glu(input, dim=-1):
         RuntimeError: a 0-dim input.
     """
     if input.dim() == 0:
-        raise RuntimeError("glu does not support scalars because halving size must be even")
+        raise RuntimeError("glu(): input must have a dimension; got a 0-dim Tensor")
     return _nn.glu(input, dim)
 
 
@@ -117,8 +118,8 @@ def tanhshrink(input):
 
 def _get_softmax_dim(name, ndim, stacklevel):
     import warnings
-    warnings.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to "
-                  "include dim=X as an argument.", stacklevel=stacklevel)
+    warnings.warn(f"{name}(): dim should be given; without it the number of dimensions decides",
+                  stacklevel=stacklevel)
     return 0 if ndim in (0, 1, 3) else 1
 
 
@@ -160,7 +161,7 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     """
     if eps != 1e-10:
         import warnings
-        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
+        warnings.warn("gumbel_softmax(): eps has no effect", stacklevel=2)
     noise = -facula.empty_like(
         logits, memory_format=facula.legacy_contiguous_format).exponential_().log()
     soft = ((logits + noise) / tau).softmax(dim)

@@ -13,7 +13,7 @@ def _none_or_dtype(input):
         return None
     if isinstance(input, facula.Tensor):
         return input.dtype
-    raise RuntimeError("input to _none_or_dtype() must be None or torch.Tensor")
+    raise RuntimeError(f"_none_or_dtype(): expected None or a Tensor; got {type(input).__name__}")
 
 
 def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_other=True):
@@ -22,11 +22,11 @@ def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_
         return None
     is_float = facula.is_floating_point(mask)
     if mask.dtype != facula.bool and not is_float:
-        raise RuntimeError(f"only bool and floating types of {mask_name} are supported")
+        raise RuntimeError(f"{mask_name} must be bool or floating point; got {mask.dtype}")
     if check_other and other_type is not None and mask.dtype != other_type:
         import warnings
-        warnings.warn(f"Support for mismatched {mask_name} and {other_name} is deprecated. Use "
-                      "same type for both instead.", stacklevel=3)
+        warnings.warn(f"{mask_name} and {other_name} should have one dtype; got {mask.dtype} and "
+                      f"{other_type}", stacklevel=3)
     if is_float:
         return mask
     return facula.zeros_like(mask, dtype=target_type).masked_fill_(mask, float("-inf"))
@@ -35,34 +35,31 @@ def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_
 def _check_key_padding_mask(key_padding_mask, src_len, bsz):
     shape = tuple(key_padding_mask.shape)
     if shape != (bsz, src_len):
-        raise AssertionError(f"Expected key_padded_mask.shape to be {(bsz, src_len)}, but got "
-                             f"{shape}")
+        raise AssertionError(f"key_padding_mask must have shape {(bsz, src_len)}; got {shape}")
 
 
 def _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads):
     """Whether the inputs have a batch dimension. Raises AssertionError for bad shapes."""
     ndim = query.dim()
     if ndim not in (2, 3):
-        raise AssertionError("query should be unbatched 2D or batched 3D tensor but received "
-                             f"{ndim}-D query tensor")
-    kind = "batched (3-D)" if ndim == 3 else "unbatched (2-D)"
+        raise AssertionError(f"query must have 2 dimensions, or 3 with a batch; got {ndim}")
     if key.dim() != ndim or value.dim() != ndim:
-        raise AssertionError(f"For {kind} `query`, expected `key` and `value` to be {ndim}-D but "
-                             f"found {key.dim()}-D and {value.dim()}-D tensors respectively")
+        raise AssertionError(f"key and value must have query's {ndim} dimensions; got {key.dim()} "
+                             f"and {value.dim()}")
     if key_padding_mask is not None and key_padding_mask.dim() != ndim - 1:
         raise AssertionError(
-            f"For {kind} `query`, expected `key_padding_mask` to be `None` or {ndim - 1}-D but "
-            f"found {key_padding_mask.dim()}-D tensor instead")
+            f"key_padding_mask must be None or have {ndim - 1} dimensions; got "
+            f"{key_padding_mask.dim()}")
     if attn_mask is None:
         return ndim == 3
     if attn_mask.dim() not in (2, 3):
-        raise AssertionError(f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D "
-                             f"but found {attn_mask.dim()}-D tensor instead")
+        raise AssertionError("attn_mask must be None or have 2 or 3 dimensions; got "
+                             f"{attn_mask.dim()}")
     if ndim == 2 and attn_mask.dim() == 3:
         expected = (num_heads, query.shape[0], key.shape[0])
         if tuple(attn_mask.shape) != expected:
-            raise AssertionError(f"Expected `attn_mask` shape to be {expected} but got "
-                                 f"{attn_mask.shape}")
+            raise AssertionError(f"attn_mask must have shape {expected}; got "
+                                 f"{tuple(attn_mask.shape)}")
     return ndim == 3
 
 
@@ -83,7 +80,8 @@ def _in_projection_packed(q, k, v, w, b=None):
         packed = packed.contiguous()
         return [_nn.linear(q, w_q, b_q), packed[0], packed[1]]
     biases = (None, None, None) if b is None else b.chunk(3)
-    return [_nn.linear(x, part, bias) for x, part, bias in zip((q, k, v), w.chunk(3), biases)]
+    return [_nn.linear(x, part, bias)
+            for x, part, bias in zip((q, k, v), w.chunk(3), biases, strict=True)]
 
 
 def _in_projection(q, k, v, w_q, w_k, w_v, b_q=None, b_k=None, b_v=None):
@@ -93,7 +91,7 @@ def _in_projection(q, k, v, w_q, w_k, w_v, b_q=None, b_k=None, b_v=None):
 
 def _check_static(name, static, bsz, num_heads, head_dim):
     if static.size(0) != bsz * num_heads:
-        raise AssertionError(f"expecting {name}.size(0) of {bsz * num_heads}, but got "
+        raise AssertionError(f"{name} must have {bsz * num_heads} as its first size; got "
                              f"{static.size(0)}")
     if static.size(2) != head_dim:
         raise AssertionError(f"expecting {name}.size(2) of {head_dim}, but got {static.size(2)}")
@@ -107,8 +105,8 @@ def _mask_of_heads(attn_mask, tgt_len, src_len, bsz, num_heads):
     else:
         expected, name = (bsz * num_heads, tgt_len, src_len), "3D"
     if tuple(attn_mask.shape) != expected:
-        raise RuntimeError(f"The shape of the {name} attn_mask is {attn_mask.shape}, but should "
-                           f"be {expected}.")
+        raise RuntimeError(f"a {name} attn_mask must have shape {expected}; got "
+                           f"{tuple(attn_mask.shape)}")
     return attn_mask.unsqueeze(0) if attn_mask.dim() == 2 else attn_mask
 
 
@@ -150,18 +148,17 @@ def multi_head_attention_forward(
     key_padding_mask = _canonical_mask(key_padding_mask, "key_padding_mask",
                                        _none_or_dtype(attn_mask), "attn_mask", query.dtype)
     if is_causal and attn_mask is None:
-        raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
+        raise RuntimeError("is_causal=True is a hint about attn_mask; got no attn_mask")
     if is_causal and key_padding_mask is None and not need_weights:
         attn_mask = None
     else:
         attn_mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, False)
         is_causal = is_causal and key_padding_mask is None
     if embed_dim != embed_dim_to_check:
-        raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got "
-                             f"{embed_dim}")
+        raise AssertionError(f"embed_dim must be {embed_dim_to_check}; got query of {embed_dim}")
     head_dim = embed_dim // num_heads
     if head_dim * num_heads != embed_dim:
-        raise AssertionError(f"embed_dim {embed_dim} not divisible by num_heads {num_heads}")
+        raise AssertionError(f"num_heads must divide embed_dim; got {num_heads} and {embed_dim}")
     _check_keys(key, value, use_separate_proj_weight)
     if use_separate_proj_weight:
         biases = (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
@@ -172,8 +169,8 @@ def multi_head_attention_forward(
     if attn_mask is not None:
         attn_mask = _mask_of_heads(attn_mask, tgt_len, src_len, bsz, num_heads)
     if bias_k is not None and bias_v is not None:
-        k = facula.cat([k, bias_k.repeat(1, bsz, 1)])
-        v = facula.cat([v, bias_v.repeat(1, bsz, 1)])
+        k, v = (facula.cat([x, extra.repeat(1, bsz, 1)])
+                for x, extra in ((k, bias_k), (v, bias_v)))
         attn_mask, key_padding_mask = _pad_one(attn_mask), _pad_one(key_padding_mask)
     heads = bsz * num_heads
     q = q.view(tgt_len, heads, head_dim).transpose(0, 1)
@@ -203,10 +200,11 @@ def multi_head_attention_forward(
 
 def _check_keys(key, value, separate):
     if separate and key.shape[:2] != value.shape[:2]:
-        raise AssertionError(f"key's sequence and batch dims {key.shape[:2]} do not match value's "
-                             f"{value.shape[:2]}")
+        raise AssertionError("key and value must agree in their first two sizes; got "
+                             f"{tuple(key.shape[:2])} and {tuple(value.shape[:2])}")
     if not separate and key.shape != value.shape:
-        raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
+        raise AssertionError(f"key and value must have one shape; got {tuple(key.shape)} and "
+                             f"{tuple(value.shape)}")
 
 
 def _merged_mask(attn_mask, key_padding_mask, bsz, num_heads, src_len):

@@ -6,7 +6,7 @@ import facula
 
 def _check_probability(p):
     if p < 0.0 or p > 1.0:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+        raise ValueError(f"dropout(): p must be in [0, 1]; got {p}")
 
 
 def dropout(input, p=0.5, training=True, inplace=False):
@@ -56,13 +56,8 @@ def _warn(message):
 
 
 def _warn_dimensions(name, spatial, input_dim):
-    low, high = spatial + 1, spatial + 2
-    plural = "dimensions" if spatial > 1 else "dimension"
-    _warn(f"{name}: Received a {input_dim}-D input to {name}, which is deprecated and will result "
-          "in an error in a future release. To retain the behavior and silence this warning, "
-          f"please use dropout instead. Note that {name} exists to provide channel-wise dropout on "
-          f"inputs with {spatial} spatial {plural}, a channel dimension, and an optional batch "
-          f"dimension (i.e. {low}D or {high}D inputs).")
+    _warn(f"{name}(): input should have {spatial + 1} or {spatial + 2} dimensions, {spatial} of "
+          f"them spatial; got {input_dim}")
 
 
 def dropout1d(input, p=0.5, training=True, inplace=False):
@@ -76,9 +71,7 @@ def dropout1d(input, p=0.5, training=True, inplace=False):
     ndim = input.dim()
     if ndim not in (2, 3):
         raise RuntimeError(
-            f"dropout1d: Expected 2D or 3D input, but received a {ndim}D input. Note that "
-            "dropout1d exists to provide channel-wise dropout on inputs with 1 spatial dimension, "
-            "a channel dimension, and an optional batch dimension (i.e. 2D or 3D inputs).")
+            f"dropout1d(): input must be (C, L) or (N, C, L); got {ndim} dimensions")
     if ndim == 3:
         return _feature_dropout(input, p, training, inplace)
     batched = input.unsqueeze_(0) if inplace else input.unsqueeze(0)
@@ -93,11 +86,8 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
     if ndim not in (3, 4):
         _warn_dimensions("dropout2d", 2, ndim)
     if ndim == 3:
-        _warn("dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D "
-              "dropout behavior is desired - input is interpreted as shape (N, C, L), where C is "
-              "the channel dim. This behavior will change in a future release to interpret the "
-              "input as one without a batch dimension, i.e. shape (C, H, W). To maintain the 1D "
-              "channel-wise dropout behavior, please switch to using dropout1d instead.")
+        _warn("dropout2d(): a 3-D input is taken as (N, C, L), not as (C, H, W); dropout1d() says "
+              "the same")
     return _feature_dropout(input, p, training, inplace)
 
 

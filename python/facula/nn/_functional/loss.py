@@ -9,16 +9,10 @@ from facula.nn import _reduction
 _nn = facula._C._nn
 
 
-def _check_reduction(reduction):
-    if reduction not in ("none", "mean", "sum"):
-        raise ValueError(f"{reduction} is not a valid value for reduction")
-
-
 def _warn_sizes(input, target):
     import warnings
-    warnings.warn(f"Using a target size ({target.size()}) that is different to the input size "
-                  f"({input.size()}). This will likely lead to incorrect results due to "
-                  "broadcasting. Please ensure they have the same size.", stacklevel=3)
+    warnings.warn("target and input should have one size, they are broadcast; got "
+                  f"{tuple(target.shape)} and {tuple(input.shape)}", stacklevel=3)
 
 
 def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None,
@@ -68,9 +62,8 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     """
     code = _reduction.resolve(reduction, size_average, reduce)
     if target.size() != input.size():
-        raise ValueError(f"Using a target size ({target.size()}) that is different to the input "
-                         f"size ({input.size()}) is deprecated. Please ensure they have the same "
-                         "size.")
+        raise ValueError("binary_cross_entropy(): target must have input's size; got "
+                         f"{tuple(target.shape)} and {tuple(input.shape)}")
     if weight is not None:
         weight = weight.expand(facula.broadcast_shapes(target.size(), weight.size()))
     return _nn.binary_cross_entropy(input, target, weight, code)
@@ -85,8 +78,8 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
     """
     code = _reduction.resolve(reduction, size_average, reduce)
     if target.size() != input.size():
-        raise ValueError(f"Target size ({target.size()}) must be the same as input size "
-                         f"({input.size()})")
+        raise ValueError("binary_cross_entropy_with_logits(): target must have input's size; got "
+                         f"{tuple(target.shape)} and {tuple(input.shape)}")
     return facula.binary_cross_entropy_with_logits(input, target, weight, pos_weight, code)
 
 
@@ -100,8 +93,6 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     if size_average is not None or reduce is not None:
         code = _reduction.legacy_get_enum(size_average, reduce)
     else:
-        if reduction == "mean":
-            _warn_kl_mean()
         code = _reduction.get_enum("sum" if reduction == "batchmean" else reduction)
     loss = facula.kl_div(input, target, code, log_target=log_target)
     if reduction == "batchmean" and input.dim() != 0:
@@ -109,26 +100,14 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     return loss
 
 
-def _warn_kl_mean():
-    import warnings
-    warnings.warn(
-        "reduction: 'mean' divides the total loss by both the batch size and the support size."
-        "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
-        "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
-        stacklevel=3)
-
-
 def _weighted(loss, weight, reduction):
     """Reduce an elementwise loss with weights; the mean is over the sum of the weights."""
+    _reduction.check(reduction)
     loss = loss * weight
     if reduction == "none":
         return loss
-    if reduction == "sum":
-        return facula.sum(loss)
-    if reduction == "mean":
-        return facula.sum(loss) / facula.sum(weight)
-    raise ValueError(f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', "
-                     "'sum'.")
+    total = loss.sum()
+    return total if reduction == "sum" else total / weight.sum()
 
 
 def _pointwise(op, input, target, weight, size_average, reduce, reduction, *parameters):
@@ -140,7 +119,8 @@ def _pointwise(op, input, target, weight, size_average, reduce, reduction, *para
     if weight is None:
         return op(input, target, _reduction.get_enum(reduction), *parameters)
     if weight.size() != input.size():
-        raise ValueError("Weights and input must have the same size.")
+        raise ValueError(f"weight must have input's size, {tuple(input.shape)}; got "
+                         f"{tuple(weight.shape)}")
     return _weighted(op(input, target, 0, *parameters), weight, reduction)
 
 
@@ -196,7 +176,7 @@ def poisson_nll_loss(input, target, log_input=True, full=False, size_average=Non
     """
     if size_average is not None or reduce is not None:
         reduction = _reduction.legacy_get_string(size_average, reduce)
-    _check_reduction(reduction)
+    _reduction.check(reduction)
     return facula.poisson_nll_loss(input, target, log_input, full, eps,
                                    _reduction.get_enum(reduction))
 
@@ -214,33 +194,32 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     Raises:
         ValueError: a negative variance, a bad shape, an unknown reduction.
     """
-    if not isinstance(var, facula.Tensor):
-        if var < 0:
-            raise ValueError("var has negative entry/entries")
-        var = var * facula.ones_like(input)
-    elif facula.any(var < 0):
-        raise ValueError("var has negative entry/entries")
-    if var.size() != input.size():
-        var = _matching_variance(var, input)
-    if reduction not in ("none", "mean", "sum"):
-        raise ValueError(reduction + " is not valid")
+    var = _variance(var, input)
+    _reduction.check(reduction)
+    # The floor is put into a copy without a record, so that the gradient passes where it holds.
     var = var.clone()
     with facula.no_grad():
         var.clamp_(min=eps)
-    loss = 0.5 * (facula.log(var) + (input - target) ** 2 / var)
+    loss = (var.log() + (input - target).square() / var) * 0.5
     if full:
-        loss += 0.5 * math.log(2 * math.pi)
-    if reduction == "none":
-        return loss
-    return loss.mean() if reduction == "mean" else loss.sum()
+        loss = loss + math.log(math.tau) / 2
+    return loss if reduction == "none" else getattr(loss, reduction)()
 
 
-def _matching_variance(var, input):
-    if input.size()[:-1] == var.size():
-        return facula.unsqueeze(var, -1)
-    if input.ndim == var.ndim and all(v in (1, n) for v, n in zip(var.size(), input.size())):
-        return var
-    raise ValueError("var is of incorrect size")
+def _variance(var, input):
+    """`var` as a Tensor that broadcasts to `input`. Raises ValueError."""
+    number = not isinstance(var, facula.Tensor)
+    if var < 0 if number else (var < 0).any():
+        raise ValueError("gaussian_nll_loss(): var must not be negative")
+    if number:
+        var = facula.ones_like(input) * var
+    want, have = tuple(input.shape), tuple(var.shape)
+    if len(have) == len(want) - 1 and have == want[:-1]:
+        return var.unsqueeze(-1)
+    if len(have) != len(want) or any(v not in (1, n) for v, n in zip(have, want, strict=True)):
+        raise ValueError("gaussian_nll_loss(): var must have input's shape, without or with 1 as "
+                         f"its last size, {want}; got {have}")
+    return var
 
 
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean",

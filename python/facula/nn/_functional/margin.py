@@ -31,8 +31,8 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
     code = _reduction.resolve(reduction, size_average, reduce)
     if not input1.dim() == input2.dim() == target.dim():
         raise RuntimeError(
-            "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
-            f"input1: {input1.size()}, input2: {input2.size()}, target: {target.size()} ")
+            "margin_ranking_loss(): inputs and target must have as many dimensions; got "
+            f"{tuple(input1.shape)}, {tuple(input2.shape)} and {tuple(target.shape)}")
     return facula.margin_ranking_loss(input1, input2, target, margin, code)
 
 
@@ -45,9 +45,9 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     """
     code = _reduction.resolve(reduction, size_average, reduce)
     if p not in (1, 2):
-        raise ValueError("only p == 1 and p == 2 supported")
+        raise ValueError(f"multi_margin_loss(): p must be 1 or 2; got {p}")
     if weight is not None and weight.dim() != 1:
-        raise ValueError("weight must be one-dimensional")
+        raise ValueError(f"multi_margin_loss(): weight must have 1 dimension; got {weight.dim()}")
     return _nn.multi_margin_loss(input, target, p, margin, weight, code)
 
 
@@ -62,19 +62,14 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
     """Mean over classes of the logistic loss of (N, C) scores against 0/1 targets."""
     if size_average is not None or reduce is not None:
         reduction = _reduction.legacy_get_string(size_average, reduce)
-    log_sigmoid = _nn.log_sigmoid
-    loss = -(target * log_sigmoid(input) + (1 - target) * log_sigmoid(-input))
+    _reduction.check(reduction)
+    yes, no = _nn.log_sigmoid(input), _nn.log_sigmoid(-input)
+    loss = -(target * yes + (1 - target) * no)
     if weight is not None:
         loss = loss * weight
-    class_dim = input.dim() - 1
-    loss = loss.sum(dim=class_dim) / input.size(class_dim)
-    if reduction == "none":
-        return loss
-    if reduction == "mean":
-        return loss.mean()
-    if reduction == "sum":
-        return loss.sum()
-    raise ValueError(reduction + " is not valid")
+    classes = input.dim() - 1
+    loss = loss.sum(dim=classes) / input.size(classes)
+    return loss if reduction == "none" else getattr(loss, reduction)()
 
 
 def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False,
@@ -86,7 +81,7 @@ def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, s
     """
     code = _reduction.resolve(reduction, size_average, reduce)
     if margin <= 0:
-        raise ValueError(f"margin must be greater than 0, got {margin}")
+        raise ValueError(f"triplet_margin_loss(): margin must be positive; got {margin}")
     return facula.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, code)
 
 
@@ -103,15 +98,14 @@ def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_fu
         ValueError: an unknown reduction, or a margin that is not positive.
         RuntimeError: different numbers of dimensions.
     """
-    if reduction not in ("mean", "sum", "none"):
-        raise ValueError(f"{reduction} is not a valid value for reduction")
+    _reduction.check(reduction)
     if margin <= 0:
-        raise ValueError(f"margin must be greater than 0, got {margin}")
+        raise ValueError("triplet_margin_with_distance_loss(): margin must be positive; got "
+                         f"{margin}")
     if not anchor.ndim == positive.ndim == negative.ndim:
         raise RuntimeError(
-            "The anchor, positive, and negative tensors are expected to have the same number of "
-            f"dimensions, but got: anchor {anchor.ndim}D, positive {positive.ndim}D, and negative "
-            f"{negative.ndim}D inputs")
+            f"anchor, positive and negative must have as many dimensions; got {anchor.ndim}, "
+            f"{positive.ndim} and {negative.ndim}")
     distance = facula.pairwise_distance if distance_function is None else distance_function
     near = distance(anchor, positive)
     far = distance(anchor, negative)

@@ -12,14 +12,14 @@ def _verify_batch_size(size):
     """Raise ValueError when a channel has a single value."""
     if size[0] * math.prod(size[2:]) == 1:
         raise ValueError(
-            f"Expected more than 1 value per channel when training, got input size {size}")
+            f"in training each channel must have more than one value; got input size {size}")
 
 
 def _verify_spatial_size(size):
     """Raise ValueError when an instance has a single spatial element."""
     if math.prod(size[2:]) == 1:
         raise ValueError(
-            f"Expected more than 1 spatial element when training, got input size {size}")
+            f"in training there must be more than one spatial element; got input size {size}")
 
 
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False,
@@ -72,7 +72,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     """
     if input.dim() < 2:
         raise RuntimeError(
-            f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
+            f"group_norm(): input must have at least 2 dimensions; got {input.dim()}")
     size = input.shape
     _verify_batch_size([size[0] * size[1] // num_groups, num_groups, *size[2:]])
     return facula.group_norm(input, num_groups, weight, bias, eps, True)

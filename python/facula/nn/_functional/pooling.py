@@ -57,14 +57,13 @@ def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 
 def _fractional(op, name, ndim, input, kernel_size, output_size, output_ratio, samples):
     if output_size is None and output_ratio is None:
-        raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
+        raise ValueError(f"{name}(): output_size or output_ratio must be given; got neither")
     expand = _pair if ndim == 2 else _triple
     if output_size is None:
         if len(output_ratio) > ndim:
-            raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of "
-                             "Ints.")
+            raise ValueError(f"{name}(): output_ratio must be a number or a tuple of {ndim}")
         sizes = input.size()[-ndim:]
-        output_size = [int(n * r) for n, r in zip(sizes, expand(output_ratio))]
+        output_size = [int(n * r) for n, r in zip(sizes, expand(output_ratio), strict=False)]
     if samples is None:
         batch = 1 if input.dim() == ndim + 1 else input.size(0)
         samples = facula.rand(batch, input.size(-ndim - 1), ndim, dtype=input.dtype,
@@ -118,15 +117,15 @@ def _unpool_output_size(input, kernel_size, stride, padding, output_size):
     """
     ndim = len(kernel_size)
     natural = [(n - 1) * s + k - 2 * p for n, s, k, p in
-               zip(input.size()[-ndim:], stride, kernel_size, padding)]
+               zip(input.size()[-ndim:], stride, kernel_size, padding, strict=False)]
     if output_size is None:
         return natural
     if len(output_size) == ndim + 2:
         output_size = output_size[2:]
     if len(output_size) != ndim:
-        raise ValueError(f"output_size should be a sequence containing {ndim} or {ndim + 2} "
-                         f"elements, but it has a length of '{len(output_size)}'")
-    for d, (size, want, step) in enumerate(zip(output_size, natural, stride)):
+        raise ValueError(f"max_unpool: output_size must have {ndim} or {ndim + 2} numbers; got "
+                         f"{len(output_size)}")
+    for d, (size, want, step) in enumerate(zip(output_size, natural, stride, strict=False)):
         low, high = want - step, want + step
         if not low < size < high:
             shown = [int(n) for n in output_size]

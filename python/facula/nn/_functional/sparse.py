@@ -17,7 +17,8 @@ def _row(padding_idx, weight):
         return -1
     rows = weight.size(0)
     if not -rows <= padding_idx < rows:
-        raise AssertionError("Padding_idx must be within num_embeddings")
+        raise AssertionError(f"embedding(): padding_idx must be in [-{rows}, {rows}); got "
+                             f"{padding_idx}")
     return padding_idx if padding_idx >= 0 else rows + padding_idx
 
 
@@ -69,29 +70,29 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2,
         ValueError: shapes or modes that do not fit.
         NotImplementedError: weights in another mode than "sum".
     """
-    if weight.dtype == facula.long and input.is_floating_point():
+    if input.is_floating_point() and weight.dtype == facula.int64:
         import warnings
-        warnings.warn("Argument order of nn.functional.embedding_bag was changed. Usage "
-                      "`embedding_bag(weight, input, ...)` is deprecated, and should now be "
-                      "`embedding_bag(input, weight, ...)`.", stacklevel=2)
-        weight, input = input, weight
-    if per_sample_weights is not None and input.size() != per_sample_weights.size():
-        raise ValueError(
-            f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then "
-            f"it must have the same shape as the input ({input.shape})")
-    if not weight.dim() == 2:
-        raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension "
-                         f"{weight.dim()}")
+        warnings.warn("embedding_bag(): input comes first, weight second; got them the other way "
+                      "round", stacklevel=2)
+        input, weight = weight, input
+    _check_factors(per_sample_weights, input)
+    if weight.dim() != 2:
+        raise ValueError(f"embedding_bag(): weight must have 2 dimensions; got {weight.dim()}")
     input, offsets, per_sample_weights = _flat_bags(input, offsets, per_sample_weights)
     code = _bag_mode(mode, scale_grad_by_freq, sparse)
     if max_norm is not None:
         _no_grad_embedding_renorm_(weight, input, max_norm, norm_type)
     if per_sample_weights is not None and mode != "sum":
         raise NotImplementedError(
-            "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported "
-            f"for mode='sum' (got mode='{mode}'). Please open a feature request on GitHub.")
+            f"embedding_bag(): per_sample_weights needs mode 'sum'; got {mode!r}")
     return facula.embedding_bag(weight, input, offsets, scale_grad_by_freq, code, sparse,
                                 per_sample_weights, include_last_offset, padding_idx)[0]
+
+
+def _check_factors(factors, input):
+    if factors is not None and factors.shape != input.shape:
+        raise ValueError("embedding_bag(): per_sample_weights must have input's shape, "
+                         f"{tuple(input.shape)}; got {tuple(factors.shape)}")
 
 
 def _flat_bags(input, offsets, weights):
@@ -99,27 +100,25 @@ def _flat_bags(input, offsets, weights):
     if input.dim() == 2:
         if offsets is not None:
             raise ValueError(
-                "if input is 2D, then offsets has to be None, as input is treated is a mini-batch "
-                f"of fixed length sequences. However, found offsets of type {type(offsets)}")
-        offsets = facula.arange(0, input.numel(), input.size(1), dtype=input.dtype,
-                                device=input.device)
-        flat_weights = None if weights is None else weights.reshape(-1)
-        return input.reshape(-1), offsets, flat_weights
+                "embedding_bag(): a 2-D input, one bag in each row, takes no offsets; got "
+                f"{type(offsets).__name__}")
+        starts = facula.arange(0, input.numel(), step=input.shape[1], dtype=input.dtype,
+                               device=input.device)
+        return input.reshape(-1), starts, None if weights is None else weights.reshape(-1)
     if input.dim() != 1:
-        raise ValueError("input has to be 1D or 2D Tensor, but got Tensor of dimension "
-                         f"{input.dim()}")
+        raise ValueError(f"embedding_bag(): input must have 1 or 2 dimensions; got {input.dim()}")
     if offsets is None:
-        raise ValueError("offsets has to be a 1D Tensor but got None")
+        raise ValueError("embedding_bag(): a 1-D input needs offsets; got None")
     if offsets.dim() != 1:
-        raise ValueError("offsets has to be a 1D Tensor")
+        raise ValueError(f"embedding_bag(): offsets must have 1 dimension; got {offsets.dim()}")
     return input, offsets, weights
 
 
 def _bag_mode(mode, scale_grad_by_freq, sparse):
     if mode not in _BAG_MODES:
-        raise ValueError("mode has to be one of sum, mean or max")
+        raise ValueError(f"embedding_bag(): mode must be 'sum', 'mean' or 'max'; got {mode!r}")
     if mode == "max" and scale_grad_by_freq:
-        raise ValueError("max mode does not support scaling the gradient by the frequency")
+        raise ValueError("embedding_bag(): mode 'max' has no scale_grad_by_freq")
     if mode == "max" and sparse:
-        raise ValueError("max mode does not support sparse weights")
+        raise ValueError("embedding_bag(): mode 'max' has no sparse gradient")
     return _BAG_MODES[mode]

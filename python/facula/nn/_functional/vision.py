@@ -52,15 +52,15 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
 
 def _check_interpolate(input, size, scale_factor, mode, align_corners, antialias):
     if align_corners is not None and mode not in _LINEAR:
-        raise ValueError("align_corners option can only be set with the interpolating modes: "
-                         "linear | bilinear | bicubic | trilinear")
+        raise ValueError("interpolate(): align_corners is for linear, bilinear, bicubic and "
+                         f"trilinear; got {mode!r}")
     if size is not None and scale_factor is not None:
-        raise ValueError("only one of size or scale_factor should be defined")
+        raise ValueError("interpolate(): size and scale_factor exclude each other; got both")
     if size is None and scale_factor is None:
-        raise ValueError("either size or scale_factor should be defined")
+        raise ValueError("interpolate(): size or scale_factor must be given; got neither")
     if antialias and not (mode in _ANTIALIASED and input.ndim == 4):
-        raise ValueError("Anti-alias option is restricted to bilinear, bicubic, and lanczos modes "
-                         "and requires a 4-D tensor as input")
+        raise ValueError("interpolate(): antialias is for bilinear, bicubic and lanczos on 4-D "
+                         f"input; got {mode!r} on {input.dim()}-D")
     if mode == "lanczos" and not antialias:
         raise ValueError("Lanczos mode requires antialias=True")
 
@@ -72,10 +72,8 @@ def _per_dimension(input, value, name, noun, letters):
         return [value] * dims
     if len(value) != dims:
         raise ValueError(
-            f"Input and {name} must have the same number of spatial dimensions, but got input "
-            f"with spatial dimensions of {list(input.shape[2:])} and {noun} {value}. Please "
-            f"provide input tensor in (N, C, d1, d2, ...,dK) format and {noun.split(' of')[0]} in "
-            f"({letters}1, {letters}2, ...,{letters}K) format.")
+            f"interpolate(): {name} must have a number for each of input's {input.dim() - 2} "
+            f"spatial dimensions; got {value}")
     return value
 
 
@@ -107,9 +105,10 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
         scale_factors = _per_dimension(input, scale_factor, "scale_factor",
                                        "scale_factor of shape", "s")
     if recompute_scale_factor and size is not None:
-        raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+        raise ValueError("interpolate(): recompute_scale_factor needs scale_factor; got size")
     if scale_factors is not None and (recompute_scale_factor or mode == "area"):
-        output_size = [math.floor(float(n) * s) for n, s in zip(input.size()[2:], scale_factors)]
+        output_size = [math.floor(float(n) * s)
+                       for n, s in zip(input.size()[2:], scale_factors, strict=True)]
         scale_factors = None
     if mode == "area" and input.dim() in (3, 4, 5):
         return _area(input, output_size)
@@ -130,8 +129,8 @@ def _resample(input, output_size, scale_factors, mode, align_corners, antialias)
             f"Got {ndim}D input, but {mode} mode needs {_NEEDS[mode]}D input")
     if name is None:
         raise NotImplementedError(
-            f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {ndim}D) for the modes: "
-            f"{_MODES} (got {mode})")
+            f"interpolate(): input must have 3 to 5 dimensions that suit the mode; got {ndim} for "
+            f"{mode!r}")
     if antialias:
         name = "_" + name.lstrip("_") + "_aa"
     op = getattr(_nn, name)
@@ -142,7 +141,7 @@ def _resample(input, output_size, scale_factors, mode, align_corners, antialias)
 
 def _warn_upsample(name):
     import warnings
-    warnings.warn(f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.",
+    warnings.warn(f"nn.functional.{name} is deprecated; interpolate() does the same",
                   stacklevel=3)
 
 
@@ -164,15 +163,6 @@ def upsample_bilinear(input, size=None, scale_factor=None):
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
-def _default_align_corners():
-    import warnings
-    warnings.warn(
-        "Default grid_sample and affine_grid behavior has changed to align_corners=False since "
-        "1.3.0. Please specify align_corners=True if the old behavior is desired. See the "
-        "documentation of grid_sample for details.", stacklevel=3)
-    return False
-
-
 def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
     """Values of `input` at the points of `grid`.
 
@@ -187,15 +177,13 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
         ValueError: an unknown mode.
     """
     if mode not in _GRID_MODES:
-        raise ValueError("nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' "
-                         f"or 'bicubic', but got: '{mode}'")
+        raise ValueError("grid_sample(): mode must be 'bilinear', 'nearest' or 'bicubic'; got "
+                         f"{mode!r}")
     if padding_mode not in _GRID_PADDINGS:
-        raise ValueError("nn.functional.grid_sample(): expected padding_mode to be 'zeros', "
-                         f"'border', or 'reflection', but got: '{padding_mode}'")
-    if align_corners is None:
-        align_corners = _default_align_corners()
+        raise ValueError("grid_sample(): padding_mode must be 'zeros', 'border' or 'reflection'; "
+                         f"got {padding_mode!r}")
     return facula.grid_sampler(input, grid, _GRID_MODES[mode], _GRID_PADDINGS[padding_mode],
-                               align_corners)
+                               bool(align_corners))
 
 
 def affine_grid(theta, size, align_corners=None):
@@ -210,28 +198,15 @@ def affine_grid(theta, size, align_corners=None):
         ValueError: matrices of a wrong shape or dtype, or an empty output size.
         NotImplementedError: another number of dimensions.
     """
-    if align_corners is None:
-        align_corners = _default_align_corners()
     if not theta.is_floating_point():
-        raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
+        raise ValueError(f"affine_grid(): theta must be floating point; got {theta.dtype}")
     ndim = len(size) - 2
     if ndim not in (2, 3):
         raise NotImplementedError(
-            "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, "
-            f"respectively. Got size {size}.")
+            f"affine_grid(): size must have 4 numbers (2-D) or 5 (3-D); got {size}")
     if theta.dim() != 3 or tuple(theta.shape[1:]) != (ndim, ndim + 1):
-        raise ValueError(f"Expected a batch of {ndim}D affine matrices of shape Nx{ndim}x{ndim + 1}"
-                         f" for size {size}. Got {theta.shape}.")
-    _check_grid_size(size, ndim, align_corners)
-    return facula.affine_grid_generator(theta, size, align_corners)
-
-
-def _check_grid_size(size, ndim, align_corners):
+        raise ValueError(f"affine_grid(): theta must have shape (N, {ndim}, {ndim + 1}) for size "
+                         f"{size}; got {tuple(theta.shape)}")
     if min(size) <= 0:
-        raise ValueError(f"Expected non-zero, positive output size. Got {size}")
-    if align_corners and min(size[-ndim:]) == 1:
-        import warnings
-        warnings.warn(
-            "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when "
-            "align_corners=True. This is not an intended use case of affine_grid. See the "
-            "documentation of affine_grid for details.", stacklevel=3)
+        raise ValueError(f"affine_grid(): sizes must be positive; got {size}")
+    return facula.affine_grid_generator(theta, size, bool(align_corners))

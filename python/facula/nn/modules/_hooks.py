@@ -68,8 +68,8 @@ def register_module_full_backward_pre_hook(hook):
 def _set_global_kind(is_full):
     if _global_backward_kind["is_full"] is (not is_full):
         raise RuntimeError(
-            "Cannot use both regular backward hooks and full backward hooks as a global Module "
-            "hook. Please use only one of them.")
+            "Module: global backward hooks must all be full ones or all be of the old kind; got "
+            "both")
     _global_backward_kind["is_full"] = is_full
 
 
@@ -107,7 +107,7 @@ class _WrappedHook:
             return self.hook(*args, **kwargs)
         module = self.module()
         if module is None:
-            raise RuntimeError("You are trying to call the hook of a dead Module!")
+            raise RuntimeError("the hook's Module is dead")
         return self.hook(module, *args, **kwargs)
 
     def __getstate__(self):
@@ -122,7 +122,7 @@ class _WrappedHook:
         if not self.with_module:
             return
         if state["module"] is None:
-            raise RuntimeError("You are trying to revive the hook of a dead Module!")
+            raise RuntimeError("the hook's Module is dead and cannot be pickled")
         self.module = weakref.ref(state["module"])
 
 
@@ -160,8 +160,7 @@ class HookMethods:
         """
         if self._is_full_backward_hook is False:
             raise RuntimeError(
-                "Cannot use both regular backward hooks and full backward hooks on a single "
-                "Module. Please use only one of them.")
+                "Module: backward hooks must all be full ones or all be of the old kind; got both")
         self._is_full_backward_hook = True
         return _add(self._backward_hooks, hook, prepend=prepend)
 
@@ -173,8 +172,7 @@ class HookMethods:
         """
         if self._is_full_backward_hook is True:
             raise RuntimeError(
-                "Cannot use both regular backward hooks and full backward hooks on a single "
-                "Module. Please use only one of them.")
+                "Module: backward hooks must all be full ones or all be of the old kind; got both")
         self._is_full_backward_hook = False
         return _add(self._backward_hooks, hook)
 
@@ -190,8 +188,7 @@ class HookMethods:
     def _register_state_dict_hook(self, hook):
         if getattr(hook, "_from_public_api", False):
             raise RuntimeError(
-                "Cannot register the same function as the state dict post hook that was "
-                "previously registered via register_state_dict_post_hook")
+                "register_state_dict_post_hook(): this function is a hook already, without a kind")
         return _add(self._state_dict_hooks, hook)
 
     def _register_load_state_dict_pre_hook(self, hook, with_module=False):
@@ -252,8 +249,8 @@ class HookMethods:
             if changed is None:
                 continue
             if not isinstance(changed, tuple) or len(changed) != 2:
-                raise RuntimeError("forward pre-hook must return None or a tuple of "
-                                   f"(new_args, new_kwargs), but got {changed}.")
+                raise RuntimeError("a forward pre-hook with kwargs must return None or (args, "
+                                   f"kwargs); got {changed}")
             args, kwargs = changed
         return args, kwargs
 
@@ -287,16 +284,16 @@ class HookMethods:
             except Exception as error:
                 import warnings
                 warnings.warn(
-                    "module forward hook with ``always_call=True`` raised an exception that was "
-                    "silenced as another error was raised in forward: " + str(error),
+                    "a forward hook with always_call=True raised too, after forward had raised: "
+                    f"{error}",
                     stacklevel=2)
 
     def _watch_outputs(self, backward, result):
         if isinstance(result, (facula.Tensor, tuple)):
             return backward.setup_output_hook(result)
         import warnings
-        warnings.warn("For backward hooks to be called, module output should be a Tensor or a "
-                      f"tuple of Tensors but received {type(result)}", stacklevel=3)
+        warnings.warn("Module: backward hooks need a Tensor or a tuple of Tensors as output; got "
+                      f"{type(result).__name__}", stacklevel=3)
         return result
 
     def _attach_old_backward_hooks(self, hooks, args, result):
@@ -317,26 +314,25 @@ class HookMethods:
         import warnings
 
         def warn(reason):
-            warnings.warn("Using a non-full backward hook when " + reason, FutureWarning,
+            warnings.warn(f"a backward hook of the old kind: {reason}", FutureWarning,
                           stacklevel=4)
 
         results = [result] if isinstance(result, facula.Tensor) else result
         if not isinstance(results, tuple | list) or not all(
                 isinstance(r, facula.Tensor) for r in results):
-            return warn("outputs are nested in python data structure is deprecated and will be "
-                        "removed in future versions. This hook will be missing some grad_output.")
+            return warn("outputs lie inside other containers: the hook sees only a part of "
+                        "grad_output")
         inputs = args
         if not all(isinstance(i, facula.Tensor) for i in inputs):
-            return warn("inputs are nested in python data structure is deprecated and will be "
-                        "removed in future versions. This hook will be missing some grad_input.")
+            return warn("inputs lie inside other containers: the hook sees only a part of "
+                        "grad_input")
         if len({r.grad_fn for r in results}) > 1:
-            return warn("outputs are generated by different autograd Nodes is deprecated and "
-                        "will be removed in future versions. This hook will be missing some "
-                        "grad_output.")
+            return warn("outputs come from several nodes of the graph: the hook sees only a part "
+                        "of grad_output")
         sources = {i.grad_fn for i in inputs if i.grad_fn is not None}
         if sources - {fn for fn, _ in grad_fn.next_functions}:
-            return warn("the forward contains multiple autograd Nodes is deprecated and will be "
-                        "removed in future versions. This hook will be missing some grad_input.")
+            return warn("forward has several nodes of the graph: the hook sees only a part of "
+                        "grad_input")
 
 
 def _new_args(changed, args):

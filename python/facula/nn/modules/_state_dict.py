@@ -66,19 +66,20 @@ class StateDictMethods:
         local_metadata = {"version": self._version}
         if hasattr(destination, "_metadata"):
             destination._metadata[prefix[:-1]] = local_metadata
-        for hook in tuple(self._state_dict_pre_hooks.values()):
-            hook(self, prefix, keep_vars)
+        for before in tuple(self._state_dict_pre_hooks.values()):
+            before(self, prefix, keep_vars)
         self._save_to_state_dict(destination, prefix, keep_vars)
-        for name, module in self._modules.items():
-            if module is not None:
-                module.state_dict(destination=destination, prefix=f"{prefix}{name}.",
-                                  keep_vars=keep_vars)
+        for name, child in self._modules.items():
+            if child is None:
+                continue
+            child.state_dict(prefix=f"{prefix}{name}.", keep_vars=keep_vars,
+                             destination=destination)
         for hook in tuple(self._state_dict_hooks.values()):
             replaced = hook(self, destination, prefix, local_metadata)
             if not getattr(hook, "_from_public_api", False):
                 destination = destination if replaced is None else replaced
             elif replaced is not None:
-                raise RuntimeError("state_dict post-hook must return None")
+                raise RuntimeError("state_dict(): a post-hook must return None")
         return destination
 
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys,
@@ -117,8 +118,7 @@ class StateDictMethods:
         """Copy (or assign) one entry of a state_dict; failures go to `error_msgs`."""
         if not isinstance(source, facula.Tensor):
             error_msgs.append(
-                f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like '
-                f"object from checkpoint but received {type(source)}")
+                f"{key}: expected a Tensor in state_dict; got {type(source).__name__}")
             return
         lazy = is_lazy(target)
         if not lazy and target.dim() == 0 and source.dim() == 1 and len(source) == 1:
@@ -126,8 +126,8 @@ class StateDictMethods:
             source = source[0]
         if not lazy and source.shape != target.shape:
             error_msgs.append(
-                f"size mismatch for {key}: copying a param with shape {source.shape} from "
-                f"checkpoint, the shape in current model is {target.shape}.")
+                f"size mismatch for {key}: the model has shape {target.shape}; got {source.shape} "
+                "in state_dict")
             return
         if target.is_meta and not source.is_meta and not assign:
             _warn_meta(key)
@@ -138,11 +138,8 @@ class StateDictMethods:
                 else:
                     target.copy_(source)
         except Exception as error:
-            happened = (f"an exception occurred : {error.args}.")
-            error_msgs.append(
-                f'While copying the parameter named "{key}", whose dimensions in the model are '
-                f"{target.size()} and whose dimensions in the checkpoint are {source.size()}, "
-                + happened)
+            error_msgs.append(f"{key}: cannot copy shape {tuple(source.shape)} to "
+                              f"{tuple(target.shape)}: {error}")
 
     def load_state_dict(self, state_dict, strict=True, assign=False):
         """Copy a state into this module and its children.
@@ -160,7 +157,8 @@ class StateDictMethods:
             RuntimeError: keys or shapes that do not match.
         """
         if not hasattr(state_dict, "keys") or not hasattr(state_dict, "__getitem__"):
-            raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
+            raise TypeError("load_state_dict(): state_dict must be a mapping; got "
+                            f"{type(state_dict).__name__}")
         metadata = getattr(state_dict, "_metadata", None)
         state_dict = OrderedDict(state_dict)
         if metadata is not None:
@@ -182,10 +180,10 @@ class StateDictMethods:
 
 
 def _load(module, state_dict, prefix, metadata, assign, keys, errors):
-    local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
+    about = dict((metadata or {}).get(prefix[:-1], {}))
     if assign:
-        local_metadata["assign_to_params_buffers"] = assign
-    module._load_from_state_dict(state_dict, prefix, local_metadata, True, keys.missing_keys,
+        about["assign_to_params_buffers"] = assign
+    module._load_from_state_dict(state_dict, prefix, about, True, keys.missing_keys,
                                  keys.unexpected_keys, errors)
     for name, child in module._modules.items():
         if child is None:
@@ -196,9 +194,8 @@ def _load(module, state_dict, prefix, metadata, assign, keys, errors):
     for hook in tuple(module._load_state_dict_post_hooks.values()):
         if hook(module, keys) is not None:
             raise AssertionError(
-                "Hooks registered with ``register_load_state_dict_post_hook`` are not expected "
-                "to return new values, if incompatible_keys need to be modified, it should be "
-                "done inplace.")
+                "load_state_dict(): a post-hook changes incompatible_keys in place and returns "
+                "None")
 
 
 def _assignable(target, source):
@@ -215,10 +212,8 @@ def _quoted(keys):
 
 def _positional(args, destination, prefix, keep_vars):
     import warnings
-    warnings.warn(
-        "Positional args are being deprecated, use kwargs instead. Refer to "
-        "https://pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.state_dict "
-        "for details.", FutureWarning, stacklevel=3)
+    warnings.warn("state_dict(): destination, prefix and keep_vars should be given by name",
+                  FutureWarning, stacklevel=3)
     given = [*args[:3], *(destination, prefix, keep_vars)[len(args):]]
     return tuple(given)
 
@@ -226,13 +221,9 @@ def _positional(args, destination, prefix, keep_vars):
 def _warn_meta(key):
     import warnings
     warnings.warn(
-        f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in "
-        "the current model, which is a no-op. (Did you mean to pass `assign=True` to assign items "
-        "in the state dictionary to their corresponding key in the module instead of copying them "
-        "in place?)", stacklevel=5)
+        f"load_state_dict(): {key} is on the meta device, so copying to it does nothing; "
+        "assign=True takes the tensors of state_dict themselves", stacklevel=5)
 
 
 def _not_overridden(name):
-    return (f"Reached a code path in Module.{name}() that should never be called. Please file an "
-            "issue at https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml to "
-            "report this bug.")
+    return (f"Module.{name}() is a name for typing and cannot be called")

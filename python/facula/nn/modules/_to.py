@@ -31,7 +31,7 @@ def _match(form, args, kwargs):
     """The arguments by name when they fit `form`, else None."""
     if len(args) > len(form):
         return None
-    given = dict(zip(form, args))
+    given = dict(zip(form, args, strict=False))
     if given.keys() & kwargs.keys():
         return None
     given.update(kwargs)

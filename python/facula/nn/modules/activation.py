@@ -4,6 +4,7 @@ from __future__ import annotations
 import facula
 from facula.nn import functional as F
 from facula.nn.modules.module import Module
+from facula.nn.modules.utils import _keep
 from facula.nn.parameter import Parameter
 
 
@@ -15,46 +16,53 @@ def __getattr__(name):
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def _inplace(self):
-    return "inplace=True" if self.inplace else ""
+class _Activation(Module):
+    """Applies the function of nn.functional that `_op` names, with the settings of `_settings`."""
+
+    _op = ""
+    _settings = ()
+
+    def forward(self, input):
+        """Apply to `input`."""
+        return getattr(F, self._op)(input, **{name: getattr(self, name)
+                                              for name in self._settings})
+
+    def extra_repr(self):
+        """The settings; `inplace` only where it is on."""
+        shown = [f"{name}={getattr(self, name)}" for name in self._settings
+                 if name not in ("inplace", "training")]
+        return ", ".join(shown + ["inplace=True"] * getattr(self, "inplace", False))
 
 
-def _with_inplace(self, text):
-    return text + (", inplace=True" if self.inplace else "")
-
-
-class _InplaceActivation(Module):
+class _InplaceActivation(_Activation):
     """An activation with `inplace` as its only setting."""
 
     __constants__ = ["inplace"]
+    _settings = ("inplace",)
 
     def __init__(self, inplace=False):
         super().__init__()
         self.inplace = inplace
 
+
+class _SilentActivation(_InplaceActivation):
+    """An activation that does not show `inplace`."""
+
     def extra_repr(self):
-        """The setting."""
-        return _inplace(self)
+        """Nothing."""
+        return ""
 
 
-class Threshold(Module):
+class Threshold(_Activation):
     """Elements above `threshold` stay, others become `value`."""
 
     __constants__ = ["threshold", "value", "inplace"]
+    _op = "threshold"
+    _settings = ("threshold", "value", "inplace")
 
     def __init__(self, threshold, value, inplace=False):
         super().__init__()
-        self.threshold = threshold
-        self.value = value
-        self.inplace = inplace
-
-    def forward(self, input):
-        """Apply to `input`."""
-        return F.threshold(input, self.threshold, self.value, self.inplace)
-
-    def extra_repr(self):
-        """The settings."""
-        return _with_inplace(self, f"threshold={self.threshold}, value={self.value}")
+        _keep(self, threshold=threshold, value=value, inplace=inplace)
 
 
 class ReLU(_InplaceActivation):
@@ -65,58 +73,41 @@ class ReLU(_InplaceActivation):
         return F.relu(input, inplace=self.inplace)
 
 
-class RReLU(Module):
+class RReLU(_Activation):
     """Leaky ReLU whose slope is drawn from U(lower, upper) in training."""
 
     __constants__ = ["lower", "upper", "inplace"]
+    _op = "rrelu"
+    _settings = ("lower", "upper", "training", "inplace")
 
     def __init__(self, lower=1.0 / 8, upper=1.0 / 3, inplace=False):
         super().__init__()
-        self.lower = lower
-        self.upper = upper
-        self.inplace = inplace
-
-    def forward(self, input):
-        """Apply to `input`."""
-        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
-
-    def extra_repr(self):
-        """The settings."""
-        return _with_inplace(self, f"lower={self.lower}, upper={self.upper}")
+        _keep(self, lower=lower, upper=upper, inplace=inplace)
 
 
-class Hardtanh(Module):
+class Hardtanh(_Activation):
     """Clamp to [min_val, max_val]. Raises AssertionError unless max_val > min_val."""
 
     __constants__ = ["min_val", "max_val", "inplace"]
+    _op = "hardtanh"
+    _settings = ("min_val", "max_val", "inplace")
 
     def __init__(self, min_val=-1.0, max_val=1.0, inplace=False, min_value=None, max_value=None):
         super().__init__()
         if min_value is not None:
-            _warn_renamed("min_value", "min_val")
-            min_val = min_value
+            min_val = _renamed("min_value", "min_val", min_value)
         if max_value is not None:
-            _warn_renamed("max_value", "max_val")
-            max_val = max_value
-        self.min_val = min_val
-        self.max_val = max_val
-        self.inplace = inplace
-        if not self.max_val > self.min_val:
-            raise AssertionError(f"max_val ({max_val}) must be greater than min_val ({min_val})")
-
-    def forward(self, input):
-        """Apply to `input`."""
-        return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
-
-    def extra_repr(self):
-        """The settings."""
-        return _with_inplace(self, f"min_val={self.min_val}, max_val={self.max_val}")
+            max_val = _renamed("max_value", "max_val", max_value)
+        if not max_val > min_val:
+            raise AssertionError(f"Hardtanh: max_val must be above min_val; got {max_val} and "
+                                 f"{min_val}")
+        _keep(self, min_val=min_val, max_val=max_val, inplace=inplace)
 
 
-def _warn_renamed(old, new):
+def _renamed(old, new, value):
     import warnings
-    warnings.warn(f"keyword argument `{old}` is deprecated and rename to `{new}`", FutureWarning,
-                  stacklevel=4)
+    warnings.warn(f"Hardtanh: {old} is deprecated; its name is {new}", FutureWarning, stacklevel=4)
+    return value
 
 
 class ReLU6(Hardtanh):
@@ -127,7 +118,7 @@ class ReLU6(Hardtanh):
 
     def extra_repr(self):
         """The setting."""
-        return _inplace(self)
+        return "inplace=True" if self.inplace else ""
 
 
 class Sigmoid(Module):
@@ -138,18 +129,10 @@ class Sigmoid(Module):
         return facula.sigmoid(input)
 
 
-class Hardsigmoid(Module):
+class Hardsigmoid(_SilentActivation):
     """relu6(x + 3) / 6, elementwise."""
 
-    __constants__ = ["inplace"]
-
-    def __init__(self, inplace=False):
-        super().__init__()
-        self.inplace = inplace
-
-    def forward(self, input):
-        """Apply to `input`."""
-        return F.hardsigmoid(input, self.inplace)
+    _op = "hardsigmoid"
 
 
 class Tanh(Module):
@@ -171,87 +154,54 @@ class SiLU(_InplaceActivation):
 class Mish(_InplaceActivation):
     """x * tanh(softplus(x)), elementwise."""
 
-    def forward(self, input):
-        """Apply to `input`."""
-        return F.mish(input, inplace=self.inplace)
+    _op = "mish"
 
 
-class Hardswish(Module):
+class Hardswish(_SilentActivation):
     """x * relu6(x + 3) / 6, elementwise."""
 
-    __constants__ = ["inplace"]
+    _op = "hardswish"
 
-    def __init__(self, inplace=False):
+
+class _AlphaActivation(_Activation):
+    """An activation with the settings `alpha` and `inplace`."""
+
+    __constants__ = ["alpha", "inplace"]
+    _settings = ("alpha", "inplace")
+
+    def __init__(self, alpha=1.0, inplace=False):
         super().__init__()
-        self.inplace = inplace
-
-    def forward(self, input):
-        """Apply to `input`."""
-        return F.hardswish(input, self.inplace)
+        _keep(self, alpha=alpha, inplace=inplace)
 
 
-class ELU(Module):
+class ELU(_AlphaActivation):
     """x for x > 0, else alpha * (exp(x) - 1)."""
 
-    __constants__ = ["alpha", "inplace"]
-
-    def __init__(self, alpha=1.0, inplace=False):
-        super().__init__()
-        self.alpha = alpha
-        self.inplace = inplace
-
-    def forward(self, input):
-        """Apply to `input`."""
-        return F.elu(input, self.alpha, self.inplace)
-
-    def extra_repr(self):
-        """The settings."""
-        return _with_inplace(self, f"alpha={self.alpha}")
+    _op = "elu"
 
 
-class CELU(Module):
-    """max(0, x) + min(0, alpha * (exp(x / alpha) - 1))."""
+class CELU(_AlphaActivation):
+    """x for x > 0, else alpha * (exp(x / alpha) - 1)."""
 
-    __constants__ = ["alpha", "inplace"]
-
-    def __init__(self, alpha=1.0, inplace=False):
-        super().__init__()
-        self.alpha = alpha
-        self.inplace = inplace
-
-    def forward(self, input):
-        """Apply to `input`."""
-        return F.celu(input, self.alpha, self.inplace)
-
-    def extra_repr(self):
-        """The settings."""
-        return _with_inplace(self, f"alpha={self.alpha}")
+    _op = "celu"
 
 
 class SELU(_InplaceActivation):
     """Scaled ELU with the self-normalizing constants."""
 
-    def forward(self, input):
-        """Apply to `input`."""
-        return F.selu(input, self.inplace)
+    _op = "selu"
 
 
-class GLU(Module):
+class GLU(_Activation):
     """First half along `dim` times the sigmoid of the second half."""
 
     __constants__ = ["dim"]
+    _op = "glu"
+    _settings = ("dim",)
 
     def __init__(self, dim=-1):
         super().__init__()
         self.dim = dim
-
-    def forward(self, input):
-        """Apply to `input`."""
-        return F.glu(input, self.dim)
-
-    def extra_repr(self):
-        """The setting."""
-        return f"dim={self.dim}"
 
 
 class GELU(Module):
@@ -272,86 +222,61 @@ class GELU(Module):
         return f"approximate={self.approximate!r}"
 
 
-class Hardshrink(Module):
-    """x where |x| > lambd, else 0."""
+class _Shrink(_Activation):
+    """An activation with the setting `lambd`, shown without its name."""
 
     __constants__ = ["lambd"]
+    _settings = ("lambd",)
 
     def __init__(self, lambd=0.5):
         super().__init__()
         self.lambd = lambd
-
-    def forward(self, input):
-        """Apply to `input`."""
-        return F.hardshrink(input, self.lambd)
-
-    def extra_repr(self):
-        """The setting."""
-        return f"{self.lambd}"
-
-
-class LeakyReLU(Module):
-    """x for x > 0, else negative_slope * x."""
-
-    __constants__ = ["inplace", "negative_slope"]
-
-    def __init__(self, negative_slope=1e-2, inplace=False):
-        super().__init__()
-        self.negative_slope = negative_slope
-        self.inplace = inplace
-
-    def forward(self, input):
-        """Apply to `input`."""
-        return F.leaky_relu(input, self.negative_slope, self.inplace)
-
-    def extra_repr(self):
-        """The settings."""
-        return _with_inplace(self, f"negative_slope={self.negative_slope}")
-
-
-class LogSigmoid(Module):
-    """log(1 / (1 + exp(-x))), elementwise."""
-
-    def forward(self, input):
-        """Apply to `input`."""
-        return F.logsigmoid(input)
-
-
-class Softplus(Module):
-    """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold."""
-
-    __constants__ = ["beta", "threshold"]
-
-    def __init__(self, beta=1.0, threshold=20.0):
-        super().__init__()
-        self.beta = beta
-        self.threshold = threshold
-
-    def forward(self, input):
-        """Apply to `input`."""
-        return F.softplus(input, self.beta, self.threshold)
-
-    def extra_repr(self):
-        """The settings."""
-        return f"beta={self.beta}, threshold={self.threshold}"
-
-
-class Softshrink(Module):
-    """x moved towards 0 by lambd, 0 where |x| <= lambd."""
-
-    __constants__ = ["lambd"]
-
-    def __init__(self, lambd=0.5):
-        super().__init__()
-        self.lambd = lambd
-
-    def forward(self, input):
-        """Apply to `input`."""
-        return F.softshrink(input, self.lambd)
 
     def extra_repr(self):
         """The setting."""
         return str(self.lambd)
+
+
+class Hardshrink(_Shrink):
+    """x where |x| > lambd, else 0."""
+
+    _op = "hardshrink"
+
+
+class LeakyReLU(_Activation):
+    """x for x > 0, else negative_slope * x."""
+
+    __constants__ = ["inplace", "negative_slope"]
+    _op = "leaky_relu"
+    _settings = ("negative_slope", "inplace")
+
+    def __init__(self, negative_slope=1e-2, inplace=False):
+        super().__init__()
+        _keep(self, negative_slope=negative_slope, inplace=inplace)
+
+
+class LogSigmoid(_Activation):
+    """log(1 / (1 + exp(-x))), elementwise."""
+
+    _op = "logsigmoid"
+
+
+class Softplus(_Activation):
+    """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold."""
+
+    __constants__ = ["beta", "threshold"]
+    _op = "softplus"
+    _settings = ("beta", "threshold")
+
+    def __init__(self, beta=1.0, threshold=20.0):
+        super().__init__()
+        _keep(self, beta=beta, threshold=threshold)
+
+
+class Softshrink(_Shrink):
+    """x moved towards 0 by lambd, 0 where |x| <= lambd."""
+
+    _op = "softshrink"
 
 
 class PReLU(Module):
@@ -366,9 +291,8 @@ class PReLU(Module):
     __constants__ = ["num_parameters"]
 
     def __init__(self, num_parameters=1, init=0.25, device=None, dtype=None):
-        self.num_parameters = num_parameters
         super().__init__()
-        self.init = init
+        _keep(self, num_parameters=num_parameters, init=init)
         self.weight = Parameter(facula.empty(num_parameters, device=device, dtype=dtype))
         self.reset_parameters()
 
@@ -385,70 +309,56 @@ class PReLU(Module):
         return f"num_parameters={self.num_parameters}"
 
 
-class Softsign(Module):
+class Softsign(_Activation):
     """x / (1 + |x|), elementwise."""
 
-    def forward(self, input):
-        """Apply to `input`."""
-        return F.softsign(input)
+    _op = "softsign"
 
 
-class Tanhshrink(Module):
+class Tanhshrink(_Activation):
     """x - tanh(x), elementwise."""
 
-    def forward(self, input):
-        """Apply to `input`."""
-        return F.tanhshrink(input)
+    _op = "tanhshrink"
 
 
 class _AlongDim(Module):
     """A function along one dimension."""
 
     __constants__ = ["dim"]
+    _op = ""
 
     def __init__(self, dim=None):
         super().__init__()
         self.dim = dim
 
     def __setstate__(self, state):
-        super().__setstate__(state)
-        self.__dict__.setdefault("dim", None)
+        super().__setstate__({"dim": None, **state})
+
+    def forward(self, input):
+        """Apply to `input`."""
+        return getattr(F, self._op)(input, self.dim, _stacklevel=5)
+
+    def extra_repr(self):
+        """The setting."""
+        return f"dim={self.dim}"
 
 
 class Softmin(_AlongDim):
     """Softmax of -x along `dim`."""
 
-    def forward(self, input):
-        """Apply to `input`."""
-        return F.softmin(input, self.dim, _stacklevel=5)
-
-    def extra_repr(self):
-        """The setting."""
-        return f"dim={self.dim}"
+    _op = "softmin"
 
 
 class Softmax(_AlongDim):
     """exp(x) / sum(exp(x)) along `dim`."""
 
-    def forward(self, input):
-        """Apply to `input`."""
-        return F.softmax(input, self.dim, _stacklevel=5)
-
-    def extra_repr(self):
-        """The setting."""
-        return f"dim={self.dim}"
+    _op = "softmax"
 
 
 class LogSoftmax(_AlongDim):
     """Logarithm of softmax along `dim`."""
 
-    def forward(self, input):
-        """Apply to `input`."""
-        return F.log_softmax(input, self.dim, _stacklevel=5)
-
-    def extra_repr(self):
-        """The setting."""
-        return f"dim={self.dim}"
+    _op = "log_softmax"
 
 
 class Softmax2d(Module):
@@ -456,7 +366,6 @@ class Softmax2d(Module):
 
     def forward(self, input):
         """Apply to `input`. Raises ValueError for another number of dimensions."""
-        if input.dim() not in (3, 4):
-            raise ValueError(
-                f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
-        return F.softmax(input, -3, _stacklevel=5)
+        if 3 <= input.dim() <= 4:
+            return F.softmax(input, -3)
+        raise ValueError(f"Softmax2d: input must have 3 or 4 dimensions; got {input.dim()}")

@@ -6,6 +6,7 @@ from facula.nn import functional as F
 from facula.nn import init
 from facula.nn.modules.linear import NonDynamicallyQuantizableLinear
 from facula.nn.modules.module import Module
+from facula.nn.modules.utils import _keep
 from facula.nn.parameter import Parameter
 
 
@@ -33,20 +34,18 @@ class MultiheadAttention(Module):
                  add_zero_attn=False, kdim=None, vdim=None, batch_first=False, device=None,
                  dtype=None):
         if embed_dim <= 0 or num_heads <= 0:
-            raise ValueError("embed_dim and num_heads must be greater than 0, got "
-                             f"embed_dim={embed_dim} and num_heads={num_heads} instead")
-        options = {"device": device, "dtype": dtype}
+            raise ValueError(f"embed_dim and num_heads must be positive; got {embed_dim} and "
+                             f"{num_heads}")
+        if embed_dim % num_heads != 0:
+            raise AssertionError(f"num_heads must divide embed_dim; got {num_heads} and "
+                                 f"{embed_dim}")
         super().__init__()
-        self.embed_dim = embed_dim
-        self.kdim = kdim if kdim is not None else embed_dim
-        self.vdim = vdim if vdim is not None else embed_dim
-        self._qkv_same_embed_dim = self.kdim == embed_dim and self.vdim == embed_dim
-        self.num_heads = num_heads
-        self.dropout = dropout
-        self.batch_first = batch_first
-        self.head_dim = embed_dim // num_heads
-        if self.head_dim * num_heads != embed_dim:
-            raise AssertionError("embed_dim must be divisible by num_heads")
+        options = {"device": device, "dtype": dtype}
+        kdim, vdim = (embed_dim if size is None else size for size in (kdim, vdim))
+        _keep(self, embed_dim=embed_dim, kdim=kdim, vdim=vdim, num_heads=num_heads,
+              head_dim=embed_dim // num_heads, dropout=dropout, batch_first=batch_first,
+              add_zero_attn=add_zero_attn,
+              _qkv_same_embed_dim={kdim, vdim} == {embed_dim})
 
         def make(*shape):
             return Parameter(facula.empty(shape, **options))
@@ -63,7 +62,6 @@ class MultiheadAttention(Module):
         self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, **options)
         self.bias_k = make(1, 1, embed_dim) if add_bias_kv else None
         self.bias_v = make(1, 1, embed_dim) if add_bias_kv else None
-        self.add_zero_attn = add_zero_attn
         self._reset_parameters()
 
     def _reset_parameters(self):

@@ -25,8 +25,7 @@ def _pairs_of(values, method):
     """The (key, value) pairs of a mapping or of an iterable of pairs. Raises TypeError."""
     kind = type(values).__name__
     if not hasattr(values, "__iter__"):
-        raise TypeError(f"{method} should be called with an iterable of key/value pairs, but got "
-                        + kind)
+        raise TypeError(f"{method}(): expected a mapping or pairs of key and value; got {kind}")
     if _is_mapping(values):
         return list(values.items())
     pairs = []
@@ -52,8 +51,7 @@ class Container(Module):
     def __init__(self, **kwargs):
         super().__init__()
         import warnings
-        warnings.warn("nn.Container is deprecated. All of it's functionality is now implemented "
-                      "in nn.Module. Subclass that instead.", stacklevel=2)
+        warnings.warn("nn.Container is deprecated; nn.Module does all that it did", stacklevel=2)
         for name, module in kwargs.items():
             self.add_module(name, module)
 
@@ -151,7 +149,7 @@ class Sequential(Module):
     def insert(self, index, module):
         """Put `module` before position `index`; returns self. Raises IndexError, AssertionError."""
         if not isinstance(module, Module):
-            raise AssertionError(f"module should be of type: {Module}")
+            raise AssertionError(f"expected a Module; got {type(module).__name__}")
         n = len(self)
         if not -n <= index <= n:
             raise IndexError(f"Index out of range: {index}")
@@ -258,11 +256,10 @@ class ModuleList(Module):
     def extend(self, modules):
         """Add every module of an iterable at the end; returns self. Raises TypeError."""
         if not hasattr(modules, "__iter__"):
-            raise TypeError("ModuleList.extend should be called with an iterable, but got "
-                            + type(modules).__name__)
-        offset = len(self)
-        for i, module in enumerate(modules):
-            self.add_module(str(offset + i), module)
+            raise TypeError("ModuleList.extend(): expected an iterable; got "
+                            f"{type(modules).__name__}")
+        for position, module in enumerate(modules, start=len(self)):
+            self.add_module(str(position), module)
         return self
 
 
@@ -337,6 +334,12 @@ def _typename_of(value):
     return facula.typename(value.data)
 
 
+def _trained(value):
+    """A Tensor as a Parameter; anything else as it is."""
+    plain = isinstance(value, facula.Tensor) and not isinstance(value, Parameter)
+    return Parameter(value) if plain else value
+
+
 class ParameterList(Module):
     """A list of parameters; tensors that are appended become Parameters.
 
@@ -359,10 +362,8 @@ class ParameterList(Module):
         return getattr(self, self._key(index))
 
     def __setitem__(self, index, value):
-        name = str(_position(index, len(self))) if index != len(self) else str(index)
-        if isinstance(value, facula.Tensor) and not isinstance(value, Parameter):
-            value = Parameter(value)
-        setattr(self, name, value)
+        name = str(index) if index == len(self) else self._key(index)
+        setattr(self, name, _trained(value))
 
     def __len__(self):
         return self._size
@@ -386,8 +387,8 @@ class ParameterList(Module):
     def extend(self, values):
         """Add every value of an iterable at the end; returns self. Raises TypeError."""
         if not hasattr(values, "__iter__") or isinstance(values, facula.Tensor):
-            raise TypeError("ParameterList.extend should be called with an iterable, but got "
-                            + type(values).__name__)
+            raise TypeError("ParameterList.extend(): expected an iterable; got "
+                            f"{type(values).__name__}")
         for value in values:
             self.append(value)
         return self
@@ -415,9 +416,7 @@ class ParameterDict(Module):
 
     def _key_to_attr(self, key):
         if not isinstance(key, str):
-            raise TypeError("Index given to ParameterDict cannot be used as a key as it is not a "
-                            f"string (type is '{type(key).__name__}'). Open an issue on github if "
-                            "you need non-string keys.")
+            raise TypeError(f"ParameterDict: keys must be strings; got {type(key).__name__}")
         return key
 
     def __getitem__(self, key):
@@ -425,10 +424,7 @@ class ParameterDict(Module):
 
     def __setitem__(self, key, value):
         self._keys[key] = None
-        name = self._key_to_attr(key)
-        if isinstance(value, facula.Tensor) and not isinstance(value, Parameter):
-            value = Parameter(value)
-        setattr(self, name, value)
+        setattr(self, self._key_to_attr(key), _trained(value))
 
     def __delitem__(self, key):
         del self._keys[key]

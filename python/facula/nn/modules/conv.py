@@ -8,7 +8,7 @@ from facula.nn import functional as F
 from facula.nn import init
 from facula.nn.modules.lazy import LazyModuleMixin
 from facula.nn.modules.module import Module
-from facula.nn.modules.utils import _pair, _reverse_repeat_tuple, _single, _triple
+from facula.nn.modules.utils import _keep, _pair, _reverse_repeat_tuple, _single, _triple
 from facula.nn.parameter import Parameter, UninitializedParameter
 
 _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
@@ -17,20 +17,19 @@ _PADDING_NAMES = ("same", "valid")
 
 def _check_settings(in_channels, out_channels, groups, padding, stride, padding_mode):
     if groups <= 0:
-        raise ValueError("groups must be a positive integer")
-    if in_channels % groups != 0:
-        raise ValueError("in_channels must be divisible by groups")
-    if out_channels % groups != 0:
-        raise ValueError("out_channels must be divisible by groups")
+        raise ValueError(f"groups must be positive; got {groups}")
+    for name, channels in (("in_channels", in_channels), ("out_channels", out_channels)):
+        if channels % groups != 0:
+            raise ValueError(f"groups must divide {name}; got {groups} and {channels}")
     if isinstance(padding, str):
         if padding not in _PADDING_NAMES:
-            raise ValueError(f"Invalid padding string {padding!r}, should be one of "
-                             f"{set(_PADDING_NAMES)}")
+            raise ValueError("padding must be a number, a tuple or one of "
+                             f"{sorted(_PADDING_NAMES)}; got {padding!r}")
         if padding == "same" and any(s != 1 for s in stride):
-            raise ValueError("padding='same' is not supported for strided convolutions")
+            raise ValueError(f"padding='same' needs stride 1; got {stride}")
     if padding_mode not in _PADDING_MODES:
-        raise ValueError(f"padding_mode must be one of {set(_PADDING_MODES)}, but got "
-                         f"padding_mode='{padding_mode}'")
+        raise ValueError(f"padding_mode must be one of {sorted(_PADDING_MODES)}; got "
+                         f"{padding_mode!r}")
 
 
 def _total_padding(padding, dilation, kernel_size):
@@ -40,7 +39,7 @@ def _total_padding(padding, dilation, kernel_size):
     if padding != "same":
         return _reverse_repeat_tuple(padding, 2)
     result = []
-    for d, k in zip(reversed(dilation), reversed(kernel_size)):
+    for d, k in zip(reversed(dilation), reversed(kernel_size), strict=False):
         total = d * (k - 1)
         result += [total // 2, total - total // 2]
     return result
@@ -56,16 +55,9 @@ class _ConvNd(Module):
                  transposed, output_padding, groups, bias, padding_mode, device=None, dtype=None):
         super().__init__()
         _check_settings(in_channels, out_channels, groups, padding, stride, padding_mode)
-        self.in_channels = in_channels
-        self.out_channels = out_channels
-        self.kernel_size = kernel_size
-        self.stride = stride
-        self.padding = padding
-        self.dilation = dilation
-        self.transposed = transposed
-        self.output_padding = output_padding
-        self.groups = groups
-        self.padding_mode = padding_mode
+        _keep(self, in_channels=in_channels, out_channels=out_channels, kernel_size=kernel_size,
+              stride=stride, padding=padding, dilation=dilation, transposed=transposed,
+              output_padding=output_padding, groups=groups, padding_mode=padding_mode)
         self._reversed_padding_repeated_twice = _total_padding(padding, dilation, kernel_size)
         options = {"device": device, "dtype": dtype}
         channels = ((in_channels, out_channels // groups) if transposed
@@ -200,7 +192,7 @@ class _ConvTransposeNd(_ConvNd):
                  device=None, dtype=None):
         if padding_mode != "zeros":
             raise ValueError(
-                f'Only "zeros" padding mode is supported for {type(self).__name__}')
+                f"{type(self).__name__}: padding_mode must be 'zeros'; got {padding_mode!r}")
         expand = self._expand
         super().__init__(in_channels, out_channels, expand(kernel_size), expand(stride),
                          expand(padding), expand(dilation), True, expand(output_padding), groups,
@@ -217,17 +209,18 @@ class _ConvTransposeNd(_ConvNd):
             output_size = output_size[leading:]
         if len(output_size) != n:
             raise ValueError(
-                f"ConvTranspose{n}D: for {input.dim()}D input, output_size must have {n} or "
-                f"{leading + n} elements (got {len(output_size)})")
+                f"ConvTranspose{n}d: output_size must have {n} or {leading + n} numbers; got "
+                f"{len(output_size)}")
         dilation = (1,) * n if dilation is None else dilation
         least = [(input.size(d + leading) - 1) * stride[d] - 2 * padding[d]
                  + dilation[d] * (kernel_size[d] - 1) + 1 for d in range(n)]
-        most = [low + s - 1 for low, s in zip(least, stride)]
-        if any(not low <= size <= high for size, low, high in zip(output_size, least, most)):
+        most = [low + s - 1 for low, s in zip(least, stride, strict=False)]
+        if any(not low <= size <= high
+               for size, low, high in zip(output_size, least, most, strict=True)):
             raise ValueError(
-                f"requested an output size of {output_size}, but valid sizes range from {least} "
-                f"to {most} (for an input of {input.size()[2:]})")
-        return [size - low for size, low in zip(output_size, least)]
+                f"output_size must be from {least} to {most} for input size "
+                f"{tuple(input.size()[2:])}; got {output_size}")
+        return [size - low for size, low in zip(output_size, least, strict=True)]
 
     def forward(self, input, output_size=None):
         """Convolve `input`, (N, C, *) or (C, *); `output_size` picks among possible sizes."""
@@ -301,7 +294,8 @@ class _LazyConvXdMixin(LazyModuleMixin):
             return
         self.in_channels = self._get_in_channels(input)
         if self.in_channels % self.groups != 0:
-            raise ValueError("in_channels must be divisible by groups")
+            raise ValueError(f"groups must divide in_channels; got {self.groups} and "
+                             f"{self.in_channels}")
         channels = ((self.in_channels, self.out_channels // self.groups) if self.transposed
                     else (self.out_channels, self.in_channels // self.groups))
         self.weight.materialize((*channels, *self.kernel_size))
@@ -313,8 +307,8 @@ class _LazyConvXdMixin(LazyModuleMixin):
         spatial = len(self.kernel_size)
         if input.dim() not in (spatial + 1, spatial + 2):
             raise RuntimeError(
-                f"Expected {spatial + 1}D (unbatched) or {spatial + 2}D (batched) input to "
-                f"{type(self).__name__}, but got input of size: {input.shape}")
+                f"{type(self).__name__}: input must have {spatial + 1} dimensions, or "
+                f"{spatial + 2} with a batch; got {tuple(input.shape)}")
         return input.shape[1] if input.dim() == spatial + 2 else input.shape[0]
 
 

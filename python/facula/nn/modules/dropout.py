@@ -3,19 +3,26 @@ from __future__ import annotations
 
 from facula.nn import functional as F
 from facula.nn.modules.module import Module
+from facula.nn.modules.utils import _keep
 
 
 class _DropoutNd(Module):
     """What all dropout layers share. Raises ValueError for `p` outside [0, 1]."""
 
     __constants__ = ["p", "inplace"]
+    _op = ""
+    _settings = ("p", "training", "inplace")
 
     def __init__(self, p=0.5, inplace=False):
-        super().__init__()
         if p < 0 or p > 1:
-            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-        self.p = p
-        self.inplace = inplace
+            raise ValueError(f"{type(self).__name__}: p must be in [0, 1]; got {p}")
+        super().__init__()
+        _keep(self, p=p, inplace=inplace)
+
+    def forward(self, input):
+        """Apply to `input`."""
+        return getattr(F, self._op)(input, **{name: getattr(self, name)
+                                              for name in self._settings})
 
     def extra_repr(self):
         """The settings."""
@@ -25,46 +32,36 @@ class _DropoutNd(Module):
 class Dropout(_DropoutNd):
     """In training, zeroes each element with probability `p` and scales the others."""
 
-    def forward(self, input):
-        """Apply to `input` of any shape."""
-        return F.dropout(input, self.p, self.training, self.inplace)
+    _op = "dropout"
 
 
 class Dropout1d(_DropoutNd):
     """In training, zeroes whole channels of a (N, C, L) or (C, L) input."""
 
-    def forward(self, input):
-        """Apply to `input`."""
-        return F.dropout1d(input, self.p, self.training, self.inplace)
+    _op = "dropout1d"
 
 
 class Dropout2d(_DropoutNd):
     """In training, zeroes whole channels of a (N, C, H, W) input."""
 
-    def forward(self, input):
-        """Apply to `input`."""
-        return F.dropout2d(input, self.p, self.training, self.inplace)
+    _op = "dropout2d"
 
 
 class Dropout3d(_DropoutNd):
     """In training, zeroes whole channels of a (N, C, D, H, W) or (C, D, H, W) input."""
 
-    def forward(self, input):
-        """Apply to `input`."""
-        return F.dropout3d(input, self.p, self.training, self.inplace)
+    _op = "dropout3d"
 
 
 class AlphaDropout(_DropoutNd):
     """Dropout that keeps mean and variance of self-normalizing networks."""
 
-    def forward(self, input):
-        """Apply to `input` of any shape."""
-        return F.alpha_dropout(input, self.p, self.training)
+    _op = "alpha_dropout"
+    _settings = ("p", "training")
 
 
 class FeatureAlphaDropout(_DropoutNd):
     """AlphaDropout of whole channels."""
 
-    def forward(self, input):
-        """Apply to `input`."""
-        return F.feature_alpha_dropout(input, self.p, self.training)
+    _op = "feature_alpha_dropout"
+    _settings = ("p", "training")

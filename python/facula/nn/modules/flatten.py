@@ -49,7 +49,7 @@ class Unflatten(Module):
 
     def _require_tuple_tuple(self, input):
         if not isinstance(input, tuple):
-            raise TypeError("unflattened_size must be a tuple of tuples, but found type "
+            raise TypeError("Unflatten: unflattened_size must be a tuple of pairs; got "
                             f"{type(input).__name__}")
         for i, item in enumerate(input):
             if not isinstance(item, tuple):
@@ -58,12 +58,12 @@ class Unflatten(Module):
 
     def _require_tuple_int(self, input):
         if not isinstance(input, (tuple, list)):
-            raise TypeError("unflattened_size must be a tuple of ints, but found type "
+            raise TypeError("Unflatten: unflattened_size must be a tuple of ints; got "
                             f"{type(input).__name__}")
         for i, item in enumerate(input):
             if not isinstance(item, int):
-                raise TypeError("unflattened_size must be tuple of ints, but found element of "
-                                f"type {type(item).__name__} at pos {i}")
+                raise TypeError("Unflatten: unflattened_size must hold ints; got "
+                                f"{type(item).__name__} at {i}")
 
     def forward(self, input):
         """Apply to `input`."""

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from facula.nn import functional as F
 from facula.nn.modules.module import Module
+from facula.nn.modules.utils import _keep
 
 
 class Fold(Module):
@@ -12,11 +13,8 @@ class Fold(Module):
 
     def __init__(self, output_size, kernel_size, dilation=1, padding=0, stride=1):
         super().__init__()
-        self.output_size = output_size
-        self.kernel_size = kernel_size
-        self.dilation = dilation
-        self.padding = padding
-        self.stride = stride
+        _keep(self, output_size=output_size, kernel_size=kernel_size, dilation=dilation,
+              padding=padding, stride=stride)
 
     def forward(self, input):
         """Fold `input`."""
@@ -36,10 +34,7 @@ class Unfold(Module):
 
     def __init__(self, kernel_size, dilation=1, padding=0, stride=1):
         super().__init__()
-        self.kernel_size = kernel_size
-        self.dilation = dilation
-        self.padding = padding
-        self.stride = stride
+        _keep(self, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
 
     def forward(self, input):
         """Unfold `input`."""

@@ -19,18 +19,19 @@ class _InstanceNorm(_NormBase):
     def _check_input_dim(self, input):
         low = self._spatial + 1
         if input.dim() not in (low, low + 1):
-            raise ValueError(f"expected {low}D or {low + 1}D input (got {input.dim()}D input)")
+            raise ValueError(f"{type(self).__name__}: input must be {low}D or {low + 1}D; got "
+                             f"{input.dim()}D")
 
     def _check_channels(self, input, dim):
         if input.size(dim) == self.num_features:
             return
         if self.affine:
-            raise ValueError(f"expected input's size at dim={dim} to match num_features "
-                             f"({self.num_features}), but got: {input.size(dim)}.")
+            raise ValueError(f"{type(self).__name__}: input's size in dimension {dim} must be "
+                             f"num_features, {self.num_features}; got {input.size(dim)}")
         import warnings
         warnings.warn(
-            f"input's size at dim={dim} does not match num_features. You can silence this warning "
-            "by not passing in num_features, which is not used because affine=False",
+            f"InstanceNorm: input's size in dimension {dim} is not num_features; with affine=False "
+            "this does not matter",
             stacklevel=3)
 
     def _normalize(self, input):
@@ -57,10 +58,8 @@ class _InstanceNorm(_NormBase):
             if keys:
                 names = " and ".join(f'"{k}"' for k in keys)
                 error_msgs.append(
-                    f"Unexpected running stats buffer(s) {names} for {type(self).__name__} with "
-                    "track_running_stats=False. If state_dict is a checkpoint saved before 0.4.0, "
-                    "this may be expected because InstanceNorm does not track running stats by "
-                    "default since 0.4.0. Please remove these keys from state_dict.")
+                    f"Unexpected running stats buffer(s) {names} for {type(self).__name__}, which "
+                    "has track_running_stats=False; remove them from state_dict")
                 for key in keys:
                     state_dict.pop(key)
         super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys,

@@ -11,9 +11,9 @@ class LazyModuleMixin:
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self._load_hook = self._register_load_state_dict_pre_hook(self._lazy_load_hook)
-        self._initialize_hook = self.register_forward_pre_hook(
-            self._infer_parameters, with_kwargs=True)
+        infer, load = self._infer_parameters, self._lazy_load_hook
+        self._initialize_hook = self.register_forward_pre_hook(infer, with_kwargs=True)
+        self._load_hook = self._register_load_state_dict_pre_hook(load)
 
     def _lazy_values(self):
         return [*self._parameters.items(), *self._buffers.items()]
@@ -40,7 +40,7 @@ class LazyModuleMixin:
     def initialize_parameters(self, *args, **kwargs):
         """Override: give the parameters their shapes from the arguments of forward."""
         raise NotImplementedError(
-            f"initialize_parameters is not implemented for {type(self).__name__}")
+            f"{type(self).__name__}: initialize_parameters() must be defined")
 
     def has_uninitialized_params(self):
         """Whether some parameter or buffer has no shape yet; returns a bool."""
@@ -48,12 +48,10 @@ class LazyModuleMixin:
 
     def _infer_parameters(self, module, args, kwargs=None):
         module.initialize_parameters(*args, **(kwargs or {}))
-        if module.has_uninitialized_params():
-            raise RuntimeError(
-                f"module {self._get_name()} has not been fully initialized")
-        module._initialize_hook.remove()
-        module._load_hook.remove()
-        delattr(module, "_initialize_hook")
-        delattr(module, "_load_hook")
-        if module.cls_to_become is not None:
-            module.__class__ = module.cls_to_become
+        left = [name for name, value in module._lazy_values() if is_lazy(value)]
+        if left:
+            raise RuntimeError(f"{self._get_name()}: initialize_parameters() must give every "
+                               f"parameter a shape; got none for {', '.join(left)}")
+        for hook in ("_initialize_hook", "_load_hook"):
+            module.__dict__.pop(hook).remove()
+        module.__class__ = module.cls_to_become or type(module)

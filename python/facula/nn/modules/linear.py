@@ -8,6 +8,7 @@ from facula.nn import functional as F
 from facula.nn import init
 from facula.nn.modules.lazy import LazyModuleMixin
 from facula.nn.modules.module import Module
+from facula.nn.modules.utils import _keep
 from facula.nn.parameter import Parameter, UninitializedParameter
 
 
@@ -56,8 +57,8 @@ class Linear(Module):
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is None:
             return
-        fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
-        bound = 1 / math.sqrt(fan_in) if fan_in > 0 else 0
+        # With no inputs there is nothing to scale to, and the bias starts at zero.
+        bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
         init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input):
@@ -93,10 +94,9 @@ class Bilinear(Module):
                  dtype=None):
         super().__init__()
         if in1_features <= 0:
-            raise ValueError(f"in1_features must be > 0, but got {in1_features}")
-        self.in1_features = in1_features
-        self.in2_features = in2_features
-        self.out_features = out_features
+            raise ValueError(f"Bilinear: in1_features must be positive; got {in1_features}")
+        _keep(self, in1_features=in1_features, in2_features=in2_features,
+              out_features=out_features)
         options = {"device": device, "dtype": dtype}
         shape = (out_features, in1_features, in2_features)
         self.weight = Parameter(facula.empty(shape, **options))
@@ -108,10 +108,9 @@ class Bilinear(Module):
 
     def reset_parameters(self):
         """Draw weight and bias from U(-1/sqrt(in1_features), 1/sqrt(in1_features))."""
-        bound = 1 / math.sqrt(self.weight.size(1))
-        init.uniform_(self.weight, -bound, bound)
-        if self.bias is not None:
-            init.uniform_(self.bias, -bound, bound)
+        bound = 1 / math.sqrt(self.in1_features)
+        for parameter in self.parameters(recurse=False):
+            init.uniform_(parameter, -bound, bound)
 
     def forward(self, input1, input2):
         """Apply the layer to inputs of shapes (*, in1_features), (*, in2_features)."""
@@ -144,9 +143,9 @@ class LazyLinear(LazyModuleMixin, Linear):
         """Give the parameters the shapes that `input` asks for."""
         if not self.has_uninitialized_params():
             return
+        self.in_features = input.shape[-1]
+        shapes = {"weight": (self.out_features, self.in_features), "bias": (self.out_features,)}
         with facula.no_grad():
-            self.in_features = input.shape[-1]
-            self.weight.materialize((self.out_features, self.in_features))
-            if self.bias is not None:
-                self.bias.materialize((self.out_features,))
+            for name, parameter in self.named_parameters(recurse=False):
+                parameter.materialize(shapes[name])
             self.reset_parameters()

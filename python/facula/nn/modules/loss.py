@@ -4,24 +4,38 @@ from __future__ import annotations
 from facula.nn import _reduction
 from facula.nn import functional as F
 from facula.nn.modules.module import Module
+from facula.nn.modules.utils import _keep
 
 
 class _Loss(Module):
-    """Keeps the reduction: "none", "mean" or "sum"."""
+    """Keeps the settings of a loss; `_settings` names those that its function takes."""
+
+    _settings = ("reduction",)
 
     def __init__(self, size_average=None, reduce=None, reduction="mean"):
         super().__init__()
-        if size_average is not None or reduce is not None:
-            reduction = _reduction.legacy_get_string(size_average, reduce)
-        self.reduction = reduction
+        legacy = size_average is not None or reduce is not None
+        self.reduction = (_reduction.legacy_get_string(size_average, reduce) if legacy
+                          else reduction)
+
+    def _loss(self, function, *tensors):
+        return function(*tensors, **{name: getattr(self, name) for name in self._settings})
 
 
 class _WeightedLoss(_Loss):
-    """Keeps the reduction and, as a buffer, a weight."""
+    """A loss with a weight, which is a buffer."""
+
+    _settings = ("weight", "reduction")
 
     def __init__(self, weight=None, size_average=None, reduce=None, reduction="mean"):
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
+
+
+def _positive_margin(loss, margin):
+    if margin <= 0:
+        raise ValueError(f"{type(loss).__name__}: margin must be positive; got {margin}")
+    return margin
 
 
 class L1Loss(_Loss):
@@ -31,23 +45,23 @@ class L1Loss(_Loss):
 
     def forward(self, input, target):
         """The loss of `input` against `target`."""
-        return F.l1_loss(input, target, reduction=self.reduction)
+        return self._loss(F.l1_loss, input, target)
 
 
 class NLLLoss(_WeightedLoss):
     """Negative log likelihood of classes."""
 
     __constants__ = ["ignore_index", "reduction"]
+    _settings = ("weight", "ignore_index", "reduction")
 
     def __init__(self, weight=None, size_average=None, ignore_index=-100, reduce=None,
                  reduction="mean"):
         super().__init__(weight, size_average, reduce, reduction)
-        self.ignore_index = ignore_index
+        _keep(self, ignore_index=ignore_index)
 
     def forward(self, input, target):
         """The loss of log probabilities `input` against classes `target`."""
-        return F.nll_loss(input, target, weight=self.weight, ignore_index=self.ignore_index,
-                          reduction=self.reduction)
+        return self._loss(F.nll_loss, input, target)
 
 
 class NLLLoss2d(NLLLoss):
@@ -56,9 +70,7 @@ class NLLLoss2d(NLLLoss):
     def __init__(self, weight=None, size_average=None, ignore_index=-100, reduce=None,
                  reduction="mean"):
         import warnings
-        warnings.warn("NLLLoss2d has been deprecated. Please use NLLLoss instead as a drop-in "
-                      "replacement and see "
-                      "https://pytorch.org/docs/main/nn.html#torch.nn.NLLLoss for more details.",
+        warnings.warn("NLLLoss2d is deprecated; NLLLoss takes the same inputs",
                       FutureWarning, stacklevel=2)
         super().__init__(weight, size_average, ignore_index, reduce, reduction)
 
@@ -67,48 +79,46 @@ class PoissonNLLLoss(_Loss):
     """Negative log likelihood of Poisson counts."""
 
     __constants__ = ["log_input", "full", "eps", "reduction"]
+    _settings = ("log_input", "full", "eps", "reduction")
 
     def __init__(self, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None,
                  reduction="mean"):
         super().__init__(size_average, reduce, reduction)
-        self.log_input = log_input
-        self.full = full
-        self.eps = eps
+        _keep(self, log_input=log_input, full=full, eps=eps)
 
     def forward(self, log_input, target):
         """The loss of expectations `log_input` against counts `target`."""
-        return F.poisson_nll_loss(log_input, target, log_input=self.log_input, full=self.full,
-                                  eps=self.eps, reduction=self.reduction)
+        return self._loss(F.poisson_nll_loss, log_input, target)
 
 
 class GaussianNLLLoss(_Loss):
     """Negative log likelihood of Gaussian targets."""
 
     __constants__ = ["full", "eps", "reduction"]
+    _settings = ("full", "eps", "reduction")
 
     def __init__(self, *, full=False, eps=1e-6, reduction="mean"):
         super().__init__(None, None, reduction)
-        self.full = full
-        self.eps = eps
+        _keep(self, full=full, eps=eps)
 
     def forward(self, input, target, var):
         """The loss of expectations `input` with variances `var` against `target`."""
-        return F.gaussian_nll_loss(input, target, var, full=self.full, eps=self.eps,
-                                   reduction=self.reduction)
+        return self._loss(F.gaussian_nll_loss, input, target, var)
 
 
 class KLDivLoss(_Loss):
     """Kullback-Leibler divergence of log probabilities from a target."""
 
     __constants__ = ["reduction"]
+    _settings = ("reduction", "log_target")
 
     def __init__(self, size_average=None, reduce=None, reduction="mean", log_target=False):
         super().__init__(size_average, reduce, reduction)
-        self.log_target = log_target
+        _keep(self, log_target=log_target)
 
     def forward(self, input, target):
         """The loss of log probabilities `input` against `target`."""
-        return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
+        return self._loss(F.kl_div, input, target)
 
 
 class MSELoss(_Loss):
@@ -118,7 +128,7 @@ class MSELoss(_Loss):
 
     def forward(self, input, target):
         """The loss of `input` against `target`."""
-        return F.mse_loss(input, target, reduction=self.reduction)
+        return self._loss(F.mse_loss, input, target)
 
 
 class BCELoss(_WeightedLoss):
@@ -128,11 +138,13 @@ class BCELoss(_WeightedLoss):
 
     def forward(self, input, target):
         """The loss of probabilities `input` against `target`."""
-        return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
+        return self._loss(F.binary_cross_entropy, input, target)
 
 
 class BCEWithLogitsLoss(_Loss):
     """Cross entropy between the sigmoid of logits and targets."""
+
+    _settings = ("weight", "pos_weight", "reduction")
 
     def __init__(self, weight=None, size_average=None, reduce=None, reduction="mean",
                  pos_weight=None):
@@ -142,22 +154,22 @@ class BCEWithLogitsLoss(_Loss):
 
     def forward(self, input, target):
         """The loss of logits `input` against `target`."""
-        return F.binary_cross_entropy_with_logits(
-            input, target, self.weight, pos_weight=self.pos_weight, reduction=self.reduction)
+        return self._loss(F.binary_cross_entropy_with_logits, input, target)
 
 
 class HingeEmbeddingLoss(_Loss):
     """x for targets 1, max(0, margin - x) for targets -1."""
 
     __constants__ = ["margin", "reduction"]
+    _settings = ("margin", "reduction")
 
     def __init__(self, margin=1.0, size_average=None, reduce=None, reduction="mean"):
         super().__init__(size_average, reduce, reduction)
-        self.margin = margin
+        _keep(self, margin=margin)
 
     def forward(self, input, target):
         """The loss of distances `input` against `target`."""
-        return F.hinge_embedding_loss(input, target, margin=self.margin, reduction=self.reduction)
+        return self._loss(F.hinge_embedding_loss, input, target)
 
 
 class MultiLabelMarginLoss(_Loss):
@@ -167,35 +179,37 @@ class MultiLabelMarginLoss(_Loss):
 
     def forward(self, input, target):
         """The loss of scores `input` against `target`."""
-        return F.multilabel_margin_loss(input, target, reduction=self.reduction)
+        return self._loss(F.multilabel_margin_loss, input, target)
 
 
 class SmoothL1Loss(_Loss):
     """Squared error over 2 * beta below `beta`, else |error| - beta / 2."""
 
     __constants__ = ["reduction"]
+    _settings = ("reduction", "beta")
 
     def __init__(self, size_average=None, reduce=None, reduction="mean", beta=1.0):
         super().__init__(size_average, reduce, reduction)
-        self.beta = beta
+        _keep(self, beta=beta)
 
     def forward(self, input, target):
         """The loss of `input` against `target`."""
-        return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
+        return self._loss(F.smooth_l1_loss, input, target)
 
 
 class HuberLoss(_Loss):
     """Half the squared error below `delta`, else delta * (|error| - delta / 2)."""
 
     __constants__ = ["reduction", "delta"]
+    _settings = ("reduction", "delta")
 
     def __init__(self, reduction="mean", delta=1.0):
         super().__init__(reduction=reduction)
-        self.delta = delta
+        _keep(self, delta=delta)
 
     def forward(self, input, target):
         """The loss of `input` against `target`."""
-        return F.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
+        return self._loss(F.huber_loss, input, target)
 
 
 class SoftMarginLoss(_Loss):
@@ -205,7 +219,7 @@ class SoftMarginLoss(_Loss):
 
     def forward(self, input, target):
         """The loss of `input` against targets 1 and -1."""
-        return F.soft_margin_loss(input, target, reduction=self.reduction)
+        return self._loss(F.soft_margin_loss, input, target)
 
 
 class CrossEntropyLoss(_WeightedLoss):
@@ -219,17 +233,16 @@ class CrossEntropyLoss(_WeightedLoss):
     """
 
     __constants__ = ["ignore_index", "reduction", "label_smoothing"]
+    _settings = ("weight", "ignore_index", "reduction", "label_smoothing")
 
     def __init__(self, weight=None, size_average=None, ignore_index=-100, reduce=None,
                  reduction="mean", label_smoothing=0.0):
         super().__init__(weight, size_average, reduce, reduction)
-        self.ignore_index = ignore_index
-        self.label_smoothing = label_smoothing
+        _keep(self, ignore_index=ignore_index, label_smoothing=label_smoothing)
 
     def forward(self, input, target):
         """The loss of logits `input` against `target`."""
-        return F.cross_entropy(input, target, weight=self.weight, ignore_index=self.ignore_index,
-                               reduction=self.reduction, label_smoothing=self.label_smoothing)
+        return self._loss(F.cross_entropy, input, target)
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):
@@ -239,120 +252,105 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 
     def forward(self, input, target):
         """The loss of scores `input` against `target`."""
-        return F.multilabel_soft_margin_loss(input, target, weight=self.weight,
-                                             reduction=self.reduction)
+        return self._loss(F.multilabel_soft_margin_loss, input, target)
 
 
 class CosineEmbeddingLoss(_Loss):
     """1 - cos for targets 1, max(0, cos - margin) for targets -1."""
 
     __constants__ = ["margin", "reduction"]
+    _settings = ("margin", "reduction")
 
     def __init__(self, margin=0.0, size_average=None, reduce=None, reduction="mean"):
         super().__init__(size_average, reduce, reduction)
-        self.margin = margin
+        _keep(self, margin=margin)
 
     def forward(self, input1, input2, target):
         """The loss of two inputs against `target`."""
-        return F.cosine_embedding_loss(input1, input2, target, margin=self.margin,
-                                       reduction=self.reduction)
+        return self._loss(F.cosine_embedding_loss, input1, input2, target)
 
 
 class MarginRankingLoss(_Loss):
     """max(0, -target * (input1 - input2) + margin)."""
 
     __constants__ = ["margin", "reduction"]
+    _settings = ("margin", "reduction")
 
     def __init__(self, margin=0.0, size_average=None, reduce=None, reduction="mean"):
         super().__init__(size_average, reduce, reduction)
-        self.margin = margin
+        _keep(self, margin=margin)
 
     def forward(self, input1, input2, target):
         """The loss of two inputs against `target`."""
-        return F.margin_ranking_loss(input1, input2, target, margin=self.margin,
-                                     reduction=self.reduction)
+        return self._loss(F.margin_ranking_loss, input1, input2, target)
 
 
 class MultiMarginLoss(_WeightedLoss):
     """Hinge loss of scores against classes. Raises ValueError for bad settings."""
 
     __constants__ = ["p", "margin", "reduction"]
+    _settings = ("p", "margin", "weight", "reduction")
 
     def __init__(self, p=1, margin=1.0, weight=None, size_average=None, reduce=None,
                  reduction="mean"):
         super().__init__(weight, size_average, reduce, reduction)
         if p not in (1, 2):
-            raise ValueError("only p == 1 and p == 2 supported")
+            raise ValueError(f"MultiMarginLoss: p must be 1 or 2; got {p}")
         if weight is not None and weight.dim() != 1:
             raise ValueError(
-                f"MultiMarginLoss: expected weight to be None or 1D tensor, got {weight.dim()}D "
-                "instead")
-        self.p = p
-        self.margin = margin
+                f"MultiMarginLoss: weight must be None or have 1 dimension; got {weight.dim()}")
+        _keep(self, p=p, margin=margin)
 
     def forward(self, input, target):
         """The loss of scores `input` against classes `target`."""
-        return F.multi_margin_loss(input, target, p=self.p, margin=self.margin, weight=self.weight,
-                                   reduction=self.reduction)
+        return self._loss(F.multi_margin_loss, input, target)
 
 
 class TripletMarginLoss(_Loss):
     """max(0, d(anchor, positive) - d(anchor, negative) + margin), p-norm distance."""
 
     __constants__ = ["margin", "p", "eps", "swap", "reduction"]
+    _settings = ("margin", "p", "eps", "swap", "reduction")
 
     def __init__(self, margin=1.0, p=2.0, eps=1e-6, swap=False, size_average=None, reduce=None,
                  reduction="mean"):
         super().__init__(size_average, reduce, reduction)
-        if margin <= 0:
-            raise ValueError(
-                f"TripletMarginLoss: expected margin to be greater than 0, got {margin} instead")
-        self.margin = margin
-        self.p = p
-        self.eps = eps
-        self.swap = swap
+        _keep(self, margin=_positive_margin(self, margin), p=p, eps=eps, swap=swap)
 
     def forward(self, anchor, positive, negative):
         """The loss of three (N, D) tensors."""
-        return F.triplet_margin_loss(anchor, positive, negative, margin=self.margin, p=self.p,
-                                     eps=self.eps, swap=self.swap, reduction=self.reduction)
+        return self._loss(F.triplet_margin_loss, anchor, positive, negative)
 
 
 class TripletMarginWithDistanceLoss(_Loss):
     """The triplet loss with a distance of one's own."""
 
     __constants__ = ["margin", "swap", "reduction"]
+    _settings = ("distance_function", "margin", "swap", "reduction")
 
     def __init__(self, *, distance_function=None, margin=1.0, swap=False, reduction="mean"):
         super().__init__(None, None, reduction)
-        if margin <= 0:
-            raise ValueError("TripletMarginWithDistanceLoss: expected margin to be greater than 0, "
-                             f"got {margin} instead")
         if distance_function is None:
             from facula.nn.modules.distance import PairwiseDistance
             distance_function = PairwiseDistance()
-        self.distance_function = distance_function
-        self.margin = margin
-        self.swap = swap
+        _keep(self, distance_function=distance_function, margin=_positive_margin(self, margin),
+              swap=swap)
 
     def forward(self, anchor, positive, negative):
         """The loss of three tensors."""
-        return F.triplet_margin_with_distance_loss(
-            anchor, positive, negative, distance_function=self.distance_function,
-            margin=self.margin, swap=self.swap, reduction=self.reduction)
+        return self._loss(F.triplet_margin_with_distance_loss, anchor, positive, negative)
 
 
 class CTCLoss(_Loss):
     """Connectionist temporal classification loss."""
 
     __constants__ = ["blank", "reduction"]
+    _settings = ("blank", "reduction", "zero_infinity")
 
     def __init__(self, blank=0, reduction="mean", zero_infinity=False):
         super().__init__(None, None, reduction)
-        self.blank = blank
-        self.zero_infinity = zero_infinity
+        _keep(self, blank=blank, zero_infinity=zero_infinity)
 
     def forward(self, log_probs, targets, input_lengths, target_lengths):
         """The loss of (T, N, C) log probabilities against target sequences."""
-        return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank,
-                          self.reduction, self.zero_infinity)
+        return self._loss(F.ctc_loss, log_probs, targets, input_lengths, target_lengths)

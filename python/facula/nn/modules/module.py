@@ -6,13 +6,23 @@ from collections import OrderedDict
 import facula
 from facula.nn.modules import _hooks
 from facula.nn.modules._hooks import (  # noqa: F401  (public names of this module)
-    HookMethods, _has_any_global_hook, _WrappedHook, register_module_backward_hook,
-    register_module_buffer_registration_hook, register_module_forward_hook,
-    register_module_forward_pre_hook, register_module_full_backward_hook,
-    register_module_full_backward_pre_hook, register_module_module_registration_hook,
-    register_module_parameter_registration_hook)
+    HookMethods,
+    _has_any_global_hook,
+    _WrappedHook,
+    register_module_backward_hook,
+    register_module_buffer_registration_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
 from facula.nn.modules._state_dict import (  # noqa: F401
-    _EXTRA_STATE_KEY_SUFFIX, StateDictMethods, _IncompatibleKeys)
+    _EXTRA_STATE_KEY_SUFFIX,
+    StateDictMethods,
+    _IncompatibleKeys,
+)
 from facula.nn.parameter import Buffer, Parameter
 from facula.utils.hooks import RemovableHandle  # noqa: F401
 
@@ -27,7 +37,7 @@ _PLAIN = frozenset({int, float, bool, str, tuple, list, dict, set})
 def _forward_unimplemented(self, *input):
     """Override with the computation of the module."""
     raise NotImplementedError(
-        f'Module [{type(self).__name__}] is missing the required "forward" function')
+        f"{type(self).__name__}: forward() must be defined")
 
 
 def _addindent(text, spaces):
@@ -42,12 +52,12 @@ class Module(HookMethods, StateDictMethods):
     `super().__init__()`) and define `forward`; calling the module calls `forward`.
 
     Example:
-        >>> class Net(facula.nn.Module):
-        ...     def __init__(self):
+        >>> class Scale(facula.nn.Module):
+        ...     def __init__(self, size):
         ...         super().__init__()
-        ...         self.fc = facula.nn.Linear(2, 1)
+        ...         self.factor = facula.nn.Parameter(facula.ones(size))
         ...     def forward(self, x):
-        ...         return self.fc(x)
+        ...         return x * self.factor
     """
 
     dump_patches = False
@@ -112,8 +122,8 @@ class Module(HookMethods, StateDictMethods):
             self.register_parameter(name, value)
         elif name in d.get("_parameters", ()):
             if value is not None:
-                raise TypeError(f"cannot assign '{_typename(value)}' as parameter '{name}' "
-                                "(torch.nn.Parameter or None expected)")
+                raise TypeError(f"cannot assign '{_typename(value)}' as parameter '{name}': "
+                                "expected a Parameter or None")
             self.register_parameter(name, value)
         elif isinstance(value, Module):
             self._require_init("_modules", "module")
@@ -129,15 +139,15 @@ class Module(HookMethods, StateDictMethods):
 
     def _replace_module(self, name, value):
         if value is not None:
-            raise TypeError(f"cannot assign '{_typename(value)}' as child module '{name}' "
-                            "(torch.nn.Module or None expected)")
+            raise TypeError(f"cannot assign '{_typename(value)}' as child module '{name}': "
+                            "expected a Module or None")
         hooks = _hooks._global_module_registration_hooks
         self._modules[name] = self._registered(hooks, name, value)
 
     def _assign_buffer(self, name, value):
         if value is not None and not isinstance(value, facula.Tensor):
-            raise TypeError(f"cannot assign '{_typename(value)}' as buffer '{name}' "
-                            "(torch.nn.Buffer, torch.Tensor or None expected)")
+            raise TypeError(f"cannot assign '{_typename(value)}' as buffer '{name}': expected a "
+                            "Tensor, a Buffer or None")
         d = self.__dict__
         if not isinstance(value, Buffer):
             hooks = _hooks._global_buffer_registration_hooks
@@ -182,14 +192,14 @@ class Module(HookMethods, StateDictMethods):
 
     def _check_name(self, kind, name, table, show_name=False):
         if not isinstance(name, str):
-            raise TypeError(f"{kind} name should be a string. Got {_typename(name)}")
+            raise TypeError(f"{kind} name must be a str; got {_typename(name)}")
         if hasattr(self, name) and name not in table:
             raise KeyError(f"attribute '{name}' already exists")
         if "." in name:
             got = f", got: {name}" if show_name else ""
             raise KeyError(f'{kind} name can\'t contain "."{got}')
         if name == "":
-            raise KeyError(f'{kind} name can\'t be empty string ""')
+            raise KeyError(f"{kind} name must not be empty")
 
     def register_parameter(self, name, param):
         """Add a parameter.
@@ -205,13 +215,12 @@ class Module(HookMethods, StateDictMethods):
         self._require_init("_parameters", "parameter")
         self._check_name("parameter", name, self._parameters)
         if param is not None and not isinstance(param, Parameter):
-            raise TypeError(f"cannot assign '{_typename(param)}' object to parameter '{name}' "
-                            "(torch.nn.Parameter or None required)")
+            raise TypeError(f"register_parameter(): '{name}' must be a Parameter or None; got "
+                            f"{_typename(param)}")
         if param is not None and param.grad_fn:
             raise ValueError(
-                f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be "
-                f"created explicitly. To express '{name}' as a function of another Tensor, "
-                "compute the value in the forward() method.")
+                f"parameter '{name}' must be a leaf; got a Tensor with a history, which forward() "
+                "can compute instead")
         if param is not None:
             hooks = _hooks._global_parameter_registration_hooks
             param = self._registered(hooks, name, param)
@@ -231,8 +240,8 @@ class Module(HookMethods, StateDictMethods):
         self._require_init("_buffers", "buffer")
         self._check_name("buffer", name, self._buffers)
         if tensor is not None and not isinstance(tensor, facula.Tensor):
-            raise TypeError(f"cannot assign '{_typename(tensor)}' object to buffer '{name}' "
-                            "(torch Tensor or None required)")
+            raise TypeError(f"register_buffer(): '{name}' must be a Tensor or None; got "
+                            f"{_typename(tensor)}")
         hooks = _hooks._global_buffer_registration_hooks
         self._buffers[name] = self._registered(hooks, name, tensor)
         if persistent:
@@ -247,7 +256,7 @@ class Module(HookMethods, StateDictMethods):
             TypeError, KeyError: a bad name, or a value that is no Module.
         """
         if not isinstance(module, Module) and module is not None:
-            raise TypeError(f"{_typename(module)} is not a Module subclass")
+            raise TypeError(f"add_module(): expected a Module or None; got {_typename(module)}")
         self._check_name("module", name, self._modules, show_name=True)
         hooks = _hooks._global_module_registration_hooks
         self._modules[name] = self._registered(hooks, name, module)
@@ -277,9 +286,10 @@ class Module(HookMethods, StateDictMethods):
             AttributeError: the path does not exist or is no module.
         """
         if target == "":
-            raise ValueError("Cannot set the submodule without a target name!")
+            raise ValueError("set_submodule(): target must not be empty")
         if not isinstance(module, Module):
-            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+            raise ValueError("set_submodule(): module must be a Module; got "
+                             f"{type(module).__name__}")
         path, _, name = target.rpartition(".")
         parent = self.get_submodule(path)
         if strict and not hasattr(parent, name):
@@ -379,7 +389,7 @@ class Module(HookMethods, StateDictMethods):
     def train(self, mode=True):
         """Set training mode on this module and its descendants; returns self."""
         if not isinstance(mode, bool):
-            raise ValueError("training mode is expected to be boolean")
+            raise ValueError(f"train(): mode must be a bool; got {mode!r}")
         self.training = mode
         for module in self.children():
             module.train(mode)
@@ -447,8 +457,7 @@ class Module(HookMethods, StateDictMethods):
         from facula.nn.modules._to import parse_to
         device, dtype, non_blocking, memory_format = parse_to(*args, **kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
-            raise TypeError("nn.Module.to only accepts floating point or complex dtypes, but got "
-                            f"desired dtype={dtype}")
+            raise TypeError(f"Module.to(): dtype must be floating point or complex; got {dtype}")
 
         def convert(t):
             options = {"non_blocking": non_blocking}
@@ -466,21 +475,24 @@ class Module(HookMethods, StateDictMethods):
         """Convert all parameters and buffers to `dst_type`; returns self."""
         return self._apply(lambda t: t.type(dst_type))
 
+    def _apply_to_floating(self, method):
+        return self._apply(lambda t: getattr(t, method)() if t.is_floating_point() else t)
+
     def float(self):
         """Convert floating-point parameters and buffers to float32; returns self."""
-        return self._apply(lambda t: t.float() if t.is_floating_point() else t)
+        return self._apply_to_floating("float")
 
     def double(self):
         """Convert floating-point parameters and buffers to float64; returns self."""
-        return self._apply(lambda t: t.double() if t.is_floating_point() else t)
+        return self._apply_to_floating("double")
 
     def half(self):
         """Convert floating-point parameters and buffers to float16; returns self."""
-        return self._apply(lambda t: t.half() if t.is_floating_point() else t)
+        return self._apply_to_floating("half")
 
     def bfloat16(self):
         """Convert floating-point parameters and buffers to bfloat16; returns self."""
-        return self._apply(lambda t: t.bfloat16() if t.is_floating_point() else t)
+        return self._apply_to_floating("bfloat16")
 
     def cpu(self):
         """Move parameters and buffers to the CPU; returns self."""

@@ -60,7 +60,8 @@ class _CircularPadNd(_PadNd):
     def _check_input_dim(self, input):
         low = self._n + 1
         if input.dim() not in (low, low + 1):
-            raise ValueError(f"expected {low}D or {low + 1}D input (got {input.dim()}D input)")
+            raise ValueError(f"{type(self).__name__}: input must be {low}D or {low + 1}D; got "
+                             f"{input.dim()}D")
 
     def forward(self, input):
         """Pad `input`. Raises ValueError for another number of dimensions."""

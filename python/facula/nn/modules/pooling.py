@@ -3,10 +3,26 @@ from __future__ import annotations
 
 from facula.nn import functional as F
 from facula.nn.modules.module import Module
-from facula.nn.modules.utils import _pair, _single, _triple
+from facula.nn.modules.utils import _keep, _pair, _single, _triple
 
 
-class _MaxPoolNd(Module):
+class _Pool(Module):
+    """A layer that calls the function of nn.functional that `_op` names."""
+
+    _op = ""
+
+    def _run(self, *args, **options):
+        return getattr(F, self._op)(*args, **options)
+
+    def _shown(self, *names):
+        return ", ".join(f"{name}={getattr(self, name)}" for name in names)
+
+
+def _stride_or(stride, kernel_size):
+    return kernel_size if stride is None else stride
+
+
+class _MaxPoolNd(_Pool):
     """Maxima of windows.
 
     Args:
@@ -21,49 +37,36 @@ class _MaxPoolNd(Module):
     def __init__(self, kernel_size, stride=None, padding=0, dilation=1, return_indices=False,
                  ceil_mode=False):
         super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = stride if stride is not None else kernel_size
-        self.padding = padding
-        self.dilation = dilation
-        self.return_indices = return_indices
-        self.ceil_mode = ceil_mode
+        _keep(self, kernel_size=kernel_size, stride=_stride_or(stride, kernel_size),
+              padding=padding, dilation=dilation, return_indices=return_indices,
+              ceil_mode=ceil_mode)
 
     def extra_repr(self):
         """The settings."""
-        return (f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-                f"dilation={self.dilation}, ceil_mode={self.ceil_mode}")
+        return self._shown("kernel_size", "stride", "padding", "dilation", "ceil_mode")
 
     def forward(self, input):
         """Pool `input`, (N, C, *) or (C, *)."""
-        return self._function()(input, self.kernel_size, self.stride, self.padding, self.dilation,
-                                ceil_mode=self.ceil_mode, return_indices=self.return_indices)
+        return self._run(input, self.kernel_size, self.stride, self.padding, self.dilation,
+                         ceil_mode=self.ceil_mode, return_indices=self.return_indices)
 
 
 class MaxPool1d(_MaxPoolNd):
     __doc__ = _MaxPoolNd.__doc__
-
-    @staticmethod
-    def _function():
-        return F.max_pool1d
+    _op = "max_pool1d"
 
 
 class MaxPool2d(_MaxPoolNd):
     __doc__ = _MaxPoolNd.__doc__
-
-    @staticmethod
-    def _function():
-        return F.max_pool2d
+    _op = "max_pool2d"
 
 
 class MaxPool3d(_MaxPoolNd):
     __doc__ = _MaxPoolNd.__doc__
-
-    @staticmethod
-    def _function():
-        return F.max_pool3d
+    _op = "max_pool3d"
 
 
-class _MaxUnpoolNd(Module):
+class _MaxUnpoolNd(_Pool):
     """Puts pooled values back at their positions, zeros elsewhere.
 
     Args:
@@ -72,80 +75,77 @@ class _MaxUnpoolNd(Module):
 
     def __init__(self, kernel_size, stride=None, padding=0):
         super().__init__()
-        expand = self._expand
-        self.kernel_size = expand(kernel_size)
-        self.stride = expand(stride if stride is not None else kernel_size)
-        self.padding = expand(padding)
+        sizes = {"kernel_size": kernel_size, "stride": _stride_or(stride, kernel_size),
+                 "padding": padding}
+        _keep(self, **{name: self._expand(size) for name, size in sizes.items()})
 
     def extra_repr(self):
         """The settings."""
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+        return self._shown("kernel_size", "stride", "padding")
 
     def forward(self, input, indices, output_size=None):
         """Unpool `input` to the positions `indices`; `output_size` picks among sizes."""
-        return self._function()(input, indices, self.kernel_size, self.stride, self.padding,
-                                output_size)
+        return self._run(input, indices, self.kernel_size, self.stride, self.padding,
+                         output_size)
 
 
 class MaxUnpool1d(_MaxUnpoolNd):
     __doc__ = _MaxUnpoolNd.__doc__
     _expand = staticmethod(_single)
-
-    @staticmethod
-    def _function():
-        return F.max_unpool1d
+    _op = "max_unpool1d"
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
     __doc__ = _MaxUnpoolNd.__doc__
     _expand = staticmethod(_pair)
-
-    @staticmethod
-    def _function():
-        return F.max_unpool2d
+    _op = "max_unpool2d"
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
     __doc__ = _MaxUnpoolNd.__doc__
     _expand = staticmethod(_triple)
-
-    @staticmethod
-    def _function():
-        return F.max_unpool3d
+    _op = "max_unpool3d"
 
 
-class _AvgPoolNd(Module):
-    """What the average poolings share."""
-
-    __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"]
-
-    def extra_repr(self):
-        """The settings."""
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
-
-class AvgPool1d(_AvgPoolNd):
-    """Means of windows of a (N, C, L) or (C, L) input.
+class _AvgPoolNd(_Pool):
+    """Means of windows.
 
     Args:
-        kernel_size, stride, padding: ints; the stride is the kernel size when None.
+        kernel_size, stride, padding: ints, or one per dimension; the stride is the kernel size
+            when None.
         ceil_mode: round the output size up.
         count_include_pad: padding counts in the mean.
     """
 
+    __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"]
+
     def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False,
                  count_include_pad=True):
         super().__init__()
-        self.kernel_size = _single(kernel_size)
-        self.stride = _single(stride if stride is not None else kernel_size)
-        self.padding = _single(padding)
-        self.ceil_mode = ceil_mode
-        self.count_include_pad = count_include_pad
+        _keep(self, kernel_size=kernel_size, stride=_stride_or(stride, kernel_size),
+              padding=padding, ceil_mode=ceil_mode, count_include_pad=count_include_pad)
+
+    def extra_repr(self):
+        """The settings."""
+        return self._shown("kernel_size", "stride", "padding")
+
+    def _pool(self, input, *options):
+        return self._run(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
+                         self.count_include_pad, *options)
+
+
+class AvgPool1d(_AvgPoolNd):
+    __doc__ = _AvgPoolNd.__doc__
+    _op = "avg_pool1d"
+
+    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False,
+                 count_include_pad=True):
+        super().__init__(_single(kernel_size), _single(_stride_or(stride, kernel_size)),
+                         _single(padding), ceil_mode, count_include_pad)
 
     def forward(self, input):
-        """Pool `input`."""
-        return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
-                            self.count_include_pad)
+        """Pool `input`, (N, C, L) or (C, L)."""
+        return self._pool(input)
 
 
 class _AvgPool(_AvgPoolNd):
@@ -162,34 +162,22 @@ class _AvgPool(_AvgPoolNd):
 
     def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False,
                  count_include_pad=True, divisor_override=None):
-        super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = stride if stride is not None else kernel_size
-        self.padding = padding
-        self.ceil_mode = ceil_mode
-        self.count_include_pad = count_include_pad
+        super().__init__(kernel_size, stride, padding, ceil_mode, count_include_pad)
         self.divisor_override = divisor_override
 
     def forward(self, input):
         """Pool `input`, (N, C, *) or (C, *)."""
-        return self._function()(input, self.kernel_size, self.stride, self.padding,
-                                self.ceil_mode, self.count_include_pad, self.divisor_override)
+        return self._pool(input, self.divisor_override)
 
 
 class AvgPool2d(_AvgPool):
     __doc__ = _AvgPool.__doc__
-
-    @staticmethod
-    def _function():
-        return F.avg_pool2d
+    _op = "avg_pool2d"
 
 
 class AvgPool3d(_AvgPool):
     __doc__ = _AvgPool.__doc__
-
-    @staticmethod
-    def _function():
-        return F.avg_pool3d
+    _op = "avg_pool3d"
 
     def __setstate__(self, state):
         super().__setstate__(state)
@@ -197,7 +185,7 @@ class AvgPool3d(_AvgPool):
             self.__dict__.setdefault(name, default)
 
 
-class _FractionalMaxPoolNd(Module):
+class _FractionalMaxPoolNd(_Pool):
     """Maxima of windows at random steps.
 
     Args:
@@ -214,45 +202,37 @@ class _FractionalMaxPoolNd(Module):
     def __init__(self, kernel_size, output_size=None, output_ratio=None, return_indices=False,
                  _random_samples=None):
         super().__init__()
-        expand, name = self._expand, type(self).__name__
-        self.kernel_size = expand(kernel_size)
-        self.return_indices = return_indices
+        if (output_size is None) == (output_ratio is None):
+            raise ValueError(f"{type(self).__name__}: one of output_size and output_ratio must be "
+                             f"given; got {output_size} and {output_ratio}")
+        size, ratio = (None if value is None else self._expand(value)
+                       for value in (output_size, output_ratio))
+        if ratio is not None and not all(0 < r < 1 for r in ratio):
+            raise ValueError(f"{type(self).__name__}: output_ratio must be in (0, 1); got "
+                             f"{output_ratio}")
+        _keep(self, kernel_size=self._expand(kernel_size), return_indices=return_indices,
+              output_size=size, output_ratio=ratio)
         self.register_buffer("_random_samples", _random_samples)
-        self.output_size = expand(output_size) if output_size is not None else None
-        self.output_ratio = expand(output_ratio) if output_ratio is not None else None
-        if output_size is None and output_ratio is None:
-            raise ValueError(f"{name} requires specifying either an output size, or a pooling "
-                             "ratio")
-        if output_size is not None and output_ratio is not None:
-            raise ValueError("only one of output_size and output_ratio may be specified")
-        if self.output_ratio is not None and not all(0 < r < 1 for r in self.output_ratio):
-            raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 
     def forward(self, input):
         """Pool `input`, (N, C, *) or (C, *)."""
-        return self._function()(input, self.kernel_size, self.output_size, self.output_ratio,
-                                self.return_indices, _random_samples=self._random_samples)
+        return self._run(input, self.kernel_size, self.output_size, self.output_ratio,
+                         self.return_indices, _random_samples=self._random_samples)
 
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
     __doc__ = _FractionalMaxPoolNd.__doc__
     _expand = staticmethod(_pair)
-
-    @staticmethod
-    def _function():
-        return F.fractional_max_pool2d
+    _op = "fractional_max_pool2d"
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
     __doc__ = _FractionalMaxPoolNd.__doc__
     _expand = staticmethod(_triple)
-
-    @staticmethod
-    def _function():
-        return F.fractional_max_pool3d
+    _op = "fractional_max_pool3d"
 
 
-class _LPPoolNd(Module):
+class _LPPoolNd(_Pool):
     """The p-norm of windows.
 
     Args:
@@ -265,47 +245,35 @@ class _LPPoolNd(Module):
 
     def __init__(self, norm_type, kernel_size, stride=None, ceil_mode=False):
         super().__init__()
-        self.norm_type = norm_type
-        self.kernel_size = kernel_size
-        self.stride = stride
-        self.ceil_mode = ceil_mode
+        _keep(self, norm_type=norm_type, kernel_size=kernel_size, stride=stride,
+              ceil_mode=ceil_mode)
 
     def extra_repr(self):
         """The settings."""
-        return (f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, "
-                f"stride={self.stride}, ceil_mode={self.ceil_mode}")
+        return self._shown("norm_type", "kernel_size", "stride", "ceil_mode")
 
     def forward(self, input):
         """Pool `input`, (N, C, *) or (C, *)."""
-        return self._function()(input, float(self.norm_type), self.kernel_size, self.stride,
-                                self.ceil_mode)
+        return self._run(input, float(self.norm_type), self.kernel_size, self.stride,
+                         self.ceil_mode)
 
 
 class LPPool1d(_LPPoolNd):
     __doc__ = _LPPoolNd.__doc__
-
-    @staticmethod
-    def _function():
-        return F.lp_pool1d
+    _op = "lp_pool1d"
 
 
 class LPPool2d(_LPPoolNd):
     __doc__ = _LPPoolNd.__doc__
-
-    @staticmethod
-    def _function():
-        return F.lp_pool2d
+    _op = "lp_pool2d"
 
 
 class LPPool3d(_LPPoolNd):
     __doc__ = _LPPoolNd.__doc__
-
-    @staticmethod
-    def _function():
-        return F.lp_pool3d
+    _op = "lp_pool3d"
 
 
-class _AdaptiveMaxPoolNd(Module):
+class _AdaptiveMaxPoolNd(_Pool):
     """Maxima of as many windows as `output_size` says; with their positions when asked."""
 
     __constants__ = ["output_size", "return_indices"]
@@ -317,38 +285,29 @@ class _AdaptiveMaxPoolNd(Module):
 
     def extra_repr(self):
         """The setting."""
-        return f"output_size={self.output_size}"
+        return self._shown("output_size")
 
     def forward(self, input):
         """Pool `input`, (N, C, *) or (C, *)."""
-        return self._function()(input, self.output_size, self.return_indices)
+        return self._run(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     __doc__ = _AdaptiveMaxPoolNd.__doc__
-
-    @staticmethod
-    def _function():
-        return F.adaptive_max_pool1d
+    _op = "adaptive_max_pool1d"
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     __doc__ = _AdaptiveMaxPoolNd.__doc__
-
-    @staticmethod
-    def _function():
-        return F.adaptive_max_pool2d
+    _op = "adaptive_max_pool2d"
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     __doc__ = _AdaptiveMaxPoolNd.__doc__
-
-    @staticmethod
-    def _function():
-        return F.adaptive_max_pool3d
+    _op = "adaptive_max_pool3d"
 
 
-class _AdaptiveAvgPoolNd(Module):
+class _AdaptiveAvgPoolNd(_Pool):
     """Means of as many windows as `output_size` says."""
 
     __constants__ = ["output_size"]
@@ -359,32 +318,23 @@ class _AdaptiveAvgPoolNd(Module):
 
     def extra_repr(self):
         """The setting."""
-        return f"output_size={self.output_size}"
+        return self._shown("output_size")
 
     def forward(self, input):
         """Pool `input`, (N, C, *) or (C, *)."""
-        return self._function()(input, self.output_size)
+        return self._run(input, self.output_size)
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     __doc__ = _AdaptiveAvgPoolNd.__doc__
-
-    @staticmethod
-    def _function():
-        return F.adaptive_avg_pool1d
+    _op = "adaptive_avg_pool1d"
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     __doc__ = _AdaptiveAvgPoolNd.__doc__
-
-    @staticmethod
-    def _function():
-        return F.adaptive_avg_pool2d
+    _op = "adaptive_avg_pool2d"
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     __doc__ = _AdaptiveAvgPoolNd.__doc__
-
-    @staticmethod
-    def _function():
-        return F.adaptive_avg_pool3d
+    _op = "adaptive_avg_pool3d"

@@ -5,27 +5,60 @@ import facula
 from facula.nn import functional as F
 from facula.nn import init
 from facula.nn.modules.module import Module
+from facula.nn.modules.utils import _keep
 from facula.nn.parameter import Parameter
 
 
-def _check_given_weight(weight, num_embeddings, embedding_dim):
-    if list(weight.shape) != [num_embeddings, embedding_dim]:
-        raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
-
-
-def _normal_rows(module):
-    init.normal_(module.weight)
-    if module.padding_idx is not None:
-        with facula.no_grad():
-            module.weight[module.padding_idx].fill_(0)
-
-
-def _check_2d(embeddings):
+def _rows_and_columns(embeddings):
     if embeddings.dim() != 2:
-        raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
+        raise AssertionError(f"embeddings must have 2 dimensions; got {embeddings.dim()}")
+    return dict(zip(("num_embeddings", "embedding_dim"), embeddings.shape, strict=True))
 
 
-class Embedding(Module):
+def _row_number(padding_idx, rows):
+    if padding_idx is None:
+        return None
+    if not -rows <= padding_idx < rows:
+        raise AssertionError(f"padding_idx must be in [-{rows}, {rows}), the rows of the table; "
+                             f"got {padding_idx}")
+    return padding_idx % rows
+
+
+class _Table(Module):
+    """What holds a table of vectors: `weight`, (num_embeddings, embedding_dim)."""
+
+    def __init__(self, shape, given, trained, options, padding_idx, **settings):
+        super().__init__()
+        rows, columns = shape
+        _keep(self, num_embeddings=rows, embedding_dim=columns,
+              padding_idx=_row_number(padding_idx, rows), **settings)
+        if given is not None and tuple(given.shape) != shape:
+            raise AssertionError(f"_weight must have shape {shape}; got {tuple(given.shape)}")
+        table = facula.empty(shape, **options) if given is None else given
+        self.weight = Parameter(table, requires_grad=trained)
+        if given is None:
+            self.reset_parameters()
+
+    def reset_parameters(self):
+        """Draw the table from N(0, 1) and zero the padding row."""
+        init.normal_(self.weight)
+        if self.padding_idx is None:
+            return
+        with facula.no_grad():
+            self.weight[self.padding_idx].zero_()
+
+    def _shown(self):
+        parts = [f"{self.num_embeddings}, {self.embedding_dim}"]
+        if self.max_norm is not None:
+            parts.append(f"max_norm={self.max_norm}")
+        if self.norm_type != 2:
+            parts.append(f"norm_type={self.norm_type}")
+        if self.scale_grad_by_freq is not False:
+            parts.append(f"scale_grad_by_freq={self.scale_grad_by_freq}")
+        return parts
+
+
+class Embedding(_Table):
     """A table of vectors that integers look up.
 
     Args:
@@ -48,30 +81,10 @@ class Embedding(Module):
     def __init__(self, num_embeddings, embedding_dim, padding_idx=None, max_norm=None,
                  norm_type=2.0, scale_grad_by_freq=False, sparse=False, _weight=None,
                  _freeze=False, device=None, dtype=None):
-        super().__init__()
-        self.num_embeddings = num_embeddings
-        self.embedding_dim = embedding_dim
-        if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise AssertionError("Padding_idx must be within num_embeddings")
-            padding_idx %= num_embeddings
-        self.padding_idx = padding_idx
-        self.max_norm = max_norm
-        self.norm_type = norm_type
-        self.scale_grad_by_freq = scale_grad_by_freq
-        if _weight is None:
-            shape = (num_embeddings, embedding_dim)
-            self.weight = Parameter(facula.empty(shape, device=device, dtype=dtype),
-                                    requires_grad=not _freeze)
-            self.reset_parameters()
-        else:
-            _check_given_weight(_weight, num_embeddings, embedding_dim)
-            self.weight = Parameter(_weight, requires_grad=not _freeze)
-        self.sparse = sparse
-
-    def reset_parameters(self):
-        """Draw the table from N(0, 1) and zero the padding row."""
-        _normal_rows(self)
+        super().__init__((num_embeddings, embedding_dim), _weight, not _freeze,
+                         {"device": device, "dtype": dtype}, padding_idx, max_norm=max_norm,
+                         norm_type=norm_type, scale_grad_by_freq=scale_grad_by_freq,
+                         sparse=sparse)
 
     def forward(self, input):
         """The rows at the integers `input`."""
@@ -80,29 +93,23 @@ class Embedding(Module):
 
     def extra_repr(self):
         """The settings that are not default."""
-        text = f"{self.num_embeddings}, {self.embedding_dim}"
+        parts = self._shown()
         if self.padding_idx is not None:
-            text += f", padding_idx={self.padding_idx}"
-        if self.max_norm is not None:
-            text += f", max_norm={self.max_norm}"
-        if self.norm_type != 2:
-            text += f", norm_type={self.norm_type}"
-        if self.scale_grad_by_freq is not False:
-            text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
-        return text + (", sparse=True" if self.sparse is not False else "")
+            parts.insert(1, f"padding_idx={self.padding_idx}")
+        if self.sparse is not False:
+            parts.append("sparse=True")
+        return ", ".join(parts)
 
     @classmethod
     def from_pretrained(cls, embeddings, freeze=True, padding_idx=None, max_norm=None,
                         norm_type=2.0, scale_grad_by_freq=False, sparse=False):
         """An Embedding over the given 2-D table, not trained when `freeze`."""
-        _check_2d(embeddings)
-        rows, cols = embeddings.shape
-        return cls(num_embeddings=rows, embedding_dim=cols, _weight=embeddings, _freeze=freeze,
-                   padding_idx=padding_idx, max_norm=max_norm, norm_type=norm_type,
-                   scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
+        return cls(**_rows_and_columns(embeddings), padding_idx=padding_idx, max_norm=max_norm,
+                   norm_type=norm_type, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse,
+                   _weight=embeddings, _freeze=freeze)
 
 
-class EmbeddingBag(Module):
+class EmbeddingBag(_Table):
     """Sums, means or maxima of bags of rows of a table.
 
     Args: as `Embedding`, and
@@ -112,64 +119,38 @@ class EmbeddingBag(Module):
 
     __constants__ = ["num_embeddings", "embedding_dim", "max_norm", "norm_type",
                      "scale_grad_by_freq", "mode", "sparse", "include_last_offset", "padding_idx"]
+    # What functional.embedding_bag takes by these names.
+    _settings = tuple(__constants__[2:])
 
     def __init__(self, num_embeddings, embedding_dim, max_norm=None, norm_type=2.0,
                  scale_grad_by_freq=False, mode="mean", sparse=False, _weight=None,
                  include_last_offset=False, padding_idx=None, device=None, dtype=None):
-        super().__init__()
-        self.num_embeddings = num_embeddings
-        self.embedding_dim = embedding_dim
-        self.max_norm = max_norm
-        self.norm_type = norm_type
-        self.scale_grad_by_freq = scale_grad_by_freq
-        if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise AssertionError("padding_idx must be within num_embeddings")
-            padding_idx %= num_embeddings
-        self.padding_idx = padding_idx
-        if _weight is None:
-            shape = (num_embeddings, embedding_dim)
-            self.weight = Parameter(facula.empty(shape, device=device, dtype=dtype))
-            self.reset_parameters()
-        else:
-            _check_given_weight(_weight, num_embeddings, embedding_dim)
-            self.weight = Parameter(_weight)
-        self.mode = mode
-        self.sparse = sparse
-        self.include_last_offset = include_last_offset
-
-    def reset_parameters(self):
-        """Draw the table from N(0, 1) and zero the padding row."""
-        _normal_rows(self)
+        super().__init__((num_embeddings, embedding_dim), _weight, True,
+                         {"device": device, "dtype": dtype}, padding_idx, max_norm=max_norm,
+                         norm_type=norm_type, scale_grad_by_freq=scale_grad_by_freq,
+                         sparse=sparse, mode=mode, include_last_offset=include_last_offset)
 
     def forward(self, input, offsets=None, per_sample_weights=None):
         """The reduced bags of the integers `input`."""
-        return F.embedding_bag(
-            input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq,
-            self.mode, self.sparse, per_sample_weights, self.include_last_offset,
-            self.padding_idx)
+        settings = {name: getattr(self, name) for name in self._settings}
+        return F.embedding_bag(input, self.weight, offsets, per_sample_weights=per_sample_weights,
+                               **settings)
 
     def extra_repr(self):
         """The settings that are not default."""
-        text = f"{self.num_embeddings}, {self.embedding_dim}"
-        if self.max_norm is not None:
-            text += f", max_norm={self.max_norm}"
-        if self.norm_type != 2:
-            text += f", norm_type={self.norm_type}"
-        if self.scale_grad_by_freq is not False:
-            text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
-        text += f", mode={self.mode!r}"
-        return text + (f", padding_idx={self.padding_idx}" if self.padding_idx is not None else "")
+        parts = [*self._shown(), f"mode={self.mode!r}"]
+        if self.padding_idx is not None:
+            parts.append(f"padding_idx={self.padding_idx}")
+        return ", ".join(parts)
 
     @classmethod
     def from_pretrained(cls, embeddings, freeze=True, max_norm=None, norm_type=2.0,
                         scale_grad_by_freq=False, mode="mean", sparse=False,
                         include_last_offset=False, padding_idx=None):
         """An EmbeddingBag over the given 2-D table, not trained when `freeze`."""
-        _check_2d(embeddings)
-        rows, cols = embeddings.shape
-        bag = cls(num_embeddings=rows, embedding_dim=cols, _weight=embeddings, max_norm=max_norm,
-                  norm_type=norm_type, scale_grad_by_freq=scale_grad_by_freq, mode=mode,
-                  sparse=sparse, include_last_offset=include_last_offset, padding_idx=padding_idx)
-        bag.weight.requires_grad = not freeze
+        bag = cls(**_rows_and_columns(embeddings), max_norm=max_norm, norm_type=norm_type,
+                  scale_grad_by_freq=scale_grad_by_freq, sparse=sparse, mode=mode,
+                  include_last_offset=include_last_offset, padding_idx=padding_idx,
+                  _weight=embeddings)
+        bag.weight.requires_grad_(not freeze)
         return bag

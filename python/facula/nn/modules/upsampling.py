@@ -3,6 +3,13 @@ from __future__ import annotations
 
 from facula.nn import functional as F
 from facula.nn.modules.module import Module
+from facula.nn.modules.utils import _keep
+
+
+def _as_floats(scale_factor):
+    if isinstance(scale_factor, tuple):
+        return tuple(map(float, scale_factor))
+    return float(scale_factor) if scale_factor else None
 
 
 class Upsample(Module):
@@ -14,15 +21,9 @@ class Upsample(Module):
     def __init__(self, size=None, scale_factor=None, mode="nearest", align_corners=None,
                  recompute_scale_factor=None):
         super().__init__()
-        self.name = type(self).__name__
-        self.size = size
-        if isinstance(scale_factor, tuple):
-            self.scale_factor = tuple(float(f) for f in scale_factor)
-        else:
-            self.scale_factor = float(scale_factor) if scale_factor else None
-        self.mode = mode
-        self.align_corners = align_corners
-        self.recompute_scale_factor = recompute_scale_factor
+        _keep(self, name=type(self).__name__, size=size, scale_factor=_as_floats(scale_factor),
+              mode=mode, align_corners=align_corners,
+              recompute_scale_factor=recompute_scale_factor)
 
     def forward(self, input):
         """Resample `input`."""

@@ -41,9 +41,8 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
     total = facula.linalg.vector_norm(facula.stack([n.to(device) for n in norms]), norm_type)
     if error_if_nonfinite and facula.logical_or(total.isnan(), total.isinf()):
         raise RuntimeError(
-            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, "
-            "so it cannot be clipped. To disable this error and scale the gradients by the "
-            "non-finite norm anyway, set `error_if_nonfinite=False`")
+            f"clip_grad_norm_(): the total norm of order {norm_type} is infinite or NaN, and "
+            "error_if_nonfinite=True")
     return total
 
 
@@ -85,8 +84,8 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
 def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     """Old name of `clip_grad_norm_`."""
     import warnings
-    warnings.warn("`torch.nn.utils.clip_grad_norm` is now deprecated in favor of "
-                  "`torch.nn.utils.clip_grad_norm_`.", FutureWarning, stacklevel=2)
+    warnings.warn("clip_grad_norm() is deprecated; clip_grad_norm_() is its name",
+                  FutureWarning, stacklevel=2)
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 

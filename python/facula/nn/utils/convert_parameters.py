@@ -6,8 +6,7 @@ import facula
 
 def _check_device(param, first):
     if first is not None and param.device != first:
-        raise TypeError("Found two parameters on different devices, this is currently not "
-                        "supported.")
+        raise TypeError("all parameters must be on one device; got two")
     return param.device
 
 
@@ -31,7 +30,7 @@ def vector_to_parameters(vec, parameters):
         TypeError: `vec` is no Tensor, or parameters are on different devices.
     """
     if not isinstance(vec, facula.Tensor):
-        raise TypeError(f"expected torch.Tensor, but got: {facula.typename(vec)}")
+        raise TypeError(f"vector_to_parameters(): vec must be a Tensor; got {facula.typename(vec)}")
     device, start = None, 0
     for param in parameters:
         device = _check_device(param, device)

@@ -29,22 +29,30 @@ def get_worker_info():
 
 def _check_workers(num_workers, timeout, prefetch_factor, persistent_workers):
     if num_workers < 0:
-        raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable "
-                         "multiprocessing.")
+        raise ValueError("DataLoader: num_workers must not be negative, 0 loads in this process; "
+                         f"got {num_workers}")
     if timeout < 0:
-        raise ValueError("timeout option should be non-negative")
-    if num_workers == 0 and prefetch_factor is not None:
-        raise ValueError("prefetch_factor option could only be specified in multiprocessing."
-                         "let num_workers > 0 to enable multiprocessing, otherwise set "
-                         "prefetch_factor to None.")
-    if num_workers > 0 and prefetch_factor is not None and prefetch_factor < 0:
-        raise ValueError("prefetch_factor option should be non-negative")
+        raise ValueError(f"DataLoader: timeout must not be negative; got {timeout}")
+    if prefetch_factor is not None:
+        if num_workers == 0:
+            raise ValueError("DataLoader: prefetch_factor needs num_workers > 0; got 0")
+        if prefetch_factor < 0:
+            raise ValueError("DataLoader: prefetch_factor must not be negative; got "
+                             f"{prefetch_factor}")
     if persistent_workers and num_workers == 0:
-        raise ValueError("persistent_workers option needs num_workers > 0")
+        raise ValueError("DataLoader: persistent_workers needs num_workers > 0; got 0")
     if num_workers > 0:
         raise NotImplementedError(
             f"DataLoader(): num_workers must be 0, got {num_workers}: worker processes are not "
             "implemented yet")
+
+
+def _default_sampler(dataset, iterable, shuffle, generator):
+    if iterable:
+        return _InfiniteConstantSampler()
+    if shuffle:
+        return RandomSampler(dataset, generator=generator)
+    return SequentialSampler(dataset)
 
 
 class DataLoader:
@@ -87,17 +95,7 @@ class DataLoader:
         _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
         if multiprocessing_context is not None:
             raise ValueError(
-                "multiprocessing_context can only be used with multi-process loading "
-                f"(num_workers > 0), but got num_workers={num_workers}")
-        self.dataset = dataset
-        self.num_workers = num_workers
-        self.prefetch_factor = prefetch_factor
-        self.pin_memory = pin_memory
-        self.pin_memory_device = pin_memory_device
-        self.timeout = timeout
-        self.worker_init_fn = worker_init_fn
-        self.in_order = in_order
-        self.multiprocessing_context = None
+                f"DataLoader: multiprocessing_context needs num_workers > 0; got {num_workers}")
         iterable = isinstance(dataset, IterableDataset)
         self._dataset_kind = _DatasetKind.Iterable if iterable else _DatasetKind.Map
         if iterable:
@@ -106,61 +104,51 @@ class DataLoader:
         batch_size, drop_last = self._check_batching(batch_size, shuffle, sampler, batch_sampler,
                                                      drop_last)
         if sampler is None:
-            sampler = self._default_sampler(iterable, shuffle, generator)
+            sampler = _default_sampler(dataset, iterable, shuffle, generator)
         if batch_size is not None and batch_sampler is None:
             batch_sampler = BatchSampler(sampler, batch_size, drop_last)
-        self.batch_size = batch_size
-        self.drop_last = drop_last
-        self.sampler = sampler
-        self.batch_sampler = batch_sampler
-        self.generator = generator
         if collate_fn is None:
-            collate_fn = default_collate if self._auto_collation else default_convert
-        self.collate_fn = collate_fn
-        self.persistent_workers = persistent_workers
+            collate_fn = default_convert if batch_sampler is None else default_collate
+        vars(self).update(
+            batch_size=batch_size, batch_sampler=batch_sampler, collate_fn=collate_fn,
+            dataset=dataset, drop_last=drop_last, generator=generator, in_order=in_order,
+            multiprocessing_context=None, num_workers=num_workers,
+            persistent_workers=persistent_workers, pin_memory=pin_memory,
+            pin_memory_device=pin_memory_device, prefetch_factor=prefetch_factor,
+            sampler=sampler, timeout=timeout, worker_init_fn=worker_init_fn,
+            _IterableDataset_len_called=None)
         self.__initialized = True
-        self._IterableDataset_len_called = None
 
     @staticmethod
     def _check_iterable(shuffle, sampler, batch_sampler):
-        if shuffle not in (False, None):
-            raise ValueError("DataLoader with IterableDataset: expected unspecified shuffle option,"
-                             f" but got shuffle={shuffle}")
-        if sampler is not None:
-            raise ValueError("DataLoader with IterableDataset: expected unspecified sampler option,"
-                             f" but got sampler={sampler}")
-        if batch_sampler is not None:
-            raise ValueError("DataLoader with IterableDataset: expected unspecified batch_sampler "
-                             f"option, but got batch_sampler={batch_sampler}")
+        given = {"shuffle": None if shuffle is False else shuffle, "sampler": sampler,
+                 "batch_sampler": batch_sampler}
+        for name, value in given.items():
+            if value is not None:
+                raise ValueError("DataLoader: an IterableDataset has an order of its own and takes "
+                                 f"no {name}; got {value}")
 
     @staticmethod
     def _check_batching(batch_size, shuffle, sampler, batch_sampler, drop_last):
         """The batch size and drop_last to keep, once the options do not exclude each other."""
         if sampler is not None and shuffle:
-            raise ValueError("sampler option is mutually exclusive with shuffle")
-        if batch_sampler is not None:
-            if batch_size != 1 or shuffle or sampler is not None or drop_last:
-                raise ValueError("batch_sampler option is mutually exclusive with batch_size, "
-                                 "shuffle, sampler, and drop_last")
-            return None, False
-        if batch_size is None and drop_last:
-            raise ValueError("batch_size=None option disables auto-batching and is mutually "
-                             "exclusive with drop_last")
-        return batch_size, drop_last
-
-    def _default_sampler(self, iterable, shuffle, generator):
-        if iterable:
-            return _InfiniteConstantSampler()
-        if shuffle:
-            return RandomSampler(self.dataset, generator=generator)
-        return SequentialSampler(self.dataset)
+            raise ValueError("DataLoader: sampler and shuffle exclude each other; got both")
+        if batch_sampler is None:
+            if drop_last and batch_size is None:
+                raise ValueError("DataLoader: drop_last needs batches; got batch_size=None")
+            return batch_size, drop_last
+        others = {"batch_size": batch_size != 1, "shuffle": shuffle,
+                  "sampler": sampler is not None, "drop_last": drop_last}
+        if any(others.values()):
+            raise ValueError("DataLoader: batch_sampler decides on the batches, so it excludes "
+                             f"{', '.join(name for name, given in others.items() if given)}")
+        return None, False
 
     def __setattr__(self, name, value):
         fixed = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset",
                  "persistent_workers")
         if self.__initialized and name in fixed:
-            raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is "
-                             "initialized")
+            raise ValueError(f"{type(self).__name__}: {name} cannot be changed")
         object.__setattr__(self, name, value)
 
     @property
@@ -246,9 +234,8 @@ class _SingleProcessDataLoaderIter:
         if length is None or self._yielded <= len(self._loader):
             return
         import warnings
-        warnings.warn(f"Length of IterableDataset {self._loader.dataset} was reported to be "
-                      f"{length} (when accessing len(dataloader)), but {self._yielded} samples "
-                      "have been fetched. ", stacklevel=3)
+        warnings.warn(f"DataLoader: the IterableDataset said that its length is {length}; got more "
+                      f"than that, {self._yielded} items or batches so far", stacklevel=3)
 
 
 _BaseDataLoaderIter = _SingleProcessDataLoaderIter
@@ -258,17 +245,15 @@ def _can_pin():
     if facula.cuda.is_available():
         return True
     import warnings
-    warnings.warn("'pin_memory' argument is set as true but no accelerator is found, then device "
-                  "pinned memory won't be used.", stacklevel=4)
+    warnings.warn("DataLoader: pin_memory does nothing without an accelerator", stacklevel=4)
     return False
 
 
 def _pinned(data):
     """`data` with its tensors in pinned memory."""
-    if isinstance(data, facula.Tensor):
-        return data.pin_memory()
-    if hasattr(data, "pin_memory"):
-        return data.pin_memory()
+    pin = getattr(data, "pin_memory", None)
+    if pin is not None:
+        return pin()
     if isinstance(data, dict):
         return {k: _pinned(v) for k, v in data.items()}
     if isinstance(data, tuple) and hasattr(data, "_fields"):

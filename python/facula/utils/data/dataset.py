@@ -15,7 +15,7 @@ class Dataset:
         return cls
 
     def __getitem__(self, index):
-        raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
+        raise NotImplementedError(f"{type(self).__name__}: __getitem__() must be defined")
 
     def __add__(self, other):
         return ConcatDataset([self, other])
@@ -25,7 +25,7 @@ class IterableDataset(Dataset):
     """Base of datasets that are iterated: define `__iter__`."""
 
     def __iter__(self):
-        raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
+        raise NotImplementedError(f"{type(self).__name__}: __iter__() must be defined")
 
     def __add__(self, other):
         return ChainDataset([self, other])
@@ -42,15 +42,16 @@ class TensorDataset(Dataset):
     """
 
     def __init__(self, *tensors):
-        if any(tensors[0].size(0) != tensor.size(0) for tensor in tensors):
-            raise AssertionError("Size mismatch between tensors")
+        rows = [tensor.size(0) for tensor in tensors]
+        if rows and min(rows) != max(rows):
+            raise AssertionError(f"TensorDataset: tensors must have one size(0); got {rows}")
         self.tensors = tensors
-
-    def __getitem__(self, index):
-        return tuple(tensor[index] for tensor in self.tensors)
 
     def __len__(self):
         return self.tensors[0].size(0)
+
+    def __getitem__(self, index):
+        return tuple([rows[index] for rows in self.tensors])
 
 
 class StackDataset(Dataset):
@@ -62,30 +63,31 @@ class StackDataset(Dataset):
 
     def __init__(self, *args, **kwargs):
         if args and kwargs:
-            raise ValueError("Supported either ``tuple``- (via ``args``) or"
-                             "``dict``- (via ``kwargs``) like input/output, but both types are "
-                             "given.")
+            raise ValueError("StackDataset: datasets come by position (tuples) or by name "
+                             "(dicts); got both")
         if not args and not kwargs:
-            raise ValueError("At least one dataset should be passed")
+            raise ValueError("StackDataset: a dataset must be given")
         self.datasets = args or kwargs
         members = list(self._members())
         self._length = len(members[0])
         if any(len(d) != self._length for d in members):
-            raise ValueError("Size mismatch between datasets")
+            raise ValueError("StackDataset: datasets must have one length; got "
+                             f"{[len(d) for d in members]}")
 
     def _members(self):
         return self.datasets.values() if isinstance(self.datasets, dict) else self.datasets
 
-    def __getitem__(self, index):
+    def _row(self, items):
         if isinstance(self.datasets, dict):
-            return {k: dataset[index] for k, dataset in self.datasets.items()}
-        return tuple(dataset[index] for dataset in self.datasets)
+            return dict(zip(self.datasets, items, strict=True))
+        return tuple(items)
+
+    def __getitem__(self, index):
+        return self._row([dataset[index] for dataset in self._members()])
 
     def __getitems__(self, indices):
         columns = [_items(dataset, indices) for dataset in self._members()]
-        if isinstance(self.datasets, dict):
-            return [dict(zip(self.datasets, row)) for row in zip(*columns)]
-        return list(zip(*columns))
+        return [self._row(items) for items in zip(*columns, strict=True)]
 
     def __len__(self):
         return self._length
@@ -97,8 +99,8 @@ def _items(dataset, indices):
         return [dataset[i] for i in indices]
     items = fetch(indices)
     if len(items) != len(indices):
-        raise ValueError("Nested dataset's output size mismatch. "
-                         f"Expected {len(indices)}, got {len(items)}")
+        raise ValueError(f"StackDataset: __getitems__ of a dataset must give {len(indices)} "
+                         f"items; got {len(items)}")
     return items
 
 
@@ -118,22 +120,22 @@ class ConcatDataset(Dataset):
         super().__init__()
         self.datasets = list(datasets)
         if not self.datasets:
-            raise AssertionError("datasets should not be an empty iterable")
+            raise AssertionError("ConcatDataset: datasets must not be empty")
         if any(isinstance(d, IterableDataset) for d in self.datasets):
-            raise AssertionError("ConcatDataset does not support IterableDataset")
+            raise AssertionError("ConcatDataset: datasets must be indexed; got an IterableDataset")
         self.cumulative_sizes = self.cumsum(self.datasets)
 
     def __len__(self):
         return self.cumulative_sizes[-1]
 
     def __getitem__(self, idx):
-        if idx < 0:
-            if -idx > len(self):
-                raise ValueError("absolute value of index should not exceed dataset length")
-            idx += len(self)
-        which = bisect.bisect_right(self.cumulative_sizes, idx)
-        start = self.cumulative_sizes[which - 1] if which else 0
-        return self.datasets[which][idx - start]
+        total = len(self)
+        if idx < -total:
+            raise ValueError(f"ConcatDataset: index must be in [-{total}, {total}); got {idx}")
+        position = idx + total if idx < 0 else idx
+        which = bisect.bisect_right(self.cumulative_sizes, position)
+        starts = [0, *self.cumulative_sizes]
+        return self.datasets[which][position - starts[which]]
 
 
 class ChainDataset(IterableDataset):
@@ -144,18 +146,18 @@ class ChainDataset(IterableDataset):
         self.datasets = datasets
 
     def __iter__(self):
-        for dataset in self.datasets:
-            if not isinstance(dataset, IterableDataset):
-                raise AssertionError("ChainDataset only supports IterableDataset")
+        for dataset in self._members():
             yield from dataset
 
     def __len__(self):
-        total = 0
+        return sum(len(dataset) for dataset in self._members())
+
+    def _members(self):
         for dataset in self.datasets:
             if not isinstance(dataset, IterableDataset):
-                raise AssertionError("ChainDataset only supports IterableDataset")
-            total += len(dataset)
-        return total
+                raise AssertionError("ChainDataset: expected IterableDatasets; got "
+                                     f"{type(dataset).__name__}")
+            yield dataset
 
 
 class Subset(Dataset):
@@ -166,14 +168,16 @@ class Subset(Dataset):
         self.indices = indices
 
     def __getitem__(self, idx):
-        if isinstance(idx, list):
-            return self.dataset[[self.indices[i] for i in idx]]
-        return self.dataset[self.indices[idx]]
+        # A list is passed on as one index, which the dataset may know what to do with.
+        chosen = self._chosen(idx) if isinstance(idx, list) else self.indices[idx]
+        return self.dataset[chosen]
 
     def __getitems__(self, indices):
-        fetch = getattr(self.dataset, "__getitems__", None)
-        chosen = [self.indices[i] for i in indices]
+        fetch, chosen = getattr(self.dataset, "__getitems__", None), self._chosen(indices)
         return fetch(chosen) if callable(fetch) else [self.dataset[i] for i in chosen]
+
+    def _chosen(self, indices):
+        return [self.indices[i] for i in indices]
 
     def __len__(self):
         return len(self.indices)
@@ -184,7 +188,7 @@ def _counts(lengths, total):
     counts = []
     for i, fraction in enumerate(lengths):
         if not 0 <= fraction <= 1:
-            raise ValueError(f"Fraction at index {i} is not between 0 and 1")
+            raise ValueError(f"random_split(): fractions must be in [0, 1]; got {fraction} at {i}")
         counts.append(int(math.floor(total * fraction)))
     for i in range(total - sum(counts)):
         counts[i % len(counts)] += 1
@@ -210,11 +214,12 @@ def random_split(dataset, lengths, generator=None):
         for i, length in enumerate(lengths):
             if length == 0:
                 import warnings
-                warnings.warn(f"Length of split at index {i} is 0. This might result in an empty "
-                              "dataset.", stacklevel=2)
+                warnings.warn(f"random_split(): part {i} gets no items", stacklevel=2)
     if sum(lengths) != len(dataset):
-        raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
+        raise ValueError(f"random_split(): lengths must add up to the dataset's {len(dataset)}; "
+                         f"got {sum(lengths)}")
     generator = facula.default_generator if generator is None else generator
     indices = facula.randperm(sum(lengths), generator=generator).tolist()
     ends = accumulate(lengths)
-    return [Subset(dataset, indices[end - length:end]) for end, length in zip(ends, lengths)]
+    return [Subset(dataset, indices[end - length:end])
+            for end, length in zip(ends, lengths, strict=True)]

@@ -1,7 +1,7 @@
 """Orders in which a dataset's items are taken."""
 from __future__ import annotations
 
-from itertools import islice
+from itertools import chain, islice, repeat
 
 import facula
 
@@ -36,6 +36,18 @@ def _fresh_generator():
     return generator
 
 
+def _positive(name, value):
+    if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
+        raise ValueError(f"{name} must be a positive integer; got {value!r}")
+    return value
+
+
+def _yes_or_no(name, value):
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} must be a bool; got {value!r}")
+    return value
+
+
 class RandomSampler(Sampler):
     """Indices in random order.
 
@@ -56,10 +68,10 @@ class RandomSampler(Sampler):
         self.generator = generator
         if not isinstance(replacement, bool):
             raise TypeError(
-                f"replacement should be a boolean value, but got replacement={replacement}")
+                f"RandomSampler: replacement must be a bool; got {replacement!r}")
         if not isinstance(self.num_samples, int) or self.num_samples <= 0:
-            raise ValueError("num_samples should be a positive integer value, but got "
-                             f"num_samples={self.num_samples}")
+            raise ValueError("RandomSampler: num_samples must be a positive integer; got "
+                             f"{self.num_samples!r}")
 
     @property
     def num_samples(self):
@@ -69,21 +81,20 @@ class RandomSampler(Sampler):
     def __iter__(self):
         n = len(self.data_source)
         generator = _fresh_generator() if self.generator is None else self.generator
-        if self.replacement:
-            yield from self._with_replacement(n, generator)
-            return
-        for _ in range(self.num_samples // n):
-            yield from facula.randperm(n, generator=generator).tolist()
-        yield from facula.randperm(n, generator=generator).tolist()[:self.num_samples % n]
+        draw = self._numbers if self.replacement else self._permutation
+        # Each round draws a part of the whole; the sizes of the parts fix the random numbers.
+        part = 32 if self.replacement else n
+        rounds, rest = divmod(self.num_samples, part)
+        for count in chain(repeat(part, rounds), [rest]):
+            yield from draw(n, count, generator)
 
-    def _with_replacement(self, n, generator):
-        # Drawn 32 at a time, which fixes the order of the random numbers.
-        for _ in range(self.num_samples // 32):
-            yield from facula.randint(high=n, size=(32,), dtype=facula.int64,
-                                      generator=generator).tolist()
-        rest = self.num_samples % 32
-        yield from facula.randint(high=n, size=(rest,), dtype=facula.int64,
-                                  generator=generator).tolist()
+    @staticmethod
+    def _permutation(n, count, generator):
+        return facula.randperm(n, generator=generator).tolist()[:count]
+
+    @staticmethod
+    def _numbers(n, count, generator):
+        return facula.randint(n, (count,), generator=generator).tolist()
 
     def __len__(self):
         return self.num_samples
@@ -97,8 +108,8 @@ class SubsetRandomSampler(Sampler):
         self.generator = generator
 
     def __iter__(self):
-        for i in facula.randperm(len(self.indices), generator=self.generator).tolist():
-            yield self.indices[i]
+        order = facula.randperm(len(self.indices), generator=self.generator).tolist()
+        yield from map(self.indices.__getitem__, order)
 
     def __len__(self):
         return len(self.indices)
@@ -118,19 +129,12 @@ class WeightedRandomSampler(Sampler):
     """
 
     def __init__(self, weights, num_samples, replacement=True, generator=None):
-        if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
-            raise ValueError("num_samples should be a positive integer value, but got "
-                             f"num_samples={num_samples}")
-        if not isinstance(replacement, bool):
-            raise ValueError(
-                f"replacement should be a boolean value, but got replacement={replacement}")
-        weights = facula.as_tensor(weights, dtype=facula.double)
-        if weights.dim() != 1:
-            raise ValueError("weights should be a 1d sequence but given weights have shape "
-                             f"{tuple(weights.shape)}")
-        self.weights = weights
-        self.num_samples = num_samples
-        self.replacement = replacement
+        self.num_samples = _positive("WeightedRandomSampler: num_samples", num_samples)
+        self.replacement = _yes_or_no("WeightedRandomSampler: replacement", replacement)
+        self.weights = facula.as_tensor(weights, dtype=facula.double)
+        if self.weights.dim() != 1:
+            raise ValueError("WeightedRandomSampler: weights must be a sequence of numbers; got "
+                             f"shape {tuple(self.weights.shape)}")
         self.generator = generator
 
     def __iter__(self):
@@ -155,15 +159,9 @@ class BatchSampler(Sampler):
     """
 
     def __init__(self, sampler, batch_size, drop_last):
-        if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
-            raise ValueError("batch_size should be a positive integer value, but got "
-                             f"batch_size={batch_size}")
-        if not isinstance(drop_last, bool):
-            raise ValueError(
-                f"drop_last should be a boolean value, but got drop_last={drop_last}")
+        self.batch_size = _positive("BatchSampler: batch_size", batch_size)
+        self.drop_last = _yes_or_no("BatchSampler: drop_last", drop_last)
         self.sampler = sampler
-        self.batch_size = batch_size
-        self.drop_last = drop_last
 
     def __iter__(self):
         indices = iter(self.sampler)

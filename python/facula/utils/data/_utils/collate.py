@@ -65,8 +65,8 @@ def default_convert(data):
     return data
 
 
-_BAD_TYPE = ("default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; "
-             "found {}")
+_BAD_TYPE = ("default_collate(): expected tensors, NumPy arrays, numbers, strings, mappings or "
+             "sequences; found {}")
 
 
 def collate(batch, *, collate_fn_map=None):
@@ -96,12 +96,12 @@ def collate(batch, *, collate_fn_map=None):
     if _is_mapping(first):
         return _same_mapping(first, {key: again([d[key] for d in batch]) for key in first})
     if _is_namedtuple(first):
-        return type(first)(*(again(column) for column in zip(*batch)))
+        return type(first)(*(again(column) for column in zip(*batch, strict=False)))
     if not _is_sequence(first):
         raise TypeError(_BAD_TYPE.format(type(first)))
     if any(len(item) != len(first) for item in batch):
-        raise RuntimeError("each element in list of batch should be of equal size")
-    columns = [again(column) for column in zip(*batch)]
+        raise RuntimeError("default_collate(): all samples must be sequences of the same length")
+    columns = [again(column) for column in zip(*batch, strict=True)]
     return columns if isinstance(first, tuple) else _same_sequence(first, columns)
 
 
