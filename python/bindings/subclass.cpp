@@ -13,8 +13,7 @@ PyTypeObject* tensor_class(PyObject* cls) {
   check_type(PyType_Check(cls), "cls must be a type (got ", type_name(cls), ")");
   auto* type = reinterpret_cast<PyTypeObject*>(cls);
   check_type(PyType_IsSubtype(type, &tensor_base_type),
-             "Creating a Tensor subclass from a class that does not inherit from Tensor is not "
-             "possible. Make sure your class inherits from Tensor.");
+             "expected a class that is derived from Tensor; got ", type->tp_name);
   return type;
 }
 
