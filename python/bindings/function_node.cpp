@@ -19,7 +19,7 @@ struct PythonNode final : Node {
     python_object.store(context);
   }
   ~PythonNode() override {
-    if (!Py_IsInitialized()) return;
+    if (!may_release()) return;
     HoldGil gil;
     self_of(context_)->node = nullptr;
     Py_DECREF(context_);
@@ -49,6 +49,12 @@ struct PythonNode final : Node {
   std::vector<SavedTensor> saved_now() {
     const std::lock_guard guard(lock);
     return saved;
+  }
+
+  void show_held(HeldVisitor& visitor) const override {
+    Node::show_held(visitor);
+    visitor.object(context_);
+    for (const SavedTensor& s : saved) s.show_held(visitor);
   }
 
   // Which arguments are tensors: others have no edge, and their gradient must be None.

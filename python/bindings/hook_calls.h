@@ -16,7 +16,7 @@ class Held {
 
  private:
   static void let_go(PyObject* o) {
-    if (!Py_IsInitialized()) return;
+    if (!may_release()) return;
     HoldGil gil;
     Py_DECREF(o);
   }

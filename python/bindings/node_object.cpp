@@ -8,6 +8,7 @@
 #include "convert.h"
 #include "hook_calls.h"
 #include "saved_tensor_object.h"
+#include "traverse.h"
 
 namespace facula::python {
 namespace {
@@ -33,7 +34,7 @@ void node_dealloc(PyObject* o) {
 }
 int node_traverse(PyObject* o, visitproc visit, void* arg) {
   Py_VISIT(self_of(o)->dict);
-  return 0;
+  return self_of(o)->owns_node ? traverse_node(*self_of(o)->node, visit, arg) : 0;
 }
 int node_clear(PyObject* o) {
   Py_CLEAR(self_of(o)->dict);

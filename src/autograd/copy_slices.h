@@ -30,6 +30,10 @@ struct CopySlices final : Node {
   std::string name() const override { return "torch::autograd::CopySlices"; }
   bool takes_real_part() const override { return true; }
   void release_saved() override { inner_->release_saved(); }
+  void show_held(HeldVisitor& visitor) const override {
+    Node::show_held(visitor);
+    visitor.node(inner_.get());
+  }
 
  private:
   Tensor slice_of(const Tensor& whole) const;

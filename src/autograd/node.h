@@ -91,6 +91,7 @@ struct Node : GraphNode {
   // Whether a complex gradient of a real tensor stands for its real part.
   virtual bool takes_real_part() const { return false; }
   void forget(TensorImpl* t) override;
+  void show_held(HeldVisitor& visitor) const override;
 
   // Hooks: before the node runs (on all gradients, or on that of one output), and after. They may
   // be added and removed while another thread runs the node.
@@ -129,6 +130,7 @@ struct AccumulateGrad final : Node {
   Gradients apply(Gradients grads) override;
   std::string name() const override { return "torch::autograd::AccumulateGrad"; }
   Tensor leaf() const override { return variable_; }
+  void show_held(HeldVisitor& visitor) const override;
 
  private:
   Tensor variable_;
@@ -146,6 +148,7 @@ class OpNode final : public Node {
   void release_saved() override;
   void save_results(const OpCall& c);
   bool takes_real_part() const override { return true; }
+  void show_held(HeldVisitor& visitor) const override;
 
   const Operator& op() const { return *call_.op(); }
   Tensor saved_arg(int i) const;

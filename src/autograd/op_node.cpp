@@ -142,6 +142,14 @@ void OpNode::release_saved() {
   for (auto& [k, t] : results_) freed.push_back(std::move(t));
 }
 
+void OpNode::show_held(HeldVisitor& visitor) const {
+  Node::show_held(visitor);
+  for (const TensorArg& t : tensors_) t.saved.show_held(visitor);
+  for (const ListArg& l : lists_)
+    for (const SavedTensor& s : l.saved) s.show_held(visitor);
+  for (const auto& [index, s] : results_) s.show_held(visitor);
+}
+
 void OpNode::check_alive() const {
   check(!released_.load(std::memory_order_relaxed),
         "Trying to backward through the graph a second time: its saved tensors are gone; keep them "

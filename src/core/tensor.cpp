@@ -5,10 +5,9 @@
 
 #include "core/allocator.h"
 #include "core/autograd_meta.h"
+#include "core/holders.h"
 
 namespace facula {
-
-constinit std::atomic<const PythonHooks*> python_hooks{nullptr};
 
 namespace {
 thread_local constinit bool working __attribute__((tls_model("initial-exec"))) = false;
@@ -39,9 +38,6 @@ void destroy(TensorImpl* t) {
 }
 
 TensorImpl::~TensorImpl() {
-  if (owns_python_object)
-    if (const PythonHooks* h = python_hooks.load(std::memory_order_acquire))
-      h->release_object(python_object.load(std::memory_order_relaxed));
   if (autograd) {
     if (autograd->retains_grad && autograd->grad_fn) autograd->grad_fn->forget(this);
     delete autograd;
@@ -143,6 +139,14 @@ bool Tensor::is_contiguous(MemoryFormat f) const {
   return true;
 }
 
+namespace {
+// Plug-in devices have allocators of their own.
+void describe_large(const TensorImpl& t) {
+  const bool large = t.storage->nbytes() > holder_bytes;
+  if (large && t.device.is_cpu()) [[unlikely]] describe_block(t.storage->data(), t.dtype, t.sizes());
+}
+}  // namespace
+
 Tensor empty_tensor(IntSpan sizes, DType dtype, Device device) {
   const int64_t n = checked_numel(sizes);
   int64_t bytes;
@@ -156,6 +160,7 @@ Tensor empty_tensor(IntSpan sizes, DType dtype, Device device) {
   t->device = t->storage->device();
   t->layers = backend_layer(device.type);
   t->set_contiguous(sizes);
+  describe_large(*t);
   return owner;
 }
 
@@ -170,6 +175,7 @@ Tensor empty_like_contiguous(const TensorImpl& like, DType dtype, Device device)
   t->device = t->storage->device();
   t->layers = backend_layer(device.type);
   t->copy_contiguous_geometry(like);
+  describe_large(*t);
   return owner;
 }
 
@@ -183,6 +189,7 @@ Tensor empty_strided_tensor(IntSpan sizes, IntSpan strides, DType dtype, Device 
   const int64_t n = extent(sizes, strides);
   Tensor t = empty_tensor(IntSpan(&n, 1), dtype, device);
   t->set_geometry(sizes, strides);
+  describe_large(*t.get());
   return t;
 }
 

@@ -1,11 +1,14 @@
 // Pooling: sliding, adaptive and fractional windows, and max_unpool.
 #include "ops/pool.h"
 
+#include <algorithm>
+
 #include "dispatch/rules.h"
 #include "kernels/cpu/pool.h"
 #include "ops/copy.h"
 #include "ops/creation.h"
 #include "ops/pool_sizes.h"
+#include "ops/reduce.h"
 #include "ops/scatter.h"
 #include "ops/view.h"
 
@@ -28,6 +31,8 @@ template <int spatial>
 void meta_max_pool(Meta& m, const Tensor& self, IntSpan kernel, IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil_mode) {
   const Window w = pool::window(m.op_name(), spatial, kernel, stride, padding, dilation);
   const IntVec sizes = pool::result_sizes(m.op_name(), self, spatial, w, ceil_mode);
+  check(spatial == 2 || self.dim() == 5 || suggested_format(self) == MemoryFormat::Contiguous,
+        m.op_name(), "(): a volume without batch must not be channels-last");
   const MemoryFormat f = pool::format(self, spatial);
   m.result_format(0, sizes, self.dtype(), f);
   m.result_format(1, sizes, DType::Int64, f);
@@ -200,6 +205,18 @@ Tensor adaptive_avg_pool(const Tensor& self, IntSpan output_size) {
   for (int64_t n : output_size)
     check(n >= 0, "adaptive_avg_pool", spatial,
         "d(): sizes in output_size must not be negative; got ", str(output_size));
+  // One window is a mean over everything, which has a kernel of its own and takes complex numbers.
+  if (std::ranges::all_of(output_size, [](int64_t n) { return n == 1; })) {
+    IntVec over;
+    for (int64_t d = -spatial; d < 0; ++d) over.push_back(d);
+    const Tensor mean = ops::mean(self, std::optional<IntList>(over), true);
+    if (self.dim() != spatial + 2 || pool::format(self, spatial) == MemoryFormat::Contiguous) return mean;
+    IntVec strides(mean.sizes());  // channels innermost
+    strides[0] = mean.sizes()[1];
+    strides[1] = 1;
+    for (int64_t d = 2; d < mean.dim(); ++d) strides[d] = mean.sizes()[1];
+    return ops::as_strided(mean, mean.sizes(), strides);
+  }
   return spatial == 2 ? ops::_adaptive_avg_pool2d(self, output_size) : ops::_adaptive_avg_pool3d(self, output_size);
 }
 
@@ -258,6 +275,7 @@ OP(max_pool3d) {
             "bool ceil_mode=False) -> Tensor",
   .doc = "Maxima of sliding windows over (batch, channels, depth, height, width).",
   .composite = Composite::Implicit,
+  .autocast_cpu = Autocast::Float32,
   .any = typed_kernel<max_pool<3>>,
 };
 OP(max_pool2d_with_indices) {
@@ -514,6 +532,7 @@ OP(fractional_max_pool2d) {
   .python_module = "nn",
   .out_name = "output",
   .overlaps = Overlaps::None,
+  .autocast_cpu = Autocast::Float32,
   .meta = typed_meta<meta_fractional<2>>,
   .cpu = typed_kernel<cpu::fractional_max_pool2d>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -566,6 +585,7 @@ OP(max_unpool2d) {
   .forms = function | out,
   .python_module = "nn",
   .overlaps = Overlaps::None,
+  .autocast_cpu = Autocast::Float32,
   .meta = typed_meta<meta_max_unpool2d>,
   .cpu = typed_kernel<max_unpool2d>,
   .derivatives = {vjp("self", picked_grad<2>, saves("indices"))},
@@ -576,6 +596,7 @@ OP(max_unpool3d) {
   .forms = function | out,
   .python_module = "nn",
   .overlaps = Overlaps::None,
+  .autocast_cpu = Autocast::Float32,
   .meta = typed_meta<meta_max_unpool3d>,
   .cpu = typed_kernel<max_unpool3d>,
   .derivatives = {vjp("self", picked_grad<3>, saves("indices"))},

@@ -130,8 +130,8 @@ void meta_float_power(Meta& m) {
   const bool in_place = m.call.op->variant == Variant::Inplace;
   const DType own = in_place ? m.tensor(0).dtype() : wide;
   check(own == wide,
-        "float_power_(): self must have the result's dtype, ", info(wide).legacy_name, "; got ",
-        info(own).legacy_name);
+        "float_power_(): self must have the result's dtype, ", name(wide), "; got ",
+        name(own));
   meta::pointwise_result(m, 2, wide, wide);
 }
 
@@ -181,7 +181,7 @@ OP(pow_Tensor_Tensor) {
   .doc = "Self to the power of exponent, elementwise.",
   .forms = all_forms,
   .flags = pointwise,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .numbers = names("self", "exponent"),
   .meta = meta_pow,
   .cpu = power,
@@ -232,7 +232,7 @@ OP(rsqrt) {
   .doc = "One over the square root of self, elementwise.",
   .forms = all_forms,
   .flags = pointwise,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta::unary_float,
   .cpu = cpu::unary<scalar::rsqrt>,
   .derivatives = {local("self", [](Backward& x) { return ops::mul(ops::pow(x["result"], 3), -0.5); },

@@ -99,10 +99,10 @@ void std_mean_gradient(Backward& b) {
 void check_norm_dtype(const Tensor& self, DType dtype) {
   check(is_differentiable(dtype),
         "linalg.vector_norm(): dtype must be floating point or complex; got ",
-        info(dtype).legacy_name);
+        name(dtype));
   check(is_complex(self.dtype()) == is_complex(dtype), "linalg.vector_norm: dtype should be ",
         is_complex(self.dtype()) ? "complex" : "real", " for ", is_complex(self.dtype()) ? "complex" : "real",
-        " inputs, but got ", info(dtype).legacy_name);
+        " inputs, but got ", name(dtype));
   check(promote(self.dtype(), dtype) == dtype, "linalg.vector_norm: the dtype of the input (", info(self.dtype()).legacy_name,
         ") should be convertible without narrowing to the specified dtype (", info(dtype).legacy_name, ")");
 }
@@ -110,7 +110,7 @@ void check_norm_dtype(const Tensor& self, DType dtype) {
 void meta_vector_norm(Meta& m, const Tensor& self, const Scalar& ord, MaybeDims dim, bool keepdim, std::optional<DType> dtype) {
   check_kind(ErrorKind::NotImplemented, is_differentiable(self.dtype()),
         "linalg.vector_norm(): input must be floating point or complex; got ",
-        info(self.dtype()).legacy_name);
+        name(self.dtype()));
   if (dtype) check_norm_dtype(self, *dtype);
   check(!ord.is_complex(), "linalg.vector_norm(): ord must be real; got a complex number");
   const IntVec dims = cpu::reduced_dims(dim, self.dim());
@@ -283,7 +283,7 @@ OP(linalg_vector_norm) {
   .forms = function | out,
   .python_module = "linalg",
   .out_layout = OutLayout::Contiguous,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = typed_meta<meta_vector_norm>,
   .cpu = cpu::vector_norm_kernel,
   .derivatives = {vjp("self", norm_gradient, saves("self", "result"))},
@@ -293,7 +293,7 @@ OP(norm_Scalar) {
   .doc = "The p-norm of all elements.",
   .forms = function | method | out,
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<norm_all>,
 };
 OP(norm_ScalarOpt_dim) {
@@ -302,7 +302,7 @@ OP(norm_ScalarOpt_dim) {
   .forms = function | method | out,
   .out_name = "out",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<norm_dims>,
 };
 OP(norm_ScalarOpt_dim_dtype) {
@@ -311,7 +311,7 @@ OP(norm_ScalarOpt_dim_dtype) {
   .forms = function | method | out,
   .out_name = "dtype_out",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<norm_dims_typed>,
 };
 OP(norm_ScalarOpt_dtype) {
@@ -319,7 +319,7 @@ OP(norm_ScalarOpt_dtype) {
   .doc = "The p-norm of all elements, computed in dtype.",
   .forms = function | method | out,
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<norm_all_typed>,
 };
 
@@ -328,7 +328,7 @@ OP(logsumexp) {
   .doc = "Logarithm of the sum of exponentials over the given dimensions, without overflow.",
   .forms = function | method | out,
   .composite = Composite::Explicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<logsumexp>,
   .derivatives = {vjp("self", logsumexp_gradient, saves("self", "result"))},
 };

@@ -50,7 +50,8 @@ void meta_topk(Meta& m, const Tensor& self, int64_t k, int64_t dim, bool, bool) 
 void state_selected(Meta& m, const Tensor& self, int64_t dim, bool keepdim) {
   const IntVec dims = reduction::one_dim(dim, self.dim());
   for (int64_t d : dims)
-    check_index(self.sizes()[d] > 0, m.op_name(), "(): Expected reduction dim ", d, " to have non-zero size.");
+    check_index(self.sizes()[d] > 0, m.op_name(),
+          "(): a dimension of size 0 cannot be reduced; got dim ", d);
   reduction::state(m, 0, self, dims, keepdim, self.dtype());
   reduction::state(m, 1, self, dims, keepdim, DType::Int64);
 }
@@ -324,6 +325,7 @@ OP(quantile) {
   .doc = "Quantiles of all elements or along a dimension; several q give a new first dimension.",
   .forms = function | method | out,
   .composite = Composite::Implicit,
+  .autocast_cpu = Autocast::Float32,
   .any = typed_kernel<quantile>,
 };
 OP(quantile_scalar) {
@@ -331,6 +333,7 @@ OP(quantile_scalar) {
   .doc = "One quantile of all elements or along a dimension.",
   .forms = function | method | out,
   .composite = Composite::Implicit,
+  .autocast_cpu = Autocast::Float32,
   .any = typed_kernel<quantile_scalar>,
 };
 OP(nanquantile) {
@@ -338,6 +341,7 @@ OP(nanquantile) {
   .doc = "quantile() of the elements that are not NaN.",
   .forms = function | method | out,
   .composite = Composite::Implicit,
+  .autocast_cpu = Autocast::Float32,
   .any = typed_kernel<nanquantile>,
 };
 OP(nanquantile_scalar) {
@@ -345,5 +349,6 @@ OP(nanquantile_scalar) {
   .doc = "One quantile of the elements that are not NaN.",
   .forms = function | method | out,
   .composite = Composite::Implicit,
+  .autocast_cpu = Autocast::Float32,
   .any = typed_kernel<nanquantile_scalar>,
 };

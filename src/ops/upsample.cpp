@@ -123,7 +123,7 @@ OP(upsample_nearest1d) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<1>,
   .cpu = cpu::nearest_1d_kernel<Filter::Nearest>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -136,7 +136,7 @@ OP(upsample_nearest1d_vec) {
   .forms = function,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<nearest_vec1<ops::upsample_nearest1d>>,
 };
 OP(upsample_nearest1d_backward) {
@@ -161,7 +161,7 @@ OP(upsample_nearest2d) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<2>,
   .cpu = cpu::nearest_2d_kernel<Filter::Nearest>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -174,7 +174,7 @@ OP(upsample_nearest2d_vec) {
   .forms = function | out,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<nearest_vec2<ops::upsample_nearest2d>>,
 };
 OP(upsample_nearest2d_backward) {
@@ -199,7 +199,7 @@ OP(upsample_nearest3d) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<3>,
   .cpu = cpu::nearest_3d_kernel<Filter::Nearest>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -212,7 +212,7 @@ OP(upsample_nearest3d_vec) {
   .forms = function,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<nearest_vec3<ops::upsample_nearest3d>>,
 };
 OP(upsample_nearest3d_backward) {
@@ -237,7 +237,7 @@ OP(_upsample_nearest_exact1d) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<1>,
   .cpu = cpu::nearest_1d_kernel<Filter::NearestExact>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -250,7 +250,7 @@ OP(_upsample_nearest_exact1d_vec) {
   .forms = function,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<nearest_vec1<ops::_upsample_nearest_exact1d>>,
 };
 OP(_upsample_nearest_exact1d_backward) {
@@ -275,7 +275,7 @@ OP(_upsample_nearest_exact2d) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<2>,
   .cpu = cpu::nearest_2d_kernel<Filter::NearestExact>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -288,7 +288,7 @@ OP(_upsample_nearest_exact2d_vec) {
   .forms = function,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<nearest_vec2<ops::_upsample_nearest_exact2d>>,
 };
 OP(_upsample_nearest_exact2d_backward) {
@@ -313,7 +313,7 @@ OP(_upsample_nearest_exact3d) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<3>,
   .cpu = cpu::nearest_3d_kernel<Filter::NearestExact>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -326,7 +326,7 @@ OP(_upsample_nearest_exact3d_vec) {
   .forms = function,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<nearest_vec3<ops::_upsample_nearest_exact3d>>,
 };
 OP(_upsample_nearest_exact3d_backward) {
@@ -351,7 +351,7 @@ OP(upsample_linear1d) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<1>,
   .cpu = cpu::smooth_1d_kernel<Filter::Linear>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -364,7 +364,7 @@ OP(upsample_linear1d_vec) {
   .forms = function,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<smooth_vec1<ops::upsample_linear1d>>,
 };
 OP(upsample_linear1d_backward) {
@@ -389,7 +389,7 @@ OP(upsample_bilinear2d) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<2>,
   .cpu = cpu::smooth_2d_kernel<Filter::Linear>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -402,7 +402,7 @@ OP(upsample_bilinear2d_vec) {
   .forms = function | out,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<smooth_vec2<ops::upsample_bilinear2d>>,
 };
 OP(upsample_bilinear2d_backward) {
@@ -427,7 +427,7 @@ OP(upsample_trilinear3d) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<3>,
   .cpu = cpu::smooth_3d_kernel<Filter::Linear>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -440,7 +440,7 @@ OP(upsample_trilinear3d_vec) {
   .forms = function,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<smooth_vec3<ops::upsample_trilinear3d>>,
 };
 OP(upsample_trilinear3d_backward) {
@@ -465,7 +465,7 @@ OP(upsample_bicubic2d) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<2>,
   .cpu = cpu::smooth_2d_kernel<Filter::Cubic>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -478,7 +478,7 @@ OP(upsample_bicubic2d_vec) {
   .forms = function,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<smooth_vec2<ops::upsample_bicubic2d>>,
 };
 OP(upsample_bicubic2d_backward) {
@@ -503,7 +503,7 @@ OP(_upsample_bilinear2d_aa) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<2>,
   .cpu = cpu::smooth_2d_kernel<Filter::AaLinear>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -516,7 +516,7 @@ OP(_upsample_bilinear2d_aa_vec) {
   .forms = function,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<smooth_vec2<ops::_upsample_bilinear2d_aa>>,
 };
 OP(_upsample_bilinear2d_aa_backward) {
@@ -541,7 +541,7 @@ OP(_upsample_bicubic2d_aa) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<2>,
   .cpu = cpu::smooth_2d_kernel<Filter::AaCubic>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -554,7 +554,7 @@ OP(_upsample_bicubic2d_aa_vec) {
   .forms = function,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<smooth_vec2<ops::_upsample_bicubic2d_aa>>,
 };
 OP(_upsample_bicubic2d_aa_backward) {

@@ -113,13 +113,14 @@ def stack_module_state(models):
     Raises:
         RuntimeError: no models, different classes, or some training and some not.
     """
-    if len(models) == 0:
+    kinds, modes = {type(m) for m in models}, {bool(m.training) for m in models}
+    if not kinds:
         raise RuntimeError("stack_module_state(): expected a model; got none")
-    if not (all(m.training for m in models) or all(not m.training for m in models)):
+    if len(modes) > 1:
         raise RuntimeError(
             "stack_module_state(): all models must be in training mode, or all in evaluation mode"
         )
-    if not all(type(m) is type(models[0]) for m in models):
+    if len(kinds) > 1:
         raise RuntimeError("stack_module_state(): all models must have one class")
     params = {}
     for name, first in models[0].named_parameters():

@@ -4,6 +4,12 @@ from __future__ import annotations
 _ENUM = {"none": 0, "mean": 1, "elementwise_mean": 1, "sum": 2}
 
 
+def check(reduction):
+    """Raise ValueError unless `reduction` is "none", "mean" or "sum"."""
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"reduction must be 'none', 'mean' or 'sum'; got {reduction!r}")
+
+
 def get_enum(reduction):
     """The number by which operators know a reduction. Raises ValueError for an unknown name."""
     if reduction not in _ENUM:

@@ -153,6 +153,21 @@ class _LRScheduler(LRScheduler):
     """Old name of `LRScheduler`."""
 
 
+def _check_parts(name, schedulers, optimizer):
+    """Schedulers that act together must be of one optimizer and step without a metric."""
+    if not schedulers:
+        raise ValueError(f"{name}: schedulers must not be empty")
+    for i, part in enumerate(schedulers):
+        if not hasattr(part, "optimizer"):
+            raise TypeError(f"{name}: scheduler {i} has no optimizer")
+        if type(part).__name__ == "ReduceLROnPlateau":
+            raise ValueError(f"{name}: step() of ReduceLROnPlateau needs a metric, so it cannot be "
+                             f"chained; got one at {i}")
+        if part.optimizer != optimizer:
+            raise ValueError(f"{name}: all schedulers must have one optimizer; got another at {i}, "
+                             f"a {type(part).__name__}")
+
+
 class SequentialLR(LRScheduler):
     """Schedulers one after another.
 
@@ -167,25 +182,12 @@ class SequentialLR(LRScheduler):
     """
 
     def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
-        name = type(self).__name__
-        if len(schedulers) < 1:
-            raise ValueError(f"{name}: schedulers must not be empty")
-        for i, scheduler in enumerate(schedulers):
-            if not hasattr(scheduler, "optimizer"):
-                raise TypeError(f"{name}: scheduler {i} has no optimizer")
-            if type(scheduler).__name__ == "ReduceLROnPlateau":
-                raise ValueError(f"{name}: step() of ReduceLROnPlateau needs a metric, so it "
-                                 f"cannot be chained; got one at {i}")
-            if scheduler.optimizer != optimizer:
-                raise ValueError(f"{name}: all schedulers must have one optimizer; got another at "
-                                 f"{i}, a {type(scheduler).__name__}")
+        _check_parts(type(self).__name__, schedulers, optimizer)
         if len(milestones) != len(schedulers) - 1:
             raise ValueError("SequentialLR: milestones must be one fewer than schedulers; got "
                              f"{len(milestones)} and {len(schedulers)}")
-        self._schedulers = schedulers
-        self._milestones = milestones
-        self.last_epoch = last_epoch + 1
-        self.optimizer = optimizer
+        self.optimizer, self.last_epoch = optimizer, last_epoch + 1
+        self._schedulers, self._milestones = schedulers, milestones
         # Making the schedulers has already stepped each: start over with the first one.
         for group in optimizer.param_groups:
             set_in_group(group, "lr", group["initial_lr"])
@@ -198,12 +200,13 @@ class SequentialLR(LRScheduler):
         """Set the rates of the next step."""
         self.last_epoch += 1
         which = bisect_right(self._milestones, self.last_epoch)
-        scheduler = self._schedulers[which]
-        if which > 0 and self._milestones[which - 1] == self.last_epoch:
-            scheduler._update_lr(0)
+        current = self._schedulers[which]
+        takes_over = which > 0 and self.last_epoch == self._milestones[which - 1]
+        if takes_over:
+            current._update_lr(0)
         else:
-            scheduler.step()
-        self._last_lr = scheduler.get_last_lr()
+            current.step()
+        self._last_lr = current.get_last_lr()
 
     def state_dict(self):
         """Everything but the optimizer, with the states of the schedulers; returns a dict."""
@@ -239,19 +242,9 @@ class ChainedScheduler(LRScheduler):
     """
 
     def __init__(self, schedulers, optimizer=None):
-        name = type(self).__name__
-        if len(schedulers) < 1:
-            raise ValueError(f"{name}: schedulers must not be empty")
-        optimizer = optimizer or schedulers[0].optimizer
-        for i, scheduler in enumerate(schedulers):
-            if not hasattr(scheduler, "optimizer"):
-                raise TypeError(f"{name}: scheduler {i} has no optimizer")
-            if type(scheduler).__name__ == "ReduceLROnPlateau":
-                raise ValueError(f"{name}: step() of ReduceLROnPlateau needs a metric, so it "
-                                 f"cannot be chained; got one at {i}")
-            if scheduler.optimizer != optimizer:
-                raise ValueError(f"{name}: all schedulers must have one optimizer; got another at "
-                                 f"{i}, a {type(scheduler).__name__}")
+        if optimizer is None and schedulers:
+            optimizer = schedulers[0].optimizer
+        _check_parts(type(self).__name__, schedulers, optimizer)
         self._schedulers = schedulers
         self.optimizer = optimizer
         self._last_lr = self._current_lrs()

@@ -9,11 +9,6 @@ from facula.nn import _reduction
 _nn = facula._C._nn
 
 
-def _check_reduction(reduction):
-    if reduction not in ("none", "mean", "sum"):
-        raise ValueError(f"reduction must be 'none', 'mean' or 'sum'; got {reduction!r}")
-
-
 def _warn_sizes(input, target):
     import warnings
     warnings.warn("target and input should have one size, they are broadcast; got "
@@ -107,14 +102,12 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
 
 def _weighted(loss, weight, reduction):
     """Reduce an elementwise loss with weights; the mean is over the sum of the weights."""
+    _reduction.check(reduction)
     loss = loss * weight
     if reduction == "none":
         return loss
-    if reduction == "sum":
-        return facula.sum(loss)
-    if reduction == "mean":
-        return facula.sum(loss) / facula.sum(weight)
-    return _check_reduction(reduction)
+    total = loss.sum()
+    return total if reduction == "sum" else total / weight.sum()
 
 
 def _pointwise(op, input, target, weight, size_average, reduce, reduction, *parameters):
@@ -183,7 +176,7 @@ def poisson_nll_loss(input, target, log_input=True, full=False, size_average=Non
     """
     if size_average is not None or reduce is not None:
         reduction = _reduction.legacy_get_string(size_average, reduce)
-    _check_reduction(reduction)
+    _reduction.check(reduction)
     return facula.poisson_nll_loss(input, target, log_input, full, eps,
                                    _reduction.get_enum(reduction))
 
@@ -202,7 +195,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
         ValueError: a negative variance, a bad shape, an unknown reduction.
     """
     var = _variance(var, input)
-    _check_reduction(reduction)
+    _reduction.check(reduction)
     # The floor is put into a copy without a record, so that the gradient passes where it holds.
     var = var.clone()
     with facula.no_grad():

@@ -45,9 +45,9 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     """
     code = _reduction.resolve(reduction, size_average, reduce)
     if p not in (1, 2):
-        raise ValueError("only p == 1 and p == 2 supported")
+        raise ValueError(f"multi_margin_loss(): p must be 1 or 2; got {p}")
     if weight is not None and weight.dim() != 1:
-        raise ValueError("weight must be one-dimensional")
+        raise ValueError(f"multi_margin_loss(): weight must have 1 dimension; got {weight.dim()}")
     return _nn.multi_margin_loss(input, target, p, margin, weight, code)
 
 
@@ -62,19 +62,14 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
     """Mean over classes of the logistic loss of (N, C) scores against 0/1 targets."""
     if size_average is not None or reduce is not None:
         reduction = _reduction.legacy_get_string(size_average, reduce)
-    log_sigmoid = _nn.log_sigmoid
-    loss = -(target * log_sigmoid(input) + (1 - target) * log_sigmoid(-input))
+    _reduction.check(reduction)
+    yes, no = _nn.log_sigmoid(input), _nn.log_sigmoid(-input)
+    loss = -(target * yes + (1 - target) * no)
     if weight is not None:
         loss = loss * weight
-    class_dim = input.dim() - 1
-    loss = loss.sum(dim=class_dim) / input.size(class_dim)
-    if reduction == "none":
-        return loss
-    if reduction == "mean":
-        return loss.mean()
-    if reduction == "sum":
-        return loss.sum()
-    raise ValueError(reduction + " is not valid")
+    classes = input.dim() - 1
+    loss = loss.sum(dim=classes) / input.size(classes)
+    return loss if reduction == "none" else getattr(loss, reduction)()
 
 
 def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False,
@@ -103,8 +98,7 @@ def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_fu
         ValueError: an unknown reduction, or a margin that is not positive.
         RuntimeError: different numbers of dimensions.
     """
-    if reduction not in ("mean", "sum", "none"):
-        raise ValueError(f"reduction must be 'none', 'mean' or 'sum'; got {reduction!r}")
+    _reduction.check(reduction)
     if margin <= 0:
         raise ValueError("triplet_margin_with_distance_loss(): margin must be positive; got "
                          f"{margin}")

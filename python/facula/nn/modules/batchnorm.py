@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import facula
 from facula.nn import functional as F
-from facula.nn import init
 from facula.nn.modules.lazy import LazyModuleMixin
 from facula.nn.modules.module import Module
+from facula.nn.modules.utils import _keep, _ones_and_zeros
 from facula.nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter
 
 
@@ -19,11 +19,8 @@ class _NormBase(Module):
                  track_running_stats=True, device=None, dtype=None, *, bias=True):
         super().__init__()
         options = {"device": device, "dtype": dtype}
-        self.num_features = num_features
-        self.eps = eps
-        self.momentum = momentum
-        self.affine = affine
-        self.track_running_stats = track_running_stats
+        _keep(self, num_features=num_features, eps=eps, momentum=momentum, affine=affine,
+              track_running_stats=track_running_stats)
         weight = Parameter(facula.empty(num_features, **options)) if affine else None
         self.register_parameter("weight", weight)
         has_bias = affine and bias
@@ -52,9 +49,7 @@ class _NormBase(Module):
     def reset_parameters(self):
         """Reset the statistics; set weight to 1 and bias to 0."""
         self.reset_running_stats()
-        for parameter, fill in ((self.weight, init.ones_), (self.bias, init.zeros_)):
-            if parameter is not None:
-                fill(parameter)
+        _ones_and_zeros(self.weight, self.bias)
 
     def _check_input_dim(self, input):
         raise NotImplementedError

@@ -258,9 +258,8 @@ class ModuleList(Module):
         if not hasattr(modules, "__iter__"):
             raise TypeError("ModuleList.extend(): expected an iterable; got "
                             f"{type(modules).__name__}")
-        offset = len(self)
-        for i, module in enumerate(modules):
-            self.add_module(str(offset + i), module)
+        for position, module in enumerate(modules, start=len(self)):
+            self.add_module(str(position), module)
         return self
 
 
@@ -335,6 +334,12 @@ def _typename_of(value):
     return facula.typename(value.data)
 
 
+def _trained(value):
+    """A Tensor as a Parameter; anything else as it is."""
+    plain = isinstance(value, facula.Tensor) and not isinstance(value, Parameter)
+    return Parameter(value) if plain else value
+
+
 class ParameterList(Module):
     """A list of parameters; tensors that are appended become Parameters.
 
@@ -357,10 +362,8 @@ class ParameterList(Module):
         return getattr(self, self._key(index))
 
     def __setitem__(self, index, value):
-        name = str(_position(index, len(self))) if index != len(self) else str(index)
-        if isinstance(value, facula.Tensor) and not isinstance(value, Parameter):
-            value = Parameter(value)
-        setattr(self, name, value)
+        name = str(index) if index == len(self) else self._key(index)
+        setattr(self, name, _trained(value))
 
     def __len__(self):
         return self._size
@@ -421,10 +424,7 @@ class ParameterDict(Module):
 
     def __setitem__(self, key, value):
         self._keys[key] = None
-        name = self._key_to_attr(key)
-        if isinstance(value, facula.Tensor) and not isinstance(value, Parameter):
-            value = Parameter(value)
-        setattr(self, name, value)
+        setattr(self, self._key_to_attr(key), _trained(value))
 
     def __delitem__(self, key):
         del self._keys[key]

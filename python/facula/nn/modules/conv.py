@@ -18,10 +18,9 @@ _PADDING_NAMES = ("same", "valid")
 def _check_settings(in_channels, out_channels, groups, padding, stride, padding_mode):
     if groups <= 0:
         raise ValueError(f"groups must be positive; got {groups}")
-    if in_channels % groups != 0:
-        raise ValueError(f"groups must divide in_channels; got {groups} and {in_channels}")
-    if out_channels % groups != 0:
-        raise ValueError(f"groups must divide out_channels; got {groups} and {out_channels}")
+    for name, channels in (("in_channels", in_channels), ("out_channels", out_channels)):
+        if channels % groups != 0:
+            raise ValueError(f"groups must divide {name}; got {groups} and {channels}")
     if isinstance(padding, str):
         if padding not in _PADDING_NAMES:
             raise ValueError("padding must be a number, a tuple or one of "
@@ -295,7 +294,8 @@ class _LazyConvXdMixin(LazyModuleMixin):
             return
         self.in_channels = self._get_in_channels(input)
         if self.in_channels % self.groups != 0:
-            raise ValueError("in_channels must be divisible by groups")
+            raise ValueError(f"groups must divide in_channels; got {self.groups} and "
+                             f"{self.in_channels}")
         channels = ((self.in_channels, self.out_channels // self.groups) if self.transposed
                     else (self.out_channels, self.in_channels // self.groups))
         self.weight.materialize((*channels, *self.kernel_size))

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from facula.nn import functional as F
 from facula.nn.modules.module import Module
+from facula.nn.modules.utils import _keep
 
 
 class PairwiseDistance(Module):
@@ -12,13 +13,11 @@ class PairwiseDistance(Module):
 
     def __init__(self, p=2.0, eps=1e-6, keepdim=False):
         super().__init__()
-        self.norm = p
-        self.eps = eps
-        self.keepdim = keepdim
+        _keep(self, norm=p, eps=eps, keepdim=keepdim)
 
     def forward(self, x1, x2):
         """The distance of two tensors, (*, D)."""
-        return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
+        return F.pairwise_distance(x1, x2, p=self.norm, eps=self.eps, keepdim=self.keepdim)
 
 
 class CosineSimilarity(Module):
@@ -28,8 +27,7 @@ class CosineSimilarity(Module):
 
     def __init__(self, dim=1, eps=1e-8):
         super().__init__()
-        self.dim = dim
-        self.eps = eps
+        _keep(self, dim=dim, eps=eps)
 
     def forward(self, x1, x2):
         """The similarity of two tensors."""

@@ -475,21 +475,24 @@ class Module(HookMethods, StateDictMethods):
         """Convert all parameters and buffers to `dst_type`; returns self."""
         return self._apply(lambda t: t.type(dst_type))
 
+    def _apply_to_floating(self, method):
+        return self._apply(lambda t: getattr(t, method)() if t.is_floating_point() else t)
+
     def float(self):
         """Convert floating-point parameters and buffers to float32; returns self."""
-        return self._apply(lambda t: t.float() if t.is_floating_point() else t)
+        return self._apply_to_floating("float")
 
     def double(self):
         """Convert floating-point parameters and buffers to float64; returns self."""
-        return self._apply(lambda t: t.double() if t.is_floating_point() else t)
+        return self._apply_to_floating("double")
 
     def half(self):
         """Convert floating-point parameters and buffers to float16; returns self."""
-        return self._apply(lambda t: t.half() if t.is_floating_point() else t)
+        return self._apply_to_floating("half")
 
     def bfloat16(self):
         """Convert floating-point parameters and buffers to bfloat16; returns self."""
-        return self._apply(lambda t: t.bfloat16() if t.is_floating_point() else t)
+        return self._apply_to_floating("bfloat16")
 
     def cpu(self):
         """Move parameters and buffers to the CPU; returns self."""

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import facula
 from facula.nn import functional as F
-from facula.nn import init
 from facula.nn.modules.module import Module
+from facula.nn.modules.utils import _keep, _ones_and_zeros
 from facula.nn.parameter import Parameter
 
 
@@ -15,10 +15,7 @@ class LocalResponseNorm(Module):
 
     def __init__(self, size, alpha=1e-4, beta=0.75, k=1.0):
         super().__init__()
-        self.size = size
-        self.alpha = alpha
-        self.beta = beta
-        self.k = k
+        _keep(self, size=size, alpha=alpha, beta=beta, k=k)
 
     def forward(self, input):
         """Normalize `input`, (N, C, *)."""
@@ -41,7 +38,21 @@ def _shape(normalized_shape):
     return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
 
 
-class LayerNorm(Module):
+class _AffineNorm(Module):
+    """What normalizations with a weight and perhaps a bias share."""
+
+    def _make_parameters(self, shape, weight, bias, device, dtype):
+        for name, wanted in (("weight", weight), ("bias", bias)):
+            value = facula.empty(shape, device=device, dtype=dtype) if wanted else None
+            self.register_parameter(name, None if value is None else Parameter(value))
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """Set weight to 1 and bias to 0."""
+        _ones_and_zeros(self.weight, self.bias)
+
+
+class LayerNorm(_AffineNorm):
     """Normalizes over the last dimensions.
 
     Args:
@@ -57,23 +68,10 @@ class LayerNorm(Module):
     def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True,
                  device=None, dtype=None):
         super().__init__()
-        self.normalized_shape = _shape(normalized_shape)
-        self.eps = eps
-        self.elementwise_affine = elementwise_affine
-
-        def make():
-            return Parameter(facula.empty(self.normalized_shape, device=device, dtype=dtype))
-        self.register_parameter("weight", make() if elementwise_affine else None)
-        self.register_parameter("bias", make() if elementwise_affine and bias else None)
-        self.reset_parameters()
-
-    def reset_parameters(self):
-        """Set weight to 1 and bias to 0."""
-        if not self.elementwise_affine:
-            return
-        init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        _keep(self, normalized_shape=_shape(normalized_shape), eps=eps,
+              elementwise_affine=elementwise_affine)
+        self._make_parameters(self.normalized_shape, elementwise_affine,
+                              elementwise_affine and bias, device, dtype)
 
     def forward(self, input):
         """Normalize `input`, (*, *normalized_shape)."""
@@ -85,7 +83,7 @@ class LayerNorm(Module):
                 f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}")
 
 
-class GroupNorm(Module):
+class GroupNorm(_AffineNorm):
     """Normalizes over groups of channels of a (N, C, *) input.
 
     Args:
@@ -105,28 +103,12 @@ class GroupNorm(Module):
                  *, bias=True):
         super().__init__()
         if num_groups <= 0:
-            raise ValueError(f"num_groups must be a positive integer, but got {num_groups}")
+            raise ValueError(f"GroupNorm: num_groups must be positive; got {num_groups}")
         if num_channels % num_groups != 0:
             raise ValueError(f"GroupNorm: num_groups must divide num_channels; got {num_groups} "
                              f"and {num_channels}")
-        self.num_groups = num_groups
-        self.num_channels = num_channels
-        self.eps = eps
-        self.affine = affine
-
-        def make():
-            return Parameter(facula.empty(num_channels, device=device, dtype=dtype))
-        self.register_parameter("weight", make() if affine else None)
-        self.register_parameter("bias", make() if affine and bias else None)
-        self.reset_parameters()
-
-    def reset_parameters(self):
-        """Set weight to 1 and bias to 0."""
-        if not self.affine:
-            return
-        init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        _keep(self, num_groups=num_groups, num_channels=num_channels, eps=eps, affine=affine)
+        self._make_parameters(num_channels, affine, affine and bias, device, dtype)
 
     def forward(self, input):
         """Normalize `input`."""
@@ -165,7 +147,7 @@ class RMSNorm(Module):
     def reset_parameters(self):
         """Set the weight to 1."""
         if self.elementwise_affine:
-            init.ones_(self.weight)
+            _ones_and_zeros(self.weight)
 
     def forward(self, x):
         """Normalize `x`, (*, *normalized_shape)."""

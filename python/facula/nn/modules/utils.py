@@ -1,6 +1,8 @@
 """Helpers of layers: one value per spatial dimension."""
 from __future__ import annotations
 
+from facula.nn import init
+
 
 def ntuple(n):
     """A function that makes an n-tuple of one value, and a tuple of an iterable."""
@@ -23,6 +25,13 @@ def _keep(module, **settings):
         setattr(module, name, value)
 
 
+def _ones_and_zeros(weight, bias=None):
+    """Set a weight to 1 and a bias to 0, where there are any."""
+    for parameter, fill in ((weight, init.ones_), (bias, init.zeros_)):
+        if parameter is not None:
+            fill(parameter)
+
+
 def _reverse_repeat_tuple(t, n):
     """Each element of `t` n times, last element first."""
     return tuple(x for x in reversed(t) for _ in range(n))
@@ -36,7 +45,7 @@ def _list_with_default(out_size, defaults):
         raise ValueError(f"input must have at least {len(out_size) + 1} dimensions; got "
                          f"{len(defaults)}")
     tail = defaults[-len(out_size):]
-    return [d if v is None else v for v, d in zip(out_size, tail, strict=True)]
+    return [d if v is None else v for v, d in zip(out_size, tail, strict=False)]
 
 
 def consume_prefix_in_state_dict_if_present(state_dict, prefix):

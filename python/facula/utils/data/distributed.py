@@ -28,16 +28,11 @@ class DistributedSampler(Sampler):
                                       "process groups are not implemented yet")
         if not 0 <= rank < num_replicas:
             raise ValueError(f"DistributedSampler: rank must be in [0, {num_replicas}); got {rank}")
-        self.dataset = dataset
-        self.num_replicas = num_replicas
-        self.rank = rank
-        self.epoch = 0
-        self.drop_last = drop_last
-        n = len(dataset)
-        self.num_samples = n // num_replicas if drop_last else math.ceil(n / num_replicas)
+        share = len(dataset) / num_replicas
+        self.num_samples = math.floor(share) if drop_last else math.ceil(share)
         self.total_size = self.num_samples * num_replicas
-        self.shuffle = shuffle
-        self.seed = seed
+        self.dataset, self.num_replicas, self.rank = dataset, num_replicas, rank
+        self.shuffle, self.seed, self.drop_last, self.epoch = shuffle, seed, drop_last, 0
 
     def __iter__(self):
         n = len(self.dataset)
