@@ -54,6 +54,7 @@ struct PythonNode final : Node {
   void show_held(HeldVisitor& visitor) const override {
     Node::show_held(visitor);
     visitor.object(context_);
+    for (const SavedTensor& s : saved) s.show_held(visitor);
   }
 
   // Which arguments are tensors: others have no edge, and their gradient must be None.

@@ -1,29 +1,26 @@
 // Calls of Python hooks on gradients.
 #pragma once
+#include <memory>
+
 #include "autograd/node.h"
 #include "tensor_type.h"
 
 namespace facula::python {
 
-// A Python object in a std::function: counted under the GIL.
+// A Python object in a std::function. Copies take no GIL: the engine copies hooks under a lock that
+// a thread with the GIL may wait for.
 class Held {
  public:
-  explicit Held(PyObject* o) : o_(Py_NewRef(o)) {}
-  Held(const Held& other) : o_(other.o_) {
-    HoldGil gil;
-    Py_INCREF(o_);
-  }
-  Held(Held&& other) noexcept : o_(std::exchange(other.o_, nullptr)) {}
-  ~Held() {
-    if (!o_ || !may_release()) return;
-    HoldGil gil;
-    Py_DECREF(o_);
-  }
-  Held& operator=(const Held&) = delete;
-  PyObject* get() const { return o_; }
+  explicit Held(PyObject* o) : o_(Py_NewRef(o), let_go) {}
+  PyObject* get() const { return o_.get(); }
 
  private:
-  PyObject* o_;
+  static void let_go(PyObject* o) {
+    if (!may_release()) return;
+    HoldGil gil;
+    Py_DECREF(o);
+  }
+  std::shared_ptr<PyObject> o_;
 };
 
 // A tuple of gradients; None stands for an undefined one.

@@ -71,6 +71,10 @@ struct FunctionNode final : Node {
   Gradients apply(Gradients grads) override;
   std::string name() const override { return name_; }
   void release_saved() override;
+  void show_held(HeldVisitor& visitor) const override {
+    Node::show_held(visitor);
+    for (const SavedTensor& s : context.saved_) s.show_held(visitor);
+  }
 
   // Before forward: what it is called with. Returns whether a graph is recorded.
   bool begin(std::vector<Tensor> inputs);

@@ -87,8 +87,7 @@ Tensor accumulate_leaf(const Tensor& grad, Tensor fresh, const Tensor& leaf) {
   }
   if (thread_state.grad_enabled) return copy_in_layout(fresh, leaf);
   // A wrapper without its class would be no tensor at all.
-  if (fresh->layers.has(Layer::Subclass))
-    return sole_owner(fresh) ? fresh : copy_in_layout(fresh, leaf);
+  if (fresh->layers.has(Layer::Subclass)) return sole_owner(fresh) ? fresh : ops::clone(fresh);
   if (layout_fits(fresh, leaf) && sole_owner(fresh)) return detached(fresh);
   return detached(copy_in_layout(fresh, leaf));
 }

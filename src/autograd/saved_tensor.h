@@ -49,6 +49,9 @@ class SavedTensor {
   // Packs the tensor now. Raises RuntimeError when that was done before.
   void register_hooks(const std::shared_ptr<SavedTensorHooks>& hooks, const Ref<Node>& owner);
   bool defined() const { return data_.defined() || packed_; }
+  void show_held(HeldVisitor& visitor) const {
+    if (data_.defined()) visitor.tensor(data_);
+  }
   void reset() {
     data_.reset();
     packed_.reset();
