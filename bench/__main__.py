@@ -44,6 +44,7 @@ def main():
     unknown = set(parts) - {"startup", "autograd", *TABLES}
     if unknown:
         known = ", ".join(["startup", "autograd", *TABLES])
+        known = ", ".join(["startup", "autograd", *TABLES])
         parser.error(f"unknown table {sorted(unknown)[0]!r}; there are {known}")
     # Imports are timed in processes of their own, and before this one holds the modules' memory.
     if "startup" in parts and not options.case:

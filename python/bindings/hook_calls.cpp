@@ -57,7 +57,7 @@ Tensor run_hooks(PyObject* hooks, const Tensor& grad) {
 void replace_gradients(PyObject* hook, PyObject* returned, Gradients& grads) {
   if (returned == Py_None) return;
   check_type(PyTuple_Check(returned), "a hook of a node must return a tuple or None; got ",
-             type_name(returned) "'");
+             type_name(returned));
   const auto n = static_cast<size_t>(PyTuple_GET_SIZE(returned));
   check(n == grads.size(), "hook '", hook_name(hook),
         "' has returned an incorrect number of values (got ", n, ", but expected ", grads.size(),

@@ -59,11 +59,14 @@ Tensor fit_slow(Tensor g, const OutputMeta& m, const Node& from, size_t index) {
   }
   if (m.dtype == DType::Undefined) return g;
   if (is_complex(g.dtype()) && !is_complex(m.dtype)) g = real_part(std::move(g), from, index);
-  if (g.dtype() != m.dtype) g = ops::_to_copy(g, m.dtype);
-  if (g.device() != m.device && g.dim() > 0)
+  const bool moves = g.device() != m.device && g.dim() > 0;
+  if (moves && !from.takes_real_part())
     throw Error(ErrorKind::Runtime, "Function ", from.name(),
                 " returned an invalid gradient at index ", index, ": expected device ",
                 str(m.device), "; got ", str(g.device()));
+  // An operator between devices leaves it to its receiver to bring the gradient home.
+  if (moves) return ops::_to_copy(g, m.dtype, std::nullopt, m.device);
+  if (g.dtype() != m.dtype) g = ops::_to_copy(g, m.dtype);
   return g;
 }
 

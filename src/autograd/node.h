@@ -201,6 +201,7 @@ class OpNode final : public Node {
   uint32_t kept_args() const;
   uint32_t kept_results() const;
   Tensor unpacked(const SavedTensor& s) const;
+  Gradients with_zeros(const Gradients& grads) const;
   Tensor run_row(Backward& b, int row);
 
   SavedCall call_;  // numbers, lists, strings; no tensors

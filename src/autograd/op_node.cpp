@@ -4,6 +4,7 @@
 #include "autograd/variable.h"
 #include "ops/arithmetic.h"
 #include "ops/copy.h"
+#include "ops/creation.h"
 #include "ops/view.h"
 
 namespace facula {
@@ -232,24 +233,41 @@ Gradients OpNode::apply(Gradients grads) {
   const OpInfo& info = op().info();
   const OpRecord& record = *op().record;
   if (kept_args() | kept_results()) check_alive();
+  if (std::ranges::none_of(grads, &Tensor::defined)) return Gradients(next.size());
   // The last results may have had no gradient, or not have been made at all.
   grads.resize(std::max<size_t>(grads.size(), info.results));
   Gradients out(next.size());
-  Backward b(*this, grads);
-  b.outputs_ = &out;
+  Backward fused(*this, grads);
+  fused.outputs_ = &out;
+  // Rules that are not fused need not look for undefined gradients.
+  const auto made =
+      grads.begin() + static_cast<std::ptrdiff_t>(std::min(grads.size(), outputs.size()));
+  const bool gaps = std::any_of(grads.begin(), made, [](const Tensor& g) { return !g.defined(); });
+  const Gradients filled = gaps ? with_zeros(grads) : Gradients();
+  Backward single(*this, gaps ? filled : grads);
   uint32_t done = 0;
   for (int i = 0; i < info.base_args; ++i) {
     const int row = info.derivative_of[i];
     if (row < 0 || !(wanted_ >> i & 1) || !is_tensor_arg(info, i)) continue;
-    const Derivative& d = record.derivatives[row];
-    if (d.fused) {
-      if (!(done >> row & 1)) d.fused(b);
+    if (record.derivatives[row].fused) {
+      if (!(done >> row & 1)) record.derivatives[row].fused(fused);
       done |= 1u << row;
-    } else if (grads[0].defined() || grads.size() > 1) {
-      out[edge_of(i)] = run_row(b, row);
+      continue;
     }
+    out[edge_of(i)] = run_row(single, row);
   }
   return out;
+}
+
+// Zeros in place of undefined gradients of results that have one.
+Gradients OpNode::with_zeros(const Gradients& grads) const {
+  Gradients complete = grads;
+  for (size_t k = 0; k < complete.size() && k < outputs.size(); ++k) {
+    const OutputMeta& m = outputs[k];
+    if (complete[k].defined() || !is_differentiable(m.dtype)) continue;
+    complete[k] = ops::zeros(m.sizes, m.dtype, std::nullopt, m.device);
+  }
+  return complete;
 }
 
 // --- what rules read

@@ -1,5 +1,6 @@
 // The part of a tensor that autograd owns; null on tensors that never met it.
 #pragma once
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -9,8 +10,32 @@
 
 namespace facula {
 
+// Counted like RefCounted, but others may try_retain by a weak pointer while the last reference goes:
+// every step is one locked instruction.
+class WeaklyCounted {
+ public:
+  WeaklyCounted() = default;
+  WeaklyCounted(const WeaklyCounted&) = delete;
+  WeaklyCounted& operator=(const WeaklyCounted&) = delete;
+
+  void retain() const { count_.fetch_add(1, std::memory_order_relaxed); }
+  // True when this was the last reference: the caller destroys the object.
+  bool release() const { return count_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
+  // Adds a reference unless the object is being destroyed.
+  bool try_retain() const {
+    uint32_t n = count_.load(std::memory_order_relaxed);
+    while (n != 0)
+      if (count_.compare_exchange_weak(n, n + 1, std::memory_order_acquire)) return true;
+    return false;
+  }
+  uint32_t use_count() const { return count_.load(std::memory_order_acquire); }
+
+ private:
+  mutable std::atomic<uint32_t> count_{1};
+};
+
 // What dispatch and core know of a node of the graph: that it is counted and can be destroyed.
-struct GraphNode : RefCounted {
+struct GraphNode : WeaklyCounted {
   GraphNode* next_dying = nullptr;  // while it waits to be destroyed
   virtual ~GraphNode() = default;
   virtual void forget(TensorImpl*) {}  // a tensor whose gradient the node was to keep is going away

@@ -13,11 +13,18 @@ def pytest_terminal_summary(terminalreporter):
 # What PyTorch warns of where facula has nothing to say. Other warnings are errors (pyproject.toml).
 PYTORCH_WARNS = (
     "(var|std)\\(\\). degrees of freedom",
-    "torch.searchsorted\\(\\).* non-contiguous", "index_reduce\\(\\) is in beta",
-    "reduction. .mean. divides", "Using torch.cross without", "Using padding='same' with even",
-    "Since version 1.3.0, affine_grid", "Default grid_sample and affine_grid", "ComplexHalf support",
-    "An output with one or more elements was resized", "to - 1 is out of bounds",
-    "Using a non-tuple sequence for multidimensional", "torch.chain_matmul is deprecated",
+    "torch.searchsorted\\(\\).* non-contiguous",
+    "index_reduce\\(\\) is in beta",
+    "reduction. .mean. divides",
+    "Using torch.cross without",
+    "Using padding='same' with even",
+    "Since version 1.3.0, affine_grid",
+    "Default grid_sample and affine_grid",
+    "ComplexHalf support",
+    "An output with one or more elements was resized",
+    "to - 1 is out of bounds",
+    "Using a non-tuple sequence for multidimensional",
+    "torch.chain_matmul is deprecated",
 )
 
 

@@ -1,4 +1,5 @@
 """facula.utils.data against torch.utils.data: the same order for the same seed."""
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -31,8 +32,16 @@ def test_order_agrees(name):
     assert _run(facula, our_data, name) == _run(torch, their_data, name)
 
 
-@pytest.mark.parametrize("batch", [
-    [1, 2], [1.0, 2.0], [{"a": 1, "b": [1, 2]}] * 2, [(1, "x")] * 3, [True, False],
-    [[1, (2.0, 3)]]])
+@pytest.mark.parametrize(
+    "batch",
+    [
+        [1, 2],
+        [1.0, 2.0],
+        [{"a": 1, "b": [1, 2]}] * 2,
+        [(1, "x")] * 3,
+        [True, False],
+        [[1, (2.0, 3)]],
+    ],
+)
 def test_collate_agrees(batch):
     assert repr(our_data.default_collate(batch)) == repr(their_data.default_collate(batch))

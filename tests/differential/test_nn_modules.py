@@ -1,4 +1,5 @@
 """facula.nn against torch.nn: same reprs, state_dict keys, numbers, gradients and errors."""
+
 import inspect
 
 import pytest
@@ -8,49 +9,97 @@ import facula  # noqa: E402
 
 # (class, constructor arguments, shapes of the inputs)
 LAYERS = [
-    ("Linear", (4, 3), [(2, 4)]), ("Bilinear", (4, 3, 2), [(5, 4), (5, 3)]),
-    ("Conv1d", (2, 4, 3, 2, 1), [(2, 2, 9)]), ("Conv2d", (2, 4, 3), [(2, 2, 8, 8)]),
-    ("Conv3d", (2, 2, 2), [(1, 2, 4, 4, 4)]), ("ConvTranspose1d", (2, 3, 3, 2), [(2, 2, 5)]),
+    ("Linear", (4, 3), [(2, 4)]),
+    ("Bilinear", (4, 3, 2), [(5, 4), (5, 3)]),
+    ("Conv1d", (2, 4, 3, 2, 1), [(2, 2, 9)]),
+    ("Conv2d", (2, 4, 3), [(2, 2, 8, 8)]),
+    ("Conv3d", (2, 2, 2), [(1, 2, 4, 4, 4)]),
+    ("ConvTranspose1d", (2, 3, 3, 2), [(2, 2, 5)]),
     ("ConvTranspose2d", (2, 3, 3, 2, 1, 1), [(2, 2, 5, 5)]),
     ("ConvTranspose3d", (2, 3, 2), [(1, 2, 3, 3, 3)]),
-    ("BatchNorm1d", (4,), [(5, 4)]), ("BatchNorm2d", (2,), [(3, 2, 4, 4)]),
-    ("BatchNorm3d", (2,), [(3, 2, 2, 2, 2)]), ("LayerNorm", (6,), [(3, 6)]),
-    ("GroupNorm", (2, 4), [(3, 4, 5)]), ("RMSNorm", (6,), [(3, 6)]),
-    ("InstanceNorm1d", (3,), [(2, 3, 6)]), ("InstanceNorm2d", (3,), [(2, 3, 4, 4)]),
+    ("BatchNorm1d", (4,), [(5, 4)]),
+    ("BatchNorm2d", (2,), [(3, 2, 4, 4)]),
+    ("BatchNorm3d", (2,), [(3, 2, 2, 2, 2)]),
+    ("LayerNorm", (6,), [(3, 6)]),
+    ("GroupNorm", (2, 4), [(3, 4, 5)]),
+    ("RMSNorm", (6,), [(3, 6)]),
+    ("InstanceNorm1d", (3,), [(2, 3, 6)]),
+    ("InstanceNorm2d", (3,), [(2, 3, 4, 4)]),
     ("LocalResponseNorm", (2,), [(2, 4, 5, 5)]),
-    ("MaxPool1d", (2,), [(2, 3, 8)]), ("MaxPool2d", (3, 2, 1), [(2, 3, 8, 8)]),
-    ("MaxPool3d", (2,), [(1, 2, 4, 4, 4)]), ("AvgPool1d", (2,), [(2, 3, 8)]),
-    ("AvgPool2d", (2,), [(2, 3, 8, 8)]), ("AvgPool3d", (2,), [(1, 2, 4, 4, 4)]),
-    ("LPPool1d", (2, 3), [(2, 3, 8)]), ("LPPool2d", (2, 3), [(2, 3, 8, 8)]),
-    ("AdaptiveAvgPool1d", (3,), [(2, 3, 8)]), ("AdaptiveAvgPool2d", (3,), [(2, 3, 8, 8)]),
-    ("AdaptiveAvgPool3d", (2,), [(1, 2, 4, 4, 4)]), ("AdaptiveMaxPool1d", (3,), [(2, 3, 8)]),
-    ("AdaptiveMaxPool2d", (3,), [(2, 3, 8, 8)]), ("AdaptiveMaxPool3d", (2,), [(1, 2, 4, 4, 4)]),
-    ("ReLU", (), [(3, 4)]), ("ReLU6", (), [(3, 4)]), ("ELU", (), [(3, 4)]),
-    ("SELU", (), [(3, 4)]), ("CELU", (1.5,), [(3, 4)]), ("GELU", (), [(3, 4)]),
-    ("GELU", ("tanh",), [(3, 4)]), ("SiLU", (), [(3, 4)]), ("Mish", (), [(3, 4)]),
-    ("Sigmoid", (), [(3, 4)]), ("Tanh", (), [(3, 4)]), ("Hardtanh", (), [(3, 4)]),
-    ("Hardsigmoid", (), [(3, 4)]), ("Hardswish", (), [(3, 4)]), ("Hardshrink", (), [(3, 4)]),
-    ("LeakyReLU", (0.1,), [(3, 4)]), ("LogSigmoid", (), [(3, 4)]), ("PReLU", (), [(3, 4)]),
-    ("Softplus", (), [(3, 4)]), ("Softshrink", (), [(3, 4)]), ("Softsign", (), [(3, 4)]),
-    ("Tanhshrink", (), [(3, 4)]), ("Threshold", (0.1, 20), [(3, 4)]), ("GLU", (), [(3, 4)]),
-    ("Softmax", (1,), [(3, 4)]), ("Softmin", (1,), [(3, 4)]), ("LogSoftmax", (1,), [(3, 4)]),
-    ("Softmax2d", (), [(2, 3, 2, 2)]), ("Flatten", (), [(2, 3, 4)]),
-    ("Unflatten", (1, (2, 2)), [(3, 4)]), ("Fold", ((4, 4), 2), [(1, 12, 9)]),
-    ("Unfold", (2,), [(2, 3, 4, 4)]), ("PixelShuffle", (2,), [(1, 8, 2, 2)]),
-    ("PixelUnshuffle", (2,), [(1, 2, 4, 4)]), ("ChannelShuffle", (2,), [(1, 4, 2, 2)]),
-    ("Upsample", (None, 2), [(1, 2, 3, 3)]), ("UpsamplingBilinear2d", (5,), [(1, 2, 3, 3)]),
-    ("UpsamplingNearest2d", (5,), [(1, 2, 3, 3)]), ("CosineSimilarity", (), [(3, 4), (3, 4)]),
-    ("PairwiseDistance", (), [(3, 4), (3, 4)]), ("ZeroPad2d", (1,), [(1, 2, 3, 3)]),
-    ("ConstantPad1d", ((1, 2), 3.5), [(2, 3, 4)]), ("ReflectionPad2d", (1,), [(1, 2, 3, 3)]),
-    ("ReplicationPad3d", (1,), [(1, 2, 3, 3, 3)]), ("CircularPad1d", (1,), [(2, 3, 4)]),
-    ("MSELoss", (), [(3, 4), (3, 4)]), ("L1Loss", (), [(3, 4), (3, 4)]),
-    ("SmoothL1Loss", (), [(3, 4), (3, 4)]), ("HuberLoss", (), [(3, 4), (3, 4)]),
-    ("SoftMarginLoss", (), [(3, 4), (3, 4)]), ("KLDivLoss", (None, None, "sum"), [(3, 4), (3, 4)]),
-    ("BCEWithLogitsLoss", (), [(3, 4), (3, 4)]), ("PoissonNLLLoss", (), [(3, 4), (3, 4)]),
+    ("MaxPool1d", (2,), [(2, 3, 8)]),
+    ("MaxPool2d", (3, 2, 1), [(2, 3, 8, 8)]),
+    ("MaxPool3d", (2,), [(1, 2, 4, 4, 4)]),
+    ("AvgPool1d", (2,), [(2, 3, 8)]),
+    ("AvgPool2d", (2,), [(2, 3, 8, 8)]),
+    ("AvgPool3d", (2,), [(1, 2, 4, 4, 4)]),
+    ("LPPool1d", (2, 3), [(2, 3, 8)]),
+    ("LPPool2d", (2, 3), [(2, 3, 8, 8)]),
+    ("AdaptiveAvgPool1d", (3,), [(2, 3, 8)]),
+    ("AdaptiveAvgPool2d", (3,), [(2, 3, 8, 8)]),
+    ("AdaptiveAvgPool3d", (2,), [(1, 2, 4, 4, 4)]),
+    ("AdaptiveMaxPool1d", (3,), [(2, 3, 8)]),
+    ("AdaptiveMaxPool2d", (3,), [(2, 3, 8, 8)]),
+    ("AdaptiveMaxPool3d", (2,), [(1, 2, 4, 4, 4)]),
+    ("ReLU", (), [(3, 4)]),
+    ("ReLU6", (), [(3, 4)]),
+    ("ELU", (), [(3, 4)]),
+    ("SELU", (), [(3, 4)]),
+    ("CELU", (1.5,), [(3, 4)]),
+    ("GELU", (), [(3, 4)]),
+    ("GELU", ("tanh",), [(3, 4)]),
+    ("SiLU", (), [(3, 4)]),
+    ("Mish", (), [(3, 4)]),
+    ("Sigmoid", (), [(3, 4)]),
+    ("Tanh", (), [(3, 4)]),
+    ("Hardtanh", (), [(3, 4)]),
+    ("Hardsigmoid", (), [(3, 4)]),
+    ("Hardswish", (), [(3, 4)]),
+    ("Hardshrink", (), [(3, 4)]),
+    ("LeakyReLU", (0.1,), [(3, 4)]),
+    ("LogSigmoid", (), [(3, 4)]),
+    ("PReLU", (), [(3, 4)]),
+    ("Softplus", (), [(3, 4)]),
+    ("Softshrink", (), [(3, 4)]),
+    ("Softsign", (), [(3, 4)]),
+    ("Tanhshrink", (), [(3, 4)]),
+    ("Threshold", (0.1, 20), [(3, 4)]),
+    ("GLU", (), [(3, 4)]),
+    ("Softmax", (1,), [(3, 4)]),
+    ("Softmin", (1,), [(3, 4)]),
+    ("LogSoftmax", (1,), [(3, 4)]),
+    ("Softmax2d", (), [(2, 3, 2, 2)]),
+    ("Flatten", (), [(2, 3, 4)]),
+    ("Unflatten", (1, (2, 2)), [(3, 4)]),
+    ("Fold", ((4, 4), 2), [(1, 12, 9)]),
+    ("Unfold", (2,), [(2, 3, 4, 4)]),
+    ("PixelShuffle", (2,), [(1, 8, 2, 2)]),
+    ("PixelUnshuffle", (2,), [(1, 2, 4, 4)]),
+    ("ChannelShuffle", (2,), [(1, 4, 2, 2)]),
+    ("Upsample", (None, 2), [(1, 2, 3, 3)]),
+    ("UpsamplingBilinear2d", (5,), [(1, 2, 3, 3)]),
+    ("UpsamplingNearest2d", (5,), [(1, 2, 3, 3)]),
+    ("CosineSimilarity", (), [(3, 4), (3, 4)]),
+    ("PairwiseDistance", (), [(3, 4), (3, 4)]),
+    ("ZeroPad2d", (1,), [(1, 2, 3, 3)]),
+    ("ConstantPad1d", ((1, 2), 3.5), [(2, 3, 4)]),
+    ("ReflectionPad2d", (1,), [(1, 2, 3, 3)]),
+    ("ReplicationPad3d", (1,), [(1, 2, 3, 3, 3)]),
+    ("CircularPad1d", (1,), [(2, 3, 4)]),
+    ("MSELoss", (), [(3, 4), (3, 4)]),
+    ("L1Loss", (), [(3, 4), (3, 4)]),
+    ("SmoothL1Loss", (), [(3, 4), (3, 4)]),
+    ("HuberLoss", (), [(3, 4), (3, 4)]),
+    ("SoftMarginLoss", (), [(3, 4), (3, 4)]),
+    ("KLDivLoss", (None, None, "sum"), [(3, 4), (3, 4)]),
+    ("BCEWithLogitsLoss", (), [(3, 4), (3, 4)]),
+    ("PoissonNLLLoss", (), [(3, 4), (3, 4)]),
     ("TripletMarginLoss", (), [(3, 4), (3, 4), (3, 4)]),
-    ("MarginRankingLoss", (), [(3,), (3,), (3,)]), ("Dropout", (0.4,), [(6, 7)]),
-    ("Dropout1d", (), [(2, 3, 4)]), ("Dropout2d", (), [(2, 3, 4, 4)]),
-    ("AlphaDropout", (), [(3, 4)]), ("FeatureAlphaDropout", (), [(3, 4, 2)]),
+    ("MarginRankingLoss", (), [(3,), (3,), (3,)]),
+    ("Dropout", (0.4,), [(6, 7)]),
+    ("Dropout1d", (), [(2, 3, 4)]),
+    ("Dropout2d", (), [(2, 3, 4, 4)]),
+    ("AlphaDropout", (), [(3, 4)]),
+    ("FeatureAlphaDropout", (), [(3, 4, 2)]),
 ]
 
 
@@ -85,16 +134,17 @@ def test_layer_agrees(name, args, shapes):
     torch.testing.assert_close(_as_torch(got), expected.detach(), rtol=1e-4, atol=1e-5)
     expected.sum().backward()
     got.sum().backward()
-    torch.testing.assert_close(_as_torch(ours_in[0].grad), theirs_in[0].grad, rtol=1e-3,
-                               atol=1e-4)
+    torch.testing.assert_close(_as_torch(ours_in[0].grad), theirs_in[0].grad, rtol=1e-3, atol=1e-4)
     for (key, a), (_, b) in zip(ours.named_parameters(), theirs.named_parameters(), strict=True):
         torch.testing.assert_close(_as_torch(a.grad), b.grad, rtol=1e-3, atol=1e-4, msg=key)
 
 
 def _names(cls):
     # Only names, kinds and defaults count; functions as defaults differ by nature.
-    return [(p.name, p.kind, p.default if not callable(p.default) else None)
-            for p in inspect.signature(cls.__init__).parameters.values()]
+    return [
+        (p.name, p.kind, p.default if not callable(p.default) else None)
+        for p in inspect.signature(cls.__init__).parameters.values()
+    ]
 
 
 @pytest.mark.parametrize("name", sorted({layer[0] for layer in LAYERS}))
@@ -105,8 +155,9 @@ def test_signature_agrees(name):
     assert ours == theirs
 
 
-@pytest.mark.parametrize("loss, shape", [("CrossEntropyLoss", (4, 5)), ("NLLLoss", (4, 5)),
-                                         ("MultiMarginLoss", (4, 5))])
+@pytest.mark.parametrize(
+    "loss, shape", [("CrossEntropyLoss", (4, 5)), ("NLLLoss", (4, 5)), ("MultiMarginLoss", (4, 5))]
+)
 def test_class_losses(loss, shape):
     ours, theirs = _pair(loss, ())
     scores, classes = torch.randn(shape), torch.tensor([1, 0, 4, 2])
@@ -144,8 +195,10 @@ def test_module_errors(name):
     assert text in str(ours)
 
 
-@pytest.mark.parametrize("kw", [{}, {"bias": False}, {"kdim": 6, "vdim": 5},
-                                {"add_bias_kv": True, "add_zero_attn": True}])
+@pytest.mark.parametrize(
+    "kw",
+    [{}, {"bias": False}, {"kdim": 6, "vdim": 5}, {"add_bias_kv": True, "add_zero_attn": True}],
+)
 @pytest.mark.parametrize("need_weights", [True, False])
 def test_multihead_attention(kw, need_weights):
     torch.manual_seed(0)
@@ -154,8 +207,9 @@ def test_multihead_attention(kw, need_weights):
     ours = facula.nn.MultiheadAttention(8, 2, **kw)
     inputs = [torch.randn(3, 4, n) for n in (8, kw.get("kdim", 8), kw.get("vdim", 8))]
     expected, weights = theirs(*inputs, need_weights=need_weights)
-    got, our_weights = ours(*[facula.from_numpy(t.numpy()) for t in inputs],
-                            need_weights=need_weights)
+    got, our_weights = ours(
+        *[facula.from_numpy(t.numpy()) for t in inputs], need_weights=need_weights
+    )
     torch.testing.assert_close(_as_torch(got), expected.detach(), rtol=1e-4, atol=1e-5)
     assert (weights is None) == (our_weights is None)
 

@@ -1,4 +1,5 @@
 """Text of random tensors, the same as PyTorch's."""
+
 import random
 
 import facula
@@ -8,17 +9,48 @@ from facula._tensor_str import set_printoptions, tensor_repr
 torch = pytest.importorskip("torch")
 
 SHAPES = [
-    (), (1,), (5,), (30,), (0,), (0, 3), (3, 4), (2, 3, 4), (2, 2, 2, 2), (2000,), (7, 200),
-    (40, 40), (1001, 1), (8, 200, 2), (2, 2, 2, 2, 2, 40),
+    (),
+    (1,),
+    (5,),
+    (30,),
+    (0,),
+    (0, 3),
+    (3, 4),
+    (2, 3, 4),
+    (2, 2, 2, 2),
+    (2000,),
+    (7, 200),
+    (40, 40),
+    (1001, 1),
+    (8, 200, 2),
+    (2, 2, 2, 2, 2, 40),
 ]
 DTYPES = [
-    "bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16",
-    "bfloat16", "float32", "float64", "complex64", "complex128", "float8_e4m3fn", "float8_e5m2",
+    "bool",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+    "float8_e4m3fn",
+    "float8_e5m2",
 ]
 SPECIAL = [float("nan"), float("inf"), float("-inf"), 0.0, -0.0, 1e-310, 1.7e308]
 OPTIONS = {
-    "precision": [0, 1, 4, 6, 10], "threshold": [0, 10, 1000], "edgeitems": [0, 1, 2, 5],
-    "linewidth": [10, 40, 120, 200], "sci_mode": [True, False],
+    "precision": [0, 1, 4, 6, 10],
+    "threshold": [0, 10, 1000],
+    "edgeitems": [0, 1, 2, 5],
+    "linewidth": [10, 40, 120, 200],
+    "sci_mode": [True, False],
 }
 
 
@@ -30,8 +62,13 @@ def default_options():
 
 
 def number(rng, kind):
-    scale = {"unit": 1, "whole": 10 ** rng.choice([0, 2, 4, 9]), "wide": 10 ** rng.randint(-30, 30),
-             "tiny": 1e-5, "half": 4}[kind]
+    scale = {
+        "unit": 1,
+        "whole": 10 ** rng.choice([0, 2, 4, 9]),
+        "wide": 10 ** rng.randint(-30, 30),
+        "tiny": 1e-5,
+        "half": 4,
+    }[kind]
     value = rng.gauss(0, 1) * scale
     if kind in ("whole", "half"):
         value = round(value)
@@ -85,17 +122,20 @@ def test_random_tensors(seed):
         assert tensor_repr(ours).replace(f"{library}.", "torch.") == repr(theirs)
 
 
-@pytest.mark.parametrize("make", [
-    lambda lib: lib.ones(3, requires_grad=True) * 2,
-    lambda lib: lib.ones(3, requires_grad=True).sum(),
-    lambda lib: lib.ones(2, 3, requires_grad=True).t(),
-    lambda lib: lib.ones(2, 3, requires_grad=True)[0],
-    lambda lib: lib.ones(20, requires_grad=True) * 2,
-    lambda lib: lib.empty(2, 3, device="meta", dtype=lib.int8),
-    lambda lib: lib.empty(2, 0, requires_grad=True),
-    lambda lib: lib.ones(1, 2).expand(3, 2),
-    lambda lib: lib.tensor([1 + 2j]).conj(),
-])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda lib: lib.ones(3, requires_grad=True) * 2,
+        lambda lib: lib.ones(3, requires_grad=True).sum(),
+        lambda lib: lib.ones(2, 3, requires_grad=True).t(),
+        lambda lib: lib.ones(2, 3, requires_grad=True)[0],
+        lambda lib: lib.ones(20, requires_grad=True) * 2,
+        lambda lib: lib.empty(2, 3, device="meta", dtype=lib.int8),
+        lambda lib: lib.empty(2, 0, requires_grad=True),
+        lambda lib: lib.ones(1, 2).expand(3, 2),
+        lambda lib: lib.tensor([1 + 2j]).conj(),
+    ],
+)
 def test_suffixes(make):
     assert tensor_repr(make(facula)) == repr(make(torch))
 

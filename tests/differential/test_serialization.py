@@ -1,4 +1,5 @@
 """Files that PyTorch reads as we do, and the other way round."""
+
 import collections
 import io
 import zipfile
@@ -29,9 +30,23 @@ CASES = {
     **{
         f"dtype_{name}": lambda lib, name=name: lib.tensor([0, 1, 3]).to(getattr(lib, name))
         for name in (
-            "bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64",
-            "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
-            "float8_e4m3fn", "float8_e5m2",
+            "bool",
+            "uint8",
+            "int8",
+            "int16",
+            "int32",
+            "int64",
+            "uint16",
+            "uint32",
+            "uint64",
+            "float16",
+            "bfloat16",
+            "float32",
+            "float64",
+            "complex64",
+            "complex128",
+            "float8_e4m3fn",
+            "float8_e5m2",
         )
     },
 }
@@ -54,8 +69,14 @@ def plain(obj):
     if hasattr(obj, "untyped_storage"):
         values = None if obj.device.type == "meta" else obj.tolist()
         dtype = str(obj.dtype).rpartition(".")[2]
-        return (values, dtype, tuple(obj.shape), obj.stride(), obj.storage_offset(),
-                obj.requires_grad)
+        return (
+            values,
+            dtype,
+            tuple(obj.shape),
+            obj.stride(),
+            obj.storage_offset(),
+            obj.requires_grad,
+        )
     if isinstance(obj, dict):
         return {key: plain(value) for key, value in obj.items()}
     if isinstance(obj, (list, tuple)):

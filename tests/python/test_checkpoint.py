@@ -59,6 +59,7 @@ def test_the_function_runs_twice(reentrant):
     assert runs == [not reentrant, True]
 
 
+@pytest.mark.filterwarnings("ignore:checkpoint..: no input requires grad")
 @both_ways
 def test_checkpoints_nest(reentrant):
     def inner(x):

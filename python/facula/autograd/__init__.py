@@ -193,9 +193,9 @@ def _batched(run, roots, cotangents):
             continue
         if cotangent.shape[1:] != root.shape:
             raise RuntimeError(
-                f"grad(): is_grads_batched=True takes the first dimension of grad_outputs[{i}] as the "
-                f"batch; the rest, {tuple(cotangent.shape[1:])}, must be the shape of output {i}, "
-                f"{tuple(root.shape)}"
+                "grad(): is_grads_batched=True takes the first dimension of "
+                f"grad_outputs[{i}] as the batch; the rest, {tuple(cotangent.shape[1:])}, must "
+                f"be the shape of output {i}, {tuple(root.shape)}"
             )
     present = []
 

@@ -1,4 +1,5 @@
 """Functions, generators and classes that run under a context manager."""
+
 from __future__ import annotations
 
 import functools
@@ -9,9 +10,12 @@ def decorated(switch, function):
     """`function` run under a fresh clone of `switch` at each call."""
     if inspect.isclass(function):
         import warnings
+
         warnings.warn(
             "decorating a class decorates its __init__ alone; decorate that method itself",
-            FutureWarning, stacklevel=3)
+            FutureWarning,
+            stacklevel=3,
+        )
         function.__init__ = decorated(switch, function.__init__)
         return function
     if inspect.isgeneratorfunction(function):

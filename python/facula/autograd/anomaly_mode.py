@@ -101,7 +101,7 @@ def _report(name, metadata):
     lines = metadata.get("traceback_")
     if not lines:
         warnings.warn(
-            f"Error detected in {name}. Where it was called is not known: anomaly mode was off then",
+            f"Error detected in {name}. Where it was called is not known: anomaly mode was off",
             stacklevel=2,
         )
     else:
@@ -115,8 +115,8 @@ def _report(name, metadata):
         lines = metadata.get("traceback_")
         if lines:
             warnings.warn(
-                f"That call was made by the backward of {parent.name()}, which was called in forward "
-                "at:\n" + "".join(lines),
+                f"That call was made by the backward of {parent.name()}, which was called at:\n"
+                + "".join(lines),
                 stacklevel=2,
             )
         else:

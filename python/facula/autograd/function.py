@@ -107,7 +107,7 @@ class _Context(_C._Node, FunctionCtx):
         has_vjp = cls.vjp is not Function.vjp
         if has_backward and has_vjp:
             raise RuntimeError(
-                f"{cls.__name__}: backward() and vjp() are two names of one method; define one of them"
+                f"{cls.__name__}: backward() and vjp() are two names of one method; define one"
             )
         return (cls.vjp if has_vjp else cls.backward)(self, *args)
 

@@ -290,8 +290,8 @@ def checkpoint(
     """
     if use_reentrant is None:
         warnings.warn(
-            "checkpoint(): say use_reentrant=True or False (to be preferred); True is taken now, and "
-            "a later version may ask for it",
+            "checkpoint(): say use_reentrant=True or False (to be preferred); True is taken now, "
+            "and a later version may ask for it",
             stacklevel=2,
         )
         use_reentrant = True
@@ -328,8 +328,8 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwar
     """
     if use_reentrant is None:
         warnings.warn(
-            "checkpoint_sequential(): say use_reentrant=True or False (to be preferred); True is taken "
-            "now, and a later version may ask for it",
+            "checkpoint_sequential(): say use_reentrant=True or False (to be preferred); True is "
+            "taken now, and a later version may ask for it",
             stacklevel=2,
         )
         use_reentrant = True
@@ -469,8 +469,8 @@ class _Recomputation:
                 pass
         if count < len(self.holders):
             raise CheckpointError(
-                f"checkpoint(): the function saved a different number of tensors when it ran again: "
-                f"{count}; the first time {len(self.holders)}." + self._advice()
+                "checkpoint(): the function saved a different number of tensors when it ran "
+                f"again: {count}; the first time {len(self.holders)}." + self._advice()
             )
 
     def _raise_missing(self, holder, kept):

@@ -337,41 +337,6 @@ def fn_wrong_setup(T):
 
 
 @case
-def fn_vmap(T):
-    F = mk(
-        T,
-        lambda x: x * 2,
-        lambda ctx, g: g,
-        setup_context=lambda ctx, i, o: None,
-        vmap=lambda info, in_dims, x: (x * 3, 0),
-    )
-    return T.func.vmap(F.apply)(T.ones(2, 3))
-
-
-@case
-def fn_vmap_info(T):
-    L = []
-    F = mk(
-        T,
-        lambda x, y: x * 2,
-        lambda ctx, g: g,
-        setup_context=lambda ctx, i, o: None,
-        vmap=lambda info, in_dims, x, y: (
-            L.append((info.batch_size, info.randomness, in_dims)),
-            (x * 3, 0),
-        )[1],
-    )
-    T.func.vmap(F.apply, in_dims=(0, None))(T.ones(2, 3), T.ones(3))
-    return L
-
-
-@case
-def fn_vmap_missing(T):
-    F = mk(T, lambda x: x * 2, lambda ctx, g: g, setup_context=lambda ctx, i, o: None)
-    return T.func.vmap(F.apply)(T.ones(2, 3))
-
-
-@case
 def fn_vmap_generate(T):
     F = mk(
         T,
@@ -393,19 +358,6 @@ def fn_vmap_generate_grad(T):
         generate_vmap_rule=True,
     )
     return T.func.vmap(T.func.grad(lambda x: F.apply(x).sum()))(T.arange(6.0).view(2, 3))
-
-
-@case
-def fn_vmap_both(T):
-    F = mk(
-        T,
-        lambda x: x * 2,
-        lambda ctx, g: g * 2,
-        setup_context=lambda ctx, i, o: None,
-        generate_vmap_rule=True,
-        vmap=lambda i, d, x: (x, 0),
-    )
-    return T.func.vmap(F.apply)(T.ones(2, 3))
 
 
 @case
