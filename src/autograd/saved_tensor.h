@@ -56,9 +56,6 @@ class SavedTensor {
     data_.reset();
     packed_.reset();
   }
-  void show_held(HeldVisitor& visitor) const {
-    if (data_.defined()) visitor.tensor(data_);
-  }
 
  private:
   struct Packed;
