@@ -16,7 +16,7 @@ CONFORMANCE := ../shared/conformance
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup build build-tests demo test test-cpp test-python oracle differential conformance bench \
+.PHONY: help setup build build-tests demo test test-cpp test-python oracle differential conformance bench leaks \
         asan debug docs format lint size baseline completeness wheel clean distclean
 
 help: ## list the targets
@@ -55,6 +55,9 @@ conformance: build oracle ## PyTorch's operator database, and the floor of passi
 
 bench: build oracle ## facula and PyTorch side by side, ratios and medians
 	@PYTHONPATH=build/release/python $(ORACLE)/bin/python -m bench $(BENCH_OPTIONS)
+
+leaks: build ## run the scenarios of object lifetimes 100,000 times; nothing may grow
+	@PYTHONPATH=build/release/python $(VENV_PYTHON) tests/python/leaks.py $(SUITE_OPTIONS)
 
 asan: setup ## all tests under the address and undefined-behaviour sanitizers
 	@$(BUILD) --type asan --tests

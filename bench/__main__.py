@@ -1,13 +1,18 @@
-"""`python -m bench [--modules facula,torch] [--only startup,overhead,kernels,training] [--case TEXT]`."""
+"""`python -m bench [--modules facula,torch] [--only startup,overhead,objects,kernels,training] [--case TEXT]`."""
 
 import argparse
 import os
 import platform
 import sys
 
-from bench import harness, kernels, overhead, startup, training
+from bench import harness, kernels, objects, overhead, startup, training
 
-TABLES = {"overhead": overhead.CASES, "kernels": kernels.CASES, "training": training.CASES}
+TABLES = {
+    "overhead": overhead.CASES,
+    "objects": objects.CASES,
+    "kernels": kernels.CASES,
+    "training": training.CASES,
+}
 
 
 def cpu_name():
@@ -35,7 +40,7 @@ def main():
         default="facula,torch",
         help="modules by comma; ratios are relative to the first",
     )
-    parser.add_argument("--only", default="startup,overhead,training")
+    parser.add_argument("--only", default="startup,overhead,objects,training")
     parser.add_argument("--case", help="only cases whose name contains this")
     parser.add_argument("--threads", type=int, help="threads of every module")
     options = parser.parse_args()

@@ -8,6 +8,7 @@
 #include "operators.h"
 #include "overrides.h"
 #include "tensor_members.h"
+#include "traverse.h"
 
 namespace facula::python {
 namespace {
@@ -56,7 +57,7 @@ class Held {
     Py_INCREF(o_);
   }
   ~Held() {
-    if (!Py_IsInitialized()) return;
+    if (!may_release()) return;
     HoldGil gil;
     Py_DECREF(o_);
   }
@@ -246,7 +247,7 @@ void node_dealloc(PyObject* o) {
 }
 int node_traverse(PyObject* o, visitproc visit, void* arg) {
   Py_VISIT(self_of(o)->dict);
-  return 0;
+  return self_of(o)->owns_node ? traverse_node(*self_of(o)->node, visit, arg) : 0;
 }
 int node_clear(PyObject* o) {
   Py_CLEAR(self_of(o)->dict);

@@ -143,7 +143,7 @@ Object from_dlpack(PyObject*, PyObject* source) {
   Ref<Storage> s =
       Storage::external({}, data, static_cast<size_t>(n) * itemsize(dtype), m, [](void* p) {
         auto* managed = static_cast<DlManaged*>(p);
-        if (!managed->deleter) return;
+        if (!managed->deleter || !may_release()) return;
         HoldGil gil;  // the producer may be a Python library
         managed->deleter(managed);
       });

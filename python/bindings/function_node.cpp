@@ -17,7 +17,7 @@ struct PythonNode final : Node {
     python_object.store(context);
   }
   ~PythonNode() override {
-    if (!Py_IsInitialized()) return;
+    if (!may_release()) return;
     HoldGil gil;
     self_of(context_)->node = nullptr;
     Py_DECREF(context_);
@@ -39,6 +39,11 @@ struct PythonNode final : Node {
   void release_saved() override {
     HoldGil gil;
     Object::take(PyObject_CallMethod(context_, "_release_saved", nullptr));
+  }
+
+  void show_held(HeldVisitor& visitor) const override {
+    Node::show_held(visitor);
+    visitor.object(context_);
   }
 
   // Which arguments are tensors: others have no edge, and their gradient must be None.

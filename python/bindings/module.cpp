@@ -1,5 +1,6 @@
 // The extension module facula._C.
 #include "callable.h"
+#include "keep.h"
 #include "overrides.h"
 #include "tensor_members.h"
 #include "transforms_bindings.h"
@@ -13,7 +14,7 @@ const ObjectHooks object_hooks_in_python{[](void* o) {
                                            Py_INCREF(static_cast<PyObject*>(o));
                                          },
                                          [](void* o) {
-                                           if (!Py_IsInitialized()) return;
+                                           if (!may_release()) return;
                                            HoldGil gil;
                                            Py_DECREF(static_cast<PyObject*>(o));
                                          }};
@@ -69,6 +70,9 @@ void fill(PyObject* module) {
   add_operator_table(module);
   add_function_module(module, "_nn", "nn");
   object_hooks.store(&object_hooks_in_python);
+  python_hooks.store(&keep_hooks);
+  forget_threads_in_children();
+  checked(PyModule_AddStringConstant(module, "_pyobject_scheme", scheme::name));
 }
 
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,

@@ -87,7 +87,7 @@ struct HeldArray {
   Object capsule, array;
 };
 void release_array(void* p) {
-  if (!Py_IsInitialized()) return;
+  if (!may_release()) return;
   HoldGil gil;
   delete static_cast<HeldArray*>(p);
 }

@@ -136,8 +136,6 @@ void mark_subclass(PyTypeObject* type, const Tensor& t) {
   if (f && f != disabled_dispatch) t->layers |= Layer::Subclass;
 }
 
-void forget_override(PyTypeObject*) {}
-
 namespace {
 
 // --- context managers that switch overrides off: one object holds the state before

@@ -36,7 +36,6 @@ Object self_override(PyObject* self, const char* name, PyObject* args = nullptr,
 
 // Classes with a __torch_dispatch__ of their own get their calls at Layer::Subclass.
 void mark_subclass(PyTypeObject* type, const Tensor& t);
-void forget_override(PyTypeObject* type);
 
 void add_overrides(PyObject* module);
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "gil.h"
 
 namespace facula::python {
 
@@ -132,27 +133,5 @@ inline PyTypeObject blank_type() { return {PyVarObject_HEAD_INIT(nullptr, 0)}; }
 
 // Adds a type that has been filled in to a module.
 void add_type(PyObject* module, PyTypeObject& type, const char* name);
-
-// Holds the GIL, or lets go of it, for a scope.
-class HoldGil {
- public:
-  HoldGil() : state_(PyGILState_Ensure()) {}
-  ~HoldGil() { PyGILState_Release(state_); }
-  HoldGil(const HoldGil&) = delete;
-
- private:
-  PyGILState_STATE state_;
-};
-class DropGil {
- public:
-  explicit DropGil(bool drop) : state_(drop ? PyEval_SaveThread() : nullptr) {}
-  ~DropGil() {
-    if (state_) PyEval_RestoreThread(state_);
-  }
-  DropGil(const DropGil&) = delete;
-
- private:
-  PyThreadState* state_;
-};
 
 }  // namespace facula::python

@@ -8,12 +8,9 @@
 namespace facula::python {
 namespace {
 
-StorageObject* self_of(PyObject* o) { return reinterpret_cast<StorageObject*>(o); }
-
 Object new_object(PyTypeObject* type, Ref<Storage> s) {
   Object o = Object::take(type->tp_alloc(type, 0));
-  s->python_object = o.get();
-  self_of(o.get())->storage = s.leak();
+  scheme::adopt(o.get(), *s.leak());
   return o;
 }
 
@@ -58,14 +55,25 @@ PyObject* storage_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   });
 }
 
-void storage_dealloc(PyObject* o) {
-  if (self_of(o)->weakrefs) PyObject_ClearWeakRefs(o);
-  Py_CLEAR(self_of(o)->dict);
-  if (Storage* s = self_of(o)->storage) {
-    s->python_object = nullptr;
-    Ref<Storage>::take(s).reset();
-  }
-  Py_TYPE(o)->tp_free(o);
+void storage_dealloc(PyObject* o);
+void let_go(PyObject* o) {
+  Storage* s = std::exchange(kept(o)->storage, nullptr);
+  if (s && release_as_object(*s)) destroy(s);
+}
+const KeptKind kind{&storage_type,
+                    storage_dealloc,
+                    let_go,
+                    [](PyObject*, visitproc, void*) { return 0; },
+                    [](PyObject*) {},
+                    [](PyObject*) {},
+                    [](PyObject* o) { Py_TYPE(o)->tp_free(o); }};
+void storage_dealloc(PyObject* o) { end_object(o, kind); }
+int storage_traverse(PyObject* o, visitproc visit, void* arg) {
+  return traverse_object(o, kind, visit, arg);
+}
+int storage_clear(PyObject* o) {
+  clear_object(o, kind);
+  return 0;
 }
 
 Object nbytes(PyObject* o, PyObject*) {
@@ -156,11 +164,13 @@ PyObject* get_is_cuda(PyObject* o, void*) {
 }
 PyObject* get_self(PyObject* o, void*) { return Py_NewRef(o); }
 
-PyGetSetDef properties[] = {{"device", get_device, nullptr, nullptr, nullptr},
-                            {"is_cuda", get_is_cuda, nullptr, nullptr, nullptr},
-                            {"_cdata", get_identity, nullptr, nullptr, nullptr},
-                            {"_untyped_storage", get_self, nullptr, nullptr, nullptr},
-                            {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef properties[] = {
+    {"device", get_device, nullptr, nullptr, nullptr},
+    {"is_cuda", get_is_cuda, nullptr, nullptr, nullptr},
+    {"_cdata", get_identity, nullptr, nullptr, nullptr},
+    {"_untyped_storage", get_self, nullptr, nullptr, nullptr},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 Py_ssize_t length(PyObject* o) { return static_cast<Py_ssize_t>(storage_value(o)->nbytes()); }
 
@@ -194,15 +204,34 @@ int get_buffer(PyObject* o, Py_buffer* view, int flags) {
 }
 PyBufferProcs buffer = {get_buffer, nullptr};
 
+// Only the scheme that ends objects of subclasses itself needs a metaclass for that.
+PyObject* meta_new(PyTypeObject* meta, PyObject* args, PyObject* kwargs) {
+  PyObject* made = PyType_Type.tp_new(meta, args, kwargs);
+  if (made) install(reinterpret_cast<PyTypeObject*>(made), kind);
+  return made;
+}
+PyTypeObject make_meta() {
+  PyTypeObject t = blank_type();
+  t.tp_name = "facula._C._StorageMeta";
+  t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
+  t.tp_base = &PyType_Type;
+  t.tp_new = meta_new;
+  t.tp_doc = "The class of storage classes.";
+  return t;
+}
+PyTypeObject meta_type = make_meta();
+
 PyTypeObject make_type() {
   PyTypeObject t = blank_type();
   t.tp_name = "facula.UntypedStorage";
-  t.tp_basicsize = sizeof(StorageObject);
-  t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
+  t.tp_basicsize = sizeof(KeptObject);
+  t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC;
   t.tp_new = storage_new;
   t.tp_dealloc = storage_dealloc;
-  t.tp_weaklistoffset = offsetof(StorageObject, weakrefs);
-  t.tp_dictoffset = offsetof(StorageObject, dict);
+  t.tp_traverse = storage_traverse;
+  t.tp_clear = storage_clear;
+  t.tp_weaklistoffset = offsetof(KeptObject, weakrefs);
+  t.tp_dictoffset = offsetof(KeptObject, dict);
   t.tp_methods = methods;
   t.tp_getset = properties;
   t.tp_as_mapping = &mapping;
@@ -217,7 +246,7 @@ PyTypeObject storage_type = make_type();
 
 Object storage_object(const Ref<Storage>& s) {
   if (!s) return none();
-  if (s->python_object) return Object::share(static_cast<PyObject*>(s->python_object));
+  if (PyObject* o = scheme::object_of(*s)) return Object::take(o);
   return new_object(&storage_type, s);
 }
 
@@ -228,6 +257,7 @@ Ref<Storage> storage_over_buffer(PyObject* o, bool writable) {
     throw_python();
   }
   const auto release = [](void* p) {
+    if (!may_release()) return;
     HoldGil gil;
     PyBuffer_Release(static_cast<Py_buffer*>(p));
     delete static_cast<Py_buffer*>(p);
@@ -253,6 +283,10 @@ PyMethodDef functions[] = {{"_storage_bytes", guarded<bytes_view>, METH_O, nullp
 }  // namespace
 
 void add_storage(PyObject* module) {
+  if (scheme::owns_dealloc) {
+    checked(PyType_Ready(&meta_type));
+    Py_SET_TYPE(&storage_type, &meta_type);
+  }
   add_type(module, storage_type, "UntypedStorage");
   checked(PyModule_AddFunctions(module, functions));
 }

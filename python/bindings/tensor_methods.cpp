@@ -514,6 +514,7 @@ PyMethodDef tensor_methods[] = {
     written_in_python<"stft">(),
     written_in_python<"istft">(),
     written_in_python<"unflatten">(),
+    written_in_python<"__rdiv__">(),
     written_in_python<"share_memory_">(),
     written_in_python<"is_pinned">(),
     written_in_python<"pin_memory">(),

@@ -180,23 +180,6 @@ PyObject* get_hooks(PyObject* o, void*) {
   PyObject* hooks = reinterpret_cast<TensorObject*>(o)->backward_hooks;
   return Py_NewRef(hooks ? hooks : Py_None);
 }
-PyObject* get_dict(PyObject* o, void*) {
-  auto* t = reinterpret_cast<TensorObject*>(o);
-  if (!t->dict) t->dict = PyDict_New();
-  return Py_XNewRef(t->dict);
-}
-int set_dict(PyObject* o, PyObject* value, void*) {
-  if (!value || !PyDict_Check(value)) {
-    PyErr_SetString(PyExc_TypeError, "__dict__ must be set to a dictionary");
-    return -1;
-  }
-  auto* t = reinterpret_cast<TensorObject*>(o);
-  PyObject* before = t->dict;
-  t->dict = Py_NewRef(value);
-  Py_XDECREF(before);
-  return 0;
-}
-
 template <Object (*F)(const Tensor&)>
 PyGetSetDef reads(const char* name, const char* doc) {
   return {name, get<F>, nullptr, doc, const_cast<char*>(name)};
@@ -251,7 +234,7 @@ PyGetSetDef tensor_properties[] = {
     reads<imaginary>("imag", "The imaginary parts: a view."),
     {"_backward_hooks", get_hooks, set<assign_hooks>, nullptr,
      const_cast<char*>("_backward_hooks")},
-    {"__dict__", get_dict, set_dict, nullptr, nullptr},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 }  // namespace facula::python

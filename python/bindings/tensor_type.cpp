@@ -5,6 +5,7 @@
 
 #include "overrides.h"
 #include "tensor_members.h"
+#include "traverse.h"
 
 namespace facula::python {
 
@@ -16,8 +17,12 @@ TensorObject* self_of(PyObject* o) { return reinterpret_cast<TensorObject*>(o); 
 
 // --- objects of exact Tensors that wait for reuse
 
+#ifdef __SANITIZE_ADDRESS__
+constexpr int most_free = 0;  // the sanitizer is to see objects that are used after their end
+#else
 constexpr int most_free = 128;
-TensorObject* free_objects[most_free];
+#endif
+PyObject* free_objects[most_free + 1];
 int free_count = 0;
 
 PyObject* new_object(PyTypeObject* type) {
@@ -25,111 +30,63 @@ PyObject* new_object(PyTypeObject* type) {
   if (free_count == 0) {
     TensorObject* made = PyObject_GC_New(TensorObject, type);
     if (!made) return nullptr;
-    made->impl = nullptr;
-    made->dict = made->weakrefs = made->backward_hooks = nullptr;
+    made->kept.held = nullptr;
+    made->kept.dict = made->kept.weakrefs = made->backward_hooks = nullptr;
     PyObject_GC_Track(made);
     return reinterpret_cast<PyObject*>(made);
   }
-  PyObject* o = reinterpret_cast<PyObject*>(free_objects[--free_count]);
+  PyObject* o = free_objects[--free_count];
   PyObject_Init(o, type);
   PyObject_GC_Track(o);
   return o;
 }
 
 void free_object(PyObject* o) {
-  PyTypeObject* type = Py_TYPE(o);
-  if (type == tensor_type && free_count < most_free)
-    free_objects[free_count++] = self_of(o);
+  if (Py_TYPE(o) == tensor_type && free_count < most_free)
+    free_objects[free_count++] = o;
   else
-    type->tp_free(o);
-  Py_DECREF(type);
+    Py_TYPE(o)->tp_free(o);
 }
 
-// --- the end of an object
+// --- the end of an object, and what the collector sees of it
 
-bool has_identity(PyObject* o) {
+void let_go(PyObject* o) {
+  TensorImpl* impl = std::exchange(kept(o)->impl, nullptr);
+  if (impl && release_as_object(*impl)) destroy(impl);
+}
+int traverse_hooks_and_graph(PyObject* o, visitproc visit, void* arg) {
+  Py_VISIT(self_of(o)->backward_hooks);
+  return impl_of(o) ? traverse_graph(*impl_of(o), visit, arg) : 0;
+}
+void clear_hooks_and_graph(PyObject* o) {
+  Py_CLEAR(self_of(o)->backward_hooks);
+  if (impl_of(o)) clear_graph(*impl_of(o));
+}
+void drop_hooks(PyObject* o) { Py_CLEAR(self_of(o)->backward_hooks); }
+
+void tensor_dealloc(PyObject* o);
+const KeptKind kind{&tensor_base_type,     tensor_dealloc, let_go,     traverse_hooks_and_graph,
+                    clear_hooks_and_graph, drop_hooks,     free_object};
+
+// Nobody can tell such an object from a new one, and nothing is run at its end.
+bool is_plain(PyObject* o) {
   const TensorObject* t = self_of(o);
-  return Py_TYPE(o) != tensor_type || (t->dict && PyDict_GET_SIZE(t->dict) > 0) || t->weakrefs ||
-         t->backward_hooks;
-}
-
-// Hands the object over to its tensor when C++ goes on using that.
-bool flip_to_tensor(PyObject* o) {
-  TensorImpl* impl = impl_of(o);
-  if (!impl || impl->use_count() <= 1 || !has_identity(o)) return false;
-#ifdef Py_TRACE_REFS
-  _Py_NewReference(o);
-#else
-  Py_SET_REFCNT(o, 1);
-#endif
-  impl->owns_python_object = true;
-  if (impl->release()) destroy(impl);
-  return true;
-}
-
-void clear_slots(PyTypeObject* type, PyObject* o) {
-  for (; type != &tensor_base_type && type; type = type->tp_base) {
-    const Py_ssize_t n = Py_SIZE(type);
-    PyMemberDef* m = type->tp_flags & Py_TPFLAGS_HEAPTYPE
-                         ? reinterpret_cast<PyMemberDef*>(reinterpret_cast<char*>(type) +
-                                                          Py_TYPE(type)->tp_basicsize)
-                         : nullptr;
-    for (Py_ssize_t i = 0; m && i < n; ++i, ++m) {
-      if (m->type != T_OBJECT_EX || (m->flags & READONLY)) continue;
-      PyObject** slot = reinterpret_cast<PyObject**>(reinterpret_cast<char*>(o) + m->offset);
-      Py_CLEAR(*slot);
-    }
-  }
-}
-
-// Runs `__del__`; true when that brought the object back to life.
-bool finalize(PyObject* o) {
-  if (!Py_TYPE(o)->tp_finalize) return false;
-  return PyObject_CallFinalizerFromDealloc(o) < 0;
+  return Py_TYPE(o) == tensor_type && !t->kept.dict && !t->kept.weakrefs && !t->backward_hooks;
 }
 
 void tensor_dealloc(PyObject* o) {
-  if (flip_to_tensor(o)) return;
-  if (finalize(o)) return;
+  if (!is_plain(o)) return end_object(o, kind);
+  if (scheme::keep(o)) return;
   PyObject_GC_UnTrack(o);
-  TensorObject* t = self_of(o);
-  if (t->weakrefs) PyObject_ClearWeakRefs(o);
-  if (Py_TYPE(o) != tensor_type) clear_slots(Py_TYPE(o), o);
-  Py_CLEAR(t->backward_hooks);
-  Py_CLEAR(t->dict);
-  if (TensorImpl* impl = std::exchange(t->impl, nullptr)) {
-    impl->python_object.store(nullptr, std::memory_order_relaxed);
-    if (impl->release()) destroy(impl);
-  }
+  let_go(o);
   free_object(o);
+  Py_DECREF(tensor_type);
 }
-
-// The tensor that owned this object is gone.
-void release_object(void* p) {
-  if (!Py_IsInitialized()) return;
-  HoldGil gil;
-  PyObject* o = static_cast<PyObject*>(p);
-  self_of(o)->impl = nullptr;
-  PyObject *type, *value, *trace;
-  PyErr_Fetch(&type, &value, &trace);
-  Py_DECREF(o);
-  PyErr_Restore(type, value, trace);
-}
-const PythonHooks hooks{release_object};
-
-// What C++ also holds is not the collector's to take: its dict then looks used from outside.
 int tensor_traverse(PyObject* o, visitproc visit, void* arg) {
-  TensorObject* t = self_of(o);
-  if (t->impl && t->impl->use_count() > 1) return 0;
-  Py_VISIT(t->dict);
-  Py_VISIT(t->backward_hooks);
-  return 0;
+  return traverse_object(o, kind, visit, arg);
 }
 int tensor_clear(PyObject* o) {
-  TensorObject* t = self_of(o);
-  if (t->impl && t->impl->use_count() > 1) return 0;
-  Py_CLEAR(t->dict);
-  Py_CLEAR(t->backward_hooks);
+  clear_object(o, kind);
   return 0;
 }
 
@@ -146,12 +103,11 @@ int tensor_init(PyObject*, PyObject*, PyObject*) { return 0; }
 
 // --- the metaclass
 
-int meta_init(PyObject* type, PyObject* args, PyObject* kwargs) {
-  if (PyType_Type.tp_init(type, args, kwargs) < 0) return -1;
-  PyTypeObject* t = reinterpret_cast<PyTypeObject*>(type);
-  t->tp_dealloc = tensor_dealloc;
-  forget_override(t);
-  return 0;
+// In tp_new, which a metaclass of a user's cannot leave out as it can tp_init.
+PyObject* meta_new(PyTypeObject* meta, PyObject* args, PyObject* kwargs) {
+  PyObject* made = PyType_Type.tp_new(meta, args, kwargs);
+  if (made && scheme::owns_dealloc) install(reinterpret_cast<PyTypeObject*>(made), kind);
+  return made;
 }
 
 PyTypeObject make_meta() {
@@ -159,7 +115,7 @@ PyTypeObject make_meta() {
   t.tp_name = "facula._C._TensorMeta";
   t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
   t.tp_base = &PyType_Type;
-  t.tp_init = meta_init;
+  t.tp_new = meta_new;
   t.tp_doc = "The class of Tensor classes.";
   return t;
 }
@@ -172,8 +128,8 @@ PyTypeObject make_base() {
   t.tp_dealloc = tensor_dealloc;
   t.tp_traverse = tensor_traverse;
   t.tp_clear = tensor_clear;
-  t.tp_dictoffset = offsetof(TensorObject, dict);
-  t.tp_weaklistoffset = offsetof(TensorObject, weakrefs);
+  t.tp_dictoffset = offsetof(KeptObject, dict);
+  t.tp_weaklistoffset = offsetof(KeptObject, weakrefs);
   t.tp_new = tensor_new;
   t.tp_init = tensor_init;
   t.tp_hash = tensor_hash;
@@ -189,13 +145,6 @@ PyTypeObject make_base() {
   return t;
 }
 
-PyObject* adopt(PyObject* o, Tensor t) {
-  TensorImpl* impl = t.leak();
-  self_of(o)->impl = impl;
-  impl->python_object.store(o, std::memory_order_relaxed);
-  return o;
-}
-
 }  // namespace
 
 PyTypeObject tensor_meta_type = make_meta();
@@ -203,33 +152,26 @@ PyTypeObject tensor_base_type = make_base();
 
 const Tensor& tensor_of(PyObject* o) {
   static_assert(sizeof(Tensor) == sizeof(TensorImpl*));
-  TensorObject* t = self_of(o);
-  if (!t->impl) [[unlikely]]
+  KeptObject* k = kept(o);
+  if (!k->impl) [[unlikely]]
     throw Error(ErrorKind::Runtime, "this ", type_name(o),
                 " holds no tensor: its class's __new__ did not call Tensor's");
-  return reinterpret_cast<const Tensor&>(t->impl);
+  return reinterpret_cast<const Tensor&>(k->impl);
 }
 
 PyObject* wrap(Tensor t) {
   if (!t.defined()) Py_RETURN_NONE;
-  if (void* there = t->python_object.load(std::memory_order_relaxed)) {
-    PyObject* o = static_cast<PyObject*>(there);
-    if (!t->owns_python_object) return Py_NewRef(o);
-    // Flips back: the object takes our reference, the caller the one that the tensor held.
-    TensorImpl* impl = t.leak();
-    impl->owns_python_object = false;
-    return o;
-  }
+  if (PyObject* o = scheme::object_of(*t.get())) return o;
   PyObject* o = new_object(tensor_type);
-  return o ? adopt(o, std::move(t)) : nullptr;
+  if (o) scheme::adopt(o, *t.leak());
+  return o;
 }
 
 Object wrap_as(PyTypeObject* type, Tensor t) {
   check(!t->python_object.load(), "expected a tensor that has no Python object yet");
   Object o = Object::take(new_object(type));
-  t->object_has_class = type != tensor_type;
   mark_subclass(type, t);
-  adopt(o.get(), std::move(t));
+  scheme::adopt(o.get(), *t.leak());
   return o;
 }
 
@@ -243,8 +185,8 @@ void add_tensor_type(PyObject* module) {
       Object::take(PyObject_CallFunction(reinterpret_cast<PyObject*>(&tensor_meta_type), "s(O){ss}",
                                          "Tensor", &tensor_base_type, "__module__", "facula"));
   tensor_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(made.get()));
+  install(tensor_type, kind);
   checked(PyObject_SetAttrString(module, "Tensor", made.get()));
-  python_hooks.store(&hooks);
 }
 
 }  // namespace facula::python

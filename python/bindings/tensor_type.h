@@ -1,19 +1,13 @@
-// The Tensor type: its objects, and how they and TensorImpl keep each other alive.
-//
-// A tensor's object owns a reference to its TensorImpl. When Python drops the object while C++
-// still holds the tensor, and the object could be told from a new one (attributes, a subclass,
-// weak references), the ownership flips: the TensorImpl owns the object until it is wrapped again.
+// The Tensor type and the objects of tensors; keep.h tells how the two keep each other alive.
 #pragma once
 #include "core/autograd_meta.h"
 #include "dispatch/value.h"
-#include "python.h"
+#include "keep.h"
 
 namespace facula::python {
 
 struct TensorObject {
-  PyObject_HEAD TensorImpl* impl;  // owned, unless impl->owns_python_object
-  PyObject* dict;
-  PyObject* weakrefs;
+  KeptObject kept;
   PyObject* backward_hooks;  // an OrderedDict, or null
 };
 
@@ -25,7 +19,7 @@ inline bool is_exact_tensor(PyObject* o) { return Py_TYPE(o) == tensor_type; }
 inline bool is_tensor(PyObject* o) {
   return is_exact_tensor(o) || PyObject_TypeCheck(o, &tensor_base_type);
 }
-inline TensorImpl* impl_of(PyObject* o) { return reinterpret_cast<TensorObject*>(o)->impl; }
+inline TensorImpl* impl_of(PyObject* o) { return kept(o)->impl; }
 // The handle that a Tensor object holds, without counting. Raises where an object has no tensor.
 const Tensor& tensor_of(PyObject* o);
 

@@ -2,7 +2,7 @@
 #pragma once
 #include "core/random.h"
 #include "core/tensor.h"
-#include "python.h"
+#include "keep.h"
 
 namespace facula::python {
 
@@ -72,14 +72,9 @@ void add_generator(PyObject* module);
 
 // --- UntypedStorage
 
-struct StorageObject {
-  PyObject_HEAD Storage* storage;  // owned
-  PyObject* dict;
-  PyObject* weakrefs;
-};
 extern PyTypeObject storage_type;
 inline bool is_storage(PyObject* o) { return PyObject_TypeCheck(o, &storage_type); }
-inline Storage* storage_value(PyObject* o) { return reinterpret_cast<StorageObject*>(o)->storage; }
+inline Storage* storage_value(PyObject* o) { return kept(o)->storage; }
 Object storage_object(const Ref<Storage>& s);
 // A storage over the memory of an object with the buffer protocol, which it keeps alive.
 Ref<Storage> storage_over_buffer(PyObject* buffer, bool writable);

@@ -24,8 +24,8 @@ _PYTHON_NAMES = {
     "facula.functional": (
         "broadcast_tensors", "broadcast_shapes", "split", "norm", "unique", "unique_consecutive",
         "meshgrid", "tensordot", "cartesian_prod", "block_diag", "atleast_1d", "atleast_2d",
-        "atleast_3d", "einsum", "stft", "istft", "cdist", "chain_matmul", "asarray", "from_dlpack",
-        "is_nonzero", "is_same_size", "typename", "is_storage", "set_default_dtype",
+        "atleast_3d", "einsum", "stft", "istft", "cdist", "unravel_index", "chain_matmul",
+        "asarray", "from_dlpack", "is_nonzero", "is_same_size", "typename", "is_storage", "set_default_dtype",
         "set_default_device", "set_default_tensor_type", "compile", "use_deterministic_algorithms",
         "are_deterministic_algorithms_enabled", "get_device", "set_warn_always",
         "is_warn_always_enabled", "is_conj", "is_neg", "is_inference"),

@@ -175,6 +175,11 @@ def istft(self, *args, **kwargs):
     return functional.istft(self, *args, **kwargs)
 
 
+def __rdiv__(self, other):
+    """other / self, as an earlier Python called it."""
+    return self.reciprocal() * other
+
+
 def unflatten(self, dim, sizes):
     """Dimension `dim` split into several of the given sizes; one of them may be -1."""
     if not sizes:

@@ -310,6 +310,47 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     return _C._function("", "cdist")(x1, x2, p, modes[compute_mode])
 
 
+def unravel_index(indices, shape):
+    """Positions along each dimension of a shape, from numbers of elements in row-major order.
+
+    Args:
+        indices (Tensor): numbers of elements, of an integer dtype.
+        shape (int or sequence of ints): the shape that they count through.
+
+    Returns:
+        A tensor for each dimension of `shape`, of the sizes and dtype of `indices`.
+
+    Raises:
+        TypeError: indices are not integers, or the shape is not made of ints.
+        ValueError: a dimension is negative.
+
+    >>> facula.unravel_index(facula.tensor([1, 5]), (2, 3))
+    (tensor([0, 1]), tensor([1, 2]))
+    """
+    integral = not (indices.is_complex() or indices.is_floating_point()
+                    or indices.dtype == facula.bool)
+    if not integral:
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    sizes = _shape_of(shape)
+    results = []
+    rest = indices
+    for size in reversed(sizes):
+        results.append(rest % size)
+        rest = rest.div(size, rounding_mode="floor")
+    return tuple(reversed(results))
+
+
+def _shape_of(shape):
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    for size in sizes:
+        if not isinstance(size, int):
+            raise TypeError("expected 'shape' sequence to only contain ints, "
+                            f"but got {type(size)}")
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
+    return sizes
+
+
 # --- reductions
 
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):

@@ -29,6 +29,10 @@ struct CopySlices final : Node {
   Gradients apply(Gradients grads) override;
   std::string name() const override { return "CopySlices"; }
   void release_saved() override { inner_->release_saved(); }
+  void show_held(HeldVisitor& visitor) const override {
+    Node::show_held(visitor);
+    visitor.node(inner_.get());
+  }
 
  private:
   Ref<Node> inner_;

@@ -26,6 +26,8 @@ uint32_t with_derivative(const OpInfo& info, uint32_t args) {
   for (; args; args &= args - 1) {
     const int i = std::countr_zero(args);
     if (info.derivative_of[i] >= 0) bits |= 1u << i;
+    check(info.derivative_of[i] != -2, info.schema.name, "(): argument '", info.schema.args[i].name,
+          "' has no derivative and must not require grad");
   }
   return bits;
 }

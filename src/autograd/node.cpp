@@ -22,6 +22,13 @@ void Node::forget(TensorImpl* t) {
   std::erase_if(retained, [t](const auto& r) { return r.second == t; });
 }
 
+void Node::show_held(HeldVisitor& visitor) const {
+  for (const Edge& e : next)
+    if (e) visitor.node(e.node.get());
+}
+
+void AccumulateGrad::show_held(HeldVisitor& visitor) const { visitor.tensor(variable_); }
+
 AccumulateGrad::AccumulateGrad(const Tensor& v) : Node(accumulate_sequence), variable_(v) {
   outputs.push_back({IntVec(v.sizes()), v.dtype(), v.device()});
 }

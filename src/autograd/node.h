@@ -57,6 +57,7 @@ struct Node : GraphNode {
   // The leaf that an accumulation node serves.
   virtual Tensor leaf() const { return {}; }
   void forget(TensorImpl* t) override;
+  void show_held(HeldVisitor& visitor) const override;
 
   const uint64_t sequence;
   InlineVector<Edge, 3> next;
@@ -83,6 +84,7 @@ struct AccumulateGrad final : Node {
   Gradients apply(Gradients grads) override;
   std::string name() const override { return "AccumulateGrad"; }
   Tensor leaf() const override { return variable_; }
+  void show_held(HeldVisitor& visitor) const override;
 
  private:
   Tensor variable_;
@@ -98,6 +100,9 @@ class SavedTensor {
   Tensor unpack(const Ref<Node>& owner, const Node& saved_by) const;
   bool defined() const { return data_.defined(); }
   void reset() { data_.reset(); }
+  void show_held(HeldVisitor& visitor) const {
+    if (data_.defined()) visitor.tensor(data_);
+  }
 
  private:
   Tensor data_;
@@ -117,6 +122,7 @@ class OpNode final : public Node {
   std::string name() const override;
   void release_saved() override;
   void save_results(const OpCall& c);
+  void show_held(HeldVisitor& visitor) const override;
 
   const Operator& op() const { return *call_.op(); }
   Tensor saved_arg(int i) const;

@@ -143,6 +143,14 @@ void OpNode::release_saved() {
   results_.clear();
 }
 
+void OpNode::show_held(HeldVisitor& visitor) const {
+  Node::show_held(visitor);
+  for (const TensorArg& t : tensors_) t.saved.show_held(visitor);
+  for (const ListArg& l : lists_)
+    for (const SavedTensor& s : l.saved) s.show_held(visitor);
+  for (const auto& [index, s] : results_) s.show_held(visitor);
+}
+
 void OpNode::check_alive() const {
   check(!released_,
         "Trying to backward through the graph a second time (or directly access saved tensors after they "

@@ -9,10 +9,25 @@
 
 namespace facula {
 
+struct GraphNode;
+
+// Is shown every reference that a node holds, once for each: Python's collector follows them to
+// find cycles that only a graph keeps alive.
+struct HeldVisitor {
+  virtual void tensor(const Tensor& t) = 0;
+  virtual void node(GraphNode* n) = 0;
+  virtual void object(void* python_object) = 0;
+
+ protected:
+  ~HeldVisitor() = default;
+};
+
 // What dispatch and core know of a node of the graph: that it is counted and can be destroyed.
 struct GraphNode : RefCounted {
   GraphNode* next_dying = nullptr;  // while it waits to be destroyed
   virtual ~GraphNode() = default;
+  // Whoever holds more than its base class shows that as well; what is not shown is never collected.
+  virtual void show_held(HeldVisitor&) const {}
   virtual void forget(TensorImpl*) {}  // a tensor whose gradient the node was to keep is going away
 };
 // Without recursion, however long the chain of nodes that dies with this one.

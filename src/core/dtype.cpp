@@ -109,7 +109,7 @@ DType promote(DType a, DType b) {
   if (is_float8(a) || is_float8(b))
     throw Error(ErrorKind::Runtime,
         "promote_types(): float8 dtypes have no common dtype with others; got ",
-        info(a).legacy_name, " and ", info(b).legacy_name);
+        facula::name(a), " and ", facula::name(b));
   const K ka = info(a).kind, kb = info(b).kind;
   if (ka == K::Bool) return b;
   if (kb == K::Bool) return a;

@@ -1,5 +1,5 @@
-// Intrusive reference counting. All counting goes through RefCounted::retain and release, so that
-// the Python binding can later be told of a count passing between 1 and 2 (design, section 8).
+// Intrusive reference counting: RefCounted for what C++ alone holds, ObjectCounted for what may
+// have a Python object, whose binding is told when the count passes between 1 and 2.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -33,6 +33,81 @@ class RefCounted {
   uint32_t use_count() const { return count_.load(std::memory_order_acquire); }
 
  private:
+  mutable std::atomic<uint32_t> count_{1};
+};
+
+class ObjectCounted;
+
+// What the binding does at the two steps of a watched count. Both schemes of keeping Python objects
+// (python/bindings/keep_*.h) are made of these; the library does not know which one is built.
+struct PythonHooks {
+  // The count went from 1 to 2.
+  void (*shared)(const ObjectCounted&);
+  // Is to let go of one of two references, under the GIL: true when the caller destroys.
+  bool (*unshare)(const ObjectCounted&);
+};
+extern std::atomic<const PythonHooks*> python_hooks;
+
+// Counted, with a slot for a Python object. The object, where there is one, owns one of the
+// references. While the count is *watched*, C++'s other references together own one reference to
+// the object. The mark is a bit of the count, so that both change in one step.
+class ObjectCounted {
+ public:
+  ObjectCounted() = default;
+  ObjectCounted(const ObjectCounted&) = delete;
+  ObjectCounted& operator=(const ObjectCounted&) = delete;
+
+  void retain() const {
+    if (count_.fetch_add(1, std::memory_order_relaxed) == (watched | 1)) [[unlikely]]
+      tell_shared();
+  }
+  // True when this was the last reference: the caller destroys the object.
+  bool release() const {
+    uint32_t n = count_.load(std::memory_order_acquire);
+    if (n == 1) {
+      count_.store(0, std::memory_order_relaxed);
+      return true;
+    }
+    while (!(n & watched))
+      if (count_.compare_exchange_weak(n, n - 1, std::memory_order_acq_rel,
+                                       std::memory_order_acquire))
+        return n == 1;
+    return release_watched();
+  }
+  uint32_t use_count() const { return count_.load(std::memory_order_acquire) & ~watched; }
+
+  // --- for the binding, under the GIL
+
+  bool is_watched() const { return count_.load(std::memory_order_acquire) & watched; }
+  // Begins to watch; returns the count.
+  uint32_t watch() const {
+    if (count_.load(std::memory_order_acquire) != 1)
+      return count_.fetch_or(watched, std::memory_order_acq_rel) & ~watched;
+    count_.store(watched | 1, std::memory_order_relaxed);
+    return 1;
+  }
+  // Begins to watch where there is more than one reference; returns whether there was.
+  bool watch_if_shared() const;
+  // Ends watching; returns whether it was on.
+  bool unwatch() const { return count_.fetch_and(~watched, std::memory_order_acq_rel) & watched; }
+  // Lets go of a reference of C++. Left::Object says that it was the last one of a watched count:
+  // the caller drops the reference to the object, and watching goes on or ends.
+  enum class Left : uint8_t { Others, Object, Nobody };
+  Left release_shared(bool watch_on) const;
+  // Lets go of the object's reference and ends watching; true when it was the last.
+  bool release_object() const {
+    if (use_count() == 1) return true;
+    unwatch();
+    return release();
+  }
+
+  std::atomic<void*> python_object{nullptr};  // borrowed
+
+ private:
+  static constexpr uint32_t watched = 1u << 31;
+  void tell_shared() const;
+  bool release_watched() const;
+
   mutable std::atomic<uint32_t> count_{1};
 };
 

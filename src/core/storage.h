@@ -11,7 +11,7 @@ namespace facula {
 // How memory that facula did not allocate is given back.
 using ExternalDeleter = void (*)(void* context);
 
-class Storage : public RefCounted {
+class Storage : public ObjectCounted {
  public:
   // Memory of `bytes` from the device's allocator; on meta, a size without memory.
   static Ref<Storage> make(Device device, size_t bytes);
@@ -33,8 +33,6 @@ class Storage : public RefCounted {
   // may be larger than what is left: a smaller block stays where it is, and of an empty one nothing
   // can be read.
   void resize(size_t bytes);
-
-  void* python_object = nullptr;  // borrowed; the binding clears it
 
  private:
   Storage(Device d, size_t n) : device_(d), nbytes_(n), capacity_(n) {}

@@ -9,8 +9,6 @@
 
 namespace facula {
 
-constinit std::atomic<const PythonHooks*> python_hooks{nullptr};
-
 namespace {
 thread_local constinit bool working __attribute__((tls_model("initial-exec"))) = false;
 thread_local constinit GraphNode* waiting __attribute__((tls_model("initial-exec"))) = nullptr;
@@ -47,9 +45,6 @@ void empty_tangent(const Ref<Tangent>& t) {
 }
 
 TensorImpl::~TensorImpl() {
-  if (owns_python_object)
-    if (const PythonHooks* h = python_hooks.load(std::memory_order_acquire))
-      h->release_object(python_object.load(std::memory_order_relaxed));
   if (autograd) {
     if (autograd->retains_grad && autograd->grad_fn) autograd->grad_fn->forget(this);
     delete autograd;

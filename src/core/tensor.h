@@ -36,15 +36,10 @@ struct Extension {
   const Kind kind;
 };
 
-// How the binding lets go of the Python object that a dying tensor owns.
-struct PythonHooks {
-  void (*release_object)(void* object);
-};
-extern std::atomic<const PythonHooks*> python_hooks;
-
-struct TensorImpl : RefCounted {
+struct TensorImpl : ObjectCounted {
   static constexpr int inline_dims = 5;
 
+  uint32_t version = 0;  // until shared; here it fills the word of the count
   Ref<Storage> storage;
   int64_t offset = 0;  // in elements
   int64_t numel = 0;
@@ -57,14 +52,10 @@ struct TensorImpl : RefCounted {
   bool inference : 1 = false;
   bool conj : 1 = false;
   bool neg : 1 = false;
-  bool owns_python_object : 1 = false;
-  bool object_has_class : 1 = false;  // python_object is of a subclass of Tensor
   Layout layout = Layout::Strided;
-  uint32_t version = 0;                 // until shared
   Ref<VersionCounter> shared_version;   // once a view or a saved alias exists
   AutogradMeta* autograd = nullptr;     // owned
   Extension* extension = nullptr;       // owned
-  std::atomic<void*> python_object{nullptr};
 
   ~TensorImpl();
   IntSpan sizes() const { return {geometry(), ndim}; }
@@ -95,6 +86,10 @@ struct TensorImpl : RefCounted {
     int64_t* heap_;
   };
 };
+
+// The slot of the Python object, the count and its mark fill two words: no scheme of keeping objects
+// may make tensors larger.
+static_assert(sizeof(void*) != 8 || sizeof(TensorImpl) == 160);
 
 void destroy(TensorImpl* t);
 TensorImpl* new_tensor_impl();

@@ -195,11 +195,31 @@ void run_structured(OpCall& c, const Slot& kernel) {
 
 // --- variants without a kernel of their own
 
+// A list of results into the tensors of a list.
+void store_list(const Value& to, std::vector<Tensor> computed, const std::string& op) {
+  check(to.as_tensors().size() == computed.size(), op, "(): out= must be a list of ", computed.size(),
+        " tensors; got ", to.as_tensors().size());
+  for (size_t i = 0; i < computed.size(); ++i) {
+    const Tensor& t = to.as_tensors()[i];
+    if (!same_sizes(computed[i].sizes(), t.sizes())) resize(t, computed[i].sizes());
+    copy_into(t, computed[i]);
+  }
+}
+
+// Operators that find the shape of their result from data read while they write.
+void check_apart_from_inputs(const OpCall& c, const Tensor& to) {
+  check_no_self_overlap(to);
+  check(worst_overlap(c, to) == Overlap::None && !is_input(c, to), c.info->schema.name,
+        "(): out= must not share memory with an input; clone() it first");
+}
+
 void store_out(OpCall& c, Value* computed) {
+  if (c.info->results == 0) return store_list(c.args[c.info->base_args], take_tensors(computed[0]), c.info->schema.name);
   for (int i = 0; i < c.info->results; ++i) {
     const Tensor& to = c.tensor(c.info->base_args + i);
     const Tensor from = take_tensor(computed[i]);
     if (from.defined()) {
+      if (c.op->record->flags & shape_from_data) check_apart_from_inputs(c, to);
       check(can_cast(from.dtype(), to.dtype()), "result type ", info(from.dtype()).legacy_name,
             " can't be cast to the desired output type ", info(to.dtype()).legacy_name);
       if (!same_sizes(from.sizes(), to.sizes())) resize(to, from.sizes());

@@ -73,6 +73,7 @@ void make_out(Schema& s, const OpRecord& r) {
     s.args.push_back(a);
     s.results[i].alias = a.alias;
   }
+  if (s.results.size() == 1 && s.results[0].type.list) s.results.clear();  // lists are written, not returned
 }
 
 void make_functional(Schema& s) {
@@ -113,6 +114,9 @@ void resolve_derivatives(OpInfo& info, const OpRecord& r) {
   };
   for (size_t i = 0; i < s.results.size(); ++i)
     if (!r.not_differentiable.has(name_of(i))) info.differentiable_results |= 1u << i;
+  // Beside a derivative, an argument without one refuses tensors that require grad.
+  for (std::string_view n : r.not_differentiable.list)
+    if (const int at = n.empty() || r.derivatives[0].inputs.empty() ? -1 : s.index_of(n); at >= 0) info.derivative_of[at] = -2;
   int row = 0;
   for (const Derivative& d : r.derivatives) {
     if (d.inputs.empty()) break;
@@ -162,7 +166,7 @@ OpInfo* build_info(const OpRecord& r, Variant v) {
         ": expected at most 32 arguments and 8 results; got ", s.args.size(), " and ", s.results.size());
   info->args = static_cast<uint8_t>(s.args.size());
   info->results = static_cast<uint8_t>(s.results.size());
-  info->base_args = static_cast<uint8_t>(s.args.size() - (v == Variant::Out ? s.results.size() : 0));
+  info->base_args = static_cast<uint8_t>(v == Variant::Out ? parse_schema(r.schema).args.size() : s.args.size());
   for (size_t i = 0; i < s.args.size(); ++i) {
     const Argument& a = s.args[i];
     const uint32_t bit = 1u << i;

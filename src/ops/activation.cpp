@@ -265,8 +265,8 @@ Tensor hardswish_bend(const Tensor& x) {
 
 Tensor prelu(const Tensor& self, const Tensor& weight) {
   check(self.dtype() == weight.dtype(),
-        "prelu(): weight must have input's dtype, ", info(self.dtype()).legacy_name, "; got ",
-        info(weight.dtype()).legacy_name);
+        "prelu(): weight must have input's dtype, ", name(self.dtype()), "; got ",
+        name(weight.dtype()));
   const int64_t n = weight.numel();
   if (n == 1 && weight.dim() < 2) return ops::_prelu_kernel(self, weight.dim() == 0 ? weight : ops::reshape(weight, {}));
   check(self.dim() > 0, "prelu(): input must have a dimension where weight has several elements");
@@ -287,6 +287,9 @@ std::tuple<Tensor, Tensor> prelu_backward(const Tensor& grad, const Tensor& self
 
 
 // --- rrelu
+
+// The result is contiguous, as the noise is drawn in that order.
+void meta_rrelu(Meta& m) { m.result(0, m.tensor(0).sizes(), m.tensor(0).dtype()); }
 
 // One uniform for each element that is not positive, in order.
 template <class T>
@@ -639,7 +642,7 @@ OP(rrelu_with_noise) {
   .forms = function | inplace | out,
   .python_module = "nn",
   .flags = random,
-  .meta = meta::unary,
+  .meta = meta_rrelu,
   .cpu = typed_kernel<rrelu_with_noise>,
   .derivatives = {vjp("self", [](Backward& b) {
     return ops::rrelu_with_noise_backward(b.grad(), b["self"], b["noise"], b.scalar("lower"), b.scalar("upper"),

@@ -204,11 +204,12 @@ Tensor softplus_bend(Backward& b) {
 // --- log_sigmoid
 
 Tensor log_sigmoid(const Tensor& self) { return std::get<0>(ops::log_sigmoid_forward(self)); }
-// The second result of the forward operator is scratch memory that this kernel needs none of.
+// Contiguous whatever the input is. The second result is scratch memory that this kernel needs none of.
 void meta_log_sigmoid_forward(Meta& m) {
-  meta::unary(m);
-  m.settle();
-  m.result(1, IntList{0}, m.tensor(0).dtype());
+  const Tensor& self = m.tensor(0);
+  m.call.compute = self.dtype();
+  m.result(0, self.sizes(), self.dtype());
+  m.result(1, IntList{0}, self.dtype());
 }
 
 // --- glu
@@ -216,6 +217,8 @@ void meta_log_sigmoid_forward(Meta& m) {
 std::pair<Tensor, Tensor> halves(const Tensor& self, int64_t dim) {
   check(self.dim() > 0, "glu(): input must have a dimension; got a 0-dim tensor");
   const int64_t d = wrap_dim(dim, self.dim()), n = self.size(d);
+  check_kind(ErrorKind::NotImplemented, is_floating(self.dtype()), "\"glu_cpu\" not implemented for '",
+             info(self.dtype()).legacy_name, "'");
   check(n % 2 == 0, "glu(): the size of dimension ", d, ", which is halved, must be even; got ", n);
   return {ops::slice(self, d, 0, n / 2), ops::slice(self, d, n / 2, n)};
 }

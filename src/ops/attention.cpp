@@ -25,6 +25,7 @@ constexpr double lowest = -__builtin_inf();
 
 void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, bool causal) {
   const char* op = "scaled_dot_product_attention";
+  check(is_differentiable(q.dtype()), op, "(): query, key and value must be floating point; got ", name(q.dtype()));
   check(q.dtype() == k.dtype() && q.dtype() == v.dtype(),
         "attention: query, key and value must have one dtype; got ", name(q.dtype()), ", ",
         name(k.dtype()), " and ", name(v.dtype()));

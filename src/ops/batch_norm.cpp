@@ -7,6 +7,8 @@
 #include "ops/copy.h"
 #include "ops/creation.h"
 #include "ops/meta_rules.h"
+#include "ops/norm_second.h"
+#include "ops/powers.h"
 #include "ops/reduce.h"
 #include "ops/view.h"
 
@@ -81,6 +83,23 @@ void batch_norm_gradient(Backward& b) {
   b.set("bias", bias);
 }
 
+// Running statistics are constants, those of the batch functions of the input.
+void batch_norm_second(Backward& b) {
+  const bool train = b.flag("train");
+  const Tensor x = b["input"];
+  IntVec shape(static_cast<size_t>(x.dim()), 1), others{0};
+  shape[1] = x.size(1);
+  for (int64_t d = 2; d < x.dim(); ++d) others.push_back(d);
+  auto spread = [&](const Tensor& t) { return t.defined() ? ops::reshape(t, shape) : t; };
+  const Tensor mean = spread(train ? b["save_mean"] : b["running_mean"]);
+  const Tensor rstd = train ? spread(b["save_invstd"]) : ops::rsqrt(ops::add(spread(b["running_var"]), b.number("eps")));
+  const Normalized n{ops::mul(ops::sub(x, mean), rstd), rstd, others, true, !train};
+  const SecondOrder s = second_order(n, b["grad_out"], spread(b["weight"]), b.grad(0), spread(b.grad(1)), spread(b.grad(2)));
+  if (b.needs("grad_out")) b.set("grad_out", s.grad_out);
+  if (b.needs("input")) b.set("input", s.input);
+  if (b.needs("weight") && s.weight.defined()) b.set("weight", ops::sum(s.weight, others));
+}
+
 Triple legit(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var,
              bool training, double momentum, double eps) {
   return ops::native_batch_norm(input, weight, bias, mean, var, training, momentum, eps);
@@ -131,7 +150,7 @@ Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bi
   sizes[0] = 1;
   sizes[1] = n * c;
   const Tensor m = repeated(mean, n), v = repeated(var, n);
-  const Tensor x = ops::view(ops::contiguous(input, suggested_format(input)), sizes);
+  const Tensor x = ops::view(ops::contiguous(input), sizes);
   const Tensor y = ops::batch_norm(x, repeated(weight, n), repeated(bias, n), m, v, use_input_stats, momentum, eps, cudnn);
   store_mean(mean, m, n);
   store_mean(var, v, n);
@@ -164,8 +183,9 @@ OP(native_batch_norm_backward) {
   .forms = hidden | out,
   .meta = typed_meta<meta_batch_norm_backward>,
   .cpu = cpu::batch_norm_backward_kernel,
+  .derivatives = {vjp(names("grad_out", "input", "weight"), batch_norm_second,
+                      saves("grad_out", "input", "weight", "running_mean", "running_var", "save_mean", "save_invstd"))},
   .batch = batch::batch_norm_backward,
-  .hole = "double backward is missing",
 };
 OP(_native_batch_norm_legit) {
   .schema = "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, "

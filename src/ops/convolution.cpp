@@ -42,28 +42,28 @@ Geometry geometry(IntSpan stride, IntSpan padding, IntSpan dilation, IntSpan out
 void check_operands(const Tensor& input, const Tensor& weight, const Tensor& bias, bool transposed, int64_t groups) {
   const int64_t k = weight.dim();
   check(groups > 0, "convolution(): groups must be positive; got ", groups);
-  check(k >= 3 && k <= 5,
-        "convolution(): weight must have 3 to 5 dimensions; got ", str(weight.sizes()));
-  check(input.dim() == k, "Expected ", k, "-dimensional input for ", k, "-dimensional weight ", str(weight.sizes()),
-        ", but got ", input.dim(), "-dimensional input of size ", str(input.sizes()), " instead");
+  check(k >= 3 && k <= 5, "convolution(): weight must have 3 to 5 dimensions; got ", k);
+  check(input.dim() == k,
+        "convolution(): input must have weight's ", k, " dimensions; got ", input.dim());
   check(weight.sizes()[0] >= groups,
         "convolution(): weight must have at least ", groups,
-        " sizes in dimension 0, one for each group; got ", str(weight.sizes()));
+        " sizes in dimension 0, one for each group; got ", weight.sizes()[0]);
   check(weight.sizes()[0] % groups == 0,
         "convolution(): groups must divide weight's size in dimension 0; got ", groups, " and ",
-        str(weight.sizes()));
+        weight.sizes()[0]);
   const int64_t channels = transposed ? weight.sizes()[0] : weight.sizes()[1] * groups;
-  check(input.sizes()[1] == channels, "Given ", transposed ? "transposed=1, " : "groups=", transposed ? "" : concat(groups, ", "),
-        "weight of size ", str(weight.sizes()), ", expected input", str(input.sizes()), " to have ", channels,
-        " channels, but got ", input.sizes()[1], " channels instead");
+  check(input.sizes()[1] == channels,
+        "convolution(): expected input to have ", channels, " channels, by weight and groups; got ",
+        input.sizes()[1]);
   const int64_t results = transposed ? weight.sizes()[1] * groups : weight.sizes()[0];
-  check(!bias.defined() || (bias.dim() == 1 && bias.sizes()[0] == results), "Given ", transposed ? "transposed=1, " : "",
-        "weight of size ", str(weight.sizes()), ", expected bias to be 1-dimensional with ", results,
-        " elements, but got bias of size ", bias.defined() ? str(bias.sizes()) : str(IntSpan()), " instead");
-  check(input.dtype() == weight.dtype(), "Input type (", info(input.dtype()).legacy_name, "Tensor) and weight type (",
-        info(weight.dtype()).legacy_name, "Tensor) should be the same");
-  check(!bias.defined() || bias.dtype() == input.dtype(), "Input type (", info(input.dtype()).legacy_name,
-        "Tensor) and bias type (", bias.defined() ? info(bias.dtype()).legacy_name : "", "Tensor) should be the same");
+  check(!bias.defined() || (bias.dim() == 1 && bias.sizes()[0] == results),
+        "convolution(): bias must have shape [", results, "], one for each channel of the result");
+  check(input.dtype() == weight.dtype(),
+        "convolution(): input and weight must have one dtype; got ", name(input.dtype()), " and ",
+        name(weight.dtype()));
+  check(!bias.defined() || bias.dtype() == input.dtype(),
+        "convolution(): input and bias must have one dtype; got ", name(input.dtype()), " and ",
+        name(bias.defined() ? bias.dtype() : input.dtype()));
 }
 
 IntVec output_sizes(const Tensor& input, const Tensor& weight, const Geometry& g, bool transposed, int64_t groups) {
@@ -76,8 +76,9 @@ IntVec output_sizes(const Tensor& input, const Tensor& weight, const Geometry& g
             "output_padding ", str(g.output_padding), ", stride ", str(g.stride), " and dilation ",
             str(g.dilation));
       sizes.push_back((n - 1) * g.stride[d] - 2 * g.padding[d] + reach + g.output_padding[d]);
-      check(sizes.back() >= 0, "Given input size per channel: ", str(input.sizes().subspan(2)),
-            ". Calculated output size per channel is too small");
+      check(sizes.back() >= 0,
+            "convolution(): a size of the result would be negative; got ", sizes.back(),
+            " in dimension ", d + 2);
       continue;
     }
     check(n + 2 * g.padding[d] >= reach,
@@ -88,16 +89,36 @@ IntVec output_sizes(const Tensor& input, const Tensor& weight, const Geometry& g
   return sizes;
 }
 
-MemoryFormat format_of(const Tensor& input, const Tensor& weight) {
+// PyTorch's volumes stay channels-last where oneDNN serves them: always bfloat16, single precision
+// unless the work is small.
+bool keeps_channels_last_3d(const Tensor& input, const Tensor& weight, int64_t groups) {
+  const DType d = input.dtype();
+  if (d == DType::BFloat16) return true;
+  if (d != DType::Float32 && d != DType::Complex64) return false;
+  const IntSpan s = input.sizes(), k = weight.sizes();
+  return s[0] > 1 || groups > 1 || (k[3] > 3 && k[4] > 3) || s[0] * s[1] * s[2] * s[3] > 20480;
+}
+
+MemoryFormat format_of(const Tensor& input, const Tensor& weight, int64_t groups) {
+  if (input.dim() == 5 && !keeps_channels_last_3d(input, weight, groups)) return MemoryFormat::Contiguous;
   const MemoryFormat f = suggested_format(input);
   return f == MemoryFormat::Contiguous ? suggested_format(weight) : f;
+}
+
+// Transposed and dilated convolutions of integers take int64 alone.
+void check_integers(DType d, bool transposed, const IntVec& dilation) {
+  if (!is_integral(d, false) || d == DType::Int64) return;
+  const bool dilated = std::ranges::any_of(dilation, [](int64_t x) { return x != 1; });
+  check_kind(ErrorKind::NotImplemented, !transposed && !dilated, transposed ? "\"slow_conv_transpose" : "\"slow_conv_dilated",
+             "\" not implemented for '", info(d).legacy_name, "'");
 }
 
 void meta_convolution(Meta& m, const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride,
                       IntSpan padding, IntSpan dilation, bool transposed, IntSpan output_padding, int64_t groups) {
   check_operands(input, weight, bias, transposed, groups);
   const Geometry g = geometry(stride, padding, dilation, output_padding, weight.dim() - 2);
-  m.result_format(0, output_sizes(input, weight, g, transposed, groups), input.dtype(), format_of(input, weight));
+  check_integers(input.dtype(), transposed, g.dilation);
+  m.result_format(0, output_sizes(input, weight, g, transposed, groups), input.dtype(), format_of(input, weight, groups));
 }
 
 void meta_convolution_backward(Meta& m, const Tensor& grad_output, const Tensor& input, const Tensor& weight,
@@ -111,7 +132,7 @@ void meta_convolution_backward(Meta& m, const Tensor& grad_output, const Tensor&
   check(grad_output.dtype() == input.dtype(), "convolution_backward(): expected grad_output of dtype ", name(input.dtype()),
         "; got ", name(grad_output.dtype()));
   check(mask.size() == 3, "convolution_backward(): expected output_mask of 3 elements; got ", mask.size());
-  const MemoryFormat f = format_of(input, weight);
+  const MemoryFormat f = is_complex(input.dtype()) ? MemoryFormat::Contiguous : format_of(input, weight, groups);
   if (mask[0]) m.result_format(0, input.sizes(), input.dtype(), f);
   if (mask[1]) m.result_format(1, weight.sizes(), weight.dtype(), f);
   if (mask[2]) m.result(2, IntList{grad_output.sizes()[1]}, grad_output.dtype());
@@ -179,8 +200,9 @@ void double_backward(Backward& b) {
 // --- the functions that users call
 
 Tensor with_batch(const Tensor& input, int64_t spatial, bool& added, const char* op) {
-  check(input.dim() == spatial + 1 || input.dim() == spatial + 2, "Expected ", spatial + 1, "D (unbatched) or ", spatial + 2,
-        "D (batched) input to ", op, ", but got input of size: ", str(input.sizes()));
+  check(input.dim() == spatial + 1 || input.dim() == spatial + 2,
+        op, "(): input must have ", spatial + 1, " dimensions, or ", spatial + 2,
+        " with a batch; got ", input.dim());
   added = input.dim() == spatial + 1;
   return added ? ops::unsqueeze(input, 0) : input;
 }
@@ -243,7 +265,10 @@ Tensor _convolution(const Tensor& input, const Tensor& weight, const Tensor& bia
 Tensor conv_tbc(const Tensor& self, const Tensor& weight, const Tensor& bias, int64_t pad) {
   check(self.dim() == 3 && weight.dim() == 3 && bias.dim() == 1, "conv_tbc(): expected input and weight with 3 dimensions and bias with 1; got ",
         str(self.sizes()), ", ", str(weight.sizes()), " and ", str(bias.sizes()));
-  const Tensor y = ops::conv1d(ops::permute(self, {1, 2, 0}), ops::permute(weight, {2, 1, 0}), bias, IntList{1}, IntList{pad});
+  // Steps in time times batch are the rows of one matrix: input that is no such matrix is refused.
+  const Tensor rows = ops::view(self, {self.sizes()[0] * self.sizes()[1], self.sizes()[2]});
+  const Tensor x = ops::view(rows, self.sizes());
+  const Tensor y = ops::conv1d(ops::permute(x, {1, 2, 0}), ops::permute(weight, {2, 1, 0}), bias, IntList{1}, IntList{pad});
   return ops::contiguous(ops::permute(y, {2, 0, 1}));
 }
 

@@ -393,7 +393,7 @@ OP(resize_) {
 OP(resize_as_) {
   .schema = "resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
   .doc = "Changes the sizes of self in place to those of another tensor.",
-  .forms = method,
+  .forms = function_method,
   .composite = Composite::Implicit,
   .flags = geometry_only | no_version_bump,
   .any = typed_kernel<resize_as_>,

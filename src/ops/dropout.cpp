@@ -26,6 +26,9 @@ IntVec feature_sizes(const Tensor& input) {
   return sizes;
 }
 
+// Complex numbers are kept or dropped whole.
+Tensor noise_like(const Tensor& input) { return ops::empty_like(input, real_of(input.dtype())); }
+
 bool passes(const Tensor& input, double p, bool train) { return p == 0 || !train || input.numel() == 0; }
 
 // Kept values are scaled, so that the mean stays.
@@ -37,13 +40,13 @@ Tensor dropout(const Tensor& input, double p, bool train) {
   check_chance(p);
   if (passes(input, p, train)) return input;
   if (p == 1) return ops::mul(input, ops::zeros({}, input.dtype(), {}, input.device()));
-  return scaled(input, ops::empty_like(input), p);
+  return scaled(input, noise_like(input), p);
 }
 Tensor feature_dropout(const Tensor& input, double p, bool train) {
   check_chance(p);
   if (passes(input, p, train)) return input;
   if (p == 1) return ops::mul(input, ops::zeros({}, input.dtype(), {}, input.device()));
-  return scaled(input, ops::new_empty(input, feature_sizes(input)), p);
+  return scaled(input, ops::new_empty(input, feature_sizes(input), real_of(input.dtype())), p);
 }
 
 // Dropped values become what a saturated SELU gives; mean and variance stay.
@@ -58,13 +61,13 @@ Tensor alpha_dropout(const Tensor& input, double p, bool train) {
   check_chance(p);
   if (passes(input, p, train)) return input;
   if (p == 1) return ops::mul(input, ops::zeros({}, input.dtype(), {}, input.device()));
-  return alpha_scaled(input, ops::empty_like(input), p);
+  return alpha_scaled(input, noise_like(input), p);
 }
 Tensor feature_alpha_dropout(const Tensor& input, double p, bool train) {
   check_chance(p);
   if (passes(input, p, train)) return input;
   if (p == 1) return ops::mul(input, ops::zeros({}, input.dtype(), {}, input.device()));
-  return alpha_scaled(input, ops::new_empty(input, feature_sizes(input)), p);
+  return alpha_scaled(input, ops::new_empty(input, feature_sizes(input), real_of(input.dtype())), p);
 }
 
 double kept_scale(double p) { return p == 1 ? 0 : 1 / (1 - p); }

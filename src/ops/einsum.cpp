@@ -171,109 +171,128 @@ void check_sizes(const std::vector<Labelled>& operands) {
 
 // --- contraction
 
-Labelled summed(const Labelled& x, const Labels& gone) {
+// All operands have their dimensions in one order, the output's and then the contracted ones; those
+// that an operand lacks have size one.
+Tensor placed(const Labelled& x, const Labels& order) {
+  Tensor t = x.t;
+  Labels labels = x.labels;
+  for (int l : order)
+    if (!has(labels, l)) {
+      labels.push_back(l);
+      t = ops::unsqueeze(t, -1);
+    }
   IntVec dims;
-  Labelled y{x.t, {}};
-  for (size_t d = 0; d < x.labels.size(); ++d) {
-    if (has(gone, x.labels[d]))
-      dims.push_back(static_cast<int64_t>(d));
-    else
-      y.labels.push_back(x.labels[d]);
-  }
-  if (!dims.empty()) y.t = ops::sum(x.t, std::optional<IntList>(dims));
-  return y;
+  for (int l : order) dims.push_back(position(labels, l));
+  return ops::permute(t, dims);
 }
 
-Labelled squeezed(const Labelled& x, int label) {
-  Labelled y = x;
-  const int64_t at = position(x.labels, label);
-  y.t = ops::squeeze(x.t, at);
-  y.labels.erase(y.labels.begin() + at);
-  return y;
+Labels common_order(const std::vector<Labelled>& operands, const Labels& output) {
+  Labels rest;
+  for (const Labelled& x : operands)
+    for (int l : x.labels)
+      if (!has(output, l) && !has(rest, l)) rest.push_back(l);
+  std::ranges::sort(rest);
+  Labels order = output;
+  order.insert(order.end(), rest.begin(), rest.end());
+  return order;
 }
 
-Tensor arranged(const Labelled& x, const Labels& order) {
-  IntVec dims;
-  for (int l : order) dims.push_back(position(x.labels, l));
-  return ops::permute(x.t, dims);
-}
-
-// Dimensions in the order of `all`; those that x lacks have size one.
-Tensor spread(const Labelled& x, const Labels& all) {
-  Labels own;
-  for (int l : all)
-    if (has(x.labels, l)) own.push_back(l);
-  Tensor t = arranged(x, own);
-  for (size_t d = 0; d < all.size(); ++d)
-    if (!has(x.labels, all[d])) t = ops::unsqueeze(t, static_cast<int64_t>(d));
-  return t;
-}
-
-int64_t size_of(const Labelled& x, int label) { return x.t.sizes()[position(x.labels, label)]; }
-int64_t size_of(const Labelled& x, const Labels& labels) {
+int64_t product_of(const Tensor& t, const IntVec& dims) {
   int64_t n = 1;
-  for (int l : labels) n *= size_of(x, l);
+  for (int64_t d : dims) n *= t.sizes()[d];
   return n;
 }
-Labels joined(const Labels& a, const Labels& b) {
-  Labels all = a;
-  all.insert(all.end(), b.begin(), b.end());
+IntVec joined(std::initializer_list<const IntVec*> lists) {
+  IntVec all;
+  for (const IntVec* list : lists)
+    for (int64_t x : *list) all.push_back(x);
   return all;
 }
 
-// Takes away what one operand alone can answer for: labels that nobody else needs, and dimensions of
-// size one that meet larger ones.
-void reduce_alone(Labelled& x, Labelled& y, const Labels& kept) {
-  Labels gone;
-  for (int l : x.labels) {
-    const bool shared = has(y.labels, l);
-    if (!shared && !has(kept, l)) gone.push_back(l);
-    if (shared && !has(kept, l) && size_of(x, l) != 1 && size_of(y, l) == 1) gone.push_back(l);
+// Sum of a * b over the dimensions marked in `gone`, which keep size one.
+Tensor pair_product(const Tensor& a, const Tensor& b, const std::vector<bool>& gone) {
+  IntVec batch, rows, cols, inner;
+  for (int64_t d = 0; d < a.dim(); ++d) {
+    const bool in_a = a.sizes()[d] != 1, in_b = b.sizes()[d] != 1;
+    (gone[static_cast<size_t>(d)] ? inner : !in_a ? cols : in_b ? batch : rows).push_back(d);
   }
-  x = summed(x, gone);
-  for (const Labels before = x.labels; int l : before)
-    if (has(y.labels, l) && size_of(x, l) == 1 && size_of(y, l) != 1) x = squeezed(x, l);
+  if (inner.empty()) return ops::mul(a, b);
+  // The transposed product is already in order where all of b's dimensions precede a's.
+  if (!rows.empty() && !cols.empty() && cols.back() < rows[0]) return pair_product(b, a, gone);
+  const int64_t n = product_of(a, batch), r = product_of(a, rows), k = product_of(a, inner), c = product_of(b, cols);
+  const Tensor x = ops::reshape(ops::permute(a, joined({&batch, &rows, &inner, &cols})), {n, r, k});
+  const Tensor y = ops::reshape(ops::permute(b, joined({&batch, &inner, &cols, &rows})), {n, k, c});
+  const IntVec order = joined({&batch, &rows, &inner, &cols});
+  IntVec sizes, back(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    const int64_t d = order[i];
+    const int64_t size = a.sizes()[d] == 1 ? b.sizes()[d] : a.sizes()[d];
+    sizes.push_back(gone[static_cast<size_t>(d)] ? 1 : size);
+    back[static_cast<size_t>(d)] = static_cast<int64_t>(i);
+  }
+  return ops::permute(ops::reshape(ops::bmm(x, y), sizes), back);
 }
 
-Labelled contracted(Labelled a, Labelled b, const Labels& kept) {
-  reduce_alone(a, b, kept);
-  reduce_alone(b, a, kept);
-  reduce_alone(a, b, kept);
-  Labels batch, inner, rows, cols;
-  for (int l : a.labels) (!has(b.labels, l) ? rows : has(kept, l) ? batch : inner).push_back(l);
-  for (int l : b.labels)
-    if (!has(a.labels, l)) cols.push_back(l);
-  const Labels all = joined(joined(batch, rows), cols);
-  if (inner.empty()) return {ops::mul(spread(a, all), spread(b, all)), all};
-  IntVec sizes;
-  for (int l : batch) sizes.push_back(size_of(a, l));
-  for (int l : rows) sizes.push_back(size_of(a, l));
-  for (int l : cols) sizes.push_back(size_of(b, l));
-  const int64_t n = size_of(a, batch), k = size_of(a, inner);
-  const Tensor x = ops::reshape(arranged(a, joined(joined(batch, rows), inner)), {n, size_of(a, rows), k});
-  const Tensor y = ops::reshape(arranged(b, joined(joined(batch, inner), cols)), {n, k, size_of(b, cols)});
-  return {ops::reshape(ops::bmm(x, y), sizes), all};
+// The operands yet to be multiplied, and how many of them have each dimension with a size above one.
+struct Operands {
+  std::vector<Tensor> tensors;
+  std::vector<int> holders;
+  int64_t output_dims;
+};
+
+Operands place_all(const std::vector<Labelled>& labelled, const Labels& output) {
+  const Labels order = common_order(labelled, output);
+  Operands all{{}, std::vector<int>(order.size(), 0), static_cast<int64_t>(output.size())};
+  for (const Labelled& x : labelled) {
+    all.tensors.push_back(placed(x, order));
+    for (size_t d = 0; d < order.size(); ++d) all.holders[d] += all.tensors.back().sizes()[d] != 1;
+  }
+  return all;
 }
 
-// Labels that the output or any operand but the two needs.
-Labels needed(const std::vector<Labelled>& operands, size_t i, size_t j, const Labels& output) {
-  Labels kept = output;
-  for (size_t k = 0; k < operands.size(); ++k)
-    if (k != i && k != j) kept = joined(kept, operands[k].labels);
-  return kept;
+// What one operand alone holds is summed before the product; what only the two hold, by it.
+Tensor contracted(Operands& all, Tensor a, Tensor b) {
+  std::vector<bool> gone(all.holders.size(), false);
+  IntVec alone_a, alone_b;
+  for (int64_t d = all.output_dims; d < a.dim(); ++d) {
+    int& holders = all.holders[static_cast<size_t>(d)];
+    const bool in_a = a.sizes()[d] != 1, in_b = b.sizes()[d] != 1;
+    if (in_a && in_b) --holders;
+    if ((!in_a && !in_b) || holders != 1) continue;
+    if (in_a && in_b) gone[static_cast<size_t>(d)] = true;
+    if (in_a && !in_b) alone_a.push_back(d);
+    if (!in_a && in_b) alone_b.push_back(d);
+    holders = 0;
+  }
+  if (!alone_a.empty()) a = ops::sum(a, std::optional<IntList>(alone_a), true);
+  if (!alone_b.empty()) b = ops::sum(b, std::optional<IntList>(alone_b), true);
+  return pair_product(a, b, gone);
 }
 
-void contract_at(std::vector<Labelled>& operands, size_t i, size_t j, const Labels& output, bool in_front) {
+void contract_at(Operands& all, size_t i, size_t j, bool in_front) {
+  std::vector<Tensor>& tensors = all.tensors;
   const size_t first = std::min(i, j), second = std::max(i, j);
-  Labelled result = contracted(operands[i], operands[j], needed(operands, i, j, output));
-  operands.erase(operands.begin() + static_cast<std::ptrdiff_t>(second));
-  operands.erase(operands.begin() + static_cast<std::ptrdiff_t>(first));
-  operands.insert(in_front ? operands.begin() : operands.end(), std::move(result));
+  Tensor result = contracted(all, tensors[i], tensors[j]);
+  tensors.erase(tensors.begin() + static_cast<std::ptrdiff_t>(second));
+  tensors.erase(tensors.begin() + static_cast<std::ptrdiff_t>(first));
+  tensors.insert(in_front ? tensors.begin() : tensors.end(), std::move(result));
+}
+
+Tensor without_rest(const Tensor& t, int64_t output_dims) {
+  IntVec rest;
+  bool ones = true;
+  for (int64_t d = output_dims; d < t.dim(); ++d) {
+    rest.push_back(d);
+    ones &= t.sizes()[d] == 1;
+  }
+  if (rest.empty()) return t;
+  return ones ? ops::squeeze(t, IntList(rest)) : ops::sum(t, std::optional<IntList>(rest));
 }
 
 // `path` holds pairs of positions, as opt_einsum gives them: each pair goes and its product joins
 // the end of the list.
-void follow_path(std::vector<Labelled>& operands, IntSpan path, const Labels& output) {
+void follow_path(Operands& all, IntSpan path) {
+  const std::vector<Tensor>& operands = all.tensors;
   check(path.size() == 2 * (operands.size() - 1),
         "einsum(): path must hold two positions for each contraction, ", 2 * (operands.size() - 1),
         " in all; got ", path.size());
@@ -281,7 +300,7 @@ void follow_path(std::vector<Labelled>& operands, IntSpan path, const Labels& ou
     const int64_t count = static_cast<int64_t>(operands.size());
     const bool valid = path[p] != path[p + 1] && path[p] >= 0 && path[p + 1] >= 0 && path[p] < count && path[p + 1] < count;
     check(valid, "einsum(): invalid contraction path (", path[p], ", ", path[p + 1], ") for ", count, " operands");
-    contract_at(operands, static_cast<size_t>(path[p]), static_cast<size_t>(path[p + 1]), output, false);
+    contract_at(all, static_cast<size_t>(path[p]), static_cast<size_t>(path[p + 1]), false);
   }
 }
 
@@ -304,12 +323,10 @@ Tensor einsum(std::string_view equation, std::span<const Tensor> tensors, const 
   const Labels output = e.explicit_output ? filled(e.output, rank, rank) : implicit_output(inputs, rank);
   check_output(output, inputs);
   check_sizes(operands);
-  if (path && operands.size() > 1) follow_path(operands, *path, output);
-  while (operands.size() > 1) contract_at(operands, 0, 1, output, true);
-  Labels gone;
-  for (int l : operands[0].labels)
-    if (!has(output, l)) gone.push_back(l);
-  return spread(summed(operands[0], gone), output);
+  Operands all = place_all(operands, output);
+  if (path && operands.size() > 1) follow_path(all, *path);
+  while (all.tensors.size() > 1) contract_at(all, 0, 1, true);
+  return without_rest(all.tensors[0], all.output_dims);
 }
 
 // --- products of three
@@ -353,7 +370,7 @@ Tensor _trilinear(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntSpan 
                   IntSpan sumdim, int64_t) {
   const Tensor a = with_ones(i1, expand1), b = with_ones(i2, expand2), c = with_ones(i3, expand3);
   const Tensor product = ops::mul(ops::mul(a, b), c);
-  return sumdim.empty() ? product : ops::sum(product, std::optional<IntList>(IntList(sumdim)));
+  return sumdim.empty() ? product : ops::sum(product, std::optional<IntList>(IntList(sumdim)), false, product.dtype());
 }
 
 }  // namespace

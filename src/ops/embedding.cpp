@@ -13,8 +13,7 @@ namespace {
 
 void check_indices(const Tensor& indices, const char* op) {
   check(indices.dtype() == DType::Int64 || indices.dtype() == DType::Int32,
-        "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got torch.",
-        info(indices.dtype()).legacy_name, "Tensor instead (while checking arguments for ", op, ")");
+        op, "(): indices must have dtype int64 or int32; got ", name(indices.dtype()));
 }
 
 void meta_embedding(Meta& m, const Tensor& weight, const Tensor& indices) {

@@ -204,8 +204,8 @@ void put(const Tensor& self, std::span<const Tensor> indices, const Tensor& valu
 void index_put_(const Tensor& self, std::span<const Tensor> indices, const Tensor& values, bool accumulate) {
   check_cpu(self, "index_put_");
   check(self.dtype() == values.dtype(),
-        "index_put_(): values must have self's dtype, ", info(self.dtype()).legacy_name, "; got ",
-        info(values.dtype()).legacy_name);
+        "index_put_(): values must have self's dtype, ", name(self.dtype()), "; got ",
+        name(values.dtype()));
   if (any_index(indices)) return put(self, indices, values, accumulate);
   if (accumulate)
     ops::add_(self, values);
@@ -271,8 +271,8 @@ Tensor masked_select_gradient(Backward& b) {
 
 void meta_masked_scatter(Meta& m, const Tensor& self, const Tensor& mask, const Tensor& source) {
   check(self.dtype() == source.dtype(),
-        "masked_scatter_(): source must have self's dtype, ", info(self.dtype()).legacy_name,
-        "; got ", info(source.dtype()).legacy_name);
+        "masked_scatter_(): source must have self's dtype, ", name(self.dtype()),
+        "; got ", name(source.dtype()));
   check(mask.dtype() == DType::Bool,
         "masked_scatter_(): mask must be bool; got ", name(mask.dtype()));
   m.result(0, broadcast_sizes(self.sizes(), mask.sizes()), self.dtype());

@@ -45,6 +45,8 @@ void check_out(const Meta& m, DType dtype, std::initializer_list<int> apart) {
   if (c.op->variant == Variant::Base) return;
   const Tensor& to = c.args[c.op->variant == Variant::Out ? c.info->base_args : 0].as_tensor();
   check(to.dtype() == dtype, "out= must have dtype ", name(dtype), "; got ", name(to.dtype()));
+  check(c.op->variant != Variant::Out || !may_self_overlap(to.sizes(), to.strides()),
+        "out= must not hold one memory location twice; clone() it first");
   for (int i : apart)
     if (c.args[i].is_tensor()) check_apart(to, c.args[i].as_tensor());
 }
@@ -54,7 +56,7 @@ void check_join(const Meta& m, std::span<const Tensor> tensors, DType dtype) {
   const Tensor& to = m.call.args[m.call.info->base_args].as_tensor();
   check_type(can_cast(dtype, to.dtype()), "torch.", m.op_name(),
         "(): out= must have a dtype that the inputs' ", name(dtype), " can be cast to; got ",
-        info(to.dtype()).legacy_name);
+        name(to.dtype()));
   for (const Tensor& t : tensors) check_apart(to, t);
 }
 

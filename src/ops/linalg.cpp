@@ -1,6 +1,8 @@
 // Linear algebra that needs no factorisation: powers, chains of products, cross products.
 #include "ops/linalg.h"
 
+#include <cstdlib>
+#include <limits>
 #include <vector>
 
 #include "dispatch/rules.h"
@@ -8,6 +10,7 @@
 #include "ops/arithmetic.h"
 #include "ops/copy.h"
 #include "ops/creation.h"
+#include "ops/linalg_inverse.h"
 #include "ops/matmul.h"
 #include "ops/shape_join.h"
 #include "ops/view.h"
@@ -54,8 +57,9 @@ Tensor cross(const Tensor& self, const Tensor& other, const std::optional<int64_
 
 // --- powers of matrices
 
+// Copies, so that the result has a gradient, of zeros.
 Tensor identities(const Tensor& like) {
-  const Tensor t = ops::new_zeros(like, like.sizes());
+  const Tensor t = ops::zero_(ops::clone(like, MemoryFormat::Contiguous));
   ops::fill_(ops::diagonal(t, 0, -2, -1), 1);
   return t;
 }
@@ -65,11 +69,12 @@ Tensor matrix_power(const Tensor& self, int64_t n) {
         "linalg.matrix_power(): A must have at least 2 dimensions; got ", self.dim());
   const int64_t rows = self.size(-2), cols = self.size(-1);
   check(rows == cols, "linalg.matrix_power(): A must be square; got ", rows, " by ", cols);
-  if (n < 0)
-    throw Error(ErrorKind::NotImplemented, "linalg.matrix_power(): negative powers need matrix inversion, which is not implemented yet; got n=", n);
   if (n == 0) return identities(self);
-  if (n == 1) return ops::clone(self);
-  Tensor square = self, result;
+  if (n == 1) return ops::clone(self, MemoryFormat::Contiguous);
+  Tensor square = n < 0 ? ops::linalg_inv(self) : self, result;
+  if (n == -1) return square;
+  check(n != std::numeric_limits<int64_t>::min(), "linalg.matrix_power(): expected n above -2^63; got ", n);
+  n = std::abs(n);
   for (;; square = ops::matmul(square, square)) {
     if (n & 1) result = result.defined() ? ops::matmul(result, square) : square;
     n >>= 1;
@@ -171,7 +176,7 @@ OP(cross) {
 };
 OP(linalg_matrix_power) {
   .schema = "linalg_matrix_power(Tensor self, int n) -> Tensor",
-  .doc = "The n-th power of square matrices (..., k, k), n >= 0.",
+  .doc = "The n-th power of square matrices (..., k, k); of their inverses where n is negative.",
   .forms = function | out,
   .python_module = "linalg",
   .composite = Composite::Implicit,

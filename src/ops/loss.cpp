@@ -48,8 +48,9 @@ void check_probabilities(const Tensor& t, const char* name) {
 }
 
 void meta_bce(Meta& m, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction) {
-  check(self.dtype() == target.dtype(), "Found dtype ", info(target.dtype()).legacy_name, " but expected ",
-        info(self.dtype()).legacy_name);
+  check(self.dtype() == target.dtype(),
+        "binary_cross_entropy(): target must have input's dtype, ", facula::name(self.dtype()),
+        "; got ", facula::name(target.dtype()));
   check_probabilities(self, "input");
   check_probabilities(target, "target");
   meta_pair(m, reduction);
@@ -57,6 +58,15 @@ void meta_bce(Meta& m, const Tensor& self, const Tensor& target, const Tensor& w
   check(!weight.defined() || same_sizes(broadcast_sizes(weight.sizes(), sizes), sizes),
         "binary_cross_entropy(): expected a weight that broadcasts to ", str(sizes), "; got shape ",
         str(weight.defined() ? weight.sizes() : IntSpan()));
+}
+
+// By the target: logit of the probabilities, as limited as the logarithms of the loss are.
+Tensor bce_by_target(Backward& b) {
+  const Tensor p = b["self"], w = b["weight"];
+  const Tensor no = ops::clamp_min(ops::log1p(ops::neg(p)), -100), yes = ops::clamp_min(ops::log(p), -100);
+  Tensor slope = ops::mul(b.grad(), ops::sub(no, yes));
+  if (w.defined()) slope = ops::mul(slope, w);
+  return b.integer("reduction") == 1 ? ops::div(slope, p.numel()) : slope;
 }
 
 // --- second derivatives
@@ -76,14 +86,36 @@ Tensor bent(Backward& b, double edge, double bend) {
 Tensor smooth_l1_second(Backward& b) { return bent(b, b.number("beta"), 1 / b.number("beta")); }
 Tensor huber_second(Backward& b) { return bent(b, b.number("delta"), 1); }
 
-Tensor reduced(const Tensor& loss, int64_t reduction) {
-  if (reduction == 0) return loss;
-  const Tensor sum = ops::sum(loss);
-  return reduction == 1 ? ops::div(sum, loss.numel()) : sum;
+// 1 / (p (1 - p)), as limited as the kernel's quotient is; with the weight and the mean's share.
+Tensor bce_steepness(Backward& b, const Tensor& slope) {
+  const Tensor w = b["weight"], scaled = w.defined() ? ops::mul(slope, w) : slope;
+  return ops::mul(scaled, mean_scale(b));
+}
+Tensor bce_spread(const Tensor& p) { return ops::clamp_min(ops::mul(p, ops::rsub(p, 1)), 1e-12); }
+// (p^2 - 2 p t + t) / (p (1 - p))^2
+Tensor bce_second(Backward& b) {
+  const Tensor p = b["self"], t = b["target"], spread = bce_spread(p);
+  const Tensor over = ops::add(ops::mul(p, ops::sub(p, ops::mul(t, 2))), t);
+  return ops::mul(ops::mul(b.grad(), b["grad_output"]), bce_steepness(b, ops::div(over, ops::mul(spread, spread))));
+}
+Tensor bce_second_by_target(Backward& b) {
+  return ops::mul(ops::mul(b.grad(), b["grad_output"]), bce_steepness(b, ops::neg(ops::reciprocal(bce_spread(b["self"])))));
+}
+Tensor bce_second_by_grad(Backward& b) {
+  const Tensor one = ops::ones_like(b["grad_output"]);
+  return ops::mul(b.grad(), ops::binary_cross_entropy_backward(one, b["self"], b["target"], b["weight"], b.integer("reduction")));
+}
+
+// t^2 s (1 - s), s being the sigmoid of t x
+Tensor soft_margin_second(Backward& b) {
+  const Tensor t = b["target"], s = ops::sigmoid(ops::mul(t, b["self"]));
+  const Tensor bend = ops::mul(ops::mul(ops::mul(t, t), ops::mul(s, ops::rsub(s, 1))), mean_scale(b));
+  return ops::mul(ops::mul(b.grad(), b["grad_output"]), bend);
 }
 
 Tensor l1_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
-  return reduced(ops::abs(ops::sub(self, target)), reduction);
+  const Tensor loss = ops::abs(ops::sub(self, target));
+  return reduction == 0 ? loss : reduction == 1 ? ops::mean(loss) : ops::sum(loss);
 }
 
 // The loss is linear in the target.
@@ -242,8 +274,14 @@ OP(soft_margin_loss_backward) {
   .out_name = "grad_input",
   .meta = typed_meta<meta_backward>,
   .cpu = cpu::soft_margin_loss_backward_kernel,
+  .derivatives = {
+      vjp("grad_output", [](Backward& b) {
+        const Tensor one = ops::ones_like(b["grad_output"]);
+        return ops::mul(b.grad(), ops::soft_margin_loss_backward(one, b["self"], b["target"], b.integer("reduction")));
+      }, saves("grad_output", "self", "target")),
+      vjp("self", soft_margin_second, saves("grad_output", "self", "target")),
+  },
   .batch = batch::loss_backward,
-  .hole = "double backward is missing",
 };
 OP(binary_cross_entropy) {
   .schema = "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean) -> Tensor",
@@ -252,9 +290,13 @@ OP(binary_cross_entropy) {
   .python_module = "nn",
   .meta = typed_meta<meta_bce>,
   .cpu = cpu::binary_cross_entropy_kernel,
-  .derivatives = {vjp("self", [](Backward& b) {
-    return ops::binary_cross_entropy_backward(b.grad(), b["self"], b["target"], b["weight"], b.integer("reduction"));
-  }, saves("self", "target", "weight"))},
+  .derivatives = {
+      vjp("self", [](Backward& b) {
+        return ops::binary_cross_entropy_backward(b.grad(), b["self"], b["target"], b["weight"], b.integer("reduction"));
+      }, saves("self", "target", "weight")),
+      vjp("target", bce_by_target, saves("self", "weight")),
+  },
+  .not_differentiable = names("weight"),
   .jvp = binary_cross_entropy_tangent,
   .batch = batch::loss,
 };
@@ -266,6 +308,10 @@ OP(binary_cross_entropy_backward) {
   .out_name = "grad_input",
   .meta = typed_meta<meta_backward>,
   .cpu = cpu::binary_cross_entropy_backward_kernel,
+  .derivatives = {
+      vjp("grad_output", bce_second_by_grad, saves("grad_output", "self", "target", "weight")),
+      vjp("self", bce_second, saves("grad_output", "self", "target", "weight")),
+      vjp("target", bce_second_by_target, saves("grad_output", "self", "weight")),
+  },
   .batch = batch::loss_backward,
-  .hole = "double backward is missing",
 };

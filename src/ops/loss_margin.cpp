@@ -36,6 +36,25 @@ Tensor bce_with_logits(const Tensor& self, const Tensor& target, const Tensor& w
   return reduced(weight.defined() ? ops::mul(loss, weight) : loss, reduction);
 }
 
+Tensor shared(Backward& b, const Tensor& slope) {
+  const Tensor w = b["weight"], scaled = ops::mul(b.grad(), w.defined() ? ops::mul(slope, w) : slope);
+  if (b.integer("reduction") != 1) return scaled;
+  return ops::div(scaled, checked_numel(broadcast_sizes(b.sizes("self"), b.sizes("target"))));
+}
+// (1 + (pos_weight - 1) t) sigmoid(x) - pos_weight t
+Tensor bce_with_logits_by_self(Backward& b) {
+  const Tensor x = b["self"], t = b["target"], pos_weight = b["pos_weight"];
+  if (!pos_weight.defined()) return shared(b, ops::sub(ops::sigmoid(x), t));
+  const Tensor positive = ops::mul(pos_weight, t);
+  return shared(b, ops::sub(ops::mul(ops::sub(ops::add(positive, 1), t), ops::sigmoid(x)), positive));
+}
+// -x - (pos_weight - 1) log sigmoid(x)
+Tensor bce_with_logits_by_target(Backward& b) {
+  const Tensor x = b["self"], pos_weight = b["pos_weight"];
+  if (!pos_weight.defined()) return shared(b, ops::neg(x));
+  return shared(b, ops::sub(ops::log_sigmoid(ops::neg(x)), ops::mul(pos_weight, ops::log_sigmoid(x))));
+}
+
 Tensor kl_div(const Tensor& self, const Tensor& target, int64_t reduction, bool log_target) {
   check(is_floating(self.dtype()) && is_floating(target.dtype()), "kl_div(): expected floating point tensors; got ",
         name(self.dtype()), " and ", name(target.dtype()));
@@ -83,7 +102,7 @@ Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p, double eps,
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double eps) {
   const DType common = promote(a.dtype(), b.dtype());
   check(is_floating(common),
-        "loss: the inputs' common dtype must be floating point; got ", info(common).legacy_name);
+        "loss: the inputs' common dtype must be floating point; got ", name(common));
   const IntVec sizes = broadcast_sizes(a.sizes(), b.sizes());
   const Tensor x = ops::expand(a, sizes), y = ops::expand(b, sizes);
   const IntVec over{dim};
@@ -132,9 +151,14 @@ OP(binary_cross_entropy_with_logits) {
             "int reduction=Mean) -> Tensor",
   .doc = "Cross entropy of sigmoid(self) and target; pos_weight scales the part of positive targets.",
   .forms = function | out,
-  .composite = Composite::Implicit,
+  .composite = Composite::Explicit,
   .autocast = Autocast::Float32,
   .any = typed_kernel<bce_with_logits>,
+  .derivatives = {
+      vjp("self", bce_with_logits_by_self, saves("self", "target", "weight", "pos_weight")),
+      vjp("target", bce_with_logits_by_target, saves("self", "weight", "pos_weight")),
+  },
+  .not_differentiable = names("weight", "pos_weight"),
 };
 OP(kl_div) {
   .schema = "kl_div(Tensor self, Tensor target, int reduction=Mean, *, bool log_target=False) -> Tensor",

@@ -7,6 +7,7 @@
 #include "ops/arithmetic.h"
 #include "ops/copy.h"
 #include "ops/creation.h"
+#include "ops/logical.h"
 #include "ops/meta_rules.h"
 #include "ops/reduce.h"
 #include "ops/view.h"
@@ -45,8 +46,8 @@ void meta_addmm(Meta& m, const Tensor& self, const Tensor& mat1, const Tensor& m
         mat1.sizes()[1], " and ", mat2.sizes()[0], "x", mat2.sizes()[1], ")");
   check_same_dtype(mat1, mat2, "addmm");
   check(self.dtype() == mat1.dtype(),
-        "self and mat2 must have one dtype; got ", info(self.dtype()).legacy_name, " and ",
-        info(mat2.dtype()).legacy_name);
+        "self and mat2 must have one dtype; got ", name(self.dtype()), " and ",
+        name(mat2.dtype()));
   const IntVec sizes{mat1.sizes()[0], mat2.sizes()[1]};
   check_broadcasts(self, sizes, "addmm");
   m.result(0, sizes, mat1.dtype());
@@ -73,8 +74,8 @@ void meta_addmv(Meta& m, const Tensor& self, const Tensor& mat, const Tensor& ve
 void meta_dot(Meta& m, const Tensor& self, const Tensor& tensor) {
   check(self.dim() == 1 && tensor.dim() == 1, "1D tensors expected, but got ", self.dim(), "D and ", tensor.dim(), "D tensors");
   check(self.dtype() == tensor.dtype(),
-        "dot(): both vectors must have one dtype; got ", info(self.dtype()).legacy_name, " and ",
-        info(tensor.dtype()).legacy_name);
+        "dot(): both vectors must have one dtype; got ", name(self.dtype()), " and ",
+        name(tensor.dtype()));
   check(self.numel() == tensor.numel(),
         "dot(): inconsistent tensor size: both vectors must have as many elements; got ",
         self.numel(), " and ", tensor.numel());
@@ -115,15 +116,19 @@ Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, co
 }
 
 Tensor outer(const Tensor& self, const Tensor& vec2) {
-  check(self.dim() == 1 && vec2.dim() == 1, "outer: Expected 1-D argument ", self.dim() == 1 ? "vec2" : "self", ", but got ",
-        self.dim() == 1 ? vec2.dim() : self.dim(), "-D");
+  check(self.dim() == 1 && vec2.dim() == 1,
+        "outer(): self and vec2 must have 1 dimension; got ", self.dim(), " and ", vec2.dim());
   return ops::mul(ops::unsqueeze(self, 1), vec2);
 }
 Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta, const Scalar& alpha) {
-  check(vec1.dim() == 1, "addr: Expected 1-D argument vec1, but got ", vec1.dim(), "-D");
-  check(vec2.dim() == 1, "addr: Expected 1-D argument vec2, but got ", vec2.dim(), "-D");
+  check(vec1.dim() == 1, "addr(): vec1 must have 1 dimension; got ", vec1.dim());
+  check(vec2.dim() == 1, "addr(): vec2 must have 1 dimension; got ", vec2.dim());
   check_broadcasts(self, IntList{vec1.sizes()[0], vec2.sizes()[0]}, "addr");
   const Tensor product = ops::outer(vec1, vec2);
+  if (promote(self.dtype(), product.dtype()) == DType::Bool) {
+    const Tensor kept = beta.to<bool>() ? self : ops::zeros_like(self);
+    return ops::logical_or(kept, alpha.to<bool>() ? product : ops::zeros_like(product));
+  }
   const Tensor scaled = alpha.equals(1) ? product : ops::mul(product, alpha);
   if (beta.equals(0)) return scaled;
   return ops::add(beta.equals(1) ? self : ops::mul(self, beta), scaled);
@@ -212,6 +217,8 @@ Tensor inner(const Tensor& self, const Tensor& other) {
 }
 
 Tensor linalg_vecdot(const Tensor& x, const Tensor& y, int64_t dim) {
+  check_kind(ErrorKind::NotImplemented, is_differentiable(x.dtype()),
+             "linalg.vecdot(): x must be floating point or complex; got ", name(x.dtype()));
   const Tensor xc = is_complex(x.dtype()) ? ops::conj(x) : x;
   return ops::sum(ops::mul(xc, y), IntList{dim});
 }
@@ -272,7 +279,7 @@ Tensor kron(const Tensor& self, const Tensor& other) {
     b.push_back(q);
     sizes.push_back(p * q);
   }
-  return ops::reshape(ops::mul(ops::reshape(self, a), ops::reshape(other, b)), sizes);
+  return ops::view(ops::mul(ops::reshape(self, a), ops::reshape(other, b)), sizes);
 }
 
 // --- derivatives

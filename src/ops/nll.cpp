@@ -24,7 +24,7 @@ void check_weight(const Tensor& weight, int64_t classes) {
 void check_target(const Tensor& target) {
   check(target.dtype() == DType::Int64 || target.dtype() == DType::UInt8,
         "nll_loss(): target must have dtype int64 or uint8; got ",
-        info(target.dtype()).legacy_name);
+        name(target.dtype()));
 }
 
 void check_nll(const Tensor& self, const Tensor& target, const Tensor& weight) {
@@ -90,17 +90,19 @@ Tensor nll_loss2d(const Tensor& self, const Tensor& target, const Tensor& weight
 
 // Inputs of any number of dimensions, folded into the 2-d case.
 Tensor nll_loss_nd(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, int64_t ignored) {
-  check_value(self.dim() > 0, "Expected 1 or more dimensions (got 0)");
+  check_value(self.dim() > 0, "nll_loss_nd(): input must have a dimension; got a 0-dim tensor");
   if (self.dim() == 1 || self.dim() == 2) {
-    check_value(self.dim() == 1 || target.dim() == 0 || self.size(0) == target.size(0), "Expected input batch_size (",
-                self.size(0), ") to match target batch_size (", target.dim() == 0 ? 1 : target.size(0), ").");
+    check_value(self.dim() == 1 || target.dim() == 0 || self.size(0) == target.size(0),
+          "nll_loss_nd(): input and target must have one batch size; got ", self.size(0), " and ",
+          target.dim() == 0 ? 1 : target.size(0));
     return ops::nll_loss(self, target, weight, reduction, ignored);
   }
   if (self.dim() == 4) return ops::nll_loss2d(self, target, weight, reduction, ignored);
   const int64_t n = self.size(0), c = self.size(1);
   IntVec wanted(self.sizes());
   wanted.erase(1);
-  check(same_sizes(wanted, target.sizes()), "Expected target size ", str(wanted), ", got ", str(target.sizes()));
+  check(same_sizes(wanted, target.sizes()),
+        "nll_loss_nd(): target must have shape ", str(wanted), "; got ", str(target.sizes()));
   int64_t inner = 1;
   for (size_t d = 1; d < wanted.size(); ++d) inner *= wanted[d];
   const Tensor x = ops::reshape(ops::contiguous(self), IntList{n, c, inner, 1});
@@ -158,7 +160,7 @@ Tensor cross_entropy_loss(const Tensor& self, const Tensor& target, const Tensor
   const int64_t classes = self.dim() > 0 ? self.size(class_dim) : 0;
   check(!probabilities || is_floating(target.dtype()),
         "cross_entropy_loss(): a target of class probabilities must be floating point; got ",
-        info(target.dtype()).legacy_name);
+        name(target.dtype()));
   check(!probabilities || ignored < 0,
         "cross_entropy_loss(): ignore_index is for class indices, not for probabilities");
   check(smoothing >= 0 && smoothing <= 1,

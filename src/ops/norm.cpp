@@ -2,10 +2,15 @@
 #include "ops/norm_tangents.h"
 #include "ops/norm.h"
 
+#include <limits>
+
 #include "kernels/cpu/norm.h"
 #include "ops/arithmetic.h"
 #include "ops/copy.h"
+#include "ops/creation.h"
 #include "ops/meta_rules.h"
+#include "ops/norm_second.h"
+#include "ops/powers.h"
 #include "ops/reduce.h"
 #include "ops/view.h"
 
@@ -37,10 +42,9 @@ void check_normalized(const Tensor& input, IntSpan shape, const Tensor& weight, 
   fits(bias, "bias");
   const size_t ndim = static_cast<size_t>(input.dim());
   if (ndim >= shape.size() && same_sizes(input.sizes().last(shape.size()), shape)) return;
-  std::string expected;
-  for (int64_t s : shape) expected += ", " + std::to_string(s);
-  throw Error(ErrorKind::Runtime, "Given normalized_shape=", str(shape), ", expected input with shape [*", expected,
-              "], but got input of size", str(input.sizes()));
+  throw Error(ErrorKind::Runtime,
+        "norm: input's shape must end in normalized_shape, ", str(shape), "; got ",
+        str(input.sizes()));
 }
 
 // Sizes of the statistics: those of input with the normalised dimensions at one.
@@ -97,7 +101,21 @@ void meta_rms_norm_backward(Meta& m, const Tensor& grad, const Tensor& input, In
   if (mask[1]) m.result(1, shape, weight.defined() ? weight.dtype() : input.dtype());
 }
 
+// Squares are not of magnitudes: PyTorch's rule for complex numbers.
+Tensor complex_rms_norm(const Tensor& input, IntSpan shape, const Tensor& weight, std::optional<double> eps) {
+  check_normalized(input, shape, weight, {});
+  IntVec over;
+  for (size_t d = 0; d < shape.size(); ++d) over.push_back(-1 - static_cast<int64_t>(d));
+  const double tiny = input.dtype() == DType::Complex64 ? std::numeric_limits<float>::epsilon()
+                                                        : std::numeric_limits<double>::epsilon();
+  const Tensor square = ops::mean(ops::pow(input, 2), std::optional<IntList>(over), true);
+  const Tensor y = ops::mul(input, ops::rsqrt(ops::add(square, eps.value_or(tiny))));
+  return weight.defined() ? ops::mul(y, weight) : y;
+}
+
 Tensor rms_norm(const Tensor& input, IntSpan shape, const Tensor& weight, std::optional<double> eps) {
+  if (input.dtype() == DType::Complex64 || input.dtype() == DType::Complex128)
+    return complex_rms_norm(input, shape, weight, eps);
   return std::get<0>(ops::_fused_rms_norm(input, shape, weight, eps));
 }
 
@@ -109,10 +127,32 @@ void rms_norm_gradient(Backward& b) {
   b.set("weight", weight);
 }
 
+IntVec last_dims(IntSpan shape) {
+  IntVec dims;
+  for (size_t d = 0; d < shape.size(); ++d) dims.push_back(-1 - static_cast<int64_t>(d));
+  return dims;
+}
+void set_second(Backward& b, const SecondOrder& s) {
+  if (b.needs("grad_out")) b.set("grad_out", s.grad_out);
+  if (b.needs("input")) b.set("input", s.input);
+  if (b.needs("weight")) b.set("weight", s.weight);
+}
+void layer_norm_second(Backward& b) {
+  const Tensor rstd = b["rstd"];
+  const Normalized n{ops::mul(ops::sub(b["input"], b["mean"]), rstd), rstd, last_dims(b.ints("normalized_shape"))};
+  set_second(b, second_order(n, b["grad_out"], b["weight"], b.grad(0), b.grad(1), b.grad(2)));
+}
+void rms_norm_second(Backward& b) {
+  const Tensor rstd = b["rstd"];
+  const Normalized n{ops::mul(b["input"], rstd), rstd, last_dims(b.ints("normalized_shape")), false};
+  set_second(b, second_order(n, b["grad_out"], b["weight"], b.grad(0), b.grad(1), {}));
+}
+
 // --- group norm
 
 void check_groups(const Tensor& weight, const Tensor& bias, int64_t n, int64_t c, int64_t hxw, int64_t group,
                   const Tensor& input) {
+  check(hxw > 0, "group_norm(): channels must have elements; got ", hxw);
   check(c > 0, "group_norm(): input must have channels; got ", c);
   check(group > 0, "group_norm(): num_groups must be positive; got ", group);
   check(c % group == 0,
@@ -154,20 +194,64 @@ void meta_group_norm_backward(Meta& m, const Tensor& grad, const Tensor& input, 
 
 Tensor group_norm(const Tensor& input, int64_t groups, const Tensor& weight, const Tensor& bias, double eps, bool) {
   const int64_t n = input.size(0), c = input.size(1);
-  check_groups(weight, bias, n, c, n * c == 0 ? 0 : input.numel() / (n * c), groups, input);
   int64_t hxw = 1;
   for (int64_t d = 2; d < input.dim(); ++d) hxw *= input.size(d);
+  check_groups(weight, bias, n, c, hxw, groups, input);
   return std::get<0>(ops::native_group_norm(input, weight, bias, n, c, hxw, groups, eps));
 }
 
+// (N, group) statistics against an input seen as (N, group, rest).
+struct GroupNormParts {
+  Tensor normal, rstd;  // normalised input, (N, group, rest), and (N, group, 1)
+  int64_t rest;
+};
+GroupNormParts group_norm_parts(Backward& b) {
+  const int64_t n = b.integer("N"), group = b.integer("group"), rest = b.integer("C") / group * b.integer("HxW");
+  const Tensor x = ops::reshape(b["input"], {n, group, rest});
+  const Tensor mean = ops::unsqueeze(b.result(1), -1), rstd = ops::unsqueeze(b.result(2), -1);
+  return {ops::mul(ops::sub(x, mean), rstd), rstd, rest};
+}
+
+// Of the mean, 1 / rest each; of rstd, -rstd^2 normal / rest.
+Tensor statistics_gradient(Backward& b) {
+  const GroupNormParts p = group_norm_parts(b);
+  Tensor sum = ops::zeros_like(p.normal);
+  if (b.grad(1).defined()) sum = ops::add(sum, ops::unsqueeze(b.grad(1), -1));
+  if (b.grad(2).defined()) {
+    const Tensor scale = ops::mul(ops::unsqueeze(b.grad(2), -1), ops::mul(p.rstd, p.rstd));
+    sum = ops::sub(sum, ops::mul(p.normal, scale));
+  }
+  return ops::reshape(ops::div(sum, p.rest), b.sizes("input"));
+}
+
 void group_norm_gradient(Backward& b) {
+  const bool with_statistics = b.grad(1).defined() || b.grad(2).defined();
+  const Tensor more = with_statistics && b.needs("input") ? statistics_gradient(b) : Tensor();
+  if (!b.grad().defined()) return b.set("input", more);
   const bool mask[] = {b.needs("input"), b.needs("weight"), b.needs("bias")};
   auto [input, weight, bias] =
       ops::native_group_norm_backward(b.grad(), b["input"], b.result(1), b.result(2), b["weight"], b.integer("N"),
                                       b.integer("C"), b.integer("HxW"), b.integer("group"), mask);
-  b.set("input", input);
+  b.set("input", more.defined() ? ops::add(input, more) : input);
   b.set("weight", weight);
   b.set("bias", bias);
+}
+
+// Everything as (N, group, rest): a number for each channel is spread over its elements.
+void group_norm_second(Backward& b) {
+  const int64_t n = b.integer("N"), c = b.integer("C"), hxw = b.integer("HxW"), group = b.integer("group");
+  const IntVec grouped{n, group, c / group * hxw};
+  auto view = [&](const Tensor& t) { return t.defined() ? ops::reshape(t, grouped) : t; };
+  auto spread = [&](const Tensor& t) {
+    return t.defined() ? ops::reshape(ops::expand(ops::reshape(t, {1, c, 1}), {n, c, hxw}), grouped) : t;
+  };
+  const Tensor rstd = ops::reshape(b["rstd"], {n, group, 1}), mean = ops::reshape(b["mean"], {n, group, 1});
+  const Normalized parts{ops::mul(ops::sub(view(b["input"]), mean), rstd), rstd, IntVec{-1}};
+  const SecondOrder s = second_order(parts, view(b["grad_out"]), spread(b["weight"]), view(b.grad(0)), spread(b.grad(1)),
+                                     spread(b.grad(2)));
+  if (b.needs("grad_out") && s.grad_out.defined()) b.set("grad_out", ops::reshape(s.grad_out, b.sizes("grad_out")));
+  if (b.needs("input") && s.input.defined()) b.set("input", ops::reshape(s.input, b.sizes("input")));
+  if (b.needs("weight") && s.weight.defined()) b.set("weight", ops::sum(ops::reshape(s.weight, {n, c, hxw}), IntList{0, 2}));
 }
 
 }  // namespace
@@ -197,8 +281,9 @@ OP(native_layer_norm_backward) {
   .out_layout = OutLayout::Contiguous,
   .meta = typed_meta<meta_layer_norm_backward>,
   .cpu = cpu::layer_norm_backward_kernel,
+  .derivatives = {vjp(names("grad_out", "input", "weight"), layer_norm_second,
+                      saves("grad_out", "input", "mean", "rstd", "weight"))},
   .batch = batch::layer_norm_backward,
-  .hole = "double backward is missing",
 };
 OP(layer_norm) {
   .schema = "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
@@ -227,8 +312,8 @@ OP(_fused_rms_norm_backward) {
   .out_layout = OutLayout::Contiguous,
   .meta = typed_meta<meta_rms_norm_backward>,
   .cpu = cpu::rms_norm_backward_kernel,
+  .derivatives = {vjp(names("grad_out", "input", "weight"), rms_norm_second, saves("grad_out", "input", "rstd", "weight"))},
   .batch = batch::layer_norm_backward,
-  .hole = "double backward is missing",
 };
 OP(rms_norm) {
   .schema = "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
@@ -246,7 +331,6 @@ OP(native_group_norm) {
   .cpu = cpu::group_norm_kernel,
   .derivatives = {vjp(names("input", "weight", "bias"), group_norm_gradient,
                       saves("input", "weight", "result1", "result2"))},
-  .not_differentiable = names("result1", "result2"),
   .jvp = group_norm_tangent,
   .batch = batch::group_norm,
 };
@@ -257,8 +341,9 @@ OP(native_group_norm_backward) {
   .forms = hidden | out,
   .meta = typed_meta<meta_group_norm_backward>,
   .cpu = cpu::group_norm_backward_kernel,
+  .derivatives = {vjp(names("grad_out", "input", "weight"), group_norm_second,
+                      saves("grad_out", "input", "mean", "rstd", "weight"))},
   .batch = batch::group_norm_backward,
-  .hole = "double backward is missing",
 };
 OP(group_norm) {
   .schema = "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "

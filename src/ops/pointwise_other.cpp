@@ -377,8 +377,11 @@ void frexp(const Tensor& self, const Tensor& mantissa, const Tensor& exponent) {
 }
 
 void meta_angle(Meta& m) {
-  const DType d = m.tensor(0).dtype();
-  meta::pointwise_result(m, 1, is_complex(d) ? real_of(d) : float_of(d), is_integral(d, true) ? float_of(d) : d);
+  const Tensor& self = m.tensor(0);
+  const DType d = self.dtype();
+  if (!is_complex(d)) return meta::pointwise_result(m, 1, float_of(d), float_of(d));
+  m.call.compute = d;
+  m.result(0, self.sizes(), real_of(d));  // contiguous, unlike other elementwise results
 }
 // i z / |z|^2 for complex numbers; real ones have a constant angle on either side of zero.
 Tensor angle_gradient(Backward& b) {
@@ -410,7 +413,7 @@ void finite_stand_ins(const OpCall& c, DType compute, Scalar* params) {
 void meta_where(Meta& m) {
   const DType c = m.tensor(0).dtype();
   check(c == DType::Bool || c == DType::UInt8,
-        "where(): condition must be bool or uint8; got ", info(c).legacy_name);
+        "where(): condition must be bool or uint8; got ", name(c));
   const DType d = result_type({m.call.args + 1, 2});
   for (int i = 1; i < 3; ++i)
     if (m.arg(i).is_number() && is_integral(d, false)) cpu::check_fits(m.arg(i).as_scalar(), d);
@@ -442,14 +445,12 @@ void meta_complex(Meta& m) {
   const DType a = m.tensor(0).dtype(), b = m.tensor(1).dtype();
   auto fits = [](DType d) { return d == DType::Float16 || d == DType::Float32 || d == DType::Float64; };
   check_kind(ErrorKind::NotImplemented, fits(a) && fits(b),
-        "complex(): both inputs must be float16, float32 or float64; got ", info(a).legacy_name,
-        " and ", info(b).legacy_name);
-  check(a == b, "Expected object of scalar type ", info(a).legacy_name, " but got scalar type ", info(b).legacy_name,
-        " for second argument");
+        "complex(): both inputs must be float16, float32 or float64; got ", name(a),
+        " and ", name(b));
+  check(a == b, "complex(): both inputs must have one dtype; got ", name(a), " and ", name(b));
   const bool into = m.call.op->variant == Variant::Out;
-  check(!into || m.tensor(2).dtype() == complex_of(a), "Expected object of scalar type ",
-        info(complex_of(a)).legacy_name, " but got scalar type ", into ? info(m.tensor(2).dtype()).legacy_name : "",
-        " for argument 'out'");
+  check(!into || m.tensor(2).dtype() == complex_of(a),
+        "complex(): out= must have dtype ", name(complex_of(a)));
   meta::pointwise_result(m, 2, complex_of(a), a);
 }
 
@@ -641,6 +642,11 @@ OP(nextafter) {
   .flags = pointwise,
   .meta = meta::binary,
   .cpu = typed_kernel<nextafter>,
+  .derivatives = {
+      vjp("self", [](Backward& b) { return ops::where(ops::ne(b["self"], b["other"]), b.grad(), 0); },
+          saves("self", "other")),
+      vjp("other", [](Backward& b) { return ops::zeros_like(b.grad()); }),
+  },
 };
 
 OP(gcd) {
@@ -776,9 +782,8 @@ OP(polar) {
   .cpu = cpu::binary<scalar::polar>,
   .derivatives = {
       vjp("abs", [](Backward& b) {
-        const Tensor unit = ops::polar(ops::ones_like(b["angle"]), b["angle"]);
-        return ops::real(ops::mul(b.grad(), ops::conj(unit)));
-      }, saves("angle")),
+        return ops::real(ops::mul(b.grad(), ops::conj(ops::sgn(b["result"]))));
+      }, saves("result")),
       vjp("angle", [](Backward& b) {
         return ops::real(ops::mul(b.grad(), ops::conj(ops::mul(b["result"], Scalar(complex128(0, 1))))));
       }, saves("result")),

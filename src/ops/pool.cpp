@@ -1,11 +1,14 @@
 // Pooling: sliding, adaptive and fractional windows, and max_unpool.
 #include "ops/pool.h"
 
+#include <algorithm>
+
 #include "dispatch/rules.h"
 #include "kernels/cpu/pool.h"
 #include "ops/copy.h"
 #include "ops/creation.h"
 #include "ops/pool_sizes.h"
+#include "ops/reduce.h"
 #include "ops/scatter.h"
 #include "ops/view.h"
 
@@ -28,6 +31,8 @@ template <int spatial>
 void meta_max_pool(Meta& m, const Tensor& self, IntSpan kernel, IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil_mode) {
   const Window w = pool::window(m.op_name(), spatial, kernel, stride, padding, dilation);
   const IntVec sizes = pool::result_sizes(m.op_name(), self, spatial, w, ceil_mode);
+  check(spatial == 2 || self.dim() == 5 || suggested_format(self) == MemoryFormat::Contiguous,
+        m.op_name(), "(): a volume without batch must not be channels-last");
   const MemoryFormat f = pool::format(self, spatial);
   m.result_format(0, sizes, self.dtype(), f);
   m.result_format(1, sizes, DType::Int64, f);
@@ -200,6 +205,18 @@ Tensor adaptive_avg_pool(const Tensor& self, IntSpan output_size) {
   for (int64_t n : output_size)
     check(n >= 0, "adaptive_avg_pool", spatial,
         "d(): sizes in output_size must not be negative; got ", str(output_size));
+  // One window is a mean over everything, which has a kernel of its own and takes complex numbers.
+  if (std::ranges::all_of(output_size, [](int64_t n) { return n == 1; })) {
+    IntVec over;
+    for (int64_t d = -spatial; d < 0; ++d) over.push_back(d);
+    const Tensor mean = ops::mean(self, std::optional<IntList>(over), true);
+    if (self.dim() != spatial + 2 || pool::format(self, spatial) == MemoryFormat::Contiguous) return mean;
+    IntVec strides(mean.sizes());  // channels innermost
+    strides[0] = mean.sizes()[1];
+    strides[1] = 1;
+    for (int64_t d = 2; d < mean.dim(); ++d) strides[d] = mean.sizes()[1];
+    return ops::as_strided(mean, mean.sizes(), strides);
+  }
   return spatial == 2 ? ops::_adaptive_avg_pool2d(self, output_size) : ops::_adaptive_avg_pool3d(self, output_size);
 }
 

@@ -70,15 +70,17 @@ IntVec result_sizes(const std::string& op, const Tensor& self, int64_t spatial, 
     space.push_back(result_size(n, w.kernel[d], w.stride[d], w.padding[d], w.dilation[d], ceil_mode));
   }
   for (int64_t n : space)
-    check(n >= 1, op, "(): Given input size: ", str(self.sizes()), ". Calculated output size: ", str(space), ". Output size is too small");
+    check(n >= 1, op,
+          "(): Output size is too small: each must be at least 1; got ", str(space), " for input ",
+          str(self.sizes()));
   return with_space(self, spatial, space);
 }
 
 IntVec adaptive_sizes(const std::string& op, const Tensor& self, int64_t spatial, IntSpan output_size, bool channels) {
   check(static_cast<int64_t>(output_size.size()) == spatial, op, "(): internal error: output_size.size() must be ", spatial,
         "; got ", str(output_size));
-  check(self.dim() == spatial + 1 || self.dim() == spatial + 2, op, "(): Expected ", spatial + 1, "D or ", spatial + 2,
-        "D tensor, but got ", str(self.sizes()));
+  check(self.dim() == spatial + 1 || self.dim() == spatial + 2, op,
+        "(): input must be ", spatial + 1, "D or ", spatial + 2, "D; got ", str(self.sizes()));
   for (int64_t d = channels ? 1 : self.dim() - spatial; d < self.dim(); ++d)
     check(self.sizes()[d] > 0, op,
         "(): input must have a non-zero size in each dimension after the batch; got ",
@@ -135,16 +137,22 @@ void check_same_shape(const std::string& op, const char* what, const Tensor& t, 
 
 void check_grad(const std::string& op, const Tensor& grad, const Tensor& self, IntSpan sizes) {
   check_same_shape(op, "grad_output", grad, sizes);
-  check(grad.dtype() == self.dtype(), op, "(): expected dtype ", name(self.dtype()), " for grad_output but got dtype ", name(grad.dtype()));
+  check(grad.dtype() == self.dtype(), op,
+        "(): grad_output must have input's dtype, ", name(self.dtype()), "; got ",
+        name(grad.dtype()));
 }
 
 void check_adaptive_grad(const std::string& op, const Tensor& grad, const Tensor& self, int64_t spatial) {
-  check(self.dim() == spatial + 1 || self.dim() == spatial + 2, op, "(): Expected ", spatial + 1, "D or ", spatial + 2,
-        "D tensor, but got ", str(self.sizes()));
+  check(self.dim() == spatial + 1 || self.dim() == spatial + 2, op,
+        "(): input must be ", spatial + 1, "D or ", spatial + 2, "D; got ", str(self.sizes()));
   const bool fits = grad.dim() == self.dim() && same_sizes(grad.sizes().first(static_cast<size_t>(self.dim() - spatial)),
                                                            self.sizes().first(static_cast<size_t>(self.dim() - spatial)));
-  check(fits, op, "(): expected grad_output with the batch and channels of ", str(self.sizes()), "; got ", str(grad.sizes()));
-  check(grad.dtype() == self.dtype(), op, "(): expected dtype ", name(self.dtype()), " for grad_output but got dtype ", name(grad.dtype()));
+  check(fits, op,
+        "(): grad_output must have input's batch and channels, ", str(self.sizes()), "; got ",
+        str(grad.sizes()));
+  check(grad.dtype() == self.dtype(), op,
+        "(): grad_output must have input's dtype, ", name(self.dtype()), "; got ",
+        name(grad.dtype()));
   for (int64_t d = 1; d < grad.dim(); ++d)
     check(grad.sizes()[d] > 0, op,
         "(): grad_output must have a non-zero size in each dimension after the batch; got ",

@@ -130,8 +130,8 @@ void meta_float_power(Meta& m) {
   const bool in_place = m.call.op->variant == Variant::Inplace;
   const DType own = in_place ? m.tensor(0).dtype() : wide;
   check(own == wide,
-        "float_power_(): self must have the result's dtype, ", info(wide).legacy_name, "; got ",
-        info(own).legacy_name);
+        "float_power_(): self must have the result's dtype, ", name(wide), "; got ",
+        name(own));
   meta::pointwise_result(m, 2, wide, wide);
 }
 

@@ -61,7 +61,7 @@ void check_uniform_bounds(DType d, double from, double to) {
   inside(from, "from");
   inside(to, "to");
   check(to - from <= most,
-        "uniform_(): to - from must be finite in ", info(real).legacy_name, "; got from ", from,
+        "uniform_(): to - from must be finite in ", facula::name(real), "; got from ", from,
         " and to ", to);
 }
 
@@ -189,7 +189,7 @@ void geometric_(const Tensor& self, double p, Generator* generator) {
 void check_continuous(DType d, const char* distribution) {
   check(is_floating(d), distribution,
         " distribution is continuous: self must have a floating-point dtype; got ",
-        info(d).legacy_name);
+        facula::name(d));
 }
 
 void exponential_(const Tensor& self, double lambd, Generator* generator) {

@@ -136,11 +136,12 @@ void poisson(const Tensor& self, Generator* generator, const Tensor& out) {
 
 void meta_binomial(Meta& m, const Tensor& count, const Tensor& prob) {
   check_value(is_floating(count.dtype()),
-        "binomial(): count must be floating point; got ", info(count.dtype()).legacy_name);
+        "binomial(): count must be floating point; got ", name(count.dtype()));
   check_value(is_floating(prob.dtype()),
-        "binomial(): prob must be floating point; got ", info(prob.dtype()).legacy_name);
-  check(count.dtype() == prob.dtype(), "Found dtype ", info(prob.dtype()).legacy_name, " but expected ",
-        info(count.dtype()).legacy_name);
+        "binomial(): prob must be floating point; got ", name(prob.dtype()));
+  check(count.dtype() == prob.dtype(),
+        "binomial(): count and prob must have one dtype; got ", name(count.dtype()), " and ",
+        name(prob.dtype()));
   const IntVec sizes = broadcast_sizes(count.sizes(), prob.sizes());
   check(same_sizes(sizes, count.sizes()), "output with shape ", str(count.sizes()),
         " doesn't match the broadcast shape ", str(sizes));
@@ -159,11 +160,14 @@ void binomial(const Tensor& count, const Tensor& prob, Generator* generator, con
 void meta_multinomial(Meta& m, const Tensor& self, int64_t samples, bool replacement) {
   check(self.dim() == 1 || self.dim() == 2, "prob_dist must be 1 or 2 dim");
   check(is_floating(self.dtype()),
-        "multinomial(): input must be floating point; got ", info(self.dtype()).legacy_name);
+        "multinomial(): input must be floating point; got ", name(self.dtype()));
   check(samples > 0, "cannot sample n_sample <= 0 samples");
   check(replacement || samples <= self.size(-1),
         "multinomial(): without replacement num_samples must be at most the number of "
         "categories, ", self.size(-1), "; got ", samples);
+  const OpCall& c = m.call;
+  const DType given = c.op->variant == Variant::Out ? c.args[c.info->base_args].as_tensor().dtype() : DType::Int64;
+  check(given == DType::Int64, "multinomial(): out= must have dtype int64; got ", name(given));
   check(self.size(-1) <= int64_t{1} << 24, "number of categories cannot exceed 2^24");
   if (self.dim() == 1) return m.result(0, IntVec{samples}, DType::Int64);
   m.result(0, IntVec{self.size(0), samples}, DType::Int64);

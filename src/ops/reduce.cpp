@@ -60,7 +60,8 @@ void check_not_empty(const char* op, const Tensor& self, const IntVec& dims, boo
   if (self.numel() > 0) return;
   check(given, op, "(): dim must be given for an input without elements");
   for (int64_t d : dims)
-    check_index(self.sizes()[d] > 0, op, "(): Expected reduction dim ", d, " to have non-zero size.");
+    check_index(self.sizes()[d] > 0, op,
+          "(): a dimension of size 0 cannot be reduced; got dim ", d);
 }
 
 // The element type as C++ names it, which PyTorch's message has.
@@ -112,7 +113,7 @@ DType mean_type(const Tensor& self, std::optional<DType> dtype) {
   const DType d = dtype.value_or(self.dtype());
   check_kind(ErrorKind::NotImplemented, is_differentiable(d),
         "mean(): ", dtype ? "dtype" : "input's dtype", " must be floating point or complex; got ",
-        info(d).legacy_name);
+        name(d));
   return d;
 }
 
@@ -150,7 +151,7 @@ Tensor all_dim(const Tensor& self, int64_t dim, bool keepdim) { return ops::all(
 
 Tensor nanmean(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::optional<DType> dtype) {
   check_kind(ErrorKind::NotImplemented, is_differentiable(self.dtype()),
-        "nanmean(): input must be floating point or complex; got ", info(self.dtype()).legacy_name);
+        "nanmean(): input must be floating point or complex; got ", name(self.dtype()));
   const std::optional<IntList> dims = dim ? std::optional(IntList(*dim)) : std::nullopt;
   const Tensor count = ops::sum(ops::logical_not(ops::isnan(ops::detach(self))), dims, keepdim);
   return ops::div(ops::nansum(self, dims, keepdim, dtype), count);

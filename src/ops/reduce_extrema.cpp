@@ -31,8 +31,8 @@ void meta_extreme(Meta& m, const Tensor& self, IntSpan dim, bool keepdim) {
   if (m.call.op->variant == Variant::Out) {
     const DType given = m.call.tensor(m.call.info->base_args).dtype();
     check(given == self.dtype(),
-          "out= must have input's dtype, ", info(self.dtype()).legacy_name, "; got ",
-          info(given).legacy_name);
+          "out= must have input's dtype, ", name(self.dtype()), "; got ",
+          name(given));
   }
   reduction::state(m, 0, self, dims, keepdim, self.dtype());
 }
@@ -49,7 +49,8 @@ void meta_aminmax(Meta& m, const Tensor& self, std::optional<int64_t> dim, bool 
         "aminmax(): an input without elements has no extremes; dim must be given");
   const IntVec dims = dim ? reduction::one_dim(*dim, self.dim()) : cpu::reduced_dims({}, self.dim());
   for (int64_t d : dims)
-    check_index(self.sizes()[d] > 0, "aminmax: Expected reduction dim ", d, " to have non-zero size.");
+    check_index(self.sizes()[d] > 0,
+          "aminmax(): a dimension of size 0 cannot be reduced; got dim ", d);
   if (m.call.op->variant == Variant::Out) {
     const int first = m.call.info->base_args;
     check_value(memory_overlap(m.call.tensor(first), m.call.tensor(first + 1)) == Overlap::None,

@@ -99,10 +99,10 @@ void std_mean_gradient(Backward& b) {
 void check_norm_dtype(const Tensor& self, DType dtype) {
   check(is_differentiable(dtype),
         "linalg.vector_norm(): dtype must be floating point or complex; got ",
-        info(dtype).legacy_name);
+        name(dtype));
   check(is_complex(self.dtype()) == is_complex(dtype), "linalg.vector_norm: dtype should be ",
         is_complex(self.dtype()) ? "complex" : "real", " for ", is_complex(self.dtype()) ? "complex" : "real",
-        " inputs, but got ", info(dtype).legacy_name);
+        " inputs, but got ", name(dtype));
   check(promote(self.dtype(), dtype) == dtype, "linalg.vector_norm: the dtype of the input (", info(self.dtype()).legacy_name,
         ") should be convertible without narrowing to the specified dtype (", info(dtype).legacy_name, ")");
 }
@@ -110,7 +110,7 @@ void check_norm_dtype(const Tensor& self, DType dtype) {
 void meta_vector_norm(Meta& m, const Tensor& self, const Scalar& ord, MaybeDims dim, bool keepdim, std::optional<DType> dtype) {
   check_kind(ErrorKind::NotImplemented, is_differentiable(self.dtype()),
         "linalg.vector_norm(): input must be floating point or complex; got ",
-        info(self.dtype()).legacy_name);
+        name(self.dtype()));
   if (dtype) check_norm_dtype(self, *dtype);
   check(!ord.is_complex(), "linalg.vector_norm(): ord must be real; got a complex number");
   const IntVec dims = cpu::reduced_dims(dim, self.dim());

@@ -128,7 +128,8 @@ Tensor grid_points(const Tensor& theta, IntSpan space, bool align) {
 void check_affine(IntSpan size) {
   check(size.size() == 4 || size.size() == 5,
         "affine_grid_generator(): size must have 4 or 5 numbers; got ", str(size));
-  for (int64_t n : size) check(n > 0, "affine_grid_generator(): Expected non-zero, positive output size. Got ", str(size));
+  for (int64_t n : size) check(n > 0,
+        "affine_grid_generator(): sizes must be positive; got ", str(size));
 }
 
 Tensor affine_grid_generator(const Tensor& theta, IntSpan size, bool align) {
@@ -136,8 +137,8 @@ Tensor affine_grid_generator(const Tensor& theta, IntSpan size, bool align) {
   const IntSpan space = size.subspan(2);
   const int64_t n = static_cast<int64_t>(space.size());
   check(theta.dim() == 3 && theta.sizes()[0] == size[0] && theta.sizes()[1] == n && theta.sizes()[2] == n + 1,
-        "affine_grid_generator(): Expected a batch of ", n, "x", n + 1, " affine matrices for size ", str(size), "; got ",
-        str(theta.sizes()));
+        "affine_grid_generator(): theta must have shape [", size[0], ", ", n, ", ", n + 1,
+        "]; got ", str(theta.sizes()));
   const Tensor points = grid_points(theta, space, align);
   const Tensor batch = ops::expand(ops::unsqueeze(points, 0), {size[0], points.sizes()[0], n + 1});
   IntVec sizes{size[0]};

@@ -52,8 +52,8 @@ void meta_gather(Meta& m, const Tensor& self, int64_t dim, const Tensor& index, 
   const int64_t d = wrap_dim(dim, self.dim());
   check_index_sizes("gather", self, d, index, nullptr);
   for (int64_t k = 0; index.numel() > 0 && k < at_least_1d(self).dim(); ++k)
-    check(k == d || at_least_1d(index).sizes()[k] <= at_least_1d(self).sizes()[k], "Size does not match at dimension ", k,
-          " expected index ", str(index.sizes()), " to be no larger than self ", str(self.sizes()), " apart from dimension ", d);
+    check(k == d || at_least_1d(index).sizes()[k] <= at_least_1d(self).sizes()[k],
+          "gather(): index must not be larger than self outside dim ", d, "; got one in dimension ", k);
   indexed::check_out(m, self.dtype(), {0, 2});
   m.result(0, index.sizes(), self.dtype());
 }
@@ -76,11 +76,10 @@ void check_scatter_sizes(const Tensor& self, int64_t d, const Tensor& index, con
   bool fits = true;
   for (int64_t k = 0; k < s.dim() && fits; ++k) fits = k == d || i.sizes()[k] <= s.sizes()[k];
   for (int64_t k = 0; src && k < s.dim() && fits; ++k) fits = i.sizes()[k] <= at_least_1d(*src).sizes()[k];
-  if (!src)
-    return check(fits, "Expected index ", str(index.sizes()), " to be no larger than self ", str(self.sizes()),
-                 " apart from dimension ", d);
-  check(fits, "Expected index ", str(index.sizes()), " to be no larger than self ", str(self.sizes()),
-        " apart from dimension ", d, " and to be no larger size than src ", str(src->sizes()));
+  if (fits) return;
+  throw Error(ErrorKind::Runtime, "index must not be larger than self outside dim ", d,
+              src ? ", nor than src anywhere; got index " : "; got index ", str(index.sizes()),
+              " and self ", str(self.sizes()), src ? concat(" and src ", str(src->sizes())) : "");
 }
 
 void meta_scatter(Meta& m, const Tensor& self, int64_t dim, const Tensor& index, const Value& src) {
@@ -250,10 +249,10 @@ IntVec without(IntSpan sizes, int64_t dim) {
 void check_slices(const char* op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
   check_index(index.dim() <= 1, op, "(): Index dimension is supposed to be 0 or 1, but got ", index.dim());
   check(is_index_dtype(index.dtype()), op,
-        "(): index must have dtype int32 or int64; got ", info(index.dtype()).legacy_name);
+        "(): index must have dtype int32 or int64; got ", name(index.dtype()));
   check(self.dtype() == source.dtype(), op,
-        "(): source must have self's dtype, ", info(self.dtype()).legacy_name, "; got ",
-        info(source.dtype()).legacy_name);
+        "(): source must have self's dtype, ", name(self.dtype()), "; got ",
+        name(source.dtype()));
   check(dim == 0 || dim < source.dim(), op,
         "(): dim ", dim, " must be one of source's dimensions; got a source with ", source.dim());
   check(same_sizes(without(self.sizes(), dim), without(source.sizes(), dim)),
@@ -294,8 +293,10 @@ void index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tenso
 }
 
 void meta_index_reduce(Meta& m, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
-                       std::string_view reduce, bool) {
+                       std::string_view reduce, bool include_self) {
   index_reduction(reduce);
+  check_kind(ErrorKind::NotImplemented, include_self || (!is_complex(self.dtype()) && self.dtype() != DType::Bool),
+             "\"index_reduce_func_exclude_input_init\" not implemented for '", info(self.dtype()).legacy_name, "'");
   check_slices("index_reduce", self, wrap_dim(dim, self.dim()), index, source);
   indexed::check_out(m, self.dtype(), {2, 3});
   m.result(0, self.sizes(), self.dtype());
@@ -316,10 +317,10 @@ void meta_index_copy(Meta& m, const Tensor& self, int64_t dim, const Tensor& ind
         "index_copy_(): source must be 0-dimensional or have as many dimensions as self, ",
         self.dim(), "; got ", source.dim());
   check(index.dtype() == DType::Int64,
-        "index_copy_(): index must have dtype int64; got ", info(index.dtype()).legacy_name);
+        "index_copy_(): index must have dtype int64; got ", name(index.dtype()));
   check(self.dtype() == source.dtype(),
-        "index_copy_(): source must have self's dtype, ", info(self.dtype()).legacy_name, "; got ",
-        info(source.dtype()).legacy_name);
+        "index_copy_(): source must have self's dtype, ", name(self.dtype()), "; got ",
+        name(source.dtype()));
   const IntVec to = without(self.sizes(), d), from = source.dim() == 0 ? IntVec() : without(source.sizes(), d);
   check(same_sizes(to, from),
         "index_copy_(): a slice of source must have the shape of self's along dim ", d, ", ",
@@ -374,7 +375,7 @@ Tensor flat_offsets(const Tensor& t, const Tensor& index) {
 
 void meta_take(Meta& m, const Tensor& self, const Tensor& index) {
   check(index.dtype() == DType::Int64,
-        "take(): index must have dtype int64; got ", info(index.dtype()).legacy_name);
+        "take(): index must have dtype int64; got ", name(index.dtype()));
   check_index(self.numel() > 0 || index.numel() == 0,
         "take(): self has no elements; got ", index.numel(), " indices");
   indexed::check_out(m, self.dtype(), {0, 1});
@@ -388,10 +389,10 @@ void take(const Tensor& self, const Tensor& index, const Tensor& out) {
 
 void meta_put(Meta& m, const Tensor& self, const Tensor& index, const Tensor& source, bool) {
   check(index.dtype() == DType::Int64,
-        "put_(): index must have dtype int64; got ", info(index.dtype()).legacy_name);
+        "put_(): index must have dtype int64; got ", name(index.dtype()));
   check(self.dtype() == source.dtype(),
-        "put_(): source must have self's dtype, ", info(self.dtype()).legacy_name, "; got ",
-        info(source.dtype()).legacy_name);
+        "put_(): source must have self's dtype, ", name(self.dtype()), "; got ",
+        name(source.dtype()));
   check_index(source.numel() == index.numel(),
         "put_(): source and index must have as many elements; got ", source.numel(), " and ",
         index.numel());
@@ -416,8 +417,8 @@ void put(const Tensor& self, const Tensor& index, const Tensor& source, bool acc
 
 Tensor take_along_dim(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim) {
   check(is_index_dtype(indices.dtype()),
-        "take_along_dim(): indices must have dtype int64; got ", info(indices.dtype()).legacy_name);
-  if (!dim) return ops::gather(ops::reshape(self, {-1}), 0, ops::reshape(indices, {-1}));
+        "take_along_dim(): indices must have dtype int64; got ", name(indices.dtype()));
+  if (!dim) return ops::gather(ops::view(self, {-1}), 0, ops::view(indices, {-1}));
   check(self.dim() == indices.dim(),
         "take_along_dim(): input and indices must have as many dimensions; got ", self.dim(),
         " and ", indices.dim());

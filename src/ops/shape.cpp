@@ -28,10 +28,13 @@ const Tensor* first_real(std::span<const Tensor> tensors) {
 }
 
 void check_fits(const Tensor& first, const Tensor& t, int64_t dim, size_t index) {
-  check(t.dim() == first.dim(), "Tensors must have same number of dimensions: got ", first.dim(), " and ", t.dim());
+  check(t.dim() == first.dim(),
+        "cat(): tensors must have as many dimensions; got ", first.dim(), " and ", t.dim(), " at ",
+        index);
   for (int64_t d = 0; d < t.dim(); ++d)
-    check(d == dim || t.sizes()[d] == first.sizes()[d], "Sizes of tensors must match except in dimension ", dim,
-          ". Expected size ", first.sizes()[d], " but got size ", t.sizes()[d], " for tensor number ", index, " in the list.");
+    check(d == dim || t.sizes()[d] == first.sizes()[d],
+          "cat(): Sizes of tensors must match except in dimension ", dim, "; got ",
+          first.sizes()[d], " and, at ", index, ", ", t.sizes()[d]);
 }
 
 void meta_cat(Meta& m, std::span<const Tensor> tensors, int64_t dim) {
@@ -180,9 +183,12 @@ OP(as_strided_scatter) {
   .composite = Composite::Explicit,
   .any = typed_kernel<as_strided_scatter>,
   .derivatives = {
+      // PyTorch gives self the gradient of what was replaced and zeros elsewhere; so do we.
       vjp("self", [](Backward& b) {
-        return ops::as_strided_scatter(ops::clone(b.grad(), MemoryFormat::Contiguous), ops::new_zeros(b.grad(), b.sizes("src")),
-                                       b.ints("size"), b.ints("stride"), maybe(b, "storage_offset"));
+        const Tensor grad = ops::clone(b.grad(), MemoryFormat::Contiguous);
+        const Tensor replaced = ops::as_strided(grad, b.ints("size"), b.ints("stride"), maybe(b, "storage_offset"));
+        return ops::as_strided_scatter(ops::zeros_like(grad), replaced, b.ints("size"), b.ints("stride"),
+                                       maybe(b, "storage_offset"));
       }),
       vjp("src", [](Backward& b) {
         return ops::clone(ops::as_strided(ops::clone(b.grad(), MemoryFormat::Contiguous), b.ints("size"), b.ints("stride"),

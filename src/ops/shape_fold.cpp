@@ -59,6 +59,10 @@ Tensor batched(const Tensor& t, int64_t dims) {
   return alias_tensor(t, sizes, strides, t.storage_offset());
 }
 
+void check_values(DType d, const char* op) {
+  check_kind(ErrorKind::NotImplemented, !is_integral(d, false), "\"", op, "\" not implemented for '", info(d).legacy_name, "'");
+}
+
 void meta_im2col(Meta& m, const Tensor& self, IntSpan kernel, IntSpan dilation, IntSpan padding, IntSpan stride) {
   const int64_t n = self.dim();
   check(n == 3 || n == 4,
@@ -68,6 +72,7 @@ void meta_im2col(Meta& m, const Tensor& self, IntSpan kernel, IntSpan dilation, 
     check(self.sizes()[d] > 0,
         "im2col(): input must be 3D or 4D, and only its batch may be empty; got ",
         str(self.sizes()));
+  check_values(self.dtype(), "im2col_out_cpu");
   const Blocks b = blocks(self.sizes()[n - 2], self.sizes()[n - 1], kernel, dilation, padding, stride);
   IntVec sizes;
   if (n == 4) sizes.push_back(self.sizes()[0]);
@@ -98,6 +103,7 @@ Tensor col2im(const Tensor& self, IntSpan output_size, IntSpan kernel, IntSpan d
   check(n == 2 || n == 3,
         "col2im(): input must be 2D or 3D, and only its batch may be empty; got ",
         str(self.sizes()));
+  check_values(self.dtype(), "col2im_out_cpu");
   const Blocks b = blocks(output_size[0], output_size[1], kernel, dilation, padding, stride);
   const int64_t rows = self.sizes()[n - 2], area = kernel[0] * kernel[1], length = b.count[0] * b.count[1];
   check(rows % area == 0,

@@ -172,7 +172,8 @@ Tensor pad_circular(const Tensor& self, IntSpan padding) {
   const int64_t spatial = self.dim() - 2;
   check(static_cast<int64_t>(padding.size()) + 4 == 2 * self.dim(), "Invalid padding size, expected ", 2 * spatial, " but got ",
         padding.size());
-  Tensor t = self;
+  IntVec sizes(self.sizes());
+  Tensor kept = self;  // what negative padding leaves
   for (int64_t k = 0; k < spatial; ++k) {
     const int64_t d = self.dim() - 1 - k, n = self.sizes()[d], before = padding[2 * k], after = padding[2 * k + 1];
     check(before <= n && after <= n,
@@ -180,14 +181,25 @@ Tensor pad_circular(const Tensor& self, IntSpan padding) {
           " for size ", n);
     check(n + before + after >= 0,
           "pad: a size must not become negative; got ", before, " + ", n, " + ", after);
-    const Tensor middle = ops::slice(t, d, std::max<int64_t>(-before, 0), n - std::max<int64_t>(-after, 0), 1);
-    std::vector<Tensor> parts;
-    if (before > 0) parts.push_back(ops::slice(t, d, n - std::max<int64_t>(-after, 0) - before, n - std::max<int64_t>(-after, 0), 1));
-    parts.push_back(middle);
-    if (after > 0) parts.push_back(ops::slice(t, d, std::max<int64_t>(-before, 0), std::max<int64_t>(-before, 0) + after, 1));
-    t = ops::cat(parts, d);
+    sizes[d] = n + before + after;
+    kept = ops::slice(kept, d, std::max<int64_t>(-before, 0), n - std::max<int64_t>(-after, 0), 1);
   }
-  return t;
+  const Tensor out = ops::new_empty(self, sizes);
+  Tensor middle = out;
+  for (int64_t k = 0; k < spatial; ++k) {
+    const int64_t d = self.dim() - 1 - k, begin = std::max<int64_t>(padding[2 * k], 0);
+    middle = ops::slice(middle, d, begin, begin + kept.sizes()[d], 1);
+  }
+  ops::copy_(middle, kept);
+  // From the last dimension to the first, so that corners are copied from what is already padded.
+  for (int64_t k = 0; k < spatial; ++k) {
+    const int64_t d = self.dim() - 1 - k, n = kept.sizes()[d];
+    const int64_t before = std::max<int64_t>(padding[2 * k], 0), after = std::max<int64_t>(padding[2 * k + 1], 0);
+    auto part = [&](int64_t begin, int64_t length) { return ops::slice(out, d, begin, begin + length, 1); };
+    if (before > 0) ops::copy_(part(0, before), part(n, before));
+    if (after > 0) ops::copy_(part(before + n, after), part(before, after));
+  }
+  return out;
 }
 
 Tensor pad_by_border(const Tensor& self, IntSpan pad, std::string_view mode) {

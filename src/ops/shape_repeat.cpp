@@ -270,6 +270,7 @@ Tensor diag(const Tensor& self, int64_t diagonal) {
 Tensor diagflat(const Tensor& self, int64_t offset) { return ops::diag_embed(ops::reshape(ops::contiguous(self), {-1}), offset, 0, 1); }
 Tensor trace(const Tensor& self) {
   check(self.dim() == 2, "trace(): self must be a matrix; got ", self.dim(), " dimensions");
+  check_kind(ErrorKind::NotImplemented, self.dtype() != DType::Bool, "\"trace\" not implemented for 'Bool'");
   return ops::sum(ops::diagonal(self, 0, 0, 1));
 }
 

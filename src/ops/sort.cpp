@@ -50,7 +50,8 @@ void meta_topk(Meta& m, const Tensor& self, int64_t k, int64_t dim, bool, bool) 
 void state_selected(Meta& m, const Tensor& self, int64_t dim, bool keepdim) {
   const IntVec dims = reduction::one_dim(dim, self.dim());
   for (int64_t d : dims)
-    check_index(self.sizes()[d] > 0, m.op_name(), "(): Expected reduction dim ", d, " to have non-zero size.");
+    check_index(self.sizes()[d] > 0, m.op_name(),
+          "(): a dimension of size 0 cannot be reduced; got dim ", d);
   reduction::state(m, 0, self, dims, keepdim, self.dtype());
   reduction::state(m, 1, self, dims, keepdim, DType::Int64);
 }

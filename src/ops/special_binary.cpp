@@ -202,6 +202,7 @@ Tensor polygamma_in_place(const Tensor& self, int64_t n) {
 // The sum of lgamma(self - j / 2) over j < p, and a constant.
 Tensor mvlgamma(const Tensor& self, int64_t p) {
   check(p >= 1, "mvlgamma(): p must be at least 1; got ", p);
+  check(self.dtype() != DType::Bool, "mvlgamma(): self must not be bool");
   check(p <= INT32_MAX, "mvlgamma(): expected p below 2^31; got ", p);
   constexpr double log_pi = 1.1447298858494002;
   Tensor sum = ops::lgamma(self);

@@ -38,7 +38,7 @@ void check_sorter(const Tensor& sorted, const Tensor& sorter) {
         "searchsorted(): sorter must have the boundaries' shape, ", str(sorted.sizes()), "; got ",
         str(sorter.sizes()));
   check(sorter.dtype() == DType::Int64,
-        "searchsorted(): sorter must have dtype int64; got ", info(sorter.dtype()).legacy_name);
+        "searchsorted(): sorter must have dtype int64; got ", facula::name(sorter.dtype()));
   if (sorter.is_meta() || sorter.numel() == 0) return;
   const auto [low, high] = ops::aminmax(sorter);
   check(ops::item(low).to<int64_t>() >= 0 && ops::item(high).to<int64_t>() < sorted.sizes()[sorted.dim() - 1],
@@ -126,7 +126,7 @@ void meta_histc(Meta& m, const Tensor& self, int64_t bins, const Scalar&, const 
 
 void check_member(DType d) {
   check_kind(ErrorKind::NotImplemented, !is_complex(d) && d != DType::Bool,
-        "isin(): no elements of this dtype are compared; got ", info(d).legacy_name);
+        "isin(): no elements of this dtype are compared; got ", facula::name(d));
 }
 void meta_isin(Meta& m, const Value& elements, const Value& tests, bool, bool) {
   for (const Value* v : {&elements, &tests}) check_member(v->is_tensor() ? v->as_tensor().dtype() : v->as_scalar().dtype());
@@ -149,7 +149,7 @@ Tensor as_rows(const char* op, const Tensor& self) {
 
 void check_weights(const Tensor& w, const char* name, bool fits, const char* kind, int64_t observations) {
   check(w.dim() <= 1, "cov(): ", name, " must have at most 1 dimension; got ", w.dim());
-  check(fits, "cov(): expected ", name, " to have ", kind, " dtype but got ", name, " with ", info(w.dtype()).legacy_name, " dtype");
+  check(fits, "cov(): ", name, " must have a ", kind, " dtype; got ", facula::name(w.dtype()));
   check(w.numel() == observations,
         "cov(): ", name, " must have one element for each of the ", observations,
         " observations; got ", w.numel());

@@ -232,7 +232,7 @@ Tensor alias(const Tensor& self) { return alias_tensor(self); }
 // --- complex numbers and their parts
 
 Tensor view_as_real(const Tensor& self) {
-  check(is_complex(self.dtype()), "view_as_real(): self must be complex; got ", name(self.dtype()));
+  check_type(is_complex(self.dtype()), "view_as_real(): self must be complex; got ", name(self.dtype()));
   check(!self->conj,
         "view_as_real(): the conjugate bit must not be set; resolve_conj() makes a copy without "
         "it");
@@ -246,9 +246,10 @@ Tensor view_as_real(const Tensor& self) {
 }
 
 Tensor view_as_complex(const Tensor& self) {
-  check(is_floating(self.dtype()) && self.dtype() != DType::BFloat16,
+  check_type(!is_complex(self.dtype()), "view_as_complex(): self must be real; got ", name(self.dtype()));
+  check_kind(ErrorKind::NotImplemented, is_floating(self.dtype()) && self.dtype() != DType::BFloat16,
         "view_as_complex(): self must be float16, float32 or float64; got ",
-        info(self.dtype()).legacy_name);
+        name(self.dtype()));
   check(self.dim() > 0, "view_as_complex(): self must have a dimension; got a 0-dim tensor");
   check(self.sizes().back() == 2,
         "view_as_complex(): the last dimension must have size 2; got ", self.sizes().back());
@@ -293,7 +294,7 @@ Tensor real(const Tensor& self) {
   return ops::select(ops::view_as_real(self->conj ? ops::_conj(self) : self), -1, 0);
 }
 Tensor imag(const Tensor& self) {
-  check(is_complex(self.dtype()), "imag(): self must be complex; got ", name(self.dtype()));
+  check_type(is_complex(self.dtype()), "imag(): self must be complex; got ", name(self.dtype()));
   if (!self->conj) return ops::select(ops::view_as_real(self), -1, 1);
   return ops::_neg_view(ops::select(ops::view_as_real(ops::_conj(self)), -1, 1));
 }
@@ -304,20 +305,32 @@ Tensor view_dtype(const Tensor& self, DType dtype) {
   IntVec sizes(self.sizes()), strides(self.strides());
   int64_t offset = self.storage_offset();
   if (from > to) {
-    check(self.dim() > 0, "self.dim() cannot be 0 to view ", info(self.dtype()).legacy_name, " as ", info(dtype).legacy_name, " (different element sizes)");
-    check(strides.back() == 1, "self.stride(-1) must be 1 to view ", info(self.dtype()).legacy_name, " as ", info(dtype).legacy_name, " (different element sizes), but got ", strides.back());
+    check(self.dim() > 0,
+          "view(): a 0-dim tensor cannot be seen in a dtype of another size; got ",
+          name(self.dtype()), " and ", name(dtype));
+    check(strides.back() == 1,
+          "view(): the last stride must be 1 for a dtype of another size; got ", strides.back());
     const int64_t ratio = from / to;
     for (size_t d = 0; d + 1 < strides.size(); ++d) strides[d] *= ratio;
     sizes.back() *= ratio;
     offset *= ratio;
   } else if (from < to) {
     const int64_t ratio = to / from;
-    check(self.dim() > 0, "self.dim() cannot be 0 to view ", info(self.dtype()).legacy_name, " as ", info(dtype).legacy_name, " (different element sizes)");
-    check(strides.back() == 1, "self.stride(-1) must be 1 to view ", info(self.dtype()).legacy_name, " as ", info(dtype).legacy_name, " (different element sizes), but got ", strides.back());
-    check(sizes.back() % ratio == 0, "self.size(-1) must be divisible by ", ratio, " to view ", info(self.dtype()).legacy_name, " as ", info(dtype).legacy_name, " (different element sizes), but got ", sizes.back());
-    check(offset % ratio == 0, "self.storage_offset() must be divisible by ", ratio, " to view ", info(self.dtype()).legacy_name, " as ", info(dtype).legacy_name, " (different element sizes), but got ", offset);
+    check(self.dim() > 0,
+          "view(): a 0-dim tensor cannot be seen in a dtype of another size; got ",
+          name(self.dtype()), " and ", name(dtype));
+    check(strides.back() == 1,
+          "view(): the last stride must be 1 for a dtype of another size; got ", strides.back());
+    check(sizes.back() % ratio == 0,
+          "view(): the last size must be a multiple of ", ratio, " for dtype ", name(dtype),
+          "; got ", sizes.back());
+    check(offset % ratio == 0,
+          "view(): the storage offset must be a multiple of ", ratio, " for dtype ", name(dtype),
+          "; got ", offset);
     for (size_t d = 0; d + 1 < strides.size(); ++d) {
-      check(strides[d] % ratio == 0, "self.stride(", d, ") must be divisible by ", ratio, " to view ", info(self.dtype()).legacy_name, " as ", info(dtype).legacy_name, " (different element sizes), but got ", strides[d]);
+      check(strides[d] % ratio == 0,
+            "view(): stride ", d, " must be a multiple of ", ratio, " for dtype ", name(dtype),
+            "; got ", strides[d]);
       strides[d] /= ratio;
     }
     sizes.back() /= ratio;

@@ -23,7 +23,7 @@ Tensor select_copy_int(const Tensor& self, int64_t dim, int64_t index) {
 Tensor slice_copy_Tensor(const Tensor& self, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
   return copied(ops::slice(self, dim, start, end, step));
 }
-Tensor view_copy(const Tensor& self, IntSpan size) { return copied(ops::view(self, size)); }
+Tensor view_copy(const Tensor& self, IntSpan size) { return copied(ops::reshape(self, size)); }
 Tensor view_copy_dtype(const Tensor& self, DType dtype) { return copied(ops::view(self, dtype)); }
 Tensor expand_copy(const Tensor& self, IntSpan size, bool implicit) {
   return copied(ops::expand(self, size, implicit));
@@ -199,21 +199,21 @@ OP(view_as_complex_copy) {
 OP(unbind_copy_int) {
   .schema = "unbind_copy.int(Tensor self, int dim=0) -> Tensor[]",
   .doc = "As unbind, as copies in memory of their own.",
-  .forms = function,
+  .forms = function | out,
   .composite = Composite::Implicit,
   .any = typed_kernel<unbind_copy_int>,
 };
 OP(split_copy_Tensor) {
   .schema = "split_copy.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
   .doc = "As split, as copies in memory of their own.",
-  .forms = function,
+  .forms = function | out,
   .composite = Composite::Implicit,
   .any = typed_kernel<split_copy_Tensor>,
 };
 OP(split_with_sizes_copy) {
   .schema = "split_with_sizes_copy(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]",
   .doc = "As split_with_sizes, as copies in memory of their own.",
-  .forms = function,
+  .forms = function | out,
   .composite = Composite::Implicit,
   .any = typed_kernel<split_with_sizes_copy>,
 };

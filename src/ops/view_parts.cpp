@@ -78,7 +78,7 @@ std::vector<Tensor> split_by_tensor(const Tensor& self, const Tensor& where, int
         "tensor_split(): tensor_indices_or_sections must be on the CPU; got ", str(where.device()));
   check(where.dtype() == DType::Int64,
         "tensor_split(): tensor_indices_or_sections must have dtype int64; got ",
-        info(where.dtype()).legacy_name);
+        name(where.dtype()));
   check(where.dim() <= 1,
         "tensor_split(): tensor_indices_or_sections must have at most 1 dimension; got ",
         where.dim());

@@ -32,7 +32,7 @@ CASES = {
     "unflatten": (lambda m: m.ones(6).unflatten(0, [4, 2]), RuntimeError, "don't multiply up|multiply"),
     "as_strided": (lambda m: m.ones(3).as_strided((4,), (1,)), RuntimeError, "out of bounds for storage"),
     "conv channels": (lambda m: m.conv2d(m.ones(1, 3, 5, 5), m.ones(2, 4, 3, 3)), RuntimeError,
-                      "to have 4 channels, but got 3"),
+                      "to have 4 channels"),
     "conv kernel": (lambda m: m.conv2d(m.ones(1, 3, 2, 2), m.ones(2, 3, 3, 3)), RuntimeError,
                     "Kernel size can't be greater"),
     "linear": (lambda m: m.nn.functional.linear(m.ones(2, 3), m.ones(4, 5)), RuntimeError, "2x3 and 5x4"),
@@ -96,7 +96,7 @@ CASES = {
     "arange step": (lambda m: m.arange(0, 5, 0), RuntimeError, "nonzero"),
     "linspace": (lambda m: m.linspace(0, 1, -1), RuntimeError, "must not be negative"),
     "full without size": (lambda m: m.full(1), TypeError, "full\\(\\)"),
-    "conv groups": (lambda m: m.conv2d(m.ones(1, 3, 5, 5), m.ones(2, 3, 3, 3), groups=2), RuntimeError, "groups=2"),
+    "conv groups": (lambda m: m.conv2d(m.ones(1, 3, 5, 5), m.ones(2, 3, 3, 3), groups=2), RuntimeError, "6 channels"),
     # --- gradients
     "backward twice": (lambda m: backward_twice(m), RuntimeError, "second time"),
     "backward of many": (lambda m: m.ones(2, requires_grad=True).mul(2).backward(), RuntimeError,
@@ -108,6 +108,19 @@ CASES = {
     "unused input": (lambda m: unused_input(m), RuntimeError, "not have been used|allow_unused"),
     "grad of wrong shape": (lambda m: m.ones(2, requires_grad=True).mul(2).backward(m.ones(3)), RuntimeError,
                             "shape"),
+    "weight of a loss asks for a gradient": (
+        lambda f: f.nn.functional.binary_cross_entropy(
+            f.rand(3), f.rand(3), f.rand(3, requires_grad=True)),
+        RuntimeError, "'weight' has no derivative"),
+    "out= is an input of masked_select": (
+        lambda f: (lambda x: f.masked_select(x, x > 0, out=x))(f.ones(3)),
+        RuntimeError, "share memory"),
+    "out= of index_select overlaps itself": (
+        lambda f: f.index_select(f.ones(3, 2), 1, f.tensor([0, 1]), out=f.empty(2).expand(3, 2)),
+        RuntimeError, "one memory location twice"),
+    "out= of multinomial is not int64": (
+        lambda f: f.multinomial(f.ones(1, 2), 2, out=f.empty(1, 2)),
+        RuntimeError, "out= must have dtype int64"),
 }
 
 

@@ -13,7 +13,9 @@ FLOORS = {"cpu": 1.0, "doc": 1.0, "batch": 1.0}
 
 
 def _sampled_names():
-    return {op.short_name for op in load_ops()} | {op.short_name.rstrip("_") for op in load_ops()}
+    # "linalg.cross" is the operator linalg_cross, "nn.functional.pad" is pad.
+    names = {name for op in load_ops() for name in (op.short_name, op.name.replace(".", "_"))}
+    return names | {name.rstrip("_") for name in names}
 
 
 def _has_no_gradient(row):

@@ -80,7 +80,7 @@ MISUSES = {
     "numpy of a tensor with grad": (lambda: x().requires_grad_().numpy(), RuntimeError, "grad"),
     "bool of a text number": (lambda: x() + "1", TypeError, "str"),
     "cat of nothing": (lambda: facula.cat([]), (RuntimeError, ValueError), ""),
-    "cat of shapes that differ": (lambda: facula.cat([x(2, 3), x(2, 4)]), RuntimeError, "size"),
+    "cat of shapes that differ": (lambda: facula.cat([x(2, 3), x(2, 4)]), RuntimeError, "Sizes"),
     "cat of a tensor": (lambda: facula.cat(x()), TypeError, ""),
     "element of no dtype": (lambda: x().to("nothing"), RuntimeError, ""),
     "leaf changed in place": (lambda: x().requires_grad_().add_(1), RuntimeError, "leaf"),

@@ -124,3 +124,19 @@ def test_out_of_no_fitting_dtype_raises(op):
     with pytest.raises((RuntimeError, TypeError)):
         function(*args, **kwargs, out=_as_out(out))
     assert not any(to_array(t).any() for t in out)
+
+
+@pytest.mark.parametrize("call", [
+    lambda x, **out: facula.unbind_copy(x, 0, **out),
+    lambda x, **out: facula.split_copy(x, 1, **out),
+    lambda x, **out: facula.split_with_sizes_copy(x, [1, 1], **out),
+], ids=["unbind_copy", "split_copy", "split_with_sizes_copy"])
+def test_out_is_a_list_of_results(call):
+    """Operators with a list of results write into the tensors of a list, and give nothing back."""
+    x = facula.arange(6.0).reshape(2, 3)
+    expected = call(x)
+    out = [facula.empty(t.shape) for t in expected]
+    assert call(x, out=out) is None
+    assert_same_values(out, list(expected))
+    with pytest.raises(RuntimeError, match="must be a list of 2 tensors; got 1"):
+        call(x, out=out[:1])

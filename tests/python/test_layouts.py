@@ -9,7 +9,8 @@ from samples.common import Sample, find, make_arguments, seed_of
 OPS = load_ops()
 LAYOUTS = ("transposed", "strided", "expanded", "channels_last")
 # Operators on sizes alone refuse what memory cannot give.
-REFUSED = ("view size is not compatible", "single memory location", "Cannot view")
+REFUSED = ("view size is not compatible", "single memory location", "Cannot view",
+           "must not be channels-last", "last dimension must have stride 1")
 FROM_DATA = "depends on data"
 
 

@@ -87,7 +87,7 @@ void visit(DType d, const char* kernel, F&& f) {
 
 Tensor as_type(const Tensor& t, DType d) {
   if (!t.defined()) return t;
-  check(t.dtype() == d, "expected scalar type ", info(d).legacy_name, " but found ", info(t.dtype()).legacy_name);
+  check(t.dtype() == d, "expected scalar type ", name(d), " but found ", name(t.dtype()));
   return contiguous(t);
 }
 

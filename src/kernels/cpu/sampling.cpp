@@ -103,6 +103,7 @@ struct PointGradient {
 void grid_sample(const Tensor& input, const Tensor& grid, int64_t spatial, Interpolation how, Padding padding,
                  bool align_corners, const Tensor& out) {
   const Volume to = volume_of(out, spatial);
+  if (spatial == 2 && out.numel() == 0) return;  // of whatever dtype, as in PyTorch
   visit(input.dtype(), spatial, [&]<class T>(Type<T>) {
     const GridReader<T> reader{volume_of(input, spatial), grid, spatial, how, padding, align_corners};
     const int64_t rows = to.sizes[2] * to.sizes[3];

@@ -273,6 +273,8 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
 
 void histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max, const Tensor& out) {
   const Tensor in = contiguous(self);
+  const bool own_range = min.to<double>() == max.to<double>();
+  check_type(!own_range || !is_complex(in.dtype()), "aminmax not implemented for ", info(in.dtype()).legacy_name);
   const bool known = visit_floating(in.dtype(), [&]<class T>(Type<T>) {
     Range r{min.to<double>(), max.to<double>()};
     if (r.low == r.high && in.numel() > 0) r = range_of<T>(in);

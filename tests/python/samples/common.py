@@ -110,8 +110,9 @@ class Op:
     "bool") or dtype names, split by spaces. grad: False where nothing is differentiable. gradgrad:
     False where PyTorch has no second derivative either. inplace, out, method: False where the form
     is not to be compared with the function. layouts: False where the meaning depends on strides
-    (as_strided). nondeterministic: values are random or uninitialised. tolerance: factor on the
-    tolerances.
+    (as_strided). nondeterministic: values are random or uninitialised. beyond_torch: why PyTorch
+    fails at results or gradients of this row that are there and right here. tolerance: factor on
+    the tolerances.
     """
 
     name: str
@@ -126,6 +127,7 @@ class Op:
     method: bool = True
     layouts: bool = True
     nondeterministic: bool = False
+    beyond_torch: str = ""
     tolerance: float = 1.0
     family: str = ""
 
@@ -177,7 +179,8 @@ def _numbers(t, rng, whole):
     if t.unique:
         return rng.permutation(np.linspace(t.low, t.high, count))
     if whole:
-        return rng.integers(int(np.ceil(t.low)), int(np.floor(t.high)) + 1, count)
+        low = int(np.ceil(t.low))  # the nearest whole number, where [low, high] has none
+        return rng.integers(low, max(low, int(np.floor(t.high))) + 1, count)
     return rng.uniform(t.low, t.high, count)
 
 

@@ -16,7 +16,8 @@ OPS = [
        errors=[Error(RuntimeError, "n must not be negative", Sample(-1))]),
     Op("tril_indices", dtypes="int64", grad=False, samples=[Sample(3, 4), Sample(4, 3, 1), Sample(3, 3, -5), Sample(0, 2)]),
     Op("triu_indices", dtypes="int64", grad=False, samples=[Sample(3, 4), Sample(4, 3, 1), Sample(3, 3, 5), Sample(0, 2)]),
-    Op("vander", dtypes="full int", samples=[Sample(T(4)), Sample(T(3), 5, True), Sample(T(2), 0)]),
+    Op("vander", dtypes="full int", samples=[Sample(T(4)), Sample(T(3), 5, True), Sample(T(2), 0)],
+       beyond_torch="its gradient stumbles over its own in-place operation"),
     *[Op(f"{name}_window", dtypes="float32", grad=False, samples=[Sample(7), Sample(7, False), Sample(1), Sample(0), Sample(6, dtype="float64")],
          errors=[Error(RuntimeError, "window_length must not be negative", Sample(-1))])
       for name in ("bartlett", "hann", "hamming", "blackman", "kaiser")],

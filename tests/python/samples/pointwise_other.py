@@ -45,5 +45,5 @@ OPS = [
        errors=[Error(RuntimeError, "condition must be bool or uint8", Sample(T(2, dtype="int64"), T(2), T(2)))]),
     Op("complex", [Sample(T(4), T(4)), Sample(T(3, 1), T(2))], lambda a, b: a + 1j * b, "full"),
     Op("conj_physical", unary(), np.conj, "full int"),
-    Op("polar", [Sample(T(4), T(4)), Sample(T(3, 1), T(2))], lambda a, b: a * np.exp(1j * b), "full"),
+    Op("polar", [Sample(T(4, low=0.1), T(4)), Sample(T(3, 1, low=0.1), T(2))], lambda a, b: a * np.exp(1j * b), "full"),
 ]

@@ -20,7 +20,7 @@ CHOSEN = [
     Sample(T(), 0),
 ]
 INDEX_ERROR = Error(IndexError, "Dimension out of range", Sample(T(3, 4), 2))
-NO_IDENTITY = Error(IndexError, "non-zero size", Sample(T(0, 3), 0))
+NO_IDENTITY = Error(IndexError, "size 0 cannot be reduced", Sample(T(0, 3), 0))
 
 OPS = [
     Op("sort", samples=ALONG + DESCENDING, dtypes="float int", errors=[INDEX_ERROR]),

@@ -3,6 +3,9 @@
 from .common import Error, Op, Sample, T
 
 OPS = [
+    Op("hash_tensor", [Sample(T(5)), Sample(T(2, 3)), Sample(T(2, 3, layout="transposed"), 0), Sample(T(2, 3, 4), (0, 2), keepdim=True), Sample(T()),
+                       Sample(T(0, 3), 1)],
+       dtypes="float int bool", grad=False, errors=[Error(RuntimeError, "mode", Sample(T(2), mode=1)), Error(RuntimeError, "needs dim", Sample(T(0))), Error(IndexError, "must not be empty", Sample(T(0, 3), 0))]),
     Op("searchsorted", grad=False, samples=[Sample(T(5, low=0, high=0), T(3)), Sample(T(5, low=1, high=1), T(3, 2), right=True),
                                 Sample(T(5, low=1, high=1), 3), Sample(T(2, 4, low=1, high=1), T(2, 3), side="right"),
                                 Sample(T(5, low=1, high=1), T(3), out_int32=True)], dtypes="float int",

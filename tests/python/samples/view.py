@@ -32,5 +32,9 @@ OPS = [
     Op("Tensor.unfold", dtypes=ALL, samples=[Sample(T(7), 0, 3, 2), Sample(T(3, 5, layout="transposed"), 1, 2, 1), Sample(T(), 0, 1, 1)],
        errors=[Error(RuntimeError, "size must be at most 3, that of", Sample(T(3), 0, 5, 1))]),
     Op("permute_copy", dtypes=ALL, samples=[Sample(T(2, 3, 4), (2, 0, 1))]),
-    Op("select_copy", dtypes=ALL, samples=[Sample(T(2, 3), 1, -1)]),
+    Op("select_copy", dtypes=ALL, samples=[Sample(T(2, 3), 1, -1)],
+       beyond_torch="complex results have no gradient"),
+    Op("unbind_copy", dtypes="float", out=False, samples=[Sample(T(2, 3), 1)]),
+    Op("split_copy", dtypes="float", out=False, samples=[Sample(T(5, 2), 2)]),
+    Op("split_with_sizes_copy", dtypes="float", out=False, samples=[Sample(T(5, 2), [2, 3])]),
 ]

@@ -45,7 +45,7 @@ def _list_with_default(out_size, defaults):
         raise ValueError(f"input must have at least {len(out_size) + 1} dimensions; got "
                          f"{len(defaults)}")
     tail = defaults[-len(out_size):]
-    return [d if v is None else v for v, d in zip(out_size, tail, strict=True)]
+    return [d if v is None else v for v, d in zip(out_size, tail, strict=False)]
 
 
 def consume_prefix_in_state_dict_if_present(state_dict, prefix):

@@ -1,0 +1,25 @@
+// Bags of embeddings: rows of a table by number, reduced bag by bag. The code gathers and scatters,
+// so it is compiled once.
+#pragma once
+#include <vector>
+
+#include "core/tensor.h"
+
+namespace facula::cpu {
+
+enum class BagMode : uint8_t { Sum, Mean, Max };
+
+// Row numbers in one list; bag b holds numbers[starts[b]] to numbers[starts[b + 1] - 1].
+struct Bags {
+  std::vector<int64_t> numbers, starts;
+  int64_t padding = -1;  // a row number that is passed over; -1: none
+
+  int64_t count() const { return static_cast<int64_t>(starts.size()) - 1; }
+};
+
+// `scales` (one for each number; for sums) may be undefined. `chosen`, for Max: the number of the row
+// that each element came from. `sizes`: how many rows each bag holds, padding not counted.
+void embedding_bags(const Tensor& weight, const Bags& bags, BagMode mode, const Tensor& scales, const Tensor& out,
+                    const Tensor& sizes, const Tensor& chosen);
+
+}  // namespace facula::cpu

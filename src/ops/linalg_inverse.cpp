@@ -1,0 +1,95 @@
+// Inverses of matrices.
+#include "ops/linalg_inverse.h"
+
+#include "dispatch/rules.h"
+#include "dispatch/typed.h"
+#include "kernels/cpu/convert.h"
+#include "kernels/cpu/inverse.h"
+#include "ops/arithmetic.h"
+#include "ops/matmul.h"
+#include "ops/view.h"
+#include "ops/view_dims.h"
+
+namespace facula {
+namespace {
+
+void check_square(const Tensor& A) {
+  const DType d = A.dtype();
+  check_kind(ErrorKind::NotImplemented, is_differentiable(d), "linalg.inv(): A must be floating point or complex; got ", name(d));
+  const bool full = d == DType::Float32 || d == DType::Float64 || d == DType::Complex64 || d == DType::Complex128;
+  check_kind(ErrorKind::NotImplemented, full, "linalg.inv() is not implemented for ", name(d));
+  check(A.dim() >= 2, "linalg.inv(): A must have at least 2 dimensions; got ", A.dim());
+  check(A.size(-1) == A.size(-2), "linalg.inv(): A must be square; got ", A.size(-2), " by ", A.size(-1));
+}
+
+// Matrices of the result stand column by column, as LAPACK leaves them.
+void meta_inverse(Meta& m, const Tensor& A, bool) {
+  check_square(A);
+  const size_t n = static_cast<size_t>(A.dim());
+  IntVec strides = contiguous_strides(A.sizes());
+  strides[n - 2] = 1;
+  strides[n - 1] = std::max<int64_t>(A.size(-1), 1);
+  m.result(0, A.sizes(), A.dtype(), strides);
+  m.result(1, A.sizes().first(n - 2), DType::Int32);
+}
+
+void check_status(const Tensor& status, const char* op) {
+  if (status.is_meta()) return;
+  const Tensor codes = cpu::contiguous(status);
+  const int32_t* code = codes.data<int32_t>();
+  for (int64_t i = 0; i < codes.numel(); ++i) {
+    if (code[i] == 0) continue;
+    const std::string where = status.dim() == 0 ? std::string() : concat(" of matrix ", i);
+    throw Error(ErrorKind::LinAlg, op, "(): pivot ", code[i], where, " is zero: a singular matrix has no inverse");
+  }
+}
+
+void inverse_with_status(const Tensor& A, bool check_errors, const Tensor& inverse, const Tensor& status) {
+  cpu::invert(A, inverse, status);
+  if (check_errors) check_status(status, "linalg.inv_ex");
+}
+
+Tensor linalg_inv(const Tensor& A) {
+  const auto [inverse, status] = ops::linalg_inv_ex(A);
+  check_status(status, "linalg.inv");
+  return inverse;
+}
+
+Tensor inverse_gradient(Backward& b) {
+  const Tensor inverse = b["inverse"];
+  const Tensor adjoint = ops::transpose(is_complex(inverse.dtype()) ? ops::conj(inverse) : inverse, -2, -1);
+  return ops::neg(ops::matmul(adjoint, ops::matmul(b.grad(), adjoint)));
+}
+
+}  // namespace
+}  // namespace facula
+
+using namespace facula;
+
+OP(linalg_inv_ex) {
+  .schema = "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
+  .doc = "Inverses of square matrices (..., n, n), and for each 0 or the number of the first pivot that is zero.",
+  .forms = function | out,
+  .python_module = "linalg",
+  .out_name = "inverse",
+  .overlaps = Overlaps::None,
+  .meta = typed_meta<meta_inverse>,
+  .cpu = typed_kernel<inverse_with_status>,
+  .derivatives = {vjp("A", inverse_gradient, saves("inverse"))},
+  .not_differentiable = names("info"),
+};
+OP(linalg_inv) {
+  .schema = "linalg_inv(Tensor A) -> Tensor",
+  .doc = "Inverses of square matrices (..., n, n); LinAlgError where one is singular.",
+  .forms = function | out,
+  .python_module = "linalg",
+  .composite = Composite::Implicit,
+  .any = typed_kernel<linalg_inv>,
+};
+OP(inverse) {
+  .schema = "inverse(Tensor self) -> Tensor",
+  .doc = "The same as linalg.inv.",
+  .forms = function | method | out,
+  .composite = Composite::Implicit,
+  .any = typed_kernel<linalg_inv>,
+};
