@@ -97,7 +97,7 @@ void meta_bags(Meta& m, const Tensor& weight, const Tensor& indices, const Tenso
   m.result(3, mode == BagMode::Max ? IntVec{count, width} : IntVec{count}, DType::Int64);
 }
 
-void forward(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool, int64_t mode_number, bool,
+void bag_forward(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool, int64_t mode_number, bool,
              const Tensor& scales, bool include_last, int64_t padding, const Tensor& out, const Tensor& bag_numbers,
              const Tensor& sizes, const Tensor& chosen) {
   const BagMode mode = mode_of(mode_number);
@@ -205,7 +205,7 @@ OP(_embedding_bag) {
   .out_layout = OutLayout::Contiguous,
   .overlaps = Overlaps::None,
   .meta = typed_meta<meta_bags>,
-  .cpu = typed_kernel<forward>,
+  .cpu = typed_kernel<bag_forward>,
   .derivatives = {vjp(names("weight", "per_sample_weights"), bag_gradients,
                       saves("weight", "indices", "per_sample_weights", "result1", "result2", "result3"))},
   .not_differentiable = names("result1", "result2", "result3"),
@@ -219,7 +219,7 @@ OP(_embedding_bag_forward_only) {
   .out_layout = OutLayout::Contiguous,
   .overlaps = Overlaps::None,
   .meta = typed_meta<meta_bags>,
-  .cpu = typed_kernel<forward>,
+  .cpu = typed_kernel<bag_forward>,
   .hole = "made for use without gradients",
 };
 OP(_embedding_bag_backward) {
