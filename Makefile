@@ -16,7 +16,7 @@ CONFORMANCE := ../shared/conformance
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup build build-tests demo test test-cpp test-python oracle differential conformance bench leaks \
+.PHONY: help setup build build-tests demo test test-cpp test-python oracle differential conformance coverage-table bench leaks \
         asan debug docs format lint size baseline completeness wheel clean distclean
 
 help: ## list the targets
@@ -52,6 +52,9 @@ differential: build oracle ## the tests that compare with PyTorch
 conformance: build oracle ## PyTorch's operator database, and the floor of passing cases
 	@PYTHONPATH=build/release/python $(VENV_PYTHON) tools/conformance.py --harness $(CONFORMANCE) \
 	  --python $(ORACLE)/bin/python $(SUITE_OPTIONS)
+
+coverage-table: build oracle ## docs/coverage_autograd.md: PyTorch's names of autograd and its kin
+	@PYTHONPATH=build/release/python $(ORACLE)/bin/python tools/coverage_table.py
 
 bench: build oracle ## facula and PyTorch side by side, ratios and medians
 	@PYTHONPATH=build/release/python $(ORACLE)/bin/python -m bench $(BENCH_OPTIONS)

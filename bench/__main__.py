@@ -1,4 +1,4 @@
-"""`python -m bench [--modules facula,torch] [--only startup,overhead,objects,kernels,training] [--case TEXT]`."""
+"""`python -m bench [--modules facula,torch] [--only startup,overhead,...] [--case TEXT]`."""
 
 import argparse
 import os

@@ -67,7 +67,7 @@ class Signature:
 
     def shown_name(self, arg):
         """The parameter's name; a word of Python gets an underscore, and is positional anyway."""
-        if arg.name == "self" and not self.method:
+        if arg.name == "self" and not self.method and "[" not in arg.suffix:
             return "input"
         return f"{arg.name}_" if keyword.iskeyword(arg.name) else arg.name
 

@@ -154,6 +154,7 @@ std::vector<Tensor> tensors_of(PyObject* o, const char* what) {
 
 // The gradient that a root starts from: ones for a scalar, unless one is given.
 Tensor start_of(const Tensor& root, const Tensor& given) {
+  check_kind(ErrorKind::Assertion, root.defined(), "Expected output to be a torch.Tensor");
   if (given.defined()) {
     check(same_sizes(given.sizes(), root.sizes()),
           "Mismatch in shape: grad_output[0] has a shape of torch.Size(", str(given.sizes()),

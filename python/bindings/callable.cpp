@@ -4,6 +4,7 @@
 
 #include "autograd/variable.h"
 #include "convert.h"
+#include "core/holders.h"
 #include "overrides.h"
 
 namespace facula::python {
@@ -16,6 +17,7 @@ CallableObject* self_of(PyObject* o) { return reinterpret_cast<CallableObject*>(
 // A call that takes long enough for other Python threads to gain from it, and that runs no Python.
 bool drops_gil(const OpInfo& info, const Value* args) {
   constexpr int64_t large = 32768;
+  if (tracks_allocations()) return false;  // the Python line is asked for where memory is taken
   constexpr LayerSet python_layers = LayerSet(Layer::Subclass) | Layer::Modes | Layer::Transforms;
   bool big = false;
   LayerSet layers = thread_state.include;
@@ -50,7 +52,18 @@ struct ResultSlots {
   const int count;
 };
 
-Object run(Parsed& p, Style style) {
+// In-place operators over lists have no result in their schemas; Python gets its list back.
+bool returns_list(const OpInfo& info, Style style) {
+  return info.results == 0 && style != Style::Schema && (info.mutated & 1) && (info.list_args & 1);
+}
+Object first_argument(const Given& g, const OpInfo& info) {
+  if (g.positional > 0) return Object::share(g.args[0]);
+  for (size_t i = 0; i < g.keyword_count(); ++i)
+    if (text_of(g.keyword(i)) == info.schema.args[0].name) return Object::share(g.keyword_value(i));
+  return none();
+}
+
+Object run(Parsed& p, const Given& given, Style style) {
   const OpInfo& info = p.op->info();
   ResultSlots r(info.results);
   if (drops_gil(info, p.args())) {
@@ -60,6 +73,8 @@ Object run(Parsed& p, Style style) {
     call(*p.op, p.args(), r.slots);
   }
   if (p.requires_grad && r.slots[0].is_tensor()) set_requires_grad(r.slots[0].as_tensor(), true);
+  if (returns_list(info, style)) [[unlikely]]
+    return first_argument(given, info);
   return results_object(info, r.slots, style == Style::Schema);
 }
 
@@ -280,7 +295,8 @@ void add_methods(PyObject* type_dict) {
     add_method(type_dict, e.name, e.name);
   }
   for (const auto& [alias, own] : names().aliases)
-    if (names().methods.contains(own) && !names().methods.contains(alias) && alias_module(alias).empty())
+    if (names().methods.contains(own) && !names().methods.contains(alias) &&
+        alias_module(alias).empty())
       add_method(type_dict, own, alias);
 }
 
@@ -323,6 +339,25 @@ std::string module_name(std::string_view python_module) {
   return "facula." + std::string(python_module);
 }
 
+void note_all(const Given& given, Parsed& p) {
+  const size_t n = given.positional + given.keyword_count();
+  for (size_t i = 0; i < n; ++i) note_overloaded(given.args[i], p.overloaded);
+}
+
+// Arguments that fit no signature may have overrides, in places where no tensor goes. Operators of
+// facula.ops complain with RuntimeError, as PyTorch's do.
+void parse_or_override(Packet& packet, const Given& given, Parsed& p) {
+  try {
+    parse(packet, given, p);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::Type) throw;
+    note_all(given, p);
+    if (!p.overloaded.empty()) return;
+    if (packet.style != Style::Schema) throw;
+    throw Error(ErrorKind::Runtime, packet.ns, "::", e.what());
+  }
+}
+
 }  // namespace
 
 PyTypeObject function_type =
@@ -331,10 +366,10 @@ PyTypeObject method_type = make_method_type();
 
 Object call_packet(PyObject* callable, Packet& packet, const Given& given) {
   Parsed p;
-  parse(packet, given, p);
+  parse_or_override(packet, given, p);
   if (!p.overloaded.empty() || function_mode_active()) [[unlikely]]
     return override_call(callable, given, p);
-  return run(p, packet.style);
+  return run(p, given, packet.style);
 }
 
 Object call_method(const char* name, std::initializer_list<PyObject*> args) {
@@ -373,11 +408,11 @@ PyObject* overload_object(Operator& op) {
 PyObject* overload_packet_object(std::string_view ns, std::string_view name) {
   static auto* made = new std::map<std::string, PyObject*, std::less<>>;
   const std::string key = concat(ns, "::", name);
+  if (find_overloads(ns, name).empty()) return nullptr;
   if (const auto it = made->find(key); it != made->end()) {
     packet_of(it->second).refresh();
     return it->second;
   }
-  if (find_overloads(ns, name).empty()) return nullptr;
   Packet* p = new_packet(ns, name, name, "facula.ops." + std::string(ns), Style::Schema);
   return (*made)[key] = new_callable(&overload_packet_type, p);
 }

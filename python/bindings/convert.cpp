@@ -35,7 +35,7 @@ bool is_basic(PyObject* o) {
 int64_t int64_of(PyObject* o) {
   int overflow = 0;
   const long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
-  check(!overflow, "Overflow when unpacking long long");
+  check_value(!overflow, "Overflow when unpacking long long");
   if (v == -1 && PyErr_Occurred()) throw_python();
   return v;
 }
@@ -70,7 +70,7 @@ void put_long(PyObject* o, Value& out) {
   const unsigned long long u = overflow > 0 ? PyLong_AsUnsignedLongLong(o) : 0;
   const bool fits = overflow > 0 && !PyErr_Occurred();
   PyErr_Clear();
-  check(fits, "Overflow when unpacking long long");
+  check_kind(ErrorKind::Overflow, fits, "int too big to convert");
   out = Value::of_float(static_cast<double>(u));
 }
 
@@ -420,6 +420,8 @@ void store_result(PyObject* o, Value& slot, Arena& arena) {
     case Tag::Bool:
     case Tag::DType:
     case Tag::Device:
+    case Tag::Layout:
+    case Tag::MemoryFormat:
       slot = v;
       return;
     default:

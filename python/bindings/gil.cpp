@@ -1,6 +1,5 @@
 #include "gil.h"
 
-#include <cxxabi.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -50,7 +49,7 @@ auto taking_gil(F&& take) {
   if (!may_take_gil() && !holds_gil()) stop_for_good();
   try {
     return take();
-  } catch (abi::__forced_unwind&) {
+  } catch (...) {  // nothing else is thrown there
     stop_for_good();
   }
 }

@@ -255,11 +255,25 @@ void put(const Index& index, PyObject* value) {
   index_put_op.run({pack(to), pack(std::span<const Tensor>(index.indices())), pack(from)}, r.slots);
 }
 
+// The overrides among the tensor, its index or the index's parts, and a value (which may be null).
+std::vector<Object> overrides_of(PyObject* self, PyObject* index, PyObject* value) {
+  std::vector<Object> found;
+  note_overloaded(self, found);
+  note_overloaded(index, found);
+  if (PyTuple_CheckExact(index))
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); ++i)
+      note_overloaded(PyTuple_GET_ITEM(index, i), found);
+  if (value) note_overloaded(value, found);
+  return found;
+}
+
 PyObject* subscript(PyObject* self, PyObject* index) {
   return guard([&] {
-    if (!is_exact_tensor(self) || function_mode_active()) {
-      const Object args = Object::take(PyTuple_Pack(1, index));
-      if (Object r = self_override(self, "__getitem__", args.get())) return r.leak();
+    const std::vector<Object> overloaded = overrides_of(self, index, nullptr);
+    if (!overloaded.empty() || function_mode_active()) {
+      const Object f = attribute(reinterpret_cast<PyObject*>(tensor_type), "__getitem__");
+      const Object args = Object::take(PyTuple_Pack(2, self, index));
+      return call_overrides(f.get(), overloaded, args.get(), nullptr).leak();
     }
     return get(self, index).leak();
   });
@@ -268,16 +282,12 @@ PyObject* subscript(PyObject* self, PyObject* index) {
 int assign(PyObject* self, PyObject* index, PyObject* value) {
   return guard_status([&] {
     check_type(value != nullptr, "Tensor does not support deleting items");
-    if (!is_exact_tensor(self) || function_mode_active() || has_override(value)) {
-      std::vector<Object> overloaded;
-      note_overloaded(self, overloaded);
-      note_overloaded(value, overloaded);
-      if (!overloaded.empty() || function_mode_active()) {
-        const Object f = attribute(reinterpret_cast<PyObject*>(tensor_type), "__setitem__");
-        const Object args = Object::take(PyTuple_Pack(3, self, index, value));
-        call_overrides(f.get(), overloaded, args.get(), nullptr);
-        return;
-      }
+    const std::vector<Object> overloaded = overrides_of(self, index, value);
+    if (!overloaded.empty() || function_mode_active()) {
+      const Object f = attribute(reinterpret_cast<PyObject*>(tensor_type), "__setitem__");
+      const Object args = Object::take(PyTuple_Pack(3, self, index, value));
+      call_overrides(f.get(), overloaded, args.get(), nullptr);
+      return;
     }
     put(Index(tensor_of(self), index), value);
   });

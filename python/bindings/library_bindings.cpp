@@ -3,8 +3,12 @@
 #include <map>
 
 #include "callable.h"
+#include "convert.h"
 #include "modes.h"
 #include "tensor_members.h"
+#include "transforms/interpreters.h"
+#include "transforms/layers.h"
+#include "transforms/replaced_args.h"
 
 namespace facula::python {
 namespace {
@@ -21,6 +25,12 @@ std::deque<Kept>& kept() {
 Object define(PyObject*, PyObject* schema) {
   return Object::share(overload_object(define_operator(text_of(schema))));
 }
+Object undefine(PyObject*, PyObject* overload) {
+  check_type(Py_TYPE(overload) == &overload_type, "expected an OpOverload; got ",
+             type_name(overload));
+  undefine_operator(const_cast<Operator&>(*packet_of(overload).only));
+  return none();
+}
 
 bool layer_of(std::string_view key, Layer& layer) {
   static const std::map<std::string_view, Layer> layers = {{"CPU", Layer::CPU},
@@ -28,7 +38,10 @@ bool layer_of(std::string_view key, Layer& layer) {
                                                            {"Meta", Layer::Meta},
                                                            {"Autograd", Layer::Autograd},
                                                            {"AutogradCPU", Layer::Autograd},
+                                                           {"AutogradCUDA", Layer::Autograd},
                                                            {"AutocastCPU", Layer::Autocast},
+                                                           {"AutocastCUDA", Layer::Autocast},
+                                                           {"PrivateUse1", Layer::Plugin},
                                                            {"Autocast", Layer::Autocast},
                                                            {"Conjugate", Layer::Conjugate},
                                                            {"Negative", Layer::Negative},
@@ -38,6 +51,79 @@ bool layer_of(std::string_view key, Layer& layer) {
   if (it == layers.end()) return false;
   layer = it->second;
   return true;
+}
+
+// Passes a call on to the layers below its own, which the context says.
+void fall_through(void* context, OpCall& c) {
+  redispatch(c, static_cast<Layer>(reinterpret_cast<uintptr_t>(context)));
+}
+
+const char* name_of(Randomness r) {
+  return r == Randomness::Error ? "error" : r == Randomness::Same ? "same" : "different";
+}
+
+bool is_batched_at(const OpCall& c, int64_t level) {
+  bool found = false;
+  for_each_tensor(*c.info, c.args, [&](const Tensor& t, int) {
+    const TransformWrapper* w = transform_wrapper(t);
+    found |= w && w->level == level && w->batched;
+  });
+  return found;
+}
+
+// A batching rule from Python, called as rule(batch size, randomness, level, args, kwargs) with the
+// level taken off; it gives (output, batch dimensions). Gradient levels go their own way.
+void call_python_batch_rule(void* context, OpCall& c) {
+  const Interpreter* top = thread_state.interpreters;
+  if (!top || top->kind != Interpreter::Kind::Vmap || !is_batched_at(c, top->level)) {
+    c.layers |= Layer::Transforms;
+    return layer_handlers[static_cast<int>(Layer::Transforms)](c);
+  }
+  HoldGil gil;
+  const PythonArguments p = arguments_of(c);
+  const int64_t size = top->batch_size, level = top->level;
+  const char* randomness = name_of(top->randomness);
+  Object made;
+  {
+    const WithoutTop below;
+    made = Object::take(PyObject_CallFunction(
+        static_cast<PyObject*>(context), "LsLOO", static_cast<long long>(size), randomness,
+        static_cast<long long>(level), p.args.get(), p.kwargs.get()));
+  }
+  const Object wrap = imported("facula._library.rules", "wrap_batched");
+  const Object r = Object::take(
+      PyObject_CallFunction(wrap.get(), "OL", made.get(), static_cast<long long>(level)));
+  Arena arena;
+  store_results(*c.info, r.get(), c.results, arena);
+}
+
+// A fallback is called as fn(op, *args, **kwargs).
+void call_python_fallback(void* context, OpCall& c) {
+  HoldGil gil;
+  const PythonArguments p = arguments_of(c);
+  const Object op = Object::take(PyTuple_Pack(1, overload_object(const_cast<Operator&>(*c.op))));
+  const Object args = Object::take(PySequence_Concat(op.get(), p.args.get()));
+  const Object r =
+      Object::take(PyObject_Call(static_cast<PyObject*>(context), args.get(), p.kwargs.get()));
+  Arena arena;
+  store_results(*c.info, r.get(), c.results, arena);
+}
+
+// _library_fallback(function or None, dispatch_key)
+Object put_fallback(PyObject*, PyObject* args, PyObject*) {
+  PyObject* function;
+  const char* key;
+  if (!PyArg_ParseTuple(args, "Os:_library_fallback", &function, &key)) throw_python();
+  Layer layer;
+  const bool backend =
+      layer_of(key, layer) && LayerSet(layer) == (LayerSet(layer) & backend_layers);
+  check_kind(ErrorKind::NotImplemented, backend, "fallback(): the dispatch key '", key,
+             "' is not a backend; only backends take fallbacks");
+  if (function == Py_None)
+    set_backend_fallback(layer, nullptr, nullptr);
+  else
+    set_backend_fallback(layer, call_python_fallback, Py_NewRef(function));
+  return none();
 }
 
 // An operator made at run time whose kernel is all that it has: autograd sees what it calls.
@@ -56,7 +142,9 @@ Object put(PyObject*, PyObject* args, PyObject*) {
   Operator* op = find_operator(ns, name, overload);
   check(op != nullptr, "impl(): there is no operator ", ns, "::", name, *overload ? "." : "",
         overload);
-  check_type(PyCallable_Check(function), "impl(): expected a callable; got ", type_name(function));
+  const bool falls = function == Py_None;
+  check_type(falls || PyCallable_Check(function), "impl(): expected a callable; got ",
+             type_name(function));
   Kept k{{}, Py_NewRef(function)};
   Layer layer;
   const std::string_view wanted(key);
@@ -64,11 +152,16 @@ Object put(PyObject*, PyObject* args, PyObject*) {
       wanted.empty()) {
     k.registration = put_in_composite(*op, call_python_kernel, function);
     expand_above_autograd(*op, wanted == "CompositeImplicitAutograd");
-  } else if (layer_of(wanted, layer)) {
-    k.registration = put_in(*op, layer, call_python_kernel, function);
-  } else {
+  } else if (!layer_of(wanted, layer)) {
     throw Error(ErrorKind::NotImplemented, "impl(): the dispatch key '", wanted,
                 "' is not supported");
+  } else if (falls) {
+    auto* where = reinterpret_cast<void*>(static_cast<uintptr_t>(layer));
+    k.registration = put_in(*op, layer, fall_through, where);
+  } else if (wanted == "FuncTorchBatched") {
+    k.registration = put_in(*op, layer, call_python_batch_rule, function);
+  } else {
+    k.registration = put_in(*op, layer, call_python_kernel, function);
   }
   kept().push_back(k);
   return integer(static_cast<int64_t>(kept().size() - 1));
@@ -96,12 +189,24 @@ Object has_kernel(PyObject*, PyObject* args, PyObject*) {
   return boolean(own || op->slots[static_cast<int>(layer)].load() != nullptr);
 }
 
+// _layers_above(dispatch_key): the bits of the layers that stand above the key's.
+Object layers_above(PyObject*, PyObject* key) {
+  Layer layer;
+  check(layer_of(text_of(key), layer), "get_kernel(): the dispatch key '", text_of(key),
+        "' names no layer");
+  return integer(~(LayerSet::below(layer) | layer).bits());
+}
+
 PyCFunction with_keywords(PyObject* (*f)(PyObject*, PyObject*, PyObject*)) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
 }
 PyMethodDef functions[] = {
     {"_library_define", guarded<define>, METH_O, nullptr},
     {"_library_impl", with_keywords(guarded_keywords<put>), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"_layers_above", guarded<layers_above>, METH_O, nullptr},
+    {"_library_undefine", guarded<undefine>, METH_O, nullptr},
+    {"_library_fallback", with_keywords(guarded_keywords<put_fallback>),
+     METH_VARARGS | METH_KEYWORDS, nullptr},
     {"_library_remove", guarded<remove>, METH_O, nullptr},
     {"_has_kernel", with_keywords(guarded_keywords<has_kernel>), METH_VARARGS | METH_KEYWORDS,
      nullptr},

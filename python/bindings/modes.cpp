@@ -38,9 +38,7 @@ bool same_value(const Value& a, const Value& b) {
   }
 }
 
-struct PythonArguments {
-  Object args, kwargs;
-};
+}  // namespace
 
 PythonArguments arguments_of(const OpCall& c) {
   const std::vector<Argument>& list = c.info->schema.args;
@@ -62,6 +60,8 @@ PythonArguments arguments_of(const OpCall& c) {
   return p;
 }
 
+namespace {
+
 Operator& operator_of(const OpCall& c) { return const_cast<Operator&>(*c.op); }
 
 // --- subclasses
@@ -70,9 +70,13 @@ void note_subclasses(const Value& v, std::vector<Object>& found) {
   auto look = [&](const Tensor& t) {
     if (!t.defined() || !t->layers.has(Layer::Subclass)) return;
     Object o = wrapped(t);
-    for (const Object& other : found)
-      if (Py_TYPE(other.get()) == Py_TYPE(o.get())) return;
-    found.push_back(std::move(o));
+    size_t at = found.size();
+    for (size_t i = 0; i < found.size(); ++i) {
+      if (Py_TYPE(found[i].get()) == Py_TYPE(o.get())) return;
+      // A subclass goes before its base.
+      if (at == found.size() && PyType_IsSubtype(Py_TYPE(o.get()), Py_TYPE(found[i].get()))) at = i;
+    }
+    found.insert(found.begin() + static_cast<std::ptrdiff_t>(at), std::move(o));
   };
   if (v.is_tensor()) look(v.as_tensor());
   if (v.tag == Tag::TensorList)
@@ -87,8 +91,40 @@ Object types_of(const std::vector<Object>& objects) {
   return types;
 }
 
+// (OpOverload, class) -> rule(class or mode, func, types, args, kwargs); null until there is one.
+PyObject* dispatch_rules = nullptr;
+
+PyObject* rule_for(PyObject* holder, const OpCall& c) {
+  if (!dispatch_rules) return nullptr;
+  const Object key =
+      Object::take(PyTuple_Pack(2, overload_object(operator_of(c)), Py_TYPE(holder)));
+  return PyDict_GetItemWithError(dispatch_rules, key.get());
+}
+
+Object set_rule(PyObject*, PyObject* args) {
+  PyObject *overload, *cls, *rule;
+  if (!PyArg_ParseTuple(args, "O!O!O:_register_torch_dispatch_rule", &overload_type, &overload,
+                        &PyType_Type, &cls, &rule))
+    throw_python();
+  if (!dispatch_rules) dispatch_rules = checked(PyDict_New());
+  const Object key = Object::take(PyTuple_Pack(2, overload, cls));
+  if (rule == Py_None)
+    checked(PyDict_DelItem(dispatch_rules, key.get()));
+  else
+    checked(PyDict_SetItem(dispatch_rules, key.get(), rule));
+  return none();
+}
+
 // holder.__torch_dispatch__(func, types, args, kwargs); empty for NotImplemented.
-Object ask(PyObject* holder, const OpCall& c, const Object& types, const PythonArguments& p) {
+Object ask(PyObject* holder, const OpCall& c, const Object& types, const PythonArguments& p,
+           bool is_mode) {
+  if (PyObject* rule = rule_for(holder, c)) {
+    PyObject* first = is_mode ? holder : reinterpret_cast<PyObject*>(Py_TYPE(holder));
+    PyObject* stack[] = {first, overload_object(operator_of(c)), types.get(), p.args.get(),
+                         p.kwargs.get()};
+    Object r = Object::take(PyObject_Vectorcall(rule, stack, 5, nullptr));
+    return r.get() == Py_NotImplemented ? Object() : r;
+  }
   const Object method = attribute(holder, "__torch_dispatch__");
   PyObject* stack[] = {overload_object(operator_of(c)), types.get(), p.args.get(), p.kwargs.get()};
   Object r = Object::take(PyObject_Vectorcall(method.get(), stack, 4, nullptr));
@@ -119,7 +155,7 @@ struct PythonMode final : DispatchMode {
     for (int i = 0; i < c.info->args; ++i) note_subclasses(c.args[i], subclasses);
     const Object types = types_of(subclasses);
     const ExcludeLayers below(above_dispatch());
-    const Object r = ask(mode, c, types, p);
+    const Object r = ask(mode, c, types, p, true);
     if (!r) nobody_took(c, types);
     Arena arena;
     store_results(*c.info, r.get(), c.results, arena);
@@ -143,10 +179,32 @@ Object depth(PyObject*, PyObject*) {
   return integer(n);
 }
 
-PyMethodDef functions[] = {{"_push_dispatch_mode", guarded<push>, METH_O, nullptr},
-                           {"_pop_dispatch_mode", guarded<pop>, METH_NOARGS, nullptr},
-                           {"_dispatch_mode_depth", guarded<depth>, METH_NOARGS, nullptr},
-                           {nullptr, nullptr, 0, nullptr}};
+// _set_excluded_layers(bits) -> the bits before
+Object set_excluded(PyObject*, PyObject* bits) {
+  const unsigned long wanted = PyLong_AsUnsignedLong(bits);
+  if (PyErr_Occurred()) throw_python();
+  const uint32_t before = thread_state.exclude.bits();
+  thread_state.exclude = LayerSet(static_cast<uint32_t>(wanted));
+  return integer(before);
+}
+Object mode_at(PyObject*, PyObject* number) {
+  int64_t i = PyLong_AsLongLong(number);
+  if (i == -1 && PyErr_Occurred()) throw_python();
+  std::vector<DispatchMode*> stack;
+  for (DispatchMode* m = thread_state.modes; m; m = m->below) stack.push_back(m);
+  check_index(i >= 0 && i < static_cast<int64_t>(stack.size()), "there is no dispatch mode ", i);
+  auto* m = dynamic_cast<PythonMode*>(stack[stack.size() - 1 - static_cast<size_t>(i)]);
+  return m ? Object::share(m->mode) : none();
+}
+
+PyMethodDef functions[] = {
+    {"_set_excluded_layers", guarded<set_excluded>, METH_O, nullptr},
+    {"_dispatch_mode_at", guarded<mode_at>, METH_O, nullptr},
+    {"_register_torch_dispatch_rule", guarded<set_rule>, METH_VARARGS, nullptr},
+    {"_push_dispatch_mode", guarded<push>, METH_O, nullptr},
+    {"_pop_dispatch_mode", guarded<pop>, METH_NOARGS, nullptr},
+    {"_dispatch_mode_depth", guarded<depth>, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 
@@ -159,7 +217,7 @@ void handle_subclass(OpCall& c) {
   const PythonArguments p = arguments_of(c);
   const ExcludeLayers below(above_dispatch());
   for (const Object& o : subclasses) {
-    const Object r = ask(o.get(), c, types, p);
+    const Object r = ask(o.get(), c, types, p, false);
     if (!r) continue;
     Arena arena;
     return store_results(*c.info, r.get(), c.results, arena);

@@ -67,6 +67,8 @@ void fill(PyObject* module) {
   add_modes(module);
   add_library(module);
   add_transform_functions(module);
+  add_memory(module);
+  add_overridable(module);
   add_operator_table(module);
   add_function_module(module, "_nn", "nn");
   object_hooks.store(&object_hooks_in_python);

@@ -4,6 +4,7 @@
 
 #include "autograd/variable.h"
 #include "convert.h"
+#include "overrides.h"
 #include "operators.h"
 #include "tensor_members.h"
 #include "types.h"
@@ -323,6 +324,7 @@ NewTensorOptions options_of(const Keywords& k, const char* function) {
 }
 
 Object make_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
+  if (Object r = mode_override("tensor", args, kwargs)) return r;
   static const char* keys[] = {"data", "dtype", "device", "requires_grad", "pin_memory", nullptr};
   Keywords k;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOOO:tensor", const_cast<char**>(keys),
@@ -343,6 +345,7 @@ bool same_place(const Tensor& t, const NewTensorOptions& o) {
 }
 
 Object as_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
+  if (Object r = mode_override("as_tensor", args, kwargs)) return r;
   static const char* keys[] = {"data", "dtype", "device", nullptr};
   Keywords k;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OO:as_tensor", const_cast<char**>(keys),

@@ -61,6 +61,7 @@ const char* composite_name(Composite c) {
 const char* autocast_name(Autocast a) {
   switch (a) {
     case Autocast::None:
+    case Autocast::Same:
       return "";
     case Autocast::LowerPrecision:
       return "lower_precision";
@@ -106,6 +107,7 @@ Object facts(const OperatorEntry& entry) {
   put(d, "aliases", string(r.aliases));
   put(d, "composite", string(composite_name(r.composite)));
   put(d, "autocast", string(autocast_name(r.autocast)));
+  put(d, "autocast_cpu", string(autocast_name(cpu_autocast(r))));
   put(d, "numbers", names_of(r.numbers));
   put(d, "not_differentiable", names_of(r.not_differentiable));
   put(d, "hole", string(r.hole));

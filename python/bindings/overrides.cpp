@@ -1,5 +1,7 @@
 #include "overrides.h"
 
+#include "subclass.h"
+
 #include "tensor_type.h"
 
 namespace facula::python {
@@ -98,15 +100,13 @@ void note_overloaded(PyObject* o, std::vector<Object>& list) {
 Object call_overrides(PyObject* function, const std::vector<Object>& overloaded, PyObject* args,
                       PyObject* kwargs) {
   const Object types = types_of(overloaded);
-  const Object empty = kwargs ? Object() : Object::take(PyDict_New());
-  PyObject* keywords = kwargs ? kwargs : empty.get();
   if (function_mode_active()) {
     const ModeOff off;
-    const Object r = try_override(off.mode(), function, types.get(), args, keywords);
+    const Object r = try_override(off.mode(), function, types.get(), args, kwargs);
     if (r.get() != Py_NotImplemented) return r;
   }
   for (const Object& o : overloaded) {
-    const Object r = try_override(o.get(), function, types.get(), args, keywords);
+    const Object r = try_override(o.get(), function, types.get(), args, kwargs);
     if (r.get() != Py_NotImplemented) return r;
   }
   throw_type(concat("no implementation found for '", function_name(function),
@@ -118,7 +118,7 @@ Object self_override(PyObject* self, const char* name, PyObject* args, PyObject*
   if (is_exact_tensor(self) && !function_mode_active()) return {};
   std::vector<Object> overloaded;
   note_overloaded(self, overloaded);
-  if (overloaded.empty() && !function_mode_active()) return {};
+  if (overloaded.empty() && !function_mode_active()) return ask_class(self, name, args, kwargs);
   Object function = attribute(reinterpret_cast<PyObject*>(tensor_type), name);
   // For a property the function is its getter.
   if (!PyCallable_Check(function.get())) function = attribute(function.get(), "__get__");
@@ -130,11 +130,37 @@ Object self_override(PyObject* self, const char* name, PyObject* args, PyObject*
   return call_overrides(function.get(), overloaded, all.get(), kwargs);
 }
 
+Object argument_override(const char* name, PyObject* args, PyObject* kwargs) {
+  std::vector<Object> overloaded;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
+    note_overloaded(PyTuple_GET_ITEM(args, i), overloaded);
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; kwargs && PyDict_Next(kwargs, &at, &key, &value);)
+    note_overloaded(value, overloaded);
+  if (overloaded.empty() && !function_mode_active()) return {};
+  const Object function = imported("facula", name);
+  return call_overrides(function.get(), overloaded, args, kwargs);
+}
+
+Object argument_override(const char* name, PyObject* argument) {
+  if (!has_override(argument) && !function_mode_active()) return {};
+  const Object args = Object::take(PyTuple_Pack(1, argument));
+  return argument_override(name, args.get(), nullptr);
+}
+
+Object mode_override(const char* name, PyObject* args, PyObject* kwargs) {
+  if (!function_mode_active()) return {};
+  const Object function = imported("facula", name);
+  return call_overrides(function.get(), {}, args, kwargs);
+}
+
 void mark_subclass(PyTypeObject* type, const Tensor& t) {
   if (type == tensor_type) return;
   PyObject* f = class_attribute(type, dispatch_word());
   if (f && f != disabled_dispatch) t->layers |= Layer::Subclass;
 }
+
+PyObject* disabled_torch_function() { return disabled_function; }
 
 namespace {
 
@@ -206,7 +232,7 @@ PyObject* push_function_mode(PyObject*, PyObject* mode) {
 }
 PyObject* pop_function_mode(PyObject*, PyObject*) {
   return guard([&] {
-    check(!modes.empty(), "the stack of function modes is empty");
+    check(!modes.empty(), "trying to pop from empty mode stack");
     PyObject* top = modes.back();
     modes.pop_back();
     --override_state.depth;
@@ -250,7 +276,8 @@ PyObject* handle(PyObject*, PyObject* args, PyObject* kwargs) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(relevant.get()); ++i)
       note_overloaded(PySequence_Fast_GET_ITEM(relevant.get(), i), overloaded);
     const Object rest = Object::take(PyTuple_GetSlice(args, 2, PyTuple_GET_SIZE(args)));
-    return call_overrides(PyTuple_GET_ITEM(args, 0), overloaded, rest.get(), kwargs).leak();
+    const Object keywords = kwargs ? Object::share(kwargs) : Object::take(PyDict_New());
+    return call_overrides(PyTuple_GET_ITEM(args, 0), overloaded, rest.get(), keywords.get()).leak();
   });
 }
 

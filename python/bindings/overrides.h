@@ -34,8 +34,19 @@ Object call_overrides(PyObject* function, const std::vector<Object>& overloaded,
 Object self_override(PyObject* self, const char* name, PyObject* args = nullptr,
                      PyObject* kwargs = nullptr);
 
+// The overrides of what a function of the extension was given, and modes; empty when there are
+// none.
+Object argument_override(const char* name, PyObject* args, PyObject* kwargs);
+Object argument_override(const char* name, PyObject* argument);
+
+// A function of the extension that no tensor is given to: function modes see it all the same. Empty
+// when no mode is on; `name` is that of facula's attribute.
+Object mode_override(const char* name, PyObject* args, PyObject* kwargs);
+
 // Classes with a __torch_dispatch__ of their own get their calls at Layer::Subclass.
 void mark_subclass(PyTypeObject* type, const Tensor& t);
+// facula._C._disabled_torch_function_impl. Borrowed.
+PyObject* disabled_torch_function();
 
 void add_overrides(PyObject* module);
 

@@ -48,6 +48,16 @@ bool read_tensors(const SchemaType& type, PyObject* o, Value& out, Parsed& into)
   return true;
 }
 
+// One item of a list of ints. What is too big is a type error there, as in PyTorch.
+bool read_element(PyObject* o, size_t position, int64_t& out) {
+  if (!PyLong_CheckExact(o)) return read_int(o, out);
+  int overflow = 0;
+  out = PyLong_AsLongLongAndOverflow(o, &overflow);
+  check_type(!overflow, "failed to unpack the object at pos ", position + 1,
+             " with error \"Overflow when unpacking long long\"");
+  return true;
+}
+
 bool read_ints(const SchemaType& type, PyObject* o, Value& out, Parsed& into) {
   size_t n = 0;
   PyObject** items = items_of(o, n);
@@ -62,16 +72,7 @@ bool read_ints(const SchemaType& type, PyObject* o, Value& out, Parsed& into) {
   }
   int64_t* list = into.arena.room<int64_t>(n);
   for (size_t i = 0; i < n; ++i) {
-    if (PyLong_CheckExact(items[i])) {
-      const long long v = PyLong_AsLongLong(items[i]);
-      if (v == -1 && PyErr_Occurred()) {
-        PyErr_Clear();
-        check(false, "Overflow when unpacking long long");
-      }
-      list[i] = v;
-    } else if (!read_int(items[i], list[i])) {
-      return false;
-    }
+    if (!read_element(items[i], i, list[i])) return false;
   }
   out = pack(IntSpan(list, n));
   return true;
@@ -275,7 +276,7 @@ class Fit {
     const size_t n = given_.positional - own();
     int64_t* list = into_.arena.room<int64_t>(n);
     for (size_t i = 0; i < n; ++i)
-      if (!read_int(given_.args[own() + i], list[i])) return false;
+      if (!read_element(given_.args[own() + i], i, list[i])) return false;
     if (own() && !read(s_.parameters[0], given_.args[0])) return false;
     into_.args()[s_.parameters[own()].index] = pack(IntSpan(list, n));
     taken = own() + 1;

@@ -30,7 +30,9 @@ Parameter make_parameter(const OpInfo& info, size_t i, const OpRecord& record, S
   p.argument = &info.schema.args[i];
   p.index = static_cast<uint8_t>(i);
   const std::string& n = p.argument->name;
-  p.name = interned(style == Style::Function && n == "self" ? "input" : n);
+  // Functions show self as input, lists excepted.
+  const bool is_input = style == Style::Function && n == "self" && !p.argument->type.list;
+  p.name = interned(is_input ? "input" : n);
   // A number can be neither written to nor be the object of a method.
   p.number = record.numbers.has(n) && !p.argument->is_written() &&
              !(style == Style::Method && n == "self");
@@ -235,7 +237,11 @@ const std::vector<std::unique_ptr<Signature>>& Packet::signatures() {
 }
 
 void Packet::refresh() {
-  if (ns != "aten" && find_overloads(ns, name).size() != signatures_.size()) signatures_.clear();
+  if (ns == "aten") return;
+  // A name may have been taken out and defined again.
+  const std::vector<Operator*> now = find_overloads(ns, name);
+  const auto op_of = [](const std::unique_ptr<Signature>& s) { return s->op; };
+  if (!std::ranges::equal(now, signatures_, {}, {}, op_of)) signatures_.clear();
 }
 
 }  // namespace facula::python

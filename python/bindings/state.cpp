@@ -3,6 +3,7 @@
 #include "autograd/variable.h"
 #include "convert.h"
 #include "core/threads.h"
+#include "overrides.h"
 #include "tensor_members.h"
 #include "transforms/autocast.h"
 #include "types.h"
@@ -98,8 +99,7 @@ Object set_autocast(PyObject*, PyObject* args, PyObject*) {
   PyObject* dtype;
   if (!PyArg_ParseTuple(args, "pO!p:_set_autocast", &enabled, &dtype_type, &dtype, &cache))
     throw_python();
-  const AutocastState s =
-      facula::set_autocast({enabled != 0, cache != 0, dtype_value(dtype)});
+  const AutocastState s = facula::set_autocast({enabled != 0, cache != 0, dtype_value(dtype)});
   return Object::take(Py_BuildValue("(OOO)", s.enabled ? Py_True : Py_False, dtype_object(s.dtype),
                                     s.cache_enabled ? Py_True : Py_False));
 }
@@ -112,6 +112,7 @@ DType dtype_argument(PyObject* o, const char* function, int position) {
   return dtype_value(o);
 }
 Object promoted(PyObject*, PyObject* args, PyObject* kwargs) {
+  if (Object r = argument_override("promote_types", args, kwargs)) return r;
   static const char* keys[] = {"type1", "type2", nullptr};
   PyObject *a, *b;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:promote_types", const_cast<char**>(keys), &a,
@@ -121,6 +122,7 @@ Object promoted(PyObject*, PyObject* args, PyObject* kwargs) {
   return Object::share(dtype_object(promote(x, y)));
 }
 Object castable(PyObject*, PyObject* args, PyObject* kwargs) {
+  if (Object r = argument_override("can_cast", args, kwargs)) return r;
   static const char* keys[] = {"from_", "to", nullptr};
   PyObject *a, *b;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:can_cast", const_cast<char**>(keys), &a, &b))
@@ -148,7 +150,8 @@ Operand operand_of(PyObject* o) {
 }
 int kind_rank(DType d) { return is_complex(d) ? 3 : is_floating(d) ? 2 : d == DType::Bool ? 0 : 1; }
 
-Object result_type(PyObject*, PyObject* args, PyObject*) {
+Object result_type(PyObject*, PyObject* args, PyObject* kwargs) {
+  if (Object r = argument_override("result_type", args, kwargs)) return r;
   PyObject *a, *b;
   if (!PyArg_ParseTuple(args, "OO:result_type", &a, &b)) throw_python();
   Operand x = operand_of(a), y = operand_of(b);
@@ -165,11 +168,20 @@ Object result_type(PyObject*, PyObject* args, PyObject*) {
 PyObject* is_tensor_object(PyObject*, PyObject* o) { return flag(is_tensor(o)); }
 
 template <bool (*F)(DType)>
+constexpr const char* kind_question = "is_signed";
+template <>
+constexpr const char* kind_question<is_floating> = "is_floating_point";
+template <>
+constexpr const char* kind_question<is_complex> = "is_complex";
+
+template <bool (*F)(DType)>
 Object of_kind(PyObject*, PyObject* o) {
+  if (Object r = argument_override(kind_question<F>, o)) return r;
   check_type(is_tensor(o), "argument 'input' (position 1) must be Tensor, not ", type_name(o));
   return boolean(F(tensor_of(o).dtype()));
 }
 Object numel(PyObject*, PyObject* o) {
+  if (Object r = argument_override("numel", o)) return r;
   check_type(is_tensor(o), "numel(): argument 'input' (position 1) must be Tensor, not ",
              type_name(o));
   return integer(tensor_of(o).numel());

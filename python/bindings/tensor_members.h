@@ -49,5 +49,7 @@ void add_op_overloads(PyObject* module);
 void add_library(PyObject* module);
 void add_modes(PyObject* module);
 void add_operator_table(PyObject* module);  // _operator_table()
+void add_memory(PyObject* module);          // statistics of the allocator, where blocks came from
+void add_overridable(PyObject* module);     // functions in Python that overrides see
 
 }  // namespace facula::python

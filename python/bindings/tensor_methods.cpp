@@ -5,6 +5,7 @@
 #include "convert.h"
 #include "operators.h"
 #include "overrides.h"
+#include "subclass.h"
 #include "tensor_members.h"
 #include "types.h"
 
@@ -292,111 +293,6 @@ Object keep_grad(PyObject* o) {
   return none();
 }
 
-// --- subclasses
-
-// _make_subclass(cls, data, require_grad=False): the same memory, no history, an object of cls.
-Object make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
-  static const char* keys[] = {"cls",
-                               "data",
-                               "require_grad",
-                               "dispatch_sizes_strides_policy",
-                               "dispatch_device",
-                               "dispatch_layout",
-                               nullptr};
-  PyObject *cls, *data, *grad = Py_False, *policy = nullptr, *device = nullptr, *layout = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OOOO:_make_subclass", const_cast<char**>(keys),
-                                   &cls, &data, &grad, &policy, &device, &layout))
-    throw_python();
-  check_type(PyType_Check(cls), "cls must be a type (got ", type_name(cls), ")");
-  check_type(PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), &tensor_base_type),
-             "cls must be a subclass of Tensor (got ",
-             reinterpret_cast<PyTypeObject*>(cls)->tp_name, ")");
-  check_type(is_tensor(data), "_make_subclass(): argument 'data' (position 1) must be Tensor, not ",
-             type_name(data));
-  Tensor t = detached(tensor_of(data));
-  t->shared_version = {};
-  const int on = PyObject_IsTrue(grad);
-  checked(on);
-  if (on) set_requires_grad(t, true);
-  return wrap_as(reinterpret_cast<PyTypeObject*>(cls), std::move(t));
-}
-
-Object as_subclass(PyObject* self, PyObject* cls) {
-  check_type(PyType_Check(cls), "cls must be a type (got ", type_name(cls), ")");
-  check_type(PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), &tensor_base_type),
-        "as_subclass(): expected a class that is derived from Tensor; got ",
-        reinterpret_cast<PyTypeObject*>(cls)->tp_name);
-  static NamedOperator alias("alias");
-  return wrap_as(reinterpret_cast<PyTypeObject*>(cls), alias.tensor({pack(tensor_of(self))}));
-}
-
-// A tensor that has a geometry but no memory: its class's __torch_dispatch__ does everything.
-struct WrapperExtension final : Extension {
-  WrapperExtension() : Extension(Kind::Python) {}
-  Extension* clone() const override { return new WrapperExtension; }
-};
-
-IntVec ints_of(PyObject* o) {
-  const Object items = Object::take(PySequence_Fast(o, "expected a sequence of ints"));
-  IntVec v;
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
-    int64_t n = 0;
-    check_type(read_int(PySequence_Fast_GET_ITEM(items.get(), i), n),
-               "expected a sequence of ints");
-    v.push_back(n);
-  }
-  return v;
-}
-
-Object make_wrapper(PyObject*, PyObject* args, PyObject* kwargs) {
-  static const char* keys[] = {"cls",
-                               "size",
-                               "strides",
-                               "storage_offset",
-                               "memory_format",
-                               "dtype",
-                               "layout",
-                               "device",
-                               "pin_memory",
-                               "requires_grad",
-                               "dispatch_sizes_strides_policy",
-                               "dispatch_device",
-                               "dispatch_layout",
-                               nullptr};
-  PyObject *cls, *size, *strides = Py_None, *dtype = Py_None, *device = Py_None, *grad = Py_False,
-                        *other[7] = {};
-  long long offset = 0;
-  PyObject* offset_object = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O$OOOOOOOOOO:_make_wrapper_subclass",
-                                   const_cast<char**>(keys), &cls, &size, &strides, &offset_object,
-                                   &other[0], &dtype, &other[1], &device, &other[2], &grad,
-                                   &other[3], &other[4], &other[5]))
-    throw_python();
-  check_type(PyType_Check(cls) &&
-                 PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), &tensor_base_type),
-             "cls must be a subclass of Tensor");
-  if (offset_object && offset_object != Py_None) offset = PyLong_AsLongLong(offset_object);
-  const DType d = dtype == Py_None ? default_dtype() : dtype_like(dtype);
-  check_type(d != DType::Undefined,
-             "_make_wrapper_subclass(): argument 'dtype' must be torch.dtype, not ",
-             type_name(dtype));
-  Device where;
-  if (device != Py_None)
-    check_type(device_like(device, where), "_make_wrapper_subclass(): bad device");
-  const IntVec sizes = ints_of(size);
-  const IntVec steps = strides == Py_None ? contiguous_strides(sizes) : ints_of(strides);
-  check(offset >= 0, "storage_offset must not be negative");
-  Tensor t = empty_strided_tensor(sizes, steps, d, Device{DeviceType::Meta, -1});
-  t->device = where;
-  t->offset = offset;
-  t->layers = backend_layer(where.type);
-  t->extension = new WrapperExtension;
-  const int on = PyObject_IsTrue(grad);
-  checked(on);
-  if (on) set_requires_grad(t, true);
-  return wrap_as(reinterpret_cast<PyTypeObject*>(cls), std::move(t));
-}
-
 Object default_override(PyObject* cls, PyObject* args, PyObject* kwargs) {
   static PyObject* handler = nullptr;
   if (!handler) handler = imported("facula._tensor", "default_torch_function").leak();
@@ -494,6 +390,8 @@ PyMethodDef tensor_methods[] = {
      nullptr},
     {"_make_wrapper_subclass", with_keywords(guarded_keywords<make_wrapper>),
      keywords | METH_STATIC, nullptr},
+    {"__init_subclass__", with_keywords(guarded_keywords<init_subclass>), keywords | METH_CLASS,
+     nullptr},
     {"as_subclass", guarded<as_subclass>, METH_O, "The same tensor as an object of a subclass."},
     {"__torch_function__", with_keywords(guarded_keywords<default_override>), keywords | METH_CLASS,
      nullptr},

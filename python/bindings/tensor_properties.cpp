@@ -177,6 +177,11 @@ void assign_hooks(PyObject* o, PyObject* value) {
   Py_XDECREF(before);
 }
 PyObject* get_hooks(PyObject* o, void*) {
+  if (!is_exact_tensor(o)) {
+    Object r;
+    if (guard_status([&] { r = self_override(o, "_backward_hooks"); }) < 0) return nullptr;
+    if (r) return r.leak();
+  }
   PyObject* hooks = reinterpret_cast<TensorObject*>(o)->backward_hooks;
   return Py_NewRef(hooks ? hooks : Py_None);
 }

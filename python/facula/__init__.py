@@ -32,6 +32,7 @@ _PYTHON_NAMES = {
     "facula.amp": (
         "autocast", "is_autocast_enabled", "set_autocast_enabled", "get_autocast_dtype",
         "set_autocast_dtype", "is_autocast_available"),
+    "facula.func": ("vmap",),
     "facula.storage": ("TypedStorage",),
     "facula._legacy": (
         "FloatTensor", "DoubleTensor", "HalfTensor", "BFloat16Tensor", "ByteTensor", "CharTensor",

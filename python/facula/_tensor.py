@@ -41,23 +41,46 @@ def __deepcopy__(self, memo):
     if id(self) in memo:
         return memo[id(self)]
     with facula.no_grad():
-        result = _copied(self, memo)
+        result = _copied_instance(self, memo)
         if self.requires_grad:
             result.requires_grad_()
         if self.grad is not None:
             result.grad = self.grad.__deepcopy__(memo)
         if self.__class__ is not _Tensor or self.__dict__:
             from copy import deepcopy
-            if result.__class__ is not self.__class__:
-                result = result.as_subclass(self.__class__)
             result.__dict__ = deepcopy(self.__dict__, memo)
     memo[id(self)] = result
     return result
 
 
+def _copied_instance(self, memo):
+    """A copy of the tensor's own class, by what the class defines."""
+    if self.__class__ is _Tensor:
+        return _copied(self, memo)
+    if _is_wrapper(self):
+        return _same_class(self, self.clone(), "wrapper subclasses", "clone()")
+    made = _same_class(self, self.new_empty([]), "non-wrapper subclasses", "new_empty()")
+    return made.set_(_copied(self.detach().as_subclass(_Tensor), memo))
+
+
+def _is_wrapper(self):
+    # A header without memory: only its class knows what it holds.
+    return not self.is_meta and self.data_ptr() == 0 and self.numel() > 0
+
+
+def _same_class(self, made, kinds, method):
+    if made.__class__ is self.__class__:
+        return made
+    raise RuntimeError(
+        f"The default implementation of __deepcopy__() for {kinds} only works for subclass types "
+        f"that implement {method} and for which that function returns another instance of the "
+        f"same subclass. Implement {method} for {self.__class__.__name__}, or __deepcopy__() where it is "
+        "intended to return another type.")
+
+
 def _copied(self, memo):
     # Tensors over one storage are over one storage in the copy, too.
-    if self.is_meta or self.__class__ is not _Tensor or self.is_conj() or self.is_neg():
+    if self.is_meta or self.is_conj() or self.is_neg():
         return self.detach().clone()
     key = ("storage", self.untyped_storage()._cdata)
     if key not in memo:

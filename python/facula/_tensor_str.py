@@ -202,17 +202,22 @@ def _values_text(t, indent):
     return _nested_text(nested, t.dim(), form, indent)
 
 
+def _width(suffix):
+    """Columns that the suffix takes in PyTorch's text, whose lines ours break like."""
+    return len(suffix.replace("facula.", "torch."))
+
+
 def _with_suffixes(text, suffixes, indent, force_newline):
     """Closes `text` with its suffixes; one that would pass the line width starts a new line."""
     parts = [text]
     used = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
-        if force_newline or used + len(suffix) + 2 > PRINT_OPTS.linewidth:
+        if force_newline or used + _width(suffix) + 2 > PRINT_OPTS.linewidth:
             parts.append(",\n" + " " * indent + suffix)
-            used, force_newline = indent + len(suffix), False
+            used, force_newline = indent + _width(suffix), False
         else:
             parts.append(", " + suffix)
-            used += len(suffix) + 2
+            used += _width(suffix) + 2
     return "".join(parts) + ")"
 
 

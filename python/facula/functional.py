@@ -8,6 +8,10 @@ _Tensor = _C.Tensor
 _aten = facula.ops.aten
 
 
+def _overridable(function):
+    return _C.overridable(function, __name__)
+
+
 def _as_list(tensors):
     if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
         return list(tensors[0])
@@ -125,6 +129,7 @@ def are_deterministic_algorithms_enabled():
 
 # --- construction
 
+@_overridable
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
     """A tensor of an object: a tensor, array, DLPack or buffer object, or sequences.
 
@@ -183,11 +188,13 @@ def broadcast_shapes(*shapes):
     return facula.Size(result)
 
 
+@_overridable
 def broadcast_tensors(*tensors):
     """Views of all tensors with the shape that they broadcast to; returns a tuple."""
     return _C._function("", "broadcast_tensors")(_as_list(tensors))
 
 
+@_overridable
 def split(tensor, split_size_or_sections, dim=0):
     """Views of the tensor along `dim`: of one size (int), or of the sizes of a list."""
     operator = _C._function("", "split")
@@ -196,6 +203,7 @@ def split(tensor, split_size_or_sections, dim=0):
     return operator(tensor, split_size_or_sections, dim)
 
 
+@_overridable
 def meshgrid(*tensors, indexing=None):
     """Grids of coordinates from 1-D tensors; returns a tuple.
 
@@ -214,11 +222,13 @@ def meshgrid(*tensors, indexing=None):
     return operator(tensors, indexing=indexing)
 
 
+@_overridable
 def cartesian_prod(*tensors):
     """All combinations of the elements of 1-D tensors, a row each."""
     return _C._function("", "cartesian_prod")(_as_list(tensors))
 
 
+@_overridable
 def block_diag(*tensors):
     """A matrix with the given ones along its diagonal."""
     return _C._function("", "block_diag")(_as_list(tensors))
@@ -229,16 +239,19 @@ def _at_least(dims, tensors):
     return operator(tensors[0] if len(tensors) == 1 else list(tensors))
 
 
+@_overridable
 def atleast_1d(*tensors):
     """Tensors with at least one dimension."""
     return _at_least(1, tensors)
 
 
+@_overridable
 def atleast_2d(*tensors):
     """Tensors with at least two dimensions."""
     return _at_least(2, tensors)
 
 
+@_overridable
 def atleast_3d(*tensors):
     """Tensors with at least three dimensions."""
     return _at_least(3, tensors)
@@ -246,6 +259,7 @@ def atleast_3d(*tensors):
 
 # --- products
 
+@_overridable
 def tensordot(a, b, dims=2, out=None):
     """The sum of products over dimensions of both tensors.
 
@@ -269,9 +283,10 @@ def tensordot(a, b, dims=2, out=None):
     return operator(a, b, first, second) if out is None else operator(a, b, first, second, out=out)
 
 
+@_overridable
 def einsum(*args):
     """The sum of products that an equation describes: einsum("ij,jk->ik", a, b)."""
-    if not args:
+    if len(args) < 2:
         raise ValueError("einsum(): expected an equation and an operand for each of its terms")
     equation, operands = args[0], args[1:]
     if isinstance(equation, _Tensor):
@@ -296,11 +311,13 @@ def _letter(number):
     return chr(ord("A") + number) if number < 26 else chr(ord("a") + number - 26)
 
 
+@_overridable
 def chain_matmul(*matrices, out=None):
     """The product of matrices, in the order that takes the fewest operations."""
     return _C._function("", "chain_matmul")(_as_list(matrices), out=out)
 
 
+@_overridable
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     """Distances between the rows of two batches of matrices, by the p-norm."""
     modes = {"use_mm_for_euclid_dist_if_necessary": None, "use_mm_for_euclid_dist": 1,
@@ -353,6 +370,7 @@ def _shape_of(shape):
 
 # --- reductions
 
+@_overridable
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     """The norm of the tensor, or of its slices along `dim`.
 
@@ -379,6 +397,7 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     return facula.linalg.vector_norm(input, order, dims, keepdim, **extra)
 
 
+@_overridable
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
     """The different elements, or slices along `dim`.
 
@@ -393,6 +412,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     return _chosen(values, inverse, counts, return_inverse, return_counts)
 
 
+@_overridable
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
     """The first element of every run of equal ones; results as for `unique`."""
     values, inverse, counts = _aten.unique_consecutive(input, return_inverse, return_counts, dim)
@@ -410,6 +430,7 @@ def _chosen(values, inverse, counts, with_inverse, with_counts):
 
 # --- spectra
 
+@_overridable
 def stft(input, n_fft, hop_length=None, win_length=None, window=None, center=True,
          pad_mode="reflect", normalized=False, onesided=None, return_complex=None,
          align_to_window=None):
@@ -423,6 +444,7 @@ def stft(input, n_fft, hop_length=None, win_length=None, window=None, center=Tru
                       return_complex, align_to_window)
 
 
+@_overridable
 def istft(input, n_fft, hop_length=None, win_length=None, window=None, center=True,
           normalized=False, onesided=None, length=None, return_complex=False):
     """The inverse of `stft`, by least squares."""

@@ -32,6 +32,39 @@ class _Namespace:
         return f"<facula.ops.{self._name}>"
 
 
+loaded_libraries = set()  # paths of the libraries that `load_library` opened
+
+
+def load_library(path):
+    """Open a library that registers operators, kernels or devices as it is loaded.
+
+    Args:
+        path: of the library, str or os.PathLike.
+
+    Raises:
+        TypeError: `path` is no path.
+        OSError: the file is missing, no library, or needs symbols that are not there.
+
+    Example:
+        >>> facula.ops.load_library("build/libmine.so")
+        >>> facula.ops.mine.twice(facula.ones(2))
+    """
+    import ctypes
+    import os
+    path = os.path.realpath(os.fsdecode(path))
+    try:
+        ctypes.CDLL(path)
+    except OSError as error:
+        raise OSError(f"Could not load this library: {path} ({error})") from error
+    loaded_libraries.add(path)
+
+
+def import_module(module):
+    """Import a Python module that registers operators when it is imported."""
+    import importlib
+    importlib.import_module(module)
+
+
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)

@@ -210,6 +210,8 @@ Tensor accumulate_leaf(const Tensor& grad, Tensor fresh, const Tensor& leaf) {
   if (thread_state.grad_enabled) return ops::clone(fresh);
   const bool fits = same_sizes(fresh.strides(), leaf.strides()) ||
                     (fresh.is_contiguous() && !is_dense_non_overlapping(leaf.sizes(), leaf.strides()));
+  // A wrapper without its class would be no tensor at all.
+  if (fresh->layers.has(Layer::Subclass)) return sole_owner(fresh) ? fresh : ops::clone(fresh);
   if (fits && sole_owner(fresh)) return detached(fresh);
   return detached(ops::clone(fresh));
 }

@@ -15,6 +15,7 @@
 
 #include "core/cgroup.h"
 #include "core/error.h"
+#include "core/holders.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define FACULA_SYSTEM_ALLOCATOR 1
@@ -33,7 +34,7 @@ constexpr size_t absurd_size = size_t{1} << 46;
 [[noreturn]] void throw_out_of_memory(size_t bytes) {
   throw_error(ErrorKind::Runtime,
               concat("not enough memory: you tried to allocate ", bytes, " bytes; ",
-                     cpu_memory_stats().allocated, " bytes are in use"));
+                     cpu_memory_stats().allocated, " bytes are in use", largest_holders()));
 }
 
 // A level and the highest that it has been.
@@ -84,12 +85,14 @@ void* cpu_allocate(size_t bytes) {
   void* p = ::operator new(bytes, std::align_val_t{cpu_alignment}, std::nothrow);
   if (p == nullptr) throw_out_of_memory(bytes);
   count_block(static_cast<int64_t>(bytes));
+  if (bytes > holder_bytes) note_block(p, bytes);
   return p;
 }
 
 void cpu_free(void* p, size_t bytes) noexcept {
   if (p == nullptr) return;
   count_block(-static_cast<int64_t>(bytes));
+  if (bytes > holder_bytes) forget_block(p);
   ::operator delete(p, std::align_val_t{cpu_alignment});
 }
 
@@ -140,6 +143,7 @@ void unmap_memory(void* p, size_t size) noexcept {
 // ---- Size classes of small blocks ---------------------------------------------------------------
 
 constexpr size_t small_limit = size_t{64} << 10;
+static_assert(small_limit == holder_bytes);
 // Every multiple of 64 up to here is a class, then there are 4 a doubling.
 constexpr size_t fine_limit = 1024;
 constexpr size_t class_count = 40;
@@ -518,9 +522,11 @@ void lock_all() {
   registry_mutex.lock();
   for (CentralList& list : central) list.mutex.lock();
   large.mutex.lock();
+  lock_holders();
 }
 
 void unlock_all() {
+  unlock_holders();
   large.mutex.unlock();
   for (CentralList& list : central) list.mutex.unlock();
   registry_mutex.unlock();
@@ -616,12 +622,14 @@ void count_free(ThreadCache& c, int64_t size) {
     return cached != nullptr ? cached : map_memory(size);
   });
   count_block(static_cast<int64_t>(size));
+  note_block(p, bytes);
   return p;
 }
 
 [[gnu::noinline]] void free_large(void* p, size_t bytes) noexcept {
   const size_t size = large_block_size(bytes);
   count_block(-static_cast<int64_t>(size));
+  forget_block(p);
   large.give(p, size);
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/allocator.h"
 #include "core/autograd_meta.h"
+#include "core/holders.h"
 
 namespace facula {
 
@@ -146,6 +147,14 @@ bool Tensor::is_contiguous(MemoryFormat f) const {
   return true;
 }
 
+namespace {
+// Plug-in devices have allocators of their own.
+void describe_large(const TensorImpl& t) {
+  const bool large = t.storage->nbytes() > holder_bytes;
+  if (large && t.device.is_cpu()) [[unlikely]] describe_block(t.storage->data(), t.dtype, t.sizes());
+}
+}  // namespace
+
 Tensor empty_tensor(IntSpan sizes, DType dtype, Device device) {
   const int64_t n = checked_numel(sizes);
   int64_t bytes;
@@ -159,6 +168,7 @@ Tensor empty_tensor(IntSpan sizes, DType dtype, Device device) {
   t->device = t->storage->device();
   t->layers = backend_layer(device.type);
   t->set_contiguous(sizes);
+  describe_large(*t);
   return owner;
 }
 
@@ -173,6 +183,7 @@ Tensor empty_like_contiguous(const TensorImpl& like, DType dtype, Device device)
   t->device = t->storage->device();
   t->layers = backend_layer(device.type);
   t->copy_contiguous_geometry(like);
+  describe_large(*t);
   return owner;
 }
 
@@ -186,6 +197,7 @@ Tensor empty_strided_tensor(IntSpan sizes, IntSpan strides, DType dtype, Device 
   const int64_t n = extent(sizes, strides);
   Tensor t = empty_tensor(IntSpan(&n, 1), dtype, device);
   t->set_geometry(sizes, strides);
+  describe_large(*t.get());
   return t;
 }
 

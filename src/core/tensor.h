@@ -74,6 +74,13 @@ struct TensorImpl : ObjectCounted {
     else
       ++version;
   }
+  // For results that are not out yet: what a kernel wrote into them does not count.
+  void reset_version() {
+    if (shared_version)
+      shared_version->value.store(0, std::memory_order_relaxed);
+    else
+      version = 0;
+  }
   // The counter as an object of its own, made now if need be.
   const Ref<VersionCounter>& share_version();
 

@@ -344,6 +344,15 @@ const Slot* registered(const Operator* op, Layer backend) {
   return op ? op->slots[static_cast<int>(backend)].load(std::memory_order_acquire) : nullptr;
 }
 
+// A kernel that makes its results may have filled them by in-place operators.
+void forget_kernel_writes(OpCall& c) {
+  for (int k = 0; k < c.info->results; ++k) {
+    if (c.info->alias_of[k] >= 0 || !c.results[k].is_tensor()) continue;
+    const Tensor& t = c.results[k].as_tensor();
+    if (t->current_version() && !is_input(c, t)) t.get()->reset_version();
+  }
+}
+
 // The kernel that the record brings for this backend.
 Slot own_kernel(const Operator& op, Layer backend) {
   const OpRecord& r = *op.record;
@@ -362,7 +371,12 @@ void choose_and_run(OpCall& c, Layer backend) {
   if (op.variant != Variant::Base) {
     if (const Operator* base = op.variant_of(Variant::Base)) return run_by_base(c, *base);
   }
-  if (kernel.function) return kernel.function(kernel.context, c);
+  if (kernel.function) {
+    kernel.function(kernel.context, c);
+    // What a kernel from elsewhere returns may be no new tensor.
+    if (!op.composite_slot.load(std::memory_order_relaxed)) forget_kernel_writes(c);
+    return;
+  }
   if (const Slot* s = fallbacks[static_cast<int>(backend)].load(std::memory_order_acquire))
     return s->function(s->context, c);
   no_kernel(c, backend);
@@ -409,11 +423,53 @@ void allocate_results(OpCall& c) {
     if (m.results[i].defined) set_result(c.results[i], allocate(m.results[i], device));
 }
 
+namespace {
+
+// What a kernel of ours writes by way of in-place operators is one change of each argument, not
+// several. Kernels from elsewhere count as they call.
+class OneChange {
+ public:
+  OneChange(const OpCall& c, Layer backend) {
+    const bool ours = !registered(c.op, backend) && !c.op->composite_slot.load(std::memory_order_relaxed);
+    if (!ours) return;
+    for (uint32_t bits = c.info->mutated; bits && count_ < most; bits &= bits - 1) {
+      const Value& v = c.args[std::countr_zero(bits)];
+      if (v.is_tensor()) written_[count_++] = {v.tensor, v.tensor->current_version()};
+    }
+  }
+  void settle() const {
+    for (int i = 0; i < count_; ++i) {
+      TensorImpl& t = *written_[i].tensor;
+      if (t.shared_version)
+        t.shared_version->value.store(written_[i].version, std::memory_order_relaxed);
+      else
+        t.version = written_[i].version;
+    }
+  }
+
+ private:
+  static constexpr int most = 4;
+  struct Written {
+    TensorImpl* tensor;
+    uint32_t version;
+  };
+  Written written_[most];
+  int count_ = 0;
+};
+
+}  // namespace
+
 void run_backend(OpCall& c, Layer backend) {
   if (several(c.layers & backend_layers)) [[unlikely]]
     check_one_device(c);
+  if (c.info->mutated) {
+    const OneChange change(c, backend);
+    choose_and_run(c, backend);
+    change.settle();
+    return finish(c);
+  }
   choose_and_run(c, backend);
-  if (c.info->mutated | c.info->view | static_cast<uint32_t>(thread_state.inference)) finish(c);
+  if (c.info->view | static_cast<uint32_t>(thread_state.inference)) finish(c);
 }
 
 bool has_composite_kernel(const Operator& op) {

@@ -23,7 +23,7 @@ LayerSet factory_layer(const OpInfo& info, const Value* args) {
 // A layer that wants an implicit composite whole: one with a rule for it, or a registration.
 bool wanted_whole(const OpCall& c) {
   const OpRecord& r = *c.op->record;
-  if (c.layers.has(Layer::Autocast) && r.autocast != Autocast::None) return true;
+  if (c.layers.has(Layer::Autocast) && autocast_class(c) != Autocast::None) return true;
   if (c.layers.has(Layer::Transforms) && r.batch) return true;
   for (uint32_t bits = c.layers.bits(); bits; bits &= bits - 1)
     if (c.op->slots[std::countr_zero(bits)].load(std::memory_order_relaxed)) return true;
@@ -45,6 +45,12 @@ void dispatch(OpCall& c) {
 }
 
 }  // namespace
+
+Autocast autocast_class(const OpCall& c) {
+  const OpRecord& r = *c.op->record;
+  if (c.layers.has(Layer::CPU)) return cpu_autocast(r);
+  return c.layers.has(Layer::Meta) ? Autocast::None : r.autocast;
+}
 
 LayerSet layers_of(const OpInfo& info, const Value* args) {
   LayerSet found;

@@ -23,6 +23,9 @@ struct OpCall {
   const Tensor& tensor(int i) const { return args[i].as_tensor(); }
 };
 
+// What autocast does to this call: by its tensors' device, and nothing on meta.
+Autocast autocast_class(const OpCall& c);
+
 // --- state of the thread
 
 struct DispatchMode;

@@ -283,6 +283,12 @@ Operator& define_operator(std::string_view text, const OpRecord* like) {
   return *op;
 }
 
+void undefine_operator(Operator& op) {
+  const Schema& s = op.info().schema;
+  std::lock_guard hold(runtime().lock);
+  runtime().by_name.erase(full_name(s.ns, s.name, s.overload));
+}
+
 // --- registrations: a stack per operator and layer; the top one is published
 
 namespace {

@@ -81,6 +81,8 @@ std::vector<std::string> runtime_operator_names(std::string_view ns);
 // Makes an operator at run time; the text is a full schema with namespace. RuntimeError when it is
 // malformed or taken. Operators are never freed.
 Operator& define_operator(std::string_view schema, const OpRecord* like = nullptr);
+// Takes the name of such an operator out; calls that are under way go on.
+void undefine_operator(Operator& op);
 
 // Puts a kernel or rule at a layer of one operator; returns a handle for take_out. The later
 // registration wins; taking it out brings back the one before.

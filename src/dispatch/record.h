@@ -111,7 +111,8 @@ enum Form : uint32_t {
 };
 
 enum class OutLayout : uint8_t { Any, Contiguous };
-enum class Autocast : uint8_t { None, LowerPrecision, Float32, Promote };
+// Same: as on accelerators.
+enum class Autocast : uint8_t { None, LowerPrecision, Float32, Promote, Same };
 enum class Overlaps : uint8_t { ExactAllowed, None };
 
 enum Flags : uint32_t {
@@ -142,7 +143,8 @@ struct OpRecord {
   uint32_t flags = no_flags;
   OutLayout out_layout = OutLayout::Any;
   Overlaps overlaps = Overlaps::ExactAllowed;
-  Autocast autocast = Autocast::None;
+  Autocast autocast = Autocast::None;      // on accelerators
+  Autocast autocast_cpu = Autocast::Same;  // PyTorch casts fewer operators on the CPU
   Names numbers = {};              // Tensor arguments that also take a Python number
   MetaRule meta = nullptr;         // shape and type rule; kernels then fill what they are given
   KernelRef cpu = {};
@@ -153,6 +155,10 @@ struct OpRecord {
   BatchRule batch = nullptr;
   const char* hole = "";           // why a column of the completeness table is empty
 };
+
+constexpr Autocast cpu_autocast(const OpRecord& r) {
+  return r.autocast_cpu == Autocast::Same ? r.autocast : r.autocast_cpu;
+}
 
 }  // namespace facula
 

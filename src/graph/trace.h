@@ -5,10 +5,11 @@
 #include <memory>
 
 #include "graph/graph.h"
+#include "transforms/inner_mode.h"
 
 namespace facula {
 
-class TraceMode final : public DispatchMode {
+class TraceMode final : public InnerMode {
  public:
   // Records calls on these tensors as inputs, in order.
   explicit TraceMode(std::span<const Tensor> inputs);

@@ -366,7 +366,7 @@ OP(threshold) {
 
 OP(threshold_backward) {
   .schema = "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
-  .doc = "grad_output where self is above threshold, else zero.",
+  .doc = "Gives grad_output where self is above threshold, else zero.",
   .forms = out,
   .out_name = "grad_input",
   .flags = pointwise,
@@ -389,7 +389,7 @@ OP(relu6) {
 
 OP(relu6_) {
   .schema = "relu6_(Tensor(a!) self) -> Tensor(a!)",
-  .doc = "relu6 in place.",
+  .doc = "The relu6 of self, in place.",
   .forms = function,
   .python_module = "nn",
   .composite = Composite::Implicit,
@@ -409,7 +409,7 @@ OP(leaky_relu) {
 
 OP(leaky_relu_backward) {
   .schema = "leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor",
-  .doc = "grad_output where self is positive, else negative_slope * grad_output.",
+  .doc = "Gives grad_output where self is positive, else negative_slope * grad_output.",
   .forms = out,
   .out_name = "grad_input",
   .flags = pointwise,
@@ -461,7 +461,7 @@ OP(selu) {
 
 OP(selu_) {
   .schema = "selu_(Tensor(a!) self) -> Tensor(a!)",
-  .doc = "selu in place.",
+  .doc = "The selu of self, in place.",
   .forms = function,
   .composite = Composite::Implicit,
   .any = typed_kernel<selu_>,
@@ -477,7 +477,7 @@ OP(celu) {
 
 OP(celu_) {
   .schema = "celu_(Tensor(a!) self, Scalar alpha=1.0) -> Tensor(a!)",
-  .doc = "celu in place.",
+  .doc = "The celu of self, in place.",
   .forms = function,
   .composite = Composite::Implicit,
   .any = typed_kernel<celu_>,
@@ -496,7 +496,7 @@ OP(hardtanh) {
 
 OP(hardtanh_backward) {
   .schema = "hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor",
-  .doc = "grad_output where self is strictly between the bounds, else zero.",
+  .doc = "Gives grad_output where self is strictly between the bounds, else zero.",
   .forms = out,
   .out_name = "grad_input",
   .flags = pointwise,
@@ -610,7 +610,7 @@ OP(prelu) {
   .doc = "Self where positive, else weight * self; one weight, or one for each channel (dimension 1).",
   .forms = function_method,
   .composite = Composite::Implicit,
-  .autocast = Autocast::Promote,
+  .autocast = Autocast::LowerPrecision,
   .any = typed_kernel<prelu>,
 };
 
@@ -672,7 +672,7 @@ OP(rrelu) {
 OP(rrelu_) {
   .schema = "rrelu_(Tensor(a!) self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, "
             "Generator? generator=None) -> Tensor(a!)",
-  .doc = "rrelu in place.",
+  .doc = "The rrelu of self, in place.",
   .composite = Composite::Implicit,
   .flags = random,
   .any = typed_kernel<rrelu_>,

@@ -324,7 +324,7 @@ OP(softplus) {
   .forms = function | out,
   .python_module = "nn",
   .flags = pointwise,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta::unary,
   .cpu = cpu::unary<scalar::softplus>,
   .derivatives = {vjp("self", [](Backward& b) { return ops::softplus_backward(b.grad(), b["self"], b.scalar("beta"), b.scalar("threshold")); }, saves("self"))},

@@ -531,7 +531,7 @@ OP(reciprocal) {
   .doc = "One over self, elementwise.",
   .forms = all_forms,
   .flags = pointwise,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta::unary_float,
   .cpu = cpu::unary<scalar::reciprocal>,
   .derivatives = {local("self", [](Backward& x) { return ops::neg(ops::mul(x["result"], x["result"])); },
@@ -583,7 +583,7 @@ OP(addcmul) {
   .doc = "self + value * tensor1 * tensor2, elementwise.",
   .forms = all_forms,
   .flags = pointwise,
-  .autocast = Autocast::Promote,
+  .autocast = Autocast::Promote, .autocast_cpu = Autocast::None,
   .meta = meta::ternary,
   .cpu = cpu::ternary<scalar::addcmul>,
   .derivatives = {
@@ -598,7 +598,7 @@ OP(addcdiv) {
   .doc = "self + value * tensor1 / tensor2, elementwise.",
   .forms = all_forms,
   .flags = pointwise,
-  .autocast = Autocast::Promote,
+  .autocast = Autocast::Promote, .autocast_cpu = Autocast::None,
   .meta = meta_addcdiv,
   .cpu = cpu::ternary<scalar::addcdiv>,
   .derivatives = {

@@ -190,7 +190,7 @@ OP(native_batch_norm_backward) {
 OP(_native_batch_norm_legit) {
   .schema = "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, "
             "Tensor(b!) running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
-  .doc = "native_batch_norm whose schema says that it updates the running statistics.",
+  .doc = "The native_batch_norm whose schema says that it updates the running statistics.",
   .composite = Composite::Explicit,
   .any = typed_kernel<legit>,
   .derivatives = {vjp(names("input", "weight", "bias"), [](Backward& b) {
@@ -201,7 +201,7 @@ OP(_native_batch_norm_legit) {
 OP(_native_batch_norm_legit_no_stats) {
   .schema = "_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, "
             "float eps) -> (Tensor, Tensor, Tensor)",
-  .doc = "native_batch_norm without running statistics.",
+  .doc = "The native_batch_norm without running statistics.",
   .composite = Composite::Explicit,
   .any = typed_kernel<legit_no_stats>,
   .derivatives = {vjp(names("input", "weight", "bias"), [](Backward& b) {
@@ -212,7 +212,7 @@ OP(_native_batch_norm_legit_no_stats) {
 OP(_native_batch_norm_legit_no_training) {
   .schema = "_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, "
             "Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
-  .doc = "native_batch_norm by the running statistics alone.",
+  .doc = "The native_batch_norm by the running statistics alone.",
   .composite = Composite::Explicit,
   .any = typed_kernel<legit_no_training>,
   .derivatives = {vjp(names("input", "weight", "bias"), [](Backward& b) {

@@ -282,7 +282,7 @@ OP(convolution) {
             "bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",
   .doc = "Convolution of input (batch, channels, ...) with weight, in one to three dimensions, or its transpose.",
   .overlaps = Overlaps::None,
-  .autocast = Autocast::LowerPrecision,
+  .autocast = Autocast::LowerPrecision, .autocast_cpu = Autocast::None,
   .meta = typed_meta<meta_convolution>,
   .cpu = cpu::convolution_kernel,
   .derivatives = {vjp(names("input", "weight", "bias"), convolution_gradients, saves("input", "weight"))},
@@ -305,6 +305,7 @@ OP(_convolution) {
             "bool allow_tf32) -> Tensor",
   .doc = "As convolution; the last arguments choose among other libraries' algorithms and do nothing here.",
   .composite = Composite::Implicit,
+  .autocast = Autocast::LowerPrecision, .autocast_cpu = Autocast::None,
   .any = typed_kernel<_convolution>,
 };
 OP(conv1d) {
@@ -312,6 +313,7 @@ OP(conv1d) {
             "SymInt[1] dilation=1, SymInt groups=1) -> Tensor",
   .doc = "Convolution of (batch, channels, length).",
   .composite = Composite::Implicit,
+  .autocast = Autocast::LowerPrecision,
   .any = typed_kernel<conv<1>>,
 };
 OP(conv2d) {
@@ -319,6 +321,7 @@ OP(conv2d) {
             "SymInt[2] dilation=1, SymInt groups=1) -> Tensor",
   .doc = "Convolution of (batch, channels, height, width).",
   .composite = Composite::Implicit,
+  .autocast = Autocast::LowerPrecision,
   .any = typed_kernel<conv<2>>,
 };
 OP(conv3d) {
@@ -326,6 +329,7 @@ OP(conv3d) {
             "SymInt[3] dilation=1, SymInt groups=1) -> Tensor",
   .doc = "Convolution of (batch, channels, depth, height, width).",
   .composite = Composite::Implicit,
+  .autocast = Autocast::LowerPrecision,
   .any = typed_kernel<conv<3>>,
 };
 OP(conv1d_padding) {
@@ -333,6 +337,7 @@ OP(conv1d_padding) {
             "SymInt[1] dilation=1, SymInt groups=1) -> Tensor",
   .doc = "Convolution with padding 'valid' or \"same\".",
   .composite = Composite::Implicit,
+  .autocast = Autocast::LowerPrecision,
   .any = typed_kernel<conv_padding<1>>,
 };
 OP(conv2d_padding) {
@@ -340,6 +345,7 @@ OP(conv2d_padding) {
             "SymInt[2] dilation=1, SymInt groups=1) -> Tensor",
   .doc = "Convolution with padding 'valid' or \"same\".",
   .composite = Composite::Implicit,
+  .autocast = Autocast::LowerPrecision,
   .any = typed_kernel<conv_padding<2>>,
 };
 OP(conv3d_padding) {
@@ -347,6 +353,7 @@ OP(conv3d_padding) {
             "SymInt[3] dilation=1, SymInt groups=1) -> Tensor",
   .doc = "Convolution with padding 'valid' or \"same\".",
   .composite = Composite::Implicit,
+  .autocast = Autocast::LowerPrecision,
   .any = typed_kernel<conv_padding<3>>,
 };
 OP(conv_transpose1d) {
@@ -354,6 +361,7 @@ OP(conv_transpose1d) {
             "SymInt[1] output_padding=0, SymInt groups=1, SymInt[1] dilation=1) -> Tensor",
   .doc = "Transpose of conv1d.",
   .composite = Composite::Implicit,
+  .autocast = Autocast::LowerPrecision,
   .any = typed_kernel<conv_transpose<1>>,
 };
 OP(conv_transpose2d_input) {
@@ -361,6 +369,7 @@ OP(conv_transpose2d_input) {
             "SymInt[2] output_padding=0, SymInt groups=1, SymInt[2] dilation=1) -> Tensor",
   .doc = "Transpose of conv2d.",
   .composite = Composite::Implicit,
+  .autocast = Autocast::LowerPrecision,
   .any = typed_kernel<conv_transpose<2>>,
 };
 OP(conv_transpose3d_input) {
@@ -368,6 +377,7 @@ OP(conv_transpose3d_input) {
             "SymInt[3] output_padding=0, SymInt groups=1, SymInt[3] dilation=1) -> Tensor",
   .doc = "Transpose of conv3d.",
   .composite = Composite::Implicit,
+  .autocast = Autocast::LowerPrecision,
   .any = typed_kernel<conv_transpose<3>>,
 };
 OP(conv_tbc) {
@@ -375,5 +385,6 @@ OP(conv_tbc) {
   .doc = "Convolution of (time, batch, channels) with weight (time, in, out).",
   .forms = function_method,
   .composite = Composite::Implicit,
+  .autocast = Autocast::LowerPrecision,
   .any = typed_kernel<conv_tbc>,
 };

@@ -258,7 +258,7 @@ OP(cumsum) {
   .forms = all_forms,
   .flags = linear,
   .out_layout = OutLayout::Contiguous,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = typed_meta<meta_sum>,
   .cpu = cpu::cumsum_kernel,
   .derivatives = {vjp("self", [](Backward& b) { return reversed_sum(b.grad(), b.integer("dim")); })},
@@ -269,7 +269,7 @@ OP(cumprod) {
   .doc = "Running products along a dimension; integers multiply in int64.",
   .forms = all_forms,
   .out_layout = OutLayout::Contiguous,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = typed_meta<meta_sum>,
   .cpu = cpu::cumprod_kernel,
   .derivatives = {vjp("self", [](Backward& b) {

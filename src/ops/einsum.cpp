@@ -388,7 +388,7 @@ OP(bilinear) {
   .schema = "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
   .doc = "input1 @ weight[k] @ input2 for each k, plus bias, over the last dimensions of the inputs.",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Promote,
+  .autocast = Autocast::Promote, .autocast_cpu = Autocast::None,
   .any = typed_kernel<bilinear>,
 };
 OP(_trilinear) {

@@ -172,6 +172,7 @@ OP(cross) {
   .doc = "As linalg.cross; without dim, along the first dimension of size three.",
   .forms = function | method | out,
   .composite = Composite::Implicit,
+  .autocast = Autocast::Promote, .autocast_cpu = Autocast::None,
   .any = typed_kernel<cross>,
 };
 OP(linalg_matrix_power) {
@@ -195,7 +196,7 @@ OP(linalg_multi_dot) {
   .forms = function | out,
   .python_module = "linalg",
   .composite = Composite::Implicit,
-  .autocast = Autocast::LowerPrecision,
+  .autocast = Autocast::LowerPrecision, .autocast_cpu = Autocast::None,
   .any = typed_kernel<linalg_multi_dot>,
 };
 OP(chain_matmul) {
@@ -203,6 +204,6 @@ OP(chain_matmul) {
   .doc = "Product of a chain of matrices in the cheapest order.",
   .forms = function | out,
   .composite = Composite::Implicit,
-  .autocast = Autocast::LowerPrecision,
+  .autocast = Autocast::LowerPrecision, .autocast_cpu = Autocast::None,
   .any = typed_kernel<chain_matmul>,
 };

@@ -260,6 +260,7 @@ OP(soft_margin_loss) {
   .doc = "log(1 + exp(-target * self)), target being 1 or -1.",
   .forms = function | out,
   .python_module = "nn",
+  .autocast = Autocast::Float32,
   .meta = typed_meta<meta_loss>,
   .cpu = cpu::soft_margin_loss_kernel,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -288,6 +289,7 @@ OP(binary_cross_entropy) {
   .doc = "Cross entropy of probabilities self and target, weighted.",
   .forms = function | out,
   .python_module = "nn",
+  .autocast_cpu = Autocast::Float32,
   .meta = typed_meta<meta_bce>,
   .cpu = cpu::binary_cross_entropy_kernel,
   .derivatives = {

@@ -185,6 +185,7 @@ OP(poisson_nll_loss) {
   .schema = "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor",
   .doc = "Negative log likelihood of counts under Poisson rates (or their logarithms).",
   .composite = Composite::Implicit,
+  .autocast = Autocast::Float32,
   .any = typed_kernel<poisson_nll_loss>,
 };
 OP(pairwise_distance) {
@@ -197,7 +198,7 @@ OP(cosine_similarity) {
   .schema = "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
   .doc = "Cosine of the angle between x1 and x2 along a dimension.",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<cosine_similarity>,
 };
 OP(cosine_embedding_loss) {

@@ -328,7 +328,7 @@ OP(mv) {
   .doc = "Product of a matrix (n, k) and a vector (k).",
   .forms = function | method | out,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::LowerPrecision,
+  .autocast = Autocast::LowerPrecision, .autocast_cpu = Autocast::None,
   .meta = typed_meta<meta_mv>,
   .cpu = cpu::mv_kernel,
   .derivatives = {
@@ -343,7 +343,7 @@ OP(addmv) {
   .doc = "beta * self + alpha * mat @ vec.",
   .forms = all_forms,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::LowerPrecision,
+  .autocast = Autocast::LowerPrecision, .autocast_cpu = Autocast::None,
   .meta = typed_meta<meta_addmv>,
   .cpu = cpu::addmv_kernel,
   .derivatives = {
@@ -358,6 +358,7 @@ OP(dot) {
   .doc = "Sum of the products of two vectors' elements; complex ones are not conjugated.",
   .forms = function | method | out,
   .overlaps = Overlaps::None,
+  .autocast = Autocast::Promote, .autocast_cpu = Autocast::None,
   .meta = typed_meta<meta_dot>,
   .cpu = cpu::dot_kernel,
   .derivatives = {
@@ -372,6 +373,7 @@ OP(vdot) {
   .doc = "As dot, with the first vector conjugated.",
   .forms = function | method | out,
   .composite = Composite::Implicit,
+  .autocast = Autocast::Promote, .autocast_cpu = Autocast::None,
   .any = typed_kernel<vdot>,
 };
 OP(bmm) {
@@ -425,6 +427,7 @@ OP(addr) {
   .doc = "beta * self + alpha times the outer product of two vectors.",
   .forms = all_forms,
   .composite = Composite::Implicit,
+  .autocast = Autocast::LowerPrecision, .autocast_cpu = Autocast::None,
   .any = typed_kernel<addr>,
 };
 OP(matmul) {
@@ -432,6 +435,7 @@ OP(matmul) {
   .doc = "Product of vectors, matrices or batches of matrices, batches broadcast.",
   .forms = function | method | out,
   .composite = Composite::Implicit,
+  .autocast = Autocast::LowerPrecision,
   .any = typed_kernel<matmul>,
 };
 OP(linalg_matmul) {
@@ -449,6 +453,7 @@ OP(linalg_vecdot) {
   .python_module = "linalg",
   .out_name = "out",
   .composite = Composite::Implicit,
+  .autocast_cpu = Autocast::LowerPrecision,
   .any = typed_kernel<linalg_vecdot>,
 };
 OP(linear) {
@@ -472,6 +477,7 @@ OP(tensordot) {
   .doc = "Sum of products over the paired dimensions.",
   .forms = function | out,
   .composite = Composite::Implicit,
+  .autocast = Autocast::Promote, .autocast_cpu = Autocast::None,
   .any = typed_kernel<tensordot>,
 };
 OP(kron) {

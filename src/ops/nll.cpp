@@ -272,7 +272,7 @@ OP(nll_loss_nd) {
   .doc = "Negative log likelihood of log-probabilities (C,), (N, C) or (N, C, ...) at class numbers without the C.",
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<nll_loss_nd>,
 };
 OP(cross_entropy_loss) {

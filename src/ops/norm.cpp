@@ -265,6 +265,7 @@ OP(native_layer_norm) {
   .doc = "Input normalised to mean 0 and variance 1 over its last dimensions, scaled and shifted; with mean and 1/std.",
   .forms = function | out,
   .out_layout = OutLayout::Contiguous,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = typed_meta<meta_layer_norm>,
   .cpu = cpu::layer_norm_kernel,
   .derivatives = {vjp(names("input", "weight", "bias"), layer_norm_gradient,
@@ -290,7 +291,7 @@ OP(layer_norm) {
             "float eps=1e-05, bool cudnn_enable=True) -> Tensor",
   .doc = "Input normalised to mean 0 and variance 1 over its last dimensions, scaled and shifted.",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<layer_norm>,
 };
 OP(_fused_rms_norm) {
@@ -319,7 +320,7 @@ OP(rms_norm) {
   .schema = "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
   .doc = "Input divided by the root of its mean square over its last dimensions, scaled.",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<rms_norm>,
 };
 OP(native_group_norm) {
@@ -350,6 +351,6 @@ OP(group_norm) {
             "bool cudnn_enabled=True) -> Tensor",
   .doc = "Input (N, C, ...) normalised over groups of channels of each sample, scaled and shifted.",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<group_norm>,
 };

@@ -778,6 +778,7 @@ OP(polar) {
   .doc = "Complex numbers from absolute values and angles, which are of one dtype: float16, float32 or float64.",
   .forms = function | out,
   .flags = pointwise,
+  .autocast_cpu = Autocast::Float32,
   .meta = meta_complex,
   .cpu = cpu::binary<scalar::polar>,
   .derivatives = {

@@ -275,6 +275,7 @@ OP(max_pool3d) {
             "bool ceil_mode=False) -> Tensor",
   .doc = "Maxima of sliding windows over (batch, channels, depth, height, width).",
   .composite = Composite::Implicit,
+  .autocast_cpu = Autocast::Float32,
   .any = typed_kernel<max_pool<3>>,
 };
 OP(max_pool2d_with_indices) {
@@ -547,6 +548,7 @@ OP(fractional_max_pool2d) {
   .python_module = "nn",
   .out_name = "output",
   .overlaps = Overlaps::None,
+  .autocast_cpu = Autocast::Float32,
   .meta = typed_meta<meta_fractional<2>>,
   .cpu = typed_kernel<cpu::fractional_max_pool2d>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -603,6 +605,7 @@ OP(max_unpool2d) {
   .forms = function | out,
   .python_module = "nn",
   .overlaps = Overlaps::None,
+  .autocast_cpu = Autocast::Float32,
   .meta = typed_meta<meta_max_unpool2d>,
   .cpu = typed_kernel<max_unpool2d>,
   .derivatives = {vjp("self", picked_grad<2>, saves("indices"))},
@@ -614,6 +617,7 @@ OP(max_unpool3d) {
   .forms = function | out,
   .python_module = "nn",
   .overlaps = Overlaps::None,
+  .autocast_cpu = Autocast::Float32,
   .meta = typed_meta<meta_max_unpool3d>,
   .cpu = typed_kernel<max_unpool3d>,
   .derivatives = {vjp("self", picked_grad<3>, saves("indices"))},

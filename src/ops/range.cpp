@@ -385,7 +385,7 @@ OP(linspace_Scalar_Tensor) {
 OP(logspace) {
   .schema = "logspace(Scalar start, Scalar end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, "
             "Device? device=None, bool? pin_memory=None) -> Tensor",
-  .doc = "base to the power of `steps` numbers evenly spaced from start to end.",
+  .doc = "Powers of base, with `steps` exponents evenly spaced from start to end.",
   .forms = function | out,
   .flags = factory,
   .meta = typed_meta<meta_logspace>,
@@ -394,7 +394,7 @@ OP(logspace) {
 OP(logspace_Tensor_Tensor) {
   .schema = "logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, "
             "Device? device=None, bool? pin_memory=None) -> Tensor",
-  .doc = "base to the power of `steps` numbers evenly spaced from start to end; bounds may be 0-dim tensors.",
+  .doc = "Powers of base, with `steps` exponents evenly spaced from start to end; bounds may be 0-dim tensors.",
   .forms = function | out,
   .flags = factory,
   .meta = typed_meta<meta_logspace>,
@@ -405,7 +405,7 @@ OP(logspace_Tensor_Tensor) {
 OP(logspace_Tensor_Scalar) {
   .schema = "logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, "
             "Device? device=None, bool? pin_memory=None) -> Tensor",
-  .doc = "base to the power of `steps` numbers evenly spaced from start to end; bounds may be 0-dim tensors.",
+  .doc = "Powers of base, with `steps` exponents evenly spaced from start to end; bounds may be 0-dim tensors.",
   .forms = function | out,
   .flags = factory,
   .meta = typed_meta<meta_logspace>,
@@ -416,7 +416,7 @@ OP(logspace_Tensor_Scalar) {
 OP(logspace_Scalar_Tensor) {
   .schema = "logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, "
             "Device? device=None, bool? pin_memory=None) -> Tensor",
-  .doc = "base to the power of `steps` numbers evenly spaced from start to end; bounds may be 0-dim tensors.",
+  .doc = "Powers of base, with `steps` exponents evenly spaced from start to end; bounds may be 0-dim tensors.",
   .forms = function | out,
   .flags = factory,
   .meta = typed_meta<meta_logspace>,

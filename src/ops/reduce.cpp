@@ -223,7 +223,7 @@ OP(sum_dim_IntList) {
   .out_name = "IntList_out",
   .flags = linear,
   .out_layout = OutLayout::Contiguous,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = typed_meta<meta_sum>,
   .cpu = cpu::sum_kernel,
   .derivatives = {vjp("self", [](Backward& b) { return expanded(b, b.grad()); })},
@@ -235,7 +235,7 @@ OP(sum) {
   .forms = function | method | out,
   .composite = Composite::Explicit,
   .flags = linear,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<sum_all>,
   .derivatives = {vjp("self", [](Backward& b) { return ops::expand(b.grad(), b.sizes("self")); })},
 };

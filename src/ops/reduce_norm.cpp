@@ -287,7 +287,7 @@ OP(linalg_vector_norm) {
   .forms = function | out,
   .python_module = "linalg",
   .out_layout = OutLayout::Contiguous,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = typed_meta<meta_vector_norm>,
   .cpu = cpu::vector_norm_kernel,
   .derivatives = {vjp("self", norm_gradient, saves("self", "result"))},
@@ -298,7 +298,7 @@ OP(norm_Scalar) {
   .doc = "The p-norm of all elements.",
   .forms = function | method | out,
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<norm_all>,
 };
 OP(norm_ScalarOpt_dim) {
@@ -307,7 +307,7 @@ OP(norm_ScalarOpt_dim) {
   .forms = function | method | out,
   .out_name = "out",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<norm_dims>,
 };
 OP(norm_ScalarOpt_dim_dtype) {
@@ -316,7 +316,7 @@ OP(norm_ScalarOpt_dim_dtype) {
   .forms = function | method | out,
   .out_name = "dtype_out",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<norm_dims_typed>,
 };
 OP(norm_ScalarOpt_dtype) {
@@ -324,7 +324,7 @@ OP(norm_ScalarOpt_dtype) {
   .doc = "The p-norm of all elements, computed in dtype.",
   .forms = function | method | out,
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<norm_all_typed>,
 };
 
@@ -333,7 +333,7 @@ OP(logsumexp) {
   .doc = "Logarithm of the sum of exponentials over the given dimensions, without overflow.",
   .forms = function | method | out,
   .composite = Composite::Explicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<logsumexp>,
   .derivatives = {vjp("self", logsumexp_gradient, saves("self", "result"))},
 };

@@ -231,6 +231,7 @@ OP(_grid_sampler_2d_cpu_fallback) {
   .doc = "The same as grid_sampler_2d.",
   .forms = function | out,
   .composite = Composite::Implicit,
+  .autocast_cpu = Autocast::Float32,
   .any = typed_kernel<grid_sampler_2d_again>,
 };
 OP(grid_sampler_3d) {

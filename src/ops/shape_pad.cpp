@@ -301,6 +301,7 @@ OP(reflection_pad1d) {
   .doc = "Self with its last dimension continued by its mirror image, without repeating the border.",
   .forms = function | out,
   .python_module = "nn",
+  .autocast_cpu = Autocast::Float32,
   .meta = typed_meta<meta_border<Border::Reflect>>,
   .cpu = typed_kernel<pad_border<Border::Reflect>>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -322,6 +323,7 @@ OP(reflection_pad2d) {
   .doc = "Self with its last two dimensions continued by the mirror image, without repeating the border.",
   .forms = function | out,
   .python_module = "nn",
+  .autocast_cpu = Autocast::Float32,
   .meta = typed_meta<meta_border<Border::Reflect>>,
   .cpu = typed_kernel<pad_border<Border::Reflect>>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -364,6 +366,7 @@ OP(replication_pad1d) {
   .doc = "Self with its last dimension continued by the border.",
   .forms = function | out,
   .python_module = "nn",
+  .autocast_cpu = Autocast::Float32,
   .meta = typed_meta<meta_border<Border::Replicate>>,
   .cpu = typed_kernel<pad_border<Border::Replicate>>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -385,6 +388,7 @@ OP(replication_pad2d) {
   .doc = "Self with its last two dimensions continued by the border.",
   .forms = function | out,
   .python_module = "nn",
+  .autocast_cpu = Autocast::Float32,
   .meta = typed_meta<meta_border<Border::Replicate>>,
   .cpu = typed_kernel<pad_border<Border::Replicate>>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -406,6 +410,7 @@ OP(replication_pad3d) {
   .doc = "Self with its last three dimensions continued by the border.",
   .forms = function | out,
   .python_module = "nn",
+  .autocast_cpu = Autocast::Float32,
   .meta = typed_meta<meta_border<Border::Replicate>>,
   .cpu = typed_kernel<pad_border<Border::Replicate>>,
   .derivatives = {vjp("self", [](Backward& b) {

@@ -462,6 +462,7 @@ OP(trace) {
   .doc = "Sum of a matrix's diagonal.",
   .forms = function_method,
   .composite = Composite::Implicit,
+  .autocast_cpu = Autocast::Float32,
   .any = typed_kernel<trace>,
 };
 OP(fill_diagonal_) {

@@ -107,7 +107,7 @@ OP(softmax_int) {
   .doc = "Exponentials of self along a dimension, scaled to sum to one; self is first converted to dtype.",
   .forms = function_method | out,
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<softmax>,
 };
 OP(log_softmax_int) {
@@ -115,7 +115,7 @@ OP(log_softmax_int) {
   .doc = "Logarithm of the softmax of self along a dimension; self is first converted to dtype.",
   .forms = function_method | out,
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<log_softmax>,
 };
 OP(special_softmax) {
@@ -123,7 +123,7 @@ OP(special_softmax) {
   .doc = "The same as softmax.",
   .python_module = "special",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<softmax>,
 };
 OP(special_log_softmax) {
@@ -131,6 +131,6 @@ OP(special_log_softmax) {
   .doc = "The same as log_softmax.",
   .python_module = "special",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<log_softmax>,
 };

@@ -331,6 +331,7 @@ OP(quantile) {
   .doc = "Quantiles of all elements or along a dimension; several q give a new first dimension.",
   .forms = function | method | out,
   .composite = Composite::Implicit,
+  .autocast_cpu = Autocast::Float32,
   .any = typed_kernel<quantile>,
 };
 OP(quantile_scalar) {
@@ -338,6 +339,7 @@ OP(quantile_scalar) {
   .doc = "One quantile of all elements or along a dimension.",
   .forms = function | method | out,
   .composite = Composite::Implicit,
+  .autocast_cpu = Autocast::Float32,
   .any = typed_kernel<quantile_scalar>,
 };
 OP(nanquantile) {
@@ -345,6 +347,7 @@ OP(nanquantile) {
   .doc = "quantile() of the elements that are not NaN.",
   .forms = function | method | out,
   .composite = Composite::Implicit,
+  .autocast_cpu = Autocast::Float32,
   .any = typed_kernel<nanquantile>,
 };
 OP(nanquantile_scalar) {
@@ -352,5 +355,6 @@ OP(nanquantile_scalar) {
   .doc = "One quantile of the elements that are not NaN.",
   .forms = function | method | out,
   .composite = Composite::Implicit,
+  .autocast_cpu = Autocast::Float32,
   .any = typed_kernel<nanquantile_scalar>,
 };

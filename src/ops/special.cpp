@@ -287,6 +287,7 @@ OP(erfinv) {
   .forms = all_forms,
   .aliases = "special_erfinv",
   .flags = pointwise,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta::unary_float,
   .cpu = cpu::unary<scalar::erfinv>,
   .derivatives = {local("self", [](Backward& x) {

@@ -324,7 +324,7 @@ OP(polygamma) {
 
 OP(polygamma_) {
   .schema = "polygamma_(Tensor(a!) self, int n) -> Tensor(a!)",
-  .doc = "polygamma in place.",
+  .doc = "The polygamma of self, in place.",
   .forms = method,
   .composite = Composite::Implicit,
   .any = typed_kernel<polygamma_in_place>,

@@ -123,7 +123,7 @@ OP(upsample_nearest1d) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<1>,
   .cpu = cpu::nearest_1d_kernel<Filter::Nearest>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -137,7 +137,7 @@ OP(upsample_nearest1d_vec) {
   .forms = function,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<nearest_vec1<ops::upsample_nearest1d>>,
 };
 OP(upsample_nearest1d_backward) {
@@ -163,7 +163,7 @@ OP(upsample_nearest2d) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<2>,
   .cpu = cpu::nearest_2d_kernel<Filter::Nearest>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -177,7 +177,7 @@ OP(upsample_nearest2d_vec) {
   .forms = function | out,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<nearest_vec2<ops::upsample_nearest2d>>,
 };
 OP(upsample_nearest2d_backward) {
@@ -203,7 +203,7 @@ OP(upsample_nearest3d) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<3>,
   .cpu = cpu::nearest_3d_kernel<Filter::Nearest>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -217,7 +217,7 @@ OP(upsample_nearest3d_vec) {
   .forms = function,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<nearest_vec3<ops::upsample_nearest3d>>,
 };
 OP(upsample_nearest3d_backward) {
@@ -243,7 +243,7 @@ OP(_upsample_nearest_exact1d) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<1>,
   .cpu = cpu::nearest_1d_kernel<Filter::NearestExact>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -257,7 +257,7 @@ OP(_upsample_nearest_exact1d_vec) {
   .forms = function,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<nearest_vec1<ops::_upsample_nearest_exact1d>>,
 };
 OP(_upsample_nearest_exact1d_backward) {
@@ -283,7 +283,7 @@ OP(_upsample_nearest_exact2d) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<2>,
   .cpu = cpu::nearest_2d_kernel<Filter::NearestExact>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -297,7 +297,7 @@ OP(_upsample_nearest_exact2d_vec) {
   .forms = function,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<nearest_vec2<ops::_upsample_nearest_exact2d>>,
 };
 OP(_upsample_nearest_exact2d_backward) {
@@ -323,7 +323,7 @@ OP(_upsample_nearest_exact3d) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<3>,
   .cpu = cpu::nearest_3d_kernel<Filter::NearestExact>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -337,7 +337,7 @@ OP(_upsample_nearest_exact3d_vec) {
   .forms = function,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<nearest_vec3<ops::_upsample_nearest_exact3d>>,
 };
 OP(_upsample_nearest_exact3d_backward) {
@@ -363,7 +363,7 @@ OP(upsample_linear1d) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<1>,
   .cpu = cpu::smooth_1d_kernel<Filter::Linear>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -377,7 +377,7 @@ OP(upsample_linear1d_vec) {
   .forms = function,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<smooth_vec1<ops::upsample_linear1d>>,
 };
 OP(upsample_linear1d_backward) {
@@ -403,7 +403,7 @@ OP(upsample_bilinear2d) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<2>,
   .cpu = cpu::smooth_2d_kernel<Filter::Linear>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -417,7 +417,7 @@ OP(upsample_bilinear2d_vec) {
   .forms = function | out,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<smooth_vec2<ops::upsample_bilinear2d>>,
 };
 OP(upsample_bilinear2d_backward) {
@@ -443,7 +443,7 @@ OP(upsample_trilinear3d) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<3>,
   .cpu = cpu::smooth_3d_kernel<Filter::Linear>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -457,7 +457,7 @@ OP(upsample_trilinear3d_vec) {
   .forms = function,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<smooth_vec3<ops::upsample_trilinear3d>>,
 };
 OP(upsample_trilinear3d_backward) {
@@ -483,7 +483,7 @@ OP(upsample_bicubic2d) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<2>,
   .cpu = cpu::smooth_2d_kernel<Filter::Cubic>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -497,7 +497,7 @@ OP(upsample_bicubic2d_vec) {
   .forms = function,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<smooth_vec2<ops::upsample_bicubic2d>>,
 };
 OP(upsample_bicubic2d_backward) {
@@ -523,7 +523,7 @@ OP(_upsample_bilinear2d_aa) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<2>,
   .cpu = cpu::smooth_2d_kernel<Filter::AaLinear>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -537,7 +537,7 @@ OP(_upsample_bilinear2d_aa_vec) {
   .forms = function,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<smooth_vec2<ops::_upsample_bilinear2d_aa>>,
 };
 OP(_upsample_bilinear2d_aa_backward) {
@@ -563,7 +563,7 @@ OP(_upsample_bicubic2d_aa) {
   .python_module = "nn",
   .flags = linear,
   .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .meta = meta_forward<2>,
   .cpu = cpu::smooth_2d_kernel<Filter::AaCubic>,
   .derivatives = {vjp("self", [](Backward& b) {
@@ -577,7 +577,7 @@ OP(_upsample_bicubic2d_aa_vec) {
   .forms = function,
   .python_module = "nn",
   .composite = Composite::Implicit,
-  .autocast = Autocast::Float32,
+  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
   .any = typed_kernel<smooth_vec2<ops::_upsample_bicubic2d_aa>>,
 };
 OP(_upsample_bicubic2d_aa_backward) {

@@ -725,6 +725,7 @@ OP(view_as_complex) {
   .schema = "view_as_complex(Tensor(a) self) -> Tensor(a)",
   .doc = "A complex view of a real tensor whose last dimension is of size two.",
   .forms = function_method,
+  .autocast_cpu = Autocast::Float32,
   .any = typed_kernel<view_as_complex>,
   .derivatives = {vjp("self", [](Backward& b) { return ops::view_as_real(ops::resolve_conj(b.grad())); })},
   .batch = batch::pointwise,

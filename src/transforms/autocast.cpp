@@ -50,7 +50,7 @@ DType widest(const OpCall& c) {
 }
 
 DType target(const OpCall& c) {
-  switch (c.op->record->autocast) {
+  switch (autocast_class(c)) {
     case Autocast::LowerPrecision:
       return thread_state.autocast.dtype;
     case Autocast::Float32:
@@ -58,6 +58,7 @@ DType target(const OpCall& c) {
     case Autocast::Promote:
       return widest(c);
     case Autocast::None:
+    case Autocast::Same:
       break;
   }
   return DType::Undefined;

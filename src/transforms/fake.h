@@ -2,6 +2,7 @@
 #pragma once
 #include "core/autograd_meta.h"
 #include "dispatch/call.h"
+#include "transforms/inner_mode.h"
 
 namespace facula {
 
@@ -19,7 +20,7 @@ Tensor make_fake(const Tensor& t);
 
 // The mode: runs every operator on the meta device; results pretend to be where they would be.
 // Real tensors are taken as fakes where `allow_real` is set, else raise.
-struct FakeMode final : DispatchMode {
+struct FakeMode final : InnerMode {
   explicit FakeMode(bool allow) : allow_real(allow) {}
   void handle(OpCall& c) override;
   const bool allow_real;

@@ -9,6 +9,7 @@
 
 #include "core/autograd_meta.h"
 #include "dispatch/call.h"
+#include "transforms/inner_mode.h"
 
 namespace facula {
 
@@ -72,7 +73,7 @@ bool any_functional(const OpCall& c);
 void run_after_functionalization(OpCall& c);
 
 // The mode: replaces in-place and out= variants, and regenerates views.
-struct FunctionalizeMode final : DispatchMode {
+struct FunctionalizeMode final : InnerMode {
   void handle(OpCall& c) override;
 };
 

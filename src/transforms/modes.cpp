@@ -1,6 +1,7 @@
 // Stacks of modes: the one below autograd, which user modes, functionalization, tracing and fake
 // tensors share, and the one above it.
 #include "transforms/functional.h"
+#include "transforms/inner_mode.h"
 #include "transforms/layers.h"
 
 namespace facula {
@@ -49,6 +50,8 @@ ModeStack pre_autograd_stack() { return {&pre_autograd_modes, Layer::PreAutograd
 
 void modes_layer(OpCall& c) {
   if (!thread_state.modes && any_functional(c)) return run_after_functionalization(c);
+  const bool on_subclass = c.layers.has(Layer::Subclass);
+  if (on_subclass && dynamic_cast<InnerMode*>(thread_state.modes)) return redispatch(c, Layer::Modes);
   handle_top(c, {&thread_state.modes, Layer::Modes});
 }
 void pre_autograd_layer(OpCall& c) { handle_top(c, pre_autograd_stack()); }

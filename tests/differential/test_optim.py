@@ -28,6 +28,17 @@ def _run(lib, name, kw, start, steps=8):
     return params, optimizer
 
 
+def _check_values(ours, theirs, truth):
+    """Near PyTorch's; or as near to the same run in float64 as PyTorch's are.
+
+    One gradient cancels with its weight decay to zero. What is left is rounding alone, which
+    dividing by its own size makes a step.
+    """
+    near = abs(ours - theirs) <= 1e-6 + 2e-5 * abs(theirs)
+    as_good = abs(ours - truth) <= abs(theirs - truth)
+    assert (near | as_good).all()
+
+
 @pytest.mark.parametrize("name, kw", CASES)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_optimizer_agrees(name, kw, dtype):
@@ -35,9 +46,9 @@ def test_optimizer_agrees(name, kw, dtype):
              torch.linspace(0.1, 2, 4).numpy().astype(dtype)]
     ours, our_opt = _run(facula, name, kw, start)
     theirs, their_opt = _run(torch, name, kw, start)
-    for a, b in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(torch.from_numpy(a.detach().numpy()), b.detach(), rtol=2e-5,
-                                   atol=1e-6)
+    exact, _ = _run(torch, name, kw, [s.astype("float64") for s in start])
+    for a, b, truth in zip(ours, theirs, exact):
+        _check_values(*(t.detach().numpy() for t in (a, b, truth)))
     got, expected = our_opt.state_dict(), their_opt.state_dict()
     assert got["param_groups"] == expected["param_groups"]
     assert {k: list(v) for k, v in got["state"].items()} == {

@@ -11,12 +11,15 @@ only a C++ library could have written, is printed as a fault.
 
 import argparse
 import gc
+import importlib
+import inspect
 import os
 import random
 import re
 import resource
 import signal
 import sys
+import tempfile
 import warnings
 import zlib
 
@@ -276,6 +279,69 @@ def maker_call(name, seed):
     return getattr(facula, name), args, {}
 
 
+# Places of functions and classes that are written in Python, or looked up there.
+PLACES = ("facula facula.nn facula.nn.functional facula.nn.init facula.nn.utils facula.linalg "
+          "facula.fft facula.special facula.autograd facula.autograd.functional "
+          "facula.autograd.forward_ad facula.autograd.graph facula.func facula.overrides "
+          "facula.library facula.optim facula.optim.lr_scheduler facula.utils.data "
+          "facula.utils.hooks facula.utils.checkpoint facula.random facula.amp "
+          "facula.serialization facula.utils.memory facula.utils.dlpack").split()
+# Functions that change the state of the process, or what later calls mean.
+STATEFUL = re.compile(r"^(set_|use_|manual_seed|seed$|compile$|save$|load_library|initial_seed|"
+                      r"Library$|fallthrough|define$|impl$|custom_op|register_|enable_|add_)")
+
+
+def python_functions():
+    """("module.name", module, name) of all public functions and classes that Python sees."""
+    for place in PLACES:
+        try:
+            module = importlib.import_module(place)
+        except ModuleNotFoundError:
+            continue
+        for name in sorted(dir(module)):
+            public = not name.startswith("_") and not STATEFUL.match(name)
+            if public and callable(present(module, name)):
+                yield f"{place}.{name}", module, name
+
+
+def present(module, name):
+    """The attribute; None where facula says that it is still to come."""
+    try:
+        return getattr(module, name, None)
+    except (NotImplementedError, ImportError):
+        return None
+
+
+def loop():
+    """A list that holds itself."""
+    items = [1.0]
+    items.append(items)
+    return items
+
+
+def python_call(subject, seed):
+    """A function or class written in Python with arguments of any kind, by place or by name."""
+    module, name = subject
+    draws = Draws(seed, junk=0.35)
+    kinds = ["Tensor", "Tensor", "int", "int[]", "Scalar", "float", "ScalarType", "str", "Tensor[]"]
+    function = getattr(module, name)
+    count = draws.rng.choice([0, 1, 1, 2, 2, 3, 4, 8])
+    args = [loop() if draws.rng.random() < 0.03 else draws.value(draws.rng.choice(kinds))
+            for _ in range(count)]
+    kwargs = {}
+    if draws.rng.random() < 0.3:
+        kwargs[draws.rng.choice(parameter_names(function))] = draws.value(draws.rng.choice(kinds))
+    return function, args, kwargs
+
+
+def parameter_names(function):
+    """Names that the function takes, and one that it does not."""
+    try:
+        return [*inspect.signature(function).parameters, "surplus"]
+    except (TypeError, ValueError):
+        return ["surplus"]
+
+
 def targets():
     """(name, maker of calls, what it takes) of all that is called."""
     for name, overload in overloads():
@@ -288,6 +354,8 @@ def targets():
     for name in sorted(set(dir(facula.Tensor)) - UNCALLED):
         if callable(getattr(facula.Tensor, name, None)) and not name.startswith("__"):
             yield f"Tensor.{name}", method_call, name
+    for label, module, name in python_functions():
+        yield label, python_call, (module, name)
     for name in sorted(n for n in vars(facula._C) if not n.startswith("_")):
         if callable(getattr(facula._C, name)):
             yield name, maker_call, name
@@ -360,6 +428,7 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--show", type=int)
     options = parser.parse_args()
+    os.chdir(tempfile.mkdtemp())  # some functions write files of any name
     chosen = [t for t in targets() if re.search(options.only, t[0])]
     if options.show is not None:
         print(show(options.show, chosen, options.cases))

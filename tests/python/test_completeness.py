@@ -1,5 +1,6 @@
 """The completeness table: what each operator record has, and whether its holes have a reason."""
 
+import re
 from collections import Counter
 
 import facula
@@ -77,9 +78,17 @@ def test_floor(column):
 
 
 def test_docs_are_sentences():
-    """A doc is there and ends with a full stop; it may begin with a formula."""
-    wrong = [_full_name(row) for row in TABLE if not row["doc"].strip().endswith(".")]
+    """A doc is a sentence: a capital or a formula first, two words or more, a full stop."""
+    wrong = [f"{_full_name(row)}: {row['doc']!r}" for row in TABLE if not _is_sentence(row["doc"])]
     assert not wrong
+
+
+def _is_sentence(doc):
+    # A formula starts with a sign, a single letter, or a name before a sign.
+    starts = re.match(r"[A-Z]|[^a-z]|[a-z]\b|\w+\(|\w+ ([-+*/=<>^|&@!%]|log\()", doc)
+    words = len(re.findall(r"\w+", doc))
+    tidy = doc == doc.strip() and "  " not in doc and ".." not in doc.replace("...", "")
+    return bool(starts) and words >= 2 and tidy and doc.endswith(".") and doc.count("`") % 2 == 0
 
 
 def test_schemas_are_unique():

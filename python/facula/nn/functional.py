@@ -53,6 +53,9 @@ def __getattr__(name):
         from importlib import import_module
         module = import_module(f"facula.nn._functional.{_FILE_OF[name]}")
         value = getattr(module, name)
+        if not name.startswith("_"):
+            from facula import _C
+            value = _C.overridable(value, __name__)
     elif name in _OPERATOR_OF:
         value = _operator(_OPERATOR_OF[name] or name)
     else:

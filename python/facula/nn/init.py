@@ -45,12 +45,18 @@ def _slope(param):
     return param
 
 
+def _overridable(function):
+    return facula._C.overridable(function, __name__)
+
+
+@_overridable
 def uniform_(tensor, a=0.0, b=1.0, generator=None):
     """Fill with draws from U(a, b); returns `tensor`."""
     with facula.no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
+@_overridable
 def normal_(tensor, mean=0.0, std=1.0, generator=None):
     """Fill with draws from N(mean, std^2); returns `tensor`."""
     with facula.no_grad():
@@ -59,51 +65,56 @@ def normal_(tensor, mean=0.0, std=1.0, generator=None):
 
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
     """Fill with draws from N(mean, std^2) cut to [a, b]; returns `tensor`."""
-    def cdf(x):
-        return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
     if mean < a - 2 * std or mean > b + 2 * std:
         _warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
               "The distribution of values may be incorrect.")
     if tensor.is_meta:
         return tensor
+    inside = _normal_share((a - mean) / std, (b - mean) / std)
+    propose = _normal_proposals if inside > _SHARE_WORTH_NORMALS else _uniform_proposals
     with facula.no_grad():
-        if cdf((b - mean) / std) - cdf((a - mean) / std) > 0.3:
-            _redraw_normal(tensor, mean, std, a, b, generator)
-        else:
-            _redraw_uniform(tensor, mean, std, a, b, generator)
-    return tensor
+        return _fill_accepted(tensor, lambda: propose(tensor, mean, std, a, b, generator))
 
 
-def _redraw_normal(tensor, mean, std, a, b, generator):
-    """Draw normal numbers until all are within [a, b]: good for wide windows."""
+# With less of the distribution between the bounds, uniform proposals are accepted more often; the
+# number is PyTorch's, so that the random numbers are.
+_SHARE_WORTH_NORMALS = 0.3
+
+
+def _normal_share(low, high):
+    """The share of standard normal numbers in (low, high)."""
+    return (math.erfc(low / math.sqrt(2.0)) - math.erfc(high / math.sqrt(2.0))) / 2.0
+
+
+def _fill_accepted(tensor, propose):
+    """Sampling by rejection (Robert 1995): whole rounds, each serves what is still missing."""
+    values, missing = propose()
+    while missing.any():
+        further, refused = propose()
+        values = facula.where(missing, further, values)
+        missing &= refused
+    return tensor.copy_(values)
+
+
+def _normal_proposals(tensor, mean, std, a, b, generator):
+    """Normal numbers, refused where they are outside of the bounds."""
+    values = facula.empty_like(tensor).normal_(mean, std, generator=generator)
     # The bounds as the tensor's dtype rounds them, so that comparing is exact.
-    low, high = (facula.tensor(x, dtype=tensor.dtype).item() for x in (a, b))
-    tensor.normal_(mean, std, generator=generator)
-    outside = (tensor < low) | (tensor > high)
-    while outside.any():
-        again = facula.empty_like(tensor).normal_(mean, std, generator=generator)
-        tensor.copy_(facula.where(outside, again, tensor))
-        outside = (tensor < low) | (tensor > high)
+    low, high = facula.tensor([a, b], dtype=tensor.dtype).tolist()
+    return values, (values < low) | (values > high)
 
 
-def _redraw_uniform(tensor, mean, std, a, b, generator):
-    """Accept uniform numbers by their density: good for windows that hold little of it."""
-    nearest = max(a, min(mean, b))
-    log_peak = -0.5 * ((nearest - mean) / std) ** 2
-
-    def draw():
-        values = facula.empty_like(tensor).uniform_(a, b, generator=generator)
-        log_density = values.clone().sub_(mean).div_(std).pow_(2).mul_(-0.5).sub_(log_peak)
-        chance = facula.empty_like(tensor).uniform_(generator=generator)
-        return values, chance.log_() > log_density
-    values, rejected = draw()
-    while rejected.any():
-        again, rejected_again = draw()
-        values = facula.where(rejected, again, values)
-        rejected = rejected & rejected_again
-    tensor.copy_(values)
+def _uniform_proposals(tensor, mean, std, a, b, generator):
+    """Uniform numbers, refused with a chance of 1 - density / highest density in the window."""
+    values = facula.empty_like(tensor).uniform_(a, b, generator=generator)
+    mode = min(max(mean, a), b)
+    log_highest = -0.5 * ((mode - mean) / std) ** 2
+    log_density = ((values - mean) / std) ** 2 * -0.5 - log_highest
+    chances = facula.empty_like(tensor).uniform_(generator=generator)
+    return values, chances.log() > log_density
 
 
+@_overridable
 def constant_(tensor, val):
     """Fill with `val`; returns `tensor`."""
     with facula.no_grad():
@@ -187,6 +198,7 @@ def _kaiming_std(tensor, a, mode, nonlinearity):
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
 
+@_overridable
 def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
     """Fill from U(-b, b), b = gain * sqrt(3 / fan); returns `tensor`.
 

@@ -1,0 +1,1 @@
+"""What `facula.library` is made of."""
