@@ -78,9 +78,13 @@ void group_norm_tangent(Forward& f) {
   const Tensor normal =
       ops::mul(ops::sub(ops::reshape(x, grouped), ops::reshape(f.result(1), one)), rstd);
   Tensor of_normal;
-  if (t.defined())
-    of_normal =
-        ops::reshape(normal_tangent(normal, rstd, ops::reshape(t, grouped), {2}, true), x.sizes());
+  if (t.defined()) {
+    const Tensor along = ops::reshape(t, grouped);
+    of_normal = ops::reshape(normal_tangent(normal, rstd, along, {2}, true), x.sizes());
+    f.set(1, ops::mean(along, IntList{2}));
+    const Tensor spread = ops::mean(ops::mul(normal, along), IntList{2});
+    f.set(2, ops::neg(ops::mul(ops::square(f.result(2)), spread)));
+  }
   f.set(0, affine_tangent(f, ops::reshape(normal, x.sizes()), of_normal, f.arg("weight"),
                           f.arg("bias"),
                           [&](const Tensor& v) { return ops::reshape(v, channel_sizes(x)); }));

@@ -254,6 +254,7 @@ def test_custom_function_must_have_rules():
         func.grad(lambda v: Old.apply(v).sum())(facula.tensor(X))
 
 
+@pytest.mark.filterwarnings("ignore:.*performance drop")
 @pytest.mark.parametrize("mode", ["same", "different"])
 def test_random_operators(mode):
     facula.manual_seed(0)

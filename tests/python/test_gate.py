@@ -4,7 +4,6 @@ A row is a function of tensors around one operator; a column is a layer. Each la
 the plain call gives, or, where `refused` names the layer, raise an error that says why.
 """
 
-import contextlib
 from dataclasses import dataclass
 
 import facula
@@ -215,10 +214,6 @@ def test_autograd(name):
     assert all(r.grad_fn is not None or not r.requires_grad for r in results)
 
 
-# Operators without a batching rule: vmap runs a loop and says so.
-LOOPED = ("max_dim", "index_put_", "nonzero", "native_batch_norm", "convolution_backward")
-
-
 @rows
 def test_vmap(name):
     """A batch gives what a loop over it gives, or the layer says why it cannot."""
@@ -226,11 +221,9 @@ def test_vmap(name):
     pairs = [inputs_of(row, seed) for seed in range(3)]
     batch = [facula.stack(list(same)) for same in zip(*pairs, strict=True)]
     batched = facula.func.vmap(lambda *tensors: tuple(tensors_of(row.function(*tensors))))
-    slow = pytest.warns(UserWarning, match="performance drop")
-    with slow if name in LOOPED else contextlib.nullcontext():
-        if "vmap" in row.refused:
-            return refuses(lambda: batched(*batch), name)
-        results = tensors_of(batched(*batch))
+    if "vmap" in row.refused:
+        return refuses(lambda: batched(*batch), name)
+    results = tensors_of(batched(*batch))
     loop = [run(row, row.function, one) for one in pairs]
     for place, got in enumerate(results):
         assert_same_values(got, facula.stack([one[place] for one in loop]))
