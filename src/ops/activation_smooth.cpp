@@ -217,9 +217,9 @@ void meta_log_sigmoid_forward(Meta& m) {
 std::pair<Tensor, Tensor> halves(const Tensor& self, int64_t dim) {
   check(self.dim() > 0, "glu(): input must have a dimension; got a 0-dim tensor");
   const int64_t d = wrap_dim(dim, self.dim()), n = self.size(d);
+  check(n % 2 == 0, "glu(): the size of dimension ", d, ", which is halved, must be even; got ", n);
   check_kind(ErrorKind::NotImplemented, is_floating(self.dtype()), "\"glu_cpu\" not implemented for '",
              info(self.dtype()).legacy_name, "'");
-  check(n % 2 == 0, "glu(): the size of dimension ", d, ", which is halved, must be even; got ", n);
   return {ops::slice(self, d, 0, n / 2), ops::slice(self, d, n / 2, n)};
 }
 Tensor glu(const Tensor& self, int64_t dim) {

@@ -167,7 +167,7 @@ OP(ctc_loss_IntList) {
 OP(ctc_loss_Tensor) {
   .schema = "ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, "
             "int reduction=Mean, bool zero_infinity=False) -> Tensor",
-  .doc = "ctc_loss with lengths as tensors.",
+  .doc = "As ctc_loss, with lengths as tensors.",
   .composite = Composite::Implicit,
   .autocast = Autocast::Float32,
   .any = typed_kernel<ctc_tensors>,

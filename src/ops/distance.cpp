@@ -192,6 +192,7 @@ OP(dist) {
   .forms = function | method | out,
   .composite = Composite::Implicit,
   .autocast = Autocast::Float32,
+  .autocast_cpu = Autocast::None,
   .any = typed_kernel<dist>,
 };
 OP(cdist) {
@@ -203,7 +204,7 @@ OP(cdist) {
 };
 OP(_cdist_forward) {
   .schema = "_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor",
-  .doc = "cdist by differences.",
+  .doc = "The distances of cdist, taken by differences.",
   .forms = out,
   .out_layout = OutLayout::Contiguous,
   .overlaps = Overlaps::None,
@@ -232,7 +233,7 @@ OP(_cdist_backward) {
 };
 OP(_euclidean_dist) {
   .schema = "_euclidean_dist(Tensor x1, Tensor x2) -> Tensor",
-  .doc = "cdist for p = 2 by a product of matrices.",
+  .doc = "The distances of cdist for p = 2, by a product of matrices.",
   .forms = out,
   .composite = Composite::Explicit,
   .any = typed_kernel<euclidean>,
@@ -243,11 +244,12 @@ OP(pdist) {
   .doc = "Distances by the p-norm between all pairs of rows of self (N, M): N (N - 1) / 2 numbers.",
   .composite = Composite::Implicit,
   .autocast = Autocast::Float32,
+  .autocast_cpu = Autocast::None,
   .any = typed_kernel<pdist>,
 };
 OP(_pdist_forward) {
   .schema = "_pdist_forward(Tensor self, float p=2.) -> Tensor",
-  .doc = "pdist of a contiguous matrix.",
+  .doc = "As pdist, of a contiguous matrix.",
   .forms = out,
   .out_layout = OutLayout::Contiguous,
   .overlaps = Overlaps::None,

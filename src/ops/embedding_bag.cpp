@@ -192,7 +192,7 @@ OP(embedding_bag) {
 OP(embedding_bag_padding_idx) {
   .schema = "embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq, int mode, bool sparse, "
             "Tensor? per_sample_weights, bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)",
-  .doc = "embedding_bag that passes over the row padding_idx.",
+  .doc = "As embedding_bag, passing over the row padding_idx.",
   .composite = Composite::Implicit,
   .any = typed_kernel<embedding_bag_padding>,
 };
@@ -200,7 +200,7 @@ OP(_embedding_bag) {
   .schema = "_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, "
             "bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> "
             "(Tensor, Tensor, Tensor, Tensor)",
-  .doc = "embedding_bag with a row to pass over; -1 stands for none.",
+  .doc = "As embedding_bag, with a row to pass over; -1 stands for none.",
   .forms = function | out,
   .out_layout = OutLayout::Contiguous,
   .overlaps = Overlaps::None,

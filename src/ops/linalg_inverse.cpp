@@ -14,12 +14,12 @@ namespace facula {
 namespace {
 
 void check_square(const Tensor& A) {
+  check(A.dim() >= 2, "linalg.inv(): A must have at least 2 dimensions; got ", A.dim());
+  check(A.size(-1) == A.size(-2), "linalg.inv(): A must be square; got ", A.size(-2), " by ", A.size(-1));
   const DType d = A.dtype();
   check_kind(ErrorKind::NotImplemented, is_differentiable(d), "linalg.inv(): A must be floating point or complex; got ", name(d));
   const bool full = d == DType::Float32 || d == DType::Float64 || d == DType::Complex64 || d == DType::Complex128;
   check_kind(ErrorKind::NotImplemented, full, "linalg.inv() is not implemented for ", name(d));
-  check(A.dim() >= 2, "linalg.inv(): A must have at least 2 dimensions; got ", A.dim());
-  check(A.size(-1) == A.size(-2), "linalg.inv(): A must be square; got ", A.size(-2), " by ", A.size(-1));
 }
 
 // Matrices of the result stand column by column, as LAPACK leaves them.

@@ -124,7 +124,7 @@ OP(multilabel_margin_loss) {
 };
 OP(multilabel_margin_loss_forward) {
   .schema = "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)",
-  .doc = "multilabel_margin_loss, and for each class of each sample whether it is a target.",
+  .doc = "As multilabel_margin_loss, and for each class of each sample whether it is a target.",
   .forms = out,
   .out_name = "output",
   .out_layout = OutLayout::Contiguous,

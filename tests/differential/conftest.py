@@ -25,6 +25,9 @@ PYTORCH_WARNS = (
     "to - 1 is out of bounds",
     "Using a non-tuple sequence for multidimensional",
     "torch.chain_matmul is deprecated",
+    "torch.range is deprecated",
+    "The given buffer is not writable",
+    "Casting complex values to real",
 )
 
 

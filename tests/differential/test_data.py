@@ -44,4 +44,5 @@ def test_order_agrees(name):
     ],
 )
 def test_collate_agrees(batch):
-    assert repr(our_data.default_collate(batch)) == repr(their_data.default_collate(batch))
+    wanted = repr(their_data.default_collate(batch)).replace("torch.", "facula.")
+    assert repr(our_data.default_collate(batch)) == wanted

@@ -76,6 +76,7 @@ def autograd_kernel(overload, backward, setup_context):
     schema = overload._schema
     label = f"{overload.namespace}.{overload.__name__}"
     has_keywords = any(argument.kwarg_only for argument in schema.arguments)
+    returns_list = len(schema.returns) == 1 and schema.returns[0].type.endswith("[]")
 
     def set_up(ctx, call, args, output):
         if setup_context is None:
@@ -87,16 +88,18 @@ def autograd_kernel(overload, backward, setup_context):
         else:
             setup_context(ctx=ctx, inputs=tuple(args), output=output)
 
-    def forward(ctx, call, *flat):
-        args = call.group(flat)
-        output = overload(*args, **call.keyword_only)
-        ctx._call, ctx._lists = call, isinstance(output, list)
+    def forward(call, *flat):
+        output = overload(*call.group(flat), **call.keyword_only)
+        return tuple(output) if returns_list else output
+
+    def set_up_flat(ctx, inputs, output):
+        call, *flat = inputs
+        ctx._call = call
         ctx.needs_input_grad = tuple(call.group(ctx.needs_input_grad[1:]))
-        set_up(ctx, call, args, output)
-        return tuple(output) if isinstance(output, list) else output
+        set_up(ctx, call, call.group(flat), list(output) if returns_list else output)
 
     def run_backward(ctx, *gradients):
-        found = backward(ctx, list(gradients)) if ctx._lists else backward(ctx, *gradients)
+        found = backward(ctx, list(gradients)) if returns_list else backward(ctx, *gradients)
         found = found if isinstance(found, tuple) else (found,)
         expected = len(ctx._call.lengths)
         if len(found) != expected:
@@ -109,7 +112,11 @@ def autograd_kernel(overload, backward, setup_context):
         return None, *ctx._call.splice_gradients(found)
 
     name = f"GeneratedBackwardFor_{label.replace('.', '_')}"
-    methods = {"forward": staticmethod(forward), "backward": staticmethod(run_backward)}
+    methods = {
+        "forward": staticmethod(forward),
+        "setup_context": staticmethod(set_up_flat),
+        "backward": staticmethod(run_backward),
+    }
     rule = type(name, (Function,), methods)
 
     def kernel(*args, **kwargs):
@@ -121,9 +128,7 @@ def autograd_kernel(overload, backward, setup_context):
             with facula.no_grad():
                 return overload(*args, **kwargs)
         output = rule.apply(call, *flat)
-        returns = schema.returns
-        is_list = len(returns) == 1 and returns[0].type.endswith("[]")
-        return list(output) if is_list else output
+        return list(output) if returns_list else output
 
     return kernel
 
