@@ -16,7 +16,9 @@ def read_gaps():
     """Test ids and reasons, in the file's order."""
     if not GAPS.exists():
         return {}
-    rows = (line.split("\t", 1) for line in GAPS.read_text().splitlines() if line and line[0] != "#")
+    rows = (
+        line.split("\t", 1) for line in GAPS.read_text().splitlines() if line and line[0] != "#"
+    )
     return {name: reason for name, reason in rows}
 
 

@@ -91,10 +91,15 @@ def shared_functions(items):
 def link_order(build_type):
     """Whether the library's link names baseline files first, then newer sets in order."""
     text = (BUILD / build_type / "build.ninja").read_text()
-    link = next(line for line in text.splitlines()
-                if line.startswith("build ") and "libfacula.so: CXX_SHARED_LIBRARY_LINKER" in line)
+    link = next(
+        line
+        for line in text.splitlines()
+        if line.startswith("build ") and "libfacula.so: CXX_SHARED_LIBRARY_LINKER" in line
+    )
     sets = ["facula_common", "facula_base", "facula_avx2", "facula_avx512"]
-    ranks = [sets.index(name) for name in re.findall(r"CMakeFiles/(\w+)\.dir/", link) if name in sets]
+    ranks = [
+        sets.index(name) for name in re.findall(r"CMakeFiles/(\w+)\.dir/", link) if name in sets
+    ]
     return ranks == sorted(ranks)
 
 

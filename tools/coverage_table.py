@@ -111,8 +111,11 @@ def table(rows):
         "",
     ]
     have = sum(there for _, _, there, _ in rows)
-    lines += [f"{have} of {len(rows)} names are there; "
-        f"{sum(not (there or reason) for _, _, there, reason in rows)} are missing without a reason.", ""]
+    lines += [
+        f"{have} of {len(rows)} names are there; "
+        f"{sum(not (there or reason) for _, _, there, reason in rows)} are missing without a reason.",
+        "",
+    ]
     for module in MODULES:
         mine = [row for row in rows if row[0] == module]
         count = sum(there for _, _, there, _ in mine)

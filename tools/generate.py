@@ -28,8 +28,10 @@ FORM_SETS = {
     "all_forms": {"function", "method", "inplace", "out"},
     "function_method": {"function", "method"},
 }
-CPP_WORDS = set("and or xor not int float double long short char bool default this new delete operator "
-                "template typename class struct union register signed unsigned auto const".split())
+CPP_WORDS = set(
+    "and or xor not int float double long short char bool default this new delete operator "
+    "template typename class struct union register signed unsigned auto const".split()
+)
 
 
 class BadRecord(Exception):
@@ -124,14 +126,21 @@ class Record:
         m = re.match(r"^(\w+)(?:\.(\w+))?\((.*)\)\s*->\s*(.+)$", self.schema)
         if not m:
             raise BadRecord(f"{family}: OP({ident}): cannot read the schema '{self.schema}'")
-        self.name, self.overload, args, results = m.group(1), m.group(2) or "", m.group(3), m.group(4)
+        self.name, self.overload, args, results = (
+            m.group(1),
+            m.group(2) or "",
+            m.group(3),
+            m.group(4),
+        )
         self.args = read_arguments(split_top(args))
         results = results.strip()
         self.results = split_top(results[1:-1] if results.startswith("(") else results)
         self.forms = forms_of(body)
         self.out_name = strings_after(body, "out_name")
         self.python_module = strings_after(body, "python_module") or ""
-        self.aliases = [a.strip() for a in (strings_after(body, "aliases") or "").split(",") if a.strip()]
+        self.aliases = [
+            a.strip() for a in (strings_after(body, "aliases") or "").split(",") if a.strip()
+        ]
         m = re.search(r"\.numbers\s*=\s*names\(([^)]*)\)", body)
         self.numbers = set(re.findall(r'"(\w+)"', m.group(1))) if m else set()
         self.primary_inplace = bool(self.args) and self.args[0].written
@@ -151,13 +160,29 @@ class Record:
 
 # --- typed C++ functions
 
-BASE_TYPES = {"Tensor": "Tensor", "int": "int64_t", "SymInt": "int64_t", "float": "double", "bool": "bool",
-              "Scalar": "Scalar", "str": "std::string_view", "ScalarType": "DType", "Layout": "Layout",
-              "Device": "Device", "MemoryFormat": "MemoryFormat", "Generator": "Generator*",
-              "Storage": "Storage*"}
-LIST_TYPES = {"Tensor": "std::span<const Tensor>", "int": "IntList", "SymInt": "IntList",
-              "float": "std::span<const double>", "bool": "std::span<const bool>",
-              "Scalar": "std::span<const Value>"}
+BASE_TYPES = {
+    "Tensor": "Tensor",
+    "int": "int64_t",
+    "SymInt": "int64_t",
+    "float": "double",
+    "bool": "bool",
+    "Scalar": "Scalar",
+    "str": "std::string_view",
+    "ScalarType": "DType",
+    "Layout": "Layout",
+    "Device": "Device",
+    "MemoryFormat": "MemoryFormat",
+    "Generator": "Generator*",
+    "Storage": "Storage*",
+}
+LIST_TYPES = {
+    "Tensor": "std::span<const Tensor>",
+    "int": "IntList",
+    "SymInt": "IntList",
+    "float": "std::span<const double>",
+    "bool": "std::span<const bool>",
+    "Scalar": "std::span<const Value>",
+}
 
 
 def parameter(arg, numbers):
@@ -172,7 +197,9 @@ def parameter(arg, numbers):
     if arg.kind == "Tensor":
         return ("const Operand&" if arg.name in numbers else "const Tensor&"), f"pack({name})"
     if arg.kind == "Scalar":
-        return ("const std::optional<Scalar>&" if optional else "const Scalar&"), f"{name}_value.value"
+        return (
+            "const std::optional<Scalar>&" if optional else "const Scalar&"
+        ), f"{name}_value.value"
     kind = BASE_TYPES[arg.kind]
     if optional and not kind.endswith("*"):
         return f"std::optional<{kind}>", f"pack({name})"
@@ -198,9 +225,14 @@ def cpp_default(arg):
         return d
     if d == "inf":
         return "__builtin_inf()"
-    return {"Mean": "1", "Sum": "2", "contiguous_format": "MemoryFormat::Contiguous",
-            "preserve_format": "MemoryFormat::Preserve", "long": "DType::Int64",
-            "strided": "Layout::Strided"}.get(d)
+    return {
+        "Mean": "1",
+        "Sum": "2",
+        "contiguous_format": "MemoryFormat::Contiguous",
+        "preserve_format": "MemoryFormat::Preserve",
+        "long": "DType::Int64",
+        "strided": "Layout::Strided",
+    }.get(d)
 
 
 def result_code(results, op):
@@ -210,7 +242,10 @@ def result_code(results, op):
         return "void", f"call_nothing({op}, args);"
     if len(kinds) > 1:
         if all(k == "Tensor" for k in kinds):
-            return f"std::tuple<{', '.join(['Tensor'] * len(kinds))}>", f"return call_tuple<{len(kinds)}>({op}, args);"
+            return (
+                f"std::tuple<{', '.join(['Tensor'] * len(kinds))}>",
+                f"return call_tuple<{len(kinds)}>({op}, args);",
+            )
         return None, None
     if kinds[0] == "Tensor":
         return "Tensor", f"return call_tensor({op}, args);"
@@ -218,8 +253,12 @@ def result_code(results, op):
         return "std::vector<Tensor>", f"return call_tensors({op}, args);"
     if kinds[0] in ("Scalar", "bool", "int", "SymInt", "float"):
         kind = BASE_TYPES[kinds[0]]
-        return kind, f"Results<1> r; call({op}, args, r.slots); return r.slots[0].as_scalar().to<{kind}>();" \
-            if kind != "Scalar" else f"Results<1> r; call({op}, args, r.slots); return r.slots[0].as_scalar();"
+        return (
+            kind,
+            f"Results<1> r; call({op}, args, r.slots); return r.slots[0].as_scalar().to<{kind}>();"
+            if kind != "Scalar"
+            else f"Results<1> r; call({op}, args, r.slots); return r.slots[0].as_scalar();",
+        )
     return None, None
 
 
@@ -254,8 +293,10 @@ def typed_function(record, ident, variant, seen):
         if defaults[i] is None:
             defaults[: i + 1] = [None] * (i + 1)
             break
-    params = ", ".join(f"{t} {a.cpp_name}" + (f" = {d}" if d is not None else "")
-                       for t, a, d in zip(types, args, defaults, strict=True))
+    params = ", ".join(
+        f"{t} {a.cpp_name}" + (f" = {d}" if d is not None else "")
+        for t, a, d in zip(types, args, defaults, strict=True)
+    )
     body = " ".join(prepare)
     if packed:
         body += f" Value args[] = {{{', '.join(packed)}}};"
@@ -270,9 +311,11 @@ def family_header(records):
         for ident, variant, _, _ in r.variants():
             declared.append(f"extern Operator {ident};")
             functions.append(typed_function(r, ident, variant, seen))
-    return ("// Generated by tools/generate.py. Do not edit.\n#pragma once\n#include \"dispatch/typed_call.h\"\n\n"
-            "namespace facula::op {\n" + "\n".join(declared) + "\n}  // namespace facula::op\n\n"
-            "namespace facula::ops {\n" + "".join(functions) + "}  // namespace facula::ops\n")
+    return (
+        '// Generated by tools/generate.py. Do not edit.\n#pragma once\n#include "dispatch/typed_call.h"\n\n'
+        "namespace facula::op {\n" + "\n".join(declared) + "\n}  // namespace facula::op\n\n"
+        "namespace facula::ops {\n" + "".join(functions) + "}  // namespace facula::ops\n"
+    )
 
 
 def table_source(records):
@@ -280,25 +323,38 @@ def table_source(records):
     for r in records:
         declared.append(f"extern const OpRecord {r.ident}_record;")
         for ident, variant, name, overload in r.variants():
-            variants.append(f"constinit Operator {ident}{{&records::{r.ident}_record, Variant::{variant}}};")
+            variants.append(
+                f"constinit Operator {ident}{{&records::{r.ident}_record, Variant::{variant}}};"
+            )
             rows.append((name, overload, ident))
     rows.sort()
     for a, b in itertools.pairwise(rows):
         if a[:2] == b[:2]:
             raise BadRecord(f"two operators are called {a[0]}.{a[1]}: {a[2]} and {b[2]}")
     entries = "\n".join(f'    {{"{n}", "{o}", &op::{i}}},' for n, o, i in rows)
-    return ("// Generated by tools/generate.py. Do not edit.\n#include \"dispatch/operator.h\"\n\n"
-            "namespace facula {\nnamespace records {\n" + "\n".join(declared) + "\n}\nnamespace op {\n" +
-            "\n".join(variants) + "\n}\nnamespace {\nconstexpr OperatorEntry entries[] = {\n" + entries +
-            "\n};\n}\n\nstd::span<const OperatorEntry> builtin_operators() { return entries; }\n\n"
-            "}  // namespace facula\n")
+    return (
+        '// Generated by tools/generate.py. Do not edit.\n#include "dispatch/operator.h"\n\n'
+        "namespace facula {\nnamespace records {\n"
+        + "\n".join(declared)
+        + "\n}\nnamespace op {\n"
+        + "\n".join(variants)
+        + "\n}\nnamespace {\nconstexpr OperatorEntry entries[] = {\n"
+        + entries
+        + "\n};\n}\n\nstd::span<const OperatorEntry> builtin_operators() { return entries; }\n\n"
+        "}  // namespace facula\n"
+    )
 
 
 def kernel_source(family, loops):
-    lines = "\n".join(f"template struct {kind.title().replace('_', '')}Loops<{functor}>;" for kind, functor in loops)
-    return ("// Generated by tools/generate.py. Do not edit.\n#define FACULA_KERNEL_PASS\n"
-            f"#include \"ops/{family}.cpp\"\n#include \"kernels/cpu/pointwise_loops.h\"\n\n"
-            f"namespace facula::cpu::FACULA_ISA {{\n{lines}\n}}\n")
+    lines = "\n".join(
+        f"template struct {kind.title().replace('_', '')}Loops<{functor}>;"
+        for kind, functor in loops
+    )
+    return (
+        "// Generated by tools/generate.py. Do not edit.\n#define FACULA_KERNEL_PASS\n"
+        f'#include "ops/{family}.cpp"\n#include "kernels/cpu/pointwise_loops.h"\n\n'
+        f"namespace facula::cpu::FACULA_ISA {{\n{lines}\n}}\n"
+    )
 
 
 def write(path, text):
@@ -313,18 +369,24 @@ def read_family(path):
     text = re.sub(r"^\s*//.*$", "", text, flags=re.M)
     records = []
     for m in RECORD.finditer(text):
-        body = text[m.end() - 1:block_end(text, m.end() - 1)]
+        body = text[m.end() - 1 : block_end(text, m.end() - 1)]
         records.append(Record(m.group(1), body, path.stem))
     loops = sorted(set(LOOPS.findall(text)))
     return records, loops
 
 
 def main():
-    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     ap.add_argument("--source", type=pathlib.Path, default=pathlib.Path("."))
     ap.add_argument("--output", type=pathlib.Path, required=True)
     ap.add_argument("--stubs", type=pathlib.Path, help="where type stubs go")
-    ap.add_argument("--list-kernels", action="store_true", help="print the families that have loops to instantiate")
+    ap.add_argument(
+        "--list-kernels",
+        action="store_true",
+        help="print the families that have loops to instantiate",
+    )
     a = ap.parse_args()
     everything, families = [], []
     try:
@@ -342,7 +404,10 @@ def main():
                 everything += records
         if a.list_kernels:
             return 0
-        write(a.output / "ops/all.h", "#pragma once\n" + "".join(f'#include "ops/{f}.h"\n' for f in families))
+        write(
+            a.output / "ops/all.h",
+            "#pragma once\n" + "".join(f'#include "ops/{f}.h"\n' for f in families),
+        )
         write(a.output / "table.cpp", table_source(everything))
         for name, text in stub_files(everything).items() if a.stubs else ():
             write(a.stubs / name, text)

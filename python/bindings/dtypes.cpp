@@ -124,10 +124,8 @@ PyObject* finfo_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   }
   DType d = real_of(given ? dtype_value(given) : default_dtype());
   if (!is_floating(d)) {
-    PyErr_Format(
-        PyExc_TypeError,
-        "finfo(): expected a floating-point or complex dtype; got %s",
-        name(d));
+    PyErr_Format(PyExc_TypeError, "finfo(): expected a floating-point or complex dtype; got %s",
+                 name(d));
     return nullptr;
   }
   return new_info(type, d);
@@ -141,9 +139,7 @@ PyObject* iinfo_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     return nullptr;
   const DType d = dtype_value(given);
   if (!is_integral(d, false)) {
-    PyErr_Format(PyExc_TypeError,
-                 "iinfo(): expected an integer dtype; got %s",
-                 name(d));
+    PyErr_Format(PyExc_TypeError, "iinfo(): expected an integer dtype; got %s", name(d));
     return nullptr;
   }
   return new_info(type, d);

@@ -42,8 +42,8 @@ void generator_dealloc(PyObject* o) {
 
 // Seeds are 64 bits: a negative one counts from 2**64 down.
 uint64_t seed_of(PyObject* o) {
-  check(PyLong_Check(o) || PyIndex_Check(o),
-        "manual_seed(): seed must be an integer; got ", type_name(o));
+  check(PyLong_Check(o) || PyIndex_Check(o), "manual_seed(): seed must be an integer; got ",
+        type_name(o));
   const Object number = Object::take(PyNumber_Index(o));
   const Object zero = integer(0);
   const int negative = PyObject_RichCompareBool(number.get(), zero.get(), Py_LT);

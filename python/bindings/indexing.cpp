@@ -45,8 +45,8 @@ int64_t slice_bound(PyObject* o) {
   int64_t v = 0;
   if (is_tensor(o)) {
     check_type(read_int(o, v),
-          "a slice bound must be an integer, or a tensor that holds one integer; got ",
-          type_name(o));
+               "a slice bound must be an integer, or a tensor that holds one integer; got ",
+               type_name(o));
     return v;
   }
   Py_ssize_t i = PyNumber_AsSsize_t(o, nullptr);
@@ -130,9 +130,11 @@ class Index {
     if (item.tensor.defined()) return tensor(item.tensor);
     if (PySlice_Check(o)) return slice(o);
     if (is_index_number(o)) return number(o);
-    throw Error(ErrorKind::Index,
-          "an index must be an integer, a slice, an ellipsis, None, or a tensor or sequence of "
-          "integers or bools; got ", type_name(o));
+    throw Error(
+        ErrorKind::Index,
+        "an index must be an integer, a slice, an ellipsis, None, or a tensor or sequence of "
+        "integers or bools; got ",
+        type_name(o));
   }
 
   // Dimensions that the items after this one use.
@@ -158,9 +160,11 @@ class Index {
   }
   void number(PyObject* o) {
     int64_t i = 0;
-    check_index(read_int(o, i),
-          "an index must be an integer, a slice, an ellipsis, None, or a tensor or sequence of "
-          "integers or bools; got ", type_name(o));
+    check_index(
+        read_int(o, i),
+        "an index must be an integer, a slice, an ellipsis, None, or a tensor or sequence of "
+        "integers or bools; got ",
+        type_name(o));
     t_ = selected(t_, dim_, i, shown_dim_++);
   }
   void truth(bool b) {
@@ -169,9 +173,8 @@ class Index {
   }
   void tensor(const Tensor& index) {
     const bool integral = is_integral(index.dtype(), true);
-    check_index(integral,
-          "an index tensor must have dtype int64, int32, uint8 or bool; got ",
-          name(index.dtype()));
+    check_index(integral, "an index tensor must have dtype int64, int32, uint8 or bool; got ",
+                name(index.dtype()));
     if (index.dim() > 0) return gather(index, is_mask(index) ? index.dim() : 1);
     if (is_mask(index)) return truth(item_of(index).to<bool>());
     if (needs_operator(index)) return gather(index, 1);

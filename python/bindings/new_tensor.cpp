@@ -4,8 +4,8 @@
 
 #include "autograd/variable.h"
 #include "convert.h"
-#include "overrides.h"
 #include "operators.h"
+#include "overrides.h"
 #include "tensor_members.h"
 #include "types.h"
 
@@ -376,7 +376,8 @@ Object frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
     throw_python();
   check_type(dtype && is_dtype(dtype), "frombuffer() missing 1 required argument: 'dtype'");
   check_value(PyObject_CheckBuffer(buffer),
-        "frombuffer(): buffer must support Python's buffer protocol; got ", type_name(buffer));
+              "frombuffer(): buffer must support Python's buffer protocol; got ",
+              type_name(buffer));
   const DType d = dtype_value(dtype);
   Object view = Object::take(PyMemoryView_FromObject(buffer));
   const bool writable = !PyMemoryView_GET_BUFFER(view.get())->readonly;
@@ -385,15 +386,13 @@ Object frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
                 size = static_cast<int64_t>(itemsize(d));
   check_value(length > 0 && count != 0, "both buffer length (", length, ") and count (", count,
               ") must not be 0");
-  check_value(offset >= 0 && offset < length,
-        "frombuffer(): offset must be in [0, ", length, "), the buffer's bytes; got ", offset);
-  check_value(count > 0 || (length - offset) % size == 0,
-        "frombuffer(): the bytes after offset ", offset, " must be a multiple of ", size,
-        ", an element's; got ", length - offset);
+  check_value(offset >= 0 && offset < length, "frombuffer(): offset must be in [0, ", length,
+              "), the buffer's bytes; got ", offset);
+  check_value(count > 0 || (length - offset) % size == 0, "frombuffer(): the bytes after offset ",
+              offset, " must be a multiple of ", size, ", an element's; got ", length - offset);
   if (count < 0) count = (length - offset) / size;
-  check_value(count <= (length - offset) / size,
-        "frombuffer(): count (", count, ") times ", size, " bytes must fit after offset ", offset,
-        "; got a buffer of ", length, " bytes");
+  check_value(count <= (length - offset) / size, "frombuffer(): count (", count, ") times ", size,
+              " bytes must fit after offset ", offset, "; got a buffer of ", length, " bytes");
   // A storage of its own, so that an offset which is no multiple of the element size does.
   struct Held {
     Ref<Storage> whole;

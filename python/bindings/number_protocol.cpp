@@ -132,8 +132,8 @@ int truth(PyObject* o) {
 
 void check_single(PyObject* o) {
   check_value(tensor_of(o).numel() == 1,
-        "only one element tensors can be converted to numbers; got ", tensor_of(o).numel(),
-        " elements");
+              "only one element tensors can be converted to numbers; got ", tensor_of(o).numel(),
+              " elements");
 }
 void check_real(const Object& number, const char* type) {
   check(!PyComplex_Check(number.get()), "value cannot be converted to type ", type,
@@ -163,7 +163,7 @@ PyObject* to_index(PyObject* o) {
     if (Object r = self_override(o, "__index__")) return r.leak();
     const Tensor& t = tensor_of(o);
     check_type(t.numel() == 1 && is_integral(t.dtype(), true),
-          "__index__(): expected a tensor that holds one integer; got ", t.numel(),
+               "__index__(): expected a tensor that holds one integer; got ", t.numel(),
                " elements of dtype ", name(t.dtype()));
     return checked(PyNumber_Index(item(o).get()));
   });

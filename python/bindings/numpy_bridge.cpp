@@ -112,12 +112,11 @@ Tensor tensor_over_array(PyObject* array, bool warn_read_only) {
   const ArrayInterface& a = interface_of(capsule.get());
   const DType dtype = dtype_of_kind(a.kind, a.itemsize);
   if (dtype == DType::Undefined)
-    throw_type(
-        concat("can't convert np.ndarray of type ", dtype_text(array),
-               ": expected bool, an integer type, or a floating-point or complex type that "
-               "facula has"));
+    throw_type(concat("can't convert np.ndarray of type ", dtype_text(array),
+                      ": expected bool, an integer type, or a floating-point or complex type that "
+                      "facula has"));
   check_value(a.itemsize == 1 || a.flags & flag_native,
-        "from_numpy(): the array must be in the machine's byte order; got the other one");
+              "from_numpy(): the array must be in the machine's byte order; got the other one");
   if (!(a.flags & flag_writable) && warn_read_only)
     warn(
         "from_numpy(): the given NumPy array is not writable, but its tensor will be, in the same "
@@ -127,11 +126,11 @@ Tensor tensor_over_array(PyObject* array, bool warn_read_only) {
   bool empty = false;
   for (int i = 0; i < a.ndim; ++i) {
     check_value(a.strides[i] >= 0 || a.shape[i] <= 1,
-          "from_numpy(): strides of the array must not be negative; got ", a.strides[i],
-          " bytes in dimension ", i, " (array.copy() has positive ones)");
+                "from_numpy(): strides of the array must not be negative; got ", a.strides[i],
+                " bytes in dimension ", i, " (array.copy() has positive ones)");
     check_value(a.strides[i] % a.itemsize == 0,
-          "from_numpy(): each stride must be a whole number of elements of ", a.itemsize,
-          " bytes; got ", a.strides[i], " bytes in dimension ", i);
+                "from_numpy(): each stride must be a whole number of elements of ", a.itemsize,
+                " bytes; got ", a.strides[i], " bytes in dimension ", i);
     sizes.push_back(a.shape[i]);
     strides.push_back(std::max<int64_t>(a.strides[i] / a.itemsize, 0));
     empty |= a.shape[i] == 0;
@@ -185,12 +184,10 @@ PyTypeObject owner_type = make_owner_type();
 void check_numpy(const Tensor& t) {
   check_type(t->layout == Layout::Strided,
              "can't convert sparse tensor to numpy. Use Tensor.to_dense() first.");
-  check_type(t.device().is_cpu(),
-        "can't convert ", str(t.device()),
-        " tensor to numpy: the data must be on the CPU; use cpu() first");
+  check_type(t.device().is_cpu(), "can't convert ", str(t.device()),
+             " tensor to numpy: the data must be on the CPU; use cpu() first");
   check(!requires_grad(t), "Can't call numpy() on Tensor that requires grad; use detach() first");
-  check(
-      !t->conj,
+  check(!t->conj,
         "Can't call numpy() on Tensor whose conjugate bit is set; use resolve_conj() first");
   check(!t->neg, "Can't call numpy() on Tensor whose negative bit is set; use resolve_neg() first");
   check_type(kind_of_dtype(t.dtype()) != 0, "Got unsupported ScalarType ",

@@ -60,10 +60,10 @@ Object set_forward_grad(PyObject*, PyObject* on) {
 
 PyObject* get_dtype(PyObject*, PyObject*) { return Py_NewRef(dtype_object(default_dtype())); }
 Object set_dtype(PyObject*, PyObject* d) {
-  check_type(is_dtype(d),
-        "set_default_dtype(): expected a floating-point dtype; got ", type_name(d));
+  check_type(is_dtype(d), "set_default_dtype(): expected a floating-point dtype; got ",
+             type_name(d));
   check_type(is_floating(dtype_value(d)),
-        "set_default_dtype(): expected a floating-point dtype; got ", name(dtype_value(d)));
+             "set_default_dtype(): expected a floating-point dtype; got ", name(dtype_value(d)));
   set_default_dtype(dtype_value(d));
   return none();
 }

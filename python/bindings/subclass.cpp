@@ -164,8 +164,8 @@ const char* question_of(uint8_t asks, std::string_view name) {
 Object init_subclass(PyObject* cls, PyObject*, PyObject*) {
   if (!tensor_type) return none();  // Tensor itself is being made
   const Object name = string("__torch_function__");
-  PyObject* dispatch = _PyType_Lookup(reinterpret_cast<PyTypeObject*>(cls),
-                                      string("__torch_dispatch__").get());
+  PyObject* dispatch =
+      _PyType_Lookup(reinterpret_cast<PyTypeObject*>(cls), string("__torch_dispatch__").get());
   PyObject* function = _PyType_Lookup(reinterpret_cast<PyTypeObject*>(cls), name.get());
   PyObject* own = _PyType_Lookup(tensor_type, name.get());
   if (dispatch && function == own)

@@ -130,10 +130,9 @@ Object top_interpreter(PyObject*, PyObject*) {
   if (!top) return none();
   static constexpr const char* kinds[] = {"vmap", "grad", "jvp"};
   static constexpr const char* modes[] = {"error", "different", "same"};
-  return Object::take(Py_BuildValue("(sLLs)", kinds[static_cast<int>(top->kind)],
-                                    static_cast<long long>(top->level),
-                                    static_cast<long long>(top->batch_size),
-                                    modes[static_cast<int>(top->randomness)]));
+  return Object::take(Py_BuildValue(
+      "(sLLs)", kinds[static_cast<int>(top->kind)], static_cast<long long>(top->level),
+      static_cast<long long>(top->batch_size), modes[static_cast<int>(top->randomness)]));
 }
 constexpr const char* without_top_name = "facula._C._functorch.WithoutTop";
 Object take_top_off(PyObject*, PyObject*) {

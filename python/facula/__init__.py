@@ -3,6 +3,7 @@
 Names are found when they are first asked for: the compiled core's own, operators, functions written
 in Python, submodules. Nothing else is imported at start.
 """
+
 from facula import _C
 
 __version__ = "0.1.0"
@@ -15,36 +16,86 @@ globals().update({name: value for name, value in vars(_C).items() if not name.st
 
 # Functions and classes written in Python: module -> names.
 _PYTHON_NAMES = {
-    "facula.autograd.grad_mode": (
-        "no_grad", "enable_grad", "inference_mode", "set_grad_enabled"),
+    "facula.autograd.grad_mode": ("no_grad", "enable_grad", "inference_mode", "set_grad_enabled"),
     "facula._tensor_str": ("set_printoptions", "get_printoptions"),
     "facula.serialization": ("save", "load"),
     "facula.random": (
-        "manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state", "fork_rng"),
+        "manual_seed",
+        "seed",
+        "initial_seed",
+        "get_rng_state",
+        "set_rng_state",
+        "fork_rng",
+    ),
     "facula.functional": (
-        "broadcast_tensors", "broadcast_shapes", "split", "norm", "unique", "unique_consecutive",
-        "meshgrid", "tensordot", "cartesian_prod", "block_diag", "atleast_1d", "atleast_2d",
-        "atleast_3d", "einsum", "stft", "istft", "cdist", "unravel_index", "chain_matmul",
-        "asarray", "from_dlpack", "is_nonzero", "is_same_size", "typename", "is_storage", "set_default_dtype",
-        "set_default_device", "set_default_tensor_type", "compile", "use_deterministic_algorithms",
-        "are_deterministic_algorithms_enabled", "get_device", "set_warn_always",
-        "is_warn_always_enabled", "is_conj", "is_neg", "is_inference"),
+        "broadcast_tensors",
+        "broadcast_shapes",
+        "split",
+        "norm",
+        "unique",
+        "unique_consecutive",
+        "meshgrid",
+        "tensordot",
+        "cartesian_prod",
+        "block_diag",
+        "atleast_1d",
+        "atleast_2d",
+        "atleast_3d",
+        "einsum",
+        "stft",
+        "istft",
+        "cdist",
+        "unravel_index",
+        "chain_matmul",
+        "asarray",
+        "from_dlpack",
+        "is_nonzero",
+        "is_same_size",
+        "typename",
+        "is_storage",
+        "set_default_dtype",
+        "set_default_device",
+        "set_default_tensor_type",
+        "compile",
+        "use_deterministic_algorithms",
+        "are_deterministic_algorithms_enabled",
+        "get_device",
+        "set_warn_always",
+        "is_warn_always_enabled",
+        "is_conj",
+        "is_neg",
+        "is_inference",
+    ),
     "facula.amp": (
-        "autocast", "is_autocast_enabled", "set_autocast_enabled", "get_autocast_dtype",
-        "set_autocast_dtype", "is_autocast_available"),
+        "autocast",
+        "is_autocast_enabled",
+        "set_autocast_enabled",
+        "get_autocast_dtype",
+        "set_autocast_dtype",
+        "is_autocast_available",
+    ),
     "facula.func": ("vmap",),
     "facula.storage": ("TypedStorage",),
     "facula._legacy": (
-        "FloatTensor", "DoubleTensor", "HalfTensor", "BFloat16Tensor", "ByteTensor", "CharTensor",
-        "ShortTensor", "IntTensor", "LongTensor", "BoolTensor"),
+        "FloatTensor",
+        "DoubleTensor",
+        "HalfTensor",
+        "BFloat16Tensor",
+        "ByteTensor",
+        "CharTensor",
+        "ShortTensor",
+        "IntTensor",
+        "LongTensor",
+        "BoolTensor",
+    ),
 }
 _LIBRARY = "libfacula"  # its file looks like an extension module, and is none
 _HOME = {name: module for module, names in _PYTHON_NAMES.items() for name in names}
 
 
-
 def _import(name):
     from importlib import import_module
+
     return import_module(name)
 
 
@@ -81,5 +132,6 @@ def __getattr__(name):
 
 def __dir__():
     from pkgutil import iter_modules
+
     modules = {module.name for module in iter_modules(__path__) if not module.name.startswith("_")}
     return sorted({*globals(), *_HOME, *modules, *_C._function_names("")} - {_LIBRARY})

@@ -1,4 +1,5 @@
 """The package's names for type checkers; at run time they are found when first asked for."""
+
 # Names that Python functions share with operators: mypy takes the first meaning, others the last.
 # mypy: ignore-errors
 import builtins

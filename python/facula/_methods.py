@@ -1,4 +1,5 @@
 """What the compiled core imports when it is asked for signatures, or when pickles are read."""
+
 from __future__ import annotations
 
 from facula import _C
@@ -7,6 +8,7 @@ from facula import _C
 def signature_of(text):
     """The `inspect.Signature` of a text like "($self, other, *, alpha=1)"."""
     import inspect
+
     text = text.replace("$self", "self")
     # `lambda` and `from` are argument names of a few operators, but words of Python.
     for word in ("lambda", "from", "is", "in"):

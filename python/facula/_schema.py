@@ -1,12 +1,20 @@
 """Schemas of operators as Python objects."""
+
 from __future__ import annotations
 
 
 class Argument:
     """An argument or result of an operator: name, type (text), default and aliasing."""
 
-    __slots__ = ("name", "type", "kwarg_only", "default_value", "_has_default", "alias_info",
-                 "is_write")
+    __slots__ = (
+        "name",
+        "type",
+        "kwarg_only",
+        "default_value",
+        "_has_default",
+        "alias_info",
+        "is_write",
+    )
 
     def __init__(self, name, type_text, kwarg_only, default, has_default, alias_set, is_write):
         self.name, self.type, self.kwarg_only = name, type_text, kwarg_only

@@ -2,6 +2,7 @@
 
 `default_torch_function` is `Tensor.__torch_function__`; the others bear the names of the methods.
 """
+
 from __future__ import annotations
 
 import facula
@@ -37,7 +38,8 @@ def __deepcopy__(self, memo):
     if not self.is_leaf:
         raise RuntimeError(
             "deepcopy(): only leaves of the graph can be copied; got a tensor that an operation "
-            "made (detach() gives a leaf)")
+            "made (detach() gives a leaf)"
+        )
     if id(self) in memo:
         return memo[id(self)]
     with facula.no_grad():
@@ -48,6 +50,7 @@ def __deepcopy__(self, memo):
             result.grad = self.grad.__deepcopy__(memo)
         if self.__class__ is not _Tensor or self.__dict__:
             from copy import deepcopy
+
             result.__dict__ = deepcopy(self.__dict__, memo)
     memo[id(self)] = result
     return result
@@ -75,7 +78,8 @@ def _same_class(self, made, kinds, method):
         f"The default implementation of __deepcopy__() for {kinds} only works for subclass types "
         f"that implement {method} and for which that function returns another instance of the "
         f"same subclass. Implement {method} for {self.__class__.__name__}, or __deepcopy__() where it is "
-        "intended to return another type.")
+        "intended to return another type."
+    )
 
 
 def _copied(self, memo):
@@ -86,7 +90,8 @@ def _copied(self, memo):
     if key not in memo:
         memo[key] = self.untyped_storage().clone()
     return _C._tensor_from_storage(
-        memo[key], self.dtype, self.storage_offset(), self.size(), self.stride(), False)
+        memo[key], self.dtype, self.storage_offset(), self.size(), self.stride(), False
+    )
 
 
 def __reduce_ex__(self, proto):
@@ -94,11 +99,18 @@ def __reduce_ex__(self, proto):
     from collections import OrderedDict
 
     from facula import _utils
+
     if self.is_meta:
         raise NotImplementedError("pickling of tensors on the meta device is not implemented")
     storage = facula.TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
-    args = (storage, self.storage_offset(), tuple(self.size()), self.stride(), self.requires_grad,
-            OrderedDict())
+    args = (
+        storage,
+        self.storage_offset(),
+        tuple(self.size()),
+        self.stride(),
+        self.requires_grad,
+        OrderedDict(),
+    )
     plain = self.__class__ is _Tensor and not self.__dict__
     if plain:
         return _utils._rebuild_tensor_v2, args
@@ -143,13 +155,19 @@ def type_(self, dtype=None, non_blocking=False, **kwargs):
     return self.to(dtype, non_blocking=non_blocking)
 
 
-
-
 _LEGACY = {
-    facula.uint8: "Byte", facula.int8: "Char", facula.int16: "Short", facula.int32: "Int",
-    facula.int64: "Long", facula.float16: "Half", facula.float32: "Float",
-    facula.float64: "Double", facula.complex64: "ComplexFloat",
-    facula.complex128: "ComplexDouble", facula.bool: "Bool", facula.bfloat16: "BFloat16",
+    facula.uint8: "Byte",
+    facula.int8: "Char",
+    facula.int16: "Short",
+    facula.int32: "Int",
+    facula.int64: "Long",
+    facula.float16: "Half",
+    facula.float32: "Float",
+    facula.float64: "Double",
+    facula.complex64: "ComplexFloat",
+    facula.complex128: "ComplexDouble",
+    facula.bool: "Bool",
+    facula.bfloat16: "BFloat16",
 }
 
 
@@ -158,8 +176,9 @@ def new(self, *args, **kwargs):
     return _Tensor(*args, **kwargs).to(self.dtype)
 
 
-def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None,
-               pin_memory=False):
+def new_tensor(
+    self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False
+):
     """A tensor with a copy of `data`, of this tensor's dtype and device unless given."""
     dtype = self.dtype if dtype is None else dtype
     device = self.device if device is None else device

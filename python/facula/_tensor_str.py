@@ -3,6 +3,7 @@
 Values are read through `tolist()` on the shown elements only, so that printing needs no arithmetic
 operators: a Python float holds every float8, half, bfloat16 and float32 value exactly.
 """
+
 import sys
 from math import ceil, inf, isfinite
 
@@ -175,7 +176,7 @@ def _leaves(nested):
 def _vector_text(items, form, indent):
     per_line = max(1, (PRINT_OPTS.linewidth - indent) // (form.width + 2))
     texts = [" ..." if item is ... else form.text(item) for item in items]
-    lines = [", ".join(texts[at:at + per_line]) for at in range(0, len(texts), per_line)]
+    lines = [", ".join(texts[at : at + per_line]) for at in range(0, len(texts), per_line)]
     return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
 
 

@@ -1,4 +1,5 @@
 """Functions that pickles name, and small helpers shared by the Python package."""
+
 from __future__ import annotations
 
 import facula
@@ -11,8 +12,9 @@ def _rebuild_tensor(storage, storage_offset, size, stride):
     return tensor.set_(untyped, storage_offset, size, stride)
 
 
-def _rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, backward_hooks,
-                       metadata=None):
+def _rebuild_tensor_v2(
+    storage, storage_offset, size, stride, requires_grad, backward_hooks, metadata=None
+):
     """Make a tensor as `_rebuild_tensor` and set requires_grad and hooks; returns a Tensor."""
     tensor = _rebuild_tensor(storage, storage_offset, size, stride)
     tensor.requires_grad = requires_grad

@@ -1,4 +1,5 @@
 """Automatic mixed precision."""
+
 from __future__ import annotations
 
 import functools
@@ -23,16 +24,18 @@ class autocast:
     def __init__(self, device_type, dtype=None, enabled=True, cache_enabled=None):
         if not isinstance(device_type, str):
             raise ValueError(
-                f"autocast: device_type must be a str; got {type(device_type).__name__}")
+                f"autocast: device_type must be a str; got {type(device_type).__name__}"
+            )
         if device_type != "cpu":
             raise NotImplementedError(f"autocast(): device type {device_type!r} is not supported")
         self.device = device_type
         self.fast_dtype = _C._get_autocast_dtype() if dtype is None else dtype
         if enabled and self.fast_dtype not in (facula.bfloat16, facula.float16):
             import warnings
+
             warnings.warn(
-                "autocast is off: on the CPU dtype must be bfloat16 or float16",
-                stacklevel=2)
+                "autocast is off: on the CPU dtype must be bfloat16 or float16", stacklevel=2
+            )
             enabled = False
         self._enabled = enabled
         self._cache = _C.is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
@@ -50,6 +53,7 @@ class autocast:
         def run(*args, **kwargs):
             with autocast(self.device, self.fast_dtype, self._enabled, self._cache):
                 return function(*args, **kwargs)
+
         return run
 
 

@@ -1,4 +1,5 @@
 """CUDA: this build has none, and says so."""
+
 from __future__ import annotations
 
 

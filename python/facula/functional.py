@@ -1,4 +1,5 @@
 """Functions of `facula` that are put together from operators in Python."""
+
 from __future__ import annotations
 
 import facula
@@ -19,6 +20,7 @@ def _as_list(tensors):
 
 
 # --- questions and settings
+
 
 def typename(obj):
     """The qualified name of an object's class; for tensors the legacy type's name."""
@@ -101,8 +103,12 @@ def set_default_device(device):
 def set_default_tensor_type(t, /):
     """Set the default dtype by a legacy tensor type, or its name: "torch.DoubleTensor"."""
     name = t.rsplit(".", 1)[-1] if isinstance(t, str) else getattr(t, "__name__", str(t))
-    table = {"FloatTensor": facula.float32, "DoubleTensor": facula.float64,
-             "HalfTensor": facula.float16, "BFloat16Tensor": facula.bfloat16}
+    table = {
+        "FloatTensor": facula.float32,
+        "DoubleTensor": facula.float64,
+        "HalfTensor": facula.float16,
+        "BFloat16Tensor": facula.bfloat16,
+    }
     if name not in table:
         raise TypeError(f"set_default_tensor_type(): expected a floating-point type; got {t}")
     _C._set_default_dtype(table[name])
@@ -128,6 +134,7 @@ def are_deterministic_algorithms_enabled():
 
 
 # --- construction
+
 
 @_overridable
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
@@ -169,6 +176,7 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
 
 # --- shapes
 
+
 def broadcast_shapes(*shapes):
     """The shape that all of the shapes (ints or sequences) broadcast to; returns a Size."""
     result = []
@@ -176,15 +184,15 @@ def broadcast_shapes(*shapes):
         shape = [shape] if isinstance(shape, int) else list(shape)
         if any(n < 0 for n in shape):
             raise RuntimeError(
-                f"Trying to create tensor with negative dimension ({min(shape)}): ({min(shape)})")
+                f"Trying to create tensor with negative dimension ({min(shape)}): ({min(shape)})"
+            )
         missing = len(shape) - len(result)
         result = [1] * missing + result
         for at, n in enumerate(shape, len(result) - len(shape)):
             if result[at] == 1:
                 result[at] = n
             elif n not in (1, result[at]):
-                raise RuntimeError(
-                    "Shape mismatch: objects cannot be broadcast to a single shape")
+                raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape")
     return facula.Size(result)
 
 
@@ -215,9 +223,12 @@ def meshgrid(*tensors, indexing=None):
     operator = _C._function("", "meshgrid")
     if indexing is None:
         import warnings
+
         warnings.warn(
             "torch.meshgrid: in an upcoming release, it will be required to pass the indexing "
-            "argument.", stacklevel=2)
+            "argument.",
+            stacklevel=2,
+        )
         return operator(tensors)
     return operator(tensors, indexing=indexing)
 
@@ -259,6 +270,7 @@ def atleast_3d(*tensors):
 
 # --- products
 
+
 @_overridable
 def tensordot(a, b, dims=2, out=None):
     """The sum of products over dimensions of both tensors.
@@ -275,7 +287,8 @@ def tensordot(a, b, dims=2, out=None):
         if dims > min(a.dim(), b.dim()):
             raise RuntimeError(
                 "tensordot(): dims must be at most the number of dimensions of a and of b; got "
-                f"{dims}")
+                f"{dims}"
+            )
         first, second = list(range(a.dim() - dims, a.dim())), list(range(dims))
     else:
         first, second = ([x] if isinstance(x, int) else list(x) for x in dims)
@@ -298,7 +311,8 @@ def _equation_of(args):
     # The form einsum(a, [0, 1], b, [1, 2], [0, 2]): subscripts as lists of numbers.
     def letters(subscripts):
         return "".join("..." if s is ... else _letter(s) for s in subscripts)
-    operands = args[:len(args) - len(args) % 2:2]
+
+    operands = args[: len(args) - len(args) % 2 : 2]
     equation = ",".join(letters(s) for s in args[1::2])
     if len(args) % 2:
         equation += "->" + letters(args[-1])
@@ -320,8 +334,11 @@ def chain_matmul(*matrices, out=None):
 @_overridable
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     """Distances between the rows of two batches of matrices, by the p-norm."""
-    modes = {"use_mm_for_euclid_dist_if_necessary": None, "use_mm_for_euclid_dist": 1,
-             "donot_use_mm_for_euclid_dist": 2}
+    modes = {
+        "use_mm_for_euclid_dist_if_necessary": None,
+        "use_mm_for_euclid_dist": 1,
+        "donot_use_mm_for_euclid_dist": 2,
+    }
     if compute_mode not in modes:
         raise ValueError(f"cdist(): unknown compute_mode; got {compute_mode!r}")
     return _C._function("", "cdist")(x1, x2, p, modes[compute_mode])
@@ -344,8 +361,9 @@ def unravel_index(indices, shape):
     >>> facula.unravel_index(facula.tensor([1, 5]), (2, 3))
     (tensor([0, 1]), tensor([1, 2]))
     """
-    integral = not (indices.is_complex() or indices.is_floating_point()
-                    or indices.dtype == facula.bool)
+    integral = not (
+        indices.is_complex() or indices.is_floating_point() or indices.dtype == facula.bool
+    )
     if not integral:
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
     sizes = _shape_of(shape)
@@ -361,14 +379,14 @@ def _shape_of(shape):
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     for size in sizes:
         if not isinstance(size, int):
-            raise TypeError("expected 'shape' sequence to only contain ints, "
-                            f"but got {type(size)}")
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(size)}")
     if any(size < 0 for size in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
     return sizes
 
 
 # --- reductions
+
 
 @_overridable
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
@@ -388,11 +406,11 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     if p == "nuc":
         if dims is not None and len(dims) != 2:
             raise RuntimeError("norm(): the nuclear norm is of matrices: expected two dimensions")
-        return facula.linalg.matrix_norm(input, "nuc", (-2, -1) if dims is None else dims, keepdim,
-                                         **extra)
+        return facula.linalg.matrix_norm(
+            input, "nuc", (-2, -1) if dims is None else dims, keepdim, **extra
+        )
     if isinstance(p, str) and p != "fro":
-        raise RuntimeError(
-            f"norm(): p must be a number, 'fro' or 'nuc'; got {p!r}")
+        raise RuntimeError(f"norm(): p must be a number, 'fro' or 'nuc'; got {p!r}")
     order = 2.0 if p == "fro" or p is None else p
     return facula.linalg.vector_norm(input, order, dims, keepdim, **extra)
 
@@ -408,7 +426,8 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
         values, inverse, counts = _aten._unique2(input, sorted, return_inverse, return_counts)
     else:
         values, inverse, counts = _aten.unique_dim(
-            input, dim, sorted, return_inverse, return_counts)
+            input, dim, sorted, return_inverse, return_counts
+        )
     return _chosen(values, inverse, counts, return_inverse, return_counts)
 
 
@@ -430,23 +449,63 @@ def _chosen(values, inverse, counts, with_inverse, with_counts):
 
 # --- spectra
 
+
 @_overridable
-def stft(input, n_fft, hop_length=None, win_length=None, window=None, center=True,
-         pad_mode="reflect", normalized=False, onesided=None, return_complex=None,
-         align_to_window=None):
+def stft(
+    input,
+    n_fft,
+    hop_length=None,
+    win_length=None,
+    window=None,
+    center=True,
+    pad_mode="reflect",
+    normalized=False,
+    onesided=None,
+    return_complex=None,
+    align_to_window=None,
+):
     """The short-time Fourier transform of a signal, or of a batch of signals."""
     if center:
         shape = [1] * (3 - input.dim()) + list(input.size())
         pad = n_fft // 2
         padded = facula.nn.functional.pad(input.view(shape), [pad, pad], pad_mode)
-        input = padded.view(padded.shape[-input.dim():])
-    return _aten.stft(input, n_fft, hop_length, win_length, window, normalized, onesided,
-                      return_complex, align_to_window)
+        input = padded.view(padded.shape[-input.dim() :])
+    return _aten.stft(
+        input,
+        n_fft,
+        hop_length,
+        win_length,
+        window,
+        normalized,
+        onesided,
+        return_complex,
+        align_to_window,
+    )
 
 
 @_overridable
-def istft(input, n_fft, hop_length=None, win_length=None, window=None, center=True,
-          normalized=False, onesided=None, length=None, return_complex=False):
+def istft(
+    input,
+    n_fft,
+    hop_length=None,
+    win_length=None,
+    window=None,
+    center=True,
+    normalized=False,
+    onesided=None,
+    length=None,
+    return_complex=False,
+):
     """The inverse of `stft`, by least squares."""
-    return _aten.istft(input, n_fft, hop_length, win_length, window, center, normalized, onesided,
-                       length, return_complex)
+    return _aten.istft(
+        input,
+        n_fft,
+        hop_length,
+        win_length,
+        window,
+        center,
+        normalized,
+        onesided,
+        length,
+        return_complex,
+    )

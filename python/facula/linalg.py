@@ -1,4 +1,5 @@
 """Operators of facula.linalg; each is found when it is first asked for."""
+
 from __future__ import annotations
 
 from facula import _C

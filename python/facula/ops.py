@@ -1,4 +1,5 @@
 """Operators by namespace: `facula.ops.aten.add.Tensor`."""
+
 from __future__ import annotations
 
 from facula import _C
@@ -16,8 +17,7 @@ class _Namespace:
             raise AttributeError(name)
         packet = _C._packet(self._name, name)
         if packet is None:
-            raise AttributeError(
-                f"'_OpNamespace' '{self._name}' object has no attribute '{name}'")
+            raise AttributeError(f"'_OpNamespace' '{self._name}' object has no attribute '{name}'")
         if self._name == "aten":
             setattr(self, name, packet)
         return packet
@@ -51,6 +51,7 @@ def load_library(path):
     """
     import ctypes
     import os
+
     path = os.path.realpath(os.fsdecode(path))
     try:
         ctypes.CDLL(path)
@@ -62,6 +63,7 @@ def load_library(path):
 def import_module(module):
     """Import a Python module that registers operators when it is imported."""
     import importlib
+
     importlib.import_module(module)
 
 

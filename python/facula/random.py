@@ -1,4 +1,5 @@
 """The default generator of random numbers."""
+
 from __future__ import annotations
 
 from contextlib import contextmanager
@@ -32,8 +33,9 @@ def set_rng_state(new_state):
 
 
 @contextmanager
-def fork_rng(devices=None, enabled=True, _caller="fork_rng", _devices_kw="devices",
-             device_type="cuda"):
+def fork_rng(
+    devices=None, enabled=True, _caller="fork_rng", _devices_kw="devices", device_type="cuda"
+):
     """Context manager: the default stream is put back on the way out."""
     if not enabled:
         yield

@@ -1,4 +1,5 @@
 """Storages as elements of a dtype."""
+
 from __future__ import annotations
 
 import facula
@@ -59,7 +60,8 @@ class TypedStorage:
 
     def _tensor(self):
         return facula._C._tensor_from_storage(
-            self._untyped_storage, self.dtype, 0, (self.size(),), (1,), False)
+            self._untyped_storage, self.dtype, 0, (self.size(),), (1,), False
+        )
 
     def tolist(self):
         """The elements as a list of Python numbers."""
@@ -91,10 +93,17 @@ class TypedStorage:
 
 
 _LEGACY_NAMES = {
-    facula.float64: "DoubleStorage", facula.float32: "FloatStorage", facula.float16: "HalfStorage",
-    facula.int64: "LongStorage", facula.int32: "IntStorage", facula.int16: "ShortStorage",
-    facula.int8: "CharStorage", facula.uint8: "ByteStorage", facula.bool: "BoolStorage",
-    facula.bfloat16: "BFloat16Storage", facula.complex128: "ComplexDoubleStorage",
+    facula.float64: "DoubleStorage",
+    facula.float32: "FloatStorage",
+    facula.float16: "HalfStorage",
+    facula.int64: "LongStorage",
+    facula.int32: "IntStorage",
+    facula.int16: "ShortStorage",
+    facula.int8: "CharStorage",
+    facula.uint8: "ByteStorage",
+    facula.bool: "BoolStorage",
+    facula.bfloat16: "BFloat16Storage",
+    facula.complex128: "ComplexDoubleStorage",
     facula.complex64: "ComplexFloatStorage",
 }
 

@@ -1,4 +1,5 @@
 """What this build of facula is."""
+
 from facula import __version__
 
 __all__ = ["__version__", "debug", "cuda", "git_version", "hip", "rocm", "xpu"]

@@ -58,8 +58,7 @@ OpNode::OpNode(const OpCall& c, uint32_t wanted, Purpose purpose)
     if (info.list_args >> i & 1) {
       keep_list(c, i, save);
       if (has_edge)
-        for (const Tensor& t : v.as_tensors())
-          next.push_back(t.defined() ? edge_to(t) : Edge());
+        for (const Tensor& t : v.as_tensors()) next.push_back(t.defined() ? edge_to(t) : Edge());
       continue;
     }
     if (v.is_tensor()) {
@@ -127,7 +126,8 @@ void OpNode::save_results(const OpCall& c) {
   for (uint32_t keep = kept_results(); keep; keep &= keep - 1) {
     const int k = std::countr_zero(keep);
     if (c.results[k].is_tensor())
-      results_.emplace_back(k, SavedTensor(c.results[k].as_tensor(), purpose_ == Purpose::Backward));
+      results_.emplace_back(k,
+                            SavedTensor(c.results[k].as_tensor(), purpose_ == Purpose::Backward));
   }
 }
 

@@ -23,8 +23,8 @@ struct HeldVisitor {
   ~HeldVisitor() = default;
 };
 
-// Counted like RefCounted, but others may try_retain by a weak pointer while the last reference goes:
-// every step is one locked instruction.
+// Counted like RefCounted, but others may try_retain by a weak pointer while the last reference
+// goes: every step is one locked instruction.
 class WeaklyCounted {
  public:
   WeaklyCounted() = default;
@@ -51,14 +51,22 @@ class WeaklyCounted {
 struct GraphNode : WeaklyCounted {
   GraphNode* next_dying = nullptr;  // while it waits to be destroyed
   virtual ~GraphNode() = default;
-  // Whoever holds more than its base class shows that as well; what is not shown is never collected.
+  // Whoever holds more than its base class shows that as well; what is not shown is never
+  // collected.
   virtual void show_held(HeldVisitor&) const {}
   virtual void forget(TensorImpl*) {}  // a tensor whose gradient the node was to keep is going away
 };
 // Without recursion, however long the chain of nodes that dies with this one.
 void destroy(GraphNode* n);
 
-enum class ViewKind : uint8_t { Default, NoGrad, MultiOutput, MultiOutputNoGrad, Inference, Custom };
+enum class ViewKind : uint8_t {
+  Default,
+  NoGrad,
+  MultiOutput,
+  MultiOutputNoGrad,
+  Inference,
+  Custom
+};
 
 // Regenerates a view from a new base, where sizes, strides and offset are not enough.
 struct ViewReplay {

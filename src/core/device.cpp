@@ -51,10 +51,14 @@ const char* type_name(DeviceType type) {
 
 const DeviceTable* device_table(DeviceType type) {
   switch (type) {
-    case DeviceType::CPU: return &cpu_table;
-    case DeviceType::Meta: return &meta_table;
-    case DeviceType::CUDA: return cuda_table.load(std::memory_order_acquire);
-    default: break;
+    case DeviceType::CPU:
+      return &cpu_table;
+    case DeviceType::Meta:
+      return &meta_table;
+    case DeviceType::CUDA:
+      return cuda_table.load(std::memory_order_acquire);
+    default:
+      break;
   }
   const int slot = static_cast<int>(type) - static_cast<int>(DeviceType::FirstPlugin);
   if (slot < 0 || slot >= max_plugin_devices) return nullptr;
@@ -117,14 +121,14 @@ Device parse_device(std::string_view text) {
       known = true;
     }
   }
-  check(known,
-        "Device(): expected cpu, cuda, meta or a registered type, and an index; got '",
+  check(known, "Device(): expected cpu, cuda, meta or a registered type, and an index; got '",
         text.substr(0, 64), "'");
   if (colon == std::string_view::npos) return d;
   const std::string_view digits = text.substr(colon + 1);
   int index = -1;
   const auto [end, ec] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
-  const bool plain = !digits.empty() && digits[0] != '-' && (digits.size() == 1 || digits[0] != '0');
+  const bool plain =
+      !digits.empty() && digits[0] != '-' && (digits.size() == 1 || digits[0] != '0');
   check(ec == std::errc() && end == digits.data() + digits.size() && plain && index <= 127,
         "Invalid device string: '", text.substr(0, 64), "'");
   d.index = static_cast<int8_t>(index);

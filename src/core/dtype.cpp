@@ -46,8 +46,8 @@ struct Alias {
   DType dtype;
 };
 constexpr Alias aliases[] = {
-    {"float", DType::Float32}, {"double", DType::Float64},   {"half", DType::Float16},
-    {"int", DType::Int32},     {"long", DType::Int64},       {"short", DType::Int16},
+    {"float", DType::Float32},    {"double", DType::Float64},     {"half", DType::Float16},
+    {"int", DType::Int32},        {"long", DType::Int64},         {"short", DType::Int16},
     {"cfloat", DType::Complex64}, {"cdouble", DType::Complex128}, {"chalf", DType::Complex32},
 };
 
@@ -56,10 +56,15 @@ std::atomic<DType> default_dtype_value{DType::Float32};
 // Position in the order in which PyTorch widens within floats and complex numbers.
 int width_rank(DType d) {
   switch (real_of(d)) {
-    case DType::Float16: case DType::BFloat16: return 1;
-    case DType::Float32: return 2;
-    case DType::Float64: return 3;
-    default: return 0;
+    case DType::Float16:
+    case DType::BFloat16:
+      return 1;
+    case DType::Float32:
+      return 2;
+    case DType::Float64:
+      return 3;
+    default:
+      return 0;
   }
 }
 
@@ -68,9 +73,11 @@ DType promote_integers(DType a, DType b) {
   if (x.kind == y.kind) return x.size >= y.size ? a : b;
   const DType u = x.kind == K::Unsigned ? a : b, s = x.kind == K::Unsigned ? b : a;
   if (u != DType::UInt8)
-    throw Error(ErrorKind::Runtime,
+    throw Error(
+        ErrorKind::Runtime,
         "promote_types(): unsigned integers wider than uint8 have no common dtype with others; "
-        "got ", name(a), " and ", name(b));
+        "got ",
+        name(a), " and ", name(b));
   return s == DType::Int8 ? DType::Int16 : s;
 }
 
@@ -86,19 +93,28 @@ const DTypeInfo& info(DType d) { return table[static_cast<size_t>(d) & (dtype_sl
 
 DType real_of(DType d) {
   switch (d) {
-    case DType::Complex32: return DType::Float16;
-    case DType::Complex64: return DType::Float32;
-    case DType::Complex128: return DType::Float64;
-    default: return d;
+    case DType::Complex32:
+      return DType::Float16;
+    case DType::Complex64:
+      return DType::Float32;
+    case DType::Complex128:
+      return DType::Float64;
+    default:
+      return d;
   }
 }
 
 DType complex_of(DType d) {
   switch (d) {
-    case DType::Float16: return DType::Complex32;
-    case DType::BFloat16: case DType::Float32: return DType::Complex64;
-    case DType::Float64: return DType::Complex128;
-    default: return is_complex(d) ? d : complex_of(default_dtype());
+    case DType::Float16:
+      return DType::Complex32;
+    case DType::BFloat16:
+    case DType::Float32:
+      return DType::Complex64;
+    case DType::Float64:
+      return DType::Complex128;
+    default:
+      return is_complex(d) ? d : complex_of(default_dtype());
   }
 }
 
@@ -108,8 +124,8 @@ DType promote(DType a, DType b) {
   if (b == DType::Undefined) return a;
   if (is_float8(a) || is_float8(b))
     throw Error(ErrorKind::Runtime,
-        "promote_types(): float8 dtypes have no common dtype with others; got ",
-        facula::name(a), " and ", facula::name(b));
+                "promote_types(): float8 dtypes have no common dtype with others; got ",
+                facula::name(a), " and ", facula::name(b));
   const K ka = info(a).kind, kb = info(b).kind;
   if (ka == K::Bool) return b;
   if (kb == K::Bool) return a;

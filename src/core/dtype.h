@@ -45,8 +45,9 @@ struct DTypeInfo {
 // The facts of one dtype; `name` is null for numbers that are no dtype.
 const DTypeInfo& info(DType d);
 // Bytes of one element, by dtype number; checked against the table of facts in dtype.cpp.
-inline constexpr uint8_t dtype_bytes[dtype_slots] = {1, 1, 2, 4, 8, 2, 4, 8, 4, 8, 16, 1, 0, 0, 0, 2,
-                                                     0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 2, 4, 8, 0, 0};
+inline constexpr uint8_t dtype_bytes[dtype_slots] = {1, 1, 2, 4, 8, 2, 4, 8, 4, 8, 16,
+                                                     1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0,
+                                                     0, 1, 1, 0, 0, 2, 4, 8, 0, 0};
 inline size_t itemsize(DType d) { return dtype_bytes[static_cast<int>(d) & (dtype_slots - 1)]; }
 inline const char* name(DType d) { return info(d).name; }
 
@@ -81,31 +82,50 @@ void set_default_dtype(DType d);
 
 template <class T>
 inline constexpr DType dtype_of = DType::Undefined;
-template <> inline constexpr DType dtype_of<bool> = DType::Bool;
-template <> inline constexpr DType dtype_of<uint8_t> = DType::UInt8;
-template <> inline constexpr DType dtype_of<int8_t> = DType::Int8;
-template <> inline constexpr DType dtype_of<int16_t> = DType::Int16;
-template <> inline constexpr DType dtype_of<int32_t> = DType::Int32;
-template <> inline constexpr DType dtype_of<int64_t> = DType::Int64;
-template <> inline constexpr DType dtype_of<uint16_t> = DType::UInt16;
-template <> inline constexpr DType dtype_of<uint32_t> = DType::UInt32;
-template <> inline constexpr DType dtype_of<uint64_t> = DType::UInt64;
-template <> inline constexpr DType dtype_of<Half> = DType::Float16;
-template <> inline constexpr DType dtype_of<BFloat16> = DType::BFloat16;
-template <> inline constexpr DType dtype_of<float> = DType::Float32;
-template <> inline constexpr DType dtype_of<double> = DType::Float64;
-template <> inline constexpr DType dtype_of<Complex<Half>> = DType::Complex32;
-template <> inline constexpr DType dtype_of<complex64> = DType::Complex64;
-template <> inline constexpr DType dtype_of<complex128> = DType::Complex128;
-template <> inline constexpr DType dtype_of<Float8E4M3> = DType::Float8E4M3;
-template <> inline constexpr DType dtype_of<Float8E5M2> = DType::Float8E5M2;
+template <>
+inline constexpr DType dtype_of<bool> = DType::Bool;
+template <>
+inline constexpr DType dtype_of<uint8_t> = DType::UInt8;
+template <>
+inline constexpr DType dtype_of<int8_t> = DType::Int8;
+template <>
+inline constexpr DType dtype_of<int16_t> = DType::Int16;
+template <>
+inline constexpr DType dtype_of<int32_t> = DType::Int32;
+template <>
+inline constexpr DType dtype_of<int64_t> = DType::Int64;
+template <>
+inline constexpr DType dtype_of<uint16_t> = DType::UInt16;
+template <>
+inline constexpr DType dtype_of<uint32_t> = DType::UInt32;
+template <>
+inline constexpr DType dtype_of<uint64_t> = DType::UInt64;
+template <>
+inline constexpr DType dtype_of<Half> = DType::Float16;
+template <>
+inline constexpr DType dtype_of<BFloat16> = DType::BFloat16;
+template <>
+inline constexpr DType dtype_of<float> = DType::Float32;
+template <>
+inline constexpr DType dtype_of<double> = DType::Float64;
+template <>
+inline constexpr DType dtype_of<Complex<Half>> = DType::Complex32;
+template <>
+inline constexpr DType dtype_of<complex64> = DType::Complex64;
+template <>
+inline constexpr DType dtype_of<complex128> = DType::Complex128;
+template <>
+inline constexpr DType dtype_of<Float8E4M3> = DType::Float8E4M3;
+template <>
+inline constexpr DType dtype_of<Float8E5M2> = DType::Float8E5M2;
 
 template <class T>
 struct Type {
   using type = T;
 };
 
-// Calls f(Type<T>{}) with the C++ type of one dtype out of the given types; returns false for others.
+// Calls f(Type<T>{}) with the C++ type of one dtype out of the given types; returns false for
+// others.
 template <class... Ts, class F>
 bool visit_types(DType d, F&& f) {
   return ((dtype_of<Ts> == d ? (f(Type<Ts>{}), true) : false) || ...);
@@ -122,7 +142,8 @@ template <class F>
 bool visit_complex(DType d, F&& f) {
   return visit_types<complex64, complex128>(d, f);
 }
-// Every dtype with arithmetic: bool, integers up to 64 bits (not the wide unsigned), floats, complex.
+// Every dtype with arithmetic: bool, integers up to 64 bits (not the wide unsigned), floats,
+// complex.
 template <class F>
 bool visit_arithmetic(DType d, F&& f) {
   return visit_floating(d, f) || visit_integral(d, f) || visit_types<bool>(d, f) ||
@@ -135,12 +156,23 @@ struct alignas(16) Bits128 {
 template <class F>
 bool visit_size(size_t bytes, F&& f) {
   switch (bytes) {
-    case 1: f(Type<uint8_t>{}); return true;
-    case 2: f(Type<uint16_t>{}); return true;
-    case 4: f(Type<uint32_t>{}); return true;
-    case 8: f(Type<uint64_t>{}); return true;
-    case 16: f(Type<Bits128>{}); return true;
-    default: return false;
+    case 1:
+      f(Type<uint8_t>{});
+      return true;
+    case 2:
+      f(Type<uint16_t>{});
+      return true;
+    case 4:
+      f(Type<uint32_t>{});
+      return true;
+    case 8:
+      f(Type<uint64_t>{});
+      return true;
+    case 16:
+      f(Type<Bits128>{});
+      return true;
+    default:
+      return false;
   }
 }
 

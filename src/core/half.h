@@ -16,8 +16,7 @@ constexpr float half_to_float(uint16_t h) {
   const float subnormal =
       std::bit_cast<float>(body + 0x38800000u) - std::bit_cast<float>(0x38800000u);
   const uint32_t normal = body + (exponent == 0x0f800000u ? 0x70000000u : 0x38000000u);
-  return std::bit_cast<float>(sign |
-                              (exponent == 0 ? std::bit_cast<uint32_t>(subnormal) : normal));
+  return std::bit_cast<float>(sign | (exponent == 0 ? std::bit_cast<uint32_t>(subnormal) : normal));
 }
 
 constexpr uint16_t float_to_half(float f) {

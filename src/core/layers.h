@@ -1,4 +1,5 @@
-// The set of layers that a call passes, one bit each; the highest bit runs first (design, section 5).
+// The set of layers that a call passes, one bit each; the highest bit runs first (design, section
+// 5).
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -12,7 +13,7 @@ enum class Layer : uint8_t {
   CPU = 0,
   CUDA = 1,
   Meta = 2,
-  Plugin = 3,  // to 6
+  Plugin = 3,     // to 6
   Subclass = 7,   // a tensor whose Python class has __torch_dispatch__
   Modes = 8,      // the thread's stack of dispatch modes
   LevelExit = 9,  // the end of a grad level: unwraps and goes to the next interpreter
@@ -36,9 +37,15 @@ class LayerSet {
   constexpr bool empty() const { return bits_ == 0; }
   constexpr Layer highest() const { return static_cast<Layer>(std::bit_width(bits_) - 1); }
   constexpr uint32_t bits() const { return bits_; }
-  friend constexpr LayerSet operator|(LayerSet a, LayerSet b) { return LayerSet(a.bits_ | b.bits_); }
-  friend constexpr LayerSet operator&(LayerSet a, LayerSet b) { return LayerSet(a.bits_ & b.bits_); }
-  friend constexpr LayerSet operator-(LayerSet a, LayerSet b) { return LayerSet(a.bits_ & ~b.bits_); }
+  friend constexpr LayerSet operator|(LayerSet a, LayerSet b) {
+    return LayerSet(a.bits_ | b.bits_);
+  }
+  friend constexpr LayerSet operator&(LayerSet a, LayerSet b) {
+    return LayerSet(a.bits_ & b.bits_);
+  }
+  friend constexpr LayerSet operator-(LayerSet a, LayerSet b) {
+    return LayerSet(a.bits_ & ~b.bits_);
+  }
   friend constexpr bool operator==(LayerSet a, LayerSet b) { return a.bits_ == b.bits_; }
   LayerSet& operator|=(LayerSet o) { return *this = *this | o; }
   LayerSet& operator-=(LayerSet o) { return *this = *this - o; }

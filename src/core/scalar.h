@@ -101,10 +101,14 @@ inline T convert(S v) {
 template <class T>
 T Scalar::to() const {
   switch (kind_) {
-    case Kind::Bool: return convert<T>(int_ != 0);
-    case Kind::Int: return convert<T>(int_);
-    case Kind::Float: return convert<T>(float_);
-    default: return convert<T>(complex_);
+    case Kind::Bool:
+      return convert<T>(int_ != 0);
+    case Kind::Int:
+      return convert<T>(int_);
+    case Kind::Float:
+      return convert<T>(float_);
+    default:
+      return convert<T>(complex_);
   }
 }
 

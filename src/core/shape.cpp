@@ -56,8 +56,10 @@ static bool looks_channels_last(IntSpan sizes, IntSpan strides) {
 }
 
 MemoryFormat suggested_format(const Tensor& t) {
-  if (t.dim() == 4 && looks_channels_last(t.sizes(), t.strides())) return MemoryFormat::ChannelsLast;
-  if (t.dim() == 5 && looks_channels_last(t.sizes(), t.strides())) return MemoryFormat::ChannelsLast3d;
+  if (t.dim() == 4 && looks_channels_last(t.sizes(), t.strides()))
+    return MemoryFormat::ChannelsLast;
+  if (t.dim() == 5 && looks_channels_last(t.sizes(), t.strides()))
+    return MemoryFormat::ChannelsLast3d;
   return MemoryFormat::Contiguous;
 }
 
@@ -144,8 +146,8 @@ int64_t checked_numel(IntSpan sizes) {
   }
   if (empty) return 0;
   for (int64_t s : sizes)
-    check(!__builtin_mul_overflow(n, s, &n), "Storage size calculation overflowed with sizes=",
-          str(sizes));
+    check(!__builtin_mul_overflow(n, s, &n),
+          "Storage size calculation overflowed with sizes=", str(sizes));
   return n;
 }
 
@@ -156,8 +158,8 @@ int64_t extent(IntSpan sizes, IntSpan strides) {
     int64_t step;
     const bool over = __builtin_mul_overflow(sizes[d] - 1, strides[d], &step) ||
                       __builtin_add_overflow(last, step, &last);
-    check(!over, "Storage size calculation overflowed with sizes=", str(sizes), " and strides=",
-          str(strides));
+    check(!over, "Storage size calculation overflowed with sizes=", str(sizes),
+          " and strides=", str(strides));
   }
   check(last != INT64_MAX, "Storage size calculation overflowed with sizes=", str(sizes));
   return last + 1;

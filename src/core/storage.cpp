@@ -62,7 +62,8 @@ void Storage::release_memory() {
 Storage::~Storage() { release_memory(); }
 
 void Storage::resize(size_t bytes) {
-  check(resizable_, "resize_(): expected a storage that owns its memory; got one over external "
+  check(resizable_,
+        "resize_(): expected a storage that owns its memory; got one over external "
         "memory, which is not resizable");
   if (!has_memory_ && !emptied_) {
     nbytes_ = bytes;

@@ -24,7 +24,8 @@ class Storage : public ObjectCounted {
   size_t nbytes() const { return nbytes_; }
   // The memory; null when there are no bytes. Raises RuntimeError where there is none by nature.
   void* data() const {
-    if (!has_memory_) [[unlikely]] no_memory();
+    if (!has_memory_) [[unlikely]]
+      no_memory();
     return data_;
   }
   bool has_memory() const { return has_memory_; }

@@ -1,8 +1,8 @@
 #include "core/tensor.h"
 
 #include <algorithm>
-#include <new>
 #include <mutex>
+#include <new>
 
 #include "core/allocator.h"
 #include "core/autograd_meta.h"
@@ -151,7 +151,8 @@ namespace {
 // Plug-in devices have allocators of their own.
 void describe_large(const TensorImpl& t) {
   const bool large = t.storage->nbytes() > holder_bytes;
-  if (large && t.device.is_cpu()) [[unlikely]] describe_block(t.storage->data(), t.dtype, t.sizes());
+  if (large && t.device.is_cpu()) [[unlikely]]
+    describe_block(t.storage->data(), t.dtype, t.sizes());
 }
 }  // namespace
 
@@ -174,7 +175,8 @@ Tensor empty_tensor(IntSpan sizes, DType dtype, Device device) {
 
 Tensor empty_like_contiguous(const TensorImpl& like, DType dtype, Device device) {
   const size_t bytes = static_cast<size_t>(like.numel) * itemsize(dtype);
-  check(like.numel <= PTRDIFF_MAX / 16, "Storage size calculation overflowed with sizes=", str(like.sizes()));
+  check(like.numel <= PTRDIFF_MAX / 16,
+        "Storage size calculation overflowed with sizes=", str(like.sizes()));
   Ref<Storage> storage = Storage::make(device, bytes);
   TensorImpl* t = new_tensor_impl();
   Tensor owner(Ref<TensorImpl>::take(t));
@@ -192,8 +194,8 @@ Tensor empty_strided_tensor(IntSpan sizes, IntSpan strides, DType dtype, Device 
         "as_strided(): sizes and strides must have the same length; got ", str(sizes), " and ",
         str(strides));
   checked_numel(sizes);
-  for (int64_t s : strides) check(s >= 0,
-        "as_strided(): strides must not be negative; got ", str(strides));
+  for (int64_t s : strides)
+    check(s >= 0, "as_strided(): strides must not be negative; got ", str(strides));
   const int64_t n = extent(sizes, strides);
   Tensor t = empty_tensor(IntSpan(&n, 1), dtype, device);
   t->set_geometry(sizes, strides);
@@ -221,7 +223,8 @@ Tensor alias_tensor(const Tensor& base) {
   return alias_tensor(base, base.sizes(), base.strides(), base.storage_offset());
 }
 
-Tensor tensor_over(Ref<Storage> storage, DType dtype, int64_t offset, IntSpan sizes, IntSpan strides) {
+Tensor tensor_over(Ref<Storage> storage, DType dtype, int64_t offset, IntSpan sizes,
+                   IntSpan strides) {
   check(sizes.size() == strides.size(), "expected as many strides as sizes; got sizes ", str(sizes),
         " and strides ", str(strides));
   checked_numel(sizes);
@@ -233,8 +236,7 @@ Tensor tensor_over(Ref<Storage> storage, DType dtype, int64_t offset, IntSpan si
   const bool fits = !__builtin_add_overflow(reach, offset, &last) &&
                     !__builtin_mul_overflow(last, static_cast<int64_t>(itemsize(dtype)), &bytes) &&
                     (reach == 0 || bytes <= static_cast<int64_t>(storage->nbytes()));
-  check(fits,
-        "setStorage: sizes ", str(sizes), ", strides ", str(strides), " and offset ", offset,
+  check(fits, "setStorage: sizes ", str(sizes), ", strides ", str(strides), " and offset ", offset,
         " reach beyond the storage's ", storage->nbytes(), " bytes");
   TensorImpl* t = new_tensor_impl();
   Tensor owner(Ref<TensorImpl>::take(t));

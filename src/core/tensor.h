@@ -18,7 +18,12 @@ struct AutogradMeta;
 class Tensor;
 
 enum class Layout : int8_t { Strided = 0, Sparse = 1, SparseCsr = 2, Mkldnn = 3 };
-enum class MemoryFormat : int8_t { Contiguous = 0, Preserve = 1, ChannelsLast = 2, ChannelsLast3d = 3 };
+enum class MemoryFormat : int8_t {
+  Contiguous = 0,
+  Preserve = 1,
+  ChannelsLast = 2,
+  ChannelsLast3d = 3
+};
 
 // Counts in-place changes; a view and its base share one.
 struct VersionCounter : RefCounted {
@@ -53,9 +58,9 @@ struct TensorImpl : ObjectCounted {
   bool conj : 1 = false;
   bool neg : 1 = false;
   Layout layout = Layout::Strided;
-  Ref<VersionCounter> shared_version;   // once a view or a saved alias exists
-  AutogradMeta* autograd = nullptr;     // owned
-  Extension* extension = nullptr;       // owned
+  Ref<VersionCounter> shared_version;  // once a view or a saved alias exists
+  AutogradMeta* autograd = nullptr;    // owned
+  Extension* extension = nullptr;      // owned
 
   ~TensorImpl();
   IntSpan sizes() const { return {geometry(), ndim}; }
@@ -94,8 +99,8 @@ struct TensorImpl : ObjectCounted {
   };
 };
 
-// The slot of the Python object, the count and its mark fill two words: no scheme of keeping objects
-// may make tensors larger.
+// The slot of the Python object, the count and its mark fill two words: no scheme of keeping
+// objects may make tensors larger.
 static_assert(sizeof(void*) != 8 || sizeof(TensorImpl) == 160);
 
 void destroy(TensorImpl* t);
@@ -154,7 +159,8 @@ Tensor empty_strided_tensor(IntSpan sizes, IntSpan strides, DType dtype, Device 
 Tensor alias_tensor(const Tensor& base, IntSpan sizes, IntSpan strides, int64_t offset);
 Tensor alias_tensor(const Tensor& base);
 // A header over a storage, checked against its size (RuntimeError when it reaches outside).
-Tensor tensor_over(Ref<Storage> storage, DType dtype, int64_t offset, IntSpan sizes, IntSpan strides);
+Tensor tensor_over(Ref<Storage> storage, DType dtype, int64_t offset, IntSpan sizes,
+                   IntSpan strides);
 
 // --- geometry
 
@@ -168,7 +174,7 @@ std::ostream& operator<<(std::ostream& to, const ListText& text);
 inline ListText str(IntSpan v) { return {v}; }
 IntVec contiguous_strides(IntSpan sizes);
 IntVec strides_for(IntSpan sizes, MemoryFormat f);
-MemoryFormat suggested_format(const Tensor& t);     // channels-last when its strides say so
+MemoryFormat suggested_format(const Tensor& t);  // channels-last when its strides say so
 // Strides of a fresh result of an elementwise operator over these tensors: dense, dimensions in
 // the order of the inputs' strides, as PyTorch lays results out.
 IntVec elementwise_strides(IntSpan sizes, std::span<const Tensor* const> inputs);

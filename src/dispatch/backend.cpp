@@ -20,7 +20,8 @@ int detect_isa() {
     return 2;
 #endif
 #if defined(FACULA_HAS_AVX2)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"))
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+      __builtin_cpu_supports("bmi2"))
     return 1;
 #endif
 #endif
@@ -136,15 +137,16 @@ bool is_input(const OpCall& c, const Tensor& t) {
 
 void prepare_out(const OpCall& c, const ResultSpec& r, const Tensor& to, Device device) {
   check_cast(r, to);
-  check(to.device().type == device.type,
-        "out= must be on ", str(device), "; got ", str(to.device()));
+  check(to.device().type == device.type, "out= must be on ", str(device), "; got ",
+        str(to.device()));
   if (same_sizes(r.sizes, to.sizes())) return check_no_self_overlap(to);
   // The kernel would read the input with its new sizes.
-  check(!is_input(c, to), "unsupported operation: output with shape ", str(to.sizes()), " doesn't match the shape ",
-        str(r.sizes), " of the result and cannot be resized, because it is an input as well");
+  check(!is_input(c, to), "unsupported operation: output with shape ", str(to.sizes()),
+        " doesn't match the shape ", str(r.sizes),
+        " of the result and cannot be resized, because it is an input as well");
   resize(to, r.sizes);
-  if (r.has_strides && to.numel() > 0 && is_dense_non_overlapping(r.sizes, r.strides) && to->storage.get() &&
-      !is_view(to))
+  if (r.has_strides && to.numel() > 0 && is_dense_non_overlapping(r.sizes, r.strides) &&
+      to->storage.get() && !is_view(to))
     to->set_geometry(r.sizes, r.strides);
 }
 
@@ -198,8 +200,8 @@ void run_structured(OpCall& c, const Slot& kernel) {
 
 // A list of results into the tensors of a list.
 void store_list(const Value& to, std::vector<Tensor> computed, const std::string& op) {
-  check(to.as_tensors().size() == computed.size(), op, "(): out= must be a list of ", computed.size(),
-        " tensors; got ", to.as_tensors().size());
+  check(to.as_tensors().size() == computed.size(), op, "(): out= must be a list of ",
+        computed.size(), " tensors; got ", to.as_tensors().size());
   for (size_t i = 0; i < computed.size(); ++i) {
     const Tensor& t = to.as_tensors()[i];
     if (!same_sizes(computed[i].sizes(), t.sizes())) resize(t, computed[i].sizes());
@@ -215,7 +217,8 @@ void check_apart_from_inputs(const OpCall& c, const Tensor& to) {
 }
 
 void store_out(OpCall& c, Value* computed) {
-  if (c.info->results == 0) return store_list(c.args[c.info->base_args], take_tensors(computed[0]), c.info->schema.name);
+  if (c.info->results == 0)
+    return store_list(c.args[c.info->base_args], take_tensors(computed[0]), c.info->schema.name);
   for (int i = 0; i < c.info->results; ++i) {
     const Tensor& to = c.tensor(c.info->base_args + i);
     const Tensor from = take_tensor(computed[i]);
@@ -265,8 +268,9 @@ void run_by_base(OpCall& c, const Operator& base) {
 [[noreturn]] void no_kernel(const OpCall& c, Layer backend) {
   const Device d{device_type_of(backend), -1};
   if (c.op->record->flags & shape_from_data && d.is_meta())
-    throw Error(ErrorKind::NotImplemented, c.op->name(),
-                "(): the shape of the result depends on data, which tensors on the meta device lack");
+    throw Error(
+        ErrorKind::NotImplemented, c.op->name(),
+        "(): the shape of the result depends on data, which tensors on the meta device lack");
   throw Error(ErrorKind::NotImplemented, "Could not run '", c.op->name(),
               "' with arguments from the '", str(d), "' backend: no kernel is registered for it");
 }
@@ -276,7 +280,8 @@ void run_by_base(OpCall& c, const Operator& base) {
 void fill_aliased_results(OpCall& c) {
   for (int k = 0; k < c.info->results; ++k) {
     const int from = c.info->alias_of[k];
-    if (from >= 0 && c.results[k].is_none() && (c.info->mutated >> from & 1) && c.args[from].is_tensor())
+    if (from >= 0 && c.results[k].is_none() && (c.info->mutated >> from & 1) &&
+        c.args[from].is_tensor())
       set_result(c.results[k], c.tensor(from));
   }
 }
@@ -303,7 +308,8 @@ void check_inference(const OpCall& c) {
   if (thread_state.inference) return;
   auto refuse = [](const Tensor& t) {
     check(!t.defined() || !t->inference,
-          "Inplace update to inference tensor outside InferenceMode is not allowed; clone() it first");
+          "Inplace update to inference tensor outside InferenceMode is not allowed; clone() it "
+          "first");
   };
   for (uint32_t bits = c.info->mutated; bits; bits &= bits - 1) {
     const Value& v = c.args[std::countr_zero(bits)];
@@ -320,7 +326,8 @@ void finish(OpCall& c) {
   if (c.info->view) note_views(c);
   if (thread_state.inference)
     for (int k = 0; k < c.info->results; ++k)
-      if (c.results[k].is_tensor() && c.info->alias_of[k] < 0) c.results[k].tensor->inference = true;
+      if (c.results[k].is_tensor() && c.info->alias_of[k] < 0)
+        c.results[k].tensor->inference = true;
 }
 
 void check_one_device(const OpCall& c) {
@@ -329,9 +336,8 @@ void check_one_device(const OpCall& c) {
   auto look = [&](const Tensor& t) {
     if (!t.defined() || (t.dim() == 0 && t.device().is_cpu())) return;
     if (!first) first = &t;
-    check(first->device() == t.device(),
-          "Expected all tensors to be on the same device; got ", str(first->device()), " and ",
-          str(t.device()), " in ", c.op->name(), "()");
+    check(first->device() == t.device(), "Expected all tensors to be on the same device; got ",
+          str(first->device()), " and ", str(t.device()), " in ", c.op->name(), "()");
   };
   for (int i = 0; i < c.info->args; ++i) {
     if (c.args[i].is_tensor()) look(c.tensor(i));
@@ -431,7 +437,8 @@ namespace {
 class OneChange {
  public:
   OneChange(const OpCall& c, Layer backend) {
-    const bool ours = !registered(c.op, backend) && !c.op->composite_slot.load(std::memory_order_relaxed);
+    const bool ours =
+        !registered(c.op, backend) && !c.op->composite_slot.load(std::memory_order_relaxed);
     if (!ours) return;
     for (uint32_t bits = c.info->mutated; bits && count_ < most; bits &= bits - 1) {
       const Value& v = c.args[std::countr_zero(bits)];
@@ -482,7 +489,8 @@ bool has_composite_kernel(const Operator& op) {
 void run_composite(OpCall& c) {
   const Operator& op = *c.op;
   // The kernel of a composite over lists serves its in-place variant too.
-  const bool own = op.variant == Variant::Base || (op.variant == Variant::Inplace && (c.info->list_args & 1));
+  const bool own =
+      op.variant == Variant::Base || (op.variant == Variant::Inplace && (c.info->list_args & 1));
   if (!own)
     if (const Operator* base = op.variant_of(Variant::Base)) return run_by_base(c, *base);
   const Slot* put = op.composite_slot.load(std::memory_order_acquire);
@@ -493,7 +501,8 @@ void run_composite(OpCall& c) {
 
 void Meta::result_like(int i, const Tensor& t, DType dtype) {
   if (t.is_contiguous()) return result(i, t.sizes(), dtype);
-  if (is_dense_non_overlapping(t.sizes(), t.strides())) return result(i, t.sizes(), dtype, t.strides());
+  if (is_dense_non_overlapping(t.sizes(), t.strides()))
+    return result(i, t.sizes(), dtype, t.strides());
   const Tensor* inputs[] = {&t};
   result(i, t.sizes(), dtype, elementwise_strides(t.sizes(), inputs));
 }

@@ -110,7 +110,8 @@ Value default_value(const Argument& a) {
       if (a.type.kind == TypeKind::ScalarType) return pack(static_cast<DType>(d.i));
       if (a.type.kind == TypeKind::Layout) return pack(static_cast<Layout>(d.i));
       if (a.type.kind == TypeKind::MemoryFormat) return pack(static_cast<MemoryFormat>(d.i));
-      if (a.type.kind == TypeKind::Float && !a.type.list) return Value::of_float(static_cast<double>(d.i));
+      if (a.type.kind == TypeKind::Float && !a.type.list)
+        return Value::of_float(static_cast<double>(d.i));
       // int[2] stride=1 means the same number for each
       if (a.type.list) {
         static constexpr int64_t ones[] = {1, 1, 1, 1, 1}, zeros[] = {0, 0, 0, 0, 0};
@@ -121,9 +122,12 @@ Value default_value(const Argument& a) {
       }
       return Value::of_int(d.i);
     }
-    case Default::Float: return Value::of_float(d.d);
-    case Default::Bool: return Value::of_bool(d.i != 0);
-    case Default::Str: return pack(std::string_view(d.s));
+    case Default::Float:
+      return Value::of_float(d.d);
+    case Default::Bool:
+      return Value::of_bool(d.i != 0);
+    case Default::Str:
+      return pack(std::string_view(d.s));
     case Default::Word: {
       if (a.type.kind == TypeKind::MemoryFormat)
         return pack(d.s == "contiguous_format" ? MemoryFormat::Contiguous : MemoryFormat::Preserve);
@@ -132,21 +136,26 @@ Value default_value(const Argument& a) {
       const DType t = dtype_by_name(d.s);
       return t == DType::Undefined ? pack(std::string_view(d.s)) : pack(t);
     }
-    case Default::IntList: return pack(IntSpan(d.ints));
-    case Default::FloatList: return pack(std::span<const double>(d.floats));
+    case Default::IntList:
+      return pack(IntSpan(d.ints));
+    case Default::FloatList:
+      return pack(std::span<const double>(d.floats));
     case Default::EmptyList: {
       if (a.type.kind == TypeKind::Tensor) return pack(std::span<const Tensor>());
       if (a.type.kind == TypeKind::Float) return pack(std::span<const double>());
       return pack(IntSpan());
     }
     case Default::BoolList: {
-      static constexpr bool truths[] = {true, true, true, true}, lies[] = {false, false, false, false};
+      static constexpr bool truths[] = {true, true, true, true},
+                            lies[] = {false, false, false, false};
       const bool first = !d.ints.empty() && d.ints[0];
-      check(std::ranges::count(d.ints, d.ints.empty() ? 0 : d.ints[0]) == static_cast<int64_t>(d.ints.size()),
+      check(std::ranges::count(d.ints, d.ints.empty() ? 0 : d.ints[0]) ==
+                static_cast<int64_t>(d.ints.size()),
             "argument '", a.name, "': a default list of bools that differ is not supported");
       return pack(std::span<const bool>(first ? truths : lies, std::min<size_t>(d.ints.size(), 4)));
     }
-    default: return {};
+    default:
+      return {};
   }
 }
 
@@ -167,14 +176,30 @@ Value own_copy(const Value& v) {
   Value c = v;
   c.owned = false;
   switch (v.tag) {
-    case Tag::Tensor: v.tensor->retain(); break;
-    case Tag::Storage: v.storage->retain(); break;
-    case Tag::Complex: c.complex = new complex128(*v.complex); break;
-    case Tag::Str: c.chars = copy_array(v.chars, v.length); break;
-    case Tag::IntList: c.ints = copy_array(v.ints, v.length); break;
-    case Tag::FloatList: c.doubles = copy_array(v.doubles, v.length); break;
-    case Tag::BoolList: c.bools = copy_array(v.bools, v.length); break;
-    case Tag::TensorList: c.tensors = copy_array(v.tensors, v.length); break;
+    case Tag::Tensor:
+      v.tensor->retain();
+      break;
+    case Tag::Storage:
+      v.storage->retain();
+      break;
+    case Tag::Complex:
+      c.complex = new complex128(*v.complex);
+      break;
+    case Tag::Str:
+      c.chars = copy_array(v.chars, v.length);
+      break;
+    case Tag::IntList:
+      c.ints = copy_array(v.ints, v.length);
+      break;
+    case Tag::FloatList:
+      c.doubles = copy_array(v.doubles, v.length);
+      break;
+    case Tag::BoolList:
+      c.bools = copy_array(v.bools, v.length);
+      break;
+    case Tag::TensorList:
+      c.tensors = copy_array(v.tensors, v.length);
+      break;
     case Tag::ValueList: {
       Value* to = new Value[v.length];
       for (uint32_t i = 0; i < v.length; ++i) to[i] = own_copy(v.values[i]);
@@ -184,21 +209,38 @@ Value own_copy(const Value& v) {
     case Tag::Object:
       if (const ObjectHooks* h = object_hooks.load()) h->retain(v.object);
       break;
-    default: break;
+    default:
+      break;
   }
   return c;
 }
 
 void drop_copy(Value& v) {
   switch (v.tag) {
-    case Tag::Tensor: Tensor(Ref<TensorImpl>::take(v.tensor)).reset(); break;
-    case Tag::Storage: Ref<Storage>::take(v.storage).reset(); break;
-    case Tag::Complex: delete v.complex; break;
-    case Tag::Str: delete[] v.chars; break;
-    case Tag::IntList: delete[] v.ints; break;
-    case Tag::FloatList: delete[] v.doubles; break;
-    case Tag::BoolList: delete[] v.bools; break;
-    case Tag::TensorList: delete[] v.tensors; break;
+    case Tag::Tensor:
+      Tensor(Ref<TensorImpl>::take(v.tensor)).reset();
+      break;
+    case Tag::Storage:
+      Ref<Storage>::take(v.storage).reset();
+      break;
+    case Tag::Complex:
+      delete v.complex;
+      break;
+    case Tag::Str:
+      delete[] v.chars;
+      break;
+    case Tag::IntList:
+      delete[] v.ints;
+      break;
+    case Tag::FloatList:
+      delete[] v.doubles;
+      break;
+    case Tag::BoolList:
+      delete[] v.bools;
+      break;
+    case Tag::TensorList:
+      delete[] v.tensors;
+      break;
     case Tag::ValueList:
       for (uint32_t i = 0; i < v.length; ++i) drop_copy(const_cast<Value&>(v.values[i]));
       delete[] v.values;
@@ -206,7 +248,8 @@ void drop_copy(Value& v) {
     case Tag::Object:
       if (const ObjectHooks* h = object_hooks.load()) h->release(v.object);
       break;
-    default: break;
+    default:
+      break;
   }
   v = Value();
 }

@@ -11,13 +11,13 @@ namespace facula {
 struct OpCall {
   uint16_t size = sizeof(OpCall);
   uint16_t version = 1;
-  LayerSet layers;            // still to run
+  LayerSet layers;  // still to run
   const Operator* op;
   const OpInfo* info;
-  Value* args;                // as many as info->args
-  Value* results;             // as many as info->results
+  Value* args;                       // as many as info->args
+  Value* results;                    // as many as info->results
   DType compute = DType::Undefined;  // set by the meta rule where it differs from the results'
-  uint8_t step = 0;           // used by layers that re-enter
+  uint8_t step = 0;                  // used by layers that re-enter
 
   const Value& arg(int i) const { return args[i]; }
   const Tensor& tensor(int i) const { return args[i].as_tensor(); }
@@ -76,7 +76,9 @@ class ExcludeLayers {
 };
 class GradMode {
  public:
-  explicit GradMode(bool on) : before_(thread_state.grad_enabled) { thread_state.grad_enabled = on; }
+  explicit GradMode(bool on) : before_(thread_state.grad_enabled) {
+    thread_state.grad_enabled = on;
+  }
   ~GradMode() { thread_state.grad_enabled = before_; }
   GradMode(const GradMode&) = delete;
 

@@ -51,7 +51,8 @@ AliasInfo written(int letter) {
 void make_inplace(Schema& s) {
   s.name += "_";
   s.args[0].alias = written(0);
-  if (s.args[0].type.list) return s.results.clear();  // PyTorch's operators over lists return nothing
+  if (s.args[0].type.list)
+    return s.results.clear();  // PyTorch's operators over lists return nothing
   s.results.resize(1);
   s.results[0].name.clear();
   s.results[0].alias = written(0);
@@ -73,7 +74,8 @@ void make_out(Schema& s, const OpRecord& r) {
     s.args.push_back(a);
     s.results[i].alias = a.alias;
   }
-  if (s.results.size() == 1 && s.results[0].type.list) s.results.clear();  // lists are written, not returned
+  if (s.results.size() == 1 && s.results[0].type.list)
+    s.results.clear();  // lists are written, not returned
 }
 
 void make_functional(Schema& s) {
@@ -116,7 +118,8 @@ void resolve_derivatives(OpInfo& info, const OpRecord& r) {
     if (!r.not_differentiable.has(name_of(i))) info.differentiable_results |= 1u << i;
   // Beside a derivative, an argument without one refuses tensors that require grad.
   for (std::string_view n : r.not_differentiable.list)
-    if (const int at = n.empty() || r.derivatives[0].inputs.empty() ? -1 : s.index_of(n); at >= 0) info.derivative_of[at] = -2;
+    if (const int at = n.empty() || r.derivatives[0].inputs.empty() ? -1 : s.index_of(n); at >= 0)
+      info.derivative_of[at] = -2;
   int row = 0;
   for (const Derivative& d : r.derivatives) {
     if (d.inputs.empty()) break;
@@ -163,17 +166,21 @@ OpInfo* build_info(const OpRecord& r, Variant v) {
   info->schema = variant_schema(r, v);
   const Schema& s = info->schema;
   check(s.args.size() <= 32 && s.results.size() <= 8, s.name,
-        ": expected at most 32 arguments and 8 results; got ", s.args.size(), " and ", s.results.size());
+        ": expected at most 32 arguments and 8 results; got ", s.args.size(), " and ",
+        s.results.size());
   info->args = static_cast<uint8_t>(s.args.size());
   info->results = static_cast<uint8_t>(s.results.size());
-  info->base_args = static_cast<uint8_t>(v == Variant::Out ? parse_schema(r.schema).args.size() : s.args.size());
+  info->base_args =
+      static_cast<uint8_t>(v == Variant::Out ? parse_schema(r.schema).args.size() : s.args.size());
   for (size_t i = 0; i < s.args.size(); ++i) {
     const Argument& a = s.args[i];
     const uint32_t bit = 1u << i;
     if (a.type.kind == TypeKind::Tensor) (a.type.list ? info->list_args : info->tensor_args) |= bit;
     if (a.alias && a.alias.write) info->mutated |= bit;
-    if (a.type.kind == TypeKind::Device && info->device_arg < 0) info->device_arg = static_cast<int8_t>(i);
-    if (a.type.kind == TypeKind::ScalarType && info->dtype_arg < 0) info->dtype_arg = static_cast<int8_t>(i);
+    if (a.type.kind == TypeKind::Device && info->device_arg < 0)
+      info->device_arg = static_cast<int8_t>(i);
+    if (a.type.kind == TypeKind::ScalarType && info->dtype_arg < 0)
+      info->dtype_arg = static_cast<int8_t>(i);
   }
   info->implicit = r.composite == Composite::Implicit || r.composite == Composite::Selecting;
   resolve_aliases(*info);
@@ -271,9 +278,12 @@ std::vector<std::string> runtime_operator_names(std::string_view ns) {
 
 Operator& define_operator(std::string_view text, const OpRecord* like) {
   const Schema s = parse_schema(text);
-  check(!s.ns.empty(), "define(): expected a schema with a namespace, as in 'my::op(Tensor x) -> Tensor'; got '", text, "'");
+  check(!s.ns.empty(),
+        "define(): expected a schema with a namespace, as in 'my::op(Tensor x) -> Tensor'; got '",
+        text, "'");
   const std::string full = full_name(s.ns, s.name, s.overload);
-  check(!find_operator(s.ns, s.name, s.overload), "define(): the operator ", full, " is defined already");
+  check(!find_operator(s.ns, s.name, s.overload), "define(): the operator ", full,
+        " is defined already");
   auto* record = new OpRecord(like ? *like : OpRecord{});
   record->schema = (new std::string(text))->c_str();
   auto* op = new Operator(record, Variant::Base);

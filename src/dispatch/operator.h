@@ -21,21 +21,21 @@ enum class Variant : uint8_t { Base, Inplace, Out, Functional };
 
 // What the call path needs of a schema, in a form that costs nothing to read.
 struct OpInfo {
-  Schema schema;              // of this variant
-  uint8_t args = 0;           // arguments of this variant
-  uint8_t base_args = 0;      // without those of out=
+  Schema schema;          // of this variant
+  uint8_t args = 0;       // arguments of this variant
+  uint8_t base_args = 0;  // without those of out=
   uint8_t results = 0;
-  uint32_t mutated = 0;       // bit per argument
-  uint32_t tensor_args = 0;   // single tensors, bit per argument
-  uint32_t list_args = 0;     // tensor lists
+  uint32_t mutated = 0;                                   // bit per argument
+  uint32_t tensor_args = 0;                               // single tensors, bit per argument
+  uint32_t list_args = 0;                                 // tensor lists
   int8_t alias_of[8] = {-1, -1, -1, -1, -1, -1, -1, -1};  // result -> argument it aliases
-  bool view = false;          // a result aliases an argument without writing
-  bool multi_view = false;    // a list of views
-  bool implicit = false;      // expanded above autograd
+  bool view = false;        // a result aliases an argument without writing
+  bool multi_view = false;  // a list of views
+  bool implicit = false;    // expanded above autograd
   int8_t device_arg = -1, dtype_arg = -1;
   // Derivatives, resolved to positions.
   bool differentiable = false;
-  int8_t derivative_of[32];   // argument -> row of the table, or -1
+  int8_t derivative_of[32];        // argument -> row of the table, or -1
   uint32_t saved_args[4] = {};     // per row
   uint32_t saved_results[4] = {};  // per row
   uint32_t differentiable_results = 0;

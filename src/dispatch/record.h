@@ -122,10 +122,10 @@ enum Flags : uint32_t {
   handles_conj = 4,     // understands conjugate and negative bits in its arguments
   nondeterministic = 8,
   linear = 16,
-  geometry_only = 32,   // in-place on sizes and strides, not on values (squeeze_)
-  factory = 64,         // device comes from arguments or the thread's default
-  same_object = 128,    // the result may be the very argument (contiguous, to)
-  pointwise = 256,      // elementwise with broadcasting
+  geometry_only = 32,  // in-place on sizes and strides, not on values (squeeze_)
+  factory = 64,        // device comes from arguments or the thread's default
+  same_object = 128,   // the result may be the very argument (contiguous, to)
+  pointwise = 256,     // elementwise with broadcasting
   no_version_bump = 512,
   cross_device = 1024,  // takes tensors of several devices (copy_, to)
 };
@@ -133,7 +133,7 @@ enum Flags : uint32_t {
 struct OpRecord {
   uint32_t size = sizeof(OpRecord);
   uint32_t version = 1;
-  const char* schema = nullptr;   // PyTorch's schema language, without namespace for aten
+  const char* schema = nullptr;  // PyTorch's schema language, without namespace for aten
   const char* doc = "";
   uint32_t forms = function;
   const char* python_module = "";  // "", or nn, special, linalg, fft: also found there
@@ -145,15 +145,15 @@ struct OpRecord {
   Overlaps overlaps = Overlaps::ExactAllowed;
   Autocast autocast = Autocast::None;      // on accelerators
   Autocast autocast_cpu = Autocast::Same;  // PyTorch casts fewer operators on the CPU
-  Names numbers = {};              // Tensor arguments that also take a Python number
-  MetaRule meta = nullptr;         // shape and type rule; kernels then fill what they are given
+  Names numbers = {};                      // Tensor arguments that also take a Python number
+  MetaRule meta = nullptr;  // shape and type rule; kernels then fill what they are given
   KernelRef cpu = {};
-  KernelRef any = {};              // for every device: views, composites, run without data
+  KernelRef any = {};  // for every device: views, composites, run without data
   Derivative derivatives[4] = {};
-  Names not_differentiable = {};   // results, or arguments that never carry a gradient
+  Names not_differentiable = {};  // results, or arguments that never carry a gradient
   ForwardRule jvp = nullptr;
   BatchRule batch = nullptr;
-  const char* hole = "";           // why a column of the completeness table is empty
+  const char* hole = "";  // why a column of the completeness table is empty
 };
 
 constexpr Autocast cpu_autocast(const OpRecord& r) {
@@ -163,8 +163,8 @@ constexpr Autocast cpu_autocast(const OpRecord& r) {
 }  // namespace facula
 
 // Defines the constant record of an operator: OP(add_Tensor) { .schema = "add.Tensor(...)", ... };
-#define OP(id)                                        \
-  namespace facula::records {                         \
-  extern const ::facula::OpRecord id##_record;        \
-  }                                                   \
+#define OP(id)                                 \
+  namespace facula::records {                  \
+  extern const ::facula::OpRecord id##_record; \
+  }                                            \
   constinit const ::facula::OpRecord facula::records::id##_record =

@@ -38,11 +38,15 @@ struct Read<const Value&> {
 };
 template <>
 struct Read<int64_t> {
-  int64_t operator()(const Value& v) { return v.tag == Tag::Int ? v.i : v.as_scalar().to<int64_t>(); }
+  int64_t operator()(const Value& v) {
+    return v.tag == Tag::Int ? v.i : v.as_scalar().to<int64_t>();
+  }
 };
 template <>
 struct Read<double> {
-  double operator()(const Value& v) { return v.tag == Tag::Float ? v.d : v.as_scalar().to<double>(); }
+  double operator()(const Value& v) {
+    return v.tag == Tag::Float ? v.d : v.as_scalar().to<double>();
+  }
 };
 template <>
 struct Read<bool> {
@@ -127,7 +131,12 @@ template <class R>
 void store(OpCall& c, R&& r) {
   using T = std::decay_t<R>;
   if constexpr (requires { std::tuple_size<T>::value; }) {
-    std::apply([&](auto&&... x) { int i = 0; (set_result(c.results[i++], std::move(x)), ...); }, std::move(r));
+    std::apply(
+        [&](auto&&... x) {
+          int i = 0;
+          (set_result(c.results[i++], std::move(x)), ...);
+        },
+        std::move(r));
   } else {
     set_result(c.results[0], std::forward<R>(r));
   }

@@ -5,20 +5,40 @@
 namespace facula {
 
 const char* name(Tag t) {
-  static constexpr const char* names[] = {
-      "None", "Tensor", "int", "float", "bool", "complex", "str", "dtype", "layout",
-      "memory_format", "device", "Generator", "Storage", "list of ints", "list of floats",
-      "list of bools", "list of Tensors", "list", "object"};
+  static constexpr const char* names[] = {"None",
+                                          "Tensor",
+                                          "int",
+                                          "float",
+                                          "bool",
+                                          "complex",
+                                          "str",
+                                          "dtype",
+                                          "layout",
+                                          "memory_format",
+                                          "device",
+                                          "Generator",
+                                          "Storage",
+                                          "list of ints",
+                                          "list of floats",
+                                          "list of bools",
+                                          "list of Tensors",
+                                          "list",
+                                          "object"};
   return names[static_cast<size_t>(t)];
 }
 
 Scalar Value::as_scalar() const {
   switch (tag) {
-    case Tag::Int: return Scalar(i);
-    case Tag::Float: return Scalar(d);
-    case Tag::Bool: return Scalar(b);
-    case Tag::Complex: return Scalar(*complex);
-    default: throw Error(ErrorKind::Type, "expected a number; got ", name(tag));
+    case Tag::Int:
+      return Scalar(i);
+    case Tag::Float:
+      return Scalar(d);
+    case Tag::Bool:
+      return Scalar(b);
+    case Tag::Complex:
+      return Scalar(*complex);
+    default:
+      throw Error(ErrorKind::Type, "expected a number; got ", name(tag));
   }
 }
 

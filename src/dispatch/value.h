@@ -20,8 +20,8 @@ enum class Tag : uint8_t {
   Int,
   Float,
   Bool,
-  Complex,     // points to a complex128 in the caller's frame
-  Str,         // length and characters
+  Complex,  // points to a complex128 in the caller's frame
+  Str,      // length and characters
   DType,
   Layout,
   MemoryFormat,

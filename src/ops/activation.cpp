@@ -64,7 +64,8 @@ struct elu_backward {
   template <class T>
   static T call(T grad, T y, T alpha, T scale, T input_scale, T is_result) {
     const T factor = input_scale * alpha * scale;
-    const T steep = is_result != T(0) ? input_scale * (y + alpha * scale) : factor * math::exp(y * input_scale);
+    const T steep =
+        is_result != T(0) ? input_scale * (y + alpha * scale) : factor * math::exp(y * input_scale);
     return y <= T(0) ? grad * steep : grad * scale;
   }
 };
@@ -185,12 +186,15 @@ namespace {
 
 Tensor zeros(Backward& b) { return ops::zeros_like(b.grad()); }
 // The gradients of a backward operator: in its gradient it is linear, in self its slope changes.
-Tensor bent(Backward& b, const Tensor& bend) { return ops::mul(ops::mul(b.grad(), b["grad_output"]), bend); }
+Tensor bent(Backward& b, const Tensor& bend) {
+  return ops::mul(ops::mul(b.grad(), b["grad_output"]), bend);
+}
 
 void not_bool(Meta& m, const char* what) {
-  check_kind(ErrorKind::NotImplemented, m.tensor(0).dtype() != DType::Bool, what, " inputs not supported for ",
-             m.op_name());
-  check_kind(ErrorKind::NotImplemented, !is_complex(m.tensor(0).dtype()), "clamp is not supported for complex types");
+  check_kind(ErrorKind::NotImplemented, m.tensor(0).dtype() != DType::Bool, what,
+             " inputs not supported for ", m.op_name());
+  check_kind(ErrorKind::NotImplemented, !is_complex(m.tensor(0).dtype()),
+             "clamp is not supported for complex types");
 }
 void meta_relu(Meta& m) {
   not_bool(m, "Boolean");
@@ -241,18 +245,23 @@ Scalar inverse_of(const Scalar& alpha) {
   check(!alpha.equals(0), "ZeroDivisionError: alpha cannot be 0 for CELU");
   return 1.0 / alpha.to<double>();
 }
-Tensor celu(const Tensor& self, const Scalar& alpha) { return ops::elu(self, alpha, 1, inverse_of(alpha)); }
-Tensor celu_(const Tensor& self, const Scalar& alpha) { return ops::elu_(self, alpha, 1, inverse_of(alpha)); }
+Tensor celu(const Tensor& self, const Scalar& alpha) {
+  return ops::elu(self, alpha, 1, inverse_of(alpha));
+}
+Tensor celu_(const Tensor& self, const Scalar& alpha) {
+  return ops::elu_(self, alpha, 1, inverse_of(alpha));
+}
 Tensor relu6(const Tensor& self) { return ops::hardtanh(self, 0, 6); }
 Tensor relu6_(const Tensor& self) { return ops::hardtanh_(self, 0, 6); }
 
 // The second derivative of elu, by self.
 Tensor elu_bend(Backward& b) {
   const Tensor y = b["self_or_result"];
-  const double alpha = b.number("alpha"), scale = b.number("scale"), input_scale = b.number("input_scale");
-  const Tensor steep = b.flag("is_result")
-      ? ops::full_like(y, input_scale)
-      : ops::mul(ops::exp(ops::mul(y, input_scale)), alpha * scale * input_scale * input_scale);
+  const double alpha = b.number("alpha"), scale = b.number("scale"),
+               input_scale = b.number("input_scale");
+  const Tensor steep = b.flag("is_result") ? ops::full_like(y, input_scale)
+                                           : ops::mul(ops::exp(ops::mul(y, input_scale)),
+                                                      alpha * scale * input_scale * input_scale);
   return ops::where(ops::le(y, 0), steep, 0);
 }
 
@@ -264,27 +273,27 @@ Tensor hardswish_bend(const Tensor& x) {
 // --- prelu
 
 Tensor prelu(const Tensor& self, const Tensor& weight) {
-  check(self.dtype() == weight.dtype(),
-        "prelu(): weight must have input's dtype, ", name(self.dtype()), "; got ",
-        name(weight.dtype()));
+  check(self.dtype() == weight.dtype(), "prelu(): weight must have input's dtype, ",
+        name(self.dtype()), "; got ", name(weight.dtype()));
   const int64_t n = weight.numel();
-  if (n == 1 && weight.dim() < 2) return ops::_prelu_kernel(self, weight.dim() == 0 ? weight : ops::reshape(weight, {}));
+  if (n == 1 && weight.dim() < 2)
+    return ops::_prelu_kernel(self, weight.dim() == 0 ? weight : ops::reshape(weight, {}));
   check(self.dim() > 0, "prelu(): input must have a dimension where weight has several elements");
   check(weight.dim() == 1 || weight.dim() == self.dim() || weight.dim() == 0,
         "prelu(): weight must be a scalar or 1-D; got ", weight.dim(), "-D");
   const int64_t channels = self.dim() > 1 ? self.size(1) : 1;
-  check(n == 1 || n == channels,
-        "prelu(): weight must have one element or one for each of the ", channels,
-        " channels; got ", n);
+  check(n == 1 || n == channels, "prelu(): weight must have one element or one for each of the ",
+        channels, " channels; got ", n);
   IntVec shape(static_cast<size_t>(self.dim()), 1);
   if (self.dim() > 1) shape[1] = n;
   return ops::_prelu_kernel(self, ops::reshape(weight, shape));
 }
-std::tuple<Tensor, Tensor> prelu_backward(const Tensor& grad, const Tensor& self, const Tensor& weight) {
+std::tuple<Tensor, Tensor> prelu_backward(const Tensor& grad, const Tensor& self,
+                                          const Tensor& weight) {
   const Tensor positive = ops::gt(self, 0);
-  return {ops::where(positive, grad, ops::mul(grad, weight)), ops::where(positive, 0, ops::mul(self, grad))};
+  return {ops::where(positive, grad, ops::mul(grad, weight)),
+          ops::where(positive, 0, ops::mul(self, grad))};
 }
-
 
 // --- rrelu
 
@@ -293,7 +302,8 @@ void meta_rrelu(Meta& m) { m.result(0, m.tensor(0).sizes(), m.tensor(0).dtype())
 
 // One uniform for each element that is not positive, in order.
 template <class T>
-void draw_slopes(Generator& g, const T* x, T* slopes, T* out, int64_t n, double lower, double upper) {
+void draw_slopes(Generator& g, const T* x, T* slopes, T* out, int64_t n, double lower,
+                 double upper) {
   for (int64_t i = 0; i < n; ++i) {
     const bool drawn = static_cast<double>(x[i]) <= 0;
     const double slope = drawn ? lower + dist::next_unit(g) * (upper - lower) : 1.0;
@@ -302,17 +312,18 @@ void draw_slopes(Generator& g, const T* x, T* slopes, T* out, int64_t n, double 
     out[i] = drawn ? static_cast<T>(x[i] * slopes[i]) : x[i];
   }
 }
-void rrelu_with_noise(const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training,
-                      Generator* generator, const Tensor& out) {
+void rrelu_with_noise(const Tensor& self, const Tensor& noise, const Scalar& lower,
+                      const Scalar& upper, bool training, Generator* generator, const Tensor& out) {
   const double low = lower.to<double>(), high = upper.to<double>();
   check(low <= high, "rrelu(): lower must not be above upper; got ", low, " and ", high);
   if (!training) return void(ops::copy_(out, ops::leaky_relu(self, (low + high) / 2)));
-  check(self.dtype() == noise.dtype(), "rrelu_with_noise(): expected noise of dtype ", name(self.dtype()), "; got ",
-        name(noise.dtype()));
-  check(same_sizes(self.sizes(), noise.sizes()), "rrelu_with_noise(): expected noise of shape ", str(self.sizes()),
-        "; got ", str(noise.sizes()));
+  check(self.dtype() == noise.dtype(), "rrelu_with_noise(): expected noise of dtype ",
+        name(self.dtype()), "; got ", name(noise.dtype()));
+  check(same_sizes(self.sizes(), noise.sizes()), "rrelu_with_noise(): expected noise of shape ",
+        str(self.sizes()), "; got ", str(noise.sizes()));
   const Tensor x = cpu::contiguous(self);
-  const Tensor slopes = empty_tensor(self.sizes(), self.dtype()), y = empty_tensor(self.sizes(), self.dtype());
+  const Tensor slopes = empty_tensor(self.sizes(), self.dtype()),
+               y = empty_tensor(self.sizes(), self.dtype());
   Generator& g = generator ? *generator : default_generator();
   const std::lock_guard hold(g.mutex());
   const bool known = visit_types<float, double, BFloat16>(self.dtype(), [&]<class T>(Type<T>) {
@@ -324,17 +335,20 @@ void rrelu_with_noise(const Tensor& self, const Tensor& noise, const Scalar& low
   cpu::copy(out, y);
 }
 
-Tensor rrelu_backward(const Tensor& grad, const Tensor& self, const Tensor& noise, const Scalar& lower,
-                      const Scalar& upper, bool training, bool self_is_result) {
+Tensor rrelu_backward(const Tensor& grad, const Tensor& self, const Tensor& noise,
+                      const Scalar& lower, const Scalar& upper, bool training,
+                      bool self_is_result) {
   const double low = lower.to<double>(), high = upper.to<double>();
   if (training && high - low > 1e-6) return ops::mul(grad, noise);
   return ops::leaky_relu_backward(grad, self, (low + high) / 2, self_is_result);
 }
-Tensor rrelu(const Tensor& self, const Scalar& lower, const Scalar& upper, bool training, Generator* generator) {
+Tensor rrelu(const Tensor& self, const Scalar& lower, const Scalar& upper, bool training,
+             Generator* generator) {
   const Tensor noise = training ? ops::empty_like(self) : ops::new_empty(self, IntList{0});
   return ops::rrelu_with_noise(self, noise, lower, upper, training, generator);
 }
-Tensor rrelu_(const Tensor& self, const Scalar& lower, const Scalar& upper, bool training, Generator* generator) {
+Tensor rrelu_(const Tensor& self, const Scalar& lower, const Scalar& upper, bool training,
+              Generator* generator) {
   const Tensor noise = training ? ops::empty_like(self) : ops::new_empty(self, IntList{0});
   return ops::rrelu_with_noise_(self, noise, lower, upper, training, generator);
 }
@@ -344,337 +358,453 @@ Tensor rrelu_(const Tensor& self, const Scalar& lower, const Scalar& upper, bool
 
 using namespace facula;
 
-OP(relu) {
-  .schema = "relu(Tensor self) -> Tensor",
-  .doc = "max(self, 0), elementwise.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .meta = meta_relu,
-  .cpu = cpu::unary<scalar::relu>,
-  .derivatives = {vjp("self", [](Backward& b) { return ops::threshold_backward(b.grad(), b["result"], 0); }, saves("result"))},
+OP(relu){
+    .schema = "relu(Tensor self) -> Tensor",
+    .doc = "max(self, 0), elementwise.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .meta = meta_relu,
+    .cpu = cpu::unary<scalar::relu>,
+    .derivatives = {vjp(
+        "self", [](Backward& b) { return ops::threshold_backward(b.grad(), b["result"], 0); },
+        saves("result"))},
 };
 
-OP(threshold) {
-  .schema = "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
-  .doc = "Self where it is above threshold, else value.",
-  .forms = function | inplace | out,
-  .flags = pointwise,
-  .meta = meta::unary,
-  .cpu = cpu::unary<scalar::threshold>,
-  .derivatives = {vjp("self", [](Backward& b) { return ops::threshold_backward(b.grad(), b["self"], b.scalar("threshold")); }, saves("self"))},
+OP(threshold){
+    .schema = "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
+    .doc = "Self where it is above threshold, else value.",
+    .forms = function | inplace | out,
+    .flags = pointwise,
+    .meta = meta::unary,
+    .cpu = cpu::unary<scalar::threshold>,
+    .derivatives = {vjp(
+        "self",
+        [](Backward& b) {
+          return ops::threshold_backward(b.grad(), b["self"], b.scalar("threshold"));
+        },
+        saves("self"))},
 };
 
-OP(threshold_backward) {
-  .schema = "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
-  .doc = "Gives grad_output where self is above threshold, else zero.",
-  .forms = out,
-  .out_name = "grad_input",
-  .flags = pointwise,
-  .meta = meta::binary,
-  .cpu = cpu::binary<scalar::threshold_backward>,
-  .derivatives = {
-      vjp("grad_output", [](Backward& b) { return ops::threshold_backward(b.grad(), b["self"], b.scalar("threshold")); }, saves("self")),
-      vjp("self", zeros),
-  },
+OP(threshold_backward){
+    .schema = "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
+    .doc = "Gives grad_output where self is above threshold, else zero.",
+    .forms = out,
+    .out_name = "grad_input",
+    .flags = pointwise,
+    .meta = meta::binary,
+    .cpu = cpu::binary<scalar::threshold_backward>,
+    .derivatives =
+        {
+            vjp(
+                "grad_output",
+                [](Backward& b) {
+                  return ops::threshold_backward(b.grad(), b["self"], b.scalar("threshold"));
+                },
+                saves("self")),
+            vjp("self", zeros),
+        },
 };
 
-OP(relu6) {
-  .schema = "relu6(Tensor self) -> Tensor",
-  .doc = "min(max(self, 0), 6), elementwise.",
-  .forms = function,
-  .python_module = "nn",
-  .composite = Composite::Implicit,
-  .any = typed_kernel<relu6>,
+OP(relu6){
+    .schema = "relu6(Tensor self) -> Tensor",
+    .doc = "min(max(self, 0), 6), elementwise.",
+    .forms = function,
+    .python_module = "nn",
+    .composite = Composite::Implicit,
+    .any = typed_kernel<relu6>,
 };
 
-OP(relu6_) {
-  .schema = "relu6_(Tensor(a!) self) -> Tensor(a!)",
-  .doc = "The relu6 of self, in place.",
-  .forms = function,
-  .python_module = "nn",
-  .composite = Composite::Implicit,
-  .any = typed_kernel<relu6_>,
+OP(relu6_){
+    .schema = "relu6_(Tensor(a!) self) -> Tensor(a!)",
+    .doc = "The relu6 of self, in place.",
+    .forms = function,
+    .python_module = "nn",
+    .composite = Composite::Implicit,
+    .any = typed_kernel<relu6_>,
 };
 
-OP(leaky_relu) {
-  .schema = "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
-  .doc = "Self where positive, else negative_slope * self.",
-  .forms = function | inplace | out,
-  .python_module = "nn",
-  .flags = pointwise,
-  .meta = meta::unary,
-  .cpu = cpu::unary<scalar::leaky_relu>,
-  .derivatives = {vjp("self", [](Backward& b) { return ops::leaky_relu_backward(b.grad(), b["self"], b.scalar("negative_slope"), false); }, saves("self"))},
+OP(leaky_relu){
+    .schema = "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
+    .doc = "Self where positive, else negative_slope * self.",
+    .forms = function | inplace | out,
+    .python_module = "nn",
+    .flags = pointwise,
+    .meta = meta::unary,
+    .cpu = cpu::unary<scalar::leaky_relu>,
+    .derivatives = {vjp(
+        "self",
+        [](Backward& b) {
+          return ops::leaky_relu_backward(b.grad(), b["self"], b.scalar("negative_slope"), false);
+        },
+        saves("self"))},
 };
 
-OP(leaky_relu_backward) {
-  .schema = "leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor",
-  .doc = "Gives grad_output where self is positive, else negative_slope * grad_output.",
-  .forms = out,
-  .out_name = "grad_input",
-  .flags = pointwise,
-  .meta = meta_leaky_relu_backward,
-  .cpu = cpu::binary<scalar::leaky_relu_backward>,
-  .derivatives = {
-      vjp("grad_output", [](Backward& b) { return ops::leaky_relu_backward(b.grad(), b["self"], b.scalar("negative_slope"), false); }, saves("self")),
-      vjp("self", zeros),
-  },
+OP(leaky_relu_backward){
+    .schema =
+        "leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool "
+        "self_is_result) -> Tensor",
+    .doc = "Gives grad_output where self is positive, else negative_slope * grad_output.",
+    .forms = out,
+    .out_name = "grad_input",
+    .flags = pointwise,
+    .meta = meta_leaky_relu_backward,
+    .cpu = cpu::binary<scalar::leaky_relu_backward>,
+    .derivatives =
+        {
+            vjp(
+                "grad_output",
+                [](Backward& b) {
+                  return ops::leaky_relu_backward(b.grad(), b["self"], b.scalar("negative_slope"),
+                                                  false);
+                },
+                saves("self")),
+            vjp("self", zeros),
+        },
 };
 
-OP(elu) {
-  .schema = "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
-  .doc = "scale * self where positive, else scale * alpha * (exp(input_scale * self) - 1).",
-  .forms = function | inplace | out,
-  .python_module = "nn",
-  .flags = pointwise,
-  .meta = meta::unary,
-  .cpu = cpu::unary<scalar::elu>,
-  .derivatives = {vjp("self", [](Backward& b) {
-    return ops::elu_backward(b.grad(), b.scalar("alpha"), b.scalar("scale"), b.scalar("input_scale"), false, b["self"]);
-  }, saves("self"))},
+OP(elu){
+    .schema = "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
+    .doc = "scale * self where positive, else scale * alpha * (exp(input_scale * self) - 1).",
+    .forms = function | inplace | out,
+    .python_module = "nn",
+    .flags = pointwise,
+    .meta = meta::unary,
+    .cpu = cpu::unary<scalar::elu>,
+    .derivatives = {vjp(
+        "self",
+        [](Backward& b) {
+          return ops::elu_backward(b.grad(), b.scalar("alpha"), b.scalar("scale"),
+                                   b.scalar("input_scale"), false, b["self"]);
+        },
+        saves("self"))},
 };
 
-OP(elu_backward) {
-  .schema = "elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result) -> Tensor",
-  .doc = "Gradient of elu from its input, or from its result where is_result.",
-  .forms = out,
-  .out_name = "grad_input",
-  .flags = pointwise,
-  .meta = meta_elu_backward,
-  .cpu = cpu::with_params<elu_numbers, 0, 5>(cpu::binary<scalar::elu_backward>),
-  .derivatives = {
-      vjp("grad_output", [](Backward& b) {
-        return ops::elu_backward(b.grad(), b.scalar("alpha"), b.scalar("scale"), b.scalar("input_scale"),
-                                 b.flag("is_result"), b["self_or_result"]);
-      }, saves("self_or_result")),
-      vjp("self_or_result", [](Backward& b) { return bent(b, elu_bend(b)); }, saves("grad_output", "self_or_result")),
-  },
+OP(elu_backward){
+    .schema =
+        "elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool "
+        "is_result, Tensor self_or_result) -> Tensor",
+    .doc = "Gradient of elu from its input, or from its result where is_result.",
+    .forms = out,
+    .out_name = "grad_input",
+    .flags = pointwise,
+    .meta = meta_elu_backward,
+    .cpu = cpu::with_params<elu_numbers, 0, 5>(cpu::binary<scalar::elu_backward>),
+    .derivatives =
+        {
+            vjp(
+                "grad_output",
+                [](Backward& b) {
+                  return ops::elu_backward(b.grad(), b.scalar("alpha"), b.scalar("scale"),
+                                           b.scalar("input_scale"), b.flag("is_result"),
+                                           b["self_or_result"]);
+                },
+                saves("self_or_result")),
+            vjp(
+                "self_or_result", [](Backward& b) { return bent(b, elu_bend(b)); },
+                saves("grad_output", "self_or_result")),
+        },
 };
 
-OP(selu) {
-  .schema = "selu(Tensor self) -> Tensor",
-  .doc = "Elu scaled so that activations keep mean zero and variance one.",
-  .forms = function,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<selu>,
+OP(selu){
+    .schema = "selu(Tensor self) -> Tensor",
+    .doc = "Elu scaled so that activations keep mean zero and variance one.",
+    .forms = function,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<selu>,
 };
 
-OP(selu_) {
-  .schema = "selu_(Tensor(a!) self) -> Tensor(a!)",
-  .doc = "The selu of self, in place.",
-  .forms = function,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<selu_>,
+OP(selu_){
+    .schema = "selu_(Tensor(a!) self) -> Tensor(a!)",
+    .doc = "The selu of self, in place.",
+    .forms = function,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<selu_>,
 };
 
-OP(celu) {
-  .schema = "celu(Tensor self, Scalar alpha=1.0) -> Tensor",
-  .doc = "max(0, self) + min(0, alpha * (exp(self / alpha) - 1)).",
-  .forms = function,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<celu>,
+OP(celu){
+    .schema = "celu(Tensor self, Scalar alpha=1.0) -> Tensor",
+    .doc = "max(0, self) + min(0, alpha * (exp(self / alpha) - 1)).",
+    .forms = function,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<celu>,
 };
 
-OP(celu_) {
-  .schema = "celu_(Tensor(a!) self, Scalar alpha=1.0) -> Tensor(a!)",
-  .doc = "The celu of self, in place.",
-  .forms = function,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<celu_>,
+OP(celu_){
+    .schema = "celu_(Tensor(a!) self, Scalar alpha=1.0) -> Tensor(a!)",
+    .doc = "The celu of self, in place.",
+    .forms = function,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<celu_>,
 };
 
-OP(hardtanh) {
-  .schema = "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
-  .doc = "Self brought into [min_val, max_val].",
-  .forms = function | inplace | out,
-  .python_module = "nn",
-  .flags = pointwise,
-  .meta = meta_hardtanh,
-  .cpu = cpu::with_params<hardtanh_bounds>(cpu::unary<scalar::hardtanh>),
-  .derivatives = {vjp("self", [](Backward& b) { return ops::hardtanh_backward(b.grad(), b["self"], b.scalar("min_val"), b.scalar("max_val")); }, saves("self"))},
+OP(hardtanh){
+    .schema = "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
+    .doc = "Self brought into [min_val, max_val].",
+    .forms = function | inplace | out,
+    .python_module = "nn",
+    .flags = pointwise,
+    .meta = meta_hardtanh,
+    .cpu = cpu::with_params<hardtanh_bounds>(cpu::unary<scalar::hardtanh>),
+    .derivatives = {vjp(
+        "self",
+        [](Backward& b) {
+          return ops::hardtanh_backward(b.grad(), b["self"], b.scalar("min_val"),
+                                        b.scalar("max_val"));
+        },
+        saves("self"))},
 };
 
-OP(hardtanh_backward) {
-  .schema = "hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor",
-  .doc = "Gives grad_output where self is strictly between the bounds, else zero.",
-  .forms = out,
-  .out_name = "grad_input",
-  .flags = pointwise,
-  .meta = meta::binary,
-  .cpu = cpu::binary<scalar::hardtanh_backward>,
-  .derivatives = {
-      vjp("grad_output", [](Backward& b) { return ops::hardtanh_backward(b.grad(), b["self"], b.scalar("min_val"), b.scalar("max_val")); }, saves("self")),
-      vjp("self", zeros),
-  },
+OP(hardtanh_backward){
+    .schema =
+        "hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> "
+        "Tensor",
+    .doc = "Gives grad_output where self is strictly between the bounds, else zero.",
+    .forms = out,
+    .out_name = "grad_input",
+    .flags = pointwise,
+    .meta = meta::binary,
+    .cpu = cpu::binary<scalar::hardtanh_backward>,
+    .derivatives =
+        {
+            vjp(
+                "grad_output",
+                [](Backward& b) {
+                  return ops::hardtanh_backward(b.grad(), b["self"], b.scalar("min_val"),
+                                                b.scalar("max_val"));
+                },
+                saves("self")),
+            vjp("self", zeros),
+        },
 };
 
-OP(hardsigmoid) {
-  .schema = "hardsigmoid(Tensor self) -> Tensor",
-  .doc = "relu6(self + 3) / 6, elementwise.",
-  .forms = function | inplace | out,
-  .python_module = "nn",
-  .flags = pointwise,
-  .meta = meta::unary,
-  .cpu = cpu::unary<scalar::hardsigmoid>,
-  .derivatives = {vjp("self", [](Backward& b) { return ops::hardsigmoid_backward(b.grad(), b["self"]); }, saves("self"))},
+OP(hardsigmoid){
+    .schema = "hardsigmoid(Tensor self) -> Tensor",
+    .doc = "relu6(self + 3) / 6, elementwise.",
+    .forms = function | inplace | out,
+    .python_module = "nn",
+    .flags = pointwise,
+    .meta = meta::unary,
+    .cpu = cpu::unary<scalar::hardsigmoid>,
+    .derivatives = {vjp(
+        "self", [](Backward& b) { return ops::hardsigmoid_backward(b.grad(), b["self"]); },
+        saves("self"))},
 };
 
-OP(hardsigmoid_backward) {
-  .schema = "hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor",
-  .doc = "Gradient of hardsigmoid.",
-  .forms = out,
-  .out_name = "grad_input",
-  .flags = pointwise,
-  .meta = meta::binary,
-  .cpu = cpu::binary<scalar::hardsigmoid_backward>,
-  .derivatives = {
-      vjp("grad_output", [](Backward& b) { return ops::hardsigmoid_backward(b.grad(), b["self"]); }, saves("self")),
-      vjp("self", zeros),
-  },
+OP(hardsigmoid_backward){
+    .schema = "hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor",
+    .doc = "Gradient of hardsigmoid.",
+    .forms = out,
+    .out_name = "grad_input",
+    .flags = pointwise,
+    .meta = meta::binary,
+    .cpu = cpu::binary<scalar::hardsigmoid_backward>,
+    .derivatives =
+        {
+            vjp(
+                "grad_output",
+                [](Backward& b) { return ops::hardsigmoid_backward(b.grad(), b["self"]); },
+                saves("self")),
+            vjp("self", zeros),
+        },
 };
 
-OP(hardswish) {
-  .schema = "hardswish(Tensor self) -> Tensor",
-  .doc = "self * relu6(self + 3) / 6, elementwise.",
-  .forms = function | inplace | out,
-  .python_module = "nn",
-  .flags = pointwise,
-  .meta = meta::unary,
-  .cpu = cpu::unary<scalar::hardswish>,
-  .derivatives = {vjp("self", [](Backward& b) { return ops::hardswish_backward(b.grad(), b["self"]); }, saves("self"))},
+OP(hardswish){
+    .schema = "hardswish(Tensor self) -> Tensor",
+    .doc = "self * relu6(self + 3) / 6, elementwise.",
+    .forms = function | inplace | out,
+    .python_module = "nn",
+    .flags = pointwise,
+    .meta = meta::unary,
+    .cpu = cpu::unary<scalar::hardswish>,
+    .derivatives = {vjp(
+        "self", [](Backward& b) { return ops::hardswish_backward(b.grad(), b["self"]); },
+        saves("self"))},
 };
 
-OP(hardswish_backward) {
-  .schema = "hardswish_backward(Tensor grad_output, Tensor self) -> Tensor",
-  .doc = "Gradient of hardswish.",
-  .flags = pointwise,
-  .meta = meta::binary,
-  .cpu = cpu::binary<scalar::hardswish_backward>,
-  .derivatives = {
-      vjp("grad_output", [](Backward& b) { return ops::hardswish_backward(b.grad(), b["self"]); }, saves("self")),
-      vjp("self", [](Backward& b) { return bent(b, hardswish_bend(b["self"])); }, saves("grad_output", "self")),
-  },
+OP(hardswish_backward){
+    .schema = "hardswish_backward(Tensor grad_output, Tensor self) -> Tensor",
+    .doc = "Gradient of hardswish.",
+    .flags = pointwise,
+    .meta = meta::binary,
+    .cpu = cpu::binary<scalar::hardswish_backward>,
+    .derivatives =
+        {
+            vjp(
+                "grad_output",
+                [](Backward& b) { return ops::hardswish_backward(b.grad(), b["self"]); },
+                saves("self")),
+            vjp(
+                "self", [](Backward& b) { return bent(b, hardswish_bend(b["self"])); },
+                saves("grad_output", "self")),
+        },
 };
 
-OP(hardshrink) {
-  .schema = "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
-  .doc = "Zero where |self| <= lambd, else self.",
-  .forms = function | method | out,
-  .flags = pointwise,
-  .meta = meta::unary,
-  .cpu = cpu::unary<scalar::hardshrink>,
-  .derivatives = {vjp("self", [](Backward& b) { return ops::hardshrink_backward(b.grad(), b["self"], b.scalar("lambd")); }, saves("self"))},
+OP(hardshrink){
+    .schema = "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
+    .doc = "Zero where |self| <= lambd, else self.",
+    .forms = function | method | out,
+    .flags = pointwise,
+    .meta = meta::unary,
+    .cpu = cpu::unary<scalar::hardshrink>,
+    .derivatives = {vjp(
+        "self",
+        [](Backward& b) {
+          return ops::hardshrink_backward(b.grad(), b["self"], b.scalar("lambd"));
+        },
+        saves("self"))},
 };
 
-OP(hardshrink_backward) {
-  .schema = "hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor",
-  .doc = "Zero where |self| <= lambd, else grad_out.",
-  .forms = out,
-  .out_name = "grad_input",
-  .flags = pointwise,
-  .meta = meta::binary,
-  .cpu = cpu::binary<scalar::shrink_backward>,
-  .derivatives = {
-      vjp("grad_out", [](Backward& b) { return ops::hardshrink_backward(b.grad(), b["self"], b.scalar("lambd")); }, saves("self")),
-      vjp("self", zeros),
-  },
+OP(hardshrink_backward){
+    .schema = "hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor",
+    .doc = "Zero where |self| <= lambd, else grad_out.",
+    .forms = out,
+    .out_name = "grad_input",
+    .flags = pointwise,
+    .meta = meta::binary,
+    .cpu = cpu::binary<scalar::shrink_backward>,
+    .derivatives =
+        {
+            vjp(
+                "grad_out",
+                [](Backward& b) {
+                  return ops::hardshrink_backward(b.grad(), b["self"], b.scalar("lambd"));
+                },
+                saves("self")),
+            vjp("self", zeros),
+        },
 };
 
-OP(softshrink) {
-  .schema = "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
-  .doc = "Self brought towards zero by lambd, at most to zero.",
-  .forms = function | out,
-  .python_module = "nn",
-  .flags = pointwise,
-  .meta = meta_shrink,
-  .cpu = cpu::unary<scalar::softshrink>,
-  .derivatives = {vjp("self", [](Backward& b) { return ops::softshrink_backward(b.grad(), b["self"], b.scalar("lambd")); }, saves("self"))},
+OP(softshrink){
+    .schema = "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
+    .doc = "Self brought towards zero by lambd, at most to zero.",
+    .forms = function | out,
+    .python_module = "nn",
+    .flags = pointwise,
+    .meta = meta_shrink,
+    .cpu = cpu::unary<scalar::softshrink>,
+    .derivatives = {vjp(
+        "self",
+        [](Backward& b) {
+          return ops::softshrink_backward(b.grad(), b["self"], b.scalar("lambd"));
+        },
+        saves("self"))},
 };
 
-OP(softshrink_backward) {
-  .schema = "softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor",
-  .doc = "Zero where |self| <= lambd, else grad_output.",
-  .forms = out,
-  .out_name = "grad_input",
-  .flags = pointwise,
-  .meta = meta::binary,
-  .cpu = cpu::binary<scalar::shrink_backward>,
-  .derivatives = {
-      vjp("grad_output", [](Backward& b) { return ops::softshrink_backward(b.grad(), b["self"], b.scalar("lambd")); }, saves("self")),
-      vjp("self", zeros),
-  },
+OP(softshrink_backward){
+    .schema = "softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor",
+    .doc = "Zero where |self| <= lambd, else grad_output.",
+    .forms = out,
+    .out_name = "grad_input",
+    .flags = pointwise,
+    .meta = meta::binary,
+    .cpu = cpu::binary<scalar::shrink_backward>,
+    .derivatives =
+        {
+            vjp(
+                "grad_output",
+                [](Backward& b) {
+                  return ops::softshrink_backward(b.grad(), b["self"], b.scalar("lambd"));
+                },
+                saves("self")),
+            vjp("self", zeros),
+        },
 };
 
-OP(prelu) {
-  .schema = "prelu(Tensor self, Tensor weight) -> Tensor",
-  .doc = "Self where positive, else weight * self; one weight, or one for each channel (dimension 1).",
-  .forms = function_method,
-  .composite = Composite::Implicit,
-  .autocast = Autocast::LowerPrecision,
-  .any = typed_kernel<prelu>,
+OP(prelu){
+    .schema = "prelu(Tensor self, Tensor weight) -> Tensor",
+    .doc =
+        "Self where positive, else weight * self; one weight, or one for each channel (dimension "
+        "1).",
+    .forms = function_method,
+    .composite = Composite::Implicit,
+    .autocast = Autocast::LowerPrecision,
+    .any = typed_kernel<prelu>,
 };
 
-OP(_prelu_kernel) {
-  .schema = "_prelu_kernel(Tensor self, Tensor weight) -> Tensor",
-  .doc = "Self where positive, else weight * self; weight broadcasts.",
-  .flags = pointwise,
-  .meta = meta::binary,
-  .cpu = cpu::binary<scalar::prelu>,
-  .derivatives = {vjp(names("self", "weight"), [](Backward& b) {
-    const auto [to_self, to_weight] = ops::_prelu_kernel_backward(b.grad(), b["self"], b["weight"]);
-    b.set("self", to_self);
-    b.set("weight", to_weight);
-  }, saves("self", "weight"))},
+OP(_prelu_kernel){
+    .schema = "_prelu_kernel(Tensor self, Tensor weight) -> Tensor",
+    .doc = "Self where positive, else weight * self; weight broadcasts.",
+    .flags = pointwise,
+    .meta = meta::binary,
+    .cpu = cpu::binary<scalar::prelu>,
+    .derivatives = {vjp(
+        names("self", "weight"),
+        [](Backward& b) {
+          const auto [to_self, to_weight] =
+              ops::_prelu_kernel_backward(b.grad(), b["self"], b["weight"]);
+          b.set("self", to_self);
+          b.set("weight", to_weight);
+        },
+        saves("self", "weight"))},
 };
 
-OP(_prelu_kernel_backward) {
-  .schema = "_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)",
-  .doc = "Gradients of _prelu_kernel in self and, before it is summed over broadcast dimensions, in weight.",
-  .composite = Composite::Implicit,
-  .any = typed_kernel<prelu_backward>,
+OP(_prelu_kernel_backward){
+    .schema =
+        "_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, "
+        "Tensor)",
+    .doc =
+        "Gradients of _prelu_kernel in self and, before it is summed over broadcast dimensions, in "
+        "weight.",
+    .composite = Composite::Implicit,
+    .any = typed_kernel<prelu_backward>,
 };
 
-OP(rrelu_with_noise) {
-  .schema = "rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, "
-            "bool training=False, Generator? generator=None) -> Tensor",
-  .doc = "Self where positive, else self times a slope: drawn from U(lower, upper) in training, else their mean. "
-         "In training noise receives the slopes.",
-  .forms = function | inplace | out,
-  .python_module = "nn",
-  .flags = random,
-  .meta = meta_rrelu,
-  .cpu = typed_kernel<rrelu_with_noise>,
-  .derivatives = {vjp("self", [](Backward& b) {
-    return ops::rrelu_with_noise_backward(b.grad(), b["self"], b["noise"], b.scalar("lower"), b.scalar("upper"),
-                                          b.flag("training"), false);
-  }, saves("self", "noise"))},
-  .hole = "vmap: samples are done one by one",
+OP(rrelu_with_noise){
+    .schema =
+        "rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar "
+        "upper=0.3333333333333333, "
+        "bool training=False, Generator? generator=None) -> Tensor",
+    .doc =
+        "Self where positive, else self times a slope: drawn from U(lower, upper) in training, "
+        "else their mean. "
+        "In training noise receives the slopes.",
+    .forms = function | inplace | out,
+    .python_module = "nn",
+    .flags = random,
+    .meta = meta_rrelu,
+    .cpu = typed_kernel<rrelu_with_noise>,
+    .derivatives = {vjp(
+        "self",
+        [](Backward& b) {
+          return ops::rrelu_with_noise_backward(b.grad(), b["self"], b["noise"], b.scalar("lower"),
+                                                b.scalar("upper"), b.flag("training"), false);
+        },
+        saves("self", "noise"))},
+    .hole = "vmap: samples are done one by one",
 };
 
-OP(rrelu_with_noise_backward) {
-  .schema = "rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, "
-            "bool training, bool self_is_result) -> Tensor",
-  .doc = "Gradient of rrelu_with_noise.",
-  .forms = out,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<rrelu_backward>,
+OP(rrelu_with_noise_backward){
+    .schema =
+        "rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, "
+        "Scalar upper, "
+        "bool training, bool self_is_result) -> Tensor",
+    .doc = "Gradient of rrelu_with_noise.",
+    .forms = out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<rrelu_backward>,
 };
 
-OP(rrelu) {
-  .schema = "rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, "
-            "Generator? generator=None) -> Tensor",
-  .doc = "Self where positive, else self times a slope: drawn from U(lower, upper) in training, else their mean.",
-  .composite = Composite::Implicit,
-  .flags = random,
-  .any = typed_kernel<rrelu>,
+OP(rrelu){
+    .schema =
+        "rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool "
+        "training=False, "
+        "Generator? generator=None) -> Tensor",
+    .doc =
+        "Self where positive, else self times a slope: drawn from U(lower, upper) in training, "
+        "else their mean.",
+    .composite = Composite::Implicit,
+    .flags = random,
+    .any = typed_kernel<rrelu>,
 };
 
-OP(rrelu_) {
-  .schema = "rrelu_(Tensor(a!) self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, "
-            "Generator? generator=None) -> Tensor(a!)",
-  .doc = "The rrelu of self, in place.",
-  .composite = Composite::Implicit,
-  .flags = random,
-  .any = typed_kernel<rrelu_>,
+OP(rrelu_){
+    .schema =
+        "rrelu_(Tensor(a!) self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool "
+        "training=False, "
+        "Generator? generator=None) -> Tensor(a!)",
+    .doc = "The rrelu of self, in place.",
+    .composite = Composite::Implicit,
+    .flags = random,
+    .any = typed_kernel<rrelu_>,
 };
 #endif

@@ -14,7 +14,6 @@ inline constexpr T tanh_factor = T(0.7978845608028654);  // sqrt(2 / pi)
 template <class T>
 inline constexpr T cubic = T(0.044715);
 
-
 struct gelu_erf {
   static constexpr unsigned dtypes = floating;
   template <class T>
@@ -140,14 +139,16 @@ namespace facula {
 namespace {
 
 // The gradients of a backward operator: in its gradient it is linear, in self its slope changes.
-Tensor bent(Backward& b, const Tensor& bend) { return ops::mul(ops::mul(b.grad(), b["grad_output"]), bend); }
+Tensor bent(Backward& b, const Tensor& bend) {
+  return ops::mul(ops::mul(b.grad(), b["grad_output"]), bend);
+}
 
 // --- gelu
 
 int by_tanh(const Value& approximate) {
   const std::string_view text = approximate.as_str();
-  check(text == "none" || text == "tanh",
-        "gelu(): approximate must be 'none' or 'tanh'; got '", text, "'");
+  check(text == "none" || text == "tanh", "gelu(): approximate must be 'none' or 'tanh'; got '",
+        text, "'");
   return text == "tanh";
 }
 int gelu_way(const OpCall& c) { return by_tanh(c.arg(1)); }
@@ -167,7 +168,8 @@ constexpr KernelRef gelu_tanh_backward = cpu::binary<scalar::gelu_tanh_backward>
 
 // The second derivatives: phi(x) (2 - x^2), and that of the form with tanh.
 Tensor gelu_erf_bend(const Tensor& x) {
-  const Tensor square = ops::mul(x, x), density = ops::mul(ops::exp(ops::mul(square, -0.5)), 0.3989422804014327);
+  const Tensor square = ops::mul(x, x),
+               density = ops::mul(ops::exp(ops::mul(square, -0.5)), 0.3989422804014327);
   return ops::mul(density, ops::sub(2, square));
 }
 Tensor gelu_tanh_bend(const Tensor& x) {
@@ -175,7 +177,8 @@ Tensor gelu_tanh_bend(const Tensor& x) {
   const Tensor square = ops::mul(x, x);
   const Tensor t = ops::tanh(ops::mul(ops::mul(x, ops::add(ops::mul(square, c), 1)), k));
   const Tensor left = ops::sub(1, ops::mul(t, t));
-  const Tensor first = ops::mul(ops::add(ops::mul(square, 3 * c), 1), k), second = ops::mul(x, 6 * k * c);
+  const Tensor first = ops::mul(ops::add(ops::mul(square, 3 * c), 1), k),
+               second = ops::mul(x, 6 * k * c);
   const Tensor turn = ops::sub(second, ops::mul(ops::mul(t, ops::mul(first, first)), 2));
   return ops::mul(left, ops::add(first, ops::mul(ops::mul(x, turn), 0.5)));
 }
@@ -204,7 +207,8 @@ Tensor softplus_bend(Backward& b) {
 // --- log_sigmoid
 
 Tensor log_sigmoid(const Tensor& self) { return std::get<0>(ops::log_sigmoid_forward(self)); }
-// Contiguous whatever the input is. The second result is scratch memory that this kernel needs none of.
+// Contiguous whatever the input is. The second result is scratch memory that this kernel needs none
+// of.
 void meta_log_sigmoid_forward(Meta& m) {
   const Tensor& self = m.tensor(0);
   m.call.compute = self.dtype();
@@ -218,8 +222,8 @@ std::pair<Tensor, Tensor> halves(const Tensor& self, int64_t dim) {
   check(self.dim() > 0, "glu(): input must have a dimension; got a 0-dim tensor");
   const int64_t d = wrap_dim(dim, self.dim()), n = self.size(d);
   check(n % 2 == 0, "glu(): the size of dimension ", d, ", which is halved, must be even; got ", n);
-  check_kind(ErrorKind::NotImplemented, is_floating(self.dtype()), "\"glu_cpu\" not implemented for '",
-             info(self.dtype()).legacy_name, "'");
+  check_kind(ErrorKind::NotImplemented, is_floating(self.dtype()),
+             "\"glu_cpu\" not implemented for '", info(self.dtype()).legacy_name, "'");
   return {ops::slice(self, d, 0, n / 2), ops::slice(self, d, n / 2, n)};
 }
 Tensor glu(const Tensor& self, int64_t dim) {
@@ -238,170 +242,229 @@ Tensor glu_backward(const Tensor& grad, const Tensor& self, int64_t dim) {
 
 using namespace facula;
 
-OP(gelu) {
-  .schema = "gelu(Tensor self, *, str approximate='none') -> Tensor",
-  .doc = "self * P(normal <= self), elementwise; by tanh where approximate says so.",
-  .forms = function | inplace | out,
-  .python_module = "nn",
-  .flags = pointwise,
-  .meta = meta_gelu,
-  .cpu = cpu::chosen<gelu_way, gelu_erf, gelu_tanh>,
-  .derivatives = {vjp("self", [](Backward& b) { return ops::gelu_backward(b.grad(), b["self"], b.text("approximate")); }, saves("self"))},
+OP(gelu){
+    .schema = "gelu(Tensor self, *, str approximate='none') -> Tensor",
+    .doc = "self * P(normal <= self), elementwise; by tanh where approximate says so.",
+    .forms = function | inplace | out,
+    .python_module = "nn",
+    .flags = pointwise,
+    .meta = meta_gelu,
+    .cpu = cpu::chosen<gelu_way, gelu_erf, gelu_tanh>,
+    .derivatives = {vjp(
+        "self",
+        [](Backward& b) { return ops::gelu_backward(b.grad(), b["self"], b.text("approximate")); },
+        saves("self"))},
 };
 
-OP(gelu_backward) {
-  .schema = "gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
-  .doc = "Gradient of gelu.",
-  .forms = out,
-  .out_name = "grad_input",
-  .flags = pointwise,
-  .meta = meta_gelu_backward,
-  .cpu = cpu::chosen<gelu_backward_way, gelu_erf_backward, gelu_tanh_backward>,
-  .derivatives = {
-      vjp("grad_output", [](Backward& b) { return ops::gelu_backward(b.grad(), b["self"], b.text("approximate")); },
-          saves("self")),
-      vjp("self", [](Backward& b) {
-        const Tensor x = b["self"];
-        return bent(b, b.text("approximate") == "tanh" ? gelu_tanh_bend(x) : gelu_erf_bend(x));
-      }, saves("grad_output", "self")),
-  },
+OP(gelu_backward){
+    .schema = "gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
+    .doc = "Gradient of gelu.",
+    .forms = out,
+    .out_name = "grad_input",
+    .flags = pointwise,
+    .meta = meta_gelu_backward,
+    .cpu = cpu::chosen<gelu_backward_way, gelu_erf_backward, gelu_tanh_backward>,
+    .derivatives =
+        {
+            vjp(
+                "grad_output",
+                [](Backward& b) {
+                  return ops::gelu_backward(b.grad(), b["self"], b.text("approximate"));
+                },
+                saves("self")),
+            vjp(
+                "self",
+                [](Backward& b) {
+                  const Tensor x = b["self"];
+                  return bent(
+                      b, b.text("approximate") == "tanh" ? gelu_tanh_bend(x) : gelu_erf_bend(x));
+                },
+                saves("grad_output", "self")),
+        },
 };
 
-OP(silu) {
-  .schema = "silu(Tensor self) -> Tensor",
-  .doc = "self * sigmoid(self), elementwise.",
-  .forms = function | inplace | out,
-  .python_module = "nn",
-  .flags = pointwise,
-  .meta = meta::unary,
-  .cpu = cpu::unary<scalar::silu>,
-  .derivatives = {vjp("self", [](Backward& b) { return ops::silu_backward(b.grad(), b["self"]); }, saves("self"))},
+OP(silu){
+    .schema = "silu(Tensor self) -> Tensor",
+    .doc = "self * sigmoid(self), elementwise.",
+    .forms = function | inplace | out,
+    .python_module = "nn",
+    .flags = pointwise,
+    .meta = meta::unary,
+    .cpu = cpu::unary<scalar::silu>,
+    .derivatives = {vjp(
+        "self", [](Backward& b) { return ops::silu_backward(b.grad(), b["self"]); },
+        saves("self"))},
 };
 
-OP(silu_backward) {
-  .schema = "silu_backward(Tensor grad_output, Tensor self) -> Tensor",
-  .doc = "Gradient of silu.",
-  .forms = out,
-  .out_name = "grad_input",
-  .flags = pointwise,
-  .meta = meta::binary,
-  .cpu = cpu::binary<scalar::silu_backward>,
-  .derivatives = {
-      vjp("grad_output", [](Backward& b) { return ops::silu_backward(b.grad(), ops::conj(b["self"])); }, saves("self")),
-      vjp("self", [](Backward& b) {
-        const Tensor bend = ops::conj(silu_bend(b["self"]));
-        return ops::mul(ops::mul(ops::conj(b.grad()), b["grad_output"]), bend);
-      }, saves("grad_output", "self")),
-  },
+OP(silu_backward){
+    .schema = "silu_backward(Tensor grad_output, Tensor self) -> Tensor",
+    .doc = "Gradient of silu.",
+    .forms = out,
+    .out_name = "grad_input",
+    .flags = pointwise,
+    .meta = meta::binary,
+    .cpu = cpu::binary<scalar::silu_backward>,
+    .derivatives =
+        {
+            vjp(
+                "grad_output",
+                [](Backward& b) { return ops::silu_backward(b.grad(), ops::conj(b["self"])); },
+                saves("self")),
+            vjp(
+                "self",
+                [](Backward& b) {
+                  const Tensor bend = ops::conj(silu_bend(b["self"]));
+                  return ops::mul(ops::mul(ops::conj(b.grad()), b["grad_output"]), bend);
+                },
+                saves("grad_output", "self")),
+        },
 };
 
-OP(mish) {
-  .schema = "mish(Tensor self) -> Tensor",
-  .doc = "self * tanh(softplus(self)), elementwise.",
-  .forms = function | inplace | out,
-  .python_module = "nn",
-  .flags = pointwise,
-  .meta = meta::unary,
-  .cpu = cpu::unary<scalar::mish>,
-  .derivatives = {vjp("self", [](Backward& b) { return ops::mish_backward(b.grad(), b["self"]); }, saves("self"))},
+OP(mish){
+    .schema = "mish(Tensor self) -> Tensor",
+    .doc = "self * tanh(softplus(self)), elementwise.",
+    .forms = function | inplace | out,
+    .python_module = "nn",
+    .flags = pointwise,
+    .meta = meta::unary,
+    .cpu = cpu::unary<scalar::mish>,
+    .derivatives = {vjp(
+        "self", [](Backward& b) { return ops::mish_backward(b.grad(), b["self"]); },
+        saves("self"))},
 };
 
-OP(mish_backward) {
-  .schema = "mish_backward(Tensor grad_output, Tensor self) -> Tensor",
-  .doc = "Gradient of mish.",
-  .flags = pointwise,
-  .meta = meta::binary,
-  .cpu = cpu::binary<scalar::mish_backward>,
-  .derivatives = {
-      vjp("grad_output", [](Backward& b) { return ops::mish_backward(b.grad(), b["self"]); }, saves("self")),
-      vjp("self", [](Backward& b) { return bent(b, mish_bend(b["self"])); }, saves("grad_output", "self")),
-  },
+OP(mish_backward){
+    .schema = "mish_backward(Tensor grad_output, Tensor self) -> Tensor",
+    .doc = "Gradient of mish.",
+    .flags = pointwise,
+    .meta = meta::binary,
+    .cpu = cpu::binary<scalar::mish_backward>,
+    .derivatives =
+        {
+            vjp(
+                "grad_output", [](Backward& b) { return ops::mish_backward(b.grad(), b["self"]); },
+                saves("self")),
+            vjp(
+                "self", [](Backward& b) { return bent(b, mish_bend(b["self"])); },
+                saves("grad_output", "self")),
+        },
 };
 
-OP(softplus) {
-  .schema = "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
-  .doc = "log(1 + exp(beta * self)) / beta, elementwise; self itself where beta * self is above threshold.",
-  .forms = function | out,
-  .python_module = "nn",
-  .flags = pointwise,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .meta = meta::unary,
-  .cpu = cpu::unary<scalar::softplus>,
-  .derivatives = {vjp("self", [](Backward& b) { return ops::softplus_backward(b.grad(), b["self"], b.scalar("beta"), b.scalar("threshold")); }, saves("self"))},
+OP(softplus){
+    .schema = "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
+    .doc =
+        "log(1 + exp(beta * self)) / beta, elementwise; self itself where beta * self is above "
+        "threshold.",
+    .forms = function | out,
+    .python_module = "nn",
+    .flags = pointwise,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .meta = meta::unary,
+    .cpu = cpu::unary<scalar::softplus>,
+    .derivatives = {vjp(
+        "self",
+        [](Backward& b) {
+          return ops::softplus_backward(b.grad(), b["self"], b.scalar("beta"),
+                                        b.scalar("threshold"));
+        },
+        saves("self"))},
 };
 
-OP(softplus_backward) {
-  .schema = "softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor",
-  .doc = "Gradient of softplus.",
-  .forms = out,
-  .out_name = "grad_input",
-  .flags = pointwise,
-  .meta = meta::binary,
-  .cpu = cpu::binary<scalar::softplus_backward>,
-  .derivatives = {
-      vjp("grad_output", [](Backward& b) { return ops::softplus_backward(b.grad(), b["self"], b.scalar("beta"), b.scalar("threshold")); }, saves("self")),
-      vjp("self", [](Backward& b) { return bent(b, softplus_bend(b)); }, saves("grad_output", "self")),
-  },
+OP(softplus_backward){
+    .schema =
+        "softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> "
+        "Tensor",
+    .doc = "Gradient of softplus.",
+    .forms = out,
+    .out_name = "grad_input",
+    .flags = pointwise,
+    .meta = meta::binary,
+    .cpu = cpu::binary<scalar::softplus_backward>,
+    .derivatives =
+        {
+            vjp(
+                "grad_output",
+                [](Backward& b) {
+                  return ops::softplus_backward(b.grad(), b["self"], b.scalar("beta"),
+                                                b.scalar("threshold"));
+                },
+                saves("self")),
+            vjp(
+                "self", [](Backward& b) { return bent(b, softplus_bend(b)); },
+                saves("grad_output", "self")),
+        },
 };
 
-OP(log_sigmoid) {
-  .schema = "log_sigmoid(Tensor self) -> Tensor",
-  .doc = "log(sigmoid(self)), elementwise.",
-  .forms = function | out,
-  .python_module = "nn",
-  .composite = Composite::Implicit,
-  .any = typed_kernel<log_sigmoid>,
+OP(log_sigmoid){
+    .schema = "log_sigmoid(Tensor self) -> Tensor",
+    .doc = "log(sigmoid(self)), elementwise.",
+    .forms = function | out,
+    .python_module = "nn",
+    .composite = Composite::Implicit,
+    .any = typed_kernel<log_sigmoid>,
 };
 
-OP(log_sigmoid_forward) {
-  .schema = "log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)",
-  .doc = "log(sigmoid(self)), and an empty tensor in the place of scratch memory.",
-  .forms = out,
-  .out_name = "output",
-  .flags = pointwise,
-  .meta = meta_log_sigmoid_forward,
-  .cpu = cpu::unary<scalar::log_sigmoid>,
-  .derivatives = {vjp("self", [](Backward& b) {
-    return ops::log_sigmoid_backward(b.grad(), b["self"], b["buffer"]);
-  }, saves("self", "buffer"))},
-  .not_differentiable = names("buffer"),
+OP(log_sigmoid_forward){
+    .schema = "log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)",
+    .doc = "log(sigmoid(self)), and an empty tensor in the place of scratch memory.",
+    .forms = out,
+    .out_name = "output",
+    .flags = pointwise,
+    .meta = meta_log_sigmoid_forward,
+    .cpu = cpu::unary<scalar::log_sigmoid>,
+    .derivatives = {vjp(
+        "self",
+        [](Backward& b) { return ops::log_sigmoid_backward(b.grad(), b["self"], b["buffer"]); },
+        saves("self", "buffer"))},
+    .not_differentiable = names("buffer"),
 };
 
-OP(log_sigmoid_backward) {
-  .schema = "log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor",
-  .doc = "Gradient of log_sigmoid; buffer is not read.",
-  .forms = out,
-  .out_name = "grad_input",
-  .flags = pointwise,
-  .meta = meta::binary,
-  .cpu = cpu::binary<scalar::log_sigmoid_backward>,
-  .derivatives = {
-      vjp("grad_output", [](Backward& b) { return ops::log_sigmoid_backward(b.grad(), b["self"], b["buffer"]); },
-          saves("self", "buffer")),
-      vjp("self", [](Backward& b) {
-        const Tensor s = ops::sigmoid(b["self"]);
-        return bent(b, ops::mul(s, ops::sub(s, 1)));
-      }, saves("grad_output", "self")),
-  },
+OP(log_sigmoid_backward){
+    .schema = "log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor",
+    .doc = "Gradient of log_sigmoid; buffer is not read.",
+    .forms = out,
+    .out_name = "grad_input",
+    .flags = pointwise,
+    .meta = meta::binary,
+    .cpu = cpu::binary<scalar::log_sigmoid_backward>,
+    .derivatives =
+        {
+            vjp(
+                "grad_output",
+                [](Backward& b) {
+                  return ops::log_sigmoid_backward(b.grad(), b["self"], b["buffer"]);
+                },
+                saves("self", "buffer")),
+            vjp(
+                "self",
+                [](Backward& b) {
+                  const Tensor s = ops::sigmoid(b["self"]);
+                  return bent(b, ops::mul(s, ops::sub(s, 1)));
+                },
+                saves("grad_output", "self")),
+        },
 };
 
-OP(glu) {
-  .schema = "glu(Tensor self, int dim=-1) -> Tensor",
-  .doc = "First half of self along dim times the sigmoid of the second.",
-  .forms = function | out,
-  .python_module = "nn",
-  .composite = Composite::Explicit,
-  .any = typed_kernel<glu>,
-  .derivatives = {vjp("self", [](Backward& b) { return ops::glu_backward(b.grad(), b["self"], b.integer("dim")); },
-                      saves("self"))},
+OP(glu){
+    .schema = "glu(Tensor self, int dim=-1) -> Tensor",
+    .doc = "First half of self along dim times the sigmoid of the second.",
+    .forms = function | out,
+    .python_module = "nn",
+    .composite = Composite::Explicit,
+    .any = typed_kernel<glu>,
+    .derivatives = {vjp(
+        "self",
+        [](Backward& b) { return ops::glu_backward(b.grad(), b["self"], b.integer("dim")); },
+        saves("self"))},
 };
 
-OP(glu_backward) {
-  .schema = "glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor",
-  .doc = "Gradient of glu.",
-  .forms = out,
-  .out_name = "grad_input",
-  .composite = Composite::Implicit,
-  .any = typed_kernel<glu_backward>,
+OP(glu_backward){
+    .schema = "glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor",
+    .doc = "Gradient of glu.",
+    .forms = out,
+    .out_name = "grad_input",
+    .composite = Composite::Implicit,
+    .any = typed_kernel<glu_backward>,
 };
 #endif

@@ -12,7 +12,8 @@ inline T wrap_add(T a, T b) {
   if constexpr (std::is_same_v<T, bool>)
     return a || b;
   else if constexpr (std::is_integral_v<T>)
-    return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) + static_cast<std::make_unsigned_t<T>>(b));
+    return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) +
+                          static_cast<std::make_unsigned_t<T>>(b));
   else
     return a + b;
 }
@@ -227,13 +228,13 @@ void meta_sub(Meta& m) {
     return m.arg(i).is_tensor() ? m.tensor(i).dtype() == DType::Bool : m.arg(i).tag == Tag::Bool;
   };
   check_kind(ErrorKind::NotImplemented, !is_bool(0) && !is_bool(1),
-        "sub(): `-` takes no bool tensors; a mask is inverted by `~` or logical_not()");
+             "sub(): `-` takes no bool tensors; a mask is inverted by `~` or logical_not()");
   meta_add(m);
 }
 
 void meta_neg(Meta& m) {
   check_kind(ErrorKind::NotImplemented, m.tensor(0).dtype() != DType::Bool,
-        "neg(): `-` takes no bool tensors; a mask is inverted by `~` or logical_not()");
+             "neg(): `-` takes no bool tensors; a mask is inverted by `~` or logical_not()");
   meta::unary(m);
 }
 
@@ -281,14 +282,17 @@ int division(const OpCall& c) {
   if (r != exact) check_divisor(c);
   return r;
 }
-void meta_division(Meta& m) { rounding_of(m.arg(2)) == exact ? meta::binary_float(m) : meta::binary(m); }
+void meta_division(Meta& m) {
+  rounding_of(m.arg(2)) == exact ? meta::binary_float(m) : meta::binary(m);
+}
 
 constexpr KernelRef div_loops = cpu::binary<scalar::div>;
 constexpr KernelRef div_trunc_loops = cpu::binary<scalar::div_trunc>;
 constexpr KernelRef div_floor_loops = cpu::binary<scalar::div_floor>;
 constexpr KernelRef remainder_loops = cpu::binary<scalar::remainder>;
 constexpr KernelRef fmod_loops = cpu::binary<scalar::fmod>;
-constexpr KernelRef rounding_division = cpu::chosen<division, div_loops, div_trunc_loops, div_floor_loops>;
+constexpr KernelRef rounding_division =
+    cpu::chosen<division, div_loops, div_trunc_loops, div_floor_loops>;
 constexpr KernelRef floor_division = cpu::chosen<checked_divisor, div_floor_loops>;
 constexpr KernelRef remainders = cpu::chosen<checked_divisor, remainder_loops>;
 constexpr KernelRef fmods = cpu::chosen<checked_divisor, fmod_loops>;
@@ -320,8 +324,8 @@ void meta_abs(Meta& m) {
   meta::unary_real(m);
 }
 void meta_sign(Meta& m) {
-  check_kind(ErrorKind::NotImplemented, !is_complex(m.tensor(0).dtype()), "Unlike NumPy, ", m.op_name(),
-             "() does not take complex numbers: use sgn().");
+  check_kind(ErrorKind::NotImplemented, !is_complex(m.tensor(0).dtype()), "Unlike NumPy, ",
+             m.op_name(), "() does not take complex numbers: use sgn().");
   meta::unary(m);
 }
 void meta_signbit(Meta& m) {
@@ -340,12 +344,13 @@ Tensor sgn_gradient(Backward& b) {
 }
 
 Tensor rsub(const Tensor& self, const Value& other, const Scalar& alpha) {
-  return other.is_tensor() ? ops::sub(other.as_tensor(), self, alpha) : ops::sub(other.as_scalar(), self, alpha);
+  return other.is_tensor() ? ops::sub(other.as_tensor(), self, alpha)
+                           : ops::sub(other.as_scalar(), self, alpha);
 }
 
 Tensor positive(const Tensor& self) {
   check_kind(ErrorKind::NotImplemented, self.dtype() != DType::Bool,
-        "positive(): a number type was expected; got bool");
+             "positive(): a number type was expected; got bool");
   return self;
 }
 
@@ -353,14 +358,15 @@ Tensor positive(const Tensor& self) {
 
 void meta_addcdiv(Meta& m) {
   check(!is_integral(m.tensor(1).dtype(), true) || !is_integral(m.tensor(2).dtype(), true),
-        "Integer division with addcdiv is not supported: convert tensor1 or tensor2 to floating point, or use div "
+        "Integer division with addcdiv is not supported: convert tensor1 or tensor2 to floating "
+        "point, or use div "
         "with a rounding_mode.");
   meta::ternary(m);
 }
 
 void check_lerp(Meta& m, int i, const char* what) {
-  check(m.tensor(i).dtype() == m.tensor(0).dtype(), "expected dtype ", name(m.tensor(0).dtype()), " for `", what,
-        "` but got dtype ", name(m.tensor(i).dtype()));
+  check(m.tensor(i).dtype() == m.tensor(0).dtype(), "expected dtype ", name(m.tensor(0).dtype()),
+        " for `", what, "` but got dtype ", name(m.tensor(i).dtype()));
 }
 void meta_lerp_Scalar(Meta& m) {
   check_lerp(m, 1, "end");
@@ -377,268 +383,319 @@ void meta_lerp_Tensor(Meta& m) {
 
 using namespace facula;
 
-OP(add_Tensor) {
-  .schema = "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-  .doc = "Sum of self and alpha times other, elementwise.",
-  .forms = all_forms,
-  .flags = pointwise | linear,
-  .numbers = names("self", "other"),
-  .meta = meta_add,
-  .cpu = cpu::binary<scalar::add>,
-  .derivatives = {
-      vjp("self", [](Backward& b) { return b.grad(); }),
-      vjp("other", [](Backward& b) {
-        const Scalar alpha = b.scalar("alpha");
-        return alpha.equals(1) ? b.grad() : ops::mul(b.grad(), alpha.conj());
-      }),
-  },
+OP(add_Tensor){
+    .schema = "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    .doc = "Sum of self and alpha times other, elementwise.",
+    .forms = all_forms,
+    .flags = pointwise | linear,
+    .numbers = names("self", "other"),
+    .meta = meta_add,
+    .cpu = cpu::binary<scalar::add>,
+    .derivatives =
+        {
+            vjp("self", [](Backward& b) { return b.grad(); }),
+            vjp("other",
+                [](Backward& b) {
+                  const Scalar alpha = b.scalar("alpha");
+                  return alpha.equals(1) ? b.grad() : ops::mul(b.grad(), alpha.conj());
+                }),
+        },
 };
 
-OP(sub_Tensor) {
-  .schema = "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-  .doc = "Difference of self and alpha times other, elementwise.",
-  .forms = all_forms,
-  .aliases = "subtract",
-  .flags = pointwise | linear,
-  .numbers = names("self", "other"),
-  .meta = meta_sub,
-  .cpu = cpu::binary<scalar::sub>,
-  .derivatives = {
-      vjp("self", [](Backward& b) { return b.grad(); }),
-      vjp("other", [](Backward& b) { return ops::mul(b.grad(), -b.scalar("alpha").conj()); }),
-  },
+OP(sub_Tensor){
+    .schema = "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    .doc = "Difference of self and alpha times other, elementwise.",
+    .forms = all_forms,
+    .aliases = "subtract",
+    .flags = pointwise | linear,
+    .numbers = names("self", "other"),
+    .meta = meta_sub,
+    .cpu = cpu::binary<scalar::sub>,
+    .derivatives =
+        {
+            vjp("self", [](Backward& b) { return b.grad(); }),
+            vjp("other", [](Backward& b) { return ops::mul(b.grad(), -b.scalar("alpha").conj()); }),
+        },
 };
 
-OP(mul_Tensor) {
-  .schema = "mul.Tensor(Tensor self, Tensor other) -> Tensor",
-  .doc = "Product of self and other, elementwise.",
-  .forms = all_forms,
-  .aliases = "multiply",
-  .flags = pointwise,
-  .numbers = names("self", "other"),
-  .meta = meta::binary,
-  .cpu = cpu::binary<scalar::mul>,
-  .derivatives = {
-      vjp("self", [](Backward& b) { return times_conj(b.grad(), b, "other"); }, saves("other")),
-      vjp("other", [](Backward& b) { return times_conj(b.grad(), b, "self"); }, saves("self")),
-  },
-  .jvp = forward::bilinear,
+OP(mul_Tensor){
+    .schema = "mul.Tensor(Tensor self, Tensor other) -> Tensor",
+    .doc = "Product of self and other, elementwise.",
+    .forms = all_forms,
+    .aliases = "multiply",
+    .flags = pointwise,
+    .numbers = names("self", "other"),
+    .meta = meta::binary,
+    .cpu = cpu::binary<scalar::mul>,
+    .derivatives =
+        {
+            vjp(
+                "self", [](Backward& b) { return times_conj(b.grad(), b, "other"); },
+                saves("other")),
+            vjp(
+                "other", [](Backward& b) { return times_conj(b.grad(), b, "self"); },
+                saves("self")),
+        },
+    .jvp = forward::bilinear,
 };
 
-OP(div_Tensor) {
-  .schema = "div.Tensor(Tensor self, Tensor other) -> Tensor",
-  .doc = "Quotient of self and other, elementwise; integers divide as floating point numbers.",
-  .forms = all_forms,
-  .aliases = "divide,true_divide",
-  .flags = pointwise,
-  .numbers = names("self", "other"),
-  .meta = meta::binary_float,
-  .cpu = cpu::binary<scalar::div>,
-  .derivatives = {vjp("self", over_other, saves("other")), vjp("other", minus_over_square, saves("self", "other"))},
+OP(div_Tensor){
+    .schema = "div.Tensor(Tensor self, Tensor other) -> Tensor",
+    .doc = "Quotient of self and other, elementwise; integers divide as floating point numbers.",
+    .forms = all_forms,
+    .aliases = "divide,true_divide",
+    .flags = pointwise,
+    .numbers = names("self", "other"),
+    .meta = meta::binary_float,
+    .cpu = cpu::binary<scalar::div>,
+    .derivatives = {vjp("self", over_other, saves("other")),
+                    vjp("other", minus_over_square, saves("self", "other"))},
 };
 
-OP(div_Tensor_mode) {
-  .schema = "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
-  .doc = "Quotient of self and other, elementwise, rounded by rounding_mode: None, 'trunc' or 'floor'.",
-  .forms = all_forms,
-  .aliases = "divide",
-  .out_name = "out_mode",
-  .flags = pointwise,
-  .numbers = names("self", "other"),
-  .meta = meta_division,
-  .cpu = rounding_division,
-  .derivatives = {
-      vjp("self", [](Backward& b) {
-        return b.is_none("rounding_mode") ? over_other(b) : ops::zeros_like(b.grad());
-      }, saves("other")),
-      vjp("other", [](Backward& b) {
-        return b.is_none("rounding_mode") ? minus_over_square(b) : ops::zeros_like(b.grad());
-      }, saves("self", "other")),
-  },
+OP(div_Tensor_mode){
+    .schema = "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
+    .doc =
+        "Quotient of self and other, elementwise, rounded by rounding_mode: None, 'trunc' or "
+        "'floor'.",
+    .forms = all_forms,
+    .aliases = "divide",
+    .out_name = "out_mode",
+    .flags = pointwise,
+    .numbers = names("self", "other"),
+    .meta = meta_division,
+    .cpu = rounding_division,
+    .derivatives =
+        {
+            vjp(
+                "self",
+                [](Backward& b) {
+                  return b.is_none("rounding_mode") ? over_other(b) : ops::zeros_like(b.grad());
+                },
+                saves("other")),
+            vjp(
+                "other",
+                [](Backward& b) {
+                  return b.is_none("rounding_mode") ? minus_over_square(b)
+                                                    : ops::zeros_like(b.grad());
+                },
+                saves("self", "other")),
+        },
 };
 
-OP(floor_divide) {
-  .schema = "floor_divide(Tensor self, Tensor other) -> Tensor",
-  .doc = "Quotient of self and other, elementwise, rounded down.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .numbers = names("self", "other"),
-  .meta = meta::binary,
-  .cpu = floor_division,
+OP(floor_divide){
+    .schema = "floor_divide(Tensor self, Tensor other) -> Tensor",
+    .doc = "Quotient of self and other, elementwise, rounded down.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .numbers = names("self", "other"),
+    .meta = meta::binary,
+    .cpu = floor_division,
 };
 
-OP(remainder_Tensor) {
-  .schema = "remainder.Tensor(Tensor self, Tensor other) -> Tensor",
-  .doc = "Rest of division rounded down, elementwise: it has the sign of other.",
-  .forms = all_forms,
-  .out_name = "Tensor_out",
-  .flags = pointwise,
-  .numbers = names("self", "other"),
-  .meta = meta::binary_of_tensor,
-  .cpu = remainders,
-  .derivatives = {
-      vjp("self", [](Backward& b) { return b.grad(); }),
-      vjp("other", [](Backward& b) { return minus_quotient(b, "floor"); }, saves("self", "other")),
-  },
+OP(remainder_Tensor){
+    .schema = "remainder.Tensor(Tensor self, Tensor other) -> Tensor",
+    .doc = "Rest of division rounded down, elementwise: it has the sign of other.",
+    .forms = all_forms,
+    .out_name = "Tensor_out",
+    .flags = pointwise,
+    .numbers = names("self", "other"),
+    .meta = meta::binary_of_tensor,
+    .cpu = remainders,
+    .derivatives =
+        {
+            vjp("self", [](Backward& b) { return b.grad(); }),
+            vjp(
+                "other", [](Backward& b) { return minus_quotient(b, "floor"); },
+                saves("self", "other")),
+        },
 };
 
-OP(fmod_Tensor) {
-  .schema = "fmod.Tensor(Tensor self, Tensor other) -> Tensor",
-  .doc = "Rest of division rounded towards zero, elementwise: it has the sign of self.",
-  .forms = all_forms,
-  .out_name = "Tensor_out",
-  .flags = pointwise,
-  .numbers = names("other"),
-  .meta = meta::binary,
-  .cpu = fmods,
-  .derivatives = {
-      vjp("self", [](Backward& b) { return b.grad(); }),
-      vjp("other", [](Backward& b) { return minus_quotient(b, "trunc"); }, saves("self", "other")),
-  },
+OP(fmod_Tensor){
+    .schema = "fmod.Tensor(Tensor self, Tensor other) -> Tensor",
+    .doc = "Rest of division rounded towards zero, elementwise: it has the sign of self.",
+    .forms = all_forms,
+    .out_name = "Tensor_out",
+    .flags = pointwise,
+    .numbers = names("other"),
+    .meta = meta::binary,
+    .cpu = fmods,
+    .derivatives =
+        {
+            vjp("self", [](Backward& b) { return b.grad(); }),
+            vjp(
+                "other", [](Backward& b) { return minus_quotient(b, "trunc"); },
+                saves("self", "other")),
+        },
 };
 
-OP(rsub_Tensor) {
-  .schema = "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-  .doc = "Difference of other and alpha times self, elementwise.",
-  .forms = function,
-  .composite = Composite::Implicit,
-  .numbers = names("other"),
-  .any = typed_kernel<rsub>,
+OP(rsub_Tensor){
+    .schema = "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    .doc = "Difference of other and alpha times self, elementwise.",
+    .forms = function,
+    .composite = Composite::Implicit,
+    .numbers = names("other"),
+    .any = typed_kernel<rsub>,
 };
 
-OP(neg) {
-  .schema = "neg(Tensor self) -> Tensor",
-  .doc = "Negative of self, elementwise.",
-  .forms = all_forms,
-  .aliases = "negative",
-  .flags = pointwise | linear,
-  .meta = meta_neg,
-  .cpu = cpu::unary<scalar::neg>,
-  .derivatives = {vjp("self", [](Backward& b) { return ops::neg(b.grad()); })},
+OP(neg){
+    .schema = "neg(Tensor self) -> Tensor",
+    .doc = "Negative of self, elementwise.",
+    .forms = all_forms,
+    .aliases = "negative",
+    .flags = pointwise | linear,
+    .meta = meta_neg,
+    .cpu = cpu::unary<scalar::neg>,
+    .derivatives = {vjp("self", [](Backward& b) { return ops::neg(b.grad()); })},
 };
 
-OP(positive) {
-  .schema = "positive(Tensor(a) self) -> Tensor(a)",
-  .doc = "Self; an error for bool tensors.",
-  .forms = function_method,
-  .composite = Composite::Implicit,
-  .flags = same_object,
-  .any = typed_kernel<positive>,
+OP(positive){
+    .schema = "positive(Tensor(a) self) -> Tensor(a)",
+    .doc = "Self; an error for bool tensors.",
+    .forms = function_method,
+    .composite = Composite::Implicit,
+    .flags = same_object,
+    .any = typed_kernel<positive>,
 };
 
-OP(reciprocal) {
-  .schema = "reciprocal(Tensor self) -> Tensor",
-  .doc = "One over self, elementwise.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .meta = meta::unary_float,
-  .cpu = cpu::unary<scalar::reciprocal>,
-  .derivatives = {local("self", [](Backward& x) { return ops::neg(ops::mul(x["result"], x["result"])); },
-                        saves("result"))},
+OP(reciprocal){
+    .schema = "reciprocal(Tensor self) -> Tensor",
+    .doc = "One over self, elementwise.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .meta = meta::unary_float,
+    .cpu = cpu::unary<scalar::reciprocal>,
+    .derivatives = {local(
+        "self", [](Backward& x) { return ops::neg(ops::mul(x["result"], x["result"])); },
+        saves("result"))},
 };
 
-OP(abs) {
-  .schema = "abs(Tensor self) -> Tensor",
-  .doc = "Absolute value of self, elementwise; real for complex numbers.",
-  .forms = all_forms,
-  .aliases = "absolute",
-  .flags = pointwise,
-  .meta = meta_abs,
-  .cpu = cpu::unary<scalar::abs>,
-  .derivatives = {vjp("self", [](Backward& b) { return ops::mul(b.grad(), ops::sgn(b["self"])); }, saves("self"))},
+OP(abs){
+    .schema = "abs(Tensor self) -> Tensor",
+    .doc = "Absolute value of self, elementwise; real for complex numbers.",
+    .forms = all_forms,
+    .aliases = "absolute",
+    .flags = pointwise,
+    .meta = meta_abs,
+    .cpu = cpu::unary<scalar::abs>,
+    .derivatives = {vjp(
+        "self", [](Backward& b) { return ops::mul(b.grad(), ops::sgn(b["self"])); },
+        saves("self"))},
 };
 
-OP(sign) {
-  .schema = "sign(Tensor self) -> Tensor",
-  .doc = "Sign of self, elementwise: -1, 0 or 1.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .meta = meta_sign,
-  .cpu = cpu::unary<scalar::sgn>,
-  .derivatives = {vjp("self", [](Backward& b) { return ops::zeros_like(b.grad()); })},
+OP(sign){
+    .schema = "sign(Tensor self) -> Tensor",
+    .doc = "Sign of self, elementwise: -1, 0 or 1.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .meta = meta_sign,
+    .cpu = cpu::unary<scalar::sgn>,
+    .derivatives = {vjp("self", [](Backward& b) { return ops::zeros_like(b.grad()); })},
 };
 
-OP(sgn) {
-  .schema = "sgn(Tensor self) -> Tensor",
-  .doc = "Sign of self, elementwise; for complex numbers self over its absolute value, zero at zero.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .meta = meta::unary,
-  .cpu = cpu::unary<scalar::sgn>,
-  .derivatives = {vjp("self", sgn_gradient, saves("self"))},
+OP(sgn){
+    .schema = "sgn(Tensor self) -> Tensor",
+    .doc =
+        "Sign of self, elementwise; for complex numbers self over its absolute value, zero at "
+        "zero.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .meta = meta::unary,
+    .cpu = cpu::unary<scalar::sgn>,
+    .derivatives = {vjp("self", sgn_gradient, saves("self"))},
 };
 
-OP(signbit) {
-  .schema = "signbit(Tensor self) -> Tensor",
-  .doc = "Whether the sign bit of self is set, elementwise: true for -0.0 as well.",
-  .forms = function | method | out,
-  .flags = pointwise,
-  .meta = meta_signbit,
-  .cpu = cpu::unary<scalar::signbit>,
+OP(signbit){
+    .schema = "signbit(Tensor self) -> Tensor",
+    .doc = "Whether the sign bit of self is set, elementwise: true for -0.0 as well.",
+    .forms = function | method | out,
+    .flags = pointwise,
+    .meta = meta_signbit,
+    .cpu = cpu::unary<scalar::signbit>,
 };
 
-OP(addcmul) {
-  .schema = "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
-  .doc = "self + value * tensor1 * tensor2, elementwise.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .autocast = Autocast::Promote, .autocast_cpu = Autocast::None,
-  .meta = meta::ternary,
-  .cpu = cpu::ternary<scalar::addcmul>,
-  .derivatives = {
-      vjp("self", [](Backward& b) { return b.grad(); }),
-      local("tensor1", [](Backward& x) { return ops::mul(x["tensor2"], x.scalar("value")); }, saves("tensor2")),
-      local("tensor2", [](Backward& x) { return ops::mul(x["tensor1"], x.scalar("value")); }, saves("tensor1")),
-  },
+OP(addcmul){
+    .schema = "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    .doc = "self + value * tensor1 * tensor2, elementwise.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .autocast = Autocast::Promote,
+    .autocast_cpu = Autocast::None,
+    .meta = meta::ternary,
+    .cpu = cpu::ternary<scalar::addcmul>,
+    .derivatives =
+        {
+            vjp("self", [](Backward& b) { return b.grad(); }),
+            local(
+                "tensor1", [](Backward& x) { return ops::mul(x["tensor2"], x.scalar("value")); },
+                saves("tensor2")),
+            local(
+                "tensor2", [](Backward& x) { return ops::mul(x["tensor1"], x.scalar("value")); },
+                saves("tensor1")),
+        },
 };
 
-OP(addcdiv) {
-  .schema = "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
-  .doc = "self + value * tensor1 / tensor2, elementwise.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .autocast = Autocast::Promote, .autocast_cpu = Autocast::None,
-  .meta = meta_addcdiv,
-  .cpu = cpu::ternary<scalar::addcdiv>,
-  .derivatives = {
-      vjp("self", [](Backward& b) { return b.grad(); }),
-      local("tensor1", [](Backward& x) { return ops::div(x.scalar("value"), x["tensor2"]); }, saves("tensor2")),
-      local("tensor2", [](Backward& x) {
-        const Tensor y = x["tensor2"];
-        return ops::mul(ops::div(ops::div(x["tensor1"], y), y), -x.scalar("value"));
-      }, saves("tensor1", "tensor2")),
-  },
+OP(addcdiv){
+    .schema = "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    .doc = "self + value * tensor1 / tensor2, elementwise.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .autocast = Autocast::Promote,
+    .autocast_cpu = Autocast::None,
+    .meta = meta_addcdiv,
+    .cpu = cpu::ternary<scalar::addcdiv>,
+    .derivatives =
+        {
+            vjp("self", [](Backward& b) { return b.grad(); }),
+            local(
+                "tensor1", [](Backward& x) { return ops::div(x.scalar("value"), x["tensor2"]); },
+                saves("tensor2")),
+            local(
+                "tensor2",
+                [](Backward& x) {
+                  const Tensor y = x["tensor2"];
+                  return ops::mul(ops::div(ops::div(x["tensor1"], y), y), -x.scalar("value"));
+                },
+                saves("tensor1", "tensor2")),
+        },
 };
 
-OP(lerp_Scalar) {
-  .schema = "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
-  .doc = "self + weight * (end - self), elementwise.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .meta = meta_lerp_Scalar,
-  .cpu = cpu::binary<scalar::lerp_Scalar>,
-  .derivatives = {
-      vjp("self", [](Backward& b) {
-        const Scalar w = b.scalar("weight").conj();
-        return ops::sub(b.grad(), ops::mul(b.grad(), w));
-      }),
-      vjp("end", [](Backward& b) { return ops::mul(b.grad(), b.scalar("weight").conj()); }),
-  },
+OP(lerp_Scalar){
+    .schema = "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
+    .doc = "self + weight * (end - self), elementwise.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .meta = meta_lerp_Scalar,
+    .cpu = cpu::binary<scalar::lerp_Scalar>,
+    .derivatives =
+        {
+            vjp("self",
+                [](Backward& b) {
+                  const Scalar w = b.scalar("weight").conj();
+                  return ops::sub(b.grad(), ops::mul(b.grad(), w));
+                }),
+            vjp("end", [](Backward& b) { return ops::mul(b.grad(), b.scalar("weight").conj()); }),
+        },
 };
 
-OP(lerp_Tensor) {
-  .schema = "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
-  .doc = "self + weight * (end - self), elementwise.",
-  .forms = all_forms,
-  .out_name = "Tensor_out",
-  .flags = pointwise,
-  .meta = meta_lerp_Tensor,
-  .cpu = cpu::ternary<scalar::lerp_Tensor>,
-  .derivatives = {
-      local("self", [](Backward& x) { return ops::sub(1, x["weight"]); }, saves("weight")),
-      local("end", [](Backward& x) { return x["weight"]; }, saves("weight")),
-      local("weight", [](Backward& x) { return ops::sub(x["end"], x["self"]); }, saves("self", "end")),
-  },
+OP(lerp_Tensor){
+    .schema = "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
+    .doc = "self + weight * (end - self), elementwise.",
+    .forms = all_forms,
+    .out_name = "Tensor_out",
+    .flags = pointwise,
+    .meta = meta_lerp_Tensor,
+    .cpu = cpu::ternary<scalar::lerp_Tensor>,
+    .derivatives =
+        {
+            local(
+                "self", [](Backward& x) { return ops::sub(1, x["weight"]); }, saves("weight")),
+            local(
+                "end", [](Backward& x) { return x["weight"]; }, saves("weight")),
+            local(
+                "weight", [](Backward& x) { return ops::sub(x["end"], x["self"]); },
+                saves("self", "end")),
+        },
 };
 #endif

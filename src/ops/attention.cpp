@@ -23,9 +23,11 @@ namespace {
 
 constexpr double lowest = -__builtin_inf();
 
-void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, bool causal) {
+void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
+                     bool causal) {
   const char* op = "scaled_dot_product_attention";
-  check(is_differentiable(q.dtype()), op, "(): query, key and value must be floating point; got ", name(q.dtype()));
+  check(is_differentiable(q.dtype()), op, "(): query, key and value must be floating point; got ",
+        name(q.dtype()));
   check(q.dtype() == k.dtype() && q.dtype() == v.dtype(),
         "attention: query, key and value must have one dtype; got ", name(q.dtype()), ", ",
         name(k.dtype()), " and ", name(v.dtype()));
@@ -66,11 +68,13 @@ Tensor repeated_heads(const Tensor& t, int64_t heads) {
   return ops::repeat_interleave(t, heads / have, t.dim() - 3);
 }
 
-std::tuple<Tensor, Tensor> attention_math(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
-                                          double dropout_p, bool causal, const Tensor& dropout_mask,
+std::tuple<Tensor, Tensor> attention_math(const Tensor& query, const Tensor& key,
+                                          const Tensor& value, const Tensor& mask, double dropout_p,
+                                          bool causal, const Tensor& dropout_mask,
                                           std::optional<double> scale, bool gqa) {
   check_attention(query, key, value, mask, causal);
-  const Tensor k = gqa ? repeated_heads(key, query.size(-3)) : key, v = gqa ? repeated_heads(value, query.size(-3)) : value;
+  const Tensor k = gqa ? repeated_heads(key, query.size(-3)) : key,
+               v = gqa ? repeated_heads(value, query.size(-3)) : value;
   // Both factors take the root of the scale, so that neither product overflows in half precision.
   const double factor = scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1))));
   const double root = std::sqrt(std::fabs(factor));
@@ -87,9 +91,10 @@ std::tuple<Tensor, Tensor> attention_math(const Tensor& query, const Tensor& key
   return {ops::matmul(attention, v), attention};
 }
 
-Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, double dropout_p,
-                 bool causal, std::optional<double> scale, bool gqa) {
-  return std::get<0>(ops::_scaled_dot_product_attention_math(query, key, value, mask, dropout_p, causal, {}, scale, gqa));
+Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
+                 double dropout_p, bool causal, std::optional<double> scale, bool gqa) {
+  return std::get<0>(ops::_scaled_dot_product_attention_math(query, key, value, mask, dropout_p,
+                                                             causal, {}, scale, gqa));
 }
 
 }  // namespace
@@ -97,27 +102,33 @@ Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value, co
 
 using namespace facula;
 
-OP(_safe_softmax) {
-  .schema = "_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-  .doc = "Softmax along a dimension; zeros where all elements are -inf.",
-  .forms = function,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<safe_softmax>,
+OP(_safe_softmax){
+    .schema = "_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    .doc = "Softmax along a dimension; zeros where all elements are -inf.",
+    .forms = function,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<safe_softmax>,
 };
-OP(_scaled_dot_product_attention_math) {
-  .schema = "_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
-            "float dropout_p=0.0, bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, "
-            "bool enable_gqa=False) -> (Tensor, Tensor)",
-  .doc = "Attention by matrix products and softmax; also gives the weights.",
-  .composite = Composite::Implicit,
-  .any = typed_kernel<attention_math>,
+OP(_scaled_dot_product_attention_math){
+    .schema =
+        "_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? "
+        "attn_mask=None, "
+        "float dropout_p=0.0, bool is_causal=False, Tensor? dropout_mask=None, *, float? "
+        "scale=None, "
+        "bool enable_gqa=False) -> (Tensor, Tensor)",
+    .doc = "Attention by matrix products and softmax; also gives the weights.",
+    .composite = Composite::Implicit,
+    .any = typed_kernel<attention_math>,
 };
-OP(scaled_dot_product_attention) {
-  .schema = "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
-            "float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
-  .doc = "softmax(query key^T scale + mask) value, over (..., length, width).",
-  .python_module = "nn",
-  .composite = Composite::Selecting,
-  .autocast = Autocast::LowerPrecision,
-  .any = typed_kernel<attention>,
+OP(scaled_dot_product_attention){
+    .schema =
+        "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? "
+        "attn_mask=None, "
+        "float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) "
+        "-> Tensor",
+    .doc = "softmax(query key^T scale + mask) value, over (..., length, width).",
+    .python_module = "nn",
+    .composite = Composite::Selecting,
+    .autocast = Autocast::LowerPrecision,
+    .any = typed_kernel<attention>,
 };

@@ -1,6 +1,6 @@
 // Batch and instance normalisation.
-#include "ops/norm_tangents.h"
 #include "ops/batch_norm.h"
+#include "ops/norm_tangents.h"
 
 #include "kernels/cpu/norm.h"
 #include "ops/arithmetic.h"
@@ -34,8 +34,8 @@ DType parameter_dtype(DType input, std::initializer_list<const Tensor*> paramete
   return found;
 }
 
-void check_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean,
-                      const Tensor& var, bool training) {
+void check_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                      const Tensor& mean, const Tensor& var, bool training) {
   const int64_t channels = input.size(1);
   check(training || mean.defined(), "running_mean must be defined in evaluation mode");
   check(training || var.defined(), "running_var must be defined in evaluation mode");
@@ -45,10 +45,8 @@ void check_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& b
   check_channels(bias, "bias", channels);
 }
 
-
-
-void meta_batch_norm(Meta& m, const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean,
-                     const Tensor& var, bool training) {
+void meta_batch_norm(Meta& m, const Tensor& input, const Tensor& weight, const Tensor& bias,
+                     const Tensor& mean, const Tensor& var, bool training) {
   check_batch_norm(input, weight, bias, mean, var, training);
   const DType d = parameter_dtype(input.dtype(), {&weight, &bias, &mean, &var});
   const IntVec sizes{training ? input.size(1) : 0};
@@ -57,15 +55,19 @@ void meta_batch_norm(Meta& m, const Tensor& input, const Tensor& weight, const T
   m.result(2, sizes, d);
 }
 
-void meta_batch_norm_backward(Meta& m, const Tensor& grad, const Tensor& input, const Tensor& weight,
-                              const Tensor& running_mean, const Tensor& running_var, const Tensor& save_mean,
-                              const Tensor& save_invstd, bool train, double, std::span<const bool> mask) {
+void meta_batch_norm_backward(Meta& m, const Tensor& grad, const Tensor& input,
+                              const Tensor& weight, const Tensor& running_mean,
+                              const Tensor& running_var, const Tensor& save_mean,
+                              const Tensor& save_invstd, bool train, double,
+                              std::span<const bool> mask) {
   const int64_t channels = input.size(1);
-  check(same_sizes(grad.sizes(), input.sizes()), m.op_name(), "(): expected grad_out of shape ", str(input.sizes()),
-        "; got ", str(grad.sizes()));
-  const Tensor &mean = train ? save_mean : running_mean, &spread = train ? save_invstd : running_var;
-  check(mean.defined() && spread.defined() && mean.numel() == channels && spread.numel() == channels, m.op_name(),
-        "(): expected statistics of ", channels, " elements");
+  check(same_sizes(grad.sizes(), input.sizes()), m.op_name(), "(): expected grad_out of shape ",
+        str(input.sizes()), "; got ", str(grad.sizes()));
+  const Tensor &mean = train ? save_mean : running_mean,
+               &spread = train ? save_invstd : running_var;
+  check(
+      mean.defined() && spread.defined() && mean.numel() == channels && spread.numel() == channels,
+      m.op_name(), "(): expected statistics of ", channels, " elements");
   check_channels(weight, "weight", channels);
   const DType d = weight.defined() ? weight.dtype() : input.dtype();
   if (mask[0]) m.result_format(0, input.sizes(), input.dtype(), suggested_format(input));
@@ -75,9 +77,9 @@ void meta_batch_norm_backward(Meta& m, const Tensor& grad, const Tensor& input, 
 
 void batch_norm_gradient(Backward& b) {
   const bool mask[] = {b.needs("input"), b.needs("weight"), b.needs("bias")};
-  auto [input, weight, bias] =
-      ops::native_batch_norm_backward(b.grad(), b["input"], b["weight"], b["running_mean"], b["running_var"], b.result(1),
-                                      b.result(2), b.flag("training"), b.number("eps"), mask);
+  auto [input, weight, bias] = ops::native_batch_norm_backward(
+      b.grad(), b["input"], b["weight"], b["running_mean"], b["running_var"], b.result(1),
+      b.result(2), b.flag("training"), b.number("eps"), mask);
   b.set("input", input);
   b.set("weight", weight);
   b.set("bias", bias);
@@ -92,56 +94,63 @@ void batch_norm_second(Backward& b) {
   for (int64_t d = 2; d < x.dim(); ++d) others.push_back(d);
   auto spread = [&](const Tensor& t) { return t.defined() ? ops::reshape(t, shape) : t; };
   const Tensor mean = spread(train ? b["save_mean"] : b["running_mean"]);
-  const Tensor rstd = train ? spread(b["save_invstd"]) : ops::rsqrt(ops::add(spread(b["running_var"]), b.number("eps")));
+  const Tensor rstd = train ? spread(b["save_invstd"])
+                            : ops::rsqrt(ops::add(spread(b["running_var"]), b.number("eps")));
   const Normalized n{ops::mul(ops::sub(x, mean), rstd), rstd, others, true, !train};
-  const SecondOrder s = second_order(n, b["grad_out"], spread(b["weight"]), b.grad(0), spread(b.grad(1)), spread(b.grad(2)));
+  const SecondOrder s = second_order(n, b["grad_out"], spread(b["weight"]), b.grad(0),
+                                     spread(b.grad(1)), spread(b.grad(2)));
   if (b.needs("grad_out")) b.set("grad_out", s.grad_out);
   if (b.needs("input")) b.set("input", s.input);
   if (b.needs("weight") && s.weight.defined()) b.set("weight", ops::sum(s.weight, others));
 }
 
-Triple legit(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var,
-             bool training, double momentum, double eps) {
+Triple legit(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean,
+             const Tensor& var, bool training, double momentum, double eps) {
   return ops::native_batch_norm(input, weight, bias, mean, var, training, momentum, eps);
 }
-Triple legit_no_stats(const Tensor& input, const Tensor& weight, const Tensor& bias, bool training, double momentum,
-                      double eps) {
+Triple legit_no_stats(const Tensor& input, const Tensor& weight, const Tensor& bias, bool training,
+                      double momentum, double eps) {
   return ops::native_batch_norm(input, weight, bias, {}, {}, training, momentum, eps);
 }
-Triple legit_no_training(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean,
-                         const Tensor& var, double momentum, double eps) {
+Triple legit_no_training(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                         const Tensor& mean, const Tensor& var, double momentum, double eps) {
   return ops::native_batch_norm(input, weight, bias, mean, var, false, momentum, eps);
 }
 void legit_gradient(Backward& b, const Tensor& mean, const Tensor& var, bool training) {
   const bool mask[] = {b.needs("input"), b.needs("weight"), b.needs("bias")};
-  auto [input, weight, bias] = ops::native_batch_norm_backward(b.grad(), b["input"], b["weight"], mean, var, b.result(1),
-                                                               b.result(2), training, b.number("eps"), mask);
+  auto [input, weight, bias] =
+      ops::native_batch_norm_backward(b.grad(), b["input"], b["weight"], mean, var, b.result(1),
+                                      b.result(2), training, b.number("eps"), mask);
   b.set("input", input);
   b.set("weight", weight);
   b.set("bias", bias);
 }
 
-Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var,
-                  bool training, double momentum, double eps, bool) {
+Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean,
+                  const Tensor& var, bool training, double momentum, double eps, bool) {
   check_batch_norm(input, weight, bias, mean, var, training);
-  return std::get<0>(ops::native_batch_norm(input, weight, bias, mean, var, training, momentum, eps));
+  return std::get<0>(
+      ops::native_batch_norm(input, weight, bias, mean, var, training, momentum, eps));
 }
 
 // One value per channel, repeated for every sample.
 Tensor repeated(const Tensor& t, int64_t times) {
   if (!t.defined()) return t;
-  return ops::reshape(ops::expand(ops::unsqueeze(t, 0), IntList{times, t.numel()}), IntList{times * t.numel()});
+  return ops::reshape(ops::expand(ops::unsqueeze(t, 0), IntList{times, t.numel()}),
+                      IntList{times * t.numel()});
 }
 void store_mean(const Tensor& into, const Tensor& repeated, int64_t samples) {
   if (!into.defined()) return;
   const GradMode off(false);
-  const Tensor sum = ops::sum(ops::view(repeated, IntList{samples, into.numel()}), IntList{0}, false);
+  const Tensor sum =
+      ops::sum(ops::view(repeated, IntList{samples, into.numel()}), IntList{0}, false);
   ops::copy_(into, ops::div(sum, samples));
 }
 
 // Batch norm of a tensor that has every (sample, channel) as a channel of its own.
-Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean,
-                     const Tensor& var, bool use_input_stats, double momentum, double eps, bool cudnn) {
+Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                     const Tensor& mean, const Tensor& var, bool use_input_stats, double momentum,
+                     double eps, bool cudnn) {
   check(use_input_stats || (mean.defined() && var.defined()),
         "batch_norm(): running_mean and running_var are needed unless the batch's own statistics "
         "are used");
@@ -151,7 +160,8 @@ Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bi
   sizes[1] = n * c;
   const Tensor m = repeated(mean, n), v = repeated(var, n);
   const Tensor x = ops::view(ops::contiguous(input), sizes);
-  const Tensor y = ops::batch_norm(x, repeated(weight, n), repeated(bias, n), m, v, use_input_stats, momentum, eps, cudnn);
+  const Tensor y = ops::batch_norm(x, repeated(weight, n), repeated(bias, n), m, v, use_input_stats,
+                                   momentum, eps, cudnn);
   store_mean(mean, m, n);
   store_mean(var, v, n);
   return ops::view(y, input.sizes());
@@ -162,75 +172,103 @@ Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bi
 
 using namespace facula;
 
-OP(native_batch_norm) {
-  .schema = "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
-            "bool training, float momentum, float eps) -> (Tensor out, Tensor save_mean, Tensor save_invstd)",
-  .doc = "Input (N, C, ...) normalised over all but C, scaled and shifted; training updates the running statistics.",
-  .forms = function | out,
-  .meta = typed_meta<meta_batch_norm>,
-  .cpu = cpu::batch_norm_kernel,
-  .derivatives = {vjp(names("input", "weight", "bias"), batch_norm_gradient,
-                      saves("input", "weight", "running_mean", "running_var", "save_mean", "save_invstd"))},
-  .not_differentiable = names("save_mean", "save_invstd"),
-  .jvp = batch_norm_tangent,
-  .batch = batch::batch_norm,
+OP(native_batch_norm){
+    .schema =
+        "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
+        "Tensor? running_var, "
+        "bool training, float momentum, float eps) -> (Tensor out, Tensor save_mean, Tensor "
+        "save_invstd)",
+    .doc =
+        "Input (N, C, ...) normalised over all but C, scaled and shifted; training updates the "
+        "running statistics.",
+    .forms = function | out,
+    .meta = typed_meta<meta_batch_norm>,
+    .cpu = cpu::batch_norm_kernel,
+    .derivatives = {vjp(names("input", "weight", "bias"), batch_norm_gradient,
+                        saves("input", "weight", "running_mean", "running_var", "save_mean",
+                              "save_invstd"))},
+    .not_differentiable = names("save_mean", "save_invstd"),
+    .jvp = batch_norm_tangent,
+    .batch = batch::batch_norm,
 };
-OP(native_batch_norm_backward) {
-  .schema = "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, "
-            "Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> "
-            "(Tensor, Tensor, Tensor)",
-  .doc = "Gradients of native_batch_norm with respect to input, weight and bias.",
-  .forms = hidden | out,
-  .meta = typed_meta<meta_batch_norm_backward>,
-  .cpu = cpu::batch_norm_backward_kernel,
-  .derivatives = {vjp(names("grad_out", "input", "weight"), batch_norm_second,
-                      saves("grad_out", "input", "weight", "running_mean", "running_var", "save_mean", "save_invstd"))},
-  .batch = batch::batch_norm_backward,
+OP(native_batch_norm_backward){
+    .schema =
+        "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? "
+        "running_mean, "
+        "Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, "
+        "bool[3] output_mask) -> "
+        "(Tensor, Tensor, Tensor)",
+    .doc = "Gradients of native_batch_norm with respect to input, weight and bias.",
+    .forms = hidden | out,
+    .meta = typed_meta<meta_batch_norm_backward>,
+    .cpu = cpu::batch_norm_backward_kernel,
+    .derivatives = {vjp(names("grad_out", "input", "weight"), batch_norm_second,
+                        saves("grad_out", "input", "weight", "running_mean", "running_var",
+                              "save_mean", "save_invstd"))},
+    .batch = batch::batch_norm_backward,
 };
-OP(_native_batch_norm_legit) {
-  .schema = "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, "
-            "Tensor(b!) running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
-  .doc = "The native_batch_norm whose schema says that it updates the running statistics.",
-  .composite = Composite::Explicit,
-  .any = typed_kernel<legit>,
-  .derivatives = {vjp(names("input", "weight", "bias"), [](Backward& b) {
-    legit_gradient(b, b["running_mean"], b["running_var"], b.flag("training"));
-  }, saves("input", "weight", "running_mean", "running_var", "result1", "result2"))},
-  .not_differentiable = names("result1", "result2"),
+OP(_native_batch_norm_legit){
+    .schema =
+        "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) "
+        "running_mean, "
+        "Tensor(b!) running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, "
+        "Tensor)",
+    .doc = "The native_batch_norm whose schema says that it updates the running statistics.",
+    .composite = Composite::Explicit,
+    .any = typed_kernel<legit>,
+    .derivatives = {vjp(
+        names("input", "weight", "bias"),
+        [](Backward& b) {
+          legit_gradient(b, b["running_mean"], b["running_var"], b.flag("training"));
+        },
+        saves("input", "weight", "running_mean", "running_var", "result1", "result2"))},
+    .not_differentiable = names("result1", "result2"),
 };
-OP(_native_batch_norm_legit_no_stats) {
-  .schema = "_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, "
-            "float eps) -> (Tensor, Tensor, Tensor)",
-  .doc = "The native_batch_norm without running statistics.",
-  .composite = Composite::Explicit,
-  .any = typed_kernel<legit_no_stats>,
-  .derivatives = {vjp(names("input", "weight", "bias"), [](Backward& b) {
-    legit_gradient(b, {}, {}, b.flag("training"));
-  }, saves("input", "weight", "result1", "result2"))},
-  .not_differentiable = names("result1", "result2"),
+OP(_native_batch_norm_legit_no_stats){
+    .schema =
+        "_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool "
+        "training, float momentum, "
+        "float eps) -> (Tensor, Tensor, Tensor)",
+    .doc = "The native_batch_norm without running statistics.",
+    .composite = Composite::Explicit,
+    .any = typed_kernel<legit_no_stats>,
+    .derivatives = {vjp(
+        names("input", "weight", "bias"),
+        [](Backward& b) { legit_gradient(b, {}, {}, b.flag("training")); },
+        saves("input", "weight", "result1", "result2"))},
+    .not_differentiable = names("result1", "result2"),
 };
-OP(_native_batch_norm_legit_no_training) {
-  .schema = "_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, "
-            "Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
-  .doc = "The native_batch_norm by the running statistics alone.",
-  .composite = Composite::Explicit,
-  .any = typed_kernel<legit_no_training>,
-  .derivatives = {vjp(names("input", "weight", "bias"), [](Backward& b) {
-    legit_gradient(b, b["running_mean"], b["running_var"], false);
-  }, saves("input", "weight", "running_mean", "running_var", "result1", "result2"))},
-  .not_differentiable = names("result1", "result2"),
+OP(_native_batch_norm_legit_no_training){
+    .schema =
+        "_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor "
+        "running_mean, "
+        "Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+    .doc = "The native_batch_norm by the running statistics alone.",
+    .composite = Composite::Explicit,
+    .any = typed_kernel<legit_no_training>,
+    .derivatives = {vjp(
+        names("input", "weight", "bias"),
+        [](Backward& b) { legit_gradient(b, b["running_mean"], b["running_var"], false); },
+        saves("input", "weight", "running_mean", "running_var", "result1", "result2"))},
+    .not_differentiable = names("result1", "result2"),
 };
-OP(batch_norm) {
-  .schema = "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
-            "bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
-  .doc = "Input (N, C, ...) normalised over all but C, scaled and shifted; training updates the running statistics.",
-  .composite = Composite::Selecting,
-  .any = typed_kernel<batch_norm>,
+OP(batch_norm){
+    .schema =
+        "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
+        "running_var, "
+        "bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
+    .doc =
+        "Input (N, C, ...) normalised over all but C, scaled and shifted; training updates the "
+        "running statistics.",
+    .composite = Composite::Selecting,
+    .any = typed_kernel<batch_norm>,
 };
-OP(instance_norm) {
-  .schema = "instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
-            "bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor",
-  .doc = "Input (N, C, ...) normalised over each sample's channels, scaled and shifted.",
-  .composite = Composite::Implicit,
-  .any = typed_kernel<instance_norm>,
+OP(instance_norm){
+    .schema =
+        "instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
+        "running_var, "
+        "bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor",
+    .doc = "Input (N, C, ...) normalised over each sample's channels, scaled and shifted.",
+    .composite = Composite::Implicit,
+    .any = typed_kernel<instance_norm>,
 };

@@ -190,161 +190,166 @@ bool is_nonzero(const Tensor& self) {
 
 using namespace facula;
 
-OP(eq_Tensor) {
-  .schema = "eq.Tensor(Tensor self, Tensor other) -> Tensor",
-  .doc = "Whether self is equal to other, elementwise; a bool tensor.",
-  .forms = all_forms,
-  .out_name = "Tensor_out",
-  .flags = pointwise,
-  .numbers = names("other"),
-  .meta = meta::compare,
-  .cpu = cpu::binary<scalar::eq>,
+OP(eq_Tensor){
+    .schema = "eq.Tensor(Tensor self, Tensor other) -> Tensor",
+    .doc = "Whether self is equal to other, elementwise; a bool tensor.",
+    .forms = all_forms,
+    .out_name = "Tensor_out",
+    .flags = pointwise,
+    .numbers = names("other"),
+    .meta = meta::compare,
+    .cpu = cpu::binary<scalar::eq>,
 };
 
-OP(ne_Tensor) {
-  .schema = "ne.Tensor(Tensor self, Tensor other) -> Tensor",
-  .doc = "Whether self is different from other, elementwise; a bool tensor.",
-  .forms = all_forms,
-  .aliases = "not_equal",
-  .out_name = "Tensor_out",
-  .flags = pointwise,
-  .numbers = names("other"),
-  .meta = meta::compare,
-  .cpu = cpu::binary<scalar::ne>,
+OP(ne_Tensor){
+    .schema = "ne.Tensor(Tensor self, Tensor other) -> Tensor",
+    .doc = "Whether self is different from other, elementwise; a bool tensor.",
+    .forms = all_forms,
+    .aliases = "not_equal",
+    .out_name = "Tensor_out",
+    .flags = pointwise,
+    .numbers = names("other"),
+    .meta = meta::compare,
+    .cpu = cpu::binary<scalar::ne>,
 };
 
-OP(lt_Tensor) {
-  .schema = "lt.Tensor(Tensor self, Tensor other) -> Tensor",
-  .doc = "Whether self is less than other, elementwise; a bool tensor.",
-  .forms = all_forms,
-  .aliases = "less",
-  .out_name = "Tensor_out",
-  .flags = pointwise,
-  .numbers = names("other"),
-  .meta = meta::compare,
-  .cpu = cpu::binary<scalar::lt>,
+OP(lt_Tensor){
+    .schema = "lt.Tensor(Tensor self, Tensor other) -> Tensor",
+    .doc = "Whether self is less than other, elementwise; a bool tensor.",
+    .forms = all_forms,
+    .aliases = "less",
+    .out_name = "Tensor_out",
+    .flags = pointwise,
+    .numbers = names("other"),
+    .meta = meta::compare,
+    .cpu = cpu::binary<scalar::lt>,
 };
 
-OP(le_Tensor) {
-  .schema = "le.Tensor(Tensor self, Tensor other) -> Tensor",
-  .doc = "Whether self is less or equal (<=) other, elementwise; a bool tensor.",
-  .forms = all_forms,
-  .aliases = "less_equal",
-  .out_name = "Tensor_out",
-  .flags = pointwise,
-  .numbers = names("other"),
-  .meta = meta::compare,
-  .cpu = cpu::binary<scalar::le>,
+OP(le_Tensor){
+    .schema = "le.Tensor(Tensor self, Tensor other) -> Tensor",
+    .doc = "Whether self is less or equal (<=) other, elementwise; a bool tensor.",
+    .forms = all_forms,
+    .aliases = "less_equal",
+    .out_name = "Tensor_out",
+    .flags = pointwise,
+    .numbers = names("other"),
+    .meta = meta::compare,
+    .cpu = cpu::binary<scalar::le>,
 };
 
-OP(gt_Tensor) {
-  .schema = "gt.Tensor(Tensor self, Tensor other) -> Tensor",
-  .doc = "Whether self is greater than other, elementwise; a bool tensor.",
-  .forms = all_forms,
-  .aliases = "greater",
-  .out_name = "Tensor_out",
-  .flags = pointwise,
-  .numbers = names("other"),
-  .meta = meta::compare,
-  .cpu = cpu::binary<scalar::gt>,
+OP(gt_Tensor){
+    .schema = "gt.Tensor(Tensor self, Tensor other) -> Tensor",
+    .doc = "Whether self is greater than other, elementwise; a bool tensor.",
+    .forms = all_forms,
+    .aliases = "greater",
+    .out_name = "Tensor_out",
+    .flags = pointwise,
+    .numbers = names("other"),
+    .meta = meta::compare,
+    .cpu = cpu::binary<scalar::gt>,
 };
 
-OP(ge_Tensor) {
-  .schema = "ge.Tensor(Tensor self, Tensor other) -> Tensor",
-  .doc = "Whether self is greater or equal (>=) other, elementwise; a bool tensor.",
-  .forms = all_forms,
-  .aliases = "greater_equal",
-  .out_name = "Tensor_out",
-  .flags = pointwise,
-  .numbers = names("other"),
-  .meta = meta::compare,
-  .cpu = cpu::binary<scalar::ge>,
+OP(ge_Tensor){
+    .schema = "ge.Tensor(Tensor self, Tensor other) -> Tensor",
+    .doc = "Whether self is greater or equal (>=) other, elementwise; a bool tensor.",
+    .forms = all_forms,
+    .aliases = "greater_equal",
+    .out_name = "Tensor_out",
+    .flags = pointwise,
+    .numbers = names("other"),
+    .meta = meta::compare,
+    .cpu = cpu::binary<scalar::ge>,
 };
 
-OP(isnan) {
-  .schema = "isnan(Tensor self) -> Tensor",
-  .doc = "Whether each element is not a number; a bool tensor.",
-  .forms = function | method | out,
-  .flags = pointwise,
-  .meta = meta::unary_bool,
-  .cpu = cpu::unary<scalar::isnan>,
+OP(isnan){
+    .schema = "isnan(Tensor self) -> Tensor",
+    .doc = "Whether each element is not a number; a bool tensor.",
+    .forms = function | method | out,
+    .flags = pointwise,
+    .meta = meta::unary_bool,
+    .cpu = cpu::unary<scalar::isnan>,
 };
 
-OP(isinf) {
-  .schema = "isinf(Tensor self) -> Tensor",
-  .doc = "Whether each element is infinite; a bool tensor.",
-  .forms = function | method | out,
-  .flags = pointwise,
-  .meta = meta::unary_bool,
-  .cpu = cpu::unary<scalar::isinf>,
+OP(isinf){
+    .schema = "isinf(Tensor self) -> Tensor",
+    .doc = "Whether each element is infinite; a bool tensor.",
+    .forms = function | method | out,
+    .flags = pointwise,
+    .meta = meta::unary_bool,
+    .cpu = cpu::unary<scalar::isinf>,
 };
 
-OP(isfinite) {
-  .schema = "isfinite(Tensor self) -> Tensor",
-  .doc = "Whether each element is finite: neither infinite nor nan; a bool tensor.",
-  .forms = function_method,
-  .flags = pointwise,
-  .meta = meta::unary_bool,
-  .cpu = cpu::unary<scalar::isfinite>,
+OP(isfinite){
+    .schema = "isfinite(Tensor self) -> Tensor",
+    .doc = "Whether each element is finite: neither infinite nor nan; a bool tensor.",
+    .forms = function_method,
+    .flags = pointwise,
+    .meta = meta::unary_bool,
+    .cpu = cpu::unary<scalar::isfinite>,
 };
 
-OP(isreal) {
-  .schema = "isreal(Tensor self) -> Tensor",
-  .doc = "Whether each element is real: with a zero imaginary part; a bool tensor.",
-  .forms = function_method,
-  .flags = pointwise,
-  .meta = meta::unary_bool,
-  .cpu = cpu::unary<scalar::isreal>,
+OP(isreal){
+    .schema = "isreal(Tensor self) -> Tensor",
+    .doc = "Whether each element is real: with a zero imaginary part; a bool tensor.",
+    .forms = function_method,
+    .flags = pointwise,
+    .meta = meta::unary_bool,
+    .cpu = cpu::unary<scalar::isreal>,
 };
 
-OP(isposinf) {
-  .schema = "isposinf(Tensor self) -> Tensor",
-  .doc = "Whether each element is positive infinity; a bool tensor.",
-  .forms = function | method | out,
-  .flags = pointwise,
-  .meta = meta_signed_infinity,
-  .cpu = cpu::unary<scalar::isposinf>,
+OP(isposinf){
+    .schema = "isposinf(Tensor self) -> Tensor",
+    .doc = "Whether each element is positive infinity; a bool tensor.",
+    .forms = function | method | out,
+    .flags = pointwise,
+    .meta = meta_signed_infinity,
+    .cpu = cpu::unary<scalar::isposinf>,
 };
 
-OP(isneginf) {
-  .schema = "isneginf(Tensor self) -> Tensor",
-  .doc = "Whether each element is negative infinity; a bool tensor.",
-  .forms = function | method | out,
-  .flags = pointwise,
-  .meta = meta_signed_infinity,
-  .cpu = cpu::unary<scalar::isneginf>,
+OP(isneginf){
+    .schema = "isneginf(Tensor self) -> Tensor",
+    .doc = "Whether each element is negative infinity; a bool tensor.",
+    .forms = function | method | out,
+    .flags = pointwise,
+    .meta = meta_signed_infinity,
+    .cpu = cpu::unary<scalar::isneginf>,
 };
 
-OP(isclose) {
-  .schema = "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor",
-  .doc = "Whether |self - other| <= atol + rtol * |other|, elementwise; equal infinities are close.",
-  .forms = function_method,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<isclose>,
+OP(isclose){
+    .schema =
+        "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool "
+        "equal_nan=False) -> Tensor",
+    .doc =
+        "Whether |self - other| <= atol + rtol * |other|, elementwise; equal infinities are close.",
+    .forms = function_method,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<isclose>,
 };
 
-OP(allclose) {
-  .schema = "allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool",
-  .doc = "Whether every element of self is close to that of other, as isclose has it.",
-  .forms = function_method,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<allclose>,
+OP(allclose){
+    .schema =
+        "allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool "
+        "equal_nan=False) -> bool",
+    .doc = "Whether every element of self is close to that of other, as isclose has it.",
+    .forms = function_method,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<allclose>,
 };
 
-OP(equal) {
-  .schema = "equal(Tensor self, Tensor other) -> bool",
-  .doc = "Whether self and other have the same sizes and elements.",
-  .forms = function_method,
-  .flags = shape_from_data,
-  .cpu = typed_kernel<equal>,
-  .hole = "vmap: a number in Python cannot stand for a batch",
+OP(equal){
+    .schema = "equal(Tensor self, Tensor other) -> bool",
+    .doc = "Whether self and other have the same sizes and elements.",
+    .forms = function_method,
+    .flags = shape_from_data,
+    .cpu = typed_kernel<equal>,
+    .hole = "vmap: a number in Python cannot stand for a batch",
 };
 
-OP(is_nonzero) {
-  .schema = "is_nonzero(Tensor self) -> bool",
-  .doc = "Whether the one element of self is not zero.",
-  .forms = function_method,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<is_nonzero>,
+OP(is_nonzero){
+    .schema = "is_nonzero(Tensor self) -> bool",
+    .doc = "Whether the one element of self is not zero.",
+    .forms = function_method,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<is_nonzero>,
 };
 #endif

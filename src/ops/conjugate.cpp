@@ -23,14 +23,14 @@ struct conj_physical {
 
 using namespace facula;
 
-OP(_conj_physical) {
-  .schema = "_conj_physical(Tensor self) -> Tensor",
-  .doc = "The complex conjugate of every element, in memory of its own.",
-  .forms = function_method,
-  .flags = pointwise,
-  .meta = meta::unary,
-  .cpu = cpu::unary<scalar::conj_physical>,
-  .derivatives = {vjp("self", [](Backward& b) { return ops::_conj_physical(b.grad()); })},
+OP(_conj_physical){
+    .schema = "_conj_physical(Tensor self) -> Tensor",
+    .doc = "The complex conjugate of every element, in memory of its own.",
+    .forms = function_method,
+    .flags = pointwise,
+    .meta = meta::unary,
+    .cpu = cpu::unary<scalar::conj_physical>,
+    .derivatives = {vjp("self", [](Backward& b) { return ops::_conj_physical(b.grad()); })},
 };
 
 namespace {
@@ -39,12 +39,12 @@ Tensor conj_physical(const Tensor& self) {
 }
 }  // namespace
 
-OP(conj_physical) {
-  .schema = "conj_physical(Tensor self) -> Tensor",
-  .doc = "The complex conjugate of self, computed now; a real tensor is returned as it is.",
-  .forms = all_forms,
-  .composite = Composite::Implicit,
-  .flags = same_object,
-  .any = typed_kernel<conj_physical>,
+OP(conj_physical){
+    .schema = "conj_physical(Tensor self) -> Tensor",
+    .doc = "The complex conjugate of self, computed now; a real tensor is returned as it is.",
+    .forms = all_forms,
+    .composite = Composite::Implicit,
+    .flags = same_object,
+    .any = typed_kernel<conj_physical>,
 };
 #endif

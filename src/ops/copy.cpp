@@ -12,7 +12,8 @@ namespace facula {
 
 Tensor number_tensor(const Value& v, Device device) {
   const Scalar s = v.as_scalar();
-  const DType d = s.is_floating() ? DType::Float64 : (s.is_complex() ? DType::Complex128 : s.dtype());
+  const DType d =
+      s.is_floating() ? DType::Float64 : (s.is_complex() ? DType::Complex128 : s.dtype());
   const Tensor t = empty_tensor({}, d, device.is_meta() ? device : Device{});
   if (!device.is_meta()) cpu::fill(t, s);
   t->wrapped_number = true;
@@ -23,12 +24,15 @@ namespace {
 
 // --- copy_
 
-void check_device(int failed, Device d) { check(failed == 0, "copy_(): the copy on ", str(d), " failed with code ", failed); }
+void check_device(int failed, Device d) {
+  check(failed == 0, "copy_(): the copy on ", str(d), " failed with code ", failed);
+}
 
 // Between host and a device: both sides made contiguous and of one dtype where they are.
 void copy_across(const Tensor& self, const Tensor& src) {
   const bool to_host = self.device().is_cpu();
-  const Tensor host = to_host ? empty_tensor(src.sizes(), src.dtype()) : empty_tensor(self.sizes(), self.dtype());
+  const Tensor host =
+      to_host ? empty_tensor(src.sizes(), src.dtype()) : empty_tensor(self.sizes(), self.dtype());
   const Device d = to_host ? src.device() : self.device();
   const DeviceTable* table = device_table(d.type);
   const size_t bytes = static_cast<size_t>(host.numel()) * host.itemsize();
@@ -50,19 +54,26 @@ void copy_across(const Tensor& self, const Tensor& src) {
 void copy_within(const Tensor& self, const Tensor& src) {
   const Device d = self.device();
   const DeviceTable* table = device_table(d.type);
-  if (self.is_contiguous() && src.is_contiguous() && self.dtype() == src.dtype() && same_sizes(self.sizes(), src.sizes())) {
+  if (self.is_contiguous() && src.is_contiguous() && self.dtype() == src.dtype() &&
+      same_sizes(self.sizes(), src.sizes())) {
     const size_t bytes = static_cast<size_t>(self.numel()) * self.itemsize();
     if (bytes) check_device(table->copy_within(self.data(), src.data(), bytes, d.index), d);
     return;
   }
   // A device without strided kernels of its own: through the host.
-  const Tensor host = empty_tensor(IntList{static_cast<int64_t>(src->storage->nbytes() / src.itemsize())}, src.dtype());
-  check_device(table->copy_to_host(host.data(), src->storage->data(), src->storage->nbytes(), d.index), d);
+  const Tensor host = empty_tensor(
+      IntList{static_cast<int64_t>(src->storage->nbytes() / src.itemsize())}, src.dtype());
+  check_device(
+      table->copy_to_host(host.data(), src->storage->data(), src->storage->nbytes(), d.index), d);
   const Tensor seen = alias_tensor(host, src.sizes(), src.strides(), src.storage_offset());
-  const Tensor back = empty_tensor(IntList{static_cast<int64_t>(self->storage->nbytes() / self.itemsize())}, self.dtype());
-  check_device(table->copy_to_host(back.data(), self->storage->data(), self->storage->nbytes(), d.index), d);
+  const Tensor back = empty_tensor(
+      IntList{static_cast<int64_t>(self->storage->nbytes() / self.itemsize())}, self.dtype());
+  check_device(
+      table->copy_to_host(back.data(), self->storage->data(), self->storage->nbytes(), d.index), d);
   cpu::copy(alias_tensor(back, self.sizes(), self.strides(), self.storage_offset()), seen);
-  check_device(table->copy_from_host(self->storage->data(), back.data(), self->storage->nbytes(), d.index), d);
+  check_device(
+      table->copy_from_host(self->storage->data(), back.data(), self->storage->nbytes(), d.index),
+      d);
 }
 
 void copy_(const Tensor& self, const Tensor& src, bool) {
@@ -77,7 +88,8 @@ void copy_(const Tensor& self, const Tensor& src, bool) {
     throw Error(ErrorKind::NotImplemented, "Cannot copy out of meta tensor: it has no data");
   if (self.device().is_cpu() && src.device().is_cpu()) return cpu::copy(self, src);
   if (self.device() == src.device()) return copy_within(self, src);
-  if (!self.device().is_cpu() && !src.device().is_cpu()) return copy_across(self, ops::_to_copy(src, {}, {}, Device{}));
+  if (!self.device().is_cpu() && !src.device().is_cpu())
+    return copy_across(self, ops::_to_copy(src, {}, {}, Device{}));
   copy_across(self, src);
 }
 
@@ -91,7 +103,8 @@ IntVec strides_like(const Tensor& t, MemoryFormat f) {
 }
 
 Tensor clone(const Tensor& self, std::optional<MemoryFormat> format) {
-  const Tensor t = empty_strided_tensor(self.sizes(), strides_like(self, format.value_or(MemoryFormat::Preserve)),
+  const Tensor t = empty_strided_tensor(self.sizes(),
+                                        strides_like(self, format.value_or(MemoryFormat::Preserve)),
                                         self.dtype(), self.device());
   copy_(t, self, false);
   return t;
@@ -104,41 +117,49 @@ Tensor contiguous(const Tensor& self, MemoryFormat format) {
   return ops::clone(self, format);
 }
 
-Tensor _to_copy(const Tensor& self, std::optional<DType> dtype, std::optional<Layout> layout, std::optional<Device> device,
-                std::optional<bool>, bool, std::optional<MemoryFormat> format) {
+Tensor _to_copy(const Tensor& self, std::optional<DType> dtype, std::optional<Layout> layout,
+                std::optional<Device> device, std::optional<bool>, bool,
+                std::optional<MemoryFormat> format) {
   if (layout && *layout != Layout::Strided)
     throw Error(ErrorKind::NotImplemented, "to(): only the strided layout is implemented");
-  const Tensor t = empty_strided_tensor(self.sizes(), strides_like(self, format.value_or(MemoryFormat::Preserve)),
-                                        dtype.value_or(self.dtype()), device.value_or(self.device()));
+  const Tensor t = empty_strided_tensor(
+      self.sizes(), strides_like(self, format.value_or(MemoryFormat::Preserve)),
+      dtype.value_or(self.dtype()), device.value_or(self.device()));
   ops::copy_(t, self);
   return t;
 }
 
-bool fits(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device, std::optional<MemoryFormat> f) {
+bool fits(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device,
+          std::optional<MemoryFormat> f) {
   if (dtype && *dtype != self.dtype()) return false;
   if (device && device->type != self.device().type) return false;
-  if (device && device->index >= 0 && device->index != self.device().index && !device->is_cpu()) return false;
+  if (device && device->index >= 0 && device->index != self.device().index && !device->is_cpu())
+    return false;
   return !f || *f == MemoryFormat::Preserve || self.is_contiguous(*f);
 }
 
-Tensor converted(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device, bool non_blocking, bool copy,
-                 std::optional<MemoryFormat> format) {
+Tensor converted(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device,
+                 bool non_blocking, bool copy, std::optional<MemoryFormat> format) {
   if (!copy && fits(self, dtype, device, format)) return self;
   return ops::_to_copy(self, dtype, {}, device, {}, non_blocking, format);
 }
-Tensor to_dtype_layout(const Tensor& self, std::optional<DType> dtype, std::optional<Layout> layout, std::optional<Device> device,
-                       std::optional<bool>, bool non_blocking, bool copy, std::optional<MemoryFormat> format) {
+Tensor to_dtype_layout(const Tensor& self, std::optional<DType> dtype, std::optional<Layout> layout,
+                       std::optional<Device> device, std::optional<bool>, bool non_blocking,
+                       bool copy, std::optional<MemoryFormat> format) {
   if (layout && *layout != Layout::Strided)
     throw Error(ErrorKind::NotImplemented, "to(): only the strided layout is implemented");
   return converted(self, dtype, device, non_blocking, copy, format);
 }
-Tensor to_device(const Tensor& self, Device device, DType dtype, bool non_blocking, bool copy, std::optional<MemoryFormat> format) {
+Tensor to_device(const Tensor& self, Device device, DType dtype, bool non_blocking, bool copy,
+                 std::optional<MemoryFormat> format) {
   return converted(self, dtype, device, non_blocking, copy, format);
 }
-Tensor to_dtype(const Tensor& self, DType dtype, bool non_blocking, bool copy, std::optional<MemoryFormat> format) {
+Tensor to_dtype(const Tensor& self, DType dtype, bool non_blocking, bool copy,
+                std::optional<MemoryFormat> format) {
   return converted(self, dtype, {}, non_blocking, copy, format);
 }
-Tensor to_other(const Tensor& self, const Tensor& other, bool non_blocking, bool copy, std::optional<MemoryFormat> format) {
+Tensor to_other(const Tensor& self, const Tensor& other, bool non_blocking, bool copy,
+                std::optional<MemoryFormat> format) {
   return converted(self, other.dtype(), other.device(), non_blocking, copy, format);
 }
 Tensor type_as(const Tensor& self, const Tensor& other) { return ops::to(self, other); }
@@ -147,25 +168,30 @@ Tensor resolve_conj(const Tensor& self) { return self->conj ? ops::clone(self) :
 Tensor resolve_neg(const Tensor& self) { return self->neg ? ops::clone(self) : self; }
 
 Scalar item(const Tensor& self) {
-  check(self.numel() == 1, "a Tensor with ", self.numel(), " elements cannot be converted to Scalar");
+  check(self.numel() == 1, "a Tensor with ", self.numel(),
+        " elements cannot be converted to Scalar");
   return ops::_local_scalar_dense(self);
 }
 Scalar local_scalar(const Tensor& self) {
-  check(self.numel() > 0, "_local_scalar_dense(): expected a tensor with an element; got an empty one of shape ",
+  check(self.numel() > 0,
+        "_local_scalar_dense(): expected a tensor with an element; got an empty one of shape ",
         str(self.sizes()));
   Scalar s;
   const void* p = self.data();
-  bool known = visit_types<float, double, Half, BFloat16, Float8E4M3, Float8E5M2>(self.dtype(), [&]<class T>(Type<T>) {
-    s = convert<double>(*static_cast<const T*>(p));
-  });
-  known = known || visit_types<uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t>(
-      self.dtype(), [&]<class T>(Type<T>) { s = static_cast<int64_t>(*static_cast<const T*>(p)); });
-  known = known || visit_types<bool>(self.dtype(), [&]<class T>(Type<T>) { s = *static_cast<const bool*>(p); });
-  known = known || visit_types<complex64, complex128, Complex<Half>>(self.dtype(), [&]<class T>(Type<T>) {
-    complex128 z = convert<complex128>(*static_cast<const T*>(p));
-    if (self->conj) z = facula::conj(z);
-    s = self->neg ? -z : z;
-  });
+  bool known = visit_types<float, double, Half, BFloat16, Float8E4M3, Float8E5M2>(
+      self.dtype(), [&]<class T>(Type<T>) { s = convert<double>(*static_cast<const T*>(p)); });
+  known = known ||
+          visit_types<uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t>(
+              self.dtype(),
+              [&]<class T>(Type<T>) { s = static_cast<int64_t>(*static_cast<const T*>(p)); });
+  known = known || visit_types<bool>(self.dtype(),
+                                     [&]<class T>(Type<T>) { s = *static_cast<const bool*>(p); });
+  known = known ||
+          visit_types<complex64, complex128, Complex<Half>>(self.dtype(), [&]<class T>(Type<T>) {
+            complex128 z = convert<complex128>(*static_cast<const T*>(p));
+            if (self->conj) z = facula::conj(z);
+            s = self->neg ? -z : z;
+          });
   check(known, "item(): not implemented for ", name(self.dtype()));
   if (self->neg && !s.is_complex()) s = -s;
   return s;
@@ -189,7 +215,8 @@ void zero_(const Tensor& self) { fill_scalar(self, 0); }
 // --- memory
 
 void resize_(const Tensor& self, IntSpan size, std::optional<MemoryFormat> format) {
-  check(!(self->autograd && (self->autograd->requires_grad || self->autograd->grad_fn)) || same_sizes(size, self.sizes()),
+  check(!(self->autograd && (self->autograd->requires_grad || self->autograd->grad_fn)) ||
+            same_sizes(size, self.sizes()),
         "cannot resize variables that require grad");
   const MemoryFormat f = format.value_or(MemoryFormat::Contiguous);
   checked_numel(size);
@@ -213,15 +240,18 @@ void resize_storage_bytes_(const Tensor& self, int64_t bytes) {
   check(bytes >= 0, "resize_storage_bytes_(): expected a size that is not negative; got ", bytes);
   self->storage->resize(static_cast<size_t>(bytes));
 }
-void set_storage(const Tensor& self, Storage* source, int64_t offset, IntSpan size, IntSpan stride) {
-  const IntVec strides = stride.empty() && !size.empty() ? contiguous_strides(size) : IntVec(stride);
+void set_storage(const Tensor& self, Storage* source, int64_t offset, IntSpan size,
+                 IntSpan stride) {
+  const IntVec strides =
+      stride.empty() && !size.empty() ? contiguous_strides(size) : IntVec(stride);
   const Tensor t = tensor_over(Ref<Storage>::share(source), self.dtype(), offset, size, strides);
   self->storage = t->storage;
   self->offset = offset;
   self->set_geometry(size, strides);
 }
 void set_tensor(const Tensor& self, const Tensor& source) {
-  check(self.dtype() == source.dtype(), "set_(): expected a source of dtype ", name(self.dtype()), "; got ", name(source.dtype()));
+  check(self.dtype() == source.dtype(), "set_(): expected a source of dtype ", name(self.dtype()),
+        "; got ", name(source.dtype()));
   self->storage = source->storage;
   self->offset = source->offset;
   self->copy_geometry(*source.get());
@@ -240,193 +270,212 @@ Tensor zeros_for(Backward& b) { return ops::zeros_like(b.grad()); }
 
 using namespace facula;
 
-OP(copy_) {
-  .schema = "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
-  .doc = "Copies src into self, converting dtype and device, broadcasting.",
-  .forms = method | functional,
-  .flags = handles_conj | cross_device,
-  .numbers = names("src"),
-  .any = typed_kernel<copy_>,
-  .derivatives = {vjp("self", zeros_for), vjp("src", [](Backward& b) { return b.grad(); })},
-  .batch = batch::pointwise,
+OP(copy_){
+    .schema = "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
+    .doc = "Copies src into self, converting dtype and device, broadcasting.",
+    .forms = method | functional,
+    .flags = handles_conj | cross_device,
+    .numbers = names("src"),
+    .any = typed_kernel<copy_>,
+    .derivatives = {vjp("self", zeros_for), vjp("src", [](Backward& b) { return b.grad(); })},
+    .batch = batch::pointwise,
 };
-OP(clone) {
-  .schema = "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
-  .doc = "A copy of self in memory of its own.",
-  .forms = function_method,
-  .flags = handles_conj,
-  .any = typed_kernel<clone>,
-  .derivatives = {vjp("self", [](Backward& b) { return b.grad(); })},
-  .batch = batch::pointwise,
+OP(clone){
+    .schema = "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
+    .doc = "A copy of self in memory of its own.",
+    .forms = function_method,
+    .flags = handles_conj,
+    .any = typed_kernel<clone>,
+    .derivatives = {vjp("self", [](Backward& b) { return b.grad(); })},
+    .batch = batch::pointwise,
 };
-OP(contiguous) {
-  .schema = "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)",
-  .doc = "Self where its memory is laid out so, else a copy.",
-  .forms = method,
-  .composite = Composite::Selecting,
-  .flags = handles_conj | same_object,
-  .any = typed_kernel<contiguous>,
+OP(contiguous){
+    .schema =
+        "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)",
+    .doc = "Self where its memory is laid out so, else a copy.",
+    .forms = method,
+    .composite = Composite::Selecting,
+    .flags = handles_conj | same_object,
+    .any = typed_kernel<contiguous>,
 };
-OP(_to_copy) {
-  .schema = "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-            "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
-  .doc = "A copy of self with another dtype or device.",
-  .composite = Composite::Explicit,
-  .flags = handles_conj | cross_device,
-  .any = typed_kernel<_to_copy>,
-  .derivatives = {vjp("self", [](Backward& b) { return ops::to(b.grad(), b.dtype("self")); })},
-  .batch = batch::pointwise,
+OP(_to_copy){
+    .schema =
+        "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+        "device=None, "
+        "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> "
+        "Tensor",
+    .doc = "A copy of self with another dtype or device.",
+    .composite = Composite::Explicit,
+    .flags = handles_conj | cross_device,
+    .any = typed_kernel<_to_copy>,
+    .derivatives = {vjp("self", [](Backward& b) { return ops::to(b.grad(), b.dtype("self")); })},
+    .batch = batch::pointwise,
 };
-OP(to_dtype_layout) {
-  .schema = "to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-            "bool? pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
-  .doc = "Self converted; self itself where nothing changes.",
-  .forms = method,
-  .composite = Composite::Selecting,
-  .flags = same_object | cross_device | handles_conj,
-  .any = typed_kernel<to_dtype_layout>,
+OP(to_dtype_layout){
+    .schema =
+        "to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+        "device=None, "
+        "bool? pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? "
+        "memory_format=None) -> Tensor(a)",
+    .doc = "Self converted; self itself where nothing changes.",
+    .forms = method,
+    .composite = Composite::Selecting,
+    .flags = same_object | cross_device | handles_conj,
+    .any = typed_kernel<to_dtype_layout>,
 };
-OP(to_device) {
-  .schema = "to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, "
-            "MemoryFormat? memory_format=None) -> Tensor(a)",
-  .doc = "Self on another device with another dtype; self itself where nothing changes.",
-  .forms = method,
-  .composite = Composite::Selecting,
-  .flags = same_object | cross_device | handles_conj,
-  .any = typed_kernel<to_device>,
+OP(to_device){
+    .schema =
+        "to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool "
+        "copy=False, "
+        "MemoryFormat? memory_format=None) -> Tensor(a)",
+    .doc = "Self on another device with another dtype; self itself where nothing changes.",
+    .forms = method,
+    .composite = Composite::Selecting,
+    .flags = same_object | cross_device | handles_conj,
+    .any = typed_kernel<to_device>,
 };
-OP(to_dtype) {
-  .schema = "to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, "
-            "MemoryFormat? memory_format=None) -> Tensor(a)",
-  .doc = "Self with another dtype; self itself where nothing changes.",
-  .forms = method,
-  .composite = Composite::Selecting,
-  .flags = same_object | handles_conj,
-  .any = typed_kernel<to_dtype>,
+OP(to_dtype){
+    .schema =
+        "to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, "
+        "MemoryFormat? memory_format=None) -> Tensor(a)",
+    .doc = "Self with another dtype; self itself where nothing changes.",
+    .forms = method,
+    .composite = Composite::Selecting,
+    .flags = same_object | handles_conj,
+    .any = typed_kernel<to_dtype>,
 };
-OP(to_other) {
-  .schema = "to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, "
-            "MemoryFormat? memory_format=None) -> Tensor(a)",
-  .doc = "Self with the dtype and device of other; self itself where nothing changes.",
-  .forms = method,
-  .composite = Composite::Selecting,
-  .flags = same_object | cross_device | handles_conj,
-  .any = typed_kernel<to_other>,
+OP(to_other){
+    .schema =
+        "to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, "
+        "MemoryFormat? memory_format=None) -> Tensor(a)",
+    .doc = "Self with the dtype and device of other; self itself where nothing changes.",
+    .forms = method,
+    .composite = Composite::Selecting,
+    .flags = same_object | cross_device | handles_conj,
+    .any = typed_kernel<to_other>,
 };
-OP(type_as) {
-  .schema = "type_as(Tensor self, Tensor other) -> Tensor",
-  .doc = "Self with the dtype of other.",
-  .forms = method,
-  .composite = Composite::Implicit,
-  .flags = same_object | cross_device,
-  .any = typed_kernel<type_as>,
+OP(type_as){
+    .schema = "type_as(Tensor self, Tensor other) -> Tensor",
+    .doc = "Self with the dtype of other.",
+    .forms = method,
+    .composite = Composite::Implicit,
+    .flags = same_object | cross_device,
+    .any = typed_kernel<type_as>,
 };
-OP(resolve_conj) {
-  .schema = "resolve_conj(Tensor(a) self) -> Tensor(a)",
-  .doc = "Self with its conjugate bit carried out.",
-  .forms = function_method,
-  .composite = Composite::Implicit,
-  .flags = same_object | handles_conj,
-  .any = typed_kernel<resolve_conj>,
+OP(resolve_conj){
+    .schema = "resolve_conj(Tensor(a) self) -> Tensor(a)",
+    .doc = "Self with its conjugate bit carried out.",
+    .forms = function_method,
+    .composite = Composite::Implicit,
+    .flags = same_object | handles_conj,
+    .any = typed_kernel<resolve_conj>,
 };
-OP(resolve_neg) {
-  .schema = "resolve_neg(Tensor(a) self) -> Tensor(a)",
-  .doc = "Self with its negative bit carried out.",
-  .forms = function_method,
-  .composite = Composite::Implicit,
-  .flags = same_object | handles_conj,
-  .any = typed_kernel<resolve_neg>,
+OP(resolve_neg){
+    .schema = "resolve_neg(Tensor(a) self) -> Tensor(a)",
+    .doc = "Self with its negative bit carried out.",
+    .forms = function_method,
+    .composite = Composite::Implicit,
+    .flags = same_object | handles_conj,
+    .any = typed_kernel<resolve_neg>,
 };
-OP(item) {
-  .schema = "item(Tensor self) -> Scalar",
-  .doc = "The one element of self as a Python number.",
-  .forms = method,
-  .composite = Composite::Implicit,
-  .flags = handles_conj,
-  .any = typed_kernel<item>,
+OP(item){
+    .schema = "item(Tensor self) -> Scalar",
+    .doc = "The one element of self as a Python number.",
+    .forms = method,
+    .composite = Composite::Implicit,
+    .flags = handles_conj,
+    .any = typed_kernel<item>,
 };
-OP(_local_scalar_dense) {
-  .schema = "_local_scalar_dense(Tensor self) -> Scalar",
-  .doc = "The first element of self as a number.",
-  .flags = handles_conj | shape_from_data,
-  .cpu = typed_kernel<local_scalar>,
-  .not_differentiable = names("self", "result"),
-  .hole = "vmap: a number in Python cannot stand for a batch",
-};
-
-OP(fill__Scalar) {
-  .schema = "fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)",
-  .doc = "Sets every element of self to value.",
-  .forms = function_method | functional,
-  .flags = handles_conj,
-  .any = typed_kernel<fill_scalar>,
-  .derivatives = {vjp("self", zeros_for)},
-  .batch = batch::pointwise,
-};
-OP(fill__Tensor) {
-  .schema = "fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)",
-  .doc = "Sets every element of self to the one element of value.",
-  .forms = function_method | functional,
-  .flags = handles_conj | cross_device,
-  .any = typed_kernel<fill_tensor>,
-  .derivatives = {vjp("self", zeros_for), vjp("value", [](Backward& b) { return b.grad(); })},
-  .hole = "vmap: samples are done one by one",
-};
-OP(zero_) {
-  .schema = "zero_(Tensor(a!) self) -> Tensor(a!)",
-  .doc = "Sets every element of self to zero.",
-  .forms = function_method | functional,
-  .flags = handles_conj,
-  .any = typed_kernel<zero_>,
-  .derivatives = {vjp("self", zeros_for)},
-  .batch = batch::pointwise,
+OP(_local_scalar_dense){
+    .schema = "_local_scalar_dense(Tensor self) -> Scalar",
+    .doc = "The first element of self as a number.",
+    .flags = handles_conj | shape_from_data,
+    .cpu = typed_kernel<local_scalar>,
+    .not_differentiable = names("self", "result"),
+    .hole = "vmap: a number in Python cannot stand for a batch",
 };
 
-OP(resize_) {
-  .schema = "resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
-  .doc = "Changes the sizes of self in place; grows its storage where needed, new elements uninitialised.",
-  .forms = method,
-  .flags = geometry_only | no_version_bump | nondeterministic,
-  .any = typed_kernel<resize_>,
-  .hole = "vmap: storage of a batched tensor cannot be changed for each sample",
+OP(fill__Scalar){
+    .schema = "fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)",
+    .doc = "Sets every element of self to value.",
+    .forms = function_method | functional,
+    .flags = handles_conj,
+    .any = typed_kernel<fill_scalar>,
+    .derivatives = {vjp("self", zeros_for)},
+    .batch = batch::pointwise,
 };
-OP(resize_as_) {
-  .schema = "resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
-  .doc = "Changes the sizes of self in place to those of another tensor.",
-  .forms = function_method,
-  .composite = Composite::Implicit,
-  .flags = geometry_only | no_version_bump,
-  .any = typed_kernel<resize_as_>,
+OP(fill__Tensor){
+    .schema = "fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)",
+    .doc = "Sets every element of self to the one element of value.",
+    .forms = function_method | functional,
+    .flags = handles_conj | cross_device,
+    .any = typed_kernel<fill_tensor>,
+    .derivatives = {vjp("self", zeros_for), vjp("value", [](Backward& b) { return b.grad(); })},
+    .hole = "vmap: samples are done one by one",
 };
-OP(resize_storage_bytes_) {
-  .schema = "resize_storage_bytes_(Tensor(a!) self, SymInt new_size) -> Tensor(a!)",
-  .doc = "Changes the size of self's storage, in bytes; sizes of tensors over it stay.",
-  .flags = geometry_only | no_version_bump,
-  .any = typed_kernel<resize_storage_bytes_>,
-  .hole = "vmap: storage of a batched tensor cannot be changed for each sample",
+OP(zero_){
+    .schema = "zero_(Tensor(a!) self) -> Tensor(a!)",
+    .doc = "Sets every element of self to zero.",
+    .forms = function_method | functional,
+    .flags = handles_conj,
+    .any = typed_kernel<zero_>,
+    .derivatives = {vjp("self", zeros_for)},
+    .batch = batch::pointwise,
 };
-OP(set__source_Storage_storage_offset) {
-  .schema = "set_.source_Storage_storage_offset(Tensor(a!) self, Storage source, SymInt storage_offset, SymInt[] size, "
-            "SymInt[] stride=[]) -> Tensor(a!)",
-  .doc = "Makes self a view of a storage.",
-  .forms = method,
-  .flags = geometry_only,
-  .any = typed_kernel<set_storage>,
-  .hole = "vmap: storage of a batched tensor cannot be changed for each sample",
+
+OP(resize_){
+    .schema =
+        "resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> "
+        "Tensor(a!)",
+    .doc =
+        "Changes the sizes of self in place; grows its storage where needed, new elements "
+        "uninitialised.",
+    .forms = method,
+    .flags = geometry_only | no_version_bump | nondeterministic,
+    .any = typed_kernel<resize_>,
+    .hole = "vmap: storage of a batched tensor cannot be changed for each sample",
 };
-OP(set__source_Tensor) {
-  .schema = "set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)",
-  .doc = "Makes self share the memory and geometry of source.",
-  .forms = method,
-  .flags = geometry_only,
-  .any = typed_kernel<set_tensor>,
-  .hole = "vmap: storage of a batched tensor cannot be changed for each sample",
+OP(resize_as_){
+    .schema =
+        "resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> "
+        "Tensor(a!)",
+    .doc = "Changes the sizes of self in place to those of another tensor.",
+    .forms = function_method,
+    .composite = Composite::Implicit,
+    .flags = geometry_only | no_version_bump,
+    .any = typed_kernel<resize_as_>,
 };
-OP(set_) {
-  .schema = "set_(Tensor(a!) self) -> Tensor(a!)",
-  .doc = "Makes self empty, with a storage of its own.",
-  .forms = method,
-  .flags = geometry_only,
-  .any = typed_kernel<set_nothing>,
-  .hole = "vmap: storage of a batched tensor cannot be changed for each sample",
+OP(resize_storage_bytes_){
+    .schema = "resize_storage_bytes_(Tensor(a!) self, SymInt new_size) -> Tensor(a!)",
+    .doc = "Changes the size of self's storage, in bytes; sizes of tensors over it stay.",
+    .flags = geometry_only | no_version_bump,
+    .any = typed_kernel<resize_storage_bytes_>,
+    .hole = "vmap: storage of a batched tensor cannot be changed for each sample",
+};
+OP(set__source_Storage_storage_offset){
+    .schema =
+        "set_.source_Storage_storage_offset(Tensor(a!) self, Storage source, SymInt "
+        "storage_offset, SymInt[] size, "
+        "SymInt[] stride=[]) -> Tensor(a!)",
+    .doc = "Makes self a view of a storage.",
+    .forms = method,
+    .flags = geometry_only,
+    .any = typed_kernel<set_storage>,
+    .hole = "vmap: storage of a batched tensor cannot be changed for each sample",
+};
+OP(set__source_Tensor){
+    .schema = "set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)",
+    .doc = "Makes self share the memory and geometry of source.",
+    .forms = method,
+    .flags = geometry_only,
+    .any = typed_kernel<set_tensor>,
+    .hole = "vmap: storage of a batched tensor cannot be changed for each sample",
+};
+OP(set_){
+    .schema = "set_(Tensor(a!) self) -> Tensor(a!)",
+    .doc = "Makes self empty, with a storage of its own.",
+    .forms = method,
+    .flags = geometry_only,
+    .any = typed_kernel<set_nothing>,
+    .hole = "vmap: storage of a batched tensor cannot be changed for each sample",
 };

@@ -28,8 +28,9 @@ Options options_like(const Tensor& t, std::optional<DType> dtype, std::optional<
   return {dtype.value_or(t.dtype()), device.value_or(t.device())};
 }
 
-Tensor empty(IntSpan size, std::optional<DType> dtype, std::optional<Layout> layout, std::optional<Device> device,
-             std::optional<bool>, std::optional<MemoryFormat> format) {
+Tensor empty(IntSpan size, std::optional<DType> dtype, std::optional<Layout> layout,
+             std::optional<Device> device, std::optional<bool>,
+             std::optional<MemoryFormat> format) {
   check_layout(layout, "empty");
   const Options o = options(dtype, device);
   if (!format || *format == MemoryFormat::Contiguous) return empty_tensor(size, o.dtype, o.device);
@@ -40,15 +41,17 @@ Tensor empty(IntSpan size, std::optional<DType> dtype, std::optional<Layout> lay
   return empty_strided_tensor(size, strides_for(size, *format), o.dtype, o.device);
 }
 
-Tensor empty_strided(IntSpan size, IntSpan stride, std::optional<DType> dtype, std::optional<Layout> layout,
-                     std::optional<Device> device, std::optional<bool>) {
+Tensor empty_strided(IntSpan size, IntSpan stride, std::optional<DType> dtype,
+                     std::optional<Layout> layout, std::optional<Device> device,
+                     std::optional<bool>) {
   check_layout(layout, "empty_strided");
   const Options o = options(dtype, device);
   return empty_strided_tensor(size, stride, o.dtype, o.device);
 }
 
-Tensor empty_permuted(IntSpan size, IntSpan physical_layout, std::optional<DType> dtype, std::optional<Layout> layout,
-                      std::optional<Device> device, std::optional<bool>) {
+Tensor empty_permuted(IntSpan size, IntSpan physical_layout, std::optional<DType> dtype,
+                      std::optional<Layout> layout, std::optional<Device> device,
+                      std::optional<bool>) {
   check_layout(layout, "empty_permuted");
   const size_t n = size.size();
   check(physical_layout.size() == n,
@@ -72,26 +75,30 @@ Tensor empty_permuted(IntSpan size, IntSpan physical_layout, std::optional<DType
 }
 
 Tensor empty_like(const Tensor& self, std::optional<DType> dtype, std::optional<Layout> layout,
-                  std::optional<Device> device, std::optional<bool>, std::optional<MemoryFormat> format) {
+                  std::optional<Device> device, std::optional<bool>,
+                  std::optional<MemoryFormat> format) {
   check_layout(layout, "empty_like");
   const Options o = options_like(self, dtype, device);
   const MemoryFormat f = format.value_or(MemoryFormat::Preserve);
-  if (f != MemoryFormat::Preserve) return empty_strided_tensor(self.sizes(), strides_for(self.sizes(), f), o.dtype, o.device);
+  if (f != MemoryFormat::Preserve)
+    return empty_strided_tensor(self.sizes(), strides_for(self.sizes(), f), o.dtype, o.device);
   const Tensor* inputs[] = {&self};
   const bool dense = is_dense_non_overlapping(self.sizes(), self.strides());
-  return empty_strided_tensor(self.sizes(), dense ? IntVec(self.strides()) : elementwise_strides(self.sizes(), inputs),
-                              o.dtype, o.device);
+  return empty_strided_tensor(
+      self.sizes(), dense ? IntVec(self.strides()) : elementwise_strides(self.sizes(), inputs),
+      o.dtype, o.device);
 }
 
-Tensor new_empty(const Tensor& self, IntSpan size, std::optional<DType> dtype, std::optional<Layout> layout,
-                 std::optional<Device> device, std::optional<bool>) {
+Tensor new_empty(const Tensor& self, IntSpan size, std::optional<DType> dtype,
+                 std::optional<Layout> layout, std::optional<Device> device, std::optional<bool>) {
   check_layout(layout, "new_empty");
   const Options o = options_like(self, dtype, device);
   return empty_tensor(size, o.dtype, o.device);
 }
 
-Tensor new_empty_strided(const Tensor& self, IntSpan size, IntSpan stride, std::optional<DType> dtype,
-                         std::optional<Layout> layout, std::optional<Device> device, std::optional<bool>) {
+Tensor new_empty_strided(const Tensor& self, IntSpan size, IntSpan stride,
+                         std::optional<DType> dtype, std::optional<Layout> layout,
+                         std::optional<Device> device, std::optional<bool>) {
   check_layout(layout, "new_empty_strided");
   const Options o = options_like(self, dtype, device);
   return empty_strided_tensor(size, stride, o.dtype, o.device);
@@ -102,44 +109,50 @@ Tensor filled(IntSpan size, const Scalar& value, Options o) {
   return ops::fill_(t, value);
 }
 
-Tensor zeros(IntSpan size, std::optional<DType> dtype, std::optional<Layout> layout, std::optional<Device> device,
-             std::optional<bool>) {
+Tensor zeros(IntSpan size, std::optional<DType> dtype, std::optional<Layout> layout,
+             std::optional<Device> device, std::optional<bool>) {
   check_layout(layout, "zeros");
   return filled(size, 0, options(dtype, device));
 }
-Tensor ones(IntSpan size, std::optional<DType> dtype, std::optional<Layout> layout, std::optional<Device> device,
-            std::optional<bool>) {
+Tensor ones(IntSpan size, std::optional<DType> dtype, std::optional<Layout> layout,
+            std::optional<Device> device, std::optional<bool>) {
   check_layout(layout, "ones");
   return filled(size, 1, options(dtype, device));
 }
-Tensor full(IntSpan size, const Scalar& value, std::optional<DType> dtype, std::optional<Layout> layout,
-            std::optional<Device> device, std::optional<bool>) {
+Tensor full(IntSpan size, const Scalar& value, std::optional<DType> dtype,
+            std::optional<Layout> layout, std::optional<Device> device, std::optional<bool>) {
   check_layout(layout, "full");
   return filled(size, value, options(dtype ? dtype : value.dtype(), device));
 }
 
 Tensor zeros_like(const Tensor& self, std::optional<DType> dtype, std::optional<Layout> layout,
-                  std::optional<Device> device, std::optional<bool> pin, std::optional<MemoryFormat> format) {
+                  std::optional<Device> device, std::optional<bool> pin,
+                  std::optional<MemoryFormat> format) {
   return ops::zero_(ops::empty_like(self, dtype, layout, device, pin, format));
 }
 Tensor ones_like(const Tensor& self, std::optional<DType> dtype, std::optional<Layout> layout,
-                 std::optional<Device> device, std::optional<bool> pin, std::optional<MemoryFormat> format) {
+                 std::optional<Device> device, std::optional<bool> pin,
+                 std::optional<MemoryFormat> format) {
   return ops::fill_(ops::empty_like(self, dtype, layout, device, pin, format), 1);
 }
-Tensor full_like(const Tensor& self, const Scalar& value, std::optional<DType> dtype, std::optional<Layout> layout,
-                 std::optional<Device> device, std::optional<bool> pin, std::optional<MemoryFormat> format) {
+Tensor full_like(const Tensor& self, const Scalar& value, std::optional<DType> dtype,
+                 std::optional<Layout> layout, std::optional<Device> device,
+                 std::optional<bool> pin, std::optional<MemoryFormat> format) {
   return ops::fill_(ops::empty_like(self, dtype, layout, device, pin, format), value);
 }
-Tensor new_zeros(const Tensor& self, IntSpan size, std::optional<DType> dtype, std::optional<Layout> layout,
-                 std::optional<Device> device, std::optional<bool> pin) {
+Tensor new_zeros(const Tensor& self, IntSpan size, std::optional<DType> dtype,
+                 std::optional<Layout> layout, std::optional<Device> device,
+                 std::optional<bool> pin) {
   return ops::zero_(ops::new_empty(self, size, dtype, layout, device, pin));
 }
-Tensor new_ones(const Tensor& self, IntSpan size, std::optional<DType> dtype, std::optional<Layout> layout,
-                std::optional<Device> device, std::optional<bool> pin) {
+Tensor new_ones(const Tensor& self, IntSpan size, std::optional<DType> dtype,
+                std::optional<Layout> layout, std::optional<Device> device,
+                std::optional<bool> pin) {
   return ops::fill_(ops::new_empty(self, size, dtype, layout, device, pin), 1);
 }
 Tensor new_full(const Tensor& self, IntSpan size, const Scalar& value, std::optional<DType> dtype,
-                std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin) {
+                std::optional<Layout> layout, std::optional<Device> device,
+                std::optional<bool> pin) {
   return ops::fill_(ops::new_empty(self, size, dtype, layout, device, pin), value);
 }
 Tensor scalar_tensor(const Scalar& s, std::optional<DType> dtype, std::optional<Layout> layout,
@@ -153,153 +166,185 @@ Tensor scalar_tensor(const Scalar& s, std::optional<DType> dtype, std::optional<
 
 using namespace facula;
 
-OP(empty_memory_format) {
-  .schema = "empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-            "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-  .doc = "A tensor of the given sizes whose elements are whatever the memory held.",
-  .forms = function | out,
-  .out_name = "out",
-  .flags = factory | nondeterministic,
-  .any = typed_kernel<empty>,
+OP(empty_memory_format){
+    .schema =
+        "empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "
+        "Device? device=None, "
+        "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+    .doc = "A tensor of the given sizes whose elements are whatever the memory held.",
+    .forms = function | out,
+    .out_name = "out",
+    .flags = factory | nondeterministic,
+    .any = typed_kernel<empty>,
 };
-OP(empty_strided) {
-  .schema = "empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, "
-            "Device? device=None, bool? pin_memory=None) -> Tensor",
-  .doc = "An uninitialised tensor of the given sizes and strides.",
-  .flags = factory | nondeterministic,
-  .any = typed_kernel<empty_strided>,
+OP(empty_strided){
+    .schema =
+        "empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? "
+        "layout=None, "
+        "Device? device=None, bool? pin_memory=None) -> Tensor",
+    .doc = "An uninitialised tensor of the given sizes and strides.",
+    .flags = factory | nondeterministic,
+    .any = typed_kernel<empty_strided>,
 };
-OP(empty_permuted) {
-  .schema = "empty_permuted(SymInt[] size, int[] physical_layout, *, ScalarType? dtype=None, Layout? layout=None, "
-            "Device? device=None, bool? pin_memory=None) -> Tensor",
-  .doc = "An uninitialised dense tensor whose dimensions lie in memory in the given order, outermost first.",
-  .flags = factory | nondeterministic,
-  .any = typed_kernel<empty_permuted>,
+OP(empty_permuted){
+    .schema =
+        "empty_permuted(SymInt[] size, int[] physical_layout, *, ScalarType? dtype=None, Layout? "
+        "layout=None, "
+        "Device? device=None, bool? pin_memory=None) -> Tensor",
+    .doc =
+        "An uninitialised dense tensor whose dimensions lie in memory in the given order, "
+        "outermost first.",
+    .flags = factory | nondeterministic,
+    .any = typed_kernel<empty_permuted>,
 };
-OP(empty_like) {
-  .schema = "empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-            "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-  .doc = "An uninitialised tensor of self's sizes.",
-  .flags = factory | nondeterministic | handles_conj,
-  .any = typed_kernel<empty_like>,
-  .not_differentiable = names("self", "result"),
-  .batch = batch::pointwise,
+OP(empty_like){
+    .schema =
+        "empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+        "device=None, "
+        "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+    .doc = "An uninitialised tensor of self's sizes.",
+    .flags = factory | nondeterministic | handles_conj,
+    .any = typed_kernel<empty_like>,
+    .not_differentiable = names("self", "result"),
+    .batch = batch::pointwise,
 };
-OP(new_empty) {
-  .schema = "new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-            "bool? pin_memory=None) -> Tensor",
-  .doc = "An uninitialised tensor of self's dtype and device.",
-  .forms = method,
-  .flags = factory | nondeterministic | handles_conj,
-  .any = typed_kernel<new_empty>,
-  .not_differentiable = names("self", "result"),
-  .batch = batch::sizes,
+OP(new_empty){
+    .schema =
+        "new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "
+        "Device? device=None, "
+        "bool? pin_memory=None) -> Tensor",
+    .doc = "An uninitialised tensor of self's dtype and device.",
+    .forms = method,
+    .flags = factory | nondeterministic | handles_conj,
+    .any = typed_kernel<new_empty>,
+    .not_differentiable = names("self", "result"),
+    .batch = batch::sizes,
 };
-OP(new_empty_strided) {
-  .schema = "new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, "
-            "Device? device=None, bool? pin_memory=None) -> Tensor",
-  .doc = "An uninitialised tensor of self's dtype and device with the given strides.",
-  .forms = method,
-  .flags = factory | nondeterministic | handles_conj,
-  .any = typed_kernel<new_empty_strided>,
-  .not_differentiable = names("self", "result"),
-  .batch = batch::sizes,
+OP(new_empty_strided){
+    .schema =
+        "new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, "
+        "Layout? layout=None, "
+        "Device? device=None, bool? pin_memory=None) -> Tensor",
+    .doc = "An uninitialised tensor of self's dtype and device with the given strides.",
+    .forms = method,
+    .flags = factory | nondeterministic | handles_conj,
+    .any = typed_kernel<new_empty_strided>,
+    .not_differentiable = names("self", "result"),
+    .batch = batch::sizes,
 };
-OP(zeros) {
-  .schema = "zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-            "bool? pin_memory=None) -> Tensor",
-  .doc = "A tensor of zeros.",
-  .forms = function | out,
-  .composite = Composite::Explicit,
-  .flags = factory,
-  .any = typed_kernel<zeros>,
+OP(zeros){
+    .schema =
+        "zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+        "bool? pin_memory=None) -> Tensor",
+    .doc = "A tensor of zeros.",
+    .forms = function | out,
+    .composite = Composite::Explicit,
+    .flags = factory,
+    .any = typed_kernel<zeros>,
 };
-OP(ones) {
-  .schema = "ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-            "bool? pin_memory=None) -> Tensor",
-  .doc = "A tensor of ones.",
-  .forms = function | out,
-  .composite = Composite::Explicit,
-  .flags = factory,
-  .any = typed_kernel<ones>,
+OP(ones){
+    .schema =
+        "ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+        "bool? pin_memory=None) -> Tensor",
+    .doc = "A tensor of ones.",
+    .forms = function | out,
+    .composite = Composite::Explicit,
+    .flags = factory,
+    .any = typed_kernel<ones>,
 };
-OP(full) {
-  .schema = "full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-            "bool? pin_memory=None) -> Tensor",
-  .doc = "A tensor whose elements are all fill_value.",
-  .forms = function | out,
-  .composite = Composite::Explicit,
-  .flags = factory,
-  .any = typed_kernel<full>,
+OP(full){
+    .schema =
+        "full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, "
+        "Device? device=None, "
+        "bool? pin_memory=None) -> Tensor",
+    .doc = "A tensor whose elements are all fill_value.",
+    .forms = function | out,
+    .composite = Composite::Explicit,
+    .flags = factory,
+    .any = typed_kernel<full>,
 };
-OP(zeros_like) {
-  .schema = "zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-            "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-  .doc = "A tensor of zeros with self's sizes.",
-  .composite = Composite::Explicit,
-  .flags = factory | handles_conj,
-  .any = typed_kernel<zeros_like>,
-  .not_differentiable = names("self", "result"),
-  .batch = batch::pointwise,
+OP(zeros_like){
+    .schema =
+        "zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+        "device=None, "
+        "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+    .doc = "A tensor of zeros with self's sizes.",
+    .composite = Composite::Explicit,
+    .flags = factory | handles_conj,
+    .any = typed_kernel<zeros_like>,
+    .not_differentiable = names("self", "result"),
+    .batch = batch::pointwise,
 };
-OP(ones_like) {
-  .schema = "ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-            "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-  .doc = "A tensor of ones with self's sizes.",
-  .composite = Composite::Explicit,
-  .flags = factory | handles_conj,
-  .any = typed_kernel<ones_like>,
-  .not_differentiable = names("self", "result"),
-  .batch = batch::pointwise,
+OP(ones_like){
+    .schema =
+        "ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+        "device=None, "
+        "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+    .doc = "A tensor of ones with self's sizes.",
+    .composite = Composite::Explicit,
+    .flags = factory | handles_conj,
+    .any = typed_kernel<ones_like>,
+    .not_differentiable = names("self", "result"),
+    .batch = batch::pointwise,
 };
-OP(full_like) {
-  .schema = "full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-            "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
-  .doc = "A tensor of self's sizes whose elements are all fill_value.",
-  .composite = Composite::Explicit,
-  .flags = factory | handles_conj,
-  .any = typed_kernel<full_like>,
-  .not_differentiable = names("self", "result"),
-  .batch = batch::pointwise,
+OP(full_like){
+    .schema =
+        "full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, "
+        "Device? device=None, "
+        "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+    .doc = "A tensor of self's sizes whose elements are all fill_value.",
+    .composite = Composite::Explicit,
+    .flags = factory | handles_conj,
+    .any = typed_kernel<full_like>,
+    .not_differentiable = names("self", "result"),
+    .batch = batch::pointwise,
 };
-OP(new_zeros) {
-  .schema = "new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-            "bool? pin_memory=None) -> Tensor",
-  .doc = "A tensor of zeros of self's dtype and device.",
-  .forms = method,
-  .composite = Composite::Explicit,
-  .flags = factory | handles_conj,
-  .any = typed_kernel<new_zeros>,
-  .not_differentiable = names("self", "result"),
-  .batch = batch::sizes,
+OP(new_zeros){
+    .schema =
+        "new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "
+        "Device? device=None, "
+        "bool? pin_memory=None) -> Tensor",
+    .doc = "A tensor of zeros of self's dtype and device.",
+    .forms = method,
+    .composite = Composite::Explicit,
+    .flags = factory | handles_conj,
+    .any = typed_kernel<new_zeros>,
+    .not_differentiable = names("self", "result"),
+    .batch = batch::sizes,
 };
-OP(new_ones) {
-  .schema = "new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-            "bool? pin_memory=None) -> Tensor",
-  .doc = "A tensor of ones of self's dtype and device.",
-  .forms = method,
-  .composite = Composite::Explicit,
-  .flags = factory | handles_conj,
-  .any = typed_kernel<new_ones>,
-  .not_differentiable = names("self", "result"),
-  .batch = batch::sizes,
+OP(new_ones){
+    .schema =
+        "new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "
+        "Device? device=None, "
+        "bool? pin_memory=None) -> Tensor",
+    .doc = "A tensor of ones of self's dtype and device.",
+    .forms = method,
+    .composite = Composite::Explicit,
+    .flags = factory | handles_conj,
+    .any = typed_kernel<new_ones>,
+    .not_differentiable = names("self", "result"),
+    .batch = batch::sizes,
 };
-OP(new_full) {
-  .schema = "new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, "
-            "Device? device=None, bool? pin_memory=None) -> Tensor",
-  .doc = "A tensor of self's dtype and device whose elements are all fill_value.",
-  .forms = method,
-  .composite = Composite::Explicit,
-  .flags = factory | handles_conj,
-  .any = typed_kernel<new_full>,
-  .not_differentiable = names("self", "result"),
-  .batch = batch::sizes,
+OP(new_full){
+    .schema =
+        "new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, "
+        "Layout? layout=None, "
+        "Device? device=None, bool? pin_memory=None) -> Tensor",
+    .doc = "A tensor of self's dtype and device whose elements are all fill_value.",
+    .forms = method,
+    .composite = Composite::Explicit,
+    .flags = factory | handles_conj,
+    .any = typed_kernel<new_full>,
+    .not_differentiable = names("self", "result"),
+    .batch = batch::sizes,
 };
-OP(scalar_tensor) {
-  .schema = "scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-            "bool? pin_memory=None) -> Tensor",
-  .doc = "A 0-dim tensor of a number.",
-  .composite = Composite::Explicit,
-  .flags = factory,
-  .any = typed_kernel<scalar_tensor>,
+OP(scalar_tensor){
+    .schema =
+        "scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+        "device=None, "
+        "bool? pin_memory=None) -> Tensor",
+    .doc = "A 0-dim tensor of a number.",
+    .composite = Composite::Explicit,
+    .flags = factory,
+    .any = typed_kernel<scalar_tensor>,
 };

@@ -52,7 +52,9 @@ Tensor reversed_sum(const Tensor& t, int64_t dim) {
   return ops::flip(ops::cumsum(ops::flip(t, {dim}), dim), {dim});
 }
 
-bool has_zero(const Tensor& t) { return !t.is_meta() && ops::item(ops::any(ops::eq(t, 0), std::nullopt)).to<bool>(); }
+bool has_zero(const Tensor& t) {
+  return !t.is_meta() && ops::item(ops::any(ops::eq(t, 0), std::nullopt)).to<bool>();
+}
 
 // With zeros in the input: for each place k the products of all others up to every later place.
 // Quadratic in the length, but it divides by nothing and can be differentiated again.
@@ -61,10 +63,12 @@ Tensor cumprod_gradient_with_zeros(const Tensor& grad, const Tensor& input, int6
   const Tensor before = ops::cumprod(input, dim);
   std::vector<Tensor> parts;
   for (int64_t k = 0; k < n; ++k) {
-    const Tensor lead = k ? ops::narrow(before, dim, k - 1, 1) : ops::ones_like(ops::narrow(input, dim, 0, 1));
+    const Tensor lead =
+        k ? ops::narrow(before, dim, k - 1, 1) : ops::ones_like(ops::narrow(input, dim, 0, 1));
     Tensor others = lead;
     if (k + 1 < n) {
-      const Tensor rest = ops::mul(lead, ops::cumprod(ops::narrow(input, dim, k + 1, n - k - 1), dim));
+      const Tensor rest =
+          ops::mul(lead, ops::cumprod(ops::narrow(input, dim, k + 1, n - k - 1), dim));
       const Tensor both[] = {lead, rest};
       others = ops::cat(both, dim);
     }
@@ -74,7 +78,8 @@ Tensor cumprod_gradient_with_zeros(const Tensor& grad, const Tensor& input, int6
   return ops::cat(parts, dim);
 }
 
-Tensor cumprod_backward(const Tensor& grad, const Tensor& input, int64_t dim, const Tensor& output) {
+Tensor cumprod_backward(const Tensor& grad, const Tensor& input, int64_t dim,
+                        const Tensor& output) {
   if (input.numel() <= 1) return grad;
   const int64_t d = wrap_dim(dim, input.dim());
   if (input.sizes()[d] == 1) return grad;
@@ -82,14 +87,16 @@ Tensor cumprod_backward(const Tensor& grad, const Tensor& input, int64_t dim, co
   return ops::div(reversed_sum(ops::mul(ops::conj(output), grad), d), ops::conj(input));
 }
 
-Tensor cummaxmin_backward(const Tensor& grad, const Tensor& input, const Tensor& indices, int64_t dim) {
+Tensor cummaxmin_backward(const Tensor& grad, const Tensor& input, const Tensor& indices,
+                          int64_t dim) {
   if (input.numel() == 0) return input;
   return ops::scatter_add(ops::zeros_like(input), dim, indices, grad);
 }
 
 Tensor extreme_gradient(Backward& b) {
   if (!b.grad().defined()) return {};
-  return ops::scatter_add(ops::new_zeros(b.grad(), b.sizes("self")), b.integer("dim"), b["indices"], b.grad());
+  return ops::scatter_add(ops::new_zeros(b.grad(), b.sizes("self")), b.integer("dim"), b["indices"],
+                          b.grad());
 }
 
 double lowest(DType d) {
@@ -108,7 +115,8 @@ Tensor logcumsumexp_gradient(Backward& b) {
     return ops::mul(reversed_sum(scaled, dim), ops::conj(ops::exp(self)));
   }
   auto from_end = [&](const Tensor& logs) {
-    return ops::exp(ops::add(ops::flip(ops::logcumsumexp(ops::flip(ops::sub(logs, result), {dim}), dim), {dim}), self));
+    return ops::exp(ops::add(
+        ops::flip(ops::logcumsumexp(ops::flip(ops::sub(logs, result), {dim}), dim), {dim}), self));
   };
   const double low = lowest(grad.dtype());  // finite: differences of infinities have no gradient
   const Tensor logs = ops::log(ops::abs(grad));
@@ -145,8 +153,8 @@ void check_joined(const Tensor& self, const Tensor& other, int64_t dim) {
         other.dim());
   for (int64_t d = 0; d < self.dim(); ++d)
     check(d == dim || other.sizes()[d] == self.sizes()[d],
-        "diff(): prepend and append must have input's shape outside dim ", dim, "; got size ",
-        other.sizes()[d], " for ", self.sizes()[d], " in dimension ", d);
+          "diff(): prepend and append must have input's shape outside dim ", dim, "; got size ",
+          other.sizes()[d], " for ", self.sizes()[d], " in dimension ", d);
 }
 
 Tensor joined(const Tensor& self, int64_t dim, const Tensor& prepend, const Tensor& append) {
@@ -157,7 +165,8 @@ Tensor joined(const Tensor& self, int64_t dim, const Tensor& prepend, const Tens
   return ops::cat(parts, dim);
 }
 
-Tensor diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append) {
+Tensor diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend,
+            const Tensor& append) {
   check(self.dim() >= 1, "diff(): input must have a dimension; got a 0-dim tensor");
   check(n >= 0, "diff(): n must not be negative; got ", n);
   const int64_t d = wrap_dim(dim, self.dim());
@@ -168,7 +177,8 @@ Tensor diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend, c
   const int64_t times = std::min(n, t.sizes()[d]);
   for (int64_t k = 0; k < times; ++k) {
     const int64_t last = std::max<int64_t>(t.sizes()[d] - 1, 0);
-    const Tensor after = ops::narrow(t, d, t.sizes()[d] - last, last), before = ops::narrow(t, d, 0, last);
+    const Tensor after = ops::narrow(t, d, t.sizes()[d] - last, last),
+                 before = ops::narrow(t, d, 0, last);
     t = t.dtype() == DType::Bool ? ops::logical_xor(after, before) : ops::sub(after, before);
   }
   return t;
@@ -221,7 +231,8 @@ Tensor trapezoid_x(const Tensor& y, const Tensor& x, int64_t dim) {
   const int64_t d = sampled_dim(y, dim);
   if (y.sizes()[d] == 0) return zeros_without(y, d);
   check_trapezoid("trapezoid", y, x, d);
-  return ops::div(ops::sum(ops::mul(widths(y, x, d), pair_sums(y, d)), std::optional(IntList{d})), 2.0);
+  return ops::div(ops::sum(ops::mul(widths(y, x, d), pair_sums(y, d)), std::optional(IntList{d})),
+                  2.0);
 }
 Tensor trapezoid_dx(const Tensor& y, const Scalar& dx, int64_t dim) {
   const int64_t d = sampled_dim(y, dim);
@@ -232,7 +243,9 @@ Tensor trapezoid_dx(const Tensor& y, const Scalar& dx, int64_t dim) {
   return ops::mul(ops::sub(all, ops::mul(ends, 0.5)), dx);
 }
 Tensor trapz_x(const Tensor& y, const Tensor& x, int64_t dim) { return ops::trapezoid(y, x, dim); }
-Tensor trapz_dx(const Tensor& y, double dx, int64_t dim) { return ops::trapezoid(y, Scalar(dx), dim); }
+Tensor trapz_dx(const Tensor& y, double dx, int64_t dim) {
+  return ops::trapezoid(y, Scalar(dx), dim);
+}
 
 Tensor cumulative_trapezoid_x(const Tensor& y, const Tensor& x, int64_t dim) {
   const int64_t d = sampled_dim(y, dim);
@@ -252,132 +265,141 @@ Tensor cumulative_trapezoid_dx(const Tensor& y, const Scalar& dx, int64_t dim) {
 
 using namespace facula;
 
-OP(cumsum) {
-  .schema = "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
-  .doc = "Running sums along a dimension; integers add in int64.",
-  .forms = all_forms,
-  .flags = linear,
-  .out_layout = OutLayout::Contiguous,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .meta = typed_meta<meta_sum>,
-  .cpu = cpu::cumsum_kernel,
-  .derivatives = {vjp("self", [](Backward& b) { return reversed_sum(b.grad(), b.integer("dim")); })},
-  .batch = batch::dims,
+OP(cumsum){
+    .schema = "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    .doc = "Running sums along a dimension; integers add in int64.",
+    .forms = all_forms,
+    .flags = linear,
+    .out_layout = OutLayout::Contiguous,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .meta = typed_meta<meta_sum>,
+    .cpu = cpu::cumsum_kernel,
+    .derivatives = {vjp("self",
+                        [](Backward& b) { return reversed_sum(b.grad(), b.integer("dim")); })},
+    .batch = batch::dims,
 };
-OP(cumprod) {
-  .schema = "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
-  .doc = "Running products along a dimension; integers multiply in int64.",
-  .forms = all_forms,
-  .out_layout = OutLayout::Contiguous,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .meta = typed_meta<meta_sum>,
-  .cpu = cpu::cumprod_kernel,
-  .derivatives = {vjp("self", [](Backward& b) {
-    const DType wide = b["result"].dtype();
-    return ops::cumprod_backward(b.grad(), ops::to(b["self"], wide), b.integer("dim"), b["result"]);
-  }, saves("self", "result"))},
-  .batch = batch::dims,
+OP(cumprod){
+    .schema = "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    .doc = "Running products along a dimension; integers multiply in int64.",
+    .forms = all_forms,
+    .out_layout = OutLayout::Contiguous,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .meta = typed_meta<meta_sum>,
+    .cpu = cpu::cumprod_kernel,
+    .derivatives = {vjp(
+        "self",
+        [](Backward& b) {
+          const DType wide = b["result"].dtype();
+          return ops::cumprod_backward(b.grad(), ops::to(b["self"], wide), b.integer("dim"),
+                                       b["result"]);
+        },
+        saves("self", "result"))},
+    .batch = batch::dims,
 };
-OP(cumprod_backward) {
-  .schema = "cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tensor",
-  .doc = "The gradient of cumprod(): zeros in the input are allowed.",
-  .forms = hidden,
-  .composite = Composite::Implicit,
-  .flags = same_object,
-  .any = typed_kernel<cumprod_backward>,
+OP(cumprod_backward){
+    .schema = "cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tensor",
+    .doc = "The gradient of cumprod(): zeros in the input are allowed.",
+    .forms = hidden,
+    .composite = Composite::Implicit,
+    .flags = same_object,
+    .any = typed_kernel<cumprod_backward>,
 };
-OP(cummax) {
-  .schema = "cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)",
-  .doc = "Running maximum along a dimension and where it is last: int64.",
-  .forms = function | method | out,
-  .out_layout = OutLayout::Contiguous,
-  .overlaps = Overlaps::None,
-  .meta = typed_meta<meta_extreme>,
-  .cpu = cpu::cummax_kernel,
-  .derivatives = {vjp("self", extreme_gradient, saves("indices"))},
-  .not_differentiable = names("indices"),
-  .batch = batch::dims,
+OP(cummax){
+    .schema = "cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)",
+    .doc = "Running maximum along a dimension and where it is last: int64.",
+    .forms = function | method | out,
+    .out_layout = OutLayout::Contiguous,
+    .overlaps = Overlaps::None,
+    .meta = typed_meta<meta_extreme>,
+    .cpu = cpu::cummax_kernel,
+    .derivatives = {vjp("self", extreme_gradient, saves("indices"))},
+    .not_differentiable = names("indices"),
+    .batch = batch::dims,
 };
-OP(cummin) {
-  .schema = "cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)",
-  .doc = "Running minimum along a dimension and where it is last: int64.",
-  .forms = function | method | out,
-  .out_layout = OutLayout::Contiguous,
-  .overlaps = Overlaps::None,
-  .meta = typed_meta<meta_extreme>,
-  .cpu = cpu::cummin_kernel,
-  .derivatives = {vjp("self", extreme_gradient, saves("indices"))},
-  .not_differentiable = names("indices"),
-  .batch = batch::dims,
+OP(cummin){
+    .schema = "cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)",
+    .doc = "Running minimum along a dimension and where it is last: int64.",
+    .forms = function | method | out,
+    .out_layout = OutLayout::Contiguous,
+    .overlaps = Overlaps::None,
+    .meta = typed_meta<meta_extreme>,
+    .cpu = cpu::cummin_kernel,
+    .derivatives = {vjp("self", extreme_gradient, saves("indices"))},
+    .not_differentiable = names("indices"),
+    .batch = batch::dims,
 };
-OP(cummaxmin_backward) {
-  .schema = "cummaxmin_backward(Tensor grad, Tensor input, Tensor indices, int dim) -> Tensor",
-  .doc = "The gradient of cummax() and cummin(): grad added up where indices say.",
-  .forms = hidden,
-  .composite = Composite::Implicit,
-  .flags = same_object,
-  .any = typed_kernel<cummaxmin_backward>,
+OP(cummaxmin_backward){
+    .schema = "cummaxmin_backward(Tensor grad, Tensor input, Tensor indices, int dim) -> Tensor",
+    .doc = "The gradient of cummax() and cummin(): grad added up where indices say.",
+    .forms = hidden,
+    .composite = Composite::Implicit,
+    .flags = same_object,
+    .any = typed_kernel<cummaxmin_backward>,
 };
-OP(logcumsumexp) {
-  .schema = "logcumsumexp(Tensor self, int dim) -> Tensor",
-  .doc = "Logarithm of running sums of exponentials along a dimension, without overflow.",
-  .forms = function | method | out,
-  .out_layout = OutLayout::Contiguous,
-  .meta = typed_meta<meta_like>,
-  .cpu = cpu::logcumsumexp_kernel,
-  .derivatives = {vjp("self", logcumsumexp_gradient, saves("self", "result"))},
-  .jvp = logcumsumexp_tangent,
-  .batch = batch::dims,
+OP(logcumsumexp){
+    .schema = "logcumsumexp(Tensor self, int dim) -> Tensor",
+    .doc = "Logarithm of running sums of exponentials along a dimension, without overflow.",
+    .forms = function | method | out,
+    .out_layout = OutLayout::Contiguous,
+    .meta = typed_meta<meta_like>,
+    .cpu = cpu::logcumsumexp_kernel,
+    .derivatives = {vjp("self", logcumsumexp_gradient, saves("self", "result"))},
+    .jvp = logcumsumexp_tangent,
+    .batch = batch::dims,
 };
-OP(_logcumsumexp) {
-  .schema = "_logcumsumexp(Tensor self, int dim) -> Tensor",
-  .doc = "logcumsumexp() as PyTorch names its kernel.",
-  .forms = hidden,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<_logcumsumexp>,
+OP(_logcumsumexp){
+    .schema = "_logcumsumexp(Tensor self, int dim) -> Tensor",
+    .doc = "logcumsumexp() as PyTorch names its kernel.",
+    .forms = hidden,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<_logcumsumexp>,
 };
-OP(diff) {
-  .schema = "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
-  .doc = "Differences of neighbours along a dimension, n times; bool differs by exclusive or.",
-  .forms = function | method | out,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<diff>,
+OP(diff){
+    .schema =
+        "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> "
+        "Tensor",
+    .doc = "Differences of neighbours along a dimension, n times; bool differs by exclusive or.",
+    .forms = function | method | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<diff>,
 };
-OP(trapezoid_x) {
-  .schema = "trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
-  .doc = "Integral along a dimension by the trapezoidal rule over the sample points x.",
-  .composite = Composite::Implicit,
-  .any = typed_kernel<trapezoid_x>,
+OP(trapezoid_x){
+    .schema = "trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
+    .doc = "Integral along a dimension by the trapezoidal rule over the sample points x.",
+    .composite = Composite::Implicit,
+    .any = typed_kernel<trapezoid_x>,
 };
-OP(trapezoid_dx) {
-  .schema = "trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",
-  .doc = "Integral along a dimension by the trapezoidal rule over equal steps.",
-  .composite = Composite::Implicit,
-  .any = typed_kernel<trapezoid_dx>,
+OP(trapezoid_dx){
+    .schema = "trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",
+    .doc = "Integral along a dimension by the trapezoidal rule over equal steps.",
+    .composite = Composite::Implicit,
+    .any = typed_kernel<trapezoid_dx>,
 };
-OP(trapz_x) {
-  .schema = "trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
-  .doc = "trapezoid() under an older name.",
-  .composite = Composite::Implicit,
-  .any = typed_kernel<trapz_x>,
+OP(trapz_x){
+    .schema = "trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
+    .doc = "trapezoid() under an older name.",
+    .composite = Composite::Implicit,
+    .any = typed_kernel<trapz_x>,
 };
-OP(trapz_dx) {
-  .schema = "trapz.dx(Tensor y, *, float dx=1, int dim=-1) -> Tensor",
-  .doc = "trapezoid() under an older name.",
-  .composite = Composite::Implicit,
-  .any = typed_kernel<trapz_dx>,
+OP(trapz_dx){
+    .schema = "trapz.dx(Tensor y, *, float dx=1, int dim=-1) -> Tensor",
+    .doc = "trapezoid() under an older name.",
+    .composite = Composite::Implicit,
+    .any = typed_kernel<trapz_dx>,
 };
-OP(cumulative_trapezoid_x) {
-  .schema = "cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
-  .doc = "Running integral along a dimension by the trapezoidal rule over the sample points x.",
-  .composite = Composite::Implicit,
-  .flags = same_object,
-  .any = typed_kernel<cumulative_trapezoid_x>,
+OP(cumulative_trapezoid_x){
+    .schema = "cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
+    .doc = "Running integral along a dimension by the trapezoidal rule over the sample points x.",
+    .composite = Composite::Implicit,
+    .flags = same_object,
+    .any = typed_kernel<cumulative_trapezoid_x>,
 };
-OP(cumulative_trapezoid_dx) {
-  .schema = "cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",
-  .doc = "Running integral along a dimension by the trapezoidal rule over equal steps.",
-  .composite = Composite::Implicit,
-  .flags = same_object,
-  .any = typed_kernel<cumulative_trapezoid_dx>,
+OP(cumulative_trapezoid_dx){
+    .schema = "cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",
+    .doc = "Running integral along a dimension by the trapezoidal rule over equal steps.",
+    .composite = Composite::Implicit,
+    .flags = same_object,
+    .any = typed_kernel<cumulative_trapezoid_dx>,
 };

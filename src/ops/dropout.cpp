@@ -13,14 +13,12 @@
 namespace facula {
 namespace {
 
-void check_chance(double p) {
-  check(p >= 0 && p <= 1, "dropout(): p must be in [0, 1]; got ", p);
-}
+void check_chance(double p) { check(p >= 0 && p <= 1, "dropout(): p must be in [0, 1]; got ", p); }
 
 // Whole channels are kept or dropped: sizes of one number per channel.
 IntVec feature_sizes(const Tensor& input) {
-  check(input.dim() >= 2,
-        "feature_dropout(): input must have at least 2 dimensions; got ", input.dim());
+  check(input.dim() >= 2, "feature_dropout(): input must have at least 2 dimensions; got ",
+        input.dim());
   IntVec sizes(input.sizes());
   for (size_t d = 2; d < sizes.size(); ++d) sizes[d] = 1;
   return sizes;
@@ -29,7 +27,9 @@ IntVec feature_sizes(const Tensor& input) {
 // Complex numbers are kept or dropped whole.
 Tensor noise_like(const Tensor& input) { return ops::empty_like(input, real_of(input.dtype())); }
 
-bool passes(const Tensor& input, double p, bool train) { return p == 0 || !train || input.numel() == 0; }
+bool passes(const Tensor& input, double p, bool train) {
+  return p == 0 || !train || input.numel() == 0;
+}
 
 // Kept values are scaled, so that the mean stays.
 Tensor scaled(const Tensor& input, const Tensor& noise, double p) {
@@ -67,15 +67,18 @@ Tensor feature_alpha_dropout(const Tensor& input, double p, bool train) {
   check_chance(p);
   if (passes(input, p, train)) return input;
   if (p == 1) return ops::mul(input, ops::zeros({}, input.dtype(), {}, input.device()));
-  return alpha_scaled(input, ops::new_empty(input, feature_sizes(input), real_of(input.dtype())), p);
+  return alpha_scaled(input, ops::new_empty(input, feature_sizes(input), real_of(input.dtype())),
+                      p);
 }
 
 double kept_scale(double p) { return p == 1 ? 0 : 1 / (1 - p); }
 
-std::tuple<Tensor, Tensor> native_dropout(const Tensor& input, double p, std::optional<bool> train) {
+std::tuple<Tensor, Tensor> native_dropout(const Tensor& input, double p,
+                                          std::optional<bool> train) {
   if (input.numel() == 0) return {input, ops::empty_like(input)};
   if (train && !*train) return {ops::clone(input), ops::ones_like(input, DType::Bool)};
-  check(is_differentiable(input.dtype()), "result type Float can't be cast to the desired output type ",
+  check(is_differentiable(input.dtype()),
+        "result type Float can't be cast to the desired output type ",
         info(input.dtype()).legacy_name);
   const Tensor mask = ops::bernoulli_(ops::empty_like(input, DType::Bool), 1 - p);
   return {ops::mul_(ops::mul(input, mask), kept_scale(p)), mask};
@@ -89,60 +92,71 @@ Tensor native_dropout_backward(const Tensor& grad, const Tensor& mask, double sc
 
 using namespace facula;
 
-OP(native_dropout) {
-  .schema = "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
-  .doc = "Input with elements zeroed with probability p and the others scaled by 1 / (1 - p); and the mask of those kept.",
-  .forms = function | out,
-  .composite = Composite::Explicit,
-  .flags = random,
-  .any = typed_kernel<native_dropout>,
-  .derivatives = {vjp("input", [](Backward& b) {
-    // As PyTorch has it: without a value of `train` the gradient is not scaled.
-    const bool train = !b.is_none("train") && b.flag("train");
-    return ops::native_dropout_backward(b.grad(), b.result(1), train ? kept_scale(b.number("p")) : 1.0);
-  }, saves("result1"))},
-  .not_differentiable = names("result1"),
+OP(native_dropout){
+    .schema = "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
+    .doc =
+        "Input with elements zeroed with probability p and the others scaled by 1 / (1 - p); and "
+        "the mask of those kept.",
+    .forms = function | out,
+    .composite = Composite::Explicit,
+    .flags = random,
+    .any = typed_kernel<native_dropout>,
+    .derivatives = {vjp(
+        "input",
+        [](Backward& b) {
+          // As PyTorch has it: without a value of `train` the gradient is not scaled.
+          const bool train = !b.is_none("train") && b.flag("train");
+          return ops::native_dropout_backward(b.grad(), b.result(1),
+                                              train ? kept_scale(b.number("p")) : 1.0);
+        },
+        saves("result1"))},
+    .not_differentiable = names("result1"),
 };
-OP(native_dropout_backward) {
-  .schema = "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",
-  .doc = "Gradient of native_dropout: grad_output where mask is set, scaled.",
-  .forms = function | out,
-  .composite = Composite::Explicit,
-  .any = typed_kernel<native_dropout_backward>,
-  .derivatives = {vjp("grad_output", [](Backward& b) {
-    return ops::native_dropout_backward(b.grad(), b["mask"], b.number("scale"));
-  }, saves("mask"))},
-  .batch = batch::pointwise,
+OP(native_dropout_backward){
+    .schema = "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",
+    .doc = "Gradient of native_dropout: grad_output where mask is set, scaled.",
+    .forms = function | out,
+    .composite = Composite::Explicit,
+    .any = typed_kernel<native_dropout_backward>,
+    .derivatives = {vjp(
+        "grad_output",
+        [](Backward& b) {
+          return ops::native_dropout_backward(b.grad(), b["mask"], b.number("scale"));
+        },
+        saves("mask"))},
+    .batch = batch::pointwise,
 };
-OP(dropout) {
-  .schema = "dropout(Tensor input, float p, bool train) -> Tensor",
-  .doc = "Input with elements zeroed with probability p and the others scaled by 1 / (1 - p); input itself unless training.",
-  .forms = function | inplace,
-  .composite = Composite::Selecting,
-  .flags = random | same_object,
-  .any = typed_kernel<dropout>,
+OP(dropout){
+    .schema = "dropout(Tensor input, float p, bool train) -> Tensor",
+    .doc =
+        "Input with elements zeroed with probability p and the others scaled by 1 / (1 - p); input "
+        "itself unless training.",
+    .forms = function | inplace,
+    .composite = Composite::Selecting,
+    .flags = random | same_object,
+    .any = typed_kernel<dropout>,
 };
-OP(feature_dropout) {
-  .schema = "feature_dropout(Tensor input, float p, bool train) -> Tensor",
-  .doc = "Dropout of whole channels of input (N, C, ...).",
-  .forms = function | inplace,
-  .composite = Composite::Selecting,
-  .flags = random | same_object,
-  .any = typed_kernel<feature_dropout>,
+OP(feature_dropout){
+    .schema = "feature_dropout(Tensor input, float p, bool train) -> Tensor",
+    .doc = "Dropout of whole channels of input (N, C, ...).",
+    .forms = function | inplace,
+    .composite = Composite::Selecting,
+    .flags = random | same_object,
+    .any = typed_kernel<feature_dropout>,
 };
-OP(alpha_dropout) {
-  .schema = "alpha_dropout(Tensor input, float p, bool train) -> Tensor",
-  .doc = "Dropout that keeps the mean and variance of inputs that went through SELU.",
-  .forms = function | inplace,
-  .composite = Composite::Selecting,
-  .flags = random | same_object,
-  .any = typed_kernel<alpha_dropout>,
+OP(alpha_dropout){
+    .schema = "alpha_dropout(Tensor input, float p, bool train) -> Tensor",
+    .doc = "Dropout that keeps the mean and variance of inputs that went through SELU.",
+    .forms = function | inplace,
+    .composite = Composite::Selecting,
+    .flags = random | same_object,
+    .any = typed_kernel<alpha_dropout>,
 };
-OP(feature_alpha_dropout) {
-  .schema = "feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor",
-  .doc = "Alpha dropout of whole channels of input (N, C, ...).",
-  .forms = function | inplace,
-  .composite = Composite::Selecting,
-  .flags = random | same_object,
-  .any = typed_kernel<feature_alpha_dropout>,
+OP(feature_alpha_dropout){
+    .schema = "feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor",
+    .doc = "Alpha dropout of whole channels of input (N, C, ...).",
+    .forms = function | inplace,
+    .composite = Composite::Selecting,
+    .flags = random | same_object,
+    .any = typed_kernel<feature_alpha_dropout>,
 };

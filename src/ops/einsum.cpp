@@ -35,16 +35,16 @@ Labels parse_term(std::string_view equation, size_t begin, size_t end, const std
     const char c = equation[i];
     if (c == ' ') continue;
     if (c == '.') {
-      check(!has(term, ellipsis),
-            "einsum(): a term has at most one ellipsis; got another in ", where);
+      check(!has(term, ellipsis), "einsum(): a term has at most one ellipsis; got another in ",
+            where);
       check(i + 2 < end && equation[i + 1] == '.' && equation[i + 2] == '.',
             "einsum(): '.' stands only in an ellipsis, '...'; got another in ", where);
       term.push_back(ellipsis);
       i += 2;
       continue;
     }
-    check(is_letter(c),
-          "einsum(): subscripts are the letters a-z and A-Z; got '", c, "' at position ", i);
+    check(is_letter(c), "einsum(): subscripts are the letters a-z and A-Z; got '", c,
+          "' at position ", i);
     term.push_back(label_of(c));
   }
   return term;
@@ -79,20 +79,21 @@ struct Labelled {
   Labels labels;
 };
 
-int64_t letter_count(const Labels& term) { return std::ranges::count_if(term, [](int l) { return l != ellipsis; }); }
+int64_t letter_count(const Labels& term) {
+  return std::ranges::count_if(term, [](int l) { return l != ellipsis; });
+}
 
 int64_t ellipsis_rank(const Equation& e, std::span<const Tensor> tensors) {
   int64_t rank = 0;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const int64_t named = letter_count(e.inputs[i]), dims = tensors[i].dim();
     if (!has(e.inputs[i], ellipsis)) {
-      check(named == dims,
-            "einsum(): operand ", i, " must have a dimension for each of its ", named,
-            " subscripts; got ", dims);
+      check(named == dims, "einsum(): operand ", i, " must have a dimension for each of its ",
+            named, " subscripts; got ", dims);
       continue;
     }
-    check(named <= dims,
-          "einsum(): operand ", i, " must have at least ", named, " dimensions; got ", dims);
+    check(named <= dims, "einsum(): operand ", i, " must have at least ", named,
+          " dimensions; got ", dims);
     rank = std::max(rank, dims - named);
   }
   return rank;
@@ -116,8 +117,9 @@ Labelled without_repeats(Labelled x, size_t operand) {
   for (size_t i = 0; i < x.labels.size(); ++i)
     for (size_t j = x.labels.size() - 1; j > i; --j) {
       if (x.labels[j] != x.labels[i]) continue;
-      check(x.t.sizes()[i] == x.t.sizes()[j], "einsum(): subscript ", letter_of(x.labels[i]), " is repeated for operand ", operand,
-            " but the sizes don't match, ", x.t.sizes()[j], " != ", x.t.sizes()[i]);
+      check(x.t.sizes()[i] == x.t.sizes()[j], "einsum(): subscript ", letter_of(x.labels[i]),
+            " is repeated for operand ", operand, " but the sizes don't match, ", x.t.sizes()[j],
+            " != ", x.t.sizes()[i]);
       // The diagonal comes last and goes back to the first of the two.
       x.t = ops::diagonal(x.t, 0, static_cast<int64_t>(i), static_cast<int64_t>(j));
       IntVec order;
@@ -149,9 +151,9 @@ void check_output(const Labels& output, const std::vector<Labels>& inputs) {
     if (output[i] >= letters) continue;
     check(std::ranges::count(output, output[i]) == 1,
           "einsum(): an output subscript must stand once; got '", letter_of(output[i]), "' again");
-    const bool known = std::ranges::any_of(inputs, [&](const Labels& l) { return has(l, output[i]); });
-    check(known,
-          "einsum(): each output subscript must stand in an operand's term; got '",
+    const bool known =
+        std::ranges::any_of(inputs, [&](const Labels& l) { return has(l, output[i]); });
+    check(known, "einsum(): each output subscript must stand in an operand's term; got '",
           letter_of(output[i]), "'");
   }
 }
@@ -163,8 +165,9 @@ void check_sizes(const std::vector<Labelled>& operands) {
       const int64_t n = x.t.sizes()[d];
       int64_t& known = sizes.try_emplace(x.labels[d], 1).first->second;
       check(known == n || n == 1 || known == 1, "einsum(): subscript ",
-            x.labels[d] < letters ? std::string(1, letter_of(x.labels[d])) : std::string("..."), " has size ", n,
-            " for an operand which does not broadcast with previously seen size ", known);
+            x.labels[d] < letters ? std::string(1, letter_of(x.labels[d])) : std::string("..."),
+            " has size ", n, " for an operand which does not broadcast with previously seen size ",
+            known);
       if (n != 1) known = n;
     }
 }
@@ -219,7 +222,8 @@ Tensor pair_product(const Tensor& a, const Tensor& b, const std::vector<bool>& g
   if (inner.empty()) return ops::mul(a, b);
   // The transposed product is already in order where all of b's dimensions precede a's.
   if (!rows.empty() && !cols.empty() && cols.back() < rows[0]) return pair_product(b, a, gone);
-  const int64_t n = product_of(a, batch), r = product_of(a, rows), k = product_of(a, inner), c = product_of(b, cols);
+  const int64_t n = product_of(a, batch), r = product_of(a, rows), k = product_of(a, inner),
+                c = product_of(b, cols);
   const Tensor x = ops::reshape(ops::permute(a, joined({&batch, &rows, &inner, &cols})), {n, r, k});
   const Tensor y = ops::reshape(ops::permute(b, joined({&batch, &inner, &cols, &rows})), {n, k, c});
   const IntVec order = joined({&batch, &rows, &inner, &cols});
@@ -233,7 +237,8 @@ Tensor pair_product(const Tensor& a, const Tensor& b, const std::vector<bool>& g
   return ops::permute(ops::reshape(ops::bmm(x, y), sizes), back);
 }
 
-// The operands yet to be multiplied, and how many of them have each dimension with a size above one.
+// The operands yet to be multiplied, and how many of them have each dimension with a size above
+// one.
 struct Operands {
   std::vector<Tensor> tensors;
   std::vector<int> holders;
@@ -298,20 +303,21 @@ void follow_path(Operands& all, IntSpan path) {
         " in all; got ", path.size());
   for (size_t p = 0; p < path.size(); p += 2) {
     const int64_t count = static_cast<int64_t>(operands.size());
-    const bool valid = path[p] != path[p + 1] && path[p] >= 0 && path[p + 1] >= 0 && path[p] < count && path[p + 1] < count;
-    check(valid, "einsum(): invalid contraction path (", path[p], ", ", path[p + 1], ") for ", count, " operands");
+    const bool valid = path[p] != path[p + 1] && path[p] >= 0 && path[p + 1] >= 0 &&
+                       path[p] < count && path[p + 1] < count;
+    check(valid, "einsum(): invalid contraction path (", path[p], ", ", path[p + 1], ") for ",
+          count, " operands");
     contract_at(all, static_cast<size_t>(path[p]), static_cast<size_t>(path[p + 1]), false);
   }
 }
 
-Tensor einsum(std::string_view equation, std::span<const Tensor> tensors, const std::optional<IntSpan>& path) {
+Tensor einsum(std::string_view equation, std::span<const Tensor> tensors,
+              const std::optional<IntSpan>& path) {
   check(!tensors.empty(), "einsum(): expected an operand; got none");
   const Equation e = parse_equation(equation);
-  check(e.inputs.size() >= tensors.size(),
-        "einsum(): the equation has ", e.inputs.size(), " terms for operands; got more operands, ",
-        tensors.size());
-  check(e.inputs.size() <= tensors.size(),
-        "einsum(): the equation has ", e.inputs.size(),
+  check(e.inputs.size() >= tensors.size(), "einsum(): the equation has ", e.inputs.size(),
+        " terms for operands; got more operands, ", tensors.size());
+  check(e.inputs.size() <= tensors.size(), "einsum(): the equation has ", e.inputs.size(),
         " terms for operands; got fewer operands, ", tensors.size());
   const int64_t rank = ellipsis_rank(e, tensors);
   std::vector<Labels> inputs;
@@ -320,7 +326,8 @@ Tensor einsum(std::string_view equation, std::span<const Tensor> tensors, const 
     inputs.push_back(filled(e.inputs[i], rank, tensors[i].dim() - letter_count(e.inputs[i])));
     operands.push_back(without_repeats({tensors[i], inputs.back()}, i));
   }
-  const Labels output = e.explicit_output ? filled(e.output, rank, rank) : implicit_output(inputs, rank);
+  const Labels output =
+      e.explicit_output ? filled(e.output, rank, rank) : implicit_output(inputs, rank);
   check_output(output, inputs);
   check_sizes(operands);
   Operands all = place_all(operands, output);
@@ -331,17 +338,19 @@ Tensor einsum(std::string_view equation, std::span<const Tensor> tensors, const 
 
 // --- products of three
 
-Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight, const Tensor& bias) {
+Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight,
+                const Tensor& bias) {
   check(input1.dim() == input2.dim(),
         "bilinear(): input1 and input2 must have as many dimensions; got ", input1.dim(), " and ",
         input2.dim());
-  check(input1.dim() > 0 && weight.dim() == 3, "bilinear(): expected inputs with dimensions and weight with three; got ",
+  check(input1.dim() > 0 && weight.dim() == 3,
+        "bilinear(): expected inputs with dimensions and weight with three; got ",
         str(input1.sizes()), ", ", str(weight.sizes()));
   const int64_t last = input1.dim() - 1;
   for (int64_t d = 0; d < last; ++d)
     check(input1.sizes()[d] == input2.sizes()[d],
-        "bilinear(): input1 and input2 must agree in batch dimension ", d, "; got sizes ",
-        input1.sizes()[d], " and ", input2.sizes()[d]);
+          "bilinear(): input1 and input2 must agree in batch dimension ", d, "; got sizes ",
+          input1.sizes()[d], " and ", input2.sizes()[d]);
   check(input1.sizes()[last] == weight.sizes()[1],
         "bilinear(): input1's last size must be weight's size in dimension 1, ", weight.sizes()[1],
         "; got ", input1.sizes()[last]);
@@ -356,8 +365,10 @@ Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight
   sizes[last] = out;
   int64_t rows = 1;
   for (int64_t d = 0; d < last; ++d) rows *= sizes[d];
-  const Tensor first = ops::mm(ops::reshape(input1, {rows, n1}), ops::reshape(ops::permute(weight, {1, 0, 2}), {n1, out * n2}));
-  const Tensor both = ops::bmm(ops::reshape(first, {rows, out, n2}), ops::reshape(input2, {rows, n2, 1}));
+  const Tensor first = ops::mm(ops::reshape(input1, {rows, n1}),
+                               ops::reshape(ops::permute(weight, {1, 0, 2}), {n1, out * n2}));
+  const Tensor both =
+      ops::bmm(ops::reshape(first, {rows, out, n2}), ops::reshape(input2, {rows, n2, 1}));
   const Tensor y = ops::reshape(both, sizes);
   return bias.defined() ? ops::add(y, bias) : y;
 }
@@ -366,11 +377,13 @@ Tensor with_ones(Tensor t, IntSpan dims) {
   for (int64_t d : dims) t = ops::unsqueeze(t, d);
   return t;
 }
-Tensor _trilinear(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntSpan expand1, IntSpan expand2, IntSpan expand3,
-                  IntSpan sumdim, int64_t) {
+Tensor _trilinear(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntSpan expand1,
+                  IntSpan expand2, IntSpan expand3, IntSpan sumdim, int64_t) {
   const Tensor a = with_ones(i1, expand1), b = with_ones(i2, expand2), c = with_ones(i3, expand3);
   const Tensor product = ops::mul(ops::mul(a, b), c);
-  return sumdim.empty() ? product : ops::sum(product, std::optional<IntList>(IntList(sumdim)), false, product.dtype());
+  return sumdim.empty()
+             ? product
+             : ops::sum(product, std::optional<IntList>(IntList(sumdim)), false, product.dtype());
 }
 
 }  // namespace
@@ -378,24 +391,32 @@ Tensor _trilinear(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntSpan 
 
 using namespace facula;
 
-OP(einsum) {
-  .schema = "einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor",
-  .doc = "Sum of products over the dimensions that the equation names: einsum('ij,jk->ik', a, b) is a @ b.",
-  .composite = Composite::Implicit,
-  .any = typed_kernel<einsum>,
+OP(einsum){
+    .schema = "einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor",
+    .doc =
+        "Sum of products over the dimensions that the equation names: einsum('ij,jk->ik', a, b) is "
+        "a @ b.",
+    .composite = Composite::Implicit,
+    .any = typed_kernel<einsum>,
 };
-OP(bilinear) {
-  .schema = "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
-  .doc = "input1 @ weight[k] @ input2 for each k, plus bias, over the last dimensions of the inputs.",
-  .composite = Composite::Implicit,
-  .autocast = Autocast::Promote, .autocast_cpu = Autocast::None,
-  .any = typed_kernel<bilinear>,
+OP(bilinear){
+    .schema = "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
+    .doc =
+        "input1 @ weight[k] @ input2 for each k, plus bias, over the last dimensions of the "
+        "inputs.",
+    .composite = Composite::Implicit,
+    .autocast = Autocast::Promote,
+    .autocast_cpu = Autocast::None,
+    .any = typed_kernel<bilinear>,
 };
-OP(_trilinear) {
-  .schema = "_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, "
-            "int unroll_dim=1) -> Tensor",
-  .doc = "Sum over sumdim of the product of three tensors, each given dimensions of size one first.",
-  .forms = function | out,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<_trilinear>,
+OP(_trilinear){
+    .schema =
+        "_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, "
+        "int[] sumdim, "
+        "int unroll_dim=1) -> Tensor",
+    .doc =
+        "Sum over sumdim of the product of three tensors, each given dimensions of size one first.",
+    .forms = function | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<_trilinear>,
 };

@@ -100,7 +100,8 @@ struct logit_backward {
   static constexpr int params = 1;
   template <class T>
   static T call(T grad, T x, T eps) {
-    if (eps < T(0)) return x < T(0) || x > T(1) ? math::detail::quiet_nan<T> : grad / (x * (T(1) - x));
+    if (eps < T(0))
+      return x < T(0) || x > T(1) ? math::detail::quiet_nan<T> : grad / (x * (T(1) - x));
     return x < eps || x > T(1) - eps ? T(0) : grad / (x * (T(1) - x));
   }
 };
@@ -141,143 +142,176 @@ Tensor through_conj(const Tensor& grad, const Tensor& slope) { return ops::mul(g
 
 using namespace facula;
 
-OP(exp) {
-  .schema = "exp(Tensor self) -> Tensor",
-  .doc = "Exponential of self, elementwise.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .meta = meta::unary_float,
-  .cpu = cpu::unary<scalar::exp>,
-  .derivatives = {local("self", [](Backward& x) { return x["result"]; }, saves("result"))},
+OP(exp){
+    .schema = "exp(Tensor self) -> Tensor",
+    .doc = "Exponential of self, elementwise.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .meta = meta::unary_float,
+    .cpu = cpu::unary<scalar::exp>,
+    .derivatives = {local(
+        "self", [](Backward& x) { return x["result"]; }, saves("result"))},
 };
 
-OP(exp2) {
-  .schema = "exp2(Tensor self) -> Tensor",
-  .doc = "Two to the power of self, elementwise.",
-  .forms = all_forms,
-  .aliases = "special_exp2",
-  .flags = pointwise,
-  .meta = meta::unary_float,
-  .cpu = cpu::unary<scalar::exp2>,
-  .derivatives = {local("self", [](Backward& x) { return ops::mul(x["result"], ln2); }, saves("result"))},
+OP(exp2){
+    .schema = "exp2(Tensor self) -> Tensor",
+    .doc = "Two to the power of self, elementwise.",
+    .forms = all_forms,
+    .aliases = "special_exp2",
+    .flags = pointwise,
+    .meta = meta::unary_float,
+    .cpu = cpu::unary<scalar::exp2>,
+    .derivatives = {local(
+        "self", [](Backward& x) { return ops::mul(x["result"], ln2); }, saves("result"))},
 };
 
-OP(expm1) {
-  .schema = "expm1(Tensor self) -> Tensor",
-  .doc = "Exponential of self less one, elementwise; accurate near zero.",
-  .forms = all_forms,
-  .aliases = "special_expm1",
-  .flags = pointwise,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .meta = meta::unary_float,
-  .cpu = cpu::unary<scalar::expm1>,
-  .derivatives = {local("self", [](Backward& x) { return ops::add(x["result"], 1); }, saves("result"))},
+OP(expm1){
+    .schema = "expm1(Tensor self) -> Tensor",
+    .doc = "Exponential of self less one, elementwise; accurate near zero.",
+    .forms = all_forms,
+    .aliases = "special_expm1",
+    .flags = pointwise,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .meta = meta::unary_float,
+    .cpu = cpu::unary<scalar::expm1>,
+    .derivatives = {local(
+        "self", [](Backward& x) { return ops::add(x["result"], 1); }, saves("result"))},
 };
 
-OP(log) {
-  .schema = "log(Tensor self) -> Tensor",
-  .doc = "Natural logarithm of self, elementwise.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .meta = meta::unary_float,
-  .cpu = cpu::unary<scalar::log>,
-  .derivatives = {local("self", [](Backward& x) { return ops::reciprocal(x["self"]); }, saves("self"))},
+OP(log){
+    .schema = "log(Tensor self) -> Tensor",
+    .doc = "Natural logarithm of self, elementwise.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .meta = meta::unary_float,
+    .cpu = cpu::unary<scalar::log>,
+    .derivatives = {local(
+        "self", [](Backward& x) { return ops::reciprocal(x["self"]); }, saves("self"))},
 };
 
-OP(log2) {
-  .schema = "log2(Tensor self) -> Tensor",
-  .doc = "Logarithm of self to base 2, elementwise.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .meta = meta::unary_float,
-  .cpu = cpu::unary<scalar::log2>,
-  .derivatives = {local("self", [](Backward& x) { return ops::reciprocal(ops::mul(x["self"], ln2)); }, saves("self"))},
+OP(log2){
+    .schema = "log2(Tensor self) -> Tensor",
+    .doc = "Logarithm of self to base 2, elementwise.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .meta = meta::unary_float,
+    .cpu = cpu::unary<scalar::log2>,
+    .derivatives = {local(
+        "self", [](Backward& x) { return ops::reciprocal(ops::mul(x["self"], ln2)); },
+        saves("self"))},
 };
 
-OP(log10) {
-  .schema = "log10(Tensor self) -> Tensor",
-  .doc = "Logarithm of self to base 10, elementwise.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .meta = meta::unary_float,
-  .cpu = cpu::unary<scalar::log10>,
-  .derivatives = {local("self", [](Backward& x) { return ops::reciprocal(ops::mul(x["self"], ln10)); }, saves("self"))},
+OP(log10){
+    .schema = "log10(Tensor self) -> Tensor",
+    .doc = "Logarithm of self to base 10, elementwise.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .meta = meta::unary_float,
+    .cpu = cpu::unary<scalar::log10>,
+    .derivatives = {local(
+        "self", [](Backward& x) { return ops::reciprocal(ops::mul(x["self"], ln10)); },
+        saves("self"))},
 };
 
-OP(log1p) {
-  .schema = "log1p(Tensor self) -> Tensor",
-  .doc = "Natural logarithm of 1 + self, elementwise; accurate near zero.",
-  .forms = all_forms,
-  .aliases = "special_log1p",
-  .flags = pointwise,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .meta = meta::unary_float,
-  .cpu = cpu::unary<scalar::log1p>,
-  .derivatives = {local("self", [](Backward& x) { return ops::reciprocal(ops::add(x["self"], 1)); }, saves("self"))},
+OP(log1p){
+    .schema = "log1p(Tensor self) -> Tensor",
+    .doc = "Natural logarithm of 1 + self, elementwise; accurate near zero.",
+    .forms = all_forms,
+    .aliases = "special_log1p",
+    .flags = pointwise,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .meta = meta::unary_float,
+    .cpu = cpu::unary<scalar::log1p>,
+    .derivatives = {local(
+        "self", [](Backward& x) { return ops::reciprocal(ops::add(x["self"], 1)); },
+        saves("self"))},
 };
 
-OP(sigmoid) {
-  .schema = "sigmoid(Tensor self) -> Tensor",
-  .doc = "1 / (1 + exp(-self)), elementwise.",
-  .forms = all_forms,
-  .aliases = "special_expit",
-  .flags = pointwise,
-  .meta = meta::unary_float,
-  .cpu = cpu::unary<scalar::sigmoid>,
-  .derivatives = {vjp("self", [](Backward& b) { return ops::sigmoid_backward(b.grad(), b["result"]); },
-                      saves("result"))},
+OP(sigmoid){
+    .schema = "sigmoid(Tensor self) -> Tensor",
+    .doc = "1 / (1 + exp(-self)), elementwise.",
+    .forms = all_forms,
+    .aliases = "special_expit",
+    .flags = pointwise,
+    .meta = meta::unary_float,
+    .cpu = cpu::unary<scalar::sigmoid>,
+    .derivatives = {vjp(
+        "self", [](Backward& b) { return ops::sigmoid_backward(b.grad(), b["result"]); },
+        saves("result"))},
 };
 
-OP(sigmoid_backward) {
-  .schema = "sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
-  .doc = "Gradient of sigmoid from its result: grad_output * output * (1 - output).",
-  .forms = out,
-  .out_name = "grad_input",
-  .flags = pointwise,
-  .meta = meta::binary,
-  .cpu = cpu::binary<scalar::sigmoid_backward>,
-  .derivatives = {
-      vjp("grad_output", [](Backward& b) { return through_conj(b.grad(), sigmoid_slope(b["output"])); },
-          saves("output")),
-      vjp("output", [](Backward& b) {
-        const Tensor bend = ops::sub(1, ops::mul(b["output"], 2));
-        return ops::mul(ops::conj(b.grad()), ops::mul(b["grad_output"], ops::conj(bend)));
-      }, saves("grad_output", "output")),
-  },
+OP(sigmoid_backward){
+    .schema = "sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
+    .doc = "Gradient of sigmoid from its result: grad_output * output * (1 - output).",
+    .forms = out,
+    .out_name = "grad_input",
+    .flags = pointwise,
+    .meta = meta::binary,
+    .cpu = cpu::binary<scalar::sigmoid_backward>,
+    .derivatives =
+        {
+            vjp(
+                "grad_output",
+                [](Backward& b) { return through_conj(b.grad(), sigmoid_slope(b["output"])); },
+                saves("output")),
+            vjp(
+                "output",
+                [](Backward& b) {
+                  const Tensor bend = ops::sub(1, ops::mul(b["output"], 2));
+                  return ops::mul(ops::conj(b.grad()), ops::mul(b["grad_output"], ops::conj(bend)));
+                },
+                saves("grad_output", "output")),
+        },
 };
 
-OP(logit) {
-  .schema = "logit(Tensor self, float? eps=None) -> Tensor",
-  .doc = "log(self / (1 - self)), elementwise; self is first clamped to [eps, 1 - eps] where eps is given.",
-  .forms = all_forms,
-  .aliases = "special_logit",
-  .flags = pointwise,
-  .meta = meta::unary_float,
-  .cpu = cpu::with_params<eps_or_none<1>>(cpu::unary<scalar::logit>),
-  .derivatives = {vjp("self", [](Backward& b) { return ops::logit_backward(b.grad(), b["self"], maybe_eps(b)); },
-                      saves("self"))},
+OP(logit){
+    .schema = "logit(Tensor self, float? eps=None) -> Tensor",
+    .doc =
+        "log(self / (1 - self)), elementwise; self is first clamped to [eps, 1 - eps] where eps is "
+        "given.",
+    .forms = all_forms,
+    .aliases = "special_logit",
+    .flags = pointwise,
+    .meta = meta::unary_float,
+    .cpu = cpu::with_params<eps_or_none<1>>(cpu::unary<scalar::logit>),
+    .derivatives = {vjp(
+        "self", [](Backward& b) { return ops::logit_backward(b.grad(), b["self"], maybe_eps(b)); },
+        saves("self"))},
 };
 
-OP(logit_backward) {
-  .schema = "logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor",
-  .doc = "Gradient of logit; zero where self was clamped, nan outside [0, 1] without eps.",
-  .forms = out,
-  .out_name = "grad_input",
-  .flags = pointwise,
-  .meta = meta::binary,
-  .cpu = cpu::with_params<eps_or_none<2>>(cpu::binary<scalar::logit_backward>),
-  .derivatives = {
-      vjp("grad_output", [](Backward& b) { return ops::logit_backward(b.grad(), b["self"], maybe_eps(b)); },
-          saves("self")),
-      vjp("self", [](Backward& b) {
-        const Tensor x = b["self"], once = ops::logit_backward(b.grad(), x, maybe_eps(b));
-        const Tensor bend = ops::div(ops::sub(ops::mul(x, 2), 1), ops::mul(x, ops::sub(1, x)));
-        return ops::mul(ops::mul(once, b["grad_output"]), bend);
-      }, saves("grad_output", "self")),
-  },
+OP(logit_backward){
+    .schema = "logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor",
+    .doc = "Gradient of logit; zero where self was clamped, nan outside [0, 1] without eps.",
+    .forms = out,
+    .out_name = "grad_input",
+    .flags = pointwise,
+    .meta = meta::binary,
+    .cpu = cpu::with_params<eps_or_none<2>>(cpu::binary<scalar::logit_backward>),
+    .derivatives =
+        {
+            vjp(
+                "grad_output",
+                [](Backward& b) { return ops::logit_backward(b.grad(), b["self"], maybe_eps(b)); },
+                saves("self")),
+            vjp(
+                "self",
+                [](Backward& b) {
+                  const Tensor x = b["self"], once = ops::logit_backward(b.grad(), x, maybe_eps(b));
+                  const Tensor bend =
+                      ops::div(ops::sub(ops::mul(x, 2), 1), ops::mul(x, ops::sub(1, x)));
+                  return ops::mul(ops::mul(once, b["grad_output"]), bend);
+                },
+                saves("grad_output", "self")),
+        },
 };
 #endif

@@ -32,11 +32,11 @@ size_t common_length(const OpCall& c) {
     if (n == 0) check(length > 0, "foreach: a tensor list must not be empty");
     if (n == 0) n = length;
     if (a.type.kind == TypeKind::Scalar)
-      check(length == n,
-          "foreach: lists must have one scalar for each of the ", n, " tensors; got ", length);
+      check(length == n, "foreach: lists must have one scalar for each of the ", n,
+            " tensors; got ", length);
     else
-      check(length == n,
-          "foreach: tensor lists must have the same length; got ", n, " and ", length);
+      check(length == n, "foreach: tensor lists must have the same length; got ", n, " and ",
+            length);
   }
   return n;
 }
@@ -47,14 +47,13 @@ void check_lone_tensors(const OpCall& c, size_t n) {
     if (a.type.list || !c.args[i].is_tensor()) continue;
     const Tensor& t = c.tensor(i);
     if (!is_packed(a)) {
-      check(t.dim() == 0,
-            "foreach: a scalar tensor must be 0-dimensional; got ", t.dim(), " dimensions and ",
-            t.numel(), " elements");
+      check(t.dim() == 0, "foreach: a scalar tensor must be 0-dimensional; got ", t.dim(),
+            " dimensions and ", t.numel(), " elements");
       continue;
     }
     check(t.dim() == 1, "foreach: scalars packed in a tensor must be 1-D; got ", t.dim(), "-D");
-    check(t.numel() == static_cast<int64_t>(n),
-          "foreach: packed scalars must be ", n, ", one for each tensor; got ", t.numel());
+    check(t.numel() == static_cast<int64_t>(n), "foreach: packed scalars must be ", n,
+          ", one for each tensor; got ", t.numel());
   }
 }
 
@@ -73,7 +72,8 @@ Numbers unpack(const OpCall& c, size_t n) {
       const int64_t at = t.storage_offset() + static_cast<int64_t>(k) * t.stride(0);
       const Scalar s = ops::item(alias_tensor(t, {}, {}, at));
       numbers.complex[k] = s.to<complex128>();
-      Value v = s.is_integral() ? Value::of_int(s.to<int64_t>()) : Value::of_float(s.is_complex() ? 0 : s.to<double>());
+      Value v = s.is_integral() ? Value::of_int(s.to<int64_t>())
+                                : Value::of_float(s.is_complex() ? 0 : s.to<double>());
       if (s.is_complex()) {
         v.tag = Tag::Complex;
         v.complex = &numbers.complex[k];
@@ -94,7 +94,8 @@ bool accepts(const Operator& op, const Argument& a, const Value& v) {
   if (v.is_tensor()) return a.type.kind == TypeKind::Tensor && !a.type.list;
   if (a.type.kind == TypeKind::Bool) return v.tag == Tag::Bool;
   if (!v.is_number()) return !v.is_none() || a.type.optional;
-  return a.type.kind == TypeKind::Scalar || (a.type.kind == TypeKind::Tensor && op.record->numbers.has(a.name));
+  return a.type.kind == TypeKind::Scalar ||
+         (a.type.kind == TypeKind::Tensor && op.record->numbers.has(a.name));
 }
 
 // Places the arguments of an element: those of the same name, else of the same position. False
@@ -136,7 +137,8 @@ Target target(const OpCall& c, std::string name, const Value* args) {
   if (const Operator* op = find_target(inplace ? name + "_" : name, s, args)) return {op, false};
   const Operator* op = inplace ? find_target(name, s, args) : nullptr;
   if (!op)
-    throw Error(ErrorKind::NotImplemented, s.name, "(): the operator '", name, "' for these arguments is missing");
+    throw Error(ErrorKind::NotImplemented, s.name, "(): the operator '", name,
+                "' for these arguments is missing");
   return {op, true};
 }
 
@@ -174,7 +176,8 @@ constexpr KernelRef each = {{&run_each}, {}};
 constexpr KernelRef each_as(const char* name) { return {{&run_each}, {name}}; }
 
 // Sums of powers of magnitudes: norms before their root.
-std::vector<Tensor> powsum(std::span<const Tensor> self, const Scalar& ord, std::optional<DType> dtype) {
+std::vector<Tensor> powsum(std::span<const Tensor> self, const Scalar& ord,
+                           std::optional<DType> dtype) {
   check(!self.empty(), "foreach: a tensor list must not be empty");
   std::vector<Tensor> results;
   for (const Tensor& t : self) results.push_back(ops::sum(ops::pow(ops::abs(t), ord), dtype));
@@ -186,550 +189,559 @@ std::vector<Tensor> powsum(std::span<const Tensor> self, const Scalar& ord, std:
 
 using namespace facula;
 
-OP(_foreach_abs) {
-  .schema = "_foreach_abs(Tensor[] self) -> Tensor[]",
-  .doc = "The abs of each tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_acos) {
-  .schema = "_foreach_acos(Tensor[] self) -> Tensor[]",
-  .doc = "The acos of each tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_asin) {
-  .schema = "_foreach_asin(Tensor[] self) -> Tensor[]",
-  .doc = "The asin of each tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_atan) {
-  .schema = "_foreach_atan(Tensor[] self) -> Tensor[]",
-  .doc = "The atan of each tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_ceil) {
-  .schema = "_foreach_ceil(Tensor[] self) -> Tensor[]",
-  .doc = "The ceil of each tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_cos) {
-  .schema = "_foreach_cos(Tensor[] self) -> Tensor[]",
-  .doc = "The cos of each tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_cosh) {
-  .schema = "_foreach_cosh(Tensor[] self) -> Tensor[]",
-  .doc = "The cosh of each tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_erf) {
-  .schema = "_foreach_erf(Tensor[] self) -> Tensor[]",
-  .doc = "The erf of each tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_erfc) {
-  .schema = "_foreach_erfc(Tensor[] self) -> Tensor[]",
-  .doc = "The erfc of each tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_exp) {
-  .schema = "_foreach_exp(Tensor[] self) -> Tensor[]",
-  .doc = "The exp of each tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_expm1) {
-  .schema = "_foreach_expm1(Tensor[] self) -> Tensor[]",
-  .doc = "The expm1 of each tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_floor) {
-  .schema = "_foreach_floor(Tensor[] self) -> Tensor[]",
-  .doc = "The floor of each tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_frac) {
-  .schema = "_foreach_frac(Tensor[] self) -> Tensor[]",
-  .doc = "The frac of each tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_lgamma) {
-  .schema = "_foreach_lgamma(Tensor[] self) -> Tensor[]",
-  .doc = "The lgamma of each tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_log) {
-  .schema = "_foreach_log(Tensor[] self) -> Tensor[]",
-  .doc = "The log of each tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_log10) {
-  .schema = "_foreach_log10(Tensor[] self) -> Tensor[]",
-  .doc = "The log10 of each tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_log1p) {
-  .schema = "_foreach_log1p(Tensor[] self) -> Tensor[]",
-  .doc = "The log1p of each tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_log2) {
-  .schema = "_foreach_log2(Tensor[] self) -> Tensor[]",
-  .doc = "The log2 of each tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_neg) {
-  .schema = "_foreach_neg(Tensor[] self) -> Tensor[]",
-  .doc = "The neg of each tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_reciprocal) {
-  .schema = "_foreach_reciprocal(Tensor[] self) -> Tensor[]",
-  .doc = "The reciprocal of each tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_round) {
-  .schema = "_foreach_round(Tensor[] self) -> Tensor[]",
-  .doc = "The round of each tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_rsqrt) {
-  .schema = "_foreach_rsqrt(Tensor[] self) -> Tensor[]",
-  .doc = "The rsqrt of each tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_sigmoid) {
-  .schema = "_foreach_sigmoid(Tensor[] self) -> Tensor[]",
-  .doc = "The sigmoid of each tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_sign) {
-  .schema = "_foreach_sign(Tensor[] self) -> Tensor[]",
-  .doc = "The sign of each tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_sin) {
-  .schema = "_foreach_sin(Tensor[] self) -> Tensor[]",
-  .doc = "The sin of each tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_sinh) {
-  .schema = "_foreach_sinh(Tensor[] self) -> Tensor[]",
-  .doc = "The sinh of each tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_sqrt) {
-  .schema = "_foreach_sqrt(Tensor[] self) -> Tensor[]",
-  .doc = "The sqrt of each tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_tan) {
-  .schema = "_foreach_tan(Tensor[] self) -> Tensor[]",
-  .doc = "The tan of each tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_tanh) {
-  .schema = "_foreach_tanh(Tensor[] self) -> Tensor[]",
-  .doc = "The tanh of each tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_trunc) {
-  .schema = "_foreach_trunc(Tensor[] self) -> Tensor[]",
-  .doc = "The trunc of each tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_add_Scalar) {
-  .schema = "_foreach_add.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]",
-  .doc = "Sum of each tensor and a number.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_add_List) {
-  .schema = "_foreach_add.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]",
-  .doc = "Sum of the tensors at the same place of two lists.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_add_ScalarList) {
-  .schema = "_foreach_add.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
-  .doc = "Sum of each tensor and its number.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_add_Tensor) {
-  .schema = "_foreach_add.Tensor(Tensor[] self, Tensor other, *, Scalar alpha=1) -> Tensor[]",
-  .doc = "Sum of each tensor and one 0-dim tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_sub_Scalar) {
-  .schema = "_foreach_sub.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]",
-  .doc = "Difference of each tensor and a number.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_sub_List) {
-  .schema = "_foreach_sub.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]",
-  .doc = "Difference of the tensors at the same place of two lists.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_sub_ScalarList) {
-  .schema = "_foreach_sub.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
-  .doc = "Difference of each tensor and its number.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_mul_Scalar) {
-  .schema = "_foreach_mul.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]",
-  .doc = "Product of each tensor and a number.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_mul_List) {
-  .schema = "_foreach_mul.List(Tensor[] self, Tensor[] other) -> Tensor[]",
-  .doc = "Product of the tensors at the same place of two lists.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_mul_ScalarList) {
-  .schema = "_foreach_mul.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
-  .doc = "Product of each tensor and its number.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_mul_Tensor) {
-  .schema = "_foreach_mul.Tensor(Tensor[] self, Tensor other) -> Tensor[]",
-  .doc = "Product of each tensor and one 0-dim tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_div_Scalar) {
-  .schema = "_foreach_div.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]",
-  .doc = "Quotient of each tensor and a number.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_div_List) {
-  .schema = "_foreach_div.List(Tensor[] self, Tensor[] other) -> Tensor[]",
-  .doc = "Quotient of the tensors at the same place of two lists.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_div_ScalarList) {
-  .schema = "_foreach_div.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
-  .doc = "Quotient of each tensor and its number.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_div_Tensor) {
-  .schema = "_foreach_div.Tensor(Tensor[] self, Tensor other) -> Tensor[]",
-  .doc = "Quotient of each tensor and one 0-dim tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_clamp_max_Scalar) {
-  .schema = "_foreach_clamp_max.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]",
-  .doc = "No element above its bound: each tensor and a number.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_clamp_max_List) {
-  .schema = "_foreach_clamp_max.List(Tensor[] self, Tensor[] other) -> Tensor[]",
-  .doc = "No element above its bound: tensors at the same place of two lists.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_clamp_max_ScalarList) {
-  .schema = "_foreach_clamp_max.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
-  .doc = "No element above its bound: each tensor and its number.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_clamp_min_Scalar) {
-  .schema = "_foreach_clamp_min.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]",
-  .doc = "No element below its bound: each tensor and a number.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_clamp_min_List) {
-  .schema = "_foreach_clamp_min.List(Tensor[] self, Tensor[] other) -> Tensor[]",
-  .doc = "No element below its bound: tensors at the same place of two lists.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_clamp_min_ScalarList) {
-  .schema = "_foreach_clamp_min.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
-  .doc = "No element below its bound: each tensor and its number.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_maximum_Scalar) {
-  .schema = "_foreach_maximum.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]",
-  .doc = "Larger one of elements: each tensor and a number.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each_as("clamp_min"),
-};
-OP(_foreach_maximum_List) {
-  .schema = "_foreach_maximum.List(Tensor[] self, Tensor[] other) -> Tensor[]",
-  .doc = "Larger one of elements: tensors at the same place of two lists.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_maximum_ScalarList) {
-  .schema = "_foreach_maximum.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
-  .doc = "Larger one of elements: each tensor and its number.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each_as("clamp_min"),
-};
-OP(_foreach_minimum_Scalar) {
-  .schema = "_foreach_minimum.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]",
-  .doc = "Smaller one of elements: each tensor and a number.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each_as("clamp_max"),
-};
-OP(_foreach_minimum_List) {
-  .schema = "_foreach_minimum.List(Tensor[] self, Tensor[] other) -> Tensor[]",
-  .doc = "Smaller one of elements: tensors at the same place of two lists.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_minimum_ScalarList) {
-  .schema = "_foreach_minimum.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
-  .doc = "Smaller one of elements: each tensor and its number.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each_as("clamp_max"),
-};
-OP(_foreach_pow_List) {
-  .schema = "_foreach_pow.List(Tensor[] self, Tensor[] exponent) -> Tensor[]",
-  .doc = "Power of each tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_pow_Scalar) {
-  .schema = "_foreach_pow.Scalar(Tensor[] self, Scalar exponent) -> Tensor[]",
-  .doc = "Power of each tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_pow_ScalarList) {
-  .schema = "_foreach_pow.ScalarList(Tensor[] self, Scalar[] exponent) -> Tensor[]",
-  .doc = "Power of each tensor.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_pow_ScalarAndTensor) {
-  .schema = "_foreach_pow.ScalarAndTensor(Scalar self, Tensor[] exponent) -> Tensor[]",
-  .doc = "A number to the power of each tensor.",
-  .forms = function,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_lerp_List) {
-  .schema = "_foreach_lerp.List(Tensor[] self, Tensor[] tensors1, Tensor[] weights) -> Tensor[]",
-  .doc = "Each tensor moved towards another by a weight.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_lerp_Scalar) {
-  .schema = "_foreach_lerp.Scalar(Tensor[] self, Tensor[] tensors1, Scalar weight) -> Tensor[]",
-  .doc = "Each tensor moved towards another by a weight.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_lerp_ScalarList) {
-  .schema = "_foreach_lerp.ScalarList(Tensor[] self, Tensor[] tensors1, "
-            "Scalar[] weight) -> Tensor[]",
-  .doc = "Each tensor moved towards another by a weight.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_addcmul_Scalar) {
-  .schema = "_foreach_addcmul.Scalar(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, "
-            "Scalar value=1) -> Tensor[]",
-  .doc = "Each tensor plus a multiple of the product of two others.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_addcmul_ScalarList) {
-  .schema = "_foreach_addcmul.ScalarList(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, "
-            "Scalar[] scalars) -> Tensor[]",
-  .doc = "Each tensor plus a multiple of the product of two others.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_addcmul_Tensor) {
-  .schema = "_foreach_addcmul.Tensor(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, "
-            "Tensor scalars) -> Tensor[]",
-  .doc = "Each tensor plus a multiple of the product of two others.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_addcdiv_Scalar) {
-  .schema = "_foreach_addcdiv.Scalar(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, "
-            "Scalar value=1) -> Tensor[]",
-  .doc = "Each tensor plus a multiple of the quotient of two others.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_addcdiv_ScalarList) {
-  .schema = "_foreach_addcdiv.ScalarList(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, "
-            "Scalar[] scalars) -> Tensor[]",
-  .doc = "Each tensor plus a multiple of the quotient of two others.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_addcdiv_Tensor) {
-  .schema = "_foreach_addcdiv.Tensor(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, "
-            "Tensor scalars) -> Tensor[]",
-  .doc = "Each tensor plus a multiple of the quotient of two others.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_norm_Scalar) {
-  .schema = "_foreach_norm.Scalar(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> Tensor[]",
-  .doc = "Norm of each tensor, seen as a vector.",
-  .forms = function,
-  .composite = Composite::Implicit,
-  .any = each_as("linalg_vector_norm"),
-};
-OP(_foreach_powsum_Scalar) {
-  .schema = "_foreach_powsum.Scalar(Tensor[] self, Scalar ord=2, "
-            "ScalarType? dtype=None) -> Tensor[]",
-  .doc = "Sum of the magnitudes of each tensor's elements to a power.",
-  .forms = function,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<powsum>,
-};
-OP(_foreach_max) {
-  .schema = "_foreach_max(Tensor[] self) -> Tensor[]",
-  .doc = "Largest element of each tensor.",
-  .forms = function,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_mm) {
-  .schema = "_foreach_mm(Tensor[] self, Tensor[] mat2) -> Tensor[]",
-  .doc = "Matrix products of two lists.",
-  .forms = function,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_clone) {
-  .schema = "_foreach_clone(Tensor[] self, *, MemoryFormat? memory_format=None) -> Tensor[]",
-  .doc = "A copy of each tensor.",
-  .forms = function,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_zero) {
-  .schema = "_foreach_zero(Tensor[] self) -> Tensor[]",
-  .doc = "Zeros like each tensor; in place, fills with zeros.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
-};
-OP(_foreach_copy) {
-  .schema = "_foreach_copy(Tensor[] self, Tensor[] src, bool non_blocking=False) -> Tensor[]",
-  .doc = "The second list's values in the shapes and dtypes of the first.",
-  .forms = function | inplace,
-  .composite = Composite::Implicit,
-  .any = each,
+OP(_foreach_abs){
+    .schema = "_foreach_abs(Tensor[] self) -> Tensor[]",
+    .doc = "The abs of each tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_acos){
+    .schema = "_foreach_acos(Tensor[] self) -> Tensor[]",
+    .doc = "The acos of each tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_asin){
+    .schema = "_foreach_asin(Tensor[] self) -> Tensor[]",
+    .doc = "The asin of each tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_atan){
+    .schema = "_foreach_atan(Tensor[] self) -> Tensor[]",
+    .doc = "The atan of each tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_ceil){
+    .schema = "_foreach_ceil(Tensor[] self) -> Tensor[]",
+    .doc = "The ceil of each tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_cos){
+    .schema = "_foreach_cos(Tensor[] self) -> Tensor[]",
+    .doc = "The cos of each tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_cosh){
+    .schema = "_foreach_cosh(Tensor[] self) -> Tensor[]",
+    .doc = "The cosh of each tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_erf){
+    .schema = "_foreach_erf(Tensor[] self) -> Tensor[]",
+    .doc = "The erf of each tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_erfc){
+    .schema = "_foreach_erfc(Tensor[] self) -> Tensor[]",
+    .doc = "The erfc of each tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_exp){
+    .schema = "_foreach_exp(Tensor[] self) -> Tensor[]",
+    .doc = "The exp of each tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_expm1){
+    .schema = "_foreach_expm1(Tensor[] self) -> Tensor[]",
+    .doc = "The expm1 of each tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_floor){
+    .schema = "_foreach_floor(Tensor[] self) -> Tensor[]",
+    .doc = "The floor of each tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_frac){
+    .schema = "_foreach_frac(Tensor[] self) -> Tensor[]",
+    .doc = "The frac of each tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_lgamma){
+    .schema = "_foreach_lgamma(Tensor[] self) -> Tensor[]",
+    .doc = "The lgamma of each tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_log){
+    .schema = "_foreach_log(Tensor[] self) -> Tensor[]",
+    .doc = "The log of each tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_log10){
+    .schema = "_foreach_log10(Tensor[] self) -> Tensor[]",
+    .doc = "The log10 of each tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_log1p){
+    .schema = "_foreach_log1p(Tensor[] self) -> Tensor[]",
+    .doc = "The log1p of each tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_log2){
+    .schema = "_foreach_log2(Tensor[] self) -> Tensor[]",
+    .doc = "The log2 of each tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_neg){
+    .schema = "_foreach_neg(Tensor[] self) -> Tensor[]",
+    .doc = "The neg of each tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_reciprocal){
+    .schema = "_foreach_reciprocal(Tensor[] self) -> Tensor[]",
+    .doc = "The reciprocal of each tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_round){
+    .schema = "_foreach_round(Tensor[] self) -> Tensor[]",
+    .doc = "The round of each tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_rsqrt){
+    .schema = "_foreach_rsqrt(Tensor[] self) -> Tensor[]",
+    .doc = "The rsqrt of each tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_sigmoid){
+    .schema = "_foreach_sigmoid(Tensor[] self) -> Tensor[]",
+    .doc = "The sigmoid of each tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_sign){
+    .schema = "_foreach_sign(Tensor[] self) -> Tensor[]",
+    .doc = "The sign of each tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_sin){
+    .schema = "_foreach_sin(Tensor[] self) -> Tensor[]",
+    .doc = "The sin of each tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_sinh){
+    .schema = "_foreach_sinh(Tensor[] self) -> Tensor[]",
+    .doc = "The sinh of each tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_sqrt){
+    .schema = "_foreach_sqrt(Tensor[] self) -> Tensor[]",
+    .doc = "The sqrt of each tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_tan){
+    .schema = "_foreach_tan(Tensor[] self) -> Tensor[]",
+    .doc = "The tan of each tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_tanh){
+    .schema = "_foreach_tanh(Tensor[] self) -> Tensor[]",
+    .doc = "The tanh of each tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_trunc){
+    .schema = "_foreach_trunc(Tensor[] self) -> Tensor[]",
+    .doc = "The trunc of each tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_add_Scalar){
+    .schema = "_foreach_add.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]",
+    .doc = "Sum of each tensor and a number.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_add_List){
+    .schema = "_foreach_add.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]",
+    .doc = "Sum of the tensors at the same place of two lists.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_add_ScalarList){
+    .schema = "_foreach_add.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
+    .doc = "Sum of each tensor and its number.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_add_Tensor){
+    .schema = "_foreach_add.Tensor(Tensor[] self, Tensor other, *, Scalar alpha=1) -> Tensor[]",
+    .doc = "Sum of each tensor and one 0-dim tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_sub_Scalar){
+    .schema = "_foreach_sub.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]",
+    .doc = "Difference of each tensor and a number.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_sub_List){
+    .schema = "_foreach_sub.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]",
+    .doc = "Difference of the tensors at the same place of two lists.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_sub_ScalarList){
+    .schema = "_foreach_sub.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
+    .doc = "Difference of each tensor and its number.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_mul_Scalar){
+    .schema = "_foreach_mul.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]",
+    .doc = "Product of each tensor and a number.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_mul_List){
+    .schema = "_foreach_mul.List(Tensor[] self, Tensor[] other) -> Tensor[]",
+    .doc = "Product of the tensors at the same place of two lists.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_mul_ScalarList){
+    .schema = "_foreach_mul.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
+    .doc = "Product of each tensor and its number.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_mul_Tensor){
+    .schema = "_foreach_mul.Tensor(Tensor[] self, Tensor other) -> Tensor[]",
+    .doc = "Product of each tensor and one 0-dim tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_div_Scalar){
+    .schema = "_foreach_div.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]",
+    .doc = "Quotient of each tensor and a number.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_div_List){
+    .schema = "_foreach_div.List(Tensor[] self, Tensor[] other) -> Tensor[]",
+    .doc = "Quotient of the tensors at the same place of two lists.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_div_ScalarList){
+    .schema = "_foreach_div.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
+    .doc = "Quotient of each tensor and its number.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_div_Tensor){
+    .schema = "_foreach_div.Tensor(Tensor[] self, Tensor other) -> Tensor[]",
+    .doc = "Quotient of each tensor and one 0-dim tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_clamp_max_Scalar){
+    .schema = "_foreach_clamp_max.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]",
+    .doc = "No element above its bound: each tensor and a number.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_clamp_max_List){
+    .schema = "_foreach_clamp_max.List(Tensor[] self, Tensor[] other) -> Tensor[]",
+    .doc = "No element above its bound: tensors at the same place of two lists.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_clamp_max_ScalarList){
+    .schema = "_foreach_clamp_max.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
+    .doc = "No element above its bound: each tensor and its number.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_clamp_min_Scalar){
+    .schema = "_foreach_clamp_min.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]",
+    .doc = "No element below its bound: each tensor and a number.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_clamp_min_List){
+    .schema = "_foreach_clamp_min.List(Tensor[] self, Tensor[] other) -> Tensor[]",
+    .doc = "No element below its bound: tensors at the same place of two lists.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_clamp_min_ScalarList){
+    .schema = "_foreach_clamp_min.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
+    .doc = "No element below its bound: each tensor and its number.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_maximum_Scalar){
+    .schema = "_foreach_maximum.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]",
+    .doc = "Larger one of elements: each tensor and a number.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each_as("clamp_min"),
+};
+OP(_foreach_maximum_List){
+    .schema = "_foreach_maximum.List(Tensor[] self, Tensor[] other) -> Tensor[]",
+    .doc = "Larger one of elements: tensors at the same place of two lists.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_maximum_ScalarList){
+    .schema = "_foreach_maximum.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
+    .doc = "Larger one of elements: each tensor and its number.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each_as("clamp_min"),
+};
+OP(_foreach_minimum_Scalar){
+    .schema = "_foreach_minimum.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]",
+    .doc = "Smaller one of elements: each tensor and a number.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each_as("clamp_max"),
+};
+OP(_foreach_minimum_List){
+    .schema = "_foreach_minimum.List(Tensor[] self, Tensor[] other) -> Tensor[]",
+    .doc = "Smaller one of elements: tensors at the same place of two lists.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_minimum_ScalarList){
+    .schema = "_foreach_minimum.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
+    .doc = "Smaller one of elements: each tensor and its number.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each_as("clamp_max"),
+};
+OP(_foreach_pow_List){
+    .schema = "_foreach_pow.List(Tensor[] self, Tensor[] exponent) -> Tensor[]",
+    .doc = "Power of each tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_pow_Scalar){
+    .schema = "_foreach_pow.Scalar(Tensor[] self, Scalar exponent) -> Tensor[]",
+    .doc = "Power of each tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_pow_ScalarList){
+    .schema = "_foreach_pow.ScalarList(Tensor[] self, Scalar[] exponent) -> Tensor[]",
+    .doc = "Power of each tensor.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_pow_ScalarAndTensor){
+    .schema = "_foreach_pow.ScalarAndTensor(Scalar self, Tensor[] exponent) -> Tensor[]",
+    .doc = "A number to the power of each tensor.",
+    .forms = function,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_lerp_List){
+    .schema = "_foreach_lerp.List(Tensor[] self, Tensor[] tensors1, Tensor[] weights) -> Tensor[]",
+    .doc = "Each tensor moved towards another by a weight.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_lerp_Scalar){
+    .schema = "_foreach_lerp.Scalar(Tensor[] self, Tensor[] tensors1, Scalar weight) -> Tensor[]",
+    .doc = "Each tensor moved towards another by a weight.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_lerp_ScalarList){
+    .schema =
+        "_foreach_lerp.ScalarList(Tensor[] self, Tensor[] tensors1, "
+        "Scalar[] weight) -> Tensor[]",
+    .doc = "Each tensor moved towards another by a weight.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_addcmul_Scalar){
+    .schema =
+        "_foreach_addcmul.Scalar(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, "
+        "Scalar value=1) -> Tensor[]",
+    .doc = "Each tensor plus a multiple of the product of two others.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_addcmul_ScalarList){
+    .schema =
+        "_foreach_addcmul.ScalarList(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, "
+        "Scalar[] scalars) -> Tensor[]",
+    .doc = "Each tensor plus a multiple of the product of two others.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_addcmul_Tensor){
+    .schema =
+        "_foreach_addcmul.Tensor(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, "
+        "Tensor scalars) -> Tensor[]",
+    .doc = "Each tensor plus a multiple of the product of two others.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_addcdiv_Scalar){
+    .schema =
+        "_foreach_addcdiv.Scalar(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, "
+        "Scalar value=1) -> Tensor[]",
+    .doc = "Each tensor plus a multiple of the quotient of two others.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_addcdiv_ScalarList){
+    .schema =
+        "_foreach_addcdiv.ScalarList(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, "
+        "Scalar[] scalars) -> Tensor[]",
+    .doc = "Each tensor plus a multiple of the quotient of two others.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_addcdiv_Tensor){
+    .schema =
+        "_foreach_addcdiv.Tensor(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, "
+        "Tensor scalars) -> Tensor[]",
+    .doc = "Each tensor plus a multiple of the quotient of two others.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_norm_Scalar){
+    .schema =
+        "_foreach_norm.Scalar(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> Tensor[]",
+    .doc = "Norm of each tensor, seen as a vector.",
+    .forms = function,
+    .composite = Composite::Implicit,
+    .any = each_as("linalg_vector_norm"),
+};
+OP(_foreach_powsum_Scalar){
+    .schema =
+        "_foreach_powsum.Scalar(Tensor[] self, Scalar ord=2, "
+        "ScalarType? dtype=None) -> Tensor[]",
+    .doc = "Sum of the magnitudes of each tensor's elements to a power.",
+    .forms = function,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<powsum>,
+};
+OP(_foreach_max){
+    .schema = "_foreach_max(Tensor[] self) -> Tensor[]",
+    .doc = "Largest element of each tensor.",
+    .forms = function,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_mm){
+    .schema = "_foreach_mm(Tensor[] self, Tensor[] mat2) -> Tensor[]",
+    .doc = "Matrix products of two lists.",
+    .forms = function,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_clone){
+    .schema = "_foreach_clone(Tensor[] self, *, MemoryFormat? memory_format=None) -> Tensor[]",
+    .doc = "A copy of each tensor.",
+    .forms = function,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_zero){
+    .schema = "_foreach_zero(Tensor[] self) -> Tensor[]",
+    .doc = "Zeros like each tensor; in place, fills with zeros.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
+};
+OP(_foreach_copy){
+    .schema = "_foreach_copy(Tensor[] self, Tensor[] src, bool non_blocking=False) -> Tensor[]",
+    .doc = "The second list's values in the shapes and dtypes of the first.",
+    .forms = function | inplace,
+    .composite = Composite::Implicit,
+    .any = each,
 };

@@ -24,12 +24,13 @@ std::vector<bool> reduced_dims(const Tensor& self, IntSpan dim) {
 void meta_hash(Meta& m, const Tensor& self, IntSpan dim, bool keepdim, int64_t mode) {
   check(mode == 0, "hash_tensor(): mode must be 0; got ", mode);
   check(self.numel() > 0 || !dim.empty(), "hash_tensor(): an empty tensor needs dim");
-  check_kind(ErrorKind::NotImplemented, !is_complex(self.dtype()), "\"xor_sum_cpu\" not implemented for '",
-             info(self.dtype()).legacy_name, "'");
+  check_kind(ErrorKind::NotImplemented, !is_complex(self.dtype()),
+             "\"xor_sum_cpu\" not implemented for '", info(self.dtype()).legacy_name, "'");
   const std::vector<bool> reduced = self.dim() == 0 ? std::vector<bool>() : reduced_dims(self, dim);
   IntVec sizes;
   for (size_t d = 0; d < reduced.size(); ++d) {
-    check_index(!reduced[d] || self.sizes()[d] > 0, "hash_tensor(): dimension ", d, " must not be empty");
+    check_index(!reduced[d] || self.sizes()[d] > 0, "hash_tensor(): dimension ", d,
+                " must not be empty");
     if (!reduced[d]) sizes.push_back(self.sizes()[d]);
     if (reduced[d] && keepdim) sizes.push_back(1);
   }
@@ -52,7 +53,8 @@ Tensor words_of(const Tensor& self, const std::vector<bool>& reduced) {
 }
 
 void hash(const Tensor& self, IntSpan dim, bool, int64_t, const Tensor& out) {
-  const Tensor words = words_of(self, self.dim() == 0 ? std::vector<bool>() : reduced_dims(self, dim));
+  const Tensor words =
+      words_of(self, self.dim() == 0 ? std::vector<bool>() : reduced_dims(self, dim));
   const int64_t rows = out.numel(), length = rows == 0 ? 0 : words.numel() / rows;
   const char* from = static_cast<const char*>(words.data());
   uint64_t* to = out.data<uint64_t>();
@@ -71,13 +73,16 @@ void hash(const Tensor& self, IntSpan dim, bool, int64_t, const Tensor& out) {
 
 using namespace facula;
 
-OP(hash_tensor) {
-  .schema = "hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor",
-  .doc = "Exclusive or, as uint64, of the bits of all elements or of those along dim; floats count as float64, integers as int64.",
-  .forms = function | method | out,
-  .out_layout = OutLayout::Contiguous,
-  .overlaps = Overlaps::None,
-  .meta = typed_meta<meta_hash>,
-  .cpu = typed_kernel<hash>,
-  .hole = "bits have no derivative",
+OP(hash_tensor){
+    .schema =
+        "hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor",
+    .doc =
+        "Exclusive or, as uint64, of the bits of all elements or of those along dim; floats count "
+        "as float64, integers as int64.",
+    .forms = function | method | out,
+    .out_layout = OutLayout::Contiguous,
+    .overlaps = Overlaps::None,
+    .meta = typed_meta<meta_hash>,
+    .cpu = typed_kernel<hash>,
+    .hole = "bits have no derivative",
 };

@@ -31,11 +31,13 @@ bool is_mask(const Tensor& t) { return t.dtype() == DType::Bool || t.dtype() == 
 void add_mask(const Tensor& self, const Tensor& mask, size_t position, std::vector<Tensor>& to) {
   const size_t at = to.size();
   for (int64_t d = 0; d < mask.dim(); ++d)
-    check_index(static_cast<int64_t>(at) + d < self.dim() && mask.sizes()[d] == self.sizes()[at + d],
+    check_index(
+        static_cast<int64_t>(at) + d < self.dim() && mask.sizes()[d] == self.sizes()[at + d],
         "index(): a mask must have the sizes of the dimensions that it selects; got mask ",
         str(mask.sizes()), " for tensor ", str(self.sizes()), " from dimension ", position);
   if (mask.is_meta())
-    throw Error(ErrorKind::NotImplemented, "index(): the shape of the result depends on the mask's data, which tensors "
+    throw Error(ErrorKind::NotImplemented,
+                "index(): the shape of the result depends on the mask's data, which tensors "
                 "on the meta device lack");
   const Tensor places = ops::nonzero(mask);
   for (int64_t d = 0; d < mask.dim(); ++d) to.push_back(ops::select(places, 1, d));
@@ -49,14 +51,15 @@ std::vector<Tensor> expand_masks(const Tensor& self, std::span<const Tensor> ind
       continue;
     }
     check_index(is_mask(t) || t.dtype() == DType::Int64 || t.dtype() == DType::Int32,
-          "an index tensor must have dtype int64, int32, uint8 or bool; got ", name(t.dtype()));
+                "an index tensor must have dtype int64, int32, uint8 or bool; got ",
+                name(t.dtype()));
     if (is_mask(t))
       add_mask(self, t, all.size(), all);
     else
       all.push_back(t);
   }
-  check_index(static_cast<int64_t>(all.size()) <= self.dim(), "too many indices for tensor of dimension ", self.dim(),
-              " (got ", all.size(), ")");
+  check_index(static_cast<int64_t>(all.size()) <= self.dim(),
+              "too many indices for tensor of dimension ", self.dim(), " (got ", all.size(), ")");
   all.resize(static_cast<size_t>(self.dim()));
   return all;
 }
@@ -71,22 +74,25 @@ IntVec common_sizes(std::span<const Tensor> indices) {
       const int64_t a = sizes[sizes.size() - 1 - i], b = t.sizes()[t.sizes().size() - 1 - i];
       fit = fit && (a == b || a == 1 || b == 1);
     }
-    if (fit) sizes = broadcast_sizes(sizes, t.sizes());
-    else sizes.resize(n);
+    if (fit)
+      sizes = broadcast_sizes(sizes, t.sizes());
+    else
+      sizes.resize(n);
   }
   if (fit) return sizes;
   std::string shapes;
   for (const Tensor& t : indices)
     if (t.defined()) shapes += (shapes.empty() ? "" : ", ") + std::string(str(t.sizes()));
-  throw Error(ErrorKind::Index,
-        "shape mismatch: index tensors must broadcast to one shape; got ", shapes);
+  throw Error(ErrorKind::Index, "shape mismatch: index tensors must broadcast to one shape; got ",
+              shapes);
 }
 
 // `t` with strides of zero where it is broadcast to the given sizes.
 Tensor expanded(const Tensor& t, IntSpan sizes) {
   IntVec strides(sizes.size());
   const size_t extra = sizes.size() - t.sizes().size();
-  for (size_t d = 0; d < t.sizes().size(); ++d) strides[d + extra] = t.sizes()[d] == 1 ? 0 : t.strides()[d];
+  for (size_t d = 0; d < t.sizes().size(); ++d)
+    strides[d + extra] = t.sizes()[d] == 1 ? 0 : t.strides()[d];
   return alias_tensor(t, sizes, strides, t.storage_offset());
 }
 
@@ -99,7 +105,7 @@ class Indexing {
     for (size_t d = 0; d < indices_.size(); ++d) {
       const bool hit = indices_[d].defined() && self.sizes()[d] == 0;
       check_index(!hit || std::ranges::find(common_, 0) != common_.end(),
-            "index is out of bounds: a dimension that is indexed has size 0");
+                  "index is out of bounds: a dimension that is indexed has size 0");
     }
   }
 
@@ -124,7 +130,8 @@ class Indexing {
     for (size_t d = 0; d < indices_.size(); ++d) {
       if (!indices_[d].defined()) continue;
       full.push_back(expanded(indices_[d], common_));
-      dims.push_back({&full.back(), self.sizes()[d], self.strides()[d], static_cast<int64_t>(d), true});
+      dims.push_back(
+          {&full.back(), self.sizes()[d], self.strides()[d], static_cast<int64_t>(d), true});
     }
     return in_result(cpu::byte_offsets(dims, self.itemsize()));
   }
@@ -165,7 +172,7 @@ class Indexing {
   std::vector<Tensor> indices_;  // one for each dimension, undefined where it is taken whole
   IntVec common_;                // the index tensors' shape
   IntVec sizes_;
-  size_t start_ = 0;             // where common_ stands in sizes_
+  size_t start_ = 0;  // where common_ stands in sizes_
 };
 
 bool any_index(std::span<const Tensor> indices) {
@@ -176,12 +183,15 @@ Tensor index(const Tensor& self, std::span<const Tensor> indices) {
   check_cpu(self, "index");
   if (!any_index(indices)) return ops::clone(self);
   const Indexing at(self, indices);
-  const Tensor out = empty_strided_tensor(at.sizes(), at.result_strides(), self.dtype(), self.device());
-  if (out.numel() > 0 && !self.is_meta()) cpu::gather_elements(out, at.still(self), at.offsets(self));
+  const Tensor out =
+      empty_strided_tensor(at.sizes(), at.result_strides(), self.dtype(), self.device());
+  if (out.numel() > 0 && !self.is_meta())
+    cpu::gather_elements(out, at.still(self), at.offsets(self));
   return out;
 }
 
-void put(const Tensor& self, std::span<const Tensor> indices, const Tensor& values, bool accumulate) {
+void put(const Tensor& self, std::span<const Tensor> indices, const Tensor& values,
+         bool accumulate) {
   const Indexing at(self, indices);
   const IntSpan v = values.sizes();
   bool fit = v.size() <= at.sizes().size();
@@ -189,43 +199,50 @@ void put(const Tensor& self, std::span<const Tensor> indices, const Tensor& valu
     const int64_t wanted = at.sizes()[at.sizes().size() - v.size() + d];
     fit = v[d] == 1 || v[d] == wanted;
   }
-  check(fit,
-        "shape mismatch: values must broadcast to the indexed part; got ", str(v), " for ",
+  check(fit, "shape mismatch: values must broadcast to the indexed part; got ", str(v), " for ",
         str(at.sizes()));
   if (self.is_meta() || checked_numel(at.sizes()) == 0) return;
   if (!accumulate)
-    return cpu::scatter_elements(at.still(self), at.offsets(self), expanded(apart_from(values, self), at.sizes()));
+    return cpu::scatter_elements(at.still(self), at.offsets(self),
+                                 expanded(apart_from(values, self), at.sizes()));
   const Tensor sum = widened(self);
-  cpu::scatter_reduce_elements(at.still(sum), at.offsets(sum), expanded(widened(apart_from(values, self)), at.sizes()),
+  cpu::scatter_reduce_elements(at.still(sum), at.offsets(sum),
+                               expanded(widened(apart_from(values, self)), at.sizes()),
                                cpu::Reduction::Sum, "index_put_");
   if (!sum.is_same(self)) cpu::copy(self, sum);
 }
 
-void index_put_(const Tensor& self, std::span<const Tensor> indices, const Tensor& values, bool accumulate) {
+void index_put_(const Tensor& self, std::span<const Tensor> indices, const Tensor& values,
+                bool accumulate) {
   check_cpu(self, "index_put_");
-  check(self.dtype() == values.dtype(),
-        "index_put_(): values must have self's dtype, ", name(self.dtype()), "; got ",
-        name(values.dtype()));
+  check(self.dtype() == values.dtype(), "index_put_(): values must have self's dtype, ",
+        name(self.dtype()), "; got ", name(values.dtype()));
   if (any_index(indices)) return put(self, indices, values, accumulate);
   if (accumulate)
     ops::add_(self, values);
   else
     ops::copy_(self, values);
 }
-void index_put_impl_(const Tensor& self, std::span<const Tensor> indices, const Tensor& values, bool accumulate, bool) {
+void index_put_impl_(const Tensor& self, std::span<const Tensor> indices, const Tensor& values,
+                     bool accumulate, bool) {
   index_put_(self, indices, values, accumulate);
 }
-Tensor unsafe_index(const Tensor& self, std::span<const Tensor> indices) { return ops::index(self, indices); }
-Tensor unsafe_index_put(const Tensor& self, std::span<const Tensor> indices, const Tensor& values, bool accumulate) {
+Tensor unsafe_index(const Tensor& self, std::span<const Tensor> indices) {
+  return ops::index(self, indices);
+}
+Tensor unsafe_index_put(const Tensor& self, std::span<const Tensor> indices, const Tensor& values,
+                        bool accumulate) {
   return ops::index_put(self, indices, values, accumulate);
 }
 
 Tensor index_gradient(Backward& b) {
-  return ops::index_put_(ops::new_zeros(b.grad(), b.sizes("self")), b.tensors("indices"), b.grad(), true);
+  return ops::index_put_(ops::new_zeros(b.grad(), b.sizes("self")), b.tensors("indices"), b.grad(),
+                         true);
 }
 Tensor put_self_gradient(Backward& b) {
   if (b.flag("accumulate")) return b.grad();
-  return ops::index_put(b.grad(), b.tensors("indices"), ops::new_zeros(b.grad(), b.sizes("values")), false);
+  return ops::index_put(b.grad(), b.tensors("indices"), ops::new_zeros(b.grad(), b.sizes("values")),
+                        false);
 }
 
 // --- masks
@@ -237,9 +254,8 @@ void check_mask(const Tensor& mask, const char* op) {
 void meta_masked_fill(Meta& m, const Tensor& self, const Tensor& mask, const Value& value) {
   check(mask.dtype() == DType::Bool, "masked_fill_(): mask must be bool; got ", name(mask.dtype()));
   if (value.is_tensor())
-    check(value.as_tensor().dim() == 0,
-        "masked_fill_(): value must be 0-dimensional; got ", value.as_tensor().dim(),
-        " dimensions");
+    check(value.as_tensor().dim() == 0, "masked_fill_(): value must be 0-dimensional; got ",
+          value.as_tensor().dim(), " dimensions");
   m.result(0, broadcast_sizes(self.sizes(), mask.sizes()), self.dtype());
 }
 void fill_by_mask(const Tensor& self, const Tensor& mask, const Tensor& value, const Tensor& out) {
@@ -247,17 +263,20 @@ void fill_by_mask(const Tensor& self, const Tensor& mask, const Tensor& value, c
   start_from(self, out);
   cpu::fill_masked(out, apart, value);
 }
-void masked_fill_scalar(const Tensor& self, const Tensor& mask, const Scalar& value, const Tensor& out) {
+void masked_fill_scalar(const Tensor& self, const Tensor& mask, const Scalar& value,
+                        const Tensor& out) {
   fill_by_mask(self, mask, element(value, out.dtype()), out);
 }
-void masked_fill_tensor(const Tensor& self, const Tensor& mask, const Tensor& value, const Tensor& out) {
+void masked_fill_tensor(const Tensor& self, const Tensor& mask, const Tensor& value,
+                        const Tensor& out) {
   fill_by_mask(self, mask, element(ops::item(value), out.dtype()), out);
 }
 
 Tensor masked_select(const Tensor& self, const Tensor& mask) {
   check_mask(mask, "masked_select");
   const IntVec sizes = broadcast_sizes(mask.sizes(), self.sizes());
-  const Tensor m = cpu::contiguous(expanded(mask, sizes)), from = cpu::contiguous(expanded(self, sizes));
+  const Tensor m = cpu::contiguous(expanded(mask, sizes)),
+               from = cpu::contiguous(expanded(self, sizes));
   const int64_t n = cpu::count_nonzero_elements(m);
   const Tensor out = empty_tensor({&n, 1}, self.dtype());
   if (n > 0) cpu::compress(from, m, out);
@@ -270,15 +289,16 @@ Tensor masked_select_gradient(Backward& b) {
 }
 
 void meta_masked_scatter(Meta& m, const Tensor& self, const Tensor& mask, const Tensor& source) {
-  check(self.dtype() == source.dtype(),
-        "masked_scatter_(): source must have self's dtype, ", name(self.dtype()),
-        "; got ", name(source.dtype()));
-  check(mask.dtype() == DType::Bool,
-        "masked_scatter_(): mask must be bool; got ", name(mask.dtype()));
+  check(self.dtype() == source.dtype(), "masked_scatter_(): source must have self's dtype, ",
+        name(self.dtype()), "; got ", name(source.dtype()));
+  check(mask.dtype() == DType::Bool, "masked_scatter_(): mask must be bool; got ",
+        name(mask.dtype()));
   m.result(0, broadcast_sizes(self.sizes(), mask.sizes()), self.dtype());
 }
-void masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source, const Tensor& out) {
-  const Tensor m = cpu::contiguous(expanded(mask, out.sizes())), from = cpu::contiguous(apart_from(source, out));
+void masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source,
+                    const Tensor& out) {
+  const Tensor m = cpu::contiguous(expanded(mask, out.sizes())),
+               from = cpu::contiguous(apart_from(source, out));
   check(cpu::count_nonzero_elements(m) <= from.numel(),
         "masked_scatter_(): source must have an element for each true one of mask; got ",
         from.numel());
@@ -298,7 +318,8 @@ Tensor masked_scatter_backward(const Tensor& grad, const Tensor& mask, IntSpan s
 Tensor nonzero(const Tensor& self) {
   const Tensor t = cpu::contiguous(self);
   const int64_t n = cpu::count_nonzero_elements(t);
-  const Tensor out = empty_strided_tensor(IntList{n, t.dim()}, IntList{1, std::max<int64_t>(n, 1)}, DType::Int64);
+  const Tensor out =
+      empty_strided_tensor(IntList{n, t.dim()}, IntList{1, std::max<int64_t>(n, 1)}, DType::Int64);
   if (t.dim() > 0) cpu::nonzero_coordinates(t, out);
   return out;
 }
@@ -322,139 +343,173 @@ void nonzero_static(const Tensor& self, int64_t, int64_t fill_value, const Tenso
 
 using namespace facula;
 
-OP(index_Tensor) {
-  .schema = "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
-  .doc = "The elements of self that index tensors (long, int, or masks) name, one tensor for each dimension; None takes a "
-         "dimension whole. Index tensors are broadcast; where they do not stand side by side their dimensions come first.",
-  .forms = hidden,
-  .cpu = typed_kernel<index>,
-  .any = typed_kernel<index>,
-  .derivatives = {vjp("self", index_gradient, saves("indices"))},
-  .batch = batch::index,
+OP(index_Tensor){
+    .schema = "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+    .doc =
+        "The elements of self that index tensors (long, int, or masks) name, one tensor for each "
+        "dimension; None takes a "
+        "dimension whole. Index tensors are broadcast; where they do not stand side by side their "
+        "dimensions come first.",
+    .forms = hidden,
+    .cpu = typed_kernel<index>,
+    .any = typed_kernel<index>,
+    .derivatives = {vjp("self", index_gradient, saves("indices"))},
+    .batch = batch::index,
 };
-OP(_unsafe_index_Tensor) {
-  .schema = "_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
-  .doc = "As index, for indices known to lie inside; they are checked all the same.",
-  .forms = hidden,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<unsafe_index>,
+OP(_unsafe_index_Tensor){
+    .schema = "_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+    .doc = "As index, for indices known to lie inside; they are checked all the same.",
+    .forms = hidden,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<unsafe_index>,
 };
-OP(index_put_) {
-  .schema = "index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor(a!)",
-  .doc = "Writes values, broadcast, to the elements of self that index tensors name; with accumulate it adds. Where "
-         "elements are named several times without accumulate, the last value stays.",
-  .forms = function_method | functional,
-  .any = typed_kernel<index_put_>,
-  .derivatives = {
-      vjp("self", put_self_gradient, saves("indices")),
-      vjp("values", [](Backward& b) { return ops::index(b.grad(), b.tensors("indices")); }, saves("indices")),
-  },
-  .batch = batch::index_put,
+OP(index_put_){
+    .schema =
+        "index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> "
+        "Tensor(a!)",
+    .doc =
+        "Writes values, broadcast, to the elements of self that index tensors name; with "
+        "accumulate it adds. Where "
+        "elements are named several times without accumulate, the last value stays.",
+    .forms = function_method | functional,
+    .any = typed_kernel<index_put_>,
+    .derivatives =
+        {
+            vjp("self", put_self_gradient, saves("indices")),
+            vjp(
+                "values", [](Backward& b) { return ops::index(b.grad(), b.tensors("indices")); },
+                saves("indices")),
+        },
+    .batch = batch::index_put,
 };
-OP(_index_put_impl_) {
-  .schema = "_index_put_impl_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False, "
-            "bool unsafe=False) -> Tensor(a!)",
-  .doc = "As index_put_; `unsafe` is accepted and indices are checked all the same.",
-  .forms = hidden,
-  .any = typed_kernel<index_put_impl_>,
-  .derivatives = {
-      vjp("self", put_self_gradient, saves("indices")),
-      vjp("values", [](Backward& b) { return ops::index(b.grad(), b.tensors("indices")); }, saves("indices")),
-  },
-  .batch = batch::index_put,
+OP(_index_put_impl_){
+    .schema =
+        "_index_put_impl_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool "
+        "accumulate=False, "
+        "bool unsafe=False) -> Tensor(a!)",
+    .doc = "As index_put_; `unsafe` is accepted and indices are checked all the same.",
+    .forms = hidden,
+    .any = typed_kernel<index_put_impl_>,
+    .derivatives =
+        {
+            vjp("self", put_self_gradient, saves("indices")),
+            vjp(
+                "values", [](Backward& b) { return ops::index(b.grad(), b.tensors("indices")); },
+                saves("indices")),
+        },
+    .batch = batch::index_put,
 };
-OP(_unsafe_index_put) {
-  .schema = "_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
-  .doc = "A copy of self with values written as by index_put_.",
-  .forms = hidden,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<unsafe_index_put>,
-};
-
-OP(masked_fill_Scalar) {
-  .schema = "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
-  .doc = "Self with a number where the bool mask, broadcast, is true.",
-  .forms = function | method | inplace,
-  .meta = typed_meta<meta_masked_fill>,
-  .cpu = typed_kernel<masked_fill_scalar>,
-  .derivatives = {vjp("self", [](Backward& b) { return ops::masked_fill(b.grad(), b["mask"], 0); }, saves("mask"))},
-  .batch = batch::pointwise,
-};
-OP(masked_fill_Tensor) {
-  .schema = "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
-  .doc = "Self with the one element of a 0-dim tensor where the bool mask, broadcast, is true.",
-  .forms = function | method | inplace,
-  .flags = cross_device,
-  .meta = typed_meta<meta_masked_fill>,
-  .cpu = typed_kernel<masked_fill_tensor>,
-  .derivatives = {
-      vjp("self", [](Backward& b) { return ops::masked_fill(b.grad(), b["mask"], 0); }, saves("mask")),
-      vjp("value", [](Backward& b) {
-        return ops::sum(ops::masked_fill(b.grad(), ops::logical_not(b["mask"]), 0));
-      }, saves("mask")),
-  },
-  .hole = "vmap: samples are done one by one",
-};
-OP(masked_select) {
-  .schema = "masked_select(Tensor self, Tensor mask) -> Tensor",
-  .doc = "The elements of self where the bool mask is true, both broadcast, as a 1-d tensor.",
-  .forms = function | method | out,
-  .flags = shape_from_data,
-  .cpu = typed_kernel<masked_select>,
-  .derivatives = {vjp("self", masked_select_gradient, saves("mask"))},
-  .hole = "vmap: the number of elements of the result depends on the data of each sample",
-};
-OP(masked_scatter) {
-  .schema = "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
-  .doc = "Self with elements of source, in order, where the bool mask, broadcast, is true.",
-  .forms = function | method | inplace,
-  .out_layout = OutLayout::Contiguous,
-  .meta = typed_meta<meta_masked_scatter>,
-  .cpu = typed_kernel<masked_scatter>,
-  .derivatives = {
-      vjp("self", [](Backward& b) { return ops::masked_fill(b.grad(), b["mask"], 0); }, saves("mask")),
-      vjp("source", [](Backward& b) { return ops::masked_scatter_backward(b.grad(), b["mask"], b.sizes("source")); },
-          saves("mask")),
-  },
-  .hole = "vmap: samples are done one by one",
-};
-OP(masked_scatter_backward) {
-  .schema = "masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor",
-  .doc = "Gradient of masked_scatter with respect to its source of the given sizes.",
-  .forms = hidden,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<masked_scatter_backward>,
+OP(_unsafe_index_put){
+    .schema =
+        "_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) "
+        "-> Tensor",
+    .doc = "A copy of self with values written as by index_put_.",
+    .forms = hidden,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<unsafe_index_put>,
 };
 
-OP(nonzero) {
-  .schema = "nonzero(Tensor self) -> Tensor",
-  .doc = "Coordinates of the elements that are not zero: int64, one row for each, in order.",
-  .forms = function | method | out,
-  .flags = shape_from_data,
-  .cpu = typed_kernel<nonzero>,
-  .not_differentiable = names("self", "result"),
-  .hole = "vmap: the number of elements of the result depends on the data of each sample",
+OP(masked_fill_Scalar){
+    .schema = "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
+    .doc = "Self with a number where the bool mask, broadcast, is true.",
+    .forms = function | method | inplace,
+    .meta = typed_meta<meta_masked_fill>,
+    .cpu = typed_kernel<masked_fill_scalar>,
+    .derivatives = {vjp(
+        "self", [](Backward& b) { return ops::masked_fill(b.grad(), b["mask"], 0); },
+        saves("mask"))},
+    .batch = batch::pointwise,
 };
-OP(nonzero_numpy) {
-  .schema = "nonzero_numpy(Tensor self) -> Tensor[]",
-  .doc = "Coordinates of the elements that are not zero, one tensor for each dimension.",
-  .forms = hidden,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<nonzero_numpy>,
+OP(masked_fill_Tensor){
+    .schema = "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
+    .doc = "Self with the one element of a 0-dim tensor where the bool mask, broadcast, is true.",
+    .forms = function | method | inplace,
+    .flags = cross_device,
+    .meta = typed_meta<meta_masked_fill>,
+    .cpu = typed_kernel<masked_fill_tensor>,
+    .derivatives =
+        {
+            vjp(
+                "self", [](Backward& b) { return ops::masked_fill(b.grad(), b["mask"], 0); },
+                saves("mask")),
+            vjp(
+                "value",
+                [](Backward& b) {
+                  return ops::sum(ops::masked_fill(b.grad(), ops::logical_not(b["mask"]), 0));
+                },
+                saves("mask")),
+        },
+    .hole = "vmap: samples are done one by one",
 };
-OP(argwhere) {
-  .schema = "argwhere(Tensor self) -> Tensor",
-  .doc = "Coordinates of the elements that are not zero: int64, one row for each.",
-  .forms = function_method,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<argwhere>,
+OP(masked_select){
+    .schema = "masked_select(Tensor self, Tensor mask) -> Tensor",
+    .doc = "The elements of self where the bool mask is true, both broadcast, as a 1-d tensor.",
+    .forms = function | method | out,
+    .flags = shape_from_data,
+    .cpu = typed_kernel<masked_select>,
+    .derivatives = {vjp("self", masked_select_gradient, saves("mask"))},
+    .hole = "vmap: the number of elements of the result depends on the data of each sample",
 };
-OP(nonzero_static) {
-  .schema = "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor",
-  .doc = "As nonzero with a fixed number of rows: the first ones, rows of fill_value where there are fewer.",
-  .forms = function | method | out,
-  .meta = typed_meta<meta_nonzero_static>,
-  .cpu = typed_kernel<nonzero_static>,
-  .not_differentiable = names("self", "result"),
-  .hole = "vmap: samples are done one by one",
+OP(masked_scatter){
+    .schema = "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
+    .doc = "Self with elements of source, in order, where the bool mask, broadcast, is true.",
+    .forms = function | method | inplace,
+    .out_layout = OutLayout::Contiguous,
+    .meta = typed_meta<meta_masked_scatter>,
+    .cpu = typed_kernel<masked_scatter>,
+    .derivatives =
+        {
+            vjp(
+                "self", [](Backward& b) { return ops::masked_fill(b.grad(), b["mask"], 0); },
+                saves("mask")),
+            vjp(
+                "source",
+                [](Backward& b) {
+                  return ops::masked_scatter_backward(b.grad(), b["mask"], b.sizes("source"));
+                },
+                saves("mask")),
+        },
+    .hole = "vmap: samples are done one by one",
+};
+OP(masked_scatter_backward){
+    .schema = "masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor",
+    .doc = "Gradient of masked_scatter with respect to its source of the given sizes.",
+    .forms = hidden,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<masked_scatter_backward>,
+};
+
+OP(nonzero){
+    .schema = "nonzero(Tensor self) -> Tensor",
+    .doc = "Coordinates of the elements that are not zero: int64, one row for each, in order.",
+    .forms = function | method | out,
+    .flags = shape_from_data,
+    .cpu = typed_kernel<nonzero>,
+    .not_differentiable = names("self", "result"),
+    .hole = "vmap: the number of elements of the result depends on the data of each sample",
+};
+OP(nonzero_numpy){
+    .schema = "nonzero_numpy(Tensor self) -> Tensor[]",
+    .doc = "Coordinates of the elements that are not zero, one tensor for each dimension.",
+    .forms = hidden,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<nonzero_numpy>,
+};
+OP(argwhere){
+    .schema = "argwhere(Tensor self) -> Tensor",
+    .doc = "Coordinates of the elements that are not zero: int64, one row for each.",
+    .forms = function_method,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<argwhere>,
+};
+OP(nonzero_static){
+    .schema = "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor",
+    .doc =
+        "As nonzero with a fixed number of rows: the first ones, rows of fill_value where there "
+        "are fewer.",
+    .forms = function | method | out,
+    .meta = typed_meta<meta_nonzero_static>,
+    .cpu = typed_kernel<nonzero_static>,
+    .not_differentiable = names("self", "result"),
+    .hole = "vmap: samples are done one by one",
 };

@@ -24,8 +24,11 @@ Tensor spread_along(const Tensor& offsets, IntSpan sizes, int64_t dim) {
 Tensor element(const Scalar& value, DType dtype) {
   const Tensor t = empty_tensor({}, dtype);
   visit_integral(dtype, [&]<class T>(Type<T>) { value.checked_to<T>(name(dtype)); });
-  visit_types<float, Half, BFloat16>(dtype, [&]<class T>(Type<T>) { value.checked_to<T>(name(dtype)); });
-  if (!is_complex(dtype)) check(!value.is_complex(), "value cannot be converted to type ", name(dtype), " without overflow");
+  visit_types<float, Half, BFloat16>(dtype,
+                                     [&]<class T>(Type<T>) { value.checked_to<T>(name(dtype)); });
+  if (!is_complex(dtype))
+    check(!value.is_complex(), "value cannot be converted to type ", name(dtype),
+          " without overflow");
   cpu::fill(t, value);
   return t;
 }
@@ -55,8 +58,8 @@ void check_join(const Meta& m, std::span<const Tensor> tensors, DType dtype) {
   if (m.call.op->variant != Variant::Out) return;
   const Tensor& to = m.call.args[m.call.info->base_args].as_tensor();
   check_type(can_cast(dtype, to.dtype()), "torch.", m.op_name(),
-        "(): out= must have a dtype that the inputs' ", name(dtype), " can be cast to; got ",
-        name(to.dtype()));
+             "(): out= must have a dtype that the inputs' ", name(dtype), " can be cast to; got ",
+             name(to.dtype()));
   for (const Tensor& t : tensors) check_apart(to, t);
 }
 

@@ -15,10 +15,13 @@ namespace {
 
 void check_square(const Tensor& A) {
   check(A.dim() >= 2, "linalg.inv(): A must have at least 2 dimensions; got ", A.dim());
-  check(A.size(-1) == A.size(-2), "linalg.inv(): A must be square; got ", A.size(-2), " by ", A.size(-1));
+  check(A.size(-1) == A.size(-2), "linalg.inv(): A must be square; got ", A.size(-2), " by ",
+        A.size(-1));
   const DType d = A.dtype();
-  check_kind(ErrorKind::NotImplemented, is_differentiable(d), "linalg.inv(): A must be floating point or complex; got ", name(d));
-  const bool full = d == DType::Float32 || d == DType::Float64 || d == DType::Complex64 || d == DType::Complex128;
+  check_kind(ErrorKind::NotImplemented, is_differentiable(d),
+             "linalg.inv(): A must be floating point or complex; got ", name(d));
+  const bool full =
+      d == DType::Float32 || d == DType::Float64 || d == DType::Complex64 || d == DType::Complex128;
   check_kind(ErrorKind::NotImplemented, full, "linalg.inv() is not implemented for ", name(d));
 }
 
@@ -40,11 +43,13 @@ void check_status(const Tensor& status, const char* op) {
   for (int64_t i = 0; i < codes.numel(); ++i) {
     if (code[i] == 0) continue;
     const std::string where = status.dim() == 0 ? std::string() : concat(" of matrix ", i);
-    throw Error(ErrorKind::LinAlg, op, "(): pivot ", code[i], where, " is zero: a singular matrix has no inverse");
+    throw Error(ErrorKind::LinAlg, op, "(): pivot ", code[i], where,
+                " is zero: a singular matrix has no inverse");
   }
 }
 
-void inverse_with_status(const Tensor& A, bool check_errors, const Tensor& inverse, const Tensor& status) {
+void inverse_with_status(const Tensor& A, bool check_errors, const Tensor& inverse,
+                         const Tensor& status) {
   cpu::invert(A, inverse, status);
   if (check_errors) check_status(status, "linalg.inv_ex");
 }
@@ -57,7 +62,8 @@ Tensor linalg_inv(const Tensor& A) {
 
 Tensor inverse_gradient(Backward& b) {
   const Tensor inverse = b["inverse"];
-  const Tensor adjoint = ops::transpose(is_complex(inverse.dtype()) ? ops::conj(inverse) : inverse, -2, -1);
+  const Tensor adjoint =
+      ops::transpose(is_complex(inverse.dtype()) ? ops::conj(inverse) : inverse, -2, -1);
   return ops::neg(ops::matmul(adjoint, ops::matmul(b.grad(), adjoint)));
 }
 
@@ -66,30 +72,36 @@ Tensor inverse_gradient(Backward& b) {
 
 using namespace facula;
 
-OP(linalg_inv_ex) {
-  .schema = "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
-  .doc = "Inverses of square matrices (..., n, n), and for each 0 or the number of the first pivot that is zero.",
-  .forms = function | out,
-  .python_module = "linalg",
-  .out_name = "inverse",
-  .overlaps = Overlaps::None,
-  .meta = typed_meta<meta_inverse>,
-  .cpu = typed_kernel<inverse_with_status>,
-  .derivatives = {vjp("A", inverse_gradient, saves("inverse"))},
-  .not_differentiable = names("info"),
+OP(linalg_inv_ex){
+    .schema =
+        "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
+    .doc =
+        "Inverses of square matrices (..., n, n), and for each 0 or the number of the first pivot "
+        "that is zero.",
+    .forms = function | out,
+    .python_module = "linalg",
+    .out_name = "inverse",
+    .overlaps = Overlaps::None,
+    .autocast_cpu = Autocast::Float32,
+    .meta = typed_meta<meta_inverse>,
+    .cpu = typed_kernel<inverse_with_status>,
+    .derivatives = {vjp("A", inverse_gradient, saves("inverse"))},
+    .not_differentiable = names("info"),
 };
-OP(linalg_inv) {
-  .schema = "linalg_inv(Tensor A) -> Tensor",
-  .doc = "Inverses of square matrices (..., n, n); LinAlgError where one is singular.",
-  .forms = function | out,
-  .python_module = "linalg",
-  .composite = Composite::Implicit,
-  .any = typed_kernel<linalg_inv>,
+OP(linalg_inv){
+    .schema = "linalg_inv(Tensor A) -> Tensor",
+    .doc = "Inverses of square matrices (..., n, n); LinAlgError where one is singular.",
+    .forms = function | out,
+    .python_module = "linalg",
+    .composite = Composite::Implicit,
+    .autocast_cpu = Autocast::Float32,
+    .any = typed_kernel<linalg_inv>,
 };
-OP(inverse) {
-  .schema = "inverse(Tensor self) -> Tensor",
-  .doc = "The same as linalg.inv.",
-  .forms = function | method | out,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<linalg_inv>,
+OP(inverse){
+    .schema = "inverse(Tensor self) -> Tensor",
+    .doc = "The same as linalg.inv.",
+    .forms = function | method | out,
+    .composite = Composite::Implicit,
+    .autocast_cpu = Autocast::Float32,
+    .any = typed_kernel<linalg_inv>,
 };

@@ -42,39 +42,39 @@ struct logical_not {
 
 using namespace facula;
 
-OP(logical_and) {
-  .schema = "logical_and(Tensor self, Tensor other) -> Tensor",
-  .doc = "Whether both self and other are nonzero, elementwise; a bool tensor.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .meta = meta::compare,
-  .cpu = cpu::binary<scalar::logical_and>,
+OP(logical_and){
+    .schema = "logical_and(Tensor self, Tensor other) -> Tensor",
+    .doc = "Whether both self and other are nonzero, elementwise; a bool tensor.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .meta = meta::compare,
+    .cpu = cpu::binary<scalar::logical_and>,
 };
 
-OP(logical_or) {
-  .schema = "logical_or(Tensor self, Tensor other) -> Tensor",
-  .doc = "Whether self or other is nonzero, elementwise; a bool tensor.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .meta = meta::compare,
-  .cpu = cpu::binary<scalar::logical_or>,
+OP(logical_or){
+    .schema = "logical_or(Tensor self, Tensor other) -> Tensor",
+    .doc = "Whether self or other is nonzero, elementwise; a bool tensor.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .meta = meta::compare,
+    .cpu = cpu::binary<scalar::logical_or>,
 };
 
-OP(logical_xor) {
-  .schema = "logical_xor(Tensor self, Tensor other) -> Tensor",
-  .doc = "Whether exactly one of self and other is nonzero, elementwise; a bool tensor.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .meta = meta::compare,
-  .cpu = cpu::binary<scalar::logical_xor>,
+OP(logical_xor){
+    .schema = "logical_xor(Tensor self, Tensor other) -> Tensor",
+    .doc = "Whether exactly one of self and other is nonzero, elementwise; a bool tensor.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .meta = meta::compare,
+    .cpu = cpu::binary<scalar::logical_xor>,
 };
 
-OP(logical_not) {
-  .schema = "logical_not(Tensor self) -> Tensor",
-  .doc = "Whether self is zero, elementwise; a bool tensor.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .meta = meta::unary_bool,
-  .cpu = cpu::unary<scalar::logical_not>,
+OP(logical_not){
+    .schema = "logical_not(Tensor self) -> Tensor",
+    .doc = "Whether self is zero, elementwise; a bool tensor.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .meta = meta::unary_bool,
+    .cpu = cpu::unary<scalar::logical_not>,
 };
 #endif

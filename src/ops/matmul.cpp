@@ -18,15 +18,15 @@ namespace {
 // --- shape rules
 
 void check_same_dtype(const Tensor& a, const Tensor& b, const char* op) {
-  check(a.dtype() == b.dtype(), op,
-        "(): both tensors must have one dtype; got ", name(a.dtype()), " and ", name(b.dtype()));
+  check(a.dtype() == b.dtype(), op, "(): both tensors must have one dtype; got ", name(a.dtype()),
+        " and ", name(b.dtype()));
 }
 
 void meta_mm(Meta& m, const Tensor& self, const Tensor& mat2) {
   check(self.dim() == 2, "self must be a matrix");
   check(mat2.dim() == 2, "mat2 must be a matrix");
-  check(self.sizes()[1] == mat2.sizes()[0], "mat1 and mat2 shapes cannot be multiplied (", self.sizes()[0], "x",
-        self.sizes()[1], " and ", mat2.sizes()[0], "x", mat2.sizes()[1], ")");
+  check(self.sizes()[1] == mat2.sizes()[0], "mat1 and mat2 shapes cannot be multiplied (",
+        self.sizes()[0], "x", self.sizes()[1], " and ", mat2.sizes()[0], "x", mat2.sizes()[1], ")");
   check_same_dtype(self, mat2, "mm");
   m.result(0, IntList{self.sizes()[0], mat2.sizes()[1]}, self.dtype());
 }
@@ -34,48 +34,53 @@ void meta_mm(Meta& m, const Tensor& self, const Tensor& mat2) {
 void check_broadcasts(const Tensor& self, IntSpan sizes, const char* op) {
   bool fits = self.dim() <= static_cast<int64_t>(sizes.size());
   const size_t extra = fits ? sizes.size() - static_cast<size_t>(self.dim()) : 0;
-  for (int64_t d = 0; fits && d < self.dim(); ++d) fits = self.sizes()[d] == 1 || self.sizes()[d] == sizes[d + extra];
-  check(fits, op, "(): expected an input that can be expanded to ", str(sizes), "; The expanded size of the tensor does not match: got ",
-        str(self.sizes()));
+  for (int64_t d = 0; fits && d < self.dim(); ++d)
+    fits = self.sizes()[d] == 1 || self.sizes()[d] == sizes[d + extra];
+  check(fits, op, "(): expected an input that can be expanded to ", str(sizes),
+        "; The expanded size of the tensor does not match: got ", str(self.sizes()));
 }
 
-void meta_addmm(Meta& m, const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar&, const Scalar&) {
+void meta_addmm(Meta& m, const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar&,
+                const Scalar&) {
   check(mat1.dim() == 2, "mat1 must be a matrix, got ", mat1.dim(), "-D tensor");
   check(mat2.dim() == 2, "mat2 must be a matrix, got ", mat2.dim(), "-D tensor");
-  check(mat1.sizes()[1] == mat2.sizes()[0], "mat1 and mat2 shapes cannot be multiplied (", mat1.sizes()[0], "x",
-        mat1.sizes()[1], " and ", mat2.sizes()[0], "x", mat2.sizes()[1], ")");
+  check(mat1.sizes()[1] == mat2.sizes()[0], "mat1 and mat2 shapes cannot be multiplied (",
+        mat1.sizes()[0], "x", mat1.sizes()[1], " and ", mat2.sizes()[0], "x", mat2.sizes()[1], ")");
   check_same_dtype(mat1, mat2, "addmm");
-  check(self.dtype() == mat1.dtype(),
-        "self and mat2 must have one dtype; got ", name(self.dtype()), " and ",
-        name(mat2.dtype()));
+  check(self.dtype() == mat1.dtype(), "self and mat2 must have one dtype; got ", name(self.dtype()),
+        " and ", name(mat2.dtype()));
   const IntVec sizes{mat1.sizes()[0], mat2.sizes()[1]};
   check_broadcasts(self, sizes, "addmm");
   m.result(0, sizes, mat1.dtype());
 }
 
 void check_matrix_vector(const Tensor& mat, const Tensor& vec) {
-  check(mat.dim() == 2 && vec.dim() == 1, "vector + matrix @ vector expected, got ", 1, ", ", mat.dim(), ", ", vec.dim());
-  check(mat.sizes()[1] == vec.sizes()[0], "size mismatch, got input (", mat.sizes()[0], "), mat (", mat.sizes()[0], "x",
-        mat.sizes()[1], "), vec (", vec.sizes()[0], ")");
+  check(mat.dim() == 2 && vec.dim() == 1, "vector + matrix @ vector expected, got ", 1, ", ",
+        mat.dim(), ", ", vec.dim());
+  check(mat.sizes()[1] == vec.sizes()[0], "size mismatch, got input (", mat.sizes()[0], "), mat (",
+        mat.sizes()[0], "x", mat.sizes()[1], "), vec (", vec.sizes()[0], ")");
   check_same_dtype(mat, vec, "addmv");
 }
 void meta_mv(Meta& m, const Tensor& self, const Tensor& vec) {
   check_matrix_vector(self, vec);
   m.result(0, IntList{self.sizes()[0]}, self.dtype());
 }
-void meta_addmv(Meta& m, const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar&, const Scalar&) {
-  check(self.dim() <= 1, "vector + matrix @ vector expected, got ", self.dim(), ", ", mat.dim(), ", ", vec.dim());
+void meta_addmv(Meta& m, const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar&,
+                const Scalar&) {
+  check(self.dim() <= 1, "vector + matrix @ vector expected, got ", self.dim(), ", ", mat.dim(),
+        ", ", vec.dim());
   check_matrix_vector(mat, vec);
-  check(self.numel() == mat.sizes()[0] || self.numel() == 1, "size mismatch, got input (", self.numel(), "), mat (",
-        mat.sizes()[0], "x", mat.sizes()[1], "), vec (", vec.sizes()[0], ")");
+  check(self.numel() == mat.sizes()[0] || self.numel() == 1, "size mismatch, got input (",
+        self.numel(), "), mat (", mat.sizes()[0], "x", mat.sizes()[1], "), vec (", vec.sizes()[0],
+        ")");
   m.result(0, IntList{mat.sizes()[0]}, mat.dtype());
 }
 
 void meta_dot(Meta& m, const Tensor& self, const Tensor& tensor) {
-  check(self.dim() == 1 && tensor.dim() == 1, "1D tensors expected, but got ", self.dim(), "D and ", tensor.dim(), "D tensors");
-  check(self.dtype() == tensor.dtype(),
-        "dot(): both vectors must have one dtype; got ", name(self.dtype()), " and ",
-        name(tensor.dtype()));
+  check(self.dim() == 1 && tensor.dim() == 1, "1D tensors expected, but got ", self.dim(), "D and ",
+        tensor.dim(), "D tensors");
+  check(self.dtype() == tensor.dtype(), "dot(): both vectors must have one dtype; got ",
+        name(self.dtype()), " and ", name(tensor.dtype()));
   check(self.numel() == tensor.numel(),
         "dot(): inconsistent tensor size: both vectors must have as many elements; got ",
         self.numel(), " and ", tensor.numel());
@@ -91,8 +96,11 @@ IntVec bmm_sizes(const Tensor& a, const Tensor& b) {
   check_same_dtype(a, b, "bmm");
   return {a.sizes()[0], a.sizes()[1], b.sizes()[2]};
 }
-void meta_bmm(Meta& m, const Tensor& self, const Tensor& mat2) { m.result(0, bmm_sizes(self, mat2), self.dtype()); }
-void meta_baddbmm(Meta& m, const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar&, const Scalar&) {
+void meta_bmm(Meta& m, const Tensor& self, const Tensor& mat2) {
+  m.result(0, bmm_sizes(self, mat2), self.dtype());
+}
+void meta_baddbmm(Meta& m, const Tensor& self, const Tensor& batch1, const Tensor& batch2,
+                  const Scalar&, const Scalar&) {
   const IntVec sizes = bmm_sizes(batch1, batch2);
   check_same_dtype(self, batch1, "baddbmm");
   check_broadcasts(self, sizes, "baddbmm");
@@ -106,7 +114,8 @@ Tensor adjoint(const Tensor& t) {
   return is_complex(t.dtype()) ? ops::conj(x) : x;
 }
 
-Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha) {
+Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
+              const Scalar& alpha) {
   const IntVec sizes = bmm_sizes(batch1, batch2);
   // Side by side, the batch is one long inner dimension.
   const Tensor a = ops::reshape(ops::permute(batch1, {1, 0, 2}), {sizes[1], -1});
@@ -116,11 +125,12 @@ Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, co
 }
 
 Tensor outer(const Tensor& self, const Tensor& vec2) {
-  check(self.dim() == 1 && vec2.dim() == 1,
-        "outer(): self and vec2 must have 1 dimension; got ", self.dim(), " and ", vec2.dim());
+  check(self.dim() == 1 && vec2.dim() == 1, "outer(): self and vec2 must have 1 dimension; got ",
+        self.dim(), " and ", vec2.dim());
   return ops::mul(ops::unsqueeze(self, 1), vec2);
 }
-Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta, const Scalar& alpha) {
+Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta,
+            const Scalar& alpha) {
   check(vec1.dim() == 1, "addr(): vec1 must have 1 dimension; got ", vec1.dim());
   check(vec2.dim() == 1, "addr(): vec2 must have 1 dimension; got ", vec2.dim());
   check_broadcasts(self, IntList{vec1.sizes()[0], vec2.sizes()[0]}, "addr");
@@ -147,15 +157,19 @@ IntVec joined(IntSpan batch, std::initializer_list<int64_t> tail) {
 
 // Batches of matrices, broadcast against each other.
 Tensor batched_matmul(const Tensor& a, const Tensor& b) {
-  const int64_t n = a.dim() == 1 ? 1 : a.size(-2), k = a.size(-1), p = b.dim() == 1 ? 1 : b.size(-1);
-  auto batch_of = [](const Tensor& t) { return t.sizes().first(static_cast<size_t>(std::max<int64_t>(t.dim() - 2, 0))); };
+  const int64_t n = a.dim() == 1 ? 1 : a.size(-2), k = a.size(-1),
+                p = b.dim() == 1 ? 1 : b.size(-1);
+  auto batch_of = [](const Tensor& t) {
+    return t.sizes().first(static_cast<size_t>(std::max<int64_t>(t.dim() - 2, 0)));
+  };
   const IntVec batch = broadcast_sizes(batch_of(a), batch_of(b));
   int64_t count = 1;
   for (int64_t s : batch) count *= s;
   const int64_t rows_b = b.dim() == 1 ? b.size(0) : b.size(-2);
   const Tensor b_matrix = b.dim() == 1 ? ops::unsqueeze(b, 1) : b;
   const Tensor x = ops::reshape(ops::expand(a, joined(batch, {n, k})), {count, n, k});
-  const Tensor y = ops::reshape(ops::expand(b_matrix, joined(batch, {rows_b, p})), {count, rows_b, p});
+  const Tensor y =
+      ops::reshape(ops::expand(b_matrix, joined(batch, {rows_b, p})), {count, rows_b, p});
   IntVec sizes(batch);
   if (a.dim() > 1) sizes.push_back(n);
   if (b.dim() > 1) sizes.push_back(p);
@@ -176,8 +190,8 @@ Tensor folded_matmul(const Tensor& a, const Tensor& b) {
 
 Tensor matmul(const Tensor& self, const Tensor& other) {
   const int64_t a = self.dim(), b = other.dim();
-  check(a > 0 && b > 0,
-        "matmul(): both arguments must have a dimension; got ", a, "-D and ", b, "-D");
+  check(a > 0 && b > 0, "matmul(): both arguments must have a dimension; got ", a, "-D and ", b,
+        "-D");
   if (a == 1 && b == 1) return ops::dot(self, other);
   if (a == 2 && b == 1) return ops::mv(self, other);
   if (a == 1 && b == 2) return ops::squeeze(ops::mm(ops::unsqueeze(self, 0), other), 0);
@@ -188,11 +202,13 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
 }
 
 Tensor linear_map(const Tensor& input, const Tensor& weight, const Tensor& bias) {
-  check(weight.dim() == 2 || weight.dim() == 1, "linear(): expected weight to have 1 or 2 dimensions; got ", str(weight.sizes()));
+  check(weight.dim() == 2 || weight.dim() == 1,
+        "linear(): expected weight to have 1 or 2 dimensions; got ", str(weight.sizes()));
   const Tensor w = weight.dim() == 2 ? ops::transpose(weight, 0, 1) : weight;
   if (!bias.defined()) return ops::matmul(input, w);
   if (input.dim() == 2 && weight.dim() == 2) return ops::addmm(bias, input, w);
-  if (input.dim() >= 3 && weight.dim() == 2 && bias.dim() == 1 && input.is_contiguous() && input.numel() > 0) {
+  if (input.dim() >= 3 && weight.dim() == 2 && bias.dim() == 1 && input.is_contiguous() &&
+      input.numel() > 0) {
     IntVec sizes(input.sizes());
     sizes.back() = weight.sizes()[0];
     return ops::view(ops::addmm(bias, ops::reshape(input, {-1, input.size(-1)}), w), sizes);
@@ -202,14 +218,14 @@ Tensor linear_map(const Tensor& input, const Tensor& weight, const Tensor& bias)
 
 Tensor inner(const Tensor& self, const Tensor& other) {
   if (self.dim() == 0 || other.dim() == 0) return ops::mul(self, other);
-  check(self.size(-1) == other.size(-1),
-        "inner(): the last sizes must be equal; got shapes ", str(self.sizes()), " and ",
-        str(other.sizes()));
-  auto rows = [](const Tensor& t) {  // stated, since -1 stands for nothing where there are no elements
-    int64_t n = 1;
-    for (int64_t s : t.sizes().first(static_cast<size_t>(t.dim() - 1))) n *= s;
-    return ops::reshape(t, {n, t.size(-1)});
-  };
+  check(self.size(-1) == other.size(-1), "inner(): the last sizes must be equal; got shapes ",
+        str(self.sizes()), " and ", str(other.sizes()));
+  auto rows =
+      [](const Tensor& t) {  // stated, since -1 stands for nothing where there are no elements
+        int64_t n = 1;
+        for (int64_t s : t.sizes().first(static_cast<size_t>(t.dim() - 1))) n *= s;
+        return ops::reshape(t, {n, t.size(-1)});
+      };
   const Tensor a = rows(self), b = rows(other);
   IntVec sizes(self.sizes().first(static_cast<size_t>(self.dim() - 1)));
   for (int64_t d = 0; d + 1 < other.dim(); ++d) sizes.push_back(other.sizes()[d]);
@@ -225,13 +241,13 @@ Tensor linalg_vecdot(const Tensor& x, const Tensor& y, int64_t dim) {
 
 Tensor tensordot(const Tensor& self, const Tensor& other, IntSpan dims_self, IntSpan dims_other) {
   check(dims_self.size() == dims_other.size(),
-        "tensordot(): dims must hold as many numbers for self as for other; got ",
-        dims_self.size(), " and ", dims_other.size());
-  check(self.dtype() == other.dtype(),
-        "tensordot(): both tensors must have one dtype; got ", name(self.dtype()), " and ",
-        name(other.dtype()));
+        "tensordot(): dims must hold as many numbers for self as for other; got ", dims_self.size(),
+        " and ", dims_other.size());
+  check(self.dtype() == other.dtype(), "tensordot(): both tensors must have one dtype; got ",
+        name(self.dtype()), " and ", name(other.dtype()));
   Tensor a = self, b = other;
-  std::vector<bool> gone_a(static_cast<size_t>(self.dim())), gone_b(static_cast<size_t>(other.dim()));
+  std::vector<bool> gone_a(static_cast<size_t>(self.dim())),
+      gone_b(static_cast<size_t>(other.dim()));
   IntVec order_a, order_b, sizes, inner_b;
   int64_t k = 1;
   for (size_t i = 0; i < dims_self.size(); ++i) {
@@ -284,7 +300,9 @@ Tensor kron(const Tensor& self, const Tensor& other) {
 
 // --- derivatives
 
-Tensor scaled(const Tensor& grad, const Scalar& by) { return by.equals(1) ? grad : ops::mul(grad, by.conj()); }
+Tensor scaled(const Tensor& grad, const Scalar& by) {
+  return by.equals(1) ? grad : ops::mul(grad, by.conj());
+}
 
 Tensor mm_first(Backward& b) { return ops::mm(b.grad(), adjoint(b["mat2"])); }
 Tensor mm_second(Backward& b) { return ops::mm(adjoint(b["self"]), b.grad()); }
@@ -296,194 +314,254 @@ Tensor outer_conj(const Tensor& a, const Tensor& b) { return ops::outer(a, ops::
 
 using namespace facula;
 
-OP(mm) {
-  .schema = "mm(Tensor self, Tensor mat2) -> Tensor",
-  .doc = "Product of two matrices: (n, k) times (k, m) gives (n, m).",
-  .forms = function | method | out,
-  .overlaps = Overlaps::None,
-  .autocast = Autocast::LowerPrecision,
-  .meta = typed_meta<meta_mm>,
-  .cpu = cpu::mm_kernel,
-  .derivatives = {vjp("self", mm_first, saves("mat2")), vjp("mat2", mm_second, saves("self"))},
-  .jvp = forward::bilinear,
-  .batch = batch::matmul,
+OP(mm){
+    .schema = "mm(Tensor self, Tensor mat2) -> Tensor",
+    .doc = "Product of two matrices: (n, k) times (k, m) gives (n, m).",
+    .forms = function | method | out,
+    .overlaps = Overlaps::None,
+    .autocast = Autocast::LowerPrecision,
+    .meta = typed_meta<meta_mm>,
+    .cpu = cpu::mm_kernel,
+    .derivatives = {vjp("self", mm_first, saves("mat2")), vjp("mat2", mm_second, saves("self"))},
+    .jvp = forward::bilinear,
+    .batch = batch::matmul,
 };
-OP(addmm) {
-  .schema = "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-  .doc = "beta * self + alpha * mat1 @ mat2, self broadcast to the product's shape.",
-  .forms = all_forms,
-  .overlaps = Overlaps::None,
-  .autocast = Autocast::LowerPrecision,
-  .meta = typed_meta<meta_addmm>,
-  .cpu = cpu::addmm_kernel,
-  .derivatives = {
-      vjp("self", [](Backward& b) { return scaled(b.grad(), b.scalar("beta")); }),
-      vjp("mat1", [](Backward& b) { return scaled(ops::mm(b.grad(), adjoint(b["mat2"])), b.scalar("alpha")); }, saves("mat2")),
-      vjp("mat2", [](Backward& b) { return scaled(ops::mm(adjoint(b["mat1"]), b.grad()), b.scalar("alpha")); }, saves("mat1")),
-  },
-  .batch = batch::add_matmul,
+OP(addmm){
+    .schema =
+        "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    .doc = "beta * self + alpha * mat1 @ mat2, self broadcast to the product's shape.",
+    .forms = all_forms,
+    .overlaps = Overlaps::None,
+    .autocast = Autocast::LowerPrecision,
+    .meta = typed_meta<meta_addmm>,
+    .cpu = cpu::addmm_kernel,
+    .derivatives =
+        {
+            vjp("self", [](Backward& b) { return scaled(b.grad(), b.scalar("beta")); }),
+            vjp(
+                "mat1",
+                [](Backward& b) {
+                  return scaled(ops::mm(b.grad(), adjoint(b["mat2"])), b.scalar("alpha"));
+                },
+                saves("mat2")),
+            vjp(
+                "mat2",
+                [](Backward& b) {
+                  return scaled(ops::mm(adjoint(b["mat1"]), b.grad()), b.scalar("alpha"));
+                },
+                saves("mat1")),
+        },
+    .batch = batch::add_matmul,
 };
-OP(mv) {
-  .schema = "mv(Tensor self, Tensor vec) -> Tensor",
-  .doc = "Product of a matrix (n, k) and a vector (k).",
-  .forms = function | method | out,
-  .overlaps = Overlaps::None,
-  .autocast = Autocast::LowerPrecision, .autocast_cpu = Autocast::None,
-  .meta = typed_meta<meta_mv>,
-  .cpu = cpu::mv_kernel,
-  .derivatives = {
-      vjp("self", [](Backward& b) { return outer_conj(b.grad(), b["vec"]); }, saves("vec")),
-      vjp("vec", [](Backward& b) { return ops::mv(adjoint(b["self"]), b.grad()); }, saves("self")),
-  },
-  .jvp = forward::bilinear,
-  .batch = batch::matmul,
+OP(mv){
+    .schema = "mv(Tensor self, Tensor vec) -> Tensor",
+    .doc = "Product of a matrix (n, k) and a vector (k).",
+    .forms = function | method | out,
+    .overlaps = Overlaps::None,
+    .autocast = Autocast::LowerPrecision,
+    .autocast_cpu = Autocast::None,
+    .meta = typed_meta<meta_mv>,
+    .cpu = cpu::mv_kernel,
+    .derivatives =
+        {
+            vjp(
+                "self", [](Backward& b) { return outer_conj(b.grad(), b["vec"]); }, saves("vec")),
+            vjp(
+                "vec", [](Backward& b) { return ops::mv(adjoint(b["self"]), b.grad()); },
+                saves("self")),
+        },
+    .jvp = forward::bilinear,
+    .batch = batch::matmul,
 };
-OP(addmv) {
-  .schema = "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-  .doc = "beta * self + alpha * mat @ vec.",
-  .forms = all_forms,
-  .overlaps = Overlaps::None,
-  .autocast = Autocast::LowerPrecision, .autocast_cpu = Autocast::None,
-  .meta = typed_meta<meta_addmv>,
-  .cpu = cpu::addmv_kernel,
-  .derivatives = {
-      vjp("self", [](Backward& b) { return scaled(b.grad(), b.scalar("beta")); }),
-      vjp("mat", [](Backward& b) { return scaled(outer_conj(b.grad(), b["vec"]), b.scalar("alpha")); }, saves("vec")),
-      vjp("vec", [](Backward& b) { return scaled(ops::mv(adjoint(b["mat"]), b.grad()), b.scalar("alpha")); }, saves("mat")),
-  },
-  .batch = batch::add_matmul,
+OP(addmv){
+    .schema =
+        "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    .doc = "beta * self + alpha * mat @ vec.",
+    .forms = all_forms,
+    .overlaps = Overlaps::None,
+    .autocast = Autocast::LowerPrecision,
+    .autocast_cpu = Autocast::None,
+    .meta = typed_meta<meta_addmv>,
+    .cpu = cpu::addmv_kernel,
+    .derivatives =
+        {
+            vjp("self", [](Backward& b) { return scaled(b.grad(), b.scalar("beta")); }),
+            vjp(
+                "mat",
+                [](Backward& b) {
+                  return scaled(outer_conj(b.grad(), b["vec"]), b.scalar("alpha"));
+                },
+                saves("vec")),
+            vjp(
+                "vec",
+                [](Backward& b) {
+                  return scaled(ops::mv(adjoint(b["mat"]), b.grad()), b.scalar("alpha"));
+                },
+                saves("mat")),
+        },
+    .batch = batch::add_matmul,
 };
-OP(dot) {
-  .schema = "dot(Tensor self, Tensor tensor) -> Tensor",
-  .doc = "Sum of the products of two vectors' elements; complex ones are not conjugated.",
-  .forms = function | method | out,
-  .overlaps = Overlaps::None,
-  .autocast = Autocast::Promote, .autocast_cpu = Autocast::None,
-  .meta = typed_meta<meta_dot>,
-  .cpu = cpu::dot_kernel,
-  .derivatives = {
-      vjp("self", [](Backward& b) { return ops::mul(b.grad(), ops::conj(b["tensor"])); }, saves("tensor")),
-      vjp("tensor", [](Backward& b) { return ops::mul(b.grad(), ops::conj(b["self"])); }, saves("self")),
-  },
-  .jvp = forward::bilinear,
-  .batch = batch::matmul,
+OP(dot){
+    .schema = "dot(Tensor self, Tensor tensor) -> Tensor",
+    .doc = "Sum of the products of two vectors' elements; complex ones are not conjugated.",
+    .forms = function | method | out,
+    .overlaps = Overlaps::None,
+    .autocast = Autocast::Promote,
+    .autocast_cpu = Autocast::None,
+    .meta = typed_meta<meta_dot>,
+    .cpu = cpu::dot_kernel,
+    .derivatives =
+        {
+            vjp(
+                "self", [](Backward& b) { return ops::mul(b.grad(), ops::conj(b["tensor"])); },
+                saves("tensor")),
+            vjp(
+                "tensor", [](Backward& b) { return ops::mul(b.grad(), ops::conj(b["self"])); },
+                saves("self")),
+        },
+    .jvp = forward::bilinear,
+    .batch = batch::matmul,
 };
-OP(vdot) {
-  .schema = "vdot(Tensor self, Tensor other) -> Tensor",
-  .doc = "As dot, with the first vector conjugated.",
-  .forms = function | method | out,
-  .composite = Composite::Implicit,
-  .autocast = Autocast::Promote, .autocast_cpu = Autocast::None,
-  .any = typed_kernel<vdot>,
+OP(vdot){
+    .schema = "vdot(Tensor self, Tensor other) -> Tensor",
+    .doc = "As dot, with the first vector conjugated.",
+    .forms = function | method | out,
+    .composite = Composite::Implicit,
+    .autocast = Autocast::Promote,
+    .autocast_cpu = Autocast::None,
+    .any = typed_kernel<vdot>,
 };
-OP(bmm) {
-  .schema = "bmm(Tensor self, Tensor mat2) -> Tensor",
-  .doc = "Products of two batches of matrices: (b, n, k) times (b, k, m).",
-  .forms = function | method | out,
-  .overlaps = Overlaps::None,
-  .autocast = Autocast::LowerPrecision,
-  .meta = typed_meta<meta_bmm>,
-  .cpu = cpu::bmm_kernel,
-  .derivatives = {
-      vjp("self", [](Backward& b) { return ops::bmm(b.grad(), adjoint(b["mat2"])); }, saves("mat2")),
-      vjp("mat2", [](Backward& b) { return ops::bmm(adjoint(b["self"]), b.grad()); }, saves("self")),
-  },
-  .jvp = forward::bilinear,
-  .batch = batch::matmul,
+OP(bmm){
+    .schema = "bmm(Tensor self, Tensor mat2) -> Tensor",
+    .doc = "Products of two batches of matrices: (b, n, k) times (b, k, m).",
+    .forms = function | method | out,
+    .overlaps = Overlaps::None,
+    .autocast = Autocast::LowerPrecision,
+    .meta = typed_meta<meta_bmm>,
+    .cpu = cpu::bmm_kernel,
+    .derivatives =
+        {
+            vjp(
+                "self", [](Backward& b) { return ops::bmm(b.grad(), adjoint(b["mat2"])); },
+                saves("mat2")),
+            vjp(
+                "mat2", [](Backward& b) { return ops::bmm(adjoint(b["self"]), b.grad()); },
+                saves("self")),
+        },
+    .jvp = forward::bilinear,
+    .batch = batch::matmul,
 };
-OP(baddbmm) {
-  .schema = "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-  .doc = "beta * self + alpha * batch1 @ batch2, matrix by matrix.",
-  .forms = all_forms,
-  .overlaps = Overlaps::None,
-  .autocast = Autocast::LowerPrecision,
-  .meta = typed_meta<meta_baddbmm>,
-  .cpu = cpu::baddbmm_kernel,
-  .derivatives = {
-      vjp("self", [](Backward& b) { return scaled(b.grad(), b.scalar("beta")); }),
-      vjp("batch1", [](Backward& b) { return scaled(ops::bmm(b.grad(), adjoint(b["batch2"])), b.scalar("alpha")); }, saves("batch2")),
-      vjp("batch2", [](Backward& b) { return scaled(ops::bmm(adjoint(b["batch1"]), b.grad()), b.scalar("alpha")); }, saves("batch1")),
-  },
-  .batch = batch::add_matmul,
+OP(baddbmm){
+    .schema =
+        "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> "
+        "Tensor",
+    .doc = "beta * self + alpha * batch1 @ batch2, matrix by matrix.",
+    .forms = all_forms,
+    .overlaps = Overlaps::None,
+    .autocast = Autocast::LowerPrecision,
+    .meta = typed_meta<meta_baddbmm>,
+    .cpu = cpu::baddbmm_kernel,
+    .derivatives =
+        {
+            vjp("self", [](Backward& b) { return scaled(b.grad(), b.scalar("beta")); }),
+            vjp(
+                "batch1",
+                [](Backward& b) {
+                  return scaled(ops::bmm(b.grad(), adjoint(b["batch2"])), b.scalar("alpha"));
+                },
+                saves("batch2")),
+            vjp(
+                "batch2",
+                [](Backward& b) {
+                  return scaled(ops::bmm(adjoint(b["batch1"]), b.grad()), b.scalar("alpha"));
+                },
+                saves("batch1")),
+        },
+    .batch = batch::add_matmul,
 };
-OP(addbmm) {
-  .schema = "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-  .doc = "beta * self + alpha times the sum of the products of a batch of matrices.",
-  .forms = all_forms,
-  .composite = Composite::Implicit,
-  .autocast = Autocast::LowerPrecision,
-  .any = typed_kernel<addbmm>,
+OP(addbmm){
+    .schema =
+        "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> "
+        "Tensor",
+    .doc = "beta * self + alpha times the sum of the products of a batch of matrices.",
+    .forms = all_forms,
+    .composite = Composite::Implicit,
+    .autocast = Autocast::LowerPrecision,
+    .any = typed_kernel<addbmm>,
 };
-OP(outer) {
-  .schema = "outer(Tensor self, Tensor vec2) -> Tensor",
-  .doc = "Outer product of two vectors.",
-  .forms = function | method | out,
-  .aliases = "ger",
-  .composite = Composite::Implicit,
-  .any = typed_kernel<outer>,
+OP(outer){
+    .schema = "outer(Tensor self, Tensor vec2) -> Tensor",
+    .doc = "Outer product of two vectors.",
+    .forms = function | method | out,
+    .aliases = "ger",
+    .composite = Composite::Implicit,
+    .any = typed_kernel<outer>,
 };
-OP(addr) {
-  .schema = "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-  .doc = "beta * self + alpha times the outer product of two vectors.",
-  .forms = all_forms,
-  .composite = Composite::Implicit,
-  .autocast = Autocast::LowerPrecision, .autocast_cpu = Autocast::None,
-  .any = typed_kernel<addr>,
+OP(addr){
+    .schema =
+        "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    .doc = "beta * self + alpha times the outer product of two vectors.",
+    .forms = all_forms,
+    .composite = Composite::Implicit,
+    .autocast = Autocast::LowerPrecision,
+    .autocast_cpu = Autocast::None,
+    .any = typed_kernel<addr>,
 };
-OP(matmul) {
-  .schema = "matmul(Tensor self, Tensor other) -> Tensor",
-  .doc = "Product of vectors, matrices or batches of matrices, batches broadcast.",
-  .forms = function | method | out,
-  .composite = Composite::Implicit,
-  .autocast = Autocast::LowerPrecision,
-  .any = typed_kernel<matmul>,
+OP(matmul){
+    .schema = "matmul(Tensor self, Tensor other) -> Tensor",
+    .doc = "Product of vectors, matrices or batches of matrices, batches broadcast.",
+    .forms = function | method | out,
+    .composite = Composite::Implicit,
+    .autocast = Autocast::LowerPrecision,
+    .any = typed_kernel<matmul>,
 };
-OP(linalg_matmul) {
-  .schema = "linalg_matmul(Tensor self, Tensor other) -> Tensor",
-  .doc = "The same as matmul.",
-  .forms = function | out,
-  .python_module = "linalg",
-  .composite = Composite::Implicit,
-  .any = typed_kernel<matmul>,
+OP(linalg_matmul){
+    .schema = "linalg_matmul(Tensor self, Tensor other) -> Tensor",
+    .doc = "The same as matmul.",
+    .forms = function | out,
+    .python_module = "linalg",
+    .composite = Composite::Implicit,
+    .any = typed_kernel<matmul>,
 };
-OP(linalg_vecdot) {
-  .schema = "linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor",
-  .doc = "Products of vectors along a dimension, the first conjugated.",
-  .forms = function | out,
-  .python_module = "linalg",
-  .out_name = "out",
-  .composite = Composite::Implicit,
-  .autocast_cpu = Autocast::LowerPrecision,
-  .any = typed_kernel<linalg_vecdot>,
+OP(linalg_vecdot){
+    .schema = "linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor",
+    .doc = "Products of vectors along a dimension, the first conjugated.",
+    .forms = function | out,
+    .python_module = "linalg",
+    .out_name = "out",
+    .composite = Composite::Implicit,
+    .autocast_cpu = Autocast::LowerPrecision,
+    .any = typed_kernel<linalg_vecdot>,
 };
-OP(linear) {
-  .schema = "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
-  .doc = "input @ weight.T + bias, over the last dimension of input.",
-  .forms = function | out,
-  .python_module = "nn",
-  .composite = Composite::Implicit,
-  .autocast = Autocast::LowerPrecision,
-  .any = typed_kernel<linear_map>,
+OP(linear){
+    .schema = "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
+    .doc = "input @ weight.T + bias, over the last dimension of input.",
+    .forms = function | out,
+    .python_module = "nn",
+    .composite = Composite::Implicit,
+    .autocast = Autocast::LowerPrecision,
+    .any = typed_kernel<linear_map>,
 };
-OP(inner) {
-  .schema = "inner(Tensor self, Tensor other) -> Tensor",
-  .doc = "Dot products over the last dimensions of both.",
-  .forms = function | method | out,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<inner>,
+OP(inner){
+    .schema = "inner(Tensor self, Tensor other) -> Tensor",
+    .doc = "Dot products over the last dimensions of both.",
+    .forms = function | method | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<inner>,
 };
-OP(tensordot) {
-  .schema = "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
-  .doc = "Sum of products over the paired dimensions.",
-  .forms = function | out,
-  .composite = Composite::Implicit,
-  .autocast = Autocast::Promote, .autocast_cpu = Autocast::None,
-  .any = typed_kernel<tensordot>,
+OP(tensordot){
+    .schema = "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
+    .doc = "Sum of products over the paired dimensions.",
+    .forms = function | out,
+    .composite = Composite::Implicit,
+    .autocast = Autocast::Promote,
+    .autocast_cpu = Autocast::None,
+    .any = typed_kernel<tensordot>,
 };
-OP(kron) {
-  .schema = "kron(Tensor self, Tensor other) -> Tensor",
-  .doc = "Kronecker product.",
-  .forms = function | method | out,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<kron>,
+OP(kron){
+    .schema = "kron(Tensor self, Tensor other) -> Tensor",
+    .doc = "Kronecker product.",
+    .forms = function | method | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<kron>,
 };

@@ -21,10 +21,10 @@ struct SecondOrder {
   Tensor grad_out, input, weight;
 };
 
-// The backward operator gives rstd * project(grad_out * weight), the sum of grad_out * normal and the
-// sum of grad_out; v, vw and vb are the gradients of these three, undefined where none came, as weight
-// may be. The statistics count as functions of the input.
-SecondOrder second_order(const Normalized& n, const Tensor& grad_out, const Tensor& weight, const Tensor& v, const Tensor& vw,
-                         const Tensor& vb);
+// The backward operator gives rstd * project(grad_out * weight), the sum of grad_out * normal and
+// the sum of grad_out; v, vw and vb are the gradients of these three, undefined where none came, as
+// weight may be. The statistics count as functions of the input.
+SecondOrder second_order(const Normalized& n, const Tensor& grad_out, const Tensor& weight,
+                         const Tensor& v, const Tensor& vw, const Tensor& vb);
 
 }  // namespace facula

@@ -142,7 +142,8 @@ struct nan_to_num {
   template <class T>
   static T call(T x, T nan, T high, T low) {
     if constexpr (is_complex_v<T>)
-      return T(finite_part(x.re, nan.re, high.re, low.re), finite_part(x.im, nan.re, high.re, low.re));
+      return T(finite_part(x.re, nan.re, high.re, low.re),
+               finite_part(x.im, nan.re, high.re, low.re));
     else if constexpr (std::is_floating_point_v<T>)
       return finite_part(x, nan, high, low);
     else
@@ -230,14 +231,16 @@ void meta_clamp_one(Meta& m) {
 Scalar lowest(DType d) {
   if (is_floating(d)) return -__builtin_inf();
   Scalar s;
-  visit_integral(d, [&]<class T>(Type<T>) { s = static_cast<int64_t>(std::numeric_limits<T>::lowest()); });
+  visit_integral(
+      d, [&]<class T>(Type<T>) { s = static_cast<int64_t>(std::numeric_limits<T>::lowest()); });
   return s;
 }
 // Of uint64 the bits, which read as -1: numbers are at most int64.
 Scalar highest(DType d) {
   if (is_floating(d)) return __builtin_inf();
   Scalar s;
-  visit_integral(d, [&]<class T>(Type<T>) { s = static_cast<int64_t>(std::numeric_limits<T>::max()); });
+  visit_integral(
+      d, [&]<class T>(Type<T>) { s = static_cast<int64_t>(std::numeric_limits<T>::max()); });
   visit_types<uint16_t, uint32_t, uint64_t>(
       d, [&]<class T>(Type<T>) { s = static_cast<int64_t>(std::numeric_limits<T>::max()); });
   return s;
@@ -267,7 +270,8 @@ Tensor clamp_tensors(const Tensor& self, const Tensor& min, const Tensor& max) {
 }
 void meta_clamp_tensor(Meta& m) {
   meta::binary(m);
-  check_kind(ErrorKind::NotImplemented, !is_complex(m.results[0].dtype), "clamp is not supported for complex types");
+  check_kind(ErrorKind::NotImplemented, !is_complex(m.results[0].dtype),
+             "clamp is not supported for complex types");
 }
 
 // Back through the upper bound, then through the lower one.
@@ -311,7 +315,8 @@ T next_reduced(T a, T b) {
 template <class T>
 void nextafter_row(const void*, char* const* data, const int64_t* steps, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
-    const T a = *reinterpret_cast<const T*>(data[1] + i * steps[1]), b = *reinterpret_cast<const T*>(data[2] + i * steps[2]);
+    const T a = *reinterpret_cast<const T*>(data[1] + i * steps[1]),
+            b = *reinterpret_cast<const T*>(data[2] + i * steps[2]);
     T& out = *reinterpret_cast<T*>(data[0] + i * steps[0]);
     if constexpr (std::is_floating_point_v<T>)
       out = std::nextafter(a, b);
@@ -327,8 +332,10 @@ void nextafter(const Tensor& self, const Tensor& other, const Tensor& out) {
   plan.add(a);
   plan.add(b);
   plan.simplify();
-  const bool known = visit_floating(out.dtype(), [&]<class T>(Type<T>) { plan.run(&nextafter_row<T>, nullptr); });
-  check_kind(ErrorKind::NotImplemented, known, "\"nextafter_cpu\" not implemented for '", info(out.dtype()).legacy_name, "'");
+  const bool known =
+      visit_floating(out.dtype(), [&]<class T>(Type<T>) { plan.run(&nextafter_row<T>, nullptr); });
+  check_kind(ErrorKind::NotImplemented, known, "\"nextafter_cpu\" not implemented for '",
+             info(out.dtype()).legacy_name, "'");
 }
 
 Tensor share(const Tensor& x, const Tensor& sum) { return ops::exp(ops::sub(x, sum)); }
@@ -336,8 +343,8 @@ Tensor share2(const Tensor& x, const Tensor& sum) { return ops::exp2(ops::sub(x,
 
 void meta_heaviside(Meta& m) {
   check_kind(ErrorKind::NotImplemented,
-        !is_complex(m.tensor(0).dtype()) && !is_complex(m.tensor(1).dtype()),
-        "heaviside(): inputs must be real; got a complex tensor");
+             !is_complex(m.tensor(0).dtype()) && !is_complex(m.tensor(1).dtype()),
+             "heaviside(): inputs must be real; got a complex tensor");
   check(m.tensor(0).dtype() == m.tensor(1).dtype(),
         "heaviside(): input and values must have one dtype; got ", name(m.tensor(0).dtype()),
         " and ", name(m.tensor(1).dtype()));
@@ -346,14 +353,16 @@ void meta_heaviside(Meta& m) {
 
 // Whole exponents do not change the dtype of floats; float64 holds every power that matters.
 Tensor ldexp(const Tensor& self, const Tensor& other) {
-  if (!is_integral(other.dtype(), true) || is_complex(self.dtype())) return ops::mul(self, ops::pow(2.0, other));
-  const Tensor wide = ops::mul(ops::to(self, DType::Float64), ops::pow(2.0, ops::to(other, DType::Float64)));
+  if (!is_integral(other.dtype(), true) || is_complex(self.dtype()))
+    return ops::mul(self, ops::pow(2.0, other));
+  const Tensor wide =
+      ops::mul(ops::to(self, DType::Float64), ops::pow(2.0, ops::to(other, DType::Float64)));
   return ops::to(wide, float_of(self.dtype()));
 }
 
 void meta_frexp(Meta& m, const Tensor& self) {
-  check(is_floating(self.dtype()),
-        "frexp(): self must be floating point; got ", name(self.dtype()));
+  check(is_floating(self.dtype()), "frexp(): self must be floating point; got ",
+        name(self.dtype()));
   m.result_like(0, self, self.dtype());
   m.result_like(1, self, DType::Int32);
 }
@@ -402,7 +411,9 @@ void finite_stand_ins(const OpCall& c, DType compute, Scalar* params) {
     else
       most = std::numeric_limits<T>::max();
   });
-  auto given = [&](int i, double otherwise) { return c.arg(i).is_none() ? Scalar(otherwise) : c.arg(i).as_scalar(); };
+  auto given = [&](int i, double otherwise) {
+    return c.arg(i).is_none() ? Scalar(otherwise) : c.arg(i).as_scalar();
+  };
   params[0] = given(1, 0);
   params[1] = given(2, most);
   params[2] = given(3, -most);
@@ -412,8 +423,8 @@ void finite_stand_ins(const OpCall& c, DType compute, Scalar* params) {
 
 void meta_where(Meta& m) {
   const DType c = m.tensor(0).dtype();
-  check(c == DType::Bool || c == DType::UInt8,
-        "where(): condition must be bool or uint8; got ", name(c));
+  check(c == DType::Bool || c == DType::UInt8, "where(): condition must be bool or uint8; got ",
+        name(c));
   const DType d = result_type({m.call.args + 1, 2});
   for (int i = 1; i < 3; ++i)
     if (m.arg(i).is_number() && is_integral(d, false)) cpu::check_fits(m.arg(i).as_scalar(), d);
@@ -443,14 +454,16 @@ void where(const Tensor& condition, const Tensor& self, const Tensor& other, con
 
 void meta_complex(Meta& m) {
   const DType a = m.tensor(0).dtype(), b = m.tensor(1).dtype();
-  auto fits = [](DType d) { return d == DType::Float16 || d == DType::Float32 || d == DType::Float64; };
+  auto fits = [](DType d) {
+    return d == DType::Float16 || d == DType::Float32 || d == DType::Float64;
+  };
   check_kind(ErrorKind::NotImplemented, fits(a) && fits(b),
-        "complex(): both inputs must be float16, float32 or float64; got ", name(a),
-        " and ", name(b));
+             "complex(): both inputs must be float16, float32 or float64; got ", name(a), " and ",
+             name(b));
   check(a == b, "complex(): both inputs must have one dtype; got ", name(a), " and ", name(b));
   const bool into = m.call.op->variant == Variant::Out;
-  check(!into || m.tensor(2).dtype() == complex_of(a),
-        "complex(): out= must have dtype ", name(complex_of(a)));
+  check(!into || m.tensor(2).dtype() == complex_of(a), "complex(): out= must have dtype ",
+        name(complex_of(a)));
   meta::pointwise_result(m, 2, complex_of(a), a);
 }
 
@@ -459,335 +472,443 @@ void meta_complex(Meta& m) {
 
 using namespace facula;
 
-OP(maximum) {
-  .schema = "maximum(Tensor self, Tensor other) -> Tensor",
-  .doc = "Larger of self and other, elementwise; nan where either is.",
-  .forms = function | method | out,
-  .flags = pointwise,
-  .meta = meta_ordered,
-  .cpu = cpu::binary<scalar::maximum>,
-  .derivatives = {
-      vjp("self", [](Backward& b) { return winner_gradient(b.grad(), b["self"], b["other"], ops::lt(b["self"], b["other"])); },
-          saves("self", "other")),
-      vjp("other", [](Backward& b) { return winner_gradient(b.grad(), b["self"], b["other"], ops::lt(b["other"], b["self"])); },
-          saves("self", "other")),
-  },
+OP(maximum){
+    .schema = "maximum(Tensor self, Tensor other) -> Tensor",
+    .doc = "Larger of self and other, elementwise; nan where either is.",
+    .forms = function | method | out,
+    .flags = pointwise,
+    .meta = meta_ordered,
+    .cpu = cpu::binary<scalar::maximum>,
+    .derivatives =
+        {
+            vjp(
+                "self",
+                [](Backward& b) {
+                  return winner_gradient(b.grad(), b["self"], b["other"],
+                                         ops::lt(b["self"], b["other"]));
+                },
+                saves("self", "other")),
+            vjp(
+                "other",
+                [](Backward& b) {
+                  return winner_gradient(b.grad(), b["self"], b["other"],
+                                         ops::lt(b["other"], b["self"]));
+                },
+                saves("self", "other")),
+        },
 };
 
-OP(minimum) {
-  .schema = "minimum(Tensor self, Tensor other) -> Tensor",
-  .doc = "Smaller of self and other, elementwise; nan where either is.",
-  .forms = function | method | out,
-  .flags = pointwise,
-  .meta = meta_ordered,
-  .cpu = cpu::binary<scalar::minimum>,
-  .derivatives = {
-      vjp("self", [](Backward& b) { return winner_gradient(b.grad(), b["self"], b["other"], ops::gt(b["self"], b["other"])); },
-          saves("self", "other")),
-      vjp("other", [](Backward& b) { return winner_gradient(b.grad(), b["self"], b["other"], ops::gt(b["other"], b["self"])); },
-          saves("self", "other")),
-  },
+OP(minimum){
+    .schema = "minimum(Tensor self, Tensor other) -> Tensor",
+    .doc = "Smaller of self and other, elementwise; nan where either is.",
+    .forms = function | method | out,
+    .flags = pointwise,
+    .meta = meta_ordered,
+    .cpu = cpu::binary<scalar::minimum>,
+    .derivatives =
+        {
+            vjp(
+                "self",
+                [](Backward& b) {
+                  return winner_gradient(b.grad(), b["self"], b["other"],
+                                         ops::gt(b["self"], b["other"]));
+                },
+                saves("self", "other")),
+            vjp(
+                "other",
+                [](Backward& b) {
+                  return winner_gradient(b.grad(), b["self"], b["other"],
+                                         ops::gt(b["other"], b["self"]));
+                },
+                saves("self", "other")),
+        },
 };
 
-OP(fmax) {
-  .schema = "fmax(Tensor self, Tensor other) -> Tensor",
-  .doc = "Larger of self and other, elementwise; the other one where one is nan.",
-  .forms = function | method | out,
-  .flags = pointwise,
-  .meta = meta_ordered,
-  .cpu = cpu::binary<scalar::fmax>,
-  .derivatives = {
-      vjp("self", [](Backward& b) {
-        const Tensor won = ops::logical_or(ops::gt(b["self"], b["other"]), ops::isnan(b["other"]));
-        return winner_gradient(b.grad(), b["self"], b["other"], ops::logical_not(won));
-      }, saves("self", "other")),
-      vjp("other", [](Backward& b) {
-        const Tensor lost = ops::logical_or(ops::gt(b["self"], b["other"]), ops::isnan(b["other"]));
-        return winner_gradient(b.grad(), b["self"], b["other"], lost);
-      }, saves("self", "other")),
-  },
+OP(fmax){
+    .schema = "fmax(Tensor self, Tensor other) -> Tensor",
+    .doc = "Larger of self and other, elementwise; the other one where one is nan.",
+    .forms = function | method | out,
+    .flags = pointwise,
+    .meta = meta_ordered,
+    .cpu = cpu::binary<scalar::fmax>,
+    .derivatives =
+        {
+            vjp(
+                "self",
+                [](Backward& b) {
+                  const Tensor won =
+                      ops::logical_or(ops::gt(b["self"], b["other"]), ops::isnan(b["other"]));
+                  return winner_gradient(b.grad(), b["self"], b["other"], ops::logical_not(won));
+                },
+                saves("self", "other")),
+            vjp(
+                "other",
+                [](Backward& b) {
+                  const Tensor lost =
+                      ops::logical_or(ops::gt(b["self"], b["other"]), ops::isnan(b["other"]));
+                  return winner_gradient(b.grad(), b["self"], b["other"], lost);
+                },
+                saves("self", "other")),
+        },
 };
 
-OP(fmin) {
-  .schema = "fmin(Tensor self, Tensor other) -> Tensor",
-  .doc = "Smaller of self and other, elementwise; the other one where one is nan.",
-  .forms = function | method | out,
-  .flags = pointwise,
-  .meta = meta_ordered,
-  .cpu = cpu::binary<scalar::fmin>,
-  .derivatives = {
-      vjp("self", [](Backward& b) {
-        const Tensor won = ops::logical_or(ops::lt(b["self"], b["other"]), ops::isnan(b["other"]));
-        return winner_gradient(b.grad(), b["self"], b["other"], ops::logical_not(won));
-      }, saves("self", "other")),
-      vjp("other", [](Backward& b) {
-        const Tensor lost = ops::logical_or(ops::lt(b["self"], b["other"]), ops::isnan(b["other"]));
-        return winner_gradient(b.grad(), b["self"], b["other"], lost);
-      }, saves("self", "other")),
-  },
+OP(fmin){
+    .schema = "fmin(Tensor self, Tensor other) -> Tensor",
+    .doc = "Smaller of self and other, elementwise; the other one where one is nan.",
+    .forms = function | method | out,
+    .flags = pointwise,
+    .meta = meta_ordered,
+    .cpu = cpu::binary<scalar::fmin>,
+    .derivatives =
+        {
+            vjp(
+                "self",
+                [](Backward& b) {
+                  const Tensor won =
+                      ops::logical_or(ops::lt(b["self"], b["other"]), ops::isnan(b["other"]));
+                  return winner_gradient(b.grad(), b["self"], b["other"], ops::logical_not(won));
+                },
+                saves("self", "other")),
+            vjp(
+                "other",
+                [](Backward& b) {
+                  const Tensor lost =
+                      ops::logical_or(ops::lt(b["self"], b["other"]), ops::isnan(b["other"]));
+                  return winner_gradient(b.grad(), b["self"], b["other"], lost);
+                },
+                saves("self", "other")),
+        },
 };
 
-OP(clamp) {
-  .schema = "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
-  .doc = "Self brought into [min, max], elementwise; a bound that is None does not bind.",
-  .forms = all_forms,
-  .aliases = "clip",
-  .flags = pointwise,
-  .meta = meta_clamp,
-  .cpu = cpu::with_params<clamp_bounds>(cpu::unary<scalar::clamp>),
-  .derivatives = {vjp("self", clamp_gradient, saves("self"))},
+OP(clamp){
+    .schema = "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
+    .doc = "Self brought into [min, max], elementwise; a bound that is None does not bind.",
+    .forms = all_forms,
+    .aliases = "clip",
+    .flags = pointwise,
+    .meta = meta_clamp,
+    .cpu = cpu::with_params<clamp_bounds>(cpu::unary<scalar::clamp>),
+    .derivatives = {vjp("self", clamp_gradient, saves("self"))},
 };
 
-OP(clamp_Tensor) {
-  .schema = "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
-  .doc = "Self brought into [min, max], elementwise; bounds broadcast.",
-  .forms = all_forms,
-  .aliases = "clip",
-  .out_name = "Tensor_out",
-  .composite = Composite::Explicit,
-  .flags = pointwise,
-  .any = typed_kernel<clamp_tensors>,
-  .derivatives = {vjp(names("self", "min", "max"), clamp_tensors_gradient, saves("self", "min", "max"))},
+OP(clamp_Tensor){
+    .schema = "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
+    .doc = "Self brought into [min, max], elementwise; bounds broadcast.",
+    .forms = all_forms,
+    .aliases = "clip",
+    .out_name = "Tensor_out",
+    .composite = Composite::Explicit,
+    .flags = pointwise,
+    .any = typed_kernel<clamp_tensors>,
+    .derivatives = {vjp(names("self", "min", "max"), clamp_tensors_gradient,
+                        saves("self", "min", "max"))},
 };
 
-OP(clamp_min) {
-  .schema = "clamp_min(Tensor self, Scalar min) -> Tensor",
-  .doc = "Self, but min where it is smaller, elementwise.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .meta = meta_clamp_one<true>,
-  .cpu = cpu::with_params<lower_bound>(cpu::unary<scalar::clamp>),
-  .derivatives = {vjp("self", [](Backward& b) { return ops::where(ops::gt(b["self"], b.scalar("min")), b.grad(), 0); },
-                      saves("self"))},
+OP(clamp_min){
+    .schema = "clamp_min(Tensor self, Scalar min) -> Tensor",
+    .doc = "Self, but min where it is smaller, elementwise.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .meta = meta_clamp_one<true>,
+    .cpu = cpu::with_params<lower_bound>(cpu::unary<scalar::clamp>),
+    .derivatives = {vjp(
+        "self",
+        [](Backward& b) { return ops::where(ops::gt(b["self"], b.scalar("min")), b.grad(), 0); },
+        saves("self"))},
 };
 
-OP(clamp_min_Tensor) {
-  .schema = "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
-  .doc = "Self, but min where it is smaller, elementwise.",
-  .forms = all_forms,
-  .out_name = "Tensor_out",
-  .flags = pointwise,
-  .meta = meta_clamp_tensor,
-  .cpu = cpu::binary<scalar::maximum>,
-  .derivatives = {
-      vjp("self", [](Backward& b) {
-        return winner_gradient(b.grad(), b["self"], b["min"], ops::lt(b["self"], b["min"]));
-      }, saves("self", "min")),
-      vjp("min", [](Backward& b) {
-        return winner_gradient(b.grad(), b["self"], b["min"], ops::lt(b["min"], b["self"]));
-      }, saves("self", "min")),
-  },
+OP(clamp_min_Tensor){
+    .schema = "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
+    .doc = "Self, but min where it is smaller, elementwise.",
+    .forms = all_forms,
+    .out_name = "Tensor_out",
+    .flags = pointwise,
+    .meta = meta_clamp_tensor,
+    .cpu = cpu::binary<scalar::maximum>,
+    .derivatives =
+        {
+            vjp(
+                "self",
+                [](Backward& b) {
+                  return winner_gradient(b.grad(), b["self"], b["min"],
+                                         ops::lt(b["self"], b["min"]));
+                },
+                saves("self", "min")),
+            vjp(
+                "min",
+                [](Backward& b) {
+                  return winner_gradient(b.grad(), b["self"], b["min"],
+                                         ops::lt(b["min"], b["self"]));
+                },
+                saves("self", "min")),
+        },
 };
 
-OP(clamp_max) {
-  .schema = "clamp_max(Tensor self, Scalar max) -> Tensor",
-  .doc = "Self, but max where it is larger, elementwise.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .meta = meta_clamp_one<false>,
-  .cpu = cpu::with_params<upper_bound>(cpu::unary<scalar::clamp>),
-  .derivatives = {vjp("self", [](Backward& b) { return ops::where(ops::lt(b["self"], b.scalar("max")), b.grad(), 0); },
-                      saves("self"))},
+OP(clamp_max){
+    .schema = "clamp_max(Tensor self, Scalar max) -> Tensor",
+    .doc = "Self, but max where it is larger, elementwise.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .meta = meta_clamp_one<false>,
+    .cpu = cpu::with_params<upper_bound>(cpu::unary<scalar::clamp>),
+    .derivatives = {vjp(
+        "self",
+        [](Backward& b) { return ops::where(ops::lt(b["self"], b.scalar("max")), b.grad(), 0); },
+        saves("self"))},
 };
 
-OP(clamp_max_Tensor) {
-  .schema = "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
-  .doc = "Self, but max where it is larger, elementwise.",
-  .forms = all_forms,
-  .out_name = "Tensor_out",
-  .flags = pointwise,
-  .meta = meta_clamp_tensor,
-  .cpu = cpu::binary<scalar::minimum>,
-  .derivatives = {
-      vjp("self", [](Backward& b) {
-        return winner_gradient(b.grad(), b["self"], b["max"], ops::gt(b["self"], b["max"]));
-      }, saves("self", "max")),
-      vjp("max", [](Backward& b) {
-        return winner_gradient(b.grad(), b["self"], b["max"], ops::gt(b["max"], b["self"]));
-      }, saves("self", "max")),
-  },
+OP(clamp_max_Tensor){
+    .schema = "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
+    .doc = "Self, but max where it is larger, elementwise.",
+    .forms = all_forms,
+    .out_name = "Tensor_out",
+    .flags = pointwise,
+    .meta = meta_clamp_tensor,
+    .cpu = cpu::binary<scalar::minimum>,
+    .derivatives =
+        {
+            vjp(
+                "self",
+                [](Backward& b) {
+                  return winner_gradient(b.grad(), b["self"], b["max"],
+                                         ops::gt(b["self"], b["max"]));
+                },
+                saves("self", "max")),
+            vjp(
+                "max",
+                [](Backward& b) {
+                  return winner_gradient(b.grad(), b["self"], b["max"],
+                                         ops::gt(b["max"], b["self"]));
+                },
+                saves("self", "max")),
+        },
 };
 
-OP(hypot) {
-  .schema = "hypot(Tensor self, Tensor other) -> Tensor",
-  .doc = "Square root of the sum of the squares of self and other, elementwise.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .meta = meta::binary,
-  .cpu = cpu::binary<scalar::hypot>,
-  .derivatives = {
-      local("self", [](Backward& x) { return ops::div(x["self"], x["result"]); }, saves("self", "result")),
-      local("other", [](Backward& x) { return ops::div(x["other"], x["result"]); }, saves("other", "result")),
-  },
+OP(hypot){
+    .schema = "hypot(Tensor self, Tensor other) -> Tensor",
+    .doc = "Square root of the sum of the squares of self and other, elementwise.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .meta = meta::binary,
+    .cpu = cpu::binary<scalar::hypot>,
+    .derivatives =
+        {
+            local(
+                "self", [](Backward& x) { return ops::div(x["self"], x["result"]); },
+                saves("self", "result")),
+            local(
+                "other", [](Backward& x) { return ops::div(x["other"], x["result"]); },
+                saves("other", "result")),
+        },
 };
 
-OP(copysign_Tensor) {
-  .schema = "copysign.Tensor(Tensor self, Tensor other) -> Tensor",
-  .doc = "Magnitude of self with the sign of other, elementwise.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .numbers = names("other"),
-  .meta = meta::binary_float,
-  .cpu = cpu::binary<scalar::copysign>,
-  .derivatives = {
-      vjp("self", [](Backward& b) { return copysign_gradient(b); }, saves("self", "result")),
-      vjp("other", [](Backward& b) { return ops::zeros_like(b.grad()); }),
-  },
+OP(copysign_Tensor){
+    .schema = "copysign.Tensor(Tensor self, Tensor other) -> Tensor",
+    .doc = "Magnitude of self with the sign of other, elementwise.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .numbers = names("other"),
+    .meta = meta::binary_float,
+    .cpu = cpu::binary<scalar::copysign>,
+    .derivatives =
+        {
+            vjp(
+                "self", [](Backward& b) { return copysign_gradient(b); }, saves("self", "result")),
+            vjp("other", [](Backward& b) { return ops::zeros_like(b.grad()); }),
+        },
 };
 
-OP(nextafter) {
-  .schema = "nextafter(Tensor self, Tensor other) -> Tensor",
-  .doc = "Next floating point number after self towards other, elementwise.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .meta = meta::binary,
-  .cpu = typed_kernel<nextafter>,
-  .derivatives = {
-      vjp("self", [](Backward& b) { return ops::where(ops::ne(b["self"], b["other"]), b.grad(), 0); },
-          saves("self", "other")),
-      vjp("other", [](Backward& b) { return ops::zeros_like(b.grad()); }),
-  },
+OP(nextafter){
+    .schema = "nextafter(Tensor self, Tensor other) -> Tensor",
+    .doc = "Next floating point number after self towards other, elementwise.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .meta = meta::binary,
+    .cpu = typed_kernel<nextafter>,
+    .derivatives =
+        {
+            vjp(
+                "self",
+                [](Backward& b) { return ops::where(ops::ne(b["self"], b["other"]), b.grad(), 0); },
+                saves("self", "other")),
+            vjp("other", [](Backward& b) { return ops::zeros_like(b.grad()); }),
+        },
 };
 
-OP(gcd) {
-  .schema = "gcd(Tensor self, Tensor other) -> Tensor",
-  .doc = "Greatest common divisor of self and other, elementwise; integers, not negative.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .meta = meta::binary,
-  .cpu = cpu::binary<scalar::gcd>,
+OP(gcd){
+    .schema = "gcd(Tensor self, Tensor other) -> Tensor",
+    .doc = "Greatest common divisor of self and other, elementwise; integers, not negative.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .meta = meta::binary,
+    .cpu = cpu::binary<scalar::gcd>,
 };
 
-OP(lcm) {
-  .schema = "lcm(Tensor self, Tensor other) -> Tensor",
-  .doc = "Least common multiple of self and other, elementwise; integers, not negative.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .meta = meta::binary,
-  .cpu = cpu::binary<scalar::lcm>,
+OP(lcm){
+    .schema = "lcm(Tensor self, Tensor other) -> Tensor",
+    .doc = "Least common multiple of self and other, elementwise; integers, not negative.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .meta = meta::binary,
+    .cpu = cpu::binary<scalar::lcm>,
 };
 
-OP(logaddexp) {
-  .schema = "logaddexp(Tensor self, Tensor other) -> Tensor",
-  .doc = "log(exp(self) + exp(other)), elementwise, without overflow.",
-  .forms = function | method | out,
-  .flags = pointwise,
-  .meta = meta::binary,
-  .cpu = cpu::binary<scalar::logaddexp>,
-  .derivatives = {
-      local("self", [](Backward& x) { return share(x["self"], x["result"]); }, saves("self", "result")),
-      local("other", [](Backward& x) { return share(x["other"], x["result"]); }, saves("other", "result")),
-  },
+OP(logaddexp){
+    .schema = "logaddexp(Tensor self, Tensor other) -> Tensor",
+    .doc = "log(exp(self) + exp(other)), elementwise, without overflow.",
+    .forms = function | method | out,
+    .flags = pointwise,
+    .meta = meta::binary,
+    .cpu = cpu::binary<scalar::logaddexp>,
+    .derivatives =
+        {
+            local(
+                "self", [](Backward& x) { return share(x["self"], x["result"]); },
+                saves("self", "result")),
+            local(
+                "other", [](Backward& x) { return share(x["other"], x["result"]); },
+                saves("other", "result")),
+        },
 };
 
-OP(logaddexp2) {
-  .schema = "logaddexp2(Tensor self, Tensor other) -> Tensor",
-  .doc = "log2(2^self + 2^other), elementwise, without overflow.",
-  .forms = function | method | out,
-  .flags = pointwise,
-  .meta = meta::binary,
-  .cpu = cpu::binary<scalar::logaddexp2>,
-  .derivatives = {
-      local("self", [](Backward& x) { return share2(x["self"], x["result"]); }, saves("self", "result")),
-      local("other", [](Backward& x) { return share2(x["other"], x["result"]); }, saves("other", "result")),
-  },
+OP(logaddexp2){
+    .schema = "logaddexp2(Tensor self, Tensor other) -> Tensor",
+    .doc = "log2(2^self + 2^other), elementwise, without overflow.",
+    .forms = function | method | out,
+    .flags = pointwise,
+    .meta = meta::binary,
+    .cpu = cpu::binary<scalar::logaddexp2>,
+    .derivatives =
+        {
+            local(
+                "self", [](Backward& x) { return share2(x["self"], x["result"]); },
+                saves("self", "result")),
+            local(
+                "other", [](Backward& x) { return share2(x["other"], x["result"]); },
+                saves("other", "result")),
+        },
 };
 
-OP(heaviside) {
-  .schema = "heaviside(Tensor self, Tensor values) -> Tensor",
-  .doc = "0 where self is negative, 1 where it is positive, values where it is zero.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .meta = meta_heaviside,
-  .cpu = cpu::binary<scalar::heaviside>,
+OP(heaviside){
+    .schema = "heaviside(Tensor self, Tensor values) -> Tensor",
+    .doc = "0 where self is negative, 1 where it is positive, values where it is zero.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .meta = meta_heaviside,
+    .cpu = cpu::binary<scalar::heaviside>,
 };
 
-OP(ldexp_Tensor) {
-  .schema = "ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
-  .doc = "self * 2^other, elementwise.",
-  .forms = all_forms,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<ldexp>,
+OP(ldexp_Tensor){
+    .schema = "ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
+    .doc = "self * 2^other, elementwise.",
+    .forms = all_forms,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<ldexp>,
 };
 
-OP(frexp_Tensor) {
-  .schema = "frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)",
-  .doc = "Self as mantissa * 2^exponent with a mantissa in [0.5, 1) by magnitude; the exponent is int32.",
-  .forms = function | method | out,
-  .out_name = "Tensor_out",
-  .meta = typed_meta<meta_frexp>,
-  .cpu = typed_kernel<frexp>,
-  .derivatives = {vjp(names("self"), [](Backward& b) {
-    if (b.grad(0).defined()) b.set("self", ops::mul(b.grad(0), ops::pow(2.0, ops::neg(b.result(1)))));
-  }, saves("exponent"))},
-  .not_differentiable = names("exponent"),
-  .batch = batch::pointwise,
+OP(frexp_Tensor){
+    .schema = "frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)",
+    .doc =
+        "Self as mantissa * 2^exponent with a mantissa in [0.5, 1) by magnitude; the exponent is "
+        "int32.",
+    .forms = function | method | out,
+    .out_name = "Tensor_out",
+    .meta = typed_meta<meta_frexp>,
+    .cpu = typed_kernel<frexp>,
+    .derivatives = {vjp(
+        names("self"),
+        [](Backward& b) {
+          if (b.grad(0).defined())
+            b.set("self", ops::mul(b.grad(0), ops::pow(2.0, ops::neg(b.result(1)))));
+        },
+        saves("exponent"))},
+    .not_differentiable = names("exponent"),
+    .batch = batch::pointwise,
 };
 
-OP(angle) {
-  .schema = "angle(Tensor self) -> Tensor",
-  .doc = "Angle of self with the positive real axis, elementwise, in radians.",
-  .forms = function | method | out,
-  .flags = pointwise,
-  .meta = meta_angle,
-  .cpu = cpu::unary<scalar::angle>,
-  .derivatives = {vjp("self", angle_gradient, saves("self"))},
+OP(angle){
+    .schema = "angle(Tensor self) -> Tensor",
+    .doc = "Angle of self with the positive real axis, elementwise, in radians.",
+    .forms = function | method | out,
+    .flags = pointwise,
+    .meta = meta_angle,
+    .cpu = cpu::unary<scalar::angle>,
+    .derivatives = {vjp("self", angle_gradient, saves("self"))},
 };
 
-OP(nan_to_num) {
-  .schema = "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
-  .doc = "Self with nan and infinities replaced; by default by 0 and the largest finite numbers.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .meta = meta::unary,
-  .cpu = cpu::with_params<finite_stand_ins>(cpu::unary<scalar::nan_to_num>),
-  .derivatives = {vjp("self", [](Backward& b) { return ops::where(ops::isfinite(b["self"]), b.grad(), 0); },
-                      saves("self"))},
+OP(nan_to_num){
+    .schema =
+        "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> "
+        "Tensor",
+    .doc = "Self with nan and infinities replaced; by default by 0 and the largest finite numbers.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .meta = meta::unary,
+    .cpu = cpu::with_params<finite_stand_ins>(cpu::unary<scalar::nan_to_num>),
+    .derivatives = {vjp(
+        "self", [](Backward& b) { return ops::where(ops::isfinite(b["self"]), b.grad(), 0); },
+        saves("self"))},
 };
 
-OP(where_self) {
-  .schema = "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
-  .doc = "Self where condition is true, else other, elementwise; all three broadcast.",
-  .forms = function | method | out,
-  .out_name = "self_out",
-  .flags = pointwise,
-  .numbers = names("self", "other"),
-  .meta = meta_where,
-  .cpu = typed_kernel<where>,
-  .derivatives = {
-      vjp("self", [](Backward& b) { return ops::where(b["condition"], b.grad(), 0); }, saves("condition")),
-      vjp("other", [](Backward& b) { return ops::where(b["condition"], 0, b.grad()); }, saves("condition")),
-  },
+OP(where_self){
+    .schema = "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
+    .doc = "Self where condition is true, else other, elementwise; all three broadcast.",
+    .forms = function | method | out,
+    .out_name = "self_out",
+    .flags = pointwise,
+    .numbers = names("self", "other"),
+    .meta = meta_where,
+    .cpu = typed_kernel<where>,
+    .derivatives =
+        {
+            vjp(
+                "self", [](Backward& b) { return ops::where(b["condition"], b.grad(), 0); },
+                saves("condition")),
+            vjp(
+                "other", [](Backward& b) { return ops::where(b["condition"], 0, b.grad()); },
+                saves("condition")),
+        },
 };
 
-OP(complex) {
-  .schema = "complex(Tensor real, Tensor imag) -> Tensor",
-  .doc = "Complex numbers from their parts, which are of one dtype: float16, float32 or float64.",
-  .forms = function | out,
-  .flags = pointwise,
-  .meta = meta_complex,
-  .cpu = cpu::binary<scalar::complex_of_parts>,
-  .derivatives = {
-      vjp("real", [](Backward& b) { return ops::real(b.grad()); }),
-      vjp("imag", [](Backward& b) { return ops::imag(b.grad()); }),
-  },
+OP(complex){
+    .schema = "complex(Tensor real, Tensor imag) -> Tensor",
+    .doc = "Complex numbers from their parts, which are of one dtype: float16, float32 or float64.",
+    .forms = function | out,
+    .flags = pointwise,
+    .meta = meta_complex,
+    .cpu = cpu::binary<scalar::complex_of_parts>,
+    .derivatives =
+        {
+            vjp("real", [](Backward& b) { return ops::real(b.grad()); }),
+            vjp("imag", [](Backward& b) { return ops::imag(b.grad()); }),
+        },
 };
 
-OP(polar) {
-  .schema = "polar(Tensor abs, Tensor angle) -> Tensor",
-  .doc = "Complex numbers from absolute values and angles, which are of one dtype: float16, float32 or float64.",
-  .forms = function | out,
-  .flags = pointwise,
-  .autocast_cpu = Autocast::Float32,
-  .meta = meta_complex,
-  .cpu = cpu::binary<scalar::polar>,
-  .derivatives = {
-      vjp("abs", [](Backward& b) {
-        return ops::real(ops::mul(b.grad(), ops::conj(ops::sgn(b["result"]))));
-      }, saves("result")),
-      vjp("angle", [](Backward& b) {
-        return ops::real(ops::mul(b.grad(), ops::conj(ops::mul(b["result"], Scalar(complex128(0, 1))))));
-      }, saves("result")),
-  },
+OP(polar){
+    .schema = "polar(Tensor abs, Tensor angle) -> Tensor",
+    .doc =
+        "Complex numbers from absolute values and angles, which are of one dtype: float16, float32 "
+        "or float64.",
+    .forms = function | out,
+    .flags = pointwise,
+    .autocast_cpu = Autocast::Float32,
+    .meta = meta_complex,
+    .cpu = cpu::binary<scalar::polar>,
+    .derivatives =
+        {
+            vjp(
+                "abs",
+                [](Backward& b) {
+                  return ops::real(ops::mul(b.grad(), ops::conj(ops::sgn(b["result"]))));
+                },
+                saves("result")),
+            vjp(
+                "angle",
+                [](Backward& b) {
+                  return ops::real(ops::mul(
+                      b.grad(), ops::conj(ops::mul(b["result"], Scalar(complex128(0, 1))))));
+                },
+                saves("result")),
+        },
 };
 #endif

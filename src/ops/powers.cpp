@@ -110,8 +110,8 @@ constexpr KernelRef inverse_root = cpu::unary<scalar::rsqrt>;
 constexpr KernelRef inverse_first = cpu::unary<scalar::inverse>;
 constexpr KernelRef inverse_second = cpu::unary<scalar::inverse_square>;
 constexpr KernelRef ones = cpu::unary<scalar::one>;
-constexpr KernelRef power =
-    cpu::chosen<power_case, general, second, third, root, inverse_root, inverse_first, inverse_second, ones>;
+constexpr KernelRef power = cpu::chosen<power_case, general, second, third, root, inverse_root,
+                                        inverse_first, inverse_second, ones>;
 
 void meta_pow(Meta& m) {
   meta::not_two_numbers(m);
@@ -129,8 +129,7 @@ void meta_float_power(Meta& m) {
   const DType wide = is_complex(common) ? DType::Complex128 : DType::Float64;
   const bool in_place = m.call.op->variant == Variant::Inplace;
   const DType own = in_place ? m.tensor(0).dtype() : wide;
-  check(own == wide,
-        "float_power_(): self must have the result's dtype, ", name(wide), "; got ",
+  check(own == wide, "float_power_(): self must have the result's dtype, ", name(wide), "; got ",
         name(own));
   meta::pointwise_result(m, 2, wide, wide);
 }
@@ -149,7 +148,8 @@ Tensor base_slope(Backward& x) {
     if (e.equals(0)) return ops::zeros_like(base);
     if (e.equals(2)) return ops::mul(base, 2);
     const Scalar less = e.is_complex() ? Scalar(e.to<complex128>() - complex128(1))
-                                       : (e.is_integral() ? Scalar(e.to<int64_t>() - 1) : Scalar(e.to<double>() - 1));
+                                       : (e.is_integral() ? Scalar(e.to<int64_t>() - 1)
+                                                          : Scalar(e.to<double>() - 1));
     return ops::mul(ops::pow(base, less), e);
   }
   const Tensor e = x["exponent"];
@@ -176,66 +176,72 @@ Tensor exponent_slope(Backward& x) {
 
 using namespace facula;
 
-OP(pow_Tensor_Tensor) {
-  .schema = "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
-  .doc = "Self to the power of exponent, elementwise.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .numbers = names("self", "exponent"),
-  .meta = meta_pow,
-  .cpu = power,
-  .derivatives = {
-      local("self", base_slope, saves("self", "exponent")),
-      local("exponent", exponent_slope, saves("self", "exponent", "result")),
-  },
+OP(pow_Tensor_Tensor){
+    .schema = "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+    .doc = "Self to the power of exponent, elementwise.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .numbers = names("self", "exponent"),
+    .meta = meta_pow,
+    .cpu = power,
+    .derivatives =
+        {
+            local("self", base_slope, saves("self", "exponent")),
+            local("exponent", exponent_slope, saves("self", "exponent", "result")),
+        },
 };
 
-OP(float_power_Tensor_Tensor) {
-  .schema = "float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
-  .doc = "Self to the power of exponent, elementwise, computed in float64 or complex128.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .numbers = names("self", "exponent"),
-  .meta = meta_float_power,
-  .cpu = power,
-  .derivatives = {
-      local("self", base_slope, saves("self", "exponent")),
-      local("exponent", exponent_slope, saves("self", "exponent", "result")),
-  },
+OP(float_power_Tensor_Tensor){
+    .schema = "float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+    .doc = "Self to the power of exponent, elementwise, computed in float64 or complex128.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .numbers = names("self", "exponent"),
+    .meta = meta_float_power,
+    .cpu = power,
+    .derivatives =
+        {
+            local("self", base_slope, saves("self", "exponent")),
+            local("exponent", exponent_slope, saves("self", "exponent", "result")),
+        },
 };
 
-OP(square) {
-  .schema = "square(Tensor self) -> Tensor",
-  .doc = "Square of self, elementwise.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .meta = meta_square,
-  .cpu = cpu::unary<scalar::square>,
-  .derivatives = {local("self", [](Backward& x) { return ops::mul(x["self"], 2); }, saves("self"))},
+OP(square){
+    .schema = "square(Tensor self) -> Tensor",
+    .doc = "Square of self, elementwise.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .meta = meta_square,
+    .cpu = cpu::unary<scalar::square>,
+    .derivatives = {local(
+        "self", [](Backward& x) { return ops::mul(x["self"], 2); }, saves("self"))},
 };
 
-OP(sqrt) {
-  .schema = "sqrt(Tensor self) -> Tensor",
-  .doc = "Square root of self, elementwise.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .meta = meta::unary_float,
-  .cpu = cpu::unary<scalar::sqrt>,
-  .derivatives = {vjp("self", [](Backward& b) {
-    return ops::div(b.grad(), ops::mul(ops::conj(b["result"]), 2));
-  }, saves("result"))},
+OP(sqrt){
+    .schema = "sqrt(Tensor self) -> Tensor",
+    .doc = "Square root of self, elementwise.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .meta = meta::unary_float,
+    .cpu = cpu::unary<scalar::sqrt>,
+    .derivatives = {vjp(
+        "self", [](Backward& b) { return ops::div(b.grad(), ops::mul(ops::conj(b["result"]), 2)); },
+        saves("result"))},
 };
 
-OP(rsqrt) {
-  .schema = "rsqrt(Tensor self) -> Tensor",
-  .doc = "One over the square root of self, elementwise.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .meta = meta::unary_float,
-  .cpu = cpu::unary<scalar::rsqrt>,
-  .derivatives = {local("self", [](Backward& x) { return ops::mul(ops::pow(x["result"], 3), -0.5); },
-                        saves("result"))},
+OP(rsqrt){
+    .schema = "rsqrt(Tensor self) -> Tensor",
+    .doc = "One over the square root of self, elementwise.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .meta = meta::unary_float,
+    .cpu = cpu::unary<scalar::rsqrt>,
+    .derivatives = {local(
+        "self", [](Backward& x) { return ops::mul(ops::pow(x["result"], 3), -0.5); },
+        saves("result"))},
 };
 #endif

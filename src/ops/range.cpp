@@ -11,8 +11,8 @@
 #include "ops/creation.h"
 #include "ops/meta_rules.h"
 #include "ops/shape_join.h"
-#include "ops/view.h"
 #include "ops/shape_repeat.h"
+#include "ops/view.h"
 
 namespace facula {
 namespace {
@@ -21,7 +21,8 @@ constexpr int64_t task_elements = 16384;
 
 // The dtype of an out= tensor, else the one asked for, else the fallback.
 DType result_dtype(const Meta& m, std::optional<DType> dtype, DType fallback) {
-  if (m.call.op->variant == Variant::Out) return m.call.args[m.call.info->base_args].as_tensor().dtype();
+  if (m.call.op->variant == Variant::Out)
+    return m.call.args[m.call.info->base_args].as_tensor().dtype();
   return dtype.value_or(fallback);
 }
 
@@ -39,7 +40,8 @@ void fill_by_position(const Tensor& out, F&& f) {
 }
 void check_arithmetic(const char* kernel, DType d) {
   if (!visit_arithmetic(d, [](auto) {}))
-    throw Error(ErrorKind::NotImplemented, "\"", kernel, "\" not implemented for '", info(d).legacy_name, "'");
+    throw Error(ErrorKind::NotImplemented, "\"", kernel, "\" not implemented for '",
+                info(d).legacy_name, "'");
 }
 
 // --- arange and range
@@ -47,7 +49,8 @@ void check_arithmetic(const char* kernel, DType d) {
 void check_bounds(const Scalar& start, const Scalar& end, const Scalar& step) {
   const double a = start.to<double>(), b = end.to<double>(), s = step.to<double>();
   check(s > 0 || s < 0, "step must be nonzero");
-  check(std::isfinite(a) && std::isfinite(b), "unsupported range: ", start.str(), " -> ", end.str());
+  check(std::isfinite(a) && std::isfinite(b), "unsupported range: ", start.str(), " -> ",
+        end.str());
   check((s > 0 && b >= a) || (s < 0 && b <= a),
         "arange(): step must lead from start to end; got start ", a, ", end ", b, " and step ", s);
 }
@@ -57,7 +60,8 @@ int64_t arange_length(const Scalar& start, const Scalar& end, const Scalar& step
   if (dtype == DType::Int64) {
     const __int128 s = step.to<int64_t>(), sign = (s > 0) - (s < 0);
     check(s != 0, "step must be nonzero");
-    n = static_cast<double>((static_cast<__int128>(end.to<int64_t>()) - start.to<int64_t>() + s - sign) / s);
+    n = static_cast<double>(
+        (static_cast<__int128>(end.to<int64_t>()) - start.to<int64_t>() + s - sign) / s);
   } else {
     n = std::ceil((end.to<double>() - start.to<double>()) / step.to<double>());
   }
@@ -65,14 +69,16 @@ int64_t arange_length(const Scalar& start, const Scalar& end, const Scalar& step
   return static_cast<int64_t>(n);
 }
 
-void meta_arange(Meta& m, const Scalar& start, const Scalar& end, const Scalar& step, std::optional<DType> dtype) {
+void meta_arange(Meta& m, const Scalar& start, const Scalar& end, const Scalar& step,
+                 std::optional<DType> dtype) {
   const bool whole = start.is_integral() && end.is_integral() && step.is_integral();
   const DType d = result_dtype(m, dtype, whole ? DType::Int64 : default_dtype());
   check_bounds(start, end, step);
   check(!is_complex(d), "\"arange_cpu\" not implemented for '", info(d).legacy_name, "'");
   const int64_t n = arange_length(start, end, step, d);
   // An out= tensor that already has so many elements keeps its shape.
-  if (m.call.op->variant == Variant::Out && m.call.args[m.call.info->base_args].as_tensor().numel() == n)
+  if (m.call.op->variant == Variant::Out &&
+      m.call.args[m.call.info->base_args].as_tensor().numel() == n)
     return m.result(0, m.call.args[m.call.info->base_args].as_tensor().sizes(), d);
   m.result(0, {&n, 1}, d);
 }
@@ -81,8 +87,10 @@ void fill_progression(const Tensor& out, const Scalar& start, const Scalar& step
   check_arithmetic("arange_cpu", out.dtype());
   const Tensor flat = ops::view(out, {-1});
   if (is_integral(out.dtype(), true)) {
-    const uint64_t a = static_cast<uint64_t>(start.to<int64_t>()), s = static_cast<uint64_t>(step.to<int64_t>());
-    return fill_by_position(flat, [=](int64_t i) { return static_cast<int64_t>(a + s * static_cast<uint64_t>(i)); });
+    const uint64_t a = static_cast<uint64_t>(start.to<int64_t>()),
+                   s = static_cast<uint64_t>(step.to<int64_t>());
+    return fill_by_position(
+        flat, [=](int64_t i) { return static_cast<int64_t>(a + s * static_cast<uint64_t>(i)); });
   }
   const double a = start.to<double>(), s = step.to<double>();
   fill_by_position(flat, [=](int64_t i) { return a + s * static_cast<double>(i); });
@@ -93,22 +101,30 @@ using Where = std::optional<Layout>;
 using On = std::optional<Device>;
 using Pin = std::optional<bool>;
 
-void meta_arange_step(Meta& m, const Scalar& start, const Scalar& end, const Scalar& step, Dtype dtype, Where, On, Pin) {
+void meta_arange_step(Meta& m, const Scalar& start, const Scalar& end, const Scalar& step,
+                      Dtype dtype, Where, On, Pin) {
   meta_arange(m, start, end, step, dtype);
 }
-void arange_step(const Scalar& start, const Scalar&, const Scalar& step, Dtype, Where, On, Pin, const Tensor& out) {
+void arange_step(const Scalar& start, const Scalar&, const Scalar& step, Dtype, Where, On, Pin,
+                 const Tensor& out) {
   fill_progression(out, start, step);
 }
-void meta_arange_start(Meta& m, const Scalar& start, const Scalar& end, Dtype dtype, Where, On, Pin) {
+void meta_arange_start(Meta& m, const Scalar& start, const Scalar& end, Dtype dtype, Where, On,
+                       Pin) {
   meta_arange(m, start, end, 1, dtype);
 }
 void arange_start(const Scalar& start, const Scalar&, Dtype, Where, On, Pin, const Tensor& out) {
   fill_progression(out, start, 1);
 }
-void meta_arange_end(Meta& m, const Scalar& end, Dtype dtype, Where, On, Pin) { meta_arange(m, 0, end, 1, dtype); }
-void arange_end(const Scalar&, Dtype, Where, On, Pin, const Tensor& out) { fill_progression(out, 0, 1); }
+void meta_arange_end(Meta& m, const Scalar& end, Dtype dtype, Where, On, Pin) {
+  meta_arange(m, 0, end, 1, dtype);
+}
+void arange_end(const Scalar&, Dtype, Where, On, Pin, const Tensor& out) {
+  fill_progression(out, 0, 1);
+}
 
-void meta_range(Meta& m, const Scalar& start, const Scalar& end, const Scalar& step, Dtype dtype, Where, On, Pin) {
+void meta_range(Meta& m, const Scalar& start, const Scalar& end, const Scalar& step, Dtype dtype,
+                Where, On, Pin) {
   const DType d = result_dtype(m, dtype, default_dtype());
   check_bounds(start, end, step);
   const double count = std::floor((end.to<double>() - start.to<double>()) / step.to<double>());
@@ -116,7 +132,8 @@ void meta_range(Meta& m, const Scalar& start, const Scalar& end, const Scalar& s
   const int64_t n = static_cast<int64_t>(count) + 1;
   m.result(0, {&n, 1}, d);
 }
-void meta_range_end(Meta& m, const Scalar& start, const Scalar& end, Dtype dtype, Where w, On on, Pin p) {
+void meta_range_end(Meta& m, const Scalar& start, const Scalar& end, Dtype dtype, Where w, On on,
+                    Pin p) {
   meta_range(m, start, end, 1, dtype, w, on, p);
 }
 
@@ -150,7 +167,8 @@ template <class F>
 void visit_spacing(const Tensor& out, const Scalar& start, const Scalar& end, F&& fill) {
   if (out.numel() == 0) return;
   if (is_complex(out.dtype())) return fill(start.to<complex128>(), end.to<complex128>());
-  if (out.dtype() == DType::Float32 || is_reduced_float(out.dtype())) return fill(start.to<float>(), end.to<float>());
+  if (out.dtype() == DType::Float32 || is_reduced_float(out.dtype()))
+    return fill(start.to<float>(), end.to<float>());
   // Integer results start from whole numbers.
   if (is_integral(out.dtype(), true))
     return fill(static_cast<double>(start.to<int64_t>()), static_cast<double>(end.to<int64_t>()));
@@ -158,15 +176,19 @@ void visit_spacing(const Tensor& out, const Scalar& start, const Scalar& end, F&
 }
 void fill_linspace(const Tensor& out, const Scalar& start, const Scalar& end) {
   check_arithmetic("linspace_cpu", out.dtype());
-  visit_spacing(out, start, end, [&](auto a, auto b) { fill_spaced(out, a, b, [](auto v) { return v; }); });
+  visit_spacing(out, start, end,
+                [&](auto a, auto b) { fill_spaced(out, a, b, [](auto v) { return v; }); });
 }
 void fill_logspace(const Tensor& out, const Scalar& start, const Scalar& end, double base) {
   check_arithmetic("logspace_cpu", out.dtype());
   visit_spacing(out, start, end, [&]<class C>(C a, C b) {
     if constexpr (is_complex_v<C>)
-      fill_spaced(out, a, b, [base](C v) { return C(std::pow(std::complex<double>(base, 0), std::complex<double>(v))); });
+      fill_spaced(out, a, b, [base](C v) {
+        return C(std::pow(std::complex<double>(base, 0), std::complex<double>(v)));
+      });
     else
-      fill_spaced(out, static_cast<double>(a), static_cast<double>(b), [base](double v) { return std::pow(base, v); });
+      fill_spaced(out, static_cast<double>(a), static_cast<double>(b),
+                  [base](double v) { return std::pow(base, v); });
   });
 }
 
@@ -174,25 +196,28 @@ void fill_logspace(const Tensor& out, const Scalar& start, const Scalar& end, do
 Scalar bound(const Value& v) { return v.is_tensor() ? ops::item(v.as_tensor()) : v.as_scalar(); }
 void check_bound(const char* op, const char* which, const Value& v) {
   if (v.is_tensor())
-    check(v.as_tensor().dim() == 0, op,
-        "(): start and end must be 0-dimensional; got ", which, " with ", v.as_tensor().dim(),
-        " dimensions");
+    check(v.as_tensor().dim() == 0, op, "(): start and end must be 0-dimensional; got ", which,
+          " with ", v.as_tensor().dim(), " dimensions");
 }
 
-void meta_linspace(Meta& m, const Value& start, const Value& end, int64_t steps, Dtype dtype, Where, On, Pin) {
+void meta_linspace(Meta& m, const Value& start, const Value& end, int64_t steps, Dtype dtype, Where,
+                   On, Pin) {
   check_bound("linspace", "start", start);
   check_bound("linspace", "end", end);
   meta_spacing(m, bound(start), bound(end), steps, dtype);
 }
-void linspace(const Value& start, const Value& end, int64_t, Dtype, Where, On, Pin, const Tensor& out) {
+void linspace(const Value& start, const Value& end, int64_t, Dtype, Where, On, Pin,
+              const Tensor& out) {
   fill_linspace(out, bound(start), bound(end));
 }
-void meta_logspace(Meta& m, const Value& start, const Value& end, int64_t steps, double, Dtype dtype, Where, On, Pin) {
+void meta_logspace(Meta& m, const Value& start, const Value& end, int64_t steps, double,
+                   Dtype dtype, Where, On, Pin) {
   check_bound("logspace", "start", start);
   check_bound("logspace", "end", end);
   meta_spacing(m, bound(start), bound(end), steps, dtype);
 }
-void logspace(const Value& start, const Value& end, int64_t, double base, Dtype, Where, On, Pin, const Tensor& out) {
+void logspace(const Value& start, const Value& end, int64_t, double base, Dtype, Where, On, Pin,
+              const Tensor& out) {
   fill_logspace(out, bound(start), bound(end), base);
 }
 
@@ -203,10 +228,13 @@ void meta_eye_m(Meta& m, int64_t rows, int64_t columns, Dtype dtype, Where, On, 
   check(columns >= 0, "eye(): m must not be negative; got ", columns);
   m.result(0, IntList{rows, columns}, result_dtype(m, dtype, default_dtype()));
 }
-void meta_eye(Meta& m, int64_t n, Dtype dtype, Where w, On on, Pin p) { meta_eye_m(m, n, n, dtype, w, on, p); }
+void meta_eye(Meta& m, int64_t n, Dtype dtype, Where w, On on, Pin p) {
+  meta_eye_m(m, n, n, dtype, w, on, p);
+}
 void fill_identity(const Tensor& out) {
   cpu::fill(out, 0);
-  const int64_t n = std::min(out.sizes()[0], out.sizes()[1]), step = out.strides()[0] + out.strides()[1];
+  const int64_t n = std::min(out.sizes()[0], out.sizes()[1]),
+                step = out.strides()[0] + out.strides()[1];
   cpu::fill(alias_tensor(out, {&n, 1}, {&step, 1}, out.storage_offset()), 1);
 }
 void eye(int64_t, Dtype, Where, On, Pin, const Tensor& out) { fill_identity(out); }
@@ -232,15 +260,18 @@ Span triangle_rows(int64_t rows, int64_t columns, int64_t offset) {
 }
 // Elements on and below a diagonal: rows that grow by one, then whole ones.
 __int128 lower_count(int64_t rows, int64_t columns, __int128 offset) {
-  const __int128 growing = std::clamp<__int128>(-offset, 0, rows), whole = std::clamp<__int128>(columns - offset - 1, growing, rows);
+  const __int128 growing = std::clamp<__int128>(-offset, 0, rows),
+                 whole = std::clamp<__int128>(columns - offset - 1, growing, rows);
   return (whole - growing) * (growing + whole + 1 + 2 * offset) / 2 + (rows - whole) * columns;
 }
 template <bool lower>
 int64_t triangle_count(int64_t rows, int64_t columns, int64_t offset) {
   const __int128 shift = offset;
-  const __int128 n = lower ? lower_count(rows, columns, shift)
-                           : static_cast<__int128>(rows) * columns - lower_count(rows, columns, shift - 1);
-  check(n <= INT64_MAX / 2, "a triangle of ", rows, " rows and ", columns, " columns has too many elements");
+  const __int128 n =
+      lower ? lower_count(rows, columns, shift)
+            : static_cast<__int128>(rows) * columns - lower_count(rows, columns, shift - 1);
+  check(n <= INT64_MAX / 2, "a triangle of ", rows, " rows and ", columns,
+        " columns has too many elements");
   return static_cast<int64_t>(n);
 }
 template <bool lower>
@@ -276,7 +307,9 @@ Tensor powers(const Tensor& x, int64_t count) {
   for (int64_t k = 1; k < count; ++k) columns.push_back(k == 1 ? x : ops::mul(columns.back(), x));
   return ops::stack(columns, -1);
 }
-Tensor counted(const Tensor& x) { return is_integral(x.dtype(), true) ? ops::to(x, DType::Int64) : x; }
+Tensor counted(const Tensor& x) {
+  return is_integral(x.dtype(), true) ? ops::to(x, DType::Int64) : x;
+}
 Tensor vander(const Tensor& x, std::optional<int64_t> N, bool increasing) {
   check(x.dim() == 1, "vander(): x must have 1 dimension; got ", x.dim());
   const int64_t n = N.value_or(x.numel());
@@ -296,177 +329,225 @@ Tensor linalg_vander(const Tensor& x, std::optional<int64_t> N) {
 
 using namespace facula;
 
-OP(arange_start_step) {
-  .schema = "arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, "
-            "Device? device=None, bool? pin_memory=None) -> Tensor",
-  .doc = "The numbers start, start + step, ... below end: int64 when all are whole, else the default dtype.",
-  .forms = function | out,
-  .out_name = "start_out",
-  .flags = factory,
-  .meta = typed_meta<meta_arange_step>,
-  .cpu = typed_kernel<arange_step>,
+OP(arange_start_step){
+    .schema =
+        "arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, "
+        "Layout? layout=None, "
+        "Device? device=None, bool? pin_memory=None) -> Tensor",
+    .doc =
+        "The numbers start, start + step, ... below end: int64 when all are whole, else the "
+        "default dtype.",
+    .forms = function | out,
+    .out_name = "start_out",
+    .flags = factory,
+    .meta = typed_meta<meta_arange_step>,
+    .cpu = typed_kernel<arange_step>,
 };
-OP(arange_start) {
-  .schema = "arange.start(Scalar start, Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-            "bool? pin_memory=None) -> Tensor",
-  .doc = "The numbers start, start + 1, ... below end.",
-  .flags = factory,
-  .meta = typed_meta<meta_arange_start>,
-  .cpu = typed_kernel<arange_start>,
+OP(arange_start){
+    .schema =
+        "arange.start(Scalar start, Scalar end, *, ScalarType? dtype=None, Layout? layout=None, "
+        "Device? device=None, "
+        "bool? pin_memory=None) -> Tensor",
+    .doc = "The numbers start, start + 1, ... below end.",
+    .flags = factory,
+    .meta = typed_meta<meta_arange_start>,
+    .cpu = typed_kernel<arange_start>,
 };
-OP(arange) {
-  .schema = "arange(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-  .doc = "The numbers 0, 1, ... below end.",
-  .forms = function | out,
-  .flags = factory,
-  .meta = typed_meta<meta_arange_end>,
-  .cpu = typed_kernel<arange_end>,
+OP(arange){
+    .schema =
+        "arange(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+        "bool? pin_memory=None) -> Tensor",
+    .doc = "The numbers 0, 1, ... below end.",
+    .forms = function | out,
+    .flags = factory,
+    .meta = typed_meta<meta_arange_end>,
+    .cpu = typed_kernel<arange_end>,
 };
-OP(range_step) {
-  .schema = "range.step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, "
-            "Device? device=None, bool? pin_memory=None) -> Tensor",
-  .doc = "The numbers start, start + step, ... up to and including end, in the default dtype.",
-  .forms = function | out,
-  .out_name = "out",
-  .flags = factory,
-  .meta = typed_meta<meta_range>,
-  .cpu = typed_kernel<arange_step>,
+OP(range_step){
+    .schema =
+        "range.step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? "
+        "layout=None, "
+        "Device? device=None, bool? pin_memory=None) -> Tensor",
+    .doc = "The numbers start, start + step, ... up to and including end, in the default dtype.",
+    .forms = function | out,
+    .out_name = "out",
+    .flags = factory,
+    .meta = typed_meta<meta_range>,
+    .cpu = typed_kernel<arange_step>,
 };
-OP(range) {
-  .schema = "range(Scalar start, Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-            "bool? pin_memory=None) -> Tensor",
-  .doc = "The numbers start, start + 1, ... up to and including end, in the default dtype.",
-  .flags = factory,
-  .meta = typed_meta<meta_range_end>,
-  .cpu = typed_kernel<arange_start>,
+OP(range){
+    .schema =
+        "range(Scalar start, Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+        "device=None, "
+        "bool? pin_memory=None) -> Tensor",
+    .doc = "The numbers start, start + 1, ... up to and including end, in the default dtype.",
+    .flags = factory,
+    .meta = typed_meta<meta_range_end>,
+    .cpu = typed_kernel<arange_start>,
 };
-OP(linspace) {
-  .schema = "linspace(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, "
-            "Device? device=None, bool? pin_memory=None) -> Tensor",
-  .doc = "`steps` numbers evenly spaced from start to end, both included.",
-  .forms = function | out,
-  .flags = factory,
-  .meta = typed_meta<meta_linspace>,
-  .cpu = typed_kernel<linspace>,
+OP(linspace){
+    .schema =
+        "linspace(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? "
+        "layout=None, "
+        "Device? device=None, bool? pin_memory=None) -> Tensor",
+    .doc = "`steps` numbers evenly spaced from start to end, both included.",
+    .forms = function | out,
+    .flags = factory,
+    .meta = typed_meta<meta_linspace>,
+    .cpu = typed_kernel<linspace>,
 };
-OP(linspace_Tensor_Tensor) {
-  .schema = "linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, ScalarType? dtype=None, Layout? layout=None, "
-            "Device? device=None, bool? pin_memory=None) -> Tensor",
-  .doc = "`steps` numbers evenly spaced from start to end, both included; bounds may be 0-dim tensors.",
-  .forms = function | out,
-  .flags = factory,
-  .meta = typed_meta<meta_linspace>,
-  .cpu = typed_kernel<linspace>,
-  .not_differentiable = names("start", "end", "result"),
-  .hole = "vmap: samples are done one by one",
+OP(linspace_Tensor_Tensor){
+    .schema =
+        "linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, ScalarType? dtype=None, "
+        "Layout? layout=None, "
+        "Device? device=None, bool? pin_memory=None) -> Tensor",
+    .doc =
+        "`steps` numbers evenly spaced from start to end, both included; bounds may be 0-dim "
+        "tensors.",
+    .forms = function | out,
+    .flags = factory,
+    .meta = typed_meta<meta_linspace>,
+    .cpu = typed_kernel<linspace>,
+    .not_differentiable = names("start", "end", "result"),
+    .hole = "vmap: samples are done one by one",
 };
-OP(linspace_Tensor_Scalar) {
-  .schema = "linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, "
-            "Device? device=None, bool? pin_memory=None) -> Tensor",
-  .doc = "`steps` numbers evenly spaced from start to end, both included; bounds may be 0-dim tensors.",
-  .forms = function | out,
-  .flags = factory,
-  .meta = typed_meta<meta_linspace>,
-  .cpu = typed_kernel<linspace>,
-  .not_differentiable = names("start", "end", "result"),
-  .hole = "vmap: samples are done one by one",
+OP(linspace_Tensor_Scalar){
+    .schema =
+        "linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, *, ScalarType? dtype=None, "
+        "Layout? layout=None, "
+        "Device? device=None, bool? pin_memory=None) -> Tensor",
+    .doc =
+        "`steps` numbers evenly spaced from start to end, both included; bounds may be 0-dim "
+        "tensors.",
+    .forms = function | out,
+    .flags = factory,
+    .meta = typed_meta<meta_linspace>,
+    .cpu = typed_kernel<linspace>,
+    .not_differentiable = names("start", "end", "result"),
+    .hole = "vmap: samples are done one by one",
 };
-OP(linspace_Scalar_Tensor) {
-  .schema = "linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, *, ScalarType? dtype=None, Layout? layout=None, "
-            "Device? device=None, bool? pin_memory=None) -> Tensor",
-  .doc = "`steps` numbers evenly spaced from start to end, both included; bounds may be 0-dim tensors.",
-  .forms = function | out,
-  .flags = factory,
-  .meta = typed_meta<meta_linspace>,
-  .cpu = typed_kernel<linspace>,
-  .not_differentiable = names("start", "end", "result"),
-  .hole = "vmap: samples are done one by one",
+OP(linspace_Scalar_Tensor){
+    .schema =
+        "linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, *, ScalarType? dtype=None, "
+        "Layout? layout=None, "
+        "Device? device=None, bool? pin_memory=None) -> Tensor",
+    .doc =
+        "`steps` numbers evenly spaced from start to end, both included; bounds may be 0-dim "
+        "tensors.",
+    .forms = function | out,
+    .flags = factory,
+    .meta = typed_meta<meta_linspace>,
+    .cpu = typed_kernel<linspace>,
+    .not_differentiable = names("start", "end", "result"),
+    .hole = "vmap: samples are done one by one",
 };
-OP(logspace) {
-  .schema = "logspace(Scalar start, Scalar end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, "
-            "Device? device=None, bool? pin_memory=None) -> Tensor",
-  .doc = "Powers of base, with `steps` exponents evenly spaced from start to end.",
-  .forms = function | out,
-  .flags = factory,
-  .meta = typed_meta<meta_logspace>,
-  .cpu = typed_kernel<logspace>,
+OP(logspace){
+    .schema =
+        "logspace(Scalar start, Scalar end, int steps, float base=10., *, ScalarType? dtype=None, "
+        "Layout? layout=None, "
+        "Device? device=None, bool? pin_memory=None) -> Tensor",
+    .doc = "Powers of base, with `steps` exponents evenly spaced from start to end.",
+    .forms = function | out,
+    .flags = factory,
+    .meta = typed_meta<meta_logspace>,
+    .cpu = typed_kernel<logspace>,
 };
-OP(logspace_Tensor_Tensor) {
-  .schema = "logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, "
-            "Device? device=None, bool? pin_memory=None) -> Tensor",
-  .doc = "Powers of base, with `steps` exponents evenly spaced from start to end; bounds may be 0-dim tensors.",
-  .forms = function | out,
-  .flags = factory,
-  .meta = typed_meta<meta_logspace>,
-  .cpu = typed_kernel<logspace>,
-  .not_differentiable = names("start", "end", "result"),
-  .hole = "vmap: samples are done one by one",
+OP(logspace_Tensor_Tensor){
+    .schema =
+        "logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float base=10., *, "
+        "ScalarType? dtype=None, Layout? layout=None, "
+        "Device? device=None, bool? pin_memory=None) -> Tensor",
+    .doc =
+        "Powers of base, with `steps` exponents evenly spaced from start to end; bounds may be "
+        "0-dim tensors.",
+    .forms = function | out,
+    .flags = factory,
+    .meta = typed_meta<meta_logspace>,
+    .cpu = typed_kernel<logspace>,
+    .not_differentiable = names("start", "end", "result"),
+    .hole = "vmap: samples are done one by one",
 };
-OP(logspace_Tensor_Scalar) {
-  .schema = "logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, "
-            "Device? device=None, bool? pin_memory=None) -> Tensor",
-  .doc = "Powers of base, with `steps` exponents evenly spaced from start to end; bounds may be 0-dim tensors.",
-  .forms = function | out,
-  .flags = factory,
-  .meta = typed_meta<meta_logspace>,
-  .cpu = typed_kernel<logspace>,
-  .not_differentiable = names("start", "end", "result"),
-  .hole = "vmap: samples are done one by one",
+OP(logspace_Tensor_Scalar){
+    .schema =
+        "logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float base=10., *, "
+        "ScalarType? dtype=None, Layout? layout=None, "
+        "Device? device=None, bool? pin_memory=None) -> Tensor",
+    .doc =
+        "Powers of base, with `steps` exponents evenly spaced from start to end; bounds may be "
+        "0-dim tensors.",
+    .forms = function | out,
+    .flags = factory,
+    .meta = typed_meta<meta_logspace>,
+    .cpu = typed_kernel<logspace>,
+    .not_differentiable = names("start", "end", "result"),
+    .hole = "vmap: samples are done one by one",
 };
-OP(logspace_Scalar_Tensor) {
-  .schema = "logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float base=10., *, ScalarType? dtype=None, Layout? layout=None, "
-            "Device? device=None, bool? pin_memory=None) -> Tensor",
-  .doc = "Powers of base, with `steps` exponents evenly spaced from start to end; bounds may be 0-dim tensors.",
-  .forms = function | out,
-  .flags = factory,
-  .meta = typed_meta<meta_logspace>,
-  .cpu = typed_kernel<logspace>,
-  .not_differentiable = names("start", "end", "result"),
-  .hole = "vmap: samples are done one by one",
+OP(logspace_Scalar_Tensor){
+    .schema =
+        "logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float base=10., *, "
+        "ScalarType? dtype=None, Layout? layout=None, "
+        "Device? device=None, bool? pin_memory=None) -> Tensor",
+    .doc =
+        "Powers of base, with `steps` exponents evenly spaced from start to end; bounds may be "
+        "0-dim tensors.",
+    .forms = function | out,
+    .flags = factory,
+    .meta = typed_meta<meta_logspace>,
+    .cpu = typed_kernel<logspace>,
+    .not_differentiable = names("start", "end", "result"),
+    .hole = "vmap: samples are done one by one",
 };
-OP(eye) {
-  .schema = "eye(SymInt n, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-  .doc = "The identity matrix of n rows.",
-  .forms = function | out,
-  .flags = factory,
-  .meta = typed_meta<meta_eye>,
-  .cpu = typed_kernel<eye>,
+OP(eye){
+    .schema =
+        "eye(SymInt n, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+        "pin_memory=None) -> Tensor",
+    .doc = "The identity matrix of n rows.",
+    .forms = function | out,
+    .flags = factory,
+    .meta = typed_meta<meta_eye>,
+    .cpu = typed_kernel<eye>,
 };
-OP(eye_m) {
-  .schema = "eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-            "bool? pin_memory=None) -> Tensor",
-  .doc = "A matrix of n rows and m columns with ones on its diagonal.",
-  .forms = function | out,
-  .flags = factory,
-  .meta = typed_meta<meta_eye_m>,
-  .cpu = typed_kernel<eye_m>,
+OP(eye_m){
+    .schema =
+        "eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+        "device=None, "
+        "bool? pin_memory=None) -> Tensor",
+    .doc = "A matrix of n rows and m columns with ones on its diagonal.",
+    .forms = function | out,
+    .flags = factory,
+    .meta = typed_meta<meta_eye_m>,
+    .cpu = typed_kernel<eye_m>,
 };
-OP(tril_indices) {
-  .schema = "tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, "
-            "bool? pin_memory=None) -> Tensor",
-  .doc = "Rows and columns of the elements of a matrix's lower triangle, in two rows.",
-  .flags = factory,
-  .meta = typed_meta<meta_triangle<true>>,
-  .cpu = typed_kernel<triangle<true>>,
+OP(tril_indices){
+    .schema =
+        "tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=long, Layout? "
+        "layout=None, Device? device=None, "
+        "bool? pin_memory=None) -> Tensor",
+    .doc = "Rows and columns of the elements of a matrix's lower triangle, in two rows.",
+    .flags = factory,
+    .meta = typed_meta<meta_triangle<true>>,
+    .cpu = typed_kernel<triangle<true>>,
 };
-OP(triu_indices) {
-  .schema = "triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, "
-            "bool? pin_memory=None) -> Tensor",
-  .doc = "Rows and columns of the elements of a matrix's upper triangle, in two rows.",
-  .flags = factory,
-  .meta = typed_meta<meta_triangle<false>>,
-  .cpu = typed_kernel<triangle<false>>,
+OP(triu_indices){
+    .schema =
+        "triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=long, Layout? "
+        "layout=None, Device? device=None, "
+        "bool? pin_memory=None) -> Tensor",
+    .doc = "Rows and columns of the elements of a matrix's upper triangle, in two rows.",
+    .flags = factory,
+    .meta = typed_meta<meta_triangle<false>>,
+    .cpu = typed_kernel<triangle<false>>,
 };
-OP(vander) {
-  .schema = "vander(Tensor x, int? N=None, bool increasing=False) -> Tensor",
-  .doc = "The matrix of powers of a 1-d tensor's elements, highest first unless increasing.",
-  .composite = Composite::Implicit,
-  .any = typed_kernel<vander>,
+OP(vander){
+    .schema = "vander(Tensor x, int? N=None, bool increasing=False) -> Tensor",
+    .doc = "The matrix of powers of a 1-d tensor's elements, highest first unless increasing.",
+    .composite = Composite::Implicit,
+    .any = typed_kernel<vander>,
 };
-OP(linalg_vander) {
-  .schema = "linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor",
-  .doc = "Powers of each element along a new last dimension, from the zeroth up.",
-  .python_module = "linalg",
-  .composite = Composite::Implicit,
-  .any = typed_kernel<linalg_vander>,
+OP(linalg_vander){
+    .schema = "linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor",
+    .doc = "Powers of each element along a new last dimension, from the zeroth up.",
+    .python_module = "linalg",
+    .composite = Composite::Implicit,
+    .any = typed_kernel<linalg_vander>,
 };

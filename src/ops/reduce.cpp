@@ -37,8 +37,12 @@ IntVec dims_of(Backward& b) {
   return cpu::reduced_dims(v.as_ints(), n);
 }
 
-Tensor restored(Backward& b, const Tensor& t) { return restored(t, b.sizes("self"), dims_of(b), b.flag("keepdim")); }
-Tensor expanded(Backward& b, const Tensor& t) { return ops::expand(restored(b, t), b.sizes("self")); }
+Tensor restored(Backward& b, const Tensor& t) {
+  return restored(t, b.sizes("self"), dims_of(b), b.flag("keepdim"));
+}
+Tensor expanded(Backward& b, const Tensor& t) {
+  return ops::expand(restored(b, t), b.sizes("self"));
+}
 
 int64_t reduced_count(Backward& b) {
   int64_t n = 1;
@@ -60,21 +64,29 @@ void check_not_empty(const char* op, const Tensor& self, const IntVec& dims, boo
   if (self.numel() > 0) return;
   check(given, op, "(): dim must be given for an input without elements");
   for (int64_t d : dims)
-    check_index(self.sizes()[d] > 0, op,
-          "(): a dimension of size 0 cannot be reduced; got dim ", d);
+    check_index(self.sizes()[d] > 0, op, "(): a dimension of size 0 cannot be reduced; got dim ",
+                d);
 }
 
 // The element type as C++ names it, which PyTorch's message has.
 static const char* cpp_name(DType d) {
   switch (d) {
-    case DType::UInt8: return "unsigned char";
-    case DType::Int8: return "signed char";
-    case DType::Int16: return "short int";
-    case DType::Int32: return "int";
-    case DType::Int64: return "long int";
-    case DType::Float32: return "float";
-    case DType::Float64: return "double";
-    default: return name(d);
+    case DType::UInt8:
+      return "unsigned char";
+    case DType::Int8:
+      return "signed char";
+    case DType::Int16:
+      return "short int";
+    case DType::Int32:
+      return "int";
+    case DType::Int64:
+      return "long int";
+    case DType::Float32:
+      return "float";
+    case DType::Float64:
+      return "double";
+    default:
+      return name(d);
   }
 }
 
@@ -85,7 +97,8 @@ void check_out_dtype(const Meta& m, int i, DType dtype) {
 }
 
 void not_implemented(const char* kernel, DType d) {
-  throw Error(ErrorKind::NotImplemented, "\"", kernel, "\" not implemented for '", info(d).legacy_name, "'");
+  throw Error(ErrorKind::NotImplemented, "\"", kernel, "\" not implemented for '",
+              info(d).legacy_name, "'");
 }
 
 }  // namespace reduction
@@ -98,13 +111,15 @@ DType sum_type(const Tensor& self, std::optional<DType> dtype) {
   return dtype.value_or(is_integral(self.dtype(), true) ? DType::Int64 : self.dtype());
 }
 
-void meta_sum(Meta& m, const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::optional<DType> dtype) {
+void meta_sum(Meta& m, const Tensor& self, std::optional<IntSpan> dim, bool keepdim,
+              std::optional<DType> dtype) {
   reduction::state(m, 0, self, cpu::reduced_dims(dim, self.dim()), keepdim, sum_type(self, dtype));
 }
 
-void meta_nansum(Meta& m, const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::optional<DType> dtype) {
+void meta_nansum(Meta& m, const Tensor& self, std::optional<IntSpan> dim, bool keepdim,
+                 std::optional<DType> dtype) {
   check_kind(ErrorKind::NotImplemented, !is_complex(self.dtype()),
-        "nansum(): input must be real; got ", name(self.dtype()));
+             "nansum(): input must be real; got ", name(self.dtype()));
   if (dtype && is_complex(*dtype)) reduction::not_implemented("nansum_cpu", *dtype);
   meta_sum(m, self, dim, keepdim, dtype);
 }
@@ -112,18 +127,22 @@ void meta_nansum(Meta& m, const Tensor& self, std::optional<IntSpan> dim, bool k
 DType mean_type(const Tensor& self, std::optional<DType> dtype) {
   const DType d = dtype.value_or(self.dtype());
   check_kind(ErrorKind::NotImplemented, is_differentiable(d),
-        "mean(): ", dtype ? "dtype" : "input's dtype", " must be floating point or complex; got ",
-        name(d));
+             "mean(): ", dtype ? "dtype" : "input's dtype",
+             " must be floating point or complex; got ", name(d));
   return d;
 }
 
-void meta_mean(Meta& m, const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::optional<DType> dtype) {
+void meta_mean(Meta& m, const Tensor& self, std::optional<IntSpan> dim, bool keepdim,
+               std::optional<DType> dtype) {
   reduction::state(m, 0, self, cpu::reduced_dims(dim, self.dim()), keepdim, mean_type(self, dtype));
 }
 
-void meta_prod(Meta& m, const Tensor& self, std::optional<DType> dtype) { m.result(0, {}, sum_type(self, dtype)); }
+void meta_prod(Meta& m, const Tensor& self, std::optional<DType> dtype) {
+  m.result(0, {}, sum_type(self, dtype));
+}
 
-void meta_prod_dim(Meta& m, const Tensor& self, int64_t dim, bool keepdim, std::optional<DType> dtype) {
+void meta_prod_dim(Meta& m, const Tensor& self, int64_t dim, bool keepdim,
+                   std::optional<DType> dtype) {
   reduction::state(m, 0, self, reduction::one_dim(dim, self.dim()), keepdim, sum_type(self, dtype));
 }
 
@@ -134,24 +153,34 @@ void meta_count(Meta& m, const Tensor& self, IntSpan dim) {
 // An empty list reduces over nothing here; None means all.
 void meta_truth(Meta& m, const Tensor& self, std::optional<IntSpan> dim, bool keepdim) {
   const IntVec dims = dim && dim->empty() ? IntVec() : cpu::reduced_dims(dim, self.dim());
-  reduction::state(m, 0, self, dims, keepdim, self.dtype() == DType::UInt8 ? DType::UInt8 : DType::Bool);
+  reduction::state(m, 0, self, dims, keepdim,
+                   self.dtype() == DType::UInt8 ? DType::UInt8 : DType::Bool);
 }
 
 const std::optional<IntList> all_dims;
 
-Tensor sum_all(const Tensor& self, std::optional<DType> dtype) { return ops::sum(self, all_dims, false, dtype); }
-Tensor mean_all(const Tensor& self, std::optional<DType> dtype) { return ops::mean(self, all_dims, false, dtype); }
+Tensor sum_all(const Tensor& self, std::optional<DType> dtype) {
+  return ops::sum(self, all_dims, false, dtype);
+}
+Tensor mean_all(const Tensor& self, std::optional<DType> dtype) {
+  return ops::mean(self, all_dims, false, dtype);
+}
 Tensor count_one(const Tensor& self, std::optional<int64_t> dim) {
   return ops::count_nonzero(self, dim ? IntList{*dim} : IntList{});
 }
 Tensor any_all(const Tensor& self) { return ops::any(self, all_dims, false); }
-Tensor any_dim(const Tensor& self, int64_t dim, bool keepdim) { return ops::any(self, std::optional(IntList{dim}), keepdim); }
+Tensor any_dim(const Tensor& self, int64_t dim, bool keepdim) {
+  return ops::any(self, std::optional(IntList{dim}), keepdim);
+}
 Tensor all_all(const Tensor& self) { return ops::all(self, all_dims, false); }
-Tensor all_dim(const Tensor& self, int64_t dim, bool keepdim) { return ops::all(self, std::optional(IntList{dim}), keepdim); }
+Tensor all_dim(const Tensor& self, int64_t dim, bool keepdim) {
+  return ops::all(self, std::optional(IntList{dim}), keepdim);
+}
 
-Tensor nanmean(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::optional<DType> dtype) {
+Tensor nanmean(const Tensor& self, std::optional<IntSpan> dim, bool keepdim,
+               std::optional<DType> dtype) {
   check_kind(ErrorKind::NotImplemented, is_differentiable(self.dtype()),
-        "nanmean(): input must be floating point or complex; got ", name(self.dtype()));
+             "nanmean(): input must be floating point or complex; got ", name(self.dtype()));
   const std::optional<IntList> dims = dim ? std::optional(IntList(*dim)) : std::nullopt;
   const Tensor count = ops::sum(ops::logical_not(ops::isnan(ops::detach(self))), dims, keepdim);
   return ops::div(ops::nansum(self, dims, keepdim, dtype), count);
@@ -188,7 +217,9 @@ Tensor product_of_others(const Tensor& self, int64_t dim) {
   return ops::mul(left, right);
 }
 
-bool has_zero(const Tensor& self) { return self.is_meta() || ops::item(ops::any(ops::eq(self, 0), std::nullopt)).to<bool>(); }
+bool has_zero(const Tensor& self) {
+  return self.is_meta() || ops::item(ops::any(ops::eq(self, 0), std::nullopt)).to<bool>();
+}
 
 Tensor prod_gradient(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim) {
   if (self.numel() == 0) return ops::zeros_like(self);
@@ -201,7 +232,8 @@ Tensor prod_all_gradient(Backward& b) {
   const Tensor self = b["self"];
   if (self.dim() == 0) return b.grad();
   const Tensor flat = ops::reshape(self, {-1});
-  return ops::view(ops::reshape(prod_gradient(b.grad(), flat, b["result"], 0), self.sizes()), self.sizes());
+  return ops::view(ops::reshape(prod_gradient(b.grad(), flat, b["result"], 0), self.sizes()),
+                   self.sizes());
 }
 
 Tensor prod_dim_gradient(Backward& b) {
@@ -216,178 +248,204 @@ Tensor prod_dim_gradient(Backward& b) {
 
 using namespace facula;
 
-OP(sum_dim_IntList) {
-  .schema = "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-  .doc = "Sum over the given dimensions, or all. Integers add in int64.",
-  .forms = function | method | out,
-  .out_name = "IntList_out",
-  .flags = linear,
-  .out_layout = OutLayout::Contiguous,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .meta = typed_meta<meta_sum>,
-  .cpu = cpu::sum_kernel,
-  .derivatives = {vjp("self", [](Backward& b) { return expanded(b, b.grad()); })},
-  .batch = batch::reduction,
+OP(sum_dim_IntList){
+    .schema =
+        "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) "
+        "-> Tensor",
+    .doc = "Sum over the given dimensions, or all. Integers add in int64.",
+    .forms = function | method | out,
+    .out_name = "IntList_out",
+    .flags = linear,
+    .out_layout = OutLayout::Contiguous,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .meta = typed_meta<meta_sum>,
+    .cpu = cpu::sum_kernel,
+    .derivatives = {vjp("self", [](Backward& b) { return expanded(b, b.grad()); })},
+    .batch = batch::reduction,
 };
-OP(sum) {
-  .schema = "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-  .doc = "Sum of all elements.",
-  .forms = function | method | out,
-  .composite = Composite::Explicit,
-  .flags = linear,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .any = typed_kernel<sum_all>,
-  .derivatives = {vjp("self", [](Backward& b) { return ops::expand(b.grad(), b.sizes("self")); })},
+OP(sum){
+    .schema = "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    .doc = "Sum of all elements.",
+    .forms = function | method | out,
+    .composite = Composite::Explicit,
+    .flags = linear,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .any = typed_kernel<sum_all>,
+    .derivatives = {vjp("self",
+                        [](Backward& b) { return ops::expand(b.grad(), b.sizes("self")); })},
 };
-OP(sum_to_size) {
-  .schema = "sum_to_size(Tensor self, SymInt[] size) -> Tensor",
-  .doc = "Sums over the dimensions that broadcasting from `size` to self's sizes would have repeated.",
-  .forms = method,
-  .composite = Composite::Implicit,
-  .flags = same_object,
-  .any = typed_kernel<sum_to_size>,
+OP(sum_to_size){
+    .schema = "sum_to_size(Tensor self, SymInt[] size) -> Tensor",
+    .doc =
+        "Sums over the dimensions that broadcasting from `size` to self's sizes would have "
+        "repeated.",
+    .forms = method,
+    .composite = Composite::Implicit,
+    .flags = same_object,
+    .any = typed_kernel<sum_to_size>,
 };
-OP(nansum) {
-  .schema = "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-  .doc = "Sum over the given dimensions, or all, with NaN counted as zero.",
-  .forms = function | method | out,
-  .out_layout = OutLayout::Contiguous,
-  .meta = typed_meta<meta_nansum>,
-  .cpu = cpu::nansum_kernel,
-  .derivatives = {vjp("self", [](Backward& b) {
-    return ops::mul(expanded(b, b.grad()), ops::logical_not(ops::isnan(b["self"])));
-  }, saves("self"))},
-  .batch = batch::reduction,
+OP(nansum){
+    .schema =
+        "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> "
+        "Tensor",
+    .doc = "Sum over the given dimensions, or all, with NaN counted as zero.",
+    .forms = function | method | out,
+    .out_layout = OutLayout::Contiguous,
+    .meta = typed_meta<meta_nansum>,
+    .cpu = cpu::nansum_kernel,
+    .derivatives = {vjp(
+        "self",
+        [](Backward& b) {
+          return ops::mul(expanded(b, b.grad()), ops::logical_not(ops::isnan(b["self"])));
+        },
+        saves("self"))},
+    .batch = batch::reduction,
 };
-OP(mean_dim) {
-  .schema = "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-  .doc = "Mean over the given dimensions, or all.",
-  .forms = function | method | out,
-  .out_name = "out",
-  .flags = linear,
-  .out_layout = OutLayout::Contiguous,
-  .meta = typed_meta<meta_mean>,
-  .cpu = cpu::mean_kernel,
-  .derivatives = {vjp("self", [](Backward& b) {
-    return ops::div(expanded(b, b.grad()), static_cast<double>(reduction::reduced_count(b)));
-  })},
-  .batch = batch::reduction,
+OP(mean_dim){
+    .schema =
+        "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> "
+        "Tensor",
+    .doc = "Mean over the given dimensions, or all.",
+    .forms = function | method | out,
+    .out_name = "out",
+    .flags = linear,
+    .out_layout = OutLayout::Contiguous,
+    .meta = typed_meta<meta_mean>,
+    .cpu = cpu::mean_kernel,
+    .derivatives = {vjp("self",
+                        [](Backward& b) {
+                          return ops::div(expanded(b, b.grad()),
+                                          static_cast<double>(reduction::reduced_count(b)));
+                        })},
+    .batch = batch::reduction,
 };
-OP(mean) {
-  .schema = "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-  .doc = "Mean of all elements.",
-  .forms = function | method | out,
-  .out_name = "dtype_out",
-  .composite = Composite::Explicit,
-  .flags = linear,
-  .any = typed_kernel<mean_all>,
-  .derivatives = {vjp("self", [](Backward& b) {
-    int64_t n = 1;
-    for (int64_t s : b.sizes("self")) n *= s;
-    return ops::div(ops::expand(b.grad(), b.sizes("self")), static_cast<double>(n));
-  })},
+OP(mean){
+    .schema = "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    .doc = "Mean of all elements.",
+    .forms = function | method | out,
+    .out_name = "dtype_out",
+    .composite = Composite::Explicit,
+    .flags = linear,
+    .any = typed_kernel<mean_all>,
+    .derivatives = {vjp("self",
+                        [](Backward& b) {
+                          int64_t n = 1;
+                          for (int64_t s : b.sizes("self")) n *= s;
+                          return ops::div(ops::expand(b.grad(), b.sizes("self")),
+                                          static_cast<double>(n));
+                        })},
 };
-OP(nanmean) {
-  .schema = "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-  .doc = "Mean over the given dimensions, or all, of the elements that are not NaN.",
-  .forms = function | method | out,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<nanmean>,
+OP(nanmean){
+    .schema =
+        "nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> "
+        "Tensor",
+    .doc = "Mean over the given dimensions, or all, of the elements that are not NaN.",
+    .forms = function | method | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<nanmean>,
 };
-OP(prod) {
-  .schema = "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-  .doc = "Product of all elements. Integers multiply in int64.",
-  .forms = function | method | out,
-  .out_layout = OutLayout::Contiguous,
-  .autocast = Autocast::Float32,
-  .meta = typed_meta<meta_prod>,
-  .cpu = cpu::prod_kernel,
-  .derivatives = {vjp("self", prod_all_gradient, saves("self", "result"))},
-  .batch = batch::whole,
+OP(prod){
+    .schema = "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    .doc = "Product of all elements. Integers multiply in int64.",
+    .forms = function | method | out,
+    .out_layout = OutLayout::Contiguous,
+    .autocast = Autocast::Float32,
+    .meta = typed_meta<meta_prod>,
+    .cpu = cpu::prod_kernel,
+    .derivatives = {vjp("self", prod_all_gradient, saves("self", "result"))},
+    .batch = batch::whole,
 };
-OP(prod_dim_int) {
-  .schema = "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-  .doc = "Product over one dimension.",
-  .forms = function | method | out,
-  .out_name = "int_out",
-  .out_layout = OutLayout::Contiguous,
-  .autocast = Autocast::Float32,
-  .meta = typed_meta<meta_prod_dim>,
-  .cpu = cpu::prod_dim_kernel,
-  .derivatives = {vjp("self", prod_dim_gradient, saves("self", "result"))},
-  .batch = batch::dims,
+OP(prod_dim_int){
+    .schema =
+        "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> "
+        "Tensor",
+    .doc = "Product over one dimension.",
+    .forms = function | method | out,
+    .out_name = "int_out",
+    .out_layout = OutLayout::Contiguous,
+    .autocast = Autocast::Float32,
+    .meta = typed_meta<meta_prod_dim>,
+    .cpu = cpu::prod_dim_kernel,
+    .derivatives = {vjp("self", prod_dim_gradient, saves("self", "result"))},
+    .batch = batch::dims,
 };
-OP(count_nonzero_dim_IntList) {
-  .schema = "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
-  .doc = "How many elements are not zero, over the given dimensions (all for an empty list).",
-  .forms = function | method | out,
-  .out_layout = OutLayout::Contiguous,
-  .meta = typed_meta<meta_count>,
-  .cpu = cpu::count_nonzero_kernel,
-  .not_differentiable = names("self", "result"),
-  .batch = batch::reduction,
+OP(count_nonzero_dim_IntList){
+    .schema = "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
+    .doc = "How many elements are not zero, over the given dimensions (all for an empty list).",
+    .forms = function | method | out,
+    .out_layout = OutLayout::Contiguous,
+    .meta = typed_meta<meta_count>,
+    .cpu = cpu::count_nonzero_kernel,
+    .not_differentiable = names("self", "result"),
+    .batch = batch::reduction,
 };
-OP(count_nonzero) {
-  .schema = "count_nonzero(Tensor self, int? dim=None) -> Tensor",
-  .doc = "How many elements are not zero, in all or over one dimension.",
-  .forms = function | method | out,
-  .composite = Composite::Explicit,
-  .any = typed_kernel<count_one>,
-  .not_differentiable = names("self", "result"),
+OP(count_nonzero){
+    .schema = "count_nonzero(Tensor self, int? dim=None) -> Tensor",
+    .doc = "How many elements are not zero, in all or over one dimension.",
+    .forms = function | method | out,
+    .composite = Composite::Explicit,
+    .any = typed_kernel<count_one>,
+    .not_differentiable = names("self", "result"),
 };
-OP(any_dims) {
-  .schema = "any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-  .doc = "Whether any element is not zero, over the given dimensions; an empty list reduces nothing, None all.",
-  .forms = function | method | out,
-  .out_layout = OutLayout::Contiguous,
-  .meta = typed_meta<meta_truth>,
-  .cpu = cpu::any_kernel,
-  .not_differentiable = names("self", "result"),
-  .batch = batch::reduction,
+OP(any_dims){
+    .schema = "any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+    .doc =
+        "Whether any element is not zero, over the given dimensions; an empty list reduces "
+        "nothing, None all.",
+    .forms = function | method | out,
+    .out_layout = OutLayout::Contiguous,
+    .meta = typed_meta<meta_truth>,
+    .cpu = cpu::any_kernel,
+    .not_differentiable = names("self", "result"),
+    .batch = batch::reduction,
 };
-OP(any_dim) {
-  .schema = "any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
-  .doc = "Whether any element along a dimension is not zero.",
-  .forms = function | method | out,
-  .out_name = "out",
-  .composite = Composite::Explicit,
-  .any = typed_kernel<any_dim>,
-  .not_differentiable = names("self", "result"),
+OP(any_dim){
+    .schema = "any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
+    .doc = "Whether any element along a dimension is not zero.",
+    .forms = function | method | out,
+    .out_name = "out",
+    .composite = Composite::Explicit,
+    .any = typed_kernel<any_dim>,
+    .not_differentiable = names("self", "result"),
 };
-OP(any) {
-  .schema = "any(Tensor self) -> Tensor",
-  .doc = "Whether any element is not zero: bool, or uint8 for uint8.",
-  .forms = function | method | out,
-  .out_name = "all_out",
-  .composite = Composite::Explicit,
-  .any = typed_kernel<any_all>,
-  .not_differentiable = names("self", "result"),
+OP(any){
+    .schema = "any(Tensor self) -> Tensor",
+    .doc = "Whether any element is not zero: bool, or uint8 for uint8.",
+    .forms = function | method | out,
+    .out_name = "all_out",
+    .composite = Composite::Explicit,
+    .any = typed_kernel<any_all>,
+    .not_differentiable = names("self", "result"),
 };
-OP(all_dims) {
-  .schema = "all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-  .doc = "Whether no element is zero, over the given dimensions; an empty list reduces nothing, None all.",
-  .forms = function | method | out,
-  .out_layout = OutLayout::Contiguous,
-  .meta = typed_meta<meta_truth>,
-  .cpu = cpu::all_kernel,
-  .not_differentiable = names("self", "result"),
-  .batch = batch::reduction,
+OP(all_dims){
+    .schema = "all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+    .doc =
+        "Whether no element is zero, over the given dimensions; an empty list reduces nothing, "
+        "None all.",
+    .forms = function | method | out,
+    .out_layout = OutLayout::Contiguous,
+    .meta = typed_meta<meta_truth>,
+    .cpu = cpu::all_kernel,
+    .not_differentiable = names("self", "result"),
+    .batch = batch::reduction,
 };
-OP(all_dim) {
-  .schema = "all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
-  .doc = "Whether no element along a dimension is zero.",
-  .forms = function | method | out,
-  .out_name = "out",
-  .composite = Composite::Explicit,
-  .any = typed_kernel<all_dim>,
-  .not_differentiable = names("self", "result"),
+OP(all_dim){
+    .schema = "all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
+    .doc = "Whether no element along a dimension is zero.",
+    .forms = function | method | out,
+    .out_name = "out",
+    .composite = Composite::Explicit,
+    .any = typed_kernel<all_dim>,
+    .not_differentiable = names("self", "result"),
 };
-OP(all) {
-  .schema = "all(Tensor self) -> Tensor",
-  .doc = "Whether no element is zero: bool, or uint8 for uint8.",
-  .forms = function | method | out,
-  .out_name = "all_out",
-  .composite = Composite::Explicit,
-  .any = typed_kernel<all_all>,
-  .not_differentiable = names("self", "result"),
+OP(all){
+    .schema = "all(Tensor self) -> Tensor",
+    .doc = "Whether no element is zero: bool, or uint8 for uint8.",
+    .forms = function | method | out,
+    .out_name = "all_out",
+    .composite = Composite::Explicit,
+    .any = typed_kernel<all_all>,
+    .not_differentiable = names("self", "result"),
 };

@@ -22,7 +22,8 @@ void state(Meta& m, int result, const Tensor& self, const IntVec& dims, bool kee
 IntVec one_dim(int64_t dim, int64_t ndim);
 // A reduction without an identity cannot run over nothing.
 void check_not_empty(const char* op, const Tensor& self, const IntVec& dims, bool given);
-// Raises where a tensor given as out= for result i is not of the dtype; PyTorch does not cast there.
+// Raises where a tensor given as out= for result i is not of the dtype; PyTorch does not cast
+// there.
 void check_out_dtype(const Meta& m, int i, DType dtype);
 [[noreturn]] void not_implemented(const char* kernel, DType d);
 

@@ -94,73 +94,73 @@ Tensor special_round(const Tensor& self, int64_t decimals) { return ops::round(s
 
 using namespace facula;
 
-OP(ceil) {
-  .schema = "ceil(Tensor self) -> Tensor",
-  .doc = "Smallest integer not below self, elementwise.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .meta = meta::unary,
-  .cpu = cpu::unary<scalar::ceil>,
-  .derivatives = {vjp("self", flat)},
+OP(ceil){
+    .schema = "ceil(Tensor self) -> Tensor",
+    .doc = "Smallest integer not below self, elementwise.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .meta = meta::unary,
+    .cpu = cpu::unary<scalar::ceil>,
+    .derivatives = {vjp("self", flat)},
 };
 
-OP(floor) {
-  .schema = "floor(Tensor self) -> Tensor",
-  .doc = "Largest integer not above self, elementwise.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .meta = meta::unary,
-  .cpu = cpu::unary<scalar::floor>,
-  .derivatives = {vjp("self", flat)},
+OP(floor){
+    .schema = "floor(Tensor self) -> Tensor",
+    .doc = "Largest integer not above self, elementwise.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .meta = meta::unary,
+    .cpu = cpu::unary<scalar::floor>,
+    .derivatives = {vjp("self", flat)},
 };
 
-OP(trunc) {
-  .schema = "trunc(Tensor self) -> Tensor",
-  .doc = "Integer part of self, elementwise.",
-  .forms = all_forms,
-  .aliases = "fix",
-  .flags = pointwise,
-  .meta = meta::unary,
-  .cpu = cpu::unary<scalar::trunc>,
-  .derivatives = {vjp("self", flat)},
+OP(trunc){
+    .schema = "trunc(Tensor self) -> Tensor",
+    .doc = "Integer part of self, elementwise.",
+    .forms = all_forms,
+    .aliases = "fix",
+    .flags = pointwise,
+    .meta = meta::unary,
+    .cpu = cpu::unary<scalar::trunc>,
+    .derivatives = {vjp("self", flat)},
 };
 
-OP(round) {
-  .schema = "round(Tensor self) -> Tensor",
-  .doc = "Nearest integer to self, elementwise; halves go to the even one.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .meta = meta::unary,
-  .cpu = cpu::unary<scalar::round>,
-  .derivatives = {vjp("self", flat)},
+OP(round){
+    .schema = "round(Tensor self) -> Tensor",
+    .doc = "Nearest integer to self, elementwise; halves go to the even one.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .meta = meta::unary,
+    .cpu = cpu::unary<scalar::round>,
+    .derivatives = {vjp("self", flat)},
 };
 
-OP(round_decimals) {
-  .schema = "round.decimals(Tensor self, *, int decimals) -> Tensor",
-  .doc = "Self rounded to a number of decimals, which may be negative; floating point.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .meta = meta::unary,
-  .cpu = cpu::with_params<power_of_ten>(cpu::unary<scalar::round_decimals>),
-  .derivatives = {vjp("self", flat)},
+OP(round_decimals){
+    .schema = "round.decimals(Tensor self, *, int decimals) -> Tensor",
+    .doc = "Self rounded to a number of decimals, which may be negative; floating point.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .meta = meta::unary,
+    .cpu = cpu::with_params<power_of_ten>(cpu::unary<scalar::round_decimals>),
+    .derivatives = {vjp("self", flat)},
 };
 
-OP(special_round) {
-  .schema = "special_round(Tensor self, *, int decimals=0) -> Tensor",
-  .doc = "Self rounded to a number of decimals.",
-  .forms = function | out,
-  .python_module = "special",
-  .composite = Composite::Implicit,
-  .any = typed_kernel<special_round>,
+OP(special_round){
+    .schema = "special_round(Tensor self, *, int decimals=0) -> Tensor",
+    .doc = "Self rounded to a number of decimals.",
+    .forms = function | out,
+    .python_module = "special",
+    .composite = Composite::Implicit,
+    .any = typed_kernel<special_round>,
 };
 
-OP(frac) {
-  .schema = "frac(Tensor self) -> Tensor",
-  .doc = "Fractional part of self, elementwise, with the sign of self.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .meta = meta::unary,
-  .cpu = cpu::unary<scalar::frac>,
-  .derivatives = {vjp("self", [](Backward& b) { return b.grad(); })},
+OP(frac){
+    .schema = "frac(Tensor self) -> Tensor",
+    .doc = "Fractional part of self, elementwise, with the sign of self.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .meta = meta::unary,
+    .cpu = cpu::unary<scalar::frac>,
+    .derivatives = {vjp("self", [](Backward& b) { return b.grad(); })},
 };
 #endif

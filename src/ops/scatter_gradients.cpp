@@ -33,14 +33,18 @@ constexpr Places by_element = {
     [](Backward& b, const Tensor& t) { return ops::scatter(t, b.integer("dim"), b["index"], 0); },
 };
 constexpr Places by_slice = {
-    [](Backward& b, const Tensor& from) { return ops::index_select(from, b.integer("dim"), b["index"]); },
+    [](Backward& b, const Tensor& from) {
+      return ops::index_select(from, b.integer("dim"), b["index"]);
+    },
     [](Backward& b, const Tensor& to, const Tensor& values) {
       return ops::index_add(to, b.integer("dim"), b["index"], values);
     },
     [](Backward& b, const Tensor& to, const Tensor& values, bool include_self) {
       return ops::index_reduce(to, b.integer("dim"), b["index"], values, "prod", include_self);
     },
-    [](Backward& b, const Tensor& t) { return ops::index_fill(t, b.integer("dim"), b["index"], 0); },
+    [](Backward& b, const Tensor& t) {
+      return ops::index_fill(t, b.integer("dim"), b["index"], 0);
+    },
 };
 
 struct Gradients {
@@ -54,8 +58,8 @@ Gradients of_mean(Backward& b, const Places& p, const Tensor& source, bool inclu
   return {share, p.pick(b, share)};
 }
 
-// The derivative of a product is the product of the other factors: the result divided by the factor,
-// or where the only zero is the factor itself, the product without it.
+// The derivative of a product is the product of the other factors: the result divided by the
+// factor, or where the only zero is the factor itself, the product without it.
 Gradients of_product(Backward& b, const Places& p, const Tensor& source, bool include_self) {
   const Tensor self = b["self"], grad = b.grad();
   const Tensor others_of_self = p.multiply(b, ops::ones_like(self), source, true);
@@ -65,7 +69,8 @@ Gradients of_product(Backward& b, const Places& p, const Tensor& source, bool in
   const Tensor alone = ops::logical_and(zero, ops::eq(p.pick(b, zeros), 1));
   const Tensor others = p.multiply(b, self, no_zeros, include_self);
   const Tensor without = p.pick(b, ops::mul(grad, ops::conj(others)));
-  const Tensor divided = ops::div(p.pick(b, ops::mul(grad, ops::conj(b["result"]))), ops::conj(no_zeros));
+  const Tensor divided =
+      ops::div(p.pick(b, ops::mul(grad, ops::conj(b["result"]))), ops::conj(no_zeros));
   return {ops::mul(grad, ops::conj(others_of_self)), ops::where(alone, without, divided)};
 }
 

@@ -28,9 +28,8 @@ const Tensor* first_real(std::span<const Tensor> tensors) {
 }
 
 void check_fits(const Tensor& first, const Tensor& t, int64_t dim, size_t index) {
-  check(t.dim() == first.dim(),
-        "cat(): tensors must have as many dimensions; got ", first.dim(), " and ", t.dim(), " at ",
-        index);
+  check(t.dim() == first.dim(), "cat(): tensors must have as many dimensions; got ", first.dim(),
+        " and ", t.dim(), " at ", index);
   for (int64_t d = 0; d < t.dim(); ++d)
     check(d == dim || t.sizes()[d] == first.sizes()[d],
           "cat(): Sizes of tensors must match except in dimension ", dim, "; got ",
@@ -40,7 +39,8 @@ void check_fits(const Tensor& first, const Tensor& t, int64_t dim, size_t index)
 void meta_cat(Meta& m, std::span<const Tensor> tensors, int64_t dim) {
   check_value(!tensors.empty(), "cat(): expected a non-empty list of Tensors");
   for (size_t i = 0; i < tensors.size(); ++i)
-    check(tensors[i].dim() > 0, "zero-dimensional tensor (at position ", i, ") cannot be concatenated");
+    check(tensors[i].dim() > 0, "zero-dimensional tensor (at position ", i,
+          ") cannot be concatenated");
   const DType dtype = result_type({m.call.args, 1});
   indexed::check_join(m, tensors, dtype);
   const Tensor* first = first_real(tensors);
@@ -101,8 +101,8 @@ Tensor select_scatter(const Tensor& self, const Tensor& src, int64_t dim, int64_
   ops::copy_(part, src);
   return t;
 }
-Tensor slice_scatter(const Tensor& self, const Tensor& src, int64_t dim, std::optional<int64_t> start,
-                     std::optional<int64_t> end, int64_t step) {
+Tensor slice_scatter(const Tensor& self, const Tensor& src, int64_t dim,
+                     std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
   const Tensor t = copy_of_memory(self);
   const Tensor part = ops::slice(t, dim, start, end, step);
   check(same_sizes(part.sizes(), src.sizes()),
@@ -111,10 +111,12 @@ Tensor slice_scatter(const Tensor& self, const Tensor& src, int64_t dim, std::op
   ops::copy_(part, src);
   return t;
 }
-Tensor as_strided_scatter(const Tensor& self, const Tensor& src, IntSpan size, IntSpan stride, std::optional<int64_t> offset) {
+Tensor as_strided_scatter(const Tensor& self, const Tensor& src, IntSpan size, IntSpan stride,
+                          std::optional<int64_t> offset) {
   // A copy of the memory up to the end of both: the view may lie outside of self's elements.
   const int64_t at = offset.value_or(self.storage_offset());
-  const int64_t reach = std::max(self.storage_offset() + extent(self.sizes(), self.strides()), at + extent(size, stride));
+  const int64_t reach = std::max(self.storage_offset() + extent(self.sizes(), self.strides()),
+                                 at + extent(size, stride));
   const Tensor memory = ops::new_zeros(self, {reach});
   const Tensor t = ops::as_strided(memory, self.sizes(), self.strides(), self.storage_offset());
   ops::copy_(t, self);
@@ -135,64 +137,84 @@ std::optional<int64_t> maybe(Backward& b, Name n) {
 
 using namespace facula;
 
-OP(cat) {
-  .schema = "cat(Tensor[] tensors, int dim=0) -> Tensor",
-  .doc = "Tensors joined along a dimension.",
-  .forms = function | out,
-  .aliases = "concat,concatenate",
-  .autocast = Autocast::Promote,
-  .meta = typed_meta<meta_cat>,
-  .cpu = typed_kernel<cat>,
-  .derivatives = {vjp(names("tensors"), cat_gradient)},
-  .batch = batch::list_dims,
+OP(cat){
+    .schema = "cat(Tensor[] tensors, int dim=0) -> Tensor",
+    .doc = "Tensors joined along a dimension.",
+    .forms = function | out,
+    .aliases = "concat,concatenate",
+    .autocast = Autocast::Promote,
+    .meta = typed_meta<meta_cat>,
+    .cpu = typed_kernel<cat>,
+    .derivatives = {vjp(names("tensors"), cat_gradient)},
+    .batch = batch::list_dims,
 };
 
-OP(select_scatter) {
-  .schema = "select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",
-  .doc = "A copy of self with src in the place of one index of a dimension.",
-  .forms = function_method | out,
-  .composite = Composite::Explicit,
-  .any = typed_kernel<select_scatter>,
-  .derivatives = {
-      vjp("self", [](Backward& b) {
-        return ops::select_scatter(b.grad(), ops::new_zeros(b.grad(), b.sizes("src")), b.integer("dim"), b.integer("index"));
-      }),
-      vjp("src", [](Backward& b) { return ops::select(b.grad(), b.integer("dim"), b.integer("index")); }),
-  },
+OP(select_scatter){
+    .schema = "select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",
+    .doc = "A copy of self with src in the place of one index of a dimension.",
+    .forms = function_method | out,
+    .composite = Composite::Explicit,
+    .any = typed_kernel<select_scatter>,
+    .derivatives =
+        {
+            vjp("self",
+                [](Backward& b) {
+                  return ops::select_scatter(b.grad(), ops::new_zeros(b.grad(), b.sizes("src")),
+                                             b.integer("dim"), b.integer("index"));
+                }),
+            vjp("src",
+                [](Backward& b) {
+                  return ops::select(b.grad(), b.integer("dim"), b.integer("index"));
+                }),
+        },
 };
-OP(slice_scatter) {
-  .schema = "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
-  .doc = "A copy of self with src in the place of a slice of a dimension.",
-  .forms = function_method | out,
-  .composite = Composite::Explicit,
-  .any = typed_kernel<slice_scatter>,
-  .derivatives = {
-      vjp("self", [](Backward& b) {
-        return ops::slice_scatter(b.grad(), ops::new_zeros(b.grad(), b.sizes("src")), b.integer("dim"), maybe(b, "start"),
-                                  maybe(b, "end"), b.integer("step"));
-      }),
-      vjp("src", [](Backward& b) {
-        return ops::slice(b.grad(), b.integer("dim"), maybe(b, "start"), maybe(b, "end"), b.integer("step"));
-      }),
-  },
+OP(slice_scatter){
+    .schema =
+        "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, "
+        "SymInt step=1) -> Tensor",
+    .doc = "A copy of self with src in the place of a slice of a dimension.",
+    .forms = function_method | out,
+    .composite = Composite::Explicit,
+    .any = typed_kernel<slice_scatter>,
+    .derivatives =
+        {
+            vjp("self",
+                [](Backward& b) {
+                  return ops::slice_scatter(b.grad(), ops::new_zeros(b.grad(), b.sizes("src")),
+                                            b.integer("dim"), maybe(b, "start"), maybe(b, "end"),
+                                            b.integer("step"));
+                }),
+            vjp("src",
+                [](Backward& b) {
+                  return ops::slice(b.grad(), b.integer("dim"), maybe(b, "start"), maybe(b, "end"),
+                                    b.integer("step"));
+                }),
+        },
 };
-OP(as_strided_scatter) {
-  .schema = "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
-  .doc = "A copy of self with src in the place of a strided view.",
-  .forms = function_method | out,
-  .composite = Composite::Explicit,
-  .any = typed_kernel<as_strided_scatter>,
-  .derivatives = {
-      // PyTorch gives self the gradient of what was replaced and zeros elsewhere; so do we.
-      vjp("self", [](Backward& b) {
-        const Tensor grad = ops::clone(b.grad(), MemoryFormat::Contiguous);
-        const Tensor replaced = ops::as_strided(grad, b.ints("size"), b.ints("stride"), maybe(b, "storage_offset"));
-        return ops::as_strided_scatter(ops::zeros_like(grad), replaced, b.ints("size"), b.ints("stride"),
-                                       maybe(b, "storage_offset"));
-      }),
-      vjp("src", [](Backward& b) {
-        return ops::clone(ops::as_strided(ops::clone(b.grad(), MemoryFormat::Contiguous), b.ints("size"), b.ints("stride"),
-                                          maybe(b, "storage_offset")));
-      }),
-  },
+OP(as_strided_scatter){
+    .schema =
+        "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? "
+        "storage_offset=None) -> Tensor",
+    .doc = "A copy of self with src in the place of a strided view.",
+    .forms = function_method | out,
+    .composite = Composite::Explicit,
+    .any = typed_kernel<as_strided_scatter>,
+    .derivatives =
+        {
+            // PyTorch gives self the gradient of what was replaced and zeros elsewhere; so do we.
+            vjp("self",
+                [](Backward& b) {
+                  const Tensor grad = ops::clone(b.grad(), MemoryFormat::Contiguous);
+                  const Tensor replaced = ops::as_strided(grad, b.ints("size"), b.ints("stride"),
+                                                          maybe(b, "storage_offset"));
+                  return ops::as_strided_scatter(ops::zeros_like(grad), replaced, b.ints("size"),
+                                                 b.ints("stride"), maybe(b, "storage_offset"));
+                }),
+            vjp("src",
+                [](Backward& b) {
+                  return ops::clone(ops::as_strided(ops::clone(b.grad(), MemoryFormat::Contiguous),
+                                                    b.ints("size"), b.ints("stride"),
+                                                    maybe(b, "storage_offset")));
+                }),
+        },
 };

@@ -21,8 +21,8 @@ void meta_stack(Meta& m, std::span<const Tensor> tensors, int64_t dim) {
   const int64_t d = wrap_dim(dim, first.dim() + 1);
   for (size_t i = 1; i < tensors.size(); ++i)
     check(same_sizes(tensors[i].sizes(), first.sizes()),
-        "stack expects each tensor to be equal size; got ", str(first.sizes()), " at 0 and ",
-        str(tensors[i].sizes()), " at ", i);
+          "stack expects each tensor to be equal size; got ", str(first.sizes()), " at 0 and ",
+          str(tensors[i].sizes()), " at ", i);
   IntVec sizes(first.sizes());
   sizes.insert(d, static_cast<int64_t>(tensors.size()));
   const DType dtype = result_type({m.call.args, 1});
@@ -47,7 +47,8 @@ void stack_gradient(Backward& b) {
   const int64_t d = wrap_dim(b.integer("dim"), b.grad().dim());
   std::vector<Tensor> grads;
   for (int64_t i = 0; i < b.grad().sizes()[d]; ++i)
-    grads.push_back(b.needs("tensors", static_cast<size_t>(i)) ? ops::select(b.grad(), d, i) : Tensor());
+    grads.push_back(b.needs("tensors", static_cast<size_t>(i)) ? ops::select(b.grad(), d, i)
+                                                               : Tensor());
   b.set("tensors", std::move(grads));
 }
 
@@ -72,9 +73,8 @@ Tensor dstack(std::span<const Tensor> tensors) {
 }
 Tensor column_stack(std::span<const Tensor> tensors) {
   check(!tensors.empty(), "column_stack expects a non-empty TensorList");
-  return ops::hstack(transformed(tensors, [](const Tensor& t) {
-    return t.dim() > 1 ? t : ops::reshape(t, {t.numel(), 1});
-  }));
+  return ops::hstack(transformed(
+      tensors, [](const Tensor& t) { return t.dim() > 1 ? t : ops::reshape(t, {t.numel(), 1}); }));
 }
 
 Tensor block_diag(std::span<const Tensor> tensors) {
@@ -82,8 +82,8 @@ Tensor block_diag(std::span<const Tensor> tensors) {
   int64_t columns = 0;
   std::vector<Tensor> blocks;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    check(tensors[i].dim() <= 2,
-          "block_diag(): inputs must have at most 2 dimensions; got ", tensors[i].dim(), " at ", i);
+    check(tensors[i].dim() <= 2, "block_diag(): inputs must have at most 2 dimensions; got ",
+          tensors[i].dim(), " at ", i);
     blocks.push_back(ops::atleast_2d(tensors[i]));
     columns += blocks.back().sizes()[1];
   }
@@ -96,8 +96,9 @@ Tensor block_diag(std::span<const Tensor> tensors) {
   return ops::cat(blocks, 0);
 }
 
-void check_vector(const Tensor& t) { check(t.dim() == 1,
-      "cartesian_prod(): tensors must have 1 dimension; got ", str(t.sizes())); }
+void check_vector(const Tensor& t) {
+  check(t.dim() == 1, "cartesian_prod(): tensors must have 1 dimension; got ", str(t.sizes()));
+}
 
 Tensor cartesian_prod(std::span<const Tensor> tensors) {
   check(!tensors.empty(), "meshgrid expects a non-empty TensorList");
@@ -132,7 +133,8 @@ Tensor combinations(const Tensor& self, int64_t r, bool with_replacement) {
   check(r >= 0, "combinations(): r must not be negative; got ", r);
   if (r == 0) return ops::new_empty(self, {0});
   check(r <= INT32_MAX, "combinations(): expected r of at most ", INT32_MAX, "; got ", r);
-  const Tensor at = ops::to(choices(self.numel(), r, with_replacement), self.device(), DType::Int64);
+  const Tensor at =
+      ops::to(choices(self.numel(), r, with_replacement), self.device(), DType::Int64);
   return ops::index(self, {&at, 1});
 }
 
@@ -141,61 +143,62 @@ Tensor combinations(const Tensor& self, int64_t r, bool with_replacement) {
 
 using namespace facula;
 
-OP(stack) {
-  .schema = "stack(Tensor[] tensors, int dim=0) -> Tensor",
-  .doc = "Tensors of one size joined along a new dimension.",
-  .forms = function | out,
-  .autocast = Autocast::Promote,
-  .meta = typed_meta<meta_stack>,
-  .cpu = typed_kernel<stack>,
-  .derivatives = {vjp(names("tensors"), stack_gradient)},
-  .batch = batch::list_new_dim,
+OP(stack){
+    .schema = "stack(Tensor[] tensors, int dim=0) -> Tensor",
+    .doc = "Tensors of one size joined along a new dimension.",
+    .forms = function | out,
+    .autocast = Autocast::Promote,
+    .meta = typed_meta<meta_stack>,
+    .cpu = typed_kernel<stack>,
+    .derivatives = {vjp(names("tensors"), stack_gradient)},
+    .batch = batch::list_new_dim,
 };
-OP(hstack) {
-  .schema = "hstack(Tensor[] tensors) -> Tensor",
-  .doc = "Tensors joined along the columns; 1-d tensors end to end.",
-  .forms = function | out,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<hstack>,
+OP(hstack){
+    .schema = "hstack(Tensor[] tensors) -> Tensor",
+    .doc = "Tensors joined along the columns; 1-d tensors end to end.",
+    .forms = function | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<hstack>,
 };
-OP(vstack) {
-  .schema = "vstack(Tensor[] tensors) -> Tensor",
-  .doc = "Tensors joined along the rows; 1-d tensors count as rows.",
-  .forms = function | out,
-  .aliases = "row_stack",
-  .composite = Composite::Implicit,
-  .any = typed_kernel<vstack>,
+OP(vstack){
+    .schema = "vstack(Tensor[] tensors) -> Tensor",
+    .doc = "Tensors joined along the rows; 1-d tensors count as rows.",
+    .forms = function | out,
+    .aliases = "row_stack",
+    .composite = Composite::Implicit,
+    .any = typed_kernel<vstack>,
 };
-OP(dstack) {
-  .schema = "dstack(Tensor[] tensors) -> Tensor",
-  .doc = "Tensors joined along the third dimension.",
-  .forms = function | out,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<dstack>,
+OP(dstack){
+    .schema = "dstack(Tensor[] tensors) -> Tensor",
+    .doc = "Tensors joined along the third dimension.",
+    .forms = function | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<dstack>,
 };
-OP(column_stack) {
-  .schema = "column_stack(Tensor[] tensors) -> Tensor",
-  .doc = "Tensors joined along the columns; 1-d tensors count as columns.",
-  .forms = function | out,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<column_stack>,
+OP(column_stack){
+    .schema = "column_stack(Tensor[] tensors) -> Tensor",
+    .doc = "Tensors joined along the columns; 1-d tensors count as columns.",
+    .forms = function | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<column_stack>,
 };
-OP(block_diag) {
-  .schema = "block_diag(Tensor[] tensors) -> Tensor",
-  .doc = "A matrix with the given matrices along its diagonal and zeros elsewhere.",
-  .composite = Composite::Implicit,
-  .any = typed_kernel<block_diag>,
+OP(block_diag){
+    .schema = "block_diag(Tensor[] tensors) -> Tensor",
+    .doc = "A matrix with the given matrices along its diagonal and zeros elsewhere.",
+    .composite = Composite::Implicit,
+    .any = typed_kernel<block_diag>,
 };
-OP(cartesian_prod) {
-  .schema = "cartesian_prod(Tensor[] tensors) -> Tensor",
-  .doc = "All choices of one element from each 1-d tensor, one row each; a single tensor as it is.",
-  .composite = Composite::Implicit,
-  .flags = same_object,
-  .any = typed_kernel<cartesian_prod>,
+OP(cartesian_prod){
+    .schema = "cartesian_prod(Tensor[] tensors) -> Tensor",
+    .doc =
+        "All choices of one element from each 1-d tensor, one row each; a single tensor as it is.",
+    .composite = Composite::Implicit,
+    .flags = same_object,
+    .any = typed_kernel<cartesian_prod>,
 };
-OP(combinations) {
-  .schema = "combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor",
-  .doc = "All choices of r elements of a 1-d tensor in order, one row each.",
-  .composite = Composite::Implicit,
-  .any = typed_kernel<combinations>,
+OP(combinations){
+    .schema = "combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor",
+    .doc = "All choices of r elements of a 1-d tensor in order, one row each.",
+    .composite = Composite::Implicit,
+    .any = typed_kernel<combinations>,
 };

@@ -31,12 +31,14 @@ IntVec padded_with_ones(IntSpan sizes, size_t ndim) {
 
 void meta_repeat(Meta& m, const Tensor& self, IntSpan repeats) {
   check(static_cast<int64_t>(repeats.size()) >= self.dim(),
-        "repeat(): repeats must have a number for each of self's ", self.dim(),
-        " dimensions; got ", repeats.size());
-  for (int64_t r : repeats) check(r >= 0, "Trying to create tensor with negative dimension ", r, ": ", str(repeats));
+        "repeat(): repeats must have a number for each of self's ", self.dim(), " dimensions; got ",
+        repeats.size());
+  for (int64_t r : repeats)
+    check(r >= 0, "Trying to create tensor with negative dimension ", r, ": ", str(repeats));
   IntVec sizes = padded_with_ones(self.sizes(), repeats.size());
   for (size_t d = 0; d < repeats.size(); ++d)
-    check(!__builtin_mul_overflow(sizes[d], repeats[d], &sizes[d]), "repeat(): the size of dimension ", d, " overflows");
+    check(!__builtin_mul_overflow(sizes[d], repeats[d], &sizes[d]),
+          "repeat(): the size of dimension ", d, " overflows");
   m.result(0, sizes, self.dtype());
 }
 // Every dimension of the result is seen as two: repetition, then position.
@@ -53,7 +55,8 @@ void repeat(const Tensor& self, IntSpan repeats, const Tensor& out) {
     to.push_back(out.strides()[d]);
     from.push_back(d < extra ? 0 : self.strides()[d - extra]);
   }
-  cpu::copy(alias_tensor(out, sizes, to, out.storage_offset()), alias_tensor(self, sizes, from, self.storage_offset()));
+  cpu::copy(alias_tensor(out, sizes, to, out.storage_offset()),
+            alias_tensor(self, sizes, from, self.storage_offset()));
 }
 Tensor repeat_gradient(Backward& b) {
   const IntSpan repeats = b.ints("repeats"), self = b.sizes("self");
@@ -65,7 +68,8 @@ Tensor repeat_gradient(Backward& b) {
     sizes.push_back(own[d]);
   }
   if (sizes.empty()) return b.grad();
-  return ops::reshape(ops::sum(ops::reshape(b.grad(), sizes), std::optional<IntList>(summed), false), self);
+  return ops::reshape(
+      ops::sum(ops::reshape(b.grad(), sizes), std::optional<IntList>(summed), false), self);
 }
 Tensor tile(const Tensor& self, IntSpan dims) {
   const size_t n = std::max(dims.size(), self.sizes().size());
@@ -75,15 +79,17 @@ Tensor tile(const Tensor& self, IntSpan dims) {
 // --- repeat_interleave
 
 Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> output_size) {
-  check(repeats.dim() == 1,
-        "repeat_interleave(): repeats must have 1 dimension; got ", repeats.dim());
-  check(repeats.dtype() == DType::Int64 || repeats.dtype() == DType::Int32, "repeats has to be Long or Int tensor");
+  check(repeats.dim() == 1, "repeat_interleave(): repeats must have 1 dimension; got ",
+        repeats.dim());
+  check(repeats.dtype() == DType::Int64 || repeats.dtype() == DType::Int32,
+        "repeats has to be Long or Int tensor");
   const Tensor counts = cpu::contiguous(cpu::converted(repeats, DType::Int64));
   const int64_t* count = counts.data<int64_t>();
   int64_t total = 0;
   for (int64_t i = 0; i < counts.numel(); ++i) {
     check(count[i] >= 0, "repeats can not be negative");
-    check(!__builtin_add_overflow(total, count[i], &total), "repeat_interleave(): the size of the result overflows");
+    check(!__builtin_add_overflow(total, count[i], &total),
+          "repeat_interleave(): the size of the result overflows");
   }
   check(!output_size || *output_size == total,
         "repeat_interleave(): output_size must be the sum of repeats, ", total);
@@ -94,29 +100,33 @@ Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> output_si
   });
   return out;
 }
-Tensor repeat_interleave_tensor(const Tensor& self, const Tensor& repeats, std::optional<int64_t> dim,
-                                std::optional<int64_t> output_size) {
+Tensor repeat_interleave_tensor(const Tensor& self, const Tensor& repeats,
+                                std::optional<int64_t> dim, std::optional<int64_t> output_size) {
   const Tensor input = dim ? self : ops::flatten(self);
   const int64_t d = wrap_dim(dim.value_or(0), input.dim()), n = input.dim() ? input.sizes()[d] : 1;
-  check(repeats.dim() <= 1,
-        "repeat_interleave(): repeats must have at most 1 dimension; got ", repeats.dim());
+  check(repeats.dim() <= 1, "repeat_interleave(): repeats must have at most 1 dimension; got ",
+        repeats.dim());
   const bool one = repeats.dim() == 0 || repeats.sizes()[0] == 1;
   check(one || repeats.sizes()[0] == n,
-        "repeat_interleave(): repeats must have one element or input's size in dimension ", d,
-        ", ", n, "; got ", repeats.dim() ? repeats.sizes()[0] : 1);
+        "repeat_interleave(): repeats must have one element or input's size in dimension ", d, ", ",
+        n, "; got ", repeats.dim() ? repeats.sizes()[0] : 1);
   const Tensor counts = one ? ops::expand(ops::reshape(repeats, {1}), {n}) : repeats;
   return ops::index_select(input, d, ops::repeat_interleave(counts, output_size));
 }
-Tensor repeat_interleave_int(const Tensor& self, int64_t repeats, std::optional<int64_t> dim, std::optional<int64_t> output_size) {
+Tensor repeat_interleave_int(const Tensor& self, int64_t repeats, std::optional<int64_t> dim,
+                             std::optional<int64_t> output_size) {
   check(repeats >= 0, "Repeats must be non-negative");
   const Tensor input = dim ? self : ops::flatten(self);
   const int64_t d = wrap_dim(dim.value_or(0), input.dim());
   const Tensor rows = input.dim() ? input : ops::unsqueeze(input, 0);
   IntVec sizes(rows.sizes());
   sizes.insert(d + 1, repeats);
-  check(!output_size || *output_size == rows.sizes()[d] * repeats, "repeat_interleave: Invalid output_size, expected ",
-        rows.sizes()[d] * repeats, " but got ", output_size.value_or(0));
-  return ops::flatten(ops::clone(ops::expand(ops::unsqueeze(rows, d + 1), sizes), MemoryFormat::Contiguous), d, d + 1);
+  check(!output_size || *output_size == rows.sizes()[d] * repeats,
+        "repeat_interleave: Invalid output_size, expected ", rows.sizes()[d] * repeats, " but got ",
+        output_size.value_or(0));
+  return ops::flatten(
+      ops::clone(ops::expand(ops::unsqueeze(rows, d + 1), sizes), MemoryFormat::Contiguous), d,
+      d + 1);
 }
 
 // --- flip, roll, rot90
@@ -163,12 +173,15 @@ Tensor part(const Tensor& t, int64_t dim, int64_t begin, int64_t length) {
   return alias_tensor(t, sizes, t.strides(), t.storage_offset() + begin * t.strides()[dim]);
 }
 // Each dimension falls into two parts that change places.
-void roll_into(const Tensor& to, const Tensor& from, std::span<const int64_t> shifts, std::span<const int64_t> dims) {
+void roll_into(const Tensor& to, const Tensor& from, std::span<const int64_t> shifts,
+               std::span<const int64_t> dims) {
   if (from.numel() == 0) return;
   if (dims.empty()) return cpu::copy(to, from);
   const int64_t d = dims[0], n = from.sizes()[d], head = (shifts[0] % n + n) % n;
-  roll_into(part(to, d, head, n - head), part(from, d, 0, n - head), shifts.subspan(1), dims.subspan(1));
-  roll_into(part(to, d, 0, head), part(from, d, n - head, head), shifts.subspan(1), dims.subspan(1));
+  roll_into(part(to, d, head, n - head), part(from, d, 0, n - head), shifts.subspan(1),
+            dims.subspan(1));
+  roll_into(part(to, d, 0, head), part(from, d, n - head, head), shifts.subspan(1),
+            dims.subspan(1));
 }
 void roll(const Tensor& self, IntSpan shifts, IntSpan dims, const Tensor& out) {
   if (out.numel() == 0) return;
@@ -176,7 +189,8 @@ void roll(const Tensor& self, IntSpan shifts, IntSpan dims, const Tensor& out) {
     const int64_t n = self.numel(), zero = 0, one = 1;
     const Tensor from = cpu::contiguous(self);
     return roll_into(alias_tensor(out, {&n, 1}, {&one, 1}, out.storage_offset()),
-                     alias_tensor(from, {&n, 1}, {&one, 1}, from.storage_offset()), shifts, {&zero, 1});
+                     alias_tensor(from, {&n, 1}, {&one, 1}, from.storage_offset()), shifts,
+                     {&zero, 1});
   }
   // Shifts of a dimension that is named twice add up.
   IntVec each, where;
@@ -199,12 +213,18 @@ Tensor rot90(const Tensor& self, int64_t k, IntSpan dims) {
   const int64_t n = self.dim();
   check(dims[0] != dims[1] && std::abs(dims[0] - dims[1]) != n,
         "rot90(): dims must be two different dimensions; got ", dims[0], " and ", dims[1]);
-  for (int64_t d : dims) check(d >= -n && d < n, "Rotation dim", d == dims[0] ? 0 : 1, " out of range, dim", d == dims[0] ? 0 : 1, " = ", d);
+  for (int64_t d : dims)
+    check(d >= -n && d < n, "Rotation dim", d == dims[0] ? 0 : 1, " out of range, dim",
+          d == dims[0] ? 0 : 1, " = ", d);
   switch ((k % 4 + 4) % 4) {
-    case 1: return ops::transpose(ops::flip(self, {dims[1]}), dims[0], dims[1]);
-    case 2: return ops::flip(self, dims);
-    case 3: return ops::transpose(ops::flip(self, {dims[0]}), dims[0], dims[1]);
-    default: return ops::clone(self, MemoryFormat::Contiguous);
+    case 1:
+      return ops::transpose(ops::flip(self, {dims[1]}), dims[0], dims[1]);
+    case 2:
+      return ops::flip(self, dims);
+    case 3:
+      return ops::transpose(ops::flip(self, {dims[0]}), dims[0], dims[1]);
+    default:
+      return ops::clone(self, MemoryFormat::Contiguous);
   }
 }
 
@@ -221,7 +241,8 @@ void clear(char* to, int64_t n, int64_t step, size_t itemsize) {
     std::memset(to, 0, static_cast<size_t>(n) * itemsize);
     return;
   }
-  for (int64_t i = 0; i < n; ++i) std::memset(to + i * step * static_cast<int64_t>(itemsize), 0, itemsize);
+  for (int64_t i = 0; i < n; ++i)
+    std::memset(to + i * step * static_cast<int64_t>(itemsize), 0, itemsize);
 }
 
 // The result starts as self; what lies outside the triangle becomes zero.
@@ -230,16 +251,20 @@ void triangle(const Tensor& self, int64_t k, const Tensor& out) {
   indexed::start_from(self, out);
   if (out.numel() == 0) return;
   const size_t n = out.sizes().size();
-  const int64_t rows = out.sizes()[n - 2], columns = out.sizes()[n - 1], step = out.strides()[n - 1];
+  const int64_t rows = out.sizes()[n - 2], columns = out.sizes()[n - 1],
+                step = out.strides()[n - 1];
   const int64_t grain = std::max<int64_t>(1, 32768 / columns);
   parallel_for(out.numel() / columns, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       int64_t at = out.storage_offset() + (i % rows) * out.strides()[n - 2], rest = i / rows;
-      for (size_t d = n - 2; d-- > 0; rest /= out.sizes()[d]) at += rest % out.sizes()[d] * out.strides()[d];
+      for (size_t d = n - 2; d-- > 0; rest /= out.sizes()[d])
+        at += rest % out.sizes()[d] * out.strides()[d];
       const __int128 edge = static_cast<__int128>(i % rows) + k;  // the diagonal's column
-      const int64_t cut = static_cast<int64_t>(std::clamp<__int128>(lower ? edge + 1 : edge, 0, columns));
+      const int64_t cut =
+          static_cast<int64_t>(std::clamp<__int128>(lower ? edge + 1 : edge, 0, columns));
       const int64_t first = lower ? cut : 0, count = lower ? columns - cut : cut;
-      char* memory = static_cast<char*>(out->storage->data()) + (at + first * step) * static_cast<int64_t>(out.itemsize());
+      char* memory = static_cast<char*>(out->storage->data()) +
+                     (at + first * step) * static_cast<int64_t>(out.itemsize());
       clear(memory, count, step, out.itemsize());
     }
   });
@@ -252,8 +277,9 @@ Tensor diag_embed(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2
   check(self.dim() > 0, "diag_embed(): expected a tensor of at least 1 dimension; got one of 0");
   check(a != b, "diagonal dimensions cannot be identical ", dim1, ", ", dim2);
   int64_t side;
-  check(offset != INT64_MIN && !__builtin_add_overflow(self.sizes().back(), std::abs(offset), &side),
-        "diag_embed(): the offset ", offset, " is too large");
+  check(
+      offset != INT64_MIN && !__builtin_add_overflow(self.sizes().back(), std::abs(offset), &side),
+      "diag_embed(): the offset ", offset, " is too large");
   IntVec sizes(self.sizes().first(self.sizes().size() - 1));
   sizes.insert(std::min(a, b), side);
   sizes.insert(std::max(a, b), side);
@@ -262,23 +288,27 @@ Tensor diag_embed(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2
   return whole;
 }
 Tensor diag(const Tensor& self, int64_t diagonal) {
-  check(self.dim() == 1 || self.dim() == 2,
-        "diag(): self must have 1 or 2 dimensions; got ", self.dim());
+  check(self.dim() == 1 || self.dim() == 2, "diag(): self must have 1 or 2 dimensions; got ",
+        self.dim());
   if (self.dim() == 1) return ops::diag_embed(self, diagonal, 0, 1);
   return ops::clone(ops::diagonal(self, diagonal, 0, 1), MemoryFormat::Contiguous);
 }
-Tensor diagflat(const Tensor& self, int64_t offset) { return ops::diag_embed(ops::reshape(ops::contiguous(self), {-1}), offset, 0, 1); }
+Tensor diagflat(const Tensor& self, int64_t offset) {
+  return ops::diag_embed(ops::reshape(ops::contiguous(self), {-1}), offset, 0, 1);
+}
 Tensor trace(const Tensor& self) {
   check(self.dim() == 2, "trace(): self must be a matrix; got ", self.dim(), " dimensions");
-  check_kind(ErrorKind::NotImplemented, self.dtype() != DType::Bool, "\"trace\" not implemented for 'Bool'");
+  check_kind(ErrorKind::NotImplemented, self.dtype() != DType::Bool,
+             "\"trace\" not implemented for 'Bool'");
   return ops::sum(ops::diagonal(self, 0, 0, 1));
 }
 
 void fill_diagonal_(const Tensor& self, const Scalar& value, bool wrap) {
   const int64_t n = self.dim();
   check(n >= 2, "dimensions must larger than 1");
-  for (int64_t d = 1; d < n && n > 2; ++d) check(self.sizes()[d] == self.sizes()[0],
-        "fill_diagonal_(): beyond 2 dimensions all sizes must be equal; got ", str(self.sizes()));
+  for (int64_t d = 1; d < n && n > 2; ++d)
+    check(self.sizes()[d] == self.sizes()[0],
+          "fill_diagonal_(): beyond 2 dimensions all sizes must be equal; got ", str(self.sizes()));
   if (self.is_meta() || self.numel() == 0) return;
   int64_t step = 0, length = self.sizes()[0];
   for (int64_t d = 0; d < n; ++d) {
@@ -291,15 +321,17 @@ void fill_diagonal_(const Tensor& self, const Scalar& value, bool wrap) {
   // Below a tall matrix's square the diagonal starts again, one row further down each time.
   for (int64_t row = columns + 1; row < rows; row += columns + 1) {
     const int64_t more = std::min(columns, rows - row);
-    cpu::fill(alias_tensor(self, {&more, 1}, {&step, 1}, self.storage_offset() + row * self.strides()[0]), value);
+    cpu::fill(
+        alias_tensor(self, {&more, 1}, {&step, 1}, self.storage_offset() + row * self.strides()[0]),
+        value);
   }
 }
 
 // --- one_hot
 
 Tensor one_hot(const Tensor& self, int64_t num_classes) {
-  check(self.dtype() == DType::Int64,
-        "one_hot(): self must have dtype int64; got ", name(self.dtype()));
+  check(self.dtype() == DType::Int64, "one_hot(): self must have dtype int64; got ",
+        name(self.dtype()));
   check(self.numel() > 0 || num_classes > 0,
         "one_hot(): num_classes must be given, and positive, where there are no elements; got ",
         num_classes);
@@ -311,8 +343,8 @@ Tensor one_hot(const Tensor& self, int64_t num_classes) {
     most = std::max(most, c[i]);
   }
   check(num_classes == -1 || num_classes >= 1, "num_classes should be positive");
-  check(num_classes == -1 || most < num_classes,
-        "one_hot(): classes must be below num_classes, ", num_classes, "; got ", most);
+  check(num_classes == -1 || most < num_classes, "one_hot(): classes must be below num_classes, ",
+        num_classes, "; got ", most);
   const int64_t n = num_classes == -1 ? most + 1 : num_classes;
   IntVec sizes(self.sizes());
   sizes.push_back(n);
@@ -327,162 +359,182 @@ Tensor one_hot(const Tensor& self, int64_t num_classes) {
 
 using namespace facula;
 
-OP(repeat) {
-  .schema = "repeat(Tensor self, SymInt[] repeats) -> Tensor",
-  .doc = "Self repeated along each dimension; further repeats make new leading dimensions.",
-  .forms = method,
-  .overlaps = Overlaps::None,
-  .meta = typed_meta<meta_repeat>,
-  .cpu = typed_kernel<repeat>,
-  .derivatives = {vjp("self", repeat_gradient)},
-  .batch = batch::repeat,
+OP(repeat){
+    .schema = "repeat(Tensor self, SymInt[] repeats) -> Tensor",
+    .doc = "Self repeated along each dimension; further repeats make new leading dimensions.",
+    .forms = method,
+    .overlaps = Overlaps::None,
+    .meta = typed_meta<meta_repeat>,
+    .cpu = typed_kernel<repeat>,
+    .derivatives = {vjp("self", repeat_gradient)},
+    .batch = batch::repeat,
 };
-OP(tile) {
-  .schema = "tile(Tensor self, SymInt[] dims) -> Tensor",
-  .doc = "Self repeated along each dimension; missing leading repeats count as one.",
-  .forms = function_method,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<tile>,
+OP(tile){
+    .schema = "tile(Tensor self, SymInt[] dims) -> Tensor",
+    .doc = "Self repeated along each dimension; missing leading repeats count as one.",
+    .forms = function_method,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<tile>,
 };
-OP(repeat_interleave_Tensor) {
-  .schema = "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
-  .doc = "Each position i of a vector, repeats[i] times.",
-  .flags = shape_from_data,
-  .cpu = typed_kernel<repeat_interleave>,
-  .not_differentiable = names("repeats", "result"),
-  .hole = "vmap: the number of elements of the result depends on the data of each sample",
+OP(repeat_interleave_Tensor){
+    .schema = "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
+    .doc = "Each position i of a vector, repeats[i] times.",
+    .flags = shape_from_data,
+    .cpu = typed_kernel<repeat_interleave>,
+    .not_differentiable = names("repeats", "result"),
+    .hole = "vmap: the number of elements of the result depends on the data of each sample",
 };
-OP(repeat_interleave_self_Tensor) {
-  .schema = "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
-  .doc = "Self with slice i of a dimension repeats[i] times; of the flattened tensor without dim.",
-  .forms = function_method,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<repeat_interleave_tensor>,
+OP(repeat_interleave_self_Tensor){
+    .schema =
+        "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? "
+        "output_size=None) -> Tensor",
+    .doc =
+        "Self with slice i of a dimension repeats[i] times; of the flattened tensor without dim.",
+    .forms = function_method,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<repeat_interleave_tensor>,
 };
-OP(repeat_interleave_self_int) {
-  .schema = "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor",
-  .doc = "Self with each slice of a dimension several times; of the flattened tensor without dim.",
-  .forms = function_method,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<repeat_interleave_int>,
-};
-
-OP(flip) {
-  .schema = "flip(Tensor self, int[] dims) -> Tensor",
-  .doc = "Self with the order of the given dimensions reversed, as a copy.",
-  .forms = function_method,
-  .overlaps = Overlaps::None,
-  .meta = typed_meta<meta_flip>,
-  .cpu = typed_kernel<flip>,
-  .derivatives = {vjp("self", [](Backward& b) { return ops::flip(b.grad(), b.ints("dims")); })},
-  .batch = batch::dims_of_self,
-};
-OP(fliplr) {
-  .schema = "fliplr(Tensor self) -> Tensor",
-  .doc = "Self with its columns in reverse order, as a copy.",
-  .forms = function_method,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<fliplr>,
-};
-OP(flipud) {
-  .schema = "flipud(Tensor self) -> Tensor",
-  .doc = "Self with its rows in reverse order, as a copy.",
-  .forms = function_method,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<flipud>,
-};
-OP(roll) {
-  .schema = "roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
-  .doc = "Self shifted along dimensions; what leaves at one end comes in at the other. Without dims, of the flattened tensor.",
-  .forms = function_method,
-  .out_layout = OutLayout::Contiguous,
-  .overlaps = Overlaps::None,
-  .meta = typed_meta<meta_roll>,
-  .cpu = typed_kernel<roll>,
-  .derivatives = {vjp("self", [](Backward& b) {
-    IntVec back(b.ints("shifts"));
-    for (int64_t& s : back) s = -s;
-    return ops::roll(b.grad(), back, b.ints("dims"));
-  })},
-  .batch = batch::dims_of_self,
-};
-OP(rot90) {
-  .schema = "rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor",
-  .doc = "Self turned by k right angles in the plane of two dimensions, from the first towards the second.",
-  .forms = function_method,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<rot90>,
+OP(repeat_interleave_self_int){
+    .schema =
+        "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? "
+        "output_size=None) -> Tensor",
+    .doc =
+        "Self with each slice of a dimension several times; of the flattened tensor without dim.",
+    .forms = function_method,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<repeat_interleave_int>,
 };
 
-OP(tril) {
-  .schema = "tril(Tensor self, SymInt diagonal=0) -> Tensor",
-  .doc = "The lower triangle of the last two dimensions up to a diagonal, zeros elsewhere.",
-  .forms = all_forms,
-  .meta = typed_meta<meta_triangle>,
-  .cpu = typed_kernel<triangle<true>>,
-  .derivatives = {vjp("self", [](Backward& b) { return ops::tril(b.grad(), b.integer("diagonal")); })},
-  .batch = batch::leading,
+OP(flip){
+    .schema = "flip(Tensor self, int[] dims) -> Tensor",
+    .doc = "Self with the order of the given dimensions reversed, as a copy.",
+    .forms = function_method,
+    .overlaps = Overlaps::None,
+    .meta = typed_meta<meta_flip>,
+    .cpu = typed_kernel<flip>,
+    .derivatives = {vjp("self", [](Backward& b) { return ops::flip(b.grad(), b.ints("dims")); })},
+    .batch = batch::dims_of_self,
 };
-OP(triu) {
-  .schema = "triu(Tensor self, SymInt diagonal=0) -> Tensor",
-  .doc = "The upper triangle of the last two dimensions from a diagonal on, zeros elsewhere.",
-  .forms = all_forms,
-  .meta = typed_meta<meta_triangle>,
-  .cpu = typed_kernel<triangle<false>>,
-  .derivatives = {vjp("self", [](Backward& b) { return ops::triu(b.grad(), b.integer("diagonal")); })},
-  .batch = batch::leading,
+OP(fliplr){
+    .schema = "fliplr(Tensor self) -> Tensor",
+    .doc = "Self with its columns in reverse order, as a copy.",
+    .forms = function_method,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<fliplr>,
+};
+OP(flipud){
+    .schema = "flipud(Tensor self) -> Tensor",
+    .doc = "Self with its rows in reverse order, as a copy.",
+    .forms = function_method,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<flipud>,
+};
+OP(roll){
+    .schema = "roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
+    .doc =
+        "Self shifted along dimensions; what leaves at one end comes in at the other. Without "
+        "dims, of the flattened tensor.",
+    .forms = function_method,
+    .out_layout = OutLayout::Contiguous,
+    .overlaps = Overlaps::None,
+    .meta = typed_meta<meta_roll>,
+    .cpu = typed_kernel<roll>,
+    .derivatives = {vjp("self",
+                        [](Backward& b) {
+                          IntVec back(b.ints("shifts"));
+                          for (int64_t& s : back) s = -s;
+                          return ops::roll(b.grad(), back, b.ints("dims"));
+                        })},
+    .batch = batch::dims_of_self,
+};
+OP(rot90){
+    .schema = "rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor",
+    .doc =
+        "Self turned by k right angles in the plane of two dimensions, from the first towards the "
+        "second.",
+    .forms = function_method,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<rot90>,
 };
 
-OP(diag_embed) {
-  .schema = "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
-  .doc = "Matrices of zeros with the last dimension of self along a diagonal.",
-  .forms = function_method,
-  .composite = Composite::Explicit,
-  .any = typed_kernel<diag_embed>,
-  .derivatives = {vjp("self", [](Backward& b) {
-    return ops::diagonal(b.grad(), b.integer("offset"), b.integer("dim1"), b.integer("dim2"));
-  })},
+OP(tril){
+    .schema = "tril(Tensor self, SymInt diagonal=0) -> Tensor",
+    .doc = "The lower triangle of the last two dimensions up to a diagonal, zeros elsewhere.",
+    .forms = all_forms,
+    .meta = typed_meta<meta_triangle>,
+    .cpu = typed_kernel<triangle<true>>,
+    .derivatives = {vjp("self",
+                        [](Backward& b) { return ops::tril(b.grad(), b.integer("diagonal")); })},
+    .batch = batch::leading,
 };
-OP(diag) {
-  .schema = "diag(Tensor self, int diagonal=0) -> Tensor",
-  .doc = "A matrix with a 1-d tensor along a diagonal, or the diagonal of a matrix as a copy.",
-  .forms = function | method | out,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<diag>,
+OP(triu){
+    .schema = "triu(Tensor self, SymInt diagonal=0) -> Tensor",
+    .doc = "The upper triangle of the last two dimensions from a diagonal on, zeros elsewhere.",
+    .forms = all_forms,
+    .meta = typed_meta<meta_triangle>,
+    .cpu = typed_kernel<triangle<false>>,
+    .derivatives = {vjp("self",
+                        [](Backward& b) { return ops::triu(b.grad(), b.integer("diagonal")); })},
+    .batch = batch::leading,
 };
-OP(diagflat) {
-  .schema = "diagflat(Tensor self, int offset=0) -> Tensor",
-  .doc = "A matrix with the elements of self, as one row, along a diagonal.",
-  .forms = function_method,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<diagflat>,
+
+OP(diag_embed){
+    .schema = "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
+    .doc = "Matrices of zeros with the last dimension of self along a diagonal.",
+    .forms = function_method,
+    .composite = Composite::Explicit,
+    .any = typed_kernel<diag_embed>,
+    .derivatives = {vjp("self",
+                        [](Backward& b) {
+                          return ops::diagonal(b.grad(), b.integer("offset"), b.integer("dim1"),
+                                               b.integer("dim2"));
+                        })},
 };
-OP(trace) {
-  .schema = "trace(Tensor self) -> Tensor",
-  .doc = "Sum of a matrix's diagonal.",
-  .forms = function_method,
-  .composite = Composite::Implicit,
-  .autocast_cpu = Autocast::Float32,
-  .any = typed_kernel<trace>,
+OP(diag){
+    .schema = "diag(Tensor self, int diagonal=0) -> Tensor",
+    .doc = "A matrix with a 1-d tensor along a diagonal, or the diagonal of a matrix as a copy.",
+    .forms = function | method | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<diag>,
 };
-OP(fill_diagonal_) {
-  .schema = "fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)",
-  .doc = "Sets the main diagonal to a number in place; with wrap it starts again below a tall matrix's square.",
-  .forms = method,
-  .any = typed_kernel<fill_diagonal_>,
-  .derivatives = {vjp("self", [](Backward& b) {
-    const Tensor g = ops::clone(b.grad());
-    return ops::fill_diagonal_(g, 0, b.flag("wrap"));
-  })},
-  .hole = "vmap: samples are done one by one",
+OP(diagflat){
+    .schema = "diagflat(Tensor self, int offset=0) -> Tensor",
+    .doc = "A matrix with the elements of self, as one row, along a diagonal.",
+    .forms = function_method,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<diagflat>,
 };
-OP(one_hot) {
-  .schema = "one_hot(Tensor self, int num_classes=-1) -> Tensor",
-  .doc = "For int64 class numbers a new last dimension with a one at the class and zeros elsewhere; -1 takes the largest class "
-         "plus one as their number.",
-  .python_module = "nn",
-  .flags = shape_from_data,
-  .cpu = typed_kernel<one_hot>,
-  .not_differentiable = names("self", "result"),
-  .batch = batch::leading,
+OP(trace){
+    .schema = "trace(Tensor self) -> Tensor",
+    .doc = "Sum of a matrix's diagonal.",
+    .forms = function_method,
+    .composite = Composite::Implicit,
+    .autocast_cpu = Autocast::Float32,
+    .any = typed_kernel<trace>,
+};
+OP(fill_diagonal_){
+    .schema = "fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)",
+    .doc =
+        "Sets the main diagonal to a number in place; with wrap it starts again below a tall "
+        "matrix's square.",
+    .forms = method,
+    .any = typed_kernel<fill_diagonal_>,
+    .derivatives = {vjp("self",
+                        [](Backward& b) {
+                          const Tensor g = ops::clone(b.grad());
+                          return ops::fill_diagonal_(g, 0, b.flag("wrap"));
+                        })},
+    .hole = "vmap: samples are done one by one",
+};
+OP(one_hot){
+    .schema = "one_hot(Tensor self, int num_classes=-1) -> Tensor",
+    .doc =
+        "For int64 class numbers a new last dimension with a one at the class and zeros elsewhere; "
+        "-1 takes the largest class "
+        "plus one as their number.",
+    .python_module = "nn",
+    .flags = shape_from_data,
+    .cpu = typed_kernel<one_hot>,
+    .not_differentiable = names("self", "result"),
+    .batch = batch::leading,
 };

@@ -1,4 +1,5 @@
-// Special functions of two arguments: entropies, incomplete gamma functions, orthogonal polynomials.
+// Special functions of two arguments: entropies, incomplete gamma functions, orthogonal
+// polynomials.
 #include "kernels/cpu/pointwise.h"
 #include "kernels/scalar/math.h"
 #include "kernels/scalar/special.h"
@@ -206,7 +207,8 @@ Tensor mvlgamma(const Tensor& self, int64_t p) {
   check(p <= INT32_MAX, "mvlgamma(): expected p below 2^31; got ", p);
   constexpr double log_pi = 1.1447298858494002;
   Tensor sum = ops::lgamma(self);
-  for (int64_t j = 1; j < p; ++j) sum = ops::add(sum, ops::lgamma(ops::sub(self, 0.5 * static_cast<double>(j))));
+  for (int64_t j = 1; j < p; ++j)
+    sum = ops::add(sum, ops::lgamma(ops::sub(self, 0.5 * static_cast<double>(j))));
   return ops::add(sum, 0.25 * log_pi * static_cast<double>(p * (p - 1)));
 }
 
@@ -215,271 +217,299 @@ Tensor mvlgamma(const Tensor& self, int64_t p) {
 
 using namespace facula;
 
-OP(xlogy_Tensor) {
-  .schema = "xlogy.Tensor(Tensor self, Tensor other) -> Tensor",
-  .doc = "self log(other), elementwise; zero where self is zero and other is not nan.",
-  .forms = all_forms,
-  .aliases = "special_xlogy",
-  .out_name = "OutTensor",
-  .flags = pointwise,
-  .numbers = names("self", "other"),
-  .meta = meta::binary_float_of_tensor,
-  .cpu = cpu::binary<scalar::xlogy>,
-  .derivatives = {
-      vjp("self", [](Backward& b) {
-        if (b.is_number("other")) return ops::mul(b.grad(), std::log(b.number("other")));
-        const Tensor y = b["other"], slope = ops::mul(b.grad(), ops::log(y));
-        return ops::where(ops::logical_and(ops::eq(b["self"], 0), ops::le(y, 0)), 0, slope);
-      }, saves("self", "other")),
-      vjp("other", [](Backward& b) { return ops::mul(b.grad(), ratio(b, b["other"])); }, saves("self", "other")),
-  },
+OP(xlogy_Tensor){
+    .schema = "xlogy.Tensor(Tensor self, Tensor other) -> Tensor",
+    .doc = "self log(other), elementwise; zero where self is zero and other is not nan.",
+    .forms = all_forms,
+    .aliases = "special_xlogy",
+    .out_name = "OutTensor",
+    .flags = pointwise,
+    .numbers = names("self", "other"),
+    .meta = meta::binary_float_of_tensor,
+    .cpu = cpu::binary<scalar::xlogy>,
+    .derivatives =
+        {
+            vjp(
+                "self",
+                [](Backward& b) {
+                  if (b.is_number("other")) return ops::mul(b.grad(), std::log(b.number("other")));
+                  const Tensor y = b["other"], slope = ops::mul(b.grad(), ops::log(y));
+                  return ops::where(ops::logical_and(ops::eq(b["self"], 0), ops::le(y, 0)), 0,
+                                    slope);
+                },
+                saves("self", "other")),
+            vjp(
+                "other", [](Backward& b) { return ops::mul(b.grad(), ratio(b, b["other"])); },
+                saves("self", "other")),
+        },
 };
 
-OP(special_xlog1py) {
-  .schema = "special_xlog1py(Tensor self, Tensor other) -> Tensor",
-  .doc = "self log(1 + other), elementwise; zero where self is zero and other is not nan.",
-  .forms = function | out,
-  .python_module = "special",
-  .flags = pointwise,
-  .numbers = names("self", "other"),
-  .meta = meta::binary_float_of_tensor,
-  .cpu = cpu::binary<scalar::xlog1py>,
-  .derivatives = {
-      vjp("self", [](Backward& b) {
-        if (b.is_number("other")) return ops::mul(b.grad(), std::log1p(b.number("other")));
-        const Tensor y = b["other"], slope = ops::mul(b.grad(), ops::log1p(y));
-        return ops::where(ops::logical_and(ops::eq(b["self"], 0), ops::le(y, -1)), 0, slope);
-      }, saves("self", "other")),
-      vjp("other", [](Backward& b) {
-        return ops::mul(b.grad(), ratio(b, ops::add(b["other"], 1)));
-      }, saves("self", "other")),
-  },
+OP(special_xlog1py){
+    .schema = "special_xlog1py(Tensor self, Tensor other) -> Tensor",
+    .doc = "self log(1 + other), elementwise; zero where self is zero and other is not nan.",
+    .forms = function | out,
+    .python_module = "special",
+    .flags = pointwise,
+    .numbers = names("self", "other"),
+    .meta = meta::binary_float_of_tensor,
+    .cpu = cpu::binary<scalar::xlog1py>,
+    .derivatives =
+        {
+            vjp(
+                "self",
+                [](Backward& b) {
+                  if (b.is_number("other"))
+                    return ops::mul(b.grad(), std::log1p(b.number("other")));
+                  const Tensor y = b["other"], slope = ops::mul(b.grad(), ops::log1p(y));
+                  return ops::where(ops::logical_and(ops::eq(b["self"], 0), ops::le(y, -1)), 0,
+                                    slope);
+                },
+                saves("self", "other")),
+            vjp(
+                "other",
+                [](Backward& b) { return ops::mul(b.grad(), ratio(b, ops::add(b["other"], 1))); },
+                saves("self", "other")),
+        },
 };
 
-OP(special_zeta) {
-  .schema = "special_zeta(Tensor self, Tensor other) -> Tensor",
-  .doc = "Hurwitz zeta function: the sum of (k + other)^-self over k >= 0, elementwise.",
-  .forms = function | out,
-  .python_module = "special",
-  .flags = pointwise,
-  .numbers = names("self", "other"),
-  .meta = meta::binary_float_of_tensor,
-  .cpu = cpu::binary<scalar::zeta>,
-  .derivatives = {
-      vjp("self", [](Backward&) -> Tensor { no_derivative("zeta"); }),
-      vjp("other", [](Backward& b) {
-        if (b.is_number("self")) {
-          const double s = b.number("self");
-          return ops::mul(b.grad(), ops::mul(ops::special_zeta(s + 1, b["other"]), -s));
-        }
-        const Tensor s = b["self"];
-        return ops::mul(b.grad(), ops::mul(ops::special_zeta(ops::add(s, 1), b["other"]), ops::neg(s)));
-      }, saves("self", "other")),
-  },
+OP(special_zeta){
+    .schema = "special_zeta(Tensor self, Tensor other) -> Tensor",
+    .doc = "Hurwitz zeta function: the sum of (k + other)^-self over k >= 0, elementwise.",
+    .forms = function | out,
+    .python_module = "special",
+    .flags = pointwise,
+    .numbers = names("self", "other"),
+    .meta = meta::binary_float_of_tensor,
+    .cpu = cpu::binary<scalar::zeta>,
+    .derivatives =
+        {
+            vjp("self", [](Backward&) -> Tensor { no_derivative("zeta"); }),
+            vjp(
+                "other",
+                [](Backward& b) {
+                  if (b.is_number("self")) {
+                    const double s = b.number("self");
+                    return ops::mul(b.grad(), ops::mul(ops::special_zeta(s + 1, b["other"]), -s));
+                  }
+                  const Tensor s = b["self"];
+                  return ops::mul(b.grad(), ops::mul(ops::special_zeta(ops::add(s, 1), b["other"]),
+                                                     ops::neg(s)));
+                },
+                saves("self", "other")),
+        },
 };
 
-OP(igamma) {
-  .schema = "igamma(Tensor self, Tensor other) -> Tensor",
-  .doc = "Regularized lower incomplete gamma function of shape self at other, elementwise.",
-  .forms = all_forms,
-  .aliases = "special_gammainc",
-  .flags = pointwise,
-  .meta = meta::binary,
-  .cpu = cpu::binary<scalar::igamma>,
-  .derivatives = {
-      vjp("self", [](Backward&) -> Tensor { no_derivative("igamma: input"); }),
-      vjp("other", [](Backward& b) {
-        return ops::mul(b.grad(), gamma_density(b["self"], b["other"]));
-      }, saves("self", "other")),
-  },
+OP(igamma){
+    .schema = "igamma(Tensor self, Tensor other) -> Tensor",
+    .doc = "Regularized lower incomplete gamma function of shape self at other, elementwise.",
+    .forms = all_forms,
+    .aliases = "special_gammainc",
+    .flags = pointwise,
+    .meta = meta::binary,
+    .cpu = cpu::binary<scalar::igamma>,
+    .derivatives =
+        {
+            vjp("self", [](Backward&) -> Tensor { no_derivative("igamma: input"); }),
+            vjp(
+                "other",
+                [](Backward& b) {
+                  return ops::mul(b.grad(), gamma_density(b["self"], b["other"]));
+                },
+                saves("self", "other")),
+        },
 };
 
-OP(igammac) {
-  .schema = "igammac(Tensor self, Tensor other) -> Tensor",
-  .doc = "Regularized upper incomplete gamma function of shape self at other, elementwise.",
-  .forms = all_forms,
-  .aliases = "special_gammaincc",
-  .flags = pointwise,
-  .meta = meta::binary,
-  .cpu = cpu::binary<scalar::igammac>,
-  .derivatives = {
-      vjp("self", [](Backward&) -> Tensor { no_derivative("igammac: input"); }),
-      vjp("other", [](Backward& b) {
-        return ops::mul(b.grad(), ops::neg(gamma_density(b["self"], b["other"])));
-      }, saves("self", "other")),
-  },
+OP(igammac){
+    .schema = "igammac(Tensor self, Tensor other) -> Tensor",
+    .doc = "Regularized upper incomplete gamma function of shape self at other, elementwise.",
+    .forms = all_forms,
+    .aliases = "special_gammaincc",
+    .flags = pointwise,
+    .meta = meta::binary,
+    .cpu = cpu::binary<scalar::igammac>,
+    .derivatives =
+        {
+            vjp("self", [](Backward&) -> Tensor { no_derivative("igammac: input"); }),
+            vjp(
+                "other",
+                [](Backward& b) {
+                  return ops::mul(b.grad(), ops::neg(gamma_density(b["self"], b["other"])));
+                },
+                saves("self", "other")),
+        },
 };
 
-OP(polygamma) {
-  .schema = "polygamma(int n, Tensor self) -> Tensor",
-  .doc = "Derivative of digamma of order n >= 0, elementwise.",
-  .forms = function | method | out,
-  .aliases = "special_polygamma",
-  .flags = pointwise,
-  .meta = meta_polygamma,
-  .cpu = cpu::with_params<polygamma_order, 1>(cpu::unary<scalar::polygamma>),
-  .derivatives = {local("self", [](Backward& x) { return ops::polygamma(x.integer("n") + 1, x["self"]); },
-                        saves("self"))},
+OP(polygamma){
+    .schema = "polygamma(int n, Tensor self) -> Tensor",
+    .doc = "Derivative of digamma of order n >= 0, elementwise.",
+    .forms = function | method | out,
+    .aliases = "special_polygamma",
+    .flags = pointwise,
+    .meta = meta_polygamma,
+    .cpu = cpu::with_params<polygamma_order, 1>(cpu::unary<scalar::polygamma>),
+    .derivatives = {local(
+        "self", [](Backward& x) { return ops::polygamma(x.integer("n") + 1, x["self"]); },
+        saves("self"))},
 };
 
-OP(polygamma_) {
-  .schema = "polygamma_(Tensor(a!) self, int n) -> Tensor(a!)",
-  .doc = "The polygamma of self, in place.",
-  .forms = method,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<polygamma_in_place>,
+OP(polygamma_){
+    .schema = "polygamma_(Tensor(a!) self, int n) -> Tensor(a!)",
+    .doc = "The polygamma of self, in place.",
+    .forms = method,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<polygamma_in_place>,
 };
 
-OP(mvlgamma) {
-  .schema = "mvlgamma(Tensor self, int p) -> Tensor",
-  .doc = "Logarithm of the multivariate gamma function of dimension p, elementwise.",
-  .forms = all_forms,
-  .aliases = "special_multigammaln",
-  .composite = Composite::Implicit,
-  .any = typed_kernel<mvlgamma>,
+OP(mvlgamma){
+    .schema = "mvlgamma(Tensor self, int p) -> Tensor",
+    .doc = "Logarithm of the multivariate gamma function of dimension p, elementwise.",
+    .forms = all_forms,
+    .aliases = "special_multigammaln",
+    .composite = Composite::Implicit,
+    .any = typed_kernel<mvlgamma>,
 };
 
-OP(special_chebyshev_polynomial_t) {
-  .schema = "special_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor",
-  .doc = "Chebyshev polynomial of the first kind of degree n at x, elementwise.",
-  .forms = function | out,
-  .python_module = "special",
-  .flags = pointwise,
-  .numbers = names("x", "n"),
-  .meta = meta::binary_float_of_tensor,
-  .cpu = cpu::binary<scalar::chebyshev_polynomial_t>,
-  .not_differentiable = names("result"),
+OP(special_chebyshev_polynomial_t){
+    .schema = "special_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor",
+    .doc = "Chebyshev polynomial of the first kind of degree n at x, elementwise.",
+    .forms = function | out,
+    .python_module = "special",
+    .flags = pointwise,
+    .numbers = names("x", "n"),
+    .meta = meta::binary_float_of_tensor,
+    .cpu = cpu::binary<scalar::chebyshev_polynomial_t>,
+    .not_differentiable = names("result"),
 };
 
-OP(special_chebyshev_polynomial_u) {
-  .schema = "special_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor",
-  .doc = "Chebyshev polynomial of the second kind of degree n at x, elementwise.",
-  .forms = function | out,
-  .python_module = "special",
-  .flags = pointwise,
-  .numbers = names("x", "n"),
-  .meta = meta::binary_float_of_tensor,
-  .cpu = cpu::binary<scalar::chebyshev_polynomial_u>,
-  .not_differentiable = names("result"),
+OP(special_chebyshev_polynomial_u){
+    .schema = "special_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor",
+    .doc = "Chebyshev polynomial of the second kind of degree n at x, elementwise.",
+    .forms = function | out,
+    .python_module = "special",
+    .flags = pointwise,
+    .numbers = names("x", "n"),
+    .meta = meta::binary_float_of_tensor,
+    .cpu = cpu::binary<scalar::chebyshev_polynomial_u>,
+    .not_differentiable = names("result"),
 };
 
-OP(special_chebyshev_polynomial_v) {
-  .schema = "special_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor",
-  .doc = "Chebyshev polynomial of the third kind of degree n at x, elementwise.",
-  .forms = function | out,
-  .python_module = "special",
-  .flags = pointwise,
-  .numbers = names("x", "n"),
-  .meta = meta::binary_float_of_tensor,
-  .cpu = cpu::binary<scalar::chebyshev_polynomial_v>,
-  .not_differentiable = names("result"),
+OP(special_chebyshev_polynomial_v){
+    .schema = "special_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor",
+    .doc = "Chebyshev polynomial of the third kind of degree n at x, elementwise.",
+    .forms = function | out,
+    .python_module = "special",
+    .flags = pointwise,
+    .numbers = names("x", "n"),
+    .meta = meta::binary_float_of_tensor,
+    .cpu = cpu::binary<scalar::chebyshev_polynomial_v>,
+    .not_differentiable = names("result"),
 };
 
-OP(special_chebyshev_polynomial_w) {
-  .schema = "special_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor",
-  .doc = "Chebyshev polynomial of the fourth kind of degree n at x, elementwise.",
-  .forms = function | out,
-  .python_module = "special",
-  .flags = pointwise,
-  .numbers = names("x", "n"),
-  .meta = meta::binary_float_of_tensor,
-  .cpu = cpu::binary<scalar::chebyshev_polynomial_w>,
-  .not_differentiable = names("result"),
+OP(special_chebyshev_polynomial_w){
+    .schema = "special_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor",
+    .doc = "Chebyshev polynomial of the fourth kind of degree n at x, elementwise.",
+    .forms = function | out,
+    .python_module = "special",
+    .flags = pointwise,
+    .numbers = names("x", "n"),
+    .meta = meta::binary_float_of_tensor,
+    .cpu = cpu::binary<scalar::chebyshev_polynomial_w>,
+    .not_differentiable = names("result"),
 };
 
-OP(special_shifted_chebyshev_polynomial_t) {
-  .schema = "special_shifted_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor",
-  .doc = "Chebyshev polynomial of the first kind on [0, 1] of degree n at x, elementwise.",
-  .forms = function | out,
-  .python_module = "special",
-  .flags = pointwise,
-  .numbers = names("x", "n"),
-  .meta = meta::binary_float_of_tensor,
-  .cpu = cpu::binary<scalar::shifted_chebyshev_polynomial_t>,
-  .not_differentiable = names("result"),
+OP(special_shifted_chebyshev_polynomial_t){
+    .schema = "special_shifted_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor",
+    .doc = "Chebyshev polynomial of the first kind on [0, 1] of degree n at x, elementwise.",
+    .forms = function | out,
+    .python_module = "special",
+    .flags = pointwise,
+    .numbers = names("x", "n"),
+    .meta = meta::binary_float_of_tensor,
+    .cpu = cpu::binary<scalar::shifted_chebyshev_polynomial_t>,
+    .not_differentiable = names("result"),
 };
 
-OP(special_shifted_chebyshev_polynomial_u) {
-  .schema = "special_shifted_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor",
-  .doc = "Chebyshev polynomial of the second kind on [0, 1] of degree n at x, elementwise.",
-  .forms = function | out,
-  .python_module = "special",
-  .flags = pointwise,
-  .numbers = names("x", "n"),
-  .meta = meta::binary_float_of_tensor,
-  .cpu = cpu::binary<scalar::shifted_chebyshev_polynomial_u>,
-  .not_differentiable = names("result"),
+OP(special_shifted_chebyshev_polynomial_u){
+    .schema = "special_shifted_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor",
+    .doc = "Chebyshev polynomial of the second kind on [0, 1] of degree n at x, elementwise.",
+    .forms = function | out,
+    .python_module = "special",
+    .flags = pointwise,
+    .numbers = names("x", "n"),
+    .meta = meta::binary_float_of_tensor,
+    .cpu = cpu::binary<scalar::shifted_chebyshev_polynomial_u>,
+    .not_differentiable = names("result"),
 };
 
-OP(special_shifted_chebyshev_polynomial_v) {
-  .schema = "special_shifted_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor",
-  .doc = "Chebyshev polynomial of the third kind on [0, 1] of degree n at x, elementwise.",
-  .forms = function | out,
-  .python_module = "special",
-  .flags = pointwise,
-  .numbers = names("x", "n"),
-  .meta = meta::binary_float_of_tensor,
-  .cpu = cpu::binary<scalar::shifted_chebyshev_polynomial_v>,
-  .not_differentiable = names("result"),
+OP(special_shifted_chebyshev_polynomial_v){
+    .schema = "special_shifted_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor",
+    .doc = "Chebyshev polynomial of the third kind on [0, 1] of degree n at x, elementwise.",
+    .forms = function | out,
+    .python_module = "special",
+    .flags = pointwise,
+    .numbers = names("x", "n"),
+    .meta = meta::binary_float_of_tensor,
+    .cpu = cpu::binary<scalar::shifted_chebyshev_polynomial_v>,
+    .not_differentiable = names("result"),
 };
 
-OP(special_shifted_chebyshev_polynomial_w) {
-  .schema = "special_shifted_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor",
-  .doc = "Chebyshev polynomial of the fourth kind on [0, 1] of degree n at x, elementwise.",
-  .forms = function | out,
-  .python_module = "special",
-  .flags = pointwise,
-  .numbers = names("x", "n"),
-  .meta = meta::binary_float_of_tensor,
-  .cpu = cpu::binary<scalar::shifted_chebyshev_polynomial_w>,
-  .not_differentiable = names("result"),
+OP(special_shifted_chebyshev_polynomial_w){
+    .schema = "special_shifted_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor",
+    .doc = "Chebyshev polynomial of the fourth kind on [0, 1] of degree n at x, elementwise.",
+    .forms = function | out,
+    .python_module = "special",
+    .flags = pointwise,
+    .numbers = names("x", "n"),
+    .meta = meta::binary_float_of_tensor,
+    .cpu = cpu::binary<scalar::shifted_chebyshev_polynomial_w>,
+    .not_differentiable = names("result"),
 };
 
-OP(special_hermite_polynomial_h) {
-  .schema = "special_hermite_polynomial_h(Tensor x, Tensor n) -> Tensor",
-  .doc = "Physicist's Hermite polynomial of degree n at x, elementwise.",
-  .forms = function | out,
-  .python_module = "special",
-  .flags = pointwise,
-  .numbers = names("x", "n"),
-  .meta = meta::binary_float_of_tensor,
-  .cpu = cpu::binary<scalar::hermite_polynomial_h>,
-  .not_differentiable = names("result"),
+OP(special_hermite_polynomial_h){
+    .schema = "special_hermite_polynomial_h(Tensor x, Tensor n) -> Tensor",
+    .doc = "Physicist's Hermite polynomial of degree n at x, elementwise.",
+    .forms = function | out,
+    .python_module = "special",
+    .flags = pointwise,
+    .numbers = names("x", "n"),
+    .meta = meta::binary_float_of_tensor,
+    .cpu = cpu::binary<scalar::hermite_polynomial_h>,
+    .not_differentiable = names("result"),
 };
 
-OP(special_hermite_polynomial_he) {
-  .schema = "special_hermite_polynomial_he(Tensor x, Tensor n) -> Tensor",
-  .doc = "Probabilist's Hermite polynomial of degree n at x, elementwise.",
-  .forms = function | out,
-  .python_module = "special",
-  .flags = pointwise,
-  .numbers = names("x", "n"),
-  .meta = meta::binary_float_of_tensor,
-  .cpu = cpu::binary<scalar::hermite_polynomial_he>,
-  .not_differentiable = names("result"),
+OP(special_hermite_polynomial_he){
+    .schema = "special_hermite_polynomial_he(Tensor x, Tensor n) -> Tensor",
+    .doc = "Probabilist's Hermite polynomial of degree n at x, elementwise.",
+    .forms = function | out,
+    .python_module = "special",
+    .flags = pointwise,
+    .numbers = names("x", "n"),
+    .meta = meta::binary_float_of_tensor,
+    .cpu = cpu::binary<scalar::hermite_polynomial_he>,
+    .not_differentiable = names("result"),
 };
 
-OP(special_laguerre_polynomial_l) {
-  .schema = "special_laguerre_polynomial_l(Tensor x, Tensor n) -> Tensor",
-  .doc = "Laguerre polynomial of degree n at x, elementwise.",
-  .forms = function | out,
-  .python_module = "special",
-  .flags = pointwise,
-  .numbers = names("x", "n"),
-  .meta = meta::binary_float_of_tensor,
-  .cpu = cpu::binary<scalar::laguerre_polynomial_l>,
-  .not_differentiable = names("result"),
+OP(special_laguerre_polynomial_l){
+    .schema = "special_laguerre_polynomial_l(Tensor x, Tensor n) -> Tensor",
+    .doc = "Laguerre polynomial of degree n at x, elementwise.",
+    .forms = function | out,
+    .python_module = "special",
+    .flags = pointwise,
+    .numbers = names("x", "n"),
+    .meta = meta::binary_float_of_tensor,
+    .cpu = cpu::binary<scalar::laguerre_polynomial_l>,
+    .not_differentiable = names("result"),
 };
 
-OP(special_legendre_polynomial_p) {
-  .schema = "special_legendre_polynomial_p(Tensor x, Tensor n) -> Tensor",
-  .doc = "Legendre polynomial of degree n at x, elementwise.",
-  .forms = function | out,
-  .python_module = "special",
-  .flags = pointwise,
-  .numbers = names("x", "n"),
-  .meta = meta::binary_float_of_tensor,
-  .cpu = cpu::binary<scalar::legendre_polynomial_p>,
-  .not_differentiable = names("result"),
+OP(special_legendre_polynomial_p){
+    .schema = "special_legendre_polynomial_p(Tensor x, Tensor n) -> Tensor",
+    .doc = "Legendre polynomial of degree n at x, elementwise.",
+    .forms = function | out,
+    .python_module = "special",
+    .flags = pointwise,
+    .numbers = names("x", "n"),
+    .meta = meta::binary_float_of_tensor,
+    .cpu = cpu::binary<scalar::legendre_polynomial_p>,
+    .not_differentiable = names("result"),
 };
 #endif

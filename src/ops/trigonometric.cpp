@@ -171,7 +171,8 @@ Tensor acosh_slope(const Tensor& x) {
 
 Tensor sinc_slope(const Tensor& x) {
   const Tensor angle = ops::mul(x, pi);
-  const Tensor slope = ops::div(ops::sub(ops::mul(angle, ops::cos(angle)), ops::sin(angle)), ops::mul(angle, x));
+  const Tensor slope =
+      ops::div(ops::sub(ops::mul(angle, ops::cos(angle)), ops::sin(angle)), ops::mul(angle, x));
   return ops::where(ops::eq(x, 0), 0, slope);
 }
 
@@ -192,201 +193,238 @@ void meta_real_angle(Meta& m) {
 
 using namespace facula;
 
-OP(sin) {
-  .schema = "sin(Tensor self) -> Tensor",
-  .doc = "Sine of self in radians, elementwise.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .meta = meta::unary_float,
-  .cpu = cpu::unary<scalar::sin>,
-  .derivatives = {local("self", [](Backward& x) { return ops::cos(x["self"]); }, saves("self"))},
+OP(sin){
+    .schema = "sin(Tensor self) -> Tensor",
+    .doc = "Sine of self in radians, elementwise.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .meta = meta::unary_float,
+    .cpu = cpu::unary<scalar::sin>,
+    .derivatives = {local(
+        "self", [](Backward& x) { return ops::cos(x["self"]); }, saves("self"))},
 };
 
-OP(cos) {
-  .schema = "cos(Tensor self) -> Tensor",
-  .doc = "Cosine of self in radians, elementwise.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .meta = meta::unary_float,
-  .cpu = cpu::unary<scalar::cos>,
-  .derivatives = {local("self", [](Backward& x) { return ops::neg(ops::sin(x["self"])); }, saves("self"))},
+OP(cos){
+    .schema = "cos(Tensor self) -> Tensor",
+    .doc = "Cosine of self in radians, elementwise.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .meta = meta::unary_float,
+    .cpu = cpu::unary<scalar::cos>,
+    .derivatives = {local(
+        "self", [](Backward& x) { return ops::neg(ops::sin(x["self"])); }, saves("self"))},
 };
 
-OP(tan) {
-  .schema = "tan(Tensor self) -> Tensor",
-  .doc = "Tangent of self in radians, elementwise.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .meta = meta::unary_float,
-  .cpu = cpu::unary<scalar::tan>,
-  .derivatives = {local("self", [](Backward& x) { return ops::add(square(x["result"]), 1); }, saves("result"))},
+OP(tan){
+    .schema = "tan(Tensor self) -> Tensor",
+    .doc = "Tangent of self in radians, elementwise.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .meta = meta::unary_float,
+    .cpu = cpu::unary<scalar::tan>,
+    .derivatives = {local(
+        "self", [](Backward& x) { return ops::add(square(x["result"]), 1); }, saves("result"))},
 };
 
-OP(asin) {
-  .schema = "asin(Tensor self) -> Tensor",
-  .doc = "Inverse sine of self, elementwise, in radians.",
-  .forms = all_forms,
-  .aliases = "arcsin",
-  .flags = pointwise,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .meta = meta::unary_float,
-  .cpu = cpu::unary<scalar::asin>,
-  .derivatives = {local("self", [](Backward& x) { return ops::rsqrt(ops::sub(1, square(x["self"]))); }, saves("self"))},
+OP(asin){
+    .schema = "asin(Tensor self) -> Tensor",
+    .doc = "Inverse sine of self, elementwise, in radians.",
+    .forms = all_forms,
+    .aliases = "arcsin",
+    .flags = pointwise,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .meta = meta::unary_float,
+    .cpu = cpu::unary<scalar::asin>,
+    .derivatives = {local(
+        "self", [](Backward& x) { return ops::rsqrt(ops::sub(1, square(x["self"]))); },
+        saves("self"))},
 };
 
-OP(acos) {
-  .schema = "acos(Tensor self) -> Tensor",
-  .doc = "Inverse cosine of self, elementwise, in radians.",
-  .forms = all_forms,
-  .aliases = "arccos",
-  .flags = pointwise,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .meta = meta::unary_float,
-  .cpu = cpu::unary<scalar::acos>,
-  .derivatives = {local("self", [](Backward& x) { return ops::neg(ops::rsqrt(ops::sub(1, square(x["self"])))); }, saves("self"))},
+OP(acos){
+    .schema = "acos(Tensor self) -> Tensor",
+    .doc = "Inverse cosine of self, elementwise, in radians.",
+    .forms = all_forms,
+    .aliases = "arccos",
+    .flags = pointwise,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .meta = meta::unary_float,
+    .cpu = cpu::unary<scalar::acos>,
+    .derivatives = {local(
+        "self", [](Backward& x) { return ops::neg(ops::rsqrt(ops::sub(1, square(x["self"])))); },
+        saves("self"))},
 };
 
-OP(atan) {
-  .schema = "atan(Tensor self) -> Tensor",
-  .doc = "Inverse tangent of self, elementwise, in radians.",
-  .forms = all_forms,
-  .aliases = "arctan",
-  .flags = pointwise,
-  .meta = meta::unary_float,
-  .cpu = cpu::unary<scalar::atan>,
-  .derivatives = {local("self", [](Backward& x) { return ops::reciprocal(ops::add(square(x["self"]), 1)); }, saves("self"))},
+OP(atan){
+    .schema = "atan(Tensor self) -> Tensor",
+    .doc = "Inverse tangent of self, elementwise, in radians.",
+    .forms = all_forms,
+    .aliases = "arctan",
+    .flags = pointwise,
+    .meta = meta::unary_float,
+    .cpu = cpu::unary<scalar::atan>,
+    .derivatives = {local(
+        "self", [](Backward& x) { return ops::reciprocal(ops::add(square(x["self"]), 1)); },
+        saves("self"))},
 };
 
-OP(sinh) {
-  .schema = "sinh(Tensor self) -> Tensor",
-  .doc = "Hyperbolic sine of self, elementwise.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .meta = meta::unary_float,
-  .cpu = cpu::unary<scalar::sinh>,
-  .derivatives = {local("self", [](Backward& x) { return ops::cosh(x["self"]); }, saves("self"))},
+OP(sinh){
+    .schema = "sinh(Tensor self) -> Tensor",
+    .doc = "Hyperbolic sine of self, elementwise.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .meta = meta::unary_float,
+    .cpu = cpu::unary<scalar::sinh>,
+    .derivatives = {local(
+        "self", [](Backward& x) { return ops::cosh(x["self"]); }, saves("self"))},
 };
 
-OP(cosh) {
-  .schema = "cosh(Tensor self) -> Tensor",
-  .doc = "Hyperbolic cosine of self, elementwise.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .meta = meta::unary_float,
-  .cpu = cpu::unary<scalar::cosh>,
-  .derivatives = {local("self", [](Backward& x) { return ops::sinh(x["self"]); }, saves("self"))},
+OP(cosh){
+    .schema = "cosh(Tensor self) -> Tensor",
+    .doc = "Hyperbolic cosine of self, elementwise.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .meta = meta::unary_float,
+    .cpu = cpu::unary<scalar::cosh>,
+    .derivatives = {local(
+        "self", [](Backward& x) { return ops::sinh(x["self"]); }, saves("self"))},
 };
 
-OP(tanh) {
-  .schema = "tanh(Tensor self) -> Tensor",
-  .doc = "Hyperbolic tangent of self, elementwise.",
-  .forms = all_forms,
-  .flags = pointwise,
-  .meta = meta::unary_float,
-  .cpu = cpu::unary<scalar::tanh>,
-  .derivatives = {vjp("self", [](Backward& b) { return ops::tanh_backward(b.grad(), b["result"]); },
-                      saves("result"))},
+OP(tanh){
+    .schema = "tanh(Tensor self) -> Tensor",
+    .doc = "Hyperbolic tangent of self, elementwise.",
+    .forms = all_forms,
+    .flags = pointwise,
+    .meta = meta::unary_float,
+    .cpu = cpu::unary<scalar::tanh>,
+    .derivatives = {vjp(
+        "self", [](Backward& b) { return ops::tanh_backward(b.grad(), b["result"]); },
+        saves("result"))},
 };
 
-OP(tanh_backward) {
-  .schema = "tanh_backward(Tensor grad_output, Tensor output) -> Tensor",
-  .doc = "Gradient of tanh from its result: grad_output * (1 - output^2).",
-  .forms = out,
-  .out_name = "grad_input",
-  .flags = pointwise,
-  .meta = meta::binary,
-  .cpu = cpu::binary<scalar::tanh_backward>,
-  .derivatives = {
-      vjp("grad_output", [](Backward& b) { return ops::mul(b.grad(), ops::sub(1, square(b["output"]))); },
-          saves("output")),
-      vjp("output", [](Backward& b) {
-        const Tensor bend = ops::mul(b["output"], -2);
-        return ops::mul(ops::conj(b.grad()), ops::mul(b["grad_output"], ops::conj(bend)));
-      }, saves("grad_output", "output")),
-  },
+OP(tanh_backward){
+    .schema = "tanh_backward(Tensor grad_output, Tensor output) -> Tensor",
+    .doc = "Gradient of tanh from its result: grad_output * (1 - output^2).",
+    .forms = out,
+    .out_name = "grad_input",
+    .flags = pointwise,
+    .meta = meta::binary,
+    .cpu = cpu::binary<scalar::tanh_backward>,
+    .derivatives =
+        {
+            vjp(
+                "grad_output",
+                [](Backward& b) { return ops::mul(b.grad(), ops::sub(1, square(b["output"]))); },
+                saves("output")),
+            vjp(
+                "output",
+                [](Backward& b) {
+                  const Tensor bend = ops::mul(b["output"], -2);
+                  return ops::mul(ops::conj(b.grad()), ops::mul(b["grad_output"], ops::conj(bend)));
+                },
+                saves("grad_output", "output")),
+        },
 };
 
-OP(asinh) {
-  .schema = "asinh(Tensor self) -> Tensor",
-  .doc = "Inverse hyperbolic sine of self, elementwise.",
-  .forms = all_forms,
-  .aliases = "arcsinh",
-  .flags = pointwise,
-  .meta = meta::unary_float,
-  .cpu = cpu::unary<scalar::asinh>,
-  .derivatives = {local("self", [](Backward& x) { return ops::rsqrt(ops::add(square(x["self"]), 1)); }, saves("self"))},
+OP(asinh){
+    .schema = "asinh(Tensor self) -> Tensor",
+    .doc = "Inverse hyperbolic sine of self, elementwise.",
+    .forms = all_forms,
+    .aliases = "arcsinh",
+    .flags = pointwise,
+    .meta = meta::unary_float,
+    .cpu = cpu::unary<scalar::asinh>,
+    .derivatives = {local(
+        "self", [](Backward& x) { return ops::rsqrt(ops::add(square(x["self"]), 1)); },
+        saves("self"))},
 };
 
-OP(acosh) {
-  .schema = "acosh(Tensor self) -> Tensor",
-  .doc = "Inverse hyperbolic cosine of self, elementwise.",
-  .forms = all_forms,
-  .aliases = "arccosh",
-  .flags = pointwise,
-  .meta = meta::unary_float,
-  .cpu = cpu::unary<scalar::acosh>,
-  .derivatives = {local("self", [](Backward& x) { return acosh_slope(x["self"]); }, saves("self"))},
+OP(acosh){
+    .schema = "acosh(Tensor self) -> Tensor",
+    .doc = "Inverse hyperbolic cosine of self, elementwise.",
+    .forms = all_forms,
+    .aliases = "arccosh",
+    .flags = pointwise,
+    .meta = meta::unary_float,
+    .cpu = cpu::unary<scalar::acosh>,
+    .derivatives = {local(
+        "self", [](Backward& x) { return acosh_slope(x["self"]); }, saves("self"))},
 };
 
-OP(atanh) {
-  .schema = "atanh(Tensor self) -> Tensor",
-  .doc = "Inverse hyperbolic tangent of self, elementwise.",
-  .forms = all_forms,
-  .aliases = "arctanh",
-  .flags = pointwise,
-  .meta = meta::unary_float,
-  .cpu = cpu::unary<scalar::atanh>,
-  .derivatives = {local("self", [](Backward& x) { return ops::reciprocal(ops::sub(1, square(x["self"]))); }, saves("self"))},
+OP(atanh){
+    .schema = "atanh(Tensor self) -> Tensor",
+    .doc = "Inverse hyperbolic tangent of self, elementwise.",
+    .forms = all_forms,
+    .aliases = "arctanh",
+    .flags = pointwise,
+    .meta = meta::unary_float,
+    .cpu = cpu::unary<scalar::atanh>,
+    .derivatives = {local(
+        "self", [](Backward& x) { return ops::reciprocal(ops::sub(1, square(x["self"]))); },
+        saves("self"))},
 };
 
-OP(sinc) {
-  .schema = "sinc(Tensor self) -> Tensor",
-  .doc = "sin(pi self) / (pi self), elementwise; one at zero.",
-  .forms = all_forms,
-  .aliases = "special_sinc",
-  .flags = pointwise,
-  .meta = meta::unary_float,
-  .cpu = cpu::unary<scalar::sinc>,
-  .derivatives = {local("self", [](Backward& x) { return sinc_slope(x["self"]); }, saves("self"))},
+OP(sinc){
+    .schema = "sinc(Tensor self) -> Tensor",
+    .doc = "sin(pi self) / (pi self), elementwise; one at zero.",
+    .forms = all_forms,
+    .aliases = "special_sinc",
+    .flags = pointwise,
+    .meta = meta::unary_float,
+    .cpu = cpu::unary<scalar::sinc>,
+    .derivatives = {local(
+        "self", [](Backward& x) { return sinc_slope(x["self"]); }, saves("self"))},
 };
 
-OP(atan2) {
-  .schema = "atan2(Tensor self, Tensor other) -> Tensor",
-  .doc = "Angle of the points (other, self) with the positive x axis, elementwise, in radians.",
-  .forms = all_forms,
-  .aliases = "arctan2",
-  .flags = pointwise,
-  .autocast = Autocast::Promote, .autocast_cpu = Autocast::None,
-  .meta = meta::binary_float,
-  .cpu = cpu::binary<scalar::atan2>,
-  .derivatives = {
-      local("self", [](Backward& x) { return over_square_sum(x["other"], x["self"], x["other"]); },
-            saves("self", "other")),
-      local("other", [](Backward& x) { return ops::neg(over_square_sum(x["self"], x["self"], x["other"])); },
-            saves("self", "other")),
-  },
+OP(atan2){
+    .schema = "atan2(Tensor self, Tensor other) -> Tensor",
+    .doc = "Angle of the points (other, self) with the positive x axis, elementwise, in radians.",
+    .forms = all_forms,
+    .aliases = "arctan2",
+    .flags = pointwise,
+    .autocast = Autocast::Promote,
+    .autocast_cpu = Autocast::None,
+    .meta = meta::binary_float,
+    .cpu = cpu::binary<scalar::atan2>,
+    .derivatives =
+        {
+            local(
+                "self",
+                [](Backward& x) { return over_square_sum(x["other"], x["self"], x["other"]); },
+                saves("self", "other")),
+            local(
+                "other",
+                [](Backward& x) {
+                  return ops::neg(over_square_sum(x["self"], x["self"], x["other"]));
+                },
+                saves("self", "other")),
+        },
 };
 
-OP(deg2rad) {
-  .schema = "deg2rad(Tensor self) -> Tensor",
-  .doc = "Degrees to radians, elementwise.",
-  .forms = all_forms,
-  .flags = pointwise | linear,
-  .meta = meta_real_angle,
-  .cpu = cpu::unary<scalar::deg2rad>,
-  .derivatives = {vjp("self", [](Backward& b) { return ops::deg2rad(b.grad()); })},
+OP(deg2rad){
+    .schema = "deg2rad(Tensor self) -> Tensor",
+    .doc = "Degrees to radians, elementwise.",
+    .forms = all_forms,
+    .flags = pointwise | linear,
+    .meta = meta_real_angle,
+    .cpu = cpu::unary<scalar::deg2rad>,
+    .derivatives = {vjp("self", [](Backward& b) { return ops::deg2rad(b.grad()); })},
 };
 
-OP(rad2deg) {
-  .schema = "rad2deg(Tensor self) -> Tensor",
-  .doc = "Radians to degrees, elementwise.",
-  .forms = all_forms,
-  .flags = pointwise | linear,
-  .meta = meta_real_angle,
-  .cpu = cpu::unary<scalar::rad2deg>,
-  .derivatives = {vjp("self", [](Backward& b) { return ops::rad2deg(b.grad()); })},
+OP(rad2deg){
+    .schema = "rad2deg(Tensor self) -> Tensor",
+    .doc = "Radians to degrees, elementwise.",
+    .forms = all_forms,
+    .flags = pointwise | linear,
+    .meta = meta_real_angle,
+    .cpu = cpu::unary<scalar::rad2deg>,
+    .derivatives = {vjp("self", [](Backward& b) { return ops::rad2deg(b.grad()); })},
 };
 #endif

@@ -14,14 +14,14 @@ using cpu::Filter;
 // --- shape rules
 
 void check_count(const Meta& m, const char* what, IntSpan list, int64_t count) {
-  check(static_cast<int64_t>(list.size()) == count, m.op_name(), "(): It is expected ", what, " equals to ", count,
-        ", but got size ", list.size());
+  check(static_cast<int64_t>(list.size()) == count, m.op_name(), "(): It is expected ", what,
+        " equals to ", count, ", but got size ", list.size());
 }
 
 void check_space(const Meta& m, IntSpan input, IntSpan output) {
   for (size_t d = 0; d < output.size(); ++d)
     check(input[d + 2] > 0 && output[d] > 0, m.op_name(),
-        "(): sizes of input and output must be positive; got ", str(input), " and ", str(output));
+          "(): sizes of input and output must be positive; got ", str(input), " and ", str(output));
 }
 
 IntVec with_space(IntSpan input, IntSpan space) {
@@ -38,8 +38,7 @@ void meta_forward(Meta& m) {
   check_count(m, "output_size", output, spatial);
   check_count(m, "input_size", self.sizes(), spatial + 2);
   check_space(m, self.sizes(), output);
-  check(self.sizes()[1] > 0, m.op_name(),
-        "(): input must be ", spatial + 2,
+  check(self.sizes()[1] > 0, m.op_name(), "(): input must be ", spatial + 2,
         "D with channels and no empty dimension but the batch; got ", str(self.sizes()));
   m.result_format(0, with_space(self.sizes(), output), self.dtype(), suggested_format(self));
 }
@@ -63,18 +62,21 @@ void meta_backward(Meta& m) {
 using Factors = std::optional<std::span<const double>>;
 using Scale = std::optional<double>;
 
-IntVec output_size(const Tensor& input, int64_t spatial, const std::optional<IntSpan>& size, const Factors& factors) {
+IntVec output_size(const Tensor& input, int64_t spatial, const std::optional<IntSpan>& size,
+                   const Factors& factors) {
   check(size.has_value() != factors.has_value(),
         "upsample: one of output_size and scale_factors must be given; got both or neither");
-  check(input.dim() == spatial + 2,
-        "upsample: input must have ", spatial + 2, " dimensions; got ", input.dim());
+  check(input.dim() == spatial + 2, "upsample: input must have ", spatial + 2, " dimensions; got ",
+        input.dim());
   const size_t given = size ? size->size() : factors->size();
-  check(static_cast<int64_t>(given) == spatial, "expected ", spatial, " elements of output_size or scale_factors; got ", given);
+  check(static_cast<int64_t>(given) == spatial, "expected ", spatial,
+        " elements of output_size or scale_factors; got ", given);
   if (size) return IntVec(*size);
   IntVec sizes;
   for (int64_t d = 0; d < spatial; ++d) {
     const double n = static_cast<double>(input.sizes()[d + 2]) * (*factors)[d];
-    check(std::abs(n) < 1e15, "scale_factors: expected numbers that give a sensible size; got ", (*factors)[d]);
+    check(std::abs(n) < 1e15, "scale_factors: expected numbers that give a sensible size; got ",
+          (*factors)[d]);
     sizes.push_back(static_cast<int64_t>(n));
   }
   return sizes;
@@ -96,15 +98,18 @@ Tensor nearest_vec3(const Tensor& input, const std::optional<IntSpan>& size, con
   return op(input, output_size(input, 3, size, f), factor(f, 0), factor(f, 1), factor(f, 2));
 }
 template <Tensor (*op)(const Tensor&, IntList, bool, Scale)>
-Tensor smooth_vec1(const Tensor& input, const std::optional<IntSpan>& size, bool align, const Factors& f) {
+Tensor smooth_vec1(const Tensor& input, const std::optional<IntSpan>& size, bool align,
+                   const Factors& f) {
   return op(input, output_size(input, 1, size, f), align, factor(f, 0));
 }
 template <Tensor (*op)(const Tensor&, IntList, bool, Scale, Scale)>
-Tensor smooth_vec2(const Tensor& input, const std::optional<IntSpan>& size, bool align, const Factors& f) {
+Tensor smooth_vec2(const Tensor& input, const std::optional<IntSpan>& size, bool align,
+                   const Factors& f) {
   return op(input, output_size(input, 2, size, f), align, factor(f, 0), factor(f, 1));
 }
 template <Tensor (*op)(const Tensor&, IntList, bool, Scale, Scale, Scale)>
-Tensor smooth_vec3(const Tensor& input, const std::optional<IntSpan>& size, bool align, const Factors& f) {
+Tensor smooth_vec3(const Tensor& input, const std::optional<IntSpan>& size, bool align,
+                   const Factors& f) {
   return op(input, output_size(input, 3, size, f), align, factor(f, 0), factor(f, 1), factor(f, 2));
 }
 
@@ -115,483 +120,643 @@ Scale scale(const Backward& b, Name n) { return b.is_none(n) ? std::nullopt : Sc
 
 using namespace facula;
 
-OP(upsample_nearest1d) {
-  .schema = "upsample_nearest1d(Tensor self, SymInt[1] output_size, "
-            "float? scales=None) -> Tensor",
-  .doc = "Nearest elements of (batch, channels, length) at output_size points.",
-  .forms = function | out,
-  .python_module = "nn",
-  .flags = linear,
-  .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .meta = meta_forward<1>,
-  .cpu = cpu::nearest_1d_kernel<Filter::Nearest>,
-  .derivatives = {vjp("self", [](Backward& b) {
-    return ops::upsample_nearest1d_backward(b.grad(), b.ints("output_size"), b.sizes("self"), scale(b, "scales"));
-  })},
-  .batch = batch::fold1d,
+OP(upsample_nearest1d){
+    .schema =
+        "upsample_nearest1d(Tensor self, SymInt[1] output_size, "
+        "float? scales=None) -> Tensor",
+    .doc = "Nearest elements of (batch, channels, length) at output_size points.",
+    .forms = function | out,
+    .python_module = "nn",
+    .flags = linear,
+    .overlaps = Overlaps::None,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .meta = meta_forward<1>,
+    .cpu = cpu::nearest_1d_kernel<Filter::Nearest>,
+    .derivatives = {vjp("self",
+                        [](Backward& b) {
+                          return ops::upsample_nearest1d_backward(
+                              b.grad(), b.ints("output_size"), b.sizes("self"), scale(b, "scales"));
+                        })},
+    .batch = batch::fold1d,
 };
-OP(upsample_nearest1d_vec) {
-  .schema = "upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
-  .doc = "The same, with the size or the factors by which sizes grow.",
-  .forms = function,
-  .python_module = "nn",
-  .composite = Composite::Implicit,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .any = typed_kernel<nearest_vec1<ops::upsample_nearest1d>>,
+OP(upsample_nearest1d_vec){
+    .schema =
+        "upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> "
+        "Tensor",
+    .doc = "The same, with the size or the factors by which sizes grow.",
+    .forms = function,
+    .python_module = "nn",
+    .composite = Composite::Implicit,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .any = typed_kernel<nearest_vec1<ops::upsample_nearest1d>>,
 };
-OP(upsample_nearest1d_backward) {
-  .schema = "upsample_nearest1d_backward(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, "
-            "float? scales=None) -> Tensor",
-  .doc = "Gradient of upsample_nearest1d by self.",
-  .forms = out,
-  .out_name = "grad_input",
-  .flags = linear,
-  .overlaps = Overlaps::None,
-  .meta = meta_backward<1>,
-  .cpu = cpu::nearest_1d_backward_kernel<Filter::Nearest>,
-  .derivatives = {vjp("grad_output", [](Backward& b) {
-    return ops::upsample_nearest1d(b.grad(), b.ints("output_size"), scale(b, "scales"));
-  })},
-  .batch = batch::fold1d,
+OP(upsample_nearest1d_backward){
+    .schema =
+        "upsample_nearest1d_backward(Tensor grad_output, SymInt[1] output_size, SymInt[3] "
+        "input_size, "
+        "float? scales=None) -> Tensor",
+    .doc = "Gradient of upsample_nearest1d by self.",
+    .forms = out,
+    .out_name = "grad_input",
+    .flags = linear,
+    .overlaps = Overlaps::None,
+    .meta = meta_backward<1>,
+    .cpu = cpu::nearest_1d_backward_kernel<Filter::Nearest>,
+    .derivatives = {vjp("grad_output",
+                        [](Backward& b) {
+                          return ops::upsample_nearest1d(b.grad(), b.ints("output_size"),
+                                                         scale(b, "scales"));
+                        })},
+    .batch = batch::fold1d,
 };
-OP(upsample_nearest2d) {
-  .schema = "upsample_nearest2d(Tensor self, SymInt[2] output_size, "
-            "float? scales_h=None, float? scales_w=None) -> Tensor",
-  .doc = "Nearest elements of (batch, channels, height, width) at output_size points.",
-  .forms = function | out,
-  .python_module = "nn",
-  .flags = linear,
-  .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .meta = meta_forward<2>,
-  .cpu = cpu::nearest_2d_kernel<Filter::Nearest>,
-  .derivatives = {vjp("self", [](Backward& b) {
-    return ops::upsample_nearest2d_backward(b.grad(), b.ints("output_size"), b.sizes("self"), scale(b, "scales_h"), scale(b, "scales_w"));
-  })},
-  .batch = batch::fold2d,
+OP(upsample_nearest2d){
+    .schema =
+        "upsample_nearest2d(Tensor self, SymInt[2] output_size, "
+        "float? scales_h=None, float? scales_w=None) -> Tensor",
+    .doc = "Nearest elements of (batch, channels, height, width) at output_size points.",
+    .forms = function | out,
+    .python_module = "nn",
+    .flags = linear,
+    .overlaps = Overlaps::None,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .meta = meta_forward<2>,
+    .cpu = cpu::nearest_2d_kernel<Filter::Nearest>,
+    .derivatives = {vjp("self",
+                        [](Backward& b) {
+                          return ops::upsample_nearest2d_backward(
+                              b.grad(), b.ints("output_size"), b.sizes("self"),
+                              scale(b, "scales_h"), scale(b, "scales_w"));
+                        })},
+    .batch = batch::fold2d,
 };
-OP(upsample_nearest2d_vec) {
-  .schema = "upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
-  .doc = "The same, with the size or the factors by which sizes grow.",
-  .forms = function | out,
-  .python_module = "nn",
-  .composite = Composite::Implicit,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .any = typed_kernel<nearest_vec2<ops::upsample_nearest2d>>,
+OP(upsample_nearest2d_vec){
+    .schema =
+        "upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> "
+        "Tensor",
+    .doc = "The same, with the size or the factors by which sizes grow.",
+    .forms = function | out,
+    .python_module = "nn",
+    .composite = Composite::Implicit,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .any = typed_kernel<nearest_vec2<ops::upsample_nearest2d>>,
 };
-OP(upsample_nearest2d_backward) {
-  .schema = "upsample_nearest2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, "
-            "float? scales_h=None, float? scales_w=None) -> Tensor",
-  .doc = "Gradient of upsample_nearest2d by self.",
-  .forms = out,
-  .out_name = "grad_input",
-  .flags = linear,
-  .overlaps = Overlaps::None,
-  .meta = meta_backward<2>,
-  .cpu = cpu::nearest_2d_backward_kernel<Filter::Nearest>,
-  .derivatives = {vjp("grad_output", [](Backward& b) {
-    return ops::upsample_nearest2d(b.grad(), b.ints("output_size"), scale(b, "scales_h"), scale(b, "scales_w"));
-  })},
-  .batch = batch::fold2d,
+OP(upsample_nearest2d_backward){
+    .schema =
+        "upsample_nearest2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] "
+        "input_size, "
+        "float? scales_h=None, float? scales_w=None) -> Tensor",
+    .doc = "Gradient of upsample_nearest2d by self.",
+    .forms = out,
+    .out_name = "grad_input",
+    .flags = linear,
+    .overlaps = Overlaps::None,
+    .meta = meta_backward<2>,
+    .cpu = cpu::nearest_2d_backward_kernel<Filter::Nearest>,
+    .derivatives = {vjp("grad_output",
+                        [](Backward& b) {
+                          return ops::upsample_nearest2d(b.grad(), b.ints("output_size"),
+                                                         scale(b, "scales_h"),
+                                                         scale(b, "scales_w"));
+                        })},
+    .batch = batch::fold2d,
 };
-OP(upsample_nearest3d) {
-  .schema = "upsample_nearest3d(Tensor self, SymInt[3] output_size, "
-            "float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
-  .doc = "Nearest elements of (batch, channels, depth, height, width) at output_size points.",
-  .forms = function | out,
-  .python_module = "nn",
-  .flags = linear,
-  .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .meta = meta_forward<3>,
-  .cpu = cpu::nearest_3d_kernel<Filter::Nearest>,
-  .derivatives = {vjp("self", [](Backward& b) {
-    return ops::upsample_nearest3d_backward(b.grad(), b.ints("output_size"), b.sizes("self"), scale(b, "scales_d"), scale(b, "scales_h"), scale(b, "scales_w"));
-  })},
-  .batch = batch::fold3d,
+OP(upsample_nearest3d){
+    .schema =
+        "upsample_nearest3d(Tensor self, SymInt[3] output_size, "
+        "float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
+    .doc = "Nearest elements of (batch, channels, depth, height, width) at output_size points.",
+    .forms = function | out,
+    .python_module = "nn",
+    .flags = linear,
+    .overlaps = Overlaps::None,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .meta = meta_forward<3>,
+    .cpu = cpu::nearest_3d_kernel<Filter::Nearest>,
+    .derivatives = {vjp("self",
+                        [](Backward& b) {
+                          return ops::upsample_nearest3d_backward(
+                              b.grad(), b.ints("output_size"), b.sizes("self"),
+                              scale(b, "scales_d"), scale(b, "scales_h"), scale(b, "scales_w"));
+                        })},
+    .batch = batch::fold3d,
 };
-OP(upsample_nearest3d_vec) {
-  .schema = "upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
-  .doc = "The same, with the size or the factors by which sizes grow.",
-  .forms = function,
-  .python_module = "nn",
-  .composite = Composite::Implicit,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .any = typed_kernel<nearest_vec3<ops::upsample_nearest3d>>,
+OP(upsample_nearest3d_vec){
+    .schema =
+        "upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> "
+        "Tensor",
+    .doc = "The same, with the size or the factors by which sizes grow.",
+    .forms = function,
+    .python_module = "nn",
+    .composite = Composite::Implicit,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .any = typed_kernel<nearest_vec3<ops::upsample_nearest3d>>,
 };
-OP(upsample_nearest3d_backward) {
-  .schema = "upsample_nearest3d_backward(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, "
-            "float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
-  .doc = "Gradient of upsample_nearest3d by self.",
-  .forms = out,
-  .out_name = "grad_input",
-  .flags = linear,
-  .overlaps = Overlaps::None,
-  .meta = meta_backward<3>,
-  .cpu = cpu::nearest_3d_backward_kernel<Filter::Nearest>,
-  .derivatives = {vjp("grad_output", [](Backward& b) {
-    return ops::upsample_nearest3d(b.grad(), b.ints("output_size"), scale(b, "scales_d"), scale(b, "scales_h"), scale(b, "scales_w"));
-  })},
-  .batch = batch::fold3d,
+OP(upsample_nearest3d_backward){
+    .schema =
+        "upsample_nearest3d_backward(Tensor grad_output, SymInt[3] output_size, SymInt[5] "
+        "input_size, "
+        "float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
+    .doc = "Gradient of upsample_nearest3d by self.",
+    .forms = out,
+    .out_name = "grad_input",
+    .flags = linear,
+    .overlaps = Overlaps::None,
+    .meta = meta_backward<3>,
+    .cpu = cpu::nearest_3d_backward_kernel<Filter::Nearest>,
+    .derivatives = {vjp("grad_output",
+                        [](Backward& b) {
+                          return ops::upsample_nearest3d(b.grad(), b.ints("output_size"),
+                                                         scale(b, "scales_d"), scale(b, "scales_h"),
+                                                         scale(b, "scales_w"));
+                        })},
+    .batch = batch::fold3d,
 };
-OP(_upsample_nearest_exact1d) {
-  .schema = "_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, "
-            "float? scales=None) -> Tensor",
-  .doc = "Nearest elements, by centres, of (batch, channels, length) at output_size points.",
-  .forms = function | out,
-  .python_module = "nn",
-  .flags = linear,
-  .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .meta = meta_forward<1>,
-  .cpu = cpu::nearest_1d_kernel<Filter::NearestExact>,
-  .derivatives = {vjp("self", [](Backward& b) {
-    return ops::_upsample_nearest_exact1d_backward(b.grad(), b.ints("output_size"), b.sizes("self"), scale(b, "scales"));
-  })},
-  .batch = batch::fold1d,
+OP(_upsample_nearest_exact1d){
+    .schema =
+        "_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, "
+        "float? scales=None) -> Tensor",
+    .doc = "Nearest elements, by centres, of (batch, channels, length) at output_size points.",
+    .forms = function | out,
+    .python_module = "nn",
+    .flags = linear,
+    .overlaps = Overlaps::None,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .meta = meta_forward<1>,
+    .cpu = cpu::nearest_1d_kernel<Filter::NearestExact>,
+    .derivatives = {vjp("self",
+                        [](Backward& b) {
+                          return ops::_upsample_nearest_exact1d_backward(
+                              b.grad(), b.ints("output_size"), b.sizes("self"), scale(b, "scales"));
+                        })},
+    .batch = batch::fold1d,
 };
-OP(_upsample_nearest_exact1d_vec) {
-  .schema = "_upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
-  .doc = "The same, with the size or the factors by which sizes grow.",
-  .forms = function,
-  .python_module = "nn",
-  .composite = Composite::Implicit,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .any = typed_kernel<nearest_vec1<ops::_upsample_nearest_exact1d>>,
+OP(_upsample_nearest_exact1d_vec){
+    .schema =
+        "_upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? "
+        "scale_factors) -> Tensor",
+    .doc = "The same, with the size or the factors by which sizes grow.",
+    .forms = function,
+    .python_module = "nn",
+    .composite = Composite::Implicit,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .any = typed_kernel<nearest_vec1<ops::_upsample_nearest_exact1d>>,
 };
-OP(_upsample_nearest_exact1d_backward) {
-  .schema = "_upsample_nearest_exact1d_backward(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, "
-            "float? scales=None) -> Tensor",
-  .doc = "Gradient of _upsample_nearest_exact1d by self.",
-  .forms = out,
-  .out_name = "grad_input",
-  .flags = linear,
-  .overlaps = Overlaps::None,
-  .meta = meta_backward<1>,
-  .cpu = cpu::nearest_1d_backward_kernel<Filter::NearestExact>,
-  .derivatives = {vjp("grad_output", [](Backward& b) {
-    return ops::_upsample_nearest_exact1d(b.grad(), b.ints("output_size"), scale(b, "scales"));
-  })},
-  .batch = batch::fold1d,
+OP(_upsample_nearest_exact1d_backward){
+    .schema =
+        "_upsample_nearest_exact1d_backward(Tensor grad_output, SymInt[1] output_size, SymInt[3] "
+        "input_size, "
+        "float? scales=None) -> Tensor",
+    .doc = "Gradient of _upsample_nearest_exact1d by self.",
+    .forms = out,
+    .out_name = "grad_input",
+    .flags = linear,
+    .overlaps = Overlaps::None,
+    .meta = meta_backward<1>,
+    .cpu = cpu::nearest_1d_backward_kernel<Filter::NearestExact>,
+    .derivatives = {vjp("grad_output",
+                        [](Backward& b) {
+                          return ops::_upsample_nearest_exact1d(b.grad(), b.ints("output_size"),
+                                                                scale(b, "scales"));
+                        })},
+    .batch = batch::fold1d,
 };
-OP(_upsample_nearest_exact2d) {
-  .schema = "_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, "
-            "float? scales_h=None, float? scales_w=None) -> Tensor",
-  .doc = "Nearest elements, by centres, of (batch, channels, height, width) at output_size points.",
-  .forms = function | out,
-  .python_module = "nn",
-  .flags = linear,
-  .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .meta = meta_forward<2>,
-  .cpu = cpu::nearest_2d_kernel<Filter::NearestExact>,
-  .derivatives = {vjp("self", [](Backward& b) {
-    return ops::_upsample_nearest_exact2d_backward(b.grad(), b.ints("output_size"), b.sizes("self"), scale(b, "scales_h"), scale(b, "scales_w"));
-  })},
-  .batch = batch::fold2d,
+OP(_upsample_nearest_exact2d){
+    .schema =
+        "_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, "
+        "float? scales_h=None, float? scales_w=None) -> Tensor",
+    .doc =
+        "Nearest elements, by centres, of (batch, channels, height, width) at output_size points.",
+    .forms = function | out,
+    .python_module = "nn",
+    .flags = linear,
+    .overlaps = Overlaps::None,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .meta = meta_forward<2>,
+    .cpu = cpu::nearest_2d_kernel<Filter::NearestExact>,
+    .derivatives = {vjp("self",
+                        [](Backward& b) {
+                          return ops::_upsample_nearest_exact2d_backward(
+                              b.grad(), b.ints("output_size"), b.sizes("self"),
+                              scale(b, "scales_h"), scale(b, "scales_w"));
+                        })},
+    .batch = batch::fold2d,
 };
-OP(_upsample_nearest_exact2d_vec) {
-  .schema = "_upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
-  .doc = "The same, with the size or the factors by which sizes grow.",
-  .forms = function,
-  .python_module = "nn",
-  .composite = Composite::Implicit,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .any = typed_kernel<nearest_vec2<ops::_upsample_nearest_exact2d>>,
+OP(_upsample_nearest_exact2d_vec){
+    .schema =
+        "_upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? "
+        "scale_factors) -> Tensor",
+    .doc = "The same, with the size or the factors by which sizes grow.",
+    .forms = function,
+    .python_module = "nn",
+    .composite = Composite::Implicit,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .any = typed_kernel<nearest_vec2<ops::_upsample_nearest_exact2d>>,
 };
-OP(_upsample_nearest_exact2d_backward) {
-  .schema = "_upsample_nearest_exact2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, "
-            "float? scales_h=None, float? scales_w=None) -> Tensor",
-  .doc = "Gradient of _upsample_nearest_exact2d by self.",
-  .forms = out,
-  .out_name = "grad_input",
-  .flags = linear,
-  .overlaps = Overlaps::None,
-  .meta = meta_backward<2>,
-  .cpu = cpu::nearest_2d_backward_kernel<Filter::NearestExact>,
-  .derivatives = {vjp("grad_output", [](Backward& b) {
-    return ops::_upsample_nearest_exact2d(b.grad(), b.ints("output_size"), scale(b, "scales_h"), scale(b, "scales_w"));
-  })},
-  .batch = batch::fold2d,
+OP(_upsample_nearest_exact2d_backward){
+    .schema =
+        "_upsample_nearest_exact2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] "
+        "input_size, "
+        "float? scales_h=None, float? scales_w=None) -> Tensor",
+    .doc = "Gradient of _upsample_nearest_exact2d by self.",
+    .forms = out,
+    .out_name = "grad_input",
+    .flags = linear,
+    .overlaps = Overlaps::None,
+    .meta = meta_backward<2>,
+    .cpu = cpu::nearest_2d_backward_kernel<Filter::NearestExact>,
+    .derivatives = {vjp("grad_output",
+                        [](Backward& b) {
+                          return ops::_upsample_nearest_exact2d(b.grad(), b.ints("output_size"),
+                                                                scale(b, "scales_h"),
+                                                                scale(b, "scales_w"));
+                        })},
+    .batch = batch::fold2d,
 };
-OP(_upsample_nearest_exact3d) {
-  .schema = "_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, "
-            "float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
-  .doc = "Nearest elements, by centres, of (batch, channels, depth, height, width) at output_size points.",
-  .forms = function | out,
-  .python_module = "nn",
-  .flags = linear,
-  .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .meta = meta_forward<3>,
-  .cpu = cpu::nearest_3d_kernel<Filter::NearestExact>,
-  .derivatives = {vjp("self", [](Backward& b) {
-    return ops::_upsample_nearest_exact3d_backward(b.grad(), b.ints("output_size"), b.sizes("self"), scale(b, "scales_d"), scale(b, "scales_h"), scale(b, "scales_w"));
-  })},
-  .batch = batch::fold3d,
+OP(_upsample_nearest_exact3d){
+    .schema =
+        "_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, "
+        "float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
+    .doc =
+        "Nearest elements, by centres, of (batch, channels, depth, height, width) at output_size "
+        "points.",
+    .forms = function | out,
+    .python_module = "nn",
+    .flags = linear,
+    .overlaps = Overlaps::None,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .meta = meta_forward<3>,
+    .cpu = cpu::nearest_3d_kernel<Filter::NearestExact>,
+    .derivatives = {vjp("self",
+                        [](Backward& b) {
+                          return ops::_upsample_nearest_exact3d_backward(
+                              b.grad(), b.ints("output_size"), b.sizes("self"),
+                              scale(b, "scales_d"), scale(b, "scales_h"), scale(b, "scales_w"));
+                        })},
+    .batch = batch::fold3d,
 };
-OP(_upsample_nearest_exact3d_vec) {
-  .schema = "_upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor",
-  .doc = "The same, with the size or the factors by which sizes grow.",
-  .forms = function,
-  .python_module = "nn",
-  .composite = Composite::Implicit,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .any = typed_kernel<nearest_vec3<ops::_upsample_nearest_exact3d>>,
+OP(_upsample_nearest_exact3d_vec){
+    .schema =
+        "_upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, float[]? "
+        "scale_factors) -> Tensor",
+    .doc = "The same, with the size or the factors by which sizes grow.",
+    .forms = function,
+    .python_module = "nn",
+    .composite = Composite::Implicit,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .any = typed_kernel<nearest_vec3<ops::_upsample_nearest_exact3d>>,
 };
-OP(_upsample_nearest_exact3d_backward) {
-  .schema = "_upsample_nearest_exact3d_backward(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, "
-            "float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
-  .doc = "Gradient of _upsample_nearest_exact3d by self.",
-  .forms = out,
-  .out_name = "grad_input",
-  .flags = linear,
-  .overlaps = Overlaps::None,
-  .meta = meta_backward<3>,
-  .cpu = cpu::nearest_3d_backward_kernel<Filter::NearestExact>,
-  .derivatives = {vjp("grad_output", [](Backward& b) {
-    return ops::_upsample_nearest_exact3d(b.grad(), b.ints("output_size"), scale(b, "scales_d"), scale(b, "scales_h"), scale(b, "scales_w"));
-  })},
-  .batch = batch::fold3d,
+OP(_upsample_nearest_exact3d_backward){
+    .schema =
+        "_upsample_nearest_exact3d_backward(Tensor grad_output, SymInt[3] output_size, SymInt[5] "
+        "input_size, "
+        "float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
+    .doc = "Gradient of _upsample_nearest_exact3d by self.",
+    .forms = out,
+    .out_name = "grad_input",
+    .flags = linear,
+    .overlaps = Overlaps::None,
+    .meta = meta_backward<3>,
+    .cpu = cpu::nearest_3d_backward_kernel<Filter::NearestExact>,
+    .derivatives = {vjp("grad_output",
+                        [](Backward& b) {
+                          return ops::_upsample_nearest_exact3d(
+                              b.grad(), b.ints("output_size"), scale(b, "scales_d"),
+                              scale(b, "scales_h"), scale(b, "scales_w"));
+                        })},
+    .batch = batch::fold3d,
 };
-OP(upsample_linear1d) {
-  .schema = "upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, "
-            "float? scales=None) -> Tensor",
-  .doc = "Linear interpolation of (batch, channels, length) at output_size points.",
-  .forms = function | out,
-  .python_module = "nn",
-  .flags = linear,
-  .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .meta = meta_forward<1>,
-  .cpu = cpu::smooth_1d_kernel<Filter::Linear>,
-  .derivatives = {vjp("self", [](Backward& b) {
-    return ops::upsample_linear1d_backward(b.grad(), b.ints("output_size"), b.sizes("self"), b.flag("align_corners"), scale(b, "scales"));
-  })},
-  .batch = batch::fold1d,
+OP(upsample_linear1d){
+    .schema =
+        "upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, "
+        "float? scales=None) -> Tensor",
+    .doc = "Linear interpolation of (batch, channels, length) at output_size points.",
+    .forms = function | out,
+    .python_module = "nn",
+    .flags = linear,
+    .overlaps = Overlaps::None,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .meta = meta_forward<1>,
+    .cpu = cpu::smooth_1d_kernel<Filter::Linear>,
+    .derivatives = {vjp("self",
+                        [](Backward& b) {
+                          return ops::upsample_linear1d_backward(
+                              b.grad(), b.ints("output_size"), b.sizes("self"),
+                              b.flag("align_corners"), scale(b, "scales"));
+                        })},
+    .batch = batch::fold1d,
 };
-OP(upsample_linear1d_vec) {
-  .schema = "upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
-  .doc = "The same, with the size or the factors by which sizes grow.",
-  .forms = function,
-  .python_module = "nn",
-  .composite = Composite::Implicit,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .any = typed_kernel<smooth_vec1<ops::upsample_linear1d>>,
+OP(upsample_linear1d_vec){
+    .schema =
+        "upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? "
+        "scale_factors) -> Tensor",
+    .doc = "The same, with the size or the factors by which sizes grow.",
+    .forms = function,
+    .python_module = "nn",
+    .composite = Composite::Implicit,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .any = typed_kernel<smooth_vec1<ops::upsample_linear1d>>,
 };
-OP(upsample_linear1d_backward) {
-  .schema = "upsample_linear1d_backward(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, bool align_corners, "
-            "float? scales=None) -> Tensor",
-  .doc = "Gradient of upsample_linear1d by self.",
-  .forms = out,
-  .out_name = "grad_input",
-  .flags = linear,
-  .overlaps = Overlaps::None,
-  .meta = meta_backward<1>,
-  .cpu = cpu::smooth_1d_backward_kernel<Filter::Linear>,
-  .derivatives = {vjp("grad_output", [](Backward& b) {
-    return ops::upsample_linear1d(b.grad(), b.ints("output_size"), b.flag("align_corners"), scale(b, "scales"));
-  })},
-  .batch = batch::fold1d,
+OP(upsample_linear1d_backward){
+    .schema =
+        "upsample_linear1d_backward(Tensor grad_output, SymInt[1] output_size, SymInt[3] "
+        "input_size, bool align_corners, "
+        "float? scales=None) -> Tensor",
+    .doc = "Gradient of upsample_linear1d by self.",
+    .forms = out,
+    .out_name = "grad_input",
+    .flags = linear,
+    .overlaps = Overlaps::None,
+    .meta = meta_backward<1>,
+    .cpu = cpu::smooth_1d_backward_kernel<Filter::Linear>,
+    .derivatives = {vjp("grad_output",
+                        [](Backward& b) {
+                          return ops::upsample_linear1d(b.grad(), b.ints("output_size"),
+                                                        b.flag("align_corners"),
+                                                        scale(b, "scales"));
+                        })},
+    .batch = batch::fold1d,
 };
-OP(upsample_bilinear2d) {
-  .schema = "upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, "
-            "float? scales_h=None, float? scales_w=None) -> Tensor",
-  .doc = "Bilinear interpolation of (batch, channels, height, width) at output_size points.",
-  .forms = function | out,
-  .python_module = "nn",
-  .flags = linear,
-  .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .meta = meta_forward<2>,
-  .cpu = cpu::smooth_2d_kernel<Filter::Linear>,
-  .derivatives = {vjp("self", [](Backward& b) {
-    return ops::upsample_bilinear2d_backward(b.grad(), b.ints("output_size"), b.sizes("self"), b.flag("align_corners"), scale(b, "scales_h"), scale(b, "scales_w"));
-  })},
-  .batch = batch::fold2d,
+OP(upsample_bilinear2d){
+    .schema =
+        "upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, "
+        "float? scales_h=None, float? scales_w=None) -> Tensor",
+    .doc = "Bilinear interpolation of (batch, channels, height, width) at output_size points.",
+    .forms = function | out,
+    .python_module = "nn",
+    .flags = linear,
+    .overlaps = Overlaps::None,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .meta = meta_forward<2>,
+    .cpu = cpu::smooth_2d_kernel<Filter::Linear>,
+    .derivatives = {vjp("self",
+                        [](Backward& b) {
+                          return ops::upsample_bilinear2d_backward(
+                              b.grad(), b.ints("output_size"), b.sizes("self"),
+                              b.flag("align_corners"), scale(b, "scales_h"), scale(b, "scales_w"));
+                        })},
+    .batch = batch::fold2d,
 };
-OP(upsample_bilinear2d_vec) {
-  .schema = "upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
-  .doc = "The same, with the size or the factors by which sizes grow.",
-  .forms = function | out,
-  .python_module = "nn",
-  .composite = Composite::Implicit,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .any = typed_kernel<smooth_vec2<ops::upsample_bilinear2d>>,
+OP(upsample_bilinear2d_vec){
+    .schema =
+        "upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? "
+        "scale_factors) -> Tensor",
+    .doc = "The same, with the size or the factors by which sizes grow.",
+    .forms = function | out,
+    .python_module = "nn",
+    .composite = Composite::Implicit,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .any = typed_kernel<smooth_vec2<ops::upsample_bilinear2d>>,
 };
-OP(upsample_bilinear2d_backward) {
-  .schema = "upsample_bilinear2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, "
-            "float? scales_h=None, float? scales_w=None) -> Tensor",
-  .doc = "Gradient of upsample_bilinear2d by self.",
-  .forms = out,
-  .out_name = "grad_input",
-  .flags = linear,
-  .overlaps = Overlaps::None,
-  .meta = meta_backward<2>,
-  .cpu = cpu::smooth_2d_backward_kernel<Filter::Linear>,
-  .derivatives = {vjp("grad_output", [](Backward& b) {
-    return ops::upsample_bilinear2d(b.grad(), b.ints("output_size"), b.flag("align_corners"), scale(b, "scales_h"), scale(b, "scales_w"));
-  })},
-  .batch = batch::fold2d,
+OP(upsample_bilinear2d_backward){
+    .schema =
+        "upsample_bilinear2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] "
+        "input_size, bool align_corners, "
+        "float? scales_h=None, float? scales_w=None) -> Tensor",
+    .doc = "Gradient of upsample_bilinear2d by self.",
+    .forms = out,
+    .out_name = "grad_input",
+    .flags = linear,
+    .overlaps = Overlaps::None,
+    .meta = meta_backward<2>,
+    .cpu = cpu::smooth_2d_backward_kernel<Filter::Linear>,
+    .derivatives = {vjp("grad_output",
+                        [](Backward& b) {
+                          return ops::upsample_bilinear2d(
+                              b.grad(), b.ints("output_size"), b.flag("align_corners"),
+                              scale(b, "scales_h"), scale(b, "scales_w"));
+                        })},
+    .batch = batch::fold2d,
 };
-OP(upsample_trilinear3d) {
-  .schema = "upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, "
-            "float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
-  .doc = "Trilinear interpolation of (batch, channels, depth, height, width) at output_size points.",
-  .forms = function | out,
-  .python_module = "nn",
-  .flags = linear,
-  .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .meta = meta_forward<3>,
-  .cpu = cpu::smooth_3d_kernel<Filter::Linear>,
-  .derivatives = {vjp("self", [](Backward& b) {
-    return ops::upsample_trilinear3d_backward(b.grad(), b.ints("output_size"), b.sizes("self"), b.flag("align_corners"), scale(b, "scales_d"), scale(b, "scales_h"), scale(b, "scales_w"));
-  })},
-  .batch = batch::fold3d,
+OP(upsample_trilinear3d){
+    .schema =
+        "upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, "
+        "float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
+    .doc =
+        "Trilinear interpolation of (batch, channels, depth, height, width) at output_size points.",
+    .forms = function | out,
+    .python_module = "nn",
+    .flags = linear,
+    .overlaps = Overlaps::None,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .meta = meta_forward<3>,
+    .cpu = cpu::smooth_3d_kernel<Filter::Linear>,
+    .derivatives = {vjp("self",
+                        [](Backward& b) {
+                          return ops::upsample_trilinear3d_backward(
+                              b.grad(), b.ints("output_size"), b.sizes("self"),
+                              b.flag("align_corners"), scale(b, "scales_d"), scale(b, "scales_h"),
+                              scale(b, "scales_w"));
+                        })},
+    .batch = batch::fold3d,
 };
-OP(upsample_trilinear3d_vec) {
-  .schema = "upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
-  .doc = "The same, with the size or the factors by which sizes grow.",
-  .forms = function,
-  .python_module = "nn",
-  .composite = Composite::Implicit,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .any = typed_kernel<smooth_vec3<ops::upsample_trilinear3d>>,
+OP(upsample_trilinear3d_vec){
+    .schema =
+        "upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, "
+        "float[]? scale_factors) -> Tensor",
+    .doc = "The same, with the size or the factors by which sizes grow.",
+    .forms = function,
+    .python_module = "nn",
+    .composite = Composite::Implicit,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .any = typed_kernel<smooth_vec3<ops::upsample_trilinear3d>>,
 };
-OP(upsample_trilinear3d_backward) {
-  .schema = "upsample_trilinear3d_backward(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, bool align_corners, "
-            "float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
-  .doc = "Gradient of upsample_trilinear3d by self.",
-  .forms = out,
-  .out_name = "grad_input",
-  .flags = linear,
-  .overlaps = Overlaps::None,
-  .meta = meta_backward<3>,
-  .cpu = cpu::smooth_3d_backward_kernel<Filter::Linear>,
-  .derivatives = {vjp("grad_output", [](Backward& b) {
-    return ops::upsample_trilinear3d(b.grad(), b.ints("output_size"), b.flag("align_corners"), scale(b, "scales_d"), scale(b, "scales_h"), scale(b, "scales_w"));
-  })},
-  .batch = batch::fold3d,
+OP(upsample_trilinear3d_backward){
+    .schema =
+        "upsample_trilinear3d_backward(Tensor grad_output, SymInt[3] output_size, SymInt[5] "
+        "input_size, bool align_corners, "
+        "float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
+    .doc = "Gradient of upsample_trilinear3d by self.",
+    .forms = out,
+    .out_name = "grad_input",
+    .flags = linear,
+    .overlaps = Overlaps::None,
+    .meta = meta_backward<3>,
+    .cpu = cpu::smooth_3d_backward_kernel<Filter::Linear>,
+    .derivatives = {vjp("grad_output",
+                        [](Backward& b) {
+                          return ops::upsample_trilinear3d(
+                              b.grad(), b.ints("output_size"), b.flag("align_corners"),
+                              scale(b, "scales_d"), scale(b, "scales_h"), scale(b, "scales_w"));
+                        })},
+    .batch = batch::fold3d,
 };
-OP(upsample_bicubic2d) {
-  .schema = "upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, "
-            "float? scales_h=None, float? scales_w=None) -> Tensor",
-  .doc = "Bicubic interpolation of (batch, channels, height, width) at output_size points.",
-  .forms = function | out,
-  .python_module = "nn",
-  .flags = linear,
-  .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .meta = meta_forward<2>,
-  .cpu = cpu::smooth_2d_kernel<Filter::Cubic>,
-  .derivatives = {vjp("self", [](Backward& b) {
-    return ops::upsample_bicubic2d_backward(b.grad(), b.ints("output_size"), b.sizes("self"), b.flag("align_corners"), scale(b, "scales_h"), scale(b, "scales_w"));
-  })},
-  .batch = batch::fold2d,
+OP(upsample_bicubic2d){
+    .schema =
+        "upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, "
+        "float? scales_h=None, float? scales_w=None) -> Tensor",
+    .doc = "Bicubic interpolation of (batch, channels, height, width) at output_size points.",
+    .forms = function | out,
+    .python_module = "nn",
+    .flags = linear,
+    .overlaps = Overlaps::None,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .meta = meta_forward<2>,
+    .cpu = cpu::smooth_2d_kernel<Filter::Cubic>,
+    .derivatives = {vjp("self",
+                        [](Backward& b) {
+                          return ops::upsample_bicubic2d_backward(
+                              b.grad(), b.ints("output_size"), b.sizes("self"),
+                              b.flag("align_corners"), scale(b, "scales_h"), scale(b, "scales_w"));
+                        })},
+    .batch = batch::fold2d,
 };
-OP(upsample_bicubic2d_vec) {
-  .schema = "upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
-  .doc = "The same, with the size or the factors by which sizes grow.",
-  .forms = function,
-  .python_module = "nn",
-  .composite = Composite::Implicit,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .any = typed_kernel<smooth_vec2<ops::upsample_bicubic2d>>,
+OP(upsample_bicubic2d_vec){
+    .schema =
+        "upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? "
+        "scale_factors) -> Tensor",
+    .doc = "The same, with the size or the factors by which sizes grow.",
+    .forms = function,
+    .python_module = "nn",
+    .composite = Composite::Implicit,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .any = typed_kernel<smooth_vec2<ops::upsample_bicubic2d>>,
 };
-OP(upsample_bicubic2d_backward) {
-  .schema = "upsample_bicubic2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, "
-            "float? scales_h=None, float? scales_w=None) -> Tensor",
-  .doc = "Gradient of upsample_bicubic2d by self.",
-  .forms = out,
-  .out_name = "grad_input",
-  .flags = linear,
-  .overlaps = Overlaps::None,
-  .meta = meta_backward<2>,
-  .cpu = cpu::smooth_2d_backward_kernel<Filter::Cubic>,
-  .derivatives = {vjp("grad_output", [](Backward& b) {
-    return ops::upsample_bicubic2d(b.grad(), b.ints("output_size"), b.flag("align_corners"), scale(b, "scales_h"), scale(b, "scales_w"));
-  })},
-  .batch = batch::fold2d,
+OP(upsample_bicubic2d_backward){
+    .schema =
+        "upsample_bicubic2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] "
+        "input_size, bool align_corners, "
+        "float? scales_h=None, float? scales_w=None) -> Tensor",
+    .doc = "Gradient of upsample_bicubic2d by self.",
+    .forms = out,
+    .out_name = "grad_input",
+    .flags = linear,
+    .overlaps = Overlaps::None,
+    .meta = meta_backward<2>,
+    .cpu = cpu::smooth_2d_backward_kernel<Filter::Cubic>,
+    .derivatives = {vjp("grad_output",
+                        [](Backward& b) {
+                          return ops::upsample_bicubic2d(
+                              b.grad(), b.ints("output_size"), b.flag("align_corners"),
+                              scale(b, "scales_h"), scale(b, "scales_w"));
+                        })},
+    .batch = batch::fold2d,
 };
-OP(_upsample_bilinear2d_aa) {
-  .schema = "_upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, "
-            "float? scales_h=None, float? scales_w=None) -> Tensor",
-  .doc = "Antialiased bilinear resampling of (batch, channels, height, width) at output_size points.",
-  .forms = function | out,
-  .python_module = "nn",
-  .flags = linear,
-  .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .meta = meta_forward<2>,
-  .cpu = cpu::smooth_2d_kernel<Filter::AaLinear>,
-  .derivatives = {vjp("self", [](Backward& b) {
-    return ops::_upsample_bilinear2d_aa_backward(b.grad(), b.ints("output_size"), b.sizes("self"), b.flag("align_corners"), scale(b, "scales_h"), scale(b, "scales_w"));
-  })},
-  .batch = batch::fold2d,
+OP(_upsample_bilinear2d_aa){
+    .schema =
+        "_upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, "
+        "float? scales_h=None, float? scales_w=None) -> Tensor",
+    .doc =
+        "Antialiased bilinear resampling of (batch, channels, height, width) at output_size "
+        "points.",
+    .forms = function | out,
+    .python_module = "nn",
+    .flags = linear,
+    .overlaps = Overlaps::None,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .meta = meta_forward<2>,
+    .cpu = cpu::smooth_2d_kernel<Filter::AaLinear>,
+    .derivatives = {vjp("self",
+                        [](Backward& b) {
+                          return ops::_upsample_bilinear2d_aa_backward(
+                              b.grad(), b.ints("output_size"), b.sizes("self"),
+                              b.flag("align_corners"), scale(b, "scales_h"), scale(b, "scales_w"));
+                        })},
+    .batch = batch::fold2d,
 };
-OP(_upsample_bilinear2d_aa_vec) {
-  .schema = "_upsample_bilinear2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
-  .doc = "The same, with the size or the factors by which sizes grow.",
-  .forms = function,
-  .python_module = "nn",
-  .composite = Composite::Implicit,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .any = typed_kernel<smooth_vec2<ops::_upsample_bilinear2d_aa>>,
+OP(_upsample_bilinear2d_aa_vec){
+    .schema =
+        "_upsample_bilinear2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, "
+        "float[]? scale_factors) -> Tensor",
+    .doc = "The same, with the size or the factors by which sizes grow.",
+    .forms = function,
+    .python_module = "nn",
+    .composite = Composite::Implicit,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .any = typed_kernel<smooth_vec2<ops::_upsample_bilinear2d_aa>>,
 };
-OP(_upsample_bilinear2d_aa_backward) {
-  .schema = "_upsample_bilinear2d_aa_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, "
-            "float? scales_h=None, float? scales_w=None) -> Tensor",
-  .doc = "Gradient of _upsample_bilinear2d_aa by self.",
-  .forms = out,
-  .out_name = "grad_input",
-  .flags = linear,
-  .overlaps = Overlaps::None,
-  .meta = meta_backward<2>,
-  .cpu = cpu::smooth_2d_backward_kernel<Filter::AaLinear>,
-  .derivatives = {vjp("grad_output", [](Backward& b) {
-    return ops::_upsample_bilinear2d_aa(b.grad(), b.ints("output_size"), b.flag("align_corners"), scale(b, "scales_h"), scale(b, "scales_w"));
-  })},
-  .batch = batch::fold2d,
+OP(_upsample_bilinear2d_aa_backward){
+    .schema =
+        "_upsample_bilinear2d_aa_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] "
+        "input_size, bool align_corners, "
+        "float? scales_h=None, float? scales_w=None) -> Tensor",
+    .doc = "Gradient of _upsample_bilinear2d_aa by self.",
+    .forms = out,
+    .out_name = "grad_input",
+    .flags = linear,
+    .overlaps = Overlaps::None,
+    .meta = meta_backward<2>,
+    .cpu = cpu::smooth_2d_backward_kernel<Filter::AaLinear>,
+    .derivatives = {vjp("grad_output",
+                        [](Backward& b) {
+                          return ops::_upsample_bilinear2d_aa(
+                              b.grad(), b.ints("output_size"), b.flag("align_corners"),
+                              scale(b, "scales_h"), scale(b, "scales_w"));
+                        })},
+    .batch = batch::fold2d,
 };
-OP(_upsample_bicubic2d_aa) {
-  .schema = "_upsample_bicubic2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, "
-            "float? scales_h=None, float? scales_w=None) -> Tensor",
-  .doc = "Antialiased bicubic resampling of (batch, channels, height, width) at output_size points.",
-  .forms = function | out,
-  .python_module = "nn",
-  .flags = linear,
-  .overlaps = Overlaps::None,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .meta = meta_forward<2>,
-  .cpu = cpu::smooth_2d_kernel<Filter::AaCubic>,
-  .derivatives = {vjp("self", [](Backward& b) {
-    return ops::_upsample_bicubic2d_aa_backward(b.grad(), b.ints("output_size"), b.sizes("self"), b.flag("align_corners"), scale(b, "scales_h"), scale(b, "scales_w"));
-  })},
-  .batch = batch::fold2d,
+OP(_upsample_bicubic2d_aa){
+    .schema =
+        "_upsample_bicubic2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, "
+        "float? scales_h=None, float? scales_w=None) -> Tensor",
+    .doc =
+        "Antialiased bicubic resampling of (batch, channels, height, width) at output_size points.",
+    .forms = function | out,
+    .python_module = "nn",
+    .flags = linear,
+    .overlaps = Overlaps::None,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .meta = meta_forward<2>,
+    .cpu = cpu::smooth_2d_kernel<Filter::AaCubic>,
+    .derivatives = {vjp("self",
+                        [](Backward& b) {
+                          return ops::_upsample_bicubic2d_aa_backward(
+                              b.grad(), b.ints("output_size"), b.sizes("self"),
+                              b.flag("align_corners"), scale(b, "scales_h"), scale(b, "scales_w"));
+                        })},
+    .batch = batch::fold2d,
 };
-OP(_upsample_bicubic2d_aa_vec) {
-  .schema = "_upsample_bicubic2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor",
-  .doc = "The same, with the size or the factors by which sizes grow.",
-  .forms = function,
-  .python_module = "nn",
-  .composite = Composite::Implicit,
-  .autocast = Autocast::Float32, .autocast_cpu = Autocast::None,
-  .any = typed_kernel<smooth_vec2<ops::_upsample_bicubic2d_aa>>,
+OP(_upsample_bicubic2d_aa_vec){
+    .schema =
+        "_upsample_bicubic2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, "
+        "float[]? scale_factors) -> Tensor",
+    .doc = "The same, with the size or the factors by which sizes grow.",
+    .forms = function,
+    .python_module = "nn",
+    .composite = Composite::Implicit,
+    .autocast = Autocast::Float32,
+    .autocast_cpu = Autocast::None,
+    .any = typed_kernel<smooth_vec2<ops::_upsample_bicubic2d_aa>>,
 };
-OP(_upsample_bicubic2d_aa_backward) {
-  .schema = "_upsample_bicubic2d_aa_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, "
-            "float? scales_h=None, float? scales_w=None) -> Tensor",
-  .doc = "Gradient of _upsample_bicubic2d_aa by self.",
-  .forms = out,
-  .out_name = "grad_input",
-  .flags = linear,
-  .overlaps = Overlaps::None,
-  .meta = meta_backward<2>,
-  .cpu = cpu::smooth_2d_backward_kernel<Filter::AaCubic>,
-  .derivatives = {vjp("grad_output", [](Backward& b) {
-    return ops::_upsample_bicubic2d_aa(b.grad(), b.ints("output_size"), b.flag("align_corners"), scale(b, "scales_h"), scale(b, "scales_w"));
-  })},
-  .batch = batch::fold2d,
+OP(_upsample_bicubic2d_aa_backward){
+    .schema =
+        "_upsample_bicubic2d_aa_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] "
+        "input_size, bool align_corners, "
+        "float? scales_h=None, float? scales_w=None) -> Tensor",
+    .doc = "Gradient of _upsample_bicubic2d_aa by self.",
+    .forms = out,
+    .out_name = "grad_input",
+    .flags = linear,
+    .overlaps = Overlaps::None,
+    .meta = meta_backward<2>,
+    .cpu = cpu::smooth_2d_backward_kernel<Filter::AaCubic>,
+    .derivatives = {vjp("grad_output",
+                        [](Backward& b) {
+                          return ops::_upsample_bicubic2d_aa(
+                              b.grad(), b.ints("output_size"), b.flag("align_corners"),
+                              scale(b, "scales_h"), scale(b, "scales_w"));
+                        })},
+    .batch = batch::fold2d,
 };

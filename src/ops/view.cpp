@@ -28,7 +28,8 @@ Tensor as_strided(const Tensor& self, IntSpan size, IntSpan stride, std::optiona
   check(at >= 0, "Tensor: invalid storage offset ", at);
   const int64_t reach = extent(size, stride), wide = static_cast<int64_t>(self.itemsize());
   int64_t last;
-  const bool fits = !__builtin_add_overflow(reach, at, &last) && !__builtin_mul_overflow(last, wide, &last) &&
+  const bool fits = !__builtin_add_overflow(reach, at, &last) &&
+                    !__builtin_mul_overflow(last, wide, &last) &&
                     (reach == 0 || last <= static_cast<int64_t>(self->storage->nbytes()));
   check(fits, "setStorage: sizes ", str(size), ", strides ", str(stride), ", storage offset ", at,
         ", and itemsize ", wide, " requiring a storage size of ", last,
@@ -61,29 +62,31 @@ Tensor reshape(const Tensor& self, IntSpan shape) {
 
 Tensor expand(const Tensor& self, IntSpan size, bool) {
   const int64_t extra = static_cast<int64_t>(size.size()) - self.dim();
-  check(extra >= 0,
-        "expand(): size must have a number for each of self's ", self.dim(), " dimensions; got ",
-        str(size), " for shape ", str(self.sizes()));
+  check(extra >= 0, "expand(): size must have a number for each of self's ", self.dim(),
+        " dimensions; got ", str(size), " for shape ", str(self.sizes()));
   IntVec sizes(size), strides(size.size());
   for (int64_t d = static_cast<int64_t>(size.size()) - 1; d >= 0; --d) {
     const int64_t from = d - extra;
     if (from < 0) {
-      check(size[d] >= 0, "The expanded size of the tensor (", size[d], ") isn't allowed in a leading, non-existing dimension ", d);
+      check(size[d] >= 0, "The expanded size of the tensor (", size[d],
+            ") isn't allowed in a leading, non-existing dimension ", d);
       strides[d] = 0;
       continue;
     }
     const int64_t have = self.sizes()[from];
     if (size[d] == -1) sizes[d] = have;
     check(sizes[d] == have || have == 1, "The expanded size of the tensor (", sizes[d],
-          ") must match the existing size (", have, ") at non-singleton dimension ", d, ".  Target sizes: ",
-          str(size), ".  Tensor sizes: ", str(self.sizes()));
+          ") must match the existing size (", have, ") at non-singleton dimension ", d,
+          ".  Target sizes: ", str(size), ".  Tensor sizes: ", str(self.sizes()));
     check(sizes[d] >= 0, "The expanded size of the tensor (", sizes[d], ") isn't allowed");
     strides[d] = have == 1 && sizes[d] != 1 ? 0 : self.strides()[from];
   }
   // A new dimension of size one gets the stride that a dense tensor would have.
   for (int64_t d = extra - 1; d >= 0; --d)
-    if (sizes[d] == 1 && d + 1 < static_cast<int64_t>(sizes.size())) strides[d] = sizes[d + 1] * strides[d + 1];
-    else if (sizes[d] == 1) strides[d] = 1;
+    if (sizes[d] == 1 && d + 1 < static_cast<int64_t>(sizes.size()))
+      strides[d] = sizes[d + 1] * strides[d + 1];
+    else if (sizes[d] == 1)
+      strides[d] = 1;
   return alias_tensor(self, sizes, strides, self.storage_offset());
 }
 
@@ -93,8 +96,8 @@ Tensor permute(const Tensor& self, IntSpan dims) {
   IntVec wrapped, sizes, strides;
   for (int64_t d : dims) {
     const int64_t w = wrap_dim(d, self.dim());
-    check(std::ranges::find(wrapped, w) == wrapped.end(),
-          "permute(): dims must be different; got ", w, " again");
+    check(std::ranges::find(wrapped, w) == wrapped.end(), "permute(): dims must be different; got ",
+          w, " again");
     wrapped.push_back(w);
     sizes.push_back(self.sizes()[w]);
     strides.push_back(self.strides()[w]);
@@ -115,8 +118,8 @@ Tensor transpose(const Tensor& self, int64_t dim0, int64_t dim1) {
 Tensor select(const Tensor& self, int64_t dim, int64_t index) {
   check_index(self.dim() > 0, "select(): self must have a dimension; got a 0-dim tensor");
   const int64_t d = wrap_dim(dim, self.dim()), n = self.sizes()[d];
-  check_index(index >= -n && index < n, "select(): index ", index, " out of range for tensor of size ",
-              str(self.sizes()), " at dimension ", d);
+  check_index(index >= -n && index < n, "select(): index ", index,
+              " out of range for tensor of size ", str(self.sizes()), " at dimension ", d);
   const int64_t at = index < 0 ? index + n : index;
   IntVec sizes(self.sizes()), strides(self.strides());
   const int64_t offset = self.storage_offset() + at * strides[d];
@@ -125,7 +128,8 @@ Tensor select(const Tensor& self, int64_t dim, int64_t index) {
   return alias_tensor(self, sizes, strides, offset);
 }
 
-Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
+Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
+             std::optional<int64_t> end, int64_t step) {
   check(self.dim() > 0, "slice(): self must have a dimension; got a 0-dim tensor");
   const int64_t d = wrap_dim(dim, self.dim());
   const auto b = geometry::slice_bounds(start, end, step, self.sizes()[d]);
@@ -160,7 +164,9 @@ Geometry squeezed(const Tensor& t, IntSpan dims) {
   const IntVec w = wrap_dims(dims, t.dim());
   return without_ones(t, [&](int64_t d) { return std::ranges::find(w, d) != w.end(); });
 }
-Tensor viewed(const Tensor& t, const Geometry& g) { return alias_tensor(t, g.sizes, g.strides, t.storage_offset()); }
+Tensor viewed(const Tensor& t, const Geometry& g) {
+  return alias_tensor(t, g.sizes, g.strides, t.storage_offset());
+}
 
 Tensor squeeze(const Tensor& self) { return viewed(self, squeezed(self)); }
 Tensor squeeze_dim(const Tensor& self, int64_t dim) { return viewed(self, squeezed(self, dim)); }
@@ -192,9 +198,11 @@ std::vector<Tensor> split(const Tensor& self, int64_t split_size, int64_t dim) {
   const int64_t d = wrap_dim(dim, self.dim()), n = self.sizes()[d];
   check(split_size > 0 || n == 0,
         "split(): split_size may be 0 only where the dimension has size 0; got size ", n);
-  const int64_t count = split_size == 0 ? 1 : std::max<int64_t>(1, (n + split_size - 1) / split_size);
+  const int64_t count =
+      split_size == 0 ? 1 : std::max<int64_t>(1, (n + split_size - 1) / split_size);
   std::vector<Tensor> parts;
-  for (int64_t i = 0; i < count; ++i) parts.push_back(slice(self, d, i * split_size, std::min(n, (i + 1) * split_size), 1));
+  for (int64_t i = 0; i < count; ++i)
+    parts.push_back(slice(self, d, i * split_size, std::min(n, (i + 1) * split_size), 1));
   return parts;
 }
 
@@ -206,9 +214,8 @@ std::vector<Tensor> split_with_sizes(const Tensor& self, IntSpan split_sizes, in
     check(s >= 0, "split_with_sizes(): split_sizes must not be negative; got ", s);
     total += s;
   }
-  check(total == n,
-        "split_with_sizes(): split_sizes must sum to ", n, ", the size of dimension ", d, "; got ",
-        str(split_sizes));
+  check(total == n, "split_with_sizes(): split_sizes must sum to ", n, ", the size of dimension ",
+        d, "; got ", str(split_sizes));
   std::vector<Tensor> parts;
   int64_t at = 0;
   for (int64_t s : split_sizes) {
@@ -232,7 +239,8 @@ Tensor alias(const Tensor& self) { return alias_tensor(self); }
 // --- complex numbers and their parts
 
 Tensor view_as_real(const Tensor& self) {
-  check_type(is_complex(self.dtype()), "view_as_real(): self must be complex; got ", name(self.dtype()));
+  check_type(is_complex(self.dtype()), "view_as_real(): self must be complex; got ",
+             name(self.dtype()));
   check(!self->conj,
         "view_as_real(): the conjugate bit must not be set; resolve_conj() makes a copy without "
         "it");
@@ -246,13 +254,14 @@ Tensor view_as_real(const Tensor& self) {
 }
 
 Tensor view_as_complex(const Tensor& self) {
-  check_type(!is_complex(self.dtype()), "view_as_complex(): self must be real; got ", name(self.dtype()));
-  check_kind(ErrorKind::NotImplemented, is_floating(self.dtype()) && self.dtype() != DType::BFloat16,
-        "view_as_complex(): self must be float16, float32 or float64; got ",
-        name(self.dtype()));
+  check_type(!is_complex(self.dtype()), "view_as_complex(): self must be real; got ",
+             name(self.dtype()));
+  check_kind(
+      ErrorKind::NotImplemented, is_floating(self.dtype()) && self.dtype() != DType::BFloat16,
+      "view_as_complex(): self must be float16, float32 or float64; got ", name(self.dtype()));
   check(self.dim() > 0, "view_as_complex(): self must have a dimension; got a 0-dim tensor");
-  check(self.sizes().back() == 2,
-        "view_as_complex(): the last dimension must have size 2; got ", self.sizes().back());
+  check(self.sizes().back() == 2, "view_as_complex(): the last dimension must have size 2; got ",
+        self.sizes().back());
   check(self.strides().back() == 1,
         "view_as_complex(): the last dimension must have stride 1; got ", self.strides().back());
   IntVec sizes(self.sizes().first(self.sizes().size() - 1)), strides;
@@ -262,8 +271,8 @@ Tensor view_as_complex(const Tensor& self) {
           " in dimension ", d);
     strides.push_back(self.strides()[d] / 2);
   }
-  check(self.storage_offset() % 2 == 0,
-        "view_as_complex(): the storage offset must be even; got ", self.storage_offset());
+  check(self.storage_offset() % 2 == 0, "view_as_complex(): the storage offset must be even; got ",
+        self.storage_offset());
   Tensor t = alias_tensor(self, sizes, strides, self.storage_offset() / 2);
   t->dtype = complex_of(self.dtype());
   return t;
@@ -301,12 +310,12 @@ Tensor imag(const Tensor& self) {
 
 Tensor view_dtype(const Tensor& self, DType dtype) {
   if (self.dtype() == dtype) return alias_tensor(self);
-  const int64_t from = static_cast<int64_t>(self.itemsize()), to = static_cast<int64_t>(itemsize(dtype));
+  const int64_t from = static_cast<int64_t>(self.itemsize()),
+                to = static_cast<int64_t>(itemsize(dtype));
   IntVec sizes(self.sizes()), strides(self.strides());
   int64_t offset = self.storage_offset();
   if (from > to) {
-    check(self.dim() > 0,
-          "view(): a 0-dim tensor cannot be seen in a dtype of another size; got ",
+    check(self.dim() > 0, "view(): a 0-dim tensor cannot be seen in a dtype of another size; got ",
           name(self.dtype()), " and ", name(dtype));
     check(strides.back() == 1,
           "view(): the last stride must be 1 for a dtype of another size; got ", strides.back());
@@ -316,21 +325,17 @@ Tensor view_dtype(const Tensor& self, DType dtype) {
     offset *= ratio;
   } else if (from < to) {
     const int64_t ratio = to / from;
-    check(self.dim() > 0,
-          "view(): a 0-dim tensor cannot be seen in a dtype of another size; got ",
+    check(self.dim() > 0, "view(): a 0-dim tensor cannot be seen in a dtype of another size; got ",
           name(self.dtype()), " and ", name(dtype));
     check(strides.back() == 1,
           "view(): the last stride must be 1 for a dtype of another size; got ", strides.back());
-    check(sizes.back() % ratio == 0,
-          "view(): the last size must be a multiple of ", ratio, " for dtype ", name(dtype),
-          "; got ", sizes.back());
-    check(offset % ratio == 0,
-          "view(): the storage offset must be a multiple of ", ratio, " for dtype ", name(dtype),
-          "; got ", offset);
+    check(sizes.back() % ratio == 0, "view(): the last size must be a multiple of ", ratio,
+          " for dtype ", name(dtype), "; got ", sizes.back());
+    check(offset % ratio == 0, "view(): the storage offset must be a multiple of ", ratio,
+          " for dtype ", name(dtype), "; got ", offset);
     for (size_t d = 0; d + 1 < strides.size(); ++d) {
-      check(strides[d] % ratio == 0,
-            "view(): stride ", d, " must be a multiple of ", ratio, " for dtype ", name(dtype),
-            "; got ", strides[d]);
+      check(strides[d] % ratio == 0, "view(): stride ", d, " must be a multiple of ", ratio,
+            " for dtype ", name(dtype), "; got ", strides[d]);
       strides[d] /= ratio;
     }
     sizes.back() /= ratio;
@@ -350,7 +355,8 @@ Tensor select_backward(const Tensor& grad, IntSpan sizes, int64_t dim, int64_t i
   ops::copy_(ops::select(whole, dim, index), grad);
   return whole;
 }
-Tensor slice_backward(const Tensor& grad, IntSpan sizes, int64_t dim, int64_t start, int64_t end, int64_t step) {
+Tensor slice_backward(const Tensor& grad, IntSpan sizes, int64_t dim, int64_t start, int64_t end,
+                      int64_t step) {
   const Tensor whole = ops::new_zeros(grad, sizes);
   ops::copy_(ops::slice(whole, dim, start, end, step), grad);
   return whole;
@@ -366,7 +372,8 @@ IntVec inverse(IntSpan dims, int64_t n) {
 Tensor joined(Backward& b, int64_t dim, const std::vector<int64_t>& lengths) {
   const Tensor whole = [&] {
     for (size_t i = 0; i < lengths.size(); ++i)
-      if (b.grad(static_cast<int>(i)).defined()) return ops::new_zeros(b.grad(static_cast<int>(i)), b.sizes("self"));
+      if (b.grad(static_cast<int>(i)).defined())
+        return ops::new_zeros(b.grad(static_cast<int>(i)), b.sizes("self"));
     return Tensor();
   }();
   if (!whole.defined()) return whole;
@@ -380,7 +387,8 @@ Tensor joined(Backward& b, int64_t dim, const std::vector<int64_t>& lengths) {
   return result;
 }
 Tensor split_gradient(Backward& b) {
-  const int64_t d = wrap_dim(b.integer("dim"), static_cast<int64_t>(b.sizes("self").size())), n = b.sizes("self")[d];
+  const int64_t d = wrap_dim(b.integer("dim"), static_cast<int64_t>(b.sizes("self").size())),
+                n = b.sizes("self")[d];
   const int64_t size = b.integer("split_size");
   std::vector<int64_t> lengths;
   for (int64_t at = 0; at < n; at += size) lengths.push_back(std::min(size, n - at));
@@ -389,7 +397,8 @@ Tensor split_gradient(Backward& b) {
 }
 Tensor split_sizes_gradient(Backward& b) {
   const IntSpan s = b.ints("split_sizes");
-  return joined(b, wrap_dim(b.integer("dim"), static_cast<int64_t>(b.sizes("self").size())), {s.begin(), s.end()});
+  return joined(b, wrap_dim(b.integer("dim"), static_cast<int64_t>(b.sizes("self").size())),
+                {s.begin(), s.end()});
 }
 Tensor unbind_gradient(Backward& b) {
   const int64_t n = static_cast<int64_t>(b.sizes("self").size()), d = wrap_dim(b.integer("dim"), n);
@@ -404,22 +413,25 @@ Tensor unbind_gradient(Backward& b) {
 }
 
 // Adds grad into the elements of memory that the geometry names, some perhaps several times.
-void accumulate(const Tensor& memory, const Tensor& grad, IntSpan size, IntSpan stride, int64_t offset) {
+void accumulate(const Tensor& memory, const Tensor& grad, IntSpan size, IntSpan stride,
+                int64_t offset) {
   if (!may_self_overlap(size, stride)) {
     ops::add_(ops::as_strided(memory, size, stride, offset), grad);
     return;
   }
   const IntSpan rest_size = size.subspan(1), rest_stride = stride.subspan(1);
-  if (stride[0] == 0) return accumulate(memory, ops::sum(grad, IntList{0}), rest_size, rest_stride, offset);
+  if (stride[0] == 0)
+    return accumulate(memory, ops::sum(grad, IntList{0}), rest_size, rest_stride, offset);
   for (int64_t i = 0; i < size[0]; ++i)
     accumulate(memory, ops::select(grad, 0, i), rest_size, rest_stride, offset + i * stride[0]);
 }
 
 // The gradient of as_strided: scattered into memory laid out as the input's storage was.
-Tensor as_strided_backward(const Tensor& grad, IntSpan size, IntSpan stride, int64_t offset, IntSpan out_size,
-                           IntSpan out_stride, int64_t out_offset) {
+Tensor as_strided_backward(const Tensor& grad, IntSpan size, IntSpan stride, int64_t offset,
+                           IntSpan out_size, IntSpan out_stride, int64_t out_offset) {
   const int64_t start = std::min(offset, out_offset);
-  const int64_t reach = std::max(offset + extent(size, stride), out_offset + extent(out_size, out_stride)) - start;
+  const int64_t reach =
+      std::max(offset + extent(size, stride), out_offset + extent(out_size, out_stride)) - start;
   const Tensor memory = ops::new_zeros(grad, {reach});
   if (grad.numel() > 0) accumulate(memory, grad, out_size, out_stride, out_offset - start);
   return ops::clone(ops::as_strided(memory, size, stride, offset - start));
@@ -429,7 +441,8 @@ Tensor as_strided_backward(const Tensor& grad, IntSpan size, IntSpan stride, int
 Tensor as_strided_gradient(Backward& b) {
   const int64_t own = b.storage_offset("self");
   const int64_t at = b.is_none("storage_offset") ? own : b.integer("storage_offset");
-  return ops::as_strided_backward(b.grad(), b.sizes("self"), b.strides("self"), own, b.ints("size"), b.ints("stride"), at);
+  return ops::as_strided_backward(b.grad(), b.sizes("self"), b.strides("self"), own, b.ints("size"),
+                                  b.ints("stride"), at);
 }
 
 }  // namespace
@@ -437,334 +450,369 @@ Tensor as_strided_gradient(Backward& b) {
 
 using namespace facula;
 
-OP(as_strided_) {
-  .schema = "as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a!)",
-  .doc = "Gives self other sizes, strides and offset over its memory, in place.",
-  .forms = function_method,
-  .flags = geometry_only,
-  .any = typed_kernel<as_strided_>,
-  .derivatives = {vjp("self", as_strided_gradient)},
+OP(as_strided_){
+    .schema =
+        "as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) "
+        "-> Tensor(a!)",
+    .doc = "Gives self other sizes, strides and offset over its memory, in place.",
+    .forms = function_method,
+    .flags = geometry_only,
+    .any = typed_kernel<as_strided_>,
+    .derivatives = {vjp("self", as_strided_gradient)},
 };
-OP(as_strided) {
-  .schema = "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)",
-  .doc = "A view of self's memory with the given sizes, strides and offset, in elements.",
-  .forms = function_method,
-  .any = typed_kernel<as_strided>,
-  .derivatives = {vjp("self", as_strided_gradient)},
-  .batch = batch::view_geometry,
-};
-
-OP(as_strided_backward) {
-  .schema = "as_strided_backward(Tensor grad, SymInt[] size, SymInt[] stride, SymInt storage_offset, SymInt[] out_size, "
-            "SymInt[] out_stride, SymInt out_offset) -> Tensor",
-  .doc = "Gradient of as_strided for an input of the given geometry: elements seen twice add up.",
-  .composite = Composite::Explicit,
-  .any = typed_kernel<as_strided_backward>,
-  .derivatives = {vjp("grad", [](Backward& b) {
-    return ops::as_strided(ops::clone(b.grad(), MemoryFormat::Contiguous), b.ints("out_size"), b.ints("out_stride"),
-                           b.integer("out_offset") - b.integer("storage_offset"));
-  })},
+OP(as_strided){
+    .schema =
+        "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) "
+        "-> Tensor(a)",
+    .doc = "A view of self's memory with the given sizes, strides and offset, in elements.",
+    .forms = function_method,
+    .any = typed_kernel<as_strided>,
+    .derivatives = {vjp("self", as_strided_gradient)},
+    .batch = batch::view_geometry,
 };
 
-OP(view) {
-  .schema = "view(Tensor(a) self, SymInt[] size) -> Tensor(a)",
-  .doc = "A view with other sizes; one of them may be -1.",
-  .forms = method,
-  .flags = handles_conj,
-  .any = typed_kernel<view>,
-  .derivatives = {vjp("self", back_to_sizes)},
-  .batch = batch::sizes,
+OP(as_strided_backward){
+    .schema =
+        "as_strided_backward(Tensor grad, SymInt[] size, SymInt[] stride, SymInt storage_offset, "
+        "SymInt[] out_size, "
+        "SymInt[] out_stride, SymInt out_offset) -> Tensor",
+    .doc = "Gradient of as_strided for an input of the given geometry: elements seen twice add up.",
+    .composite = Composite::Explicit,
+    .any = typed_kernel<as_strided_backward>,
+    .derivatives = {vjp("grad",
+                        [](Backward& b) {
+                          return ops::as_strided(
+                              ops::clone(b.grad(), MemoryFormat::Contiguous), b.ints("out_size"),
+                              b.ints("out_stride"),
+                              b.integer("out_offset") - b.integer("storage_offset"));
+                        })},
 };
 
-OP(view_dtype) {
-  .schema = "view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
-  .doc = "The same bytes seen as another dtype.",
-  .forms = method,
-  .any = typed_kernel<view_dtype>,
-  .batch = batch::view_geometry,
-  .hole = "bytes seen as another dtype have no derivative",
+OP(view){
+    .schema = "view(Tensor(a) self, SymInt[] size) -> Tensor(a)",
+    .doc = "A view with other sizes; one of them may be -1.",
+    .forms = method,
+    .flags = handles_conj,
+    .any = typed_kernel<view>,
+    .derivatives = {vjp("self", back_to_sizes)},
+    .batch = batch::sizes,
 };
 
-OP(_unsafe_view) {
-  .schema = "_unsafe_view(Tensor self, SymInt[] size) -> Tensor",
-  .doc = "As view, of a tensor that nobody else holds: the result counts as fresh memory.",
-  .any = typed_kernel<view>,
-  .derivatives = {vjp("self", back_to_sizes)},
-  .batch = batch::sizes,
+OP(view_dtype){
+    .schema = "view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
+    .doc = "The same bytes seen as another dtype.",
+    .forms = method,
+    .any = typed_kernel<view_dtype>,
+    .batch = batch::view_geometry,
+    .hole = "bytes seen as another dtype have no derivative",
 };
 
-OP(reshape) {
-  .schema = "reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)",
-  .doc = "The elements of self in another shape: a view where the memory allows, else a copy.",
-  .forms = function_method,
-  .composite = Composite::Selecting,
-  .flags = handles_conj,
-  .any = typed_kernel<reshape>,
+OP(_unsafe_view){
+    .schema = "_unsafe_view(Tensor self, SymInt[] size) -> Tensor",
+    .doc = "As view, of a tensor that nobody else holds: the result counts as fresh memory.",
+    .any = typed_kernel<view>,
+    .derivatives = {vjp("self", back_to_sizes)},
+    .batch = batch::sizes,
 };
 
-OP(expand) {
-  .schema = "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",
-  .doc = "A view in which dimensions of size one are repeated without copying; -1 keeps a size.",
-  .forms = method,
-  .flags = handles_conj,
-  .any = typed_kernel<expand>,
-  .derivatives = {vjp("self", [](Backward& b) { return ops::sum_to_size(b.grad(), b.sizes("self")); })},
-  .batch = batch::sizes,
+OP(reshape){
+    .schema = "reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)",
+    .doc = "The elements of self in another shape: a view where the memory allows, else a copy.",
+    .forms = function_method,
+    .composite = Composite::Selecting,
+    .flags = handles_conj,
+    .any = typed_kernel<reshape>,
 };
 
-OP(permute) {
-  .schema = "permute(Tensor(a) self, int[] dims) -> Tensor(a)",
-  .doc = "A view with the dimensions in the given order.",
-  .forms = function_method,
-  .flags = handles_conj,
-  .any = typed_kernel<permute>,
-  .derivatives = {vjp("self", [](Backward& b) {
-    return ops::permute(b.grad(), inverse(b.ints("dims"), static_cast<int64_t>(b.sizes("self").size())));
-  })},
-  .batch = batch::permutation,
+OP(expand){
+    .schema = "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",
+    .doc = "A view in which dimensions of size one are repeated without copying; -1 keeps a size.",
+    .forms = method,
+    .flags = handles_conj,
+    .any = typed_kernel<expand>,
+    .derivatives = {vjp("self",
+                        [](Backward& b) { return ops::sum_to_size(b.grad(), b.sizes("self")); })},
+    .batch = batch::sizes,
 };
 
-OP(transpose_int) {
-  .schema = "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
-  .doc = "A view with two dimensions exchanged.",
-  .forms = function_method,
-  .aliases = "swapaxes,swapdims",
-  .flags = handles_conj,
-  .any = typed_kernel<transpose>,
-  .derivatives = {vjp("self", [](Backward& b) {
-    return ops::transpose(b.grad(), b.integer("dim0"), b.integer("dim1"));
-  })},
-  .batch = batch::dims,
+OP(permute){
+    .schema = "permute(Tensor(a) self, int[] dims) -> Tensor(a)",
+    .doc = "A view with the dimensions in the given order.",
+    .forms = function_method,
+    .flags = handles_conj,
+    .any = typed_kernel<permute>,
+    .derivatives = {vjp("self",
+                        [](Backward& b) {
+                          return ops::permute(
+                              b.grad(), inverse(b.ints("dims"),
+                                                static_cast<int64_t>(b.sizes("self").size())));
+                        })},
+    .batch = batch::permutation,
 };
 
-OP(transpose_) {
-  .schema = "transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)",
-  .doc = "Exchanges two dimensions of self in place; memory stays.",
-  .forms = method,
-  .aliases = "swapaxes_,swapdims_",
-  .flags = geometry_only | handles_conj,
-  .any = typed_kernel<transpose_>,
-  .derivatives = {vjp("self", [](Backward& b) {
-    return ops::transpose(b.grad(), b.integer("dim0"), b.integer("dim1"));
-  })},
+OP(transpose_int){
+    .schema = "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
+    .doc = "A view with two dimensions exchanged.",
+    .forms = function_method,
+    .aliases = "swapaxes,swapdims",
+    .flags = handles_conj,
+    .any = typed_kernel<transpose>,
+    .derivatives = {vjp("self",
+                        [](Backward& b) {
+                          return ops::transpose(b.grad(), b.integer("dim0"), b.integer("dim1"));
+                        })},
+    .batch = batch::dims,
 };
 
-OP(select_int) {
-  .schema = "select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)",
-  .doc = "A view of one index of a dimension, which goes away.",
-  .forms = function_method,
-  .flags = handles_conj,
-  .any = typed_kernel<select>,
-  .derivatives = {vjp("self", [](Backward& b) {
-    return ops::select_backward(b.grad(), b.sizes("self"), b.integer("dim"), b.integer("index"));
-  })},
-  .batch = batch::dims,
+OP(transpose_){
+    .schema = "transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)",
+    .doc = "Exchanges two dimensions of self in place; memory stays.",
+    .forms = method,
+    .aliases = "swapaxes_,swapdims_",
+    .flags = geometry_only | handles_conj,
+    .any = typed_kernel<transpose_>,
+    .derivatives = {vjp("self",
+                        [](Backward& b) {
+                          return ops::transpose(b.grad(), b.integer("dim0"), b.integer("dim1"));
+                        })},
 };
 
-OP(select_backward) {
-  .schema = "select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor",
-  .doc = "Gradient of select.",
-  .composite = Composite::Explicit,
-  .any = typed_kernel<select_backward>,
-  .derivatives = {vjp("grad_output", [](Backward& b) {
-    return ops::select(b.grad(), b.integer("dim"), b.integer("index"));
-  })},
+OP(select_int){
+    .schema = "select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)",
+    .doc = "A view of one index of a dimension, which goes away.",
+    .forms = function_method,
+    .flags = handles_conj,
+    .any = typed_kernel<select>,
+    .derivatives = {vjp("self",
+                        [](Backward& b) {
+                          return ops::select_backward(b.grad(), b.sizes("self"), b.integer("dim"),
+                                                      b.integer("index"));
+                        })},
+    .batch = batch::dims,
 };
 
-OP(slice_Tensor) {
-  .schema = "slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
-  .doc = "A view of the indices start, start + step, ... below end of one dimension.",
-  .forms = hidden,
-  .flags = handles_conj,
-  .any = typed_kernel<slice>,
-  .derivatives = {vjp("self", [](Backward& b) {
-    const int64_t start = b.is_none("start") ? 0 : b.integer("start");
-    const int64_t end = b.is_none("end") ? INT64_MAX : b.integer("end");
-    return ops::slice_backward(b.grad(), b.sizes("self"), b.integer("dim"), start, end, b.integer("step"));
-  })},
-  .batch = batch::dims,
+OP(select_backward){
+    .schema =
+        "select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> "
+        "Tensor",
+    .doc = "Gradient of select.",
+    .composite = Composite::Explicit,
+    .any = typed_kernel<select_backward>,
+    .derivatives = {vjp("grad_output",
+                        [](Backward& b) {
+                          return ops::select(b.grad(), b.integer("dim"), b.integer("index"));
+                        })},
 };
 
-OP(slice_backward) {
-  .schema = "slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) -> Tensor",
-  .doc = "Gradient of slice.",
-  .composite = Composite::Explicit,
-  .any = typed_kernel<slice_backward>,
-  .derivatives = {vjp("grad_output", [](Backward& b) {
-    return ops::slice(b.grad(), b.integer("dim"), b.integer("start"), b.integer("end"), b.integer("step"));
-  })},
+OP(slice_Tensor){
+    .schema =
+        "slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt "
+        "step=1) -> Tensor(a)",
+    .doc = "A view of the indices start, start + step, ... below end of one dimension.",
+    .forms = hidden,
+    .flags = handles_conj,
+    .any = typed_kernel<slice>,
+    .derivatives = {vjp("self",
+                        [](Backward& b) {
+                          const int64_t start = b.is_none("start") ? 0 : b.integer("start");
+                          const int64_t end = b.is_none("end") ? INT64_MAX : b.integer("end");
+                          return ops::slice_backward(b.grad(), b.sizes("self"), b.integer("dim"),
+                                                     start, end, b.integer("step"));
+                        })},
+    .batch = batch::dims,
 };
 
-OP(squeeze) {
-  .schema = "squeeze(Tensor(a) self) -> Tensor(a)",
-  .doc = "A view without dimensions of size one.",
-  .forms = function_method,
-  .flags = handles_conj,
-  .any = typed_kernel<squeeze>,
-  .derivatives = {vjp("self", back_to_sizes)},
-  .batch = batch::squeeze,
-};
-OP(squeeze_dim) {
-  .schema = "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)",
-  .doc = "A view without one dimension, if it is of size one.",
-  .forms = function_method,
-  .flags = handles_conj,
-  .any = typed_kernel<squeeze_dim>,
-  .derivatives = {vjp("self", back_to_sizes)},
-  .batch = batch::dims,
-};
-OP(squeeze_dims) {
-  .schema = "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)",
-  .doc = "A view without those of the given dimensions that are of size one.",
-  .forms = function_method,
-  .flags = handles_conj,
-  .any = typed_kernel<squeeze_dims>,
-  .derivatives = {vjp("self", back_to_sizes)},
-  .batch = batch::dims,
-};
-OP(squeeze_) {
-  .schema = "squeeze_(Tensor(a!) self) -> Tensor(a!)",
-  .doc = "Removes dimensions of size one from self in place; memory stays.",
-  .forms = method,
-  .flags = geometry_only | handles_conj,
-  .any = typed_kernel<squeeze_>,
-  .derivatives = {vjp("self", back_to_sizes)},
-};
-OP(squeeze__dim) {
-  .schema = "squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)",
-  .doc = "Removes one dimension of size one from self in place; memory stays.",
-  .forms = method,
-  .flags = geometry_only | handles_conj,
-  .any = typed_kernel<squeeze_dim_>,
-  .derivatives = {vjp("self", back_to_sizes)},
-};
-OP(squeeze__dims) {
-  .schema = "squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)",
-  .doc = "Removes dimensions of size one from self in place; memory stays.",
-  .forms = method,
-  .flags = geometry_only | handles_conj,
-  .any = typed_kernel<squeeze_dims_>,
-  .derivatives = {vjp("self", back_to_sizes)},
+OP(slice_backward){
+    .schema =
+        "slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt "
+        "end, SymInt step) -> Tensor",
+    .doc = "Gradient of slice.",
+    .composite = Composite::Explicit,
+    .any = typed_kernel<slice_backward>,
+    .derivatives = {vjp("grad_output",
+                        [](Backward& b) {
+                          return ops::slice(b.grad(), b.integer("dim"), b.integer("start"),
+                                            b.integer("end"), b.integer("step"));
+                        })},
 };
 
-OP(unsqueeze) {
-  .schema = "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)",
-  .doc = "A view with a dimension of size one put in.",
-  .forms = function_method,
-  .flags = handles_conj,
-  .any = typed_kernel<unsqueeze>,
-  .derivatives = {vjp("self", back_to_sizes)},
-  .batch = batch::new_dim,
+OP(squeeze){
+    .schema = "squeeze(Tensor(a) self) -> Tensor(a)",
+    .doc = "A view without dimensions of size one.",
+    .forms = function_method,
+    .flags = handles_conj,
+    .any = typed_kernel<squeeze>,
+    .derivatives = {vjp("self", back_to_sizes)},
+    .batch = batch::squeeze,
 };
-OP(unsqueeze_) {
-  .schema = "unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)",
-  .doc = "Puts a dimension of size one into self in place; memory stays.",
-  .forms = method,
-  .flags = geometry_only | handles_conj,
-  .any = typed_kernel<unsqueeze_>,
-  .derivatives = {vjp("self", back_to_sizes)},
+OP(squeeze_dim){
+    .schema = "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)",
+    .doc = "A view without one dimension, if it is of size one.",
+    .forms = function_method,
+    .flags = handles_conj,
+    .any = typed_kernel<squeeze_dim>,
+    .derivatives = {vjp("self", back_to_sizes)},
+    .batch = batch::dims,
 };
-
-OP(split_Tensor) {
-  .schema = "split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
-  .doc = "Views of consecutive parts of a dimension, each of split_size but perhaps the last.",
-  .forms = function_method,
-  .flags = handles_conj,
-  .any = typed_kernel<split>,
-  .derivatives = {vjp("self", split_gradient)},
-  .batch = batch::dims,
+OP(squeeze_dims){
+    .schema = "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)",
+    .doc = "A view without those of the given dimensions that are of size one.",
+    .forms = function_method,
+    .flags = handles_conj,
+    .any = typed_kernel<squeeze_dims>,
+    .derivatives = {vjp("self", back_to_sizes)},
+    .batch = batch::dims,
 };
-OP(split_with_sizes) {
-  .schema = "split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
-  .doc = "Views of consecutive parts of a dimension, of the given sizes.",
-  .forms = function_method,
-  .flags = handles_conj,
-  .any = typed_kernel<split_with_sizes>,
-  .derivatives = {vjp("self", split_sizes_gradient)},
-  .batch = batch::dims,
+OP(squeeze_){
+    .schema = "squeeze_(Tensor(a!) self) -> Tensor(a!)",
+    .doc = "Removes dimensions of size one from self in place; memory stays.",
+    .forms = method,
+    .flags = geometry_only | handles_conj,
+    .any = typed_kernel<squeeze_>,
+    .derivatives = {vjp("self", back_to_sizes)},
 };
-OP(unbind_int) {
-  .schema = "unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
-  .doc = "Views of each index of a dimension.",
-  .forms = function_method,
-  .flags = handles_conj,
-  .any = typed_kernel<unbind>,
-  .derivatives = {vjp("self", unbind_gradient)},
-  .batch = batch::dims,
+OP(squeeze__dim){
+    .schema = "squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)",
+    .doc = "Removes one dimension of size one from self in place; memory stays.",
+    .forms = method,
+    .flags = geometry_only | handles_conj,
+    .any = typed_kernel<squeeze_dim_>,
+    .derivatives = {vjp("self", back_to_sizes)},
 };
-
-OP(detach) {
-  .schema = "detach(Tensor(a) self) -> Tensor(a)",
-  .doc = "The same memory without history.",
-  .forms = function_method,
-  .flags = handles_conj,
-  .any = typed_kernel<detach>,
-  .not_differentiable = names("result", "self"),
-  .batch = batch::pointwise,
-};
-OP(alias) {
-  .schema = "alias(Tensor(a) self) -> Tensor(a)",
-  .doc = "Another tensor over the same memory.",
-  .forms = hidden,
-  .flags = handles_conj,
-  .any = typed_kernel<alias>,
-  .derivatives = {vjp("self", [](Backward& b) { return b.grad(); })},
-  .batch = batch::pointwise,
+OP(squeeze__dims){
+    .schema = "squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)",
+    .doc = "Removes dimensions of size one from self in place; memory stays.",
+    .forms = method,
+    .flags = geometry_only | handles_conj,
+    .any = typed_kernel<squeeze_dims_>,
+    .derivatives = {vjp("self", back_to_sizes)},
 };
 
-OP(view_as_real) {
-  .schema = "view_as_real(Tensor(a) self) -> Tensor(a)",
-  .doc = "A real view of a complex tensor with a last dimension of two: real and imaginary parts.",
-  .forms = function_method,
-  .flags = handles_conj,
-  .any = typed_kernel<view_as_real>,
-  .derivatives = {vjp("self", [](Backward& b) { return ops::view_as_complex(ops::clone(b.grad(), MemoryFormat::Contiguous)); })},
-  .batch = batch::pointwise,
+OP(unsqueeze){
+    .schema = "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)",
+    .doc = "A view with a dimension of size one put in.",
+    .forms = function_method,
+    .flags = handles_conj,
+    .any = typed_kernel<unsqueeze>,
+    .derivatives = {vjp("self", back_to_sizes)},
+    .batch = batch::new_dim,
 };
-OP(view_as_complex) {
-  .schema = "view_as_complex(Tensor(a) self) -> Tensor(a)",
-  .doc = "A complex view of a real tensor whose last dimension is of size two.",
-  .forms = function_method,
-  .autocast_cpu = Autocast::Float32,
-  .any = typed_kernel<view_as_complex>,
-  .derivatives = {vjp("self", [](Backward& b) { return ops::view_as_real(ops::resolve_conj(b.grad())); })},
-  .batch = batch::pointwise,
+OP(unsqueeze_){
+    .schema = "unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)",
+    .doc = "Puts a dimension of size one into self in place; memory stays.",
+    .forms = method,
+    .flags = geometry_only | handles_conj,
+    .any = typed_kernel<unsqueeze_>,
+    .derivatives = {vjp("self", back_to_sizes)},
 };
-OP(_conj) {
-  .schema = "_conj(Tensor(a) self) -> Tensor(a)",
-  .doc = "A view of the complex conjugate, marked by a bit.",
-  .flags = handles_conj,
-  .any = typed_kernel<conj_view>,
-  .derivatives = {vjp("self", [](Backward& b) { return ops::conj(b.grad()); })},
-  .batch = batch::pointwise,
+
+OP(split_Tensor){
+    .schema = "split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
+    .doc = "Views of consecutive parts of a dimension, each of split_size but perhaps the last.",
+    .forms = function_method,
+    .flags = handles_conj,
+    .any = typed_kernel<split>,
+    .derivatives = {vjp("self", split_gradient)},
+    .batch = batch::dims,
 };
-OP(_neg_view) {
-  .schema = "_neg_view(Tensor(a) self) -> Tensor(a)",
-  .doc = "A view of the negative, marked by a bit.",
-  .flags = handles_conj,
-  .any = typed_kernel<neg_view>,
-  .derivatives = {vjp("self", [](Backward& b) { return ops::neg(b.grad()); })},
-  .batch = batch::pointwise,
+OP(split_with_sizes){
+    .schema =
+        "split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
+    .doc = "Views of consecutive parts of a dimension, of the given sizes.",
+    .forms = function_method,
+    .flags = handles_conj,
+    .any = typed_kernel<split_with_sizes>,
+    .derivatives = {vjp("self", split_sizes_gradient)},
+    .batch = batch::dims,
 };
-OP(conj) {
-  .schema = "conj(Tensor(a) self) -> Tensor(a)",
-  .doc = "The complex conjugate, as a view; real tensors are returned as they are.",
-  .forms = function_method,
-  .composite = Composite::Implicit,
-  .flags = handles_conj | same_object,
-  .any = typed_kernel<conj_of>,
+OP(unbind_int){
+    .schema = "unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
+    .doc = "Views of each index of a dimension.",
+    .forms = function_method,
+    .flags = handles_conj,
+    .any = typed_kernel<unbind>,
+    .derivatives = {vjp("self", unbind_gradient)},
+    .batch = batch::dims,
 };
-OP(real) {
-  .schema = "real(Tensor(a) self) -> Tensor(a)",
-  .doc = "The real part as a view.",
-  .composite = Composite::Implicit,
-  .flags = handles_conj | same_object,
-  .any = typed_kernel<real>,
+
+OP(detach){
+    .schema = "detach(Tensor(a) self) -> Tensor(a)",
+    .doc = "The same memory without history.",
+    .forms = function_method,
+    .flags = handles_conj,
+    .any = typed_kernel<detach>,
+    .not_differentiable = names("result", "self"),
+    .batch = batch::pointwise,
 };
-OP(imag) {
-  .schema = "imag(Tensor(a) self) -> Tensor(a)",
-  .doc = "The imaginary part of a complex tensor, as a view.",
-  .composite = Composite::Implicit,
-  .flags = handles_conj,
-  .any = typed_kernel<imag>,
+OP(alias){
+    .schema = "alias(Tensor(a) self) -> Tensor(a)",
+    .doc = "Another tensor over the same memory.",
+    .forms = hidden,
+    .flags = handles_conj,
+    .any = typed_kernel<alias>,
+    .derivatives = {vjp("self", [](Backward& b) { return b.grad(); })},
+    .batch = batch::pointwise,
+};
+
+OP(view_as_real){
+    .schema = "view_as_real(Tensor(a) self) -> Tensor(a)",
+    .doc =
+        "A real view of a complex tensor with a last dimension of two: real and imaginary parts.",
+    .forms = function_method,
+    .flags = handles_conj,
+    .any = typed_kernel<view_as_real>,
+    .derivatives = {vjp("self",
+                        [](Backward& b) {
+                          return ops::view_as_complex(
+                              ops::clone(b.grad(), MemoryFormat::Contiguous));
+                        })},
+    .batch = batch::pointwise,
+};
+OP(view_as_complex){
+    .schema = "view_as_complex(Tensor(a) self) -> Tensor(a)",
+    .doc = "A complex view of a real tensor whose last dimension is of size two.",
+    .forms = function_method,
+    .autocast_cpu = Autocast::Float32,
+    .any = typed_kernel<view_as_complex>,
+    .derivatives = {vjp(
+        "self", [](Backward& b) { return ops::view_as_real(ops::resolve_conj(b.grad())); })},
+    .batch = batch::pointwise,
+};
+OP(_conj){
+    .schema = "_conj(Tensor(a) self) -> Tensor(a)",
+    .doc = "A view of the complex conjugate, marked by a bit.",
+    .flags = handles_conj,
+    .any = typed_kernel<conj_view>,
+    .derivatives = {vjp("self", [](Backward& b) { return ops::conj(b.grad()); })},
+    .batch = batch::pointwise,
+};
+OP(_neg_view){
+    .schema = "_neg_view(Tensor(a) self) -> Tensor(a)",
+    .doc = "A view of the negative, marked by a bit.",
+    .flags = handles_conj,
+    .any = typed_kernel<neg_view>,
+    .derivatives = {vjp("self", [](Backward& b) { return ops::neg(b.grad()); })},
+    .batch = batch::pointwise,
+};
+OP(conj){
+    .schema = "conj(Tensor(a) self) -> Tensor(a)",
+    .doc = "The complex conjugate, as a view; real tensors are returned as they are.",
+    .forms = function_method,
+    .composite = Composite::Implicit,
+    .flags = handles_conj | same_object,
+    .any = typed_kernel<conj_of>,
+};
+OP(real){
+    .schema = "real(Tensor(a) self) -> Tensor(a)",
+    .doc = "The real part as a view.",
+    .composite = Composite::Implicit,
+    .flags = handles_conj | same_object,
+    .any = typed_kernel<real>,
+};
+OP(imag){
+    .schema = "imag(Tensor(a) self) -> Tensor(a)",
+    .doc = "The imaginary part of a complex tensor, as a view.",
+    .composite = Composite::Implicit,
+    .flags = handles_conj,
+    .any = typed_kernel<imag>,
 };

@@ -20,7 +20,8 @@ std::vector<Tensor> copied(const std::vector<Tensor>& views) {
 Tensor select_copy_int(const Tensor& self, int64_t dim, int64_t index) {
   return copied(ops::select(self, dim, index));
 }
-Tensor slice_copy_Tensor(const Tensor& self, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
+Tensor slice_copy_Tensor(const Tensor& self, int64_t dim, std::optional<int64_t> start,
+                         std::optional<int64_t> end, int64_t step) {
   return copied(ops::slice(self, dim, start, end, step));
 }
 Tensor view_copy(const Tensor& self, IntSpan size) { return copied(ops::reshape(self, size)); }
@@ -35,9 +36,12 @@ Tensor transpose_copy_int(const Tensor& self, int64_t dim0, int64_t dim1) {
 Tensor t_copy(const Tensor& self) { return copied(ops::t(self)); }
 Tensor squeeze_copy(const Tensor& self) { return copied(ops::squeeze(self)); }
 Tensor squeeze_copy_dim(const Tensor& self, int64_t dim) { return copied(ops::squeeze(self, dim)); }
-Tensor squeeze_copy_dims(const Tensor& self, IntSpan dim) { return copied(ops::squeeze(self, dim)); }
+Tensor squeeze_copy_dims(const Tensor& self, IntSpan dim) {
+  return copied(ops::squeeze(self, dim));
+}
 Tensor unsqueeze_copy(const Tensor& self, int64_t dim) { return copied(ops::unsqueeze(self, dim)); }
-Tensor as_strided_copy(const Tensor& self, IntSpan size, IntSpan stride, std::optional<int64_t> storage_offset) {
+Tensor as_strided_copy(const Tensor& self, IntSpan size, IntSpan stride,
+                       std::optional<int64_t> storage_offset) {
   return copied(ops::as_strided(self, size, stride, storage_offset));
 }
 Tensor diagonal_copy(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {
@@ -50,7 +54,9 @@ Tensor unfold_copy(const Tensor& self, int64_t dimension, int64_t size, int64_t 
 }
 Tensor view_as_real_copy(const Tensor& self) { return copied(ops::view_as_real(self)); }
 Tensor view_as_complex_copy(const Tensor& self) { return copied(ops::view_as_complex(self)); }
-std::vector<Tensor> unbind_copy_int(const Tensor& self, int64_t dim) { return copied(ops::unbind(self, dim)); }
+std::vector<Tensor> unbind_copy_int(const Tensor& self, int64_t dim) {
+  return copied(ops::unbind(self, dim));
+}
 std::vector<Tensor> split_copy_Tensor(const Tensor& self, int64_t split_size, int64_t dim) {
   return copied(ops::split(self, split_size, dim));
 }
@@ -63,157 +69,161 @@ std::vector<Tensor> split_with_sizes_copy(const Tensor& self, IntSpan split_size
 
 using namespace facula;
 
-OP(select_copy_int) {
-  .schema = "select_copy.int(Tensor self, int dim, SymInt index) -> Tensor",
-  .doc = "As select, as a copy in memory of its own.",
-  .forms = function | out,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<select_copy_int>,
+OP(select_copy_int){
+    .schema = "select_copy.int(Tensor self, int dim, SymInt index) -> Tensor",
+    .doc = "As select, as a copy in memory of its own.",
+    .forms = function | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<select_copy_int>,
 };
-OP(slice_copy_Tensor) {
-  .schema = "slice_copy.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
-  .doc = "As slice, as a copy in memory of its own.",
-  .forms = function | out,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<slice_copy_Tensor>,
+OP(slice_copy_Tensor){
+    .schema =
+        "slice_copy.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt "
+        "step=1) -> Tensor",
+    .doc = "As slice, as a copy in memory of its own.",
+    .forms = function | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<slice_copy_Tensor>,
 };
-OP(view_copy) {
-  .schema = "view_copy(Tensor self, SymInt[] size) -> Tensor",
-  .doc = "As view, as a copy in memory of its own.",
-  .forms = function | out,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<view_copy>,
+OP(view_copy){
+    .schema = "view_copy(Tensor self, SymInt[] size) -> Tensor",
+    .doc = "As view, as a copy in memory of its own.",
+    .forms = function | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<view_copy>,
 };
-OP(view_copy_dtype) {
-  .schema = "view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor",
-  .doc = "As view.dtype, as a copy in memory of its own.",
-  .forms = function | out,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<view_copy_dtype>,
+OP(view_copy_dtype){
+    .schema = "view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor",
+    .doc = "As view.dtype, as a copy in memory of its own.",
+    .forms = function | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<view_copy_dtype>,
 };
-OP(expand_copy) {
-  .schema = "expand_copy(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor",
-  .doc = "As expand, as a copy in memory of its own.",
-  .forms = function | out,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<expand_copy>,
+OP(expand_copy){
+    .schema = "expand_copy(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor",
+    .doc = "As expand, as a copy in memory of its own.",
+    .forms = function | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<expand_copy>,
 };
-OP(permute_copy) {
-  .schema = "permute_copy(Tensor self, int[] dims) -> Tensor",
-  .doc = "As permute, as a copy in memory of its own.",
-  .forms = function | out,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<permute_copy>,
+OP(permute_copy){
+    .schema = "permute_copy(Tensor self, int[] dims) -> Tensor",
+    .doc = "As permute, as a copy in memory of its own.",
+    .forms = function | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<permute_copy>,
 };
-OP(transpose_copy_int) {
-  .schema = "transpose_copy.int(Tensor self, int dim0, int dim1) -> Tensor",
-  .doc = "As transpose, as a copy in memory of its own.",
-  .forms = function | out,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<transpose_copy_int>,
+OP(transpose_copy_int){
+    .schema = "transpose_copy.int(Tensor self, int dim0, int dim1) -> Tensor",
+    .doc = "As transpose, as a copy in memory of its own.",
+    .forms = function | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<transpose_copy_int>,
 };
-OP(t_copy) {
-  .schema = "t_copy(Tensor self) -> Tensor",
-  .doc = "As t, as a copy in memory of its own.",
-  .forms = function | out,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<t_copy>,
+OP(t_copy){
+    .schema = "t_copy(Tensor self) -> Tensor",
+    .doc = "As t, as a copy in memory of its own.",
+    .forms = function | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<t_copy>,
 };
-OP(squeeze_copy) {
-  .schema = "squeeze_copy(Tensor self) -> Tensor",
-  .doc = "As squeeze, as a copy in memory of its own.",
-  .forms = function | out,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<squeeze_copy>,
+OP(squeeze_copy){
+    .schema = "squeeze_copy(Tensor self) -> Tensor",
+    .doc = "As squeeze, as a copy in memory of its own.",
+    .forms = function | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<squeeze_copy>,
 };
-OP(squeeze_copy_dim) {
-  .schema = "squeeze_copy.dim(Tensor self, int dim) -> Tensor",
-  .doc = "As squeeze, as a copy in memory of its own.",
-  .forms = function | out,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<squeeze_copy_dim>,
+OP(squeeze_copy_dim){
+    .schema = "squeeze_copy.dim(Tensor self, int dim) -> Tensor",
+    .doc = "As squeeze, as a copy in memory of its own.",
+    .forms = function | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<squeeze_copy_dim>,
 };
-OP(squeeze_copy_dims) {
-  .schema = "squeeze_copy.dims(Tensor self, int[] dim) -> Tensor",
-  .doc = "As squeeze, as a copy in memory of its own.",
-  .forms = function | out,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<squeeze_copy_dims>,
+OP(squeeze_copy_dims){
+    .schema = "squeeze_copy.dims(Tensor self, int[] dim) -> Tensor",
+    .doc = "As squeeze, as a copy in memory of its own.",
+    .forms = function | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<squeeze_copy_dims>,
 };
-OP(unsqueeze_copy) {
-  .schema = "unsqueeze_copy(Tensor self, int dim) -> Tensor",
-  .doc = "As unsqueeze, as a copy in memory of its own.",
-  .forms = function | out,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<unsqueeze_copy>,
+OP(unsqueeze_copy){
+    .schema = "unsqueeze_copy(Tensor self, int dim) -> Tensor",
+    .doc = "As unsqueeze, as a copy in memory of its own.",
+    .forms = function | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<unsqueeze_copy>,
 };
-OP(as_strided_copy) {
-  .schema = "as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
-  .doc = "As as_strided, as a copy in memory of its own.",
-  .forms = function | out,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<as_strided_copy>,
+OP(as_strided_copy){
+    .schema =
+        "as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) "
+        "-> Tensor",
+    .doc = "As as_strided, as a copy in memory of its own.",
+    .forms = function | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<as_strided_copy>,
 };
-OP(diagonal_copy) {
-  .schema = "diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor",
-  .doc = "As diagonal, as a copy in memory of its own.",
-  .forms = function | out,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<diagonal_copy>,
+OP(diagonal_copy){
+    .schema = "diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor",
+    .doc = "As diagonal, as a copy in memory of its own.",
+    .forms = function | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<diagonal_copy>,
 };
-OP(alias_copy) {
-  .schema = "alias_copy(Tensor self) -> Tensor",
-  .doc = "As alias, as a copy in memory of its own.",
-  .forms = function | out,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<alias_copy>,
+OP(alias_copy){
+    .schema = "alias_copy(Tensor self) -> Tensor",
+    .doc = "As alias, as a copy in memory of its own.",
+    .forms = function | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<alias_copy>,
 };
-OP(detach_copy) {
-  .schema = "detach_copy(Tensor self) -> Tensor",
-  .doc = "As detach, as a copy in memory of its own.",
-  .forms = function | out,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<detach_copy>,
+OP(detach_copy){
+    .schema = "detach_copy(Tensor self) -> Tensor",
+    .doc = "As detach, as a copy in memory of its own.",
+    .forms = function | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<detach_copy>,
 };
-OP(unfold_copy) {
-  .schema = "unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor",
-  .doc = "As unfold, as a copy in memory of its own.",
-  .forms = function | out,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<unfold_copy>,
+OP(unfold_copy){
+    .schema = "unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor",
+    .doc = "As unfold, as a copy in memory of its own.",
+    .forms = function | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<unfold_copy>,
 };
-OP(view_as_real_copy) {
-  .schema = "view_as_real_copy(Tensor self) -> Tensor",
-  .doc = "As view_as_real, as a copy in memory of its own.",
-  .forms = function | out,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<view_as_real_copy>,
+OP(view_as_real_copy){
+    .schema = "view_as_real_copy(Tensor self) -> Tensor",
+    .doc = "As view_as_real, as a copy in memory of its own.",
+    .forms = function | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<view_as_real_copy>,
 };
-OP(view_as_complex_copy) {
-  .schema = "view_as_complex_copy(Tensor self) -> Tensor",
-  .doc = "As view_as_complex, as a copy in memory of its own.",
-  .forms = function | out,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<view_as_complex_copy>,
+OP(view_as_complex_copy){
+    .schema = "view_as_complex_copy(Tensor self) -> Tensor",
+    .doc = "As view_as_complex, as a copy in memory of its own.",
+    .forms = function | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<view_as_complex_copy>,
 };
-OP(unbind_copy_int) {
-  .schema = "unbind_copy.int(Tensor self, int dim=0) -> Tensor[]",
-  .doc = "As unbind, as copies in memory of their own.",
-  .forms = function | out,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<unbind_copy_int>,
+OP(unbind_copy_int){
+    .schema = "unbind_copy.int(Tensor self, int dim=0) -> Tensor[]",
+    .doc = "As unbind, as copies in memory of their own.",
+    .forms = function | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<unbind_copy_int>,
 };
-OP(split_copy_Tensor) {
-  .schema = "split_copy.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
-  .doc = "As split, as copies in memory of their own.",
-  .forms = function | out,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<split_copy_Tensor>,
+OP(split_copy_Tensor){
+    .schema = "split_copy.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
+    .doc = "As split, as copies in memory of their own.",
+    .forms = function | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<split_copy_Tensor>,
 };
-OP(split_with_sizes_copy) {
-  .schema = "split_with_sizes_copy(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]",
-  .doc = "As split_with_sizes, as copies in memory of their own.",
-  .forms = function | out,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<split_with_sizes_copy>,
+OP(split_with_sizes_copy){
+    .schema = "split_with_sizes_copy(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]",
+    .doc = "As split_with_sizes, as copies in memory of their own.",
+    .forms = function | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<split_with_sizes_copy>,
 };

@@ -29,7 +29,8 @@ IntVec infer_size(IntSpan wanted, int64_t numel) {
   check(!(unknown >= 0 && known == 0 && numel == 0),
         "cannot reshape tensor of 0 elements into shape ", str(wanted),
         ": any size could stand for -1");
-  check(unknown < 0 && known == numel, "shape '", str(wanted), "' is invalid for input of size ", numel);
+  check(unknown < 0 && known == numel, "shape '", str(wanted), "' is invalid for input of size ",
+        numel);
   return sizes;
 }
 
@@ -71,7 +72,8 @@ IntVec wrap_dims(IntSpan dims, int64_t ndim) {
   IntVec wrapped;
   for (int64_t d : dims) {
     const int64_t w = wrap_dim(d, ndim);
-    check(std::ranges::find(wrapped, w) == wrapped.end(), "dim ", w, " appears multiple times in the list of dims");
+    check(std::ranges::find(wrapped, w) == wrapped.end(), "dim ", w,
+          " appears multiple times in the list of dims");
     wrapped.push_back(w);
   }
   return wrapped;
@@ -85,10 +87,12 @@ Tensor copy_of_memory(const Tensor& self) {
   return ops::copy_(t, self);
 }
 
-Bounds slice_bounds(std::optional<int64_t> start, std::optional<int64_t> end, int64_t step, int64_t size) {
+Bounds slice_bounds(std::optional<int64_t> start, std::optional<int64_t> end, int64_t step,
+                    int64_t size) {
   check(step > 0, "slice step must be positive");
   auto place = [&](int64_t v) { return std::clamp<int64_t>(v < 0 ? v + size : v, 0, size); };
-  const int64_t first = place(start.value_or(0)), last = std::max(first, place(end.value_or(INT64_MAX)));
+  const int64_t first = place(start.value_or(0)),
+                last = std::max(first, place(end.value_or(INT64_MAX)));
   return {first, (last - first) / step + ((last - first) % step != 0)};
 }
 

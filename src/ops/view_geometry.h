@@ -18,6 +18,7 @@ Tensor copy_of_memory(const Tensor& self);
 struct Bounds {
   int64_t start, length;
 };
-Bounds slice_bounds(std::optional<int64_t> start, std::optional<int64_t> end, int64_t step, int64_t size);
+Bounds slice_bounds(std::optional<int64_t> start, std::optional<int64_t> end, int64_t step,
+                    int64_t size);
 
 }  // namespace facula::geometry

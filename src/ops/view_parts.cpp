@@ -16,10 +16,11 @@ Tensor narrow(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
   check(self.dim() > 0, "narrow(): self must have a dimension; got a 0-dim tensor");
   check(length >= 0, "narrow(): length must not be negative; got ", length);
   const int64_t d = wrap_dim(dim, self.dim()), n = self.sizes()[d];
-  check_index(start >= -n && start <= n,
-        "narrow(): start out of range: expected -", n, " to ", n, "; got ", start);
+  check_index(start >= -n && start <= n, "narrow(): start out of range: expected -", n, " to ", n,
+              "; got ", start);
   const int64_t at = start < 0 ? start + n : start;
-  check(length <= n - at, "start (", at, ") + length (", length, ") exceeds dimension size (", n, ").");
+  check(length <= n - at, "start (", at, ") + length (", length, ") exceeds dimension size (", n,
+        ").");
   return ops::slice(self, d, at, at + length, 1);
 }
 Tensor narrow_tensor(const Tensor& self, int64_t dim, const Tensor& start, int64_t length) {
@@ -84,14 +85,15 @@ std::vector<Tensor> split_by_tensor(const Tensor& self, const Tensor& where, int
         where.dim());
   if (where.dim() == 0) return split_evenly(self, ops::item(where).to<int64_t>(), dim);
   IntVec indices;
-  for (int64_t i = 0; i < where.numel(); ++i) indices.push_back(where.data<int64_t>()[i * where.strides()[0]]);
+  for (int64_t i = 0; i < where.numel(); ++i)
+    indices.push_back(where.data<int64_t>()[i * where.strides()[0]]);
   return split_at(self, indices, dim);
 }
 
 void check_parts(const char* op, const Tensor& self, int64_t dim, int64_t sections) {
-  check(sections != 0 && self.sizes()[dim] % sections == 0,
-        op, "(): sections must divide the size of dimension ", dim, ", ", self.sizes()[dim],
-        "; got ", sections);
+  check(sections != 0 && self.sizes()[dim] % sections == 0, op,
+        "(): sections must divide the size of dimension ", dim, ", ", self.sizes()[dim], "; got ",
+        sections);
 }
 int64_t hsplit_dim(const Tensor& self) {
   check(self.dim() >= 1, "hsplit(): self must have at least 1 dimension; got ", self.dim());
@@ -120,9 +122,15 @@ std::vector<Tensor> dsplit(const Tensor& self, int64_t sections) {
   check_parts("dsplit", self, d, sections);
   return split_evenly(self, sections, d);
 }
-std::vector<Tensor> hsplit_at(const Tensor& self, IntSpan indices) { return split_at(self, indices, hsplit_dim(self)); }
-std::vector<Tensor> vsplit_at(const Tensor& self, IntSpan indices) { return split_at(self, indices, vsplit_dim(self)); }
-std::vector<Tensor> dsplit_at(const Tensor& self, IntSpan indices) { return split_at(self, indices, dsplit_dim(self)); }
+std::vector<Tensor> hsplit_at(const Tensor& self, IntSpan indices) {
+  return split_at(self, indices, hsplit_dim(self));
+}
+std::vector<Tensor> vsplit_at(const Tensor& self, IntSpan indices) {
+  return split_at(self, indices, vsplit_dim(self));
+}
+std::vector<Tensor> dsplit_at(const Tensor& self, IntSpan indices) {
+  return split_at(self, indices, dsplit_dim(self));
+}
 
 // --- parts that do not count as views
 
@@ -142,7 +150,8 @@ std::vector<Tensor> unsafe_chunk(const Tensor& self, int64_t chunks, int64_t dim
   check(self.dim() > 0, "chunk(): self must have a dimension; got a 0-dim tensor");
   check(chunks > 0, "chunk(): chunks must be positive; got ", chunks);
   const int64_t n = self.size(wrap_dim(dim, self.dim())), size = n / chunks + (n % chunks != 0);
-  if (size == 0) return ops::unsafe_split_with_sizes(self, IntVec(static_cast<size_t>(chunks)), dim);
+  if (size == 0)
+    return ops::unsafe_split_with_sizes(self, IntVec(static_cast<size_t>(chunks)), dim);
   return ops::unsafe_split(self, size, dim);
 }
 
@@ -164,7 +173,8 @@ Tensor joined(Backward& b, const IntVec& lengths) {
 }
 Tensor split_gradient(Backward& b) {
   const IntSpan whole = b.sizes("self");
-  const int64_t n = whole[wrap_dim(b.integer("dim"), static_cast<int64_t>(whole.size()))], size = b.integer("split_size");
+  const int64_t n = whole[wrap_dim(b.integer("dim"), static_cast<int64_t>(whole.size()))],
+                size = b.integer("split_size");
   IntVec lengths;
   for (int64_t at = 0; at < n; at += size) lengths.push_back(std::min(size, n - at));
   if (lengths.empty()) lengths.push_back(0);
@@ -176,124 +186,137 @@ Tensor split_gradient(Backward& b) {
 
 using namespace facula;
 
-OP(narrow) {
-  .schema = "narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)",
-  .doc = "A view of `length` indices of a dimension from `start` on.",
-  .forms = function_method,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<narrow>,
+OP(narrow){
+    .schema = "narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)",
+    .doc = "A view of `length` indices of a dimension from `start` on.",
+    .forms = function_method,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<narrow>,
 };
-OP(narrow_Tensor) {
-  .schema = "narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)",
-  .doc = "A view of `length` indices of a dimension from a start that a 0-dim integer tensor holds.",
-  .forms = function_method,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<narrow_tensor>,
+OP(narrow_Tensor){
+    .schema = "narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)",
+    .doc =
+        "A view of `length` indices of a dimension from a start that a 0-dim integer tensor holds.",
+    .forms = function_method,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<narrow_tensor>,
 };
-OP(narrow_copy) {
-  .schema = "narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor",
-  .doc = "A copy of `length` indices of a dimension from `start` on.",
-  .forms = function | method | out,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<narrow_copy>,
+OP(narrow_copy){
+    .schema = "narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor",
+    .doc = "A copy of `length` indices of a dimension from `start` on.",
+    .forms = function | method | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<narrow_copy>,
 };
-OP(chunk) {
-  .schema = "chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]",
-  .doc = "Views of at most `chunks` consecutive parts of a dimension, all but the last of one size.",
-  .forms = function_method,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<chunk>,
+OP(chunk){
+    .schema = "chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]",
+    .doc =
+        "Views of at most `chunks` consecutive parts of a dimension, all but the last of one size.",
+    .forms = function_method,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<chunk>,
 };
-OP(split_sizes) {
-  .schema = "split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]",
-  .doc = "Views of consecutive parts of a dimension, of the given sizes.",
-  .forms = function_method,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<split_sizes>,
+OP(split_sizes){
+    .schema = "split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]",
+    .doc = "Views of consecutive parts of a dimension, of the given sizes.",
+    .forms = function_method,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<split_sizes>,
 };
-OP(tensor_split_sections) {
-  .schema = "tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]",
-  .doc = "Views of consecutive parts of a dimension whose sizes differ by one at most, longer ones first.",
-  .forms = function_method,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<split_evenly>,
+OP(tensor_split_sections){
+    .schema =
+        "tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]",
+    .doc =
+        "Views of consecutive parts of a dimension whose sizes differ by one at most, longer ones "
+        "first.",
+    .forms = function_method,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<split_evenly>,
 };
-OP(tensor_split_indices) {
-  .schema = "tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]",
-  .doc = "Views of the parts of a dimension between the given indices.",
-  .forms = function_method,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<split_at>,
+OP(tensor_split_indices){
+    .schema =
+        "tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]",
+    .doc = "Views of the parts of a dimension between the given indices.",
+    .forms = function_method,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<split_at>,
 };
-OP(tensor_split_tensor_indices_or_sections) {
-  .schema = "tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int dim=0) -> Tensor(a)[]",
-  .doc = "Views of parts of a dimension: a 0-dim int64 tensor gives their number, a 1-d one where to cut.",
-  .forms = function_method,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<split_by_tensor>,
+OP(tensor_split_tensor_indices_or_sections){
+    .schema =
+        "tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor "
+        "tensor_indices_or_sections, int dim=0) -> Tensor(a)[]",
+    .doc =
+        "Views of parts of a dimension: a 0-dim int64 tensor gives their number, a 1-d one where "
+        "to cut.",
+    .forms = function_method,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<split_by_tensor>,
 };
-OP(hsplit_int) {
-  .schema = "hsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]",
-  .doc = "Views of equal parts along the columns (the only dimension of a 1-d tensor).",
-  .forms = function_method,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<hsplit>,
+OP(hsplit_int){
+    .schema = "hsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]",
+    .doc = "Views of equal parts along the columns (the only dimension of a 1-d tensor).",
+    .forms = function_method,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<hsplit>,
 };
-OP(hsplit_array) {
-  .schema = "hsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]",
-  .doc = "Views of the parts between the given columns.",
-  .forms = function_method,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<hsplit_at>,
+OP(hsplit_array){
+    .schema = "hsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]",
+    .doc = "Views of the parts between the given columns.",
+    .forms = function_method,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<hsplit_at>,
 };
-OP(vsplit_int) {
-  .schema = "vsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]",
-  .doc = "Views of equal parts along the rows.",
-  .forms = function_method,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<vsplit>,
+OP(vsplit_int){
+    .schema = "vsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]",
+    .doc = "Views of equal parts along the rows.",
+    .forms = function_method,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<vsplit>,
 };
-OP(vsplit_array) {
-  .schema = "vsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]",
-  .doc = "Views of the parts between the given rows.",
-  .forms = function_method,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<vsplit_at>,
+OP(vsplit_array){
+    .schema = "vsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]",
+    .doc = "Views of the parts between the given rows.",
+    .forms = function_method,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<vsplit_at>,
 };
-OP(dsplit_int) {
-  .schema = "dsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]",
-  .doc = "Views of equal parts along the third dimension.",
-  .forms = function_method,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<dsplit>,
+OP(dsplit_int){
+    .schema = "dsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]",
+    .doc = "Views of equal parts along the third dimension.",
+    .forms = function_method,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<dsplit>,
 };
-OP(dsplit_array) {
-  .schema = "dsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]",
-  .doc = "Views of the parts of the third dimension between the given indices.",
-  .forms = function_method,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<dsplit_at>,
+OP(dsplit_array){
+    .schema = "dsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]",
+    .doc = "Views of the parts of the third dimension between the given indices.",
+    .forms = function_method,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<dsplit_at>,
 };
-OP(unsafe_split_Tensor) {
-  .schema = "unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
-  .doc = "As split; the parts do not count as views, so in-place changes of one are not seen by autograd in the others.",
-  .forms = function_method,
-  .any = typed_kernel<unsafe_split>,
-  .derivatives = {vjp("self", split_gradient)},
-  .batch = batch::dims,
+OP(unsafe_split_Tensor){
+    .schema = "unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
+    .doc =
+        "As split; the parts do not count as views, so in-place changes of one are not seen by "
+        "autograd in the others.",
+    .forms = function_method,
+    .any = typed_kernel<unsafe_split>,
+    .derivatives = {vjp("self", split_gradient)},
+    .batch = batch::dims,
 };
-OP(unsafe_split_with_sizes) {
-  .schema = "unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]",
-  .doc = "As split_with_sizes; the parts do not count as views.",
-  .forms = function_method,
-  .any = typed_kernel<unsafe_split_sizes>,
-  .derivatives = {vjp("self", [](Backward& b) { return joined(b, IntVec(b.ints("split_sizes"))); })},
-  .batch = batch::dims,
+OP(unsafe_split_with_sizes){
+    .schema = "unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]",
+    .doc = "As split_with_sizes; the parts do not count as views.",
+    .forms = function_method,
+    .any = typed_kernel<unsafe_split_sizes>,
+    .derivatives = {vjp("self",
+                        [](Backward& b) { return joined(b, IntVec(b.ints("split_sizes"))); })},
+    .batch = batch::dims,
 };
-OP(unsafe_chunk) {
-  .schema = "unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",
-  .doc = "As chunk; the parts do not count as views.",
-  .forms = function_method,
-  .composite = Composite::Implicit,
-  .any = typed_kernel<unsafe_chunk>,
+OP(unsafe_chunk){
+    .schema = "unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",
+    .doc = "As chunk; the parts do not count as views.",
+    .forms = function_method,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<unsafe_chunk>,
 };

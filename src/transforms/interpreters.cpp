@@ -81,8 +81,8 @@ void run_with(OpCall& c, ReplacedArgs& args, void (*next)(OpCall&)) {
 
 void check_mutates_own(const OpCall& c, int64_t level) {
   for_each_tensor(*c.info, c.args, [&](const Tensor& t, int i) {
-    check(!(c.info->mutated >> i & 1) || wrapper_at(t, level),
-          "grad: ", c.op->name(), " would change a tensor that the transformed function "
+    check(!(c.info->mutated >> i & 1) || wrapper_at(t, level), "grad: ", c.op->name(),
+          " would change a tensor that the transformed function "
           "captured; pass it as an argument instead");
   });
 }

@@ -51,7 +51,8 @@ ModeStack pre_autograd_stack() { return {&pre_autograd_modes, Layer::PreAutograd
 void modes_layer(OpCall& c) {
   if (!thread_state.modes && any_functional(c)) return run_after_functionalization(c);
   const bool on_subclass = c.layers.has(Layer::Subclass);
-  if (on_subclass && dynamic_cast<InnerMode*>(thread_state.modes)) return redispatch(c, Layer::Modes);
+  if (on_subclass && dynamic_cast<InnerMode*>(thread_state.modes))
+    return redispatch(c, Layer::Modes);
   handle_top(c, {&thread_state.modes, Layer::Modes});
 }
 void pre_autograd_layer(OpCall& c) { handle_top(c, pre_autograd_stack()); }

@@ -90,7 +90,8 @@ TEST(Call, ChangesAreCounted) {
 }
 
 TEST(Call, MetaComputesGeometryAlone) {
-  const Tensor t = empty_tensor(IntList{int64_t{1} << 30, 1 << 10}, DType::Float16, {DeviceType::Meta});
+  const Tensor t =
+      empty_tensor(IntList{int64_t{1} << 30, 1 << 10}, DType::Float16, {DeviceType::Meta});
   const Tensor r = ops::sum(ops::add(t, 1), std::optional<IntList>(IntList{0}), true);
   EXPECT_TRUE(r.is_meta());
   EXPECT_TRUE(same_sizes(r.sizes(), IntList{1, 1 << 10}));

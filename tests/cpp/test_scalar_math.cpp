@@ -40,7 +40,7 @@ Wide softplus(Wide x) { return std::log1p(std::exp(x)); }
 Wide rsqrt(Wide x) { return 1 / std::sqrt(x); }
 
 #define FUNCTION(name) \
-#name, [](float x) { return m::name(x); }, [](double x) { return m::name(x); }
+  #name, [](float x) { return m::name(x); }, [](double x) { return m::name(x); }
 #define LIBRARY(name) [](Wide x) { return std::name(x); }
 
 const Case cases[] = {

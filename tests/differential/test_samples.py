@@ -43,15 +43,17 @@ def builtin_class(error):
 
 def same_outcome(op, sample, index, dtype, **options):
     """Both libraries give the same geometry and values, or the same class of exception."""
-    (got, raised), (wanted, expected) = (outcome(lib, op, sample, index, dtype, **options)
-                                         for lib in LIBRARIES)
+    (got, raised), (wanted, expected) = (
+        outcome(lib, op, sample, index, dtype, **options) for lib in LIBRARIES
+    )
     where = f"{op.name}{sample} {dtype} {options}"
     if expected is not None and raised is None and op.beyond_torch:
         return
     if expected is not None:
         assert raised is not None, f"{where}: torch raises {expected!r}; facula does not"
-        assert builtin_class(raised) is builtin_class(expected), f"{where}: {raised!r}; " \
-                                                                 f"torch: {expected!r}"
+        assert builtin_class(raised) is builtin_class(expected), (
+            f"{where}: {raised!r}; torch: {expected!r}"
+        )
         return
     if raised is not None:
         raise AssertionError(f"{where}: {raised!r}; torch gives a result") from raised
@@ -85,8 +87,9 @@ def gradients(lib, op, index, dtype):
     sample = op.samples[index]
     args, kwargs = make_arguments(lib, sample, dtype, seed_of(op, index), grad=True)
     inputs, call = split_marked(sample, args, kwargs, dtype)
-    results = [r for r in tensors_of(call(find(lib, op.name), inputs))
-               if is_tensor(r) and r.requires_grad]
+    results = [
+        r for r in tensors_of(call(find(lib, op.name), inputs)) if is_tensor(r) and r.requires_grad
+    ]
     if not inputs or not results:
         return None
     weights = []
@@ -111,8 +114,9 @@ def gradients_or_error(lib, op, index, dtype):
 def test_gradients(op, dtype):
     """Gradients of every sample, and which of them there are."""
     for index, sample in op.numbered_samples(dtype):
-        (got, raised), (wanted, expected) = (gradients_or_error(lib, op, index, dtype)
-                                             for lib in LIBRARIES)
+        (got, raised), (wanted, expected) = (
+            gradients_or_error(lib, op, index, dtype) for lib in LIBRARIES
+        )
         where = f"{op.name}{sample}"
         if expected is not None and raised is None and op.beyond_torch:
             continue
@@ -134,8 +138,9 @@ def test_errors(op):
     """What the table says must raise, raises the same class in both."""
     dtype = op.dtype_names()[0]
     for number, error in enumerate(op.errors):
-        (_, raised), (_, expected) = (outcome(lib, op, error.sample, number, dtype)
-                                      for lib in LIBRARIES)
+        (_, raised), (_, expected) = (
+            outcome(lib, op, error.sample, number, dtype) for lib in LIBRARIES
+        )
         assert expected is not None, f"{error.sample}: torch raises nothing"
         assert raised is not None, f"{error.sample}: torch raises {expected!r}"
         assert builtin_class(raised) is builtin_class(expected), f"{raised!r}; {expected!r}"
@@ -147,9 +152,18 @@ def _hold_the_same(got, wanted, where):
         assert_same_values(g, w, what=where)
 
 
-@pytest.mark.parametrize("op", **each([
-    op for op in OPS if "." not in op.name and not op.nondeterministic
-    and hasattr(torch.Tensor, op.name + "_")]))
+@pytest.mark.parametrize(
+    "op",
+    **each(
+        [
+            op
+            for op in OPS
+            if "." not in op.name
+            and not op.nondeterministic
+            and hasattr(torch.Tensor, op.name + "_")
+        ]
+    ),
+)
 def test_inplace_outcome(op):
     """The in-place form changes what torch's changes, or raises as it does."""
     dtype = op.dtype_names()[0]

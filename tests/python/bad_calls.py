@@ -96,23 +96,138 @@ ODD_TENSORS = [
     lambda: facula.ones(2, 3, 5, 5).contiguous(memory_format=facula.channels_last),
 ]
 # No value of any type that operators have, or only by accident.
-JUNK = [None, "x", "", "\0", float("nan"), 2**70, -(2**70), 1j, object(), [], (), {}, [None], ["a"],
-        [[1], [2]], True, 2.5, facula.float32, b"bytes", int, slice(1), ..., [2**70], {1: 2},
-        lambda: facula.ones(2), range(3), facula.Size([2, 3])]
-INTS = [0, 1, -1, 2, 3, 4, -2, -5, 7, 100, 2**31, -(2**31), 2**32 + 1, BIG, -BIG, 2**63 - 1,
-        -(2**63), True]
+JUNK = [
+    None,
+    "x",
+    "",
+    "\0",
+    float("nan"),
+    2**70,
+    -(2**70),
+    1j,
+    object(),
+    [],
+    (),
+    {},
+    [None],
+    ["a"],
+    [[1], [2]],
+    True,
+    2.5,
+    facula.float32,
+    b"bytes",
+    int,
+    slice(1),
+    ...,
+    [2**70],
+    {1: 2},
+    lambda: facula.ones(2),
+    range(3),
+    facula.Size([2, 3]),
+]
+INTS = [
+    0,
+    1,
+    -1,
+    2,
+    3,
+    4,
+    -2,
+    -5,
+    7,
+    100,
+    2**31,
+    -(2**31),
+    2**32 + 1,
+    BIG,
+    -BIG,
+    2**63 - 1,
+    -(2**63),
+    True,
+]
 FIT_INTS = [0, 1, 2, -1, 3]
-INT_LISTS = [[], [0], [1], [2], [3], [-1], [2, 3], [3, 3], [0, 0], [0, 1], [1, 0], [-1, -1], [1, 1],
-             [2, 2], [3, 3, 3], [1, 2, 3], [-5], [100], [0, 0, 0], [BIG], [BIG, 4], [2**32, 2**32],
-             [2**31, 2**31, 4], [-(2**63)], [2**63 - 1, 2], [1] * 70, [-1, 2**62], [0, BIG, BIG],
-             (3,), 1, 2, 0, -1, BIG]
-FLOATS = [0.0, 1.0, 0.5, -1.0, 2, float("nan"), float("inf"), -float("inf"), 1e308, 1e-308, -0.0,
-          BIG]
+INT_LISTS = [
+    [],
+    [0],
+    [1],
+    [2],
+    [3],
+    [-1],
+    [2, 3],
+    [3, 3],
+    [0, 0],
+    [0, 1],
+    [1, 0],
+    [-1, -1],
+    [1, 1],
+    [2, 2],
+    [3, 3, 3],
+    [1, 2, 3],
+    [-5],
+    [100],
+    [0, 0, 0],
+    [BIG],
+    [BIG, 4],
+    [2**32, 2**32],
+    [2**31, 2**31, 4],
+    [-(2**63)],
+    [2**63 - 1, 2],
+    [1] * 70,
+    [-1, 2**62],
+    [0, BIG, BIG],
+    (3,),
+    1,
+    2,
+    0,
+    -1,
+    BIG,
+]
+FLOATS = [
+    0.0,
+    1.0,
+    0.5,
+    -1.0,
+    2,
+    float("nan"),
+    float("inf"),
+    -float("inf"),
+    1e308,
+    1e-308,
+    -0.0,
+    BIG,
+]
 SCALARS = [*FLOATS, 1, 0, -1, 3, True, 1 + 2j, 2**63 - 1, -(2**63), 2**64]
-WORDS = ["mean", "sum", "none", "reflect", "constant", "replicate", "circular", "linear", "trunc",
-         "floor", "left", "ij", "xy", "raise", "clip", "é" * 1000, "\0", ""]
-DTYPES = [facula.float32, facula.float64, facula.int64, facula.uint8, facula.bool, facula.complex64,
-          facula.bfloat16, facula.float16, facula.int8]
+WORDS = [
+    "mean",
+    "sum",
+    "none",
+    "reflect",
+    "constant",
+    "replicate",
+    "circular",
+    "linear",
+    "trunc",
+    "floor",
+    "left",
+    "ij",
+    "xy",
+    "raise",
+    "clip",
+    "é" * 1000,
+    "\0",
+    "",
+]
+DTYPES = [
+    facula.float32,
+    facula.float64,
+    facula.int64,
+    facula.uint8,
+    facula.bool,
+    facula.complex64,
+    facula.bfloat16,
+    facula.float16,
+    facula.int8,
+]
 
 
 class Draws:
@@ -142,14 +257,14 @@ class Draws:
         if kind.endswith("?"):
             return None if self.rng.random() < 0.4 else self.value(kind[:-1])
         if kind.startswith("Tensor") and kind.endswith("]"):
-            return [self.value(kind[:kind.index("[")]) for _ in range(self.rng.randrange(4))]
+            return [self.value(kind[: kind.index("[")]) for _ in range(self.rng.randrange(4))]
         if kind.endswith("]"):
             return self.listed(kind)
         return self.single(kind)
 
     def listed(self, kind):
         """A list of numbers."""
-        element = kind[:kind.index("[")]
+        element = kind[: kind.index("[")]
         if element in ("int", "SymInt"):
             return self.number(INT_LISTS[:16], INT_LISTS)
         return [self.single(element) for _ in range(self.rng.randrange(4))]
@@ -175,8 +290,9 @@ class Draws:
         if kind == "Layout":
             return facula.strided
         if kind == "MemoryFormat":
-            return self.rng.choice([facula.contiguous_format, facula.preserve_format,
-                                    facula.channels_last])
+            return self.rng.choice(
+                [facula.contiguous_format, facula.preserve_format, facula.channels_last]
+            )
         if kind == "Generator":
             return facula.Generator()
         return self.junk()
@@ -215,8 +331,9 @@ def sample_call(op, seed):
     draws = Draws(seed)
     index = draws.rng.randrange(len(op.samples))
     dtype = draws.rng.choice(op.dtype_names())
-    args, kwargs = make_arguments(facula, op.samples[index], dtype, seed_of(op, index),
-                                  grad=draws.rng.random() < 0.3)
+    args, kwargs = make_arguments(
+        facula, op.samples[index], dtype, seed_of(op, index), grad=draws.rng.random() < 0.3
+    )
     places = [*range(len(args)), *kwargs]
     if places:
         place = draws.rng.choice(places)
@@ -245,9 +362,16 @@ def replacement(draws, value):
 def index_call(_, seed):
     """Reading or writing a tensor's part, under an index drawn from anything."""
     draws = Draws(seed)
-    part = [lambda: draws.rng.choice(INTS), lambda: None, lambda: ..., draws.tensor, draws.junk,
-            lambda: slice(*[draws.rng.choice([None, *INTS]) for _ in range(3)]),
-            lambda: draws.rng.choice(INT_LISTS), lambda: [True, False, True]]
+    part = [
+        lambda: draws.rng.choice(INTS),
+        lambda: None,
+        lambda: ...,
+        draws.tensor,
+        draws.junk,
+        lambda: slice(*[draws.rng.choice([None, *INTS]) for _ in range(3)]),
+        lambda: draws.rng.choice(INT_LISTS),
+        lambda: [True, False, True],
+    ]
     index = tuple(draws.rng.choice(part)() for _ in range(draws.rng.randrange(5)))
     if len(index) == 1 and draws.rng.random() < 0.7:
         index = index[0]
@@ -280,15 +404,19 @@ def maker_call(name, seed):
 
 
 # Places of functions and classes that are written in Python, or looked up there.
-PLACES = ("facula facula.nn facula.nn.functional facula.nn.init facula.nn.utils facula.linalg "
-          "facula.fft facula.special facula.autograd facula.autograd.functional "
-          "facula.autograd.forward_ad facula.autograd.graph facula.func facula.overrides "
-          "facula.library facula.optim facula.optim.lr_scheduler facula.utils.data "
-          "facula.utils.hooks facula.utils.checkpoint facula.random facula.amp "
-          "facula.serialization facula.utils.memory facula.utils.dlpack").split()
+PLACES = (
+    "facula facula.nn facula.nn.functional facula.nn.init facula.nn.utils facula.linalg "
+    "facula.fft facula.special facula.autograd facula.autograd.functional "
+    "facula.autograd.forward_ad facula.autograd.graph facula.func facula.overrides "
+    "facula.library facula.optim facula.optim.lr_scheduler facula.utils.data "
+    "facula.utils.hooks facula.utils.checkpoint facula.random facula.amp "
+    "facula.serialization facula.utils.memory facula.utils.dlpack"
+).split()
 # Functions that change the state of the process, or what later calls mean.
-STATEFUL = re.compile(r"^(set_|use_|manual_seed|seed$|compile$|save$|load_library|initial_seed|"
-                      r"Library$|fallthrough|define$|impl$|custom_op|register_|enable_|add_)")
+STATEFUL = re.compile(
+    r"^(set_|use_|manual_seed|seed$|compile$|save$|load_library|initial_seed|"
+    r"Library$|fallthrough|define$|impl$|custom_op|register_|enable_|add_)"
+)
 
 
 def python_functions():
@@ -326,8 +454,10 @@ def python_call(subject, seed):
     kinds = ["Tensor", "Tensor", "int", "int[]", "Scalar", "float", "ScalarType", "str", "Tensor[]"]
     function = getattr(module, name)
     count = draws.rng.choice([0, 1, 1, 2, 2, 3, 4, 8])
-    args = [loop() if draws.rng.random() < 0.03 else draws.value(draws.rng.choice(kinds))
-            for _ in range(count)]
+    args = [
+        loop() if draws.rng.random() < 0.03 else draws.value(draws.rng.choice(kinds))
+        for _ in range(count)
+    ]
     kwargs = {}
     if draws.rng.random() < 0.3:
         kwargs[draws.rng.choice(parameter_names(function))] = draws.value(draws.rng.choice(kinds))
@@ -405,7 +535,9 @@ def show(number, targets_, cases):
     """What a call was, for the report."""
     name, make, subject = targets_[number // cases]
     function, args, kwargs = make(subject, zlib.crc32(f"{name}.{number % cases}".encode()))
-    return f"{name}({', '.join([*map(brief, args), *(f'{k}={brief(v)}' for k, v in kwargs.items())])})"
+    return (
+        f"{name}({', '.join([*map(brief, args), *(f'{k}={brief(v)}' for k, v in kwargs.items())])})"
+    )
 
 
 def brief(value):

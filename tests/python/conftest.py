@@ -4,8 +4,11 @@ import pytest
 
 
 def pytest_addoption(parser):
-    parser.addoption("--full", action="store_true",
-                     help="every dtype, layout and second derivative of the table of samples")
+    parser.addoption(
+        "--full",
+        action="store_true",
+        help="every dtype, layout and second derivative of the table of samples",
+    )
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,9 @@ def test_nan_in_backward_names_the_node_and_its_forward_line():
     with set_detect_anomaly(True), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         y = x.sqrt() * 0  # the line to be named
-        with pytest.raises(RuntimeError, match="'SqrtBackward0' returned nan values in its output 0"):
+        with pytest.raises(
+            RuntimeError, match="'SqrtBackward0' returned nan values in its output 0"
+        ):
             y.sum().backward()
     assert any("the line to be named" in str(w.message) for w in caught)
 

@@ -1,4 +1,5 @@
 """facula.utils.data: batches, splits and samplers."""
+
 import facula
 import pytest
 from facula.utils import data
@@ -19,6 +20,7 @@ def test_shuffle_is_a_permutation_that_the_seed_fixes():
         facula.manual_seed(5)
         loader = data.DataLoader(_source(), batch_size=3, shuffle=True)
         return [i for batch in loader for i in batch[0].tolist()]
+
     assert order() == order()
     assert sorted(order()) == list(range(10))
 
@@ -35,6 +37,7 @@ def test_iterable_dataset():
     class Count(data.IterableDataset):
         def __iter__(self):
             return iter(range(5))
+
     assert [b.tolist() for b in data.DataLoader(Count(), batch_size=2)] == [[0, 1], [2, 3], [4]]
 
 

@@ -155,8 +155,20 @@ def test_can_cast(a, b):
 def test_facts(name):
     """What a dtype says of itself."""
     d = dtype(name)
-    sizes = {"bool": 1, "uint8": 1, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "float16": 2,
-             "bfloat16": 2, "float32": 4, "float64": 8, "complex64": 8, "complex128": 16}
+    sizes = {
+        "bool": 1,
+        "uint8": 1,
+        "int8": 1,
+        "int16": 2,
+        "int32": 4,
+        "int64": 8,
+        "float16": 2,
+        "bfloat16": 2,
+        "float32": 4,
+        "float64": 8,
+        "complex64": 8,
+        "complex128": 16,
+    }
     assert d.itemsize == sizes[name] == facula.empty(1, dtype=d).element_size()
     assert d.is_floating_point == (category(name) == 2)
     assert d.is_complex == (category(name) == 3)
@@ -174,8 +186,12 @@ def test_finfo(name):
     if name != "bfloat16":
         expected = np.finfo(name)
         assert (info.max, info.min, info.eps, info.tiny, info.bits) == (
-            float(expected.max), float(expected.min), float(expected.eps), float(expected.tiny),
-            expected.bits)
+            float(expected.max),
+            float(expected.min),
+            float(expected.eps),
+            float(expected.tiny),
+            expected.bits,
+        )
 
 
 @pytest.mark.parametrize("name", INTEGERS)

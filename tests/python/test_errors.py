@@ -13,8 +13,9 @@ OPS = load_ops()
 def test_table_errors(op):
     """What the table says must raise, raises that class with that text."""
     for number, error in enumerate(op.errors):
-        args, kwargs = make_arguments(facula, error.sample, op.dtype_names()[0],
-                                      seed_of(op, number))
+        args, kwargs = make_arguments(
+            facula, error.sample, op.dtype_names()[0], seed_of(op, number)
+        )
         with pytest.raises(error.error) as caught:
             find(facula, op.name)(*args, **kwargs)
         assert error.text in str(caught.value), f"{error.sample}: {caught.value}"
@@ -24,8 +25,21 @@ def test_table_errors(op):
 def test_hostile_arguments(op):
     """Arguments of wrong types and counts raise TypeError (or an error on their values)."""
     function = find(facula, op.name)
-    hostile = (object(), "text", b"bytes", {}, lambda: 0, 1 << 200, float("nan"), [[]], [None],
-               facula.float32, facula.ones(0), facula.ones(()), range(3))
+    hostile = (
+        object(),
+        "text",
+        b"bytes",
+        {},
+        lambda: 0,
+        1 << 200,
+        float("nan"),
+        [[]],
+        [None],
+        facula.float32,
+        facula.ones(0),
+        facula.ones(()),
+        range(3),
+    )
     for value in hostile:
         for count in (1, 2, 3):
             try:
@@ -64,19 +78,34 @@ MISUSES = {
     "bad device index": (lambda: facula.device("cpu:-1"), RuntimeError, ""),
     "no such attribute": (lambda: x().no_such_thing, AttributeError, "no_such_thing"),
     "no such function": (lambda: facula.no_such_thing, AttributeError, "no_such_thing"),
-    "data on meta": (lambda: x(device="meta").tolist(), (RuntimeError, NotImplementedError), "meta"),
+    "data on meta": (
+        lambda: x(device="meta").tolist(),
+        (RuntimeError, NotImplementedError),
+        "meta",
+    ),
     "item of several": (lambda: x().item(), RuntimeError, "Scalar"),
     "truth of several": (lambda: bool(x()), RuntimeError, "ambiguous"),
     "int of nothing": (lambda: int(facula.empty(0)), (RuntimeError, ValueError), ""),
     "length of a number": (lambda: len(facula.ones(())), TypeError, "0-d"),
     "ragged data": (lambda: facula.tensor([[1, 2], [3]]), ValueError, "length"),
     "data of no numbers": (lambda: facula.tensor(["a"]), (TypeError, ValueError), ""),
-    "an int too large": (lambda: facula.tensor([1 << 70]), (ValueError, RuntimeError, OverflowError), ""),
+    "an int too large": (
+        lambda: facula.tensor([1 << 70]),
+        (ValueError, RuntimeError, OverflowError),
+        "",
+    ),
     "grad of integers": (lambda: x(dtype=facula.int64).requires_grad_(), RuntimeError, "floating"),
-    "backward of no scalar": (lambda: x().requires_grad_().add(1).backward(), RuntimeError, "scalar"),
+    "backward of no scalar": (
+        lambda: x().requires_grad_().add(1).backward(),
+        RuntimeError,
+        "scalar",
+    ),
     "backward without a graph": (lambda: x().sum().backward(), RuntimeError, "grad"),
     "cotangent of another shape": (
-        lambda: x().requires_grad_().add(1).backward(x(4)), RuntimeError, "shape"),
+        lambda: x().requires_grad_().add(1).backward(x(4)),
+        RuntimeError,
+        "shape",
+    ),
     "numpy of a tensor with grad": (lambda: x().requires_grad_().numpy(), RuntimeError, "grad"),
     "bool of a text number": (lambda: x() + "1", TypeError, "str"),
     "cat of nothing": (lambda: facula.cat([]), (RuntimeError, ValueError), ""),
@@ -86,7 +115,10 @@ MISUSES = {
     "leaf changed in place": (lambda: x().requires_grad_().add_(1), RuntimeError, "leaf"),
     "writing to an expanded tensor": (lambda: x(1).expand(3).add_(1), RuntimeError, "written to"),
     "overlapping output": (
-        lambda: (lambda t: facula.add(t[:-1], 1, out=t[1:]))(x(4)), RuntimeError, "memory"),
+        lambda: (lambda t: facula.add(t[:-1], 1, out=t[1:]))(x(4)),
+        RuntimeError,
+        "memory",
+    ),
 }
 
 

@@ -30,8 +30,10 @@ def _function_and_arguments(op, index, dtype):
     return getattr(facula, op.name), lambda: make_arguments(facula, sample, dtype, seed)
 
 
-@pytest.mark.parametrize(("op", "dtype"), **cases(
-    [o for o in OPS if o.method and hasattr(facula.Tensor, o.name)], DTYPES))
+@pytest.mark.parametrize(
+    ("op", "dtype"),
+    **cases([o for o in OPS if o.method and hasattr(facula.Tensor, o.name)], DTYPES),
+)
 def test_method(op, dtype):
     """x.f(...) is f(x, ...)."""
     for index, sample in op.numbered_samples(dtype):
@@ -46,12 +48,17 @@ def test_method(op, dtype):
 
 def _fits(result, self):
     """Whether an in-place form may hold the result: the very shape, and a dtype that casts."""
-    return is_tensor(result) and result.shape == self.shape and facula.can_cast(
-        result.dtype, self.dtype)
+    return (
+        is_tensor(result)
+        and result.shape == self.shape
+        and facula.can_cast(result.dtype, self.dtype)
+    )
 
 
-@pytest.mark.parametrize(("op", "dtype"), **cases(
-    [o for o in OPS if o.inplace and hasattr(facula.Tensor, o.name + "_")], DTYPES))
+@pytest.mark.parametrize(
+    ("op", "dtype"),
+    **cases([o for o in OPS if o.inplace and hasattr(facula.Tensor, o.name + "_")], DTYPES),
+)
 def test_inplace(op, dtype):
     """x.f_(...) leaves f(x, ...) in x, gives x itself back and counts one change."""
     for index, sample in op.numbered_samples(dtype):
@@ -80,8 +87,9 @@ def _as_out(tensors):
     return tensors[0] if len(tensors) == 1 else tuple(tensors)
 
 
-@pytest.mark.parametrize(("op", "dtype"), **cases([o for o in OPS if o.out and o.name in OUT],
-                                                  DTYPES))
+@pytest.mark.parametrize(
+    ("op", "dtype"), **cases([o for o in OPS if o.out and o.name in OUT], DTYPES)
+)
 def test_out(op, dtype):
     """f(..., out=y) fills y, resizes an empty y, writes through strides and gives y back."""
     tried = 0
@@ -126,11 +134,15 @@ def test_out_of_no_fitting_dtype_raises(op):
     assert not any(to_array(t).any() for t in out)
 
 
-@pytest.mark.parametrize("call", [
-    lambda x, **out: facula.unbind_copy(x, 0, **out),
-    lambda x, **out: facula.split_copy(x, 1, **out),
-    lambda x, **out: facula.split_with_sizes_copy(x, [1, 1], **out),
-], ids=["unbind_copy", "split_copy", "split_with_sizes_copy"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, **out: facula.unbind_copy(x, 0, **out),
+        lambda x, **out: facula.split_copy(x, 1, **out),
+        lambda x, **out: facula.split_with_sizes_copy(x, [1, 1], **out),
+    ],
+    ids=["unbind_copy", "split_copy", "split_with_sizes_copy"],
+)
 def test_out_is_a_list_of_results(call):
     """Operators with a list of results write into the tensors of a list, and give nothing back."""
     x = facula.arange(6.0).reshape(2, 3)

@@ -22,10 +22,10 @@ class Row:
 
     function: object
     shapes: list
-    check: object              # check(results as arrays, inputs as arrays)
-    operators: tuple           # one of these is seen by a dispatch mode
+    check: object  # check(results as arrays, inputs as arrays)
+    operators: tuple  # one of these is seen by a dispatch mode
     grad: bool = True
-    refused: tuple = ()        # layers that raise
+    refused: tuple = ()  # layers that raise
     random: bool = False
 
 
@@ -42,12 +42,14 @@ def run(row, function, inputs):
 
 def equals(reference):
     """A check against what NumPy gives."""
+
     def check(results, inputs):
         wanted = reference(*inputs)
         wanted = wanted if isinstance(wanted, (list, tuple)) else [wanted]
         assert len(results) == len(wanted)
         for got, expected in zip(results, wanted, strict=True):
             np.testing.assert_allclose(got, expected, 1e-9, 1e-9)
+
     return check
 
 
@@ -97,8 +99,9 @@ def check_uniform(results, inputs):
 
 
 def convolution_backward(grad, x, weight):
-    return aten.convolution_backward.default(grad, x, weight, None, [1, 1], [0, 0], [1, 1], False,
-                                             [0, 0], 1, [True, True, False])[:2]
+    return aten.convolution_backward.default(
+        grad, x, weight, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1, [True, True, False]
+    )[:2]
 
 
 def convolution_backward_reference(grad, x, weight):
@@ -128,39 +131,91 @@ def max_reference(x):
 ROWS = {
     "add_number": Row(lambda x: facula.add(x, 2.5), [(2, 3)], equals(lambda x: x + 2.5), ("add",)),
     "add_out": Row(add_out, [(2, 3), (3,)], equals(lambda x, y: x + y), ("add",), grad=False),
-    "add_promotion": Row(lambda x: facula.add(x.float(), facula.ones(3, dtype=facula.int64)),
-                         [(2, 3)], equals(lambda x: x.astype("f4") + 1), ("add",), grad=False),
+    "add_promotion": Row(
+        lambda x: facula.add(x.float(), facula.ones(3, dtype=facula.int64)),
+        [(2, 3)],
+        equals(lambda x: x.astype("f4") + 1),
+        ("add",),
+        grad=False,
+    ),
     "log1p_": Row(lambda x: x.clone().log1p_(), [(2, 3)], equals(np.log1p), ("log1p_", "log1p")),
     "sum": Row(lambda x: facula.sum(x, 0), [(2, 3)], equals(lambda x: x.sum(0)), ("sum",)),
     "max_dim": Row(lambda x: facula.max(x, 1), [(2, 3)], equals(max_reference), ("max",)),
-    "reshape": Row(lambda x: facula.reshape(x, (3, -1)), [(2, 3)],
-                   equals(lambda x: x.reshape(3, -1)), ("view", "reshape", "_reshape_alias")),
-    "split": Row(lambda x: aten.split.Tensor(x, 2, 1), [(2, 3)],
-                 equals(lambda x: [x[:, :2], x[:, 2:]]), ("split",)),
-    "cat": Row(lambda x, y: facula.cat([x, y], 1), [(2, 3), (2, 1)],
-               equals(lambda x, y: np.concatenate([x, y], 1)), ("cat",)),
-    "squeeze_": Row(lambda x: x.clone().squeeze_(1), [(2, 1, 3)], equals(lambda x: x[:, 0]),
-                    ("squeeze_", "squeeze")),
-    "index_put_": Row(index_put, [(2, 3), (3,)], equals(index_put_reference),
-                      ("index_put_", "index_put")),
-    "nonzero": Row(lambda x: facula.nonzero(x - 1 > 0), [(2, 3)],
-                   equals(lambda x: np.argwhere(x - 1 > 0)), ("nonzero",), grad=False,
-                   refused=("meta", "vmap")),
-    "native_batch_norm": Row(batch_norm, [(4, 2, 3), (2,), (2,)], equals(batch_norm_reference),
-                             ("native_batch_norm",)),
-    "native_dropout": Row(lambda x: aten.native_dropout.default(x, 0.5, True), [(5, 7)],
-                          check_dropout, ("native_dropout",), refused=("vmap",), random=True),
-    "uniform_": Row(lambda x: x.clone().uniform_(2, 3), [(5, 7)], check_uniform,
-                    ("uniform_", "uniform"), grad=False, refused=("vmap",), random=True),
-    "_foreach_add_": Row(foreach_add, [(2, 3), (4,)],
-                         equals(lambda x, y: [x + 1.5, y + 1.5]), ("_foreach_add_", "_foreach_add",
-                                                                   "add_", "add")),
-    "convolution_backward": Row(convolution_backward, [(2, 3, 2, 2), (2, 1, 3, 3), (3, 1, 2, 2)],
-                                equals(convolution_backward_reference),
-                                ("convolution_backward",)),
-    "resize_storage_bytes_": Row(resize_storage, [(2, 3)], equals(lambda x: x),
-                                 ("resize_storage_bytes_", "copy_", "copy"), grad=False,
-                                 refused=("vmap",)),
+    "reshape": Row(
+        lambda x: facula.reshape(x, (3, -1)),
+        [(2, 3)],
+        equals(lambda x: x.reshape(3, -1)),
+        ("view", "reshape", "_reshape_alias"),
+    ),
+    "split": Row(
+        lambda x: aten.split.Tensor(x, 2, 1),
+        [(2, 3)],
+        equals(lambda x: [x[:, :2], x[:, 2:]]),
+        ("split",),
+    ),
+    "cat": Row(
+        lambda x, y: facula.cat([x, y], 1),
+        [(2, 3), (2, 1)],
+        equals(lambda x, y: np.concatenate([x, y], 1)),
+        ("cat",),
+    ),
+    "squeeze_": Row(
+        lambda x: x.clone().squeeze_(1),
+        [(2, 1, 3)],
+        equals(lambda x: x[:, 0]),
+        ("squeeze_", "squeeze"),
+    ),
+    "index_put_": Row(
+        index_put, [(2, 3), (3,)], equals(index_put_reference), ("index_put_", "index_put")
+    ),
+    "nonzero": Row(
+        lambda x: facula.nonzero(x - 1 > 0),
+        [(2, 3)],
+        equals(lambda x: np.argwhere(x - 1 > 0)),
+        ("nonzero",),
+        grad=False,
+        refused=("meta", "vmap"),
+    ),
+    "native_batch_norm": Row(
+        batch_norm, [(4, 2, 3), (2,), (2,)], equals(batch_norm_reference), ("native_batch_norm",)
+    ),
+    "native_dropout": Row(
+        lambda x: aten.native_dropout.default(x, 0.5, True),
+        [(5, 7)],
+        check_dropout,
+        ("native_dropout",),
+        refused=("vmap",),
+        random=True,
+    ),
+    "uniform_": Row(
+        lambda x: x.clone().uniform_(2, 3),
+        [(5, 7)],
+        check_uniform,
+        ("uniform_", "uniform"),
+        grad=False,
+        refused=("vmap",),
+        random=True,
+    ),
+    "_foreach_add_": Row(
+        foreach_add,
+        [(2, 3), (4,)],
+        equals(lambda x, y: [x + 1.5, y + 1.5]),
+        ("_foreach_add_", "_foreach_add", "add_", "add"),
+    ),
+    "convolution_backward": Row(
+        convolution_backward,
+        [(2, 3, 2, 2), (2, 1, 3, 3), (3, 1, 2, 2)],
+        equals(convolution_backward_reference),
+        ("convolution_backward",),
+    ),
+    "resize_storage_bytes_": Row(
+        resize_storage,
+        [(2, 3)],
+        equals(lambda x: x),
+        ("resize_storage_bytes_", "copy_", "copy"),
+        grad=False,
+        refused=("vmap",),
+    ),
 }
 rows = pytest.mark.parametrize("name", ROWS)
 
@@ -294,8 +349,9 @@ def test_functionalized(name):
 def test_traced(name):
     """The recorded graph computes on other inputs what the function computes."""
     row = ROWS[name]
-    graph = facula._trace.trace(lambda *ts: tuple(tensors_of(row.function(*ts))),
-                             tuple(inputs_of(row)))
+    graph = facula._trace.trace(
+        lambda *ts: tuple(tensors_of(row.function(*ts))), tuple(inputs_of(row))
+    )
     assert any(operator in str(graph) for operator in row.operators), str(graph)
     others = inputs_of(row) if name == "nonzero" else inputs_of(row, seed=5)
     plain = run(row, row.function, others)
@@ -315,6 +371,7 @@ def test_vmap_grad_grad():
 
 def test_functionalize_view_then_in_place():
     """A change through a view reaches base and sibling, and the input is written back."""
+
     def change(x):
         y = x.view(-1)
         y[1:3].add_(10)
@@ -328,6 +385,7 @@ def test_functionalize_view_then_in_place():
 
 def test_functionalize_storage_resize():
     """Data of a storage that was freed cannot be read; after it is back, it can."""
+
     def fill_again(x):
         y = x + 1
         aten.resize_storage_bytes_.default(y, 0)
@@ -348,6 +406,7 @@ def test_functionalize_storage_resize():
 
 def test_joint_graph():
     """One trace of a function and its gradient holds both."""
+
     def joint(x):
         x = x.detach().requires_grad_()
         y = facula.log1p(x * x).sum()
@@ -359,7 +418,11 @@ def test_joint_graph():
     called = [name for name, _ in graph.nodes]
     forward, backward = called[:4], called[4:]
     assert [name.partition(".")[0] for name in forward] == [
-        "aten::detach", "aten::mul", "aten::log1p", "aten::sum"]
+        "aten::detach",
+        "aten::mul",
+        "aten::log1p",
+        "aten::sum",
+    ]
     assert any("div" in name or "reciprocal" in name for name in backward)
     assert not any(name.partition(".")[0].endswith("_") for name in called)
     other = x * 3
@@ -399,6 +462,7 @@ def test_wrapper_subclass_under_a_mode():
 
 def test_wrapper_subclass_under_tracing():
     """The stack is entered again on the inner tensors: the graph holds what the wrapper did."""
+
     def wrapped(t):
         return facula.mul(facula.add(Wrapper(t), 1), 2).inner
 

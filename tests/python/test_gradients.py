@@ -53,8 +53,9 @@ def test_gradient(op, dtype, full):
         pytest.fail("no sample has a gradient: say grad=False if the operator has none")
 
 
-@pytest.mark.parametrize(("op", "dtype"), **cases([o for o in SMOOTH if o.gradgrad],
-                                                  {"float64", "complex128"}))
+@pytest.mark.parametrize(
+    ("op", "dtype"), **cases([o for o in SMOOTH if o.gradgrad], {"float64", "complex128"})
+)
 def test_second_gradient(op, dtype, full):
     """The gradient's gradient, through create_graph."""
     for sample, function, inputs in _each_prepared(op, dtype):
@@ -66,15 +67,17 @@ def test_gradient_keeps_dtype_and_shape(op, dtype):
     """A gradient has its input's dtype, shape and device, and nothing undefined comes back."""
     for sample, function, inputs in _each_prepared(op, dtype):
         results = function(*inputs)
-        grads = facula.autograd.grad(results, inputs, [facula.ones_like(r) for r in results],
-                                     allow_unused=True)
+        grads = facula.autograd.grad(
+            results, inputs, [facula.ones_like(r) for r in results], allow_unused=True
+        )
         for grad, x in zip(grads, inputs, strict=True):
             if grad is not None:
                 assert (grad.dtype, grad.shape, grad.device) == (x.dtype, x.shape, x.device), sample
 
 
-@pytest.mark.parametrize("op", [o for o in SMOOTH if _inplace_form(o, o.name)],
-                         ids=lambda o: o.name)
+@pytest.mark.parametrize(
+    "op", [o for o in SMOOTH if _inplace_form(o, o.name)], ids=lambda o: o.name
+)
 def test_inplace_gradient(op):
     """The in-place form has the function's gradient."""
     change = _inplace_form(op, op.name)

@@ -9,8 +9,13 @@ from samples.common import Sample, find, make_arguments, seed_of
 OPS = load_ops()
 LAYOUTS = ("transposed", "strided", "expanded", "channels_last")
 # Operators on sizes alone refuse what memory cannot give.
-REFUSED = ("view size is not compatible", "single memory location", "Cannot view",
-           "must not be channels-last", "last dimension must have stride 1")
+REFUSED = (
+    "view size is not compatible",
+    "single memory location",
+    "Cannot view",
+    "must not be channels-last",
+    "last dimension must have stride 1",
+)
 FROM_DATA = "depends on data"
 
 
@@ -27,7 +32,8 @@ def _copied(args, kwargs):
     """The same values in tensors of contiguous memory."""
     made = Sample(*args, **kwargs).map(
         lambda leaf, _: leaf.clone(memory_format=facula.contiguous_format)
-        if isinstance(leaf, facula.Tensor) else leaf
+        if isinstance(leaf, facula.Tensor)
+        else leaf
     )
     return made.args, made.kwargs
 
@@ -65,9 +71,11 @@ def test_inputs_stay(op):
 
 def _on_meta(args, kwargs):
     made = Sample(*args, **kwargs).map(
-        lambda leaf, _: facula.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype,
-                                             device="meta")
-        if isinstance(leaf, facula.Tensor) else leaf
+        lambda leaf, _: facula.empty_strided(
+            leaf.shape, leaf.stride(), dtype=leaf.dtype, device="meta"
+        )
+        if isinstance(leaf, facula.Tensor)
+        else leaf
     )
     return made.args, made.kwargs
 

@@ -1,4 +1,5 @@
 """facula.nn.Module and layers: what must hold without a reference."""
+
 import copy
 import pickle
 
@@ -9,8 +10,14 @@ from facula.nn import functional as F
 
 
 def _net():
-    return nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(),
-                         nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64, 10))
+    return nn.Sequential(
+        nn.Conv2d(1, 4, 3, padding=1),
+        nn.BatchNorm2d(4),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(64, 10),
+    )
 
 
 def test_linear_is_its_formula():
@@ -32,8 +39,10 @@ def test_pickle_and_deepcopy_keep_values():
     net = _net()
     for other in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
         assert list(other.state_dict()) == list(net.state_dict())
-        assert all(facula.equal(x, y) and x is not y
-                   for x, y in zip(net.parameters(), other.parameters(), strict=True))
+        assert all(
+            facula.equal(x, y) and x is not y
+            for x, y in zip(net.parameters(), other.parameters(), strict=True)
+        )
 
 
 def test_hooks_run_in_order_and_can_replace():
@@ -50,6 +59,7 @@ def test_always_called_hook_runs_on_error():
     class Fails(nn.Module):
         def forward(self, x):
             raise KeyError("no")
+
     layer, seen = Fails(), []
     layer.register_forward_hook(lambda m, args, out: seen.append(out), always_call=True)
     with pytest.raises(KeyError):

@@ -1,4 +1,5 @@
 """facula.optim: steps that can be computed by hand, and the handling of groups and state."""
+
 import facula
 import pytest
 from facula import optim
@@ -27,8 +28,22 @@ def test_adam_first_step_is_lr():
     assert opt.state[p]["step"].item() == 1
 
 
-@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta",
-                                  "Adamax", "NAdam", "RAdam", "ASGD", "Rprop"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "SGD",
+        "Adam",
+        "AdamW",
+        "RMSprop",
+        "Adagrad",
+        "Adadelta",
+        "Adamax",
+        "NAdam",
+        "RAdam",
+        "ASGD",
+        "Rprop",
+    ],
+)
 def test_descends_and_restores(name):
     p = _param([1.0, 2.0])
     opt = getattr(optim, name)([p])
@@ -38,6 +53,7 @@ def test_descends_and_restores(name):
         loss = (p * p).sum()
         loss.backward()
         return loss
+
     first = opt.step(closure).item()
     for _ in range(20):
         last = opt.step(closure).item()
@@ -80,12 +96,16 @@ def test_step_lr():
     assert rates == pytest.approx([1, 1, 0.1, 0.1, 0.01])
 
 
-@pytest.mark.parametrize("make", [
-    lambda opt: optim.lr_scheduler.LambdaLR(opt, lambda epoch: 0.5),
-    lambda opt: optim.lr_scheduler.MultiplicativeLR(opt, lambda epoch: 0.5),
-    lambda opt: optim.lr_scheduler.CosineAnnealingWarmRestarts(opt, 5),
-    lambda opt: optim.lr_scheduler.CyclicLR(opt, 0.1, 0.2),
-], ids=["lambda", "multiplicative", "warm restarts", "cyclic"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda opt: optim.lr_scheduler.LambdaLR(opt, lambda epoch: 0.5),
+        lambda opt: optim.lr_scheduler.MultiplicativeLR(opt, lambda epoch: 0.5),
+        lambda opt: optim.lr_scheduler.CosineAnnealingWarmRestarts(opt, 5),
+        lambda opt: optim.lr_scheduler.CyclicLR(opt, 0.1, 0.2),
+    ],
+    ids=["lambda", "multiplicative", "warm restarts", "cyclic"],
+)
 def test_schedule_refuses_a_group_added_later(make):
     """Schedules with a setting for each group cannot guess that of a new one."""
     opt = optim.SGD([_param([1.0])], lr=0.1, momentum=0.9)

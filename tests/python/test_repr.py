@@ -1,4 +1,5 @@
 """Text of tensors, checked against texts that are written down here."""
+
 import math
 
 import facula
@@ -12,24 +13,27 @@ def default_options():
     set_printoptions(profile="default")
 
 
-@pytest.mark.parametrize("values, dtype, text", [
-    ([1.0, 2.0], "float32", "tensor([1., 2.])"),
-    ([1.0, 2.5], "float32", "tensor([1.0000, 2.5000])"),
-    ([-0.0, 0.5], "float32", "tensor([-0.0000, 0.5000])"),
-    ([1e10, 1.0], "float32", "tensor([1.0000e+10, 1.0000e+00])"),
-    ([1e-5], "float32", "tensor([1.0000e-05])"),
-    ([math.nan, math.inf, 1.0], "float32", "tensor([nan, inf, 1.])"),
-    ([math.nan, -math.inf, 1.5], "float32", "tensor([   nan,   -inf, 1.5000])"),
-    ([0.1], "float64", "tensor([0.1000], dtype=torch.float64)"),
-    ([True, False], "bool", "tensor([ True, False])"),
-    ([-5, 100], "int64", "tensor([ -5, 100])"),
-    ([1, 2], "uint8", "tensor([1, 2], dtype=torch.uint8)"),
-    ([], "float32", "tensor([])"),
-    ([], "int64", "tensor([], dtype=torch.int64)"),
-    (3.5, "float32", "tensor(3.5000)"),
-    ([1.5 + 2j, 3], "complex64", "tensor([1.5000+2.j, 3.0000+0.j])"),
-    ([[1.0], [-2.0]], "float32", "tensor([[ 1.],\n        [-2.]])"),
-])
+@pytest.mark.parametrize(
+    "values, dtype, text",
+    [
+        ([1.0, 2.0], "float32", "tensor([1., 2.])"),
+        ([1.0, 2.5], "float32", "tensor([1.0000, 2.5000])"),
+        ([-0.0, 0.5], "float32", "tensor([-0.0000, 0.5000])"),
+        ([1e10, 1.0], "float32", "tensor([1.0000e+10, 1.0000e+00])"),
+        ([1e-5], "float32", "tensor([1.0000e-05])"),
+        ([math.nan, math.inf, 1.0], "float32", "tensor([nan, inf, 1.])"),
+        ([math.nan, -math.inf, 1.5], "float32", "tensor([   nan,   -inf, 1.5000])"),
+        ([0.1], "float64", "tensor([0.1000], dtype=torch.float64)"),
+        ([True, False], "bool", "tensor([ True, False])"),
+        ([-5, 100], "int64", "tensor([ -5, 100])"),
+        ([1, 2], "uint8", "tensor([1, 2], dtype=torch.uint8)"),
+        ([], "float32", "tensor([])"),
+        ([], "int64", "tensor([], dtype=torch.int64)"),
+        (3.5, "float32", "tensor(3.5000)"),
+        ([1.5 + 2j, 3], "complex64", "tensor([1.5000+2.j, 3.0000+0.j])"),
+        ([[1.0], [-2.0]], "float32", "tensor([[ 1.],\n        [-2.]])"),
+    ],
+)
 def test_text_of_values(values, dtype, text):
     t = facula.tensor(values, dtype=getattr(facula, dtype))
     assert tensor_repr(t) == text.replace("torch.", str(t.dtype).partition(".")[0] + ".")

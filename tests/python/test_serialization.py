@@ -1,4 +1,5 @@
 """Saving and loading without PyTorch: round trips, refusals, damaged and hostile files."""
+
 import collections
 import io
 import os
@@ -22,8 +23,23 @@ NESTED_REBUILD = (
     b"c__builtin__\nbytearray\nctorch\nTensor\nJ\xff\xff\xff\x7f\x85NtNtR."
 )
 DTYPES = [
-    "bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16",
-    "bfloat16", "float32", "float64", "complex64", "complex128", "float8_e4m3fn", "float8_e5m2",
+    "bool",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+    "float8_e4m3fn",
+    "float8_e5m2",
 ]
 
 
@@ -74,10 +90,18 @@ def test_every_dtype_round_trips(dtype, weights_only):
     assert back.tolist() == t.tolist()
 
 
-@pytest.mark.parametrize("obj", [
-    {"a": [1, 2.5, None, True, "é"], (1, 2): -(2**70)}, b"ab", bytearray(b"ab"), 1 + 2j, {1, 2},
-    collections.OrderedDict(a=1), collections.Counter("aab"),
-])
+@pytest.mark.parametrize(
+    "obj",
+    [
+        {"a": [1, 2.5, None, True, "é"], (1, 2): -(2**70)},
+        b"ab",
+        bytearray(b"ab"),
+        1 + 2j,
+        {1, 2},
+        collections.OrderedDict(a=1),
+        collections.Counter("aab"),
+    ],
+)
 @pytest.mark.parametrize("protocol", [1, 2, 3, 4, 5])
 def test_plain_objects_round_trip(obj, protocol):
     back = loaded(saved(obj, pickle_protocol=protocol))
@@ -114,7 +138,7 @@ def test_records_are_aligned_and_whole():
     archive = zipfile.ZipFile(io.BytesIO(data))
     assert archive.testzip() is None
     for info in archive.infolist():
-        lengths = struct.unpack("<HH", data[info.header_offset + 26:info.header_offset + 30])
+        lengths = struct.unpack("<HH", data[info.header_offset + 26 : info.header_offset + 30])
         assert (info.header_offset + 30 + sum(lengths)) % 64 == 0
 
 
@@ -191,30 +215,39 @@ def test_nothing_is_executed():
     for text in (b"cos\nsystem\n(X\2\0\0\0idtR.", b"cbuiltins\neval\n.", b"(ios\nsystem\n."):
         with pytest.raises(UnpicklingError):
             loaded(with_record(data, "data.pkl", b"\x80\x02" + text))
-    with serialization.safe_globals([os.system]), pytest.raises(UnpicklingError, match="never takes from"):
+    with (
+        serialization.safe_globals([os.system]),
+        pytest.raises(UnpicklingError, match="never takes from"),
+    ):
         loaded(with_record(data, "data.pkl", b"\x80\x02cposix\nsystem\n."))
 
 
-@pytest.mark.parametrize("name, content, error", [
-    ("data/0", None, RuntimeError),
-    ("data/0", b"123", RuntimeError),
-    ("data/0", b"1" * 40, RuntimeError),
-    ("byteorder", b"sideways", ValueError),
-    ("version", None, RuntimeError),
-    ("version", b"99\n", RuntimeError),
-    ("version", b"x", RuntimeError),
-    ("data.pkl", None, RuntimeError),
-    ("data.pkl", b"\x80\x02}", EOFError),
-    ("data.pkl", b"\x80\x02X\xff\xff\xff\x7fab.", EOFError),
-    ("data.pkl", b"\x80\x02\x8d" + b"\xff" * 7 + b"\x7f.", EOFError),
-    ("data.pkl", b"\x80\x02h\x05.", UnpicklingError),
-    ("data.pkl", b".", UnpicklingError),
-    ("data.pkl", b"\x80\x02c__builtin__\nbytearray\nJ\xff\xff\xff\x7f\x85R.", UnpicklingError),
-    ("data.pkl", b"\x80\x02ctorch._tensor\n_rebuild_from_type_v2\n(h\0ctorch\nTensor\n)Nt.",
-     UnpicklingError),
-    ("data.pkl", b"\x80\x02})" + b"\x85" * 100_000 + b"K\x01s.", UnpicklingError),
-    ("data.pkl", b"\x80\x02}K\x01\x85" + b"2\x86" * 60 + b"K\x01s.", UnpicklingError),
-])
+@pytest.mark.parametrize(
+    "name, content, error",
+    [
+        ("data/0", None, RuntimeError),
+        ("data/0", b"123", RuntimeError),
+        ("data/0", b"1" * 40, RuntimeError),
+        ("byteorder", b"sideways", ValueError),
+        ("version", None, RuntimeError),
+        ("version", b"99\n", RuntimeError),
+        ("version", b"x", RuntimeError),
+        ("data.pkl", None, RuntimeError),
+        ("data.pkl", b"\x80\x02}", EOFError),
+        ("data.pkl", b"\x80\x02X\xff\xff\xff\x7fab.", EOFError),
+        ("data.pkl", b"\x80\x02\x8d" + b"\xff" * 7 + b"\x7f.", EOFError),
+        ("data.pkl", b"\x80\x02h\x05.", UnpicklingError),
+        ("data.pkl", b".", UnpicklingError),
+        ("data.pkl", b"\x80\x02c__builtin__\nbytearray\nJ\xff\xff\xff\x7f\x85R.", UnpicklingError),
+        (
+            "data.pkl",
+            b"\x80\x02ctorch._tensor\n_rebuild_from_type_v2\n(h\0ctorch\nTensor\n)Nt.",
+            UnpicklingError,
+        ),
+        ("data.pkl", b"\x80\x02})" + b"\x85" * 100_000 + b"K\x01s.", UnpicklingError),
+        ("data.pkl", b"\x80\x02}K\x01\x85" + b"2\x86" * 60 + b"K\x01s.", UnpicklingError),
+    ],
+)
 def test_bad_records(name, content, error):
     with pytest.raises(error):
         loaded(with_record(saved({"a": facula.ones(3)}), name, content))
@@ -235,11 +268,22 @@ def geometry(offset, size, stride):
     return with_record(data, "data.pkl", text[:start] + middle + text[end:])
 
 
-@pytest.mark.parametrize("offset, size, stride", [
-    (1, (3,), (1,)), (-1, (3,), (1,)), (0, (4,), (1,)), (0, (2,), (3,)), (0, (3,), (-1,)),
-    (0, (2**62, 2**62), (0, 0)), (2**63, (0,), (1,)), (0, (3,), (1, 1)), (0, (1.5,), (1,)),
-    (0, ("a",), (1,)), (2**62, (1,), (1,)),
-])
+@pytest.mark.parametrize(
+    "offset, size, stride",
+    [
+        (1, (3,), (1,)),
+        (-1, (3,), (1,)),
+        (0, (4,), (1,)),
+        (0, (2,), (3,)),
+        (0, (3,), (-1,)),
+        (0, (2**62, 2**62), (0, 0)),
+        (2**63, (0,), (1,)),
+        (0, (3,), (1, 1)),
+        (0, (1.5,), (1,)),
+        (0, ("a",), (1,)),
+        (2**62, (1,), (1,)),
+    ],
+)
 def test_bad_geometry(offset, size, stride):
     with pytest.raises((RuntimeError, UnpicklingError)):
         loaded(geometry(offset, size, stride))
@@ -288,11 +332,11 @@ def mutated(data, rng):
         if kind < 0.6:
             data[at] = rng.randrange(256)
         elif kind < 0.7:
-            del data[at:at + rng.randrange(1, 20)]
+            del data[at : at + rng.randrange(1, 20)]
         elif kind < 0.85:
             data[at:at] = rng.randbytes(rng.randrange(1, 9))
         else:
-            data[at:at + 8] = rng.choice([b"\xff" * 8, b"\0" * 8, b"\xff" * 7 + b"\x7f"])
+            data[at : at + 8] = rng.choice([b"\xff" * 8, b"\0" * 8, b"\xff" * 7 + b"\x7f"])
         data = data or bytearray(b"P")
     return bytes(data)
 
@@ -300,9 +344,17 @@ def mutated(data, rng):
 def test_damaged_files_raise(tmp_path):
     x = facula.arange(6.0)
     obj = {
-        "x": x, "v": x[2:4], "p": Parameter(facula.ones(2, 2)), "s": {1, 2}, "c": 1 + 2j,
-        "b": b"ab", "n": [1, 2.5, None, 2**70], "o": collections.OrderedDict(a=(1, (2,))),
-        "u": facula.ones(2, dtype=facula.uint8), "d": facula.device("cpu"), "t": facula.float16,
+        "x": x,
+        "v": x[2:4],
+        "p": Parameter(facula.ones(2, 2)),
+        "s": {1, 2},
+        "c": 1 + 2j,
+        "b": b"ab",
+        "n": [1, 2.5, None, 2**70],
+        "o": collections.OrderedDict(a=(1, (2,))),
+        "u": facula.ones(2, dtype=facula.uint8),
+        "d": facula.device("cpu"),
+        "t": facula.float16,
     }
     save_file({"x": x}, tmp_path / "x.st")
     whole = saved(obj)
@@ -335,8 +387,12 @@ def test_every_truncation_raises():
 
 def test_safetensors(tmp_path):
     path = tmp_path / "x.safetensors"
-    tensors = {"a": facula.arange(6.0).reshape(2, 3).t(), "b": facula.tensor([True]),
-               "c": facula.tensor(3), "d": facula.ones(0, 2)}
+    tensors = {
+        "a": facula.arange(6.0).reshape(2, 3).t(),
+        "b": facula.tensor([True]),
+        "c": facula.tensor(3),
+        "d": facula.ones(0, 2),
+    }
     save_file(tensors, path, metadata={"k": "v"})
     back = load_file(path)
     assert sorted(back) == sorted(tensors)
@@ -344,8 +400,13 @@ def test_safetensors(tmp_path):
         assert back[name].dtype == t.dtype and back[name].tolist() == t.tolist()
     with pytest.raises(ValueError):
         save_file({"a": 1}, path)
-    for header in (b"{", b"[]", b'{"a":{"dtype":"F32","shape":[9],"data_offsets":[0,36]}}',
-                   b'{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}}', b"[" * 100_000):
+    for header in (
+        b"{",
+        b"[]",
+        b'{"a":{"dtype":"F32","shape":[9],"data_offsets":[0,36]}}',
+        b'{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}}',
+        b"[" * 100_000,
+    ):
         with pytest.raises(ValueError):
             load_file(io.BytesIO(struct.pack("<Q", len(header)) + header))
     with pytest.raises(ValueError, match="too long"):

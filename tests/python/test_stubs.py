@@ -28,8 +28,12 @@ grad: Tensor | None = x.grad
 moved: Tensor = x.to("cpu").to(facula.float64).detach()
 mantissa: Tensor = facula.frexp(x.detach()).mantissa
 """
-MISTAKES = ["facula.add(facula.zeros(1), 'x')", "facula.zeros(1).view(2.5)",
-            "facula.zeros(1).sum(keepdims_=1)", "x: str = facula.zeros(1).dim()"]
+MISTAKES = [
+    "facula.add(facula.zeros(1), 'x')",
+    "facula.zeros(1).view(2.5)",
+    "facula.zeros(1).sum(keepdims_=1)",
+    "x: str = facula.zeros(1).dim()",
+]
 
 
 def _names(body):
@@ -60,8 +64,13 @@ def test_all_parse():
 
 def test_functions():
     """Every function of the top level and of nn, special, linalg and fft has a stub."""
-    for module, file in (("", "functions"), ("nn", "nn"), ("special", "special"),
-                         ("linalg", "linalg"), ("fft", "fft")):
+    for module, file in (
+        ("", "functions"),
+        ("nn", "nn"),
+        ("special", "special"),
+        ("linalg", "linalg"),
+        ("fft", "fft"),
+    ):
         known = _names(_module(file).body)
         wanted = _plain(facula._C._function_names(module))
         if not module:  # these stand in their modules' stubs

@@ -22,9 +22,25 @@ def _compiled(folder):
     """The plug-in, built against headers and library as a user would build one."""
     path = folder / "toy_device.so"
     compiler = shlex.split(os.environ.get("CXX", "g++"))
-    subprocess.run([*compiler, "-std=gnu++20", "-O1", "-fPIC", "-shared", f"-I{ROOT / 'src'}",
-                    str(SOURCE), f"-L{PACKAGE}", "-lfacula", f"-Wl,-rpath,{PACKAGE}", "-o",
-                    str(path)], check=True, capture_output=True, text=True)
+    subprocess.run(
+        [
+            *compiler,
+            "-std=gnu++20",
+            "-O1",
+            "-fPIC",
+            "-shared",
+            f"-I{ROOT / 'src'}",
+            str(SOURCE),
+            f"-L{PACKAGE}",
+            "-lfacula",
+            f"-Wl,-rpath,{PACKAGE}",
+            "-o",
+            str(path),
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     return path
 
 

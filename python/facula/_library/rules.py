@@ -116,6 +116,7 @@ def autograd_kernel(overload, backward, setup_context):
         "forward": staticmethod(forward),
         "setup_context": staticmethod(set_up_flat),
         "backward": staticmethod(run_backward),
+        "generate_vmap_rule": True,
     }
     rule = type(name, (Function,), methods)
 

@@ -191,7 +191,8 @@ class Function(metaclass=FunctionMeta):
             in_dims (tuple): for each of `args`, the dimension that is mapped, or None.
         """
         raise NotImplementedError(
-            "Function: vmap() must be defined, or generate_vmap_rule set to True")
+            "Function: vmap() must be defined, or generate_vmap_rule set to True"
+        )
 
     @classmethod
     def _new_context(cls):
@@ -319,6 +320,7 @@ def _argument_tangent(ctx, arg):
     if tangent is not None or not ctx.materialize_grads:
         return tangent
     import facula
+
     return facula.zeros_like(arg)
 
 

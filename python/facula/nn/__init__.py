@@ -1,4 +1,5 @@
 """Layers, losses and containers of neural networks; each is imported when it is first used."""
+
 from __future__ import annotations
 
 _PARAMETER_NAMES = ("Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer")
@@ -7,6 +8,7 @@ _SUBMODULES = ("functional", "init", "modules", "parameter", "utils")
 
 def _submodule(name):
     from importlib import import_module
+
     return import_module(f"{__name__}.{name}")
 
 

@@ -1,4 +1,5 @@
 """Keyword arguments of factories that layers hand through."""
+
 from __future__ import annotations
 
 

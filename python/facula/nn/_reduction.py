@@ -1,4 +1,5 @@
 """The `reduction` argument of losses."""
+
 from __future__ import annotations
 
 _ENUM = {"none": 0, "mean": 1, "elementwise_mean": 1, "sum": 2}
@@ -16,6 +17,7 @@ def get_enum(reduction):
         raise ValueError(f"reduction must be 'none', 'mean' or 'sum'; got {reduction!r}")
     if reduction == "elementwise_mean":
         import warnings
+
         warnings.warn("reduction 'elementwise_mean' is deprecated; it is 'mean'", stacklevel=3)
     return _ENUM[reduction]
 
@@ -27,8 +29,11 @@ def legacy_get_string(size_average, reduce, emit_warning=True):
     name = ("mean" if size_average else "sum") if reduce else "none"
     if emit_warning:
         import warnings
-        warnings.warn(f"size_average and reduce are deprecated; reduction='{name}' says the same",
-                      stacklevel=3)
+
+        warnings.warn(
+            f"size_average and reduce are deprecated; reduction='{name}' says the same",
+            stacklevel=3,
+        )
     return name
 
 

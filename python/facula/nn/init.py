@@ -1,16 +1,26 @@
 """Ways to fill a parameter with its first values, in place and without gradients."""
+
 from __future__ import annotations
 
 import math
 
 import facula
 
-_LINEAR = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
-           "conv_transpose3d", "sigmoid")
+_LINEAR = (
+    "linear",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "sigmoid",
+)
 
 
 def _warn(message):
     import warnings
+
     warnings.warn(message, stacklevel=3)
 
 
@@ -66,8 +76,10 @@ def normal_(tensor, mean=0.0, std=1.0, generator=None):
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
     """Fill with draws from N(mean, std^2) cut to [a, b]; returns `tensor`."""
     if mean < a - 2 * std or mean > b + 2 * std:
-        _warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
-              "The distribution of values may be incorrect.")
+        _warn(
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
+            "The distribution of values may be incorrect."
+        )
     if tensor.is_meta:
         return tensor
     inside = _normal_share((a - mean) / std, (b - mean) / std)
@@ -151,8 +163,9 @@ def dirac_(tensor, groups=1):
         raise ValueError(f"dirac_(): tensor must have 3 to 5 dimensions; got {tensor.dim()}")
     sizes = tensor.size()
     if sizes[0] % groups != 0:
-        raise ValueError(f"dirac_(): groups must divide the first size; got {groups} and "
-                         f"{tensor.size(0)}")
+        raise ValueError(
+            f"dirac_(): groups must divide the first size; got {groups} and {tensor.size(0)}"
+        )
     per_group = sizes[0] // groups
     centre = [size // 2 for size in sizes[2:]]
     with facula.no_grad():
@@ -230,8 +243,9 @@ def orthogonal_(tensor, gain=1, generator=None):
         ValueError: fewer than 2 dimensions.
     """
     if tensor.dim() < 2:
-        raise ValueError(f"orthogonal_(): tensor must have at least 2 dimensions; got "
-                         f"{tensor.dim()}")
+        raise ValueError(
+            f"orthogonal_(): tensor must have at least 2 dimensions; got {tensor.dim()}"
+        )
     if tensor.numel() == 0:
         return tensor
     rows = tensor.size(0)
@@ -269,9 +283,14 @@ def _deprecated(new):
 
     def old(*args, **kwargs):
         import warnings
-        warnings.warn(f"nn.init.{old_name} is deprecated; nn.init.{new.__name__} is its name",
-                      FutureWarning, stacklevel=2)
+
+        warnings.warn(
+            f"nn.init.{old_name} is deprecated; nn.init.{new.__name__} is its name",
+            FutureWarning,
+            stacklevel=2,
+        )
         return new(*args, **kwargs)
+
     old.__name__ = old_name
     old.__doc__ = f"Old name of `{new.__name__}`."
     return old

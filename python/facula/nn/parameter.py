@@ -1,4 +1,5 @@
 """Tensors that a Module registers when they are assigned to it."""
+
 from __future__ import annotations
 
 import facula
@@ -11,8 +12,11 @@ class _Marked(type(facula.Tensor)):
         if super().__instancecheck__(instance):
             return True
         mark = self.__dict__.get("_mark")
-        return mark is not None and isinstance(instance, facula.Tensor) and getattr(
-            instance, mark, False)
+        return (
+            mark is not None
+            and isinstance(instance, facula.Tensor)
+            and getattr(instance, mark, False)
+        )
 
 
 def _or_empty(data):
@@ -54,13 +58,17 @@ class Parameter(facula.Tensor, metaclass=_Marked):
         if type(marked) is not type(data):
             raise RuntimeError(
                 f"Parameter: detach() of a {type(data).__name__} must return one; got "
-                f"{type(marked).__name__}")
+                f"{type(marked).__name__}"
+            )
         marked._is_param = True
         return marked
 
     def __deepcopy__(self, memo):
-        return _copied_once(self, memo, lambda: (
-            self.data.clone(memory_format=facula.preserve_format), self.requires_grad))
+        return _copied_once(
+            self,
+            memo,
+            lambda: (self.data.clone(memory_format=facula.preserve_format), self.requires_grad),
+        )
 
     def __repr__(self):
         return "Parameter containing:\n" + super().__repr__()
@@ -69,6 +77,7 @@ class Parameter(facula.Tensor, metaclass=_Marked):
         from collections import OrderedDict
 
         from facula import _utils
+
         state = _utils._get_obj_state(self)
         args = (self.data, self.requires_grad, OrderedDict())
         if not state:
@@ -103,10 +112,29 @@ class Buffer(facula.Tensor, metaclass=_Marked):
 class UninitializedTensorMixin:
     """Behaviour of a tensor whose shape is not yet known (`materialize` gives it one)."""
 
-    _allowed = frozenset({
-        "to", "half", "float", "double", "bfloat16", "char", "short", "int", "long", "cuda", "cpu",
-        "is_floating_point", "copy_", "detach_", "detach", "requires_grad_", "is_complex",
-        "__get__", "_has_compatible_shallow_copy_type"})
+    _allowed = frozenset(
+        {
+            "to",
+            "half",
+            "float",
+            "double",
+            "bfloat16",
+            "char",
+            "short",
+            "int",
+            "long",
+            "cuda",
+            "cpu",
+            "is_floating_point",
+            "copy_",
+            "detach_",
+            "detach",
+            "requires_grad_",
+            "is_complex",
+            "__get__",
+            "_has_compatible_shallow_copy_type",
+        }
+    )
 
     def materialize(self, shape, device=None, dtype=None):
         """Give this tensor a shape (and device, dtype) and turn it into an ordinary one."""
@@ -116,14 +144,15 @@ class UninitializedTensorMixin:
     @property
     def shape(self):
         raise RuntimeError(
-            "an uninitialized parameter has no shape yet; the module's first forward() gives it "
-            "one")
+            "an uninitialized parameter has no shape yet; the module's first forward() gives it one"
+        )
 
     def share_memory_(self):
         """Raise RuntimeError: there is no memory yet."""
         raise RuntimeError(
             "an uninitialized parameter has no memory to share; the module's first forward() "
-            "gives it some")
+            "gives it some"
+        )
 
     def __repr__(self):
         return f"<{type(self).__name__}>"
@@ -138,7 +167,8 @@ class UninitializedTensorMixin:
             return super().__torch_function__(func, types, args, kwargs or {})
         raise ValueError(
             f"{func}: got a {cls.__name__}, which has no value before the lazy module's first "
-            "forward()")
+            "forward()"
+        )
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):
@@ -151,8 +181,9 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
         return facula.Tensor._make_subclass(cls, data, requires_grad)
 
     def __deepcopy__(self, memo):
-        return _copied_once(self, memo, lambda: (
-            self.requires_grad, self.data.device, self.data.dtype))
+        return _copied_once(
+            self, memo, lambda: (self.requires_grad, self.data.device, self.data.dtype)
+        )
 
 
 class UninitializedBuffer(UninitializedTensorMixin, facula.Tensor):

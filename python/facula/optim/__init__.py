@@ -1,16 +1,27 @@
 """Optimizers and learning rate schedulers; each is imported when it is first used."""
+
 from __future__ import annotations
 
 _CLASSES = {
-    "adadelta": "Adadelta", "adagrad": "Adagrad", "adam": "Adam", "adamax": "Adamax",
-    "adamw": "AdamW", "asgd": "ASGD", "nadam": "NAdam", "optimizer": "Optimizer",
-    "radam": "RAdam", "rmsprop": "RMSprop", "rprop": "Rprop", "sgd": "SGD",
+    "adadelta": "Adadelta",
+    "adagrad": "Adagrad",
+    "adam": "Adam",
+    "adamax": "Adamax",
+    "adamw": "AdamW",
+    "asgd": "ASGD",
+    "nadam": "NAdam",
+    "optimizer": "Optimizer",
+    "radam": "RAdam",
+    "rmsprop": "RMSprop",
+    "rprop": "Rprop",
+    "sgd": "SGD",
 }
 _FILE_OF = {name: file for file, names in _CLASSES.items() for name in names.split()}
 
 
 def __getattr__(name):
     from importlib import import_module
+
     if name in _FILE_OF:
         value = getattr(import_module(f"{__name__}.{_FILE_OF[name]}"), name)
         globals()[name] = value

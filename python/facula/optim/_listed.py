@@ -1,4 +1,5 @@
 """The base of optimizers whose step is written once over lists of tensors."""
+
 from __future__ import annotations
 
 import facula
@@ -44,7 +45,8 @@ class ListOptimizer(Optimizer):
         """Change the parameters once; returns the loss of `closure`, or None."""
         loss = self._evaluate(closure)
         with facula.set_grad_enabled(
-                self.defaults.get("differentiable", False) and facula.is_grad_enabled()):
+            self.defaults.get("differentiable", False) and facula.is_grad_enabled()
+        ):
             for group in self.param_groups:
                 self._step_group(group)
         return loss
@@ -56,8 +58,9 @@ class ListOptimizer(Optimizer):
             if grad is None:
                 continue
             if grad.is_sparse and not self._takes_sparse:
-                raise RuntimeError(f"{type(self).__name__}: gradients must be dense; got a sparse "
-                                   "one")
+                raise RuntimeError(
+                    f"{type(self).__name__}: gradients must be dense; got a sparse one"
+                )
             state = self.state[p]
             if not state:
                 state.update(self._new_state(group, p, grad))

@@ -3,6 +3,7 @@
 An algorithm is written once against these. The loop serves complex, sparse and differentiable
 cases, for which the operators over lists are not made.
 """
+
 from __future__ import annotations
 
 import facula
@@ -38,6 +39,7 @@ class _Loop:
                     kwargs = {"value": picked.pop()}
                 results.append(_call(tensor, name, picked, kwargs))
             return results
+
         setattr(self, name, call)
         return call
 
@@ -67,8 +69,10 @@ def split_by_kind(*lists):
         return
     first = params[0]
     dtype, device = first.dtype, first.device
-    if all(p.dtype == dtype and p.device == device and g.dtype == dtype
-           for p, g in zip(params, grads, strict=True)):
+    if all(
+        p.dtype == dtype and p.device == device and g.dtype == dtype
+        for p, g in zip(params, grads, strict=True)
+    ):
         yield lists
         return
     kinds = {}
@@ -99,5 +103,10 @@ def can_fuse(params, grads, differentiable):
 
 def view_as_real(*lists):
     """The lists with complex tensors seen as pairs of real numbers."""
-    return [[facula.view_as_real(t) if isinstance(t, facula.Tensor) and t.is_complex() else t
-             for t in values] for values in lists]
+    return [
+        [
+            facula.view_as_real(t) if isinstance(t, facula.Tensor) and t.is_complex() else t
+            for t in values
+        ]
+        for values in lists
+    ]

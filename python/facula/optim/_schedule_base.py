@@ -1,4 +1,5 @@
 """The base of schedulers, and schedulers made of others."""
+
 from __future__ import annotations
 
 from bisect import bisect_right
@@ -7,11 +8,13 @@ import facula
 from facula.optim.optimizer import Optimizer
 
 EPOCH_DEPRECATION_WARNING = (
-    "scheduler.step(): epoch is deprecated; with it the closed form is used where there is one")
+    "scheduler.step(): epoch is deprecated; with it the closed form is used where there is one"
+)
 
 
 def _warn(message, level=3):
     import warnings
+
     warnings.warn(message, stacklevel=level)
 
 
@@ -34,8 +37,9 @@ def per_group(optimizer, name, value):
     if not isinstance(value, (list, tuple)):
         return [value] * n
     if len(value) != n:
-        raise ValueError(f"{name} must have a value for each of the {n} parameter groups; got "
-                         f"{len(value)}")
+        raise ValueError(
+            f"{name} must have a value for each of the {n} parameter groups; got {len(value)}"
+        )
     return list(value)
 
 
@@ -62,8 +66,10 @@ class LRScheduler:
             if last_epoch == -1:
                 group.setdefault("initial_lr", copied(group["lr"]))
             elif "initial_lr" not in group:
-                raise KeyError(f"param group {i} has no 'initial_lr', which last_epoch >= 0 needs: "
-                               "load the optimizer's state first, or start with last_epoch=-1")
+                raise KeyError(
+                    f"param group {i} has no 'initial_lr', which last_epoch >= 0 needs: "
+                    "load the optimizer's state first, or start with last_epoch=-1"
+                )
         self.base_lrs = [copied(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         self._track_step_calls()
@@ -75,12 +81,14 @@ class LRScheduler:
         if hasattr(step, "_wrapped_by_lr_sched"):
             return
         from weakref import ref
+
         owner, function = ref(self.optimizer), step.__func__
 
         def wrapper(*args, **kwargs):
             optimizer = owner()
             optimizer._opt_called = True
             return function.__get__(optimizer, type(optimizer))(*args, **kwargs)
+
         wrapper._wrapped_by_lr_sched = True
         self.optimizer.step = wrapper
 
@@ -126,11 +134,17 @@ class LRScheduler:
 
     def _warn_of_order(self):
         if not hasattr(self.optimizer.step, "_wrapped_by_lr_sched"):
-            _warn("optimizer.step() was replaced after the scheduler was made, so their order "
-                  "cannot be checked", 4)
+            _warn(
+                "optimizer.step() was replaced after the scheduler was made, so their order "
+                "cannot be checked",
+                4,
+            )
         elif not getattr(self.optimizer, "_opt_called", False):
-            _warn("lr_scheduler.step() came before optimizer.step(): the first learning rate is "
-                  "skipped", 4)
+            _warn(
+                "lr_scheduler.step() came before optimizer.step(): the first learning rate is "
+                "skipped",
+                4,
+            )
 
     def _update_lr(self, epoch=None):
         self._get_lr_called_within_step = True
@@ -161,11 +175,15 @@ def _check_parts(name, schedulers, optimizer):
         if not hasattr(part, "optimizer"):
             raise TypeError(f"{name}: scheduler {i} has no optimizer")
         if type(part).__name__ == "ReduceLROnPlateau":
-            raise ValueError(f"{name}: step() of ReduceLROnPlateau needs a metric, so it cannot be "
-                             f"chained; got one at {i}")
+            raise ValueError(
+                f"{name}: step() of ReduceLROnPlateau needs a metric, so it cannot be "
+                f"chained; got one at {i}"
+            )
         if part.optimizer != optimizer:
-            raise ValueError(f"{name}: all schedulers must have one optimizer; got another at {i}, "
-                             f"a {type(part).__name__}")
+            raise ValueError(
+                f"{name}: all schedulers must have one optimizer; got another at {i}, "
+                f"a {type(part).__name__}"
+            )
 
 
 class SequentialLR(LRScheduler):
@@ -184,8 +202,10 @@ class SequentialLR(LRScheduler):
     def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
         _check_parts(type(self).__name__, schedulers, optimizer)
         if len(milestones) != len(schedulers) - 1:
-            raise ValueError("SequentialLR: milestones must be one fewer than schedulers; got "
-                             f"{len(milestones)} and {len(schedulers)}")
+            raise ValueError(
+                "SequentialLR: milestones must be one fewer than schedulers; got "
+                f"{len(milestones)} and {len(schedulers)}"
+            )
         self.optimizer, self.last_epoch = optimizer, last_epoch + 1
         self._schedulers, self._milestones = schedulers, milestones
         # Making the schedulers has already stepped each: start over with the first one.

@@ -1,4 +1,5 @@
 """Schedules that are a formula of the step."""
+
 from __future__ import annotations
 
 import math
@@ -32,8 +33,10 @@ class _FunctionLR(LRScheduler):
     def state_dict(self):
         """Everything but optimizer and functions; of a callable object its attributes."""
         state = {k: v for k, v in self.__dict__.items() if k not in ("optimizer", "lr_lambdas")}
-        state["lr_lambdas"] = [None if isinstance(fn, types.FunctionType) else fn.__dict__.copy()
-                               for fn in self.lr_lambdas]
+        state["lr_lambdas"] = [
+            None if isinstance(fn, types.FunctionType) else fn.__dict__.copy()
+            for fn in self.lr_lambdas
+        ]
         return state
 
     def load_state_dict(self, state_dict):
@@ -52,8 +55,10 @@ class LambdaLR(_FunctionLR):
     def get_lr(self):
         """The next rates."""
         self._warn_unless_stepping()
-        return [base * fn(self.last_epoch)
-                for fn, base in zip(self.lr_lambdas, self.base_lrs, strict=True)]
+        return [
+            base * fn(self.last_epoch)
+            for fn, base in zip(self.lr_lambdas, self.base_lrs, strict=True)
+        ]
 
 
 class MultiplicativeLR(_FunctionLR):
@@ -64,8 +69,10 @@ class MultiplicativeLR(_FunctionLR):
         self._warn_unless_stepping()
         if self._is_initial:
             return self._current_lrs()
-        return [lr * fn(self.last_epoch)
-                for fn, lr in zip(self.lr_lambdas, self._current_lrs(), strict=True)]
+        return [
+            lr * fn(self.last_epoch)
+            for fn, lr in zip(self.lr_lambdas, self._current_lrs(), strict=True)
+        ]
 
 
 class StepLR(LRScheduler):
@@ -84,8 +91,7 @@ class StepLR(LRScheduler):
         return [lr * self.gamma for lr in self._current_lrs()]
 
     def _get_closed_form_lr(self):
-        return [base * self.gamma ** (self.last_epoch // self.step_size)
-                for base in self.base_lrs]
+        return [base * self.gamma ** (self.last_epoch // self.step_size) for base in self.base_lrs]
 
 
 class MultiStepLR(LRScheduler):
@@ -106,15 +112,16 @@ class MultiStepLR(LRScheduler):
 
     def _get_closed_form_lr(self):
         passed = sum(n for epoch, n in self.milestones.items() if epoch <= self.last_epoch)
-        return [base * self.gamma ** passed for base in self.base_lrs]
+        return [base * self.gamma**passed for base in self.base_lrs]
 
 
 class ConstantLR(LRScheduler):
     """Multiplies the rate by `factor` for the first `total_iters` epochs."""
 
     def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1):
-        self.factor = _checked("ConstantLR: factor", factor, not (factor < 0 or factor > 1),
-                               "in [0, 1]")
+        self.factor = _checked(
+            "ConstantLR: factor", factor, not (factor < 0 or factor > 1), "in [0, 1]"
+        )
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
@@ -136,13 +143,19 @@ class ConstantLR(LRScheduler):
 class LinearLR(LRScheduler):
     """A factor that goes from `start_factor` to `end_factor` in `total_iters` epochs."""
 
-    def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5,
-                 last_epoch=-1):
+    def __init__(
+        self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1
+    ):
         self.total_iters = total_iters
-        self.start_factor = _checked("LinearLR: start_factor", start_factor,
-                                     not (start_factor <= 0 or start_factor > 1), "in (0, 1]")
-        self.end_factor = _checked("LinearLR: end_factor", end_factor,
-                                   not (end_factor < 0 or end_factor > 1), "in [0, 1]")
+        self.start_factor = _checked(
+            "LinearLR: start_factor",
+            start_factor,
+            not (start_factor <= 0 or start_factor > 1),
+            "in (0, 1]",
+        )
+        self.end_factor = _checked(
+            "LinearLR: end_factor", end_factor, not (end_factor < 0 or end_factor > 1), "in [0, 1]"
+        )
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self):
@@ -178,7 +191,7 @@ class ExponentialLR(LRScheduler):
         return [lr * self.gamma for lr in self._current_lrs()]
 
     def _get_closed_form_lr(self):
-        return [base * self.gamma ** self.last_epoch for base in self.base_lrs]
+        return [base * self.gamma**self.last_epoch for base in self.base_lrs]
 
 
 class PolynomialLR(LRScheduler):
@@ -200,7 +213,7 @@ class PolynomialLR(LRScheduler):
 
     def _get_closed_form_lr(self):
         left = 1.0 - min(self.total_iters, self.last_epoch) / self.total_iters
-        return [base * left ** self.power for base in self.base_lrs]
+        return [base * left**self.power for base in self.base_lrs]
 
 
 class CosineAnnealingLR(LRScheduler):
@@ -222,10 +235,13 @@ class CosineAnnealingLR(LRScheduler):
             return [self.eta_min + (base - self.eta_min) * wave for base in self.base_lrs]
         if (n - 1 - self.T_max) % (2 * self.T_max) == 0:
             rise = (1 - math.cos(math.pi / self.T_max)) / 2
-            return [lr + (base - self.eta_min) * rise
-                    for base, lr in zip(self.base_lrs, current, strict=True)]
+            return [
+                lr + (base - self.eta_min) * rise
+                for base, lr in zip(self.base_lrs, current, strict=True)
+            ]
         ratio = (1 + math.cos(math.pi * n / self.T_max)) / (
-            1 + math.cos(math.pi * (n - 1) / self.T_max))
+            1 + math.cos(math.pi * (n - 1) / self.T_max)
+        )
         return [ratio * (lr - self.eta_min) + self.eta_min for lr in current]
 
     def _get_closed_form_lr(self):
@@ -243,11 +259,14 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     def __init__(self, optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1):
         name = "CosineAnnealingWarmRestarts: "
         self.T_0 = self.T_i = _checked(
-            name + "T_0", T_0, T_0 > 0 and isinstance(T_0, int), "a positive integer")
+            name + "T_0", T_0, T_0 > 0 and isinstance(T_0, int), "a positive integer"
+        )
         self.T_mult = _checked(
-            name + "T_mult", T_mult, T_mult > 0 and isinstance(T_mult, int), "a positive integer")
+            name + "T_mult", T_mult, T_mult > 0 and isinstance(T_mult, int), "a positive integer"
+        )
         self.eta_min = _checked(
-            name + "eta_min", eta_min, isinstance(eta_min, (float, int)), "a number")
+            name + "eta_min", eta_min, isinstance(eta_min, (float, int)), "a number"
+        )
         self.T_cur = last_epoch
         super().__init__(optimizer, last_epoch)
 
@@ -288,6 +307,6 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             self.T_cur = epoch % self.T_0
         else:
             n = int(math.log(epoch / self.T_0 * (self.T_mult - 1) + 1, self.T_mult))
-            before = self.T_0 * (self.T_mult ** n - 1) / (self.T_mult - 1)
+            before = self.T_0 * (self.T_mult**n - 1) / (self.T_mult - 1)
             self.T_cur = epoch - before
-            self.T_i = self.T_0 * self.T_mult ** n
+            self.T_i = self.T_0 * self.T_mult**n

@@ -1,4 +1,5 @@
 """Schedules that go up and down, also with the momentum."""
+
 from __future__ import annotations
 
 import math
@@ -27,9 +28,22 @@ class CyclicLR(LRScheduler):
         last_epoch: number of the last step.
     """
 
-    def __init__(self, optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=None,
-                 mode="triangular", gamma=1.0, scale_fn=None, scale_mode="cycle",
-                 cycle_momentum=True, base_momentum=0.8, max_momentum=0.9, last_epoch=-1):
+    def __init__(
+        self,
+        optimizer,
+        base_lr,
+        max_lr,
+        step_size_up=2000,
+        step_size_down=None,
+        mode="triangular",
+        gamma=1.0,
+        scale_fn=None,
+        scale_mode="cycle",
+        cycle_momentum=True,
+        base_momentum=0.8,
+        max_momentum=0.9,
+        last_epoch=-1,
+    ):
         if not hasattr(optimizer, "param_groups"):
             raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
         self.optimizer = optimizer
@@ -59,13 +73,15 @@ class CyclicLR(LRScheduler):
     def _start_momentum(self, base_momentum, max_momentum):
         optimizer = self.optimizer
         if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
-            raise ValueError("CyclicLR: cycle_momentum=True needs an optimizer with momentum or "
-                             "betas")
+            raise ValueError(
+                "CyclicLR: cycle_momentum=True needs an optimizer with momentum or betas"
+            )
         self.use_beta1 = "betas" in optimizer.defaults
         self.base_momentums = per_group(optimizer, "base_momentum", base_momentum)
         self.max_momentums = per_group(optimizer, "max_momentum", max_momentum)
-        for high, low, group in zip(self.max_momentums, self.base_momentums,
-                                    optimizer.param_groups, strict=True):
+        for high, low, group in zip(
+            self.max_momentums, self.base_momentums, optimizer.param_groups, strict=True
+        ):
             _set_betas_or_momentum(group, self.use_beta1, high)
             group["max_momentum"] = high
             group["base_momentum"] = low
@@ -77,22 +93,24 @@ class CyclicLR(LRScheduler):
             return custom()(x) if isinstance(custom, WeakMethod) else custom(x)
         if self.mode == "triangular":
             return 1.0
-        return 1 / 2.0 ** (x - 1) if self.mode == "triangular2" else self.gamma ** x
+        return 1 / 2.0 ** (x - 1) if self.mode == "triangular2" else self.gamma**x
 
     def get_lr(self):
         """The next rates; also sets the momentum."""
         self._warn_unless_stepping()
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
-        height = (x / self.step_ratio if x <= self.step_ratio
-                  else (x - 1) / (self.step_ratio - 1))
+        height = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
         height *= self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
         if self.cycle_momentum:
-            for low, high, group in zip(self.base_momentums, self.max_momentums,
-                                        self.optimizer.param_groups, strict=True):
+            for low, high, group in zip(
+                self.base_momentums, self.max_momentums, self.optimizer.param_groups, strict=True
+            ):
                 _set_betas_or_momentum(group, self.use_beta1, high - (high - low) * height)
-        return [low + (high - low) * height
-                for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
+        return [
+            low + (high - low) * height
+            for low, high in zip(self.base_lrs, self.max_lrs, strict=True)
+        ]
 
     def state_dict(self):
         """Everything but the optimizer and a scale function of one's own; returns a dict."""
@@ -139,10 +157,23 @@ class OneCycleLR(LRScheduler):
         ValueError: no length, or settings out of range.
     """
 
-    def __init__(self, optimizer, max_lr, total_steps=None, epochs=None, steps_per_epoch=None,
-                 pct_start=0.3, anneal_strategy="cos", cycle_momentum=True, base_momentum=0.85,
-                 max_momentum=0.95, div_factor=25.0, final_div_factor=1e4, three_phase=False,
-                 last_epoch=-1):
+    def __init__(
+        self,
+        optimizer,
+        max_lr,
+        total_steps=None,
+        epochs=None,
+        steps_per_epoch=None,
+        pct_start=0.3,
+        anneal_strategy="cos",
+        cycle_momentum=True,
+        base_momentum=0.85,
+        max_momentum=0.95,
+        div_factor=25.0,
+        final_div_factor=1e4,
+        three_phase=False,
+        last_epoch=-1,
+    ):
         if not hasattr(optimizer, "param_groups"):
             raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
         self.optimizer = optimizer
@@ -150,8 +181,9 @@ class OneCycleLR(LRScheduler):
         if pct_start < 0 or pct_start > 1 or not isinstance(pct_start, float):
             raise ValueError(f"OneCycleLR: pct_start must be in [0, 1]; got {pct_start}")
         if anneal_strategy not in ("cos", "linear"):
-            raise ValueError("OneCycleLR: anneal_strategy must be 'cos' or 'linear'; got "
-                             f"{anneal_strategy!r}")
+            raise ValueError(
+                f"OneCycleLR: anneal_strategy must be 'cos' or 'linear'; got {anneal_strategy!r}"
+            )
         self._anneal_func_type = anneal_strategy
         self._schedule_phases = self._phases(pct_start, three_phase)
         tops = per_group(optimizer, "max_lr", max_lr)
@@ -170,21 +202,30 @@ class OneCycleLR(LRScheduler):
         names = ("end_step", "start_lr", "end_lr", "start_momentum", "end_momentum")
         rise = (up, "initial_lr", "max_lr", "max_momentum", "base_momentum")
         if not three_phase:
-            rows = [rise, (self.total_steps - 1, "max_lr", "min_lr", "base_momentum",
-                           "max_momentum")]
+            rows = [
+                rise,
+                (self.total_steps - 1, "max_lr", "min_lr", "base_momentum", "max_momentum"),
+            ]
         else:
-            rows = [rise,
-                    (float(2 * pct_start * self.total_steps) - 2, "max_lr", "initial_lr",
-                     "base_momentum", "max_momentum"),
-                    (self.total_steps - 1, "initial_lr", "min_lr", "max_momentum",
-                     "max_momentum")]
+            rows = [
+                rise,
+                (
+                    float(2 * pct_start * self.total_steps) - 2,
+                    "max_lr",
+                    "initial_lr",
+                    "base_momentum",
+                    "max_momentum",
+                ),
+                (self.total_steps - 1, "initial_lr", "min_lr", "max_momentum", "max_momentum"),
+            ]
         return [dict(zip(names, row, strict=True)) for row in rows]
 
     def _start_momentum(self, base_momentum, max_momentum, last_epoch):
         optimizer = self.optimizer
         if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
-            raise ValueError("OneCycleLR: cycle_momentum=True needs an optimizer with momentum or "
-                             "betas")
+            raise ValueError(
+                "OneCycleLR: cycle_momentum=True needs an optimizer with momentum or betas"
+            )
         self.use_beta1 = "betas" in optimizer.defaults
         highs = per_group(optimizer, "max_momentum", max_momentum)
         lows = per_group(optimizer, "base_momentum", base_momentum)
@@ -212,11 +253,11 @@ class OneCycleLR(LRScheduler):
         done = (n - start) / (phase["end_step"] - start)
         rates = []
         for group in self.optimizer.param_groups:
-            rates.append(self._anneal_func(group[phase["start_lr"]], group[phase["end_lr"]],
-                                           done))
+            rates.append(self._anneal_func(group[phase["start_lr"]], group[phase["end_lr"]], done))
             if self.cycle_momentum:
-                momentum = self._anneal_func(group[phase["start_momentum"]],
-                                             group[phase["end_momentum"]], done)
+                momentum = self._anneal_func(
+                    group[phase["start_momentum"]], group[phase["end_momentum"]], done
+                )
                 _set_betas_or_momentum(group, self.use_beta1, momentum)
         return [copied(rate) for rate in rates]
 
@@ -224,8 +265,9 @@ class OneCycleLR(LRScheduler):
 def _total_steps(total_steps, epochs, steps_per_epoch):
     if total_steps is not None:
         if total_steps <= 0 or not isinstance(total_steps, int):
-            raise ValueError("OneCycleLR: total_steps must be a positive integer; got "
-                             f"{total_steps!r}")
+            raise ValueError(
+                f"OneCycleLR: total_steps must be a positive integer; got {total_steps!r}"
+            )
         return total_steps
     if epochs is None or steps_per_epoch is None:
         raise ValueError("OneCycleLR: total_steps, or epochs and steps_per_epoch, must be given")

@@ -1,4 +1,5 @@
 """A schedule that waits for a metric to stop improving."""
+
 from __future__ import annotations
 
 import math
@@ -25,15 +26,28 @@ class ReduceLROnPlateau(LRScheduler):
         TypeError: not an Optimizer.
     """
 
-    def __init__(self, optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4,
-                 threshold_mode="rel", cooldown=0, min_lr=0, eps=1e-8):
+    def __init__(
+        self,
+        optimizer,
+        mode="min",
+        factor=0.1,
+        patience=10,
+        threshold=1e-4,
+        threshold_mode="rel",
+        cooldown=0,
+        min_lr=0,
+        eps=1e-8,
+    ):
         if factor >= 1.0:
             raise ValueError(f"ReduceLROnPlateau: factor must be below 1; got {factor}")
         if not isinstance(optimizer, Optimizer):
-            raise TypeError("ReduceLROnPlateau: optimizer must be an Optimizer; got "
-                            f"{type(optimizer).__name__}")
-        for name, given, known in (("mode", mode, ("min", "max")),
-                                   ("threshold_mode", threshold_mode, ("rel", "abs"))):
+            raise TypeError(
+                f"ReduceLROnPlateau: optimizer must be an Optimizer; got {type(optimizer).__name__}"
+            )
+        for name, given, known in (
+            ("mode", mode, ("min", "max")),
+            ("threshold_mode", threshold_mode, ("rel", "abs")),
+        ):
             if given not in known:
                 raise ValueError(f"ReduceLROnPlateau: {name} must be one of {known}; got {given!r}")
         self.optimizer, self.last_epoch = optimizer, 0
@@ -49,8 +63,10 @@ class ReduceLROnPlateau(LRScheduler):
         self.default_min_lr = min_lr if one else None
         self.min_lrs = [min_lr] * groups if one else list(min_lr)
         if len(self.min_lrs) != groups:
-            raise ValueError(f"ReduceLROnPlateau: min_lr must be a number or {groups} of them, "
-                             f"one for each parameter group; got {len(self.min_lrs)}")
+            raise ValueError(
+                f"ReduceLROnPlateau: min_lr must be a number or {groups} of them, "
+                f"one for each parameter group; got {len(self.min_lrs)}"
+            )
 
     def _reset(self):
         self.best = self.mode_worse
@@ -82,7 +98,8 @@ class ReduceLROnPlateau(LRScheduler):
             if self.default_min_lr is None:
                 raise RuntimeError(
                     f"ReduceLROnPlateau: min_lrs must have a value for each of the {len(groups)} "
-                    f"parameter groups; got {len(self.min_lrs)}")
+                    f"parameter groups; got {len(self.min_lrs)}"
+                )
             self.min_lrs = [self.default_min_lr] * len(groups)
         for group, least in zip(groups, self.min_lrs, strict=True):
             old = float(group["lr"])

@@ -1,4 +1,5 @@
 """Adadelta."""
+
 from __future__ import annotations
 
 from facula.optim._listed import ListOptimizer, kept, lr_of
@@ -16,8 +17,19 @@ class Adadelta(ListOptimizer):
         weight_decay, foreach, capturable, maximize, differentiable: as in `Adam`.
     """
 
-    def __init__(self, params, lr=1.0, rho=0.9, eps=1e-6, weight_decay=0, foreach=None, *,
-                 capturable=False, maximize=False, differentiable=False):
+    def __init__(
+        self,
+        params,
+        lr=1.0,
+        rho=0.9,
+        eps=1e-6,
+        weight_decay=0,
+        foreach=None,
+        *,
+        capturable=False,
+        maximize=False,
+        differentiable=False,
+    ):
         _check_lr(lr, False)
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Invalid rho value: {rho}")
@@ -25,10 +37,19 @@ class Adadelta(ListOptimizer):
             raise ValueError(f"Invalid epsilon value: {eps}")
         if not weight_decay >= 0.0:
             raise ValueError(f"Invalid weight_decay value: {weight_decay}")
-        super().__init__(params, {
-            "lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay,
-            "maximize": maximize, "capturable": capturable, "foreach": foreach,
-            "differentiable": differentiable})
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "rho": rho,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "maximize": maximize,
+                "capturable": capturable,
+                "foreach": foreach,
+                "differentiable": differentiable,
+            },
+        )
 
     def _buffers(self, group):
         return ["square_avg", "acc_delta"]

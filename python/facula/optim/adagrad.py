@@ -1,4 +1,5 @@
 """Adagrad."""
+
 from __future__ import annotations
 
 import facula
@@ -20,18 +21,43 @@ class Adagrad(ListOptimizer):
 
     _takes_sparse = True
 
-    def __init__(self, params, lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0,
-                 eps=1e-10, foreach=None, *, maximize=False, differentiable=False, fused=None):
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        lr_decay=0,
+        weight_decay=0,
+        initial_accumulator_value=0,
+        eps=1e-10,
+        foreach=None,
+        *,
+        maximize=False,
+        differentiable=False,
+        fused=None,
+    ):
         _check_lr(lr, False)
-        for name, value in (("lr_decay", lr_decay), ("weight_decay", weight_decay),
-                            ("initial_accumulator_value", initial_accumulator_value),
-                            ("epsilon", eps)):
+        for name, value in (
+            ("lr_decay", lr_decay),
+            ("weight_decay", weight_decay),
+            ("initial_accumulator_value", initial_accumulator_value),
+            ("epsilon", eps),
+        ):
             if not value >= 0.0:
                 raise ValueError(f"Invalid {name} value: {value}")
-        super().__init__(params, {
-            "lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
-            "initial_accumulator_value": initial_accumulator_value, "foreach": foreach,
-            "maximize": maximize, "differentiable": differentiable, "fused": fused})
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "lr_decay": lr_decay,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "initial_accumulator_value": initial_accumulator_value,
+                "foreach": foreach,
+                "maximize": maximize,
+                "differentiable": differentiable,
+                "fused": fused,
+            },
+        )
         if fused:
             _check_fused(fused, differentiable, foreach)
             self._step_supports_amp_scaling = True
@@ -63,10 +89,18 @@ class Adagrad(ListOptimizer):
         steps = [state["step"] for state in states]
         facula._foreach_add_(steps, 1)
         facula._fused_adagrad_(
-            params, grads, [state["sum"] for state in states], steps, lr=_value(group["lr"]),
-            lr_decay=group["lr_decay"], weight_decay=group["weight_decay"], eps=group["eps"],
-            maximize=group["maximize"], grad_scale=getattr(self, "grad_scale", None),
-            found_inf=getattr(self, "found_inf", None))
+            params,
+            grads,
+            [state["sum"] for state in states],
+            steps,
+            lr=_value(group["lr"]),
+            lr_decay=group["lr_decay"],
+            weight_decay=group["weight_decay"],
+            eps=group["eps"],
+            maximize=group["maximize"],
+            grad_scale=getattr(self, "grad_scale", None),
+            found_inf=getattr(self, "found_inf", None),
+        )
 
     def _update(self, group, ops, counts, params, grads, sums):
         rates = [lr_of(group) / (1 + (n - 1) * group["lr_decay"]) for n in counts]
@@ -88,6 +122,7 @@ def _sparse_update(param, grad, total, rate, eps):
         if new_values.numel() == 0:
             return facula.zeros_like(param)
         return facula.sparse_coo_tensor(indices, new_values, grad.size())
+
     total.add_(like(values.pow(2)))
     root = total.sparse_mask(grad)._values().sqrt_().add_(eps)
     param.add_(like(values / root), alpha=-rate)

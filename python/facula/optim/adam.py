@@ -1,4 +1,5 @@
 """Adam."""
+
 from __future__ import annotations
 
 import facula
@@ -32,9 +33,22 @@ class Adam(Optimizer):
         >>> opt = facula.optim.Adam(model.parameters(), lr=1e-3)
     """
 
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0,
-                 amsgrad=False, *, foreach=None, maximize=False, capturable=False,
-                 differentiable=False, fused=None, decoupled_weight_decay=False):
+    def __init__(
+        self,
+        params,
+        lr=1e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        amsgrad=False,
+        *,
+        foreach=None,
+        maximize=False,
+        capturable=False,
+        differentiable=False,
+        fused=None,
+        decoupled_weight_decay=False,
+    ):
         _check_lr(lr, foreach, capturable)
         if not eps >= 0.0:
             raise ValueError(f"Invalid epsilon value: {eps}")
@@ -42,10 +56,18 @@ class Adam(Optimizer):
         if not weight_decay >= 0.0:
             raise ValueError(f"Invalid weight_decay value: {weight_decay}")
         defaults = {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
-            "amsgrad": amsgrad, "maximize": maximize, "foreach": foreach,
-            "capturable": capturable, "differentiable": differentiable, "fused": fused,
-            "decoupled_weight_decay": decoupled_weight_decay}
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "amsgrad": amsgrad,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+            "fused": fused,
+            "decoupled_weight_decay": decoupled_weight_decay,
+        }
         super().__init__(params, defaults)
         if fused:
             _check_fused(fused, differentiable, foreach)
@@ -54,9 +76,15 @@ class Adam(Optimizer):
     def __setstate__(self, state):
         super().__setstate__(state)
         for group in self.param_groups:
-            for name, value in (("amsgrad", False), ("maximize", False), ("foreach", None),
-                                ("capturable", False), ("differentiable", False),
-                                ("fused", None), ("decoupled_weight_decay", False)):
+            for name, value in (
+                ("amsgrad", False),
+                ("maximize", False),
+                ("foreach", None),
+                ("capturable", False),
+                ("differentiable", False),
+                ("fused", None),
+                ("decoupled_weight_decay", False),
+            ):
                 group.setdefault(name, value)
             for p in group["params"]:
                 _step_as_tensor(self.state.get(p))
@@ -64,8 +92,7 @@ class Adam(Optimizer):
     def step(self, closure=None):
         """Change the parameters once; returns the loss of `closure`, or None."""
         loss = self._evaluate(closure)
-        with facula.set_grad_enabled(
-                self.defaults["differentiable"] and facula.is_grad_enabled()):
+        with facula.set_grad_enabled(self.defaults["differentiable"] and facula.is_grad_enabled()):
             for group in self.param_groups:
                 self._step_group(group)
         return loss
@@ -111,10 +138,23 @@ class Adam(Optimizer):
         found_inf = getattr(self, "found_inf", None)
         for params, grads, avgs, squares, maxima, steps in _lists.split_by_kind(*lists):
             facula._foreach_add_(steps, 1)
-            op(params, grads, avgs, squares, maxima, steps, lr=group["lr"], beta1=_value(beta1),
-               beta2=_value(beta2), weight_decay=group["weight_decay"], eps=group["eps"],
-               amsgrad=group["amsgrad"], maximize=group["maximize"],
-               grad_scale=getattr(self, "grad_scale", None), found_inf=found_inf)
+            op(
+                params,
+                grads,
+                avgs,
+                squares,
+                maxima,
+                steps,
+                lr=group["lr"],
+                beta1=_value(beta1),
+                beta2=_value(beta2),
+                weight_decay=group["weight_decay"],
+                eps=group["eps"],
+                amsgrad=group["amsgrad"],
+                maximize=group["maximize"],
+                grad_scale=getattr(self, "grad_scale", None),
+                found_inf=found_inf,
+            )
             if found_inf is not None:
                 facula._foreach_sub_(steps, [found_inf] * len(steps))
 
@@ -143,9 +183,9 @@ class Adam(Optimizer):
                 square = values[4]
             # clone(): the running means change again in the next step of a differentiable run.
             root = (square.clone() if group["differentiable"] else square).sqrt()
-            denom = root / (1 - beta2 ** count) ** 0.5 + group["eps"]
+            denom = root / (1 - beta2**count) ** 0.5 + group["eps"]
             numerator = avg.clone() if group["differentiable"] else avg
-            size = lr / (1 - beta1 ** count)
+            size = lr / (1 - beta1**count)
             if isinstance(size, facula.Tensor):
                 param.add_(numerator / denom * -size)
             else:

@@ -1,4 +1,5 @@
 """Adamax."""
+
 from __future__ import annotations
 
 from facula.optim._listed import ListOptimizer, kept, lr_of
@@ -15,18 +16,38 @@ class Adamax(ListOptimizer):
         eps, weight_decay, foreach, maximize, differentiable, capturable: as in `Adam`.
     """
 
-    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0,
-                 foreach=None, *, maximize=False, differentiable=False, capturable=False):
+    def __init__(
+        self,
+        params,
+        lr=2e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        foreach=None,
+        *,
+        maximize=False,
+        differentiable=False,
+        capturable=False,
+    ):
         _check_lr(lr, False)
         if not eps >= 0.0:
             raise ValueError(f"Invalid epsilon value: {eps}")
         _check_betas(betas)
         if not weight_decay >= 0.0:
             raise ValueError(f"Invalid weight_decay value: {weight_decay}")
-        super().__init__(params, {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
-            "foreach": foreach, "maximize": maximize, "differentiable": differentiable,
-            "capturable": capturable})
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "foreach": foreach,
+                "maximize": maximize,
+                "differentiable": differentiable,
+                "capturable": capturable,
+            },
+        )
 
     def _buffers(self, group):
         return ["exp_avg", "exp_inf"]
@@ -39,5 +60,6 @@ class Adamax(ListOptimizer):
         for maximum, size in zip(maxima, ops.maximum(kept(ops, maxima), sizes), strict=True):
             maximum.copy_(size)
         lr = lr_of(group)
-        ops.addcdiv_(params, kept(ops, means), kept(ops, maxima),
-                     [-lr / (1 - beta1 ** n) for n in counts])
+        ops.addcdiv_(
+            params, kept(ops, means), kept(ops, maxima), [-lr / (1 - beta1**n) for n in counts]
+        )

@@ -1,4 +1,5 @@
 """Averaged stochastic gradient descent."""
+
 from __future__ import annotations
 
 import facula
@@ -17,15 +18,36 @@ class ASGD(ListOptimizer):
         weight_decay, foreach, maximize, differentiable, capturable: as in `Adam`.
     """
 
-    def __init__(self, params, lr=1e-2, lambd=1e-4, alpha=0.75, t0=1e6, weight_decay=0,
-                 foreach=None, maximize=False, differentiable=False, capturable=False):
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        lambd=1e-4,
+        alpha=0.75,
+        t0=1e6,
+        weight_decay=0,
+        foreach=None,
+        maximize=False,
+        differentiable=False,
+        capturable=False,
+    ):
         _check_lr(lr, False)
         if not weight_decay >= 0.0:
             raise ValueError(f"Invalid weight_decay value: {weight_decay}")
-        super().__init__(params, {
-            "lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay,
-            "foreach": foreach, "maximize": maximize, "differentiable": differentiable,
-            "capturable": capturable})
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "lambd": lambd,
+                "alpha": alpha,
+                "t0": t0,
+                "weight_decay": weight_decay,
+                "foreach": foreach,
+                "maximize": maximize,
+                "differentiable": differentiable,
+                "capturable": capturable,
+            },
+        )
 
     def _buffers(self, group):
         return ["eta", "mu", "ax"]
@@ -40,8 +62,7 @@ class ASGD(ListOptimizer):
         lambd, lr = group["lambd"], lr_of(group)
         rates = [_value(eta) for eta in etas]
         ops.mul_(params, [1 - lambd * rate for rate in rates])
-        ops.addcmul_(params, grads, [facula.ones_like(g) for g in grads],
-                     [-rate for rate in rates])
+        ops.addcmul_(params, grads, [facula.ones_like(g) for g in grads], [-rate for rate in rates])
         for param, average, mu in zip(params, averages, mus, strict=True):
             if _value(mu) == 1:
                 average.copy_(param)

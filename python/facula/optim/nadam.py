@@ -1,4 +1,5 @@
 """NAdam."""
+
 from __future__ import annotations
 
 import facula
@@ -20,9 +21,21 @@ class NAdam(ListOptimizer):
 
     _later_settings = {"decoupled_weight_decay": False}
 
-    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0,
-                 momentum_decay=4e-3, decoupled_weight_decay=False, *, foreach=None,
-                 maximize=False, capturable=False, differentiable=False):
+    def __init__(
+        self,
+        params,
+        lr=2e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        momentum_decay=4e-3,
+        decoupled_weight_decay=False,
+        *,
+        foreach=None,
+        maximize=False,
+        capturable=False,
+        differentiable=False,
+    ):
         _check_lr(lr, False)
         if not eps >= 0.0:
             raise ValueError(f"Invalid epsilon value: {eps}")
@@ -31,11 +44,21 @@ class NAdam(ListOptimizer):
             raise ValueError(f"Invalid weight_decay value: {weight_decay}")
         if not momentum_decay >= 0.0:
             raise ValueError(f"Invalid momentum_decay value: {momentum_decay}")
-        super().__init__(params, {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
-            "momentum_decay": momentum_decay, "decoupled_weight_decay": decoupled_weight_decay,
-            "maximize": maximize, "foreach": foreach, "capturable": capturable,
-            "differentiable": differentiable})
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "momentum_decay": momentum_decay,
+                "decoupled_weight_decay": decoupled_weight_decay,
+                "maximize": maximize,
+                "foreach": foreach,
+                "capturable": capturable,
+                "differentiable": differentiable,
+            },
+        )
 
     def _buffers(self, group):
         return ["mu_product", "exp_avg", "exp_avg_sq"]
@@ -57,11 +80,17 @@ class NAdam(ListOptimizer):
         ops.lerp_(means, grads, 1 - beta1)
         ops.mul_(squares, beta2)
         ops.addcmul_(squares, grads, grads, 1 - beta2)
-        roots = ops.div(kept(ops, squares), [1 - beta2 ** n for n in counts])
+        roots = ops.div(kept(ops, squares), [1 - beta2**n for n in counts])
         roots = ops.add(ops.sqrt(roots), group["eps"])
-        ops.addcdiv_(params, grads, roots,
-                     [-lr * (1.0 - mu) / (1.0 - total)
-                      for mu, total in zip(now, totals, strict=True)])
-        ops.addcdiv_(params, kept(ops, means), roots,
-                     [-lr * mu / (1.0 - total * mu)
-                      for mu, total in zip(then, totals, strict=True)])
+        ops.addcdiv_(
+            params,
+            grads,
+            roots,
+            [-lr * (1.0 - mu) / (1.0 - total) for mu, total in zip(now, totals, strict=True)],
+        )
+        ops.addcdiv_(
+            params,
+            kept(ops, means),
+            roots,
+            [-lr * mu / (1.0 - total * mu) for mu, total in zip(then, totals, strict=True)],
+        )

@@ -1,4 +1,5 @@
 """Optimizer: the base of all optimizers."""
+
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
@@ -40,25 +41,36 @@ def register_optimizer_step_post_hook(hook):
 
 def _hooked(step):
     """`step` with the hooks around it."""
+
     def wrapper(*args, **kwargs):
         self = args[0]
-        if not (self._optimizer_step_pre_hooks or self._optimizer_step_post_hooks
-                or _global_optimizer_pre_hooks or _global_optimizer_post_hooks):
+        if not (
+            self._optimizer_step_pre_hooks
+            or self._optimizer_step_post_hooks
+            or _global_optimizer_pre_hooks
+            or _global_optimizer_post_hooks
+        ):
             return step(*args, **kwargs)
-        for hook in (*_global_optimizer_pre_hooks.values(),
-                     *self._optimizer_step_pre_hooks.values()):
+        for hook in (
+            *_global_optimizer_pre_hooks.values(),
+            *self._optimizer_step_pre_hooks.values(),
+        ):
             changed = hook(self, args, kwargs)
             if changed is None:
                 continue
             if not isinstance(changed, tuple) or len(changed) != 2:
-                raise RuntimeError(f"{step}: a pre-hook must return None or (args, kwargs); got "
-                                   f"{changed}")
+                raise RuntimeError(
+                    f"{step}: a pre-hook must return None or (args, kwargs); got {changed}"
+                )
             args, kwargs = changed
         result = step(*args, **kwargs)
-        for hook in (*self._optimizer_step_post_hooks.values(),
-                     *_global_optimizer_post_hooks.values()):
+        for hook in (
+            *self._optimizer_step_post_hooks.values(),
+            *_global_optimizer_post_hooks.values(),
+        ):
             hook(self, args, kwargs)
         return result
+
     wrapper.hooked = True
     wrapper.__wrapped__ = step
     wrapper.__name__ = "step"
@@ -82,8 +94,10 @@ class Optimizer:
 
     def __init__(self, params, defaults):
         if isinstance(params, facula.Tensor):
-            raise TypeError("Optimizer: params must be an iterable of Tensors or dicts; got "
-                            f"{facula.typename(params)}")
+            raise TypeError(
+                "Optimizer: params must be an iterable of Tensors or dicts; got "
+                f"{facula.typename(params)}"
+            )
         self.defaults = defaults
         self._init_hooks()
         self._patch_step_function()
@@ -98,10 +112,14 @@ class Optimizer:
             self.add_param_group(group)
 
     def _init_hooks(self):
-        for name in ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks",
-                     "_optimizer_state_dict_pre_hooks", "_optimizer_state_dict_post_hooks",
-                     "_optimizer_load_state_dict_pre_hooks",
-                     "_optimizer_load_state_dict_post_hooks"):
+        for name in (
+            "_optimizer_step_pre_hooks",
+            "_optimizer_step_post_hooks",
+            "_optimizer_state_dict_pre_hooks",
+            "_optimizer_state_dict_post_hooks",
+            "_optimizer_load_state_dict_pre_hooks",
+            "_optimizer_load_state_dict_post_hooks",
+        ):
             self.__dict__.setdefault(name, OrderedDict())
 
     def _patch_step_function(self):
@@ -169,8 +187,10 @@ class Optimizer:
             packed = {k: v for k, v in group.items() if k != "params"}
             packed["params"] = [numbers[id(param)] for param in group["params"]]
             groups.append(packed)
-        state = {(numbers[id(k)] if isinstance(k, facula.Tensor) else k): v
-                 for k, v in self.state.items()}
+        state = {
+            (numbers[id(k)] if isinstance(k, facula.Tensor) else k): v
+            for k, v in self.state.items()
+        }
         result = {"state": state, "param_groups": groups}
         for hook in self._optimizer_state_dict_post_hooks.values():
             changed = hook(self, result)
@@ -184,19 +204,26 @@ class Optimizer:
             ValueError: other groups, or groups of other sizes.
         """
         from copy import deepcopy
+
         state_dict = state_dict.copy()
         for hook in self._optimizer_load_state_dict_pre_hooks.values():
             changed = hook(self, state_dict)
             state_dict = state_dict if changed is None else changed
         groups, saved = self.param_groups, deepcopy(state_dict["param_groups"])
         if len(groups) != len(saved):
-            raise ValueError(f"load_state_dict(): expected {len(groups)} parameter groups; got "
-                             f"{len(saved)}")
+            raise ValueError(
+                f"load_state_dict(): expected {len(groups)} parameter groups; got {len(saved)}"
+            )
         if any(len(a["params"]) != len(b["params"]) for a, b in zip(groups, saved, strict=True)):
-            raise ValueError("load_state_dict(): a parameter group of state_dict has another "
-                             "number of parameters")
-        params = {number: param for group, old in zip(groups, saved, strict=True)
-                  for number, param in zip(old["params"], group["params"], strict=True)}
+            raise ValueError(
+                "load_state_dict(): a parameter group of state_dict has another "
+                "number of parameters"
+            )
+        params = {
+            number: param
+            for group, old in zip(groups, saved, strict=True)
+            for number, param in zip(old["params"], group["params"], strict=True)
+        }
         fused = {id(p) for group in groups for p in group["params"] if group.get("fused")}
         state = defaultdict(dict)
         for key, value in state_dict["state"].items():
@@ -245,38 +272,47 @@ class Optimizer:
             TypeError, ValueError: parameters that cannot be optimized, or are in a group already.
         """
         if not isinstance(param_group, dict):
-            raise TypeError("add_param_group(): param_group must be a dict; got "
-                            f"{type(param_group).__name__}")
+            raise TypeError(
+                f"add_param_group(): param_group must be a dict; got {type(param_group).__name__}"
+            )
         params = param_group["params"]
         if isinstance(params, facula.Tensor):
             params = [params]
         elif isinstance(params, set):
-            raise TypeError("Optimizer: parameters must come in an order that stays the same; got "
-                            "a set")
+            raise TypeError(
+                "Optimizer: parameters must come in an order that stays the same; got a set"
+            )
         param_group["params"] = list(params)
         _take_names(param_group)
         for param in param_group["params"]:
             _check_param(param, self.defaults)
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
-                raise ValueError(f"Optimizer: a parameter group must have a value for {name}, "
-                                 "which has no default")
+                raise ValueError(
+                    f"Optimizer: a parameter group must have a value for {name}, "
+                    "which has no default"
+                )
             param_group.setdefault(name, default)
         params = param_group["params"]
         if len(params) != len({id(p) for p in params}):
             import warnings
+
             warnings.warn(
-                "Optimizer: a parameter group holds a parameter more than once", stacklevel=3)
+                "Optimizer: a parameter group holds a parameter more than once", stacklevel=3
+            )
         known = {id(p) for group in self.param_groups for p in group["params"]}
         if any(id(p) in known for p in params):
-            raise ValueError("Optimizer: a parameter must be in one parameter group; got one in "
-                             "several")
+            raise ValueError(
+                "Optimizer: a parameter must be in one parameter group; got one in several"
+            )
         if self.param_groups and ("param_names" in param_group) != (
-                "param_names" in self.param_groups[0]):
-            one, two = (("with", "without") if "param_names" in param_group
-                        else ("without", "with"))
-            raise ValueError("Optimizer: parameter groups must all have names or all have none; "
-                             f"got one {one} for an optimizer {two}")
+            "param_names" in self.param_groups[0]
+        ):
+            one, two = ("with", "without") if "param_names" in param_group else ("without", "with")
+            raise ValueError(
+                "Optimizer: parameter groups must all have names or all have none; "
+                f"got one {one} for an optimizer {two}"
+            )
         self.param_groups.append(param_group)
 
     # ---- helpers of the optimizers
@@ -313,7 +349,7 @@ def _cast(param, value, key, fused):
     """Loaded state on the parameter's device and, except for step counts, of its dtype."""
     if isinstance(value, facula.Tensor):
         if key == "step":
-            return (value.to(dtype=facula.float32, device=param.device) if fused else value)
+            return value.to(dtype=facula.float32, device=param.device) if fused else value
         if param.is_floating_point():
             return value.to(dtype=param.dtype, device=param.device)
         return value.to(device=param.device)
@@ -374,8 +410,7 @@ class grad_mode:
     """Gradients enabled inside `step` only for differentiable optimizers."""
 
     def __init__(self, differentiable):
-        self.context = facula.set_grad_enabled(
-            differentiable and facula.is_grad_enabled())
+        self.context = facula.set_grad_enabled(differentiable and facula.is_grad_enabled())
 
     def __enter__(self):
         self.context.__enter__()

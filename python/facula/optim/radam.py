@@ -1,4 +1,5 @@
 """RAdam."""
+
 from __future__ import annotations
 
 from facula.optim._listed import ListOptimizer, kept, lr_of
@@ -18,19 +19,40 @@ class RAdam(ListOptimizer):
 
     _later_settings = {"decoupled_weight_decay": False}
 
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0,
-                 decoupled_weight_decay=False, *, foreach=None, maximize=False,
-                 capturable=False, differentiable=False):
+    def __init__(
+        self,
+        params,
+        lr=1e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        decoupled_weight_decay=False,
+        *,
+        foreach=None,
+        maximize=False,
+        capturable=False,
+        differentiable=False,
+    ):
         _check_lr(lr, False)
         if not eps >= 0.0:
             raise ValueError(f"Invalid epsilon value: {eps}")
         _check_betas(betas)
         if not weight_decay >= 0.0:
             raise ValueError(f"Invalid weight_decay value: {weight_decay}")
-        super().__init__(params, {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
-            "maximize": maximize, "foreach": foreach, "capturable": capturable,
-            "decoupled_weight_decay": decoupled_weight_decay, "differentiable": differentiable})
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "maximize": maximize,
+                "foreach": foreach,
+                "capturable": capturable,
+                "decoupled_weight_decay": decoupled_weight_decay,
+                "differentiable": differentiable,
+            },
+        )
 
     def _buffers(self, group):
         return ["exp_avg", "exp_avg_sq"]
@@ -43,25 +65,28 @@ class RAdam(ListOptimizer):
         ops.lerp_(means, grads, 1 - beta1)
         ops.mul_(squares, beta2)
         ops.addcmul_(squares, grads, grads, 1 - beta2)
-        corrected = ops.div(kept(ops, means), [1 - beta1 ** n for n in counts])
+        corrected = ops.div(kept(ops, means), [1 - beta1**n for n in counts])
         roots = ops.add(ops.sqrt(kept(ops, squares)), group["eps"])
         scales = [_rectifier(n, beta2) for n in counts]
         # Before the variance is known the step is the plain mean; the two kinds are apart.
         plain = [i for i, scale in enumerate(scales) if scale is None]
         scaled = [i for i, scale in enumerate(scales) if scale is not None]
         if plain:
-            ops.add_([params[i] for i in plain],
-                     ops.mul([corrected[i] for i in plain], -lr))
+            ops.add_([params[i] for i in plain], ops.mul([corrected[i] for i in plain], -lr))
         if scaled:
-            ops.addcdiv_([params[i] for i in scaled], [corrected[i] for i in scaled],
-                         [roots[i] for i in scaled], [-lr * scales[i] for i in scaled])
+            ops.addcdiv_(
+                [params[i] for i in scaled],
+                [corrected[i] for i in scaled],
+                [roots[i] for i in scaled],
+                [-lr * scales[i] for i in scaled],
+            )
 
 
 def _rectifier(n, beta2):
     """The factor of an adaptive step, with the correction of the root; None while too early."""
     longest = 2 / (1 - beta2) - 1
-    correction = 1 - beta2 ** n
-    length = longest - 2 * n * beta2 ** n / correction
+    correction = 1 - beta2**n
+    length = longest - 2 * n * beta2**n / correction
     if length <= 5.0:
         return None
     ratio = ((length - 4) * (length - 2) * longest) / ((longest - 4) * (longest - 2) * length)

@@ -1,4 +1,5 @@
 """RMSprop."""
+
 from __future__ import annotations
 
 from facula.optim._listed import ListOptimizer, kept, lr_of
@@ -20,19 +21,44 @@ class RMSprop(ListOptimizer):
 
     _later_settings = {"momentum": 0, "centered": False}
 
-    def __init__(self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0,
-                 centered=False, capturable=False, foreach=None, maximize=False,
-                 differentiable=False):
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        alpha=0.99,
+        eps=1e-8,
+        weight_decay=0,
+        momentum=0,
+        centered=False,
+        capturable=False,
+        foreach=None,
+        maximize=False,
+        differentiable=False,
+    ):
         _check_lr(lr, False)
         _check_nonnegative(epsilon=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
-        super().__init__(params, {
-            "lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered,
-            "weight_decay": weight_decay, "capturable": capturable, "foreach": foreach,
-            "maximize": maximize, "differentiable": differentiable})
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "momentum": momentum,
+                "alpha": alpha,
+                "eps": eps,
+                "centered": centered,
+                "weight_decay": weight_decay,
+                "capturable": capturable,
+                "foreach": foreach,
+                "maximize": maximize,
+                "differentiable": differentiable,
+            },
+        )
 
     def _buffers(self, group):
-        return (["square_avg"] + ["momentum_buffer"] * (group["momentum"] > 0)
-                + ["grad_avg"] * group["centered"])
+        return (
+            ["square_avg"]
+            + ["momentum_buffer"] * (group["momentum"] > 0)
+            + ["grad_avg"] * group["centered"]
+        )
 
     def _update(self, group, ops, counts, params, grads, squares, *rest):
         rest = list(rest)

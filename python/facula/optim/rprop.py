@@ -1,4 +1,5 @@
 """Resilient backpropagation."""
+
 from __future__ import annotations
 
 import facula
@@ -17,14 +18,33 @@ class Rprop(ListOptimizer):
         capturable, foreach, maximize, differentiable: as in `Adam`.
     """
 
-    def __init__(self, params, lr=1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50), *,
-                 capturable=False, foreach=None, maximize=False, differentiable=False):
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        etas=(0.5, 1.2),
+        step_sizes=(1e-6, 50),
+        *,
+        capturable=False,
+        foreach=None,
+        maximize=False,
+        differentiable=False,
+    ):
         _check_lr(lr, False)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Rprop: etas must be one in (0, 1) and one above 1; got {etas}")
-        super().__init__(params, {
-            "lr": lr, "etas": etas, "step_sizes": step_sizes, "foreach": foreach,
-            "maximize": maximize, "differentiable": differentiable, "capturable": capturable})
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "etas": etas,
+                "step_sizes": step_sizes,
+                "foreach": foreach,
+                "maximize": maximize,
+                "differentiable": differentiable,
+                "capturable": capturable,
+            },
+        )
 
     def _buffers(self, group):
         return ["prev", "step_size"]

@@ -1,4 +1,5 @@
 """Stochastic gradient descent."""
+
 from __future__ import annotations
 
 import facula
@@ -22,20 +23,40 @@ class SGD(Optimizer):
         >>> opt = facula.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     """
 
-    def __init__(self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False,
-                 *, maximize=False, foreach=None, differentiable=False, fused=None):
+    def __init__(
+        self,
+        params,
+        lr=1e-3,
+        momentum=0,
+        dampening=0,
+        weight_decay=0,
+        nesterov=False,
+        *,
+        maximize=False,
+        foreach=None,
+        differentiable=False,
+        fused=None,
+    ):
         if isinstance(lr, facula.Tensor) and lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
         if lr < 0.0:
             raise ValueError(f"Invalid learning rate: {lr}")
         _check_nonnegative(momentum=momentum, weight_decay=weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
-            raise ValueError(f"SGD: nesterov needs a momentum and no dampening; got {momentum} and "
-                             f"{dampening}")
+            raise ValueError(
+                f"SGD: nesterov needs a momentum and no dampening; got {momentum} and {dampening}"
+            )
         defaults = {
-            "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
-            "nesterov": nesterov, "maximize": maximize, "foreach": foreach,
-            "differentiable": differentiable, "fused": fused}
+            "lr": lr,
+            "momentum": momentum,
+            "dampening": dampening,
+            "weight_decay": weight_decay,
+            "nesterov": nesterov,
+            "maximize": maximize,
+            "foreach": foreach,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
         super().__init__(params, defaults)
         if fused:
             self._step_supports_amp_scaling = True
@@ -44,15 +65,19 @@ class SGD(Optimizer):
     def __setstate__(self, state):
         super().__setstate__(state)
         for group in self.param_groups:
-            for name, value in (("nesterov", False), ("maximize", False), ("foreach", None),
-                                ("differentiable", False), ("fused", False)):
+            for name, value in (
+                ("nesterov", False),
+                ("maximize", False),
+                ("foreach", None),
+                ("differentiable", False),
+                ("fused", False),
+            ):
                 group.setdefault(name, value)
 
     def step(self, closure=None):
         """Change the parameters once; returns the loss of `closure`, or None."""
         loss = self._evaluate(closure)
-        with facula.set_grad_enabled(
-                self.defaults["differentiable"] and facula.is_grad_enabled()):
+        with facula.set_grad_enabled(self.defaults["differentiable"] and facula.is_grad_enabled()):
             for group in self.param_groups:
                 self._step_group(group)
         return loss
@@ -96,11 +121,19 @@ class SGD(Optimizer):
     def _step_fused(self, group, params, grads, buffers, is_first):
         for ps, gs, bs in _lists.split_by_kind(params, grads, buffers):
             facula._fused_sgd_(
-                ps, gs, bs, weight_decay=_value(group["weight_decay"]),
-                momentum=group["momentum"], lr=group["lr"], dampening=group["dampening"],
-                nesterov=group["nesterov"], maximize=group["maximize"],
-                is_first_step=is_first, grad_scale=getattr(self, "grad_scale", None),
-                found_inf=getattr(self, "found_inf", None))
+                ps,
+                gs,
+                bs,
+                weight_decay=_value(group["weight_decay"]),
+                momentum=group["momentum"],
+                lr=group["lr"],
+                dampening=group["dampening"],
+                nesterov=group["nesterov"],
+                maximize=group["maximize"],
+                is_first_step=is_first,
+                grad_scale=getattr(self, "grad_scale", None),
+                found_inf=getattr(self, "found_inf", None),
+            )
 
     @staticmethod
     def _step_plain(group, params, grads, buffers, is_first):

@@ -1,4 +1,5 @@
 """Saving objects to files and loading them, in PyTorch's format."""
+
 from ._core import StorageType
 from ._globals import (
     add_safe_globals,

@@ -1,4 +1,5 @@
 """PyTorch's archive: a zip file whose records are stored as they are, at multiples of 64 bytes."""
+
 import struct
 import zlib
 
@@ -39,8 +40,18 @@ class ArchiveWriter:
         padding = -(start + 30 + len(path) + len(wide) + 4) % ALIGNMENT
         extra = wide + struct.pack("<2sH", b"FB", padding) + b"Z" * padding
         head = struct.pack(
-            "<4s5HIIIHH", b"PK\3\4", 45 if wide else 20, 0x0800, 0, 0, 0x21,
-            crc, shown, shown, len(path), len(extra),
+            "<4s5HIIIHH",
+            b"PK\3\4",
+            45 if wide else 20,
+            0x0800,
+            0,
+            0,
+            0x21,
+            crc,
+            shown,
+            shown,
+            len(path),
+            len(extra),
         )
         self._put(head + path + extra)
         self._put(data)
@@ -59,14 +70,36 @@ class ArchiveWriter:
             self._put(self._directory_entry(*entry))
         size, count = self._at - start, len(self._entries)
         wide_at = self._at
-        self._put(struct.pack(
-            "<4sQ2H2I4Q", b"PK\6\6", 44, 45, 45, 0, 0, count, count, size, start,
-        ))
+        self._put(
+            struct.pack(
+                "<4sQ2H2I4Q",
+                b"PK\6\6",
+                44,
+                45,
+                45,
+                0,
+                0,
+                count,
+                count,
+                size,
+                start,
+            )
+        )
         self._put(struct.pack("<4sIQI", b"PK\6\7", 0, wide_at, 1))
         few = min(count, 0xFFFF)
-        self._put(struct.pack(
-            "<4s4H2IH", b"PK\5\6", 0, 0, few, few, min(size, _MAX_32), min(start, _MAX_32), 0,
-        ))
+        self._put(
+            struct.pack(
+                "<4s4H2IH",
+                b"PK\5\6",
+                0,
+                0,
+                few,
+                few,
+                min(size, _MAX_32),
+                min(start, _MAX_32),
+                0,
+            )
+        )
 
     @staticmethod
     def _directory_entry(path, crc, size, start):
@@ -74,10 +107,30 @@ class ArchiveWriter:
         wide += struct.pack("<Q", start) if start >= _MAX_32 else b""
         extra = struct.pack("<HH", 1, len(wide)) + wide if wide else b""
         shown = min(size, _MAX_32)
-        return struct.pack(
-            "<4s6H3I5H2I", b"PK\1\2", 45, 45 if wide else 20, 0x0800, 0, 0, 0x21,
-            crc, shown, shown, len(path), len(extra), 0, 0, 0, 0, min(start, _MAX_32),
-        ) + path + extra
+        return (
+            struct.pack(
+                "<4s6H3I5H2I",
+                b"PK\1\2",
+                45,
+                45 if wide else 20,
+                0x0800,
+                0,
+                0,
+                0x21,
+                crc,
+                shown,
+                shown,
+                len(path),
+                len(extra),
+                0,
+                0,
+                0,
+                0,
+                min(start, _MAX_32),
+            )
+            + path
+            + extra
+        )
 
 
 def _corrupt(what):
@@ -107,8 +160,14 @@ class ArchiveReader:
         try:
             self._zip = zipfile.ZipFile(file)
             names = self._zip.namelist()
-        except (zipfile.BadZipFile, ValueError, OverflowError, struct.error,
-                NotImplementedError, UnicodeError) as error:
+        except (
+            zipfile.BadZipFile,
+            ValueError,
+            OverflowError,
+            struct.error,
+            NotImplementedError,
+            UnicodeError,
+        ) as error:
             raise _corrupt(f"failed finding central directory ({error})") from error
         if not names or "/" not in names[0]:
             raise _corrupt(f"file in archive is not in a subdirectory: {names[:1]}")
@@ -189,8 +248,15 @@ class ArchiveReader:
             with self._zip.open(info) as stream:
                 while piece := stream.read(_CHUNK):
                     data += piece
-        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError,
-                OSError, ValueError) as error:
+        except (
+            zipfile.BadZipFile,
+            zlib.error,
+            EOFError,
+            RuntimeError,
+            NotImplementedError,
+            OSError,
+            ValueError,
+        ) as error:
             raise _corrupt(f"record {name}: {error}") from error
         if len(data) != info.file_size:
             raise _corrupt(f"record {name} is cut off")
@@ -204,7 +270,7 @@ def _read_into(file, data):
         if readinto is None:
             piece = file.read(len(data) - done)
             count = len(piece)
-            view[done:done + count] = piece
+            view[done : done + count] = piece
         else:
             count = readinto(view[done:])
         if not count:

@@ -2,6 +2,7 @@
 
 No other file of this package calls the core's storage functions.
 """
+
 import facula
 
 STORAGE_DTYPES = {
@@ -21,8 +22,15 @@ STORAGE_DTYPES = {
 STORAGE_NAMES = {dtype: storage for storage, dtype in STORAGE_DTYPES.items()}
 # Types without a storage class of their own are saved over an untyped storage, with the dtype.
 UNTYPED_DTYPES = (
-    "uint16", "uint32", "uint64", "complex32",
-    "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu",
+    "uint16",
+    "uint32",
+    "uint64",
+    "complex32",
+    "float8_e4m3fn",
+    "float8_e5m2",
+    "float8_e4m3fnuz",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
 )
 DTYPE_NAMES = frozenset(STORAGE_NAMES) | frozenset(UNTYPED_DTYPES)
 

@@ -1,4 +1,5 @@
 """Opening files for `save` and `load`: paths, file objects, and replacing a file in one step."""
+
 import contextlib
 import os
 import stat
@@ -42,9 +43,7 @@ def opened_to_write(f):
             yield file.write
         return
     if not hasattr(f, "write"):
-        raise AttributeError(
-            f"save(): f must be a path or have write(); got {type(f).__name__}"
-        )
+        raise AttributeError(f"save(): f must be a path or have write(); got {type(f).__name__}")
     yield f.write
     if hasattr(f, "flush"):
         f.flush()

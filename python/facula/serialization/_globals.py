@@ -1,4 +1,5 @@
 """Which functions and classes a checkpoint may name when it is loaded with weights_only=True."""
+
 import _codecs
 from _pickle import UnpicklingError
 from collections import Counter, OrderedDict
@@ -25,10 +26,15 @@ _CLASSES = {
     "torch.device": ("facula", "device"),
     "torch.nn.parameter.Parameter": ("facula.nn.parameter", "Parameter"),
 }
-_QSCHEMES = frozenset({
-    "torch.per_tensor_affine", "torch.per_channel_affine", "torch.per_tensor_symmetric",
-    "torch.per_channel_symmetric", "torch.per_channel_affine_float_qparams",
-})
+_QSCHEMES = frozenset(
+    {
+        "torch.per_tensor_affine",
+        "torch.per_channel_affine",
+        "torch.per_tensor_symmetric",
+        "torch.per_channel_symmetric",
+        "torch.per_channel_affine_float_qparams",
+    }
+)
 _user_globals = {}
 
 

@@ -1,4 +1,5 @@
 """PyTorch's file format before 1.6: pickles one after the other, then the storages' bytes."""
+
 import pickle
 import struct
 import sys

@@ -1,4 +1,5 @@
 """`load`: PyTorch's files to objects."""
+
 import mmap as _mmap
 import os
 import pickle
@@ -42,7 +43,7 @@ def _swapped(data, itemsize):
     """`data` with the bytes of each element in the other order."""
     result = bytearray(len(data))
     for at in range(itemsize):
-        result[at::itemsize] = data[itemsize - 1 - at::itemsize]
+        result[at::itemsize] = data[itemsize - 1 - at :: itemsize]
     return result
 
 
@@ -90,7 +91,7 @@ class _ArchiveStorages:
         if self._mapped is not None and not swaps and size:
             offset = self._archive.offset(name)
             if offset is not None and offset % ALIGNMENT == 0:
-                return _core.storage_over(self._mapped[offset:offset + size])
+                return _core.storage_over(self._mapped[offset : offset + size])
         data = self._archive.read(name)
         return _core.storage_over(_swapped(data, _number_size(dtype)) if swaps else data)
 
@@ -161,8 +162,9 @@ def _resolve_weights_only(weights_only, pickle_module):
     if weights_only is None:
         return pickle_module is None
     if weights_only and pickle_module is not None:
-        raise RuntimeError("load(): pickle_module decides what is safe, so it needs "
-                           "weights_only=False")
+        raise RuntimeError(
+            "load(): pickle_module decides what is safe, so it needs weights_only=False"
+        )
     return bool(weights_only)
 
 
@@ -218,8 +220,9 @@ def _begins_as_zip(file):
     return head == b"PK\3\4"
 
 
-def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=None,
-         **pickle_load_args):
+def load(
+    f, map_location=None, pickle_module=None, *, weights_only=None, mmap=None, **pickle_load_args
+):
     """Reads an object that this package or PyTorch saved.
 
     By default nothing of the file is executed: only tensors, plain containers, numbers, strings
@@ -251,7 +254,8 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
     if mmap and not is_path(f):
         raise ValueError(f"load(): mmap=True needs a path; got {type(f).__name__}")
     make_unpickler = (
-        _safe_maker(pickle_load_args) if weights_only
+        _safe_maker(pickle_load_args)
+        if weights_only
         else _trusting_maker(pickle_module or pickle, pickle_load_args)
     )
     restore = restorer(map_location)
@@ -288,5 +292,3 @@ def get_unsafe_globals_in_checkpoint(f):
             )
         data = bytes(ArchiveReader(file).read("data.pkl"))
     return unsafe_globals(data)
-
-

@@ -1,4 +1,5 @@
 """Devices of storages: their names in files, and where `load` puts them."""
+
 import facula
 
 from . import _core

@@ -1,4 +1,5 @@
 """Settings of `save` and `load` that hold for the whole process or for a `with` block."""
+
 import enum
 import mmap as _mmap
 

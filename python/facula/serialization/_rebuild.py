@@ -3,6 +3,7 @@
 The functions on the reading side are called with values of an untrusted file: they check what
 they get and do no more than build a tensor.
 """
+
 from collections import OrderedDict
 
 import facula
@@ -34,8 +35,14 @@ def rebuild_tensor_v2(
 ):
     """A tensor over a typed storage, with gradient flag and conjugate and negative bits."""
     return rebuild_tensor_v3(
-        storage, storage_offset, size, stride, requires_grad, backward_hooks,
-        getattr(storage, "dtype", None), metadata,
+        storage,
+        storage_offset,
+        size,
+        stride,
+        requires_grad,
+        backward_hooks,
+        getattr(storage, "dtype", None),
+        metadata,
     )
 
 
@@ -90,8 +97,11 @@ def rebuild_sparse_tensor(layout, data):
     if layout == facula.sparse_coo:
         indices, values, size, *coalesced = data
         return facula.sparse_coo_tensor(
-            indices, values, size, check_invariants=True, is_coalesced=coalesced[0]
-            if coalesced else None,
+            indices,
+            values,
+            size,
+            check_invariants=True,
+            is_coalesced=coalesced[0] if coalesced else None,
         )
     compressed, plain, values, size = data
     return facula.sparse_compressed_tensor(

@@ -1,4 +1,5 @@
 """`save`: objects to PyTorch's file format."""
+
 import io
 import pickle
 import sys
@@ -15,9 +16,22 @@ from ._legacy import write_legacy
 from ._locations import location_tag
 from ._options import SETTINGS
 
-_PLAIN_TYPES = frozenset({
-    int, float, bool, str, bytes, list, tuple, dict, set, type(None), complex, _rebuild.GlobalName,
-})
+_PLAIN_TYPES = frozenset(
+    {
+        int,
+        float,
+        bool,
+        str,
+        bytes,
+        list,
+        tuple,
+        dict,
+        set,
+        type(None),
+        complex,
+        _rebuild.GlobalName,
+    }
+)
 
 
 class _SavedStorages:
@@ -42,9 +56,7 @@ class _SavedStorages:
         if storage.device.type == "meta" or not storage.data_ptr():
             return
         if self._dtype_at.setdefault(storage.data_ptr(), dtype) != dtype:
-            raise RuntimeError(
-                "save(): tensors that share a storage must have one dtype"
-            )
+            raise RuntimeError("save(): tensors that share a storage must have one dtype")
 
 
 def _storage_type(storage):
@@ -160,9 +172,7 @@ def _tensor_reduction(tensor):
     if type(tensor).__reduce_ex__ not in own:
         return NotImplemented
     for hook in (tensor._backward_hooks or {}).values():
-        warnings.warn(
-            f"save(): backward hook {hook!r} on a tensor is not saved", stacklevel=2
-        )
+        warnings.warn(f"save(): backward hook {hook!r} on a tensor is not saved", stacklevel=2)
     return _rebuild.tensor_reduction(tensor)
 
 

@@ -1,4 +1,5 @@
 """Small public helpers of `facula.serialization`."""
+
 import contextlib
 import importlib
 

@@ -3,6 +3,7 @@
 It builds containers, numbers, strings and what `_globals` allows, and no more: a callable of the
 file is called only when it is one of our rebuild functions, or when the user allowed it.
 """
+
 import _codecs
 import io
 from _pickle import UnpicklingError
@@ -24,7 +25,13 @@ _MARK = object()
 
 
 _MALFORMED = (
-    IndexError, KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError,
+    IndexError,
+    KeyError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
 )
 
 
@@ -191,7 +198,7 @@ class SafeUnpickler:
         end = self._at + count
         while end > len(self._data):
             self._read_more()
-        piece = bytes(self._data[self._at:end])
+        piece = bytes(self._data[self._at : end])
         self._at = end
         return piece
 
@@ -208,7 +215,7 @@ class SafeUnpickler:
             searched = len(self._data)
             self._read_more()
             end = self._data.find(b"\n", searched)
-        line = self._data[self._at:end]
+        line = self._data[self._at : end]
         self._at = end + 1
         return line.decode("utf-8")
 
@@ -236,7 +243,7 @@ class SafeUnpickler:
     def _pop_to_mark(self):
         for index in range(len(self._stack) - 1, -1, -1):
             if self._stack[index] is _MARK:
-                items = self._stack[index + 1:]
+                items = self._stack[index + 1 :]
                 del self._stack[index:]
                 return items
         raise UnpicklingError("no mark on the stack")
@@ -424,66 +431,69 @@ def _top_copy(self):
 
 
 _BYTE = Struct("B")
-_STEPS = {ord(code): step for code, step in {
-    "\x80": SafeUnpickler._protocol,
-    "\x95": lambda self: self._take(8),
-    "(": lambda self: self._stack.append(_MARK),
-    "0": lambda self: self._stack.pop(),
-    "1": lambda self: self._pop_to_mark(),
-    "2": _top_copy,
-    "N": _pushes(lambda self: None),
-    "\x88": _pushes(lambda self: True),
-    "\x89": _pushes(lambda self: False),
-    "I": _pushes(SafeUnpickler._integer_line),
-    "L": _pushes(SafeUnpickler._integer_line),
-    "J": _pushes(lambda self: self._number(_I32)),
-    "K": _pushes(lambda self: self._number(_BYTE)),
-    "M": _pushes(lambda self: self._number(_U16)),
-    "\x8a": _pushes(lambda self: _long(self._sized(_BYTE))),
-    "\x8b": _pushes(lambda self: _long(self._sized(_U32))),
-    "F": _pushes(lambda self: float(self._line())),
-    "G": _pushes(lambda self: self._number(_F64)),
-    "S": _pushes(SafeUnpickler._text_line),
-    "T": _pushes(lambda self: self._old_text(self._sized(_U32))),
-    "U": _pushes(lambda self: self._old_text(self._sized(_BYTE))),
-    "V": _pushes(lambda self: self._line().encode("latin1").decode("raw-unicode-escape")),
-    "X": _pushes(lambda self: _text(self._sized(_U32))),
-    "\x8c": _pushes(lambda self: _text(self._sized(_BYTE))),
-    "\x8d": _pushes(lambda self: _text(self._sized(_U64))),
-    "B": _pushes(lambda self: self._sized(_U32)),
-    "C": _pushes(lambda self: self._sized(_BYTE)),
-    "\x8e": _pushes(lambda self: self._sized(_U64)),
-    "\x96": _pushes(lambda self: bytearray(self._sized(_U64))),
-    "]": _pushes(lambda self: []),
-    ")": _pushes(lambda self: ()),
-    "}": _pushes(lambda self: {}),
-    "\x8f": _pushes(lambda self: set()),
-    "l": lambda self: self._push(self._pop_to_mark()),
-    "t": lambda self: self._push(tuple(self._pop_to_mark())),
-    "d": lambda self: self._dict_of(self._pop_to_mark()),
-    "\x85": _tuple_of(1),
-    "\x86": _tuple_of(2),
-    "\x87": _tuple_of(3),
-    "a": _append_one,
-    "e": lambda self: self._append(self._pop_to_mark()),
-    "s": _set_item,
-    "u": lambda self: self._set_items(self._pop_to_mark()),
-    "\x90": SafeUnpickler._add_items,
-    "\x91": SafeUnpickler._frozen,
-    "p": lambda self: self._put(int(self._line())),
-    "q": lambda self: self._put(self._number(_BYTE)),
-    "r": lambda self: self._put(self._number(_U32)),
-    "\x94": lambda self: self._put(len(self._memo)),
-    "g": lambda self: self._get(int(self._line())),
-    "h": lambda self: self._get(self._number(_BYTE)),
-    "j": lambda self: self._get(self._number(_U32)),
-    "c": lambda self: self._global(self._line(), self._line()),
-    "\x93": SafeUnpickler._stack_global,
-    "R": lambda self: self._reduce(),
-    "\x81": lambda self: self._new_object(),
-    "b": lambda self: self._build(),
-    "Q": SafeUnpickler._persistent,
-}.items()}
+_STEPS = {
+    ord(code): step
+    for code, step in {
+        "\x80": SafeUnpickler._protocol,
+        "\x95": lambda self: self._take(8),
+        "(": lambda self: self._stack.append(_MARK),
+        "0": lambda self: self._stack.pop(),
+        "1": lambda self: self._pop_to_mark(),
+        "2": _top_copy,
+        "N": _pushes(lambda self: None),
+        "\x88": _pushes(lambda self: True),
+        "\x89": _pushes(lambda self: False),
+        "I": _pushes(SafeUnpickler._integer_line),
+        "L": _pushes(SafeUnpickler._integer_line),
+        "J": _pushes(lambda self: self._number(_I32)),
+        "K": _pushes(lambda self: self._number(_BYTE)),
+        "M": _pushes(lambda self: self._number(_U16)),
+        "\x8a": _pushes(lambda self: _long(self._sized(_BYTE))),
+        "\x8b": _pushes(lambda self: _long(self._sized(_U32))),
+        "F": _pushes(lambda self: float(self._line())),
+        "G": _pushes(lambda self: self._number(_F64)),
+        "S": _pushes(SafeUnpickler._text_line),
+        "T": _pushes(lambda self: self._old_text(self._sized(_U32))),
+        "U": _pushes(lambda self: self._old_text(self._sized(_BYTE))),
+        "V": _pushes(lambda self: self._line().encode("latin1").decode("raw-unicode-escape")),
+        "X": _pushes(lambda self: _text(self._sized(_U32))),
+        "\x8c": _pushes(lambda self: _text(self._sized(_BYTE))),
+        "\x8d": _pushes(lambda self: _text(self._sized(_U64))),
+        "B": _pushes(lambda self: self._sized(_U32)),
+        "C": _pushes(lambda self: self._sized(_BYTE)),
+        "\x8e": _pushes(lambda self: self._sized(_U64)),
+        "\x96": _pushes(lambda self: bytearray(self._sized(_U64))),
+        "]": _pushes(lambda self: []),
+        ")": _pushes(lambda self: ()),
+        "}": _pushes(lambda self: {}),
+        "\x8f": _pushes(lambda self: set()),
+        "l": lambda self: self._push(self._pop_to_mark()),
+        "t": lambda self: self._push(tuple(self._pop_to_mark())),
+        "d": lambda self: self._dict_of(self._pop_to_mark()),
+        "\x85": _tuple_of(1),
+        "\x86": _tuple_of(2),
+        "\x87": _tuple_of(3),
+        "a": _append_one,
+        "e": lambda self: self._append(self._pop_to_mark()),
+        "s": _set_item,
+        "u": lambda self: self._set_items(self._pop_to_mark()),
+        "\x90": SafeUnpickler._add_items,
+        "\x91": SafeUnpickler._frozen,
+        "p": lambda self: self._put(int(self._line())),
+        "q": lambda self: self._put(self._number(_BYTE)),
+        "r": lambda self: self._put(self._number(_U32)),
+        "\x94": lambda self: self._put(len(self._memo)),
+        "g": lambda self: self._get(int(self._line())),
+        "h": lambda self: self._get(self._number(_BYTE)),
+        "j": lambda self: self._get(self._number(_U32)),
+        "c": lambda self: self._global(self._line(), self._line()),
+        "\x93": SafeUnpickler._stack_global,
+        "R": lambda self: self._reduce(),
+        "\x81": lambda self: self._new_object(),
+        "b": lambda self: self._build(),
+        "Q": SafeUnpickler._persistent,
+    }.items()
+}
 
 
 class _Unknown:
@@ -535,5 +545,3 @@ def unsafe_globals(data):
         elif opcode.name == "STACK_GLOBAL":
             found.add(tuple(texts[-2:]))
     return sorted(".".join(pair) for pair in found if not is_safe_global(*pair))
-
-

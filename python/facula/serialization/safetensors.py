@@ -1,4 +1,5 @@
 """The safetensors format: a JSON header and the bytes of tensors; nothing can be executed."""
+
 import json
 import struct
 
@@ -9,10 +10,22 @@ from ._files import opened_to_read, opened_to_write
 
 _MAX_HEADER = 100_000_000
 _DTYPES = {
-    "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16",
-    "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8",
-    "U64": "uint64", "U32": "uint32", "U16": "uint16", "U8": "uint8", "BOOL": "bool",
-    "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "C64": "complex64",
+    "F64": "float64",
+    "F32": "float32",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "I64": "int64",
+    "I32": "int32",
+    "I16": "int16",
+    "I8": "int8",
+    "U64": "uint64",
+    "U32": "uint32",
+    "U16": "uint16",
+    "U8": "uint8",
+    "BOOL": "bool",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E5M2": "float8_e5m2",
+    "C64": "complex64",
 }
 _CODES = {name: code for code, name in _DTYPES.items()}
 
@@ -36,7 +49,7 @@ def _write_tensor(write, tensor):
     tensor = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous()
     start = tensor.storage_offset() * tensor.dtype.itemsize
     size = tensor.numel() * tensor.dtype.itemsize
-    write(_core.storage_bytes(tensor.untyped_storage())[start:start + size])
+    write(_core.storage_bytes(tensor.untyped_storage())[start : start + size])
 
 
 def save_file(tensors, filename, metadata=None):

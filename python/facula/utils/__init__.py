@@ -1,9 +1,11 @@
 """Utilities: data loading, hooks, checkpointing of activations."""
+
 from __future__ import annotations
 
 
 def __getattr__(name):
     from importlib import import_module
+
     if name.startswith("__"):
         raise AttributeError(name)
     try:
@@ -16,4 +18,5 @@ def __getattr__(name):
 
 def __dir__():
     from pkgutil import iter_modules
+
     return sorted({*globals(), *(module.name for module in iter_modules(__path__))})

@@ -1,4 +1,5 @@
 """Handles of registered hooks, and the machinery of module backward hooks."""
+
 from __future__ import annotations
 
 import weakref
@@ -40,8 +41,7 @@ class RemovableHandle:
         self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
         RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
         extras = state[2] if len(state) > 2 else ()
-        self.extra_dict_ref = tuple(
-            weakref.ref(OrderedDict() if d is None else d) for d in extras)
+        self.extra_dict_ref = tuple(weakref.ref(OrderedDict() if d is None else d) for d in extras)
 
     def __enter__(self):
         return self
@@ -62,9 +62,12 @@ def warn_if_has_hooks(tensor):
         if hasattr(hook, "__torch_unserializable__"):
             continue
         import warnings
+
         warnings.warn(
             f"backward hook {hook!r} is not saved with its tensor (unserializable_hook says that "
-            "it need not be)", stacklevel=2)
+            "it need not be)",
+            stacklevel=2,
+        )
 
 
 def _scatter(values, indices, size):
@@ -96,16 +99,20 @@ class BackwardHook:
 
     def setup_input_hook(self, args):
         """Watch the tensors of `args` (tuple); returns the tuple to call forward with."""
+
         def attach(grad_fn):
             grad_fn.register_hook(lambda grad_input, _: self._inputs_ready(grad_input))
+
         result, self.input_indices = _watch(args, attach)
         self.n_inputs = len(args)
         return result
 
     def setup_output_hook(self, result):
         """Watch the tensors of `result` (Tensor or tuple); returns what the module returns."""
+
         def attach(grad_fn):
             grad_fn.register_prehook(self._outputs_ready)
+
         is_tuple = isinstance(result, tuple)
         values = result if is_tuple else (result,)
         self.n_outputs = len(values)
@@ -119,8 +126,9 @@ class BackwardHook:
         for hook in self.user_pre_hooks:
             changed = hook(self.module, grads)
             if changed is not None:
-                grads = self._checked(changed, grads, "Backward pre hook", "grad_output",
-                                      "grad_outputs")
+                grads = self._checked(
+                    changed, grads, "Backward pre hook", "grad_output", "grad_outputs"
+                )
         self.grad_outputs = grads
         if self.input_indices is None:
             self._fire_without_inputs()
@@ -130,17 +138,22 @@ class BackwardHook:
 
     def _fire_without_inputs(self):
         import warnings
+
         if self.user_hooks:
             warnings.warn(
                 "a full backward hook runs without gradients for the inputs, because no input "
-                "requires grad", stacklevel=5)
+                "requires grad",
+                stacklevel=5,
+            )
         grad_inputs = (None,) * self.n_inputs
         for hook in self.user_hooks:
             changed = hook(self.module, grad_inputs, self.grad_outputs)
             if changed is not None and not (
-                    isinstance(changed, tuple) and all(x is None for x in changed)):
+                isinstance(changed, tuple) and all(x is None for x in changed)
+            ):
                 raise RuntimeError(
-                    "a backward hook of a Module whose inputs need no grad must return None")
+                    "a backward hook of a Module whose inputs need no grad must return None"
+                )
         self.grad_outputs = None
 
     def _inputs_ready(self, grad_input):
@@ -161,7 +174,8 @@ class BackwardHook:
         if len(result) != len(grads):
             raise RuntimeError(
                 f"{kind} returned an invalid number of {singular}, got {len(result)}, but "
-                f"expected {len(grads)}")
+                f"expected {len(grads)}"
+            )
         return result
 
 
@@ -171,10 +185,12 @@ def _watch(values, attach):
     Returns the new tuple and the tensors' places, or None for these when no gradient flows.
     """
     import facula
+
     tensors = [(i, x) for i, x in enumerate(values) if isinstance(x, facula.Tensor)]
     if not facula.is_grad_enabled() or not any(x.requires_grad for _, x in tensors):
         return values, None
     from facula.nn.modules._functions import BackwardHookFunction
+
     watched = BackwardHookFunction.apply(*(x for _, x in tensors))
     grad_fns = [x.grad_fn for x in watched if x.grad_fn is not None]
     attach(grad_fns[0])

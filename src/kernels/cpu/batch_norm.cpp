@@ -91,7 +91,8 @@ void store_running(const Tensor& running, const A* fresh, double momentum, A sca
   copy(wide, running);
   A* r = wide.data<A>();
   for (int64_t c = 0; c < running.numel(); ++c)
-    r[c] = static_cast<A>(momentum * static_cast<double>(fresh[c] * scale) + (1 - momentum) * static_cast<double>(r[c]));
+    r[c] = static_cast<A>(momentum * static_cast<double>(fresh[c] * scale) +
+                          (1 - momentum) * static_cast<double>(r[c]));
   copy(running, wide);
 }
 
@@ -109,15 +110,17 @@ struct Forward {
     });
   }
 
-  static void run(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
-                  const Tensor& running_var, bool training, double momentum, double eps, const Tensor& out,
-                  const Tensor& save_mean, const Tensor& save_invstd) {
+  static void run(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                  const Tensor& running_mean, const Tensor& running_var, bool training,
+                  double momentum, double eps, const Tensor& out, const Tensor& save_mean,
+                  const Tensor& save_invstd) {
     const Shape s = shape_of(out);
     const Tensor in = laid_out(input, out);
     const T* x = in.data<T>();
     T* y = out.data<T>();
     Scratch<A> room(4 * s.channels);
-    A *mean = room.data(), *spread = mean + s.channels, *scale = spread + s.channels, *shift = scale + s.channels;
+    A *mean = room.data(), *spread = mean + s.channels, *scale = spread + s.channels,
+      *shift = scale + s.channels;
     if (training) {
       batch_statistics(s, x, mean, spread);
       const A count = static_cast<A>(s.count());
@@ -128,7 +131,8 @@ struct Forward {
       const WideInput<A> m(running_mean), v(running_var);
       for (int64_t c = 0; c < s.channels; ++c) mean[c] = m.data()[c], spread[c] = v.data()[c];
     }
-    for (int64_t c = 0; c < s.channels; ++c) spread[c] = A(1) / std::sqrt(spread[c] + static_cast<A>(eps));
+    for (int64_t c = 0; c < s.channels; ++c)
+      spread[c] = A(1) / std::sqrt(spread[c] + static_cast<A>(eps));
     const WideInput<A> w(weight), b(bias);
     for (int64_t c = 0; c < s.channels; ++c) {
       scale[c] = w.data() ? spread[c] * w.data()[c] : spread[c];
@@ -151,8 +155,9 @@ struct Forward {
 
 template <class T>
 void backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean_of,
-              const Tensor& spread_of, bool spread_is_variance, bool train, double eps, const Tensor& grad_input,
-              const Tensor& grad_weight, const Tensor& grad_bias, const Tensor& like) {
+              const Tensor& spread_of, bool spread_is_variance, bool train, double eps,
+              const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias,
+              const Tensor& like) {
   using A = wide_t<T>;
   const Shape s = shape_of(like);
   const Tensor in = laid_out(input, like), gr = laid_out(grad, like);
@@ -164,9 +169,11 @@ void backward(const Tensor& grad, const Tensor& input, const Tensor& weight, con
   A *scale = product + s.channels, *slope = scale + s.channels;
   const A* mean = m.data();
   for (int64_t c = 0; c < s.channels; ++c)
-    invstd[c] = spread_is_variance ? A(1) / std::sqrt(v.data()[c] + static_cast<A>(eps)) : v.data()[c];
+    invstd[c] =
+        spread_is_variance ? A(1) / std::sqrt(v.data()[c] + static_cast<A>(eps)) : v.data()[c];
   channel_sums(s, sum, [=](int64_t i, int64_t) { return widen(g[i]); });
-  channel_sums(s, product, [=](int64_t i, int64_t c) { return widen(g[i]) * (widen(x[i]) - mean[c]); });
+  channel_sums(s, product,
+               [=](int64_t i, int64_t c) { return widen(g[i]) * (widen(x[i]) - mean[c]); });
   for (int64_t c = 0; c < s.channels; ++c) {
     if (gw.data()) gw.data()[c] = product[c] * invstd[c];
     if (gb.data()) gb.data()[c] = sum[c];
@@ -186,22 +193,26 @@ void backward(const Tensor& grad, const Tensor& input, const Tensor& weight, con
 
 }  // namespace
 
-void native_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
-                       const Tensor& running_var, bool training, double momentum, double eps, const Tensor& out,
-                       const Tensor& mean, const Tensor& invstd) {
+void native_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                       const Tensor& running_mean, const Tensor& running_var, bool training,
+                       double momentum, double eps, const Tensor& out, const Tensor& mean,
+                       const Tensor& invstd) {
   visit_floating_or_raise(input.dtype(), "batch_norm", [&]<class T>(Type<T>) {
-    Forward<T>::run(input, weight, bias, running_mean, running_var, training, momentum, eps, out, mean, invstd);
+    Forward<T>::run(input, weight, bias, running_mean, running_var, training, momentum, eps, out,
+                    mean, invstd);
   });
 }
 
 void native_batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight,
-                                const Tensor& running_mean, const Tensor& running_var, const Tensor& save_mean,
-                                const Tensor& save_invstd, bool train, double eps, std::span<const bool>,
-                                const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias) {
+                                const Tensor& running_mean, const Tensor& running_var,
+                                const Tensor& save_mean, const Tensor& save_invstd, bool train,
+                                double eps, std::span<const bool>, const Tensor& grad_input,
+                                const Tensor& grad_weight, const Tensor& grad_bias) {
   const Tensor like = grad_input.defined() ? grad_input : contiguous(input);
   visit_floating_or_raise(input.dtype(), "batch_norm_backward", [&]<class T>(Type<T>) {
-    backward<T>(grad, input, weight, train ? save_mean : running_mean, train ? save_invstd : running_var, !train, train,
-                eps, grad_input, grad_weight, grad_bias, like);
+    backward<T>(grad, input, weight, train ? save_mean : running_mean,
+                train ? save_invstd : running_var, !train, train, eps, grad_input, grad_weight,
+                grad_bias, like);
   });
 }
 

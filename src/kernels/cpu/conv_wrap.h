@@ -10,7 +10,7 @@ struct ConvElement {
   using type = T;
 };
 template <class T>
-requires std::is_integral_v<T>
+  requires std::is_integral_v<T>
 struct ConvElement<T> {
   using type = std::make_unsigned_t<T>;
 };

@@ -16,7 +16,8 @@ void convert_row(const void*, char* const* data, const int64_t* steps, int64_t n
     return;
   }
   for (int64_t i = 0; i < n; ++i)
-    *reinterpret_cast<D*>(data[0] + i * steps[0]) = convert<D>(*reinterpret_cast<const S*>(data[1] + i * steps[1]));
+    *reinterpret_cast<D*>(data[0] + i * steps[0]) =
+        convert<D>(*reinterpret_cast<const S*>(data[1] + i * steps[1]));
 }
 
 template <class T>
@@ -26,7 +27,8 @@ void move_row(const void*, char* const* data, const int64_t* steps, int64_t n) {
     return;
   }
   for (int64_t i = 0; i < n; ++i)
-    *reinterpret_cast<T*>(data[0] + i * steps[0]) = *reinterpret_cast<const T*>(data[1] + i * steps[1]);
+    *reinterpret_cast<T*>(data[0] + i * steps[0]) =
+        *reinterpret_cast<const T*>(data[1] + i * steps[1]);
 }
 
 template <class F>
@@ -109,12 +111,14 @@ void fill_row(const void* value, char* const* data, const int64_t* steps, int64_
 
 void copy(const Tensor& dst, const Tensor& src, const char* op) {
   if (dst.numel() == 0) return;
-  const RowFn row = dst.dtype() == src.dtype() ? mover(src.itemsize()) : converter(src.dtype(), dst.dtype());
+  const RowFn row =
+      dst.dtype() == src.dtype() ? mover(src.itemsize()) : converter(src.dtype(), dst.dtype());
   if (!row)
     throw Error(ErrorKind::NotImplemented, op, "(): conversion from ", name(src.dtype()), " to ",
                 name(dst.dtype()), " is not implemented");
   // dst may be src's own memory in another geometry: read it all first.
-  if (memory_overlap(dst, src) == Overlap::Partial) return copy(dst, converted(src, src.dtype()), op);
+  if (memory_overlap(dst, src) == Overlap::Partial)
+    return copy(dst, converted(src, src.dtype()), op);
   run_rows(dst, src, row);
   apply_bits(dst, is_complex(dst.dtype()) && dst->conj != src->conj, dst->neg != src->neg);
 }

@@ -24,8 +24,9 @@ int64_t at(IntSpan list, int64_t d) { return list.size() == 1 ? list[0] : list[d
 
 // The shape of the convolution whose input is `input` and whose result is `output`; of a
 // transposed one, the roles are exchanged.
-ConvShape conv_shape(const Tensor& input, const Tensor& output, const Tensor& weight, IntSpan stride, IntSpan padding,
-                     IntSpan dilation, bool transposed, int64_t groups) {
+ConvShape conv_shape(const Tensor& input, const Tensor& output, const Tensor& weight,
+                     IntSpan stride, IntSpan padding, IntSpan dilation, bool transposed,
+                     int64_t groups) {
   const Tensor& in = transposed ? output : input;
   const Tensor& out = transposed ? input : output;
   ConvShape s;
@@ -50,35 +51,46 @@ template <class F>
 void visit(DType d, F&& f) {
   const bool known = visit_floating(d, f) || visit_complex(d, f) || visit_integral(d, f);
   if (!known)
-    throw_error(ErrorKind::NotImplemented, concat("\"convolution\" not implemented for '", info(d).legacy_name, "'"));
+    throw_error(ErrorKind::NotImplemented,
+                concat("\"convolution\" not implemented for '", info(d).legacy_name, "'"));
 }
 
 }  // namespace
 
-void convolution(const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride, IntSpan padding,
-                 IntSpan dilation, bool transposed, IntSpan, int64_t groups, const Tensor& out) {
+void convolution(const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride,
+                 IntSpan padding, IntSpan dilation, bool transposed, IntSpan, int64_t groups,
+                 const Tensor& out) {
   const ConvShape s = conv_shape(input, out, weight, stride, padding, dilation, transposed, groups);
   const Tensor dense_bias = bias.defined() ? cpu::contiguous(bias) : bias;
   visit(out.dtype(), [&]<class T>(Type<T>) {
     const T* b = dense_bias.defined() ? dense_bias.data<T>() : nullptr;
     if (transposed)
-      conv_backward_input<T>(s, conv_tensor<const T>(input), conv_tensor<const T>(weight), b, conv_tensor<T>(out));
+      conv_backward_input<T>(s, conv_tensor<const T>(input), conv_tensor<const T>(weight), b,
+                             conv_tensor<T>(out));
     else
-      conv_forward<T>(s, conv_tensor<const T>(input), conv_tensor<const T>(weight), b, conv_tensor<T>(out));
+      conv_forward<T>(s, conv_tensor<const T>(input), conv_tensor<const T>(weight), b,
+                      conv_tensor<T>(out));
   });
 }
 
-void convolution_backward(const Tensor& grad_output, const Tensor& input, const Tensor& weight, IntSpan, IntSpan stride,
-                          IntSpan padding, IntSpan dilation, bool transposed, IntSpan, int64_t groups,
-                          std::span<const bool>, const Tensor& grad_input, const Tensor& grad_weight,
+void convolution_backward(const Tensor& grad_output, const Tensor& input, const Tensor& weight,
+                          IntSpan, IntSpan stride, IntSpan padding, IntSpan dilation,
+                          bool transposed, IntSpan, int64_t groups, std::span<const bool>,
+                          const Tensor& grad_input, const Tensor& grad_weight,
                           const Tensor& grad_bias) {
-  const ConvShape s = conv_shape(input, grad_output, weight, stride, padding, dilation, transposed, groups);
+  const ConvShape s =
+      conv_shape(input, grad_output, weight, stride, padding, dilation, transposed, groups);
   visit(grad_output.dtype(), [&]<class T>(Type<T>) {
-    const auto go = conv_tensor<const T>(grad_output), x = conv_tensor<const T>(input), w = conv_tensor<const T>(weight);
-    if (grad_input.defined() && transposed) conv_forward<T>(s, go, w, nullptr, conv_tensor<T>(grad_input));
-    if (grad_input.defined() && !transposed) conv_backward_input<T>(s, go, w, nullptr, conv_tensor<T>(grad_input));
-    if (grad_weight.defined() && transposed) conv_backward_weight<T>(s, x, go, conv_tensor<T>(grad_weight));
-    if (grad_weight.defined() && !transposed) conv_backward_weight<T>(s, go, x, conv_tensor<T>(grad_weight));
+    const auto go = conv_tensor<const T>(grad_output), x = conv_tensor<const T>(input),
+               w = conv_tensor<const T>(weight);
+    if (grad_input.defined() && transposed)
+      conv_forward<T>(s, go, w, nullptr, conv_tensor<T>(grad_input));
+    if (grad_input.defined() && !transposed)
+      conv_backward_input<T>(s, go, w, nullptr, conv_tensor<T>(grad_input));
+    if (grad_weight.defined() && transposed)
+      conv_backward_weight<T>(s, x, go, conv_tensor<T>(grad_weight));
+    if (grad_weight.defined() && !transposed)
+      conv_backward_weight<T>(s, go, x, conv_tensor<T>(grad_weight));
     if (!grad_bias.defined()) return;
     ConvShape sums = s;  // only batch, channels and positions of the gradient matter
     sums.out_channels = grad_output.sizes()[1];

@@ -47,10 +47,12 @@ struct Sample {
     if (places > 1) alpha(0, 1) = log_prob(0, 1);
     for (int64_t t = 1; t < steps; ++t)
       for (int64_t s = 0; s < places; ++s) {
-        const T one = s > 0 ? alpha(t - 1, s - 1) : nothing<T>, two = may_skip(s) ? alpha(t - 1, s - 2) : nothing<T>;
+        const T one = s > 0 ? alpha(t - 1, s - 1) : nothing<T>,
+                two = may_skip(s) ? alpha(t - 1, s - 2) : nothing<T>;
         alpha(t, s) = log_sum(alpha(t - 1, s), one, two) + log_prob(t, s);
       }
-    return -log_sum(alpha(steps - 1, places - 1), places > 1 ? alpha(steps - 1, places - 2) : nothing<T>);
+    return -log_sum(alpha(steps - 1, places - 1),
+                    places > 1 ? alpha(steps - 1, places - 2) : nothing<T>);
   }
 
   // Adds log(exp(beta) exp(alpha)) of every place to its label's entry, step by step from the end.
@@ -78,38 +80,51 @@ struct Layout {
   int64_t steps, samples, classes, row;
 };
 Layout layout_of(const Tensor& log_probs, const CtcBatch& batch) {
-  return {log_probs.sizes()[0], log_probs.sizes()[1], log_probs.sizes()[2], 2 * batch.longest() + 1};
+  return {log_probs.sizes()[0], log_probs.sizes()[1], log_probs.sizes()[2],
+          2 * batch.longest() + 1};
 }
 
 template <class T>
-Sample<T> sample(const Tensor& log_probs, const CtcBatch& batch, const Tensor& log_alpha, const Layout& l, int64_t n) {
+Sample<T> sample(const Tensor& log_probs, const CtcBatch& batch, const Tensor& log_alpha,
+                 const Layout& l, int64_t n) {
   const size_t i = static_cast<size_t>(n);
-  return {log_probs.data<T>() + n * l.classes, l.samples * l.classes, 2 * batch.label_counts[i] + 1, batch.steps[i], batch.blank,
-          batch.labels.data() + batch.starts[i], log_alpha.data<T>() + n * l.steps * l.row, l.row};
+  return {log_probs.data<T>() + n * l.classes,
+          l.samples * l.classes,
+          2 * batch.label_counts[i] + 1,
+          batch.steps[i],
+          batch.blank,
+          batch.labels.data() + batch.starts[i],
+          log_alpha.data<T>() + n * l.steps * l.row,
+          l.row};
 }
 
 template <class F>
 void visit(DType d, const char* kernel, F&& f) {
   if (!visit_types<float, double>(d, f))
-    throw Error(ErrorKind::NotImplemented, "\"", kernel, "\" not implemented for '", info(d).legacy_name, "'");
+    throw Error(ErrorKind::NotImplemented, "\"", kernel, "\" not implemented for '",
+                info(d).legacy_name, "'");
 }
 
 }  // namespace
 
-void ctc_loss(const Tensor& log_probs, const CtcBatch& batch, const Tensor& loss, const Tensor& log_alpha) {
+void ctc_loss(const Tensor& log_probs, const CtcBatch& batch, const Tensor& loss,
+              const Tensor& log_alpha) {
   const Tensor from = contiguous(log_probs);
   const Layout l = layout_of(from, batch);
   visit(from.dtype(), "ctc_loss_cpu", [&]<class T>(Type<T>) {
     std::fill_n(log_alpha.data<T>(), log_alpha.numel(), nothing<T>);
     parallel_for(l.samples, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t n = begin; n < end; ++n) loss.data<T>()[n] = sample<T>(from, batch, log_alpha, l, n).loss();
+      for (int64_t n = begin; n < end; ++n)
+        loss.data<T>()[n] = sample<T>(from, batch, log_alpha, l, n).loss();
     });
   });
 }
 
-void ctc_loss_backward(const Tensor& grad, const Tensor& log_probs, const CtcBatch& batch, const Tensor& loss,
-                       const Tensor& log_alpha, bool zero_infinity, const Tensor& out) {
-  const Tensor from = contiguous(log_probs), alpha = contiguous(log_alpha), g = contiguous(grad), losses = contiguous(loss);
+void ctc_loss_backward(const Tensor& grad, const Tensor& log_probs, const CtcBatch& batch,
+                       const Tensor& loss, const Tensor& log_alpha, bool zero_infinity,
+                       const Tensor& out) {
+  const Tensor from = contiguous(log_probs), alpha = contiguous(log_alpha), g = contiguous(grad),
+               losses = contiguous(loss);
   const Layout l = layout_of(from, batch);
   visit(from.dtype(), "ctc_loss_backward_cpu", [&]<class T>(Type<T>) {
     std::fill_n(out.data<T>(), out.numel(), T(0));
@@ -126,7 +141,8 @@ void ctc_loss_backward(const Tensor& grad, const Tensor& log_probs, const CtcBat
           for (int64_t c = 0; c < l.classes; ++c) {
             // alpha and beta both hold the step's own log probability: once is taken off.
             const int64_t at = (t * l.samples + n) * l.classes + c;
-            const T own = from.data<T>()[at], posterior = sums[static_cast<size_t>(t * l.classes + c)] + value - own;
+            const T own = from.data<T>()[at],
+                    posterior = sums[static_cast<size_t>(t * l.classes + c)] + value - own;
             out.data<T>()[at] = (std::exp(own) - std::exp(posterior)) * scale;
           }
       }

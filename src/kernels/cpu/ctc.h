@@ -15,11 +15,14 @@ struct CtcBatch {
   int64_t longest() const;
 };
 
-// log_probs (T, N, C) gives `loss` (N), the negative log likelihoods, and log_alpha (N, T, 2 S + 1):
-// of each step and each place in the labels with blanks between, the log likelihood of getting there.
-void ctc_loss(const Tensor& log_probs, const CtcBatch& batch, const Tensor& loss, const Tensor& log_alpha);
+// log_probs (T, N, C) gives `loss` (N), the negative log likelihoods, and log_alpha (N, T, 2 S +
+// 1): of each step and each place in the labels with blanks between, the log likelihood of getting
+// there.
+void ctc_loss(const Tensor& log_probs, const CtcBatch& batch, const Tensor& loss,
+              const Tensor& log_alpha);
 // Gradient by log_probs of the losses, times `grad` (N).
-void ctc_loss_backward(const Tensor& grad, const Tensor& log_probs, const CtcBatch& batch, const Tensor& loss,
-                       const Tensor& log_alpha, bool zero_infinity, const Tensor& out);
+void ctc_loss_backward(const Tensor& grad, const Tensor& log_probs, const CtcBatch& batch,
+                       const Tensor& loss, const Tensor& log_alpha, bool zero_infinity,
+                       const Tensor& out);
 
 }  // namespace facula::cpu

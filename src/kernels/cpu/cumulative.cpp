@@ -16,7 +16,8 @@ constexpr int64_t tile = 64;
 // What is carried along: float sums in double as PyTorch does, integers in 64 bits.
 template <class T>
 struct Carried {
-  using type = std::conditional_t<std::is_integral_v<T>, int64_t, std::conditional_t<std::is_same_v<T, float>, double, float>>;
+  using type = std::conditional_t<std::is_integral_v<T>, int64_t,
+                                  std::conditional_t<std::is_same_v<T, float>, double, float>>;
 };
 template <>
 struct Carried<double> {
@@ -148,13 +149,15 @@ void accumulate(const Tensor& self, int64_t dim, const Tensor& out, const char* 
   bool known = visit_floating(in.dtype(), body) || visit_complex(in.dtype(), body);
   if constexpr (!std::is_same_v<F, LogAdd>) known = known || visit_integral(in.dtype(), body);
   if (!known)
-    throw Error(ErrorKind::NotImplemented, "\"", name, "\" not implemented for '", info(in.dtype()).legacy_name, "'");
+    throw Error(ErrorKind::NotImplemented, "\"", name, "\" not implemented for '",
+                info(in.dtype()).legacy_name, "'");
 }
 
 // --- running extrema: the last of equal values, the last NaN once there is one
 
 template <class T, bool Most>
-void extreme_columns(const T* x, T* values, int64_t* indices, int64_t length, int64_t step, int64_t width) {
+void extreme_columns(const T* x, T* values, int64_t* indices, int64_t length, int64_t step,
+                     int64_t width) {
   for (int64_t c = 0; c < width; ++c) {
     T best = x[c];
     int64_t at = 0;
@@ -173,18 +176,22 @@ void extreme_columns(const T* x, T* values, int64_t* indices, int64_t length, in
 }
 
 template <bool Most>
-void extreme(const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices, const char* name) {
+void extreme(const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices,
+             const char* name) {
   const Tensor in = contiguous(self);
   const Lines l(in.sizes(), in.dim() ? wrap_dim(dim, in.dim()) : 0);
   int64_t* to = indices.data<int64_t>();
   auto body = [&]<class T>(Type<T>) {
     for_tiles(l, [&](int64_t at, int64_t width) {
-      extreme_columns<T, Most>(in.data<T>() + at, values.data<T>() + at, to + at, l.length, l.inner, width);
+      extreme_columns<T, Most>(in.data<T>() + at, values.data<T>() + at, to + at, l.length, l.inner,
+                               width);
     });
   };
-  const bool known = visit_floating(in.dtype(), body) || visit_integral(in.dtype(), body) || visit_types<bool>(in.dtype(), body);
+  const bool known = visit_floating(in.dtype(), body) || visit_integral(in.dtype(), body) ||
+                     visit_types<bool>(in.dtype(), body);
   if (!known)
-    throw Error(ErrorKind::NotImplemented, "\"", name, "\" not implemented for '", info(in.dtype()).legacy_name, "'");
+    throw Error(ErrorKind::NotImplemented, "\"", name, "\" not implemented for '",
+                info(in.dtype()).legacy_name, "'");
 }
 
 }  // namespace

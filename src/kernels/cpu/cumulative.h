@@ -9,12 +9,11 @@
 namespace facula::cpu {
 
 FACULA_PER_ISA(
-  void cumsum(const Tensor& self, int64_t dim, std::optional<DType> dtype, const Tensor& out);
-  void cumprod(const Tensor& self, int64_t dim, std::optional<DType> dtype, const Tensor& out);
-  void cummax(const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices);
-  void cummin(const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices);
-  void logcumsumexp(const Tensor& self, int64_t dim, const Tensor& out);
-)
+    void cumsum(const Tensor& self, int64_t dim, std::optional<DType> dtype, const Tensor& out);
+    void cumprod(const Tensor& self, int64_t dim, std::optional<DType> dtype, const Tensor& out);
+    void cummax(const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices);
+    void cummin(const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices);
+    void logcumsumexp(const Tensor& self, int64_t dim, const Tensor& out);)
 
 inline constexpr KernelRef cumsum_kernel = FACULA_BY_ISA(cumsum);
 inline constexpr KernelRef cumprod_kernel = FACULA_BY_ISA(cumprod);

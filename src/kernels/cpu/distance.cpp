@@ -15,7 +15,8 @@ constexpr int64_t work_per_chunk = 1 << 14;
 template <class F>
 void visit(DType d, const char* kernel, F&& f) {
   if (!visit_types<float, double>(d, f))
-    throw_error(ErrorKind::NotImplemented, concat("\"", kernel, "\" not implemented for '", info(d).legacy_name, "'"));
+    throw_error(ErrorKind::NotImplemented,
+                concat("\"", kernel, "\" not implemented for '", info(d).legacy_name, "'"));
 }
 
 // Sums term(|a - b|) with a fixed number of lanes, so that it vectorizes and every machine agrees.
@@ -79,7 +80,9 @@ void add_slope(const T* a, const T* b, int64_t n, double p, T grad, T distance, 
   }
 }
 
-int64_t chunk_of(int64_t work) { return std::max<int64_t>(1, work_per_chunk / std::max<int64_t>(work, 1)); }
+int64_t chunk_of(int64_t work) {
+  return std::max<int64_t>(1, work_per_chunk / std::max<int64_t>(work, 1));
+}
 
 // Two operands with their batches broadcast and counted as one.
 struct Pairs {
@@ -87,7 +90,9 @@ struct Pairs {
   int64_t batch, rows1, rows2, width;
 };
 Pairs pairs_of(const Tensor& x1, const Tensor& x2) {
-  const auto head = [](const Tensor& t) { return t.sizes().first(static_cast<size_t>(t.dim() - 2)); };
+  const auto head = [](const Tensor& t) {
+    return t.sizes().first(static_cast<size_t>(t.dim() - 2));
+  };
   const IntVec shared = broadcast_sizes(head(x1), head(x2));
   const auto spread = [&](const Tensor& t) {
     IntVec sizes(shared), strides(shared.size());
@@ -110,7 +115,8 @@ int64_t pair_number(int64_t i, int64_t j, int64_t n) { return i * n - i * (i + 1
 
 }  // namespace
 
-void cdist(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t>, const Tensor& out) {
+void cdist(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t>,
+           const Tensor& out) {
   const Pairs s = pairs_of(x1, x2);
   visit(x1.dtype(), "cdist", [&]<class T>(Type<T>) {
     const T* a = s.x1.data<T>();
@@ -119,13 +125,14 @@ void cdist(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t>,
     parallel_for(s.batch * s.rows1, chunk_of(s.rows2 * s.width), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
         for (int64_t j = 0; j < s.rows2; ++j)
-          to[i * s.rows2 + j] = distance(a + i * s.width, b + (i / s.rows1 * s.rows2 + j) * s.width, s.width, p);
+          to[i * s.rows2 + j] =
+              distance(a + i * s.width, b + (i / s.rows1 * s.rows2 + j) * s.width, s.width, p);
     });
   });
 }
 
-void cdist_backward(const Tensor& grad, const Tensor& x1, const Tensor& x2, double p, const Tensor& distances,
-                    const Tensor& out) {
+void cdist_backward(const Tensor& grad, const Tensor& x1, const Tensor& x2, double p,
+                    const Tensor& distances, const Tensor& out) {
   fill(out, 0);
   if (out.numel() == 0) return;
   const Pairs s = pairs_of(x1, x2);
@@ -137,8 +144,8 @@ void cdist_backward(const Tensor& grad, const Tensor& x1, const Tensor& x2, doub
       for (int64_t i = begin; i < end; ++i)
         for (int64_t j = 0; j < s.rows2; ++j) {
           const int64_t at = i * s.rows2 + j;
-          add_slope(a + i * s.width, b + (i / s.rows1 * s.rows2 + j) * s.width, s.width, p, g.data<T>()[at],
-                    known.data<T>()[at], out.data<T>() + i * s.width);
+          add_slope(a + i * s.width, b + (i / s.rows1 * s.rows2 + j) * s.width, s.width, p,
+                    g.data<T>()[at], known.data<T>()[at], out.data<T>() + i * s.width);
         }
     });
   });
@@ -157,7 +164,8 @@ void pdist(const Tensor& self, double p, const Tensor& out) {
   });
 }
 
-void pdist_backward(const Tensor& grad, const Tensor& self, double p, const Tensor& distances, const Tensor& out) {
+void pdist_backward(const Tensor& grad, const Tensor& self, double p, const Tensor& distances,
+                    const Tensor& out) {
   fill(out, 0);
   const Tensor x = contiguous(self), g = contiguous(grad), known = contiguous(distances);
   const int64_t n = x.sizes()[0], width = x.sizes()[1];

@@ -14,7 +14,8 @@ namespace {
 
 // Row numbers as 64-bit integers, each checked.
 std::vector<int64_t> row_numbers(const Tensor& indices, int64_t rows) {
-  const Tensor wide = contiguous(indices.dtype() == DType::Int64 ? indices : converted(indices, DType::Int64));
+  const Tensor wide =
+      contiguous(indices.dtype() == DType::Int64 ? indices : converted(indices, DType::Int64));
   const int64_t* p = wide.data<int64_t>();
   std::vector<int64_t> numbers(static_cast<size_t>(wide.numel()));
   for (size_t i = 0; i < numbers.size(); ++i) {
@@ -27,9 +28,11 @@ std::vector<int64_t> row_numbers(const Tensor& indices, int64_t rows) {
 constexpr int64_t parts = 16;  // of the table; each is summed by one task, in the order of indices
 
 template <class T>
-void add_rows(const T* grad, const std::vector<int64_t>& numbers, const std::vector<int64_t>& counts, int64_t rows,
-              int64_t width, int64_t padding, T* out) {
-  const int64_t per_part = numbers.size() * static_cast<size_t>(width) < 65536 ? rows : (rows + parts - 1) / parts;
+void add_rows(const T* grad, const std::vector<int64_t>& numbers,
+              const std::vector<int64_t>& counts, int64_t rows, int64_t width, int64_t padding,
+              T* out) {
+  const int64_t per_part =
+      numbers.size() * static_cast<size_t>(width) < 65536 ? rows : (rows + parts - 1) / parts;
   parallel_for(rows, per_part, [&](int64_t begin, int64_t end) {
     for (size_t i = 0; i < numbers.size(); ++i) {
       const int64_t row = numbers[i];
@@ -52,21 +55,24 @@ void embedding(const Tensor& weight, const Tensor& indices, const Tensor& out) {
   const int64_t rows = weight.size(0);
   const std::vector<int64_t> numbers = row_numbers(indices, rows);
   const Tensor table = contiguous(weight);
-  const size_t bytes = rows > 0 ? static_cast<size_t>(weight.numel() / rows) * weight.itemsize() : 0;
+  const size_t bytes =
+      rows > 0 ? static_cast<size_t>(weight.numel() / rows) * weight.itemsize() : 0;
   if (bytes == 0) return;
   const char* from = static_cast<const char*>(table.data());
   char* to = static_cast<char*>(out.data());
   const int64_t chunk = std::max<int64_t>(1, 65536 / static_cast<int64_t>(bytes));
   parallel_for(static_cast<int64_t>(numbers.size()), chunk, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
-      std::memcpy(to + static_cast<size_t>(i) * bytes, from + static_cast<size_t>(numbers[static_cast<size_t>(i)]) * bytes, bytes);
+      std::memcpy(to + static_cast<size_t>(i) * bytes,
+                  from + static_cast<size_t>(numbers[static_cast<size_t>(i)]) * bytes, bytes);
   });
 }
 
-void embedding_dense_backward(const Tensor& grad, const Tensor& indices, int64_t rows, int64_t padding,
-                              bool scale_by_frequency, const Tensor& out) {
+void embedding_dense_backward(const Tensor& grad, const Tensor& indices, int64_t rows,
+                              int64_t padding, bool scale_by_frequency, const Tensor& out) {
   if (!visit_floating(out.dtype(), [](auto) {}))
-    throw Error(ErrorKind::NotImplemented, "\"embedding_backward\" not implemented for '", info(out.dtype()).legacy_name, "'");
+    throw Error(ErrorKind::NotImplemented, "\"embedding_backward\" not implemented for '",
+                info(out.dtype()).legacy_name, "'");
   const std::vector<int64_t> numbers = row_numbers(indices, rows);
   std::vector<int64_t> counts;
   if (scale_by_frequency) {
@@ -84,7 +90,8 @@ void embedding_dense_backward(const Tensor& grad, const Tensor& indices, int64_t
   if (!sum.is_same(out)) copy(out, sum);
 }
 
-void embedding_renorm(const Tensor& weight, const Tensor& indices, double max_norm, double norm_type) {
+void embedding_renorm(const Tensor& weight, const Tensor& indices, double max_norm,
+                      double norm_type) {
   std::vector<int64_t> numbers = row_numbers(indices, weight.size(0));
   std::ranges::sort(numbers);
   const auto repeated = std::ranges::unique(numbers);
@@ -102,7 +109,8 @@ void embedding_renorm(const Tensor& weight, const Tensor& indices, double max_no
       else
         norm += norm_type == 2 ? v * v : std::pow(v, norm_type);
     }
-    if (!std::isinf(norm_type)) norm = norm_type == 2 ? std::sqrt(norm) : std::pow(norm, 1 / norm_type);
+    if (!std::isinf(norm_type))
+      norm = norm_type == 2 ? std::sqrt(norm) : std::pow(norm, 1 / norm_type);
     if (norm <= max_norm) continue;
     const double scale = max_norm / (norm + 1e-7);
     for (int64_t k = 0; k < values.numel(); ++k) values.data<double>()[k] *= scale;

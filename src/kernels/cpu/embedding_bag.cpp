@@ -24,7 +24,8 @@ struct Reducer {
   // How many rows of the bag count.
   int64_t sum(int64_t bag, A* into) const {
     int64_t met = 0;
-    for (int64_t i = bags.starts[static_cast<size_t>(bag)]; i < bags.starts[static_cast<size_t>(bag) + 1]; ++i) {
+    for (int64_t i = bags.starts[static_cast<size_t>(bag)];
+         i < bags.starts[static_cast<size_t>(bag) + 1]; ++i) {
       const int64_t row = bags.numbers[static_cast<size_t>(i)];
       if (row == bags.padding) continue;
       const A scale = scales ? static_cast<A>(scales[i]) : A(1);
@@ -36,7 +37,8 @@ struct Reducer {
   }
   int64_t most(int64_t bag, A* into, int64_t* chosen) const {
     int64_t met = 0;
-    for (int64_t i = bags.starts[static_cast<size_t>(bag)]; i < bags.starts[static_cast<size_t>(bag) + 1]; ++i) {
+    for (int64_t i = bags.starts[static_cast<size_t>(bag)];
+         i < bags.starts[static_cast<size_t>(bag) + 1]; ++i) {
       const int64_t row = bags.numbers[static_cast<size_t>(i)];
       if (row == bags.padding) continue;
       const T* from = table + row * width;
@@ -54,25 +56,30 @@ struct Reducer {
 
 }  // namespace
 
-void embedding_bags(const Tensor& weight, const Bags& bags, BagMode mode, const Tensor& scales, const Tensor& out,
-                    const Tensor& sizes, const Tensor& chosen) {
+void embedding_bags(const Tensor& weight, const Bags& bags, BagMode mode, const Tensor& scales,
+                    const Tensor& out, const Tensor& sizes, const Tensor& chosen) {
   const Tensor table = contiguous(weight), factors = scales.defined() ? contiguous(scales) : scales;
   const int64_t width = table.size(1);
   int64_t* count = sizes.data<int64_t>();
   int64_t* rows = mode == BagMode::Max ? chosen.data<int64_t>() : nullptr;
   visit_floating(table.dtype(), [&]<class T>(Type<T>) {
     using A = Sum<T>;
-    const Reducer<T> reducer{table.data<T>(), factors.defined() ? factors.data<T>() : nullptr, width, bags};
-    parallel_for(bags.count(), std::max<int64_t>(1, 4096 / std::max<int64_t>(width, 1)), [&](int64_t begin, int64_t end) {
-      std::vector<A> sum(static_cast<size_t>(width));
-      for (int64_t b = begin; b < end; ++b) {
-        std::fill(sum.begin(), sum.end(), A(0));
-        count[b] = rows ? reducer.most(b, sum.data(), rows + b * width) : reducer.sum(b, sum.data());
-        const A share = mode == BagMode::Mean && count[b] > 0 ? static_cast<A>(count[b]) : A(1);
-        T* to = out.data<T>() + b * width;
-        for (int64_t k = 0; k < width; ++k) to[k] = static_cast<T>(sum[static_cast<size_t>(k)] / share);
-      }
-    });
+    const Reducer<T> reducer{table.data<T>(), factors.defined() ? factors.data<T>() : nullptr,
+                             width, bags};
+    parallel_for(bags.count(), std::max<int64_t>(1, 4096 / std::max<int64_t>(width, 1)),
+                 [&](int64_t begin, int64_t end) {
+                   std::vector<A> sum(static_cast<size_t>(width));
+                   for (int64_t b = begin; b < end; ++b) {
+                     std::fill(sum.begin(), sum.end(), A(0));
+                     count[b] = rows ? reducer.most(b, sum.data(), rows + b * width)
+                                     : reducer.sum(b, sum.data());
+                     const A share =
+                         mode == BagMode::Mean && count[b] > 0 ? static_cast<A>(count[b]) : A(1);
+                     T* to = out.data<T>() + b * width;
+                     for (int64_t k = 0; k < width; ++k)
+                       to[k] = static_cast<T>(sum[static_cast<size_t>(k)] / share);
+                   }
+                 });
   });
 }
 

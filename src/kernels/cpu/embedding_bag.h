@@ -17,9 +17,9 @@ struct Bags {
   int64_t count() const { return static_cast<int64_t>(starts.size()) - 1; }
 };
 
-// `scales` (one for each number; for sums) may be undefined. `chosen`, for Max: the number of the row
-// that each element came from. `sizes`: how many rows each bag holds, padding not counted.
-void embedding_bags(const Tensor& weight, const Bags& bags, BagMode mode, const Tensor& scales, const Tensor& out,
-                    const Tensor& sizes, const Tensor& chosen);
+// `scales` (one for each number; for sums) may be undefined. `chosen`, for Max: the number of the
+// row that each element came from. `sizes`: how many rows each bag holds, padding not counted.
+void embedding_bags(const Tensor& weight, const Bags& bags, BagMode mode, const Tensor& scales,
+                    const Tensor& out, const Tensor& sizes, const Tensor& chosen);
 
 }  // namespace facula::cpu

@@ -11,7 +11,7 @@ struct Unsigned {
   using type = T;
 };
 template <class T>
-requires std::is_integral_v<T>
+  requires std::is_integral_v<T>
 struct Unsigned<T> {
   using type = std::make_unsigned_t<T>;
 };

@@ -19,7 +19,9 @@ struct Axis {
     const int64_t after = std::upper_bound(edges, edges + bins + 1, x) - edges;
     return std::min(after, bins) - 1;
   }
-  double width(int64_t bin) const { return static_cast<double>(edges[bin + 1]) - static_cast<double>(edges[bin]); }
+  double width(int64_t bin) const {
+    return static_cast<double>(edges[bin + 1]) - static_cast<double>(edges[bin]);
+  }
 };
 
 template <class T>
@@ -40,14 +42,16 @@ void divide_by_volumes(const std::vector<Axis<T>>& axes, std::vector<double>& co
   for (size_t i = 0; i < counts.size(); ++i) {
     double volume = total;
     int64_t rest = static_cast<int64_t>(i);
-    for (size_t d = axes.size(); d-- > 0; rest /= axes[d].bins) volume *= axes[d].width(rest % axes[d].bins);
+    for (size_t d = axes.size(); d-- > 0; rest /= axes[d].bins)
+      volume *= axes[d].width(rest % axes[d].bins);
     counts[i] /= volume;
   }
 }
 
 }  // namespace
 
-void histogramdd(const Tensor& points, std::span<const Tensor> edges, const Tensor& weight, bool density, const Tensor& out) {
+void histogramdd(const Tensor& points, std::span<const Tensor> edges, const Tensor& weight,
+                 bool density, const Tensor& out) {
   const Tensor x = contiguous(points), w = weight.defined() ? contiguous(weight) : weight;
   const int64_t n = x.sizes()[0], dims = x.sizes()[1];
   const bool known = visit_floating(x.dtype(), [&]<class T>(Type<T>) {
@@ -59,16 +63,20 @@ void histogramdd(const Tensor& points, std::span<const Tensor> edges, const Tens
     }
     std::vector<int64_t> bins(static_cast<size_t>(n));
     parallel_for(n, 4096, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) bins[static_cast<size_t>(i)] = bin_of(axes, x.data<T>() + i * dims);
+      for (int64_t i = begin; i < end; ++i)
+        bins[static_cast<size_t>(i)] = bin_of(axes, x.data<T>() + i * dims);
     });
     std::vector<double> counts(static_cast<size_t>(out.numel()));
     for (int64_t i = 0; i < n; ++i)
       if (const int64_t at = bins[static_cast<size_t>(i)]; at >= 0)
         counts[static_cast<size_t>(at)] += w.defined() ? static_cast<double>(w.data<T>()[i]) : 1;
     if (density) divide_by_volumes(axes, counts);
-    std::transform(counts.begin(), counts.end(), out.data<T>(), [](double c) { return static_cast<T>(c); });
+    std::transform(counts.begin(), counts.end(), out.data<T>(),
+                   [](double c) { return static_cast<T>(c); });
   });
-  if (!known) throw Error(ErrorKind::NotImplemented, "\"histogramdd\" not implemented for '", info(x.dtype()).legacy_name, "'");
+  if (!known)
+    throw Error(ErrorKind::NotImplemented, "\"histogramdd\" not implemented for '",
+                info(x.dtype()).legacy_name, "'");
 }
 
 }  // namespace facula::cpu

@@ -48,7 +48,8 @@ void gather_row(const void*, char* const* data, const int64_t* steps, int64_t n)
       return;
     }
     for (int64_t i = 0; i < n; ++i)
-      *reinterpret_cast<T*>(data[0] + i * steps[0]) = *reinterpret_cast<const T*>(from + i * steps[2]);
+      *reinterpret_cast<T*>(data[0] + i * steps[0]) =
+          *reinterpret_cast<const T*>(from + i * steps[2]);
     return;
   }
   for (int64_t i = 0; i < n; ++i)
@@ -137,7 +138,8 @@ void run_scatter(const Tensor& to, const Tensor& offsets, const Tensor& values, 
   if (total == 0) return;
   const std::optional<size_t> dim = free_dim(offsets);
   if (!dim || total <= task_elements) return scatter_in_order(to, offsets, values, row);
-  const int64_t n = offsets.sizes()[*dim], parts = std::min(n, (total + task_elements - 1) / task_elements);
+  const int64_t n = offsets.sizes()[*dim],
+                parts = std::min(n, (total + task_elements - 1) / task_elements);
   // Wide enough parts keep rows long where the free dimension is the innermost.
   const int64_t length = std::max<int64_t>((n + parts - 1) / parts, std::min<int64_t>(n, 64));
   parallel_for((n + length - 1) / length, 1, [&](int64_t begin, int64_t end) {
@@ -152,9 +154,12 @@ void run_scatter(const Tensor& to, const Tensor& offsets, const Tensor& values, 
 template <class T>
 RowFn reducer(Reduction how) {
   switch (how) {
-    case Reduction::Sum: return &scatter_row<T, Add>;
-    case Reduction::Product: return &scatter_row<T, Multiply>;
-    default: break;
+    case Reduction::Sum:
+      return &scatter_row<T, Add>;
+    case Reduction::Product:
+      return &scatter_row<T, Multiply>;
+    default:
+      break;
   }
   if constexpr (is_complex_v<T>)
     return nullptr;
@@ -213,7 +218,8 @@ std::vector<int64_t> starts_of(const T* p, int64_t n) {
   std::vector<int64_t> starts(static_cast<size_t>(chunks) + 1);
   parallel_for(n, task_elements, [&](int64_t begin, int64_t end) {
     for (int64_t at = begin; at < end; at += task_elements)
-      starts[static_cast<size_t>(at / task_elements) + 1] = count_in(p, at, std::min(end, at + task_elements));
+      starts[static_cast<size_t>(at / task_elements) + 1] =
+          count_in(p, at, std::min(end, at + task_elements));
   });
   for (size_t k = 1; k < starts.size(); ++k) starts[k] += starts[k - 1];
   return starts;
@@ -261,12 +267,14 @@ void fill_masked_row(const void* value, char* const* data, const int64_t* steps,
 }  // namespace
 
 Error index_out_of_bounds(int64_t index, const IndexedDim& d) {
-  if (d.size == 0) return Error(ErrorKind::Index,
-        "index is out of bounds: the dimension has size 0");
-  return Error(ErrorKind::Index, "index ", index, " is out of bounds for dimension ", d.shown_dim, " with size ", d.size);
+  if (d.size == 0)
+    return Error(ErrorKind::Index, "index is out of bounds: the dimension has size 0");
+  return Error(ErrorKind::Index, "index ", index, " is out of bounds for dimension ", d.shown_dim,
+               " with size ", d.size);
 }
 Error index_out_of_bounds_runtime(int64_t index, const IndexedDim& d) {
-  return Error(ErrorKind::Runtime, "index ", index, " is out of bounds for dimension ", d.shown_dim, " with size ", d.size);
+  return Error(ErrorKind::Runtime, "index ", index, " is out of bounds for dimension ", d.shown_dim,
+               " with size ", d.size);
 }
 
 Tensor byte_offsets(std::span<const IndexedDim> dims, size_t itemsize, IndexError error) {
@@ -300,13 +308,14 @@ void scatter_elements(const Tensor& to, const Tensor& offsets, const Tensor& val
   run_scatter(to, offsets, values, row);
 }
 
-void scatter_reduce_elements(const Tensor& to, const Tensor& offsets, const Tensor& values, Reduction how,
-                             const char* op) {
+void scatter_reduce_elements(const Tensor& to, const Tensor& offsets, const Tensor& values,
+                             Reduction how, const char* op) {
   RowFn row = nullptr;
-  visit_types<float, double, uint8_t, int8_t, int16_t, int32_t, int64_t, bool, complex64, complex128>(
-      to.dtype(), [&]<class T>(Type<T>) { row = reducer<T>(how); });
+  visit_types<float, double, uint8_t, int8_t, int16_t, int32_t, int64_t, bool, complex64,
+              complex128>(to.dtype(), [&]<class T>(Type<T>) { row = reducer<T>(how); });
   if (!row)
-    throw Error(ErrorKind::NotImplemented, "\"", op, "\" not implemented for '", info(to.dtype()).legacy_name, "'");
+    throw Error(ErrorKind::NotImplemented, "\"", op, "\" not implemented for '",
+                info(to.dtype()).legacy_name, "'");
   run_scatter(to, offsets, values, row);
 }
 
@@ -315,8 +324,8 @@ void divide_by_counts(const Tensor& to, const Tensor& counts) {
   plan.add(to);
   plan.add(counts);
   plan.simplify();
-  visit_types<float, double, uint8_t, int8_t, int16_t, int32_t, int64_t, bool, complex64, complex128>(
-      to.dtype(), [&]<class T>(Type<T>) { plan.run(&divide_row<T>, nullptr); });
+  visit_types<float, double, uint8_t, int8_t, int16_t, int32_t, int64_t, bool, complex64,
+              complex128>(to.dtype(), [&]<class T>(Type<T>) { plan.run(&divide_row<T>, nullptr); });
 }
 
 int64_t count_nonzero_elements(const Tensor& t) {
@@ -325,13 +334,15 @@ int64_t count_nonzero_elements(const Tensor& t) {
     count = t.numel() ? starts_of(t.data<T>(), t.numel()).back() : 0;
   });
   if (!known)
-    throw Error(ErrorKind::NotImplemented, "\"nonzero_count_cpu\" not implemented for '", info(t.dtype()).legacy_name, "'");
+    throw Error(ErrorKind::NotImplemented, "\"nonzero_count_cpu\" not implemented for '",
+                info(t.dtype()).legacy_name, "'");
   return count;
 }
 
 void nonzero_coordinates(const Tensor& t, const Tensor& result) {
   if (t.numel() == 0 || result.numel() == 0) return;
-  visit_values(t.dtype(), [&]<class T>(Type<T>) { write_coordinates(t.data<T>(), t.sizes(), result); });
+  visit_values(t.dtype(),
+               [&]<class T>(Type<T>) { write_coordinates(t.data<T>(), t.sizes(), result); });
 }
 
 void compress(const Tensor& self, const Tensor& mask, const Tensor& out) {

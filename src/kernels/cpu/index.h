@@ -11,16 +11,16 @@ namespace facula::cpu {
 
 // One indexed dimension: how far an index steps, what it may be, and how errors speak of it.
 struct IndexedDim {
-  const Tensor* index;   // int64 or int32
-  int64_t size;          // of the dimension
-  int64_t stride;        // of the dimension, in elements
-  int64_t shown_dim;     // in the error's text
-  bool wrap;             // negative indices count from the end
+  const Tensor* index;  // int64 or int32
+  int64_t size;         // of the dimension
+  int64_t stride;       // of the dimension, in elements
+  int64_t shown_dim;    // in the error's text
+  bool wrap;            // negative indices count from the end
 };
 
 // Makes the error for an index that lies outside.
 using IndexError = Error (*)(int64_t index, const IndexedDim& dim);
-Error index_out_of_bounds(int64_t index, const IndexedDim& dim);    // IndexError
+Error index_out_of_bounds(int64_t index, const IndexedDim& dim);  // IndexError
 Error index_out_of_bounds_runtime(int64_t index, const IndexedDim& dim);
 
 // Sums of index * stride * itemsize over the dimensions, as a contiguous int64 tensor of the index
@@ -35,10 +35,11 @@ void scatter_elements(const Tensor& to, const Tensor& offsets, const Tensor& val
 
 enum class Reduction : uint8_t { Sum, Product, Maximum, Minimum };
 // The same, combining with what is there; the order is fixed by the shapes. Not for half types.
-void scatter_reduce_elements(const Tensor& to, const Tensor& offsets, const Tensor& values, Reduction how,
-                             const char* op);
+void scatter_reduce_elements(const Tensor& to, const Tensor& offsets, const Tensor& values,
+                             Reduction how, const char* op);
 
-// to /= counts, where a count of zero stands for one; integers are rounded down. Not for half types.
+// to /= counts, where a count of zero stands for one; integers are rounded down. Not for half
+// types.
 void divide_by_counts(const Tensor& to, const Tensor& counts);
 
 // How many elements are not zero.

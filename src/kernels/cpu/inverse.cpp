@@ -75,23 +75,25 @@ class Elimination {
 template <class T>
 void invert_all(const Tensor& from, const Tensor& to, int32_t* status) {
   const int64_t n = from.size(-1), area = n * n, count = area == 0 ? 0 : from.numel() / area;
-  parallel_for(count, std::max<int64_t>(1, 4096 / std::max<int64_t>(area * n, 1)), [&](int64_t begin, int64_t end) {
-    std::vector<T> work(static_cast<size_t>(area));
-    for (int64_t i = begin; i < end; ++i) {
-      std::copy_n(from.data<T>() + i * area, area, work.data());
-      T* result = to.data<T>() + i * area;
-      std::fill_n(result, area, T(0));
-      for (int64_t d = 0; d < n; ++d) result[d * n + d] = T(1);
-      status[i] = Elimination<T>(work.data(), result, n).run();
-    }
-  });
+  parallel_for(count, std::max<int64_t>(1, 4096 / std::max<int64_t>(area * n, 1)),
+               [&](int64_t begin, int64_t end) {
+                 std::vector<T> work(static_cast<size_t>(area));
+                 for (int64_t i = begin; i < end; ++i) {
+                   std::copy_n(from.data<T>() + i * area, area, work.data());
+                   T* result = to.data<T>() + i * area;
+                   std::fill_n(result, area, T(0));
+                   for (int64_t d = 0; d < n; ++d) result[d * n + d] = T(1);
+                   status[i] = Elimination<T>(work.data(), result, n).run();
+                 }
+               });
 }
 
 }  // namespace
 
 void invert(const Tensor& A, const Tensor& inverse, const Tensor& status) {
   fill(status, 0);
-  const Tensor from = contiguous(A), rows = empty_tensor(A.sizes(), A.dtype()), codes = contiguous(status);
+  const Tensor from = contiguous(A), rows = empty_tensor(A.sizes(), A.dtype()),
+               codes = contiguous(status);
   auto run = [&]<class T>(Type<T>) { invert_all<T>(from, rows, codes.data<int32_t>()); };
   visit_types<float, double>(A.dtype(), run) || visit_complex(A.dtype(), run);
   copy(inverse, rows);

@@ -9,22 +9,41 @@
 // one of them as a kernel: FACULA_PER_ISA(void sum(const Tensor& self, const Tensor& result);)
 // then `inline constexpr KernelRef sum_kernel = FACULA_BY_ISA(sum);`.
 #if defined(FACULA_HAS_AVX512) && defined(FACULA_HAS_AVX2)
-#define FACULA_PER_ISA(...)          \
-  namespace base { __VA_ARGS__ }     \
-  namespace avx2 { __VA_ARGS__ }     \
-  namespace avx512 { __VA_ARGS__ }
-#define FACULA_BY_ISA(f)                                                                  \
-  ::facula::KernelRef {                                                                   \
-    {&::facula::typed::kernel<&base::f>, &::facula::typed::kernel<&avx2::f>,              \
-     &::facula::typed::kernel<&avx512::f>}, {}                                            \
+#define FACULA_PER_ISA(...) \
+  namespace base {          \
+  __VA_ARGS__               \
+  }                         \
+  namespace avx2 {          \
+  __VA_ARGS__               \
+  }                         \
+  namespace avx512 {        \
+  __VA_ARGS__               \
+  }
+#define FACULA_BY_ISA(f)                                                     \
+  ::facula::KernelRef {                                                      \
+    {&::facula::typed::kernel<&base::f>, &::facula::typed::kernel<&avx2::f>, \
+     &::facula::typed::kernel<&avx512::f>},                                  \
+    {}                                                                       \
   }
 #elif defined(FACULA_HAS_AVX2)
-#define FACULA_PER_ISA(...)          \
-  namespace base { __VA_ARGS__ }     \
-  namespace avx2 { __VA_ARGS__ }
-#define FACULA_BY_ISA(f) \
-  ::facula::KernelRef { {&::facula::typed::kernel<&base::f>, &::facula::typed::kernel<&avx2::f>}, {} }
+#define FACULA_PER_ISA(...) \
+  namespace base {          \
+  __VA_ARGS__               \
+  }                         \
+  namespace avx2 {          \
+  __VA_ARGS__               \
+  }
+#define FACULA_BY_ISA(f)                                                         \
+  ::facula::KernelRef {                                                          \
+    {&::facula::typed::kernel<&base::f>, &::facula::typed::kernel<&avx2::f>}, {} \
+  }
 #else
-#define FACULA_PER_ISA(...) namespace base { __VA_ARGS__ }
-#define FACULA_BY_ISA(f) ::facula::KernelRef { {&::facula::typed::kernel<&base::f>}, {} }
+#define FACULA_PER_ISA(...) \
+  namespace base {          \
+  __VA_ARGS__               \
+  }
+#define FACULA_BY_ISA(f)                     \
+  ::facula::KernelRef {                      \
+    {&::facula::typed::kernel<&base::f>}, {} \
+  }
 #endif

@@ -70,7 +70,8 @@ const wide_t<T>* wide_row(const T* row, wide_t<T>* room, int64_t n) {
 inline int64_t chunk_of(int64_t cost) { return cost >= 16384 ? 1 : 16384 / (cost > 0 ? cost : 1); }
 
 [[noreturn]] inline void not_implemented(const char* kernel, DType d) {
-  throw Error(ErrorKind::NotImplemented, "\"", kernel, "\" not implemented for '", info(d).legacy_name, "'");
+  throw Error(ErrorKind::NotImplemented, "\"", kernel, "\" not implemented for '",
+              info(d).legacy_name, "'");
 }
 
 // visit_floating, or PyTorch's error for a dtype that the kernel lacks.

@@ -14,7 +14,8 @@ void LoopPlan::add(void* data, IntSpan sizes, IntSpan strides, size_t itemsize) 
   // Rules of shape see to this; memory beyond a tensor's end must not be touched if one does not.
   bool fits = sizes.size() <= sizes_.size();
   const size_t extra = fits ? sizes_.size() - sizes.size() : 0;
-  for (size_t d = 0; fits && d < sizes.size(); ++d) fits = sizes[d] == 1 || sizes[d] == sizes_[d + extra];
+  for (size_t d = 0; fits && d < sizes.size(); ++d)
+    fits = sizes[d] == 1 || sizes[d] == sizes_[d + extra];
   check(fits, "expected a tensor that broadcasts to ", str(sizes_), "; got ", str(sizes));
   IntVec& s = strides_[operands_];
   s.resize(sizes_.size());
@@ -53,7 +54,8 @@ void LoopPlan::simplify() {
     return a < b;
   };
   for (size_t i = 1; i < order.size(); ++i)
-    for (size_t j = i; j > 0 && outside(order[j], order[j - 1]); --j) std::swap(order[j], order[j - 1]);
+    for (size_t j = i; j > 0 && outside(order[j], order[j - 1]); --j)
+      std::swap(order[j], order[j - 1]);
 
   IntVec sizes, strides[most_operands];
   for (int64_t d : order) {
@@ -119,7 +121,8 @@ void LoopPlan::run(RowFn row, const void* context, bool serial) {
   }
   if (serial) return run_range(row, context, 0, rows);
   const int64_t grain = std::max<int64_t>(1, task_elements / n);
-  parallel_for(rows, grain, [&](int64_t begin, int64_t end) { run_range(row, context, begin, end); });
+  parallel_for(rows, grain,
+               [&](int64_t begin, int64_t end) { run_range(row, context, begin, end); });
 }
 
 }  // namespace facula::cpu

@@ -34,8 +34,8 @@ class LoopPlan {
  private:
   void run_range(RowFn row, const void* context, int64_t first_row, int64_t last_row) const;
   int operands_ = 0;
-  IntVec sizes_;                      // outermost first
-  IntVec strides_[most_operands];     // bytes
+  IntVec sizes_;                   // outermost first
+  IntVec strides_[most_operands];  // bytes
   char* data_[most_operands] = {};
 };
 

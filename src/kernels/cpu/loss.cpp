@@ -85,7 +85,8 @@ constexpr int64_t per_chunk = 8192;
 
 // t, broadcast and converted, in the memory order of the given geometry.
 Tensor laid_out(const Tensor& t, IntSpan sizes, IntSpan strides, DType dtype) {
-  if (t.dtype() == dtype && same_sizes(t.sizes(), sizes) && same_sizes(t.strides(), strides)) return t;
+  if (t.dtype() == dtype && same_sizes(t.sizes(), sizes) && same_sizes(t.strides(), strides))
+    return t;
   const Tensor made = empty_strided_tensor(sizes, strides, dtype);
   copy(made, t);
   return made;
@@ -95,7 +96,8 @@ template <class T>
 struct Operands {
   Tensor self, target, weight;
   const T *x, *t, *w;
-  Operands(const Tensor& a, const Tensor& b, const Tensor& c, IntSpan sizes, IntSpan strides, DType d)
+  Operands(const Tensor& a, const Tensor& b, const Tensor& c, IntSpan sizes, IntSpan strides,
+           DType d)
       : self(laid_out(a, sizes, strides, d)), target(laid_out(b, sizes, strides, d)) {
     if (c.defined()) weight = laid_out(c, sizes, strides, d);
     x = self.data<T>();
@@ -132,13 +134,14 @@ wide_t<T> total(const Operands<T>& in, wide_t<T> p, int64_t n) {
 
 // Strides for a reduced loss: any order will do, so that of self where it is dense.
 IntVec walking_strides(const Tensor& self, IntSpan sizes) {
-  const bool dense = same_sizes(self.sizes(), sizes) && is_dense_non_overlapping(sizes, self.strides());
+  const bool dense =
+      same_sizes(self.sizes(), sizes) && is_dense_non_overlapping(sizes, self.strides());
   return dense ? IntVec(self.strides()) : contiguous_strides(sizes);
 }
 
 template <class Loss>
-void forward(const char* name, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, double p,
-             const Tensor& out) {
+void forward(const char* name, const Tensor& self, const Tensor& target, const Tensor& weight,
+             int64_t reduction, double p, const Tensor& out) {
   visit_floating_or_raise(out.dtype(), name, [&]<class T>(Type<T>) {
     using A = wide_t<T>;
     if (reduction == 0) {
@@ -158,8 +161,8 @@ void forward(const char* name, const Tensor& self, const Tensor& target, const T
 }
 
 template <class Loss>
-void backward(const char* name, const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight,
-              int64_t reduction, double p, const Tensor& out) {
+void backward(const char* name, const Tensor& grad, const Tensor& self, const Tensor& target,
+              const Tensor& weight, int64_t reduction, double p, const Tensor& out) {
   visit_floating_or_raise(out.dtype(), name, [&]<class T>(Type<T>) {
     using A = wide_t<T>;
     const bool dense = is_dense_non_overlapping(out.sizes(), out.strides());
@@ -167,14 +170,16 @@ void backward(const char* name, const Tensor& grad, const Tensor& self, const Te
     const Operands<T> in(self, target, weight, result.sizes(), result.strides(), out.dtype());
     const int64_t n = result.numel();
     const bool single = grad.numel() == 1;
-    const Tensor g = single ? converted(grad, out.dtype()) : laid_out(grad, result.sizes(), result.strides(), out.dtype());
+    const Tensor g = single ? converted(grad, out.dtype())
+                            : laid_out(grad, result.sizes(), result.strides(), out.dtype());
     const A scale = reduction == 1 ? A(1) / static_cast<A>(n) : A(1), param = static_cast<A>(p);
     const T *x = in.x, *t = in.t, *w = in.w, *from = g.data<T>();
     const int64_t step = single ? 0 : 1;
     T* to = result.data<T>();
     parallel_for(n, per_chunk, [=](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const A v = Loss::template slope<A>(widen(x[i]), widen(t[i]), param) * widen(from[i * step]) * scale;
+        const A v = Loss::template slope<A>(widen(x[i]), widen(t[i]), param) *
+                    widen(from[i * step]) * scale;
         to[i] = static_cast<T>(w ? v * widen(w[i]) : v);
       }
     });
@@ -187,37 +192,42 @@ void backward(const char* name, const Tensor& grad, const Tensor& self, const Te
 void mse_loss(const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& out) {
   forward<Mse>("mse_cpu", self, target, {}, reduction, 0, out);
 }
-void mse_loss_backward(const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& out) {
+void mse_loss_backward(const Tensor& grad, const Tensor& self, const Tensor& target,
+                       int64_t reduction, const Tensor& out) {
   backward<Mse>("mse_backward_cpu_out", grad, self, target, {}, reduction, 0, out);
 }
-void smooth_l1_loss(const Tensor& self, const Tensor& target, int64_t reduction, double beta, const Tensor& out) {
+void smooth_l1_loss(const Tensor& self, const Tensor& target, int64_t reduction, double beta,
+                    const Tensor& out) {
   forward<SmoothL1>("smooth_l1_cpu", self, target, {}, reduction, beta, out);
 }
-void smooth_l1_loss_backward(const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction, double beta,
-                             const Tensor& out) {
+void smooth_l1_loss_backward(const Tensor& grad, const Tensor& self, const Tensor& target,
+                             int64_t reduction, double beta, const Tensor& out) {
   backward<SmoothL1>("smooth_l1_backward_cpu_out", grad, self, target, {}, reduction, beta, out);
 }
-void huber_loss(const Tensor& self, const Tensor& target, int64_t reduction, double delta, const Tensor& out) {
+void huber_loss(const Tensor& self, const Tensor& target, int64_t reduction, double delta,
+                const Tensor& out) {
   forward<Huber>("huber_cpu", self, target, {}, reduction, delta, out);
 }
-void huber_loss_backward(const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction, double delta,
-                         const Tensor& out) {
+void huber_loss_backward(const Tensor& grad, const Tensor& self, const Tensor& target,
+                         int64_t reduction, double delta, const Tensor& out) {
   backward<Huber>("huber_backward_cpu_out", grad, self, target, {}, reduction, delta, out);
 }
-void soft_margin_loss(const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& out) {
+void soft_margin_loss(const Tensor& self, const Tensor& target, int64_t reduction,
+                      const Tensor& out) {
   forward<SoftMargin>("soft_margin_loss", self, target, {}, reduction, 0, out);
 }
-void soft_margin_loss_backward(const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction,
-                               const Tensor& out) {
+void soft_margin_loss_backward(const Tensor& grad, const Tensor& self, const Tensor& target,
+                               int64_t reduction, const Tensor& out) {
   backward<SoftMargin>("soft_margin_loss_backward", grad, self, target, {}, reduction, 0, out);
 }
-void binary_cross_entropy(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
-                          const Tensor& out) {
+void binary_cross_entropy(const Tensor& self, const Tensor& target, const Tensor& weight,
+                          int64_t reduction, const Tensor& out) {
   forward<CrossEntropy>("binary_cross_entropy", self, target, weight, reduction, 0, out);
 }
-void binary_cross_entropy_backward(const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight,
-                                   int64_t reduction, const Tensor& out) {
-  backward<CrossEntropy>("binary_cross_entropy_backward", grad, self, target, weight, reduction, 0, out);
+void binary_cross_entropy_backward(const Tensor& grad, const Tensor& self, const Tensor& target,
+                                   const Tensor& weight, int64_t reduction, const Tensor& out) {
+  backward<CrossEntropy>("binary_cross_entropy_backward", grad, self, target, weight, reduction, 0,
+                         out);
 }
 
 }  // namespace facula::cpu::FACULA_ISA

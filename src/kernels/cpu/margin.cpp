@@ -14,12 +14,14 @@ constexpr int64_t samples_per_chunk = 64;
 template <class F>
 void visit(DType d, const char* kernel, F&& f) {
   if (!visit_types<float, double>(d, f))
-    throw Error(ErrorKind::NotImplemented, "\"", kernel, "\" not implemented for '", info(d).legacy_name, "'");
+    throw Error(ErrorKind::NotImplemented, "\"", kernel, "\" not implemented for '",
+                info(d).legacy_name, "'");
 }
 
 Tensor as_type(const Tensor& t, DType d) {
   if (!t.defined()) return t;
-  check(t.dtype() == d, "margin losses need a tensor of dtype ", name(d), " here; got ", name(t.dtype()));
+  check(t.dtype() == d, "margin losses need a tensor of dtype ", name(d), " here; got ",
+        name(t.dtype()));
   return contiguous(t);
 }
 
@@ -37,7 +39,9 @@ void store_losses(int64_t samples, int64_t reduction, T* out, F&& loss_of) {
   parallel_for(samples, samples_per_chunk, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) losses[static_cast<size_t>(i)] = loss_of(i);
   });
-  if (reduction == 0) return void(std::transform(losses.begin(), losses.end(), out, [](double v) { return static_cast<T>(v); }));
+  if (reduction == 0)
+    return void(std::transform(losses.begin(), losses.end(), out,
+                               [](double v) { return static_cast<T>(v); }));
   double sum = 0;
   for (double v : losses) sum += v;
   *out = static_cast<T>(reduction == 1 && samples > 0 ? sum / static_cast<double>(samples) : sum);
@@ -61,7 +65,8 @@ struct MarginProblem {
   T margin;
 
   int64_t class_of(int64_t i) const {
-    check(target[i] >= 0 && target[i] < m.classes, "multi_margin_loss(): target out of range, 0 to ", m.classes - 1, "; got ", target[i]);
+    check(target[i] >= 0 && target[i] < m.classes,
+          "multi_margin_loss(): target out of range, 0 to ", m.classes - 1, "; got ", target[i]);
     return target[i];
   }
   T weight_of(int64_t c) const { return weight ? weight[c] : T(1); }
@@ -117,23 +122,29 @@ void each_pair(const T* row, const int64_t* target, const T* is_target, int64_t 
 
 }  // namespace
 
-void multi_margin_loss(const Tensor& self, const Tensor& target, int64_t p, double margin, const Tensor& weight,
-                       int64_t reduction, const Tensor& out) {
+void multi_margin_loss(const Tensor& self, const Tensor& target, int64_t p, double margin,
+                       const Tensor& weight, int64_t reduction, const Tensor& out) {
   visit(self.dtype(), "multi_margin_loss_cpu_kernel", [&]<class T>(Type<T>) {
-    const Tensor x = contiguous(self), t = as_type(target, DType::Int64), w = as_type(weight, self.dtype());
-    const MarginProblem<T> problem{x.data<T>(), t.data<int64_t>(), w.defined() ? w.data<T>() : nullptr,
-                                   matrix_of(x), p, static_cast<T>(margin)};
-    store_losses(problem.m.samples, reduction, out.data<T>(), [&](int64_t i) { return problem.loss(i); });
+    const Tensor x = contiguous(self), t = as_type(target, DType::Int64),
+                 w = as_type(weight, self.dtype());
+    const MarginProblem<T> problem{
+        x.data<T>(), t.data<int64_t>(),     w.defined() ? w.data<T>() : nullptr, matrix_of(x),
+        p,           static_cast<T>(margin)};
+    store_losses(problem.m.samples, reduction, out.data<T>(),
+                 [&](int64_t i) { return problem.loss(i); });
   });
 }
 
-void multi_margin_loss_backward(const Tensor& grad, const Tensor& self, const Tensor& target, int64_t p, double margin,
-                                const Tensor& weight, int64_t reduction, const Tensor& out) {
+void multi_margin_loss_backward(const Tensor& grad, const Tensor& self, const Tensor& target,
+                                int64_t p, double margin, const Tensor& weight, int64_t reduction,
+                                const Tensor& out) {
   visit(self.dtype(), "multi_margin_loss_backward_cpu_kernel", [&]<class T>(Type<T>) {
-    const Tensor x = contiguous(self), t = as_type(target, DType::Int64), w = as_type(weight, self.dtype());
+    const Tensor x = contiguous(self), t = as_type(target, DType::Int64),
+                 w = as_type(weight, self.dtype());
     const Tensor g = as_type(grad, self.dtype());
-    const MarginProblem<T> problem{x.data<T>(), t.data<int64_t>(), w.defined() ? w.data<T>() : nullptr,
-                                   matrix_of(x), p, static_cast<T>(margin)};
+    const MarginProblem<T> problem{
+        x.data<T>(), t.data<int64_t>(),     w.defined() ? w.data<T>() : nullptr, matrix_of(x),
+        p,           static_cast<T>(margin)};
     const T scale = static_cast<T>(share(problem.m, reduction));
     parallel_for(problem.m.samples, samples_per_chunk, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
@@ -142,35 +153,41 @@ void multi_margin_loss_backward(const Tensor& grad, const Tensor& self, const Te
   });
 }
 
-void multilabel_margin_loss(const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& out,
-                            const Tensor& is_target) {
+void multilabel_margin_loss(const Tensor& self, const Tensor& target, int64_t reduction,
+                            const Tensor& out, const Tensor& is_target) {
   visit(self.dtype(), "multilabel_margin_loss_forward_out_frame", [&]<class T>(Type<T>) {
     const Tensor x = contiguous(self), t = as_type(target, DType::Int64);
     const Matrix m = matrix_of(x);
     const int64_t* to = t.data<int64_t>();
     for (int64_t i = 0; i < t.numel(); ++i)
-      check(to[i] >= -1 && to[i] < m.classes, "multilabel_margin_loss(): target out of range, -1 to ", m.classes - 1, "; got ", to[i]);
+      check(to[i] >= -1 && to[i] < m.classes,
+            "multilabel_margin_loss(): target out of range, -1 to ", m.classes - 1, "; got ",
+            to[i]);
     T* marks = is_target.data<T>();
     std::fill_n(marks, is_target.numel(), T(0));
     store_losses(m.samples, reduction, out.data<T>(), [&](int64_t i) {
       const int64_t row = i * m.classes, n = count_targets(to + row, m.classes);
       for (int64_t k = 0; k < n; ++k) marks[row + to[row + k]] = 1;
       double sum = 0;
-      each_pair(x.data<T>() + row, to + row, marks + row, m.classes, [&](int64_t, int64_t, T z) { sum += static_cast<double>(z); });
+      each_pair(x.data<T>() + row, to + row, marks + row, m.classes,
+                [&](int64_t, int64_t, T z) { sum += static_cast<double>(z); });
       return sum / static_cast<double>(m.classes);
     });
   });
 }
 
-void multilabel_margin_loss_backward(const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction,
-                                     const Tensor& is_target, const Tensor& out) {
+void multilabel_margin_loss_backward(const Tensor& grad, const Tensor& self, const Tensor& target,
+                                     int64_t reduction, const Tensor& is_target,
+                                     const Tensor& out) {
   visit(self.dtype(), "multilabel_margin_loss_backward_out_frame", [&]<class T>(Type<T>) {
-    const Tensor x = contiguous(self), t = as_type(target, DType::Int64), marks = as_type(is_target, self.dtype());
+    const Tensor x = contiguous(self), t = as_type(target, DType::Int64),
+                 marks = as_type(is_target, self.dtype());
     const Tensor g = as_type(grad, self.dtype());
     const Matrix m = matrix_of(x);
     const int64_t* to = t.data<int64_t>();
     for (int64_t i = 0; i < t.numel(); ++i)
-      check(to[i] >= -1 && to[i] < m.classes, "multilabel_margin_loss_backward(): target out of range, -1 to ", m.classes - 1,
+      check(to[i] >= -1 && to[i] < m.classes,
+            "multilabel_margin_loss_backward(): target out of range, -1 to ", m.classes - 1,
             "; got ", to[i]);
     const T scale = static_cast<T>(share(m, reduction));
     std::fill_n(out.data<T>(), out.numel(), T(0));
@@ -179,10 +196,11 @@ void multilabel_margin_loss_backward(const Tensor& grad, const Tensor& self, con
         const int64_t row = i * m.classes;
         T* into = out.data<T>() + row;
         const T step = scale * g.data<T>()[reduction == 0 ? i : 0];
-        each_pair(x.data<T>() + row, to + row, marks.data<T>() + row, m.classes, [&](int64_t own, int64_t other, T) {
-          into[own] -= step;
-          into[other] += step;
-        });
+        each_pair(x.data<T>() + row, to + row, marks.data<T>() + row, m.classes,
+                  [&](int64_t own, int64_t other, T) {
+                    into[own] -= step;
+                    into[other] += step;
+                  });
       }
     });
   });

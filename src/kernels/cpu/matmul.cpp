@@ -17,7 +17,8 @@ Matrix matrix(const Tensor& t) {
 Matrix column(const Tensor& v) { return {v.data(), v.sizes()[0], 1, v.strides()[0], 1}; }
 
 template <class T>
-GemmArgs<T> gemm_args(const Matrix& a, const Matrix& b, const Matrix& c, const Scalar& alpha, const Scalar& beta) {
+GemmArgs<T> gemm_args(const Matrix& a, const Matrix& b, const Matrix& c, const Scalar& alpha,
+                      const Scalar& beta) {
   GemmArgs<T> g{};
   g.m = c.rows;
   g.n = c.cols;
@@ -40,11 +41,12 @@ template <class F>
 void visit(DType d, const char* op, F&& f) {
   const bool known = visit_floating(d, f) || visit_integral(d, f) || visit_complex(d, f);
   if (!known)
-    throw_error(ErrorKind::NotImplemented, concat("\"", op, "\" not implemented for '", info(d).legacy_name, "'"));
+    throw_error(ErrorKind::NotImplemented,
+                concat("\"", op, "\" not implemented for '", info(d).legacy_name, "'"));
 }
 
-void product(const Matrix& a, const Matrix& b, const Matrix& c, const Scalar& alpha, const Scalar& beta, DType d,
-             const char* op) {
+void product(const Matrix& a, const Matrix& b, const Matrix& c, const Scalar& alpha,
+             const Scalar& beta, DType d, const char* op) {
   visit(d, op, [&]<class T>(Type<T>) { gemm(gemm_args<T>(a, b, c, alpha, beta)); });
 }
 
@@ -53,21 +55,22 @@ void start_from(const Tensor& out, const Tensor& self, const Scalar& beta) {
   if (!beta.equals(0) && !out.is_same(self)) cpu::copy(out, self);
 }
 
-void batched(const Tensor& a, const Tensor& b, const Tensor& out, const Scalar& alpha, const Scalar& beta, const char* op) {
+void batched(const Tensor& a, const Tensor& b, const Tensor& out, const Scalar& alpha,
+             const Scalar& beta, const char* op) {
   if (out.numel() == 0) return;
   auto inner = [](const Tensor& t) {
     return Matrix{t.data(), t.sizes()[1], t.sizes()[2], t.strides()[1], t.strides()[2]};
   };
   visit(out.dtype(), op, [&]<class T>(Type<T>) {
-    gemm_batched(gemm_args<T>(inner(a), inner(b), inner(out), alpha, beta), out.sizes()[0], a.strides()[0],
-                 b.strides()[0], out.strides()[0]);
+    gemm_batched(gemm_args<T>(inner(a), inner(b), inner(out), alpha, beta), out.sizes()[0],
+                 a.strides()[0], b.strides()[0], out.strides()[0]);
   });
 }
 
 }  // namespace
 
-void addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha,
-           const Tensor& out) {
+void addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
+           const Scalar& alpha, const Tensor& out) {
   start_from(out, self, beta);
   product(matrix(mat1), matrix(mat2), matrix(out), alpha, beta, out.dtype(), "addmm_impl_cpu_");
 }
@@ -76,8 +79,8 @@ void mm(const Tensor& self, const Tensor& mat2, const Tensor& out) {
   product(matrix(self), matrix(mat2), matrix(out), 1, 0, out.dtype(), "addmm_impl_cpu_");
 }
 
-void addmv(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta, const Scalar& alpha,
-           const Tensor& out) {
+void addmv(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta,
+           const Scalar& alpha, const Tensor& out) {
   start_from(out, self, beta);
   product(matrix(mat), column(vec), column(out), alpha, beta, out.dtype(), "addmv_impl_cpu");
 }
@@ -92,10 +95,12 @@ void dot(const Tensor& self, const Tensor& tensor, const Tensor& out) {
   product(row, column(tensor), one, 1, 0, out.dtype(), "dot");
 }
 
-void bmm(const Tensor& self, const Tensor& mat2, const Tensor& out) { batched(self, mat2, out, 1, 0, "bmm"); }
+void bmm(const Tensor& self, const Tensor& mat2, const Tensor& out) {
+  batched(self, mat2, out, 1, 0, "bmm");
+}
 
-void baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha,
-             const Tensor& out) {
+void baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
+             const Scalar& alpha, const Tensor& out) {
   start_from(out, self, beta);
   batched(batch1, batch2, out, alpha, beta, "baddbmm");
 }

@@ -6,18 +6,17 @@
 namespace facula::cpu {
 
 FACULA_PER_ISA(
-  // out = beta * self + alpha * mat1 @ mat2; self broadcasts. With beta 0, self is not read.
-  void addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha,
-             const Tensor& out);
-  void mm(const Tensor& self, const Tensor& mat2, const Tensor& out);
-  void addmv(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta, const Scalar& alpha,
-             const Tensor& out);
-  void mv(const Tensor& self, const Tensor& vec, const Tensor& out);
-  void dot(const Tensor& self, const Tensor& tensor, const Tensor& out);
-  void bmm(const Tensor& self, const Tensor& mat2, const Tensor& out);
-  void baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
+    // out = beta * self + alpha * mat1 @ mat2; self broadcasts. With beta 0, self is not read.
+    void addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
                const Scalar& alpha, const Tensor& out);
-)
+    void mm(const Tensor& self, const Tensor& mat2, const Tensor& out);
+    void addmv(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta,
+               const Scalar& alpha, const Tensor& out);
+    void mv(const Tensor& self, const Tensor& vec, const Tensor& out);
+    void dot(const Tensor& self, const Tensor& tensor, const Tensor& out);
+    void bmm(const Tensor& self, const Tensor& mat2, const Tensor& out);
+    void baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
+                 const Scalar& alpha, const Tensor& out);)
 
 inline constexpr KernelRef addmm_kernel = FACULA_BY_ISA(addmm);
 inline constexpr KernelRef mm_kernel = FACULA_BY_ISA(mm);

@@ -43,7 +43,8 @@ Problem problem(const Tensor& self, const Tensor& target, int64_t ignored) {
 }
 
 template <class T>
-void forward(const Problem& p, const T* x, const T* weight, int64_t reduction, T* output, T* total) {
+void forward(const Problem& p, const T* x, const T* weight, int64_t reduction, T* output,
+             T* total) {
   const int64_t chunks = (p.count + per_chunk - 1) / per_chunk;
   std::vector<double> losses(static_cast<size_t>(chunks)), weights(static_cast<size_t>(chunks));
   parallel_for(p.count, per_chunk, [&](int64_t begin, int64_t end) {
@@ -68,7 +69,8 @@ void forward(const Problem& p, const T* x, const T* weight, int64_t reduction, T
 }
 
 template <class T>
-void backward(const Problem& p, const T* grad, int64_t grad_step, const T* weight, double scale, T* out) {
+void backward(const Problem& p, const T* grad, int64_t grad_step, const T* weight, double scale,
+              T* out) {
   parallel_for(p.count, per_chunk, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t c = p.target(i);
@@ -82,7 +84,8 @@ void backward(const Problem& p, const T* grad, int64_t grad_step, const T* weigh
 template <class F>
 void visit(DType d, const char* kernel, F&& f) {
   if (!visit_floating(d, f))
-    throw Error(ErrorKind::NotImplemented, "\"", kernel, "\" not implemented for '", info(d).legacy_name, "'");
+    throw Error(ErrorKind::NotImplemented, "\"", kernel, "\" not implemented for '",
+                info(d).legacy_name, "'");
 }
 
 Tensor as_type(const Tensor& t, DType d) {
@@ -93,17 +96,20 @@ Tensor as_type(const Tensor& t, DType d) {
 
 }  // namespace
 
-void nll_loss(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, int64_t ignore_index,
-              const Tensor& output, const Tensor& total_weight) {
-  visit(self.dtype(), self.dim() > 2 ? "nll_loss2d_forward_out_frame" : "nll_loss_out_frame", [&]<class T>(Type<T>) {
-    const Tensor x = contiguous(self), t = contiguous(target), w = as_type(weight, self.dtype());
-    forward<T>(problem(x, t, ignore_index), x.data<T>(), w.defined() ? w.data<T>() : nullptr, reduction,
-               output.data<T>(), total_weight.data<T>());
-  });
+void nll_loss(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
+              int64_t ignore_index, const Tensor& output, const Tensor& total_weight) {
+  visit(self.dtype(), self.dim() > 2 ? "nll_loss2d_forward_out_frame" : "nll_loss_out_frame",
+        [&]<class T>(Type<T>) {
+          const Tensor x = contiguous(self), t = contiguous(target),
+                       w = as_type(weight, self.dtype());
+          forward<T>(problem(x, t, ignore_index), x.data<T>(), w.defined() ? w.data<T>() : nullptr,
+                     reduction, output.data<T>(), total_weight.data<T>());
+        });
 }
 
-void nll_loss_backward(const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight,
-                       int64_t reduction, int64_t ignore_index, const Tensor& total_weight, const Tensor& out) {
+void nll_loss_backward(const Tensor& grad, const Tensor& self, const Tensor& target,
+                       const Tensor& weight, int64_t reduction, int64_t ignore_index,
+                       const Tensor& total_weight, const Tensor& out) {
   fill(out, 0);
   visit(self.dtype(), "nll_loss_backward_out_frame", [&]<class T>(Type<T>) {
     const Tensor t = contiguous(target), g = contiguous(grad), w = as_type(weight, self.dtype());

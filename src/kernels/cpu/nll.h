@@ -6,9 +6,10 @@
 namespace facula::cpu {
 
 // Sums into `output` (or one loss each for reduction 0) and the weights that were met.
-void nll_loss(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, int64_t ignore_index,
-              const Tensor& output, const Tensor& total_weight);
-void nll_loss_backward(const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight,
-                       int64_t reduction, int64_t ignore_index, const Tensor& total_weight, const Tensor& out);
+void nll_loss(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
+              int64_t ignore_index, const Tensor& output, const Tensor& total_weight);
+void nll_loss_backward(const Tensor& grad, const Tensor& self, const Tensor& target,
+                       const Tensor& weight, int64_t reduction, int64_t ignore_index,
+                       const Tensor& total_weight, const Tensor& out);
 
 }  // namespace facula::cpu

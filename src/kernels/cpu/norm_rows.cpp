@@ -30,9 +30,11 @@ Statistics<wide_t<T>> statistics(const T* x, int64_t n, double eps) {
 // --- rows with one weight per element: layer and RMS norm
 
 template <class T>
-void normalise(const T* x, T* y, int64_t n, Statistics<wide_t<T>> s, const wide_t<T>* w, const wide_t<T>* b) {
+void normalise(const T* x, T* y, int64_t n, Statistics<wide_t<T>> s, const wide_t<T>* w,
+               const wide_t<T>* b) {
   if (w && b)
-    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>((widen(x[i]) - s.mean) * s.rstd * w[i] + b[i]);
+    for (int64_t i = 0; i < n; ++i)
+      y[i] = static_cast<T>((widen(x[i]) - s.mean) * s.rstd * w[i] + b[i]);
   else if (w)
     for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>((widen(x[i]) - s.mean) * s.rstd * w[i]);
   else if (b)
@@ -48,8 +50,8 @@ int64_t product(IntSpan sizes) {
 }
 
 template <bool Centred, class T>
-void forward(const Tensor& input, int64_t n, const Tensor& weight, const Tensor& bias, double eps, const Tensor& out,
-             const Tensor& mean, const Tensor& rstd) {
+void forward(const Tensor& input, int64_t n, const Tensor& weight, const Tensor& bias, double eps,
+             const Tensor& out, const Tensor& mean, const Tensor& rstd) {
   using A = wide_t<T>;
   const int64_t rows = n ? input.numel() / n : 0;
   const Tensor in = contiguous(input);
@@ -71,31 +73,36 @@ void forward(const Tensor& input, int64_t n, const Tensor& weight, const Tensor&
 }
 
 template <bool Centred, class T>
-void input_gradient(const T* g, const T* x, T* to, int64_t n, Statistics<wide_t<T>> s, const wide_t<T>* w) {
+void input_gradient(const T* g, const T* x, T* to, int64_t n, Statistics<wide_t<T>> s,
+                    const wide_t<T>* w) {
   using A = wide_t<T>;
   auto weighted = [&](int64_t i) { return w ? widen(g[i]) * w[i] : widen(g[i]); };
   const A scale = s.rstd / static_cast<A>(n);
   A sum = 0;
   if constexpr (Centred) sum = lane_sum<A>(0, n, weighted) * scale;
-  const A slope = lane_sum<A>(0, n, [&](int64_t i) { return weighted(i) * (widen(x[i]) - s.mean); }) * scale *
-                  s.rstd * s.rstd;
+  const A slope =
+      lane_sum<A>(0, n, [&](int64_t i) { return weighted(i) * (widen(x[i]) - s.mean); }) * scale *
+      s.rstd * s.rstd;
   for (int64_t i = 0; i < n; ++i)
     to[i] = static_cast<T>(weighted(i) * s.rstd - sum - (widen(x[i]) - s.mean) * slope);
 }
 
 template <class T>
-void add_parameter_gradients(const T* g, const T* x, int64_t n, Statistics<wide_t<T>> s, wide_t<T>* gw, wide_t<T>* gb) {
+void add_parameter_gradients(const T* g, const T* x, int64_t n, Statistics<wide_t<T>> s,
+                             wide_t<T>* gw, wide_t<T>* gb) {
   if (gw)
     for (int64_t i = 0; i < n; ++i) gw[i] += widen(g[i]) * ((widen(x[i]) - s.mean) * s.rstd);
   if (gb)
     for (int64_t i = 0; i < n; ++i) gb[i] += widen(g[i]);
 }
 
-constexpr int64_t most_partials = 32;  // of parameter gradients: rows are summed in that many chunks
+constexpr int64_t most_partials =
+    32;  // of parameter gradients: rows are summed in that many chunks
 
 template <bool Centred, class T>
-void backward(const Tensor& grad, const Tensor& input, int64_t n, const Tensor& mean, const Tensor& rstd,
-              const Tensor& weight, const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias) {
+void backward(const Tensor& grad, const Tensor& input, int64_t n, const Tensor& mean,
+              const Tensor& rstd, const Tensor& weight, const Tensor& grad_input,
+              const Tensor& grad_weight, const Tensor& grad_bias) {
   using A = wide_t<T>;
   const int64_t rows = n ? input.numel() / n : 0;
   const Tensor in = contiguous(input), gr = contiguous(grad);
@@ -138,8 +145,8 @@ struct Groups {
 };
 
 template <class T>
-void group_forward(const Groups& p, const Tensor& input, const Tensor& weight, const Tensor& bias, double eps,
-                   const Tensor& out, const Tensor& mean, const Tensor& rstd) {
+void group_forward(const Groups& p, const Tensor& input, const Tensor& weight, const Tensor& bias,
+                   double eps, const Tensor& out, const Tensor& mean, const Tensor& rstd) {
   using A = wide_t<T>;
   const Tensor in = contiguous(input);
   const Tensor result = out.is_contiguous() ? out : empty_tensor(out.sizes(), out.dtype());
@@ -155,8 +162,10 @@ void group_forward(const Groups& p, const Tensor& input, const Tensor& weight, c
       r.data()[k] = s.rstd;
       for (int64_t c = 0; c < p.per_group(); ++c) {
         const int64_t channel = p.first_channel(k) + c, at = k * length + c * p.hxw;
-        const A scale = w.data() ? s.rstd * w.data()[channel] : s.rstd, shift = b.data() ? b.data()[channel] : A(0);
-        for (int64_t i = at; i < at + p.hxw; ++i) y[i] = static_cast<T>((widen(x[i]) - s.mean) * scale + shift);
+        const A scale = w.data() ? s.rstd * w.data()[channel] : s.rstd,
+                shift = b.data() ? b.data()[channel] : A(0);
+        for (int64_t i = at; i < at + p.hxw; ++i)
+          y[i] = static_cast<T>((widen(x[i]) - s.mean) * scale + shift);
       }
     }
   });
@@ -172,14 +181,17 @@ struct ChannelSums {
 };
 
 template <class T>
-void group_backward(const Groups& p, const Tensor& grad, const Tensor& input, const Tensor& mean, const Tensor& rstd,
-                    const Tensor& weight, const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias) {
+void group_backward(const Groups& p, const Tensor& grad, const Tensor& input, const Tensor& mean,
+                    const Tensor& rstd, const Tensor& weight, const Tensor& grad_input,
+                    const Tensor& grad_weight, const Tensor& grad_bias) {
   using A = wide_t<T>;
   const Tensor in = contiguous(input), gr = contiguous(grad);
   const WideInput<A> w(weight), m(mean), r(rstd);
   const WideResult<A> gw(grad_weight), gb(grad_bias);
   Tensor result;
-  if (grad_input.defined()) result = grad_input.is_contiguous() ? grad_input : empty_tensor(grad_input.sizes(), grad_input.dtype());
+  if (grad_input.defined())
+    result = grad_input.is_contiguous() ? grad_input
+                                        : empty_tensor(grad_input.sizes(), grad_input.dtype());
   const int64_t length = p.per_group() * p.hxw;
   Scratch<ChannelSums<A>> sums(p.n * p.channels);
   const T *x = in.data<T>(), *g = gr.data<T>();
@@ -193,11 +205,13 @@ void group_backward(const Groups& p, const Tensor& grad, const Tensor& input, co
         const A scale = w.data() ? w.data()[channel] : A(1);
         ChannelSums<A>& s = sums[k * p.per_group() + c];
         s.grad = lane_sum<A>(at, at + p.hxw, [&](int64_t i) { return widen(g[i]); });
-        s.product = lane_sum<A>(at, at + p.hxw, [&](int64_t i) { return widen(g[i]) * (widen(x[i]) - mu); });
+        s.product = lane_sum<A>(at, at + p.hxw,
+                                [&](int64_t i) { return widen(g[i]) * (widen(x[i]) - mu); });
         sum += s.grad * scale;
         product += s.product * scale;
       }
-      const A even = sum * rs / static_cast<A>(length), slope = product * rs * rs * rs / static_cast<A>(length);
+      const A even = sum * rs / static_cast<A>(length),
+              slope = product * rs * rs * rs / static_cast<A>(length);
       for (int64_t c = 0; to && c < p.per_group(); ++c) {
         const int64_t at = k * length + c * p.hxw, channel = p.first_channel(k) + c;
         const A scale = w.data() ? w.data()[channel] * rs : rs;
@@ -223,45 +237,50 @@ void group_backward(const Groups& p, const Tensor& grad, const Tensor& input, co
 
 }  // namespace
 
-void native_layer_norm(const Tensor& input, IntSpan shape, const Tensor& weight, const Tensor& bias, double eps,
-                       const Tensor& out, const Tensor& mean, const Tensor& rstd) {
+void native_layer_norm(const Tensor& input, IntSpan shape, const Tensor& weight, const Tensor& bias,
+                       double eps, const Tensor& out, const Tensor& mean, const Tensor& rstd) {
   visit_floating_or_raise(input.dtype(), "LayerNormKernelImpl", [&]<class T>(Type<T>) {
     forward<true, T>(input, product(shape), weight, bias, eps, out, mean, rstd);
   });
 }
-void native_layer_norm_backward(const Tensor& grad, const Tensor& input, IntSpan shape, const Tensor& mean,
-                                const Tensor& rstd, const Tensor& weight, const Tensor&, std::span<const bool>,
-                                const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias) {
+void native_layer_norm_backward(const Tensor& grad, const Tensor& input, IntSpan shape,
+                                const Tensor& mean, const Tensor& rstd, const Tensor& weight,
+                                const Tensor&, std::span<const bool>, const Tensor& grad_input,
+                                const Tensor& grad_weight, const Tensor& grad_bias) {
   visit_floating_or_raise(input.dtype(), "LayerNormBackwardKernelImpl", [&]<class T>(Type<T>) {
-    backward<true, T>(grad, input, product(shape), mean, rstd, weight, grad_input, grad_weight, grad_bias);
+    backward<true, T>(grad, input, product(shape), mean, rstd, weight, grad_input, grad_weight,
+                      grad_bias);
   });
 }
-void fused_rms_norm(const Tensor& input, IntSpan shape, const Tensor& weight, std::optional<double> eps,
-                    const Tensor& out, const Tensor& rstd) {
+void fused_rms_norm(const Tensor& input, IntSpan shape, const Tensor& weight,
+                    std::optional<double> eps, const Tensor& out, const Tensor& rstd) {
   visit_floating_or_raise(input.dtype(), "rms_norm", [&]<class T>(Type<T>) {
     const double least = std::is_same_v<T, double> ? 0x1p-52 : 0x1p-23;
     forward<false, T>(input, product(shape), weight, {}, eps ? *eps : least, out, {}, rstd);
   });
 }
-void fused_rms_norm_backward(const Tensor& grad, const Tensor& input, IntSpan shape, const Tensor& rstd,
-                             const Tensor& weight, std::span<const bool>, const Tensor& grad_input,
-                             const Tensor& grad_weight) {
+void fused_rms_norm_backward(const Tensor& grad, const Tensor& input, IntSpan shape,
+                             const Tensor& rstd, const Tensor& weight, std::span<const bool>,
+                             const Tensor& grad_input, const Tensor& grad_weight) {
   visit_floating_or_raise(input.dtype(), "rms_norm_backward", [&]<class T>(Type<T>) {
     backward<false, T>(grad, input, product(shape), {}, rstd, weight, grad_input, grad_weight, {});
   });
 }
-void native_group_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t n, int64_t c, int64_t hxw,
-                       int64_t group, double eps, const Tensor& out, const Tensor& mean, const Tensor& rstd) {
+void native_group_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t n,
+                       int64_t c, int64_t hxw, int64_t group, double eps, const Tensor& out,
+                       const Tensor& mean, const Tensor& rstd) {
   visit_floating_or_raise(input.dtype(), "GroupNormKernelImpl", [&]<class T>(Type<T>) {
     group_forward<T>({n, c, hxw, group}, input, weight, bias, eps, out, mean, rstd);
   });
 }
-void native_group_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& mean, const Tensor& rstd,
-                                const Tensor& weight, int64_t n, int64_t c, int64_t hxw, int64_t group,
-                                std::span<const bool>, const Tensor& grad_input, const Tensor& grad_weight,
+void native_group_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& mean,
+                                const Tensor& rstd, const Tensor& weight, int64_t n, int64_t c,
+                                int64_t hxw, int64_t group, std::span<const bool>,
+                                const Tensor& grad_input, const Tensor& grad_weight,
                                 const Tensor& grad_bias) {
   visit_floating_or_raise(input.dtype(), "GroupNormBackwardKernelImpl", [&]<class T>(Type<T>) {
-    group_backward<T>({n, c, hxw, group}, grad, input, mean, rstd, weight, grad_input, grad_weight, grad_bias);
+    group_backward<T>({n, c, hxw, group}, grad, input, mean, rstd, weight, grad_input, grad_weight,
+                      grad_bias);
   });
 }
 

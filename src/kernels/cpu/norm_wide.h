@@ -25,7 +25,8 @@ class WideResult {
  public:
   explicit WideResult(const Tensor& t) : target_(t) {
     if (!t.defined()) return;
-    tensor_ = t.dtype() == dtype_of<A> && t.is_contiguous() ? t : empty_tensor(t.sizes(), dtype_of<A>);
+    tensor_ =
+        t.dtype() == dtype_of<A> && t.is_contiguous() ? t : empty_tensor(t.sizes(), dtype_of<A>);
   }
   A* data() const { return tensor_.defined() ? tensor_.data<A>() : nullptr; }
   void finish() const {

@@ -13,25 +13,32 @@ constexpr int most_tensors = 5;       // a parameter, its gradient and up to thr
 constexpr int64_t per_chunk = 16384;  // elements
 
 double number(const Tensor& t) {
-  check(t.numel() == 1, "expected a tensor of one element for a number of an optimizer; got sizes ", str(t.sizes()));
+  check(t.numel() == 1, "expected a tensor of one element for a number of an optimizer; got sizes ",
+        str(t.sizes()));
   if (t.dtype() == DType::Float32) return static_cast<double>(t.data<float>()[0]);
   return converted(t, DType::Float64).data<double>()[0];
 }
-double number(const Value& v) { return v.is_tensor() ? number(v.as_tensor()) : v.as_scalar().to<double>(); }
+double number(const Value& v) {
+  return v.is_tensor() ? number(v.as_tensor()) : v.as_scalar().to<double>();
+}
 
 void check_lists(const char* op, TensorSpan params, std::initializer_list<TensorSpan> others) {
   for (TensorSpan list : others)
-    check(list.size() == params.size(), op, "(): expected lists of one length; got ", params.size(), " and ", list.size());
+    check(list.size() == params.size(), op, "(): expected lists of one length; got ", params.size(),
+          " and ", list.size());
   for (TensorSpan list : others)
     for (size_t i = 0; i < params.size(); ++i)
-      check(list[i].defined() && same_sizes(list[i].sizes(), params[i].sizes()) && list[i].dtype() == params[i].dtype(),
+      check(list[i].defined() && same_sizes(list[i].sizes(), params[i].sizes()) &&
+                list[i].dtype() == params[i].dtype(),
             op, "(): expected gradients and states with the shape and dtype of their parameters, ",
             name(params[i].dtype()), str(params[i].sizes()));
 }
 void check_steps(const char* op, TensorSpan params, TensorSpan steps) {
-  check(steps.size() == params.size(), op, "(): expected one state_steps tensor per parameter; got ", steps.size(),
-        " for ", params.size());
-  for (const Tensor& t : steps) check(t.defined() && t.numel() == 1, op, "(): expected state_steps of one element each");
+  check(steps.size() == params.size(), op,
+        "(): expected one state_steps tensor per parameter; got ", steps.size(), " for ",
+        params.size());
+  for (const Tensor& t : steps)
+    check(t.defined() && t.numel() == 1, op, "(): expected state_steps of one element each");
 }
 
 // The same memory order for all tensors of a parameter, so that they can be walked as flat arrays.
@@ -92,7 +99,8 @@ struct Gradient {
 template <class T>
 Gradient<T> gradient(T* data, bool maximize, const Tensor& grad_scale) {
   const bool scaled = grad_scale.defined();
-  return {data, scaled, maximize, scaled ? static_cast<wide_t<T>>(number(grad_scale)) : wide_t<T>(1)};
+  return {data, scaled, maximize,
+          scaled ? static_cast<wide_t<T>>(number(grad_scale)) : wide_t<T>(1)};
 }
 
 bool overflowed(const Tensor& found_inf) { return found_inf.defined() && number(found_inf) == 1; }
@@ -105,10 +113,12 @@ struct AdamNumbers {
 };
 
 template <bool Decoupled, bool Amsgrad, class T>
-void adam(const Flat& flat, const AdamNumbers<wide_t<T>>& n, bool maximize, const Tensor& grad_scale) {
+void adam(const Flat& flat, const AdamNumbers<wide_t<T>>& n, bool maximize,
+          const Tensor& grad_scale) {
   using A = wide_t<T>;
   const Gradient<T> grad = gradient(flat.data<T>(1), maximize, grad_scale);
-  T *param = flat.data<T>(0), *avg = flat.data<T>(2), *square = flat.data<T>(3), *top = flat.data<T>(4);
+  T *param = flat.data<T>(0), *avg = flat.data<T>(2), *square = flat.data<T>(3),
+    *top = flat.data<T>(4);
   for_elements(flat, [=](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       A p = widen(param[i]), g = grad(i);
@@ -125,7 +135,8 @@ void adam(const Flat& flat, const AdamNumbers<wide_t<T>>& n, bool maximize, cons
         most = widen(top[i]) > v ? widen(top[i]) : v;
         top[i] = static_cast<T>(most);
       }
-      param[i] = static_cast<T>(p - n.step_size * m / (std::sqrt(most) / n.root_correction + n.eps));
+      param[i] =
+          static_cast<T>(p - n.step_size * m / (std::sqrt(most) / n.root_correction + n.eps));
     }
   });
 }
@@ -136,25 +147,31 @@ struct AdamSettings {
 };
 
 template <bool Decoupled>
-void adam_lists(const char* op, TensorSpan params, TensorSpan grads, TensorSpan avgs, TensorSpan squares,
-                TensorSpan maxima, TensorSpan steps, const AdamSettings& s, const Tensor& grad_scale,
-                const Tensor& found_inf) {
+void adam_lists(const char* op, TensorSpan params, TensorSpan grads, TensorSpan avgs,
+                TensorSpan squares, TensorSpan maxima, TensorSpan steps, const AdamSettings& s,
+                const Tensor& grad_scale, const Tensor& found_inf) {
   check_lists(op, params, {grads, avgs, squares});
   if (s.amsgrad) check_lists(op, params, {maxima});
   check_steps(op, params, steps);
   if (overflowed(found_inf)) return;
   for (size_t k = 0; k < params.size(); ++k) {
     const double count = number(steps[k]);
-    const double correction1 = 1 - std::pow(s.beta1, count), correction2 = 1 - std::pow(s.beta2, count);
+    const double correction1 = 1 - std::pow(s.beta1, count),
+                 correction2 = 1 - std::pow(s.beta2, count);
     Flat flat;
     for (const TensorSpan& list : {params, grads, avgs, squares}) flat.add(list[k]);
     if (s.amsgrad) flat.add(maxima[k]);
     visit_floating_or_raise(params[k].dtype(), op, [&]<class T>(Type<T>) {
       using A = wide_t<T>;
       auto narrow = [](double v) { return static_cast<A>(v); };
-      const AdamNumbers<A> n = {narrow(1 - s.lr * s.weight_decay), narrow(s.lr / correction1), narrow(s.weight_decay),
-                                narrow(1 - s.beta1), narrow(s.beta2), narrow(1 - s.beta2),
-                                narrow(std::sqrt(correction2)), narrow(s.eps)};
+      const AdamNumbers<A> n = {narrow(1 - s.lr * s.weight_decay),
+                                narrow(s.lr / correction1),
+                                narrow(s.weight_decay),
+                                narrow(1 - s.beta1),
+                                narrow(s.beta2),
+                                narrow(1 - s.beta2),
+                                narrow(std::sqrt(correction2)),
+                                narrow(s.eps)};
       if (s.amsgrad)
         adam<Decoupled, true, T>(flat, n, s.maximize, grad_scale);
       else
@@ -165,22 +182,26 @@ void adam_lists(const char* op, TensorSpan params, TensorSpan grads, TensorSpan 
 
 }  // namespace
 
-void fused_adam(TensorSpan params, TensorSpan grads, TensorSpan avgs, TensorSpan squares, TensorSpan maxima,
-                TensorSpan steps, const Value& lr, double beta1, double beta2, double weight_decay, double eps,
-                bool amsgrad, bool maximize, const Tensor& grad_scale, const Tensor& found_inf) {
+void fused_adam(TensorSpan params, TensorSpan grads, TensorSpan avgs, TensorSpan squares,
+                TensorSpan maxima, TensorSpan steps, const Value& lr, double beta1, double beta2,
+                double weight_decay, double eps, bool amsgrad, bool maximize,
+                const Tensor& grad_scale, const Tensor& found_inf) {
   adam_lists<false>("_fused_adam_", params, grads, avgs, squares, maxima, steps,
-                    {number(lr), beta1, beta2, weight_decay, eps, amsgrad, maximize}, grad_scale, found_inf);
+                    {number(lr), beta1, beta2, weight_decay, eps, amsgrad, maximize}, grad_scale,
+                    found_inf);
 }
-void fused_adamw(TensorSpan params, TensorSpan grads, TensorSpan avgs, TensorSpan squares, TensorSpan maxima,
-                 TensorSpan steps, const Value& lr, double beta1, double beta2, double weight_decay, double eps,
-                 bool amsgrad, bool maximize, const Tensor& grad_scale, const Tensor& found_inf) {
+void fused_adamw(TensorSpan params, TensorSpan grads, TensorSpan avgs, TensorSpan squares,
+                 TensorSpan maxima, TensorSpan steps, const Value& lr, double beta1, double beta2,
+                 double weight_decay, double eps, bool amsgrad, bool maximize,
+                 const Tensor& grad_scale, const Tensor& found_inf) {
   adam_lists<true>("_fused_adamw_", params, grads, avgs, squares, maxima, steps,
-                   {number(lr), beta1, beta2, weight_decay, eps, amsgrad, maximize}, grad_scale, found_inf);
+                   {number(lr), beta1, beta2, weight_decay, eps, amsgrad, maximize}, grad_scale,
+                   found_inf);
 }
 
-void fused_sgd(TensorSpan params, TensorSpan grads, TensorSpan buffers, double weight_decay, double momentum,
-               const Value& lr, double dampening, bool nesterov, bool maximize, bool is_first_step,
-               const Tensor& grad_scale, const Tensor& found_inf) {
+void fused_sgd(TensorSpan params, TensorSpan grads, TensorSpan buffers, double weight_decay,
+               double momentum, const Value& lr, double dampening, bool nesterov, bool maximize,
+               bool is_first_step, const Tensor& grad_scale, const Tensor& found_inf) {
   const char* op = "_fused_sgd_";
   const bool moving = momentum != 0;
   check_lists(op, params, {grads});
@@ -196,8 +217,8 @@ void fused_sgd(TensorSpan params, TensorSpan grads, TensorSpan buffers, double w
       using A = wide_t<T>;
       const Gradient<T> grad = gradient(flat.data<T>(1), maximize, grad_scale);
       T *param = flat.data<T>(0), *buffer = flat.data<T>(2);
-      const A decay = static_cast<A>(weight_decay), step = static_cast<A>(rate), keep = static_cast<A>(momentum),
-              fresh = static_cast<A>(1 - dampening);
+      const A decay = static_cast<A>(weight_decay), step = static_cast<A>(rate),
+              keep = static_cast<A>(momentum), fresh = static_cast<A>(1 - dampening);
       for_elements(flat, [=](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           const A p = widen(param[i]);
@@ -214,9 +235,9 @@ void fused_sgd(TensorSpan params, TensorSpan grads, TensorSpan buffers, double w
   }
 }
 
-void fused_adagrad(TensorSpan params, TensorSpan grads, TensorSpan sums, TensorSpan steps, const Value& lr,
-                   double lr_decay, double weight_decay, double eps, bool maximize, const Tensor& grad_scale,
-                   const Tensor& found_inf) {
+void fused_adagrad(TensorSpan params, TensorSpan grads, TensorSpan sums, TensorSpan steps,
+                   const Value& lr, double lr_decay, double weight_decay, double eps, bool maximize,
+                   const Tensor& grad_scale, const Tensor& found_inf) {
   const char* op = "_fused_adagrad_";
   check_lists(op, params, {grads, sums});
   check_steps(op, params, steps);
@@ -229,7 +250,8 @@ void fused_adagrad(TensorSpan params, TensorSpan grads, TensorSpan sums, TensorS
       using A = wide_t<T>;
       const Gradient<T> grad = gradient(flat.data<T>(1), maximize, grad_scale);
       T *param = flat.data<T>(0), *sum = flat.data<T>(2);
-      const A decay = static_cast<A>(weight_decay), step = static_cast<A>(rate), least = static_cast<A>(eps);
+      const A decay = static_cast<A>(weight_decay), step = static_cast<A>(rate),
+              least = static_cast<A>(eps);
       for_elements(flat, [=](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           const A p = widen(param[i]), g = grad(i) + p * decay;

@@ -91,25 +91,30 @@ void run(const LoopTable& table, DType compute, const Tensor& out, const Inputs&
 
 void store_number(const Scalar& s, DType compute, void* room) {
   visit_arithmetic(compute, [&]<class T>(Type<T>) { *static_cast<T*>(room) = s.to<T>(); });
-  visit_types<uint16_t, uint32_t, uint64_t>(compute, [&]<class T>(Type<T>) { *static_cast<T*>(room) = s.to<T>(); });
+  visit_types<uint16_t, uint32_t, uint64_t>(
+      compute, [&]<class T>(Type<T>) { *static_cast<T*>(room) = s.to<T>(); });
 }
 
 void check_fits(const Scalar& s, DType d) {
   auto refuse = [&] {
-    throw Error(ErrorKind::Runtime, "value cannot be converted to type ", name(d), " without overflow");
+    throw Error(ErrorKind::Runtime, "value cannot be converted to type ", name(d),
+                " without overflow");
   };
   if (s.is_complex() && !is_complex(d) && s.to<complex128>().im != 0) refuse();
   auto in_range = [&]<class T>(Type<T>) {
     constexpr auto most = std::numeric_limits<T>::max();
     const double v = s.to<double>();
-    const double low = std::is_signed_v<T> ? static_cast<double>(std::numeric_limits<T>::lowest()) : -static_cast<double>(most);
+    const double low = std::is_signed_v<T> ? static_cast<double>(std::numeric_limits<T>::lowest())
+                                           : -static_cast<double>(most);
     if (!(v >= low && v <= static_cast<double>(most))) refuse();
   };
   visit_integral(d, in_range) || visit_types<uint16_t, uint32_t>(d, in_range);
   if (!is_floating(d)) return;
   const double v = s.to<double>();
   visit_floating(d, [&]<class T>(Type<T>) {
-    if (__builtin_isfinite(v) && __builtin_isinf(static_cast<float>(convert<T>(v))) && sizeof(T) < 8) refuse();
+    if (__builtin_isfinite(v) && __builtin_isinf(static_cast<float>(convert<T>(v))) &&
+        sizeof(T) < 8)
+      refuse();
   });
 }
 
@@ -117,8 +122,10 @@ Scalar saturated(const Scalar& s, DType d) {
   Scalar near = s;
   auto bring = [&]<class T>(Type<T>) {
     const double v = s.to<double>();
-    if (v < static_cast<double>(std::numeric_limits<T>::lowest())) near = static_cast<int64_t>(std::numeric_limits<T>::lowest());
-    if (v > static_cast<double>(std::numeric_limits<T>::max())) near = static_cast<int64_t>(std::numeric_limits<T>::max());
+    if (v < static_cast<double>(std::numeric_limits<T>::lowest()))
+      near = static_cast<int64_t>(std::numeric_limits<T>::lowest());
+    if (v > static_cast<double>(std::numeric_limits<T>::max()))
+      near = static_cast<int64_t>(std::numeric_limits<T>::max());
   };
   visit_integral(d, bring) || visit_types<uint16_t, uint32_t>(d, bring);
   return near;
@@ -174,7 +181,8 @@ bool run_plain(const LoopTable& table, const OpCall& c, const Tensor& out, DType
   return true;
 }
 
-void run_general(const LoopTable& table, const OpCall& c, const Value* inputs, DType compute, const void* packed) {
+void run_general(const LoopTable& table, const OpCall& c, const Value* inputs, DType compute,
+                 const void* packed) {
   Inputs in;
   in.count = table.inputs;
   for (int k = 0; k < table.inputs; ++k) {
@@ -201,19 +209,21 @@ void run_pointwise(void* context, OpCall& c) {
   run_general(table, c, c.args, compute, packed);
 }
 
-void run_with_params(const LoopTable& table, OpCall& c, ParamRule rule, std::span<const int> tensors) {
+void run_with_params(const LoopTable& table, OpCall& c, ParamRule rule,
+                     std::span<const int> tensors) {
   const DType compute = compute_dtype(c);
   Scalar params[most_params];
   rule(c, compute, params);
   char packed[most_params * 16];
   for (int k = 0; k < table.params; ++k) pack_one(params[k], compute_of(compute), k, packed);
   Value inputs[most_inputs];
-  for (int k = 0; k < table.inputs; ++k) inputs[k] = c.args[tensors.empty() ? k : tensors[static_cast<size_t>(k)]];
+  for (int k = 0; k < table.inputs; ++k)
+    inputs[k] = c.args[tensors.empty() ? k : tensors[static_cast<size_t>(k)]];
   run_general(table, c, inputs, compute, packed);
 }
 
-void run_loop(const LoopTable& table, DType compute, const Tensor& out, std::span<const Tensor> inputs,
-              const void* params, const char* op) {
+void run_loop(const LoopTable& table, DType compute, const Tensor& out,
+              std::span<const Tensor> inputs, const void* params, const char* op) {
   Inputs in;
   in.count = static_cast<int>(inputs.size());
   for (int k = 0; k < in.count; ++k) in.tensor[k] = &inputs[k];

@@ -21,17 +21,17 @@ struct LoopTable {
 };
 
 FACULA_PER_ISA(
-  template <class F> struct UnaryLoops { static const LoopTable table; };
-  template <class F> struct BinaryLoops { static const LoopTable table; };
-  template <class F> struct TernaryLoops { static const LoopTable table; };
-)
+    template <class F> struct UnaryLoops { static const LoopTable table; };
+    template <class F> struct BinaryLoops { static const LoopTable table; };
+    template <class F> struct TernaryLoops { static const LoopTable table; };)
 
 // Runs a table's loop over a call: results[0] and the first inputs + params arguments.
 void run_pointwise(void* table, OpCall& c);
 // The same with numbers that a rule of the record gives in place of the call's number arguments.
 using ParamRule = void (*)(const OpCall& c, DType compute, Scalar* params);
 // `tensors` are the positions of the tensor arguments; none: the first ones.
-void run_with_params(const LoopTable& table, OpCall& c, ParamRule rule, std::span<const int> tensors);
+void run_with_params(const LoopTable& table, OpCall& c, ParamRule rule,
+                     std::span<const int> tensors);
 // The same for explicit operands, all of dtype `compute` but the result: used by other kernels.
 void run_loop(const LoopTable& table, DType compute, const Tensor& result,
               std::span<const Tensor> inputs, const void* params, const char* op);
@@ -43,15 +43,20 @@ Scalar saturated(const Scalar& s, DType d);
 void store_number(const Scalar& s, DType compute, void* room);
 
 #if defined(FACULA_HAS_AVX512) && defined(FACULA_HAS_AVX2)
-#define FACULA_LOOPS(Kind, F)                                                             \
-  ::facula::KernelRef {                                                                   \
-    {&run_pointwise}, {&base::Kind<F>::table, &avx2::Kind<F>::table, &avx512::Kind<F>::table} \
+#define FACULA_LOOPS(Kind, F)                                                                   \
+  ::facula::KernelRef {                                                                         \
+    {&run_pointwise}, { &base::Kind<F>::table, &avx2::Kind<F>::table, &avx512::Kind<F>::table } \
   }
 #elif defined(FACULA_HAS_AVX2)
-#define FACULA_LOOPS(Kind, F) \
-  ::facula::KernelRef { {&run_pointwise}, {&base::Kind<F>::table, &avx2::Kind<F>::table} }
+#define FACULA_LOOPS(Kind, F)                                          \
+  ::facula::KernelRef {                                                \
+    {&run_pointwise}, { &base::Kind<F>::table, &avx2::Kind<F>::table } \
+  }
 #else
-#define FACULA_LOOPS(Kind, F) ::facula::KernelRef { {&run_pointwise}, {&base::Kind<F>::table} }
+#define FACULA_LOOPS(Kind, F)                   \
+  ::facula::KernelRef {                         \
+    {&run_pointwise}, { &base::Kind<F>::table } \
+  }
 #endif
 
 template <class F>

@@ -8,7 +8,8 @@
 namespace facula::cpu::FACULA_ISA {
 
 template <class S>
-using compute_t = std::conditional_t<std::is_same_v<S, Half> || std::is_same_v<S, BFloat16>, float, S>;
+using compute_t =
+    std::conditional_t<std::is_same_v<S, Half> || std::is_same_v<S, BFloat16>, float, S>;
 
 // What a loop stores for a result R computed from elements stored as S.
 template <class S, class R>
@@ -61,7 +62,8 @@ struct Loop {
   using T = compute_t<S>;
   static constexpr size_t P = static_cast<size_t>(param_count<F>());
 
-  [[gnu::flatten]] static void unary(char* const* data, const int64_t* steps, int64_t n, const void* params) {
+  [[gnu::flatten]] static void unary(char* const* data, const int64_t* steps, int64_t n,
+                                     const void* params) {
     const ParamCopy<T, P> p(params);
     using R = decltype(apply<F, T>(p.v, Params<F>(), T()));
     using O = stored_t<S, R>;
@@ -78,7 +80,8 @@ struct Loop {
           static_cast<O>(apply<F, T>(p.v, Params<F>(), load<S>(a + i * steps[1])));
   }
 
-  [[gnu::flatten]] static void binary(char* const* data, const int64_t* steps, int64_t n, const void* params) {
+  [[gnu::flatten]] static void binary(char* const* data, const int64_t* steps, int64_t n,
+                                      const void* params) {
     const ParamCopy<T, P> p(params);
     using R = decltype(apply<F, T>(p.v, Params<F>(), T(), T()));
     using O = stored_t<S, R>;
@@ -87,7 +90,8 @@ struct Loop {
     constexpr int64_t in = sizeof(S);
     if (steps[0] == sizeof(O) && steps[1] == in && steps[2] == in) {
       for (int64_t i = 0; i < n; ++i)
-        o[i] = static_cast<O>(apply<F, T>(p.v, Params<F>(), load<S>(a + i * in), load<S>(b + i * in)));
+        o[i] =
+            static_cast<O>(apply<F, T>(p.v, Params<F>(), load<S>(a + i * in), load<S>(b + i * in)));
       return;
     }
     if (steps[0] == sizeof(O) && steps[1] == in && steps[2] == 0) {
@@ -107,7 +111,8 @@ struct Loop {
           apply<F, T>(p.v, Params<F>(), load<S>(a + i * steps[1]), load<S>(b + i * steps[2])));
   }
 
-  [[gnu::flatten]] static void ternary(char* const* data, const int64_t* steps, int64_t n, const void* params) {
+  [[gnu::flatten]] static void ternary(char* const* data, const int64_t* steps, int64_t n,
+                                       const void* params) {
     const ParamCopy<T, P> p(params);
     using R = decltype(apply<F, T>(p.v, Params<F>(), T(), T(), T()));
     using O = stored_t<S, R>;
@@ -116,14 +121,14 @@ struct Loop {
     constexpr int64_t in = sizeof(S);
     if (steps[0] == sizeof(O) && steps[1] == in && steps[2] == in && steps[3] == in) {
       for (int64_t i = 0; i < n; ++i)
-        o[i] = static_cast<O>(apply<F, T>(p.v, Params<F>(), load<S>(a + i * in), load<S>(b + i * in),
-                                          load<S>(c + i * in)));
+        o[i] = static_cast<O>(apply<F, T>(p.v, Params<F>(), load<S>(a + i * in),
+                                          load<S>(b + i * in), load<S>(c + i * in)));
       return;
     }
     for (int64_t i = 0; i < n; ++i)
-      *reinterpret_cast<O*>(data[0] + i * steps[0]) = static_cast<O>(
-          apply<F, T>(p.v, Params<F>(), load<S>(a + i * steps[1]), load<S>(b + i * steps[2]),
-                      load<S>(c + i * steps[3])));
+      *reinterpret_cast<O*>(data[0] + i * steps[0]) =
+          static_cast<O>(apply<F, T>(p.v, Params<F>(), load<S>(a + i * steps[1]),
+                                     load<S>(b + i * steps[2]), load<S>(c + i * steps[3])));
   }
 };
 

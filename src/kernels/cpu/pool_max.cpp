@@ -9,13 +9,16 @@ namespace {
 
 template <class A>
 constexpr A lowest() {
-  if constexpr (std::numeric_limits<A>::has_infinity) return -std::numeric_limits<A>::infinity();
-  else return std::numeric_limits<A>::lowest();
+  if constexpr (std::numeric_limits<A>::has_infinity)
+    return -std::numeric_limits<A>::infinity();
+  else
+    return std::numeric_limits<A>::lowest();
 }
 
 // Keeps the greater value and where it was; a NaN wins over everything before it.
 template <class T, class A>
-inline void take_greater(const T* in, int64_t step, int64_t n, int64_t index, int64_t index_step, A* best, int64_t* where) {
+inline void take_greater(const T* in, int64_t step, int64_t n, int64_t index, int64_t index_step,
+                         A* best, int64_t* where) {
   for (int64_t i = 0; i < n; ++i) {
     const A v = static_cast<A>(in[i * step]);
     const bool better = v > best[i] || v != v;
@@ -30,7 +33,8 @@ struct MaxPool {
   const PoolPlan& plan;
   Volume in, out, where;
 
-  static void store(const A* best, const int64_t* at, int64_t n, T* to, int64_t step, int64_t* index, int64_t index_step) {
+  static void store(const A* best, const int64_t* at, int64_t n, T* to, int64_t step,
+                    int64_t* index, int64_t index_step) {
     for (int64_t i = 0; i < n; ++i) {
       to[i * step] = static_cast<T>(best[i]);
       index[i * index_step] = at[i];
@@ -43,27 +47,34 @@ struct MaxPool {
     int64_t at[longest_run];
     const T* from = in.at<const T>(r.image, r.channel);
     T* to = out.at<T>(r.image, r.channel) + od * out.strides[2] + oh * out.strides[3];
-    int64_t* index = where.at<int64_t>(r.image, r.channel) + od * where.strides[2] + oh * where.strides[3];
+    int64_t* index =
+        where.at<int64_t>(r.image, r.channel) + od * where.strides[2] + oh * where.strides[3];
     for (int64_t ow = 0; ow < out.sizes[4]; ++ow) {
       const PoolWindow w{plan.spans[0][od], plan.spans[1][oh], plan.spans[2][ow]};
-      const int64_t start = (w.depth.first * in.sizes[3] + w.height.first) * in.sizes[4] + w.width.first;
+      const int64_t start =
+          (w.depth.first * in.sizes[3] + w.height.first) * in.sizes[4] + w.width.first;
       std::fill_n(best, r.length, lowest<A>());
       std::fill_n(at, r.length, start);
-      each_position(plan, w, in, [&](int64_t offset, int64_t i) { take_greater(from + offset, 1, r.length, i, 0, best, at); });
-      store(best, at, r.length, to + ow * out.strides[4], out.strides[1], index + ow * where.strides[4], where.strides[1]);
+      each_position(plan, w, in, [&](int64_t offset, int64_t i) {
+        take_greater(from + offset, 1, r.length, i, 0, best, at);
+      });
+      store(best, at, r.length, to + ow * out.strides[4], out.strides[1],
+            index + ow * where.strides[4], where.strides[1]);
     }
   }
 
   // A dense row of the result at once, tap by tap.
   void row(ChannelRuns::Run r, int64_t od, int64_t oh) const {
     T* to = out.at<T>(r.image, r.channel) + od * out.strides[2] + oh * out.strides[3];
-    int64_t* index = where.at<int64_t>(r.image, r.channel) + od * where.strides[2] + oh * where.strides[3];
+    int64_t* index =
+        where.at<int64_t>(r.image, r.channel) + od * where.strides[2] + oh * where.strides[3];
     for (int64_t begin = 0; begin < out.sizes[4]; begin += longest_run) {
       const int64_t end = std::min(begin + longest_run, out.sizes[4]);
       piece(r, od, oh, begin, end, to + begin * out.strides[4], index + begin * where.strides[4]);
     }
   }
-  void piece(ChannelRuns::Run r, int64_t od, int64_t oh, int64_t begin, int64_t end, T* to, int64_t* index) const {
+  void piece(ChannelRuns::Run r, int64_t od, int64_t oh, int64_t begin, int64_t end, T* to,
+             int64_t* index) const {
     A best[longest_run];
     int64_t at[longest_run];
     const PoolSpan ds = plan.spans[0][od], hs = plan.spans[1][oh];
@@ -75,12 +86,15 @@ struct MaxPool {
         for (int64_t k = 0; k < plan.kernel[2]; ++k) tap(r, d, h, k, begin, end, best, at);
     store(best, at, end - begin, to, out.strides[4], index, where.strides[4]);
   }
-  void tap(ChannelRuns::Run r, int64_t d, int64_t h, int64_t k, int64_t begin, int64_t end, A* best, int64_t* at) const {
+  void tap(ChannelRuns::Run r, int64_t d, int64_t h, int64_t k, int64_t begin, int64_t end, A* best,
+           int64_t* at) const {
     const TapRange t = tap_range(plan, k, begin, end, in.sizes[4]);
     if (t.begin >= t.end) return;
     const int64_t x = t.begin * plan.stride[2] + k * plan.step[2] - plan.padding[2];
-    const T* from = in.at<const T>(r.image, r.channel) + d * in.strides[2] + h * in.strides[3] + x * in.strides[4];
-    const int64_t index = (d * in.sizes[3] + h) * in.sizes[4] + x, n = t.end - t.begin, skip = t.begin - begin;
+    const T* from = in.at<const T>(r.image, r.channel) + d * in.strides[2] + h * in.strides[3] +
+                    x * in.strides[4];
+    const int64_t index = (d * in.sizes[3] + h) * in.sizes[4] + x, n = t.end - t.begin,
+                  skip = t.begin - begin;
     const int64_t step = plan.stride[2] * in.strides[4];
     if (step == 1)
       take_greater(from, 1, n, index, plan.stride[2], best + skip, at + skip);
@@ -91,12 +105,13 @@ struct MaxPool {
   void run() const {
     const ChannelRuns runs = channel_runs(in, out);
     const bool rows = runs.length == 1 && plan.sliding && out.sizes[4] >= 4;
-    each_row(runs, out, row_grain(plan, in, out, runs.length), [&](ChannelRuns::Run r, int64_t d, int64_t h) {
-      if (rows)
-        row(r, d, h);
-      else
-        windows(r, d, h);
-    });
+    each_row(runs, out, row_grain(plan, in, out, runs.length),
+             [&](ChannelRuns::Run r, int64_t d, int64_t h) {
+               if (rows)
+                 row(r, d, h);
+               else
+                 windows(r, d, h);
+             });
   }
 };
 
@@ -104,30 +119,35 @@ template <class F>
 void visit(DType d, bool integers, const char* op, F&& f) {
   const bool known = visit_floating(d, f) || (integers && visit_integral(d, f));
   if (!known)
-    throw_error(ErrorKind::NotImplemented, concat("\"", op, "\" not implemented for '", info(d).legacy_name, "'"));
+    throw_error(ErrorKind::NotImplemented,
+                concat("\"", op, "\" not implemented for '", info(d).legacy_name, "'"));
 }
 
-void sliding(const Tensor& self, int64_t spatial, IntSpan kernel, IntSpan stride, IntSpan padding, IntSpan dilation,
-             const Tensor& out, const Tensor& indices, const char* op) {
+void sliding(const Tensor& self, int64_t spatial, IntSpan kernel, IntSpan stride, IntSpan padding,
+             IntSpan dilation, const Tensor& out, const Tensor& indices, const char* op) {
   const Volume from = volume_of(self, spatial), to = volume_of(out, spatial);
-  const PoolPlan plan = sliding_windows(from.sizes + 2, to.sizes + 2, spatial, kernel, stride, padding, dilation, false);
-  visit(self.dtype(), true, op, [&]<class T>(Type<T>) { MaxPool<T>{plan, from, to, volume_of(indices, spatial)}.run(); });
+  const PoolPlan plan = sliding_windows(from.sizes + 2, to.sizes + 2, spatial, kernel, stride,
+                                        padding, dilation, false);
+  visit(self.dtype(), true, op,
+        [&]<class T>(Type<T>) { MaxPool<T>{plan, from, to, volume_of(indices, spatial)}.run(); });
 }
 
-void adaptive(const Tensor& self, int64_t spatial, const Tensor& out, const Tensor& indices, const char* op) {
+void adaptive(const Tensor& self, int64_t spatial, const Tensor& out, const Tensor& indices,
+              const char* op) {
   const Volume from = volume_of(self, spatial), to = volume_of(out, spatial);
   const PoolPlan plan = adaptive_windows(from.sizes + 2, to.sizes + 2);
-  visit(self.dtype(), false, op, [&]<class T>(Type<T>) { MaxPool<T>{plan, from, to, volume_of(indices, spatial)}.run(); });
+  visit(self.dtype(), false, op,
+        [&]<class T>(Type<T>) { MaxPool<T>{plan, from, to, volume_of(indices, spatial)}.run(); });
 }
 
 }  // namespace
 
-void max_pool2d(const Tensor& self, IntSpan kernel, IntSpan stride, IntSpan padding, IntSpan dilation, bool,
-                const Tensor& out, const Tensor& indices) {
+void max_pool2d(const Tensor& self, IntSpan kernel, IntSpan stride, IntSpan padding,
+                IntSpan dilation, bool, const Tensor& out, const Tensor& indices) {
   sliding(self, 2, kernel, stride, padding, dilation, out, indices, "max_pool2d");
 }
-void max_pool3d(const Tensor& self, IntSpan kernel, IntSpan stride, IntSpan padding, IntSpan dilation, bool,
-                const Tensor& out, const Tensor& indices) {
+void max_pool3d(const Tensor& self, IntSpan kernel, IntSpan stride, IntSpan padding,
+                IntSpan dilation, bool, const Tensor& out, const Tensor& indices) {
   sliding(self, 3, kernel, stride, padding, dilation, out, indices, "max_pool3d");
 }
 void adaptive_max_pool2d(const Tensor& self, IntSpan, const Tensor& out, const Tensor& indices) {

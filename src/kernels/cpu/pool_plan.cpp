@@ -11,7 +11,8 @@ Tensor span_memory(const int64_t* output) {
 
 int64_t at(IntSpan list, int64_t d) { return list.size() == 1 ? list[0] : list[d]; }
 
-PoolSpan sliding(int64_t start, int64_t kernel, int64_t dilation, int64_t size, int64_t padding, bool count_padding) {
+PoolSpan sliding(int64_t start, int64_t kernel, int64_t dilation, int64_t size, int64_t padding,
+                 bool count_padding) {
   PoolSpan s{};
   const int64_t end = start + (kernel - 1) * dilation + 1;
   s.first = start < 0 ? start + (-start + dilation - 1) / dilation * dilation : start;
@@ -22,8 +23,9 @@ PoolSpan sliding(int64_t start, int64_t kernel, int64_t dilation, int64_t size, 
 
 }  // namespace
 
-PoolPlan sliding_windows(const int64_t* input, const int64_t* output, int64_t spatial, IntSpan kernel, IntSpan stride,
-                         IntSpan padding, IntSpan dilation, bool count_padding) {
+PoolPlan sliding_windows(const int64_t* input, const int64_t* output, int64_t spatial,
+                         IntSpan kernel, IntSpan stride, IntSpan padding, IntSpan dilation,
+                         bool count_padding) {
   PoolPlan plan;
   plan.memory = span_memory(output);
   plan.sliding = true;
@@ -36,7 +38,8 @@ PoolPlan sliding_windows(const int64_t* input, const int64_t* output, int64_t sp
     plan.step[d] = from < 0 ? 1 : at(dilation, from);
     plan.spans[d] = to;
     for (int64_t o = 0; o < output[d]; ++o)
-      *to++ = sliding(o * plan.stride[d] - plan.padding[d], plan.kernel[d], plan.step[d], input[d], plan.padding[d], count_padding);
+      *to++ = sliding(o * plan.stride[d] - plan.padding[d], plan.kernel[d], plan.step[d], input[d],
+                      plan.padding[d], count_padding);
   }
   return plan;
 }

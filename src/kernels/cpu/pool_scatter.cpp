@@ -12,7 +12,8 @@ template <class F>
 void visit(DType d, bool integers, const char* op, F&& f) {
   const bool known = visit_floating(d, f) || (integers && visit_integral(d, f));
   if (!known)
-    throw_error(ErrorKind::NotImplemented, concat("\"", op, "\" not implemented for '", info(d).legacy_name, "'"));
+    throw_error(ErrorKind::NotImplemented,
+                concat("\"", op, "\" not implemented for '", info(d).legacy_name, "'"));
 }
 
 // Element `index` of a volume, as an offset.
@@ -24,44 +25,53 @@ int64_t offset_of(const Volume& v, int64_t index) {
 // Calls put(to, from, offset) for every element of `from` and the place that its index names.
 template <class F>
 void follow(const Volume& from, const Volume& indices, const Volume& to, const char* op, F&& put) {
-  const int64_t places = to.sizes[2] * to.sizes[3] * to.sizes[4], per_plane = from.sizes[2] * from.sizes[3] * from.sizes[4];
-  parallel_for(from.sizes[0] * from.sizes[1], std::max<int64_t>((1 << 14) / std::max<int64_t>(per_plane, 1), 1), [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) {
-      const int64_t n = p / from.sizes[1], c = p % from.sizes[1];
-      const int64_t* index = indices.at<const int64_t>(n, c);
-      for (int64_t i = 0; i < per_plane; ++i) {
-        const int64_t place = index[offset_of(indices, i)];
-        check(place >= 0 && place < places, op, "(): found an invalid index ", place, ": expected one below ", places);
-        put(n, c, offset_of(from, i), offset_of(to, place));
-      }
-    }
-  });
+  const int64_t places = to.sizes[2] * to.sizes[3] * to.sizes[4],
+                per_plane = from.sizes[2] * from.sizes[3] * from.sizes[4];
+  parallel_for(from.sizes[0] * from.sizes[1],
+               std::max<int64_t>((1 << 14) / std::max<int64_t>(per_plane, 1), 1),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t p = begin; p < end; ++p) {
+                   const int64_t n = p / from.sizes[1], c = p % from.sizes[1];
+                   const int64_t* index = indices.at<const int64_t>(n, c);
+                   for (int64_t i = 0; i < per_plane; ++i) {
+                     const int64_t place = index[offset_of(indices, i)];
+                     check(place >= 0 && place < places, op, "(): found an invalid index ", place,
+                           ": expected one below ", places);
+                     put(n, c, offset_of(from, i), offset_of(to, place));
+                   }
+                 }
+               });
 }
 
 }  // namespace
 
-void max_pool_backward(const Tensor& grad, const Tensor& indices, int64_t spatial, const Tensor& out, const char* op) {
+void max_pool_backward(const Tensor& grad, const Tensor& indices, int64_t spatial,
+                       const Tensor& out, const char* op) {
   const DType wide = compute_of(out.dtype());
-  const Tensor sums = wide == out.dtype() ? out : empty_strided_tensor(out.sizes(), out.strides(), wide);
+  const Tensor sums =
+      wide == out.dtype() ? out : empty_strided_tensor(out.sizes(), out.strides(), wide);
   fill(sums, 0);
   const Volume from = volume_of(grad, spatial), to = volume_of(sums, spatial);
   visit(grad.dtype(), true, op, [&]<class T>(Type<T>) {
     using A = volume_compute_t<T>;
-    follow(from, volume_of(indices, spatial), to, op, [&](int64_t n, int64_t c, int64_t source, int64_t place) {
-      A& sum = to.at<A>(n, c)[place];
-      sum = static_cast<A>(sum + static_cast<A>(from.at<const T>(n, c)[source]));
-    });
+    follow(from, volume_of(indices, spatial), to, op,
+           [&](int64_t n, int64_t c, int64_t source, int64_t place) {
+             A& sum = to.at<A>(n, c)[place];
+             sum = static_cast<A>(sum + static_cast<A>(from.at<const T>(n, c)[source]));
+           });
   });
   if (!sums.is_same(out)) copy(out, sums);
 }
 
-void max_unpool(const Tensor& self, const Tensor& indices, int64_t spatial, const Tensor& out, const char* op) {
+void max_unpool(const Tensor& self, const Tensor& indices, int64_t spatial, const Tensor& out,
+                const char* op) {
   fill(out, 0);
   const Volume from = volume_of(self, spatial), to = volume_of(out, spatial);
   visit(self.dtype(), false, op, [&]<class T>(Type<T>) {
-    follow(from, volume_of(indices, spatial), to, op, [&](int64_t n, int64_t c, int64_t source, int64_t place) {
-      to.at<T>(n, c)[place] = from.at<const T>(n, c)[source];
-    });
+    follow(from, volume_of(indices, spatial), to, op,
+           [&](int64_t n, int64_t c, int64_t source, int64_t place) {
+             to.at<T>(n, c)[place] = from.at<const T>(n, c)[source];
+           });
   });
 }
 
@@ -74,7 +84,8 @@ template <class A>
 int64_t fractional_start(A sample, int64_t i, int64_t input, int64_t output, int64_t kernel) {
   if (i == output - 1) return input - kernel;
   const A alpha = static_cast<A>(input - kernel) / static_cast<A>(output - 1);
-  const int64_t start = static_cast<int64_t>((static_cast<A>(i) + sample) * alpha) - static_cast<int64_t>(sample * alpha);
+  const int64_t start = static_cast<int64_t>((static_cast<A>(i) + sample) * alpha) -
+                        static_cast<int64_t>(sample * alpha);
   return std::clamp<int64_t>(start, 0, input - kernel);
 }
 
@@ -94,7 +105,8 @@ struct FractionalPool {
   }
   int64_t start(int64_t n, int64_t c, int axis, int64_t i) const {
     if (axis < 3 - spatial) return 0;
-    return fractional_start<A>(sample(n, c, axis), i, in.sizes[2 + axis], out.sizes[2 + axis], kernel[axis]);
+    return fractional_start<A>(sample(n, c, axis), i, in.sizes[2 + axis], out.sizes[2 + axis],
+                               kernel[axis]);
   }
   void window(int64_t n, int64_t c, int64_t d, int64_t h, int64_t w) const {
     const int64_t d0 = start(n, c, 0, d), h0 = start(n, c, 1, h), w0 = start(n, c, 2, w);
@@ -104,41 +116,51 @@ struct FractionalPool {
     for (int64_t z = d0; z < d0 + kernel[0]; ++z)
       for (int64_t y = h0; y < h0 + kernel[1]; ++y)
         for (int64_t x = w0; x < w0 + kernel[2]; ++x) {
-          const A v = static_cast<A>(from[z * in.strides[2] + y * in.strides[3] + x * in.strides[4]]);
+          const A v =
+              static_cast<A>(from[z * in.strides[2] + y * in.strides[3] + x * in.strides[4]]);
           if (!(v > best || std::isnan(v))) continue;
           best = v;
           at = (z * in.sizes[3] + y) * in.sizes[4] + x;
         }
-    out.at<T>(n, c)[d * out.strides[2] + h * out.strides[3] + w * out.strides[4]] = static_cast<T>(best);
-    where.at<int64_t>(n, c)[d * where.strides[2] + h * where.strides[3] + w * where.strides[4]] = at;
+    out.at<T>(n, c)[d * out.strides[2] + h * out.strides[3] + w * out.strides[4]] =
+        static_cast<T>(best);
+    where.at<int64_t>(n, c)[d * where.strides[2] + h * where.strides[3] + w * where.strides[4]] =
+        at;
   }
   void run() const {
     parallel_for(in.sizes[0] * in.sizes[1], 1, [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p)
         for (int64_t d = 0; d < out.sizes[2]; ++d)
           for (int64_t h = 0; h < out.sizes[3]; ++h)
-            for (int64_t w = 0; w < out.sizes[4]; ++w) window(p / in.sizes[1], p % in.sizes[1], d, h, w);
+            for (int64_t w = 0; w < out.sizes[4]; ++w)
+              window(p / in.sizes[1], p % in.sizes[1], d, h, w);
     });
   }
 };
 
-void fractional(const Tensor& self, int64_t spatial, IntSpan kernel, const Tensor& samples, const Tensor& out,
-                const Tensor& indices, const char* op) {
+void fractional(const Tensor& self, int64_t spatial, IntSpan kernel, const Tensor& samples,
+                const Tensor& out, const Tensor& indices, const char* op) {
   visit(self.dtype(), false, op, [&]<class T>(Type<T>) {
-    FractionalPool<T> pool{volume_of(self, spatial), volume_of(out, spatial), volume_of(indices, spatial), {1, 1, 1}, samples, spatial};
-    for (int64_t d = 0; d < spatial; ++d) pool.kernel[3 - spatial + d] = kernel.size() == 1 ? kernel[0] : kernel[d];
+    FractionalPool<T> pool{volume_of(self, spatial),
+                           volume_of(out, spatial),
+                           volume_of(indices, spatial),
+                           {1, 1, 1},
+                           samples,
+                           spatial};
+    for (int64_t d = 0; d < spatial; ++d)
+      pool.kernel[3 - spatial + d] = kernel.size() == 1 ? kernel[0] : kernel[d];
     pool.run();
   });
 }
 
 }  // namespace
 
-void fractional_max_pool2d(const Tensor& self, IntSpan kernel, IntSpan, const Tensor& samples, const Tensor& out,
-                           const Tensor& indices) {
+void fractional_max_pool2d(const Tensor& self, IntSpan kernel, IntSpan, const Tensor& samples,
+                           const Tensor& out, const Tensor& indices) {
   fractional(self, 2, kernel, samples, out, indices, "fractional_max_pool2d_out_frame");
 }
-void fractional_max_pool3d(const Tensor& self, IntSpan kernel, IntSpan, const Tensor& samples, const Tensor& out,
-                           const Tensor& indices) {
+void fractional_max_pool3d(const Tensor& self, IntSpan kernel, IntSpan, const Tensor& samples,
+                           const Tensor& out, const Tensor& indices) {
   fractional(self, 3, kernel, samples, out, indices, "fractional_max_pool3d_out_frame");
 }
 

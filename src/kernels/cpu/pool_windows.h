@@ -18,14 +18,16 @@ inline void each_position(const PoolPlan& plan, const PoolWindow& w, const Volum
   for (int64_t d = w.depth.first; d < w.depth.last; d += plan.step[0])
     for (int64_t h = w.height.first; h < w.height.last; h += plan.step[1])
       for (int64_t x = w.width.first; x < w.width.last; x += plan.step[2])
-        visit(d * in.strides[2] + h * in.strides[3] + x * in.strides[4], (d * in.sizes[3] + h) * in.sizes[4] + x);
+        visit(d * in.strides[2] + h * in.strides[3] + x * in.strides[4],
+              (d * in.sizes[3] + h) * in.sizes[4] + x);
 }
 
 // Work of the walk for one row of the result, so that chunks repay a thread's waking.
 inline int64_t row_grain(const PoolPlan& plan, const Volume& in, const Volume& out, int64_t run) {
   int64_t window = 1;
   for (int d = 0; d < 3; ++d)
-    window *= plan.sliding ? plan.kernel[d] : in.sizes[2 + d] / std::max<int64_t>(out.sizes[2 + d], 1) + 1;
+    window *= plan.sliding ? plan.kernel[d]
+                           : in.sizes[2 + d] / std::max<int64_t>(out.sizes[2 + d], 1) + 1;
   const int64_t cost = std::max<int64_t>(out.sizes[4] * run * window, 1);
   return std::max<int64_t>((1 << 15) / cost, 1);
 }
@@ -35,7 +37,8 @@ template <class F>
 inline void each_row(const ChannelRuns& runs, const Volume& out, int64_t grain, F&& row) {
   const int64_t per_run = out.sizes[2] * out.sizes[3];
   parallel_for(runs.count * per_run, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) row(runs[r / per_run], r % per_run / out.sizes[3], r % out.sizes[3]);
+    for (int64_t r = begin; r < end; ++r)
+      row(runs[r / per_run], r % per_run / out.sizes[3], r % out.sizes[3]);
   });
 }
 
@@ -43,7 +46,8 @@ inline void each_row(const ChannelRuns& runs, const Volume& out, int64_t grain, 
 struct TapRange {
   int64_t begin, end;
 };
-inline TapRange tap_range(const PoolPlan& plan, int64_t k, int64_t begin, int64_t end, int64_t size) {
+inline TapRange tap_range(const PoolPlan& plan, int64_t k, int64_t begin, int64_t end,
+                          int64_t size) {
   const int64_t shift = k * plan.step[2] - plan.padding[2], stride = plan.stride[2];
   const int64_t first = shift >= 0 ? 0 : (-shift + stride - 1) / stride;
   const int64_t last = shift >= size ? 0 : (size - 1 - shift) / stride + 1;

@@ -10,37 +10,45 @@
 namespace facula::cpu {
 
 FACULA_PER_ISA(
-  void sum(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::optional<DType> dtype, const Tensor& out);
-  void nansum(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::optional<DType> dtype, const Tensor& out);
-  void mean(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::optional<DType> dtype, const Tensor& out);
-  void prod(const Tensor& self, std::optional<DType> dtype, const Tensor& out);
-  void prod_dim(const Tensor& self, int64_t dim, bool keepdim, std::optional<DType> dtype, const Tensor& out);
-  void count_nonzero(const Tensor& self, IntSpan dim, const Tensor& out);
+    void sum(const Tensor& self, std::optional<IntSpan> dim, bool keepdim,
+             std::optional<DType> dtype, const Tensor& out);
+    void nansum(const Tensor& self, std::optional<IntSpan> dim, bool keepdim,
+                std::optional<DType> dtype, const Tensor& out);
+    void mean(const Tensor& self, std::optional<IntSpan> dim, bool keepdim,
+              std::optional<DType> dtype, const Tensor& out);
+    void prod(const Tensor& self, std::optional<DType> dtype, const Tensor& out);
+    void prod_dim(const Tensor& self, int64_t dim, bool keepdim, std::optional<DType> dtype,
+                  const Tensor& out);
+    void count_nonzero(const Tensor& self, IntSpan dim, const Tensor& out);
 
-  void amin(const Tensor& self, IntSpan dim, bool keepdim, const Tensor& out);
-  void amax(const Tensor& self, IntSpan dim, bool keepdim, const Tensor& out);
-  void min_all(const Tensor& self, const Tensor& out);
-  void max_all(const Tensor& self, const Tensor& out);
-  void aminmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim, const Tensor& low, const Tensor& high);
-  void any(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, const Tensor& out);
-  void all(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, const Tensor& out);
+    void amin(const Tensor& self, IntSpan dim, bool keepdim, const Tensor& out);
+    void amax(const Tensor& self, IntSpan dim, bool keepdim, const Tensor& out);
+    void min_all(const Tensor& self, const Tensor& out);
+    void max_all(const Tensor& self, const Tensor& out);
+    void aminmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim, const Tensor& low,
+                 const Tensor& high);
+    void any(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, const Tensor& out);
+    void all(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, const Tensor& out);
 
-  void var(const Tensor& self, std::optional<IntSpan> dim, const std::optional<Scalar>& correction, bool keepdim,
-           const Tensor& out);
-  void deviation(const Tensor& self, std::optional<IntSpan> dim, const std::optional<Scalar>& correction, bool keepdim,
-                 const Tensor& out);
-  void var_mean(const Tensor& self, std::optional<IntSpan> dim, const std::optional<Scalar>& correction, bool keepdim,
-                const Tensor& out, const Tensor& mean);
-  void deviation_mean(const Tensor& self, std::optional<IntSpan> dim, const std::optional<Scalar>& correction, bool keepdim,
-                      const Tensor& out, const Tensor& mean);
-  void vector_norm(const Tensor& self, const Scalar& ord, std::optional<IntSpan> dim, bool keepdim,
-                   std::optional<DType> dtype, const Tensor& out);
+    void var(const Tensor& self, std::optional<IntSpan> dim,
+             const std::optional<Scalar>& correction, bool keepdim, const Tensor& out);
+    void deviation(const Tensor& self, std::optional<IntSpan> dim,
+                   const std::optional<Scalar>& correction, bool keepdim, const Tensor& out);
+    void var_mean(const Tensor& self, std::optional<IntSpan> dim,
+                  const std::optional<Scalar>& correction, bool keepdim, const Tensor& out,
+                  const Tensor& mean);
+    void deviation_mean(const Tensor& self, std::optional<IntSpan> dim,
+                        const std::optional<Scalar>& correction, bool keepdim, const Tensor& out,
+                        const Tensor& mean);
+    void vector_norm(const Tensor& self, const Scalar& ord, std::optional<IntSpan> dim,
+                     bool keepdim, std::optional<DType> dtype, const Tensor& out);
 
-  void min_dim(const Tensor& self, int64_t dim, bool keepdim, const Tensor& values, const Tensor& indices);
-  void max_dim(const Tensor& self, int64_t dim, bool keepdim, const Tensor& values, const Tensor& indices);
-  void argmin(const Tensor& self, std::optional<int64_t> dim, bool keepdim, const Tensor& out);
-  void argmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim, const Tensor& out);
-)
+    void min_dim(const Tensor& self, int64_t dim, bool keepdim, const Tensor& values,
+                 const Tensor& indices);
+    void max_dim(const Tensor& self, int64_t dim, bool keepdim, const Tensor& values,
+                 const Tensor& indices);
+    void argmin(const Tensor& self, std::optional<int64_t> dim, bool keepdim, const Tensor& out);
+    void argmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim, const Tensor& out);)
 
 inline constexpr KernelRef sum_kernel = FACULA_BY_ISA(sum);
 inline constexpr KernelRef nansum_kernel = FACULA_BY_ISA(nansum);

@@ -1,7 +1,8 @@
 // The reduction engine, a template over what is computed, built once per instruction set.
 //
 // An Op states In (element type), Acc (what is accumulated), Out, and
-//   Acc init();  Acc step(Acc, In, Acc center);  Acc combine(Acc, Acc);  Out finish(Acc, Acc center);
+//   Acc init();  Acc step(Acc, In, Acc center);  Acc combine(Acc, Acc);  Out finish(Acc, Acc
+//   center);
 // `centered` says that step and finish need a number of their result (a mean, a maximum); `costly`
 // that a step is long.
 //
@@ -19,33 +20,39 @@
 namespace facula::cpu::FACULA_ISA {
 
 template <class Acc>
-inline constexpr int reduce_lanes = sizeof(Acc) >= 16 ? 8 : 128 / static_cast<int>(sizeof(Acc) < 4 ? 4 : sizeof(Acc));
+inline constexpr int reduce_lanes =
+    sizeof(Acc) >= 16 ? 8 : 128 / static_cast<int>(sizeof(Acc) < 4 ? 4 : sizeof(Acc));
 inline constexpr int64_t block_rows = 128;
 
-// Rows of neighbouring elements, eight at a time: the compiler turns the loop over columns into vectors.
+// Rows of neighbouring elements, eight at a time: the compiler turns the loop over columns into
+// vectors.
 template <class Op>
 [[gnu::always_inline]] inline void add_rows(const Op& op, typename Op::Acc* __restrict acc,
-                                            const typename Op::In* __restrict x, int64_t step, int64_t rows,
-                                            int width, const typename Op::Acc* __restrict center) {
+                                            const typename Op::In* __restrict x, int64_t step,
+                                            int64_t rows, int width,
+                                            const typename Op::Acc* __restrict center) {
   constexpr int together = Op::costly ? 1 : 8;
   int64_t r = 0;
   for (; r + together <= rows; r += together, x += together * step) {
     for (int c = 0; c < width; ++c) {
       typename Op::Acc a = acc[c];
 #pragma GCC unroll 8
-      for (int k = 0; k < together; ++k) a = op.step(a, x[c + k * step], Op::centered ? center[c] : typename Op::Acc());
+      for (int k = 0; k < together; ++k)
+        a = op.step(a, x[c + k * step], Op::centered ? center[c] : typename Op::Acc());
       acc[c] = a;
     }
   }
   if constexpr (together > 1)
     for (; r < rows; ++r, x += step)
-      for (int c = 0; c < width; ++c) acc[c] = op.step(acc[c], x[c], Op::centered ? center[c] : typename Op::Acc());
+      for (int c = 0; c < width; ++c)
+        acc[c] = op.step(acc[c], x[c], Op::centered ? center[c] : typename Op::Acc());
 }
 
 // The same for elements apart.
 template <class Op>
-[[gnu::noinline]] void add_apart(const Op& op, typename Op::Acc* __restrict acc, const typename Op::In* __restrict x,
-                                 int64_t step, int64_t rows, int width, int64_t column,
+[[gnu::noinline]] void add_apart(const Op& op, typename Op::Acc* __restrict acc,
+                                 const typename Op::In* __restrict x, int64_t step, int64_t rows,
+                                 int width, int64_t column,
                                  const typename Op::Acc* __restrict center) {
   for (int64_t r = 0; r < rows; ++r, x += step)
     for (int c = 0; c < width; ++c)
@@ -60,10 +67,13 @@ class Cascade {
   using In = typename Op::In;
 
   // room: (2 + levels(rows)) * width accumulators
-  Cascade(const Op& op, Acc* room, int width) : op_(op), acc_(room), levels_(room + width), width_(width) {
+  Cascade(const Op& op, Acc* room, int width)
+      : op_(op), acc_(room), levels_(room + width), width_(width) {
     clear();
   }
-  static int64_t levels(int64_t rows) { return std::bit_width(static_cast<uint64_t>(rows / block_rows + 1)) + 1; }
+  static int64_t levels(int64_t rows) {
+    return std::bit_width(static_cast<uint64_t>(rows / block_rows + 1)) + 1;
+  }
 
   // Adds rows of `width` elements.
   void add(const In* x, int64_t step, int64_t rows, int64_t column, const Acc* center) {
@@ -84,7 +94,8 @@ class Cascade {
   }
   // The results of the columns.
   const Acc* finish() {
-    for (uint64_t left = blocks_; left; left &= left - 1) merge(acc_, level(std::countr_zero(left)));
+    for (uint64_t left = blocks_; left; left &= left - 1)
+      merge(acc_, level(std::countr_zero(left)));
     return acc_;
   }
   // The one result of all lanes.
@@ -125,7 +136,8 @@ class Cascade {
 template <class T>
 class Scratch {
  public:
-  explicit Scratch(int64_t n) : bytes_(static_cast<size_t>(n) * sizeof(T)), data_(static_cast<T*>(cpu_allocate(bytes_))) {}
+  explicit Scratch(int64_t n)
+      : bytes_(static_cast<size_t>(n) * sizeof(T)), data_(static_cast<T*>(cpu_allocate(bytes_))) {}
   ~Scratch() { cpu_free(data_, bytes_); }
   Scratch(const Scratch&) = delete;
   T* data() { return data_; }
@@ -135,7 +147,8 @@ class Scratch {
   T* data_;
 };
 
-// Walks every reduced position of one part: calls line(pointer, length) for the innermost dimension.
+// Walks every reduced position of one part: calls line(pointer, length) for the innermost
+// dimension.
 template <class In, class Line>
 void walk_reduced(const ReducePlan& p, const In* x, int64_t part, Line&& line) {
   IntVec sizes = p.reduced;
@@ -159,15 +172,18 @@ void walk_reduced(const ReducePlan& p, const In* x, int64_t part, Line&& line) {
 
 // A row of at most one block, without a cascade: a fixed number of lanes stays in registers.
 template <class Op>
-typename Op::Acc short_row(const Op& op, const typename Op::In* x, int64_t n, const typename Op::Acc* center) {
+typename Op::Acc short_row(const Op& op, const typename Op::In* x, int64_t n,
+                           const typename Op::Acc* center) {
   using Acc = typename Op::Acc;
   constexpr int lanes = reduce_lanes<Acc>;
   Acc acc[lanes];
   for (int i = 0; i < lanes; ++i) acc[i] = op.init();
   int64_t at = 0;
   for (; at + lanes <= n; at += lanes)
-    for (int i = 0; i < lanes; ++i) acc[i] = op.step(acc[i], x[at + i], Op::centered ? center[0] : Acc());
-  for (int i = 0; at < n; ++at, ++i) acc[i] = op.step(acc[i], x[at], Op::centered ? center[0] : Acc());
+    for (int i = 0; i < lanes; ++i)
+      acc[i] = op.step(acc[i], x[at + i], Op::centered ? center[0] : Acc());
+  for (int i = 0; at < n; ++at, ++i)
+    acc[i] = op.step(acc[i], x[at], Op::centered ? center[0] : Acc());
 #pragma GCC unroll 8
   for (int w = lanes / 2; w > 0; w /= 2)
 #pragma GCC unroll 32
@@ -177,13 +193,16 @@ typename Op::Acc short_row(const Op& op, const typename Op::In* x, int64_t n, co
 
 // One task of one part; the results of its columns go to `to`.
 template <class Op>
-void run_task(const Op& op, const ReducePlan& p, const typename Op::In* x, int64_t columns, int64_t part,
-              const typename Op::Acc* center, typename Op::Acc* room, typename Op::Acc* to) {
+void run_task(const Op& op, const ReducePlan& p, const typename Op::In* x, int64_t columns,
+              int64_t part, const typename Op::Acc* center, typename Op::Acc* room,
+              typename Op::Acc* to) {
   using Acc = typename Op::Acc;
   const int64_t inner = p.reduced_in.back();
   if (p.columns) {
     Cascade<Op> c(op, room, static_cast<int>(columns));
-    walk_reduced(p, x, part, [&](const typename Op::In* at, int64_t n) { c.add(at, inner, n, p.width_in, center); });
+    walk_reduced(p, x, part, [&](const typename Op::In* at, int64_t n) {
+      c.add(at, inner, n, p.width_in, center);
+    });
     const Acc* done = c.finish();
     for (int64_t i = 0; i < columns; ++i) to[i] = done[i];
     return;
@@ -224,14 +243,16 @@ void merge_parts(const Op& op, const ReducePlan& p, typename Op::Acc* acc) {
         acc[i * p.tile + c] = op.combine(acc[i * p.tile + c], acc[(i + gap) * p.tile + c]);
 }
 
-// Fills contiguous `out` from `in`; `center` is laid out as out. Nothing to reduce gives finish(init).
+// Fills contiguous `out` from `in`; `center` is laid out as out. Nothing to reduce gives
+// finish(init).
 template <class Op>
 void reduce(const Op& op, const ReducePlan& p, const typename Op::In* in, typename Op::Out* out,
             const typename Op::Acc* center = nullptr) {
   using Acc = typename Op::Acc;
   if (p.results == 0) return;
   if (p.count == 0) {
-    for (int64_t i = 0; i < p.results; ++i) out[i] = op.finish(op.init(), Op::centered ? center[i] : Acc());
+    for (int64_t i = 0; i < p.results; ++i)
+      out[i] = op.finish(op.init(), Op::centered ? center[i] : Acc());
     return;
   }
   const int64_t width = p.columns ? p.tile : reduce_lanes<Acc>;

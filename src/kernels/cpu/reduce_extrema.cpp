@@ -6,7 +6,8 @@ namespace facula::cpu::FACULA_ISA {
 namespace {
 
 template <class T>
-using Compared = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
+using Compared =
+    std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
 
 template <class A, bool Most>
 inline A worst() {
@@ -61,21 +62,25 @@ struct Truth {
 template <bool Most>
 void extreme(const Tensor& self, const IntVec& dims, const Tensor& out, const char* name) {
   const ReducePlan plan = plan_reduction(self, dims);
-  const bool known = visit_floating(self.dtype(), [&]<class T>(Type<T>) {
+  const bool known =
+      visit_floating(self.dtype(),
+                     [&]<class T>(Type<T>) {
                        reduce(Extreme<T, Most>{}, plan, self.data<T>(), out.data<T>());
                      }) ||
-                     visit_types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t>(
-                         self.dtype(), [&]<class T>(Type<T>) {
-                           reduce(Extreme<T, Most>{}, plan, self.data<T>(), out.data<T>());
-                         });
+      visit_types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t>(
+          self.dtype(), [&]<class T>(Type<T>) {
+            reduce(Extreme<T, Most>{}, plan, self.data<T>(), out.data<T>());
+          });
   if (!known)
-    throw Error(ErrorKind::NotImplemented, "\"", name, "\" not implemented for '", info(self.dtype()).legacy_name, "'");
+    throw Error(ErrorKind::NotImplemented, "\"", name, "\" not implemented for '",
+                info(self.dtype()).legacy_name, "'");
 }
 
 // An empty list of dimensions reduces nothing.
 template <bool All>
 void truth(const Tensor& self, const std::optional<IntSpan>& dim, const Tensor& out) {
-  const ReducePlan plan = plan_reduction(self, dim && dim->empty() ? IntVec() : reduced_dims(dim, self.dim()));
+  const ReducePlan plan =
+      plan_reduction(self, dim && dim->empty() ? IntVec() : reduced_dims(dim, self.dim()));
   visit_arithmetic(self.dtype(), [&]<class T>(Type<T>) {
     if constexpr (std::is_same_v<T, uint8_t>)
       reduce(Truth<T, uint8_t, All>{}, plan, self.data<T>(), out.data<uint8_t>());
@@ -92,11 +97,17 @@ void amin(const Tensor& self, IntSpan dim, bool, const Tensor& out) {
 void amax(const Tensor& self, IntSpan dim, bool, const Tensor& out) {
   extreme<true>(self, reduced_dims(dim, self.dim()), out, "max_values_cpu");
 }
-void min_all(const Tensor& self, const Tensor& out) { extreme<false>(self, reduced_dims({}, self.dim()), out, "min_all"); }
-void max_all(const Tensor& self, const Tensor& out) { extreme<true>(self, reduced_dims({}, self.dim()), out, "max_all"); }
+void min_all(const Tensor& self, const Tensor& out) {
+  extreme<false>(self, reduced_dims({}, self.dim()), out, "min_all");
+}
+void max_all(const Tensor& self, const Tensor& out) {
+  extreme<true>(self, reduced_dims({}, self.dim()), out, "max_all");
+}
 
-void aminmax(const Tensor& self, std::optional<int64_t> dim, bool, const Tensor& low, const Tensor& high) {
-  const IntVec dims = dim ? reduced_dims(IntSpan(&*dim, 1), self.dim()) : reduced_dims({}, self.dim());
+void aminmax(const Tensor& self, std::optional<int64_t> dim, bool, const Tensor& low,
+             const Tensor& high) {
+  const IntVec dims =
+      dim ? reduced_dims(IntSpan(&*dim, 1), self.dim()) : reduced_dims({}, self.dim());
   extreme<false>(self, dims, low, "aminmax_cpu");
   extreme<true>(self, dims, high, "aminmax_cpu");
 }

@@ -10,7 +10,8 @@ namespace {
 constexpr int64_t tile = 256;
 
 template <class T>
-using Compared = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
+using Compared =
+    std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
 
 template <class A, bool Most>
 inline bool beats(A x, A best) {
@@ -91,25 +92,29 @@ void find(const T* x, const Lines& l, T* values, int64_t* indices) {
       if (l.inner == 1)
         row<T, Most>(from, l.length, values ? values + to : nullptr, indices + to);
       else
-        columns<T, Most>(from, l.length, l.inner, c + width <= l.inner ? width : l.inner - c, values ? values + to : nullptr,
-                         indices + to);
+        columns<T, Most>(from, l.length, l.inner, c + width <= l.inner ? width : l.inner - c,
+                         values ? values + to : nullptr, indices + to);
     }
   });
 }
 
 template <bool Most>
-void find(const Tensor& self, std::optional<int64_t> dim, const Tensor* values, const Tensor& indices, const char* name) {
+void find(const Tensor& self, std::optional<int64_t> dim, const Tensor* values,
+          const Tensor& indices, const char* name) {
   const Tensor in = contiguous(self);
   const int64_t flat = in.numel();
-  const Lines lines = dim ? Lines(in.sizes(), wrap_dim(*dim, in.dim())) : Lines(IntSpan(&flat, 1), 0);
+  const Lines lines =
+      dim ? Lines(in.sizes(), wrap_dim(*dim, in.dim())) : Lines(IntSpan(&flat, 1), 0);
   if (lines.count() == 0) return;
   auto run = [&]<class T>(Type<T>) {
-    find<T, Most>(in.data<T>(), lines, values ? values->data<T>() : nullptr, indices.data<int64_t>());
+    find<T, Most>(in.data<T>(), lines, values ? values->data<T>() : nullptr,
+                  indices.data<int64_t>());
   };
-  const bool known =
-      visit_floating(in.dtype(), run) || visit_integral(in.dtype(), run) || visit_types<bool>(in.dtype(), run);
+  const bool known = visit_floating(in.dtype(), run) || visit_integral(in.dtype(), run) ||
+                     visit_types<bool>(in.dtype(), run);
   if (!known)
-    throw Error(ErrorKind::NotImplemented, "\"", name, "\" not implemented for '", info(in.dtype()).legacy_name, "'");
+    throw Error(ErrorKind::NotImplemented, "\"", name, "\" not implemented for '",
+                info(in.dtype()).legacy_name, "'");
 }
 
 }  // namespace

@@ -49,7 +49,8 @@ struct Squares {
 };
 
 template <class T>
-void variance_of(const Tensor& self, const ReducePlan& plan, double correction, bool root, const Tensor& out, const Tensor& mean) {
+void variance_of(const Tensor& self, const ReducePlan& plan, double correction, bool root,
+                 const Tensor& out, const Tensor& mean) {
   const double n = static_cast<double>(plan.count), left = n - correction;
   Scratch<double> center(plan.results);
   reduce(MeanOf<T>{n}, plan, self.data<T>(), center.data());
@@ -59,22 +60,26 @@ void variance_of(const Tensor& self, const ReducePlan& plan, double correction, 
   for (int64_t i = 0; i < plan.results; ++i) to[i] = convert<T>(center.data()[i]);
 }
 
-void variance(const Tensor& self, const IntVec& dims, double correction, bool root, const Tensor& out, const Tensor& mean) {
+void variance(const Tensor& self, const IntVec& dims, double correction, bool root,
+              const Tensor& out, const Tensor& mean) {
   const ReducePlan plan = plan_reduction(self, dims);
-  visit_floating(self.dtype(), [&]<class T>(Type<T>) { variance_of<T>(self, plan, correction, root, out, mean); });
+  visit_floating(self.dtype(), [&]<class T>(Type<T>) {
+    variance_of<T>(self, plan, correction, root, out, mean);
+  });
 }
 
 // Real or imaginary parts, seen as a tensor.
 Tensor part_of(const Tensor& z, int64_t part) {
   IntVec strides(z.strides());
   for (int64_t& s : strides) s *= 2;
-  return tensor_over(z->storage, real_of(z.dtype()), 2 * z.storage_offset() + part, z.sizes(), strides);
+  return tensor_over(z->storage, real_of(z.dtype()), 2 * z.storage_offset() + part, z.sizes(),
+                     strides);
 }
 
 // The variances of the parts add.
 template <class R>
-void complex_variance(const Tensor& self, const IntVec& dims, double correction, bool root, const Tensor& out,
-                      const Tensor& mean) {
+void complex_variance(const Tensor& self, const IntVec& dims, double correction, bool root,
+                      const Tensor& out, const Tensor& mean) {
   Tensor parts[2], means[2];
   for (int k = 0; k < 2; ++k) {
     parts[k] = empty_tensor(out.sizes(), out.dtype());
@@ -88,8 +93,9 @@ void complex_variance(const Tensor& self, const IntVec& dims, double correction,
   }
 }
 
-void variance(const Tensor& self, const std::optional<IntSpan>& dim, const std::optional<Scalar>& correction, bool root,
-              const Tensor& out, const Tensor& mean = {}) {
+void variance(const Tensor& self, const std::optional<IntSpan>& dim,
+              const std::optional<Scalar>& correction, bool root, const Tensor& out,
+              const Tensor& mean = {}) {
   const IntVec dims = reduced_dims(dim, self.dim());
   const double minus = correction ? correction->to<double>() : 1;
   if (!is_complex(self.dtype())) return variance(self, dims, minus, root, out, mean);
@@ -163,29 +169,33 @@ void norm_of(const Tensor& in, const ReducePlan& plan, double p, const Tensor& o
 
 }  // namespace
 
-void var(const Tensor& self, std::optional<IntSpan> dim, const std::optional<Scalar>& correction, bool, const Tensor& out) {
+void var(const Tensor& self, std::optional<IntSpan> dim, const std::optional<Scalar>& correction,
+         bool, const Tensor& out) {
   variance(self, dim, correction, false, out);
 }
-void deviation(const Tensor& self, std::optional<IntSpan> dim, const std::optional<Scalar>& correction, bool,
-               const Tensor& out) {
+void deviation(const Tensor& self, std::optional<IntSpan> dim,
+               const std::optional<Scalar>& correction, bool, const Tensor& out) {
   variance(self, dim, correction, true, out);
 }
-void var_mean(const Tensor& self, std::optional<IntSpan> dim, const std::optional<Scalar>& correction, bool,
-              const Tensor& out, const Tensor& mean) {
+void var_mean(const Tensor& self, std::optional<IntSpan> dim,
+              const std::optional<Scalar>& correction, bool, const Tensor& out,
+              const Tensor& mean) {
   variance(self, dim, correction, false, out, mean);
 }
-void deviation_mean(const Tensor& self, std::optional<IntSpan> dim, const std::optional<Scalar>& correction, bool,
-                    const Tensor& out, const Tensor& mean) {
+void deviation_mean(const Tensor& self, std::optional<IntSpan> dim,
+                    const std::optional<Scalar>& correction, bool, const Tensor& out,
+                    const Tensor& mean) {
   variance(self, dim, correction, true, out, mean);
 }
 
-void vector_norm(const Tensor& self, const Scalar& ord, std::optional<IntSpan> dim, bool, std::optional<DType> dtype,
-                 const Tensor& out) {
+void vector_norm(const Tensor& self, const Scalar& ord, std::optional<IntSpan> dim, bool,
+                 std::optional<DType> dtype, const Tensor& out) {
   const Tensor in = dtype && *dtype != self.dtype() ? converted(self, *dtype) : self;
   const ReducePlan plan = plan_reduction(in, reduced_dims(dim, in.dim()));
   const double p = ord.to<double>();
   visit_floating(in.dtype(), [&]<class T>(Type<T>) { norm_of<T, T>(in, plan, p, out); });
-  visit_complex(in.dtype(), [&]<class T>(Type<T>) { norm_of<T, typename T::value_type>(in, plan, p, out); });
+  visit_complex(in.dtype(),
+                [&]<class T>(Type<T>) { norm_of<T, typename T::value_type>(in, plan, p, out); });
 }
 
 }  // namespace facula::cpu::FACULA_ISA

@@ -11,7 +11,8 @@ struct Dim {
 using Dims = SmallVector<Dim, 6>;
 
 void order(Dims& dims) {
-  std::stable_sort(dims.begin(), dims.end(), [](const Dim& a, const Dim& b) { return a.in > b.in; });
+  std::stable_sort(dims.begin(), dims.end(),
+                   [](const Dim& a, const Dim& b) { return a.in > b.in; });
 }
 
 Dims merged(const Dims& dims) {
@@ -60,7 +61,8 @@ IntVec reduced_dims(const std::optional<IntSpan>& dim, int64_t ndim) {
   }
   for (int64_t d : *dim) {
     const int64_t w = wrap_dim(d, ndim);
-    check(std::ranges::find(dims, w) == dims.end(), "dim ", w, " appears multiple times in the list of dims");
+    check(std::ranges::find(dims, w) == dims.end(), "dim ", w,
+          " appears multiple times in the list of dims");
     dims.push_back(w);
   }
   return dims;

@@ -8,8 +8,9 @@ namespace {
 
 // Half types add in float, integers in 64 bits.
 template <class T>
-using Wide = std::conditional_t<std::is_integral_v<T>, int64_t,
-                                std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>>;
+using Wide = std::conditional_t<
+    std::is_integral_v<T>, int64_t,
+    std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>>;
 
 template <class A>
 inline A plus(A a, A b) {
@@ -97,19 +98,21 @@ void run_wide(const Tensor& self, const IntVec& dims, const Tensor& out, const c
   const Tensor to = wide == out.dtype() ? out : empty_tensor(out.sizes(), wide);
   const Tensor in = input_for(self, wide);
   const ReducePlan plan = plan_reduction(in, dims);
-  bool known = visit_types<float, double, Half, BFloat16, complex64, complex128>(in.dtype(), [&]<class T>(Type<T>) {
-    reduce(Op<T, T>{}, plan, in.data<T>(), to.data<T>());
-  });
-  known = known || visit_types<bool, uint8_t, int32_t, int64_t>(
-                       in.dtype(), [&]<class T>(Type<T>) { reduce(Op<T, int64_t>{}, plan, in.data<T>(), to.data<int64_t>()); });
+  bool known = visit_types<float, double, Half, BFloat16, complex64, complex128>(
+      in.dtype(), [&]<class T>(Type<T>) { reduce(Op<T, T>{}, plan, in.data<T>(), to.data<T>()); });
+  known = known || visit_types<bool, uint8_t, int32_t, int64_t>(in.dtype(), [&]<class T>(Type<T>) {
+            reduce(Op<T, int64_t>{}, plan, in.data<T>(), to.data<int64_t>());
+          });
   if (!known)
-    throw Error(ErrorKind::NotImplemented, "\"", name, "\" not implemented for '", info(in.dtype()).legacy_name, "'");
+    throw Error(ErrorKind::NotImplemented, "\"", name, "\" not implemented for '",
+                info(in.dtype()).legacy_name, "'");
   if (!to.is_same(out)) copy(out, to);
 }
 
 }  // namespace
 
-void sum(const Tensor& self, std::optional<IntSpan> dim, bool, std::optional<DType>, const Tensor& out) {
+void sum(const Tensor& self, std::optional<IntSpan> dim, bool, std::optional<DType>,
+         const Tensor& out) {
   run_wide<Sum>(self, reduced_dims(dim, self.dim()), out, "sum_cpu");
 }
 
@@ -121,21 +124,26 @@ void prod_dim(const Tensor& self, int64_t dim, bool, std::optional<DType>, const
   run_wide<Prod>(self, reduced_dims(IntSpan(&dim, 1), self.dim()), out, "prod_cpu");
 }
 
-void nansum(const Tensor& self, std::optional<IntSpan> dim, bool keepdim, std::optional<DType> dtype, const Tensor& out) {
+void nansum(const Tensor& self, std::optional<IntSpan> dim, bool keepdim,
+            std::optional<DType> dtype, const Tensor& out) {
   if (!is_floating(out.dtype())) return sum(self, dim, keepdim, dtype, out);
   const Tensor in = input_for(self, out.dtype());
   const ReducePlan plan = plan_reduction(in, reduced_dims(dim, self.dim()));
-  visit_floating(in.dtype(), [&]<class T>(Type<T>) { reduce(NanSum<T, T>{}, plan, in.data<T>(), out.data<T>()); });
+  visit_floating(in.dtype(), [&]<class T>(Type<T>) {
+    reduce(NanSum<T, T>{}, plan, in.data<T>(), out.data<T>());
+  });
 }
 
-void mean(const Tensor& self, std::optional<IntSpan> dim, bool, std::optional<DType>, const Tensor& out) {
+void mean(const Tensor& self, std::optional<IntSpan> dim, bool, std::optional<DType>,
+          const Tensor& out) {
   const Tensor in = input_for(self, out.dtype());
   const ReducePlan plan = plan_reduction(in, reduced_dims(dim, self.dim()));
-  visit_types<float, double, Half, BFloat16, complex64, complex128>(in.dtype(), [&]<class T>(Type<T>) {
-    Mean<T, T> op;
-    op.count = static_cast<double>(plan.count);
-    reduce(op, plan, in.data<T>(), out.data<T>());
-  });
+  visit_types<float, double, Half, BFloat16, complex64, complex128>(
+      in.dtype(), [&]<class T>(Type<T>) {
+        Mean<T, T> op;
+        op.count = static_cast<double>(plan.count);
+        reduce(op, plan, in.data<T>(), out.data<T>());
+      });
 }
 
 void count_nonzero(const Tensor& self, IntSpan dim, const Tensor& out) {
@@ -144,7 +152,8 @@ void count_nonzero(const Tensor& self, IntSpan dim, const Tensor& out) {
     reduce(CountNonzero<T>{}, plan, self.data<T>(), out.data<int64_t>());
   });
   if (!known)
-    throw Error(ErrorKind::NotImplemented, "\"nonzero_count_cpu\" not implemented for '", info(self.dtype()).legacy_name, "'");
+    throw Error(ErrorKind::NotImplemented, "\"nonzero_count_cpu\" not implemented for '",
+                info(self.dtype()).legacy_name, "'");
 }
 
 }  // namespace facula::cpu::FACULA_ISA

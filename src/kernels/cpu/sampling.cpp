@@ -37,7 +37,8 @@ template <class F>
 void visit(DType d, int64_t spatial, F&& f) {
   if (visit_floating(d, f)) return;
   const char* op = spatial == 2 ? "grid_sampler_2d_cpu_kernel_impl" : "grid_sampler3d_cpu";
-  throw_error(ErrorKind::NotImplemented, concat("\"", op, "\" not implemented for '", info(d).legacy_name, "'"));
+  throw_error(ErrorKind::NotImplemented,
+              concat("\"", op, "\" not implemented for '", info(d).legacy_name, "'"));
 }
 
 constexpr int most_taps = 16;
@@ -57,7 +58,8 @@ void sample_row(const GridReader<T>& reader, const Volume& out, int64_t n, int64
       const T* from = reader.in.template at<const T>(n, c);
       A sum = 0;
       for (int t = 0; t < count; ++t) sum += static_cast<A>(from[offsets[t]]) * weights[t];
-      out.at<T>(n, c)[d * out.strides[2] + h * out.strides[3] + w * out.strides[4]] = static_cast<T>(sum);
+      out.at<T>(n, c)[d * out.strides[2] + h * out.strides[3] + w * out.strides[4]] =
+          static_cast<T>(sum);
     }
   }
 }
@@ -75,7 +77,8 @@ struct PointGradient {
     const PointTaps<A> taps = reader.taps(n, d, h, w);
     A by_axis[3] = {0, 0, 0};
     for (int64_t c = 0; c < grad.sizes[1]; ++c) {
-      const A g = static_cast<A>(grad.at<const T>(n, c)[d * grad.strides[2] + h * grad.strides[3] + w * grad.strides[4]]);
+      const A g = static_cast<A>(
+          grad.at<const T>(n, c)[d * grad.strides[2] + h * grad.strides[3] + w * grad.strides[4]]);
       const T* from = reader.in.template at<const T>(n, c);
       taps.each(reader.in, [&](int64_t offset, A, const A* slopes) {
         for (int i = 0; i < 3; ++i) by_axis[i] += g * static_cast<A>(from[offset]) * slopes[i];
@@ -100,28 +103,34 @@ struct PointGradient {
 
 }  // namespace
 
-void grid_sample(const Tensor& input, const Tensor& grid, int64_t spatial, Interpolation how, Padding padding,
-                 bool align_corners, const Tensor& out) {
+void grid_sample(const Tensor& input, const Tensor& grid, int64_t spatial, Interpolation how,
+                 Padding padding, bool align_corners, const Tensor& out) {
   const Volume to = volume_of(out, spatial);
   if (spatial == 2 && out.numel() == 0) return;  // of whatever dtype, as in PyTorch
   visit(input.dtype(), spatial, [&]<class T>(Type<T>) {
-    const GridReader<T> reader{volume_of(input, spatial), grid, spatial, how, padding, align_corners};
+    const GridReader<T> reader{
+        volume_of(input, spatial), grid, spatial, how, padding, align_corners};
     const int64_t rows = to.sizes[2] * to.sizes[3];
     const int64_t cost = std::max<int64_t>(to.sizes[4] * (16 + 8 * to.sizes[1]), 1);
-    parallel_for(to.sizes[0] * rows, std::max<int64_t>((1 << 15) / cost, 1), [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) sample_row(reader, to, r / rows, r % rows / to.sizes[3], r % to.sizes[3]);
-    });
+    parallel_for(to.sizes[0] * rows, std::max<int64_t>((1 << 15) / cost, 1),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t r = begin; r < end; ++r)
+                     sample_row(reader, to, r / rows, r % rows / to.sizes[3], r % to.sizes[3]);
+                 });
   });
 }
 
-void grid_sample_backward(const Tensor& grad, const Tensor& input, const Tensor& grid, int64_t spatial, Interpolation how,
-                          Padding padding, bool align_corners, const Tensor& grad_input, const Tensor& grad_grid) {
+void grid_sample_backward(const Tensor& grad, const Tensor& input, const Tensor& grid,
+                          int64_t spatial, Interpolation how, Padding padding, bool align_corners,
+                          const Tensor& grad_input, const Tensor& grad_grid) {
   const bool same = !grad_input.defined() || compute_of(grad_input.dtype()) == grad_input.dtype();
-  const Tensor wide = same ? grad_input : empty_tensor(grad_input.sizes(), compute_of(grad_input.dtype()));
+  const Tensor wide =
+      same ? grad_input : empty_tensor(grad_input.sizes(), compute_of(grad_input.dtype()));
   if (wide.defined()) fill(wide, 0);
   const Volume sums = wide.defined() ? volume_of(wide, spatial) : Volume();
   visit(input.dtype(), spatial, [&]<class T>(Type<T>) {
-    const GridReader<T> reader{volume_of(input, spatial), grid, spatial, how, padding, align_corners};
+    const GridReader<T> reader{
+        volume_of(input, spatial), grid, spatial, how, padding, align_corners};
     const PointGradient<T> points{reader, volume_of(grad, spatial), grad_input, grad_grid};
     // Points of one image may meet in one element: images are what threads share.
     parallel_for(input.sizes()[0], 1, [&](int64_t begin, int64_t end) {

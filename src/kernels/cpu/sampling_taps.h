@@ -64,7 +64,10 @@ int64_t element(A x, int64_t size) {
 template <class A>
 AxisTaps<A> linear_taps(GridPosition<A> p, int64_t size) {
   const A first = std::floor(p.x);
-  return {2, {element(first, size), element(first + 1, size)}, {first + 1 - p.x, p.x - first}, {-p.slope, p.slope}};
+  return {2,
+          {element(first, size), element(first + 1, size)},
+          {first + 1 - p.x, p.x - first},
+          {-p.slope, p.slope}};
 }
 
 template <class A>
@@ -75,11 +78,14 @@ AxisTaps<A> cubic_taps(A coordinate, int64_t size, Padding padding, bool align) 
   auto outer = [&](A x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; };
   auto inner_slope = [&](A x) { return (3 * (a + 2) * x - 2 * (a + 3)) * x; };
   auto outer_slope = [&](A x) { return (3 * a * x - 10 * a) * x + 8 * a; };
-  AxisTaps<A> taps{4, {}, {outer(t + 1), inner(t), inner(1 - t), outer(2 - t)},
+  AxisTaps<A> taps{4,
+                   {},
+                   {outer(t + 1), inner(t), inner(1 - t), outer(2 - t)},
                    {outer_slope(t + 1), inner_slope(t), -inner_slope(1 - t), -outer_slope(2 - t)}};
   for (int i = 0; i < 4; ++i) {
     taps.slope[i] *= p.slope;
-    taps.index[i] = element(padded(GridPosition<A>{first + static_cast<A>(i - 1), A(1)}, size, padding, align).x, size);
+    taps.index[i] = element(
+        padded(GridPosition<A>{first + static_cast<A>(i - 1), A(1)}, size, padding, align).x, size);
   }
   return taps;
 }
@@ -99,7 +105,8 @@ template <class A>
 struct PointTaps {
   AxisTaps<A> axis[3];
 
-  // Calls visit(offset, weight, slopes) for every element inside; slopes are by depth, height, width.
+  // Calls visit(offset, weight, slopes) for every element inside; slopes are by depth, height,
+  // width.
   template <class F>
   void each(const Volume& in, F&& visit) const {
     const AxisTaps<A>&z = axis[0], &y = axis[1], &x = axis[2];
@@ -109,7 +116,9 @@ struct PointTaps {
           if (z.index[i] < 0 || y.index[j] < 0 || x.index[k] < 0) continue;
           const A wz = z.weight[i], wy = y.weight[j], wx = x.weight[k];
           const A slopes[3] = {z.slope[i] * wy * wx, wz * y.slope[j] * wx, wz * wy * x.slope[k]};
-          visit(z.index[i] * in.strides[2] + y.index[j] * in.strides[3] + x.index[k] * in.strides[4], wz * wy * wx, slopes);
+          visit(
+              z.index[i] * in.strides[2] + y.index[j] * in.strides[3] + x.index[k] * in.strides[4],
+              wz * wy * wx, slopes);
         }
   }
 };

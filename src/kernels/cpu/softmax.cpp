@@ -17,7 +17,8 @@ struct Extents {
 Extents extents(const Tensor& t, int64_t dim) {
   Extents e;
   const int64_t at = wrap_dim(dim, t.dim());
-  for (int64_t d = 0; d < t.dim(); ++d) (d < at ? e.outer : d == at ? e.n : e.inner) *= t.sizes()[d];
+  for (int64_t d = 0; d < t.dim(); ++d)
+    (d < at ? e.outer : d == at ? e.n : e.inner) *= t.sizes()[d];
   return e;
 }
 
@@ -90,8 +91,10 @@ struct Backward {
   template <class T>
   static void row(const T* grad, const T* y, T* to, int64_t n) {
     using A = wide_t<T>;
-    const A sum = lane_sum<A>(0, n, [&](int64_t i) { return weighted<Log>(widen(grad[i]), widen(y[i])); });
-    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(slope<Log>(widen(grad[i]), widen(y[i]), sum));
+    const A sum =
+        lane_sum<A>(0, n, [&](int64_t i) { return weighted<Log>(widen(grad[i]), widen(y[i])); });
+    for (int64_t i = 0; i < n; ++i)
+      to[i] = static_cast<T>(slope<Log>(widen(grad[i]), widen(y[i]), sum));
   }
 
   template <class T>
@@ -124,18 +127,22 @@ void for_blocks(const Extents& e, const Body& body) {
 template <bool Log>
 void run_forward(const Tensor& self, int64_t dim, const Tensor& out) {
   const Extents e = extents(self, dim);
-  const char* kernel = Log ? (e.inner == 1 ? "log_softmax_lastdim_kernel_impl" : "log_softmax_kernel_impl")
-                           : (e.inner == 1 ? "softmax_lastdim_kernel_impl" : "softmax_kernel_impl");
+  const char* kernel =
+      Log ? (e.inner == 1 ? "log_softmax_lastdim_kernel_impl" : "log_softmax_kernel_impl")
+          : (e.inner == 1 ? "softmax_lastdim_kernel_impl" : "softmax_kernel_impl");
   if (self.numel() == 0) return;
   const Tensor in = contiguous(self);
   visit_floating_or_raise(self.dtype(), kernel, [&]<class T>(Type<T>) {
     const T* x = in.data<T>();
     T* y = out.data<T>();
     if (e.inner > 1)
-      return for_blocks(e, [&](int64_t at, int64_t width) { Forward<Log>::block(x + at, y + at, e.n, e.inner, width); });
+      return for_blocks(e, [&](int64_t at, int64_t width) {
+        Forward<Log>::block(x + at, y + at, e.n, e.inner, width);
+      });
     parallel_for(e.outer, chunk_of(e.n), [&](int64_t begin, int64_t end) {
       Scratch<wide_t<T>> room(2 * e.n);
-      for (int64_t r = begin; r < end; ++r) Forward<Log>::row(x + r * e.n, y + r * e.n, e.n, room.data());
+      for (int64_t r = begin; r < end; ++r)
+        Forward<Log>::row(x + r * e.n, y + r * e.n, e.n, room.data());
     });
   });
 }
@@ -145,8 +152,10 @@ void run_backward(const Tensor& grad, const Tensor& output, int64_t dim, const T
   const Extents e = extents(output, dim);
   const DType dtype = output.dtype();
   if (output.numel() == 0) return;
-  const Tensor g = contiguous(grad.dtype() == dtype ? grad : converted(grad, dtype)), y = contiguous(output);
-  const char* kernel = Log ? "log_softmax_backward_lastdim_kernel_impl" : "softmax_backward_lastdim_kernel_impl";
+  const Tensor g = contiguous(grad.dtype() == dtype ? grad : converted(grad, dtype)),
+               y = contiguous(output);
+  const char* kernel =
+      Log ? "log_softmax_backward_lastdim_kernel_impl" : "softmax_backward_lastdim_kernel_impl";
   visit_floating_or_raise(dtype, kernel, [&]<class T>(Type<T>) {
     const T *gd = g.data<T>(), *yd = y.data<T>();
     T* to = out.data<T>();
@@ -155,19 +164,26 @@ void run_backward(const Tensor& grad, const Tensor& output, int64_t dim, const T
         Backward<Log>::block(gd + at, yd + at, to + at, e.n, e.inner, width);
       });
     parallel_for(e.outer, chunk_of(e.n), [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) Backward<Log>::row(gd + r * e.n, yd + r * e.n, to + r * e.n, e.n);
+      for (int64_t r = begin; r < end; ++r)
+        Backward<Log>::row(gd + r * e.n, yd + r * e.n, to + r * e.n, e.n);
     });
   });
 }
 
 }  // namespace
 
-void softmax(const Tensor& self, int64_t dim, bool, const Tensor& out) { run_forward<false>(self, dim, out); }
-void log_softmax(const Tensor& self, int64_t dim, bool, const Tensor& out) { run_forward<true>(self, dim, out); }
-void softmax_backward(const Tensor& grad, const Tensor& output, int64_t dim, DType, const Tensor& out) {
+void softmax(const Tensor& self, int64_t dim, bool, const Tensor& out) {
+  run_forward<false>(self, dim, out);
+}
+void log_softmax(const Tensor& self, int64_t dim, bool, const Tensor& out) {
+  run_forward<true>(self, dim, out);
+}
+void softmax_backward(const Tensor& grad, const Tensor& output, int64_t dim, DType,
+                      const Tensor& out) {
   run_backward<false>(grad, output, dim, out);
 }
-void log_softmax_backward(const Tensor& grad, const Tensor& output, int64_t dim, DType, const Tensor& out) {
+void log_softmax_backward(const Tensor& grad, const Tensor& output, int64_t dim, DType,
+                          const Tensor& out) {
   run_backward<true>(grad, output, dim, out);
 }
 

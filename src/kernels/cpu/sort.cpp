@@ -13,7 +13,8 @@ namespace {
 
 template <class F>
 bool visit_ordered(DType d, F&& f) {
-  return visit_floating(d, f) || visit_integral(d, f) || visit_types<bool, uint16_t, uint32_t, uint64_t>(d, f);
+  return visit_floating(d, f) || visit_integral(d, f) ||
+         visit_types<bool, uint16_t, uint32_t, uint64_t>(d, f);
 }
 
 // From this length on counting passes over the bytes of the keys win.
@@ -67,19 +68,22 @@ template <class T, class Body>
 void for_lines(const Lines& l, int64_t out_length, Body&& body) {
   using I = Item<Key<T>>;
   if (l.length == 0) return;
-  check(sizeof(I) > 8 || l.length <= UINT32_MAX, "sort(): a dimension longer than 2^32 is not supported for this dtype");
+  check(sizeof(I) > 8 || l.length <= UINT32_MAX,
+        "sort(): a dimension longer than 2^32 is not supported for this dtype");
   const int64_t grain = std::max<int64_t>(1, 4096 / l.length);
   parallel_for(l.count(), grain, [&](int64_t begin, int64_t end) {
     const std::unique_ptr<I[]> room(new I[static_cast<size_t>(2 * l.length)]);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t o = i / l.inner, c = i % l.inner;
-      body(room.get(), room.get() + l.length, Line{o * l.length * l.inner + c, o * out_length * l.inner + c});
+      body(room.get(), room.get() + l.length,
+           Line{o * l.length * l.inner + c, o * out_length * l.inner + c});
     }
   });
 }
 
 template <class T>
-void write(const Item<Key<T>>* items, int64_t n, int64_t step, const T* x, T* values, int64_t* indices) {
+void write(const Item<Key<T>>* items, int64_t n, int64_t step, const T* x, T* values,
+           int64_t* indices) {
   for (int64_t i = 0; i < n; ++i) {
     const int64_t at = static_cast<int64_t>(items[i].index);
     values[i * step] = x[at * step];
@@ -88,24 +92,27 @@ void write(const Item<Key<T>>* items, int64_t n, int64_t step, const T* x, T* va
 }
 
 [[noreturn]] void not_implemented(const char* op, DType d) {
-  throw Error(ErrorKind::NotImplemented, "\"", op, "_cpu\" not implemented for '", info(d).legacy_name, "'");
+  throw Error(ErrorKind::NotImplemented, "\"", op, "_cpu\" not implemented for '",
+              info(d).legacy_name, "'");
 }
 
 // --- sort, topk
 
 template <class T>
-void sort_lines(const Tensor& in, const Lines& l, bool descending, const Tensor& values, const Tensor& indices) {
+void sort_lines(const Tensor& in, const Lines& l, bool descending, const Tensor& values,
+                const Tensor& indices) {
   const T* x = in.data<T>();
   for_lines<T>(l, l.length, [&](Item<Key<T>>* items, Item<Key<T>>* other, Line line) {
     fill_items(x + line.in, l.length, l.inner, descending, items);
     items = sort_items(items, other, l.length);
-    write<T>(items, l.length, l.inner, x + line.in, values.data<T>() + line.out, indices.data<int64_t>() + line.out);
+    write<T>(items, l.length, l.inner, x + line.in, values.data<T>() + line.out,
+             indices.data<int64_t>() + line.out);
   });
 }
 
 template <class T>
-void topk_lines(const Tensor& in, const Lines& l, int64_t k, bool largest, bool sorted, const Tensor& values,
-                const Tensor& indices) {
+void topk_lines(const Tensor& in, const Lines& l, int64_t k, bool largest, bool sorted,
+                const Tensor& values, const Tensor& indices) {
   const T* x = in.data<T>();
   for_lines<T>(l, k, [&](Item<Key<T>>* items, Item<Key<T>>*, Line line) {
     fill_items(x + line.in, l.length, l.inner, largest, items);
@@ -115,7 +122,8 @@ void topk_lines(const Tensor& in, const Lines& l, int64_t k, bool largest, bool 
       if (k < l.length) std::nth_element(items, items + k, items + l.length);
       if (sorted) std::sort(items, items + k);
     }
-    write<T>(items, k, l.inner, x + line.in, values.data<T>() + line.out, indices.data<int64_t>() + line.out);
+    write<T>(items, k, l.inner, x + line.in, values.data<T>() + line.out,
+             indices.data<int64_t>() + line.out);
   });
 }
 
@@ -123,7 +131,8 @@ void topk_lines(const Tensor& in, const Lines& l, int64_t k, bool largest, bool 
 
 // pick(x, step, items, other) gives the index of the element to take.
 template <class T, class Pick>
-void select_lines(const Tensor& in, const Lines& l, const Tensor& values, const Tensor& indices, Pick&& pick) {
+void select_lines(const Tensor& in, const Lines& l, const Tensor& values, const Tensor& indices,
+                  Pick&& pick) {
   const T* x = in.data<T>();
   T* value = values.data<T>();
   int64_t* index = indices.data<int64_t>();
@@ -154,7 +163,8 @@ int64_t median_of(const T* x, int64_t step, Item<Key<T>>* items, int64_t n, bool
   return kth<T>(items, n, numbers > 0 ? (numbers - 1) / 2 : 0);
 }
 
-// Of the longest runs of equal values the one of the smallest value; its last index. NaN equals nothing.
+// Of the longest runs of equal values the one of the smallest value; its last index. NaN equals
+// nothing.
 template <class T>
 int64_t mode_of(const T* x, int64_t step, const Item<Key<T>>* sorted, int64_t n) {
   auto value = [&](int64_t i) { return x[static_cast<int64_t>(sorted[i].index) * step]; };
@@ -171,12 +181,15 @@ int64_t mode_of(const T* x, int64_t step, const Item<Key<T>>* sorted, int64_t n)
   return static_cast<int64_t>(sorted[best].index);
 }
 
-Lines lines_of(const Tensor& t, int64_t dim) { return Lines(t.sizes(), t.dim() ? wrap_dim(dim, t.dim()) : 0); }
+Lines lines_of(const Tensor& t, int64_t dim) {
+  return Lines(t.sizes(), t.dim() ? wrap_dim(dim, t.dim()) : 0);
+}
 
 // Contiguous results to fill, copied where the caller's have other strides.
 class Contiguous {
  public:
-  explicit Contiguous(const Tensor& to) : to_(to), made_(to.is_contiguous() ? to : empty_tensor(to.sizes(), to.dtype())) {}
+  explicit Contiguous(const Tensor& to)
+      : to_(to), made_(to.is_contiguous() ? to : empty_tensor(to.sizes(), to.dtype())) {}
   const Tensor& get() const { return made_; }
   void finish() const {
     if (!made_.is_same(to_)) copy(to_, made_);
@@ -187,54 +200,66 @@ class Contiguous {
   Tensor made_;
 };
 
-void median(const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices, bool skip_nan) {
+void median(const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices,
+            bool skip_nan) {
   const Tensor in = contiguous(self);
   const Lines l = lines_of(in, dim);
-  const bool known = visit_floating(in.dtype(), [&]<class T>(Type<T>) {
+  const bool known =
+      visit_floating(in.dtype(),
+                     [&]<class T>(Type<T>) {
                        select_lines<T>(in, l, values, indices, [&](const T* x, auto* items, auto*) {
                          return median_of<T>(x, l.inner, items, l.length, skip_nan);
                        });
                      }) ||
-                     visit_integral(in.dtype(), [&]<class T>(Type<T>) {
-                       select_lines<T>(in, l, values, indices, [&](const T*, auto* items, auto*) {
-                         return kth<T>(items, l.length, (l.length - 1) / 2);
-                       });
-                     });
+      visit_integral(in.dtype(), [&]<class T>(Type<T>) {
+        select_lines<T>(in, l, values, indices, [&](const T*, auto* items, auto*) {
+          return kth<T>(items, l.length, (l.length - 1) / 2);
+        });
+      });
   if (!known) not_implemented("median", in.dtype());
 }
 
 }  // namespace
 
-void sort(const Tensor& self, std::optional<bool>, int64_t dim, bool descending, const Tensor& values, const Tensor& indices) {
+void sort(const Tensor& self, std::optional<bool>, int64_t dim, bool descending,
+          const Tensor& values, const Tensor& indices) {
   const Tensor in = contiguous(self);
   const Lines l = lines_of(in, dim);
   const Contiguous v(values), i(indices);
-  visit_ordered(in.dtype(), [&]<class T>(Type<T>) { sort_lines<T>(in, l, descending, v.get(), i.get()); });
+  visit_ordered(in.dtype(),
+                [&]<class T>(Type<T>) { sort_lines<T>(in, l, descending, v.get(), i.get()); });
   v.finish();
   i.finish();
 }
 
-void topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted, const Tensor& values, const Tensor& indices) {
+void topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted,
+          const Tensor& values, const Tensor& indices) {
   if (k == 0) return;
   const Tensor in = contiguous(self);
   const Lines l = lines_of(in, dim);
   auto run = [&]<class T>(Type<T>) { topk_lines<T>(in, l, k, largest, sorted, values, indices); };
-  if (!visit_floating(in.dtype(), run) && !visit_integral(in.dtype(), run)) not_implemented("topk", in.dtype());
+  if (!visit_floating(in.dtype(), run) && !visit_integral(in.dtype(), run))
+    not_implemented("topk", in.dtype());
 }
 
-void kthvalue(const Tensor& self, int64_t k, int64_t dim, bool, const Tensor& values, const Tensor& indices) {
+void kthvalue(const Tensor& self, int64_t k, int64_t dim, bool, const Tensor& values,
+              const Tensor& indices) {
   const Tensor in = contiguous(self);
   const Lines l = lines_of(in, dim);
   auto run = [&]<class T>(Type<T>) {
-    select_lines<T>(in, l, values, indices, [&](const T*, auto* items, auto*) { return kth<T>(items, l.length, k - 1); });
+    select_lines<T>(in, l, values, indices,
+                    [&](const T*, auto* items, auto*) { return kth<T>(items, l.length, k - 1); });
   };
-  if (!visit_floating(in.dtype(), run) && !visit_integral(in.dtype(), run)) not_implemented("kthvalue", in.dtype());
+  if (!visit_floating(in.dtype(), run) && !visit_integral(in.dtype(), run))
+    not_implemented("kthvalue", in.dtype());
 }
 
-void median_dim(const Tensor& self, int64_t dim, bool, const Tensor& values, const Tensor& indices) {
+void median_dim(const Tensor& self, int64_t dim, bool, const Tensor& values,
+                const Tensor& indices) {
   median(self, dim, values, indices, false);
 }
-void nanmedian_dim(const Tensor& self, int64_t dim, bool, const Tensor& values, const Tensor& indices) {
+void nanmedian_dim(const Tensor& self, int64_t dim, bool, const Tensor& values,
+                   const Tensor& indices) {
   median(self, dim, values, indices, true);
 }
 
@@ -246,12 +271,14 @@ void mode(const Tensor& self, int64_t dim, bool, const Tensor& values, const Ten
       return mode_of<T>(x, l.inner, sort_items(items, other, l.length), l.length);
     });
   };
-  if (!visit_floating(in.dtype(), run) && !visit_integral(in.dtype(), run) && !visit_types<bool>(in.dtype(), run))
+  if (!visit_floating(in.dtype(), run) && !visit_integral(in.dtype(), run) &&
+      !visit_types<bool>(in.dtype(), run))
     not_implemented("mode", in.dtype());
 }
 
 Tensor order_of(const Tensor& self) {
-  const Tensor values = empty_tensor(self.sizes(), self.dtype()), order = empty_tensor(self.sizes(), DType::Int64);
+  const Tensor values = empty_tensor(self.sizes(), self.dtype()),
+               order = empty_tensor(self.sizes(), DType::Int64);
   sort(self, true, -1, false, values, order);
   return order;
 }

@@ -10,8 +10,10 @@
 namespace facula::cpu {
 
 template <class T>
-using Key = std::conditional_t<
-    sizeof(T) == 1, uint8_t, std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
+using Key =
+    std::conditional_t<sizeof(T) == 1, uint8_t,
+                       std::conditional_t<sizeof(T) == 2, uint16_t,
+                                          std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
 
 template <class T>
 inline constexpr bool has_nan = !std::is_integral_v<T>;
@@ -37,12 +39,16 @@ template <class K>
 struct Item {
   K key;
   uint32_t index;
-  friend bool operator<(const Item& a, const Item& b) { return a.key < b.key || (a.key == b.key && a.index < b.index); }
+  friend bool operator<(const Item& a, const Item& b) {
+    return a.key < b.key || (a.key == b.key && a.index < b.index);
+  }
 };
 template <>
 struct Item<uint64_t> {
   uint64_t key, index;
-  friend bool operator<(const Item& a, const Item& b) { return a.key < b.key || (a.key == b.key && a.index < b.index); }
+  friend bool operator<(const Item& a, const Item& b) {
+    return a.key < b.key || (a.key == b.key && a.index < b.index);
+  }
 };
 
 }  // namespace facula::cpu

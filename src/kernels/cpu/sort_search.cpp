@@ -14,7 +14,8 @@ namespace facula::cpu {
 namespace {
 
 [[noreturn]] void not_implemented(const char* op, DType d) {
-  throw Error(ErrorKind::NotImplemented, "\"", op, "\" not implemented for '", info(d).legacy_name, "'");
+  throw Error(ErrorKind::NotImplemented, "\"", op, "\" not implemented for '", info(d).legacy_name,
+              "'");
 }
 
 template <class F>
@@ -26,7 +27,8 @@ bool visit_real(DType d, F&& f) {
 
 // The first place in [begin, end) whose value is not below v (right: above v). NaN is above all.
 template <class T>
-int64_t place_of(const T* sorted, const int64_t* order, int64_t begin, int64_t end, T v, bool right) {
+int64_t place_of(const T* sorted, const int64_t* order, int64_t begin, int64_t end, T v,
+                 bool right) {
   const int64_t origin = begin;
   while (begin < end) {
     const int64_t middle = begin + (end - begin) / 2;
@@ -41,10 +43,12 @@ int64_t place_of(const T* sorted, const int64_t* order, int64_t begin, int64_t e
 }
 
 template <class T, class I>
-void search_rows(const Tensor& sorted, const Tensor& values, bool right, const Tensor& sorter, const Tensor& out) {
+void search_rows(const Tensor& sorted, const Tensor& values, bool right, const Tensor& sorter,
+                 const Tensor& out) {
   const int64_t length = sorted.sizes()[sorted.dim() - 1];
   const bool one_row = sorted.dim() == 1;
-  const int64_t per_row = one_row || values.dim() == 0 ? values.numel() : values.sizes()[values.dim() - 1];
+  const int64_t per_row =
+      one_row || values.dim() == 0 ? values.numel() : values.sizes()[values.dim() - 1];
   const T* from = sorted.data<T>();
   const T* v = values.data<T>();
   const int64_t* order = sorter.defined() ? sorter.data<int64_t>() : nullptr;
@@ -52,7 +56,8 @@ void search_rows(const Tensor& sorted, const Tensor& values, bool right, const T
   parallel_for(values.numel(), 1024, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t start = one_row ? 0 : i / per_row * length;
-      to[i] = static_cast<I>(place_of(from + start, order ? order + start : nullptr, 0, length, v[i], right));
+      to[i] = static_cast<I>(
+          place_of(from + start, order ? order + start : nullptr, 0, length, v[i], right));
     }
   });
 }
@@ -66,7 +71,8 @@ struct Groups {
 
 // Groups neighbours in `order` (or in their own order) that same() holds to be equal.
 template <class Same>
-Groups group(int64_t n, const int64_t* order, bool inverse, bool counts, IntSpan inverse_sizes, Same&& same) {
+Groups group(int64_t n, const int64_t* order, bool inverse, bool counts, IntSpan inverse_sizes,
+             Same&& same) {
   Groups g;
   g.inverse = empty_tensor(inverse ? inverse_sizes : IntSpan(IntVec{0}), DType::Int64);
   std::vector<int64_t> starts;
@@ -89,7 +95,8 @@ Groups group(int64_t n, const int64_t* order, bool inverse, bool counts, IntSpan
 template <class T>
 Three unique_of(const Tensor& in, const int64_t* order, bool inverse, bool counts, IntSpan sizes) {
   const T* x = in.data<T>();
-  Groups g = group(in.numel(), order, inverse, counts, sizes, [&](int64_t a, int64_t b) { return x[a] == x[b]; });
+  Groups g = group(in.numel(), order, inverse, counts, sizes,
+                   [&](int64_t a, int64_t b) { return x[a] == x[b]; });
   const int64_t n = static_cast<int64_t>(g.first.size());
   const Tensor values = empty_tensor(IntSpan(&n, 1), in.dtype());
   for (int64_t k = 0; k < n; ++k) values.data<T>()[k] = x[g.first[k]];
@@ -107,13 +114,15 @@ Three unique_rows(const Tensor& in, bool consecutive, bool inverse, bool counts)
     std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
       return std::lexicographical_compare(row(a), row(a) + width, row(b), row(b) + width);
     });
-  Groups g = group(n, order.data(), inverse, counts, IntSpan(&n, 1),
-                   [&](int64_t a, int64_t b) { return std::equal(row(a), row(a) + width, row(b)); });
+  Groups g = group(n, order.data(), inverse, counts, IntSpan(&n, 1), [&](int64_t a, int64_t b) {
+    return std::equal(row(a), row(a) + width, row(b));
+  });
   IntVec sizes(in.sizes());
   sizes[0] = static_cast<int64_t>(g.first.size());
   const Tensor values = empty_tensor(sizes, in.dtype());
   for (int64_t k = 0; k < sizes[0]; ++k)
-    std::memcpy(static_cast<void*>(values.data<T>() + k * width), row(g.first[k]), static_cast<size_t>(width) * sizeof(T));
+    std::memcpy(static_cast<void*>(values.data<T>() + k * width), row(g.first[k]),
+                static_cast<size_t>(width) * sizeof(T));
   return {values, g.inverse, g.counts};
 }
 
@@ -143,7 +152,8 @@ bool visit_distinct(DType d, F&& f) {
 
 Three nothing(const Tensor& self) {
   const int64_t zero = 0;
-  return {empty_tensor(IntSpan(&zero, 1), self.dtype()), empty_tensor(IntSpan(&zero, 1), DType::Int64),
+  return {empty_tensor(IntSpan(&zero, 1), self.dtype()),
+          empty_tensor(IntSpan(&zero, 1), DType::Int64),
           empty_tensor(IntSpan(&zero, 1), DType::Int64)};
 }
 
@@ -154,7 +164,8 @@ void histogram(const Tensor& in, int64_t bins, double low, double high, const Te
   const T* x = in.data<T>();
   std::vector<int64_t> counts(static_cast<size_t>(bins));
   // Every step rounds to T, as PyTorch's do: edges of half types fall where they fall there.
-  const T first = convert<T>(low), last = convert<T>(high), range = T(last - first), many = convert<T>(static_cast<double>(bins));
+  const T first = convert<T>(low), last = convert<T>(high), range = T(last - first),
+          many = convert<T>(static_cast<double>(bins));
   for (int64_t i = 0; i < in.numel(); ++i) {
     if (!(x[i] >= first && x[i] <= last)) continue;
     const T scaled = T(T(x[i] - first) * many);
@@ -182,7 +193,8 @@ Range range_of(const Tensor& in) {
 
 }  // namespace
 
-void search_sorted(const Tensor& sorted, const Tensor& values, bool right, const Tensor& sorter, const Tensor& out) {
+void search_sorted(const Tensor& sorted, const Tensor& values, bool right, const Tensor& sorter,
+                   const Tensor& out) {
   const bool known = visit_real(sorted.dtype(), [&]<class T>(Type<T>) {
     if (out.dtype() == DType::Int32)
       search_rows<T, int32_t>(sorted, values, right, sorter, out);
@@ -192,7 +204,8 @@ void search_sorted(const Tensor& sorted, const Tensor& values, bool right, const
   if (!known) not_implemented("searchsorted_out_cpu", sorted.dtype());
 }
 
-Three unique_values(const Tensor& self, bool consecutive, bool inverse, bool counts, const char* op) {
+Three unique_values(const Tensor& self, bool consecutive, bool inverse, bool counts,
+                    const char* op) {
   const Tensor in = contiguous(self);
   const int64_t n = in.numel();
   const Tensor flat = alias_tensor(in, IntSpan(&n, 1), IntVec{1}, in.storage_offset());
@@ -200,13 +213,15 @@ Three unique_values(const Tensor& self, bool consecutive, bool inverse, bool cou
   Tensor order;
   const bool known = visit_distinct(in.dtype(), [&]<class T>(Type<T>) {
     if (!consecutive) order = order_of(flat);
-    result = unique_of<T>(flat, consecutive ? nullptr : order.data<int64_t>(), inverse, counts, self.sizes());
+    result = unique_of<T>(flat, consecutive ? nullptr : order.data<int64_t>(), inverse, counts,
+                          self.sizes());
   });
   if (!known) not_implemented(op, in.dtype());
   return result;
 }
 
-Three unique_slices(const Tensor& self, int64_t dim, bool consecutive, bool inverse, bool counts, const char* op) {
+Three unique_slices(const Tensor& self, int64_t dim, bool consecutive, bool inverse, bool counts,
+                    const char* op) {
   const int64_t d = wrap_dim(dim, self.dim());
   int64_t zeros = 0;
   for (int64_t s : self.sizes()) zeros += s == 0;
@@ -220,7 +235,9 @@ Three unique_slices(const Tensor& self, int64_t dim, bool consecutive, bool inve
   check(zeros == 0, "unique_dim(): a dimension other than dim must not have size 0");
   const Tensor in = contiguous(with_dim_first(self, d));
   Three result;
-  const bool known = visit_distinct(in.dtype(), [&]<class T>(Type<T>) { result = unique_rows<T>(in, consecutive, inverse, counts); });
+  const bool known = visit_distinct(in.dtype(), [&]<class T>(Type<T>) {
+    result = unique_rows<T>(in, consecutive, inverse, counts);
+  });
   if (!known) not_implemented(op, in.dtype());
   std::get<0>(result) = with_dim_back(std::get<0>(result), d);
   return result;
@@ -251,14 +268,16 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
         "bincount(): weights must be 1-D of the same length as input, ", self.numel());
   const Tensor in = contiguous(self);
   Tensor w;
-  if (weights.defined()) w = contiguous(weights.dtype() == DType::Float32 ? weights : converted(weights, DType::Float64));
+  if (weights.defined())
+    w = contiguous(weights.dtype() == DType::Float32 ? weights
+                                                     : converted(weights, DType::Float64));
   Tensor out;
   const bool known = visit_integral(in.dtype(), [&]<class T>(Type<T>) {
     const T* x = in.data<T>();
     const T low = *std::min_element(x, x + in.numel()), high = *std::max_element(x, x + in.numel());
     check(!(low < T(0)), "bincount(): numbers of input must not be negative");
-    check(static_cast<int64_t>(high) < INT64_MAX,
-          "bincount(): numbers of input must be below ", INT64_MAX, "; got ", high);
+    check(static_cast<int64_t>(high) < INT64_MAX, "bincount(): numbers of input must be below ",
+          INT64_MAX, "; got ", high);
     const int64_t bins = std::max(static_cast<int64_t>(high) + 1, minlength);
     if (!w.defined())
       out = counted<T, int64_t>(in, w, bins, DType::Int64);
@@ -271,14 +290,17 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
   return out;
 }
 
-void histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max, const Tensor& out) {
+void histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max,
+           const Tensor& out) {
   const Tensor in = contiguous(self);
   const bool own_range = min.to<double>() == max.to<double>();
-  check_type(!own_range || !is_complex(in.dtype()), "aminmax not implemented for ", info(in.dtype()).legacy_name);
+  check_type(!own_range || !is_complex(in.dtype()), "aminmax not implemented for ",
+             info(in.dtype()).legacy_name);
   const bool known = visit_floating(in.dtype(), [&]<class T>(Type<T>) {
     Range r{min.to<double>(), max.to<double>()};
     if (r.low == r.high && in.numel() > 0) r = range_of<T>(in);
-    check(std::isfinite(r.low) && std::isfinite(r.high), "torch.histc: range of [", r.low, ", ", r.high, "] is not finite");
+    check(std::isfinite(r.low) && std::isfinite(r.high), "torch.histc: range of [", r.low, ", ",
+          r.high, "] is not finite");
     check(r.low <= r.high, "histc(): min must not be above max; got ", r.low, " and ", r.high);
     if (r.low == r.high) r = {r.low - 1, r.high + 1};
     histogram<T>(in, bins, r.low, r.high, out);

@@ -22,12 +22,15 @@ struct Axes {
     for (int64_t i = 0; i < depth.count[d]; ++i)
       for (int64_t j = 0; j < height.count[h]; ++j) {
         const int64_t di = d * depth.taps + i, hj = h * height.taps + j;
-        visit(depth.index[di] * in.strides[2] + height.index[hj] * in.strides[3], depth.weight[di] * height.weight[hj]);
+        visit(depth.index[di] * in.strides[2] + height.index[hj] * in.strides[3],
+              depth.weight[di] * height.weight[hj]);
       }
   }
 };
 
-int64_t grain_of(int64_t cost) { return std::max<int64_t>((1 << 14) / std::max<int64_t>(cost, 1), 1); }
+int64_t grain_of(int64_t cost) {
+  return std::max<int64_t>((1 << 14) / std::max<int64_t>(cost, 1), 1);
+}
 
 // Chunks of lines of the output: body(run, depth, height, scratch of `width` numbers).
 template <class A, class F>
@@ -48,7 +51,8 @@ struct Copies {
   Volume in, out;
 
   void line(ChannelRuns::Run r, int64_t d, int64_t h) const {
-    const T* from = in.at<const T>(r.image, r.channel) + axes.depth.index[d] * in.strides[2] + axes.height.index[h] * in.strides[3];
+    const T* from = in.at<const T>(r.image, r.channel) + axes.depth.index[d] * in.strides[2] +
+                    axes.height.index[h] * in.strides[3];
     T* to = out.at<T>(r.image, r.channel) + d * out.strides[2] + h * out.strides[3];
     const int64_t* index = axes.width.index;
     for (int64_t w = 0; w < out.sizes[4]; ++w) {
@@ -66,9 +70,9 @@ void copy_nearest(const Resampling& how, const Volume& in, const Volume& out, si
   const ChannelRuns runs = channel_runs(in, out);
   visit_size(itemsize, [&]<class T>(Type<T>) {
     const Copies<T> copies{axes, in, out};
-    each_line<float>(runs, out, out.sizes[4] * runs.length, 0, [&](ChannelRuns::Run r, int64_t d, int64_t h, float*) {
-      copies.line(r, d, h);
-    });
+    each_line<float>(
+        runs, out, out.sizes[4] * runs.length, 0,
+        [&](ChannelRuns::Run r, int64_t d, int64_t h, float*) { copies.line(r, d, h); });
   });
 }
 
@@ -96,7 +100,8 @@ struct WeightedSums {
     const ResampleAxis<A>& x = axes.width;
     for (int64_t w = 0; w < out.sizes[4]; ++w) {
       A total = 0;
-      for (int64_t t = w * x.taps; t < w * x.taps + x.count[w]; ++t) total += x.weight[t] * sum[x.index[t]];
+      for (int64_t t = w * x.taps; t < w * x.taps + x.count[w]; ++t)
+        total += x.weight[t] * sum[x.index[t]];
       to[w * out.strides[4]] = static_cast<T>(total);
     }
   }
@@ -123,12 +128,13 @@ struct WeightedSums {
     const int64_t taps = axes.depth.taps * axes.height.taps;
     const int64_t cost = runs.length > 1 ? out.sizes[4] * taps * axes.width.taps * runs.length
                                          : in.sizes[4] * taps + out.sizes[4] * axes.width.taps;
-    each_line<A>(runs, out, cost, std::max(in.sizes[4], runs.length), [&](ChannelRuns::Run r, int64_t d, int64_t h, A* sum) {
-      if (runs.length > 1)
-        side_by_side(r, d, h, sum);
-      else
-        dense(r, d, h, sum);
-    });
+    each_line<A>(runs, out, cost, std::max(in.sizes[4], runs.length),
+                 [&](ChannelRuns::Run r, int64_t d, int64_t h, A* sum) {
+                   if (runs.length > 1)
+                     side_by_side(r, d, h, sum);
+                   else
+                     dense(r, d, h, sum);
+                 });
   }
 };
 
@@ -140,13 +146,15 @@ struct SpreadGradients {
   Volume grad, out;
 
   void dense(ChannelRuns::Run r, int64_t d, int64_t h, A* sum) const {
-    const T* from = grad.at<const T>(r.image, r.channel) + d * grad.strides[2] + h * grad.strides[3];
+    const T* from =
+        grad.at<const T>(r.image, r.channel) + d * grad.strides[2] + h * grad.strides[3];
     const ResampleAxis<A>& x = axes.width;
     const int64_t n = out.sizes[4], step = out.strides[4];
     std::fill_n(sum, n, A(0));
     for (int64_t w = 0; w < grad.sizes[4]; ++w) {
       const A g = static_cast<A>(from[w * grad.strides[4]]);
-      for (int64_t t = w * x.taps; t < w * x.taps + x.count[w]; ++t) sum[x.index[t]] += x.weight[t] * g;
+      for (int64_t t = w * x.taps; t < w * x.taps + x.count[w]; ++t)
+        sum[x.index[t]] += x.weight[t] * g;
     }
     A* to = out.at<A>(r.image, r.channel);
     axes.each_line(d, h, out, [&](int64_t offset, A weight) {
@@ -155,7 +163,8 @@ struct SpreadGradients {
   }
 
   void side_by_side(ChannelRuns::Run r, int64_t d, int64_t h) const {
-    const T* from = grad.at<const T>(r.image, r.channel) + d * grad.strides[2] + h * grad.strides[3];
+    const T* from =
+        grad.at<const T>(r.image, r.channel) + d * grad.strides[2] + h * grad.strides[3];
     A* to = out.at<A>(r.image, r.channel);
     const ResampleAxis<A>& x = axes.width;
     for (int64_t w = 0; w < grad.sizes[4]; ++w)
@@ -163,7 +172,8 @@ struct SpreadGradients {
         for (int64_t t = w * x.taps; t < w * x.taps + x.count[w]; ++t) {
           A* pixel = to + offset + x.index[t] * out.strides[4];
           const A by = weight * x.weight[t];
-          for (int64_t c = 0; c < r.length; ++c) pixel[c] += by * static_cast<A>(from[w * grad.strides[4] + c]);
+          for (int64_t c = 0; c < r.length; ++c)
+            pixel[c] += by * static_cast<A>(from[w * grad.strides[4] + c]);
         }
       });
   }
@@ -179,7 +189,8 @@ struct SpreadGradients {
 
   void run() const {
     const ChannelRuns runs = channel_runs(grad, out);
-    const int64_t cost = grad.sizes[2] * grad.sizes[3] * (grad.sizes[4] + out.sizes[4]) * runs.length;
+    const int64_t cost =
+        grad.sizes[2] * grad.sizes[3] * (grad.sizes[4] + out.sizes[4]) * runs.length;
     parallel_for(runs.count, grain_of(cost), [&](int64_t begin, int64_t end) {
       const Tensor scratch = empty_tensor(IntVec{out.sizes[4]}, dtype_of<A>);
       for (int64_t i = begin; i < end; ++i) image(runs[i], runs.length > 1, scratch.data<A>());
@@ -189,7 +200,9 @@ struct SpreadGradients {
 
 // --- bytes: across first, then down, each rounded to a byte
 
-uint8_t byte_of(int32_t sum, int precision) { return static_cast<uint8_t>(std::clamp(sum >> precision, 0, 255)); }
+uint8_t byte_of(int32_t sum, int precision) {
+  return static_cast<uint8_t>(std::clamp(sum >> precision, 0, 255));
+}
 
 struct ByteImage {
   const ByteAxis &down, &across;
@@ -211,7 +224,8 @@ struct ByteImage {
         int32_t sum = half(down.precision);
         for (int64_t t = h * y.taps; t < h * y.taps + y.count[h]; ++t)
           sum += down.weight[t] * between[y.index[t] * out.sizes[4] + w];
-        out.at<uint8_t>(n, c)[h * out.strides[3] + w * out.strides[4]] = byte_of(sum, down.precision);
+        out.at<uint8_t>(n, c)[h * out.strides[3] + w * out.strides[4]] =
+            byte_of(sum, down.precision);
       }
   }
   static int32_t half(int precision) { return precision > 0 ? 1 << (precision - 1) : 0; }
@@ -219,13 +233,15 @@ struct ByteImage {
   void run() const {
     parallel_for(in.sizes[0] * in.sizes[1], 1, [&](int64_t begin, int64_t end) {
       const Tensor between = empty_tensor(IntVec{in.sizes[3], out.sizes[4]}, DType::UInt8);
-      for (int64_t p = begin; p < end; ++p) plane(p / in.sizes[1], p % in.sizes[1], between.data<uint8_t>());
+      for (int64_t p = begin; p < end; ++p)
+        plane(p / in.sizes[1], p % in.sizes[1], between.data<uint8_t>());
     });
   }
 };
 
 void resample_bytes(const Resampling& how, const Volume& in, const Volume& out) {
-  const ByteAxis down = byte_axis(how, 1, in.sizes[3], out.sizes[3]), across = byte_axis(how, 2, in.sizes[4], out.sizes[4]);
+  const ByteAxis down = byte_axis(how, 1, in.sizes[3], out.sizes[3]),
+                 across = byte_axis(how, 2, in.sizes[4], out.sizes[4]);
   ByteImage{down, across, in, out}.run();
 }
 
@@ -234,10 +250,14 @@ void resample_bytes(const Resampling& how, const Volume& in, const Volume& out) 
 const char* kernel_name(Filter f) {
   switch (f) {
     case Filter::Nearest:
-    case Filter::NearestExact: return "compute_indices_weights_nearest";
-    case Filter::Linear: return "compute_indices_weights_linear";
-    case Filter::Cubic: return "compute_indices_weights_cubic";
-    default: return "compute_index_ranges_weights";
+    case Filter::NearestExact:
+      return "compute_indices_weights_nearest";
+    case Filter::Linear:
+      return "compute_indices_weights_linear";
+    case Filter::Cubic:
+      return "compute_indices_weights_cubic";
+    default:
+      return "compute_index_ranges_weights";
   }
 }
 bool is_nearest(Filter f) { return f == Filter::Nearest || f == Filter::NearestExact; }
@@ -245,9 +265,12 @@ bool is_nearest(Filter f) { return f == Filter::Nearest || f == Filter::NearestE
 template <class F>
 void visit(const Resampling& how, DType d, F&& f) {
   const bool halves = how.filter != Filter::AaLinear && how.filter != Filter::AaCubic;
-  const bool known = visit_types<float, double>(d, f) || (halves && visit_types<Half, BFloat16>(d, f));
+  const bool known =
+      visit_types<float, double>(d, f) || (halves && visit_types<Half, BFloat16>(d, f));
   if (!known)
-    throw_error(ErrorKind::NotImplemented, concat("\"", kernel_name(how.filter), "\" not implemented for '", info(d).legacy_name, "'"));
+    throw_error(ErrorKind::NotImplemented,
+                concat("\"", kernel_name(how.filter), "\" not implemented for '",
+                       info(d).legacy_name, "'"));
 }
 
 }  // namespace
@@ -255,7 +278,8 @@ void visit(const Resampling& how, DType d, F&& f) {
 void resample(const Resampling& how, const Tensor& self, const Tensor& out) {
   const Volume in = volume_of(self, how.spatial), to = volume_of(out, how.spatial);
   const bool bytes = self.dtype() == DType::UInt8;
-  if (is_nearest(how.filter) && (bytes || is_floating(self.dtype()))) return copy_nearest(how, in, to, self.itemsize());
+  if (is_nearest(how.filter) && (bytes || is_floating(self.dtype())))
+    return copy_nearest(how, in, to, self.itemsize());
   if (bytes && how.spatial == 2) return resample_bytes(how, in, to);
   visit(how, self.dtype(), [&]<class T>(Type<T>) {
     const Axes<volume_compute_t<T>> axes(how, in, to);
@@ -265,7 +289,8 @@ void resample(const Resampling& how, const Tensor& self, const Tensor& out) {
 
 void resample_backward(const Resampling& how, const Tensor& grad, const Tensor& out) {
   const DType wide = compute_of(out.dtype());
-  const Tensor sums = wide == out.dtype() ? out : empty_strided_tensor(out.sizes(), out.strides(), wide);
+  const Tensor sums =
+      wide == out.dtype() ? out : empty_strided_tensor(out.sizes(), out.strides(), wide);
   fill(sums, 0);
   const Volume from = volume_of(grad, how.spatial), to = volume_of(sums, how.spatial);
   visit(how, grad.dtype(), [&]<class T>(Type<T>) {

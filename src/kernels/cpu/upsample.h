@@ -10,62 +10,56 @@ using OptionalScale = std::optional<double>;
 
 // One wrapper for each shape of schema; the sizes that they leave out are those of `out`.
 FACULA_PER_ISA(
-  void resample(const Resampling& how, const Tensor& self, const Tensor& out);
-  void resample_backward(const Resampling& how, const Tensor& grad, const Tensor& out);
+    void resample(const Resampling& how, const Tensor& self, const Tensor& out);
+    void resample_backward(const Resampling& how, const Tensor& grad, const Tensor& out);
 
-  template <Filter f>
-  void nearest_1d(const Tensor& self, IntSpan, OptionalScale w, const Tensor& out) {
-    resample({f, 1, false, {{}, {}, w}}, self, out);
-  }
-  template <Filter f>
-  void nearest_2d(const Tensor& self, IntSpan, OptionalScale h, OptionalScale w, const Tensor& out) {
-    resample({f, 2, false, {{}, h, w}}, self, out);
-  }
-  template <Filter f>
-  void nearest_3d(const Tensor& self, IntSpan, OptionalScale d, OptionalScale h, OptionalScale w, const Tensor& out) {
-    resample({f, 3, false, {d, h, w}}, self, out);
-  }
-  template <Filter f>
-  void smooth_1d(const Tensor& self, IntSpan, bool align, OptionalScale w, const Tensor& out) {
-    resample({f, 1, align, {{}, {}, w}}, self, out);
-  }
-  template <Filter f>
-  void smooth_2d(const Tensor& self, IntSpan, bool align, OptionalScale h, OptionalScale w, const Tensor& out) {
-    resample({f, 2, align, {{}, h, w}}, self, out);
-  }
-  template <Filter f>
-  void smooth_3d(const Tensor& self, IntSpan, bool align, OptionalScale d, OptionalScale h, OptionalScale w,
-                 const Tensor& out) {
-    resample({f, 3, align, {d, h, w}}, self, out);
-  }
-  template <Filter f>
-  void nearest_1d_backward(const Tensor& grad, IntSpan, IntSpan, OptionalScale w, const Tensor& out) {
-    resample_backward({f, 1, false, {{}, {}, w}}, grad, out);
-  }
-  template <Filter f>
-  void nearest_2d_backward(const Tensor& grad, IntSpan, IntSpan, OptionalScale h, OptionalScale w, const Tensor& out) {
-    resample_backward({f, 2, false, {{}, h, w}}, grad, out);
-  }
-  template <Filter f>
-  void nearest_3d_backward(const Tensor& grad, IntSpan, IntSpan, OptionalScale d, OptionalScale h, OptionalScale w,
-                           const Tensor& out) {
-    resample_backward({f, 3, false, {d, h, w}}, grad, out);
-  }
-  template <Filter f>
-  void smooth_1d_backward(const Tensor& grad, IntSpan, IntSpan, bool align, OptionalScale w, const Tensor& out) {
-    resample_backward({f, 1, align, {{}, {}, w}}, grad, out);
-  }
-  template <Filter f>
-  void smooth_2d_backward(const Tensor& grad, IntSpan, IntSpan, bool align, OptionalScale h, OptionalScale w,
-                          const Tensor& out) {
-    resample_backward({f, 2, align, {{}, h, w}}, grad, out);
-  }
-  template <Filter f>
-  void smooth_3d_backward(const Tensor& grad, IntSpan, IntSpan, bool align, OptionalScale d, OptionalScale h,
-                          OptionalScale w, const Tensor& out) {
-    resample_backward({f, 3, align, {d, h, w}}, grad, out);
-  }
-)
+    template <Filter f>
+    void nearest_1d(const Tensor& self, IntSpan, OptionalScale w, const Tensor& out) {
+      resample({f, 1, false, {{}, {}, w}}, self, out);
+    } template <Filter f>
+    void nearest_2d(const Tensor& self, IntSpan, OptionalScale h, OptionalScale w,
+                    const Tensor& out) {
+      resample({f, 2, false, {{}, h, w}}, self, out);
+    } template <Filter f>
+    void nearest_3d(const Tensor& self, IntSpan, OptionalScale d, OptionalScale h, OptionalScale w,
+                    const Tensor& out) {
+      resample({f, 3, false, {d, h, w}}, self, out);
+    } template <Filter f>
+    void smooth_1d(const Tensor& self, IntSpan, bool align, OptionalScale w, const Tensor& out) {
+      resample({f, 1, align, {{}, {}, w}}, self, out);
+    } template <Filter f>
+    void smooth_2d(const Tensor& self, IntSpan, bool align, OptionalScale h, OptionalScale w,
+                   const Tensor& out) {
+      resample({f, 2, align, {{}, h, w}}, self, out);
+    } template <Filter f>
+    void smooth_3d(const Tensor& self, IntSpan, bool align, OptionalScale d, OptionalScale h,
+                   OptionalScale w, const Tensor& out) {
+      resample({f, 3, align, {d, h, w}}, self, out);
+    } template <Filter f>
+    void nearest_1d_backward(const Tensor& grad, IntSpan, IntSpan, OptionalScale w,
+                             const Tensor& out) {
+      resample_backward({f, 1, false, {{}, {}, w}}, grad, out);
+    } template <Filter f>
+    void nearest_2d_backward(const Tensor& grad, IntSpan, IntSpan, OptionalScale h, OptionalScale w,
+                             const Tensor& out) {
+      resample_backward({f, 2, false, {{}, h, w}}, grad, out);
+    } template <Filter f>
+    void nearest_3d_backward(const Tensor& grad, IntSpan, IntSpan, OptionalScale d, OptionalScale h,
+                             OptionalScale w, const Tensor& out) {
+      resample_backward({f, 3, false, {d, h, w}}, grad, out);
+    } template <Filter f>
+    void smooth_1d_backward(const Tensor& grad, IntSpan, IntSpan, bool align, OptionalScale w,
+                            const Tensor& out) {
+      resample_backward({f, 1, align, {{}, {}, w}}, grad, out);
+    } template <Filter f>
+    void smooth_2d_backward(const Tensor& grad, IntSpan, IntSpan, bool align, OptionalScale h,
+                            OptionalScale w, const Tensor& out) {
+      resample_backward({f, 2, align, {{}, h, w}}, grad, out);
+    } template <Filter f>
+    void smooth_3d_backward(const Tensor& grad, IntSpan, IntSpan, bool align, OptionalScale d,
+                            OptionalScale h, OptionalScale w, const Tensor& out) {
+      resample_backward({f, 3, align, {d, h, w}}, grad, out);
+    })
 
 template <Filter f>
 inline constexpr KernelRef nearest_1d_kernel = FACULA_BY_ISA(nearest_1d<f>);

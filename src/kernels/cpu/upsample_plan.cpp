@@ -12,7 +12,8 @@ bool nearest(Filter f) { return f == Filter::Nearest || f == Filter::NearestExac
 // Input elements for each output element.
 template <class A>
 A step_of(const Resampling& how, int axis, int64_t input, int64_t output) {
-  if (how.align_corners) return output > 1 ? static_cast<A>(input - 1) / static_cast<A>(output - 1) : A(0);
+  if (how.align_corners)
+    return output > 1 ? static_cast<A>(input - 1) / static_cast<A>(output - 1) : A(0);
   const std::optional<double>& given = how.scales[axis];
   if (given && *given > 0) return static_cast<A>(1.0 / *given);
   return static_cast<A>(input) / static_cast<A>(output);
@@ -50,7 +51,8 @@ int64_t whole(A position) {
 int64_t nearest_index(const Resampling& how, int axis, int64_t i, int64_t input, int64_t output) {
   const float step = step_of<float>(how, axis, input, output);
   if (how.filter == Filter::NearestExact)
-    return std::min(whole(std::floor(static_cast<float>((static_cast<double>(i) + 0.5) * step))), input - 1);
+    return std::min(whole(std::floor(static_cast<float>((static_cast<double>(i) + 0.5) * step))),
+                    input - 1);
   if (output == input) return i;
   if (output == 2 * input) return i >> 1;
   return std::min(whole(std::floor(static_cast<float>(i) * step)), input - 1);
@@ -59,7 +61,8 @@ int64_t nearest_index(const Resampling& how, int axis, int64_t i, int64_t input,
 template <class A>
 ResampleAxis<A> nearest_axis(const Resampling& how, int axis, int64_t input, int64_t output) {
   AxisWriter<A> to(output, 1);
-  for (int64_t i = 0; i < output; ++i) to.set(i, 0, std::max<int64_t>(nearest_index(how, axis, i, input, output), 0), A(1));
+  for (int64_t i = 0; i < output; ++i)
+    to.set(i, 0, std::max<int64_t>(nearest_index(how, axis, i, input, output), 0), A(1));
   return to.axis;
 }
 
@@ -106,8 +109,10 @@ ResampleAxis<A> cubic_axis(const Resampling& how, int axis, int64_t input, int64
     const A x = source_position(how, step, i);
     const int64_t first = std::min(whole(std::floor(x)), input - 1);
     const A rest = std::clamp<A>(x - static_cast<A>(first), A(0), A(1));
-    const A weights[4] = {cubic_weight(rest + 1, a), cubic_weight(rest, a), cubic_weight(1 - rest, a), cubic_weight(2 - rest, a)};
-    for (int64_t t = 0; t < 4; ++t) to.set(i, t, std::clamp<int64_t>(first - 1 + t, 0, input - 1), weights[t]);
+    const A weights[4] = {cubic_weight(rest + 1, a), cubic_weight(rest, a),
+                          cubic_weight(1 - rest, a), cubic_weight(2 - rest, a)};
+    for (int64_t t = 0; t < 4; ++t)
+      to.set(i, t, std::clamp<int64_t>(first - 1 + t, 0, input - 1), weights[t]);
   }
   return to.axis;
 }
@@ -121,11 +126,17 @@ A filter_weight(Filter f, A x) {
 // A filter over the inputs that it reaches, its weights scaled so that they sum to one.
 template <class A>
 ResampleAxis<A> filtered_axis(const Resampling& how, int axis, int64_t input, int64_t output) {
-  const A step = step_of<A>(how, axis, input, output), width = how.filter == Filter::AaCubic ? A(4) : A(2);
+  const A step = step_of<A>(how, axis, input, output),
+          width = how.filter == Filter::AaCubic ? A(4) : A(2);
   const bool widened = step >= 1;
-  const A support = widened ? width * A(0.5) * step : width * A(0.5), squeeze = widened ? A(1) / step : A(1);
-  check(support < A(1e9), "interpolate(): expected a scale that leaves a filter of sensible size; got one element for ", step);
-  const int64_t taps = std::min(static_cast<int64_t>(std::ceil(support)) * 2 + 1, std::max<int64_t>(input, 1));
+  const A support = widened ? width * A(0.5) * step : width * A(0.5),
+          squeeze = widened ? A(1) / step : A(1);
+  check(
+      support < A(1e9),
+      "interpolate(): expected a scale that leaves a filter of sensible size; got one element for ",
+      step);
+  const int64_t taps =
+      std::min(static_cast<int64_t>(std::ceil(support)) * 2 + 1, std::max<int64_t>(input, 1));
   AxisWriter<A> to(output, taps);
   for (int64_t i = 0; i < output; ++i) {
     const A center = step * (static_cast<A>(i) + A(0.5));
@@ -134,7 +145,8 @@ ResampleAxis<A> filtered_axis(const Resampling& how, int axis, int64_t input, in
     const int64_t n = std::clamp<int64_t>(last - first, 0, taps);
     A sum = 0;
     for (int64_t t = 0; t < n; ++t) {
-      const A w = filter_weight(how.filter, (static_cast<A>(t + first) - center + A(0.5)) * squeeze);
+      const A w =
+          filter_weight(how.filter, (static_cast<A>(t + first) - center + A(0.5)) * squeeze);
       to.set(i, t, first + t, w);
       sum += w;
     }
@@ -158,7 +170,8 @@ ResampleAxis<A> resample_axis(const Resampling& how, int axis, int64_t input, in
   if (axis < 3 - how.spatial) return same_axis<A>();
   if (nearest(how.filter)) return nearest_axis<A>(how, axis, input, output);
   if (antialiased(how.filter)) return filtered_axis<A>(how, axis, input, output);
-  return how.filter == Filter::Cubic ? cubic_axis<A>(how, axis, input, output) : linear_axis<A>(how, axis, input, output);
+  return how.filter == Filter::Cubic ? cubic_axis<A>(how, axis, input, output)
+                                     : linear_axis<A>(how, axis, input, output);
 }
 template ResampleAxis<float> resample_axis<float>(const Resampling&, int, int64_t, int64_t);
 template ResampleAxis<double> resample_axis<double>(const Resampling&, int, int64_t, int64_t);
@@ -195,9 +208,12 @@ ByteAxis byte_axis(const Resampling& how, int axis, int64_t input, int64_t outpu
   if (how.filter == Filter::Cubic) merge_repeats(b.axis, output);
   double greatest = 0;
   for (int64_t i = 0; i < output; ++i)
-    for (int64_t t = 0; t < b.axis.count[i]; ++t) greatest = std::max(greatest, b.axis.weight[i * b.axis.taps + t]);
+    for (int64_t t = 0; t < b.axis.count[i]; ++t)
+      greatest = std::max(greatest, b.axis.weight[i * b.axis.taps + t]);
   // As many bits as 16-bit weights can have.
-  while (b.precision < 22 && std::floor(0.5 + greatest * static_cast<double>(1 << (b.precision + 1))) < (1 << 15)) ++b.precision;
+  while (b.precision < 22 &&
+         std::floor(0.5 + greatest * static_cast<double>(1 << (b.precision + 1))) < (1 << 15))
+    ++b.precision;
   b.memory = empty_tensor(IntVec{output * b.axis.taps}, DType::Int32);
   int32_t* to = b.memory.data<int32_t>();
   for (int64_t i = 0; i < output; ++i)

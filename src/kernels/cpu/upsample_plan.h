@@ -30,7 +30,8 @@ struct ResampleAxis {
 template <class A>
 ResampleAxis<A> resample_axis(const Resampling& how, int axis, int64_t input, int64_t output);
 extern template ResampleAxis<float> resample_axis<float>(const Resampling&, int, int64_t, int64_t);
-extern template ResampleAxis<double> resample_axis<double>(const Resampling&, int, int64_t, int64_t);
+extern template ResampleAxis<double> resample_axis<double>(const Resampling&, int, int64_t,
+                                                           int64_t);
 
 // The same for bytes: weights are integers of `precision` fractional bits.
 struct ByteAxis {

@@ -5,9 +5,9 @@ namespace facula::scalar {
 
 enum Kinds : unsigned {
   boolean = 1,
-  integral = 2,       // u8, i8, i16, i32, i64
-  floating = 4,       // f32, f64 and, through float, f16 and bf16
-  complex = 8,        // complex64, complex128
+  integral = 2,        // u8, i8, i16, i32, i64
+  floating = 4,        // f32, f64 and, through float, f16 and bf16
+  complex = 8,         // complex64, complex128
   wide_unsigned = 16,  // u16, u32, u64
   wide_floating = 32   // f32 and f64 alone
 };

@@ -21,7 +21,9 @@ Device toy;
 
 constexpr uintptr_t offset = uintptr_t{1} << 62;
 
-void* on_device(void* p) { return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(p) + offset); }
+void* on_device(void* p) {
+  return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(p) + offset);
+}
 template <class T>
 T* on_host(T* p) {
   return reinterpret_cast<T*>(reinterpret_cast<uintptr_t>(p) - offset);

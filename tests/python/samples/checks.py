@@ -19,7 +19,7 @@ MOST_ENLARGED = 1 << 20
 
 
 def dtype_name(t):
-    """"float32" for a tensor of either library."""
+    """ "float32" for a tensor of either library."""
     return str(t.dtype).rpartition(".")[2]
 
 
@@ -48,7 +48,9 @@ def to_array(x):
         t = t.resolve_conj()
     t = t.resolve_neg()
     wide = {"bfloat16": "float32", "complex32": "complex64"}.get(dtype_name(t))
-    return (t.to(getattr(sys.modules[type(t).__module__.partition(".")[0]], wide)) if wide else t).numpy()
+    return (
+        t.to(getattr(sys.modules[type(t).__module__.partition(".")[0]], wide)) if wide else t
+    ).numpy()
 
 
 def tolerance(name, factor=1.0):
@@ -64,8 +66,9 @@ def assert_same_values(got, expected, factor=1.0, what=""):
     for i, (g, e) in enumerate(zip(got, expected, strict=True)):
         array = to_array(g)
         wanted = to_array(e)
-        assert array.shape == wanted.shape, f"{what}: result {i} has shape {array.shape}; " \
-                                            f"expected {wanted.shape}"
+        assert array.shape == wanted.shape, (
+            f"{what}: result {i} has shape {array.shape}; expected {wanted.shape}"
+        )
         rtol, atol = tolerance(dtype_name(g) if is_tensor(g) else array.dtype.name, factor)
         np.testing.assert_allclose(array, wanted, rtol, atol, err_msg=f"{what}: result {i}")
 
@@ -75,11 +78,14 @@ def geometry_of(result):
 
     Strides of dimensions of size 1 and of empty tensors say nothing and read as 0.
     """
+
     def one(t):
         if not is_tensor(t):
             return type(t).__name__
-        strides = tuple(0 if size < 2 or t.numel() == 0 else stride
-                        for size, stride in zip(t.shape, t.stride(), strict=True))
+        strides = tuple(
+            0 if size < 2 or t.numel() == 0 else stride
+            for size, stride in zip(t.shape, t.stride(), strict=True)
+        )
         return dtype_name(t), tuple(t.shape), strides
 
     return [one(t) for t in tensors_of(result)]
@@ -100,6 +106,7 @@ def reference(op, index, dtype):
 
 def enlarged(sample, factor):
     """The sample with every dimension above 1 so many times longer; None where that is too much."""
+
     def grow(leaf, _):
         if not isinstance(leaf, T):
             return leaf

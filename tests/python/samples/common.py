@@ -43,8 +43,14 @@ class T:
     unique: bool = False
 
     def __init__(self, *shape, **options):
-        known = {"dtype": None, "low": -2, "high": 2, "grad": None, "layout": "contiguous",
-                 "unique": False}
+        known = {
+            "dtype": None,
+            "low": -2,
+            "high": 2,
+            "grad": None,
+            "layout": "contiguous",
+            "unique": False,
+        }
         unknown = set(options) - set(known)
         if unknown:
             raise TypeError(f"T(): unknown option {sorted(unknown)[0]!r}")
@@ -86,8 +92,9 @@ class Sample:
         """A sample with every leaf replaced by change(leaf, number of the leaf)."""
         number = iter(range(1 << 30))
         args = _mapped(list(self.args), lambda leaf: change(leaf, next(number)))
-        kwargs = {k: _mapped(v, lambda leaf: change(leaf, next(number)))
-                  for k, v in self.kwargs.items()}
+        kwargs = {
+            k: _mapped(v, lambda leaf: change(leaf, next(number))) for k, v in self.kwargs.items()
+        }
         return Sample(*args, **kwargs)
 
 
@@ -207,6 +214,7 @@ def make_array(t, dtype, seed):
 
 def lay_out(lib, array, layout, dtype):
     """A tensor of `lib` with the array's values and the layout asked for."""
+
     def plain(values):
         t = lib.from_numpy(np.array(values, order="C", copy=True))
         return t.to(lib.bfloat16) if dtype == "bfloat16" else t
@@ -243,12 +251,17 @@ def make_arguments(lib, sample, dtype, seed, grad=False, layout=None):
 
     `layout` puts the tensors that are contiguous in the table into another layout instead.
     """
+
     def make(leaf, number):
         if not isinstance(leaf, T):
             return leaf
         chosen = layout if layout and leaf.layout == "contiguous" else leaf.layout
-        tensor = lay_out(lib, make_array(leaf.with_layout(chosen), dtype, seed + number), chosen,
-                         leaf.dtype or dtype)
+        tensor = lay_out(
+            lib,
+            make_array(leaf.with_layout(chosen), dtype, seed + number),
+            chosen,
+            leaf.dtype or dtype,
+        )
         return tensor.requires_grad_() if grad and wants_grad(leaf, dtype) else tensor
 
     made = sample.map(make)
@@ -259,6 +272,7 @@ def make_arguments(lib, sample, dtype, seed, grad=False, layout=None):
 
 def make_arrays(sample, dtype, seed):
     """(args, kwargs) of a sample for the NumPy reference, floating point numbers in double."""
+
     def make(leaf, number):
         if not isinstance(leaf, T):
             return leaf
@@ -281,8 +295,11 @@ def wants_grad(t, dtype):
 def split_marked(sample, args, kwargs, dtype):
     """The tensors that are differentiated, and call(operator, tensors) that puts others there."""
     leaves = _leaves([*args, *kwargs.values()])
-    wanted = [i for i, t in enumerate(_leaves([*sample.args, *sample.kwargs.values()]))
-              if isinstance(t, T) and wants_grad(t, dtype)]
+    wanted = [
+        i
+        for i, t in enumerate(_leaves([*sample.args, *sample.kwargs.values()]))
+        if isinstance(t, T) and wants_grad(t, dtype)
+    ]
 
     def call(function, tensors):
         others = dict(zip(wanted, tensors, strict=True))

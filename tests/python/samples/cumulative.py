@@ -22,22 +22,72 @@ def along(f):
 
 
 OPS = [
-    Op("cumsum", samples=ALONG + [Sample(T(2, 3000), 1)], reference=along(np.cumsum), dtypes="float complex",
-       errors=[INDEX_ERROR]),
-    Op("cumsum", samples=[Sample(T(3, 4), 0), Sample(T(3, 4), 1, dtype="float32")], dtypes="int bool"),
-    Op("cumprod", samples=ALONG, reference=along(np.cumprod), dtypes="float complex", errors=[INDEX_ERROR]),
-    Op("cumprod", samples=[Sample(T(3, 4), 0), Sample(T(3, 4), 1, dtype="float32")], dtypes="int bool"),
+    Op(
+        "cumsum",
+        samples=ALONG + [Sample(T(2, 3000), 1)],
+        reference=along(np.cumsum),
+        dtypes="float complex",
+        errors=[INDEX_ERROR],
+    ),
+    Op(
+        "cumsum",
+        samples=[Sample(T(3, 4), 0), Sample(T(3, 4), 1, dtype="float32")],
+        dtypes="int bool",
+    ),
+    Op(
+        "cumprod",
+        samples=ALONG,
+        reference=along(np.cumprod),
+        dtypes="float complex",
+        errors=[INDEX_ERROR],
+    ),
+    Op(
+        "cumprod",
+        samples=[Sample(T(3, 4), 0), Sample(T(3, 4), 1, dtype="float32")],
+        dtypes="int bool",
+    ),
     Op("cummax", samples=ALONG, dtypes="float int bool", errors=[INDEX_ERROR]),
     Op("cummin", samples=ALONG, dtypes="float int bool", errors=[INDEX_ERROR]),
     Op("logcumsumexp", samples=ALONG, dtypes="float complex", errors=[INDEX_ERROR]),
-    Op("diff", samples=[Sample(T(3, 4)), Sample(T(3, 4), 2), Sample(T(3, 4), 1, 0), Sample(T(3, 4), 0),
-                        Sample(T(3, 4), 5), Sample(T(3, 4), prepend=T(3, 1), append=T(3, 2))],
-       dtypes="float complex int bool",
-       errors=[Error(RuntimeError, "input must have a dimension", Sample(T())),
-               Error(RuntimeError, "n must not be negative", Sample(T(3), -1))]),
-    Op("trapezoid", samples=[Sample(T(3, 4)), Sample(T(3, 4), T(3, 4)), Sample(T(3, 4), T(4)), Sample(T(3, 4), dx=2, dim=0),
-                             Sample(T(2, 0))], dtypes="float complex",
-       errors=[Error(RuntimeError, "x must have one value for each of the 4", Sample(T(3, 4), T(3)))]),
-    Op("cumulative_trapezoid", samples=[Sample(T(3, 4)), Sample(T(3, 4), T(3, 4)), Sample(T(3, 4), T(4)),
-                                        Sample(T(3, 4), dx=2, dim=0), Sample(T(2, 0))], dtypes="float complex"),
+    Op(
+        "diff",
+        samples=[
+            Sample(T(3, 4)),
+            Sample(T(3, 4), 2),
+            Sample(T(3, 4), 1, 0),
+            Sample(T(3, 4), 0),
+            Sample(T(3, 4), 5),
+            Sample(T(3, 4), prepend=T(3, 1), append=T(3, 2)),
+        ],
+        dtypes="float complex int bool",
+        errors=[
+            Error(RuntimeError, "input must have a dimension", Sample(T())),
+            Error(RuntimeError, "n must not be negative", Sample(T(3), -1)),
+        ],
+    ),
+    Op(
+        "trapezoid",
+        samples=[
+            Sample(T(3, 4)),
+            Sample(T(3, 4), T(3, 4)),
+            Sample(T(3, 4), T(4)),
+            Sample(T(3, 4), dx=2, dim=0),
+            Sample(T(2, 0)),
+        ],
+        dtypes="float complex",
+        errors=[
+            Error(RuntimeError, "x must have one value for each of the 4", Sample(T(3, 4), T(3)))
+        ],
+    ),
+    Op(
+        "cumulative_trapezoid",
+        samples=[
+            Sample(T(3, 4)),
+            Sample(T(3, 4), T(3, 4)),
+            Sample(T(3, 4), T(4)),
+            Sample(T(3, 4), dx=2, dim=0),
+            Sample(T(2, 0)),
+        ],
+        dtypes="float complex",
+    ),
 ]

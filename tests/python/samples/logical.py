@@ -15,6 +15,11 @@ OPS = [
     Op("logical_and", tensors(), np.logical_and, EVERY, grad=False),
     Op("logical_or", tensors(), np.logical_or, EVERY, grad=False),
     Op("logical_xor", tensors(), np.logical_xor, EVERY, grad=False),
-    Op("logical_not", [Sample(T(5, low=0, high=1)), Sample(T(2, 3, layout="strided")), Sample(T())], np.logical_not,
-       EVERY, grad=False),
+    Op(
+        "logical_not",
+        [Sample(T(5, low=0, high=1)), Sample(T(2, 3, layout="strided")), Sample(T())],
+        np.logical_not,
+        EVERY,
+        grad=False,
+    ),
 ]

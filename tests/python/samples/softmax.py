@@ -14,11 +14,20 @@ def log_softmax(x, dim, **_):
     return np.log(softmax(x, dim))
 
 
-SAMPLES = [Sample(T(5, 7), 1), Sample(T(5, 7), 0), Sample(T(3, 40, 5), 1), Sample(T(2, 300), -1),
-           Sample(T(4, 5, 6, layout="transposed"), -2), Sample(T(3, 4, low=-80, high=80), 1),
-           Sample(T(), 0), Sample(T(1, 3), 0)]
-ERRORS = [Error(IndexError, "Dimension out of range", Sample(T(2, 3), 2)),
-          Error(NotImplementedError, "not implemented for 'Long'", Sample(T(2, 3, dtype="int64"), 1))]
+SAMPLES = [
+    Sample(T(5, 7), 1),
+    Sample(T(5, 7), 0),
+    Sample(T(3, 40, 5), 1),
+    Sample(T(2, 300), -1),
+    Sample(T(4, 5, 6, layout="transposed"), -2),
+    Sample(T(3, 4, low=-80, high=80), 1),
+    Sample(T(), 0),
+    Sample(T(1, 3), 0),
+]
+ERRORS = [
+    Error(IndexError, "Dimension out of range", Sample(T(2, 3), 2)),
+    Error(NotImplementedError, "not implemented for 'Long'", Sample(T(2, 3, dtype="int64"), 1)),
+]
 
 OPS = [
     Op("softmax", SAMPLES, reference=softmax, errors=ERRORS),

@@ -1,4 +1,5 @@
 """Activation functions."""
+
 from __future__ import annotations
 
 import facula
@@ -58,8 +59,9 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
 def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
     """Clamp to [min_val, max_val]; returns a Tensor. Raises ValueError when min_val is greater."""
     if min_val > max_val:
-        raise ValueError(f"hardtanh(): min_val must not be above max_val; got {min_val} and "
-                         f"{max_val}")
+        raise ValueError(
+            f"hardtanh(): min_val must not be above max_val; got {min_val} and {max_val}"
+        )
     if inplace:
         return _nn.hardtanh_(input, min_val, max_val)
     return _nn.hardtanh(input, min_val, max_val)
@@ -118,8 +120,11 @@ def tanhshrink(input):
 
 def _get_softmax_dim(name, ndim, stacklevel):
     import warnings
-    warnings.warn(f"{name}(): dim should be given; without it the number of dimensions decides",
-                  stacklevel=stacklevel)
+
+    warnings.warn(
+        f"{name}(): dim should be given; without it the number of dimensions decides",
+        stacklevel=stacklevel,
+    )
     return 0 if ndim in (0, 1, 3) else 1
 
 
@@ -161,13 +166,18 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     """
     if eps != 1e-10:
         import warnings
+
         warnings.warn("gumbel_softmax(): eps has no effect", stacklevel=2)
-    noise = -facula.empty_like(
-        logits, memory_format=facula.legacy_contiguous_format).exponential_().log()
+    noise = (
+        -facula.empty_like(logits, memory_format=facula.legacy_contiguous_format)
+        .exponential_()
+        .log()
+    )
     soft = ((logits + noise) / tau).softmax(dim)
     if not hard:
         return soft
     index = soft.max(dim, keepdim=True)[1]
-    one_hot = facula.zeros_like(
-        logits, memory_format=facula.legacy_contiguous_format).scatter_(dim, index, 1.0)
+    one_hot = facula.zeros_like(logits, memory_format=facula.legacy_contiguous_format).scatter_(
+        dim, index, 1.0
+    )
     return one_hot - soft.detach() + soft

@@ -1,4 +1,5 @@
 """Multi-head attention as one function."""
+
 from __future__ import annotations
 
 import math
@@ -25,8 +26,12 @@ def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_
         raise RuntimeError(f"{mask_name} must be bool or floating point; got {mask.dtype}")
     if check_other and other_type is not None and mask.dtype != other_type:
         import warnings
-        warnings.warn(f"{mask_name} and {other_name} should have one dtype; got {mask.dtype} and "
-                      f"{other_type}", stacklevel=3)
+
+        warnings.warn(
+            f"{mask_name} and {other_name} should have one dtype; got {mask.dtype} and "
+            f"{other_type}",
+            stacklevel=3,
+        )
     if is_float:
         return mask
     return facula.zeros_like(mask, dtype=target_type).masked_fill_(mask, float("-inf"))
@@ -44,22 +49,26 @@ def _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads):
     if ndim not in (2, 3):
         raise AssertionError(f"query must have 2 dimensions, or 3 with a batch; got {ndim}")
     if key.dim() != ndim or value.dim() != ndim:
-        raise AssertionError(f"key and value must have query's {ndim} dimensions; got {key.dim()} "
-                             f"and {value.dim()}")
+        raise AssertionError(
+            f"key and value must have query's {ndim} dimensions; got {key.dim()} and {value.dim()}"
+        )
     if key_padding_mask is not None and key_padding_mask.dim() != ndim - 1:
         raise AssertionError(
             f"key_padding_mask must be None or have {ndim - 1} dimensions; got "
-            f"{key_padding_mask.dim()}")
+            f"{key_padding_mask.dim()}"
+        )
     if attn_mask is None:
         return ndim == 3
     if attn_mask.dim() not in (2, 3):
-        raise AssertionError("attn_mask must be None or have 2 or 3 dimensions; got "
-                             f"{attn_mask.dim()}")
+        raise AssertionError(
+            f"attn_mask must be None or have 2 or 3 dimensions; got {attn_mask.dim()}"
+        )
     if ndim == 2 and attn_mask.dim() == 3:
         expected = (num_heads, query.shape[0], key.shape[0])
         if tuple(attn_mask.shape) != expected:
-            raise AssertionError(f"attn_mask must have shape {expected}; got "
-                                 f"{tuple(attn_mask.shape)}")
+            raise AssertionError(
+                f"attn_mask must have shape {expected}; got {tuple(attn_mask.shape)}"
+            )
     return ndim == 3
 
 
@@ -80,8 +89,10 @@ def _in_projection_packed(q, k, v, w, b=None):
         packed = packed.contiguous()
         return [_nn.linear(q, w_q, b_q), packed[0], packed[1]]
     biases = (None, None, None) if b is None else b.chunk(3)
-    return [_nn.linear(x, part, bias)
-            for x, part, bias in zip((q, k, v), w.chunk(3), biases, strict=True)]
+    return [
+        _nn.linear(x, part, bias)
+        for x, part, bias in zip((q, k, v), w.chunk(3), biases, strict=True)
+    ]
 
 
 def _in_projection(q, k, v, w_q, w_k, w_v, b_q=None, b_k=None, b_v=None):
@@ -91,8 +102,9 @@ def _in_projection(q, k, v, w_q, w_k, w_v, b_q=None, b_k=None, b_v=None):
 
 def _check_static(name, static, bsz, num_heads, head_dim):
     if static.size(0) != bsz * num_heads:
-        raise AssertionError(f"{name} must have {bsz * num_heads} as its first size; got "
-                             f"{static.size(0)}")
+        raise AssertionError(
+            f"{name} must have {bsz * num_heads} as its first size; got {static.size(0)}"
+        )
     if static.size(2) != head_dim:
         raise AssertionError(f"expecting {name}.size(2) of {head_dim}, but got {static.size(2)}")
     return static
@@ -105,8 +117,9 @@ def _mask_of_heads(attn_mask, tgt_len, src_len, bsz, num_heads):
     else:
         expected, name = (bsz * num_heads, tgt_len, src_len), "3D"
     if tuple(attn_mask.shape) != expected:
-        raise RuntimeError(f"a {name} attn_mask must have shape {expected}; got "
-                           f"{tuple(attn_mask.shape)}")
+        raise RuntimeError(
+            f"a {name} attn_mask must have shape {expected}; got {tuple(attn_mask.shape)}"
+        )
     return attn_mask.unsqueeze(0) if attn_mask.dim() == 2 else attn_mask
 
 
@@ -115,11 +128,32 @@ def _pad_one(mask):
 
 
 def multi_head_attention_forward(
-        query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k,
-        bias_v, add_zero_attn, dropout_p, out_proj_weight, out_proj_bias, training=True,
-        key_padding_mask=None, need_weights=True, attn_mask=None, use_separate_proj_weight=False,
-        q_proj_weight=None, k_proj_weight=None, v_proj_weight=None, static_k=None, static_v=None,
-        average_attn_weights=True, is_causal=False):
+    query,
+    key,
+    value,
+    embed_dim_to_check,
+    num_heads,
+    in_proj_weight,
+    in_proj_bias,
+    bias_k,
+    bias_v,
+    add_zero_attn,
+    dropout_p,
+    out_proj_weight,
+    out_proj_bias,
+    training=True,
+    key_padding_mask=None,
+    need_weights=True,
+    attn_mask=None,
+    use_separate_proj_weight=False,
+    q_proj_weight=None,
+    k_proj_weight=None,
+    v_proj_weight=None,
+    static_k=None,
+    static_v=None,
+    average_attn_weights=True,
+    is_causal=False,
+):
     """Attention with several heads, projections included.
 
     Args:
@@ -145,8 +179,9 @@ def multi_head_attention_forward(
             key_padding_mask = key_padding_mask.unsqueeze(0)
     tgt_len, bsz, embed_dim = query.shape
     src_len = key.shape[0]
-    key_padding_mask = _canonical_mask(key_padding_mask, "key_padding_mask",
-                                       _none_or_dtype(attn_mask), "attn_mask", query.dtype)
+    key_padding_mask = _canonical_mask(
+        key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", query.dtype
+    )
     if is_causal and attn_mask is None:
         raise RuntimeError("is_causal=True is a hint about attn_mask; got no attn_mask")
     if is_causal and key_padding_mask is None and not need_weights:
@@ -162,22 +197,28 @@ def multi_head_attention_forward(
     _check_keys(key, value, use_separate_proj_weight)
     if use_separate_proj_weight:
         biases = (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
-        q, k, v = _in_projection(query, key, value, q_proj_weight, k_proj_weight, v_proj_weight,
-                                 *biases)
+        q, k, v = _in_projection(
+            query, key, value, q_proj_weight, k_proj_weight, v_proj_weight, *biases
+        )
     else:
         q, k, v = _in_projection_packed(query, key, value, in_proj_weight, in_proj_bias)
     if attn_mask is not None:
         attn_mask = _mask_of_heads(attn_mask, tgt_len, src_len, bsz, num_heads)
     if bias_k is not None and bias_v is not None:
-        k, v = (facula.cat([x, extra.repeat(1, bsz, 1)])
-                for x, extra in ((k, bias_k), (v, bias_v)))
+        k, v = (facula.cat([x, extra.repeat(1, bsz, 1)]) for x, extra in ((k, bias_k), (v, bias_v)))
         attn_mask, key_padding_mask = _pad_one(attn_mask), _pad_one(key_padding_mask)
     heads = bsz * num_heads
     q = q.view(tgt_len, heads, head_dim).transpose(0, 1)
-    k = (k.view(k.shape[0], heads, head_dim).transpose(0, 1) if static_k is None
-         else _check_static("static_k", static_k, bsz, num_heads, head_dim))
-    v = (v.view(v.shape[0], heads, head_dim).transpose(0, 1) if static_v is None
-         else _check_static("static_v", static_v, bsz, num_heads, head_dim))
+    k = (
+        k.view(k.shape[0], heads, head_dim).transpose(0, 1)
+        if static_k is None
+        else _check_static("static_k", static_k, bsz, num_heads, head_dim)
+    )
+    v = (
+        v.view(v.shape[0], heads, head_dim).transpose(0, 1)
+        if static_v is None
+        else _check_static("static_v", static_v, bsz, num_heads, head_dim)
+    )
     if add_zero_attn:
         zeros = (heads, 1, head_dim)
         k = facula.cat([k, facula.zeros(zeros, dtype=k.dtype, device=k.device)], dim=1)
@@ -200,11 +241,14 @@ def multi_head_attention_forward(
 
 def _check_keys(key, value, separate):
     if separate and key.shape[:2] != value.shape[:2]:
-        raise AssertionError("key and value must agree in their first two sizes; got "
-                             f"{tuple(key.shape[:2])} and {tuple(value.shape[:2])}")
+        raise AssertionError(
+            "key and value must agree in their first two sizes; got "
+            f"{tuple(key.shape[:2])} and {tuple(value.shape[:2])}"
+        )
     if not separate and key.shape != value.shape:
-        raise AssertionError(f"key and value must have one shape; got {tuple(key.shape)} and "
-                             f"{tuple(value.shape)}")
+        raise AssertionError(
+            f"key and value must have one shape; got {tuple(key.shape)} and {tuple(value.shape)}"
+        )
 
 
 def _merged_mask(attn_mask, key_padding_mask, bsz, num_heads, src_len):
@@ -232,8 +276,7 @@ def _weighted(q, k, v, mask, dropout_p):
 def _unweighted(q, k, v, mask, dropout_p, is_causal, bsz, num_heads):
     """Attention by the fused operator; returns output (L, N, heads, d)."""
     if mask is not None:
-        mask = (mask.unsqueeze(0) if mask.size(0) == 1
-                else mask.view(bsz, num_heads, -1, k.size(1)))
+        mask = mask.unsqueeze(0) if mask.size(0) == 1 else mask.view(bsz, num_heads, -1, k.size(1))
     q, k, v = (x.view(bsz, num_heads, x.size(1), x.size(2)) for x in (q, k, v))
     output = _nn.scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal)
     return output.permute(2, 0, 1, 3).contiguous()

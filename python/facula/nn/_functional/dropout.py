@@ -1,4 +1,5 @@
 """Dropout functions."""
+
 from __future__ import annotations
 
 import facula
@@ -52,12 +53,15 @@ def _feature_dropout(input, p, training, inplace):
 
 def _warn(message):
     import warnings
+
     warnings.warn(message, stacklevel=4)
 
 
 def _warn_dimensions(name, spatial, input_dim):
-    _warn(f"{name}(): input should have {spatial + 1} or {spatial + 2} dimensions, {spatial} of "
-          f"them spatial; got {input_dim}")
+    _warn(
+        f"{name}(): input should have {spatial + 1} or {spatial + 2} dimensions, {spatial} of "
+        f"them spatial; got {input_dim}"
+    )
 
 
 def dropout1d(input, p=0.5, training=True, inplace=False):
@@ -70,8 +74,7 @@ def dropout1d(input, p=0.5, training=True, inplace=False):
     _check_probability(p)
     ndim = input.dim()
     if ndim not in (2, 3):
-        raise RuntimeError(
-            f"dropout1d(): input must be (C, L) or (N, C, L); got {ndim} dimensions")
+        raise RuntimeError(f"dropout1d(): input must be (C, L) or (N, C, L); got {ndim} dimensions")
     if ndim == 3:
         return _feature_dropout(input, p, training, inplace)
     batched = input.unsqueeze_(0) if inplace else input.unsqueeze(0)
@@ -86,8 +89,10 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
     if ndim not in (3, 4):
         _warn_dimensions("dropout2d", 2, ndim)
     if ndim == 3:
-        _warn("dropout2d(): a 3-D input is taken as (N, C, L), not as (C, H, W); dropout1d() says "
-              "the same")
+        _warn(
+            "dropout2d(): a 3-D input is taken as (N, C, L), not as (C, H, W); dropout1d() says "
+            "the same"
+        )
     return _feature_dropout(input, p, training, inplace)
 
 

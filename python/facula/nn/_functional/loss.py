@@ -1,4 +1,5 @@
 """Losses of classification and regression."""
+
 from __future__ import annotations
 
 import math
@@ -11,12 +12,24 @@ _nn = facula._C._nn
 
 def _warn_sizes(input, target):
     import warnings
-    warnings.warn("target and input should have one size, they are broadcast; got "
-                  f"{tuple(target.shape)} and {tuple(input.shape)}", stacklevel=3)
+
+    warnings.warn(
+        "target and input should have one size, they are broadcast; got "
+        f"{tuple(target.shape)} and {tuple(input.shape)}",
+        stacklevel=3,
+    )
 
 
-def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None,
-                  reduction="mean", label_smoothing=0.0):
+def cross_entropy(
+    input,
+    target,
+    weight=None,
+    size_average=None,
+    ignore_index=-100,
+    reduce=None,
+    reduction="mean",
+    label_smoothing=0.0,
+):
     """Cross entropy between logits and classes or class probabilities.
 
     Args:
@@ -38,8 +51,9 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
     return _nn.cross_entropy_loss(input, target, weight, code, ignore_index, label_smoothing)
 
 
-def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None,
-             reduction="mean"):
+def nll_loss(
+    input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"
+):
     """Negative log likelihood of classes.
 
     Args:
@@ -53,8 +67,9 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
     return _nn.nll_loss_nd(input, target, weight, code, ignore_index)
 
 
-def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None,
-                         reduction="mean"):
+def binary_cross_entropy(
+    input, target, weight=None, size_average=None, reduce=None, reduction="mean"
+):
     """Cross entropy between probabilities and targets of the same shape.
 
     Raises:
@@ -62,15 +77,18 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     """
     code = _reduction.resolve(reduction, size_average, reduce)
     if target.size() != input.size():
-        raise ValueError("binary_cross_entropy(): target must have input's size; got "
-                         f"{tuple(target.shape)} and {tuple(input.shape)}")
+        raise ValueError(
+            "binary_cross_entropy(): target must have input's size; got "
+            f"{tuple(target.shape)} and {tuple(input.shape)}"
+        )
     if weight is not None:
         weight = weight.expand(facula.broadcast_shapes(target.size(), weight.size()))
     return _nn.binary_cross_entropy(input, target, weight, code)
 
 
-def binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None,
-                                     reduction="mean", pos_weight=None):
+def binary_cross_entropy_with_logits(
+    input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None
+):
     """Cross entropy between the sigmoid of `input` and targets of the same shape.
 
     Raises:
@@ -78,8 +96,10 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
     """
     code = _reduction.resolve(reduction, size_average, reduce)
     if target.size() != input.size():
-        raise ValueError("binary_cross_entropy_with_logits(): target must have input's size; got "
-                         f"{tuple(target.shape)} and {tuple(input.shape)}")
+        raise ValueError(
+            "binary_cross_entropy_with_logits(): target must have input's size; got "
+            f"{tuple(target.shape)} and {tuple(input.shape)}"
+        )
     return facula.binary_cross_entropy_with_logits(input, target, weight, pos_weight, code)
 
 
@@ -119,8 +139,9 @@ def _pointwise(op, input, target, weight, size_average, reduce, reduction, *para
     if weight is None:
         return op(input, target, _reduction.get_enum(reduction), *parameters)
     if weight.size() != input.size():
-        raise ValueError(f"weight must have input's size, {tuple(input.shape)}; got "
-                         f"{tuple(weight.shape)}")
+        raise ValueError(
+            f"weight must have input's size, {tuple(input.shape)}; got {tuple(weight.shape)}"
+        )
     return _weighted(op(input, target, 0, *parameters), weight, reduction)
 
 
@@ -135,8 +156,12 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     Raises:
         ValueError: a weight of another shape, an unknown reduction.
     """
-    if weight is None and size_average is None and reduce is None and (
-            target.size() == input.size()):
+    if (
+        weight is None
+        and size_average is None
+        and reduce is None
+        and (target.size() == input.size())
+    ):
         return _nn.mse_loss(input, target, _reduction.get_enum(reduction))
     return _pointwise(_nn.mse_loss, input, target, weight, size_average, reduce, reduction)
 
@@ -150,8 +175,9 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     """Squared error over 2 * beta where it is below `beta`, else |error| - beta / 2."""
     if beta == 0.0:
         return _pointwise(_nn.l1_loss, input, target, None, size_average, reduce, reduction)
-    return _pointwise(_nn.smooth_l1_loss, input, target, None, size_average, reduce, reduction,
-                      beta)
+    return _pointwise(
+        _nn.smooth_l1_loss, input, target, None, size_average, reduce, reduction, beta
+    )
 
 
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
@@ -161,12 +187,19 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
 
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """log(1 + exp(-target * input)), reduced; targets are 1 or -1."""
-    return _nn.soft_margin_loss(input, target,
-                                _reduction.resolve(reduction, size_average, reduce))
+    return _nn.soft_margin_loss(input, target, _reduction.resolve(reduction, size_average, reduce))
 
 
-def poisson_nll_loss(input, target, log_input=True, full=False, size_average=None, eps=1e-8,
-                     reduce=None, reduction="mean"):
+def poisson_nll_loss(
+    input,
+    target,
+    log_input=True,
+    full=False,
+    size_average=None,
+    eps=1e-8,
+    reduce=None,
+    reduction="mean",
+):
     """Negative log likelihood of Poisson counts.
 
     Args:
@@ -177,8 +210,9 @@ def poisson_nll_loss(input, target, log_input=True, full=False, size_average=Non
     if size_average is not None or reduce is not None:
         reduction = _reduction.legacy_get_string(size_average, reduce)
     _reduction.check(reduction)
-    return facula.poisson_nll_loss(input, target, log_input, full, eps,
-                                   _reduction.get_enum(reduction))
+    return facula.poisson_nll_loss(
+        input, target, log_input, full, eps, _reduction.get_enum(reduction)
+    )
 
 
 def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
@@ -217,13 +251,22 @@ def _variance(var, input):
     if len(have) == len(want) - 1 and have == want[:-1]:
         return var.unsqueeze(-1)
     if len(have) != len(want) or any(v not in (1, n) for v, n in zip(have, want, strict=True)):
-        raise ValueError("gaussian_nll_loss(): var must have input's shape, without or with 1 as "
-                         f"its last size, {want}; got {have}")
+        raise ValueError(
+            "gaussian_nll_loss(): var must have input's shape, without or with 1 as "
+            f"its last size, {want}; got {have}"
+        )
     return var
 
 
-def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean",
-             zero_infinity=False):
+def ctc_loss(
+    log_probs,
+    targets,
+    input_lengths,
+    target_lengths,
+    blank=0,
+    reduction="mean",
+    zero_infinity=False,
+):
     """Connectionist temporal classification loss.
 
     Args:
@@ -233,5 +276,12 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
         blank: class of the blank.
         zero_infinity: turn infinite losses into 0.
     """
-    return facula.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank,
-                           _reduction.get_enum(reduction), zero_infinity)
+    return facula.ctc_loss(
+        log_probs,
+        targets,
+        input_lengths,
+        target_lengths,
+        blank,
+        _reduction.get_enum(reduction),
+        zero_infinity,
+    )

@@ -1,4 +1,5 @@
 """Losses with a margin, and losses of embeddings."""
+
 from __future__ import annotations
 
 import facula
@@ -7,22 +8,25 @@ from facula.nn import _reduction
 _nn = facula._C._nn
 
 
-def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None,
-                          reduction="mean"):
+def cosine_embedding_loss(
+    input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"
+):
     """1 - cos for targets 1, max(0, cos - margin) for targets -1, reduced."""
     code = _reduction.resolve(reduction, size_average, reduce)
     return facula.cosine_embedding_loss(input1, input2, target, margin, code)
 
 
-def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None,
-                         reduction="mean"):
+def hinge_embedding_loss(
+    input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"
+):
     """x for targets 1, max(0, margin - x) for targets -1, reduced."""
     code = _reduction.resolve(reduction, size_average, reduce)
     return facula.hinge_embedding_loss(input, target, margin, code)
 
 
-def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None,
-                        reduction="mean"):
+def margin_ranking_loss(
+    input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"
+):
     """max(0, -target * (input1 - input2) + margin), reduced.
 
     Raises:
@@ -32,12 +36,14 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
     if not input1.dim() == input2.dim() == target.dim():
         raise RuntimeError(
             "margin_ranking_loss(): inputs and target must have as many dimensions; got "
-            f"{tuple(input1.shape)}, {tuple(input2.shape)} and {tuple(target.shape)}")
+            f"{tuple(input1.shape)}, {tuple(input2.shape)} and {tuple(target.shape)}"
+        )
     return facula.margin_ranking_loss(input1, input2, target, margin, code)
 
 
-def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None,
-                      reduction="mean"):
+def multi_margin_loss(
+    input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"
+):
     """Hinge loss of (N, C) scores against class indices.
 
     Raises:
@@ -57,8 +63,9 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     return _nn.multilabel_margin_loss(input, target, code)
 
 
-def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None,
-                                reduction="mean"):
+def multilabel_soft_margin_loss(
+    input, target, weight=None, size_average=None, reduce=None, reduction="mean"
+):
     """Mean over classes of the logistic loss of (N, C) scores against 0/1 targets."""
     if size_average is not None or reduce is not None:
         reduction = _reduction.legacy_get_string(size_average, reduce)
@@ -72,8 +79,18 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
     return loss if reduction == "none" else getattr(loss, reduction)()
 
 
-def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False,
-                        size_average=None, reduce=None, reduction="mean"):
+def triplet_margin_loss(
+    anchor,
+    positive,
+    negative,
+    margin=1.0,
+    p=2,
+    eps=1e-6,
+    swap=False,
+    size_average=None,
+    reduce=None,
+    reduction="mean",
+):
     """max(0, d(anchor, positive) - d(anchor, negative) + margin) with the p-norm distance.
 
     Raises:
@@ -85,8 +102,9 @@ def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, s
     return facula.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, code)
 
 
-def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_function=None,
-                                      margin=1.0, swap=False, reduction="mean"):
+def triplet_margin_with_distance_loss(
+    anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction="mean"
+):
     """The triplet loss with a distance of one's own.
 
     Args:
@@ -100,12 +118,14 @@ def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_fu
     """
     _reduction.check(reduction)
     if margin <= 0:
-        raise ValueError("triplet_margin_with_distance_loss(): margin must be positive; got "
-                         f"{margin}")
+        raise ValueError(
+            f"triplet_margin_with_distance_loss(): margin must be positive; got {margin}"
+        )
     if not anchor.ndim == positive.ndim == negative.ndim:
         raise RuntimeError(
             f"anchor, positive and negative must have as many dimensions; got {anchor.ndim}, "
-            f"{positive.ndim} and {negative.ndim}")
+            f"{positive.ndim} and {negative.ndim}"
+        )
     distance = facula.pairwise_distance if distance_function is None else distance_function
     near = distance(anchor, positive)
     far = distance(anchor, negative)

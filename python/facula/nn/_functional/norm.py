@@ -1,4 +1,5 @@
 """Normalizations."""
+
 from __future__ import annotations
 
 import math
@@ -12,18 +13,21 @@ def _verify_batch_size(size):
     """Raise ValueError when a channel has a single value."""
     if size[0] * math.prod(size[2:]) == 1:
         raise ValueError(
-            f"in training each channel must have more than one value; got input size {size}")
+            f"in training each channel must have more than one value; got input size {size}"
+        )
 
 
 def _verify_spatial_size(size):
     """Raise ValueError when an instance has a single spatial element."""
     if math.prod(size[2:]) == 1:
         raise ValueError(
-            f"in training there must be more than one spatial element; got input size {size}")
+            f"in training there must be more than one spatial element; got input size {size}"
+        )
 
 
-def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False,
-               momentum=0.1, eps=1e-5):
+def batch_norm(
+    input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5
+):
     """Normalize each channel over the batch.
 
     Args:
@@ -40,17 +44,27 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     """
     if training:
         _verify_batch_size(input.size())
-    return facula.batch_norm(input, weight, bias, running_mean, running_var, training, momentum,
-                             eps, True)
+    return facula.batch_norm(
+        input, weight, bias, running_mean, running_var, training, momentum, eps, True
+    )
 
 
-def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None,
-                  use_input_stats=True, momentum=0.1, eps=1e-5):
+def instance_norm(
+    input,
+    running_mean=None,
+    running_var=None,
+    weight=None,
+    bias=None,
+    use_input_stats=True,
+    momentum=0.1,
+    eps=1e-5,
+):
     """Normalize each channel of each instance; arguments as `batch_norm`."""
     if use_input_stats:
         _verify_spatial_size(input.size())
-    return facula.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats,
-                                momentum, eps, True)
+    return facula.instance_norm(
+        input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True
+    )
 
 
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
@@ -72,7 +86,8 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     """
     if input.dim() < 2:
         raise RuntimeError(
-            f"group_norm(): input must have at least 2 dimensions; got {input.dim()}")
+            f"group_norm(): input must have at least 2 dimensions; got {input.dim()}"
+        )
     size = input.shape
     _verify_batch_size([size[0] * size[1] // num_groups, num_groups, *size[2:]])
     return facula.group_norm(input, num_groups, weight, bias, eps, True)
@@ -86,8 +101,10 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     """
     ndim = input.dim()
     if ndim < 3:
-        raise ValueError("Expected 3D or higher dimensionality"
-                         f"                          input (got {ndim} dimensions)")
+        raise ValueError(
+            "Expected 3D or higher dimensionality"
+            f"                          input (got {ndim} dimensions)"
+        )
     if input.numel() == 0:
         return input
     squares = input.mul(input)

@@ -1,4 +1,5 @@
 """Lookups in embedding tables."""
+
 from __future__ import annotations
 
 import facula
@@ -17,13 +18,21 @@ def _row(padding_idx, weight):
         return -1
     rows = weight.size(0)
     if not -rows <= padding_idx < rows:
-        raise AssertionError(f"embedding(): padding_idx must be in [-{rows}, {rows}); got "
-                             f"{padding_idx}")
+        raise AssertionError(
+            f"embedding(): padding_idx must be in [-{rows}, {rows}); got {padding_idx}"
+        )
     return padding_idx if padding_idx >= 0 else rows + padding_idx
 
 
-def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0,
-              scale_grad_by_freq=False, sparse=False):
+def embedding(
+    input,
+    weight,
+    padding_idx=None,
+    max_norm=None,
+    norm_type=2.0,
+    scale_grad_by_freq=False,
+    sparse=False,
+):
     """Rows of `weight` at the indices `input`.
 
     Args:
@@ -49,9 +58,19 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0,
     return facula.embedding(weight, input, row, scale_grad_by_freq, sparse)
 
 
-def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2,
-                  scale_grad_by_freq=False, mode="mean", sparse=False, per_sample_weights=None,
-                  include_last_offset=False, padding_idx=None):
+def embedding_bag(
+    input,
+    weight,
+    offsets=None,
+    max_norm=None,
+    norm_type=2,
+    scale_grad_by_freq=False,
+    mode="mean",
+    sparse=False,
+    per_sample_weights=None,
+    include_last_offset=False,
+    padding_idx=None,
+):
     """Sums, means or maxima of bags of rows of `weight`.
 
     Args:
@@ -72,8 +91,11 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2,
     """
     if input.is_floating_point() and weight.dtype == facula.int64:
         import warnings
-        warnings.warn("embedding_bag(): input comes first, weight second; got them the other way "
-                      "round", stacklevel=2)
+
+        warnings.warn(
+            "embedding_bag(): input comes first, weight second; got them the other way round",
+            stacklevel=2,
+        )
         input, weight = weight, input
     _check_factors(per_sample_weights, input)
     if weight.dim() != 2:
@@ -84,15 +106,27 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2,
         _no_grad_embedding_renorm_(weight, input, max_norm, norm_type)
     if per_sample_weights is not None and mode != "sum":
         raise NotImplementedError(
-            f"embedding_bag(): per_sample_weights needs mode 'sum'; got {mode!r}")
-    return facula.embedding_bag(weight, input, offsets, scale_grad_by_freq, code, sparse,
-                                per_sample_weights, include_last_offset, padding_idx)[0]
+            f"embedding_bag(): per_sample_weights needs mode 'sum'; got {mode!r}"
+        )
+    return facula.embedding_bag(
+        weight,
+        input,
+        offsets,
+        scale_grad_by_freq,
+        code,
+        sparse,
+        per_sample_weights,
+        include_last_offset,
+        padding_idx,
+    )[0]
 
 
 def _check_factors(factors, input):
     if factors is not None and factors.shape != input.shape:
-        raise ValueError("embedding_bag(): per_sample_weights must have input's shape, "
-                         f"{tuple(input.shape)}; got {tuple(factors.shape)}")
+        raise ValueError(
+            "embedding_bag(): per_sample_weights must have input's shape, "
+            f"{tuple(input.shape)}; got {tuple(factors.shape)}"
+        )
 
 
 def _flat_bags(input, offsets, weights):
@@ -101,9 +135,11 @@ def _flat_bags(input, offsets, weights):
         if offsets is not None:
             raise ValueError(
                 "embedding_bag(): a 2-D input, one bag in each row, takes no offsets; got "
-                f"{type(offsets).__name__}")
-        starts = facula.arange(0, input.numel(), step=input.shape[1], dtype=input.dtype,
-                               device=input.device)
+                f"{type(offsets).__name__}"
+            )
+        starts = facula.arange(
+            0, input.numel(), step=input.shape[1], dtype=input.dtype, device=input.device
+        )
         return input.reshape(-1), starts, None if weights is None else weights.reshape(-1)
     if input.dim() != 1:
         raise ValueError(f"embedding_bag(): input must have 1 or 2 dimensions; got {input.dim()}")

@@ -1,4 +1,5 @@
 """Padding, resampling, sampling on grids, and patches of images."""
+
 from __future__ import annotations
 
 import math
@@ -12,12 +13,17 @@ _ANTIALIASED = ("bilinear", "bicubic", "lanczos")
 _MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
 # (input dimensions, mode) -> operator; nearest modes take no align_corners.
 _RESAMPLERS = {
-    (3, "nearest"): "upsample_nearest1d", (4, "nearest"): "upsample_nearest2d",
-    (5, "nearest"): "upsample_nearest3d", (3, "nearest-exact"): "_upsample_nearest_exact1d",
+    (3, "nearest"): "upsample_nearest1d",
+    (4, "nearest"): "upsample_nearest2d",
+    (5, "nearest"): "upsample_nearest3d",
+    (3, "nearest-exact"): "_upsample_nearest_exact1d",
     (4, "nearest-exact"): "_upsample_nearest_exact2d",
-    (5, "nearest-exact"): "_upsample_nearest_exact3d", (3, "linear"): "upsample_linear1d",
-    (4, "bilinear"): "upsample_bilinear2d", (5, "trilinear"): "upsample_trilinear3d",
-    (4, "bicubic"): "upsample_bicubic2d", (4, "lanczos"): "_upsample_lanczos2d",
+    (5, "nearest-exact"): "_upsample_nearest_exact3d",
+    (3, "linear"): "upsample_linear1d",
+    (4, "bilinear"): "upsample_bilinear2d",
+    (5, "trilinear"): "upsample_trilinear3d",
+    (4, "bicubic"): "upsample_bicubic2d",
+    (4, "lanczos"): "_upsample_lanczos2d",
 }
 _NEEDS = {"linear": 3, "bilinear": 4, "trilinear": 5}
 _GRID_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
@@ -41,8 +47,14 @@ def pad(input, pad, mode="constant", value=None):
 
 def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     """Sum (N, C * k, L) columns into (N, C, *output_size) images; returns a Tensor."""
-    return _nn.col2im(input, _pair(output_size), _pair(kernel_size), _pair(dilation),
-                      _pair(padding), _pair(stride))
+    return _nn.col2im(
+        input,
+        _pair(output_size),
+        _pair(kernel_size),
+        _pair(dilation),
+        _pair(padding),
+        _pair(stride),
+    )
 
 
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
@@ -52,15 +64,19 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
 
 def _check_interpolate(input, size, scale_factor, mode, align_corners, antialias):
     if align_corners is not None and mode not in _LINEAR:
-        raise ValueError("interpolate(): align_corners is for linear, bilinear, bicubic and "
-                         f"trilinear; got {mode!r}")
+        raise ValueError(
+            "interpolate(): align_corners is for linear, bilinear, bicubic and "
+            f"trilinear; got {mode!r}"
+        )
     if size is not None and scale_factor is not None:
         raise ValueError("interpolate(): size and scale_factor exclude each other; got both")
     if size is None and scale_factor is None:
         raise ValueError("interpolate(): size or scale_factor must be given; got neither")
     if antialias and not (mode in _ANTIALIASED and input.ndim == 4):
-        raise ValueError("interpolate(): antialias is for bilinear, bicubic and lanczos on 4-D "
-                         f"input; got {mode!r} on {input.dim()}-D")
+        raise ValueError(
+            "interpolate(): antialias is for bilinear, bicubic and lanczos on 4-D "
+            f"input; got {mode!r} on {input.dim()}-D"
+        )
     if mode == "lanczos" and not antialias:
         raise ValueError("Lanczos mode requires antialias=True")
 
@@ -73,12 +89,20 @@ def _per_dimension(input, value, name, noun, letters):
     if len(value) != dims:
         raise ValueError(
             f"interpolate(): {name} must have a number for each of input's {input.dim() - 2} "
-            f"spatial dimensions; got {value}")
+            f"spatial dimensions; got {value}"
+        )
     return value
 
 
-def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None,
-                recompute_scale_factor=None, antialias=False):
+def interpolate(
+    input,
+    size=None,
+    scale_factor=None,
+    mode="nearest",
+    align_corners=None,
+    recompute_scale_factor=None,
+    antialias=False,
+):
     """Resample a (N, C, ...) input with 1 to 3 spatial dimensions.
 
     Args:
@@ -102,13 +126,15 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
     if size is not None:
         output_size = _per_dimension(input, size, "output", "output size of", "o")
     else:
-        scale_factors = _per_dimension(input, scale_factor, "scale_factor",
-                                       "scale_factor of shape", "s")
+        scale_factors = _per_dimension(
+            input, scale_factor, "scale_factor", "scale_factor of shape", "s"
+        )
     if recompute_scale_factor and size is not None:
         raise ValueError("interpolate(): recompute_scale_factor needs scale_factor; got size")
     if scale_factors is not None and (recompute_scale_factor or mode == "area"):
-        output_size = [math.floor(float(n) * s)
-                       for n, s in zip(input.size()[2:], scale_factors, strict=True)]
+        output_size = [
+            math.floor(float(n) * s) for n, s in zip(input.size()[2:], scale_factors, strict=True)
+        ]
         scale_factors = None
     if mode == "area" and input.dim() in (3, 4, 5):
         return _area(input, output_size)
@@ -116,8 +142,7 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
 
 
 def _area(input, output_size):
-    pools = {3: facula.adaptive_avg_pool1d, 4: _nn.adaptive_avg_pool2d,
-             5: _nn.adaptive_avg_pool3d}
+    pools = {3: facula.adaptive_avg_pool1d, 4: _nn.adaptive_avg_pool2d, 5: _nn.adaptive_avg_pool3d}
     return pools[input.dim()](input, output_size)
 
 
@@ -125,12 +150,12 @@ def _resample(input, output_size, scale_factors, mode, align_corners, antialias)
     ndim = input.dim()
     name = _RESAMPLERS.get((ndim, mode))
     if name is None and ndim in (3, 4, 5) and mode in _NEEDS:
-        raise NotImplementedError(
-            f"Got {ndim}D input, but {mode} mode needs {_NEEDS[mode]}D input")
+        raise NotImplementedError(f"Got {ndim}D input, but {mode} mode needs {_NEEDS[mode]}D input")
     if name is None:
         raise NotImplementedError(
             f"interpolate(): input must have 3 to 5 dimensions that suit the mode; got {ndim} for "
-            f"{mode!r}")
+            f"{mode!r}"
+        )
     if antialias:
         name = "_" + name.lstrip("_") + "_aa"
     op = getattr(_nn, name)
@@ -141,8 +166,8 @@ def _resample(input, output_size, scale_factors, mode, align_corners, antialias)
 
 def _warn_upsample(name):
     import warnings
-    warnings.warn(f"nn.functional.{name} is deprecated; interpolate() does the same",
-                  stacklevel=3)
+
+    warnings.warn(f"nn.functional.{name} is deprecated; interpolate() does the same", stacklevel=3)
 
 
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
@@ -177,13 +202,17 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
         ValueError: an unknown mode.
     """
     if mode not in _GRID_MODES:
-        raise ValueError("grid_sample(): mode must be 'bilinear', 'nearest' or 'bicubic'; got "
-                         f"{mode!r}")
+        raise ValueError(
+            f"grid_sample(): mode must be 'bilinear', 'nearest' or 'bicubic'; got {mode!r}"
+        )
     if padding_mode not in _GRID_PADDINGS:
-        raise ValueError("grid_sample(): padding_mode must be 'zeros', 'border' or 'reflection'; "
-                         f"got {padding_mode!r}")
-    return facula.grid_sampler(input, grid, _GRID_MODES[mode], _GRID_PADDINGS[padding_mode],
-                               bool(align_corners))
+        raise ValueError(
+            "grid_sample(): padding_mode must be 'zeros', 'border' or 'reflection'; "
+            f"got {padding_mode!r}"
+        )
+    return facula.grid_sampler(
+        input, grid, _GRID_MODES[mode], _GRID_PADDINGS[padding_mode], bool(align_corners)
+    )
 
 
 def affine_grid(theta, size, align_corners=None):
@@ -203,10 +232,13 @@ def affine_grid(theta, size, align_corners=None):
     ndim = len(size) - 2
     if ndim not in (2, 3):
         raise NotImplementedError(
-            f"affine_grid(): size must have 4 numbers (2-D) or 5 (3-D); got {size}")
+            f"affine_grid(): size must have 4 numbers (2-D) or 5 (3-D); got {size}"
+        )
     if theta.dim() != 3 or tuple(theta.shape[1:]) != (ndim, ndim + 1):
-        raise ValueError(f"affine_grid(): theta must have shape (N, {ndim}, {ndim + 1}) for size "
-                         f"{size}; got {tuple(theta.shape)}")
+        raise ValueError(
+            f"affine_grid(): theta must have shape (N, {ndim}, {ndim + 1}) for size "
+            f"{size}; got {tuple(theta.shape)}"
+        )
     if min(size) <= 0:
         raise ValueError(f"affine_grid(): sizes must be positive; got {size}")
     return facula.affine_grid_generator(theta, size, bool(align_corners))

@@ -1,56 +1,49 @@
 """The classes of facula.nn; each file is imported when one of its classes is first used."""
+
 from __future__ import annotations
 
 _CLASSES = {
-    "activation":
-        "CELU ELU GELU GLU Hardshrink Hardsigmoid Hardswish Hardtanh LeakyReLU "
-        "LogSigmoid LogSoftmax Mish PReLU ReLU ReLU6 RReLU SELU SiLU Sigmoid "
-        "Softmax Softmax2d Softmin Softplus Softshrink Softsign Tanh Tanhshrink "
-        "Threshold",
+    "activation": "CELU ELU GELU GLU Hardshrink Hardsigmoid Hardswish Hardtanh LeakyReLU "
+    "LogSigmoid LogSoftmax Mish PReLU ReLU ReLU6 RReLU SELU SiLU Sigmoid "
+    "Softmax Softmax2d Softmin Softplus Softshrink Softsign Tanh Tanhshrink "
+    "Threshold",
     "adaptive": "AdaptiveLogSoftmaxWithLoss",
     "attention": "MultiheadAttention",
-    "batchnorm":
-        "BatchNorm1d BatchNorm2d BatchNorm3d LazyBatchNorm1d LazyBatchNorm2d "
-        "LazyBatchNorm3d",
+    "batchnorm": "BatchNorm1d BatchNorm2d BatchNorm3d LazyBatchNorm1d LazyBatchNorm2d "
+    "LazyBatchNorm3d",
     "channelshuffle": "ChannelShuffle",
     "container": "Container ModuleDict ModuleList ParameterDict ParameterList Sequential",
-    "conv":
-        "Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d "
-        "LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d "
-        "LazyConvTranspose2d LazyConvTranspose3d",
+    "conv": "Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d "
+    "LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d "
+    "LazyConvTranspose2d LazyConvTranspose3d",
     "distance": "CosineSimilarity PairwiseDistance",
     "dropout": "AlphaDropout Dropout Dropout1d Dropout2d Dropout3d FeatureAlphaDropout",
     "flatten": "Flatten Unflatten",
     "fold": "Fold Unfold",
-    "instancenorm":
-        "InstanceNorm1d InstanceNorm2d InstanceNorm3d LazyInstanceNorm1d "
-        "LazyInstanceNorm2d LazyInstanceNorm3d",
+    "instancenorm": "InstanceNorm1d InstanceNorm2d InstanceNorm3d LazyInstanceNorm1d "
+    "LazyInstanceNorm2d LazyInstanceNorm3d",
     "linear": "Bilinear Identity LazyLinear Linear",
-    "loss":
-        "BCELoss BCEWithLogitsLoss CTCLoss CosineEmbeddingLoss CrossEntropyLoss "
-        "GaussianNLLLoss HingeEmbeddingLoss HuberLoss KLDivLoss L1Loss MSELoss "
-        "MarginRankingLoss MultiLabelMarginLoss MultiLabelSoftMarginLoss "
-        "MultiMarginLoss NLLLoss NLLLoss2d PoissonNLLLoss SmoothL1Loss "
-        "SoftMarginLoss TripletMarginLoss TripletMarginWithDistanceLoss",
+    "loss": "BCELoss BCEWithLogitsLoss CTCLoss CosineEmbeddingLoss CrossEntropyLoss "
+    "GaussianNLLLoss HingeEmbeddingLoss HuberLoss KLDivLoss L1Loss MSELoss "
+    "MarginRankingLoss MultiLabelMarginLoss MultiLabelSoftMarginLoss "
+    "MultiMarginLoss NLLLoss NLLLoss2d PoissonNLLLoss SmoothL1Loss "
+    "SoftMarginLoss TripletMarginLoss TripletMarginWithDistanceLoss",
     "module": "Module",
     "normalization": "CrossMapLRN2d GroupNorm LayerNorm LocalResponseNorm RMSNorm",
-    "padding":
-        "CircularPad1d CircularPad2d CircularPad3d ConstantPad1d ConstantPad2d "
-        "ConstantPad3d ReflectionPad1d ReflectionPad2d ReflectionPad3d "
-        "ReplicationPad1d ReplicationPad2d ReplicationPad3d ZeroPad1d ZeroPad2d "
-        "ZeroPad3d",
+    "padding": "CircularPad1d CircularPad2d CircularPad3d ConstantPad1d ConstantPad2d "
+    "ConstantPad3d ReflectionPad1d ReflectionPad2d ReflectionPad3d "
+    "ReplicationPad1d ReplicationPad2d ReplicationPad3d ZeroPad1d ZeroPad2d "
+    "ZeroPad3d",
     "pixelshuffle": "PixelShuffle PixelUnshuffle",
-    "pooling":
-        "AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d "
-        "AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d AvgPool1d "
-        "AvgPool2d AvgPool3d FractionalMaxPool2d FractionalMaxPool3d LPPool1d "
-        "LPPool2d LPPool3d MaxPool1d MaxPool2d MaxPool3d MaxUnpool1d "
-        "MaxUnpool2d MaxUnpool3d",
+    "pooling": "AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d "
+    "AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d AvgPool1d "
+    "AvgPool2d AvgPool3d FractionalMaxPool2d FractionalMaxPool3d LPPool1d "
+    "LPPool2d LPPool3d MaxPool1d MaxPool2d MaxPool3d MaxUnpool1d "
+    "MaxUnpool2d MaxUnpool3d",
     "rnn": "GRU GRUCell LSTM LSTMCell RNN RNNBase RNNCell RNNCellBase",
     "sparse": "Embedding EmbeddingBag",
-    "transformer":
-        "Transformer TransformerDecoder TransformerDecoderLayer "
-        "TransformerEncoder TransformerEncoderLayer",
+    "transformer": "Transformer TransformerDecoder TransformerDecoderLayer "
+    "TransformerEncoder TransformerEncoderLayer",
     "upsampling": "Upsample UpsamplingBilinear2d UpsamplingNearest2d",
 }
 _FILE_OF = {name: file for file, names in _CLASSES.items() for name in names.split()}
@@ -66,6 +59,7 @@ def class_names():
 
 def __getattr__(name):
     from importlib import import_module
+
     if name in _FILE_OF and _FILE_OF[name] in _MISSING:
         raise NotImplementedError(f"facula.nn.{name} is not implemented yet")
     if name in _FILE_OF:

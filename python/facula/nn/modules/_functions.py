@@ -1,4 +1,5 @@
 """Autograd functions that modules use."""
+
 from __future__ import annotations
 
 import facula

@@ -1,4 +1,5 @@
 """Hooks of modules: the tables for all modules, registration, and the call that runs them."""
+
 from __future__ import annotations
 
 import weakref
@@ -69,7 +70,8 @@ def _set_global_kind(is_full):
     if _global_backward_kind["is_full"] is (not is_full):
         raise RuntimeError(
             "Module: global backward hooks must all be full ones or all be of the old kind; got "
-            "both")
+            "both"
+        )
     _global_backward_kind["is_full"] = is_full
 
 
@@ -86,9 +88,14 @@ def register_module_full_backward_hook(hook):
 
 
 def _has_any_global_hook():
-    return bool(_global_backward_pre_hooks or _global_backward_hooks or _global_forward_pre_hooks
-                or _global_forward_hooks or _global_forward_hooks_always_called
-                or _global_forward_hooks_with_kwargs)
+    return bool(
+        _global_backward_pre_hooks
+        or _global_backward_hooks
+        or _global_forward_pre_hooks
+        or _global_forward_hooks
+        or _global_forward_hooks_always_called
+        or _global_forward_hooks_with_kwargs
+    )
 
 
 class _WrappedHook:
@@ -160,7 +167,8 @@ class HookMethods:
         """
         if self._is_full_backward_hook is False:
             raise RuntimeError(
-                "Module: backward hooks must all be full ones or all be of the old kind; got both")
+                "Module: backward hooks must all be full ones or all be of the old kind; got both"
+            )
         self._is_full_backward_hook = True
         return _add(self._backward_hooks, hook, prepend=prepend)
 
@@ -172,7 +180,8 @@ class HookMethods:
         """
         if self._is_full_backward_hook is True:
             raise RuntimeError(
-                "Module: backward hooks must all be full ones or all be of the old kind; got both")
+                "Module: backward hooks must all be full ones or all be of the old kind; got both"
+            )
         self._is_full_backward_hook = False
         return _add(self._backward_hooks, hook)
 
@@ -188,7 +197,8 @@ class HookMethods:
     def _register_state_dict_hook(self, hook):
         if getattr(hook, "_from_public_api", False):
             raise RuntimeError(
-                "register_state_dict_post_hook(): this function is a hook already, without a kind")
+                "register_state_dict_post_hook(): this function is a hook already, without a kind"
+            )
         return _add(self._state_dict_hooks, hook)
 
     def _register_load_state_dict_pre_hook(self, hook, with_module=False):
@@ -249,26 +259,35 @@ class HookMethods:
             if changed is None:
                 continue
             if not isinstance(changed, tuple) or len(changed) != 2:
-                raise RuntimeError("a forward pre-hook with kwargs must return None or (args, "
-                                   f"kwargs); got {changed}")
+                raise RuntimeError(
+                    "a forward pre-hook with kwargs must return None or (args, "
+                    f"kwargs); got {changed}"
+                )
             args, kwargs = changed
         return args, kwargs
 
     def _forward_hook_table(self):
         """Every forward hook of a call: (id, hook, takes kwargs, always called)."""
         for hook_id, hook in tuple(_global_forward_hooks.items()):
-            yield (hook_id, hook, hook_id in _global_forward_hooks_with_kwargs,
-                   hook_id in _global_forward_hooks_always_called)
+            yield (
+                hook_id,
+                hook,
+                hook_id in _global_forward_hooks_with_kwargs,
+                hook_id in _global_forward_hooks_always_called,
+            )
         for hook_id, hook in tuple(self._forward_hooks.items()):
-            yield (hook_id, hook, hook_id in self._forward_hooks_with_kwargs,
-                   hook_id in self._forward_hooks_always_called)
+            yield (
+                hook_id,
+                hook,
+                hook_id in self._forward_hooks_with_kwargs,
+                hook_id in self._forward_hooks_always_called,
+            )
 
     def _run_forward_hooks(self, args, kwargs, result, called):
         for hook_id, hook, with_kwargs, always in self._forward_hook_table():
             if always:
                 called.add(hook_id)
-            changed = (hook(self, args, kwargs, result) if with_kwargs
-                       else hook(self, args, result))
+            changed = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
             if changed is not None:
                 result = changed
         return result
@@ -278,22 +297,29 @@ class HookMethods:
             if not always or hook_id in called:
                 continue
             try:
-                changed = (hook(self, args, kwargs, result) if with_kwargs
-                           else hook(self, args, result))
+                changed = (
+                    hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
+                )
                 result = result if changed is None else changed
             except Exception as error:
                 import warnings
+
                 warnings.warn(
                     "a forward hook with always_call=True raised too, after forward had raised: "
                     f"{error}",
-                    stacklevel=2)
+                    stacklevel=2,
+                )
 
     def _watch_outputs(self, backward, result):
         if isinstance(result, (facula.Tensor, tuple)):
             return backward.setup_output_hook(result)
         import warnings
-        warnings.warn("Module: backward hooks need a Tensor or a tuple of Tensors as output; got "
-                      f"{type(result).__name__}", stacklevel=3)
+
+        warnings.warn(
+            "Module: backward hooks need a Tensor or a tuple of Tensors as output; got "
+            f"{type(result).__name__}",
+            stacklevel=3,
+        )
         return result
 
     def _attach_old_backward_hooks(self, hooks, args, result):
@@ -305,8 +331,10 @@ class HookMethods:
         if grad_fn is None:
             return
         for hook in hooks:
+
             def call(grad_input, grad_output, hook=hook):
                 return hook(self, grad_input, grad_output)
+
             grad_fn.register_hook(call)
         self._maybe_warn_non_full_backward_hook(args, result, grad_fn)
 
@@ -314,25 +342,30 @@ class HookMethods:
         import warnings
 
         def warn(reason):
-            warnings.warn(f"a backward hook of the old kind: {reason}", FutureWarning,
-                          stacklevel=4)
+            warnings.warn(f"a backward hook of the old kind: {reason}", FutureWarning, stacklevel=4)
 
         results = [result] if isinstance(result, facula.Tensor) else result
         if not isinstance(results, tuple | list) or not all(
-                isinstance(r, facula.Tensor) for r in results):
-            return warn("outputs lie inside other containers: the hook sees only a part of "
-                        "grad_output")
+            isinstance(r, facula.Tensor) for r in results
+        ):
+            return warn(
+                "outputs lie inside other containers: the hook sees only a part of grad_output"
+            )
         inputs = args
         if not all(isinstance(i, facula.Tensor) for i in inputs):
-            return warn("inputs lie inside other containers: the hook sees only a part of "
-                        "grad_input")
+            return warn(
+                "inputs lie inside other containers: the hook sees only a part of grad_input"
+            )
         if len({r.grad_fn for r in results}) > 1:
-            return warn("outputs come from several nodes of the graph: the hook sees only a part "
-                        "of grad_output")
+            return warn(
+                "outputs come from several nodes of the graph: the hook sees only a part "
+                "of grad_output"
+            )
         sources = {i.grad_fn for i in inputs if i.grad_fn is not None}
         if sources - {fn for fn, _ in grad_fn.next_functions}:
-            return warn("forward has several nodes of the graph: the hook sees only a part of "
-                        "grad_input")
+            return warn(
+                "forward has several nodes of the graph: the hook sees only a part of grad_input"
+            )
 
 
 def _new_args(changed, args):

@@ -1,4 +1,5 @@
 """Saving and loading the state of a module."""
+
 from __future__ import annotations
 
 from collections import OrderedDict, namedtuple
@@ -17,8 +18,10 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
     def __repr__(self):
         if not self.missing_keys and not self.unexpected_keys:
             return "<All keys matched successfully>"
-        return (f"_IncompatibleKeys(missing_keys={self.missing_keys}, "
-                f"unexpected_keys={self.unexpected_keys})")
+        return (
+            f"_IncompatibleKeys(missing_keys={self.missing_keys}, "
+            f"unexpected_keys={self.unexpected_keys})"
+        )
 
     __str__ = __repr__
 
@@ -72,8 +75,9 @@ class StateDictMethods:
         for name, child in self._modules.items():
             if child is None:
                 continue
-            child.state_dict(prefix=f"{prefix}{name}.", keep_vars=keep_vars,
-                             destination=destination)
+            child.state_dict(
+                prefix=f"{prefix}{name}.", keep_vars=keep_vars, destination=destination
+            )
         for hook in tuple(self._state_dict_hooks.values()):
             replaced = hook(self, destination, prefix, local_metadata)
             if not getattr(hook, "_from_public_api", False):
@@ -82,11 +86,19 @@ class StateDictMethods:
                 raise RuntimeError("state_dict(): a post-hook must return None")
         return destination
 
-    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys,
-                              unexpected_keys, error_msgs):
+    def _load_from_state_dict(
+        self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+    ):
         for hook in tuple(self._load_state_dict_pre_hooks.values()):
-            hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
-                 error_msgs)
+            hook(
+                state_dict,
+                prefix,
+                local_metadata,
+                strict,
+                missing_keys,
+                unexpected_keys,
+                error_msgs,
+            )
         assign = local_metadata.get("assign_to_params_buffers", False)
         local_state = self._local_state()
         for name, target in local_state.items():
@@ -110,7 +122,7 @@ class StateDictMethods:
         for key in state_dict:
             if key == extra_key or not key.startswith(prefix):
                 continue
-            first, dot, _ = key[len(prefix):].partition(".")
+            first, dot, _ = key[len(prefix) :].partition(".")
             if first not in (self._modules if dot else local_state):
                 unexpected_keys.append(key)
 
@@ -118,7 +130,8 @@ class StateDictMethods:
         """Copy (or assign) one entry of a state_dict; failures go to `error_msgs`."""
         if not isinstance(source, facula.Tensor):
             error_msgs.append(
-                f"{key}: expected a Tensor in state_dict; got {type(source).__name__}")
+                f"{key}: expected a Tensor in state_dict; got {type(source).__name__}"
+            )
             return
         lazy = is_lazy(target)
         if not lazy and target.dim() == 0 and source.dim() == 1 and len(source) == 1:
@@ -127,7 +140,8 @@ class StateDictMethods:
         if not lazy and source.shape != target.shape:
             error_msgs.append(
                 f"size mismatch for {key}: the model has shape {target.shape}; got {source.shape} "
-                "in state_dict")
+                "in state_dict"
+            )
             return
         if target.is_meta and not source.is_meta and not assign:
             _warn_meta(key)
@@ -138,8 +152,9 @@ class StateDictMethods:
                 else:
                     target.copy_(source)
         except Exception as error:
-            error_msgs.append(f"{key}: cannot copy shape {tuple(source.shape)} to "
-                              f"{tuple(target.shape)}: {error}")
+            error_msgs.append(
+                f"{key}: cannot copy shape {tuple(source.shape)} to {tuple(target.shape)}: {error}"
+            )
 
     def load_state_dict(self, state_dict, strict=True, assign=False):
         """Copy a state into this module and its children.
@@ -157,8 +172,9 @@ class StateDictMethods:
             RuntimeError: keys or shapes that do not match.
         """
         if not hasattr(state_dict, "keys") or not hasattr(state_dict, "__getitem__"):
-            raise TypeError("load_state_dict(): state_dict must be a mapping; got "
-                            f"{type(state_dict).__name__}")
+            raise TypeError(
+                f"load_state_dict(): state_dict must be a mapping; got {type(state_dict).__name__}"
+            )
         metadata = getattr(state_dict, "_metadata", None)
         state_dict = OrderedDict(state_dict)
         if metadata is not None:
@@ -172,10 +188,14 @@ class StateDictMethods:
             if keys.unexpected_keys:
                 errors.insert(
                     1 if keys.missing_keys else 0,
-                    f"Unexpected key(s) in state_dict: {_quoted(keys.unexpected_keys)}. ")
+                    f"Unexpected key(s) in state_dict: {_quoted(keys.unexpected_keys)}. ",
+                )
         if errors:
-            raise RuntimeError("Error(s) in loading state_dict for {}:\n\t{}".format(
-                type(self).__name__, "\n\t".join(errors)))
+            raise RuntimeError(
+                "Error(s) in loading state_dict for {}:\n\t{}".format(
+                    type(self).__name__, "\n\t".join(errors)
+                )
+            )
         return keys
 
 
@@ -183,8 +203,9 @@ def _load(module, state_dict, prefix, metadata, assign, keys, errors):
     about = dict((metadata or {}).get(prefix[:-1], {}))
     if assign:
         about["assign_to_params_buffers"] = assign
-    module._load_from_state_dict(state_dict, prefix, about, True, keys.missing_keys,
-                                 keys.unexpected_keys, errors)
+    module._load_from_state_dict(
+        state_dict, prefix, about, True, keys.missing_keys, keys.unexpected_keys, errors
+    )
     for name, child in module._modules.items():
         if child is None:
             continue
@@ -194,8 +215,8 @@ def _load(module, state_dict, prefix, metadata, assign, keys, errors):
     for hook in tuple(module._load_state_dict_post_hooks.values()):
         if hook(module, keys) is not None:
             raise AssertionError(
-                "load_state_dict(): a post-hook changes incompatible_keys in place and returns "
-                "None")
+                "load_state_dict(): a post-hook changes incompatible_keys in place and returns None"
+            )
 
 
 def _assignable(target, source):
@@ -212,18 +233,25 @@ def _quoted(keys):
 
 def _positional(args, destination, prefix, keep_vars):
     import warnings
-    warnings.warn("state_dict(): destination, prefix and keep_vars should be given by name",
-                  FutureWarning, stacklevel=3)
-    given = [*args[:3], *(destination, prefix, keep_vars)[len(args):]]
+
+    warnings.warn(
+        "state_dict(): destination, prefix and keep_vars should be given by name",
+        FutureWarning,
+        stacklevel=3,
+    )
+    given = [*args[:3], *(destination, prefix, keep_vars)[len(args) :]]
     return tuple(given)
 
 
 def _warn_meta(key):
     import warnings
+
     warnings.warn(
         f"load_state_dict(): {key} is on the meta device, so copying to it does nothing; "
-        "assign=True takes the tensors of state_dict themselves", stacklevel=5)
+        "assign=True takes the tensors of state_dict themselves",
+        stacklevel=5,
+    )
 
 
 def _not_overridden(name):
-    return (f"Module.{name}() is a name for typing and cannot be called")
+    return f"Module.{name}() is a name for typing and cannot be called"

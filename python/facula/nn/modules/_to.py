@@ -1,4 +1,5 @@
 """The arguments of `Module.to`."""
+
 from __future__ import annotations
 
 import facula
@@ -10,12 +11,21 @@ _EXPECTED = (
     " * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, "
     "torch.memory_format memory_format = None)\n"
     " * (Tensor tensor, bool non_blocking = False, bool copy = False, *, "
-    "torch.memory_format memory_format = None)\n")
-_FORMS = (("device", "dtype", "non_blocking", "copy"), ("dtype", "non_blocking", "copy"),
-          ("tensor", "non_blocking", "copy"))
-_TYPES = {"dtype": (facula.dtype,), "tensor": (facula.Tensor,), "non_blocking": (bool,),
-          "copy": (bool,), "device": (facula.device, str, int),
-          "memory_format": (facula.memory_format,)}
+    "torch.memory_format memory_format = None)\n"
+)
+_FORMS = (
+    ("device", "dtype", "non_blocking", "copy"),
+    ("dtype", "non_blocking", "copy"),
+    ("tensor", "non_blocking", "copy"),
+)
+_TYPES = {
+    "dtype": (facula.dtype,),
+    "tensor": (facula.Tensor,),
+    "non_blocking": (bool,),
+    "copy": (bool,),
+    "device": (facula.device, str, int),
+    "memory_format": (facula.memory_format,),
+}
 _OPTIONAL = ("device", "dtype", "memory_format")
 
 
@@ -60,5 +70,6 @@ def parse_to(*args, **kwargs):
             device = facula.device(device)
         return device, dtype, given.get("non_blocking", False), given.get("memory_format")
     kinds = [type(a).__name__ for a in args] + [
-        f"{name}={type(value).__name__}" for name, value in kwargs.items()]
+        f"{name}={type(value).__name__}" for name, value in kwargs.items()
+    ]
     raise TypeError(_EXPECTED.format(got=", ".join(kinds)))

@@ -1,4 +1,5 @@
 """Modules of activation functions."""
+
 from __future__ import annotations
 
 import facula
@@ -12,6 +13,7 @@ def __getattr__(name):
     # Pickles and users also look for the attention module here.
     if name == "MultiheadAttention":
         from facula.nn.modules.attention import MultiheadAttention
+
         return MultiheadAttention
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
@@ -24,13 +26,15 @@ class _Activation(Module):
 
     def forward(self, input):
         """Apply to `input`."""
-        return getattr(F, self._op)(input, **{name: getattr(self, name)
-                                              for name in self._settings})
+        return getattr(F, self._op)(input, **{name: getattr(self, name) for name in self._settings})
 
     def extra_repr(self):
         """The settings; `inplace` only where it is on."""
-        shown = [f"{name}={getattr(self, name)}" for name in self._settings
-                 if name not in ("inplace", "training")]
+        shown = [
+            f"{name}={getattr(self, name)}"
+            for name in self._settings
+            if name not in ("inplace", "training")
+        ]
         return ", ".join(shown + ["inplace=True"] * getattr(self, "inplace", False))
 
 
@@ -99,13 +103,15 @@ class Hardtanh(_Activation):
         if max_value is not None:
             max_val = _renamed("max_value", "max_val", max_value)
         if not max_val > min_val:
-            raise AssertionError(f"Hardtanh: max_val must be above min_val; got {max_val} and "
-                                 f"{min_val}")
+            raise AssertionError(
+                f"Hardtanh: max_val must be above min_val; got {max_val} and {min_val}"
+            )
         _keep(self, min_val=min_val, max_val=max_val, inplace=inplace)
 
 
 def _renamed(old, new, value):
     import warnings
+
     warnings.warn(f"Hardtanh: {old} is deprecated; its name is {new}", FutureWarning, stacklevel=4)
     return value
 

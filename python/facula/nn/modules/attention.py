@@ -1,4 +1,5 @@
 """Multi-head attention."""
+
 from __future__ import annotations
 
 import facula
@@ -30,25 +31,47 @@ class MultiheadAttention(Module):
 
     __constants__ = ["batch_first"]
 
-    def __init__(self, embed_dim, num_heads, dropout=0.0, bias=True, add_bias_kv=False,
-                 add_zero_attn=False, kdim=None, vdim=None, batch_first=False, device=None,
-                 dtype=None):
+    def __init__(
+        self,
+        embed_dim,
+        num_heads,
+        dropout=0.0,
+        bias=True,
+        add_bias_kv=False,
+        add_zero_attn=False,
+        kdim=None,
+        vdim=None,
+        batch_first=False,
+        device=None,
+        dtype=None,
+    ):
         if embed_dim <= 0 or num_heads <= 0:
-            raise ValueError(f"embed_dim and num_heads must be positive; got {embed_dim} and "
-                             f"{num_heads}")
+            raise ValueError(
+                f"embed_dim and num_heads must be positive; got {embed_dim} and {num_heads}"
+            )
         if embed_dim % num_heads != 0:
-            raise AssertionError(f"num_heads must divide embed_dim; got {num_heads} and "
-                                 f"{embed_dim}")
+            raise AssertionError(
+                f"num_heads must divide embed_dim; got {num_heads} and {embed_dim}"
+            )
         super().__init__()
         options = {"device": device, "dtype": dtype}
         kdim, vdim = (embed_dim if size is None else size for size in (kdim, vdim))
-        _keep(self, embed_dim=embed_dim, kdim=kdim, vdim=vdim, num_heads=num_heads,
-              head_dim=embed_dim // num_heads, dropout=dropout, batch_first=batch_first,
-              add_zero_attn=add_zero_attn,
-              _qkv_same_embed_dim={kdim, vdim} == {embed_dim})
+        _keep(
+            self,
+            embed_dim=embed_dim,
+            kdim=kdim,
+            vdim=vdim,
+            num_heads=num_heads,
+            head_dim=embed_dim // num_heads,
+            dropout=dropout,
+            batch_first=batch_first,
+            add_zero_attn=add_zero_attn,
+            _qkv_same_embed_dim={kdim, vdim} == {embed_dim},
+        )
 
         def make(*shape):
             return Parameter(facula.empty(shape, **options))
+
         if self._qkv_same_embed_dim:
             self.in_proj_weight = make(3 * embed_dim, embed_dim)
             for name in ("q_proj_weight", "k_proj_weight", "v_proj_weight"):
@@ -81,25 +104,61 @@ class MultiheadAttention(Module):
         state.setdefault("_qkv_same_embed_dim", True)
         super().__setstate__(state)
 
-    def forward(self, query, key, value, key_padding_mask=None, need_weights=True,
-                attn_mask=None, average_attn_weights=True, is_causal=False):
+    def forward(
+        self,
+        query,
+        key,
+        value,
+        key_padding_mask=None,
+        need_weights=True,
+        attn_mask=None,
+        average_attn_weights=True,
+        is_causal=False,
+    ):
         """Attend from `query` to `key` and `value`; returns the output and weights or None."""
         key_padding_mask = F._canonical_mask(
-            key_padding_mask, "key_padding_mask", F._none_or_dtype(attn_mask), "attn_mask",
-            query.dtype)
+            key_padding_mask,
+            "key_padding_mask",
+            F._none_or_dtype(attn_mask),
+            "attn_mask",
+            query.dtype,
+        )
         attn_mask = F._canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, False)
         swap = self.batch_first and query.dim() == 3
         if swap:
             query, key, value = _swapped(query, key, value)
-        separate = {} if self._qkv_same_embed_dim else {
-            "use_separate_proj_weight": True, "q_proj_weight": self.q_proj_weight,
-            "k_proj_weight": self.k_proj_weight, "v_proj_weight": self.v_proj_weight}
+        separate = (
+            {}
+            if self._qkv_same_embed_dim
+            else {
+                "use_separate_proj_weight": True,
+                "q_proj_weight": self.q_proj_weight,
+                "k_proj_weight": self.k_proj_weight,
+                "v_proj_weight": self.v_proj_weight,
+            }
+        )
         output, weights = F.multi_head_attention_forward(
-            query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight,
-            self.in_proj_bias, self.bias_k, self.bias_v, self.add_zero_attn, self.dropout,
-            self.out_proj.weight, self.out_proj.bias, training=self.training,
-            key_padding_mask=key_padding_mask, need_weights=need_weights, attn_mask=attn_mask,
-            average_attn_weights=average_attn_weights, is_causal=is_causal, **separate)
+            query,
+            key,
+            value,
+            self.embed_dim,
+            self.num_heads,
+            self.in_proj_weight,
+            self.in_proj_bias,
+            self.bias_k,
+            self.bias_v,
+            self.add_zero_attn,
+            self.dropout,
+            self.out_proj.weight,
+            self.out_proj.bias,
+            training=self.training,
+            key_padding_mask=key_padding_mask,
+            need_weights=need_weights,
+            attn_mask=attn_mask,
+            average_attn_weights=average_attn_weights,
+            is_causal=is_causal,
+            **separate,
+        )
         return (output.transpose(1, 0) if swap else output), weights
 
 

@@ -1,4 +1,5 @@
 """Batch normalization layers."""
+
 from __future__ import annotations
 
 import facula
@@ -15,17 +16,34 @@ class _NormBase(Module):
     _version = 2
     __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]
 
-    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True,
-                 track_running_stats=True, device=None, dtype=None, *, bias=True):
+    def __init__(
+        self,
+        num_features,
+        eps=1e-5,
+        momentum=0.1,
+        affine=True,
+        track_running_stats=True,
+        device=None,
+        dtype=None,
+        *,
+        bias=True,
+    ):
         super().__init__()
         options = {"device": device, "dtype": dtype}
-        _keep(self, num_features=num_features, eps=eps, momentum=momentum, affine=affine,
-              track_running_stats=track_running_stats)
+        _keep(
+            self,
+            num_features=num_features,
+            eps=eps,
+            momentum=momentum,
+            affine=affine,
+            track_running_stats=track_running_stats,
+        )
         weight = Parameter(facula.empty(num_features, **options)) if affine else None
         self.register_parameter("weight", weight)
         has_bias = affine and bias
         self.register_parameter(
-            "bias", Parameter(facula.empty(num_features, **options)) if has_bias else None)
+            "bias", Parameter(facula.empty(num_features, **options)) if has_bias else None
+        )
         self._register_statistics(track_running_stats, num_features, options)
         self.reset_parameters()
 
@@ -56,9 +74,11 @@ class _NormBase(Module):
 
     def extra_repr(self):
         """The settings."""
-        return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
-                f"affine={self.affine}, bias={self.bias is not None}, "
-                f"track_running_stats={self.track_running_stats}")
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
+            f"affine={self.affine}, bias={self.bias is not None}, "
+            f"track_running_stats={self.track_running_stats}"
+        )
 
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, *rest):
         version = local_metadata.get("version", None)
@@ -67,8 +87,11 @@ class _NormBase(Module):
             key = prefix + "num_batches_tracked"
             if key not in state_dict:
                 count = self.num_batches_tracked
-                state_dict[key] = (count if count is not None and not count.is_meta
-                                   else facula.tensor(0, dtype=facula.long))
+                state_dict[key] = (
+                    count
+                    if count is not None and not count.is_meta
+                    else facula.tensor(0, dtype=facula.long)
+                )
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
 
@@ -141,8 +164,17 @@ class BatchNorm3d(_BatchNorm):
 class _LazyNormBase(LazyModuleMixin, _NormBase):
     """Finds `num_features` at the first call."""
 
-    def __init__(self, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None,
-                 dtype=None, *, bias=True):
+    def __init__(
+        self,
+        eps=1e-5,
+        momentum=0.1,
+        affine=True,
+        track_running_stats=True,
+        device=None,
+        dtype=None,
+        *,
+        bias=True,
+    ):
         super().__init__(0, eps, momentum, False, False, device, dtype)
         options = {"device": device, "dtype": dtype}
         self.affine = affine

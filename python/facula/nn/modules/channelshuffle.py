@@ -1,4 +1,5 @@
 """Mixes the channels of groups."""
+
 from __future__ import annotations
 
 from facula.nn import functional as F

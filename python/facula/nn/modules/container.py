@@ -1,4 +1,5 @@
 """Modules that hold other modules or parameters."""
+
 from __future__ import annotations
 
 import operator
@@ -31,12 +32,16 @@ def _pairs_of(values, method):
     pairs = []
     for i, pair in enumerate(values):
         if not hasattr(pair, "__iter__"):
-            raise TypeError(f"{_owner(method)} update sequence element #{i} should be Iterable; "
-                            f"is{type(pair).__name__}")
+            raise TypeError(
+                f"{_owner(method)} update sequence element #{i} should be Iterable; "
+                f"is{type(pair).__name__}"
+            )
         pair = list(pair)
         if len(pair) != 2:
-            raise ValueError(f"{_owner(method)} update sequence element #{i} has length "
-                             f"{len(pair)}; 2 is required")
+            raise ValueError(
+                f"{_owner(method)} update sequence element #{i} has length "
+                f"{len(pair)}; 2 is required"
+            )
         pairs.append(tuple(pair))
     return pairs
 
@@ -51,6 +56,7 @@ class Container(Module):
     def __init__(self, **kwargs):
         super().__init__()
         import warnings
+
         warnings.warn("nn.Container is deprecated; nn.Module does all that it did", stacklevel=2)
         for name, module in kwargs.items():
             self.add_module(name, module)
@@ -114,20 +120,23 @@ class Sequential(Module):
 
     def __add__(self, other):
         if not isinstance(other, Sequential):
-            raise ValueError("add operator supports only objects of Sequential class, but "
-                             f"{type(other)} is given.")
+            raise ValueError(
+                "add operator supports only objects of Sequential class, but "
+                f"{type(other)} is given."
+            )
         return Sequential(*self, *other)
 
     def __iadd__(self, other):
         if not isinstance(other, Sequential):
-            raise ValueError("add operator supports only objects of Sequential class, but "
-                             f"{type(other)} is given.")
+            raise ValueError(
+                "add operator supports only objects of Sequential class, but "
+                f"{type(other)} is given."
+            )
         return self.extend(list(other))
 
     def _check_factor(self, factor):
         if not isinstance(factor, int):
-            raise TypeError("unsupported operand type(s) for *: "
-                            f"{type(self)} and {type(factor)}")
+            raise TypeError(f"unsupported operand type(s) for *: {type(self)} and {type(factor)}")
         if factor <= 0:
             raise ValueError(f"Non-positive multiplication factor {factor} for {type(self)}")
 
@@ -195,8 +204,11 @@ class ModuleList(Module):
         setattr(self, self._key(index), module)
 
     def __delitem__(self, index):
-        keys = ([str(k) for k in range(len(self))[index]] if isinstance(index, slice)
-                else [self._key(index)])
+        keys = (
+            [str(k) for k in range(len(self))[index]]
+            if isinstance(index, slice)
+            else [self._key(index)]
+        )
         for key in keys:
             delattr(self, key)
         self._modules = {str(i): module for i, module in enumerate(self._modules.values())}
@@ -256,8 +268,9 @@ class ModuleList(Module):
     def extend(self, modules):
         """Add every module of an iterable at the end; returns self. Raises TypeError."""
         if not hasattr(modules, "__iter__"):
-            raise TypeError("ModuleList.extend(): expected an iterable; got "
-                            f"{type(modules).__name__}")
+            raise TypeError(
+                f"ModuleList.extend(): expected an iterable; got {type(modules).__name__}"
+            )
         for position, module in enumerate(modules, start=len(self)):
             self.add_module(str(position), module)
         return self
@@ -387,8 +400,9 @@ class ParameterList(Module):
     def extend(self, values):
         """Add every value of an iterable at the end; returns self. Raises TypeError."""
         if not hasattr(values, "__iter__") or isinstance(values, facula.Tensor):
-            raise TypeError("ParameterList.extend(): expected an iterable; got "
-                            f"{type(values).__name__}")
+            raise TypeError(
+                f"ParameterList.extend(): expected an iterable; got {type(values).__name__}"
+            )
         for value in values:
             self.append(value)
         return self

@@ -1,4 +1,5 @@
 """Convolution layers."""
+
 from __future__ import annotations
 
 import math
@@ -23,13 +24,16 @@ def _check_settings(in_channels, out_channels, groups, padding, stride, padding_
             raise ValueError(f"groups must divide {name}; got {groups} and {channels}")
     if isinstance(padding, str):
         if padding not in _PADDING_NAMES:
-            raise ValueError("padding must be a number, a tuple or one of "
-                             f"{sorted(_PADDING_NAMES)}; got {padding!r}")
+            raise ValueError(
+                "padding must be a number, a tuple or one of "
+                f"{sorted(_PADDING_NAMES)}; got {padding!r}"
+            )
         if padding == "same" and any(s != 1 for s in stride):
             raise ValueError(f"padding='same' needs stride 1; got {stride}")
     if padding_mode not in _PADDING_MODES:
-        raise ValueError(f"padding_mode must be one of {sorted(_PADDING_MODES)}; got "
-                         f"{padding_mode!r}")
+        raise ValueError(
+            f"padding_mode must be one of {sorted(_PADDING_MODES)}; got {padding_mode!r}"
+        )
 
 
 def _total_padding(padding, dilation, kernel_size):
@@ -48,20 +52,56 @@ def _total_padding(padding, dilation, kernel_size):
 class _ConvNd(Module):
     """What all convolutions share."""
 
-    __constants__ = ["stride", "padding", "dilation", "groups", "padding_mode", "output_padding",
-                     "in_channels", "out_channels", "kernel_size"]
+    __constants__ = [
+        "stride",
+        "padding",
+        "dilation",
+        "groups",
+        "padding_mode",
+        "output_padding",
+        "in_channels",
+        "out_channels",
+        "kernel_size",
+    ]
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation,
-                 transposed, output_padding, groups, bias, padding_mode, device=None, dtype=None):
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride,
+        padding,
+        dilation,
+        transposed,
+        output_padding,
+        groups,
+        bias,
+        padding_mode,
+        device=None,
+        dtype=None,
+    ):
         super().__init__()
         _check_settings(in_channels, out_channels, groups, padding, stride, padding_mode)
-        _keep(self, in_channels=in_channels, out_channels=out_channels, kernel_size=kernel_size,
-              stride=stride, padding=padding, dilation=dilation, transposed=transposed,
-              output_padding=output_padding, groups=groups, padding_mode=padding_mode)
+        _keep(
+            self,
+            in_channels=in_channels,
+            out_channels=out_channels,
+            kernel_size=kernel_size,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            transposed=transposed,
+            output_padding=output_padding,
+            groups=groups,
+            padding_mode=padding_mode,
+        )
         self._reversed_padding_repeated_twice = _total_padding(padding, dilation, kernel_size)
         options = {"device": device, "dtype": dtype}
-        channels = ((in_channels, out_channels // groups) if transposed
-                    else (out_channels, in_channels // groups))
+        channels = (
+            (in_channels, out_channels // groups)
+            if transposed
+            else (out_channels, in_channels // groups)
+        )
         self.weight = Parameter(facula.empty((*channels, *kernel_size), **options))
         if bias:
             self.bias = Parameter(facula.empty(out_channels, **options))
@@ -82,8 +122,10 @@ class _ConvNd(Module):
     def extra_repr(self):
         """The settings that are not default."""
         ones, zeros = (1,) * len(self.kernel_size), (0,) * len(self.kernel_size)
-        parts = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, "
-                 f"stride={self.stride}"]
+        parts = [
+            f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, "
+            f"stride={self.stride}"
+        ]
         if self.padding != (0,) * len(self.padding):
             parts.append(f"padding={self.padding}")
         if self.dilation != ones:
@@ -123,14 +165,38 @@ class _Conv(_ConvNd):
 
     _expand = staticmethod(_single)
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1,
-                 groups=1, bias=True, padding_mode="zeros", device=None, dtype=None):
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        dilation=1,
+        groups=1,
+        bias=True,
+        padding_mode="zeros",
+        device=None,
+        dtype=None,
+    ):
         expand = self._expand
         padding = padding if isinstance(padding, str) else expand(padding)
         kernel_size = expand(kernel_size)
-        super().__init__(in_channels, out_channels, kernel_size, expand(stride), padding,
-                         expand(dilation), False, (0,) * len(kernel_size), groups, bias,
-                         padding_mode, device, dtype)
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            expand(stride),
+            padding,
+            expand(dilation),
+            False,
+            (0,) * len(kernel_size),
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
 
     def _conv_forward(self, input, weight, bias):
         return self._convolve(self._op(), input, weight, bias)
@@ -187,19 +253,45 @@ class _ConvTransposeNd(_ConvNd):
 
     _expand = staticmethod(_single)
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0,
-                 output_padding=0, groups=1, bias=True, dilation=1, padding_mode="zeros",
-                 device=None, dtype=None):
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        output_padding=0,
+        groups=1,
+        bias=True,
+        dilation=1,
+        padding_mode="zeros",
+        device=None,
+        dtype=None,
+    ):
         if padding_mode != "zeros":
             raise ValueError(
-                f"{type(self).__name__}: padding_mode must be 'zeros'; got {padding_mode!r}")
+                f"{type(self).__name__}: padding_mode must be 'zeros'; got {padding_mode!r}"
+            )
         expand = self._expand
-        super().__init__(in_channels, out_channels, expand(kernel_size), expand(stride),
-                         expand(padding), expand(dilation), True, expand(output_padding), groups,
-                         bias, padding_mode, device, dtype)
+        super().__init__(
+            in_channels,
+            out_channels,
+            expand(kernel_size),
+            expand(stride),
+            expand(padding),
+            expand(dilation),
+            True,
+            expand(output_padding),
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
 
-    def _output_padding(self, input, output_size, stride, padding, kernel_size, num_spatial_dims,
-                        dilation=None):
+    def _output_padding(
+        self, input, output_size, stride, padding, kernel_size, num_spatial_dims, dilation=None
+    ):
         """The padding that gives `output_size`. Raises ValueError when none does."""
         if output_size is None:
             return _single(self.output_padding)
@@ -210,26 +302,44 @@ class _ConvTransposeNd(_ConvNd):
         if len(output_size) != n:
             raise ValueError(
                 f"ConvTranspose{n}d: output_size must have {n} or {leading + n} numbers; got "
-                f"{len(output_size)}")
+                f"{len(output_size)}"
+            )
         dilation = (1,) * n if dilation is None else dilation
-        least = [(input.size(d + leading) - 1) * stride[d] - 2 * padding[d]
-                 + dilation[d] * (kernel_size[d] - 1) + 1 for d in range(n)]
+        least = [
+            (input.size(d + leading) - 1) * stride[d]
+            - 2 * padding[d]
+            + dilation[d] * (kernel_size[d] - 1)
+            + 1
+            for d in range(n)
+        ]
         most = [low + s - 1 for low, s in zip(least, stride, strict=False)]
-        if any(not low <= size <= high
-               for size, low, high in zip(output_size, least, most, strict=True)):
+        if any(
+            not low <= size <= high
+            for size, low, high in zip(output_size, least, most, strict=True)
+        ):
             raise ValueError(
                 f"output_size must be from {least} to {most} for input size "
-                f"{tuple(input.size()[2:])}; got {output_size}")
+                f"{tuple(input.size()[2:])}; got {output_size}"
+            )
         return [size - low for size, low in zip(output_size, least, strict=True)]
 
     def forward(self, input, output_size=None):
         """Convolve `input`, (N, C, *) or (C, *); `output_size` picks among possible sizes."""
         n = len(self.kernel_size)
-        output_padding = self._output_padding(input, output_size, self.stride, self.padding,
-                                              self.kernel_size, n, self.dilation)
+        output_padding = self._output_padding(
+            input, output_size, self.stride, self.padding, self.kernel_size, n, self.dilation
+        )
         weight, bias = self._weight_and_bias()
-        return self._op()(input, weight, bias, self.stride, self.padding, output_padding,
-                          self.groups, self.dilation)
+        return self._op()(
+            input,
+            weight,
+            bias,
+            self.stride,
+            self.padding,
+            output_padding,
+            self.groups,
+            self.dilation,
+        )
 
 
 _TRANSPOSE_DOC = """{d}-D transposed convolution (the gradient of a convolution) of (N, C, {size}).
@@ -294,10 +404,14 @@ class _LazyConvXdMixin(LazyModuleMixin):
             return
         self.in_channels = self._get_in_channels(input)
         if self.in_channels % self.groups != 0:
-            raise ValueError(f"groups must divide in_channels; got {self.groups} and "
-                             f"{self.in_channels}")
-        channels = ((self.in_channels, self.out_channels // self.groups) if self.transposed
-                    else (self.out_channels, self.in_channels // self.groups))
+            raise ValueError(
+                f"groups must divide in_channels; got {self.groups} and {self.in_channels}"
+            )
+        channels = (
+            (self.in_channels, self.out_channels // self.groups)
+            if self.transposed
+            else (self.out_channels, self.in_channels // self.groups)
+        )
         self.weight.materialize((*channels, *self.kernel_size))
         if self.bias is not None:
             self.bias.materialize((self.out_channels,))
@@ -308,23 +422,60 @@ class _LazyConvXdMixin(LazyModuleMixin):
         if input.dim() not in (spatial + 1, spatial + 2):
             raise RuntimeError(
                 f"{type(self).__name__}: input must have {spatial + 1} dimensions, or "
-                f"{spatial + 2} with a batch; got {tuple(input.shape)}")
+                f"{spatial + 2} with a batch; got {tuple(input.shape)}"
+            )
         return input.shape[1] if input.dim() == spatial + 2 else input.shape[0]
 
 
 class _LazyConv(_LazyConvXdMixin):
-    def __init__(self, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1,
-                 bias=True, padding_mode="zeros", device=None, dtype=None):
-        super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False,
-                         padding_mode, device, dtype)
+    def __init__(
+        self,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        dilation=1,
+        groups=1,
+        bias=True,
+        padding_mode="zeros",
+        device=None,
+        dtype=None,
+    ):
+        super().__init__(
+            0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype
+        )
         self._make_lazy(out_channels, bias, device, dtype)
 
 
 class _LazyConvTranspose(_LazyConvXdMixin):
-    def __init__(self, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1,
-                 bias=True, dilation=1, padding_mode="zeros", device=None, dtype=None):
-        super().__init__(0, 0, kernel_size, stride, padding, output_padding, groups, False,
-                         dilation, padding_mode, device, dtype)
+    def __init__(
+        self,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        output_padding=0,
+        groups=1,
+        bias=True,
+        dilation=1,
+        padding_mode="zeros",
+        device=None,
+        dtype=None,
+    ):
+        super().__init__(
+            0,
+            0,
+            kernel_size,
+            stride,
+            padding,
+            output_padding,
+            groups,
+            False,
+            dilation,
+            padding_mode,
+            device,
+            dtype,
+        )
         self._make_lazy(out_channels, bias, device, dtype)
 
 

@@ -1,4 +1,5 @@
 """Distances and similarities."""
+
 from __future__ import annotations
 
 from facula.nn import functional as F

@@ -1,4 +1,5 @@
 """Dropout layers."""
+
 from __future__ import annotations
 
 from facula.nn import functional as F
@@ -21,8 +22,7 @@ class _DropoutNd(Module):
 
     def forward(self, input):
         """Apply to `input`."""
-        return getattr(F, self._op)(input, **{name: getattr(self, name)
-                                              for name in self._settings})
+        return getattr(F, self._op)(input, **{name: getattr(self, name) for name in self._settings})
 
     def extra_repr(self):
         """The settings."""

@@ -1,4 +1,5 @@
 """Layers that change the shape."""
+
 from __future__ import annotations
 
 from facula.nn.modules.module import Module
@@ -49,21 +50,26 @@ class Unflatten(Module):
 
     def _require_tuple_tuple(self, input):
         if not isinstance(input, tuple):
-            raise TypeError("Unflatten: unflattened_size must be a tuple of pairs; got "
-                            f"{type(input).__name__}")
+            raise TypeError(
+                f"Unflatten: unflattened_size must be a tuple of pairs; got {type(input).__name__}"
+            )
         for i, item in enumerate(input):
             if not isinstance(item, tuple):
-                raise TypeError("unflattened_size must be tuple of tuples, but found element of "
-                                f"type {type(item).__name__} at pos {i}")
+                raise TypeError(
+                    "unflattened_size must be tuple of tuples, but found element of "
+                    f"type {type(item).__name__} at pos {i}"
+                )
 
     def _require_tuple_int(self, input):
         if not isinstance(input, (tuple, list)):
-            raise TypeError("Unflatten: unflattened_size must be a tuple of ints; got "
-                            f"{type(input).__name__}")
+            raise TypeError(
+                f"Unflatten: unflattened_size must be a tuple of ints; got {type(input).__name__}"
+            )
         for i, item in enumerate(input):
             if not isinstance(item, int):
-                raise TypeError("Unflatten: unflattened_size must hold ints; got "
-                                f"{type(item).__name__} at {i}")
+                raise TypeError(
+                    f"Unflatten: unflattened_size must hold ints; got {type(item).__name__} at {i}"
+                )
 
     def forward(self, input):
         """Apply to `input`."""

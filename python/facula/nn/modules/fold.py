@@ -1,4 +1,5 @@
 """Patches of images as columns, and back."""
+
 from __future__ import annotations
 
 from facula.nn import functional as F
@@ -13,18 +14,27 @@ class Fold(Module):
 
     def __init__(self, output_size, kernel_size, dilation=1, padding=0, stride=1):
         super().__init__()
-        _keep(self, output_size=output_size, kernel_size=kernel_size, dilation=dilation,
-              padding=padding, stride=stride)
+        _keep(
+            self,
+            output_size=output_size,
+            kernel_size=kernel_size,
+            dilation=dilation,
+            padding=padding,
+            stride=stride,
+        )
 
     def forward(self, input):
         """Fold `input`."""
-        return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding,
-                      self.stride)
+        return F.fold(
+            input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride
+        )
 
     def extra_repr(self):
         """The settings."""
-        return (f"output_size={self.output_size}, kernel_size={self.kernel_size}, "
-                f"dilation={self.dilation}, padding={self.padding}, stride={self.stride}")
+        return (
+            f"output_size={self.output_size}, kernel_size={self.kernel_size}, "
+            f"dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
+        )
 
 
 class Unfold(Module):
@@ -42,5 +52,7 @@ class Unfold(Module):
 
     def extra_repr(self):
         """The settings."""
-        return (f"kernel_size={self.kernel_size}, dilation={self.dilation}, "
-                f"padding={self.padding}, stride={self.stride}")
+        return (
+            f"kernel_size={self.kernel_size}, dilation={self.dilation}, "
+            f"padding={self.padding}, stride={self.stride}"
+        )

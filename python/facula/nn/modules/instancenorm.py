@@ -1,4 +1,5 @@
 """Instance normalization layers."""
+
 from __future__ import annotations
 
 from facula.nn import functional as F
@@ -8,10 +9,21 @@ from facula.nn.modules.batchnorm import _LazyNormBase, _NormBase
 class _InstanceNorm(_NormBase):
     """Instance normalization over `_spatial` dimensions."""
 
-    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=False,
-                 track_running_stats=False, device=None, dtype=None, *, bias=True):
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype,
-                         bias=bias)
+    def __init__(
+        self,
+        num_features,
+        eps=1e-5,
+        momentum=0.1,
+        affine=False,
+        track_running_stats=False,
+        device=None,
+        dtype=None,
+        *,
+        bias=True,
+    ):
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
+        )
 
     def _get_no_batch_dim(self):
         return self._spatial + 1
@@ -19,26 +31,37 @@ class _InstanceNorm(_NormBase):
     def _check_input_dim(self, input):
         low = self._spatial + 1
         if input.dim() not in (low, low + 1):
-            raise ValueError(f"{type(self).__name__}: input must be {low}D or {low + 1}D; got "
-                             f"{input.dim()}D")
+            raise ValueError(
+                f"{type(self).__name__}: input must be {low}D or {low + 1}D; got {input.dim()}D"
+            )
 
     def _check_channels(self, input, dim):
         if input.size(dim) == self.num_features:
             return
         if self.affine:
-            raise ValueError(f"{type(self).__name__}: input's size in dimension {dim} must be "
-                             f"num_features, {self.num_features}; got {input.size(dim)}")
+            raise ValueError(
+                f"{type(self).__name__}: input's size in dimension {dim} must be "
+                f"num_features, {self.num_features}; got {input.size(dim)}"
+            )
         import warnings
+
         warnings.warn(
             f"InstanceNorm: input's size in dimension {dim} is not num_features; with affine=False "
             "this does not matter",
-            stacklevel=3)
+            stacklevel=3,
+        )
 
     def _normalize(self, input):
         return F.instance_norm(
-            input, self.running_mean, self.running_var, self.weight, self.bias,
+            input,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
             self.training or not self.track_running_stats,
-            self.momentum if self.momentum is not None else 0.0, self.eps)
+            self.momentum if self.momentum is not None else 0.0,
+            self.eps,
+        )
 
     def forward(self, input):
         """Normalize `input`, (N, C, *) or (C, *)."""
@@ -49,21 +72,27 @@ class _InstanceNorm(_NormBase):
             return self._normalize(input)
         return self._normalize(input.unsqueeze(0)).squeeze(0)
 
-    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys,
-                              unexpected_keys, error_msgs):
+    def _load_from_state_dict(
+        self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+    ):
         version = local_metadata.get("version", None)
         if version is None and not self.track_running_stats:
-            keys = [prefix + name for name in ("running_mean", "running_var")
-                    if prefix + name in state_dict]
+            keys = [
+                prefix + name
+                for name in ("running_mean", "running_var")
+                if prefix + name in state_dict
+            ]
             if keys:
                 names = " and ".join(f'"{k}"' for k in keys)
                 error_msgs.append(
                     f"Unexpected running stats buffer(s) {names} for {type(self).__name__}, which "
-                    "has track_running_stats=False; remove them from state_dict")
+                    "has track_running_stats=False; remove them from state_dict"
+                )
                 for key in keys:
                     state_dict.pop(key)
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys,
-                                      unexpected_keys, error_msgs)
+        super()._load_from_state_dict(
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
 
 
 _DOC = """Normalizes each channel of each instance of a {shape} input.

@@ -1,4 +1,5 @@
 """Modules that find the shapes of their parameters at the first call."""
+
 from __future__ import annotations
 
 from facula.nn.parameter import is_lazy
@@ -25,9 +26,11 @@ class LazyModuleMixin:
             keep = is_lazy(value) or keep_vars
             destination[prefix + name] = value if keep else value.detach()
 
-    def _lazy_load_hook(self, state_dict, prefix, local_metadata, strict, missing_keys,
-                        unexpected_keys, error_msgs):
+    def _lazy_load_hook(
+        self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+    ):
         import facula
+
         for name, value in self._lazy_values():
             key = prefix + name
             if key not in state_dict or value is None:
@@ -39,8 +42,7 @@ class LazyModuleMixin:
 
     def initialize_parameters(self, *args, **kwargs):
         """Override: give the parameters their shapes from the arguments of forward."""
-        raise NotImplementedError(
-            f"{type(self).__name__}: initialize_parameters() must be defined")
+        raise NotImplementedError(f"{type(self).__name__}: initialize_parameters() must be defined")
 
     def has_uninitialized_params(self):
         """Whether some parameter or buffer has no shape yet; returns a bool."""
@@ -50,8 +52,10 @@ class LazyModuleMixin:
         module.initialize_parameters(*args, **(kwargs or {}))
         left = [name for name, value in module._lazy_values() if is_lazy(value)]
         if left:
-            raise RuntimeError(f"{self._get_name()}: initialize_parameters() must give every "
-                               f"parameter a shape; got none for {', '.join(left)}")
+            raise RuntimeError(
+                f"{self._get_name()}: initialize_parameters() must give every "
+                f"parameter a shape; got none for {', '.join(left)}"
+            )
         for hook in ("_initialize_hook", "_load_hook"):
             module.__dict__.pop(hook).remove()
         module.__class__ = module.cls_to_become or type(module)

@@ -1,4 +1,5 @@
 """Linear layers."""
+
 from __future__ import annotations
 
 import math
@@ -71,8 +72,10 @@ class Linear(Module):
 
     def extra_repr(self):
         """The sizes."""
-        return (f"in_features={self.in_features}, out_features={self.out_features}, "
-                f"bias={self.bias is not None}")
+        return (
+            f"in_features={self.in_features}, out_features={self.out_features}, "
+            f"bias={self.bias is not None}"
+        )
 
 
 class NonDynamicallyQuantizableLinear(Linear):
@@ -90,13 +93,13 @@ class Bilinear(Module):
 
     __constants__ = ["in1_features", "in2_features", "out_features"]
 
-    def __init__(self, in1_features, in2_features, out_features, bias=True, device=None,
-                 dtype=None):
+    def __init__(
+        self, in1_features, in2_features, out_features, bias=True, device=None, dtype=None
+    ):
         super().__init__()
         if in1_features <= 0:
             raise ValueError(f"Bilinear: in1_features must be positive; got {in1_features}")
-        _keep(self, in1_features=in1_features, in2_features=in2_features,
-              out_features=out_features)
+        _keep(self, in1_features=in1_features, in2_features=in2_features, out_features=out_features)
         options = {"device": device, "dtype": dtype}
         shape = (out_features, in1_features, in2_features)
         self.weight = Parameter(facula.empty(shape, **options))
@@ -118,8 +121,10 @@ class Bilinear(Module):
 
     def extra_repr(self):
         """The sizes."""
-        return (f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
-                f"out_features={self.out_features}, bias={self.bias is not None}")
+        return (
+            f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
+            f"out_features={self.out_features}, bias={self.bias is not None}"
+        )
 
 
 class LazyLinear(LazyModuleMixin, Linear):

@@ -1,4 +1,5 @@
 """Loss layers; each is the function of nn.functional with its settings kept."""
+
 from __future__ import annotations
 
 from facula.nn import _reduction
@@ -15,8 +16,7 @@ class _Loss(Module):
     def __init__(self, size_average=None, reduce=None, reduction="mean"):
         super().__init__()
         legacy = size_average is not None or reduce is not None
-        self.reduction = (_reduction.legacy_get_string(size_average, reduce) if legacy
-                          else reduction)
+        self.reduction = _reduction.legacy_get_string(size_average, reduce) if legacy else reduction
 
     def _loss(self, function, *tensors):
         return function(*tensors, **{name: getattr(self, name) for name in self._settings})
@@ -54,8 +54,9 @@ class NLLLoss(_WeightedLoss):
     __constants__ = ["ignore_index", "reduction"]
     _settings = ("weight", "ignore_index", "reduction")
 
-    def __init__(self, weight=None, size_average=None, ignore_index=-100, reduce=None,
-                 reduction="mean"):
+    def __init__(
+        self, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"
+    ):
         super().__init__(weight, size_average, reduce, reduction)
         _keep(self, ignore_index=ignore_index)
 
@@ -67,11 +68,14 @@ class NLLLoss(_WeightedLoss):
 class NLLLoss2d(NLLLoss):
     """Old name of `NLLLoss`."""
 
-    def __init__(self, weight=None, size_average=None, ignore_index=-100, reduce=None,
-                 reduction="mean"):
+    def __init__(
+        self, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"
+    ):
         import warnings
-        warnings.warn("NLLLoss2d is deprecated; NLLLoss takes the same inputs",
-                      FutureWarning, stacklevel=2)
+
+        warnings.warn(
+            "NLLLoss2d is deprecated; NLLLoss takes the same inputs", FutureWarning, stacklevel=2
+        )
         super().__init__(weight, size_average, ignore_index, reduce, reduction)
 
 
@@ -81,8 +85,9 @@ class PoissonNLLLoss(_Loss):
     __constants__ = ["log_input", "full", "eps", "reduction"]
     _settings = ("log_input", "full", "eps", "reduction")
 
-    def __init__(self, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None,
-                 reduction="mean"):
+    def __init__(
+        self, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"
+    ):
         super().__init__(size_average, reduce, reduction)
         _keep(self, log_input=log_input, full=full, eps=eps)
 
@@ -146,8 +151,9 @@ class BCEWithLogitsLoss(_Loss):
 
     _settings = ("weight", "pos_weight", "reduction")
 
-    def __init__(self, weight=None, size_average=None, reduce=None, reduction="mean",
-                 pos_weight=None):
+    def __init__(
+        self, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None
+    ):
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
         self.register_buffer("pos_weight", pos_weight)
@@ -235,8 +241,15 @@ class CrossEntropyLoss(_WeightedLoss):
     __constants__ = ["ignore_index", "reduction", "label_smoothing"]
     _settings = ("weight", "ignore_index", "reduction", "label_smoothing")
 
-    def __init__(self, weight=None, size_average=None, ignore_index=-100, reduce=None,
-                 reduction="mean", label_smoothing=0.0):
+    def __init__(
+        self,
+        weight=None,
+        size_average=None,
+        ignore_index=-100,
+        reduce=None,
+        reduction="mean",
+        label_smoothing=0.0,
+    ):
         super().__init__(weight, size_average, reduce, reduction)
         _keep(self, ignore_index=ignore_index, label_smoothing=label_smoothing)
 
@@ -291,14 +304,16 @@ class MultiMarginLoss(_WeightedLoss):
     __constants__ = ["p", "margin", "reduction"]
     _settings = ("p", "margin", "weight", "reduction")
 
-    def __init__(self, p=1, margin=1.0, weight=None, size_average=None, reduce=None,
-                 reduction="mean"):
+    def __init__(
+        self, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"
+    ):
         super().__init__(weight, size_average, reduce, reduction)
         if p not in (1, 2):
             raise ValueError(f"MultiMarginLoss: p must be 1 or 2; got {p}")
         if weight is not None and weight.dim() != 1:
             raise ValueError(
-                f"MultiMarginLoss: weight must be None or have 1 dimension; got {weight.dim()}")
+                f"MultiMarginLoss: weight must be None or have 1 dimension; got {weight.dim()}"
+            )
         _keep(self, p=p, margin=margin)
 
     def forward(self, input, target):
@@ -312,8 +327,16 @@ class TripletMarginLoss(_Loss):
     __constants__ = ["margin", "p", "eps", "swap", "reduction"]
     _settings = ("margin", "p", "eps", "swap", "reduction")
 
-    def __init__(self, margin=1.0, p=2.0, eps=1e-6, swap=False, size_average=None, reduce=None,
-                 reduction="mean"):
+    def __init__(
+        self,
+        margin=1.0,
+        p=2.0,
+        eps=1e-6,
+        swap=False,
+        size_average=None,
+        reduce=None,
+        reduction="mean",
+    ):
         super().__init__(size_average, reduce, reduction)
         _keep(self, margin=_positive_margin(self, margin), p=p, eps=eps, swap=swap)
 
@@ -332,9 +355,14 @@ class TripletMarginWithDistanceLoss(_Loss):
         super().__init__(None, None, reduction)
         if distance_function is None:
             from facula.nn.modules.distance import PairwiseDistance
+
             distance_function = PairwiseDistance()
-        _keep(self, distance_function=distance_function, margin=_positive_margin(self, margin),
-              swap=swap)
+        _keep(
+            self,
+            distance_function=distance_function,
+            margin=_positive_margin(self, margin),
+            swap=swap,
+        )
 
     def forward(self, anchor, positive, negative):
         """The loss of three tensors."""

@@ -1,4 +1,5 @@
 """Module: the base of every layer and model."""
+
 from __future__ import annotations
 
 from collections import OrderedDict
@@ -27,8 +28,12 @@ from facula.nn.parameter import Buffer, Parameter
 from facula.utils.hooks import RemovableHandle  # noqa: F401
 
 _set = object.__setattr__
-_global_tables = (_hooks._global_backward_pre_hooks, _hooks._global_backward_hooks,
-                  _hooks._global_forward_pre_hooks, _hooks._global_forward_hooks)
+_global_tables = (
+    _hooks._global_backward_pre_hooks,
+    _hooks._global_backward_hooks,
+    _hooks._global_forward_pre_hooks,
+    _hooks._global_forward_hooks,
+)
 _gb_pre, _gb, _gf_pre, _gf = _global_tables
 # Types that are never registered: assigning one needs no look at the value.
 _PLAIN = frozenset({int, float, bool, str, tuple, list, dict, set})
@@ -36,8 +41,7 @@ _PLAIN = frozenset({int, float, bool, str, tuple, list, dict, set})
 
 def _forward_unimplemented(self, *input):
     """Override with the computation of the module."""
-    raise NotImplementedError(
-        f"{type(self).__name__}: forward() must be defined")
+    raise NotImplementedError(f"{type(self).__name__}: forward() must be defined")
 
 
 def _addindent(text, spaces):
@@ -69,14 +73,24 @@ class Module(HookMethods, StateDictMethods):
         if not self.call_super_init:
             _check_no_arguments(args, kwargs)
         self.__dict__.update(
-            training=True, _parameters={}, _buffers={}, _non_persistent_buffers_set=set(),
-            _backward_pre_hooks=OrderedDict(), _backward_hooks=OrderedDict(),
-            _is_full_backward_hook=None, _forward_hooks=OrderedDict(),
-            _forward_hooks_with_kwargs=OrderedDict(), _forward_hooks_always_called=OrderedDict(),
-            _forward_pre_hooks=OrderedDict(), _forward_pre_hooks_with_kwargs=OrderedDict(),
-            _state_dict_hooks=OrderedDict(), _state_dict_pre_hooks=OrderedDict(),
-            _load_state_dict_pre_hooks=OrderedDict(), _load_state_dict_post_hooks=OrderedDict(),
-            _modules={})
+            training=True,
+            _parameters={},
+            _buffers={},
+            _non_persistent_buffers_set=set(),
+            _backward_pre_hooks=OrderedDict(),
+            _backward_hooks=OrderedDict(),
+            _is_full_backward_hook=None,
+            _forward_hooks=OrderedDict(),
+            _forward_hooks_with_kwargs=OrderedDict(),
+            _forward_hooks_always_called=OrderedDict(),
+            _forward_pre_hooks=OrderedDict(),
+            _forward_pre_hooks_with_kwargs=OrderedDict(),
+            _state_dict_hooks=OrderedDict(),
+            _state_dict_pre_hooks=OrderedDict(),
+            _load_state_dict_pre_hooks=OrderedDict(),
+            _load_state_dict_post_hooks=OrderedDict(),
+            _modules={},
+        )
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
@@ -84,8 +98,16 @@ class Module(HookMethods, StateDictMethods):
 
     def __call__(self, *args, **kwargs):
         d = self.__dict__
-        if (d["_forward_hooks"] or d["_forward_pre_hooks"] or d["_backward_hooks"]
-                or d["_backward_pre_hooks"] or _gf or _gf_pre or _gb or _gb_pre):
+        if (
+            d["_forward_hooks"]
+            or d["_forward_pre_hooks"]
+            or d["_backward_hooks"]
+            or d["_backward_pre_hooks"]
+            or _gf
+            or _gf_pre
+            or _gb
+            or _gb_pre
+        ):
             return self._call_impl(*args, **kwargs)
         if self._compiled_call_impl is not None:
             return self._compiled_call_impl(*args, **kwargs)
@@ -107,8 +129,11 @@ class Module(HookMethods, StateDictMethods):
 
     def __setattr__(self, name, value):
         d = self.__dict__
-        if type(value) in _PLAIN and "_modules" in d and not (
-                name in d["_parameters"] or name in d["_modules"] or name in d["_buffers"]):
+        if (
+            type(value) in _PLAIN
+            and "_modules" in d
+            and not (name in d["_parameters"] or name in d["_modules"] or name in d["_buffers"])
+        ):
             _set(self, name, value)
         else:
             self._assign(name, value)
@@ -122,14 +147,17 @@ class Module(HookMethods, StateDictMethods):
             self.register_parameter(name, value)
         elif name in d.get("_parameters", ()):
             if value is not None:
-                raise TypeError(f"cannot assign '{_typename(value)}' as parameter '{name}': "
-                                "expected a Parameter or None")
+                raise TypeError(
+                    f"cannot assign '{_typename(value)}' as parameter '{name}': "
+                    "expected a Parameter or None"
+                )
             self.register_parameter(name, value)
         elif isinstance(value, Module):
             self._require_init("_modules", "module")
             self._drop(name, d, d["_parameters"], d["_buffers"], d["_non_persistent_buffers_set"])
             d["_modules"][name] = self._registered(
-                _hooks._global_module_registration_hooks, name, value)
+                _hooks._global_module_registration_hooks, name, value
+            )
         elif name in d.get("_modules", ()):
             self._replace_module(name, value)
         elif isinstance(value, Buffer) or name in d.get("_buffers", ()):
@@ -139,15 +167,19 @@ class Module(HookMethods, StateDictMethods):
 
     def _replace_module(self, name, value):
         if value is not None:
-            raise TypeError(f"cannot assign '{_typename(value)}' as child module '{name}': "
-                            "expected a Module or None")
+            raise TypeError(
+                f"cannot assign '{_typename(value)}' as child module '{name}': "
+                "expected a Module or None"
+            )
         hooks = _hooks._global_module_registration_hooks
         self._modules[name] = self._registered(hooks, name, value)
 
     def _assign_buffer(self, name, value):
         if value is not None and not isinstance(value, facula.Tensor):
-            raise TypeError(f"cannot assign '{_typename(value)}' as buffer '{name}': expected a "
-                            "Tensor, a Buffer or None")
+            raise TypeError(
+                f"cannot assign '{_typename(value)}' as buffer '{name}': expected a "
+                "Tensor, a Buffer or None"
+            )
         d = self.__dict__
         if not isinstance(value, Buffer):
             hooks = _hooks._global_buffer_registration_hooks
@@ -184,8 +216,13 @@ class Module(HookMethods, StateDictMethods):
         object.__delattr__(self, name)
 
     def __dir__(self):
-        names = {*dir(type(self)), *self.__dict__, *self._parameters, *self._modules,
-                 *self._buffers}
+        names = {
+            *dir(type(self)),
+            *self.__dict__,
+            *self._parameters,
+            *self._modules,
+            *self._buffers,
+        }
         return sorted(name for name in names if not name[0].isdigit())
 
     # ---- registration
@@ -215,12 +252,15 @@ class Module(HookMethods, StateDictMethods):
         self._require_init("_parameters", "parameter")
         self._check_name("parameter", name, self._parameters)
         if param is not None and not isinstance(param, Parameter):
-            raise TypeError(f"register_parameter(): '{name}' must be a Parameter or None; got "
-                            f"{_typename(param)}")
+            raise TypeError(
+                f"register_parameter(): '{name}' must be a Parameter or None; got "
+                f"{_typename(param)}"
+            )
         if param is not None and param.grad_fn:
             raise ValueError(
                 f"parameter '{name}' must be a leaf; got a Tensor with a history, which forward() "
-                "can compute instead")
+                "can compute instead"
+            )
         if param is not None:
             hooks = _hooks._global_parameter_registration_hooks
             param = self._registered(hooks, name, param)
@@ -240,8 +280,9 @@ class Module(HookMethods, StateDictMethods):
         self._require_init("_buffers", "buffer")
         self._check_name("buffer", name, self._buffers)
         if tensor is not None and not isinstance(tensor, facula.Tensor):
-            raise TypeError(f"register_buffer(): '{name}' must be a Tensor or None; got "
-                            f"{_typename(tensor)}")
+            raise TypeError(
+                f"register_buffer(): '{name}' must be a Tensor or None; got {_typename(tensor)}"
+            )
         hooks = _hooks._global_buffer_registration_hooks
         self._buffers[name] = self._registered(hooks, name, tensor)
         if persistent:
@@ -288,8 +329,9 @@ class Module(HookMethods, StateDictMethods):
         if target == "":
             raise ValueError("set_submodule(): target must not be empty")
         if not isinstance(module, Module):
-            raise ValueError("set_submodule(): module must be a Module; got "
-                             f"{type(module).__name__}")
+            raise ValueError(
+                f"set_submodule(): module must be a Module; got {type(module).__name__}"
+            )
         path, _, name = target.rpartition(".")
         parent = self.get_submodule(path)
         if strict and not hasattr(parent, name):
@@ -323,8 +365,11 @@ class Module(HookMethods, StateDictMethods):
 
     def _named_members(self, get_members_fn, prefix="", recurse=True, remove_duplicate=True):
         seen = set()
-        modules = (self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
-                   if recurse else [(prefix, self)])
+        modules = (
+            self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
+            if recurse
+            else [(prefix, self)]
+        )
         for path, module in modules:
             for name, value in get_members_fn(module):
                 if value is None or value in seen:
@@ -335,8 +380,9 @@ class Module(HookMethods, StateDictMethods):
 
     def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
         """Iterate over (dotted name, Parameter)."""
-        yield from self._named_members(lambda m: m._parameters.items(), prefix, recurse,
-                                       remove_duplicate)
+        yield from self._named_members(
+            lambda m: m._parameters.items(), prefix, recurse, remove_duplicate
+        )
 
     def parameters(self, recurse=True):
         """Iterate over the parameters, of the children too unless `recurse` is False."""
@@ -345,8 +391,9 @@ class Module(HookMethods, StateDictMethods):
 
     def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
         """Iterate over (dotted name, buffer)."""
-        yield from self._named_members(lambda m: m._buffers.items(), prefix, recurse,
-                                       remove_duplicate)
+        yield from self._named_members(
+            lambda m: m._buffers.items(), prefix, recurse, remove_duplicate
+        )
 
     def buffers(self, recurse=True):
         """Iterate over the buffers, of the children too unless `recurse` is False."""
@@ -455,6 +502,7 @@ class Module(HookMethods, StateDictMethods):
             TypeError: a dtype that is neither floating-point nor complex.
         """
         from facula.nn.modules._to import parse_to
+
         device, dtype, non_blocking, memory_format = parse_to(*args, **kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(f"Module.to(): dtype must be floating point or complex; got {dtype}")
@@ -465,6 +513,7 @@ class Module(HookMethods, StateDictMethods):
                 options["memory_format"] = memory_format
             takes_dtype = t.is_floating_point() or t.is_complex()
             return t.to(device, dtype if takes_dtype else None, **options)
+
         return self._apply(convert)
 
     def to_empty(self, *, device, recurse=True):
@@ -518,8 +567,9 @@ class Module(HookMethods, StateDictMethods):
     def __repr__(self):
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
-        children = [f"({name}): {_addindent(repr(module), 2)}"
-                    for name, module in self._modules.items()]
+        children = [
+            f"({name}): {_addindent(repr(module), 2)}" for name, module in self._modules.items()
+        ]
         if not children and len(lines) == 1:
             return f"{self._get_name()}({extra})"
         if not children and not lines:
@@ -534,10 +584,17 @@ class Module(HookMethods, StateDictMethods):
     def __setstate__(self, state):
         self.__dict__.update(state)
         # Pickles of old versions lack the tables that came later.
-        for name in ("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs",
-                     "_forward_hooks_with_kwargs", "_forward_hooks_always_called",
-                     "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
-                     "_load_state_dict_post_hooks", "_backward_pre_hooks"):
+        for name in (
+            "_forward_pre_hooks",
+            "_forward_pre_hooks_with_kwargs",
+            "_forward_hooks_with_kwargs",
+            "_forward_hooks_always_called",
+            "_state_dict_hooks",
+            "_state_dict_pre_hooks",
+            "_load_state_dict_pre_hooks",
+            "_load_state_dict_post_hooks",
+            "_backward_pre_hooks",
+        ):
             if name not in self.__dict__:
                 self.__dict__[name] = OrderedDict()
         self.__dict__.setdefault("_non_persistent_buffers_set", set())
@@ -546,11 +603,13 @@ class Module(HookMethods, StateDictMethods):
 
 def _check_no_arguments(args, kwargs):
     if kwargs:
-        raise TypeError("Module.__init__() got an unexpected keyword argument "
-                        f"'{next(iter(kwargs))}'")
+        raise TypeError(
+            f"Module.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'"
+        )
     if args:
-        raise TypeError("Module.__init__() takes 1 positional argument but "
-                        f"{len(args) + 1} were given")
+        raise TypeError(
+            f"Module.__init__() takes 1 positional argument but {len(args) + 1} were given"
+        )
 
 
 def _typename(value):
@@ -559,8 +618,11 @@ def _typename(value):
 
 def _shares_data(old, new):
     """Whether `old.data = new` can take the place of a new Parameter."""
-    return old.layout == new.layout and old.is_meta == new.is_meta and type(new) in (
-        type(old), facula.Tensor)
+    return (
+        old.layout == new.layout
+        and old.is_meta == new.is_meta
+        and type(new) in (type(old), facula.Tensor)
+    )
 
 
 def _apply_to_parameter(param, fn):

@@ -1,4 +1,5 @@
 """Layer, group, RMS and local response normalization."""
+
 from __future__ import annotations
 
 import facula
@@ -65,13 +66,25 @@ class LayerNorm(_AffineNorm):
 
     __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
 
-    def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True,
-                 device=None, dtype=None):
+    def __init__(
+        self,
+        normalized_shape,
+        eps=1e-5,
+        elementwise_affine=True,
+        bias=True,
+        device=None,
+        dtype=None,
+    ):
         super().__init__()
-        _keep(self, normalized_shape=_shape(normalized_shape), eps=eps,
-              elementwise_affine=elementwise_affine)
-        self._make_parameters(self.normalized_shape, elementwise_affine,
-                              elementwise_affine and bias, device, dtype)
+        _keep(
+            self,
+            normalized_shape=_shape(normalized_shape),
+            eps=eps,
+            elementwise_affine=elementwise_affine,
+        )
+        self._make_parameters(
+            self.normalized_shape, elementwise_affine, elementwise_affine and bias, device, dtype
+        )
 
     def forward(self, input):
         """Normalize `input`, (*, *normalized_shape)."""
@@ -79,8 +92,10 @@ class LayerNorm(_AffineNorm):
 
     def extra_repr(self):
         """The settings."""
-        return (f"{self.normalized_shape}, eps={self.eps}, "
-                f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}")
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, "
+            f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
+        )
 
 
 class GroupNorm(_AffineNorm):
@@ -99,14 +114,17 @@ class GroupNorm(_AffineNorm):
 
     __constants__ = ["num_groups", "num_channels", "eps", "affine"]
 
-    def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None,
-                 *, bias=True):
+    def __init__(
+        self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None, *, bias=True
+    ):
         super().__init__()
         if num_groups <= 0:
             raise ValueError(f"GroupNorm: num_groups must be positive; got {num_groups}")
         if num_channels % num_groups != 0:
-            raise ValueError(f"GroupNorm: num_groups must divide num_channels; got {num_groups} "
-                             f"and {num_channels}")
+            raise ValueError(
+                f"GroupNorm: num_groups must divide num_channels; got {num_groups} "
+                f"and {num_channels}"
+            )
         _keep(self, num_groups=num_groups, num_channels=num_channels, eps=eps, affine=affine)
         self._make_parameters(num_channels, affine, affine and bias, device, dtype)
 
@@ -116,8 +134,10 @@ class GroupNorm(_AffineNorm):
 
     def extra_repr(self):
         """The settings."""
-        return (f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
-                f"bias={self.bias is not None}")
+        return (
+            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+            f"bias={self.bias is not None}"
+        )
 
 
 class RMSNorm(Module):
@@ -132,8 +152,9 @@ class RMSNorm(Module):
 
     __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
 
-    def __init__(self, normalized_shape, eps=None, elementwise_affine=True, device=None,
-                 dtype=None):
+    def __init__(
+        self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None
+    ):
         super().__init__()
         self.normalized_shape = _shape(normalized_shape)
         self.eps = eps
@@ -155,5 +176,6 @@ class RMSNorm(Module):
 
     def extra_repr(self):
         """The settings."""
-        return (f"{self.normalized_shape}, eps={self.eps}, "
-                f"elementwise_affine={self.elementwise_affine}")
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+        )

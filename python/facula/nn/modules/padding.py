@@ -1,4 +1,5 @@
 """Padding layers: each adds elements around the last dimensions."""
+
 from __future__ import annotations
 
 from facula.nn import functional as F
@@ -60,8 +61,9 @@ class _CircularPadNd(_PadNd):
     def _check_input_dim(self, input):
         low = self._n + 1
         if input.dim() not in (low, low + 1):
-            raise ValueError(f"{type(self).__name__}: input must be {low}D or {low + 1}D; got "
-                             f"{input.dim()}D")
+            raise ValueError(
+                f"{type(self).__name__}: input must be {low}D or {low + 1}D; got {input.dim()}D"
+            )
 
     def forward(self, input):
         """Pad `input`. Raises ValueError for another number of dimensions."""

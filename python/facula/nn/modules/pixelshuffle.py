@@ -1,4 +1,5 @@
 """Trade channels for pixels."""
+
 from __future__ import annotations
 
 from facula.nn import functional as F

@@ -1,4 +1,5 @@
 """Pooling layers."""
+
 from __future__ import annotations
 
 from facula.nn import functional as F
@@ -34,12 +35,19 @@ class _MaxPoolNd(_Pool):
 
     __constants__ = ["kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode"]
 
-    def __init__(self, kernel_size, stride=None, padding=0, dilation=1, return_indices=False,
-                 ceil_mode=False):
+    def __init__(
+        self, kernel_size, stride=None, padding=0, dilation=1, return_indices=False, ceil_mode=False
+    ):
         super().__init__()
-        _keep(self, kernel_size=kernel_size, stride=_stride_or(stride, kernel_size),
-              padding=padding, dilation=dilation, return_indices=return_indices,
-              ceil_mode=ceil_mode)
+        _keep(
+            self,
+            kernel_size=kernel_size,
+            stride=_stride_or(stride, kernel_size),
+            padding=padding,
+            dilation=dilation,
+            return_indices=return_indices,
+            ceil_mode=ceil_mode,
+        )
 
     def extra_repr(self):
         """The settings."""
@@ -47,8 +55,15 @@ class _MaxPoolNd(_Pool):
 
     def forward(self, input):
         """Pool `input`, (N, C, *) or (C, *)."""
-        return self._run(input, self.kernel_size, self.stride, self.padding, self.dilation,
-                         ceil_mode=self.ceil_mode, return_indices=self.return_indices)
+        return self._run(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.dilation,
+            ceil_mode=self.ceil_mode,
+            return_indices=self.return_indices,
+        )
 
 
 class MaxPool1d(_MaxPoolNd):
@@ -75,8 +90,11 @@ class _MaxUnpoolNd(_Pool):
 
     def __init__(self, kernel_size, stride=None, padding=0):
         super().__init__()
-        sizes = {"kernel_size": kernel_size, "stride": _stride_or(stride, kernel_size),
-                 "padding": padding}
+        sizes = {
+            "kernel_size": kernel_size,
+            "stride": _stride_or(stride, kernel_size),
+            "padding": padding,
+        }
         _keep(self, **{name: self._expand(size) for name, size in sizes.items()})
 
     def extra_repr(self):
@@ -85,8 +103,7 @@ class _MaxUnpoolNd(_Pool):
 
     def forward(self, input, indices, output_size=None):
         """Unpool `input` to the positions `indices`; `output_size` picks among sizes."""
-        return self._run(input, indices, self.kernel_size, self.stride, self.padding,
-                         output_size)
+        return self._run(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
 class MaxUnpool1d(_MaxUnpoolNd):
@@ -119,29 +136,49 @@ class _AvgPoolNd(_Pool):
 
     __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"]
 
-    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False,
-                 count_include_pad=True):
+    def __init__(
+        self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True
+    ):
         super().__init__()
-        _keep(self, kernel_size=kernel_size, stride=_stride_or(stride, kernel_size),
-              padding=padding, ceil_mode=ceil_mode, count_include_pad=count_include_pad)
+        _keep(
+            self,
+            kernel_size=kernel_size,
+            stride=_stride_or(stride, kernel_size),
+            padding=padding,
+            ceil_mode=ceil_mode,
+            count_include_pad=count_include_pad,
+        )
 
     def extra_repr(self):
         """The settings."""
         return self._shown("kernel_size", "stride", "padding")
 
     def _pool(self, input, *options):
-        return self._run(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
-                         self.count_include_pad, *options)
+        return self._run(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.ceil_mode,
+            self.count_include_pad,
+            *options,
+        )
 
 
 class AvgPool1d(_AvgPoolNd):
     __doc__ = _AvgPoolNd.__doc__
     _op = "avg_pool1d"
 
-    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False,
-                 count_include_pad=True):
-        super().__init__(_single(kernel_size), _single(_stride_or(stride, kernel_size)),
-                         _single(padding), ceil_mode, count_include_pad)
+    def __init__(
+        self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True
+    ):
+        super().__init__(
+            _single(kernel_size),
+            _single(_stride_or(stride, kernel_size)),
+            _single(padding),
+            ceil_mode,
+            count_include_pad,
+        )
 
     def forward(self, input):
         """Pool `input`, (N, C, L) or (C, L)."""
@@ -160,8 +197,15 @@ class _AvgPool(_AvgPoolNd):
 
     __constants__ = [*_AvgPoolNd.__constants__, "divisor_override"]
 
-    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False,
-                 count_include_pad=True, divisor_override=None):
+    def __init__(
+        self,
+        kernel_size,
+        stride=None,
+        padding=0,
+        ceil_mode=False,
+        count_include_pad=True,
+        divisor_override=None,
+    ):
         super().__init__(kernel_size, stride, padding, ceil_mode, count_include_pad)
         self.divisor_override = divisor_override
 
@@ -199,25 +243,46 @@ class _FractionalMaxPoolNd(_Pool):
 
     __constants__ = ["kernel_size", "return_indices", "output_size", "output_ratio"]
 
-    def __init__(self, kernel_size, output_size=None, output_ratio=None, return_indices=False,
-                 _random_samples=None):
+    def __init__(
+        self,
+        kernel_size,
+        output_size=None,
+        output_ratio=None,
+        return_indices=False,
+        _random_samples=None,
+    ):
         super().__init__()
         if (output_size is None) == (output_ratio is None):
-            raise ValueError(f"{type(self).__name__}: one of output_size and output_ratio must be "
-                             f"given; got {output_size} and {output_ratio}")
-        size, ratio = (None if value is None else self._expand(value)
-                       for value in (output_size, output_ratio))
+            raise ValueError(
+                f"{type(self).__name__}: one of output_size and output_ratio must be "
+                f"given; got {output_size} and {output_ratio}"
+            )
+        size, ratio = (
+            None if value is None else self._expand(value) for value in (output_size, output_ratio)
+        )
         if ratio is not None and not all(0 < r < 1 for r in ratio):
-            raise ValueError(f"{type(self).__name__}: output_ratio must be in (0, 1); got "
-                             f"{output_ratio}")
-        _keep(self, kernel_size=self._expand(kernel_size), return_indices=return_indices,
-              output_size=size, output_ratio=ratio)
+            raise ValueError(
+                f"{type(self).__name__}: output_ratio must be in (0, 1); got {output_ratio}"
+            )
+        _keep(
+            self,
+            kernel_size=self._expand(kernel_size),
+            return_indices=return_indices,
+            output_size=size,
+            output_ratio=ratio,
+        )
         self.register_buffer("_random_samples", _random_samples)
 
     def forward(self, input):
         """Pool `input`, (N, C, *) or (C, *)."""
-        return self._run(input, self.kernel_size, self.output_size, self.output_ratio,
-                         self.return_indices, _random_samples=self._random_samples)
+        return self._run(
+            input,
+            self.kernel_size,
+            self.output_size,
+            self.output_ratio,
+            self.return_indices,
+            _random_samples=self._random_samples,
+        )
 
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
@@ -245,8 +310,9 @@ class _LPPoolNd(_Pool):
 
     def __init__(self, norm_type, kernel_size, stride=None, ceil_mode=False):
         super().__init__()
-        _keep(self, norm_type=norm_type, kernel_size=kernel_size, stride=stride,
-              ceil_mode=ceil_mode)
+        _keep(
+            self, norm_type=norm_type, kernel_size=kernel_size, stride=stride, ceil_mode=ceil_mode
+        )
 
     def extra_repr(self):
         """The settings."""
@@ -254,8 +320,9 @@ class _LPPoolNd(_Pool):
 
     def forward(self, input):
         """Pool `input`, (N, C, *) or (C, *)."""
-        return self._run(input, float(self.norm_type), self.kernel_size, self.stride,
-                         self.ceil_mode)
+        return self._run(
+            input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
+        )
 
 
 class LPPool1d(_LPPoolNd):

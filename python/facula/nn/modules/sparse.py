@@ -1,4 +1,5 @@
 """Embedding layers."""
+
 from __future__ import annotations
 
 import facula
@@ -19,8 +20,9 @@ def _row_number(padding_idx, rows):
     if padding_idx is None:
         return None
     if not -rows <= padding_idx < rows:
-        raise AssertionError(f"padding_idx must be in [-{rows}, {rows}), the rows of the table; "
-                             f"got {padding_idx}")
+        raise AssertionError(
+            f"padding_idx must be in [-{rows}, {rows}), the rows of the table; got {padding_idx}"
+        )
     return padding_idx % rows
 
 
@@ -30,8 +32,13 @@ class _Table(Module):
     def __init__(self, shape, given, trained, options, padding_idx, **settings):
         super().__init__()
         rows, columns = shape
-        _keep(self, num_embeddings=rows, embedding_dim=columns,
-              padding_idx=_row_number(padding_idx, rows), **settings)
+        _keep(
+            self,
+            num_embeddings=rows,
+            embedding_dim=columns,
+            padding_idx=_row_number(padding_idx, rows),
+            **settings,
+        )
         if given is not None and tuple(given.shape) != shape:
             raise AssertionError(f"_weight must have shape {shape}; got {tuple(given.shape)}")
         table = facula.empty(shape, **options) if given is None else given
@@ -75,21 +82,53 @@ class Embedding(_Table):
         torch.Size([2, 3])
     """
 
-    __constants__ = ["num_embeddings", "embedding_dim", "padding_idx", "max_norm", "norm_type",
-                     "scale_grad_by_freq", "sparse"]
+    __constants__ = [
+        "num_embeddings",
+        "embedding_dim",
+        "padding_idx",
+        "max_norm",
+        "norm_type",
+        "scale_grad_by_freq",
+        "sparse",
+    ]
 
-    def __init__(self, num_embeddings, embedding_dim, padding_idx=None, max_norm=None,
-                 norm_type=2.0, scale_grad_by_freq=False, sparse=False, _weight=None,
-                 _freeze=False, device=None, dtype=None):
-        super().__init__((num_embeddings, embedding_dim), _weight, not _freeze,
-                         {"device": device, "dtype": dtype}, padding_idx, max_norm=max_norm,
-                         norm_type=norm_type, scale_grad_by_freq=scale_grad_by_freq,
-                         sparse=sparse)
+    def __init__(
+        self,
+        num_embeddings,
+        embedding_dim,
+        padding_idx=None,
+        max_norm=None,
+        norm_type=2.0,
+        scale_grad_by_freq=False,
+        sparse=False,
+        _weight=None,
+        _freeze=False,
+        device=None,
+        dtype=None,
+    ):
+        super().__init__(
+            (num_embeddings, embedding_dim),
+            _weight,
+            not _freeze,
+            {"device": device, "dtype": dtype},
+            padding_idx,
+            max_norm=max_norm,
+            norm_type=norm_type,
+            scale_grad_by_freq=scale_grad_by_freq,
+            sparse=sparse,
+        )
 
     def forward(self, input):
         """The rows at the integers `input`."""
-        return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type,
-                           self.scale_grad_by_freq, self.sparse)
+        return F.embedding(
+            input,
+            self.weight,
+            self.padding_idx,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.sparse,
+        )
 
     def extra_repr(self):
         """The settings that are not default."""
@@ -101,12 +140,27 @@ class Embedding(_Table):
         return ", ".join(parts)
 
     @classmethod
-    def from_pretrained(cls, embeddings, freeze=True, padding_idx=None, max_norm=None,
-                        norm_type=2.0, scale_grad_by_freq=False, sparse=False):
+    def from_pretrained(
+        cls,
+        embeddings,
+        freeze=True,
+        padding_idx=None,
+        max_norm=None,
+        norm_type=2.0,
+        scale_grad_by_freq=False,
+        sparse=False,
+    ):
         """An Embedding over the given 2-D table, not trained when `freeze`."""
-        return cls(**_rows_and_columns(embeddings), padding_idx=padding_idx, max_norm=max_norm,
-                   norm_type=norm_type, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse,
-                   _weight=embeddings, _freeze=freeze)
+        return cls(
+            **_rows_and_columns(embeddings),
+            padding_idx=padding_idx,
+            max_norm=max_norm,
+            norm_type=norm_type,
+            scale_grad_by_freq=scale_grad_by_freq,
+            sparse=sparse,
+            _weight=embeddings,
+            _freeze=freeze,
+        )
 
 
 class EmbeddingBag(_Table):
@@ -117,24 +171,55 @@ class EmbeddingBag(_Table):
         include_last_offset: offsets have the total as a last entry.
     """
 
-    __constants__ = ["num_embeddings", "embedding_dim", "max_norm", "norm_type",
-                     "scale_grad_by_freq", "mode", "sparse", "include_last_offset", "padding_idx"]
+    __constants__ = [
+        "num_embeddings",
+        "embedding_dim",
+        "max_norm",
+        "norm_type",
+        "scale_grad_by_freq",
+        "mode",
+        "sparse",
+        "include_last_offset",
+        "padding_idx",
+    ]
     # What functional.embedding_bag takes by these names.
     _settings = tuple(__constants__[2:])
 
-    def __init__(self, num_embeddings, embedding_dim, max_norm=None, norm_type=2.0,
-                 scale_grad_by_freq=False, mode="mean", sparse=False, _weight=None,
-                 include_last_offset=False, padding_idx=None, device=None, dtype=None):
-        super().__init__((num_embeddings, embedding_dim), _weight, True,
-                         {"device": device, "dtype": dtype}, padding_idx, max_norm=max_norm,
-                         norm_type=norm_type, scale_grad_by_freq=scale_grad_by_freq,
-                         sparse=sparse, mode=mode, include_last_offset=include_last_offset)
+    def __init__(
+        self,
+        num_embeddings,
+        embedding_dim,
+        max_norm=None,
+        norm_type=2.0,
+        scale_grad_by_freq=False,
+        mode="mean",
+        sparse=False,
+        _weight=None,
+        include_last_offset=False,
+        padding_idx=None,
+        device=None,
+        dtype=None,
+    ):
+        super().__init__(
+            (num_embeddings, embedding_dim),
+            _weight,
+            True,
+            {"device": device, "dtype": dtype},
+            padding_idx,
+            max_norm=max_norm,
+            norm_type=norm_type,
+            scale_grad_by_freq=scale_grad_by_freq,
+            sparse=sparse,
+            mode=mode,
+            include_last_offset=include_last_offset,
+        )
 
     def forward(self, input, offsets=None, per_sample_weights=None):
         """The reduced bags of the integers `input`."""
         settings = {name: getattr(self, name) for name in self._settings}
-        return F.embedding_bag(input, self.weight, offsets, per_sample_weights=per_sample_weights,
-                               **settings)
+        return F.embedding_bag(
+            input, self.weight, offsets, per_sample_weights=per_sample_weights, **settings
+        )
 
     def extra_repr(self):
         """The settings that are not default."""
@@ -144,13 +229,29 @@ class EmbeddingBag(_Table):
         return ", ".join(parts)
 
     @classmethod
-    def from_pretrained(cls, embeddings, freeze=True, max_norm=None, norm_type=2.0,
-                        scale_grad_by_freq=False, mode="mean", sparse=False,
-                        include_last_offset=False, padding_idx=None):
+    def from_pretrained(
+        cls,
+        embeddings,
+        freeze=True,
+        max_norm=None,
+        norm_type=2.0,
+        scale_grad_by_freq=False,
+        mode="mean",
+        sparse=False,
+        include_last_offset=False,
+        padding_idx=None,
+    ):
         """An EmbeddingBag over the given 2-D table, not trained when `freeze`."""
-        bag = cls(**_rows_and_columns(embeddings), max_norm=max_norm, norm_type=norm_type,
-                  scale_grad_by_freq=scale_grad_by_freq, sparse=sparse, mode=mode,
-                  include_last_offset=include_last_offset, padding_idx=padding_idx,
-                  _weight=embeddings)
+        bag = cls(
+            **_rows_and_columns(embeddings),
+            max_norm=max_norm,
+            norm_type=norm_type,
+            scale_grad_by_freq=scale_grad_by_freq,
+            sparse=sparse,
+            mode=mode,
+            include_last_offset=include_last_offset,
+            padding_idx=padding_idx,
+            _weight=embeddings,
+        )
         bag.weight.requires_grad_(not freeze)
         return bag

@@ -1,4 +1,5 @@
 """Resampling layers."""
+
 from __future__ import annotations
 
 from facula.nn import functional as F
@@ -15,20 +16,44 @@ def _as_floats(scale_factor):
 class Upsample(Module):
     """Resamples a (N, C, ...) input; settings as `functional.interpolate`."""
 
-    __constants__ = ["size", "scale_factor", "mode", "align_corners", "name",
-                     "recompute_scale_factor"]
+    __constants__ = [
+        "size",
+        "scale_factor",
+        "mode",
+        "align_corners",
+        "name",
+        "recompute_scale_factor",
+    ]
 
-    def __init__(self, size=None, scale_factor=None, mode="nearest", align_corners=None,
-                 recompute_scale_factor=None):
+    def __init__(
+        self,
+        size=None,
+        scale_factor=None,
+        mode="nearest",
+        align_corners=None,
+        recompute_scale_factor=None,
+    ):
         super().__init__()
-        _keep(self, name=type(self).__name__, size=size, scale_factor=_as_floats(scale_factor),
-              mode=mode, align_corners=align_corners,
-              recompute_scale_factor=recompute_scale_factor)
+        _keep(
+            self,
+            name=type(self).__name__,
+            size=size,
+            scale_factor=_as_floats(scale_factor),
+            mode=mode,
+            align_corners=align_corners,
+            recompute_scale_factor=recompute_scale_factor,
+        )
 
     def forward(self, input):
         """Resample `input`."""
-        return F.interpolate(input, self.size, self.scale_factor, self.mode, self.align_corners,
-                             recompute_scale_factor=self.recompute_scale_factor)
+        return F.interpolate(
+            input,
+            self.size,
+            self.scale_factor,
+            self.mode,
+            self.align_corners,
+            recompute_scale_factor=self.recompute_scale_factor,
+        )
 
     def __setstate__(self, state):
         state.setdefault("recompute_scale_factor", True)

@@ -1,4 +1,5 @@
 """Helpers of layers: one value per spatial dimension."""
+
 from __future__ import annotations
 
 from facula.nn import init
@@ -6,10 +7,12 @@ from facula.nn import init
 
 def ntuple(n):
     """A function that makes an n-tuple of one value, and a tuple of an iterable."""
+
     def parse(x):
         if isinstance(x, (tuple, list)) or hasattr(x, "__iter__"):
             return tuple(x)
         return (x,) * n
+
     return parse
 
 
@@ -42,9 +45,10 @@ def _list_with_default(out_size, defaults):
     if isinstance(out_size, int):
         return out_size
     if len(defaults) <= len(out_size):
-        raise ValueError(f"input must have at least {len(out_size) + 1} dimensions; got "
-                         f"{len(defaults)}")
-    tail = defaults[-len(out_size):]
+        raise ValueError(
+            f"input must have at least {len(out_size) + 1} dimensions; got {len(defaults)}"
+        )
+    tail = defaults[-len(out_size) :]
     return [d if v is None else v for v, d in zip(out_size, tail, strict=False)]
 
 
@@ -52,10 +56,10 @@ def consume_prefix_in_state_dict_if_present(state_dict, prefix):
     """Strip `prefix` from the keys of `state_dict` and of its metadata, in place."""
     for key in list(state_dict):
         if key.startswith(prefix):
-            state_dict[key[len(prefix):]] = state_dict.pop(key)
+            state_dict[key[len(prefix) :]] = state_dict.pop(key)
     metadata = getattr(state_dict, "_metadata", None)
     for key in list(metadata or ()):
         if not key:
             continue
         if key == prefix.replace(".", "") or key.startswith(prefix):
-            metadata[key[len(prefix):]] = metadata.pop(key)
+            metadata[key[len(prefix) :]] = metadata.pop(key)

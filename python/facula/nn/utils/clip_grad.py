@@ -1,4 +1,5 @@
 """Limits of gradients."""
+
 from __future__ import annotations
 
 import facula
@@ -36,13 +37,13 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
     if not tensors:
         return facula.tensor(0.0)
     device = tensors[0].device
-    norms = [norm for kind in _by_kind(tensors)
-             for norm in facula._foreach_norm(kind, norm_type)]
+    norms = [norm for kind in _by_kind(tensors) for norm in facula._foreach_norm(kind, norm_type)]
     total = facula.linalg.vector_norm(facula.stack([n.to(device) for n in norms]), norm_type)
     if error_if_nonfinite and facula.logical_or(total.isnan(), total.isinf()):
         raise RuntimeError(
             f"clip_grad_norm_(): the total norm of order {norm_type} is infinite or NaN, and "
-            "error_if_nonfinite=True")
+            "error_if_nonfinite=True"
+        )
     return total
 
 
@@ -84,8 +85,10 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
 def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     """Old name of `clip_grad_norm_`."""
     import warnings
-    warnings.warn("clip_grad_norm() is deprecated; clip_grad_norm_() is its name",
-                  FutureWarning, stacklevel=2)
+
+    warnings.warn(
+        "clip_grad_norm() is deprecated; clip_grad_norm_() is its name", FutureWarning, stacklevel=2
+    )
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 

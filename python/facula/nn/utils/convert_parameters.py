@@ -1,4 +1,5 @@
 """Parameters as one vector."""
+
 from __future__ import annotations
 
 import facula

@@ -1,11 +1,12 @@
 """Datasets, samplers and the loader; each is imported when it is first used."""
+
 from __future__ import annotations
 
 _NAMES = {
     "dataset": "ChainDataset ConcatDataset Dataset IterableDataset StackDataset Subset "
-               "TensorDataset random_split",
+    "TensorDataset random_split",
     "sampler": "BatchSampler RandomSampler Sampler SequentialSampler SubsetRandomSampler "
-               "WeightedRandomSampler",
+    "WeightedRandomSampler",
     "dataloader": "DataLoader _DatasetKind get_worker_info",
     "_utils": "default_collate default_convert",
     "distributed": "DistributedSampler",
@@ -15,6 +16,7 @@ _FILE_OF = {name: file for file, names in _NAMES.items() for name in names.split
 
 def __getattr__(name):
     from importlib import import_module
+
     if name in _FILE_OF:
         value = getattr(import_module(f"{__name__}.{_FILE_OF[name]}"), name)
         globals()[name] = value

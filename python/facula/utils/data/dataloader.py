@@ -1,4 +1,5 @@
 """DataLoader: batches of a dataset, made in this process."""
+
 from __future__ import annotations
 
 import facula
@@ -29,22 +30,26 @@ def get_worker_info():
 
 def _check_workers(num_workers, timeout, prefetch_factor, persistent_workers):
     if num_workers < 0:
-        raise ValueError("DataLoader: num_workers must not be negative, 0 loads in this process; "
-                         f"got {num_workers}")
+        raise ValueError(
+            "DataLoader: num_workers must not be negative, 0 loads in this process; "
+            f"got {num_workers}"
+        )
     if timeout < 0:
         raise ValueError(f"DataLoader: timeout must not be negative; got {timeout}")
     if prefetch_factor is not None:
         if num_workers == 0:
             raise ValueError("DataLoader: prefetch_factor needs num_workers > 0; got 0")
         if prefetch_factor < 0:
-            raise ValueError("DataLoader: prefetch_factor must not be negative; got "
-                             f"{prefetch_factor}")
+            raise ValueError(
+                f"DataLoader: prefetch_factor must not be negative; got {prefetch_factor}"
+            )
     if persistent_workers and num_workers == 0:
         raise ValueError("DataLoader: persistent_workers needs num_workers > 0; got 0")
     if num_workers > 0:
         raise NotImplementedError(
             f"DataLoader(): num_workers must be 0, got {num_workers}: worker processes are not "
-            "implemented yet")
+            "implemented yet"
+        )
 
 
 def _default_sampler(dataset, iterable, shuffle, generator):
@@ -87,22 +92,40 @@ class DataLoader:
     def __class_getitem__(cls, item):
         return cls
 
-    def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None,
-                 num_workers=0, collate_fn=None, pin_memory=False, drop_last=False, timeout=0,
-                 worker_init_fn=None, multiprocessing_context=None, generator=None, *,
-                 prefetch_factor=None, persistent_workers=False, pin_memory_device="",
-                 in_order=True):
+    def __init__(
+        self,
+        dataset,
+        batch_size=1,
+        shuffle=None,
+        sampler=None,
+        batch_sampler=None,
+        num_workers=0,
+        collate_fn=None,
+        pin_memory=False,
+        drop_last=False,
+        timeout=0,
+        worker_init_fn=None,
+        multiprocessing_context=None,
+        generator=None,
+        *,
+        prefetch_factor=None,
+        persistent_workers=False,
+        pin_memory_device="",
+        in_order=True,
+    ):
         _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
         if multiprocessing_context is not None:
             raise ValueError(
-                f"DataLoader: multiprocessing_context needs num_workers > 0; got {num_workers}")
+                f"DataLoader: multiprocessing_context needs num_workers > 0; got {num_workers}"
+            )
         iterable = isinstance(dataset, IterableDataset)
         self._dataset_kind = _DatasetKind.Iterable if iterable else _DatasetKind.Map
         if iterable:
             self._check_iterable(shuffle, sampler, batch_sampler)
         shuffle = bool(shuffle)
-        batch_size, drop_last = self._check_batching(batch_size, shuffle, sampler, batch_sampler,
-                                                     drop_last)
+        batch_size, drop_last = self._check_batching(
+            batch_size, shuffle, sampler, batch_sampler, drop_last
+        )
         if sampler is None:
             sampler = _default_sampler(dataset, iterable, shuffle, generator)
         if batch_size is not None and batch_sampler is None:
@@ -110,23 +133,39 @@ class DataLoader:
         if collate_fn is None:
             collate_fn = default_convert if batch_sampler is None else default_collate
         vars(self).update(
-            batch_size=batch_size, batch_sampler=batch_sampler, collate_fn=collate_fn,
-            dataset=dataset, drop_last=drop_last, generator=generator, in_order=in_order,
-            multiprocessing_context=None, num_workers=num_workers,
-            persistent_workers=persistent_workers, pin_memory=pin_memory,
-            pin_memory_device=pin_memory_device, prefetch_factor=prefetch_factor,
-            sampler=sampler, timeout=timeout, worker_init_fn=worker_init_fn,
-            _IterableDataset_len_called=None)
+            batch_size=batch_size,
+            batch_sampler=batch_sampler,
+            collate_fn=collate_fn,
+            dataset=dataset,
+            drop_last=drop_last,
+            generator=generator,
+            in_order=in_order,
+            multiprocessing_context=None,
+            num_workers=num_workers,
+            persistent_workers=persistent_workers,
+            pin_memory=pin_memory,
+            pin_memory_device=pin_memory_device,
+            prefetch_factor=prefetch_factor,
+            sampler=sampler,
+            timeout=timeout,
+            worker_init_fn=worker_init_fn,
+            _IterableDataset_len_called=None,
+        )
         self.__initialized = True
 
     @staticmethod
     def _check_iterable(shuffle, sampler, batch_sampler):
-        given = {"shuffle": None if shuffle is False else shuffle, "sampler": sampler,
-                 "batch_sampler": batch_sampler}
+        given = {
+            "shuffle": None if shuffle is False else shuffle,
+            "sampler": sampler,
+            "batch_sampler": batch_sampler,
+        }
         for name, value in given.items():
             if value is not None:
-                raise ValueError("DataLoader: an IterableDataset has an order of its own and takes "
-                                 f"no {name}; got {value}")
+                raise ValueError(
+                    "DataLoader: an IterableDataset has an order of its own and takes "
+                    f"no {name}; got {value}"
+                )
 
     @staticmethod
     def _check_batching(batch_size, shuffle, sampler, batch_sampler, drop_last):
@@ -137,16 +176,28 @@ class DataLoader:
             if drop_last and batch_size is None:
                 raise ValueError("DataLoader: drop_last needs batches; got batch_size=None")
             return batch_size, drop_last
-        others = {"batch_size": batch_size != 1, "shuffle": shuffle,
-                  "sampler": sampler is not None, "drop_last": drop_last}
+        others = {
+            "batch_size": batch_size != 1,
+            "shuffle": shuffle,
+            "sampler": sampler is not None,
+            "drop_last": drop_last,
+        }
         if any(others.values()):
-            raise ValueError("DataLoader: batch_sampler decides on the batches, so it excludes "
-                             f"{', '.join(name for name, given in others.items() if given)}")
+            raise ValueError(
+                "DataLoader: batch_sampler decides on the batches, so it excludes "
+                f"{', '.join(name for name, given in others.items() if given)}"
+            )
         return None, False
 
     def __setattr__(self, name, value):
-        fixed = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset",
-                 "persistent_workers")
+        fixed = (
+            "batch_size",
+            "batch_sampler",
+            "sampler",
+            "drop_last",
+            "dataset",
+            "persistent_workers",
+        )
         if self.__initialized and name in fixed:
             raise ValueError(f"{type(self).__name__}: {name} cannot be changed")
         object.__setattr__(self, name, value)
@@ -179,8 +230,9 @@ class _SingleProcessDataLoaderIter:
         self._loader = loader
         self._index_iter = iter(loader._index_sampler)
         # The seed that workers would get; drawn here too, so that it shifts later numbers alike.
-        self._base_seed = facula.empty((), dtype=facula.int64).random_(
-            generator=loader.generator).item()
+        self._base_seed = (
+            facula.empty((), dtype=facula.int64).random_(generator=loader.generator).item()
+        )
         self._pin_memory = loader.pin_memory and _can_pin()
         self._yielded = 0
         iterable = loader._dataset_kind == _DatasetKind.Iterable
@@ -234,8 +286,12 @@ class _SingleProcessDataLoaderIter:
         if length is None or self._yielded <= len(self._loader):
             return
         import warnings
-        warnings.warn(f"DataLoader: the IterableDataset said that its length is {length}; got more "
-                      f"than that, {self._yielded} items or batches so far", stacklevel=3)
+
+        warnings.warn(
+            f"DataLoader: the IterableDataset said that its length is {length}; got more "
+            f"than that, {self._yielded} items or batches so far",
+            stacklevel=3,
+        )
 
 
 _BaseDataLoaderIter = _SingleProcessDataLoaderIter
@@ -245,6 +301,7 @@ def _can_pin():
     if facula.cuda.is_available():
         return True
     import warnings
+
     warnings.warn("DataLoader: pin_memory does nothing without an accelerator", stacklevel=4)
     return False
 

@@ -1,4 +1,5 @@
 """Datasets."""
+
 from __future__ import annotations
 
 import bisect
@@ -63,16 +64,18 @@ class StackDataset(Dataset):
 
     def __init__(self, *args, **kwargs):
         if args and kwargs:
-            raise ValueError("StackDataset: datasets come by position (tuples) or by name "
-                             "(dicts); got both")
+            raise ValueError(
+                "StackDataset: datasets come by position (tuples) or by name (dicts); got both"
+            )
         if not args and not kwargs:
             raise ValueError("StackDataset: a dataset must be given")
         self.datasets = args or kwargs
         members = list(self._members())
         self._length = len(members[0])
         if any(len(d) != self._length for d in members):
-            raise ValueError("StackDataset: datasets must have one length; got "
-                             f"{[len(d) for d in members]}")
+            raise ValueError(
+                f"StackDataset: datasets must have one length; got {[len(d) for d in members]}"
+            )
 
     def _members(self):
         return self.datasets.values() if isinstance(self.datasets, dict) else self.datasets
@@ -99,8 +102,10 @@ def _items(dataset, indices):
         return [dataset[i] for i in indices]
     items = fetch(indices)
     if len(items) != len(indices):
-        raise ValueError(f"StackDataset: __getitems__ of a dataset must give {len(indices)} "
-                         f"items; got {len(items)}")
+        raise ValueError(
+            f"StackDataset: __getitems__ of a dataset must give {len(indices)} "
+            f"items; got {len(items)}"
+        )
     return items
 
 
@@ -155,8 +160,9 @@ class ChainDataset(IterableDataset):
     def _members(self):
         for dataset in self.datasets:
             if not isinstance(dataset, IterableDataset):
-                raise AssertionError("ChainDataset: expected IterableDatasets; got "
-                                     f"{type(dataset).__name__}")
+                raise AssertionError(
+                    f"ChainDataset: expected IterableDatasets; got {type(dataset).__name__}"
+                )
             yield dataset
 
 
@@ -214,12 +220,17 @@ def random_split(dataset, lengths, generator=None):
         for i, length in enumerate(lengths):
             if length == 0:
                 import warnings
+
                 warnings.warn(f"random_split(): part {i} gets no items", stacklevel=2)
     if sum(lengths) != len(dataset):
-        raise ValueError(f"random_split(): lengths must add up to the dataset's {len(dataset)}; "
-                         f"got {sum(lengths)}")
+        raise ValueError(
+            f"random_split(): lengths must add up to the dataset's {len(dataset)}; "
+            f"got {sum(lengths)}"
+        )
     generator = facula.default_generator if generator is None else generator
     indices = facula.randperm(sum(lengths), generator=generator).tolist()
     ends = accumulate(lengths)
-    return [Subset(dataset, indices[end - length:end])
-            for end, length in zip(ends, lengths, strict=True)]
+    return [
+        Subset(dataset, indices[end - length : end])
+        for end, length in zip(ends, lengths, strict=True)
+    ]

@@ -1,4 +1,5 @@
 """The sampler of distributed training."""
+
 from __future__ import annotations
 
 import math
@@ -21,11 +22,14 @@ class DistributedSampler(Sampler):
         ValueError: a bad rank.
     """
 
-    def __init__(self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0,
-                 drop_last=False):
+    def __init__(
+        self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False
+    ):
         if num_replicas is None or rank is None:
-            raise NotImplementedError("DistributedSampler(): num_replicas and rank must be given: "
-                                      "process groups are not implemented yet")
+            raise NotImplementedError(
+                "DistributedSampler(): num_replicas and rank must be given: "
+                "process groups are not implemented yet"
+            )
         if not 0 <= rank < num_replicas:
             raise ValueError(f"DistributedSampler: rank must be in [0, {num_replicas}); got {rank}")
         share = len(dataset) / num_replicas
@@ -45,7 +49,7 @@ class DistributedSampler(Sampler):
         if not self.drop_last:
             missing = self.total_size - n
             indices += (indices * math.ceil(missing / max(n, 1)))[:missing]
-        return iter(indices[self.rank:self.total_size:self.num_replicas])
+        return iter(indices[self.rank : self.total_size : self.num_replicas])
 
     def __len__(self):
         return self.num_samples

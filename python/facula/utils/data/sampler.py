@@ -1,4 +1,5 @@
 """Orders in which a dataset's items are taken."""
+
 from __future__ import annotations
 
 from itertools import chain, islice, repeat
@@ -67,11 +68,11 @@ class RandomSampler(Sampler):
         self._num_samples = num_samples
         self.generator = generator
         if not isinstance(replacement, bool):
-            raise TypeError(
-                f"RandomSampler: replacement must be a bool; got {replacement!r}")
+            raise TypeError(f"RandomSampler: replacement must be a bool; got {replacement!r}")
         if not isinstance(self.num_samples, int) or self.num_samples <= 0:
-            raise ValueError("RandomSampler: num_samples must be a positive integer; got "
-                             f"{self.num_samples!r}")
+            raise ValueError(
+                f"RandomSampler: num_samples must be a positive integer; got {self.num_samples!r}"
+            )
 
     @property
     def num_samples(self):
@@ -133,13 +134,16 @@ class WeightedRandomSampler(Sampler):
         self.replacement = _yes_or_no("WeightedRandomSampler: replacement", replacement)
         self.weights = facula.as_tensor(weights, dtype=facula.double)
         if self.weights.dim() != 1:
-            raise ValueError("WeightedRandomSampler: weights must be a sequence of numbers; got "
-                             f"shape {tuple(self.weights.shape)}")
+            raise ValueError(
+                "WeightedRandomSampler: weights must be a sequence of numbers; got "
+                f"shape {tuple(self.weights.shape)}"
+            )
         self.generator = generator
 
     def __iter__(self):
-        drawn = facula.multinomial(self.weights, self.num_samples, self.replacement,
-                                   generator=self.generator)
+        drawn = facula.multinomial(
+            self.weights, self.num_samples, self.replacement, generator=self.generator
+        )
         yield from iter(drawn.tolist())
 
     def __len__(self):

@@ -1,4 +1,5 @@
 """What makes a batch of items."""
+
 from __future__ import annotations
 
 from facula.utils.data._utils.collate import collate, default_collate, default_convert  # noqa: F401

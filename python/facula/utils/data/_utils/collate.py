@@ -1,4 +1,5 @@
 """Items to batches, and NumPy arrays to tensors."""
+
 from __future__ import annotations
 
 import facula
@@ -12,11 +13,13 @@ def _module_of(value):
 
 def _is_sequence(value):
     from collections.abc import Sequence
+
     return isinstance(value, Sequence)
 
 
 def _is_mapping(value):
     from collections.abc import Mapping
+
     return isinstance(value, Mapping)
 
 
@@ -28,6 +31,7 @@ def _same_mapping(template, pairs):
     """A mapping of the type of `template`; a dict when that type cannot be made."""
     from collections.abc import MutableMapping
     from copy import copy
+
     try:
         if isinstance(template, MutableMapping):
             clone = copy(template)
@@ -65,8 +69,10 @@ def default_convert(data):
     return data
 
 
-_BAD_TYPE = ("default_collate(): expected tensors, NumPy arrays, numbers, strings, mappings or "
-             "sequences; found {}")
+_BAD_TYPE = (
+    "default_collate(): expected tensors, NumPy arrays, numbers, strings, mappings or "
+    "sequences; found {}"
+)
 
 
 def collate(batch, *, collate_fn_map=None):
@@ -93,6 +99,7 @@ def collate(batch, *, collate_fn_map=None):
 
     def again(items):
         return collate(items, collate_fn_map=collate_fn_map)
+
     if _is_mapping(first):
         return _same_mapping(first, {key: again([d[key] for d in batch]) for key in first})
     if _is_namedtuple(first):
