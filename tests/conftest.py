@@ -1,7 +1,6 @@
 """Known gaps: tests that fail today, written down.
 
-tests/known_gaps.tsv has a line for each: the end of a test's id (or all of it), a tab, the reason. Reasons were
-given by group, from a look at some of each: read one as where to begin, not as a diagnosis.
+tests/known_gaps.tsv has a line for each: the end of a test's id (or all of it), a tab, the reason.
 They still run; one that passes is reported as XPASS, and its line should go.
 """
 

@@ -111,9 +111,9 @@ def table(rows):
         "",
     ]
     have = sum(there for _, _, there, _ in rows)
+    unexplained = sum(not (there or reason) for _, _, there, reason in rows)
     lines += [
-        f"{have} of {len(rows)} names are there; "
-        f"{sum(not (there or reason) for _, _, there, reason in rows)} are missing without a reason.",
+        f"{have} of {len(rows)} names are there; {unexplained} are missing without a reason.",
         "",
     ]
     for module in MODULES:

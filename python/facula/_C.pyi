@@ -1,4 +1,4 @@
-"""What the compiled core defines by hand; operators are in facula._operators, which is generated."""
+"""What the compiled core defines by hand; operators are in facula._operators (generated)."""
 
 # mypy: disable-error-code="overload-overlap, override, misc"
 import builtins

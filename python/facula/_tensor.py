@@ -75,10 +75,8 @@ def _same_class(self, made, kinds, method):
     if made.__class__ is self.__class__:
         return made
     raise RuntimeError(
-        f"The default implementation of __deepcopy__() for {kinds} only works for subclass types "
-        f"that implement {method} and for which that function returns another instance of the "
-        f"same subclass. Implement {method} for {self.__class__.__name__}, or __deepcopy__() where it is "
-        "intended to return another type."
+        f"__deepcopy__(): {kinds} are copied by {method}, which must give an object of the same "
+        f"class; define it, or __deepcopy__(), in {self.__class__.__name__}"
     )
 
 

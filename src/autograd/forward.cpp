@@ -7,7 +7,7 @@
 #include "autograd/variable.h"
 #include "dispatch/forward.h"
 #include "ops/arithmetic.h"
-#include "ops/conjugate.h"
+#include "ops/complex.h"
 #include "ops/copy.h"
 #include "ops/creation.h"
 #include "ops/view.h"

@@ -5,6 +5,7 @@
 #include "kernels/cpu/sort_search.h"
 #include "ops/arithmetic.h"
 #include "ops/comparison.h"
+#include "ops/complex.h"
 #include "ops/copy.h"
 #include "ops/creation.h"
 #include "ops/matmul.h"

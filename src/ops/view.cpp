@@ -412,31 +412,6 @@ Tensor unbind_gradient(Backward& b) {
   return result;
 }
 
-// Adds grad into the elements of memory that the geometry names, some perhaps several times.
-void accumulate(const Tensor& memory, const Tensor& grad, IntSpan size, IntSpan stride,
-                int64_t offset) {
-  if (!may_self_overlap(size, stride)) {
-    ops::add_(ops::as_strided(memory, size, stride, offset), grad);
-    return;
-  }
-  const IntSpan rest_size = size.subspan(1), rest_stride = stride.subspan(1);
-  if (stride[0] == 0)
-    return accumulate(memory, ops::sum(grad, IntList{0}), rest_size, rest_stride, offset);
-  for (int64_t i = 0; i < size[0]; ++i)
-    accumulate(memory, ops::select(grad, 0, i), rest_size, rest_stride, offset + i * stride[0]);
-}
-
-// The gradient of as_strided: scattered into memory laid out as the input's storage was.
-Tensor as_strided_backward(const Tensor& grad, IntSpan size, IntSpan stride, int64_t offset,
-                           IntSpan out_size, IntSpan out_stride, int64_t out_offset) {
-  const int64_t start = std::min(offset, out_offset);
-  const int64_t reach =
-      std::max(offset + extent(size, stride), out_offset + extent(out_size, out_stride)) - start;
-  const Tensor memory = ops::new_zeros(grad, {reach});
-  if (grad.numel() > 0) accumulate(memory, grad, out_size, out_stride, out_offset - start);
-  return ops::clone(ops::as_strided(memory, size, stride, offset - start));
-}
-
 // Scatters into memory laid out as the input's was.
 Tensor as_strided_gradient(Backward& b) {
   const int64_t own = b.storage_offset("self");
@@ -478,7 +453,7 @@ OP(as_strided_backward){
         "SymInt[] out_stride, SymInt out_offset) -> Tensor",
     .doc = "Gradient of as_strided for an input of the given geometry: elements seen twice add up.",
     .composite = Composite::Explicit,
-    .any = typed_kernel<as_strided_backward>,
+    .any = typed_kernel<geometry::as_strided_backward>,
     .derivatives = {vjp("grad",
                         [](Backward& b) {
                           return ops::as_strided(

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "ops/arithmetic.h"
 #include "ops/copy.h"
 #include "ops/creation.h"
+#include "ops/reduce.h"
 #include "ops/view.h"
 
 namespace facula::geometry {
@@ -94,6 +96,34 @@ Bounds slice_bounds(std::optional<int64_t> start, std::optional<int64_t> end, in
   const int64_t first = place(start.value_or(0)),
                 last = std::max(first, place(end.value_or(INT64_MAX)));
   return {first, (last - first) / step + ((last - first) % step != 0)};
+}
+
+namespace {
+
+// Adds grad into the elements of memory that the geometry names, some perhaps several times.
+void accumulate(const Tensor& memory, const Tensor& grad, IntSpan size, IntSpan stride,
+                int64_t offset) {
+  if (!may_self_overlap(size, stride)) {
+    ops::add_(ops::as_strided(memory, size, stride, offset), grad);
+    return;
+  }
+  const IntSpan rest_size = size.subspan(1), rest_stride = stride.subspan(1);
+  if (stride[0] == 0)
+    return accumulate(memory, ops::sum(grad, IntList{0}), rest_size, rest_stride, offset);
+  for (int64_t i = 0; i < size[0]; ++i)
+    accumulate(memory, ops::select(grad, 0, i), rest_size, rest_stride, offset + i * stride[0]);
+}
+
+}  // namespace
+
+Tensor as_strided_backward(const Tensor& grad, IntSpan size, IntSpan stride, int64_t offset,
+                           IntSpan out_size, IntSpan out_stride, int64_t out_offset) {
+  const int64_t start = std::min(offset, out_offset);
+  const int64_t reach =
+      std::max(offset + extent(size, stride), out_offset + extent(out_size, out_stride)) - start;
+  const Tensor memory = ops::new_zeros(grad, {reach});
+  if (grad.numel() > 0) accumulate(memory, grad, out_size, out_stride, out_offset - start);
+  return ops::clone(ops::as_strided(memory, size, stride, offset - start));
 }
 
 }  // namespace facula::geometry

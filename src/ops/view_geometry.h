@@ -20,5 +20,8 @@ struct Bounds {
 };
 Bounds slice_bounds(std::optional<int64_t> start, std::optional<int64_t> end, int64_t step,
                     int64_t size);
+// The gradient of as_strided: scattered into memory laid out as the input's storage was.
+Tensor as_strided_backward(const Tensor& grad, IntSpan size, IntSpan stride, int64_t offset,
+                           IntSpan out_size, IntSpan out_stride, int64_t out_offset);
 
 }  // namespace facula::geometry

@@ -129,7 +129,7 @@ def test_conversion_as_numpy(a, b):
 
 
 def test_bfloat16_rounds_to_even():
-    """1 + 2^-8 lies between two bfloat16 numbers and rounds to the even one; so does its neighbour."""
+    """1 + 2^-8 lies between two bfloat16 numbers and rounds to the even one, as its neighbour."""
     x = facula.tensor([1 + 2**-8, 1 + 3 * 2**-8, 1 + 2**-8 + 2**-20, 3.4e38, float("inf")])
     got = x.to(facula.bfloat16).float().tolist()
     assert got[:3] == [1.0, 1 + 2**-6, 1 + 2**-7]

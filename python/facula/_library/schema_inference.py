@@ -215,10 +215,6 @@ def split_name(name):
     """(namespace, name, overload) of "namespace::name.overload"; ValueError for other texts."""
     namespace, colons, rest = name.partition("::")
     if not colons or not namespace or not rest:
-        raise ValueError(
-            f'Expected `qualname` to be of the form "namespace::name", but got {name}. The '
-            "qualname passed to the torch.library APIs must consist of a namespace and a name, e.g. "
-            "aten::sin"
-        )
+        raise ValueError(f"expected a name of the form namespace::name, as mine::sin; got {name}")
     name, _, overload = rest.partition(".")
     return namespace, name, "" if overload == "default" else overload

@@ -144,7 +144,7 @@ class Op:
         return list(dict.fromkeys(names))
 
     def numbered_samples(self, dtype):
-        """(number, sample) of the samples that suit a dtype: no complex values for a real result."""
+        """(number, sample) of those that suit a dtype: no complex values for a real result."""
         for index, sample in enumerate(self.samples):
             result = sample.kwargs.get("dtype", dtype)
             if dtype not in COMPLEX or result in COMPLEX or not isinstance(result, str):

@@ -1,4 +1,4 @@
-"""Samples of tensors made from sizes: filled ones by value, drawn and uninitialised ones by geometry."""
+"""Samples of tensors made from sizes: filled ones by value, drawn and empty ones by geometry."""
 
 from .common import Error, Op, Sample, T
 

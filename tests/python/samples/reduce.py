@@ -4,7 +4,7 @@ import numpy as np
 
 from .common import Error, Op, Sample, T
 
-# All elements, a dimension, several, negative ones, kept ones, other layouts, 0-dim, long enough for
+# All elements, a dimension, several, negative ones, kept ones, other layouts, 0-dim, long ones for
 # several blocks and parts.
 ALONG = [
     Sample(T(3, 4)),

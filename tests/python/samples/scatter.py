@@ -112,7 +112,7 @@ OPS = [
             Sample(T(3, 4), 0, I(2), 1),
             Sample(T(3, 4, layout="transposed"), -1, I(2, low=-2, high=-1), T()),
         ],
-        beyond_torch="its gradient by value does not take the negative indices that the operator takes",
+        beyond_torch="its gradient by value lacks the negative indices that the operator takes",
     ),
     Op(
         "take",
