@@ -365,7 +365,7 @@ def unravel_index(indices, shape):
         indices.is_complex() or indices.is_floating_point() or indices.dtype == facula.bool
     )
     if not integral:
-        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+        raise TypeError(f"unravel_index(): indices must be integers; got {indices.dtype}")
     sizes = _shape_of(shape)
     results = []
     rest = indices
@@ -379,9 +379,9 @@ def _shape_of(shape):
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     for size in sizes:
         if not isinstance(size, int):
-            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(size)}")
+            raise TypeError(f"unravel_index(): shape must hold ints; got {type(size).__name__}")
     if any(size < 0 for size in sizes):
-        raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
+        raise ValueError(f"unravel_index(): shape must not be negative; got {sizes}")
     return sizes
 
 

@@ -113,12 +113,12 @@ class Library:
             raise ValueError("Unsupported kind: ", kind)
         if kind != "IMPL" and ns in _RESERVED:
             raise ValueError(
-                f"{ns} is a reserved namespace. Please try creating a library with another name."
+                f"Library(): the namespace {ns} is reserved; operators of one's own need another"
             )
         if kind == "DEF" and ns in _whole:
             raise RuntimeError(
-                f"Only a single TORCH_LIBRARY can be used to register the namespace {ns}; please "
-                "put all of your definitions in a single library of kind DEF, or use FRAGMENT"
+                f"Library(): {ns} has its library of kind DEF, of which there is one for each "
+                "namespace; FRAGMENT adds to it"
             )
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self._record = _Record(ns, kind == "DEF")
@@ -169,9 +169,7 @@ class Library:
                 "impl(): with_keyset=True is not supported: facula has no DispatchKeySet"
             )
         if not callable(fn):
-            raise TypeError(
-                f"Input function is required to be a callable but found type {type(fn)}"
-            )
+            raise TypeError(f"impl(): fn must be callable; got {type(fn).__name__}")
         full = self._full_name(op_name)
         key = _check_key(dispatch_key or self.dispatch_key or "CompositeImplicitAutograd")
         function = None if fn is fallthrough_kernel else fn
@@ -187,8 +185,7 @@ class Library:
             return split_name(op.name())
         if not isinstance(op, str):
             raise RuntimeError(
-                "impl should be passed either a name or an OpOverload object as the first "
-                f"argument, got {type(op)}"
+                f"impl(): op_name must be a name or an overload; got {type(op).__name__}"
             )
         return split_name(op if "::" in op else f"{self.ns}::{op}")
 
@@ -207,8 +204,7 @@ class Library:
         assert key, "dispatch_key must not be empty for fallback"
         if self.ns != "_":
             raise RuntimeError(
-                "Fallback can only be registered using library fragment on the "
-                f'global namespace "_" but it is {self.ns}'
+                f'fallback(): the library must be of the namespace "_"; got {self.ns}'
             )
         if with_keyset:
             raise NotImplementedError(
@@ -354,9 +350,7 @@ def impl_abstract(qualname, func=None, *, lib=None, _stacklevel=1):
     import warnings
 
     warnings.warn(
-        "torch.library.impl_abstract was renamed to torch.library.register_fake. Please "
-        "use that instead; we will remove torch.library.impl_abstract in a future "
-        "version of PyTorch.",
+        "impl_abstract() is the old name of register_fake()",
         DeprecationWarning,
         stacklevel=2,
     )

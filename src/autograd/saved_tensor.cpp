@@ -89,13 +89,8 @@ struct SavedTensor::Packed {
 
 SavedTensor::SavedTensor(const Tensor& t, bool is_output)
     : version_(t->current_version()), is_output_(is_output) {
-  check(
-      !t->inference,
-      "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
-      "inference "
-      "mode in computation tracked by autograd. To work around this, you can make a clone to get a "
-      "normal tensor and use it in autograd, or use `torch.no_grad()` instead of "
-      "`torch.inference_mode()`.");
+  check(!t->inference, "Inference tensors cannot be saved for backward: got one of dtype ",
+        name(t.dtype()), "; a clone() made outside of inference_mode can");
   if (t->autograd) output_nr_ = t->autograd->output_nr;
   if (state) [[unlikely]]
     if (const auto hooks = top_saved_tensor_hooks()) {

@@ -164,9 +164,8 @@ def _check_mutation(schema, written, mutates_args):
     expected = set(written) if mutates_args == "unknown" else set(mutates_args)
     if written != expected:
         raise ValueError(
-            f"Attempted to create a custom op with `mutates_args={mutates_args}` and `schema="
-            f"{schema}. The schema suggests that the op mutates {written} which is different from "
-            "what was provided to us in `mutates_args`. Please make these consistent."
+            f"custom_op(): mutates_args must name what the schema marks as written, "
+            f"{sorted(written)}; got {mutates_args} with {schema}"
         )
 
 

@@ -72,7 +72,7 @@ def _test_schema(op, args, kwargs, tolerances):
         ):
             if not facula.equal(now, then):
                 raise RuntimeError(
-                    f"Argument {argument.name} is not defined as mutable but was mutated"
+                    f"the operator wrote to {argument.name}, which its schema does not say"
                 )
     _check_aliases(schema, named, result)
 
@@ -87,7 +87,7 @@ def _check_aliases(schema, named, result):
             shared = mine & {_memory(t) for t in _tensors(value)}
             if shared and not marks & allowed:
                 raise RuntimeError(
-                    f"Argument {argument.name} is not defined to alias output but was aliasing"
+                    f"the result is an alias of {argument.name}, which its schema does not say"
                 )
 
 
@@ -198,8 +198,8 @@ def _operator(op):
         op = op.default
     if not isinstance(op, _C.OpOverload):
         raise ValueError(
-            f"opcheck(op, ...): op must be instance of torch._ops.OpOverload, e.g. "
-            f"torch.ops.aten.sin.default, got {type(op)}"
+            "opcheck(): op must be an overload, as facula.ops.aten.sin.default; got "
+            f"{type(op).__name__}"
         )
     return op
 

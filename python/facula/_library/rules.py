@@ -104,10 +104,8 @@ def autograd_kernel(overload, backward, setup_context):
         expected = len(ctx._call.lengths)
         if len(found) != expected:
             raise RuntimeError(
-                f"The backward formula for {label} returned an incorrect number of gradients "
-                f"(expected {expected}, got {len(found)}). Expected one gradient for each forward "
-                "input, or for each positional input to the operator. Use None for inputs that do "
-                "not require a gradient."
+                f"{label}: backward must return a gradient (or None) for each positional input: "
+                f"expected {expected}, got {len(found)}"
             )
         return None, *ctx._call.splice_gradients(found)
 

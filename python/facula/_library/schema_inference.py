@@ -113,10 +113,7 @@ class _Reader:
     def advice(self, annotation):
         if typing.get_origin(annotation) is not tuple:
             return ""
-        return (
-            " We do not support Tuple inputs in schema. As a workaround, please try to use List"
-            " instead."
-        )
+        return " A schema has no tuples as inputs; List says the same."
 
     def marked(self, text, position, name):
         if text.startswith("Tensor"):
@@ -124,8 +121,7 @@ class _Reader:
         if self.mutates == "unknown":
             return text
         raise self.bad(
-            f"Parameter {name} is in mutable_args but only Tensors or collections of "
-            "Tensors can be mutated"
+            f"mutates_args names {name}, which is neither a Tensor nor a list of Tensors"
         )
 
     def default(self, name, parameter):
@@ -133,7 +129,7 @@ class _Reader:
         if value is parameter.empty:
             return ""
         if not isinstance(value, _DEFAULTS):
-            raise self.bad(f"Parameter {name} has an unsupported default value type {type(value)}.")
+            raise self.bad(f"No schema can say the default of {name}, {value!r}.")
         if isinstance(value, facula.dtype):
             return "=" + str(value).rpartition(".")[2]
         return f'="{value}"' if isinstance(value, (str, facula.device)) else f"={value}"
@@ -142,7 +138,7 @@ class _Reader:
         parts, starred = [], False
         for position, (name, parameter) in enumerate(self.signature.parameters.items()):
             if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-                raise self.bad("We do not support positional-only args, varargs, or varkwargs.")
+                raise self.bad(f"{name} must be an ordinary or a keyword-only parameter.")
             if parameter.kind is parameter.KEYWORD_ONLY and not starred:
                 parts.append("*")
                 starred = True
@@ -181,19 +177,15 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name=None, tags=()):
     """
     if isinstance(mutates_args, str) and mutates_args != "unknown":
         raise ValueError(
-            "mutates_args must either be a sequence of the names of the arguments that "
-            "are mutated or the string 'unknown'. "
+            "infer_schema(): mutates_args must be names of arguments or 'unknown'; got "
+            f"{mutates_args!r}"
         )
     reader = _Reader(prototype_function, mutates_args)
     unknown = (
         set() if mutates_args == "unknown" else set(mutates_args) - set(reader.signature.parameters)
     )
     if unknown:
-        raise reader.bad(
-            f"{unknown} in mutates_args were not found in the custom op's signature. "
-            "mutates_args should contain the names of all args that the custom op "
-            "mutates, or just the string 'unknown' if you don't know."
-        )
+        raise reader.bad(f"mutates_args names {sorted(unknown)}, which the function does not take.")
     return f"{op_name or ''}({reader.arguments()}) -> {reader.results()}"
 
 

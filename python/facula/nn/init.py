@@ -77,8 +77,8 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
     """Fill with draws from N(mean, std^2) cut to [a, b]; returns `tensor`."""
     if mean < a - 2 * std or mean > b + 2 * std:
         _warn(
-            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
-            "The distribution of values may be incorrect."
+            f"trunc_normal_(): mean {mean} lies over two standard deviations outside of "
+            f"[{a}, {b}]; few draws fall there"
         )
     if tensor.is_meta:
         return tensor

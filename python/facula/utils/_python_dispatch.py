@@ -32,7 +32,7 @@ class TorchDispatchMode:
         import warnings
 
         warnings.warn(
-            "`Mode.push()` is no longer necessary and can be replaced with just `with Mode()`",
+            "push() is not needed: `with Mode():` does the same",
             stacklevel=2,
         )
         return cls(*args, **kwargs)
