@@ -128,8 +128,9 @@ Ends ends_of(PyObject* o) {
   const Object items = Object::take(PySequence_Fast(o, "expected a sequence of Tensors"));
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
     PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
-    check(is_tensor(item) || is_edge(item), "expected Tensors or GradientEdges; got ",
-          type_name(item));
+    check_kind(item == Py_None ? ErrorKind::Assertion : ErrorKind::Runtime,
+               is_tensor(item) || is_edge(item), "expected Tensors or GradientEdges; got ",
+               type_name(item));
     ends.tensors.push_back(is_tensor(item) ? tensor_of(item) : Tensor());
     ends.edges.push_back(is_tensor(item) ? Edge() : edge_of(item));
   }
@@ -160,8 +161,6 @@ void check_cotangent(const Tensor& given, IntSpan sizes, DType dtype, size_t i) 
 
 // The gradient that a root starts from: ones for a scalar, unless one is given.
 Tensor start_of(const Tensor& root, const Tensor& given, size_t i) {
-  check_kind(ErrorKind::Assertion, root.defined(), "expected a Tensor to start from at index ", i,
-             "; got None");
   if (given.defined()) {
     check_cotangent(given, root.sizes(), root.dtype(), i);
     return given;

@@ -196,9 +196,11 @@ Tensor renorm(const Tensor& self, const Scalar& p, int64_t dim, const Scalar& ma
 
 Tensor norm_except_dim(const Tensor& v, int64_t power, int64_t dim) {
   if (dim == -1) return ops::norm(v, power);
-  check(dim == 0 || dim == v.dim() - 1, "norm_except_dim(): expected dim -1, 0 or the last; got ",
-        dim);
-  return ops::linalg_vector_norm(v, power, std::optional<IntList>(all_but(v.dim(), dim)), true);
+  const int64_t d = wrap_dim(dim, v.dim());
+  // An inner dimension is the first of a transposed view, whose result is laid out as PyTorch's.
+  if (d != 0 && d != v.dim() - 1)
+    return ops::transpose(norm_except_dim(ops::transpose(v, 0, d), power, 0), 0, d);
+  return ops::linalg_vector_norm(v, power, std::optional<IntList>(all_but(v.dim(), d)), true);
 }
 
 }  // namespace

@@ -264,3 +264,16 @@ def test_the_given_cotangent_is_never_changed():
     y = x * 1
     facula.autograd.backward([y, y], [given, given])
     assert given.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda: facula.autograd.backward([None]), AssertionError),
+        (lambda: facula.autograd.backward([3]), RuntimeError),
+        (lambda: facula.autograd.graph.increment_version(3), RuntimeError),
+    ],
+)
+def test_what_is_no_tensor_is_refused(call, error):
+    with pytest.raises(error, match="expected"):
+        call()

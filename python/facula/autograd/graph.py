@@ -7,6 +7,7 @@ import functools
 import threading
 import types
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
 from facula import _C
@@ -62,6 +63,10 @@ def _gradient_function(tensor):
 
 def increment_version(tensor):
     """Count a change of `tensor` (Tensor or iterable of Tensors) that autograd could not see."""
+    if not isinstance(tensor, Iterable):
+        raise RuntimeError(
+            f"increment_version(): expected a Tensor or Tensors; got {type(tensor).__name__}"
+        )
     _C._increment_version((tensor,) if isinstance(tensor, _Tensor) else tuple(tensor))
 
 

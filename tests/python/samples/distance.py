@@ -86,8 +86,16 @@ OPS = [
     ),
     Op(
         "norm_except_dim",
-        [Sample(T(2, 3)), Sample(T(2, 3, 4), 2, 2), Sample(T(2, 3), 1, -1), Sample(T(2, 3), 2, 1)],
+        [
+            Sample(T(2, 3)),
+            Sample(T(2, 3, 4), 2, 2),
+            Sample(T(2, 3), 1, -1),
+            Sample(T(2, 3), 2, 1),
+            Sample(T(2, 3, 4), 2, 1),
+            Sample(T(2, 3, 4), 2, -2),
+        ],
         dtypes="full",
+        errors=[Error(IndexError, "out of range", Sample(T(2, 3), 2, 9))],
     ),
     Op(
         "linalg.matrix_norm",
