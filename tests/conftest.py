@@ -1,7 +1,7 @@
 """Known gaps: tests that fail today, written down.
 
-tests/known_gaps.tsv has a line for each: the end of a test's id (or all of it), a tab, the reason. The lines
-of test_wrong_calls share a reason that says what differs, not why: run one to see which call it is.
+tests/known_gaps.tsv has a line for each: the end of a test's id (or all of it), a tab, the reason.
+The lines of test_wrong_calls share a reason that says what differs, not why: run one to see.
 They still run; one that passes is reported as XPASS, and its line should go.
 """
 
