@@ -2,6 +2,7 @@
 #include "ops/shape.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/cpu/convert.h"
 #include "ops/copy.h"
