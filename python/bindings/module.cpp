@@ -65,6 +65,7 @@ void fill(PyObject* module) {
   add_new_tensor(module);
   add_numpy(module);
   add_dlpack(module);
+  add_grad_switches(module);
   add_state(module);
   add_autograd(module);
   add_modes(module);
