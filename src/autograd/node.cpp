@@ -43,25 +43,25 @@ NodeMetadata* Node::metadata() const {
   return h ? h->metadata.get() : nullptr;
 }
 
-uint64_t Node::add_pre_hook(PreHook hook) {
+uint64_t Node::add_pre_hook(PreHook hook, void* object) {
   const uint64_t id = new_hook_id();
   NodeHooks& h = hooks();
   const std::lock_guard guard(lock);
-  h.pre.push_back({id, std::move(hook)});
+  h.pre.push_back({id, std::move(hook), object});
   return id;
 }
-uint64_t Node::add_post_hook(PostHook hook) {
+uint64_t Node::add_post_hook(PostHook hook, void* object) {
   const uint64_t id = new_hook_id();
   NodeHooks& h = hooks();
   const std::lock_guard guard(lock);
-  h.post.push_back({id, std::move(hook)});
+  h.post.push_back({id, std::move(hook), object});
   return id;
 }
-uint64_t Node::add_tensor_hook(uint32_t output_nr, GradientHook hook) {
+uint64_t Node::add_tensor_hook(uint32_t output_nr, GradientHook hook, void* object) {
   const uint64_t id = new_hook_id();
   NodeHooks& h = hooks();
   const std::lock_guard guard(lock);
-  h.tensor.push_back({id, output_nr, std::move(hook)});
+  h.tensor.push_back({id, output_nr, std::move(hook), object});
   return id;
 }
 
@@ -102,9 +102,21 @@ void Node::forget(TensorImpl* t) {
   std::erase_if(h->retained, [t](const auto& r) { return r.second == t; });
 }
 
+void NodeHooks::show_held(HeldVisitor& visitor) const {
+  const auto show = [&](const auto& hooks) {
+    for (const auto& h : hooks)
+      if (h.object) visitor.object(h.object);
+  };
+  show(pre);
+  show(post);
+  show(tensor);
+  if (metadata) metadata->show_held(visitor);
+}
+
 void Node::show_held(HeldVisitor& visitor) const {
   for (const Edge& e : next)
     if (e) visitor.node(e.node.get());
+  if (const NodeHooks* h = hooks_.load(std::memory_order_acquire)) h->show_held(visitor);
 }
 
 void AccumulateGrad::show_held(HeldVisitor& visitor) const { visitor.tensor(variable_); }

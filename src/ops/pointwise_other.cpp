@@ -145,6 +145,7 @@ struct nan_to_num {
 
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "ops/arithmetic.h"
 #include "ops/comparison.h"
@@ -553,6 +554,7 @@ OP(clamp_min){
         "self",
         [](Backward& b) { return ops::where(ops::gt(b["self"], b.scalar("min")), b.grad(), 0); },
         saves("self"))},
+    .node = "ClampMinBackward0",
 };
 
 OP(clamp_min_Tensor){
@@ -580,6 +582,7 @@ OP(clamp_min_Tensor){
                 },
                 saves("self", "min")),
         },
+    .node = "ClampMinBackward1",
 };
 
 OP(clamp_max){
@@ -593,6 +596,7 @@ OP(clamp_max){
         "self",
         [](Backward& b) { return ops::where(ops::lt(b["self"], b.scalar("max")), b.grad(), 0); },
         saves("self"))},
+    .node = "ClampMaxBackward0",
 };
 
 OP(clamp_max_Tensor){
@@ -620,6 +624,7 @@ OP(clamp_max_Tensor){
                 },
                 saves("self", "max")),
         },
+    .node = "ClampMaxBackward1",
 };
 
 OP(hypot){
@@ -654,6 +659,7 @@ OP(copysign_Tensor){
                 "self", [](Backward& b) { return copysign_gradient(b); }, saves("self", "result")),
             vjp("other", [](Backward& b) { return ops::zeros_like(b.grad()); }),
         },
+    .node = "CopysignBackward0,CopysignBackward1",
 };
 
 OP(nextafter){
@@ -740,8 +746,24 @@ OP(ldexp_Tensor){
     .schema = "ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
     .doc = "self * 2^other, elementwise.",
     .forms = all_forms,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<ldexp>,
+    .derivatives =
+        {
+            vjp(
+                "self",
+                [](Backward& b) {
+                  return ops::mul(b.grad(), ops::conj(ops::pow(2.0, b["other"])));
+                },
+                saves("other")),
+            vjp(
+                "other",
+                [](Backward& b) {
+                  const Tensor slope = ops::mul(b["result"], std::numbers::ln2);
+                  return ops::mul(b.grad(), ops::conj(slope));
+                },
+                saves("result")),
+        },
 };
 
 OP(frexp_Tensor){

@@ -191,6 +191,7 @@ OP(pow_Tensor_Tensor){
             local("self", base_slope, saves("self", "exponent")),
             local("exponent", exponent_slope, saves("self", "exponent", "result")),
         },
+    .node = "PowBackward1,PowBackward2,PowBackward0",
 };
 
 OP(float_power_Tensor_Tensor){
@@ -206,6 +207,7 @@ OP(float_power_Tensor_Tensor){
             local("self", base_slope, saves("self", "exponent")),
             local("exponent", exponent_slope, saves("self", "exponent", "result")),
         },
+    .node = "PowBackward1,PowBackward2,PowBackward0",
 };
 
 OP(square){
@@ -217,6 +219,7 @@ OP(square){
     .cpu = cpu::unary<scalar::square>,
     .derivatives = {local(
         "self", [](Backward& x) { return ops::mul(x["self"], 2); }, saves("self"))},
+    .node = "PowBackward0",
 };
 
 OP(sqrt){

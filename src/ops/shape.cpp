@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "dispatch/batch.h"
 #include "kernels/cpu/convert.h"
 #include "ops/copy.h"
 #include "ops/creation.h"
@@ -167,6 +168,7 @@ OP(select_scatter){
                   return ops::select(b.grad(), b.integer("dim"), b.integer("index"));
                 }),
         },
+    .batch = batch::dims,
 };
 OP(slice_scatter){
     .schema =
@@ -190,6 +192,7 @@ OP(slice_scatter){
                                     b.integer("step"));
                 }),
         },
+    .batch = batch::dims,
 };
 OP(as_strided_scatter){
     .schema =
@@ -217,4 +220,6 @@ OP(as_strided_scatter){
                                                     maybe(b, "storage_offset")));
                 }),
         },
+    // A sample's geometry may reach beyond it, which the whole batch cannot show.
+    .batch = [](Batch& b) { b.loop(); },
 };
