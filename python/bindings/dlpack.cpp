@@ -122,8 +122,7 @@ namespace {
 
 Object from_dlpack(PyObject*, PyObject* source) {
   Object capsule = Object::share(source);
-  if (!PyCapsule_CheckExact(source))
-    capsule = Object::take(PyObject_CallMethod(source, "__dlpack__", nullptr));
+  if (!PyCapsule_CheckExact(source)) capsule = called(source, "__dlpack__");
   check(PyCapsule_IsValid(capsule.get(), "dltensor"),
         "from_dlpack(): expected a fresh capsule named 'dltensor'; got one that is invalid or "
         "was read already");

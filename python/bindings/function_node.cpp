@@ -38,8 +38,7 @@ struct PythonNode final : Node {
     const Object given = Object::take(PyTuple_New(static_cast<Py_ssize_t>(grads.size())));
     for (size_t i = 0; i < grads.size(); ++i)
       PyTuple_SET_ITEM(given.get(), static_cast<Py_ssize_t>(i), checked(wrap(gradient(grads, i))));
-    const Object returned =
-        Object::take(PyObject_CallMethod(context_, "_run_backward", "(O)", given.get()));
+    const Object returned = called(context_, "_run_backward", given.get());
     return taken(returned.get());
   }
   void release_saved() override {
@@ -155,8 +154,8 @@ void declare_dtypes(Node& node, PyObject* dtypes, const CustomResults& results) 
     }
     const Tensor& t = results.outputs[i];
     const auto same = [&](const Tensor& o) { return t.is_same(o); };
-    const bool differentiable = t.defined() && is_differentiable(t.dtype()) &&
-                                std::ranges::none_of(results.constant, same);
+    const bool differentiable =
+        t.defined() && is_differentiable(t.dtype()) && std::ranges::none_of(results.constant, same);
     check(differentiable, "set_output_grad_dtype(): output ", i,
           " is no differentiable tensor, which takes None; got ", name(dtype_value(d)));
     check(is_differentiable(dtype_value(d)), "set_output_grad_dtype(): output ", i,

@@ -355,7 +355,7 @@ int contains(PyObject* self, PyObject* element) {
           text_of(Object::take(PyObject_Repr(reinterpret_cast<PyObject*>(Py_TYPE(element)))).get()),
           ".");
     const Object equal = Object::take(PyObject_RichCompare(self, element, Py_EQ));
-    const Object any = Object::take(PyObject_CallMethod(equal.get(), "any", nullptr));
+    const Object any = called(equal.get(), "any");
     checked(found = PyObject_IsTrue(any.get()));
   });
   return found;

@@ -104,9 +104,8 @@ void set_histories(const OpCall& c, Ref<Node> node) {
 // False for the node of a changed view, which works inside of its base's.
 bool is_in_graph(const OpCall& c, const Node& node) {
   bool any = false;
-  for_each_result(c, [&](const Tensor& t, int) {
-    any |= t->autograd && t->autograd->grad_fn.get() == &node;
-  });
+  for_each_result(
+      c, [&](const Tensor& t, int) { any |= t->autograd && t->autograd->grad_fn.get() == &node; });
   return any;
 }
 

@@ -27,8 +27,10 @@ NodeWatcher* pop_node_watcher() {
 }
 
 void show_to_watchers(const Ref<Node>& node) {
-  check(!watching, "a node creation hook must not make nodes of its own, only look at the one it "
-        "is given; it made a ", node->name());
+  check(!watching,
+        "a node creation hook must not make nodes of its own, only look at the one it "
+        "is given; it made a ",
+        node->name());
   std::vector<NodeWatcher*> inward;
   for (NodeWatcher* w = thread_state.node_watchers; w; w = w->outer) inward.push_back(w);
   const Watching scope;

@@ -145,7 +145,6 @@ struct nan_to_num {
 
 #include <cmath>
 #include <limits>
-#include <numbers>
 
 #include "ops/arithmetic.h"
 #include "ops/comparison.h"
@@ -324,14 +323,6 @@ void meta_heaviside(Meta& m) {
 }
 
 // Whole exponents do not change the dtype of floats; float64 holds every power that matters.
-Tensor ldexp(const Tensor& self, const Tensor& other) {
-  if (!is_integral(other.dtype(), true) || is_complex(self.dtype()))
-    return ops::mul(self, ops::pow(2.0, other));
-  const Tensor wide =
-      ops::mul(ops::to(self, DType::Float64), ops::pow(2.0, ops::to(other, DType::Float64)));
-  return ops::to(wide, float_of(self.dtype()));
-}
-
 void meta_frexp(Meta& m, const Tensor& self) {
   check(is_floating(self.dtype()), "frexp(): self must be floating point; got ",
         name(self.dtype()));
@@ -740,30 +731,6 @@ OP(heaviside){
     .flags = pointwise,
     .meta = meta_heaviside,
     .cpu = cpu::binary<scalar::heaviside>,
-};
-
-OP(ldexp_Tensor){
-    .schema = "ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
-    .doc = "self * 2^other, elementwise.",
-    .forms = all_forms,
-    .composite = Composite::Explicit,
-    .any = typed_kernel<ldexp>,
-    .derivatives =
-        {
-            vjp(
-                "self",
-                [](Backward& b) {
-                  return ops::mul(b.grad(), ops::conj(ops::pow(2.0, b["other"])));
-                },
-                saves("other")),
-            vjp(
-                "other",
-                [](Backward& b) {
-                  const Tensor slope = ops::mul(b["result"], std::numbers::ln2);
-                  return ops::mul(b.grad(), ops::conj(slope));
-                },
-                saves("result")),
-        },
 };
 
 OP(frexp_Tensor){

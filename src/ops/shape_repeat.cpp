@@ -456,10 +456,8 @@ OP(rot90){
     .forms = function_method,
     .composite = Composite::Explicit,
     .any = typed_kernel<rot90>,
-    .derivatives = {vjp("self",
-                        [](Backward& b) {
-                          return ops::rot90(b.grad(), -b.integer("k"), b.ints("dims"));
-                        })},
+    .derivatives = {vjp(
+        "self", [](Backward& b) { return ops::rot90(b.grad(), -b.integer("k"), b.ints("dims")); })},
 };
 
 OP(tril){

@@ -9,24 +9,10 @@
 
 // The records of the views, for their derivatives.
 namespace facula::records {
-extern const OpRecord select_int_record,
-    slice_Tensor_record,
-    view_record,
-    expand_record,
-    permute_record,
-    transpose_int_record,
-    t_record,
-    squeeze_record,
-    squeeze_dim_record,
-    squeeze_dims_record,
-    unsqueeze_record,
-    diagonal_record,
-    alias_record,
-    unfold_record,
-    view_as_real_record,
-    view_as_complex_record,
-    unbind_int_record,
-    split_Tensor_record,
+extern const OpRecord select_int_record, slice_Tensor_record, view_record, expand_record,
+    permute_record, transpose_int_record, t_record, squeeze_record, squeeze_dim_record,
+    squeeze_dims_record, unsqueeze_record, diagonal_record, alias_record, unfold_record,
+    view_as_real_record, view_as_complex_record, unbind_int_record, split_Tensor_record,
     split_with_sizes_record;
 }
 

@@ -20,6 +20,7 @@ from autograd_cases import (  # noqa: F401
     views_and_data,
 )
 
+
 def plain(text):
     """A text without addresses and the library's name."""
     return re.sub(r"0x[0-9a-f]+", "0x", str(text).replace("facula", "torch"))

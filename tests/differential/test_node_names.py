@@ -104,9 +104,7 @@ def test_results(op, dtype):
 
 
 WITH_IN_PLACE = [
-    op
-    for op in OPS
-    if hasattr(torch.Tensor, in_place(op)) and hasattr(facula.Tensor, in_place(op))
+    op for op in OPS if hasattr(torch.Tensor, in_place(op)) and hasattr(facula.Tensor, in_place(op))
 ]
 
 

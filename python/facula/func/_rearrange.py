@@ -132,9 +132,7 @@ def _check_name(token, names):
 def _check_lengths(left, lengths):
     for name, length in lengths.items():
         if not isinstance(length, int):
-            raise TypeError(
-                f"rearrange(): expected an int for {name}; got {type(length).__name__}"
-            )
+            raise TypeError(f"rearrange(): expected an int for {name}; got {type(length).__name__}")
     unknown = set(lengths) - set(left.names)
     if unknown:
         raise ValueError(f"rearrange(): the pattern has no {sorted(unknown)}")
@@ -146,8 +144,7 @@ def _sizes(left, shape, lengths):
     rest = len(shape) - len(left.groups) + has_rest
     if rest < 0 or (rest and not has_rest):
         raise ValueError(
-            f"rearrange(): the pattern has {len(left.groups)} dimensions; the tensor "
-            f"{len(shape)}"
+            f"rearrange(): the pattern has {len(left.groups)} dimensions; the tensor {len(shape)}"
         )
     sizes, at = {}, 0
     for group in left.groups:
