@@ -2,6 +2,7 @@
 #include <mutex>
 
 #include "autograd/anomaly.h"
+#include "autograd/node_watch.h"
 #include "autograd_objects.h"
 #include "convert.h"
 #include "dispatch/mutations.h"
@@ -54,7 +55,7 @@ bool attached_to_present_node(const Tensor& t, PyObject* dict) {
 
 void attach_hooks(const Tensor& t, PyObject* hooks) {
   if (grad_fn(t)) {
-    add_hook(t, NodeHookDict{Held(hooks)});
+    add_hook(t, NodeHookDict{Held(hooks)}, hooks);
     return;
   }
   // A leaf's hooks live with its object, so that the collector sees cycles through them.
@@ -95,7 +96,7 @@ Object register_post_accumulate_hook(PyObject* self, PyObject* hook) {
   const Tensor& t = tensor_of(self);
   if (PyObject* there = post_accumulate_hooks(t)) return add_to(there, hook);
   const Object hooks = ordered_dict();
-  add_post_accumulate_hook(t, PostAccumulateDict{Held(hooks.get())});
+  add_post_accumulate_hook(t, PostAccumulateDict{Held(hooks.get())}, hooks.get());
   // The handle's reference to the dict is weak; the hook owns it through the tensor.
   return add_to(hooks.get(), hook);
 }
@@ -319,6 +320,28 @@ Object set_several_threads(PyObject*, PyObject* on) {
   return none();
 }
 
+// --- hooks on the making of nodes
+
+struct PythonNodeWatcher final : NodeWatcher {
+  explicit PythonNodeWatcher(PyObject* f) : hook(f) {}
+  void see(const Ref<Node>& node) override {
+    HoldGil gil;
+    const Object o = node_object(node);
+    Object::take(PyObject_CallOneArg(hook.get(), o.get()));
+  }
+  Held hook;
+};
+Object push_creation_hook(PyObject*, PyObject* hook) {
+  check_type(PyCallable_Check(hook), "node_creation_hook(): expected a callable; got ",
+             type_name(hook));
+  push_node_watcher(new PythonNodeWatcher(hook));
+  return none();
+}
+Object pop_creation_hook(PyObject*, PyObject*) {
+  delete pop_node_watcher();
+  return none();
+}
+
 // --- versions
 
 Object increment_version(PyObject*, PyObject* list) {
@@ -368,6 +391,8 @@ PyMethodDef functions[] = {
     {"_current_autograd_node", guarded<running_node>, METH_NOARGS, nullptr},
     {"_is_multithreading_enabled", guarded<several_threads>, METH_NOARGS, nullptr},
     {"_set_multithreading_enabled", guarded<set_several_threads>, METH_O, nullptr},
+    {"_push_node_creation_hook", guarded<push_creation_hook>, METH_O, nullptr},
+    {"_pop_node_creation_hook", guarded<pop_creation_hook>, METH_NOARGS, nullptr},
     {"_increment_version", guarded<increment_version>, METH_O, nullptr},
     {"_set_version", guarded<set_version>, METH_VARARGS, nullptr},
     {"_is_view", guarded<is_view_object>, METH_O, nullptr},

@@ -127,7 +127,7 @@ Object from_dlpack(PyObject*, PyObject* source) {
     check(PyObject_HasAttr(source, word.get()),
           "from_dlpack(): expected an object with __dlpack__ or a capsule; got ",
           type_name(source));
-    capsule = Object::take(PyObject_CallMethod(source, "__dlpack__", nullptr));
+    capsule = called(source, "__dlpack__");
   }
   check(PyCapsule_IsValid(capsule.get(), "dltensor"),
         "from_dlpack(): expected a fresh capsule named 'dltensor'; got one that is invalid or "

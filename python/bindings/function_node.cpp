@@ -1,10 +1,14 @@
 #include "function_node.h"
 
+#include <algorithm>
+
 #include "autograd/custom.h"
+#include "autograd/node_watch.h"
 #include "convert.h"
 #include "operators.h"
 #include "saved_tensor_object.h"
 #include "tensor_type.h"
+#include "types.h"
 
 namespace facula::python {
 namespace {
@@ -34,8 +38,7 @@ struct PythonNode final : Node {
     const Object given = Object::take(PyTuple_New(static_cast<Py_ssize_t>(grads.size())));
     for (size_t i = 0; i < grads.size(); ++i)
       PyTuple_SET_ITEM(given.get(), static_cast<Py_ssize_t>(i), checked(wrap(gradient(grads, i))));
-    const Object returned =
-        Object::take(PyObject_CallMethod(context_, "_run_backward", "(O)", given.get()));
+    const Object returned = called(context_, "_run_backward", given.get());
     return taken(returned.get());
   }
   void release_saved() override {
@@ -139,14 +142,37 @@ void keep(PythonNode& node, PyObject* to_save, const std::vector<Tensor>& before
   }
 }
 
-// _attach_function(context, arguments, outputs, dirty, non_differentiable, to_save, materialize,
-// recording) -> the outputs that the caller gets. All but the first and the flags are tuples.
+// What set_output_grad_dtype() says of each output: a dtype, or None for any.
+void declare_dtypes(Node& node, PyObject* dtypes, const CustomResults& results) {
+  if (dtypes == Py_None) return;
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    PyObject* d = PyTuple_GET_ITEM(dtypes, static_cast<Py_ssize_t>(i));
+    OutputMeta& m = node.outputs[i];
+    if (d == Py_None) {
+      m.any_dtype = true;
+      continue;
+    }
+    const Tensor& t = results.outputs[i];
+    const auto same = [&](const Tensor& o) { return t.is_same(o); };
+    const bool differentiable =
+        t.defined() && is_differentiable(t.dtype()) && std::ranges::none_of(results.constant, same);
+    check(differentiable, "set_output_grad_dtype(): output ", i,
+          " is no differentiable tensor, which takes None; got ", name(dtype_value(d)));
+    check(is_differentiable(dtype_value(d)), "set_output_grad_dtype(): output ", i,
+          " can have no gradient of dtype ", name(dtype_value(d)));
+    m.dtype = dtype_value(d);
+  }
+}
+
+// _attach_function(context, arguments, outputs, dirty, non_differentiable, to_save, dtypes,
+// materialize, recording) -> the outputs that the caller gets. All but the first and the flags are
+// tuples; dtypes has one item for each output, or is None.
 Object attach(PyObject*, PyObject* args, PyObject*) {
-  PyObject *context, *arguments, *outputs, *dirty, *constant, *to_save;
+  PyObject *context, *arguments, *outputs, *dirty, *constant, *to_save, *dtypes;
   int materialize, recording;
-  if (!PyArg_ParseTuple(args, "O!O!O!O!O!O!pp:_attach_function", &node_type, &context,
+  if (!PyArg_ParseTuple(args, "O!O!O!O!O!O!Opp:_attach_function", &node_type, &context,
                         &PyTuple_Type, &arguments, &PyTuple_Type, &outputs, &PyTuple_Type, &dirty,
-                        &PyTuple_Type, &constant, &PyTuple_Type, &to_save, &materialize,
+                        &PyTuple_Type, &constant, &PyTuple_Type, &to_save, &dtypes, &materialize,
                         &recording))
     throw_python();
   CustomResults results{tensors_in(arguments), {}, tensors_in(dirty), tensors_in(constant)};
@@ -166,7 +192,11 @@ Object attach(PyObject*, PyObject* args, PyObject*) {
     }
   }
   const std::vector<Tensor> attached = attach_results(node, results, warn_user);
-  if (node) keep(static_cast<PythonNode&>(*node), to_save, results.outputs, attached);
+  if (node) {
+    keep(static_cast<PythonNode&>(*node), to_save, results.outputs, attached);
+    declare_dtypes(*node, dtypes, results);
+    node_complete(node);
+  }
   Object tuple = Object::take(PyTuple_New(PyTuple_GET_SIZE(outputs)));
   for (size_t i = 0; i < attached.size(); ++i) {
     const auto at = static_cast<Py_ssize_t>(i);

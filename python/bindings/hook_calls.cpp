@@ -4,7 +4,7 @@ namespace facula::python {
 namespace {
 
 std::string hook_name(PyObject* hook) {
-  const Object name = Object::maybe(PyObject_GetAttrString(hook, "__name__"));
+  const Object name = Object::maybe(PyObject_GetAttr(hook, interned("__name__").get()));
   if (name && PyUnicode_Check(name.get())) return std::string(text_of(name.get()));
   PyErr_Clear();
   const Object text = Object::take(PyObject_Repr(hook));

@@ -1,4 +1,6 @@
 // Indexing: what stands between brackets becomes select, slice, unsqueeze and index calls.
+#include <algorithm>
+
 #include "convert.h"
 #include "core/inline_vector.h"
 #include "operators.h"
@@ -11,7 +13,7 @@ namespace {
 
 NamedOperator select_op("select", "int"), slice_op("slice", "Tensor"), unsqueeze_op("unsqueeze"),
     alias_op("alias"), index_op("index", "Tensor"), index_put_op("index_put_"), copy_op("copy_"),
-    fill_op("fill_", "Scalar"), view_op("view");
+    fill_op("fill_", "Scalar"), masked_fill_op("masked_fill_", "Scalar"), view_op("view");
 
 Tensor unsqueezed(const Tensor& t, int64_t dim) {
   return unsqueeze_op.tensor({pack(t), pack(dim)});
@@ -238,17 +240,41 @@ Tensor value_tensor(PyObject* value, const Tensor& like) {
                     info(like.dtype()).legacy_name, "Tensor"));
 }
 
+// The one mask that an index consists of, shaped to broadcast with what it is applied to;
+// undefined where there is more than that.
+Tensor sole_mask(const Index& index) {
+  const std::vector<Tensor>& all = index.indices();
+  const auto at = std::ranges::find_if(all, &Tensor::defined);
+  if (at == all.end() || at->dtype() != DType::Bool || at + 1 != all.end()) return {};
+  const int64_t first = at - all.begin(), dims = at->dim();
+  const IntSpan sizes = index.view().sizes();
+  if (first + dims > static_cast<int64_t>(sizes.size())) return {};
+  if (!same_sizes(at->sizes(), sizes.subspan(static_cast<size_t>(first), at->sizes().size())))
+    return {};
+  IntVec shape(at->sizes());
+  while (first + static_cast<int64_t>(shape.size()) < index.view().dim()) shape.push_back(1);
+  return view_op.tensor({pack(*at), pack(IntSpan(shape))});
+}
+
+// Sets what the index selects to a number. False where that takes a tensor.
+bool put_number(const Index& index, const Value& number) {
+  const Tensor& to = index.view();
+  Results<1> r;
+  if (!index.gathers()) {
+    fill_op.run({pack(to), number}, r.slots);
+    return true;
+  }
+  const Tensor mask = sole_mask(index);
+  if (mask.defined()) masked_fill_op.run({pack(to), pack(mask), number}, r.slots);
+  return mask.defined();
+}
+
 void put(const Index& index, PyObject* value) {
   const Tensor& to = index.view();
-  if (!index.gathers()) {
-    Arena arena;
-    Value number;
-    if (!is_tensor(value) && read_number(value, number, arena)) {
-      Results<1> r;
-      return fill_op.run({pack(to), number}, r.slots);
-    }
-    return copy_into(to, value_tensor(value, to));
-  }
+  Arena arena;
+  Value number;
+  if (!is_tensor(value) && read_number(value, number, arena) && put_number(index, number)) return;
+  if (!index.gathers()) return copy_into(to, value_tensor(value, to));
   Tensor from = value_tensor(value, to);
   IntVec sizes(from.sizes());
   while (!sizes.empty() && sizes[0] == 1) sizes.erase(0);
@@ -329,7 +355,7 @@ int contains(PyObject* self, PyObject* element) {
           text_of(Object::take(PyObject_Repr(reinterpret_cast<PyObject*>(Py_TYPE(element)))).get()),
           ".");
     const Object equal = Object::take(PyObject_RichCompare(self, element, Py_EQ));
-    const Object any = Object::take(PyObject_CallMethod(equal.get(), "any", nullptr));
+    const Object any = called(equal.get(), "any");
     checked(found = PyObject_IsTrue(any.get()));
   });
   return found;

@@ -66,6 +66,7 @@ Object node_sequence(PyObject* o, PyObject*) {
 
 // The dict that a node keeps for Python, however often its object comes and goes.
 struct PythonMetadata final : NodeMetadata {
+  void show_held(HeldVisitor& visitor) const override { visitor.object(dict.get()); }
   Held dict{Object::take(PyDict_New()).get()};
 };
 
@@ -83,14 +84,14 @@ Object input_metadata(PyObject* o, PyObject*) {
         PyObject_CallFunctionObjArgs(make, sizes.get(), dtype.get(), device.get(), nullptr));
     checked(PyList_Append(all.get(), item.get()));
   }
-  return all;
+  return Object::take(PyList_AsTuple(all.get()));
 }
 
 // --- hooks
 
 Object register_node_hook(PyObject* o, PyObject* hook) {
   const Object hooks = ordered_dict();
-  node_of(o).add_post_hook([held = Held(hooks.get())](Gradients& grads, const Gradients& outputs) {
+  const auto run = [held = Held(hooks.get())](Gradients& grads, const Gradients& outputs) {
     HoldGil gil;
     const Object values = hook_values(held.get()), out = gradient_tuple(outputs);
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values.get()); ++i) {
@@ -99,12 +100,13 @@ Object register_node_hook(PyObject* o, PyObject* hook) {
       PyObject* stack[] = {in.get(), out.get()};
       replace_gradients(f, Object::take(PyObject_Vectorcall(f, stack, 2, nullptr)).get(), grads);
     }
-  });
+  };
+  node_of(o).add_post_hook(run, hooks.get());
   return add_to(hooks.get(), hook);
 }
 Object register_node_prehook(PyObject* o, PyObject* hook) {
   const Object hooks = ordered_dict();
-  node_of(o).add_pre_hook([held = Held(hooks.get())](Gradients& grads) {
+  const auto run = [held = Held(hooks.get())](Gradients& grads) {
     HoldGil gil;
     const Object values = hook_values(held.get());
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values.get()); ++i) {
@@ -112,7 +114,8 @@ Object register_node_prehook(PyObject* o, PyObject* hook) {
       const Object in = gradient_tuple(grads);
       replace_gradients(f, Object::take(PyObject_CallOneArg(f, in.get())).get(), grads);
     }
-  });
+  };
+  node_of(o).add_pre_hook(run, hooks.get());
   return add_to(hooks.get(), hook);
 }
 
@@ -177,9 +180,15 @@ PyObject* read_raw_field(PyObject* o, void* closure) {
   return guard([&] {
     const auto& f = *static_cast<const OpNode::Field*>(closure);
     OpNode& n = op_node_of(o);
-    if (!f.list) return saved_field_object(Ref<Node>::share(&n), f).leak();
-    throw Error(ErrorKind::NotImplemented, "_raw_saved_", f.name,
-                ": raw access to lists of saved tensors is not implemented");
+    const auto node = Ref<Node>::share(&n);
+    if (!f.list) return saved_field_object(node, f).leak();
+    const size_t length = n.list_length(f);
+    Object all = Object::take(PyTuple_New(static_cast<Py_ssize_t>(length)));
+    OpNode::Field element = f;
+    for (; element.element < length; ++element.element)
+      PyTuple_SET_ITEM(all.get(), static_cast<Py_ssize_t>(element.element),
+                       saved_field_object(node, element).leak());
+    return all.leak();
   });
 }
 

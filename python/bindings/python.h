@@ -107,8 +107,16 @@ inline Object integer(int64_t v) { return Object::take(PyLong_FromLongLong(v)); 
 inline Object string(std::string_view s) {
   return Object::take(PyUnicode_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size())));
 }
+// The names of attributes are interned: CPython's cache of look-ups in classes keeps each name that
+// it is asked for, and would fill up with copies.
+inline Object interned(const char* name) { return Object::take(PyUnicode_InternFromString(name)); }
 inline Object attribute(PyObject* o, const char* name) {
-  return Object::take(PyObject_GetAttrString(o, name));
+  return Object::take(PyObject_GetAttr(o, interned(name).get()));
+}
+// o.name(args...)
+template <class... Args>
+Object called(PyObject* o, const char* name, Args... args) {
+  return Object::take(PyObject_CallMethodObjArgs(o, interned(name).get(), args..., nullptr));
 }
 inline Object imported(const char* module) { return Object::take(PyImport_ImportModule(module)); }
 // An attribute of a module that is imported when first asked for.

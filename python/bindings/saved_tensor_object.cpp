@@ -14,6 +14,7 @@ struct PythonPacked final : PackedTensor {
                type_name(t.get()));
     return tensor_of(t.get());
   }
+  void show_held(HeldVisitor& visitor) const override { visitor.object(value.get()); }
   Held value, unpack_hook;
 };
 

@@ -163,9 +163,9 @@ const char* question_of(uint8_t asks, std::string_view name) {
 // A class that has __torch_dispatch__ and no __torch_function__ of its own sees operators alone.
 Object init_subclass(PyObject* cls, PyObject*, PyObject*) {
   if (!tensor_type) return none();  // Tensor itself is being made
-  const Object name = string("__torch_function__");
+  const Object name = interned("__torch_function__");
   PyObject* dispatch =
-      _PyType_Lookup(reinterpret_cast<PyTypeObject*>(cls), string("__torch_dispatch__").get());
+      _PyType_Lookup(reinterpret_cast<PyTypeObject*>(cls), interned("__torch_dispatch__").get());
   PyObject* function = _PyType_Lookup(reinterpret_cast<PyTypeObject*>(cls), name.get());
   PyObject* own = _PyType_Lookup(tensor_type, name.get());
   if (dispatch && function == own)

@@ -136,8 +136,8 @@ Object array(PyObject* self, PyObject* args, PyObject* kwargs) {
     throw_python();
   const Object made = array_over_tensor(self);
   if (dtype == Py_None && copy != Py_True) return made;
-  if (dtype == Py_None) return Object::take(PyObject_CallMethod(made.get(), "copy", nullptr));
-  return Object::take(PyObject_CallMethod(made.get(), "astype", "O", dtype));
+  if (dtype == Py_None) return called(made.get(), "copy");
+  return called(made.get(), "astype", dtype);
 }
 Object to_complex(PyObject* o) {
   const complex128 c = item_of(tensor_of(o)).to<complex128>();
@@ -149,8 +149,7 @@ Object format(PyObject* self, PyObject* args, PyObject*) {
   const Tensor& t = tensor_of(self);
   const bool as_number = t.dim() == 0 && !t.is_meta() && is_exact_tensor(self);
   if (!as_number)
-    return Object::take(PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyBaseObject_Type),
-                                            "__format__", "OO", self, spec));
+    return called(reinterpret_cast<PyObject*>(&PyBaseObject_Type), "__format__", self, spec);
   return Object::take(PyObject_Format(item(self).get(), spec));
 }
 

@@ -78,16 +78,11 @@ Object of_layout(const Tensor& t) {
 Object never(const Tensor&) { return boolean(false); }
 
 // Properties that are operators under another guise.
-Object method(const Tensor& t, const char* name) {
-  const Object o = wrapped(t);
-  return call_method(name, {o.get()});
-}
 Object method(const Tensor& t, const char* name, int64_t a, int64_t b) {
   const Object o = wrapped(t), x = integer(a), y = integer(b);
   return call_method(name, {o.get(), x.get(), y.get()});
 }
 Object reversed(const Tensor& t) {
-  if (t.dim() == 2) return method(t, "t");
   if (t.dim() > 2 &&
       PyErr_WarnEx(PyExc_UserWarning,
                    "Tensor.T: reverses all dimensions of a tensor that has more than 2, which is "

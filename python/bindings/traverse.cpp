@@ -27,6 +27,8 @@ class GraphWalk final : public HeldVisitor {
     if (m->grad.defined()) tensor(m->grad);
     if (m->base.defined()) tensor(m->base);
     if (m->grad_fn) node(m->grad_fn.get());
+    for (const PostAccumulateHook& h : m->post_accumulate_hooks)
+      if (h.object) object(h.object);
   }
   int run() {
     while (!stop_ && looked_into_ < found_) {

@@ -7,6 +7,7 @@ import weakref
 
 from facula import _C
 from facula._library.custom_op import CustomOpDef, custom_op
+from facula._library.fake_context import current_context, shape_rule
 from facula._library.schema_inference import infer_schema, overload_of, split_name
 
 __all__ = [
@@ -214,7 +215,7 @@ class Library:
         self._record.fallbacks.append(key)
 
     def _register_fake(self, op_name, fn, _stacklevel=1, *, allow_override=False):
-        self.impl(op_name, fn, "Meta")
+        self.impl(op_name, shape_rule(fn), "Meta")
 
     def _register_torch_dispatch_rule(self, op_name, torch_dispatch_class, fn):
         overload = _C._overload(*self._full_name(op_name))
@@ -452,19 +453,9 @@ def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None)
     return register if func is None else register(func)
 
 
-class _FakeContext:
-    """What a shape rule asks for when a result's size depends on data."""
-
-    def new_dynamic_size(self, *, min=0, max=None):
-        """Not supported: facula has no symbolic sizes yet."""
-        raise NotImplementedError("new_dynamic_size(): symbolic sizes are not supported yet")
-
-    create_unbacked_symint = new_dynamic_size
-
-
 def get_ctx():
-    """The context of the shape rule that is running."""
-    return _FakeContext()
+    """The context of the shape rule that is running; None outside of any."""
+    return current_context()
 
 
 class _Kernel:

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "autograd/node_watch.h"
 #include "dispatch/mutations.h"
 #include "ops/creation.h"
 #include "ops/view.h"
@@ -148,6 +149,7 @@ std::vector<Tensor> FunctionNode::end(std::vector<Tensor> results, bool recordin
       const Tensor kept = output ? made[static_cast<size_t>(at - r.outputs.begin())] : t;
       context.saved_.push_back(kept.defined() ? SavedTensor(kept, output) : SavedTensor());
     }
+  if (recording) node_complete(self);
   // Nothing but what was saved outlives the call.
   context.to_save_.clear();
   r = {};

@@ -195,7 +195,7 @@ class GraphTask : public std::enable_shared_from_this<GraphTask> {
     std::unique_lock guard(mutex_);
     while (outstanding_ > 0 && !error_.any()) {
       if (ready_.empty()) {
-        wake_.wait(guard);
+        wait(guard, [this] { return outstanding_ == 0 || error_.any() || !ready_.empty(); });
         continue;
       }
       const uint32_t at = pop();
@@ -204,8 +204,14 @@ class GraphTask : public std::enable_shared_from_this<GraphTask> {
       guard.lock();
     }
     // Workers that are inside a node still refer to this task.
-    wake_.wait(guard, [this] { return running_elsewhere_ == 0; });
+    wait(guard, [this] { return running_elsewhere_ == 0; });
     if (error_.any()) error_.rethrow();
+  }
+  template <class Condition>
+  void wait(std::unique_lock<std::recursive_mutex>& guard, Condition done) {
+    if (done()) return;
+    const WorkerWaits waits;
+    wake_.wait(guard, done);
   }
   uint32_t pop() {
     const uint32_t at = ready_.top();
@@ -365,7 +371,7 @@ class GraphTask : public std::enable_shared_from_this<GraphTask> {
     if (!several_threads_) return;
     std::unique_lock guard(mutex_);
     finished_ = true;
-    wake_.wait(guard, [this] { return running_elsewhere_ == 0; });
+    wait(guard, [this] { return running_elsewhere_ == 0; });
   }
 
  private:

@@ -65,8 +65,8 @@ Tensor fit_slow(Tensor g, const OutputMeta& m, const Node& from, size_t index) {
                 " returned an invalid gradient at index ", index, ": expected device ",
                 str(m.device), "; got ", str(g.device()));
   // An operator between devices leaves it to its receiver to bring the gradient home.
-  if (moves) return ops::_to_copy(g, m.dtype, std::nullopt, m.device);
-  if (g.dtype() != m.dtype) g = ops::_to_copy(g, m.dtype);
+  if (moves) return ops::_to_copy(g, m.any_dtype ? g.dtype() : m.dtype, std::nullopt, m.device);
+  if (g.dtype() != m.dtype && !m.any_dtype) g = ops::_to_copy(g, m.dtype);
   return g;
 }
 

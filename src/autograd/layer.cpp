@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autograd/forward.h"
+#include "autograd/node_watch.h"
 #include "autograd/variable.h"
 
 namespace facula {
@@ -48,7 +49,7 @@ struct NoDerivative final : Node {
   Gradients apply(Gradients) override {
     throw Error(ErrorKind::Runtime, "derivative for ", op_, " is not implemented");
   }
-  std::string name() const override { return "NotImplemented"; }
+  std::string name() const override { return "torch::autograd::NotImplemented"; }
 
  private:
   std::string op_;
@@ -100,6 +101,14 @@ void set_histories(const OpCall& c, Ref<Node> node) {
   });
 }
 
+// False for the node of a changed view, which works inside of its base's.
+bool is_in_graph(const OpCall& c, const Node& node) {
+  bool any = false;
+  for_each_result(
+      c, [&](const Tensor& t, int) { any |= t->autograd && t->autograd->grad_fn.get() == &node; });
+  return any;
+}
+
 void run_below(OpCall& c) {
   const Below guard;
   redispatch(c, Layer::Autograd);
@@ -120,7 +129,8 @@ void autograd_layer(OpCall& c) {
   const uint32_t needing = thread_state.grad_enabled ? requiring(c) : 0;
   // Storage alone changes where versions do not count: resize_ has rules of its own.
   const bool storage_only = (c.op->record->flags & no_version_bump) != 0;
-  if (c.info->mutated && !storage_only)
+  const bool tracked = c.info->differentiable || c.info->differentiable_results;
+  if (c.info->mutated && !storage_only && tracked)
     check_mutated(c, needing != 0 && c.op->variant != Variant::Out);
   check_out(c, needing);
   const uint32_t wanted = with_derivative(*c.info, needing);
@@ -128,16 +138,22 @@ void autograd_layer(OpCall& c) {
   if (!wanted) {
     run_below(c);
     forward.finish(c);
-    if (needing && !c.info->differentiable && !c.info->mutated && any_differentiable_result(c))
-      set_histories(c, Ref<Node>::take(new NoDerivative(c)));
+    const bool replaces = !c.info->mutated || c.op->variant == Variant::Inplace;
+    if (needing && !c.info->differentiable && replaces && any_differentiable_result(c)) {
+      const auto none = Ref<Node>::take(new NoDerivative(c));
+      set_histories(c, none);
+      node_complete(none);
+    }
     return;
   }
   auto node = Ref<OpNode>::take(new OpNode(c, wanted));
   run_below(c);
-  const bool saves = node->keeps_results();
-  set_histories(c, Ref<Node>::take(saves ? Ref<OpNode>(node).leak() : node.leak()));
+  const bool saves = node->keeps_results(), needed = saves || thread_state.node_watchers;
+  set_histories(c, Ref<Node>::take(needed ? Ref<OpNode>(node).leak() : node.leak()));
   forward.finish(c);
   if (saves) node->save_results(c);
+  if (thread_state.node_watchers && is_in_graph(c, *node)) [[unlikely]]
+    node_complete(Ref<Node>::share(node.get()));
 }
 
 }  // namespace facula

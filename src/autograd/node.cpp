@@ -5,6 +5,7 @@
 
 #include "autograd/anomaly.h"
 #include "autograd/engine.h"
+#include "autograd/node_watch.h"
 
 namespace facula {
 namespace {
@@ -43,25 +44,25 @@ NodeMetadata* Node::metadata() const {
   return h ? h->metadata.get() : nullptr;
 }
 
-uint64_t Node::add_pre_hook(PreHook hook) {
+uint64_t Node::add_pre_hook(PreHook hook, void* object) {
   const uint64_t id = new_hook_id();
   NodeHooks& h = hooks();
   const std::lock_guard guard(lock);
-  h.pre.push_back({id, std::move(hook)});
+  h.pre.push_back({id, std::move(hook), object});
   return id;
 }
-uint64_t Node::add_post_hook(PostHook hook) {
+uint64_t Node::add_post_hook(PostHook hook, void* object) {
   const uint64_t id = new_hook_id();
   NodeHooks& h = hooks();
   const std::lock_guard guard(lock);
-  h.post.push_back({id, std::move(hook)});
+  h.post.push_back({id, std::move(hook), object});
   return id;
 }
-uint64_t Node::add_tensor_hook(uint32_t output_nr, GradientHook hook) {
+uint64_t Node::add_tensor_hook(uint32_t output_nr, GradientHook hook, void* object) {
   const uint64_t id = new_hook_id();
   NodeHooks& h = hooks();
   const std::lock_guard guard(lock);
-  h.tensor.push_back({id, output_nr, std::move(hook)});
+  h.tensor.push_back({id, output_nr, std::move(hook), object});
   return id;
 }
 
@@ -102,9 +103,21 @@ void Node::forget(TensorImpl* t) {
   std::erase_if(h->retained, [t](const auto& r) { return r.second == t; });
 }
 
+void NodeHooks::show_held(HeldVisitor& visitor) const {
+  const auto show = [&](const auto& hooks) {
+    for (const auto& h : hooks)
+      if (h.object) visitor.object(h.object);
+  };
+  show(pre);
+  show(post);
+  show(tensor);
+  if (metadata) metadata->show_held(visitor);
+}
+
 void Node::show_held(HeldVisitor& visitor) const {
   for (const Edge& e : next)
     if (e) visitor.node(e.node.get());
+  if (const NodeHooks* h = hooks_.load(std::memory_order_acquire)) h->show_held(visitor);
 }
 
 AccumulateGrad::AccumulateGrad(const Tensor& leaf) : Node(accumulate_sequence), leaf_(leaf.get()) {
@@ -119,7 +132,9 @@ Ref<Node> AccumulateGrad::refer() {
   if (!same_sizes(m.sizes, leaf_->sizes())) m.sizes = IntVec(leaf_->sizes());
   m.dtype = leaf_->dtype;
   m.device = leaf_->device;
-  return Ref<Node>::take(this);
+  const auto self = Ref<Node>::take(this);
+  node_complete(self);
+  return self;
 }
 
 void AccumulateGrad::rest() {
@@ -136,6 +151,7 @@ void AccumulateGrad::drop_hooks() {
 
 // The leaf is shown without a reference more.
 void AccumulateGrad::show_held(HeldVisitor& visitor) const {
+  Node::show_held(visitor);
   Tensor leaf(Ref<TensorImpl>::take(leaf_));
   visitor.tensor(leaf);
   leaf.leak();

@@ -28,6 +28,7 @@ struct OutputMeta {
   IntVec sizes;
   DType dtype = DType::Undefined;
   Device device;
+  bool any_dtype = false;  // a gradient keeps the dtype that it has
 };
 
 using Gradients = std::vector<Tensor>;
@@ -36,18 +37,22 @@ using PreHook = std::function<void(Gradients& grads)>;
 using PostHook = std::function<void(Gradients& inputs, const Gradients& outputs)>;
 using GradientHook = std::function<Tensor(const Tensor&)>;  // undefined result: unchanged
 
+// `object`: the Python object that `call` owns one reference to, for the collector.
 struct NodePreHook {
   uint64_t id;
   PreHook call;
+  void* object;
 };
 struct NodePostHook {
   uint64_t id;
   PostHook call;
+  void* object;
 };
 struct NodeTensorHook {
   uint64_t id;
   uint32_t output_nr;
   GradientHook call;
+  void* object;
 };
 
 // Held for a few instructions, never while other code runs.
@@ -63,6 +68,7 @@ class SpinLock {
 // What the binding keeps with a node: its `metadata`.
 struct NodeMetadata {
   virtual ~NodeMetadata() = default;
+  virtual void show_held(HeldVisitor& visitor) const = 0;
 };
 
 // What few nodes have. Copied out under the node's lock before anything of it is called.
@@ -72,6 +78,8 @@ struct NodeHooks {
   std::vector<NodeTensorHook> tensor;
   std::vector<std::pair<uint32_t, TensorImpl*>> retained;  // outputs whose .grad is kept; weak
   std::unique_ptr<NodeMetadata> metadata;
+
+  void show_held(HeldVisitor& visitor) const;
 };
 
 struct Node : GraphNode {
@@ -95,9 +103,9 @@ struct Node : GraphNode {
 
   // Hooks: before the node runs (on all gradients, or on that of one output), and after. They may
   // be added and removed while another thread runs the node.
-  uint64_t add_pre_hook(PreHook hook);
-  uint64_t add_post_hook(PostHook hook);
-  uint64_t add_tensor_hook(uint32_t output_nr, GradientHook hook);
+  uint64_t add_pre_hook(PreHook hook, void* object = nullptr);
+  uint64_t add_post_hook(PostHook hook, void* object = nullptr);
+  uint64_t add_tensor_hook(uint32_t output_nr, GradientHook hook, void* object = nullptr);
   void remove_hook(uint64_t id);
   void retain_output(uint32_t output_nr, TensorImpl* t);
   bool has_hooks() const { return hooks_.load(std::memory_order_acquire) != nullptr; }
@@ -172,6 +180,7 @@ class OpNode final : public Node {
     int index;
     std::string name;  // of the argument or result
     bool list = false;
+    size_t element = 0;  // of a list: which one raw_saved() gives
   };
   std::vector<Field> fields() const;
   std::vector<Tensor> saved_list(int i) const;
@@ -179,6 +188,7 @@ class OpNode final : public Node {
   IntVec saved_sizes(int i) const;
   // Null where the call had None.
   SavedTensor* raw_saved(const Field& f);
+  size_t list_length(const Field& f) const;
   void check_alive() const;
 
  private:

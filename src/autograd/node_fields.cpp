@@ -1,4 +1,5 @@
-// What an operator's node shows of itself: `_saved_self`, `_saved_dim`, `_raw_saved_result`.
+// What an operator's node shows of itself: its name, `_saved_self`, `_saved_dim`,
+// `_raw_saved_result`.
 #include "autograd/node.h"
 
 namespace facula {
@@ -10,7 +11,55 @@ std::string result_name(const Schema& s, int k) {
   return s.results.size() == 1 ? "result" : "result" + std::to_string(k);
 }
 
+// "max_pool2d_with_indices" -> "MaxPool2DWithIndices": a letter after a digit begins a word.
+std::string camel_case(std::string_view name) {
+  std::string camel;
+  bool upper = true;
+  for (char c : name) {
+    if (c != '_') camel += upper ? static_cast<char>(std::toupper(c)) : c;
+    upper = c == '_' || std::isdigit(c);
+  }
+  return camel;
+}
+
+// The part of a comma-separated list with this number; an empty or missing one is the first.
+std::string part_of(std::string_view list, size_t number) {
+  const std::string_view first = list.substr(0, list.find(','));
+  for (; number > 0; --number) {
+    const size_t comma = list.find(',');
+    if (comma == list.npos) return std::string(first);
+    list.remove_prefix(comma + 1);
+  }
+  const std::string_view part = list.substr(0, list.find(','));
+  return std::string(part.empty() ? first : part);
+}
+
+// "_foreach_add_" -> "ForeachAddBackward0"; the digit tells overloads of one name apart.
+std::string derived_name(const Operator& op) {
+  const Schema& s = op.info().schema;
+  std::string text = s.name;
+  while (!text.empty() && text.back() == '_') text.pop_back();
+  const Variant counted = op.variant == Variant::Functional ? op.variant : Variant::Base;
+  int index = 0;
+  for (const Operator* other : find_overloads(s.ns, text)) {
+    if (!other->info().differentiable || other->variant != counted) continue;
+    if (other->record == op.record) break;
+    ++index;
+  }
+  return camel_case(text) + "Backward" + std::to_string(index);
+}
+
 }  // namespace
+
+std::string OpNode::name() const {
+  const OpRecord& record = *op().record;
+  const std::string_view node = record.node;
+  if (node.empty() || op().variant == Variant::Functional) return derived_name(op());
+  const Schema& schema = op().info().schema;
+  for (size_t k = 0; k < Names::most && !record.numbers.list[k].empty(); ++k)
+    if (!tensor_arg(schema.index_of(record.numbers.list[k]))) return part_of(node, k + 1);
+  return part_of(node, 0);
+}
 
 std::vector<OpNode::Field> OpNode::fields() const {
   const OpInfo& info = op().info();
@@ -47,11 +96,20 @@ IntVec OpNode::saved_sizes(int i) const {
   return t ? t->sizes : IntVec();
 }
 
+size_t OpNode::list_length(const Field& f) const {
+  check_alive();
+  const ListArg* list = list_arg(f.index);
+  return list ? list->saved.size() : 0;
+}
+
 SavedTensor* OpNode::raw_saved(const Field& f) {
   check_alive();
   if (f.kind == Field::Argument) {
     for (TensorArg& t : tensors_)
       if (t.index == f.index && t.saved.defined()) return &t.saved;
+    for (ListArg& l : lists_)
+      if (l.index == f.index && f.element < l.saved.size() && l.saved[f.element].defined())
+        return &l.saved[f.element];
     return nullptr;
   }
   for (auto& [k, saved] : results_)

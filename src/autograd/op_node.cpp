@@ -117,30 +117,6 @@ void OpNode::save_results(const OpCall& c) {
   }
 }
 
-std::string OpNode::name() const {
-  // "_foreach_add_" -> "ForeachAddBackward0"; the digit tells overloads of one name apart.
-  const Schema& s = op().info().schema;
-  std::string text = s.name;
-  while (!text.empty() && text.back() == '_') text.pop_back();
-  std::string camel;
-  bool upper = true;
-  for (char ch : text) {
-    if (ch == '_') {
-      upper = true;
-      continue;
-    }
-    camel += upper ? static_cast<char>(std::toupper(ch)) : ch;
-    upper = false;
-  }
-  int index = 0;
-  for (const Operator* other : find_overloads(s.ns, text)) {
-    if (!other->info().differentiable || other->variant != Variant::Base) continue;
-    if (other->record == op().record) break;
-    ++index;
-  }
-  return camel + "Backward" + std::to_string(index);
-}
-
 void OpNode::release_saved() {
   if (released_.exchange(true, std::memory_order_relaxed)) return;
   // Taken out under the lock, let go of after it: that may run anything.

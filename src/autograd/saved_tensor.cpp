@@ -121,6 +121,12 @@ void SavedTensor::pack(const Tensor& t, const std::shared_ptr<SavedTensorHooks>&
   data_.reset();
 }
 
+void SavedTensor::show_packed(HeldVisitor& visitor) const {
+  if (packed_.use_count() > 1) return;  // somebody else holds it as well
+  packed_->value->show_held(visitor);
+  if (packed_->edge) visitor.node(packed_->edge.node.get());
+}
+
 void SavedTensor::register_hooks(const std::shared_ptr<SavedTensorHooks>& hooks,
                                  const Ref<Node>& owner) {
   check(!packed_, "register_hooks(): this saved tensor has hooks already");

@@ -13,6 +13,7 @@ struct Node;
 struct PackedTensor {
   virtual ~PackedTensor() = default;
   virtual Tensor unpack() = 0;
+  virtual void show_held(HeldVisitor&) const {}
 };
 
 // Hooks that tensors pass through on their way into and out of nodes.
@@ -51,6 +52,7 @@ class SavedTensor {
   bool defined() const { return data_.defined() || packed_; }
   void show_held(HeldVisitor& visitor) const {
     if (data_.defined()) visitor.tensor(data_);
+    if (packed_) show_packed(visitor);
   }
   void reset() {
     data_.reset();
@@ -60,6 +62,7 @@ class SavedTensor {
  private:
   struct Packed;
   void pack(const Tensor& t, const std::shared_ptr<SavedTensorHooks>& hooks);
+  void show_packed(HeldVisitor& visitor) const;
   void check_version(const Node& saved_by, const Ref<Node>& owner) const;
   Tensor with_history(const Tensor& t, const Ref<Node>& owner) const;
 

@@ -5,6 +5,7 @@
 
 #include "autograd/copy_slices.h"
 #include "autograd/forward.h"
+#include "autograd/node_watch.h"
 
 namespace facula {
 namespace {
@@ -60,6 +61,7 @@ void renew_history(const Tensor& t) {
     auto node = Ref<Node>::take(new ViewOfBase(m.base, t));
     m.grad_fn = Ref<GraphNode>::share(node.get());
     m.output_nr = 0;
+    node_complete(node);
   }
   m.view_version = t->current_version();
   t->layers |= Layer::Autograd;
@@ -155,19 +157,21 @@ void retain_grad(const Tensor& t) {
   node->retain_output(t->autograd->output_nr, t.get());
 }
 
-uint64_t add_hook(const Tensor& t, GradientHook hook) {
+uint64_t add_hook(const Tensor& t, GradientHook hook, void* object) {
   check(requires_grad(t), "cannot register a hook on a tensor that doesn't require gradient");
-  if (Ref<Node> n = grad_fn(t)) return n->add_tensor_hook(t->autograd->output_nr, std::move(hook));
+  if (Ref<Node> n = grad_fn(t))
+    return n->add_tensor_hook(t->autograd->output_nr, std::move(hook), object);
   const uint64_t id = new_hook_id();
   autograd_meta(t).hooks.push_back({id, std::move(hook)});
   return id;
 }
 
-uint64_t add_post_accumulate_hook(const Tensor& t, std::function<void(const Tensor&)> hook) {
+uint64_t add_post_accumulate_hook(const Tensor& t, std::function<void(const Tensor&)> hook,
+                                  void* object) {
   check(requires_grad(t), "cannot register a hook on a tensor that doesn't require gradient");
   check(is_leaf(t), "post accumulate grad hooks cannot be registered on non-leaf tensors");
   const uint64_t id = new_hook_id();
-  autograd_meta(t).post_accumulate_hooks.push_back({id, std::move(hook)});
+  autograd_meta(t).post_accumulate_hooks.push_back({id, std::move(hook), object});
   return id;
 }
 
@@ -215,11 +219,13 @@ void rebase_history(const Tensor& t, const Ref<Node>& node) {
   if (!is_view(t)) return set_history(t, node);
   const Tensor base = t->autograd->base;
   node->outputs.push_back({IntVec(t.sizes()), t.dtype(), t.device()});
-  set_history(base, Ref<Node>::take(new CopySlices(base, t, node)));
+  const auto whole = Ref<Node>::take(new CopySlices(base, t, node));
+  set_history(base, whole);
   t->autograd->view_version = t->current_version() - 1;  // stale: takes its history from the base
   t->layers |= Layer::Autograd;
   const Ref<Node> renewed = grad_fn(t);
   if (t->autograd->retains_grad) move_retained(t, renewed);
+  node_complete(whole);
 }
 
 }  // namespace facula

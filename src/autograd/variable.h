@@ -19,9 +19,11 @@ Ref<Node> grad_accumulator(const Tensor& t);
 void retain_grad(const Tensor& t);
 
 // Hooks on the gradient of a tensor (an undefined result leaves it as it is), and on a leaf after
-// its .grad has grown. RuntimeError for tensors that require no grad.
-uint64_t add_hook(const Tensor& t, GradientHook hook);
-uint64_t add_post_accumulate_hook(const Tensor& t, std::function<void(const Tensor&)> hook);
+// its .grad has grown. `object` is the Python object that the hook owns one reference to; a leaf's
+// hook on its gradient must not own any. RuntimeError for tensors that require no grad.
+uint64_t add_hook(const Tensor& t, GradientHook hook, void* object = nullptr);
+uint64_t add_post_accumulate_hook(const Tensor& t, std::function<void(const Tensor&)> hook,
+                                  void* object = nullptr);
 void remove_hook(const Tensor& t, uint64_t id);
 
 // The tensor shares memory but no history (and is not a view for autograd).

@@ -33,39 +33,71 @@ struct ThreadScope {
   }
 };
 
-thread_local Device served;
-
+// The threads of one device. One of them runs jobs; more than one only while others that wait are
+// stood in for, and the surplus is parked afterwards.
 class Worker {
  public:
-  explicit Worker(Device device) {
-    std::thread([this, device] { serve(device); }).detach();
-  }
+  explicit Worker(Device device) : device_(device) {}
+  Device device() const { return device_; }
   void add(std::function<void()> job) {
-    {
-      const std::lock_guard guard(mutex_);
-      jobs_.push_back(std::move(job));
-    }
-    wake_.notify_one();
+    const std::lock_guard guard(mutex_);
+    jobs_.push_back(std::move(job));
+    if (active_ == 0)
+      activate();
+    else
+      wake_.notify_one();
+  }
+  void begin_wait() {
+    const std::lock_guard guard(mutex_);
+    if (--active_ == 0 && !jobs_.empty()) activate();
+  }
+  void end_wait() {
+    const std::lock_guard guard(mutex_);
+    ++active_;
   }
 
  private:
-  void serve(Device device) {
-    served = device;
-    const ThreadScope scope;
-    while (true) {
-      std::unique_lock guard(mutex_);
-      wake_.wait(guard, [this] { return !jobs_.empty(); });
-      const std::function<void()> job = std::move(jobs_.front());
-      jobs_.pop_front();
-      guard.unlock();
-      job();
+  void activate() {
+    ++active_;
+    if (parked_ > called_) {
+      ++called_;
+      unpark_.notify_one();
+    } else {
+      std::thread([this] { serve(); }).detach();
     }
   }
+  void serve();
 
+  const Device device_;
   std::mutex mutex_;
-  std::condition_variable wake_;
+  std::condition_variable wake_, unpark_;
   std::deque<std::function<void()>> jobs_;
+  int active_ = 0, parked_ = 0, called_ = 0;
 };
+
+thread_local constinit Worker* own_worker = nullptr;
+
+void Worker::serve() {
+  own_worker = this;
+  const ThreadScope scope;
+  std::unique_lock guard(mutex_);
+  while (true) {
+    if (active_ > 1) {
+      --active_;
+      ++parked_;
+      unpark_.wait(guard, [this] { return called_ > 0; });
+      --called_;
+      --parked_;
+    }
+    wake_.wait(guard, [this] { return !jobs_.empty(); });
+    std::function<void()> job = std::move(jobs_.front());
+    jobs_.pop_front();
+    guard.unlock();
+    job();
+    job = nullptr;  // without the lock: it may hold the last of a pass
+    guard.lock();
+  }
+}
 
 }  // namespace
 
@@ -83,12 +115,20 @@ void run_on_worker(Device device, std::function<void()> job) {
   worker->add(std::move(job));
 }
 
-Device worker_device() { return served; }
+Device worker_device() { return own_worker ? own_worker->device() : Device(); }
+
+WorkerWaits::WorkerWaits() {
+  if (own_worker) own_worker->begin_wait();
+}
+WorkerWaits::~WorkerWaits() {
+  if (own_worker) own_worker->end_wait();
+}
 
 void run_on_fresh_thread(const std::function<void()>& work) {
   const ThreadState state = thread_state;
   const auto saved = saved_tensor_state();
   CarriedError error;
+  const WorkerWaits waits;
   std::thread([&] {
     const ThreadScope scope;
     thread_state = state;

@@ -11,6 +11,14 @@ namespace facula {
 void run_on_worker(Device device, std::function<void()> job);
 // The device whose worker this thread is; the CPU for any other thread.
 Device worker_device();
+// While a worker waits for other threads: one more thread takes jobs of its device, or two workers
+// that wait for each other would do so for ever. Nothing on other threads.
+class WorkerWaits {
+ public:
+  WorkerWaits();
+  ~WorkerWaits();
+  WorkerWaits(const WorkerWaits&) = delete;
+};
 // Runs `work` on a thread of its own with this thread's state, and waits; what it throws is thrown
 // here.
 void run_on_fresh_thread(const std::function<void()>& work);

@@ -85,6 +85,7 @@ struct TensorHook {
 struct PostAccumulateHook {
   uint64_t id = 0;
   std::function<void(const Tensor&)> call;
+  void* object = nullptr;  // the Python object that `call` owns one reference to
 };
 
 // The derivative of a tensor along the direction that forward mode follows. The level of forward

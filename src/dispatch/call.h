@@ -30,6 +30,7 @@ Autocast autocast_class(const OpCall& c);
 
 struct DispatchMode;
 struct Interpreter;
+struct NodeWatcher;
 
 struct AutocastState {
   bool enabled = false;
@@ -42,10 +43,11 @@ struct ThreadState {
   bool grad_enabled = true;
   bool inference = false;
   bool forward_grad_enabled = true;
-  bool computing_tangent = false;       // of the level in force: what runs now has no tangent
-  DispatchMode* modes = nullptr;        // top of the stack
-  Interpreter* interpreters = nullptr;  // top of the stack of function transforms
-  int grad_level = 0;                   // whose autograd state is in force; 0 is the user's
+  bool computing_tangent = false;        // of the level in force: what runs now has no tangent
+  DispatchMode* modes = nullptr;         // top of the stack
+  Interpreter* interpreters = nullptr;   // top of the stack of function transforms
+  NodeWatcher* node_watchers = nullptr;  // the innermost (autograd/node_watch.h)
+  int grad_level = 0;                    // whose autograd state is in force; 0 is the user's
   Device default_device;
   AutocastState autocast;
 };

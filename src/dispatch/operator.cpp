@@ -141,6 +141,11 @@ void resolve_derivatives(OpInfo& info, const OpRecord& r) {
     }
     ++row;
   }
+  // What only an in-place variant differentiates: comparisons, whose results are bool.
+  if (!info.differentiable_results && !info.mutated) {
+    info.differentiable = false;
+    std::fill(std::begin(info.derivative_of), std::end(info.derivative_of), -1);
+  }
 }
 
 void resolve_aliases(OpInfo& info) {

@@ -150,6 +150,10 @@ struct OpRecord {
   KernelRef cpu = {};
   KernelRef any = {};  // for every device: views, composites, run without data
   Derivative derivatives[4] = {};
+  // PyTorch's name of the node where it is not the operator's own with the number of the overload.
+  // Where PyTorch has overloads for numbers: with tensors alone, then with a number in each of
+  // `numbers`, comma-separated.
+  const char* node = "";
   Names not_differentiable = {};  // results, or arguments that never carry a gradient
   ForwardRule jvp = nullptr;
   BatchRule batch = nullptr;

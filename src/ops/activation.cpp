@@ -484,8 +484,15 @@ OP(celu){
     .schema = "celu(Tensor self, Scalar alpha=1.0) -> Tensor",
     .doc = "max(0, self) + min(0, alpha * (exp(self / alpha) - 1)).",
     .forms = function,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<celu>,
+    .derivatives = {vjp(
+        "self",
+        [](Backward& b) {
+          const Scalar alpha = b.scalar("alpha");
+          return ops::elu_backward(b.grad(), alpha, 1, inverse_of(alpha), false, b["self"]);
+        },
+        saves("self"))},
 };
 
 OP(celu_){

@@ -417,6 +417,7 @@ OP(log_sigmoid_forward){
         "self",
         [](Backward& b) { return ops::log_sigmoid_backward(b.grad(), b["self"], b["buffer"]); },
         saves("self", "buffer"))},
+    .node = "LogSigmoidBackward0",
     .not_differentiable = names("buffer"),
 };
 

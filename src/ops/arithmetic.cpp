@@ -480,6 +480,7 @@ OP(div_Tensor_mode){
                 },
                 saves("self", "other")),
         },
+    .node = "DivBackward2",
 };
 
 OP(floor_divide){
@@ -508,6 +509,7 @@ OP(remainder_Tensor){
                 "other", [](Backward& b) { return minus_quotient(b, "floor"); },
                 saves("self", "other")),
         },
+    .node = "RemainderBackward1,RemainderBackward1,RemainderBackward0",
 };
 
 OP(fmod_Tensor){
@@ -526,15 +528,22 @@ OP(fmod_Tensor){
                 "other", [](Backward& b) { return minus_quotient(b, "trunc"); },
                 saves("self", "other")),
         },
+    .node = "FmodBackward1,FmodBackward0",
 };
 
 OP(rsub_Tensor){
     .schema = "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     .doc = "Difference of other and alpha times self, elementwise.",
     .forms = function,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .numbers = names("other"),
     .any = typed_kernel<rsub>,
+    .derivatives =
+        {
+            vjp("self", [](Backward& b) { return ops::mul(b.grad(), -b.scalar("alpha").conj()); }),
+            vjp("other", [](Backward& b) { return b.grad(); }),
+        },
+    .node = "RsubBackward0,RsubBackward1",
 };
 
 OP(neg){
@@ -677,6 +686,7 @@ OP(lerp_Scalar){
                 }),
             vjp("end", [](Backward& b) { return ops::mul(b.grad(), b.scalar("weight").conj()); }),
         },
+    .node = "LerpBackward0",
 };
 
 OP(lerp_Tensor){
@@ -697,5 +707,6 @@ OP(lerp_Tensor){
                 "weight", [](Backward& x) { return ops::sub(x["end"], x["self"]); },
                 saves("self", "end")),
         },
+    .node = "LerpBackward1",
 };
 #endif

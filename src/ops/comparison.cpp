@@ -130,6 +130,7 @@ struct isneginf {
 
 #include "ops/arithmetic.h"
 #include "ops/copy.h"
+#include "ops/creation.h"
 #include "ops/logical.h"
 #include "ops/meta_rules.h"
 
@@ -179,6 +180,9 @@ bool equal(const Tensor& self, const Tensor& other) {
   return all_true(ops::eq(self, other));
 }
 
+// Of the in-place variants, which put zeros and ones where there was a history.
+Tensor flat(Backward& b) { return ops::zeros_like(b.grad()); }
+
 bool is_nonzero(const Tensor& self) {
   check(self.numel() != 0, "Boolean value of Tensor with no values is ambiguous");
   check(self.numel() == 1, "Boolean value of Tensor with more than one value is ambiguous");
@@ -199,6 +203,9 @@ OP(eq_Tensor){
     .numbers = names("other"),
     .meta = meta::compare,
     .cpu = cpu::binary<scalar::eq>,
+    .derivatives = {vjp("self", flat), vjp("other", flat)},
+    .node = "EqBackward1,EqBackward0",
+    .not_differentiable = names("result"),
 };
 
 OP(ne_Tensor){
@@ -211,6 +218,9 @@ OP(ne_Tensor){
     .numbers = names("other"),
     .meta = meta::compare,
     .cpu = cpu::binary<scalar::ne>,
+    .derivatives = {vjp("self", flat), vjp("other", flat)},
+    .node = "NeBackward1,NeBackward0",
+    .not_differentiable = names("result"),
 };
 
 OP(lt_Tensor){
@@ -223,6 +233,9 @@ OP(lt_Tensor){
     .numbers = names("other"),
     .meta = meta::compare,
     .cpu = cpu::binary<scalar::lt>,
+    .derivatives = {vjp("self", flat), vjp("other", flat)},
+    .node = "LtBackward1,LtBackward0",
+    .not_differentiable = names("result"),
 };
 
 OP(le_Tensor){
@@ -235,6 +248,9 @@ OP(le_Tensor){
     .numbers = names("other"),
     .meta = meta::compare,
     .cpu = cpu::binary<scalar::le>,
+    .derivatives = {vjp("self", flat), vjp("other", flat)},
+    .node = "LeBackward1,LeBackward0",
+    .not_differentiable = names("result"),
 };
 
 OP(gt_Tensor){
@@ -247,6 +263,9 @@ OP(gt_Tensor){
     .numbers = names("other"),
     .meta = meta::compare,
     .cpu = cpu::binary<scalar::gt>,
+    .derivatives = {vjp("self", flat), vjp("other", flat)},
+    .node = "GtBackward1,GtBackward0",
+    .not_differentiable = names("result"),
 };
 
 OP(ge_Tensor){
@@ -259,6 +278,9 @@ OP(ge_Tensor){
     .numbers = names("other"),
     .meta = meta::compare,
     .cpu = cpu::binary<scalar::ge>,
+    .derivatives = {vjp("self", flat), vjp("other", flat)},
+    .node = "GeBackward1,GeBackward0",
+    .not_differentiable = names("result"),
 };
 
 OP(isnan){

@@ -278,6 +278,7 @@ OP(copy_){
     .numbers = names("src"),
     .any = typed_kernel<copy_>,
     .derivatives = {vjp("self", zeros_for), vjp("src", [](Backward& b) { return b.grad(); })},
+    .node = "torch::autograd::CopyBackwards",
     .batch = batch::pointwise,
 };
 OP(clone){
@@ -402,6 +403,7 @@ OP(fill__Scalar){
     .flags = handles_conj,
     .any = typed_kernel<fill_scalar>,
     .derivatives = {vjp("self", zeros_for)},
+    .node = "FillBackward2",
     .batch = batch::pointwise,
 };
 OP(fill__Tensor){
@@ -411,6 +413,7 @@ OP(fill__Tensor){
     .flags = handles_conj | cross_device,
     .any = typed_kernel<fill_tensor>,
     .derivatives = {vjp("self", zeros_for), vjp("value", [](Backward& b) { return b.grad(); })},
+    .node = "FillBackward3",
     .hole = "vmap: samples are done one by one",
 };
 OP(zero_){

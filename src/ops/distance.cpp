@@ -252,6 +252,7 @@ OP(_cdist_forward){
                 },
                 saves("x1", "x2", "result")),
         },
+    .node = "CdistBackward0",
 };
 OP(_cdist_backward){
     .schema =
@@ -297,6 +298,7 @@ OP(_pdist_forward){
           return ops::_pdist_backward(b.grad(), b["self"], b.number("p"), b["result"]);
         },
         saves("self", "result"))},
+    .node = "PdistBackward0",
 };
 OP(_pdist_backward){
     .schema = "_pdist_backward(Tensor grad_output, Tensor self, float p, Tensor pdist) -> Tensor",

@@ -418,6 +418,7 @@ OP(masked_fill_Scalar){
     .derivatives = {vjp(
         "self", [](Backward& b) { return ops::masked_fill(b.grad(), b["mask"], 0); },
         saves("mask"))},
+    .node = "MaskedFillBackward0",
     .batch = batch::pointwise,
 };
 OP(masked_fill_Tensor){
@@ -439,6 +440,7 @@ OP(masked_fill_Tensor){
                 },
                 saves("mask")),
         },
+    .node = "MaskedFillBackward1",
     .hole = "vmap: samples are done one by one",
 };
 OP(masked_select){

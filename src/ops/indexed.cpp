@@ -23,10 +23,15 @@ Tensor spread_along(const Tensor& offsets, IntSpan sizes, int64_t dim) {
 
 Tensor element(const Scalar& value, DType dtype) {
   const Tensor t = empty_tensor({}, dtype);
-  visit_integral(dtype, [&]<class T>(Type<T>) { value.checked_to<T>(name(dtype)); });
+  // Negative numbers wrap around in unsigned types.
+  const bool negative = !value.is_complex() && value.to<double>() < 0;
+  visit_integral(dtype, [&]<class T>(Type<T>) {
+    const bool wraps = std::is_unsigned_v<T> && negative;
+    (wraps ? -value : value).checked_to<T>(name(dtype));
+  });
   visit_types<float, Half, BFloat16>(dtype,
                                      [&]<class T>(Type<T>) { value.checked_to<T>(name(dtype)); });
-  if (!is_complex(dtype))
+  if (!is_complex(dtype) && dtype != DType::Bool)
     check(!value.is_complex(), "value cannot be converted to type ", name(dtype),
           " without overflow");
   cpu::fill(t, value);

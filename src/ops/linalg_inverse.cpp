@@ -1,6 +1,7 @@
 // Inverses of matrices.
 #include "ops/linalg_inverse.h"
 
+#include "dispatch/batch.h"
 #include "dispatch/rules.h"
 #include "dispatch/typed.h"
 #include "kernels/cpu/convert.h"
@@ -36,7 +37,7 @@ void meta_inverse(Meta& m, const Tensor& A, bool) {
   m.result(1, A.sizes().first(n - 2), DType::Int32);
 }
 
-void check_status(const Tensor& status, const char* op) {
+void check_status(const Tensor& status, std::string_view op) {
   if (status.is_meta()) return;
   const Tensor codes = cpu::contiguous(status);
   const int32_t* code = codes.data<int32_t>();
@@ -56,8 +57,12 @@ void inverse_with_status(const Tensor& A, bool check_errors, const Tensor& inver
 
 Tensor linalg_inv(const Tensor& A) {
   const auto [inverse, status] = ops::linalg_inv_ex(A);
-  check_status(status, "linalg.inv");
+  ops::_linalg_check_errors(status, "linalg.inv", A.dim() == 2);
   return inverse;
+}
+
+void check_errors(const Tensor& info, std::string_view api_name, bool) {
+  check_status(info, api_name);
 }
 
 Tensor inverse_gradient(Backward& b) {
@@ -87,6 +92,14 @@ OP(linalg_inv_ex){
     .cpu = typed_kernel<inverse_with_status>,
     .derivatives = {vjp("A", inverse_gradient, saves("inverse"))},
     .not_differentiable = names("info"),
+    .batch = batch::leading,
+};
+OP(_linalg_check_errors){
+    .schema = "_linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> ()",
+    .doc = "LinAlgError in the name of api_name where info, from a decomposition, is not zero.",
+    .any = typed_kernel<check_errors>,
+    .not_differentiable = names("info"),
+    .batch = [](Batch& b) { b.run(); },
 };
 OP(linalg_inv){
     .schema = "linalg_inv(Tensor A) -> Tensor",

@@ -49,6 +49,7 @@ OP(logical_and){
     .flags = pointwise,
     .meta = meta::compare,
     .cpu = cpu::binary<scalar::logical_and>,
+    .not_differentiable = names("result"),
 };
 
 OP(logical_or){
@@ -58,6 +59,7 @@ OP(logical_or){
     .flags = pointwise,
     .meta = meta::compare,
     .cpu = cpu::binary<scalar::logical_or>,
+    .not_differentiable = names("result"),
 };
 
 OP(logical_xor){
@@ -67,6 +69,7 @@ OP(logical_xor){
     .flags = pointwise,
     .meta = meta::compare,
     .cpu = cpu::binary<scalar::logical_xor>,
+    .not_differentiable = names("result"),
 };
 
 OP(logical_not){
@@ -76,5 +79,6 @@ OP(logical_not){
     .flags = pointwise,
     .meta = meta::unary_bool,
     .cpu = cpu::unary<scalar::logical_not>,
+    .not_differentiable = names("result"),
 };
 #endif

@@ -167,6 +167,7 @@ OP(multilabel_margin_loss_forward){
                                                       b.integer("reduction"), b.result(1));
         },
         saves("self", "target", "is_target"))},
+    .node = "MultilabelMarginLossBackward0",
     .not_differentiable = names("is_target"),
 };
 OP(multilabel_margin_loss_backward){

@@ -442,10 +442,19 @@ OP(vdot){
     .schema = "vdot(Tensor self, Tensor other) -> Tensor",
     .doc = "As dot, with the first vector conjugated.",
     .forms = function | method | out,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
+    .flags = handles_conj,
     .autocast = Autocast::Promote,
     .autocast_cpu = Autocast::None,
     .any = typed_kernel<vdot>,
+    .derivatives =
+        {
+            vjp(
+                "self", [](Backward& b) { return ops::mul(ops::conj(b.grad()), b["other"]); },
+                saves("other")),
+            vjp(
+                "other", [](Backward& b) { return ops::mul(b.grad(), b["self"]); }, saves("self")),
+        },
 };
 OP(bmm){
     .schema = "bmm(Tensor self, Tensor mat2) -> Tensor",
@@ -501,9 +510,27 @@ OP(addbmm){
         "Tensor",
     .doc = "beta * self + alpha times the sum of the products of a batch of matrices.",
     .forms = all_forms,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .autocast = Autocast::LowerPrecision,
     .any = typed_kernel<addbmm>,
+    .derivatives =
+        {
+            vjp("self", [](Backward& b) { return scaled(b.grad(), b.scalar("beta")); }),
+            vjp(
+                "batch1",
+                [](Backward& b) {
+                  const Tensor columns = adjoint(b["batch2"]);
+                  return scaled(ops::matmul(b.grad(), columns), b.scalar("alpha"));
+                },
+                saves("batch2")),
+            vjp(
+                "batch2",
+                [](Backward& b) {
+                  const Tensor rows = adjoint(b["batch1"]);
+                  return scaled(ops::matmul(rows, b.grad()), b.scalar("alpha"));
+                },
+                saves("batch1")),
+        },
 };
 OP(outer){
     .schema = "outer(Tensor self, Tensor vec2) -> Tensor",
@@ -518,10 +545,27 @@ OP(addr){
         "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     .doc = "beta * self + alpha times the outer product of two vectors.",
     .forms = all_forms,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .autocast = Autocast::LowerPrecision,
     .autocast_cpu = Autocast::None,
     .any = typed_kernel<addr>,
+    .derivatives =
+        {
+            vjp("self", [](Backward& b) { return scaled(b.grad(), b.scalar("beta")); }),
+            vjp(
+                "vec1",
+                [](Backward& b) {
+                  return scaled(ops::mv(b.grad(), ops::conj(b["vec2"])), b.scalar("alpha"));
+                },
+                saves("vec2")),
+            vjp(
+                "vec2",
+                [](Backward& b) {
+                  const Tensor columns = ops::transpose(b.grad(), 0, 1);
+                  return scaled(ops::mv(columns, ops::conj(b["vec1"])), b.scalar("alpha"));
+                },
+                saves("vec1")),
+        },
 };
 OP(matmul){
     .schema = "matmul(Tensor self, Tensor other) -> Tensor",

@@ -216,6 +216,7 @@ OP(nll_loss_forward){
     .meta = typed_meta<meta_nll>,
     .cpu = typed_kernel<cpu::nll_loss>,
     .derivatives = {vjp("self", nll_grad, saves("self", "target", "weight", "total_weight"))},
+    .node = "NllLossBackward0",
     .not_differentiable = names("total_weight"),
     .batch = batch::nll,
 };
@@ -257,6 +258,7 @@ OP(nll_loss2d_forward){
     .meta = typed_meta<meta_nll2d>,
     .cpu = typed_kernel<cpu::nll_loss>,
     .derivatives = {vjp("self", nll2d_grad, saves("self", "target", "weight", "total_weight"))},
+    .node = "NllLoss2DBackward0",
     .not_differentiable = names("total_weight"),
     .batch = batch::nll,
 };

@@ -323,14 +323,6 @@ void meta_heaviside(Meta& m) {
 }
 
 // Whole exponents do not change the dtype of floats; float64 holds every power that matters.
-Tensor ldexp(const Tensor& self, const Tensor& other) {
-  if (!is_integral(other.dtype(), true) || is_complex(self.dtype()))
-    return ops::mul(self, ops::pow(2.0, other));
-  const Tensor wide =
-      ops::mul(ops::to(self, DType::Float64), ops::pow(2.0, ops::to(other, DType::Float64)));
-  return ops::to(wide, float_of(self.dtype()));
-}
-
 void meta_frexp(Meta& m, const Tensor& self) {
   check(is_floating(self.dtype()), "frexp(): self must be floating point; got ",
         name(self.dtype()));
@@ -553,6 +545,7 @@ OP(clamp_min){
         "self",
         [](Backward& b) { return ops::where(ops::gt(b["self"], b.scalar("min")), b.grad(), 0); },
         saves("self"))},
+    .node = "ClampMinBackward0",
 };
 
 OP(clamp_min_Tensor){
@@ -580,6 +573,7 @@ OP(clamp_min_Tensor){
                 },
                 saves("self", "min")),
         },
+    .node = "ClampMinBackward1",
 };
 
 OP(clamp_max){
@@ -593,6 +587,7 @@ OP(clamp_max){
         "self",
         [](Backward& b) { return ops::where(ops::lt(b["self"], b.scalar("max")), b.grad(), 0); },
         saves("self"))},
+    .node = "ClampMaxBackward0",
 };
 
 OP(clamp_max_Tensor){
@@ -620,6 +615,7 @@ OP(clamp_max_Tensor){
                 },
                 saves("self", "max")),
         },
+    .node = "ClampMaxBackward1",
 };
 
 OP(hypot){
@@ -654,6 +650,7 @@ OP(copysign_Tensor){
                 "self", [](Backward& b) { return copysign_gradient(b); }, saves("self", "result")),
             vjp("other", [](Backward& b) { return ops::zeros_like(b.grad()); }),
         },
+    .node = "CopysignBackward0,CopysignBackward1",
 };
 
 OP(nextafter){
@@ -734,14 +731,6 @@ OP(heaviside){
     .flags = pointwise,
     .meta = meta_heaviside,
     .cpu = cpu::binary<scalar::heaviside>,
-};
-
-OP(ldexp_Tensor){
-    .schema = "ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
-    .doc = "self * 2^other, elementwise.",
-    .forms = all_forms,
-    .composite = Composite::Implicit,
-    .any = typed_kernel<ldexp>,
 };
 
 OP(frexp_Tensor){

@@ -79,8 +79,12 @@ struct rsqrt {
 #ifndef FACULA_KERNEL_PASS
 #include "ops/powers.h"
 
+#include <numbers>
+
 #include "ops/arithmetic.h"
 #include "ops/comparison.h"
+#include "ops/complex.h"
+#include "ops/copy.h"
 #include "ops/creation.h"
 #include "ops/exp_log.h"
 #include "ops/logical.h"
@@ -171,6 +175,14 @@ Tensor exponent_slope(Backward& x) {
   return ops::where(zero, 0, ops::mul(result, ops::log(base)));
 }
 
+Tensor ldexp(const Tensor& self, const Tensor& other) {
+  if (!is_integral(other.dtype(), true) || is_complex(self.dtype()))
+    return ops::mul(self, ops::pow(2.0, other));
+  const Tensor wide =
+      ops::mul(ops::to(self, DType::Float64), ops::pow(2.0, ops::to(other, DType::Float64)));
+  return ops::to(wide, float_of(self.dtype()));
+}
+
 }  // namespace
 }  // namespace facula
 
@@ -191,6 +203,7 @@ OP(pow_Tensor_Tensor){
             local("self", base_slope, saves("self", "exponent")),
             local("exponent", exponent_slope, saves("self", "exponent", "result")),
         },
+    .node = "PowBackward1,PowBackward2,PowBackward0",
 };
 
 OP(float_power_Tensor_Tensor){
@@ -206,6 +219,31 @@ OP(float_power_Tensor_Tensor){
             local("self", base_slope, saves("self", "exponent")),
             local("exponent", exponent_slope, saves("self", "exponent", "result")),
         },
+    .node = "PowBackward1,PowBackward2,PowBackward0",
+};
+
+OP(ldexp_Tensor){
+    .schema = "ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
+    .doc = "self * 2^other, elementwise.",
+    .forms = all_forms,
+    .composite = Composite::Explicit,
+    .any = typed_kernel<ldexp>,
+    .derivatives =
+        {
+            vjp(
+                "self",
+                [](Backward& b) {
+                  return ops::mul(b.grad(), ops::conj(ops::pow(2.0, b["other"])));
+                },
+                saves("other")),
+            vjp(
+                "other",
+                [](Backward& b) {
+                  const Tensor slope = ops::mul(b["result"], std::numbers::ln2);
+                  return ops::mul(b.grad(), ops::conj(slope));
+                },
+                saves("result")),
+        },
 };
 
 OP(square){
@@ -217,6 +255,7 @@ OP(square){
     .cpu = cpu::unary<scalar::square>,
     .derivatives = {local(
         "self", [](Backward& x) { return ops::mul(x["self"], 2); }, saves("self"))},
+    .node = "PowBackward0",
 };
 
 OP(sqrt){

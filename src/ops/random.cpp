@@ -267,6 +267,7 @@ OP(normal_){
     .flags = random,
     .any = typed_kernel<normal_>,
     .derivatives = {vjp("self", no_gradient)},
+    .node = "NormalBackward0",
     .batch = batch::pointwise,
 };
 OP(normal_Tensor_float){
@@ -280,6 +281,7 @@ OP(normal_Tensor_float){
     .any = typed_kernel<normal_tensor_float>,
     .derivatives = {vjp("mean",
                         [](Backward& b) { return ops::new_zeros(b.grad(), b.sizes("mean")); })},
+    .node = "NormalBackward1",
 };
 OP(normal_float_Tensor){
     .schema = "normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
@@ -291,6 +293,7 @@ OP(normal_float_Tensor){
     .any = typed_kernel<normal_float_tensor>,
     .derivatives = {vjp("std",
                         [](Backward& b) { return ops::new_zeros(b.grad(), b.sizes("std")); })},
+    .node = "NormalBackward2",
 };
 OP(normal_Tensor_Tensor){
     .schema =
@@ -306,6 +309,7 @@ OP(normal_Tensor_Tensor){
             vjp("mean", [](Backward& b) { return ops::new_zeros(b.grad(), b.sizes("mean")); }),
             vjp("std", [](Backward& b) { return ops::new_zeros(b.grad(), b.sizes("std")); }),
         },
+    .node = "NormalBackward3",
 };
 
 OP(bernoulli__float){
@@ -360,6 +364,7 @@ OP(random_){
     .flags = random,
     .any = typed_kernel<random_any>,
     .derivatives = {vjp("self", no_gradient)},
+    .node = "RandomBackward2",
     .batch = batch::pointwise,
 };
 OP(random__from){
@@ -371,6 +376,7 @@ OP(random__from){
     .flags = random,
     .any = typed_kernel<random_range>,
     .derivatives = {vjp("self", no_gradient)},
+    .node = "RandomBackward0",
     .batch = batch::pointwise,
 };
 OP(random__to){
@@ -380,6 +386,7 @@ OP(random__to){
     .flags = random,
     .any = typed_kernel<random_to>,
     .derivatives = {vjp("self", no_gradient)},
+    .node = "RandomBackward1",
     .batch = batch::pointwise,
 };
 OP(geometric_){

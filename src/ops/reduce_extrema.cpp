@@ -177,6 +177,7 @@ OP(max){
     .meta = typed_meta<meta_extreme_all>,
     .cpu = cpu::max_all_kernel,
     .derivatives = {vjp("self", extreme_all_gradient, saves("self", "result"))},
+    .node = "MaxBackward1",
     .batch = batch::whole,
 };
 OP(min){
@@ -188,6 +189,7 @@ OP(min){
     .meta = typed_meta<meta_extreme_all>,
     .cpu = cpu::min_all_kernel,
     .derivatives = {vjp("self", extreme_all_gradient, saves("self", "result"))},
+    .node = "MinBackward1",
     .batch = batch::whole,
 };
 OP(max_dim){
@@ -201,6 +203,7 @@ OP(max_dim){
     .meta = typed_meta<meta_extreme_dim>,
     .cpu = cpu::max_dim_kernel,
     .derivatives = {vjp("self", selected_gradient, saves("indices"))},
+    .node = "MaxBackward0",
     .not_differentiable = names("indices"),
     .batch = batch::dims,
 };
@@ -215,6 +218,7 @@ OP(min_dim){
     .meta = typed_meta<meta_extreme_dim>,
     .cpu = cpu::min_dim_kernel,
     .derivatives = {vjp("self", selected_gradient, saves("indices"))},
+    .node = "MinBackward0",
     .not_differentiable = names("indices"),
     .batch = batch::dims,
 };

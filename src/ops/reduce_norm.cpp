@@ -152,13 +152,19 @@ Tensor zero_where(const Tensor& t, const Tensor& mask) {
   return ops::masked_fill(t, mask, Scalar(0));
 }
 
+// Zero where the divisor is, in derivatives of the quotient too.
+Tensor quotient_or_zero(const Tensor& of, const Tensor& by) {
+  const Tensor none = ops::eq(by, 0);
+  return zero_where(ops::div(of, ops::masked_fill(by, none, Scalar(1))), none);
+}
+
 Tensor norm_gradient(Backward& b) {
   const double p = b.number("ord");
   if (p == 0) return {};  // a count: no gradient
   const Tensor self = b["self"];
   const Tensor g = reduction::restored(b, b.grad()), norm = reduction::restored(b, b["result"]);
   if (p == 1) return ops::mul(ops::sgn(self), g);
-  if (p == 2) return ops::mul(self, zero_where(ops::div(g, norm), ops::eq(norm, 0)));
+  if (p == 2) return ops::mul(self, quotient_or_zero(g, norm));
   const Tensor size = ops::abs(self);
   if (std::isinf(p)) {
     const Tensor mask = ops::logical_or(ops::eq(size, norm), ops::isnan(size));
@@ -170,7 +176,7 @@ Tensor norm_gradient(Backward& b) {
   if (p < 1)
     return ops::mul(ops::mul(ops::sgn(self), zero_where(ops::pow(size, p - 1), ops::eq(self, 0))),
                     ops::mul(g, ops::pow(norm, 1 - p)));
-  const Tensor scale = zero_where(ops::div(g, ops::pow(norm, p - 1)), ops::eq(norm, 0));
+  const Tensor scale = quotient_or_zero(g, ops::pow(norm, p - 1));
   if (p < 2) return ops::mul(ops::mul(ops::sgn(self), ops::pow(size, p - 1)), scale);
   return ops::mul(ops::mul(self, ops::pow(size, p - 2)), scale);
 }

@@ -36,7 +36,6 @@ void check_sampling(const Meta& m, const Tensor& input, const Tensor& grid, int6
     check(input.sizes()[d] > 0, op, "(): input's spatial dimensions must not be empty; got ",
           str(input.sizes()));
   check(mode >= 0 && mode <= 2, op, "(): expected an interpolation_mode of 0, 1 or 2; got ", mode);
-  check(mode != 2 || spatial == 2, op, "(): bicubic interpolation only supports 4D input");
   check(padding >= 0 && padding <= 2, op, "(): expected a padding_mode of 0, 1 or 2; got ",
         padding);
 }
@@ -295,8 +294,13 @@ OP(affine_grid_generator){
         "Where affine maps theta (batch, 2, 3) or (batch, 3, 4) take the points of an image of the "
         "given size.",
     .forms = function | out,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<affine_grid_generator>,
+    .derivatives = {vjp("theta",
+                        [](Backward& b) {
+                          return ops::affine_grid_generator_backward(b.grad(), b.ints("size"),
+                                                                     b.flag("align_corners"));
+                        })},
 };
 OP(affine_grid_generator_backward){
     .schema =

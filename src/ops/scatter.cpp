@@ -646,6 +646,7 @@ OP(index_fill_int_Scalar){
     .meta = typed_meta<meta_index_fill>,
     .cpu = typed_kernel<index_fill_scalar>,
     .derivatives = {vjp("self", filled_zero, saves("index"))},
+    .node = "IndexFillBackward0",
     .batch = batch::dims_of_self,
 };
 OP(index_fill_int_Tensor){
@@ -670,6 +671,7 @@ OP(index_fill_int_Tensor){
                 },
                 saves("index")),
         },
+    .node = "IndexFillBackward1",
     .batch = batch::index_write,
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "dispatch/batch.h"
 #include "kernels/cpu/convert.h"
 #include "ops/copy.h"
 #include "ops/creation.h"
@@ -196,6 +197,7 @@ OP(select_scatter){
                   return ops::select(b.grad(), b.integer("dim"), b.integer("index"));
                 }),
         },
+    .batch = batch::dims,
 };
 OP(slice_scatter){
     .schema =
@@ -219,6 +221,7 @@ OP(slice_scatter){
                                     b.integer("step"));
                 }),
         },
+    .batch = batch::dims,
 };
 OP(as_strided_scatter){
     .schema =
@@ -246,4 +249,6 @@ OP(as_strided_scatter){
                                                     maybe(b, "storage_offset")));
                 }),
         },
+    // A sample's geometry may reach beyond it, which the whole batch cannot show.
+    .batch = [](Batch& b) { b.loop(); },
 };

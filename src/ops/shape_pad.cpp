@@ -517,20 +517,33 @@ OP(pad){
 OP(pixel_shuffle){
     .schema = "pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",
     .doc = "Sizes (..., C*r*r, H, W) to (..., C, H*r, W*r): channels become pixels.",
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<pixel_shuffle>,
+    .derivatives = {vjp("self",
+                        [](Backward& b) {
+                          return ops::pixel_unshuffle(b.grad(), b.integer("upscale_factor"));
+                        })},
 };
 OP(pixel_unshuffle){
     .schema = "pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
     .doc = "Sizes (..., C, H*r, W*r) to (..., C*r*r, H, W): pixels become channels.",
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<pixel_unshuffle>,
+    .derivatives = {vjp("self",
+                        [](Backward& b) {
+                          return ops::pixel_shuffle(b.grad(), b.integer("downscale_factor"));
+                        })},
 };
 OP(channel_shuffle){
     .schema = "channel_shuffle(Tensor self, SymInt groups) -> Tensor",
     .doc = "Channels, seen as groups times channels of a group, with these two exchanged.",
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<channel_shuffle>,
+    .derivatives = {vjp("self",
+                        [](Backward& b) {
+                          const int64_t of_a_group = b.sizes("self")[1] / b.integer("groups");
+                          return ops::channel_shuffle(b.grad(), std::max<int64_t>(of_a_group, 1));
+                        })},
 };
 OP(native_channel_shuffle){
     .schema = "native_channel_shuffle(Tensor self, SymInt groups) -> Tensor",

@@ -15,6 +15,7 @@
 #include "ops/scatter.h"
 #include "ops/shape.h"
 #include "ops/view.h"
+#include "ops/view_copy.h"
 #include "ops/view_dims.h"
 #include "ops/view_geometry.h"
 
@@ -291,7 +292,7 @@ Tensor diag(const Tensor& self, int64_t diagonal) {
   check(self.dim() == 1 || self.dim() == 2, "diag(): self must have 1 or 2 dimensions; got ",
         self.dim());
   if (self.dim() == 1) return ops::diag_embed(self, diagonal, 0, 1);
-  return ops::clone(ops::diagonal(self, diagonal, 0, 1), MemoryFormat::Contiguous);
+  return ops::diagonal_copy(self, diagonal, 0, 1);
 }
 Tensor diagflat(const Tensor& self, int64_t offset) {
   return ops::diag_embed(ops::reshape(ops::contiguous(self), {-1}), offset, 0, 1);
@@ -453,8 +454,10 @@ OP(rot90){
         "Self turned by k right angles in the plane of two dimensions, from the first towards the "
         "second.",
     .forms = function_method,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<rot90>,
+    .derivatives = {vjp(
+        "self", [](Backward& b) { return ops::rot90(b.grad(), -b.integer("k"), b.ints("dims")); })},
 };
 
 OP(tril){
@@ -508,9 +511,15 @@ OP(trace){
     .schema = "trace(Tensor self) -> Tensor",
     .doc = "Sum of a matrix's diagonal.",
     .forms = function_method,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .autocast_cpu = Autocast::Float32,
     .any = typed_kernel<trace>,
+    .derivatives = {vjp("self",
+                        [](Backward& b) {
+                          const IntSpan n = b.sizes("self");
+                          const Tensor diagonal = ops::expand(b.grad(), {std::min(n[0], n[1])});
+                          return ops::diagonal_backward(diagonal, n, 0, 0, 1);
+                        })},
 };
 OP(fill_diagonal_){
     .schema = "fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)",

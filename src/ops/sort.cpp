@@ -235,6 +235,7 @@ OP(sort_stable){
     .meta = typed_meta<meta_sort>,
     .cpu = typed_kernel<cpu::sort>,
     .derivatives = {vjp("self", ordered_gradient, saves("indices"))},
+    .node = "SortBackward1",
     .not_differentiable = names("indices"),
     .batch = batch::dims,
 };
@@ -244,8 +245,12 @@ OP(sort){
     .doc = "Values in order along a dimension and where they were (int64).",
     .forms = function | method | out,
     .out_name = "values",
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<sort_plain>,
+    .derivatives = {vjp("self", ordered_gradient, saves("indices"))},
+    .node = "SortBackward0",
+    .not_differentiable = names("indices"),
+    .batch = batch::dims,
 };
 OP(argsort){
     .schema = "argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",

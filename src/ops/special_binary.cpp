@@ -242,6 +242,7 @@ OP(xlogy_Tensor){
                 "other", [](Backward& b) { return ops::mul(b.grad(), ratio(b, b["other"])); },
                 saves("self", "other")),
         },
+    .node = "XlogyBackward0,XlogyBackward1,XlogyBackward2",
 };
 
 OP(special_xlog1py){
@@ -270,6 +271,7 @@ OP(special_xlog1py){
                 [](Backward& b) { return ops::mul(b.grad(), ratio(b, ops::add(b["other"], 1))); },
                 saves("self", "other")),
         },
+    .node = "SpecialXlog1PyBackward0,SpecialXlog1PyBackward1,SpecialXlog1PyBackward2",
 };
 
 OP(special_zeta){
@@ -365,8 +367,18 @@ OP(mvlgamma){
     .doc = "Logarithm of the multivariate gamma function of dimension p, elementwise.",
     .forms = all_forms,
     .aliases = "special_multigammaln",
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<mvlgamma>,
+    .derivatives = {local(
+        "self",
+        [](Backward& x) {
+          const Tensor self = x["self"];
+          Tensor sum = ops::digamma(self);
+          for (int64_t j = 1; j < x.integer("p"); ++j)
+            sum = ops::add(sum, ops::digamma(ops::sub(self, 0.5 * static_cast<double>(j))));
+          return sum;
+        },
+        saves("self"))},
 };
 
 OP(special_chebyshev_polynomial_t){

@@ -645,6 +645,7 @@ OP(squeeze_){
     .flags = geometry_only | handles_conj,
     .any = typed_kernel<squeeze_>,
     .derivatives = {vjp("self", back_to_sizes)},
+    .node = "SqueezeBackward3",
 };
 OP(squeeze__dim){
     .schema = "squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)",
@@ -653,6 +654,7 @@ OP(squeeze__dim){
     .flags = geometry_only | handles_conj,
     .any = typed_kernel<squeeze_dim_>,
     .derivatives = {vjp("self", back_to_sizes)},
+    .node = "SqueezeBackward4",
 };
 OP(squeeze__dims){
     .schema = "squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)",
@@ -661,6 +663,7 @@ OP(squeeze__dims){
     .flags = geometry_only | handles_conj,
     .any = typed_kernel<squeeze_dims_>,
     .derivatives = {vjp("self", back_to_sizes)},
+    .node = "SqueezeBackward5",
 };
 
 OP(unsqueeze){

@@ -7,8 +7,23 @@
 #include "ops/view.h"
 #include "ops/view_dims.h"
 
+// The records of the views, for their derivatives.
+namespace facula::records {
+extern const OpRecord select_int_record, slice_Tensor_record, view_record, expand_record,
+    permute_record, transpose_int_record, t_record, squeeze_record, squeeze_dim_record,
+    squeeze_dims_record, unsqueeze_record, diagonal_record, alias_record, unfold_record,
+    view_as_real_record, view_as_complex_record, unbind_int_record, split_Tensor_record,
+    split_with_sizes_record;
+}
+
 namespace facula {
 namespace {
+
+// The gradient of the view that is copied: it reads arguments of the same names.
+template <const OpRecord& view>
+Tensor as_view(Backward& b) {
+  return view.derivatives[0].vjp(b);
+}
 
 Tensor copied(const Tensor& view) { return ops::clone(view, MemoryFormat::Contiguous); }
 std::vector<Tensor> copied(const std::vector<Tensor>& views) {
@@ -73,8 +88,10 @@ OP(select_copy_int){
     .schema = "select_copy.int(Tensor self, int dim, SymInt index) -> Tensor",
     .doc = "As select, as a copy in memory of its own.",
     .forms = function | out,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<select_copy_int>,
+    .derivatives = {vjp("self", as_view<records::select_int_record>)},
+    .node = "SelectBackward0_copy",
 };
 OP(slice_copy_Tensor){
     .schema =
@@ -82,15 +99,19 @@ OP(slice_copy_Tensor){
         "step=1) -> Tensor",
     .doc = "As slice, as a copy in memory of its own.",
     .forms = function | out,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<slice_copy_Tensor>,
+    .derivatives = {vjp("self", as_view<records::slice_Tensor_record>)},
+    .node = "SliceBackward0_copy",
 };
 OP(view_copy){
     .schema = "view_copy(Tensor self, SymInt[] size) -> Tensor",
     .doc = "As view, as a copy in memory of its own.",
     .forms = function | out,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<view_copy>,
+    .derivatives = {vjp("self", as_view<records::view_record>)},
+    .node = "ViewBackward0_copy",
 };
 OP(view_copy_dtype){
     .schema = "view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor",
@@ -103,57 +124,73 @@ OP(expand_copy){
     .schema = "expand_copy(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor",
     .doc = "As expand, as a copy in memory of its own.",
     .forms = function | out,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<expand_copy>,
+    .derivatives = {vjp("self", as_view<records::expand_record>)},
+    .node = "ExpandBackward0_copy",
 };
 OP(permute_copy){
     .schema = "permute_copy(Tensor self, int[] dims) -> Tensor",
     .doc = "As permute, as a copy in memory of its own.",
     .forms = function | out,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<permute_copy>,
+    .derivatives = {vjp("self", as_view<records::permute_record>)},
+    .node = "PermuteBackward0_copy",
 };
 OP(transpose_copy_int){
     .schema = "transpose_copy.int(Tensor self, int dim0, int dim1) -> Tensor",
     .doc = "As transpose, as a copy in memory of its own.",
     .forms = function | out,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<transpose_copy_int>,
+    .derivatives = {vjp("self", as_view<records::transpose_int_record>)},
+    .node = "TransposeBackward0_copy",
 };
 OP(t_copy){
     .schema = "t_copy(Tensor self) -> Tensor",
     .doc = "As t, as a copy in memory of its own.",
     .forms = function | out,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<t_copy>,
+    .derivatives = {vjp("self", as_view<records::t_record>)},
+    .node = "TBackward0_copy",
 };
 OP(squeeze_copy){
     .schema = "squeeze_copy(Tensor self) -> Tensor",
     .doc = "As squeeze, as a copy in memory of its own.",
     .forms = function | out,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<squeeze_copy>,
+    .derivatives = {vjp("self", as_view<records::squeeze_record>)},
+    .node = "SqueezeBackward0_copy",
 };
 OP(squeeze_copy_dim){
     .schema = "squeeze_copy.dim(Tensor self, int dim) -> Tensor",
     .doc = "As squeeze, as a copy in memory of its own.",
     .forms = function | out,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<squeeze_copy_dim>,
+    .derivatives = {vjp("self", as_view<records::squeeze_dim_record>)},
+    .node = "SqueezeBackward1_copy",
 };
 OP(squeeze_copy_dims){
     .schema = "squeeze_copy.dims(Tensor self, int[] dim) -> Tensor",
     .doc = "As squeeze, as a copy in memory of its own.",
     .forms = function | out,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<squeeze_copy_dims>,
+    .derivatives = {vjp("self", as_view<records::squeeze_dims_record>)},
+    .node = "SqueezeBackward2_copy",
 };
 OP(unsqueeze_copy){
     .schema = "unsqueeze_copy(Tensor self, int dim) -> Tensor",
     .doc = "As unsqueeze, as a copy in memory of its own.",
     .forms = function | out,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<unsqueeze_copy>,
+    .derivatives = {vjp("self", as_view<records::unsqueeze_record>)},
+    .node = "UnsqueezeBackward0_copy",
 };
 OP(as_strided_copy){
     .schema =
@@ -168,15 +205,19 @@ OP(diagonal_copy){
     .schema = "diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor",
     .doc = "As diagonal, as a copy in memory of its own.",
     .forms = function | out,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<diagonal_copy>,
+    .derivatives = {vjp("self", as_view<records::diagonal_record>)},
+    .node = "DiagonalBackward0_copy",
 };
 OP(alias_copy){
     .schema = "alias_copy(Tensor self) -> Tensor",
     .doc = "As alias, as a copy in memory of its own.",
     .forms = function | out,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<alias_copy>,
+    .derivatives = {vjp("self", as_view<records::alias_record>)},
+    .node = "AliasBackward0_copy",
 };
 OP(detach_copy){
     .schema = "detach_copy(Tensor self) -> Tensor",
@@ -189,41 +230,53 @@ OP(unfold_copy){
     .schema = "unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor",
     .doc = "As unfold, as a copy in memory of its own.",
     .forms = function | out,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<unfold_copy>,
+    .derivatives = {vjp("self", as_view<records::unfold_record>)},
+    .node = "UnfoldBackward0_copy",
 };
 OP(view_as_real_copy){
     .schema = "view_as_real_copy(Tensor self) -> Tensor",
     .doc = "As view_as_real, as a copy in memory of its own.",
     .forms = function | out,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<view_as_real_copy>,
+    .derivatives = {vjp("self", as_view<records::view_as_real_record>)},
+    .node = "ViewAsRealBackward0_copy",
 };
 OP(view_as_complex_copy){
     .schema = "view_as_complex_copy(Tensor self) -> Tensor",
     .doc = "As view_as_complex, as a copy in memory of its own.",
     .forms = function | out,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<view_as_complex_copy>,
+    .derivatives = {vjp("self", as_view<records::view_as_complex_record>)},
+    .node = "ViewAsComplexBackward0_copy",
 };
 OP(unbind_copy_int){
     .schema = "unbind_copy.int(Tensor self, int dim=0) -> Tensor[]",
     .doc = "As unbind, as copies in memory of their own.",
     .forms = function | out,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<unbind_copy_int>,
+    .derivatives = {vjp("self", as_view<records::unbind_int_record>)},
+    .node = "UnbindBackward0_copy",
 };
 OP(split_copy_Tensor){
     .schema = "split_copy.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
     .doc = "As split, as copies in memory of their own.",
     .forms = function | out,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<split_copy_Tensor>,
+    .derivatives = {vjp("self", as_view<records::split_Tensor_record>)},
+    .node = "SplitBackward0_copy",
 };
 OP(split_with_sizes_copy){
     .schema = "split_with_sizes_copy(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]",
     .doc = "As split_with_sizes, as copies in memory of their own.",
     .forms = function | out,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<split_with_sizes_copy>,
+    .derivatives = {vjp("self", as_view<records::split_with_sizes_record>)},
+    .node = "SplitWithSizesBackward0_copy",
 };

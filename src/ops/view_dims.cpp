@@ -284,15 +284,20 @@ OP(t){
     .schema = "t(Tensor(a) self) -> Tensor(a)",
     .doc = "The transposed view of a matrix; tensors of fewer dimensions as they are.",
     .forms = function_method,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
+    .flags = handles_conj,
     .any = typed_kernel<t>,
+    .derivatives = {vjp("self", [](Backward& b) { return ops::t(b.grad()); })},
+    .node = "TBackward0",
 };
 OP(t_){
     .schema = "t_(Tensor(a!) self) -> Tensor(a!)",
     .doc = "Transposes a matrix in place; memory stays.",
     .forms = method,
-    .composite = Composite::Implicit,
+    .flags = geometry_only | handles_conj,
     .any = typed_kernel<t_>,
+    .derivatives = {vjp("self", [](Backward& b) { return ops::t(b.grad()); })},
+    .node = "TBackward1",
 };
 OP(numpy_T){
     .schema = "numpy_T(Tensor(a) self) -> Tensor(a)",

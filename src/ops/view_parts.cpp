@@ -32,6 +32,12 @@ Tensor narrow_copy(const Tensor& self, int64_t dim, int64_t start, int64_t lengt
   check(dim < self.dim(), "narrow_copy(): expected a dim below ", self.dim(), "; got ", dim);
   return ops::clone(narrow(self, dim, start, length), MemoryFormat::Contiguous);
 }
+Tensor narrow_gradient(Backward& b) {
+  const IntSpan sizes = b.sizes("self");
+  const int64_t d = wrap_dim(b.integer("dim"), static_cast<int64_t>(sizes.size()));
+  const int64_t start = b.integer("start"), first = start < 0 ? start + sizes[d] : start;
+  return ops::slice_backward(b.grad(), sizes, d, first, first + b.integer("length"), 1);
+}
 
 std::vector<Tensor> chunk(const Tensor& self, int64_t chunks, int64_t dim) {
   check(self.dim() > 0, "chunk(): self must have a dimension; got a 0-dim tensor");
@@ -205,8 +211,9 @@ OP(narrow_copy){
     .schema = "narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor",
     .doc = "A copy of `length` indices of a dimension from `start` on.",
     .forms = function | method | out,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<narrow_copy>,
+    .derivatives = {vjp("self", narrow_gradient)},
 };
 OP(chunk){
     .schema = "chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]",

@@ -20,14 +20,6 @@ from autograd_cases import (  # noqa: F401
     views_and_data,
 )
 
-KNOWN = {
-    "ip_copy": "nodes of PyTorch's hand-written derivatives have names of their own",
-    "ip_copy_dtype": "nodes of PyTorch's hand-written derivatives have names of their own",
-    "ip_fill": "the digit of a node counts PyTorch's table of derivatives",
-    "ip_masked_fill": "the digit of a node counts PyTorch's table of derivatives",
-    "ip_t": "t_ is transpose_ here",
-}
-
 
 def plain(text):
     """A text without addresses and the library's name."""
@@ -64,8 +56,6 @@ def outcome(program, library):
 @pytest.mark.parametrize("name", CASES)
 def test_program(name):
     """Both libraries do the same."""
-    if name in KNOWN:
-        pytest.xfail(KNOWN[name])
     theirs, their_warnings = outcome(CASES[name], torch)
     ours, our_warnings = outcome(CASES[name], facula)
     assert ours == theirs

@@ -20,9 +20,6 @@ from lifetimes import SCENARIOS
 WARM_UP = 8
 # What free lists and tables may take on the way, whatever the rounds.
 SLACK = {"blocks": 120, "objects": 40, "references": 150, "kilobytes": 4000}
-# Known and unexplained: blocks grow by up to some hundreds and slow down, objects and references
-# stay. No other scenario has this allowance.
-ALLOWED = {"threads_drop_what_backward_uses": {"blocks": 600}}
 
 
 def resident_kilobytes():
@@ -60,8 +57,7 @@ def growth(case, module, rounds):
     # Free lists fill once, when threads happen to overlap; a leak is there in every half.
     steps = {n: min(seen[1][n] - seen[0][n], seen[2][n] - seen[1][n]) for n in SLACK}
     # Whatever leaks once a round grows with the rounds; half of them is beyond doubt.
-    slacks = SLACK | ALLOWED.get(case.name, {})
-    most = {n: slack + (half // 2 if n != "kilobytes" else 0) for n, slack in slacks.items()}
+    most = {n: slack + (half // 2 if n != "kilobytes" else 0) for n, slack in SLACK.items()}
     return {n: steps[n] for n in SLACK if steps[n] > most[n]}
 
 

@@ -524,6 +524,78 @@ def cycle_through_metadata_of_a_function(m):
 # --- use
 
 
+class Probe:
+    """Dies with the cycle that it was put into."""
+
+
+def _dies(hang):
+    """Whether a probe dies that `hang(probe)` ties into a cycle."""
+    probe = Probe()
+    ref = weakref.ref(probe)
+    hang(probe)
+    del probe
+    return dead(ref)
+
+
+@scenario(True, torch=False)
+def cycle_through_hook_of_a_result(m):
+    def hang(probe):
+        y = m.ones(2, requires_grad=True) * 2
+        y.register_hook(lambda g: (y, probe) and None)
+
+    return _dies(hang)
+
+
+@scenario((True, True, True), torch=(True, False, True))
+def cycle_through_hooks_of_a_node(m):
+    def by_post_hook(probe):
+        node = (m.ones(2, requires_grad=True) * 2).grad_fn
+        node.register_hook(lambda ins, outs: (node, probe) and None)
+
+    def by_post_hook_of_a_tensor(probe):
+        y = m.ones(2, requires_grad=True) * 2
+        y.grad_fn.register_hook(lambda ins, outs: (y, probe) and None)
+
+    def by_pre_hook(probe):
+        node = (m.ones(2, requires_grad=True) * 2).grad_fn
+        node.register_prehook(lambda outs: (node, probe) and None)
+
+    return _dies(by_post_hook), _dies(by_post_hook_of_a_tensor), _dies(by_pre_hook)
+
+
+@scenario((True, True), torch=(False, False))
+def cycle_through_metadata_of_a_node(m):
+    def of_a_node(probe):
+        node = (m.ones(2, requires_grad=True) * 2).grad_fn
+        node.metadata["me"] = (node, probe)
+
+    def of_a_tensor(probe):
+        y = m.ones(2, requires_grad=True) * 2
+        y.grad_fn.metadata["me"] = (y, probe)
+
+    return _dies(of_a_node), _dies(of_a_tensor)
+
+
+@scenario(True, torch=False)
+def cycle_through_hook_after_accumulation(m):
+    def hang(probe):
+        x = m.ones(2, requires_grad=True)
+        x.register_post_accumulate_grad_hook(lambda t: (x, probe) and None)
+
+    return _dies(hang)
+
+
+@scenario(True, torch=False)
+def cycle_through_packed_tensors(m):
+    def hang(probe):
+        packed = [probe]
+        hooks = m.autograd.graph.saved_tensors_hooks(lambda t: packed, lambda p: m.ones(2))
+        with hooks:
+            packed.append(m.ones(2, requires_grad=True).exp())
+
+    return _dies(hang)
+
+
 @scenario((True, [4.0, 4.0], 1))
 def backward_through_dropped_subclasses(m):
     log = []

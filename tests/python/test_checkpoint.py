@@ -1,13 +1,18 @@
 """Checkpointing: the same gradients, random numbers and hooks as without, and its errors."""
 
 import contextlib
+from collections import Counter
+from functools import partial
 
 import facula
 import pytest
+from facula.utils._python_dispatch import TorchDispatchMode
 from facula.utils.checkpoint import (
     CheckpointError,
+    CheckpointPolicy,
     checkpoint,
     checkpoint_sequential,
+    create_selective_checkpoint_contexts,
     set_checkpoint_early_stop,
 )
 
@@ -194,6 +199,84 @@ def test_retained_graphs_run_again():
     assert facula.allclose(x.grad, 2 * x.detach().cos())
 
 
-def test_selective_checkpointing_says_that_it_is_missing():
-    with pytest.raises(NotImplementedError, match="selective"):
-        facula.utils.checkpoint.create_selective_checkpoint_contexts([])
+def matrix():
+    return (facula.arange(9.0).reshape(3, 3) / 10).requires_grad_()
+
+
+def count_calls(run):
+    """The result of `run()`, and how often each operator was called meanwhile."""
+    calls = Counter()
+
+    class Count(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            calls[str(func)] += 1
+            return func(*args, **(kwargs or {}))
+
+    with Count():
+        result = run()
+    return result, calls
+
+
+def selective(policy, function, **options):
+    """A checkpointed call whose policy chooses what is kept."""
+    contexts = partial(create_selective_checkpoint_contexts, policy, **options)
+    return partial(checkpoint, function, use_reentrant=False, context_fn=contexts)
+
+
+def products(x):
+    return (x @ x @ x).sigmoid().sum()
+
+
+POLICIES = {
+    "list": ([facula.ops.aten.mm.default], 0, 1),
+    "nothing": ([], 2, 1),
+    "everything": (lambda ctx, op, *args, **kwargs: True, 0, 0),
+    "must recompute": (lambda *args, **kwargs: CheckpointPolicy.MUST_RECOMPUTE, 2, 1),
+    "must save": (lambda *args, **kwargs: CheckpointPolicy.MUST_SAVE, 0, 0),
+    "offload from the CPU": (lambda *args, **kwargs: CheckpointPolicy.MUST_CPU_OFFLOAD, 2, 1),
+    "by result": (lambda ctx, op, *args, **kwargs: ctx.op_output.dim() == 2, 0, 0),
+}
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_selective_checkpointing_runs_again_what_was_not_kept(name):
+    policy, products_again, sigmoids_again = POLICIES[name]
+    x, plain = matrix(), matrix()
+    y = selective(policy, products)(x)
+    _, calls = count_calls(y.backward)
+    products(plain).backward()
+    assert facula.allclose(x.grad, plain.grad)
+    assert calls["aten.mm.default"] == products_again + 4  # four of them are the gradients'
+    assert calls["aten.sigmoid.default"] == sigmoids_again
+
+
+def test_selective_checkpointing_runs_backward_once():
+    y = selective([facula.ops.aten.mm.default], products)(matrix())
+    y.backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="only once"):
+        y.backward()
+
+
+def test_selective_checkpointing_finds_changes_of_what_it_kept():
+    def change(x):
+        doubled = x * 2
+        return (doubled.add_(1) * x).sin().sum()
+
+    keep = [facula.ops.aten.mul.Tensor]
+    with pytest.raises(RuntimeError, match="mutated"):
+        selective(keep, change)(leaf()).backward()
+    selective(keep, change, allow_cache_entry_mutation=True)(leaf()).backward()
+
+
+def test_selective_checkpointing_cannot_keep_changes():
+    keep = [facula.ops.aten.add_.Tensor]
+    with pytest.raises(RuntimeError, match="changes its arguments"):
+        selective(keep, lambda x: (x * 2).add_(1).sin().sum())(leaf())
+
+
+@pytest.mark.parametrize(
+    ("policy", "error"), [(3, TypeError), ([facula.ops.aten.mm], ValueError), (["mm"], ValueError)]
+)
+def test_selective_checkpointing_refuses_other_policies(policy, error):
+    with pytest.raises(error, match="create_selective_checkpoint_contexts"):
+        create_selective_checkpoint_contexts(policy)

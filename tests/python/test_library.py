@@ -333,7 +333,6 @@ WRONG = {
     "get_kernel": (RuntimeError, lambda lib: library.get_kernel("aten::nothing", "CPU")),
     "triton_op": (NotImplementedError, lambda lib: library.triton_op("a::b", mutates_args=())),
     "wrap_triton": (NotImplementedError, lambda lib: library.wrap_triton(print)),
-    "dynamic sizes": (NotImplementedError, lambda lib: library.get_ctx().new_dynamic_size()),
 }
 
 
@@ -342,6 +341,22 @@ def test_wrong_calls(lib, name):
     error, call = WRONG[name]
     with pytest.raises(error):
         call(lib)
+
+
+def test_shape_rules_have_a_context(lib):
+    """There is one while a rule runs, which has no sizes that depend on data yet."""
+    seen = []
+
+    def rule(x):
+        seen.append(library.get_ctx())
+        return facula.empty_like(x)
+
+    lib.define("seen(Tensor x) -> Tensor")
+    library.register_fake("scratch::seen", rule, lib=lib)
+    facula.ops.scratch.seen(facula.ones(2, device="meta"))
+    assert library.get_ctx() is None
+    with pytest.raises(NotImplementedError, match="symbolic"):
+        seen[0].new_dynamic_size()
 
 
 def test_operators_complain_with_runtime_errors():

@@ -8,6 +8,7 @@ import gc
 import os
 import shlex
 import subprocess
+import threading
 from pathlib import Path
 
 import facula
@@ -132,6 +133,44 @@ def test_autograd_across_devices(toy):
     x = facula.tensor([1.0, 2.0], requires_grad=True)
     (x.to("toy") * 3).cpu().sum().backward()
     assert x.grad.tolist() == [3.0, 3.0]
+
+
+class _PassOnAnotherDevice(facula.autograd.Function):
+    """Its backward waits for another thread's, and runs a pass of its own on another device."""
+
+    @staticmethod
+    def forward(ctx, x, device, meeting):
+        ctx.device, ctx.meeting = device, meeting
+        return x * 1
+
+    @staticmethod
+    def backward(ctx, gradient):
+        ctx.meeting.wait(60)
+        with facula.enable_grad():
+            y = facula.ones(2, device=ctx.device, requires_grad=True)
+            (y * 2).backward(facula.ones(2, device=ctx.device))
+        return gradient * y.grad.cpu()[0].item(), None, None
+
+
+def test_workers_that_wait_for_each_other(toy):
+    """Passes inside of two devices' workers that each need the other worker come to an end."""
+    meeting, found = threading.Barrier(2), {}
+
+    def run(device, other):
+        x = facula.ones(2, device=device, requires_grad=True)
+        out = _PassOnAnotherDevice.apply(x, other, meeting)
+        out.backward(facula.ones(2, device=device))
+        found[device] = x.grad.cpu().tolist()
+
+    for _ in range(3):
+        pairs = [("toy:0", "toy:1"), ("toy:1", "toy:0")]
+        threads = [threading.Thread(target=run, args=pair, daemon=True) for pair in pairs]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert not any(thread.is_alive() for thread in threads)
+        assert found == {"toy:0": [2.0, 2.0], "toy:1": [2.0, 2.0]}
 
 
 def test_several_devices_in_one_call_raise(toy):

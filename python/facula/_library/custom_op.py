@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 
 from facula import _C
+from facula._library.fake_context import shape_rule
 from facula._library.schema_inference import infer_schema, split_name
 
 _Tensor = _C.Tensor
@@ -133,7 +134,7 @@ class CustomOpDef:
 
     def register_fake(self, fn, /):
         """Put in the shape rule."""
-        self._fake = fn
+        self._fake = shape_rule(fn)
         return fn
 
     def register_autograd(self, backward, /, *, setup_context=None):

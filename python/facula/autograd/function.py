@@ -29,6 +29,7 @@ class FunctionCtx:
     non_differentiable = ()
     materialize_grads = True
     saved_for_forward = ()
+    output_grad_dtypes = None
 
     def save_for_backward(self, *tensors):
         """Keep tensors (or None) for backward, where `saved_tensors` has them.
@@ -58,6 +59,36 @@ class FunctionCtx:
     def set_materialize_grads(self, value):
         """Whether undefined gradients come to backward as zeros (True) or None."""
         self.materialize_grads = value
+
+    def set_output_grad_dtype(self, *dtypes):
+        """Say in which dtype backward gets the gradient of each output.
+
+        Args:
+            dtypes (facula.dtype or None): one for each value that forward returns. None leaves a
+                gradient in the dtype that it has, and is all that an output without a gradient
+                takes. Without this call it is the output's own dtype.
+
+        Raises:
+            RuntimeError: called twice, or with something else. What does not fit the outputs is
+                found when forward has returned.
+        """
+        if self.output_grad_dtypes is not None:
+            raise RuntimeError("set_output_grad_dtype(): may be called only once")
+        for dtype in dtypes:
+            if not (dtype is None or isinstance(dtype, _C.dtype)):
+                raise RuntimeError(
+                    "set_output_grad_dtype(): expected a facula.dtype or None for each output; "
+                    f"got {type(dtype).__name__}"
+                )
+        self.output_grad_dtypes = dtypes
+
+    def mark_shared_storage(self, *pairs):
+        """Do nothing, with a warning: tensors that share memory are found without being told."""
+        warnings.warn(
+            "mark_shared_storage() is deprecated: it does nothing, shared memory is tracked",
+            FutureWarning,
+            stacklevel=2,
+        )
 
 
 class _Context(_C._Node, FunctionCtx):
@@ -124,7 +155,7 @@ class FunctionMeta(type):
         cls._signature = None
 
 
-class Function(metaclass=FunctionMeta):
+class Function(FunctionCtx, metaclass=FunctionMeta):
     """Base class of operations with a derivative of their own.
 
     A subclass has static methods `forward(ctx, *args)` - or `forward(*args)` with
@@ -265,6 +296,7 @@ class Function(metaclass=FunctionMeta):
             tuple(ctx.dirty_tensors),
             tuple(ctx.non_differentiable),
             tuple(ctx.to_save or ()),
+            _checked_dtypes(ctx.output_grad_dtypes, outputs),
             ctx.materialize_grads,
             recording,
         )
@@ -328,6 +360,15 @@ def _check_tensors(values, text):
     for i, value in enumerate(values):
         if not isinstance(value, _Tensor):
             raise RuntimeError(text.format(i=i, kind=type(value).__name__))
+
+
+def _checked_dtypes(dtypes, outputs):
+    if dtypes is not None and len(dtypes) != len(outputs):
+        raise RuntimeError(
+            f"set_output_grad_dtype(): expected one dtype for each of {len(outputs)} outputs; got "
+            f"{len(dtypes)}"
+        )
+    return dtypes
 
 
 def once_differentiable(function):

@@ -9,6 +9,7 @@ import math
 import random
 import sys
 import types
+import warnings
 
 import facula
 from facula.autograd import grad
@@ -66,7 +67,8 @@ def gradcheck(
 
     Raises:
         GradcheckError: they do not, and `raise_exception` is set.
-        ValueError: no input requires grad, or no mode is to be checked.
+        ValueError: no input requires grad.
+        AssertionError: no mode is to be checked, or a batched one without its mode.
 
     Example::
 
@@ -75,14 +77,16 @@ def gradcheck(
         True
     """
     if not (check_forward_ad or check_backward_ad):
-        raise ValueError(
+        raise AssertionError(
             "gradcheck(): expected at least one of check_forward_ad and "
             "check_backward_ad to be True"
         )
     if check_batched_grad and not check_backward_ad:
-        raise ValueError("gradcheck(): check_batched_grad=True needs check_backward_ad=True")
+        raise AssertionError("gradcheck(): check_batched_grad=True needs check_backward_ad=True")
     if check_batched_forward_grad and not check_forward_ad:
-        raise ValueError("gradcheck(): check_batched_forward_grad=True needs check_forward_ad=True")
+        raise AssertionError(
+            "gradcheck(): check_batched_forward_grad=True needs check_forward_ad=True"
+        )
     inputs = _as_tuple(inputs)
     checker = _Checker(func, inputs, eps, atol, rtol, fast_mode)
     try:
@@ -136,10 +140,10 @@ def gradgradcheck(
 
     Raises:
         GradcheckError: they do not, and `raise_exception` is set.
-        ValueError: no way of differentiating twice is to be checked.
+        AssertionError: no way of differentiating twice is to be checked.
     """
     if not (check_rev_over_rev or check_fwd_over_rev):
-        raise ValueError(
+        raise AssertionError(
             "gradgradcheck(): expected check_rev_over_rev or check_fwd_over_rev to be True"
         )
     inputs = _as_tuple(inputs)
@@ -187,6 +191,7 @@ class _Checker:
         self.checked = [i for i, x in enumerate(inputs) if _is_checked(x)]
         self.leaves = [inputs[i] for i in self.checked]
         self.results = None
+        self.places = []  # of the results that are checked, among all
 
     def check_inputs(self):
         if not self.checked:
@@ -202,7 +207,21 @@ class _Checker:
                     f"gradcheck(): input {i} has a stride of 0, so that elements "
                     "share memory; pass a contiguous copy"
                 )
-        self.results = _differentiable(self.func(*self.inputs))
+            if x.dtype not in (facula.float64, facula.complex128):
+                warnings.warn(
+                    f"gradcheck(): input {i} is not of double precision, where differences say "
+                    "little",
+                    stacklevel=3,
+                )
+        results = self.func(*self.inputs)
+        if not isinstance(results, (facula.Tensor, tuple, list)):
+            raise AttributeError(
+                "gradcheck(): expected a function that returns Tensors; it gave "
+                f"{type(results).__name__}"
+            )
+        every = _as_tuple(results)
+        self.places = [k for k, r in enumerate(every) if _is_checked(r)]
+        self.results = [every[k] for k in self.places]
         if not self.results:
             self._check_constant()
 
@@ -255,11 +274,12 @@ class _Checker:
 
         with forward_ad.dual_level():
             moved = list(self.inputs)
-            moved[i] = forward_ad.make_dual(self.inputs[i].detach(), direction)
-            results = [r for r in _as_tuple(self.func(*moved)) if _is_number_tensor(r)]
-            pairs = [forward_ad.unpack_dual(r) for r in results[: len(self.results)]]
+            # Still requiring grad: the function may be a gradient itself.
+            moved[i] = forward_ad.make_dual(self.inputs[i], direction)
+            results = _as_tuple(self.func(*moved))
+            pairs = [forward_ad.unpack_dual(results[k]) for k in self.places]
             return [
-                facula.zeros_like(pair.primal) if pair.tangent is None else pair.tangent.clone()
+                facula.zeros_like(pair.primal) if pair.tangent is None else pair.tangent.detach()
                 for pair in pairs
             ]
 
@@ -273,7 +293,7 @@ class _Checker:
             def tangents(direction, i=i):
                 return tuple(self._tangents(i, direction))
 
-            batched = facula.func.vmap(tangents)(facula.stack(several))
+            batched = _under_vmap(tangents, several)
             for number, got in enumerate(batched):
                 wanted = [c for found in loop for c in _components(found[number])]
                 if not self._all_close(_components(got), wanted, 1.0):
@@ -437,12 +457,20 @@ class _Checker:
                     result, self.leaves, cotangent, retain_graph=True, materialize_grads=True
                 )
 
-            batched = facula.func.vmap(gradients)(facula.stack(several))
+            batched = _under_vmap(gradients, several)
             for place, i in enumerate(self.checked):
                 got = _components(batched[place])
                 wanted = [c for grads in loop for c in _components(grads[place])]
                 if not self._all_close(got, wanted, 1.0):
                     self._fail(number, i, "under vmap", got, wanted)
+
+
+def _under_vmap(function, several):
+    """The function of several tensors at once, which only vmap may refuse."""
+    try:
+        return facula.func.vmap(function)(facula.stack(several))
+    except RuntimeError as error:
+        raise GradcheckError(f"gradcheck(): vmap cannot batch the derivative: {error}") from error
 
 
 class _Undefined(facula.autograd.Function):

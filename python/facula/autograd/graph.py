@@ -24,6 +24,7 @@ __all__ = [
     "get_gradient_edge",
     "increment_version",
     "queue_callback",
+    "node_creation_hook",
 ]
 
 _Tensor = _C.Tensor
@@ -77,6 +78,36 @@ def queue_callback(callback):
         RuntimeError: no backward pass runs on this thread.
     """
     _C._queue_callback(callback)
+
+
+@contextlib.contextmanager
+def node_creation_hook(hook):
+    """Context manager: `hook(node)` sees every node of the graph that this thread makes.
+
+    A node is shown once, with its edges, outputs and saved tensors in place; the node of a leaf
+    when it is made, not when it is used again. Hooks of outer contexts come first. Threads that
+    run backward inside of the context call the hook as well.
+
+    Args:
+        hook (callable): takes a :class:`Node`; what it returns is ignored. It may keep the node,
+            fill its `metadata` and register hooks on it.
+
+    Raises:
+        TypeError: hook cannot be called.
+        RuntimeError: in the operation whose node is shown, when the hook makes a node itself.
+
+    Example:
+        >>> x = facula.ones(5, requires_grad=True)
+        >>> with facula.autograd.graph.node_creation_hook(lambda node: print(node.name())):
+        ...     y = x * 2
+        torch::autograd::AccumulateGrad
+        MulBackward0
+    """
+    _C._push_node_creation_hook(hook)
+    try:
+        yield
+    finally:
+        _C._pop_node_creation_hook()
 
 
 class saved_tensors_hooks:

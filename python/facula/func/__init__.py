@@ -8,6 +8,7 @@ from facula.func._modules import (
     replace_all_batch_norm_modules_,
     stack_module_state,
 )
+from facula.func._rearrange import rearrange
 from facula.func._vmap import vmap
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "rearrange",
     "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",

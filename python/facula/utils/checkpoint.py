@@ -8,7 +8,6 @@ for runs the function again and collects what it saves.
 from __future__ import annotations
 
 import contextlib
-import enum
 import threading
 import warnings
 import weakref
@@ -16,6 +15,12 @@ import weakref
 import facula
 from facula import _C
 from facula.autograd.graph import saved_tensors_hooks
+from facula.utils._selective_checkpoint import (
+    SAC_IGNORED_OPS,
+    CheckpointPolicy,
+    SelectiveCheckpointContext,
+    create_selective_checkpoint_contexts,
+)
 
 __all__ = [
     "checkpoint",
@@ -38,7 +43,6 @@ __all__ = [
 
 _Tensor = _C.Tensor
 _settings = threading.local()
-SAC_IGNORED_OPS = set()
 
 
 class CheckpointError(RuntimeError):
@@ -59,33 +63,6 @@ class DefaultDeviceType:
     def get_device_type():
         """The type of device (str)."""
         return DefaultDeviceType._default_device_type
-
-
-class CheckpointPolicy(enum.Enum):
-    """What selective checkpointing does with the results of an operator."""
-
-    MUST_SAVE = 0
-    PREFER_SAVE = 1
-    MUST_RECOMPUTE = 2
-    PREFER_RECOMPUTE = 3
-
-
-class SelectiveCheckpointContext:
-    """What a policy function is told: whether the function is being run again."""
-
-    def __init__(self, *, is_recompute):
-        self.is_recompute = is_recompute
-
-
-def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mutation=False):
-    """Contexts for selective checkpointing, which is not implemented.
-
-    Raises:
-        NotImplementedError: always.
-    """
-    raise NotImplementedError(
-        "create_selective_checkpoint_contexts(): selective checkpointing is not implemented"
-    )
 
 
 def noop_context_fn():

@@ -41,7 +41,7 @@ void visit(DType d, int64_t spatial, F&& f) {
               concat("\"", op, "\" not implemented for '", info(d).legacy_name, "'"));
 }
 
-constexpr int most_taps = 16;
+constexpr int most_taps = 64;  // 4 along each of three axes
 
 template <class T>
 void sample_row(const GridReader<T>& reader, const Volume& out, int64_t n, int64_t d, int64_t h) {

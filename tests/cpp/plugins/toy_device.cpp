@@ -51,7 +51,7 @@ int copy_within(void* to, const void* from, size_t bytes, int) {
   std::memmove(on_host(to), on_host(from), bytes);
   return 0;
 }
-int device_count() { return 1; }
+int device_count() { return 2; }
 int current_device() { return 0; }
 
 const DeviceTable table = [] {
@@ -91,14 +91,25 @@ struct OnCpu {
     for (Value& v : args) replace(v);
   }
   void replace(Value& v) {
-    if (v.tag == Tag::Device && v.device.type == toy.type) v = pack(Device{});
-    if (v.is_tensor()) v = pack(kept.emplace_back(moved(v.as_tensor(), Device{})));
+    if (v.tag == Tag::Device && v.device.type == toy.type) {
+      note(v.device);
+      v = pack(Device{});
+    }
+    if (v.is_tensor()) v = pack(kept.emplace_back(taken(v.as_tensor())));
     if (v.tag != Tag::TensorList) return;
     auto& list = lists.emplace_back();
-    for (const Tensor& t : v.as_tensors()) list.push_back(moved(t, Device{}));
+    for (const Tensor& t : v.as_tensors()) list.push_back(taken(t));
     v = pack(std::span<const Tensor>(list));
   }
+  Tensor taken(const Tensor& t) {
+    if (t.defined()) note(t.device());
+    return moved(t, Device{});
+  }
+  void note(Device d) {
+    if (d.type == toy.type && d.index >= 0) home = d;
+  }
 
+  Device home = toy;  // of the results
   std::vector<Value> args;
   std::deque<Tensor> kept;
   std::deque<std::vector<Tensor>> lists;
@@ -115,13 +126,13 @@ void put_back(const OpCall& c, const OnCpu& there) {
   }
 }
 
-void take_result(Value& from, Value& to) {
+void take_result(Value& from, Value& to, Device home) {
   if (from.tag == Tag::TensorList) {
     std::vector<Tensor> list;
-    for (const Tensor& t : take_tensors(from)) list.push_back(moved(t, toy));
+    for (const Tensor& t : take_tensors(from)) list.push_back(moved(t, home));
     return set_result(to, std::move(list));
   }
-  if (from.is_tensor()) return set_result(to, moved(take_tensor(from), toy));
+  if (from.is_tensor()) return set_result(to, moved(take_tensor(from), home));
   if (from.is_number()) set_result(to, from.as_scalar());
 }
 
@@ -132,7 +143,7 @@ void run_on_cpu(void*, OpCall& c) {
   call(*c.op, there.args.data(), computed.slots);
   put_back(c, there);
   for (int k = 0; k < c.info->results; ++k)
-    if (c.info->alias_of[k] < 0) take_result(computed.slots[k], c.results[k]);
+    if (c.info->alias_of[k] < 0) take_result(computed.slots[k], c.results[k], there.home);
 }
 
 // --- kernels of the toy's own: contiguous float32 of one shape; the rest goes to the fallback
