@@ -34,8 +34,12 @@ def matmul():
               lambda module, a, b: a @ b)  # fmt: skip
     for shape, out in (((32, 512), 512), ((1, 1024), 1024), ((1024, 256), 1024), ((64, 64), 10)):
         weights = [In((out, shape[1])), In((out,))]
-        table.add("linear", [In(shape), *weights], note=f"{shape[0]}x{shape[1]}x{out}",
-                  function=lambda module, x, w, b: module.nn.functional.linear(x, w, b))  # fmt: skip
+        table.add(
+            "linear",
+            [In(shape), *weights],
+            lambda module, x, w, b: module.nn.functional.linear(x, w, b),
+            note=f"{shape[0]}x{shape[1]}x{out}",
+        )
     table.backward("linear", [In((256, 512)), In((512, 512)), In((512,))],
                    lambda module, x, w, b: module.nn.functional.linear(x, w, b))  # fmt: skip
     table.add("mm transposed", [In((256, 256)), In((256, 256), layout="transposed")],
