@@ -10,11 +10,13 @@ namespace facula::scalar {
 // The first that is nan, else the larger or the smaller.
 template <class T>
 inline T larger(T a, T b) {
-  return a > b || a != a ? a : b;
+  const T m = a > b ? a : b;
+  return a != a ? a : m;
 }
 template <class T>
 inline T smaller(T a, T b) {
-  return a < b || a != a ? a : b;
+  const T m = a < b ? a : b;
+  return a != a ? a : m;
 }
 struct maximum {
   static constexpr unsigned dtypes = boolean | real_numbers | wide_unsigned;
