@@ -8,6 +8,7 @@
 #include "core/scalar.h"
 #include "core/threads.h"
 #include "kernels/cpu/convert.h"
+#include "kernels/cpu/embedding_rows.h"
 
 namespace facula::cpu {
 namespace {
@@ -33,18 +34,16 @@ void add_rows(const T* grad, const std::vector<int64_t>& numbers,
               T* out) {
   const int64_t per_part =
       numbers.size() * static_cast<size_t>(width) < 65536 ? rows : (rows + parts - 1) / parts;
+  const auto add = FACULA_OF_ISA(add_row<T>);
   parallel_for(rows, per_part, [&](int64_t begin, int64_t end) {
     for (size_t i = 0; i < numbers.size(); ++i) {
       const int64_t row = numbers[i];
       if (row < begin || row >= end || row == padding) continue;
       const T* from = grad + static_cast<int64_t>(i) * width;
       T* to = out + row * width;
-      if (counts.empty()) {
-        for (int64_t k = 0; k < width; ++k) to[k] += from[k];
-      } else {
-        const T share = T(1) / static_cast<T>(counts[static_cast<size_t>(row)]);
-        for (int64_t k = 0; k < width; ++k) to[k] += from[k] * share;
-      }
+      const T share =
+          counts.empty() ? T(1) : T(1) / static_cast<T>(counts[static_cast<size_t>(row)]);
+      add(from, share, width, to);
     }
   });
 }
