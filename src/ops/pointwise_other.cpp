@@ -55,7 +55,8 @@ struct clamp {
   static constexpr int params = 2;
   template <class T>
   static T call(T x, T low, T high) {
-    return smaller(larger(x, low), high);
+    const T above = x < low ? low : x, within = above > high ? high : above;
+    return high != high ? high : within;  // the bounds are both NaN or neither
   }
 };
 

@@ -59,11 +59,14 @@ struct ParamCopy {  // by value, so that the loop keeps them in registers
 
 // Functions with a rare slow path state where the common one holds (in_range) and give it alone
 // (near), so that loops over blocks within the range vectorise. The bits are the same.
-template <class F, class... T>
-constexpr bool has_near = requires(T... x) {
-  F::in_range(x...);
-  F::near(x...);
-} && (std::is_floating_point_v<T> && ...);
+template <class F, class T, class... More>
+constexpr bool has_near = false;
+template <class F, class T, class... More>
+  requires std::is_floating_point_v<T> && requires(T x, More... more) {
+    F::in_range(x, more...);
+    requires std::is_same_v<decltype(F::near(x, more...)), T>;  // not a float for doubles
+  }
+constexpr bool has_near<F, T, More...> = true;
 
 inline constexpr int64_t block = 256;  // elements that a loop tests, or widens, at a time
 

@@ -66,13 +66,18 @@ class Follower {
   template <class A, class B, class C>
   void walk(int64_t n, int64_t channel, int64_t channels, const int64_t* index, A&& from_at,
             B&& index_at, C&& to_at) const {
+    const auto one = [&](int64_t i, int64_t c) {
+      const int64_t place = index[index_at(i) + c];
+      if (static_cast<uint64_t>(place) >= static_cast<uint64_t>(places_)) [[unlikely]]
+        refuse(place);
+      put_(n, channel + c, from_at(i), to_at(place));
+    };
+    if (channels == 1) {  // channels that are walked together lie side by side
+      for (int64_t i = 0; i < count_; ++i) one(i, 0);
+      return;
+    }
     for (int64_t i = 0; i < count_; ++i)
-      for (int64_t c = 0; c < channels; ++c) {
-        const int64_t place = index[index_at(i) + c * indices_.strides[1]];
-        if (place < 0 || place >= places_) [[unlikely]]
-          refuse(place);
-        put_(n, channel + c, from_at(i), to_at(place));
-      }
+      for (int64_t c = 0; c < channels; ++c) one(i, c);
   }
   [[noreturn, gnu::cold]] void refuse(int64_t place) const {
     throw Error(ErrorKind::Runtime, op_, "(): found an invalid index ", place,
