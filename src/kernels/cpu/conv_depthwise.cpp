@@ -123,13 +123,12 @@ struct TapWalk {
     parallel_for(s.batch * sizes[0] * sizes[1], grain, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
         const int64_t y = r % sizes[1], z = r / sizes[1] % sizes[0], n = r / sizes[1] / sizes[0];
-        T* row = result.data + n * result.strides[0] + z * result.strides[2] +
-                 y * result.strides[3];
+        T* row =
+            result.data + n * result.strides[0] + z * result.strides[2] + y * result.strides[3];
         for (int64_t x = 0; x < sizes[2]; ++x) {
           const Tap* first[] = {deep.begin(z), high.begin(y), wide.begin(x)};
           const Tap* last[] = {deep.end(z), high.end(y), wide.end(x)};
-          position(source.data + n * source.strides[0], first, last,
-                   row + x * result.strides[4]);
+          position(source.data + n * source.strides[0], first, last, row + x * result.strides[4]);
         }
       }
     });
@@ -137,8 +136,8 @@ struct TapWalk {
 };
 
 template <class T>
-void walk(const ConvShape& s, ConvTensor<const T> source, ConvTensor<const T> weight,
-          const T* bias, ConvTensor<T> result, const int64_t* sizes,
+void walk(const ConvShape& s, ConvTensor<const T> source, ConvTensor<const T> weight, const T* bias,
+          ConvTensor<T> result, const int64_t* sizes,
           void (*list)(TapLists&, const ConvShape&, int)) {
   const int64_t channels = s.groups, *st = weight.strides;
   const Scratch<T> packed(s.kernel[0] * s.kernel[1] * s.kernel[2] * channels);
@@ -190,8 +189,7 @@ bool depthwise_forward(const ConvShape& shape, ConvTensor<const T> input,
 
 template <class T>
 bool depthwise_backward_input(const ConvShape& shape, ConvTensor<const T> grad_output,
-                              ConvTensor<const T> weight, const T* bias,
-                              ConvTensor<T> grad_input) {
+                              ConvTensor<const T> weight, const T* bias, ConvTensor<T> grad_input) {
   if (!suits<T>(shape, grad_output.strides[1], grad_input.strides[1])) return false;
   if constexpr (std::is_floating_point_v<T>)
     walk(shape, grad_output, weight, bias, grad_input, shape.input, &list_outputs);
@@ -209,8 +207,8 @@ bool depthwise_backward_weight(const ConvShape& s, ConvTensor<const T> grad_outp
     const int64_t per_part = ceil_div(max_of(s.batch, int64_t{1}), parts);
     const Scratch<T> sums(parts * size);
     __builtin_memset(sums.get(), 0, static_cast<size_t>(parts * size) * sizeof(T));
-    TapLists lists[] = {{s.output[0], s.kernel[0]}, {s.output[1], s.kernel[1]},
-                        {s.output[2], s.kernel[2]}};
+    TapLists lists[] = {
+        {s.output[0], s.kernel[0]}, {s.output[1], s.kernel[1]}, {s.output[2], s.kernel[2]}};
     for (int d = 0; d < 3; ++d) list_inputs(lists[d], s, d);
     parallel_for(s.batch, per_part, [&](int64_t begin, int64_t end) {
       for (int64_t n = begin; n < end; ++n)

@@ -64,8 +64,8 @@ bool depthwise(const ConvShape& s, const Tensor& input, const Tensor& weight, co
   visit_types<float, double>(out.dtype(), [&]<class T>(Type<T>) {
     const T* b = bias.defined() ? bias.data<T>() : nullptr;
     const auto run = transposed ? &depthwise_backward_input<T> : &depthwise_forward<T>;
-    done = run(s, conv_tensor<const T>(input), conv_tensor<const T>(weight), b,
-               conv_tensor<T>(out));
+    done =
+        run(s, conv_tensor<const T>(input), conv_tensor<const T>(weight), b, conv_tensor<T>(out));
   });
   return done;
 }
@@ -75,8 +75,9 @@ bool depthwise_weight(const ConvShape& s, const Tensor& of_output, const Tensor&
   bool done = false;
   if (of_output.numel() == 0 || of_input.numel() == 0) return done;
   visit_types<float, double>(grad_weight.dtype(), [&]<class T>(Type<T>) {
-    done = depthwise_backward_weight<T>(s, conv_tensor<const T>(of_output),
-                                        conv_tensor<const T>(of_input), conv_tensor<T>(grad_weight));
+    done =
+        depthwise_backward_weight<T>(s, conv_tensor<const T>(of_output),
+                                     conv_tensor<const T>(of_input), conv_tensor<T>(grad_weight));
   });
   return done;
 }

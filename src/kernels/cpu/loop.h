@@ -43,8 +43,8 @@ class LoopPlan {
   void run_tiles(RowFn row, const void* context) const;
   int operands_ = 0;
   size_t itemsizes_[most_operands] = {};  // 0: a constant
-  IntVec sizes_;                   // outermost first
-  IntVec strides_[most_operands];  // bytes
+  IntVec sizes_;                          // outermost first
+  IntVec strides_[most_operands];         // bytes
   char* data_[most_operands] = {};
 };
 

@@ -120,9 +120,8 @@ void backward(const Tensor& grad, const Tensor& input, int64_t n, const Tensor& 
       const Statistics<A> s = {Centred ? m.data()[k] : A(0), r.data()[k]};
       const T* row = g + k * n;
       if (to && w.data())
-        input_gradient<Centred>(x + k * n, to + k * n, n, s, [row, by = w.data()](int64_t i) {
-          return widen(row[i]) * by[i];
-        });
+        input_gradient<Centred>(x + k * n, to + k * n, n, s,
+                                [row, by = w.data()](int64_t i) { return widen(row[i]) * by[i]; });
       if (to && !w.data())
         input_gradient<Centred>(x + k * n, to + k * n, n, s,
                                 [row](int64_t i) { return widen(row[i]); });

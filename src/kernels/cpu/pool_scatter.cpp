@@ -51,13 +51,15 @@ class Follower {
     const int64_t* index = indices_.at<const int64_t>(n, channel);
     if (even_) {
       const int64_t step = from_.strides[4], index_step = indices_.strides[4];
-      return walk(n, channel, channels, index, [=](int64_t i) { return i * step; },
-                  [=](int64_t i) { return i * index_step; },
-                  [step = to_.strides[4]](int64_t i) { return i * step; });
+      return walk(
+          n, channel, channels, index, [=](int64_t i) { return i * step; },
+          [=](int64_t i) { return i * index_step; },
+          [step = to_.strides[4]](int64_t i) { return i * step; });
     }
-    walk(n, channel, channels, index, [this](int64_t i) { return offset_of(from_, i); },
-         [this](int64_t i) { return offset_of(indices_, i); },
-         [this](int64_t i) { return offset_of(to_, i); });
+    walk(
+        n, channel, channels, index, [this](int64_t i) { return offset_of(from_, i); },
+        [this](int64_t i) { return offset_of(indices_, i); },
+        [this](int64_t i) { return offset_of(to_, i); });
   }
 
   int64_t count() const { return count_; }
