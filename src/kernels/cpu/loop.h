@@ -38,6 +38,7 @@ class LoopPlan {
   char* data(int operand) const { return data_[operand]; }
 
  private:
+  bool collapse();
   void run_range(RowFn row, const void* context, int64_t first_row, int64_t last_row) const;
   bool tiles_pay() const;
   void run_tiles(RowFn row, const void* context) const;
