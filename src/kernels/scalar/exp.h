@@ -67,7 +67,7 @@ FACULA_SCALAR double exp_short(double x) {
   return (1.0 + (r + r * r * q)) * power_of_two(k);
 }
 
-// e^x with fma: the reduced argument needs no parts, and 2^k is made from the bits that hold k. In
+// e^x with fma: the reduced argument is one product less, and 2^k is made from the bits that hold k. In
 // two steps, so that subnormal results round once. x clamped.
 template <class T>
 FACULA_SCALAR T exp_fused(T x) {
@@ -78,8 +78,9 @@ FACULA_SCALAR T exp_fused(T x) {
   constexpr int mantissa = Ieee<T>::mantissa_bits;
   using Signed = std::make_signed_t<Bits<T>>;
   const T shifted = multiply_add(x, T(1.4426950408889634), magic), k = shifted - magic;
-  const T r = multiply_add(k, -ln2_rest, multiply_add(k, -ln2, x));
-  const T y = T(1) + multiply_add(r * r, exp_tail(r), r);
+  const T wide = multiply_add(k, -ln2, x), r = multiply_add(k, -ln2_rest, wide);
+  const T lost = multiply_add(k, -ln2_rest, wide - r);
+  const T y = T(1) + (r + multiply_add(r * r, exp_tail(r), lost));
   const auto n = static_cast<Signed>(to_bits(shifted) - to_bits(magic));
   const auto half = static_cast<Bits<T>>(n >> 1), rest = static_cast<Bits<T>>(n) - half;
   constexpr auto bias = static_cast<Bits<T>>(Ieee<T>::bias);
