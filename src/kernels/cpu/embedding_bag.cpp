@@ -16,21 +16,22 @@ struct Reducer {
   const T* scales;
   int64_t width;
   const Bags& bags;
+  const int64_t* numbers = bags.numbers.data<int64_t>();
   int64_t (*sum_rows)(const TableRows<T>&, A*) = FACULA_OF_ISA(sum_rows<T>);
 
   // How many rows of the bag count.
   int64_t sum(int64_t bag, A* into) const {
     const int64_t first = bags.starts[static_cast<size_t>(bag)];
     const int64_t last = bags.starts[static_cast<size_t>(bag) + 1];
-    return sum_rows({table, width, bags.numbers.data() + first, scales ? scales + first : nullptr,
-                     last - first, bags.padding},
+    return sum_rows({table, width, numbers + first, scales ? scales + first : nullptr, last - first,
+                     bags.padding},
                     into);
   }
   int64_t most(int64_t bag, A* into, int64_t* chosen) const {
     int64_t met = 0;
     for (int64_t i = bags.starts[static_cast<size_t>(bag)];
          i < bags.starts[static_cast<size_t>(bag) + 1]; ++i) {
-      const int64_t row = bags.numbers[static_cast<size_t>(i)];
+      const int64_t row = numbers[i];
       if (row == bags.padding) continue;
       const T* from = table + row * width;
       for (int64_t k = 0; k < width; ++k) {
