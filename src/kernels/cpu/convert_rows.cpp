@@ -11,7 +11,9 @@ namespace {
 
 // Converts eight at a time where the processor has an instruction; how many are done.
 template <class S, class D>
-[[gnu::always_inline]] inline int64_t convert_eights(const S* from, D* to, int64_t n) {
+[[gnu::always_inline]] inline int64_t convert_eights([[maybe_unused]] const S* from,
+                                                     [[maybe_unused]] D* to,
+                                                     [[maybe_unused]] int64_t n) {
   int64_t i = 0;
 #if defined(__F16C__)
   if constexpr (std::is_same_v<S, float> && std::is_same_v<D, Half>)
