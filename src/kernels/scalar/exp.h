@@ -67,8 +67,8 @@ FACULA_SCALAR double exp_short(double x) {
   return (1.0 + (r + r * r * q)) * power_of_two(k);
 }
 
-// e^x with fma: the reduced argument is one product less, and 2^k is made from the bits that hold k. In
-// two steps, so that subnormal results round once. x clamped.
+// e^x with fma: the reduced argument is one product less, and 2^k is made from the bits that hold
+// k. In two steps, so that subnormal results round once. x clamped.
 template <class T>
 FACULA_SCALAR T exp_fused(T x) {
   constexpr bool is_float = std::is_same_v<T, float>;
