@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/checked.h"
 #include "core/threads.h"
 #include "kernels/cpu/convert.h"
 #include "ops/arithmetic.h"
@@ -121,9 +122,11 @@ Tensor repeat_interleave_int(const Tensor& self, int64_t repeats, std::optional<
   const Tensor rows = input.dim() ? input : ops::unsqueeze(input, 0);
   IntVec sizes(rows.sizes());
   sizes.insert(d + 1, repeats);
-  check(!output_size || *output_size == rows.sizes()[d] * repeats,
-        "repeat_interleave: Invalid output_size, expected ", rows.sizes()[d] * repeats, " but got ",
-        output_size.value_or(0));
+  const int64_t length =
+      checked_mul(rows.sizes()[d], repeats, "repeat_interleave(): the size of the result");
+  check(output_size.value_or(length) == length,
+        "repeat_interleave: Invalid output_size, expected ", length, " but got ",
+        output_size.value_or(length));
   return ops::flatten(
       ops::clone(ops::expand(ops::unsqueeze(rows, d + 1), sizes), MemoryFormat::Contiguous), d,
       d + 1);

@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/sort_search.h"
+#include "kernels/cpu/stored.h"
 #include "ops/arithmetic.h"
 #include "ops/comparison.h"
 #include "ops/complex.h"
@@ -75,7 +76,7 @@ void meta_search(Meta& m, const Tensor& sorted, const Value& self, bool int32, b
 }
 
 Tensor prepared(const Tensor& t, DType d) {
-  return cpu::contiguous(t.dtype() == d ? t : cpu::converted(t, d));
+  return cpu::contiguous_values(t.dtype() == d ? t : cpu::converted(t, d));
 }
 
 void search(const Tensor& sorted, const Value& self, bool, bool right, MaybeText side,

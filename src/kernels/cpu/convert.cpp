@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "kernels/cpu/loop.h"
+#include "kernels/cpu/stored.h"
 
 namespace facula::cpu {
 namespace {
@@ -12,12 +13,12 @@ void convert_row(const void*, char* const* data, const int64_t* steps, int64_t n
   if (steps[0] == sizeof(D) && steps[1] == sizeof(S)) {
     D* to = reinterpret_cast<D*>(data[0]);
     const S* from = reinterpret_cast<const S*>(data[1]);
-    for (int64_t i = 0; i < n; ++i) to[i] = convert<D>(from[i]);
+    for (int64_t i = 0; i < n; ++i) to[i] = convert<D>(read_stored(from + i));
     return;
   }
   for (int64_t i = 0; i < n; ++i)
     *reinterpret_cast<D*>(data[0] + i * steps[0]) =
-        convert<D>(*reinterpret_cast<const S*>(data[1] + i * steps[1]));
+        convert<D>(read_stored(reinterpret_cast<const S*>(data[1] + i * steps[1])));
 }
 
 template <class T>
@@ -111,8 +112,8 @@ void fill_row(const void* value, char* const* data, const int64_t* steps, int64_
 
 void copy(const Tensor& dst, const Tensor& src, const char* op) {
   if (dst.numel() == 0) return;
-  const RowFn row =
-      dst.dtype() == src.dtype() ? mover(src.itemsize()) : converter(src.dtype(), dst.dtype());
+  const bool moves = dst.dtype() == src.dtype() && src.dtype() != DType::Bool;
+  const RowFn row = moves ? mover(src.itemsize()) : converter(src.dtype(), dst.dtype());
   if (!row)
     throw Error(ErrorKind::NotImplemented, op, "(): conversion from ", name(src.dtype()), " to ",
                 name(dst.dtype()), " is not implemented");
@@ -134,6 +135,13 @@ Tensor converted(const Tensor& t, DType to) {
 Tensor contiguous(const Tensor& t) {
   if (t.is_contiguous() && !t->conj && !t->neg) return t;
   Tensor out = empty_tensor(t.sizes(), t.dtype(), t.device());
+  copy(out, t);
+  return out;
+}
+
+Tensor contiguous_values(const Tensor& t) {
+  if (t.dtype() != DType::Bool) return contiguous(t);
+  const Tensor out = empty_tensor(t.sizes(), t.dtype(), t.device());
   copy(out, t);
   return out;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/checked.h"
 #include "core/threads.h"
 
 namespace facula::cpu {
@@ -19,8 +20,9 @@ void LoopPlan::add(void* data, IntSpan sizes, IntSpan strides, size_t itemsize) 
   check(fits, "expected a tensor that broadcasts to ", str(sizes_), "; got ", str(sizes));
   IntVec& s = strides_[operands_];
   s.resize(sizes_.size());
+  // Strides of an empty tensor may be any numbers, and nobody steps along them.
   for (size_t d = 0; d < sizes.size(); ++d)
-    s[d + extra] = sizes[d] == 1 ? 0 : strides[d] * static_cast<int64_t>(itemsize);
+    s[d + extra] = sizes[d] == 1 ? 0 : wrapping_mul(strides[d], static_cast<int64_t>(itemsize));
   data_[operands_++] = static_cast<char*>(data);
 }
 
