@@ -206,8 +206,9 @@ Tensor cov(const Tensor& self, int64_t correction, const Tensor& fweights, const
   const Tensor centered = ops::sub(wide, mean);
   const Tensor right = weighted ? ops::mul(centered, w) : centered;
   const Tensor product = ops::mm(centered, ops::conj(ops::transpose(right, 0, 1)));
-  const Tensor count = weighted ? normaliser(total, w, aweights, correction)
-                                : ops::new_full(product, {}, Scalar(n - correction));
+  const Scalar freedom(static_cast<double>(n) - static_cast<double>(correction));
+  const Tensor count =
+      weighted ? normaliser(total, w, aweights, correction) : ops::new_full(product, {}, freedom);
   const Tensor positive = is_complex(count.dtype()) ? count : ops::clamp_min(count, Scalar(0));
   return ops::squeeze(ops::div(product, positive));
 }

@@ -135,9 +135,10 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
   const int64_t d = wrap_dim(dim, self.dim());
   const auto b = geometry::slice_bounds(start, end, step, self.sizes()[d]);
   IntVec sizes(self.sizes()), strides(self.strides());
-  const int64_t offset = self.storage_offset() + b.start * strides[d];
+  // What has no elements may have any strides, and what has one makes no steps.
+  const int64_t offset = self.storage_offset() + wrapping_mul(b.start, strides[d]);
   sizes[d] = b.length;
-  strides[d] *= step;
+  strides[d] = saturating_mul(strides[d], step);
   return alias_tensor(self, sizes, strides, offset);
 }
 

@@ -162,6 +162,28 @@ OVERFLOWS = {
         lambda: facula.constant_pad_nd(facula.ones(2, 3), [-1, BIG]),
         RuntimeError,
     ),
+    "chunk of nothing": (lambda: facula.chunk(facula.ones(0, 2), BIG), RuntimeError),
+    "tensor_split": (lambda: facula.tensor_split(facula.ones(7, 2), BIG), RuntimeError),
+    "slice": (lambda: facula.ones(3, 5)[::BIG], (1, 5)),
+    "slice_copy": (
+        lambda: facula.ops.aten.slice_copy(facula.ones(3, 5), 0, 0, 9, BIG),
+        (1, 5),
+    ),
+    "roll": (lambda: facula.roll(facula.ones(4, 2), MOST, 0), (4, 2)),
+    "rot90": (lambda: facula.rot90(facula.ones(3, 5), 1, [-(2**63), 1]), IndexError),
+    "unfold padding": (
+        lambda: F.unfold(facula.ones(1, 1, 4, 4), 2, dilation=2, padding=MOST, stride=2),
+        RuntimeError,
+    ),
+    "unfold stride": (
+        lambda: F.unfold(facula.ones(1, 1, 4, 4), 2, stride=BIG),
+        (1, 4, 1),
+    ),
+    "fold": (lambda: F.fold(facula.ones(1, 4, 6), [MOST, 4], 2), RuntimeError),
+    "histogram": (lambda: facula.histogram(facula.ones(4), MOST), RuntimeError),
+    "histogramdd": (lambda: facula.histogramdd(facula.ones(4, 2), [MOST, MOST]), RuntimeError),
+    "vander": (lambda: facula.vander(facula.ones(3), BIG), RuntimeError),
+    "cov": (lambda: facula.cov(facula.ones(3, 5), correction=-(2**63)), (3, 3)),
     "LazyConv1d": (lambda: facula.nn.LazyConv1d(-1, [2**32, 2**32]), RuntimeError),
     "ctc_loss": (
         lambda: F.ctc_loss(
