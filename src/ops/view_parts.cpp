@@ -34,7 +34,7 @@ Tensor narrow_copy(const Tensor& self, int64_t dim, int64_t start, int64_t lengt
 }
 
 // No memory holds the headers of more parts than these.
-constexpr int64_t most_parts = int64_t{1} << 32;
+constexpr int64_t most_parts = int64_t{1} << 31;
 
 std::vector<Tensor> chunk(const Tensor& self, int64_t chunks, int64_t dim) {
   check(self.dim() > 0, "chunk(): self must have a dimension; got a 0-dim tensor");
