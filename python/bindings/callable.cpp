@@ -5,6 +5,7 @@
 #include "autograd/variable.h"
 #include "convert.h"
 #include "core/holders.h"
+#include "operators.h"
 #include "overrides.h"
 
 namespace facula::python {
@@ -35,22 +36,6 @@ bool drops_gil(const OpInfo& info, const Value* args) {
   }
   return big && (layers & python_layers).empty();
 }
-
-// As many result slots as the operator has: clearing eight would cost more than a small call.
-struct ResultSlots {
-  explicit ResultSlots(int n) : count(n) {
-    for (int i = 0; i < n; ++i) new (slots + i) Value;
-  }
-  ~ResultSlots() {
-    for (int i = 0; i < count; ++i)
-      if (slots[i].owned) clear(slots[i]);
-  }
-  ResultSlots(const ResultSlots&) = delete;
-  union {
-    Value slots[8];
-  };
-  const int count;
-};
 
 // In-place operators over lists have no result in their schemas; Python gets its list back.
 bool returns_list(const OpInfo& info, Style style) {

@@ -1,5 +1,6 @@
 // Indexing: what stands between brackets becomes select, slice, unsqueeze and index calls.
 #include "convert.h"
+#include "core/inline_vector.h"
 #include "operators.h"
 #include "overrides.h"
 #include "tensor_members.h"
@@ -20,6 +21,7 @@ bool is_mask(const Tensor& t) { return t.dtype() == DType::Bool || t.dtype() == 
 
 // An element of the index that stands for a tensor, or an undefined one.
 Tensor as_index_tensor(PyObject* o) {
+  if (PySlice_Check(o) || PyLong_Check(o) || o == Py_None || o == Py_Ellipsis) return {};
   if (is_tensor(o)) return tensor_of(o);
   if (PyList_Check(o) || PyTuple_Check(o) || PyUnicode_Check(o) || is_array(o))
     return index_tensor(o);
@@ -103,6 +105,7 @@ class Index {
       check_index(t.dim() > 0 || !PySlice_Check(item.object), "a 0-dim tensor cannot be sliced");
     check_index(used_ <= t.dim(), "too many indices for tensor of dimension ", t.dim());
     for (const Item& item : items_) apply(item);
+    if (gathers_) indices_.resize(places_);
   }
 
   const Tensor& view() const { return t_; }
@@ -140,8 +143,7 @@ class Index {
   // Dimensions that the items after this one use.
   int64_t remaining(const Item& from) const {
     int64_t n = 0;
-    for (const Item* i = &from + 1; i < items_.data() + items_.size(); ++i)
-      n += dims_used(i->object, i->tensor);
+    for (const Item* i = &from + 1; i < items_.end(); ++i) n += dims_used(i->object, i->tensor);
     return n;
   }
 
@@ -150,7 +152,7 @@ class Index {
     skip(1);
   }
   void skip(int64_t n) {
-    for (int64_t i = 0; i < n; ++i) indices_.emplace_back();
+    places_ += static_cast<size_t>(n);
     dim_ += n;
     shown_dim_ += n;
   }
@@ -181,6 +183,7 @@ class Index {
     t_ = selected(t_, dim_, item_of(index).to<int64_t>(), shown_dim_++);
   }
   void gather(const Tensor& index, int64_t dims) {
+    indices_.resize(places_++);
     indices_.push_back(index);
     gathers_ = true;
     dim_ += dims;
@@ -188,8 +191,9 @@ class Index {
   }
 
   Tensor t_;
-  std::vector<Item> items_;
+  InlineVector<Item, 4> items_;
   std::vector<Tensor> indices_;
+  size_t places_ = 0;  // of indices, with those that no tensor stands in
   int64_t dim_ = 0, shown_dim_ = 0, used_ = 0;
   bool gathers_ = false;
 };

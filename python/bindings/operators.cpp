@@ -14,21 +14,24 @@ const Operator& NamedOperator::get() {
 void NamedOperator::run(std::initializer_list<Value> given, Value* results) {
   const Operator& op = get();
   const OpInfo& info = op.info();
-  Value args[32];
+  union Room {
+    Room() {}  // as many are made as the operator has
+    Value args[32];
+  } room;
   size_t i = 0;
-  for (const Value& v : given) args[i++] = v;
-  for (; i < info.args; ++i) args[i] = default_value(info.schema.args[i]);
-  call(op, args, results);
+  for (const Value& v : given) new (room.args + i++) Value(v);
+  for (; i < info.args; ++i) new (room.args + i) Value(default_value(info.schema.args[i]));
+  call(op, room.args, results);
 }
 
 Tensor NamedOperator::tensor(std::initializer_list<Value> args) {
-  Results<8> r;
+  ResultSlots r(get().info().results);
   run(args, r.slots);
   return take_tensor(r.slots[0]);
 }
 
 std::vector<Tensor> NamedOperator::tensors(std::initializer_list<Value> args) {
-  Results<8> r;
+  ResultSlots r(get().info().results);
   run(args, r.slots);
   return take_tensors(r.slots[0]);
 }
@@ -40,7 +43,7 @@ bool needs_operator(const Tensor& t) {
 
 Scalar item_by_operator(const Tensor& t) {
   static NamedOperator item("_local_scalar_dense");
-  Results<8> r;
+  Results<1> r;
   item.run({pack(t)}, r.slots);
   return r.slots[0].as_scalar();
 }

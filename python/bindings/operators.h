@@ -7,6 +7,22 @@
 
 namespace facula::python {
 
+// As many result slots as the operator has: clearing eight would cost more than a small call.
+struct ResultSlots {
+  explicit ResultSlots(int n) : count(n) {
+    for (int i = 0; i < n; ++i) new (slots + i) Value;
+  }
+  ~ResultSlots() {
+    for (int i = 0; i < count; ++i)
+      if (slots[i].owned) clear(slots[i]);
+  }
+  ResultSlots(const ResultSlots&) = delete;
+  union {
+    Value slots[8];
+  };
+  const int count;
+};
+
 // An operator that is looked up at first use; NotImplementedError when the build lacks it.
 class NamedOperator {
  public:

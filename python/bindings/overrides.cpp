@@ -32,7 +32,7 @@ PyObject* dispatch_word() {
 bool is_basic(PyTypeObject* t) {
   return t == &PyLong_Type || t == &PyFloat_Type || t == &PyBool_Type || t == &PyUnicode_Type ||
          t == &PyTuple_Type || t == &PyList_Type || t == &PyDict_Type || t == Py_TYPE(Py_None) ||
-         t == &PySlice_Type || t == &PyComplex_Type || t == &PyType_Type;
+         t == &PySlice_Type || t == &PyComplex_Type || t == &PyType_Type || t == &PyEllipsis_Type;
 }
 
 // What the class defines, without binding it; borrowed.

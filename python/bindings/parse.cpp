@@ -222,9 +222,13 @@ bool read_value(const SchemaType& type, bool accepts_number, PyObject* o, Value&
 
 namespace {
 
-const Parameter* find_parameter(const Signature& s, PyObject* name, size_t& at) {
+// Names in a call are nearly always the interned ones.
+const Parameter* find_same(const Signature& s, PyObject* name, size_t& at) {
   for (at = 0; at < s.parameters.size(); ++at)
     if (s.parameters[at].name == name) return &s.parameters[at];
+  return nullptr;
+}
+const Parameter* find_equal(const Signature& s, PyObject* name, size_t& at) {
   for (at = 0; at < s.parameters.size(); ++at) {
     const Parameter& p = s.parameters[at];
     if (PyUnicode_Compare(p.name, name) == 0) return &p;
@@ -234,9 +238,19 @@ const Parameter* find_parameter(const Signature& s, PyObject* name, size_t& at) 
   return nullptr;
 }
 
-bool is_name(PyObject* name, const char* text) {
-  return PyUnicode_CompareWithASCIIString(name, text) == 0;
-}
+// Keywords that are no arguments of the operator itself.
+struct Extra {
+  const char* text;
+  PyObject* interned = nullptr;
+  bool is_same(PyObject* name) {
+    if (!interned) interned = checked(PyUnicode_InternFromString(text));
+    return name == interned;
+  }
+  bool is_equal(PyObject* name) {
+    return is_same(name) || PyUnicode_CompareWithASCIIString(name, text) == 0;
+  }
+};
+Extra out_word{"out"}, requires_grad_word{"requires_grad"};
 
 // One attempt to fit the arguments to one signature.
 class Fit {
@@ -288,7 +302,8 @@ class Fit {
     for (size_t k = 0; k < given_.keyword_count(); ++k) {
       PyObject *key = given_.keyword(k), *value = given_.keyword_value(k);
       size_t at = 0;
-      const Parameter* p = find_parameter(s_, key, at);
+      const Parameter* p = find_same(s_, key, at);
+      if (!p && !is_same_extra(key)) p = find_equal(s_, key, at);
       if (!p) {
         if (!is_extra(key)) return {Misfit::Unexpected, 0, key};
         if (take_extra(key, value)) continue;
@@ -303,13 +318,16 @@ class Fit {
     return {};
   }
 
-  // out= and requires_grad=, which are no arguments of the operator itself.
+  bool is_same_extra(PyObject* key) const {
+    return (s_.out_op && out_word.is_same(key)) || (s_.factory && requires_grad_word.is_same(key));
+  }
   bool is_extra(PyObject* key) const {
-    return (s_.out_op && is_name(key, "out")) || (s_.factory && is_name(key, "requires_grad"));
+    return (s_.out_op && out_word.is_equal(key)) ||
+           (s_.factory && requires_grad_word.is_equal(key));
   }
   bool take_extra(PyObject* key, PyObject* value) {
     if (value == Py_None) return true;
-    return is_name(key, "out") ? take_out(value) : read_bool(value, into_.requires_grad);
+    return out_word.is_equal(key) ? take_out(value) : read_bool(value, into_.requires_grad);
   }
 
   bool take_out(PyObject* value) {

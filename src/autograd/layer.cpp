@@ -80,7 +80,12 @@ void check_out(const OpCall& c, uint32_t needing) {
         "(): out= has no derivative, but an argument requires grad");
 }
 
-void set_histories(const OpCall& c, const Ref<Node>& node) {
+void set_histories(const OpCall& c, Ref<Node> node) {
+  // The usual call has one fresh result, which takes the node without a count.
+  const bool fresh = c.info->results == 1 && c.info->alias_of[0] < 0 && c.results[0].is_tensor();
+  if (fresh && (c.info->differentiable_results & 1) &&
+      is_differentiable(c.results[0].tensor->dtype))
+    return set_history(c.results[0].as_tensor(), std::move(node));
   for_each_result(c, [&](const Tensor& t, int k) {
     const int from = c.info->alias_of[k];
     const bool changed = from >= 0 && (c.info->mutated >> from & 1);
@@ -91,7 +96,7 @@ void set_histories(const OpCall& c, const Ref<Node>& node) {
     else if (differentiable)
       set_history(t, node);
     else
-      node->outputs.push_back({IntVec(t.sizes()), t.dtype(), t.device()});
+      node->outputs.emplace_back(t.sizes(), t.dtype(), t.device());
   });
 }
 
@@ -129,10 +134,10 @@ void autograd_layer(OpCall& c) {
   }
   auto node = Ref<OpNode>::take(new OpNode(c, wanted));
   run_below(c);
-  const auto as_node = Ref<Node>::share(node.get());
-  set_histories(c, as_node);
+  const bool saves = node->keeps_results();
+  set_histories(c, Ref<Node>::take(saves ? Ref<OpNode>(node).leak() : node.leak()));
   forward.finish(c);
-  node->save_results(c);
+  if (saves) node->save_results(c);
 }
 
 }  // namespace facula

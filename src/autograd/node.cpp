@@ -21,7 +21,7 @@ void SpinLock::lock() {
 }
 
 Node::Node() : Node(next_sequence++) {}
-Node::Node(uint64_t fixed) : sequence(fixed) {
+Node::Node(uint64_t fixed) : GraphNode(fixed == accumulate_sequence), sequence(fixed) {
   if (anomaly_enabled()) [[unlikely]]
     note_made(*this);
 }
@@ -107,27 +107,52 @@ void Node::show_held(HeldVisitor& visitor) const {
     if (e) visitor.node(e.node.get());
 }
 
-void AccumulateGrad::show_held(HeldVisitor& visitor) const { visitor.tensor(variable_); }
-
-AccumulateGrad::AccumulateGrad(const Tensor& v) : Node(accumulate_sequence), variable_(v) {
-  outputs.push_back({IntVec(v.sizes()), v.dtype(), v.device()});
+AccumulateGrad::AccumulateGrad(const Tensor& leaf) : Node(accumulate_sequence), leaf_(leaf.get()) {
+  outputs.emplace_back(leaf.sizes(), leaf.dtype(), leaf.device());
 }
 
-AccumulateGrad::~AccumulateGrad() {
-  if (variable_->autograd) forget_accumulator(*variable_->autograd, this);
+Ref<Node> AccumulateGrad::refer() {
+  if (!retain()) return Ref<Node>::take(this);
+  leaf_->retain();
+  // Since its last use the leaf may have got data of another shape.
+  OutputMeta& m = outputs[0];
+  if (!same_sizes(m.sizes, leaf_->sizes())) m.sizes = IntVec(leaf_->sizes());
+  m.dtype = leaf_->dtype;
+  m.device = leaf_->device;
+  return Ref<Node>::take(this);
+}
+
+void AccumulateGrad::rest() {
+  if (has_hooks()) drop_hooks();
+  Ref<TensorImpl>::take(leaf_).reset();  // the node may go with its leaf
+}
+
+// Hooks live as long as something refers to the node.
+void AccumulateGrad::drop_hooks() {
+  NodeHooks dropped;  // let go of without the lock
+  const std::lock_guard guard(lock);
+  if (use_count() == 0) std::swap(dropped, hooks());
+}
+
+// The leaf is shown without a reference more.
+void AccumulateGrad::show_held(HeldVisitor& visitor) const {
+  Tensor leaf(Ref<TensorImpl>::take(leaf_));
+  visitor.tensor(leaf);
+  leaf.leak();
 }
 
 Gradients AccumulateGrad::apply(Gradients grads) {
   if (!grads[0].defined()) return {};
-  AutogradMeta& m = autograd_meta(variable_);
+  const Tensor variable = leaf();
+  AutogradMeta& m = autograd_meta(variable);
   {
     const std::lock_guard guard(adding_);
-    m.grad = accumulate_leaf(m.grad, std::move(grads[0]), variable_);
+    m.grad = accumulate_leaf(m.grad, std::move(grads[0]), variable);
   }
   // By index: a hook may add another.
   for (size_t i = 0; i < m.post_accumulate_hooks.size(); ++i) {
     const PostAccumulateHook h = m.post_accumulate_hooks[i];
-    h.call(variable_);
+    h.call(variable);
   }
   return {};
 }

@@ -121,19 +121,25 @@ void destroy(Node* n);
 uint64_t new_hook_id();
 
 // Adds the tensor as the next output of the node and gives it this history.
-void set_history(const Tensor& t, const Ref<Node>& node);
+void set_history(const Tensor& t, Ref<Node> node);
 
-// Adds gradients into a leaf's .grad.
-struct AccumulateGrad final : Node {
-  explicit AccumulateGrad(const Tensor& variable);
-  ~AccumulateGrad() override;
+// Adds gradients into a leaf's .grad. The leaf owns the node; while anything refers to the node, it
+// holds the leaf in turn.
+class AccumulateGrad final : public Node {
+ public:
+  explicit AccumulateGrad(const Tensor& leaf);
+  // A reference; the leaf is alive.
+  Ref<Node> refer();
+  void rest() override;
   Gradients apply(Gradients grads) override;
   std::string name() const override { return "torch::autograd::AccumulateGrad"; }
-  Tensor leaf() const override { return variable_; }
+  Tensor leaf() const override { return Tensor::share(leaf_); }
   void show_held(HeldVisitor& visitor) const override;
 
  private:
-  Tensor variable_;
+  void drop_hooks();
+
+  TensorImpl* const leaf_;
   std::recursive_mutex adding_;  // two threads may meet at one leaf
 };
 inline bool is_accumulator(const Node& n) { return n.sequence == UINT64_MAX; }
@@ -158,6 +164,7 @@ class OpNode final : public Node {
   Tensor saved_result(int i) const;
 
   bool keeps(int arg) const { return kept_args() >> arg & 1; }
+  bool keeps_results() const { return kept_results() != 0; }
 
   // What the node shows of itself: `_saved_other`, `_raw_saved_self`.
   struct Field {
@@ -182,6 +189,8 @@ class OpNode final : public Node {
   };
   // What is known of one tensor argument: its geometry, and what the call's rows save of it.
   struct TensorArg {
+    // A constructor: an aggregate would be filled with zeros first.
+    TensorArg(int i, DType d, IntSpan s) : index(i), dtype(d), sizes(s) {}
     int index = 0;
     DType dtype = DType::Undefined;
     IntVec sizes;

@@ -63,16 +63,16 @@ OpNode::OpNode(const OpCall& c, uint32_t wanted, Purpose purpose)
     }
     if (v.is_tensor()) {
       const Tensor& t = v.as_tensor();
-      TensorArg a{i, t.dtype(), IntVec(t.sizes()), {}, {}, 0};
+      TensorArg& a = tensors_.emplace_back(i, t.dtype(), t.sizes());
       if (save) a.saved = SavedTensor(to_save(c, i, t), false);
       if (info.view) {
         a.strides = IntVec(t.strides());
         a.offset = t.storage_offset();
       }
-      tensors_.push_back(std::move(a));
     }
-    if (has_edge)
-      next.push_back(v.is_tensor() && (wanted >> i & 1) ? edge_to(v.as_tensor()) : Edge());
+    if (!has_edge) continue;
+    Edge& edge = next.emplace_back();
+    if (v.is_tensor() && (wanted >> i & 1)) edge = edge_to(v.as_tensor());
   }
 }
 

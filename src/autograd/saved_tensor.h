@@ -40,7 +40,7 @@ void set_saved_tensor_state(const std::shared_ptr<SavedTensorState>& s);
 // cycle, and gets it back when read.
 class SavedTensor {
  public:
-  SavedTensor() = default;
+  SavedTensor() {}
   // Raises RuntimeError for a tensor made in inference mode.
   SavedTensor(const Tensor& t, bool is_output);
   // The tensor; `owner` is the node whose result it was. Raises RuntimeError when the tensor was

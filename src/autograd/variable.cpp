@@ -1,8 +1,7 @@
 #include "autograd/variable.h"
 
-#include <array>
 #include <atomic>
-#include <mutex>
+#include <memory>
 
 #include "autograd/copy_slices.h"
 #include "autograd/forward.h"
@@ -11,12 +10,6 @@ namespace facula {
 namespace {
 
 std::atomic<uint64_t> next_hook{1};
-
-// Guards the weak pointers of leaves to their accumulation nodes; by leaf, to keep threads apart.
-SpinLock& accumulator_lock(const AutogradMeta& m) {
-  static std::array<SpinLock, 64> locks;
-  return locks[reinterpret_cast<uintptr_t>(&m) / alignof(std::max_align_t) % locks.size()];
-}
 
 // A view whose memory was changed after it got its history, and whose base has one.
 bool stale_view(const Tensor& t) {
@@ -125,26 +118,14 @@ Ref<Node> grad_fn(const Tensor& t) {
 
 Ref<Node> grad_accumulator(const Tensor& t) {
   AutogradMeta& m = autograd_meta(t);
-  SpinLock& lock = accumulator_lock(m);
-  {
-    const std::lock_guard guard(lock);
-    GraphNode* there = m.accumulator.load(std::memory_order_relaxed);
-    if (there && there->try_retain()) return Ref<Node>::take(static_cast<Node*>(there));
+  GraphNode* there = m.accumulator.load(std::memory_order_acquire);
+  if (!there) {
+    auto made = std::make_unique<AccumulateGrad>(t);
+    // Another thread may be faster.
+    if (m.accumulator.compare_exchange_strong(there, made.get(), std::memory_order_acq_rel))
+      there = made.release();
   }
-  auto made = Ref<Node>::take(new AccumulateGrad(t));
-  const std::lock_guard guard(lock);
-  GraphNode* there = m.accumulator.load(std::memory_order_relaxed);
-  if (there && there->try_retain()) {
-    // Another thread was faster. Ours must not take its entry away.
-    return Ref<Node>::take(static_cast<Node*>(there));
-  }
-  m.accumulator.store(made.get(), std::memory_order_relaxed);
-  return made;
-}
-
-void forget_accumulator(AutogradMeta& m, GraphNode* n) {
-  const std::lock_guard guard(accumulator_lock(m));
-  m.accumulator.compare_exchange_strong(n, nullptr);
+  return static_cast<AccumulateGrad*>(there)->refer();
 }
 
 Edge gradient_edge(const Tensor& t) {
@@ -155,14 +136,14 @@ Edge gradient_edge(const Tensor& t) {
   return {grad_accumulator(t), 0};
 }
 
-void set_history(const Tensor& t, const Ref<Node>& node) {
+void set_history(const Tensor& t, Ref<Node> node) {
   AutogradMeta& m = autograd_meta(t);
   m.output_nr = static_cast<uint32_t>(node->outputs.size());
   if (m.retains_grad) [[unlikely]]
     move_retained(t, node);
-  m.grad_fn = Ref<GraphNode>::share(node.get());
   m.view_version = t->current_version();
-  node->outputs.push_back({IntVec(t.sizes()), t.dtype(), t.device()});
+  node->outputs.emplace_back(t.sizes(), t.dtype(), t.device());
+  m.grad_fn = Ref<GraphNode>::take(node.leak());
   t->layers |= Layer::Autograd;
 }
 

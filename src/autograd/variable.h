@@ -16,8 +16,6 @@ Ref<Node> grad_fn(const Tensor& t);
 // Where a gradient of the tensor goes: its grad_fn, or a leaf's accumulation node.
 Edge gradient_edge(const Tensor& t);
 Ref<Node> grad_accumulator(const Tensor& t);
-// The node is being destroyed.
-void forget_accumulator(AutogradMeta& m, GraphNode* n);
 void retain_grad(const Tensor& t);
 
 // Hooks on the gradient of a tensor (an undefined result leaves it as it is), and on a leaf after

@@ -10,7 +10,7 @@
 
 namespace facula {
 
-struct GraphNode;
+class GraphNode;
 
 // Is shown every reference that a node holds, once for each: Python's collector follows them to
 // find cycles that only a graph keeps alive.
@@ -23,38 +23,42 @@ struct HeldVisitor {
   ~HeldVisitor() = default;
 };
 
-// Counted like RefCounted, but others may try_retain by a weak pointer while the last reference
-// goes: every step is one locked instruction.
-class WeaklyCounted {
+// What dispatch and core know of a node of the graph: that it is counted and can be destroyed.
+// A node that a leaf keeps outlives its last reference and may get references again, from nothing.
+class GraphNode {
  public:
-  WeaklyCounted() = default;
-  WeaklyCounted(const WeaklyCounted&) = delete;
-  WeaklyCounted& operator=(const WeaklyCounted&) = delete;
+  explicit GraphNode(bool kept_by_leaf = false)
+      : kept_by_leaf_(kept_by_leaf), count_(kept_by_leaf ? 0 : 1) {}
+  GraphNode(const GraphNode&) = delete;
+  GraphNode& operator=(const GraphNode&) = delete;
+  virtual ~GraphNode() = default;
 
-  void retain() const { count_.fetch_add(1, std::memory_order_relaxed); }
-  // True when this was the last reference: the caller destroys the object.
-  bool release() const { return count_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
-  // Adds a reference unless the object is being destroyed.
-  bool try_retain() const {
-    uint32_t n = count_.load(std::memory_order_relaxed);
-    while (n != 0)
-      if (count_.compare_exchange_weak(n, n + 1, std::memory_order_acquire)) return true;
-    return false;
+  // Returns whether this is the first reference.
+  bool retain() const { return count_.fetch_add(1, std::memory_order_acq_rel) == 0; }
+  // True when this was the last reference: the caller destroys the node.
+  bool release() const {
+    // A sole owner needs no locked instruction, where nobody else can add a reference meanwhile.
+    if (!kept_by_leaf_ && count_.load(std::memory_order_acquire) == 1) {
+      count_.store(0, std::memory_order_relaxed);
+      return true;
+    }
+    return count_.fetch_sub(1, std::memory_order_acq_rel) == 1;
   }
   uint32_t use_count() const { return count_.load(std::memory_order_acquire); }
+  bool kept_by_leaf() const { return kept_by_leaf_; }
 
- private:
-  mutable std::atomic<uint32_t> count_{1};
-};
-
-// What dispatch and core know of a node of the graph: that it is counted and can be destroyed.
-struct GraphNode : WeaklyCounted {
-  GraphNode* next_dying = nullptr;  // while it waits to be destroyed
-  virtual ~GraphNode() = default;
+  // The last reference to a kept node is gone.
+  virtual void rest() {}
   // Whoever holds more than its base class shows that as well; what is not shown is never
   // collected.
   virtual void show_held(HeldVisitor&) const {}
   virtual void forget(TensorImpl*) {}  // a tensor whose gradient the node was to keep is going away
+
+  GraphNode* next_dying = nullptr;  // while it waits to be destroyed
+
+ private:
+  const bool kept_by_leaf_;
+  mutable std::atomic<uint32_t> count_;
 };
 // Without recursion, however long the chain of nodes that dies with this one.
 void destroy(GraphNode* n);
@@ -98,6 +102,7 @@ struct AutogradMeta {
   AutogradMeta(const AutogradMeta&) = delete;
   ~AutogradMeta() {
     if (tangent) empty_tangent(tangent);
+    delete accumulator.load(std::memory_order_relaxed);
   }
   static void* operator new(size_t bytes) { return cpu_allocate(bytes); }
   static void operator delete(void* p, size_t bytes) { cpu_free(p, bytes); }
@@ -111,7 +116,7 @@ struct AutogradMeta {
   Tensor grad;
   Ref<Tangent> tangent;  // of forward mode; null is zero
   Ref<GraphNode> grad_fn;
-  std::atomic<GraphNode*> accumulator{nullptr};  // weak; the node clears it
+  std::atomic<GraphNode*> accumulator{nullptr};  // of a leaf; owned, made at its first use
   Tensor base;                                   // for views: the root, never itself a view
   std::shared_ptr<ViewReplay> replay;
   std::vector<TensorHook> hooks;

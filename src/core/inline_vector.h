@@ -9,7 +9,7 @@ namespace facula {
 template <class T, size_t N>
 class InlineVector {
  public:
-  InlineVector() = default;
+  InlineVector() {}  // not defaulted: InlineVector() would fill the room with zeros
   InlineVector(const InlineVector& o) {
     reserve(o.size_);
     for (const T& v : o) push_back(v);
@@ -25,9 +25,12 @@ class InlineVector {
     clear();
     if (data_ != room()) ::operator delete(data_);
   }
-  void push_back(T v) {
+  void push_back(T v) { emplace_back(std::move(v)); }
+  // The arguments must not refer into this vector.
+  template <class... A>
+  T& emplace_back(A&&... a) {
     if (size_ == capacity_) grow(2 * capacity_);
-    new (data_ + size_++) T(std::move(v));
+    return *new (data_ + size_++) T{std::forward<A>(a)...};
   }
   void reserve(size_t n) {
     if (n > capacity_) grow(n);

@@ -14,7 +14,7 @@ class SmallVector {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
-  SmallVector() = default;
+  SmallVector() {}  // not defaulted: SmallVector() would fill the room with zeros
   explicit SmallVector(size_t n, T value = T{}) { resize(n, value); }
   SmallVector(std::initializer_list<T> v) { assign(v.begin(), v.size()); }
   SmallVector(std::span<const T> v) { assign(v.data(), v.size()); }
@@ -102,7 +102,8 @@ class SmallVector {
   void take(SmallVector& o) {
     size_ = std::exchange(o.size_, 0);
     if (!o.heap_) {
-      std::memcpy(static_cast<void*>(inline_), o.inline_, size_ * sizeof(T));
+      // All of the room: a size known to the compiler needs no call.
+      std::memcpy(static_cast<void*>(inline_), o.inline_, sizeof inline_);
       return;
     }
     heap_ = std::exchange(o.heap_, nullptr);

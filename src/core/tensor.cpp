@@ -17,6 +17,7 @@ thread_local constinit GraphNode* waiting __attribute__((tls_model("initial-exec
 }  // namespace
 
 void destroy(GraphNode* n) {
+  if (n->kept_by_leaf()) return n->rest();
   // The outermost call on a thread works off the list that nested calls add to.
   if (working) {
     n->next_dying = waiting;

@@ -172,6 +172,17 @@ const T* copy_array(const T* from, size_t n) {
 }
 }  // namespace
 
+namespace {
+// Whether a copy of the value owns something: memory, or a count.
+bool has_parts(const Value& v) {
+  constexpr auto bit = [](Tag t) { return 1u << static_cast<int>(t); };
+  constexpr uint32_t plain = bit(Tag::None) | bit(Tag::Int) | bit(Tag::Float) | bit(Tag::Bool) |
+                             bit(Tag::DType) | bit(Tag::Layout) | bit(Tag::MemoryFormat) |
+                             bit(Tag::Device) | bit(Tag::Generator);
+  return !(plain >> static_cast<int>(v.tag) & 1);
+}
+}  // namespace
+
 Value own_copy(const Value& v) {
   Value c = v;
   c.owned = false;
@@ -256,24 +267,32 @@ void drop_copy(Value& v) {
 
 SavedCall::SavedCall(const Operator& op, const Value* args, uint32_t keep)
     : op_(&op), size_(op.info().args) {
-  args_ = static_cast<Value*>(cpu_allocate(static_cast<size_t>(size_) * sizeof(Value)));
-  std::uninitialized_default_construct_n(args_, size_);
+  args_ = size_ <= inline_args
+              ? room()
+              : static_cast<Value*>(cpu_allocate(static_cast<size_t>(size_) * sizeof(Value)));
   for (int i = 0; i < size_; ++i) {
     const bool tensor = args[i].tag == Tag::Tensor || args[i].tag == Tag::TensorList;
-    if (!tensor || (keep >> i & 1)) args_[i] = own_copy(args[i]);
+    if (tensor && !(keep >> i & 1))
+      new (args_ + i) Value;
+    else
+      new (args_ + i) Value(has_parts(args[i]) ? own_copy(args[i]) : args[i]);
   }
 }
-SavedCall::SavedCall(SavedCall&& o) noexcept
-    : op_(o.op_), args_(std::exchange(o.args_, nullptr)), size_(std::exchange(o.size_, 0)) {}
+SavedCall::SavedCall(SavedCall&& o) noexcept { *this = std::move(o); }
 SavedCall& SavedCall::operator=(SavedCall&& o) noexcept {
+  const bool ours_inline = args_ == room(), others_inline = o.args_ == o.room();
   std::swap(op_, o.op_);
   std::swap(args_, o.args_);
   std::swap(size_, o.size_);
+  std::swap(room_, o.room_);
+  if (others_inline) args_ = room();
+  if (ours_inline) o.args_ = o.room();
   return *this;
 }
 SavedCall::~SavedCall() {
-  for (int i = 0; i < size_; ++i) drop_copy(args_[i]);
-  cpu_free(args_, static_cast<size_t>(size_) * sizeof(Value));
+  for (int i = 0; i < size_; ++i)
+    if (has_parts(args_[i])) drop_copy(args_[i]);
+  if (args_ != room()) cpu_free(args_, static_cast<size_t>(size_) * sizeof(Value));
 }
 
 // --- for generated wrappers

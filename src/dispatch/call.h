@@ -135,7 +135,7 @@ void note_views(OpCall& c);
 // Owns copies of arguments; lists and strings are copied too.
 class SavedCall {
  public:
-  SavedCall() = default;
+  SavedCall() {}
   SavedCall(const Operator& op, const Value* args, uint32_t keep_tensors = ~0u);
   SavedCall(SavedCall&& o) noexcept;
   SavedCall& operator=(SavedCall&&) noexcept;
@@ -147,9 +147,13 @@ class SavedCall {
   int size() const { return size_; }
 
  private:
+  static constexpr int inline_args = 4;
+  Value* room() { return reinterpret_cast<Value*>(room_); }
+
   const Operator* op_ = nullptr;
-  Value* args_ = nullptr;
+  Value* args_ = nullptr;  // in room_, or allocated
   int size_ = 0;
+  alignas(Value) std::byte room_[inline_args * sizeof(Value)];
 };
 // Copies one value into an owning one, and lets it go. Objects are kept by the binding's hooks.
 Value own_copy(const Value& v);

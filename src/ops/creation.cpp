@@ -103,9 +103,14 @@ Tensor new_empty_strided(const Tensor& self, IntSpan size, IntSpan stride,
   return empty_strided_tensor(size, stride, o.dtype, o.device);
 }
 
+// Nobody else knows the tensor yet: on the CPU its memory is written at once.
+Tensor filled(Tensor fresh, const Scalar& value) {
+  if (!fresh.device().is_cpu()) return ops::fill_(fresh, value);
+  cpu::fill(fresh, value);
+  return fresh;
+}
 Tensor filled(IntSpan size, const Scalar& value, Options o) {
-  const Tensor t = empty_tensor(size, o.dtype, o.device);
-  return ops::fill_(t, value);
+  return filled(empty_tensor(size, o.dtype, o.device), value);
 }
 
 Tensor zeros(IntSpan size, std::optional<DType> dtype, std::optional<Layout> layout,
@@ -127,32 +132,32 @@ Tensor full(IntSpan size, const Scalar& value, std::optional<DType> dtype,
 Tensor zeros_like(const Tensor& self, std::optional<DType> dtype, std::optional<Layout> layout,
                   std::optional<Device> device, std::optional<bool> pin,
                   std::optional<MemoryFormat> format) {
-  return ops::zero_(ops::empty_like(self, dtype, layout, device, pin, format));
+  return filled(empty_like(self, dtype, layout, device, pin, format), 0);
 }
 Tensor ones_like(const Tensor& self, std::optional<DType> dtype, std::optional<Layout> layout,
                  std::optional<Device> device, std::optional<bool> pin,
                  std::optional<MemoryFormat> format) {
-  return ops::fill_(ops::empty_like(self, dtype, layout, device, pin, format), 1);
+  return filled(empty_like(self, dtype, layout, device, pin, format), 1);
 }
 Tensor full_like(const Tensor& self, const Scalar& value, std::optional<DType> dtype,
                  std::optional<Layout> layout, std::optional<Device> device,
                  std::optional<bool> pin, std::optional<MemoryFormat> format) {
-  return ops::fill_(ops::empty_like(self, dtype, layout, device, pin, format), value);
+  return filled(empty_like(self, dtype, layout, device, pin, format), value);
 }
 Tensor new_zeros(const Tensor& self, IntSpan size, std::optional<DType> dtype,
                  std::optional<Layout> layout, std::optional<Device> device,
                  std::optional<bool> pin) {
-  return ops::zero_(ops::new_empty(self, size, dtype, layout, device, pin));
+  return filled(new_empty(self, size, dtype, layout, device, pin), 0);
 }
 Tensor new_ones(const Tensor& self, IntSpan size, std::optional<DType> dtype,
                 std::optional<Layout> layout, std::optional<Device> device,
                 std::optional<bool> pin) {
-  return ops::fill_(ops::new_empty(self, size, dtype, layout, device, pin), 1);
+  return filled(new_empty(self, size, dtype, layout, device, pin), 1);
 }
 Tensor new_full(const Tensor& self, IntSpan size, const Scalar& value, std::optional<DType> dtype,
                 std::optional<Layout> layout, std::optional<Device> device,
                 std::optional<bool> pin) {
-  return ops::fill_(ops::new_empty(self, size, dtype, layout, device, pin), value);
+  return filled(new_empty(self, size, dtype, layout, device, pin), value);
 }
 Tensor scalar_tensor(const Scalar& s, std::optional<DType> dtype, std::optional<Layout> layout,
                      std::optional<Device> device, std::optional<bool>) {

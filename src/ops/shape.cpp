@@ -2,6 +2,7 @@
 #include "ops/shape.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/cpu/convert.h"
 #include "ops/copy.h"
@@ -58,10 +59,38 @@ void meta_cat(Meta& m, std::span<const Tensor> tensors, int64_t dim) {
   m.result_format(0, sizes, dtype, format);
 }
 
+// Small tensors that lie in memory as they are joined: runs of bytes, without a plan for each.
+bool joins_bytes(std::span<const Tensor> tensors, const Tensor& out) {
+  constexpr int64_t most_bytes = 65536;
+  const auto fits = [&](const Tensor& t) {
+    return t.dtype() == out.dtype() && t.is_contiguous() && !t->conj && !t->neg;
+  };
+  return out.is_contiguous() && out.numel() * static_cast<int64_t>(out.itemsize()) <= most_bytes &&
+         std::ranges::all_of(tensors, fits);
+}
+
+void join_bytes(std::span<const Tensor> tensors, int64_t d, const Tensor& out) {
+  if (out.numel() == 0) return;
+  const int64_t size = static_cast<int64_t>(out.itemsize());
+  int64_t outer = 1;
+  for (int64_t k = 0; k < d; ++k) outer *= out.sizes()[k];
+  const int64_t step = out.numel() / outer * size;
+  char* to = out.data<char>();
+  for (const Tensor& t : tensors) {
+    const int64_t run = t.numel() / outer * size;
+    if (run == 0) continue;
+    const char* from = t.data<char>();
+    for (int64_t i = 0; i < outer; ++i)
+      std::memcpy(to + i * step, from + i * run, static_cast<size_t>(run));
+    to += run;
+  }
+}
+
 void cat(std::span<const Tensor> tensors, int64_t dim, const Tensor& out) {
   const Tensor* first = first_real(tensors);
   if (!first) return;
   const int64_t d = wrap_dim(dim, first->dim());
+  if (joins_bytes(tensors, out)) return join_bytes(tensors, d, out);
   IntVec sizes(out.sizes());
   int64_t offset = out.storage_offset();
   for (const Tensor& t : tensors) {

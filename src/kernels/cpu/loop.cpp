@@ -41,7 +41,24 @@ int64_t LoopPlan::numel() const {
   return n;
 }
 
+// The usual case: all operands lie in memory without gaps, in the order of the dimensions.
+bool LoopPlan::collapse() {
+  const size_t dims = sizes_.size();
+  if (dims < 2) return dims == 1;
+  for (size_t d = 0; d + 1 < dims; ++d)
+    for (int k = 0; k < operands_; ++k)
+      if (strides_[k][d] != strides_[k][d + 1] * sizes_[d + 1]) return false;
+  sizes_[0] = numel();
+  sizes_.resize(1);
+  for (int k = 0; k < operands_; ++k) {
+    strides_[k][0] = strides_[k][dims - 1];
+    strides_[k].resize(1);
+  }
+  return true;
+}
+
 void LoopPlan::simplify() {
+  if (collapse()) return;
   const int dims = static_cast<int>(sizes_.size());
   IntVec order;  // outermost first
   for (int d = 0; d < dims; ++d)

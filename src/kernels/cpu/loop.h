@@ -32,6 +32,7 @@ class LoopPlan {
   const IntVec& sizes() const { return sizes_; }
 
  private:
+  bool collapse();
   void run_range(RowFn row, const void* context, int64_t first_row, int64_t last_row) const;
   int operands_ = 0;
   IntVec sizes_;                   // outermost first

@@ -10,9 +10,11 @@ struct Dim {
 };
 using Dims = SmallVector<Dim, 6>;
 
+// Largest steps first. By insertion: the lists are short, and a stable sort of the library would
+// take memory.
 void order(Dims& dims) {
-  std::stable_sort(dims.begin(), dims.end(),
-                   [](const Dim& a, const Dim& b) { return a.in > b.in; });
+  for (size_t i = 1; i < dims.size(); ++i)
+    for (size_t k = i; k > 0 && dims[k].in > dims[k - 1].in; --k) std::swap(dims[k], dims[k - 1]);
 }
 
 Dims merged(const Dims& dims) {
