@@ -203,9 +203,11 @@ bool read_bool(PyObject* o, bool& out) {
 Scalar element_at(const Tensor& t, const void* p) {
   Scalar s;
   const auto read = [&]<class T>(Type<T>) {
-    const T v = *static_cast<const T*>(p);
+    // Memory that was another dtype's holds bytes that no bool may have.
+    using Stored = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
+    const Stored v = *static_cast<const Stored*>(p);
     if constexpr (std::is_same_v<T, bool>)
-      s = Scalar(*static_cast<const uint8_t*>(p) != 0);
+      s = Scalar(v != 0);
     else if constexpr (std::is_integral_v<T>)
       s = Scalar(static_cast<int64_t>(v));
     else if constexpr (is_complex_v<T>)

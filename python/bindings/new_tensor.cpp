@@ -257,12 +257,18 @@ Tensor index_tensor(PyObject* data) {
 
 namespace {
 
+// Bytes from the first element to number `i` of a dimension. The stride of a dimension of one
+// element may be any number, so the stride alone need not be a number of bytes.
+int64_t byte_step(const Tensor& t, size_t dim, int64_t i) {
+  return i * t.strides()[dim] * static_cast<int64_t>(t.itemsize());
+}
+
 Object nested(const Tensor& t, size_t dim, const char* p) {
   if (dim == static_cast<size_t>(t.dim())) return number_object(element_at(t, p));
-  const int64_t n = t.sizes()[dim], step = t.strides()[dim] * static_cast<int64_t>(t.itemsize());
+  const int64_t n = t.sizes()[dim];
   Object list = Object::take(PyList_New(n));
   for (int64_t i = 0; i < n; ++i)
-    PyList_SET_ITEM(list.get(), i, nested(t, dim + 1, p + i * step).leak());
+    PyList_SET_ITEM(list.get(), i, nested(t, dim + 1, p + byte_step(t, dim, i)).leak());
   return list;
 }
 
@@ -270,10 +276,10 @@ Object nested(const Tensor& t, size_t dim, const char* p) {
 Object nested_uint64(const Tensor& t, size_t dim, const char* p) {
   if (dim == static_cast<size_t>(t.dim()))
     return Object::take(PyLong_FromUnsignedLongLong(*reinterpret_cast<const uint64_t*>(p)));
-  const int64_t n = t.sizes()[dim], step = t.strides()[dim] * static_cast<int64_t>(t.itemsize());
+  const int64_t n = t.sizes()[dim];
   Object list = Object::take(PyList_New(n));
   for (int64_t i = 0; i < n; ++i)
-    PyList_SET_ITEM(list.get(), i, nested_uint64(t, dim + 1, p + i * step).leak());
+    PyList_SET_ITEM(list.get(), i, nested_uint64(t, dim + 1, p + byte_step(t, dim, i)).leak());
   return list;
 }
 

@@ -1,6 +1,7 @@
 // Geometry helpers declared in tensor.h.
 #include <algorithm>
 
+#include "core/checked.h"
 #include "core/tensor.h"
 
 namespace facula {
@@ -14,29 +15,19 @@ ListText::operator std::string() const {
 std::ostream& operator<<(std::ostream& to, const ListText& text) { return to << std::string(text); }
 
 IntVec contiguous_strides(IntSpan sizes) {
-  IntVec s(sizes.size());
-  int64_t step = 1;
-  for (size_t d = sizes.size(); d-- > 0;) {
-    s[d] = step;
-    step *= std::max<int64_t>(sizes[d], 1);
-  }
-  return s;
+  IntVec order;
+  for (size_t d = sizes.size(); d-- > 0;) order.push_back(static_cast<int64_t>(d));
+  return dense_strides(sizes, order);
 }
 
 IntVec strides_for(IntSpan sizes, MemoryFormat f) {
   const bool last = (f == MemoryFormat::ChannelsLast && sizes.size() == 4) ||
                     (f == MemoryFormat::ChannelsLast3d && sizes.size() == 5);
   if (!last) return contiguous_strides(sizes);
-  IntVec s(sizes.size());
-  int64_t step = 1;
-  auto put = [&](size_t d) {
-    s[d] = step;
-    step *= std::max<int64_t>(sizes[d], 1);
-  };
-  put(1);
-  for (size_t d = sizes.size() - 1; d >= 2; --d) put(d);
-  put(0);
-  return s;
+  IntVec order{1};
+  for (size_t d = sizes.size() - 1; d >= 2; --d) order.push_back(static_cast<int64_t>(d));
+  order.push_back(0);
+  return dense_strides(sizes, order);
 }
 
 // Channels-last is meant when channels vary fastest; a tensor that is contiguous as well, as with
@@ -50,7 +41,7 @@ static bool looks_channels_last(IntSpan sizes, IntSpan strides) {
     if (sizes[d] == 0 || strides[d] < least) return false;
     if (d == 0 && least == strides[1]) return false;
     least = strides[d];
-    if (sizes[d] > 1) least *= sizes[d];
+    if (sizes[d] > 1) least = saturating_mul(least, sizes[d]);
   }
   return true;
 }
@@ -128,23 +119,14 @@ IntVec elementwise_strides(IntSpan sizes, std::span<const Tensor* const> inputs)
       at = j;
     }
   }
-  IntVec strides(sizes.size());
-  int64_t step = 1;
-  for (int64_t d : order) {
-    strides[d] = step;
-    step *= std::max<int64_t>(sizes[d], 1);
-  }
-  return strides;
+  return dense_strides(sizes, order);
 }
 
 int64_t checked_numel(IntSpan sizes) {
-  int64_t n = 1;
-  bool empty = false;
-  for (int64_t s : sizes) {
+  for (int64_t s : sizes)
     check(s >= 0, "Trying to create tensor with negative dimension ", s, ": ", str(sizes));
-    empty |= s == 0;
-  }
-  if (empty) return 0;
+  int64_t n = 1;
+  // In order, as PyTorch does: sizes before a zero must have a product as well.
   for (int64_t s : sizes)
     check(!__builtin_mul_overflow(n, s, &n),
           "Storage size calculation overflowed with sizes=", str(sizes));

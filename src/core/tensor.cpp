@@ -6,6 +6,7 @@
 
 #include "core/allocator.h"
 #include "core/autograd_meta.h"
+#include "core/checked.h"
 #include "core/holders.h"
 
 namespace facula {
@@ -72,15 +73,17 @@ void TensorImpl::refresh() {
   bool plain = true;
   for (int d = ndim - 1; d >= 0; --d) {
     if (n[d] != 1 && s[d] != expected) plain = false;
-    expected *= n[d];
-    count *= n[d];
+    // Of an empty tensor, products of some sizes may wrap; all of them together do not.
+    expected = wrapping_mul(expected, n[d]);
   }
+  for (int64_t size : n) count *= size;
   numel = count;
   contiguous = plain || count == 0;
 }
 
 void TensorImpl::set_geometry(IntSpan n, IntSpan s) {
   const IntVec keep_n(n), keep_s(s);  // the spans may point into this very object
+  checked_product(keep_n, "numel");
   int64_t* g = reserve(n.size());
   for (size_t d = 0; d < keep_n.size(); ++d) {
     g[d] = keep_n[d];
@@ -93,14 +96,14 @@ void TensorImpl::set_contiguous(IntSpan n) {
   const size_t dims = n.size();
   if (dims <= inline_dims && ndim <= inline_dims && n.data() != inline_) {
     ndim = static_cast<uint8_t>(dims);
-    int64_t count = 1;
+    int64_t step = 1, below = 1;
     for (size_t d = dims; d-- > 0;) {
+      step = checked_mul(step, below, "Stride calculation");
       inline_[d] = n[d];
-      inline_[dims + d] = count;
-      count *= std::max<int64_t>(n[d], 1);
+      inline_[dims + d] = step;
+      below = std::max<int64_t>(n[d], 1);
     }
-    numel = 1;
-    for (size_t d = 0; d < dims; ++d) numel *= n[d];
+    numel = checked_product(n, "numel");
     contiguous = true;
     return;
   }

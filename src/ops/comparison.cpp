@@ -1,6 +1,7 @@
 // Comparisons and tests of elements.
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/pointwise.h"
+#include "kernels/cpu/stored.h"
 #include "kernels/scalar/math.h"
 
 namespace facula::scalar {
@@ -143,7 +144,7 @@ void meta_signed_infinity(Meta& m) {
 }
 
 bool all_true(const Tensor& mask) {
-  const Tensor flat = cpu::contiguous(mask);
+  const Tensor flat = cpu::contiguous_values(mask);
   const bool* p = flat.data<bool>();
   bool all = true;
   for (int64_t i = 0; i < flat.numel(); ++i) all &= p[i];

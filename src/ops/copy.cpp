@@ -184,8 +184,9 @@ Scalar local_scalar(const Tensor& self) {
           visit_types<uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t>(
               self.dtype(),
               [&]<class T>(Type<T>) { s = static_cast<int64_t>(*static_cast<const T*>(p)); });
-  known = known || visit_types<bool>(self.dtype(),
-                                     [&]<class T>(Type<T>) { s = *static_cast<const bool*>(p); });
+  known = known || visit_types<bool>(self.dtype(), [&]<class T>(Type<T>) {
+            s = *static_cast<const uint8_t*>(p) != 0;
+          });
   known = known ||
           visit_types<complex64, complex128, Complex<Half>>(self.dtype(), [&]<class T>(Type<T>) {
             complex128 z = convert<complex128>(*static_cast<const T*>(p));

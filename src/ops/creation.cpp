@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/checked.h"
 #include "kernels/cpu/convert.h"
 #include "ops/copy.h"
 #include "ops/meta_rules.h"
@@ -58,8 +59,7 @@ Tensor empty_permuted(IntSpan size, IntSpan physical_layout, std::optional<DType
         "empty_permuted(): size and physical_layout must have the same length; got ", n, " and ",
         physical_layout.size());
   checked_numel(size);
-  IntVec strides(n), seen(n);
-  int64_t step = 1;
+  IntVec order, seen(n);
   for (size_t k = n; k-- > 0;) {
     const int64_t d = physical_layout[k];
     check(d >= 0 && d < static_cast<int64_t>(n),
@@ -67,11 +67,10 @@ Tensor empty_permuted(IntSpan size, IntSpan physical_layout, std::optional<DType
           static_cast<int64_t>(n) - 1, "; got ", d, " at index ", k);
     check(!seen[d], "Duplicate dim not allowed");
     seen[d] = 1;
-    strides[d] = step;
-    step *= std::max<int64_t>(size[d], 1);
+    order.push_back(d);
   }
   const Options o = options(dtype, device);
-  return empty_strided_tensor(size, strides, o.dtype, o.device);
+  return empty_strided_tensor(size, dense_strides(size, order), o.dtype, o.device);
 }
 
 Tensor empty_like(const Tensor& self, std::optional<DType> dtype, std::optional<Layout> layout,

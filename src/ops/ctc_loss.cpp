@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/checked.h"
 #include "dispatch/rules.h"
 #include "dispatch/typed.h"
 #include "kernels/cpu/convert.h"
@@ -36,7 +37,9 @@ void place_labels(cpu::CtcBatch& batch, const Tensor& targets) {
   int64_t total = 0;
   for (int64_t n = 0; n < batch.count(); ++n) {
     batch.starts.push_back(rows ? n * targets.sizes()[1] : total);
-    total += batch.label_counts[static_cast<size_t>(n)];
+    if (rows) continue;
+    total = checked_add(total, batch.label_counts[static_cast<size_t>(n)],
+                        "ctc_loss(): the sum of target_lengths");
   }
   if (!rows)
     return check(targets.numel() == total, "ctc_loss(): targets must hold ", total, " labels; got ",
@@ -85,7 +88,9 @@ cpu::CtcBatch batch_of(const Tensor& log_probs, const Tensor& targets, std::vect
 std::vector<int64_t> vector_of(IntSpan s) { return {s.begin(), s.end()}; }
 
 IntVec partial_sizes(const Tensor& log_probs, int64_t longest) {
-  return {log_probs.sizes()[1], log_probs.sizes()[0], 2 * longest + 1};
+  const int64_t between = checked_mul(longest, 2, "ctc_loss(): twice the longest target");
+  return {log_probs.sizes()[1], log_probs.sizes()[0],
+          checked_add(between, 1, "ctc_loss(): labels and blanks")};
 }
 
 void meta_by_lists(Meta& m, const Tensor& log_probs, const Tensor&, IntSpan, IntSpan counts,

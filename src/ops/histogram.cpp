@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/checked.h"
 #include "dispatch/rules.h"
 #include "dispatch/typed.h"
 #include "kernels/cpu/convert.h"
@@ -111,7 +112,8 @@ std::vector<Tensor> bin_edges(const Tensor& self, IntSpan bins, const Range& ran
     const Interval r = checked(range ? Interval{(*range)[2 * i], (*range)[2 * i + 1]}
                                      : interval_of(ops::select(points, 1, d)),
                                d);
-    edges.push_back(ops::linspace(r.low, r.high, bins[i] + 1, self.dtype(), {}, self.device()));
+    const int64_t count = checked_add(bins[i], 1, "histogramdd(): the number of edges");
+    edges.push_back(ops::linspace(r.low, r.high, count, self.dtype(), {}, self.device()));
   }
   return edges;
 }
@@ -151,7 +153,7 @@ void meta_bin_ct(Meta& m, const Tensor& self, int64_t bins, const Range& range,
                  const Tensor& weight, bool) {
   check_bins(as_points(self), {&bins, 1}, range, as_vector(weight));
   m.result(0, IntList{bins}, self.dtype());
-  m.result(1, IntList{bins + 1}, self.dtype());
+  m.result(1, IntList{checked_add(bins, 1, "histogram(): the number of edges")}, self.dtype());
 }
 void histogram_bin_ct(const Tensor& self, int64_t bins, const Range& range, const Tensor& weight,
                       bool density, const Tensor& hist, const Tensor& edges) {

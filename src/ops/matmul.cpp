@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/checked.h"
 #include "kernels/cpu/matmul.h"
 #include "ops/arithmetic.h"
 #include "ops/copy.h"
@@ -163,8 +164,7 @@ Tensor batched_matmul(const Tensor& a, const Tensor& b) {
     return t.sizes().first(static_cast<size_t>(std::max<int64_t>(t.dim() - 2, 0)));
   };
   const IntVec batch = broadcast_sizes(batch_of(a), batch_of(b));
-  int64_t count = 1;
-  for (int64_t s : batch) count *= s;
+  const int64_t count = checked_product(batch, "matmul(): the number of matrices");
   const int64_t rows_b = b.dim() == 1 ? b.size(0) : b.size(-2);
   const Tensor b_matrix = b.dim() == 1 ? ops::unsqueeze(b, 1) : b;
   const Tensor x = ops::reshape(ops::expand(a, joined(batch, {n, k})), {count, n, k});
@@ -180,8 +180,7 @@ Tensor batched_matmul(const Tensor& a, const Tensor& b) {
 Tensor folded_matmul(const Tensor& a, const Tensor& b) {
   IntVec sizes(a.sizes().first(static_cast<size_t>(a.dim() - 1)));
   const int64_t k = a.size(-1);
-  int64_t rows = 1;
-  for (int64_t s : sizes) rows *= s;
+  const int64_t rows = checked_product(sizes, "matmul(): the number of rows");
   const Tensor flat = ops::reshape(a, {rows, k});
   if (b.dim() == 1) return ops::_unsafe_view(ops::mv(flat, b), sizes);
   sizes.push_back(b.size(1));

@@ -151,9 +151,11 @@ Tensor base_slope(Backward& x) {
     const Scalar e = x.scalar("exponent");
     if (e.equals(0)) return ops::zeros_like(base);
     if (e.equals(2)) return ops::mul(base, 2);
-    const Scalar less = e.is_complex() ? Scalar(e.to<complex128>() - complex128(1))
-                                       : (e.is_integral() ? Scalar(e.to<int64_t>() - 1)
-                                                          : Scalar(e.to<double>() - 1));
+    // The least integer has none below it, and as a double it is its own neighbour.
+    const bool whole = e.is_integral() && e.to<int64_t>() != INT64_MIN;
+    const Scalar less = e.is_complex()
+                            ? Scalar(e.to<complex128>() - complex128(1))
+                            : (whole ? Scalar(e.to<int64_t>() - 1) : Scalar(e.to<double>() - 1));
     return ops::mul(ops::pow(base, less), e);
   }
   const Tensor e = x["exponent"];

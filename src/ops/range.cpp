@@ -9,7 +9,9 @@
 #include "ops/arithmetic.h"
 #include "ops/copy.h"
 #include "ops/creation.h"
+#include "ops/cumulative.h"
 #include "ops/meta_rules.h"
+#include "ops/shape.h"
 #include "ops/shape_join.h"
 #include "ops/shape_repeat.h"
 #include "ops/view.h"
@@ -306,9 +308,12 @@ Tensor powers(const Tensor& x, int64_t count) {
     sizes.push_back(0);
     return ops::new_empty(x, sizes);
   }
-  std::vector<Tensor> columns{ops::ones_like(x)};
-  for (int64_t k = 1; k < count; ++k) columns.push_back(k == 1 ? x : ops::mul(columns.back(), x));
-  return ops::stack(columns, -1);
+  IntVec sizes(x.sizes());
+  sizes.push_back(1);
+  const Tensor column = ops::unsqueeze(x, -1), zeroth = ops::new_ones(x, sizes);
+  sizes.back() = count - 1;
+  const Tensor parts[] = {zeroth, ops::cumprod(ops::expand(column, sizes), -1)};
+  return ops::cat(parts, -1);
 }
 Tensor counted(const Tensor& x) {
   return is_integral(x.dtype(), true) ? ops::to(x, DType::Int64) : x;

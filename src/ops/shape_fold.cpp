@@ -1,6 +1,7 @@
 // Sliding blocks of images as columns, and back.
 #include "ops/shape_fold.h"
 
+#include "core/checked.h"
 #include "kernels/cpu/convert.h"
 #include "ops/arithmetic.h"
 #include "ops/copy.h"
@@ -37,10 +38,12 @@ Blocks blocks(int64_t height, int64_t width, IntSpan kernel, IntSpan dilation, I
     const __int128 reach = static_cast<__int128>(dilation[k]) * (kernel[k] - 1) + 1;
     const __int128 room =
         static_cast<__int128>(size[k]) + 2 * static_cast<__int128>(padding[k]) - reach;
-    const int64_t n = room < 0 ? 0 : static_cast<int64_t>(room / stride[k]) + 1;
-    check(n >= 1, "the blocks of an image of (", height, ", ", width,
-          ") must be at least one in each direction; got ", n, " in direction ", k);
-    b.count[k] = n;
+    check(room >= 0, "the blocks of an image of (", height, ", ", width,
+          ") must be at least one in each direction; got 0 in direction ", k);
+    const __int128 count = room / stride[k] + 1;
+    check(count <= INT64_MAX, "too many blocks of an image of (", height, ", ", width,
+          ") in direction ", k);
+    b.count[k] = static_cast<int64_t>(count);
   }
   return b;
 }
@@ -50,13 +53,19 @@ Tensor block_view(const Tensor& padded, const Blocks& b) {
   const IntSpan s = padded.strides();
   const IntVec sizes{padded.sizes()[0], padded.sizes()[1], b.kernel[0],
                      b.kernel[1],       b.count[0],        b.count[1]};
+  // A kernel or a row of one position makes no steps, of whatever length.
   const IntVec strides{s[0],
                        s[1],
-                       s[2] * b.dilation[0],
-                       s[3] * b.dilation[1],
-                       s[2] * b.stride[0],
-                       s[3] * b.stride[1]};
+                       wrapping_mul(s[2], b.dilation[0]),
+                       wrapping_mul(s[3], b.dilation[1]),
+                       wrapping_mul(s[2], b.stride[0]),
+                       wrapping_mul(s[3], b.stride[1])};
   return alias_tensor(padded, sizes, strides, padded.storage_offset());
+}
+
+int64_t padded_size(int64_t size, int64_t padding) {
+  const int64_t both = checked_mul(padding, 2, "the padding of an image");
+  return checked_add(size, both, "the size of a padded image");
 }
 
 Tensor batched(const Tensor& t, int64_t dims) {
@@ -86,8 +95,9 @@ void meta_im2col(Meta& m, const Tensor& self, IntSpan kernel, IntSpan dilation, 
       blocks(self.sizes()[n - 2], self.sizes()[n - 1], kernel, dilation, padding, stride);
   IntVec sizes;
   if (n == 4) sizes.push_back(self.sizes()[0]);
-  sizes.push_back(self.sizes()[n - 3] * kernel[0] * kernel[1]);
-  sizes.push_back(b.count[0] * b.count[1]);
+  sizes.push_back(checked_product(IntVec{self.sizes()[n - 3], kernel[0], kernel[1]},
+                                  "im2col(): the number of rows"));
+  sizes.push_back(checked_product(b.count, "im2col(): the number of columns"));
   m.result(0, sizes, self.dtype());
 }
 
@@ -99,8 +109,9 @@ void im2col(const Tensor& self, IntSpan kernel, IntSpan dilation, IntSpan paddin
   const Blocks b = blocks(s[2], s[3], kernel, dilation, padding, stride);
   Tensor padded = images;
   if (padding[0] || padding[1]) {
-    padded = empty_tensor(IntList{s[0], s[1], s[2] + 2 * padding[0], s[3] + 2 * padding[1]},
-                          self.dtype());
+    padded = empty_tensor(
+        IntList{s[0], s[1], padded_size(s[2], padding[0]), padded_size(s[3], padding[1])},
+        self.dtype());
     cpu::fill(padded, 0);
     cpu::copy(
         alias_tensor(padded, s, padded.strides(), padding[0] * padded.strides()[2] + padding[1]),
@@ -120,8 +131,9 @@ Tensor col2im(const Tensor& self, IntSpan output_size, IntSpan kernel, IntSpan d
         str(self.sizes()));
   check_values(self.dtype(), "col2im_out_cpu");
   const Blocks b = blocks(output_size[0], output_size[1], kernel, dilation, padding, stride);
-  const int64_t rows = self.sizes()[n - 2], area = kernel[0] * kernel[1],
-                length = b.count[0] * b.count[1];
+  const int64_t rows = self.sizes()[n - 2],
+                area = checked_product(kernel, "col2im(): the elements of a block"),
+                length = checked_product(b.count, "col2im(): the number of blocks");
   check(rows % area == 0, "col2im(): input's rows must be divisible by the ", area,
         " elements of a block; got ", rows);
   check(self.sizes()[n - 1] == length, "col2im(): input must have a column for each of the ",
@@ -129,8 +141,9 @@ Tensor col2im(const Tensor& self, IntSpan output_size, IntSpan kernel, IntSpan d
   const int64_t batch = n == 3 ? self.sizes()[0] : 1, channels = rows / area;
   const Tensor columns =
       ops::reshape(self, {batch, channels, kernel[0], kernel[1], b.count[0], b.count[1]});
-  const Tensor padded = ops::new_zeros(
-      self, {batch, channels, output_size[0] + 2 * padding[0], output_size[1] + 2 * padding[1]});
+  const Tensor padded =
+      ops::new_zeros(self, {batch, channels, padded_size(output_size[0], padding[0]),
+                            padded_size(output_size[1], padding[1])});
   for (int64_t i = 0; i < kernel[0]; ++i)
     for (int64_t j = 0; j < kernel[1]; ++j) {
       const int64_t y = i * dilation[0], x = j * dilation[1];

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/checked.h"
 #include "core/threads.h"
 #include "kernels/cpu/convert.h"
 #include "ops/arithmetic.h"
@@ -122,9 +123,10 @@ Tensor repeat_interleave_int(const Tensor& self, int64_t repeats, std::optional<
   const Tensor rows = input.dim() ? input : ops::unsqueeze(input, 0);
   IntVec sizes(rows.sizes());
   sizes.insert(d + 1, repeats);
-  check(!output_size || *output_size == rows.sizes()[d] * repeats,
-        "repeat_interleave: Invalid output_size, expected ", rows.sizes()[d] * repeats, " but got ",
-        output_size.value_or(0));
+  const int64_t length =
+      checked_mul(rows.sizes()[d], repeats, "repeat_interleave(): the size of the result");
+  check(output_size.value_or(length) == length, "repeat_interleave: Invalid output_size, expected ",
+        length, " but got ", output_size.value_or(length));
   return ops::flatten(
       ops::clone(ops::expand(ops::unsqueeze(rows, d + 1), sizes), MemoryFormat::Contiguous), d,
       d + 1);
@@ -208,15 +210,25 @@ void roll(const Tensor& self, IntSpan shifts, IntSpan dims, const Tensor& out) {
   roll_into(out, self, each, where);
 }
 
+// The shifts that undo roll(): below the dimension's size, since the least number has no negative.
+IntVec shifts_back(Backward& b) {
+  const IntSpan sizes = b.sizes("self"), dims = b.ints("dims");
+  const int64_t numel = checked_numel(sizes), ndim = static_cast<int64_t>(sizes.size());
+  IntVec back;
+  for (int64_t shift : b.ints("shifts")) {
+    const size_t k = back.size();
+    const int64_t n = dims.empty() ? numel : sizes[static_cast<size_t>(wrap_dim(dims[k], ndim))];
+    back.push_back(-(shift % std::max<int64_t>(n, 1)));
+  }
+  return back;
+}
+
 Tensor rot90(const Tensor& self, int64_t k, IntSpan dims) {
   check(dims.size() == 2, "rot90(): dims must be two dimensions; got ", dims.size());
   check(self.dim() >= 2, "rot90(): self must have at least 2 dimensions; got ", self.dim());
   const int64_t n = self.dim();
-  check(dims[0] != dims[1] && std::abs(dims[0] - dims[1]) != n,
+  check(wrap_dim(dims[0], n) != wrap_dim(dims[1], n),
         "rot90(): dims must be two different dimensions; got ", dims[0], " and ", dims[1]);
-  for (int64_t d : dims)
-    check(d >= -n && d < n, "Rotation dim", d == dims[0] ? 0 : 1, " out of range, dim",
-          d == dims[0] ? 0 : 1, " = ", d);
   switch ((k % 4 + 4) % 4) {
     case 1:
       return ops::transpose(ops::flip(self, {dims[1]}), dims[0], dims[1]);
@@ -440,12 +452,8 @@ OP(roll){
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_roll>,
     .cpu = typed_kernel<roll>,
-    .derivatives = {vjp("self",
-                        [](Backward& b) {
-                          IntVec back(b.ints("shifts"));
-                          for (int64_t& s : back) s = -s;
-                          return ops::roll(b.grad(), back, b.ints("dims"));
-                        })},
+    .derivatives = {vjp(
+        "self", [](Backward& b) { return ops::roll(b.grad(), shifts_back(b), b.ints("dims")); })},
     .batch = batch::dims_of_self,
 };
 OP(rot90){

@@ -1,5 +1,6 @@
 // Special functions of two arguments: entropies, incomplete gamma functions, orthogonal
 // polynomials.
+#include "core/checked.h"
 #include "kernels/cpu/pointwise.h"
 #include "kernels/scalar/math.h"
 #include "kernels/scalar/special.h"
@@ -350,7 +351,11 @@ OP(polygamma){
     .meta = meta_polygamma,
     .cpu = cpu::with_params<polygamma_order, 1>(cpu::unary<scalar::polygamma>),
     .derivatives = {local(
-        "self", [](Backward& x) { return ops::polygamma(x.integer("n") + 1, x["self"]); },
+        "self",
+        [](Backward& x) {
+          const int64_t order = checked_add(x.integer("n"), 1, "polygamma(): the order");
+          return ops::polygamma(order, x["self"]);
+        },
         saves("self"))},
 };
 

@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/sort_search.h"
+#include "kernels/cpu/stored.h"
 #include "ops/arithmetic.h"
 #include "ops/comparison.h"
 #include "ops/complex.h"
@@ -75,7 +76,7 @@ void meta_search(Meta& m, const Tensor& sorted, const Value& self, bool int32, b
 }
 
 Tensor prepared(const Tensor& t, DType d) {
-  return cpu::contiguous(t.dtype() == d ? t : cpu::converted(t, d));
+  return cpu::contiguous_values(t.dtype() == d ? t : cpu::converted(t, d));
 }
 
 void search(const Tensor& sorted, const Value& self, bool, bool right, MaybeText side,
@@ -205,8 +206,9 @@ Tensor cov(const Tensor& self, int64_t correction, const Tensor& fweights, const
   const Tensor centered = ops::sub(wide, mean);
   const Tensor right = weighted ? ops::mul(centered, w) : centered;
   const Tensor product = ops::mm(centered, ops::conj(ops::transpose(right, 0, 1)));
-  const Tensor count = weighted ? normaliser(total, w, aweights, correction)
-                                : ops::new_full(product, {}, Scalar(n - correction));
+  const Scalar freedom(static_cast<double>(n) - static_cast<double>(correction));
+  const Tensor count =
+      weighted ? normaliser(total, w, aweights, correction) : ops::new_full(product, {}, freedom);
   const Tensor positive = is_complex(count.dtype()) ? count : ops::clamp_min(count, Scalar(0));
   return ops::squeeze(ops::div(product, positive));
 }

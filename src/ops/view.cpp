@@ -1,6 +1,7 @@
 // Views: other geometry over the same memory.
 #include <algorithm>
 
+#include "core/checked.h"
 #include "ops/arithmetic.h"
 #include "ops/copy.h"
 #include "ops/creation.h"
@@ -134,9 +135,10 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
   const int64_t d = wrap_dim(dim, self.dim());
   const auto b = geometry::slice_bounds(start, end, step, self.sizes()[d]);
   IntVec sizes(self.sizes()), strides(self.strides());
-  const int64_t offset = self.storage_offset() + b.start * strides[d];
+  // What has no elements may have any strides, and what has one makes no steps.
+  const int64_t offset = self.storage_offset() + wrapping_mul(b.start, strides[d]);
   sizes[d] = b.length;
-  strides[d] *= step;
+  strides[d] = saturating_mul(strides[d], step);
   return alias_tensor(self, sizes, strides, offset);
 }
 
@@ -198,22 +200,22 @@ std::vector<Tensor> split(const Tensor& self, int64_t split_size, int64_t dim) {
   const int64_t d = wrap_dim(dim, self.dim()), n = self.sizes()[d];
   check(split_size > 0 || n == 0,
         "split(): split_size may be 0 only where the dimension has size 0; got size ", n);
-  const int64_t count =
-      split_size == 0 ? 1 : std::max<int64_t>(1, (n + split_size - 1) / split_size);
   std::vector<Tensor> parts;
-  for (int64_t i = 0; i < count; ++i)
-    parts.push_back(slice(self, d, i * split_size, std::min(n, (i + 1) * split_size), 1));
+  int64_t at = 0;
+  do {
+    const int64_t end = at + std::min(split_size, n - at);
+    parts.push_back(slice(self, d, at, end, 1));
+    at = end;
+  } while (at < n);
   return parts;
 }
 
 std::vector<Tensor> split_with_sizes(const Tensor& self, IntSpan split_sizes, int64_t dim) {
   check(self.dim() > 0, "split_with_sizes(): self must have a dimension; got a 0-dim tensor");
   const int64_t d = wrap_dim(dim, self.dim()), n = self.sizes()[d];
-  int64_t total = 0;
-  for (int64_t s : split_sizes) {
+  for (int64_t s : split_sizes)
     check(s >= 0, "split_with_sizes(): split_sizes must not be negative; got ", s);
-    total += s;
-  }
+  const int64_t total = checked_sum(split_sizes, "split_with_sizes(): the sum of split_sizes");
   check(total == n, "split_with_sizes(): split_sizes must sum to ", n, ", the size of dimension ",
         d, "; got ", str(split_sizes));
   std::vector<Tensor> parts;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/checked.h"
 #include "ops/arithmetic.h"
 #include "ops/copy.h"
 #include "ops/creation.h"
@@ -36,13 +37,20 @@ IntVec infer_size(IntSpan wanted, int64_t numel) {
   return sizes;
 }
 
-std::optional<IntVec> view_strides(IntSpan sizes, IntSpan strides, IntSpan wanted) {
-  int64_t numel = 1;
-  for (int64_t s : sizes) numel *= s;
-  if (numel == 0) {
-    if (same_sizes(sizes, wanted)) return IntVec(strides);
-    return contiguous_strides(wanted);
+// Contiguous strides of an empty view; those that are too large wrap, as PyTorch's do.
+static IntVec strides_of_nothing(IntSpan sizes) {
+  IntVec strides(sizes.size());
+  int64_t step = 1;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    strides[d] = step;
+    step = wrapping_mul(step, std::max<int64_t>(sizes[d], 1));
   }
+  return strides;
+}
+
+std::optional<IntVec> view_strides(IntSpan sizes, IntSpan strides, IntSpan wanted) {
+  if (std::ranges::find(sizes, 0) != sizes.end())
+    return same_sizes(sizes, wanted) ? IntVec(strides) : strides_of_nothing(wanted);
   IntVec out(wanted.size());
   if (sizes.empty()) {
     for (int64_t& s : out) s = 1;
@@ -114,13 +122,27 @@ void accumulate(const Tensor& memory, const Tensor& grad, IntSpan size, IntSpan 
     accumulate(memory, ops::select(grad, 0, i), rest_size, rest_stride, offset + i * stride[0]);
 }
 
+// One past the last element that the geometry touches.
+int64_t end_of(IntSpan size, IntSpan stride, int64_t offset) {
+  for (int64_t s : stride)
+    check(s >= 0, "as_strided_backward(): strides must not be negative; got ", str(stride));
+  check(size.size() == stride.size(),
+        "as_strided_backward(): sizes and strides must have the same length; got ", str(size),
+        " and ", str(stride));
+  checked_numel(size);
+  return checked_add(extent(size, stride), offset, "as_strided_backward(): the base's size");
+}
+
 }  // namespace
 
 Tensor as_strided_backward(const Tensor& grad, IntSpan size, IntSpan stride, int64_t offset,
                            IntSpan out_size, IntSpan out_stride, int64_t out_offset) {
+  check(offset >= 0 && out_offset >= 0,
+        "as_strided_backward(): storage offsets must not be negative; got ", offset, " and ",
+        out_offset);
   const int64_t start = std::min(offset, out_offset);
-  const int64_t reach =
-      std::max(offset + extent(size, stride), out_offset + extent(out_size, out_stride)) - start;
+  const int64_t reach = std::max(end_of(size, stride, offset - start),
+                                 end_of(out_size, out_stride, out_offset - start));
   const Tensor memory = ops::new_zeros(grad, {reach});
   if (grad.numel() > 0) accumulate(memory, grad, out_size, out_stride, out_offset - start);
   return ops::clone(ops::as_strided(memory, size, stride, offset - start));

@@ -39,13 +39,17 @@ Tensor narrow_gradient(Backward& b) {
   return ops::slice_backward(b.grad(), sizes, d, first, first + b.integer("length"), 1);
 }
 
+// No memory holds the headers of more parts than these.
+constexpr int64_t most_parts = int64_t{1} << 31;
+
 std::vector<Tensor> chunk(const Tensor& self, int64_t chunks, int64_t dim) {
   check(self.dim() > 0, "chunk(): self must have a dimension; got a 0-dim tensor");
   check(chunks > 0, "chunk(): chunks must be positive; got ", chunks);
   const int64_t n = self.size(wrap_dim(dim, self.dim())), size = n / chunks + (n % chunks != 0);
+  if (size > 0) return ops::split(self, size, dim);
   // An empty dimension still gives the number of chunks asked for.
-  if (size == 0) return ops::split_with_sizes(self, IntVec(static_cast<size_t>(chunks)), dim);
-  return ops::split(self, size, dim);
+  check(chunks <= most_parts, "chunk(): expected at most ", most_parts, " chunks; got ", chunks);
+  return ops::split_with_sizes(self, IntVec(static_cast<size_t>(chunks)), dim);
 }
 std::vector<Tensor> split_sizes(const Tensor& self, IntSpan split_size, int64_t dim) {
   return ops::split_with_sizes(self, split_size, dim);
@@ -57,6 +61,8 @@ std::vector<Tensor> split_evenly(const Tensor& self, int64_t sections, int64_t d
   check(self.dim() > 0, "tensor_split(): self must have a dimension; got a 0-dim tensor");
   const int64_t d = wrap_dim(dim, self.dim()), n = self.sizes()[d];
   check(sections > 0, "tensor_split(): sections must be positive; got ", sections);
+  check(sections <= most_parts, "tensor_split(): expected at most ", most_parts, " sections; got ",
+        sections);
   const int64_t least = n / sections, longer = n % sections;
   std::vector<Tensor> parts;
   int64_t at = 0;

@@ -30,6 +30,7 @@ from samples.common import find, make_arguments, seed_of
 SECONDS = 10  # a call that takes longer is hung: the alarm ends the process
 SPARE_MEMORY = 1 << 30
 BIG = 2**62
+HUGE = [BIG, 2**63 - 1, -BIG, -(2**63), 2**45 + 1]
 # The marks of an exception that was not meant for users.
 INTERNAL = re.compile(r"std::|_M_|basic_string|vector::|bad_|unknown C\+\+|no variant|assert", re.I)
 
@@ -92,6 +93,10 @@ ODD_TENSORS = [
     _overlapping,
     lambda: facula.ones(1, 1, 1, 1, 1, 1, 1, 1, 2),
     lambda: facula.ones(*[1] * 70),
+    lambda: facula.ones(2, 3).as_strided((1, 1), (2**63 - 1, BIG)),
+    lambda: facula.ones(2, 3).as_strided((0, 2), (2**63 - 1, BIG)),
+    lambda: facula.empty(0, 1, 1).expand(0, BIG, BIG),
+    lambda: _ramp(9, dtype=facula.uint8).view(facula.bool).reshape(3, 3),
     lambda: facula.ones(3, 3, requires_grad=True) * 2,
     lambda: facula.ones(2, 3, 5, 5).contiguous(memory_format=facula.channels_last),
 ]
@@ -342,6 +347,41 @@ def sample_call(op, seed):
     return find(facula, op.name), args, kwargs
 
 
+def huge_call(op, seed):
+    """A sample of the table in which one size, or each of a list, is near the end of int64."""
+    draws = Draws(seed)
+    index = draws.rng.choice([i for i, s in enumerate(op.samples) if number_places(s)])
+    args, kwargs = make_arguments(
+        facula,
+        op.samples[index],
+        op.dtype_names()[0],
+        seed_of(op, index),
+        grad=draws.rng.random() < 0.5,
+    )
+    place = draws.rng.choice(number_places(op.samples[index]))
+    holder = kwargs if isinstance(place, str) else args
+    value, huge = holder[place], draws.rng.choice(HUGE)
+    if isinstance(value, (list, tuple)):
+        many = draws.rng.random() < 0.5
+        at = draws.rng.randrange(len(value))
+        huge = [huge if many or i == at else v for i, v in enumerate(value)]
+    holder[place] = huge
+    return find(facula, op.name), args, kwargs
+
+
+def number_places(sample):
+    """Positions and names of a sample's arguments that are ints or lists of ints."""
+    given = [*enumerate(sample.args), *sample.kwargs.items()]
+    return [place for place, value in given if is_ints(value)]
+
+
+def is_ints(value):
+    """Whether a value is an int, or some of them in a list or tuple."""
+    if isinstance(value, (list, tuple)):
+        return bool(value) and all(type(v) is int for v in value)
+    return type(value) is int
+
+
 def replacement(draws, value):
     """Something in place of a fit argument: of its kind in most cases."""
     if draws.rng.random() < 0.15:
@@ -479,6 +519,8 @@ def targets():
     for op in load_ops():
         if op.samples:
             yield f"sample:{op.name}", sample_call, op
+        if any(map(number_places, op.samples)):
+            yield f"huge:{op.name}", huge_call, op
     for _ in range(20):
         yield "Tensor[]", index_call, None
     for name in sorted(set(dir(facula.Tensor)) - UNCALLED):

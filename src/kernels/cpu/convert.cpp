@@ -109,15 +109,15 @@ void copy_elements(const Tensor& dst, const Tensor& src) {
 
 void copy(const Tensor& dst, const Tensor& src, const char* op) {
   if (dst.numel() == 0) return;
-  const bool same = dst.dtype() == src.dtype();
-  const RowFn row = same ? nullptr : FACULA_OF_ISA(converter)(src.dtype(), dst.dtype());
-  if (!same && !row)
+  const bool moves = dst.dtype() == src.dtype() && src.dtype() != DType::Bool;
+  const RowFn row = moves ? nullptr : FACULA_OF_ISA(converter)(src.dtype(), dst.dtype());
+  if (!moves && !row)
     throw Error(ErrorKind::NotImplemented, op, "(): conversion from ", name(src.dtype()), " to ",
                 name(dst.dtype()), " is not implemented");
   // dst may be src's own memory in another geometry: read it all first.
   if (memory_overlap(dst, src) == Overlap::Partial)
     return copy(dst, converted(src, src.dtype()), op);
-  same ? copy_elements(dst, src) : run_rows(dst, src, row);
+  moves ? copy_elements(dst, src) : run_rows(dst, src, row);
   apply_bits(dst, is_complex(dst.dtype()) && dst->conj != src->conj, dst->neg != src->neg);
 }
 
@@ -132,6 +132,13 @@ Tensor converted(const Tensor& t, DType to) {
 Tensor contiguous(const Tensor& t) {
   if (t.is_contiguous() && !t->conj && !t->neg) return t;
   Tensor out = empty_tensor(t.sizes(), t.dtype(), t.device());
+  copy(out, t);
+  return out;
+}
+
+Tensor contiguous_values(const Tensor& t) {
+  if (t.dtype() != DType::Bool) return contiguous(t);
+  const Tensor out = empty_tensor(t.sizes(), t.dtype(), t.device());
   copy(out, t);
   return out;
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/scalar.h"
+#include "kernels/cpu/stored.h"
 
 namespace facula::cpu::FACULA_ISA {
 namespace {
@@ -33,12 +34,13 @@ void convert_row(const void*, char* const* data, const int64_t* steps, int64_t n
   if (steps[0] == sizeof(D) && steps[1] == sizeof(S)) {
     D* to = reinterpret_cast<D*>(data[0]);
     const S* from = reinterpret_cast<const S*>(data[1]);
-    for (int64_t i = convert_eights(from, to, n); i < n; ++i) to[i] = convert<D>(from[i]);
+    for (int64_t i = convert_eights(from, to, n); i < n; ++i)
+      to[i] = convert<D>(read_stored(from + i));
     return;
   }
   for (int64_t i = 0; i < n; ++i)
     *reinterpret_cast<D*>(data[0] + i * steps[0]) =
-        convert<D>(*reinterpret_cast<const S*>(data[1] + i * steps[1]));
+        convert<D>(read_stored(reinterpret_cast<const S*>(data[1] + i * steps[1])));
 }
 
 template <class T>

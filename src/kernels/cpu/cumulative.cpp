@@ -3,6 +3,7 @@
 #include "core/threads.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/lines.h"
+#include "kernels/cpu/stored.h"
 #include "kernels/scalar/complex_math.h"
 #include "kernels/scalar/math.h"
 
@@ -178,7 +179,7 @@ void extreme_columns(const T* x, T* values, int64_t* indices, int64_t length, in
 template <bool Most>
 void extreme(const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices,
              const char* name) {
-  const Tensor in = contiguous(self);
+  const Tensor in = contiguous_values(self);
   const Lines l(in.sizes(), in.dim() ? wrap_dim(dim, in.dim()) : 0);
   int64_t* to = indices.data<int64_t>();
   auto body = [&]<class T>(Type<T>) {

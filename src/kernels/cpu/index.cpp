@@ -9,6 +9,7 @@
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/index_rows.h"
 #include "kernels/cpu/loop.h"
+#include "kernels/cpu/stored.h"
 
 namespace facula::cpu {
 namespace {
@@ -119,7 +120,7 @@ bool is_nonzero(T v) {
 template <class T>
 int64_t count_in(const T* p, int64_t begin, int64_t end) {
   int64_t n = 0;
-  for (int64_t i = begin; i < end; ++i) n += is_nonzero(p[i]);
+  for (int64_t i = begin; i < end; ++i) n += is_nonzero(read_stored(p + i));
   return n;
 }
 
@@ -157,7 +158,7 @@ void write_coordinates(const T* p, IntSpan sizes, const Tensor& result) {
     int64_t rest = begin;
     for (size_t d = dims; d-- > 0; rest /= sizes[d]) at[d] = rest % sizes[d];
     for (int64_t i = begin; i < end && row < n; ++i) {
-      if (is_nonzero(p[i])) {
+      if (is_nonzero(read_stored(p + i))) {
         int64_t* to = result.data<int64_t>() + row++ * step;
         for (size_t d = 0; d < dims; ++d) to[static_cast<int64_t>(d) * result.strides()[1]] = at[d];
       }
@@ -259,7 +260,7 @@ void compress(const Tensor& self, const Tensor& mask, const Tensor& out) {
     T* to = out.data<T>();
     for_found(m, mask.numel(), [&](int64_t begin, int64_t end, int64_t at) {
       for (int64_t i = begin; i < end; ++i)
-        if (m[i]) to[at++] = from[i];
+        if (read_stored(m + i)) to[at++] = from[i];
     });
   });
 }
@@ -271,7 +272,7 @@ void spread(const Tensor& out, const Tensor& mask, const Tensor& source) {
     T* to = out.data<T>();
     for_found(m, mask.numel(), [&](int64_t begin, int64_t end, int64_t at) {
       for (int64_t i = begin; i < end; ++i)
-        if (m[i]) to[i] = from[at++];
+        if (read_stored(m + i)) to[i] = from[at++];
     });
   });
 }

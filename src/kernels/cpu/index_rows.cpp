@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "kernels/cpu/stored.h"
+
 namespace facula::cpu::FACULA_ISA {
 namespace {
 
@@ -104,7 +106,7 @@ template <class T, class F>
                                                  int64_t from, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     T& x = *reinterpret_cast<T*>(data[1] + i * to + offset_at(data[0], at, i));
-    x = F::call(x, *reinterpret_cast<const T*>(data[2] + i * from));
+    x = F::call(read_stored(&x), read_stored(reinterpret_cast<const T*>(data[2] + i * from)));
   }
 }
 
@@ -113,12 +115,12 @@ void scatter_to_one_place(char* place, int64_t step, const char* values, int64_t
   if (step == sizeof(T) && from == sizeof(T)) {
     T* to = reinterpret_cast<T*>(place);
     const T* v = reinterpret_cast<const T*>(values);
-    for (int64_t i = 0; i < n; ++i) to[i] = F::call(to[i], v[i]);
+    for (int64_t i = 0; i < n; ++i) to[i] = F::call(read_stored(to + i), read_stored(v + i));
     return;
   }
   for (int64_t i = 0; i < n; ++i) {
     T& x = *reinterpret_cast<T*>(place + i * step);
-    x = F::call(x, *reinterpret_cast<const T*>(values + i * from));
+    x = F::call(read_stored(&x), read_stored(reinterpret_cast<const T*>(values + i * from)));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/checked.h"
 #include "core/threads.h"
 
 namespace facula::cpu {
@@ -19,8 +20,9 @@ void LoopPlan::add(void* data, IntSpan sizes, IntSpan strides, size_t itemsize) 
   check(fits, "expected a tensor that broadcasts to ", str(sizes_), "; got ", str(sizes));
   IntVec& s = strides_[operands_];
   s.resize(sizes_.size());
+  // Strides of an empty tensor may be any numbers, and nobody steps along them.
   for (size_t d = 0; d < sizes.size(); ++d)
-    s[d + extra] = sizes[d] == 1 ? 0 : strides[d] * static_cast<int64_t>(itemsize);
+    s[d + extra] = sizes[d] == 1 ? 0 : wrapping_mul(strides[d], static_cast<int64_t>(itemsize));
   itemsizes_[operands_] = itemsize;
   data_[operands_++] = static_cast<char*>(data);
 }
@@ -46,7 +48,7 @@ bool LoopPlan::collapse() {
   if (dims < 2) return dims == 1;
   for (size_t d = 0; d + 1 < dims; ++d)
     for (int k = 0; k < operands_; ++k)
-      if (strides_[k][d] != strides_[k][d + 1] * sizes_[d + 1]) return false;
+      if (strides_[k][d] != wrapping_mul(strides_[k][d + 1], sizes_[d + 1])) return false;
   sizes_[0] = numel();
   sizes_.resize(1);
   for (int k = 0; k < operands_; ++k) {
@@ -78,7 +80,8 @@ void LoopPlan::simplify() {
   // Whether the i-th of them lies within a step of the one before, for all operands.
   auto merges = [&](size_t i) {
     for (int k = 0; k < operands_; ++k)
-      if (strides_[k][order[i - 1]] != strides_[k][order[i]] * sizes_[order[i]]) return false;
+      if (strides_[k][order[i - 1]] != wrapping_mul(strides_[k][order[i]], sizes_[order[i]]))
+        return false;
     return true;
   };
   IntVec starts;  // places in `order` where a merged dimension begins

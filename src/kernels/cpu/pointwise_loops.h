@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "kernels/cpu/pointwise.h"
+#include "kernels/cpu/stored.h"
 
 namespace facula::cpu::FACULA_ISA {
 
@@ -31,7 +32,7 @@ using stored_t = typename Stored<S, R>::type;
 
 template <class S>
 inline compute_t<S> load(const char* p) {
-  return static_cast<compute_t<S>>(*reinterpret_cast<const S*>(p));
+  return static_cast<compute_t<S>>(read_stored(reinterpret_cast<const S*>(p)));
 }
 
 template <class F, class T, size_t... I, class... X>

@@ -1,6 +1,7 @@
 // Minima, maxima, any, all.
 #include "kernels/cpu/reduce.h"
 #include "kernels/cpu/reduce_engine.h"
+#include "kernels/cpu/stored.h"
 
 namespace facula::cpu::FACULA_ISA {
 namespace {
@@ -32,27 +33,27 @@ inline A better(A a, A x) {
 
 template <class T, bool Most>
 struct Extreme {
-  using In = T;
+  using In = stored<T>;
   using Acc = Compared<T>;
   using Out = T;
   static constexpr bool centered = false;
   static constexpr bool costly = false;
   Acc init() const { return worst<Acc, Most>(); }
-  Acc step(Acc a, In x, Acc) const { return better<Acc, Most>(a, convert<Acc>(x)); }
+  Acc step(Acc a, In x, Acc) const { return better<Acc, Most>(a, convert<Acc>(T(x))); }
   Acc combine(Acc a, Acc b) const { return better<Acc, Most>(a, b); }
   Out finish(Acc a, Acc) const { return convert<Out>(a); }
 };
 
 template <class T, class R, bool All>
 struct Truth {
-  using In = T;
+  using In = stored<T>;
   using Acc = uint8_t;
   using Out = R;
   static constexpr bool centered = false;
   static constexpr bool costly = false;
   Acc init() const { return All; }
   Acc step(Acc a, In x, Acc) const {
-    const Acc v = convert<bool>(x);
+    const Acc v = convert<bool>(T(x));
     return All ? a & v : a | v;
   }
   Acc combine(Acc a, Acc b) const { return All ? a & b : a | b; }
@@ -65,11 +66,11 @@ void extreme(const Tensor& self, const IntVec& dims, const Tensor& out, const ch
   const bool known =
       visit_floating(self.dtype(),
                      [&]<class T>(Type<T>) {
-                       reduce(Extreme<T, Most>{}, plan, self.data<T>(), out.data<T>());
+                       reduce(Extreme<T, Most>{}, plan, self.data<stored<T>>(), out.data<T>());
                      }) ||
       visit_types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t>(
           self.dtype(), [&]<class T>(Type<T>) {
-            reduce(Extreme<T, Most>{}, plan, self.data<T>(), out.data<T>());
+            reduce(Extreme<T, Most>{}, plan, self.data<stored<T>>(), out.data<T>());
           });
   if (!known)
     throw Error(ErrorKind::NotImplemented, "\"", name, "\" not implemented for '",
@@ -83,9 +84,9 @@ void truth(const Tensor& self, const std::optional<IntSpan>& dim, const Tensor& 
       plan_reduction(self, dim && dim->empty() ? IntVec() : reduced_dims(dim, self.dim()));
   visit_arithmetic(self.dtype(), [&]<class T>(Type<T>) {
     if constexpr (std::is_same_v<T, uint8_t>)
-      reduce(Truth<T, uint8_t, All>{}, plan, self.data<T>(), out.data<uint8_t>());
+      reduce(Truth<T, uint8_t, All>{}, plan, self.data<stored<T>>(), out.data<uint8_t>());
     else
-      reduce(Truth<T, bool, All>{}, plan, self.data<T>(), out.data<bool>());
+      reduce(Truth<T, bool, All>{}, plan, self.data<stored<T>>(), out.data<bool>());
   });
 }
 

@@ -3,6 +3,7 @@
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/lines.h"
 #include "kernels/cpu/reduce.h"
+#include "kernels/cpu/stored.h"
 
 namespace facula::cpu::FACULA_ISA {
 namespace {
@@ -101,7 +102,7 @@ void find(const T* x, const Lines& l, T* values, int64_t* indices) {
 template <bool Most>
 void find(const Tensor& self, std::optional<int64_t> dim, const Tensor* values,
           const Tensor& indices, const char* name) {
-  const Tensor in = contiguous(self);
+  const Tensor in = contiguous_values(self);
   const int64_t flat = in.numel();
   const Lines lines =
       dim ? Lines(in.sizes(), wrap_dim(*dim, in.dim())) : Lines(IntSpan(&flat, 1), 0);

@@ -2,6 +2,7 @@
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/reduce.h"
 #include "kernels/cpu/reduce_engine.h"
+#include "kernels/cpu/stored.h"
 
 namespace facula::cpu::FACULA_ISA {
 namespace {
@@ -29,13 +30,13 @@ inline A times(A a, A b) {
 
 template <class T, class R>
 struct Sum {
-  using In = T;
+  using In = stored<T>;
   using Acc = Wide<T>;
   using Out = R;
   static constexpr bool centered = false;
   static constexpr bool costly = false;
   Acc init() const { return Acc(0); }
-  Acc step(Acc a, In x, Acc) const { return plus(a, convert<Acc>(x)); }
+  Acc step(Acc a, In x, Acc) const { return plus(a, convert<Acc>(T(x))); }
   Acc combine(Acc a, Acc b) const { return plus(a, b); }
   Out finish(Acc a, Acc) const { return convert<Out>(a); }
 };
@@ -73,13 +74,13 @@ struct Prod : Sum<T, R> {
 };
 template <class T>
 struct CountNonzero {
-  using In = T;
+  using In = stored<T>;
   using Acc = int64_t;
   using Out = int64_t;
   static constexpr bool centered = false;
   static constexpr bool costly = false;
   Acc init() const { return 0; }
-  Acc step(Acc a, In x, Acc) const { return a + convert<bool>(x); }
+  Acc step(Acc a, In x, Acc) const { return a + convert<bool>(T(x)); }
   Acc combine(Acc a, Acc b) const { return a + b; }
   Out finish(Acc a, Acc) const { return a; }
 };
@@ -101,7 +102,7 @@ void run_wide(const Tensor& self, const IntVec& dims, const Tensor& out, const c
   bool known = visit_types<float, double, Half, BFloat16, complex64, complex128>(
       in.dtype(), [&]<class T>(Type<T>) { reduce(Op<T, T>{}, plan, in.data<T>(), to.data<T>()); });
   known = known || visit_types<bool, uint8_t, int32_t, int64_t>(in.dtype(), [&]<class T>(Type<T>) {
-            reduce(Op<T, int64_t>{}, plan, in.data<T>(), to.data<int64_t>());
+            reduce(Op<T, int64_t>{}, plan, in.data<stored<T>>(), to.data<int64_t>());
           });
   if (!known)
     throw Error(ErrorKind::NotImplemented, "\"", name, "\" not implemented for '",
@@ -149,7 +150,7 @@ void mean(const Tensor& self, std::optional<IntSpan> dim, bool, std::optional<DT
 void count_nonzero(const Tensor& self, IntSpan dim, const Tensor& out) {
   const ReducePlan plan = plan_reduction(self, reduced_dims(dim, self.dim()));
   const bool known = visit_arithmetic(self.dtype(), [&]<class T>(Type<T>) {
-    reduce(CountNonzero<T>{}, plan, self.data<T>(), out.data<int64_t>());
+    reduce(CountNonzero<T>{}, plan, self.data<stored<T>>(), out.data<int64_t>());
   });
   if (!known)
     throw Error(ErrorKind::NotImplemented, "\"nonzero_count_cpu\" not implemented for '",

@@ -7,6 +7,7 @@
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/lines.h"
 #include "kernels/cpu/sort_keys.h"
+#include "kernels/cpu/stored.h"
 
 namespace facula::cpu {
 namespace {
@@ -202,7 +203,7 @@ class Contiguous {
 
 void median(const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices,
             bool skip_nan) {
-  const Tensor in = contiguous(self);
+  const Tensor in = contiguous_values(self);
   const Lines l = lines_of(in, dim);
   const bool known =
       visit_floating(in.dtype(),
@@ -223,7 +224,7 @@ void median(const Tensor& self, int64_t dim, const Tensor& values, const Tensor&
 
 void sort(const Tensor& self, std::optional<bool>, int64_t dim, bool descending,
           const Tensor& values, const Tensor& indices) {
-  const Tensor in = contiguous(self);
+  const Tensor in = contiguous_values(self);
   const Lines l = lines_of(in, dim);
   const Contiguous v(values), i(indices);
   visit_ordered(in.dtype(),
@@ -235,7 +236,7 @@ void sort(const Tensor& self, std::optional<bool>, int64_t dim, bool descending,
 void topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted,
           const Tensor& values, const Tensor& indices) {
   if (k == 0) return;
-  const Tensor in = contiguous(self);
+  const Tensor in = contiguous_values(self);
   const Lines l = lines_of(in, dim);
   auto run = [&]<class T>(Type<T>) { topk_lines<T>(in, l, k, largest, sorted, values, indices); };
   if (!visit_floating(in.dtype(), run) && !visit_integral(in.dtype(), run))
@@ -244,7 +245,7 @@ void topk(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted,
 
 void kthvalue(const Tensor& self, int64_t k, int64_t dim, bool, const Tensor& values,
               const Tensor& indices) {
-  const Tensor in = contiguous(self);
+  const Tensor in = contiguous_values(self);
   const Lines l = lines_of(in, dim);
   auto run = [&]<class T>(Type<T>) {
     select_lines<T>(in, l, values, indices,
@@ -264,7 +265,7 @@ void nanmedian_dim(const Tensor& self, int64_t dim, bool, const Tensor& values,
 }
 
 void mode(const Tensor& self, int64_t dim, bool, const Tensor& values, const Tensor& indices) {
-  const Tensor in = contiguous(self);
+  const Tensor in = contiguous_values(self);
   const Lines l = lines_of(in, dim);
   auto run = [&]<class T>(Type<T>) {
     select_lines<T>(in, l, values, indices, [&](const T* x, auto* items, auto* other) {

@@ -9,6 +9,7 @@
 #include "core/threads.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/sort.h"
+#include "kernels/cpu/stored.h"
 
 namespace facula::cpu {
 namespace {
@@ -206,7 +207,7 @@ void search_sorted(const Tensor& sorted, const Tensor& values, bool right, const
 
 Three unique_values(const Tensor& self, bool consecutive, bool inverse, bool counts,
                     const char* op) {
-  const Tensor in = contiguous(self);
+  const Tensor in = contiguous_values(self);
   const int64_t n = in.numel();
   const Tensor flat = alias_tensor(in, IntSpan(&n, 1), IntVec{1}, in.storage_offset());
   Three result;
@@ -233,7 +234,7 @@ Three unique_slices(const Tensor& self, int64_t dim, bool consecutive, bool inve
     return none;
   }
   check(zeros == 0, "unique_dim(): a dimension other than dim must not have size 0");
-  const Tensor in = contiguous(with_dim_first(self, d));
+  const Tensor in = contiguous_values(with_dim_first(self, d));
   Three result;
   const bool known = visit_distinct(in.dtype(), [&]<class T>(Type<T>) {
     result = unique_rows<T>(in, consecutive, inverse, counts);
