@@ -122,7 +122,12 @@ namespace {
 
 Object from_dlpack(PyObject*, PyObject* source) {
   Object capsule = Object::share(source);
-  if (!PyCapsule_CheckExact(source)) capsule = called(source, "__dlpack__");
+  if (!PyCapsule_CheckExact(source)) {
+    check(PyObject_HasAttr(source, interned("__dlpack__").get()),
+          "from_dlpack(): expected an object with __dlpack__ or a capsule; got ",
+          type_name(source));
+    capsule = called(source, "__dlpack__");
+  }
   check(PyCapsule_IsValid(capsule.get(), "dltensor"),
         "from_dlpack(): expected a fresh capsule named 'dltensor'; got one that is invalid or "
         "was read already");

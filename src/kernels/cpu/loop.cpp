@@ -21,6 +21,7 @@ void LoopPlan::add(void* data, IntSpan sizes, IntSpan strides, size_t itemsize) 
   s.resize(sizes_.size());
   for (size_t d = 0; d < sizes.size(); ++d)
     s[d + extra] = sizes[d] == 1 ? 0 : strides[d] * static_cast<int64_t>(itemsize);
+  itemsizes_[operands_] = itemsize;
   data_[operands_++] = static_cast<char*>(data);
 }
 
