@@ -9,6 +9,7 @@ import threading
 import time
 from pathlib import Path
 
+from bench import harness
 from bench.harness import geomean_line
 
 LIMITS = (0.9, 0.7)
@@ -119,13 +120,30 @@ def bandwidth_lines(results, names):
 
 
 def as_json(result):
-    """A Result as JSON can hold it; the time of a failure is its text."""
+    """A Result as JSON can hold it, in four digits; the time of a failure is its text."""
     found = result._asdict()
     found["seconds"] = {
-        n: s if isinstance(s, float) else f"{type(s).__name__}: {s}"
+        n: rounded(s) if isinstance(s, float) else f"{type(s).__name__}: {s}"
         for n, s in result.seconds.items()
     }
+    found["ratios"] = {n: rounded(r) for n, r in result.ratios.items()}
+    found["spread"] = {n: [rounded(r) for r in pair] for n, pair in result.spread.items()}
     return found
+
+
+def rounded(value):
+    """A number to four significant digits, so that files that are kept stay small."""
+    return float(f"{value:.4g}")
+
+
+def as_lines(content):
+    """JSON text with a line for each result, so that two runs can be compared by line."""
+    suites = ",\n".join(
+        f"{json.dumps(suite)}: [\n" + ",\n".join(map(json.dumps, rows)) + "\n]"
+        for suite, rows in content["suites"].items()
+    )
+    head = json.dumps({k: v for k, v in content.items() if k != "suites"}, indent=1)
+    return head[:-2] + ',\n "suites": {\n' + suites + "\n}}\n"
 
 
 def save(path, modules, suites):
@@ -138,6 +156,7 @@ def save(path, modules, suites):
         "commit": commit(),
         "time": time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
         "machine": describe(modules),
+        "clock": next(n for n, c in harness.CLOCKS.items() if c is harness.clock),
         "modules": names,
         "geomean": {
             suite: {
@@ -149,5 +168,5 @@ def save(path, modules, suites):
         },
         "suites": {suite: [as_json(r) for r in results] for suite, results in suites.items()},
     }
-    path.write_text(json.dumps(content, indent=1), encoding="utf-8")
+    path.write_text(as_lines(content), encoding="utf-8")
     print(f"results in {path}")

@@ -123,8 +123,7 @@ namespace {
 Object from_dlpack(PyObject*, PyObject* source) {
   Object capsule = Object::share(source);
   if (!PyCapsule_CheckExact(source)) {
-    const Object word = string("__dlpack__");
-    check(PyObject_HasAttr(source, word.get()),
+    check(PyObject_HasAttr(source, interned("__dlpack__").get()),
           "from_dlpack(): expected an object with __dlpack__ or a capsule; got ",
           type_name(source));
     capsule = called(source, "__dlpack__");

@@ -23,7 +23,7 @@ OPS = [
         "nn.functional.grid_sample",
         [
             Sample(VOLUME, POINTS3, mode, padding, align)
-            for mode in ("bilinear", "nearest")
+            for mode in ("bilinear", "bicubic", "nearest")
             for padding in PADDINGS
             for align in (False, True)
         ],
