@@ -1,11 +1,9 @@
-"""`python -m bench [--modules facula,torch] [--only TABLE,...] [--case TEXT]`."""
+"""`python -m bench [--modules facula,torch] [--only TABLE,...] [--case TEXT] [--json FILE]`."""
 
 import argparse
-import os
-import platform
 import sys
 
-from bench import autograd, harness, kernels, objects, overhead, startup, training
+from bench import autograd, harness, kernels, objects, overhead, peak, report, startup, training
 
 TABLES = {
     "overhead": overhead.CASES,
@@ -13,27 +11,11 @@ TABLES = {
     "kernels": kernels.CASES,
     "training": training.CASES,
 }
+SUITES = ("startup", "autograd", "memory", *TABLES)
 
 
-def cpu_name():
-    """The processor's model name, for the head of a report."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            return next(line.split(":", 1)[1].strip() for line in file if "model name" in line)
-    except (OSError, StopIteration):
-        return platform.processor() or "unknown processor"
-
-
-def describe(modules):
-    """The head of a report: what was measured, and where."""
-    versions = ", ".join(f"{n} {getattr(m, '__version__', '?')}" for n, m in modules.items())
-    return (
-        f"{versions}; Python {platform.python_version()}; {cpu_name()}, "
-        f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f}"
-    )
-
-
-def main():
+def parse_options():
+    """The command line's options."""
     parser = argparse.ArgumentParser(prog="bench", description=harness.__doc__.splitlines()[0])
     parser.add_argument(
         "--modules",
@@ -41,29 +23,54 @@ def main():
         help="modules by comma; ratios are relative to the first",
     )
     parser.add_argument("--only", default="startup,overhead,autograd,objects,training")
-    parser.add_argument("--case", help="only cases whose name contains this")
-    parser.add_argument("--threads", type=int, help="threads of every module")
+    parser.add_argument("--case", help="only cases whose family or name contains this")
+    parser.add_argument("--threads", default="", help="numbers of threads by comma, as 1,2")
+    parser.add_argument(
+        "--clock", default="wall", choices=harness.CLOCKS, help="cpu: of all threads"
+    )
+    parser.add_argument("--full", action="store_true", help="more sizes and dtypes")
+    parser.add_argument("--json", help="a file for the results, or a folder: then COMMIT.json")
     options = parser.parse_args()
-    names = options.modules.split(",")
-    parts = options.only.split(",")
-    unknown = set(parts) - {"startup", "autograd", *TABLES}
+    options.only = options.only.split(",")
+    options.modules = options.modules.split(",")
+    options.threads = [int(n) for n in options.threads.split(",") if n]
+    unknown = set(options.only) - set(SUITES)
     if unknown:
-        known = ", ".join(["startup", "autograd", *TABLES])
-        known = ", ".join(["startup", "autograd", *TABLES])
-        parser.error(f"unknown table {sorted(unknown)[0]!r}; there are {known}")
+        parser.error(f"unknown table {sorted(unknown)[0]!r}; there are {', '.join(SUITES)}")
+    return options
+
+
+def run_suite(suite, modules, options):
+    """Runs one suite and prints its table; its results."""
+    if suite == "autograd":
+        return autograd.run_autograd(modules, options.case)
+    if suite == "memory":
+        return peak.run_memory(list(modules), options.case)
+    if suite not in TABLES:
+        return []
+    cases = [c for c in TABLES[suite] if options.full or not c.full]
+    many = (1, 2) if suite in ("kernels", "training") else (0,)
+    return harness.run_table(suite, cases, modules, options.case, options.threads or many)
+
+
+def main():
+    options = parse_options()
+    harness.use_clock(options.clock)
+    suites = {}
     # Imports are timed in processes of their own, and before this one holds the modules' memory.
-    if "startup" in parts and not options.case:
-        startup.run_startup(names)
-    modules = harness.load_modules(names)
-    if options.threads:
-        for module in modules.values():
-            module.set_num_threads(options.threads)
-    print(describe(modules) + "\n")
-    for part in parts:
-        if part == "autograd":
-            autograd.run_autograd(modules, options.case)
-        if part in TABLES:
-            harness.run_table(part, TABLES[part], modules, options.case)
+    if "startup" in options.only and not options.case:
+        suites["startup"] = startup.run_startup(options.modules)
+    modules = harness.load_modules(options.modules)
+    print(report.describe(modules) + "\n")
+    for suite in options.only:
+        results = run_suite(suite, modules, options)
+        if not results:
+            continue
+        suites[suite] = results
+        lines = report.summary(results, options.modules) if len(modules) > 1 else []
+        print("\n".join(lines + report.bandwidth_lines(results, options.modules)) + "\n")
+    if options.json:
+        report.save(options.json, modules, suites)
     return 0
 
 

@@ -12,14 +12,25 @@ import time
 from typing import NamedTuple
 
 ROUND_SECONDS = 0.02
+CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
+clock = CLOCKS["wall"]
 
 
 class Case(NamedTuple):
-    """One benchmark: `make(module)` prepares and returns the function that is timed."""
+    """One benchmark: `make(module)` prepares and returns the function that is timed.
+
+    `family` groups cases in summaries; `full` cases run with --full only; `traffic` is the number
+    of bytes that one run must read and write; results of checked cases are compared.
+    """
 
     name: str
     make: object
     rounds: int = 15
+    family: str = ""
+    full: bool = False
+    traffic: int = 0
+    checked: bool = False
+    seconds: float = ROUND_SECONDS
 
 
 class Result(NamedTuple):
@@ -28,10 +39,18 @@ class Result(NamedTuple):
     name: str
     seconds: dict
     ratios: dict
+    family: str = ""
+    threads: int = 0
+    traffic: int = 0
+    spread: dict = {}
 
 
 class Unavailable(Exception):
     """A module cannot be measured; the text says why."""
+
+
+class Disagreement(Exception):
+    """Modules compute different results, so that their times cannot be compared."""
 
 
 def load_modules(names):
@@ -50,55 +69,109 @@ def load_modules(names):
 
 def time_calls(run, count):
     """Seconds of one call, from `count` calls."""
-    began = time.perf_counter()
+    began = clock()
     for _ in range(count):
         run()
-    return (time.perf_counter() - began) / count
+    return (clock() - began) / count
 
 
-def calls_in_round(run):
+def use_clock(name):
+    """Chooses wall time, or the processor time of all threads for machines that others use."""
+    global clock
+    clock = CLOCKS[name]
+
+
+def calls_in_round(run, round_seconds=ROUND_SECONDS):
     """How many calls fill a round; warms up on the way."""
     count = 1
     while True:
         seconds = time_calls(run, count)
-        if seconds * count >= ROUND_SECONDS / 4:
-            return max(1, round(ROUND_SECONDS / seconds))
+        if seconds * count >= round_seconds / 4:
+            return max(1, round(round_seconds / seconds))
         count *= 4
 
 
-def measure(case, modules):
-    """Runs one case on all modules in turns. A module that fails has an exception as its time."""
-    runs, failed = {}, {}
+def prepare(case, modules):
+    """(functions to time, exceptions) by module: a hole in one hides no figures of others."""
+    runs, failed, reference = {}, {}, None
     for name, module in modules.items():
         try:
-            run = case.make(module)
-            runs[name] = (run, calls_in_round(run))
-        except Exception as error:  # one module's hole must not hide the others' figures
+            runs[name] = case.make(module)
+            first = runs[name]()
+            if case.checked and reference is not None:
+                must_agree(expected=first, found=reference, name=name)
+            reference = first
+        except Exception as error:
+            runs.pop(name, None)
             failed[name] = error
-    rounds = {name: [] for name in runs}
+    return runs, failed
+
+
+def must_agree(expected, found, name):
+    """Raises Disagreement unless two results are equal within rounding of their dtype."""
+    if isinstance(expected, (tuple, list)):
+        for e, f in zip(expected, found, strict=True):
+            must_agree(e, f, name)
+        return
+    if tuple(expected.shape) != tuple(found.shape):
+        raise Disagreement(f"{name}: shape {tuple(expected.shape)}; here {tuple(found.shape)}")
+    coarse = str(expected.dtype).endswith("float16")
+    e, f = (t.detach().double().numpy() for t in (expected, found))
+    scale = abs(e).max(initial=0.0) + 1e-30
+    worst = abs(e - f).max(initial=0.0) / scale
+    if not worst <= (0.05 if coarse else 1e-3):
+        raise Disagreement(f"{name}: results differ by {worst:.2g} of the largest")
+
+
+def take_turns(runs, counts, rounds, pause):
+    """Seconds of one call by round and module. The order turns: nobody is always the first."""
+    times = {name: [] for name in runs}
     gc.collect()
     gc.disable()
     try:
-        for number in range(case.rounds):
-            # The order turns round by round: nobody always runs on warm caches.
+        for number in range(rounds):
             order = list(runs.items())
-            for name, (run, count) in order if number % 2 else reversed(order):
-                rounds[name].append(time_calls(run, count))
+            for name, run in order if number % 2 else reversed(order):
+                if pause:
+                    # Workers of the module before may still spin on the processors.
+                    time.sleep(pause)
+                    run()
+                times[name].append(time_calls(run, counts[name]))
     finally:
         gc.enable()
-    return summarize(case.name, rounds, failed, list(modules))
+    return times
+
+
+def measure(case, modules, threads=(0,)):
+    """Runs one case on all modules in turns; a Result for each number of threads (0: as it is).
+
+    A module that fails has an exception as its time.
+    """
+    runs, failed = prepare(case, modules)
+    results = []
+    for number in threads:
+        for module in modules.values() if number else ():
+            module.set_num_threads(number)
+        counts = {name: calls_in_round(run, case.seconds) for name, run in runs.items()}
+        pause = 0.002 if number > 1 else 0
+        times = take_turns(runs, counts, case.rounds, pause)
+        found = summarize(case.name, times, failed, list(modules))
+        results.append(found._replace(family=case.family, threads=number, traffic=case.traffic))
+    return results
 
 
 def summarize(name, rounds, failed, names):
     """A Result from the times of all rounds; ratios are relative to the first module."""
     seconds = {n: statistics.median(times) for n, times in rounds.items()} | failed
     first = names[0]
-    ratios = {}
+    ratios, spread = {}, {}
     for peer in names[1:]:
         if first in rounds and peer in rounds:
             pairs = zip(rounds[peer], rounds[first], strict=True)
-            ratios[peer] = statistics.median(p / f for p, f in pairs)
-    return Result(name, seconds, ratios)
+            found = sorted(p / f for p, f in pairs)
+            ratios[peer] = statistics.median(found)
+            spread[peer] = (found[len(found) // 4], found[-1 - len(found) // 4])
+    return Result(name, seconds, ratios, spread=spread)
 
 
 def duration(value):
@@ -114,42 +187,46 @@ def duration(value):
 def header(title, names):
     """The head of a table: a column of times by module, one of ratios by peer."""
     ratios = "".join(f"{f'{n}/{names[0]}':>18}" for n in names[1:])
-    return f"{title:<34}" + "".join(f"{n:>14}" for n in names) + ratios
+    return f"{title:<44}" + "".join(f"{n:>12}" for n in names) + ratios
 
 
 def row(result, names, show=duration):
     """One line of a table."""
-    times = "".join(f"{show(result.seconds[n]) if n in result.seconds else '-':>14}" for n in names)
+    times = "".join(f"{show(result.seconds[n]) if n in result.seconds else '-':>12}" for n in names)
     ratios = "".join(
         f"{f'{result.ratios[n]:.2f}x' if n in result.ratios else '-':>18}" for n in names[1:]
     )
-    return f"{result.name:<34}{times}{ratios}"
+    label = f"{result.name} /{result.threads}" if result.threads else result.name
+    return f"{label:<44}{times}{ratios}"
 
 
-def geomean_line(results, names):
-    """The last line of a table: geometric means of the ratios that were measured."""
+def geomean_line(results, names, label="geometric mean"):
+    """A line with the geometric means of the ratios that were measured."""
     cells = ""
     for peer in names[1:]:
         found = [r.ratios[peer] for r in results if peer in r.ratios]
         cells += f"{f'{statistics.geometric_mean(found):.2f}x' if found else '-':>18}"
-    return f"{'geometric mean':<34}{'':>{14 * len(names)}}{cells}"
+    return f"{label:<44}{'':>{12 * len(names)}}{cells}"
 
 
-def run_table(title, cases, modules, pattern=None):
-    """Measures cases whose name contains `pattern`, printing as it goes; returns the results."""
+def run_table(title, cases, modules, pattern=None, threads=(0,)):
+    """Measures cases whose family or name contains `pattern`, printing as it goes; the results."""
     names = list(modules)
-    chosen = [c for c in cases if not pattern or pattern in c.name]
+    chosen = [c for c in cases if not pattern or pattern in f"{c.family}: {c.name}"]
     if not chosen:
         return []
     print(header(title, names), flush=True)
-    results = []
+    results, family = [], ""
     for case in chosen:
-        results.append(measure(case, modules))
-        print(row(results[-1], names), flush=True)
-        for name, error in results[-1].seconds.items():
+        if case.family != family:
+            family = case.family
+            print(f"-- {family}")
+        found = measure(case, modules, threads)
+        for result in found:
+            print(row(result, names), flush=True)
+        for name, error in found[0].seconds.items():
             if isinstance(error, Exception):
                 print(f"    {name}: {error}"[:200], flush=True)
-    if len(names) > 1:
-        print(geomean_line(results, names), flush=True)
+        results += found
     print(flush=True)
     return results

@@ -69,7 +69,7 @@ def megabytes(value):
 
 
 def run_startup(names, rounds=7):
-    """Measures imports and prints two tables: time, and memory over a bare interpreter."""
+    """Measures imports, prints tables of time and of memory over a bare Python; the results."""
     by_name = {name: statements(name) for name in names}
     times, memories = [], []
     for index, (label, _) in enumerate(by_name[names[0]]):
@@ -87,3 +87,6 @@ def run_startup(names, rounds=7):
         if len(names) > 1:
             print(geomean_line(results, names))
         print(flush=True)
+    return [r._replace(family="time") for r in times] + [
+        r._replace(family="memory") for r in memories
+    ]

@@ -1,9 +1,10 @@
-"""What training costs: whole steps of small models, and an epoch of the digits example."""
+"""What training costs: whole steps of small and middling models, and an epoch of digits."""
 
 import importlib.util
 import sys
 from pathlib import Path
 
+from bench import models
 from bench.harness import Case
 
 DIGITS = Path(__file__).resolve().parent.parent / "examples" / "digits.py"
@@ -63,9 +64,33 @@ def digits_epoch(m):
     return lambda: example.train(model, data, epochs=1)
 
 
+def model_step(build, dtype):
+    """A case maker: one step of a model of bench.models, in float32 or under autocast."""
+
+    def make(m):
+        m.manual_seed(0)
+        model, loss = build(m)
+        optimizer = m.optim.AdamW(model.parameters(), lr=1e-3)
+
+        def run():
+            optimizer.zero_grad()
+            with m.autocast("cpu", m.bfloat16, enabled=dtype == "bf16"):
+                value = loss(model)
+            value.backward()
+            optimizer.step()
+
+        return run
+
+    return make
+
+
 CASES = [
-    Case("MLP 4-4-4, batch 4, Adam", mlp_step(adam, 4, 4)),
-    Case("MLP 4-4-4, batch 4, SGD", mlp_step(sgd, 4, 4)),
-    Case("MLP 64-64-4, batch 32, Adam", mlp_step(adam, 64, 32)),
-    Case("digits, one epoch", digits_epoch, rounds=7),
+    Case("MLP 4-4-4, batch 4, Adam", mlp_step(adam, 4, 4), family="small"),
+    Case("MLP 4-4-4, batch 4, SGD", mlp_step(sgd, 4, 4), family="small"),
+    Case("MLP 64-64-4, batch 32, Adam", mlp_step(adam, 64, 32), family="small"),
+    Case("digits, one epoch", digits_epoch, rounds=7, family="small"),
+] + [
+    Case(f"{name}, {dtype}", model_step(build, dtype), rounds=5, family=f"models, {dtype}")
+    for dtype in ("f32", "bf16")
+    for name, build in models.MODELS.items()
 ]

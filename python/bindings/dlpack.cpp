@@ -122,8 +122,13 @@ namespace {
 
 Object from_dlpack(PyObject*, PyObject* source) {
   Object capsule = Object::share(source);
-  if (!PyCapsule_CheckExact(source))
+  if (!PyCapsule_CheckExact(source)) {
+    const Object word = string("__dlpack__");
+    check(PyObject_HasAttr(source, word.get()),
+          "from_dlpack(): expected an object with __dlpack__ or a capsule; got ",
+          type_name(source));
     capsule = Object::take(PyObject_CallMethod(source, "__dlpack__", nullptr));
+  }
   check(PyCapsule_IsValid(capsule.get(), "dltensor"),
         "from_dlpack(): expected a fresh capsule named 'dltensor'; got one that is invalid or "
         "was read already");

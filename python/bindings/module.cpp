@@ -25,21 +25,24 @@ PyObject* new_exception(PyObject* module, const char* name, const char* attribut
   return e;
 }
 
-Object find_in_module(PyObject* python_module, PyObject* name) {
-  PyObject* o = function_object(text_of(python_module), text_of(name));
+// A function of facula._C._nn; from then on the module has it.
+Object find_in_module(PyObject* module, PyObject* name) {
+  const char* full_name = PyModule_GetName(module);
+  if (!full_name) throw_python();
+  const std::string_view full = full_name;
+  PyObject* o = function_object(full.substr(full.rfind("._") + 2), text_of(name));
   if (!o)
-    throw Error(ErrorKind::Attribute, "module 'facula._C._", text_of(python_module),
-                "' has no attribute '", text_of(name), "'");
+    throw Error(ErrorKind::Attribute, "module '", full, "' has no attribute '", text_of(name), "'");
+  checked(PyObject_SetAttr(module, name, o));
   return Object::share(o);
 }
 
 // facula._C._nn and the like: modules whose functions are found when asked for.
-void add_function_module(PyObject* module, const char* name, const char* python_module) {
+void add_function_module(PyObject* module, const char* name) {
   const std::string full = std::string("facula._C.") + name;
   const Object made = Object::take(PyModule_New(full.c_str()));
   static PyMethodDef def = {"__getattr__", guarded<find_in_module>, METH_O, nullptr};
-  const Object self = string(python_module);
-  const Object getter = Object::take(PyCFunction_New(&def, self.get()));
+  const Object getter = Object::take(PyCFunction_New(&def, made.get()));
   checked(PyObject_SetAttrString(made.get(), "__getattr__", getter.get()));
   checked(PyObject_SetAttrString(module, name, made.get()));
   checked(PyDict_SetItemString(PyImport_GetModuleDict(), full.c_str(), made.get()));
@@ -62,6 +65,7 @@ void fill(PyObject* module) {
   add_new_tensor(module);
   add_numpy(module);
   add_dlpack(module);
+  add_grad_switches(module);
   add_state(module);
   add_autograd(module);
   add_modes(module);
@@ -70,7 +74,7 @@ void fill(PyObject* module) {
   add_memory(module);
   add_overridable(module);
   add_operator_table(module);
-  add_function_module(module, "_nn", "nn");
+  add_function_module(module, "_nn");
   object_hooks.store(&object_hooks_in_python);
   python_hooks.store(&keep_hooks);
   forget_threads_in_children();

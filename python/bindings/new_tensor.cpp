@@ -354,7 +354,7 @@ Object as_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
   if (Object r = mode_override("as_tensor", args, kwargs)) return r;
   static const char* keys[] = {"data", "dtype", "device", nullptr};
   Keywords k;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OO:as_tensor", const_cast<char**>(keys),
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OO:as_tensor", const_cast<char**>(keys),
                                    &k.data, &k.dtype, &k.device))
     throw_python();
   const NewTensorOptions options = options_of(k, "as_tensor");

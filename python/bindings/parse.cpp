@@ -263,9 +263,10 @@ class Fit {
     into_.op = s_.op;
     size_t taken = given_.positional;
     if (taken > s_.positional && !take_varargs(taken)) return {Misfit::TooMany};
+    const bool short_of = !given_.keywords && taken < s_.required;
     for (size_t i = 0; i < taken; ++i) {
       const Parameter& p = s_.parameters[i];
-      if (!read(p, given_.args[i])) {
+      if (!fits(p, given_.args[i], short_of)) {
         if (i == own() && take_varargs(taken)) break;
         return {Misfit::WrongType, i, given_.args[i]};
       }
@@ -282,6 +283,17 @@ class Fit {
 
   bool read(const Parameter& p, PyObject* o) {
     return read_value(p.type(), p.number, o, into_.args()[p.index], into_);
+  }
+
+  // A number that is too big for its parameter is an error of its own, unless arguments are missing
+  // anyway.
+  bool fits(const Parameter& p, PyObject* o, bool short_of) {
+    if (!short_of) return read(p, o);
+    try {
+      return read(p, o);
+    } catch (const Error&) {
+      return true;
+    }
   }
 
   // view(2, 3): all positional arguments are the items of the one list.

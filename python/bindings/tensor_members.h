@@ -43,6 +43,7 @@ Object tensor_dlpack_device(PyObject* self);
 // Nested lists of Python numbers.
 Object to_list(const Tensor& t);
 
+void add_grad_switches(PyObject* module);
 void add_state(PyObject* module);  // grad mode, defaults, threads, autocast
 void add_autograd(PyObject* module);
 void add_op_overloads(PyObject* module);

@@ -6,7 +6,9 @@ import facula
 from facula import _C
 
 _Tensor = _C.Tensor
-_aten = facula.ops.aten
+_unique2, _unique_dim, _unique_consecutive = (
+    _C._function("", name) for name in ("_unique2", "unique_dim", "unique_consecutive")
+)
 
 
 def _overridable(function):
@@ -181,6 +183,14 @@ def broadcast_shapes(*shapes):
     """The shape that all of the shapes (ints or sequences) broadcast to; returns a Size."""
     result = []
     for shape in shapes:
+        if shape is None:  # nothing to broadcast
+            continue
+        if not isinstance(shape, (int, tuple, list)):
+            kind = TypeError if isinstance(shape, str) else RuntimeError  # as PyTorch
+            raise kind(
+                "broadcast_shapes(): expected ints, or tuples or lists of ints; got "
+                f"{type(shape).__name__}"
+            )
         shape = [shape] if isinstance(shape, int) else list(shape)
         if any(n < 0 for n in shape):
             raise RuntimeError(
@@ -423,18 +433,16 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
         Tensor, or a tuple of it, the places of the elements (return_inverse) and their counts.
     """
     if dim is None:
-        values, inverse, counts = _aten._unique2(input, sorted, return_inverse, return_counts)
+        values, inverse, counts = _unique2(input, sorted, return_inverse, return_counts)
     else:
-        values, inverse, counts = _aten.unique_dim(
-            input, dim, sorted, return_inverse, return_counts
-        )
+        values, inverse, counts = _unique_dim(input, dim, sorted, return_inverse, return_counts)
     return _chosen(values, inverse, counts, return_inverse, return_counts)
 
 
 @_overridable
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
     """The first element of every run of equal ones; results as for `unique`."""
-    values, inverse, counts = _aten.unique_consecutive(input, return_inverse, return_counts, dim)
+    values, inverse, counts = _unique_consecutive(input, return_inverse, return_counts, dim)
     return _chosen(values, inverse, counts, return_inverse, return_counts)
 
 
@@ -465,21 +473,8 @@ def stft(
     align_to_window=None,
 ):
     """The short-time Fourier transform of a signal, or of a batch of signals."""
-    if center:
-        shape = [1] * (3 - input.dim()) + list(input.size())
-        pad = n_fft // 2
-        padded = facula.nn.functional.pad(input.view(shape), [pad, pad], pad_mode)
-        input = padded.view(padded.shape[-input.dim() :])
-    return _aten.stft(
-        input,
-        n_fft,
-        hop_length,
-        win_length,
-        window,
-        normalized,
-        onesided,
-        return_complex,
-        align_to_window,
+    raise NotImplementedError(
+        "stft(): the Fourier transform (facula.fft) is missing from this build"
     )
 
 
@@ -497,15 +492,6 @@ def istft(
     return_complex=False,
 ):
     """The inverse of `stft`, by least squares."""
-    return _aten.istft(
-        input,
-        n_fft,
-        hop_length,
-        win_length,
-        window,
-        center,
-        normalized,
-        onesided,
-        length,
-        return_complex,
+    raise NotImplementedError(
+        "istft(): the inverse Fourier transform (facula.fft) is missing from this build"
     )

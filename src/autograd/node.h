@@ -163,8 +163,8 @@ class OpNode final : public Node {
   Tensor saved_arg(int i) const;
   Tensor saved_result(int i) const;
 
-  bool keeps(int arg) const { return kept_args() >> arg & 1; }
-  bool keeps_results() const { return kept_results() != 0; }
+  bool keeps(int arg) const { return kept_args_ >> arg & 1; }
+  bool keeps_results() const { return kept_results_ != 0; }
 
   // What the node shows of itself: `_saved_other`, `_raw_saved_self`.
   struct Field {
@@ -203,22 +203,20 @@ class OpNode final : public Node {
     std::vector<IntVec> sizes;
     std::vector<SavedTensor> saved;
   };
-  uint32_t find_rows(const OpInfo& info) const;
+  void find_kept(const OpInfo& info);
   void keep_list(const OpCall& c, int arg, bool save);
   Tensor to_save(const OpCall& c, int arg, const Tensor& t) const;
   Edge edge_to(const Tensor& t) const;
   const TensorArg* tensor_arg(int i) const;
   const ListArg* list_arg(int i) const;
   size_t edge_of(int arg) const;
-  uint32_t kept_args() const;
-  uint32_t kept_results() const;
   Tensor unpacked(const SavedTensor& s) const;
   Gradients with_zeros(const Gradients& grads) const;
   Tensor run_row(Backward& b, int row);
 
   SavedCall call_;  // numbers, lists, strings; no tensors
   const uint32_t wanted_;
-  const uint32_t rows_;  // of the derivative table that are needed
+  uint32_t kept_args_ = 0, kept_results_ = 0;  // a bit each
   const Purpose purpose_;
   std::atomic<bool> released_{false};
   InlineVector<TensorArg, 2> tensors_;

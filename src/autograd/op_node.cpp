@@ -48,9 +48,10 @@ Edge OpNode::edge_to(const Tensor& t) const {
 }
 
 OpNode::OpNode(const OpCall& c, uint32_t wanted, Purpose purpose)
-    : call_(*c.op, c.args, 0), wanted_(wanted), rows_(find_rows(*c.info)), purpose_(purpose) {
+    : call_(*c.op, c.args, 0), wanted_(wanted), purpose_(purpose) {
   const OpInfo& info = *c.info;
-  const uint32_t keep = kept_args();
+  find_kept(info);
+  const uint32_t keep = kept_args_;
   for (int i = 0; i < info.base_args; ++i) {
     if (!is_tensor_arg(info, i)) continue;
     const Value& v = c.args[i];
@@ -76,20 +77,14 @@ OpNode::OpNode(const OpCall& c, uint32_t wanted, Purpose purpose)
   }
 }
 
-uint32_t OpNode::kept_args() const {
-  const OpInfo& info = op().info();
-  uint32_t keep = 0;
-  for (uint32_t rows = rows_; rows; rows &= rows - 1)
-    keep |= info.saved_args[std::countr_zero(rows)];
-  return keep;
-}
-
-uint32_t OpNode::kept_results() const {
-  const OpInfo& info = op().info();
-  uint32_t keep = 0;
-  for (uint32_t rows = rows_; rows; rows &= rows - 1)
-    keep |= info.saved_results[std::countr_zero(rows)];
-  return keep;
+// What the rows of the derivative table that are needed save.
+void OpNode::find_kept(const OpInfo& info) {
+  for (uint32_t bits = wanted_; bits; bits &= bits - 1) {
+    const int row = info.derivative_of[std::countr_zero(bits)];
+    if (row < 0) continue;
+    kept_args_ |= info.saved_args[row];
+    kept_results_ |= info.saved_results[row];
+  }
 }
 
 void OpNode::keep_list(const OpCall& c, int arg, bool save) {
@@ -99,15 +94,6 @@ void OpNode::keep_list(const OpCall& c, int arg, bool save) {
     if (save) list.saved.push_back(t.defined() ? SavedTensor(t, false) : SavedTensor());
   }
   lists_.push_back(std::move(list));
-}
-
-uint32_t OpNode::find_rows(const OpInfo& info) const {
-  uint32_t rows = 0;
-  for (uint32_t bits = wanted_; bits; bits &= bits - 1) {
-    const int row = info.derivative_of[std::countr_zero(bits)];
-    if (row >= 0) rows |= 1u << row;
-  }
-  return rows;
 }
 
 const OpNode::TensorArg* OpNode::tensor_arg(int i) const {
@@ -123,7 +109,7 @@ const OpNode::ListArg* OpNode::list_arg(int i) const {
 }
 
 void OpNode::save_results(const OpCall& c) {
-  for (uint32_t keep = kept_results(); keep; keep &= keep - 1) {
+  for (uint32_t keep = kept_results_; keep; keep &= keep - 1) {
     const int k = std::countr_zero(keep);
     if (c.results[k].is_tensor())
       results_.emplace_back(k,
@@ -195,7 +181,7 @@ Tensor OpNode::unpacked(const SavedTensor& saved) const {
 
 Tensor OpNode::saved_arg(int i) const {
   const OpInfo& info = op().info();
-  if (!(kept_args() >> i & 1))
+  if (!(kept_args_ >> i & 1))
     throw Error(ErrorKind::Runtime, op().name(), ": its derivative reads '",
                 info.schema.args[static_cast<size_t>(i)].name,
                 "', which its row of the derivative table does not save");
@@ -240,7 +226,7 @@ Tensor OpNode::run_row(Backward& b, int row) {
 Gradients OpNode::apply(Gradients grads) {
   const OpInfo& info = op().info();
   const OpRecord& record = *op().record;
-  if (kept_args() | kept_results()) check_alive();
+  if (kept_args_ | kept_results_) check_alive();
   if (std::ranges::none_of(grads, &Tensor::defined)) return Gradients(next.size());
   // The last results may have had no gradient, or not have been made at all.
   grads.resize(std::max<size_t>(grads.size(), info.results));

@@ -1,4 +1,6 @@
 // Activation functions that are linear in pieces, elu, and their gradients.
+#include <limits>
+
 #include "kernels/cpu/pointwise.h"
 #include "kernels/scalar/complex_math.h"
 #include "kernels/scalar/math.h"
@@ -208,9 +210,24 @@ void meta_hardtanh(Meta& m) {
 void hardtanh_bounds(const OpCall& c, DType compute, Scalar* params) {
   for (int i = 0; i < 2; ++i) params[i] = cpu::saturated(c.arg(i + 1).as_scalar(), compute);
 }
+double largest(DType t) {
+  switch (t) {
+    case DType::Float16:
+      return 65504;
+    case DType::BFloat16:
+      return 0x1.FEp127;
+    case DType::Float32:
+      return std::numeric_limits<float>::max();
+    default:
+      return std::numeric_limits<double>::max();
+  }
+}
+
 void meta_shrink(Meta& m) {
   const Scalar limit = m.arg(1).as_scalar();
-  check(limit.to<double>() >= 0, "lambda must not be negative, but found ", limit.str());
+  const double value = limit.to<double>(), most = largest(m.tensor(0).dtype());
+  check(value >= 0 && value <= most, "softshrink(): lambda must be in range [0, ", most,
+        "] for input dtype ", info(m.tensor(0).dtype()).legacy_name, ", but found ", limit.str());
   meta::unary(m);
 }
 void meta_like_first(Meta& m) {

@@ -94,6 +94,8 @@ struct remainder {
   static T call(T a, T b) {
     return math::remainder(a, b);
   }
+  static bool in_range(float a, float b) { return math::fmod_in_range(a, b); }
+  static float near(float a, float b) { return math::remainder_near(a, b); }
 };
 
 struct fmod {
@@ -102,6 +104,8 @@ struct fmod {
   static T call(T a, T b) {
     return math::fmod(a, b);
   }
+  static bool in_range(float a, float b) { return math::fmod_in_range(a, b); }
+  static float near(float a, float b) { return math::fmod_near(a, b); }
 };
 
 struct reciprocal {

@@ -40,9 +40,11 @@ BagMode mode_of(int64_t mode) {
   return static_cast<BagMode>(mode);
 }
 
+// A copy, so that nobody changes the numbers after they were checked.
+Tensor copy_of(const Tensor& t) { return cpu::contiguous(cpu::converted(t, DType::Int64)); }
+
 std::vector<int64_t> list_of(const Tensor& t) {
-  const Tensor wide =
-      cpu::contiguous(t.dtype() == DType::Int64 ? t : cpu::converted(t, DType::Int64));
+  const Tensor wide = copy_of(t);
   return {wide.data<int64_t>(), wide.data<int64_t>() + wide.numel()};
 }
 
@@ -58,10 +60,13 @@ void check_starts(const std::vector<int64_t>& starts, int64_t length) {
 // With the end of the last bag: the last offset where it is said to be that, else all that is left.
 cpu::Bags bags_of(const Tensor& weight, const Tensor& indices, const Tensor& offsets,
                   bool include_last, int64_t padding) {
-  cpu::Bags bags{list_of(indices), list_of(offsets), padding};
-  const int64_t length = static_cast<int64_t>(bags.numbers.size()), rows = weight.size(0);
-  for (int64_t i = 0; i < length; ++i) {
-    const int64_t row = bags.numbers[static_cast<size_t>(i)];
+  cpu::Bags bags{copy_of(indices), list_of(offsets), padding};
+  const int64_t length = bags.numbers.numel(), rows = weight.size(0);
+  const int64_t* numbers = bags.numbers.data<int64_t>();
+  int64_t outside = 0;
+  for (int64_t i = 0; i < length; ++i) outside |= (numbers[i] < 0) | (numbers[i] >= rows);
+  for (int64_t i = 0; outside != 0 && i < length; ++i) {
+    const int64_t row = numbers[i];
     check(row >= 0 && row < rows, "embedding_bag(): index ", i, " must be a row from 0 to ",
           rows - 1, "; got ", row);
   }

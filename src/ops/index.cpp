@@ -495,6 +495,12 @@ OP(nonzero_numpy){
     .composite = Composite::Implicit,
     .any = typed_kernel<nonzero_numpy>,
 };
+OP(where){
+    .schema = "where(Tensor condition) -> Tensor[]",
+    .doc = "Coordinates of the elements that are not zero, one tensor for each dimension.",
+    .composite = Composite::Implicit,
+    .any = typed_kernel<nonzero_numpy>,
+};
 OP(argwhere){
     .schema = "argwhere(Tensor self) -> Tensor",
     .doc = "Coordinates of the elements that are not zero: int64, one row for each.",

@@ -7,7 +7,11 @@ struct logical_and {
   static constexpr unsigned dtypes = all_kinds;
   template <class T>
   static bool call(T a, T b) {
-    return !(a == T(0)) && !(b == T(0));
+    // Without branches, and bools as bytes: so that loops vectorise.
+    if constexpr (std::is_same_v<T, bool>)
+      return static_cast<bool>(static_cast<uint8_t>(a) & static_cast<uint8_t>(b));
+    else
+      return !(a == T(0)) & !(b == T(0));
   }
 };
 
@@ -15,7 +19,10 @@ struct logical_or {
   static constexpr unsigned dtypes = all_kinds;
   template <class T>
   static bool call(T a, T b) {
-    return !(a == T(0)) || !(b == T(0));
+    if constexpr (std::is_same_v<T, bool>)
+      return static_cast<bool>(static_cast<uint8_t>(a) | static_cast<uint8_t>(b));
+    else
+      return !(a == T(0)) | !(b == T(0));
   }
 };
 

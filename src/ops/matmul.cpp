@@ -200,10 +200,26 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
   return batched_matmul(self, other);
 }
 
+// Whether no layer but the backend would see an operator on this tensor.
+bool seen_by_backend_alone(const Tensor& t) {
+  const ThreadState& s = thread_state;
+  const bool autograd = s.grad_enabled || forward_levels.load(std::memory_order_relaxed) > 0;
+  const LayerSet excluded = autograd ? s.exclude : s.exclude | Layer::Autograd;
+  return ((t->layers | s.include) - excluded - backend_layers).empty();
+}
+
+// A matrix with its dimensions swapped; the call of an operator is saved where nobody sees it.
+Tensor swapped(const Tensor& m) {
+  if (!seen_by_backend_alone(m)) return ops::transpose(m, 0, 1);
+  const int64_t sizes[] = {m.sizes()[1], m.sizes()[0]};
+  const int64_t strides[] = {m.strides()[1], m.strides()[0]};
+  return alias_tensor(m, sizes, strides, m.storage_offset());
+}
+
 Tensor linear_map(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   check(weight.dim() == 2 || weight.dim() == 1,
         "linear(): expected weight to have 1 or 2 dimensions; got ", str(weight.sizes()));
-  const Tensor w = weight.dim() == 2 ? ops::transpose(weight, 0, 1) : weight;
+  const Tensor w = weight.dim() == 2 ? swapped(weight) : weight;
   if (!bias.defined()) return ops::matmul(input, w);
   if (input.dim() == 2 && weight.dim() == 2) return ops::addmm(bias, input, w);
   if (input.dim() >= 3 && weight.dim() == 2 && bias.dim() == 1 && input.is_contiguous() &&

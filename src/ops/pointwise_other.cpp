@@ -6,15 +6,14 @@
 #include "kernels/scalar/math.h"
 
 namespace facula::scalar {
-
 // The first that is nan, else the larger or the smaller.
 template <class T>
 inline T larger(T a, T b) {
-  return a > b || a != a ? a : b;
+  return a != a ? a : (a > b ? a : b);
 }
 template <class T>
 inline T smaller(T a, T b) {
-  return a < b || a != a ? a : b;
+  return a != a ? a : (a < b ? a : b);
 }
 struct maximum {
   static constexpr unsigned dtypes = boolean | real_numbers | wide_unsigned;
@@ -53,7 +52,8 @@ struct clamp {
   static constexpr int params = 2;
   template <class T>
   static T call(T x, T low, T high) {
-    return smaller(larger(x, low), high);
+    const T above = x < low ? low : x, within = above > high ? high : above;
+    return high != high ? high : within;  // the bounds are both NaN or neither
   }
 };
 
@@ -210,10 +210,10 @@ Scalar lowest(DType d) {
 Scalar highest(DType d) {
   if (is_floating(d)) return __builtin_inf();
   Scalar s;
-  visit_integral(
-      d, [&]<class T>(Type<T>) { s = static_cast<int64_t>(std::numeric_limits<T>::max()); });
-  visit_types<uint16_t, uint32_t, uint64_t>(
-      d, [&]<class T>(Type<T>) { s = static_cast<int64_t>(std::numeric_limits<T>::max()); });
+  const auto set = [&]<class T>(Type<T>) {
+    s = static_cast<int64_t>(std::numeric_limits<T>::max());
+  };
+  visit_integral(d, set) || visit_types<uint16_t, uint32_t, uint64_t>(d, set);
   return s;
 }
 bool is_nan(const Value& v) { return v.tag == Tag::Float && v.d != v.d; }

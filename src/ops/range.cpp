@@ -36,7 +36,10 @@ void fill_by_position(const Tensor& out, F&& f) {
   visit_arithmetic(out.dtype(), [&]<class T>(Type<T>) {
     T* to = out.data<T>();
     parallel_for(out.numel(), task_elements, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) to[i * step] = convert<T>(f(i));
+      if (step == 1)
+        for (int64_t i = begin; i < end; ++i) to[i] = convert<T>(f(i));
+      else
+        for (int64_t i = begin; i < end; ++i) to[i * step] = convert<T>(f(i));
     });
   });
 }

@@ -11,6 +11,14 @@ struct sin {
   static T call(T x) {
     return math::sin(x);
   }
+  template <class T>
+  static bool in_range(T x) {
+    return math::trig_in_range(x);
+  }
+  template <class T>
+  static T near(T x) {
+    return math::sin_near(x);
+  }
 };
 
 struct cos {
@@ -19,6 +27,14 @@ struct cos {
   static T call(T x) {
     return math::cos(x);
   }
+  template <class T>
+  static bool in_range(T x) {
+    return math::trig_in_range(x);
+  }
+  template <class T>
+  static T near(T x) {
+    return math::cos_near(x);
+  }
 };
 
 struct tan {
@@ -26,6 +42,14 @@ struct tan {
   template <class T>
   static T call(T x) {
     return math::tan(x);
+  }
+  template <class T>
+  static bool in_range(T x) {
+    return math::trig_in_range(x);
+  }
+  template <class T>
+  static T near(T x) {
+    return math::tan_near(x);
   }
 };
 

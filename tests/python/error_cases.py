@@ -5,6 +5,23 @@ PyTorch's, which tests/differential/test_errors.py checks.
 """
 
 CASES = {
+    # --- several things wrong: what is told first
+    "missing before huge": (
+        lambda m: m.narrow(m.ones(2, 3), 2**70),
+        TypeError,
+        "narrow\\(\\)",
+    ),
+    "huge": (lambda m: m.narrow(m.ones(2, 3), 0, 2**70, 1), ValueError, "Overflow"),
+    "as_tensor by position": (lambda m: m.as_tensor([1.0], m.float64), TypeError, "as_tensor"),
+    "from_dlpack": (lambda m: m.from_dlpack(object()), RuntimeError, "__dlpack__.*object"),
+    "interpolate": (lambda m: m.nn.functional.interpolate("x"), AttributeError, "dim"),
+    "broadcast_shapes": (lambda m: m.broadcast_shapes(object()), RuntimeError, "got object"),
+    "unique": (lambda m: m.unique("x"), TypeError, "'input' \\(position 1\\) must be Tensor"),
+    "softshrink": (
+        lambda m: m.nn.functional.softshrink(m.ones(2), float("inf")),
+        RuntimeError,
+        "lambda must be in range",
+    ),
     # --- shapes
     "broadcast": (lambda m: m.ones(2, 3) + m.ones(4), RuntimeError, "must match the size"),
     "broadcast in place": (

@@ -152,3 +152,9 @@ def test_out_is_a_list_of_results(call):
     assert_same_values(out, list(expected))
     with pytest.raises(RuntimeError, match="must be a list of 2 tensors; got 1"):
         call(x, out=out[:1])
+
+
+def test_where_of_one_tensor_gives_coordinates():
+    x = facula.tensor([[1, 0], [0, 2]])
+    rows, columns = facula.where(x)
+    assert (rows.tolist(), columns.tolist()) == ([0, 1], [0, 1])

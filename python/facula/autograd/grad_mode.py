@@ -27,14 +27,7 @@ class _Switch:
         return type(self)()
 
 
-class _NoParameter(_Switch):
-    # @no_grad and @no_grad() both decorate.
-    def __new__(cls, function=None):
-        self = object.__new__(cls)
-        return self if function is None else self(function)
-
-
-class no_grad(_NoParameter):
+class no_grad(_Switch, _C._GradOff):
     """Context manager and decorator: operations are not recorded for backward.
 
     Example:
@@ -45,23 +38,9 @@ class no_grad(_NoParameter):
         True
     """
 
-    def __enter__(self):
-        self.prev = _C.is_grad_enabled()
-        _C._set_grad_enabled(False)
 
-    def __exit__(self, *exception):
-        _C._set_grad_enabled(self.prev)
-
-
-class enable_grad(_NoParameter):
+class enable_grad(_Switch, _C._GradOn):
     """Context manager and decorator: operations are recorded for backward."""
-
-    def __enter__(self):
-        self.prev = _C.is_grad_enabled()
-        _C._set_grad_enabled(True)
-
-    def __exit__(self, *exception):
-        _C._set_grad_enabled(self.prev)
 
 
 class set_grad_enabled(_Switch):

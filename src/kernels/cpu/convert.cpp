@@ -1,61 +1,59 @@
 #include "kernels/cpu/convert.h"
 
+#include <algorithm>
 #include <cstring>
+#include <optional>
 
+#include "core/threads.h"
+#include "kernels/cpu/convert_rows.h"
 #include "kernels/cpu/loop.h"
 #include "kernels/cpu/stored.h"
+#include "kernels/cpu/transpose.h"
 
 namespace facula::cpu {
 namespace {
 
-template <class S, class D>
-void convert_row(const void*, char* const* data, const int64_t* steps, int64_t n) {
-  if (steps[0] == sizeof(D) && steps[1] == sizeof(S)) {
-    D* to = reinterpret_cast<D*>(data[0]);
-    const S* from = reinterpret_cast<const S*>(data[1]);
-    for (int64_t i = 0; i < n; ++i) to[i] = convert<D>(read_stored(from + i));
-    return;
-  }
-  for (int64_t i = 0; i < n; ++i)
-    *reinterpret_cast<D*>(data[0] + i * steps[0]) =
-        convert<D>(read_stored(reinterpret_cast<const S*>(data[1] + i * steps[1])));
+constexpr int64_t task_elements = 32768;
+
+// The plane of a copy in which the source's innermost dimension is another than the target's.
+struct Plane {
+  size_t across;  // the dimension that is innermost in the source
+  int64_t rows, columns;
+};
+
+std::optional<Plane> find_plane(const LoopPlan& plan, int64_t size) {
+  constexpr int64_t fewest = 4;
+  const IntVec &sizes = plan.sizes(), &to = plan.strides(0), &from = plan.strides(1);
+  if (sizes.size() < 2 || to.back() != size || from.back() == size || sizes.back() < fewest)
+    return std::nullopt;
+  for (size_t d = 0; d + 1 < sizes.size(); ++d)
+    if (from[d] == size && sizes[d] >= fewest) return Plane{d, sizes[d], sizes.back()};
+  return std::nullopt;
 }
 
-template <class T>
-void move_row(const void*, char* const* data, const int64_t* steps, int64_t n) {
-  if (steps[0] == sizeof(T) && steps[1] == sizeof(T)) {
-    std::memmove(data[0], data[1], static_cast<size_t>(n) * sizeof(T));
-    return;
-  }
-  for (int64_t i = 0; i < n; ++i)
-    *reinterpret_cast<T*>(data[0] + i * steps[0]) =
-        *reinterpret_cast<const T*>(data[1] + i * steps[1]);
-}
-
-template <class F>
-bool visit_storable(DType d, F&& f) {
-  return visit_arithmetic(d, f) || visit_types<uint16_t, uint32_t, uint64_t>(d, f) ||
-         visit_types<Complex<Half>, Float8E4M3, Float8E5M2>(d, f);
-}
-
-RowFn mover(size_t bytes) {
-  RowFn f = nullptr;
-  visit_size(bytes, [&]<class T>(Type<T>) { f = &move_row<T>; });
-  return f;
-}
-
-// One translation unit for S -> D of all pairs would be large: pairs go through these tables.
-template <class S>
-RowFn converter_from(DType to) {
-  RowFn f = nullptr;
-  visit_storable(to, [&]<class D>(Type<D>) { f = &convert_row<S, D>; });
-  return f;
-}
-
-RowFn converter(DType from, DType to) {
-  RowFn f = nullptr;
-  visit_storable(from, [&]<class S>(Type<S>) { f = converter_from<S>(to); });
-  return f;
+// Copies a simplified plan's operand 1 to operand 0 plane by plane.
+void copy_planes(const LoopPlan& plan, const Plane& plane, size_t size) {
+  const IntVec &sizes = plan.sizes(), &to = plan.strides(0), &from = plan.strides(1);
+  const int64_t planes = plan.numel() / (plane.rows * plane.columns);
+  const int64_t strip = std::max<int64_t>(64, task_elements / plane.columns / 64 * 64);
+  const int64_t strips = (plane.rows + strip - 1) / strip;
+  const int64_t task = std::max<int64_t>(1, task_elements / (plane.rows * plane.columns));
+  parallel_for(planes * strips, task, [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k) {
+      const int64_t first = k % strips * strip;
+      char* target = plan.data(0) + first * to[plane.across];
+      const char* source = plan.data(1) + first * from[plane.across];
+      int64_t rest = k / strips;
+      for (size_t d = sizes.size() - 1; d-- > 0;) {
+        if (d == plane.across) continue;
+        target += rest % sizes[d] * to[d];
+        source += rest % sizes[d] * from[d];
+        rest /= sizes[d];
+      }
+      transpose_plane(target, to[plane.across], source, from.back(),
+                      std::min(strip, plane.rows - first), plane.columns, size);
+    }
+  });
 }
 
 template <class T>
@@ -78,7 +76,7 @@ void run_rows(const Tensor& dst, const Tensor& src, RowFn row) {
   plan.add(dst);
   plan.add(src);
   plan.simplify();
-  plan.run(row, nullptr);
+  plan.run_elementwise(row, nullptr);
 }
 
 void apply_bits(const Tensor& dst, bool conj, bool neg) {
@@ -97,30 +95,30 @@ void apply_bits(const Tensor& dst, bool conj, bool neg) {
   }
 }
 
-template <class T>
-void fill_row(const void* value, char* const* data, const int64_t* steps, int64_t n) {
-  const T v = *static_cast<const T*>(value);
-  if (steps[0] == sizeof(T)) {
-    T* to = reinterpret_cast<T*>(data[0]);
-    for (int64_t i = 0; i < n; ++i) to[i] = v;
-    return;
-  }
-  for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(data[0] + i * steps[0]) = v;
+// Elements of one dtype that share no memory in part.
+void copy_elements(const Tensor& dst, const Tensor& src) {
+  LoopPlan plan(dst.sizes());
+  plan.add(dst);
+  plan.add(src);
+  plan.simplify();
+  if (const auto plane = find_plane(plan, static_cast<int64_t>(dst.itemsize())))
+    return copy_planes(plan, *plane, dst.itemsize());
+  plan.run_elementwise(FACULA_OF_ISA(mover)(dst.itemsize()), nullptr);
 }
 
 }  // namespace
 
 void copy(const Tensor& dst, const Tensor& src, const char* op) {
   if (dst.numel() == 0) return;
-  const bool moves = dst.dtype() == src.dtype() && src.dtype() != DType::Bool;
-  const RowFn row = moves ? mover(src.itemsize()) : converter(src.dtype(), dst.dtype());
-  if (!row)
+  const bool same = dst.dtype() == src.dtype() && src.dtype() != DType::Bool;
+  const RowFn row = same ? nullptr : FACULA_OF_ISA(converter)(src.dtype(), dst.dtype());
+  if (!same && !row)
     throw Error(ErrorKind::NotImplemented, op, "(): conversion from ", name(src.dtype()), " to ",
                 name(dst.dtype()), " is not implemented");
   // dst may be src's own memory in another geometry: read it all first.
   if (memory_overlap(dst, src) == Overlap::Partial)
     return copy(dst, converted(src, src.dtype()), op);
-  run_rows(dst, src, row);
+  same ? copy_elements(dst, src) : run_rows(dst, src, row);
   apply_bits(dst, is_complex(dst.dtype()) && dst->conj != src->conj, dst->neg != src->neg);
 }
 
@@ -151,12 +149,16 @@ void fill(const Tensor& t, const Scalar& value) {
   LoopPlan plan(t.sizes());
   plan.add(t);
   plan.simplify();
-  const bool known = visit_storable(t.dtype(), [&]<class T>(Type<T>) {
+  alignas(16) char element[16];
+  const auto store = [&]<class T>(Type<T>) {
     const T v = value.to<T>();
-    plan.run(&fill_row<T>, &v);
-  });
-  if (!known)
-    throw Error(ErrorKind::NotImplemented, "fill_(): not implemented for ", name(t.dtype()));
+    std::memcpy(element, &v, sizeof v);
+  };
+  const DType d = t.dtype();
+  if (!(visit_arithmetic(d, store) || visit_types<uint16_t, uint32_t, uint64_t>(d, store) ||
+        visit_types<Complex<Half>, Float8E4M3, Float8E5M2>(d, store)))
+    throw Error(ErrorKind::NotImplemented, "fill_(): not implemented for ", name(d));
+  plan.run(FACULA_OF_ISA(filler)(t.itemsize()), element);
 }
 
 }  // namespace facula::cpu

@@ -1,6 +1,7 @@
 #include "kernels/cpu/convolution.h"
 
 #include "kernels/cpu/conv_core.h"
+#include "kernels/cpu/conv_depthwise.h"
 #include "kernels/cpu/convert.h"
 
 namespace facula::cpu::FACULA_ISA {
@@ -55,6 +56,32 @@ void visit(DType d, F&& f) {
                 concat("\"convolution\" not implemented for '", info(d).legacy_name, "'"));
 }
 
+// Depthwise convolutions over channels-last memory have loops of their own.
+bool depthwise(const ConvShape& s, const Tensor& input, const Tensor& weight, const Tensor& bias,
+               bool transposed, const Tensor& out) {
+  bool done = false;
+  if (out.numel() == 0 || input.numel() == 0) return done;
+  visit_types<float, double>(out.dtype(), [&]<class T>(Type<T>) {
+    const T* b = bias.defined() ? bias.data<T>() : nullptr;
+    const auto run = transposed ? &depthwise_backward_input<T> : &depthwise_forward<T>;
+    done =
+        run(s, conv_tensor<const T>(input), conv_tensor<const T>(weight), b, conv_tensor<T>(out));
+  });
+  return done;
+}
+
+bool depthwise_weight(const ConvShape& s, const Tensor& of_output, const Tensor& of_input,
+                      const Tensor& grad_weight) {
+  bool done = false;
+  if (of_output.numel() == 0 || of_input.numel() == 0) return done;
+  visit_types<float, double>(grad_weight.dtype(), [&]<class T>(Type<T>) {
+    done =
+        depthwise_backward_weight<T>(s, conv_tensor<const T>(of_output),
+                                     conv_tensor<const T>(of_input), conv_tensor<T>(grad_weight));
+  });
+  return done;
+}
+
 }  // namespace
 
 void convolution(const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride,
@@ -62,6 +89,7 @@ void convolution(const Tensor& input, const Tensor& weight, const Tensor& bias, 
                  const Tensor& out) {
   const ConvShape s = conv_shape(input, out, weight, stride, padding, dilation, transposed, groups);
   const Tensor dense_bias = bias.defined() ? cpu::contiguous(bias) : bias;
+  if (depthwise(s, input, weight, dense_bias, transposed, out)) return;
   visit(out.dtype(), [&]<class T>(Type<T>) {
     const T* b = dense_bias.defined() ? dense_bias.data<T>() : nullptr;
     if (transposed)
@@ -80,16 +108,21 @@ void convolution_backward(const Tensor& grad_output, const Tensor& input, const 
                           const Tensor& grad_bias) {
   const ConvShape s =
       conv_shape(input, grad_output, weight, stride, padding, dilation, transposed, groups);
+  const bool input_done =
+      grad_input.defined() && depthwise(s, grad_output, weight, {}, !transposed, grad_input);
+  const bool weight_done =
+      grad_weight.defined() && depthwise_weight(s, transposed ? input : grad_output,
+                                                transposed ? grad_output : input, grad_weight);
   visit(grad_output.dtype(), [&]<class T>(Type<T>) {
     const auto go = conv_tensor<const T>(grad_output), x = conv_tensor<const T>(input),
                w = conv_tensor<const T>(weight);
-    if (grad_input.defined() && transposed)
+    if (grad_input.defined() && !input_done && transposed)
       conv_forward<T>(s, go, w, nullptr, conv_tensor<T>(grad_input));
-    if (grad_input.defined() && !transposed)
+    if (grad_input.defined() && !input_done && !transposed)
       conv_backward_input<T>(s, go, w, nullptr, conv_tensor<T>(grad_input));
-    if (grad_weight.defined() && transposed)
+    if (grad_weight.defined() && !weight_done && transposed)
       conv_backward_weight<T>(s, x, go, conv_tensor<T>(grad_weight));
-    if (grad_weight.defined() && !transposed)
+    if (grad_weight.defined() && !weight_done && !transposed)
       conv_backward_weight<T>(s, go, x, conv_tensor<T>(grad_weight));
     if (!grad_bias.defined()) return;
     ConvShape sums = s;  // only batch, channels and positions of the gradient matter

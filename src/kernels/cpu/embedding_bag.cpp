@@ -1,45 +1,37 @@
 #include "kernels/cpu/embedding_bag.h"
 
 #include <algorithm>
-#include <type_traits>
 
 #include "core/threads.h"
 #include "kernels/cpu/convert.h"
+#include "kernels/cpu/embedding_rows.h"
 
 namespace facula::cpu {
 namespace {
 
-// What sums of T are held in.
-template <class T>
-using Sum = std::conditional_t<std::is_same_v<T, double>, double, float>;
-
 template <class T>
 struct Reducer {
-  using A = Sum<T>;
+  using A = row_sum_t<T>;
   const T* table;
   const T* scales;
   int64_t width;
   const Bags& bags;
+  const int64_t* numbers = bags.numbers.data<int64_t>();
+  int64_t (*sum_rows)(const TableRows<T>&, A*) = FACULA_OF_ISA(sum_rows<T>);
 
   // How many rows of the bag count.
   int64_t sum(int64_t bag, A* into) const {
-    int64_t met = 0;
-    for (int64_t i = bags.starts[static_cast<size_t>(bag)];
-         i < bags.starts[static_cast<size_t>(bag) + 1]; ++i) {
-      const int64_t row = bags.numbers[static_cast<size_t>(i)];
-      if (row == bags.padding) continue;
-      const A scale = scales ? static_cast<A>(scales[i]) : A(1);
-      const T* from = table + row * width;
-      for (int64_t k = 0; k < width; ++k) into[k] += static_cast<A>(from[k]) * scale;
-      ++met;
-    }
-    return met;
+    const int64_t first = bags.starts[static_cast<size_t>(bag)];
+    const int64_t last = bags.starts[static_cast<size_t>(bag) + 1];
+    return sum_rows({table, width, numbers + first, scales ? scales + first : nullptr, last - first,
+                     bags.padding},
+                    into);
   }
   int64_t most(int64_t bag, A* into, int64_t* chosen) const {
     int64_t met = 0;
     for (int64_t i = bags.starts[static_cast<size_t>(bag)];
          i < bags.starts[static_cast<size_t>(bag) + 1]; ++i) {
-      const int64_t row = bags.numbers[static_cast<size_t>(i)];
+      const int64_t row = numbers[i];
       if (row == bags.padding) continue;
       const T* from = table + row * width;
       for (int64_t k = 0; k < width; ++k) {
@@ -63,14 +55,14 @@ void embedding_bags(const Tensor& weight, const Bags& bags, BagMode mode, const 
   int64_t* count = sizes.data<int64_t>();
   int64_t* rows = mode == BagMode::Max ? chosen.data<int64_t>() : nullptr;
   visit_floating(table.dtype(), [&]<class T>(Type<T>) {
-    using A = Sum<T>;
+    using A = row_sum_t<T>;
     const Reducer<T> reducer{table.data<T>(), factors.defined() ? factors.data<T>() : nullptr,
                              width, bags};
     parallel_for(bags.count(), std::max<int64_t>(1, 4096 / std::max<int64_t>(width, 1)),
                  [&](int64_t begin, int64_t end) {
                    std::vector<A> sum(static_cast<size_t>(width));
                    for (int64_t b = begin; b < end; ++b) {
-                     std::fill(sum.begin(), sum.end(), A(0));
+                     if (rows) std::fill(sum.begin(), sum.end(), A(0));
                      count[b] = rows ? reducer.most(b, sum.data(), rows + b * width)
                                      : reducer.sum(b, sum.data());
                      const A share =

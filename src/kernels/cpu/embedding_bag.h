@@ -9,9 +9,11 @@ namespace facula::cpu {
 
 enum class BagMode : uint8_t { Sum, Mean, Max };
 
-// Row numbers in one list; bag b holds numbers[starts[b]] to numbers[starts[b + 1] - 1].
+// Row numbers in one list, an int64 vector of our own; bag b holds those from starts[b] to
+// starts[b + 1] - 1.
 struct Bags {
-  std::vector<int64_t> numbers, starts;
+  Tensor numbers;
+  std::vector<int64_t> starts;
   int64_t padding = -1;  // a row number that is passed over; -1: none
 
   int64_t count() const { return static_cast<int64_t>(starts.size()) - 1; }

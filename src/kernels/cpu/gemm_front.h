@@ -4,6 +4,7 @@
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/gemm_dot.h"
 #include "kernels/cpu/gemm_driver.h"
+#include "kernels/cpu/gemm_pairs.h"
 
 namespace facula::cpu::FACULA_ISA {
 
@@ -98,6 +99,13 @@ GemmArgs<T> sub_product(const GemmArgs<T>& g, int64_t row, int64_t rows, int64_t
 
 template <class T, class S>
 void write_tile(const GemmArgs<T>& g, const S* sums) {
+  const bool plain = g.alpha == gemm_scalar_t<T>(1) && g.beta == gemm_scalar_t<T>(0);
+  if (plain && g.c_cs == 1)
+    return parallel_for(g.m, max_of(int64_t{1}, (int64_t{1} << 17) / g.n),
+                        [&](int64_t begin, int64_t end) {
+                          for (int64_t i = begin; i < end; ++i)
+                            copy_row(g.c + i * g.c_rs, sums + i * g.n, 1, g.n);
+                        });
   parallel_for(g.m, max_of(int64_t{1}, (int64_t{1} << 16) / g.n), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       for (int64_t j = 0; j < g.n; ++j)
@@ -109,8 +117,15 @@ void write_tile(const GemmArgs<T>& g, const S* sums) {
 template <class T>
 void real_tile(const GemmArgs<T>& g, sum_type_t<T>* sums) {
   using S = sum_type_t<T>;
-  packed_product<S, T>(
-      {g.m, g.n, g.k, g.a, g.a_rs, g.a_cs, g.b, g.b_rs, g.b_cs, sums, g.n, S(1), S(0)});
+  const Product<S, T> p = {g.m,    g.n,    g.k,  g.a, g.a_rs, g.a_cs, g.b,
+                           g.b_rs, g.b_cs, sums, g.n, S(1),   S(0)};
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    if (has_pair_products()) {
+      pair_product(p);
+      return write_tile(g, sums);
+    }
+  }
+  packed_product<S, T>(p);
   write_tile(g, sums);
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/threads.h"
 #include "kernels/cpu/convert.h"
+#include "kernels/cpu/index_rows.h"
 #include "kernels/cpu/loop.h"
 #include "kernels/cpu/stored.h"
 
@@ -19,93 +20,20 @@ constexpr int64_t task_elements = 16384;
 // --- offsets
 
 template <class I>
-void add_offsets(const IndexedDim& d, size_t itemsize, int64_t* to, IndexError error) {
+void add_offsets(const IndexedDim& d, size_t itemsize, bool first, int64_t* to, IndexError error) {
   const Tensor flat = contiguous(*d.index);
   const I* from = flat.data<I>();
   const int64_t step = d.stride * static_cast<int64_t>(itemsize), lowest = d.wrap ? -d.size : 0;
+  const auto fill = std::is_same_v<I, int32_t> ? FACULA_OF_ISA(index_offsets_narrow)
+                                               : FACULA_OF_ISA(index_offsets);
   parallel_for(flat.numel(), task_elements, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t v = from[i];
-      if (v < lowest || v >= d.size) [[unlikely]]
-        throw error(v, d);
-      to[i] += (v < 0 ? v + d.size : v) * step;
-    }
+    if (fill(from + begin, end - begin, {lowest, d.size, step, first}, to + begin)) return;
+    for (int64_t i = begin; i < end; ++i)
+      if (from[i] < lowest || from[i] >= d.size) throw error(from[i], d);
   });
 }
 
 // --- moving
-
-int64_t offset_at(const char* offsets, int64_t step, int64_t i) {
-  return *reinterpret_cast<const int64_t*>(offsets + i * step);
-}
-
-// Operands: out, offsets, from.
-template <class T>
-void gather_row(const void*, char* const* data, const int64_t* steps, int64_t n) {
-  if (steps[1] == 0) {
-    const char* from = data[2] + offset_at(data[1], 0, 0);
-    if (steps[0] == sizeof(T) && steps[2] == sizeof(T)) {
-      std::memcpy(data[0], from, static_cast<size_t>(n) * sizeof(T));
-      return;
-    }
-    for (int64_t i = 0; i < n; ++i)
-      *reinterpret_cast<T*>(data[0] + i * steps[0]) =
-          *reinterpret_cast<const T*>(from + i * steps[2]);
-    return;
-  }
-  for (int64_t i = 0; i < n; ++i)
-    *reinterpret_cast<T*>(data[0] + i * steps[0]) =
-        *reinterpret_cast<const T*>(data[2] + i * steps[2] + offset_at(data[1], steps[1], i));
-}
-
-struct Assign {
-  template <class T>
-  static T call(T, T value) {
-    return value;
-  }
-};
-struct Add {
-  template <class T>
-  static T call(T a, T b) {
-    if constexpr (std::is_same_v<T, bool>)
-      return a || b;
-    else
-      return static_cast<T>(a + b);
-  }
-};
-struct Multiply {
-  template <class T>
-  static T call(T a, T b) {
-    if constexpr (std::is_same_v<T, bool>)
-      return a && b;
-    else
-      return static_cast<T>(a * b);
-  }
-};
-struct Larger {  // NaN stays
-  template <class T>
-  static T call(T a, T b) {
-    return a != a || a > b ? a : b;
-  }
-};
-struct Smaller {
-  template <class T>
-  static T call(T a, T b) {
-    return a != a || a < b ? a : b;
-  }
-};
-
-// Operands: offsets, to, values.
-template <class T, class F>
-void scatter_row(const void*, char* const* data, const int64_t* steps, int64_t n) {
-  const bool one_place = steps[0] == 0;
-  char* fixed = one_place ? data[1] + offset_at(data[0], 0, 0) : nullptr;
-  for (int64_t i = 0; i < n; ++i) {
-    char* to = one_place ? fixed : data[1] + offset_at(data[0], steps[0], i);
-    T& x = *reinterpret_cast<T*>(to + i * steps[1]);
-    x = F::call(read_stored(&x), read_stored(reinterpret_cast<const T*>(data[2] + i * steps[2])));
-  }
-}
 
 Tensor part_of(const Tensor& t, size_t dim, int64_t begin, int64_t length) {
   IntVec sizes(t.sizes());
@@ -150,22 +78,6 @@ void run_scatter(const Tensor& to, const Tensor& offsets, const Tensor& values, 
                        part_of(values, *dim, first, size), row);
     }
   });
-}
-
-template <class T>
-RowFn reducer(Reduction how) {
-  switch (how) {
-    case Reduction::Sum:
-      return &scatter_row<T, Add>;
-    case Reduction::Product:
-      return &scatter_row<T, Multiply>;
-    default:
-      break;
-  }
-  if constexpr (is_complex_v<T>)
-    return nullptr;
-  else
-    return how == Reduction::Maximum ? &scatter_row<T, Larger> : &scatter_row<T, Smaller>;
 }
 
 template <class T>
@@ -281,12 +193,13 @@ Error index_out_of_bounds_runtime(int64_t index, const IndexedDim& d) {
 Tensor byte_offsets(std::span<const IndexedDim> dims, size_t itemsize, IndexError error) {
   const Tensor offsets = empty_tensor(dims[0].index->sizes(), DType::Int64);
   if (offsets.numel() == 0) return offsets;
-  std::memset(offsets.data(), 0, static_cast<size_t>(offsets.numel()) * sizeof(int64_t));
+  bool first = true;
   for (const IndexedDim& d : dims) {
     if (d.index->dtype() == DType::Int32)
-      add_offsets<int32_t>(d, itemsize, offsets.data<int64_t>(), error);
+      add_offsets<int32_t>(d, itemsize, first, offsets.data<int64_t>(), error);
     else
-      add_offsets<int64_t>(d, itemsize, offsets.data<int64_t>(), error);
+      add_offsets<int64_t>(d, itemsize, first, offsets.data<int64_t>(), error);
+    first = false;
   }
   return offsets;
 }
@@ -298,22 +211,16 @@ void gather_elements(const Tensor& out, const Tensor& from, const Tensor& offset
   plan.add(offsets);
   plan.add(from);
   plan.simplify();
-  RowFn row = nullptr;
-  visit_size(out.itemsize(), [&]<class T>(Type<T>) { row = &gather_row<T>; });
-  plan.run(row, nullptr);
+  plan.run(FACULA_OF_ISA(gather_row)(out.itemsize()), nullptr);
 }
 
 void scatter_elements(const Tensor& to, const Tensor& offsets, const Tensor& values) {
-  RowFn row = nullptr;
-  visit_size(to.itemsize(), [&]<class T>(Type<T>) { row = &scatter_row<T, Assign>; });
-  run_scatter(to, offsets, values, row);
+  run_scatter(to, offsets, values, FACULA_OF_ISA(scatter_row)(to.itemsize()));
 }
 
 void scatter_reduce_elements(const Tensor& to, const Tensor& offsets, const Tensor& values,
                              Reduction how, const char* op) {
-  RowFn row = nullptr;
-  visit_types<float, double, uint8_t, int8_t, int16_t, int32_t, int64_t, bool, complex64,
-              complex128>(to.dtype(), [&]<class T>(Type<T>) { row = reducer<T>(how); });
+  const RowFn row = FACULA_OF_ISA(reduce_row)(to.dtype(), how);
   if (!row)
     throw Error(ErrorKind::NotImplemented, "\"", op, "\" not implemented for '",
                 info(to.dtype()).legacy_name, "'");

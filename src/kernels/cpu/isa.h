@@ -1,6 +1,14 @@
 // Which instruction set a kernel file is being built for. The build defines FACULA_ISA (base, avx2,
 // avx512) and compiles each file of kernels/cpu once per set, into a namespace of that name.
 #pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace facula {
+enum class Isa : uint8_t;
+Isa current_isa();
+}  // namespace facula
+
 #ifndef FACULA_ISA
 #define FACULA_ISA base
 #endif
@@ -47,3 +55,23 @@
     {&::facula::typed::kernel<&base::f>}, {} \
   }
 #endif
+
+// The function of that name of the instruction set in force (dispatch/record.h), as a pointer.
+#if defined(FACULA_HAS_AVX512) && defined(FACULA_HAS_AVX2)
+#define FACULA_OF_ISA(f) \
+  ::facula::cpu::of_isa(&::facula::cpu::base::f, &::facula::cpu::avx2::f, &::facula::cpu::avx512::f)
+#elif defined(FACULA_HAS_AVX2)
+#define FACULA_OF_ISA(f) ::facula::cpu::of_isa(&::facula::cpu::base::f, &::facula::cpu::avx2::f)
+#else
+#define FACULA_OF_ISA(f) ::facula::cpu::of_isa(&::facula::cpu::base::f)
+#endif
+
+namespace facula::cpu {
+// The entry for the instruction set in force; the last one where sets above it are not built.
+template <class F, class... More>
+F* of_isa(F* base, More*... more) {
+  F* const all[] = {base, more...};
+  const auto wanted = static_cast<size_t>(::facula::current_isa());
+  return all[wanted < sizeof...(more) ? wanted : sizeof...(more)];
+}
+}  // namespace facula::cpu

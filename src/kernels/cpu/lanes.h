@@ -33,21 +33,37 @@ class Scratch {
   T* data_;
 };
 
-// Sum of term(i) over [begin, end): lane by lane, long ranges pairwise.
+// The sum of all lanes, halves onto halves.
+template <class A>
+[[gnu::always_inline]] inline A fold(A* acc) {
+  for (int64_t l = 0; l < 8; ++l) acc[l] += acc[l + 8];
+  for (int64_t l = 0; l < 4; ++l) acc[l] += acc[l + 4];
+  return (acc[0] + acc[2]) + (acc[1] + acc[3]);
+}
+
+// Sum of term(i) over a range that is not long, lane by lane.
 template <class A, class Term>
-A lane_sum(int64_t begin, int64_t end, const Term& term) {
-  if (end - begin > longest_run) {
-    const int64_t half = (end - begin) / 2, middle = begin + (half + lanes - 1) / lanes * lanes;
-    return lane_sum<A>(begin, middle, term) + lane_sum<A>(middle, end, term);
-  }
+[[gnu::always_inline]] inline A lane_run(int64_t begin, int64_t end, const Term& term) {
   A acc[lanes] = {};
   int64_t i = begin;
   for (; i + lanes <= end; i += lanes)
     for (int64_t l = 0; l < lanes; ++l) acc[l] += term(i + l);
   for (int64_t l = 0; i + l < end; ++l) acc[l] += term(i + l);
-  for (int64_t width = lanes / 2; width > 0; width /= 2)
-    for (int64_t l = 0; l < width; ++l) acc[l] += acc[l + width];
-  return acc[0];
+  return fold(acc);
+}
+
+template <class A, class Term>
+[[gnu::noinline]] A long_lane_sum(int64_t begin, int64_t end, const Term& term) {
+  if (end - begin <= longest_run) return lane_run<A>(begin, end, term);
+  const int64_t half = (end - begin) / 2, middle = begin + (half + lanes - 1) / lanes * lanes;
+  return long_lane_sum<A>(begin, middle, term) + long_lane_sum<A>(middle, end, term);
+}
+
+// Sum of term(i) over [begin, end): lane by lane, long ranges pairwise.
+template <class A, class Term>
+[[gnu::always_inline]] inline A lane_sum(int64_t begin, int64_t end, const Term& term) {
+  if (end - begin <= longest_run) return lane_run<A>(begin, end, term);
+  return long_lane_sum<A>(begin, end, term);
 }
 
 template <class T>

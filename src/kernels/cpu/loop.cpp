@@ -23,6 +23,7 @@ void LoopPlan::add(void* data, IntSpan sizes, IntSpan strides, size_t itemsize) 
   // Strides of an empty tensor may be any numbers, and nobody steps along them.
   for (size_t d = 0; d < sizes.size(); ++d)
     s[d + extra] = sizes[d] == 1 ? 0 : wrapping_mul(strides[d], static_cast<int64_t>(itemsize));
+  itemsizes_[operands_] = itemsize;
   data_[operands_++] = static_cast<char*>(data);
 }
 
@@ -76,21 +77,27 @@ void LoopPlan::simplify() {
     for (size_t j = i; j > 0 && outside(order[j], order[j - 1]); --j)
       std::swap(order[j], order[j - 1]);
 
-  IntVec sizes, strides[most_operands];
-  for (int64_t d : order) {
-    bool merged = !sizes.empty();
-    for (int k = 0; k < operands_ && merged; ++k)
-      merged = strides[k].back() == strides_[k][d] * sizes_[d];
-    if (merged) {
-      sizes.back() *= sizes_[d];
-      for (int k = 0; k < operands_; ++k) strides[k].back() = strides_[k][d];
-    } else {
-      sizes.push_back(sizes_[d]);
-      for (int k = 0; k < operands_; ++k) strides[k].push_back(strides_[k][d]);
-    }
+  // Whether the i-th of them lies within a step of the one before, for all operands.
+  auto merges = [&](size_t i) {
+    for (int k = 0; k < operands_; ++k)
+      if (strides_[k][order[i - 1]] != strides_[k][order[i]] * sizes_[order[i]]) return false;
+    return true;
+  };
+  IntVec starts;  // places in `order` where a merged dimension begins
+  for (size_t i = 0; i < order.size(); ++i)
+    if (i == 0 || !merges(i)) starts.push_back(static_cast<int64_t>(i));
+  IntVec sizes(starts.size(), 1), steps(starts.size());
+  auto last_of = [&](size_t g) {
+    return g + 1 < starts.size() ? static_cast<size_t>(starts[g + 1]) - 1 : order.size() - 1;
+  };
+  for (int k = 0; k < operands_; ++k) {
+    for (size_t g = 0; g < starts.size(); ++g) steps[g] = strides_[k][order[last_of(g)]];
+    strides_[k] = steps;
   }
+  for (size_t g = 0; g < starts.size(); ++g)
+    for (size_t i = static_cast<size_t>(starts[g]); i <= last_of(g); ++i)
+      sizes[g] *= sizes_[order[i]];
   sizes_ = sizes;
-  for (int k = 0; k < operands_; ++k) strides_[k] = strides[k];
 }
 
 void LoopPlan::run_range(RowFn row, const void* context, int64_t first, int64_t last) const {

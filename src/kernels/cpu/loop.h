@@ -28,15 +28,24 @@ class LoopPlan {
   // Runs rows; on several threads where the work is large. `serial` keeps the logical order.
   void run(RowFn row, const void* context, bool serial = false);
 
+  // The same for rows that compute elements of operand 0 one by one from those of the others:
+  // short rows are put together.
+  void run_elementwise(RowFn row, const void* context);
+
   int64_t numel() const;
   const IntVec& sizes() const { return sizes_; }
+  const IntVec& strides(int operand) const { return strides_[operand]; }
+  char* data(int operand) const { return data_[operand]; }
 
  private:
   bool collapse();
   void run_range(RowFn row, const void* context, int64_t first_row, int64_t last_row) const;
+  bool tiles_pay() const;
+  void run_tiles(RowFn row, const void* context) const;
   int operands_ = 0;
-  IntVec sizes_;                   // outermost first
-  IntVec strides_[most_operands];  // bytes
+  size_t itemsizes_[most_operands] = {};  // 0: a constant
+  IntVec sizes_;                          // outermost first
+  IntVec strides_[most_operands];         // bytes
   char* data_[most_operands] = {};
 };
 

@@ -1,5 +1,7 @@
 #include "kernels/cpu/matmul.h"
 
+#include <cstring>
+
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/gemm.h"
 
@@ -50,9 +52,23 @@ void product(const Matrix& a, const Matrix& b, const Matrix& c, const Scalar& al
   visit(d, op, [&]<class T>(Type<T>) { gemm(gemm_args<T>(a, b, c, alpha, beta)); });
 }
 
+// A bias below each row of a small result, copied without a plan.
+bool copy_rows(const Tensor& out, const Tensor& row) {
+  constexpr int64_t most_elements = 4096;
+  const bool fits = out.dim() == 2 && row.dim() == 1 && row.dtype() == out.dtype() &&
+                    row.is_contiguous() && out.is_contiguous() && !row->conj && !row->neg &&
+                    row.numel() == out.sizes()[1] && out.numel() <= most_elements;
+  if (!fits) return false;
+  const size_t bytes = static_cast<size_t>(row.numel()) * row.itemsize();
+  for (int64_t i = 0; i < out.sizes()[0]; ++i)
+    std::memcpy(out.data<char>() + static_cast<size_t>(i) * bytes, row.data(), bytes);
+  return true;
+}
+
 // Puts the addend where the result goes, unless nobody reads it.
 void start_from(const Tensor& out, const Tensor& self, const Scalar& beta) {
-  if (!beta.equals(0) && !out.is_same(self)) cpu::copy(out, self);
+  if (beta.equals(0) || out.is_same(self) || out.numel() == 0) return;
+  if (!copy_rows(out, self)) cpu::copy(out, self);
 }
 
 void batched(const Tensor& a, const Tensor& b, const Tensor& out, const Scalar& alpha,

@@ -72,11 +72,10 @@ void forward(const Tensor& input, int64_t n, const Tensor& weight, const Tensor&
   r.finish();
 }
 
-template <bool Centred, class T>
-void input_gradient(const T* g, const T* x, T* to, int64_t n, Statistics<wide_t<T>> s,
-                    const wide_t<T>* w) {
+template <bool Centred, class T, class Weighted>
+void input_gradient(const T* x, T* __restrict to, int64_t n, Statistics<wide_t<T>> s,
+                    const Weighted& weighted) {
   using A = wide_t<T>;
-  auto weighted = [&](int64_t i) { return w ? widen(g[i]) * w[i] : widen(g[i]); };
   const A scale = s.rstd / static_cast<A>(n);
   A sum = 0;
   if constexpr (Centred) sum = lane_sum<A>(0, n, weighted) * scale;
@@ -89,11 +88,11 @@ void input_gradient(const T* g, const T* x, T* to, int64_t n, Statistics<wide_t<
 
 template <class T>
 void add_parameter_gradients(const T* g, const T* x, int64_t n, Statistics<wide_t<T>> s,
-                             wide_t<T>* gw, wide_t<T>* gb) {
-  if (gw)
-    for (int64_t i = 0; i < n; ++i) gw[i] += widen(g[i]) * ((widen(x[i]) - s.mean) * s.rstd);
-  if (gb)
-    for (int64_t i = 0; i < n; ++i) gb[i] += widen(g[i]);
+                             wide_t<T>* __restrict gw, wide_t<T>* __restrict gb) {
+  for (int64_t i = 0; i < n; ++i) {
+    gw[i] += widen(g[i]) * ((widen(x[i]) - s.mean) * s.rstd);
+    gb[i] += widen(g[i]);
+  }
 }
 
 constexpr int64_t most_partials =
@@ -119,7 +118,13 @@ void backward(const Tensor& grad, const Tensor& input, int64_t n, const Tensor& 
     for (int64_t i = 0; partials && i < 2 * n; ++i) sw[i] = 0;
     for (int64_t k = begin; k < end; ++k) {
       const Statistics<A> s = {Centred ? m.data()[k] : A(0), r.data()[k]};
-      if (to) input_gradient<Centred>(g + k * n, x + k * n, to + k * n, n, s, w.data());
+      const T* row = g + k * n;
+      if (to && w.data())
+        input_gradient<Centred>(x + k * n, to + k * n, n, s,
+                                [row, by = w.data()](int64_t i) { return widen(row[i]) * by[i]; });
+      if (to && !w.data())
+        input_gradient<Centred>(x + k * n, to + k * n, n, s,
+                                [row](int64_t i) { return widen(row[i]); });
       if (partials) add_parameter_gradients(g + k * n, x + k * n, n, s, sw, sw + n);
     }
   });

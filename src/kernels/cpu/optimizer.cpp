@@ -219,18 +219,27 @@ void fused_sgd(TensorSpan params, TensorSpan grads, TensorSpan buffers, double w
       T *param = flat.data<T>(0), *buffer = flat.data<T>(2);
       const A decay = static_cast<A>(weight_decay), step = static_cast<A>(rate),
               keep = static_cast<A>(momentum), fresh = static_cast<A>(1 - dampening);
-      for_elements(flat, [=](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          const A p = widen(param[i]);
-          A g = grad(i) + p * decay;
-          if (moving) {
-            const A b = is_first_step ? g : widen(buffer[i]) * keep + g * fresh;
-            buffer[i] = static_cast<T>(b);
-            g = nesterov ? g + b * keep : b;
+      // One loop for each way to move, so that each vectorises.
+      const auto run = [&]<bool Moving, bool First, bool Nesterov>() {
+        for_elements(flat, [=](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            const A p = widen(param[i]);
+            A g = grad(i) + p * decay;
+            if constexpr (Moving) {
+              const A b = First ? g : widen(buffer[i]) * keep + g * fresh;
+              buffer[i] = static_cast<T>(b);
+              g = Nesterov ? g + b * keep : b;
+            }
+            param[i] = static_cast<T>(p - g * step);
           }
-          param[i] = static_cast<T>(p - g * step);
-        }
-      });
+        });
+      };
+      if (!moving) return run.template operator()<false, false, false>();
+      if (is_first_step)
+        return nesterov ? run.template operator()<true, true, true>()
+                        : run.template operator()<true, true, false>();
+      nesterov ? run.template operator()<true, false, true>()
+               : run.template operator()<true, false, false>();
     });
   }
 }

@@ -84,7 +84,7 @@ void run(const LoopTable& table, DType compute, const Tensor& out, const Inputs&
   }
   plan.simplify();
   const RowContext context{loop, params};
-  plan.run(row, &context);
+  plan.run_elementwise(row, &context);
 }
 
 }  // namespace

@@ -58,6 +58,34 @@ struct ParamCopy {  // by value, so that the loop keeps them in registers
   }
 };
 
+// Functions with a rare slow path state where the common one holds (in_range) and give it alone
+// (near), so that loops over blocks within the range vectorise. The bits are the same.
+template <class F, class T, class... More>
+constexpr bool has_near = false;
+template <class F, class T, class... More>
+  requires std::is_floating_point_v<T> && requires(T x, More... more) {
+    F::in_range(x, more...);
+    requires std::is_same_v<decltype(F::near(x, more...)), T>;  // not a float for doubles
+  }
+constexpr bool has_near<F, T, More...> = true;
+
+inline constexpr int64_t block = 256;  // elements that a loop tests, or widens, at a time
+
+// o[i] = F(x(i)...), block by block.
+template <class F, class T, class O, class... X>
+inline void near_blocks(O* o, int64_t n, const X&... x) {
+  for (int64_t begin = 0; begin < n; begin += block) {
+    const int64_t end = n - begin < block ? n : begin + block;
+    int outside = 0;
+    for (int64_t i = begin; i < end; ++i) outside |= !F::in_range(x(i)...);
+    if (outside == 0) {
+      for (int64_t i = begin; i < end; ++i) o[i] = static_cast<O>(F::near(x(i)...));
+      continue;
+    }
+    for (int64_t i = begin; i < end; ++i) o[i] = static_cast<O>(F::template call<T>(x(i)...));
+  }
+}
+
 template <class F, class S>
 struct Loop {
   using T = compute_t<S>;
@@ -71,14 +99,40 @@ struct Loop {
     char* out = data[0];
     const char* a = data[1];
     if (steps[0] == sizeof(O) && steps[1] == sizeof(S)) {
-      O* o = reinterpret_cast<O*>(out);
-      for (int64_t i = 0; i < n; ++i)
-        o[i] = static_cast<O>(apply<F, T>(p.v, Params<F>(), load<S>(a + i * sizeof(S))));
+      contiguous(reinterpret_cast<O*>(out), reinterpret_cast<const S*>(a), n, p);
       return;
     }
     for (int64_t i = 0; i < n; ++i)
       *reinterpret_cast<O*>(out + i * steps[0]) =
           static_cast<O>(apply<F, T>(p.v, Params<F>(), load<S>(a + i * steps[1])));
+  }
+
+  template <class O>
+  [[gnu::always_inline]] static void contiguous(O* o, const S* a, int64_t n,
+                                                const ParamCopy<T, P>& p) {
+    if constexpr (!std::is_same_v<S, T> && std::is_same_v<O, S>) {
+      // Loops of one width vectorise better than loops that convert as they go.
+      alignas(64) T wide[block];
+      for (int64_t begin = 0; begin < n; begin += block) {
+        const int64_t count = n - begin < block ? n - begin : block;
+        for (int64_t i = 0; i < count; ++i) wide[i] = static_cast<T>(a[begin + i]);
+        same_width(wide, wide, count, p);
+        for (int64_t i = 0; i < count; ++i) o[begin + i] = static_cast<O>(wide[i]);
+      }
+    } else {
+      same_width(o, a, n, p);
+    }
+  }
+
+  template <class O, class I>
+  [[gnu::always_inline]] static void same_width(O* o, const I* a, int64_t n,
+                                                const ParamCopy<T, P>& p) {
+    if constexpr (P == 0 && has_near<F, T>) {
+      near_blocks<F, T>(o, n, [a](int64_t i) { return static_cast<T>(a[i]); });
+    } else {
+      for (int64_t i = 0; i < n; ++i)
+        o[i] = static_cast<O>(apply<F, T>(p.v, Params<F>(), static_cast<T>(a[i])));
+    }
   }
 
   [[gnu::flatten]] static void binary(char* const* data, const int64_t* steps, int64_t n,
@@ -89,6 +143,13 @@ struct Loop {
     O* o = reinterpret_cast<O*>(data[0]);
     const char *a = data[1], *b = data[2];
     constexpr int64_t in = sizeof(S);
+    if constexpr (has_near<F, T, T>) {
+      const auto left = [a](int64_t i) { return load<S>(a + i * in); };
+      if (steps[0] == sizeof(O) && steps[1] == in && steps[2] == in)
+        return near_blocks<F, T>(o, n, left, [b](int64_t i) { return load<S>(b + i * in); });
+      if (steps[0] == sizeof(O) && steps[1] == in && steps[2] == 0)
+        return near_blocks<F, T>(o, n, left, [y = load<S>(b)](int64_t) { return y; });
+    }
     if (steps[0] == sizeof(O) && steps[1] == in && steps[2] == in) {
       for (int64_t i = 0; i < n; ++i)
         o[i] =

@@ -100,9 +100,34 @@ struct AvgPoolBackward {
   Volume grad, out;
 
   void image(ChannelRuns::Run r) const {
+    const bool rows = r.length == 1 && plan.sliding;
     for (int64_t d = 0; d < grad.sizes[2]; ++d)
-      for (int64_t h = 0; h < grad.sizes[3]; ++h)
-        for (int64_t w = 0; w < grad.sizes[4]; ++w) spread(r, d, h, w);
+      for (int64_t h = 0; h < grad.sizes[3]; ++h) {
+        for (int64_t w = 0; rows && w < grad.sizes[4]; w += longest_run) row(r, d, h, w);
+        for (int64_t w = 0; !rows && w < grad.sizes[4]; ++w) spread(r, d, h, w);
+      }
+  }
+  // Up to longest_run gradients of a row of one channel at once, tap by tap.
+  void row(ChannelRuns::Run r, int64_t d, int64_t h, int64_t begin) const {
+    const int64_t end = std::min(begin + longest_run, grad.sizes[4]);
+    const T* g = grad.at<const T>(r.image, r.channel) + d * grad.strides[2] + h * grad.strides[3];
+    A part[longest_run];
+    for (int64_t w = begin; w < end; ++w) {
+      const PoolWindow win{plan.spans[0][d], plan.spans[1][h], plan.spans[2][w]};
+      const int64_t by = divisor(win);  // zero where a window lies outside: then nothing uses it
+      part[w - begin] = static_cast<A>(g[w * grad.strides[4]]) / static_cast<A>(by == 0 ? 1 : by);
+    }
+    const PoolSpan ds = plan.spans[0][d], hs = plan.spans[1][h];
+    for (int64_t z = ds.first; z < ds.last; z += plan.step[0])
+      for (int64_t y = hs.first; y < hs.last; y += plan.step[1])
+        for (int64_t k = 0; k < plan.kernel[2]; ++k) {
+          const TapRange t = tap_range(plan, k, begin, end, out.sizes[4]);
+          const int64_t x = k * plan.step[2] - plan.padding[2],
+                        step = plan.stride[2] * out.strides[4];
+          A* to = out.at<A>(r.image, r.channel) + z * out.strides[2] + y * out.strides[3] +
+                  x * out.strides[4];
+          for (int64_t w = t.begin; w < t.end; ++w) to[w * step] += part[w - begin];
+        }
   }
   void spread(ChannelRuns::Run r, int64_t d, int64_t h, int64_t w) const {
     const PoolWindow win{plan.spans[0][d], plan.spans[1][h], plan.spans[2][w]};

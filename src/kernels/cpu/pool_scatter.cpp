@@ -22,23 +22,88 @@ int64_t offset_of(const Volume& v, int64_t index) {
   return rest / v.sizes[3] * v.strides[2] + rest % v.sizes[3] * v.strides[3] + w * v.strides[4];
 }
 
-// Calls put(to, from, offset) for every element of `from` and the place that its index names.
+// Whether the elements of a channel lie at one distance, in order.
+bool is_even(const Volume& v) {
+  return (v.sizes[3] == 1 || v.strides[3] == v.sizes[4] * v.strides[4]) &&
+         (v.sizes[2] == 1 || v.strides[2] == v.sizes[3] * v.sizes[4] * v.strides[4]);
+}
+
+// Channels that are walked together: neighbours in memory where that is how tensors lie.
+int64_t channels_together(const Volume& from, const Volume& indices, const Volume& to) {
+  constexpr int64_t most = 64;
+  const bool last = from.strides[1] == 1 && indices.strides[1] == 1 && to.strides[1] == 1;
+  return last ? std::min(most, from.sizes[1]) : 1;
+}
+
+// One block of channels of one image: put(to, from, offset) for each element of `from` and the
+// place that its index names.
+template <class F>
+class Follower {
+ public:
+  Follower(const Volume& from, const Volume& indices, const Volume& to, const char* op, F& put)
+      : from_(from), indices_(indices), to_(to), op_(op), put_(put) {
+    places_ = to.sizes[2] * to.sizes[3] * to.sizes[4];
+    count_ = from.sizes[2] * from.sizes[3] * from.sizes[4];
+    even_ = is_even(from) && is_even(indices) && is_even(to);
+  }
+
+  void block(int64_t n, int64_t channel, int64_t channels) const {
+    const int64_t* index = indices_.at<const int64_t>(n, channel);
+    if (even_) {
+      const int64_t step = from_.strides[4], index_step = indices_.strides[4];
+      return walk(
+          n, channel, channels, index, [=](int64_t i) { return i * step; },
+          [=](int64_t i) { return i * index_step; },
+          [step = to_.strides[4]](int64_t i) { return i * step; });
+    }
+    walk(
+        n, channel, channels, index, [this](int64_t i) { return offset_of(from_, i); },
+        [this](int64_t i) { return offset_of(indices_, i); },
+        [this](int64_t i) { return offset_of(to_, i); });
+  }
+
+  int64_t count() const { return count_; }
+
+ private:
+  template <class A, class B, class C>
+  void walk(int64_t n, int64_t channel, int64_t channels, const int64_t* index, A&& from_at,
+            B&& index_at, C&& to_at) const {
+    const auto one = [&](int64_t i, int64_t c) {
+      const int64_t place = index[index_at(i) + c];
+      if (static_cast<uint64_t>(place) >= static_cast<uint64_t>(places_)) [[unlikely]]
+        refuse(place);
+      put_(n, channel + c, from_at(i), to_at(place));
+    };
+    if (channels == 1) {  // channels that are walked together lie side by side
+      for (int64_t i = 0; i < count_; ++i) one(i, 0);
+      return;
+    }
+    for (int64_t i = 0; i < count_; ++i)
+      for (int64_t c = 0; c < channels; ++c) one(i, c);
+  }
+  [[noreturn, gnu::cold]] void refuse(int64_t place) const {
+    throw Error(ErrorKind::Runtime, op_, "(): found an invalid index ", place,
+                ": expected one below ", places_);
+  }
+
+  const Volume &from_, &indices_, &to_;
+  const char* op_;
+  F& put_;
+  int64_t places_, count_;
+  bool even_;
+};
+
 template <class F>
 void follow(const Volume& from, const Volume& indices, const Volume& to, const char* op, F&& put) {
-  const int64_t places = to.sizes[2] * to.sizes[3] * to.sizes[4],
-                per_plane = from.sizes[2] * from.sizes[3] * from.sizes[4];
-  parallel_for(from.sizes[0] * from.sizes[1],
-               std::max<int64_t>((1 << 14) / std::max<int64_t>(per_plane, 1), 1),
+  const Follower<F> follower(from, indices, to, op, put);
+  const int64_t width = channels_together(from, indices, to);
+  const int64_t blocks = width == 0 ? 0 : (from.sizes[1] + width - 1) / width;
+  const int64_t cost = std::max<int64_t>(follower.count() * width, 1);
+  parallel_for(from.sizes[0] * blocks, std::max<int64_t>((1 << 14) / cost, 1),
                [&](int64_t begin, int64_t end) {
-                 for (int64_t p = begin; p < end; ++p) {
-                   const int64_t n = p / from.sizes[1], c = p % from.sizes[1];
-                   const int64_t* index = indices.at<const int64_t>(n, c);
-                   for (int64_t i = 0; i < per_plane; ++i) {
-                     const int64_t place = index[offset_of(indices, i)];
-                     check(place >= 0 && place < places, op, "(): found an invalid index ", place,
-                           ": expected one below ", places);
-                     put(n, c, offset_of(from, i), offset_of(to, place));
-                   }
+                 for (int64_t k = begin; k < end; ++k) {
+                   const int64_t channel = k % blocks * width;
+                   follower.block(k / blocks, channel, std::min(width, from.sizes[1] - channel));
                  }
                });
 }

@@ -32,25 +32,53 @@ A largest(const A* x, int64_t n) {
   for (; i + lanes <= n; i += lanes)
     for (int64_t l = 0; l < lanes; ++l) m[l] = x[i + l] > m[l] ? x[i + l] : m[l];
   for (; i < n; ++i) m[0] = x[i] > m[0] ? x[i] : m[0];
-  for (int64_t l = 1; l < lanes; ++l) m[0] = m[l] > m[0] ? m[l] : m[0];
-  return m[0];
+  for (int64_t l = 0; l < 8; ++l) m[l] = m[l + 8] > m[l] ? m[l + 8] : m[l];
+  for (int64_t l = 0; l < 4; ++l) m[l] = m[l + 4] > m[l] ? m[l + 4] : m[l];
+  const A a = m[0] > m[1] ? m[0] : m[1], b = m[2] > m[3] ? m[2] : m[3];
+  return a > b ? a : b;
 }
+
+// Rows of which logarithms are taken together.
+constexpr int64_t together = 16;
 
 template <bool Log>
 struct Forward {
+  // `room` has 2 n elements.
+  template <class T>
+  static void rows(const T* from, T* to, int64_t n, int64_t count, wide_t<T>* room) {
+    if constexpr (Log) {
+      for (int64_t r = 0; r < count; r += together)
+        log_rows(from + r * n, to + r * n, n, count - r < together ? count - r : together, room);
+    } else {
+      for (int64_t r = 0; r < count; ++r) row(from + r * n, to + r * n, n, room);
+    }
+  }
+
   template <class T>
   static void row(const T* from, T* to, int64_t n, wide_t<T>* room) {
     using A = wide_t<T>;
     const A* x = wide_row(from, room, n);
     const A m = largest(x, n);
-    A* e = room + n;
+    A* __restrict e = room + n;
     for (int64_t i = 0; i < n; ++i) e[i] = math::exp(x[i] - m);
     const A sum = lane_sum<A>(0, n, [&](int64_t i) { return e[i]; });
-    if constexpr (Log) {
-      const A shift = math::log(sum);
-      for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(x[i] - m - shift);
-    } else {
-      for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(e[i] / sum);
+    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(e[i] / sum);
+  }
+
+  template <class T>
+  static void log_rows(const T* from, T* to, int64_t n, int64_t count, wide_t<T>* room) {
+    using A = wide_t<T>;
+    A m[together], shift[together] = {};
+    for (int64_t r = 0; r < count; ++r) {
+      const A* x = wide_row(from + r * n, room, n);
+      m[r] = largest(x, n);
+      shift[r] = lane_sum<A>(0, n, [x, most = m[r]](int64_t i) { return math::exp(x[i] - most); });
+    }
+    for (int64_t r = 0; r < together; ++r) shift[r] = math::log(shift[r]);
+    for (int64_t r = 0; r < count; ++r) {
+      const T* x = from + r * n;
+      T* y = to + r * n;
+      for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(widen(x[i]) - m[r] - shift[r]);
     }
   }
 
@@ -141,8 +169,7 @@ void run_forward(const Tensor& self, int64_t dim, const Tensor& out) {
       });
     parallel_for(e.outer, chunk_of(e.n), [&](int64_t begin, int64_t end) {
       Scratch<wide_t<T>> room(2 * e.n);
-      for (int64_t r = begin; r < end; ++r)
-        Forward<Log>::row(x + r * e.n, y + r * e.n, e.n, room.data());
+      Forward<Log>::rows(x + begin * e.n, y + begin * e.n, e.n, end - begin, room.data());
     });
   });
 }

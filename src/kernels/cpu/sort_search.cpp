@@ -251,7 +251,11 @@ static Tensor counted(const Tensor& in, const Tensor& weights, int64_t bins, DTy
   const T* x = in.data<T>();
   const W* w = weights.defined() ? weights.data<W>() : nullptr;
   W* to = out.data<W>();
-  for (int64_t i = 0; i < in.numel(); ++i) to[x[i]] += w ? w[i] : W(1);
+  const int64_t n = in.numel();
+  if (w)
+    for (int64_t i = 0; i < n; ++i) to[x[i]] += w[i];
+  else
+    for (int64_t i = 0; i < n; ++i) to[x[i]] += W(1);
   return out;
 }
 
@@ -275,7 +279,11 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
   Tensor out;
   const bool known = visit_integral(in.dtype(), [&]<class T>(Type<T>) {
     const T* x = in.data<T>();
-    const T low = *std::min_element(x, x + in.numel()), high = *std::max_element(x, x + in.numel());
+    T low = x[0], high = x[0];
+    for (int64_t i = 1; i < in.numel(); ++i) {  // both at once, without branches
+      low = x[i] < low ? x[i] : low;
+      high = x[i] > high ? x[i] : high;
+    }
     check(!(low < T(0)), "bincount(): numbers of input must not be negative");
     check(static_cast<int64_t>(high) < INT64_MAX, "bincount(): numbers of input must be below ",
           INT64_MAX, "; got ", high);

@@ -150,16 +150,35 @@ struct SpreadGradients {
         grad.at<const T>(r.image, r.channel) + d * grad.strides[2] + h * grad.strides[3];
     const ResampleAxis<A>& x = axes.width;
     const int64_t n = out.sizes[4], step = out.strides[4];
+    if (x.taps == 1)
+      sum_neighbours(from, sum, n);
+    else
+      sum_taps(from, sum, n);
+    A* to = out.at<A>(r.image, r.channel);
+    axes.each_line(d, h, out, [&](int64_t offset, A weight) {
+      for (int64_t i = 0; i < n; ++i) to[offset + i * step] += weight * sum[i];
+    });
+  }
+
+  void sum_taps(const T* from, A* sum, int64_t n) const {
+    const ResampleAxis<A>& x = axes.width;
     std::fill_n(sum, n, A(0));
     for (int64_t w = 0; w < grad.sizes[4]; ++w) {
       const A g = static_cast<A>(from[w * grad.strides[4]]);
       for (int64_t t = w * x.taps; t < w * x.taps + x.count[w]; ++t)
         sum[x.index[t]] += x.weight[t] * g;
     }
-    A* to = out.at<A>(r.image, r.channel);
-    axes.each_line(d, h, out, [&](int64_t offset, A weight) {
-      for (int64_t i = 0; i < n; ++i) to[offset + i * step] += weight * sum[i];
-    });
+  }
+  // Where each gradient has one tap, those of an element are neighbours: their sum needs no memory.
+  void sum_neighbours(const T* from, A* sum, int64_t n) const {
+    const ResampleAxis<A>& x = axes.width;
+    const int64_t width = grad.sizes[4], step = grad.strides[4];
+    for (int64_t i = 0, w = 0; i < n; ++i) {
+      A total = 0;
+      for (; w < width && x.index[w] == i; ++w)
+        total += x.weight[w] * static_cast<A>(from[w * step]);
+      sum[i] = total;
+    }
   }
 
   void side_by_side(ChannelRuns::Run r, int64_t d, int64_t h) const {

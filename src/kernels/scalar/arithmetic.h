@@ -29,13 +29,19 @@ FACULA_SCALAR_SLOW double fmod_library(double a, double b) { return __builtin_fm
 
 // Whether fmod_near(a, b) may be called: the quotient's integer part is exact in double.
 FACULA_SCALAR bool fmod_in_range(float a, float b) {
-  return abs(a) < abs(b) * 0x1p28f && abs(b) < 0x1p99f;
+  return (abs(a) < abs(b) * 0x1p28f) & (abs(b) < 0x1p99f);
 }
 FACULA_SCALAR float fmod_near(float a, float b) {
   const double m = abs(static_cast<double>(a)), d = abs(static_cast<double>(b));
   double r = m - trunc(m / d) * d;
   r = r < 0.0 ? r + d : (r >= d ? r - d : r);
   return copysign(static_cast<float>(r), a);
+}
+
+// The rest of floor division under the same condition.
+FACULA_SCALAR float remainder_near(float a, float b) {
+  const float r = fmod_near(a, b);
+  return (r != 0.0f) & ((r < 0.0f) != (b < 0.0f)) ? r + b : r;
 }
 
 // a - trunc(a / b) b, exact; the sign of a.

@@ -1,4 +1,4 @@
-// erf and erfc. Bounds (units in the last place): erf 1.2; erfc 2.0; floats 0.7.
+// erf and erfc. Bounds (units in the last place): erf 1.2; erfc 2.1; floats 0.7.
 #pragma once
 #include "kernels/scalar/exp.h"
 

@@ -67,12 +67,36 @@ FACULA_SCALAR double exp_short(double x) {
   return (1.0 + (r + r * r * q)) * power_of_two(k);
 }
 
+// e^x with fma: the reduced argument is one product less, and 2^k is made from the bits that hold
+// k. In two steps, so that subnormal results round once. x clamped.
+template <class T>
+FACULA_SCALAR T exp_fused(T x) {
+  constexpr bool is_float = std::is_same_v<T, float>;
+  constexpr T ln2 = is_float ? T(0x1.62e43p-1) : T(0x1.62e42fefa39efp-1);
+  constexpr T ln2_rest = is_float ? T(-0x1.05c610ca86c39p-29) : T(0x1.abc9e3b39803fp-56);
+  constexpr T magic = Ieee<T>::round_magic;
+  constexpr int mantissa = Ieee<T>::mantissa_bits;
+  using Signed = std::make_signed_t<Bits<T>>;
+  const T shifted = multiply_add(x, T(1.4426950408889634), magic), k = shifted - magic;
+  const T wide = multiply_add(k, -ln2, x), r = multiply_add(k, -ln2_rest, wide);
+  const T lost = multiply_add(k, -ln2_rest, wide - r);
+  const T y = T(1) + (r + multiply_add(r * r, exp_tail(r), lost));
+  const auto n = static_cast<Signed>(to_bits(shifted) - to_bits(magic));
+  const auto half = static_cast<Bits<T>>(n >> 1), rest = static_cast<Bits<T>>(n) - half;
+  constexpr auto bias = static_cast<Bits<T>>(Ieee<T>::bias);
+  return y * from_bits<T>((half + bias) << mantissa) * from_bits<T>((rest + bias) << mantissa);
+}
+
 }  // namespace detail
 
 // e^x.
 template <class T>
 FACULA_SCALAR T exp(T x) {
+#if defined(__FMA__)
+  return detail::exp_fused(detail::clamp_exponent(x));
+#else
   return detail::exp_value(detail::exp_parts(detail::clamp_exponent(x)));
+#endif
 }
 
 // 2^x.

@@ -2,8 +2,9 @@
 // makes sense) in facula::scalar::math. Half and BFloat16 are computed in float by the caller;
 // complex numbers are in complex_math.h, special functions in special.h.
 //
-// The same bits come out of every instruction set: no fma, no library call outside slow paths, and
-// only operations that IEEE 754 defines. Selects stand where a branch would stop vectorisation.
+// No library call outside slow paths, and only operations that IEEE 754 defines; polynomials are
+// fused where the instruction set has fma (their bits differ between sets by a rounding), nothing
+// else is. Selects stand where a branch would stop vectorisation.
 #pragma once
 #include "kernels/scalar/arithmetic.h"
 #include "kernels/scalar/erf.h"

@@ -50,6 +50,19 @@ FACULA_SCALAR T from_bits(Bits<T> b) {
   return std::bit_cast<T>(b);
 }
 
+// a * b + c, fused where the instruction set has it: one rounding less and half the work.
+template <class T>
+FACULA_SCALAR T multiply_add(T a, T b, T c) {
+#if defined(__FMA__)
+  if constexpr (std::is_same_v<T, float>)
+    return __builtin_fmaf(a, b, c);
+  else
+    return __builtin_fma(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
 // c0 + x c1 + x^2 c2 + ...
 template <class T>
 FACULA_SCALAR T poly(T, T c0) {
@@ -57,7 +70,7 @@ FACULA_SCALAR T poly(T, T c0) {
 }
 template <class T, class... C>
 FACULA_SCALAR T poly(T x, T c0, C... rest) {
-  return c0 + x * poly(x, static_cast<T>(rest)...);
+  return multiply_add(x, poly(x, static_cast<T>(rest)...), c0);
 }
 
 // The nearest integer to x, |x| < 2^22 (float) or 2^51 (double): cheaper than a rounding

@@ -275,3 +275,49 @@ def acc_seqnr(T):
     x = leaf(T)
     y = x * 2
     return y.grad_fn.next_functions[0][0]._sequence_nr()
+
+
+def accumulation_node(x):
+    return x.expand_as(x).grad_fn.next_functions[0][0]
+
+
+@case
+def hooks_of_an_accumulation_node_live_as_long_as_it_is_referred_to(T):
+    x, calls = leaf(T), []
+    node = accumulation_node(x)
+    node.register_hook(lambda *gradients: calls.append("object"))
+    (x * 2).sum().backward()
+    del node
+    (x * 2).sum().backward()
+    accumulation_node(x).register_hook(lambda *gradients: calls.append("dropped"))
+    node = accumulation_node(x)
+    node.register_hook(lambda *gradients: calls.append("graph"))
+    y = (x * 2).sum()
+    del node
+    y.backward()
+    return calls
+
+
+@case
+def a_leaf_lives_as_long_as_its_accumulation_node(T):
+    import gc
+    import weakref
+
+    x = leaf(T)
+    node, seen = accumulation_node(x), weakref.ref(x)
+    del x
+    gc.collect()
+    alive = seen() is not None and node.variable is seen()
+    del node
+    gc.collect()
+    return alive, seen() is None
+
+
+@case
+def an_accumulation_node_takes_data_of_another_shape(T):
+    x = leaf(T)
+    (x * 2).sum().backward()
+    x.grad = None
+    x.data = T.ones(5)
+    (x * 2).sum().backward()
+    return x.grad

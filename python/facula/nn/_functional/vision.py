@@ -121,6 +121,7 @@ def interpolate(
         ValueError: arguments that do not go together.
         NotImplementedError: a mode that does not fit the number of dimensions.
     """
+    input.dim()  # what is no tensor is told first
     _check_interpolate(input, size, scale_factor, mode, align_corners, antialias)
     output_size = scale_factors = None
     if size is not None:

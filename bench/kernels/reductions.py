@@ -1,0 +1,94 @@
+"""Reductions, cumulative operators, sorting."""
+
+from bench.kernels.common import In, K, M, Table, size_of
+
+DIMS = {"all": ((1 * K, 1 * K), None), "inner": ((1 * K, 1 * K), 1), "outer": ((1 * K, 1 * K), 0)}
+
+
+def reduce(name, dim):
+    if dim is None:
+        return lambda m, x: getattr(m, name)(x)
+    return lambda m, x: getattr(m, name)(x, dim)
+
+
+def reductions():
+    table = Table("reductions")
+    for name in ("sum", "mean", "amax", "argmax", "var", "logsumexp", "prod", "any", "max", "std"):
+        for where, (shape, dim) in DIMS.items():
+            if name == "logsumexp" and dim is None:
+                continue
+            spread = {"low": 0.99, "high": 1.01} if name == "prod" else {}
+            table.add(f"{name} {where}", [In(shape, **spread)], reduce(name, dim))
+    for dtype in ("float64", "bfloat16", "int64"):
+        for name in ("sum", "amax"):
+            for where, (shape, dim) in DIMS.items():
+                spec = In(shape, dtype, low=0, high=9)
+                table.add(f"{name} {where}", [spec], reduce(name, dim), full=name == "amax")
+    table.add("sum small", [In((16 * K,))], reduce("sum", None))
+    table.add("sum short rows", [In((64 * K, 16))], reduce("sum", 1))
+    table.add("max short rows", [In((64 * K, 10))], reduce("argmax", 1))
+    table.add("sum few columns", [In((256 * K, 3))], reduce("sum", 0))
+    table.add("sum middle", [In((64, 128, 128))], reduce("sum", 1))
+    table.add("sum of images", [In((32, 64, 28, 28))], reduce("sum", (0, 2, 3)))
+    table.add(
+        "sum of images",
+        [In((32, 64, 28, 28), layout="channels_last")],
+        reduce("sum", (0, 2, 3)),
+    )
+    table.add("mean of images", [In((32, 64, 28, 28))], reduce("mean", (2, 3)))
+    table.add("sum inner", [In((1 * K, 1 * K), layout="transposed")], reduce("sum", 1))
+    table.add("norm all", [In((1 * M,))], lambda m, x: m.linalg.vector_norm(x))
+    table.add("norm inner", [In((1 * K, 1 * K))], lambda m, x: m.linalg.vector_norm(x, dim=1))
+    table.add("count_nonzero", [In((1 * M,), "int64", low=0)], reduce("count_nonzero", None))
+    table.add("all of bools", [In((1 * M,), "bool")], reduce("all", 0))
+    table.add("sum of bools", [In((1 * M,), "bool")], reduce("sum", None))
+    spec = In((8 * M,))
+    table.add("sum all", [spec], reduce("sum", None), traffic=size_of(spec))
+    return table.cases
+
+
+def cumulative():
+    table = Table("cumulative")
+    for name in ("cumsum", "cumprod", "logcumsumexp", "cummax"):
+        for dim in (1, 0):
+            where = "inner" if dim else "outer"
+            spec = In((1 * K, 1 * K), low=0.99, high=1.01)
+            full = name in ("logcumsumexp",) and dim == 0
+            table.add(f"{name} {where}", [spec], reduce(name, dim), full=full)
+    table.add("cumsum", [In((1 * M,), "int64")], reduce("cumsum", 0))
+    table.add("cumsum", [In((1 * M,), "bfloat16", low=0, high=1e-4)], reduce("cumsum", 0))
+    table.add("cumsum", [In((1 * M,), low=-1, high=1)], reduce("cumsum", 0), checked=False)
+    table.add("diff", [In((1 * K, 1 * K))], lambda m, x: m.diff(x))
+    return table.cases
+
+
+def sorting():
+    table = Table("sorting")
+
+    def sort(m, x):
+        return m.sort(x, -1)[0]
+
+    for dtype in ("float32", "int64", "bfloat16"):
+        table.add("sort", [In((256 * K,), dtype, low=-1e5, high=1e5)], sort)
+        table.add("sort rows", [In((1 * K, 128), dtype, low=-1e5, high=1e5)], sort)
+    table.add("sort outer", [In((512, 256))], lambda m, x: m.sort(x, 0)[0])
+    table.add("sort stable", [In((64 * K,))], lambda m, x: m.sort(x, stable=True)[0])
+    table.add("argsort", [In((64 * K,))], lambda m, x: m.argsort(x), checked=False)
+    for k, shape in ((1, (64, 10 * K)), (10, (64, 10 * K)), (100, (1 * M,)), (5, (1 * K, 100))):
+        table.add(f"topk {k}", [In(shape)], lambda m, x, k=k: m.topk(x, k)[0])
+    table.add("topk 50", [In((32, 50 * K), "bfloat16")], lambda m, x: m.topk(x, 50)[0])
+    table.add("kthvalue", [In((64, 10 * K))], lambda m, x: m.kthvalue(x, 5000)[0])
+    table.add("median", [In((64, 10 * K))], lambda m, x: m.median(x, 1)[0])
+    table.add("median", [In((256 * K,))], lambda m, x: m.median(x))
+    table.add("unique", [In((256 * K,), "int64", low=0, high=1000)], lambda m, x: m.unique(x))
+    table.add("unique", [In((64 * K,))], lambda m, x: m.unique(x))
+    table.add("bincount", [In((1 * M,), "int64", low=0, high=1000)], lambda m, x: m.bincount(x))
+    table.add("histc", [In((1 * M,))], lambda m, x: m.histc(x, 100, -2.0, 2.0))
+    table.add(
+        "searchsorted",
+        [In((1 * M,)), In((64 * K,))],
+        lambda m, x, v: m.searchsorted(m.cumsum(x.abs()[:1024], 0), v * 500),
+        note="1K, 64K",
+    )
+    table.add("bucketize", [In((1 * M,)), In((33,))], lambda m, x, b: m.bucketize(x, b.sort()[0]))
+    return table.cases

@@ -1,0 +1,153 @@
+"""What a run is summed up to: geometric means, shares of slow cases, bandwidth, a JSON file."""
+
+import json
+import os
+import platform
+import statistics
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+from bench.harness import geomean_line
+
+LIMITS = (0.9, 0.7)
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def cpu_name():
+    """The processor's model name, for the head of a report."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            return next(line.split(":", 1)[1].strip() for line in file if "model name" in line)
+    except (OSError, StopIteration):
+        return platform.processor() or "unknown processor"
+
+
+def describe(modules):
+    """The head of a report: what was measured, and where."""
+    versions = ", ".join(f"{n} {getattr(m, '__version__', '?')}" for n, m in modules.items())
+    return (
+        f"{versions}; Python {platform.python_version()}; {cpu_name()}, "
+        f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f}"
+    )
+
+
+def commit():
+    """The short name of the commit that is measured, with a mark where the tree was changed."""
+    run = subprocess.run(
+        ["git", "describe", "--always", "--dirty=+"], cwd=ROOT, capture_output=True, text=True
+    )
+    return run.stdout.strip() or "unknown"
+
+
+def share_below(results, peer, limit):
+    """The part of the cases whose ratio is below `limit`."""
+    found = [r.ratios[peer] for r in results if peer in r.ratios]
+    return sum(x < limit for x in found) / len(found) if found else 0.0
+
+
+def summary(results, names):
+    """Lines: geometric means by family and threads, shares of slow cases, the slow ones."""
+    lines = []
+    for number in sorted({r.threads for r in results}):
+        here = [r for r in results if r.threads == number]
+        suffix = f", {number} thread{'s' * (number > 1)}" if number else ""
+        families = list(dict.fromkeys(r.family for r in here))
+        for family in families if len(families) > 1 else ():
+            of_family = [r for r in here if r.family == family]
+            lines.append(geomean_line(of_family, names, f"  {family}{suffix}"))
+        lines.append(geomean_line(here, names, f"geometric mean{suffix}"))
+        for peer in names[1:]:
+            parts = ", ".join(
+                f"{share_below(here, peer, limit):.1%} under {limit}x" for limit in LIMITS
+            )
+            lines.append(f"  of {len(here)} cases against {peer}: {parts}")
+    lines += slow_cases(results, names)
+    return lines
+
+
+def slow_cases(results, names):
+    """Lines naming the cases under the first limit, the slowest first."""
+    lines = []
+    for peer in names[1:]:
+        slow = [r for r in results if r.ratios.get(peer, 1.0) < LIMITS[0]]
+        slow.sort(key=lambda r: r.ratios[peer])
+        for r in slow:
+            low, high = r.spread.get(peer, (0, 0))
+            where = f" /{r.threads}" if r.threads else ""
+            lines.append(
+                f"  {r.ratios[peer]:.2f}x ({low:.2f} to {high:.2f})  {r.family}: {r.name}{where}"
+            )
+    return lines
+
+
+def copy_bandwidth(threads):
+    """Bytes per second that copies of 64 MB reach, reading and writing, on so many threads."""
+    import numpy as np
+
+    size = 2**26
+    pairs = [(np.ones(size, np.uint8), np.ones(size, np.uint8)) for _ in range(threads)]
+    best = float("inf")
+    for _ in range(5):
+        workers = [threading.Thread(target=np.copyto, args=pair) for pair in pairs]
+        began = time.perf_counter()
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        best = min(best, time.perf_counter() - began)
+    return 2 * size * threads / best
+
+
+def bandwidth_lines(results, names):
+    """Lines: how much of a plain copy's bandwidth the memory-bound cases reach."""
+    lines = []
+    for number in sorted({r.threads for r in results if r.traffic}):
+        peak = copy_bandwidth(max(1, number))
+        lines.append(f"copies of 64 MB on {max(1, number)} threads: {peak / 1e9:.1f} GB/s")
+        for r in results:
+            if not r.traffic or r.threads != number:
+                continue
+            cells = "".join(
+                f"{r.traffic / r.seconds[n] / peak:>11.0%} "
+                for n in names
+                if isinstance(r.seconds.get(n), float)
+            )
+            lines.append(f"  {r.name:<42}{cells}")
+    return lines
+
+
+def as_json(result):
+    """A Result as JSON can hold it; the time of a failure is its text."""
+    found = result._asdict()
+    found["seconds"] = {
+        n: s if isinstance(s, float) else f"{type(s).__name__}: {s}"
+        for n, s in result.seconds.items()
+    }
+    return found
+
+
+def save(path, modules, suites):
+    """Writes results of suites to `path`; into COMMIT.json where it is a folder."""
+    path = Path(path)
+    if path.is_dir():
+        path /= f"{commit()}.json"
+    names = list(modules)
+    content = {
+        "commit": commit(),
+        "time": time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
+        "machine": describe(modules),
+        "modules": names,
+        "geomean": {
+            suite: {
+                peer: statistics.geometric_mean(found)
+                for peer in names[1:]
+                if (found := [r.ratios[peer] for r in results if peer in r.ratios])
+            }
+            for suite, results in suites.items()
+        },
+        "suites": {suite: [as_json(r) for r in results] for suite, results in suites.items()},
+    }
+    path.write_text(json.dumps(content, indent=1), encoding="utf-8")
+    print(f"results in {path}")

@@ -1,0 +1,68 @@
+#include "kernels/cpu/embedding_rows.h"
+
+#include "kernels/cpu/gemm_simd.h"
+
+namespace facula::cpu::FACULA_ISA {
+namespace {
+
+constexpr int64_t ahead = 8;  // rows that are asked for before they are needed
+
+// `vectors` vectors of columns, from the first one on, summed in registers.
+template <class T, int vectors>
+void sum_vectors(const TableRows<T>& rows, int64_t first, T* to) {
+  using S = Simd<T>;
+  typename S::Vec sum[vectors] = {};
+  for (int64_t i = 0; i < rows.count; ++i) {
+    if (i + ahead < rows.count)
+      __builtin_prefetch(rows.table + rows.numbers[i + ahead] * rows.width + first);
+    if (rows.numbers[i] == rows.padding) continue;
+    const T* from = rows.table + rows.numbers[i] * rows.width + first;
+    const auto scale = S::broadcast(rows.scales ? rows.scales[i] : T(1));
+#pragma GCC unroll 8
+    for (int j = 0; j < vectors; ++j) sum[j] += S::load(from + j * S::lanes) * scale;
+  }
+#pragma GCC unroll 8
+  for (int j = 0; j < vectors; ++j) S::store(to + first + j * S::lanes, sum[j]);
+}
+
+// Columns from the first one on, summed in memory.
+template <class T, class A>
+void sum_columns(const TableRows<T>& rows, int64_t first, A* to) {
+  for (int64_t k = first; k < rows.width; ++k) to[k] = A(0);
+  for (int64_t i = 0; i < rows.count; ++i) {
+    if (rows.numbers[i] == rows.padding) continue;
+    const T* from = rows.table + rows.numbers[i] * rows.width;
+    const A scale = rows.scales ? static_cast<A>(rows.scales[i]) : A(1);
+    for (int64_t k = first; k < rows.width; ++k) to[k] += static_cast<A>(from[k]) * scale;
+  }
+}
+
+}  // namespace
+
+template <class T>
+int64_t sum_rows(const TableRows<T>& rows, row_sum_t<T>* to) {
+  int64_t met = 0, done = 0;
+  for (int64_t i = 0; i < rows.count; ++i) met += rows.numbers[i] != rows.padding;
+  if constexpr (std::is_same_v<T, row_sum_t<T>>) {
+    constexpr int64_t lanes = Simd<T>::lanes;
+    for (; done + 4 * lanes <= rows.width; done += 4 * lanes) sum_vectors<T, 4>(rows, done, to);
+    if (done + 2 * lanes <= rows.width) sum_vectors<T, 2>(rows, done, to), done += 2 * lanes;
+    if (done + lanes <= rows.width) sum_vectors<T, 1>(rows, done, to), done += lanes;
+  }
+  if (done < rows.width) sum_columns(rows, done, to);
+  return met;
+}
+
+template <class A>
+void add_row(const A* from, A factor, int64_t width, A* to) {
+  for (int64_t k = 0; k < width; ++k) to[k] += from[k] * factor;
+}
+
+template int64_t sum_rows(const TableRows<float>&, float*);
+template int64_t sum_rows(const TableRows<double>&, double*);
+template int64_t sum_rows(const TableRows<Half>&, float*);
+template int64_t sum_rows(const TableRows<BFloat16>&, float*);
+template void add_row(const float*, float, int64_t, float*);
+template void add_row(const double*, double, int64_t, double*);
+
+}  // namespace facula::cpu::FACULA_ISA

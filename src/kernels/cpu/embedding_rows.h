@@ -1,0 +1,33 @@
+// Sums of rows of a table, built once per instruction set.
+#pragma once
+#include <cstdint>
+#include <type_traits>
+
+#include "core/half.h"
+#include "kernels/cpu/isa.h"
+
+namespace facula::cpu {
+
+// What sums of T are held in.
+template <class T>
+using row_sum_t = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+// `count` rows of `table` by number; `scales` (a factor for each) may be null.
+template <class T>
+struct TableRows {
+  const T* table;
+  int64_t width;
+  const int64_t* numbers;
+  const T* scales;
+  int64_t count;
+  int64_t padding;  // a row that is passed over
+};
+
+FACULA_PER_ISA(
+    // to = the sum of the rows, in their order; returns how many were not passed over. T: float,
+    // double, Half and BFloat16.
+    template <class T> int64_t sum_rows(const TableRows<T>& rows, row_sum_t<T>* to);
+    // to[k] += from[k] * factor.
+    template <class A> void add_row(const A* from, A factor, int64_t width, A* to);)
+
+}  // namespace facula::cpu

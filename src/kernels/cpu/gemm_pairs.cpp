@@ -1,0 +1,202 @@
+#include "kernels/cpu/gemm_pairs.h"
+
+namespace facula::cpu::FACULA_ISA {
+
+#if defined(__AVX512F__)
+namespace {
+
+#define FACULA_PAIRS __attribute__((target("avx512bf16")))
+
+constexpr int64_t depth = 512;         // pairs along k that one pass takes
+constexpr int64_t pitch = depth + 16;  // between packed rows of A, off a multiple of a page
+constexpr int64_t lanes = 16, width = 2 * lanes;  // columns of a panel of B
+
+// Two neighbours along k, as the processor wants them.
+using Pair = uint32_t;
+
+struct Tile {
+  int64_t pairs;
+  const Pair *a, *b;
+  float* c;
+  int64_t c_rs;
+  int64_t columns;
+  bool add;
+};
+
+template <int M, int N>
+FACULA_PAIRS void tile(const Tile& t) {
+  __m512 sum[M][N];
+#pragma GCC unroll 16
+  for (int i = 0; i < M; ++i) {
+#pragma GCC unroll 2
+    for (int j = 0; j < N; ++j) sum[i][j] = _mm512_setzero_ps();
+  }
+  for (int64_t p = 0; p < t.pairs; ++p) {
+    __m512i right[N];
+#pragma GCC unroll 2
+    for (int j = 0; j < N; ++j) right[j] = _mm512_loadu_si512(t.b + p * width + j * lanes);
+#pragma GCC unroll 16
+    for (int i = 0; i < M; ++i) {
+      const __m512i left = _mm512_set1_epi32(static_cast<int>(t.a[i * pitch + p]));
+#pragma GCC unroll 2
+      for (int j = 0; j < N; ++j)
+        sum[i][j] = _mm512_dpbf16_ps(sum[i][j], reinterpret_cast<__m512bh>(left),
+                                     reinterpret_cast<__m512bh>(right[j]));
+    }
+  }
+  const int64_t last = t.columns - (N - 1) * lanes;
+  const auto mask = static_cast<__mmask16>((1u << last) - 1);
+#pragma GCC unroll 16
+  for (int i = 0; i < M; ++i) {
+#pragma GCC unroll 2
+    for (int j = 0; j < N; ++j) {
+      const __mmask16 keep = j == N - 1 ? mask : static_cast<__mmask16>(0xffff);
+      float* to = t.c + i * t.c_rs + j * lanes;
+      if (t.add) sum[i][j] = _mm512_add_ps(sum[i][j], _mm512_maskz_loadu_ps(keep, to));
+      _mm512_mask_storeu_ps(to, keep, sum[i][j]);
+    }
+  }
+}
+
+using Kernel = void (*)(const Tile&);
+struct Kernels {
+  Kernel at[kMaxRows][2] = {};
+};
+template <int M>
+constexpr void fill_kernels(Kernels& k) {
+  k.at[M - 1][0] = &tile<M, 1>;
+  k.at[M - 1][1] = &tile<M, 2>;
+  if constexpr (M < kMaxRows) fill_kernels<M + 1>(k);
+}
+constexpr Kernels make_kernels() {
+  Kernels k;
+  fill_kernels<1>(k);
+  return k;
+}
+constexpr Kernels kernels = make_kernels();
+
+inline Pair pair_of(const BFloat16* low, const BFloat16* high) {
+  return low->bits | (high ? static_cast<Pair>(high->bits) << 16 : 0);
+}
+
+// The elements of two rows of a panel's width in turns.
+inline void zip_rows(Pair* to, const BFloat16* low, const BFloat16* high) {
+  const __m512i first = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40,
+                                         8, 39, 7, 38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
+  const __m512i second = _mm512_add_epi16(first, _mm512_set1_epi16(16));
+  const __m512i a = _mm512_loadu_si512(low), b = _mm512_loadu_si512(high);
+  _mm512_storeu_si512(to, _mm512_permutex2var_epi16(a, first, b));
+  _mm512_storeu_si512(to + lanes, _mm512_permutex2var_epi16(a, second, b));
+}
+
+// to[i * to_rs + j] = the elements (2 i, j) and (2 i + 1, j) of a matrix of k rows.
+void pack_pairs(Pair* to, int64_t to_rs, const BFloat16* from, int64_t rs, int64_t cs, int64_t k,
+                int64_t columns) {
+  int64_t i = 0;
+  if (rs == 1 && cs % 2 == 0) {  // pairs lie side by side
+    i = k / 2;
+    copy_matrix(to, to_rs, reinterpret_cast<const Pair*>(from), 1, cs / 2, i, columns);
+  }
+  for (; 2 * i + 1 < k; ++i) {
+    const BFloat16 *low = from + 2 * i * rs, *high = low + rs;
+    Pair* row = to + i * to_rs;
+    int64_t j = 0;
+    for (; cs == 1 && j + width <= columns; j += width) zip_rows(row + j, low + j, high + j);
+    for (; j < columns; ++j) row[j] = pair_of(low + j * cs, high + j * cs);
+  }
+  if (k % 2 != 0)
+    for (int64_t j = 0; j < columns; ++j)
+      to[i * to_rs + j] = pair_of(from + 2 * i * rs + j * cs, nullptr);
+}
+
+// to[i * pitch + p] = the pair p of row i.
+void pack_rows(Pair* to, const BFloat16* from, int64_t rs, int64_t cs, int64_t rows, int64_t k) {
+  for (int64_t i = 0; i < rows; ++i) {
+    const BFloat16* row = from + i * rs;
+    Pair* packed = to + i * pitch;
+    if (cs == 1)
+      __builtin_memcpy(packed, row, static_cast<size_t>(k / 2) * sizeof(Pair));
+    else
+      for (int64_t p = 0; p < k / 2; ++p)
+        packed[p] = pair_of(row + 2 * p * cs, row + (2 * p + 1) * cs);
+    if (k % 2 != 0) packed[k / 2] = pair_of(row + (k - 1) * cs, nullptr);
+  }
+}
+
+// Steps [step, step + k) of a product.
+class Pass {
+ public:
+  Pass(const Product<float, BFloat16>& p, Pair* packed, int64_t step)
+      : p_(p), packed_(packed), step_(step), k_(min_of(p.k - step, 2 * depth)) {
+    panels_ = ceil_div(p.n, width);
+    const int64_t pairs = ceil_div(k_, int64_t{2});
+    const int64_t wanted = min_of(max_of(p.m * p.n * pairs >> 19, int64_t{1}), int64_t{16});
+    const int64_t row_jobs = min_of(wanted, ceil_div(p.m, int64_t{4 * kMaxRows}));
+    rows_ = min_of(round_up(ceil_div(p.m, row_jobs), kMaxRows), int64_t{12 * kMaxRows});
+    row_jobs_ = ceil_div(p.m, rows_);
+    const int64_t col_jobs = min_of(ceil_div(wanted, row_jobs_), ceil_div(panels_, int64_t{2}));
+    chunk_ = ceil_div(panels_, col_jobs);
+    col_jobs_ = ceil_div(panels_, chunk_);
+  }
+
+  void run() {
+    const int64_t grain = max_of(int64_t{1}, (int64_t{1} << 17) / (k_ * width));
+    parallel_for(panels_, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t j = begin; j < end; ++j) pack_panel(j);
+    });
+    parallel_for(row_jobs_ * col_jobs_, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t job = begin; job < end; ++job) run_job(job / col_jobs_, job % col_jobs_);
+    });
+  }
+
+ private:
+  Pair* panel(int64_t j) const { return packed_ + j * depth * width; }
+  int64_t columns(int64_t j) const { return min_of(width, p_.n - j * width); }
+
+  void pack_panel(int64_t j) {
+    const BFloat16* from = p_.b + step_ * p_.b_rs + j * width * p_.b_cs;
+    pack_pairs(panel(j), width, from, p_.b_rs, p_.b_cs, k_, columns(j));
+    const int64_t pairs = ceil_div(k_, int64_t{2});
+    for (int64_t i = 0; columns(j) < width && i < pairs; ++i)
+      for (int64_t c = columns(j); c < width; ++c) panel(j)[i * width + c] = 0;
+  }
+
+  void run_job(int64_t row_job, int64_t col_job) {
+    const int64_t row = row_job * rows_;
+    const RowPanels panels(min_of(rows_, p_.m - row));
+    const Scratch<Pair> left(panels.rows * pitch);
+    pack_rows(left.get(), p_.a + row * p_.a_rs + step_ * p_.a_cs, p_.a_rs, p_.a_cs, panels.rows,
+              k_);
+    const int64_t last = min_of(panels_, (col_job + 1) * chunk_);
+    for (int64_t j = col_job * chunk_; j < last; ++j) {
+      for (int64_t i = 0; i < panels.count; ++i) {
+        const int64_t begin = panels.begin(i), vectors = ceil_div(columns(j), lanes);
+        kernels.at[panels.height(i) - 1][vectors - 1](
+            {ceil_div(k_, int64_t{2}), left.get() + begin * pitch, panel(j),
+             p_.c + (row + begin) * p_.c_rs + j * width, p_.c_rs, columns(j), step_ > 0});
+      }
+    }
+  }
+
+  const Product<float, BFloat16>& p_;
+  Pair* packed_;
+  int64_t step_, k_, panels_, rows_, row_jobs_, chunk_, col_jobs_;
+};
+
+}  // namespace
+
+bool has_pair_products() { return __builtin_cpu_supports("avx512bf16"); }
+
+void pair_product(const Product<float, BFloat16>& p) {
+  const Scratch<Pair> packed(ceil_div(p.n, width) * depth * width);
+  for (int64_t step = 0; step < p.k; step += 2 * depth) Pass(p, packed.get(), step).run();
+}
+
+#else
+
+bool has_pair_products() { return false; }
+void pair_product(const Product<float, BFloat16>&) {}
+
+#endif
+
+}  // namespace facula::cpu::FACULA_ISA

@@ -1,0 +1,184 @@
+#include "kernels/cpu/index_rows.h"
+
+#include <cstring>
+
+#include "kernels/cpu/stored.h"
+
+namespace facula::cpu::FACULA_ISA {
+namespace {
+
+// No branch per element: an index outside is found out afterwards.
+template <bool first, class I>
+bool offsets_of(const I* from, int64_t n, const OffsetRule& rule, int64_t* to) {
+  const int64_t lowest = rule.lowest, size = rule.size, step = rule.step;
+  int64_t outside = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t v = from[i];
+    outside |= (v < lowest) | (v >= size);
+    const auto place = static_cast<uint64_t>(v) + static_cast<uint64_t>((v >> 63) & size);
+    const uint64_t offset = place * static_cast<uint64_t>(step);  // wraps where v is outside
+    to[i] = static_cast<int64_t>(first ? offset : static_cast<uint64_t>(to[i]) + offset);
+  }
+  return outside == 0;
+}
+
+template <class I>
+bool fill_offsets(const void* indices, int64_t n, const OffsetRule& rule, int64_t* to) {
+  const I* from = static_cast<const I*>(indices);
+  return rule.first ? offsets_of<true>(from, n, rule, to) : offsets_of<false>(from, n, rule, to);
+}
+
+inline int64_t offset_at(const char* offsets, int64_t step, int64_t i) {
+  return *reinterpret_cast<const int64_t*>(offsets + i * step);
+}
+
+template <class T>
+void gather_from_one_place(char* to, int64_t step, const char* from, int64_t from_step, int64_t n) {
+  if (step == sizeof(T) && from_step == sizeof(T)) {
+    std::memcpy(to, from, static_cast<size_t>(n) * sizeof(T));
+    return;
+  }
+  for (int64_t i = 0; i < n; ++i)
+    *reinterpret_cast<T*>(to + i * step) = *reinterpret_cast<const T*>(from + i * from_step);
+}
+
+// With the steps as constants where rows lie densely.
+template <class T>
+[[gnu::always_inline]] inline void gather_steps(char* const* data, int64_t to, int64_t at,
+                                                int64_t from, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    *reinterpret_cast<T*>(data[0] + i * to) =
+        *reinterpret_cast<const T*>(data[2] + i * from + offset_at(data[1], at, i));
+}
+
+template <class T>
+void gather(const void*, char* const* data, const int64_t* steps, int64_t n) {
+  constexpr int64_t size = sizeof(T), wide = sizeof(int64_t);
+  if (steps[1] == 0)
+    return gather_from_one_place<T>(data[0], steps[0], data[2] + offset_at(data[1], 0, 0), steps[2],
+                                    n);
+  if (steps[0] == size && steps[1] == wide && steps[2] == 0)
+    return gather_steps<T>(data, size, wide, 0, n);
+  if (steps[0] == size && steps[1] == wide && steps[2] == size)
+    return gather_steps<T>(data, size, wide, size, n);
+  gather_steps<T>(data, steps[0], steps[1], steps[2], n);
+}
+
+struct Assign {
+  template <class T>
+  static T call(T, T value) {
+    return value;
+  }
+};
+struct Add {
+  template <class T>
+  static T call(T a, T b) {
+    if constexpr (std::is_same_v<T, bool>)
+      return a || b;
+    else
+      return static_cast<T>(a + b);
+  }
+};
+struct Multiply {
+  template <class T>
+  static T call(T a, T b) {
+    if constexpr (std::is_same_v<T, bool>)
+      return a && b;
+    else
+      return static_cast<T>(a * b);
+  }
+};
+struct Larger {  // NaN stays
+  template <class T>
+  static T call(T a, T b) {
+    return a != a || a > b ? a : b;
+  }
+};
+struct Smaller {
+  template <class T>
+  static T call(T a, T b) {
+    return a != a || a < b ? a : b;
+  }
+};
+
+template <class T, class F>
+[[gnu::always_inline]] inline void scatter_steps(char* const* data, int64_t at, int64_t to,
+                                                 int64_t from, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    T& x = *reinterpret_cast<T*>(data[1] + i * to + offset_at(data[0], at, i));
+    x = F::call(read_stored(&x), read_stored(reinterpret_cast<const T*>(data[2] + i * from)));
+  }
+}
+
+template <class T, class F>
+void scatter_to_one_place(char* place, int64_t step, const char* values, int64_t from, int64_t n) {
+  if (step == sizeof(T) && from == sizeof(T)) {
+    T* to = reinterpret_cast<T*>(place);
+    const T* v = reinterpret_cast<const T*>(values);
+    for (int64_t i = 0; i < n; ++i) to[i] = F::call(read_stored(to + i), read_stored(v + i));
+    return;
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    T& x = *reinterpret_cast<T*>(place + i * step);
+    x = F::call(read_stored(&x), read_stored(reinterpret_cast<const T*>(values + i * from)));
+  }
+}
+
+template <class T, class F>
+void scatter(const void*, char* const* data, const int64_t* steps, int64_t n) {
+  constexpr int64_t size = sizeof(T), wide = sizeof(int64_t);
+  if (steps[0] == 0)
+    return scatter_to_one_place<T, F>(data[1] + offset_at(data[0], 0, 0), steps[1], data[2],
+                                      steps[2], n);
+  if (steps[0] == wide && steps[1] == 0 && steps[2] == size)
+    return scatter_steps<T, F>(data, wide, 0, size, n);
+  if (steps[0] == wide && steps[1] == size && steps[2] == size)
+    return scatter_steps<T, F>(data, wide, size, size, n);
+  scatter_steps<T, F>(data, steps[0], steps[1], steps[2], n);
+}
+
+template <class T>
+RowFn reducer(Reduction how) {
+  switch (how) {
+    case Reduction::Sum:
+      return &scatter<T, Add>;
+    case Reduction::Product:
+      return &scatter<T, Multiply>;
+    default:
+      break;
+  }
+  if constexpr (is_complex_v<T>)
+    return nullptr;
+  else
+    return how == Reduction::Maximum ? &scatter<T, Larger> : &scatter<T, Smaller>;
+}
+
+}  // namespace
+
+bool index_offsets(const void* indices, int64_t n, OffsetRule rule, int64_t* to) {
+  return fill_offsets<int64_t>(indices, n, rule, to);
+}
+bool index_offsets_narrow(const void* indices, int64_t n, OffsetRule rule, int64_t* to) {
+  return fill_offsets<int32_t>(indices, n, rule, to);
+}
+
+RowFn gather_row(size_t bytes) {
+  RowFn row = nullptr;
+  visit_size(bytes, [&]<class T>(Type<T>) { row = &gather<T>; });
+  return row;
+}
+
+RowFn scatter_row(size_t bytes) {
+  RowFn row = nullptr;
+  visit_size(bytes, [&]<class T>(Type<T>) { row = &scatter<T, Assign>; });
+  return row;
+}
+
+RowFn reduce_row(DType dtype, Reduction how) {
+  RowFn row = nullptr;
+  visit_types<float, double, uint8_t, int8_t, int16_t, int32_t, int64_t, bool, complex64,
+              complex128>(dtype, [&]<class T>(Type<T>) { row = reducer<T>(how); });
+  return row;
+}
+
+}  // namespace facula::cpu::FACULA_ISA
