@@ -311,6 +311,7 @@ Tensor powers(const Tensor& x, int64_t count) {
   IntVec sizes(x.sizes());
   sizes.push_back(1);
   const Tensor column = ops::unsqueeze(x, -1), zeroth = ops::new_ones(x, sizes);
+  if (count == 1) return zeroth;
   sizes.back() = count - 1;
   const Tensor parts[] = {zeroth, ops::cumprod(ops::expand(column, sizes), -1)};
   return ops::cat(parts, -1);

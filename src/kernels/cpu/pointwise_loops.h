@@ -128,10 +128,10 @@ struct Loop {
   [[gnu::always_inline]] static void same_width(O* o, const I* a, int64_t n,
                                                 const ParamCopy<T, P>& p) {
     if constexpr (P == 0 && has_near<F, T>) {
-      near_blocks<F, T>(o, n, [a](int64_t i) { return static_cast<T>(a[i]); });
+      near_blocks<F, T>(o, n, [a](int64_t i) { return static_cast<T>(read_stored(a + i)); });
     } else {
       for (int64_t i = 0; i < n; ++i)
-        o[i] = static_cast<O>(apply<F, T>(p.v, Params<F>(), static_cast<T>(a[i])));
+        o[i] = static_cast<O>(apply<F, T>(p.v, Params<F>(), static_cast<T>(read_stored(a + i))));
     }
   }
 
