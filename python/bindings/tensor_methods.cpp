@@ -414,6 +414,7 @@ PyMethodDef tensor_methods[] = {
     written_in_python<"new_tensor">(),
     written_in_python<"split">(),
     written_in_python<"norm">(),
+    written_in_python<"nonzero">(),
     written_in_python<"unique">(),
     written_in_python<"unique_consecutive">(),
     written_in_python<"stft">(),

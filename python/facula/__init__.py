@@ -32,6 +32,7 @@ _PYTHON_NAMES = {
         "broadcast_shapes",
         "split",
         "norm",
+        "nonzero",
         "unique",
         "unique_consecutive",
         "meshgrid",

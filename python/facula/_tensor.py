@@ -195,6 +195,11 @@ def norm(self, p="fro", dim=None, keepdim=False, dtype=None):
     return functional.norm(self, p, dim, keepdim, dtype=dtype)
 
 
+def nonzero(self, *, as_tuple=False):
+    """Coordinates of the elements that are not zero; see `facula.nonzero`."""
+    return functional.nonzero(self, as_tuple=as_tuple)
+
+
 def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=None):
     """The different elements, or slices along `dim`."""
     return functional.unique(self, sorted, return_inverse, return_counts, dim)

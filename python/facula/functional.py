@@ -6,8 +6,8 @@ import facula
 from facula import _C
 
 _Tensor = _C.Tensor
-_unique2, _unique_dim, _unique_consecutive = (
-    _C._function("", name) for name in ("_unique2", "unique_dim", "unique_consecutive")
+_nonzero, _unique2, _unique_dim, _unique_consecutive = (
+    _C._function("", name) for name in ("nonzero", "_unique2", "unique_dim", "unique_consecutive")
 )
 
 
@@ -423,6 +423,27 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
         raise RuntimeError(f"norm(): p must be a number, 'fro' or 'nuc'; got {p!r}")
     order = 2.0 if p == "fro" or p is None else p
     return facula.linalg.vector_norm(input, order, dims, keepdim, **extra)
+
+
+@_overridable
+def nonzero(input, *, out=None, as_tuple=False):
+    """Where the elements are that are not zero.
+
+    Args:
+        as_tuple (bool): one tensor for each dimension, which together index `input`.
+
+    Returns:
+        Tensor of int64, one row of coordinates for each element; or a tuple of columns.
+
+    Example:
+        >>> facula.nonzero(facula.tensor([0, 3, 5]), as_tuple=True)
+        (tensor([1, 2]),)
+    """
+    if as_tuple and out is not None:
+        raise RuntimeError("nonzero(): out= takes one tensor; as_tuple=True gives several")
+    if as_tuple:
+        return facula.where(input)
+    return _nonzero(input) if out is None else _nonzero(input, out=out)
 
 
 @_overridable

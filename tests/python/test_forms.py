@@ -154,7 +154,12 @@ def test_out_is_a_list_of_results(call):
         call(x, out=out[:1])
 
 
-def test_where_of_one_tensor_gives_coordinates():
+def test_where_and_nonzero_give_coordinates():
     x = facula.tensor([[1, 0], [0, 2]])
-    rows, columns = facula.where(x)
-    assert (rows.tolist(), columns.tolist()) == ([0, 1], [0, 1])
+    for found in (
+        facula.where(x),
+        facula.nonzero(x, as_tuple=True),
+        x.nonzero(as_tuple=True),
+    ):
+        assert [columns.tolist() for columns in found] == [[0, 1], [0, 1]]
+    assert x.nonzero(as_tuple=False).tolist() == facula.nonzero(x).tolist() == [[0, 0], [1, 1]]
