@@ -35,10 +35,13 @@ def describe(modules):
 
 
 def commit():
-    """The short name of the commit that is measured, with a mark where the tree was changed."""
-    run = subprocess.run(
-        ["git", "describe", "--always", "--dirty=+"], cwd=ROOT, capture_output=True, text=True
-    )
+    """The short name of the commit that is measured, with a mark where the tree was changed;
+    "unknown" without git or outside of a clone."""
+    command = ["git", "describe", "--always", "--dirty=+"]
+    try:
+        run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    except FileNotFoundError:
+        return "unknown"
     return run.stdout.strip() or "unknown"
 
 

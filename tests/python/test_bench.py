@@ -74,3 +74,8 @@ def test_a_saved_run_can_be_read(tmp_path, capsys):
     content = json.loads(file.read_text(encoding="utf-8"))
     assert content["geomean"]["s"]["b"] == pytest.approx(4.0)
     assert [row["name"] for row in content["suites"]["s"]] == ["x", "y"]
+
+
+def test_a_commit_without_git_is_unknown(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    assert report.commit() == "unknown"
