@@ -38,6 +38,24 @@ bool is_basic(PyTypeObject* t) {
 // What the class defines, without binding it; borrowed.
 PyObject* class_attribute(PyTypeObject* t, PyObject* name) { return _PyType_Lookup(t, name); }
 
+// Whether the class has a __torch_function__ of its own. Kept for a few classes, parameters above
+// all, until they change, which gives them another version.
+bool overrides(PyTypeObject* t) {
+  struct Known {
+    PyTypeObject* type;
+    unsigned version;
+    bool answer;
+  };
+  static Known table[16] = {};
+  Known& known = table[reinterpret_cast<uintptr_t>(t) >> 5 & 15];
+  const bool valid = PyType_HasFeature(t, Py_TPFLAGS_VALID_VERSION_TAG);
+  if (known.type == t && valid && known.version == t->tp_version_tag) return known.answer;
+  PyObject* f = class_attribute(t, function_word());
+  const bool answer = f && f != disabled_function;
+  known = {t, t->tp_version_tag, answer};
+  return answer;
+}
+
 Object try_override(PyObject* holder, PyObject* function, PyObject* types, PyObject* args,
                     PyObject* kwargs) {
   const Object method = attribute(holder, "__torch_function__");
@@ -81,8 +99,7 @@ bool has_override(PyObject* o) {
   PyTypeObject* t = Py_TYPE(o);
   if (t == tensor_type || is_basic(t)) return false;
   if (!override_state.subclass_enabled || !override_state.all_enabled) return false;
-  PyObject* f = class_attribute(t, function_word());
-  return f && f != disabled_function;
+  return overrides(t);
 }
 
 void note_overloaded(PyObject* o, std::vector<Object>& list) {

@@ -254,10 +254,10 @@ Tensor Backward::operator[](Name n) const {
   const Schema& s = node_.op().info().schema;
   for (size_t i = 0; i < s.args.size(); ++i)
     if (s.args[i].name_hash == n.hash) return node_.saved_arg(static_cast<int>(i));
-  const Schema own = parse_schema(node_.op().record->schema);
-  for (size_t k = 0; k < own.results.size(); ++k)
-    if (own.results[k].name == n.text || (n.text == "result" && own.results.size() == 1))
-      return node_.saved_result(static_cast<int>(k));
+  const OpInfo& info = node_.op().info();
+  for (int k = 0; k < info.own_results; ++k)
+    if (info.result_names[k] == n.hash || (info.own_results == 1 && n.text == "result"))
+      return node_.saved_result(k);
   throw Error(ErrorKind::Runtime, node_.op().name(), ": its derivative reads '", n.text,
               "', which is no argument or result");
 }

@@ -54,6 +54,16 @@ MemoryFormat suggested_format(const Tensor& t) {
   return MemoryFormat::Contiguous;
 }
 
+// Whether the geometry is that of a contiguous tensor with elements.
+static bool lies_in_order(IntSpan sizes, IntSpan strides) {
+  int64_t expected = 1;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    if (sizes[d] != 1 && strides[d] != expected) return false;
+    expected = wrapping_mul(expected, sizes[d]);
+  }
+  return true;
+}
+
 // Dimensions of more than one element, from the smallest stride up.
 static IntVec dims_by_stride(IntSpan sizes, IntSpan strides) {
   IntVec order;
@@ -68,6 +78,7 @@ static IntVec dims_by_stride(IntSpan sizes, IntSpan strides) {
 
 bool is_dense_non_overlapping(IntSpan sizes, IntSpan strides) {
   if (std::ranges::find(sizes, 0) != sizes.end()) return true;
+  if (lies_in_order(sizes, strides)) return true;
   int64_t expected = 1;
   for (int64_t d : dims_by_stride(sizes, strides)) {
     if (strides[d] != expected) return false;

@@ -109,6 +109,8 @@ void resolve_derivatives(OpInfo& info, const OpRecord& r) {
     if (!s.results[i].name.empty()) return s.results[i].name;
     return s.results.size() == 1 ? std::string("result") : "result" + std::to_string(i);
   };
+  info.own_results = static_cast<uint8_t>(s.results.size());
+  for (size_t i = 0; i < s.results.size(); ++i) info.result_names[i] = name_hash(name_of(i));
   auto result_index = [&](std::string_view n) {
     for (size_t i = 0; i < s.results.size(); ++i)
       if (name_of(i) == n || (n == "result" && s.results.size() == 1)) return static_cast<int>(i);
@@ -211,9 +213,14 @@ std::string Operator::name() const {
 
 const Operator* Operator::variant_of(Variant v) const {
   if (v == variant) return this;
+  std::atomic<const Operator*>& known = variants_[static_cast<int>(v)];
+  if (const Operator* op = known.load(std::memory_order_acquire)) return op;
   // Built-in variants of one record share its pointer.
-  for (const OperatorEntry& e : builtin_operators())
-    if (e.op->record == record && e.op->variant == v) return e.op;
+  for (const OperatorEntry& e : builtin_operators()) {
+    if (e.op->record != record || e.op->variant != v) continue;
+    known.store(e.op, std::memory_order_release);
+    return e.op;
+  }
   return nullptr;
 }
 

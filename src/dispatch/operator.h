@@ -39,6 +39,9 @@ struct OpInfo {
   uint32_t saved_args[4] = {};     // per row
   uint32_t saved_results[4] = {};  // per row
   uint32_t differentiable_results = 0;
+  // Results of the record's own schema, as derivatives name them: hashes.
+  uint8_t own_results = 0;
+  uint32_t result_names[8] = {};
 };
 
 struct Operator {
@@ -51,6 +54,7 @@ struct Operator {
   std::atomic<const Slot*> slots[layer_count] = {};
   std::atomic<const Slot*> composite_slot{nullptr};
   std::atomic<void*> python_callable{nullptr};  // of the binding
+  mutable std::atomic<const Operator*> variants_[4] = {};  // those that were asked for
 
   const OpInfo& info() const {
     const OpInfo* i = info_.load(std::memory_order_acquire);
