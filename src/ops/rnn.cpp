@@ -99,11 +99,13 @@ bool fuses(const Network& n, const Tensor& input, const State& s, const Weights&
   if (w.w_hr.defined() || thread_state.interpreters || !is_floating(input.dtype())) return false;
   const bool as_pytorch = n.mode == Mode::Lstm && n.batch_sizes.empty() &&
                           (input.dtype() == DType::Float32 || input.dtype() == DType::BFloat16);
-  if (!as_pytorch && (thread_state.modes || autocasts())) return false;
+  const bool casts = autocasts();
+  if (!as_pytorch && (thread_state.modes || casts)) return false;
   for (const Tensor* t : {&input, &s.h, &s.c, &w.w_ih, &w.w_hh, &w.b_ih, &w.b_hh}) {
     if (!t->defined()) continue;
-    const bool fits =
-        t->dtype() == input.dtype() && is_plain(*t) && t->device().type == input.device().type;
+    const bool cast = casts && (t->dtype() == DType::Float32 || t->dtype() == DType::BFloat16);
+    const bool fits = (t->dtype() == input.dtype() || cast) && is_plain(*t) &&
+                      t->device().type == input.device().type;
     if (!fits) return false;
   }
   return true;

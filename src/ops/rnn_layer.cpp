@@ -69,7 +69,7 @@ void check_operands(const Tensor& input, const Tensor& w_ih, const Tensor& w_hh,
   if (mode == Mode::Lstm) check_sizes(cx, IntList{batch, h}, "cx_");
   check_sizes(w_ih, IntList{all, input.size(-1)}, "weight0");
   check_sizes(w_hh, IntList{all, h}, "weight1");
-  for (const Tensor* t : {&w_ih, &w_hh, &hx})
+  for (const Tensor* t : {&w_ih, &w_hh, &hx, mode == Mode::Lstm ? &cx : &hx})
     check(t->dtype() == input.dtype(), op, "input, weights and states must have one dtype; got ",
           name(input.dtype()), " and ", name(t->dtype()));
 }

@@ -206,6 +206,7 @@ OP(_pack_padded_sequence){
     .doc = "The rows of all steps of sequences that are sorted by length, and how many each has.",
     .forms = function | out,
     .composite = Composite::Explicit,
+    .flags = cross_device,
     .any = typed_kernel<pack_padded>,
     .derivatives = {vjp(
         "input",
@@ -223,6 +224,7 @@ OP(_pack_padded_sequence_backward){
     .doc = "Gradient of _pack_padded_sequence: rows put back into steps, zeros between.",
     .forms = hidden,
     .composite = Composite::Implicit,
+    .flags = cross_device,
     .any = typed_kernel<pack_backward>,
 };
 OP(_pad_packed_sequence){
@@ -231,5 +233,6 @@ OP(_pad_packed_sequence){
         "padding_value, int total_length) -> (Tensor, Tensor)",
     .doc = "Packed rows as (steps, batch, ...) filled up with a value, and the lengths.",
     .composite = Composite::Implicit,
+    .flags = cross_device,
     .any = typed_kernel<pad_packed>,
 };

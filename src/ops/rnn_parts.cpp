@@ -16,8 +16,15 @@
 namespace facula::rnn {
 namespace {
 
+// The functions of gates keep their dtype.
+void check_gates(const Tensor& gates) {
+  check(is_differentiable(gates.dtype()),
+        "recurrent cells: gates must be floating point or complex; got ", name(gates.dtype()));
+}
+
 Step lstm_step(const Tensor& input_gates, const State& before, const Weights& w) {
   const Tensor gates = ops::add(ops::linear(before.h, w.w_hh, w.b_hh), input_gates);
+  check_gates(gates);
   const std::vector<Tensor> parts = ops::unsafe_chunk(gates, 4, 1);
   const Tensor in = ops::sigmoid(parts[0]), forget = ops::sigmoid(parts[1]),
                fresh = ops::tanh(parts[2]), open = ops::sigmoid(parts[3]);
@@ -28,6 +35,7 @@ Step lstm_step(const Tensor& input_gates, const State& before, const Weights& w)
 }
 
 Step gru_step(const Tensor& input_gates, const State& before, const Weights& w) {
+  check_gates(input_gates);
   const std::vector<Tensor> x = ops::unsafe_chunk(input_gates, 3, 1);
   const std::vector<Tensor> h = ops::unsafe_chunk(ops::linear(before.h, w.w_hh, w.b_hh), 3, 1);
   const Tensor reset = ops::sigmoid(ops::add(h[0], x[0])),

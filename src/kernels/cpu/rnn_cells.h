@@ -29,18 +29,21 @@ struct CellGradient {
 };
 
 template <class A>
-void add_rows(A* __restrict to, const A* from, int64_t n) {
+[[gnu::noinline]] void add_rows(A* __restrict to, const A* from, int64_t n) {
   if (!from) return;
   for (int64_t i = 0; i < n; ++i) to[i] += from[i];
 }
 template <class A>
-void sigmoid_rows(A* x, int64_t n) {
+[[gnu::noinline]] void sigmoid_rows(A* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) x[i] = scalar::math::sigmoid(x[i]);
 }
 template <class A>
-void tanh_rows(A* x, int64_t n) {
+[[gnu::noinline]] void tanh_rows(A* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) x[i] = scalar::math::tanh(x[i]);
 }
+
+// Loops over all of a row stand in functions of their own: parameters alone are known not to
+// overlap, and only then loops are vectorised.
 
 // Gates input, forget, cell, output; then the new cell and state.
 template <class A>
@@ -50,33 +53,50 @@ struct LstmCell {
 
   static void forward(const CellStep<A>& s) {
     const int64_t h = s.h;
-    add_rows(s.kept, s.input_bias, gates * h);
-    add_rows(s.kept, s.hidden_bias, gates * h);
-    sigmoid_rows(s.kept, 2 * h);
-    tanh_rows(s.kept + 2 * h, h);
-    sigmoid_rows(s.kept + 3 * h, h);
-    const A *in = s.kept, *forget = in + h, *candidate = in + 2 * h, *open = in + 3 * h;
-    A* __restrict kept_cell = s.kept + 4 * h, * __restrict kept_state = s.kept + 5 * h, * __restrict cell = s.cell, * __restrict state = s.state;
-    for (int64_t i = 0; i < h; ++i) {
-      const A c = forget[i] * cell[i] + in[i] * candidate[i];
-      kept_cell[i] = cell[i] = c;
-      kept_state[i] = state[i] = open[i] * scalar::math::tanh(c);
-    }
+    A* kept = s.kept;
+    add_rows(kept, s.input_bias, gates * h);
+    add_rows(kept, s.hidden_bias, gates * h);
+    sigmoid_rows(kept, 2 * h);
+    tanh_rows(kept + 2 * h, h);
+    sigmoid_rows(kept + 3 * h, h);
+    renew_cell(h, kept, kept + h, kept + 2 * h, s.cell, kept + 4 * h);
+    renew_state(h, kept + 3 * h, s.cell, s.state, kept + 5 * h);
   }
 
   static void backward(const CellGradient<A>& s) {
     const int64_t h = s.h;
-    const A *in = s.kept, *forget = in + h, *candidate = in + 2 * h, *open = in + 3 * h,
-            *now = in + 4 * h, *before = s.cell_before, *grad = s.grad, *state = s.state;
-    A* __restrict cell = s.cell, * __restrict to = s.input_gates;
+    const A* kept = s.kept;
+    A* to = s.input_gates;
+    from_state(h, kept + 3 * h, kept + 4 * h, s.state, s.grad, s.cell, to + 3 * h);
+    from_cell(h, kept, kept + h, kept + 2 * h, s.cell_before, s.cell, to, to + h, to + 2 * h);
+  }
+
+ private:
+  [[gnu::noinline]] static void renew_cell(int64_t h, const A* in, const A* forget, const A* fresh,
+                                           A* __restrict cell, A* __restrict kept) {
+    for (int64_t i = 0; i < h; ++i) kept[i] = cell[i] = forget[i] * cell[i] + in[i] * fresh[i];
+  }
+  [[gnu::noinline]] static void renew_state(int64_t h, const A* open, const A* cell,
+                                            A* __restrict state, A* __restrict kept) {
+    for (int64_t i = 0; i < h; ++i) kept[i] = state[i] = open[i] * scalar::math::tanh(cell[i]);
+  }
+  // The output gate's gradient, and what the cell gets by way of the state.
+  [[gnu::noinline]] static void from_state(int64_t h, const A* open, const A* now, const A* state,
+                                           const A* grad, A* __restrict cell, A* __restrict to) {
     for (int64_t i = 0; i < h; ++i) {
-      const A squashed = scalar::math::tanh(now[i]), g = state[i] + grad[i];
-      const A o = open[i], c = cell[i] + g * o * (A(1) - squashed * squashed);
-      const A a = in[i], f = forget[i], n = candidate[i];
-      to[i] = c * n * a * (A(1) - a);
-      to[h + i] = c * before[i] * f * (A(1) - f);
-      to[2 * h + i] = c * a * (A(1) - n * n);
-      to[3 * h + i] = g * squashed * o * (A(1) - o);
+      const A squashed = scalar::math::tanh(now[i]), g = state[i] + grad[i], o = open[i];
+      cell[i] += g * o * (A(1) - squashed * squashed);
+      to[i] = g * squashed * o * (A(1) - o);
+    }
+  }
+  [[gnu::noinline]] static void from_cell(int64_t h, const A* in, const A* forget, const A* fresh,
+                                          const A* before, A* __restrict cell, A* __restrict to_in,
+                                          A* __restrict to_forget, A* __restrict to_fresh) {
+    for (int64_t i = 0; i < h; ++i) {
+      const A c = cell[i], a = in[i], f = forget[i], n = fresh[i];
+      to_in[i] = c * n * a * (A(1) - a);
+      to_forget[i] = c * before[i] * f * (A(1) - f);
+      to_fresh[i] = c * a * (A(1) - n * n);
       cell[i] = c * f;
     }
   }
@@ -90,36 +110,55 @@ struct GruCell {
 
   static void forward(const CellStep<A>& s) {
     const int64_t h = s.h;
-    const A* hidden = s.hidden;
-    A* __restrict reset = s.kept, * __restrict update = reset + h, * __restrict fresh = reset + 2 * h, * __restrict recalled = reset + 3 * h, * __restrict state = s.state;
-    add_rows(reset, s.input_bias, gates * h);
-    add_rows(reset, s.hidden_bias, 2 * h);
-    add_rows(reset, hidden, 2 * h);
-    sigmoid_rows(reset, 2 * h);
-    for (int64_t i = 0; i < h; ++i) recalled[i] = hidden[2 * h + i];
-    if (s.hidden_bias) add_rows(recalled, s.hidden_bias + 2 * h, h);
-    for (int64_t i = 0; i < h; ++i)
-      fresh[i] = scalar::math::tanh(fresh[i] + reset[i] * recalled[i]);
-    A* __restrict kept_state = s.kept + 4 * h;
-    for (int64_t i = 0; i < h; ++i)
-      kept_state[i] = state[i] = fresh[i] + update[i] * (state[i] - fresh[i]);
+    A* kept = s.kept;
+    add_rows(kept, s.input_bias, gates * h);
+    add_rows(kept, s.hidden_bias, 2 * h);
+    add_rows(kept, s.hidden, 2 * h);
+    sigmoid_rows(kept, 2 * h);
+    for (int64_t i = 0; i < h; ++i) kept[3 * h + i] = s.hidden[2 * h + i];
+    if (s.hidden_bias) add_rows(kept + 3 * h, s.hidden_bias + 2 * h, h);
+    renew_gate(h, kept, kept + 3 * h, kept + 2 * h);
+    renew_state(h, kept + h, kept + 2 * h, s.state, kept + 4 * h);
   }
 
   static void backward(const CellGradient<A>& s) {
     const int64_t h = s.h;
-    const A *reset = s.kept, *update = reset + h, *fresh = reset + 2 * h, *recalled = reset + 3 * h,
-            *before = s.before, *grad = s.grad;
-    A* __restrict state = s.state, * __restrict to = s.input_gates, * __restrict hidden = s.hidden_gates;
+    const A* kept = s.kept;
+    A *to = s.input_gates, *hidden = s.hidden_gates;
+    from_state(h, kept + h, kept + 2 * h, s.before, s.grad, s.state, to + h, to + 2 * h);
+    from_gate(h, kept, kept + 3 * h, to + 2 * h, to, hidden + 2 * h);
+    for (int64_t i = 0; i < 2 * h; ++i) hidden[i] = to[i];
+  }
+
+ private:
+  [[gnu::noinline]] static void renew_gate(int64_t h, const A* reset, const A* recalled,
+                                           A* __restrict fresh) {
+    for (int64_t i = 0; i < h; ++i)
+      fresh[i] = scalar::math::tanh(fresh[i] + reset[i] * recalled[i]);
+  }
+  [[gnu::noinline]] static void renew_state(int64_t h, const A* update, const A* fresh,
+                                            A* __restrict state, A* __restrict kept) {
+    for (int64_t i = 0; i < h; ++i)
+      kept[i] = state[i] = fresh[i] + update[i] * (state[i] - fresh[i]);
+  }
+  // The gradients of update and new gate; what the state before gets past the gates.
+  [[gnu::noinline]] static void from_state(int64_t h, const A* update, const A* fresh,
+                                           const A* before, const A* grad, A* __restrict state,
+                                           A* __restrict to_update, A* __restrict to_fresh) {
     for (int64_t i = 0; i < h; ++i) {
-      const A g = state[i] + grad[i], r = reset[i], z = update[i], n = fresh[i];
-      const A inner = g * (A(1) - z) * (A(1) - n * n);
-      const A of_reset = inner * recalled[i] * r * (A(1) - r);
-      const A of_update = g * (before[i] - n) * z * (A(1) - z);
-      to[i] = hidden[i] = of_reset;
-      to[h + i] = hidden[h + i] = of_update;
-      to[2 * h + i] = inner;
-      hidden[2 * h + i] = inner * r;
+      const A g = state[i] + grad[i], z = update[i], n = fresh[i];
+      to_update[i] = g * (before[i] - n) * z * (A(1) - z);
+      to_fresh[i] = g * (A(1) - z) * (A(1) - n * n);
       state[i] = g * z;
+    }
+  }
+  [[gnu::noinline]] static void from_gate(int64_t h, const A* reset, const A* recalled,
+                                          const A* inner, A* __restrict to_reset,
+                                          A* __restrict to_recalled) {
+    for (int64_t i = 0; i < h; ++i) {
+      const A r = reset[i], g = inner[i];
+      to_reset[i] = g * recalled[i] * r * (A(1) - r);
+      to_recalled[i] = g * r;
     }
   }
 };
@@ -141,9 +180,13 @@ struct PlainCell {
   }
 
   static void backward(const CellGradient<A>& s) {
-    const A *y = s.kept, *grad = s.grad, *state = s.state;
-    A* __restrict to = s.input_gates;
-    for (int64_t i = 0; i < s.h; ++i) {
+    from_state(s.h, s.kept, s.grad, s.state, s.input_gates);
+  }
+
+ private:
+  [[gnu::noinline]] static void from_state(int64_t h, const A* y, const A* grad, const A* state,
+                                           A* __restrict to) {
+    for (int64_t i = 0; i < h; ++i) {
       const A g = state[i] + grad[i];
       to[i] = Relu ? (y[i] > A(0) ? g : A(0)) : g * (A(1) - y[i] * y[i]);
     }
