@@ -1,6 +1,7 @@
 #include "kernels/cpu/conv_core.h"
 
 #include "kernels/cpu/conv_engine.h"
+#include "kernels/cpu/conv_last.h"
 #include "kernels/cpu/conv_wrap.h"
 
 namespace facula::cpu::FACULA_ISA {
@@ -128,19 +129,6 @@ void forward(const ConvShape& s, const ConvTensor<const T>& input,
   pack_and_run(source, {weight.data, rows * st[0], st[0], weight_offsets}, sum, result);
 }
 
-// Input element i gets its gradient from output o through tap k where i + pad = o * stride +
-// k * dilation. Elements of equal phase, i % stride, share their taps, and each phase is a
-// convolution of stride 1 in itself: for i = phase + stride * j, o = j + shift(k).
-struct PhaseTap {
-  int64_t phase, shift;
-};
-
-PhaseTap phase_of_tap(const ConvShape& s, int d, int64_t k) {
-  const int64_t stride = s.stride[d], at = k * s.dilation[d] - s.padding[d];
-  const int64_t phase = (at % stride + stride) % stride;
-  return {phase, (phase - at) / stride};
-}
-
 int64_t phase_places(const ConvShape& s, int d, int64_t phase) {
   return phase < s.input[d] ? ceil_div(s.input[d] - phase, s.stride[d]) : 0;
 }
@@ -251,6 +239,9 @@ template <class T>
 void conv_forward(const ConvShape& shape, ConvTensor<const T> input, ConvTensor<const T> weight,
                   const T* bias, ConvTensor<T> output) {
   if (shape.batch <= 0 || shape.out_channels <= 0 || volume(shape.output) <= 0) return;
+  if constexpr (kUnfolds<T>) {
+    if (unfolded_forward(shape, input, weight, bias, output)) return;
+  }
   for_each_part<T>([&](const PartProduct& part) {
     forward<conv_element_t<T>>(shape, element_view(input, part.left),
                                element_view(weight, part.right), result_of(output, bias, part));
@@ -261,6 +252,9 @@ template <class T>
 void conv_backward_input(const ConvShape& shape, ConvTensor<const T> grad_output,
                          ConvTensor<const T> weight, const T* bias, ConvTensor<T> grad_input) {
   if (shape.batch <= 0 || shape.in_channels <= 0 || volume(shape.input) <= 0) return;
+  if constexpr (kUnfolds<T>) {
+    if (unfolded_backward_input(shape, grad_output, weight, bias, grad_input)) return;
+  }
   for_each_part<T>([&](const PartProduct& part) {
     const auto grad = element_view(grad_output, part.left);
     const auto right = element_view(weight, part.right);

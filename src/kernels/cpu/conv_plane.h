@@ -127,6 +127,19 @@ void fill_channels_last(Acc* dst, int64_t dst_rs, const T* src, int64_t src_cs,
   });
 }
 
+// Input element i gets its gradient from output o through tap k where i + pad = o * stride +
+// k * dilation. Elements of equal phase, i % stride, share their taps, and each phase is a
+// convolution of stride 1 in itself: for i = phase + stride * j, o = j + shift(k).
+struct PhaseTap {
+  int64_t phase, shift;
+};
+
+inline PhaseTap phase_of_tap(const ConvShape& s, int d, int64_t k) {
+  const int64_t stride = s.stride[d], at = k * s.dilation[d] - s.padding[d];
+  const int64_t phase = (at % stride + stride) % stride;
+  return {phase, (phase - at) / stride};
+}
+
 // The layout in which a convolution reads its input.
 inline PlaneLayout input_layout(const ConvShape& s) {
   PlaneLayout l;

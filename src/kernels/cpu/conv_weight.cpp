@@ -1,5 +1,6 @@
 // The gradients of a convolution by its weights and its bias.
 #include "core/threads.h"
+#include "kernels/cpu/conv_last.h"
 #include "kernels/cpu/conv_weight_wide.h"
 #include "kernels/cpu/conv_wrap.h"
 #include "kernels/cpu/gemm_dot.h"
@@ -268,6 +269,9 @@ void conv_backward_weight(const ConvShape& shape, ConvTensor<const T> grad_outpu
   if (weights <= 0 || shape.kernel[0] * shape.kernel[1] * shape.kernel[2] <= 0) return;
   const int64_t positions = shape.output[0] * shape.output[1] * shape.output[2];
   if (shape.batch <= 0 || positions <= 0) return clear_weights(shape, grad_weight);
+  if constexpr (kUnfolds<T>) {
+    if (unfolded_backward_weight(shape, grad_output, input, grad_weight)) return;
+  }
   for_each_part<T>([&](const PartProduct& part) {
     const auto grad = element_view(grad_output, part.left);
     const auto source = element_view(input, part.right);
