@@ -222,6 +222,18 @@ class InputGradient {
   Scratch<int64_t> table_;
 };
 
+// Where a kernel of one element leaves input elements out, the others as an image of their own.
+template <class T>
+ConvShape without_steps(ConvShape s, ConvTensor<T>& input) {
+  for (int d = 0; d < 3; ++d) {
+    if (s.kernel[d] != 1 || s.padding[d] != 0 || s.stride[d] == 1) continue;
+    input.strides[d + 2] *= s.stride[d];
+    s.input[d] = s.output[d];
+    s.stride[d] = 1;
+  }
+  return s;
+}
+
 template <class T>
 TapResult<conv_element_t<T>> result_of(const ConvTensor<T>& out, const T* bias,
                                        const PartProduct& part) {
@@ -236,8 +248,9 @@ TapResult<conv_element_t<T>> result_of(const ConvTensor<T>& out, const T* bias,
 }  // namespace
 
 template <class T>
-void conv_forward(const ConvShape& shape, ConvTensor<const T> input, ConvTensor<const T> weight,
+void conv_forward(const ConvShape& given, ConvTensor<const T> input, ConvTensor<const T> weight,
                   const T* bias, ConvTensor<T> output) {
+  const ConvShape shape = without_steps(given, input);
   if (shape.batch <= 0 || shape.out_channels <= 0 || volume(shape.output) <= 0) return;
   if constexpr (kUnfolds<T>) {
     if (unfolded_forward(shape, input, weight, bias, output)) return;

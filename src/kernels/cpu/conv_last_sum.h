@@ -73,18 +73,23 @@ class LastSum {
     chunks_ = max_of(ceil_div(length_, whole), int64_t{1});
     step_ = round_up(ceil_div(length_, chunks_), M::per_packed);
     panels_ = ceil_div(rows, M::width);
-    const int64_t blocks = ceil_div(positions_, int64_t{8 * kMaxRows});
+    // Few columns leave room for unfolded rows in the first-level cache, unless those are long.
+    const bool few = panels_ <= 2 && step_ > 64 * M::per_packed;
+    const int64_t most = (few ? 2 : 8) * kMaxRows;
+    const int64_t blocks = ceil_div(positions_, most);
     block_ = round_up(ceil_div(positions_, blocks), kMaxRows);
     blocks_ = ceil_div(positions_, block_);
     // Few blocks of positions share their columns out as well.
-    const int64_t wanted = min_of(ceil_div(int64_t{8}, blocks_ * groups), ceil_div(panels_, int64_t{2}));
+    const int64_t wanted =
+        min_of(ceil_div(int64_t{8}, blocks_ * groups), ceil_div(panels_, int64_t{2}));
     columns_ = ceil_div(panels_, wanted);
     cuts_ = ceil_div(panels_, columns_);
   }
 
   void run() const {
     const Scratch<Packed> packed(groups_ * panels_ * packed_depth() * M::width);
-    const int64_t grain = max_of((int64_t{1} << 15) / max_of(packed_depth() * M::width, int64_t{1}), int64_t{1});
+    const int64_t grain =
+        max_of((int64_t{1} << 15) / max_of(packed_depth() * M::width, int64_t{1}), int64_t{1});
     parallel_for(groups_ * panels_, grain, [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) pack_panel(packed.get(), p / panels_, p % panels_);
     });
@@ -134,9 +139,14 @@ class LastSum {
     for (int64_t r = count; r < M::width; ++r) to[r] = Packed(0);
   }
 
-  // Channels outermost: the taps of a channel often share the weights' cache lines.
   void pack_channels(Packed* packed, const T* from, int64_t count) const {
-    const int64_t channels = unfold_.channels, rs = weights_.row_stride, taps = unfold_.taps();
+    const int64_t channels = unfold_.channels, taps = unfold_.taps();
+    if (weights_.channel_stride == 1 && weights_.row_stride % M::per_packed == 0) {
+      for (int64_t t = 0; t < taps; ++t) pack_columns(packed, from + weights_.taps[t], t, count);
+      return;
+    }
+    // The taps of a channel often share the weights' cache lines.
+    const int64_t rs = weights_.row_stride;
     for (int64_t c = 0; c < channels; c += M::per_packed) {
       for (int64_t t = 0; t < taps; ++t) {
         const T* at = from + c * weights_.channel_stride + weights_.taps[t];
@@ -146,6 +156,16 @@ class LastSum {
         clear_rest(to, count);
       }
     }
+  }
+
+  // One tap whose channels lie side by side.
+  void pack_columns(Packed* packed, const T* from, int64_t tap, int64_t count) const {
+    const int64_t depth = unfold_.channels / M::per_packed;
+    packed += tap * depth * M::width;
+    copy_matrix(packed, M::width, reinterpret_cast<const Packed*>(from), 1,
+                weights_.row_stride / M::per_packed, depth, count);
+    for (int64_t i = 0; count < M::width && i < depth; ++i)
+      clear_rest(packed + i * M::width, count);
   }
 
   // Pairs whose halves may belong to two taps.
@@ -175,8 +195,9 @@ class LastSum {
       const int64_t length = min_of(step_, length_ - c * step_);
       unfold_rows(plan, left, group, begin, count, c, length);
       for (int64_t p = first; p < last; ++p) {
-        const Packed* right = plan.packed + ((group * panels_ + p) * packed_depth() +
-                                             c * step_ / M::per_packed) * M::width;
+        const Packed* right =
+            plan.packed +
+            ((group * panels_ + p) * packed_depth() + c * step_ / M::per_packed) * M::width;
         for (int64_t i = 0; i < rows.count; ++i)
           M::run(rows.height(i), min_of(M::width, rows_ - p * M::width),
                  ceil_div(length, M::per_packed), left + rows.begin(i) * M::pitch, right, b_rows,
@@ -200,12 +221,12 @@ class LastSum {
   // Sums of positions [begin, begin + count) and `rows` rows, a run of an image's row at a time.
   void write(float* sums, int64_t pitch, int64_t begin, int64_t count, int64_t row,
              int64_t rows) const {
-    const int64_t wide = unfold_.lines[2].places, high = unfold_.lines[1].places;
-    const int64_t deep = unfold_.lines[0].places, *st = result_.strides;
+    const int64_t* st = result_.strides;
+    PositionCursor at(unfold_.lines, begin);
     while (count > 0) {
-      const int64_t x = begin % wide, y = begin / wide % high, z = begin / wide / high % deep;
-      const int64_t image = begin / wide / high / deep, run = min_of(count, wide - x);
-      T* to = result_.data + image * st[0] + row * st[1] + z * st[2] + y * st[3] + x * st[4];
+      const int64_t run = at.run(count);
+      T* to = result_.data + at.image * st[0] + row * st[1] + at.z * st[2] + at.y * st[3] +
+              at.x * st[4];
       if (result_.bias != nullptr) add_bias(sums, pitch, row, run, rows);
       if (st[1] == 1) {
         for (int64_t i = 0; i < run; ++i) copy_row(to + i * st[4], sums + i * pitch, 1, rows);
@@ -217,7 +238,7 @@ class LastSum {
             to[r * st[1] + i * st[4]] = Convert<T, float>::call(sums[i * pitch + r]);
       }
       sums += run * pitch;
-      begin += run;
+      at.advance(run);
       count -= run;
     }
   }

@@ -65,7 +65,8 @@ class PairWeightGradient {
 
   // One part of the positions, one group, a block of output channels, a block of elements.
   void run_job(int64_t job, const Room& room, float* sums) const {
-    const int64_t column = job % col_jobs_ * columns_, row = job / col_jobs_ % row_jobs_ * row_block;
+    const int64_t column = job % col_jobs_ * columns_,
+                  row = job / col_jobs_ % row_jobs_ * row_block;
     const int64_t group = job / col_jobs_ / row_jobs_ % s_.groups;
     const int64_t part = job / col_jobs_ / row_jobs_ / s_.groups;
     const int64_t columns = min_of(columns_, length_ - column);
@@ -140,10 +141,9 @@ class PairWeightGradient {
     for (int64_t c = 0; c < columns; c += kPairWidth) {
       const int64_t width = min_of(kPairWidth, columns - c);
       for (int64_t i = 0; i < panels.count; ++i)
-        pair_kernel(panels.height(i), width)({depth, room.left.get() + panels.begin(i) * kPairPitch,
-                                              room.right.get() + c * pairs,
-                                              sums + panels.begin(i) * pitch_ + c, pitch_, width,
-                                              add});
+        pair_kernel(panels.height(i), width)(
+            {depth, room.left.get() + panels.begin(i) * kPairPitch, room.right.get() + c * pairs,
+             sums + panels.begin(i) * pitch_ + c, pitch_, width, add});
     }
   }
 
@@ -154,12 +154,14 @@ class PairWeightGradient {
       for (int64_t i = 0; i < length_; ++i) total[i] += more[i];
     }
     const int64_t *st = out.strides, *k = s_.kernel;
-    const int64_t taps = unfold_.taps(), channels = unfold_.channels;
-    for (int64_t c = 0; c < channels; ++c) {
-      for (int64_t tap = 0; tap < taps; ++tap) {
-        BFloat16* to = out.data + row * st[0] + c * st[1] + tap / (k[1] * k[2]) * st[2] +
-                       tap / k[2] % k[1] * st[3] + tap % k[2] * st[4];
-        *to = Convert<BFloat16, float>::call(total[tap * channels + c]);
+    const int64_t channels = unfold_.channels;
+    for (int64_t z = 0; z < k[0]; ++z) {
+      for (int64_t y = 0; y < k[1]; ++y) {
+        for (int64_t x = 0; x < k[2]; ++x, total += channels) {
+          BFloat16* to = out.data + row * st[0] + z * st[2] + y * st[3] + x * st[4];
+          for (int64_t c = 0; c < channels; ++c)
+            to[c * st[1]] = Convert<BFloat16, float>::call(total[c]);
+        }
       }
     }
   }

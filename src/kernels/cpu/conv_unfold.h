@@ -11,6 +11,32 @@ struct TapLine {
   const int64_t* shifts;
 };
 
+// Where a position lies, counted over images; it moves along runs of a row.
+struct PositionCursor {
+  const TapLine* lines;
+  int64_t image, z, y, x;
+  PositionCursor(const TapLine* l, int64_t position) : lines(l) {
+    x = position % l[2].places;
+    position /= l[2].places;
+    y = position % l[1].places;
+    position /= l[1].places;
+    z = position % l[0].places;
+    image = position / l[0].places;
+  }
+  // Positions left in the row, `most` at most.
+  int64_t run(int64_t most) const { return min_of(most, lines[2].places - x); }
+  void advance(int64_t run) {
+    x += run;
+    if (x < lines[2].places) return;
+    x = 0;
+    if (++y < lines[1].places) return;
+    y = 0;
+    if (++z < lines[0].places) return;
+    z = 0;
+    ++image;
+  }
+};
+
 // Elements [begin, begin + count) of one tap, or of neighbouring taps that neighbour in memory too;
 // `begin` counts from where tap x = 0 of a position would read.
 struct UnfoldPiece {
@@ -18,26 +44,37 @@ struct UnfoldPiece {
   int64_t begin, count, to;
 };
 
-// Copies a short run, whose length the compiler does not know.
+// Copies `count` elements `runs` times, from places `step` apart to places `pitch` apart. The last
+// vector of a run overlaps the one before it: short runs need no loop over single elements.
 template <class T>
-[[gnu::always_inline]] inline void copy_run(T* to, const T* from, int64_t count) {
+inline void copy_runs(T* to, int64_t pitch, const T* from, int64_t step, int64_t count,
+                      int64_t runs) {
 #if defined(__AVX512BW__)
-  if constexpr (sizeof(T) == 2) {
-    int64_t i = 0;
-    for (; i + 32 <= count; i += 32)
-      _mm512_storeu_si512(to + i, opaque(_mm512_loadu_si512(from + i)));
-    const auto rest = static_cast<__mmask32>((uint64_t{1} << (count - i)) - 1);
-    if (rest != 0) _mm512_mask_storeu_epi16(to + i, rest, _mm512_maskz_loadu_epi16(rest, from + i));
-  } else {
-    copy_row(to, from, 1, count);
+  constexpr int64_t lanes = 64 / static_cast<int64_t>(sizeof(T));
+  if (count >= lanes) {
+    for (int64_t r = 0; r < runs; ++r, to += pitch, from += step) {
+      for (int64_t i = 0; i + lanes < count; i += lanes)
+        _mm512_storeu_si512(to + i, opaque(_mm512_loadu_si512(from + i)));
+      _mm512_storeu_si512(to + count - lanes, _mm512_loadu_si512(from + count - lanes));
+    }
+    return;
+  }
+  const auto mask = static_cast<__mmask32>((uint64_t{1} << count) - 1);
+  for (int64_t r = 0; r < runs; ++r, to += pitch, from += step) {
+    if constexpr (sizeof(T) == 2) {
+      _mm512_mask_storeu_epi16(to, mask, _mm512_maskz_loadu_epi16(mask, from));
+    } else {
+      const auto half = static_cast<__mmask16>(mask);
+      _mm512_mask_storeu_epi32(to, half, _mm512_maskz_loadu_epi32(half, from));
+    }
   }
 #else
-  copy_row(to, from, 1, count);
+  for (int64_t r = 0; r < runs; ++r, to += pitch, from += step) copy_row(to, from, 1, count);
 #endif
 }
 
-// The source of a convolution with `channels` to a group, and how its positions read it. Elements of
-// a row count (tap z, tap y, tap x, channel), the last one fastest.
+// The source of a convolution with `channels` to a group, and how its positions read it. Elements
+// of a row count (tap z, tap y, tap x, channel), the last one fastest.
 template <class T>
 struct Unfold {
   const T* data;
@@ -77,14 +114,14 @@ struct Unfold {
   // rows of `to` are `pitch` apart.
   void copy_rows(T* to, int64_t pitch, int64_t channel, int64_t begin, int64_t count,
                  const UnfoldPiece* pieces, int64_t piece_count) const {
-    const int64_t wide = lines[2].places, high = lines[1].places, deep = lines[0].places;
+    PositionCursor at(lines, begin);
     while (count > 0) {
-      const int64_t x = begin % wide, y = begin / wide % high, z = begin / wide / high % deep;
-      const int64_t image = begin / wide / high / deep, run = min_of(count, wide - x);
-      const T* from = data + image * strides[0] + channel;
-      for (int64_t p = 0; p < piece_count; ++p) copy_piece(to, pitch, from, pieces[p], z, y, x, run);
+      const int64_t run = at.run(count);
+      const T* from = data + at.image * strides[0] + channel;
+      for (int64_t p = 0; p < piece_count; ++p)
+        copy_piece(to, pitch, from, pieces[p], at.z, at.y, at.x, run);
       to += run * pitch;
-      begin += run;
+      at.advance(run);
       count -= run;
     }
   }
@@ -94,23 +131,38 @@ struct Unfold {
   void copy_piece(T* to, int64_t pitch, const T* from, const UnfoldPiece& piece, int64_t z,
                   int64_t y, int64_t x, int64_t run) const {
     const int64_t at_z = z * lines[0].step + piece.z, at_y = y * lines[1].step + piece.y;
-    const bool outside =
-        at_z < 0 || at_z >= lines[0].size || at_y < 0 || at_y >= lines[1].size;
-    from += at_z * strides[2] + at_y * strides[3];
+    const bool outside = at_z < 0 || at_z >= lines[0].size || at_y < 0 || at_y >= lines[1].size;
     to += piece.to;
+    if (outside) return clear_runs(to, pitch, piece.count, run);
+    from += at_z * strides[2] + at_y * strides[3];
+    // Positions [inside, past) read nothing but elements of the source.
+    const int64_t first = x * lines[2].step + piece.x, step = lines[2].step;
+    const int64_t taps = piece.begin / channels, end = piece.begin + piece.count;
+    const int64_t last = lines[2].size - ceil_div(end, channels) - first;
+    const int64_t inside =
+        min_of(run, max_of(int64_t{0}, ceil_div(max_of(-first - taps, int64_t{0}), step)));
+    const int64_t past = max_of(inside, min_of(run, last < 0 ? int64_t{0} : last / step + 1));
+    for (int64_t i = 0; i < inside; ++i)
+      copy_clipped(to + i * pitch, from, piece, first + i * step);
+    copy_runs(to + inside * pitch, pitch, from + (first + inside * step) * strides[4] + piece.begin,
+              step * strides[4], piece.count, past - inside);
+    for (int64_t i = past; i < run; ++i)
+      copy_clipped(to + i * pitch, from, piece, first + i * step);
+  }
+
+  static void clear_runs(T* to, int64_t pitch, int64_t count, int64_t runs) {
+    for (int64_t r = 0; r < runs; ++r) clear(to + r * pitch, count);
+  }
+
+  // The piece of the position whose tap 0 reads place `at`, zeros where that is outside.
+  void copy_clipped(T* to, const T* from, const UnfoldPiece& piece, int64_t at) const {
     const int64_t begin = piece.begin, end = begin + piece.count;
-    for (int64_t i = 0; i < run; ++i, to += pitch) {
-      const int64_t at = (x + i) * lines[2].step + piece.x;
-      const int64_t first = max_of(begin, -at * channels);
-      const int64_t last = min_of(end, (lines[2].size - at) * channels);
-      if (outside || first >= last) {
-        clear(to, piece.count);
-        continue;
-      }
-      if (first > begin) clear(to, first - begin);
-      copy_run(to + first - begin, from + at * strides[4] + first, last - first);
-      if (last < end) clear(to + last - begin, end - last);
-    }
+    const int64_t first = max_of(begin, -at * channels);
+    const int64_t last = min_of(end, (lines[2].size - at) * channels);
+    if (first >= last) return clear(to, piece.count);
+    clear(to, first - begin);
+    copy_runs(to + first - begin, 0, from + at * strides[4] + first, 0, last - first, 1);
+    clear(to + last - begin, end - last);
   }
 };
 
