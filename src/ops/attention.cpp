@@ -136,7 +136,7 @@ bool goes_by_blocks(const Tensor& q, const Tensor& k, const Tensor& v, const Ten
                     double dropout_p, bool gqa) {
   if (thread_state.interpreters != nullptr || has_tangent(q) || has_tangent(k) || has_tangent(v))
     return false;
-  if (q.device().type != DeviceType::CPU || dropout_p != 0) return false;
+  if (q.device().type != DeviceType::CPU || dropout_p != 0 || !is_floating(q.dtype())) return false;
   if (!flash_shapes(q, k, v) || (!gqa && q.size(1) != k.size(1))) return false;
   return fits_scores(mask, q, k) && !wants_gradient(mask);
 }
@@ -237,14 +237,14 @@ Tensor flash(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& ma
 Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
                  double dropout_p, bool causal, std::optional<double> scale, bool gqa) {
   check_attention(query, key, value, mask, causal);
+  if (query.dim() == 3 && key.dim() == 3 && value.dim() == 3) {  // one batch
+    const Tensor out =
+        attention(ops::unsqueeze(query, 0), ops::unsqueeze(key, 0), ops::unsqueeze(value, 0), mask,
+                  dropout_p, causal, scale, gqa);
+    return ops::squeeze(out, 0);
+  }
   if (goes_by_blocks(query, key, value, mask, dropout_p, gqa))
     return flash(query, key, value, mask, causal, scale);
-  if (query.dim() == 3 && key.dim() == 3 && value.dim() == 3) {
-    const Tensor q = ops::unsqueeze(query, 0), k = ops::unsqueeze(key, 0),
-                 v = ops::unsqueeze(value, 0);
-    if (goes_by_blocks(q, k, v, mask, dropout_p, gqa))
-      return ops::squeeze(flash(q, k, v, mask, causal, scale), 0);
-  }
   return std::get<0>(ops::_scaled_dot_product_attention_math(query, key, value, mask, dropout_p,
                                                              causal, {}, scale, gqa));
 }

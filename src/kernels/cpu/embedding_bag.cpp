@@ -24,7 +24,7 @@ struct Reducer {
     const int64_t first = bags.starts[static_cast<size_t>(bag)];
     const int64_t last = bags.starts[static_cast<size_t>(bag) + 1];
     return sum_rows({table, width, numbers + first, scales ? scales + first : nullptr, last - first,
-                     bags.padding},
+                     bags.padding, std::min<int64_t>(bags.starts.back() - last, 16)},
                     into);
   }
   int64_t most(int64_t bag, A* into, int64_t* chosen) const {

@@ -17,8 +17,8 @@ constexpr A lowest() {
 
 // Keeps the greater value and where it was; a NaN wins over everything before it.
 template <class T, class A>
-inline void take_greater(const T* in, int64_t step, int64_t n, int64_t index, int64_t index_step,
-                         A* best, int64_t* where) {
+[[gnu::always_inline]] inline void take_greater(const T* in, int64_t step, int64_t n, int64_t index,
+                                                int64_t index_step, A* best, int64_t* where) {
   for (int64_t i = 0; i < n; ++i) {
     const A v = static_cast<A>(in[i * step]);
     const bool better = v > best[i] || v != v;
@@ -98,6 +98,8 @@ struct MaxPool {
     const int64_t step = plan.stride[2] * in.strides[4];
     if (step == 1)
       take_greater(from, 1, n, index, plan.stride[2], best + skip, at + skip);
+    else if (step == 2)
+      take_greater(from, 2, n, index, plan.stride[2], best + skip, at + skip);
     else
       take_greater(from, step, n, index, plan.stride[2], best + skip, at + skip);
   }
