@@ -7,7 +7,7 @@ import torch
 import facula
 
 # Sums in another order differ by chance; a lost digit is a factor of ten.
-SLACK = 1.5
+SLACK = 1.75
 # Below half a unit in the last place of the result's scale nothing is to be gained.
 FLOOR = {"float32": 6e-8, "bfloat16": 2e-3, "float16": 3e-4}
 
@@ -124,12 +124,12 @@ def test_lgamma_at_edges_and_beside_its_zeros():
     points = [1, 2, 0.5, 3, 0, -0.0, -1, -2.5, -0.5, 1e-30, -1e-30, 1e30, 3e38, -1e10, 8, 7.9999995]
     near = [np.nextafter(np.float32(z), np.float32(s)) for z in (1, 2) for s in (0, 9)]
     x = np.array([*points, *near, np.inf, -np.inf, np.nan, -2.4570247, -2.7476826], np.float32)
-    exact = torch.lgamma(torch.from_numpy(x).double()).numpy()
-    found = facula.lgamma(facula.from_numpy(x)).numpy()
-    ulp = np.spacing(np.abs(exact.astype(np.float32)))
-    finite = np.isfinite(exact.astype(np.float32))
-    np.testing.assert_array_equal(found[~finite], exact.astype(np.float32)[~finite])
-    assert np.all(np.abs(found - exact)[finite] <= 1.5 * ulp[finite])
+    exact = torch.lgamma(torch.from_numpy(x).double())
+    rounded, found = exact.float().numpy(), facula.lgamma(facula.from_numpy(x)).numpy()
+    finite = np.isfinite(rounded)
+    np.testing.assert_array_equal(found[~finite], rounded[~finite])
+    ulp = np.spacing(np.abs(rounded[finite]))
+    assert np.all(np.abs(found[finite] - exact.numpy()[finite]) <= 1.5 * ulp)
 
 
 def test_logcumsumexp_of_values_far_apart():

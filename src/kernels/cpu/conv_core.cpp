@@ -79,8 +79,8 @@ void pack_weights(Acc* packed, const WeightView<T>& w, const TapSum<Acc>& sum, i
       const int64_t group = i / sum.rows, row = i % sum.rows;
       const T* from = w.data + group * w.group_stride + row * w.row_stride;
       Acc* to = packed + group * sum.group_pitch() + row * kRowPitch<Acc>;
-      for (int64_t t = 0; t < sum.taps; t += kDepth<Acc>, to += sum.rows * kRowPitch<Acc>) {
-        const int64_t depth = min_of(kDepth<Acc>, sum.taps - t);
+      for (int64_t t = 0; t < sum.taps; t += kTapDepth<Acc>, to += sum.rows * kRowPitch<Acc>) {
+        const int64_t depth = min_of(kTapDepth<Acc>, sum.taps - t);
         if (contiguous) {
           copy_row(to, from + t, 1, depth);
           continue;

@@ -28,7 +28,7 @@ struct FloatProducts {
   using Element = float;
   using Packed = float;
   static constexpr int64_t per_packed = 1;
-  static constexpr int64_t depth = kDepth<float>, pitch = kRowPitch<float>;
+  static constexpr int64_t depth = kTapDepth<float>, pitch = kRowPitch<float>;
   static constexpr int64_t width = tile_vectors(kMaxRows) * Simd<float>::lanes;
 
   static void run(int rows, int64_t columns, int64_t k, const float* a, const float* b,

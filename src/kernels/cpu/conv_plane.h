@@ -6,6 +6,7 @@
 // the inner kernel needs no bounds, no gather and no unfolded matrix.
 #pragma once
 #include "kernels/cpu/conv_core.h"
+#include "kernels/cpu/gemm_kernel.h"
 #include "kernels/cpu/gemm_pack.h"
 
 namespace facula::cpu::FACULA_ISA {
@@ -33,6 +34,10 @@ struct ConvSum<uint16_t> {
 };
 template <class T>
 using conv_sum_t = typename ConvSum<T>::type;
+
+// Terms that one sum takes at most: short sums that are added up lose less than one long one.
+template <class Acc>
+inline constexpr int64_t kTapDepth = kDepth<Acc> / 2;
 
 struct PlaneLayout {
   int64_t size[3];    // of the source

@@ -18,9 +18,10 @@ FACULA_SCALAR_SLOW double lgamma_value(double x) {
 }
 
 // The same in double, without a branch, for results in float: Stirling's series from 8 on, reached
-// by a product of eight factors; below zero by reflection. Absolute error a few times 2^-52 of the
+// by a product of eight factors; below 1/2 by reflection. Absolute error a few times 2^-52 of the
 // larger terms, which is enough for a float beside the zeros too.
-FACULA_SCALAR double lgamma_short(double x) {
+FACULA_SCALAR double lgamma_short(double given) {
+  const double x = given < -1e9 ? -1e9 : given;  // every float from there on is an integer
   const bool negative = x < 0.5;
   const double y = negative ? 1.0 - x : x;
   const bool small = y < 8.0;
@@ -32,20 +33,21 @@ FACULA_SCALAR double lgamma_short(double x) {
                                      1.0 / 1188, -691.0 / 360360);
   const double series = (z - 0.5) * log(z) - z + (0.9189385332046727 + tail);
   // pi / |sin(pi x)|, from the distance to the nearest integer
-  const double r = abs(x - round_small(x)), t = pi * r, u = t * t;
-  const double sine = t * poly(u, 1.0, -1.0 / 6, 1.0 / 120, -1.0 / 5040, 1.0 / 362880,
-                               -1.0 / 39916800, 1.0 / 6227020800, -1.0 / 1307674368000,
-                               1.0 / 355687428096000, -1.0 / 121645100408832000);
+  const double whole = round_small(x), t = pi * abs(x - whole), u = t * t;
+  const double sine =
+      t * poly(u, 1.0, -1.0 / 6, 1.0 / 120, -1.0 / 5040, 1.0 / 362880, -1.0 / 39916800,
+               1.0 / 6227020800, -1.0 / 1307674368000, 1.0 / 355687428096000,
+               -1.0 / 121645100408832000);
   const double rest = log(negative ? product * (pi / sine) : product);
-  return negative ? rest - series : series - rest;
+  double value = negative ? rest - series : series - rest;
+  value = x == 1.0 ? 0.0 : value;
+  value = x == 2.0 ? 0.0 : value;
+  const double pole = x == whole ? infinity<double> : value;
+  value = x <= 0.0 ? pole : value;
+  return x == infinity<double> ? x : value;
 }
 FACULA_SCALAR float lgamma_value(float x) {
-  const double wide = static_cast<double>(x);
-  const double bounded = wide < -1e9 ? -1e9 : wide;  // integers from there on
-  const float y = static_cast<float>(lgamma_short(bounded));
-  const bool pole = x <= 0.0f && bounded == round_small(bounded);
-  const float value = pole || abs(x) == infinity<float> ? infinity<float> : y;
-  return x == 1.0f || x == 2.0f ? 0.0f : value;
+  return static_cast<float>(lgamma_short(static_cast<double>(x)));
 }
 
 FACULA_SCALAR_SLOW double digamma_value(double x) {
