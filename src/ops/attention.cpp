@@ -238,9 +238,8 @@ Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value, co
                  double dropout_p, bool causal, std::optional<double> scale, bool gqa) {
   check_attention(query, key, value, mask, causal);
   if (query.dim() == 3 && key.dim() == 3 && value.dim() == 3) {  // one batch
-    const Tensor out =
-        attention(ops::unsqueeze(query, 0), ops::unsqueeze(key, 0), ops::unsqueeze(value, 0), mask,
-                  dropout_p, causal, scale, gqa);
+    const Tensor out = attention(ops::unsqueeze(query, 0), ops::unsqueeze(key, 0),
+                                 ops::unsqueeze(value, 0), mask, dropout_p, causal, scale, gqa);
     return ops::squeeze(out, 0);
   }
   if (goes_by_blocks(query, key, value, mask, dropout_p, gqa))

@@ -1,10 +1,9 @@
 """Errors of kernels against float64: at most PyTorch's, up to the noise of one more rounding."""
 
+import facula
 import numpy as np
 import pytest
 import torch
-
-import facula
 
 # Sums in another order differ by chance; a lost digit is a factor of ten.
 SLACK = 1.75
@@ -75,7 +74,9 @@ def results(m, function, arrays, dtype, backward, last=False):
 def errors(found, exact):
     """The root of the mean square of each result's error, relative to the result's own."""
     scale = [np.sqrt(np.mean(np.square(e))) or 1.0 for e in exact]
-    return [np.sqrt(np.mean(np.square(f - e))) / s for f, e, s in zip(found, exact, scale)]
+    return [
+        np.sqrt(np.mean(np.square(f - e))) / s for f, e, s in zip(found, exact, scale, strict=True)
+    ]
 
 
 def check(function, shapes, dtype, backward, last=False):
@@ -83,7 +84,7 @@ def check(function, shapes, dtype, backward, last=False):
     exact = results(torch, function, arrays, "float64", backward)
     ours = errors(results(facula, function, arrays, dtype, backward, last), exact)
     theirs = errors(results(torch, function, arrays, dtype, backward, last), exact)
-    for number, (mine, other) in enumerate(zip(ours, theirs)):
+    for number, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
         assert mine <= SLACK * max(other, FLOOR[dtype]), (number, mine, other)
 
 
@@ -116,7 +117,7 @@ def test_threads_do_not_change_bits(name, dtype):
     finally:
         facula.set_num_threads(before)
     for other in found[1:]:
-        for first, second in zip(found[0], other):
+        for first, second in zip(found[0], other, strict=True):
             np.testing.assert_array_equal(first, second)
 
 

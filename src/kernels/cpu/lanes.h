@@ -33,6 +33,18 @@ class Scratch {
   T* data_;
 };
 
+// Numbers that one register holds.
+#if defined(__AVX512F__)
+template <class A>
+inline constexpr int native_lanes = 64 / sizeof(A);
+#elif defined(__AVX2__)
+template <class A>
+inline constexpr int native_lanes = 32 / sizeof(A);
+#else
+template <class A>
+inline constexpr int native_lanes = 16 / sizeof(A);
+#endif
+
 // Some neighbouring lanes as one vector, so that the compiler need not find them.
 template <class A, int count>
 struct LaneVector {

@@ -134,6 +134,13 @@ bool add_planes(const Volume& from, const Volume& indices, const Volume& to, con
     const T* grad = from.at<const T>(n, channel);
     const int64_t* index = indices.at<const int64_t>(n, channel);
     A* sums = to.at<A>(n, channel);
+    if (planes) {
+      for (int64_t i = 0; i < count; ++i) {
+        fits(index[i]);
+        sums[index[i]] = static_cast<A>(sums[index[i]] + static_cast<A>(grad[i]));
+      }
+      return;
+    }
     for (int64_t i = 0; i < count; ++i) {
       for (int64_t c = 0; c < here; ++c) {
         const int64_t place = index[c];

@@ -52,21 +52,33 @@ struct PlanePoints {
   A weight[4][most];
   bool inside[4][most], whole[most];
 
+  // Two neighbours along one axis. Positions far outside, and nan, are moved to where both
+  // neighbours lie outside as well.
+  struct Side {
+    int64_t first;
+    A weight[2];
+  };
+  static Side side(const GridReader<T>& reader, T coordinate, int64_t size) {
+    GridPosition<A> at = unnormalized(static_cast<A>(coordinate), size, reader.align);
+    if (reader.padding != Padding::Zeros) at = padded(at, size, reader.padding, reader.align);
+    const A most = static_cast<A>(size + 1);
+    A x = at.x > A(-2) ? at.x : A(-2);
+    x = x < most ? x : most;
+    const A first = std::floor(x);
+    return {static_cast<int64_t>(first), {first + 1 - x, x - first}};
+  }
+
   void find(const GridReader<T>& reader, int64_t n, int64_t h, int64_t first, int64_t count) {
     const int64_t step = reader.grid.strides().back();
     for (int64_t i = 0; i < count; ++i) {
       const T* c = reader.coordinates(n, 0, h, first + i);
-      const auto axis = [&](int64_t which) {
-        const int64_t size = reader.in.sizes[4 - which];
-        const A at = static_cast<A>(c[which * step]);
-        return linear_taps(
-            padded(unnormalized(at, size, reader.align), size, reader.padding, reader.align), size);
-      };
-      const AxisTaps<A> x = axis(0), y = axis(1);
+      const Side x = side(reader, c[0], reader.in.sizes[4]);
+      const Side y = side(reader, c[step], reader.in.sizes[3]);
       whole[i] = true;
       for (int t = 0; t < 4; ++t) {
-        const int64_t row = y.index[t / 2], column = x.index[t % 2];
-        inside[t][i] = row >= 0 && column >= 0;
+        const int64_t row = y.first + t / 2, column = x.first + t % 2;
+        inside[t][i] = static_cast<uint64_t>(row) < static_cast<uint64_t>(reader.in.sizes[3]) &&
+                       static_cast<uint64_t>(column) < static_cast<uint64_t>(reader.in.sizes[4]);
         whole[i] &= inside[t][i];
         offset[t][i] = row * reader.in.strides[3] + column * reader.in.strides[4];
         weight[t][i] = y.weight[t / 2] * x.weight[t % 2];

@@ -26,11 +26,21 @@ constexpr int64_t columns = 64;  // neighbours along `inner` that are worked on 
 
 template <class A>
 [[gnu::always_inline]] inline A largest(const A* x, int64_t n) {
-  A m[lanes];
-  for (A& v : m) v = -static_cast<A>(__builtin_inf());
+  constexpr int width = native_lanes<A>, count = lanes / width;
+  using V = LaneVector<A, width>;
+  typename V::type most[count];
+#pragma GCC unroll 16
+  for (int j = 0; j < count; ++j) most[j] = typename V::type{} - static_cast<A>(__builtin_inf());
   int64_t i = 0;
-  for (; i + lanes <= n; i += lanes)
-    for (int64_t l = 0; l < lanes; ++l) m[l] = x[i + l] > m[l] ? x[i + l] : m[l];
+  for (; i + lanes <= n; i += lanes) {
+#pragma GCC unroll 16
+    for (int j = 0; j < count; ++j) {
+      const auto v = V::load(x + i + j * width);
+      most[j] = v > most[j] ? v : most[j];
+    }
+  }
+  A m[lanes];
+  __builtin_memcpy(m, most, sizeof m);
   for (; i < n; ++i) m[0] = x[i] > m[0] ? x[i] : m[0];
   return fold_with(m, [](auto a, auto b) { return b > a ? b : a; });
 }

@@ -34,10 +34,9 @@ FACULA_SCALAR double lgamma_short(double given) {
   const double series = (z - 0.5) * log(z) - z + (0.9189385332046727 + tail);
   // pi / |sin(pi x)|, from the distance to the nearest integer
   const double whole = round_small(x), t = pi * abs(x - whole), u = t * t;
-  const double sine =
-      t * poly(u, 1.0, -1.0 / 6, 1.0 / 120, -1.0 / 5040, 1.0 / 362880, -1.0 / 39916800,
-               1.0 / 6227020800, -1.0 / 1307674368000, 1.0 / 355687428096000,
-               -1.0 / 121645100408832000);
+  const double sine = t * poly(u, 1.0, -1.0 / 6, 1.0 / 120, -1.0 / 5040, 1.0 / 362880,
+                               -1.0 / 39916800, 1.0 / 6227020800, -1.0 / 1307674368000,
+                               1.0 / 355687428096000, -1.0 / 121645100408832000);
   const double rest = log(negative ? product * (pi / sine) : product);
   double value = negative ? rest - series : series - rest;
   value = x == 1.0 ? 0.0 : value;
