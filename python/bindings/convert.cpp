@@ -34,7 +34,7 @@ bool is_basic(PyObject* o) {
 
 int64_t int64_of(PyObject* o) {
   int overflow = 0;
-  const long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
+  const int64_t v = long_value(o, overflow);
   check_value(!overflow, "Overflow when unpacking long long");
   if (v == -1 && PyErr_Occurred()) throw_python();
   return v;
@@ -61,7 +61,7 @@ void put_scalar(const Scalar& s, Value& out, Arena& arena) {
 // An int beyond int64 is a float to a Scalar argument, up to uint64's range.
 void put_long(PyObject* o, Value& out) {
   int overflow = 0;
-  const long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
+  const int64_t v = long_value(o, overflow);
   if (v == -1 && !overflow && PyErr_Occurred()) throw_python();
   if (!overflow) {
     out = Value::of_int(v);

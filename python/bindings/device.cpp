@@ -49,7 +49,7 @@ PyObject* device_repr(PyObject* o) {
   return PyUnicode_FromFormat("device(type='%s', index=%d)", kind_name(d.type), d.index);
 }
 PyObject* device_str(PyObject* o) {
-  return guard([&] { return string(str(value(o))).leak(); });
+  return guard([&] { return string(std::string(str(value(o)))).leak(); });
 }
 PyObject* device_compare(PyObject* a, PyObject* b, int op) {
   if (!is_device(a) || !is_device(b) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;

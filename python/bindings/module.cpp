@@ -66,6 +66,7 @@ void fill(PyObject* module) {
   add_numpy(module);
   add_dlpack(module);
   add_grad_switches(module);
+  add_module_calls(module);
   add_state(module);
   add_autograd(module);
   add_modes(module);

@@ -109,7 +109,7 @@ void store_checked(void* to, PyObject* o) {
   } else if constexpr (std::is_same_v<T, int64_t>) {
     if (PyLong_CheckExact(o)) {
       int overflow = 0;
-      *static_cast<int64_t*>(to) = PyLong_AsLongLongAndOverflow(o, &overflow);
+      *static_cast<int64_t*>(to) = long_value(o, overflow);
       check_value(!overflow, "Overflow when unpacking long long");
       return;
     }

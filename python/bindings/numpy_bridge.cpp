@@ -102,6 +102,9 @@ const ArrayInterface& interface_of(PyObject* capsule) {
 }  // namespace
 
 bool is_array(PyObject* o) {
+  // What stands between brackets most of the time; the search of modules for NumPy takes longer.
+  if (PyLong_CheckExact(o) || PySlice_Check(o) || PyList_CheckExact(o) || PyTuple_CheckExact(o))
+    return false;
   PyTypeObject* c = array_class();
   return c && PyObject_TypeCheck(o, c);
 }

@@ -52,7 +52,7 @@ bool read_tensors(const SchemaType& type, PyObject* o, Value& out, Parsed& into)
 bool read_element(PyObject* o, size_t position, int64_t& out) {
   if (!PyLong_CheckExact(o)) return read_int(o, out);
   int overflow = 0;
-  out = PyLong_AsLongLongAndOverflow(o, &overflow);
+  out = long_value(o, overflow);
   check_type(!overflow, "failed to unpack the object at pos ", position + 1,
              " with error \"Overflow when unpacking long long\"");
   return true;

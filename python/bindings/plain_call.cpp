@@ -34,7 +34,7 @@ bool read(PyObject* o, bool number, Value& v) {
   }
   if (!PyLong_CheckExact(o)) return false;
   int overflow = 0;
-  v = Value::of_int(PyLong_AsLongLongAndOverflow(o, &overflow));
+  v = Value::of_int(long_value(o, overflow));
   return overflow == 0;
 }
 

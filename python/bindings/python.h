@@ -58,6 +58,21 @@ class Object {
   PyObject* p_ = nullptr;
 };
 
+// The value of an int, by its one digit where it has no more; `overflow` says that int64 is too
+// small. -1 with a Python error set for what is no int.
+inline int64_t long_value(PyObject* o, int& overflow) {
+  overflow = 0;
+#if PY_VERSION_HEX < 0x030C0000
+  const auto* l = reinterpret_cast<PyLongObject*>(o);
+  if (PyLong_Check(o) && (Py_SIZE(o) == 1 || Py_SIZE(o) == 0))
+    return Py_SIZE(o) ? l->ob_digit[0] : 0;
+#else
+  if (PyLong_Check(o) && PyUnstable_Long_IsCompact(reinterpret_cast<PyLongObject*>(o)))
+    return PyUnstable_Long_CompactValue(reinterpret_cast<PyLongObject*>(o));
+#endif
+  return PyLong_AsLongLongAndOverflow(o, &overflow);
+}
+
 inline PyObject* checked(PyObject* p) {
   if (!p) throw_python();
   return p;

@@ -44,6 +44,7 @@ Object tensor_dlpack_device(PyObject* self);
 Object to_list(const Tensor& t);
 
 void add_grad_switches(PyObject* module);
+void add_module_calls(PyObject* module);
 void add_state(PyObject* module);  // grad mode, defaults, threads, autocast
 void add_autograd(PyObject* module);
 void add_op_overloads(PyObject* module);

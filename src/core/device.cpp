@@ -95,10 +95,14 @@ DeviceType register_device(const DeviceTable& table) {
               " plug-in devices can be registered");
 }
 
-std::string str(Device d) {
-  std::string s = type_name(d.type);
-  if (d.index >= 0) s += ":" + std::to_string(d.index);
+DeviceText::operator std::string() const {
+  std::string s = type_name(device.type);
+  if (device.index >= 0) s += ":" + std::to_string(device.index);
   return s;
+}
+
+std::ostream& operator<<(std::ostream& to, const DeviceText& text) {
+  return to << std::string(text);
 }
 
 Device parse_device(std::string_view text) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 #include <string_view>
 
@@ -19,7 +20,14 @@ struct Device {
   bool is_meta() const { return type == DeviceType::Meta; }
 };
 
-std::string str(Device d);
+// "cuda:1"; made only when it is written or turned into a string, so that it costs nothing among
+// the arguments of a check that holds.
+struct DeviceText {
+  Device device;
+  operator std::string() const;
+};
+std::ostream& operator<<(std::ostream& to, const DeviceText& text);
+inline DeviceText str(Device d) { return {d}; }
 // Parses "cpu", "cuda:1", "meta", or a plug-in's name; throws RuntimeError for anything else.
 Device parse_device(std::string_view text);
 

@@ -69,19 +69,28 @@ int64_t* TensorImpl::reserve(size_t dims) {
 
 void TensorImpl::refresh() {
   const IntSpan n = sizes(), s = strides();
-  int64_t count = 1, expected = 1;
+  int64_t expected = 1;
   bool plain = true;
   for (int d = ndim - 1; d >= 0; --d) {
     if (n[d] != 1 && s[d] != expected) plain = false;
     // Of an empty tensor, products of some sizes may wrap; all of them together do not.
     expected = wrapping_mul(expected, n[d]);
   }
-  for (int64_t size : n) count *= size;
-  numel = count;
-  contiguous = plain || count == 0;
+  numel = expected;
+  contiguous = plain || numel == 0;
 }
 
 void TensorImpl::set_geometry(IntSpan n, IntSpan s) {
+  const size_t dims = n.size();
+  if (ndim == 0 && dims <= inline_dims) {  // a fresh one, which no span points into
+    checked_product(n, "numel");
+    ndim = static_cast<uint8_t>(dims);
+    for (size_t d = 0; d < dims; ++d) {
+      inline_[d] = n[d];
+      inline_[dims + d] = s[d];
+    }
+    return refresh();
+  }
   const IntVec keep_n(n), keep_s(s);  // the spans may point into this very object
   checked_product(keep_n, "numel");
   int64_t* g = reserve(n.size());

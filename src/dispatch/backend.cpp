@@ -162,12 +162,32 @@ void run_functional(OpCall& c, Meta& m, const Slot& kernel) {
   if (!device.is_meta()) kernel.function(kernel.context, c);
 }
 
+// The usual write: the whole of a contiguous tensor of the result's dtype and sizes, whose memory
+// no other argument has.
+bool writes_plainly(const OpCall& c, Meta& m, const Tensor& to, Device device) {
+  if (!m.like || !to->contiguous || to->conj || to->neg) return false;
+  if (to.dtype() != m.results[0].dtype || to.device().type != device.type) return false;
+  if (c.op->record->overlaps == Overlaps::None || !same_sizes(m.like->sizes(), to.sizes()))
+    return false;
+  for (int i = 0; i < c.info->base_args; ++i) {
+    const Value& v = c.args[i];
+    if (v.tag == Tag::TensorList) return false;
+    if (v.is_tensor() && v.tensor != to.get() && v.tensor->storage == to->storage) return false;
+  }
+  return true;
+}
+
 void run_into(OpCall& c, Meta& m, const Slot& kernel) {
   const int n = c.info->results;
   const Device device = m.has_device ? m.device : result_device(c);
-  m.settle();
   const bool in_place = c.op->variant == Variant::Inplace;
   const int first = in_place ? 0 : c.info->base_args;
+  if (writes_plainly(c, m, c.tensor(first), device)) {
+    set_result(c.results[0], c.tensor(first));
+    if (!device.is_meta()) kernel.function(kernel.context, c);
+    return;
+  }
+  m.settle();
   if (in_place) prepare_inplace(c, m);
   for (int i = 0; !in_place && i < n; ++i)
     if (m.results[i].defined) prepare_out(c, m.results[i], c.tensor(first + i), device);

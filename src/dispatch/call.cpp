@@ -54,7 +54,8 @@ Autocast autocast_class(const OpCall& c) {
 
 LayerSet layers_of(const OpInfo& info, const Value* args) {
   LayerSet found;
-  for (int i = 0; i < info.args; ++i) {
+  for (uint32_t bits = info.tensor_args | info.list_args; bits; bits &= bits - 1) {
+    const int i = std::countr_zero(bits);
     if (args[i].tag == Tag::Tensor)
       found |= args[i].tensor->layers;
     else if (args[i].tag == Tag::TensorList)

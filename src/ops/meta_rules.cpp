@@ -53,11 +53,13 @@ void pointwise_result(Meta& m, int inputs, DType result, DType compute) {
   if (n == 0) return m.result(0, {}, result);
   bool same = true;
   for (size_t k = 1; k < n; ++k) same &= same_sizes(tensors[k]->sizes(), tensors[0]->sizes());
-  bool contiguous = same;
+  bool contiguous = true;
   for (size_t k = 0; k < n; ++k) contiguous &= tensors[k]->is_contiguous();
-  if (contiguous) return m.result_same(*tensors[0], result);
+  if (same && contiguous) return m.result_same(*tensors[0], result);
   IntVec sizes(tensors[0]->sizes());
   for (size_t k = 1; k < n; ++k) sizes = broadcast_sizes(sizes, tensors[k]->sizes());
+  // Strides of contiguous inputs fall from dimension to dimension, and so do the result's.
+  if (contiguous) return m.result(0, sizes, result);
   m.result(0, sizes, result, elementwise_strides(sizes, {tensors, n}));
 }
 

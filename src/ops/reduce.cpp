@@ -159,11 +159,23 @@ void meta_truth(Meta& m, const Tensor& self, std::optional<IntSpan> dim, bool ke
 
 const std::optional<IntList> all_dims;
 
+// A tensor with memory on the CPU, not a wrapper whose values are elsewhere.
+bool is_plain_cpu(const Tensor& t) {
+  return t->layers - LayerSet(Layer::Autograd) == LayerSet(Layer::CPU);
+}
+
+// On the CPU straight to the kernel: sums and means of everything are asked for all the time.
 Tensor sum_all(const Tensor& self, std::optional<DType> dtype) {
-  return ops::sum(self, all_dims, false, dtype);
+  if (!is_plain_cpu(self)) return ops::sum(self, all_dims, false, dtype);
+  const Tensor out = empty_tensor({}, sum_type(self, dtype));
+  FACULA_OF_ISA(sum)(self, std::nullopt, false, dtype, out);
+  return out;
 }
 Tensor mean_all(const Tensor& self, std::optional<DType> dtype) {
-  return ops::mean(self, all_dims, false, dtype);
+  if (!is_plain_cpu(self)) return ops::mean(self, all_dims, false, dtype);
+  const Tensor out = empty_tensor({}, mean_type(self, dtype));
+  FACULA_OF_ISA(mean)(self, std::nullopt, false, dtype, out);
+  return out;
 }
 Tensor count_one(const Tensor& self, std::optional<int64_t> dim) {
   return ops::count_nonzero(self, dim ? IntList{*dim} : IntList{});

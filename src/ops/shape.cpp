@@ -57,6 +57,7 @@ void meta_cat(Meta& m, std::span<const Tensor> tensors, int64_t dim) {
     sizes[d] += tensors[i].sizes()[d];
     if (suggested_format(tensors[i]) != format) format = MemoryFormat::Contiguous;
   }
+  if (format == MemoryFormat::Contiguous) return m.result(0, sizes, dtype);
   m.result_format(0, sizes, dtype, format);
 }
 

@@ -86,6 +86,13 @@ OVERFLOWS = {
         lambda: facula.empty(0, 1, 1).expand(0, BIG, BIG).permute(1, 2, 0),
         RuntimeError,
     ),
+    "add a view without elements, whose offset is huge": (
+        lambda: facula.rand(1, 1)
+        .as_strided((1, 1), (2**63 - 1, 2**62))
+        .narrow(1, 1, 0)
+        .add(facula.rand(1)),
+        (1, 0),
+    ),
     "add to huge strides": (lambda: facula.empty(0, 1, 1).expand(0, BIG, BIG) + 1, RuntimeError),
     "view": (lambda: facula.empty(0).view(0, BIG, BIG), (0, BIG, BIG)),
     "resize_": (lambda: facula.empty(0).resize_(HUGE), RuntimeError),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-_ENUM = {"none": 0, "mean": 1, "elementwise_mean": 1, "sum": 2}
+_PLAIN = {"none": 0, "mean": 1, "sum": 2}
+_ENUM = {**_PLAIN, "elementwise_mean": 1}
 
 
 def check(reduction):
@@ -44,6 +45,8 @@ def legacy_get_enum(size_average, reduce, emit_warning=True):
 
 def resolve(reduction, size_average, reduce):
     """The number of a reduction, where the old arguments win when they are given."""
+    if size_average is None and reduce is None and reduction in _PLAIN:
+        return _PLAIN[reduction]
     if size_average is not None or reduce is not None:
         return legacy_get_enum(size_average, reduce)
     return get_enum(reduction)

@@ -143,11 +143,19 @@ Tensor contiguous_values(const Tensor& t) {
   return out;
 }
 
+// A contiguous tensor: one row, without a plan.
+static void fill_row(RowFn row, const void* element, const Tensor& t) {
+  const auto item = static_cast<int64_t>(t.itemsize());
+  char* const first = static_cast<char*>(t.data());
+  parallel_for(t.numel(), 32768, [&](int64_t begin, int64_t end) {
+    char* at = first + begin * item;
+    row(element, &at, &item, end - begin);
+  });
+}
+
 void fill(const Tensor& t, const Scalar& value) {
-  if (t.numel() == 0) return;
-  LoopPlan plan(t.sizes());
-  plan.add(t);
-  plan.simplify();
+  const int64_t n = t.numel();
+  if (n == 0) return;
   alignas(16) char element[16];
   const auto store = [&]<class T>(Type<T>) {
     const T v = value.to<T>();
@@ -157,7 +165,12 @@ void fill(const Tensor& t, const Scalar& value) {
   if (!(visit_arithmetic(d, store) || visit_types<uint16_t, uint32_t, uint64_t>(d, store) ||
         visit_types<Complex<Half>, Float8E4M3, Float8E5M2>(d, store)))
     throw Error(ErrorKind::NotImplemented, "fill_(): not implemented for ", name(d));
-  plan.run(FACULA_OF_ISA(filler)(t.itemsize()), element);
+  const RowFn row = FACULA_OF_ISA(filler)(t.itemsize());
+  if (t.is_contiguous()) return fill_row(row, element, t);
+  LoopPlan plan(t.sizes());
+  plan.add(t);
+  plan.simplify();
+  plan.run(row, element);
 }
 
 }  // namespace facula::cpu

@@ -58,51 +58,84 @@ bool LoopPlan::collapse() {
   return true;
 }
 
+void LoopPlan::move_dim(size_t from, size_t to) {
+  sizes_[to] = sizes_[from];
+  for (int k = 0; k < operands_; ++k) strides_[k][to] = strides_[k][from];
+}
+
+void LoopPlan::keep_dims(size_t n) {
+  if (n == sizes_.size()) return;
+  sizes_.resize(n);
+  for (int k = 0; k < operands_; ++k) strides_[k].resize(n);
+}
+
+void LoopPlan::drop_ones() {
+  size_t kept = 0;
+  for (size_t d = 0; d < sizes_.size(); ++d) {
+    if (sizes_[d] == 1) continue;
+    if (kept != d) move_dim(d, kept);
+    ++kept;
+  }
+  keep_dims(kept);
+}
+
+// Whether `a` has the larger steps, judged by the first operand in which both dimensions move.
+bool LoopPlan::outside(size_t a, size_t b) const {
+  for (int k = 0; k < operands_; ++k) {
+    const int64_t x = std::abs(strides_[k][a]), y = std::abs(strides_[k][b]);
+    if (x != 0 && y != 0 && x != y) return x > y;
+  }
+  return false;
+}
+
+void LoopPlan::sort() {
+  for (size_t i = 1; i < sizes_.size(); ++i)
+    for (size_t j = i; j > 0 && outside(j, j - 1); --j) {
+      std::swap(sizes_[j], sizes_[j - 1]);
+      for (int k = 0; k < operands_; ++k) std::swap(strides_[k][j], strides_[k][j - 1]);
+    }
+}
+
+// Joins dimensions that lie within a step of the one before, for all operands.
+void LoopPlan::merge() {
+  if (sizes_.empty()) return;
+  size_t last = 0;
+  for (size_t d = 1; d < sizes_.size(); ++d) {
+    bool within = true;
+    for (int k = 0; k < operands_; ++k)
+      within &= strides_[k][last] == wrapping_mul(strides_[k][d], sizes_[d]);
+    const int64_t before = within ? sizes_[last] : 1;
+    if (!within) ++last;
+    move_dim(d, last);
+    sizes_[last] *= before;
+  }
+  keep_dims(last + 1);
+}
+
 void LoopPlan::simplify() {
   if (collapse()) return;
-  const int dims = static_cast<int>(sizes_.size());
-  IntVec order;  // outermost first
-  for (int d = 0; d < dims; ++d)
-    if (sizes_[d] != 1) order.push_back(d);
-  // Larger steps outside, judged by the first operand in which both dimensions move.
-  auto outside = [&](int64_t a, int64_t b) {
-    for (int k = 0; k < operands_; ++k) {
-      const int64_t x = std::abs(strides_[k][a]), y = std::abs(strides_[k][b]);
-      if (x == 0 || y == 0 || x == y) continue;
-      return x > y;
-    }
-    return a < b;
-  };
-  for (size_t i = 1; i < order.size(); ++i)
-    for (size_t j = i; j > 0 && outside(order[j], order[j - 1]); --j)
-      std::swap(order[j], order[j - 1]);
+  drop_ones();
+  sort();
+  merge();
+}
 
-  // Whether the i-th of them lies within a step of the one before, for all operands.
-  auto merges = [&](size_t i) {
-    for (int k = 0; k < operands_; ++k)
-      if (strides_[k][order[i - 1]] != wrapping_mul(strides_[k][order[i]], sizes_[order[i]]))
-        return false;
-    return true;
-  };
-  IntVec starts;  // places in `order` where a merged dimension begins
-  for (size_t i = 0; i < order.size(); ++i)
-    if (i == 0 || !merges(i)) starts.push_back(static_cast<int64_t>(i));
-  IntVec sizes(starts.size(), 1), steps(starts.size());
-  auto last_of = [&](size_t g) {
-    return g + 1 < starts.size() ? static_cast<size_t>(starts[g + 1]) - 1 : order.size() - 1;
-  };
+// Rows of a plan of two dimensions.
+void LoopPlan::run_plane(RowFn row, const void* context, int64_t first, int64_t last) const {
+  char* at[most_operands];
+  int64_t step[most_operands];
   for (int k = 0; k < operands_; ++k) {
-    for (size_t g = 0; g < starts.size(); ++g) steps[g] = strides_[k][order[last_of(g)]];
-    strides_[k] = steps;
+    at[k] = data_[k] + first * strides_[k][0];
+    step[k] = strides_[k][1];
   }
-  for (size_t g = 0; g < starts.size(); ++g)
-    for (size_t i = static_cast<size_t>(starts[g]); i <= last_of(g); ++i)
-      sizes[g] *= sizes_[order[i]];
-  sizes_ = sizes;
+  for (int64_t r = first; r < last; ++r) {
+    row(context, at, step, sizes_[1]);
+    for (int k = 0; k < operands_; ++k) at[k] += strides_[k][0];
+  }
 }
 
 void LoopPlan::run_range(RowFn row, const void* context, int64_t first, int64_t last) const {
   const int outer = static_cast<int>(sizes_.size()) - 1;
+  if (outer == 1) return run_plane(row, context, first, last);
   IntVec index(static_cast<size_t>(outer));
   char* at[most_operands];
   int64_t step[most_operands];

@@ -39,6 +39,13 @@ class LoopPlan {
 
  private:
   bool collapse();
+  void move_dim(size_t from, size_t to);
+  void keep_dims(size_t n);
+  void drop_ones();
+  bool outside(size_t a, size_t b) const;
+  void sort();
+  void merge();
+  void run_plane(RowFn row, const void* context, int64_t first_row, int64_t last_row) const;
   void run_range(RowFn row, const void* context, int64_t first_row, int64_t last_row) const;
   bool tiles_pay() const;
   void run_tiles(RowFn row, const void* context) const;

@@ -43,6 +43,7 @@ bool run_contiguous(LoopFn loop, const Tensor& out, const Inputs& in, const void
   const int64_t n = out.numel();
   int64_t steps[1 + most_inputs];
   char* data[1 + most_inputs];
+  if (n == 0) return true;  // the offset of an empty input may be any number
   if (!out.is_contiguous()) return false;
   steps[0] = static_cast<int64_t>(out.itemsize());
   for (int k = 0; k < in.count; ++k) {
@@ -56,7 +57,6 @@ bool run_contiguous(LoopFn loop, const Tensor& out, const Inputs& in, const void
     steps[k + 1] = static_cast<int64_t>(t->itemsize());
     data[k + 1] = static_cast<char*>(t->data());
   }
-  if (n == 0) return true;
   data[0] = static_cast<char*>(out.data());
   if (n <= contiguous_task) {
     loop(data, steps, n, params);

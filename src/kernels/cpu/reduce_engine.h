@@ -171,6 +171,12 @@ void walk_reduced(const ReducePlan& p, const In* x, int64_t part, Line&& line) {
   }
 }
 
+// Whether a task reads one row of at most one block.
+inline bool is_short_row(const ReducePlan& p, int lanes) {
+  return !p.columns && p.reduced.size() == 1 && p.parts == 1 && p.reduced_in[0] == 1 &&
+         p.count <= int64_t{lanes} * block_rows;
+}
+
 // Adds the elements that are left of a row to the first accumulators. All lanes are computed: a
 // loop over the few that count would keep the accumulators in memory.
 template <class Op, int lanes>
@@ -236,7 +242,7 @@ void run_task(const Op& op, const ReducePlan& p, const typename Op::In* x, int64
     return;
   }
   constexpr int lanes = reduce_lanes<Acc>;
-  if (p.reduced.size() == 1 && p.parts == 1 && inner == 1 && p.count <= lanes * block_rows) {
+  if (is_short_row(p, lanes)) {
     *to = short_row(op, x, p.count, center);
     return;
   }
@@ -281,6 +287,10 @@ void reduce(const Op& op, const ReducePlan& p, const typename Op::In* in, typena
   if (p.count == 0) {
     for (int64_t i = 0; i < p.results; ++i)
       out[i] = op.finish(op.init(), Op::centered ? center[i] : Acc());
+    return;
+  }
+  if (p.results == 1 && is_short_row(p, reduce_lanes<Acc>)) {
+    *out = op.finish(short_row(op, in, p.count, center), Op::centered ? *center : Acc());
     return;
   }
   const int64_t width = p.columns ? p.tile : reduce_lanes<Acc>;

@@ -80,7 +80,19 @@ IntVec reduced_sizes(IntSpan sizes, const IntVec& dims, bool keepdim) {
   return out;
 }
 
+// All of a contiguous tensor: one row.
+static ReducePlan plan_whole(int64_t numel) {
+  ReducePlan p;
+  p.reduced.push_back(numel);
+  p.reduced_in.push_back(1);
+  p.count = p.part_length = numel;
+  split(p);
+  return p;
+}
+
 ReducePlan plan_reduction(const Tensor& self, const IntVec& dims) {
+  if (dims.size() == static_cast<size_t>(self.dim()) && self.is_contiguous())
+    return plan_whole(self.numel());
   Dims kept, reduced;
   int64_t out_stride = 1;
   for (int64_t d = self.dim() - 1; d >= 0; --d) {

@@ -152,13 +152,6 @@ class _ConvNd(Module):
         zeros = (0,) * len(self.kernel_size)
         return op(padded, weight, bias, self.stride, zeros, self.dilation, self.groups)
 
-    def _weight_and_bias(self):
-        # A direct look at the table is cheaper than two calls of Module.__getattr__.
-        params = self.__dict__["_parameters"]
-        if "weight" in params and "bias" in params:
-            return params["weight"], params["bias"]
-        return self.weight, self.bias
-
 
 class _Conv(_ConvNd):
     """A convolution over as many dimensions as `_expand` makes."""
@@ -203,7 +196,7 @@ class _Conv(_ConvNd):
 
     def forward(self, input):
         """Convolve `input`, (N, C, *) or (C, *)."""
-        return self._conv_forward(input, *self._weight_and_bias())
+        return self._conv_forward(input, self.weight, self.bias)
 
 
 _DOC = """{d}-D convolution of a (N, C, {size}) input.
@@ -329,11 +322,10 @@ class _ConvTransposeNd(_ConvNd):
         output_padding = self._output_padding(
             input, output_size, self.stride, self.padding, self.kernel_size, n, self.dilation
         )
-        weight, bias = self._weight_and_bias()
         return self._op()(
             input,
-            weight,
-            bias,
+            self.weight,
+            self.bias,
             self.stride,
             self.padding,
             output_padding,

@@ -64,10 +64,6 @@ class Linear(Module):
 
     def forward(self, input):
         """Apply the layer to `input` of shape (*, in_features)."""
-        # A direct look at the table is cheaper than two calls of Module.__getattr__.
-        params = self.__dict__["_parameters"]
-        if "weight" in params and "bias" in params:
-            return F.linear(input, params["weight"], params["bias"])
         return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self):

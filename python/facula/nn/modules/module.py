@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 import facula
+from facula._C import _look_up_here, _set_up_module
 from facula.nn.modules import _hooks
 from facula.nn.modules._hooks import (  # noqa: F401  (public names of this module)
     HookMethods,
@@ -34,7 +35,6 @@ _global_tables = (
     _hooks._global_forward_pre_hooks,
     _hooks._global_forward_hooks,
 )
-_gb_pre, _gb, _gf_pre, _gf = _global_tables
 # Types that are never registered: assigning one needs no look at the value.
 _PLAIN = frozenset({int, float, bool, str, tuple, list, dict, set})
 
@@ -94,37 +94,22 @@ class Module(HookMethods, StateDictMethods):
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
-    forward = _forward_unimplemented
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        _look_up_here(cls)
 
-    def __call__(self, *args, **kwargs):
-        d = self.__dict__
-        if (
-            d["_forward_hooks"]
-            or d["_forward_pre_hooks"]
-            or d["_backward_hooks"]
-            or d["_backward_pre_hooks"]
-            or _gf
-            or _gf_pre
-            or _gb
-            or _gb_pre
-        ):
-            return self._call_impl(*args, **kwargs)
-        if self._compiled_call_impl is not None:
-            return self._compiled_call_impl(*args, **kwargs)
-        return self.forward(*args, **kwargs)
+    forward = _forward_unimplemented
 
     # ---- attributes
 
+    # The binding does this lookup itself as long as no class overrides it (_look_up_here). Its
+    # __call__ (_set_up_module) calls forward, or _call_impl where there are hooks.
     def __getattr__(self, name):
-        d = self.__dict__
         # Before __init__ has run the tables are missing; then every name is unknown.
-        if "_modules" in d:
-            if name in d["_parameters"]:
-                return d["_parameters"][name]
-            if name in d["_modules"]:
-                return d["_modules"][name]
-            if name in d["_buffers"]:
-                return d["_buffers"][name]
+        for table in ("_parameters", "_modules", "_buffers"):
+            found = self.__dict__.get(table, ())
+            if name in found:
+                return found[name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name, value):
@@ -599,6 +584,10 @@ class Module(HookMethods, StateDictMethods):
                 self.__dict__[name] = OrderedDict()
         self.__dict__.setdefault("_non_persistent_buffers_set", set())
         self.__dict__.setdefault("_is_full_backward_hook", None)
+
+
+_set_up_module(Module, _global_tables)
+_look_up_here(Module)
 
 
 def _check_no_arguments(args, kwargs):
