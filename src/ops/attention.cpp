@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "core/autograd_meta.h"
+#include "kernels/cpu/attention.h"
 #include "ops/arithmetic.h"
 #include "ops/comparison.h"
 #include "ops/copy.h"
@@ -91,8 +93,157 @@ std::tuple<Tensor, Tensor> attention_math(const Tensor& query, const Tensor& key
   return {ops::matmul(attention, v), attention};
 }
 
+// --- by blocks, on the CPU
+
+constexpr const char* flash_name = "_scaled_dot_product_flash_attention_for_cpu";
+
+// Whether a mask of two or four dimensions can be broadcast to the scores.
+bool fits_scores(const Tensor& mask, const Tensor& q, const Tensor& k) {
+  if (!mask.defined()) return true;
+  if (mask.dim() != 2 && mask.dim() != 4) return false;
+  const int64_t wanted[] = {q.size(0), q.size(1), q.size(2), k.size(2)};
+  for (int64_t d = 0; d < mask.dim(); ++d) {
+    const int64_t size = mask.size(d);
+    if (size != 1 && size != wanted[4 - mask.dim() + d]) return false;
+  }
+  return true;
+}
+
+// Whether heads and sizes are such that attention by blocks serves them.
+bool flash_shapes(const Tensor& q, const Tensor& k, const Tensor& v) {
+  if (q.dim() != 4 || k.dim() != 4 || v.dim() != 4) return false;
+  const bool batches = q.size(0) == k.size(0) && q.size(0) == v.size(0);
+  const bool heads = k.size(1) == v.size(1) && k.size(1) > 0 && q.size(1) % k.size(1) == 0;
+  const bool widths = q.size(3) == k.size(3) && q.size(3) == v.size(3) && q.size(3) > 0 &&
+                      q.size(3) <= cpu::widest_attention_head;
+  const bool rows = q.strides()[3] == 1 && k.strides()[3] == 1 && v.strides()[3] == 1;
+  return batches && heads && widths && rows && k.size(2) == v.size(2) && k.size(2) > 0 &&
+         q.numel() > 0;
+}
+
+bool wants_gradient(const Tensor& t) {
+  const AutogradMeta* meta = t.defined() ? t->autograd : nullptr;
+  return meta != nullptr && (meta->requires_grad || meta->grad_fn);
+}
+
+bool has_tangent(const Tensor& t) {
+  const AutogradMeta* meta = t.defined() ? t->autograd : nullptr;
+  return meta != nullptr && meta->tangent;
+}
+
+// Function transforms and forward mode know the rules of attention's parts only.
+bool goes_by_blocks(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
+                    double dropout_p, bool gqa) {
+  if (thread_state.interpreters != nullptr || has_tangent(q) || has_tangent(k) || has_tangent(v))
+    return false;
+  if (q.device().type != DeviceType::CPU || dropout_p != 0 || !is_floating(q.dtype())) return false;
+  if (!flash_shapes(q, k, v) || (!gqa && q.size(1) != k.size(1))) return false;
+  return fits_scores(mask, q, k) && !wants_gradient(mask);
+}
+
+void meta_flash(Meta& m, const Tensor& q, const Tensor& k, const Tensor& v, double dropout_p,
+                bool causal, const Tensor& mask) {
+  check_attention(q, k, v, mask, causal);
+  check(dropout_p == 0, flash_name, "(): dropout_p must be 0; got ", dropout_p);
+  check_kind(ErrorKind::NotImplemented, flash_shapes(q, k, v), flash_name,
+             "(): expected query, key and value of [batch, heads, length, width <= ",
+             cpu::widest_attention_head, "] with contiguous rows; got ", str(q.sizes()), ", ",
+             str(k.sizes()), " and ", str(v.sizes()));
+  check(fits_scores(mask, q, k) && !(mask.defined() && mask.dtype() == DType::Bool), flash_name,
+        "(): attn_mask must be floating and broadcast to the scores of ", str(q.sizes()), " and ",
+        str(k.sizes()), "; got ", str(mask.defined() ? mask.sizes() : IntSpan()));
+  m.result_like(0, q, q.dtype());
+  const int64_t heads = q.size(1), length = q.size(2);
+  m.result(1, IntList{q.size(0), heads, length},
+           q.dtype() == DType::Float64 ? DType::Float64 : DType::Float32,
+           IntList{heads * length, 1, heads});
+}
+
+void meta_flash_backward(Meta& m, const Tensor& grad, const Tensor& q, const Tensor& k,
+                         const Tensor& v, const Tensor& out, const Tensor& logsumexp, double, bool,
+                         const Tensor& mask) {
+  check_kind(ErrorKind::NotImplemented, flash_shapes(q, k, v), flash_name,
+             "_backward(): expected query, key and value of [batch, heads, length, width <= ",
+             cpu::widest_attention_head, "] with contiguous rows");
+  check(same_sizes(grad.sizes(), q.sizes()) && same_sizes(out.sizes(), q.sizes()) &&
+            grad.dtype() == q.dtype() && out.dtype() == q.dtype() && fits_scores(mask, q, k),
+        flash_name, "_backward(): grad_out and out must have query's shape and dtype, ",
+        str(q.sizes()), "; got ", str(grad.sizes()), " and ", str(out.sizes()));
+  check(same_sizes(logsumexp.sizes(), q.sizes().first(3)) &&
+            logsumexp.dtype() == (q.dtype() == DType::Float64 ? DType::Float64 : DType::Float32),
+        flash_name, "_backward(): logsumexp must have shape ", str(q.sizes().first(3)), "; got ",
+        str(logsumexp.sizes()));
+  const Tensor* of[] = {&q, &k, &v};
+  for (int i = 0; i < 3; ++i) {
+    const IntSpan s = of[i]->sizes();
+    m.result(i, s, q.dtype(), IntList{s[1] * s[2] * s[3], s[3], s[1] * s[3], 1});
+  }
+}
+
+// The gradients as differentiable formulas, for gradients of gradients.
+struct AttentionGradients {
+  Tensor query, key, value;
+};
+Tensor summed_groups(const Tensor& t, int64_t heads) {
+  if (t.size(1) == heads) return t;
+  const int64_t group = t.size(1) / heads;
+  const Tensor split = ops::reshape(t, IntList{t.size(0), heads, group, t.size(2), t.size(3)});
+  return ops::sum(split, IntList{2});
+}
+AttentionGradients gradients_by_parts(const Tensor& grad, const Tensor& q, const Tensor& key,
+                                      const Tensor& value, const Tensor& mask, bool causal,
+                                      double scale) {
+  const int64_t heads = key.size(1);
+  const Tensor k = repeated_heads(key, q.size(1)), v = repeated_heads(value, q.size(1));
+  Tensor scores = ops::mul(ops::matmul(q, ops::transpose(k, -2, -1)), scale);
+  if (causal) scores = ops::add(scores, additive_mask(causal_mask(q, k), scores));
+  if (mask.defined()) scores = ops::add(scores, mask);
+  const Tensor weights = ops::_safe_softmax(ops::to(scores, q.dtype()), -1);
+  const Tensor slope = ops::matmul(grad, ops::transpose(v, -2, -1));
+  const Tensor mean = ops::sum(ops::mul(weights, slope), IntList{-1}, true);
+  const Tensor inner = ops::mul(ops::mul(weights, ops::sub(slope, mean)), scale);
+  return {ops::matmul(inner, k),
+          summed_groups(ops::matmul(ops::transpose(inner, -2, -1), q), heads),
+          summed_groups(ops::matmul(ops::transpose(weights, -2, -1), grad), heads)};
+}
+
+void flash_gradient(Backward& b) {
+  const Tensor q = b["query"], k = b["key"], v = b["value"], mask = b["attn_mask"];
+  std::optional<double> scale;
+  if (!b.is_none("scale")) scale = b.number("scale");
+  const bool causal = b.flag("is_causal");
+  AttentionGradients g;
+  if (thread_state.grad_enabled) {
+    const double factor = scale.value_or(1 / std::sqrt(static_cast<double>(q.size(-1))));
+    g = gradients_by_parts(b.grad(), q, k, v, mask, causal, factor);
+  } else {
+    // Rows of the kernel's operands are contiguous.
+    const Tensor grad = b.grad().strides()[3] == 1 ? b.grad() : ops::contiguous(b.grad());
+    std::tie(g.query, g.key, g.value) = ops::_scaled_dot_product_flash_attention_for_cpu_backward(
+        grad, q, k, v, b.result(0), b.result(1), 0, causal, mask, scale);
+  }
+  b.set("query", g.query);
+  b.set("key", g.key);
+  b.set("value", g.value);
+}
+
+Tensor flash(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, bool causal,
+             std::optional<double> scale) {
+  const Tensor added = mask.defined() ? additive_mask(mask, q) : mask;
+  return std::get<0>(
+      ops::_scaled_dot_product_flash_attention_for_cpu(q, k, v, 0, causal, added, scale));
+}
+
 Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
                  double dropout_p, bool causal, std::optional<double> scale, bool gqa) {
+  check_attention(query, key, value, mask, causal);
+  if (query.dim() == 3 && key.dim() == 3 && value.dim() == 3) {  // one batch
+    const Tensor out = attention(ops::unsqueeze(query, 0), ops::unsqueeze(key, 0),
+                                 ops::unsqueeze(value, 0), mask, dropout_p, causal, scale, gqa);
+    return ops::squeeze(out, 0);
+  }
+  if (goes_by_blocks(query, key, value, mask, dropout_p, gqa))
+    return flash(query, key, value, mask, causal, scale);
   return std::get<0>(ops::_scaled_dot_product_attention_math(query, key, value, mask, dropout_p,
                                                              causal, {}, scale, gqa));
 }
@@ -119,6 +270,36 @@ OP(_scaled_dot_product_attention_math){
     .doc = "Attention by matrix products and softmax; also gives the weights.",
     .composite = Composite::Implicit,
     .any = typed_kernel<attention_math>,
+};
+OP(_scaled_dot_product_flash_attention_for_cpu){
+    .schema =
+        "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float "
+        "dropout_p=0., bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> "
+        "(Tensor output, Tensor logsumexp)",
+    .doc =
+        "Attention by blocks, which never forms the matrix of scores; also gives the logarithms of "
+        "the sums of their exponentials.",
+    .forms = hidden,
+    .autocast = Autocast::LowerPrecision,
+    .meta = typed_meta<meta_flash>,
+    .cpu = cpu::flash_attention_kernel,
+    .derivatives = {vjp(names("query", "key", "value"), flash_gradient,
+                        saves("query", "key", "value", "attn_mask", "output", "logsumexp"))},
+    .node = "ScaledDotProductFlashAttentionForCpuBackward0",
+    .not_differentiable = names("logsumexp"),
+    .hole = "jvp, vmap: scaled_dot_product_attention takes its parts there",
+};
+OP(_scaled_dot_product_flash_attention_for_cpu_backward){
+    .schema =
+        "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, "
+        "Tensor key, Tensor value, Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, "
+        "*, Tensor? attn_mask=None, float? scale=None) -> (Tensor grad_query, Tensor grad_key, "
+        "Tensor grad_value)",
+    .doc = "Gradients of _scaled_dot_product_flash_attention_for_cpu.",
+    .forms = hidden,
+    .meta = typed_meta<meta_flash_backward>,
+    .cpu = cpu::flash_attention_backward_kernel,
+    .hole = "derivatives: gradients of gradients take attention's parts",
 };
 OP(scaled_dot_product_attention){
     .schema =

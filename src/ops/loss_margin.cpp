@@ -13,6 +13,7 @@
 #include "ops/pointwise_other.h"
 #include "ops/powers.h"
 #include "ops/reduce.h"
+#include "ops/reduce_norm.h"
 #include "ops/special_binary.h"
 #include "ops/view.h"
 
@@ -119,7 +120,7 @@ Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double e
   const Tensor x = ops::expand(a, sizes), y = ops::expand(b, sizes);
   const IntVec over{dim};
   auto length = [&](const Tensor& t) {
-    return ops::clamp_min(ops::sqrt(ops::sum(ops::mul(t, t), over, true)), eps);
+    return ops::clamp_min(ops::linalg_vector_norm(t, 2, IntList(over), true), eps);
   };
   return ops::sum(ops::mul(ops::div(x, length(x)), ops::div(y, length(y))), over, false);
 }

@@ -22,7 +22,6 @@ KNOWN = {
     "special.ndtr": OWN,
     "rms_norm": OWN,
     "bernoulli": OWN,
-    "nn.functional.scaled_dot_product_attention": OWN,
     "nn.functional.adaptive_avg_pool2d": IN_PARTS,
     "nn.functional.ctc_loss": "lengths that are tensors are not made lists on the CPU",
     "conv1d": "PyTorch adds a bias after some convolutions",

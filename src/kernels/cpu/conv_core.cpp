@@ -1,6 +1,7 @@
 #include "kernels/cpu/conv_core.h"
 
 #include "kernels/cpu/conv_engine.h"
+#include "kernels/cpu/conv_last.h"
 #include "kernels/cpu/conv_wrap.h"
 
 namespace facula::cpu::FACULA_ISA {
@@ -78,8 +79,8 @@ void pack_weights(Acc* packed, const WeightView<T>& w, const TapSum<Acc>& sum, i
       const int64_t group = i / sum.rows, row = i % sum.rows;
       const T* from = w.data + group * w.group_stride + row * w.row_stride;
       Acc* to = packed + group * sum.group_pitch() + row * kRowPitch<Acc>;
-      for (int64_t t = 0; t < sum.taps; t += kDepth<Acc>, to += sum.rows * kRowPitch<Acc>) {
-        const int64_t depth = min_of(kDepth<Acc>, sum.taps - t);
+      for (int64_t t = 0; t < sum.taps; t += kTapDepth<Acc>, to += sum.rows * kRowPitch<Acc>) {
+        const int64_t depth = min_of(kTapDepth<Acc>, sum.taps - t);
         if (contiguous) {
           copy_row(to, from + t, 1, depth);
           continue;
@@ -126,19 +127,6 @@ void forward(const ConvShape& s, const ConvTensor<const T>& input,
   TapSum<conv_sum_t<T>> sum{rows, taps, nullptr, offsets, {}};
   __builtin_memcpy(sum.places, s.output, sizeof sum.places);
   pack_and_run(source, {weight.data, rows * st[0], st[0], weight_offsets}, sum, result);
-}
-
-// Input element i gets its gradient from output o through tap k where i + pad = o * stride +
-// k * dilation. Elements of equal phase, i % stride, share their taps, and each phase is a
-// convolution of stride 1 in itself: for i = phase + stride * j, o = j + shift(k).
-struct PhaseTap {
-  int64_t phase, shift;
-};
-
-PhaseTap phase_of_tap(const ConvShape& s, int d, int64_t k) {
-  const int64_t stride = s.stride[d], at = k * s.dilation[d] - s.padding[d];
-  const int64_t phase = (at % stride + stride) % stride;
-  return {phase, (phase - at) / stride};
 }
 
 int64_t phase_places(const ConvShape& s, int d, int64_t phase) {
@@ -234,6 +222,18 @@ class InputGradient {
   Scratch<int64_t> table_;
 };
 
+// Where a kernel of one element leaves input elements out, the others as an image of their own.
+template <class T>
+ConvShape without_steps(ConvShape s, ConvTensor<T>& input) {
+  for (int d = 0; d < 3; ++d) {
+    if (s.kernel[d] != 1 || s.padding[d] != 0 || s.stride[d] == 1) continue;
+    input.strides[d + 2] *= s.stride[d];
+    s.input[d] = s.output[d];
+    s.stride[d] = 1;
+  }
+  return s;
+}
+
 template <class T>
 TapResult<conv_element_t<T>> result_of(const ConvTensor<T>& out, const T* bias,
                                        const PartProduct& part) {
@@ -248,9 +248,13 @@ TapResult<conv_element_t<T>> result_of(const ConvTensor<T>& out, const T* bias,
 }  // namespace
 
 template <class T>
-void conv_forward(const ConvShape& shape, ConvTensor<const T> input, ConvTensor<const T> weight,
+void conv_forward(const ConvShape& given, ConvTensor<const T> input, ConvTensor<const T> weight,
                   const T* bias, ConvTensor<T> output) {
+  const ConvShape shape = without_steps(given, input);
   if (shape.batch <= 0 || shape.out_channels <= 0 || volume(shape.output) <= 0) return;
+  if constexpr (kUnfolds<T>) {
+    if (unfolded_forward(shape, input, weight, bias, output)) return;
+  }
   for_each_part<T>([&](const PartProduct& part) {
     forward<conv_element_t<T>>(shape, element_view(input, part.left),
                                element_view(weight, part.right), result_of(output, bias, part));
@@ -261,6 +265,9 @@ template <class T>
 void conv_backward_input(const ConvShape& shape, ConvTensor<const T> grad_output,
                          ConvTensor<const T> weight, const T* bias, ConvTensor<T> grad_input) {
   if (shape.batch <= 0 || shape.in_channels <= 0 || volume(shape.input) <= 0) return;
+  if constexpr (kUnfolds<T>) {
+    if (unfolded_backward_input(shape, grad_output, weight, bias, grad_input)) return;
+  }
   for_each_part<T>([&](const PartProduct& part) {
     const auto grad = element_view(grad_output, part.left);
     const auto right = element_view(weight, part.right);

@@ -5,7 +5,8 @@
 namespace facula::cpu::FACULA_ISA {
 
 // Each is false, and does nothing, where the problem is another: more than one channel in a group,
-// other types than float and double, other places of the channels.
+// or so few channels, elsewhere than innermost, that copying them there would not pay. Types: float
+// and double.
 template <class T>
 bool depthwise_forward(const ConvShape& shape, ConvTensor<const T> input,
                        ConvTensor<const T> weight, const T* bias, ConvTensor<T> output);

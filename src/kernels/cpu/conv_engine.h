@@ -10,11 +10,11 @@ namespace facula::cpu::FACULA_ISA {
 template <class Acc>
 struct TapSum {
   int64_t rows, taps;
-  const Acc* weights;      // [group][block of kDepth taps][row][kRowPitch]
+  const Acc* weights;      // [group][block of kTapDepth taps][row][kRowPitch]
   const int64_t* offsets;  // [taps]
   int64_t places[3];       // result positions of each dimension
 
-  int64_t group_pitch() const { return ceil_div(taps, kDepth<Acc>) * rows * kRowPitch<Acc>; }
+  int64_t group_pitch() const { return ceil_div(taps, kTapDepth<Acc>) * rows * kRowPitch<Acc>; }
 };
 
 // Where results go: out = scale * sum + bias[row], added to what is there when `add`.
@@ -145,8 +145,8 @@ class TapEngine {
     const RowPanels rows(min_of(row_block, sum_.rows - first));
     const int64_t width = panel.vectors * lanes;
     const Acc* weights = sum_.weights + group * sum_.group_pitch() + first * kRowPitch<Acc>;
-    for (int64_t tap = 0; tap < sum_.taps; tap += kDepth<Acc>) {
-      const int64_t depth = min_of(kDepth<Acc>, sum_.taps - tap);
+    for (int64_t tap = 0; tap < sum_.taps; tap += kTapDepth<Acc>) {
+      const int64_t depth = min_of(kTapDepth<Acc>, sum_.taps - tap);
       for (int64_t i = 0; i < rows.count; ++i) {
         const auto kernel = panel.paired ? paired_tile_kernel<Acc> : tile_kernel<Acc>;
         kernel(rows.height(i), panel.vectors)(depth, weights + rows.begin(i) * kRowPitch<Acc>,

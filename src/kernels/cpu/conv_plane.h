@@ -6,6 +6,7 @@
 // the inner kernel needs no bounds, no gather and no unfolded matrix.
 #pragma once
 #include "kernels/cpu/conv_core.h"
+#include "kernels/cpu/gemm_kernel.h"
 #include "kernels/cpu/gemm_pack.h"
 
 namespace facula::cpu::FACULA_ISA {
@@ -33,6 +34,10 @@ struct ConvSum<uint16_t> {
 };
 template <class T>
 using conv_sum_t = typename ConvSum<T>::type;
+
+// Terms that one sum takes at most: short sums that are added up lose less than one long one.
+template <class Acc>
+inline constexpr int64_t kTapDepth = kDepth<Acc> / 2;
 
 struct PlaneLayout {
   int64_t size[3];    // of the source
@@ -125,6 +130,19 @@ void fill_channels_last(Acc* dst, int64_t dst_rs, const T* src, int64_t src_cs,
     copy_matrix(dst + place * dst_rs, dst_rs, src + from, l.step[2] * strides[2], src_cs, count,
                 channels);
   });
+}
+
+// Input element i gets its gradient from output o through tap k where i + pad = o * stride +
+// k * dilation. Elements of equal phase, i % stride, share their taps, and each phase is a
+// convolution of stride 1 in itself: for i = phase + stride * j, o = j + shift(k).
+struct PhaseTap {
+  int64_t phase, shift;
+};
+
+inline PhaseTap phase_of_tap(const ConvShape& s, int d, int64_t k) {
+  const int64_t stride = s.stride[d], at = k * s.dilation[d] - s.padding[d];
+  const int64_t phase = (at % stride + stride) % stride;
+  return {phase, (phase - at) / stride};
 }
 
 // The layout in which a convolution reads its input.

@@ -1,5 +1,6 @@
 // The gradients of a convolution by its weights and its bias.
 #include "core/threads.h"
+#include "kernels/cpu/conv_last.h"
 #include "kernels/cpu/conv_weight_wide.h"
 #include "kernels/cpu/conv_wrap.h"
 #include "kernels/cpu/gemm_dot.h"
@@ -108,11 +109,11 @@ class WeightGradient {
     const RowPanels rows(count * taps_);
     const int64_t width = tile_vectors(rows.tallest()) * S::lanes;
     const Scratch<Acc> left(rows.rows * kRowPitch<Acc>);
-    const Scratch<Acc> right(kDepth<Acc> * width);
-    int64_t b_rows[kDepth<Acc>];
-    for (int64_t i = 0; i < kDepth<Acc>; ++i) b_rows[i] = i * width;
-    for (int64_t step = 0; step < span_; step += kDepth<Acc>) {
-      const int64_t depth = min_of(kDepth<Acc>, span_ - step);
+    const Scratch<Acc> right(kTapDepth<Acc> * width);
+    int64_t b_rows[kTapDepth<Acc>];
+    for (int64_t i = 0; i < kTapDepth<Acc>; ++i) b_rows[i] = i * width;
+    for (int64_t step = 0; step < span_; step += kTapDepth<Acc>) {
+      const int64_t depth = min_of(kTapDepth<Acc>, span_ - step);
       for (int64_t r = 0; r < rows.rows; ++r) {
         const Acc* from = planes + r / taps_ * layout_.channel_pitch() + offsets[r % taps_];
         copy_row(left.get() + r * kRowPitch<Acc>, from + step, 1, depth);
@@ -268,6 +269,9 @@ void conv_backward_weight(const ConvShape& shape, ConvTensor<const T> grad_outpu
   if (weights <= 0 || shape.kernel[0] * shape.kernel[1] * shape.kernel[2] <= 0) return;
   const int64_t positions = shape.output[0] * shape.output[1] * shape.output[2];
   if (shape.batch <= 0 || positions <= 0) return clear_weights(shape, grad_weight);
+  if constexpr (kUnfolds<T>) {
+    if (unfolded_backward_weight(shape, grad_output, input, grad_weight)) return;
+  }
   for_each_part<T>([&](const PartProduct& part) {
     const auto grad = element_view(grad_output, part.left);
     const auto source = element_view(input, part.right);

@@ -96,8 +96,8 @@ class WideWeightGradient {
                          layout_, channels_);
       const T* grad =
           grad_.data + image * grad_.strides[0] + (group * outs_ + first) * grad_.strides[1];
-      for (int64_t step = 0; step < positions_; step += kDepth<Acc>) {
-        const int64_t depth = min_of(kDepth<Acc>, positions_ - step);
+      for (int64_t step = 0; step < positions_; step += kTapDepth<Acc>) {
+        const int64_t depth = min_of(kTapDepth<Acc>, positions_ - step);
         pack_gradient(left.get(), grad, count, step, depth);
         add_tiles(planes.get(), left.get(), table, count, step, depth, sums);
       }

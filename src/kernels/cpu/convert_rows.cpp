@@ -2,9 +2,8 @@
 
 #include <immintrin.h>
 
-#include <cstring>
-
 #include "core/scalar.h"
+#include "kernels/cpu/copy_bytes.h"
 #include "kernels/cpu/stored.h"
 
 namespace facula::cpu::FACULA_ISA {
@@ -53,7 +52,7 @@ template <class T>
 void move_row(const void*, char* const* data, const int64_t* steps, int64_t n) {
   constexpr int64_t size = sizeof(T);
   if (steps[0] == size && steps[1] == size) {
-    std::memmove(data[0], data[1], static_cast<size_t>(n) * sizeof(T));
+    move_bytes(data[0], data[1], static_cast<size_t>(n) * sizeof(T));
     return;
   }
   if (steps[0] == size && steps[1] == 0)

@@ -115,6 +115,43 @@ void row(const T* x, T* out, int64_t length) {
   }
 }
 
+// Sums of exponentials of a float row, in double: a piece of it shares one maximum, which lets
+// exponentials and logarithms be taken side by side. Values too far apart for that, infinities and
+// nan go one by one.
+inline void log_row(const float* x, float* out, int64_t length) {
+  constexpr int64_t piece = 64;
+  constexpr double widest = 300;  // the least term is far above the smallest normal number
+  double carried = LogAdd::first<double>();
+  for (int64_t begin = 0; begin < length; begin += piece) {
+    const int64_t n = length - begin < piece ? length - begin : piece;
+    float low = x[begin], high = x[begin];
+    bool finite = true;
+    for (int64_t i = begin; i < begin + n; ++i) {
+      low = x[i] < low ? x[i] : low;
+      high = x[i] > high ? x[i] : high;
+      finite &= x[i] - x[i] == 0;
+    }
+    const bool first = begin == 0;
+    const double most = !first && carried > high ? carried : static_cast<double>(high);
+    const double least = !first && carried < low ? carried : static_cast<double>(low);
+    if (!finite || !(most - least < widest)) {
+      for (int64_t i = begin; i < begin + n; ++i) {
+        carried = LogAdd::call(carried, static_cast<double>(x[i]));
+        out[i] = static_cast<float>(carried);
+      }
+      continue;
+    }
+    double sums[piece];
+    for (int64_t i = 0; i < n; ++i) sums[i] = math::exp(static_cast<double>(x[begin + i]) - most);
+    sums[0] += first ? 0 : math::exp(carried - most);
+    for (int64_t i = 1; i < n; ++i) sums[i] += sums[i - 1];
+    for (int64_t i = 0; i < n; ++i) sums[i] = most + math::log(sums[i]);
+    for (int64_t i = 0; i < n; ++i) out[begin + i] = static_cast<float>(sums[i]);
+    if (first) out[0] = x[0];
+    carried = sums[n - 1];
+  }
+}
+
 // Calls body(offset, columns) for tiles of neighbouring lines.
 template <class Body>
 void for_tiles(const Lines& l, Body&& body) {
@@ -135,6 +172,9 @@ void run(const Tensor& in, const Lines& l, const Tensor& out) {
   const T* x = in.data<T>();
   T* to = out.data<T>();
   for_tiles(l, [&](int64_t at, int64_t width) {
+    if constexpr (std::is_same_v<F, LogAdd> && std::is_same_v<T, float>) {
+      if (l.inner == 1) return log_row(x + at, to + at, l.length);
+    }
     if (l.inner == 1)
       row<F, T>(x + at, to + at, l.length);
     else
@@ -176,6 +216,22 @@ void extreme_columns(const T* x, T* values, int64_t* indices, int64_t length, in
   }
 }
 
+// One row, element by element with selects: whether a value is taken is not to be predicted.
+template <class T, bool Most>
+void extreme_row(const T* x, T* values, int64_t* indices, int64_t length) {
+  T best = x[0];
+  int64_t at = 0;
+  for (int64_t i = 0; i < length; ++i) {
+    const T v = x[i];
+    bool take = Most ? v >= best : v <= best;
+    if constexpr (!std::is_integral_v<T>) take = (take & (best == best)) | (v != v);
+    best = take ? v : best;
+    at = take ? i : at;
+    values[i] = best;
+    indices[i] = at;
+  }
+}
+
 template <bool Most>
 void extreme(const Tensor& self, int64_t dim, const Tensor& values, const Tensor& indices,
              const char* name) {
@@ -184,6 +240,8 @@ void extreme(const Tensor& self, int64_t dim, const Tensor& values, const Tensor
   int64_t* to = indices.data<int64_t>();
   auto body = [&]<class T>(Type<T>) {
     for_tiles(l, [&](int64_t at, int64_t width) {
+      if (l.inner == 1)
+        return extreme_row<T, Most>(in.data<T>() + at, values.data<T>() + at, to + at, l.length);
       extreme_columns<T, Most>(in.data<T>() + at, values.data<T>() + at, to + at, l.length, l.inner,
                                width);
     });

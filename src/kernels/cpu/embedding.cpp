@@ -1,6 +1,7 @@
 #include "kernels/cpu/embedding.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <span>
@@ -31,23 +32,54 @@ RowNumbers row_numbers(const Tensor& indices, int64_t rows) {
   return numbers;
 }
 
-constexpr int64_t parts = 16;  // of the table; each is summed by one task, in the order of indices
+// The table in parts of a power of two of rows, each summed by one task in the order of indices.
+struct TableParts {
+  static constexpr int64_t most = 16;
+  int shift = 62;
+  std::vector<int64_t> order;  // places in the list of indices, part by part
+  std::vector<int64_t> starts;
+
+  TableParts(std::span<const int64_t> numbers, int64_t rows, int64_t width) {
+    if (numbers.size() * static_cast<size_t>(width) >= 65536)
+      shift = std::bit_width(static_cast<uint64_t>((rows - 1) / most));
+    starts.resize(static_cast<size_t>(((rows - 1) >> shift) + 2));
+    for (int64_t row : numbers) ++starts[static_cast<size_t>((row >> shift) + 1)];
+    for (size_t k = 1; k < starts.size(); ++k) starts[k] += starts[k - 1];
+    order.resize(numbers.size());
+    std::vector<int64_t> at(starts);
+    for (size_t i = 0; i < numbers.size(); ++i)
+      order[static_cast<size_t>(at[static_cast<size_t>(numbers[i] >> shift)]++)] =
+          static_cast<int64_t>(i);
+  }
+  int64_t count() const { return static_cast<int64_t>(starts.size()) - 1; }
+  std::span<const int64_t> part(int64_t k) const {
+    const auto from = static_cast<size_t>(starts[static_cast<size_t>(k)]);
+    return std::span(order).subspan(from,
+                                    static_cast<size_t>(starts[static_cast<size_t>(k) + 1]) - from);
+  }
+};
 
 template <class T>
 void add_rows(const T* grad, std::span<const int64_t> numbers, const std::vector<int64_t>& counts,
               int64_t rows, int64_t width, int64_t padding, T* out) {
-  const int64_t per_part =
-      numbers.size() * static_cast<size_t>(width) < 65536 ? rows : (rows + parts - 1) / parts;
+  if (numbers.empty() || rows == 0) return;
+  constexpr size_t ahead = 8;  // rows that are asked for before they are needed
+  constexpr int64_t line = 64 / sizeof(T);
   const auto add = FACULA_OF_ISA(add_row<T>);
-  parallel_for(rows, per_part, [&](int64_t begin, int64_t end) {
-    for (size_t i = 0; i < numbers.size(); ++i) {
-      const int64_t row = numbers[i];
-      if (row < begin || row >= end || row == padding) continue;
-      const T* from = grad + static_cast<int64_t>(i) * width;
-      T* to = out + row * width;
-      const T share =
-          counts.empty() ? T(1) : T(1) / static_cast<T>(counts[static_cast<size_t>(row)]);
-      add(from, share, width, to);
+  const TableParts parts(numbers, rows, width);
+  parallel_for(parts.count(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k) {
+      const std::span<const int64_t> places = parts.part(k);
+      for (size_t p = 0; p < places.size(); ++p) {
+        if (p + ahead < places.size())
+          for (int64_t l = 0; l < std::min<int64_t>(width, 8 * line); l += line)
+            __builtin_prefetch(grad + places[p + ahead] * width + l);
+        const int64_t row = numbers[static_cast<size_t>(places[p])];
+        if (row == padding) continue;
+        const T share =
+            counts.empty() ? T(1) : T(1) / static_cast<T>(counts[static_cast<size_t>(row)]);
+        add(grad + places[p] * width, share, width, out + row * width);
+      }
     }
   });
 }

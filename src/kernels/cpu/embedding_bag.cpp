@@ -24,7 +24,7 @@ struct Reducer {
     const int64_t first = bags.starts[static_cast<size_t>(bag)];
     const int64_t last = bags.starts[static_cast<size_t>(bag) + 1];
     return sum_rows({table, width, numbers + first, scales ? scales + first : nullptr, last - first,
-                     bags.padding},
+                     bags.padding, std::min<int64_t>(bags.starts.back() - last, 16)},
                     into);
   }
   int64_t most(int64_t bag, A* into, int64_t* chosen) const {
@@ -68,8 +68,10 @@ void embedding_bags(const Tensor& weight, const Bags& bags, BagMode mode, const 
                      const A share =
                          mode == BagMode::Mean && count[b] > 0 ? static_cast<A>(count[b]) : A(1);
                      T* to = out.data<T>() + b * width;
+                     if (share != A(1))
+                       for (A& x : sum) x /= share;
                      for (int64_t k = 0; k < width; ++k)
-                       to[k] = static_cast<T>(sum[static_cast<size_t>(k)] / share);
+                       to[k] = static_cast<T>(sum[static_cast<size_t>(k)]);
                    }
                  });
   });

@@ -8,21 +8,33 @@ namespace {
 constexpr int64_t ahead = 8;  // rows that are asked for before they are needed
 
 // `vectors` vectors of columns, from the first one on, summed in registers.
-template <class T, int vectors>
+template <class T, int vectors, bool scaled, bool padded>
 void sum_vectors(const TableRows<T>& rows, int64_t first, T* to) {
   using S = Simd<T>;
+  constexpr int64_t line = 64 / static_cast<int64_t>(sizeof(T));
   typename S::Vec sum[vectors] = {};
+  const int64_t known = rows.count + rows.ahead - ahead;
   for (int64_t i = 0; i < rows.count; ++i) {
-    if (i + ahead < rows.count)
-      __builtin_prefetch(rows.table + rows.numbers[i + ahead] * rows.width + first);
-    if (rows.numbers[i] == rows.padding) continue;
-    const T* from = rows.table + rows.numbers[i] * rows.width + first;
-    const auto scale = S::broadcast(rows.scales ? rows.scales[i] : T(1));
+    if (i < known) {
+      const T* next = rows.table + rows.numbers[i + ahead] * rows.width + first;
 #pragma GCC unroll 8
-    for (int j = 0; j < vectors; ++j) sum[j] += S::load(from + j * S::lanes) * scale;
+      for (int64_t l = 0; l < vectors * S::lanes; l += line) __builtin_prefetch(next + l);
+    }
+    if (padded && rows.numbers[i] == rows.padding) continue;
+    const T* from = rows.table + rows.numbers[i] * rows.width + first;
+    const auto scale = S::broadcast(scaled ? rows.scales[i] : T(1));
+#pragma GCC unroll 8
+    for (int j = 0; j < vectors; ++j)
+      sum[j] += scaled ? S::load(from + j * S::lanes) * scale : S::load(from + j * S::lanes);
   }
 #pragma GCC unroll 8
   for (int j = 0; j < vectors; ++j) S::store(to + first + j * S::lanes, sum[j]);
+}
+template <class T, int vectors>
+void sum_block(const TableRows<T>& rows, int64_t first, T* to) {
+  if (rows.scales) return sum_vectors<T, vectors, true, true>(rows, first, to);
+  if (rows.padding >= 0) return sum_vectors<T, vectors, false, true>(rows, first, to);
+  sum_vectors<T, vectors, false, false>(rows, first, to);
 }
 
 // Columns from the first one on, summed in memory.
@@ -41,13 +53,14 @@ void sum_columns(const TableRows<T>& rows, int64_t first, A* to) {
 
 template <class T>
 int64_t sum_rows(const TableRows<T>& rows, row_sum_t<T>* to) {
-  int64_t met = 0, done = 0;
-  for (int64_t i = 0; i < rows.count; ++i) met += rows.numbers[i] != rows.padding;
+  int64_t met = rows.padding < 0 ? rows.count : 0, done = 0;
+  for (int64_t i = 0; rows.padding >= 0 && i < rows.count; ++i)
+    met += rows.numbers[i] != rows.padding;
   if constexpr (std::is_same_v<T, row_sum_t<T>>) {
     constexpr int64_t lanes = Simd<T>::lanes;
-    for (; done + 4 * lanes <= rows.width; done += 4 * lanes) sum_vectors<T, 4>(rows, done, to);
-    if (done + 2 * lanes <= rows.width) sum_vectors<T, 2>(rows, done, to), done += 2 * lanes;
-    if (done + lanes <= rows.width) sum_vectors<T, 1>(rows, done, to), done += lanes;
+    for (; done + 4 * lanes <= rows.width; done += 4 * lanes) sum_block<T, 4>(rows, done, to);
+    if (done + 2 * lanes <= rows.width) sum_block<T, 2>(rows, done, to), done += 2 * lanes;
+    if (done + lanes <= rows.width) sum_block<T, 1>(rows, done, to), done += lanes;
   }
   if (done < rows.width) sum_columns(rows, done, to);
   return met;

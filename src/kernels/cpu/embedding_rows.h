@@ -20,7 +20,8 @@ struct TableRows {
   const int64_t* numbers;
   const T* scales;
   int64_t count;
-  int64_t padding;  // a row that is passed over
+  int64_t padding;    // a row that is passed over
+  int64_t ahead = 0;  // numbers that follow those of `count`, of rows soon needed
 };
 
 FACULA_PER_ISA(

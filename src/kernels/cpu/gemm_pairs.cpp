@@ -7,24 +7,10 @@ namespace {
 
 #define FACULA_PAIRS __attribute__((target("avx512bf16")))
 
-constexpr int64_t depth = 512;         // pairs along k that one pass takes
-constexpr int64_t pitch = depth + 16;  // between packed rows of A, off a multiple of a page
-constexpr int64_t lanes = 16, width = 2 * lanes;  // columns of a panel of B
-
-// Two neighbours along k, as the processor wants them.
-using Pair = uint32_t;
-
-struct Tile {
-  int64_t pairs;
-  const Pair *a, *b;
-  float* c;
-  int64_t c_rs;
-  int64_t columns;
-  bool add;
-};
+constexpr int64_t depth = kPairDepth, pitch = kPairPitch, width = kPairWidth, lanes = width / 2;
 
 template <int M, int N>
-FACULA_PAIRS void tile(const Tile& t) {
+FACULA_PAIRS void tile(const PairTile& t) {
   __m512 sum[M][N];
 #pragma GCC unroll 16
   for (int i = 0; i < M; ++i) {
@@ -58,9 +44,8 @@ FACULA_PAIRS void tile(const Tile& t) {
   }
 }
 
-using Kernel = void (*)(const Tile&);
 struct Kernels {
-  Kernel at[kMaxRows][2] = {};
+  PairKernel at[kMaxRows][2] = {};
 };
 template <int M>
 constexpr void fill_kernels(Kernels& k) {
@@ -74,20 +59,6 @@ constexpr Kernels make_kernels() {
   return k;
 }
 constexpr Kernels kernels = make_kernels();
-
-inline Pair pair_of(const BFloat16* low, const BFloat16* high) {
-  return low->bits | (high ? static_cast<Pair>(high->bits) << 16 : 0);
-}
-
-// The elements of two rows of a panel's width in turns.
-inline void zip_rows(Pair* to, const BFloat16* low, const BFloat16* high) {
-  const __m512i first = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40,
-                                         8, 39, 7, 38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
-  const __m512i second = _mm512_add_epi16(first, _mm512_set1_epi16(16));
-  const __m512i a = _mm512_loadu_si512(low), b = _mm512_loadu_si512(high);
-  _mm512_storeu_si512(to, _mm512_permutex2var_epi16(a, first, b));
-  _mm512_storeu_si512(to + lanes, _mm512_permutex2var_epi16(a, second, b));
-}
 
 // to[i * to_rs + j] = the elements (2 i, j) and (2 i + 1, j) of a matrix of k rows.
 void pack_pairs(Pair* to, int64_t to_rs, const BFloat16* from, int64_t rs, int64_t cs, int64_t k,
@@ -196,8 +167,8 @@ class Pass {
     const int64_t last = min_of(panels_, (col_job + 1) * chunk_);
     for (int64_t j = col_job * chunk_; j < last; ++j) {
       for (int64_t i = 0; i < panels.count; ++i) {
-        const int64_t begin = panels.begin(i), vectors = ceil_div(columns(j), lanes);
-        kernels.at[panels.height(i) - 1][vectors - 1](
+        const int64_t begin = panels.begin(i);
+        pair_kernel(panels.height(i), columns(j))(
             {ceil_div(k_, int64_t{2}), left.get() + begin * pitch, panel(j),
              p_.c + (row + begin) * p_.c_rs + j * width, p_.c_rs, columns(j), add_});
       }
@@ -215,6 +186,10 @@ int64_t packed_pairs(int64_t n) { return ceil_div(n, width) * depth * width; }
 }  // namespace
 
 bool has_pair_products() { return __builtin_cpu_supports("avx512bf16"); }
+
+PairKernel pair_kernel(int rows, int64_t columns) {
+  return kernels.at[rows - 1][columns > lanes ? 1 : 0];
+}
 
 void pair_product(const Product<float, BFloat16>& p) {
   const Scratch<Pair> packed(packed_pairs(p.n));

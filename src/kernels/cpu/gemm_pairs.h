@@ -23,4 +23,42 @@ class PairPanels {
   Scratch<uint32_t> packed_;
 };
 
+#if defined(__AVX512F__)
+
+// Two neighbours along k, as the processor wants them.
+using Pair = uint32_t;
+
+inline constexpr int64_t kPairDepth = 512;  // pairs along k that one kernel call takes at most
+inline constexpr int64_t kPairPitch = kPairDepth + 16;  // between packed rows of A
+inline constexpr int64_t kPairWidth = 32;               // columns of a panel of B
+
+// c[rows, columns] = A B, or that added to what is there; rows of A are kPairPitch apart, those of
+// B kPairWidth.
+struct PairTile {
+  int64_t pairs;
+  const Pair *a, *b;
+  float* c;
+  int64_t c_rs;
+  int64_t columns;  // at most kPairWidth; what lies beyond is left alone
+  bool add;
+};
+using PairKernel = void (*)(const PairTile&);
+PairKernel pair_kernel(int rows, int64_t columns);
+
+[[gnu::always_inline]] inline Pair pair_of(const BFloat16* low, const BFloat16* high) {
+  return low->bits | (high ? static_cast<Pair>(high->bits) << 16 : 0);
+}
+
+// The elements of two rows of a panel's width in turns.
+[[gnu::always_inline]] inline void zip_rows(Pair* to, const BFloat16* low, const BFloat16* high) {
+  const __m512i first = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40,
+                                         8, 39, 7, 38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
+  const __m512i second = _mm512_add_epi16(first, _mm512_set1_epi16(16));
+  const __m512i a = _mm512_loadu_si512(low), b = _mm512_loadu_si512(high);
+  _mm512_storeu_si512(to, _mm512_permutex2var_epi16(a, first, b));
+  _mm512_storeu_si512(to + kPairWidth / 2, _mm512_permutex2var_epi16(a, second, b));
+}
+
+#endif
+
 }  // namespace facula::cpu::FACULA_ISA

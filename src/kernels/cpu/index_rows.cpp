@@ -1,7 +1,6 @@
 #include "kernels/cpu/index_rows.h"
 
-#include <cstring>
-
+#include "kernels/cpu/copy_bytes.h"
 #include "kernels/cpu/stored.h"
 
 namespace facula::cpu::FACULA_ISA {
@@ -35,7 +34,7 @@ inline int64_t offset_at(const char* offsets, int64_t step, int64_t i) {
 template <class T>
 void gather_from_one_place(char* to, int64_t step, const char* from, int64_t from_step, int64_t n) {
   if (step == sizeof(T) && from_step == sizeof(T)) {
-    std::memcpy(to, from, static_cast<size_t>(n) * sizeof(T));
+    copy_bytes(to, from, static_cast<size_t>(n) * sizeof(T));
     return;
   }
   for (int64_t i = 0; i < n; ++i)

@@ -33,12 +33,55 @@ class Scratch {
   T* data_;
 };
 
-// The sum of all lanes, halves onto halves.
+// Numbers that one register holds.
+#if defined(__AVX512F__)
 template <class A>
-[[gnu::always_inline]] inline A fold(A* acc) {
-  for (int64_t l = 0; l < 8; ++l) acc[l] += acc[l + 8];
-  for (int64_t l = 0; l < 4; ++l) acc[l] += acc[l + 4];
-  return (acc[0] + acc[2]) + (acc[1] + acc[3]);
+inline constexpr int native_lanes = 64 / sizeof(A);
+#elif defined(__AVX2__)
+template <class A>
+inline constexpr int native_lanes = 32 / sizeof(A);
+#else
+template <class A>
+inline constexpr int native_lanes = 16 / sizeof(A);
+#endif
+
+// Some neighbouring lanes as one vector, so that the compiler need not find them.
+template <class A, int count>
+struct LaneVector {
+  typedef A type __attribute__((vector_size(count * sizeof(A))));
+  [[gnu::always_inline]] static type load(const A* from) {
+    type v;
+    __builtin_memcpy(&v, from, sizeof v);
+    return v;
+  }
+};
+
+// One value of all lanes, halves onto halves; combine(a, b) takes vectors and numbers.
+template <class A, class Combine>
+[[gnu::always_inline]] inline A fold_with(const A* acc, Combine&& combine) {
+  using Eight = LaneVector<A, 8>;
+  const auto eight = combine(Eight::load(acc), Eight::load(acc + 8));
+  using Four = LaneVector<A, 4>;
+  A rest[8];
+  __builtin_memcpy(rest, &eight, sizeof rest);
+  const auto four = combine(Four::load(rest), Four::load(rest + 4));
+  return combine(combine(four[0], four[2]), combine(four[1], four[3]));
+}
+
+// The sum of all lanes.
+template <class A>
+[[gnu::always_inline]] inline A fold(const A* acc) {
+  return fold_with(acc, [](auto a, auto b) { return a + b; });
+}
+
+// Calls body(i) for i < n: whole runs of lanes, which become vectors without a remainder, then the
+// rest one by one.
+template <class Body>
+[[gnu::always_inline]] inline void by_lanes(int64_t n, Body&& body) {
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    for (int64_t l = 0; l < lanes; ++l) body(i + l);
+  for (; i < n; ++i) body(i);
 }
 
 // Sum of term(i) over a range that is not long, lane by lane.

@@ -16,10 +16,10 @@ constexpr A lowest() {
 }
 
 // Keeps the greater value and where it was; a NaN wins over everything before it.
-template <class T, class A>
-inline void take_greater(const T* in, int64_t step, int64_t n, int64_t index, int64_t index_step,
-                         A* best, int64_t* where) {
-  for (int64_t i = 0; i < n; ++i) {
+template <class T, class A, class I>
+[[gnu::always_inline]] inline void take_greater(const T* in, int64_t step, int64_t n, I index,
+                                                I index_step, A* best, I* where) {
+  for (I i = 0; i < static_cast<I>(n); ++i) {
     const A v = static_cast<A>(in[i * step]);
     const bool better = v > best[i] || v != v;
     best[i] = better ? v : best[i];
@@ -33,8 +33,14 @@ struct MaxPool {
   const PoolPlan& plan;
   Volume in, out, where;
 
-  static void store(const A* best, const int64_t* at, int64_t n, T* to, int64_t step,
-                    int64_t* index, int64_t index_step) {
+  template <class I>
+  static void store(const A* best, const I* at, int64_t n, T* to, int64_t step, int64_t* index,
+                    int64_t index_step) {
+    if (step == 1 && index_step == 1) {
+      for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(best[i]);
+      for (int64_t i = 0; i < n; ++i) index[i] = at[i];
+      return;
+    }
     for (int64_t i = 0; i < n; ++i) {
       to[i * step] = static_cast<T>(best[i]);
       index[i * index_step] = at[i];
@@ -56,7 +62,7 @@ struct MaxPool {
       std::fill_n(best, r.length, lowest<A>());
       std::fill_n(at, r.length, start);
       each_position(plan, w, in, [&](int64_t offset, int64_t i) {
-        take_greater(from + offset, 1, r.length, i, 0, best, at);
+        take_greater<T, A, int64_t>(from + offset, 1, r.length, i, 0, best, at);
       });
       store(best, at, r.length, to + ow * out.strides[4], out.strides[1],
             index + ow * where.strides[4], where.strides[1]);
@@ -70,36 +76,48 @@ struct MaxPool {
         where.at<int64_t>(r.image, r.channel) + od * where.strides[2] + oh * where.strides[3];
     for (int64_t begin = 0; begin < out.sizes[4]; begin += longest_run) {
       const int64_t end = std::min(begin + longest_run, out.sizes[4]);
-      piece(r, od, oh, begin, end, to + begin * out.strides[4], index + begin * where.strides[4]);
+      T* to_piece = to + begin * out.strides[4];
+      int64_t* index_piece = index + begin * where.strides[4];
+      // Narrow indices stand beside the values, lane by lane.
+      if (in.sizes[2] * in.sizes[3] * in.sizes[4] <= std::numeric_limits<int32_t>::max())
+        piece<int32_t>(r, od, oh, begin, end, to_piece, index_piece);
+      else
+        piece<int64_t>(r, od, oh, begin, end, to_piece, index_piece);
     }
   }
+  template <class I>
   void piece(ChannelRuns::Run r, int64_t od, int64_t oh, int64_t begin, int64_t end, T* to,
              int64_t* index) const {
     A best[longest_run];
-    int64_t at[longest_run];
+    I at[longest_run];
     const PoolSpan ds = plan.spans[0][od], hs = plan.spans[1][oh];
     std::fill_n(best, end - begin, lowest<A>());
     for (int64_t ow = begin; ow < end; ++ow)
-      at[ow - begin] = (ds.first * in.sizes[3] + hs.first) * in.sizes[4] + plan.spans[2][ow].first;
+      at[ow - begin] = static_cast<I>((ds.first * in.sizes[3] + hs.first) * in.sizes[4] +
+                                      plan.spans[2][ow].first);
     for (int64_t d = ds.first; d < ds.last; d += plan.step[0])
       for (int64_t h = hs.first; h < hs.last; h += plan.step[1])
         for (int64_t k = 0; k < plan.kernel[2]; ++k) tap(r, d, h, k, begin, end, best, at);
     store(best, at, end - begin, to, out.strides[4], index, where.strides[4]);
   }
+  template <class I>
   void tap(ChannelRuns::Run r, int64_t d, int64_t h, int64_t k, int64_t begin, int64_t end, A* best,
-           int64_t* at) const {
+           I* at) const {
     const TapRange t = tap_range(plan, k, begin, end, in.sizes[4]);
     if (t.begin >= t.end) return;
     const int64_t x = t.begin * plan.stride[2] + k * plan.step[2] - plan.padding[2];
     const T* from = in.at<const T>(r.image, r.channel) + d * in.strides[2] + h * in.strides[3] +
                     x * in.strides[4];
-    const int64_t index = (d * in.sizes[3] + h) * in.sizes[4] + x, n = t.end - t.begin,
-                  skip = t.begin - begin;
+    const I index = static_cast<I>((d * in.sizes[3] + h) * in.sizes[4] + x);
+    const I stride = static_cast<I>(plan.stride[2]);
+    const int64_t n = t.end - t.begin, skip = t.begin - begin;
     const int64_t step = plan.stride[2] * in.strides[4];
     if (step == 1)
-      take_greater(from, 1, n, index, plan.stride[2], best + skip, at + skip);
+      take_greater(from, 1, n, index, stride, best + skip, at + skip);
+    else if (step == 2)
+      take_greater(from, 2, n, index, stride, best + skip, at + skip);
     else
-      take_greater(from, step, n, index, plan.stride[2], best + skip, at + skip);
+      take_greater(from, step, n, index, stride, best + skip, at + skip);
   }
 
   void run() const {

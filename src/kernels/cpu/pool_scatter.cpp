@@ -108,6 +108,57 @@ void follow(const Volume& from, const Volume& indices, const Volume& to, const c
                });
 }
 
+// Gradients whose channels are dense planes, or lie innermost in dense images: each goes to the
+// place that its index names. False, with nothing done, where tensors lie in another way.
+template <class T>
+bool add_planes(const Volume& from, const Volume& indices, const Volume& to, const char* op) {
+  using A = volume_compute_t<T>;
+  if (!is_even(from) || !is_even(indices) || !is_even(to)) return false;
+  const int64_t count = from.sizes[2] * from.sizes[3] * from.sizes[4], channels = from.sizes[1];
+  const int64_t places = to.sizes[2] * to.sizes[3] * to.sizes[4];
+  const bool planes = from.strides[4] == 1 && indices.strides[4] == 1 && to.strides[4] == 1;
+  const bool last = from.strides[1] == 1 && indices.strides[1] == 1 && to.strides[1] == 1;
+  if (!planes && !last) return false;
+  const auto fits = [&](int64_t place) {
+    if (static_cast<uint64_t>(place) < static_cast<uint64_t>(places)) [[likely]]
+      return;
+    throw Error(ErrorKind::Runtime, op, "(): found an invalid index ", place,
+                ": expected one below ", places);
+  };
+  const int64_t width = planes ? 1 : std::min<int64_t>(channels, 64);
+  const int64_t blocks = width == 0 ? 0 : (channels + width - 1) / width;
+  const int64_t cost = std::max<int64_t>(count * width, 1);
+  const auto run = [&](int64_t job) {
+    const int64_t n = job / blocks, channel = job % blocks * width;
+    const int64_t here = std::min(width, channels - channel);
+    const T* grad = from.at<const T>(n, channel);
+    const int64_t* index = indices.at<const int64_t>(n, channel);
+    A* sums = to.at<A>(n, channel);
+    if (planes) {
+      for (int64_t i = 0; i < count; ++i) {
+        fits(index[i]);
+        sums[index[i]] = static_cast<A>(sums[index[i]] + static_cast<A>(grad[i]));
+      }
+      return;
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      for (int64_t c = 0; c < here; ++c) {
+        const int64_t place = index[c];
+        fits(place);
+        A& sum = sums[place * to.strides[4] + c];
+        sum = static_cast<A>(sum + static_cast<A>(grad[c]));
+      }
+      grad += from.strides[4];
+      index += indices.strides[4];
+    }
+  };
+  parallel_for(from.sizes[0] * blocks, std::max<int64_t>((1 << 14) / cost, 1),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t job = begin; job < end; ++job) run(job);
+               });
+  return true;
+}
+
 }  // namespace
 
 void max_pool_backward(const Tensor& grad, const Tensor& indices, int64_t spatial,
@@ -119,6 +170,7 @@ void max_pool_backward(const Tensor& grad, const Tensor& indices, int64_t spatia
   const Volume from = volume_of(grad, spatial), to = volume_of(sums, spatial);
   visit(grad.dtype(), true, op, [&]<class T>(Type<T>) {
     using A = volume_compute_t<T>;
+    if (add_planes<T>(from, volume_of(indices, spatial), to, op)) return;
     follow(from, volume_of(indices, spatial), to, op,
            [&](int64_t n, int64_t c, int64_t source, int64_t place) {
              A& sum = to.at<A>(n, c)[place];

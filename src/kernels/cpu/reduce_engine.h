@@ -11,6 +11,7 @@
 // are the same for any number of threads and any instruction set.
 #pragma once
 #include <bit>
+#include <type_traits>
 
 #include "core/allocator.h"
 #include "core/threads.h"
@@ -176,20 +177,47 @@ inline bool is_short_row(const ReducePlan& p, int lanes) {
          p.count <= int64_t{lanes} * block_rows;
 }
 
-// A row of at most one block, without a cascade: a fixed number of lanes stays in registers.
+// Adds the elements that are left of a row to the first accumulators. All lanes are computed: a
+// loop over the few that count would keep the accumulators in memory.
+template <class Op, int lanes>
+[[gnu::always_inline]] inline void add_short_rest(const Op& op, typename Op::Acc* acc,
+                                                  const typename Op::In* x, int64_t left,
+                                                  typename Op::Acc center) {
+  if constexpr (std::is_floating_point_v<typename Op::Acc>) {
+    if (left == 0) return;
+    typename Op::In rest[lanes] = {};
+    for (int64_t i = 0; i < left; ++i) rest[i] = x[i];
+    for (int i = 0; i < lanes; ++i) {
+      const typename Op::Acc next = op.step(acc[i], rest[i], center);
+      acc[i] = i < left ? next : acc[i];
+    }
+  } else {
+    for (int64_t i = 0; i < left; ++i) acc[i] = op.step(acc[i], x[i], center);
+  }
+}
+
+// A row of at most one block, without a cascade: a fixed number of lanes stays in registers. Long
+// rows take two sets of them in turns, so that one sum need not wait for the one before.
 template <class Op>
 typename Op::Acc short_row(const Op& op, const typename Op::In* x, int64_t n,
-                           const typename Op::Acc* center) {
+                           const typename Op::Acc* centers) {
   using Acc = typename Op::Acc;
   constexpr int lanes = reduce_lanes<Acc>;
-  Acc acc[lanes];
+  const Acc center = Op::centered ? centers[0] : Acc();
+  Acc acc[lanes], more[lanes];
   for (int i = 0; i < lanes; ++i) acc[i] = op.init();
   int64_t at = 0;
+  if (n >= 4 * lanes) {
+    for (int i = 0; i < lanes; ++i) more[i] = op.init();
+    for (; at + 2 * lanes <= n; at += 2 * lanes) {
+      for (int i = 0; i < lanes; ++i) acc[i] = op.step(acc[i], x[at + i], center);
+      for (int i = 0; i < lanes; ++i) more[i] = op.step(more[i], x[at + lanes + i], center);
+    }
+    for (int i = 0; i < lanes; ++i) acc[i] = op.combine(acc[i], more[i]);
+  }
   for (; at + lanes <= n; at += lanes)
-    for (int i = 0; i < lanes; ++i)
-      acc[i] = op.step(acc[i], x[at + i], Op::centered ? center[0] : Acc());
-  for (int i = 0; at < n; ++at, ++i)
-    acc[i] = op.step(acc[i], x[at], Op::centered ? center[0] : Acc());
+    for (int i = 0; i < lanes; ++i) acc[i] = op.step(acc[i], x[at + i], center);
+  add_short_rest<Op, lanes>(op, acc, x + at, n - at, center);
 #pragma GCC unroll 8
   for (int w = lanes / 2; w > 0; w /= 2)
 #pragma GCC unroll 32

@@ -43,9 +43,81 @@ void visit(DType d, int64_t spatial, F&& f) {
 
 constexpr int most_taps = 64;  // 4 along each of three axes
 
+// A run of points of a plane, each between four elements.
+template <class T>
+struct PlanePoints {
+  using A = volume_compute_t<T>;
+  static constexpr int64_t most = 32;
+  int64_t offset[4][most];
+  A weight[4][most];
+  bool inside[4][most], whole[most];
+
+  // Two neighbours along one axis. Positions far outside, and nan, are moved to where both
+  // neighbours lie outside as well.
+  struct Side {
+    int64_t first;
+    A weight[2];
+  };
+  static Side side(const GridReader<T>& reader, T coordinate, int64_t size) {
+    GridPosition<A> at = unnormalized(static_cast<A>(coordinate), size, reader.align);
+    if (reader.padding != Padding::Zeros) at = padded(at, size, reader.padding, reader.align);
+    const A most = static_cast<A>(size + 1);
+    A x = at.x > A(-2) ? at.x : A(-2);
+    x = x < most ? x : most;
+    const A first = std::floor(x);
+    return {static_cast<int64_t>(first), {first + 1 - x, x - first}};
+  }
+
+  void find(const GridReader<T>& reader, int64_t n, int64_t h, int64_t first, int64_t count) {
+    const int64_t step = reader.grid.strides().back();
+    for (int64_t i = 0; i < count; ++i) {
+      const T* c = reader.coordinates(n, 0, h, first + i);
+      const Side x = side(reader, c[0], reader.in.sizes[4]);
+      const Side y = side(reader, c[step], reader.in.sizes[3]);
+      whole[i] = true;
+      for (int t = 0; t < 4; ++t) {
+        const int64_t row = y.first + t / 2, column = x.first + t % 2;
+        inside[t][i] = static_cast<uint64_t>(row) < static_cast<uint64_t>(reader.in.sizes[3]) &&
+                       static_cast<uint64_t>(column) < static_cast<uint64_t>(reader.in.sizes[4]);
+        whole[i] &= inside[t][i];
+        offset[t][i] = row * reader.in.strides[3] + column * reader.in.strides[4];
+        weight[t][i] = y.weight[t / 2] * x.weight[t % 2];
+      }
+    }
+  }
+
+  void sample(const T* from, T* to, int64_t step, int64_t count) const {
+    for (int64_t i = 0; i < count; ++i) {
+      A sum = 0;
+      if (whole[i]) {
+        for (int t = 0; t < 4; ++t) sum += static_cast<A>(from[offset[t][i]]) * weight[t][i];
+      } else {
+        for (int t = 0; t < 4; ++t)
+          if (inside[t][i]) sum += static_cast<A>(from[offset[t][i]]) * weight[t][i];
+      }
+      to[i * step] = static_cast<T>(sum);
+    }
+  }
+};
+
+template <class T>
+void sample_plane_row(const GridReader<T>& reader, const Volume& out, int64_t n, int64_t h) {
+  PlanePoints<T> points;
+  for (int64_t w = 0; w < out.sizes[4]; w += points.most) {
+    const int64_t count = std::min<int64_t>(points.most, out.sizes[4] - w);
+    points.find(reader, n, h, w, count);
+    for (int64_t c = 0; c < out.sizes[1]; ++c)
+      points.sample(reader.in.template at<const T>(n, c),
+                    out.at<T>(n, c) + h * out.strides[3] + w * out.strides[4], out.strides[4],
+                    count);
+  }
+}
+
 template <class T>
 void sample_row(const GridReader<T>& reader, const Volume& out, int64_t n, int64_t d, int64_t h) {
   using A = volume_compute_t<T>;
+  if (reader.spatial == 2 && reader.how == Interpolation::Linear)
+    return sample_plane_row(reader, out, n, h);
   for (int64_t w = 0; w < out.sizes[4]; ++w) {
     int64_t offsets[most_taps];
     A weights[most_taps];

@@ -25,17 +25,24 @@ Extents extents(const Tensor& t, int64_t dim) {
 constexpr int64_t columns = 64;  // neighbours along `inner` that are worked on together
 
 template <class A>
-A largest(const A* x, int64_t n) {
-  A m[lanes];
-  for (A& v : m) v = -static_cast<A>(__builtin_inf());
+[[gnu::always_inline]] inline A largest(const A* x, int64_t n) {
+  constexpr int width = native_lanes<A>, count = lanes / width;
+  using V = LaneVector<A, width>;
+  typename V::type most[count];
+#pragma GCC unroll 16
+  for (int j = 0; j < count; ++j) most[j] = typename V::type{} - static_cast<A>(__builtin_inf());
   int64_t i = 0;
-  for (; i + lanes <= n; i += lanes)
-    for (int64_t l = 0; l < lanes; ++l) m[l] = x[i + l] > m[l] ? x[i + l] : m[l];
+  for (; i + lanes <= n; i += lanes) {
+#pragma GCC unroll 16
+    for (int j = 0; j < count; ++j) {
+      const auto v = V::load(x + i + j * width);
+      most[j] = v > most[j] ? v : most[j];
+    }
+  }
+  A m[lanes];
+  __builtin_memcpy(m, most, sizeof m);
   for (; i < n; ++i) m[0] = x[i] > m[0] ? x[i] : m[0];
-  for (int64_t l = 0; l < 8; ++l) m[l] = m[l + 8] > m[l] ? m[l + 8] : m[l];
-  for (int64_t l = 0; l < 4; ++l) m[l] = m[l + 4] > m[l] ? m[l + 4] : m[l];
-  const A a = m[0] > m[1] ? m[0] : m[1], b = m[2] > m[3] ? m[2] : m[3];
-  return a > b ? a : b;
+  return fold_with(m, [](auto a, auto b) { return b > a ? b : a; });
 }
 
 // Rows of which logarithms are taken together.
@@ -60,9 +67,9 @@ struct Forward {
     const A* x = wide_row(from, room, n);
     const A m = largest(x, n);
     A* __restrict e = room + n;
-    for (int64_t i = 0; i < n; ++i) e[i] = math::exp(x[i] - m);
+    by_lanes(n, [&](int64_t i) { e[i] = math::exp(x[i] - m); });
     const A sum = lane_sum<A>(0, n, [&](int64_t i) { return e[i]; });
-    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(e[i] / sum);
+    by_lanes(n, [&](int64_t i) { to[i] = static_cast<T>(e[i] / sum); });
   }
 
   template <class T>
@@ -78,7 +85,8 @@ struct Forward {
     for (int64_t r = 0; r < count; ++r) {
       const T* x = from + r * n;
       T* y = to + r * n;
-      for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(widen(x[i]) - m[r] - shift[r]);
+      const A most = m[r], less = shift[r];
+      by_lanes(n, [&](int64_t i) { y[i] = static_cast<T>(widen(x[i]) - most - less); });
     }
   }
 

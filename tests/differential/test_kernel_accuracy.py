@@ -1,0 +1,142 @@
+"""Errors of kernels against float64: at most PyTorch's, up to the noise of one more rounding."""
+
+import facula
+import numpy as np
+import pytest
+import torch
+
+# Sums in another order differ by chance; a lost digit is a factor of ten.
+SLACK = 1.75
+# Below half a unit in the last place of the result's scale nothing is to be gained.
+FLOOR = {"float32": 6e-8, "bfloat16": 2e-3, "float16": 3e-4}
+
+
+def conv(m, x, w, **options):
+    return m.nn.functional.conv2d(x, w, **options)
+
+
+def attend(m, q, k, v, **options):
+    return m.nn.functional.scaled_dot_product_attention(q, k, v, **options)
+
+
+# name: function, shapes of the inputs, their scale
+DIFFERENTIABLE = {
+    "3x3": (lambda m, x, w: conv(m, x, w, padding=1), [(2, 64, 12, 13), (48, 64, 3, 3)]),
+    "3x3 stride 2": (lambda m, x, w: conv(m, x, w, padding=1, stride=2),
+                     [(2, 33, 15, 14), (40, 33, 3, 3)]),
+    "1x1 stride 2": (lambda m, x, w: conv(m, x, w, stride=2), [(2, 64, 9, 9), (32, 64, 1, 1)]),
+    "few channels": (lambda m, x, w: conv(m, x, w, padding=3, stride=2),
+                     [(2, 3, 31, 31), (32, 3, 7, 7)]),
+    "groups": (lambda m, x, w: conv(m, x, w, padding=1, groups=2),
+               [(2, 64, 8, 8), (64, 32, 3, 3)]),
+    "depthwise": (lambda m, x, w: conv(m, x, w, padding=1, groups=40),
+                  [(3, 40, 11, 9), (40, 1, 3, 3)]),
+    "many channels": (lambda m, x, w: conv(m, x, w, padding=1), [(1, 600, 5, 5), (40, 600, 3, 3)]),
+    "attention": (attend, [(2, 3, 70, 64)] * 3),
+    "causal attention": (lambda m, *qkv: attend(m, *qkv, is_causal=True), [(1, 2, 300, 40)] * 3),
+    "attention of one query": (attend, [(2, 2, 1, 64), (2, 2, 80, 64), (2, 2, 80, 64)]),
+}  # fmt: skip
+PLAIN = {
+    "lgamma": (lambda m, x: m.lgamma(x), [(4096,)]),
+    "logcumsumexp": (lambda m, x: m.logcumsumexp(x, 1), [(8, 1000)]),
+    "sum": (lambda m, x: x.sum(1), [(64, 700)]),
+    "mean of images": (lambda m, x: x.mean((2, 3)), [(4, 8, 28, 28)]),
+    "softmax": (lambda m, x: m.softmax(x, 1), [(64, 64)]),
+    "log_softmax": (lambda m, x: m.log_softmax(x, 1), [(64, 64)]),
+}
+
+
+def values(shapes, dtype):
+    """The inputs as float64 arrays whose numbers the dtype has."""
+    rng = np.random.default_rng(7)
+    arrays = [torch.from_numpy(rng.standard_normal(s) * (0.3 if i else 1.0))
+              for i, s in enumerate(shapes)]  # fmt: skip
+    return [t.to(getattr(torch, dtype)).double().numpy() for t in arrays]
+
+
+def results(m, function, arrays, dtype, backward, last=False):
+    """The result and, if wanted, the gradients for a gradient of cosines, as float64 arrays."""
+    tensors = [m.from_numpy(a.copy()).to(getattr(m, dtype)) for a in arrays]
+    if last:
+        tensors = [t.contiguous(memory_format=m.channels_last) for t in tensors]
+    for t in tensors:
+        t.requires_grad_(backward)
+    out = function(m, *tensors)
+    found = [out]
+    if backward:
+        count = int(np.prod(out.shape))
+        seed = m.from_numpy(np.cos(np.arange(count)).reshape(tuple(out.shape)))
+        narrow = seed.to(m.bfloat16).to(out.dtype)
+        found += m.autograd.grad(out, tensors, narrow)
+    return [t.detach().to(m.float64).numpy() for t in found]
+
+
+def errors(found, exact):
+    """The root of the mean square of each result's error, relative to the result's own."""
+    scale = [np.sqrt(np.mean(np.square(e))) or 1.0 for e in exact]
+    return [
+        np.sqrt(np.mean(np.square(f - e))) / s for f, e, s in zip(found, exact, scale, strict=True)
+    ]
+
+
+def check(function, shapes, dtype, backward, last=False):
+    arrays = values(shapes, dtype)
+    exact = results(torch, function, arrays, "float64", backward)
+    ours = errors(results(facula, function, arrays, dtype, backward, last), exact)
+    theirs = errors(results(torch, function, arrays, dtype, backward, last), exact)
+    for number, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
+        assert mine <= SLACK * max(other, FLOOR[dtype]), (number, mine, other)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_results_and_gradients_are_as_accurate(name, dtype):
+    check(*DIFFERENTIABLE[name], dtype, True)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", [n for n in DIFFERENTIABLE if "attention" not in n])
+def test_channels_last_is_as_accurate(name, dtype):
+    check(*DIFFERENTIABLE[name], dtype, True, True)
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_results_are_as_accurate(name):
+    check(*PLAIN[name], "float32", False)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_threads_do_not_change_bits(name, dtype):
+    function, shapes = DIFFERENTIABLE[name]
+    arrays, before, found = values(shapes, dtype), facula.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3, 8):
+            facula.set_num_threads(threads)
+            found.append(results(facula, function, arrays, dtype, True, "attention" not in name))
+    finally:
+        facula.set_num_threads(before)
+    for other in found[1:]:
+        for first, second in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(first, second)
+
+
+def test_lgamma_at_edges_and_beside_its_zeros():
+    points = [1, 2, 0.5, 3, 0, -0.0, -1, -2.5, -0.5, 1e-30, -1e-30, 1e30, 3e38, -1e10, 8, 7.9999995]
+    near = [np.nextafter(np.float32(z), np.float32(s)) for z in (1, 2) for s in (0, 9)]
+    x = np.array([*points, *near, np.inf, -np.inf, np.nan, -2.4570247, -2.7476826], np.float32)
+    exact = torch.lgamma(torch.from_numpy(x).double())
+    rounded, found = exact.float().numpy(), facula.lgamma(facula.from_numpy(x)).numpy()
+    finite = np.isfinite(rounded)
+    np.testing.assert_array_equal(found[~finite], rounded[~finite])
+    ulp = np.spacing(np.abs(rounded[finite]))
+    assert np.all(np.abs(found[finite] - exact.numpy()[finite]) <= 1.5 * ulp)
+
+
+def test_logcumsumexp_of_values_far_apart():
+    rows = np.array([[-1e30, 0.0, 1000.0, -1000.0], [-np.inf, -np.inf, 3.0, np.inf],
+                     [0.0, np.nan, 1.0, 2.0], [-700.0, 5.0, -300.0, 5.0]], np.float32)  # fmt: skip
+    x = np.repeat(rows, 40, axis=1)
+    wanted = torch.logcumsumexp(torch.from_numpy(x).double(), 1).float().numpy()
+    found = facula.logcumsumexp(facula.from_numpy(x), 1).numpy()
+    np.testing.assert_allclose(found, wanted, rtol=2e-7)
