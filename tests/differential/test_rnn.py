@@ -351,6 +351,8 @@ SEQUENCES = {
     "hidden_size": lambda rnn, lib: lib.nn.LSTM(2, 0),
     "input_size": lambda rnn, lib: lib.nn.LSTM(2.0, 1),
     "num_layers": lambda rnn, lib: lib.nn.LSTM(2, 1, 0),
+    "bias": lambda rnn, lib: lib.nn.LSTM(2, 1, bias=0),
+    "batch_first": lambda rnn, lib: lib.nn.RNN(2, 1, batch_first=1),
     "dropout": lambda rnn, lib: lib.nn.LSTM(2, 1, 2, dropout=1.5),
     "proj_size": lambda rnn, lib: lib.nn.LSTM(2, 1, proj_size=1),
     "proj_size of a GRU": lambda rnn, lib: lib.nn.GRU(2, 3, proj_size=1),
