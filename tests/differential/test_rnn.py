@@ -252,13 +252,14 @@ def test_meta(kind, packed):
 def test_any_number_of_threads_gives_the_same_bits(kind):
     """Forward and backward, with weights that fit a core's cache and such that do not."""
     before = facula.get_num_threads()
-    for hidden, batch in ((48, 40), (420, 9)):
+    for hidden, batch, name in ((48, 40, "float32"), (420, 9, "float32"), (48, 40, "bfloat16")):
         found = []
         for threads in (1, 2, 3, 8):
             facula.set_num_threads(threads)
             facula.manual_seed(0)
-            network = getattr(facula.nn, kind)(32, hidden, bidirectional=True)
-            x = facula.randn(6, batch, 32, requires_grad=True)
+            dtype = getattr(facula, name)
+            network = getattr(facula.nn, kind)(32, hidden, bidirectional=True, dtype=dtype)
+            x = facula.randn(6, batch, 32).to(dtype).requires_grad_()
             network(x)[0].pow(2).sum().backward()
             grads = [x.grad, *(p.grad for p in network.parameters())]
             found.append([g.tolist() for g in grads])
@@ -351,6 +352,8 @@ SEQUENCES = {
     "hidden_size": lambda rnn, lib: lib.nn.LSTM(2, 0),
     "input_size": lambda rnn, lib: lib.nn.LSTM(2.0, 1),
     "num_layers": lambda rnn, lib: lib.nn.LSTM(2, 1, 0),
+    "bias": lambda rnn, lib: lib.nn.LSTM(2, 1, bias=0),
+    "batch_first": lambda rnn, lib: lib.nn.RNN(2, 1, batch_first=1),
     "dropout": lambda rnn, lib: lib.nn.LSTM(2, 1, 2, dropout=1.5),
     "proj_size": lambda rnn, lib: lib.nn.LSTM(2, 1, proj_size=1),
     "proj_size of a GRU": lambda rnn, lib: lib.nn.GRU(2, 3, proj_size=1),

@@ -282,3 +282,13 @@ def test_bincount_of_extremes():
     assert (found.numpy() == np.bincount(values)).all()
     with pytest.raises(RuntimeError):
         facula.bincount(facula.tensor([1, -1, 2]))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("last", [False, True])
+def test_convolution_of_no_channels(dtype, last):
+    x = tensor(np.zeros((2, 0, 8, 8)), dtype)
+    if last:
+        x = x.contiguous(memory_format=facula.channels_last)
+    found = F.conv2d(x, tensor(np.zeros((16, 0, 3, 3)), dtype))
+    assert found.shape[0] == 2 and found.sum().item() == 0

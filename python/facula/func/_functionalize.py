@@ -25,6 +25,7 @@ def functionalize(func, *, remove="mutations"):
             "functionalize(): remove must be 'mutations' (writes become pure operators) or "
             f"'mutations_and_views' (views become copies as well); got {remove!r}"
         )
+
     @functools.wraps(func)
     def functional(*args, **kwargs):
         leaves, spec = tree_flatten((args, kwargs))

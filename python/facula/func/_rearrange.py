@@ -33,8 +33,8 @@ def rearrange(tensor, pattern, **axes_lengths):
 
     Each side names the dimensions, with spaces between; names in parentheses make one dimension,
     the last of them changing fastest. `...` stands for any dimensions that have no name, `1` or
-    `()` for one of size 1. On the left, where the right has no `1` either, it stands for a dimension
-    of any size, which is summed over.
+    `()` for one of size 1. On the left, where the right has no `1` either, it stands for a
+    dimension of any size, which is summed over.
 
     Args:
         tensor (Tensor or sequence of Tensors): several are stacked along a new first dimension.

@@ -20,8 +20,12 @@ def params(gates, layers=1, bias=True, inputs=2, hidden=5):
 
 
 def batch_sizes(n, steps):
-    """As many sequences at each step."""
-    return T(steps, dtype="int64", low=n, high=n)
+    """As many sequences at each step.
+
+    PyTorch reads them without their strides; one dimension "transposed" is contiguous in all
+    layouts.
+    """
+    return T(steps, dtype="int64", low=n, high=n, layout="transposed")
 
 
 def network(gates, state, states):
@@ -70,17 +74,19 @@ WIDE = [
     Error(RuntimeError, "2D", Sample(T(2), T(3, 5), T(5, 2), T(5, 5))),
 ]
 
+NETWORKS = {
+    "lstm": (4, list, [H, H]),
+    "gru": (3, one, [H]),
+    "rnn_tanh": (1, one, [H]),
+    "rnn_relu": (1, one, [H]),
+}
+
 OPS = [
+    *(Op(name, network(*row), method=False, tolerance=4) for name, row in NETWORKS.items()),
+    # Batch sizes and lengths are data, which meta tensors lack.
     *(
-        Op(name, samples=samples(gates, state, states), method=False, tolerance=4, **options)
-        for name, gates, state, states in (
-            ("lstm", 4, list, [H, H]),
-            ("gru", 3, one, [H]),
-            ("rnn_tanh", 1, one, [H]),
-            ("rnn_relu", 1, one, [H]),
-        )
-        # PyTorch reads batch sizes without their strides.
-        for samples, options in ((network, {}), (packed, {"layouts": False}))
+        Op(name, packed(*row), method=False, tolerance=4, layouts=False)
+        for name, row in NETWORKS.items()
     ),
     Op("lstm_cell", samples=cells(4, [T(3, 5), T(3, 5)]), method=False),
     Op("gru_cell", samples=cells(3, T(3, 5)), method=False),
@@ -100,6 +106,7 @@ OPS = [
         ],
         dtypes="float int",
         method=False,
+        layouts=False,
     ),
     Op(
         "_pad_packed_sequence",
@@ -109,6 +116,7 @@ OPS = [
         ],
         dtypes="float",
         method=False,
+        layouts=False,
     ),
     Op(
         "_C._nn.pad_sequence",

@@ -57,7 +57,7 @@ class RNNBase(Module):
         device, dtype: of the parameters.
 
     Raises:
-        TypeError: a size that is no int.
+        TypeError: a size that is no int, or a flag that is no bool.
         ValueError: sizes that are not positive, or values out of range.
     """
 
@@ -90,6 +90,9 @@ class RNNBase(Module):
     ):
         super().__init__()
         _check_dropout(float(dropout) if isinstance(dropout, str) else dropout, num_layers)
+        for name, value in (("bias", bias), ("batch_first", batch_first)):
+            if not isinstance(value, bool):
+                raise TypeError(f"{name} should be of type bool, got: {type(value).__name__}")
         _check_size("input_size", input_size)
         _check_size("hidden_size", hidden_size)
         if num_layers <= 0:
