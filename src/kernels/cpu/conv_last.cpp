@@ -129,7 +129,7 @@ template <class T>
 bool unfolded_forward(const ConvShape& s, const ConvTensor<const T>& input,
                       const ConvTensor<const T>& weight, const T* bias,
                       const ConvTensor<T>& output) {
-  if (!suits(input, s.out_channels / s.groups, s.groups)) return false;
+  if (s.in_channels == 0 || !suits(input, s.out_channels / s.groups, s.groups)) return false;
   if constexpr (std::is_same_v<T, float>) {
     forward(s, input, weight, bias, output);
   } else if constexpr (kBuilt<T>) {
@@ -146,7 +146,7 @@ template <class T>
 bool unfolded_backward_input(const ConvShape& s, const ConvTensor<const T>& grad_output,
                              const ConvTensor<const T>& weight, const T* bias,
                              const ConvTensor<T>& grad_input) {
-  if (!suits(grad_output, s.in_channels / s.groups, s.groups)) return false;
+  if (s.out_channels == 0 || !suits(grad_output, s.in_channels / s.groups, s.groups)) return false;
   if constexpr (std::is_same_v<T, float>) {
     backward_input(s, grad_output, weight, bias, grad_input);
   } else if constexpr (kBuilt<T>) {
