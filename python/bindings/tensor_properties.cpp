@@ -55,6 +55,10 @@ Object get_grad(const Tensor& t) {
     throw_python();
   return wrapped(grad);
 }
+Object get_grad_dtype(const Tensor& t) {
+  const std::optional<DType> d = grad_dtype(t);
+  return d ? Object::share(dtype_object(*d)) : none();
+}
 Object get_post_hooks(const Tensor& t) {
   PyObject* dict = post_accumulate_hooks(t);
   return dict ? Object::share(dict) : none();
@@ -164,13 +168,24 @@ void assign_grad(PyObject* o, PyObject* value) {
   check_type(is_tensor(value), "Tensor.grad: expected a Tensor or None; got ", type_name(value));
   const Tensor& g = tensor_of(value);
   check(!g.is_same(t), "Tensor.grad: a tensor cannot be its own gradient");
-  check(g.dtype() == t.dtype(), "Tensor.grad: the gradient must have the tensor's dtype, ",
-        name(t.dtype()), "; got ", name(g.dtype()));
+  const std::optional<DType> wanted = grad_dtype(t);
+  check(!wanted || g.dtype() == *wanted, "Tensor.grad: expected a gradient of the tensor's ",
+        "grad_dtype, ", wanted ? name(*wanted) : "", " (by default its dtype); got ",
+        name(g.dtype()));
   check(g.device() == t.device(), "assigned grad has data located on a different device");
   check(same_sizes(g.sizes(), t.sizes()),
         "Tensor.grad: the gradient must have the tensor's sizes, ", str(t.sizes()), "; got ",
         str(g.sizes()));
   autograd_meta(t).grad = g;
+}
+
+void assign_grad_dtype(PyObject* o, PyObject* value) {
+  check(value && (value == Py_None || is_dtype(value)),
+        "grad_dtype must be a facula.dtype or None, but got ",
+        value ? type_name(value) : "nothing");
+  std::optional<DType> dtype;
+  if (value != Py_None) dtype = dtype_value(value);
+  set_grad_dtype(tensor_of(o), dtype);
 }
 
 void assign_data(PyObject* o, PyObject* value) {
@@ -225,6 +240,9 @@ PyGetSetDef tensor_properties[] = {
     reads<get_grad_fn>("grad_fn", "The node that made the tensor, or None."),
     writes<get_grad, assign_grad>("grad", "The gradient, or None."),
     writes<get_grad, assign_grad>("_grad", "The gradient, or None."),
+    writes<get_grad_dtype, assign_grad_dtype>(
+        "grad_dtype",
+        "What gradients are cast to when they come, for a leaf to be set; None: they are not."),
     writes<data, assign_data>("data", "The tensor without its history."),
     reads<identity>("_cdata", "The address of the tensor's implementation."),
     reads<on_device<DeviceType::CPU>>("is_cpu", "Whether the tensor is on the CPU."),

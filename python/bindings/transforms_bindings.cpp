@@ -296,8 +296,8 @@ PyTypeObject mode_type = make_mode_type();
 
 // --- functionalization
 
-Object functionalize_mode(PyObject*, PyObject*) {
-  return mode_object(std::make_unique<FunctionalizeMode>());
+Object functionalize_mode(PyObject*, PyObject* copy_views) {
+  return mode_object(std::make_unique<FunctionalizeMode>(copy_views == Py_True));
 }
 Object to_functional(PyObject*, PyObject* inputs) {
   return tensor_tuple(make_functional_inputs(tensor_sequence(inputs, "_to_functional_tensors")));
@@ -414,7 +414,7 @@ Object clear_cast_cache(PyObject*, PyObject*) {
 }
 
 PyMethodDef functions[] = {
-    {"_functionalize_mode", guarded<functionalize_mode>, METH_NOARGS, nullptr},
+    {"_functionalize_mode", guarded<functionalize_mode>, METH_O, nullptr},
     {"_to_functional_tensors", guarded<to_functional>, METH_O, nullptr},
     {"_from_functional_tensor", guarded<out_of_functional>, METH_O, nullptr},
     {"_is_functional_tensor", guarded<is_functional>, METH_O, nullptr},

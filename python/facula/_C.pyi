@@ -148,6 +148,7 @@ class TensorBase(_TensorOperators):
     nbytes: _int
     output_nr: _int
     grad_fn: Any
+    grad_dtype: Any
     is_leaf: _bool
     retains_grad: _bool
     is_cpu: _bool

@@ -28,7 +28,7 @@ def trace(function, args, *, functionalize=False):
             return mode.finish(_outputs(function(*args)))
         inputs = _C._to_functional_tensors(args)
         before = [_C._from_functional_tensor(t) for t in inputs]
-        with _C._functionalize_mode():
+        with _C._functionalize_mode(False):
             results = _outputs(function(*inputs))
         values = [_C._from_functional_tensor(t) for t in results]
         after = [_C._from_functional_tensor(t) for t in inputs]

@@ -127,14 +127,19 @@ AccumulateGrad::AccumulateGrad(const Tensor& leaf) : Node(accumulate_sequence), 
 Ref<Node> AccumulateGrad::refer() {
   if (!retain()) return Ref<Node>::take(this);
   leaf_->retain();
-  // Since its last use the leaf may have got data of another shape.
-  OutputMeta& m = outputs[0];
-  if (!same_sizes(m.sizes, leaf_->sizes())) m.sizes = IntVec(leaf_->sizes());
-  m.dtype = leaf_->dtype;
-  m.device = leaf_->device;
+  take_geometry();  // since its last use the leaf may have got data of another shape
   const auto self = Ref<Node>::take(this);
   node_complete(self);
   return self;
+}
+
+void AccumulateGrad::take_geometry() {
+  OutputMeta& m = outputs[0];
+  if (!same_sizes(m.sizes, leaf_->sizes())) m.sizes = IntVec(leaf_->sizes());
+  const DType asked = leaf_->autograd ? leaf_->autograd->grad_dtype : DType::Undefined;
+  m.any_dtype = asked == any_grad_dtype;
+  m.dtype = asked == DType::Undefined || m.any_dtype ? leaf_->dtype : asked;
+  m.device = leaf_->device;
 }
 
 void AccumulateGrad::rest() {

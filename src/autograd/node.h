@@ -138,6 +138,8 @@ class AccumulateGrad final : public Node {
   explicit AccumulateGrad(const Tensor& leaf);
   // A reference; the leaf is alive.
   Ref<Node> refer();
+  // What the node wants of gradients, as the leaf is now.
+  void take_geometry();
   void rest() override;
   Gradients apply(Gradients grads) override;
   std::string name() const override { return "torch::autograd::AccumulateGrad"; }
@@ -205,7 +207,7 @@ class OpNode final : public Node {
     DType dtype = DType::Undefined;
     IntVec sizes;
     SavedTensor saved;
-    IntVec strides;  // of what a view was taken of
+    IntVec strides;  // of what a view was taken of, or a copy in the manner of one
     int64_t offset = 0;
   };
   struct ListArg {

@@ -66,7 +66,7 @@ OpNode::OpNode(const OpCall& c, uint32_t wanted, Purpose purpose)
       const Tensor& t = v.as_tensor();
       TensorArg& a = tensors_.emplace_back(i, t.dtype(), t.sizes());
       if (save) a.saved = SavedTensor(to_save(c, i, t), false);
-      if (info.view) {
+      if (info.view || info.reads_strides) {
         a.strides = IntVec(t.strides());
         a.offset = t.storage_offset();
       }

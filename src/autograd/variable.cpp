@@ -157,6 +157,30 @@ void retain_grad(const Tensor& t) {
   node->retain_output(t->autograd->output_nr, t.get());
 }
 
+std::optional<DType> grad_dtype(const Tensor& t) {
+  if (!t->autograd) return t.dtype();
+  if (const Ref<Node> node = grad_fn(t)) {
+    const OutputMeta& m = node->outputs[t->autograd->output_nr];
+    if (m.any_dtype) return std::nullopt;
+    return m.dtype;
+  }
+  const DType asked = t->autograd->grad_dtype;
+  if (asked == any_grad_dtype) return std::nullopt;
+  return asked == DType::Undefined ? t.dtype() : asked;
+}
+
+void set_grad_dtype(const Tensor& t, std::optional<DType> dtype) {
+  check(is_leaf(t), "grad_dtype can only be set on leaf tensors.");
+  AutogradMeta& m = autograd_meta(t);
+  check(!dtype || !m.grad.defined() || m.grad.dtype() == *dtype,
+        "Tensor.grad_dtype: expected the dtype of the gradient that is there, ",
+        m.grad.defined() ? name(m.grad.dtype()) : "", ", or .grad to be None; got ",
+        dtype ? name(*dtype) : "");
+  m.grad_dtype = dtype.value_or(any_grad_dtype);
+  if (GraphNode* there = m.accumulator.load(std::memory_order_acquire))
+    static_cast<AccumulateGrad*>(there)->take_geometry();
+}
+
 uint64_t add_hook(const Tensor& t, GradientHook hook, void* object) {
   check(requires_grad(t), "cannot register a hook on a tensor that doesn't require gradient");
   if (Ref<Node> n = grad_fn(t))

@@ -18,6 +18,11 @@ Edge gradient_edge(const Tensor& t);
 Ref<Node> grad_accumulator(const Tensor& t);
 void retain_grad(const Tensor& t);
 
+// The dtype that a gradient of the tensor is cast to; nullopt where it keeps the one it has.
+std::optional<DType> grad_dtype(const Tensor& t);
+// RuntimeError for tensors with a history, and where .grad has another dtype.
+void set_grad_dtype(const Tensor& t, std::optional<DType> dtype);
+
 // Hooks on the gradient of a tensor (an undefined result leaves it as it is), and on a leaf after
 // its .grad has grown. `object` is the Python object that the hook owns one reference to; a leaf's
 // hook on its gradient must not own any. RuntimeError for tensors that require no grad.

@@ -98,6 +98,9 @@ inline void destroy(Tangent* t) { delete t; }
 // Lets go of the value: its tensor is going away, or the level has ended.
 void empty_tangent(const Ref<Tangent>& t);
 
+// Of a leaf whose gradient may have any dtype.
+inline constexpr DType any_grad_dtype{-2};
+
 struct AutogradMeta {
   AutogradMeta() = default;
   AutogradMeta(const AutogradMeta&) = delete;
@@ -111,6 +114,7 @@ struct AutogradMeta {
   bool requires_grad = false;  // asked for on a leaf
   bool retains_grad = false;
   ViewKind view_kind = ViewKind::Default;
+  DType grad_dtype = DType::Undefined;  // of a leaf's gradient; undefined: the tensor's own
   uint32_t output_nr = 0;
   uint32_t view_version = 0;  // version at which grad_fn of a view was made
   int level = 0;              // the grad level that this state belongs to

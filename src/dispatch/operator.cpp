@@ -150,6 +150,8 @@ void resolve_derivatives(OpInfo& info, const OpRecord& r) {
 
 void resolve_aliases(OpInfo& info) {
   const Schema& s = info.schema;
+  info.reads_strides = std::ranges::any_of(
+      s.args, [](const auto& argument) { return argument.name == "storage_offset"; });
   for (size_t k = 0; k < s.results.size() && k < std::size(info.alias_of); ++k) {
     const AliasInfo& to = s.results[k].alias;
     if (!to) continue;

@@ -31,6 +31,7 @@ struct OpInfo {
   int8_t alias_of[8] = {-1, -1, -1, -1, -1, -1, -1, -1};  // result -> argument it aliases
   bool view = false;        // a result aliases an argument without writing
   bool multi_view = false;  // a list of views
+  bool reads_strides = false;  // means another thing for other strides, without being a view
   bool implicit = false;    // expanded above autograd
   int8_t device_arg = -1, dtype_arg = -1;
   // Derivatives, resolved to positions.

@@ -13,7 +13,7 @@ extern const OpRecord select_int_record, slice_Tensor_record, view_record, expan
     permute_record, transpose_int_record, t_record, squeeze_record, squeeze_dim_record,
     squeeze_dims_record, unsqueeze_record, diagonal_record, alias_record, unfold_record,
     view_as_real_record, view_as_complex_record, unbind_int_record, split_Tensor_record,
-    split_with_sizes_record;
+    split_with_sizes_record, as_strided_record, _conj_record, _neg_view_record;
 }
 
 namespace facula {
@@ -69,6 +69,8 @@ Tensor unfold_copy(const Tensor& self, int64_t dimension, int64_t size, int64_t 
 }
 Tensor view_as_real_copy(const Tensor& self) { return copied(ops::view_as_real(self)); }
 Tensor view_as_complex_copy(const Tensor& self) { return copied(ops::view_as_complex(self)); }
+Tensor conj_copy(const Tensor& self) { return ops::resolve_conj(copied(ops::_conj(self))); }
+Tensor neg_view_copy(const Tensor& self) { return ops::resolve_neg(copied(ops::_neg_view(self))); }
 std::vector<Tensor> unbind_copy_int(const Tensor& self, int64_t dim) {
   return copied(ops::unbind(self, dim));
 }
@@ -117,8 +119,9 @@ OP(view_copy_dtype){
     .schema = "view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor",
     .doc = "As view.dtype, as a copy in memory of its own.",
     .forms = function | out,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<view_copy_dtype>,
+    .hole = "bytes seen as another dtype have no derivative",
 };
 OP(expand_copy){
     .schema = "expand_copy(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor",
@@ -198,8 +201,10 @@ OP(as_strided_copy){
         "-> Tensor",
     .doc = "As as_strided, as a copy in memory of its own.",
     .forms = function | out,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<as_strided_copy>,
+    .derivatives = {vjp("self", as_view<records::as_strided_record>)},
+    .node = "AsStridedBackward0_copy",
 };
 OP(diagonal_copy){
     .schema = "diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor",
@@ -223,8 +228,9 @@ OP(detach_copy){
     .schema = "detach_copy(Tensor self) -> Tensor",
     .doc = "As detach, as a copy in memory of its own.",
     .forms = function | out,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<detach_copy>,
+    .not_differentiable = names("result", "self"),
 };
 OP(unfold_copy){
     .schema = "unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor",
@@ -252,6 +258,24 @@ OP(view_as_complex_copy){
     .any = typed_kernel<view_as_complex_copy>,
     .derivatives = {vjp("self", as_view<records::view_as_complex_record>)},
     .node = "ViewAsComplexBackward0_copy",
+};
+OP(_conj_copy){
+    .schema = "_conj_copy(Tensor self) -> Tensor",
+    .doc = "As _conj, as a copy in memory of its own.",
+    .forms = function | out,
+    .composite = Composite::Explicit,
+    .any = typed_kernel<conj_copy>,
+    .derivatives = {vjp("self", as_view<records::_conj_record>)},
+    .node = "ConjBackward0_copy",
+};
+OP(_neg_view_copy){
+    .schema = "_neg_view_copy(Tensor self) -> Tensor",
+    .doc = "As _neg_view, as a copy in memory of its own.",
+    .forms = function | out,
+    .composite = Composite::Explicit,
+    .any = typed_kernel<neg_view_copy>,
+    .derivatives = {vjp("self", as_view<records::_neg_view_record>)},
+    .node = "NegViewBackward0_copy",
 };
 OP(unbind_copy_int){
     .schema = "unbind_copy.int(Tensor self, int dim=0) -> Tensor[]",

@@ -3,20 +3,20 @@
 #include <map>
 
 #include "autograd/variable.h"
+#include "ops/complex.h"
 #include "ops/copy.h"
 #include "ops/creation.h"
 #include "ops/shape.h"
 #include "ops/view.h"
+#include "ops/view_copy.h"
 #include "transforms/interpreters.h"
 #include "transforms/replaced_args.h"
 
 namespace facula {
 namespace {
 
-Tensor bits_as(const Tensor& t, DType dtype) {
-  static LazyOperator view_dtype("view", "dtype");
-  Value args[] = {pack(t), pack(dtype)};
-  return call_tensor(view_dtype.get(), args);
+Tensor bits_as(const Tensor& t, DType dtype, bool copies) {
+  return copies ? ops::view_copy(t, dtype) : ops::view(t, dtype);
 }
 
 Tensor wrapper_over(const std::shared_ptr<FunctionalStorage>& storage, const Tensor& value) {
@@ -46,19 +46,21 @@ std::shared_ptr<FunctionalStorage> storage_over(const Tensor& base) {
 }  // namespace
 
 Tensor ViewStep::view_of(const Tensor& base) const {
+  const int64_t from = base.storage_offset() + offset;
   switch (kind) {
     case Kind::Strided:
-      return ops::as_strided(base, sizes, strides, base.storage_offset() + offset);
+      return copies ? ops::as_strided_copy(base, sizes, strides, from)
+                    : ops::as_strided(base, sizes, strides, from);
     case Kind::Conjugate:
-      return ops::_conj(base);
+      return copies ? ops::_conj_copy(base) : ops::_conj(base);
     case Kind::Negative:
-      return ops::_neg_view(base);
+      return copies ? ops::_neg_view_copy(base) : ops::_neg_view(base);
     case Kind::AsReal:
-      return ops::view_as_real(base);
+      return copies ? ops::view_as_real_copy(base) : ops::view_as_real(base);
     case Kind::AsComplex:
-      return ops::view_as_complex(base);
+      return copies ? ops::view_as_complex_copy(base) : ops::view_as_complex(base);
     case Kind::Bits:
-      return bits_as(base, dtype);
+      return bits_as(base, dtype, copies);
   }
   __builtin_unreachable();
 }
@@ -68,15 +70,17 @@ Tensor ViewStep::put_into(const Tensor& base, const Tensor& view) const {
     case Kind::Strided:
       return ops::as_strided_scatter(base, view, sizes, strides, base.storage_offset() + offset);
     case Kind::Conjugate:
-      return ops::_conj(view);
+      return copies ? ops::_conj_copy(view) : ops::_conj(view);
     case Kind::Negative:
-      return ops::_neg_view(view);
+      return copies ? ops::_neg_view_copy(view) : ops::_neg_view(view);
     case Kind::AsReal:
-      return ops::view_as_complex(ops::contiguous(view));
+      return copies ? ops::view_as_complex_copy(ops::contiguous(view))
+                    : ops::view_as_complex(ops::contiguous(view));
     case Kind::AsComplex:
-      return ops::view_as_real(ops::resolve_conj(view));
+      return copies ? ops::view_as_real_copy(ops::resolve_conj(view))
+                    : ops::view_as_real(ops::resolve_conj(view));
     case Kind::Bits:
-      return bits_as(ops::contiguous(view), base_dtype);
+      return bits_as(ops::contiguous(view), base_dtype, copies);
   }
   __builtin_unreachable();
 }
@@ -103,12 +107,17 @@ void FunctionalTensor::write(const Tensor& fresh) {
     inner.push_back(at);
     at = s.view_of(at);
   }
-  Tensor now = fresh;
+  // Steps count in the base's own strides, so a base keeps them.
+  const bool moved =
+      same_sizes(fresh.sizes(), at.sizes()) && !same_sizes(fresh.strides(), at.strides());
+  Tensor now = moved && steps.empty() ? ops::copy(at, fresh) : fresh;
   for (size_t k = steps.size(); k-- > 0;) now = steps[k].put_into(inner[k], now);
   storage->base = now;
   storage->values_changed = true;
-  generation = ++storage->generation;
-  value = fresh;
+  ++storage->generation;
+  if (moved && !steps.empty()) return;  // is cut from the base again, to lie as the view does
+  value = steps.empty() ? now : fresh;
+  generation = storage->generation;
 }
 
 FunctionalTensor* functional_part(const Tensor& t) {
@@ -237,19 +246,23 @@ ViewStep step_between(const Tensor& from, const Tensor& view) {
   return s;
 }
 
-Tensor view_wrapper(const FunctionalTensor& of, const Tensor& value) {
+Tensor view_wrapper(const FunctionalTensor& of, const Tensor& value, const ViewStep& step) {
   const Tensor t = wrapper_over(of.storage, value);
   FunctionalTensor* f = functional_part(t);
   f->steps = of.steps;
-  f->steps.push_back(step_between(of.value, value));
+  f->steps.push_back(step);
   return t;
 }
 
-Tensor wrapped_result(const OpCall& c, const Tensor& value, int k) {
+// The argument that result k is a view of, if it is a functional one.
+const FunctionalTensor* viewed(const OpCall& c, int k) {
   const int from = c.info->alias_of[k];
-  if (from >= 0 && c.args[from].is_tensor())
-    if (const FunctionalTensor* f = functional_part(c.tensor(from))) return view_wrapper(*f, value);
-  return make_functional(value);
+  return from >= 0 && c.args[from].is_tensor() ? functional_part(c.tensor(from)) : nullptr;
+}
+
+Tensor wrapped_result(const OpCall& c, const Tensor& value, int k) {
+  const FunctionalTensor* f = viewed(c, k);
+  return f ? view_wrapper(*f, value, step_between(f->value, value)) : make_functional(value);
 }
 
 void wrap_results(OpCall& c) {
@@ -263,6 +276,79 @@ void wrap_results(OpCall& c) {
     set_result(v, std::move(list));
   }
   if (c.info->view) note_views(c);
+}
+
+// --- views as copies
+
+std::vector<Tensor> tensors_of(const Value& v) {
+  if (v.is_tensor()) return {v.as_tensor()};
+  const auto list = v.as_tensors();
+  return {list.begin(), list.end()};
+}
+
+// A tensor of the same geometry without memory.
+Tensor stand_in(const Tensor& t) {
+  const Tensor m =
+      ops::empty_strided(t.sizes(), t.strides(), t.dtype(), {}, Device{DeviceType::Meta, -1});
+  m->conj = t->conj;
+  m->neg = t->neg;
+  m->layers = m->layers | (t->layers & (LayerSet(Layer::Conjugate) | Layer::Negative));
+  return m;
+}
+
+// How the results of a view's call come out of its argument, told from a call on stand-ins.
+std::vector<ViewStep> steps_of(const OpCall& c) {
+  const ExcludeLayers quiet(LayerSet(Layer::Modes) | Layer::Autograd);
+  Tensor from;
+  ReplacedArgs stand_ins(c, [&](const Tensor& t, int i) {
+    const Tensor made = stand_in(from_functional(t));
+    if (i == c.info->alias_of[0]) from = made;
+    return made;
+  });
+  Results<1> views;
+  call(*c.op, stand_ins.values(), views.slots);
+  std::vector<ViewStep> steps;
+  for (const Tensor& view : tensors_of(views.slots[0])) {
+    steps.push_back(step_between(from, view));
+    steps.back().copies = true;
+  }
+  return steps;
+}
+
+// The operator that gives copies of what a view would show; null for those that have none.
+const Operator* copying_form(const OpCall& c) {
+  const Schema& s = c.info->schema;
+  const std::string stem = s.name == "_reshape_alias" ? "view" : s.name;
+  const Operator* copy = find_operator(s.ns, stem + "_copy", s.overload);
+  return copy && copy->info().args == c.info->args ? copy : nullptr;
+}
+
+void copy_values(const OpCall& c, Value* results) {
+  ReplacedArgs values(c, [](const Tensor& t, int) { return from_functional(t); });
+  if (const Operator* copying = copying_form(c)) return call(*copying, values.values(), results);
+  call(*c.op, values.values(), results);
+  if (results[0].is_tensor()) {
+    set_result(results[0], ops::clone(results[0].as_tensor(), MemoryFormat::Contiguous));
+    return;
+  }
+  std::vector<Tensor> copies;
+  for (const Tensor& t : results[0].as_tensors())
+    copies.push_back(ops::clone(t, MemoryFormat::Contiguous));
+  set_result(results[0], std::move(copies));
+}
+
+void run_view_as_copy(OpCall& c, const FunctionalTensor& of) {
+  copy_values(c, c.results);
+  const std::vector<ViewStep> steps = steps_of(c);
+  const std::vector<Tensor> values = tensors_of(c.results[0]);
+  std::vector<Tensor> wrappers;
+  for (size_t i = 0; i < values.size(); ++i)
+    wrappers.push_back(view_wrapper(of, values[i], steps[i]));
+  if (c.results[0].is_tensor())
+    set_result(c.results[0], wrappers[0]);
+  else
+    set_result(c.results[0], std::move(wrappers));
+  note_views(c);
 }
 
 void run_pure(OpCall& c) {
@@ -364,20 +450,28 @@ const Operator* view_form(const OpCall& c) {
   return view && view->info().view && view->info().args == c.info->args ? view : nullptr;
 }
 
-void take_geometry(const Tensor& t, const Tensor& value) {
+void take_geometry(const Tensor& t, const Tensor& value, const ViewStep& step) {
   FunctionalTensor* f = functional_part(t);
-  f->steps.push_back(step_between(f->value, value));
+  f->steps.push_back(step);
   f->value = value;
   f->geometry_changed = true;
   t->copy_geometry(*value.get());
   t->offset = value->offset;
 }
 
-void change_view(OpCall& c, const Operator& view) {
-  ReplacedArgs values(c, [](const Tensor& t, int) { return from_functional(t); });
+void change_view(OpCall& c, const Operator& view, bool copies) {
   Results<1> computed;
+  if (copies) {
+    const OpCall as_view{
+        .op = &view, .info = &view.info(), .args = c.args, .results = computed.slots};
+    copy_values(as_view, computed.slots);
+    const ViewStep step = steps_of(as_view)[0];
+    return take_geometry(c.tensor(0), take_tensor(computed.slots[0]), step);
+  }
+  ReplacedArgs values(c, [](const Tensor& t, int) { return from_functional(t); });
   call(view, values.values(), computed.slots);
-  take_geometry(c.tensor(0), take_tensor(computed.slots[0]));
+  const Tensor value = take_tensor(computed.slots[0]);
+  take_geometry(c.tensor(0), value, step_between(functional_part(c.tensor(0))->value, value));
 }
 
 // The storage gets another size. What it held is gone when it passes through zero.
@@ -406,11 +500,11 @@ void adopt(const Tensor& self, const Tensor& source) {
   functional_part(self)->geometry_changed = true;
 }
 
-void run_geometry(OpCall& c) {
+void run_geometry(OpCall& c, bool copies) {
   check(functional_part(c.tensor(0)), "functionalize(): ", c.op->name(),
         " would change the geometry of a tensor "
         "that is not an input of the function");
-  if (const Operator* view = view_form(c)) return change_view(c, *view);
+  if (const Operator* view = view_form(c)) return change_view(c, *view, copies);
   if (c.info->args == 2 && c.info->schema.args[1].name == "new_size")
     return resize_bytes(c.tensor(0), c.arg(1).i);
   if (c.info->args == 2 && c.arg(1).is_tensor() && c.info->schema.args[1].name == "source")
@@ -419,8 +513,8 @@ void run_geometry(OpCall& c) {
               " changes geometry or storage in a way that is not implemented");
 }
 
-void run_change(OpCall& c) {
-  if (c.op->record->flags & geometry_only) return run_geometry(c);
+void run_change(OpCall& c, bool copies) {
+  if (c.op->record->flags & geometry_only) return run_geometry(c, copies);
   if (const Operator* pure = pure_form(c)) return run_as_pure(c, *pure);
   run_on_copies(c);
 }
@@ -428,9 +522,11 @@ void run_change(OpCall& c) {
 }  // namespace
 
 void FunctionalizeMode::handle(OpCall& c) {
+  if (copy_views && c.info->view)
+    if (const FunctionalTensor* of = viewed(c, 0)) return run_view_as_copy(c, *of);
   if (!c.info->mutated) return run_pure(c);
   if (!any_functional(c)) return call(*c.op, c.args, c.results);
-  run_change(c);
+  run_change(c, copy_views);
   bump_written(c);
   give_arguments(c);
 }

@@ -20,6 +20,7 @@ struct ViewStep {
   IntVec sizes, strides;  // of Strided; the offset is relative to the base's
   int64_t offset = 0;
   DType dtype = DType::Undefined, base_dtype = DType::Undefined;  // of Bits
+  bool copies = false;  // the view is a copy, taken by the view's copying form
 
   Tensor view_of(const Tensor& base) const;
   // The base with the view's elements replaced.
@@ -72,9 +73,12 @@ bool any_functional(const OpCall& c);
 // A call on functional tensors whose mode has ended (a backward pass, say): runs on their values.
 void run_after_functionalization(OpCall& c);
 
-// The mode: replaces in-place and out= variants, and regenerates views.
+// The mode: replaces in-place and out= variants, and regenerates views; with `copy_views` each view
+// becomes a copy as well.
 struct FunctionalizeMode final : InnerMode {
+  explicit FunctionalizeMode(bool copies = false) : copy_views(copies) {}
   void handle(OpCall& c) override;
+  const bool copy_views;
 };
 
 }  // namespace facula

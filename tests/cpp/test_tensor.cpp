@@ -127,7 +127,7 @@ TEST(Versions, ViewsShareOneCounter) {
 TEST(Device, Parse) {
   EXPECT_TRUE(parse_device("cpu").is_cpu());
   EXPECT_EQ(parse_device("cuda:3").index, 3);
-  EXPECT_EQ(str(parse_device("meta")), "meta");
+  EXPECT_EQ(std::string(str(parse_device("meta"))), "meta");
   for (const char* bad : {"", "cp", "cpu:", "cpu:-1", "cpu:01", "cpu:x", "cpu:128", "cuda:0:0"})
     EXPECT_THROW(parse_device(bad), Error) << bad;
 }

@@ -30,9 +30,13 @@ KNOWN = {
     "conv_transpose2d": "PyTorch adds a bias after some convolutions",
 }
 KNOWN |= dict.fromkeys(
+    "lstm gru rnn_tanh rnn_relu".split(),
+    "all steps of a layer are one node; in PyTorch those of padded LSTMs in float32 alone",
+)
+KNOWN |= dict.fromkeys(
     "conv_tbc dist cdist renorm norm_except_dim einsum _trilinear linalg.matrix_power block_diag "
     "linalg.multi_dot chain_matmul nn.functional.kl_div matmul nn.functional.linear kron "
-    "nn.functional.pad as_strided_copy quantile nanquantile".split(),
+    "nn.functional.pad quantile nanquantile".split(),
     IN_PARTS,
 )
 KNOWN_IN_PLACE = {

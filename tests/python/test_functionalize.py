@@ -4,14 +4,15 @@ import facula
 import pytest
 from facula import _C, func
 from facula._trace import trace
+from facula.utils._python_dispatch import TorchDispatchMode
 
 B = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
 
 
-def _both_ways(f):
+def _both_ways(f, remove):
     """Results of f and what became of its input: eager, functionalized."""
     a, b = facula.tensor(B), facula.tensor(B)
-    return (f(a), a), (func.functionalize(f)(b), b)
+    return (f(a), a), (func.functionalize(f, remove=remove)(b), b)
 
 
 def _view_then_change(x):
@@ -35,6 +36,38 @@ def _out(x):
     return y
 
 
+def _row_of_a_dense_write(x):
+    every_other = x[:, ::2]
+    every_other.add_(1)
+    row = every_other[0]
+    x.add_(1)
+    return row + 0
+
+
+def _write_of_another_layout(x):
+    y = x.t().clone(memory_format=facula.preserve_format)
+    row = y[0]
+    facula.mul(facula.arange(6.0).reshape(3, 2), 2, out=y)
+    return row + 0
+
+
+def _bits(x):
+    z = facula.view_as_complex(x[:, :2].clone())
+    z.conj().imag.add_(1)
+    y = x.view(facula.int32)
+    y[0].add_(1)
+    return facula.view_as_real(z) + 0
+
+
+def _parts(x):
+    a, b, c = x.unbind(1)
+    a.add_(b)
+    first, rest = x.split([1, 2], 1)
+    rest.mul_(first)
+    x.unsqueeze(0)[0].diagonal().sub_(c)
+    return a * 1
+
+
 def _filled(x):
     x.zero_()
     x[1].fill_(3)
@@ -42,6 +75,7 @@ def _filled(x):
     return x.clone()
 
 
+@pytest.mark.parametrize("remove", ["mutations", "mutations_and_views"])
 @pytest.mark.parametrize(
     "f",
     [
@@ -49,12 +83,16 @@ def _filled(x):
         _squeezed,
         _out,
         _filled,
+        _row_of_a_dense_write,
+        _write_of_another_layout,
+        _bits,
+        _parts,
         lambda x: x.mul_(2),
         lambda x: x.clone().view(-1).mul_(2),
     ],
 )
-def test_same_as_eager(f):
-    (out, given), (out_f, given_f) = _both_ways(f)
+def test_same_as_eager(f, remove):
+    (out, given), (out_f, given_f) = _both_ways(f, remove)
     assert out.tolist() == out_f.tolist()
     assert given.tolist() == given_f.tolist()
 
@@ -115,11 +153,33 @@ def test_results_that_are_inputs_keep_their_identity():
 
 
 def test_errors():
-    with pytest.raises(NotImplementedError):
-        func.functionalize(lambda x: x, remove="mutations_and_views")
     with pytest.raises(RuntimeError, match="remove must be"):
         func.functionalize(lambda x: x, remove="all")
     outside = facula.ones(3)
     with pytest.raises(RuntimeError, match="not an input"):
         func.functionalize(lambda x: outside.add_(x))(facula.ones(3))
     assert not _C._is_functional_tensor(outside)
+
+
+def test_views_that_are_copies_share_nothing():
+    x = facula.tensor(B)
+    flat = func.functionalize(lambda t: t.view(-1), remove="mutations_and_views")(x)
+    assert flat.data_ptr() != x.data_ptr() and not flat._is_view()
+
+
+@pytest.mark.parametrize(
+    "f", [_view_then_change, _squeezed, _bits, _parts, lambda x: x.t().reshape(-1).detach()]
+)
+def test_without_views_only_copies_run(f):
+    names = []
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, op, types, args=(), kwargs=None):
+            if any(a.alias_info and not a.alias_info.is_write for a in op._schema.returns):
+                names.append(str(op))
+            return op(*args, **(kwargs or {}))
+
+    with Watch():
+        func.functionalize(f, remove="mutations_and_views")(facula.tensor(B))
+    allowed = ("aten.resolve_", "aten.lift_fresh", "aten.contiguous")
+    assert not [n for n in names if not n.startswith(allowed)]

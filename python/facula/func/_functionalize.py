@@ -14,20 +14,16 @@ def functionalize(func, *, remove="mutations"):
 
     Args:
         func (callable): of Tensors and nests of them.
-        remove (str): "mutations".
+        remove (str): "mutations"; or "mutations_and_views": views become copies as well. These are
+            contiguous, so that, as in PyTorch, `contiguous()` of one goes on sharing with its base.
 
     Raises:
-        RuntimeError: remove is none of PyTorch's two words.
-        NotImplementedError: remove="mutations_and_views".
+        RuntimeError: remove is neither.
     """
     if remove not in ("mutations", "mutations_and_views"):
         raise RuntimeError(
             "functionalize(): remove must be 'mutations' (writes become pure operators) or "
             f"'mutations_and_views' (views become copies as well); got {remove!r}"
-        )
-    if remove == "mutations_and_views":
-        raise NotImplementedError(
-            "functionalize(): remove='mutations_and_views' is not implemented"
         )
 
     @functools.wraps(func)
@@ -39,7 +35,7 @@ def functionalize(func, *, remove="mutations"):
         for i, w in zip(at, wrappers, strict=False):
             leaves[i] = w
         new_args, new_kwargs = tree_unflatten(leaves, spec)
-        with _C._functionalize_mode():
+        with _C._functionalize_mode(remove == "mutations_and_views"):
             result = func(*new_args, **new_kwargs)
         given = {id(w): t for w, t in zip(wrappers, inputs, strict=False)}
         _C._functional_write_back(inputs, wrappers)

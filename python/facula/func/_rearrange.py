@@ -33,7 +33,8 @@ def rearrange(tensor, pattern, **axes_lengths):
 
     Each side names the dimensions, with spaces between; names in parentheses make one dimension,
     the last of them changing fastest. `...` stands for any dimensions that have no name, `1` or
-    `()` for one of size 1.
+    `()` for one of size 1. On the left, where the right has no `1` either, it stands for a
+    dimension of any size, which is summed over.
 
     Args:
         tensor (Tensor or sequence of Tensors): several are stacked along a new first dimension.
@@ -61,14 +62,28 @@ def rearrange(tensor, pattern, **axes_lengths):
         tensor = facula.stack(tensor)
     if left == right and left.names in ([], [_ELLIPSIS]):
         return tensor
+    summed = []
+    if () in left.groups and () not in right.groups:
+        left, summed = _with_names(left)
     sizes = _sizes(left, tensor.shape, axes_lengths)
     split = [size for name in left.names for size in sizes[name]]
     places, at = {}, 0
     for name in left.names:
         places[name] = range(at, at + len(sizes[name]))
         at += len(sizes[name])
-    order = [place for name in right.names for place in places[name]]
-    return tensor.reshape(split).permute(order).reshape(_result_shape(right, sizes))
+    order = [place for name in right.names + summed for place in places[name]]
+    parts = tensor.reshape(split).permute(order)
+    if summed:
+        parts = parts.sum([-1 - i for i in range(len(summed))])
+    return parts.reshape(_result_shape(right, sizes))
+
+
+def _with_names(left):
+    """The side with names for its dimensions that have none, and these names."""
+    made = [f"1.{i}" for i in range(left.groups.count(()))]
+    fresh = iter(made)
+    groups = [group or (next(fresh),) for group in left.groups]
+    return _Side(groups, [name for group in groups for name in group]), made
 
 
 def _parse(pattern):
@@ -138,14 +153,19 @@ def _check_lengths(left, lengths):
         raise ValueError(f"rearrange(): the pattern has no {sorted(unknown)}")
 
 
-def _sizes(left, shape, lengths):
-    """The sizes of every name, a tuple each: one number but for the ellipsis."""
+def _check_dimensions(left, count):
     has_rest = (_ELLIPSIS,) in left.groups
-    rest = len(shape) - len(left.groups) + has_rest
+    rest = count - len(left.groups) + has_rest
     if rest < 0 or (rest and not has_rest):
         raise ValueError(
-            f"rearrange(): the pattern has {len(left.groups)} dimensions; the tensor {len(shape)}"
+            f"rearrange(): the pattern has {len(left.groups)} dimensions; the tensor {count}"
         )
+
+
+def _sizes(left, shape, lengths):
+    """The sizes of every name, a tuple each: one number but for the ellipsis."""
+    _check_dimensions(left, len(shape))
+    rest = len(shape) - len(left.groups) + 1
     sizes, at = {}, 0
     for group in left.groups:
         if group == (_ELLIPSIS,):

@@ -80,14 +80,27 @@ void pack_pairs(Pair* to, int64_t to_rs, const BFloat16* from, int64_t rs, int64
       to[i * to_rs + j] = pair_of(from + 2 * i * rs + j * cs, nullptr);
 }
 
+// pack_rows of a matrix whose columns are contiguous: pairs are made along them, then transposed.
+void pack_columns(Pair* to, const BFloat16* from, int64_t cs, int64_t rows, int64_t k) {
+  const Scratch<Pair> zipped(k / 2 * width);
+  for (int64_t first = 0; first < rows; first += width) {
+    const int64_t at = min_of(first, rows - width);
+    for (int64_t p = 0; p < k / 2; ++p)
+      zip_rows(zipped.get() + p * width, from + at + 2 * p * cs, from + at + (2 * p + 1) * cs);
+    copy_matrix(to + at * pitch, pitch, zipped.get(), 1, width, width, k / 2);
+  }
+}
+
 // to[i * pitch + p] = the pair p of row i.
 void pack_rows(Pair* to, const BFloat16* from, int64_t rs, int64_t cs, int64_t rows, int64_t k) {
+  const bool by_columns = rs == 1 && cs != 1 && rows >= width && k >= 2;
+  if (by_columns) pack_columns(to, from, cs, rows, k);
   for (int64_t i = 0; i < rows; ++i) {
     const BFloat16* row = from + i * rs;
     Pair* packed = to + i * pitch;
     if (cs == 1)
       __builtin_memcpy(packed, row, static_cast<size_t>(k / 2) * sizeof(Pair));
-    else
+    else if (!by_columns)
       for (int64_t p = 0; p < k / 2; ++p)
         packed[p] = pair_of(row + 2 * p * cs, row + (2 * p + 1) * cs);
     if (k % 2 != 0) packed[k / 2] = pair_of(row + (k - 1) * cs, nullptr);
@@ -97,8 +110,13 @@ void pack_rows(Pair* to, const BFloat16* from, int64_t rs, int64_t cs, int64_t r
 // Steps [step, step + k) of a product.
 class Pass {
  public:
-  Pass(const Product<float, BFloat16>& p, Pair* packed, int64_t step)
-      : p_(p), packed_(packed), step_(step), k_(min_of(p.k - step, 2 * depth)) {
+  // `add`: to what stands in C before the first pass.
+  Pass(const Product<float, BFloat16>& p, Pair* packed, int64_t step, bool add = false)
+      : p_(p),
+        packed_(packed),
+        step_(step),
+        k_(min_of(p.k - step, 2 * depth)),
+        add_(add || step > 0) {
     panels_ = ceil_div(p.n, width);
     const int64_t pairs = ceil_div(k_, int64_t{2});
     const int64_t wanted = min_of(max_of(p.m * p.n * pairs >> 19, int64_t{1}), int64_t{16});
@@ -111,10 +129,18 @@ class Pass {
   }
 
   void run() {
+    pack();
+    multiply();
+  }
+
+  void pack() {
     const int64_t grain = max_of(int64_t{1}, (int64_t{1} << 17) / (k_ * width));
     parallel_for(panels_, grain, [&](int64_t begin, int64_t end) {
       for (int64_t j = begin; j < end; ++j) pack_panel(j);
     });
+  }
+
+  void multiply() {
     parallel_for(row_jobs_ * col_jobs_, 1, [&](int64_t begin, int64_t end) {
       for (int64_t job = begin; job < end; ++job) run_job(job / col_jobs_, job % col_jobs_);
     });
@@ -144,7 +170,7 @@ class Pass {
         const int64_t begin = panels.begin(i);
         pair_kernel(panels.height(i), columns(j))(
             {ceil_div(k_, int64_t{2}), left.get() + begin * pitch, panel(j),
-             p_.c + (row + begin) * p_.c_rs + j * width, p_.c_rs, columns(j), step_ > 0});
+             p_.c + (row + begin) * p_.c_rs + j * width, p_.c_rs, columns(j), add_});
       }
     }
   }
@@ -152,7 +178,10 @@ class Pass {
   const Product<float, BFloat16>& p_;
   Pair* packed_;
   int64_t step_, k_, panels_, rows_, row_jobs_, chunk_, col_jobs_;
+  bool add_;
 };
+
+int64_t packed_pairs(int64_t n) { return ceil_div(n, width) * depth * width; }
 
 }  // namespace
 
@@ -163,14 +192,35 @@ PairKernel pair_kernel(int rows, int64_t columns) {
 }
 
 void pair_product(const Product<float, BFloat16>& p) {
-  const Scratch<Pair> packed(ceil_div(p.n, width) * depth * width);
+  const Scratch<Pair> packed(packed_pairs(p.n));
   for (int64_t step = 0; step < p.k; step += 2 * depth) Pass(p, packed.get(), step).run();
+}
+
+PairPanels::PairPanels(const BFloat16* b, int64_t b_rs, int64_t b_cs, int64_t k, int64_t n)
+    : shape_{1, n, k, nullptr, 0, 1, b, b_rs, b_cs, nullptr, 0, 1, 0},
+      packed_(packed_pairs(n) * ceil_div(k, 2 * depth)) {
+  for (int64_t step = 0; step < k; step += 2 * depth)
+    Pass(shape_, packed_.get() + step / (2 * depth) * packed_pairs(n), step).pack();
+}
+
+void PairPanels::multiply(int64_t m, const BFloat16* a, int64_t a_rs, float* c, int64_t c_rs,
+                          bool add) const {
+  Product<float, BFloat16> p = shape_;
+  p.m = m;
+  p.a = a;
+  p.a_rs = a_rs;
+  p.c = c;
+  p.c_rs = c_rs;
+  for (int64_t step = 0; step < p.k; step += 2 * depth)
+    Pass(p, packed_.get() + step / (2 * depth) * packed_pairs(p.n), step, add).multiply();
 }
 
 #else
 
 bool has_pair_products() { return false; }
 void pair_product(const Product<float, BFloat16>&) {}
+PairPanels::PairPanels(const BFloat16*, int64_t, int64_t, int64_t, int64_t) : packed_(1) {}
+void PairPanels::multiply(int64_t, const BFloat16*, int64_t, float*, int64_t, bool) const {}
 
 #endif
 

@@ -1,7 +1,9 @@
 """Leaves, .grad, accumulation, retain_grad, gradient edges."""
 
 # ruff: noqa: B018, E731, F841
-from autograd_cases import case, leaf
+import warnings
+
+from autograd_cases import case, function_of, leaf
 
 
 @case
@@ -320,4 +322,86 @@ def an_accumulation_node_takes_data_of_another_shape(T):
     x.grad = None
     x.data = T.ones(5)
     (x * 2).sum().backward()
+    return x.grad
+
+
+def _doubling(T):
+    """A Function whose gradient comes in float64."""
+    return function_of(T, lambda ctx, a: a * 2, lambda ctx, g: g.double())
+
+
+@case
+def grad_dtype_by_default(T):
+    x = leaf(T)
+    return x.grad_dtype, T.ones(3).grad_dtype, (x * 2).grad_dtype, (x.double() * 2).grad_dtype
+
+
+@case
+def grad_dtype_of_sums(T):
+    x = leaf(T)
+    before = (x * 2).sum()
+    x.grad_dtype = T.float64
+    before.backward()
+    (x * 2).sum().backward()
+    return x.grad, x.grad_dtype, T.autograd.grad((x * 2).sum(), x)
+
+
+@case
+def grad_dtype_any(T):
+    x = leaf(T)
+    x.grad_dtype = None
+    _doubling(T).apply(x).sum().backward()
+    first, x.grad = x.grad, None
+    x.sum().backward()
+    return first, x.grad, x.grad_dtype
+
+
+@case
+def grad_dtype_cast(T):
+    x = leaf(T)
+    x.grad_dtype = T.float16
+    _doubling(T).apply(x).sum().backward()
+    return x.grad, x.detach().grad_dtype, x.clone().grad_dtype
+
+
+@case
+def grad_dtype_kept_by_requires_grad(T):
+    x = T.ones(2)
+    x.grad_dtype = T.float16
+    return x.requires_grad_().grad_dtype
+
+
+@case
+def grad_dtype_beside_a_gradient(T):
+    x = leaf(T)
+    x.sum().backward()
+    x.grad_dtype = T.float64
+
+
+@case
+def grad_dtype_of_a_result(T):
+    y = leaf(T) * 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch looks at .grad first, and warns of that
+        y.grad_dtype = T.float64
+
+
+@case
+def grad_dtype_of_another_kind(T):
+    leaf(T).grad_dtype = 3
+
+
+@case
+def grad_dtype_checks_assignments(T):
+    x = leaf(T)
+    x.grad_dtype = T.float64
+    x.grad = T.ones(3, dtype=T.float64)
+    x.grad = T.ones(3)
+
+
+@case
+def grad_dtype_none_takes_assignments(T):
+    x = leaf(T)
+    x.grad_dtype = None
+    x.grad = T.ones(3, dtype=T.float64)
     return x.grad

@@ -23,7 +23,7 @@ def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_
         return None
     is_float = facula.is_floating_point(mask)
     if mask.dtype != facula.bool and not is_float:
-        raise RuntimeError(f"{mask_name} must be bool or floating point; got {mask.dtype}")
+        raise AssertionError(f"{mask_name} must be bool or floating point; got {mask.dtype}")
     if check_other and other_type is not None and mask.dtype != other_type:
         import warnings
 
