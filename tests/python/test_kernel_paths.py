@@ -292,3 +292,18 @@ def test_convolution_of_no_channels(dtype, last):
         x = x.contiguous(memory_format=facula.channels_last)
     found = F.conv2d(x, tensor(np.zeros((16, 0, 3, 3)), dtype))
     assert found.shape[0] == 2 and found.sum().item() == 0
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+def test_bfloat16_operands_at_odd_places(offset):
+    values = uniform(2, 3, 5, 16 + offset).astype("float32")
+    q = tensor(values, "bfloat16")[..., offset:]
+    aligned = q.clone()
+    assert_close(
+        F.scaled_dot_product_attention(q, q, q),
+        F.scaled_dot_product_attention(aligned, aligned, aligned).double().numpy(),
+    )
+    w = tensor(uniform(1 + 16 * 4 * 9), "bfloat16")[offset : offset + 16 * 4 * 9]
+    w = w.view(16, 3, 3, 4).permute(0, 3, 1, 2)
+    x = tensor(uniform(1, 4, 6, 6), "bfloat16")
+    assert_close(F.conv2d(x, w), F.conv2d(x, w.clone()).double().numpy())

@@ -56,7 +56,7 @@ struct PairBlocks {
 
   static void pack_left(Packed* to, const In* from, int64_t rs, int64_t rows, int64_t length) {
     for (int64_t i = 0; i < rows; ++i, from += rs, to += pitch) {
-      copy_row(to, reinterpret_cast<const Pair*>(from), 1, length / 2);
+      __builtin_memcpy(to, from, static_cast<size_t>(length / 2) * sizeof(Pair));
       if (length % 2 != 0) to[length / 2] = pair_of(from + length - 1, nullptr);
     }
   }
@@ -64,7 +64,8 @@ struct PairBlocks {
     const int64_t depth = ceil_div(length, int64_t{2});
     for (int64_t c = 0; c < count; c += width, to += depth * width, from += width * rs) {
       const int64_t here = min_of(width, count - c);
-      if (rs % 2 == 0) {
+      const bool aligned = reinterpret_cast<uintptr_t>(from) % sizeof(Pair) == 0;
+      if (rs % 2 == 0 && aligned) {
         copy_padded(to, width, reinterpret_cast<const Pair*>(from), 1, rs / 2, length / 2, here,
                     width);
       } else {

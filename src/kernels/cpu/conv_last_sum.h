@@ -141,7 +141,8 @@ class LastSum {
 
   void pack_channels(Packed* packed, const T* from, int64_t count) const {
     const int64_t channels = unfold_.channels, taps = unfold_.taps();
-    if (weights_.channel_stride == 1 && weights_.row_stride % M::per_packed == 0) {
+    const bool aligned = reinterpret_cast<uintptr_t>(from) % sizeof(Packed) == 0;
+    if (weights_.channel_stride == 1 && weights_.row_stride % M::per_packed == 0 && aligned) {
       for (int64_t t = 0; t < taps; ++t) pack_columns(packed, from + weights_.taps[t], t, count);
       return;
     }

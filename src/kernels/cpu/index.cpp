@@ -147,25 +147,57 @@ void for_found(const T* p, int64_t n, Body&& body) {
   });
 }
 
+constexpr int64_t most_places = 256;
+
+// Writes which of the first n elements are not zero, without a branch that nobody could predict;
+// returns how many there are.
+template <class T>
+int64_t places_in(const T* p, int64_t n, int32_t* places) {
+  int64_t found = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    places[found] = static_cast<int32_t>(i);
+    found += is_nonzero(read_stored(p + i));
+  }
+  return found;
+}
+
+// Calls body(first element, places from there, how many, how many were found before) for runs of
+// each chunk.
+template <class T, class Body>
+void for_places(const T* p, int64_t n, Body&& body) {
+  for_found(p, n, [&](int64_t begin, int64_t end, int64_t before) {
+    int32_t places[most_places];
+    for (int64_t at = begin; at < end; at += most_places) {
+      const int64_t found = places_in(p + at, std::min(most_places, end - at), places);
+      body(at, places, found, before);
+      before += found;
+    }
+  });
+}
+
 template <class T>
 void write_coordinates(const T* p, IntSpan sizes, const Tensor& result) {
   const int64_t n = result.sizes()[0], step = result.strides()[0];
   const size_t dims = sizes.size();
+  const int64_t across = dims == 0 ? 0 : result.strides()[1];
   int64_t total = 1;
   for (int64_t s : sizes) total *= s;
+  const int64_t width = dims == 0 ? 1 : sizes[dims - 1];
   for_found(p, total, [&](int64_t begin, int64_t end, int64_t row) {
     IntVec at(dims);
-    int64_t rest = begin;
-    for (size_t d = dims; d-- > 0; rest /= sizes[d]) at[d] = rest % sizes[d];
-    for (int64_t i = begin; i < end && row < n; ++i) {
-      if (is_nonzero(read_stored(p + i))) {
-        int64_t* to = result.data<int64_t>() + row++ * step;
-        for (size_t d = 0; d < dims; ++d) to[static_cast<int64_t>(d) * result.strides()[1]] = at[d];
-      }
-      for (size_t d = dims; d-- > 0;) {
-        if (++at[d] < sizes[d]) break;
-        at[d] = 0;
-      }
+    int32_t places[most_places];
+    // Runs within one row of the innermost dimension share their other coordinates.
+    for (int64_t i = begin, run = 0; i < end && row < n; i += run) {
+      run = std::min({most_places, end - i, width - i % width});
+      int64_t rest = i;
+      for (size_t d = dims; d-- > 0; rest /= sizes[d]) at[d] = rest % sizes[d];
+      const int64_t found = std::min(places_in(p + i, run, places), n - row);
+      int64_t* to = result.data<int64_t>() + row * step;
+      for (size_t d = 0; d + 1 < dims; ++d)
+        for (int64_t k = 0; k < found; ++k) to[k * step + static_cast<int64_t>(d) * across] = at[d];
+      for (int64_t k = 0; dims > 0 && k < found; ++k)
+        to[k * step + static_cast<int64_t>(dims - 1) * across] = at[dims - 1] + places[k];
+      row += found;
     }
   });
 }
@@ -173,6 +205,12 @@ void write_coordinates(const T* p, IntSpan sizes, const Tensor& result) {
 template <class T>
 void fill_masked_row(const void* value, char* const* data, const int64_t* steps, int64_t n) {
   const T v = *static_cast<const T*>(value);
+  if (steps[0] == sizeof(T) && steps[1] == 1) {
+    T* to = reinterpret_cast<T*>(data[0]);
+    const char* mask = data[1];
+    for (int64_t i = 0; i < n; ++i) to[i] = mask[i] != 0 ? v : to[i];
+    return;
+  }
   for (int64_t i = 0; i < n; ++i)
     if (*(data[1] + i * steps[1])) *reinterpret_cast<T*>(data[0] + i * steps[0]) = v;
 }
@@ -258,10 +296,10 @@ void compress(const Tensor& self, const Tensor& mask, const Tensor& out) {
   visit_size(self.itemsize(), [&]<class T>(Type<T>) {
     const T* from = self.data<T>();
     T* to = out.data<T>();
-    for_found(m, mask.numel(), [&](int64_t begin, int64_t end, int64_t at) {
-      for (int64_t i = begin; i < end; ++i)
-        if (read_stored(m + i)) to[at++] = from[i];
-    });
+    for_places(m, mask.numel(),
+               [&](int64_t first, const int32_t* places, int64_t found, int64_t before) {
+                 for (int64_t k = 0; k < found; ++k) to[before + k] = from[first + places[k]];
+               });
   });
 }
 
@@ -270,10 +308,10 @@ void spread(const Tensor& out, const Tensor& mask, const Tensor& source) {
   visit_size(out.itemsize(), [&]<class T>(Type<T>) {
     const T* from = source.data<T>();
     T* to = out.data<T>();
-    for_found(m, mask.numel(), [&](int64_t begin, int64_t end, int64_t at) {
-      for (int64_t i = begin; i < end; ++i)
-        if (read_stored(m + i)) to[i] = from[at++];
-    });
+    for_places(m, mask.numel(),
+               [&](int64_t first, const int32_t* places, int64_t found, int64_t before) {
+                 for (int64_t k = 0; k < found; ++k) to[first + places[k]] = from[before + k];
+               });
   });
 }
 

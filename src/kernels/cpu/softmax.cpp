@@ -22,6 +22,31 @@ Extents extents(const Tensor& t, int64_t dim) {
   return e;
 }
 
+// e^x for the distance x <= 0 to the largest element: what would be subnormal is zero, so that 2^k
+// is one factor. NaN stays.
+template <class A>
+[[gnu::always_inline]] inline A exp_below(A x) {
+#if defined(__FMA__)
+  using namespace math::detail;
+  constexpr bool is_float = std::is_same_v<A, float>;
+  constexpr A lowest = is_float ? A(-87) : A(-708);
+  constexpr A ln2 = is_float ? A(0x1.62e43p-1) : A(0x1.62e42fefa39efp-1);
+  constexpr A ln2_rest = is_float ? A(-0x1.05c610ca86c39p-29) : A(0x1.abc9e3b39803fp-56);
+  constexpr A magic = Ieee<A>::round_magic;
+  const A bounded = x < lowest ? lowest : x;
+  const A shifted = math::detail::multiply_add(bounded, A(1.4426950408889634), magic);
+  const A k = shifted - magic;
+  const A r =
+      math::detail::multiply_add(k, -ln2_rest, math::detail::multiply_add(k, -ln2, bounded));
+  const A y = A(1) + math::detail::multiply_add(r * r, exp_tail(r), r);
+  const Bits<A> scale = (to_bits(shifted) - to_bits(magic) + static_cast<Bits<A>>(Ieee<A>::bias))
+                        << Ieee<A>::mantissa_bits;
+  return x < lowest ? A(0) : y * from_bits<A>(scale);
+#else
+  return math::exp(x);
+#endif
+}
+
 constexpr int64_t columns = 64;  // neighbours along `inner` that are worked on together
 
 template <class A>
@@ -67,9 +92,13 @@ struct Forward {
     const A* x = wide_row(from, room, n);
     const A m = largest(x, n);
     A* __restrict e = room + n;
-    by_lanes(n, [&](int64_t i) { e[i] = math::exp(x[i] - m); });
+    by_lanes(n, [&](int64_t i) { e[i] = exp_below(x[i] - m); });
     const A sum = lane_sum<A>(0, n, [&](int64_t i) { return e[i]; });
-    by_lanes(n, [&](int64_t i) { to[i] = static_cast<T>(e[i] / sum); });
+    if constexpr (std::is_same_v<T, A>) {
+      by_lanes(n, [&](int64_t i) { to[i] = e[i] / sum; });
+    } else {
+      for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(e[i] / sum);
+    }
   }
 
   template <class T>
@@ -79,14 +108,18 @@ struct Forward {
     for (int64_t r = 0; r < count; ++r) {
       const A* x = wide_row(from + r * n, room, n);
       m[r] = largest(x, n);
-      shift[r] = lane_sum<A>(0, n, [x, most = m[r]](int64_t i) { return math::exp(x[i] - most); });
+      shift[r] = lane_sum<A>(0, n, [x, most = m[r]](int64_t i) { return exp_below(x[i] - most); });
     }
     for (int64_t r = 0; r < together; ++r) shift[r] = math::log(shift[r]);
     for (int64_t r = 0; r < count; ++r) {
       const T* x = from + r * n;
       T* y = to + r * n;
       const A most = m[r], less = shift[r];
-      by_lanes(n, [&](int64_t i) { y[i] = static_cast<T>(widen(x[i]) - most - less); });
+      if constexpr (std::is_same_v<T, A>) {
+        by_lanes(n, [&](int64_t i) { y[i] = x[i] - most - less; });
+      } else {
+        for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(widen(x[i]) - most - less);
+      }
     }
   }
 
