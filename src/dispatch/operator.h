@@ -29,10 +29,10 @@ struct OpInfo {
   uint32_t tensor_args = 0;                               // single tensors, bit per argument
   uint32_t list_args = 0;                                 // tensor lists
   int8_t alias_of[8] = {-1, -1, -1, -1, -1, -1, -1, -1};  // result -> argument it aliases
-  bool view = false;        // a result aliases an argument without writing
-  bool multi_view = false;  // a list of views
+  bool view = false;           // a result aliases an argument without writing
+  bool multi_view = false;     // a list of views
   bool reads_strides = false;  // means another thing for other strides, without being a view
-  bool implicit = false;    // expanded above autograd
+  bool implicit = false;       // expanded above autograd
   int8_t device_arg = -1, dtype_arg = -1;
   // Derivatives, resolved to positions.
   bool differentiable = false;
@@ -54,7 +54,7 @@ struct Operator {
   std::atomic<const OpInfo*> info_{nullptr};
   std::atomic<const Slot*> slots[layer_count] = {};
   std::atomic<const Slot*> composite_slot{nullptr};
-  std::atomic<void*> python_callable{nullptr};  // of the binding
+  std::atomic<void*> python_callable{nullptr};             // of the binding
   mutable std::atomic<const Operator*> variants_[4] = {};  // those that were asked for
 
   const OpInfo& info() const {
