@@ -1,6 +1,8 @@
 // Recurrent networks: layers of one or two directions over whole sequences.
 #include "ops/rnn.h"
 
+#include <algorithm>
+
 #include "core/checked.h"
 #include "dispatch/typed.h"
 #include "ops/copy.h"
@@ -92,12 +94,17 @@ bool autocasts() {
   return thread_state.autocast.enabled && !thread_state.exclude.has(Layer::Autocast);
 }
 
+// Padded sequences, and packed ones of one length, which PyTorch takes for padded ones.
+bool has_one_length(const Network& n) {
+  return std::ranges::all_of(n.batch_sizes, [&](int64_t b) { return b == n.batch_sizes[0]; });
+}
+
 // The fused layer serves plain tensors of one floating dtype. Where others look on (transforms,
 // modes) or autocast would cast parts, it is run where PyTorch has it: LSTM in float32 and
-// bfloat16.
+// bfloat16, over sequences of one length.
 bool fuses(const Network& n, const Tensor& input, const State& s, const Weights& w) {
   if (w.w_hr.defined() || thread_state.interpreters || !is_floating(input.dtype())) return false;
-  const bool as_pytorch = n.mode == Mode::Lstm && n.batch_sizes.empty() &&
+  const bool as_pytorch = n.mode == Mode::Lstm && has_one_length(n) &&
                           (input.dtype() == DType::Float32 || input.dtype() == DType::BFloat16);
   const bool casts = autocasts();
   if (!as_pytorch && (thread_state.modes || casts)) return false;
