@@ -10,6 +10,7 @@
 #include "ops/norm_second.h"
 #include "ops/powers.h"
 #include "ops/reduce.h"
+#include "ops/shape_repeat.h"
 #include "ops/view.h"
 
 namespace facula {
@@ -133,11 +134,10 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
       ops::native_batch_norm(input, weight, bias, mean, var, training, momentum, eps));
 }
 
-// One value per channel, repeated for every sample.
+// One value per channel, repeated for every sample; a copy even of one sample's, because statistics
+// are changed in place.
 Tensor repeated(const Tensor& t, int64_t times) {
-  if (!t.defined()) return t;
-  return ops::reshape(ops::expand(ops::unsqueeze(t, 0), IntList{times, t.numel()}),
-                      IntList{times * t.numel()});
+  return t.defined() ? ops::repeat(t, IntList{times}) : t;
 }
 void store_mean(const Tensor& into, const Tensor& repeated, int64_t samples) {
   if (!into.defined()) return;

@@ -138,3 +138,13 @@ def test_clip_grad_norm():
     p.grad = facula.tensor([3.0, 4.0])
     assert nn.utils.clip_grad_norm_([p], 1.0).item() == pytest.approx(5)
     assert p.grad.tolist() == pytest.approx([0.6, 0.8], rel=1e-5)
+
+
+@pytest.mark.parametrize("samples", [1, 3])
+def test_instance_norm_with_running_statistics_has_gradients(samples):
+    grads = []
+    for tracked in (True, False):
+        x = (facula.arange(samples * 10.0).reshape(samples, 2, 5) ** 1.5).requires_grad_()
+        (nn.InstanceNorm1d(2, track_running_stats=tracked)(x) ** 3).sum().backward()
+        grads.append(x.grad)
+    assert facula.allclose(*grads)
