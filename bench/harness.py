@@ -153,7 +153,8 @@ def measure(case, modules, threads=(0,)):
         for module in modules.values() if number else ():
             module.set_num_threads(number)
         counts = {name: calls_in_round(run, case.seconds) for name, run in runs.items()}
-        pause = 0.002 if number > 1 else 0
+        # As long as OpenMP's threads spin after their work.
+        pause = 0.02 if number > 1 else 0
         times = take_turns(runs, counts, case.rounds, pause)
         found = summarize(case.name, times, failed, list(modules))
         results.append(found._replace(family=case.family, threads=number, traffic=case.traffic))
