@@ -58,31 +58,16 @@ void check_starts(const std::vector<int64_t>& starts, int64_t length) {
 }
 
 // With the end of the last bag: the last offset where it is said to be that, else all that is left.
-cpu::Bags bags_of(const Tensor& weight, const Tensor& indices, const Tensor& offsets,
-                  bool include_last, int64_t padding) {
+cpu::Bags bags_of(const Tensor& indices, const Tensor& offsets, bool include_last,
+                  int64_t padding) {
   cpu::Bags bags{copy_of(indices), list_of(offsets), padding};
-  const int64_t length = bags.numbers.numel(), rows = weight.size(0);
-  const int64_t* numbers = bags.numbers.data<int64_t>();
-  int64_t outside = 0;
-  for (int64_t i = 0; i < length; ++i) outside |= (numbers[i] < 0) | (numbers[i] >= rows);
-  for (int64_t i = 0; outside != 0 && i < length; ++i) {
-    const int64_t row = numbers[i];
-    check(row >= 0 && row < rows, "embedding_bag(): index ", i, " must be a row from 0 to ",
-          rows - 1, "; got ", row);
-  }
+  const int64_t length = bags.numbers.numel();
   check_starts(bags.starts, length);
   if (include_last && !bags.starts.empty())
     bags.starts.back() = length;
   else
     bags.starts.push_back(length);
   return bags;
-}
-
-void store_bag_numbers(const cpu::Bags& bags, const Tensor& offset2bag) {
-  int64_t* bag_of = offset2bag.data<int64_t>();
-  for (int64_t b = 0; b < bags.count(); ++b)
-    std::fill(bag_of + bags.starts[static_cast<size_t>(b)],
-              bag_of + bags.starts[static_cast<size_t>(b) + 1], b);
 }
 
 void check_scales(const Tensor& weight, const Tensor& indices, BagMode mode, const Tensor& scales) {
@@ -119,10 +104,9 @@ void embed_bags(const Tensor& weight, const Tensor& indices, const Tensor& offse
                 const Tensor& out, const Tensor& bag_numbers, const Tensor& sizes,
                 const Tensor& chosen) {
   const BagMode mode = mode_of(mode_number);
-  const cpu::Bags bags = bags_of(weight, indices, offsets, include_last, padding);
-  store_bag_numbers(bags, bag_numbers);
+  const cpu::Bags bags = bags_of(indices, offsets, include_last, padding);
   cpu::fill(chosen, 0);
-  cpu::embedding_bags(weight, bags, mode, scales, out, sizes, chosen);
+  cpu::embedding_bags(weight, bags, mode, scales, {out, bag_numbers, sizes, chosen});
   if (mode != BagMode::Max) cpu::copy(chosen, sizes);
 }
 

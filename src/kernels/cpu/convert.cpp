@@ -12,8 +12,6 @@
 namespace facula::cpu {
 namespace {
 
-constexpr int64_t task_elements = 32768;
-
 // The plane of a copy in which the source's innermost dimension is another than the target's.
 struct Plane {
   size_t across;  // the dimension that is innermost in the source

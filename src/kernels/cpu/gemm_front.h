@@ -242,8 +242,9 @@ void batched_product(const GemmArgs<T>& g, int64_t batch, int64_t a_bs, int64_t 
   }
   const double work = static_cast<double>(g.m) * static_cast<double>(g.n) *
                       static_cast<double>(max_of(g.k, int64_t{1}));
-  const double large = 1 << 24, chunk = 1 << 18;
-  const int64_t grain = work >= chunk ? 1 : static_cast<int64_t>(chunk / work);
+  // A small product takes as long to begin as so many multiplications.
+  const double large = 1 << 24, chunk = 1 << 17, begin_cost = 512;
+  const auto grain = max_of(int64_t{1}, static_cast<int64_t>(chunk / (work + begin_cost)));
   const auto run = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       GemmArgs<T> one = g;

@@ -7,6 +7,7 @@
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/lines.h"
 #include "kernels/cpu/sort_keys.h"
+#include "kernels/cpu/sort_scan.h"
 #include "kernels/cpu/stored.h"
 
 namespace facula::cpu {
@@ -58,6 +59,27 @@ void fill_items(const T* x, int64_t n, int64_t step, bool flip, Item<Key<T>>* it
     items[i].key = static_cast<Key<T>>(key_of(x[i * step]) ^ mask);
     items[i].index = static_cast<decltype(items[i].index)>(i);
   }
+}
+
+// The first k items of a line in order: blocks that hold nothing better than the worst of the best
+// so far are passed over.
+template <class T>
+void first_items(const T* x, int64_t n, bool flip, int64_t k, Item<Key<T>>* best) {
+  const auto keys_below = FACULA_OF_ISA(keys_below<T>);
+  Key<T> keys[scan_block];
+  fill_items(x, k, 1, flip, best);
+  std::make_heap(best, best + k);
+  for (int64_t at = k; at < n; at += scan_block) {
+    const int64_t count = std::min<int64_t>(scan_block, n - at);
+    if (!keys_below(x + at, count, flip, best[0].key, keys)) continue;
+    for (int64_t i = 0; i < count; ++i) {
+      if (keys[i] >= best[0].key) continue;
+      std::pop_heap(best, best + k);
+      best[k - 1] = {keys[i], static_cast<decltype(best->index)>(at + i)};
+      std::push_heap(best, best + k);
+    }
+  }
+  std::sort_heap(best, best + k);
 }
 
 struct Line {
@@ -116,10 +138,10 @@ void topk_lines(const Tensor& in, const Lines& l, int64_t k, bool largest, bool 
                 const Tensor& values, const Tensor& indices) {
   const T* x = in.data<T>();
   for_lines<T>(l, k, [&](Item<Key<T>>* items, Item<Key<T>>*, Line line) {
-    fill_items(x + line.in, l.length, l.inner, largest, items);
-    if (k * 64 <= l.length)
-      std::partial_sort(items, items + k, items + l.length);
-    else {
+    if (k * 16 <= l.length && l.inner == 1) {
+      first_items(x + line.in, l.length, largest, k, items);
+    } else {
+      fill_items(x + line.in, l.length, l.inner, largest, items);
       if (k < l.length) std::nth_element(items, items + k, items + l.length);
       if (sorted) std::sort(items, items + k);
     }

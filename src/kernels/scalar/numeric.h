@@ -124,8 +124,13 @@ FACULA_SCALAR double upper_half(double x) {
 
 // The exact product, as long as it neither overflows nor leaves its low part subnormal.
 FACULA_SCALAR Pair<double> two_prod(double a, double b) {
+#if defined(__FMA__)
+  const double p = a * b;
+  return {p, multiply_add(a, b, -p)};
+#else
   const double p = a * b, ah = upper_half(a), al = a - ah, bh = upper_half(b), bl = b - bh;
   return {p, ((ah * bh - p) + ah * bl + al * bh) + al * bl};
+#endif
 }
 
 }  // namespace detail
