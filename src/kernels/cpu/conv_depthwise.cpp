@@ -305,6 +305,7 @@ class WeightSums {
 template <class T>
 bool depthwise_forward(const ConvShape& shape, ConvTensor<const T> input,
                        ConvTensor<const T> weight, const T* bias, ConvTensor<T> output) {
+  if (depthwise_planes_forward(shape, input, weight, bias, output)) return true;
   if (!suits<T>(shape, input.strides[1], output.strides[1])) return false;
   const ChannelsLast<const T> source(input, shape.batch, shape.groups, shape.input);
   const ChannelsLast<T> result(output, shape.batch, shape.groups, shape.output);
@@ -317,6 +318,7 @@ bool depthwise_forward(const ConvShape& shape, ConvTensor<const T> input,
 template <class T>
 bool depthwise_backward_input(const ConvShape& shape, ConvTensor<const T> grad_output,
                               ConvTensor<const T> weight, const T* bias, ConvTensor<T> grad_input) {
+  if (depthwise_planes_backward_input(shape, grad_output, weight, bias, grad_input)) return true;
   if (!suits<T>(shape, grad_output.strides[1], grad_input.strides[1])) return false;
   const ChannelsLast<const T> source(grad_output, shape.batch, shape.groups, shape.output);
   const ChannelsLast<T> result(grad_input, shape.batch, shape.groups, shape.input);
@@ -329,6 +331,7 @@ bool depthwise_backward_input(const ConvShape& shape, ConvTensor<const T> grad_o
 template <class T>
 bool depthwise_backward_weight(const ConvShape& s, ConvTensor<const T> grad_output,
                                ConvTensor<const T> input, ConvTensor<T> grad_weight) {
+  if (depthwise_planes_backward_weight(s, grad_output, input, grad_weight)) return true;
   if (!suits<T>(s, grad_output.strides[1], input.strides[1])) return false;
   const ChannelsLast<const T> grad(grad_output, s.batch, s.groups, s.output);
   const ChannelsLast<const T> source(input, s.batch, s.groups, s.input);

@@ -1,6 +1,7 @@
 #include "kernels/cpu/index.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <optional>
 #include <vector>
@@ -250,6 +251,28 @@ void gather_elements(const Tensor& out, const Tensor& from, const Tensor& offset
   plan.add(from);
   plan.simplify();
   plan.run(FACULA_OF_ISA(gather_row)(out.itemsize()), nullptr, moved_elements);
+}
+
+void gather_along(const Tensor& out, const Tensor& from, const IndexedDim& d, IndexError error) {
+  if (out.numel() == 0) return;
+  const Tensor& index = *d.index;
+  const int64_t lowest = d.wrap ? -d.size : 0;
+  std::atomic<bool> outside{false};
+  const GatherContext context{
+      {lowest, d.size, d.stride * static_cast<int64_t>(out.itemsize()), true}, &outside};
+  LoopPlan plan(out.sizes());
+  plan.add(out);
+  plan.add(index);
+  plan.add(from);
+  plan.simplify();
+  const bool narrow = index.dtype() == DType::Int32;
+  plan.run(narrow ? FACULA_OF_ISA(gather_row_narrow)(out.itemsize())
+                  : FACULA_OF_ISA(gather_row_wide)(out.itemsize()),
+           &context, moved_elements);
+  if (!outside.load(std::memory_order_relaxed)) return;
+  const Tensor all = contiguous(converted(index, DType::Int64));
+  for (int64_t i = 0; i < all.numel(); ++i)
+    if (const int64_t v = all.data<int64_t>()[i]; v < lowest || v >= d.size) throw error(v, d);
 }
 
 void scatter_elements(const Tensor& to, const Tensor& offsets, const Tensor& values) {

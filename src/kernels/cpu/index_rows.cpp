@@ -63,6 +63,33 @@ void gather(const void*, char* const* data, const int64_t* steps, int64_t n) {
   gather_steps<T>(data, steps[0], steps[1], steps[2], n);
 }
 
+// Blocks of indices become offsets that stay in the first cache.
+template <class I, class T>
+void gather_indexed(const void* context, char* const* data, const int64_t* steps, int64_t n) {
+  constexpr int64_t block = 256;
+  const auto& c = *static_cast<const GatherContext*>(context);
+  int64_t offsets[block];
+  I apart[block];
+  char* at[3] = {data[0], reinterpret_cast<char*>(offsets), data[2]};
+  const int64_t wide[3] = {steps[0], sizeof(int64_t), steps[2]};
+  for (int64_t first = 0; first < n; first += block) {
+    const int64_t count = n - first < block ? n - first : block;
+    const char* from = data[1] + first * steps[1];
+    const I* indices = reinterpret_cast<const I*>(from);
+    if (steps[1] != sizeof(I)) {
+      for (int64_t i = 0; i < count; ++i)
+        apart[i] = *reinterpret_cast<const I*>(from + i * steps[1]);
+      indices = apart;
+    }
+    if (offsets_of<true>(indices, count, c.rule, offsets))
+      gather<T>(nullptr, at, wide, count);
+    else
+      c.outside->store(true, std::memory_order_relaxed);
+    at[0] += count * steps[0];
+    at[2] += count * steps[2];
+  }
+}
+
 struct Assign {
   template <class T>
   static T call(T, T value) {
@@ -87,16 +114,21 @@ struct Multiply {
       return static_cast<T>(a * b);
   }
 };
-struct Larger {  // NaN stays
+// The first NaN stays. Nobody can predict which of two numbers is the larger, so that is no branch.
+struct Larger {
   template <class T>
   static T call(T a, T b) {
-    return a != a || a > b ? a : b;
+    if (b != b) [[unlikely]]
+      return a != a ? a : b;
+    return b > a ? b : a;
   }
 };
 struct Smaller {
   template <class T>
   static T call(T a, T b) {
-    return a != a || a < b ? a : b;
+    if (b != b) [[unlikely]]
+      return a != a ? a : b;
+    return b < a ? b : a;
   }
 };
 
@@ -164,6 +196,17 @@ bool index_offsets_narrow(const void* indices, int64_t n, OffsetRule rule, int64
 RowFn gather_row(size_t bytes) {
   RowFn row = nullptr;
   visit_size(bytes, [&]<class T>(Type<T>) { row = &gather<T>; });
+  return row;
+}
+
+RowFn gather_row_wide(size_t bytes) {
+  RowFn row = nullptr;
+  visit_size(bytes, [&]<class T>(Type<T>) { row = &gather_indexed<int64_t, T>; });
+  return row;
+}
+RowFn gather_row_narrow(size_t bytes) {
+  RowFn row = nullptr;
+  visit_size(bytes, [&]<class T>(Type<T>) { row = &gather_indexed<int32_t, T>; });
   return row;
 }
 

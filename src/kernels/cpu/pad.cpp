@@ -13,7 +13,9 @@ static void order(PadDims& dims) {
       std::swap(dims[k], dims[k - 1]);
 }
 
-static bool is_whole(const PadDim& d) { return d.begin == 0 && d.end == d.size && d.source[0] == 0; }
+static bool is_whole(const PadDim& d) {
+  return d.begin == 0 && d.end == d.size && d.source[0] == 0;
+}
 
 void pad_elements(const Tensor& self, const Tensor& out, const PadDims& sources,
                   const Tensor& value) {
@@ -34,8 +36,8 @@ void pad_elements(const Tensor& self, const Tensor& out, const PadDims& sources,
   // Innermost dimensions that are not padded are moved as they are.
   while (plan.dims.size() > 1) {
     const PadDim last = plan.dims.back(), next = plan.dims[plan.dims.size() - 2];
-    const bool follows = next.in_stride == plan.unit * last.size &&
-                         next.out_stride == plan.unit * last.size;
+    const bool follows =
+        next.in_stride == plan.unit * last.size && next.out_stride == plan.unit * last.size;
     if (!is_whole(last) || last.in_stride != plan.unit || !follows) break;
     plan.unit *= last.size;
     plan.dims.pop_back();

@@ -92,8 +92,7 @@ struct Padder {
 
 }  // namespace
 
-void pad_rows(const PadPlan& plan, size_t itemsize, const void* from, void* to,
-              const void* value) {
+void pad_rows(const PadPlan& plan, size_t itemsize, const void* from, void* to, const void* value) {
   int64_t rows = 1;
   for (size_t d = 0; d + 1 < plan.dims.size(); ++d) rows *= plan.dims[d].size;
   const int64_t length = plan.dims.back().size * plan.unit;

@@ -200,11 +200,20 @@ template <class Op, int lanes>
 // has found out that they follow each other.
 template <class T>
 [[gnu::always_inline]] inline void prefetch_ahead(const T* x, int n) {
-  constexpr int64_t ahead = 2048;
+  constexpr int64_t ahead = 1024;
   const char* at = reinterpret_cast<const char*>(x) + ahead;
   const int64_t bytes = n * static_cast<int64_t>(sizeof(T));
 #pragma GCC unroll 8
   for (int64_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line);
+}
+
+// Brings all lanes into the first, halves onto halves, by loops that become vectors.
+template <int width, class Op>
+[[gnu::always_inline]] inline void fold_lanes(const Op& op, typename Op::Acc* acc) {
+  typename Op::Acc next[width];
+  for (int i = 0; i < width; ++i) next[i] = op.combine(acc[i], acc[i + width]);
+  for (int i = 0; i < width; ++i) acc[i] = next[i];
+  if constexpr (width > 1) fold_lanes<width / 2>(op, acc);
 }
 
 // A row of at most one block, without a cascade: a fixed number of lanes stays in registers. Long
@@ -230,10 +239,7 @@ typename Op::Acc short_row(const Op& op, const typename Op::In* x, int64_t n,
   for (; at + lanes <= n; at += lanes)
     for (int i = 0; i < lanes; ++i) acc[i] = op.step(acc[i], x[at + i], center);
   add_short_rest<Op, lanes>(op, acc, x + at, n - at, center);
-#pragma GCC unroll 8
-  for (int w = lanes / 2; w > 0; w /= 2)
-#pragma GCC unroll 32
-    for (int i = 0; i < w; ++i) acc[i] = op.combine(acc[i], acc[i + w]);
+  fold_lanes<lanes / 2>(op, acc);
   return acc[0];
 }
 

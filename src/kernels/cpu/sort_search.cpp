@@ -257,7 +257,8 @@ static void count_numbers(const T* x, int64_t n, int64_t bins, int64_t* to) {
   parallel_for(parts, 1, [&](int64_t first, int64_t last) {
     for (int64_t k = first; k < last; ++k) {
       int64_t* count = counts.data() + k * bins;
-      for (int64_t i = k * length; i < std::min(n, (k + 1) * length); ++i) ++count[x[i]];
+      const int64_t end = std::min(n, (k + 1) * length);
+      for (int64_t i = k * length; i < end; ++i) ++count[x[i]];
     }
   });
   for (int64_t k = 0; k < parts; ++k)
