@@ -10,6 +10,7 @@
 #include "ops/shape.h"
 #include "ops/view.h"
 #include "ops/view_geometry.h"
+#include "ops/view_parts.h"
 
 namespace facula {
 namespace {
@@ -57,7 +58,10 @@ Tensor view(const Tensor& self, IntSpan size) {
 
 Tensor reshape(const Tensor& self, IntSpan shape) {
   const IntVec sizes = infer_size(shape, self.numel());
-  if (view_strides(self.sizes(), self.strides(), sizes)) return ops::view(self, sizes);
+  if (self.is_contiguous()) return ops::view(self, sizes);
+  if (const auto strides = view_strides(self.sizes(), self.strides(), sizes))
+    return geometry::seen_by_autograd_alone(self) ? ops::_reshape_alias(self, sizes, *strides)
+                                                  : ops::view(self, sizes);
   return ops::_unsafe_view(ops::clone(self, MemoryFormat::Contiguous), sizes);
 }
 
