@@ -35,16 +35,19 @@ PyObject* item(PyObject* dict, PyObject* name) {
   return found;
 }
 
-// Whether a call is nothing but a call of forward.
-bool is_plain_call(PyObject* self, PyObject* dict) {
+bool has_no_hooks(PyObject* dict) {
   const Words& w = words();
   for (PyObject* name : w.hooks)
     if (!is_empty_dict(item(dict, name))) return false;
   for (Py_ssize_t i = 0; shared_hooks && i < PyTuple_GET_SIZE(shared_hooks); ++i)
     if (!is_empty_dict(PyTuple_GET_ITEM(shared_hooks, i))) return false;
-  PyObject* compiled = item(dict, w.compiled_call);
-  if (!compiled) compiled = _PyType_Lookup(Py_TYPE(self), w.compiled_call);
-  return !compiled || compiled == Py_None;
+  return true;
+}
+
+bool is_compiled(PyObject* self, PyObject* dict) {
+  PyObject* compiled = item(dict, words().compiled_call);
+  if (!compiled) compiled = _PyType_Lookup(Py_TYPE(self), words().compiled_call);
+  return compiled && compiled != Py_None;
 }
 
 Object call_attribute(PyObject* self, PyObject* name, PyObject* args, PyObject* kwargs) {
@@ -69,10 +72,10 @@ Object call_forward(PyObject* self, PyObject* dict, PyObject* args, PyObject* kw
 PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guard([&] {
     const Object dict = Object::take(PyObject_GenericGetDict(self, nullptr));
-    if (is_plain_call(self, dict.get())) return call_forward(self, dict.get(), args, kwargs).leak();
-    PyObject* compiled = item(dict.get(), words().compiled_call);
-    PyObject* name = compiled && compiled != Py_None ? words().compiled_call : words().call_impl;
-    return call_attribute(self, name, args, kwargs).leak();
+    if (is_compiled(self, dict.get()))
+      return call_attribute(self, words().compiled_call, args, kwargs).leak();
+    if (has_no_hooks(dict.get())) return call_forward(self, dict.get(), args, kwargs).leak();
+    return call_attribute(self, words().call_impl, args, kwargs).leak();
   });
 }
 

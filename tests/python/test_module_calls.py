@@ -108,6 +108,16 @@ def test_a_call_of_all_modules_can_be_replaced(monkeypatch):
     assert Echo()(1) == ("wrapped", ((1,), {}))
 
 
+def test_a_compiled_call_goes_before_hooks_and_forward():
+    class Compiled(Echo):
+        _compiled_call_impl = staticmethod(lambda *args: ("compiled", *args))
+
+    module = Compiled()
+    assert module(1) == ("compiled", 1)
+    module.register_forward_hook(lambda m, args, result: "hooked")
+    assert module(1) == ("compiled", 1)
+
+
 LOOKUPS = {
     "own": (OwnLookup, 7),
     "own, through __getattribute__": (EveryLookup, "every"),

@@ -12,8 +12,6 @@
 namespace facula::cpu {
 namespace {
 
-constexpr int64_t task_elements = 32768;
-
 // The plane of a copy in which the source's innermost dimension is another than the target's.
 struct Plane {
   size_t across;  // the dimension that is innermost in the source
@@ -147,7 +145,7 @@ Tensor contiguous_values(const Tensor& t) {
 static void fill_row(RowFn row, const void* element, const Tensor& t) {
   const auto item = static_cast<int64_t>(t.itemsize());
   char* const first = static_cast<char*>(t.data());
-  parallel_for(t.numel(), 32768, [&](int64_t begin, int64_t end) {
+  parallel_for(t.numel(), task_elements, [&](int64_t begin, int64_t end) {
     char* at = first + begin * item;
     row(element, &at, &item, end - begin);
   });

@@ -7,9 +7,6 @@
 
 namespace facula::cpu {
 
-// Elements that one task handles: small enough to balance, large enough to pay for its claim.
-static constexpr int64_t task_elements = 32768;
-
 void LoopPlan::add(void* data, IntSpan sizes, IntSpan strides, size_t itemsize) {
   check(operands_ < most_operands, "LoopPlan: more than ", most_operands, " operands");
   // Rules of shape see to this; memory beyond a tensor's end must not be touched if one does not.

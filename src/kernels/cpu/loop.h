@@ -9,6 +9,9 @@ namespace facula::cpu {
 
 inline constexpr int most_operands = 8;
 
+// Elements that one task handles: small enough to balance, large enough to pay for its claim.
+inline constexpr int64_t task_elements = 32768;
+
 // Computes n elements: data[k] is the first of operand k, strides[k] its step in bytes.
 using RowFn = void (*)(const void* context, char* const* data, const int64_t* strides, int64_t n);
 

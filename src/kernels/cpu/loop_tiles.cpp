@@ -9,7 +9,6 @@
 namespace facula::cpu {
 namespace {
 
-constexpr int64_t task_elements = 32768;
 constexpr int64_t tile_elements = 512;  // of each operand: all of them fit in the first cache
 constexpr int64_t short_row = 16;       // up to this length gathering pays
 constexpr int64_t longest_row = 128;    // up to this length it pays to save calls

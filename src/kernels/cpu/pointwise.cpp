@@ -36,8 +36,6 @@ void row(const void* context, char* const* data, const int64_t* steps, int64_t n
   c->loop(data, steps, n, c->params);
 }
 
-constexpr int64_t contiguous_task = 32768;
-
 // Every tensor input has the result's very shape and both are contiguous (or is one element).
 bool run_contiguous(LoopFn loop, const Tensor& out, const Inputs& in, const void* params) {
   const int64_t n = out.numel();
@@ -58,11 +56,11 @@ bool run_contiguous(LoopFn loop, const Tensor& out, const Inputs& in, const void
     data[k + 1] = static_cast<char*>(t->data());
   }
   data[0] = static_cast<char*>(out.data());
-  if (n <= contiguous_task) {
+  if (n <= task_elements) {
     loop(data, steps, n, params);
     return true;
   }
-  parallel_for(n, contiguous_task, [&](int64_t begin, int64_t end) {
+  parallel_for(n, task_elements, [&](int64_t begin, int64_t end) {
     char* at[1 + most_inputs];
     for (int k = 0; k <= in.count; ++k) at[k] = data[k] + begin * steps[k];
     loop(at, steps, end - begin, params);
@@ -161,7 +159,7 @@ DType compute_dtype(const OpCall& c) {
 // The common small case, before anything else is set up: contiguous tensors of one dtype and size.
 bool run_plain(const LoopTable& table, const OpCall& c, const Tensor& out, DType compute) {
   const int64_t n = out.numel();
-  if (n > contiguous_task || n == 0 || !out->contiguous) return false;
+  if (n > task_elements || n == 0 || !out->contiguous) return false;
   char* data[1 + most_inputs];
   int64_t steps[1 + most_inputs];
   for (int k = 0; k < table.inputs; ++k) {
