@@ -48,11 +48,9 @@ void as_strided_(const Tensor& self, IntSpan size, IntSpan stride, std::optional
 Tensor view(const Tensor& self, IntSpan size) {
   const IntVec sizes = infer_size(size, self.numel());
   const auto strides = view_strides(self.sizes(), self.strides(), sizes);
-  if (!strides)
-    throw Error(ErrorKind::Runtime,
-                "view size is not compatible with the tensor's strides, so the data would have to "
-                "be copied: use reshape(); got size ",
-                str(size), " for sizes ", str(self.sizes()), " and strides ", str(self.strides()));
+  check(strides.has_value(),
+        "view size is not compatible with the tensor's strides: use reshape(); got size ",
+        str(size), " for sizes ", str(self.sizes()), " and strides ", str(self.strides()));
   return alias_tensor(self, sizes, *strides, self.storage_offset());
 }
 
