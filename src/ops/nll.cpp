@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/nll.h"
 #include "ops/arithmetic.h"
+#include "ops/arithmetic_numbers.h"
 #include "ops/comparison.h"
 #include "ops/copy.h"
 #include "ops/creation.h"
