@@ -439,6 +439,10 @@ def nonzero(input, *, out=None, as_tuple=False):
         >>> facula.nonzero(facula.tensor([0, 3, 5]), as_tuple=True)
         (tensor([1, 2]),)
     """
+    if not isinstance(as_tuple, bool):
+        raise TypeError(
+            f"nonzero(): argument 'as_tuple' must be bool, not {type(as_tuple).__name__}"
+        )
     if as_tuple and out is not None:
         raise RuntimeError("nonzero(): out= takes one tensor; as_tuple=True gives several")
     if as_tuple:

@@ -404,6 +404,7 @@ OP(add_Tensor){
                   return alpha.equals(1) ? b.grad() : ops::mul(b.grad(), alpha.conj());
                 }),
         },
+    .node = "AddBackward0",
 };
 
 OP(sub_Tensor){
@@ -420,6 +421,7 @@ OP(sub_Tensor){
             vjp("self", [](Backward& b) { return b.grad(); }),
             vjp("other", [](Backward& b) { return ops::mul(b.grad(), -b.scalar("alpha").conj()); }),
         },
+    .node = "SubBackward0",
 };
 
 OP(mul_Tensor){
@@ -440,6 +442,7 @@ OP(mul_Tensor){
                 "other", [](Backward& b) { return times_conj(b.grad(), b, "self"); },
                 saves("self")),
         },
+    .node = "MulBackward0",
     .jvp = forward::bilinear,
 };
 
@@ -454,6 +457,7 @@ OP(div_Tensor){
     .cpu = cpu::binary<scalar::div>,
     .derivatives = {vjp("self", over_other, saves("other")),
                     vjp("other", minus_over_square, saves("self", "other"))},
+    .node = "DivBackward0",
 };
 
 OP(div_Tensor_mode){

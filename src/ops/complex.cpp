@@ -53,6 +53,7 @@ struct polar {
 
 #include "ops/arithmetic.h"
 #include "ops/comparison.h"
+#include "ops/copy.h"
 #include "ops/creation.h"
 #include "ops/meta_rules.h"
 #include "ops/pointwise_other.h"
@@ -111,15 +112,27 @@ namespace {
 Tensor conj_physical(const Tensor& self) {
   return is_complex(self.dtype()) ? ops::_conj_physical(self) : self;
 }
+void conj_physical_(const Tensor& self) {
+  if (is_complex(self.dtype())) ops::copy_(self, ops::_conj_physical(self));
+}
 }  // namespace
 
 OP(conj_physical){
     .schema = "conj_physical(Tensor self) -> Tensor",
     .doc = "The complex conjugate of self, computed now; a real tensor is returned as it is.",
-    .forms = all_forms,
+    .forms = function | method | out,
     .composite = Composite::Implicit,
     .flags = same_object,
     .any = typed_kernel<conj_physical>,
+};
+OP(conj_physical_){
+    .schema = "conj_physical_(Tensor(a!) self) -> Tensor(a!)",
+    .doc = "Conjugates self's memory in place; real tensors stay as they are.",
+    .forms = function_method,
+    .composite = Composite::Explicit,
+    .any = typed_kernel<conj_physical_>,
+    .derivatives = {vjp("self", [](Backward& b) { return ops::conj_physical(b.grad()); })},
+    .node = "ConjPhysicalBackward1",
 };
 
 OP(angle){

@@ -10,6 +10,7 @@
 #include "ops/meta_rules.h"
 #include "ops/reduce.h"
 #include "ops/shape.h"
+#include "ops/shape_pad.h"
 #include "ops/view.h"
 
 namespace facula {
@@ -254,14 +255,6 @@ Tensor conv_transpose(const Tensor& input, const Tensor& weight, const Tensor& b
                   spatial, names[spatial]);
 }
 
-// One plane of zeros behind the last of a dimension.
-Tensor with_zero_plane(const Tensor& t, int64_t dim) {
-  IntVec sizes(t.sizes());
-  sizes[dim] = 1;
-  const Tensor parts[] = {t, ops::new_zeros(t, sizes)};
-  return ops::cat(parts, dim);
-}
-
 // padding="same": as much on both sides as keeps the size; an odd rest goes to the end.
 template <int spatial>
 Tensor conv_padding(const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride,
@@ -271,13 +264,15 @@ Tensor conv_padding(const Tensor& input, const Tensor& weight, const Tensor& bia
   check(padding == "same", "Invalid padding string: '", padding, "'");
   for (int64_t s : stride) check(s == 1, "conv(): padding='same' needs stride 1; got ", s);
   const IntVec step = expanded(dilation, spatial, "dilation");
-  IntVec even(spatial);
-  Tensor padded = input;
+  IntVec even(spatial), odd(static_cast<size_t>(2 * spatial), 0);  // odd: last dimension first
+  bool symmetric = true;
   for (int64_t d = 0; d < spatial; ++d) {
     const int64_t total = step[d] * (weight.size(d - spatial) - 1);
     even[d] = total / 2;
-    if (total % 2 != 0) padded = with_zero_plane(padded, padded.dim() - spatial + d);
+    odd[2 * (spatial - 1 - d) + 1] = total % 2;
+    symmetric &= total % 2 == 0;
   }
+  const Tensor padded = symmetric ? input : ops::constant_pad_nd(input, odd, 0);
   return conv<spatial>(padded, weight, bias, stride, even, dilation, groups);
 }
 
@@ -298,6 +293,17 @@ Tensor conv_tbc(const Tensor& self, const Tensor& weight, const Tensor& bias, in
   const Tensor y = ops::conv1d(ops::permute(x, {1, 2, 0}), ops::permute(weight, {2, 1, 0}), bias,
                                IntList{1}, IntList{pad});
   return ops::contiguous(ops::permute(y, {2, 0, 1}));
+}
+void conv_tbc_gradients(Backward& b) {
+  if (!b.grad().defined()) return;
+  const Tensor x = ops::permute(conjugate(b["self"]), {1, 2, 0}),
+               w = ops::permute(conjugate(b["weight"]), {2, 1, 0});
+  const Call c{{1}, {b.integer("pad")}, {1}, {0}, false, 1};
+  const auto [gx, gw, gb] = backward(ops::permute(b.grad(), {1, 2, 0}), x, w, c, b.needs("self"),
+                                     b.needs("weight"), b.needs("bias"));
+  if (gx.defined()) b.set("self", ops::permute(gx, {2, 0, 1}));
+  if (gw.defined()) b.set("weight", ops::permute(gw, {2, 1, 0}));
+  b.set("bias", gb);
 }
 
 }  // namespace
@@ -446,7 +452,9 @@ OP(conv_tbc){
     .schema = "conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor",
     .doc = "Convolution of (time, batch, channels) with weight (time, in, out).",
     .forms = function_method,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .autocast = Autocast::LowerPrecision,
     .any = typed_kernel<conv_tbc>,
+    .derivatives = {vjp(names("self", "weight", "bias"), conv_tbc_gradients,
+                        saves("self", "weight"))},
 };

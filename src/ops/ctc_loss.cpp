@@ -15,6 +15,7 @@
 #include "ops/pointwise_other.h"
 #include "ops/reduce.h"
 #include "ops/view.h"
+#include "ops/view_geometry.h"
 
 namespace facula {
 namespace {
@@ -173,11 +174,16 @@ Tensor ctc_lists(const Tensor& log_probs, const Tensor& targets, IntSpan steps, 
 }
 Tensor ctc_tensors(const Tensor& log_probs, const Tensor& targets, const Tensor& steps,
                    const Tensor& counts, int64_t blank, int64_t reduction, bool zero_infinity) {
-  const bool batched = log_probs.dim() == 3;
   check(is_integral(steps.dtype(), true), "ctc_loss(): input_lengths must be integers; got ",
         name(steps.dtype()));
   check(is_integral(counts.dtype(), true), "ctc_loss(): target_lengths must be integers; got ",
         name(counts.dtype()));
+  // Lengths that can be read make a node that keeps no tensors of them.
+  if (log_probs.device().is_cpu() && geometry::seen_by_autograd_alone(steps) &&
+      geometry::seen_by_autograd_alone(counts))
+    return ctc_lists(log_probs, targets, lengths_of(steps, "input_lengths"),
+                     lengths_of(counts, "target_lengths"), blank, reduction, zero_infinity);
+  const bool batched = log_probs.dim() == 3;
   const Tensor loss = std::get<0>(ops::_ctc_loss(batched ? log_probs : ops::unsqueeze(log_probs, 1),
                                                  targets, ops::reshape(steps, {-1}),
                                                  ops::reshape(counts, {-1}), blank, zero_infinity));
@@ -231,6 +237,7 @@ OP(_ctc_loss){
                                          b.flag("zero_infinity"));
         },
         saves("log_probs", "targets", "result0", "result1"))},
+    .node = "CtcLossBackward0",
     .not_differentiable = names("result1"),
 };
 OP(_ctc_loss_Tensor){
@@ -251,6 +258,7 @@ OP(_ctc_loss_Tensor){
                                          b.integer("blank"), b.flag("zero_infinity"));
         },
         saves("log_probs", "targets", "input_lengths", "target_lengths", "result0", "result1"))},
+    .node = "CtcLossBackward1",
     .not_differentiable = names("result1"),
 };
 OP(_ctc_loss_backward){

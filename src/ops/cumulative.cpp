@@ -4,6 +4,7 @@
 #include "dispatch/forward.h"
 #include "kernels/cpu/cumulative.h"
 #include "ops/arithmetic.h"
+#include "ops/arithmetic_numbers.h"
 #include "ops/comparison.h"
 #include "ops/copy.h"
 #include "ops/creation.h"
@@ -173,7 +174,7 @@ Tensor diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend,
   if (prepend.defined()) check_joined(self, prepend, d);
   if (append.defined()) check_joined(self, append, d);
   Tensor t = joined(self, d, prepend, append);
-  if (n == 0) return ops::clone(t);
+  if (n == 0) return ops::copy_(ops::empty_like(t), t);
   const int64_t times = std::min(n, t.sizes()[d]);
   for (int64_t k = 0; k < times; ++k) {
     const int64_t last = std::max<int64_t>(t.sizes()[d] - 1, 0);
@@ -186,8 +187,7 @@ Tensor diff(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend,
 
 // Sum of neighbours along dim.
 Tensor pair_sums(const Tensor& y, int64_t dim) {
-  const int64_t n = y.sizes()[dim];
-  return ops::add(ops::narrow(y, dim, 1, n - 1), ops::narrow(y, dim, 0, n - 1));
+  return ops::add(ops::slice(y, dim, 1, std::nullopt, 1), ops::slice(y, dim, 0, -1, 1));
 }
 
 void check_trapezoid(const char* op, const Tensor& y, const Tensor& x, int64_t dim) {
@@ -231,7 +231,7 @@ Tensor trapezoid_x(const Tensor& y, const Tensor& x, int64_t dim) {
   const int64_t d = sampled_dim(y, dim);
   if (y.sizes()[d] == 0) return zeros_without(y, d);
   check_trapezoid("trapezoid", y, x, d);
-  return ops::div(ops::sum(ops::mul(widths(y, x, d), pair_sums(y, d)), std::optional(IntList{d})),
+  return ops::div(ops::sum(ops::mul(pair_sums(y, d), widths(y, x, d)), std::optional(IntList{d})),
                   2.0);
 }
 Tensor trapezoid_dx(const Tensor& y, const Scalar& dx, int64_t dim) {
@@ -249,15 +249,13 @@ Tensor trapz_dx(const Tensor& y, double dx, int64_t dim) {
 
 Tensor cumulative_trapezoid_x(const Tensor& y, const Tensor& x, int64_t dim) {
   const int64_t d = sampled_dim(y, dim);
-  if (y.sizes()[d] == 0) return y;
   check_trapezoid("cumulative_trapezoid", y, x, d);
-  return ops::div(ops::cumsum(ops::mul(widths(y, x, d), pair_sums(y, d)), d), 2.0);
+  return ops::div(ops::cumsum(ops::mul(pair_sums(y, d), widths(y, x, d)), d), 2.0);
 }
 Tensor cumulative_trapezoid_dx(const Tensor& y, const Scalar& dx, int64_t dim) {
   const int64_t d = sampled_dim(y, dim);
-  if (y.sizes()[d] == 0) return y;
   check_trapezoid("cumulative_trapezoid", y, {}, d);
-  return ops::mul(ops::cumsum(pair_sums(y, d), d), Scalar(dx.to<double>() / 2));
+  return ops::cumsum(ops::mul(pair_sums(y, d), Scalar(dx.to<double>() / 2)), d);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "ops/powers.h"
 #include "ops/reduce.h"
 #include "ops/reduce_norm.h"
+#include "ops/reduce_rules.h"
 #include "ops/view.h"
 #include "ops/view_dims.h"
 
@@ -24,6 +25,16 @@ namespace {
 
 Tensor dist(const Tensor& self, const Tensor& other, const Scalar& p) {
   return ops::norm(ops::sub(self, other), p);
+}
+void dist_gradient(Backward& b) {
+  const Tensor difference = ops::sub(b["self"], b["other"]);
+  IntVec all;
+  for (int64_t d = 0; d < difference.dim(); ++d) all.push_back(d);
+  const Tensor g =
+      reduction::vector_norm_gradient(difference, b["result"], b.grad(), b.number("p"), all);
+  if (!g.defined()) return;
+  b.set("self", g);
+  if (b.needs("other")) b.set("other", ops::neg(g));
 }
 
 // --- between the rows of two matrices
@@ -79,7 +90,8 @@ Tensor cdist(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t
   const bool many = x1.size(-2) > 25 || x2.size(-2) > 25;
   const bool by_product =
       p == 2 && (chosen == 1 || (chosen == 0 && many)) && x1.numel() > 0 && x2.numel() > 0;
-  return by_product ? ops::_euclidean_dist(x1, x2) : ops::_cdist_forward(x1, x2, p, mode);
+  if (!by_product) return ops::_cdist_forward(x1, x2, p, mode);
+  return ops::view(ops::_euclidean_dist(x1, x2), distance_sizes(x1, x2));
 }
 
 // Element by element: (P, 1, M) against (1, R, M).
@@ -178,6 +190,19 @@ IntVec all_but(int64_t dims, int64_t dim) {
   return others;
 }
 
+// What every slice is multiplied with so that its norm is at most maxnorm.
+struct Scaling {
+  Tensor norm, above, divisor, factor;
+};
+Scaling scaling_of(const Tensor& self, const Scalar& p, const IntVec& over, double maxnorm) {
+  constexpr double apart = 1e-7;
+  const Tensor norm = ops::linalg_vector_norm(self, p, std::optional<IntList>(over), true,
+                                              compute_of(self.dtype()));
+  const Tensor above = ops::gt(norm, maxnorm);
+  const Tensor divisor = ops::add(norm, apart);
+  return {norm, above, divisor, ops::where(above, ops::div(maxnorm, divisor), 1.0)};
+}
+
 Tensor renorm(const Tensor& self, const Scalar& p, int64_t dim, const Scalar& maxnorm) {
   check(!p.is_complex(), "renorm(): p must be real");
   check(p.to<double>() > 0, "renorm(): p must be positive; got ", p.to<double>());
@@ -186,12 +211,24 @@ Tensor renorm(const Tensor& self, const Scalar& p, int64_t dim, const Scalar& ma
         maxnorm.to<double>());
   check(self.dim() > 1, "renorm(): self must have at least 2 dimensions; got ", self.dim());
   const IntVec over = all_but(self.dim(), wrap_dim(dim, self.dim()));
-  const Tensor norm = ops::linalg_vector_norm(self, p, std::optional<IntList>(over), true,
-                                              compute_of(self.dtype()));
-  constexpr double apart = 1e-7;
-  const Tensor factor = ops::where(ops::gt(norm, maxnorm),
-                                   ops::div(maxnorm.to<double>(), ops::add(norm, apart)), 1.0);
+  const Tensor factor = scaling_of(self, p, over, maxnorm.to<double>()).factor;
   return ops::contiguous(ops::mul(self, ops::to(factor, real_of(self.dtype()))));
+}
+
+// A slice that was scaled depends on all of itself through its norm.
+Tensor renorm_gradient(Backward& b) {
+  const Tensor self = b["self"], grad = b.grad();
+  const double maxnorm = b.number("maxnorm");
+  const IntVec over = all_but(self.dim(), wrap_dim(b.integer("dim"), self.dim()));
+  const Scaling s = scaling_of(self, b.scalar("p"), over, maxnorm);
+  const Tensor products = ops::mul(grad, is_complex(self.dtype()) ? ops::conj(self) : self);
+  const Tensor share = ops::sum(is_complex(self.dtype()) ? ops::real(products) : products,
+                                std::optional<IntList>(over), true);
+  const Tensor slope = ops::div(-maxnorm, ops::mul(s.divisor, s.divisor));
+  const Tensor by_norm = ops::where(s.above, ops::mul(share, slope), 0.0);
+  const Tensor through =
+      reduction::vector_norm_gradient(self, s.norm, by_norm, b.number("p"), over);
+  return ops::add(ops::mul(grad, s.factor), through);
 }
 
 Tensor norm_except_dim(const Tensor& v, int64_t power, int64_t dim) {
@@ -212,10 +249,11 @@ OP(dist){
     .schema = "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor",
     .doc = "The p-norm of self - other, over all elements.",
     .forms = function | method | out,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .autocast = Autocast::Float32,
     .autocast_cpu = Autocast::None,
     .any = typed_kernel<dist>,
+    .derivatives = {vjp(names("self", "other"), dist_gradient, saves("self", "other", "result"))},
 };
 OP(cdist){
     .schema = "cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor",
@@ -314,8 +352,9 @@ OP(renorm){
     .schema = "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
     .doc = "Self with every slice along dim whose p-norm is above maxnorm scaled down to it.",
     .forms = all_forms,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<renorm>,
+    .derivatives = {vjp("self", renorm_gradient, saves("self"))},
 };
 OP(norm_except_dim){
     .schema = "norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor",

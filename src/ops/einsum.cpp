@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "dispatch/rules.h"
 #include "dispatch/typed.h"
 #include "ops/arithmetic.h"
 #include "ops/creation.h"
@@ -283,15 +284,13 @@ void contract_at(Operands& all, size_t i, size_t j, bool in_front) {
   tensors.insert(in_front ? tensors.begin() : tensors.end(), std::move(result));
 }
 
-Tensor without_rest(const Tensor& t, int64_t output_dims) {
+// What is left of the contracted dimensions: ones after a product, all of it for a lone operand.
+Tensor without_rest(const Tensor& t, int64_t output_dims, bool multiplied) {
+  if (output_dims == t.dim()) return t;
+  if (multiplied) return ops::view(t, t.sizes().first(static_cast<size_t>(output_dims)));
   IntVec rest;
-  bool ones = true;
-  for (int64_t d = output_dims; d < t.dim(); ++d) {
-    rest.push_back(d);
-    ones &= t.sizes()[d] == 1;
-  }
-  if (rest.empty()) return t;
-  return ones ? ops::squeeze(t, IntList(rest)) : ops::sum(t, std::optional<IntList>(rest));
+  for (int64_t d = output_dims; d < t.dim(); ++d) rest.push_back(d);
+  return ops::sum(t, std::optional<IntList>(rest));
 }
 
 // `path` holds pairs of positions, as opt_einsum gives them: each pair goes and its product joins
@@ -333,7 +332,7 @@ Tensor einsum(std::string_view equation, std::span<const Tensor> tensors,
   Operands all = place_all(operands, output);
   if (path && operands.size() > 1) follow_path(all, *path);
   while (all.tensors.size() > 1) contract_at(all, 0, 1, true);
-  return without_rest(all.tensors[0], all.output_dims);
+  return without_rest(all.tensors[0], all.output_dims, operands.size() > 1);
 }
 
 // --- products of three
@@ -377,6 +376,22 @@ Tensor with_ones(Tensor t, IntSpan dims) {
   for (int64_t d : dims) t = ops::unsqueeze(t, d);
   return t;
 }
+Tensor conjugate(const Tensor& t) { return is_complex(t.dtype()) ? ops::conj(t) : t; }
+
+// The gradient of one factor is a sum of products as well, over the dimensions it was given.
+Tensor trilinear_first(Backward& b) {
+  return ops::_trilinear(b.grad(), conjugate(b["i2"]), conjugate(b["i3"]), b.ints("sumdim"),
+                         b.ints("expand2"), b.ints("expand3"), b.ints("expand1"));
+}
+Tensor trilinear_second(Backward& b) {
+  return ops::_trilinear(conjugate(b["i1"]), b.grad(), conjugate(b["i3"]), b.ints("expand1"),
+                         b.ints("sumdim"), b.ints("expand3"), b.ints("expand2"));
+}
+Tensor trilinear_third(Backward& b) {
+  return ops::_trilinear(conjugate(b["i1"]), conjugate(b["i2"]), b.grad(), b.ints("expand1"),
+                         b.ints("expand2"), b.ints("sumdim"), b.ints("expand3"));
+}
+
 Tensor _trilinear(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntSpan expand1,
                   IntSpan expand2, IntSpan expand3, IntSpan sumdim, int64_t) {
   const Tensor a = with_ones(i1, expand1), b = with_ones(i2, expand2), c = with_ones(i3, expand3);
@@ -417,6 +432,9 @@ OP(_trilinear){
     .doc =
         "Sum over sumdim of the product of three tensors, each given dimensions of size one first.",
     .forms = function | out,
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<_trilinear>,
+    .derivatives = {vjp("i1", trilinear_first, saves("i2", "i3")),
+                    vjp("i2", trilinear_second, saves("i1", "i3")),
+                    vjp("i3", trilinear_third, saves("i1", "i2"))},
 };

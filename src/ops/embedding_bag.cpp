@@ -10,6 +10,7 @@
 #include "ops/arithmetic.h"
 #include "ops/comparison.h"
 #include "ops/creation.h"
+#include "ops/cumulative.h"
 #include "ops/embedding.h"
 #include "ops/pointwise_other.h"
 #include "ops/reduce.h"
@@ -83,8 +84,16 @@ void check_scales(const Tensor& weight, const Tensor& indices, BagMode mode, con
 
 using BagResults = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 
+// Sums of rows that lie densely need no list of each number's bag, and PyTorch leaves it empty.
+bool leaves_bags_out(const Tensor& weight, BagMode mode, const Tensor& scales, int64_t padding) {
+  return weight.device().type == DeviceType::CPU && mode == BagMode::Sum && padding < 0 &&
+         weight.dtype() != DType::Float64 && weight.stride(1) == 1 &&
+         (!scales.defined() || scales.stride(0) == 1);
+}
+
 void meta_bags(Meta& m, const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool,
-               int64_t mode_number, bool, const Tensor& scales, bool include_last, int64_t) {
+               int64_t mode_number, bool, const Tensor& scales, bool include_last,
+               int64_t padding) {
   check_rows_table(weight);
   check_numbers(indices, "indices");
   check_numbers(offsets, "offsets");
@@ -94,7 +103,8 @@ void meta_bags(Meta& m, const Tensor& weight, const Tensor& indices, const Tenso
         "embedding_bag(): include_last_offset needs an offset; got none");
   const int64_t width = weight.size(1), count = offsets.numel() - (include_last ? 1 : 0);
   m.result(0, IntList{count, width}, weight.dtype());
-  m.result(1, IntList{indices.numel()}, DType::Int64);
+  m.result(1, IntList{leaves_bags_out(weight, mode, scales, padding) ? 0 : indices.numel()},
+           DType::Int64);
   m.result(2, IntList{count}, DType::Int64);
   m.result(3, mode == BagMode::Max ? IntVec{count, width} : IntVec{count}, DType::Int64);
 }
@@ -111,6 +121,15 @@ void embed_bags(const Tensor& weight, const Tensor& indices, const Tensor& offse
 }
 
 // --- gradients
+
+// Which bag each number belongs to, where the forward pass left that out.
+Tensor bags_by_place(const Tensor& offset2bag, const Tensor& indices, const Tensor& offsets) {
+  const int64_t n = indices.numel();
+  if (offset2bag.numel() != 0 || n == 0) return offset2bag;
+  const Tensor marks =
+      ops::index_add(ops::new_zeros(offsets, {n + 1}), 0, offsets, ops::ones_like(offsets));
+  return ops::sub(ops::cumsum(ops::narrow(marks, 0, 0, n), 0, DType::Int64), 1);
+}
 
 Tensor per_row(const Tensor& of_bags, const Tensor& offset2bag) {
   return ops::index_select(of_bags, 0, offset2bag);
@@ -137,37 +156,41 @@ Tensor dense_backward(const Tensor& grad, const Tensor& indices, const Tensor& o
   return ops::embedding_dense_backward(spread, indices, rows, padding, scale_by_freq);
 }
 
-Tensor backward(const Tensor& grad, const Tensor& indices, const Tensor&, const Tensor& offset2bag,
-                const Tensor& bag_size, const Tensor& chosen, int64_t rows, bool scale_by_freq,
-                int64_t mode, bool sparse, const Tensor& scales, int64_t padding) {
+Tensor backward(const Tensor& grad, const Tensor& indices, const Tensor& offsets,
+                const Tensor& offset2bag, const Tensor& bag_size, const Tensor& chosen,
+                int64_t rows, bool scale_by_freq, int64_t mode, bool sparse, const Tensor& scales,
+                int64_t padding) {
   if (sparse)
     throw Error(
         ErrorKind::NotImplemented,
         "_embedding_bag_backward(): sparse gradients are not implemented; use sparse=False");
-  return ops::_embedding_bag_dense_backward(grad, indices, offset2bag, bag_size, chosen, rows,
+  const Tensor bags = bags_by_place(offset2bag, indices, offsets);
+  return ops::_embedding_bag_dense_backward(grad, indices, bags, bag_size, chosen, rows,
                                             scale_by_freq, mode, scales, padding);
 }
 
 Tensor scales_backward(const Tensor& grad, const Tensor& weight, const Tensor& indices,
-                       const Tensor&, const Tensor& offset2bag, int64_t mode, int64_t padding) {
+                       const Tensor& offsets, const Tensor& offset2bag, int64_t mode,
+                       int64_t padding) {
   check(mode_of(mode) == BagMode::Sum,
         "embedding_bag(): per_sample_weights go with sums alone (mode 0)");
-  const Tensor products = ops::mul(per_row(grad, offset2bag), ops::embedding(weight, indices));
+  const Tensor bags = bags_by_place(offset2bag, indices, offsets);
+  const Tensor products = ops::mul(per_row(grad, bags), ops::embedding(weight, indices));
   const Tensor sums = ops::sum(products, IntList{-1});
   return padding < 0 ? sums : ops::where(ops::eq(indices, padding), 0, sums);
 }
 
 void bag_gradients(Backward& b) {
-  const Tensor indices = b["indices"], bag_numbers = b.result(1), none;
+  const Tensor indices = b["indices"], offsets = b["offsets"], bag_numbers = b.result(1);
   const int64_t mode = b.integer("mode"), padding = b.integer("padding_idx");
   if (b.needs("weight"))
     b.set("weight", ops::_embedding_bag_backward(
-                        b.grad(), indices, none, bag_numbers, b.result(2), b.result(3),
+                        b.grad(), indices, offsets, bag_numbers, b.result(2), b.result(3),
                         b.sizes("weight")[0], b.flag("scale_grad_by_freq"), mode, b.flag("sparse"),
                         b["per_sample_weights"], padding));
   if (b.needs("per_sample_weights"))
     b.set("per_sample_weights",
-          ops::_embedding_bag_per_sample_weights_backward(b.grad(), b["weight"], indices, none,
+          ops::_embedding_bag_per_sample_weights_backward(b.grad(), b["weight"], indices, offsets,
                                                           bag_numbers, mode, padding));
 }
 
@@ -237,8 +260,8 @@ OP(_embedding_bag){
     .meta = typed_meta<meta_bags>,
     .cpu = typed_kernel<embed_bags>,
     .derivatives = {vjp(names("weight", "per_sample_weights"), bag_gradients,
-                        saves("weight", "indices", "per_sample_weights", "result1", "result2",
-                              "result3"))},
+                        saves("weight", "indices", "offsets", "per_sample_weights", "result1",
+                              "result2", "result3"))},
     .not_differentiable = names("result1", "result2", "result3"),
 };
 OP(_embedding_bag_forward_only){

@@ -12,6 +12,7 @@
 #include "ops/creation.h"
 #include "ops/linalg_inverse.h"
 #include "ops/matmul.h"
+#include "ops/range.h"
 #include "ops/shape_join.h"
 #include "ops/view.h"
 #include "ops/view_dims.h"
@@ -59,11 +60,10 @@ Tensor cross(const Tensor& self, const Tensor& other, const std::optional<int64_
 
 // --- powers of matrices
 
-// Copies, so that the result has a gradient, of zeros.
+// Copies into what was computed from `like`, so that the result has a gradient, of zeros.
 Tensor identities(const Tensor& like) {
-  const Tensor t = ops::zero_(ops::clone(like, MemoryFormat::Contiguous));
-  ops::fill_(ops::diagonal(t, 0, -2, -1), 1);
-  return t;
+  const Tensor one = ops::eye(like.size(-1), like.dtype(), std::nullopt, like.device());
+  return ops::copy_(ops::clone(like, MemoryFormat::Contiguous), one);
 }
 
 Tensor matrix_power(const Tensor& self, int64_t n) {
@@ -78,6 +78,7 @@ Tensor matrix_power(const Tensor& self, int64_t n) {
   check(n != std::numeric_limits<int64_t>::min(),
         "linalg.matrix_power(): expected n above -2^63; got ", n);
   n = std::abs(n);
+  if (n == 3) return ops::matmul(ops::matmul(square, square), square);
   for (;; square = ops::matmul(square, square)) {
     if (n & 1) result = result.defined() ? ops::matmul(result, square) : square;
     n >>= 1;
@@ -144,9 +145,10 @@ Tensor linalg_multi_dot(std::span<const Tensor> tensors) {
   if (row) chain.front() = ops::unsqueeze(chain.front(), 0);
   if (column) chain.back() = ops::unsqueeze(chain.back(), -1);
   check_chain(chain);
-  Tensor y = ChainOrder(chain).product(chain, 0, chain.size() - 1);
-  if (column) y = ops::squeeze(y, 1);
-  return row ? ops::squeeze(y, 0) : y;
+  IntVec sizes;
+  if (!row) sizes.push_back(chain.front().sizes()[0]);
+  if (!column) sizes.push_back(chain.back().sizes()[1]);
+  return ops::view(ChainOrder(chain).product(chain, 0, chain.size() - 1), sizes);
 }
 
 Tensor chain_matmul(std::span<const Tensor> matrices) {

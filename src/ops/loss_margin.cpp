@@ -8,6 +8,7 @@
 #include "kernels/cpu/cosine.h"
 #include "ops/activation_smooth.h"
 #include "ops/arithmetic.h"
+#include "ops/arithmetic_numbers.h"
 #include "ops/comparison.h"
 #include "ops/creation.h"
 #include "ops/exp_log.h"
@@ -24,8 +25,7 @@ namespace {
 
 Tensor reduced(const Tensor& loss, int64_t reduction) {
   if (reduction == 0) return loss;
-  const Tensor sum = ops::sum(loss);
-  return reduction == 1 ? ops::div(sum, loss.numel()) : sum;
+  return reduction == 1 ? ops::mean(loss) : ops::sum(loss);
 }
 
 Tensor bce_with_logits(const Tensor& self, const Tensor& target, const Tensor& weight,

@@ -12,6 +12,8 @@
 #include "ops/meta_rules.h"
 #include "ops/reduce.h"
 #include "ops/view.h"
+#include "ops/view_dims.h"
+#include "ops/view_geometry.h"
 
 namespace facula {
 namespace {
@@ -158,21 +160,19 @@ IntVec joined(IntSpan batch, std::initializer_list<int64_t> tail) {
 
 // Batches of matrices, broadcast against each other.
 Tensor batched_matmul(const Tensor& a, const Tensor& b) {
-  const int64_t n = a.dim() == 1 ? 1 : a.size(-2), k = a.size(-1),
-                p = b.dim() == 1 ? 1 : b.size(-1);
+  const int64_t n = a.dim() == 1 ? 1 : a.size(-2), k = a.size(-1), rows_b = b.size(-2),
+                p = b.size(-1);
   auto batch_of = [](const Tensor& t) {
     return t.sizes().first(static_cast<size_t>(std::max<int64_t>(t.dim() - 2, 0)));
   };
   const IntVec batch = broadcast_sizes(batch_of(a), batch_of(b));
   const int64_t count = checked_product(batch, "matmul(): the number of matrices");
-  const int64_t rows_b = b.dim() == 1 ? b.size(0) : b.size(-2);
-  const Tensor b_matrix = b.dim() == 1 ? ops::unsqueeze(b, 1) : b;
-  const Tensor x = ops::reshape(ops::expand(a, joined(batch, {n, k})), {count, n, k});
-  const Tensor y =
-      ops::reshape(ops::expand(b_matrix, joined(batch, {rows_b, p})), {count, rows_b, p});
+  const Tensor a_matrix = a.dim() == 1 ? ops::unsqueeze(a, 0) : a;
+  const Tensor x = ops::reshape(ops::expand(a_matrix, joined(batch, {n, k})), {count, n, k});
+  const Tensor y = ops::reshape(ops::expand(b, joined(batch, {rows_b, p})), {count, rows_b, p});
   IntVec sizes(batch);
   if (a.dim() > 1) sizes.push_back(n);
-  if (b.dim() > 1) sizes.push_back(p);
+  sizes.push_back(p);
   return ops::_unsafe_view(ops::bmm(x, y), sizes);
 }
 
@@ -193,41 +193,37 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
         "-D");
   if (a == 1 && b == 1) return ops::dot(self, other);
   if (a == 2 && b == 1) return ops::mv(self, other);
-  if (a == 1 && b == 2) return ops::squeeze(ops::mm(ops::unsqueeze(self, 0), other), 0);
+  // In place, so that the product is no view.
+  if (a == 1 && b == 2) return ops::squeeze_(ops::mm(ops::unsqueeze(self, 0), other), 0);
   if (a == 2 && b == 2) return ops::mm(self, other);
   if (b <= 2) return folded_matmul(self, other);
-  if (a == 1) return ops::squeeze(batched_matmul(ops::unsqueeze(self, 0), other), -2);
+  if (a >= 3 && b == 3 && other.sizes()[0] == 1) return folded_matmul(self, ops::squeeze(other, 0));
   return batched_matmul(self, other);
 }
 
-// Whether no layer but the backend would see an operator on this tensor.
-bool seen_by_backend_alone(const Tensor& t) {
-  const ThreadState& s = thread_state;
-  const bool autograd = s.grad_enabled || forward_levels.load(std::memory_order_relaxed) > 0;
-  const LayerSet excluded = autograd ? s.exclude : s.exclude | Layer::Autograd;
-  return ((t->layers | s.include) - excluded - backend_layers).empty();
+// A weight as matrices are multiplied with it; the call of an operator is saved where nobody sees
+// it.
+Tensor swapped(const Tensor& weight) {
+  if (weight.dim() < 2 || !geometry::seen_by_backend_alone(weight)) return ops::t(weight);
+  return geometry::swapped(weight);
 }
 
-// A matrix with its dimensions swapped; the call of an operator is saved where nobody sees it.
-Tensor swapped(const Tensor& m) {
-  if (!seen_by_backend_alone(m)) return ops::transpose(m, 0, 1);
-  const int64_t sizes[] = {m.sizes()[1], m.sizes()[0]};
-  const int64_t strides[] = {m.strides()[1], m.strides()[0]};
-  return alias_tensor(m, sizes, strides, m.storage_offset());
+// Rows of any number of dimensions as a matrix, and the product given their shape back.
+Tensor affine_rows(const Tensor& input, const Tensor& w, const Tensor& bias) {
+  const IntSpan outer = input.sizes().first(static_cast<size_t>(input.dim() - 1));
+  const int64_t rows = checked_product(outer, "linear(): the number of rows");
+  const Tensor y = ops::addmm(bias, ops::view(input, {rows, input.size(-1)}), w);
+  return ops::_unsafe_view(y, joined(outer, {w.sizes()[1]}));
 }
 
 Tensor linear_map(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   check(weight.dim() == 2 || weight.dim() == 1,
         "linear(): expected weight to have 1 or 2 dimensions; got ", str(weight.sizes()));
-  const Tensor w = weight.dim() == 2 ? swapped(weight) : weight;
+  const Tensor w = swapped(weight);
   if (!bias.defined()) return ops::matmul(input, w);
   if (input.dim() == 2 && weight.dim() == 2) return ops::addmm(bias, input, w);
-  if (input.dim() >= 3 && weight.dim() == 2 && bias.dim() == 1 && input.is_contiguous() &&
-      input.numel() > 0) {
-    IntVec sizes(input.sizes());
-    sizes.back() = weight.sizes()[0];
-    return ops::view(ops::addmm(bias, ops::reshape(input, {-1, input.size(-1)}), w), sizes);
-  }
+  if (input.dim() > 0 && weight.dim() == 2 && bias.dim() == 1 && input.is_contiguous())
+    return affine_rows(input, w, bias);
   return ops::add(ops::matmul(input, w), bias);
 }
 
@@ -235,16 +231,7 @@ Tensor inner(const Tensor& self, const Tensor& other) {
   if (self.dim() == 0 || other.dim() == 0) return ops::mul(self, other);
   check(self.size(-1) == other.size(-1), "inner(): the last sizes must be equal; got shapes ",
         str(self.sizes()), " and ", str(other.sizes()));
-  auto rows =
-      [](const Tensor& t) {  // stated, since -1 stands for nothing where there are no elements
-        int64_t n = 1;
-        for (int64_t s : t.sizes().first(static_cast<size_t>(t.dim() - 1))) n *= s;
-        return ops::reshape(t, {n, t.size(-1)});
-      };
-  const Tensor a = rows(self), b = rows(other);
-  IntVec sizes(self.sizes().first(static_cast<size_t>(self.dim() - 1)));
-  for (int64_t d = 0; d + 1 < other.dim(); ++d) sizes.push_back(other.sizes()[d]);
-  return ops::reshape(ops::mm(a, ops::transpose(b, 0, 1)), sizes);
+  return ops::tensordot(self, other, IntList{-1}, IntList{-1});
 }
 
 Tensor linalg_vecdot(const Tensor& x, const Tensor& y, int64_t dim) {
@@ -310,7 +297,7 @@ Tensor kron(const Tensor& self, const Tensor& other) {
     b.push_back(q);
     sizes.push_back(p * q);
   }
-  return ops::view(ops::mul(ops::reshape(self, a), ops::reshape(other, b)), sizes);
+  return ops::_unsafe_view(ops::mul(ops::reshape(self, a), ops::reshape(other, b)), sizes);
 }
 
 // --- derivatives

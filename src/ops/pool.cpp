@@ -249,7 +249,7 @@ Tensor adaptive_avg_pool(const Tensor& self, IntSpan output_size) {
     strides[0] = mean.sizes()[1];
     strides[1] = 1;
     for (int64_t d = 2; d < mean.dim(); ++d) strides[d] = mean.sizes()[1];
-    return ops::as_strided(mean, mean.sizes(), strides);
+    return ops::as_strided_(mean, mean.sizes(), strides);  // in place: the mean is no view
   }
   return spatial == 2 ? ops::_adaptive_avg_pool2d(self, output_size)
                       : ops::_adaptive_avg_pool3d(self, output_size);

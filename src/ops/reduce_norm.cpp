@@ -159,26 +159,10 @@ Tensor quotient_or_zero(const Tensor& of, const Tensor& by) {
 }
 
 Tensor norm_gradient(Backward& b) {
-  const double p = b.number("ord");
-  if (p == 0) return {};  // a count: no gradient
   const Tensor self = b["self"];
-  const Tensor g = reduction::restored(b, b.grad()), norm = reduction::restored(b, b["result"]);
-  if (p == 1) return ops::mul(ops::sgn(self), g);
-  if (p == 2) return ops::mul(self, quotient_or_zero(g, norm));
-  const Tensor size = ops::abs(self);
-  if (std::isinf(p)) {
-    const Tensor mask = ops::logical_or(ops::eq(size, norm), ops::isnan(size));
-    const Tensor count = self.dim()
-                             ? ops::sum(mask, std::optional<IntList>(reduction::dims_of(b)), true)
-                             : ops::sum(mask);
-    return ops::mul(ops::mul(ops::sgn(self), ops::div(g, count)), mask);
-  }
-  if (p < 1)
-    return ops::mul(ops::mul(ops::sgn(self), zero_where(ops::pow(size, p - 1), ops::eq(self, 0))),
-                    ops::mul(g, ops::pow(norm, 1 - p)));
-  const Tensor scale = quotient_or_zero(g, ops::pow(norm, p - 1));
-  if (p < 2) return ops::mul(ops::mul(ops::sgn(self), ops::pow(size, p - 1)), scale);
-  return ops::mul(ops::mul(self, ops::pow(size, p - 2)), scale);
+  return reduction::vector_norm_gradient(self, reduction::restored(b, b["result"]),
+                                         reduction::restored(b, b.grad()), b.number("ord"),
+                                         self.dim() ? reduction::dims_of(b) : IntVec());
 }
 
 // --- logsumexp
@@ -207,6 +191,27 @@ Tensor logsumexp_gradient(Backward& b) {
 }
 
 }  // namespace
+
+Tensor reduction::vector_norm_gradient(const Tensor& self, const Tensor& norm, const Tensor& grad,
+                                       double p, const IntVec& dims) {
+  if (p == 0) return {};  // a count: no gradient
+  if (p == 1) return ops::mul(ops::sgn(self), grad);
+  if (p == 2) return ops::mul(self, quotient_or_zero(grad, norm));
+  const Tensor size = ops::abs(self);
+  if (std::isinf(p)) {
+    const Tensor mask = ops::logical_or(ops::eq(size, norm), ops::isnan(size));
+    const Tensor count =
+        self.dim() ? ops::sum(mask, std::optional<IntList>(dims), true) : ops::sum(mask);
+    return ops::mul(ops::mul(ops::sgn(self), ops::div(grad, count)), mask);
+  }
+  if (p < 1)
+    return ops::mul(ops::mul(ops::sgn(self), zero_where(ops::pow(size, p - 1), ops::eq(self, 0))),
+                    ops::mul(grad, ops::pow(norm, 1 - p)));
+  const Tensor scale = quotient_or_zero(grad, ops::pow(norm, p - 1));
+  if (p < 2) return ops::mul(ops::mul(ops::sgn(self), ops::pow(size, p - 1)), scale);
+  return ops::mul(ops::mul(self, ops::pow(size, p - 2)), scale);
+}
+
 }  // namespace facula
 
 using namespace facula;

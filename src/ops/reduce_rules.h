@@ -14,6 +14,10 @@ IntVec dims_of(Backward& b);
 Tensor restored(Backward& b, const Tensor& t);
 // restored and repeated over self's sizes.
 Tensor expanded(Backward& b, const Tensor& t);
+// The gradient of the p-norm over dims; norm and grad have those dimensions, of size one. Undefined
+// for p = 0.
+Tensor vector_norm_gradient(const Tensor& self, const Tensor& norm, const Tensor& grad, double p,
+                            const IntVec& dims);
 // How many elements went into one result.
 int64_t reduced_count(Backward& b);
 

@@ -96,6 +96,23 @@ Tensor block_diag(std::span<const Tensor> tensors) {
   return ops::cat(blocks, 0);
 }
 
+// Each block's gradient is its part of the whole's.
+void block_diag_gradient(Backward& b) {
+  if (!b.grad().defined()) return;
+  std::vector<Tensor> grads;
+  int64_t row = 0, column = 0;
+  for (const IntVec& sizes : b.list_sizes("tensors")) {
+    const int64_t rows = sizes.size() == 2 ? sizes[0] : 1,
+                  columns = sizes.empty() ? 1 : sizes.back();
+    const Tensor part =
+        ops::slice(ops::slice(b.grad(), 0, row, row + rows, 1), 1, column, column + columns, 1);
+    grads.push_back(b.needs("tensors", grads.size()) ? ops::reshape(part, sizes) : Tensor());
+    row += rows;
+    column += columns;
+  }
+  b.set("tensors", std::move(grads));
+}
+
 void check_vector(const Tensor& t) {
   check(t.dim() == 1, "cartesian_prod(): tensors must have 1 dimension; got ", str(t.sizes()));
 }
@@ -185,8 +202,9 @@ OP(column_stack){
 OP(block_diag){
     .schema = "block_diag(Tensor[] tensors) -> Tensor",
     .doc = "A matrix with the given matrices along its diagonal and zeros elsewhere.",
-    .composite = Composite::Implicit,
+    .composite = Composite::Explicit,
     .any = typed_kernel<block_diag>,
+    .derivatives = {vjp(names("tensors"), block_diag_gradient)},
 };
 OP(cartesian_prod){
     .schema = "cartesian_prod(Tensor[] tensors) -> Tensor",

@@ -187,9 +187,11 @@ void pad_border_backward(const Tensor& grad, const Tensor& self, IntSpan padding
 // --- circular, and the choice of mode
 
 Tensor pad_circular(const Tensor& self, IntSpan padding) {
-  const int64_t spatial = self.dim() - 2;
-  check(static_cast<int64_t>(padding.size()) + 4 == 2 * self.dim(),
-        "Invalid padding size, expected ", 2 * spatial, " but got ", padding.size());
+  const int64_t spatial = static_cast<int64_t>(padding.size()) / 2;
+  check(padding.size() % 2 == 0 && (self.dim() == spatial + 1 || self.dim() == spatial + 2),
+        "_pad_circular(): pad must hold two numbers for each dimension but the channels' and the "
+        "batch's; got ",
+        padding.size(), " for ", self.dim(), " dimensions");
   IntVec sizes(self.sizes());
   Tensor kept = self;  // what negative padding leaves
   for (int64_t k = 0; k < spatial; ++k) {
@@ -248,11 +250,8 @@ Tensor pad(const Tensor& self, IntSpan pad, std::string_view mode, std::optional
     throw Error(ErrorKind::NotImplemented, "Unrecognised padding mode ", mode);
   if ((pad.size() == 2 && (self.dim() == 2 || self.dim() == 3)) ||
       (pad.size() == 4 && (self.dim() == 3 || self.dim() == 4)) ||
-      (pad.size() == 6 && (self.dim() == 4 || self.dim() == 5))) {
-    const bool batched = self.dim() == static_cast<int64_t>(pad.size()) / 2 + 2;
-    return batched ? ops::_pad_circular(self, pad)
-                   : ops::squeeze(ops::_pad_circular(ops::unsqueeze(self, 0), pad), 0);
-  }
+      (pad.size() == 6 && (self.dim() == 4 || self.dim() == 5)))
+    return ops::_pad_circular(self, pad);
   throw Error(ErrorKind::NotImplemented,
               "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now");
 }

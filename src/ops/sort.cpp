@@ -162,38 +162,44 @@ Tensor ranks_of(const Tensor& sorted, const Tensor& q, bool skip_nan) {
   return ops::masked_fill(ranks, ops::any(nan, last, true), Scalar(end));
 }
 
+// The values to be ordered, along the last dimension; the others have the sizes of one quantile.
+Tensor lined_up(const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
+  if (!dim || self.dim() == 0) {
+    if (!keepdim) return ops::reshape(self, {-1});
+    IntVec sizes(static_cast<size_t>(self.dim()), 1);
+    sizes.push_back(-1);
+    return ops::reshape(self, sizes);
+  }
+  const int64_t d = wrap_dim(*dim, self.dim());
+  const Tensor seen = ops::transpose(ops::unsqueeze(self, -1), d, -1);
+  return keepdim ? seen : ops::squeeze(seen, d);
+}
+
 Tensor quantile_of(const Tensor& self, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
                    std::string_view how, bool skip_nan) {
   const Interpolation kind = interpolation_of(how);
   check_quantile(self, q);
-  const int64_t d = dim ? wrap_dim(*dim, self.dim()) : 0;
-  IntVec sizes;  // of one quantile
-  for (int64_t i = 0; i < self.dim(); ++i) {
-    if (dim && i != d)
-      sizes.push_back(self.sizes()[i]);
-    else if (keepdim)
-      sizes.push_back(1);
-  }
-  const bool flat = !dim || self.dim() == 0;
-  const Tensor seen =
-      flat ? ops::reshape(self, {-1}) : ops::transpose(ops::unsqueeze(self, -1), d, -1);
-  const Tensor aligned = !flat && keepdim ? seen : (flat ? seen : ops::squeeze(seen, d));
-  const Tensor sorted = std::get<0>(ops::sort(aligned, int64_t{-1}, false));
+  const Tensor values = lined_up(self, dim, keepdim);
+  const auto [sorted, order] = ops::sort(values, int64_t{-1}, false);
   Tensor ranks = ranks_of(sorted, ops::reshape(q, {-1}), skip_nan);
   if (kind == Interpolation::Lower) ranks = ops::floor(ranks);
   if (kind == Interpolation::Higher) ranks = ops::ceil(ranks);
   if (kind == Interpolation::Nearest) ranks = ops::round(ranks);
+  // One quantile is taken from the input itself, so that its gradient need not be sorted back.
+  auto at = [&](const Tensor& places) {
+    return q.dim() == 0 ? ops::gather(values, -1, ops::gather(order, -1, places))
+                        : ops::gather(sorted, -1, places);
+  };
   const Tensor below = ops::to(ranks, DType::Int64);
-  Tensor values = ops::gather(sorted, -1, below);
+  Tensor result = at(below);
   if (kind == Interpolation::Linear || kind == Interpolation::Midpoint) {
     const Tensor weights = kind == Interpolation::Midpoint ? ops::full_like(ranks, Scalar(0.5))
                                                            : ops::sub(ranks, below);
-    const Tensor above = ops::gather(sorted, -1, ops::to(ops::ceil(ranks), DType::Int64));
-    values = ops::lerp(values, above, weights);
+    result = ops::lerp(result, at(ops::to(ops::ceil(ranks), DType::Int64)), weights);
   }
-  if (q.dim() == 0) return ops::reshape(values, sizes);
-  sizes.insert(0, q.numel());
-  return ops::reshape(ops::movedim(values, -1, 0), sizes);
+  // In place: results are no views.
+  if (q.dim() > 0) result = ops::transpose_(ops::unsqueeze_(result, 0), 0, -1);
+  return ops::squeeze_(result, -1);
 }
 
 Tensor quantile(const Tensor& self, const Tensor& q, std::optional<int64_t> dim, bool keepdim,

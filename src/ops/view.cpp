@@ -10,6 +10,7 @@
 #include "ops/shape.h"
 #include "ops/view.h"
 #include "ops/view_geometry.h"
+#include "ops/view_parts.h"
 
 namespace facula {
 namespace {
@@ -47,17 +48,18 @@ void as_strided_(const Tensor& self, IntSpan size, IntSpan stride, std::optional
 Tensor view(const Tensor& self, IntSpan size) {
   const IntVec sizes = infer_size(size, self.numel());
   const auto strides = view_strides(self.sizes(), self.strides(), sizes);
-  if (!strides)
-    throw Error(ErrorKind::Runtime,
-                "view size is not compatible with the tensor's strides, so the data would have to "
-                "be copied: use reshape(); got size ",
-                str(size), " for sizes ", str(self.sizes()), " and strides ", str(self.strides()));
+  check(strides.has_value(),
+        "view size is not compatible with the tensor's strides: use reshape(); got size ",
+        str(size), " for sizes ", str(self.sizes()), " and strides ", str(self.strides()));
   return alias_tensor(self, sizes, *strides, self.storage_offset());
 }
 
 Tensor reshape(const Tensor& self, IntSpan shape) {
   const IntVec sizes = infer_size(shape, self.numel());
-  if (view_strides(self.sizes(), self.strides(), sizes)) return ops::view(self, sizes);
+  if (self.is_contiguous()) return ops::view(self, sizes);
+  if (const auto strides = view_strides(self.sizes(), self.strides(), sizes))
+    return geometry::seen_by_autograd_alone(self) ? ops::_reshape_alias(self, sizes, *strides)
+                                                  : ops::view(self, sizes);
   return ops::_unsafe_view(ops::clone(self, MemoryFormat::Contiguous), sizes);
 }
 

@@ -51,6 +51,7 @@ void check_t(const Tensor& self, const char* op) {
 }
 Tensor t(const Tensor& self) {
   check_t(self, "t");
+  if (self.dim() == 2 && geometry::seen_by_backend_alone(self)) return geometry::swapped(self);
   return ops::transpose(self, 0, self.dim() < 2 ? 0 : 1);
 }
 void t_(const Tensor& self) {

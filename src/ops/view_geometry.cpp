@@ -10,6 +10,29 @@
 #include "ops/view.h"
 
 namespace facula::geometry {
+namespace {
+
+LayerSet seeing(const Tensor& t) {
+  const ThreadState& s = thread_state;
+  const bool autograd = s.grad_enabled || forward_levels.load(std::memory_order_relaxed) > 0;
+  const LayerSet excluded = autograd ? s.exclude : s.exclude | Layer::Autograd;
+  return (t->layers | s.include) - excluded - backend_layers;
+}
+
+}  // namespace
+
+bool seen_by_backend_alone(const Tensor& t) { return seeing(t).empty(); }
+
+bool seen_by_autograd_alone(const Tensor& t) {
+  return (seeing(t) - Layer::Autograd - Layer::Conjugate - Layer::Negative - Layer::Autocast)
+      .empty();
+}
+
+Tensor swapped(const Tensor& matrix) {
+  const int64_t sizes[] = {matrix.sizes()[1], matrix.sizes()[0]};
+  const int64_t strides[] = {matrix.strides()[1], matrix.strides()[0]};
+  return alias_tensor(matrix, sizes, strides, matrix.storage_offset());
+}
 
 IntVec infer_size(IntSpan wanted, int64_t numel) {
   IntVec sizes(wanted);

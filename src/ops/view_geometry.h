@@ -10,6 +10,13 @@ namespace facula::geometry {
 IntVec infer_size(IntSpan wanted, int64_t numel);
 // Strides with which memory of the given geometry can be seen in new sizes, or none.
 std::optional<IntVec> view_strides(IntSpan sizes, IntSpan strides, IntSpan wanted);
+// Whether no layer but the backend would see an operator on this tensor.
+bool seen_by_backend_alone(const Tensor& t);
+// Whether nobody but autograd looks at the operators that a composite is made of: no mode, no
+// transform, no subclass.
+bool seen_by_autograd_alone(const Tensor& t);
+// The view of a matrix with its dimensions swapped, made without a call.
+Tensor swapped(const Tensor& matrix);
 // Dimensions wrapped and checked for repeats; RuntimeError names the repeated one.
 IntVec wrap_dims(IntSpan dims, int64_t ndim);
 // A copy with the same geometry, gaps included, so that views of it fit as they did the tensor.

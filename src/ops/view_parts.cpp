@@ -8,6 +8,7 @@
 #include "ops/meta_rules.h"
 #include "ops/shape.h"
 #include "ops/view.h"
+#include "ops/view_geometry.h"
 
 namespace facula {
 namespace {
@@ -23,6 +24,16 @@ Tensor narrow(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
         ").");
   return ops::slice(self, d, at, at + length, 1);
 }
+Tensor reshape_alias(const Tensor& self, IntSpan size, IntSpan stride) {
+  const IntVec sizes = geometry::infer_size(size, self.numel());
+  const auto fitting = geometry::view_strides(self.sizes(), self.strides(), sizes);
+  check(fitting && same_sizes(*fitting, stride),
+        "_reshape_alias(): stride must be that of self's memory seen in the given size; got ",
+        str(stride), " for size ", str(size), " of a tensor of sizes ", str(self.sizes()),
+        " and strides ", str(self.strides()));
+  return alias_tensor(self, sizes, stride, self.storage_offset());
+}
+
 Tensor narrow_tensor(const Tensor& self, int64_t dim, const Tensor& start, int64_t length) {
   check(start.dim() == 0 && is_integral(start.dtype(), false),
         "narrow(): start must be a 0-dim tensor of an integer type");
@@ -332,4 +343,13 @@ OP(unsafe_chunk){
     .forms = function_method,
     .composite = Composite::Implicit,
     .any = typed_kernel<unsafe_chunk>,
+};
+OP(_reshape_alias){
+    .schema = "_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)",
+    .doc = "The view that reshape() found: self's memory in sizes and strides that fit it.",
+    .forms = function,
+    .flags = handles_conj,
+    .any = typed_kernel<reshape_alias>,
+    .derivatives = {vjp("self",
+                        [](Backward& b) { return ops::reshape(b.grad(), b.sizes("self")); })},
 };

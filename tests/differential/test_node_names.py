@@ -9,45 +9,83 @@ from samples import load_ops
 from samples.checks import cases, is_tensor, tensors_of
 from samples.common import find, make_arguments, seed_of, split_marked
 
-IN_PARTS = "its parts are not PyTorch's: the last of them is another operator"
-LOOP = "works tensor by tensor: the nodes are those of the single operator"
-BY_NUMBER = "PyTorch multiplies or divides by a Scalar inside, where a tensor has the other digit"
-OWN = "has a derivative of its own, which PyTorch lacks or has on other devices alone"
+
+class Known:
+    """Why an operator's nodes are called otherwise, and which: {(ours, PyTorch's)}."""
+
+    def __init__(self, reason, *pairs):
+        self.reason = reason
+        self.pairs = set(pairs)
+
+
+ONE_CONVOLUTION = Known(
+    "a complex convolution is one node with one kernel; PyTorch's is made of three real ones and "
+    "two dozen nodes that take it apart and put it together",
+    ("ConvolutionBackward0", "AddBackward0"),
+)
+DIFFERENTIABLE_IN_PLACE = (
+    "has its derivative in place too; PyTorch's node for the in-place form raises in backward"
+)
+# What is called otherwise than in PyTorch, and better so for who uses it.
 KNOWN = {
-    "vander": IN_PARTS,
-    "diff": IN_PARTS,
-    "trapezoid": BY_NUMBER,
-    "cumulative_trapezoid": BY_NUMBER,
-    "nn.functional.cross_entropy": BY_NUMBER,
-    "special.ndtr": OWN,
-    "rms_norm": OWN,
-    "bernoulli": OWN,
-    "nn.functional.adaptive_avg_pool2d": IN_PARTS,
-    "nn.functional.ctc_loss": "lengths that are tensors are not made lists on the CPU",
-    "conv1d": "PyTorch adds a bias after some convolutions",
-    "conv2d": "PyTorch adds a bias after some convolutions",
-    "conv_transpose1d": "PyTorch adds a bias after some convolutions",
-    "conv_transpose2d": "PyTorch adds a bias after some convolutions",
+    "matmul": Known(
+        "a matrix times a batch copies nothing; where the matrix requires grad, PyTorch copies the "
+        "batch transposed and the product back: 1.25 to 1.6 times the time, both ways together",
+        ("UnsafeViewBackward0", "CloneBackward0"),
+    ),
+    "vander": Known(
+        "joins its columns, half the nodes of PyTorch's writes into slices, and vmap needs no loop",
+        ("CatBackward0", "torch::autograd::CopySlices"),
+    ),
+    "norm_except_dim": Known(
+        "one norm over several dimensions, where PyTorch copies an inner dimension to the front "
+        "and makes a matrix first",
+        ("LinalgVectorNormBackward0", "ViewBackward0"),
+        ("LinalgVectorNormBackward0", "NormBackward0"),
+    ),
+    "special.ndtr": Known(
+        "one node, and exact where 1 + erf(x / sqrt 2) has no digits left: PyTorch's float32 is 0 "
+        "from -5.5 on",
+        ("SpecialNdtrBackward0", "MulBackward1"),
+    ),
+    "rms_norm": Known(
+        "one node with one kernel each way, as PyTorch has on GPUs; six of them on its CPU",
+        ("FusedRmsNormBackward0", "MulBackward0"),
+    ),
+    "bernoulli": Known(
+        "the form with p has the gradient of the form without, zero; PyTorch's raises in backward",
+        ("BernoulliBackward1", "torch::autograd::NotImplemented"),
+    ),
+    "conv1d": ONE_CONVOLUTION,
+    "conv2d": ONE_CONVOLUTION,
+    "conv_transpose1d": ONE_CONVOLUTION,
+    "conv_transpose2d": ONE_CONVOLUTION,
 }
 KNOWN |= dict.fromkeys(
     "lstm gru rnn_tanh rnn_relu".split(),
-    "all steps of a layer are one node; in PyTorch those of padded LSTMs in float32 alone",
-)
-KNOWN |= dict.fromkeys(
-    "conv_tbc dist cdist renorm norm_except_dim einsum _trilinear linalg.matrix_power block_diag "
-    "linalg.multi_dot chain_matmul nn.functional.kl_div matmul nn.functional.linear kron "
-    "nn.functional.pad quantile nanquantile".split(),
-    IN_PARTS,
+    Known(
+        "all steps of a layer are one node with one kernel; in PyTorch those of padded LSTMs in "
+        "float32 alone, and every step of the others is several nodes",
+    ),
 )
 KNOWN_IN_PLACE = {
-    "addbmm_": "PyTorch's gives self another shape where the result has one",
-    "renorm_": IN_PARTS,
-    "conj_physical_": IN_PARTS,
-    "fill_diagonal_": OWN,
-    "asinh_": OWN,
-    "acosh_": OWN,
-    "atanh_": OWN,
+    "addbmm_": Known(
+        "raises where the result has another shape than self; PyTorch gives self another shape",
+        (None, "AddbmmBackward0"),
+    ),
+    "fill_diagonal_": Known(
+        "one node; PyTorch's writes to views make one for each part of the diagonal",
+        ("FillDiagonalBackward0", "torch::autograd::CopySlices"),
+    ),
+    "asinh_": Known(DIFFERENTIABLE_IN_PLACE, ("AsinhBackward0", "AsinhBackward1")),
+    "acosh_": Known(DIFFERENTIABLE_IN_PLACE, ("AcoshBackward0", "AcoshBackward1")),
+    "atanh_": Known(DIFFERENTIABLE_IN_PLACE, ("AtanhBackward0", "AtanhBackward1")),
 }
+# No pairs: any names, all of another kind than PyTorch's.
+FOREACH = Known(
+    "every tensor of the list has a node of its own, so that the gradient of one result runs and "
+    "keeps nothing of the others; PyTorch has one node for the list",
+)
 OPS = [op for op in load_ops() if {"float32", "complex64"} & set(op.dtype_names())]
 
 
@@ -86,23 +124,36 @@ def in_place(op):
     return f"{op.short_name.rstrip('_')}_"
 
 
-def compare(read, op, dtype, known):
-    """Both libraries give the same names for all samples, or this is known not to be so."""
-    different = {}
-    for index, sample in op.numbered_samples(dtype):
+def each(ours, theirs):
+    """Pairs of names, result by result."""
+    if isinstance(ours, list):
+        return zip(ours, theirs, strict=True)
+    return [(ours, theirs)]
+
+
+def different_pairs(read, op, dtype):
+    """The pairs (ours, PyTorch's) of names that differ in any sample."""
+    found = set()
+    for index, _ in op.numbered_samples(dtype):
         theirs = quietly(lambda index=index: read(torch, op, index, dtype))
         ours = quietly(lambda index=index: read(facula, op, index, dtype))
         if theirs is not None and ours != theirs:
-            different[repr(sample)] = ours, theirs
-    if different and known:
-        pytest.xfail(known)
-    assert not different
+            found |= {(a, b) for a, b in each(ours, theirs) if a != b}
+    return found
+
+
+def compare(read, op, dtype, known):
+    """Both libraries give the same names for all samples, but for the pairs that are known."""
+    if known is None:
+        assert not different_pairs(read, op, dtype)
+    elif known.pairs:
+        assert different_pairs(read, op, dtype) <= known.pairs
 
 
 @pytest.mark.parametrize(("op", "dtype"), **cases(OPS, {"float32", "complex64"}))
 def test_results(op, dtype):
     """Nodes of results are called as PyTorch's are."""
-    known = LOOP if op.short_name.startswith("_foreach_") else KNOWN.get(op.name)
+    known = FOREACH if op.short_name.startswith("_foreach_") else KNOWN.get(op.name)
     compare(names, op, dtype, known)
 
 
@@ -115,6 +166,18 @@ WITH_IN_PLACE = [
 def test_in_place(op, dtype):
     """Nodes of tensors that were changed in place are called as PyTorch's are."""
     compare(name_in_place, op, dtype, KNOWN_IN_PLACE.get(in_place(op)))
+
+
+@pytest.mark.parametrize("name", [n for n, known in KNOWN.items() if known.pairs])
+def test_known_differences_are_there(name):
+    """The table lists no difference that has gone."""
+    ops = [op for op in OPS if op.name == name]
+    found = [
+        different_pairs(names, op, dtype)
+        for op in ops
+        for dtype in {"float32", "complex64"} & set(op.dtype_names())
+    ]
+    assert set().union(*found) == KNOWN[name].pairs
 
 
 EXPRESSIONS = {

@@ -148,3 +148,13 @@ def test_instance_norm_with_running_statistics_has_gradients(samples):
         (nn.InstanceNorm1d(2, track_running_stats=tracked)(x) ** 3).sum().backward()
         grads.append(x.grad)
     assert facula.allclose(*grads)
+
+
+def test_sequences_and_lengths_must_be_as_many():
+    with pytest.raises(ValueError, match="argument 2"):
+        nn.utils.rnn.unpad_sequence(facula.ones(3, 2, 4), facula.tensor([3]))
+
+
+def test_nonzero_takes_a_bool_for_as_tuple():
+    with pytest.raises(TypeError, match="as_tuple"):
+        facula.nonzero(facula.ones(1), as_tuple=2.5)

@@ -145,7 +145,7 @@ Tensor contiguous_values(const Tensor& t) {
 static void fill_row(RowFn row, const void* element, const Tensor& t) {
   const auto item = static_cast<int64_t>(t.itemsize());
   char* const first = static_cast<char*>(t.data());
-  parallel_for(t.numel(), 32768, [&](int64_t begin, int64_t end) {
+  parallel_for(t.numel(), task_elements, [&](int64_t begin, int64_t end) {
     char* at = first + begin * item;
     row(element, &at, &item, end - begin);
   });

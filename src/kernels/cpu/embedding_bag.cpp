@@ -87,7 +87,7 @@ void embedding_bags(const Tensor& weight, const Bags& bags, BagMode mode, const 
     parallel_for(count, std::max<int64_t>(1, 32768 / elements), [&](int64_t begin, int64_t end) {
       check_rows(numbers, reducer.start(begin), reducer.start(end), table.size(0));
       int64_t* bag_of = results.bag_numbers.data<int64_t>();
-      for (int64_t b = begin; b < end; ++b)
+      for (int64_t b = begin; b < end && results.bag_numbers.numel() > 0; ++b)
         std::fill(bag_of + reducer.start(b), bag_of + reducer.start(b + 1), b);
       reducer.run(begin, end, results);
     });

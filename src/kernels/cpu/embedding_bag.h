@@ -19,8 +19,9 @@ struct Bags {
   int64_t count() const { return static_cast<int64_t>(starts.size()) - 1; }
 };
 
-// Tensors to fill: the bags' values; by place in the list of numbers, which bag it belongs to; how
-// many rows each bag holds, padding not counted; for Max, the row that each element came from.
+// Tensors to fill: the bags' values; by place in the list of numbers, which bag it belongs to (or
+// empty); how many rows each bag holds, padding not counted; for Max, the row that each element
+// came from.
 struct BagResults {
   const Tensor &values, &bag_numbers, &sizes, &chosen;
 };

@@ -21,6 +21,19 @@ bool offsets_of(const I* from, int64_t n, const OffsetRule& rule, int64_t* to) {
   return outside == 0;
 }
 
+// The same for indices that do not wrap: as unsigned numbers all that hold lie below the size.
+template <class I>
+bool plain_offsets(const I* from, int64_t n, const OffsetRule& rule, int64_t* to) {
+  const int64_t step = rule.step;
+  uint64_t most = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const auto v = static_cast<uint64_t>(static_cast<int64_t>(from[i]));
+    most = v > most ? v : most;
+    to[i] = static_cast<int64_t>(v * static_cast<uint64_t>(step));
+  }
+  return most < static_cast<uint64_t>(rule.size);
+}
+
 template <class I>
 bool fill_offsets(const void* indices, int64_t n, const OffsetRule& rule, int64_t* to) {
   const I* from = static_cast<const I*>(indices);
@@ -81,7 +94,9 @@ void gather_indexed(const void* context, char* const* data, const int64_t* steps
         apart[i] = *reinterpret_cast<const I*>(from + i * steps[1]);
       indices = apart;
     }
-    if (offsets_of<true>(indices, count, c.rule, offsets))
+    const bool hold = c.rule.lowest == 0 ? plain_offsets(indices, count, c.rule, offsets)
+                                         : offsets_of<true>(indices, count, c.rule, offsets);
+    if (hold)
       gather<T>(nullptr, at, wide, count);
     else
       c.outside->store(true, std::memory_order_relaxed);

@@ -5,17 +5,11 @@
 namespace facula::cpu::FACULA_ISA {
 namespace {
 
-// Padding is narrow most of the time: a vector loop would take longer to begin.
+constexpr int64_t min_of(int64_t a, int64_t b) { return b < a ? b : a; }
+
 template <class T>
-[[gnu::always_inline]] inline void fill_run(T* to, int64_t n, T value) {
-  int64_t i = 0;
-  for (; i + 16 <= n; i += 16)
-    for (int k = 0; k < 16; ++k) to[i + k] = value;
-#pragma GCC unroll 1
-  for (; i < n; ++i) {
-    to[i] = value;
-    asm volatile("" ::: "memory");
-  }
+void fill_run(T* to, int64_t n, T value) {
+  for (int64_t i = 0; i < n; ++i) to[i] = value;
 }
 
 template <class T>
@@ -58,6 +52,41 @@ struct Padder {
                  static_cast<size_t>(plan.unit) * sizeof(T));
   }
 
+  // Whether rows are long, and padded at their ends by less than a block of numbers each.
+  static constexpr int64_t block = 16;
+  bool narrow() const {
+    const PadDim& d = plan.dims.back();
+    const int64_t before = d.begin * plan.unit, after = (d.size - d.end) * plan.unit;
+    const bool constant =
+        (d.begin == 0 || d.source[0] < 0) && (d.end == d.size || d.source[d.size - 1] < 0);
+    return constant && d.in_stride == plan.unit && d.end > d.begin && before <= block &&
+           after <= block && d.size * plan.unit >= block;
+  }
+  // Such rows, [begin, end) along a dimension: a block of numbers at both ends, then what is
+  // within.
+  void narrow_rows(const T* from, T* to, const PadDim& along, int64_t begin, int64_t end) const {
+    struct Block {
+      T values[block];
+    } numbers;
+    for (T& v : numbers.values) v = value;
+    const PadDim d = plan.dims.back();
+    const int64_t length = d.size * plan.unit, step = along.out_stride, in_step = along.in_stride;
+    const int64_t before = d.begin * plan.unit, first = d.source[d.begin] * d.in_stride;
+    const auto bytes = static_cast<size_t>((d.end - d.begin) * plan.unit) * sizeof(T);
+    const int64_t* source = along.source;
+    T* place = to + begin * step;
+    for (int64_t r = begin; r < end; ++r, place += step) {
+      if (source[r] < 0) {
+        fill_run(place, length, value);
+        continue;
+      }
+      __builtin_memcpy(place, &numbers, sizeof numbers);
+      __builtin_memcpy(place + length - block, &numbers, sizeof numbers);
+      copy_bytes(reinterpret_cast<char*>(place + before),
+                 reinterpret_cast<const char*>(from + source[r] * in_step + first), bytes);
+    }
+  }
+
   // The rows from `begin` to `end`, counted over all dimensions but the last.
   void rows(const T* from, T* to, int64_t begin, int64_t end) const {
     const size_t outer = plan.dims.size() - 1;
@@ -79,6 +108,12 @@ struct Padder {
       }
       if (outer == 0) return row(from, to);
       const PadDim& along = plan.dims[outer - 1];
+      if (inside && narrow()) {
+        const int64_t count = min_of(along.size - at, end - r);
+        narrow_rows(from + in, to + out, along, at, at + count);
+        r += count;
+        continue;
+      }
       for (; at < along.size && r < end; ++at, ++r) {
         T* place = to + out + at * along.out_stride;
         if (inside && along.source[at] >= 0)

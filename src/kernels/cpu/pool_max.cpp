@@ -93,18 +93,41 @@ struct MaxPool {
     else
       pairs<2>(from, in.strides[3], start, width, out.sizes[4], to, index);
   }
+  static constexpr int64_t pair_run = 16;  // windows that one loop without remainder takes
   template <int rows>
-  static void pairs(const T* from, int64_t row_step, int32_t start, int32_t width, int64_t n,
-                    T* __restrict to, int64_t* __restrict index) {
-    for (int64_t i = 0; i < n; ++i) {
+  static void pairs(const T* from, int64_t row_step, int32_t start, int32_t width, int64_t n, T* to,
+                    int64_t* index) {
+    int64_t i = 0;
+    for (; i + pair_run <= n; i += pair_run)
+      pair_block<rows>(from + 2 * i, row_step, start + 2 * static_cast<int32_t>(i), width, to + i,
+                       index + i);
+    if (i == n) return;
+    const int64_t left = n - i;
+    T room[rows * 2 * pair_run] = {}, values[pair_run];
+    int64_t places[pair_run];
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t k = 0; k < 2 * left; ++k)
+        room[r * 2 * pair_run + k] = from[2 * i + r * row_step + k];
+    pair_block<rows>(room, 2 * pair_run, start + 2 * static_cast<int32_t>(i), width, values,
+                     places);
+    for (int64_t k = 0; k < left; ++k) to[i + k] = values[k];
+    for (int64_t k = 0; k < left; ++k) index[i + k] = places[k];
+  }
+  // Masks in place of choices, which the compiler would turn into branches.
+  template <int rows>
+  static void pair_block(const T* from, int64_t row_step, int32_t start, int32_t width,
+                         T* __restrict to, int64_t* __restrict index) {
+    for (int32_t i = 0; i < pair_run; ++i) {
       A best = static_cast<A>(from[2 * i]);
-      int32_t at = start + 2 * static_cast<int32_t>(i);
+      int32_t at = start + 2 * i;
 #pragma GCC unroll 4
       for (int t = 1; t < 2 * rows; ++t) {
         const A v = static_cast<A>(from[2 * i + t % 2 + t / 2 * row_step]);
         const bool better = (v > best) | (v != v);
+        const int32_t place = start + 2 * i + t % 2 + t / 2 * width;
+        const int32_t take = -static_cast<int32_t>(better);
         best = better ? v : best;
-        at = better ? start + 2 * static_cast<int32_t>(i) + t % 2 + t / 2 * width : at;
+        at = (at & ~take) | (place & take);
       }
       to[i] = static_cast<T>(best);
       index[i] = at;

@@ -196,17 +196,6 @@ template <class Op, int lanes>
   }
 }
 
-// Asks for the lines of `n` elements that come some time after these: rows end before the processor
-// has found out that they follow each other.
-template <class T>
-[[gnu::always_inline]] inline void prefetch_ahead(const T* x, int n) {
-  constexpr int64_t ahead = 1024;
-  const char* at = reinterpret_cast<const char*>(x) + ahead;
-  const int64_t bytes = n * static_cast<int64_t>(sizeof(T));
-#pragma GCC unroll 8
-  for (int64_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line);
-}
-
 // Brings all lanes into the first, halves onto halves, by loops that become vectors.
 template <int width, class Op>
 [[gnu::always_inline]] inline void fold_lanes(const Op& op, typename Op::Acc* acc) {
@@ -230,7 +219,6 @@ typename Op::Acc short_row(const Op& op, const typename Op::In* x, int64_t n,
   if (n >= 4 * lanes) {
     for (int i = 0; i < lanes; ++i) more[i] = op.init();
     for (; at + 2 * lanes <= n; at += 2 * lanes) {
-      prefetch_ahead(x + at, 2 * lanes);
       for (int i = 0; i < lanes; ++i) acc[i] = op.step(acc[i], x[at + i], center);
       for (int i = 0; i < lanes; ++i) more[i] = op.step(more[i], x[at + lanes + i], center);
     }

@@ -52,6 +52,8 @@ struct PlanePoints {
   A weight[4][most];
   bool inside[4][most], whole[most];
   int64_t part[most], parts;  // the points of which some neighbours lie outside
+  int64_t safe[most];         // the first neighbour, or an element that can be read
+  A upper[2 * most], lower[2 * most];
 
   // Two neighbours along one axis. Positions far outside, and nan, are moved to where both
   // neighbours lie outside as well.
@@ -87,6 +89,11 @@ struct PlanePoints {
       }
       part[parts] = i;
       parts += !whole[i];
+      safe[i] = whole[i] ? offset[0][i] : 0;
+      for (int t = 0; t < 2; ++t) {
+        upper[2 * i + t] = weight[t][i];
+        lower[2 * i + t] = weight[2 + t][i];
+      }
     }
   }
 
@@ -98,17 +105,24 @@ struct PlanePoints {
   // read at the first element and done again.
   void sample_pairs(const T* from, int64_t row_step, T* to, int64_t step, int64_t count) const {
     typedef A Four __attribute__((vector_size(4 * sizeof(A))));
+    typedef double Pairs __attribute__((vector_size(4 * sizeof(A))));
+    const auto read = [](const T* p,
+                         const T* q) {  // two neighbours as one number of twice the size
+      double left, right;
+      __builtin_memcpy(&left, p, sizeof left);
+      __builtin_memcpy(&right, q, sizeof right);
+      return reinterpret_cast<Four>(Pairs{left, right});
+    };
     int64_t i = 0;
     for (; i + 2 <= count; i += 2) {
-      const T* p = from + (whole[i] ? offset[0][i] : 0);
-      const T* q = from + (whole[i + 1] ? offset[0][i + 1] : 0);
-      const Four upper = {p[0], p[1], q[0], q[1]},
-                 lower = {p[row_step], p[row_step + 1], q[row_step], q[row_step + 1]};
-      const Four above = {weight[0][i], weight[1][i], weight[0][i + 1], weight[1][i + 1]},
-                 below = {weight[2][i], weight[3][i], weight[2][i + 1], weight[3][i + 1]};
-      const Four sum = upper * above + lower * below;
-      to[i * step] = sum[0] + sum[1];
-      to[(i + 1) * step] = sum[2] + sum[3];
+      const T *p = from + safe[i], *q = from + safe[i + 1];
+      Four above, below;
+      __builtin_memcpy(&above, upper + 2 * i, sizeof above);
+      __builtin_memcpy(&below, lower + 2 * i, sizeof below);
+      const Four sum = read(p, q) * above + read(p + row_step, q + row_step) * below;
+      const Four both = sum + __builtin_shufflevector(sum, sum, 1, 0, 3, 2);
+      to[i * step] = both[0];
+      to[(i + 1) * step] = both[2];
     }
     for (; i < count; ++i) sample_one(from, to, step, i);
     for (int64_t k = 0; k < parts; ++k) sample_one(from, to, step, part[k]);

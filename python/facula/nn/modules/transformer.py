@@ -56,16 +56,40 @@ def _copies(module, count):
 
 
 class _Layer(Module):
-    """What the layers of encoder and decoder share: their norms and the network of two layers."""
+    """What the layers of encoder and decoder share: all but their attentions to other things."""
 
-    def _make(self, d_model, hidden, dropout, activation, eps, norm_first, bias, norms, options):
-        self.linear1 = Linear(d_model, hidden, bias=bias, **options)
+    __constants__ = ["norm_first"]
+    _attentions = ("self_attn",)  # each a block, before that of the two linear layers
+
+    def __init__(
+        self,
+        d_model,
+        nhead,
+        dim_feedforward=2048,
+        dropout=0.1,
+        activation=F.relu,
+        layer_norm_eps=1e-5,
+        batch_first=False,
+        norm_first=False,
+        bias=True,
+        device=None,
+        dtype=None,
+    ):
+        super().__init__()
+        options = {"device": device, "dtype": dtype}
+        for name in self._attentions:
+            attention = MultiheadAttention(
+                d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **options
+            )
+            setattr(self, name, attention)
+        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **options)
         self.dropout = Dropout(dropout)
-        self.linear2 = Linear(hidden, d_model, bias=bias, **options)
+        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **options)
         self.norm_first = norm_first
-        for i in range(1, norms + 1):
-            setattr(self, f"norm{i}", LayerNorm(d_model, eps=eps, bias=bias, **options))
-        for i in range(1, norms + 1):
+        blocks = range(1, len(self._attentions) + 2)
+        for i in blocks:
+            setattr(self, f"norm{i}", LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **options))
+        for i in blocks:
             setattr(self, f"dropout{i}", Dropout(dropout))
         self.activation = _activation(activation)
 
@@ -78,6 +102,18 @@ class _Layer(Module):
         if self.norm_first:
             return x + block(norm(x))
         return norm(x + block(x))
+
+    def _sa_block(self, x, attn_mask, key_padding_mask, is_causal=False):
+        attended = self.self_attn(
+            x,
+            x,
+            x,
+            attn_mask=attn_mask,
+            key_padding_mask=key_padding_mask,
+            need_weights=False,
+            is_causal=is_causal,
+        )
+        return self.dropout1(attended[0])
 
     def _forward_network(self, x):
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
@@ -103,39 +139,6 @@ class TransformerEncoderLayer(_Layer):
         torch.Size([10, 32, 8])
     """
 
-    __constants__ = ["norm_first"]
-
-    def __init__(
-        self,
-        d_model,
-        nhead,
-        dim_feedforward=2048,
-        dropout=0.1,
-        activation=F.relu,
-        layer_norm_eps=1e-5,
-        batch_first=False,
-        norm_first=False,
-        bias=True,
-        device=None,
-        dtype=None,
-    ):
-        super().__init__()
-        options = {"device": device, "dtype": dtype}
-        self.self_attn = MultiheadAttention(
-            d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **options
-        )
-        self._make(
-            d_model,
-            dim_feedforward,
-            dropout,
-            activation,
-            layer_norm_eps,
-            norm_first,
-            bias,
-            2,
-            options,
-        )
-
     def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
         """Encode `src`; masks as for :class:`MultiheadAttention`."""
         padding = F._canonical_mask(
@@ -149,18 +152,6 @@ class TransformerEncoderLayer(_Layer):
         x = self._around(self.norm1, src, lambda x: self._sa_block(x, mask, padding, is_causal))
         return self._around(self.norm2, x, self._ff_block)
 
-    def _sa_block(self, x, attn_mask, key_padding_mask, is_causal=False):
-        attended = self.self_attn(
-            x,
-            x,
-            x,
-            attn_mask=attn_mask,
-            key_padding_mask=key_padding_mask,
-            need_weights=False,
-            is_causal=is_causal,
-        )
-        return self.dropout1(attended[0])
-
     def _ff_block(self, x):
         return self.dropout2(self._forward_network(x))
 
@@ -173,40 +164,7 @@ class TransformerDecoderLayer(_Layer):
             norm_first, bias, device, dtype: as for :class:`TransformerEncoderLayer`.
     """
 
-    __constants__ = ["norm_first"]
-
-    def __init__(
-        self,
-        d_model,
-        nhead,
-        dim_feedforward=2048,
-        dropout=0.1,
-        activation=F.relu,
-        layer_norm_eps=1e-5,
-        batch_first=False,
-        norm_first=False,
-        bias=True,
-        device=None,
-        dtype=None,
-    ):
-        super().__init__()
-        options = {"device": device, "dtype": dtype}
-        for name in ("self_attn", "multihead_attn"):
-            attention = MultiheadAttention(
-                d_model, nhead, dropout=dropout, batch_first=batch_first, bias=bias, **options
-            )
-            setattr(self, name, attention)
-        self._make(
-            d_model,
-            dim_feedforward,
-            dropout,
-            activation,
-            layer_norm_eps,
-            norm_first,
-            bias,
-            3,
-            options,
-        )
+    _attentions = ("self_attn", "multihead_attn")
 
     def forward(
         self,
@@ -233,18 +191,6 @@ class TransformerDecoderLayer(_Layer):
         )
         x = self._around(self.norm2, x, attend_to_memory)
         return self._around(self.norm3, x, self._ff_block)
-
-    def _sa_block(self, x, attn_mask, key_padding_mask, is_causal=False):
-        attended = self.self_attn(
-            x,
-            x,
-            x,
-            attn_mask=attn_mask,
-            key_padding_mask=key_padding_mask,
-            is_causal=is_causal,
-            need_weights=False,
-        )
-        return self.dropout1(attended[0])
 
     def _mha_block(self, x, mem, attn_mask, key_padding_mask, is_causal=False):
         attended = self.multihead_attn(

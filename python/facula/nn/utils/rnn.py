@@ -243,7 +243,7 @@ def unpad_sequence(padded_sequences, lengths, batch_first=False):
     """
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
-    pairs = zip(padded_sequences.unbind(0), lengths, strict=False)
+    pairs = zip(padded_sequences.unbind(0), lengths, strict=True)
     return [sequence[: int(length)] for sequence, length in pairs]
 
 
