@@ -16,6 +16,7 @@
 #include "ops/reduce.h"
 #include "ops/scatter.h"
 #include "ops/view.h"
+#include "ops/view_parts.h"
 
 namespace facula {
 namespace {

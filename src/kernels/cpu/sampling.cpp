@@ -43,6 +43,9 @@ void visit(DType d, int64_t spatial, F&& f) {
 
 constexpr int most_taps = 64;  // 4 along each of three axes
 
+typedef float Four __attribute__((vector_size(16)));
+typedef double Pairs __attribute__((vector_size(16)));
+
 // A run of points of a plane, each between four elements.
 template <class T>
 struct PlanePoints {
@@ -101,11 +104,9 @@ struct PlanePoints {
   static bool has_pairs(const Volume& in) {
     return std::is_same_v<T, float> && in.strides[4] == 1 && in.sizes[3] > 1 && in.sizes[4] > 1;
   }
-  // Points two by two, each between two pairs of neighbours. Points with a neighbour outside are
-  // read at the first element and done again.
+  // Floats: points two by two, each between two pairs of neighbours. Points with a neighbour
+  // outside are read at the first element and done again.
   void sample_pairs(const T* from, int64_t row_step, T* to, int64_t step, int64_t count) const {
-    typedef A Four __attribute__((vector_size(4 * sizeof(A))));
-    typedef double Pairs __attribute__((vector_size(4 * sizeof(A))));
     const auto read = [](const T* p,
                          const T* q) {  // two neighbours as one number of twice the size
       double left, right;
