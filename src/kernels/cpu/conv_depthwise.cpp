@@ -143,20 +143,24 @@ struct TapWalk {
 #pragma GCC unroll 2
       for (int j = 0; j < vectors; ++j) weight[t][j] = S::load(w + j * S::lanes);
     }
-    const int64_t stride = step * source.strides[4];
-    for (int64_t x = first, at = 0; x < last; ++x, at += stride) {
+    // In locals: what is stored could be these numbers, for all that the compiler knows.
+    const int64_t stride = step * source.strides[4], out_stride = result.strides[4];
+    V start[vectors];
+#pragma GCC unroll 2
+    for (int j = 0; j < vectors; ++j)
+      start[j] = bias ? S::load(bias + channel + j * S::lanes) : V{};
+    T* place = to + first * out_stride + channel;
+    for (int64_t x = first, at = 0; x < last; ++x, at += stride, place += out_stride) {
       V sum[vectors];
 #pragma GCC unroll 2
-      for (int j = 0; j < vectors; ++j)
-        sum[j] = bias ? S::load(bias + channel + j * S::lanes) : V{};
+      for (int j = 0; j < vectors; ++j) sum[j] = start[j];
 #pragma GCC unroll 9
       for (int t = 0; t < 9; ++t)
 #pragma GCC unroll 2
         for (int j = 0; j < vectors; ++j)
           sum[j] = multiply_add<V>(S::load(from[t] + at + j * S::lanes), weight[t][j], sum[j]);
 #pragma GCC unroll 2
-      for (int j = 0; j < vectors; ++j)
-        S::store(to + x * result.strides[4] + channel + j * S::lanes, sum[j]);
+      for (int j = 0; j < vectors; ++j) S::store(place + j * S::lanes, sum[j]);
     }
   }
 

@@ -6,7 +6,7 @@
 namespace facula::cpu::FACULA_ISA {
 
 inline constexpr int64_t kAxpyDepth = 256;  // terms that one sum takes before it joins the total
-inline constexpr int64_t kAxpyColumns = 1024;
+inline constexpr int64_t kAxpyColumns = 1536;
 
 template <class T>
 struct RowProduct {
@@ -63,7 +63,7 @@ void row_columns(const RowProduct<T>& p, int64_t begin, int64_t end) {
 template <class T>
 void row_product(const RowProduct<T>& p) {
   constexpr int64_t least = 2048 / static_cast<int64_t>(sizeof(T));
-  const int64_t part = min_of(kAxpyColumns, max_of(least, round_up(ceil_div(p.n, int64_t{8}), 64)));
+  const int64_t part = min_of(kAxpyColumns, max_of(least, round_up(ceil_div(p.n, int64_t{4}), 64)));
   const int64_t grain = p.k * p.n < (int64_t{1} << 16) ? p.n : part;
   parallel_for(p.n, grain, [&](int64_t begin, int64_t end) {
     for (int64_t col = begin; col < end; col += part) row_columns(p, col, min_of(end, col + part));

@@ -36,7 +36,11 @@ struct Padder {
   void edge(const PadDim& d, int64_t begin, int64_t end, const T* from, T* to) const {
     if (begin < end && d.source[begin] < 0 && d.source[end - 1] < 0)
       return fill_run(to + begin * plan.unit, (end - begin) * plan.unit, value);
-#pragma GCC unroll 1
+    if (plan.unit == 1 && begin < end && d.source[begin] >= 0) {
+      const int64_t *source = d.source, step = d.in_stride;
+      for (int64_t i = begin; i < end; ++i) to[i] = from[source[i] * step];
+      return;
+    }
     for (int64_t i = begin; i < end; ++i) {
       if (d.source[i] < 0)
         fill_run(to + i * plan.unit, plan.unit, value);
