@@ -53,6 +53,11 @@ def sample(mode="bilinear", padding="zeros"):
     )
 
 
+def every_second_row(m):
+    """Indices of rows, expanded over columns."""
+    return (m.arange(30) * 2)[:, None].expand(30, 299)
+
+
 def bags_of_four(m, w, i, mode):
     """The values, and the bag of every number."""
     return m._embedding_bag(w, i, m.arange(0, 60, 4), False, mode)[:2]
@@ -66,6 +71,8 @@ IMAGE, WIDE = numbers(2, 3, 9, 37), numbers(2, 5, 6, 70)
 DEEP = numbers(2, 24, 13, 11)
 GRID = numbers(2, 9, 35, 2, low=-1.3, high=1.3)
 ROWS, LINE = numbers(70, 300), numbers(70000)
+
+IN_ORDER = np.argsort(numbers(70, 300, seed=5), 0)
 
 # name: function, arrays
 CASES = {
@@ -101,6 +108,10 @@ CASES = {
     "gather": (lambda m, x, i: x.gather(1, i), [ROWS, integers(70, 290, high=300)]),
     "gather int32": (lambda m, x, i: x.gather(0, i.to(m.int32)), [ROWS, integers(9, 300, high=70)]),
     "gather apart": (lambda m, x, i: x.t().gather(0, i.t()), [ROWS, integers(70, 40, high=300)]),
+    "scatter": (lambda m, x, i: x.scatter(1, i, 7.0), [ROWS, integers(70, 200, high=300)]),
+    "scatter expanded": (lambda m, x, y: x.scatter(0, every_second_row(m), y),
+                       [ROWS, ROWS]),
+    "scatter columns": (lambda m, x, i, y: x.scatter(0, i, y), [ROWS, IN_ORDER, ROWS]),
     "scatter_add": (lambda m, x, i, y: x.scatter_add(1, i, y),
                     [ROWS, integers(70, 300, high=9), ROWS]),
     "scatter_reduce amax": (lambda m, x, i, y: x.scatter_reduce(1, i, y, "amax"),

@@ -84,24 +84,31 @@ void gather(const void*, char* const* data, const int64_t* steps, int64_t n) {
   gather_steps<T>(data, steps[0], steps[1], steps[2], n);
 }
 
-// Dense rows from one place: an index that does not hold reads the last element instead, and shows
-// in the largest of all.
+constexpr int64_t index_block = 256;
+
+// Dense rows from one place, block by block; indices are copied, so that nobody changes them after
+// they were tested. False where one does not hold; its block is left as it is.
 template <class I, class T>
 bool gather_dense(T* __restrict to, const I* __restrict indices, const T* from, int64_t step,
                   uint64_t size, int64_t n) {
-  uint64_t most = 0;
-  const auto read = [&](auto element) {
-    for (int64_t i = 0; i < n; ++i) {
-      const auto v = static_cast<uint64_t>(static_cast<int64_t>(indices[i]));
+  bool hold = true;
+  for (int64_t first = 0; first < n; first += index_block) {
+    const int64_t count = n - first < index_block ? n - first : index_block;
+    int64_t places[index_block];
+    uint64_t most = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      const auto v = static_cast<uint64_t>(static_cast<int64_t>(indices[first + i]));
       most = v > most ? v : most;
-      to[i] = *element(v < size ? v : size - 1);
+      places[i] = static_cast<int64_t>(v);
     }
-  };
-  if (step == 1)
-    read([from](uint64_t v) { return from + v; });
-  else
-    read([from, step](uint64_t v) { return from + static_cast<int64_t>(v) * step; });
-  return most < size;
+    hold &= most < size;
+    if (most >= size) continue;
+    if (step == 1)
+      for (int64_t i = 0; i < count; ++i) to[first + i] = from[places[i]];
+    else
+      for (int64_t i = 0; i < count; ++i) to[first + i] = from[places[i] * step];
+  }
+  return hold;
 }
 
 // Blocks of indices become offsets that stay in the first cache.

@@ -161,7 +161,7 @@ inline A weighted(A g, A y) {
 }
 template <bool Log, class A>
 inline A slope(A g, A y, A sum) {
-  return Log ? g - math::exp(y) * sum : (g - sum) * y;
+  return Log ? g - exp_below(y) * sum : (g - sum) * y;  // logarithms of shares are below zero
 }
 
 template <bool Log>
