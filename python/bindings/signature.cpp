@@ -29,7 +29,9 @@ Parameter make_parameter(const OpInfo& info, size_t i, const OpRecord& record, S
   Parameter p;
   p.argument = &info.schema.args[i];
   p.index = static_cast<uint8_t>(i);
-  p.tensor = p.argument->type.kind == TypeKind::Tensor && !p.argument->type.list;
+  const TypeKind kind = p.argument->type.list ? TypeKind::Any : p.argument->type.kind;
+  p.tensor = kind == TypeKind::Tensor;
+  p.integer = kind == TypeKind::Int || kind == TypeKind::SymInt;
   const std::string& n = p.argument->name;
   // Functions show self as input, lists excepted.
   const bool is_input = style == Style::Function && n == "self" && !p.argument->type.list;

@@ -20,9 +20,10 @@ struct Parameter {
   PyObject* name = nullptr;       // interned, kept for good
   PyObject* other_names[2] = {};  // NumPy's, as PyTorch takes them
   const Argument* argument = nullptr;
-  uint8_t index = 0;    // among the operator's arguments
-  bool tensor = false;  // one Tensor
-  bool number = false;  // a Tensor argument that takes a number
+  uint8_t index = 0;     // among the operator's arguments
+  bool tensor = false;   // one Tensor
+  bool integer = false;  // one int
+  bool number = false;   // a Tensor argument that takes a number
   bool required = false;
 
   const SchemaType& type() const { return argument->type; }
