@@ -166,6 +166,7 @@ Signature::Signature(Operator& o, Style st) : op(&o), info(&o.info()), style(st)
   for (const Argument& a : args) defaults.push_back(default_value(a));
   if (style == Style::Function) out_op = const_cast<Operator*>(out_variant(*op));
   factory = style != Style::Schema && is_factory(info->schema);
+  plain = style != Style::Schema && info->results == 1 && defaults.size() <= most_plain_args;
   const size_t own = style == Style::Method ? 1 : 0;
   if (positional == own + 1 && style != Style::Schema) {
     const SchemaType& t = parameters[own].type();
