@@ -16,8 +16,8 @@ CONFORMANCE := ../shared/conformance
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup build build-tests demo test test-cpp test-python oracle differential conformance \
-        coverage-table bench leaks \
+.PHONY: help setup build build-tests demo test test-cpp test-python test-isa oracle differential \
+        conformance coverage-table bench leaks \
         asan debug docs format lint size baseline completeness wheel clean distclean
 
 help: ## list the targets
@@ -43,6 +43,12 @@ test-cpp: build-tests ## the C++ tests (SUITE_OPTIONS=--gtest_filter=...)
 
 test-python: build ## the Python tests (SUITE_OPTIONS="-k name")
 	@$(TESTS) python --options='$(SUITE_OPTIONS)'
+
+test-isa: build ## values of all operators with each lesser instruction set in force
+	@for set in default avx2; do \
+	  $(TESTS) python --cpu $$set --options='-k "test_values or test_kernel_paths or test_layouts"' \
+	    || exit 1; \
+	done
 
 oracle: setup ## the environment with PyTorch for comparisons (ORACLE=its folder)
 	@$(PYTHON) tools/setup.py --oracle $(ORACLE)

@@ -1,46 +1,47 @@
 """What a call costs: operators on tensors so small that the arithmetic takes no time."""
 
-from bench.harness import Case
+from bench.harness import Case, Statement
+from bench.training import adam, mlp_step
 
 
-def unary(name, shape=(1,)):
-    """A case of a function of one tensor."""
+def case(name, text, names):
+    """A case of one expression; `names(module)` gives what its names stand for."""
+    return Case(name, lambda m: Statement(text, names(m)))
+
+
+def operands(*shapes, grad=False):
+    """Names a, b, ... for tensors of ones, and m for the module."""
 
     def make(m):
-        function, x = getattr(m, name), m.ones(shape)
-        return lambda: function(x)
+        tensors = [m.ones(shape, requires_grad=grad) for shape in shapes]
+        return dict(zip("abcd", tensors, strict=False)) | {"m": m}
 
-    return Case(f"{name} {list(shape)}", make)
-
-
-def add_tensor(m):
-    a, b = m.ones(1), m.ones(1)
-    return lambda: a + b
+    return make
 
 
-def add_number(m):
-    a = m.ones(1)
-    return lambda: a + 1.5
+def functional(*shapes):
+    """Names a, b, ... for tensors of ones, and F for the module of functions."""
+
+    def make(m):
+        return operands(*shapes)(m) | {"F": m.nn.functional}
+
+    return make
 
 
-def add_grad(m):
-    a, b = m.ones(1, requires_grad=True), m.ones(1, requires_grad=True)
-    return lambda: a + b
+def two_and_out(m):
+    return {"m": m, "a": m.ones(1), "b": m.ones(1), "out": m.empty(1)}
 
 
-def add_in_place(m):
-    a, b = m.zeros(1), m.ones(1)
-    return lambda: a.add_(b)
+def logits_and_classes(m):
+    return {"F": m.nn.functional, "a": m.ones(4, 10), "classes": m.tensor([1, 2, 3, 4])}
 
 
-def add_out(m):
-    a, b, out = m.ones(1), m.ones(1), m.empty(1)
-    return lambda: m.add(a, b, out=out)
+def module_and_input(m):
+    return {"module": m.nn.Linear(4, 4), "a": m.ones(1, 4)}
 
 
-def add_broadcast(m):
-    a, b = m.ones(4, 1), m.ones(3)
-    return lambda: a + b
+def four_parts(m):
+    return {"m": m, "parts": [m.ones(2, 2) for _ in range(4)]}
 
 
 def chain_backward(m):
@@ -53,79 +54,6 @@ def chain_backward(m):
     return run
 
 
-def index_row(m):
-    a = m.ones(4, 4)
-    return lambda: a[1]
-
-
-def slice_columns(m):
-    a = m.ones(4, 4)
-    return lambda: a[:, 1:3]
-
-
-def view_transpose(m):
-    a = m.ones(4, 4)
-    return lambda: a.view(2, 8).transpose(0, 1)
-
-
-def make_zeros(m):
-    return lambda: m.zeros(2, 3)
-
-
-def make_from_list(m):
-    return lambda: m.tensor([1.0, 2.0, 3.0])
-
-
-def item(m):
-    a = m.ones(())
-    return a.item
-
-
-def sum_all(m):
-    a = m.ones(4, 4)
-    return lambda: a.sum()
-
-
-def mean_dim(m):
-    a = m.ones(4, 4)
-    return lambda: a.mean(1, keepdim=True)
-
-
-def matmul(m):
-    a, b = m.ones(4, 4), m.ones(4, 4)
-    return lambda: a @ b
-
-
-def concatenate(m):
-    parts = [m.ones(2, 2) for _ in range(4)]
-    return lambda: m.cat(parts)
-
-
-def softmax(m):
-    a = m.ones(2, 8)
-    return lambda: m.softmax(a, 1)
-
-
-def linear(m):
-    x, w, b = m.ones(2, 4), m.ones(3, 4), m.ones(3)
-    return lambda: m.nn.functional.linear(x, w, b)
-
-
-def layer_norm(m):
-    x, w, b = m.ones(2, 8), m.ones(8), m.ones(8)
-    return lambda: m.nn.functional.layer_norm(x, (8,), w, b)
-
-
-def cross_entropy(m):
-    x, y = m.ones(4, 10), m.tensor([1, 2, 3, 4])
-    return lambda: m.nn.functional.cross_entropy(x, y)
-
-
-def module_call(m):
-    module, x = m.nn.Linear(4, 4), m.ones(1, 4)
-    return lambda: module(x)
-
-
 def no_grad_block(m):
     def run():
         with m.no_grad():
@@ -135,30 +63,34 @@ def no_grad_block(m):
 
 
 CASES = [
-    Case("a + b [1]", add_tensor),
-    Case("a + 1.5 [1]", add_number),
-    Case("a + b, with grad [1]", add_grad),
-    Case("a.add_(b) [1]", add_in_place),
-    Case("add(a, b, out=) [1]", add_out),
-    Case("a + b, broadcast [4, 1] [3]", add_broadcast),
-    unary("relu"),
-    unary("exp"),
-    unary("neg", (4, 4)),
+    case("a + b [1]", "a + b", operands(1, 1)),
+    case("a + 1.5 [1]", "a + 1.5", operands(1)),
+    case("a + b, with grad [1]", "a + b", operands(1, 1, grad=True)),
+    case("a.add_(b) [1]", "a.add_(b)", operands(1, 1)),
+    case("add(a, b, out=) [1]", "m.add(a, b, out=out)", two_and_out),
+    case("a + b, broadcast [4, 1] [3]", "a + b", operands((4, 1), 3)),
+    case("relu [1]", "m.relu(a)", operands(1)),
+    case("exp [1]", "m.exp(a)", operands(1)),
+    case("neg [4, 4]", "m.neg(a)", operands((4, 4))),
     Case("forward and backward of 4 ops", chain_backward),
-    Case("a[1]", index_row),
-    Case("a[:, 1:3]", slice_columns),
-    Case("view and transpose", view_transpose),
-    Case("zeros(2, 3)", make_zeros),
-    Case("tensor([1., 2., 3.])", make_from_list),
-    Case("item()", item),
-    Case("sum [4, 4]", sum_all),
-    Case("mean(1, keepdim=True) [4, 4]", mean_dim),
-    Case("a @ b [4, 4]", matmul),
-    Case("cat of 4", concatenate),
-    Case("softmax [2, 8]", softmax),
-    Case("linear [2, 4]", linear),
-    Case("layer_norm [2, 8]", layer_norm),
-    Case("cross_entropy [4, 10]", cross_entropy),
-    Case("nn.Linear(4, 4)(x), with grad", module_call),
+    Case("training step, MLP 4-4-4, Adam", mlp_step(adam, 4, 4)),
+    case("a[1]", "a[1]", operands((4, 4))),
+    case("a[:, 1:3]", "a[:, 1:3]", operands((4, 4))),
+    case("view and transpose", "a.view(2, 8).transpose(0, 1)", operands((4, 4))),
+    case("a.shape", "a.shape", operands((4, 4))),
+    case("a.dtype", "a.dtype", operands((4, 4))),
+    case("empty(2, 3)", "m.empty(2, 3)", operands()),
+    case("zeros(2, 3)", "m.zeros(2, 3)", operands()),
+    case("tensor([1., 2., 3.])", "m.tensor([1.0, 2.0, 3.0])", operands()),
+    case("item()", "a.item()", operands(())),
+    case("sum [4, 4]", "a.sum()", operands((4, 4))),
+    case("mean(1, keepdim=True) [4, 4]", "a.mean(1, keepdim=True)", operands((4, 4))),
+    case("a @ b [4, 4]", "a @ b", operands((4, 4), (4, 4))),
+    case("cat of 4", "m.cat(parts)", four_parts),
+    case("softmax [2, 8]", "m.softmax(a, 1)", operands((2, 8))),
+    case("linear [2, 4]", "F.linear(a, b, c)", functional((2, 4), (3, 4), 3)),
+    case("layer_norm [2, 8]", "F.layer_norm(a, (8,), b, c)", functional((2, 8), 8, 8)),
+    case("cross_entropy [4, 10]", "F.cross_entropy(a, classes)", logits_and_classes),
+    case("nn.Linear(4, 4)(x), with grad", "module(a)", module_and_input),
     Case("with no_grad()", no_grad_block),
 ]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs test suites and sums what passed and failed.
 
-    python tools/run_tests.py [--type release|debug|asan] [--python PYTHON] SUITE...
+    python tools/run_tests.py [--type release|debug|asan] [--cpu SET] [--python PYTHON] SUITE...
     python tools/run_tests.py --summary          # the sum of all suites that ran since --reset
 
 Suites: cpp (GoogleTest), python (tests/python), differential (tests/differential, needs PyTorch).
@@ -69,9 +69,11 @@ def preload_libraries():
     return " ".join(found)
 
 
-def environment(kind, suite):
-    """The environment of a suite: where facula is, the sanitizers' options."""
+def environment(kind, suite, cpu):
+    """The environment of a suite: where facula is, its instruction set, the sanitizers' options."""
     env = {**os.environ, "PYTHONPATH": str(BUILD / kind / "python"), "MPLBACKEND": "Agg"}
+    if cpu:
+        env["FACULA_CPU_CAPABILITY"] = cpu
     if kind == "asan":
         env["ASAN_OPTIONS"] = "detect_leaks=0:allocator_may_return_null=1:detect_odr_violation=0"
         env["UBSAN_OPTIONS"] = "print_stacktrace=1"
@@ -106,9 +108,9 @@ def pytest_command(python, suite, report, extra):
     ]
 
 
-def run_suite(suite, kind, python, extra):
+def run_suite(suite, kind, cpu, python, extra):
     """Runs one suite; returns its counts, in which a crash or a time-out is a failure."""
-    name = suite if kind == "release" else f"{suite}-{kind}"
+    name = "-".join([suite, *([kind] if kind != "release" else []), *([cpu] if cpu else [])])
     report = REPORTS / f"{name}.xml"
     report.unlink(missing_ok=True)
     make = (
@@ -123,7 +125,7 @@ def run_suite(suite, kind, python, extra):
         code = subprocess.run(
             command,
             cwd=ROOT,
-            env=environment(kind, suite),
+            env=environment(kind, suite, cpu),
             stdin=subprocess.DEVNULL,
             timeout=SECONDS[suite] * (4 if kind == "asan" else 1),
         ).returncode
@@ -145,6 +147,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("suites", nargs="*", metavar="SUITE", help=", ".join(SECONDS))
     parser.add_argument("--type", default="release")
+    parser.add_argument("--cpu", help="the instruction set in force: default, avx2, avx512")
     parser.add_argument("--python", default=sys.executable, help="runs the Python suites")
     parser.add_argument("--summary", action="store_true", help="sum the reports, run nothing")
     parser.add_argument("--reset", action="store_true", help="forget earlier reports first")
@@ -158,7 +161,8 @@ def main():
     REPORTS.mkdir(parents=True, exist_ok=True)
     total = Counts()
     for suite in options.suites:
-        total += run_suite(suite, options.type, options.python, shlex.split(options.options))
+        extra = shlex.split(options.options)
+        total += run_suite(suite, options.type, options.cpu, options.python, extra)
     if options.summary:
         for report in sorted(REPORTS.glob("*.xml")):
             total += count_report(report)

@@ -15,8 +15,10 @@ class Arena {
   Arena() {}  // room_ is left as it is: clearing it would cost more than most calls
   Arena(const Arena&) = delete;
   ~Arena() {
-    for (Lists* l = lists_; l; l = l->next)
-      for (size_t i = 0; i < l->count; ++i) l->tensors[i].~Tensor();
+    for (Lists* l = lists_; l; l = l->next) {
+      for (size_t i = 0; l->tensors && i < l->count; ++i) l->tensors[i].~Tensor();
+      for (size_t i = 0; l->objects && i < l->count; ++i) Py_DECREF(l->objects[i]);
+    }
     while (chunks_) ::operator delete(std::exchange(chunks_, chunks_->next));
   }
 
@@ -30,10 +32,14 @@ class Arena {
   Tensor* tensors(size_t n) {
     Tensor* t = room<Tensor>(n);
     for (size_t i = 0; i < n; ++i) new (t + i) Tensor;
-    Lists* l = room<Lists>(1);
-    *l = {lists_, t, n};
-    lists_ = l;
+    note({lists_, t, nullptr, n});
     return t;
+  }
+  // Keeps the objects of an array until the call is over: its list may change meanwhile.
+  void keep(PyObject** array, size_t n) {
+    PyObject** kept = room<PyObject*>(n);
+    for (size_t i = 0; i < n; ++i) kept[i] = Py_NewRef(array[i]);
+    note({lists_, nullptr, kept, n});
   }
   // Keeps a tensor, or a Python object, until the call is over.
   const Tensor& keep(Tensor t) { return *tensors(1) = std::move(t); }
@@ -49,9 +55,11 @@ class Arena {
   };
   struct Lists {
     Lists* next;
-    Tensor* tensors;
+    Tensor* tensors;     // or null
+    PyObject** objects;  // or null
     size_t count;
   };
+  void note(const Lists& l) { lists_ = new (room<Lists>(1)) Lists(l); }
   void* bytes(size_t n) {
     n = (n + 15) & ~size_t{15};
     if (n <= sizeof room_ - used_) {

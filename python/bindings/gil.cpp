@@ -67,8 +67,19 @@ void release_waiting() {
 }  // namespace
 
 bool holds_gil() {
-  PyThreadState* mine = PyGILState_GetThisThreadState();
-  return mine && mine == running_thread();
+  // The state that this thread was last seen with. Another thread's may come to lie where it was:
+  // then the id is another.
+  struct Seen {
+    PyThreadState* state;
+    uint64_t id;
+  };
+  static thread_local constinit Seen seen __attribute__((tls_model("initial-exec"))) = {};
+  PyThreadState* running = running_thread();
+  if (!running) return false;
+  if (running == seen.state && PyThreadState_GetID(running) == seen.id) return true;
+  if (running != PyGILState_GetThisThreadState()) return false;
+  seen = {running, PyThreadState_GetID(running)};
+  return true;
 }
 
 bool may_take_gil() { return Py_IsInitialized() && !interpreter_ends(); }

@@ -31,6 +31,7 @@ Tensor as_index_tensor(PyObject* o) {
 }
 
 bool is_index_number(PyObject* o) {
+  if (PyLong_CheckExact(o)) return true;
   return !PyBool_Check(o) && !is_tensor(o) && !is_array(o) && PyIndex_Check(o);
 }
 
@@ -47,6 +48,11 @@ struct Bounds {
 
 int64_t slice_bound(PyObject* o) {
   int64_t v = 0;
+  if (PyLong_CheckExact(o)) {
+    int overflow = 0;
+    v = long_value(o, overflow);
+    return overflow ? PyNumber_AsSsize_t(o, nullptr) : v;  // which clips
+  }
   if (is_tensor(o)) {
     check_type(read_int(o, v),
                "a slice bound must be an integer, or a tensor that holds one integer; got ",
@@ -288,6 +294,16 @@ void put(const Index& index, PyObject* value) {
   index_put_op.run({pack(to), pack(std::span<const Tensor>(index.indices())), pack(from)}, r.slots);
 }
 
+bool is_number_or_slice(PyObject* o) { return PyLong_CheckExact(o) || PySlice_Check(o); }
+
+// An index that no override can be in: what is indexed most with.
+bool is_plain_index(PyObject* index) {
+  if (is_number_or_slice(index)) return true;
+  if (!PyTuple_CheckExact(index)) return false;
+  PyObject** items = PySequence_Fast_ITEMS(index);
+  return std::all_of(items, items + PyTuple_GET_SIZE(index), is_number_or_slice);
+}
+
 // The overrides among the tensor, its index or the index's parts, and a value (which may be null).
 std::vector<Object> overrides_of(PyObject* self, PyObject* index, PyObject* value) {
   std::vector<Object> found;
@@ -302,6 +318,8 @@ std::vector<Object> overrides_of(PyObject* self, PyObject* index, PyObject* valu
 
 PyObject* subscript(PyObject* self, PyObject* index) {
   return guard([&] {
+    if (is_exact_tensor(self) && is_plain_index(index) && !function_mode_active()) [[likely]]
+      return get(self, index).leak();
     const std::vector<Object> overloaded = overrides_of(self, index, nullptr);
     if (!overloaded.empty() || function_mode_active()) {
       const Object f = attribute(reinterpret_cast<PyObject*>(tensor_type), "__getitem__");

@@ -40,7 +40,7 @@ Object find_in_module(PyObject* module, PyObject* name) {
 // facula._C._nn and the like: modules whose functions are found when asked for.
 void add_function_module(PyObject* module, const char* name) {
   const std::string full = std::string("facula._C.") + name;
-  const Object made = Object::take(PyModule_New(full.c_str()));
+  const Object made = new_lazy_module(full.c_str());
   static PyMethodDef def = {"__getattr__", guarded<find_in_module>, METH_O, nullptr};
   const Object getter = Object::take(PyCFunction_New(&def, made.get()));
   checked(PyObject_SetAttrString(made.get(), "__getattr__", getter.get()));
@@ -53,6 +53,7 @@ void fill(PyObject* module) {
       new_exception(module, "facula._C._LinAlgError", "_LinAlgError", PyExc_RuntimeError);
   out_of_memory_error =
       new_exception(module, "facula.OutOfMemoryError", "OutOfMemoryError", PyExc_RuntimeError);
+  add_lazy_module(module);
   add_dtypes(module);
   add_device(module);
   add_size(module);

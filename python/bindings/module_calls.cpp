@@ -35,10 +35,33 @@ PyObject* item(PyObject* dict, PyObject* name) {
   return found;
 }
 
+// What Module.__init__ puts into every module's dict stands at the same place in all of them: there
+// it is looked for first.
+class Place {
+ public:
+  // A borrowed item, or null without an error.
+  PyObject* item(PyObject* dict, PyObject* name) {
+    PyObject *key = nullptr, *value = nullptr;
+    Py_ssize_t at = place_;
+    if (at >= 0 && PyDict_Next(dict, &at, &key, &value) && key == name) return value;
+    if (place_ < 0) find(dict, name);
+    return python::item(dict, name);
+  }
+
+ private:
+  void find(PyObject* dict, PyObject* name) {
+    PyObject *key = nullptr, *value = nullptr;
+    for (Py_ssize_t next = 0, at = 0; PyDict_Next(dict, &next, &key, &value); at = next)
+      if (key == name) place_ = at;
+  }
+  Py_ssize_t place_ = -1;
+};
+Place places_of_hooks[4], places_of_tables[3];
+
 bool has_no_hooks(PyObject* dict) {
   const Words& w = words();
-  for (PyObject* name : w.hooks)
-    if (!is_empty_dict(item(dict, name))) return false;
+  for (size_t i = 0; i < std::size(w.hooks); ++i)
+    if (!is_empty_dict(places_of_hooks[i].item(dict, w.hooks[i]))) return false;
   for (Py_ssize_t i = 0; shared_hooks && i < PyTuple_GET_SIZE(shared_hooks); ++i)
     if (!is_empty_dict(PyTuple_GET_ITEM(shared_hooks, i))) return false;
   return true;
@@ -93,8 +116,8 @@ PyObject* plain_attribute(PyObject* self, PyObject* name) {
 // A registered parameter, module or buffer; a new reference, or null where there is none.
 PyObject* registered(PyObject* self, PyObject* name) {
   const Object dict = Object::take(PyObject_GenericGetDict(self, nullptr));
-  for (PyObject* word : words().tables) {
-    PyObject* table = item(dict.get(), word);
+  for (size_t i = 0; i < std::size(words().tables); ++i) {
+    PyObject* table = places_of_tables[i].item(dict.get(), words().tables[i]);
     PyObject* found = table && PyDict_Check(table) ? item(table, name) : nullptr;
     if (found) return Py_NewRef(found);
   }

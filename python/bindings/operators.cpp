@@ -36,11 +36,6 @@ std::vector<Tensor> NamedOperator::tensors(std::initializer_list<Value> args) {
   return take_tensors(r.slots[0]);
 }
 
-bool needs_operator(const Tensor& t) {
-  constexpr LayerSet plain = backend_layers | Layer::Autograd | Layer::Conjugate | Layer::Negative;
-  return !((t->layers | thread_state.include) - plain - thread_state.exclude).empty();
-}
-
 Scalar item_by_operator(const Tensor& t) {
   static NamedOperator item("_local_scalar_dense");
   Results<1> r;

@@ -41,7 +41,10 @@ class NamedOperator {
 };
 
 // Whether a layer other than the backend, autograd and lazy bits must see reads of this tensor.
-bool needs_operator(const Tensor& t);
+inline bool needs_operator(const Tensor& t) {
+  constexpr LayerSet plain = backend_layers | Layer::Autograd | Layer::Conjugate | Layer::Negative;
+  return !((t->layers | thread_state.include) - plain - thread_state.exclude).empty();
+}
 Scalar item_by_operator(const Tensor& t);
 
 }  // namespace facula::python

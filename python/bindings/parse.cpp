@@ -37,24 +37,31 @@ bool read_tensors(const SchemaType& type, PyObject* o, Value& out, Parsed& into)
   size_t n = 0;
   PyObject** items = items_of(o, n);
   if (!items) return false;
-  Tensor* list = into.arena.tensors(n);
+  into.arena.keep(items, n);
+  auto** list = into.arena.room<TensorImpl*>(n);
   for (size_t i = 0; i < n; ++i) {
+    list[i] = nullptr;
     if (items[i] == Py_None && type.optional_elements) continue;
     Value v;
     if (!read_tensor(false, items[i], v, into)) return false;
-    if (v.is_tensor()) list[i] = v.as_tensor();
+    if (v.is_tensor()) list[i] = v.tensor;
   }
-  out = pack(std::span<const Tensor>(list, n));
+  static_assert(sizeof(Tensor) == sizeof(TensorImpl*));
+  out = pack(std::span<const Tensor>(reinterpret_cast<const Tensor*>(list), n));
   return true;
 }
 
+[[noreturn, gnu::cold]] void throw_too_big(size_t position) {
+  throw_type(concat("failed to unpack the object at pos ", position + 1,
+                    " with error \"Overflow when unpacking long long\""));
+}
+
 // One item of a list of ints. What is too big is a type error there, as in PyTorch.
-bool read_element(PyObject* o, size_t position, int64_t& out) {
+inline bool read_element(PyObject* o, size_t position, int64_t& out) {
   if (!PyLong_CheckExact(o)) return read_int(o, out);
   int overflow = 0;
   out = long_value(o, overflow);
-  check_type(!overflow, "failed to unpack the object at pos ", position + 1,
-             " with error \"Overflow when unpacking long long\"");
+  if (overflow) throw_too_big(position);
   return true;
 }
 
@@ -262,9 +269,10 @@ class Fit {
                 s_.defaults.size() * sizeof(Value));
     into_.op = s_.op;
     size_t taken = given_.positional;
-    if (taken > s_.positional && !take_varargs(taken)) return {Misfit::TooMany};
+    const bool spelled_out = taken > s_.positional;
+    if (spelled_out && !take_varargs(taken)) return {Misfit::TooMany};
     const bool short_of = !given_.keywords && taken < s_.required;
-    for (size_t i = 0; i < taken; ++i) {
+    for (size_t i = spelled_out ? taken : 0; i < taken; ++i) {
       const Parameter& p = s_.parameters[i];
       if (!fits(p, given_.args[i], short_of)) {
         if (i == own() && take_varargs(taken)) break;
@@ -282,7 +290,12 @@ class Fit {
   size_t own() const { return s_.style == Style::Method ? 1 : 0; }
 
   bool read(const Parameter& p, PyObject* o) {
-    return read_value(p.type(), p.number, o, into_.args()[p.index], into_);
+    Value& out = into_.args()[p.index];
+    if (p.tensor && is_exact_tensor(o)) [[likely]] {
+      out = Value::of_tensor(impl_of(o));
+      return true;
+    }
+    return read_value(p.type(), p.number, o, out, into_);
   }
 
   // A number that is too big for its parameter is an error of its own, unless arguments are missing

@@ -29,6 +29,7 @@ Parameter make_parameter(const OpInfo& info, size_t i, const OpRecord& record, S
   Parameter p;
   p.argument = &info.schema.args[i];
   p.index = static_cast<uint8_t>(i);
+  p.tensor = p.argument->type.kind == TypeKind::Tensor && !p.argument->type.list;
   const std::string& n = p.argument->name;
   // Functions show self as input, lists excepted.
   const bool is_input = style == Style::Function && n == "self" && !p.argument->type.list;

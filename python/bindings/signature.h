@@ -21,6 +21,7 @@ struct Parameter {
   PyObject* other_names[2] = {};  // NumPy's, as PyTorch takes them
   const Argument* argument = nullptr;
   uint8_t index = 0;    // among the operator's arguments
+  bool tensor = false;  // one Tensor
   bool number = false;  // a Tensor argument that takes a number
   bool required = false;
 

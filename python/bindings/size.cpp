@@ -1,4 +1,6 @@
 // Size: a tuple of ints that stays a Size when it is sliced, added or repeated.
+#include <algorithm>
+
 #include "types.h"
 
 namespace facula::python {
@@ -84,6 +86,22 @@ PyObject* size_reduce(PyObject* o, PyObject*) {
   });
 }
 
+// Sizes come and go with every look at a shape: objects of the last ones, by their length. Under
+// the GIL.
+struct Spare {
+  static constexpr size_t most_dims = 6, most = 16;
+  PyObject* objects[most_dims + 1][most];
+  size_t count[most_dims + 1];
+} spare = {};
+
+void free_size(void* p) {
+  auto* o = static_cast<PyObject*>(p);
+  const auto n = static_cast<size_t>(Py_SIZE(o));
+  if (Py_TYPE(o) != &size_type || n > Spare::most_dims || spare.count[n] == Spare::most)
+    return PyObject_GC_Del(p);
+  spare.objects[n][spare.count[n]++] = o;
+}
+
 PyMethodDef methods[] = {
     {"numel", size_numel, METH_NOARGS, "The number of elements of a tensor of this size."},
     {"__reduce__", size_reduce, METH_NOARGS, nullptr},
@@ -104,6 +122,7 @@ PyTypeObject make_type() {
   t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_TUPLE_SUBCLASS;
   t.tp_base = &PyTuple_Type;
   t.tp_new = size_new;
+  t.tp_free = free_size;
   t.tp_repr = size_repr;
   t.tp_as_sequence = &sequence;
   t.tp_as_mapping = &mapping;
@@ -111,6 +130,16 @@ PyTypeObject make_type() {
   t.tp_methods = methods;
   t.tp_doc = "The sizes of a tensor: a tuple of ints.";
   return t;
+}
+
+Object blank_size(size_t n) {
+  if (n > Spare::most_dims || spare.count[n] == 0)
+    return Object::take(size_type.tp_alloc(&size_type, static_cast<Py_ssize_t>(n)));
+  PyObject* o = spare.objects[n][--spare.count[n]];
+  std::fill_n(PySequence_Fast_ITEMS(o), n, nullptr);  // what it held, it holds no more
+  _Py_NewReference(o);
+  PyObject_GC_Track(o);
+  return Object::take(o);
 }
 
 void fill(PyObject* tuple, IntSpan v) {
@@ -123,7 +152,7 @@ void fill(PyObject* tuple, IntSpan v) {
 PyTypeObject size_type = make_type();
 
 Object size_object(IntSpan v) {
-  Object o = Object::take(size_type.tp_alloc(&size_type, static_cast<Py_ssize_t>(v.size())));
+  Object o = blank_size(v.size());
   fill(o.get(), v);
   return o;
 }

@@ -3,6 +3,7 @@
 #include "autograd/variable.h"
 #include "convert.h"
 #include "core/threads.h"
+#include "dispatch/backend.h"
 #include "overrides.h"
 #include "tensor_members.h"
 #include "transforms/autocast.h"
@@ -77,6 +78,7 @@ Object set_device(PyObject*, PyObject* d) {
   return none();
 }
 
+PyObject* cpu_capability(PyObject*, PyObject*) { return PyUnicode_FromString(isa_name()); }
 PyObject* get_threads(PyObject*, PyObject*) { return PyLong_FromLong(num_threads()); }
 Object set_threads(PyObject*, PyObject* n) {
   int64_t v = 0;
@@ -209,6 +211,7 @@ PyMethodDef functions[] = {
     {"_set_default_dtype", guarded<set_dtype>, METH_O, nullptr},
     {"get_default_device", guarded<get_device>, METH_NOARGS, "The device of new tensors."},
     {"_set_default_device", guarded<set_device>, METH_O, nullptr},
+    {"_cpu_capability", cpu_capability, METH_NOARGS, nullptr},
     {"get_num_threads", get_threads, METH_NOARGS, "How many threads one operation may use."},
     {"set_num_threads", guarded<set_threads>, METH_O,
      "Sets how many threads one operation may use."},

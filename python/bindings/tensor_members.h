@@ -52,6 +52,8 @@ void add_library(PyObject* module);
 void add_modes(PyObject* module);
 void add_operator_table(PyObject* module);  // _operator_table()
 void add_memory(PyObject* module);          // statistics of the allocator, where blocks came from
-void add_overridable(PyObject* module);     // functions in Python that overrides see
+void add_lazy_module(PyObject* module);     // modules with __getattr__
+Object new_lazy_module(const char* name);
+void add_overridable(PyObject* module);  // functions in Python that overrides see
 
 }  // namespace facula::python

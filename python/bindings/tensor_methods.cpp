@@ -24,17 +24,21 @@ struct Word {
   constexpr Word(const char (&s)[N]) { std::copy_n(s, N, text); }
 };
 
+bool may_be_overridden(PyObject* self) { return !is_exact_tensor(self) || function_mode_active(); }
+
 template <Word Name, Object (*F)(PyObject*)>
 PyObject* plain(PyObject* self, PyObject*) {
   return guard([&] {
-    if (Object r = self_override(self, Name.text)) return r.leak();
+    if (may_be_overridden(self)) [[unlikely]]
+      if (Object r = self_override(self, Name.text)) return r.leak();
     return F(self).leak();
   });
 }
 template <Word Name, Object (*F)(PyObject*, PyObject*, PyObject*)>
 PyObject* full(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guard([&] {
-    if (Object r = self_override(self, Name.text, args, kwargs)) return r.leak();
+    if (may_be_overridden(self)) [[unlikely]]
+      if (Object r = self_override(self, Name.text, args, kwargs)) return r.leak();
     return F(self, args, kwargs).leak();
   });
 }
@@ -110,9 +114,13 @@ Object is_contiguous(PyObject* self, PyObject* args, PyObject* kwargs) {
 
 Object item(PyObject* o) {
   const Tensor& t = tensor_of(o);
-  if (t.dtype() == DType::UInt64 && t.numel() == 1 && t.device().is_cpu() && !needs_operator(t))
-    return Object::take(PyLong_FromUnsignedLongLong(*t.data<uint64_t>()));
-  return number_object(item_of(t));
+  const DType d = t.dtype();
+  const bool direct = d == DType::Float32 || d == DType::UInt64;
+  if (!direct || t.numel() != 1 || !t.device().is_cpu() || t->neg || needs_operator(t))
+    return number_object(item_of(t));
+  if (d == DType::Float32)  // a loss, more often than not
+    return Object::take(PyFloat_FromDouble(static_cast<double>(*t.data<float>())));
+  return Object::take(PyLong_FromUnsignedLongLong(*t.data<uint64_t>()));
 }
 Object tolist(PyObject* o) { return to_list(tensor_of(o)); }
 

@@ -150,13 +150,9 @@ PyTypeObject make_base() {
 PyTypeObject tensor_meta_type = make_meta();
 PyTypeObject tensor_base_type = make_base();
 
-const Tensor& tensor_of(PyObject* o) {
-  static_assert(sizeof(Tensor) == sizeof(TensorImpl*));
-  KeptObject* k = kept(o);
-  if (!k->impl) [[unlikely]]
-    throw Error(ErrorKind::Runtime, "this ", type_name(o),
-                " holds no tensor: its class's __new__ did not call Tensor's");
-  return reinterpret_cast<const Tensor&>(k->impl);
+void throw_no_tensor(PyObject* o) {
+  throw Error(ErrorKind::Runtime, "this ", type_name(o),
+              " holds no tensor: its class's __new__ did not call Tensor's");
 }
 
 PyObject* wrap(Tensor t) {

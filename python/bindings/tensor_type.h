@@ -20,8 +20,15 @@ inline bool is_tensor(PyObject* o) {
   return is_exact_tensor(o) || PyObject_TypeCheck(o, &tensor_base_type);
 }
 inline TensorImpl* impl_of(PyObject* o) { return kept(o)->impl; }
+[[noreturn]] void throw_no_tensor(PyObject* o);
 // The handle that a Tensor object holds, without counting. Raises where an object has no tensor.
-const Tensor& tensor_of(PyObject* o);
+inline const Tensor& tensor_of(PyObject* o) {
+  static_assert(sizeof(Tensor) == sizeof(TensorImpl*));
+  KeptObject* k = kept(o);
+  if (!k->impl) [[unlikely]]
+    throw_no_tensor(o);
+  return reinterpret_cast<const Tensor&>(k->impl);
+}
 
 // The object of a tensor: the one that it has, else a new one. An undefined tensor gives None.
 PyObject* wrap(Tensor t);

@@ -6,6 +6,8 @@ in Python, submodules. Nothing else is imported at start.
 
 from facula import _C
 
+_C._lazy_module(__name__)
+
 __version__ = "0.1.0"
 
 # Numbers that torch offers beside its functions; from here on `float` and its like are dtypes.

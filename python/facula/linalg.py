@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from facula import _C
 
+_C._lazy_module(__name__)
+
 LinAlgError = _C._LinAlgError
 
 

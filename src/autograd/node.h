@@ -231,7 +231,7 @@ class OpNode final : public Node {
   uint32_t kept_args_ = 0, kept_results_ = 0;  // a bit each
   const Purpose purpose_;
   std::atomic<bool> released_{false};
-  InlineVector<TensorArg, 2> tensors_;
+  InlineVector<TensorArg, 3> tensors_;
   std::vector<ListArg> lists_;
   std::vector<std::pair<int, SavedTensor>> results_;
 };

@@ -1,7 +1,11 @@
 #include "dispatch/backend.h"
 
+#include <strings.h>
+
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 
 #include "core/autograd_meta.h"
 #include "dispatch/mutations.h"
@@ -28,10 +32,25 @@ int detect_isa() {
   return 0;
 }
 
+constexpr const char* isa_names[] = {"DEFAULT", "AVX2", "AVX512"};
+
+// The set that the environment asks for, in our word or PyTorch's; no better one than there is.
+int wished_isa() {
+  const int best = detect_isa();
+  const char* wish = std::getenv("FACULA_CPU_CAPABILITY");
+  if (!wish) wish = std::getenv("ATEN_CPU_CAPABILITY");
+  if (!wish || !*wish) return best;
+  for (int i = 0; i < 3; ++i)
+    if (strcasecmp(wish, isa_names[i]) == 0) return std::min(i, best);
+  std::fprintf(stderr, "facula: FACULA_CPU_CAPABILITY: expected default, avx2 or avx512; got %s\n",
+               wish);
+  return best;
+}
+
 int isa_index() {
   int i = isa_in_force.load(std::memory_order_relaxed);
   if (i < 0) [[unlikely]]
-    isa_in_force.store(i = detect_isa(), std::memory_order_relaxed);
+    isa_in_force.store(i = wished_isa(), std::memory_order_relaxed);
   return i;
 }
 
@@ -411,6 +430,7 @@ void choose_and_run(OpCall& c, Layer backend) {
 
 }  // namespace
 
+const char* isa_name() { return isa_names[isa_index()]; }
 Isa current_isa() { return static_cast<Isa>(isa_index()); }
 
 void set_isa(Isa isa) {

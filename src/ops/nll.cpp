@@ -186,7 +186,7 @@ Tensor cross_entropy_loss(const Tensor& self, const Tensor& target, const Tensor
     return entropy_of_probabilities(input, target, weight, reduction, smoothing, class_dim);
   if (smoothing > 0)
     return smoothed_entropy(input, target, weight, reduction, ignored, smoothing, class_dim);
-  return ops::nll_loss_nd(input, target, weight, reduction, ignored);
+  return nll_loss_nd(input, target, weight, reduction, ignored);
 }
 
 Tensor nll_grad(Backward& b) {

@@ -25,11 +25,14 @@ void meta_backward(Meta& m, const Tensor& grad, const Tensor& output, int64_t di
   m.result(0, output.sizes(), output.dtype());
 }
 
+Tensor in_dtype(const Tensor& t, std::optional<DType> dtype) {
+  return dtype && *dtype != t.dtype() ? ops::to(t, *dtype) : t;
+}
 Tensor softmax(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
-  return ops::_softmax(dtype ? ops::to(self, *dtype) : self, dim, false);
+  return ops::_softmax(in_dtype(self, dtype), dim, false);
 }
 Tensor log_softmax(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
-  return ops::_log_softmax(dtype ? ops::to(self, *dtype) : self, dim, false);
+  return ops::_log_softmax(in_dtype(self, dtype), dim, false);
 }
 
 Tensor sum_over(const Tensor& t, int64_t dim) { return ops::sum(t, IntList{dim}, true); }

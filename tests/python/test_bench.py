@@ -79,3 +79,14 @@ def test_a_saved_run_can_be_read(tmp_path, capsys):
 def test_a_commit_without_git_is_unknown(monkeypatch):
     monkeypatch.setenv("PATH", "")
     assert report.commit() == "unknown"
+
+
+def test_a_statement_is_timed_without_a_call_around_it():
+    """Its names are local, it runs as often as asked, and prepare() sees its value."""
+    turns = []
+    run = harness.Statement("turns.append(a + 1)", {"turns": turns, "a": 2})
+    assert harness.time_calls(run, 5) > 0
+    assert turns == [3] * 5
+    assert harness.Statement("a + b", {"a": 1, "b": 2})() == 3
+    case = harness.Case("add", lambda m: harness.Statement("a + a", {"a": m.ones(1)}), rounds=1)
+    assert harness.measure(case._replace(checked=True), {"facula": facula})[0].seconds["facula"] > 0

@@ -179,3 +179,18 @@ def test_modules_are_pickled_in_every_protocol(protocol):
     module = nn.Linear(2, 2)
     again = pickle.loads(pickle.dumps(module, protocol))
     assert facula.equal(again.weight, module.weight)
+
+
+def test_a_dict_of_another_order_is_read_all_the_same():
+    """Hooks and parameters are looked for where Module.__init__ puts them, but not only there."""
+    plain = facula.nn.Linear(2, 2)
+    plain(facula.ones(1, 2))
+    turned = facula.nn.Linear(2, 2)
+    items = list(vars(turned).items())
+    vars(turned).clear()
+    vars(turned).update(reversed(items))
+    met = []
+    turned.register_forward_hook(lambda module, args, result: met.append(result))
+    result = turned(facula.ones(1, 2))
+    assert met[0] is result
+    assert facula.equal(result, facula.ones(1, 2) @ turned.weight.T + turned.bias)

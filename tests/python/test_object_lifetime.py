@@ -10,6 +10,7 @@ import facula
 import facula.autograd
 import facula.nn
 import pytest
+from facula.utils._python_dispatch import TorchDispatchMode
 from lifetimes import SCENARIOS
 
 SCHEME = facula._C._pyobject_scheme
@@ -248,3 +249,19 @@ def test_scenarios_leak_nothing():
         text=True,
     )
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_a_list_may_lose_its_tensors_during_the_call():
+    """The call keeps what its lists held when it began."""
+
+    class Emptying(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            parts.clear()
+            gc.collect()
+            return func(*args, **(kwargs or {}))
+
+    parts = [facula.full((2,), float(i)) for i in range(3)]
+    with Emptying():
+        joined = facula.cat(parts)
+    assert not parts
+    assert joined.tolist() == [0.0, 0.0, 1.0, 1.0, 2.0, 2.0]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from facula import _C
+
+_C._lazy_module(__name__)
+
 _PARAMETER_NAMES = ("Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer")
 _SUBMODULES = ("functional", "init", "modules", "parameter", "utils")
 

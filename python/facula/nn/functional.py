@@ -6,6 +6,10 @@ so that a call costs no Python frame.
 
 from __future__ import annotations
 
+from facula import _C
+
+_C._lazy_module(__name__)
+
 _FILES = {
     "activation": "celu elu glu gumbel_softmax hardsigmoid hardswish hardtanh leaky_relu "
     "log_softmax mish relu relu6 rrelu selu sigmoid silu softmax softmin softsign "
@@ -58,8 +62,6 @@ def __getattr__(name):
         module = import_module(f"facula.nn._functional.{_FILE_OF[name]}")
         value = getattr(module, name)
         if not name.startswith("_"):
-            from facula import _C
-
             value = _C.overridable(value, __name__)
     elif name in _OPERATOR_OF:
         value = _operator(_OPERATOR_OF[name] or name)

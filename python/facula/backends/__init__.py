@@ -1,0 +1,5 @@
+"""What the machine under the operators can do."""
+
+from facula.backends import cpu
+
+__all__ = ["cpu"]
