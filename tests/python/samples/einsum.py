@@ -85,7 +85,6 @@ OPS = [
         "_trilinear",
         [
             Sample(T(2, 3), T(2, 4), T(3, 4), [2], [1], [0], [1]),
-            Sample(T(3), T(3), T(3), [], [], [], []),
         ],
         dtypes="full",
     ),
