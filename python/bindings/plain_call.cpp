@@ -4,7 +4,6 @@ namespace facula::python {
 namespace {
 
 constexpr int most_args = 4;
-constexpr int64_t large = 32768;  // work for which the GIL is worth releasing
 
 bool plain_default(const Argument& a) {
   return a.has_default &&
@@ -22,12 +21,27 @@ bool fits(const Operator& op) {
   return true;
 }
 
-bool read(PyObject* o, bool number, Value& v) {
+}  // namespace
+
+PlainBinary::PlainBinary(const char* name) {
+  for (const Operator* op : find_overloads("aten", name)) {
+    if (!fits(*op)) continue;
+    op_ = op;
+    most_ = long_call_elements(*op);
+    const OpInfo& info = op->info();
+    for (size_t i = 0; i < 2; ++i) numbers_[i] = op->record->numbers.has(info.schema.args[i].name);
+    for (int i = 2; i < info.args; ++i)
+      rest_[i - 2] = default_value(info.schema.args[static_cast<size_t>(i)]);
+    return;
+  }
+}
+
+bool PlainBinary::read(PyObject* o, int operand, Value& v) const {
   if (is_exact_tensor(o)) {
     v = Value::of_tensor(impl_of(o));
-    return v.tag == Tag::Tensor && v.tensor->numel <= large;
+    return v.tag == Tag::Tensor && v.tensor->numel <= most_;
   }
-  if (!number) return false;
+  if (!numbers_[operand]) return false;
   if (PyFloat_CheckExact(o)) {
     v = Value::of_float(PyFloat_AS_DOUBLE(o));
     return true;
@@ -38,24 +52,10 @@ bool read(PyObject* o, bool number, Value& v) {
   return overflow == 0;
 }
 
-}  // namespace
-
-PlainBinary::PlainBinary(const char* name) {
-  for (const Operator* op : find_overloads("aten", name)) {
-    if (!fits(*op)) continue;
-    op_ = op;
-    const OpInfo& info = op->info();
-    for (size_t i = 0; i < 2; ++i) numbers_[i] = op->record->numbers.has(info.schema.args[i].name);
-    for (int i = 2; i < info.args; ++i)
-      rest_[i - 2] = default_value(info.schema.args[static_cast<size_t>(i)]);
-    return;
-  }
-}
-
 PyObject* PlainBinary::try_call(PyObject* a, PyObject* b) const {
   if (!op_ || function_mode_active()) return nullptr;
   Value args[most_args];
-  if (!read(a, numbers_[0], args[0]) || !read(b, numbers_[1], args[1])) return nullptr;
+  if (!read(a, 0, args[0]) || !read(b, 1, args[1])) return nullptr;
   args[2] = rest_[0];
   args[3] = rest_[1];
   Results<1> r;

@@ -7,6 +7,13 @@
 
 namespace facula::python {
 
+// A tensor of more elements makes the call one of some microseconds, in which other threads should
+// have the GIL. What runs in lower precision under autocast multiplies matrices.
+inline int64_t long_call_elements(const Operator& op) {
+  if (op.info().view) return INT64_MAX;
+  return op.record->autocast == Autocast::LowerPrecision ? 2048 : 8192;
+}
+
 // An operator of two operands whose further arguments have plain defaults.
 class PlainBinary {
  public:
@@ -16,7 +23,10 @@ class PlainBinary {
   PyObject* try_call(PyObject* a, PyObject* b) const;
 
  private:
+  bool read(PyObject* o, int operand, Value& v) const;
+
   const Operator* op_ = nullptr;
+  int64_t most_ = 0;  // elements
   bool numbers_[2] = {};
   Value rest_[2];
 };

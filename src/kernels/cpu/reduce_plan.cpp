@@ -1,5 +1,7 @@
 #include "kernels/cpu/reduce_plan.h"
 
+#include "core/checked.h"
+
 #include <algorithm>
 
 namespace facula::cpu {
@@ -20,8 +22,11 @@ void order(Dims& dims) {
 Dims merged(const Dims& dims) {
   Dims out;
   for (const Dim& d : dims) {
-    if (!out.empty() && out.back().in == d.in * d.size && out.back().out == d.out * d.size)
-      out.back() = {out.back().size * d.size, d.in, d.out};
+    // Where another dimension has no elements, the sizes may be too large to be multiplied.
+    const bool joins = !out.empty() && out.back().in == saturating_mul(d.in, d.size) &&
+                       out.back().out == saturating_mul(d.out, d.size);
+    if (joins)
+      out.back() = {saturating_mul(out.back().size, d.size), d.in, d.out};
     else
       out.push_back(d);
   }
