@@ -113,6 +113,7 @@ Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p, double eps,
 }
 
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double eps) {
+  check(eps >= 0, "cosine_similarity(): eps must be non-negative; got ", eps);
   const DType common = promote(a.dtype(), b.dtype());
   check(is_floating(common), "loss: the inputs' common dtype must be floating point; got ",
         name(common));
