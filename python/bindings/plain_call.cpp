@@ -1,5 +1,9 @@
 #include "plain_call.h"
 
+#include <memory>
+
+#include "convert.h"
+
 namespace facula::python {
 namespace {
 
@@ -21,7 +25,42 @@ bool fits(const Operator& op) {
   return true;
 }
 
+// One argument as its parameter takes it; numbers that the parser would convert are left to it.
+bool read_plain(const Parameter& p, PyObject* o, int64_t most, Value& v) {
+  if (p.tensor && is_exact_tensor(o)) {
+    v = Value::of_tensor(impl_of(o));
+    return v.tag == Tag::Tensor && v.tensor->numel <= most;
+  }
+  if (!p.integer || !PyLong_CheckExact(o)) return false;
+  int overflow = 0;
+  v = Value::of_int(long_value(o, overflow));
+  return overflow == 0;
+}
+
 }  // namespace
+
+PyObject* try_plain_call(const Signature& s, const Given& given) {
+  constexpr size_t most_given = 3;
+  const size_t n = given.positional;
+  if (!s.plain || given.keywords || n == 0 || n > most_given || n < s.required ||
+      n > s.positional || function_mode_active())
+    return nullptr;
+  union Room {  // filling it with nothing would cost more than the rest of this function
+    Value values[most_plain_args];
+    Room() {}
+  } room;
+  Value read[most_given];
+  const int64_t most = long_call_elements(*s.op);
+  for (size_t i = 0; i < n; ++i)
+    if (!read_plain(s.parameters[i], given.args[i], most, read[i])) return nullptr;
+  Value* args = room.values;
+  std::uninitialized_copy(s.defaults.begin(), s.defaults.end(), args);
+  for (size_t i = 0; i < n; ++i) args[s.parameters[i].index] = read[i];
+  Results<1> r;
+  call(*s.op, args, r.slots);
+  if (r.slots[0].is_tensor()) return wrap(take_tensor(r.slots[0]));
+  return result_object(r.slots[0]).leak();
+}
 
 PlainBinary::PlainBinary(const char* name) {
   for (const Operator* op : find_overloads("aten", name)) {

@@ -1,9 +1,8 @@
-// The shortest way from Python's operators to a call: exact Tensors, or one and a float or int,
-// with no mode on and no parsing. Everything else takes the usual way.
+// The shortest way from Python to a call: exact Tensors and plain numbers by position, with no mode
+// on. Everything else takes the usual way.
 #pragma once
-#include "convert.h"
 #include "overrides.h"
-#include "tensor_type.h"
+#include "parse.h"
 
 namespace facula::python {
 
@@ -13,6 +12,10 @@ inline int64_t long_call_elements(const Operator& op) {
   if (op.info().view) return INT64_MAX;
   return op.record->autocast == Autocast::LowerPrecision ? 2048 : 8192;
 }
+
+// Calls the operator of a signature with one to three arguments; its other parameters keep their
+// defaults. Null with no error set when the usual way must be taken.
+PyObject* try_plain_call(const Signature& s, const Given& given);
 
 // An operator of two operands whose further arguments have plain defaults.
 class PlainBinary {
