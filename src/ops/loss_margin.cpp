@@ -118,7 +118,10 @@ Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double e
   check(is_floating(common), "loss: the inputs' common dtype must be floating point; got ",
         name(common));
   const IntVec sizes = broadcast_sizes(a.sizes(), b.sizes());
-  const Tensor x = ops::expand(a, sizes), y = ops::expand(b, sizes);
+  auto spread = [&](const Tensor& t) {
+    return same_sizes(t.sizes(), sizes) ? t : ops::expand(t, sizes);
+  };
+  const Tensor x = spread(a), y = spread(b);
   const IntVec over{dim};
   auto length = [&](const Tensor& t) {
     return ops::clamp_min(ops::linalg_vector_norm(t, 2, IntList(over), true), eps);

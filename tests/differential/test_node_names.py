@@ -277,6 +277,14 @@ GRAPHS = {
     "convolution, padded unevenly": lambda m: m.nn.functional.conv1d(
         leaf(m, 1, 2, 5), leaf(m, 3, 2, 4), padding="same"
     ),
+    "x ** 2": lambda m: leaf(m, 3) ** 2,
+    "2 ** x": lambda m: 2 ** leaf(m, 3),
+    "x % 2": lambda m: leaf(m, 3) % 2,
+    "x * 2": lambda m: leaf(m, 3) * 2,
+    "outer": lambda m: m.outer(leaf(m, 2), leaf(m, 3)),
+    "cov": lambda m: m.cov(leaf(m, 2, 3)),
+    "tensordot of vectors": lambda m: m.tensordot(leaf(m, 3), leaf(m, 3), 1),
+    "gradient": lambda m: m.gradient(leaf(m, 5))[0],
     "add.Scalar": lambda m: m.ops.aten.add.Scalar(leaf(m, 3), 2),
     "sub.Scalar": lambda m: m.ops.aten.sub.Scalar(leaf(m, 3), 2),
     "mul.Scalar": lambda m: m.ops.aten.mul.Scalar(leaf(m, 3), 2),

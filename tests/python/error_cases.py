@@ -49,6 +49,11 @@ CASES = {
         "without elements",
     ),
     # --- shapes
+    "prelu weight": (
+        lambda m: m.prelu(m.ones(3, 4), m.ones(1, 4)),
+        RuntimeError,
+        "weight must be a scalar or 1-D",
+    ),
     "flash attention widths": (
         lambda m: flash(m, (2, 2, 3, 4), (2, 2, 3, 5)),
         RuntimeError,
