@@ -315,6 +315,11 @@ Object running_node(PyObject*, PyObject*) {
   return n ? node_object(Ref<Node>::share(n)) : none();
 }
 Object several_threads(PyObject*, PyObject*) { return boolean(multithreading_enabled()); }
+Object layout_enforced(PyObject*, PyObject*) { return boolean(grad_layout_enforced()); }
+Object set_layout_enforced(PyObject*, PyObject* on) {
+  set_grad_layout_enforced(truth(on));
+  return none();
+}
 Object set_several_threads(PyObject*, PyObject* on) {
   set_multithreading(truth(on));
   return none();
@@ -390,6 +395,8 @@ PyMethodDef functions[] = {
     {"_will_engine_execute_node", guarded<will_run>, METH_O, nullptr},
     {"_current_autograd_node", guarded<running_node>, METH_NOARGS, nullptr},
     {"_is_multithreading_enabled", guarded<several_threads>, METH_NOARGS, nullptr},
+    {"_is_grad_layout_enforcement_enabled", guarded<layout_enforced>, METH_NOARGS, nullptr},
+    {"_set_grad_layout_enforcement_enabled", guarded<set_layout_enforced>, METH_O, nullptr},
     {"_set_multithreading_enabled", guarded<set_several_threads>, METH_O, nullptr},
     {"_push_node_creation_hook", guarded<push_creation_hook>, METH_O, nullptr},
     {"_pop_node_creation_hook", guarded<pop_creation_hook>, METH_NOARGS, nullptr},

@@ -7,6 +7,7 @@
 #include "core/holders.h"
 #include "operators.h"
 #include "overrides.h"
+#include "plain_call.h"
 
 namespace facula::python {
 namespace {
@@ -16,8 +17,9 @@ CallableObject* self_of(PyObject* o) { return reinterpret_cast<CallableObject*>(
 // --- the call
 
 // A call that takes long enough for other Python threads to gain from it, and that runs no Python.
-bool drops_gil(const OpInfo& info, const Value* args) {
-  constexpr int64_t large = 32768;
+bool drops_gil(const Operator& op, const Value* args) {
+  const OpInfo& info = op.info();
+  const int64_t large = long_call_elements(op);
   if (tracks_allocations()) return false;  // the Python line is asked for where memory is taken
   constexpr LayerSet python_layers = LayerSet(Layer::Subclass) | Layer::Modes | Layer::Transforms;
   bool big = false;
@@ -32,6 +34,8 @@ bool drops_gil(const OpInfo& info, const Value* args) {
           big |= t.numel() > large;
           layers |= t->layers;
         }
+    } else if (args[i].tag == Tag::IntList && makes_from_sizes(info)) {
+      big |= product_exceeds(args[i].as_ints(), large);
     }
   }
   return big && (layers & python_layers).empty();
@@ -51,7 +55,7 @@ Object first_argument(const Given& g, const OpInfo& info) {
 Object run(Parsed& p, const Given& given, Style style) {
   const OpInfo& info = p.op->info();
   ResultSlots r(info.results);
-  if (drops_gil(info, p.args())) {
+  if (drops_gil(*p.op, p.args())) {
     const DropGil drop(true);
     call(*p.op, p.args(), r.slots);
   } else {
@@ -79,6 +83,8 @@ Object override_call(PyObject* callable, const Given& g, const Parsed& p) {
 PyObject* vectorcall(PyObject* o, PyObject* const* args, size_t n, PyObject* keywords) {
   try {
     const Given given{args, static_cast<size_t>(PyVectorcall_NARGS(n)), keywords};
+    if (const Signature* first = packet_of(o).first())
+      if (PyObject* result = try_plain_call(*first, given)) return result;
     return call_packet(o, packet_of(o), given).leak();
   } catch (...) {
     set_python_error();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autograd/custom.h"
+#include "autograd/engine.h"
 #include "autograd/node_watch.h"
 #include "convert.h"
 #include "operators.h"
@@ -35,9 +36,14 @@ struct PythonNode final : Node {
   }
   Gradients apply(Gradients grads) override {
     HoldGil gil;
-    const Object given = Object::take(PyTuple_New(static_cast<Py_ssize_t>(grads.size())));
-    for (size_t i = 0; i < grads.size(); ++i)
-      PyTuple_SET_ITEM(given.get(), static_cast<Py_ssize_t>(i), checked(wrap(gradient(grads, i))));
+    const auto count = static_cast<Py_ssize_t>(grads.size());
+    const Object given = Object::take(boxed ? PyList_New(count) : PyTuple_New(count));
+    for (Py_ssize_t i = 0; i < count; ++i) {
+      PyObject* grad = checked(wrap(gradient(grads, static_cast<size_t>(i))));
+      boxed ? PyList_SET_ITEM(given.get(), i, grad) : PyTuple_SET_ITEM(given.get(), i, grad);
+    }
+    // The list alone holds what it has, so that backward can let go of it.
+    if (boxed) grads.clear();
     const Object returned = called(context_, "_run_backward", given.get());
     return taken(returned.get());
   }
@@ -63,7 +69,7 @@ struct PythonNode final : Node {
   // Which arguments are tensors: others have no edge, and their gradient must be None.
   std::vector<bool> is_tensor_argument;
   std::vector<SavedTensor> saved;
-  bool materialize = true, released = false;
+  bool materialize = true, released = false, boxed = false;
 
  private:
   Tensor gradient(const Gradients& grads, size_t i) const {
@@ -185,6 +191,7 @@ Object attach(PyObject*, PyObject* args, PyObject*) {
     auto* made = new PythonNode(context);
     node = Ref<Node>::take(made);
     made->materialize = materialize;
+    made->boxed = attribute(context, "_boxed").get() == Py_True;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments); ++i) {
       PyObject* a = PyTuple_GET_ITEM(arguments, i);
       made->is_tensor_argument.push_back(is_tensor(a));
@@ -246,11 +253,25 @@ Object clear_saved(PyObject*, PyObject* context) {
 PyCFunction with_keywords(PyObject* (*f)(PyObject*, PyObject*, PyObject*)) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
 }
+// _input_grad_buffers(context) -> for each argument of forward the gradient so far, or None.
+Object input_grad_buffers(PyObject*, PyObject* context) {
+  PythonNode* n = node_of(context);
+  check(n != nullptr, "input_grad_buffers: can be read only while this node's backward runs");
+  const std::vector<Tensor> found = gradient_buffers(*n);
+  Object tuple = Object::take(PyTuple_New(static_cast<Py_ssize_t>(n->is_tensor_argument.size())));
+  for (size_t i = 0, edge = 0; i < n->is_tensor_argument.size(); ++i) {
+    const Tensor t = n->is_tensor_argument[i] ? found[edge++] : Tensor();
+    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), checked(wrap(t)));
+  }
+  return tuple;
+}
+
 PyMethodDef functions[] = {{"_attach_function", with_keywords(guarded_keywords<attach>),
                             METH_VARARGS | METH_KEYWORDS, nullptr},
                            {"_saved_tensors", guarded<saved_tensors>, METH_O, nullptr},
                            {"_raw_saved_tensors", guarded<raw_saved_tensors>, METH_O, nullptr},
                            {"_clear_saved_tensors", guarded<clear_saved>, METH_O, nullptr},
+                           {"_input_grad_buffers", guarded<input_grad_buffers>, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

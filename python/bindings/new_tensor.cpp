@@ -257,9 +257,10 @@ Tensor index_tensor(PyObject* data) {
 
 namespace {
 
-// Bytes from the first element to number `i` of a dimension. The stride of a dimension of one
-// element may be any number, so the stride alone need not be a number of bytes.
+// Bytes from the first element to number `i` of a dimension. Strides that nobody steps along may be
+// any number, so a stride alone need not be a number of bytes.
 int64_t byte_step(const Tensor& t, size_t dim, int64_t i) {
+  if (t.numel() == 0) return 0;
   return i * t.strides()[dim] * static_cast<int64_t>(t.itemsize());
 }
 

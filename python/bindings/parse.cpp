@@ -295,6 +295,11 @@ class Fit {
       out = Value::of_tensor(impl_of(o));
       return true;
     }
+    if (p.integer && PyLong_CheckExact(o)) {
+      int overflow = 0;
+      out = Value::of_int(long_value(o, overflow));
+      if (!overflow) return true;
+    }
     return read_value(p.type(), p.number, o, out, into_);
   }
 

@@ -1,11 +1,31 @@
-// The shortest way from Python's operators to a call: exact Tensors, or one and a float or int,
-// with no mode on and no parsing. Everything else takes the usual way.
+// The shortest way from Python to a call: exact Tensors and plain numbers by position, with no mode
+// on. Everything else takes the usual way.
 #pragma once
-#include "convert.h"
 #include "overrides.h"
-#include "tensor_type.h"
+#include "parse.h"
 
 namespace facula::python {
+
+// A tensor of more elements makes the call one of some microseconds, in which other threads should
+// have the GIL. What runs in lower precision under autocast multiplies matrices.
+inline int64_t long_call_elements(const Operator& op) {
+  if (op.info().view) return INT64_MAX;
+  return op.record->autocast == Autocast::LowerPrecision ? 2048 : 8192;
+}
+
+// zeros, rand: operators without tensors, whose lists of ints are sizes.
+inline bool makes_from_sizes(const OpInfo& info) { return !(info.tensor_args | info.list_args); }
+inline bool product_exceeds(IntSpan sizes, int64_t most) {
+  int64_t product = 1;
+  for (const int64_t n : sizes)
+    if (__builtin_mul_overflow(product, n, &product)) return true;
+  return product > most;
+}
+
+// Calls the operator of a signature with one to three tensors or ints, or with one list of ints;
+// its other parameters keep their defaults. Null with no error set when the usual way must be
+// taken.
+PyObject* try_plain_call(const Signature& s, const Given& given);
 
 // An operator of two operands whose further arguments have plain defaults.
 class PlainBinary {
@@ -16,7 +36,10 @@ class PlainBinary {
   PyObject* try_call(PyObject* a, PyObject* b) const;
 
  private:
+  bool read(PyObject* o, int operand, Value& v) const;
+
   const Operator* op_ = nullptr;
+  int64_t most_ = 0;  // elements
   bool numbers_[2] = {};
   Value rest_[2];
 };

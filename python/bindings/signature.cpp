@@ -29,7 +29,9 @@ Parameter make_parameter(const OpInfo& info, size_t i, const OpRecord& record, S
   Parameter p;
   p.argument = &info.schema.args[i];
   p.index = static_cast<uint8_t>(i);
-  p.tensor = p.argument->type.kind == TypeKind::Tensor && !p.argument->type.list;
+  const TypeKind kind = p.argument->type.list ? TypeKind::Any : p.argument->type.kind;
+  p.tensor = kind == TypeKind::Tensor;
+  p.integer = kind == TypeKind::Int || kind == TypeKind::SymInt;
   const std::string& n = p.argument->name;
   // Functions show self as input, lists excepted.
   const bool is_input = style == Style::Function && n == "self" && !p.argument->type.list;
@@ -164,6 +166,7 @@ Signature::Signature(Operator& o, Style st) : op(&o), info(&o.info()), style(st)
   for (const Argument& a : args) defaults.push_back(default_value(a));
   if (style == Style::Function) out_op = const_cast<Operator*>(out_variant(*op));
   factory = style != Style::Schema && is_factory(info->schema);
+  plain = style != Style::Schema && info->results == 1 && defaults.size() <= most_plain_args;
   const size_t own = style == Style::Method ? 1 : 0;
   if (positional == own + 1 && style != Style::Schema) {
     const SchemaType& t = parameters[own].type();

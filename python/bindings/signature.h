@@ -20,13 +20,16 @@ struct Parameter {
   PyObject* name = nullptr;       // interned, kept for good
   PyObject* other_names[2] = {};  // NumPy's, as PyTorch takes them
   const Argument* argument = nullptr;
-  uint8_t index = 0;    // among the operator's arguments
-  bool tensor = false;  // one Tensor
-  bool number = false;  // a Tensor argument that takes a number
+  uint8_t index = 0;     // among the operator's arguments
+  bool tensor = false;   // one Tensor
+  bool integer = false;  // one int
+  bool number = false;   // a Tensor argument that takes a number
   bool required = false;
 
   const SchemaType& type() const { return argument->type; }
 };
+
+inline constexpr size_t most_plain_args = 12;
 
 struct Signature {
   Signature(Operator& op, Style style);
@@ -41,6 +44,7 @@ struct Signature {
   bool varargs =
       false;  // its only positional parameter is a list of ints, which may be spelled out
   bool factory = false;         // takes requires_grad
+  bool plain = false;           // few parameters and one result: plain_call.h may serve it
   std::vector<Value> defaults;  // of all the operator's arguments
 
   // "(Tensor input, Tensor other, *, Number alpha, Tensor out)", as in PyTorch's error texts.
@@ -62,6 +66,8 @@ struct Packet {
 
   // In the order in which they are tried. Made when first asked for.
   const std::vector<std::unique_ptr<Signature>>& signatures();
+  // The one that is tried first, once they are made.
+  const Signature* first() const { return signatures_.empty() ? nullptr : signatures_[0].get(); }
 
   // Looks again for operators that were defined since.
   void refresh();

@@ -25,6 +25,7 @@ struct EngineThread {
   GraphTask* task = nullptr;
   Node* node = nullptr;
   int depth = 0;
+  bool buffers_shown = false;  // to the node that runs
 };
 thread_local constinit EngineThread here __attribute__((tls_model("initial-exec"))) = {};
 constinit std::atomic<int64_t> next_pass{0};
@@ -36,6 +37,7 @@ class Running {
   Running(GraphTask* task, int deeper) : before_(here) {
     here.task = task;
     here.node = nullptr;
+    here.buffers_shown = false;
     here.depth += deeper;
   }
   ~Running() { here = before_; }
@@ -53,6 +55,24 @@ class GraphTask : public std::enable_shared_from_this<GraphTask> {
   std::vector<Tensor> captured;
 
   bool keeps_graph() const { return options_.retain_graph; }
+  // Passes on several threads show none: another thread may be adding.
+  std::vector<Tensor> buffers(Node& n) {
+    check(!options_.create_graph,
+          "input_grad_buffers: the pass must not record a graph; got "
+          "create_graph=True");
+    check(!anomaly_enabled(), "input_grad_buffers: anomaly detection must be off");
+    check(!n.has_hooks() || n.hooks().post.empty(),
+          "input_grad_buffers: the node must have no post hooks");
+    std::vector<Tensor> found(n.next.size());
+    for (size_t i = 0; i < n.next.size() && !several_threads_; ++i) {
+      const Edge& e = n.next[i];
+      const uint32_t at = e ? table_.find(e.node.get()) : NodeTable::none;
+      if (at == NodeTable::none || e.output_nr >= table_[at].grads.size()) continue;
+      const Tensor& sum = table_[at].grads[e.output_nr];
+      if (may_add_to(sum)) found[i] = sum;
+    }
+    return found;
+  }
   bool partial() const { return partial_; }
   bool will_run(Node& n) {
     const uint32_t i = table_.find(&n);
@@ -270,6 +290,7 @@ class GraphTask : public std::enable_shared_from_this<GraphTask> {
         propagate(n, std::move(grads));
     }
     here.node = nullptr;
+    here.buffers_shown = false;
   }
 
   void run_tensor_hooks(Node& n, Gradients& grads) {
@@ -417,6 +438,13 @@ Node* current_node() { return here.node; }
 int64_t current_pass() { return here.task ? here.task->id : -1; }
 bool current_pass_keeps_graph() { return current_task().keeps_graph(); }
 bool current_pass_is_partial() { return here.task && here.task->partial(); }
+std::vector<Tensor> gradient_buffers(Node& running) {
+  check(here.task != nullptr && here.node == &running,
+        "input_grad_buffers: can be read only while this node's backward runs");
+  std::vector<Tensor> found = here.task->buffers(running);
+  here.buffers_shown |= std::ranges::any_of(found, &Tensor::defined);
+  return found;
+}
 bool pass_will_run(Node& n) { return current_task().will_run(n); }
 void queue_callback(std::function<void()> callback) {
   check(here.task != nullptr, "queue_callback(): no backward pass runs on this thread");
@@ -427,6 +455,8 @@ void set_multithreading(bool on) { multithreading = on; }
 
 std::vector<Tensor> run_backward(const std::vector<Edge>& roots, std::span<const Tensor> cotangents,
                                  const std::vector<Edge>& inputs, const BackwardOptions& options) {
+  check(!here.buffers_shown,
+        "backward() and grad() are not possible in a backward that has read input_grad_buffers");
   std::vector<Tensor> found;
   if (here.depth < max_depth)
     found = run_task(roots, cotangents, inputs, options);

@@ -28,6 +28,10 @@ std::vector<Tensor> run_backward(const std::vector<Edge>& roots, std::span<const
 Tensor accumulate(Tensor into, const Tensor& more);
 // A leaf's new .grad: keeps `fresh` itself where nobody else holds it and its layout fits.
 Tensor accumulate_leaf(const Tensor& grad, Tensor fresh, const Tensor& leaf);
+// Whether this thread's new .grads must have their leaf's layout (the default), or may keep that of
+// the gradient where it is dense.
+bool grad_layout_enforced();
+void set_grad_layout_enforced(bool on);
 
 // --- the pass that runs on this thread
 
@@ -38,6 +42,10 @@ bool current_pass_keeps_graph();
 bool current_pass_is_partial();
 // Whether the pass runs, or would run, this node. Raises RuntimeError outside of a pass.
 bool pass_will_run(Node& n);
+// For each edge of the node that runs now, the sum of gradients that its receiver has so far, to be
+// added to in place while the node runs; undefined where there is none yet, or where others hold
+// it. RuntimeError where no such node runs, or where the pass records a graph or looks for errors.
+std::vector<Tensor> gradient_buffers(Node& running);
 // Runs `callback` when the pass has finished. Raises RuntimeError outside of a pass.
 void queue_callback(std::function<void()> callback);
 // Passes may use several threads (the default) or only the one that asks.

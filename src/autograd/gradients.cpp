@@ -16,6 +16,8 @@ bool sole_owner(const Tensor& t) {
          !(t->layers.has(Layer::Subclass));
 }
 
+thread_local constinit bool layout_enforced = true;
+
 bool expandable(IntSpan from, IntSpan to) {
   if (to.size() < from.size()) return false;
   const size_t extra = to.size() - from.size();
@@ -48,6 +50,13 @@ Tensor copy_in_layout(const Tensor& grad, const Tensor& leaf) {
 }
 
 }  // namespace
+
+bool grad_layout_enforced() { return layout_enforced; }
+void set_grad_layout_enforced(bool on) { layout_enforced = on; }
+
+bool may_add_to(const Tensor& sum) {
+  return sum.defined() && sole_owner(sum) && is_dense_non_overlapping(sum.sizes(), sum.strides());
+}
 
 Tensor fit_slow(Tensor g, const OutputMeta& m, const Node& from, size_t index) {
   if (!same_sizes(g.sizes(), m.sizes)) {
@@ -88,7 +97,9 @@ Tensor accumulate_leaf(const Tensor& grad, Tensor fresh, const Tensor& leaf) {
   if (thread_state.grad_enabled) return copy_in_layout(fresh, leaf);
   // A wrapper without its class would be no tensor at all.
   if (fresh->layers.has(Layer::Subclass)) return sole_owner(fresh) ? fresh : ops::clone(fresh);
-  if (layout_fits(fresh, leaf) && sole_owner(fresh)) return detached(fresh);
+  const bool fits = layout_fits(fresh, leaf) ||
+                    (!layout_enforced && is_dense_non_overlapping(fresh.sizes(), fresh.strides()));
+  if (fits && sole_owner(fresh)) return detached(fresh);
   return detached(copy_in_layout(fresh, leaf));
 }
 

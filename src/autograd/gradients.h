@@ -4,6 +4,9 @@
 
 namespace facula {
 
+// Whether a sum of gradients belongs to its pass alone, so that it can be changed in place.
+bool may_add_to(const Tensor& sum);
+
 Tensor fit_slow(Tensor g, const OutputMeta& m, const Node& from, size_t index);
 
 // A gradient as the node that receives it must see it: summed over broadcast dimensions, of the

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 
 #include "autograd/forward.h"
 #include "autograd/variable.h"
@@ -21,6 +22,10 @@ bool shares_memory_with_mutated(const OpCall& c, const Tensor& t) {
   }
   return false;
 }
+
+// Where PyTorch has overloads for numbers, whose nodes have names of their own, a number has no
+// edge.
+bool numbers_stand_apart(const OpRecord& r) { return std::strchr(r.node, ',') != nullptr; }
 
 // Where an input of forward mode has a tangent, in place of an edge of the graph.
 const Ref<Node>& tangent_mark() {
@@ -71,7 +76,7 @@ OpNode::OpNode(const OpCall& c, uint32_t wanted, Purpose purpose)
         a.offset = t.storage_offset();
       }
     }
-    if (!has_edge) continue;
+    if (!has_edge || (v.is_number() && numbers_stand_apart(*c.op->record))) continue;
     Edge& edge = next.emplace_back();
     if (v.is_tensor() && (wanted >> i & 1)) edge = edge_to(v.as_tensor());
   }
@@ -185,6 +190,7 @@ size_t OpNode::edge_of(int arg) const {
   const OpInfo& info = op().info();
   for (int i = 0; i < arg; ++i) {
     if (!is_tensor_arg(info, i) || info.derivative_of[i] < 0) continue;
+    if (number(i).is_number() && numbers_stand_apart(*op().record)) continue;
     const ListArg* list = info.list_args >> i & 1 ? list_arg(i) : nullptr;
     at += list ? list->sizes.size() : 1;
   }

@@ -50,6 +50,12 @@ inline int64_t saturating_mul(int64_t a, int64_t b) {
   return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
 }
 
+// a + b, or the largest number. Both must not be negative.
+inline int64_t saturating_add(int64_t a, int64_t b) {
+  int64_t sum;
+  return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
 // Strides without gaps; `fastest_first` names every dimension once. RuntimeError "Stride
 // calculation overflowed" when an empty tensor's other sizes are too large.
 IntVec dense_strides(IntSpan sizes, IntSpan fastest_first);

@@ -10,8 +10,9 @@ void run_backend(OpCall& c, Layer backend);
 // the record's shape rule, as the call path does for built-in kernels.
 void allocate_results(OpCall& c);
 
-// The instruction set in force, in PyTorch's words: "DEFAULT", "AVX2" or "AVX512". The environment's
-// FACULA_CPU_CAPABILITY (or ATEN_CPU_CAPABILITY) asks for another than the machine's best.
+// The instruction set in force, in PyTorch's words: "DEFAULT", "AVX2" or "AVX512". The
+// environment's FACULA_CPU_CAPABILITY (or ATEN_CPU_CAPABILITY) asks for another than the machine's
+// best.
 const char* isa_name();
 
 // The device that results of this call live on.

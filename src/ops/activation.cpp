@@ -294,12 +294,11 @@ Tensor hardswish_bend(const Tensor& x) {
 Tensor prelu(const Tensor& self, const Tensor& weight) {
   check(self.dtype() == weight.dtype(), "prelu(): weight must have input's dtype, ",
         name(self.dtype()), "; got ", name(weight.dtype()));
+  check(weight.dim() <= 1, "prelu(): weight must be a scalar or 1-D; got ", weight.dim(), "-D");
   const int64_t n = weight.numel();
-  if (n == 1 && weight.dim() < 2)
+  if (n == 1)
     return ops::_prelu_kernel(self, weight.dim() == 0 ? weight : ops::reshape(weight, {}));
   check(self.dim() > 0, "prelu(): input must have a dimension where weight has several elements");
-  check(weight.dim() == 1 || weight.dim() == self.dim() || weight.dim() == 0,
-        "prelu(): weight must be a scalar or 1-D; got ", weight.dim(), "-D");
   const int64_t channels = self.dim() > 1 ? self.size(1) : 1;
   check(n == 1 || n == channels, "prelu(): weight must have one element or one for each of the ",
         channels, " channels; got ", n);

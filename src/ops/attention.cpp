@@ -109,16 +109,19 @@ bool fits_scores(const Tensor& mask, const Tensor& q, const Tensor& k) {
   return true;
 }
 
-// Whether heads and sizes are such that attention by blocks serves them.
-bool flash_shapes(const Tensor& q, const Tensor& k, const Tensor& v) {
+// Whether queries, keys and values belong together, and there are some.
+bool heads_fit(const Tensor& q, const Tensor& k, const Tensor& v) {
   if (q.dim() != 4 || k.dim() != 4 || v.dim() != 4) return false;
   const bool batches = q.size(0) == k.size(0) && q.size(0) == v.size(0);
   const bool heads = k.size(1) == v.size(1) && k.size(1) > 0 && q.size(1) % k.size(1) == 0;
-  const bool widths = q.size(3) == k.size(3) && q.size(3) == v.size(3) && q.size(3) > 0 &&
-                      q.size(3) <= cpu::widest_attention_head;
-  const bool rows = q.strides()[3] == 1 && k.strides()[3] == 1 && v.strides()[3] == 1;
-  return batches && heads && widths && rows && k.size(2) == v.size(2) && k.size(2) > 0 &&
-         q.numel() > 0;
+  const bool widths = q.size(3) == k.size(3) && q.size(3) == v.size(3) && q.size(3) > 0;
+  return batches && heads && widths && k.size(2) == v.size(2) && k.size(2) > 0 && q.numel() > 0;
+}
+
+// Whether attention by blocks serves them too.
+bool flash_shapes(const Tensor& q, const Tensor& k, const Tensor& v) {
+  if (!heads_fit(q, k, v) || q.size(3) > cpu::widest_attention_head) return false;
+  return q.strides()[3] == 1 && k.strides()[3] == 1 && v.strides()[3] == 1;
 }
 
 bool wants_gradient(const Tensor& t) {
@@ -141,14 +144,22 @@ bool goes_by_blocks(const Tensor& q, const Tensor& k, const Tensor& v, const Ten
   return fits_scores(mask, q, k) && !wants_gradient(mask);
 }
 
+void check_heads(const Tensor& q, const Tensor& k, const Tensor& v, const char* form) {
+  check(heads_fit(q, k, v), flash_name, form,
+        ": expected query, key and value (batch, heads, length, width) of one batch and width, key "
+        "and value of one length; got shapes ",
+        str(q.sizes()), ", ", str(k.sizes()), " and ", str(v.sizes()));
+  check_kind(ErrorKind::NotImplemented, flash_shapes(q, k, v), flash_name, form,
+             ": expected contiguous rows of at most ", cpu::widest_attention_head,
+             " elements; got shapes ", str(q.sizes()), ", ", str(k.sizes()), " and ",
+             str(v.sizes()));
+}
+
 void meta_flash(Meta& m, const Tensor& q, const Tensor& k, const Tensor& v, double dropout_p,
                 bool causal, const Tensor& mask) {
   check_attention(q, k, v, mask, causal);
   check(dropout_p == 0, flash_name, "(): dropout_p must be 0; got ", dropout_p);
-  check_kind(ErrorKind::NotImplemented, flash_shapes(q, k, v), flash_name,
-             "(): expected query, key and value of [batch, heads, length, width <= ",
-             cpu::widest_attention_head, "] with contiguous rows; got ", str(q.sizes()), ", ",
-             str(k.sizes()), " and ", str(v.sizes()));
+  check_heads(q, k, v, "()");
   check(fits_scores(mask, q, k) && !(mask.defined() && mask.dtype() == DType::Bool), flash_name,
         "(): attn_mask must be floating and broadcast to the scores of ", str(q.sizes()), " and ",
         str(k.sizes()), "; got ", str(mask.defined() ? mask.sizes() : IntSpan()));
@@ -162,9 +173,7 @@ void meta_flash(Meta& m, const Tensor& q, const Tensor& k, const Tensor& v, doub
 void meta_flash_backward(Meta& m, const Tensor& grad, const Tensor& q, const Tensor& k,
                          const Tensor& v, const Tensor& out, const Tensor& logsumexp, double, bool,
                          const Tensor& mask) {
-  check_kind(ErrorKind::NotImplemented, flash_shapes(q, k, v), flash_name,
-             "_backward(): expected query, key and value of [batch, heads, length, width <= ",
-             cpu::widest_attention_head, "] with contiguous rows");
+  check_heads(q, k, v, "_backward()");
   check(same_sizes(grad.sizes(), q.sizes()) && same_sizes(out.sizes(), q.sizes()) &&
             grad.dtype() == q.dtype() && out.dtype() == q.dtype() && fits_scores(mask, q, k),
         flash_name, "_backward(): grad_out and out must have query's shape and dtype, ",

@@ -49,6 +49,9 @@ void check_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& b
 void meta_batch_norm(Meta& m, const Tensor& input, const Tensor& weight, const Tensor& bias,
                      const Tensor& mean, const Tensor& var, bool training) {
   check_batch_norm(input, weight, bias, mean, var, training);
+  check(!training || input.numel() > 0,
+        "batch_norm(): the statistics of an input without elements are not defined; got shape ",
+        str(input.sizes()));
   const DType d = parameter_dtype(input.dtype(), {&weight, &bias, &mean, &var});
   const IntVec sizes{training ? input.size(1) : 0};
   m.result_format(0, input.sizes(), input.dtype(), suggested_format(input));
@@ -127,9 +130,19 @@ void legit_gradient(Backward& b, const Tensor& mean, const Tensor& var, bool tra
   b.set("bias", bias);
 }
 
+// No elements have no statistics: running ones stay, and weight and bias get gradients of zero.
+Tensor scaled_nothing(const Tensor& input, const Tensor& weight, const Tensor& bias) {
+  IntVec shape(static_cast<size_t>(input.dim()), 1);
+  shape[1] = input.size(1);
+  Tensor y = ops::clone(input);
+  if (weight.defined()) y = ops::mul(y, ops::reshape(weight, shape));
+  return bias.defined() ? ops::add(y, ops::reshape(bias, shape)) : y;
+}
+
 Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean,
                   const Tensor& var, bool training, double momentum, double eps, bool) {
   check_batch_norm(input, weight, bias, mean, var, training);
+  if (input.numel() == 0) return scaled_nothing(input, weight, bias);
   return std::get<0>(
       ops::native_batch_norm(input, weight, bias, mean, var, training, momentum, eps));
 }

@@ -378,18 +378,29 @@ Tensor with_ones(Tensor t, IntSpan dims) {
 }
 Tensor conjugate(const Tensor& t) { return is_complex(t.dtype()) ? ops::conj(t) : t; }
 
+// Repeated over what the factor alone had; what it had not is summed on the way to it.
+Tensor repeated_to(const Tensor& t, IntSpan sizes) {
+  return ops::expand(t, broadcast_sizes(t.sizes(), sizes));
+}
+
 // The gradient of one factor is a sum of products as well, over the dimensions it was given.
 Tensor trilinear_first(Backward& b) {
-  return ops::_trilinear(b.grad(), conjugate(b["i2"]), conjugate(b["i3"]), b.ints("sumdim"),
-                         b.ints("expand2"), b.ints("expand3"), b.ints("expand1"));
+  const Tensor g =
+      ops::_trilinear(b.grad(), conjugate(b["i2"]), conjugate(b["i3"]), b.ints("sumdim"),
+                      b.ints("expand2"), b.ints("expand3"), b.ints("expand1"));
+  return repeated_to(g, b.sizes("i1"));
 }
 Tensor trilinear_second(Backward& b) {
-  return ops::_trilinear(conjugate(b["i1"]), b.grad(), conjugate(b["i3"]), b.ints("expand1"),
-                         b.ints("sumdim"), b.ints("expand3"), b.ints("expand2"));
+  const Tensor g =
+      ops::_trilinear(conjugate(b["i1"]), b.grad(), conjugate(b["i3"]), b.ints("expand1"),
+                      b.ints("sumdim"), b.ints("expand3"), b.ints("expand2"));
+  return repeated_to(g, b.sizes("i2"));
 }
 Tensor trilinear_third(Backward& b) {
-  return ops::_trilinear(conjugate(b["i1"]), conjugate(b["i2"]), b.grad(), b.ints("expand1"),
-                         b.ints("expand2"), b.ints("sumdim"), b.ints("expand3"));
+  const Tensor g =
+      ops::_trilinear(conjugate(b["i1"]), conjugate(b["i2"]), b.grad(), b.ints("expand1"),
+                      b.ints("expand2"), b.ints("sumdim"), b.ints("expand3"));
+  return repeated_to(g, b.sizes("i3"));
 }
 
 Tensor _trilinear(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntSpan expand1,

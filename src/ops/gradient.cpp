@@ -5,6 +5,7 @@
 
 #include "dispatch/rules.h"
 #include "ops/arithmetic.h"
+#include "ops/arithmetic_numbers.h"
 #include "ops/copy.h"
 #include "ops/meta_rules.h"
 #include "ops/shape.h"
@@ -53,7 +54,7 @@ Tensor with_step(const Tensor& self, int64_t dim, const Scalar& step, int64_t ed
   const Tensor first = edge_order == 1 ? ops::sub(at(1), at(0)) : parabola(at(0), at(1), at(2));
   const Tensor last =
       edge_order == 1 ? ops::sub(at(-1), at(-2)) : ops::neg(parabola(at(-1), at(-2), at(-3)));
-  const Tensor middle = ops::mul(ops::sub(part(self, dim, 2, n), part(self, dim, 0, n - 2)), 0.5);
+  const Tensor middle = ops::div(ops::sub(part(self, dim, 2, n), part(self, dim, 0, n - 2)), 2);
   const Tensor parts[] = {over(first), over(middle), over(last)};
   return ops::cat(parts, dim);
 }

@@ -126,6 +126,7 @@ bool has_cosine_rows(const Tensor& a, const Tensor& b, int64_t dim) {
 }
 
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double eps) {
+  check(eps >= 0, "cosine_similarity(): eps must be non-negative; got ", eps);
   if (has_cosine_rows(a, b, dim)) {
     const Tensor out = empty_tensor(a.sizes().first(static_cast<size_t>(a.dim() - 1)), a.dtype());
     if (out.numel() > 0) FACULA_OF_ISA(cosine_of_rows)(a, b, eps, out);
@@ -135,7 +136,10 @@ Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double e
   check(is_floating(common), "loss: the inputs' common dtype must be floating point; got ",
         name(common));
   const IntVec sizes = broadcast_sizes(a.sizes(), b.sizes());
-  const Tensor x = ops::expand(a, sizes), y = ops::expand(b, sizes);
+  auto spread = [&](const Tensor& t) {
+    return same_sizes(t.sizes(), sizes) ? t : ops::expand(t, sizes);
+  };
+  const Tensor x = spread(a), y = spread(b);
   const IntVec over{dim};
   auto length = [&](const Tensor& t) {
     return ops::clamp_min(ops::linalg_vector_norm(t, 2, IntList(over), true), eps);

@@ -130,7 +130,7 @@ Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, co
 Tensor outer(const Tensor& self, const Tensor& vec2) {
   check(self.dim() == 1 && vec2.dim() == 1, "outer(): self and vec2 must have 1 dimension; got ",
         self.dim(), " and ", vec2.dim());
-  return ops::mul(ops::unsqueeze(self, 1), vec2);
+  return ops::mul(ops::reshape(self, {self.sizes()[0], 1}), vec2);
 }
 Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta,
             const Scalar& alpha) {
@@ -280,8 +280,10 @@ Tensor tensordot(const Tensor& self, const Tensor& other, IntSpan dims_self, Int
       sizes.push_back(b.sizes()[d]);
       cols *= b.sizes()[d];
     }
-  const Tensor x = ops::reshape(ops::permute(a, order_a), {rows, k});
-  const Tensor y = ops::reshape(ops::permute(b, order_b), {k, cols});
+  a = ops::permute(a, order_a);
+  b = ops::permute(b, order_b);
+  if (sizes.empty() && a.dim() == 1) return ops::view(ops::dot(a, b), sizes);
+  const Tensor x = ops::reshape(a, {rows, k}), y = ops::reshape(b, {k, cols});
   return ops::reshape(ops::mm(x, y), sizes);
 }
 

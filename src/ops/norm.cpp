@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "core/checked.h"
 #include "kernels/cpu/norm.h"
 #include "ops/arithmetic.h"
 #include "ops/copy.h"
@@ -172,8 +173,11 @@ void check_groups(const Tensor& weight, const Tensor& bias, int64_t n, int64_t c
   };
   fits(weight, "weight");
   fits(bias, "bias");
-  check(n >= 0 && hxw >= 0 && input.numel() == n * c * hxw,
-        "native_group_norm(): expected an input of N * C * HxW = ", n * c * hxw,
+  check(n >= 0 && hxw >= 0, "native_group_norm(): N and HxW must not be negative; got ", n, " and ",
+        hxw);
+  const int64_t elements = checked_product(IntList{n, c, hxw}, "native_group_norm(): N * C * HxW");
+  check(input.numel() == elements,
+        "native_group_norm(): expected an input of N * C * HxW = ", elements,
         " elements; got shape ", str(input.sizes()));
 }
 

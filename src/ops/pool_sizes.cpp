@@ -114,7 +114,7 @@ IntVec fractional_sizes(const std::string& op, const Tensor& self, int64_t spati
           "(): kernel_size and output_size must be positive; got ", str(window), " and ",
           str(output_size));
     // PyTorch leaves one element more of room in volumes than in planes.
-    check(output_size[d] + window[d] - (spatial == 2) <= n, op, "(): pool size ", window[d],
+    check(output_size[d] <= n - window[d] + (spatial == 2), op, "(): pool size ", window[d],
           " too large relative to input size ", n, " for output size ", output_size[d]);
   }
   return with_space(self, spatial, output_size);

@@ -122,9 +122,28 @@ Tensor bias_or_zeros(const Tensor& bias, const Tensor& weight) {
   return bias.defined() ? bias : ops::new_zeros(weight, IntList{weight.size(0)});
 }
 
+// Errors of shapes name the function that was called, not the fused layer.
+void check_layer(const Network& n, const Tensor& input, const State& s, const Weights& w) {
+  const auto sized = [&](const Tensor& t, const char* name, std::initializer_list<int64_t> wanted) {
+    check(!t.defined() || same_sizes(t.sizes(), IntList(wanted)), n.op, "(): ", name,
+          " must have sizes ", str(IntList(wanted)), "; got ",
+          str(t.defined() ? t.sizes() : IntSpan()));
+  };
+  const int64_t batch = n.batch_sizes.empty() ? input.size(1) : n.batch_sizes[0];
+  const int64_t hidden = s.h.size(1),
+                gates = checked_mul(cpu::rnn_shape(n.mode).gates, hidden, "rnn(): the gates");
+  sized(s.h, "an initial state", {batch, hidden});
+  sized(s.c, "an initial state of cells", {batch, hidden});
+  sized(w.w_ih, "a weight of the input", {gates, input.size(-1)});
+  sized(w.w_hh, "a weight of the state", {gates, hidden});
+  sized(w.b_ih, "a bias", {gates});
+  sized(w.b_hh, "a bias", {gates});
+}
+
 LayerResult run_layer(const Network& n, const Tensor& input, const State& s, const Weights& w,
                       bool reverse) {
   if (!fuses(n, input, s, w)) return rnn::layer(n.mode, input, n.batch_sizes, s, w, reverse);
+  check_layer(n, input, s, w);
   const auto [output, h, c, workspace] = ops::mkldnn_rnn_layer(
       input, w.w_ih, w.w_hh, bias_or_zeros(w.b_ih, w.w_ih), bias_or_zeros(w.b_hh, w.w_hh), s.h,
       s.c.defined() ? s.c : s.h, reverse, n.batch_sizes, static_cast<int64_t>(n.mode), s.h.size(1),

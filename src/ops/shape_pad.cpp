@@ -199,8 +199,8 @@ Tensor pad_circular(const Tensor& self, IntSpan padding) {
                   after = padding[2 * k + 1];
     check(before <= n && after <= n, "pad: circular padding must not be wider than the input; got ",
           before, " and ", after, " for size ", n);
-    check(n + before + after >= 0, "pad: a size must not become negative; got ", before, " + ", n,
-          " + ", after);
+    check(static_cast<__int128>(before) + after >= -n, "pad: a size must not become negative; got ",
+          before, " + ", n, " + ", after);
     sizes[d] = n + before + after;
     kept = ops::slice(kept, d, std::max<int64_t>(-before, 0), n - std::max<int64_t>(-after, 0), 1);
   }

@@ -276,6 +276,7 @@ void triangle(const Tensor& self, int64_t k, const Tensor& out) {
       const int64_t cut =
           static_cast<int64_t>(std::clamp<__int128>(lower ? edge + 1 : edge, 0, columns));
       const int64_t first = lower ? cut : 0, count = lower ? columns - cut : cut;
+      if (count == 0) continue;
       char* memory = static_cast<char*>(out->storage->data()) +
                      (at + first * step) * static_cast<int64_t>(out.itemsize());
       clear(memory, count, step, out.itemsize());
@@ -325,7 +326,7 @@ void fill_diagonal_(const Tensor& self, const Scalar& value, bool wrap) {
   if (self.is_meta() || self.numel() == 0) return;
   int64_t step = 0, length = self.sizes()[0];
   for (int64_t d = 0; d < n; ++d) {
-    step += self.strides()[d];
+    step = saturating_add(step, self.strides()[d]);
     length = std::min(length, self.sizes()[d]);
   }
   cpu::fill(alias_tensor(self, {&length, 1}, {&step, 1}, self.storage_offset()), value);
@@ -464,8 +465,10 @@ OP(rot90){
     .forms = function_method,
     .composite = Composite::Explicit,
     .any = typed_kernel<rot90>,
-    .derivatives = {vjp(
-        "self", [](Backward& b) { return ops::rot90(b.grad(), -b.integer("k"), b.ints("dims")); })},
+    .derivatives = {vjp("self",
+                        [](Backward& b) {
+                          return ops::rot90(b.grad(), -(b.integer("k") % 4), b.ints("dims"));
+                        })},
 };
 
 OP(tril){

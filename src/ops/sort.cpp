@@ -212,7 +212,7 @@ Tensor nanquantile(const Tensor& self, const Tensor& q, std::optional<int64_t> d
 }
 Tensor one_quantile(const Tensor& self, double q) {
   check(q >= 0 && q <= 1, "quantile(): q must be in [0, 1]; got ", q);
-  return ops::new_full(self, {}, Scalar(q));
+  return ops::full({}, Scalar(q), self.dtype(), std::nullopt, self.device());  // of no batch
 }
 Tensor quantile_scalar(const Tensor& self, double q, std::optional<int64_t> dim, bool keepdim,
                        std::string_view how) {

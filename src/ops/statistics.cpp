@@ -201,11 +201,11 @@ Tensor cov(const Tensor& self, int64_t correction, const Tensor& fweights, const
         "cov(): the weights' sum must not be 0");
   const Tensor wide = is_integral(x.dtype(), true) ? ops::to(x, default_dtype()) : x;
   const Tensor total = weighted ? ops::sum(w) : Tensor();
-  const Tensor mean = weighted ? ops::div(ops::sum(ops::mul(wide, w), along, true), total)
-                               : ops::mean(wide, along, true);
-  const Tensor centered = ops::sub(wide, mean);
+  const Tensor mean = weighted ? ops::div(ops::sum(ops::mul(wide, w), along), total)
+                               : ops::mean(wide, along, false);
+  const Tensor centered = ops::sub(wide, ops::unsqueeze(mean, 1));
   const Tensor right = weighted ? ops::mul(centered, w) : centered;
-  const Tensor product = ops::mm(centered, ops::conj(ops::transpose(right, 0, 1)));
+  const Tensor product = ops::mm(centered, ops::conj(ops::t(right)));
   const Scalar freedom(static_cast<double>(n) - static_cast<double>(correction));
   const Tensor count =
       weighted ? normaliser(total, w, aweights, correction) : ops::new_full(product, {}, freedom);
@@ -220,7 +220,7 @@ Tensor corrcoef(const Tensor& self) {
   const Tensor d = ops::diagonal(c);
   const Tensor deviation = ops::sqrt(is_complex(d.dtype()) ? ops::real(d) : d);
   const Tensor r =
-      ops::div(ops::div(c, ops::unsqueeze(deviation, -1)), ops::unsqueeze(deviation, 0));
+      ops::div(ops::div(c, ops::reshape(deviation, {-1, 1})), ops::unsqueeze(deviation, 0));
   if (!is_complex(r.dtype())) return ops::clamp(r, Scalar(-1), Scalar(1));
   return ops::complex(ops::clamp(ops::real(r), Scalar(-1), Scalar(1)),
                       ops::clamp(ops::imag(r), Scalar(-1), Scalar(1)));

@@ -1,6 +1,8 @@
 // Views and composites that move, merge, split off or add dimensions.
 #include "ops/view_dims.h"
 
+#include "core/checked.h"
+
 #include <algorithm>
 
 #include "ops/arithmetic.h"
@@ -198,9 +200,12 @@ Tensor diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) 
                                       : std::min<__int128>(rows + wide, columns);
   const int64_t n = static_cast<int64_t>(std::max<__int128>(length, 0));
   int64_t at = self.storage_offset();
-  if (n > 0) at += offset >= 0 ? offset * self.strides()[b] : -offset * self.strides()[a];
+  if (n > 0) {
+    const int64_t skipped = std::abs(offset), stride = self.strides()[offset >= 0 ? b : a];
+    at = checked_add(at, checked_mul(skipped, stride, "diagonal(): offset"), "diagonal(): offset");
+  }
   IntVec sizes(self.sizes()), strides(self.strides());
-  const int64_t step = strides[a] + strides[b];
+  const int64_t step = saturating_add(strides[a], strides[b]);
   for (int64_t d : {std::max(a, b), std::min(a, b)}) {
     sizes.erase(d);
     strides.erase(d);

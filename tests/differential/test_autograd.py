@@ -1,9 +1,11 @@
 """Programs of autograd in both libraries: values, flags, classes of errors and of warnings."""
 
+import importlib
 import re
 import warnings
 
 import facula
+import numpy as np
 import pytest
 import torch
 from autograd_cases import (  # noqa: F401
@@ -60,3 +62,36 @@ def test_program(name):
     ours, our_warnings = outcome(CASES[name], facula)
     assert ours == theirs
     assert our_warnings == their_warnings or name == "b_create"  # which is said once
+
+
+def _old_jacobians(lib):
+    """Jacobians by the names of old, of a function of a vector and of one of two inputs."""
+    check = importlib.import_module(f"{lib.__name__}.autograd.gradcheck")
+    x = lib.tensor([1.0, 2.0], dtype=lib.float64, requires_grad=True)
+    y = lib.tensor([[3.0], [0.5]], dtype=lib.float64, requires_grad=True)
+
+    def function(x, y):
+        return (x**2).sum() * x * y.sum(), y * 2
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = [
+            *check.get_numerical_jacobian(lambda i: function(*i), (x, y), eps=1e-6),
+            *check.get_numerical_jacobian(lambda i: function(*i), (x, y), target=y, eps=1e-6),
+            *check.get_numerical_jacobian_wrt_specific_input(
+                function, 1, (x, y), function(x, y), 1e-6
+            ),
+        ]
+        matrices, *flags = check.get_analytical_jacobian((x, y), function(x, y)[0])
+    return [m.tolist() for m in (*found, *matrices)], flags
+
+
+def test_jacobians_by_names_of_old():
+    """The same matrices as PyTorch's."""
+    (ours, our_flags), (theirs, their_flags) = _old_jacobians(facula), _old_jacobians(torch)
+    assert our_flags == their_flags
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-8)
+    check = importlib.import_module("facula.autograd.gradcheck")
+    with pytest.warns(FutureWarning), pytest.raises(ValueError, match="grad_out"):
+        check.get_analytical_jacobian((), facula.ones(1), grad_out=2.0)

@@ -221,3 +221,41 @@ def test_trunc_normal_draws_the_same(window):
     facula.manual_seed(0)
     got = facula.nn.init.trunc_normal_(facula.empty(40), *window)
     torch.testing.assert_close(_as_torch(got), expected)
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("probabilities", [False, True])
+@pytest.mark.parametrize("by_blocks", [False, True])
+def test_linear_cross_entropy(reduction, probabilities, by_blocks):
+    """Values and gradients are PyTorch's, by its logits and by its blocks."""
+    torch.manual_seed(0)
+    numbers = torch.randn(6, 5), torch.randn(9, 5), torch.rand(9), torch.randn(9)
+    target = torch.rand(6, 9).softmax(1) if probabilities else torch.randint(0, 9, (6,))
+    found = []
+    for lib in (facula, torch):
+        convert = (lambda t: t.clone()) if lib is torch else (lambda t: facula.tensor(t.tolist()))
+        x, w, weight, bias = map(convert, numbers)
+        leaves = [t.requires_grad_() for t in (x, w, bias)]
+        options = lib.nn.LinearCrossEntropyOptions(batch_chunk_size=2) if by_blocks else None
+        loss = lib.nn.functional.linear_cross_entropy(
+            x,
+            w,
+            convert(target),
+            weight=weight,
+            linear_bias=bias,
+            reduction=reduction,
+            options=options,
+        )
+        loss.sum().backward()
+        found.append([loss, *(leaf.grad for leaf in leaves)])
+    for got, expected in zip(*found, strict=True):
+        torch.testing.assert_close(_as_torch(got), expected.detach(), rtol=1e-5, atol=1e-5)
+
+
+def test_linear_cross_entropy_layer():
+    """The layer's text, state and signature."""
+    args = {"out_features": (2,), "bias": True}
+    ours, theirs = (lib.nn.LinearCrossEntropyLoss(5, 7, **args) for lib in (facula, torch))
+    assert repr(ours) == repr(theirs)
+    assert list(ours.state_dict()) == list(theirs.state_dict())
+    assert _names(type(ours)) == _names(type(theirs))

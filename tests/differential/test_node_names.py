@@ -233,3 +233,77 @@ def test_division_in_place_has_no_derivative():
     x = facula.ones(3, requires_grad=True)
     with pytest.raises(RuntimeError, match="floor_divide"):
         x.clone().floor_divide_(2).sum().backward()
+
+
+def leaf(lib, *sizes):
+    """A leaf of ones."""
+    return lib.ones(sizes, requires_grad=True)
+
+
+GRAPHS = {
+    "linear of a vector": lambda m: m.nn.functional.linear(leaf(m, 4), leaf(m, 5, 4), leaf(m, 5)),
+    "linear of a matrix": lambda m: m.nn.functional.linear(
+        leaf(m, 2, 4), leaf(m, 5, 4), leaf(m, 5)
+    ),
+    "linear of a batch": lambda m: m.nn.functional.linear(
+        leaf(m, 2, 3, 4), leaf(m, 5, 4), leaf(m, 5)
+    ),
+    "linear of nothing": lambda m: m.nn.functional.linear(
+        leaf(m, 2, 0, 4), leaf(m, 5, 4), leaf(m, 5)
+    ),
+    "linear of a slice": lambda m: m.nn.functional.linear(
+        leaf(m, 2, 3, 8)[..., :4], leaf(m, 5, 4), leaf(m, 5)
+    ),
+    "linear without bias": lambda m: m.nn.functional.linear(leaf(m, 2, 3, 4), leaf(m, 5, 4)),
+    "linear by a vector": lambda m: m.nn.functional.linear(leaf(m, 2, 4), leaf(m, 4)),
+    "vector @ matrix": lambda m: leaf(m, 3) @ leaf(m, 3, 4),
+    "batch @ vector": lambda m: leaf(m, 2, 3, 4) @ leaf(m, 4),
+    "batch @ matrix": lambda m: leaf(m, 2, 3, 4) @ leaf(m, 4, 5),
+    "batch @ batch": lambda m: leaf(m, 6, 1, 3, 4) @ leaf(m, 2, 4, 5),
+    "batch @ batch of one": lambda m: leaf(m, 2, 3, 4) @ leaf(m, 1, 4, 5),
+    "batch in another order": lambda m: leaf(m, 4, 3, 2).permute(2, 1, 0) @ leaf(m, 2, 4, 5),
+    "inner": lambda m: m.inner(leaf(m, 2, 5, 3), leaf(m, 4, 3)),
+    "reshape": lambda m: leaf(m, 3, 4).reshape(12),
+    "reshape of another order": lambda m: leaf(m, 3, 4).t().reshape(4, 3, 1),
+    "reshape that copies": lambda m: leaf(m, 3, 4).t().reshape(12),
+    "flatten of a slice": lambda m: leaf(m, 3, 4)[:, ::2].flatten(),
+    "einsum": lambda m: m.einsum("ij,jk->ki", leaf(m, 2, 3), leaf(m, 3, 4)),
+    "cross entropy": lambda m: m.nn.functional.cross_entropy(
+        leaf(m, 3, 4), m.tensor([0, 1, 2]), label_smoothing=0.1
+    ),
+    "dist": lambda m: m.dist(leaf(m, 3), leaf(m, 3)),
+    "renorm": lambda m: m.renorm(leaf(m, 2, 3), 2, 0, 1.0),
+    "block_diag": lambda m: m.block_diag(leaf(m, 2, 3), leaf(m, 2)),
+    "convolution, padded unevenly": lambda m: m.nn.functional.conv1d(
+        leaf(m, 1, 2, 5), leaf(m, 3, 2, 4), padding="same"
+    ),
+    "x ** 2": lambda m: leaf(m, 3) ** 2,
+    "2 ** x": lambda m: 2 ** leaf(m, 3),
+    "x % 2": lambda m: leaf(m, 3) % 2,
+    "x * 2": lambda m: leaf(m, 3) * 2,
+    "outer": lambda m: m.outer(leaf(m, 2), leaf(m, 3)),
+    "cov": lambda m: m.cov(leaf(m, 2, 3)),
+    "tensordot of vectors": lambda m: m.tensordot(leaf(m, 3), leaf(m, 3), 1),
+    "gradient": lambda m: m.gradient(leaf(m, 5))[0],
+    "add.Scalar": lambda m: m.ops.aten.add.Scalar(leaf(m, 3), 2),
+    "sub.Scalar": lambda m: m.ops.aten.sub.Scalar(leaf(m, 3), 2),
+    "mul.Scalar": lambda m: m.ops.aten.mul.Scalar(leaf(m, 3), 2),
+    "div.Scalar": lambda m: m.ops.aten.div.Scalar(leaf(m, 3), 2),
+}
+
+
+def graph(node, depth=3):
+    """Names of a node and of those that it leads to."""
+    if node is None or depth == 0:
+        return node and node.name()
+    return node.name(), *(graph(n, depth - 1) for n, _ in node.next_functions)
+
+
+@pytest.mark.filterwarnings("ignore:Initializing zero")
+@pytest.mark.parametrize("name", GRAPHS)
+def test_graphs(name):
+    """The nodes behind the last are PyTorch's too, and what is no view there is none here."""
+    ours, theirs = (GRAPHS[name](lib) for lib in (facula, torch))
+    assert graph(ours.grad_fn) == graph(theirs.grad_fn)
+    assert ours._is_view() == theirs._is_view()
+    assert ours.stride() == theirs.stride()

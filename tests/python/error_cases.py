@@ -22,7 +22,58 @@ CASES = {
         RuntimeError,
         "lambda must be in range",
     ),
+    # --- numbers that norms and distances refuse
+    "batch_norm eps below zero": (
+        lambda m: m.nn.functional.batch_norm(m.ones(2, 3), None, None, training=True, eps=-1.0),
+        ValueError,
+        "eps must not be negative",
+    ),
+    "batch_norm eps zero in training": (
+        lambda m: m.nn.functional.batch_norm(m.ones(2, 3), None, None, training=True, eps=0.0),
+        ValueError,
+        "nor zero in training",
+    ),
+    "batch_norm eps in evaluation": (
+        lambda m: m.nn.functional.batch_norm(m.ones(2, 3), m.zeros(3), m.ones(3), eps=-1.0),
+        ValueError,
+        "eps must not be negative",
+    ),
+    "cosine_similarity eps": (
+        lambda m: m.cosine_similarity(m.ones(2, 3), m.ones(2, 3), eps=-1.0),
+        RuntimeError,
+        "eps must be non-negative",
+    ),
+    "native_batch_norm of nothing": (
+        lambda m: m.native_batch_norm(m.ones(0, 3), None, None, None, None, True, 0.1, 1e-5),
+        RuntimeError,
+        "without elements",
+    ),
     # --- shapes
+    "prelu weight": (
+        lambda m: m.prelu(m.ones(3, 4), m.ones(1, 4)),
+        RuntimeError,
+        "weight must be a scalar or 1-D",
+    ),
+    "flash attention widths": (
+        lambda m: flash(m, (2, 2, 3, 4), (2, 2, 3, 5)),
+        RuntimeError,
+        "of one batch and width",
+    ),
+    "flash attention dimensions": (
+        lambda m: flash(m, (2, 3, 4), (2, 3, 4)),
+        RuntimeError,
+        "of one batch and width",
+    ),
+    "rnn_relu state": (
+        lambda m: rnn_relu(m, m.ones(3, 2, 4), m.ones(1, 3, 5)),
+        RuntimeError,
+        "rnn_relu.*initial state must have sizes",
+    ),
+    "rnn_relu features": (
+        lambda m: rnn_relu(m, m.ones(3, 2, 6), m.ones(1, 2, 5)),
+        RuntimeError,
+        "rnn_relu.*weight of the input must have sizes",
+    ),
     "broadcast": (lambda m: m.ones(2, 3) + m.ones(4), RuntimeError, "must match the size"),
     "broadcast in place": (
         lambda m: m.ones(3).add_(m.ones(2, 3)),
@@ -267,3 +318,15 @@ def unused_input(m):
     """A gradient for what had no part in the result."""
     x = m.ones(1, requires_grad=True)
     m.autograd.grad((x * 2).sum(), m.ones(1, requires_grad=True))
+
+
+def flash(m, query, key):
+    """The operator by blocks, with values like the keys."""
+    call = m.ops.aten._scaled_dot_product_flash_attention_for_cpu
+    return call(m.ones(query), m.ones(key), m.ones(key))
+
+
+def rnn_relu(m, input, state):
+    """A layer of 4 inputs and 5 states."""
+    weights = [m.ones(5, 4), m.ones(5, 5), m.ones(5), m.ones(5)]
+    return m.rnn_relu(input, state, weights, True, 1, 0.0, False, False, False)

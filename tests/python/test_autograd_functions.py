@@ -103,3 +103,156 @@ def test_gradcheck_finds_a_backward_that_takes_no_undefined_gradient():
     with pytest.raises(RuntimeError, match="undefined cotangent"):
         gradcheck(NeedsIt.apply, (x,))
     assert gradcheck(NeedsIt.apply, (x,), check_undefined_grad=False)
+
+
+# --- sums of gradients that backward may add to
+
+
+def _doubling(see):
+    """A Function of factor 2 whose backward shows its buffers to `see`, which may add to them."""
+
+    class Doubling(facula.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, n):
+            return x * n
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return see(ctx.input_grad_buffers, gradient * 2), None
+
+    return Doubling
+
+
+def test_backward_adds_to_what_has_come_before():
+    """The sum of an earlier producer is there, and adding to it is all that is needed."""
+    shown = []
+
+    def see(buffers, gradient):
+        shown.append([None if b is None else b.tolist() for b in buffers])
+        if buffers[0] is None:
+            return gradient
+        buffers[0].add_(gradient)
+        return None
+
+    x = facula.ones(2, requires_grad=True)
+    (_doubling(see).apply(x, 2).sum() + (x * 5).sum()).backward()
+    assert shown == [[[5.0, 5.0], None]]
+    assert x.grad.tolist() == [7.0, 7.0]
+    h = x * 1
+    total = _doubling(see).apply(h, 2).sum() + (h * 5).sum()
+    assert facula.autograd.grad(total, x)[0].tolist() == [7.0, 7.0]
+    assert shown[1] == [[5.0, 5.0], None]
+    x.grad = None
+    _doubling(see).apply(x, 2).sum().backward()
+    assert shown[2] == [None, None]
+    assert x.grad.tolist() == [2.0, 2.0]
+
+
+def test_buffers_that_others_hold_are_not_shown():
+    """A gradient that flows to two inputs belongs to neither."""
+    shown = []
+
+    def see(buffers, gradient):
+        shown.append(buffers[0])
+        return gradient
+
+    x = facula.ones(2, requires_grad=True)
+    y = facula.ones(2, requires_grad=True)
+    total = _doubling(see).apply(x, 2)
+    (total + (x + y)).backward(facula.ones(2))
+    assert shown == [None]
+    assert x.grad.tolist() == [3.0, 3.0]
+
+
+def test_buffers_are_there_in_a_plain_pass_only():
+    """Not outside of backward, with create_graph, in anomaly mode or with post hooks."""
+    x = facula.ones(2, requires_grad=True)
+    out = _doubling(lambda buffers, gradient: gradient).apply(x, 2)
+    with pytest.raises(RuntimeError, match="only while"):
+        out.grad_fn.input_grad_buffers  # noqa: B018
+    with pytest.raises(RuntimeError, match="create_graph"):
+        facula.autograd.grad(out.sum(), x, create_graph=True)
+    with (
+        facula.autograd.set_detect_anomaly(True),
+        pytest.raises(RuntimeError, match="anomaly"),
+        pytest.warns(UserWarning),
+    ):
+        facula.autograd.grad(out.sum(), x, retain_graph=True)
+    out.grad_fn.register_hook(lambda *gradients: None)
+    with pytest.raises(RuntimeError, match="post hooks"):
+        facula.autograd.grad(out.sum(), x, retain_graph=True)
+
+
+def test_no_pass_inside_of_one_that_shows_buffers():
+    """A pass inside could run over the sum that is shown."""
+
+    def see(buffers, gradient):
+        z = facula.ones(1)
+        with facula.enable_grad():
+            inner = (z.requires_grad_() * 2).sum()
+        inner.backward()
+        return gradient
+
+    x = facula.ones(2, requires_grad=True)
+    total = _doubling(see).apply(x, 2).sum() + (x * 5).sum()
+    with pytest.raises(RuntimeError, match="input_grad_buffers"):
+        total.backward()
+    facula.ones(1, requires_grad=True).sum().backward()
+
+
+def test_boxed_gradients_can_be_let_go():
+    """backward gets one list, and what it drops is gone."""
+    gone = []
+
+    class Boxed(facula.autograd.Function):
+        boxed_grads_call = True
+
+        @staticmethod
+        def forward(ctx, x, y):
+            return x * 2, y * 3
+
+        @staticmethod
+        def backward(ctx, gradients):
+            assert isinstance(gradients, list)
+            assert len(gradients) == 2
+            watched = weakref.ref(gradients[0])
+            first = gradients.pop(0) * 2
+            gone.append(watched() is None)
+            return first, gradients[0] * 3
+
+    x = facula.ones(2, requires_grad=True)
+    y = facula.ones(2, requires_grad=True)
+    a, b = Boxed.apply(x, y)
+    ((a * a).sum() + (b * b).sum()).backward()
+    assert x.grad.tolist() == [8.0, 8.0]
+    assert y.grad.tolist() == [18.0, 18.0]
+    assert gone == [True]
+    assert [g.tolist() for g in Boxed.apply(x, y)[0].grad_fn.apply(x, y)] == [[2.0] * 2, [3.0] * 2]
+
+
+def test_layout_of_new_gradients():
+    """As the leaf's; or the gradient's own, where that is allowed."""
+
+    p = facula.ones(2, 3, 4).permute(2, 0, 1).requires_grad_()
+    strides = []
+    for enforced in (True, False):
+        p.grad = None
+        with facula.autograd.enforce_grad_layout_policy(enforced):
+            p.exp().backward(facula.rand(4, 2, 3))
+        strides.append(p.grad.stride())
+    assert strides == [p.stride(), (6, 3, 1)]
+    p.grad = None
+    with facula.autograd.enforce_grad_layout_policy(False):
+        p.sum().backward()  # repeated in memory: no gradient that could be added to
+    assert p.grad.stride() == p.stride()
+    facula.autograd.enforce_grad_layout_policy(False)
+    facula.autograd.enforce_grad_layout_policy(True)
+    assert facula.autograd.enforce_grad_layout_policy().clone().enable
+
+
+def test_memory_budgets_need_a_compiled_region():
+    """Checked, and refused in eager code, as in PyTorch."""
+    budget = facula.autograd.graph.region_activation_memory_budget
+    for value, error in (("x", TypeError), (2, ValueError), (0.5, RuntimeError)):
+        with pytest.raises(error, match="region_activation_memory_budget"):
+            budget(value)

@@ -69,6 +69,13 @@ def _faults(progress, cases, only=""):
 
 BIG, MOST = 2**62, 2**63 - 1
 HUGE = [0, BIG, BIG]  # no elements, and strides beyond int64
+
+
+def one_far():
+    """A matrix of one element with strides whose sum is beyond int64."""
+    return facula.ones(2, 3).as_strided((1, 1), (MOST, BIG))
+
+
 # Calls whose sizes, strides or offsets leave int64 on the way, and what PyTorch makes of them: an
 # exception, or the shape of the result.
 OVERFLOWS = {
@@ -125,6 +132,33 @@ OVERFLOWS = {
     "as_strided, strides of no element": (
         lambda: facula.ones(2, 3).as_strided((0, 2), (MOST, MOST)),
         (0, 2),
+    ),
+    "diagonal of one element": (lambda: one_far().diagonal(), (1,)),
+    "tril_ of one element": (lambda: one_far().tril_(), (1, 1)),
+    "fill_diagonal_ of one element": (lambda: one_far().fill_diagonal_(2), (1, 1)),
+    "rot90, derivative": (
+        lambda: facula.autograd.functional.vjp(
+            lambda x: facula.rot90(x, -MOST - 1), facula.ones(2, 3), facula.ones(2, 3)
+        )[1],
+        (2, 3),
+    ),
+    "fractional_max_pool2d": (
+        lambda: F.fractional_max_pool2d(facula.ones(3, 7, 9), 2, (MOST, MOST)),
+        RuntimeError,
+    ),
+    "pad, circular": (
+        lambda: F.pad(facula.ones(3, 4), (-MOST - 1, -MOST - 1), mode="circular"),
+        RuntimeError,
+    ),
+    "native_group_norm": (
+        lambda: facula.ops.aten.native_group_norm(
+            facula.ones(2, 3, 4), None, None, -MOST - 1, 2, 7, 1, 1e-5
+        ),
+        RuntimeError,
+    ),
+    "norm_except_dim": (
+        lambda: facula.norm_except_dim(facula.empty(0, 1, 1).expand(HUGE)),
+        (0, 1, 1),
     ),
     "as_strided beyond": (lambda: facula.ones(2, 3).as_strided((2, 1), (MOST, 2)), RuntimeError),
     "add to strides of one element": (

@@ -292,3 +292,20 @@ def test_debug_unwrap():
     seen = []
     func.vmap(func.vmap(lambda v: seen.append(func.debug_unwrap(v)) or v))(facula.ones(2, 3))
     assert seen[0].tolist() == [[1.0] * 3] * 2
+
+
+def test_gradient_of_a_factor_that_the_others_lack():
+    """_trilinear sums over what one factor alone has: its gradient is repeated there."""
+    a, b, c = facula.randn(2, 3), facula.randn(2, 3), facula.randn(4, 3)
+    call = lambda *factors: facula._trilinear(*factors, [1], [1], [0], [1])  # noqa: E731
+    expected = (a * b * c.sum(0)).detach()
+    assert facula.allclose(call(a, b, c), expected)
+    got = facula.func.jacrev(call, 2)(a, b, c)
+    wanted = facula.func.jacrev(lambda c: a * b * c.sum(0))(c)
+    assert facula.allclose(got, wanted)
+
+
+def test_vmap_of_one_quantile():
+    """The number is the same for all samples."""
+    x = facula.randn(3, 5)
+    assert facula.equal(facula.func.vmap(lambda r: facula.quantile(r, 0.3))(x), x.quantile(0.3, 1))

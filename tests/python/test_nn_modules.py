@@ -158,3 +158,16 @@ def test_sequences_and_lengths_must_be_as_many():
 def test_nonzero_takes_a_bool_for_as_tuple():
     with pytest.raises(TypeError, match="as_tuple"):
         facula.nonzero(facula.ones(1), as_tuple=2.5)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (2, 3, 0)])
+@pytest.mark.parametrize("momentum", [0.1, None])
+def test_batch_norm_of_nothing_keeps_running_statistics(shape, momentum):
+    """No samples change no statistics; weight and bias get gradients of zero."""
+    layer = facula.nn.BatchNorm1d(3, momentum=momentum)
+    y = layer(facula.ones(shape))
+    y.sum().backward()
+    assert y.shape == shape
+    assert layer.running_mean.tolist() == [0.0, 0.0, 0.0]
+    assert layer.running_var.tolist() == [1.0, 1.0, 1.0]
+    assert layer.weight.grad.tolist() == layer.bias.grad.tolist() == [0.0, 0.0, 0.0]

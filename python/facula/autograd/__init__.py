@@ -22,6 +22,7 @@ __all__ = [
     "set_detect_anomaly",
     "set_grad_enabled",
     "set_multithreading_enabled",
+    "enforce_grad_layout_policy",
     "variable",
 ]
 
@@ -31,6 +32,7 @@ _HOME = {
     "set_grad_enabled": "grad_mode",
     "inference_mode": "grad_mode",
     "set_multithreading_enabled": "grad_mode",
+    "enforce_grad_layout_policy": "grad_mode",
     "_unsafe_preserve_version_counter": "grad_mode",
     "Function": "function",
     "FunctionCtx": "function",

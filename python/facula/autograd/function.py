@@ -38,6 +38,11 @@ class FunctionCtx:
         """
         self.to_save = tensors
 
+    @property
+    def input_grad_buffers(self):
+        """Sums of gradients that backward may add to in place; there while it runs."""
+        raise RuntimeError("input_grad_buffers: can be read only while this node's backward runs")
+
     def save_for_forward(self, *tensors):
         """Keep tensors (or None) for `jvp`, where `saved_tensors` has them."""
         for tensor in tensors:
@@ -91,11 +96,38 @@ class FunctionCtx:
         )
 
 
+def _backward_of(cls):
+    """The one of backward() and vjp() that a Function defines."""
+    has_vjp = cls.vjp is not Function.vjp
+    if has_vjp and cls.backward is not Function.backward:
+        raise RuntimeError(
+            f"{cls.__name__}: backward() and vjp() are two names of one method; define one"
+        )
+    return cls.vjp if has_vjp else cls.backward
+
+
 class _Context(_C._Node, FunctionCtx):
     """Context and node of the graph in one."""
 
     _in_jvp = False
     _cleared = False
+
+    @property
+    def _boxed(self):
+        return bool(self._forward_cls.boxed_grads_call)
+
+    @property
+    def input_grad_buffers(self):
+        """Sums of gradients that backward may add to in place, for each argument of forward.
+
+        None where nothing has come to an input yet, or where others hold what has. Who adds to one
+        returns None for that input. A sum is good only until backward returns.
+
+        Raises:
+            RuntimeError: this node's backward does not run; the pass records a graph or detects
+                anomalies; the node has post hooks.
+        """
+        return _C._input_grad_buffers(self)
 
     @property
     def saved_tensors(self):
@@ -134,15 +166,20 @@ class _Context(_C._Node, FunctionCtx):
     def apply(self, *args):
         """Run the backward that belongs to this context; it takes and returns gradients."""
         cls = self._forward_cls
-        has_backward = cls.backward is not Function.backward
-        has_vjp = cls.vjp is not Function.vjp
-        if has_backward and has_vjp:
-            raise RuntimeError(
-                f"{cls.__name__}: backward() and vjp() are two names of one method; define one"
-            )
-        return (cls.vjp if has_vjp else cls.backward)(self, *args)
+        backward = _backward_of(cls)
+        return backward(self, list(args)) if cls.boxed_grads_call else backward(self, *args)
+
+    def apply_boxed(self, gradients):
+        """Run backward with a list of gradients, which it may empty as it goes."""
+        return _backward_of(self._forward_cls)(self, gradients)
+
+    def apply_jvp(self, *tangents):
+        """Run the jvp that belongs to this context; it takes and returns tangents."""
+        return self._forward_cls.jvp(self, *tangents)
 
     def _run_backward(self, gradients):
+        if isinstance(gradients, list):
+            return self.apply_boxed(gradients)
         return self.apply(*gradients)
 
 
@@ -176,6 +213,8 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     """
 
     generate_vmap_rule = False
+    # Whether backward takes its gradients as one list, which it may empty as it goes.
+    boxed_grads_call = False
     clear_saved_tensors_on_access = False
 
     def __init__(self, *args, **kwargs):

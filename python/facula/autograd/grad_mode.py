@@ -10,6 +10,7 @@ __all__ = [
     "set_grad_enabled",
     "inference_mode",
     "set_multithreading_enabled",
+    "enforce_grad_layout_policy",
 ]
 
 
@@ -123,6 +124,38 @@ class set_multithreading_enabled(_Switch):
 
     def clone(self):
         return type(self)(self.mode)
+
+
+class enforce_grad_layout_policy(_Switch):
+    """Function, context manager and decorator: new `.grad`s get the layout of their leaf.
+
+    Args:
+        enable (bool): whether they do (the default of a thread). Otherwise a gradient that is dense
+            and belongs to nobody else becomes `.grad` as it is, without a copy.
+
+    Example:
+        >>> p = facula.empty(3, 2).t().requires_grad_()
+        >>> with facula.autograd.enforce_grad_layout_policy(False):
+        ...     p.backward(facula.ones(2, 3))
+    """
+
+    def __init__(self, enable=True):
+        self.prev = _C._is_grad_layout_enforcement_enabled()
+        self.enable = enable
+        _C._set_grad_layout_enforcement_enabled(enable)
+
+    def __call__(self, function):
+        _C._set_grad_layout_enforcement_enabled(self.prev)
+        return super().__call__(function)
+
+    def __enter__(self):
+        _C._set_grad_layout_enforcement_enabled(self.enable)
+
+    def __exit__(self, *exception):
+        _C._set_grad_layout_enforcement_enabled(self.prev)
+
+    def clone(self):
+        return type(self)(self.enable)
 
 
 class _unsafe_preserve_version_counter:

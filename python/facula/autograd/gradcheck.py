@@ -542,6 +542,152 @@ def _inner(a, b):
     return math.fsum(x * y for x, y in zip(_components(a), _components(b), strict=True))
 
 
+# --- Jacobians by PyTorch's names of old
+
+
+def _warn_old(name):
+    warnings.warn(
+        f"{name}() is deprecated, in PyTorch as well: use autograd.functional.jacobian()",
+        FutureWarning,
+        stacklevel=3,
+    )
+
+
+def _check_old(name, grad_out, results):
+    if grad_out != 1.0:
+        raise ValueError(f"{name}(): grad_out must be 1.0; got {grad_out}")
+    if any(r.is_complex() for r in results):
+        raise ValueError(f"{name}(): complex results are not supported")
+
+
+def _columns(rows, source, count):
+    """Rows of a Jacobian with a row for each component of `source`."""
+    shape = source.numel(), count
+    if not rows:
+        return facula.zeros(shape, dtype=source.dtype)
+    return facula.stack(rows).reshape(shape).to(source.dtype)
+
+
+def _difference_rows(call, x, eps):
+    """Central differences along each element of x; complex ones as d/dx + i d/dy.
+
+    x itself is moved and put back, since it may be no argument of the function at all.
+    """
+    rows, kept = [], x.detach().clone()
+    for direction in _basis(kept):
+        ends = []
+        for sign in (1, -1):
+            with facula.no_grad():
+                x.copy_(kept + sign * eps * direction)
+            ends.append([r.detach().clone().reshape(-1) for r in call()])
+        with facula.no_grad():
+            x.copy_(kept)
+        rows.append([(a - b) / (2 * eps) for a, b in zip(*ends, strict=True)])
+    if not x.is_complex():
+        return rows
+    pairs = zip(rows[::2], rows[1::2], strict=True)
+    return [[a + 1j * b for a, b in zip(*pair, strict=True)] for pair in pairs]
+
+
+def get_numerical_jacobian(fn, inputs, target=None, eps=1e-3, grad_out=1.0):
+    """The Jacobian of fn's first result by central differences.
+
+    Args:
+        fn: takes the tuple of inputs.
+        target: tensors that are moved; None: the inputs that require grad.
+        eps: how far.
+        grad_out: 1.0.
+
+    Returns:
+        A tuple with a matrix (elements of the target, elements of the result) for each target.
+
+    Raises:
+        ValueError: a complex result; grad_out is not 1.0.
+    """
+    _warn_old("get_numerical_jacobian")
+    first = _as_tuple(fn(inputs))[:1]
+    _check_old("get_numerical_jacobian", grad_out, first)
+    targets = [x for x in _as_tuple(inputs if target is None else target) if _is_checked(x)]
+    made = []
+    for x in targets:
+        rows = _difference_rows(lambda: _as_tuple(fn(inputs))[:1], x, eps)
+        made.append(_columns([row[0] for row in rows], x, first[0].numel()))
+    return tuple(made)
+
+
+def get_numerical_jacobian_wrt_specific_input(
+    fn, input_idx, inputs, outputs, eps, input=None, is_forward_ad=False
+):
+    """The Jacobians of all results by one input, by central differences.
+
+    Args:
+        fn: takes the inputs as arguments.
+        input_idx: which input, or `input` in its place.
+        outputs: fn's results; their number and sizes count.
+        eps: how far the input is moved.
+        is_forward_ad: accepted for PyTorch's sake; differences are the same.
+
+    Returns:
+        A tuple with a matrix (elements of the input, elements of the result) for each result.
+    """
+    x = inputs[input_idx] if input is None else input
+    rows = _difference_rows(lambda: _as_tuple(fn(*inputs)), x, eps)
+    return tuple(
+        _columns([row[k] for row in rows], x, out.numel()) for k, out in enumerate(outputs)
+    )
+
+
+def get_analytical_jacobian(inputs, output, nondet_tol=0.0, grad_out=1.0):
+    """The Jacobian of a result by backward.
+
+    Args:
+        inputs: what requires grad among them is differentiated.
+        output: the result.
+        nondet_tol: how much two passes may differ.
+        grad_out: 1.0.
+
+    Returns:
+        (matrices (elements of the input, elements of the result), whether two passes agree, whether
+        gradients have their inputs' sizes, whether they have their dtypes).
+
+    Raises:
+        ValueError: a complex result; grad_out is not 1.0.
+    """
+    _warn_old("get_analytical_jacobian")
+    _check_old("get_analytical_jacobian", grad_out, [output])
+    leaves = [x for x in _as_tuple(inputs) if _is_checked(x)]
+    passes = [_backward_rows(leaves, output) for _ in range(2)]
+    matrices = tuple(
+        _columns([row[i].reshape(-1) for row in passes[0]], output, x.numel()).T.to(x.dtype)
+        for i, x in enumerate(leaves)
+    )
+    pairs = [(g, x) for row in passes[0] for g, x in zip(row, leaves, strict=True)]
+    repeated = all(
+        facula.allclose(a, b, rtol=0, atol=nondet_tol)
+        for one, other in zip(*passes, strict=True)
+        for a, b in zip(one, other, strict=True)
+    )
+    return (
+        matrices,
+        repeated,
+        all(g.shape == x.shape for g, x in pairs),
+        all(g.dtype == x.dtype for g, x in pairs),
+    )
+
+
+def _backward_rows(leaves, output):
+    """For each element of a result the gradients of the leaves; zeros for what has none."""
+    rows = []
+    for direction in _basis(output.detach()):
+        grads = facula.autograd.grad(
+            output, leaves, direction, retain_graph=True, allow_unused=True
+        )
+        rows.append(
+            [facula.zeros_like(x) if g is None else g for g, x in zip(grads, leaves, strict=True)]
+        )
+    return rows
+
+
 class _CallableModule(types.ModuleType):
     """`facula.autograd.gradcheck` is this module and the function: importing the module by its
     path puts it into the package under the function's name."""

@@ -25,6 +25,7 @@ __all__ = [
     "increment_version",
     "queue_callback",
     "node_creation_hook",
+    "region_activation_memory_budget",
 ]
 
 _Tensor = _C.Tensor
@@ -175,6 +176,25 @@ def disable_saved_tensors_hooks(error_message):
         yield
     finally:
         _C._disable_saved_tensors_hooks(before)
+
+
+def region_activation_memory_budget(budget):
+    """Bound the memory of activations in a compiled region.
+
+    Args:
+        budget (float): the share of the memory that may stay, in [0, 1].
+
+    Raises:
+        TypeError, ValueError: budget is no number in [0, 1].
+        RuntimeError: outside of a compiled region, where nothing chooses what to keep; `checkpoint`
+            does that for eager code.
+    """
+    name = "region_activation_memory_budget()"
+    if not isinstance(budget, (int, float)):
+        raise TypeError(f"{name}: budget must be a number; got {type(budget).__name__}")
+    if not 0 <= budget <= 1:
+        raise ValueError(f"{name}: budget must be in [0, 1]; got {budget}")
+    raise RuntimeError(f"{name}: works in a compiled region only; this code runs eagerly")
 
 
 class _MultiHandle:

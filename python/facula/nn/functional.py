@@ -18,8 +18,8 @@ _FILES = {
     "_in_projection _in_projection_packed _mha_shape_check _none_or_dtype",
     "dropout": "alpha_dropout dropout dropout1d dropout2d dropout3d feature_alpha_dropout",
     "loss": "binary_cross_entropy binary_cross_entropy_with_logits cross_entropy ctc_loss "
-    "gaussian_nll_loss huber_loss kl_div l1_loss mse_loss nll_loss poisson_nll_loss "
-    "smooth_l1_loss soft_margin_loss",
+    "gaussian_nll_loss huber_loss kl_div l1_loss linear_cross_entropy mse_loss nll_loss "
+    "poisson_nll_loss smooth_l1_loss soft_margin_loss",
     "margin": "cosine_embedding_loss hinge_embedding_loss margin_ranking_loss multi_margin_loss "
     "multilabel_margin_loss multilabel_soft_margin_loss triplet_margin_loss "
     "triplet_margin_with_distance_loss",

@@ -1,5 +1,7 @@
 #include "kernels/cpu/reduce_plan.h"
 
+#include "core/checked.h"
+
 #include <algorithm>
 
 namespace facula::cpu {
@@ -20,12 +22,19 @@ void order(Dims& dims) {
 Dims merged(const Dims& dims) {
   Dims out;
   for (const Dim& d : dims) {
-    if (!out.empty() && out.back().in == d.in * d.size && out.back().out == d.out * d.size)
+    // Strides of a tensor without elements may be any numbers.
+    const bool joins = !out.empty() && out.back().in == saturating_mul(d.in, d.size) &&
+                       out.back().out == saturating_mul(d.out, d.size);
+    if (joins)
       out.back() = {out.back().size * d.size, d.in, d.out};
     else
       out.push_back(d);
   }
   return out;
+}
+
+bool any_empty(const Dims& dims) {
+  return std::ranges::any_of(dims, [](const Dim& d) { return d.size == 0; });
 }
 
 // Short rows waste lanes: columns, even strided ones, keep several results under way.
@@ -90,6 +99,13 @@ static ReducePlan plan_whole(int64_t numel) {
   return p;
 }
 
+// Without results: the sizes of what would be reduced may be too large to be multiplied.
+static ReducePlan plan_nothing() {
+  ReducePlan p = plan_whole(0);
+  p.tasks = p.results = 0;
+  return p;
+}
+
 ReducePlan plan_reduction(const Tensor& self, const IntVec& dims) {
   if (dims.size() == static_cast<size_t>(self.dim()) && self.is_contiguous())
     return plan_whole(self.numel());
@@ -102,6 +118,8 @@ ReducePlan plan_reduction(const Tensor& self, const IntVec& dims) {
     if (size != 1 && !gone) kept.push_back({size, stride, out_stride});
     if (!gone) out_stride *= size;
   }
+  if (any_empty(kept)) return plan_nothing();
+  if (any_empty(reduced)) reduced = {{0, 1, 0}};
   std::reverse(kept.begin(), kept.end());
   std::reverse(reduced.begin(), reduced.end());
   order(kept);

@@ -81,5 +81,11 @@ OPS = [
             Error(RuntimeError, "batch", Sample(T(5, 3), T(6, 4), T(2, 3, 4))),
         ],
     ),
-    Op("_trilinear", [Sample(T(2, 3), T(2, 4), T(3, 4), [2], [1], [0], [1])], dtypes="full"),
+    Op(
+        "_trilinear",
+        [
+            Sample(T(2, 3), T(2, 4), T(3, 4), [2], [1], [0], [1]),
+        ],
+        dtypes="full",
+    ),
 ]

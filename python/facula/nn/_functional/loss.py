@@ -51,6 +51,121 @@ def cross_entropy(
     return _nn.cross_entropy_loss(input, target, weight, code, ignore_index, label_smoothing)
 
 
+def _check_linear_map(input, linear_weight, linear_bias):
+    name = "linear_cross_entropy(): "
+    if input.dim() not in (1, 2):
+        raise RuntimeError(f"{name}input must have 1 or 2 dimensions; got {input.dim()}")
+    if linear_weight.dim() < 2:
+        raise RuntimeError(
+            f"{name}linear_weight must have 2 dimensions or more; got {linear_weight.dim()}"
+        )
+    if input.shape[-1] != linear_weight.shape[-1]:
+        raise RuntimeError(
+            f"{name}the last sizes of input and linear_weight must be equal; got "
+            f"{input.shape[-1]} and {linear_weight.shape[-1]}"
+        )
+    if linear_weight.dim() > 2 and input.dim() == 1:
+        raise RuntimeError(f"{name}linear_weight with more than 2 dimensions needs a batch")
+    wanted = tuple(linear_weight.shape[:-1])
+    if linear_bias is not None and tuple(linear_bias.shape) != wanted:
+        raise RuntimeError(
+            f"{name}linear_bias must have shape {wanted}; got {tuple(linear_bias.shape)}"
+        )
+
+
+def _goes_by_blocks(input, linear_weight, target, batch):
+    """Whether the operator by blocks serves these: one class or one distribution per sample."""
+    if linear_weight.dim() > 2 or target.requires_grad:
+        return False
+    if target.dtype == facula.int64 and target.dim() == len(batch):
+        return True
+    return target.dtype == input.dtype and tuple(target.shape) == (*batch, linear_weight.shape[0])
+
+
+def _by_blocks(input, linear_weight, target, bias, weight, code, ignored, smoothing, options):
+    single = input.dim() == 1
+    if single:
+        input, target = input.unsqueeze(0), target.unsqueeze(0)
+    loss = facula.ops.aten._linear_cross_entropy(
+        input,
+        linear_weight,
+        target,
+        None if bias is None else bias.to(input.dtype),
+        None if weight is None else weight.to(input.dtype),
+        code,
+        ignored,
+        smoothing,
+        options.batch_chunk_size or 0,
+        options.acc_dtype,
+    )[0]
+    return loss.squeeze(0) if single and loss.dim() else loss
+
+
+def linear_cross_entropy(
+    input,
+    linear_weight,
+    target,
+    *,
+    linear_bias=None,
+    weight=None,
+    reduction="mean",
+    ignore_index=None,
+    label_smoothing=0.0,
+    options=None,
+):
+    """Cross entropy between a linear map of `input` and classes or class probabilities.
+
+    Args:
+        input: (in_features) or (N, in_features).
+        linear_weight: (C, in_features) or (C, d1, ..., in_features).
+        target: class indices () or (N, d1, ...), or probabilities (C) or (N, C, d1, ...).
+        linear_bias: of linear_weight's shape without the last size, or None.
+        weight: (C), or None.
+        reduction: "none", "mean" or "sum".
+        ignore_index: class that counts for nothing; None: -100. Not for probabilities.
+        label_smoothing: in [0, 1].
+        options: a `LinearCrossEntropyOptions` to go by blocks, which never hold all logits; None
+            for `cross_entropy(linear(...))`, which is faster where the logits fit in memory.
+
+    Returns:
+        A Tensor: 0-dim, or with one loss per target when reduction is "none".
+
+    Raises:
+        RuntimeError: shapes that do not fit; ignore_index with probabilities.
+        UserWarning: options that do not serve these arguments, which go the way of None.
+
+    Example:
+        >>> x, w = facula.randn(3, 8), facula.randn(5, 8)
+        >>> F.linear_cross_entropy(x, w, facula.tensor([1, 0, 4])).dim()
+        0
+    """
+    _check_linear_map(input, linear_weight, linear_bias)
+    classes, *places, features = linear_weight.shape
+    batch = input.shape[:-1]
+    if ignore_index is not None and tuple(target.shape) == (*batch, classes, *places):
+        raise RuntimeError(
+            "linear_cross_entropy(): ignore_index is for class indices, not for probabilities; "
+            f"got {ignore_index}"
+        )
+    code = _reduction.get_enum(reduction)
+    ignored = -100 if ignore_index is None else ignore_index
+    settings = weight, code, ignored, label_smoothing
+    if options is not None and _goes_by_blocks(input, linear_weight, target, batch):
+        return _by_blocks(input, linear_weight, target, linear_bias, *settings, options)
+    if options is not None:
+        import warnings
+
+        warnings.warn(
+            "linear_cross_entropy(): options serve a 2-d linear_weight and targets that are int64, "
+            "or probabilities of input's dtype without gradient; this call goes without them",
+            stacklevel=2,
+        )
+    bias = None if linear_bias is None else linear_bias.reshape(-1)
+    logits = facula.nn.functional.linear(input, linear_weight.reshape(-1, features), bias)
+    logits = logits.reshape(*batch, classes, *places)
+    return _nn.cross_entropy_loss(logits, target, *settings)
+
+
 def nll_loss(
     input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"
 ):

@@ -40,10 +40,15 @@ def batch_norm(
         A Tensor of input's shape.
 
     Raises:
-        ValueError: one value per channel in training.
+        ValueError: one value per channel in training; eps is negative, or zero in training.
     """
     if training:
         _verify_batch_size(input.size())
+    if eps < 0 or (training and eps == 0):
+        raise ValueError(
+            "batch_norm(): eps must not be negative, nor zero in training; "
+            f"got {eps} with training={training}"
+        )
     return facula.batch_norm(
         input, weight, bias, running_mean, running_var, training, momentum, eps, True
     )

@@ -24,10 +24,11 @@ _CLASSES = {
     "LazyInstanceNorm2d LazyInstanceNorm3d",
     "linear": "Bilinear Identity LazyLinear Linear",
     "loss": "BCELoss BCEWithLogitsLoss CTCLoss CosineEmbeddingLoss CrossEntropyLoss "
-    "GaussianNLLLoss HingeEmbeddingLoss HuberLoss KLDivLoss L1Loss MSELoss "
-    "MarginRankingLoss MultiLabelMarginLoss MultiLabelSoftMarginLoss "
+    "GaussianNLLLoss HingeEmbeddingLoss HuberLoss KLDivLoss L1Loss LinearCrossEntropyLoss "
+    "MSELoss MarginRankingLoss MultiLabelMarginLoss MultiLabelSoftMarginLoss "
     "MultiMarginLoss NLLLoss NLLLoss2d PoissonNLLLoss SmoothL1Loss "
     "SoftMarginLoss TripletMarginLoss TripletMarginWithDistanceLoss",
+    "linear_cross_entropy_options": "LinearCrossEntropyOptions",
     "module": "Module",
     "normalization": "CrossMapLRN2d GroupNorm LayerNorm LocalResponseNorm RMSNorm",
     "padding": "CircularPad1d CircularPad2d CircularPad3d ConstantPad1d ConstantPad2d "

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from facula.nn import _reduction
 from facula.nn import functional as F
+from facula.nn.modules.linear import Linear
 from facula.nn.modules.module import Module
 from facula.nn.modules.utils import _keep
 
@@ -256,6 +259,81 @@ class CrossEntropyLoss(_WeightedLoss):
     def forward(self, input, target):
         """The loss of logits `input` against `target`."""
         return self._loss(F.cross_entropy, input, target)
+
+
+class LinearCrossEntropyLoss(_WeightedLoss):
+    """Cross entropy between a learned linear map of the input and classes or probabilities.
+
+    Args:
+        in_features: size of an input sample.
+        num_classes: number of classes.
+        out_features: further sizes (d1, ...) of a target with more than one class per sample.
+        bias: whether the map has one.
+        reduction, weight, label_smoothing: as for `CrossEntropyLoss`.
+        ignore_index: class that counts for nothing; None: -100. Not for probabilities.
+        options: a `LinearCrossEntropyOptions` to go by blocks, which never hold all logits.
+
+    Raises:
+        RuntimeError: weight of another shape than (num_classes); label_smoothing not in [0, 1].
+
+    Example:
+        >>> loss = facula.nn.LinearCrossEntropyLoss(8, 5)
+        >>> loss(facula.randn(3, 8), facula.tensor([1, 0, 4])).dim()
+        0
+    """
+
+    __constants__ = ["num_classes", "out_features", "reduction", "ignore_index", "label_smoothing"]
+    _settings = ("weight", "reduction", "ignore_index", "label_smoothing", "options")
+
+    def __init__(
+        self,
+        in_features,
+        num_classes,
+        *,
+        out_features=(),
+        bias=False,
+        device=None,
+        dtype=None,
+        reduction="mean",
+        weight=None,
+        ignore_index=None,
+        label_smoothing=0.0,
+        options=None,
+    ):
+        super().__init__(weight=weight, reduction=reduction)
+        if weight is not None and tuple(weight.shape) != (num_classes,):
+            raise RuntimeError(
+                f"LinearCrossEntropyLoss: weight must have shape {(num_classes,)}; got "
+                f"{tuple(weight.shape)}"
+            )
+        if not 0 <= label_smoothing <= 1:
+            raise RuntimeError(
+                f"LinearCrossEntropyLoss: label_smoothing must be in [0, 1]; got {label_smoothing}"
+            )
+        _keep(self, in_features=in_features, num_classes=num_classes)
+        _keep(self, out_features=tuple(out_features), ignore_index=ignore_index)
+        _keep(self, label_smoothing=label_smoothing, options=options)
+        rows = num_classes * math.prod(self.out_features)
+        self.linear = Linear(in_features, rows, bias=bias, device=device, dtype=dtype)
+
+    def forward(self, input, target):
+        """The loss of the linear map of `input` against `target`."""
+        shape = self.num_classes, *self.out_features
+        bias = self.linear.bias
+        return F.linear_cross_entropy(
+            input,
+            self.linear.weight.reshape(*shape, self.in_features),
+            target,
+            linear_bias=None if bias is None else bias.reshape(shape),
+            **{name: getattr(self, name) for name in self._settings},
+        )
+
+    def extra_repr(self):
+        """The settings."""
+        shown = "in_features num_classes out_features bias reduction ignore_index label_smoothing"
+        values = {"bias": self.linear.bias is not None}
+        names = (*shown.split(), "options")
+        return ", ".join(f"{n}={values.get(n, getattr(self, n, None))}" for n in names)
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):
