@@ -1,7 +1,6 @@
 #include "kernels/cpu/sort.h"
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -143,11 +142,13 @@ void for_lines(const Lines& l, int64_t out_length, Body&& body) {
         "sort(): a dimension longer than 2^32 is not supported for this dtype");
   const int64_t grain = std::max<int64_t>(1, 4096 / l.length);
   parallel_for(l.count(), grain, [&](int64_t begin, int64_t end) {
-    const std::unique_ptr<I[]> room(new I[static_cast<size_t>(2 * l.length)]);
+    // Of the allocator that keeps large blocks: fresh pages would cost as much as the sorting.
+    const int64_t bytes = 2 * l.length * static_cast<int64_t>(sizeof(I));
+    const Tensor memory = empty_tensor(IntSpan(&bytes, 1), DType::UInt8);
+    I* room = static_cast<I*>(memory.data());
     for (int64_t i = begin; i < end; ++i) {
       const int64_t o = i / l.inner, c = i % l.inner;
-      body(room.get(), room.get() + l.length,
-           Line{o * l.length * l.inner + c, o * out_length * l.inner + c});
+      body(room, room + l.length, Line{o * l.length * l.inner + c, o * out_length * l.inner + c});
     }
   });
 }

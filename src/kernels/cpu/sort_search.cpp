@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "core/threads.h"
@@ -265,6 +266,27 @@ static void count_numbers(const T* x, int64_t n, int64_t bins, int64_t* to) {
     for (int64_t b = 0; b < bins; ++b) to[b] += counts[static_cast<size_t>(k * bins + b)];
 }
 
+// The least and the greatest of n >= 1 numbers.
+template <class T>
+static std::pair<T, T> extremes(const T* x, int64_t n) {
+  constexpr int64_t part = 32768;
+  std::vector<std::pair<T, T>> found(static_cast<size_t>((n + part - 1) / part));
+  parallel_for(n, part, [&](int64_t begin, int64_t end) {
+    T low = x[begin], high = x[begin];
+    for (int64_t i = begin; i < end; ++i) {  // both at once, without branches
+      low = x[i] < low ? x[i] : low;
+      high = x[i] > high ? x[i] : high;
+    }
+    found[static_cast<size_t>(begin / part)] = {low, high};
+  });
+  std::pair<T, T> all = found[0];
+  for (const auto& [low, high] : found) {
+    all.first = std::min(all.first, low);
+    all.second = std::max(all.second, high);
+  }
+  return all;
+}
+
 template <class T, class W>
 static Tensor counted(const Tensor& in, const Tensor& weights, int64_t bins, DType dtype) {
   const Tensor out = empty_tensor(IntSpan(&bins, 1), dtype);
@@ -299,12 +321,7 @@ Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
                                                      : converted(weights, DType::Float64));
   Tensor out;
   const bool known = visit_integral(in.dtype(), [&]<class T>(Type<T>) {
-    const T* x = in.data<T>();
-    T low = x[0], high = x[0];
-    for (int64_t i = 1; i < in.numel(); ++i) {  // both at once, without branches
-      low = x[i] < low ? x[i] : low;
-      high = x[i] > high ? x[i] : high;
-    }
+    const auto [low, high] = extremes(in.data<T>(), in.numel());
     check(!(low < T(0)), "bincount(): numbers of input must not be negative");
     check(static_cast<int64_t>(high) < INT64_MAX, "bincount(): numbers of input must be below ",
           INT64_MAX, "; got ", high);
