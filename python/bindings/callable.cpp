@@ -34,6 +34,8 @@ bool drops_gil(const Operator& op, const Value* args) {
           big |= t.numel() > large;
           layers |= t->layers;
         }
+    } else if (args[i].tag == Tag::IntList && makes_from_sizes(info)) {
+      big |= product_exceeds(args[i].as_ints(), large);
     }
   }
   return big && (layers & python_layers).empty();

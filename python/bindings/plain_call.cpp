@@ -37,29 +37,78 @@ bool read_plain(const Parameter& p, PyObject* o, int64_t most, Value& v) {
   return overflow == 0;
 }
 
-}  // namespace
+// Arguments of the operator on their way: filling the room with nothing would cost more than the
+// rest.
+class Arguments {
+ public:
+  explicit Arguments(const Signature& s) : signature_(s) {
+    std::uninitialized_copy(s.defaults.begin(), s.defaults.end(), room_.values);
+  }
+  Value& of(size_t parameter) { return room_.values[signature_.parameters[parameter].index]; }
+  PyObject* call() {
+    Results<1> r;
+    facula::call(*signature_.op, room_.values, r.slots);
+    if (r.slots[0].is_tensor()) return wrap(take_tensor(r.slots[0]));
+    return result_object(r.slots[0]).leak();
+  }
 
-PyObject* try_plain_call(const Signature& s, const Given& given) {
-  constexpr size_t most_given = 3;
-  const size_t n = given.positional;
-  if (!s.plain || given.keywords || n == 0 || n > most_given || n < s.required ||
-      n > s.positional || function_mode_active())
-    return nullptr;
-  union Room {  // filling it with nothing would cost more than the rest of this function
+ private:
+  const Signature& signature_;
+  union Room {
     Value values[most_plain_args];
     Room() {}
-  } room;
+  } room_;
+};
+
+// softmax(x, 1), x.add_(y)
+PyObject* try_arguments(const Signature& s, const Given& given) {
+  constexpr size_t most_given = 3;
+  const size_t n = given.positional;
+  if (n == 0 || n > most_given || n < s.required || n > s.positional) return nullptr;
   Value read[most_given];
   const int64_t most = long_call_elements(*s.op);
   for (size_t i = 0; i < n; ++i)
     if (!read_plain(s.parameters[i], given.args[i], most, read[i])) return nullptr;
-  Value* args = room.values;
-  std::uninitialized_copy(s.defaults.begin(), s.defaults.end(), args);
-  for (size_t i = 0; i < n; ++i) args[s.parameters[i].index] = read[i];
-  Results<1> r;
-  call(*s.op, args, r.slots);
-  if (r.slots[0].is_tensor()) return wrap(take_tensor(r.slots[0]));
-  return result_object(r.slots[0]).leak();
+  Arguments args(s);
+  for (size_t i = 0; i < n; ++i) args.of(i) = read[i];
+  return args.call();
+}
+
+// view(2, 3), zeros((2, 3)): ints that are one list, spelled out or not.
+PyObject* try_ints(const Signature& s, const Given& given) {
+  constexpr size_t most_given = 6;
+  const size_t own = s.style == Style::Method ? 1 : 0;
+  if (given.positional <= own || s.parameters[own].type().list_size > 1) return nullptr;
+  PyObject* const* items = given.args + own;
+  size_t n = given.positional - own;
+  if (n == 1 && (PyTuple_CheckExact(*items) || PyList_CheckExact(*items))) {
+    n = static_cast<size_t>(PySequence_Fast_GET_SIZE(*items));
+    items = PySequence_Fast_ITEMS(*items);
+  }
+  if (n > most_given) return nullptr;
+  Value self;
+  if (own && !read_plain(s.parameters[0], given.args[0], long_call_elements(*s.op), self))
+    return nullptr;
+  int64_t ints[most_given];
+  for (size_t i = 0; i < n; ++i) {
+    int overflow = 0;
+    if (!PyLong_CheckExact(items[i])) return nullptr;
+    ints[i] = long_value(items[i], overflow);
+    if (overflow) return nullptr;
+  }
+  if (!own && makes_from_sizes(*s.info) && product_exceeds({ints, n}, long_call_elements(*s.op)))
+    return nullptr;
+  Arguments args(s);
+  if (own) args.of(0) = self;
+  args.of(own) = pack(IntSpan(ints, n));
+  return args.call();
+}
+
+}  // namespace
+
+PyObject* try_plain_call(const Signature& s, const Given& given) {
+  if (!s.plain || given.keywords || function_mode_active()) return nullptr;
+  return s.varargs ? try_ints(s, given) : try_arguments(s, given);
 }
 
 PlainBinary::PlainBinary(const char* name) {

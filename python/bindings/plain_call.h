@@ -13,8 +13,18 @@ inline int64_t long_call_elements(const Operator& op) {
   return op.record->autocast == Autocast::LowerPrecision ? 2048 : 8192;
 }
 
-// Calls the operator of a signature with one to three arguments; its other parameters keep their
-// defaults. Null with no error set when the usual way must be taken.
+// zeros, rand: operators without tensors, whose lists of ints are sizes.
+inline bool makes_from_sizes(const OpInfo& info) { return !(info.tensor_args | info.list_args); }
+inline bool product_exceeds(IntSpan sizes, int64_t most) {
+  int64_t product = 1;
+  for (const int64_t n : sizes)
+    if (__builtin_mul_overflow(product, n, &product)) return true;
+  return product > most;
+}
+
+// Calls the operator of a signature with one to three tensors or ints, or with one list of ints;
+// its other parameters keep their defaults. Null with no error set when the usual way must be
+// taken.
 PyObject* try_plain_call(const Signature& s, const Given& given);
 
 // An operator of two operands whose further arguments have plain defaults.

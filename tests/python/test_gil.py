@@ -12,6 +12,8 @@ LONG = {
     "product by operator": lambda: facula.ones(128, 128) @ facula.ones(128, 128),
     "linear": lambda: facula.nn.functional.linear(facula.ones(64, 64), facula.ones(64, 64)),
     "function": lambda: facula.exp(facula.ones(20_000)),
+    "zeros": lambda: facula.zeros(100, 200),
+    "rand": lambda: facula.rand((100, 200)),
     "sort": lambda: facula.sort(facula.ones(20_000)),
 }
 SHORT = {

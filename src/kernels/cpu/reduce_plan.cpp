@@ -22,15 +22,19 @@ void order(Dims& dims) {
 Dims merged(const Dims& dims) {
   Dims out;
   for (const Dim& d : dims) {
-    // Where another dimension has no elements, the sizes may be too large to be multiplied.
+    // Strides of a tensor without elements may be any numbers.
     const bool joins = !out.empty() && out.back().in == saturating_mul(d.in, d.size) &&
                        out.back().out == saturating_mul(d.out, d.size);
     if (joins)
-      out.back() = {saturating_mul(out.back().size, d.size), d.in, d.out};
+      out.back() = {out.back().size * d.size, d.in, d.out};
     else
       out.push_back(d);
   }
   return out;
+}
+
+bool any_empty(const Dims& dims) {
+  return std::ranges::any_of(dims, [](const Dim& d) { return d.size == 0; });
 }
 
 // Short rows waste lanes: columns, even strided ones, keep several results under way.
@@ -95,6 +99,13 @@ static ReducePlan plan_whole(int64_t numel) {
   return p;
 }
 
+// Without results: the sizes of what would be reduced may be too large to be multiplied.
+static ReducePlan plan_nothing() {
+  ReducePlan p = plan_whole(0);
+  p.tasks = p.results = 0;
+  return p;
+}
+
 ReducePlan plan_reduction(const Tensor& self, const IntVec& dims) {
   if (dims.size() == static_cast<size_t>(self.dim()) && self.is_contiguous())
     return plan_whole(self.numel());
@@ -107,6 +118,8 @@ ReducePlan plan_reduction(const Tensor& self, const IntVec& dims) {
     if (size != 1 && !gone) kept.push_back({size, stride, out_stride});
     if (!gone) out_stride *= size;
   }
+  if (any_empty(kept)) return plan_nothing();
+  if (any_empty(reduced)) reduced = {{0, 1, 0}};
   std::reverse(kept.begin(), kept.end());
   std::reverse(reduced.begin(), reduced.end());
   order(kept);
@@ -144,13 +157,17 @@ ReducePlan plan_reduction(const Tensor& self, const IntVec& dims) {
 }
 
 ReducePlan::Place ReducePlan::place(int64_t task) const {
-  const int64_t column = task % tiles * tile;
-  int64_t rest = task / tiles;
+  // Divisions take as long as a short row.
+  const int64_t column = tiles == 1 ? 0 : task % tiles * tile;
+  int64_t rest = tiles == 1 ? task : task / tiles;
   Place at{column * width_in, column * width_out, std::min(tile, width - column)};
-  for (size_t d = kept.size(); d-- > 0;) {
+  for (size_t d = kept.size(); d-- > 1; rest /= kept[d]) {
     at.in += rest % kept[d] * kept_in[d];
     at.out += rest % kept[d] * kept_out[d];
-    rest /= kept[d];
+  }
+  if (kept.size() > 0) {
+    at.in += rest * kept_in[0];
+    at.out += rest * kept_out[0];
   }
   return at;
 }
