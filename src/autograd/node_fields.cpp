@@ -53,8 +53,10 @@ std::string derived_name(const Operator& op) {
 
 std::string OpNode::name() const {
   const OpRecord& record = *op().record;
-  const std::string_view node = record.node;
+  std::string_view node = record.node;
   if (node.empty() || op().variant == Variant::Functional) return derived_name(op());
+  if (node[0] != ',') return std::string(node);
+  node.remove_prefix(1);
   const Schema& schema = op().info().schema;
   for (size_t k = 0; k < Names::most && !record.numbers.list[k].empty(); ++k)
     if (!tensor_arg(schema.index_of(record.numbers.list[k]))) return part_of(node, k + 1);

@@ -151,8 +151,8 @@ struct OpRecord {
   KernelRef any = {};  // for every device: views, composites, run without data
   Derivative derivatives[4] = {};
   // PyTorch's name of the node where it is not the operator's own with the number of the overload.
-  // Where PyTorch has overloads for numbers: with tensors alone, then with a number in each of
-  // `numbers`, comma-separated.
+  // Where PyTorch has overloads for numbers, whose nodes have no edge for the number: a comma, the
+  // name with tensors alone, then those with a number in each of `numbers`, comma-separated.
   const char* node = "";
   Names not_differentiable = {};  // results, or arguments that never carry a gradient
   ForwardRule jvp = nullptr;

@@ -517,7 +517,7 @@ OP(remainder_Tensor){
                 "other", [](Backward& b) { return minus_quotient(b, "floor"); },
                 saves("self", "other")),
         },
-    .node = "RemainderBackward1,RemainderBackward1,RemainderBackward0",
+    .node = ",RemainderBackward1,RemainderBackward1,RemainderBackward0",
 };
 
 OP(fmod_Tensor){
@@ -536,7 +536,7 @@ OP(fmod_Tensor){
                 "other", [](Backward& b) { return minus_quotient(b, "trunc"); },
                 saves("self", "other")),
         },
-    .node = "FmodBackward1,FmodBackward0",
+    .node = ",FmodBackward1,FmodBackward0",
 };
 
 OP(rsub_Tensor){
@@ -551,7 +551,7 @@ OP(rsub_Tensor){
             vjp("self", [](Backward& b) { return ops::mul(b.grad(), -b.scalar("alpha").conj()); }),
             vjp("other", [](Backward& b) { return b.grad(); }),
         },
-    .node = "RsubBackward0,RsubBackward1",
+    .node = ",RsubBackward0,RsubBackward1",
 };
 
 OP(neg){

@@ -205,7 +205,7 @@ OP(eq_Tensor){
     .meta = meta::compare,
     .cpu = cpu::binary<scalar::eq>,
     .derivatives = {vjp("self", flat), vjp("other", flat)},
-    .node = "EqBackward1,EqBackward0",
+    .node = ",EqBackward1,EqBackward0",
     .not_differentiable = names("result"),
 };
 
@@ -220,7 +220,7 @@ OP(ne_Tensor){
     .meta = meta::compare,
     .cpu = cpu::binary<scalar::ne>,
     .derivatives = {vjp("self", flat), vjp("other", flat)},
-    .node = "NeBackward1,NeBackward0",
+    .node = ",NeBackward1,NeBackward0",
     .not_differentiable = names("result"),
 };
 
@@ -235,7 +235,7 @@ OP(lt_Tensor){
     .meta = meta::compare,
     .cpu = cpu::binary<scalar::lt>,
     .derivatives = {vjp("self", flat), vjp("other", flat)},
-    .node = "LtBackward1,LtBackward0",
+    .node = ",LtBackward1,LtBackward0",
     .not_differentiable = names("result"),
 };
 
@@ -250,7 +250,7 @@ OP(le_Tensor){
     .meta = meta::compare,
     .cpu = cpu::binary<scalar::le>,
     .derivatives = {vjp("self", flat), vjp("other", flat)},
-    .node = "LeBackward1,LeBackward0",
+    .node = ",LeBackward1,LeBackward0",
     .not_differentiable = names("result"),
 };
 
@@ -265,7 +265,7 @@ OP(gt_Tensor){
     .meta = meta::compare,
     .cpu = cpu::binary<scalar::gt>,
     .derivatives = {vjp("self", flat), vjp("other", flat)},
-    .node = "GtBackward1,GtBackward0",
+    .node = ",GtBackward1,GtBackward0",
     .not_differentiable = names("result"),
 };
 
@@ -280,7 +280,7 @@ OP(ge_Tensor){
     .meta = meta::compare,
     .cpu = cpu::binary<scalar::ge>,
     .derivatives = {vjp("self", flat), vjp("other", flat)},
-    .node = "GeBackward1,GeBackward0",
+    .node = ",GeBackward1,GeBackward0",
     .not_differentiable = names("result"),
 };
 

@@ -650,7 +650,7 @@ OP(copysign_Tensor){
                 "self", [](Backward& b) { return copysign_gradient(b); }, saves("self", "result")),
             vjp("other", [](Backward& b) { return ops::zeros_like(b.grad()); }),
         },
-    .node = "CopysignBackward0,CopysignBackward1",
+    .node = ",CopysignBackward0,CopysignBackward1",
 };
 
 OP(nextafter){

@@ -205,7 +205,7 @@ OP(pow_Tensor_Tensor){
             local("self", base_slope, saves("self", "exponent")),
             local("exponent", exponent_slope, saves("self", "exponent", "result")),
         },
-    .node = "PowBackward1,PowBackward2,PowBackward0",
+    .node = ",PowBackward1,PowBackward2,PowBackward0",
 };
 
 OP(float_power_Tensor_Tensor){
@@ -221,7 +221,7 @@ OP(float_power_Tensor_Tensor){
             local("self", base_slope, saves("self", "exponent")),
             local("exponent", exponent_slope, saves("self", "exponent", "result")),
         },
-    .node = "PowBackward1,PowBackward2,PowBackward0",
+    .node = ",PowBackward1,PowBackward2,PowBackward0",
 };
 
 OP(ldexp_Tensor){

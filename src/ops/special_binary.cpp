@@ -243,7 +243,7 @@ OP(xlogy_Tensor){
                 "other", [](Backward& b) { return ops::mul(b.grad(), ratio(b, b["other"])); },
                 saves("self", "other")),
         },
-    .node = "XlogyBackward0,XlogyBackward1,XlogyBackward2",
+    .node = ",XlogyBackward0,XlogyBackward1,XlogyBackward2",
 };
 
 OP(special_xlog1py){
@@ -272,7 +272,7 @@ OP(special_xlog1py){
                 [](Backward& b) { return ops::mul(b.grad(), ratio(b, ops::add(b["other"], 1))); },
                 saves("self", "other")),
         },
-    .node = "SpecialXlog1PyBackward0,SpecialXlog1PyBackward1,SpecialXlog1PyBackward2",
+    .node = ",SpecialXlog1PyBackward0,SpecialXlog1PyBackward1,SpecialXlog1PyBackward2",
 };
 
 OP(special_zeta){

@@ -191,3 +191,13 @@ def test_sequence_that_shrinks_while_read():
 
     with pytest.raises((IndexError, ValueError, TypeError, RuntimeError)):
         facula.tensor(Shrinking())
+
+
+@pytest.mark.parametrize(
+    ("size", "stride", "text"),
+    [([4, 3], [1, 3], "stride must be"), ([5, 3], [3, 1], "invalid"), ([12], [], "stride must be")],
+)
+def test_reshape_alias_stays_in_memory(size, stride, text):
+    """Strides are those of the memory in the given size, so that nothing else is read."""
+    with pytest.raises(RuntimeError, match=text):
+        facula.ops.aten._reshape_alias(facula.ones(3, 4), size, stride)

@@ -121,4 +121,20 @@ OPS = [
             )
         ],
     ),
+    *(
+        Op(
+            f"ops.aten.{name}.Scalar",
+            [Sample(T(2, 3), 2.5), Sample(T(4), 3), Sample(T(), -2), Sample(T(0, 3), 2), *more],
+            dtypes="float complex",
+            inplace=False,
+            out=False,
+            method=False,
+        )
+        for name, more in {
+            "add": [Sample(T(4), 3, 2)],
+            "sub": [Sample(T(4), 3, 2)],
+            "mul": [],
+            "div": [],
+        }.items()
+    ),
 ]

@@ -124,6 +124,7 @@ OPS = [
         samples=[
             Sample(T(2, 6), (3, -1)),
             Sample(T(2, 6, layout="transposed"), (4, 3)),
+            Sample(T(2, 6, layout="transposed"), (2, 3, 2, 1)),
             Sample(T(), (1, 1)),
             Sample(T(0, 3), (3, 0)),
         ],
