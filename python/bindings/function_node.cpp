@@ -78,9 +78,19 @@ struct PythonNode final : Node {
     static NamedOperator zeros("zeros");
     return zeros.tensor({pack(IntSpan(m.sizes)), pack(m.dtype), Value(), pack(m.device)});
   }
+  // A plain gradient that nobody in Python keeps goes on without its object, which would count as
+  // an owner: so it is added to in place, and becomes .grad without a copy.
+  static Tensor without_object(const Tensor& t, bool unkept) {
+    const bool plain = (t->layers - backend_layers).empty() && !t->autograd && !t->extension;
+    if (!unkept || !plain || thread_state.grad_enabled) return t;
+    return alias_tensor(t, t.sizes(), t.strides(), t.storage_offset());
+  }
   Gradients taken(PyObject* returned) const {
     const Object fast =
         PyTuple_Check(returned) ? Object::share(returned) : Object::take(PyTuple_Pack(1, returned));
+    // Who holds a gradient that backward has let go of: the tuple, and where it is alone
+    // `returned`.
+    const Py_ssize_t holders = fast.get() == returned ? 1 : 2;
     size_t n = static_cast<size_t>(PyTuple_GET_SIZE(fast.get()));
     const size_t wanted = is_tensor_argument.size();
     // Further Nones at the end are forgiven.
@@ -99,7 +109,8 @@ struct PythonNode final : Node {
       }
       check(g == Py_None || is_tensor(g), "function ", name(),
             ": expected Tensors or None as gradients; got ", type_name(g));
-      grads.push_back(g == Py_None ? Tensor() : tensor_of(g));
+      grads.push_back(g == Py_None ? Tensor()
+                                   : without_object(tensor_of(g), Py_REFCNT(g) == holders));
     }
     return grads;
   }

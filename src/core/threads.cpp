@@ -139,16 +139,55 @@ class FirstFailure {
  public:
   void record(int64_t chunk, std::exception_ptr error) {
     const std::lock_guard lock(mutex_);
-    if (error_ != nullptr && chunk_ < chunk) return;
-    chunk_ = chunk;
+    if (chunk_.load(std::memory_order_relaxed) < chunk) return;
+    chunk_.store(chunk, std::memory_order_relaxed);
     error_ = std::move(error);
   }
-  std::exception_ptr take() { return std::exchange(error_, nullptr); }
+  // Whether a lower chunk failed, so that this one may be left out.
+  bool before(int64_t chunk) const { return chunk_.load(std::memory_order_relaxed) < chunk; }
+  std::exception_ptr take() {
+    chunk_.store(INT64_MAX, std::memory_order_relaxed);
+    return std::exchange(error_, nullptr);
+  }
 
  private:
   std::mutex mutex_;
-  int64_t chunk_ = 0;
+  std::atomic<int64_t> chunk_{INT64_MAX};
   std::exception_ptr error_;
+};
+
+// The chunks of a job, claimed one by one. Each thread has a share of neighbours, so that from call
+// to call its part of memory stays in its caches, and helps others with theirs when it is through.
+class Shares {
+ public:
+  void deal(int64_t chunks, int shares) {
+    count_ = std::min(shares, most);
+    for (int k = 0; k < count_; ++k) {
+      shares_[k].next.store(chunks * k / count_, std::memory_order_relaxed);
+      shares_[k].end = chunks * (k + 1) / count_;
+    }
+  }
+  // Calls run(chunk) for chunks that nobody claimed, first those of share `own`.
+  template <class F>
+  void claim(int own, F run) {
+    for (int k = 0; k < count_; ++k) {
+      Share& s = shares_[(own + k) % count_];
+      for (;;) {
+        const int64_t chunk = s.next.fetch_add(1, std::memory_order_relaxed);
+        if (chunk >= s.end) break;
+        run(chunk);
+      }
+    }
+  }
+
+ private:
+  static constexpr int most = 64;
+  struct alignas(64) Share {
+    std::atomic<int64_t> next{0};
+    int64_t end = 0;
+  };
+  Share shares_[most];
+  int count_ = 0;
 };
 
 class RegionGuard {
@@ -206,11 +245,11 @@ class Pool {
     job_ = job;
     limit_ = helpers;
     caller_cpu_.store(current_cpu(), std::memory_order_relaxed);
-    next_.store(0, std::memory_order_relaxed);
+    shares_.deal(job.chunks, static_cast<int>(helpers) + 1);
     gate_.store(0, std::memory_order_release);
     epoch_.fetch_add(1, std::memory_order_seq_cst);
     wake_sleepers(static_cast<int>(helpers));
-    run_chunks();
+    run_chunks(0);
     wait_for_workers();
     if (std::exception_ptr error = failure_.take()) std::rethrow_exception(std::move(error));
   }
@@ -264,9 +303,10 @@ class Pool {
     for (;;) {
       seen = wait_for_epoch(seen);
       keep_off_caller(moved);
-      if (!enter()) continue;
+      const int share = enter();
+      if (share == 0) continue;
       set_float_mode(job_.mode);
-      run_chunks();
+      run_chunks(share);
       leave();
     }
   }
@@ -293,15 +333,17 @@ class Pool {
     move_off(cpu);
   }
 
-  bool enter() {
+  // Which of the threads inside this one is, the caller being 0; 0 where it may not enter.
+  int enter() {
     uint32_t gate = gate_.load(std::memory_order_acquire);
     while ((gate & shut) == 0) {
       // Success means that the gate is open now. Should it be the next job's, then this job is seen
       // whole, and at worst one worker more than wanted takes part.
-      if (gate >= limit_.load(std::memory_order_relaxed)) return false;
-      if (gate_.compare_exchange_weak(gate, gate + 1, std::memory_order_acquire)) return true;
+      if (gate >= limit_.load(std::memory_order_relaxed)) return 0;
+      if (gate_.compare_exchange_weak(gate, gate + 1, std::memory_order_acquire))
+        return static_cast<int>(gate) + 1;
     }
-    return false;
+    return 0;
   }
 
   void leave() {
@@ -321,19 +363,16 @@ class Pool {
     }
   }
 
-  // Chunks are claimed in order, so all before a failed one have been claimed and will be run.
-  void run_chunks() noexcept {
-    for (;;) {
-      const int64_t chunk = next_.fetch_add(1, std::memory_order_relaxed);
-      if (chunk >= job_.chunks) return;
+  // All chunks before a failed one are run.
+  void run_chunks(int share) noexcept {
+    shares_.claim(share, [this](int64_t chunk) {
+      if (failure_.before(chunk)) return;
       try {
         job_.run(chunk);
       } catch (...) {
         failure_.record(chunk, std::current_exception());
-        next_.store(job_.chunks, std::memory_order_relaxed);
-        return;
       }
-    }
+    });
   }
 
   // Runs two chunks, of which the caller's waits for the worker's, after all have gone to sleep.
@@ -374,7 +413,7 @@ class Pool {
   alignas(64) std::atomic<uint32_t> epoch_{0};
   std::atomic<int> sleepers_{0};
   alignas(64) std::atomic<uint32_t> gate_{shut};
-  alignas(64) std::atomic<int64_t> next_{0};
+  Shares shares_;
 };
 
 // ---- The one pool -------------------------------------------------------------------------------

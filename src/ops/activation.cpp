@@ -53,6 +53,7 @@ struct leaky_relu_backward {
 
 struct elu {
   static constexpr unsigned dtypes = floating;
+  static constexpr int cost = 560;
   static constexpr int params = 3;
   template <class T>
   static T call(T x, T alpha, T scale, T input_scale) {
@@ -62,6 +63,7 @@ struct elu {
 
 struct elu_backward {
   static constexpr unsigned dtypes = floating;
+  static constexpr int cost = 560;
   static constexpr int params = 4;
   template <class T>
   static T call(T grad, T y, T alpha, T scale, T input_scale, T is_result) {

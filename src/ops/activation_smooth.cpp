@@ -6,8 +6,6 @@
 namespace facula::scalar {
 
 template <class T>
-inline constexpr T root_half = T(0.7071067811865476);
-template <class T>
 inline constexpr T normal_factor = T(0.3989422804014327);  // 1 / sqrt(2 pi)
 template <class T>
 inline constexpr T tanh_factor = T(0.7978845608028654);  // sqrt(2 / pi)
@@ -16,14 +14,16 @@ inline constexpr T cubic = T(0.044715);
 
 struct gelu_erf {
   static constexpr unsigned dtypes = floating;
+  static constexpr int cost = 450;
   template <class T>
   static T call(T x) {
-    return x * T(0.5) * (T(1) + math::erf(x * root_half<T>));
+    return x * math::normal_below(x);
   }
 };
 
 struct gelu_tanh {
   static constexpr unsigned dtypes = floating;
+  static constexpr int cost = 700;
   template <class T>
   static T call(T x) {
     return T(0.5) * x * (T(1) + math::tanh(tanh_factor<T> * (x + cubic<T> * x * x * x)));
@@ -32,15 +32,17 @@ struct gelu_tanh {
 
 struct gelu_erf_backward {
   static constexpr unsigned dtypes = floating;
+  static constexpr int cost = 700;
   template <class T>
   static T call(T grad, T x) {
-    const T below = T(0.5) * (T(1) + math::erf(x * root_half<T>));
+    const T below = math::normal_below(x);
     return grad * (below + x * normal_factor<T> * math::exp(T(-0.5) * x * x));
   }
 };
 
 struct gelu_tanh_backward {
   static constexpr unsigned dtypes = floating;
+  static constexpr int cost = 800;
   template <class T>
   static T call(T grad, T x) {
     const T t = math::tanh(tanh_factor<T> * (x + cubic<T> * x * x * x));
@@ -51,6 +53,7 @@ struct gelu_tanh_backward {
 
 struct silu {
   static constexpr unsigned dtypes = floating | complex;
+  static constexpr int cost = 310;
   template <class T>
   static T call(T x) {
     return x / (T(1) + math::exp(-x));
@@ -59,6 +62,7 @@ struct silu {
 
 struct silu_backward {
   static constexpr unsigned dtypes = floating | complex;
+  static constexpr int cost = 400;
   template <class T>
   static T call(T grad, T x) {
     const T s = T(1) / (T(1) + math::exp(-x)), slope = s * (T(1) + x * (T(1) - s));
@@ -71,6 +75,7 @@ struct silu_backward {
 
 struct mish {
   static constexpr unsigned dtypes = floating;
+  static constexpr int cost = 2000;
   template <class T>
   static T call(T x) {
     return x * math::tanh(math::softplus(x));
@@ -79,6 +84,7 @@ struct mish {
 
 struct mish_backward {
   static constexpr unsigned dtypes = floating;
+  static constexpr int cost = 2400;
   template <class T>
   static T call(T grad, T x) {
     const T w = math::tanh(math::softplus(x)), s = math::sigmoid(x);
@@ -88,6 +94,7 @@ struct mish_backward {
 
 struct softplus {
   static constexpr unsigned dtypes = floating;
+  static constexpr int cost = 1150;
   static constexpr int params = 2;
   template <class T>
   static T call(T x, T beta, T limit) {
@@ -97,6 +104,7 @@ struct softplus {
 
 struct softplus_backward {
   static constexpr unsigned dtypes = floating;
+  static constexpr int cost = 500;
   static constexpr int params = 2;
   template <class T>
   static T call(T grad, T x, T beta, T limit) {
@@ -107,6 +115,7 @@ struct softplus_backward {
 
 struct log_sigmoid {
   static constexpr unsigned dtypes = floating;
+  static constexpr int cost = 1000;
   template <class T>
   static T call(T x) {
     return math::log_sigmoid(x);
@@ -115,6 +124,7 @@ struct log_sigmoid {
 
 struct log_sigmoid_backward {
   static constexpr unsigned dtypes = floating;
+  static constexpr int cost = 500;
   template <class T>
   static T call(T grad, T x) {
     return grad * math::sigmoid(-x);

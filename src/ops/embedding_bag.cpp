@@ -10,11 +10,13 @@
 #include "ops/arithmetic.h"
 #include "ops/comparison.h"
 #include "ops/creation.h"
+#include "ops/cumulative.h"
 #include "ops/embedding.h"
 #include "ops/pointwise_other.h"
 #include "ops/reduce.h"
 #include "ops/scatter.h"
 #include "ops/view.h"
+#include "ops/view_parts.h"
 
 namespace facula {
 namespace {
@@ -58,31 +60,16 @@ void check_starts(const std::vector<int64_t>& starts, int64_t length) {
 }
 
 // With the end of the last bag: the last offset where it is said to be that, else all that is left.
-cpu::Bags bags_of(const Tensor& weight, const Tensor& indices, const Tensor& offsets,
-                  bool include_last, int64_t padding) {
+cpu::Bags bags_of(const Tensor& indices, const Tensor& offsets, bool include_last,
+                  int64_t padding) {
   cpu::Bags bags{copy_of(indices), list_of(offsets), padding};
-  const int64_t length = bags.numbers.numel(), rows = weight.size(0);
-  const int64_t* numbers = bags.numbers.data<int64_t>();
-  int64_t outside = 0;
-  for (int64_t i = 0; i < length; ++i) outside |= (numbers[i] < 0) | (numbers[i] >= rows);
-  for (int64_t i = 0; outside != 0 && i < length; ++i) {
-    const int64_t row = numbers[i];
-    check(row >= 0 && row < rows, "embedding_bag(): index ", i, " must be a row from 0 to ",
-          rows - 1, "; got ", row);
-  }
+  const int64_t length = bags.numbers.numel();
   check_starts(bags.starts, length);
   if (include_last && !bags.starts.empty())
     bags.starts.back() = length;
   else
     bags.starts.push_back(length);
   return bags;
-}
-
-void store_bag_numbers(const cpu::Bags& bags, const Tensor& offset2bag) {
-  int64_t* bag_of = offset2bag.data<int64_t>();
-  for (int64_t b = 0; b < bags.count(); ++b)
-    std::fill(bag_of + bags.starts[static_cast<size_t>(b)],
-              bag_of + bags.starts[static_cast<size_t>(b) + 1], b);
 }
 
 void check_scales(const Tensor& weight, const Tensor& indices, BagMode mode, const Tensor& scales) {
@@ -98,8 +85,16 @@ void check_scales(const Tensor& weight, const Tensor& indices, BagMode mode, con
 
 using BagResults = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 
+// Sums of rows that lie densely need no list of each number's bag, and PyTorch leaves it empty.
+bool leaves_bags_out(const Tensor& weight, BagMode mode, const Tensor& scales, int64_t padding) {
+  return weight.device().type == DeviceType::CPU && mode == BagMode::Sum && padding < 0 &&
+         weight.dtype() != DType::Float64 && weight.stride(1) == 1 &&
+         (!scales.defined() || scales.stride(0) == 1);
+}
+
 void meta_bags(Meta& m, const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool,
-               int64_t mode_number, bool, const Tensor& scales, bool include_last, int64_t) {
+               int64_t mode_number, bool, const Tensor& scales, bool include_last,
+               int64_t padding) {
   check_rows_table(weight);
   check_numbers(indices, "indices");
   check_numbers(offsets, "offsets");
@@ -109,7 +104,8 @@ void meta_bags(Meta& m, const Tensor& weight, const Tensor& indices, const Tenso
         "embedding_bag(): include_last_offset needs an offset; got none");
   const int64_t width = weight.size(1), count = offsets.numel() - (include_last ? 1 : 0);
   m.result(0, IntList{count, width}, weight.dtype());
-  m.result(1, IntList{indices.numel()}, DType::Int64);
+  m.result(1, IntList{leaves_bags_out(weight, mode, scales, padding) ? 0 : indices.numel()},
+           DType::Int64);
   m.result(2, IntList{count}, DType::Int64);
   m.result(3, mode == BagMode::Max ? IntVec{count, width} : IntVec{count}, DType::Int64);
 }
@@ -119,14 +115,22 @@ void embed_bags(const Tensor& weight, const Tensor& indices, const Tensor& offse
                 const Tensor& out, const Tensor& bag_numbers, const Tensor& sizes,
                 const Tensor& chosen) {
   const BagMode mode = mode_of(mode_number);
-  const cpu::Bags bags = bags_of(weight, indices, offsets, include_last, padding);
-  store_bag_numbers(bags, bag_numbers);
+  const cpu::Bags bags = bags_of(indices, offsets, include_last, padding);
   cpu::fill(chosen, 0);
-  cpu::embedding_bags(weight, bags, mode, scales, out, sizes, chosen);
+  cpu::embedding_bags(weight, bags, mode, scales, {out, bag_numbers, sizes, chosen});
   if (mode != BagMode::Max) cpu::copy(chosen, sizes);
 }
 
 // --- gradients
+
+// Which bag each number belongs to, where the forward pass left that out.
+Tensor bags_by_place(const Tensor& offset2bag, const Tensor& indices, const Tensor& offsets) {
+  const int64_t n = indices.numel();
+  if (offset2bag.numel() != 0 || n == 0) return offset2bag;
+  const Tensor marks =
+      ops::index_add(ops::new_zeros(offsets, {n + 1}), 0, offsets, ops::ones_like(offsets));
+  return ops::sub(ops::cumsum(ops::narrow(marks, 0, 0, n), 0, DType::Int64), 1);
+}
 
 Tensor per_row(const Tensor& of_bags, const Tensor& offset2bag) {
   return ops::index_select(of_bags, 0, offset2bag);
@@ -153,37 +157,41 @@ Tensor dense_backward(const Tensor& grad, const Tensor& indices, const Tensor& o
   return ops::embedding_dense_backward(spread, indices, rows, padding, scale_by_freq);
 }
 
-Tensor backward(const Tensor& grad, const Tensor& indices, const Tensor&, const Tensor& offset2bag,
-                const Tensor& bag_size, const Tensor& chosen, int64_t rows, bool scale_by_freq,
-                int64_t mode, bool sparse, const Tensor& scales, int64_t padding) {
+Tensor backward(const Tensor& grad, const Tensor& indices, const Tensor& offsets,
+                const Tensor& offset2bag, const Tensor& bag_size, const Tensor& chosen,
+                int64_t rows, bool scale_by_freq, int64_t mode, bool sparse, const Tensor& scales,
+                int64_t padding) {
   if (sparse)
     throw Error(
         ErrorKind::NotImplemented,
         "_embedding_bag_backward(): sparse gradients are not implemented; use sparse=False");
-  return ops::_embedding_bag_dense_backward(grad, indices, offset2bag, bag_size, chosen, rows,
+  const Tensor bags = bags_by_place(offset2bag, indices, offsets);
+  return ops::_embedding_bag_dense_backward(grad, indices, bags, bag_size, chosen, rows,
                                             scale_by_freq, mode, scales, padding);
 }
 
 Tensor scales_backward(const Tensor& grad, const Tensor& weight, const Tensor& indices,
-                       const Tensor&, const Tensor& offset2bag, int64_t mode, int64_t padding) {
+                       const Tensor& offsets, const Tensor& offset2bag, int64_t mode,
+                       int64_t padding) {
   check(mode_of(mode) == BagMode::Sum,
         "embedding_bag(): per_sample_weights go with sums alone (mode 0)");
-  const Tensor products = ops::mul(per_row(grad, offset2bag), ops::embedding(weight, indices));
+  const Tensor bags = bags_by_place(offset2bag, indices, offsets);
+  const Tensor products = ops::mul(per_row(grad, bags), ops::embedding(weight, indices));
   const Tensor sums = ops::sum(products, IntList{-1});
   return padding < 0 ? sums : ops::where(ops::eq(indices, padding), 0, sums);
 }
 
 void bag_gradients(Backward& b) {
-  const Tensor indices = b["indices"], bag_numbers = b.result(1), none;
+  const Tensor indices = b["indices"], offsets = b["offsets"], bag_numbers = b.result(1);
   const int64_t mode = b.integer("mode"), padding = b.integer("padding_idx");
   if (b.needs("weight"))
     b.set("weight", ops::_embedding_bag_backward(
-                        b.grad(), indices, none, bag_numbers, b.result(2), b.result(3),
+                        b.grad(), indices, offsets, bag_numbers, b.result(2), b.result(3),
                         b.sizes("weight")[0], b.flag("scale_grad_by_freq"), mode, b.flag("sparse"),
                         b["per_sample_weights"], padding));
   if (b.needs("per_sample_weights"))
     b.set("per_sample_weights",
-          ops::_embedding_bag_per_sample_weights_backward(b.grad(), b["weight"], indices, none,
+          ops::_embedding_bag_per_sample_weights_backward(b.grad(), b["weight"], indices, offsets,
                                                           bag_numbers, mode, padding));
 }
 
@@ -253,8 +261,8 @@ OP(_embedding_bag){
     .meta = typed_meta<meta_bags>,
     .cpu = typed_kernel<embed_bags>,
     .derivatives = {vjp(names("weight", "per_sample_weights"), bag_gradients,
-                        saves("weight", "indices", "per_sample_weights", "result1", "result2",
-                              "result3"))},
+                        saves("weight", "indices", "offsets", "per_sample_weights", "result1",
+                              "result2", "result3"))},
     .not_differentiable = names("result1", "result2", "result3"),
 };
 OP(_embedding_bag_forward_only){

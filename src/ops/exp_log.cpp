@@ -8,6 +8,7 @@ namespace facula::scalar {
 
 struct exp {
   static constexpr unsigned dtypes = floating | complex;
+  static constexpr int cost = 250;
   template <class T>
   static T call(T x) {
     return math::exp(x);
@@ -16,6 +17,7 @@ struct exp {
 
 struct exp2 {
   static constexpr unsigned dtypes = floating | complex;
+  static constexpr int cost = 200;
   template <class T>
   static T call(T x) {
     if constexpr (is_complex_v<T>)
@@ -27,6 +29,7 @@ struct exp2 {
 
 struct expm1 {
   static constexpr unsigned dtypes = floating | complex;
+  static constexpr int cost = 450;
   template <class T>
   static T call(T x) {
     return math::expm1(x);
@@ -35,6 +38,7 @@ struct expm1 {
 
 struct log {
   static constexpr unsigned dtypes = floating | complex;
+  static constexpr int cost = 270;
   template <class T>
   static T call(T x) {
     return math::log(x);
@@ -43,6 +47,7 @@ struct log {
 
 struct log2 {
   static constexpr unsigned dtypes = floating | complex;
+  static constexpr int cost = 500;
   template <class T>
   static T call(T x) {
     return math::log2(x);
@@ -51,6 +56,7 @@ struct log2 {
 
 struct log10 {
   static constexpr unsigned dtypes = floating | complex;
+  static constexpr int cost = 500;
   template <class T>
   static T call(T x) {
     return math::log10(x);
@@ -59,6 +65,7 @@ struct log10 {
 
 struct log1p {
   static constexpr unsigned dtypes = floating | complex;
+  static constexpr int cost = 330;
   template <class T>
   static T call(T x) {
     return math::log1p(x);
@@ -67,6 +74,7 @@ struct log1p {
 
 struct sigmoid {
   static constexpr unsigned dtypes = floating | complex;
+  static constexpr int cost = 300;
   template <class T>
   static T call(T x) {
     return math::sigmoid(x);
@@ -86,6 +94,7 @@ struct sigmoid_backward {
 
 struct logit {
   static constexpr unsigned dtypes = floating;
+  static constexpr int cost = 400;
   static constexpr int params = 1;
   template <class T>
   static T call(T x, T eps) {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "dispatch/call.h"
+#include "kernels/cpu/cosine.h"
 #include "ops/activation_smooth.h"
 #include "ops/arithmetic.h"
 #include "ops/arithmetic_numbers.h"
@@ -112,8 +114,24 @@ Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p, double eps,
   return ops::pow(ops::sum(ops::pow(d, p), last, keepdim), 1 / p);
 }
 
+// Whether nobody looks at the parts: no history, transform or mode, memory on the CPU.
+bool is_seen_whole(const Tensor& t) {
+  return t->layers == LayerSet(Layer::CPU) && !thread_state.interpreters && !thread_state.modes;
+}
+bool has_cosine_rows(const Tensor& a, const Tensor& b, int64_t dim) {
+  const bool floats = a.dtype() == DType::Float32 || a.dtype() == DType::Float64;
+  return floats && a.dtype() == b.dtype() && a.dim() > 0 && wrap_dim(dim, a.dim()) == a.dim() - 1 &&
+         same_sizes(a.sizes(), b.sizes()) && a.is_contiguous() && b.is_contiguous() &&
+         is_seen_whole(a) && is_seen_whole(b);
+}
+
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double eps) {
   check(eps >= 0, "cosine_similarity(): eps must be non-negative; got ", eps);
+  if (has_cosine_rows(a, b, dim)) {
+    const Tensor out = empty_tensor(a.sizes().first(static_cast<size_t>(a.dim() - 1)), a.dtype());
+    if (out.numel() > 0) FACULA_OF_ISA(cosine_of_rows)(a, b, eps, out);
+    return out;
+  }
   const DType common = promote(a.dtype(), b.dtype());
   check(is_floating(common), "loss: the inputs' common dtype must be floating point; got ",
         name(common));

@@ -59,6 +59,7 @@ struct clamp {
 
 struct hypot {
   static constexpr unsigned dtypes = floating;
+  static constexpr int cost = 250;
   template <class T>
   static T call(T a, T b) {
     return math::hypot(a, b);
@@ -91,6 +92,7 @@ struct lcm {
 
 struct logaddexp {
   static constexpr unsigned dtypes = floating | complex;
+  static constexpr int cost = 1200;
   template <class T>
   static T call(T a, T b) {
     if constexpr (is_complex_v<T>) {
@@ -104,6 +106,7 @@ struct logaddexp {
 };
 struct logaddexp2 {
   static constexpr unsigned dtypes = floating;
+  static constexpr int cost = 1200;
   template <class T>
   static T call(T a, T b) {
     return math::logaddexp2(a, b);

@@ -7,6 +7,7 @@ namespace facula::scalar {
 
 struct pow {
   static constexpr unsigned dtypes = numbers;
+  static constexpr int cost = 1600;
   template <class T>
   static T call(T a, T b) {
     if constexpr (std::is_integral_v<T>)

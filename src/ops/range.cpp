@@ -43,6 +43,22 @@ void fill_by_position(const Tensor& out, F&& f) {
     });
   });
 }
+// out[i] = first + i * by in 64 bits, converted; sums become vectors where products do not.
+void fill_by_steps(const Tensor& out, uint64_t first, uint64_t by) {
+  const int64_t step = out.strides()[0];
+  visit_arithmetic(out.dtype(), [&]<class T>(Type<T>) {
+    T* to = out.data<T>();
+    parallel_for(out.numel(), task_elements, [&](int64_t begin, int64_t end) {
+      uint64_t value = first + by * static_cast<uint64_t>(begin);
+      if (step == 1)
+        for (int64_t i = begin; i < end; ++i, value += by)
+          to[i] = convert<T>(static_cast<int64_t>(value));
+      else
+        for (int64_t i = begin; i < end; ++i, value += by)
+          to[i * step] = convert<T>(static_cast<int64_t>(value));
+    });
+  });
+}
 void check_arithmetic(const char* kernel, DType d) {
   if (!visit_arithmetic(d, [](auto) {}))
     throw Error(ErrorKind::NotImplemented, "\"", kernel, "\" not implemented for '",
@@ -94,8 +110,7 @@ void fill_progression(const Tensor& out, const Scalar& start, const Scalar& step
   if (is_integral(out.dtype(), true)) {
     const uint64_t a = static_cast<uint64_t>(start.to<int64_t>()),
                    s = static_cast<uint64_t>(step.to<int64_t>());
-    return fill_by_position(
-        flat, [=](int64_t i) { return static_cast<int64_t>(a + s * static_cast<uint64_t>(i)); });
+    return fill_by_steps(flat, a, s);
   }
   const double a = start.to<double>(), s = step.to<double>();
   fill_by_position(flat, [=](int64_t i) { return a + s * static_cast<double>(i); });

@@ -72,7 +72,9 @@ void gather(const Tensor& self, int64_t dim, const Tensor& index, bool, const Te
   if (index.numel() == 0) return;
   const Tensor from = at_least_1d(self), at = at_least_1d(index);
   const int64_t d = wrap_dim(dim, self.dim());
-  cpu::gather_elements(at_least_1d(out), still(from, at.sizes(), d), offsets_along(from, d, at));
+  const cpu::IndexedDim along{&at, from.sizes()[d], from.strides()[d], d, false};
+  cpu::gather_along(at_least_1d(out), still(from, at.sizes(), d), along,
+                    &cpu::index_out_of_bounds_runtime);
 }
 
 void check_scatter_sizes(const Tensor& self, int64_t d, const Tensor& index, const Tensor* src) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/convert.h"
+#include "kernels/cpu/pad.h"
 #include "ops/copy.h"
 #include "ops/creation.h"
 #include "ops/index.h"
@@ -32,6 +33,36 @@ Pads pads_by_dim(IntSpan pad, int64_t ndim) {
   return p;
 }
 
+enum class Border { Constant, Reflect, Replicate };
+
+// The position of the input, of `size`, that stands where `x` lies; -1 outside.
+int64_t source_of(int64_t x, int64_t size, Border border) {
+  if (x >= 0 && x < size) return x;
+  if (border == Border::Constant) return -1;
+  if (border == Border::Replicate) return std::clamp<int64_t>(x, 0, size - 1);
+  return x < 0 ? -x : 2 * (size - 1) - x;
+}
+
+// Fills `out`; negative amounts cut the input, positive ones go beyond its border.
+void fill_padded(const Tensor& self, IntSpan pad, Border border, const Tensor& value,
+                 const Tensor& out) {
+  const Pads p = pads_by_dim(pad, self.dim());
+  int64_t total = 0;
+  for (int64_t s : out.sizes()) total += s;
+  const Tensor memory = empty_tensor({&total, 1}, DType::Int64);
+  int64_t* source = memory.data<int64_t>();
+  cpu::PadDims dims;
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    const int64_t n = out.sizes()[d], size = self.sizes()[d], before = p.before[d];
+    for (int64_t i = 0; i < n; ++i) source[i] = source_of(i - before, size, border);
+    const int64_t begin = std::clamp<int64_t>(before, 0, n),
+                  end = std::clamp<int64_t>(before + size, begin, n);
+    dims.push_back({n, source, begin, end, 0, 0});
+    source += n;
+  }
+  cpu::pad_elements(self, out, dims, value);
+}
+
 void meta_constant_pad(Meta& m, const Tensor& self, IntSpan pad, const Scalar&) {
   const int64_t n = self.dim();
   check(pad.size() % 2 == 0, "pad(): pad must have an even length; got ", pad.size());
@@ -50,37 +81,18 @@ void meta_constant_pad(Meta& m, const Tensor& self, IntSpan pad, const Scalar&) 
 }
 
 void constant_pad_nd(const Tensor& self, IntSpan pad, const Scalar& value, const Tensor& out) {
-  cpu::fill(out, value);
-  const Pads p = pads_by_dim(pad, self.dim());
-  // Negative amounts cut the input; positive ones move it within the result.
-  IntVec sizes(self.sizes());
-  int64_t from = self.storage_offset(), to = out.storage_offset();
-  for (int64_t d = 0; d < self.dim(); ++d) {
-    sizes[d] += std::min<int64_t>(p.before[d], 0) + std::min<int64_t>(p.after[d], 0);
-    if (sizes[d] <= 0) return;
-    from += std::max<int64_t>(-p.before[d], 0) * self.strides()[d];
-    to += std::max<int64_t>(p.before[d], 0) * out.strides()[d];
-  }
-  cpu::copy(alias_tensor(out, sizes, out.strides(), to),
-            alias_tensor(self, sizes, self.strides(), from));
+  const Tensor number = empty_tensor({}, out.dtype());
+  cpu::fill(number, value);
+  fill_padded(self, pad, Border::Constant, number, out);
 }
 
 // --- reflection and replication: every element of the result is one of the input's
-
-enum class Border { Reflect, Replicate };
-
-int64_t source_of(int64_t at, int64_t before, int64_t size, Border border) {
-  int64_t x = at - before;
-  if (border == Border::Replicate) return std::clamp<int64_t>(x, 0, size - 1);
-  if (x < 0) x = -x;
-  return x >= size ? 2 * (size - 1) - x : x;
-}
 
 // Along each padded dimension, which index of the input stands at each index of the result.
 Tensor sources(int64_t size, int64_t before, int64_t after, Border border) {
   const int64_t n = size + before + after;
   const Tensor t = empty_tensor({&n, 1}, DType::Int64);
-  for (int64_t i = 0; i < n; ++i) t.data<int64_t>()[i] = source_of(i, before, size, border);
+  for (int64_t i = 0; i < n; ++i) t.data<int64_t>()[i] = source_of(i - before, size, border);
   return t;
 }
 
@@ -149,9 +161,9 @@ void meta_border(Meta& m, const Tensor& self, IntSpan padding) {
 }
 template <Border border>
 void pad_border(const Tensor& self, IntSpan padding, const Tensor& out) {
-  if (out.numel() == 0) return;
-  cpu::gather_elements(out, still_at_end(self, out.sizes(), padding.size() / 2),
-                       border_offsets(self, self.sizes(), out.sizes(), padding, border));
+  const Tensor unused = empty_tensor({}, out.dtype());
+  cpu::fill(unused, 0);
+  fill_padded(self, padding, border, unused, out);
 }
 template <Border border>
 void meta_border_backward(Meta& m, const Tensor& grad, const Tensor& self, IntSpan padding) {

@@ -5,8 +5,17 @@
 
 namespace facula::scalar {
 
+struct erf_narrow {
+  template <class T>
+  static T call(T x) {
+    return math::erf_coarse(x);
+  }
+};
+
 struct erf {
   static constexpr unsigned dtypes = floating;
+  static constexpr int cost = 550;
+  using Narrow = erf_narrow;
   template <class T>
   static T call(T x) {
     return math::erf(x);
@@ -15,6 +24,7 @@ struct erf {
 
 struct erfc {
   static constexpr unsigned dtypes = floating;
+  static constexpr int cost = 1300;
   template <class T>
   static T call(T x) {
     return math::erfc(x);
@@ -23,6 +33,7 @@ struct erfc {
 
 struct erfinv {
   static constexpr unsigned dtypes = floating;
+  static constexpr int cost = 2000;
   template <class T>
   static T call(T x) {
     return math::erfinv(x);
@@ -31,6 +42,7 @@ struct erfinv {
 
 struct lgamma {
   static constexpr unsigned dtypes = floating;
+  static constexpr int cost = 3500;
   template <class T>
   static T call(T x) {
     return math::lgamma(x);
@@ -39,6 +51,7 @@ struct lgamma {
 
 struct digamma {
   static constexpr unsigned dtypes = floating;
+  static constexpr int cost = 4000;
   template <class T>
   static T call(T x) {
     return math::digamma(x);
@@ -47,6 +60,7 @@ struct digamma {
 
 struct i0 {
   static constexpr unsigned dtypes = floating;
+  static constexpr int cost = 1500;
   template <class T>
   static T call(T x) {
     return math::i0(x);
@@ -55,6 +69,7 @@ struct i0 {
 
 struct i0e {
   static constexpr unsigned dtypes = floating;
+  static constexpr int cost = 1500;
   template <class T>
   static T call(T x) {
     return math::i0e(x);
@@ -63,6 +78,7 @@ struct i0e {
 
 struct i1 {
   static constexpr unsigned dtypes = floating;
+  static constexpr int cost = 1500;
   template <class T>
   static T call(T x) {
     return math::i1(x);
@@ -71,6 +87,7 @@ struct i1 {
 
 struct i1e {
   static constexpr unsigned dtypes = floating;
+  static constexpr int cost = 1500;
   template <class T>
   static T call(T x) {
     return math::i1e(x);
@@ -79,6 +96,7 @@ struct i1e {
 
 struct erfcx {
   static constexpr unsigned dtypes = wide_floating;
+  static constexpr int cost = 2000;
   template <class T>
   static T call(T x) {
     return math::erfcx(x);
@@ -87,6 +105,7 @@ struct erfcx {
 
 struct ndtr {
   static constexpr unsigned dtypes = floating;
+  static constexpr int cost = 1500;
   template <class T>
   static T call(T x) {
     return math::ndtr(x);
@@ -95,6 +114,7 @@ struct ndtr {
 
 struct ndtri {
   static constexpr unsigned dtypes = wide_floating;
+  static constexpr int cost = 3000;
   template <class T>
   static T call(T x) {
     return math::ndtri(x);
@@ -103,6 +123,7 @@ struct ndtri {
 
 struct log_ndtr {
   static constexpr unsigned dtypes = wide_floating;
+  static constexpr int cost = 4000;
   template <class T>
   static T call(T x) {
     return math::log_ndtr(x);
@@ -111,6 +132,7 @@ struct log_ndtr {
 
 struct entr {
   static constexpr unsigned dtypes = floating;
+  static constexpr int cost = 400;
   template <class T>
   static T call(T x) {
     return math::entr(x);
@@ -119,6 +141,7 @@ struct entr {
 
 struct bessel_j0 {
   static constexpr unsigned dtypes = wide_floating;
+  static constexpr int cost = 4000;
   template <class T>
   static T call(T x) {
     return math::bessel_j0(x);
@@ -127,6 +150,7 @@ struct bessel_j0 {
 
 struct bessel_j1 {
   static constexpr unsigned dtypes = wide_floating;
+  static constexpr int cost = 4000;
   template <class T>
   static T call(T x) {
     return math::bessel_j1(x);
@@ -135,6 +159,7 @@ struct bessel_j1 {
 
 struct bessel_y0 {
   static constexpr unsigned dtypes = wide_floating;
+  static constexpr int cost = 4000;
   template <class T>
   static T call(T x) {
     return math::bessel_y0(x);
@@ -143,6 +168,7 @@ struct bessel_y0 {
 
 struct bessel_y1 {
   static constexpr unsigned dtypes = wide_floating;
+  static constexpr int cost = 4000;
   template <class T>
   static T call(T x) {
     return math::bessel_y1(x);
@@ -152,6 +178,7 @@ struct bessel_y1 {
 // Under their second names, for float32 and float64 alone.
 struct modified_bessel_i0 {
   static constexpr unsigned dtypes = wide_floating;
+  static constexpr int cost = 2000;
   template <class T>
   static T call(T x) {
     return math::i0(x);
@@ -159,6 +186,7 @@ struct modified_bessel_i0 {
 };
 struct modified_bessel_i1 {
   static constexpr unsigned dtypes = wide_floating;
+  static constexpr int cost = 2000;
   template <class T>
   static T call(T x) {
     return math::i1(x);
@@ -167,6 +195,7 @@ struct modified_bessel_i1 {
 
 struct modified_bessel_k0 {
   static constexpr unsigned dtypes = wide_floating;
+  static constexpr int cost = 3000;
   template <class T>
   static T call(T x) {
     return math::modified_bessel_k0(x);
@@ -175,6 +204,7 @@ struct modified_bessel_k0 {
 
 struct modified_bessel_k1 {
   static constexpr unsigned dtypes = wide_floating;
+  static constexpr int cost = 3000;
   template <class T>
   static T call(T x) {
     return math::modified_bessel_k1(x);
@@ -183,6 +213,7 @@ struct modified_bessel_k1 {
 
 struct scaled_modified_bessel_k0 {
   static constexpr unsigned dtypes = wide_floating;
+  static constexpr int cost = 3000;
   template <class T>
   static T call(T x) {
     return math::scaled_modified_bessel_k0(x);
@@ -191,6 +222,7 @@ struct scaled_modified_bessel_k0 {
 
 struct scaled_modified_bessel_k1 {
   static constexpr unsigned dtypes = wide_floating;
+  static constexpr int cost = 3000;
   template <class T>
   static T call(T x) {
     return math::scaled_modified_bessel_k1(x);
@@ -199,6 +231,7 @@ struct scaled_modified_bessel_k1 {
 
 struct spherical_bessel_j0 {
   static constexpr unsigned dtypes = wide_floating;
+  static constexpr int cost = 1000;
   template <class T>
   static T call(T x) {
     return math::spherical_bessel_j0(x);
@@ -207,6 +240,7 @@ struct spherical_bessel_j0 {
 
 struct airy_ai {
   static constexpr unsigned dtypes = wide_floating;
+  static constexpr int cost = 8000;
   template <class T>
   static T call(T x) {
     return math::airy_ai(x);

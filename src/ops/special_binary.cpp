@@ -9,6 +9,7 @@ namespace facula::scalar {
 
 struct xlogy {
   static constexpr unsigned dtypes = floating;
+  static constexpr int cost = 400;
   template <class T>
   static T call(T x, T y) {
     return math::xlogy(x, y);
@@ -17,6 +18,7 @@ struct xlogy {
 
 struct xlog1py {
   static constexpr unsigned dtypes = floating;
+  static constexpr int cost = 500;
   template <class T>
   static T call(T x, T y) {
     return math::xlog1py(x, y);
@@ -25,6 +27,7 @@ struct xlog1py {
 
 struct igamma {
   static constexpr unsigned dtypes = floating;
+  static constexpr int cost = 40000;
   template <class T>
   static T call(T a, T x) {
     return math::igamma(a, x);
@@ -33,6 +36,7 @@ struct igamma {
 
 struct igammac {
   static constexpr unsigned dtypes = floating;
+  static constexpr int cost = 40000;
   template <class T>
   static T call(T a, T x) {
     return math::igammac(a, x);
@@ -41,6 +45,7 @@ struct igammac {
 
 struct zeta {
   static constexpr unsigned dtypes = wide_floating;
+  static constexpr int cost = 20000;
   template <class T>
   static T call(T s, T q) {
     return math::zeta(s, q);
@@ -49,6 +54,7 @@ struct zeta {
 
 struct polygamma {
   static constexpr unsigned dtypes = floating;
+  static constexpr int cost = 20000;
   static constexpr int params = 1;
   template <class T>
   static T call(T x, T n) {

@@ -7,6 +7,7 @@ namespace facula::scalar {
 
 struct sin {
   static constexpr unsigned dtypes = floating | complex;
+  static constexpr int cost = 600;
   template <class T>
   static T call(T x) {
     return math::sin(x);
@@ -23,6 +24,7 @@ struct sin {
 
 struct cos {
   static constexpr unsigned dtypes = floating | complex;
+  static constexpr int cost = 600;
   template <class T>
   static T call(T x) {
     return math::cos(x);
@@ -39,6 +41,7 @@ struct cos {
 
 struct tan {
   static constexpr unsigned dtypes = floating | complex;
+  static constexpr int cost = 600;
   template <class T>
   static T call(T x) {
     return math::tan(x);
@@ -55,6 +58,7 @@ struct tan {
 
 struct asin {
   static constexpr unsigned dtypes = floating | complex;
+  static constexpr int cost = 650;
   template <class T>
   static T call(T x) {
     return math::asin(x);
@@ -63,6 +67,7 @@ struct asin {
 
 struct acos {
   static constexpr unsigned dtypes = floating | complex;
+  static constexpr int cost = 650;
   template <class T>
   static T call(T x) {
     return math::acos(x);
@@ -71,6 +76,7 @@ struct acos {
 
 struct atan {
   static constexpr unsigned dtypes = floating | complex;
+  static constexpr int cost = 900;
   template <class T>
   static T call(T x) {
     return math::atan(x);
@@ -79,6 +85,7 @@ struct atan {
 
 struct sinh {
   static constexpr unsigned dtypes = floating | complex;
+  static constexpr int cost = 550;
   template <class T>
   static T call(T x) {
     return math::sinh(x);
@@ -87,6 +94,7 @@ struct sinh {
 
 struct cosh {
   static constexpr unsigned dtypes = floating | complex;
+  static constexpr int cost = 350;
   template <class T>
   static T call(T x) {
     return math::cosh(x);
@@ -95,6 +103,7 @@ struct cosh {
 
 struct tanh {
   static constexpr unsigned dtypes = floating | complex;
+  static constexpr int cost = 500;
   template <class T>
   static T call(T x) {
     return math::tanh(x);
@@ -114,6 +123,7 @@ struct tanh_backward {
 
 struct asinh {
   static constexpr unsigned dtypes = floating | complex;
+  static constexpr int cost = 900;
   template <class T>
   static T call(T x) {
     return math::asinh(x);
@@ -122,6 +132,7 @@ struct asinh {
 
 struct acosh {
   static constexpr unsigned dtypes = floating | complex;
+  static constexpr int cost = 900;
   template <class T>
   static T call(T x) {
     return math::acosh(x);
@@ -130,6 +141,7 @@ struct acosh {
 
 struct atanh {
   static constexpr unsigned dtypes = floating | complex;
+  static constexpr int cost = 900;
   template <class T>
   static T call(T x) {
     return math::atanh(x);
@@ -138,6 +150,7 @@ struct atanh {
 
 struct sinc {
   static constexpr unsigned dtypes = floating | complex;
+  static constexpr int cost = 700;
   template <class T>
   static T call(T x) {
     return math::sinc(x);
@@ -146,6 +159,7 @@ struct sinc {
 
 struct atan2 {
   static constexpr unsigned dtypes = floating;
+  static constexpr int cost = 900;
   template <class T>
   static T call(T y, T x) {
     return math::atan2(y, x);

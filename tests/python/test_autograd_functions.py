@@ -256,3 +256,40 @@ def test_memory_budgets_need_a_compiled_region():
     for value, error in (("x", TypeError), (2, ValueError), (0.5, RuntimeError)):
         with pytest.raises(error, match="region_activation_memory_budget"):
             budget(value)
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("several", [False, True])
+def test_a_gradient_from_python_becomes_grad_without_a_copy(kept, several):
+    """Unless Python keeps it."""
+    keeper, places = [], []
+
+    class Doubling(facula.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, n):
+            return x * n
+
+        @staticmethod
+        def backward(ctx, gradient):
+            made = gradient * 2
+            places.append(made.data_ptr())
+            if kept:
+                keeper.append(made)
+            return (made, None) if several else made
+
+    x = facula.ones(3, requires_grad=True)
+    if several:
+        Doubling.apply(x, 2).sum().backward()
+    else:
+
+        class One(Doubling):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2
+
+        One.apply(x).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0, 2.0]
+    assert (x.grad.data_ptr() == places[0]) != kept
+    if kept:
+        x.grad.zero_()
+        assert keeper[0].tolist() == [2.0, 2.0, 2.0]

@@ -122,6 +122,19 @@ def test_func_grad():
     assert facula.allclose(facula.func.grad(call)(x.detach()), plain)
 
 
+@pytest.mark.parametrize("lower", [False, True])
+def test_autocast_takes_the_dtype_of_the_layer_before(lower):
+    """A half input goes with a float32 matrix, which gets a float32 gradient."""
+    x, w, _, _, target = problem(facula.float32)
+    given = x.detach().bfloat16() if lower else x
+    with facula.autocast("cpu", dtype=facula.bfloat16):
+        loss = F.linear_cross_entropy(given, w, target, options=SMALL)
+    loss.backward()
+    assert loss.dtype == given.dtype
+    assert w.grad.dtype == facula.float32
+    assert abs(float(loss) - float(F.linear_cross_entropy(x, w, target))) < 0.05
+
+
 def test_one_sample_and_none():
     """Without a batch; and a batch of nothing."""
     x, w, _, _, target = problem()

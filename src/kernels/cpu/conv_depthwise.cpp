@@ -143,20 +143,24 @@ struct TapWalk {
 #pragma GCC unroll 2
       for (int j = 0; j < vectors; ++j) weight[t][j] = S::load(w + j * S::lanes);
     }
-    const int64_t stride = step * source.strides[4];
-    for (int64_t x = first, at = 0; x < last; ++x, at += stride) {
+    // In locals: what is stored could be these numbers, for all that the compiler knows.
+    const int64_t stride = step * source.strides[4], out_stride = result.strides[4];
+    V start[vectors];
+#pragma GCC unroll 2
+    for (int j = 0; j < vectors; ++j)
+      start[j] = bias ? S::load(bias + channel + j * S::lanes) : V{};
+    T* place = to + first * out_stride + channel;
+    for (int64_t x = first, at = 0; x < last; ++x, at += stride, place += out_stride) {
       V sum[vectors];
 #pragma GCC unroll 2
-      for (int j = 0; j < vectors; ++j)
-        sum[j] = bias ? S::load(bias + channel + j * S::lanes) : V{};
+      for (int j = 0; j < vectors; ++j) sum[j] = start[j];
 #pragma GCC unroll 9
       for (int t = 0; t < 9; ++t)
 #pragma GCC unroll 2
         for (int j = 0; j < vectors; ++j)
           sum[j] = multiply_add<V>(S::load(from[t] + at + j * S::lanes), weight[t][j], sum[j]);
 #pragma GCC unroll 2
-      for (int j = 0; j < vectors; ++j)
-        S::store(to + x * result.strides[4] + channel + j * S::lanes, sum[j]);
+      for (int j = 0; j < vectors; ++j) S::store(place + j * S::lanes, sum[j]);
     }
   }
 
@@ -305,6 +309,7 @@ class WeightSums {
 template <class T>
 bool depthwise_forward(const ConvShape& shape, ConvTensor<const T> input,
                        ConvTensor<const T> weight, const T* bias, ConvTensor<T> output) {
+  if (depthwise_planes_forward(shape, input, weight, bias, output)) return true;
   if (!suits<T>(shape, input.strides[1], output.strides[1])) return false;
   const ChannelsLast<const T> source(input, shape.batch, shape.groups, shape.input);
   const ChannelsLast<T> result(output, shape.batch, shape.groups, shape.output);
@@ -317,6 +322,7 @@ bool depthwise_forward(const ConvShape& shape, ConvTensor<const T> input,
 template <class T>
 bool depthwise_backward_input(const ConvShape& shape, ConvTensor<const T> grad_output,
                               ConvTensor<const T> weight, const T* bias, ConvTensor<T> grad_input) {
+  if (depthwise_planes_backward_input(shape, grad_output, weight, bias, grad_input)) return true;
   if (!suits<T>(shape, grad_output.strides[1], grad_input.strides[1])) return false;
   const ChannelsLast<const T> source(grad_output, shape.batch, shape.groups, shape.output);
   const ChannelsLast<T> result(grad_input, shape.batch, shape.groups, shape.input);
@@ -329,6 +335,7 @@ bool depthwise_backward_input(const ConvShape& shape, ConvTensor<const T> grad_o
 template <class T>
 bool depthwise_backward_weight(const ConvShape& s, ConvTensor<const T> grad_output,
                                ConvTensor<const T> input, ConvTensor<T> grad_weight) {
+  if (depthwise_planes_backward_weight(s, grad_output, input, grad_weight)) return true;
   if (!suits<T>(s, grad_output.strides[1], input.strides[1])) return false;
   const ChannelsLast<const T> grad(grad_output, s.batch, s.groups, s.output);
   const ChannelsLast<const T> source(input, s.batch, s.groups, s.input);

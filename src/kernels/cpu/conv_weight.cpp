@@ -109,11 +109,11 @@ class WeightGradient {
     const RowPanels rows(count * taps_);
     const int64_t width = tile_vectors(rows.tallest()) * S::lanes;
     const Scratch<Acc> left(rows.rows * kRowPitch<Acc>);
-    const Scratch<Acc> right(kTapDepth<Acc> * width);
-    int64_t b_rows[kTapDepth<Acc>];
-    for (int64_t i = 0; i < kTapDepth<Acc>; ++i) b_rows[i] = i * width;
-    for (int64_t step = 0; step < span_; step += kTapDepth<Acc>) {
-      const int64_t depth = min_of(kTapDepth<Acc>, span_ - step);
+    const Scratch<Acc> right(kSumDepth * width);
+    int64_t b_rows[kSumDepth];
+    for (int64_t i = 0; i < kSumDepth; ++i) b_rows[i] = i * width;
+    for (int64_t step = 0; step < span_; step += kSumDepth) {
+      const int64_t depth = min_of(kSumDepth, span_ - step);
       for (int64_t r = 0; r < rows.rows; ++r) {
         const Acc* from = planes + r / taps_ * layout_.channel_pitch() + offsets[r % taps_];
         copy_row(left.get() + r * kRowPitch<Acc>, from + step, 1, depth);

@@ -7,6 +7,10 @@
 
 namespace facula::cpu::FACULA_ISA {
 
+// Positions whose products are added up one after the other: the rounding error of a gradient by
+// the weights grows with their number.
+inline constexpr int64_t kSumDepth = 64;
+
 // sums[tap][out channel][channel] = sum over images and positions of
 // grad_output[out channel][position] * planes[position + offset(tap)][channel].
 //
@@ -96,8 +100,8 @@ class WideWeightGradient {
                          layout_, channels_);
       const T* grad =
           grad_.data + image * grad_.strides[0] + (group * outs_ + first) * grad_.strides[1];
-      for (int64_t step = 0; step < positions_; step += kTapDepth<Acc>) {
-        const int64_t depth = min_of(kTapDepth<Acc>, positions_ - step);
+      for (int64_t step = 0; step < positions_; step += kSumDepth) {
+        const int64_t depth = min_of(kSumDepth, positions_ - step);
         pack_gradient(left.get(), grad, count, step, depth);
         add_tiles(planes.get(), left.get(), table, count, step, depth, sums);
       }

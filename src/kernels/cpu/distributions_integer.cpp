@@ -168,6 +168,20 @@ void random(Generator& g, T* out, int64_t n) {
   }
 }
 
+// Remainders by one divisor without a division: the fraction of word / divisor, in 64 bits, times
+// the divisor. Exact for words of 32 bits.
+class Remainder {
+ public:
+  explicit Remainder(uint32_t divisor) : divisor_(divisor), inverse_(UINT64_MAX / divisor + 1) {}
+  uint32_t operator()(uint32_t word) const {
+    const uint64_t fraction = inverse_ * word;
+    return static_cast<uint32_t>(static_cast<unsigned __int128>(fraction) * divisor_ >> 64);
+  }
+
+ private:
+  uint64_t divisor_, inverse_;
+};
+
 template <class T>
 void random_from_to(Generator& g, T* out, int64_t n, uint64_t range, int64_t base) {
   check(range > 0, "random_(): expected a range of at least one value; got 0");
@@ -179,9 +193,9 @@ void random_from_to(Generator& g, T* out, int64_t n, uint64_t range, int64_t bas
     });
     return;
   }
-  const uint32_t narrow = static_cast<uint32_t>(range);
+  const Remainder remainder(static_cast<uint32_t>(range));
   for_each_word(g, n, [=](int64_t i, uint32_t word) {
-    out[i] = from_integer<T>(static_cast<int64_t>(word % narrow + start));
+    out[i] = from_integer<T>(static_cast<int64_t>(remainder(word) + start));
   });
 }
 

@@ -19,9 +19,16 @@ struct Bags {
   int64_t count() const { return static_cast<int64_t>(starts.size()) - 1; }
 };
 
-// `scales` (one for each number; for sums) may be undefined. `chosen`, for Max: the number of the
-// row that each element came from. `sizes`: how many rows each bag holds, padding not counted.
+// Tensors to fill: the bags' values; by place in the list of numbers, which bag it belongs to (or
+// empty); how many rows each bag holds, padding not counted; for Max, the row that each element
+// came from.
+struct BagResults {
+  const Tensor &values, &bag_numbers, &sizes, &chosen;
+};
+
+// `scales` (one for each number; for sums) may be undefined. Raises RuntimeError where a number is
+// no row of the table.
 void embedding_bags(const Tensor& weight, const Bags& bags, BagMode mode, const Tensor& scales,
-                    const Tensor& out, const Tensor& sizes, const Tensor& chosen);
+                    const BagResults& results);
 
 }  // namespace facula::cpu

@@ -5,13 +5,12 @@
 namespace facula::cpu::FACULA_ISA {
 namespace {
 
-constexpr int64_t ahead = 8;  // rows that are asked for before they are needed
-
 // `vectors` vectors of columns, from the first one on, summed in registers.
 template <class T, int vectors, bool scaled, bool padded>
 void sum_vectors(const TableRows<T>& rows, int64_t first, T* to) {
   using S = Simd<T>;
   constexpr int64_t line = 64 / static_cast<int64_t>(sizeof(T));
+  constexpr int64_t ahead = vectors <= 2 ? 24 : 12;  // rows that are asked for before
   typename S::Vec sum[vectors] = {};
   const int64_t known = rows.count + rows.ahead - ahead;
   for (int64_t i = 0; i < rows.count; ++i) {
@@ -63,7 +62,15 @@ int64_t sum_rows(const TableRows<T>& rows, row_sum_t<T>* to) {
     if (done + lanes <= rows.width) sum_block<T, 1>(rows, done, to), done += lanes;
   }
   if (done < rows.width) sum_columns(rows, done, to);
+  const auto share = static_cast<row_sum_t<T>>(met);
+  for (int64_t k = 0; rows.mean && met > 1 && k < rows.width; ++k) to[k] /= share;
   return met;
+}
+
+bool are_rows(const int64_t* numbers, int64_t n, int64_t rows) {
+  int64_t outside = 0;
+  for (int64_t i = 0; i < n; ++i) outside |= (numbers[i] < 0) | (numbers[i] >= rows);
+  return outside == 0;
 }
 
 template <class A>

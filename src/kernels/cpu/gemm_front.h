@@ -2,6 +2,7 @@
 // into a tile of scratch memory that is then written out. Included by the files that instantiate.
 #pragma once
 #include "kernels/cpu/gemm.h"
+#include "kernels/cpu/gemm_axpy.h"
 #include "kernels/cpu/gemm_dot.h"
 #include "kernels/cpu/gemm_driver.h"
 #include "kernels/cpu/gemm_pairs.h"
@@ -197,6 +198,16 @@ void run_dot(const GemmArgs<T>& g) {
 }
 
 template <class T>
+bool suits_row(const GemmArgs<T>& g) {
+  return g.m == 1 && g.b_cs == 1 && g.k >= 16 && g.n >= 4 * Simd<T>::lanes;
+}
+
+template <class T>
+void run_row(const GemmArgs<T>& g) {
+  row_product<T>({g.n, g.k, g.a, g.a_cs, g.b, g.b_rs, g.c, g.c_cs, g.alpha, g.beta});
+}
+
+template <class T>
 void run_in_place(const GemmArgs<T>& g) {
   packed_product<T, T>(
       {g.m, g.n, g.k, g.a, g.a_rs, g.a_cs, g.b, g.b_rs, g.b_cs, g.c, g.c_rs, g.alpha, g.beta});
@@ -218,6 +229,8 @@ void product(const GemmArgs<T>& g) {
     if (suits_dot(g)) return run_dot(g);
     const GemmArgs<T> flipped = transposed(g);
     if (suits_dot(flipped)) return run_dot(flipped);
+    if (suits_row(g)) return run_row(g);
+    if (suits_row(flipped)) return run_row(flipped);
   }
   if constexpr (kSumsInPlace<T>) {
     if (g.n > 1 && g.c_cs == 1) return run_in_place(g);
@@ -242,8 +255,9 @@ void batched_product(const GemmArgs<T>& g, int64_t batch, int64_t a_bs, int64_t 
   }
   const double work = static_cast<double>(g.m) * static_cast<double>(g.n) *
                       static_cast<double>(max_of(g.k, int64_t{1}));
-  const double large = 1 << 24, chunk = 1 << 18;
-  const int64_t grain = work >= chunk ? 1 : static_cast<int64_t>(chunk / work);
+  // A small product takes as long to begin as so many multiplications.
+  const double large = 1 << 24, chunk = 1 << 17, begin_cost = 512;
+  const auto grain = max_of(int64_t{1}, static_cast<int64_t>(chunk / (work + begin_cost)));
   const auto run = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       GemmArgs<T> one = g;

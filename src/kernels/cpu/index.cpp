@@ -1,6 +1,7 @@
 #include "kernels/cpu/index.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <optional>
 #include <vector>
@@ -15,7 +16,7 @@ namespace facula::cpu {
 namespace {
 
 // Elements that one task handles.
-constexpr int64_t task_elements = 16384;
+constexpr int64_t moved_elements = 16384;
 
 // --- offsets
 
@@ -26,7 +27,7 @@ void add_offsets(const IndexedDim& d, size_t itemsize, bool first, int64_t* to, 
   const int64_t step = d.stride * static_cast<int64_t>(itemsize), lowest = d.wrap ? -d.size : 0;
   const auto fill = std::is_same_v<I, int32_t> ? FACULA_OF_ISA(index_offsets_narrow)
                                                : FACULA_OF_ISA(index_offsets);
-  parallel_for(flat.numel(), task_elements, [&](int64_t begin, int64_t end) {
+  parallel_for(flat.numel(), moved_elements, [&](int64_t begin, int64_t end) {
     if (fill(from + begin, end - begin, {lowest, d.size, step, first}, to + begin)) return;
     for (int64_t i = begin; i < end; ++i)
       if (from[i] < lowest || from[i] >= d.size) throw error(from[i], d);
@@ -41,11 +42,11 @@ Tensor part_of(const Tensor& t, size_t dim, int64_t begin, int64_t length) {
   return alias_tensor(t, sizes, t.strides(), t.storage_offset() + begin * t.strides()[dim]);
 }
 
-// The largest dimension along which offsets do not change: parts of it never meet.
-std::optional<size_t> free_dim(const Tensor& offsets) {
+// The largest dimension that is not indexed: parts of it never meet.
+std::optional<size_t> free_dim(const Tensor& to, const Tensor& offsets) {
   std::optional<size_t> best;
   for (size_t d = 0; d < offsets.sizes().size(); ++d) {
-    if (offsets.strides()[d] != 0 || offsets.sizes()[d] < 2) continue;
+    if (to.strides()[d] == 0 || offsets.sizes()[d] < 2) continue;
     if (!best || offsets.sizes()[d] > offsets.sizes()[*best]) best = d;
   }
   return best;
@@ -58,17 +59,17 @@ void scatter_in_order(const Tensor& to, const Tensor& offsets, const Tensor& val
   plan.add(to);
   plan.add(values);
   plan.simplify();
-  plan.run(row, nullptr, true);
+  plan.run_serially(row, nullptr);
 }
 
 // Elements that may be written twice stay in one task, so no two tasks meet and the order is fixed.
 void run_scatter(const Tensor& to, const Tensor& offsets, const Tensor& values, RowFn row) {
   const int64_t total = offsets.numel();
   if (total == 0) return;
-  const std::optional<size_t> dim = free_dim(offsets);
-  if (!dim || total <= task_elements) return scatter_in_order(to, offsets, values, row);
+  const std::optional<size_t> dim = free_dim(to, offsets);
+  if (!dim || total <= moved_elements) return scatter_in_order(to, offsets, values, row);
   const int64_t n = offsets.sizes()[*dim],
-                parts = std::min(n, (total + task_elements - 1) / task_elements);
+                parts = std::min(n, (total + moved_elements - 1) / moved_elements);
   // Wide enough parts keep rows long where the free dimension is the innermost.
   const int64_t length = std::max<int64_t>((n + parts - 1) / parts, std::min<int64_t>(n, 64));
   parallel_for((n + length - 1) / length, 1, [&](int64_t begin, int64_t end) {
@@ -127,12 +128,12 @@ int64_t count_in(const T* p, int64_t begin, int64_t end) {
 // How many elements that are not zero come before each chunk; one more entry with the total.
 template <class T>
 std::vector<int64_t> starts_of(const T* p, int64_t n) {
-  const int64_t chunks = (n + task_elements - 1) / task_elements;
+  const int64_t chunks = (n + moved_elements - 1) / moved_elements;
   std::vector<int64_t> starts(static_cast<size_t>(chunks) + 1);
-  parallel_for(n, task_elements, [&](int64_t begin, int64_t end) {
-    for (int64_t at = begin; at < end; at += task_elements)
-      starts[static_cast<size_t>(at / task_elements) + 1] =
-          count_in(p, at, std::min(end, at + task_elements));
+  parallel_for(n, moved_elements, [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end; at += moved_elements)
+      starts[static_cast<size_t>(at / moved_elements) + 1] =
+          count_in(p, at, std::min(end, at + moved_elements));
   });
   for (size_t k = 1; k < starts.size(); ++k) starts[k] += starts[k - 1];
   return starts;
@@ -142,8 +143,8 @@ std::vector<int64_t> starts_of(const T* p, int64_t n) {
 template <class T, class Body>
 void for_found(const T* p, int64_t n, Body&& body) {
   const std::vector<int64_t> starts = starts_of(p, n);
-  parallel_for(n, task_elements, [&](int64_t begin, int64_t end) {
-    body(begin, end, starts[static_cast<size_t>(begin / task_elements)]);
+  parallel_for(n, moved_elements, [&](int64_t begin, int64_t end) {
+    body(begin, end, starts[static_cast<size_t>(begin / moved_elements)]);
   });
 }
 
@@ -249,7 +250,29 @@ void gather_elements(const Tensor& out, const Tensor& from, const Tensor& offset
   plan.add(offsets);
   plan.add(from);
   plan.simplify();
-  plan.run(FACULA_OF_ISA(gather_row)(out.itemsize()), nullptr);
+  plan.run(FACULA_OF_ISA(gather_row)(out.itemsize()), nullptr, moved_elements);
+}
+
+void gather_along(const Tensor& out, const Tensor& from, const IndexedDim& d, IndexError error) {
+  if (out.numel() == 0) return;
+  const Tensor& index = *d.index;
+  const int64_t lowest = d.wrap ? -d.size : 0;
+  std::atomic<bool> outside{false};
+  const GatherContext context{
+      {lowest, d.size, d.stride * static_cast<int64_t>(out.itemsize()), true}, &outside};
+  LoopPlan plan(out.sizes());
+  plan.add(out);
+  plan.add(index);
+  plan.add(from);
+  plan.simplify();
+  const bool narrow = index.dtype() == DType::Int32;
+  plan.run(narrow ? FACULA_OF_ISA(gather_row_narrow)(out.itemsize())
+                  : FACULA_OF_ISA(gather_row_wide)(out.itemsize()),
+           &context, moved_elements);
+  if (!outside.load(std::memory_order_relaxed)) return;
+  const Tensor all = contiguous(converted(index, DType::Int64));
+  for (int64_t i = 0; i < all.numel(); ++i)
+    if (const int64_t v = all.data<int64_t>()[i]; v < lowest || v >= d.size) throw error(v, d);
 }
 
 void scatter_elements(const Tensor& to, const Tensor& offsets, const Tensor& values) {

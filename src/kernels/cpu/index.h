@@ -30,6 +30,9 @@ Tensor byte_offsets(std::span<const IndexedDim> dims, size_t itemsize,
 
 // out[p] = from[p] moved by offsets[p]; all three have the same sizes.
 void gather_elements(const Tensor& out, const Tensor& from, const Tensor& offsets);
+// The same along one dimension, by `d.index` of out's sizes, without a list of offsets. Throws
+// what `error` makes once all of `out` was written where indices hold.
+void gather_along(const Tensor& out, const Tensor& from, const IndexedDim& d, IndexError error);
 // to[p] moved by offsets[p] = values[p]; where several p meet, the last in order stays.
 void scatter_elements(const Tensor& to, const Tensor& offsets, const Tensor& values);
 

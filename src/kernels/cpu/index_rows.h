@@ -1,5 +1,7 @@
 // Rows of reads and writes through byte offsets, built once per instruction set.
 #pragma once
+#include <atomic>
+
 #include "kernels/cpu/index.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/loop.h"
@@ -12,12 +14,21 @@ struct OffsetRule {
   bool first;  // offsets are set, not added to
 };
 
+// What gather_row_wide() and gather_row_narrow() are told; a block of elements with an index that
+// does not hold is left as it is.
+struct GatherContext {
+  OffsetRule rule;
+  std::atomic<bool>* outside;
+};
+
 FACULA_PER_ISA(
     // Offsets of n indices, int64_t or int32_t; false where one does not hold.
     bool index_offsets(const void* indices, int64_t n, OffsetRule rule, int64_t* to);
     bool index_offsets_narrow(const void* indices, int64_t n, OffsetRule rule, int64_t* to);
     // Operands: out, offsets, from; elements of so many bytes.
     RowFn gather_row(size_t bytes);
+    // Operands: out, indices (int64_t or int32_t), from; the context is a GatherContext.
+    RowFn gather_row_wide(size_t bytes); RowFn gather_row_narrow(size_t bytes);
     // Operands: offsets, to, values.
     RowFn scatter_row(size_t bytes);
     // The same, combining with what is there; null for a dtype that has no such reduction.

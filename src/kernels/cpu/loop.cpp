@@ -157,16 +157,22 @@ void LoopPlan::run_range(RowFn row, const void* context, int64_t first, int64_t 
   }
 }
 
-void LoopPlan::run(RowFn row, const void* context, bool serial) {
+void LoopPlan::run_serially(RowFn row, const void* context) {
   const int64_t total = numel();
   if (total == 0) return;
   if (sizes_.empty()) {
     const int64_t zero[most_operands] = {};
     return row(context, data_, zero, 1);
   }
+  run_range(row, context, 0, total / sizes_.back());
+}
+
+void LoopPlan::run(RowFn row, const void* context, int64_t grain) {
+  const int64_t total = numel();
+  if (total <= grain) return run_serially(row, context);
   const int64_t n = sizes_.back(), rows = total / n;
-  if (rows == 1 && !serial) {  // split the one row
-    return parallel_for(n, task_elements, [&](int64_t begin, int64_t end) {
+  if (rows == 1) {  // split the one row
+    return parallel_for(n, grain, [&](int64_t begin, int64_t end) {
       char* at[most_operands];
       int64_t step[most_operands];
       for (int k = 0; k < operands_; ++k) {
@@ -176,9 +182,7 @@ void LoopPlan::run(RowFn row, const void* context, bool serial) {
       row(context, at, step, end - begin);
     });
   }
-  if (serial) return run_range(row, context, 0, rows);
-  const int64_t grain = std::max<int64_t>(1, task_elements / n);
-  parallel_for(rows, grain,
+  parallel_for(rows, std::max<int64_t>(1, grain / n),
                [&](int64_t begin, int64_t end) { run_range(row, context, begin, end); });
 }
 

@@ -10,6 +10,7 @@ namespace facula::cpu {
 inline constexpr int most_operands = 8;
 
 // Elements that one task handles: small enough to balance, large enough to pay for its claim.
+// Loops whose elements cost more than the memory they touch take fewer.
 inline constexpr int64_t task_elements = 32768;
 
 // Computes n elements: data[k] is the first of operand k, strides[k] its step in bytes.
@@ -28,12 +29,14 @@ class LoopPlan {
   // Sorts dimensions by the strides of the first operand (then the others) and merges neighbours.
   void simplify();
 
-  // Runs rows; on several threads where the work is large. `serial` keeps the logical order.
-  void run(RowFn row, const void* context, bool serial = false);
+  // Runs rows, on several threads where there is more than one task of `grain` elements.
+  void run(RowFn row, const void* context, int64_t grain = task_elements);
+  // The same on this thread, in the logical order.
+  void run_serially(RowFn row, const void* context);
 
   // The same for rows that compute elements of operand 0 one by one from those of the others:
   // short rows are put together.
-  void run_elementwise(RowFn row, const void* context);
+  void run_elementwise(RowFn row, const void* context, int64_t grain = task_elements);
 
   int64_t numel() const;
   const IntVec& sizes() const { return sizes_; }
@@ -51,7 +54,7 @@ class LoopPlan {
   void run_plane(RowFn row, const void* context, int64_t first_row, int64_t last_row) const;
   void run_range(RowFn row, const void* context, int64_t first_row, int64_t last_row) const;
   bool tiles_pay() const;
-  void run_tiles(RowFn row, const void* context) const;
+  void run_tiles(RowFn row, const void* context, int64_t grain) const;
   int operands_ = 0;
   size_t itemsizes_[most_operands] = {};  // 0: a constant
   IntVec sizes_;                          // outermost first

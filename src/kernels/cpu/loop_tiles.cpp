@@ -129,12 +129,12 @@ bool LoopPlan::tiles_pay() const {
   return true;
 }
 
-void LoopPlan::run_tiles(RowFn row, const void* context) const {
+void LoopPlan::run_tiles(RowFn row, const void* context, int64_t grain) const {
   const size_t outer = sizes_.size() - 2;
   const int64_t n = sizes_.back(), rows = sizes_[outer], planes = numel() / (rows * n);
-  const int64_t part = std::max<int64_t>(1, task_elements / n), parts = (rows + part - 1) / part;
-  const int64_t grain = std::max<int64_t>(1, task_elements / (rows * n));
-  parallel_for(planes * parts, grain, [&](int64_t begin, int64_t end) {
+  const int64_t part = std::max<int64_t>(1, grain / n), parts = (rows + part - 1) / part;
+  const int64_t together = std::max<int64_t>(1, grain / (rows * n));
+  parallel_for(planes * parts, together, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
       const int64_t first = p % parts * part;
       TileRun run(row, context, n);
@@ -151,9 +151,9 @@ void LoopPlan::run_tiles(RowFn row, const void* context) const {
   });
 }
 
-void LoopPlan::run_elementwise(RowFn row, const void* context) {
-  if (numel() != 0 && tiles_pay()) return run_tiles(row, context);
-  run(row, context);
+void LoopPlan::run_elementwise(RowFn row, const void* context, int64_t grain) {
+  if (numel() != 0 && tiles_pay()) return run_tiles(row, context, grain);
+  run(row, context, grain);
 }
 
 }  // namespace facula::cpu

@@ -72,27 +72,58 @@ void forward(const Tensor& input, int64_t n, const Tensor& weight, const Tensor&
   r.finish();
 }
 
+template <class A>
+struct TwoSums {
+  A plain = 0, along = 0;
+};
+// The sums of term(i), where `Both`, and of term(i) * factor(i): in one pass over a short row.
+template <bool Both, class A, class Term, class Factor>
+[[gnu::always_inline]] inline TwoSums<A> two_sums(int64_t n, const Term& term,
+                                                  const Factor& factor) {
+  TwoSums<A> sums;
+  if (!Both || n > longest_run) {
+    if constexpr (Both) sums.plain = lane_sum<A>(0, n, term);
+    sums.along = lane_sum<A>(0, n, [&](int64_t i) { return term(i) * factor(i); });
+    return sums;
+  }
+  A plain[lanes] = {}, along[lanes] = {};
+  const auto add = [&](int64_t i, int64_t l) {
+    const A t = term(i + l);
+    plain[l] += t;
+    along[l] += t * factor(i + l);
+  };
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes)
+    for (int64_t l = 0; l < lanes; ++l) add(i, l);
+  for (int64_t l = 0; i + l < n; ++l) add(i, l);
+  return {fold(plain), fold(along)};
+}
+
 template <bool Centred, class T, class Weighted>
 void input_gradient(const T* x, T* __restrict to, int64_t n, Statistics<wide_t<T>> s,
                     const Weighted& weighted) {
   using A = wide_t<T>;
   const A scale = s.rstd / static_cast<A>(n);
-  A sum = 0;
-  if constexpr (Centred) sum = lane_sum<A>(0, n, weighted) * scale;
-  const A slope =
-      lane_sum<A>(0, n, [&](int64_t i) { return weighted(i) * (widen(x[i]) - s.mean); }) * scale *
-      s.rstd * s.rstd;
-  for (int64_t i = 0; i < n; ++i)
+  const auto [plain, along] =
+      two_sums<Centred, A>(n, weighted, [&](int64_t i) { return widen(x[i]) - s.mean; });
+  const A sum = plain * scale, slope = along * scale * s.rstd * s.rstd;
+  const auto write = [&](int64_t i) {
     to[i] = static_cast<T>(weighted(i) * s.rstd - sum - (widen(x[i]) - s.mean) * slope);
+  };
+  if constexpr (std::is_same_v<T, A>)
+    by_lanes(n, write);
+  else
+    for (int64_t i = 0; i < n; ++i) write(i);
 }
 
+// Runs of lanes, which need no remainder: rows are short.
 template <class T>
 void add_parameter_gradients(const T* g, const T* x, int64_t n, Statistics<wide_t<T>> s,
                              wide_t<T>* __restrict gw, wide_t<T>* __restrict gb) {
-  for (int64_t i = 0; i < n; ++i) {
+  by_lanes(n, [&](int64_t i) {
     gw[i] += widen(g[i]) * ((widen(x[i]) - s.mean) * s.rstd);
     gb[i] += widen(g[i]);
-  }
+  });
 }
 
 constexpr int64_t most_partials =

@@ -1,5 +1,7 @@
 #include "kernels/cpu/pointwise.h"
 
+#include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "core/threads.h"
@@ -37,7 +39,8 @@ void row(const void* context, char* const* data, const int64_t* steps, int64_t n
 }
 
 // Every tensor input has the result's very shape and both are contiguous (or is one element).
-bool run_contiguous(LoopFn loop, const Tensor& out, const Inputs& in, const void* params) {
+bool run_contiguous(LoopFn loop, const Tensor& out, const Inputs& in, const void* params,
+                    int64_t grain) {
   const int64_t n = out.numel();
   int64_t steps[1 + most_inputs];
   char* data[1 + most_inputs];
@@ -56,11 +59,11 @@ bool run_contiguous(LoopFn loop, const Tensor& out, const Inputs& in, const void
     data[k + 1] = static_cast<char*>(t->data());
   }
   data[0] = static_cast<char*>(out.data());
-  if (n <= task_elements) {
+  if (n <= grain) {
     loop(data, steps, n, params);
     return true;
   }
-  parallel_for(n, task_elements, [&](int64_t begin, int64_t end) {
+  parallel_for(n, grain, [&](int64_t begin, int64_t end) {
     char* at[1 + most_inputs];
     for (int k = 0; k <= in.count; ++k) at[k] = data[k] + begin * steps[k];
     loop(at, steps, end - begin, params);
@@ -71,7 +74,8 @@ bool run_contiguous(LoopFn loop, const Tensor& out, const Inputs& in, const void
 void run(const LoopTable& table, DType compute, const Tensor& out, const Inputs& in,
          const void* params, const char* op) {
   const LoopFn loop = loop_for(table, compute, op);
-  if (run_contiguous(loop, out, in, params)) return;
+  const int64_t grain = pointwise_grain(table, compute);
+  if (run_contiguous(loop, out, in, params, grain)) return;
   LoopPlan plan(out.sizes());
   plan.add(out);
   for (int k = 0; k < in.count; ++k) {
@@ -82,10 +86,19 @@ void run(const LoopTable& table, DType compute, const Tensor& out, const Inputs&
   }
   plan.simplify();
   const RowContext context{loop, params};
-  plan.run_elementwise(row, &context);
+  plan.run_elementwise(row, &context, grain);
 }
 
 }  // namespace
+
+int64_t pointwise_grain(const LoopTable& table, DType compute) {
+  constexpr int64_t least = 256, picoseconds = 2'100'000;  // of a task
+  if (table.cost == 0) return task_elements;
+  // Doubles take two vectors for one, and longer polynomials.
+  const bool wide = compute == DType::Float64 || is_complex(compute);
+  const auto fitting = static_cast<uint64_t>(picoseconds / (table.cost * (wide ? 3 : 1)));
+  return std::clamp(static_cast<int64_t>(std::bit_floor(fitting)), least, task_elements);
+}
 
 void store_number(const Scalar& s, DType compute, void* room) {
   visit_arithmetic(compute, [&]<class T>(Type<T>) { *static_cast<T*>(room) = s.to<T>(); });
@@ -159,7 +172,7 @@ DType compute_dtype(const OpCall& c) {
 // The common small case, before anything else is set up: contiguous tensors of one dtype and size.
 bool run_plain(const LoopTable& table, const OpCall& c, const Tensor& out, DType compute) {
   const int64_t n = out.numel();
-  if (n > task_elements || n == 0 || !out->contiguous) return false;
+  if (n > pointwise_grain(table, compute) || n == 0 || !out->contiguous) return false;
   char* data[1 + most_inputs];
   int64_t steps[1 + most_inputs];
   for (int k = 0; k < table.inputs; ++k) {

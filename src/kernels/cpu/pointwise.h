@@ -2,8 +2,9 @@
 //
 // A functor F is a scalar function: `template <class T> static R call(T a, ..., T parameter...)`,
 // with `dtypes` (kinds.h) and, where the operator has number arguments, `params`, their count:
-// they stand behind the tensors in the schema and are passed as T. Loops for each instruction set
-// are instantiated by a generated file; half types are computed in float.
+// they stand behind the tensors in the schema and are passed as T. `cost` (kinds.h) is for
+// functions dearer than arithmetic. Loops for each instruction set are instantiated by a generated
+// file; half types are computed in float, by `F::Narrow` where there is one.
 #pragma once
 #include "dispatch/call.h"
 #include "dispatch/typed.h"
@@ -16,7 +17,7 @@ namespace facula::cpu {
 using LoopFn = void (*)(char* const* data, const int64_t* steps, int64_t n, const void* params);
 
 struct LoopTable {
-  int inputs = 0, params = 0;
+  int inputs = 0, params = 0, cost = 0;
   LoopFn by_dtype[dtype_slots] = {};  // by compute dtype
 };
 
@@ -24,6 +25,9 @@ FACULA_PER_ISA(
     template <class F> struct UnaryLoops { static const LoopTable table; };
     template <class F> struct BinaryLoops { static const LoopTable table; };
     template <class F> struct TernaryLoops { static const LoopTable table; };)
+
+// Elements that one task handles.
+int64_t pointwise_grain(const LoopTable& table, DType compute);
 
 // Runs a table's loop over a call: results[0] and the first inputs + params arguments.
 void run_pointwise(void* table, OpCall& c);

@@ -194,14 +194,28 @@ struct Loop {
   }
 };
 
+// What computes elements that are stored as S.
+template <class F, class S>
+struct FunctorFor {
+  using type = F;
+};
+template <class F, class S>
+  requires(!std::is_same_v<compute_t<S>, S> && requires { typename F::Narrow; })
+struct FunctorFor<F, S> {
+  using type = typename F::Narrow;
+};
+
 // Fills a table with Get<S>() for every stored type of the functor's kinds.
 template <class F, template <class> class Pick>
 constexpr LoopTable make_table(int inputs) {
   LoopTable t;
   t.inputs = inputs;
   t.params = param_count<F>();
+  t.cost = scalar::cost_of<F>();
   auto put = [&]<class... S>(Type<S>...) {
-    ((t.by_dtype[static_cast<int>(dtype_of<S>)] = Pick<Loop<F, S>>::function), ...);
+    ((t.by_dtype[static_cast<int>(dtype_of<S>)] =
+          Pick<Loop<typename FunctorFor<F, S>::type, S>>::function),
+     ...);
   };
   if constexpr ((F::dtypes & scalar::boolean) != 0) put(Type<bool>());
   if constexpr ((F::dtypes & scalar::integral) != 0)

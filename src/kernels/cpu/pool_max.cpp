@@ -69,6 +69,71 @@ struct MaxPool {
     }
   }
 
+  // Whether windows are two neighbours side by side, in one row or two, that never overlap.
+  bool are_pairs() const {
+    return plan.kernel[0] == 1 && plan.kernel[1] <= 2 && plan.kernel[2] == 2 &&
+           plan.stride[2] == 2 && plan.padding[2] == 0 && plan.step[1] == 1 && plan.step[2] == 1 &&
+           in.strides[4] == 1 && out.strides[4] == 1 && where.strides[4] == 1 &&
+           2 * out.sizes[4] <= in.sizes[4] &&
+           in.sizes[2] * in.sizes[3] * in.sizes[4] <= std::numeric_limits<int32_t>::max();
+  }
+  // A row of the result whose windows are pairs.
+  void pair_row(ChannelRuns::Run r, int64_t od, int64_t oh) const {
+    const PoolSpan ds = plan.spans[0][od], hs = plan.spans[1][oh];
+    if (ds.last - ds.first != 1 || hs.last - hs.first != plan.kernel[1]) return row(r, od, oh);
+    const T* from =
+        in.at<const T>(r.image, r.channel) + ds.first * in.strides[2] + hs.first * in.strides[3];
+    T* to = out.at<T>(r.image, r.channel) + od * out.strides[2] + oh * out.strides[3];
+    int64_t* index =
+        where.at<int64_t>(r.image, r.channel) + od * where.strides[2] + oh * where.strides[3];
+    const auto start = static_cast<int32_t>((ds.first * in.sizes[3] + hs.first) * in.sizes[4]);
+    const auto width = static_cast<int32_t>(in.sizes[4]);
+    if (plan.kernel[1] == 1)
+      pairs<1>(from, in.strides[3], start, width, out.sizes[4], to, index);
+    else
+      pairs<2>(from, in.strides[3], start, width, out.sizes[4], to, index);
+  }
+  static constexpr int64_t pair_run = 16;  // windows that one loop without remainder takes
+  template <int rows>
+  static void pairs(const T* from, int64_t row_step, int32_t start, int32_t width, int64_t n, T* to,
+                    int64_t* index) {
+    int64_t i = 0;
+    for (; i + pair_run <= n; i += pair_run)
+      pair_block<rows>(from + 2 * i, row_step, start + 2 * static_cast<int32_t>(i), width, to + i,
+                       index + i);
+    if (i == n) return;
+    const int64_t left = n - i;
+    T room[rows * 2 * pair_run] = {}, values[pair_run];
+    int64_t places[pair_run];
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t k = 0; k < 2 * left; ++k)
+        room[r * 2 * pair_run + k] = from[2 * i + r * row_step + k];
+    pair_block<rows>(room, 2 * pair_run, start + 2 * static_cast<int32_t>(i), width, values,
+                     places);
+    for (int64_t k = 0; k < left; ++k) to[i + k] = values[k];
+    for (int64_t k = 0; k < left; ++k) index[i + k] = places[k];
+  }
+  // Masks in place of choices, which the compiler would turn into branches.
+  template <int rows>
+  static void pair_block(const T* from, int64_t row_step, int32_t start, int32_t width,
+                         T* __restrict to, int64_t* __restrict index) {
+    for (int32_t i = 0; i < pair_run; ++i) {
+      A best = static_cast<A>(from[2 * i]);
+      int32_t at = start + 2 * i;
+#pragma GCC unroll 4
+      for (int t = 1; t < 2 * rows; ++t) {
+        const A v = static_cast<A>(from[2 * i + t % 2 + t / 2 * row_step]);
+        const bool better = (v > best) | (v != v);
+        const int32_t place = start + 2 * i + t % 2 + t / 2 * width;
+        const int32_t take = -static_cast<int32_t>(better);
+        best = better ? v : best;
+        at = (at & ~take) | (place & take);
+      }
+      to[i] = static_cast<T>(best);
+      index[i] = at;
+    }
+  }
+
   // A dense row of the result at once, tap by tap.
   void row(ChannelRuns::Run r, int64_t od, int64_t oh) const {
     T* to = out.at<T>(r.image, r.channel) + od * out.strides[2] + oh * out.strides[3];
@@ -123,9 +188,12 @@ struct MaxPool {
   void run() const {
     const ChannelRuns runs = channel_runs(in, out);
     const bool rows = runs.length == 1 && plan.sliding && out.sizes[4] >= 4;
+    const bool by_pairs = rows && are_pairs();
     each_row(runs, out, row_grain(plan, in, out, runs.length),
              [&](ChannelRuns::Run r, int64_t d, int64_t h) {
-               if (rows)
+               if (by_pairs)
+                 pair_row(r, d, h);
+               else if (rows)
                  row(r, d, h);
                else
                  windows(r, d, h);

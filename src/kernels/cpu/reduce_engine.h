@@ -196,6 +196,15 @@ template <class Op, int lanes>
   }
 }
 
+// Brings all lanes into the first, halves onto halves, by loops that become vectors.
+template <int width, class Op>
+[[gnu::always_inline]] inline void fold_lanes(const Op& op, typename Op::Acc* acc) {
+  typename Op::Acc next[width];
+  for (int i = 0; i < width; ++i) next[i] = op.combine(acc[i], acc[i + width]);
+  for (int i = 0; i < width; ++i) acc[i] = next[i];
+  if constexpr (width > 1) fold_lanes<width / 2>(op, acc);
+}
+
 // A row of at most one block, without a cascade: a fixed number of lanes stays in registers. Long
 // rows take two sets of them in turns, so that one sum need not wait for the one before.
 template <class Op>
@@ -217,11 +226,14 @@ typename Op::Acc short_row(const Op& op, const typename Op::In* x, int64_t n,
   }
   for (; at + lanes <= n; at += lanes)
     for (int i = 0; i < lanes; ++i) acc[i] = op.step(acc[i], x[at + i], center);
-  add_short_rest<Op, lanes>(op, acc, x + at, n - at, center);
-#pragma GCC unroll 8
-  for (int w = lanes / 2; w > 0; w /= 2)
-#pragma GCC unroll 32
-    for (int i = 0; i < w; ++i) acc[i] = op.combine(acc[i], acc[i + w]);
+  constexpr int half = lanes / 2;
+  if (n - at >= half) {
+    for (int i = 0; i < half; ++i) acc[i] = op.step(acc[i], x[at + i], center);
+    add_short_rest<Op, half>(op, acc + half, x + at + half, n - at - half, center);
+  } else {
+    add_short_rest<Op, half>(op, acc, x + at, n - at, center);
+  }
+  fold_lanes<lanes / 2>(op, acc);
   return acc[0];
 }
 
@@ -242,10 +254,6 @@ void run_task(const Op& op, const ReducePlan& p, const typename Op::In* x, int64
     return;
   }
   constexpr int lanes = reduce_lanes<Acc>;
-  if (is_short_row(p, lanes)) {
-    *to = short_row(op, x, p.count, center);
-    return;
-  }
   Acc same[Op::centered ? lanes : 1];
   if (Op::centered)
     for (Acc& a : same) a = *center;
@@ -293,11 +301,21 @@ void reduce(const Op& op, const ReducePlan& p, const typename Op::In* in, typena
     *out = op.finish(short_row(op, in, p.count, center), Op::centered ? *center : Acc());
     return;
   }
+  const int64_t work = p.task_work(), grain = work >= 32768 ? 1 : 32768 / work;
+  if (is_short_row(p, reduce_lanes<Acc>)) {
+    parallel_for(p.tasks, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const ReducePlan::Place at = p.place(i);
+        const Acc* c = Op::centered ? center + at.out : nullptr;
+        out[at.out] = op.finish(short_row(op, in + at.in, p.count, c), Op::centered ? *c : Acc());
+      }
+    });
+    return;
+  }
   const int64_t width = p.columns ? p.tile : reduce_lanes<Acc>;
   const int64_t room = (2 + Cascade<Op>::levels(p.count)) * width;
   const bool whole = p.parts == 1;
   Scratch<Acc> partial(whole ? 0 : p.tasks * p.parts * p.tile);
-  const int64_t work = p.task_work(), grain = work >= 32768 ? 1 : 32768 / work;
   parallel_for(p.tasks * p.parts, grain, [&](int64_t begin, int64_t end) {
     Scratch<Acc> scratch(room + p.tile + (Op::centered ? p.tile : 0));
     Acc* done = scratch.data() + room;

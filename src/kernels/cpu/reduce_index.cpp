@@ -81,10 +81,51 @@ void row(const T* x, int64_t length, T* value, int64_t* index) {
   *index = at;
 }
 
+constexpr int64_t short_length = 48;
+
+// Short lines that follow each other are walked side by side, too.
+template <class T, bool Most>
+void short_rows(const T* x, int64_t length, int64_t rows, T* values, int64_t* indices) {
+  using A = Compared<T>;
+  A best[tile];
+  int32_t at[tile];
+  for (int64_t r = 0; r < rows; ++r) {
+    best[r] = convert<A>(x[r * length]);
+    at[r] = 0;
+  }
+  for (int32_t i = 1; i < length; ++i) {
+    for (int64_t r = 0; r < rows; ++r) {
+      const A v = convert<A>(x[r * length + i]);
+      const bool take = beats<A, Most>(v, best[r]);
+      best[r] = take ? v : best[r];
+      at[r] = take ? i : at[r];
+    }
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    if (values) values[r] = convert<T>(best[r]);
+    indices[r] = at[r];
+  }
+}
+
+template <class T, bool Most>
+void find_in_short_rows(const T* x, int64_t length, int64_t rows, T* values, int64_t* indices) {
+  const int64_t tiles = (rows + tile - 1) / tile;
+  const int64_t grain = 16384 / (tile * length) + 1;
+  parallel_for(tiles, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t first = t * tile, count = first + tile <= rows ? tile : rows - first;
+      short_rows<T, Most>(x + first * length, length, count, values ? values + first : nullptr,
+                          indices + first);
+    }
+  });
+}
+
 template <class T, bool Most>
 void find(const T* x, const Lines& l, T* values, int64_t* indices) {
+  if (l.inner == 1 && l.length <= short_length && l.outer >= 16)
+    return find_in_short_rows<T, Most>(x, l.length, l.outer, values, indices);
   const int64_t width = l.inner < tile ? l.inner : tile, tiles = (l.inner + width - 1) / width;
-  const int64_t work = l.length * width, grain = work >= 32768 ? 1 : 32768 / (work > 0 ? work : 1);
+  const int64_t work = l.length * width, grain = work >= 16384 ? 1 : 16384 / (work > 0 ? work : 1);
   parallel_for(l.outer * tiles, grain, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       const int64_t o = t / tiles, c = t % tiles * width;

@@ -157,13 +157,17 @@ ReducePlan plan_reduction(const Tensor& self, const IntVec& dims) {
 }
 
 ReducePlan::Place ReducePlan::place(int64_t task) const {
-  const int64_t column = task % tiles * tile;
-  int64_t rest = task / tiles;
+  // Divisions take as long as a short row.
+  const int64_t column = tiles == 1 ? 0 : task % tiles * tile;
+  int64_t rest = tiles == 1 ? task : task / tiles;
   Place at{column * width_in, column * width_out, std::min(tile, width - column)};
-  for (size_t d = kept.size(); d-- > 0;) {
+  for (size_t d = kept.size(); d-- > 1; rest /= kept[d]) {
     at.in += rest % kept[d] * kept_in[d];
     at.out += rest % kept[d] * kept_out[d];
-    rest /= kept[d];
+  }
+  if (kept.size() > 0) {
+    at.in += rest * kept_in[0];
+    at.out += rest * kept_out[0];
   }
   return at;
 }

@@ -43,6 +43,9 @@ void visit(DType d, int64_t spatial, F&& f) {
 
 constexpr int most_taps = 64;  // 4 along each of three axes
 
+typedef float Four __attribute__((vector_size(16)));
+typedef double Pairs __attribute__((vector_size(16)));
+
 // A run of points of a plane, each between four elements.
 template <class T>
 struct PlanePoints {
@@ -51,6 +54,9 @@ struct PlanePoints {
   int64_t offset[4][most];
   A weight[4][most];
   bool inside[4][most], whole[most];
+  int64_t part[most], parts;  // the points of which some neighbours lie outside
+  int64_t safe[most];         // the first neighbour, or an element that can be read
+  A upper[2 * most], lower[2 * most];
 
   // Two neighbours along one axis. Positions far outside, and nan, are moved to where both
   // neighbours lie outside as well.
@@ -70,6 +76,7 @@ struct PlanePoints {
 
   void find(const GridReader<T>& reader, int64_t n, int64_t h, int64_t first, int64_t count) {
     const int64_t step = reader.grid.strides().back();
+    parts = 0;
     for (int64_t i = 0; i < count; ++i) {
       const T* c = reader.coordinates(n, 0, h, first + i);
       const Side x = side(reader, c[0], reader.in.sizes[4]);
@@ -83,18 +90,59 @@ struct PlanePoints {
         offset[t][i] = row * reader.in.strides[3] + column * reader.in.strides[4];
         weight[t][i] = y.weight[t / 2] * x.weight[t % 2];
       }
+      part[parts] = i;
+      parts += !whole[i];
+      safe[i] = whole[i] ? offset[0][i] : 0;
+      for (int t = 0; t < 2; ++t) {
+        upper[2 * i + t] = weight[t][i];
+        lower[2 * i + t] = weight[2 + t][i];
+      }
     }
   }
 
+  // Whether neighbours along a row come with one load: see sample_pairs().
+  static bool has_pairs(const Volume& in) {
+    return std::is_same_v<T, float> && in.strides[4] == 1 && in.sizes[3] > 1 && in.sizes[4] > 1;
+  }
+  // Floats: points two by two, each between two pairs of neighbours. Points with a neighbour
+  // outside are read at the first element and done again.
+  void sample_pairs(const T* from, int64_t row_step, T* to, int64_t step, int64_t count) const {
+    const auto read = [](const T* p,
+                         const T* q) {  // two neighbours as one number of twice the size
+      double left, right;
+      __builtin_memcpy(&left, p, sizeof left);
+      __builtin_memcpy(&right, q, sizeof right);
+      return reinterpret_cast<Four>(Pairs{left, right});
+    };
+    int64_t i = 0;
+    for (; i + 2 <= count; i += 2) {
+      const T *p = from + safe[i], *q = from + safe[i + 1];
+      Four above, below;
+      __builtin_memcpy(&above, upper + 2 * i, sizeof above);
+      __builtin_memcpy(&below, lower + 2 * i, sizeof below);
+      const Four sum = read(p, q) * above + read(p + row_step, q + row_step) * below;
+      const Four both = sum + __builtin_shufflevector(sum, sum, 1, 0, 3, 2);
+      to[i * step] = both[0];
+      to[(i + 1) * step] = both[2];
+    }
+    for (; i < count; ++i) sample_one(from, to, step, i);
+    for (int64_t k = 0; k < parts; ++k) sample_one(from, to, step, part[k]);
+  }
+
+  void sample_one(const T* from, T* to, int64_t step, int64_t i) const {
+    A sum = 0;
+    for (int t = 0; t < 4; ++t)
+      if (inside[t][i]) sum += static_cast<A>(from[offset[t][i]]) * weight[t][i];
+    to[i * step] = static_cast<T>(sum);
+  }
   void sample(const T* from, T* to, int64_t step, int64_t count) const {
     for (int64_t i = 0; i < count; ++i) {
-      A sum = 0;
-      if (whole[i]) {
-        for (int t = 0; t < 4; ++t) sum += static_cast<A>(from[offset[t][i]]) * weight[t][i];
-      } else {
-        for (int t = 0; t < 4; ++t)
-          if (inside[t][i]) sum += static_cast<A>(from[offset[t][i]]) * weight[t][i];
+      if (!whole[i]) {
+        sample_one(from, to, step, i);
+        continue;
       }
+      A sum = 0;
+      for (int t = 0; t < 4; ++t) sum += static_cast<A>(from[offset[t][i]]) * weight[t][i];
       to[i * step] = static_cast<T>(sum);
     }
   }
@@ -103,13 +151,21 @@ struct PlanePoints {
 template <class T>
 void sample_plane_row(const GridReader<T>& reader, const Volume& out, int64_t n, int64_t h) {
   PlanePoints<T> points;
+  const bool pairs = points.has_pairs(reader.in);
   for (int64_t w = 0; w < out.sizes[4]; w += points.most) {
     const int64_t count = std::min<int64_t>(points.most, out.sizes[4] - w);
     points.find(reader, n, h, w, count);
-    for (int64_t c = 0; c < out.sizes[1]; ++c)
-      points.sample(reader.in.template at<const T>(n, c),
-                    out.at<T>(n, c) + h * out.strides[3] + w * out.strides[4], out.strides[4],
-                    count);
+    for (int64_t c = 0; c < out.sizes[1]; ++c) {
+      const T* from = reader.in.template at<const T>(n, c);
+      T* to = out.at<T>(n, c) + h * out.strides[3] + w * out.strides[4];
+      if constexpr (std::is_same_v<T, float>) {
+        if (pairs) {
+          points.sample_pairs(from, reader.in.strides[3], to, out.strides[4], count);
+          continue;
+        }
+      }
+      points.sample(from, to, out.strides[4], count);
+    }
   }
 }
 

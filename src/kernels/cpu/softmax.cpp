@@ -105,10 +105,19 @@ struct Forward {
   static void log_rows(const T* from, T* to, int64_t n, int64_t count, wide_t<T>* room) {
     using A = wide_t<T>;
     A m[together], shift[together] = {};
-    for (int64_t r = 0; r < count; ++r) {
-      const A* x = wide_row(from + r * n, room, n);
-      m[r] = largest(x, n);
-      shift[r] = lane_sum<A>(0, n, [x, most = m[r]](int64_t i) { return exp_below(x[i] - most); });
+    const auto sum_row = [n](const A* x, A most) {
+      return lane_sum<A>(0, n, [=](int64_t i) { return exp_below(x[i] - most); });
+    };
+    if constexpr (std::is_same_v<T, A>) {
+      // Rows do not wait for each other's maxima.
+      for (int64_t r = 0; r < count; ++r) m[r] = largest(from + r * n, n);
+      for (int64_t r = 0; r < count; ++r) shift[r] = sum_row(from + r * n, m[r]);
+    } else {
+      for (int64_t r = 0; r < count; ++r) {
+        const A* x = wide_row(from + r * n, room, n);
+        m[r] = largest(x, n);
+        shift[r] = sum_row(x, m[r]);
+      }
     }
     for (int64_t r = 0; r < together; ++r) shift[r] = math::log(shift[r]);
     for (int64_t r = 0; r < count; ++r) {
@@ -135,13 +144,13 @@ struct Forward {
         m[c] = v > m[c] ? v : m[c];
       }
     for (int64_t d = 0; d < n; ++d)
-      for (int64_t c = 0; c < width; ++c) sum[c] += math::exp(widen(x[d * step + c]) - m[c]);
+      for (int64_t c = 0; c < width; ++c) sum[c] += exp_below(widen(x[d * step + c]) - m[c]);
     if constexpr (Log)
       for (int64_t c = 0; c < width; ++c) sum[c] = math::log(sum[c]);
     for (int64_t d = 0; d < n; ++d)
       for (int64_t c = 0; c < width; ++c) {
         const A v = widen(x[d * step + c]) - m[c];
-        y[d * step + c] = static_cast<T>(Log ? v - sum[c] : math::exp(v) / sum[c]);
+        y[d * step + c] = static_cast<T>(Log ? v - sum[c] : exp_below(v) / sum[c]);
       }
   }
 };
@@ -152,7 +161,7 @@ inline A weighted(A g, A y) {
 }
 template <bool Log, class A>
 inline A slope(A g, A y, A sum) {
-  return Log ? g - math::exp(y) * sum : (g - sum) * y;
+  return Log ? g - exp_below(y) * sum : (g - sum) * y;  // logarithms of shares are below zero
 }
 
 template <bool Log>

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "core/threads.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/lines.h"
 #include "kernels/cpu/sort_keys.h"
+#include "kernels/cpu/sort_scan.h"
 #include "kernels/cpu/stored.h"
 
 namespace facula::cpu {
@@ -43,8 +46,52 @@ Item<K>* radix_sort(Item<K>* items, Item<K>* other, int64_t n) {
   return items;
 }
 
+// The same by parts of the list, which threads share: a part's items of one byte go behind those of
+// the parts before it.
+constexpr int64_t shared_length = 65536, shared_part = 16384;
+
+template <class K>
+Item<K>* shared_radix_sort(Item<K>* items, Item<K>* other, int64_t n) {
+  constexpr int64_t values = 256;
+  const int64_t parts = (n + shared_part - 1) / shared_part;
+  std::vector<int64_t> counts(static_cast<size_t>(parts * values));
+  std::vector<K> seen(static_cast<size_t>(parts));
+  const auto each_part = [&](auto&& body) {
+    parallel_for(n, shared_part,
+                 [&](int64_t begin, int64_t end) { body(begin / shared_part, begin, end); });
+  };
+  each_part([&](int64_t part, int64_t begin, int64_t end) {
+    K differs = 0;
+    for (int64_t i = begin; i < end; ++i)
+      differs = static_cast<K>(differs | (items[i].key ^ items[0].key));
+    seen[static_cast<size_t>(part)] = differs;
+  });
+  K differs = 0;
+  for (K d : seen) differs = static_cast<K>(differs | d);
+  for (int shift = 0; shift < 8 * static_cast<int>(sizeof(K)); shift += 8) {
+    if ((differs >> shift & 0xff) == 0) continue;  // all keys agree in this byte
+    each_part([&](int64_t part, int64_t begin, int64_t end) {
+      int64_t* count = counts.data() + part * values;
+      std::fill_n(count, values, 0);
+      for (int64_t i = begin; i < end; ++i) ++count[items[i].key >> shift & 0xff];
+    });
+    int64_t at = 0;
+    for (int64_t v = 0; v < values; ++v)
+      for (int64_t part = 0; part < parts; ++part)
+        at += std::exchange(counts[static_cast<size_t>(part * values + v)], at);
+    each_part([&](int64_t part, int64_t begin, int64_t end) {
+      int64_t* count = counts.data() + part * values;
+      for (int64_t i = begin; i < end; ++i) other[count[items[i].key >> shift & 0xff]++] = items[i];
+    });
+    std::swap(items, other);
+  }
+  return items;
+}
+
 template <class K>
 Item<K>* sort_items(Item<K>* items, Item<K>* other, int64_t n) {
+  const bool shared = n >= shared_length && num_threads() > 1 && !in_parallel_region();
+  if (shared) return shared_radix_sort(items, other, n);
   if (n >= radix_length) return radix_sort(items, other, n);
   std::sort(items, items + n);
   return items;
@@ -54,10 +101,33 @@ Item<K>* sort_items(Item<K>* items, Item<K>* other, int64_t n) {
 template <class T>
 void fill_items(const T* x, int64_t n, int64_t step, bool flip, Item<Key<T>>* items) {
   const Key<T> mask = flip ? static_cast<Key<T>>(~Key<T>(0)) : Key<T>(0);
-  for (int64_t i = 0; i < n; ++i) {
-    items[i].key = static_cast<Key<T>>(key_of(x[i * step]) ^ mask);
-    items[i].index = static_cast<decltype(items[i].index)>(i);
+  parallel_for(n, shared_part, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      items[i].key = static_cast<Key<T>>(key_of(x[i * step]) ^ mask);
+      items[i].index = static_cast<decltype(items[i].index)>(i);
+    }
+  });
+}
+
+// The first k items of a line in order: blocks that hold nothing better than the worst of the best
+// so far are passed over.
+template <class T>
+void first_items(const T* x, int64_t n, bool flip, int64_t k, Item<Key<T>>* best) {
+  const auto keys_below = FACULA_OF_ISA(keys_below<T>);
+  Key<T> keys[scan_block];
+  fill_items(x, k, 1, flip, best);
+  std::make_heap(best, best + k);
+  for (int64_t at = k; at < n; at += scan_block) {
+    const int64_t count = std::min<int64_t>(scan_block, n - at);
+    if (!keys_below(x + at, count, flip, best[0].key, keys)) continue;
+    for (int64_t i = 0; i < count; ++i) {
+      if (keys[i] >= best[0].key) continue;
+      std::pop_heap(best, best + k);
+      best[k - 1] = {keys[i], static_cast<decltype(best->index)>(at + i)};
+      std::push_heap(best, best + k);
+    }
   }
+  std::sort_heap(best, best + k);
 }
 
 struct Line {
@@ -85,11 +155,13 @@ void for_lines(const Lines& l, int64_t out_length, Body&& body) {
 template <class T>
 void write(const Item<Key<T>>* items, int64_t n, int64_t step, const T* x, T* values,
            int64_t* indices) {
-  for (int64_t i = 0; i < n; ++i) {
-    const int64_t at = static_cast<int64_t>(items[i].index);
-    values[i * step] = x[at * step];
-    indices[i * step] = at;
-  }
+  parallel_for(n, shared_part, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t at = static_cast<int64_t>(items[i].index);
+      values[i * step] = x[at * step];
+      indices[i * step] = at;
+    }
+  });
 }
 
 [[noreturn]] void not_implemented(const char* op, DType d) {
@@ -116,10 +188,10 @@ void topk_lines(const Tensor& in, const Lines& l, int64_t k, bool largest, bool 
                 const Tensor& values, const Tensor& indices) {
   const T* x = in.data<T>();
   for_lines<T>(l, k, [&](Item<Key<T>>* items, Item<Key<T>>*, Line line) {
-    fill_items(x + line.in, l.length, l.inner, largest, items);
-    if (k * 64 <= l.length)
-      std::partial_sort(items, items + k, items + l.length);
-    else {
+    if (k * 16 <= l.length && l.inner == 1) {
+      first_items(x + line.in, l.length, largest, k, items);
+    } else {
+      fill_items(x + line.in, l.length, l.inner, largest, items);
       if (k < l.length) std::nth_element(items, items + k, items + l.length);
       if (sorted) std::sort(items, items + k);
     }

@@ -67,24 +67,49 @@ FACULA_SCALAR double exp_short(double x) {
   return (1.0 + (r + r * r * q)) * power_of_two(k);
 }
 
-// e^x with fma: the reduced argument is one product less, and 2^k is made from the bits that hold
-// k. In two steps, so that subnormal results round once. x clamped.
+// What e^x is made of with fma, x clamped: x = k ln(2) + r + lost, and the bits of integer k.
 template <class T>
-FACULA_SCALAR T exp_fused(T x) {
+struct FusedParts {
+  T r, lost;
+  Bits<T> k;
+};
+template <class T>
+FACULA_SCALAR FusedParts<T> fused_parts(T x) {
   constexpr bool is_float = std::is_same_v<T, float>;
   constexpr T ln2 = is_float ? T(0x1.62e43p-1) : T(0x1.62e42fefa39efp-1);
   constexpr T ln2_rest = is_float ? T(-0x1.05c610ca86c39p-29) : T(0x1.abc9e3b39803fp-56);
   constexpr T magic = Ieee<T>::round_magic;
-  constexpr int mantissa = Ieee<T>::mantissa_bits;
-  using Signed = std::make_signed_t<Bits<T>>;
   const T shifted = multiply_add(x, T(1.4426950408889634), magic), k = shifted - magic;
   const T wide = multiply_add(k, -ln2, x), r = multiply_add(k, -ln2_rest, wide);
-  const T lost = multiply_add(k, -ln2_rest, wide - r);
-  const T y = T(1) + (r + multiply_add(r * r, exp_tail(r), lost));
-  const auto n = static_cast<Signed>(to_bits(shifted) - to_bits(magic));
-  const auto half = static_cast<Bits<T>>(n >> 1), rest = static_cast<Bits<T>>(n) - half;
+  return {r, multiply_add(k, -ln2_rest, wide - r), to_bits(shifted) - to_bits(magic)};
+}
+
+// e^x with fma: the reduced argument is one product less, and 2^k is made from the bits that hold
+// k. In two steps, so that subnormal results round once. x clamped.
+template <class T>
+FACULA_SCALAR T exp_fused(T x) {
+  constexpr int mantissa = Ieee<T>::mantissa_bits;
   constexpr auto bias = static_cast<Bits<T>>(Ieee<T>::bias);
+  const FusedParts<T> p = fused_parts(x);
+  const T y = T(1) + (p.r + multiply_add(p.r * p.r, exp_tail(p.r), p.lost));
+  const auto n = static_cast<std::make_signed_t<Bits<T>>>(p.k);
+  const auto half = static_cast<Bits<T>>(n >> 1), rest = p.k - half;
   return y * from_bits<T>((half + bias) << mantissa) * from_bits<T>((rest + bias) << mantissa);
+}
+
+// 1 / (1 + e^-x) with fma. Numerator and denominator are scaled alike, so that 2^k is one normal
+// power wherever it counts, even where the result is subnormal.
+template <class T>
+FACULA_SCALAR T sigmoid_fused(T x) {
+  constexpr bool is_float = std::is_same_v<T, float>;
+  constexpr T low = is_float ? T(-60) : T(-600), high = is_float ? T(105) : T(750);
+  constexpr T unit = is_float ? T(0x1p-30) : T(0x1p-70);
+  constexpr auto bias = static_cast<Bits<T>>(Ieee<T>::bias) - (is_float ? 30 : 70);
+  const T bounded = -x < low ? low : -x;
+  const FusedParts<T> p = fused_parts(bounded > high ? high : bounded);
+  const T y = T(1) + multiply_add(p.r * p.r, exp_tail(p.r), p.r);
+  const T power = from_bits<T>((p.k + bias) << Ieee<T>::mantissa_bits);
+  return unit / multiply_add(y, power, unit);
 }
 
 }  // namespace detail
@@ -133,8 +158,12 @@ FACULA_SCALAR T expm1(T x) {
 // 1 / (1 + e^-x), without overflow on either side.
 template <class T>
 FACULA_SCALAR T sigmoid(T x) {
+#if defined(__FMA__)
+  return detail::sigmoid_fused(x);
+#else
   const T e = exp(-abs(x));
   return (x < T(0) ? e : T(1)) / (T(1) + e);
+#endif
 }
 
 template <class T>

@@ -82,6 +82,20 @@ FACULA_SCALAR double angle(double y, double x) {
   return signbit(x) ? left : a.hi + a_lo;
 }
 
+// The same for floats, whose doubles need neither scaling nor low parts.
+FACULA_SCALAR double angle_short(double y, double x) {
+  const double ax = abs(x), ay = abs(y);
+  const bool steep = ay > ax, both_inf = ax == infinity<double> && ay == infinity<double>;
+  const double far = steep ? ay : ax, near = steep ? ax : ay;
+  const double high = both_inf || far == 0.0 ? 1.0 : far, low = both_inf ? 1.0 : near;
+  // Around pi/4; an infinite denominator stays on the other side.
+  const bool middle = low > high * 0.41421356237309503;
+  const double t = (middle ? low - high : low) / (middle ? low + high : high), z = t * t;
+  const double r = (middle ? 0x1.921fb54442d18p-1 : 0.0) + (t + t * z * atan_tail<float>(z));
+  const double a = steep ? 0x1.921fb54442d18p+0 - r : r;
+  return signbit(x) ? 0x1.921fb54442d18p+1 - a : a;
+}
+
 }  // namespace detail
 
 template <class T>
@@ -112,7 +126,12 @@ FACULA_SCALAR T acos(T x) {
 // The angle of the point (x, y) with the positive x axis, in [-pi, pi].
 template <class T>
 FACULA_SCALAR T atan2(T y, T x) {
-  const T r = copysign(static_cast<T>(detail::angle<T>(y, x)), y);
+  T r;
+  if constexpr (std::is_same_v<T, float>)
+    r = static_cast<T>(detail::angle_short(y, x));
+  else
+    r = detail::angle<T>(y, x);
+  r = copysign(r, y);
   return is_nan(x) || is_nan(y) ? detail::quiet_nan<T> : r;
 }
 

@@ -15,4 +15,14 @@ inline constexpr unsigned real_numbers = integral | floating;
 inline constexpr unsigned numbers = integral | floating | complex;
 inline constexpr unsigned all_kinds = boolean | integral | floating | complex;
 
+// Picoseconds that one float costs a core where this is more than the memory it takes: from it
+// follows from which size on several threads share a loop. A functor states it as `cost`.
+template <class F>
+constexpr int cost_of() {
+  if constexpr (requires { F::cost; })
+    return F::cost;
+  else
+    return 0;
+}
+
 }  // namespace facula::scalar

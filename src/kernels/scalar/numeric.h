@@ -73,6 +73,32 @@ FACULA_SCALAR T poly(T x, T c0, C... rest) {
   return multiply_add(x, poly(x, static_cast<T>(rest)...), c0);
 }
 
+// A value as an unevaluated sum; |lo| is at most half a unit in the last place of hi.
+template <class T>
+struct Pair {
+  T hi, lo;
+};
+
+// The same from two polynomials in x^2, each half as long to wait for.
+template <class T>
+FACULA_SCALAR Pair<T> poly_halves(T, T c0, T c1) {
+  return {c0, c1};
+}
+template <class T>
+FACULA_SCALAR Pair<T> poly_halves(T, T c0) {
+  return {c0, T(0)};
+}
+template <class T, class... C>
+FACULA_SCALAR Pair<T> poly_halves(T square, T c0, T c1, C... rest) {
+  const Pair<T> p = poly_halves(square, static_cast<T>(rest)...);
+  return {multiply_add(square, p.hi, c0), multiply_add(square, p.lo, c1)};
+}
+template <class T, class... C>
+FACULA_SCALAR T poly_by_halves(T x, C... c) {
+  const Pair<T> p = poly_halves(x * x, static_cast<T>(c)...);
+  return multiply_add(x, p.lo, p.hi);
+}
+
 // The nearest integer to x, |x| < 2^22 (float) or 2^51 (double): cheaper than a rounding
 // instruction where the integer's bits are wanted as well.
 template <class T>
@@ -99,12 +125,6 @@ FACULA_SCALAR T scale(T y, T k) {
   return y * power_of_two(half) * power_of_two(k - half);
 }
 
-// A value as an unevaluated sum; |lo| is at most half a unit in the last place of hi.
-template <class T>
-struct Pair {
-  T hi, lo;
-};
-
 template <class T>
 FACULA_SCALAR Pair<T> fast_two_sum(T a, T b) {  // exact for |a| >= |b| or a == 0
   const T s = a + b;
@@ -124,8 +144,13 @@ FACULA_SCALAR double upper_half(double x) {
 
 // The exact product, as long as it neither overflows nor leaves its low part subnormal.
 FACULA_SCALAR Pair<double> two_prod(double a, double b) {
+#if defined(__FMA__)
+  const double p = a * b;
+  return {p, multiply_add(a, b, -p)};
+#else
   const double p = a * b, ah = upper_half(a), al = a - ah, bh = upper_half(b), bl = b - bh;
   return {p, ((ah * bh - p) + ah * bl + al * bh) + al * bl};
+#endif
 }
 
 }  // namespace detail

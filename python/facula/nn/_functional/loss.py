@@ -86,6 +86,8 @@ def _by_blocks(input, linear_weight, target, bias, weight, code, ignored, smooth
     single = input.dim() == 1
     if single:
         input, target = input.unsqueeze(0), target.unsqueeze(0)
+    if facula.is_autocast_enabled(input.device.type):  # the layer before gave the lower precision
+        linear_weight = linear_weight.to(input.dtype)
     loss = facula.ops.aten._linear_cross_entropy(
         input,
         linear_weight,

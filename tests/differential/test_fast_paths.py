@@ -1,0 +1,223 @@
+"""Kernels that choose a way by shape give PyTorch's results, and the same bits on any threads."""
+
+import facula
+import numpy as np
+import pytest
+import torch
+
+NAN = float("nan")
+
+
+def numbers(*shape, low=-2.0, high=2.0, seed=3):
+    """Reproducible float32 values."""
+    return np.random.default_rng(seed).uniform(low, high, shape).astype(np.float32)
+
+
+def integers(*shape, high, seed=4):
+    """Reproducible int64 values from 0 on."""
+    return np.random.default_rng(seed).integers(0, high, shape)
+
+
+def holes(array, every=7):
+    """A copy with a NaN in every so many places."""
+    copy = array.copy()
+    copy.reshape(-1)[::every] = NAN
+    return copy
+
+
+def rounded(array, step=0.25):
+    """A copy with few different values, so that many are equal."""
+    return np.round(array / np.float32(step)) * np.float32(step)
+
+
+def conv(m, x, w, **options):
+    return m.nn.functional.conv2d(x, w, **options)
+
+
+def pad(mode="constant", *amounts):
+    return lambda m, x: m.nn.functional.pad(x, amounts, mode=mode)
+
+
+def last(function):
+    """The function of a channels-last image."""
+    return lambda m, x, *rest: function(m, x.contiguous(memory_format=m.channels_last), *rest)
+
+
+def pool(*arguments):
+    return lambda m, x: m.nn.functional.max_pool2d(x, *arguments, return_indices=True)
+
+
+def sample(mode="bilinear", padding="zeros"):
+    return lambda m, x, g: m.nn.functional.grid_sample(
+        x, g, mode=mode, padding_mode=padding, align_corners=False
+    )
+
+
+def every_second_row(m):
+    """Indices of rows, expanded over columns."""
+    return (m.arange(30) * 2)[:, None].expand(30, 299)
+
+
+def bags_of_four(m, w, i, mode):
+    """The values, and the bag of every number."""
+    return m._embedding_bag(w, i, m.arange(0, 60, 4), False, mode)[:2]
+
+
+def bag(m, w, i, mode="sum", **more):
+    return m.nn.functional.embedding_bag(i, w, mode=mode, **more)
+
+
+IMAGE, WIDE = numbers(2, 3, 9, 37), numbers(2, 5, 6, 70)
+DEEP = numbers(2, 24, 13, 11)
+GRID = numbers(2, 9, 35, 2, low=-1.3, high=1.3)
+ROWS, LINE = numbers(70, 300), numbers(70000)
+
+IN_ORDER = np.argsort(numbers(70, 300, seed=5), 0)
+
+# name: function, arrays
+CASES = {
+    "pad constant": (pad("constant", 1, 2, 3, 0), [IMAGE]),
+    "pad cuts": (pad("constant", -2, 5, 1, -3), [IMAGE]),
+    "pad widely": (pad("constant", 40, 3), [IMAGE]),
+    "pad all dims": (pad("constant", 1, 1, 0, 2, 1, 0, 2, 1), [IMAGE]),
+    "pad channels last": (last(pad("constant", 1, 2, 3, 1)), [IMAGE]),
+    "pad transposed": (lambda m, x: pad("constant", 2, 1)(m, x.transpose(2, 3)), [IMAGE]),
+    "pad reflect": (pad("reflect", 3, 2, 1, 4), [IMAGE]),
+    "pad replicate": (pad("replicate", 3, 0, 1, 4), [IMAGE]),
+    "pad reflect channels last": (last(pad("reflect", 3, 2, 1, 4)), [IMAGE]),
+    "pad nothing": (pad("constant", 0, 0, 0, 0), [IMAGE]),
+    "max_pool2d pairs": (pool(2), [WIDE]),
+    "max_pool2d pairs with nan": (pool(2), [holes(WIDE)]),
+    "max_pool2d pairs of equals": (pool(2), [rounded(WIDE)]),
+    "max_pool2d pairs in a row": (pool((1, 2)), [holes(WIDE, 5)]),
+    "max_pool2d pairs ceil": (lambda m, x: m.nn.functional.max_pool2d(x, 2, ceil_mode=True),
+                              [IMAGE]),
+    "max_pool1d": (lambda m, x: m.nn.functional.max_pool1d(x, 2), [numbers(3, 4, 75)]),
+    "grid_sample": (sample(), [WIDE, GRID]),
+    "grid_sample border": (sample(padding="border"), [WIDE, GRID]),
+    "grid_sample reflection": (sample(padding="reflection"), [WIDE, GRID]),
+    "grid_sample one row": (sample(), [numbers(2, 5, 1, 70), GRID]),
+    "grid_sample beside infinity": (sample(), [np.where(WIDE > 1.9, np.inf, WIDE), GRID]),
+    "depthwise": (lambda m, x, w: conv(m, x, w, groups=24), [DEEP, numbers(24, 1, 3, 3)]),
+    "depthwise dilated": (lambda m, x, w: conv(m, x, w, groups=24, padding=(3, 2), dilation=(2, 1)),
+                          [DEEP, numbers(24, 1, 4, 5)]),
+    "depthwise bias": (lambda m, x, w, b: conv(m, x, w, bias=b, groups=24, padding=1),
+                       [DEEP, numbers(24, 1, 3, 3), numbers(24)]),
+    "depthwise strided": (lambda m, x, w: conv(m, x, w, groups=24, stride=2),
+                          [DEEP, numbers(24, 1, 3, 3)]),
+    "gather": (lambda m, x, i: x.gather(1, i), [ROWS, integers(70, 290, high=300)]),
+    "gather int32": (lambda m, x, i: x.gather(0, i.to(m.int32)), [ROWS, integers(9, 300, high=70)]),
+    "gather apart": (lambda m, x, i: x.t().gather(0, i.t()), [ROWS, integers(70, 40, high=300)]),
+    "scatter": (lambda m, x, i: x.scatter(1, i, 7.0), [ROWS, integers(70, 200, high=300)]),
+    "scatter expanded": (lambda m, x, y: x.scatter(0, every_second_row(m), y),
+                       [ROWS, ROWS]),
+    "scatter columns": (lambda m, x, i, y: x.scatter(0, i, y), [ROWS, IN_ORDER, ROWS]),
+    "scatter_add": (lambda m, x, i, y: x.scatter_add(1, i, y),
+                    [ROWS, integers(70, 300, high=9), ROWS]),
+    "scatter_reduce amax": (lambda m, x, i, y: x.scatter_reduce(1, i, y, "amax"),
+                            [ROWS, integers(70, 300, high=30), holes(ROWS, 91)]),
+    "scatter_reduce amin": (lambda m, x, i, y: x.scatter_reduce(0, i, y, "amin"),
+                            [holes(ROWS, 97), integers(70, 300, high=70), ROWS]),
+    "topk": (lambda m, x: m.topk(x, 7), [ROWS]),
+    "topk smallest with nan": (lambda m, x: m.topk(x, 7, largest=False)[0], [holes(ROWS)]),
+    "topk with nan": (lambda m, x: m.topk(x, 7)[0], [holes(ROWS, 200)]),
+    "topk of equals": (lambda m, x: m.topk(x, 9)[0], [rounded(ROWS)]),
+    "topk bf16": (lambda m, x: m.topk(x.to(m.bfloat16), 9)[0], [ROWS]),
+    "topk i64": (lambda m, x: m.topk(x, 3)[0], [integers(20, 500, high=1 << 40)]),
+    "argmax of short rows": (lambda m, x: m.argmax(x, 1), [holes(rounded(numbers(999, 11)), 50)]),
+    "min of short rows": (lambda m, x: m.min(x, 1), [holes(rounded(numbers(999, 11)), 50)]),
+    "max of short rows i64": (lambda m, x: m.max(x, 1), [integers(300, 40, high=9)]),
+    "amax of rows": (lambda m, x: m.amax(x, 1), [holes(ROWS, 700)]),
+    "sort": (lambda m, x: m.sort(x, stable=True), [rounded(LINE)]),
+    "sort descending": (lambda m, x: m.sort(x, descending=True, stable=True), [holes(LINE)]),
+    "sort i64": (lambda m, x: m.sort(x - (1 << 39))[0], [integers(70000, high=1 << 40)]),
+    "bincount": (lambda m, x: m.bincount(x, minlength=50), [integers(200000, high=300)]),
+    "cosine_similarity": (lambda m, x, y: m.nn.functional.cosine_similarity(x, y),
+                          [ROWS, holes(numbers(70, 300, seed=8), 4000)]),
+    "cosine_similarity of zeros": (lambda m, x, y: m.nn.functional.cosine_similarity(x * 0, y, -1),
+                                   [ROWS, ROWS]),
+    "row times matrix": (lambda m, x, w: x @ w, [numbers(1, 700), numbers(700, 1500)]),
+    "matrix transposed times vector": (lambda m, w, x: w.t() @ x,
+                                       [numbers(700, 1501), numbers(700)]),
+    "row times matrix, added": (lambda m, c, x, w: m.addmm(c, x, w, beta=0.5, alpha=2.0),
+                                [numbers(1, 99), numbers(1, 40), numbers(40, 99)]),
+    "embedding_bag": (bag, [numbers(50, 33), integers(60, 21, high=50)]),
+    "embedding_bag mean": (lambda m, w, i: bag(m, w, i, "mean", padding_idx=3),
+                           [numbers(50, 33), integers(60, 21, high=50)]),
+    "embedding_bag max": (lambda m, w, i: bag(m, w, i, "max"),
+                          [numbers(50, 33), integers(60, 21, high=50)]),
+    "bags of every number": (lambda m, w, i: bags_of_four(m, w, i, 0),
+                             [numbers(50, 33), integers(60, high=50)]),
+    "bags of every number, mean": (lambda m, w, i: bags_of_four(m, w, i, 1),
+                                   [numbers(50, 33), integers(60, high=50)]),
+    "softmax of columns": (lambda m, x: m.softmax(x * 40, 0), [ROWS]),
+    "arange": (lambda m, x: m.arange(-70000, 140000, 3), [ROWS]),
+}  # fmt: skip
+
+
+def run(m, name):
+    """The results of a case as a list of NumPy arrays."""
+    function, arrays = CASES[name]
+    found = function(m, *(m.from_numpy(a.copy()) for a in arrays))
+    found = found if isinstance(found, (tuple, list)) else [found]
+    return [t.to(m.float32).numpy() if t.dtype == m.bfloat16 else t.numpy() for t in found]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_results_are_pytorchs(name):
+    for found, wanted in zip(run(facula, name), run(torch, name), strict=True):
+        assert found.dtype == wanted.dtype
+        finite = wanted[np.isfinite(wanted)]
+        np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-6 * abs(finite).max(initial=1))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_threads_do_not_change_bits(name):
+    before, found = facula.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3, 8):
+            facula.set_num_threads(threads)
+            found.append(run(facula, name))
+    finally:
+        facula.set_num_threads(before)
+    for other in found[1:]:
+        for first, second in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize(
+    "offsets, include", [([0, 4, 4, 9], False), ([0, 3, 12], True), ([0], False)]
+)
+def test_gradients_of_bags_without_their_numbers(offsets, include):
+    table, which = numbers(20, 6), integers(12, high=20)
+    scales, found = numbers(12), {}
+    for m in (facula, torch):
+        w, s = (m.from_numpy(a.copy()).requires_grad_() for a in (table, scales))
+        out = m.nn.functional.embedding_bag(
+            m.from_numpy(which), w, m.tensor(offsets), mode="sum", per_sample_weights=s,
+            include_last_offset=include,
+        )  # fmt: skip
+        found[m] = [g.numpy() for g in m.autograd.grad((out * out).sum(), (w, s))]
+    for mine, other in zip(found[facula], found[torch], strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("bad", [-1, 300, 1 << 62])
+def test_gather_refuses_indices_outside(bad, threads):
+    before = facula.get_num_threads()
+    index = integers(70, 300, high=300)
+    index[69, 299] = bad
+    try:
+        facula.set_num_threads(threads)
+        with pytest.raises(RuntimeError, match=f"index {bad} is out of bounds"):
+            facula.from_numpy(ROWS).gather(1, facula.from_numpy(index))
+    finally:
+        facula.set_num_threads(before)
+
+
+def test_embedding_bag_names_the_first_number_outside():
+    table, which = facula.from_numpy(numbers(50, 8)), integers(4000, 20, high=50)
+    which[3000, 7], which[3500, 1] = 50, -3
+    with pytest.raises(RuntimeError, match="index 60007 must be a row from 0 to 49; got 50"):
+        bag(facula, table, facula.from_numpy(which))
