@@ -69,7 +69,7 @@ void attach_hooks(const Tensor& t, PyObject* hooks) {
 }
 
 Object register_hook(PyObject* self, PyObject* hook) {
-  if (!is_exact_tensor(self) || function_mode_active()) {
+  if (!is_plain_tensor(self) || function_mode_active()) {
     const Object args = Object::take(PyTuple_Pack(1, hook));
     if (Object r = self_override(self, "register_hook", args.get())) return r;
   }

@@ -318,7 +318,7 @@ std::vector<Object> overrides_of(PyObject* self, PyObject* index, PyObject* valu
 
 PyObject* subscript(PyObject* self, PyObject* index) {
   return guard([&] {
-    if (is_exact_tensor(self) && is_plain_index(index) && !function_mode_active()) [[likely]]
+    if (is_plain_tensor(self) && is_plain_index(index) && !function_mode_active()) [[likely]]
       return get(self, index).leak();
     const std::vector<Object> overloaded = overrides_of(self, index, nullptr);
     if (!overloaded.empty() || function_mode_active()) {

@@ -8,6 +8,8 @@ namespace facula::python {
 
 thread_local constinit OverrideState override_state __attribute__((tls_model("initial-exec"))) = {};
 
+PlainSubclass plain_subclass = {};
+
 namespace {
 
 // Modes of this thread, owned; the last one runs first.
@@ -38,6 +40,14 @@ bool is_basic(PyTypeObject* t) {
 // What the class defines, without binding it; borrowed.
 PyObject* class_attribute(PyTypeObject* t, PyObject* name) { return _PyType_Lookup(t, name); }
 
+void note_plain_subclass(PyTypeObject* t) {
+  if (!PyType_IsSubtype(t, &tensor_base_type) || t->tp_version_tag == 0 ||
+      !PyType_HasFeature(t, Py_TPFLAGS_VALID_VERSION_TAG))
+    return;
+  PyObject* dispatch = class_attribute(t, dispatch_word());
+  if (!dispatch || dispatch == disabled_dispatch) plain_subclass = {t, t->tp_version_tag};
+}
+
 // Whether the class has a __torch_function__ of its own. Kept for a few classes, parameters above
 // all, until they change, which gives them another version.
 bool overrides(PyTypeObject* t) {
@@ -53,6 +63,7 @@ bool overrides(PyTypeObject* t) {
   PyObject* f = class_attribute(t, function_word());
   const bool answer = f && f != disabled_function;
   known = {t, t->tp_version_tag, answer};
+  if (!answer) note_plain_subclass(t);
   return answer;
 }
 
@@ -132,7 +143,7 @@ Object call_overrides(PyObject* function, const std::vector<Object>& overloaded,
 }
 
 Object self_override(PyObject* self, const char* name, PyObject* args, PyObject* kwargs) {
-  if (is_exact_tensor(self) && !function_mode_active()) return {};
+  if (is_plain_tensor(self) && !function_mode_active()) return {};
   std::vector<Object> overloaded;
   note_overloaded(self, overloaded);
   if (overloaded.empty() && !function_mode_active()) return ask_class(self, name, args, kwargs);

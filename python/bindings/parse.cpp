@@ -9,8 +9,8 @@ namespace facula::python {
 namespace {
 
 bool read_tensor(bool accepts_number, PyObject* o, Value& out, Parsed& into) {
-  if (is_exact_tensor(o)) {
-    out = Value::of_tensor(impl_of(o));
+  if (TensorImpl* t = plain_impl(o)) {
+    out = Value::of_tensor(t);
     return true;
   }
   if (is_tensor(o)) {
@@ -291,8 +291,8 @@ class Fit {
 
   bool read(const Parameter& p, PyObject* o) {
     Value& out = into_.args()[p.index];
-    if (p.tensor && is_exact_tensor(o)) [[likely]] {
-      out = Value::of_tensor(impl_of(o));
+    if (TensorImpl* t = p.tensor ? plain_impl(o) : nullptr) [[likely]] {
+      out = Value::of_tensor(t);
       return true;
     }
     if (p.integer && PyLong_CheckExact(o)) {

@@ -27,9 +27,9 @@ bool fits(const Operator& op) {
 
 // One argument as its parameter takes it; numbers that the parser would convert are left to it.
 bool read_plain(const Parameter& p, PyObject* o, int64_t most, Value& v) {
-  if (p.tensor && is_exact_tensor(o)) {
-    v = Value::of_tensor(impl_of(o));
-    return v.tag == Tag::Tensor && v.tensor->numel <= most;
+  if (TensorImpl* t = p.tensor ? plain_impl(o) : nullptr) {
+    v = Value::of_tensor(t);
+    return t->numel <= most;
   }
   if (!p.integer || !PyLong_CheckExact(o)) return false;
   int overflow = 0;
@@ -125,9 +125,9 @@ PlainBinary::PlainBinary(const char* name) {
 }
 
 bool PlainBinary::read(PyObject* o, int operand, Value& v) const {
-  if (is_exact_tensor(o)) {
-    v = Value::of_tensor(impl_of(o));
-    return v.tag == Tag::Tensor && v.tensor->numel <= most_;
+  if (TensorImpl* t = plain_impl(o)) {
+    v = Value::of_tensor(t);
+    return t->numel <= most_;
   }
   if (!numbers_[operand]) return false;
   if (PyFloat_CheckExact(o)) {

@@ -24,7 +24,7 @@ struct Word {
   constexpr Word(const char (&s)[N]) { std::copy_n(s, N, text); }
 };
 
-bool may_be_overridden(PyObject* self) { return !is_exact_tensor(self) || function_mode_active(); }
+bool may_be_overridden(PyObject* self) { return !is_plain_tensor(self) || function_mode_active(); }
 
 template <Word Name, Object (*F)(PyObject*)>
 PyObject* plain(PyObject* self, PyObject*) {

@@ -12,7 +12,7 @@ namespace {
 template <Object (*F)(const Tensor&)>
 PyObject* get(PyObject* o, void* name) {
   try {
-    if (!is_exact_tensor(o) || function_mode_active()) [[unlikely]]
+    if (!is_plain_tensor(o) || function_mode_active()) [[unlikely]]
       if (Object r = self_override(o, static_cast<const char*>(name))) return r.leak();
     return F(tensor_of(o)).leak();
   } catch (...) {

@@ -20,6 +20,22 @@ inline bool is_tensor(PyObject* o) {
   return is_exact_tensor(o) || PyObject_TypeCheck(o, &tensor_base_type);
 }
 inline TensorImpl* impl_of(PyObject* o) { return kept(o)->impl; }
+// The subclass that was last found to override neither functions nor dispatch, as Parameter does
+// not, and its version: a class that changes gets another.
+struct PlainSubclass {
+  PyTypeObject* type;
+  unsigned version;
+};
+extern PlainSubclass plain_subclass;
+// Whether nothing of the object's class takes calls over; false where that is not known at once.
+inline bool is_plain_tensor(PyObject* o) {
+  PyTypeObject* t = Py_TYPE(o);
+  return t == tensor_type ||
+         (t == plain_subclass.type && t->tp_version_tag == plain_subclass.version);
+}
+// The tensor of such an object, borrowed; null for any other.
+inline TensorImpl* plain_impl(PyObject* o) { return is_plain_tensor(o) ? impl_of(o) : nullptr; }
+
 [[noreturn]] void throw_no_tensor(PyObject* o);
 // The handle that a Tensor object holds, without counting. Raises where an object has no tensor.
 inline const Tensor& tensor_of(PyObject* o) {

@@ -477,3 +477,18 @@ def test_redispatch_skips_one_level():
     x = facula.ones(1).as_subclass(Logs)
     assert scaled(x, x).tolist() == [2.0]
     assert seen[:2] == ["scaled", "mul"]
+
+
+def test_a_class_may_begin_to_override():
+    """What is known of a class holds until the class changes."""
+
+    class Late(facula.Tensor):
+        __torch_function__ = facula._C._disabled_torch_function_impl
+
+    x = facula.ones(2).as_subclass(Late)
+    for _ in range(3):
+        assert type(x + x) is type(facula.add(x, x)) is type(x.relu()) is facula.Tensor
+    Late.__torch_function__ = classmethod(lambda cls, func, types, args=(), kwargs=None: "taken")
+    assert x + x == facula.add(x, x) == x.relu() == x.shape == x.item() == x[0] == "taken"
+    del Late.__torch_function__
+    assert type(x + x) is type(facula.add(x, x)) is Late
