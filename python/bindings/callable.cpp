@@ -83,7 +83,7 @@ Object override_call(PyObject* callable, const Given& g, const Parsed& p) {
 PyObject* vectorcall(PyObject* o, PyObject* const* args, size_t n, PyObject* keywords) {
   try {
     const Given given{args, static_cast<size_t>(PyVectorcall_NARGS(n)), keywords};
-    if (const Signature* first = packet_of(o).first())
+    if (const Signature* first = packet_of(o).first_for(given.positional))
       if (PyObject* result = try_plain_call(*first, given)) return result;
     return call_packet(o, packet_of(o), given).leak();
   } catch (...) {

@@ -78,9 +78,12 @@ Bounds bounds_of(PyObject* o) {
   return b;
 }
 
+bool takes_all(const Bounds& b, int64_t size) {
+  return b.start == 0 && b.step == 1 && b.stop >= size;
+}
+
 Tensor sliced(const Tensor& t, int64_t dim, const Bounds& b) {
-  const bool all = b.start == 0 && b.step == 1 && b.stop >= t.size(dim);
-  if (all) return t;
+  if (takes_all(b, t.size(dim))) return t;
   return slice_op.tensor({pack(t), pack(dim), pack(b.start), pack(b.stop), pack(b.step)});
 }
 
@@ -206,6 +209,37 @@ class Index {
   bool gathers_ = false;
 };
 
+bool is_number_or_slice(PyObject* o) { return PyLong_CheckExact(o) || PySlice_Check(o); }
+
+// Ints and slices alone, which no override can be in: what is indexed most with.
+bool is_plain_index(PyObject* index) {
+  if (is_number_or_slice(index)) return true;
+  if (!PyTuple_CheckExact(index)) return false;
+  PyObject** items = PySequence_Fast_ITEMS(index);
+  return std::all_of(items, items + PyTuple_GET_SIZE(index), is_number_or_slice);
+}
+
+// The view that a tuple of ints and slices takes of a tensor that has dimensions.
+Object get_plain(const Tensor& t, PyObject* tuple) {
+  const int64_t n = PyTuple_GET_SIZE(tuple);
+  check_index(n <= t.dim(), "too many indices for tensor of dimension ", t.dim());
+  Tensor made;
+  int64_t dim = 0;
+  for (int64_t k = 0; k < n; ++k) {
+    PyObject* o = PyTuple_GET_ITEM(tuple, k);
+    const Tensor& from = made.defined() ? made : t;
+    if (!PySlice_Check(o)) {
+      int64_t i = 0;
+      read_int(o, i);
+      made = selected(from, dim, i, k);
+    } else if (const Bounds b = bounds_of(o); !takes_all(b, from.size(dim++))) {
+      made =
+          slice_op.tensor({pack(from), pack(dim - 1), pack(b.start), pack(b.stop), pack(b.step)});
+    }
+  }
+  return wrapped(made.defined() ? made : alias_op.tensor({pack(t)}));
+}
+
 Object get(PyObject* self, PyObject* index) {
   const Tensor& t = tensor_of(self);
   if (is_index_number(index)) {
@@ -294,16 +328,6 @@ void put(const Index& index, PyObject* value) {
   index_put_op.run({pack(to), pack(std::span<const Tensor>(index.indices())), pack(from)}, r.slots);
 }
 
-bool is_number_or_slice(PyObject* o) { return PyLong_CheckExact(o) || PySlice_Check(o); }
-
-// An index that no override can be in: what is indexed most with.
-bool is_plain_index(PyObject* index) {
-  if (is_number_or_slice(index)) return true;
-  if (!PyTuple_CheckExact(index)) return false;
-  PyObject** items = PySequence_Fast_ITEMS(index);
-  return std::all_of(items, items + PyTuple_GET_SIZE(index), is_number_or_slice);
-}
-
 // The overrides among the tensor, its index or the index's parts, and a value (which may be null).
 std::vector<Object> overrides_of(PyObject* self, PyObject* index, PyObject* value) {
   std::vector<Object> found;
@@ -318,8 +342,11 @@ std::vector<Object> overrides_of(PyObject* self, PyObject* index, PyObject* valu
 
 PyObject* subscript(PyObject* self, PyObject* index) {
   return guard([&] {
-    if (is_plain_tensor(self) && is_plain_index(index) && !function_mode_active()) [[likely]]
-      return get(self, index).leak();
+    if (is_plain_tensor(self) && is_plain_index(index) && !function_mode_active()) [[likely]] {
+      const Tensor& t = tensor_of(self);
+      const bool dims = PyTuple_CheckExact(index) && t.dim() > 0;
+      return dims ? get_plain(t, index).leak() : get(self, index).leak();
+    }
     const std::vector<Object> overloaded = overrides_of(self, index, nullptr);
     if (!overloaded.empty() || function_mode_active()) {
       const Object f = attribute(reinterpret_cast<PyObject*>(tensor_type), "__getitem__");

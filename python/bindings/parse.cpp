@@ -229,11 +229,9 @@ bool read_value(const SchemaType& type, bool accepts_number, PyObject* o, Value&
 
 namespace {
 
-// Names in a call are nearly always the interned ones.
 const Parameter* find_same(const Signature& s, PyObject* name, size_t& at) {
-  for (at = 0; at < s.parameters.size(); ++at)
-    if (s.parameters[at].name == name) return &s.parameters[at];
-  return nullptr;
+  at = s.place_of(name);
+  return at == Signature::nowhere ? nullptr : &s.parameters[at];
 }
 const Parameter* find_equal(const Signature& s, PyObject* name, size_t& at) {
   for (at = 0; at < s.parameters.size(); ++at) {

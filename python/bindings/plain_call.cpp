@@ -25,16 +25,22 @@ bool fits(const Operator& op) {
   return true;
 }
 
-// One argument as its parameter takes it; numbers that the parser would convert are left to it.
-bool read_plain(const Parameter& p, PyObject* o, int64_t most, Value& v) {
+// One argument as its parameter takes it; what the parser would convert is left to it. `room` is
+// for a list of one.
+bool read_plain(const Parameter& p, PyObject* o, int64_t most, Value& v, int64_t& room) {
   if (TensorImpl* t = p.tensor ? plain_impl(o) : nullptr) {
     v = Value::of_tensor(t);
     return t->numel <= most;
   }
-  if (!p.integer || !PyLong_CheckExact(o)) return false;
+  if (PyBool_Check(o)) {
+    v = Value::of_bool(o == Py_True);
+    return p.boolean;
+  }
+  if (!PyLong_CheckExact(o)) return false;
   int overflow = 0;
-  v = Value::of_int(long_value(o, overflow));
-  return overflow == 0;
+  room = long_value(o, overflow);
+  v = p.one_int ? pack(IntSpan(&room, 1)) : Value::of_int(room);
+  return (p.integer || p.one_int) && overflow == 0;
 }
 
 // Arguments of the operator on their way: filling the room with nothing would cost more than the
@@ -45,32 +51,111 @@ class Arguments {
     std::uninitialized_copy(s.defaults.begin(), s.defaults.end(), room_.values);
   }
   Value& of(size_t parameter) { return room_.values[signature_.parameters[parameter].index]; }
-  PyObject* call() {
+  PyObject* call() { return call(*signature_.op); }
+  PyObject* call_into(Value out) {
+    room_.values[signature_.defaults.size()] = out;
+    return call(*signature_.out_op);
+  }
+
+ private:
+  PyObject* call(const Operator& op) {
     Results<1> r;
-    facula::call(*signature_.op, room_.values, r.slots);
+    facula::call(op, room_.values, r.slots);
     if (r.slots[0].is_tensor()) return wrap(take_tensor(r.slots[0]));
     return result_object(r.slots[0]).leak();
   }
 
- private:
   const Signature& signature_;
   union Room {
-    Value values[most_plain_args];
+    Value values[most_plain_args + 1];
     Room() {}
   } room_;
 };
 
-// softmax(x, 1), x.add_(y)
+PyObject* out_word() {
+  static PyObject* const kept = PyUnicode_InternFromString("out");
+  return kept;
+}
+
+// softmax(x, 1), x.add_(y), x.sum(1, keepdim=True), add(x, y, out=z)
 PyObject* try_arguments(const Signature& s, const Given& given) {
-  constexpr size_t most_given = 3;
-  const size_t n = given.positional;
-  if (n == 0 || n > most_given || n < s.required || n > s.positional) return nullptr;
-  Value read[most_given];
+  constexpr size_t most_given = 4;
+  const size_t n = given.positional, all = n + given.keyword_count();
+  if (n == 0 || all > most_given || n > s.positional) return nullptr;
   const int64_t most = long_call_elements(*s.op);
-  for (size_t i = 0; i < n; ++i)
-    if (!read_plain(s.parameters[i], given.args[i], most, read[i])) return nullptr;
+  Value read[most_given], out;
+  int64_t room[most_given];
+  size_t places[most_given], count = 0;
+  uint64_t seen = 0;
+  for (size_t i = 0; i < all; ++i) {
+    PyObject* o = given.args[i];
+    if (i >= n && given.keyword(i - n) == out_word()) {
+      TensorImpl* t = s.out_op ? plain_impl(o) : nullptr;
+      if (!t || t->numel > most) return nullptr;
+      out = Value::of_tensor(t);
+      continue;
+    }
+    const size_t at = i < n ? i : s.place_of(given.keyword(i - n));
+    if (at == Signature::nowhere || seen >> at & 1) return nullptr;
+    if (!read_plain(s.parameters[at], o, most, read[count], room[count])) return nullptr;
+    seen |= uint64_t{1} << at;
+    places[count++] = at;
+  }
+  if (s.all_required & ~seen) return nullptr;
   Arguments args(s);
-  for (size_t i = 0; i < n; ++i) args.of(i) = read[i];
+  for (size_t i = 0; i < count; ++i) args.of(places[i]) = read[i];
+  return out.is_tensor() ? args.call_into(out) : args.call();
+}
+
+// The tensors of a list, which may change while they are in use.
+class KeptList {
+ public:
+  explicit KeptList(PyObject* list) {
+    const auto n = static_cast<size_t>(PySequence_Fast_GET_SIZE(list));
+    if (n > most) return;
+    PyObject** items = PySequence_Fast_ITEMS(list);
+    for (size_t i = 0; i < n; ++i) {
+      tensors_[i] = plain_impl(items[i]);
+      if (!tensors_[i]) return;
+      objects_[kept_++] = Py_NewRef(items[i]);
+    }
+    whole_ = n > 0;
+  }
+  KeptList(const KeptList&) = delete;
+  ~KeptList() {
+    for (size_t i = 0; i < kept_; ++i) Py_DECREF(objects_[i]);
+  }
+  bool is_whole() const { return whole_; }
+  std::span<const Tensor> tensors() const {
+    static_assert(sizeof(Tensor) == sizeof(TensorImpl*));
+    return {reinterpret_cast<const Tensor*>(tensors_), kept_};
+  }
+
+ private:
+  static constexpr size_t most = 8;
+  TensorImpl* tensors_[most];
+  PyObject* objects_[most];
+  size_t kept_ = 0;
+  bool whole_ = false;
+};
+
+// cat([x, y], 1)
+PyObject* try_list(const Signature& s, const Given& given) {
+  const size_t n = given.positional;
+  if (n == 0 || n > 2 || given.keywords || n > s.positional || s.all_required >> n) return nullptr;
+  PyObject* list = given.args[0];
+  if (!PyList_CheckExact(list) && !PyTuple_CheckExact(list)) return nullptr;
+  const KeptList kept(list);
+  if (!kept.is_whole()) return nullptr;
+  const int64_t most = long_call_elements(*s.op);
+  for (const Tensor& t : kept.tensors())
+    if (t.numel() > most) return nullptr;
+  Value second;
+  int64_t room;
+  if (n == 2 && !read_plain(s.parameters[1], given.args[1], most, second, room)) return nullptr;
+  Arguments args(s);
+  args.of(0) = pack(kept.tensors());
+  if (n == 2) args.of(1) = second;
   return args.call();
 }
 
@@ -78,7 +163,8 @@ PyObject* try_arguments(const Signature& s, const Given& given) {
 PyObject* try_ints(const Signature& s, const Given& given) {
   constexpr size_t most_given = 6;
   const size_t own = s.style == Style::Method ? 1 : 0;
-  if (given.positional <= own || s.parameters[own].type().list_size > 1) return nullptr;
+  if (given.positional <= own || given.keywords || s.parameters[own].type().list_size > 1)
+    return nullptr;
   PyObject* const* items = given.args + own;
   size_t n = given.positional - own;
   if (n == 1 && (PyTuple_CheckExact(*items) || PyList_CheckExact(*items))) {
@@ -87,9 +173,9 @@ PyObject* try_ints(const Signature& s, const Given& given) {
   }
   if (n > most_given) return nullptr;
   Value self;
-  if (own && !read_plain(s.parameters[0], given.args[0], long_call_elements(*s.op), self))
+  int64_t room, ints[most_given];
+  if (own && !read_plain(s.parameters[0], given.args[0], long_call_elements(*s.op), self, room))
     return nullptr;
-  int64_t ints[most_given];
   for (size_t i = 0; i < n; ++i) {
     int overflow = 0;
     if (!PyLong_CheckExact(items[i])) return nullptr;
@@ -107,8 +193,9 @@ PyObject* try_ints(const Signature& s, const Given& given) {
 }  // namespace
 
 PyObject* try_plain_call(const Signature& s, const Given& given) {
-  if (!s.plain || given.keywords || function_mode_active()) return nullptr;
-  return s.varargs ? try_ints(s, given) : try_arguments(s, given);
+  if (!s.plain || s.parameters.empty() || function_mode_active()) return nullptr;
+  if (s.varargs) return try_ints(s, given);
+  return s.parameters[0].tensors ? try_list(s, given) : try_arguments(s, given);
 }
 
 PlainBinary::PlainBinary(const char* name) {

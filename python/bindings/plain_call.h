@@ -22,9 +22,9 @@ inline bool product_exceeds(IntSpan sizes, int64_t most) {
   return product > most;
 }
 
-// Calls the operator of a signature with one to three tensors or ints, or with one list of ints;
-// its other parameters keep their defaults. Null with no error set when the usual way must be
-// taken.
+// Calls the operator of a signature with a few tensors, ints and bools, or with one list of tensors
+// or ints; its other parameters keep their defaults. Null with no error set when the usual way must
+// be taken.
 PyObject* try_plain_call(const Signature& s, const Given& given);
 
 // An operator of two operands whose further arguments have plain defaults.

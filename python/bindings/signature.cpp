@@ -29,9 +29,13 @@ Parameter make_parameter(const OpInfo& info, size_t i, const OpRecord& record, S
   Parameter p;
   p.argument = &info.schema.args[i];
   p.index = static_cast<uint8_t>(i);
-  const TypeKind kind = p.argument->type.list ? TypeKind::Any : p.argument->type.kind;
-  p.tensor = kind == TypeKind::Tensor;
-  p.integer = kind == TypeKind::Int || kind == TypeKind::SymInt;
+  const SchemaType& type = p.argument->type;
+  const bool integral = type.kind == TypeKind::Int || type.kind == TypeKind::SymInt;
+  p.tensor = type.kind == TypeKind::Tensor && !type.list;
+  p.tensors = type.kind == TypeKind::Tensor && type.list;
+  p.integer = integral && !type.list;
+  p.one_int = integral && type.list && type.list_size == 1;
+  p.boolean = type.kind == TypeKind::Bool && !type.list;
   const std::string& n = p.argument->name;
   // Functions show self as input, lists excepted.
   const bool is_input = style == Style::Function && n == "self" && !p.argument->type.list;
@@ -161,7 +165,9 @@ Signature::Signature(Operator& o, Style st) : op(&o), info(&o.info()), style(st)
     parameters.push_back(make_parameter(*info, i, record, style));
     const bool keyword_only = args[i].keyword_only;
     positional += !keyword_only;
-    if (parameters.back().required) required = parameters.size();
+    if (!parameters.back().required) continue;
+    required = parameters.size();
+    all_required |= uint64_t{1} << (required - 1);
   }
   for (const Argument& a : args) defaults.push_back(default_value(a));
   if (style == Style::Function) out_op = const_cast<Operator*>(out_variant(*op));

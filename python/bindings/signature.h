@@ -22,7 +22,10 @@ struct Parameter {
   const Argument* argument = nullptr;
   uint8_t index = 0;     // among the operator's arguments
   bool tensor = false;   // one Tensor
+  bool tensors = false;  // a list of Tensors
   bool integer = false;  // one int
+  bool one_int = false;  // a list of ints that one int stands for
+  bool boolean = false;  // one bool
   bool number = false;   // a Tensor argument that takes a number
   bool required = false;
 
@@ -39,14 +42,23 @@ struct Signature {
   Style style;
   Operator* out_op = nullptr;  // the variant with out=
   std::vector<Parameter> parameters;
-  size_t positional = 0;  // how many may be given by position, self included
-  size_t required = 0;    // one past the last parameter that must be given
+  size_t positional = 0;      // how many may be given by position, self included
+  size_t required = 0;        // one past the last parameter that must be given
+  uint64_t all_required = 0;  // a bit for each parameter that must be
   bool varargs =
       false;  // its only positional parameter is a list of ints, which may be spelled out
   bool factory = false;         // takes requires_grad
   bool plain = false;           // few parameters and one result: plain_call.h may serve it
   std::vector<Value> defaults;  // of all the operator's arguments
 
+  static constexpr size_t nowhere = SIZE_MAX;
+  // The place of the parameter whose name is this very object: names in calls are nearly always the
+  // interned ones.
+  size_t place_of(PyObject* name) const {
+    for (size_t at = 0; at < parameters.size(); ++at)
+      if (parameters[at].name == name) return at;
+    return nowhere;
+  }
   // "(Tensor input, Tensor other, *, Number alpha, Tensor out)", as in PyTorch's error texts.
   std::string str() const;
   // "(input, other, *, alpha=1, out=None)"
@@ -66,8 +78,12 @@ struct Packet {
 
   // In the order in which they are tried. Made when first asked for.
   const std::vector<std::unique_ptr<Signature>>& signatures();
-  // The one that is tried first, once they are made.
-  const Signature* first() const { return signatures_.empty() ? nullptr : signatures_[0].get(); }
+  // The first that so many positional arguments may fit, once they are made.
+  const Signature* first_for(size_t positional) const {
+    for (const auto& s : signatures_)
+      if (positional <= s->positional || s->varargs) return s.get();
+    return nullptr;
+  }
 
   // Looks again for operators that were defined since.
   void refresh();

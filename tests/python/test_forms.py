@@ -163,3 +163,61 @@ def test_where_and_nonzero_give_coordinates():
     ):
         assert [columns.tolist() for columns in found] == [[0, 1], [0, 1]]
     assert x.nonzero(as_tuple=False).tolist() == facula.nonzero(x).tolist() == [[0, 0], [1, 1]]
+
+
+X, Y = facula.arange(6.0).reshape(2, 3) - 2, facula.ones(2, 3)
+# The same call in forms that the shortest way serves, and in one that is parsed.
+PLAIN = {
+    "two tensors": (lambda: facula.add(X, Y), lambda: facula.add(input=X, other=Y)),
+    "a result": (
+        lambda: facula.add(X, Y, out=facula.empty(2, 3)),
+        lambda: facula.add(input=X, other=Y, alpha=1, out=facula.empty(2, 3)),
+    ),
+    "an int": (lambda: facula.softmax(X, 1), lambda: facula.softmax(X, dim=facula.tensor(1))),
+    "a negative int": (lambda: X.softmax(-2), lambda: X.softmax(facula.tensor(-2))),
+    "one int of a list": (lambda: X.mean(1), lambda: X.mean([1])),
+    "a bool": (lambda: X.sum(1, keepdim=True), lambda: X.sum((1,), True)),
+    "another bool": (lambda: X.amax(0, keepdim=False), lambda: X.amax((0,), False)),
+    "ints spelled out": (lambda: X.view(3, 2), lambda: X.view(size=(3, 2))),
+    "a tuple of ints": (lambda: X.permute((1, 0)), lambda: X.permute(dims=[1, 0])),
+    "one int alone": (lambda: X.reshape(-1), lambda: X.reshape(shape=[-1])),
+    "sizes": (lambda: facula.zeros(2, 3), lambda: facula.zeros(size=(2, 3))),
+    "tensors": (lambda: facula.cat([X, Y]), lambda: facula.cat(tensors=(X, Y), dim=0)),
+    "tensors and an int": (lambda: facula.stack((X, Y), 1), lambda: facula.stack([X, Y], dim=1)),
+    "ints and slices": (lambda: X[1, 0:2], lambda: X[..., 1, 0:2]),
+    "slices": (lambda: X[:, 1:], lambda: X[..., 1:]),
+    "all slices": (lambda: X[:, :], lambda: X[...]),
+    "no index": (lambda: X[()], lambda: X[...]),
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_the_shortest_way_gives_what_parsing_gives(name):
+    plain, parsed = PLAIN[name]
+    for call in (plain, plain):  # signatures are made by the first call
+        assert_same_values(call(), parsed())
+        assert call().stride() == parsed().stride()
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda: facula.softmax(X, True), TypeError),
+        (lambda: facula.softmax(X, 2**70), ValueError),
+        (lambda: X.sum(1, keepdim=1), TypeError),
+        (lambda: X.sum(1, dim=1), TypeError),
+        (lambda: facula.add(X, Y, out=3), TypeError),
+        (lambda: facula.add(X, Y, alpha=1, beta=1), TypeError),
+        (lambda: facula.cat([X, 3]), TypeError),
+        (lambda: facula.cat([]), ValueError),
+        (lambda: X.view(3, 2.0), TypeError),
+        (lambda: X[0, 0, 0], IndexError),
+        (lambda: X[:, 3], IndexError),
+        (lambda: X[:, ::-1], ValueError),
+        (lambda: facula.ones(())[:, 0], IndexError),
+    ],
+)
+def test_what_the_shortest_way_leaves_to_the_parser(call, error):
+    for _ in range(2):
+        with pytest.raises(error):
+            call()
