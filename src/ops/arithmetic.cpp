@@ -69,6 +69,12 @@ struct neg {
     else
       return -a;
   }
+  // Half types need not become floats for their sign.
+  template <class H>
+  static H stored(H a) {
+    a.bits ^= 0x8000;
+    return a;
+  }
 };
 
 // Quotients rounded down or towards zero, and their rests; integers by zero are the caller's care.
@@ -124,6 +130,11 @@ struct abs {
       return math::abs(x);
     else
       return math::detail::magnitude(x);
+  }
+  template <class H>
+  static H stored(H x) {
+    x.bits &= 0x7fff;
+    return x;
   }
 };
 

@@ -221,3 +221,37 @@ def test_embedding_bag_names_the_first_number_outside():
     which[3000, 7], which[3500, 1] = 50, -3
     with pytest.raises(RuntimeError, match="index 60007 must be a row from 0 to 49; got 50"):
         bag(facula, table, facula.from_numpy(which))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("last", [False, True], ids=["contiguous", "channels last"])
+@pytest.mark.parametrize(
+    ("channels", "options"),
+    [
+        ((4, 8), {}),
+        ((4, 8), {"padding": 1}),
+        ((8, 8), {"groups": 8}),
+        ((8, 8), {"groups": 8, "padding": 1}),
+        ((8, 16), {"groups": 4, "stride": 2}),
+        ((4, 4), {"dilation": 2}),
+        ((16, 16), {"stride": 2, "padding": 1}),
+    ],
+)
+def test_an_infinite_input_reaches_its_own_weights_alone(channels, options, last, dtype):
+    """Weights that it has no part in keep finite gradients."""
+    found = []
+    for m in (facula, torch):
+        x = m.ones(2, channels[0], 14, 14, dtype=getattr(m, dtype))
+        x[0, 1, 5, 13] = x[1, 3, 0, 0] = float("inf")
+        size = channels[1], channels[0] // options.get("groups", 1), 3, 3
+        w = m.ones(size, dtype=x.dtype)
+        if last:
+            x, w = (t.to(memory_format=m.channels_last) for t in (x, w))
+        w.requires_grad_()
+        y = conv(m, x, w, **options)
+        y.backward(m.ones(y.shape, dtype=y.dtype))
+        found.append(w.grad.float().numpy())
+    ours, theirs = found
+    # PyTorch's kernels for bfloat16 meet infinities with zeros, too.
+    kept = ~np.isnan(theirs) if dtype == "bfloat16" else slice(None)
+    np.testing.assert_allclose(ours[kept], theirs[kept], rtol=0.02)

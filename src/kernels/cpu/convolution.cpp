@@ -2,6 +2,7 @@
 
 #include "kernels/cpu/conv_core.h"
 #include "kernels/cpu/conv_depthwise.h"
+#include "kernels/cpu/conv_repair.h"
 #include "kernels/cpu/convert.h"
 
 namespace facula::cpu::FACULA_ISA {
@@ -124,6 +125,11 @@ void convolution_backward(const Tensor& grad_output, const Tensor& input, const 
       conv_backward_weight<T>(s, x, go, conv_tensor<T>(grad_weight));
     if (grad_weight.defined() && !weight_done && !transposed)
       conv_backward_weight<T>(s, go, x, conv_tensor<T>(grad_weight));
+    if constexpr (!is_complex_v<T> && !std::is_integral_v<T>) {
+      if (grad_weight.defined())
+        repair_weight_gradient(s, transposed ? x : go, transposed ? go : x,
+                               conv_tensor<T>(grad_weight));
+    }
     if (!grad_bias.defined()) return;
     ConvShape sums = s;  // only batch, channels and positions of the gradient matter
     sums.out_channels = grad_output.sizes()[1];

@@ -38,6 +38,9 @@ void row(const void* context, char* const* data, const int64_t* steps, int64_t n
   c->loop(data, steps, n, c->params);
 }
 
+// However dear a function is: fewer elements are never shared out.
+constexpr int64_t least_task = 256;
+
 // Every tensor input has the result's very shape and both are contiguous (or is one element).
 bool run_contiguous(LoopFn loop, const Tensor& out, const Inputs& in, const void* params,
                     int64_t grain) {
@@ -74,7 +77,7 @@ bool run_contiguous(LoopFn loop, const Tensor& out, const Inputs& in, const void
 void run(const LoopTable& table, DType compute, const Tensor& out, const Inputs& in,
          const void* params, const char* op) {
   const LoopFn loop = loop_for(table, compute, op);
-  const int64_t grain = pointwise_grain(table, compute);
+  const int64_t grain = out.numel() <= least_task ? least_task : pointwise_grain(table, compute);
   if (run_contiguous(loop, out, in, params, grain)) return;
   LoopPlan plan(out.sizes());
   plan.add(out);
@@ -92,12 +95,12 @@ void run(const LoopTable& table, DType compute, const Tensor& out, const Inputs&
 }  // namespace
 
 int64_t pointwise_grain(const LoopTable& table, DType compute) {
-  constexpr int64_t least = 256, picoseconds = 2'100'000;  // of a task
+  constexpr int64_t picoseconds = 2'100'000;  // of a task
   if (table.cost == 0) return task_elements;
   // Doubles take two vectors for one, and longer polynomials.
   const bool wide = compute == DType::Float64 || is_complex(compute);
   const auto fitting = static_cast<uint64_t>(picoseconds / (table.cost * (wide ? 3 : 1)));
-  return std::clamp(static_cast<int64_t>(std::bit_floor(fitting)), least, task_elements);
+  return std::clamp(static_cast<int64_t>(std::bit_floor(fitting)), least_task, task_elements);
 }
 
 void store_number(const Scalar& s, DType compute, void* room) {
@@ -172,7 +175,8 @@ DType compute_dtype(const OpCall& c) {
 // The common small case, before anything else is set up: contiguous tensors of one dtype and size.
 bool run_plain(const LoopTable& table, const OpCall& c, const Tensor& out, DType compute) {
   const int64_t n = out.numel();
-  if (n > pointwise_grain(table, compute) || n == 0 || !out->contiguous) return false;
+  if (n == 0 || !out->contiguous) return false;
+  if (n > least_task && n > pointwise_grain(table, compute)) return false;
   char* data[1 + most_inputs];
   int64_t steps[1 + most_inputs];
   for (int k = 0; k < table.inputs; ++k) {

@@ -58,6 +58,8 @@ struct ParamCopy {  // by value, so that the loop keeps them in registers
   }
 };
 
+// Functions that work on half types as they are stored give that as F::stored.
+//
 // Functions with a rare slow path state where the common one holds (in_range) and give it alone
 // (near), so that loops over blocks within the range vectorise. The bits are the same.
 template <class F, class T, class... More>
@@ -110,7 +112,9 @@ struct Loop {
   template <class O>
   [[gnu::always_inline]] static void contiguous(O* o, const S* a, int64_t n,
                                                 const ParamCopy<T, P>& p) {
-    if constexpr (!std::is_same_v<S, T> && std::is_same_v<O, S>) {
+    if constexpr (!std::is_same_v<S, T> && requires(S s) { F::stored(s); }) {
+      for (int64_t i = 0; i < n; ++i) o[i] = F::stored(a[i]);
+    } else if constexpr (!std::is_same_v<S, T> && std::is_same_v<O, S>) {
       // Loops of one width vectorise better than loops that convert as they go.
       alignas(64) T wide[block];
       for (int64_t begin = 0; begin < n; begin += block) {
