@@ -25,22 +25,63 @@ bool fits(const Operator& op) {
   return true;
 }
 
-// One argument as its parameter takes it; what the parser would convert is left to it. `room` is
-// for a list of one.
-bool read_plain(const Parameter& p, PyObject* o, int64_t most, Value& v, int64_t& room) {
+// The ints of a list, where it has few and nothing else.
+struct FewInts {
+  static constexpr size_t most = 6;
+  int64_t ints[most];
+  size_t count;
+
+  bool read_one(PyObject* o) {
+    int overflow = 0;
+    ints[0] = long_value(o, overflow);
+    count = 1;
+    return overflow == 0;
+  }
+  bool read(PyObject* const* items, size_t n) {
+    if (n > most) return false;
+    count = n;
+    for (size_t i = 0; i < n; ++i) {
+      int overflow = 0;
+      if (!PyLong_CheckExact(items[i])) return false;
+      ints[i] = long_value(items[i], overflow);
+      if (overflow) return false;
+    }
+    return true;
+  }
+  bool read_list(PyObject* o) {
+    if (!PyTuple_CheckExact(o) && !PyList_CheckExact(o)) return false;
+    return read(PySequence_Fast_ITEMS(o), static_cast<size_t>(PySequence_Fast_GET_SIZE(o)));
+  }
+  Value value() const { return pack(IntSpan(ints, count)); }
+};
+
+// One argument as its parameter takes it; what the parser would convert is left to it. A list of
+// ints stays in `room`.
+bool read_plain(const Parameter& p, PyObject* o, int64_t most, Value& v, FewInts& room) {
   if (TensorImpl* t = p.tensor ? plain_impl(o) : nullptr) {
     v = Value::of_tensor(t);
     return t->numel <= most;
+  }
+  if (PyLong_CheckExact(o)) {
+    if (!(p.integer || p.one_int || p.scalar) || !room.read_one(o)) return false;
+    v = p.one_int ? room.value() : Value::of_int(room.ints[0]);
+    return true;
+  }
+  if (o == Py_None) {
+    v = Value();
+    return p.type().optional;
   }
   if (PyBool_Check(o)) {
     v = Value::of_bool(o == Py_True);
     return p.boolean;
   }
-  if (!PyLong_CheckExact(o)) return false;
-  int overflow = 0;
-  room = long_value(o, overflow);
-  v = p.one_int ? pack(IntSpan(&room, 1)) : Value::of_int(room);
-  return (p.integer || p.one_int) && overflow == 0;
+  if (PyFloat_CheckExact(o)) {
+    v = Value::of_float(PyFloat_AS_DOUBLE(o));
+    return p.floating || p.scalar;
+  }
+  if (!p.integers || !room.read_list(o)) return false;
+  v = room.value();
+  return true;
 }
 
 // Arguments of the operator on their way: filling the room with nothing would cost more than the
@@ -79,13 +120,16 @@ PyObject* out_word() {
 
 // softmax(x, 1), x.add_(y), x.sum(1, keepdim=True), add(x, y, out=z)
 PyObject* try_arguments(const Signature& s, const Given& given) {
-  constexpr size_t most_given = 4;
+  constexpr size_t most_given = 8;
   const size_t n = given.positional, all = n + given.keyword_count();
   if (n == 0 || all > most_given || n > s.positional) return nullptr;
   const int64_t most = long_call_elements(*s.op);
-  Value read[most_given], out;
-  int64_t room[most_given];
-  size_t places[most_given], count = 0;
+  Arguments args(s);
+  union Room {
+    FewInts lists[most_given];
+    Room() {}
+  } room;
+  Value out;
   uint64_t seen = 0;
   for (size_t i = 0; i < all; ++i) {
     PyObject* o = given.args[i];
@@ -97,13 +141,10 @@ PyObject* try_arguments(const Signature& s, const Given& given) {
     }
     const size_t at = i < n ? i : s.place_of(given.keyword(i - n));
     if (at == Signature::nowhere || seen >> at & 1) return nullptr;
-    if (!read_plain(s.parameters[at], o, most, read[count], room[count])) return nullptr;
+    if (!read_plain(s.parameters[at], o, most, args.of(at), room.lists[i])) return nullptr;
     seen |= uint64_t{1} << at;
-    places[count++] = at;
   }
   if (s.all_required & ~seen) return nullptr;
-  Arguments args(s);
-  for (size_t i = 0; i < count; ++i) args.of(places[i]) = read[i];
   return out.is_tensor() ? args.call_into(out) : args.call();
 }
 
@@ -150,43 +191,28 @@ PyObject* try_list(const Signature& s, const Given& given) {
   const int64_t most = long_call_elements(*s.op);
   for (const Tensor& t : kept.tensors())
     if (t.numel() > most) return nullptr;
-  Value second;
-  int64_t room;
-  if (n == 2 && !read_plain(s.parameters[1], given.args[1], most, second, room)) return nullptr;
   Arguments args(s);
+  FewInts room;
+  if (n == 2 && !read_plain(s.parameters[1], given.args[1], most, args.of(1), room)) return nullptr;
   args.of(0) = pack(kept.tensors());
-  if (n == 2) args.of(1) = second;
   return args.call();
 }
 
 // view(2, 3), zeros((2, 3)): ints that are one list, spelled out or not.
 PyObject* try_ints(const Signature& s, const Given& given) {
-  constexpr size_t most_given = 6;
   const size_t own = s.style == Style::Method ? 1 : 0;
   if (given.positional <= own || given.keywords || s.parameters[own].type().list_size > 1)
     return nullptr;
   PyObject* const* items = given.args + own;
-  size_t n = given.positional - own;
-  if (n == 1 && (PyTuple_CheckExact(*items) || PyList_CheckExact(*items))) {
-    n = static_cast<size_t>(PySequence_Fast_GET_SIZE(*items));
-    items = PySequence_Fast_ITEMS(*items);
-  }
-  if (n > most_given) return nullptr;
-  Value self;
-  int64_t room, ints[most_given];
-  if (own && !read_plain(s.parameters[0], given.args[0], long_call_elements(*s.op), self, room))
-    return nullptr;
-  for (size_t i = 0; i < n; ++i) {
-    int overflow = 0;
-    if (!PyLong_CheckExact(items[i])) return nullptr;
-    ints[i] = long_value(items[i], overflow);
-    if (overflow) return nullptr;
-  }
-  if (!own && makes_from_sizes(*s.info) && product_exceeds({ints, n}, long_call_elements(*s.op)))
-    return nullptr;
+  const size_t n = given.positional - own;
+  const int64_t most = long_call_elements(*s.op);
+  FewInts list, room;
+  if (!(n == 1 && list.read_list(*items)) && !list.read(items, n)) return nullptr;
+  const IntSpan ints(list.ints, list.count);
+  if (!own && makes_from_sizes(*s.info) && product_exceeds(ints, most)) return nullptr;
   Arguments args(s);
-  if (own) args.of(0) = self;
-  args.of(own) = pack(IntSpan(ints, n));
+  if (own && !read_plain(s.parameters[0], given.args[0], most, args.of(0), room)) return nullptr;
+  args.of(own) = pack(ints);
   return args.call();
 }
 

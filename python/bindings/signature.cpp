@@ -34,7 +34,9 @@ Parameter make_parameter(const OpInfo& info, size_t i, const OpRecord& record, S
   p.tensor = type.kind == TypeKind::Tensor && !type.list;
   p.tensors = type.kind == TypeKind::Tensor && type.list;
   p.integer = integral && !type.list;
-  p.one_int = integral && type.list && type.list_size == 1;
+  p.integers = integral && type.list;
+  p.one_int = p.integers && type.list_size == 1;
+  p.floating = type.kind == TypeKind::Float && !type.list;
   p.boolean = type.kind == TypeKind::Bool && !type.list;
   const std::string& n = p.argument->name;
   // Functions show self as input, lists excepted.
@@ -43,6 +45,7 @@ Parameter make_parameter(const OpInfo& info, size_t i, const OpRecord& record, S
   // A number can be neither written to nor be the object of a method.
   p.number = record.numbers.has(n) && !p.argument->is_written() &&
              !(style == Style::Method && n == "self");
+  p.scalar = p.number || (type.kind == TypeKind::Scalar && !type.list);
   p.required = !p.argument->has_default;
   if (style == Style::Schema) return p;
   const std::string_view shown = text_of(p.name);

@@ -20,13 +20,16 @@ struct Parameter {
   PyObject* name = nullptr;       // interned, kept for good
   PyObject* other_names[2] = {};  // NumPy's, as PyTorch takes them
   const Argument* argument = nullptr;
-  uint8_t index = 0;     // among the operator's arguments
-  bool tensor = false;   // one Tensor
-  bool tensors = false;  // a list of Tensors
-  bool integer = false;  // one int
-  bool one_int = false;  // a list of ints that one int stands for
-  bool boolean = false;  // one bool
-  bool number = false;   // a Tensor argument that takes a number
+  uint8_t index = 0;      // among the operator's arguments
+  bool tensor = false;    // one Tensor
+  bool tensors = false;   // a list of Tensors
+  bool integer = false;   // one int
+  bool integers = false;  // a list of ints
+  bool one_int = false;   // a list of ints that one int stands for
+  bool floating = false;  // one float
+  bool boolean = false;   // one bool
+  bool scalar = false;    // a number of any kind, or a Tensor argument that takes one
+  bool number = false;    // a Tensor argument that takes a number
   bool required = false;
 
   const SchemaType& type() const { return argument->type; }
