@@ -464,13 +464,15 @@ ForwardPass::Tensors ForwardPass::by_transpose(const OpCall& c) {
   if (inputs.empty()) return found;
   const Gradients pulled = node_->apply(std::move(cotangents));
   Tensors roots, directions;
-  size_t edge = 0;
   for (int i = 0; i < c.info->base_args; ++i) {
     if (c.info->derivative_of[i] < 0 || !((c.info->tensor_args | c.info->list_args) >> i & 1))
       continue;
-    for (const Tensor& tangent : tangents_[static_cast<size_t>(i)]) {
-      const Tensor& g = pulled[edge++];
-      if (!g.defined() || !tangent.defined() || !requires_grad(g)) continue;
+    const Tensors& list = tangents_[static_cast<size_t>(i)];
+    for (size_t k = 0; k < list.size(); ++k) {
+      const Tensor& tangent = list[k];
+      if (!tangent.defined()) continue;  // a number, too, which may have no edge
+      const Tensor& g = pulled[node_->edge_of(i) + k];
+      if (!g.defined() || !requires_grad(g)) continue;
       Tensor t = same_sizes(g.sizes(), tangent.sizes()) ? tangent : ops::expand(tangent, g.sizes());
       if (t.dtype() != g.dtype()) t = ops::_to_copy(t, g.dtype());
       roots.push_back(g);

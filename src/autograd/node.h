@@ -172,6 +172,8 @@ class OpNode final : public Node {
   const Operator& op() const { return *call_.op(); }
   Tensor saved_arg(int i) const;
   Tensor saved_result(int i) const;
+  // The first of the edges of an argument that has any.
+  size_t edge_of(int arg) const;
 
   bool keeps(int arg) const { return kept_args_ >> arg & 1; }
   bool keeps_results() const { return kept_results_ != 0; }
@@ -221,7 +223,6 @@ class OpNode final : public Node {
   Edge edge_to(const Tensor& t) const;
   const TensorArg* tensor_arg(int i) const;
   const ListArg* list_arg(int i) const;
-  size_t edge_of(int arg) const;
   Tensor unpacked(const SavedTensor& s) const;
   Gradients with_zeros(const Gradients& grads) const;
   Tensor run_row(Backward& b, int row);
