@@ -317,11 +317,11 @@ Object running_node(PyObject*, PyObject*) {
 Object several_threads(PyObject*, PyObject*) { return boolean(multithreading_enabled()); }
 Object layout_enforced(PyObject*, PyObject*) { return boolean(grad_layout_enforced()); }
 Object set_layout_enforced(PyObject*, PyObject* on) {
-  set_grad_layout_enforced(truth(on));
+  set_grad_layout_enforced(strict_bool(on, "set_grad_layout_enforcement_enabled"));
   return none();
 }
 Object set_several_threads(PyObject*, PyObject* on) {
-  set_multithreading(truth(on));
+  set_multithreading(strict_bool(on, "set_multithreading_enabled"));
   return none();
 }
 

@@ -198,6 +198,12 @@ bool read_bool(PyObject* o, bool& out) {
   return true;
 }
 
+bool strict_bool(PyObject* o, const char* function) {
+  check_type(PyBool_Check(o), function, "(): argument 'enabled' (position 1) must be bool, not ",
+             type_name(o));
+  return o == Py_True;
+}
+
 // --- elements
 
 Scalar element_at(const Tensor& t, const void* p) {

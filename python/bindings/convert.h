@@ -18,6 +18,8 @@ bool read_scalar(PyObject* o, Value& out, Arena& arena);
 bool read_int(PyObject* o, int64_t& out);
 bool read_float(PyObject* o, double& out);
 bool read_bool(PyObject* o, bool& out);
+// True or False, given to a switch; TypeError that names its function for anything else.
+bool strict_bool(PyObject* o, const char* function);
 
 // The only element of a tensor.
 Scalar item_of(const Tensor& t);

@@ -233,8 +233,7 @@ Object get_plain(const Tensor& t, PyObject* tuple) {
       read_int(o, i);
       made = selected(from, dim, i, k);
     } else if (const Bounds b = bounds_of(o); !takes_all(b, from.size(dim++))) {
-      made =
-          slice_op.tensor({pack(from), pack(dim - 1), pack(b.start), pack(b.stop), pack(b.step)});
+      made = sliced(from, dim - 1, b);
     }
   }
   return wrapped(made.defined() ? made : alias_op.tensor({pack(t)}));

@@ -1,5 +1,5 @@
-// The shortest way from Python to a call: exact Tensors and plain numbers by position, with no mode
-// on. Everything else takes the usual way.
+// The shortest way from Python to a call, with no mode on: tensors that nothing overrides, numbers,
+// bools, None and short lists of them. Everything else takes the usual way.
 #pragma once
 #include "overrides.h"
 #include "parse.h"

@@ -19,11 +19,6 @@ bool truth(PyObject* o) {
   checked(t);
   return t == 1;
 }
-bool strict_bool(PyObject* o, const char* function) {
-  check_type(PyBool_Check(o), function, "(): argument 'enabled' (position 1) must be bool, not ",
-             type_name(o));
-  return o == Py_True;
-}
 
 // --- grad mode and inference mode
 

@@ -247,7 +247,7 @@ def test_layout_of_new_gradients():
     assert p.grad.stride() == p.stride()
     facula.autograd.enforce_grad_layout_policy(False)
     facula.autograd.enforce_grad_layout_policy(True)
-    assert facula.autograd.enforce_grad_layout_policy().clone().enable
+    assert facula.autograd.enforce_grad_layout_policy().clone().mode
 
 
 def test_memory_budgets_need_a_compiled_region():
@@ -293,3 +293,24 @@ def test_a_gradient_from_python_becomes_grad_without_a_copy(kept, several):
     if kept:
         x.grad.zero_()
         assert keeper[0].tolist() == [2.0, 2.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "switch",
+    [
+        facula.autograd.set_grad_enabled,
+        facula.autograd.set_multithreading_enabled,
+        facula.autograd.enforce_grad_layout_policy,
+    ],
+)
+def test_switches_take_bools_alone(switch):
+    """A wrong value changes nothing; a right one is taken back where the switch was a context."""
+    before = switch._get()
+    for wrong in ("x", 1, None):
+        with pytest.raises(TypeError, match="must be bool, not"):
+            switch(wrong)
+    with switch(not before):
+        assert switch._get() is not before
+    assert switch._get() is before
+    switch(not before)(lambda: None)
+    assert switch._get() is before

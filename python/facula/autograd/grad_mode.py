@@ -28,6 +28,31 @@ class _Switch:
         return type(self)()
 
 
+class _Setting(_Switch):
+    """Base of the switches that are functions as well: they are set when they are made.
+
+    `_get()` and `_set(mode)` read and change the setting of the thread.
+    """
+
+    def __init__(self, mode):
+        self.prev = self._get()
+        self.mode = mode
+        self._set(mode)
+
+    def __call__(self, function):
+        self._set(self.prev)
+        return super().__call__(function)
+
+    def __enter__(self):
+        self._set(self.mode)
+
+    def __exit__(self, *exception):
+        self._set(self.prev)
+
+    def clone(self):
+        return type(self)(self.mode)
+
+
 class no_grad(_Switch, _C._GradOff):
     """Context manager and decorator: operations are not recorded for backward.
 
@@ -44,35 +69,19 @@ class enable_grad(_Switch, _C._GradOn):
     """Context manager and decorator: operations are recorded for backward."""
 
 
-class set_grad_enabled(_Switch):
+class set_grad_enabled(_Setting):
     """Function, context manager and decorator: sets whether operations are recorded.
 
     Args:
         mode (bool): whether to record.
     """
 
-    def __init__(self, mode):
-        self.prev = _C.is_grad_enabled()
-        self.mode = mode
-        _C._set_grad_enabled(mode)
-
-    def __call__(self, function):
-        _C._set_grad_enabled(self.prev)
-        return super().__call__(function)
-
-    def __enter__(self):
-        _C._set_grad_enabled(self.mode)
-
-    def __exit__(self, *exception):
-        _C._set_grad_enabled(self.prev)
+    _get, _set = staticmethod(_C.is_grad_enabled), staticmethod(_C._set_grad_enabled)
 
     def __str__(self):
         return f"{__name__}.{type(self).__name__}(mode={self.mode})"
 
     __repr__ = __str__
-
-    def clone(self):
-        return type(self)(self.mode)
 
 
 class inference_mode(_Switch):
@@ -100,33 +109,18 @@ class inference_mode(_Switch):
         return type(self)(self.mode)
 
 
-class set_multithreading_enabled(_Switch):
+class set_multithreading_enabled(_Setting):
     """Function, context manager and decorator: backward may use a thread for each device.
 
     Args:
         mode (bool): whether it may; otherwise all runs on the thread that asks.
     """
 
-    def __init__(self, mode):
-        self.prev = _C._is_multithreading_enabled()
-        self.mode = mode
-        _C._set_multithreading_enabled(mode)
-
-    def __call__(self, function):
-        _C._set_multithreading_enabled(self.prev)
-        return super().__call__(function)
-
-    def __enter__(self):
-        _C._set_multithreading_enabled(self.mode)
-
-    def __exit__(self, *exception):
-        _C._set_multithreading_enabled(self.prev)
-
-    def clone(self):
-        return type(self)(self.mode)
+    _get = staticmethod(_C._is_multithreading_enabled)
+    _set = staticmethod(_C._set_multithreading_enabled)
 
 
-class enforce_grad_layout_policy(_Switch):
+class enforce_grad_layout_policy(_Setting):
     """Function, context manager and decorator: new `.grad`s get the layout of their leaf.
 
     Args:
@@ -139,23 +133,11 @@ class enforce_grad_layout_policy(_Switch):
         ...     p.backward(facula.ones(2, 3))
     """
 
+    _get = staticmethod(_C._is_grad_layout_enforcement_enabled)
+    _set = staticmethod(_C._set_grad_layout_enforcement_enabled)
+
     def __init__(self, enable=True):
-        self.prev = _C._is_grad_layout_enforcement_enabled()
-        self.enable = enable
-        _C._set_grad_layout_enforcement_enabled(enable)
-
-    def __call__(self, function):
-        _C._set_grad_layout_enforcement_enabled(self.prev)
-        return super().__call__(function)
-
-    def __enter__(self):
-        _C._set_grad_layout_enforcement_enabled(self.enable)
-
-    def __exit__(self, *exception):
-        _C._set_grad_layout_enforcement_enabled(self.prev)
-
-    def clone(self):
-        return type(self)(self.enable)
+        super().__init__(enable)
 
 
 class _unsafe_preserve_version_counter:

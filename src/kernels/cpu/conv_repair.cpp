@@ -9,15 +9,6 @@
 namespace facula::cpu {
 namespace {
 
-template <class T>
-double wide(T v) {
-  return static_cast<double>(static_cast<float>(v));
-}
-template <>
-double wide<double>(double v) {
-  return v;
-}
-
 // A place among weights: output channel, input channel of the group, kernel.
 struct WeightPlace {
   int64_t at[5];
@@ -58,11 +49,11 @@ bool any_nan(const ConvShape& s, const ConvTensor<T>& w) {
   const int64_t n = count_weights(s);
   if (!is_dense(s, w.strides)) {
     for (int64_t i = 0; i < n; ++i)
-      if (std::isnan(wide(w.data[offset_of(place_of(s, i), w.strides)]))) return true;
+      if (std::isnan(convert<double>(w.data[offset_of(place_of(s, i), w.strides)]))) return true;
     return false;
   }
   bool found = false;
-  for (int64_t i = 0; i < n; ++i) found |= std::isnan(wide(w.data[i]));
+  for (int64_t i = 0; i < n; ++i) found |= std::isnan(convert<double>(w.data[i]));
   return found;
 }
 
@@ -75,7 +66,8 @@ bool all_finite(const ConvShape& s, const ConvTensor<const T>& grad) {
       for (int64_t z = 0; z < s.output[0]; ++z)
         for (int64_t y = 0; y < s.output[1]; ++y) {
           const T* row = grad.data + n * st[0] + c * st[1] + z * st[2] + y * st[3];
-          for (int64_t x = 0; x < s.output[2]; ++x) finite &= std::isfinite(wide(row[x * st[4]]));
+          for (int64_t x = 0; x < s.output[2]; ++x)
+            finite &= std::isfinite(convert<double>(row[x * st[4]]));
         }
   return finite;
 }
@@ -106,7 +98,8 @@ double sum_at(const ConvShape& s, const ConvTensor<const T>& grad, const ConvTen
         const T* in = input.data + n * is[0] + channel * is[1] +
                       (z.first + oz * s.stride[0]) * is[2] + (y.first + oy * s.stride[1]) * is[3];
         for (int64_t ox = x.begin; ox < x.end; ++ox)
-          sum += wide(g[ox * gs[4]]) * wide(in[(x.first + ox * s.stride[2]) * is[4]]);
+          sum += convert<double>(g[ox * gs[4]]) *
+                 convert<double>(in[(x.first + ox * s.stride[2]) * is[4]]);
       }
   return sum;
 }
@@ -121,7 +114,8 @@ void repair_weight_gradient(const ConvShape& s, const ConvTensor<const T>& grad_
     for (int64_t i = begin; i < end; ++i) {
       const WeightPlace p = place_of(s, i);
       T& weight = grad_weight.data[offset_of(p, grad_weight.strides)];
-      if (std::isnan(wide(weight))) weight = convert<T>(sum_at(s, grad_output, input, p));
+      if (std::isnan(convert<double>(weight)))
+        weight = convert<T>(sum_at(s, grad_output, input, p));
     }
   });
 }
