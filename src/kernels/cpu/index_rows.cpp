@@ -87,20 +87,41 @@ template <class I, class T>
   return true;
 }
 
+// The same for dense rows that are read from one place, or each element from its own column. Not
+// inlined: where the compiler sees the table of pointers it reads it again for each element.
+template <class I, class T, bool columns>
+[[gnu::noinline]] bool gather_dense(T* __restrict to, const I* __restrict indices, const T* from,
+                                    int64_t step, uint64_t size, int64_t n) {
+#pragma GCC unroll 4
+  for (int64_t i = 0; i < n; ++i) {
+    const auto place = static_cast<uint64_t>(static_cast<int64_t>(indices[i]));
+    if (place >= size) return false;
+    to[i] = from[static_cast<int64_t>(place) * (columns ? step : 1) + (columns ? i : 0)];
+  }
+  return true;
+}
+
+template <class I, class T>
+bool gather_row_by(char* const* data, const int64_t* steps, int64_t n, const OffsetRule& rule) {
+  constexpr int64_t item = sizeof(T);
+  if (steps[0] != item || steps[1] != sizeof(I) || rule.lowest != 0 || rule.step % item != 0)
+    return gather_steps<I, T>(data, steps[0], steps[1], steps[2], n, rule);
+  T* to = reinterpret_cast<T*>(data[0]);
+  const I* indices = reinterpret_cast<const I*>(data[1]);
+  const T* from = reinterpret_cast<const T*>(data[2]);
+  const auto size = static_cast<uint64_t>(rule.size);
+  if (steps[2] == 0 && rule.step == item)
+    return gather_dense<I, T, false>(to, indices, from, 1, size, n);
+  if (steps[2] == item)
+    return gather_dense<I, T, true>(to, indices, from, rule.step / item, size, n);
+  return gather_steps<I, T>(data, steps[0], steps[1], steps[2], n, rule);
+}
+
 template <class I, class T>
 void gather_indexed(const void* context, char* const* data, const int64_t* steps, int64_t n) {
-  constexpr int64_t size = sizeof(T), wide = sizeof(I);
   const auto& c = *static_cast<const IndexedContext*>(context);
-  const OffsetRule rule = c.rule;
-  const bool dense = steps[0] == size && steps[1] == wide && rule.lowest == 0;
-  bool holds;
-  if (dense && steps[2] == 0 && rule.step == size)
-    holds = gather_steps<I, T>(data, size, wide, 0, n, {0, rule.size, size, true});
-  else if (dense && steps[2] == size)
-    holds = gather_steps<I, T>(data, size, wide, size, n, {0, rule.size, rule.step, true});
-  else
-    holds = gather_steps<I, T>(data, steps[0], steps[1], steps[2], n, rule);
-  if (!holds) c.outside->store(true, std::memory_order_relaxed);
+  if (!gather_row_by<I, T>(data, steps, n, c.rule))
+    c.outside->store(true, std::memory_order_relaxed);
 }
 
 struct Assign {
