@@ -223,18 +223,6 @@ class InputGradient {
   Scratch<int64_t> table_;
 };
 
-// Where a kernel of one element leaves input elements out, the others as an image of their own.
-template <class T>
-ConvShape without_steps(ConvShape s, ConvTensor<T>& input) {
-  for (int d = 0; d < 3; ++d) {
-    if (s.kernel[d] != 1 || s.padding[d] != 0 || s.stride[d] == 1) continue;
-    input.strides[d + 2] *= s.stride[d];
-    s.input[d] = s.output[d];
-    s.stride[d] = 1;
-  }
-  return s;
-}
-
 template <class T>
 TapResult<conv_element_t<T>> result_of(const ConvTensor<T>& out, const T* bias,
                                        const PartProduct& part) {

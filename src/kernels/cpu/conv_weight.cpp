@@ -264,8 +264,9 @@ void clear_weights(const ConvShape& s, const ConvTensor<T>& w) {
 }  // namespace
 
 template <class T>
-void conv_backward_weight(const ConvShape& shape, ConvTensor<const T> grad_output,
+void conv_backward_weight(const ConvShape& given, ConvTensor<const T> grad_output,
                           ConvTensor<const T> input, ConvTensor<T> grad_weight) {
+  const ConvShape shape = without_steps(given, input);
   const int64_t weights = shape.out_channels * shape.in_channels;
   if (weights <= 0 || shape.kernel[0] * shape.kernel[1] * shape.kernel[2] <= 0) return;
   const int64_t positions = shape.output[0] * shape.output[1] * shape.output[2];
