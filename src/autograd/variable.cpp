@@ -131,7 +131,7 @@ Ref<Node> grad_accumulator(const Tensor& t) {
 }
 
 Edge gradient_edge(const Tensor& t) {
-  if (Ref<Node> n = grad_fn(t)) return {n, t->autograd->output_nr};
+  if (Ref<Node> n = grad_fn(t)) return {std::move(n), t->autograd->output_nr};
   if (!requires_grad(t)) return {};
   if (GraphNode* unpacked = t->autograd->grad_fn.get())
     return {Ref<Node>::share(static_cast<Node*>(unpacked)), 0};
