@@ -5,6 +5,7 @@
 #include "core/scalar.h"
 #include "core/threads.h"
 #include "kernels/cpu/convert.h"
+#include "kernels/cpu/in_order.h"
 
 namespace facula::cpu {
 namespace {
@@ -115,10 +116,11 @@ void nll_loss(const Tensor& self, const Tensor& target, const Tensor& weight, in
               int64_t ignore_index, const Tensor& output, const Tensor& total_weight) {
   visit(self.dtype(), self.dim() > 2 ? "nll_loss2d_forward_out_frame" : "nll_loss_out_frame",
         [&]<class T>(Type<T>) {
-          const Tensor x = contiguous(self), t = contiguous(target),
-                       w = as_type(weight, self.dtype());
-          forward<T>(problem(x, t, ignore_index), x.data<T>(), w.defined() ? w.data<T>() : nullptr,
-                     reduction, output.data<T>(), total_weight.data<T>());
+          const InOrder x(self), t(target);
+          const Tensor w = as_type(weight, self.dtype());
+          forward<T>(problem(*x, *t, ignore_index), x->data<T>(),
+                     w.defined() ? w.data<T>() : nullptr, reduction, output.data<T>(),
+                     total_weight.data<T>());
         });
 }
 
