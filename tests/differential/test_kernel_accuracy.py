@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-# Sums in another order differ by chance; a lost digit is a factor of ten.
+# Sums in another order differ by chance; a lost digit is a factor of ten. PyTorch's own error
+# depends on the layout, by up to a factor of six, ours does not: it is held against both.
 SLACK = 1.65
-# Gradients by weights are summed in blocks.
-WEIGHT_SLACK = 1.5
+SLACK_TO_WORSE_LAYOUT = 1.5
 # Below half a unit in the last place of the result's scale nothing is to be gained.
 FLOOR = {"float32": 6e-8, "bfloat16": 2e-3, "float16": 3e-4}
 
@@ -25,6 +25,7 @@ def attend(m, q, k, v, **options):
 # name: function, shapes of the inputs, their scale
 DIFFERENTIABLE = {
     "3x3": (lambda m, x, w: conv(m, x, w, padding=1), [(2, 64, 12, 13), (48, 64, 3, 3)]),
+    "3x3 256": (lambda m, x, w: conv(m, x, w, padding=1), [(4, 256, 9, 8), (256, 256, 3, 3)]),
     "3x3 stride 2": (lambda m, x, w: conv(m, x, w, padding=1, stride=2),
                      [(2, 33, 15, 14), (40, 33, 3, 3)]),
     "1x1 stride 2": (lambda m, x, w: conv(m, x, w, stride=2), [(2, 64, 9, 9), (32, 64, 1, 1)]),
@@ -96,27 +97,24 @@ def errors(found, exact):
     ]
 
 
-def check(function, shapes, dtype, backward, last=False):
+def check(function, shapes, dtype, backward, lasts=(False,)):
     arrays = values(shapes, dtype)
     exact = results(torch, function, arrays, "float64", backward)
-    ours = errors(results(facula, function, arrays, dtype, backward, last), exact)
-    theirs = errors(results(torch, function, arrays, dtype, backward, last), exact)
-    for number, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
-        by_weight = len(shapes) == 2 and number == 2
-        slack = WEIGHT_SLACK if by_weight else SLACK
-        assert mine <= slack * max(other, FLOOR[dtype]), (number, mine, other)
+    theirs = [errors(results(torch, function, arrays, dtype, backward, n), exact) for n in lasts]
+    for last, same_layout in zip(lasts, theirs, strict=True):
+        ours = errors(results(facula, function, arrays, dtype, backward, last), exact)
+        for number, mine in enumerate(ours):
+            like = max(same_layout[number], FLOOR[dtype])
+            worse = max(like, *(other[number] for other in theirs))
+            limit = min(SLACK * like, SLACK_TO_WORSE_LAYOUT * worse)
+            assert mine <= limit, (number, last, mine, like, worse)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_results_and_gradients_are_as_accurate(name, dtype):
-    check(*DIFFERENTIABLE[name], dtype, True)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("name", [n for n in DIFFERENTIABLE if "attention" not in n])
-def test_channels_last_is_as_accurate(name, dtype):
-    check(*DIFFERENTIABLE[name], dtype, True, True)
+    layouts = (False,) if "attention" in name else (False, True)
+    check(*DIFFERENTIABLE[name], dtype, True, layouts)
 
 
 @pytest.mark.parametrize("name", PLAIN)

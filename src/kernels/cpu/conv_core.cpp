@@ -2,6 +2,7 @@
 
 #include "kernels/cpu/conv_engine.h"
 #include "kernels/cpu/conv_last.h"
+#include "kernels/cpu/conv_winograd.h"
 #include "kernels/cpu/conv_wrap.h"
 
 namespace facula::cpu::FACULA_ISA {
@@ -222,18 +223,6 @@ class InputGradient {
   Scratch<int64_t> table_;
 };
 
-// Where a kernel of one element leaves input elements out, the others as an image of their own.
-template <class T>
-ConvShape without_steps(ConvShape s, ConvTensor<T>& input) {
-  for (int d = 0; d < 3; ++d) {
-    if (s.kernel[d] != 1 || s.padding[d] != 0 || s.stride[d] == 1) continue;
-    input.strides[d + 2] *= s.stride[d];
-    s.input[d] = s.output[d];
-    s.stride[d] = 1;
-  }
-  return s;
-}
-
 template <class T>
 TapResult<conv_element_t<T>> result_of(const ConvTensor<T>& out, const T* bias,
                                        const PartProduct& part) {
@@ -245,13 +234,9 @@ TapResult<conv_element_t<T>> result_of(const ConvTensor<T>& out, const T* bias,
   return result;
 }
 
-}  // namespace
-
 template <class T>
-void conv_forward(const ConvShape& given, ConvTensor<const T> input, ConvTensor<const T> weight,
-                  const T* bias, ConvTensor<T> output) {
-  const ConvShape shape = without_steps(given, input);
-  if (shape.batch <= 0 || shape.out_channels <= 0 || volume(shape.output) <= 0) return;
+void direct_forward(const ConvShape& shape, const ConvTensor<const T>& input,
+                    const ConvTensor<const T>& weight, const T* bias, const ConvTensor<T>& output) {
   if constexpr (kUnfolds<T>) {
     if (unfolded_forward(shape, input, weight, bias, output)) return;
   }
@@ -262,9 +247,9 @@ void conv_forward(const ConvShape& given, ConvTensor<const T> input, ConvTensor<
 }
 
 template <class T>
-void conv_backward_input(const ConvShape& shape, ConvTensor<const T> grad_output,
-                         ConvTensor<const T> weight, const T* bias, ConvTensor<T> grad_input) {
-  if (shape.batch <= 0 || shape.in_channels <= 0 || volume(shape.input) <= 0) return;
+void direct_backward_input(const ConvShape& shape, const ConvTensor<const T>& grad_output,
+                           const ConvTensor<const T>& weight, const T* bias,
+                           const ConvTensor<T>& grad_input) {
   if constexpr (kUnfolds<T>) {
     if (unfolded_backward_input(shape, grad_output, weight, bias, grad_input)) return;
   }
@@ -274,6 +259,58 @@ void conv_backward_input(const ConvShape& shape, ConvTensor<const T> grad_output
     const auto result = result_of(grad_input, bias, part);
     InputGradient<conv_element_t<T>>(shape, grad, right, result).run();
   });
+}
+
+// Tries the fast way, and then the direct one for each image that the fast one left out.
+template <class T, class Fast, class Direct>
+bool by_images(const ConvShape& shape, ConvTensor<const T> source, ConvTensor<T> result,
+               const Fast& fast, const Direct& direct) {
+  const Scratch<uint8_t> broken(shape.batch);
+  clear(broken.get(), shape.batch);
+  if (!fast(broken.get())) return false;
+  ConvShape image = shape;
+  image.batch = 1;
+  for (int64_t i = 0; i < shape.batch; ++i) {
+    if (broken.get()[i] != 0) direct(image, source, result);
+    source.data += source.strides[0];
+    result.data += result.strides[0];
+  }
+  return true;
+}
+
+}  // namespace
+
+template <class T>
+void conv_forward(const ConvShape& given, ConvTensor<const T> input, ConvTensor<const T> weight,
+                  const T* bias, ConvTensor<T> output) {
+  const ConvShape shape = without_steps(given, input);
+  if (shape.batch <= 0 || shape.out_channels <= 0 || volume(shape.output) <= 0) return;
+  const auto direct = [&](const ConvShape& s, const ConvTensor<const T>& from,
+                          const ConvTensor<T>& to) { direct_forward(s, from, weight, bias, to); };
+  if constexpr (std::is_same_v<T, float>) {
+    const auto fast = [&](uint8_t* broken) {
+      return winograd_forward(shape, input, weight, bias, output, broken);
+    };
+    if (by_images(shape, input, output, fast, direct)) return;
+  }
+  direct(shape, input, output);
+}
+
+template <class T>
+void conv_backward_input(const ConvShape& shape, ConvTensor<const T> grad_output,
+                         ConvTensor<const T> weight, const T* bias, ConvTensor<T> grad_input) {
+  if (shape.batch <= 0 || shape.in_channels <= 0 || volume(shape.input) <= 0) return;
+  const auto direct = [&](const ConvShape& s, const ConvTensor<const T>& from,
+                          const ConvTensor<T>& to) {
+    direct_backward_input(s, from, weight, bias, to);
+  };
+  if constexpr (std::is_same_v<T, float>) {
+    const auto fast = [&](uint8_t* broken) {
+      return winograd_backward_input(shape, grad_output, weight, bias, grad_input, broken);
+    };
+    if (by_images(shape, grad_output, grad_input, fast, direct)) return;
+  }
+  direct(shape, grad_output, grad_input);
 }
 
 // An explicit instantiation names every type by hand; this is one of each function.

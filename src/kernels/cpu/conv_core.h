@@ -29,6 +29,18 @@ struct ConvTensor {
 
 namespace FACULA_ISA {
 
+// Where a kernel of one element leaves input elements out, the others as an image of their own.
+template <class T>
+ConvShape without_steps(ConvShape s, ConvTensor<T>& input) {
+  for (int d = 0; d < 3; ++d) {
+    if (s.kernel[d] != 1 || s.padding[d] != 0 || s.stride[d] == 1) continue;
+    input.strides[d + 2] *= s.stride[d];
+    s.input[d] = s.output[d];
+    s.stride[d] = 1;
+  }
+  return s;
+}
+
 // All four are instantiated for float, double, Half, BFloat16, complex64, complex128 and all
 // integers; they throw facula::Error when scratch memory runs out. Results are overwritten and
 // must not overlap arguments. A null bias is none.

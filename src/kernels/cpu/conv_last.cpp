@@ -27,13 +27,20 @@ bool fills_lanes(int64_t rows, int64_t groups, int64_t grouped) {
   return rows >= (groups == 1 ? 8 : grouped);
 }
 
+// Whether `channels` of the source are worth a copy channels-last: positions that are steps apart
+// fill vectors badly, and a pointwise product reads every element but once.
+bool worth_copying(const ConvShape& s, int64_t channels) {
+  const bool strided = s.stride[0] * s.stride[1] * s.stride[2] != 1;
+  return channels >= 16 && (strided || volume(s.kernel) == 1);
+}
+
 template <class T>
-bool suits(const ConvTensor<const T>& source, int64_t rows, int64_t groups) {
-  if constexpr (std::is_same_v<T, BFloat16>) {
-    return has_pair_products() && fills_lanes(rows, groups, 16);
-  } else {
-    return source.strides[1] == 1 && fills_lanes(rows, groups, 32);
-  }
+bool suits(const ConvShape& s, const ConvTensor<const T>& source, int64_t channels, int64_t rows) {
+  if (channels == 0) return false;
+  const int64_t grouped = channels / s.groups, result = rows / s.groups;
+  if constexpr (std::is_same_v<T, BFloat16>)
+    return has_pair_products() && fills_lanes(result, s.groups, 16);
+  return fills_lanes(result, s.groups, 32) && (source.strides[1] == 1 || worth_copying(s, grouped));
 }
 
 template <class T>
@@ -129,10 +136,8 @@ template <class T>
 bool unfolded_forward(const ConvShape& s, const ConvTensor<const T>& input,
                       const ConvTensor<const T>& weight, const T* bias,
                       const ConvTensor<T>& output) {
-  if (s.in_channels == 0 || !suits(input, s.out_channels / s.groups, s.groups)) return false;
-  if constexpr (std::is_same_v<T, float>) {
-    forward(s, input, weight, bias, output);
-  } else if constexpr (kBuilt<T>) {
+  if (!suits(s, input, s.in_channels, s.out_channels)) return false;
+  if constexpr (kBuilt<T>) {
     const ChannelsLast<const T> source(input, s.batch, s.in_channels, s.input);
     const ChannelsLast<T> result(output, s.batch, s.out_channels, s.output);
     source.fill();
@@ -146,10 +151,8 @@ template <class T>
 bool unfolded_backward_input(const ConvShape& s, const ConvTensor<const T>& grad_output,
                              const ConvTensor<const T>& weight, const T* bias,
                              const ConvTensor<T>& grad_input) {
-  if (s.out_channels == 0 || !suits(grad_output, s.in_channels / s.groups, s.groups)) return false;
-  if constexpr (std::is_same_v<T, float>) {
-    backward_input(s, grad_output, weight, bias, grad_input);
-  } else if constexpr (kBuilt<T>) {
+  if (!suits(s, grad_output, s.out_channels, s.in_channels)) return false;
+  if constexpr (kBuilt<T>) {
     const ChannelsLast<const T> source(grad_output, s.batch, s.out_channels, s.output);
     const ChannelsLast<T> result(grad_input, s.batch, s.in_channels, s.input);
     source.fill();
@@ -166,7 +169,8 @@ bool unfolded_backward_weight([[maybe_unused]] const ConvShape& s,
                               [[maybe_unused]] const ConvTensor<T>& grad_weight) {
 #if defined(__AVX512F__)
   if constexpr (std::is_same_v<T, BFloat16>) {
-    if (!suits(grad_output, s.in_channels / s.groups * volume(s.kernel), s.groups)) return false;
+    const int64_t length = s.in_channels * volume(s.kernel);
+    if (!suits(s, grad_output, s.out_channels, length)) return false;
     const ChannelsLast<const T> grad(grad_output, s.batch, s.out_channels, s.output);
     const ChannelsLast<const T> source(input, s.batch, s.in_channels, s.input);
     grad.fill();

@@ -9,9 +9,9 @@ namespace facula::cpu::FACULA_ISA {
 template <class T>
 inline constexpr bool kUnfolds = std::is_same_v<T, float> || std::is_same_v<T, BFloat16>;
 
-// Each is false, and does nothing, where another way is as good or the only one. Types: float, with
-// the channels of the source innermost, and BFloat16 with any strides, where the processor
-// multiplies pairs of them.
+// Each is false, and does nothing, where another way is as good or the only one. Types: float, and
+// BFloat16 where the processor multiplies pairs of them; with any strides, but float with other
+// layouts than channels-last only where a copy pays.
 template <class T>
 bool unfolded_forward(const ConvShape& shape, const ConvTensor<const T>& input,
                       const ConvTensor<const T>& weight, const T* bias,

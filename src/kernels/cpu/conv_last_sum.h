@@ -184,11 +184,40 @@ class LastSum {
     }
   }
 
+  // Whether positions of the result follow one another at one distance, so that sums can be taken
+  // in place: whole vectors of them.
+  bool in_place() const {
+    if constexpr (!std::is_same_v<T, float>) return false;
+    const int64_t* st = result_.strides;
+    const TapLine* lines = unfold_.lines;
+    const bool slices = lines[0].places == 1 || st[2] == lines[1].places * st[3];
+    return st[1] == 1 && rows_ % Simd<float>::lanes == 0 && slices &&
+           st[3] == lines[2].places * st[4] && st[0] == unfold_.places() * st[4];
+  }
+
   void run_job(const Plan& plan, int64_t group, int64_t block, int64_t cut, Packed* left,
                float* sums) const {
     const int64_t begin = block * block_, count = min_of(block_, positions_ - begin);
     const int64_t first = cut * columns_, last = min_of(panels_, first + columns_);
+    const int64_t row = group * rows_ + first * M::width;
+    const int64_t row_count = min_of(last * M::width, rows_) - first * M::width;
+    if constexpr (std::is_same_v<T, float>) {
+      if (in_place()) {
+        const int64_t pitch = result_.strides[4];
+        float* to = result_.data + begin * pitch + row;
+        multiply(plan, group, begin, count, first, last, left, to, pitch);
+        if (result_.bias != nullptr) add_bias(to, pitch, row, count, row_count);
+        return;
+      }
+    }
     const int64_t pitch = columns_ * M::width;
+    multiply(plan, group, begin, count, first, last, left, sums, pitch);
+    write(sums, pitch, begin, count, row, row_count);
+  }
+
+  // Positions [begin, begin + count) times the panels [first, last).
+  void multiply(const Plan& plan, int64_t group, int64_t begin, int64_t count, int64_t first,
+                int64_t last, Packed* left, float* sums, int64_t pitch) const {
     const RowPanels rows(count);
     int64_t b_rows[M::depth];
     for (int64_t i = 0; i < M::depth; ++i) b_rows[i] = i * M::width;
@@ -205,8 +234,6 @@ class LastSum {
                  sums + rows.begin(i) * pitch + (p - first) * M::width, pitch, c > 0);
       }
     }
-    const int64_t row = first * M::width, row_count = min_of(last * M::width, rows_) - row;
-    write(sums, pitch, begin, count, group * rows_ + row, row_count);
   }
 
   void unfold_rows(const Plan& plan, Packed* left, int64_t group, int64_t begin, int64_t count,

@@ -37,7 +37,7 @@ using conv_sum_t = typename ConvSum<T>::type;
 
 // Terms that one sum takes at most: short sums that are added up lose less than one long one.
 template <class Acc>
-inline constexpr int64_t kTapDepth = kDepth<Acc> / 2;
+inline constexpr int64_t kTapDepth = kDepth<Acc> / 4;
 
 struct PlaneLayout {
   int64_t size[3];    // of the source

@@ -2,6 +2,7 @@
 #include "core/threads.h"
 #include "kernels/cpu/conv_last.h"
 #include "kernels/cpu/conv_weight_wide.h"
+#include "kernels/cpu/conv_winograd.h"
 #include "kernels/cpu/conv_wrap.h"
 #include "kernels/cpu/gemm_dot.h"
 #include "kernels/cpu/gemm_kernel.h"
@@ -263,12 +264,16 @@ void clear_weights(const ConvShape& s, const ConvTensor<T>& w) {
 }  // namespace
 
 template <class T>
-void conv_backward_weight(const ConvShape& shape, ConvTensor<const T> grad_output,
+void conv_backward_weight(const ConvShape& given, ConvTensor<const T> grad_output,
                           ConvTensor<const T> input, ConvTensor<T> grad_weight) {
+  const ConvShape shape = without_steps(given, input);
   const int64_t weights = shape.out_channels * shape.in_channels;
   if (weights <= 0 || shape.kernel[0] * shape.kernel[1] * shape.kernel[2] <= 0) return;
   const int64_t positions = shape.output[0] * shape.output[1] * shape.output[2];
   if (shape.batch <= 0 || positions <= 0) return clear_weights(shape, grad_weight);
+  if constexpr (std::is_same_v<T, float>) {
+    if (winograd_backward_weight(shape, grad_output, input, grad_weight)) return;
+  }
   if constexpr (kUnfolds<T>) {
     if (unfolded_backward_weight(shape, grad_output, input, grad_weight)) return;
   }

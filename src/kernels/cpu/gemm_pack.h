@@ -1,6 +1,7 @@
 // Copies a strided matrix into rows of scratch memory, converting to the type of the sums.
 #pragma once
 #include "core/half.h"
+#include "kernels/cpu/copy_turned.h"
 #include "kernels/cpu/gemm_simd.h"
 
 namespace facula::cpu::FACULA_ISA {
@@ -51,36 +52,6 @@ inline int64_t widen_half(float* dst, const Half* src, int64_t count) {
 }
 #endif
 
-// A square block of 16-byte columns, written as rows: dst[i, j] = src[i + j * src_cs].
-template <class T>
-[[gnu::always_inline]] inline void transpose_block(T* dst, int64_t dst_rs, const T* src,
-                                                   int64_t src_cs) {
-  if constexpr (sizeof(T) == 4) {
-    typedef T V __attribute__((vector_size(16)));
-    typedef T U __attribute__((vector_size(16), aligned(4), may_alias));
-    typedef int32_t I __attribute__((vector_size(16)));
-    const auto read = [&](int64_t j) -> V { return *reinterpret_cast<const U*>(src + j * src_cs); };
-    const auto write = [&](int64_t i, V v) { *reinterpret_cast<U*>(dst + i * dst_rs) = v; };
-    const V c0 = read(0), c1 = read(1), c2 = read(2), c3 = read(3);
-    const V low01 = __builtin_shuffle(c0, c1, I{0, 4, 1, 5});
-    const V low23 = __builtin_shuffle(c2, c3, I{0, 4, 1, 5});
-    const V high01 = __builtin_shuffle(c0, c1, I{2, 6, 3, 7});
-    const V high23 = __builtin_shuffle(c2, c3, I{2, 6, 3, 7});
-    write(0, __builtin_shuffle(low01, low23, I{0, 1, 4, 5}));
-    write(1, __builtin_shuffle(low01, low23, I{2, 3, 6, 7}));
-    write(2, __builtin_shuffle(high01, high23, I{0, 1, 4, 5}));
-    write(3, __builtin_shuffle(high01, high23, I{2, 3, 6, 7}));
-  } else {
-    typedef T V __attribute__((vector_size(16)));
-    typedef T U __attribute__((vector_size(16), aligned(8), may_alias));
-    typedef int64_t I __attribute__((vector_size(16)));
-    const V c0 = *reinterpret_cast<const U*>(src);
-    const V c1 = *reinterpret_cast<const U*>(src + src_cs);
-    *reinterpret_cast<U*>(dst) = __builtin_shuffle(c0, c1, I{0, 2});
-    *reinterpret_cast<U*>(dst + dst_rs) = __builtin_shuffle(c0, c1, I{1, 3});
-  }
-}
-
 // Hides where a vector came from: g++ would turn a loop of loads and stores into a call of memmove,
 // which costs more than the short rows copied here.
 template <class V>
@@ -103,10 +74,38 @@ template <class T>
   return j;
 }
 
+// Copies every other element, `count` of them, and reads none behind the last; returns how many
+// were done.
+template <class T>
+[[gnu::always_inline]] inline int64_t copy_alternate(T* dst, const T* src, int64_t count) {
+  using S = Simd<T>;
+  using Q = Square<T, S::lanes>;
+  constexpr auto lanes = std::make_index_sequence<S::lanes>{};
+  int64_t j = 0;
+  for (; j + S::lanes < count; j += S::lanes)
+    S::store(dst + j, Q::even(S::load(src + 2 * j), S::load(src + 2 * j + S::lanes), lanes));
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) {
+    const uint64_t left = static_cast<uint64_t>(count - j);
+    const uint64_t wanted = (uint64_t{1} << (2 * left)) - 1, kept = (uint64_t{1} << left) - 1;
+    const auto low = _mm512_maskz_loadu_epi32(static_cast<__mmask16>(wanted >> 1), src + 2 * j);
+    const auto high =
+        _mm512_maskz_loadu_epi32(static_cast<__mmask16>(wanted >> 17), src + 2 * j + S::lanes);
+    _mm512_mask_storeu_epi32(dst + j, static_cast<__mmask16>(kept),
+                             (__m512i)Q::even((typename S::Vec)low, (typename S::Vec)high, lanes));
+    j = count;
+  }
+#endif
+  return j;
+}
+
 template <class To, class From>
 inline void copy_row(To* __restrict dst, const From* __restrict src, int64_t cs, int64_t count) {
   if (cs != 1) {
-    for (int64_t j = 0; j < count; ++j) dst[j] = Convert<To, From>::call(src[j * cs]);
+    int64_t j = 0;
+    if constexpr (std::is_same_v<To, From> && sizeof(To) >= 4)
+      if (cs == 2) j = copy_alternate(dst, src, count);
+    for (; j < count; ++j) dst[j] = Convert<To, From>::call(src[j * cs]);
     return;
   }
   int64_t j = 0;
@@ -118,25 +117,21 @@ inline void copy_row(To* __restrict dst, const From* __restrict src, int64_t cs,
   for (; j < count; ++j) dst[j] = Convert<To, From>::call(src[j]);
 }
 
-template <class T>
-inline constexpr int64_t kBlockSide = 16 / static_cast<int64_t>(sizeof(T));
-
-// The columns [0, side) of a matrix whose columns are contiguous, converted through a buffer where
-// the types differ.
+// The same as copy_turned, with the elements of a column `rs` apart and perhaps of another type: a
+// strip at a time goes through a buffer.
 template <class To, class From>
-inline void copy_columns(To* dst, int64_t dst_rs, const From* src, int64_t cs, int64_t rows) {
-  constexpr int64_t side = kBlockSide<To>, buffered = 64;
-  if constexpr (std::is_same_v<To, From>) {
-    for (int64_t i = 0; i < rows; i += side) transpose_block(dst + i * dst_rs, dst_rs, src + i, cs);
-    return;
-  }
+inline void convert_turned(To* dst, int64_t dst_rs, const From* src, int64_t rs, int64_t cs,
+                           int64_t rows, int64_t cols) {
+  constexpr int64_t side = Simd<To>::lanes, buffered = 64;
   To buffer[side * buffered];
-  for (int64_t done = 0; done < rows; done += buffered) {
-    const int64_t count = min_of(buffered, rows - done);
-    for (int64_t j = 0; j < side; ++j)
-      copy_row(buffer + j * buffered, src + done + j * cs, 1, count);
-    for (int64_t i = 0; i < count; i += side)
-      transpose_block(dst + (done + i) * dst_rs, dst_rs, buffer + i, buffered);
+  for (int64_t i = 0; i < rows; i += buffered) {
+    const int64_t high = min_of(buffered, rows - i);
+    for (int64_t j = 0; j < cols; j += side) {
+      const int64_t wide = min_of(side, cols - j);
+      for (int64_t c = 0; c < wide; ++c)
+        copy_row(buffer + c * buffered, src + i * rs + (j + c) * cs, rs, high);
+      copy_turned(dst + i * dst_rs + j, dst_rs, buffer, buffered, high, wide);
+    }
   }
 }
 
@@ -144,18 +139,13 @@ inline void copy_columns(To* dst, int64_t dst_rs, const From* src, int64_t cs, i
 template <class To, class From>
 inline void copy_matrix(To* dst, int64_t dst_rs, const From* src, int64_t rs, int64_t cs,
                         int64_t rows, int64_t cols) {
-  int64_t row = 0;
   if constexpr (sizeof(To) == 4 || sizeof(To) == 8) {
-    constexpr int64_t side = kBlockSide<To>;
-    if (rs == 1 && cs != 1 && rows >= side) {
-      row = rows / side * side;
-      int64_t j = 0;
-      for (; j + side <= cols; j += side) copy_columns(dst + j, dst_rs, src + j * cs, cs, row);
-      for (int64_t i = 0; i < row; ++i)
-        copy_row(dst + i * dst_rs + j, src + i + j * cs, cs, cols - j);
-    }
+    const bool turned = (rs == 1 || rs == 2) && cs != 1 && rows >= 4;
+    if constexpr (std::is_same_v<To, From>)
+      if (turned && rs == 1) return copy_turned(dst, dst_rs, src, cs, rows, cols);
+    if (turned) return convert_turned(dst, dst_rs, src, rs, cs, rows, cols);
   }
-  for (; row < rows; ++row) copy_row(dst + row * dst_rs, src + row * rs, cs, cols);
+  for (int64_t row = 0; row < rows; ++row) copy_row(dst + row * dst_rs, src + row * rs, cs, cols);
 }
 
 // The same, with zeros from column `cols` to `width`.
