@@ -54,10 +54,10 @@ void forward(const Tensor& input, int64_t n, const Tensor& weight, const Tensor&
              const Tensor& out, const Tensor& mean, const Tensor& rstd) {
   using A = wide_t<T>;
   const int64_t rows = n ? input.numel() / n : 0;
-  const Tensor in = contiguous(input);
+  const InOrder in(input);
   const WideInput<A> w(weight), b(bias);
   const WideResult<A> m(mean), r(rstd);
-  const T* x = in.data<T>();
+  const T* x = in->data<T>();
   T* y = out.data<T>();
   A *means = m.data(), *rstds = r.data();
   parallel_for(rows, chunk_of(n), [&](int64_t begin, int64_t end) {

@@ -2,6 +2,7 @@
 
 #include "core/threads.h"
 #include "kernels/cpu/convert.h"
+#include "kernels/cpu/in_order.h"
 #include "kernels/cpu/lanes.h"
 #include "kernels/scalar/math.h"
 
@@ -252,9 +253,9 @@ void run_forward(const Tensor& self, int64_t dim, const Tensor& out) {
       Log ? (e.inner == 1 ? "log_softmax_lastdim_kernel_impl" : "log_softmax_kernel_impl")
           : (e.inner == 1 ? "softmax_lastdim_kernel_impl" : "softmax_kernel_impl");
   if (self.numel() == 0) return;
-  const Tensor in = contiguous(self);
+  const InOrder in(self);
   visit_floating_or_raise(self.dtype(), kernel, [&]<class T>(Type<T>) {
-    const T* x = in.data<T>();
+    const T* x = in->data<T>();
     T* y = out.data<T>();
     if (e.inner > 1)
       return for_blocks(e, [&](int64_t at, int64_t width) {
