@@ -41,13 +41,23 @@ void gather_from_one_place(char* to, int64_t step, const char* from, int64_t fro
     *reinterpret_cast<T*>(to + i * step) = *reinterpret_cast<const T*>(from + i * from_step);
 }
 
-// With the steps as constants where rows lie densely.
+// Dense rows from one place, or each element from its own column. Not inlined: where the compiler
+// sees the table of pointers it reads it again for each element.
+template <class T, bool columns>
+[[gnu::noinline]] void gather_by_offsets(T* __restrict to, const int64_t* __restrict offsets,
+                                         const char* from, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    const char* place = from + offsets[i];
+    to[i] = reinterpret_cast<const T*>(place)[columns ? i : 0];
+  }
+}
+
 template <class T>
-[[gnu::always_inline]] inline void gather_steps(char* const* data, int64_t to, int64_t at,
-                                                int64_t from, int64_t n) {
+void gather_apart(char* const* data, const int64_t* steps, int64_t n) {
+  char *const to = data[0], *const offsets = data[1], *const from = data[2];
   for (int64_t i = 0; i < n; ++i)
-    *reinterpret_cast<T*>(data[0] + i * to) =
-        *reinterpret_cast<const T*>(data[2] + i * from + offset_at(data[1], at, i));
+    *reinterpret_cast<T*>(to + i * steps[0]) =
+        *reinterpret_cast<const T*>(from + i * steps[2] + offset_at(offsets, steps[1], i));
 }
 
 template <class T>
@@ -56,11 +66,12 @@ void gather(const void*, char* const* data, const int64_t* steps, int64_t n) {
   if (steps[1] == 0)
     return gather_from_one_place<T>(data[0], steps[0], data[2] + offset_at(data[1], 0, 0), steps[2],
                                     n);
-  if (steps[0] == size && steps[1] == wide && steps[2] == 0)
-    return gather_steps<T>(data, size, wide, 0, n);
-  if (steps[0] == size && steps[1] == wide && steps[2] == size)
-    return gather_steps<T>(data, size, wide, size, n);
-  gather_steps<T>(data, steps[0], steps[1], steps[2], n);
+  T* to = reinterpret_cast<T*>(data[0]);
+  const int64_t* offsets = reinterpret_cast<const int64_t*>(data[1]);
+  const bool dense = steps[0] == size && steps[1] == wide;
+  if (dense && steps[2] == 0) return gather_by_offsets<T, false>(to, offsets, data[2], n);
+  if (dense && steps[2] == size) return gather_by_offsets<T, true>(to, offsets, data[2], n);
+  gather_apart<T>(data, steps, n);
 }
 
 // Where an index leads, or the rule's size where it does not hold. It is read once, so that nobody
@@ -87,8 +98,8 @@ template <class I, class T>
   return true;
 }
 
-// The same for dense rows that are read from one place, or each element from its own column. Not
-// inlined: where the compiler sees the table of pointers it reads it again for each element.
+// The same for dense rows that are read from one place, or each element from its own column; not
+// inlined, as above.
 template <class I, class T, bool columns>
 [[gnu::noinline]] bool gather_dense(T* __restrict to, const I* __restrict indices, const T* from,
                                     int64_t step, uint64_t size, int64_t n) {
@@ -169,9 +180,10 @@ struct Smaller {
 template <class T, class F>
 [[gnu::always_inline]] inline void scatter_steps(char* const* data, int64_t at, int64_t to,
                                                  int64_t from, int64_t n) {
+  char *const offsets = data[0], *const target = data[1], *const values = data[2];
   for (int64_t i = 0; i < n; ++i) {
-    T& x = *reinterpret_cast<T*>(data[1] + i * to + offset_at(data[0], at, i));
-    x = F::call(read_stored(&x), read_stored(reinterpret_cast<const T*>(data[2] + i * from)));
+    T& x = *reinterpret_cast<T*>(target + i * to + offset_at(offsets, at, i));
+    x = F::call(read_stored(&x), read_stored(reinterpret_cast<const T*>(values + i * from)));
   }
 }
 

@@ -60,25 +60,21 @@ template <class In, int count>
     __builtin_prefetch(reinterpret_cast<const char*>(x) + at);
 }
 
-// Dense rows of a fixed number of lanes in their order: two sets of accumulators, which stay in
-// registers. `ahead` says how many elements further lines are asked for.
+// Dense rows of a fixed number of lanes, two at a time: the accumulators stay in registers. `ahead`
+// says how many elements further lines are asked for.
 template <class Op, int lanes>
 [[gnu::noinline]] void add_lanes(const Op& op, typename Op::Acc* __restrict acc,
                                  const typename Op::In* __restrict x, int64_t rows, int64_t ahead,
                                  typename Op::Acc center) {
-  using Acc = typename Op::Acc;
-  Acc even[lanes], odd[lanes];
-  for (int i = 0; i < lanes; ++i) even[i] = acc[i];
-  for (int i = 0; i < lanes; ++i) odd[i] = op.init();
-  int64_t r = 0;
-  for (; r + 2 <= rows; r += 2, x += 2 * lanes) {
+  typename Op::Acc both[2 * lanes];
+  for (int i = 0; i < lanes; ++i) both[i] = acc[i];
+  for (int i = lanes; i < 2 * lanes; ++i) both[i] = op.init();
+  for (; rows >= 2; rows -= 2, x += 2 * lanes) {
     ask_for<typename Op::In, 2 * lanes>(x + ahead);
-    for (int i = 0; i < lanes; ++i) even[i] = op.step(even[i], x[i], center);
-    for (int i = 0; i < lanes; ++i) odd[i] = op.step(odd[i], x[lanes + i], center);
+    for (int i = 0; i < 2 * lanes; ++i) both[i] = op.step(both[i], x[i], center);
   }
-  if (r < rows)
-    for (int i = 0; i < lanes; ++i) even[i] = op.step(even[i], x[i], center);
-  for (int i = 0; i < lanes; ++i) acc[i] = op.combine(even[i], odd[i]);
+  for (int i = 0; rows > 0 && i < lanes; ++i) both[i] = op.step(both[i], x[i], center);
+  for (int i = 0; i < lanes; ++i) acc[i] = op.combine(both[i], both[lanes + i]);
 }
 
 // The same for elements apart.
