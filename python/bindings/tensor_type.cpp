@@ -175,6 +175,7 @@ void add_tensor_type(PyObject* module) {
   checked(PyType_Ready(&tensor_meta_type));
   Py_SET_TYPE(&tensor_base_type, &tensor_meta_type);
   add_type(module, tensor_base_type, "TensorBase");
+  speed_up_properties(&tensor_base_type);
   checked(PyObject_SetAttrString(module, "_TensorMeta",
                                  reinterpret_cast<PyObject*>(&tensor_meta_type)));
   const Object made =
