@@ -1,6 +1,7 @@
 """What the shortest ways of a call remember or leave out changes nothing that a program sees."""
 
 import inspect
+import pickle
 import sys
 import types
 
@@ -79,6 +80,19 @@ def test_properties_are_seen_by_subclasses_and_modes():
         assert facula.ones(2).dtype is facula.float32
     getters = [facula.Tensor.shape.__get__, facula.Tensor.dtype.__get__]
     assert [f for f in seen if f in getters] == getters
+
+
+def test_methods_are_descriptors_of_the_usual_kind():
+    item = facula.Tensor.item
+    assert type(item) is types.MethodDescriptorType
+    assert item.__qualname__ == "TensorBase.item"
+    assert item is facula._C.TensorBase.item
+    assert item(facula.tensor(3.0)) == facula.nn.Parameter(facula.tensor(3.0)).item() == 3.0
+    assert pickle.loads(pickle.dumps(item)) is item
+    with pytest.raises(TypeError):
+        item(3)
+    with pytest.raises(TypeError):
+        item()
 
 
 # --- results that are arguments
