@@ -5,6 +5,7 @@ import sys
 
 from bench import (
     autograd,
+    busy,
     harness,
     kernels,
     objects,
@@ -22,7 +23,7 @@ TABLES = {
     "kernels": kernels.CASES,
     "training": training.CASES,
 }
-SUITES = ("startup", "autograd", "memory", *TABLES)
+SUITES = ("startup", "autograd", "memory", "busy", *TABLES)
 
 
 def parse_options():
@@ -60,6 +61,8 @@ def run_suite(suite, modules, options):
         return autograd.run_autograd(modules, options.case)
     if suite == "memory":
         return peak.run_memory(list(modules), options.case)
+    if suite == "busy":
+        return busy.run_busy(modules, options.case)
     if suite not in TABLES:
         return []
     cases = [c for c in TABLES[suite] if options.full or not c.full]
