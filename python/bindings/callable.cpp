@@ -12,7 +12,7 @@
 namespace facula::python {
 namespace {
 
-CallableObject* self_of(PyObject* o) { return reinterpret_cast<CallableObject*>(o); }
+CallableObject* callable_object(PyObject* o) { return reinterpret_cast<CallableObject*>(o); }
 
 // --- the call
 
@@ -164,8 +164,8 @@ PyObject* bind_method(PyObject* o, PyObject* self, PyObject*) {
 }
 
 void callable_dealloc(PyObject* o) {
-  if (self_of(o)->weakrefs) PyObject_ClearWeakRefs(o);
-  Py_CLEAR(self_of(o)->dict);
+  if (callable_object(o)->weakrefs) PyObject_ClearWeakRefs(o);
+  Py_CLEAR(callable_object(o)->dict);
   Py_TYPE(o)->tp_free(o);
 }
 

@@ -239,6 +239,14 @@ Object get_plain(const Tensor& t, PyObject* tuple) {
   return wrapped(made.defined() ? made : alias_op.tensor({pack(t)}));
 }
 
+// a[1]
+Object get_number(const Tensor& t, PyObject* index) {
+  int overflow = 0;
+  int64_t i = long_value(index, overflow);
+  if (overflow) read_int(index, i);  // which raises
+  return wrapped(selected(t, 0, i, 0));
+}
+
 Object get(PyObject* self, PyObject* index) {
   const Tensor& t = tensor_of(self);
   if (is_index_number(index)) {
@@ -343,6 +351,7 @@ PyObject* subscript(PyObject* self, PyObject* index) {
   return guard([&] {
     if (is_plain_tensor(self) && is_plain_index(index) && !function_mode_active()) [[likely]] {
       const Tensor& t = tensor_of(self);
+      if (PyLong_CheckExact(index)) return get_number(t, index).leak();
       const bool dims = PyTuple_CheckExact(index) && t.dim() > 0;
       return dims ? get_plain(t, index).leak() : get(self, index).leak();
     }

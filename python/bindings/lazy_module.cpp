@@ -1,15 +1,17 @@
 // Modules that find their names when asked for them. CPython remembers where a module's attribute
 // is only for modules without __getattr__; this type makes up for that by looking in the dict
 // first.
+#include "dict_lookup.h"
 #include "tensor_members.h"
 
 namespace facula::python {
 namespace {
 
 PyObject* get_attribute(PyObject* self, PyObject* name) {
-  PyObject* found = PyDict_GetItemWithError(PyModule_GetDict(self), name);
-  if (found) return Py_NewRef(found);
-  return PyErr_Occurred() ? nullptr : PyModule_Type.tp_getattro(self, name);
+  return guard([&] {
+    PyObject* found = find_name(PyModule_GetDict(self), name);
+    return found ? Py_NewRef(found) : PyModule_Type.tp_getattro(self, name);
+  });
 }
 
 PyTypeObject make_type() {

@@ -1,5 +1,6 @@
 // Calls of nn.Module and lookups of its attributes without a Python frame.
 #include "core/inline_vector.h"
+#include "dict_lookup.h"
 #include "tensor_members.h"
 
 namespace facula::python {
@@ -28,47 +29,17 @@ PyObject* plain_getattr = nullptr;
 
 bool is_empty_dict(PyObject* o) { return o && PyDict_Check(o) && PyDict_GET_SIZE(o) == 0; }
 
-// A borrowed item, or null without an error.
-PyObject* item(PyObject* dict, PyObject* name) {
-  PyObject* found = PyDict_GetItemWithError(dict, name);
-  if (!found && PyErr_Occurred()) throw_python();
-  return found;
-}
-
-// What Module.__init__ puts into every module's dict stands at the same place in all of them: there
-// it is looked for first.
-class Place {
- public:
-  // A borrowed item, or null without an error.
-  PyObject* item(PyObject* dict, PyObject* name) {
-    PyObject *key = nullptr, *value = nullptr;
-    Py_ssize_t at = place_;
-    if (at >= 0 && PyDict_Next(dict, &at, &key, &value) && key == name) return value;
-    if (place_ < 0) find(dict, name);
-    return python::item(dict, name);
-  }
-
- private:
-  void find(PyObject* dict, PyObject* name) {
-    PyObject *key = nullptr, *value = nullptr;
-    for (Py_ssize_t next = 0, at = 0; PyDict_Next(dict, &next, &key, &value); at = next)
-      if (key == name) place_ = at;
-  }
-  Py_ssize_t place_ = -1;
-};
-Place places_of_hooks[4], places_of_tables[3];
-
 bool has_no_hooks(PyObject* dict) {
   const Words& w = words();
-  for (size_t i = 0; i < std::size(w.hooks); ++i)
-    if (!is_empty_dict(places_of_hooks[i].item(dict, w.hooks[i]))) return false;
+  for (PyObject* hooks : w.hooks)
+    if (!is_empty_dict(find_name(dict, hooks))) return false;
   for (Py_ssize_t i = 0; shared_hooks && i < PyTuple_GET_SIZE(shared_hooks); ++i)
     if (!is_empty_dict(PyTuple_GET_ITEM(shared_hooks, i))) return false;
   return true;
 }
 
 bool is_compiled(PyObject* self, PyObject* dict) {
-  PyObject* compiled = item(dict, words().compiled_call);
+  PyObject* compiled = find_name(dict, words().compiled_call);
   if (!compiled) compiled = _PyType_Lookup(Py_TYPE(self), words().compiled_call);
   return compiled && compiled != Py_None;
 }
@@ -81,7 +52,7 @@ Object call_attribute(PyObject* self, PyObject* name, PyObject* args, PyObject* 
 Object call_forward(PyObject* self, PyObject* dict, PyObject* args, PyObject* kwargs) {
   const Words& w = words();
   PyObject* f = _PyType_Lookup(Py_TYPE(self), w.forward);
-  const bool is_function = f && PyFunction_Check(f) && !item(dict, w.forward);
+  const bool is_function = f && PyFunction_Check(f) && !find_name(dict, w.forward);
   if (!is_function) return call_attribute(self, w.forward, args, kwargs);
   const Object keep = Object::share(f);
   const auto n = static_cast<size_t>(PyTuple_GET_SIZE(args));
@@ -114,21 +85,23 @@ PyObject* plain_attribute(PyObject* self, PyObject* name) {
 }
 
 // A registered parameter, module or buffer; a new reference, or null where there is none.
-PyObject* registered(PyObject* self, PyObject* name) {
-  const Object dict = Object::take(PyObject_GenericGetDict(self, nullptr));
-  for (size_t i = 0; i < std::size(words().tables); ++i) {
-    PyObject* table = places_of_tables[i].item(dict.get(), words().tables[i]);
-    PyObject* found = table && PyDict_Check(table) ? item(table, name) : nullptr;
+PyObject* registered(PyObject* dict, PyObject* name) {
+  for (PyObject* word : words().tables) {
+    PyObject* table = find_name(dict, word);
+    PyObject* found = table && PyDict_Check(table) ? find_name(table, name) : nullptr;
     if (found) return Py_NewRef(found);
   }
   return nullptr;
 }
 
 PyObject* get_attribute(PyObject* self, PyObject* name) {
-  PyObject* found = plain_attribute(self, name);
+  const bool in_class = _PyType_Lookup(Py_TYPE(self), name) != nullptr;
+  PyObject* found = in_class ? plain_attribute(self, name) : nullptr;
   if (found || PyErr_Occurred()) return found;
   return guard([&] {
-    if (PyObject* r = registered(self, name)) return r;
+    const Object dict = Object::take(PyObject_GenericGetDict(self, nullptr));
+    if (PyObject* own = in_class ? nullptr : find_name(dict.get(), name)) return Py_NewRef(own);
+    if (PyObject* r = registered(dict.get(), name)) return r;
     return checked(PyObject_CallFunctionObjArgs(plain_getattr, self, name, nullptr));
   });
 }

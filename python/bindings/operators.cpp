@@ -11,9 +11,10 @@ const Operator& NamedOperator::get() {
   return *op_;
 }
 
-void NamedOperator::run(std::initializer_list<Value> given, Value* results) {
+void NamedOperator::call_with(std::span<Value> given, Value* results) {
   const Operator& op = get();
   const OpInfo& info = op.info();
+  if (given.size() == info.args) return call(op, given.data(), results);
   union Room {
     Room() {}  // as many are made as the operator has
     Value args[32];
@@ -24,16 +25,10 @@ void NamedOperator::run(std::initializer_list<Value> given, Value* results) {
   call(op, room.args, results);
 }
 
-Tensor NamedOperator::tensor(std::initializer_list<Value> args) {
+Tensor NamedOperator::call_for_tensor(std::span<Value> args) {
   ResultSlots r(get().info().results);
-  run(args, r.slots);
+  call_with(args, r.slots);
   return take_tensor(r.slots[0]);
-}
-
-std::vector<Tensor> NamedOperator::tensors(std::initializer_list<Value> args) {
-  ResultSlots r(get().info().results);
-  run(args, r.slots);
-  return take_tensors(r.slots[0]);
 }
 
 Scalar item_by_operator(const Tensor& t) {

@@ -1,6 +1,6 @@
 // Calls of operators from the binding itself, by name.
 #pragma once
-#include <initializer_list>
+#include <span>
 
 #include "dispatch/call.h"
 #include "python.h"
@@ -29,12 +29,27 @@ class NamedOperator {
   constexpr NamedOperator(const char* name, const char* overload = "")
       : name_(name), overload_(overload) {}
   const Operator& get();
-  // Calls it; arguments that are left out at the end get their defaults.
-  Tensor tensor(std::initializer_list<Value> args);
-  void run(std::initializer_list<Value> args, Value* results);
-  std::vector<Tensor> tensors(std::initializer_list<Value> args);
+  // Calls it; arguments that are left out at the end get their defaults. A list in braces is an
+  // array that the call may write to.
+  template <size_t N>
+  Tensor tensor(Value (&&args)[N]) {
+    return call_for_tensor(args);
+  }
+  template <size_t N>
+  void run(Value (&&args)[N], Value* results) {
+    call_with(args, results);
+  }
+  template <size_t N>
+  std::vector<Tensor> tensors(Value (&&args)[N]) {
+    ResultSlots r(get().info().results);
+    call_with(args, r.slots);
+    return take_tensors(r.slots[0]);
+  }
 
  private:
+  Tensor call_for_tensor(std::span<Value> args);
+  void call_with(std::span<Value> args, Value* results);
+
   const char* name_;
   const char* overload_;
   const Operator* op_ = nullptr;

@@ -11,6 +11,10 @@ struct OverridableObject {
   PyObject* function;  // the Python function; what the object does not have itself is its
   PyObject* dict;
   PyObject* weakrefs;
+  // What the function is where it is given from `least` to `most` arguments by position and no
+  // others; or null.
+  PyObject* direct;
+  Py_ssize_t least, most;
 };
 OverridableObject* self_of(PyObject* o) { return reinterpret_cast<OverridableObject*>(o); }
 
@@ -50,25 +54,35 @@ Object call_override(PyObject* o, PyObject* const* args, size_t positional, PyOb
 PyObject* vectorcall(PyObject* o, PyObject* const* args, size_t n, PyObject* keywords) {
   const size_t positional = static_cast<size_t>(PyVectorcall_NARGS(n));
   const size_t named = keywords ? static_cast<size_t>(PyTuple_GET_SIZE(keywords)) : 0;
-  if (!is_overridden(args, positional + named)) [[likely]]
-    return PyObject_Vectorcall(self_of(o)->function, args, n, keywords);
+  const OverridableObject* self = self_of(o);
+  if (!is_overridden(args, positional + named)) [[likely]] {
+    const auto given = static_cast<Py_ssize_t>(positional);
+    const bool direct = self->direct && !keywords && given >= self->least && given <= self->most;
+    return PyObject_Vectorcall(direct ? self->direct : self->function, args, n, keywords);
+  }
   return guard([&] { return call_override(o, args, positional, keywords).leak(); });
 }
 
-// overridable(function, module)
+// overridable(function, module, direct=None, least=0, most=0)
 PyObject* make(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guard([&] {
-    static const char* keys[] = {"function", "module", nullptr};
-    PyObject *function, *module;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OU:overridable", const_cast<char**>(keys),
-                                     &function, &module))
+    static const char* keys[] = {"function", "module", "direct", "least", "most", nullptr};
+    PyObject *function, *module, *direct = Py_None;
+    Py_ssize_t least = 0, most = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OU|Onn:overridable", const_cast<char**>(keys),
+                                     &function, &module, &direct, &least, &most))
       throw_python();
     check_type(PyCallable_Check(function), "overridable(): expected a function; got ",
                type_name(function));
+    check_type(direct == Py_None || PyCallable_Check(direct),
+               "overridable(): expected direct to be a function or None; got ", type_name(direct));
     Object o = Object::take(type->tp_alloc(type, 0));
     OverridableObject* self = self_of(o.get());
     self->vectorcall = vectorcall;
     self->function = Py_NewRef(function);
+    self->direct = direct == Py_None ? nullptr : Py_NewRef(direct);
+    self->least = least;
+    self->most = most;
     self->dict = PyDict_New();
     checked(PyDict_SetItemString(self->dict, "__module__", module));
     checked(PyDict_SetItemString(self->dict, "__wrapped__", function));
@@ -104,6 +118,7 @@ PyObject* itself(PyObject* o, PyObject*) { return Py_NewRef(o); }
 
 int traverse(PyObject* o, visitproc visit, void* arg) {
   Py_VISIT(self_of(o)->function);
+  Py_VISIT(self_of(o)->direct);
   Py_VISIT(self_of(o)->dict);
   return 0;
 }
@@ -116,6 +131,7 @@ void dealloc(PyObject* o) {
   if (self_of(o)->weakrefs) PyObject_ClearWeakRefs(o);
   clear(o);
   Py_CLEAR(self_of(o)->function);
+  Py_CLEAR(self_of(o)->direct);
   Py_TYPE(o)->tp_free(o);
 }
 
@@ -130,7 +146,10 @@ PyGetSetDef properties[] = {
 PyTypeObject make_type() {
   PyTypeObject t = blank_type();
   t.tp_name = "facula._C.overridable";
-  t.tp_doc = "overridable(function, module): the function, asking __torch_function__ first.";
+  t.tp_doc =
+      "overridable(function, module, direct=None, least=0, most=0): the function, asking "
+      "__torch_function__ first. Given least to most arguments by position and no others, it is "
+      "direct.";
   t.tp_basicsize = sizeof(OverridableObject);
   t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_HAVE_GC |
                Py_TPFLAGS_METHOD_DESCRIPTOR;

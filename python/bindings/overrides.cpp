@@ -108,7 +108,7 @@ std::string function_name(PyObject* f) {
 
 bool has_override(PyObject* o) {
   PyTypeObject* t = Py_TYPE(o);
-  if (t == tensor_type || is_basic(t)) return false;
+  if (is_plain_tensor(o) || is_basic(t)) return false;
   if (!override_state.subclass_enabled || !override_state.all_enabled) return false;
   return overrides(t);
 }

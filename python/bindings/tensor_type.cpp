@@ -13,7 +13,7 @@ PyTypeObject* tensor_type = nullptr;
 
 namespace {
 
-TensorObject* self_of(PyObject* o) { return reinterpret_cast<TensorObject*>(o); }
+TensorObject* tensor_object(PyObject* o) { return reinterpret_cast<TensorObject*>(o); }
 
 // --- objects of exact Tensors that wait for reuse
 
@@ -55,14 +55,14 @@ void let_go(PyObject* o) {
   if (impl && release_as_object(*impl)) destroy(impl);
 }
 int traverse_hooks_and_graph(PyObject* o, visitproc visit, void* arg) {
-  Py_VISIT(self_of(o)->backward_hooks);
+  Py_VISIT(tensor_object(o)->backward_hooks);
   return impl_of(o) ? traverse_graph(*impl_of(o), visit, arg) : 0;
 }
 void clear_hooks_and_graph(PyObject* o) {
-  Py_CLEAR(self_of(o)->backward_hooks);
+  Py_CLEAR(tensor_object(o)->backward_hooks);
   if (impl_of(o)) clear_graph(*impl_of(o));
 }
-void drop_hooks(PyObject* o) { Py_CLEAR(self_of(o)->backward_hooks); }
+void drop_hooks(PyObject* o) { Py_CLEAR(tensor_object(o)->backward_hooks); }
 
 void tensor_dealloc(PyObject* o);
 const KeptKind kind{&tensor_base_type,     tensor_dealloc, let_go,     traverse_hooks_and_graph,
@@ -70,7 +70,7 @@ const KeptKind kind{&tensor_base_type,     tensor_dealloc, let_go,     traverse_
 
 // Nobody can tell such an object from a new one, and nothing is run at its end.
 bool is_plain(PyObject* o) {
-  const TensorObject* t = self_of(o);
+  const TensorObject* t = tensor_object(o);
   return Py_TYPE(o) == tensor_type && !t->kept.dict && !t->kept.weakrefs && !t->backward_hooks;
 }
 

@@ -12,7 +12,8 @@ namespace {
 // Arguments that require grad, a bit each.
 uint32_t requiring(const OpCall& c) {
   uint32_t bits = 0;
-  for (int i = 0; i < c.info->args; ++i) {
+  for (uint32_t left = c.info->tensor_args | c.info->list_args; left; left &= left - 1) {
+    const int i = std::countr_zero(left);
     const Value& v = c.args[i];
     bool any = v.is_tensor() && requires_grad(v.as_tensor());
     if (v.tag == Tag::TensorList)
@@ -127,6 +128,9 @@ bool any_differentiable_result(const OpCall& c) {
 void autograd_layer(OpCall& c) {
   if (thread_state.inference) return run_below(c);
   const uint32_t needing = thread_state.grad_enabled ? requiring(c) : 0;
+  // A view of a plain tensor, say: it is here for the sake of its base.
+  if (!needing && !c.info->mutated && forward_levels.load(std::memory_order_relaxed) == 0)
+    return run_below(c);
   // Storage alone changes where versions do not count: resize_ has rules of its own.
   const bool storage_only = (c.op->record->flags & no_version_bump) != 0;
   const bool tracked = c.info->differentiable || c.info->differentiable_results;

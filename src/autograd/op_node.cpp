@@ -75,8 +75,7 @@ OpNode::OpNode(const OpCall& c, uint32_t wanted, Purpose purpose)
       }
     }
     if (!has_edge || (v.is_number() && numbers_stand_apart(*c.op->record))) continue;
-    Edge& edge = next.emplace_back();
-    if (v.is_tensor() && (wanted >> i & 1)) edge = edge_to(v.as_tensor());
+    next.push_back(v.is_tensor() && (wanted >> i & 1) ? edge_to(v.as_tensor()) : Edge());
   }
 }
 

@@ -18,7 +18,9 @@ bool stale_view(const Tensor& t) {
   return m.base.defined() && m.view_version != t->current_version() && requires_grad(m.base);
 }
 
-std::string operation_of(const std::string& node) { return node.substr(0, node.rfind("Backward")); }
+std::string name_of_operation(const std::string& node) {
+  return node.substr(0, node.rfind("Backward"));
+}
 
 // What a view of a special kind is, for the error when it is changed.
 const char* kind_of(ViewKind kind) {
@@ -40,7 +42,7 @@ const char* kind_of(ViewKind kind) {
   std::string what = "a tensor";
   if (m.grad_fn) {
     const auto& node = static_cast<const Node&>(*m.grad_fn);
-    what = concat("Output ", m.output_nr, " of ", operation_of(node.name()));
+    what = concat("Output ", m.output_nr, " of ", name_of_operation(node.name()));
   }
   throw Error(ErrorKind::Runtime, what, " is a view and ",
               indirect ? "its base or another view of it has been" : "is being",
@@ -131,7 +133,7 @@ Ref<Node> grad_accumulator(const Tensor& t) {
 }
 
 Edge gradient_edge(const Tensor& t) {
-  if (Ref<Node> n = grad_fn(t)) return {n, t->autograd->output_nr};
+  if (Ref<Node> n = grad_fn(t)) return {std::move(n), t->autograd->output_nr};
   if (!requires_grad(t)) return {};
   if (GraphNode* unpacked = t->autograd->grad_fn.get())
     return {Ref<Node>::share(static_cast<Node*>(unpacked)), 0};

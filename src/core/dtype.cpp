@@ -36,8 +36,13 @@ constexpr std::array<DTypeInfo, dtype_slots> make_table() {
 }
 constexpr auto table = make_table();
 static_assert([] {
-  for (int i = 0; i < dtype_slots; ++i)
-    if (table[static_cast<size_t>(i)].size != dtype_bytes[i]) return false;
+  for (int i = 0; i < dtype_slots; ++i) {
+    const DTypeInfo& facts = table[static_cast<size_t>(i)];
+    if (facts.size != dtype_bytes[i] ||
+        (floating_dtypes >> i & 1) != (facts.kind == DTypeKind::Float) ||
+        (complex_dtypes >> i & 1) != (facts.kind == DTypeKind::Complex))
+      return false;
+  }
   return true;
 }());
 

@@ -51,15 +51,18 @@ inline constexpr uint8_t dtype_bytes[dtype_slots] = {1, 1, 2, 4, 8, 2, 4, 8, 4, 
 inline size_t itemsize(DType d) { return dtype_bytes[static_cast<int>(d) & (dtype_slots - 1)]; }
 inline const char* name(DType d) { return info(d).name; }
 
-inline bool is_complex(DType d) { return info(d).kind == DTypeKind::Complex; }
-inline bool is_floating(DType d) { return info(d).kind == DTypeKind::Float; }
+// Kinds that calls ask for, as sets with a bit for each dtype number; checked like the bytes.
+inline constexpr uint32_t floating_dtypes = 0x018080e0, complex_dtypes = 0x00000700;
+inline bool is_among(uint32_t dtypes, DType d) { return dtypes >> (static_cast<int>(d) & 31) & 1; }
+inline bool is_complex(DType d) { return is_among(complex_dtypes, d); }
+inline bool is_floating(DType d) { return is_among(floating_dtypes, d); }
 inline bool is_integral(DType d, bool include_bool) {
   const DTypeKind k = info(d).kind;
   return k == DTypeKind::Signed || k == DTypeKind::Unsigned ||
          (include_bool && k == DTypeKind::Bool);
 }
 inline bool is_signed(DType d) { return info(d).kind >= DTypeKind::Signed; }
-inline bool is_differentiable(DType d) { return info(d).kind >= DTypeKind::Float; }
+inline bool is_differentiable(DType d) { return is_among(floating_dtypes | complex_dtypes, d); }
 inline bool is_reduced_float(DType d) { return d == DType::Float16 || d == DType::BFloat16; }
 inline bool is_float8(DType d) { return d == DType::Float8E4M3 || d == DType::Float8E5M2; }
 

@@ -158,7 +158,7 @@ int64_t extent(IntSpan sizes, IntSpan strides) {
   return last + 1;
 }
 
-int64_t wrap_dim(int64_t dim, int64_t ndim) {
+int64_t wrap_unusual_dim(int64_t dim, int64_t ndim) {
   const int64_t n = std::max<int64_t>(ndim, 1);
   if (dim < -n || dim >= n) [[unlikely]]
     throw Error(ErrorKind::Index, "Dimension out of range (expected to be in range of [", -n, ", ",

@@ -80,17 +80,42 @@ void TensorImpl::refresh() {
   contiguous = plain || numel == 0;
 }
 
-void TensorImpl::set_geometry(IntSpan n, IntSpan s) {
+// The usual geometry of a fresh tensor, which no span points into, in one walk: few dimensions with
+// elements in each. False leaves everything to the longer way.
+bool TensorImpl::set_plain(IntSpan n) {
   const size_t dims = n.size();
-  if (ndim == 0 && dims <= inline_dims) {  // a fresh one, which no span points into
-    checked_product(n, "numel");
-    ndim = static_cast<uint8_t>(dims);
-    for (size_t d = 0; d < dims; ++d) {
-      inline_[d] = n[d];
-      inline_[dims + d] = s[d];
-    }
-    return refresh();
+  if (ndim != 0 || dims > inline_dims) return false;
+  int64_t step = 1;
+  for (size_t d = dims; d-- > 0;) {
+    inline_[d] = n[d];
+    inline_[dims + d] = step;
+    if (n[d] <= 0 || __builtin_mul_overflow(step, n[d], &step)) return false;
   }
+  ndim = static_cast<uint8_t>(dims);
+  numel = step;
+  contiguous = true;
+  return true;
+}
+
+bool TensorImpl::set_plain(IntSpan n, IntSpan s) {
+  const size_t dims = n.size();
+  if (ndim != 0 || dims > inline_dims) return false;
+  int64_t product = 1;
+  bool in_order = true;
+  for (size_t d = dims; d-- > 0;) {
+    inline_[d] = n[d];
+    inline_[dims + d] = s[d];
+    in_order &= n[d] == 1 || s[d] == product;
+    if (n[d] <= 0 || __builtin_mul_overflow(product, n[d], &product)) return false;
+  }
+  ndim = static_cast<uint8_t>(dims);
+  numel = product;
+  contiguous = in_order;
+  return true;
+}
+
+void TensorImpl::set_geometry(IntSpan n, IntSpan s) {
+  if (set_plain(n, s)) return;
   const IntVec keep_n(n), keep_s(s);  // the spans may point into this very object
   checked_product(keep_n, "numel");
   int64_t* g = reserve(n.size());
@@ -101,7 +126,14 @@ void TensorImpl::set_geometry(IntSpan n, IntSpan s) {
   refresh();
 }
 
+void TensorImpl::set_checked(IntSpan n) {
+  if (set_plain(n)) return;
+  checked_numel(n);
+  set_contiguous(n);
+}
+
 void TensorImpl::set_contiguous(IntSpan n) {
+  if (set_plain(n)) return;
   const size_t dims = n.size();
   if (dims <= inline_dims && ndim <= inline_dims && n.data() != inline_) {
     ndim = static_cast<uint8_t>(dims);
@@ -147,9 +179,6 @@ const Ref<VersionCounter>& TensorImpl::share_version() {
   return shared_version;
 }
 
-int64_t Tensor::size(int64_t d) const { return sizes()[wrap_dim(d, dim())]; }
-int64_t Tensor::stride(int64_t d) const { return strides()[wrap_dim(d, dim())]; }
-
 bool Tensor::is_contiguous(MemoryFormat f) const {
   if (f == MemoryFormat::Contiguous) return is_contiguous();
   const int64_t wanted = f == MemoryFormat::ChannelsLast ? 4 : 5;
@@ -170,18 +199,16 @@ void describe_large(const TensorImpl& t) {
 }  // namespace
 
 Tensor empty_tensor(IntSpan sizes, DType dtype, Device device) {
-  const int64_t n = checked_numel(sizes);
-  int64_t bytes;
-  check(!__builtin_mul_overflow(n, static_cast<int64_t>(itemsize(dtype)), &bytes),
-        "Storage size calculation overflowed with sizes=", str(sizes));
-  Ref<Storage> storage = Storage::make(device, static_cast<size_t>(bytes));
   TensorImpl* t = new_tensor_impl();
   Tensor owner(Ref<TensorImpl>::take(t));
-  t->storage = std::move(storage);
+  t->set_checked(sizes);
+  int64_t bytes;
+  check(!__builtin_mul_overflow(t->numel, static_cast<int64_t>(itemsize(dtype)), &bytes),
+        "Storage size calculation overflowed with sizes=", str(sizes));
+  t->storage = Storage::make(device, static_cast<size_t>(bytes));
   t->dtype = dtype;
   t->device = t->storage->device();
   t->layers = backend_layer(device.type);
-  t->set_contiguous(sizes);
   describe_large(*t);
   return owner;
 }

@@ -68,6 +68,8 @@ struct TensorImpl : ObjectCounted {
   // Sets sizes and strides; recomputes numel and contiguity.
   void set_geometry(IntSpan sizes, IntSpan strides);
   void set_contiguous(IntSpan sizes);
+  // The same for a fresh tensor, of sizes that a user chose: RuntimeError for negative ones.
+  void set_checked(IntSpan sizes);
   void copy_geometry(const TensorImpl& from);
   void copy_contiguous_geometry(const TensorImpl& from);
   uint32_t current_version() const {
@@ -93,6 +95,8 @@ struct TensorImpl : ObjectCounted {
   const int64_t* geometry() const { return ndim <= inline_dims ? inline_ : heap_; }
   int64_t* reserve(size_t dims);
   void refresh();
+  bool set_plain(IntSpan sizes);
+  bool set_plain(IntSpan sizes, IntSpan strides);
   union {
     int64_t inline_[2 * inline_dims];
     int64_t* heap_;
@@ -125,8 +129,8 @@ class Tensor {
   int64_t numel() const { return impl_->numel; }
   IntSpan sizes() const { return impl_->sizes(); }
   IntSpan strides() const { return impl_->strides(); }
-  int64_t size(int64_t d) const;
-  int64_t stride(int64_t d) const;
+  int64_t size(int64_t d) const;    // IndexError where there is no such dimension
+  int64_t stride(int64_t d) const;  // likewise
   DType dtype() const { return impl_->dtype; }
   Device device() const { return impl_->device; }
   int64_t storage_offset() const { return impl_->offset; }
@@ -184,8 +188,13 @@ bool may_self_overlap(IntSpan sizes, IntSpan strides);
 int64_t checked_numel(IntSpan sizes);
 // Elements from the first to one past the last that the geometry touches (0 when empty).
 int64_t extent(IntSpan sizes, IntSpan strides);
+int64_t wrap_unusual_dim(int64_t dim, int64_t ndim);  // for wrap_dim
 // Wraps a dimension into [0, ndim); IndexError with PyTorch's text otherwise. 0-dim counts as 1.
-int64_t wrap_dim(int64_t dim, int64_t ndim);
+inline int64_t wrap_dim(int64_t dim, int64_t ndim) {
+  return dim >= 0 && dim < ndim ? dim : wrap_unusual_dim(dim, ndim);
+}
+inline int64_t Tensor::size(int64_t d) const { return sizes()[wrap_dim(d, dim())]; }
+inline int64_t Tensor::stride(int64_t d) const { return strides()[wrap_dim(d, dim())]; }
 // Broadcast of two shapes; RuntimeError with PyTorch's text when they do not fit.
 IntVec broadcast_sizes(IntSpan a, IntSpan b);
 inline bool same_sizes(IntSpan a, IntSpan b) {

@@ -1,6 +1,7 @@
 // Meta: the context of a shape and type rule. The rule reads arguments and states each result;
 // the call path allocates, resizes or checks accordingly.
 #pragma once
+#include <bit>
 #include <new>
 
 #include "dispatch/call.h"
@@ -21,8 +22,7 @@ class ResultSpecs {
   ResultSpecs() = default;
   ResultSpecs(const ResultSpecs&) = delete;
   ~ResultSpecs() {
-    for (int i = 0; i < most; ++i)
-      if (made_ >> i & 1) at(i)->~ResultSpec();
+    for (uint32_t bits = made_; bits; bits &= bits - 1) at(std::countr_zero(bits))->~ResultSpec();
   }
   ResultSpec& operator[](int i) {
     if (!(made_ >> i & 1)) new (at(i)) ResultSpec;
@@ -58,7 +58,7 @@ struct Meta {
     ResultSpec& r = results[i];
     r.defined = true;
     r.dtype = dtype;
-    r.sizes = IntVec(sizes);
+    r.sizes.assign(sizes.data(), sizes.size());
   }
   void result(int i, IntSpan sizes, DType dtype, IntSpan strides) {
     result(i, sizes, dtype);

@@ -25,10 +25,9 @@ struct Read;
 template <>
 struct Read<const Tensor&> {
   Tensor made;
-  Tensor none;
   const Tensor& operator()(const Value& v) {
-    if (v.is_tensor()) return v.as_tensor();
-    if (v.is_none()) return none;
+    // None is all zeros, as an undefined tensor is.
+    if (v.is_tensor() || v.is_none()) return v.as_tensor();
     return made = number_tensor(v);
   }
 };

@@ -42,13 +42,10 @@ Scalar Value::as_scalar() const {
   }
 }
 
-void clear(Value& v) {
-  if (v.owned) {
-    if (v.tag == Tag::Tensor && v.tensor->release()) destroy(v.tensor);
-    if (v.tag == Tag::TensorList) delete[] v.tensors;
-    if (v.tag == Tag::Complex) delete v.complex;
-  }
-  v = Value();
+void release_owned(Value& v) {
+  if (v.tag == Tag::Tensor && v.tensor->release()) destroy(v.tensor);
+  if (v.tag == Tag::TensorList) delete[] v.tensors;
+  if (v.tag == Tag::Complex) delete v.complex;
 }
 
 void set_result(Value& slot, std::vector<Tensor> list) {

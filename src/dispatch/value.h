@@ -109,11 +109,15 @@ static_assert(sizeof(Value) == 16);
 
 // --- results
 
+void release_owned(Value& v);  // for clear
 // Lets go of what the slot owns and makes it None.
-void clear(Value& v);
+inline void clear(Value& v) {
+  if (v.owned) release_owned(v);
+  v = Value();
+}
 // Puts an owned reference into a result slot; an undefined tensor gives None.
 inline void set_result(Value& slot, Tensor t) {
-  clear(slot);
+  if (slot.owned) release_owned(slot);
   slot = Value::of_tensor(t.leak());
   slot.owned = slot.tensor != nullptr;
 }
@@ -141,7 +145,8 @@ struct Results {
   Results(const Results&) = delete;
   Results& operator=(const Results&) = delete;
   ~Results() {
-    for (Value& v : slots) clear(v);
+    for (Value& v : slots)
+      if (v.owned) release_owned(v);
   }
 };
 

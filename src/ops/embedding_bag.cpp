@@ -42,11 +42,12 @@ BagMode mode_of(int64_t mode) {
   return static_cast<BagMode>(mode);
 }
 
-// A copy, so that nobody changes the numbers after they were checked.
-Tensor copy_of(const Tensor& t) { return cpu::contiguous(cpu::converted(t, DType::Int64)); }
+Tensor wide_list(const Tensor& t) {
+  return cpu::contiguous(t.dtype() == DType::Int64 ? t : cpu::converted(t, DType::Int64));
+}
 
 std::vector<int64_t> list_of(const Tensor& t) {
-  const Tensor wide = copy_of(t);
+  const Tensor wide = wide_list(t);
   return {wide.data<int64_t>(), wide.data<int64_t>() + wide.numel()};
 }
 
@@ -62,7 +63,7 @@ void check_starts(const std::vector<int64_t>& starts, int64_t length) {
 // With the end of the last bag: the last offset where it is said to be that, else all that is left.
 cpu::Bags bags_of(const Tensor& indices, const Tensor& offsets, bool include_last,
                   int64_t padding) {
-  cpu::Bags bags{copy_of(indices), list_of(offsets), padding};
+  cpu::Bags bags{wide_list(indices), list_of(offsets), padding};
   const int64_t length = bags.numbers.numel();
   check_starts(bags.starts, length);
   if (include_last && !bags.starts.empty())

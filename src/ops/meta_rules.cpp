@@ -44,18 +44,31 @@ DType result_type(std::span<const Value> values) {
 
 namespace meta {
 
+// The first tensor, where all are contiguous and have its shape; or null.
+static const Tensor* common_geometry(const Meta& m, int inputs) {
+  const Tensor* first = nullptr;
+  for (int i = 0; i < inputs; ++i) {
+    const Value& v = m.arg(i);
+    if (!v.is_tensor()) continue;
+    if (!v.tensor->contiguous) return nullptr;
+    if (!first)
+      first = &v.as_tensor();
+    else if (!same_sizes(v.tensor->sizes(), first->sizes()))
+      return nullptr;
+  }
+  return first;
+}
+
 void pointwise_result(Meta& m, int inputs, DType result, DType compute) {
   m.call.compute = compute;
+  if (const Tensor* like = common_geometry(m, inputs)) return m.result_same(*like, result);
   const Tensor* tensors[4];
   size_t n = 0;
   for (int i = 0; i < inputs; ++i)
     if (m.arg(i).is_tensor()) tensors[n++] = &m.tensor(i);
   if (n == 0) return m.result(0, {}, result);
-  bool same = true;
-  for (size_t k = 1; k < n; ++k) same &= same_sizes(tensors[k]->sizes(), tensors[0]->sizes());
   bool contiguous = true;
   for (size_t k = 0; k < n; ++k) contiguous &= tensors[k]->is_contiguous();
-  if (same && contiguous) return m.result_same(*tensors[0], result);
   IntVec sizes(tensors[0]->sizes());
   for (size_t k = 1; k < n; ++k) sizes = broadcast_sizes(sizes, tensors[k]->sizes());
   // Strides of contiguous inputs fall from dimension to dimension, and so do the result's.

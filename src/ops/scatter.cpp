@@ -181,6 +181,15 @@ void scatter_into(const Tensor& self, int64_t dim, const Tensor& index, const Te
                      : alias_tensor(apart, at.sizes(), apart.strides(), apart.storage_offset());
   auto place = [&](const Tensor& t) { return still(at_least_1d(t), at.sizes(), d); };
   auto offsets = [&](const Tensor& t) { return offsets_along(at_least_1d(t), d, at); };
+  const bool adds = c && c->how == Reduction::Sum && !c->mean && include_self;
+  if (at.dtype() == DType::Int64 && (!c || adds)) {
+    const Tensor to = adds ? widened(out) : out, whole = at_least_1d(to);
+    cpu::scatter_along(place(to), adds ? widened(values) : values,
+                       {&at, whole.sizes()[d], whole.strides()[d], d, false}, adds ? op : nullptr,
+                       &cpu::index_out_of_bounds_runtime);
+    if (!to.is_same(out)) cpu::copy(out, to);
+    return;
+  }
   if (c) return combine(out, values, *c, include_self, op, place, offsets);
   cpu::scatter_elements(place(out), offsets(out), values);
 }
@@ -253,9 +262,19 @@ Tensor slice_offsets(const Tensor& t, int64_t dim, const Tensor& index, IntSpan 
   return spread_along(cpu::byte_offsets({&d, 1}, t.itemsize(), error), sizes, dim);
 }
 
+// Whether the dimensions after the first lie as in a contiguous tensor.
+bool has_dense_rows(const Tensor& t) {
+  int64_t step = 1;
+  for (int64_t d = t.dim() - 1; d > 0; step *= t.sizes()[d], --d)
+    if (t.sizes()[d] != 1 && t.strides()[d] != step) return false;
+  return true;
+}
+
 void index_select(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out) {
   const Tensor from = at_least_1d(self), to = at_least_1d(out);
   const int64_t d = wrap_dim(dim, self.dim());
+  if (d == 0 && has_dense_rows(from) && to.is_contiguous())
+    return check_index(cpu::take_dense_rows(from, index, to), "index out of range in self");
   const Tensor at = slice_offsets(from, d, index, to.sizes(), false, &select_out_of_range);
   cpu::gather_elements(to, still(from, to.sizes(), d), at);
 }

@@ -138,17 +138,25 @@ class BackwardHead {
     const Packed* left = as_left(weights_.get(), rows, queries);
     const int64_t at = i / B::per_packed * columns_, skip = first / B::per_packed;
     A* to_value = grad_value_.get() + (j + row) * columns_;
-    products_.run(rows, depth, left, grad_rows_.get() + at, depth, skip, 0, p_.width, to_value,
-                  columns_, true);
+    add_over_queries(rows, depth, left, grad_rows_.get() + at, skip, to_value);
     products_.run(rows, depth_, values_.get() + row * B::pitch, grad_columns_.get() + panel, depth_,
                   0, first, queries, scores_.get(), score_pitch, false);
     slope(i, queries, rows, first);
     left = as_left(scores_.get(), rows, queries);
     A* to_key = grad_key_.get() + (j + row) * columns_;
-    products_.run(rows, depth, left, query_rows_.get() + at, depth, skip, 0, p_.width, to_key,
-                  columns_, true);
+    add_over_queries(rows, depth, left, query_rows_.get() + at, skip, to_key);
     B::transpose(slopes_.get() + first * B::pitch + row / B::per_packed, scores_.get() + first,
                  rows, queries - first);
+  }
+
+  // to += the product, from packed row `skip` on. It is summed in short runs: one long sum would
+  // carry a rounding error for each query.
+  void add_over_queries(int64_t rows, int64_t depth, const Packed* left, const Packed* right,
+                        int64_t skip, A* to) const {
+    constexpr int64_t longest = 64 / B::per_packed;
+    for (int64_t at = skip; at < depth; at += longest)
+      products_.run(rows, min_of(depth, at + longest), left, right, depth, at, 0, p_.width, to,
+                    columns_, true);
   }
 
   const Packed* as_left(const A* scores, int64_t rows, int64_t columns) {

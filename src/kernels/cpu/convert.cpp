@@ -7,6 +7,7 @@
 #include "core/threads.h"
 #include "kernels/cpu/convert_rows.h"
 #include "kernels/cpu/loop.h"
+#include "kernels/cpu/row_copies.h"
 #include "kernels/cpu/transpose.h"
 
 namespace facula::cpu {
@@ -49,6 +50,42 @@ void copy_planes(const LoopPlan& plan, const Plane& plane, size_t size) {
       }
       transpose_plane(target, to[plane.across], source, from.back(),
                       std::min(strip, plane.rows - first), plane.columns, size);
+    }
+  });
+}
+
+// Where one of the planes that two inner dimensions make begins.
+char* plane_start(const LoopPlan& plan, int operand, int64_t number) {
+  char* start = plan.data(operand);
+  for (size_t d = plan.sizes().size() - 2; d-- > 0; number /= plan.sizes()[d])
+    start += number % plan.sizes()[d] * plan.strides(operand)[d];
+  return start;
+}
+
+// Whether a plan copies rows that are dense on both sides, and more than a few of them.
+bool has_dense_rows(const LoopPlan& plan, int64_t size) {
+  constexpr int64_t fewest = 8, shortest = 4, longest = 8192;  // of rows; of bytes
+  const IntVec& sizes = plan.sizes();
+  if (sizes.size() < 2 || plan.strides(0).back() != size || plan.strides(1).back() != size)
+    return false;
+  const int64_t bytes = sizes.back() * size;
+  return sizes[sizes.size() - 2] >= fewest && bytes >= shortest && bytes <= longest;
+}
+
+void copy_dense_rows(const LoopPlan& plan, int64_t size) {
+  const IntVec& sizes = plan.sizes();
+  const size_t outer = sizes.size() - 2;
+  const int64_t n = sizes.back(), rows = sizes[outer], planes = plan.numel() / (rows * n);
+  const int64_t part = std::max<int64_t>(1, task_elements / n), parts = (rows + part - 1) / part;
+  const int64_t together = std::max<int64_t>(1, task_elements / (rows * n));
+  const int64_t to_step = plan.strides(0)[outer], from_step = plan.strides(1)[outer];
+  const auto copy = FACULA_OF_ISA(copy_rows);
+  parallel_for(planes * parts, together, [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k) {
+      const int64_t first = k % parts * part;
+      const char* from = plane_start(plan, 1, k / parts) + first * from_step;
+      char* to = plane_start(plan, 0, k / parts) + first * to_step;
+      copy({from, from_step, n * size}, std::min(part, rows - first), to, to_step);
     }
   });
 }
@@ -100,6 +137,10 @@ void copy_elements(const Tensor& dst, const Tensor& src) {
   plan.simplify();
   if (const auto plane = find_plane(plan, static_cast<int64_t>(dst.itemsize())))
     return copy_planes(plan, *plane, dst.itemsize());
+  const auto size = static_cast<int64_t>(dst.itemsize());
+  // Rows of one storage may overlap, each with its copy.
+  if (!(dst->storage == src->storage) && has_dense_rows(plan, size))
+    return copy_dense_rows(plan, size);
   plan.run_elementwise(FACULA_OF_ISA(mover)(dst.itemsize()), nullptr);
 }
 

@@ -11,6 +11,7 @@
 #include "core/threads.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/embedding_rows.h"
+#include "kernels/cpu/index.h"
 
 namespace facula::cpu {
 namespace {
@@ -87,21 +88,7 @@ void add_rows(const T* grad, std::span<const int64_t> numbers, const std::vector
 }  // namespace
 
 void embedding(const Tensor& weight, const Tensor& indices, const Tensor& out) {
-  const int64_t rows = weight.size(0);
-  const RowNumbers numbers = row_numbers(indices, rows);
-  const Tensor table = contiguous(weight);
-  const size_t bytes =
-      rows > 0 ? static_cast<size_t>(weight.numel() / rows) * weight.itemsize() : 0;
-  if (bytes == 0) return;
-  const char* from = static_cast<const char*>(table.data());
-  char* to = static_cast<char*>(out.data());
-  const int64_t chunk = std::max<int64_t>(1, 65536 / static_cast<int64_t>(bytes));
-  const int64_t* at = numbers.begin();
-  parallel_for(static_cast<int64_t>(numbers.size()), chunk, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      std::memcpy(to + static_cast<size_t>(i) * bytes, from + static_cast<size_t>(at[i]) * bytes,
-                  bytes);
-  });
+  check_index(take_dense_rows(contiguous(weight), indices, out), "index out of range in self");
 }
 
 void embedding_dense_backward(const Tensor& grad, const Tensor& indices, int64_t rows,

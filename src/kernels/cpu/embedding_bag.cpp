@@ -9,6 +9,32 @@
 namespace facula::cpu {
 namespace {
 
+// The row numbers of some bags in a list of our own, so that nobody changes them after they were
+// tested.
+class TestedNumbers {
+ public:
+  TestedNumbers(const Bags& bags, int64_t begin, int64_t end, int64_t rows)
+      : starts_(bags.starts.data()), first_(starts_[begin]), list_(size_t(starts_[end] - first_)) {
+    const int64_t* from = bags.numbers.data<int64_t>() + first_;
+    std::copy_n(from, list_.size(), list_.data());
+    check_rows(list_.data(), static_cast<int64_t>(list_.size()), rows, first_);
+  }
+  const int64_t* of(int64_t bag) const { return list_.data() + (starts_[bag] - first_); }
+
+  // RuntimeError unless all n numbers, the first of which stands at `place`, are rows of the table.
+  static void check_rows(const int64_t* numbers, int64_t n, int64_t rows, int64_t place) {
+    if (FACULA_OF_ISA(are_rows)(numbers, n, rows)) return;
+    for (int64_t i = 0; i < n; ++i)
+      check(numbers[i] >= 0 && numbers[i] < rows, "embedding_bag(): index ", place + i,
+            " must be a row from 0 to ", rows - 1, "; got ", numbers[i]);
+  }
+
+ private:
+  const int64_t* starts_;
+  int64_t first_;
+  std::vector<int64_t> list_;
+};
+
 template <class T>
 struct Reducer {
   using A = row_sum_t<T>;
@@ -17,22 +43,21 @@ struct Reducer {
   int64_t width;
   const T* scales;
   BagMode mode;
-  const int64_t* numbers = bags.numbers.data<int64_t>();
   int64_t (*sum_rows)(const TableRows<T>&, A*) = FACULA_OF_ISA(sum_rows<T>);
 
   int64_t start(int64_t bag) const { return bags.starts[static_cast<size_t>(bag)]; }
+  int64_t length(int64_t bag) const { return start(bag + 1) - start(bag); }
 
-  // How many rows of the bag count; numbers before `known` are those of rows soon needed.
-  int64_t sum(int64_t bag, A* into, int64_t known) const {
-    const int64_t first = start(bag), last = start(bag + 1);
-    return sum_rows({table, width, numbers + first, scales ? scales + first : nullptr, last - first,
-                     bags.padding, known - last, mode == BagMode::Mean},
+  // How many rows of the bag count; `known` numbers follow the bag's, of rows soon needed.
+  int64_t sum(int64_t bag, const int64_t* numbers, A* into, int64_t known) const {
+    return sum_rows({table, width, numbers, scales ? scales + start(bag) : nullptr, length(bag),
+                     bags.padding, known, mode == BagMode::Mean},
                     into);
   }
-  int64_t most(int64_t bag, A* into, int64_t* chosen) const {
+  int64_t most(int64_t bag, const int64_t* numbers, A* into, int64_t* chosen) const {
     std::fill_n(into, width, A(0));
     int64_t met = 0;
-    for (int64_t i = start(bag); i < start(bag + 1); ++i) {
+    for (int64_t i = 0; i < length(bag); ++i) {
       const int64_t row = numbers[i];
       if (row == bags.padding) continue;
       const T* from = table + row * width;
@@ -47,29 +72,21 @@ struct Reducer {
     return met;
   }
 
-  void run(int64_t begin, int64_t end, const BagResults& to) const {
+  void run(int64_t begin, int64_t end, const TestedNumbers& numbers, const BagResults& to) const {
     constexpr bool direct = std::is_same_v<T, A>;
     std::vector<A> room(direct ? 0 : static_cast<size_t>(width));
     for (int64_t b = begin; b < end; ++b) {
       T* out = to.values.data<T>() + b * width;
       A* into = room.data();
       if constexpr (direct) into = out;
-      to.sizes.data<int64_t>()[b] = mode == BagMode::Max
-                                        ? most(b, into, to.chosen.data<int64_t>() + b * width)
-                                        : sum(b, into, start(end));
+      to.sizes.data<int64_t>()[b] =
+          mode == BagMode::Max ? most(b, numbers.of(b), into, to.chosen.data<int64_t>() + b * width)
+                               : sum(b, numbers.of(b), into, start(end) - start(b + 1));
       if constexpr (!direct)
         std::transform(room.begin(), room.end(), out, [](A v) { return static_cast<T>(v); });
     }
   }
 };
-
-// RuntimeError unless all numbers from the first to before the last are rows of the table.
-void check_rows(const int64_t* numbers, int64_t first, int64_t last, int64_t rows) {
-  if (FACULA_OF_ISA(are_rows)(numbers + first, last - first, rows)) return;
-  for (int64_t i = first; i < last; ++i)
-    check(numbers[i] >= 0 && numbers[i] < rows, "embedding_bag(): index ", i,
-          " must be a row from 0 to ", rows - 1, "; got ", numbers[i]);
-}
 
 }  // namespace
 
@@ -78,18 +95,17 @@ void embedding_bags(const Tensor& weight, const Bags& bags, BagMode mode, const 
   const Tensor table = contiguous(weight), factors = scales.defined() ? contiguous(scales) : scales;
   const int64_t width = table.size(1), count = bags.count(), total = bags.numbers.numel();
   const int64_t* numbers = bags.numbers.data<int64_t>();
-  check_rows(numbers, 0, count > 0 ? 0 : total, table.size(0));
-  if (count == 0) return;
+  if (count == 0) return TestedNumbers::check_rows(numbers, total, table.size(0), 0);
   const int64_t elements = std::max<int64_t>((total / count + 1) * width, 1);
   visit_floating(table.dtype(), [&]<class T>(Type<T>) {
     const Reducer<T> reducer{bags, table.data<T>(), width,
                              factors.defined() ? factors.data<T>() : nullptr, mode};
     parallel_for(count, std::max<int64_t>(1, 32768 / elements), [&](int64_t begin, int64_t end) {
-      check_rows(numbers, reducer.start(begin), reducer.start(end), table.size(0));
+      const TestedNumbers tested(bags, begin, end, table.size(0));
       int64_t* bag_of = results.bag_numbers.data<int64_t>();
       for (int64_t b = begin; b < end && results.bag_numbers.numel() > 0; ++b)
         std::fill(bag_of + reducer.start(b), bag_of + reducer.start(b + 1), b);
-      reducer.run(begin, end, results);
+      reducer.run(begin, end, tested, results);
     });
   });
 }

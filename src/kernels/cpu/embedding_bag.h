@@ -9,7 +9,7 @@ namespace facula::cpu {
 
 enum class BagMode : uint8_t { Sum, Mean, Max };
 
-// Row numbers in one list, an int64 vector of our own; bag b holds those from starts[b] to
+// Row numbers in one list, a contiguous int64 vector; bag b holds those from starts[b] to
 // starts[b + 1] - 1.
 struct Bags {
   Tensor numbers;

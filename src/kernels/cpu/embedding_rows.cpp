@@ -18,6 +18,7 @@ void sum_vectors(const TableRows<T>& rows, int64_t first, T* to) {
       const T* next = rows.table + rows.numbers[i + ahead] * rows.width + first;
 #pragma GCC unroll 8
       for (int64_t l = 0; l < vectors * S::lanes; l += line) __builtin_prefetch(next + l);
+      __builtin_prefetch(next + vectors * S::lanes - 1);  // rows need not begin with a line
     }
     if (padded && rows.numbers[i] == rows.padding) continue;
     const T* from = rows.table + rows.numbers[i] * rows.width + first;

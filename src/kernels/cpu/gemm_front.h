@@ -179,6 +179,21 @@ GemmArgs<T> transposed(const GemmArgs<T>& g) {
           g.a_cs, g.a_rs, g.c, g.c_cs, g.c_rs, g.alpha, g.beta};
 }
 
+// Whether one pass of products of pairs makes the result, which is then rounded as it is stored.
+inline bool suits_pairs(const GemmArgs<BFloat16>& g) {
+  return has_pair_products() && g.k <= kPairSteps && g.alpha == 1 && g.beta == 0 && g.c_cs == 1;
+}
+
+inline void run_pairs(const GemmArgs<BFloat16>& g) {
+  constexpr int64_t most_columns = 1024;
+  for (int64_t col = 0; col < g.n; col += most_columns) {
+    const GemmArgs<BFloat16> part = sub_product(g, 0, g.m, col, min_of(most_columns, g.n - col));
+    pair_product({part.m, part.n, part.k, part.a, part.a_rs, part.a_cs, part.b, part.b_rs,
+                  part.b_cs, nullptr, 0, 1, 0},
+                 part.c, part.c_rs);
+  }
+}
+
 // Few rows, and a matrix that is read once and lies along k.
 template <class T>
 bool suits_dot(const GemmArgs<T>& g) {
@@ -231,6 +246,11 @@ void product(const GemmArgs<T>& g) {
     if (suits_dot(flipped)) return run_dot(flipped);
     if (suits_row(g)) return run_row(g);
     if (suits_row(flipped)) return run_row(flipped);
+  }
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    if (suits_pairs(g)) return run_pairs(g);
+    const GemmArgs<T> flipped = transposed(g);
+    if (suits_pairs(flipped)) return run_pairs(flipped);
   }
   if constexpr (kSumsInPlace<T>) {
     if (g.n > 1 && g.c_cs == 1) return run_in_place(g);

@@ -37,6 +37,12 @@ FACULA_PAIRS void tile(const PairTile& t) {
 #pragma GCC unroll 2
     for (int j = 0; j < N; ++j) {
       const __mmask16 keep = j == N - 1 ? mask : static_cast<__mmask16>(0xffff);
+      if (t.narrow != nullptr) {
+        const __m256bh halves = _mm512_cvtneps_pbh(sum[i][j]);
+        _mm256_mask_storeu_epi16(t.narrow + i * t.c_rs + j * lanes, keep,
+                                 reinterpret_cast<__m256i>(halves));
+        continue;
+      }
       float* to = t.c + i * t.c_rs + j * lanes;
       if (t.add) sum[i][j] = _mm512_add_ps(sum[i][j], _mm512_maskz_loadu_ps(keep, to));
       _mm512_mask_storeu_ps(to, keep, sum[i][j]);
@@ -126,7 +132,11 @@ class Pass {
     const int64_t col_jobs = min_of(ceil_div(wanted, row_jobs_), ceil_div(panels_, int64_t{2}));
     chunk_ = ceil_div(panels_, col_jobs);
     col_jobs_ = ceil_div(panels_, chunk_);
+    panel_size_ = (pairs + 1) * width;
   }
+
+  // Results go there as bfloat16.
+  void narrow_to(BFloat16* c, int64_t c_rs) { narrow_ = c, narrow_rs_ = c_rs; }
 
   void run() {
     pack();
@@ -147,7 +157,8 @@ class Pass {
   }
 
  private:
-  Pair* panel(int64_t j) const { return packed_ + j * depth * width; }
+  // Not a power of two apart: the caches have few places for those.
+  Pair* panel(int64_t j) const { return packed_ + j * panel_size_; }
   int64_t columns(int64_t j) const { return min_of(width, p_.n - j * width); }
 
   void pack_panel(int64_t j) {
@@ -168,20 +179,35 @@ class Pass {
     for (int64_t j = col_job * chunk_; j < last; ++j) {
       for (int64_t i = 0; i < panels.count; ++i) {
         const int64_t begin = panels.begin(i);
-        pair_kernel(panels.height(i), columns(j))(
-            {ceil_div(k_, int64_t{2}), left.get() + begin * pitch, panel(j),
-             p_.c + (row + begin) * p_.c_rs + j * width, p_.c_rs, columns(j), add_});
+        PairTile t{ceil_div(k_, int64_t{2}),
+                   left.get() + begin * pitch,
+                   panel(j),
+                   nullptr,
+                   p_.c_rs,
+                   columns(j),
+                   add_};
+        if (narrow_ != nullptr) {
+          t.c_rs = narrow_rs_;
+          t.narrow = narrow_ + (row + begin) * narrow_rs_ + j * width;
+        } else {
+          t.c = p_.c + (row + begin) * p_.c_rs + j * width;
+        }
+        pair_kernel(panels.height(i), columns(j))(t);
       }
     }
   }
 
   const Product<float, BFloat16>& p_;
   Pair* packed_;
-  int64_t step_, k_, panels_, rows_, row_jobs_, chunk_, col_jobs_;
+  int64_t step_, k_, panels_, rows_, row_jobs_, chunk_, col_jobs_, panel_size_;
   bool add_;
+  BFloat16* narrow_ = nullptr;
+  int64_t narrow_rs_ = 0;
 };
 
-int64_t packed_pairs(int64_t n) { return ceil_div(n, width) * depth * width; }
+int64_t packed_pairs(int64_t n, int64_t k) {
+  return ceil_div(n, width) * (min_of(depth, ceil_div(k, int64_t{2})) + 1) * width;
+}
 
 }  // namespace
 
@@ -192,15 +218,22 @@ PairKernel pair_kernel(int rows, int64_t columns) {
 }
 
 void pair_product(const Product<float, BFloat16>& p) {
-  const Scratch<Pair> packed(packed_pairs(p.n));
+  const Scratch<Pair> packed(packed_pairs(p.n, p.k));
   for (int64_t step = 0; step < p.k; step += 2 * depth) Pass(p, packed.get(), step).run();
+}
+
+void pair_product(const Product<float, BFloat16>& p, BFloat16* c, int64_t c_rs) {
+  const Scratch<Pair> packed(packed_pairs(p.n, p.k));
+  Pass pass(p, packed.get(), 0);
+  pass.narrow_to(c, c_rs);
+  pass.run();
 }
 
 PairPanels::PairPanels(const BFloat16* b, int64_t b_rs, int64_t b_cs, int64_t k, int64_t n)
     : shape_{1, n, k, nullptr, 0, 1, b, b_rs, b_cs, nullptr, 0, 1, 0},
-      packed_(packed_pairs(n) * ceil_div(k, 2 * depth)) {
+      packed_(packed_pairs(n, k) * ceil_div(k, 2 * depth)) {
   for (int64_t step = 0; step < k; step += 2 * depth)
-    Pass(shape_, packed_.get() + step / (2 * depth) * packed_pairs(n), step).pack();
+    Pass(shape_, packed_.get() + step / (2 * depth) * packed_pairs(n, k), step).pack();
 }
 
 void PairPanels::multiply(int64_t m, const BFloat16* a, int64_t a_rs, float* c, int64_t c_rs,
@@ -212,13 +245,14 @@ void PairPanels::multiply(int64_t m, const BFloat16* a, int64_t a_rs, float* c, 
   p.c = c;
   p.c_rs = c_rs;
   for (int64_t step = 0; step < p.k; step += 2 * depth)
-    Pass(p, packed_.get() + step / (2 * depth) * packed_pairs(p.n), step, add).multiply();
+    Pass(p, packed_.get() + step / (2 * depth) * packed_pairs(p.n, p.k), step, add).multiply();
 }
 
 #else
 
 bool has_pair_products() { return false; }
 void pair_product(const Product<float, BFloat16>&) {}
+void pair_product(const Product<float, BFloat16>&, BFloat16*, int64_t) {}
 PairPanels::PairPanels(const BFloat16*, int64_t, int64_t, int64_t, int64_t) : packed_(1) {}
 void PairPanels::multiply(int64_t, const BFloat16*, int64_t, float*, int64_t, bool) const {}
 

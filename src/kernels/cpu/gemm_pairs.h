@@ -10,6 +10,11 @@ bool has_pair_products();
 // C = A B; needs has_pair_products(), m, n, k >= 1, alpha 1 and beta 0. Each sum of two products is
 // rounded as AVX-512 BF16 defines it: to nearest even, subnormal numbers as zeros.
 void pair_product(const Product<float, BFloat16>& p);
+// The same with C of bfloat16, rows of which lie `c_rs` apart; p.c is not used, and p.k is at most
+// kPairSteps.
+void pair_product(const Product<float, BFloat16>& p, BFloat16* c, int64_t c_rs);
+
+inline constexpr int64_t kPairSteps = 1024;  // along k that one pass takes at most
 
 // A matrix B (k, n) that is the right side of several products, packed once.
 class PairPanels {
@@ -28,7 +33,7 @@ class PairPanels {
 // Two neighbours along k, as the processor wants them.
 using Pair = uint32_t;
 
-inline constexpr int64_t kPairDepth = 512;  // pairs along k that one kernel call takes at most
+inline constexpr int64_t kPairDepth = kPairSteps / 2;   // pairs that one kernel call takes at most
 inline constexpr int64_t kPairPitch = kPairDepth + 16;  // between packed rows of A
 inline constexpr int64_t kPairWidth = 32;               // columns of a panel of B
 
@@ -41,6 +46,7 @@ struct PairTile {
   int64_t c_rs;
   int64_t columns;  // at most kPairWidth; what lies beyond is left alone
   bool add;
+  BFloat16* narrow = nullptr;  // where A B goes instead, rows c_rs apart
 };
 using PairKernel = void (*)(const PairTile&);
 PairKernel pair_kernel(int rows, int64_t columns);

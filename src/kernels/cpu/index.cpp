@@ -10,6 +10,7 @@
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/index_rows.h"
 #include "kernels/cpu/loop.h"
+#include "kernels/cpu/row_copies.h"
 #include "kernels/cpu/stored.h"
 
 namespace facula::cpu {
@@ -52,22 +53,25 @@ std::optional<size_t> free_dim(const Tensor& to, const Tensor& offsets) {
   return best;
 }
 
-void scatter_in_order(const Tensor& to, const Tensor& offsets, const Tensor& values, RowFn row) {
-  // With the contiguous offsets first, merging keeps the order of the positions that they hold.
+void scatter_in_order(const Tensor& to, const Tensor& offsets, const Tensor& values, RowFn row,
+                      const void* context) {
+  // With the contiguous offsets (or indices) first, merging keeps the order of the positions that
+  // they hold.
   LoopPlan plan(offsets.sizes());
   plan.add(offsets);
   plan.add(to);
   plan.add(values);
   plan.simplify();
-  plan.run_serially(row, nullptr);
+  plan.run_serially(row, context);
 }
 
 // Elements that may be written twice stay in one task, so no two tasks meet and the order is fixed.
-void run_scatter(const Tensor& to, const Tensor& offsets, const Tensor& values, RowFn row) {
+void run_scatter(const Tensor& to, const Tensor& offsets, const Tensor& values, RowFn row,
+                 const void* context = nullptr) {
   const int64_t total = offsets.numel();
   if (total == 0) return;
   const std::optional<size_t> dim = free_dim(to, offsets);
-  if (!dim || total <= moved_elements) return scatter_in_order(to, offsets, values, row);
+  if (!dim || total <= moved_elements) return scatter_in_order(to, offsets, values, row, context);
   const int64_t n = offsets.sizes()[*dim],
                 parts = std::min(n, (total + moved_elements - 1) / moved_elements);
   // Wide enough parts keep rows long where the free dimension is the innermost.
@@ -76,7 +80,7 @@ void run_scatter(const Tensor& to, const Tensor& offsets, const Tensor& values, 
     for (int64_t k = begin; k < end; ++k) {
       const int64_t first = k * length, size = std::min(length, n - first);
       scatter_in_order(part_of(to, *dim, first, size), part_of(offsets, *dim, first, size),
-                       part_of(values, *dim, first, size), row);
+                       part_of(values, *dim, first, size), row, context);
     }
   });
 }
@@ -100,6 +104,15 @@ void divide_row(const void*, char* const* data, const int64_t* steps, int64_t n)
     T& to = *reinterpret_cast<T*>(data[0] + i * steps[0]);
     if (count > 1) to = divided(to, count);
   }
+}
+
+// Throws for the first index outside: a row found that there is one.
+[[noreturn]] void throw_outside(const IndexedDim& d, IndexError error) {
+  const int64_t lowest = d.wrap ? -d.size : 0;
+  const Tensor all = contiguous(converted(*d.index, DType::Int64));
+  for (int64_t i = 0; i < all.numel(); ++i)
+    if (const int64_t v = all.data<int64_t>()[i]; v < lowest || v >= d.size) throw error(v, d);
+  throw error(d.size, d);  // somebody has changed it since
 }
 
 // --- masks
@@ -258,7 +271,7 @@ void gather_along(const Tensor& out, const Tensor& from, const IndexedDim& d, In
   const Tensor& index = *d.index;
   const int64_t lowest = d.wrap ? -d.size : 0;
   std::atomic<bool> outside{false};
-  const GatherContext context{
+  const IndexedContext context{
       {lowest, d.size, d.stride * static_cast<int64_t>(out.itemsize()), true}, &outside};
   LoopPlan plan(out.sizes());
   plan.add(out);
@@ -269,10 +282,46 @@ void gather_along(const Tensor& out, const Tensor& from, const IndexedDim& d, In
   plan.run(narrow ? FACULA_OF_ISA(gather_row_narrow)(out.itemsize())
                   : FACULA_OF_ISA(gather_row_wide)(out.itemsize()),
            &context, moved_elements);
-  if (!outside.load(std::memory_order_relaxed)) return;
-  const Tensor all = contiguous(converted(index, DType::Int64));
-  for (int64_t i = 0; i < all.numel(); ++i)
-    if (const int64_t v = all.data<int64_t>()[i]; v < lowest || v >= d.size) throw error(v, d);
+  if (outside.load(std::memory_order_relaxed)) throw_outside(d, error);
+}
+
+bool take_dense_rows(const Tensor& from, const Tensor& index, const Tensor& out) {
+  const Tensor numbers = contiguous(index);
+  const int64_t rows = from.size(0), n = numbers.numel();
+  int64_t width = static_cast<int64_t>(from.itemsize());
+  for (int64_t s : from.sizes().subspan(1)) width *= s;
+  if (n == 0) return true;
+  const ByteRows table{static_cast<const char*>(from.numel() > 0 ? from.data() : nullptr),
+                       from.strides()[0] * static_cast<int64_t>(from.itemsize()), width};
+  const bool narrow = numbers.dtype() == DType::Int32;
+  const auto take = narrow ? FACULA_OF_ISA(take_rows_narrow) : FACULA_OF_ISA(take_rows);
+  const char* at = static_cast<const char*>(numbers.data());
+  char* to = width > 0 ? static_cast<char*>(out.data()) : nullptr;
+  std::atomic<bool> hold{true};
+  // Neighbouring rows of a table come from anywhere: smaller tasks than for copies.
+  constexpr int64_t task_bytes = 65536;
+  const int64_t item = narrow ? 4 : 8, task = std::clamp<int64_t>(task_bytes / (width + 8), 1, n);
+  parallel_for(n, task, [&](int64_t begin, int64_t end) {
+    if (!take(table, rows, at + begin * item, end - begin, to + begin * width))
+      hold.store(false, std::memory_order_relaxed);
+  });
+  return hold.load(std::memory_order_relaxed);
+}
+
+void scatter_along(const Tensor& to, const Tensor& values, const IndexedDim& d, const char* add_op,
+                   IndexError error) {
+  const Tensor index = contiguous(*d.index);
+  std::atomic<bool> outside{false};
+  const IndexedContext context{
+      {d.wrap ? -d.size : 0, d.size, d.stride * static_cast<int64_t>(to.itemsize()), true},
+      &outside};
+  const RowFn row =
+      add_op ? FACULA_OF_ISA(put_add_row)(to.dtype()) : FACULA_OF_ISA(put_row)(to.itemsize());
+  if (!row)
+    throw Error(ErrorKind::NotImplemented, "\"", add_op, "\" not implemented for '",
+                info(to.dtype()).legacy_name, "'");
+  run_scatter(to, index, values, row, &context);
+  if (outside.load(std::memory_order_relaxed)) throw_outside(d, error);
 }
 
 void scatter_elements(const Tensor& to, const Tensor& offsets, const Tensor& values) {

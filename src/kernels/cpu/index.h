@@ -31,10 +31,19 @@ Tensor byte_offsets(std::span<const IndexedDim> dims, size_t itemsize,
 // out[p] = from[p] moved by offsets[p]; all three have the same sizes.
 void gather_elements(const Tensor& out, const Tensor& from, const Tensor& offsets);
 // The same along one dimension, by `d.index` of out's sizes, without a list of offsets. Throws
-// what `error` makes once all of `out` was written where indices hold.
+// what `error` makes once a part of `out` may have been written.
 void gather_along(const Tensor& out, const Tensor& from, const IndexedDim& d, IndexError error);
+// out = rows of a tensor whose dimensions but the first lie densely, by a vector of indices; out is
+// contiguous. False where an index names no row.
+bool take_dense_rows(const Tensor& from, const Tensor& index, const Tensor& out);
 // to[p] moved by offsets[p] = values[p]; where several p meet, the last in order stays.
 void scatter_elements(const Tensor& to, const Tensor& offsets, const Tensor& values);
+
+// The same along one dimension, by an int64 `d.index` of values' sizes, without a list of offsets;
+// where `add_op` names an operator it adds to what is there. Throws what `error` makes once a part
+// of `to` may have been written.
+void scatter_along(const Tensor& to, const Tensor& values, const IndexedDim& d, const char* add_op,
+                   IndexError error);
 
 enum class Reduction : uint8_t { Sum, Product, Maximum, Minimum };
 // The same, combining with what is there; the order is fixed by the shapes. Not for half types.

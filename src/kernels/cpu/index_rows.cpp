@@ -21,27 +21,6 @@ bool offsets_of(const I* from, int64_t n, const OffsetRule& rule, int64_t* to) {
   return outside == 0;
 }
 
-// The same for indices that do not wrap: as unsigned numbers all that hold lie below the size.
-template <class I>
-bool plain_offsets(const I* from, int64_t n, const OffsetRule& rule, int64_t* to) {
-  const auto step = static_cast<uint64_t>(rule.step);
-  uint64_t most = 0;
-  const auto list = [&](auto offset_of) {
-    for (int64_t i = 0; i < n; ++i) {
-      const auto v = static_cast<uint64_t>(static_cast<int64_t>(from[i]));
-      most = v > most ? v : most;
-      to[i] = static_cast<int64_t>(offset_of(v));
-    }
-  };
-  // A shift costs a third of a product of 64 bits.
-  const int shift = __builtin_ctzll(step | uint64_t{1} << 63);
-  if (step == uint64_t{1} << shift)
-    list([shift](uint64_t v) { return v << shift; });
-  else
-    list([step](uint64_t v) { return v * step; });
-  return most < static_cast<uint64_t>(rule.size);
-}
-
 template <class I>
 bool fill_offsets(const void* indices, int64_t n, const OffsetRule& rule, int64_t* to) {
   const I* from = static_cast<const I*>(indices);
@@ -84,69 +63,65 @@ void gather(const void*, char* const* data, const int64_t* steps, int64_t n) {
   gather_steps<T>(data, steps[0], steps[1], steps[2], n);
 }
 
-constexpr int64_t index_block = 256;
-
-// Dense rows from one place, block by block; indices are copied, so that nobody changes them after
-// they were tested. False where one does not hold; its block is left as it is.
-template <class I, class T>
-bool gather_dense(T* __restrict to, const I* __restrict indices, const T* from, int64_t step,
-                  uint64_t size, int64_t n) {
-  bool hold = true;
-  for (int64_t first = 0; first < n; first += index_block) {
-    const int64_t count = n - first < index_block ? n - first : index_block;
-    int64_t places[index_block];
-    uint64_t most = 0;
-    for (int64_t i = 0; i < count; ++i) {
-      const auto v = static_cast<uint64_t>(static_cast<int64_t>(indices[first + i]));
-      most = v > most ? v : most;
-      places[i] = static_cast<int64_t>(v);
-    }
-    hold &= most < size;
-    if (most >= size) continue;
-    if (step == 1)
-      for (int64_t i = 0; i < count; ++i) to[first + i] = from[places[i]];
-    else
-      for (int64_t i = 0; i < count; ++i) to[first + i] = from[places[i] * step];
-  }
-  return hold;
+// Where an index leads, or the rule's size where it does not hold. It is read once, so that nobody
+// changes it after it was tested.
+template <class I>
+[[gnu::always_inline]] inline uint64_t place_of(const char* index, const OffsetRule& rule) {
+  const int64_t v = *reinterpret_cast<const I*>(index);
+  return static_cast<uint64_t>(rule.lowest == 0 ? v : v + ((v >> 63) & rule.size));
 }
 
-// Blocks of indices become offsets that stay in the first cache.
+// One element after the other: so the tests cost less than a list of tested places. False where an
+// index does not hold; what comes after it is left as it is.
+template <class I, class T>
+[[gnu::always_inline]] inline bool gather_steps(char* const* data, int64_t to, int64_t at,
+                                                int64_t from, int64_t n, const OffsetRule& rule) {
+  const auto size = static_cast<uint64_t>(rule.size);
+#pragma GCC unroll 4
+  for (int64_t i = 0; i < n; ++i) {
+    const uint64_t place = place_of<I>(data[1] + i * at, rule);
+    if (place >= size) return false;
+    *reinterpret_cast<T*>(data[0] + i * to) =
+        *reinterpret_cast<const T*>(data[2] + i * from + static_cast<int64_t>(place) * rule.step);
+  }
+  return true;
+}
+
+// The same for dense rows that are read from one place, or each element from its own column. Not
+// inlined: where the compiler sees the table of pointers it reads it again for each element.
+template <class I, class T, bool columns>
+[[gnu::noinline]] bool gather_dense(T* __restrict to, const I* __restrict indices, const T* from,
+                                    int64_t step, uint64_t size, int64_t n) {
+#pragma GCC unroll 4
+  for (int64_t i = 0; i < n; ++i) {
+    const auto place = static_cast<uint64_t>(static_cast<int64_t>(indices[i]));
+    if (place >= size) return false;
+    to[i] = from[static_cast<int64_t>(place) * (columns ? step : 1) + (columns ? i : 0)];
+  }
+  return true;
+}
+
+template <class I, class T>
+bool gather_row_by(char* const* data, const int64_t* steps, int64_t n, const OffsetRule& rule) {
+  constexpr int64_t item = sizeof(T);
+  if (steps[0] != item || steps[1] != sizeof(I) || rule.lowest != 0 || rule.step % item != 0)
+    return gather_steps<I, T>(data, steps[0], steps[1], steps[2], n, rule);
+  T* to = reinterpret_cast<T*>(data[0]);
+  const I* indices = reinterpret_cast<const I*>(data[1]);
+  const T* from = reinterpret_cast<const T*>(data[2]);
+  const auto size = static_cast<uint64_t>(rule.size);
+  if (steps[2] == 0 && rule.step == item)
+    return gather_dense<I, T, false>(to, indices, from, 1, size, n);
+  if (steps[2] == item)
+    return gather_dense<I, T, true>(to, indices, from, rule.step / item, size, n);
+  return gather_steps<I, T>(data, steps[0], steps[1], steps[2], n, rule);
+}
+
 template <class I, class T>
 void gather_indexed(const void* context, char* const* data, const int64_t* steps, int64_t n) {
-  constexpr int64_t block = 256;
-  const auto& c = *static_cast<const GatherContext*>(context);
-  const bool dense = steps[0] == sizeof(T) && steps[1] == sizeof(I) && steps[2] == 0;
-  if (dense && c.rule.lowest == 0 && c.rule.size > 0) {
-    if (!gather_dense(reinterpret_cast<T*>(data[0]), reinterpret_cast<const I*>(data[1]),
-                      reinterpret_cast<const T*>(data[2]),
-                      c.rule.step / static_cast<int64_t>(sizeof(T)),
-                      static_cast<uint64_t>(c.rule.size), n))
-      c.outside->store(true, std::memory_order_relaxed);
-    return;
-  }
-  int64_t offsets[block];
-  I apart[block];
-  char* at[3] = {data[0], reinterpret_cast<char*>(offsets), data[2]};
-  const int64_t wide[3] = {steps[0], sizeof(int64_t), steps[2]};
-  for (int64_t first = 0; first < n; first += block) {
-    const int64_t count = n - first < block ? n - first : block;
-    const char* from = data[1] + first * steps[1];
-    const I* indices = reinterpret_cast<const I*>(from);
-    if (steps[1] != sizeof(I)) {
-      for (int64_t i = 0; i < count; ++i)
-        apart[i] = *reinterpret_cast<const I*>(from + i * steps[1]);
-      indices = apart;
-    }
-    const bool hold = c.rule.lowest == 0 ? plain_offsets(indices, count, c.rule, offsets)
-                                         : offsets_of<true>(indices, count, c.rule, offsets);
-    if (hold)
-      gather<T>(nullptr, at, wide, count);
-    else
-      c.outside->store(true, std::memory_order_relaxed);
-    at[0] += count * steps[0];
-    at[2] += count * steps[2];
-  }
+  const auto& c = *static_cast<const IndexedContext*>(context);
+  if (!gather_row_by<I, T>(data, steps, n, c.rule))
+    c.outside->store(true, std::memory_order_relaxed);
 }
 
 struct Assign {
@@ -227,6 +202,38 @@ void scatter(const void*, char* const* data, const int64_t* steps, int64_t n) {
   scatter_steps<T, F>(data, steps[0], steps[1], steps[2], n);
 }
 
+// The same by indices: operands are indices, to, values.
+template <class T, class F>
+[[gnu::always_inline]] inline bool put_steps(char* const* data, int64_t at, int64_t to,
+                                             int64_t from, int64_t n, const OffsetRule& rule) {
+  const auto size = static_cast<uint64_t>(rule.size);
+  char *const indices = data[0], *const target = data[1], *const values = data[2];
+#pragma GCC unroll 4
+  for (int64_t i = 0; i < n; ++i) {
+    const uint64_t place = place_of<int64_t>(indices + i * at, rule);
+    if (place >= size) return false;
+    T& x = *reinterpret_cast<T*>(target + i * to + static_cast<int64_t>(place) * rule.step);
+    x = F::call(read_stored(&x), read_stored(reinterpret_cast<const T*>(values + i * from)));
+  }
+  return true;
+}
+
+template <class T, class F>
+void put(const void* context, char* const* data, const int64_t* steps, int64_t n) {
+  constexpr int64_t size = sizeof(T), wide = sizeof(int64_t);
+  const auto& c = *static_cast<const IndexedContext*>(context);
+  const OffsetRule rule = c.rule;
+  const bool dense = steps[0] == wide && steps[2] == size && rule.lowest == 0;
+  bool holds;
+  if (dense && steps[1] == 0 && rule.step == size)
+    holds = put_steps<T, F>(data, wide, 0, size, n, {0, rule.size, size, true});
+  else if (dense && steps[1] == size)
+    holds = put_steps<T, F>(data, wide, size, size, n, {0, rule.size, rule.step, true});
+  else
+    holds = put_steps<T, F>(data, steps[0], steps[1], steps[2], n, rule);
+  if (!holds) c.outside->store(true, std::memory_order_relaxed);
+}
+
 template <class T>
 RowFn reducer(Reduction how) {
   switch (how) {
@@ -272,6 +279,18 @@ RowFn gather_row_narrow(size_t bytes) {
 RowFn scatter_row(size_t bytes) {
   RowFn row = nullptr;
   visit_size(bytes, [&]<class T>(Type<T>) { row = &scatter<T, Assign>; });
+  return row;
+}
+
+RowFn put_row(size_t bytes) {
+  RowFn row = nullptr;
+  visit_size(bytes, [&]<class T>(Type<T>) { row = &put<T, Assign>; });
+  return row;
+}
+RowFn put_add_row(DType dtype) {
+  RowFn row = nullptr;
+  visit_types<float, double, uint8_t, int8_t, int16_t, int32_t, int64_t, bool, complex64,
+              complex128>(dtype, [&]<class T>(Type<T>) { row = &put<T, Add>; });
   return row;
 }
 

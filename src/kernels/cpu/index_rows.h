@@ -14,9 +14,9 @@ struct OffsetRule {
   bool first;  // offsets are set, not added to
 };
 
-// What gather_row_wide() and gather_row_narrow() are told; a block of elements with an index that
-// does not hold is left as it is.
-struct GatherContext {
+// What rows by indices are told; the rest of a row is left as it is after an index that does not
+// hold.
+struct IndexedContext {
   OffsetRule rule;
   std::atomic<bool>* outside;
 };
@@ -27,11 +27,14 @@ FACULA_PER_ISA(
     bool index_offsets_narrow(const void* indices, int64_t n, OffsetRule rule, int64_t* to);
     // Operands: out, offsets, from; elements of so many bytes.
     RowFn gather_row(size_t bytes);
-    // Operands: out, indices (int64_t or int32_t), from; the context is a GatherContext.
+    // Operands: out, indices (int64_t or int32_t), from; the context is an IndexedContext.
     RowFn gather_row_wide(size_t bytes); RowFn gather_row_narrow(size_t bytes);
     // Operands: offsets, to, values.
     RowFn scatter_row(size_t bytes);
-    // The same, combining with what is there; null for a dtype that has no such reduction.
+    // Operands: indices (int64_t), to, values; the context is an IndexedContext. The second adds to
+    // what is there, and is null for a dtype without sums.
+    RowFn put_row(size_t bytes); RowFn put_add_row(DType dtype);
+    // As scatter_row, combining with what is there; null for a dtype that has no such reduction.
     RowFn reduce_row(DType dtype, Reduction how);)
 
 }  // namespace facula::cpu

@@ -125,6 +125,13 @@ const wide_t<T>* wide_row(const T* row, wide_t<T>* room, int64_t n) {
   }
 }
 
+// The way back: loops of one width and conversions apart vectorise better than mixed ones.
+template <class T>
+[[gnu::always_inline]] inline void narrow_row(const wide_t<T>* __restrict row, T* __restrict to,
+                                              int64_t n) {
+  by_lanes(n, [&](int64_t i) { to[i] = static_cast<T>(row[i]); });
+}
+
 // Items per chunk of a parallel loop whose items touch `cost` elements each.
 inline int64_t chunk_of(int64_t cost) { return cost >= 16384 ? 1 : 16384 / (cost > 0 ? cost : 1); }
 

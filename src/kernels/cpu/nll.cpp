@@ -5,6 +5,7 @@
 #include "core/scalar.h"
 #include "core/threads.h"
 #include "kernels/cpu/convert.h"
+#include "kernels/cpu/in_order.h"
 
 namespace facula::cpu {
 namespace {
@@ -42,30 +43,45 @@ Problem problem(const Tensor& self, const Tensor& target, int64_t ignored) {
   return p;
 }
 
+struct Sums {
+  double loss = 0, weight = 0;
+};
+
+template <class T>
+Sums forward_chunk(const Problem& p, const T* x, const T* weight, T* each, int64_t begin,
+                   int64_t end) {
+  Sums sums;
+  for (int64_t i = begin; i < end; ++i) {
+    const int64_t c = p.target(i);
+    const bool counts = p.counts(c);
+    const double w = !counts ? 0 : weight ? static_cast<double>(weight[c]) : 1;
+    const double v = counts ? -static_cast<double>(x[p.at(i, c)]) * w : 0;
+    if (each) each[i] = convert<T>(v);
+    sums.loss += v;
+    sums.weight += w;
+  }
+  return sums;
+}
+
 template <class T>
 void forward(const Problem& p, const T* x, const T* weight, int64_t reduction, T* output,
              T* total) {
-  const int64_t chunks = (p.count + per_chunk - 1) / per_chunk;
-  std::vector<double> losses(static_cast<size_t>(chunks)), weights(static_cast<size_t>(chunks));
-  parallel_for(p.count, per_chunk, [&](int64_t begin, int64_t end) {
-    double loss = 0, met = 0;
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t c = p.target(i);
-      const bool counts = p.counts(c);
-      const double w = !counts ? 0 : weight ? static_cast<double>(weight[c]) : 1;
-      const double v = counts ? -static_cast<double>(x[p.at(i, c)]) * w : 0;
-      if (reduction == 0) output[i] = convert<T>(v);
-      loss += v;
-      met += w;
+  T* each = reduction == 0 ? output : nullptr;
+  Sums sums;
+  if (p.count <= per_chunk) {
+    sums = forward_chunk(p, x, weight, each, 0, p.count);
+  } else {
+    std::vector<Sums> parts(static_cast<size_t>((p.count + per_chunk - 1) / per_chunk));
+    parallel_for(p.count, per_chunk, [&](int64_t begin, int64_t end) {
+      parts[static_cast<size_t>(begin / per_chunk)] = forward_chunk(p, x, weight, each, begin, end);
+    });
+    for (const Sums& part : parts) {
+      sums.loss += part.loss;
+      sums.weight += part.weight;
     }
-    losses[static_cast<size_t>(begin / per_chunk)] = loss;
-    weights[static_cast<size_t>(begin / per_chunk)] = met;
-  });
-  double loss = 0, met = 0;
-  for (double v : losses) loss += v;
-  for (double v : weights) met += v;
-  *total = convert<T>(reduction == 0 ? 0.0 : met);
-  if (reduction != 0) *output = convert<T>(reduction == 1 ? loss / met : loss);
+  }
+  *total = convert<T>(reduction == 0 ? 0.0 : sums.weight);
+  if (reduction != 0) *output = convert<T>(reduction == 1 ? sums.loss / sums.weight : sums.loss);
 }
 
 template <class T>
@@ -100,10 +116,11 @@ void nll_loss(const Tensor& self, const Tensor& target, const Tensor& weight, in
               int64_t ignore_index, const Tensor& output, const Tensor& total_weight) {
   visit(self.dtype(), self.dim() > 2 ? "nll_loss2d_forward_out_frame" : "nll_loss_out_frame",
         [&]<class T>(Type<T>) {
-          const Tensor x = contiguous(self), t = contiguous(target),
-                       w = as_type(weight, self.dtype());
-          forward<T>(problem(x, t, ignore_index), x.data<T>(), w.defined() ? w.data<T>() : nullptr,
-                     reduction, output.data<T>(), total_weight.data<T>());
+          const InOrder x(self), t(target);
+          const Tensor w = as_type(weight, self.dtype());
+          forward<T>(problem(*x, *t, ignore_index), x->data<T>(),
+                     w.defined() ? w.data<T>() : nullptr, reduction, output.data<T>(),
+                     total_weight.data<T>());
         });
 }
 

@@ -54,10 +54,10 @@ void forward(const Tensor& input, int64_t n, const Tensor& weight, const Tensor&
              const Tensor& out, const Tensor& mean, const Tensor& rstd) {
   using A = wide_t<T>;
   const int64_t rows = n ? input.numel() / n : 0;
-  const Tensor in = contiguous(input);
+  const InOrder in(input);
   const WideInput<A> w(weight), b(bias);
   const WideResult<A> m(mean), r(rstd);
-  const T* x = in.data<T>();
+  const T* x = in->data<T>();
   T* y = out.data<T>();
   A *means = m.data(), *rstds = r.data();
   parallel_for(rows, chunk_of(n), [&](int64_t begin, int64_t end) {
@@ -99,14 +99,27 @@ template <bool Both, class A, class Term, class Factor>
   return {fold(plain), fold(along)};
 }
 
-template <bool Centred, class T, class Weighted>
-void input_gradient(const T* x, T* __restrict to, int64_t n, Statistics<wide_t<T>> s,
-                    const Weighted& weighted) {
+// Elements of a row of gradients, times the weights where there are any.
+template <bool Weighted, class T>
+struct WeightedRow {
+  const T* row;
+  const wide_t<T>* weight;
+  [[gnu::always_inline]] wide_t<T> operator()(int64_t i) const {
+    return Weighted ? widen(row[i]) * weight[i] : widen(row[i]);
+  }
+};
+
+template <bool Centred, class T, class Row>
+TwoSums<wide_t<T>> gradient_sums(const T* x, int64_t n, wide_t<T> mean, const Row& weighted) {
+  return two_sums<Centred, wide_t<T>>(n, weighted, [&](int64_t i) { return widen(x[i]) - mean; });
+}
+
+template <class T, class Row>
+void write_gradient(const T* x, T* __restrict to, int64_t n, Statistics<wide_t<T>> s,
+                    TwoSums<wide_t<T>> sums, const Row& weighted) {
   using A = wide_t<T>;
   const A scale = s.rstd / static_cast<A>(n);
-  const auto [plain, along] =
-      two_sums<Centred, A>(n, weighted, [&](int64_t i) { return widen(x[i]) - s.mean; });
-  const A sum = plain * scale, slope = along * scale * s.rstd * s.rstd;
+  const A sum = sums.plain * scale, slope = sums.along * scale * s.rstd * s.rstd;
   const auto write = [&](int64_t i) {
     to[i] = static_cast<T>(weighted(i) * s.rstd - sum - (widen(x[i]) - s.mean) * slope);
   };
@@ -126,6 +139,30 @@ void add_parameter_gradients(const T* g, const T* x, int64_t n, Statistics<wide_
   });
 }
 
+// Rows of which sums are taken together, so that one need not wait for the other's.
+constexpr int64_t rows_together = 8;
+
+// What the gradient by the input is made of.
+template <class T>
+struct RowGradients {
+  const T *x, *grad;
+  T* to;
+  int64_t n;
+  const wide_t<T>* weight;
+
+  template <bool Centred, bool Weighted>
+  void run(int64_t first, int64_t count, const Statistics<wide_t<T>>* s) const {
+    TwoSums<wide_t<T>> sums[rows_together];
+    const auto row = [&](int64_t k) {
+      return WeightedRow<Weighted, T>{grad + (first + k) * n, weight};
+    };
+    for (int64_t k = 0; k < count; ++k)
+      sums[k] = gradient_sums<Centred>(x + (first + k) * n, n, s[k].mean, row(k));
+    for (int64_t k = 0; k < count; ++k)
+      write_gradient(x + (first + k) * n, to + (first + k) * n, n, s[k], sums[k], row(k));
+  }
+};
+
 constexpr int64_t most_partials =
     32;  // of parameter gradients: rows are summed in that many chunks
 
@@ -144,19 +181,21 @@ void backward(const Tensor& grad, const Tensor& input, int64_t n, const Tensor& 
   Scratch<A> sums(partials ? 2 * chunks * n : 0);
   const T *x = in.data<T>(), *g = gr.data<T>();
   T* to = grad_input.defined() ? grad_input.data<T>() : nullptr;
+  const RowGradients<T> gradients{x, g, to, n, w.data()};
   parallel_for(rows, chunk, [&](int64_t begin, int64_t end) {
     A* sw = partials ? sums.data() + begin / chunk * 2 * n : nullptr;
     for (int64_t i = 0; partials && i < 2 * n; ++i) sw[i] = 0;
-    for (int64_t k = begin; k < end; ++k) {
-      const Statistics<A> s = {Centred ? m.data()[k] : A(0), r.data()[k]};
-      const T* row = g + k * n;
+    for (int64_t first = begin; first < end; first += rows_together) {
+      const int64_t count = end - first < rows_together ? end - first : rows_together;
+      Statistics<A> s[rows_together];
+      for (int64_t k = 0; k < count; ++k)
+        s[k] = {Centred ? m.data()[first + k] : A(0), r.data()[first + k]};
       if (to && w.data())
-        input_gradient<Centred>(x + k * n, to + k * n, n, s,
-                                [row, by = w.data()](int64_t i) { return widen(row[i]) * by[i]; });
-      if (to && !w.data())
-        input_gradient<Centred>(x + k * n, to + k * n, n, s,
-                                [row](int64_t i) { return widen(row[i]); });
-      if (partials) add_parameter_gradients(g + k * n, x + k * n, n, s, sw, sw + n);
+        gradients.template run<Centred, true>(first, count, s);
+      else if (to)
+        gradients.template run<Centred, false>(first, count, s);
+      for (int64_t k = 0; partials && k < count; ++k)
+        add_parameter_gradients(g + (first + k) * n, x + (first + k) * n, n, s[k], sw, sw + n);
     }
   });
   auto collect = [&](A* into, int64_t offset) {

@@ -74,11 +74,61 @@ bool run_contiguous(LoopFn loop, const Tensor& out, const Inputs& in, const void
   return true;
 }
 
+// A few rows of broadcast inputs, one after the other: a plan would cost more than they do.
+class FewRows {
+ public:
+  FewRows(const Tensor& out, const Inputs& in) : sizes_(out.sizes()), operands_(in.count + 1) {
+    const bool few = out.dim() > 0 && out.dim() <= most_dims && out.numel() <= least_task;
+    if (!few || !out.is_contiguous() || out.numel() > most_rows * sizes_.back()) return;
+    fits_ = true;
+    add(0, &out, nullptr);
+    for (int k = 0; k < in.count; ++k) add(k + 1, in.tensor[k], in.cells[k]);
+  }
+  bool fits() const { return fits_; }
+  void run(LoopFn loop, const void* params) {
+    do loop(data_, steps_[sizes_.size() - 1], sizes_.back(), params);
+    while (advance());
+  }
+
+ private:
+  static constexpr int64_t most_dims = 4, most_rows = 16;
+
+  // An operand's step in each dimension, in bytes; a cell is read by every element.
+  void add(int k, const Tensor* t, const char* cell) {
+    data_[k] = t ? static_cast<char*>(t->data()) : const_cast<char*>(cell);
+    const size_t missing = sizes_.size() - (t ? t->sizes().size() : 0);
+    for (size_t d = 0; d < sizes_.size(); ++d) {
+      const bool steps = d >= missing && t->sizes()[d - missing] != 1;
+      steps_[d][k] =
+          steps ? t->strides()[d - missing] * static_cast<int64_t>(t->itemsize()) : int64_t{0};
+    }
+  }
+  // To the next row; false after the last.
+  bool advance() {
+    for (size_t d = sizes_.size() - 1; d-- > 0;) {
+      const bool more = ++at_[d] < sizes_[d];
+      const int64_t steps = more ? 1 : 1 - sizes_[d];
+      for (int k = 0; k < operands_; ++k) data_[k] += steps * steps_[d][k];
+      if (more) return true;
+      at_[d] = 0;
+    }
+    return false;
+  }
+
+  const IntSpan sizes_;
+  const int operands_;
+  bool fits_ = false;
+  int64_t at_[most_dims] = {};
+  int64_t steps_[most_dims][1 + most_inputs];
+  char* data_[1 + most_inputs];
+};
+
 void run(const LoopTable& table, DType compute, const Tensor& out, const Inputs& in,
          const void* params, const char* op) {
   const LoopFn loop = loop_for(table, compute, op);
   const int64_t grain = out.numel() <= least_task ? least_task : pointwise_grain(table, compute);
   if (run_contiguous(loop, out, in, params, grain)) return;
+  if (FewRows rows(out, in); rows.fits()) return rows.run(loop, params);
   LoopPlan plan(out.sizes());
   plan.add(out);
   for (int k = 0; k < in.count; ++k) {

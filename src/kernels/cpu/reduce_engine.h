@@ -49,6 +49,38 @@ template <class Op>
         acc[c] = op.step(acc[c], x[c], Op::centered ? center[c] : typename Op::Acc());
 }
 
+// So many bytes before they are needed lines are asked for: long enough for those that come from
+// memory, and rows that do not begin with a line gain most.
+inline constexpr int64_t asked_ahead = 8192;
+
+template <class In, int count>
+[[gnu::always_inline]] inline void ask_for(const In* x) {
+#pragma GCC unroll 16
+  for (int at = 0; at < count * static_cast<int>(sizeof(In)); at += 64)
+    __builtin_prefetch(reinterpret_cast<const char*>(x) + at);
+}
+
+// Dense rows of a fixed number of lanes in their order: two sets of accumulators, which stay in
+// registers. `ahead` says how many elements further lines are asked for.
+template <class Op, int lanes>
+[[gnu::noinline]] void add_lanes(const Op& op, typename Op::Acc* __restrict acc,
+                                 const typename Op::In* __restrict x, int64_t rows, int64_t ahead,
+                                 typename Op::Acc center) {
+  using Acc = typename Op::Acc;
+  Acc even[lanes], odd[lanes];
+  for (int i = 0; i < lanes; ++i) even[i] = acc[i];
+  for (int i = 0; i < lanes; ++i) odd[i] = op.init();
+  int64_t r = 0;
+  for (; r + 2 <= rows; r += 2, x += 2 * lanes) {
+    ask_for<typename Op::In, 2 * lanes>(x + ahead);
+    for (int i = 0; i < lanes; ++i) even[i] = op.step(even[i], x[i], center);
+    for (int i = 0; i < lanes; ++i) odd[i] = op.step(odd[i], x[lanes + i], center);
+  }
+  if (r < rows)
+    for (int i = 0; i < lanes; ++i) even[i] = op.step(even[i], x[i], center);
+  for (int i = 0; i < lanes; ++i) acc[i] = op.combine(even[i], odd[i]);
+}
+
 // The same for elements apart.
 template <class Op>
 [[gnu::noinline]] void add_apart(const Op& op, typename Op::Acc* __restrict acc,
@@ -89,9 +121,23 @@ class Cascade {
       if ((rows_ += n) == block_rows) push();
     }
   }
+  // Adds dense rows of all lanes, asking for lines `ahead` elements further.
+  template <int lanes>
+  void add_dense(const In* x, int64_t rows, int64_t ahead, Acc center) {
+    while (rows > 0) {
+      const int64_t n = rows < block_rows - rows_ ? rows : block_rows - rows_;
+      add_lanes<Op, lanes>(op_, acc_, x, n, ahead, center);
+      rows -= n;
+      x += n * lanes;
+      if ((rows_ += n) == block_rows) push();
+    }
+  }
   // Adds the elements that are left of a row, fewer than `width`.
   void add_rest(const In* x, int count, int64_t column, const Acc* center) {
-    add_apart(op_, acc_, x, 0, 1, count, column, center);
+    if (column == 1)
+      add_rows(op_, acc_, x, 0, 1, count, center);
+    else
+      add_apart(op_, acc_, x, 0, 1, count, column, center);
   }
   // The results of the columns.
   const Acc* finish() {
@@ -208,7 +254,7 @@ template <int width, class Op>
 // A row of at most one block, without a cascade: a fixed number of lanes stays in registers. Long
 // rows take two sets of them in turns, so that one sum need not wait for the one before.
 template <class Op>
-typename Op::Acc short_row(const Op& op, const typename Op::In* x, int64_t n,
+typename Op::Acc short_row(const Op& op, const typename Op::In* x, int64_t n, int64_t ahead,
                            const typename Op::Acc* centers) {
   using Acc = typename Op::Acc;
   constexpr int lanes = reduce_lanes<Acc>;
@@ -219,6 +265,7 @@ typename Op::Acc short_row(const Op& op, const typename Op::In* x, int64_t n,
   if (n >= 4 * lanes) {
     for (int i = 0; i < lanes; ++i) more[i] = op.init();
     for (; at + 2 * lanes <= n; at += 2 * lanes) {
+      ask_for<typename Op::In, 2 * lanes>(x + at + ahead);
       for (int i = 0; i < lanes; ++i) acc[i] = op.step(acc[i], x[at + i], center);
       for (int i = 0; i < lanes; ++i) more[i] = op.step(more[i], x[at + lanes + i], center);
     }
@@ -237,6 +284,38 @@ typename Op::Acc short_row(const Op& op, const typename Op::In* x, int64_t n,
   return acc[0];
 }
 
+// How many elements further than the one at hand those lie that a task needs soon: in the same row
+// or those that follow it, or in the next of the short rows that the task walks.
+template <class In>
+int64_t elements_ahead(const ReducePlan& p) {
+  constexpr int64_t elements = asked_ahead / static_cast<int64_t>(sizeof(In));
+  const size_t inner = p.reduced.size() - 1;
+  if (p.reduced[inner] > 2 * elements) return elements;
+  if (inner > 0) return p.reduced_in[inner - 1];
+  return p.kept.empty() || p.kept_in.back() == p.count ? elements : 0;
+}
+
+// Columns, a few rows of them as one where the plan says so.
+template <class Op>
+void run_columns(const Op& op, const ReducePlan& p, const typename Op::In* x, int64_t columns,
+                 int64_t part, const typename Op::Acc* center, typename Op::Acc* room,
+                 typename Op::Acc* to) {
+  const int64_t inner = p.reduced_in.back(), wide = columns * p.folded;
+  typename Op::Acc centers[Op::centered ? ReducePlan::widest : 1];
+  for (int64_t i = 0; Op::centered && i < wide; ++i) centers[i] = center[i % columns];
+  Cascade<Op> c(op, room, static_cast<int>(wide));
+  walk_reduced(p, x, part, [&](const typename Op::In* at, int64_t n) {
+    const int64_t rows = n / p.folded, rest = n % p.folded;
+    c.add(at, p.folded * inner, rows, p.width_in, centers);
+    if (rest > 0) c.add_rest(at + rows * wide, static_cast<int>(rest * columns), 1, centers);
+  });
+  const typename Op::Acc* done = c.finish();
+  for (int64_t i = 0; i < columns; ++i) {
+    to[i] = done[i];
+    for (int64_t k = 1; k < p.folded; ++k) to[i] = op.combine(to[i], done[k * columns + i]);
+  }
+}
+
 // One task of one part; the results of its columns go to `to`.
 template <class Op>
 void run_task(const Op& op, const ReducePlan& p, const typename Op::In* x, int64_t columns,
@@ -244,23 +323,19 @@ void run_task(const Op& op, const ReducePlan& p, const typename Op::In* x, int64
               typename Op::Acc* to) {
   using Acc = typename Op::Acc;
   const int64_t inner = p.reduced_in.back();
-  if (p.columns) {
-    Cascade<Op> c(op, room, static_cast<int>(columns));
-    walk_reduced(p, x, part, [&](const typename Op::In* at, int64_t n) {
-      c.add(at, inner, n, p.width_in, center);
-    });
-    const Acc* done = c.finish();
-    for (int64_t i = 0; i < columns; ++i) to[i] = done[i];
-    return;
-  }
+  if (p.columns) return run_columns(op, p, x, columns, part, center, room, to);
   constexpr int lanes = reduce_lanes<Acc>;
   Acc same[Op::centered ? lanes : 1];
   if (Op::centered)
     for (Acc& a : same) a = *center;
   Cascade<Op> c(op, room, lanes);
+  const int64_t ahead = elements_ahead<typename Op::In>(p);
   walk_reduced(p, x, part, [&](const typename Op::In* at, int64_t n) {
     const int64_t full = n / lanes;
-    c.add(at, lanes * inner, full, inner, same);
+    if (inner == 1)
+      c.template add_dense<lanes>(at, full, ahead, Op::centered ? *center : Acc());
+    else
+      c.add(at, lanes * inner, full, inner, same);
     if (n % lanes) c.add_rest(at + full * lanes * inner, static_cast<int>(n % lanes), inner, same);
   });
   *to = c.finish_lanes();
@@ -298,21 +373,23 @@ void reduce(const Op& op, const ReducePlan& p, const typename Op::In* in, typena
     return;
   }
   if (p.results == 1 && is_short_row(p, reduce_lanes<Acc>)) {
-    *out = op.finish(short_row(op, in, p.count, center), Op::centered ? *center : Acc());
+    *out = op.finish(short_row(op, in, p.count, 0, center), Op::centered ? *center : Acc());
     return;
   }
   const int64_t work = p.task_work(), grain = work >= 32768 ? 1 : 32768 / work;
   if (is_short_row(p, reduce_lanes<Acc>)) {
+    const int64_t ahead = elements_ahead<typename Op::In>(p);
     parallel_for(p.tasks, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const ReducePlan::Place at = p.place(i);
         const Acc* c = Op::centered ? center + at.out : nullptr;
-        out[at.out] = op.finish(short_row(op, in + at.in, p.count, c), Op::centered ? *c : Acc());
+        out[at.out] =
+            op.finish(short_row(op, in + at.in, p.count, ahead, c), Op::centered ? *c : Acc());
       }
     });
     return;
   }
-  const int64_t width = p.columns ? p.tile : reduce_lanes<Acc>;
+  const int64_t width = p.columns ? p.tile * p.folded : reduce_lanes<Acc>;
   const int64_t room = (2 + Cascade<Op>::levels(p.count)) * width;
   const bool whole = p.parts == 1;
   Scratch<Acc> partial(whole ? 0 : p.tasks * p.parts * p.tile);

@@ -47,7 +47,18 @@ bool prefers_columns(const Dims& kept, const Dims& reduced) {
   if (reduced.empty()) return true;
   const Dim k = kept.back(), r = reduced.back();
   if (r.size < shortest_row && k.size >= 4) return true;
-  return k.in < r.in && k.size >= 4;
+  const bool dense = k.in == 1 && r.in == k.size;  // rows are walked side by side
+  return k.in < r.in && (k.size >= 4 || dense);
+}
+
+// Rows that lie side by side are walked as one of so many elements at least.
+constexpr int64_t folded_width = 32;
+
+int64_t rows_folded(const ReducePlan& p) {
+  const bool dense = p.tiles == 1 && p.width_in == 1 && p.reduced_in.back() == p.width;
+  int64_t rows = 1;
+  while (dense && rows * p.width < folded_width && 4 * rows <= p.reduced.back()) rows *= 2;
+  return rows;
 }
 
 // From this many elements in one task, it is split; enough tasks need no splitting.
@@ -152,6 +163,7 @@ ReducePlan plan_reduction(const Tensor& self, const IntVec& dims) {
   p.results = p.tasks * p.width;
   p.tasks *= p.tiles;
   p.part_length = p.reduced[0];
+  if (p.columns) p.folded = rows_folded(p);
   split(p);
   return p;
 }

@@ -16,6 +16,7 @@ struct ReducePlan {
   bool columns = false;
   int64_t width = 1, width_in = 1, width_out = 1;
   int64_t tile = 1, tiles = 1;  // columns of a task, tasks over the columns
+  int64_t folded = 1;           // rows of few columns that are walked as one, side by side
   int64_t tasks = 1, parts = 1, part_length = 1;
   int64_t count = 1;  // elements that go into one result
   int64_t results = 1;

@@ -2,6 +2,7 @@
 
 #include "core/threads.h"
 #include "kernels/cpu/convert.h"
+#include "kernels/cpu/in_order.h"
 #include "kernels/cpu/lanes.h"
 #include "kernels/scalar/math.h"
 
@@ -49,25 +50,65 @@ template <class A>
 
 constexpr int64_t columns = 64;  // neighbours along `inner` that are worked on together
 
+// Four vectors in turns: a comparison takes longer than a load.
 template <class A>
 [[gnu::always_inline]] inline A largest(const A* x, int64_t n) {
-  constexpr int width = native_lanes<A>, count = lanes / width;
+  constexpr int width = native_lanes<A>, count = 4;
   using V = LaneVector<A, width>;
+  const auto larger = [](auto a, auto b) { return b > a ? b : a; };
   typename V::type most[count];
-#pragma GCC unroll 16
+#pragma GCC unroll 4
   for (int j = 0; j < count; ++j) most[j] = typename V::type{} - static_cast<A>(__builtin_inf());
   int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-#pragma GCC unroll 16
-    for (int j = 0; j < count; ++j) {
-      const auto v = V::load(x + i + j * width);
-      most[j] = v > most[j] ? v : most[j];
-    }
+  for (; i + count * width <= n; i += count * width) {
+#pragma GCC unroll 4
+    for (int j = 0; j < count; ++j) most[j] = larger(most[j], V::load(x + i + j * width));
   }
-  A m[lanes];
-  __builtin_memcpy(m, most, sizeof m);
-  for (; i < n; ++i) m[0] = x[i] > m[0] ? x[i] : m[0];
-  return fold_with(m, [](auto a, auto b) { return b > a ? b : a; });
+  for (; i + width <= n; i += width) most[0] = larger(most[0], V::load(x + i));
+#pragma GCC unroll 4
+  for (int j = 1; j < count; ++j) most[0] = larger(most[0], most[j]);
+  A m[width];
+  __builtin_memcpy(m, &most[0], sizeof m);
+  for (int half = width / 2; half > 0; half /= 2)
+    for (int k = 0; k < half; ++k) m[k] = larger(m[k], m[k + half]);
+  for (; i < n; ++i) m[0] = larger(m[0], x[i]);
+  return m[0];
+}
+
+// e[i] = e^(x[i] - most) of a part of a row; the sum of e, lane by lane.
+template <class A>
+[[gnu::always_inline]] inline A exp_run(const A* __restrict x, A most, A* __restrict e, int64_t n) {
+  by_lanes(n, [&](int64_t i) { e[i] = exp_below(x[i] - most); });
+  using All = LaneVector<A, lanes>;
+  typename All::type sum = {};
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) sum += All::load(e + i);
+  A acc[lanes];
+  __builtin_memcpy(acc, &sum, sizeof acc);
+  for (int64_t l = 0; i + l < n; ++l) acc[l] += e[i + l];
+  return fold(acc);
+}
+// The same for a whole row: long ones pairwise.
+template <class A>
+A exp_row(const A* x, A most, A* e, int64_t n) {
+  if (n <= longest_run) return exp_run(x, most, e, n);
+  const int64_t half = (n / 2 + lanes - 1) / lanes * lanes;
+  const A first = exp_row(x, most, e, half);
+  return first + exp_row(x + half, most, e + half, n - half);
+}
+
+// e[i] / sum by a product with 1 / sum and what is left over: rounded as the quotient but where it
+// is subnormal.
+template <class A>
+[[gnu::always_inline]] inline A share_of(A e, A sum, A inverse) {
+#if defined(__FMA__)
+  const A share = e * inverse;
+  const A rest = math::detail::multiply_add(-share, sum, e);
+  return math::detail::multiply_add(rest, inverse, share);
+#else
+  (void)inverse;
+  return e / sum;
+#endif
 }
 
 // Rows of which logarithms are taken together.
@@ -92,12 +133,12 @@ struct Forward {
     const A* x = wide_row(from, room, n);
     const A m = largest(x, n);
     A* __restrict e = room + n;
-    by_lanes(n, [&](int64_t i) { e[i] = exp_below(x[i] - m); });
-    const A sum = lane_sum<A>(0, n, [&](int64_t i) { return e[i]; });
+    const A sum = exp_row(x, m, e, n), inverse = A(1) / sum;
     if constexpr (std::is_same_v<T, A>) {
-      by_lanes(n, [&](int64_t i) { to[i] = e[i] / sum; });
+      by_lanes(n, [&](int64_t i) { to[i] = share_of(e[i], sum, inverse); });
     } else {
-      for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(e[i] / sum);
+      by_lanes(n, [&](int64_t i) { e[i] = share_of(e[i], sum, inverse); });
+      narrow_row(e, to, n);
     }
   }
 
@@ -127,7 +168,10 @@ struct Forward {
       if constexpr (std::is_same_v<T, A>) {
         by_lanes(n, [&](int64_t i) { y[i] = x[i] - most - less; });
       } else {
-        for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(widen(x[i]) - most - less);
+        const A* wide = wide_row(x, room, n);
+        A* __restrict result = room + n;
+        by_lanes(n, [&](int64_t i) { result[i] = wide[i] - most - less; });
+        narrow_row(result, y, n);
       }
     }
   }
@@ -209,9 +253,9 @@ void run_forward(const Tensor& self, int64_t dim, const Tensor& out) {
       Log ? (e.inner == 1 ? "log_softmax_lastdim_kernel_impl" : "log_softmax_kernel_impl")
           : (e.inner == 1 ? "softmax_lastdim_kernel_impl" : "softmax_kernel_impl");
   if (self.numel() == 0) return;
-  const Tensor in = contiguous(self);
+  const InOrder in(self);
   visit_floating_or_raise(self.dtype(), kernel, [&]<class T>(Type<T>) {
-    const T* x = in.data<T>();
+    const T* x = in->data<T>();
     T* y = out.data<T>();
     if (e.inner > 1)
       return for_blocks(e, [&](int64_t at, int64_t width) {

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import facula
+from facula.nn._functional import same_as
 
 _nn = facula._C._nn
 
 
+@same_as(facula.threshold, 3, 3)
 def threshold(input, threshold, value, inplace=False):
     """Elements above `threshold` stay, others become `value`; returns a Tensor."""
     if inplace:
@@ -17,31 +19,37 @@ def threshold(input, threshold, value, inplace=False):
 _threshold = threshold
 
 
+@same_as(facula.relu, 1, 1)
 def relu(input, inplace=False):
     """max(x, 0), elementwise; returns a Tensor (`input` itself when `inplace`)."""
     return facula.relu_(input) if inplace else facula.relu(input)
 
 
+@same_as(_nn.relu6, 1, 1)
 def relu6(input, inplace=False):
     """min(max(x, 0), 6), elementwise; returns a Tensor."""
     return _nn.relu6_(input) if inplace else _nn.relu6(input)
 
 
+@same_as(_nn.elu, 1, 2)
 def elu(input, alpha=1.0, inplace=False):
     """x for x > 0, else alpha * (exp(x) - 1); returns a Tensor."""
     return _nn.elu_(input, alpha) if inplace else _nn.elu(input, alpha)
 
 
+@same_as(facula.selu, 1, 1)
 def selu(input, inplace=False):
     """Scaled ELU with the self-normalizing constants; returns a Tensor."""
     return facula.selu_(input) if inplace else facula.selu(input)
 
 
+@same_as(facula.celu, 1, 2)
 def celu(input, alpha=1.0, inplace=False):
     """max(0, x) + min(0, alpha * (exp(x / alpha) - 1)); returns a Tensor."""
     return facula.celu_(input, alpha) if inplace else facula.celu(input, alpha)
 
 
+@same_as(_nn.leaky_relu, 1, 2)
 def leaky_relu(input, negative_slope=0.01, inplace=False):
     """x for x > 0, else negative_slope * x; returns a Tensor."""
     if inplace:
@@ -67,21 +75,25 @@ def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
     return _nn.hardtanh(input, min_val, max_val)
 
 
+@same_as(_nn.hardsigmoid, 1, 1)
 def hardsigmoid(input, inplace=False):
     """relu6(x + 3) / 6, elementwise; returns a Tensor."""
     return _nn.hardsigmoid_(input) if inplace else _nn.hardsigmoid(input)
 
 
+@same_as(_nn.hardswish, 1, 1)
 def hardswish(input, inplace=False):
     """x * relu6(x + 3) / 6, elementwise; returns a Tensor."""
     return _nn.hardswish_(input) if inplace else _nn.hardswish(input)
 
 
+@same_as(_nn.silu, 1, 1)
 def silu(input, inplace=False):
     """x * sigmoid(x), elementwise; returns a Tensor."""
     return _nn.silu_(input) if inplace else _nn.silu(input)
 
 
+@same_as(_nn.mish, 1, 1)
 def mish(input, inplace=False):
     """x * tanh(softplus(x)), elementwise; returns a Tensor."""
     return _nn.mish_(input) if inplace else _nn.mish(input)

@@ -6,6 +6,7 @@ import math
 
 import facula
 from facula.nn import _reduction
+from facula.nn._functional import same_as
 
 _nn = facula._C._nn
 
@@ -20,6 +21,7 @@ def _warn_sizes(input, target):
     )
 
 
+@same_as(_nn.cross_entropy_loss, 2, 3)
 def cross_entropy(
     input,
     target,
@@ -168,6 +170,7 @@ def linear_cross_entropy(
     return _nn.cross_entropy_loss(logits, target, *settings)
 
 
+@same_as(_nn.nll_loss_nd, 2, 3)
 def nll_loss(
     input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"
 ):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import facula
+from facula.nn._functional import same_as
 
 _nn = facula._C._nn
 
@@ -72,11 +73,13 @@ def instance_norm(
     )
 
 
+@same_as(facula.layer_norm, 2, 5)
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     """Normalize over the last dimensions, whose sizes are `normalized_shape`; returns a Tensor."""
     return facula.layer_norm(input, normalized_shape, weight, bias, eps, True)
 
 
+@same_as(facula.rms_norm, 2, 4)
 def rms_norm(input, normalized_shape, weight=None, eps=None):
     """Divide by the root mean square over the last dimensions; returns a Tensor."""
     return facula.rms_norm(input, normalized_shape, weight, eps)
