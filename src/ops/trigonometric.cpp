@@ -5,8 +5,27 @@
 
 namespace facula::scalar {
 
+// In the range of the short way all elements take it, whoever stands beside them.
+struct sin_narrow {
+  template <class T>
+  static T call(T x) {
+    return in_range(x) ? near(x) : math::sin(x);
+  }
+  static bool in_range(float x) { return math::coarse_trig_in_range(x); }
+  static float near(float x) { return math::sin_coarse(x, 0); }
+};
+struct cos_narrow {
+  template <class T>
+  static T call(T x) {
+    return in_range(x) ? near(x) : math::cos(x);
+  }
+  static bool in_range(float x) { return math::coarse_trig_in_range(x); }
+  static float near(float x) { return math::sin_coarse(x, 1); }
+};
+
 struct sin {
   static constexpr unsigned dtypes = floating | complex;
+  using Narrow = sin_narrow;
   static constexpr int cost = 600;
   template <class T>
   static T call(T x) {
@@ -24,6 +43,7 @@ struct sin {
 
 struct cos {
   static constexpr unsigned dtypes = floating | complex;
+  using Narrow = cos_narrow;
   static constexpr int cost = 600;
   template <class T>
   static T call(T x) {

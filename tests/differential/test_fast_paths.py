@@ -151,6 +151,26 @@ CASES = {
     "bags of every number, mean": (lambda m, w, i: bags_of_four(m, w, i, 1),
                                    [numbers(50, 33), integers(60, high=50)]),
     "softmax of columns": (lambda m, x: m.softmax(x * 40, 0), [ROWS]),
+    "softmax of long rows": (lambda m, x: m.softmax(x * 9, 1), [numbers(3, 9001)]),
+    "softmax of rows without an end": (lambda m, x: m.softmax(m.cat([x, x - np.inf], 1), 1),
+                                       [numbers(5, 70)]),
+    "log_softmax of rows with nan": (lambda m, x: m.log_softmax(x, 1), [holes(ROWS, 4000)]),
+    "layer_norm gradient": (lambda m, x, w, g: m.ops.aten.native_layer_norm_backward(
+        g, x, [300], x.mean(1, True), x.var(1, keepdim=True).rsqrt(), w, w, [True] * 3),
+                            [ROWS, numbers(300), numbers(70, 300, seed=6)]),
+    "sum of pairs": (lambda m, x: x.sum(0), [numbers(70001, 2)]),
+    "sum of narrow columns": (lambda m, x: x.sum(0), [numbers(33333, 7)]),
+    "sum of a few narrow rows": (lambda m, x: x.sum(0), [numbers(9, 3)]),
+    "max of narrow columns": (lambda m, x: m.amax(x, 0), [holes(numbers(4099, 3), 5000)]),
+    "var of narrow columns": (lambda m, x: m.var(x, 0), [numbers(4099, 5)]),
+    "sum of all": (lambda m, x: x.sum(), [numbers(3, 100003)]),
+    "sum of images": (lambda m, x: x.sum((0, 2)), [numbers(31, 3, 785)]),
+    "index_select of rows": (lambda m, x, i: x.index_select(0, i),
+                             [ROWS, integers(5000, high=70)]),
+    "index_select of rows apart": (lambda m, x, i: x[:, 3:20].index_select(0, i.to(m.int32)),
+                                   [ROWS, integers(5000, high=70)]),
+    "embedding": (lambda m, x, i: m.nn.functional.embedding(i, x),
+                  [numbers(70, 11), integers(90, 33, high=70)]),
     "arange": (lambda m, x: m.arange(-70000, 140000, 3), [ROWS]),
 }  # fmt: skip
 
@@ -200,6 +220,61 @@ def test_gradients_of_bags_without_their_numbers(offsets, include):
         found[m] = [g.numpy() for g in m.autograd.grad((out * out).sum(), (w, s))]
     for mine, other in zip(found[facula], found[torch], strict=True):
         np.testing.assert_allclose(mine, other, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("width", [*range(1, 20), 31, 32, 33, 64, 65, 128, 255, 256, 1030, 4100])
+def test_rows_of_any_length_are_copied_whole(width):
+    """Bytes, so that every length of a row is met: into and out of wider rows, and by index."""
+    wide = integers(150, width + 9, high=256).astype(np.uint8)
+    which = integers(400, high=150)
+    table = facula.from_numpy(wide)[:, 2 : width + 2]
+    target = facula.zeros(150, width + 9, dtype=facula.uint8)
+    target[:, 5 : width + 5] = table
+    rows, around = wide[:, 2 : width + 2], np.delete(target.numpy(), np.s_[5 : width + 5], 1)
+    np.testing.assert_array_equal(table.contiguous().numpy(), rows)
+    np.testing.assert_array_equal(target.numpy()[:, 5 : width + 5], rows)
+    assert not around.any()
+    taken = table.index_select(0, facula.from_numpy(which))
+    np.testing.assert_array_equal(taken.numpy(), rows[which])
+
+
+@pytest.mark.parametrize("bad", [-1, 70, 1 << 62])
+def test_rows_outside_of_a_table_are_refused(bad):
+    which = integers(5000, high=70)
+    which[4321] = bad
+    for m in (facula, torch):
+        with pytest.raises(IndexError):
+            m.from_numpy(ROWS).index_select(0, m.from_numpy(which))
+        with pytest.raises(IndexError):
+            m.nn.functional.embedding(m.from_numpy(which), m.from_numpy(ROWS))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("bad", [-1, 300, 1 << 62])
+def test_scatter_refuses_indices_outside(bad, threads):
+    before = facula.get_num_threads()
+    index = integers(70, 300, high=300)
+    index[69, 299] = bad
+    x, i = facula.from_numpy(ROWS), facula.from_numpy(index)
+    try:
+        facula.set_num_threads(threads)
+        for scatter in (x.scatter, x.scatter_add):
+            with pytest.raises(RuntimeError, match=f"index {bad} is out of bounds"):
+                scatter(1, i, x)
+    finally:
+        facula.set_num_threads(before)
+
+
+@pytest.mark.parametrize("rows", [1, 5, 8, 9, 40])
+@pytest.mark.parametrize("depth, columns", [(64, 64), (33, 70), (1024, 31), (1030, 1100)])
+def test_products_of_bfloat16_are_rounded_once(rows, depth, columns):
+    a, b = numbers(rows, depth), numbers(depth, columns, seed=9)
+    left, right = (facula.from_numpy(t).to(facula.bfloat16) for t in (a, b))
+    exact = left.double().numpy() @ right.double().numpy()
+    noise = np.sqrt(depth) * 2.0**-20
+    for found in (left @ right, (right.t() @ left.t()).t(), left @ right.t().contiguous().t()):
+        error = abs(found.double().numpy() - exact)
+        assert np.all(error <= abs(exact) * 2.0**-8 * 1.01 + noise)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -9,6 +9,9 @@ import torch
 # Sums in another order differ by chance; a lost digit is a factor of ten. PyTorch's own error
 # depends on the layout, by up to a factor of six, ours does not: it is held against both.
 SLACK = 1.65
+ATTENTION_SLACK = 1.1
+# A sum over one query has the few roundings of its logarithm of sums to show.
+ONE_QUERY_SLACK = 1.3
 SLACK_TO_WORSE_LAYOUT = 1.5
 # Below half a unit in the last place of the result's scale nothing is to be gained.
 FLOOR = {"float32": 6e-8, "bfloat16": 2e-3, "float16": 3e-4}
@@ -102,7 +105,7 @@ def errors(found, exact):
     ]
 
 
-def check(function, shapes, dtype, backward, lasts=(False,)):
+def check(function, shapes, dtype, backward, lasts=(False,), slack=SLACK):
     arrays = values(shapes, dtype)
     exact = results(torch, function, arrays, "float64", backward)
     theirs = [errors(results(torch, function, arrays, dtype, backward, n), exact) for n in lasts]
@@ -111,15 +114,17 @@ def check(function, shapes, dtype, backward, lasts=(False,)):
         for number, mine in enumerate(ours):
             like = max(same_layout[number], FLOOR[dtype])
             worse = max(like, *(other[number] for other in theirs))
-            limit = min(SLACK * like, SLACK_TO_WORSE_LAYOUT * worse)
+            limit = min(slack * like, SLACK_TO_WORSE_LAYOUT * worse)
             assert mine <= limit, (number, last, mine, like, worse)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_results_and_gradients_are_as_accurate(name, dtype):
-    layouts = (False,) if "attention" in name else (False, True)
-    check(*DIFFERENTIABLE[name], dtype, True, layouts)
+    if "attention" not in name:
+        return check(*DIFFERENTIABLE[name], dtype, True, (False, True))
+    slack = ONE_QUERY_SLACK if "one query" in name else ATTENTION_SLACK
+    check(*DIFFERENTIABLE[name], dtype, True, slack=slack)
 
 
 @pytest.mark.parametrize("name", PLAIN)
@@ -131,6 +136,16 @@ def test_results_are_as_accurate(name):
 @pytest.mark.parametrize("name", ["sigmoid", "gelu", "erf", "atan2"])
 def test_functions_of_half_types_are_as_accurate(name, dtype):
     check(*PLAIN[name], dtype, False)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_every_number_of_a_half_type_is_rounded_right(name, dtype):
+    bits = np.arange(1 << 16, dtype=np.uint16).view(np.int16)
+    exact = getattr(torch, name)(torch.from_numpy(bits).view(getattr(torch, dtype)).double())
+    found = getattr(facula, name)(facula.from_numpy(bits).view(getattr(facula, dtype)))
+    wanted = exact.to(getattr(torch, dtype)).double().numpy()
+    np.testing.assert_array_equal(found.double().numpy(), wanted)
 
 
 @pytest.mark.parametrize("name", ["sigmoid", "erf", "atan2"])

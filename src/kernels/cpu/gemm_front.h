@@ -186,11 +186,15 @@ inline bool suits_pairs(const GemmArgs<BFloat16>& g) {
 
 inline void run_pairs(const GemmArgs<BFloat16>& g) {
   constexpr int64_t most_columns = 1024;
+  const bool direct = g.m <= kDirectRows && g.b_cs == 1;
   for (int64_t col = 0; col < g.n; col += most_columns) {
-    const GemmArgs<BFloat16> part = sub_product(g, 0, g.m, col, min_of(most_columns, g.n - col));
-    pair_product({part.m, part.n, part.k, part.a, part.a_rs, part.a_cs, part.b, part.b_rs,
-                  part.b_cs, nullptr, 0, 1, 0},
-                 part.c, part.c_rs);
+    const int64_t cols = direct ? g.n : min_of(most_columns, g.n - col);
+    const GemmArgs<BFloat16> part = sub_product(g, 0, g.m, col, cols);
+    const Product<float, BFloat16> p = {part.m,    part.n, part.k,    part.a,    part.a_rs,
+                                        part.a_cs, part.b, part.b_rs, part.b_cs, nullptr,
+                                        0,         1,      0};
+    if (direct) return direct_pair_product(p, part.c, part.c_rs);
+    pair_product(p, part.c, part.c_rs);
   }
 }
 

@@ -50,6 +50,65 @@ FACULA_PAIRS void tile(const PairTile& t) {
   }
 }
 
+// c = A B for a panel of columns of B, which lies in dense rows.
+struct DirectTile {
+  int64_t k;
+  const Pair* a;  // rows `pitch` apart
+  const BFloat16* b;
+  int64_t b_rs;
+  BFloat16* c;
+  int64_t c_rs;
+  int64_t columns;
+};
+using DirectKernel = void (*)(const DirectTile&);
+
+template <int M>
+FACULA_PAIRS void direct_tile(const DirectTile& t) {
+  constexpr int64_t ahead = 16;  // rows of B that are asked for before
+  const auto mask = static_cast<__mmask32>((uint64_t{1} << t.columns) - 1);
+  __m512 sum[M][2];
+#pragma GCC unroll 8
+  for (int i = 0; i < M; ++i) sum[i][0] = sum[i][1] = _mm512_setzero_ps();
+  const BFloat16* low = t.b;
+  for (int64_t p = 0; 2 * p < t.k; ++p, low += 2 * t.b_rs) {
+    const BFloat16* high = low + t.b_rs;
+    const __mmask32 second = 2 * p + 1 < t.k ? mask : __mmask32{0};
+    for (const BFloat16* row : {low, high}) {
+      __builtin_prefetch(row + ahead * t.b_rs);
+      __builtin_prefetch(row + ahead * t.b_rs + width - 1);
+    }
+    const ZippedPairs right =
+        zip_vectors(_mm512_maskz_loadu_epi16(mask, low), _mm512_maskz_loadu_epi16(second, high));
+#pragma GCC unroll 8
+    for (int i = 0; i < M; ++i) {
+      const auto left =
+          reinterpret_cast<__m512bh>(_mm512_set1_epi32(static_cast<int>(t.a[i * pitch + p])));
+      sum[i][0] = _mm512_dpbf16_ps(sum[i][0], left, reinterpret_cast<__m512bh>(right.first));
+      sum[i][1] = _mm512_dpbf16_ps(sum[i][1], left, reinterpret_cast<__m512bh>(right.second));
+    }
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < M; ++i) {
+    const auto halves = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(sum[i][1], sum[i][0]));
+    _mm512_mask_storeu_epi16(t.c + i * t.c_rs, mask, halves);
+  }
+}
+
+struct DirectKernels {
+  DirectKernel at[kDirectRows] = {};
+};
+template <int M>
+constexpr void fill_kernels(DirectKernels& k) {
+  k.at[M - 1] = &direct_tile<M>;
+  if constexpr (M < kDirectRows) fill_kernels<M + 1>(k);
+}
+constexpr DirectKernels make_direct_kernels() {
+  DirectKernels k;
+  fill_kernels<1>(k);
+  return k;
+}
+constexpr DirectKernels direct_kernels = make_direct_kernels();
+
 struct Kernels {
   PairKernel at[kMaxRows][2] = {};
 };
@@ -229,6 +288,18 @@ void pair_product(const Product<float, BFloat16>& p, BFloat16* c, int64_t c_rs) 
   pass.run();
 }
 
+void direct_pair_product(const Product<float, BFloat16>& p, BFloat16* c, int64_t c_rs) {
+  const Scratch<Pair> left(p.m * pitch);
+  pack_rows(left.get(), p.a, p.a_rs, p.a_cs, p.m, p.k);
+  const int64_t panels = ceil_div(p.n, width);
+  const int64_t grain = max_of(int64_t{1}, (int64_t{1} << 17) / (p.k * width));
+  parallel_for(panels, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t j = begin * width; j < min_of(end * width, p.n); j += width)
+      direct_kernels.at[p.m - 1](
+          {p.k, left.get(), p.b + j, p.b_rs, c + j, c_rs, min_of(width, p.n - j)});
+  });
+}
+
 PairPanels::PairPanels(const BFloat16* b, int64_t b_rs, int64_t b_cs, int64_t k, int64_t n)
     : shape_{1, n, k, nullptr, 0, 1, b, b_rs, b_cs, nullptr, 0, 1, 0},
       packed_(packed_pairs(n, k) * ceil_div(k, 2 * depth)) {
@@ -253,6 +324,7 @@ void PairPanels::multiply(int64_t m, const BFloat16* a, int64_t a_rs, float* c, 
 bool has_pair_products() { return false; }
 void pair_product(const Product<float, BFloat16>&) {}
 void pair_product(const Product<float, BFloat16>&, BFloat16*, int64_t) {}
+void direct_pair_product(const Product<float, BFloat16>&, BFloat16*, int64_t) {}
 PairPanels::PairPanels(const BFloat16*, int64_t, int64_t, int64_t, int64_t) : packed_(1) {}
 void PairPanels::multiply(int64_t, const BFloat16*, int64_t, float*, int64_t, bool) const {}
 

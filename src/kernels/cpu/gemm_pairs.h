@@ -14,6 +14,11 @@ void pair_product(const Product<float, BFloat16>& p);
 // kPairSteps.
 void pair_product(const Product<float, BFloat16>& p, BFloat16* c, int64_t c_rs);
 
+// The same for at most kDirectRows rows of A and a B whose rows are dense: it is read once, where
+// it lies.
+void direct_pair_product(const Product<float, BFloat16>& p, BFloat16* c, int64_t c_rs);
+
+inline constexpr int64_t kDirectRows = 8;
 inline constexpr int64_t kPairSteps = 1024;  // along k that one pass takes at most
 
 // A matrix B (k, n) that is the right side of several products, packed once.
@@ -55,14 +60,23 @@ PairKernel pair_kernel(int rows, int64_t columns);
   return low->bits | (high ? static_cast<Pair>(high->bits) << 16 : 0);
 }
 
-// The elements of two rows of a panel's width in turns.
-[[gnu::always_inline]] inline void zip_rows(Pair* to, const BFloat16* low, const BFloat16* high) {
+// The elements of two vectors in turns, as two vectors of pairs.
+struct ZippedPairs {
+  __m512i first, second;
+};
+[[gnu::always_inline]] inline ZippedPairs zip_vectors(__m512i low, __m512i high) {
   const __m512i first = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40,
                                          8, 39, 7, 38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
   const __m512i second = _mm512_add_epi16(first, _mm512_set1_epi16(16));
-  const __m512i a = _mm512_loadu_si512(low), b = _mm512_loadu_si512(high);
-  _mm512_storeu_si512(to, _mm512_permutex2var_epi16(a, first, b));
-  _mm512_storeu_si512(to + kPairWidth / 2, _mm512_permutex2var_epi16(a, second, b));
+  return {_mm512_permutex2var_epi16(low, first, high),
+          _mm512_permutex2var_epi16(low, second, high)};
+}
+
+// The elements of two rows of a panel's width in turns.
+[[gnu::always_inline]] inline void zip_rows(Pair* to, const BFloat16* low, const BFloat16* high) {
+  const ZippedPairs pairs = zip_vectors(_mm512_loadu_si512(low), _mm512_loadu_si512(high));
+  _mm512_storeu_si512(to, pairs.first);
+  _mm512_storeu_si512(to + kPairWidth / 2, pairs.second);
 }
 
 #endif

@@ -131,12 +131,21 @@ FACULA_SCALAR T exp2(T x) {
   constexpr T high = std::is_same_v<T, float> ? T(129) : T(1025);
   T bounded = x < low ? low : x;
   bounded = bounded > high ? high : bounded;
-  const T k = detail::round_small(bounded), f = bounded - k;
   if constexpr (std::is_same_v<T, float>) {
+    // 2^k from the bits that hold k, in two steps, so that subnormal results round once.
+    constexpr auto bias = static_cast<int32_t>(detail::Ieee<float>::bias);
+    constexpr float magic = detail::Ieee<float>::round_magic;
+    const float shifted = bounded + magic, f = bounded - (shifted - magic);
     const float y = detail::poly(f, 0.6931472f, 0.2402265f, 0.055504117f, 0.009618077f,
                                  0.0013332234f, 0.0001545406f, 1.5671478e-05f);
-    return detail::scale(1.0f + f * y, k);
+    const auto n = static_cast<int32_t>(detail::to_bits(shifted) - detail::to_bits(magic));
+    const int32_t half = n >> 1, rest = n - half;
+    const auto power = [](int32_t e) {
+      return detail::from_bits<float>(static_cast<uint32_t>(e + bias) << 23);
+    };
+    return detail::multiply_add(f, y, 1.0f) * power(half) * power(rest);
   } else {
+    const T k = detail::round_small(bounded), f = bounded - k;
     // f ln 2 as a sum: the leading part of the product is exact.
     const double f_hi = detail::upper_half(f), f_lo = f - f_hi;
     const double hi = f_hi * 0x1.62e4p-1;
