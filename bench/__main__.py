@@ -3,7 +3,19 @@
 import argparse
 import sys
 
-from bench import autograd, harness, kernels, objects, overhead, peak, report, startup, training
+from bench import (
+    autograd,
+    busy,
+    harness,
+    kernels,
+    objects,
+    overhead,
+    peak,
+    repeat,
+    report,
+    startup,
+    training,
+)
 
 TABLES = {
     "overhead": overhead.CASES,
@@ -11,7 +23,7 @@ TABLES = {
     "kernels": kernels.CASES,
     "training": training.CASES,
 }
-SUITES = ("startup", "autograd", "memory", *TABLES)
+SUITES = ("startup", "autograd", "memory", "busy", *TABLES)
 
 
 def parse_options():
@@ -29,6 +41,9 @@ def parse_options():
         "--clock", default="wall", choices=harness.CLOCKS, help="cpu: of all threads"
     )
     parser.add_argument("--full", action="store_true", help="more sizes and dtypes")
+    parser.add_argument(
+        "--runs", type=int, default=1, help="so many runs, each a process, and each case's median"
+    )
     parser.add_argument("--json", help="a file for the results, or a folder: then COMMIT.json")
     options = parser.parse_args()
     options.only = options.only.split(",")
@@ -46,6 +61,8 @@ def run_suite(suite, modules, options):
         return autograd.run_autograd(modules, options.case)
     if suite == "memory":
         return peak.run_memory(list(modules), options.case)
+    if suite == "busy":
+        return busy.run_busy(modules, options.case)
     if suite not in TABLES:
         return []
     cases = [c for c in TABLES[suite] if options.full or not c.full]
@@ -56,6 +73,11 @@ def run_suite(suite, modules, options):
 def main():
     options = parse_options()
     harness.use_clock(options.clock)
+    if options.runs > 1:
+        suites = repeat.run_repeatedly(sys.argv[1:], options.runs, options.modules)
+        if options.json:
+            report.save(options.json, harness.load_modules(options.modules), suites)
+        return 0
     suites = {}
     # Imports are timed in processes of their own, and before this one holds the modules' memory.
     if "startup" in options.only and not options.case:

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "convert.h"
+#include "dispatch/backend.h"
 
 namespace facula::python {
 namespace {
@@ -84,6 +85,32 @@ bool read_plain(const Parameter& p, PyObject* o, int64_t most, Value& v, FewInts
   return true;
 }
 
+// The one result of a call whose arguments live on in the caller.
+class OneResult {
+ public:
+  OneResult(const OpInfo& info, const Value* args) {
+    const int from = info.alias_of[0];
+    if (from >= 0 && (info.mutated >> from & 1) && may_lend(args[from]))
+      r_.slots[0].spare = lends_argument;
+  }
+  Value* slots() { return r_.slots; }
+  PyObject* object() {
+    Value& v = r_.slots[0];
+    if (!v.is_tensor()) return result_object(v).leak();
+    if (v.owned) return wrap(take_tensor(v));
+    PyObject* known = scheme::object_of(*v.tensor);
+    return known ? known : wrap(Tensor(v.as_tensor()));
+  }
+
+ private:
+  // What layers may see of the tensor leaves it in its place.
+  static bool may_lend(const Value& v) {
+    return v.is_tensor() && (v.tensor->layers - backend_layers).empty() &&
+           thread_state.include.empty();
+  }
+  Results<1> r_;
+};
+
 // Arguments of the operator on their way: filling the room with nothing would cost more than the
 // rest.
 class Arguments {
@@ -100,10 +127,9 @@ class Arguments {
 
  private:
   PyObject* call(const Operator& op) {
-    Results<1> r;
-    facula::call(op, room_.values, r.slots);
-    if (r.slots[0].is_tensor()) return wrap(take_tensor(r.slots[0]));
-    return result_object(r.slots[0]).leak();
+    OneResult r(op.info(), room_.values);
+    facula::call(op, room_.values, r.slots());
+    return r.object();
   }
 
   const Signature& signature_;
@@ -259,9 +285,9 @@ PyObject* PlainBinary::try_call(PyObject* a, PyObject* b) const {
   if (!read(a, 0, args[0]) || !read(b, 1, args[1])) return nullptr;
   args[2] = rest_[0];
   args[3] = rest_[1];
-  Results<1> r;
-  call(*op_, args, r.slots);
-  return wrap(take_tensor(r.slots[0]));
+  OneResult r(op_->info(), args);
+  call(*op_, args, r.slots());
+  return r.object();
 }
 
 }  // namespace facula::python

@@ -11,6 +11,8 @@ extern PySequenceMethods tensor_sequence;
 PyObject* tensor_iter(PyObject* o);
 extern PyMethodDef tensor_methods[];     // tensor_methods.cpp
 extern PyGetSetDef tensor_properties[];  // tensor_properties.cpp
+// Gives a class that is ready descriptors of the properties that find plain tensors at once.
+void speed_up_properties(PyTypeObject* type);
 PyObject* tensor_repr(PyObject* o);
 Py_hash_t tensor_hash(PyObject* o);
 

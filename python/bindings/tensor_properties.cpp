@@ -219,7 +219,42 @@ PyGetSetDef writes(const char* name, const char* doc) {
   return {name, get<F>, set<S>, doc, const_cast<char*>(name)};
 }
 
+// CPython's descriptor of a property first makes sure of the object's class, base by base.
+PyObject* get_property(PyObject* descriptor, PyObject* o, PyObject* type) {
+  if (!o || !is_plain_tensor(o)) return PyGetSetDescr_Type.tp_descr_get(descriptor, o, type);
+  const PyGetSetDef* def = reinterpret_cast<PyGetSetDescrObject*>(descriptor)->d_getset;
+  return def->get(o, def->closure);
+}
+
+PyTypeObject make_property_type() {
+  PyTypeObject t = blank_type();
+  t.tp_name = "facula._C.getset_descriptor";
+  t.tp_doc = "A property of tensors.";
+  t.tp_basicsize = sizeof(PyGetSetDescrObject);
+  t.tp_flags = Py_TPFLAGS_DEFAULT;
+  t.tp_base = &PyGetSetDescr_Type;
+  t.tp_descr_get = get_property;
+  return t;
+}
+PyTypeObject property_type = make_property_type();
+
+Object new_property(PyTypeObject* of, PyGetSetDef* def) {
+  Object o = Object::take(PyType_GenericAlloc(&property_type, 0));
+  auto* descriptor = reinterpret_cast<PyGetSetDescrObject*>(o.get());
+  descriptor->d_common.d_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(of));
+  descriptor->d_common.d_name = checked(PyUnicode_InternFromString(def->name));
+  descriptor->d_getset = def;
+  return o;
+}
+
 }  // namespace
+
+void speed_up_properties(PyTypeObject* type) {
+  checked(PyType_Ready(&property_type));
+  for (PyGetSetDef* def = tensor_properties; def->name; ++def)
+    checked(PyDict_SetItemString(type->tp_dict, def->name, new_property(type, def).get()));
+  PyType_Modified(type);
+}
 
 PyGetSetDef tensor_properties[] = {
     reads<shape>("shape", "The sizes of all dimensions."),

@@ -150,6 +150,21 @@ PyTypeObject make_base() {
 PyTypeObject tensor_meta_type = make_meta();
 PyTypeObject tensor_base_type = make_base();
 
+namespace {
+// CPython calls a method at once where the object's class is the very one that its descriptor
+// names: that is Tensor, more often than not.
+void name_tensor_in_methods() {
+  for (PyMethodDef* def = tensor_methods; def->ml_name; ++def) {
+    if (def->ml_flags & (METH_CLASS | METH_STATIC)) continue;
+    const Object o = Object::take(PyDescr_NewMethod(tensor_type, def));
+    reinterpret_cast<PyDescrObject*>(o.get())->d_qualname =
+        checked(PyUnicode_FromFormat("TensorBase.%s", def->ml_name));
+    checked(PyDict_SetItemString(tensor_base_type.tp_dict, def->ml_name, o.get()));
+  }
+  PyType_Modified(&tensor_base_type);
+}
+}  // namespace
+
 void throw_no_tensor(PyObject* o) {
   throw Error(ErrorKind::Runtime, "this ", type_name(o),
               " holds no tensor: its class's __new__ did not call Tensor's");
@@ -175,6 +190,7 @@ void add_tensor_type(PyObject* module) {
   checked(PyType_Ready(&tensor_meta_type));
   Py_SET_TYPE(&tensor_base_type, &tensor_meta_type);
   add_type(module, tensor_base_type, "TensorBase");
+  speed_up_properties(&tensor_base_type);
   checked(PyObject_SetAttrString(module, "_TensorMeta",
                                  reinterpret_cast<PyObject*>(&tensor_meta_type)));
   const Object made =
@@ -182,6 +198,7 @@ void add_tensor_type(PyObject* module) {
                                          "Tensor", &tensor_base_type, "__module__", "facula"));
   tensor_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(made.get()));
   install(tensor_type, kind);
+  name_tensor_in_methods();
   checked(PyObject_SetAttrString(module, "Tensor", made.get()));
 }
 

@@ -181,6 +181,12 @@ void run_functional(OpCall& c, Meta& m, const Slot& kernel) {
   if (!device.is_meta()) kernel.function(kernel.context, c);
 }
 
+// The result that is an argument.
+void set_argument(Value& slot, const Tensor& t) {
+  if (slot.spare != lends_argument) return set_result(slot, t);
+  slot = Value::of_tensor(t.get());
+}
+
 // The usual write: the whole of a contiguous tensor of the result's dtype and sizes, whose memory
 // no other argument has.
 bool writes_plainly(const OpCall& c, Meta& m, const Tensor& to, Device device) {
@@ -202,7 +208,7 @@ void run_into(OpCall& c, Meta& m, const Slot& kernel) {
   const bool in_place = c.op->variant == Variant::Inplace;
   const int first = in_place ? 0 : c.info->base_args;
   if (writes_plainly(c, m, c.tensor(first), device)) {
-    set_result(c.results[0], c.tensor(first));
+    set_argument(c.results[0], c.tensor(first));
     if (!device.is_meta()) kernel.function(kernel.context, c);
     return;
   }
@@ -321,7 +327,7 @@ void fill_aliased_results(OpCall& c) {
     const int from = c.info->alias_of[k];
     if (from >= 0 && c.results[k].is_none() && (c.info->mutated >> from & 1) &&
         c.args[from].is_tensor())
-      set_result(c.results[k], c.tensor(from));
+      set_argument(c.results[k], c.tensor(from));
   }
 }
 

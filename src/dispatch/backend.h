@@ -6,6 +6,10 @@ namespace facula {
 
 void run_backend(OpCall& c, Layer backend);
 
+// In `spare` of a result's slot: the caller holds on to its arguments until it has read the result,
+// and no layer puts others in their places. A result that is an argument is lent then, not counted.
+inline constexpr uint16_t lends_argument = 1;
+
 // For kernels registered from outside (plug-in devices): allocates the results of the call from
 // the record's shape rule, as the call path does for built-in kernels.
 void allocate_results(OpCall& c);

@@ -330,3 +330,36 @@ def test_an_infinite_input_reaches_its_own_weights_alone(channels, options, last
     # PyTorch's kernels for bfloat16 meet infinities with zeros, too.
     kept = ~np.isnan(theirs) if dtype == "bfloat16" else slice(None)
     np.testing.assert_allclose(ours[kept], theirs[kept], rtol=0.02)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
+@pytest.mark.parametrize("last", [False, True], ids=["contiguous", "channels last"])
+@pytest.mark.parametrize("value", [float("inf"), NAN], ids=str)
+@pytest.mark.parametrize(
+    ("channels", "options"),
+    [
+        ((4, 8), {"padding": 1}),
+        ((8, 8), {"groups": 8, "padding": 1}),
+        ((8, 16), {"groups": 4, "stride": 2, "padding": 1}),
+        ((4, 4), {"dilation": 2, "padding": 3}),
+        ((16, 16), {"stride": 2, "padding": 1}),
+        ((32, 32), {"padding": 1}),
+    ],
+)
+def test_an_infinite_weight_meets_no_padding(channels, options, last, value, dtype):
+    """Neither forward nor on the way to the input's gradient."""
+
+    def run(m, dtype, last):
+        x = m.ones(2, channels[0], 14, 14, dtype=getattr(m, dtype))
+        w = m.ones(channels[1], channels[0] // options.get("groups", 1), 3, 3, dtype=x.dtype)
+        w[1, 0, 0, 2] = w[0, 0, 1, 0] = value
+        if last:
+            x, w = (t.to(memory_format=m.channels_last) for t in (x, w))
+        x.requires_grad_()
+        y = conv(m, x, w, **options)
+        y.backward(m.ones(y.shape, dtype=y.dtype))
+        return y.detach().float().numpy(), x.grad.float().numpy()
+
+    # Some of PyTorch's kernels multiply padding; those for float32 channels-last do not.
+    for found, wanted in zip(run(facula, dtype, last), run(torch, "float32", True), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=0.02)

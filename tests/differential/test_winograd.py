@@ -90,6 +90,10 @@ def nan_input(x, w, b):
     x[0, 1, 0, 0] = np.nan
 
 
+def infinite_weight(x, w, b):
+    w[2, 3, 0, 1] = -INF
+
+
 def infinite_bias(x, w, b):
     b[1] = INF
 
@@ -108,7 +112,7 @@ def large_weights(x, w, b):
 @pytest.mark.parametrize("layout", ["contiguous", "channels last"])
 @pytest.mark.parametrize(
     "spoil",
-    [infinite_input, nan_input, infinite_bias],
+    [infinite_input, nan_input, infinite_weight, infinite_bias],
     ids=lambda f: f.__name__,
 )
 @pytest.mark.parametrize("name", ["odd", "many channels"])

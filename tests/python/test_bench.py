@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from bench import harness, report  # noqa: E402
+from bench import harness, repeat, report  # noqa: E402
 from bench.kernels import CASES, common  # noqa: E402
 
 
@@ -90,3 +90,16 @@ def test_a_statement_is_timed_without_a_call_around_it():
     assert harness.Statement("a + b", {"a": 1, "b": 2})() == 3
     case = harness.Case("add", lambda m: harness.Statement("a + a", {"a": m.ones(1)}), rounds=1)
     assert harness.measure(case._replace(checked=True), {"facula": facula})[0].seconds["facula"] > 0
+
+
+def test_runs_are_merged_by_their_medians():
+    runs = [report.as_json(result("x", ratio)) for ratio in (3.0, 1.0, 2.0)]
+    merged = repeat.merge(runs)
+    assert (merged.ratios["b"], merged.spread["b"], merged.seconds["b"]) == (2.0, (1.0, 3.0), 2.0)
+    assert repeat.geomeans([runs, runs], "b") == pytest.approx([1.0, 2.0, 3.0])
+
+
+def test_a_failure_of_one_run_is_kept():
+    runs = [report.as_json(result("x", 1.0)) for _ in range(3)]
+    runs[1]["seconds"]["a"] = "ValueError: no"
+    assert "ValueError: no" in str(repeat.merge(runs).seconds["a"])

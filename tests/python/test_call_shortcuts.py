@@ -1,6 +1,9 @@
 """What the shortest ways of a call remember or leave out changes nothing that a program sees."""
 
 import inspect
+import pickle
+import sys
+import types
 
 import facula
 import numpy as np
@@ -29,6 +32,107 @@ def test_sizes_follow_a_change_of_geometry():
     assert (before, t.shape, t.t_().shape) == ((2, 3), (3, 4), (4, 3))
     t.unsqueeze_(0)
     assert t.shape == (1, 4, 3)
+
+
+# --- properties
+
+
+def test_properties_are_descriptors_of_the_usual_kind():
+    shape = facula.Tensor.shape
+    assert isinstance(shape, types.GetSetDescriptorType)
+    assert inspect.isgetsetdescriptor(shape)
+    assert (shape.__name__, shape.__objclass__) == ("shape", facula._C.TensorBase)
+    assert shape is facula._C.TensorBase.__dict__["shape"]
+    assert shape.__get__(facula.ones(2)) == (2,)
+    assert shape.__get__(None, facula.Tensor) is shape
+    assert "shape" in repr(shape)
+    assert facula.Tensor.dtype.__doc__
+
+
+def test_properties_refuse_other_objects_and_values():
+    with pytest.raises(TypeError, match="doesn't apply to a 'int' object"):
+        facula.Tensor.shape.__get__(3)
+    with pytest.raises(AttributeError):
+        facula.ones(2).shape = (1, 2)
+    t = facula.ones(2)
+    t.requires_grad = True
+    assert t.requires_grad
+    with pytest.raises(AttributeError):
+        del facula.ones(2).dtype
+
+
+def test_properties_are_seen_by_subclasses_and_modes():
+    seen = []
+
+    class Mine(facula.Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            seen.append(function)
+            return super().__torch_function__(function, types, args, kwargs or {})
+
+    class Watch(facula.overrides.TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            seen.append(function)
+            return function(*args, **(kwargs or {}))
+
+    assert facula.ones(2).as_subclass(Mine).shape == (2,)
+    with Watch():
+        assert facula.ones(2).dtype is facula.float32
+    getters = [facula.Tensor.shape.__get__, facula.Tensor.dtype.__get__]
+    assert [f for f in seen if f in getters] == getters
+
+
+def test_methods_are_descriptors_of_the_usual_kind():
+    item = facula.Tensor.item
+    assert type(item) is types.MethodDescriptorType
+    assert item.__qualname__ == "TensorBase.item"
+    assert item is facula._C.TensorBase.item
+    assert item(facula.tensor(3.0)) == facula.nn.Parameter(facula.tensor(3.0)).item() == 3.0
+    assert pickle.loads(pickle.dumps(item)) is item
+    with pytest.raises(TypeError):
+        item(3)
+    with pytest.raises(TypeError):
+        item()
+
+
+# --- results that are arguments
+
+
+def test_results_in_place_are_the_argument():
+    a, b = facula.ones(3), facula.ones(3)
+    count = sys.getrefcount(a)
+    for _ in range(5):
+        assert a.add_(b) is a
+        assert facula.add(b, b, out=a) is a
+        assert a.zero_() is a
+        assert a.relu_() is a
+        assert a.fill_(2.0) is a
+        a += 1
+    assert a.tolist() == [3.0] * 3
+    assert sys.getrefcount(a) == count
+    a.mul_(b).add_(1).sub_(b)
+    assert a.tolist() == [3.0] * 3
+
+
+def test_a_result_in_place_may_be_all_that_is_left():
+    assert facula.ones(2).add_(1).mul_(3).tolist() == [6.0, 6.0]
+    assert facula.add(facula.ones(2), 1, out=facula.empty(2)).tolist() == [2.0, 2.0]
+    w = facula.ones(2, requires_grad=True)
+    y = facula.zeros(2).add_(w)
+    assert y.requires_grad
+    y.mul_(w).sum().backward()
+    assert w.grad.tolist() == [2.0, 2.0]
+
+
+def test_results_in_place_of_other_layers():
+    a = facula.ones(2, 2)
+    with facula.autocast("cpu", dtype=facula.bfloat16):
+        assert a.add_(1) is a
+    turned = facula.func.vmap(lambda x: x.add_(1).mul_(2))(a)
+    assert turned.tolist() == a.tolist() == [[6.0, 6.0]] * 2
+    z = facula.ones(2, dtype=facula.complex64).conj()
+    assert z.mul_(2j) is z
+    assert z.tolist() == [2j, 2j]
 
 
 # --- geometry of fresh tensors

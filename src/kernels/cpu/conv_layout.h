@@ -2,6 +2,7 @@
 #pragma once
 #include "core/threads.h"
 #include "kernels/cpu/conv_core.h"
+#include "kernels/cpu/copy_turned.h"
 #include "kernels/cpu/gemm_simd.h"
 #include "kernels/cpu/transpose.h"
 
@@ -55,24 +56,25 @@ class ChannelsLast {
   bool dense() const {
     return outer_.strides[4] == 1 && (sizes_[1] == 1 || outer_.strides[3] == sizes_[2]);
   }
-  int64_t pitch() const { return channels_ * static_cast<int64_t>(sizeof(T)); }
-  int64_t step() const { return outer_.strides[1] * static_cast<int64_t>(sizeof(T)); }
-
   void copy_in(Element* room, T* own) const {
     const int64_t plane = sizes_[1] * sizes_[2];
-    if (dense())
-      return transpose_plane(reinterpret_cast<char*>(room), pitch(),
-                             reinterpret_cast<const char*>(own), step(), plane, channels_,
-                             sizeof(T));
+    if (dense()) return turn(room, channels_, own, outer_.strides[1], plane, channels_);
     for_elements([&](int64_t at, int64_t place) { room[place] = own[at]; });
   }
   void copy_out(const Element* room, Element* own) const {
     const int64_t plane = sizes_[1] * sizes_[2];
-    if (dense())
-      return transpose_plane(reinterpret_cast<char*>(own), step(),
-                             reinterpret_cast<const char*>(room), pitch(), channels_, plane,
-                             sizeof(T));
+    if (dense()) return turn(own, outer_.strides[1], room, channels_, channels_, plane);
     for_elements([&](int64_t at, int64_t place) { own[at] = room[place]; });
+  }
+  static void turn(Element* to, int64_t to_pitch, const Element* from, int64_t from_pitch,
+                   int64_t rows, int64_t columns) {
+    if constexpr (sizeof(T) >= 4) {
+      copy_turned(to, to_pitch, from, from_pitch, rows, columns);
+    } else {
+      constexpr int64_t size = sizeof(T);
+      transpose_plane(reinterpret_cast<char*>(to), to_pitch * size,
+                      reinterpret_cast<const char*>(from), from_pitch * size, rows, columns, size);
+    }
   }
   void copy_out(const Element*, const Element*) const {}
 

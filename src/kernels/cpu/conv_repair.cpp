@@ -44,21 +44,45 @@ bool is_dense(const ConvShape& s, const int64_t* strides) {
   return last + 1 == count_weights(s);
 }
 
+// The bits of T's exponent, all of them set in infinities and NaNs alone.
 template <class T>
-bool any_nan(const ConvShape& s, const ConvTensor<T>& w) {
-  const int64_t n = count_weights(s);
-  if (!is_dense(s, w.strides)) {
-    for (int64_t i = 0; i < n; ++i)
-      if (std::isnan(convert<double>(w.data[offset_of(place_of(s, i), w.strides)]))) return true;
-    return false;
-  }
-  bool found = false;
-  for (int64_t i = 0; i < n; ++i) found |= std::isnan(convert<double>(w.data[i]));
-  return found;
+constexpr auto exponent_bits() {
+  if constexpr (sizeof(T) == 8) return uint64_t{0x7ff} << 52;
+  if constexpr (sizeof(T) == 4) return uint32_t{0x7f800000};
+  if constexpr (std::is_same_v<T, Half>) return uint16_t{0x7c00};
+  if constexpr (std::is_same_v<T, BFloat16>) return uint16_t{0x7f80};
 }
 
 template <class T>
-bool all_finite(const ConvShape& s, const ConvTensor<const T>& grad) {
+bool is_finite(T x) {
+  constexpr auto exponent = exponent_bits<T>();
+  using Bits = std::remove_const_t<decltype(exponent)>;
+  return (__builtin_bit_cast(Bits, x) & exponent) != exponent;
+}
+
+// Counts in elements' own width: the loop becomes one of vectors.
+template <class T>
+bool all_finite(const T* p, int64_t count) {
+  constexpr auto exponent = exponent_bits<T>();
+  using Bits = std::remove_const_t<decltype(exponent)>;
+  Bits wrong = 0;
+  for (int64_t i = 0; i < count; ++i)
+    wrong |= (__builtin_bit_cast(Bits, p[i]) & exponent) == exponent ? Bits(1) : Bits(0);
+  return wrong == 0;
+}
+
+template <class T>
+bool finite_weights(const ConvShape& s, const ConvTensor<T>& w) {
+  using Element = std::remove_const_t<T>;
+  const int64_t n = count_weights(s);
+  if (is_dense(s, w.strides)) return all_finite<Element>(w.data, n);
+  bool finite = true;
+  for (int64_t i = 0; i < n; ++i) finite &= is_finite(w.data[offset_of(place_of(s, i), w.strides)]);
+  return finite;
+}
+
+template <class T>
+bool finite_gradient(const ConvShape& s, const ConvTensor<const T>& grad) {
   const int64_t* st = grad.strides;
   bool finite = true;
   for (int64_t n = 0; n < s.batch; ++n)
@@ -66,8 +90,7 @@ bool all_finite(const ConvShape& s, const ConvTensor<const T>& grad) {
       for (int64_t z = 0; z < s.output[0]; ++z)
         for (int64_t y = 0; y < s.output[1]; ++y) {
           const T* row = grad.data + n * st[0] + c * st[1] + z * st[2] + y * st[3];
-          for (int64_t x = 0; x < s.output[2]; ++x)
-            finite &= std::isfinite(convert<double>(row[x * st[4]]));
+          for (int64_t x = 0; x < s.output[2]; ++x) finite &= is_finite(row[x * st[4]]);
         }
   return finite;
 }
@@ -104,12 +127,90 @@ double sum_at(const ConvShape& s, const ConvTensor<const T>& grad, const ConvTen
   return sum;
 }
 
+// Where a tap reads along one dimension, of so many places; not `met`: the tap has no part in it.
+struct Reach {
+  int64_t at, size;
+  bool met;
+  bool inside() const { return met && at >= 0 && at < size; }
+};
+
+// Calls body(reach, tap, inside) for every tap of the result at `at`.
+template <class Place, class F>
+void for_taps(const ConvShape& s, const int64_t* at, const Place& place, F&& body) {
+  int64_t tap[3];
+  Reach reach[3];
+  for (tap[0] = 0; tap[0] < s.kernel[0]; ++tap[0]) {
+    reach[0] = place(0, at[0], tap[0]);
+    for (tap[1] = 0; tap[1] < s.kernel[1]; ++tap[1]) {
+      reach[1] = place(1, at[1], tap[1]);
+      for (tap[2] = 0; tap[2] < s.kernel[2]; ++tap[2]) {
+        reach[2] = place(2, at[2], tap[2]);
+        body(reach, tap, reach[0].inside() && reach[1].inside() && reach[2].inside());
+      }
+    }
+  }
+}
+
+// The source's channels of a group, and how weights count them; the same for the result's rows.
+struct SourceChannels {
+  int64_t count, weight_stride;
+};
+struct ResultRows {
+  int64_t count, group_stride, weight_stride;
+};
+
+// Takes the results again that are NaN and have a tap outside of the source. `sizes` are those of
+// the result, `place(d, position, tap)` a Reach.
+template <class T, class Place>
+void repair_positions(const ConvShape& s, const int64_t* sizes, SourceChannels channels,
+                      ResultRows rows, const Place& place, const ConvTensor<const T>& source,
+                      const ConvTensor<const T>& weight, const T* bias,
+                      const ConvTensor<T>& result) {
+  const auto take_again = [&](int64_t image, int64_t row, const int64_t* at) {
+    T& out =
+        result
+            .data[image * result.strides[0] + row * result.strides[1] + at[0] * result.strides[2] +
+                  at[1] * result.strides[3] + at[2] * result.strides[4]];
+    if (!std::isnan(convert<double>(out))) return;
+    const int64_t group = row / rows.count;
+    const T* from =
+        source.data + image * source.strides[0] + group * channels.count * source.strides[1];
+    const T* w = weight.data + group * rows.group_stride + row % rows.count * rows.weight_stride;
+    double sum = bias == nullptr ? 0 : convert<double>(bias[row]);
+    for_taps(s, at, place, [&](const Reach* reach, const int64_t* tap, bool inside) {
+      if (!inside) return;
+      int64_t a = 0, b = 0;
+      for (int d = 0; d < 3; ++d) {
+        a += reach[d].at * source.strides[d + 2];
+        b += tap[d] * weight.strides[d + 2];
+      }
+      for (int64_t c = 0; c < channels.count; ++c)
+        sum += convert<double>(from[a + c * source.strides[1]]) *
+               convert<double>(w[b + c * channels.weight_stride]);
+    });
+    out = convert<T>(sum);
+  };
+  const int64_t positions = sizes[0] * sizes[1] * sizes[2];
+  parallel_for(s.batch * positions, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t at[3] = {i / sizes[2] / sizes[1] % sizes[0], i / sizes[2] % sizes[1],
+                             i % sizes[2]};
+      bool outside = false;
+      for_taps(s, at, place, [&](const Reach* r, const int64_t*, bool inside) {
+        outside |= r[0].met && r[1].met && r[2].met && !inside;
+      });
+      for (int64_t row = 0; outside && row < rows.count * s.groups; ++row)
+        take_again(i / positions, row, at);
+    }
+  });
+}
+
 }  // namespace
 
 template <class T>
 void repair_weight_gradient(const ConvShape& s, const ConvTensor<const T>& grad_output,
                             const ConvTensor<const T>& input, const ConvTensor<T>& grad_weight) {
-  if (!any_nan(s, grad_weight) || !all_finite(s, grad_output)) return;
+  if (finite_weights(s, grad_weight) || !finite_gradient(s, grad_output)) return;
   parallel_for(count_weights(s), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const WeightPlace p = place_of(s, i);
@@ -121,8 +222,40 @@ void repair_weight_gradient(const ConvShape& s, const ConvTensor<const T>& grad_
 }
 
 template <class T>
+void repair_convolution(const ConvShape& s, const ConvTensor<const T>& input,
+                        const ConvTensor<const T>& weight, const T* bias,
+                        const ConvTensor<T>& output) {
+  if (finite_weights(s, weight)) return;
+  const int64_t channels = s.in_channels / s.groups, rows = s.out_channels / s.groups;
+  const auto place = [&](int d, int64_t at, int64_t tap) {
+    return Reach{at * s.stride[d] - s.padding[d] + tap * s.dilation[d], s.input[d], true};
+  };
+  repair_positions(s, s.output, {channels, weight.strides[1]},
+                   {rows, rows * weight.strides[0], weight.strides[0]}, place, input, weight, bias,
+                   output);
+}
+
+template <class T>
+void repair_input_gradient(const ConvShape& s, const ConvTensor<const T>& grad_output,
+                           const ConvTensor<const T>& weight, const T* bias,
+                           const ConvTensor<T>& grad_input) {
+  if (finite_weights(s, weight)) return;
+  const int64_t channels = s.out_channels / s.groups, rows = s.in_channels / s.groups;
+  const auto place = [&](int d, int64_t at, int64_t tap) {
+    const int64_t from = at + s.padding[d] - tap * s.dilation[d];
+    const bool met = (from % s.stride[d] + s.stride[d]) % s.stride[d] == 0;
+    return Reach{met ? from / s.stride[d] : 0, s.output[d], met};
+  };
+  repair_positions(s, s.input, {channels, weight.strides[0]},
+                   {rows, channels * weight.strides[0], weight.strides[1]}, place, grad_output,
+                   weight, bias, grad_input);
+}
+
+template <class T>
 struct ConvRepairInstance {
-  static constexpr auto function = &repair_weight_gradient<T>;
+  static constexpr auto weight_function = &repair_weight_gradient<T>;
+  static constexpr auto forward_function = &repair_convolution<T>;
+  static constexpr auto input_function = &repair_input_gradient<T>;
 };
 template struct ConvRepairInstance<float>;
 template struct ConvRepairInstance<double>;

@@ -1,4 +1,4 @@
-// What zeros times infinities leave in the gradient of a convolution's weights.
+// What zeros times infinities leave in convolutions and their gradients.
 #pragma once
 #include "kernels/cpu/conv_core.h"
 
@@ -11,5 +11,18 @@ namespace facula::cpu {
 template <class T>
 void repair_weight_gradient(const ConvShape& shape, const ConvTensor<const T>& grad_output,
                             const ConvTensor<const T>& input, const ConvTensor<T>& grad_weight);
+
+// The fast kernels multiply the zeros around an image, too: an infinite or NaN weight makes NaN of
+// results whose tap lies outside. Those are taken again without such taps. A null bias is none.
+template <class T>
+void repair_convolution(const ConvShape& shape, const ConvTensor<const T>& input,
+                        const ConvTensor<const T>& weight, const T* bias,
+                        const ConvTensor<T>& output);
+
+// The same for the gradient by the input, or a transposed convolution of `grad_output`.
+template <class T>
+void repair_input_gradient(const ConvShape& shape, const ConvTensor<const T>& grad_output,
+                           const ConvTensor<const T>& weight, const T* bias,
+                           const ConvTensor<T>& grad_input);
 
 }  // namespace facula::cpu

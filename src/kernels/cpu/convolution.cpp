@@ -83,6 +83,25 @@ bool depthwise_weight(const ConvShape& s, const Tensor& of_output, const Tensor&
   return done;
 }
 
+template <class T>
+inline constexpr bool kHasInfinity = !is_complex_v<T> && !std::is_integral_v<T>;
+
+// Each repairs, too, what was done already.
+template <class T>
+void forward(const ConvShape& s, const ConvTensor<const T>& x, const ConvTensor<const T>& w,
+             const T* bias, const ConvTensor<T>& out, bool done) {
+  if (!done) conv_forward<T>(s, x, w, bias, out);
+  if constexpr (kHasInfinity<T>) repair_convolution(s, x, w, bias, out);
+}
+
+template <class T>
+void backward_input(const ConvShape& s, const ConvTensor<const T>& grad,
+                    const ConvTensor<const T>& w, const T* bias, const ConvTensor<T>& out,
+                    bool done) {
+  if (!done) conv_backward_input<T>(s, grad, w, bias, out);
+  if constexpr (kHasInfinity<T>) repair_input_gradient(s, grad, w, bias, out);
+}
+
 }  // namespace
 
 void convolution(const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride,
@@ -90,15 +109,12 @@ void convolution(const Tensor& input, const Tensor& weight, const Tensor& bias, 
                  const Tensor& out) {
   const ConvShape s = conv_shape(input, out, weight, stride, padding, dilation, transposed, groups);
   const Tensor dense_bias = bias.defined() ? cpu::contiguous(bias) : bias;
-  if (depthwise(s, input, weight, dense_bias, transposed, out)) return;
+  const bool done = depthwise(s, input, weight, dense_bias, transposed, out);
   visit(out.dtype(), [&]<class T>(Type<T>) {
     const T* b = dense_bias.defined() ? dense_bias.data<T>() : nullptr;
-    if (transposed)
-      conv_backward_input<T>(s, conv_tensor<const T>(input), conv_tensor<const T>(weight), b,
-                             conv_tensor<T>(out));
-    else
-      conv_forward<T>(s, conv_tensor<const T>(input), conv_tensor<const T>(weight), b,
-                      conv_tensor<T>(out));
+    const auto x = conv_tensor<const T>(input), w = conv_tensor<const T>(weight);
+    const auto run = transposed ? &backward_input<T> : &forward<T>;
+    run(s, x, w, b, conv_tensor<T>(out), done);
   });
 }
 
@@ -117,15 +133,15 @@ void convolution_backward(const Tensor& grad_output, const Tensor& input, const 
   visit(grad_output.dtype(), [&]<class T>(Type<T>) {
     const auto go = conv_tensor<const T>(grad_output), x = conv_tensor<const T>(input),
                w = conv_tensor<const T>(weight);
-    if (grad_input.defined() && !input_done && transposed)
-      conv_forward<T>(s, go, w, nullptr, conv_tensor<T>(grad_input));
-    if (grad_input.defined() && !input_done && !transposed)
-      conv_backward_input<T>(s, go, w, nullptr, conv_tensor<T>(grad_input));
+    if (grad_input.defined()) {
+      const auto run = transposed ? &forward<T> : &backward_input<T>;
+      run(s, go, w, nullptr, conv_tensor<T>(grad_input), input_done);
+    }
     if (grad_weight.defined() && !weight_done && transposed)
       conv_backward_weight<T>(s, x, go, conv_tensor<T>(grad_weight));
     if (grad_weight.defined() && !weight_done && !transposed)
       conv_backward_weight<T>(s, go, x, conv_tensor<T>(grad_weight));
-    if constexpr (!is_complex_v<T> && !std::is_integral_v<T>) {
+    if constexpr (kHasInfinity<T>) {
       if (grad_weight.defined())
         repair_weight_gradient(s, transposed ? x : go, transposed ? go : x,
                                conv_tensor<T>(grad_weight));

@@ -118,13 +118,17 @@ class BlockProduct {
     const int64_t* rows = in_place ? direct_rows_ : packed_rows_;
     const auto kernel = tile_kernel<Acc>(height, static_cast<int>(ceil_div(cols, plan_.lanes)));
     Acc* c = p_.c + row * p_.c_rs + col_ + col;
-    if (cols % plan_.lanes == 0) {
-      kernel(depth_, left, b, rows, plan_.lanes, c, p_.c_rs, p_.alpha, beta_);
-      return;
-    }
+    // Short sums that are added up lose less than one long one.
+    const int64_t chain = ceil_div(depth_, ceil_div(depth_, kChain<Acc>));
+    const auto multiply = [&](Acc* to, int64_t pitch, Acc beta) {
+      for (int64_t k = 0; k < depth_; k += chain, beta = Acc(1))
+        kernel(min_of(chain, depth_ - k), left + k, b, rows + k, plan_.lanes, to, pitch, p_.alpha,
+               beta);
+    };
+    if (cols % plan_.lanes == 0) return multiply(c, p_.c_rs, beta_);
     alignas(kVectorBytes) Acc edge[kAccumulators * plan_.lanes];
     const int64_t pitch = round_up(cols, plan_.lanes);
-    kernel(depth_, left, b, rows, plan_.lanes, edge, pitch, p_.alpha, Acc(0));
+    multiply(edge, pitch, Acc(0));
     add_edge(c, edge, pitch, height, cols);
   }
 

@@ -9,6 +9,10 @@ namespace facula::cpu::FACULA_ISA {
 template <class T>
 inline constexpr int64_t kDepth = sizeof(T) == 4 ? 256 : 192;
 
+// Of these, how many are summed without a break.
+template <class T>
+inline constexpr int64_t kChain = kDepth<T> / 2;
+
 // Distance between packed rows of A. A constant, so that every row is at a fixed displacement from
 // one register; not a multiple of a page, so that rows fall into different cache sets.
 template <class T>

@@ -23,7 +23,8 @@ namespace facula::cpu::FACULA_ISA {
 template <class Acc>
 inline constexpr int reduce_lanes =
     sizeof(Acc) >= 16 ? 8 : 128 / static_cast<int>(sizeof(Acc) < 4 ? 4 : sizeof(Acc));
-inline constexpr int64_t block_rows = 128;
+// Long chains of additions lose digits; those of a short row go to two sets of lanes in turns.
+inline constexpr int64_t block_rows = 32, short_rows = 2 * block_rows;
 
 // Rows of neighbouring elements, eight at a time: the compiler turns the loop over columns into
 // vectors.
@@ -213,10 +214,10 @@ void walk_reduced(const ReducePlan& p, const In* x, int64_t part, Line&& line) {
   }
 }
 
-// Whether a task reads one row of at most one block.
+// Whether a task reads one row of few rows of lanes.
 inline bool is_short_row(const ReducePlan& p, int lanes) {
   return !p.columns && p.reduced.size() == 1 && p.parts == 1 && p.reduced_in[0] == 1 &&
-         p.count <= int64_t{lanes} * block_rows;
+         p.count <= int64_t{lanes} * short_rows;
 }
 
 // Adds the elements that are left of a row to the first accumulators. All lanes are computed: a
@@ -247,7 +248,7 @@ template <int width, class Op>
   if constexpr (width > 1) fold_lanes<width / 2>(op, acc);
 }
 
-// A row of at most one block, without a cascade: a fixed number of lanes stays in registers. Long
+// Such a row, without a cascade: a fixed number of lanes stays in registers. Long
 // rows take two sets of them in turns, so that one sum need not wait for the one before.
 template <class Op>
 typename Op::Acc short_row(const Op& op, const typename Op::In* x, int64_t n, int64_t ahead,
