@@ -121,6 +121,8 @@ class Cascade {
   // Adds dense rows of all lanes, asking for lines `ahead` elements further.
   template <int lanes>
   void add_dense(const In* x, int64_t rows, int64_t ahead, Acc center) {
+    // Short lines stay whole: a block may end before it is full.
+    if (rows_ > 0 && rows_ + rows > block_rows) push();
     while (rows > 0) {
       const int64_t n = rows < block_rows - rows_ ? rows : block_rows - rows_;
       add_lanes<Op, lanes>(op_, acc_, x, n, ahead, center);
