@@ -1,6 +1,7 @@
 #include "kernels/cpu/embedding_bag.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "core/threads.h"
 #include "kernels/cpu/convert.h"
@@ -14,12 +15,14 @@ namespace {
 class TestedNumbers {
  public:
   TestedNumbers(const Bags& bags, int64_t begin, int64_t end, int64_t rows)
-      : starts_(bags.starts.data()), first_(starts_[begin]), list_(size_t(starts_[end] - first_)) {
-    const int64_t* from = bags.numbers.data<int64_t>() + first_;
-    std::copy_n(from, list_.size(), list_.data());
-    check_rows(list_.data(), static_cast<int64_t>(list_.size()), rows, first_);
+      : starts_(bags.starts.data()),
+        first_(starts_[begin]),
+        list_(std::make_unique_for_overwrite<int64_t[]>(size_t(starts_[end] - first_))) {
+    const int64_t count = starts_[end] - first_;
+    std::copy_n(bags.numbers.data<int64_t>() + first_, count, list_.get());
+    check_rows(list_.get(), count, rows, first_);
   }
-  const int64_t* of(int64_t bag) const { return list_.data() + (starts_[bag] - first_); }
+  const int64_t* of(int64_t bag) const { return list_.get() + (starts_[bag] - first_); }
 
   // RuntimeError unless all n numbers, the first of which stands at `place`, are rows of the table.
   static void check_rows(const int64_t* numbers, int64_t n, int64_t rows, int64_t place) {
@@ -32,7 +35,7 @@ class TestedNumbers {
  private:
   const int64_t* starts_;
   int64_t first_;
-  std::vector<int64_t> list_;
+  std::unique_ptr<int64_t[]> list_;
 };
 
 template <class T>
@@ -75,13 +78,19 @@ struct Reducer {
   void run(int64_t begin, int64_t end, const TestedNumbers& numbers, const BagResults& to) const {
     constexpr bool direct = std::is_same_v<T, A>;
     std::vector<A> room(direct ? 0 : static_cast<size_t>(width));
-    for (int64_t b = begin; b < end; ++b) {
-      T* out = to.values.data<T>() + b * width;
+    const int64_t last = start(end);
+    T* out = to.values.data<T>() + begin * width;
+    int64_t* sizes = to.sizes.data<int64_t>();
+    int64_t* chosen = mode == BagMode::Max ? to.chosen.data<int64_t>() + begin * width : nullptr;
+    for (int64_t b = begin; b < end; ++b, out += width) {
       A* into = room.data();
       if constexpr (direct) into = out;
-      to.sizes.data<int64_t>()[b] =
-          mode == BagMode::Max ? most(b, numbers.of(b), into, to.chosen.data<int64_t>() + b * width)
-                               : sum(b, numbers.of(b), into, start(end) - start(b + 1));
+      if (mode == BagMode::Max) {
+        sizes[b] = most(b, numbers.of(b), into, chosen);
+        chosen += width;
+      } else {
+        sizes[b] = sum(b, numbers.of(b), into, last - start(b + 1));
+      }
       if constexpr (!direct)
         std::transform(room.begin(), room.end(), out, [](A v) { return static_cast<T>(v); });
     }

@@ -13,12 +13,14 @@ void sum_vectors(const TableRows<T>& rows, int64_t first, T* to) {
   constexpr int64_t ahead = vectors <= 2 ? 24 : 12;  // rows that are asked for before
   typename S::Vec sum[vectors] = {};
   const int64_t known = rows.count + rows.ahead - ahead;
+  const bool between_lines =
+      rows.width % line != 0 || reinterpret_cast<uintptr_t>(rows.table + first) % 64 != 0;
   for (int64_t i = 0; i < rows.count; ++i) {
     if (i < known) {
       const T* next = rows.table + rows.numbers[i + ahead] * rows.width + first;
 #pragma GCC unroll 8
       for (int64_t l = 0; l < vectors * S::lanes; l += line) __builtin_prefetch(next + l);
-      __builtin_prefetch(next + vectors * S::lanes - 1);  // rows need not begin with a line
+      if (between_lines) __builtin_prefetch(next + vectors * S::lanes - 1);
     }
     if (padded && rows.numbers[i] == rows.padding) continue;
     const T* from = rows.table + rows.numbers[i] * rows.width + first;
