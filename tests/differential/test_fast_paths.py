@@ -363,3 +363,12 @@ def test_an_infinite_weight_meets_no_padding(channels, options, last, value, dty
     # Some of PyTorch's kernels multiply padding; those for float32 channels-last do not.
     for found, wanted in zip(run(facula, dtype, last), run(torch, "float32", True), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=0.02)
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "uint32", "uint64"])
+def test_scatter_add_of_unsigned_numbers(dtype):
+    found = []
+    for m in (facula, torch):
+        zeros = m.zeros(2, 3, dtype=getattr(m, dtype))
+        found.append(zeros.scatter_add(1, m.tensor([[0, 0], [1, 2]]), zeros[:, :2] + 5).tolist())
+    assert found[0] == found[1] == [[10, 0, 0], [0, 5, 5]]

@@ -301,8 +301,9 @@ RowFn put_row(size_t bytes) {
 }
 RowFn put_add_row(DType dtype) {
   RowFn row = nullptr;
-  visit_types<float, double, uint8_t, int8_t, int16_t, int32_t, int64_t, bool, complex64,
-              complex128>(dtype, [&]<class T>(Type<T>) { row = &put<T, Add>; });
+  visit_types<float, double, uint8_t, uint16_t, uint32_t, uint64_t, int8_t, int16_t, int32_t,
+              int64_t, bool, complex64, complex128>(dtype,
+                                                    [&]<class T>(Type<T>) { row = &put<T, Add>; });
   return row;
 }
 
