@@ -369,6 +369,6 @@ def test_an_infinite_weight_meets_no_padding(channels, options, last, value, dty
 def test_scatter_add_of_unsigned_numbers(dtype):
     found = []
     for m in (facula, torch):
-        zeros = m.zeros(2, 3, dtype=getattr(m, dtype))
-        found.append(zeros.scatter_add(1, m.tensor([[0, 0], [1, 2]]), zeros[:, :2] + 5).tolist())
+        zeros, fives = (m.tensor([[n] * 3] * 2, dtype=getattr(m, dtype)) for n in (0, 5))
+        found.append(zeros.scatter_add(1, m.tensor([[0, 0], [1, 2]]), fives).tolist())
     assert found[0] == found[1] == [[10, 0, 0], [0, 5, 5]]
