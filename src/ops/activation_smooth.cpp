@@ -21,12 +21,17 @@ struct gelu_erf {
   }
 };
 
+// x (1 + tanh(z)) / 2 is x sigmoid(2 z), which cancels nowhere.
+template <class T>
+inline T gelu_tanh_angle(T x) {  // 2 z
+  return T(2) * tanh_factor<T> * (x + cubic<T> * x * x * x);
+}
 struct gelu_tanh {
   static constexpr unsigned dtypes = floating;
-  static constexpr int cost = 700;
+  static constexpr int cost = 500;
   template <class T>
   static T call(T x) {
-    return T(0.5) * x * (T(1) + math::tanh(tanh_factor<T> * (x + cubic<T> * x * x * x)));
+    return x / (T(1) + math::exp(-gelu_tanh_angle(x)));
   }
 };
 
@@ -36,7 +41,7 @@ struct gelu_erf_backward {
   template <class T>
   static T call(T grad, T x) {
     const T below = math::normal_below(x);
-    return grad * (below + x * normal_factor<T> * math::exp(T(-0.5) * x * x));
+    return grad * (below + x * normal_factor<T> * math::exp_coarse(T(-0.5) * x * x));
   }
 };
 
@@ -45,18 +50,27 @@ struct gelu_tanh_backward {
   static constexpr int cost = 800;
   template <class T>
   static T call(T grad, T x) {
-    const T t = math::tanh(tanh_factor<T> * (x + cubic<T> * x * x * x));
-    const T inner = tanh_factor<T> * (T(1) + T(3) * cubic<T> * x * x);
-    return grad * (T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * inner);
+    const T s = T(1) / (T(1) + math::exp(-gelu_tanh_angle(x)));
+    const T inner = T(2) * tanh_factor<T> * (T(1) + T(3) * cubic<T> * x * x);
+    return grad * (s + x * s * (T(1) - s) * inner);
   }
 };
+
+// The quotients that follow round more than this does.
+template <class T>
+inline T near_exp(T x) {
+  if constexpr (is_complex_v<T>)
+    return math::exp(x);
+  else
+    return math::exp_coarse(x);
+}
 
 struct silu {
   static constexpr unsigned dtypes = floating | complex;
   static constexpr int cost = 310;
   template <class T>
   static T call(T x) {
-    return x / (T(1) + math::exp(-x));
+    return x / (T(1) + near_exp(-x));
   }
 };
 
@@ -65,7 +79,7 @@ struct silu_backward {
   static constexpr int cost = 400;
   template <class T>
   static T call(T grad, T x) {
-    const T s = T(1) / (T(1) + math::exp(-x)), slope = s * (T(1) + x * (T(1) - s));
+    const T s = T(1) / (T(1) + near_exp(-x)), slope = s * (T(1) + x * (T(1) - s));
     if constexpr (is_complex_v<T>)
       return grad * conj(slope);
     else
@@ -73,22 +87,38 @@ struct silu_backward {
   }
 };
 
+// With w = e^x and n = w (w + 2), tanh(softplus(x)) = n / (n + 2): no logarithm, no cancellation.
 struct mish {
   static constexpr unsigned dtypes = floating;
-  static constexpr int cost = 2000;
+  static constexpr int cost = 700;
   template <class T>
   static T call(T x) {
-    return x * math::tanh(math::softplus(x));
+    const double v = x, low = v < -110.0 ? -110.0 : v, bounded = low > 40.0 ? 40.0 : low;
+    if constexpr (std::is_same_v<T, float>) {
+      const double w = math::detail::exp_short(bounded), n = w * (w + 2.0);
+      return static_cast<float>(v * n / (n + 2.0));
+    } else {
+      const double w = math::exp(v > 40.0 ? 40.0 : v), n = w * (w + 2.0);
+      const auto den = math::detail::two_sum(n, 2.0);
+      const double inverse = 1.0 / den.hi, q = n * inverse;
+      const double rest = math::detail::multiply_add_exact(-q, den.hi, n) - q * den.lo;
+      return v * q + v * (rest * inverse);
+    }
   }
 };
 
+// The slope n / (n + 2) + 4 x w (w + 1) / (n + 2)^2.
 struct mish_backward {
   static constexpr unsigned dtypes = floating;
-  static constexpr int cost = 2400;
+  static constexpr int cost = 900;
   template <class T>
   static T call(T grad, T x) {
-    const T w = math::tanh(math::softplus(x)), s = math::sigmoid(x);
-    return grad * (w + x * s * (T(1) - w * w));
+    const double v = x, low = v < -110.0 ? -110.0 : v, bounded = low > 40.0 ? 40.0 : low;
+    const double w = std::is_same_v<T, float> ? math::detail::exp_short(bounded)
+                                              : math::exp(v > 40.0 ? 40.0 : v);
+    const double n = w * (w + 2.0), inverse = 1.0 / (n + 2.0);
+    const double slope = (n + 4.0 * bounded * w * (w + 1.0) * inverse) * inverse;
+    return static_cast<T>(grad * slope);
   }
 };
 
@@ -98,7 +128,7 @@ struct softplus {
   static constexpr int params = 2;
   template <class T>
   static T call(T x, T beta, T limit) {
-    return x * beta > limit ? x : math::log1p(math::exp(x * beta)) / beta;
+    return x * beta > limit ? x : math::softplus(x, beta);
   }
 };
 

@@ -6,8 +6,15 @@
 
 namespace facula::scalar {
 
+struct exp_narrow {
+  template <class T>
+  static T call(T x) {
+    return math::exp_coarse(x);
+  }
+};
 struct exp {
   static constexpr unsigned dtypes = floating | complex;
+  using Narrow = exp_narrow;
   static constexpr int cost = 250;
   template <class T>
   static T call(T x) {
@@ -123,6 +130,7 @@ struct logit_backward {
 #include "ops/arithmetic.h"
 #include "ops/meta_rules.h"
 #include "ops/powers.h"
+#include "ops/quotient_rules.h"
 #include "ops/view.h"
 
 namespace facula {
@@ -145,6 +153,11 @@ Tensor sigmoid_slope(const Tensor& y) { return ops::mul(y, ops::sub(1, y)); }
 
 // The gradient of grad * conj(slope) in grad is grad times the slope itself.
 Tensor through_conj(const Tensor& grad, const Tensor& slope) { return ops::mul(grad, slope); }
+
+Tensor log_denominator(Backward& x) { return x["self"]; }
+Tensor log2_denominator(Backward& x) { return ops::mul(x["self"], ln2); }
+Tensor log10_denominator(Backward& x) { return ops::mul(x["self"], ln10); }
+Tensor log1p_denominator(Backward& x) { return ops::add(x["self"], 1); }
 
 }  // namespace
 }  // namespace facula
@@ -199,8 +212,7 @@ OP(log){
     .autocast_cpu = Autocast::None,
     .meta = meta::unary_float,
     .cpu = cpu::unary<scalar::log>,
-    .derivatives = {local(
-        "self", [](Backward& x) { return ops::reciprocal(x["self"]); }, saves("self"))},
+    .derivatives = {ops::over<log_denominator>("self", saves("self"))},
 };
 
 OP(log2){
@@ -212,9 +224,7 @@ OP(log2){
     .autocast_cpu = Autocast::None,
     .meta = meta::unary_float,
     .cpu = cpu::unary<scalar::log2>,
-    .derivatives = {local(
-        "self", [](Backward& x) { return ops::reciprocal(ops::mul(x["self"], ln2)); },
-        saves("self"))},
+    .derivatives = {ops::over<log2_denominator>("self", saves("self"))},
 };
 
 OP(log10){
@@ -226,9 +236,7 @@ OP(log10){
     .autocast_cpu = Autocast::None,
     .meta = meta::unary_float,
     .cpu = cpu::unary<scalar::log10>,
-    .derivatives = {local(
-        "self", [](Backward& x) { return ops::reciprocal(ops::mul(x["self"], ln10)); },
-        saves("self"))},
+    .derivatives = {ops::over<log10_denominator>("self", saves("self"))},
 };
 
 OP(log1p){
@@ -241,9 +249,7 @@ OP(log1p){
     .autocast_cpu = Autocast::None,
     .meta = meta::unary_float,
     .cpu = cpu::unary<scalar::log1p>,
-    .derivatives = {local(
-        "self", [](Backward& x) { return ops::reciprocal(ops::add(x["self"], 1)); },
-        saves("self"))},
+    .derivatives = {ops::over<log1p_denominator>("self", saves("self"))},
 };
 
 OP(sigmoid){

@@ -157,6 +157,7 @@ struct nan_to_num {
 #include "ops/logical.h"
 #include "ops/meta_rules.h"
 #include "ops/powers.h"
+#include "ops/quotient_rules.h"
 #include "ops/view.h"
 
 namespace facula {
@@ -312,8 +313,15 @@ void nextafter(const Tensor& self, const Tensor& other, const Tensor& out) {
              info(out.dtype()).legacy_name, "'");
 }
 
-Tensor share(const Tensor& x, const Tensor& sum) { return ops::exp(ops::sub(x, sum)); }
-Tensor share2(const Tensor& x, const Tensor& sum) { return ops::exp2(ops::sub(x, sum)); }
+// One over the part that an argument has in the sum of logaddexp: 1 + e^(the other - it).
+template <auto power>
+Tensor over_share(const Tensor& one, const Tensor& other) {
+  return ops::add(power(ops::sub(other, one)), 1);
+}
+Tensor share_of_self(Backward& x) { return over_share<ops::exp>(x["self"], x["other"]); }
+Tensor share_of_other(Backward& x) { return over_share<ops::exp>(x["other"], x["self"]); }
+Tensor share2_of_self(Backward& x) { return over_share<ops::exp2>(x["self"], x["other"]); }
+Tensor share2_of_other(Backward& x) { return over_share<ops::exp2>(x["other"], x["self"]); }
 
 void meta_heaviside(Meta& m) {
   check_kind(ErrorKind::NotImplemented,
@@ -700,12 +708,8 @@ OP(logaddexp){
     .cpu = cpu::binary<scalar::logaddexp>,
     .derivatives =
         {
-            local(
-                "self", [](Backward& x) { return share(x["self"], x["result"]); },
-                saves("self", "result")),
-            local(
-                "other", [](Backward& x) { return share(x["other"], x["result"]); },
-                saves("other", "result")),
+            ops::over<share_of_self>("self", saves("self", "other")),
+            ops::over<share_of_other>("other", saves("self", "other")),
         },
 };
 
@@ -718,12 +722,8 @@ OP(logaddexp2){
     .cpu = cpu::binary<scalar::logaddexp2>,
     .derivatives =
         {
-            local(
-                "self", [](Backward& x) { return share2(x["self"], x["result"]); },
-                saves("self", "result")),
-            local(
-                "other", [](Backward& x) { return share2(x["other"], x["result"]); },
-                saves("other", "result")),
+            ops::over<share2_of_self>("self", saves("self", "other")),
+            ops::over<share2_of_other>("other", saves("self", "other")),
         },
 };
 

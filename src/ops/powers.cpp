@@ -80,6 +80,8 @@ struct rsqrt {
 #ifndef FACULA_KERNEL_PASS
 #include "ops/powers.h"
 
+#include <cmath>
+
 #include <numbers>
 
 #include "ops/arithmetic.h"
@@ -170,8 +172,9 @@ Tensor exponent_slope(Backward& x) {
   if (x.is_number("self")) {
     const Scalar base = x.scalar("self");
     if (base.equals(0)) return ops::where(at_zero, 0, ops::mul(result, -__builtin_inf()));
-    const Tensor log = ops::log(ops::scalar_tensor(base, result.dtype()));
-    return ops::mul(result, log);
+    // As a number it is not rounded to the result's dtype.
+    if (!is_complex(result.dtype())) return ops::mul(result, std::log(base.to<double>()));
+    return ops::mul(result, ops::log(ops::scalar_tensor(base, result.dtype())));
   }
   const Tensor base = x["self"];
   const Tensor zero = ops::logical_and(ops::eq(base, 0), at_zero);

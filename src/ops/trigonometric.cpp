@@ -212,6 +212,7 @@ struct rad2deg {
 #include "ops/meta_rules.h"
 #include "ops/pointwise_other.h"
 #include "ops/powers.h"
+#include "ops/quotient_rules.h"
 #include "ops/view.h"
 
 namespace facula {
@@ -220,6 +221,8 @@ namespace {
 constexpr double pi = 3.141592653589793;
 
 Tensor square(const Tensor& x) { return ops::mul(x, x); }
+Tensor atan_denominator(Backward& x) { return ops::add(square(x["self"]), 1); }
+Tensor atanh_denominator(Backward& x) { return ops::sub(1, square(x["self"])); }
 
 // 1 / sqrt((x - 1) (x + 1)), the square roots apart for complex numbers: the cuts of acosh.
 Tensor acosh_slope(const Tensor& x) {
@@ -324,9 +327,7 @@ OP(atan){
     .flags = pointwise,
     .meta = meta::unary_float,
     .cpu = cpu::unary<scalar::atan>,
-    .derivatives = {local(
-        "self", [](Backward& x) { return ops::reciprocal(ops::add(square(x["self"]), 1)); },
-        saves("self"))},
+    .derivatives = {ops::over<atan_denominator>("self", saves("self"))},
 };
 
 OP(sinh){
@@ -424,9 +425,7 @@ OP(atanh){
     .flags = pointwise,
     .meta = meta::unary_float,
     .cpu = cpu::unary<scalar::atanh>,
-    .derivatives = {local(
-        "self", [](Backward& x) { return ops::reciprocal(ops::sub(1, square(x["self"]))); },
-        saves("self"))},
+    .derivatives = {ops::over<atanh_denominator>("self", saves("self"))},
 };
 
 OP(sinc){

@@ -36,7 +36,7 @@ A scale_row(A* __restrict x, const A* __restrict mask, A scale, int64_t n) {
 // x[i] = e^(x[i] - most); their sum.
 template <class A>
 A exp_row(A* __restrict x, A most, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) x[i] = math::exp(x[i] - most);
+  for (int64_t i = 0; i < n; ++i) x[i] = math::exp_coarse(x[i] - most);
   A sum[sum_lanes] = {};
   int64_t i = 0;
   for (; i + sum_lanes <= n; i += sum_lanes)
@@ -110,7 +110,7 @@ A weigh_row(RowState<A>& state, int64_t row, A* x, const A* mask, A scale, int64
     }
     return 1;
   }
-  const A factor = before == now ? A(1) : math::exp(before - now);
+  const A factor = before == now ? A(1) : math::exp_coarse(before - now);
   state.sum[row] = state.sum[row] * factor + exp_row(x, now, visible);
   state.most[row] = now;
   return factor;

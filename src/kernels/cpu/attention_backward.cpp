@@ -182,9 +182,9 @@ class BackwardHead {
       const A* more = masks_.get() + r * score_pitch;
       if (masked) {
         for (int64_t q = first; q < queries; ++q)
-          x[q] = math::exp(x[q] * scale + more[q] - sums[q]);
+          x[q] = math::exp_coarse(x[q] * scale + more[q] - sums[q]);
       } else {
-        for (int64_t q = first; q < queries; ++q) x[q] = math::exp(x[q] * scale - sums[q]);
+        for (int64_t q = first; q < queries; ++q) x[q] = math::exp_coarse(x[q] * scale - sums[q]);
       }
       const int64_t hidden = p_.causal ? min_of(queries, key + r - i) : 0;
       for (int64_t q = first; q < hidden; ++q) x[q] = 0;

@@ -44,7 +44,7 @@ template <class A>
                         << Ieee<A>::mantissa_bits;
   return x < lowest ? A(0) : y * from_bits<A>(scale);
 #else
-  return math::exp(x);
+  return math::exp_coarse(x);
 #endif
 }
 

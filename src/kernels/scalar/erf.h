@@ -75,9 +75,10 @@ FACULA_SCALAR float erfc_unit(float x) {
 FACULA_SCALAR double erfc_tail(double x) {
   const double bounded = x > 28.0 ? 28.0 : x;
   const auto square = two_prod(bounded, bounded);
-  const auto parts = exp_parts(-square.hi, -square.lo);
-  const auto e = fast_two_sum(1.0, parts.r + parts.q), g = erfcx_middle(bounded);
-  return scale(e.hi * g.hi + (e.lo * g.hi + e.hi * g.lo), parts.k);
+  const auto p = exp_argument(-square.hi, -square.lo);
+  const auto e = exp_sum(1.0, p.r, p.lost), g = erfcx_middle(bounded);
+  const auto product = two_prod(e.hi, g.hi);
+  return scale_bits(product.hi + (product.lo + (e.lo * g.hi + e.hi * g.lo)), p.bits);
 }
 
 }  // namespace detail

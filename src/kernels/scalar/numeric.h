@@ -153,6 +153,23 @@ FACULA_SCALAR Pair<double> two_prod(double a, double b) {
 #endif
 }
 
+// a * b + c with one rounding (double without fma: with little more) on every instruction set.
+FACULA_SCALAR float multiply_add_exact(float a, float b, float c) {
+#if defined(__FMA__)
+  return multiply_add(a, b, c);
+#else
+  return static_cast<float>(static_cast<double>(a) * b + c);
+#endif
+}
+FACULA_SCALAR double multiply_add_exact(double a, double b, double c) {
+#if defined(__FMA__)
+  return multiply_add(a, b, c);
+#else
+  const auto p = two_prod(a, b), s = two_sum(p.hi, c);
+  return s.hi + (s.lo + p.lo);
+#endif
+}
+
 }  // namespace detail
 
 template <class T>

@@ -1,5 +1,5 @@
-// pow for real numbers, C99's special cases. Bounds: float 0.51, double 1.0 units in the last
-// place.
+// pow for real numbers, C99's special cases. Bounds: float 0.51, double 0.55 units in the
+// last place.
 #pragma once
 #include "kernels/scalar/log.h"
 
@@ -38,7 +38,7 @@ FACULA_SCALAR double pow_magnitude(double x, double y) {
   const auto l = log_precise(x);
   const auto p = two_prod(bounded, l.hi);
   const double lo = p.lo + bounded * l.lo, clamped = clamp_exponent(p.hi);
-  return exp_value(exp_parts(clamped, clamped == p.hi ? lo : 0.0));
+  return exp_fine(clamped, clamped == p.hi ? lo : 0.0);
 }
 
 FACULA_SCALAR float pow_magnitude(float x, float y) {

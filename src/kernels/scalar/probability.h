@@ -15,7 +15,7 @@ FACULA_SCALAR_SLOW double erfcx_value(double x) {
   const double square = x * x;
   if (x < 0.5) {
     const auto p = two_prod(x, x);
-    const double e = exp_value(exp_parts(p.hi, p.lo));
+    const double e = exp_fine(p.hi, p.lo);
     return x < -6.0 ? 2.0 * e : e * erfc(x);
   }
   if (x <= 28.0) {

@@ -139,8 +139,9 @@ FACULA_SCALAR T tan_reduced(const Reduced& a) {
   } else {
     const auto s = sin_pair(a.r, a.lo), c = cos_pair(a.r, a.lo);
     const double num = odd ? -c.hi : s.hi, num_lo = odd ? -c.lo : s.lo;
-    const double den = odd ? s.hi : c.hi, den_lo = odd ? s.lo : c.lo, q = num / den;
-    return q + (num_lo - q * den_lo) / den;
+    const double den = odd ? s.hi : c.hi, den_lo = odd ? s.lo : c.lo;
+    const double inverse = 1.0 / den, q = num * inverse;
+    return q + (multiply_add_exact(-q, den, num) + (num_lo - q * den_lo)) * inverse;
   }
 }
 
