@@ -21,17 +21,25 @@ struct gelu_erf {
   }
 };
 
-// x (1 + tanh(z)) / 2 is x sigmoid(2 z), which cancels nowhere.
+// x (1 + tanh(z)) / 2 is x sigmoid(2 z), which cancels nowhere. Float results in double: near the
+// minimum the angle's roundings would show.
+inline double gelu_tanh_share(double x) {  // sigmoid(2 z)
+  const double z = 2.0 * tanh_factor<double> * (x + cubic<double> * x * x * x);
+  const double low = z > 700.0 ? 700.0 : z, e = math::detail::exp_short(low < -700.0 ? 0.0 : -low);
+  return 1.0 / (1.0 + (z < -700.0 ? math::detail::infinity<double> : e));
+}
 template <class T>
-inline T gelu_tanh_angle(T x) {  // 2 z
-  return T(2) * tanh_factor<T> * (x + cubic<T> * x * x * x);
+inline double gelu_tanh_share_of(T x) {
+  if constexpr (std::is_same_v<T, float>) return gelu_tanh_share(x);
+  const double z = 2.0 * tanh_factor<double> * (x + cubic<double> * x * x * x);
+  return 1.0 / (1.0 + math::exp(-z));
 }
 struct gelu_tanh {
   static constexpr unsigned dtypes = floating;
   static constexpr int cost = 500;
   template <class T>
   static T call(T x) {
-    return x / (T(1) + math::exp(-gelu_tanh_angle(x)));
+    return static_cast<T>(x * gelu_tanh_share_of(x));
   }
 };
 
@@ -50,9 +58,9 @@ struct gelu_tanh_backward {
   static constexpr int cost = 800;
   template <class T>
   static T call(T grad, T x) {
-    const T s = T(1) / (T(1) + math::exp(-gelu_tanh_angle(x)));
-    const T inner = T(2) * tanh_factor<T> * (T(1) + T(3) * cubic<T> * x * x);
-    return grad * (s + x * s * (T(1) - s) * inner);
+    const double v = x, s = gelu_tanh_share_of(x);
+    const double inner = 2.0 * tanh_factor<double> * (1.0 + 3.0 * cubic<double> * v * v);
+    return static_cast<T>(grad * (s + v * s * (1.0 - s) * inner));
   }
 };
 
@@ -157,7 +165,12 @@ struct log_sigmoid_backward {
   static constexpr int cost = 500;
   template <class T>
   static T call(T grad, T x) {
-    return grad * math::sigmoid(-x);
+    if constexpr (std::is_same_v<T, float>) {
+      const double v = x, low = v < -200.0 ? -200.0 : v;
+      return static_cast<T>(grad / (1.0 + math::detail::exp_short(low > 200.0 ? 200.0 : low)));
+    } else {
+      return grad * math::sigmoid(-x);
+    }
   }
 };
 

@@ -137,7 +137,7 @@ struct tanh_backward {
     if constexpr (is_complex_v<T>)
       return grad * conj(T(1) - y * y);
     else
-      return grad * (T(1) - y * y);
+      return grad * math::detail::multiply_add(-y, y, T(1));
   }
 };
 

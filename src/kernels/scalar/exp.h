@@ -106,19 +106,25 @@ FACULA_SCALAR ExpArgument<double> exp2_argument(double x, double lo = 0.0) {
 }
 
 // (e^r - 1 - r - r^2 / 2) / r^3
-FACULA_SCALAR double exp_cubic(double r) {
-  return poly(r, 0.16666666666666666, 0.04166666666666671, 0.008333333333333342,
-              0.001388888888886462, 0.0001984126984123239, 2.4801587362514585e-05,
-              2.7557319297108277e-06, 2.755724233556809e-07, 2.5052033963450835e-08,
-              2.0924318804748803e-09, 1.609700102675714e-10);
+template <class T>
+FACULA_SCALAR T exp_cubic(T r) {
+  if constexpr (std::is_same_v<T, float>) {
+    return poly(r, 0.16666667f, 0.041666273f, 0.008333261f, 0.0013946054f, 0.00019920654f);
+  } else {
+    return poly(r, 0.16666666666666666, 0.04166666666666671, 0.008333333333333342,
+                0.001388888888886462, 0.0001984126984123239, 2.4801587362514585e-05,
+                2.7557319297108277e-06, 2.755724233556809e-07, 2.5052033963450835e-08,
+                2.0924318804748803e-09, 1.609700102675714e-10);
+  }
 }
 
-// base + e^(r + lost) - 1 as a sum good to some 2^-58 of the result; base is 0 or at least 1/2.
-FACULA_SCALAR Pair<double> exp_sum(double base, double r, double lost) {
+// base + e^(r + lost) - 1 as a sum good to some five bits more than T; base is 0 or at least 1/2.
+template <class T>
+FACULA_SCALAR Pair<T> exp_sum(T base, T r, T lost) {
   const auto s = fast_two_sum(base, r);
-  const double z = r * r, z_lo = multiply_add_exact(r, r, -z);
-  const auto t = fast_two_sum(s.hi, 0.5 * z);
-  const double tail = multiply_add(0.5, z_lo, multiply_add(r, lost, lost));
+  const T z = r * r, z_lo = multiply_add_exact(r, r, -z);
+  const auto t = fast_two_sum(s.hi, T(0.5) * z);
+  const T tail = multiply_add(T(0.5), z_lo, multiply_add(r, lost, lost));
   return fast_two_sum(t.hi, t.lo + (s.lo + multiply_add(z * r, exp_cubic(r), tail)));
 }
 
@@ -139,11 +145,7 @@ FACULA_SCALAR T exp_fused(T x) {
   return scale_bits(T(1) + (p.r + multiply_add(p.r * p.r, exp_tail(p.r), p.lost)), p.bits);
 }
 
-// e^x and e^(x + lo); x clamped.
-FACULA_SCALAR double exp_fine(double x) {
-  const auto p = exp_argument(x);
-  return scale_bits(exp_sum(1.0, p.r, p.lost).hi, p.bits);
-}
+// e^(x + lo); x clamped.
 FACULA_SCALAR double exp_fine(double x, double lo) {
   const auto p = exp_argument(x, lo);
   return scale_bits(exp_sum(1.0, p.r, p.lost).hi, p.bits);
@@ -181,16 +183,14 @@ FACULA_SCALAR T exp_coarse(T x) {
 #endif
 }
 
-// e^x. Bounds: float 0.57 (subnormal results 0.75; without fma 0.9), double 0.53.
+// e^x. Bounds: float 0.55 (subnormal results 0.75; without fma 0.9), double 0.53.
 template <class T>
 FACULA_SCALAR T exp(T x) {
-  if constexpr (std::is_same_v<T, double>) return detail::exp_fine(detail::clamp_exponent(x));
 #if defined(__FMA__)
   const auto p = detail::exp_argument(detail::clamp_exponent(x));
-  const auto s = detail::fast_two_sum(T(1), p.r);
-  const T tail = detail::multiply_add(p.r * p.r, detail::exp_tail(p.r), p.lost);
-  return detail::scale_bits(s.hi + (s.lo + tail), p.bits);
+  return detail::scale_bits(detail::exp_sum(T(1), p.r, p.lost).hi, p.bits);
 #else
+  if constexpr (std::is_same_v<T, double>) return detail::exp_fine(detail::clamp_exponent(x), 0.0);
   return exp_coarse(x);
 #endif
 }
