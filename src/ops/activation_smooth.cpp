@@ -67,10 +67,10 @@ struct gelu_tanh_backward {
 // The quotients that follow round more than this does.
 template <class T>
 inline T near_exp(T x) {
-  if constexpr (is_complex_v<T>)
-    return math::exp(x);
-  else
+  if constexpr (std::is_same_v<T, float>)
     return math::exp_coarse(x);
+  else
+    return math::exp(x);
 }
 
 struct silu {
@@ -106,11 +106,12 @@ struct mish {
       const double w = math::detail::exp_short(bounded), n = w * (w + 2.0);
       return static_cast<float>(v * n / (n + 2.0));
     } else {
-      const double w = math::exp(v > 40.0 ? 40.0 : v), n = w * (w + 2.0);
+      const double w = math::exp(v > 40.0 ? 40.0 : v);
+      const double n = math::detail::multiply_add_exact(w, w, 2.0 * w);
       const auto den = math::detail::two_sum(n, 2.0);
       const double inverse = 1.0 / den.hi, q = n * inverse;
       const double rest = math::detail::multiply_add_exact(-q, den.hi, n) - q * den.lo;
-      return v * q + v * (rest * inverse);
+      return math::detail::multiply_add(v, q, v * (rest * inverse));
     }
   }
 };
@@ -132,7 +133,7 @@ struct mish_backward {
 
 struct softplus {
   static constexpr unsigned dtypes = floating;
-  static constexpr int cost = 1150;
+  static constexpr int cost = 650;
   static constexpr int params = 2;
   template <class T>
   static T call(T x, T beta, T limit) {
@@ -153,7 +154,7 @@ struct softplus_backward {
 
 struct log_sigmoid {
   static constexpr unsigned dtypes = floating;
-  static constexpr int cost = 1000;
+  static constexpr int cost = 650;
   template <class T>
   static T call(T x) {
     return math::log_sigmoid(x);

@@ -15,7 +15,7 @@ struct exp_narrow {
 struct exp {
   static constexpr unsigned dtypes = floating | complex;
   using Narrow = exp_narrow;
-  static constexpr int cost = 250;
+  static constexpr int cost = 280;
   template <class T>
   static T call(T x) {
     return math::exp(x);
@@ -45,7 +45,7 @@ struct expm1 {
 
 struct log {
   static constexpr unsigned dtypes = floating | complex;
-  static constexpr int cost = 270;
+  static constexpr int cost = 300;
   template <class T>
   static T call(T x) {
     return math::log(x);

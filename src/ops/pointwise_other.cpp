@@ -92,7 +92,7 @@ struct lcm {
 
 struct logaddexp {
   static constexpr unsigned dtypes = floating | complex;
-  static constexpr int cost = 1200;
+  static constexpr int cost = 800;
   template <class T>
   static T call(T a, T b) {
     if constexpr (is_complex_v<T>) {
@@ -106,7 +106,7 @@ struct logaddexp {
 };
 struct logaddexp2 {
   static constexpr unsigned dtypes = floating;
-  static constexpr int cost = 1200;
+  static constexpr int cost = 800;
   template <class T>
   static T call(T a, T b) {
     return math::logaddexp2(a, b);

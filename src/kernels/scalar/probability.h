@@ -33,21 +33,24 @@ FACULA_SCALAR_SLOW double upper_quantile(double p) {
   const double t = sqrt(-2.0 * log(p));
   double a = t - poly(t, 2.515517, 0.802853, 0.010328) / poly(t, 1.0, 1.432788, 0.189269, 0.001308);
   for (int i = 0; i < 3; ++i) {
-    const double grow = exp(0.25 * a * a);
+    const auto square = two_prod(0.5 * a, 0.5 * a);
+    const double grow = exp_fine(square.hi, square.lo);
     const double gap = (0.5 * erfcx_value(a * root_half) - p * grow * grow) * 2.5066282746310002;
     a += gap / (1.0 + 0.5 * a * gap);
   }
   return a;
 }
 
+// Halley's steps on erf as a sum where that has a short form: up to erf(1).
 FACULA_SCALAR_SLOW double erfinv_value(double x) {
   const double a = abs(x);
   if (!(a < 1.0)) return a == 1.0 ? copysign(infinity<double>, x) : quiet_nan<double>;
-  if (a > 0.5) return copysign(upper_quantile(0.5 * (1.0 - a)) * root_half, x);
+  if (a > 0.84) return copysign(upper_quantile(0.5 * (1.0 - a)) * root_half, x);
   const double z = x * x;
   double y = 0.886226925452758 * x * poly(z, 1.0, 0.2617993877991494, 0.14393173084921979);
   for (int i = 0; i < 3; ++i) {
-    const double gap = (erf(y) - x) * exp(y * y) * 0.886226925452758;
+    const auto sum = fast_two_sum(y, y * erf_tail(y * y));
+    const double gap = ((sum.hi - x) + sum.lo) * exp(y * y) * 0.886226925452758;
     y -= gap / (1.0 + y * gap);
   }
   return x == 0.0 ? x : y;
