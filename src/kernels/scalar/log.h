@@ -8,11 +8,13 @@ inline namespace FACULA_ISA {
 namespace detail {
 
 // x = 2^k (1 + f), 1 + f in [sqrt(1/2), sqrt(2)), for positive finite x.
-template <class T> struct LogParts {
+template <class T>
+struct LogParts {
   T k, f;
 };
 
-template <class T> FACULA_SCALAR LogParts<T> log_parts(T x) {
+template <class T>
+FACULA_SCALAR LogParts<T> log_parts(T x) {
   using I = Ieee<T>;
   constexpr Bits<T> one = std::bit_cast<Bits<T>>(T(1));
   constexpr Bits<T> root = std::bit_cast<Bits<T>>(T(0.70710678118654752));
@@ -21,38 +23,38 @@ template <class T> FACULA_SCALAR LogParts<T> log_parts(T x) {
   const Bits<T> b = to_bits(tiny ? x * I::tiny_scale : x) + (one - root);
   // The exponent as a number: it stands in the low bits of a value whose own
   // exponent is known.
-  const T biased = from_bits<T>((b >> I::mantissa_bits) |
-                                to_bits(T(Bits<T>{1} << I::mantissa_bits)));
+  const T biased =
+      from_bits<T>((b >> I::mantissa_bits) | to_bits(T(Bits<T>{1} << I::mantissa_bits)));
   const T k = biased - (T(Bits<T>{1} << I::mantissa_bits) + I::bias);
-  return {tiny ? k - I::tiny_exponent : k,
-          from_bits<T>((b & mantissa) + root) - T(1)};
+  return {tiny ? k - I::tiny_exponent : k, from_bits<T>((b & mantissa) + root) - T(1)};
 }
 
 // (2 atanh(s) - 2 s) / s^3 with z = s^2.
-template <class T> FACULA_SCALAR T atanh_tail(T z) {
+template <class T>
+FACULA_SCALAR T atanh_tail(T z) {
   if constexpr (std::is_same_v<T, float>) {
-    return poly(z, 0.6666666564134591f, 0.4000033620802153f,
-                0.2853723899311438f, 0.23583557034865546f);
+    return poly(z, 0.6666666564134591f, 0.4000033620802153f, 0.2853723899311438f,
+                0.23583557034865546f);
   } else {
-    return poly(z, 0.6666666666666666, 0.40000000000006286, 0.28571428569072765,
-                0.2222222264877897, 0.1818177550644258, 0.15387097733262706,
-                0.13249960346957373, 0.13252768657154224);
+    return poly(z, 0.6666666666666666, 0.40000000000006286, 0.28571428569072765, 0.2222222264877897,
+                0.1818177550644258, 0.15387097733262706, 0.13249960346957373, 0.13252768657154224);
   }
 }
 
 // The logarithm's value at arguments where the formula does not hold.
-template <class T> FACULA_SCALAR T log_special(T x, T y) {
+template <class T>
+FACULA_SCALAR T log_special(T x, T y) {
   const T positive = x < infinity<T> ? y : x;
   return x > T(0) ? positive : (x == T(0) ? -infinity<T> : quiet_nan<T>);
 }
 
 // log(x) + correction as a sum, for positive finite x: k ln(2) + 2 atanh(s), s
 // = f / (2 + f), whose quotient's remainder is carried along.
-template <class T> FACULA_SCALAR Pair<T> log_sum(T x, T correction) {
+template <class T>
+FACULA_SCALAR Pair<T> log_sum(T x, T correction) {
   constexpr bool is_float = std::is_same_v<T, float>;
   constexpr T ln2_hi = is_float ? T(0x1.62e3p-1) : T(0x1.62e42fee00000p-1);
-  constexpr T ln2_lo =
-      is_float ? T(0x1.2fefa39ef3579p-17) : T(0x1.a39ef35793c76p-33);
+  constexpr T ln2_lo = is_float ? T(0x1.2fefa39ef3579p-17) : T(0x1.a39ef35793c76p-33);
   const auto [k, f] = log_parts(x);
   const auto den = fast_two_sum(T(2), f);
   const T inverse = T(1) / den.hi, s = f * inverse, z = s * s;
@@ -61,7 +63,8 @@ template <class T> FACULA_SCALAR Pair<T> log_sum(T x, T correction) {
   const auto sum = fast_two_sum(k * ln2_hi, T(2) * s);
   return {sum.hi, sum.lo + multiply_add(s * z, atanh_tail(z), tail)};
 }
-template <class T> FACULA_SCALAR T log_core(T x, T correction) {
+template <class T>
+FACULA_SCALAR T log_core(T x, T correction) {
   const auto sum = log_sum(x, correction);
   return sum.hi + sum.lo;
 }
@@ -70,7 +73,7 @@ template <class T> FACULA_SCALAR T log_core(T x, T correction) {
 // log10.
 struct LogBase {
   double factor, factor_rest, step,
-      step_rest; // 1 / log(base), and log(2) of it
+      step_rest;  // 1 / log(base), and log(2) of it
 };
 FACULA_SCALAR double log_of_base(double x, LogBase base) {
   const auto [k, f] = log_parts(x);
@@ -85,21 +88,23 @@ FACULA_SCALAR double log_of_base(double x, LogBase base) {
 FACULA_SCALAR double log_short(double x) {
   const auto [k, f] = log_parts(x);
   const double s = f / (2.0 + f), z = s * s;
-  const double tail = poly(z, 0.6666666564134591, 0.4000033620802153,
-                           0.2853723899311438, 0.23583557034865546);
+  const double tail =
+      poly(z, 0.6666666564134591, 0.4000033620802153, 0.2853723899311438, 0.23583557034865546);
   return k * 0x1.62e42fefa39efp-1 + (2.0 * s + s * z * tail);
 }
 
 // log(1 + x + lo) for x > -1. Near zero, where 1 + x keeps too little of x, by
 // its series.
-template <class T> FACULA_SCALAR Pair<T> log1p_sum(T x, T lo = T(0)) {
+template <class T>
+FACULA_SCALAR Pair<T> log1p_sum(T x, T lo = T(0)) {
   constexpr T near = std::is_same_v<T, float> ? T(0x1p-10) : T(0x1p-20);
   const auto u = two_sum(T(1), x), sum = log_sum(u.hi, (u.lo + lo) / u.hi);
   const T small = x * x * multiply_add(x, T(1) / T(3), T(-0.5)) + lo;
   const bool is_near = abs(x) < near;
   return {is_near ? x : sum.hi, is_near ? small : sum.lo};
 }
-template <class T> FACULA_SCALAR T log1p_core(T x, T lo = T(0)) {
+template <class T>
+FACULA_SCALAR T log1p_core(T x, T lo = T(0)) {
   const auto sum = log1p_sum(x, lo);
   return sum.hi + sum.lo;
 }
@@ -114,76 +119,75 @@ FACULA_SCALAR double log1p_short(double x) {
 // / (2 + e^x).
 FACULA_SCALAR double softplus_short(double x) {
   const double e = exp_short(x < -200.0 ? -200.0 : x), s = e / (2.0 + e);
-  return s * poly(s * s, 1.999999999809006, 0.6666667902643397,
-                  0.3999871124686233, 0.2862020740843824, 0.2139856050667854,
-                  0.24393908084023025);
+  return s * poly(s * s, 1.999999999809006, 0.6666667902643397, 0.3999871124686233,
+                  0.2862020740843824, 0.2139856050667854, 0.24393908084023025);
 }
-FACULA_SCALAR Pair<double> softplus_sum(const ExpArgument<double> &p) {
+FACULA_SCALAR Pair<double> softplus_sum(const ExpArgument<double>& p) {
   const auto e = exp_sum(1.0, p.r, p.lost);
   return log1p_sum(scale_bits(e.hi, p.bits), scale_bits(e.lo, p.bits));
 }
 
-} // namespace detail
+}  // namespace detail
 
 // Bounds: float 0.54, double 0.53.
-template <class T> FACULA_SCALAR T log(T x) {
+template <class T>
+FACULA_SCALAR T log(T x) {
   return detail::log_special(x, detail::log_core(x, T(0)));
 }
 
 // Bounds: float 0.51, double 0.53.
-template <class T> FACULA_SCALAR T log2(T x) {
+template <class T>
+FACULA_SCALAR T log2(T x) {
   if constexpr (std::is_same_v<T, float>) {
-    return detail::log_special(
-        x, static_cast<float>(detail::log_short(x) * 1.4426950408889634));
+    return detail::log_special(x, static_cast<float>(detail::log_short(x) * 1.4426950408889634));
   } else {
-    constexpr detail::LogBase two{0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56,
-                                  1.0, 0.0};
+    constexpr detail::LogBase two{0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56, 1.0, 0.0};
     return detail::log_special(x, detail::log_of_base(x, two));
   }
 }
 
 // Bounds: float 0.51, double 0.53.
-template <class T> FACULA_SCALAR T log10(T x) {
+template <class T>
+FACULA_SCALAR T log10(T x) {
   if constexpr (std::is_same_v<T, float>) {
-    return detail::log_special(
-        x, static_cast<float>(detail::log_short(x) * 0.4342944819032518));
+    return detail::log_special(x, static_cast<float>(detail::log_short(x) * 0.4342944819032518));
   } else {
-    constexpr detail::LogBase ten{0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57,
-                                  0x1.34413509f7800p-2, 0x1.fef311f12b358p-46};
+    constexpr detail::LogBase ten{0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57, 0x1.34413509f7800p-2,
+                                  0x1.fef311f12b358p-46};
     return detail::log_special(x, detail::log_of_base(x, ten));
   }
 }
 
 // log(1 + x), accurate near zero. Bounds: float 0.6, double 0.53.
-template <class T> FACULA_SCALAR T log1p(T x) {
+template <class T>
+FACULA_SCALAR T log1p(T x) {
   const T y = detail::log_special(T(1) + x, detail::log1p_core(x));
   return x == T(0) ? x : y;
 }
 
 // log(1 + e^(x beta)) / beta without overflow. Bounds for beta 1: float 0.51,
 // double 0.55.
-template <class T> FACULA_SCALAR T softplus(T x, T beta = T(1)) {
+template <class T>
+FACULA_SCALAR T softplus(T x, T beta = T(1)) {
   const double z = static_cast<double>(x) * beta;
   if constexpr (std::is_same_v<T, float>) {
     const double inverse = 1.0 / beta, high = z > 0.0 ? z : 0.0;
-    return static_cast<float>((high + detail::softplus_short(-abs(z))) *
-                              inverse);
+    return static_cast<float>((high + detail::softplus_short(-abs(z))) * inverse);
   } else {
-    const auto l = detail::softplus_sum(
-        detail::exp_argument(detail::clamp_exponent(-abs(z))));
+    const auto l = detail::softplus_sum(detail::exp_argument(detail::clamp_exponent(-abs(z))));
     const auto sum = detail::two_sum(z > 0.0 ? z : 0.0, l.hi);
     return (z > 40.0 ? z : sum.hi + (sum.lo + l.lo)) / beta;
   }
 }
 
 // log(sigmoid(x)). Bounds: float 0.51, double 0.55.
-template <class T> FACULA_SCALAR T log_sigmoid(T x) {
+template <class T>
+FACULA_SCALAR T log_sigmoid(T x) {
   const double v = x, low = v < 0.0 ? v : 0.0;
   if constexpr (std::is_same_v<T, float>) {
     return static_cast<float>(low - detail::softplus_short(-abs(v)));
   } else {
-    const auto l = detail::softplus_sum(
-        detail::exp_argument(detail::clamp_exponent(-abs(v))));
+    const auto l = detail::softplus_sum(detail::exp_argument(detail::clamp_exponent(-abs(v))));
     const auto sum = detail::two_sum(low, -l.hi);
     return v < -40.0 ? v : sum.hi + (sum.lo - l.lo);
   }
@@ -191,17 +195,16 @@ template <class T> FACULA_SCALAR T log_sigmoid(T x) {
 
 // log(e^a + e^b). Bounds, but where the result is close to zero: float 0.6,
 // double 0.55.
-template <class T> FACULA_SCALAR T logaddexp(T a, T b) {
+template <class T>
+FACULA_SCALAR T logaddexp(T a, T b) {
   const T high = a > b ? a : b;
   T y;
   if constexpr (std::is_same_v<T, float>) {
-    y = static_cast<float>(
-        high + detail::softplus_short(-abs(static_cast<double>(a) - b)));
+    y = static_cast<float>(high + detail::softplus_short(-abs(static_cast<double>(a) - b)));
   } else {
     const auto gap = detail::two_sum(a > b ? b : a, -high);
     const bool far = !(gap.hi > -800.0);
-    const auto p =
-        detail::exp_argument(far ? -745.0 : gap.hi, far ? 0.0 : gap.lo);
+    const auto p = detail::exp_argument(far ? -745.0 : gap.hi, far ? 0.0 : gap.lo);
     const auto l = detail::softplus_sum(p), sum = detail::two_sum(high, l.hi);
     y = far ? high : sum.hi + (sum.lo + l.lo);
   }
@@ -209,27 +212,24 @@ template <class T> FACULA_SCALAR T logaddexp(T a, T b) {
 }
 
 // log2(2^a + 2^b), bounded likewise.
-template <class T> FACULA_SCALAR T logaddexp2(T a, T b) {
+template <class T>
+FACULA_SCALAR T logaddexp2(T a, T b) {
   const T high = a > b ? a : b;
   T y;
   if constexpr (std::is_same_v<T, float>) {
     const double gap = -abs(static_cast<double>(a) - b) * 0.6931471805599453;
-    y = static_cast<float>(high +
-                           detail::softplus_short(gap) * 1.4426950408889634);
+    y = static_cast<float>(high + detail::softplus_short(gap) * 1.4426950408889634);
   } else {
     const auto gap = detail::two_sum(a > b ? b : a, -high);
     const bool far = !(gap.hi > -1100.0);
-    const auto p =
-        detail::exp2_argument(far ? -1075.0 : gap.hi, far ? 0.0 : gap.lo);
-    const auto l = detail::softplus_sum(p),
-               product = detail::two_prod(l.hi, 0x1.71547652b82fep+0);
+    const auto p = detail::exp2_argument(far ? -1075.0 : gap.hi, far ? 0.0 : gap.lo);
+    const auto l = detail::softplus_sum(p), product = detail::two_prod(l.hi, 0x1.71547652b82fep+0);
     const auto sum = detail::two_sum(high, product.hi);
-    const double lo =
-        l.lo * 0x1.71547652b82fep+0 + l.hi * 0x1.777d0ffda0d24p-56;
+    const double lo = l.lo * 0x1.71547652b82fep+0 + l.hi * 0x1.777d0ffda0d24p-56;
     y = far ? high : sum.hi + (sum.lo + (product.lo + lo));
   }
   return a == b && is_inf(a) ? a : (is_nan(a) || is_nan(b) ? a + b : y);
 }
 
-} // namespace FACULA_ISA
-} // namespace facula::scalar::math
+}  // namespace FACULA_ISA
+}  // namespace facula::scalar::math
