@@ -1,5 +1,6 @@
 // The gamma family: lgamma, digamma, trigamma, polygamma, Hurwitz zeta, incomplete gamma functions.
-// Computed in double for every type.
+// Computed in double for every type: float results are rounded nearly right. Bounds for double
+// (units in the last place), away from zeros: lgamma 2, digamma 8; the rest has none.
 #pragma once
 #include <math.h>
 

@@ -1,5 +1,7 @@
 // Functions around the normal distribution and entropy: erfcx, erfinv, ndtr, ndtri, log_ndtr, entr,
-// xlogy, xlog1py, logit.
+// xlogy, xlog1py, logit. Bounds (units in the last place) for double: erfinv 2.5, ndtri 3,
+// erfcx 1.5, entr and xlogy 1.5 (for float too), ndtr 25 down to -5; other float results are
+// rounded nearly right.
 #pragma once
 #include "kernels/scalar/math.h"
 
