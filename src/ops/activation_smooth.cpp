@@ -106,12 +106,16 @@ struct mish {
       const double w = math::detail::exp_short(bounded), n = w * (w + 2.0);
       return static_cast<float>(v * n / (n + 2.0));
     } else {
-      const double w = math::exp(v > 40.0 ? 40.0 : v);
-      const double n = math::detail::multiply_add_exact(w, w, 2.0 * w);
-      const auto den = math::detail::two_sum(n, 2.0);
+      using namespace math::detail;
+      const auto p = exp_argument(clamp_exponent(v > 40.0 ? 40.0 : v));
+      const auto e = exp_sum(1.0, p.r, p.lost);
+      const double w = scale_bits(e.hi, p.bits), w_lo = scale_bits(e.lo, p.bits);
+      const double n = multiply_add_exact(w, w, 2.0 * w);
+      const double n_lo = multiply_add_exact(w, w, 2.0 * w - n) + w_lo * (2.0 * w + 2.0);
+      const auto den = two_sum(n, 2.0);
       const double inverse = 1.0 / den.hi, q = n * inverse;
-      const double rest = math::detail::multiply_add_exact(-q, den.hi, n) - q * den.lo;
-      return math::detail::multiply_add(v, q, v * (rest * inverse));
+      const double rest = multiply_add_exact(-q, den.hi, n) + (n_lo - q * (den.lo + n_lo));
+      return multiply_add(v, q, v * (rest * inverse));
     }
   }
 };
