@@ -1,4 +1,4 @@
-// erf and erfc. Bounds (units in the last place): erf, erfc 1.0; floats 0.7, erf_coarse 1.2.
+// erf and erfc. Bounds (units in the last place): erf 1.2, erfc 1.0; floats 0.7, erf_coarse 1.2.
 #pragma once
 #include "kernels/scalar/exp.h"
 
