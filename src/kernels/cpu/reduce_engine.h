@@ -34,14 +34,17 @@ template <class Op>
                                             int64_t rows, int width,
                                             const typename Op::Acc* __restrict center) {
   constexpr int together = Op::costly ? 1 : 8;
+  // Shorter chains lose fewer digits.
+  constexpr int chains = together > 1 && std::is_floating_point_v<typename Op::Acc> ? 2 : 1;
   int64_t r = 0;
   for (; r + together <= rows; r += together, x += together * step) {
     for (int c = 0; c < width; ++c) {
-      typename Op::Acc a = acc[c];
+      typename Op::Acc sums[2] = {acc[c], op.init()};
 #pragma GCC unroll 8
       for (int k = 0; k < together; ++k)
-        a = op.step(a, x[c + k * step], Op::centered ? center[c] : typename Op::Acc());
-      acc[c] = a;
+        sums[k % chains] = op.step(sums[k % chains], x[c + k * step],
+                                   Op::centered ? center[c] : typename Op::Acc());
+      acc[c] = chains == 1 ? sums[0] : op.combine(sums[0], sums[1]);
     }
   }
   if constexpr (together > 1)
