@@ -40,6 +40,18 @@ def matmul():
             lambda module, x, w, b: module.nn.functional.linear(x, w, b),
             note=f"{shape[0]}x{shape[1]}x{out}",
         )
+    for m, k, n in ((32, 512, 512), (1024, 256, 1024), (4096, 16, 1024)):
+        for dtype in ("float32", "bfloat16"):
+            for name in ("relu", "gelu"):
+                table.add(
+                    f"linear + {name} fused",
+                    [In((n,), dtype), In((m, k), dtype), In((n, k), dtype, low=-0.1, high=0.1)],
+                    lambda module, b, x, w, gelu=name == "gelu": module._addmm_activation(
+                        b, x, w.t(), use_gelu=gelu
+                    ),
+                    note=f"{m}x{k}x{n}" + ("" if dtype == "float32" else " " + dtype),
+                    full=dtype != "float32" and m != 1024,
+                )
     table.backward("linear", [In((256, 512)), In((512, 512)), In((512,))],
                    lambda module, x, w, b: module.nn.functional.linear(x, w, b))  # fmt: skip
     table.add("mm transposed", [In((256, 256)), In((256, 256), layout="transposed")],

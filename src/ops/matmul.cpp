@@ -57,6 +57,11 @@ void meta_addmm(Meta& m, const Tensor& self, const Tensor& mat1, const Tensor& m
   m.result(0, sizes, mat1.dtype());
 }
 
+void meta_addmm_activation(Meta& m, const Tensor& self, const Tensor& mat1, const Tensor& mat2,
+                           const Scalar& beta, const Scalar& alpha, bool) {
+  meta_addmm(m, self, mat1, mat2, beta, alpha);
+}
+
 void check_matrix_vector(const Tensor& mat, const Tensor& vec) {
   check(mat.dim() == 2 && vec.dim() == 1, "vector + matrix @ vector expected, got ", 1, ", ",
         mat.dim(), ", ", vec.dim());
@@ -356,6 +361,20 @@ OP(addmm){
                 saves("mat1")),
         },
     .batch = batch::add_matmul,
+};
+OP(_addmm_activation){
+    .schema =
+        "_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, "
+        "Scalar alpha=1, bool use_gelu=False) -> Tensor",
+    .doc =
+        "The relu of addmm, or its gelu; applied to each block of the product while it is in "
+        "the cache.",
+    .forms = function | method | out,
+    .overlaps = Overlaps::None,
+    .autocast = Autocast::LowerPrecision,
+    .meta = typed_meta<meta_addmm_activation>,
+    .cpu = cpu::addmm_activation_kernel,
+    .hole = "vjp: PyTorch has no derivative of it; vmap: samples are done one by one",
 };
 OP(mv){
     .schema = "mv(Tensor self, Tensor vec) -> Tensor",

@@ -32,7 +32,8 @@ auto as_unsigned(const GemmArgs<T>& g) {
                      g.c_rs,
                      g.c_cs,
                      static_cast<gemm_scalar_t<U>>(g.alpha),
-                     static_cast<gemm_scalar_t<U>>(g.beta)};
+                     static_cast<gemm_scalar_t<U>>(g.beta),
+                     g.activation};
 }
 
 }  // namespace

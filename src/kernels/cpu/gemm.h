@@ -25,9 +25,15 @@ struct GemmScalar<BFloat16> {
 template <class T>
 using gemm_scalar_t = typename GemmScalar<T>::type;
 
+// A function of n elements, given as a loop of pointwise.h: data and steps of the result and of the
+// one input.
+using Activation = void (*)(char* const* data, const int64_t* steps, int64_t n, const void* params);
+
 // C[m,n] = alpha * A[m,k] B[k,n] + beta * C. Strides count elements and may be anything for A and B
 // (zero and negative ones too); C must not overlap A, B or itself. With beta == 0, C is not read;
 // with alpha == 0, A and B are not read. Integers wrap around; 16-bit floats are summed in float.
+// An activation is applied to each result in the type of alpha, before the one rounding to T;
+// complex products take none.
 template <class T>
 struct GemmArgs {
   int64_t m, n, k;
@@ -38,6 +44,7 @@ struct GemmArgs {
   T* c;
   int64_t c_rs, c_cs;
   gemm_scalar_t<T> alpha = gemm_scalar_t<T>(1), beta = gemm_scalar_t<T>(0);
+  Activation activation = nullptr;
 };
 
 namespace FACULA_ISA {

@@ -18,6 +18,7 @@ struct RowProduct {
   T* c;
   int64_t c_cs;
   T alpha, beta;
+  Activation activation = nullptr;
 };
 
 // sum[j] += a[i] b[i, j] for `count` rows from the first on; whole vectors of columns.
@@ -56,7 +57,11 @@ void row_columns(const RowProduct<T>& p, int64_t begin, int64_t end) {
         sum[j] += p.a[i * p.a_cs] * p.b[i * p.b_rs + begin + j];
     for (int64_t j = 0; j < width; ++j) total[j] += sum[j];
   }
-  for (int64_t j = 0; j < width; ++j) put(p.c + (begin + j) * p.c_cs, total[j], p.alpha, p.beta);
+  T* c = p.c + begin * p.c_cs;
+  for (int64_t j = 0; j < width; ++j)
+    total[j] = scaled_sum(total[j], c[j * p.c_cs], p.alpha, p.beta);
+  if (p.activation) activate(p.activation, total, width);
+  for (int64_t j = 0; j < width; ++j) c[j * p.c_cs] = total[j];
 }
 
 // Wide parts keep to a page for long; they follow from n alone.

@@ -3,12 +3,13 @@
 #include <utility>
 
 #include "core/threads.h"
-#include "kernels/cpu/gemm_pack.h"
+#include "kernels/cpu/gemm_finish.h"
 
 namespace facula::cpu::FACULA_ISA {
 
 inline constexpr int kDotColumns = 4;
 inline constexpr int kDotRows = kAccumulators >= 24 ? 6 : 2;
+inline constexpr int64_t kBufferedColumns = 64;
 
 template <class V, size_t... I>
 [[gnu::always_inline]] inline auto vector_half(V v, size_t offset, std::index_sequence<I...>) {
@@ -38,11 +39,16 @@ struct DotProduct {
   T* c;
   int64_t c_rs, c_cs;
   T alpha, beta;
+  Activation activation = nullptr;
 };
 
 template <class T>
+[[gnu::always_inline]] inline T scaled_sum(T sum, const T& c, T alpha, T beta) {
+  return beta == T(0) ? alpha * sum : alpha * sum + beta * c;
+}
+template <class T>
 [[gnu::always_inline]] inline void put(T* c, T sum, T alpha, T beta) {
-  *c = beta == T(0) ? alpha * sum : alpha * sum + beta * *c;
+  *c = scaled_sum(sum, *c, alpha, beta);
 }
 
 // C[row, col] for M rows and N columns from (row, col) on.
@@ -94,15 +100,41 @@ void dot_last_rows(const DotProduct<T>& p, int64_t row, int64_t col, int64_t end
   if constexpr (M > 1) dot_last_rows<T, M - 1>(p, row, col, end);
 }
 
-// Needs m, n, k >= 1.
+template <class T>
+void dot_columns(const DotProduct<T>& p, int64_t begin, int64_t end) {
+  int64_t row = 0;
+  for (; row + kDotRows <= p.m; row += kDotRows) dot_rows<T, kDotRows>(p, row, begin, end);
+  if constexpr (kDotRows > 1) dot_last_rows<T, kDotRows - 1>(p, row, begin, end);
+}
+
+// The same through a buffer in which results are activated; at most kBufferedColumns.
+template <class T>
+void dot_activated(const DotProduct<T>& p, int64_t begin, int64_t end) {
+  alignas(kVectorBytes) T buffer[2 * kDotRows * kBufferedColumns];
+  const int64_t width = end - begin;
+  T* c = p.c + begin * p.c_cs;
+  if (p.beta != T(0)) copy_matrix(buffer, width, c, p.c_rs, p.c_cs, p.m, width);
+  DotProduct<T> part = p;
+  part.n = width;
+  part.b += begin * p.b_cs;
+  part.c = buffer;
+  part.c_rs = width;
+  part.c_cs = 1;
+  dot_columns(part, 0, width);
+  activate_padded(p.activation, buffer, p.m * width);
+  for (int64_t i = 0; i < p.m; ++i)
+    for (int64_t j = 0; j < width; ++j) c[i * p.c_rs + j * p.c_cs] = buffer[i * width + j];
+}
+
+// Needs m, n, k >= 1, and an activation at most 2 * kDotRows rows.
 template <class T>
 void dot_product(const DotProduct<T>& p) {
   const int64_t fit = (int64_t{1} << 18) / max_of(int64_t{1}, p.m * p.k);
   const int64_t grain = max_of(round_up(fit, kDotColumns), int64_t{4} * kDotColumns);
   parallel_for(p.n, grain, [&](int64_t begin, int64_t end) {
-    int64_t row = 0;
-    for (; row + kDotRows <= p.m; row += kDotRows) dot_rows<T, kDotRows>(p, row, begin, end);
-    if constexpr (kDotRows > 1) dot_last_rows<T, kDotRows - 1>(p, row, begin, end);
+    if (!p.activation) return dot_columns(p, begin, end);
+    for (int64_t col = begin; col < end; col += kBufferedColumns)
+      dot_activated(p, col, min_of(end, col + kBufferedColumns));
   });
 }
 

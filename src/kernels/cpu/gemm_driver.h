@@ -1,8 +1,9 @@
-// The blocked product over packed panels: C[m,n] = alpha A B + beta C with C's rows contiguous.
+// The blocked product over packed panels: C[m,n] = alpha A B + beta C with C's rows contiguous, and
+// an activation of that.
 #pragma once
 #include "core/threads.h"
+#include "kernels/cpu/gemm_finish.h"
 #include "kernels/cpu/gemm_kernel.h"
-#include "kernels/cpu/gemm_pack.h"
 
 namespace facula::cpu::FACULA_ISA {
 
@@ -17,6 +18,7 @@ struct Product {
   Acc* c;
   int64_t c_rs;
   Acc alpha, beta;
+  Activation activation = nullptr;
 };
 
 // How a product is cut; from its shape alone, so that results never depend on the threads.
@@ -59,6 +61,7 @@ class BlockProduct {
       : p_(p), plan_(plan), packed_(packed), col_(col), cols_(cols), step_(step) {
     depth_ = min_of(p.k - step, kDepth<Acc>);
     beta_ = step == 0 ? p.beta : Acc(1);
+    activates_ = p.activation != nullptr && step + depth_ == p.k;
     for (int64_t i = 0; i < depth_; ++i) {
       packed_rows_[i] = i * plan.width;
       direct_rows_[i] = i * p.b_rs;
@@ -101,23 +104,48 @@ class BlockProduct {
                 p_.a_cs, panels.rows, depth_);
     const int64_t last = min_of(plan_.panels, (col_job + 1) * plan_.col_chunk);
     for (int64_t j = col_job * plan_.col_chunk; j < last; ++j) {
+      Acc* c = p_.c + row * p_.c_rs + col_ + j * plan_.width;
       for (int64_t i = 0; i < panels.count; ++i) {
         const int64_t begin = panels.begin(i);
-        run_tile(left.get() + begin * kRowPitch<Acc>, row + begin, panels.height(i), j);
+        const Acc* a = left.get() + begin * kRowPitch<Acc>;
+        if (activates_) {
+          run_activated(a, panels.height(i), j, c + begin * p_.c_rs);
+        } else {
+          run_tile(a, panels.height(i), j, c + begin * p_.c_rs, p_.c_rs);
+        }
       }
     }
   }
 
-  void run_tile(const Acc* left, int64_t row, int height, int64_t j) {
-    const int64_t cols = panel_cols(j), col = j * plan_.width;
+  // The results of a tile do not wait for memory to take them before they are activated.
+  void run_activated(const Acc* left, int height, int64_t j, Acc* c) {
+    alignas(kVectorBytes) Acc block[kAccumulators * plan_.lanes];
+    const int64_t cols = panel_cols(j);
+    if (beta_ != Acc(0)) copy_tile(block, cols, c, p_.c_rs, height, cols);
+    run_tile(left, height, j, block, cols);
+    activate_padded(p_.activation, block, height * cols);
+    copy_tile(c, p_.c_rs, block, cols, height, cols);
+  }
+
+  void copy_tile(Acc* to, int64_t to_rs, const Acc* from, int64_t from_rs, int height,
+                 int64_t cols) {
+    for (int i = 0; i < height; ++i, to += to_rs, from += from_rs) {
+      int64_t x = 0;
+      for (; x + plan_.lanes <= cols; x += plan_.lanes)
+        Simd<Acc>::store(to + x, Simd<Acc>::load(from + x));
+      for (; x < cols; ++x) to[x] = from[x];
+    }
+  }
+
+  void run_tile(const Acc* left, int height, int64_t j, Acc* c, int64_t c_rs) {
+    const int64_t cols = panel_cols(j);
     const bool in_place = read_in_place(j);
     const Acc* b = packed_ + packed_offset(j);
     if constexpr (std::is_same_v<Acc, In>) {
-      if (in_place) b = right(col);
+      if (in_place) b = right(j * plan_.width);
     }
     const int64_t* rows = in_place ? direct_rows_ : packed_rows_;
     const auto kernel = tile_kernel<Acc>(height, static_cast<int>(ceil_div(cols, plan_.lanes)));
-    Acc* c = p_.c + row * p_.c_rs + col_ + col;
     // Short sums that are added up lose less than one long one.
     const int64_t chain = ceil_div(depth_, ceil_div(depth_, kChain<Acc>));
     const auto multiply = [&](Acc* to, int64_t pitch, Acc beta) {
@@ -125,16 +153,16 @@ class BlockProduct {
         kernel(min_of(chain, depth_ - k), left + k, b, rows + k, plan_.lanes, to, pitch, p_.alpha,
                beta);
     };
-    if (cols % plan_.lanes == 0) return multiply(c, p_.c_rs, beta_);
+    if (cols % plan_.lanes == 0) return multiply(c, c_rs, beta_);
     alignas(kVectorBytes) Acc edge[kAccumulators * plan_.lanes];
     const int64_t pitch = round_up(cols, plan_.lanes);
     multiply(edge, pitch, Acc(0));
-    add_edge(c, edge, pitch, height, cols);
+    add_edge(c, c_rs, edge, pitch, height, cols);
   }
 
-  void add_edge(Acc* c, const Acc* edge, int64_t pitch, int height, int64_t cols) {
+  void add_edge(Acc* c, int64_t c_rs, const Acc* edge, int64_t pitch, int height, int64_t cols) {
     for (int64_t i = 0; i < height; ++i) {
-      Acc* to = c + i * p_.c_rs;
+      Acc* to = c + i * c_rs;
       const Acc* from = edge + i * pitch;
       if (beta_ == Acc(0)) {
         for (int64_t x = 0; x < cols; ++x) to[x] = from[x];
@@ -149,6 +177,7 @@ class BlockProduct {
   Acc* packed_;
   int64_t col_, cols_, step_, depth_;
   Acc beta_;
+  bool activates_;
   int64_t packed_rows_[kDepth<Acc>], direct_rows_[kDepth<Acc>];
 };
 

@@ -40,49 +40,41 @@ using sum_type_t = typename SumType<T>::type;
 template <class T>
 inline constexpr bool kSumsInPlace = std::is_same_v<sum_type_t<T>, T>;
 
-// alpha * sum + beta * c. A factor of one is left out: as a complex factor it would turn an
-// infinity into a NaN.
-template <class T, class S>
-[[gnu::always_inline]] inline void finish(T* c, S sum, gemm_scalar_t<T> alpha,
-                                          gemm_scalar_t<T> beta) {
-  using Scalar = gemm_scalar_t<T>;
-  Scalar value = Convert<Scalar, S>::call(sum);
-  if (!(alpha == Scalar(1))) value = alpha * value;
-  if (beta == Scalar(1)) {
-    value = value + Convert<Scalar, T>::call(*c);
-  } else if (!(beta == Scalar(0))) {
-    value = value + beta * Convert<Scalar, T>::call(*c);
-  }
-  *c = Convert<T, Scalar>::call(value);
-}
-
 template <class T>
 void scale_result(const GemmArgs<T>& g) {
   using Scalar = gemm_scalar_t<T>;
-  if (g.beta == Scalar(1)) return;
+  if (g.beta == Scalar(1) && !g.activation) return;
   const int64_t grain = max_of(int64_t{1}, (int64_t{1} << 16) / g.n);
   parallel_for(g.m, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      for (int64_t j = 0; j < g.n; ++j)
-        finish(g.c + i * g.c_rs + j * g.c_cs, Scalar(0), Scalar(1), g.beta);
-    }
+    GemmArgs<T> kept = g;
+    kept.alpha = Scalar(1);
+    for (int64_t i = begin; i < end; ++i) finish_row(kept, i, [](int64_t) { return Scalar(0); });
   });
 }
+
+inline constexpr int64_t kTiny = 512;  // multiplications that plain loops do
+static_assert(kTiny <= kFinished);
 
 template <class T>
 void plain_loops(const GemmArgs<T>& g) {
   using Scalar = gemm_scalar_t<T>;
-  for (int64_t i = 0; i < g.m; ++i) {
-    for (int64_t j = 0; j < g.n; ++j) {
-      const T* a = g.a + i * g.a_rs;
-      const T* b = g.b + j * g.b_cs;
-      Scalar sum = Scalar(0);
-      for (int64_t p = 0; p < g.k; ++p)
-        sum =
-            sum + Convert<Scalar, T>::call(a[p * g.a_cs]) * Convert<Scalar, T>::call(b[p * g.b_rs]);
-      finish(g.c + i * g.c_rs + j * g.c_cs, sum, g.alpha, g.beta);
+  const auto sum_at = [&](int64_t i, int64_t j) {
+    const T* a = g.a + i * g.a_rs;
+    const T* b = g.b + j * g.b_cs;
+    Scalar sum = Scalar(0);
+    for (int64_t p = 0; p < g.k; ++p)
+      sum = sum + Convert<Scalar, T>::call(a[p * g.a_cs]) * Convert<Scalar, T>::call(b[p * g.b_rs]);
+    return sum;
+  };
+  if constexpr (!is_complex_v<T>) {
+    if (g.activation) {
+      alignas(kVectorBytes) Scalar sums[kTiny];
+      for (int64_t i = 0; i < g.m; ++i)
+        for (int64_t j = 0; j < g.n; ++j) sums[i * g.n + j] = sum_at(i, j);
+      return finish_block(g, sums, g.n);
     }
   }
+  for (int64_t i = 0; i < g.m; ++i) finish_row(g, i, [&](int64_t j) { return sum_at(i, j); });
 }
 
 // The rows [row, row + rows) and columns [col, col + cols) of a product as one of its own.
@@ -100,18 +92,15 @@ GemmArgs<T> sub_product(const GemmArgs<T>& g, int64_t row, int64_t rows, int64_t
 
 template <class T, class S>
 void write_tile(const GemmArgs<T>& g, const S* sums) {
-  const bool plain = g.alpha == gemm_scalar_t<T>(1) && g.beta == gemm_scalar_t<T>(0);
-  if (plain && g.c_cs == 1)
+  if (is_plain(g) && g.c_cs == 1)
     return parallel_for(g.m, max_of(int64_t{1}, (int64_t{1} << 17) / g.n),
                         [&](int64_t begin, int64_t end) {
                           for (int64_t i = begin; i < end; ++i)
                             copy_row(g.c + i * g.c_rs, sums + i * g.n, 1, g.n);
                         });
   parallel_for(g.m, max_of(int64_t{1}, (int64_t{1} << 16) / g.n), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      for (int64_t j = 0; j < g.n; ++j)
-        finish(g.c + i * g.c_rs + j * g.c_cs, sums[i * g.n + j], g.alpha, g.beta);
-    }
+    for (int64_t i = begin; i < end; ++i)
+      finish_row(g, i, [row = sums + i * g.n](int64_t j) { return row[j]; });
   });
 }
 
@@ -145,10 +134,8 @@ void complex_tile(const GemmArgs<Complex<R>>& g, R* sums) {
   add(a, b + 1, imaginary, R(1), R(0));
   add(a + 1, b, imaginary, R(1), R(1));
   for (int64_t i = 0; i < g.m; ++i) {
-    for (int64_t j = 0; j < g.n; ++j) {
-      const int64_t at = i * g.n + j;
-      finish(g.c + i * g.c_rs + j * g.c_cs, Complex<R>(sums[at], imaginary[at]), g.alpha, g.beta);
-    }
+    const R *real = sums + i * g.n, *other = imaginary + i * g.n;
+    finish_row(g, i, [&](int64_t j) { return Complex<R>(real[j], other[j]); });
   }
 }
 
@@ -175,13 +162,13 @@ void through_tiles(const GemmArgs<T>& g) {
 // The same product as that of the transposes.
 template <class T>
 GemmArgs<T> transposed(const GemmArgs<T>& g) {
-  return {g.n,    g.m,    g.k, g.b,    g.b_cs, g.b_rs,  g.a,
-          g.a_cs, g.a_rs, g.c, g.c_cs, g.c_rs, g.alpha, g.beta};
+  return {g.n,    g.m, g.k,    g.b,    g.b_cs,  g.b_rs, g.a,         g.a_cs,
+          g.a_rs, g.c, g.c_cs, g.c_rs, g.alpha, g.beta, g.activation};
 }
 
-// Whether one pass of products of pairs makes the result, which is then rounded as it is stored.
+// Whether one pass of products of pairs makes the result, which is then finished as it is stored.
 inline bool suits_pairs(const GemmArgs<BFloat16>& g) {
-  return has_pair_products() && g.k <= kPairSteps && g.alpha == 1 && g.beta == 0 && g.c_cs == 1;
+  return has_pair_products() && g.k <= kPairSteps && g.c_cs == 1;
 }
 
 inline void run_pairs(const GemmArgs<BFloat16>& g) {
@@ -193,8 +180,8 @@ inline void run_pairs(const GemmArgs<BFloat16>& g) {
     const Product<float, BFloat16> p = {part.m,    part.n, part.k,    part.a,    part.a_rs,
                                         part.a_cs, part.b, part.b_rs, part.b_cs, nullptr,
                                         0,         1,      0};
-    if (direct) return direct_pair_product(p, part.c, part.c_rs);
-    pair_product(p, part.c, part.c_rs);
+    if (direct) return direct_pair_product(p, part);
+    pair_product(p, part);
   }
 }
 
@@ -207,13 +194,14 @@ bool suits_dot(const GemmArgs<T>& g) {
 template <class T>
 void run_dot(const GemmArgs<T>& g) {
   if (g.a_cs == 1) {
-    dot_product<T>({g.m, g.n, g.k, g.a, g.a_rs, g.b, g.b_cs, g.c, g.c_rs, g.c_cs, g.alpha, g.beta});
+    dot_product<T>({g.m, g.n, g.k, g.a, g.a_rs, g.b, g.b_cs, g.c, g.c_rs, g.c_cs, g.alpha, g.beta,
+                    g.activation});
     return;
   }
   const Scratch<T> rows(g.m * g.k);
   copy_matrix(rows.get(), g.k, g.a, g.a_rs, g.a_cs, g.m, g.k);
-  dot_product<T>(
-      {g.m, g.n, g.k, rows.get(), g.k, g.b, g.b_cs, g.c, g.c_rs, g.c_cs, g.alpha, g.beta});
+  dot_product<T>({g.m, g.n, g.k, rows.get(), g.k, g.b, g.b_cs, g.c, g.c_rs, g.c_cs, g.alpha, g.beta,
+                  g.activation});
 }
 
 template <class T>
@@ -223,19 +211,18 @@ bool suits_row(const GemmArgs<T>& g) {
 
 template <class T>
 void run_row(const GemmArgs<T>& g) {
-  row_product<T>({g.n, g.k, g.a, g.a_cs, g.b, g.b_rs, g.c, g.c_cs, g.alpha, g.beta});
+  row_product<T>({g.n, g.k, g.a, g.a_cs, g.b, g.b_rs, g.c, g.c_cs, g.alpha, g.beta, g.activation});
 }
 
 template <class T>
 void run_in_place(const GemmArgs<T>& g) {
-  packed_product<T, T>(
-      {g.m, g.n, g.k, g.a, g.a_rs, g.a_cs, g.b, g.b_rs, g.b_cs, g.c, g.c_rs, g.alpha, g.beta});
+  packed_product<T, T>({g.m, g.n, g.k, g.a, g.a_rs, g.a_cs, g.b, g.b_rs, g.b_cs, g.c, g.c_rs,
+                        g.alpha, g.beta, g.activation});
 }
 
 template <class T>
 bool is_tiny(const GemmArgs<T>& g) {
-  constexpr int64_t most = 512;
-  return g.m <= most && g.n <= most && g.k <= most && g.m * g.n * g.k <= most;
+  return g.m <= kTiny && g.n <= kTiny && g.k <= kTiny && g.m * g.n * g.k <= kTiny;
 }
 
 // T: any element type but signed integers, which are done as unsigned ones.

@@ -59,6 +59,7 @@ struct DirectTile {
   BFloat16* c;
   int64_t c_rs;
   int64_t columns;
+  float* sums;  // where A B goes instead, rows `width` apart; or null
 };
 using DirectKernel = void (*)(const DirectTile&);
 
@@ -89,6 +90,11 @@ FACULA_PAIRS void direct_tile(const DirectTile& t) {
   }
 #pragma GCC unroll 8
   for (int i = 0; i < M; ++i) {
+    if (t.sums != nullptr) {
+      _mm512_storeu_ps(t.sums + i * width, sum[i][0]);
+      _mm512_storeu_ps(t.sums + i * width + lanes, sum[i][1]);
+      continue;
+    }
     const auto halves = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(sum[i][1], sum[i][0]));
     _mm512_mask_storeu_epi16(t.c + i * t.c_rs, mask, halves);
   }
@@ -172,6 +178,17 @@ void pack_rows(Pair* to, const BFloat16* from, int64_t rs, int64_t cs, int64_t r
   }
 }
 
+// Finishes rows and columns from (row, col) on, whose sums lie in rows of `width`, all of which are
+// written.
+void finish_part(const GemmArgs<BFloat16>& result, int64_t row, int64_t rows, int64_t col,
+                 int64_t cols, float* sums) {
+  GemmArgs<BFloat16> part = result;
+  part.m = rows;
+  part.n = cols;
+  part.c += row * part.c_rs + col;
+  finish_block(part, sums, width);
+}
+
 // Steps [step, step + k) of a product.
 class Pass {
  public:
@@ -194,8 +211,8 @@ class Pass {
     panel_size_ = (pairs + 1) * width;
   }
 
-  // Results go there as bfloat16.
-  void narrow_to(BFloat16* c, int64_t c_rs) { narrow_ = c, narrow_rs_ = c_rs; }
+  // What the sums become, instead of p.c.
+  void finish_as(const GemmArgs<BFloat16>& result) { result_ = &result; }
 
   void run() {
     pack();
@@ -235,33 +252,40 @@ class Pass {
     pack_rows(left.get(), p_.a + row * p_.a_rs + step_ * p_.a_cs, p_.a_rs, p_.a_cs, panels.rows,
               k_);
     const int64_t last = min_of(panels_, (col_job + 1) * chunk_);
+    const bool finishes = result_ != nullptr && !is_plain(*result_);
+    const Scratch<float> sums(finishes ? panels.rows * width : 1);
     for (int64_t j = col_job * chunk_; j < last; ++j) {
       for (int64_t i = 0; i < panels.count; ++i) {
         const int64_t begin = panels.begin(i);
-        PairTile t{ceil_div(k_, int64_t{2}),
-                   left.get() + begin * pitch,
-                   panel(j),
-                   nullptr,
-                   p_.c_rs,
-                   columns(j),
-                   add_};
-        if (narrow_ != nullptr) {
-          t.c_rs = narrow_rs_;
-          t.narrow = narrow_ + (row + begin) * narrow_rs_ + j * width;
-        } else {
-          t.c = p_.c + (row + begin) * p_.c_rs + j * width;
+        PairTile t = tile_at(row + begin, j);
+        t.a = left.get() + begin * pitch;
+        if (finishes) {
+          t.c = sums.get() + begin * width;
+          t.c_rs = t.columns = width;
         }
-        pair_kernel(panels.height(i), columns(j))(t);
+        pair_kernel(panels.height(i), t.columns)(t);
       }
+      if (finishes) finish_part(*result_, row, panels.rows, j * width, columns(j), sums.get());
     }
+  }
+
+  // Where sums go as they are.
+  PairTile tile_at(int64_t row, int64_t j) const {
+    PairTile t{ceil_div(k_, int64_t{2}), nullptr, panel(j), nullptr, p_.c_rs, columns(j), add_};
+    if (result_ == nullptr) {
+      t.c = p_.c + row * p_.c_rs + j * width;
+    } else if (is_plain(*result_)) {
+      t.c_rs = result_->c_rs;
+      t.narrow = result_->c + row * t.c_rs + j * width;
+    }
+    return t;
   }
 
   const Product<float, BFloat16>& p_;
   Pair* packed_;
   int64_t step_, k_, panels_, rows_, row_jobs_, chunk_, col_jobs_, panel_size_;
   bool add_;
-  BFloat16* narrow_ = nullptr;
-  int64_t narrow_rs_ = 0;
+  const GemmArgs<BFloat16>* result_ = nullptr;
 };
 
 int64_t packed_pairs(int64_t n, int64_t k) {
@@ -281,22 +305,27 @@ void pair_product(const Product<float, BFloat16>& p) {
   for (int64_t step = 0; step < p.k; step += 2 * depth) Pass(p, packed.get(), step).run();
 }
 
-void pair_product(const Product<float, BFloat16>& p, BFloat16* c, int64_t c_rs) {
+void pair_product(const Product<float, BFloat16>& p, const GemmArgs<BFloat16>& result) {
   const Scratch<Pair> packed(packed_pairs(p.n, p.k));
   Pass pass(p, packed.get(), 0);
-  pass.narrow_to(c, c_rs);
+  pass.finish_as(result);
   pass.run();
 }
 
-void direct_pair_product(const Product<float, BFloat16>& p, BFloat16* c, int64_t c_rs) {
+void direct_pair_product(const Product<float, BFloat16>& p, const GemmArgs<BFloat16>& result) {
   const Scratch<Pair> left(p.m * pitch);
   pack_rows(left.get(), p.a, p.a_rs, p.a_cs, p.m, p.k);
+  const bool plain = is_plain(result);
   const int64_t panels = ceil_div(p.n, width);
   const int64_t grain = max_of(int64_t{1}, (int64_t{1} << 17) / (p.k * width));
   parallel_for(panels, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t j = begin * width; j < min_of(end * width, p.n); j += width)
-      direct_kernels.at[p.m - 1](
-          {p.k, left.get(), p.b + j, p.b_rs, c + j, c_rs, min_of(width, p.n - j)});
+    alignas(kVectorBytes) float sums[kDirectRows * width];
+    for (int64_t j = begin * width; j < min_of(end * width, p.n); j += width) {
+      const int64_t columns = min_of(width, p.n - j);
+      direct_kernels.at[p.m - 1]({p.k, left.get(), p.b + j, p.b_rs, result.c + j, result.c_rs,
+                                  columns, plain ? nullptr : sums});
+      if (!plain) finish_part(result, 0, p.m, j, columns, sums);
+    }
   });
 }
 
@@ -323,8 +352,8 @@ void PairPanels::multiply(int64_t m, const BFloat16* a, int64_t a_rs, float* c, 
 
 bool has_pair_products() { return false; }
 void pair_product(const Product<float, BFloat16>&) {}
-void pair_product(const Product<float, BFloat16>&, BFloat16*, int64_t) {}
-void direct_pair_product(const Product<float, BFloat16>&, BFloat16*, int64_t) {}
+void pair_product(const Product<float, BFloat16>&, const GemmArgs<BFloat16>&) {}
+void direct_pair_product(const Product<float, BFloat16>&, const GemmArgs<BFloat16>&) {}
 PairPanels::PairPanels(const BFloat16*, int64_t, int64_t, int64_t, int64_t) : packed_(1) {}
 void PairPanels::multiply(int64_t, const BFloat16*, int64_t, float*, int64_t, bool) const {}
 

@@ -10,13 +10,13 @@ bool has_pair_products();
 // C = A B; needs has_pair_products(), m, n, k >= 1, alpha 1 and beta 0. Each sum of two products is
 // rounded as AVX-512 BF16 defines it: to nearest even, subnormal numbers as zeros.
 void pair_product(const Product<float, BFloat16>& p);
-// The same with C of bfloat16, rows of which lie `c_rs` apart; p.c is not used, and p.k is at most
-// kPairSteps.
-void pair_product(const Product<float, BFloat16>& p, BFloat16* c, int64_t c_rs);
+// The same for a result of bfloat16 with contiguous rows, finished as its arguments ask for; p.c is
+// not used, and p.k is at most kPairSteps.
+void pair_product(const Product<float, BFloat16>& p, const GemmArgs<BFloat16>& result);
 
 // The same for at most kDirectRows rows of A and a B whose rows are dense: it is read once, where
 // it lies.
-void direct_pair_product(const Product<float, BFloat16>& p, BFloat16* c, int64_t c_rs);
+void direct_pair_product(const Product<float, BFloat16>& p, const GemmArgs<BFloat16>& result);
 
 inline constexpr int64_t kDirectRows = 8;
 inline constexpr int64_t kPairSteps = 1024;  // along k that one pass takes at most

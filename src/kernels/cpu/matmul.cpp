@@ -4,6 +4,13 @@
 
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/gemm.h"
+#include "kernels/cpu/pointwise.h"
+
+// Their loops are generated where their operators are defined (ops/activation*.cpp).
+namespace facula::scalar {
+struct relu;
+struct gelu_erf;
+}  // namespace facula::scalar
 
 namespace facula::cpu::FACULA_ISA {
 namespace {
@@ -17,6 +24,13 @@ Matrix matrix(const Tensor& t) {
   return {t.data(), t.sizes()[0], t.sizes()[1], t.strides()[0], t.strides()[1]};
 }
 Matrix column(const Tensor& v) { return {v.data(), v.sizes()[0], 1, v.strides()[0], 1}; }
+
+// A number as products are scaled by it; RuntimeError where it does not fit.
+template <class S>
+S factor(const Scalar& s) {
+  if (!s.equals(1) && !s.equals(0)) check_fits(s, dtype_of<S>);
+  return s.to<S>();
+}
 
 template <class T>
 GemmArgs<T> gemm_args(const Matrix& a, const Matrix& b, const Matrix& c, const Scalar& alpha,
@@ -34,8 +48,8 @@ GemmArgs<T> gemm_args(const Matrix& a, const Matrix& b, const Matrix& c, const S
   g.c = static_cast<T*>(const_cast<void*>(c.data));
   g.c_rs = c.rs;
   g.c_cs = c.cs;
-  g.alpha = alpha.to<gemm_scalar_t<T>>();
-  g.beta = beta.to<gemm_scalar_t<T>>();
+  g.alpha = factor<gemm_scalar_t<T>>(alpha);
+  g.beta = factor<gemm_scalar_t<T>>(beta);
   return g;
 }
 
@@ -48,8 +62,26 @@ void visit(DType d, const char* op, F&& f) {
 }
 
 void product(const Matrix& a, const Matrix& b, const Matrix& c, const Scalar& alpha,
-             const Scalar& beta, DType d, const char* op) {
-  visit(d, op, [&]<class T>(Type<T>) { gemm(gemm_args<T>(a, b, c, alpha, beta)); });
+             const Scalar& beta, DType d, const char* op, Activation activation = nullptr) {
+  visit(d, op, [&]<class T>(Type<T>) {
+    GemmArgs<T> g = gemm_args<T>(a, b, c, alpha, beta);
+    g.activation = activation;
+    gemm(g);
+  });
+}
+
+// The loop over results of one dtype, of which half types are still float. None for bool, which has
+// no products.
+Activation activation_loop(DType d, bool use_gelu) {
+  const LoopTable& table =
+      use_gelu ? UnaryLoops<scalar::gelu_erf>::table : UnaryLoops<scalar::relu>::table;
+  const bool half = d == DType::Float16 || d == DType::BFloat16;
+  const LoopFn loop = table.by_dtype[static_cast<int>(half ? DType::Float32 : d)];
+  if (loop || d == DType::Bool) return loop;
+  throw_error(ErrorKind::NotImplemented,
+              use_gelu
+                  ? concat("\"GeluKernelImpl\" not implemented for '", info(d).legacy_name, "'")
+                  : "clamp is not supported for complex types");
 }
 
 // A bias below each row of a small result, copied without a plan.
@@ -89,6 +121,14 @@ void addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Sca
            const Scalar& alpha, const Tensor& out) {
   start_from(out, self, beta);
   product(matrix(mat1), matrix(mat2), matrix(out), alpha, beta, out.dtype(), "addmm_impl_cpu_");
+}
+
+void addmm_activation(const Tensor& self, const Tensor& mat1, const Tensor& mat2,
+                      const Scalar& beta, const Scalar& alpha, bool use_gelu, const Tensor& out) {
+  const Activation activation = activation_loop(out.dtype(), use_gelu);
+  start_from(out, self, beta);
+  product(matrix(mat1), matrix(mat2), matrix(out), alpha, beta, out.dtype(), "addmm_impl_cpu_",
+          activation);
 }
 
 void mm(const Tensor& self, const Tensor& mat2, const Tensor& out) {

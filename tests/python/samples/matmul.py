@@ -1,5 +1,7 @@
 """Samples of src/ops/matmul.cpp."""
 
+import math
+
 import numpy as np
 
 from .common import Error, Op, Sample, T
@@ -7,6 +9,15 @@ from .common import Error, Op, Sample, T
 
 def _addmm(c, a, b, *, beta=1, alpha=1):
     return beta * c + alpha * (a @ b)
+
+
+def _relu_addmm(c, a, b, *, beta=1, alpha=1):
+    return np.maximum(_addmm(c, a, b, beta=beta, alpha=alpha), 0)
+
+
+def _gelu_addmm(c, a, b, *, beta=1, alpha=1, use_gelu):
+    y = _addmm(c, a, b, beta=beta, alpha=alpha)
+    return y * (1 + np.vectorize(math.erf, otypes=[float])(y / math.sqrt(2))) / 2
 
 
 A, B, C = T(3, 4), T(4, 5), T(3, 5)
@@ -44,6 +55,49 @@ OPS = [
         errors=[
             Error(RuntimeError, "expanded", Sample(T(4), A, B)),
             Error(RuntimeError, "multiplied", Sample(C, A, C)),
+        ],
+    ),
+    Op(
+        "_addmm_activation",
+        [
+            Sample(C, A, B),
+            Sample(T(5), A, B, beta=2, alpha=3),
+            Sample(T(3, 1), A, B, beta=0),
+            Sample(T(), T(3, 4, layout="transposed"), B),
+            Sample(C, T(3, 0), T(0, 5), beta=2),
+            Sample(T(5), T(0, 4), B),
+        ],
+        reference=_relu_addmm,
+        dtypes="float int",
+        grad=False,
+        errors=[
+            Error(RuntimeError, "expanded", Sample(T(4), A, B)),
+            Error(RuntimeError, "multiplied", Sample(C, A, C)),
+            Error(RuntimeError, "matrix", Sample(C, T(4), B)),
+            Error(RuntimeError, "dtype", Sample(T(5, dtype="int64"), A, B)),
+        ],
+    ),
+    Op(
+        "_addmm_activation",
+        [
+            Sample(C, A, B, use_gelu=True),
+            Sample(T(5), A, B, beta=2, alpha=3, use_gelu=True),
+            Sample(T(3, 1), T(3, 4, layout="transposed"), B, beta=0, use_gelu=True),
+            Sample(C, T(3, 0), T(0, 5), use_gelu=True),
+        ],
+        reference=_gelu_addmm,
+        grad=False,
+        errors=[
+            Error(
+                NotImplementedError,
+                "GeluKernelImpl",
+                Sample(*(T(2, 2, dtype="int64") for _ in range(3)), use_gelu=True),
+            ),
+            Error(
+                NotImplementedError,
+                "clamp is not supported for complex types",
+                Sample(*(T(2, 2, dtype="complex64") for _ in range(3))),
+            ),
         ],
     ),
     Op(
