@@ -166,9 +166,11 @@ GemmArgs<T> transposed(const GemmArgs<T>& g) {
           g.a_rs, g.c, g.c_cs, g.c_rs, g.alpha, g.beta, g.activation};
 }
 
-// Whether one pass of products of pairs makes the result, which is then finished as it is stored.
+// Whether one pass of products of pairs makes the result, which is then rounded, or activated, as
+// it is stored.
 inline bool suits_pairs(const GemmArgs<BFloat16>& g) {
-  return has_pair_products() && g.k <= kPairSteps && g.c_cs == 1;
+  const bool direct = g.activation != nullptr || is_plain(g);
+  return direct && has_pair_products() && g.k <= kPairSteps && g.c_cs == 1;
 }
 
 inline void run_pairs(const GemmArgs<BFloat16>& g) {
