@@ -133,6 +133,7 @@ struct hardswish_backward {
 struct hardshrink {
   static constexpr unsigned dtypes = floating;
   static constexpr int params = 1;
+  static constexpr bool narrow_params = true;
   template <class T>
   static T call(T x, T limit) {
     return x >= -limit && x <= limit ? T(0) : x;
@@ -151,6 +152,7 @@ struct shrink_backward {
 struct softshrink {
   static constexpr unsigned dtypes = floating;
   static constexpr int params = 1;
+  static constexpr bool narrow_params = true;
   template <class T>
   static T call(T x, T limit) {
     return x > limit ? x - limit : (x < -limit ? x + limit : x * T(0));

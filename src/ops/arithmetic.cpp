@@ -30,6 +30,7 @@ inline T wrap_mul(T a, T b) {
 struct add {
   static constexpr unsigned dtypes = all_kinds | wide_unsigned;
   static constexpr int params = 1;
+  static constexpr bool narrow_params = true;
   template <class T>
   static T call(T a, T b, T alpha) {
     return wrap_add(a, wrap_mul(b, alpha));
@@ -38,6 +39,7 @@ struct add {
 struct sub {
   static constexpr unsigned dtypes = numbers | wide_unsigned;
   static constexpr int params = 1;
+  static constexpr bool narrow_params = true;
   template <class T>
   static T call(T a, T b, T alpha) {
     if constexpr (std::is_integral_v<T>)
@@ -48,6 +50,7 @@ struct sub {
 };
 struct mul {
   static constexpr unsigned dtypes = all_kinds | wide_unsigned;
+  static constexpr bool exact_number = true;
   template <class T>
   static T call(T a, T b) {
     return wrap_mul(a, b);
@@ -55,6 +58,7 @@ struct mul {
 };
 struct div {
   static constexpr unsigned dtypes = floating | complex;
+  static constexpr bool exact_number = true;
   template <class T>
   static T call(T a, T b) {
     return a / b;
@@ -80,6 +84,7 @@ struct neg {
 // Quotients rounded down or towards zero, and their rests; integers by zero are the caller's care.
 struct div_trunc {
   static constexpr unsigned dtypes = real_numbers;
+  static constexpr bool exact_number = true;
   template <class T>
   static T call(T a, T b) {
     return math::trunc_div(a, b);
@@ -88,6 +93,7 @@ struct div_trunc {
 
 struct div_floor {
   static constexpr unsigned dtypes = real_numbers;
+  static constexpr bool exact_number = true;
   template <class T>
   static T call(T a, T b) {
     return math::floor_div(a, b);

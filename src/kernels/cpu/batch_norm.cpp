@@ -4,6 +4,8 @@
 #include "core/threads.h"
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/norm.h"
+#include "kernels/cpu/norm_line.h"
+#include "kernels/cpu/norm_sums.h"
 #include "kernels/cpu/norm_wide.h"
 
 namespace facula::cpu::FACULA_ISA {
@@ -34,36 +36,92 @@ Tensor laid_out(const Tensor& t, const Tensor& like) {
   return made;
 }
 
-constexpr int64_t most_partials = 64;
-
-// sums[c] = sum over the channel of term(position, channel).
-template <class A, class Term>
-void channel_sums(const Shape& s, A* sums, const Term& term) {
-  if (s.planes) {
-    parallel_for(s.channels, chunk_of(s.count()), [&](int64_t begin, int64_t end) {
-      for (int64_t c = begin; c < end; ++c) {
-        A total = 0;
-        for (int64_t k = 0; k < s.n; ++k) {
-          const int64_t at = (k * s.channels + c) * s.inner;
-          total += lane_sum<A>(at, at + s.inner, [&](int64_t i) { return term(i, c); });
-        }
-        sums[c] = total;
-      }
-    });
-    return;
+// Adds a vector or number to as many doubles.
+template <class V>
+[[gnu::always_inline]] inline void add_wide(double* into, V v) {
+  if constexpr (std::is_arithmetic_v<V>) {
+    *into += static_cast<double>(v);
+  } else {
+    using Doubles = typename VectorOf<double, sizeof(V) / sizeof(v[0])>::type;
+    Doubles sum;
+    __builtin_memcpy(&sum, into, sizeof sum);
+    sum += __builtin_convertvector(v, Doubles);
+    __builtin_memcpy(into, &sum, sizeof sum);
   }
+}
+
+constexpr int64_t most_partials = 64;
+// Rows whose sums are taken before they are added to those of the rows before: few terms lose less.
+constexpr int64_t rows_together = 8;
+
+// Neighbouring channels of the sums over some rows, added to what the rows before have left.
+template <class V, bool Both, class Step>
+[[gnu::always_inline]] inline void add_columns(const Shape& s, int64_t first, int64_t rows,
+                                               int64_t c, double* into, const Step& step) {
+  V plain{}, along{};
+  for (int64_t r = first; r < first + rows; ++r) step(plain, along, r * s.channels + c, c);
+  add_wide(into + c, plain);
+  if constexpr (Both) add_wide(into + s.channels + c, along);
+}
+
+template <bool Both, class A, class Step>
+void add_rows(const Shape& s, int64_t first, int64_t rows, double* into, const Step& step) {
+  int64_t c = 0;
+  for (; c + Simd<A>::lanes <= s.channels; c += Simd<A>::lanes)
+    add_columns<Vec<A>, Both>(s, first, rows, c, into, step);
+  for (; c < s.channels; ++c) add_columns<A, Both>(s, first, rows, c, into, step);
+}
+
+// Of channels last: `sums` as in channel_sums.
+template <bool Both, class A, class Step>
+void sums_of_rows(const Shape& s, TwoSums<A>* sums, const Step& step) {
   const int64_t even = (s.n + most_partials - 1) / most_partials, least = chunk_of(s.channels);
   const int64_t chunk = even > least ? even : least, chunks = (s.n + chunk - 1) / chunk;
-  Scratch<A> partial(chunks * s.channels);
+  const int64_t width = 2 * s.channels;
+  Scratch<double> partial(chunks * width);
   parallel_for(s.n, chunk, [&](int64_t begin, int64_t end) {
-    A* into = partial.data() + begin / chunk * s.channels;
-    for (int64_t c = 0; c < s.channels; ++c) into[c] = 0;
-    for (int64_t r = begin; r < end; ++r)
-      for (int64_t c = 0; c < s.channels; ++c) into[c] += term(r * s.channels + c, c);
+    double* into = partial.get() + begin / chunk * width;
+    for (int64_t c = 0; c < width; ++c) into[c] = 0;
+    for (int64_t r = begin; r < end; r += rows_together)
+      add_rows<Both, A>(s, r, end - r < rows_together ? end - r : rows_together, into, step);
   });
-  for (int64_t c = 0; c < s.channels; ++c) sums[c] = 0;
-  for (int64_t k = 0; k < chunks; ++k)
-    for (int64_t c = 0; c < s.channels; ++c) sums[c] += partial[k * s.channels + c];
+  for (int64_t c = 0; c < s.channels; ++c) {
+    double plain = 0, along = 0;
+    for (int64_t k = 0; k < chunks; ++k) {
+      plain += partial[k * width + c];
+      along += partial[k * width + s.channels + c];
+    }
+    sums[c] = {static_cast<A>(plain), static_cast<A>(along)};
+  }
+}
+
+// sums[c] = two sums over the channel: step(plain so far, along so far, position, channel) adds to
+// both, or to the plain one alone.
+template <bool Both, class A, class Step>
+void channel_sums(const Shape& s, TwoSums<A>* sums, const Step& step) {
+  if (!s.planes) return sums_of_rows<Both>(s, sums, step);
+  parallel_for(s.channels, chunk_of(s.count()), [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) {
+      double plain = 0, along = 0;
+      for (int64_t k = 0; k < s.n; ++k) {
+        const int64_t at = (k * s.channels + c) * s.inner;
+        const auto plane = two_sums<A>(at, at + s.inner,
+                                       [&]<class V>(V& p, V& a, int64_t i) { step(p, a, i, c); });
+        plain += static_cast<double>(plane.plain);
+        along += static_cast<double>(plane.along);
+      }
+      sums[c] = {static_cast<A>(plain), static_cast<A>(along)};
+    }
+  });
+}
+
+// A number of the channel at c, or of as many channels as a vector of neighbours crosses.
+template <class V, class A>
+[[gnu::always_inline]] inline V of_channel(const Shape& s, const A* numbers, int64_t c) {
+  if constexpr (std::is_arithmetic_v<V>)
+    return numbers[c];
+  else
+    return s.planes ? Simd<A>::broadcast(numbers[c]) : Simd<A>::load(numbers + c);
 }
 
 // Calls body(position, channel) for every element.
@@ -100,14 +158,24 @@ template <class T>
 struct Forward {
   using A = wide_t<T>;
 
-  static void batch_statistics(const Shape& s, const T* x, A* mean, A* variance) {
-    const A count = static_cast<A>(s.count());
-    channel_sums(s, mean, [=](int64_t i, int64_t) { return widen(x[i]); });
-    for (int64_t c = 0; c < s.channels; ++c) mean[c] /= count;
-    channel_sums(s, variance, [=](int64_t i, int64_t c) {
-      const A d = widen(x[i]) - mean[c];
-      return d * d;
+  // The mean of each channel, and the sum of its squared deviations.
+  static void batch_statistics(const Shape& s, const T* x, A* mean, A* squares) {
+    const double count = static_cast<double>(s.count());
+    Scratch<TwoSums<A>> sums(s.channels);
+    channel_sums<false>(s, sums.get(),
+                        [=]<class V>(V& sum, V&, int64_t i, int64_t) { sum += load_as<V>(x + i); });
+    for (int64_t c = 0; c < s.channels; ++c)
+      mean[c] = static_cast<A>(static_cast<double>(sums[c].plain) / count);
+    channel_sums<true>(s, sums.get(), [=]<class V>(V& off, V& square, int64_t i, int64_t c) {
+      const V d = load_as<V>(x + i) - of_channel<V>(s, mean, c);
+      off += d;
+      square = fused(d, d, square);
     });
+    for (int64_t c = 0; c < s.channels; ++c) {
+      const Moments m = corrected(mean[c], sums[c], count);
+      mean[c] = static_cast<A>(m.mean);
+      squares[c] = static_cast<A>(m.variance * count);
+    }
   }
 
   static void run(const Tensor& input, const Tensor& weight, const Tensor& bias,
@@ -118,29 +186,25 @@ struct Forward {
     const Tensor in = laid_out(input, out);
     const T* x = in.data<T>();
     T* y = out.data<T>();
-    Scratch<A> room(4 * s.channels);
-    A *mean = room.data(), *spread = mean + s.channels, *scale = spread + s.channels,
-      *shift = scale + s.channels;
+    Scratch<A> room(5 * s.channels);
+    A *mean = room.get(), *spread = mean + s.channels, *scale = spread + s.channels;
+    const Lines<A> lines{scale, scale + s.channels, scale + 2 * s.channels};
+    const double count = training ? static_cast<double>(s.count()) : 1.0;
     if (training) {
       batch_statistics(s, x, mean, spread);
-      const A count = static_cast<A>(s.count());
       store_running(running_mean, mean, momentum, A(1));
-      store_running(running_var, spread, momentum, A(1) / (count - 1));
-      for (int64_t c = 0; c < s.channels; ++c) spread[c] /= count;
+      store_running(running_var, spread, momentum, A(1) / static_cast<A>(count - 1));
     } else {
       const WideInput<A> m(running_mean), v(running_var);
       for (int64_t c = 0; c < s.channels; ++c) mean[c] = m.data()[c], spread[c] = v.data()[c];
     }
     for (int64_t c = 0; c < s.channels; ++c)
-      spread[c] = A(1) / std::sqrt(spread[c] + static_cast<A>(eps));
+      spread[c] = reciprocal_deviation<A>(static_cast<double>(spread[c]) / count, eps);
     const WideInput<A> w(weight), b(bias);
-    for (int64_t c = 0; c < s.channels; ++c) {
-      scale[c] = w.data() ? spread[c] * w.data()[c] : spread[c];
-      shift[c] = b.data() ? b.data()[c] : A(0);
-    }
-    for_elements(s, [=](int64_t i, int64_t c) {
-      y[i] = static_cast<T>((widen(x[i]) - mean[c]) * scale[c] + shift[c]);
-    });
+    for (int64_t c = 0; c < s.channels; ++c)
+      lines.set(c, line(mean[c], w.data() ? spread[c] * w.data()[c] : spread[c],
+                        b.data() ? b.data()[c] : A(0)));
+    for_elements(s, [=](int64_t i, int64_t c) { y[i] = static_cast<T>(lines(widen(x[i]), c)); });
     if (!training) return;
     keep(save_mean, mean);
     keep(save_invstd, spread);
@@ -165,29 +229,35 @@ void backward(const Tensor& grad, const Tensor& input, const Tensor& weight, con
   const WideInput<A> m(mean_of), v(spread_of), w(weight);
   const WideResult<A> gw(grad_weight), gb(grad_bias);
   Scratch<A> room(5 * s.channels);
-  A *invstd = room.data(), *sum = invstd + s.channels, *product = sum + s.channels;
-  A *scale = product + s.channels, *slope = scale + s.channels;
+  Scratch<TwoSums<A>> sums(s.channels);
+  A *invstd = room.get(), *scale = invstd + s.channels, *slope = scale + s.channels;
+  const Lines<A> rest{slope, slope + s.channels, slope + 2 * s.channels};
   const A* mean = m.data();
   for (int64_t c = 0; c < s.channels; ++c)
-    invstd[c] =
-        spread_is_variance ? A(1) / std::sqrt(v.data()[c] + static_cast<A>(eps)) : v.data()[c];
-  channel_sums(s, sum, [=](int64_t i, int64_t) { return widen(g[i]); });
-  channel_sums(s, product,
-               [=](int64_t i, int64_t c) { return widen(g[i]) * (widen(x[i]) - mean[c]); });
+    invstd[c] = spread_is_variance ? reciprocal_deviation<A>(static_cast<double>(v.data()[c]), eps)
+                                   : v.data()[c];
+  channel_sums<true>(s, sums.get(), [=]<class V>(V& plain, V& along, int64_t i, int64_t c) {
+    const V term = load_as<V>(g + i);
+    plain += term;
+    along = fused(term, load_as<V>(x + i) - of_channel<V>(s, mean, c), along);
+  });
   for (int64_t c = 0; c < s.channels; ++c) {
-    if (gw.data()) gw.data()[c] = product[c] * invstd[c];
-    if (gb.data()) gb.data()[c] = sum[c];
+    const auto [sum, product] = sums[c];
+    if (gw.data()) gw.data()[c] = product * invstd[c];
+    if (gb.data()) gb.data()[c] = sum;
     scale[c] = w.data() ? invstd[c] * w.data()[c] : invstd[c];
-    const A count = static_cast<A>(s.count());
-    sum[c] = train ? sum[c] / count : A(0);
-    slope[c] = train ? product[c] * invstd[c] * invstd[c] / count : A(0);
+    const A each = -scale[c] / static_cast<A>(s.count());
+    rest.set(c, line(mean[c], product * invstd[c] * invstd[c] * each, sum * each));
   }
   gw.finish();
   gb.finish();
   if (!grad_input.defined()) return;
   T* to = grad_input.data<T>();
+  if (!train)
+    return for_elements(
+        s, [=](int64_t i, int64_t c) { to[i] = static_cast<T>(widen(g[i]) * scale[c]); });
   for_elements(s, [=](int64_t i, int64_t c) {
-    to[i] = static_cast<T>((widen(g[i]) - sum[c] - (widen(x[i]) - mean[c]) * slope[c]) * scale[c]);
+    to[i] = static_cast<T>(fused(widen(g[i]), scale[c], rest(widen(x[i]), c)));
   });
 }
 

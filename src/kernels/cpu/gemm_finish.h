@@ -93,8 +93,7 @@ template <class T, class SumAt>
 inline void finish_row(const GemmArgs<T>& g, int64_t i, const SumAt& sum) {
   T* c = g.c + i * g.c_rs;
   if constexpr (!is_complex_v<T>) {
-    const bool converts = !std::is_same_v<gemm_scalar_t<T>, T>;
-    if (g.activation || (converts && g.c_cs == 1)) {
+    if (g.activation) {
       for (int64_t from = 0; from < g.n; from += kFinished)
         finish_piece(g, c + from * g.c_cs, min_of(kFinished, g.n - from),
                      [&](int64_t j) { return sum(from + j); });

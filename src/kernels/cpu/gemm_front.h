@@ -56,25 +56,33 @@ inline constexpr int64_t kTiny = 512;  // multiplications that plain loops do
 static_assert(kTiny <= kFinished);
 
 template <class T>
-void plain_loops(const GemmArgs<T>& g) {
+[[gnu::always_inline]] inline gemm_scalar_t<T> plain_sum(const GemmArgs<T>& g, int64_t i,
+                                                         int64_t j) {
   using Scalar = gemm_scalar_t<T>;
-  const auto sum_at = [&](int64_t i, int64_t j) {
-    const T* a = g.a + i * g.a_rs;
-    const T* b = g.b + j * g.b_cs;
-    Scalar sum = Scalar(0);
-    for (int64_t p = 0; p < g.k; ++p)
-      sum = sum + Convert<Scalar, T>::call(a[p * g.a_cs]) * Convert<Scalar, T>::call(b[p * g.b_rs]);
-    return sum;
-  };
-  if constexpr (!is_complex_v<T>) {
-    if (g.activation) {
-      alignas(kVectorBytes) Scalar sums[kTiny];
-      for (int64_t i = 0; i < g.m; ++i)
-        for (int64_t j = 0; j < g.n; ++j) sums[i * g.n + j] = sum_at(i, j);
-      return finish_block(g, sums, g.n);
-    }
+  const T* a = g.a + i * g.a_rs;
+  const T* b = g.b + j * g.b_cs;
+  Scalar sum = Scalar(0);
+  for (int64_t p = 0; p < g.k; ++p)
+    sum = sum + Convert<Scalar, T>::call(a[p * g.a_cs]) * Convert<Scalar, T>::call(b[p * g.b_rs]);
+  return sum;
+}
+
+template <class T>
+void plain_activated(const GemmArgs<T>& g) {
+  alignas(kVectorBytes) gemm_scalar_t<T> sums[kTiny];
+  for (int64_t i = 0; i < g.m; ++i)
+    for (int64_t j = 0; j < g.n; ++j) sums[i * g.n + j] = plain_sum(g, i, j);
+  finish_block(g, sums, g.n);
+}
+
+template <class T>
+void plain_loops(const GemmArgs<T>& g) {
+  if constexpr (!is_complex_v<T>)
+    if (g.activation) return plain_activated(g);
+  for (int64_t i = 0; i < g.m; ++i) {
+    for (int64_t j = 0; j < g.n; ++j)
+      finish(g.c + i * g.c_rs + j * g.c_cs, plain_sum(g, i, j), g.alpha, g.beta);
   }
-  for (int64_t i = 0; i < g.m; ++i) finish_row(g, i, [&](int64_t j) { return sum_at(i, j); });
 }
 
 // The rows [row, row + rows) and columns [col, col + cols) of a product as one of its own.
@@ -166,9 +174,11 @@ GemmArgs<T> transposed(const GemmArgs<T>& g) {
           g.a_rs, g.c, g.c_cs, g.c_rs, g.alpha, g.beta, g.activation};
 }
 
-// Whether one pass of products of pairs makes the result, which is then finished as it is stored.
+// Whether one pass of products of pairs makes the result, which is then rounded, or activated, as
+// it is stored.
 inline bool suits_pairs(const GemmArgs<BFloat16>& g) {
-  return has_pair_products() && g.k <= kPairSteps && g.c_cs == 1;
+  const bool direct = g.activation != nullptr || is_plain(g);
+  return direct && has_pair_products() && g.k <= kPairSteps && g.c_cs == 1;
 }
 
 inline void run_pairs(const GemmArgs<BFloat16>& g) {

@@ -178,15 +178,15 @@ void pack_rows(Pair* to, const BFloat16* from, int64_t rs, int64_t cs, int64_t r
   }
 }
 
-// Finishes rows and columns from (row, col) on, whose sums lie in rows of `width`, all of which are
-// written.
+// Finishes rows and columns from (row, col) on, whose sums lie in rows of `padded`, all of which
+// are written.
 void finish_part(const GemmArgs<BFloat16>& result, int64_t row, int64_t rows, int64_t col,
-                 int64_t cols, float* sums) {
+                 int64_t cols, float* sums, int64_t padded) {
   GemmArgs<BFloat16> part = result;
   part.m = rows;
   part.n = cols;
   part.c += row * part.c_rs + col;
-  finish_block(part, sums, width);
+  finish_block(part, sums, padded);
 }
 
 // Steps [step, step + k) of a product.
@@ -255,17 +255,19 @@ class Pass {
     const bool finishes = result_ != nullptr && !is_plain(*result_);
     const Scratch<float> sums(finishes ? panels.rows * width : 1);
     for (int64_t j = col_job * chunk_; j < last; ++j) {
+      const int64_t padded = columns(j) > lanes ? width : lanes;
       for (int64_t i = 0; i < panels.count; ++i) {
         const int64_t begin = panels.begin(i);
         PairTile t = tile_at(row + begin, j);
         t.a = left.get() + begin * pitch;
         if (finishes) {
-          t.c = sums.get() + begin * width;
-          t.c_rs = t.columns = width;
+          t.c = sums.get() + begin * padded;
+          t.c_rs = t.columns = padded;
         }
         pair_kernel(panels.height(i), t.columns)(t);
       }
-      if (finishes) finish_part(*result_, row, panels.rows, j * width, columns(j), sums.get());
+      if (finishes)
+        finish_part(*result_, row, panels.rows, j * width, columns(j), sums.get(), padded);
     }
   }
 
@@ -324,7 +326,7 @@ void direct_pair_product(const Product<float, BFloat16>& p, const GemmArgs<BFloa
       const int64_t columns = min_of(width, p.n - j);
       direct_kernels.at[p.m - 1]({p.k, left.get(), p.b + j, p.b_rs, result.c + j, result.c_rs,
                                   columns, plain ? nullptr : sums});
-      if (!plain) finish_part(result, 0, p.m, j, columns, sums);
+      if (!plain) finish_part(result, 0, p.m, j, columns, sums, width);
     }
   });
 }

@@ -6,8 +6,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "core/allocator.h"
-#include "kernels/cpu/isa.h"
+#include "kernels/cpu/scratch.h"
 
 namespace facula::cpu::FACULA_ISA {
 
@@ -57,29 +56,6 @@ template <>
   return _mm256_fmadd_pd(a, b, c);
 }
 #endif
-
-// A block of `count` elements for the life of the object; uninitialised.
-template <class T>
-class Scratch {
- public:
-  explicit Scratch(int64_t count) : bytes_(byte_size(count)) {
-    data_ = static_cast<T*>(cpu_allocate(bytes_));
-  }
-  ~Scratch() { cpu_free(data_, bytes_); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  T* get() const { return data_; }
-
- private:
-  // A count that overflows becomes a request that the allocator refuses.
-  static size_t byte_size(int64_t count) {
-    size_t bytes = 0;
-    const bool overflow = __builtin_mul_overflow(static_cast<size_t>(count), sizeof(T), &bytes);
-    return overflow || count < 0 ? ~size_t{0} : bytes;
-  }
-  size_t bytes_;
-  T* data_;
-};
 
 template <class T>
 constexpr T min_of(T a, T b) {

@@ -3,10 +3,9 @@
 #pragma once
 #include <type_traits>
 
-#include "core/allocator.h"
 #include "core/dtype.h"
 #include "core/error.h"
-#include "kernels/cpu/isa.h"
+#include "kernels/cpu/scratch.h"
 
 namespace facula::cpu::FACULA_ISA {
 
@@ -16,22 +15,6 @@ using wide_t = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
 inline constexpr int64_t lanes = 16;
 inline constexpr int64_t longest_run = 4096;  // terms that one lane-wise loop adds up
-
-// Uninitialised memory for a kernel's own use.
-template <class T>
-class Scratch {
- public:
-  explicit Scratch(int64_t n)
-      : bytes_(static_cast<size_t>(n) * sizeof(T)), data_(static_cast<T*>(cpu_allocate(bytes_))) {}
-  ~Scratch() { cpu_free(data_, bytes_); }
-  Scratch(const Scratch&) = delete;
-  T* data() { return data_; }
-  T& operator[](int64_t i) { return data_[i]; }
-
- private:
-  size_t bytes_;
-  T* data_;
-};
 
 // Numbers that one register holds.
 #if defined(__AVX512F__)

@@ -4,6 +4,8 @@
 #include "core/threads.h"
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/norm.h"
+#include "kernels/cpu/norm_line.h"
+#include "kernels/cpu/norm_sums.h"
 #include "kernels/cpu/norm_wide.h"
 
 namespace facula::cpu::FACULA_ISA {
@@ -14,17 +16,23 @@ struct Statistics {
   A mean, rstd;
 };
 
+// Rows handled together: one need not wait for the other's sums, and sums over all rows are of few
+// terms first, which loses less.
+constexpr int64_t rows_together = 8;
+
+// Statistics of up to rows_together rows.
 template <bool Centred, class T>
-Statistics<wide_t<T>> statistics(const T* x, int64_t n, double eps) {
+void statistics(const T* x, int64_t n, int64_t rows, double eps, Statistics<wide_t<T>>* s) {
   using A = wide_t<T>;
-  const A count = static_cast<A>(n);
-  A mean = 0;
-  if constexpr (Centred) mean = lane_sum<A>(0, n, [&](int64_t i) { return widen(x[i]); }) / count;
-  const A squares = lane_sum<A>(0, n, [&](int64_t i) {
-    const A d = widen(x[i]) - mean;
-    return d * d;
-  });
-  return {mean, A(1) / std::sqrt(squares / count + static_cast<A>(eps))};
+  TwoSums<A> sums[rows_together];
+  for (int64_t k = 0; k < rows; ++k)
+    s[k].mean = Centred ? sum<T, A>(x + k * n, n) / static_cast<A>(n) : A(0);
+  for (int64_t k = 0; k < rows; ++k) sums[k] = deviations<T, A>(x + k * n, n, s[k].mean);
+  for (int64_t k = 0; k < rows; ++k) {
+    if (!Centred) sums[k].plain = 0;
+    const Moments m = corrected(s[k].mean, sums[k], static_cast<double>(n));
+    s[k] = {static_cast<A>(m.mean), reciprocal_deviation<A>(m.variance, eps)};
+  }
 }
 
 // --- rows with one weight per element: layer and RMS norm
@@ -32,15 +40,15 @@ Statistics<wide_t<T>> statistics(const T* x, int64_t n, double eps) {
 template <class T>
 void normalise(const T* x, T* y, int64_t n, Statistics<wide_t<T>> s, const wide_t<T>* w,
                const wide_t<T>* b) {
+  const auto normal = line(s.mean, s.rstd, wide_t<T>(0));
   if (w && b)
-    for (int64_t i = 0; i < n; ++i)
-      y[i] = static_cast<T>((widen(x[i]) - s.mean) * s.rstd * w[i] + b[i]);
+    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(fused(normal(widen(x[i])), w[i], b[i]));
   else if (w)
-    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>((widen(x[i]) - s.mean) * s.rstd * w[i]);
+    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(normal(widen(x[i])) * w[i]);
   else if (b)
-    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>((widen(x[i]) - s.mean) * s.rstd + b[i]);
+    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(normal(widen(x[i])) + b[i]);
   else
-    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>((widen(x[i]) - s.mean) * s.rstd);
+    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(normal(widen(x[i])));
 }
 
 int64_t product(IntSpan sizes) {
@@ -61,42 +69,19 @@ void forward(const Tensor& input, int64_t n, const Tensor& weight, const Tensor&
   T* y = out.data<T>();
   A *means = m.data(), *rstds = r.data();
   parallel_for(rows, chunk_of(n), [&](int64_t begin, int64_t end) {
-    for (int64_t k = begin; k < end; ++k) {
-      const Statistics<A> s = statistics<Centred>(x + k * n, n, eps);
-      normalise(x + k * n, y + k * n, n, s, w.data(), b.data());
-      if (means) means[k] = s.mean;
-      rstds[k] = s.rstd;
+    for (int64_t first = begin; first < end; first += rows_together) {
+      const int64_t count = end - first < rows_together ? end - first : rows_together;
+      Statistics<A> s[rows_together];
+      statistics<Centred>(x + first * n, n, count, eps, s);
+      for (int64_t k = 0; k < count; ++k) {
+        normalise(x + (first + k) * n, y + (first + k) * n, n, s[k], w.data(), b.data());
+        if (means) means[first + k] = s[k].mean;
+        rstds[first + k] = s[k].rstd;
+      }
     }
   });
   m.finish();
   r.finish();
-}
-
-template <class A>
-struct TwoSums {
-  A plain = 0, along = 0;
-};
-// The sums of term(i), where `Both`, and of term(i) * factor(i): in one pass over a short row.
-template <bool Both, class A, class Term, class Factor>
-[[gnu::always_inline]] inline TwoSums<A> two_sums(int64_t n, const Term& term,
-                                                  const Factor& factor) {
-  TwoSums<A> sums;
-  if (!Both || n > longest_run) {
-    if constexpr (Both) sums.plain = lane_sum<A>(0, n, term);
-    sums.along = lane_sum<A>(0, n, [&](int64_t i) { return term(i) * factor(i); });
-    return sums;
-  }
-  A plain[lanes] = {}, along[lanes] = {};
-  const auto add = [&](int64_t i, int64_t l) {
-    const A t = term(i + l);
-    plain[l] += t;
-    along[l] += t * factor(i + l);
-  };
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes)
-    for (int64_t l = 0; l < lanes; ++l) add(i, l);
-  for (int64_t l = 0; i + l < n; ++l) add(i, l);
-  return {fold(plain), fold(along)};
 }
 
 // Elements of a row of gradients, times the weights where there are any.
@@ -104,24 +89,29 @@ template <bool Weighted, class T>
 struct WeightedRow {
   const T* row;
   const wide_t<T>* weight;
-  [[gnu::always_inline]] wide_t<T> operator()(int64_t i) const {
-    return Weighted ? widen(row[i]) * weight[i] : widen(row[i]);
+  template <class V>
+  [[gnu::always_inline]] V at(int64_t i) const {
+    return Weighted ? load_as<V>(row + i) * load_as<V>(weight + i) : load_as<V>(row + i);
   }
 };
 
 template <bool Centred, class T, class Row>
 TwoSums<wide_t<T>> gradient_sums(const T* x, int64_t n, wide_t<T> mean, const Row& weighted) {
-  return two_sums<Centred, wide_t<T>>(n, weighted, [&](int64_t i) { return widen(x[i]) - mean; });
+  return two_sums<wide_t<T>>(0, n, [&]<class V>(V& plain, V& along, int64_t i) {
+    const V term = weighted.template at<V>(i), d = load_as<V>(x + i) - mean;
+    if constexpr (Centred) plain += term;
+    along = fused(term, d, along);
+  });
 }
 
 template <class T, class Row>
 void write_gradient(const T* x, T* __restrict to, int64_t n, Statistics<wide_t<T>> s,
                     TwoSums<wide_t<T>> sums, const Row& weighted) {
   using A = wide_t<T>;
-  const A scale = s.rstd / static_cast<A>(n);
-  const A sum = sums.plain * scale, slope = sums.along * scale * s.rstd * s.rstd;
+  const A scale = -s.rstd / static_cast<A>(n);
+  const auto rest = line(s.mean, sums.along * scale * s.rstd * s.rstd, sums.plain * scale);
   const auto write = [&](int64_t i) {
-    to[i] = static_cast<T>(weighted(i) * s.rstd - sum - (widen(x[i]) - s.mean) * slope);
+    to[i] = static_cast<T>(fused(weighted.template at<A>(i), s.rstd, rest(widen(x[i]))));
   };
   if constexpr (std::is_same_v<T, A>)
     by_lanes(n, write);
@@ -129,18 +119,33 @@ void write_gradient(const T* x, T* __restrict to, int64_t n, Statistics<wide_t<T
     for (int64_t i = 0; i < n; ++i) write(i);
 }
 
-// Runs of lanes, which need no remainder: rows are short.
-template <class T>
-void add_parameter_gradients(const T* g, const T* x, int64_t n, Statistics<wide_t<T>> s,
-                             wide_t<T>* __restrict gw, wide_t<T>* __restrict gb) {
-  by_lanes(n, [&](int64_t i) {
-    gw[i] += widen(g[i]) * ((widen(x[i]) - s.mean) * s.rstd);
-    gb[i] += widen(g[i]);
-  });
+// Neighbours of the sums over some rows, added to what the rows before have left.
+template <class V, class T>
+[[gnu::always_inline]] inline void add_columns(const T* g, const T* x, int64_t n, int64_t rows,
+                                               const Statistics<wide_t<T>>* s, wide_t<T>* gw,
+                                               wide_t<T>* gb) {
+  V w{}, b{};
+  for (int64_t k = 0; k < rows; ++k) {
+    const V grad = load_as<V>(g + k * n);
+    w = fused(grad, (load_as<V>(x + k * n) - s[k].mean) * s[k].rstd, w);
+    b += grad;
+  }
+  w += load_as<V>(gw);
+  b += load_as<V>(gb);
+  __builtin_memcpy(gw, &w, sizeof w);
+  __builtin_memcpy(gb, &b, sizeof b);
 }
 
-// Rows of which sums are taken together, so that one need not wait for the other's.
-constexpr int64_t rows_together = 8;
+// Adds the gradients by the parameters from up to rows_together rows.
+template <class T>
+void add_parameter_gradients(const T* g, const T* x, int64_t n, int64_t rows,
+                             const Statistics<wide_t<T>>* s, wide_t<T>* gw, wide_t<T>* gb) {
+  using A = wide_t<T>;
+  int64_t i = 0;
+  for (; i + Simd<A>::lanes <= n; i += Simd<A>::lanes)
+    add_columns<Vec<A>>(g + i, x + i, n, rows, s, gw + i, gb + i);
+  for (; i < n; ++i) add_columns<A>(g + i, x + i, n, rows, s, gw + i, gb + i);
+}
 
 // What the gradient by the input is made of.
 template <class T>
@@ -183,7 +188,7 @@ void backward(const Tensor& grad, const Tensor& input, int64_t n, const Tensor& 
   T* to = grad_input.defined() ? grad_input.data<T>() : nullptr;
   const RowGradients<T> gradients{x, g, to, n, w.data()};
   parallel_for(rows, chunk, [&](int64_t begin, int64_t end) {
-    A* sw = partials ? sums.data() + begin / chunk * 2 * n : nullptr;
+    A* sw = partials ? sums.get() + begin / chunk * 2 * n : nullptr;
     for (int64_t i = 0; partials && i < 2 * n; ++i) sw[i] = 0;
     for (int64_t first = begin; first < end; first += rows_together) {
       const int64_t count = end - first < rows_together ? end - first : rows_together;
@@ -194,15 +199,18 @@ void backward(const Tensor& grad, const Tensor& input, int64_t n, const Tensor& 
         gradients.template run<Centred, true>(first, count, s);
       else if (to)
         gradients.template run<Centred, false>(first, count, s);
-      for (int64_t k = 0; partials && k < count; ++k)
-        add_parameter_gradients(g + (first + k) * n, x + (first + k) * n, n, s[k], sw, sw + n);
+      if (partials) add_parameter_gradients(g + first * n, x + first * n, n, count, s, sw, sw + n);
     }
   });
   auto collect = [&](A* into, int64_t offset) {
-    if (!into) return;
-    for (int64_t i = 0; i < n; ++i) into[i] = 0;
-    for (int64_t c = 0; c < chunks; ++c)
-      for (int64_t i = 0; i < n; ++i) into[i] += sums[c * 2 * n + offset + i];
+    for (int64_t begin = 0; into && begin < n; begin += lanes) {
+      const int64_t count = n - begin < lanes ? n - begin : lanes;
+      double all[lanes] = {};
+      for (int64_t c = 0; c < chunks; ++c)
+        for (int64_t l = 0; l < count; ++l)
+          all[l] += static_cast<double>(sums[c * 2 * n + offset + begin + l]);
+      for (int64_t l = 0; l < count; ++l) into[begin + l] = static_cast<A>(all[l]);
+    }
   };
   collect(gw.data(), 0);
   collect(gb.data(), n);
@@ -232,15 +240,15 @@ void group_forward(const Groups& p, const Tensor& input, const Tensor& weight, c
   T* y = result.data<T>();
   parallel_for(p.rows(), chunk_of(length), [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; ++k) {
-      const Statistics<A> s = statistics<true>(x + k * length, length, eps);
+      Statistics<A> s;
+      statistics<true>(x + k * length, length, 1, eps, &s);
       m.data()[k] = s.mean;
       r.data()[k] = s.rstd;
       for (int64_t c = 0; c < p.per_group(); ++c) {
         const int64_t channel = p.first_channel(k) + c, at = k * length + c * p.hxw;
-        const A scale = w.data() ? s.rstd * w.data()[channel] : s.rstd,
-                shift = b.data() ? b.data()[channel] : A(0);
-        for (int64_t i = at; i < at + p.hxw; ++i)
-          y[i] = static_cast<T>((widen(x[i]) - s.mean) * scale + shift);
+        const auto normal = line(s.mean, w.data() ? s.rstd * w.data()[channel] : s.rstd,
+                                 b.data() ? b.data()[channel] : A(0));
+        for (int64_t i = at; i < at + p.hxw; ++i) y[i] = static_cast<T>(normal(widen(x[i])));
       }
     }
   });
@@ -248,12 +256,6 @@ void group_forward(const Groups& p, const Tensor& input, const Tensor& weight, c
   r.finish();
   if (!result.is_same(out)) copy(out, result);
 }
-
-// Sums over one channel of one sample: of the gradient, and of gradient times deviation.
-template <class A>
-struct ChannelSums {
-  A grad, product;
-};
 
 template <class T>
 void group_backward(const Groups& p, const Tensor& grad, const Tensor& input, const Tensor& mean,
@@ -268,42 +270,43 @@ void group_backward(const Groups& p, const Tensor& grad, const Tensor& input, co
     result = grad_input.is_contiguous() ? grad_input
                                         : empty_tensor(grad_input.sizes(), grad_input.dtype());
   const int64_t length = p.per_group() * p.hxw;
-  Scratch<ChannelSums<A>> sums(p.n * p.channels);
+  // Of one channel of one sample: of the gradient, and of the gradient times the deviation.
+  Scratch<TwoSums<A>> sums(p.n * p.channels);
   const T *x = in.data<T>(), *g = gr.data<T>();
   T* to = result.defined() ? result.data<T>() : nullptr;
   parallel_for(p.rows(), chunk_of(length), [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; ++k) {
       const A mu = m.data()[k], rs = r.data()[k];
-      A sum = 0, product = 0;
+      double sum = 0, product = 0;
       for (int64_t c = 0; c < p.per_group(); ++c) {
         const int64_t at = k * length + c * p.hxw, channel = p.first_channel(k) + c;
         const A scale = w.data() ? w.data()[channel] : A(1);
-        ChannelSums<A>& s = sums[k * p.per_group() + c];
-        s.grad = lane_sum<A>(at, at + p.hxw, [&](int64_t i) { return widen(g[i]); });
-        s.product = lane_sum<A>(at, at + p.hxw,
-                                [&](int64_t i) { return widen(g[i]) * (widen(x[i]) - mu); });
-        sum += s.grad * scale;
-        product += s.product * scale;
+        TwoSums<A>& s = sums[k * p.per_group() + c];
+        s = gradient_sums<true>(x + at, p.hxw, mu, WeightedRow<false, T>{g + at, nullptr});
+        sum += static_cast<double>(s.plain * scale);
+        product += static_cast<double>(s.along * scale);
       }
-      const A even = sum * rs / static_cast<A>(length),
-              slope = product * rs * rs * rs / static_cast<A>(length);
+      const double each = -static_cast<double>(rs) / static_cast<double>(length);
+      const auto rest =
+          line(mu, static_cast<A>(product * each * rs * rs), static_cast<A>(sum * each));
       for (int64_t c = 0; to && c < p.per_group(); ++c) {
         const int64_t at = k * length + c * p.hxw, channel = p.first_channel(k) + c;
         const A scale = w.data() ? w.data()[channel] * rs : rs;
         for (int64_t i = at; i < at + p.hxw; ++i)
-          to[i] = static_cast<T>(widen(g[i]) * scale - even - (widen(x[i]) - mu) * slope);
+          to[i] = static_cast<T>(fused(widen(g[i]), scale, rest(widen(x[i]))));
       }
     }
   });
   for (int64_t c = 0; c < p.channels; ++c) {
-    A weights = 0, biases = 0;
+    double weights = 0, biases = 0;
     for (int64_t k = 0; k < p.n; ++k) {
-      const ChannelSums<A>& s = sums[k * p.channels + c];
-      weights += s.product * r.data()[k * p.groups + c / p.per_group()];
-      biases += s.grad;
+      const TwoSums<A>& s = sums[k * p.channels + c];
+      const A rs = r.data()[k * p.groups + c / p.per_group()];
+      weights += static_cast<double>(s.along) * static_cast<double>(rs);
+      biases += static_cast<double>(s.plain);
     }
-    if (gw.data()) gw.data()[c] = weights;
-    if (gb.data()) gb.data()[c] = biases;
+    if (gw.data()) gw.data()[c] = static_cast<A>(weights);
+    if (gb.data()) gb.data()[c] = static_cast<A>(biases);
   }
   gw.finish();
   gb.finish();

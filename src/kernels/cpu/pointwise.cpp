@@ -19,7 +19,13 @@ struct Inputs {
   const Tensor* tensor[most_inputs] = {};
   alignas(16) char cells[most_inputs][16];
   int count = 0;
+  bool exact_number = false;  // the second is a number, in the type that arithmetic happens in
 };
+
+LoopFn loop_by_number(const LoopTable& t, DType d) {
+  if (d == DType::Float16) return t.half_by_number;
+  return d == DType::BFloat16 ? t.bfloat16_by_number : nullptr;
+}
 
 LoopFn loop_for(const LoopTable& t, DType d, const char* op) {
   const LoopFn f = t.by_dtype[static_cast<int>(d)];
@@ -125,7 +131,8 @@ class FewRows {
 
 void run(const LoopTable& table, DType compute, const Tensor& out, const Inputs& in,
          const void* params, const char* op) {
-  const LoopFn loop = loop_for(table, compute, op);
+  const LoopFn loop =
+      in.exact_number ? loop_by_number(table, compute) : loop_for(table, compute, op);
   const int64_t grain = out.numel() <= least_task ? least_task : pointwise_grain(table, compute);
   if (run_contiguous(loop, out, in, params, grain)) return;
   if (FewRows rows(out, in); rows.fits()) return rows.run(loop, params);
@@ -204,17 +211,25 @@ void pack_one(const Scalar& s, DType wide, int k, char* packed) {
   __builtin_memcpy(packed + static_cast<size_t>(k) * itemsize(wide), cell, itemsize(wide));
 }
 
+// The nearest number that a half type has; of other dtypes the number itself.
+Scalar narrowed(const Scalar& s, DType d) {
+  if (d == DType::Float16) return static_cast<double>(static_cast<float>(s.to<Half>()));
+  return d == DType::BFloat16 ? Scalar(static_cast<double>(static_cast<float>(s.to<BFloat16>())))
+                              : s;
+}
+
 // Parameters, one after the other, in the type that arithmetic happens in.
 void pack_params(const LoopTable& table, const OpCall& c, DType compute, char* packed) {
   const DType wide = compute_of(compute);
   for (int k = 0; k < table.params; ++k) {
     const Value& v = c.args[table.inputs + k];
-    if (wide == DType::Float32 && v.tag == Tag::Int) [[likely]] {  // alpha=1 of every addition
-      const float f = static_cast<float>(v.i);
+    if (wide == DType::Float32 && v.tag == Tag::Int && v.i == 1) [[likely]] {  // every addition's
+      const float f = 1;
       __builtin_memcpy(packed + 4 * k, &f, 4);
       continue;
     }
-    pack_one(v.as_scalar(), wide, k, packed);
+    const Scalar s = v.as_scalar();
+    pack_one(table.narrow_params ? narrowed(s, compute) : s, wide, k, packed);
   }
 }
 
@@ -246,12 +261,25 @@ bool run_plain(const LoopTable& table, const OpCall& c, const Tensor& out, DType
   return true;
 }
 
+// Keeps the second operand as it is where it is a number, or one element of another dtype.
+bool store_exact(const LoopTable& table, const Value& v, DType compute, Inputs& in) {
+  if (!loop_by_number(table, compute)) return false;
+  if (v.is_tensor() && (v.as_tensor().dim() != 0 || v.as_tensor().dtype() == compute)) return false;
+  in.exact_number = true;
+  if (v.is_tensor())
+    __builtin_memcpy(in.cells[1], converted(v.as_tensor(), DType::Float32).data(), sizeof(float));
+  else
+    store_number(v.as_scalar(), DType::Float32, in.cells[1]);
+  return true;
+}
+
 void run_general(const LoopTable& table, const OpCall& c, const Value* inputs, DType compute,
                  const void* packed) {
   Inputs in;
   in.count = table.inputs;
   for (int k = 0; k < table.inputs; ++k) {
     const Value& v = inputs[k];
+    if (k == 1 && store_exact(table, v, compute, in)) continue;
     if (!v.is_tensor()) {
       store_number(v.as_scalar(), compute, in.cells[k]);
       continue;

@@ -5,6 +5,10 @@
 // they stand behind the tensors in the schema and are passed as T. `cost` (kinds.h) is for
 // functions dearer than arithmetic. Loops for each instruction set are instantiated by a generated
 // file; half types are computed in float, by `F::Narrow` where there is one.
+//
+// A number among the operands of half types is rounded to them first, as PyTorch does, but for
+// functions that state `exact_number`: they take a second operand that is one as a float. Params
+// are floats, but for functions that state `narrow_params`.
 #pragma once
 #include "dispatch/call.h"
 #include "dispatch/typed.h"
@@ -18,7 +22,10 @@ using LoopFn = void (*)(char* const* data, const int64_t* steps, int64_t n, cons
 
 struct LoopTable {
   int inputs = 0, params = 0, cost = 0;
+  bool narrow_params = false;
   LoopFn by_dtype[dtype_slots] = {};  // by compute dtype
+  // Of half types by one number, a float behind data[2]; none: it is of the compute dtype.
+  LoopFn half_by_number = nullptr, bfloat16_by_number = nullptr;
 };
 
 FACULA_PER_ISA(

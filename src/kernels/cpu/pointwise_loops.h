@@ -177,6 +177,23 @@ struct Loop {
           apply<F, T>(p.v, Params<F>(), load<S>(a + i * steps[1]), load<S>(b + i * steps[2])));
   }
 
+  // By a number that has not been rounded to S.
+  [[gnu::flatten]] static void by_number(char* const* data, const int64_t* steps, int64_t n,
+                                         const void*) {
+    const T b = *reinterpret_cast<const T*>(data[2]);
+    const char* a = data[1];
+    S* o = reinterpret_cast<S*>(data[0]);
+    constexpr int64_t in = sizeof(S);
+    if (steps[0] == in && steps[1] == in) {
+      for (int64_t i = 0; i < n; ++i)
+        o[i] = static_cast<S>(F::template call<T>(load<S>(a + i * in), b));
+      return;
+    }
+    for (int64_t i = 0; i < n; ++i)
+      *reinterpret_cast<S*>(data[0] + i * steps[0]) =
+          static_cast<S>(F::template call<T>(load<S>(a + i * steps[1]), b));
+  }
+
   [[gnu::flatten]] static void ternary(char* const* data, const int64_t* steps, int64_t n,
                                        const void* params) {
     const ParamCopy<T, P> p(params);
@@ -216,6 +233,11 @@ constexpr LoopTable make_table(int inputs) {
   t.inputs = inputs;
   t.params = param_count<F>();
   t.cost = scalar::cost_of<F>();
+  if constexpr (requires { F::narrow_params; }) t.narrow_params = F::narrow_params;
+  if constexpr (requires { F::exact_number; }) {
+    t.half_by_number = &Loop<F, Half>::by_number;
+    t.bfloat16_by_number = &Loop<F, BFloat16>::by_number;
+  }
   auto put = [&]<class... S>(Type<S>...) {
     ((t.by_dtype[static_cast<int>(dtype_of<S>)] =
           Pick<Loop<typename FunctorFor<F, S>::type, S>>::function),

@@ -13,10 +13,10 @@
 #include <bit>
 #include <type_traits>
 
-#include "core/allocator.h"
 #include "core/threads.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/reduce_plan.h"
+#include "kernels/cpu/scratch.h"
 
 namespace facula::cpu::FACULA_ISA {
 
@@ -34,14 +34,17 @@ template <class Op>
                                             int64_t rows, int width,
                                             const typename Op::Acc* __restrict center) {
   constexpr int together = Op::costly ? 1 : 8;
+  // Shorter chains lose fewer digits.
+  constexpr int chains = together > 1 && std::is_floating_point_v<typename Op::Acc> ? 2 : 1;
   int64_t r = 0;
   for (; r + together <= rows; r += together, x += together * step) {
     for (int c = 0; c < width; ++c) {
-      typename Op::Acc a = acc[c];
+      typename Op::Acc sums[2] = {acc[c], op.init()};
 #pragma GCC unroll 8
       for (int k = 0; k < together; ++k)
-        a = op.step(a, x[c + k * step], Op::centered ? center[c] : typename Op::Acc());
-      acc[c] = a;
+        sums[k % chains] = op.step(sums[k % chains], x[c + k * step],
+                                   Op::centered ? center[c] : typename Op::Acc());
+      acc[c] = chains == 1 ? sums[0] : op.combine(sums[0], sums[1]);
     }
   }
   if constexpr (together > 1)
@@ -176,21 +179,6 @@ class Cascade {
   int width_;
   int64_t rows_ = 0;
   uint64_t blocks_ = 0;
-};
-
-// Memory of a task, given back on the way out.
-template <class T>
-class Scratch {
- public:
-  explicit Scratch(int64_t n)
-      : bytes_(static_cast<size_t>(n) * sizeof(T)), data_(static_cast<T*>(cpu_allocate(bytes_))) {}
-  ~Scratch() { cpu_free(data_, bytes_); }
-  Scratch(const Scratch&) = delete;
-  T* data() { return data_; }
-
- private:
-  size_t bytes_;
-  T* data_;
 };
 
 // Walks every reduced position of one part: calls line(pointer, length) for the innermost
@@ -394,21 +382,21 @@ void reduce(const Op& op, const ReducePlan& p, const typename Op::In* in, typena
   Scratch<Acc> partial(whole ? 0 : p.tasks * p.parts * p.tile);
   parallel_for(p.tasks * p.parts, grain, [&](int64_t begin, int64_t end) {
     Scratch<Acc> scratch(room + p.tile + (Op::centered ? p.tile : 0));
-    Acc* done = scratch.data() + room;
+    Acc* done = scratch.get() + room;
     Acc* centers = done + p.tile;
     for (int64_t i = begin; i < end; ++i) {
       const int64_t task = i / p.parts;
       const ReducePlan::Place at = p.place(task);
       if (Op::centered)
         for (int64_t c = 0; c < at.columns; ++c) centers[c] = center[at.out + c * p.width_out];
-      Acc* to = whole ? done : partial.data() + i * p.tile;
-      run_task(op, p, in + at.in, at.columns, i % p.parts, centers, scratch.data(), to);
+      Acc* to = whole ? done : partial.get() + i * p.tile;
+      run_task(op, p, in + at.in, at.columns, i % p.parts, centers, scratch.get(), to);
       if (whole) finish_task(op, p, task, to, center, out);
     }
   });
   if (whole) return;
   for (int64_t t = 0; t < p.tasks; ++t) {
-    Acc* acc = partial.data() + t * p.parts * p.tile;
+    Acc* acc = partial.get() + t * p.parts * p.tile;
     merge_parts(op, p, acc);
     finish_task(op, p, t, acc, center, out);
   }

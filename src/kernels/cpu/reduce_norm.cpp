@@ -53,11 +53,11 @@ void variance_of(const Tensor& self, const ReducePlan& plan, double correction, 
                  const Tensor& out, const Tensor& mean) {
   const double n = static_cast<double>(plan.count), left = n - correction;
   Scratch<double> center(plan.results);
-  reduce(MeanOf<T>{n}, plan, self.data<T>(), center.data());
-  reduce(Squares<T>{left > 0 ? left : 0, root}, plan, self.data<T>(), out.data<T>(), center.data());
+  reduce(MeanOf<T>{n}, plan, self.data<T>(), center.get());
+  reduce(Squares<T>{left > 0 ? left : 0, root}, plan, self.data<T>(), out.data<T>(), center.get());
   if (!mean.defined()) return;
   T* to = mean.data<T>();
-  for (int64_t i = 0; i < plan.results; ++i) to[i] = convert<T>(center.data()[i]);
+  for (int64_t i = 0; i < plan.results; ++i) to[i] = convert<T>(center.get()[i]);
 }
 
 void variance(const Tensor& self, const IntVec& dims, double correction, bool root,

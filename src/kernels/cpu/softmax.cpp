@@ -263,7 +263,7 @@ void run_forward(const Tensor& self, int64_t dim, const Tensor& out) {
       });
     parallel_for(e.outer, chunk_of(e.n), [&](int64_t begin, int64_t end) {
       Scratch<wide_t<T>> room(2 * e.n);
-      Forward<Log>::rows(x + begin * e.n, y + begin * e.n, e.n, end - begin, room.data());
+      Forward<Log>::rows(x + begin * e.n, y + begin * e.n, e.n, end - begin, room.get());
     });
   });
 }
