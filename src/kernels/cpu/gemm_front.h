@@ -67,8 +67,9 @@ template <class T>
   return sum;
 }
 
+// Out of line: its buffer would make every product's frame larger.
 template <class T>
-void plain_activated(const GemmArgs<T>& g) {
+[[gnu::noinline]] void plain_activated(const GemmArgs<T>& g) {
   alignas(kVectorBytes) gemm_scalar_t<T> sums[kTiny];
   for (int64_t i = 0; i < g.m; ++i)
     for (int64_t j = 0; j < g.n; ++j) sums[i * g.n + j] = plain_sum(g, i, j);
@@ -76,9 +77,10 @@ void plain_activated(const GemmArgs<T>& g) {
 }
 
 template <class T>
-void plain_loops(const GemmArgs<T>& g) {
+void plain_loops(const GemmArgs<T>& given) {
   if constexpr (!is_complex_v<T>)
-    if (g.activation) return plain_activated(g);
+    if (given.activation) return plain_activated(given);
+  const GemmArgs<T> g = given;  // stored results might be factors, as far as a compiler can tell
   for (int64_t i = 0; i < g.m; ++i) {
     for (int64_t j = 0; j < g.n; ++j)
       finish(g.c + i * g.c_rs + j * g.c_cs, plain_sum(g, i, j), g.alpha, g.beta);

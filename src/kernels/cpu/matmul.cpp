@@ -33,8 +33,7 @@ S factor(const Scalar& s) {
 }
 
 template <class T>
-GemmArgs<T> gemm_args(const Matrix& a, const Matrix& b, const Matrix& c, const Scalar& alpha,
-                      const Scalar& beta) {
+GemmArgs<T> plain_args(const Matrix& a, const Matrix& b, const Matrix& c) {
   GemmArgs<T> g{};
   g.m = c.rows;
   g.n = c.cols;
@@ -48,6 +47,13 @@ GemmArgs<T> gemm_args(const Matrix& a, const Matrix& b, const Matrix& c, const S
   g.c = static_cast<T*>(const_cast<void*>(c.data));
   g.c_rs = c.rs;
   g.c_cs = c.cs;
+  return g;
+}
+
+template <class T>
+GemmArgs<T> gemm_args(const Matrix& a, const Matrix& b, const Matrix& c, const Scalar& alpha,
+                      const Scalar& beta) {
+  GemmArgs<T> g = plain_args<T>(a, b, c);
   g.alpha = factor<gemm_scalar_t<T>>(alpha);
   g.beta = factor<gemm_scalar_t<T>>(beta);
   return g;
@@ -61,6 +67,11 @@ void visit(DType d, const char* op, F&& f) {
                 concat("\"", op, "\" not implemented for '", info(d).legacy_name, "'"));
 }
 
+void product(const Matrix& a, const Matrix& b, const Matrix& c, DType d, const char* op) {
+  visit(d, op, [&]<class T>(Type<T>) { gemm(plain_args<T>(a, b, c)); });
+}
+
+// alpha a b + beta c, and a function of that.
 void product(const Matrix& a, const Matrix& b, const Matrix& c, const Scalar& alpha,
              const Scalar& beta, DType d, const char* op, Activation activation = nullptr) {
   visit(d, op, [&]<class T>(Type<T>) {
@@ -132,7 +143,7 @@ void addmm_activation(const Tensor& self, const Tensor& mat1, const Tensor& mat2
 }
 
 void mm(const Tensor& self, const Tensor& mat2, const Tensor& out) {
-  product(matrix(self), matrix(mat2), matrix(out), 1, 0, out.dtype(), "addmm_impl_cpu_");
+  product(matrix(self), matrix(mat2), matrix(out), out.dtype(), "addmm_impl_cpu_");
 }
 
 void addmv(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta,
@@ -142,13 +153,13 @@ void addmv(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scala
 }
 
 void mv(const Tensor& self, const Tensor& vec, const Tensor& out) {
-  product(matrix(self), column(vec), column(out), 1, 0, out.dtype(), "addmv_impl_cpu");
+  product(matrix(self), column(vec), column(out), out.dtype(), "addmv_impl_cpu");
 }
 
 void dot(const Tensor& self, const Tensor& tensor, const Tensor& out) {
   const Matrix row{self.data(), 1, self.sizes()[0], 1, self.strides()[0]};
   const Matrix one{out.data(), 1, 1, 1, 1};
-  product(row, column(tensor), one, 1, 0, out.dtype(), "dot");
+  product(row, column(tensor), one, out.dtype(), "dot");
 }
 
 void bmm(const Tensor& self, const Tensor& mat2, const Tensor& out) {
