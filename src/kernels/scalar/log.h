@@ -1,5 +1,5 @@
-// Logarithms and what is built on them: log, log2, log10, log1p, softplus,
-// logaddexp. Bounds are in units in the last place of the result.
+// Logarithms and what is built on them: log, log2, log10, log1p, softplus, logaddexp.
+// Bounds are in units in the last place of the result.
 #pragma once
 #include "kernels/scalar/exp.h"
 
@@ -21,8 +21,7 @@ FACULA_SCALAR LogParts<T> log_parts(T x) {
   constexpr Bits<T> mantissa = (Bits<T>{1} << I::mantissa_bits) - 1;
   const bool tiny = x < std::numeric_limits<T>::min();
   const Bits<T> b = to_bits(tiny ? x * I::tiny_scale : x) + (one - root);
-  // The exponent as a number: it stands in the low bits of a value whose own
-  // exponent is known.
+  // The exponent as a number: it stands in the low bits of a value whose own exponent is known.
   const T biased =
       from_bits<T>((b >> I::mantissa_bits) | to_bits(T(Bits<T>{1} << I::mantissa_bits)));
   const T k = biased - (T(Bits<T>{1} << I::mantissa_bits) + I::bias);
@@ -48,8 +47,8 @@ FACULA_SCALAR T log_special(T x, T y) {
   return x > T(0) ? positive : (x == T(0) ? -infinity<T> : quiet_nan<T>);
 }
 
-// log(x) + correction as a sum, for positive finite x: k ln(2) + 2 atanh(s), s
-// = f / (2 + f), whose quotient's remainder is carried along.
+// log(x) + correction as a sum, for positive finite x: k ln(2) + 2 atanh(s), s = f / (2 + f), whose
+// quotient's remainder is carried along.
 template <class T>
 FACULA_SCALAR Pair<T> log_sum(T x, T correction) {
   constexpr bool is_float = std::is_same_v<T, float>;
@@ -69,11 +68,9 @@ FACULA_SCALAR T log_core(T x, T correction) {
   return sum.hi + sum.lo;
 }
 
-// log(x) times a constant in two parts, plus k times another, for log2 and
-// log10.
+// log(x) times a constant in two parts, plus k times another, for log2 and log10.
 struct LogBase {
-  double factor, factor_rest, step,
-      step_rest;  // 1 / log(base), and log(2) of it
+  double factor, factor_rest, step, step_rest;  // 1 / log(base), and log(2) of it
 };
 FACULA_SCALAR double log_of_base(double x, LogBase base) {
   const auto [k, f] = log_parts(x);
@@ -83,8 +80,7 @@ FACULA_SCALAR double log_of_base(double x, LogBase base) {
   return sum.hi + (sum.lo + (lo + k * base.step_rest));
 }
 
-// log(x) in double, good to 2^-37 of the result's size: enough for a float
-// result.
+// log(x) in double, good to 2^-37 of the result's size: enough for a float result.
 FACULA_SCALAR double log_short(double x) {
   const auto [k, f] = log_parts(x);
   const double s = f / (2.0 + f), z = s * s;
@@ -93,8 +89,7 @@ FACULA_SCALAR double log_short(double x) {
   return k * 0x1.62e42fefa39efp-1 + (2.0 * s + s * z * tail);
 }
 
-// log(1 + x + lo) for x > -1. Near zero, where 1 + x keeps too little of x, by
-// its series.
+// log(1 + x + lo) for x > -1. Near zero, where 1 + x keeps too little of x, by its series.
 template <class T>
 FACULA_SCALAR Pair<T> log1p_sum(T x, T lo = T(0)) {
   constexpr T near = std::is_same_v<T, float> ? T(0x1p-10) : T(0x1p-20);
@@ -115,8 +110,7 @@ FACULA_SCALAR double log1p_short(double x) {
   return log_short(u) + (x - (u - 1.0));
 }
 
-// log(1 + e^x) for x <= 0, for a float result and as a sum: 2 atanh(s), s = e^x
-// / (2 + e^x).
+// log(1 + e^x) for x <= 0, for a float result and as a sum: 2 atanh(s), s = e^x / (2 + e^x).
 FACULA_SCALAR double softplus_short(double x) {
   const double e = exp_short(x < -200.0 ? -200.0 : x), s = e / (2.0 + e);
   return s * poly(s * s, 1.999999999809006, 0.6666667902643397, 0.3999871124686233,
@@ -165,8 +159,7 @@ FACULA_SCALAR T log1p(T x) {
   return x == T(0) ? x : y;
 }
 
-// log(1 + e^(x beta)) / beta without overflow. Bounds for beta 1: float 0.51,
-// double 0.55.
+// log(1 + e^(x beta)) / beta without overflow. Bounds for beta 1: float 0.51, double 0.55.
 template <class T>
 FACULA_SCALAR T softplus(T x, T beta = T(1)) {
   const double z = static_cast<double>(x) * beta;
@@ -193,8 +186,7 @@ FACULA_SCALAR T log_sigmoid(T x) {
   }
 }
 
-// log(e^a + e^b). Bounds, but where the result is close to zero: float 0.6,
-// double 0.55.
+// log(e^a + e^b). Bounds, but where the result is close to zero: float 0.6, double 0.55.
 template <class T>
 FACULA_SCALAR T logaddexp(T a, T b) {
   const T high = a > b ? a : b;
