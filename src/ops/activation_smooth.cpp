@@ -95,6 +95,11 @@ struct silu_backward {
   }
 };
 
+// e^x for a float x that products with large numbers may follow: nothing is left far below zero.
+inline double exp_or_nothing(double x, double bounded) {
+  return x < -110.0 ? 0.0 : math::detail::exp_short(bounded);
+}
+
 // With w = e^x and n = w (w + 2), tanh(softplus(x)) = n / (n + 2): no logarithm, no cancellation.
 struct mish {
   static constexpr unsigned dtypes = floating;
@@ -103,7 +108,7 @@ struct mish {
   static T call(T x) {
     const double v = x, low = v < -110.0 ? -110.0 : v, bounded = low > 40.0 ? 40.0 : low;
     if constexpr (std::is_same_v<T, float>) {
-      const double w = math::detail::exp_short(bounded), n = w * (w + 2.0);
+      const double w = exp_or_nothing(v, bounded), n = w * (w + 2.0);
       return static_cast<float>(v * n / (n + 2.0));
     } else {
       using namespace math::detail;
@@ -115,7 +120,8 @@ struct mish {
       const auto den = two_sum(n, 2.0);
       const double inverse = 1.0 / den.hi, q = n * inverse;
       const double rest = multiply_add_exact(-q, den.hi, n) + (n_lo - q * (den.lo + n_lo));
-      return multiply_add(v, q, v * (rest * inverse));
+      const double y = multiply_add(v, q, v * (rest * inverse));
+      return v > 40.0 || v == 0.0 ? v : y;
     }
   }
 };
@@ -127,8 +133,8 @@ struct mish_backward {
   template <class T>
   static T call(T grad, T x) {
     const double v = x, low = v < -110.0 ? -110.0 : v, bounded = low > 40.0 ? 40.0 : low;
-    const double w = std::is_same_v<T, float> ? math::detail::exp_short(bounded)
-                                              : math::exp(v > 40.0 ? 40.0 : v);
+    const double w =
+        std::is_same_v<T, float> ? exp_or_nothing(v, bounded) : math::exp(v > 40.0 ? 40.0 : v);
     const double n = w * (w + 2.0), inverse = 1.0 / (n + 2.0);
     const double slope = (n + 4.0 * bounded * w * (w + 1.0) * inverse) * inverse;
     return static_cast<T>(grad * slope);

@@ -199,6 +199,24 @@ def test_functions_of_two_arguments_hold_their_bounds(name, dtype):
     check(name, PAIRS[name], 2, dtype)
 
 
+EDGES = [np.nan, np.inf, 1e30, 1000.0, 150.0, 20.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_edges_are_pytorchs(name, dtype):
+    """The same infinities, NaNs and signed zeros, by vectors and one by one."""
+    function = FUNCTIONS[name][0]
+    x = np.array(EDGES + [-e for e in EDGES], dtype)
+    for points in (np.tile(x, 5), np.repeat(x, 3)[::3]):
+        ours = function(facula, facula.from_numpy(points)).numpy()
+        theirs = function(torch, torch.from_numpy(points)).numpy()
+        # PyTorch's ndtr and gelu are zero where they need not be.
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-80)
+        zero = (theirs == 0) & (ours == 0)
+        np.testing.assert_array_equal(np.signbit(ours[zero]), np.signbit(theirs[zero]))
+
+
 # name: function, the map of normal numbers to arguments, the number of arguments
 GRADIENTS = {
     **{n: (plain(n), np.array, 1) for n in

@@ -53,3 +53,10 @@ def test_a_first_operand_of_one_element_is_rounded():
     t = facula.linspace(-3, 3, 64).bfloat16()
     wide = rounded(0.9, facula.bfloat16) * t.float()
     assert facula.equal(facula.tensor(0.9) * t, wide.bfloat16())
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+def test_an_alpha_beyond_the_type_is_refused(dtype):
+    t = facula.ones(3, dtype=dtype)
+    with pytest.raises(RuntimeError, match="without overflow"):
+        t.add(t, alpha=1e39)

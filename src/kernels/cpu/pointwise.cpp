@@ -211,8 +211,9 @@ void pack_one(const Scalar& s, DType wide, int k, char* packed) {
   __builtin_memcpy(packed + static_cast<size_t>(k) * itemsize(wide), cell, itemsize(wide));
 }
 
-// The nearest number that a half type has; of other dtypes the number itself.
+// The nearest number that a half type has; of other dtypes the number itself. RuntimeError beyond.
 Scalar narrowed(const Scalar& s, DType d) {
+  check_fits(s, d);
   if (d == DType::Float16) return static_cast<double>(static_cast<float>(s.to<Half>()));
   return d == DType::BFloat16 ? Scalar(static_cast<double>(static_cast<float>(s.to<BFloat16>())))
                               : s;

@@ -178,7 +178,7 @@ template <class T>
 FACULA_SCALAR T log_sigmoid(T x) {
   const double v = x, low = v < 0.0 ? v : 0.0;
   if constexpr (std::is_same_v<T, float>) {
-    return static_cast<float>(low - detail::softplus_short(-abs(v)));
+    return static_cast<float>(low - detail::softplus_short(-abs(v))) + 0.0f;  // no negative zero
   } else {
     const auto l = detail::softplus_sum(detail::exp_argument(detail::clamp_exponent(-abs(v))));
     const auto sum = detail::two_sum(low, -l.hi);
