@@ -367,7 +367,8 @@ OP(_addmm_activation){
         "_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, "
         "Scalar alpha=1, bool use_gelu=False) -> Tensor",
     .doc =
-        "The relu of addmm, or its gelu; applied to each block of the product while it is in "
+        "The relu of addmm, or its gelu (with erf); applied to each block of the product while it "
+        "is in "
         "the cache.",
     .forms = function | method | out,
     .overlaps = Overlaps::None,

@@ -42,7 +42,7 @@ template <class V>
   if constexpr (std::is_arithmetic_v<V>) {
     *into += static_cast<double>(v);
   } else {
-    using Doubles = typename VectorOf<double, sizeof(V) / sizeof(v[0])>::type;
+    using Doubles = typename LaneVector<double, sizeof(V) / sizeof(v[0])>::type;
     Doubles sum;
     __builtin_memcpy(&sum, into, sizeof sum);
     sum += __builtin_convertvector(v, Doubles);

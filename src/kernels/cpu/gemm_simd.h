@@ -1,4 +1,4 @@
-// Short vectors of the instruction set at hand, on GCC's vector extensions, and scratch memory.
+// Short vectors of the instruction set at hand, on GCC's vector extensions.
 #pragma once
 #include <immintrin.h>
 

@@ -1,5 +1,5 @@
-// What row kernels (softmax, norms, losses) share: sums over a fixed number of virtual lanes, so
-// that every instruction set and thread count gives the same bits, and scratch memory.
+// What row kernels (softmax, losses) share: sums over a fixed number of virtual lanes, so that
+// every instruction set and thread count adds in the same order.
 #pragma once
 #include <type_traits>
 

@@ -5,6 +5,7 @@
 
 #include "core/half.h"
 #include "kernels/cpu/gemm_simd.h"
+#include "kernels/cpu/lanes.h"
 #include "kernels/scalar/numeric.h"
 
 namespace facula::cpu::FACULA_ISA {
@@ -12,21 +13,15 @@ namespace facula::cpu::FACULA_ISA {
 template <class A>
 using Vec = typename Simd<A>::Vec;
 
-// `count` numbers beside each other.
-template <class E, size_t count>
-struct VectorOf {
-  typedef E type __attribute__((vector_size(count * sizeof(E))));
-};
-
 // The elements at p as V: as many as a vector holds, or one.
 template <class V, class T>
 [[gnu::always_inline]] inline V load_as(const T* p) {
   if constexpr (std::is_arithmetic_v<V>) {
     return static_cast<V>(*p);
   } else if constexpr (std::is_same_v<T, BFloat16>) {
-    constexpr size_t count = sizeof(V) / sizeof(float);
-    using Wide = typename VectorOf<uint32_t, count>::type;
-    typename VectorOf<uint16_t, count>::type bits;
+    constexpr int count = sizeof(V) / sizeof(float);
+    using Wide = typename LaneVector<uint32_t, count>::type;
+    typename LaneVector<uint16_t, count>::type bits;
     __builtin_memcpy(&bits, p, sizeof bits);
     return std::bit_cast<V>(__builtin_convertvector(bits, Wide) << 16);
   } else if constexpr (std::is_same_v<T, Half>) {
@@ -54,12 +49,12 @@ template <class V>
 }
 
 // The sum of a vector's elements, halves onto halves.
-template <class A, size_t count = Simd<A>::lanes>
-[[gnu::always_inline]] inline A sum_of(typename VectorOf<A, count>::type v) {
+template <class A, int count = Simd<A>::lanes>
+[[gnu::always_inline]] inline A sum_of(typename LaneVector<A, count>::type v) {
   if constexpr (count == 2) {
     return v[0] + v[1];
   } else {
-    typename VectorOf<A, count / 2>::type halves[2];
+    typename LaneVector<A, count / 2>::type halves[2];
     __builtin_memcpy(halves, &v, sizeof v);
     return sum_of<A, count / 2>(halves[0] + halves[1]);
   }

@@ -211,12 +211,13 @@ void pack_one(const Scalar& s, DType wide, int k, char* packed) {
   __builtin_memcpy(packed + static_cast<size_t>(k) * itemsize(wide), cell, itemsize(wide));
 }
 
-// The nearest number that a half type has; of other dtypes the number itself. RuntimeError beyond.
+// The nearest number that a half type has, RuntimeError beyond; of other dtypes the number itself.
 Scalar narrowed(const Scalar& s, DType d) {
+  if (d != DType::Float16 && d != DType::BFloat16) return s;
   check_fits(s, d);
-  if (d == DType::Float16) return static_cast<double>(static_cast<float>(s.to<Half>()));
-  return d == DType::BFloat16 ? Scalar(static_cast<double>(static_cast<float>(s.to<BFloat16>())))
-                              : s;
+  const float near =
+      d == DType::Float16 ? static_cast<float>(s.to<Half>()) : static_cast<float>(s.to<BFloat16>());
+  return static_cast<double>(near);
 }
 
 // Parameters, one after the other, in the type that arithmetic happens in.
@@ -224,8 +225,9 @@ void pack_params(const LoopTable& table, const OpCall& c, DType compute, char* p
   const DType wide = compute_of(compute);
   for (int k = 0; k < table.params; ++k) {
     const Value& v = c.args[table.inputs + k];
-    if (wide == DType::Float32 && v.tag == Tag::Int && v.i == 1) [[likely]] {  // every addition's
-      const float f = 1;
+    const bool exact = v.tag == Tag::Int && (v.i == 1 || !table.narrow_params);
+    if (wide == DType::Float32 && exact) [[likely]] {  // alpha=1 of every addition
+      const float f = static_cast<float>(v.i);
       __builtin_memcpy(packed + 4 * k, &f, 4);
       continue;
     }

@@ -22,6 +22,14 @@ def _gelu_addmm(c, a, b, *, beta=1, alpha=1, use_gelu):
 
 A, B, C = T(3, 4), T(4, 5), T(3, 5)
 KINDS = "float complex int"
+# Of products that are added to something.
+ADDED = [
+    Sample(C, A, B),
+    Sample(T(5), A, B, beta=2, alpha=3),
+    Sample(T(3, 1), A, B, beta=0),
+    Sample(T(), T(3, 4, layout="transposed"), B),
+    Sample(C, T(3, 0), T(0, 5), beta=2),
+]
 
 OPS = [
     Op(
@@ -43,13 +51,7 @@ OPS = [
     ),
     Op(
         "addmm",
-        [
-            Sample(C, A, B),
-            Sample(T(5), A, B, beta=2, alpha=3),
-            Sample(T(3, 1), A, B, beta=0),
-            Sample(T(), T(3, 4, layout="transposed"), B),
-            Sample(C, T(3, 0), T(0, 5), beta=2),
-        ],
+        ADDED,
         reference=_addmm,
         dtypes=KINDS,
         errors=[
@@ -59,14 +61,7 @@ OPS = [
     ),
     Op(
         "_addmm_activation",
-        [
-            Sample(C, A, B),
-            Sample(T(5), A, B, beta=2, alpha=3),
-            Sample(T(3, 1), A, B, beta=0),
-            Sample(T(), T(3, 4, layout="transposed"), B),
-            Sample(C, T(3, 0), T(0, 5), beta=2),
-            Sample(T(5), T(0, 4), B),
-        ],
+        [*ADDED, Sample(T(5), T(0, 4), B)],
         reference=_relu_addmm,
         dtypes="float int",
         grad=False,
