@@ -4,6 +4,8 @@ ORACLE ?= build/oracle-venv
 SUITE_OPTIONS ?=
 DEMO_OPTIONS ?=
 BENCH_OPTIONS ?=
+FUZZ_SECONDS ?= 3600
+FUZZ_BUILD ?= quick
 
 ifeq ($(shell command -v $(PYTHON) 2>/dev/null),)
 $(error $(PYTHON) was not found: apt-get install python3, or choose one with PYTHON=...)
@@ -17,8 +19,8 @@ CONFORMANCE := ../shared/conformance
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup build build-tests demo test test-cpp test-python test-isa oracle differential \
-        conformance coverage-table bench leaks \
-        asan debug docs format lint size baseline completeness wheel clean distclean
+        conformance coverage-table bench leaks fuzz test-abi \
+        asan tsan debug docs format lint size baseline completeness wheel clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +45,9 @@ test-cpp: build-tests ## the C++ tests (SUITE_OPTIONS=--gtest_filter=...)
 
 test-python: build ## the Python tests (SUITE_OPTIONS="-k name")
 	@$(TESTS) python --options='$(SUITE_OPTIONS)'
+
+test-abi: setup ## plug-ins compiled against one build, run with one whose records differ
+	@$(VENV_PYTHON) tools/test_abi.py
 
 test-isa: build ## values of all operators with each lesser instruction set in force
 	@for set in default avx2; do \
@@ -69,9 +74,18 @@ bench: build oracle ## facula and PyTorch side by side, ratios and medians
 leaks: build ## run the scenarios of object lifetimes 100,000 times; nothing may grow
 	@PYTHONPATH=build/release/python $(VENV_PYTHON) tests/python/leaks.py $(SUITE_OPTIONS)
 
+fuzz: setup ## calls, programs and files drawn at random (FUZZ_SECONDS=3600); nothing may break
+	@$(BUILD) --type $(FUZZ_BUILD)
+	@PYTHONPATH=build/$(FUZZ_BUILD)/python $(VENV_PYTHON) tests/fuzz/run.py --seconds $(FUZZ_SECONDS)
+
 asan: setup ## all tests under the address and undefined-behaviour sanitizers
 	@$(BUILD) --type asan --tests
 	@$(TESTS) --type asan cpp python --options='$(SUITE_OPTIONS)'
+
+tsan: setup ## threads under the thread sanitizer: the C++ tests, and the Python tests of threads
+	@$(BUILD) --type tsan --tests
+	@$(TESTS) --type tsan cpp --options='$(SUITE_OPTIONS)'
+	@$(TESTS) --type tsan python --options='-k test_threads $(SUITE_OPTIONS)'
 
 debug: setup ## a build for the debugger in build/debug, with tools/gdb/facula_printers.py
 	@$(BUILD) --type debug --tests
@@ -99,7 +113,7 @@ wheel: setup ## a wheel in dist/
 	@$(VENV_PYTHON) -m pip wheel --disable-pip-version-check --no-deps -q -w dist . && ls -lh dist/*.whl
 
 clean: ## remove what was built (keeps .venv and the oracle's environment)
-	@rm -rf build/release build/debug build/asan build/wheel build/demo build/docs build/reports build/logs dist
+	@rm -rf build/generated build/release build/quick build/debug build/asan build/tsan build/wheel build/demo build/docs build/reports build/logs dist
 
 distclean: clean ## remove everything that is not in the repository
 	@rm -rf build .venv

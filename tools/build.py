@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Configures and builds one kind of build, with progress and short error messages.
 
-    .venv/bin/python tools/build.py [--type release|debug|asan] [--tests]
+    .venv/bin/python tools/build.py [--type release|debug|quick|variant|asan|tsan] [--tests]
 
 Everything goes to build/TYPE. build/TYPE/python/facula is the importable package: the compiled
 parts, and links to the Python files of python/facula.
@@ -30,7 +30,12 @@ SANITIZE = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-om
 TYPES = {
     "release": ("Release", "", None),
     "debug": ("Debug", "-O0 -g", "base;avx2"),
+    "quick": ("Debug", "-O0", "base"),  # the least time between an edit and its test
+    # Records with further fields, as a later build may have them (tools/test_abi.py).
+    "variant": ("Debug", "-O0 -DFACULA_RECORD_VARIANT", "base"),
     "asan": ("RelWithDebInfo", f"-O1 -g1 {SANITIZE}", "base;avx2"),
+    # A CMake type without flags of its own, which would come after these.
+    "tsan": ("Sanitized", "-O1 -g1 -fsanitize=thread -fno-omit-frame-pointer", "base"),
 }
 
 
@@ -60,11 +65,10 @@ def cmake_arguments(kind, tests):
         f"-DPython_EXECUTABLE={sys.executable}",
         f"-DPython3_EXECUTABLE={sys.executable}",
         f"-DFACULA_TESTS={'ON' if tests else 'OFF'}",
+        f"-DFACULA_FENCED={'OFF' if kind == 'release' else 'ON'}",
     ]
     if isas:
         arguments.append(f"-DFACULA_ISAS={isas}")
-    if shutil.which("ccache"):
-        arguments.append("-DCMAKE_CXX_COMPILER_LAUNCHER=ccache")
     if shutil.which("ld.lld"):
         arguments += [
             f"-DCMAKE_{what}_LINKER_FLAGS_INIT=-fuse-ld=lld" for what in ("EXE", "SHARED", "MODULE")
@@ -90,13 +94,7 @@ def compile_targets(kind, targets):
     """Builds the targets with Ninja; says what was done."""
     folder = BUILD / kind
     steps = StepLine(f"facula: building ({kind})")
-    # Paths relative to the tree let every clone on a machine share one compiler cache.
-    env = {
-        "CCACHE_BASEDIR": str(ROOT),
-        "CCACHE_NOHASHDIR": "1",
-        "NINJA_STATUS": "[%f/%t] ",
-        "CLICOLOR_FORCE": "0",
-    }
+    env = {"NINJA_STATUS": "[%f/%t] ", "CLICOLOR_FORCE": "0"}
     command = [program("cmake"), "--build", folder, "-j", job_count(), "--target", *targets]
     try:
         run_logged(command, folder / "build.log", f"building ({kind})", env, steps.show)
@@ -131,6 +129,7 @@ def assemble_package(kind):
             link.unlink()
     for name, source in sources.items():
         refresh_link(package / name, source)
+    refresh_link(package / "include", ROOT / "include")
     if not list(package.glob("_C*.so")):
         adopt_extension(kind, package)
     return package.parent

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Runs test suites and sums what passed and failed.
 
-    python tools/run_tests.py [--type release|debug|asan] [--cpu SET] [--python PYTHON] SUITE...
+    python tools/run_tests.py [--type KIND] [--cpu SET] [--python PYTHON] SUITE...
     python tools/run_tests.py --summary          # the sum of all suites that ran since --reset
 
-Suites: cpp (GoogleTest), python (tests/python), differential (tests/differential, needs PyTorch).
+KIND is a type of tools/build.py. Suites: cpp (GoogleTest), python (tests/python), differential
+(tests/differential, needs PyTorch).
 Each leaves a JUnit report in build/reports. The last line is `N passed, N failed, N skipped`.
 """
 
@@ -56,10 +57,11 @@ def count_report(path):
     return Counts(len(cases) - failed - skipped, failed, skipped)
 
 
-def preload_libraries():
+def preload_libraries(kind):
     """What Python must load first for a sanitized extension: the run-time of the sanitizers."""
     found = []
-    for name in ("libasan.so", "libubsan.so", "libstdc++.so"):
+    sanitizers = {"asan": ("libasan.so", "libubsan.so"), "tsan": ("libtsan.so",)}[kind]
+    for name in (*sanitizers, "libstdc++.so"):
         compiler = os.environ.get("CXX", "g++").split()[-1]
         out = subprocess.run([compiler, f"-print-file-name={name}"], capture_output=True, text=True)
         path = Path(out.stdout.strip())
@@ -77,9 +79,15 @@ def environment(kind, suite, cpu):
     if kind == "asan":
         env["ASAN_OPTIONS"] = "detect_leaks=0:allocator_may_return_null=1:detect_odr_violation=0"
         env["UBSAN_OPTIONS"] = "print_stacktrace=1"
-        if suite != "cpp":
-            env["LD_PRELOAD"] = preload_libraries()
-            env["PYTHONMALLOC"] = "malloc"
+    if kind == "tsan":
+        # Python itself is not instrumented: tools/tsan.supp says what is known of it. Children of a
+        # fork may start threads.
+        env["TSAN_OPTIONS"] = (
+            f"suppressions={ROOT / 'tools' / 'tsan.supp'}:die_after_fork=0:second_deadlock_stack=1"
+        )
+    if kind in ("asan", "tsan") and suite != "cpp":
+        env["LD_PRELOAD"] = preload_libraries(kind)
+        env["PYTHONMALLOC"] = "malloc"
     return env
 
 
@@ -127,7 +135,7 @@ def run_suite(suite, kind, cpu, python, extra):
             cwd=ROOT,
             env=environment(kind, suite, cpu),
             stdin=subprocess.DEVNULL,
-            timeout=SECONDS[suite] * (4 if kind == "asan" else 1),
+            timeout=SECONDS[suite] * (4 if kind in ("asan", "tsan") else 1),
         ).returncode
     except subprocess.TimeoutExpired:
         code = -1

@@ -42,6 +42,8 @@ def _from_data(cls, data):
                 f"got {data.dtype} on {data.device}"
             )
         return data.detach().alias() if hasattr(data, "alias") else data.detach()
+    if facula.is_storage(data):
+        return facula.empty(0, dtype=cls.dtype).set_(data)
     if isinstance(data, (bool, float, complex)) or data is None:
         raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
     return facula.tensor(data, dtype=cls.dtype, device="cpu")

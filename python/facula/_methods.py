@@ -17,9 +17,9 @@ def signature_of(text):
     return inspect.signature(eval(f"lambda {text[1:-1]}: None"))
 
 
-def rebuild_generator(state):
-    """A Generator in the given state (uint8 tensor)."""
-    return _C.Generator().set_state(state)
+def rebuild_generator(state, device="cpu"):
+    """A Generator of a device in the given state (uint8 tensor)."""
+    return _C.Generator(device).set_state(state)
 
 
 def rebuild_storage(data):

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import facula
-from facula import _C, functional, overrides
+from facula import _C, _layouts, functional, overrides
 
-_Tensor = _C.Tensor
+_Tensor, _class = _C.Tensor, type
 
 
 def default_torch_function(cls, func, types, args=(), kwargs=None):
@@ -81,15 +81,23 @@ def _same_class(self, made, kinds, method):
 
 
 def _copied(self, memo):
+    of_layout = _layouts.copied(self, memo)
+    if of_layout is not None:
+        return of_layout
     # Tensors over one storage are over one storage in the copy, too.
     if self.is_meta or self.is_conj() or self.is_neg():
         return self.detach().clone()
-    key = ("storage", self.untyped_storage()._cdata)
-    if key not in memo:
-        memo[key] = self.untyped_storage().clone()
+    storage = self.untyped_storage().__deepcopy__(memo)
     return _C._tensor_from_storage(
-        memo[key], self.dtype, self.storage_offset(), self.size(), self.stride(), False
+        storage, self.dtype, self.storage_offset(), self.size(), self.stride(), False
     )
+
+
+def __array_wrap__(self, array, context=None, return_scalar=False):
+    """What NumPy's functions make of an array that they computed from tensors."""
+    if array.dtype == bool:  # as PyTorch does since it had no dtype for truths
+        array = array.astype("uint8")
+    return facula.from_numpy(array)
 
 
 def __reduce_ex__(self, proto):
@@ -98,6 +106,8 @@ def __reduce_ex__(self, proto):
 
     from facula import _utils
 
+    if (reduced := _layouts.reduction(self)) is not None:
+        return reduced
     if self.is_meta:
         raise NotImplementedError("pickling of tensors on the meta device is not implemented")
     storage = facula.TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
@@ -143,14 +153,39 @@ def __dir__(self):
 def type_(self, dtype=None, non_blocking=False, **kwargs):
     """The name of the tensor's legacy type; with a dtype or such a name, a conversion."""
     if dtype is None:
-        return f"torch.{_LEGACY[self.dtype]}Tensor"
+        return f"torch.{_legacy_name(self.dtype)}Tensor"
     if isinstance(dtype, str):
         name = dtype.rsplit(".", 1)[-1]
-        matching = [d for d, legacy in _LEGACY.items() if f"{legacy}Tensor" == name]
+        matching = [d for d in _dtypes() if f"{_legacy_name(d)}Tensor" == name]
         if not matching:
             raise ValueError(f"invalid type: '{dtype}'")
         dtype = matching[0]
+    elif isinstance(dtype, _class):
+        dtype = _dtype_of_class(dtype)
     return self.to(dtype, non_blocking=non_blocking)
+
+
+def _dtype_of_class(kind):
+    """The dtype that a class of tensors of old (LongTensor) makes."""
+    if kind is _Tensor:
+        return facula.get_default_dtype()
+    from facula import _legacy
+
+    if not isinstance(kind, _legacy._LegacyType):
+        raise ValueError(f"invalid type: '{kind.__name__}'")
+    return kind.dtype
+
+
+def _dtypes():
+    return {value for value in vars(facula).values() if isinstance(value, facula.dtype)}
+
+
+def _legacy_name(dtype):
+    """`Long` for int64; dtypes that came later have a name of the same form, as UInt16."""
+    if dtype in _LEGACY:
+        return _LEGACY[dtype]
+    name = str(dtype).rpartition(".")[2]
+    return name.replace("uint", "UInt") if name.startswith("uint") else name.capitalize()
 
 
 _LEGACY = {
@@ -166,11 +201,14 @@ _LEGACY = {
     facula.complex128: "ComplexDouble",
     facula.bool: "Bool",
     facula.bfloat16: "BFloat16",
+    facula.complex32: "ComplexHalf",
 }
 
 
 def new(self, *args, **kwargs):
-    """A tensor of the same dtype and device, from sizes or data."""
+    """A tensor of the same dtype and device, from sizes, data or a storage."""
+    if len(args) == 1 and facula.is_storage(args[0]):
+        return facula.empty(0, dtype=self.dtype, device=self.device).set_(args[0])
     return _Tensor(*args, **kwargs).to(self.dtype)
 
 
@@ -241,13 +279,18 @@ def share_memory_(self):
 
 
 def is_pinned(self, device=None):
-    """Whether the memory is page-locked."""
-    return False
+    """Whether the memory is page-locked, for copies that need not be waited for."""
+    return _C._is_pinned(self)
 
 
 def pin_memory(self, device=None):
-    """A copy in page-locked memory, which needs an accelerator."""
-    raise RuntimeError("Cannot access accelerator device when none is available.")
+    """A copy in page-locked memory, or self where it is; RuntimeError without an accelerator."""
+    return self if _C._is_pinned(self) else _C._pin_memory(self)
+
+
+def record_stream(self, s):
+    """Say that a stream uses the memory too: after its release it waits for that stream's work."""
+    _C._record_stream(self, s)
 
 
 def module_load(self, other, assign=False):

@@ -8,6 +8,7 @@ import sys
 from math import ceil, inf, isfinite
 
 import facula
+from facula import _layouts
 
 _PROFILES = {
     "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
@@ -316,7 +317,10 @@ def _sparse_layouts():
 def _body(t, given, indent):
     """Text of the values, unless it is given, and all suffixes."""
     plain = t.detach()
-    if t.is_quantized:
+    said = _layouts.text(plain, indent)
+    if said is not None:
+        text, own = lambda *_: said, [f"size={tuple(t.shape)}"]
+    elif t.is_quantized:
         text, own = _values_text, _quantizer_suffixes(t)
         plain = plain.dequantize()
     elif t.layout in _sparse_layouts():

@@ -31,8 +31,16 @@ def trace(function, args, *, functionalize=False):
         with _C._functionalize_mode(False):
             results = _outputs(function(*inputs))
         values = [_C._from_functional_tensor(t) for t in results]
+        # Changes of a storage's size stay in the program, with what is then in the storage.
+        sizes = [t.untyped_storage().nbytes() for t in args]
+        _C._functional_write_back(args, inputs, True)
+        resized = [t.untyped_storage().nbytes() != n for t, n in zip(args, sizes, strict=True)]
         after = [_C._from_functional_tensor(t) for t in inputs]
-        changed = [new for new, old in zip(after, before, strict=False) if new is not old]
+        changed = [
+            new
+            for new, old, done in zip(after, before, resized, strict=True)
+            if new is not old and not done
+        ]
         return mode.finish(values + changed)
 
 

@@ -48,3 +48,23 @@ def _set_obj_state(obj, state):
 def _get_obj_state(obj):
     """What a pickle keeps of the Python attributes of `obj`; returns a dict, or None."""
     return dict(obj.__dict__) if getattr(obj, "__dict__", None) else None
+
+
+class CallSignature:
+    """What `inspect.signature` finds of classes and objects whose calls are written in C.
+
+    `__signature__ = CallSignature("*args, **kwargs", of_instances=True)` speaks for the objects of
+    a class, as long as they have no other `__call__` than `call` says; without `of_instances` it
+    speaks for the class.
+    """
+
+    def __init__(self, text, *, of_instances, call=None):
+        self._text, self._of_instances, self._call = text, of_instances, call
+
+    def __get__(self, instance, owner):
+        is_other = self._call is not None and owner.__call__ is not self._call
+        if (instance is not None) != self._of_instances or is_other:
+            raise AttributeError("__signature__")
+        from facula._methods import signature_of
+
+        return signature_of(f"({self._text})")

@@ -151,7 +151,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
     Raises:
         ValueError: copy=False where a copy is needed.
     """
-    plain = isinstance(obj, (_Tensor, int, float, complex, bool, list, tuple))
+    plain = isinstance(obj, (_Tensor, int, float, complex, bool, list, tuple)) or is_storage(obj)
     if not plain and hasattr(obj, "__dlpack__") and type(obj).__module__ != "numpy":
         obj = from_dlpack(obj)
     made = facula.as_tensor(obj, dtype=dtype, device=device)

@@ -6,6 +6,7 @@ import contextlib
 import weakref
 
 from facula import _C
+from facula._library import below as _below  # noqa: F401  (makes _C._AutoDispatchBelowAutograd)
 from facula._library.custom_op import CustomOpDef, custom_op
 from facula._library.fake_context import current_context, shape_rule
 from facula._library.schema_inference import infer_schema, overload_of, split_name
@@ -21,6 +22,7 @@ __all__ = [
     "register_vmap",
     "get_ctx",
     "get_kernel",
+    "layout",
     "custom_op",
     "triton_op",
     "wrap_triton",
@@ -491,6 +493,20 @@ def get_kernel(op, dispatch_key):
     if not _C._has_kernel(*split_name(overload.name()), key):
         raise RuntimeError(f"no kernel for {dispatch_key} for {overload.name()}")
     return _Kernel(overload, key)
+
+
+def layout(name):
+    """The `facula.layout` of this name: a built-in one, or what a library registered.
+
+    Raises:
+        TypeError: `name` is no str.
+        RuntimeError: there is no such layout.
+
+    Example:
+        >>> facula.library.layout("sparse_csr")
+        facula.sparse_csr
+    """
+    return _C._layout_named(name)
 
 
 def opcheck(

@@ -36,7 +36,9 @@ loaded_libraries = set()  # paths of the libraries that `load_library` opened
 
 
 def load_library(path):
-    """Open a library that registers operators, kernels or devices as it is loaded.
+    """Open a library that registers operators, kernels, devices or layouts.
+
+    A library that exports `facula_extension_start` (C, `facula/c.h`) has it called, once.
 
     Args:
         path: of the library, str or os.PathLike.
@@ -44,6 +46,7 @@ def load_library(path):
     Raises:
         TypeError: `path` is no path.
         OSError: the file is missing, no library, or needs symbols that are not there.
+        Exception: whatever `facula_extension_start` reports.
 
     Example:
         >>> facula.ops.load_library("build/libmine.so")
@@ -54,10 +57,39 @@ def load_library(path):
 
     path = os.path.realpath(os.fsdecode(path))
     try:
-        ctypes.CDLL(path)
+        library = ctypes.CDLL(path)
     except OSError as error:
         raise OSError(f"Could not load this library: {path} ({error})") from error
+    if path not in loaded_libraries and hasattr(library, "facula_extension_start"):
+        _check_status(library, library.facula_extension_start())
     loaded_libraries.add(path)
+
+
+# By the codes of facula/c.h, from 1 on.
+_ERRORS = (
+    RuntimeError,
+    TypeError,
+    ValueError,
+    IndexError,
+    KeyError,
+    NotImplementedError,
+    MemoryError,
+    OverflowError,
+    ImportError,
+    AttributeError,
+    AssertionError,
+)
+
+
+def _check_status(library, code):
+    if code == 0:
+        return
+    import ctypes
+
+    text_of = library.facula_error_text  # of libfacula, which the library refers to
+    text_of.restype = ctypes.c_char_p
+    text = text_of().decode(errors="replace")
+    raise (_ERRORS[code - 1] if 1 <= code <= len(_ERRORS) else RuntimeError)(text)
 
 
 def import_module(module):

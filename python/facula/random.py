@@ -4,17 +4,32 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
+import facula
 from facula import _C
 
 
+def _seed_devices(number):
+    """Restart the default streams of the accelerator's devices."""
+    name = _C._accelerator_name()
+    if name is None or _C._devices_lost_by_fork():
+        return
+    for index in range(_C._device_count(name)):
+        _C._default_generator(facula.device(name, index)).manual_seed(number)
+
+
 def manual_seed(seed):
-    """Restart the default stream from `seed` (int); returns the generator."""
-    return _C._default_generator().manual_seed(int(seed))
+    """Restart the default streams of all devices from `seed` (int); returns the CPU's generator."""
+    seed = int(seed)
+    generator = _C._default_generator().manual_seed(seed)
+    _seed_devices(seed)
+    return generator
 
 
 def seed():
-    """Restart the default stream from a number of the system; returns that number."""
-    return _C._default_generator().seed()
+    """Restart the default streams from a number of the system; returns that number."""
+    number = _C._default_generator().seed()
+    _seed_devices(number)
+    return number
 
 
 def initial_seed():

@@ -1,9 +1,9 @@
 #include "autograd/copy_slices.h"
 
 #include "autograd/variable.h"
-#include "ops/copy.h"
-#include "ops/creation.h"
-#include "ops/view.h"
+#include "ops/create/copy.h"
+#include "ops/create/creation.h"
+#include "ops/shape/view.h"
 
 namespace facula {
 namespace {
@@ -35,7 +35,13 @@ CopySlices::CopySlices(const Tensor& base, const Tensor& view, Ref<Node> inner)
       view_(geometry_of(view)),
       base_sizes_(base.sizes()),
       base_strides_(base.strides()),
-      base_offset_(base.storage_offset()) {
+      base_offset_(base.storage_offset()),
+      base_dtype_(base.dtype()),
+      base_device_(base.device()),
+      base_conj_(base->conj),
+      base_neg_(base->neg),
+      base_layers_(base->layers & (LayerSet(Layer::Conjugate) | Layer::Negative)) {
+  inner_->around = this;
   next = inner_->next;
   if (next.empty()) next.push_back({});
   next[0] = gradient_edge(base);
@@ -44,6 +50,16 @@ CopySlices::CopySlices(const Tensor& base, const Tensor& view, Ref<Node> inner)
 Tensor CopySlices::slice_of(const Tensor& whole) const {
   if (replay_) return replay_->apply(whole);
   return ops::as_strided(whole, view_.sizes, view_.strides, view_.offset - base_offset_);
+}
+
+// Views look at no elements, so the base that this one is taken of needs none.
+Edge CopySlices::edge_of_view() {
+  Tensor base = empty_strided_tensor(base_sizes_, base_strides_, base_dtype_, base_device_);
+  base->conj = base_conj_;
+  base->neg = base_neg_;
+  base->layers |= base_layers_;
+  const GradMode recording(true);
+  return gradient_edge(slice_of(with_edge(std::move(base), {Ref<Node>::share(this), 0})));
 }
 
 Gradients CopySlices::apply(Gradients grads) {

@@ -26,6 +26,9 @@ struct ViewOfBase final : Node {
 // the changed elements by way of `inner`, and past the others unchanged.
 struct CopySlices final : Node {
   CopySlices(const Tensor& base, const Tensor& view, Ref<Node> inner);
+  ~CopySlices() override { inner_->around = nullptr; }
+  // Where gradients of the changed view go: as from a view that is taken of the changed base.
+  Edge edge_of_view();
   Gradients apply(Gradients grads) override;
   std::string name() const override { return "torch::autograd::CopySlices"; }
   bool takes_real_part() const override { return true; }
@@ -43,6 +46,10 @@ struct CopySlices final : Node {
   ViewGeometry view_;
   IntVec base_sizes_, base_strides_;
   int64_t base_offset_;
+  DType base_dtype_;
+  Device base_device_;
+  bool base_conj_, base_neg_;
+  LayerSet base_layers_;  // of those bits
 };
 
 }  // namespace facula

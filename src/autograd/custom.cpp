@@ -6,8 +6,8 @@
 
 #include "autograd/node_watch.h"
 #include "dispatch/mutations.h"
-#include "ops/creation.h"
-#include "ops/view.h"
+#include "ops/create/creation.h"
+#include "ops/shape/view.h"
 
 namespace facula {
 namespace {
@@ -105,13 +105,18 @@ std::string type_text(const std::type_info& type) {
   return colon == std::string::npos ? full : full.substr(colon + 2);
 }
 
+// Another thread may release the node meanwhile: copies are unpacked.
 std::vector<Tensor> FunctionContext::saved() const {
-  check(!released_,
+  node_->lock.lock();
+  const bool released = released_;
+  const std::vector<SavedTensor> kept = saved_;
+  node_->lock.unlock();
+  check(!released,
         "Trying to backward through the graph a second time: its saved tensors are gone; keep them "
         "with "
         "retain_graph=True");
   std::vector<Tensor> list;
-  for (const SavedTensor& t : saved_)
+  for (const SavedTensor& t : kept)
     list.push_back(t.defined() ? t.unpack(Ref<Node>::share(node_), *node_) : Tensor());
   return list;
 }
@@ -172,9 +177,10 @@ Gradients FunctionNode::apply(Gradients grads) {
 }
 
 void FunctionNode::release_saved() {
+  std::vector<SavedTensor> freed;  // goes after the lock: it may run anything
+  const std::lock_guard guard(lock);
   if (context.saved_.empty()) return;
-  const std::vector<SavedTensor> freed = std::move(context.saved_);
-  context.saved_.clear();
+  freed.swap(context.saved_);
   context.released_ = true;
 }
 

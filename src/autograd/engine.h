@@ -1,8 +1,10 @@
-// The engine: runs a graph backward.
+// The engine: runs a graph backward. This is its door; docs/internals/autograd.md tells the whole.
 //
-// A backward pass is a GraphTask. Nodes of the CPU run on the thread that asked; nodes of other
-// devices run on one worker per device. A pass that starts inside another (from a hook or a
-// Function) runs on the same thread, or on a fresh one where the stack has become deep.
+// A backward pass is a GraphTask (graph_task.h), which follows a plan (pass_plan.h) and runs nodes
+// (run_node.h). Nodes of the CPU run on the thread that asked; nodes of other devices run on one
+// worker per device (workers.h), in the state of the thread that asked (inherited_state.h). A pass
+// that starts inside another (from a hook or a Function) runs on the same thread, or on a fresh one
+// where the stack has become deep.
 #pragma once
 #include "autograd/variable.h"
 
@@ -26,8 +28,9 @@ std::vector<Tensor> run_backward(const std::vector<Edge>& roots, std::span<const
 
 // Adds two gradients; in place where `into` belongs to nobody else and no graph is recorded.
 Tensor accumulate(Tensor into, const Tensor& more);
-// A leaf's new .grad: keeps `fresh` itself where nobody else holds it and its layout fits.
-Tensor accumulate_leaf(const Tensor& grad, Tensor fresh, const Tensor& leaf);
+// A leaf's new .grad. Where there is none yet, `fresh` is taken, and becomes it where nobody else
+// holds it and its layout fits; else it is added, in place where no graph is recorded.
+Tensor accumulate_leaf(const Tensor& grad, Tensor&& fresh, const Tensor& leaf);
 // Whether this thread's new .grads must have their leaf's layout (the default), or may keep that of
 // the gradient where it is dense.
 bool grad_layout_enforced();
@@ -58,6 +61,7 @@ struct ThreadHooks {
   void (*leave)(void* token);
   void* (*take_error)();  // the error that is set on this thread, or null
   void (*set_error)(void* error);
+  void (*drop_error)(void* error);  // lets go of one that nobody is told of
 };
 extern constinit std::atomic<const ThreadHooks*> thread_hooks;
 

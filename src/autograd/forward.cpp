@@ -6,11 +6,11 @@
 #include "autograd/engine.h"
 #include "autograd/variable.h"
 #include "dispatch/forward.h"
-#include "ops/arithmetic.h"
-#include "ops/complex.h"
-#include "ops/copy.h"
-#include "ops/creation.h"
-#include "ops/view.h"
+#include "ops/complex/complex.h"
+#include "ops/create/copy.h"
+#include "ops/create/creation.h"
+#include "ops/elementwise/arithmetic.h"
+#include "ops/shape/view.h"
 
 namespace facula {
 namespace {
@@ -36,7 +36,7 @@ class DualLevel {
   }
 
  private:
-  std::mutex lock_;
+  ForkSafeMutex lock_{ForkOrder::ForwardMode};
   std::vector<Ref<Tangent>> held_;
   size_t after_last_sweep_ = 0;
 };
@@ -237,13 +237,13 @@ void set_tangent(const Tensor& t, Tensor tangent) {
 void enter_dual_level() {
   check(!dual_level().on, "enter_dual_level(): a level of forward mode is on; it cannot be nested");
   dual_level().on = true;
-  forward_levels.fetch_add(1);
+  add_forward_level(1);
 }
 
 void exit_dual_level() {
   check(dual_level().on, "exit_dual_level(): no level is on");
   for (const Ref<Tangent>& t : dual_level().end()) empty_tangent(t);
-  forward_levels.fetch_sub(1);
+  add_forward_level(-1);
 }
 
 bool dual_level_on() { return dual_level().on; }
@@ -450,17 +450,21 @@ ForwardPass::Tensors ForwardPass::by_transpose(const OpCall& c) {
   Gradients cotangents;
   Tensors inputs;
   std::vector<size_t> place;
+  size_t results = 0;
   for_each_result(c, [&](const Tensor& t, int k) {
     Tensor u;
     if (carries_tangent(c, t, k)) {
       u = detached(ops::zeros_like(t));
       set_requires_grad(u, true);
       inputs.push_back(u);
-      place.push_back(cotangents.size());
+      place.push_back(results);
     }
+    ++results;
+    // Rules number gradients by results, also by those that the call was not asked for.
+    if (c.results[k].is_tensor()) cotangents.resize(static_cast<size_t>(k));
     cotangents.push_back(std::move(u));
   });
-  Tensors found(cotangents.size());
+  Tensors found(results);
   if (inputs.empty()) return found;
   const Gradients pulled = node_->apply(std::move(cotangents));
   Tensors roots, directions;

@@ -1,6 +1,6 @@
 // Rules of forward mode that several records name.
 #include "dispatch/forward.h"
-#include "ops/arithmetic.h"
+#include "ops/elementwise/arithmetic.h"
 
 namespace facula::forward {
 

@@ -2,11 +2,11 @@
 #include "autograd/gradients.h"
 
 #include "autograd/engine.h"
-#include "ops/arithmetic.h"
-#include "ops/copy.h"
-#include "ops/creation.h"
-#include "ops/reduce.h"
-#include "ops/view.h"
+#include "ops/create/copy.h"
+#include "ops/create/creation.h"
+#include "ops/elementwise/arithmetic.h"
+#include "ops/reduce/reduce.h"
+#include "ops/shape/view.h"
 
 namespace facula {
 namespace {
@@ -15,8 +15,6 @@ bool sole_owner(const Tensor& t) {
   return t->use_count() == 1 && t->storage->use_count() == 1 && !t->extension &&
          !(t->layers.has(Layer::Subclass));
 }
-
-thread_local constinit bool layout_enforced = true;
 
 bool expandable(IntSpan from, IntSpan to) {
   if (to.size() < from.size()) return false;
@@ -51,8 +49,8 @@ Tensor copy_in_layout(const Tensor& grad, const Tensor& leaf) {
 
 }  // namespace
 
-bool grad_layout_enforced() { return layout_enforced; }
-void set_grad_layout_enforced(bool on) { layout_enforced = on; }
+bool grad_layout_enforced() { return thread_state.keeps_gradient_layout; }
+void set_grad_layout_enforced(bool on) { thread_state.keeps_gradient_layout = on; }
 
 bool may_add_to(const Tensor& sum) {
   return sum.defined() && sole_owner(sum) && is_dense_non_overlapping(sum.sizes(), sum.strides());
@@ -89,18 +87,23 @@ Tensor accumulate(Tensor into, const Tensor& more) {
   return ops::add(into, more);
 }
 
-Tensor accumulate_leaf(const Tensor& grad, Tensor fresh, const Tensor& leaf) {
+Tensor accumulate_leaf(const Tensor& grad, Tensor&& fresh, const Tensor& leaf) {
   if (grad.defined()) {
+    if (has_layout_kind(grad) || has_layout_kind(fresh)) return ops::add(grad, fresh);
     if (thread_state.grad_enabled) return ops::add(grad, fresh);
     return ops::add_(grad, fresh);
   }
-  if (thread_state.grad_enabled) return copy_in_layout(fresh, leaf);
+  const Tensor taken = std::move(fresh);
+  // Geometry says nothing of how these are laid out.
+  if (has_layout_kind(taken)) return taken->use_count() == 1 ? detached(taken) : ops::clone(taken);
+  if (thread_state.grad_enabled) return copy_in_layout(taken, leaf);
   // A wrapper without its class would be no tensor at all.
-  if (fresh->layers.has(Layer::Subclass)) return sole_owner(fresh) ? fresh : ops::clone(fresh);
-  const bool fits = layout_fits(fresh, leaf) ||
-                    (!layout_enforced && is_dense_non_overlapping(fresh.sizes(), fresh.strides()));
-  if (fits && sole_owner(fresh)) return detached(fresh);
-  return detached(copy_in_layout(fresh, leaf));
+  if (taken->layers.has(Layer::Subclass)) return sole_owner(taken) ? taken : ops::clone(taken);
+  const bool fits =
+      layout_fits(taken, leaf) || (!thread_state.keeps_gradient_layout &&
+                                   is_dense_non_overlapping(taken.sizes(), taken.strides()));
+  if (fits && sole_owner(taken)) return detached(taken);
+  return detached(copy_in_layout(taken, leaf));
 }
 
 }  // namespace facula

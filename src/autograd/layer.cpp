@@ -5,6 +5,7 @@
 #include "autograd/forward.h"
 #include "autograd/node_watch.h"
 #include "autograd/variable.h"
+#include "dispatch/mutations.h"
 
 namespace facula {
 namespace {
@@ -78,8 +79,24 @@ void check_mutated(const OpCall& c, bool recording) {
 }
 
 void check_out(const OpCall& c, uint32_t needing) {
-  check(c.op->variant != Variant::Out || !needing, c.info->schema.name,
-        "(): out= has no derivative, but an argument requires grad");
+  if (c.op->variant != Variant::Out || !needing) return;
+  // What only counts or compares has none either way.
+  const bool follows = c.info->differentiable && c.info->differentiable_results;
+  if (follows || (c.op->record->flags & factory)) refuse_out_gradient(c);
+}
+
+// Every result has its place among the outputs, or those after it would get others' gradients:
+// also one that the call was not asked for.
+void add_output(const OpCall& c, int k, const Tensor& t, const Ref<Node>& node) {
+  if (!t.defined()) return void(node->outputs.push_back({}));
+  const int from = c.info->alias_of[k];
+  const bool changed = from >= 0 && (c.info->mutated >> from & 1);
+  const bool differentiable =
+      (c.info->differentiable_results >> k & 1) && is_differentiable(t.dtype());
+  if (changed) return rebase_history(t, node);
+  // Outside of inference mode these are views of inference tensors, which have no history either.
+  if (differentiable && !t->inference) return set_history(t, node);
+  node->outputs.emplace_back(t.sizes(), t.dtype(), t.device());
 }
 
 void set_histories(const OpCall& c, Ref<Node> node) {
@@ -88,18 +105,13 @@ void set_histories(const OpCall& c, Ref<Node> node) {
   if (fresh && (c.info->differentiable_results & 1) &&
       is_differentiable(c.results[0].tensor->dtype))
     return set_history(c.results[0].as_tensor(), std::move(node));
-  for_each_result(c, [&](const Tensor& t, int k) {
-    const int from = c.info->alias_of[k];
-    const bool changed = from >= 0 && (c.info->mutated >> from & 1);
-    const bool differentiable =
-        (c.info->differentiable_results >> k & 1) && is_differentiable(t.dtype());
-    if (changed)
-      rebase_history(t, node);
-    else if (differentiable)
-      set_history(t, node);
+  for (int k = 0; k < c.info->results; ++k) {
+    const Value& v = c.results[k];
+    if (v.tag == Tag::TensorList)
+      for (const Tensor& t : v.as_tensors()) add_output(c, k, t, node);
     else
-      node->outputs.emplace_back(t.sizes(), t.dtype(), t.device());
-  });
+      add_output(c, k, v.is_tensor() ? v.as_tensor() : Tensor(), node);
+  }
 }
 
 // False for the node of a changed view, which works inside of its base's.
@@ -111,7 +123,7 @@ bool is_in_graph(const OpCall& c, const Node& node) {
 }
 
 void run_below(OpCall& c) {
-  const Below guard;
+  const BelowAutograd guard;
   redispatch(c, Layer::Autograd);
 }
 
@@ -137,7 +149,8 @@ void autograd_layer(OpCall& c) {
   if (c.info->mutated && !storage_only && tracked)
     check_mutated(c, needing != 0 && c.op->variant != Variant::Out);
   check_out(c, needing);
-  const uint32_t wanted = with_derivative(*c.info, needing);
+  const bool out = c.op->variant == Variant::Out;
+  const uint32_t wanted = out ? 0 : with_derivative(*c.info, needing);
   ForwardPass forward(c);
   if (!wanted) {
     run_below(c);
@@ -152,7 +165,7 @@ void autograd_layer(OpCall& c) {
   }
   auto node = Ref<OpNode>::take(new OpNode(c, wanted));
   run_below(c);
-  const bool saves = node->keeps_results(), needed = saves || thread_state.node_watchers;
+  const bool saves = node->saves_results(), needed = saves || thread_state.node_watchers;
   set_histories(c, Ref<Node>::take(needed ? Ref<OpNode>(node).leak() : node.leak()));
   forward.finish(c);
   if (saves) node->save_results(c);

@@ -1,11 +1,12 @@
 #include "autograd/node.h"
 
 #include <algorithm>
-#include <thread>
 
 #include "autograd/anomaly.h"
 #include "autograd/engine.h"
 #include "autograd/node_watch.h"
+#include "autograd/variable.h"
+#include "core/interrupts.h"
 
 namespace facula {
 namespace {
@@ -15,11 +16,6 @@ thread_local constinit uint64_t next_sequence __attribute__((tls_model("initial-
 constexpr uint64_t accumulate_sequence = UINT64_MAX;
 
 }  // namespace
-
-void SpinLock::lock() {
-  for (int spins = 0; held_.exchange(true, std::memory_order_acquire); ++spins)
-    if (spins > 64) std::this_thread::yield();
-}
 
 Node::Node() : Node(next_sequence++) {}
 Node::Node(uint64_t fixed) : GraphNode(fixed == accumulate_sequence), sequence(fixed) {
@@ -135,14 +131,19 @@ Ref<Node> AccumulateGrad::refer() {
 
 void AccumulateGrad::take_geometry() {
   OutputMeta& m = outputs[0];
-  if (!same_sizes(m.sizes, leaf_->sizes())) m.sizes = IntVec(leaf_->sizes());
   const DType asked = leaf_->autograd ? leaf_->autograd->grad_dtype : DType::Undefined;
-  m.any_dtype = asked == any_grad_dtype;
-  m.dtype = asked == DType::Undefined || m.any_dtype ? leaf_->dtype : asked;
-  m.device = leaf_->device;
+  const bool any_dtype = asked == any_grad_dtype;
+  const DType dtype = asked == DType::Undefined || any_dtype ? leaf_->dtype : asked;
+  // Nothing is written that is there already: other threads may be reading it.
+  if (!same_sizes(m.sizes, leaf_->sizes())) m.sizes = IntVec(leaf_->sizes());
+  if (m.any_dtype != any_dtype) m.any_dtype = any_dtype;
+  if (m.dtype != dtype) m.dtype = dtype;
+  if (!(m.device == leaf_->device)) m.device = leaf_->device;
+  const uint32_t stream = m.device.is_accelerator() ? current_stream(m.device).id : 0;
+  if (m.stream != stream) m.stream = stream;
 }
 
-void AccumulateGrad::rest() {
+void AccumulateGrad::on_unreferenced() {
   if (has_hooks()) drop_hooks();
   Ref<TensorImpl>::take(leaf_).reset();  // the node may go with its leaf
 }
@@ -165,17 +166,26 @@ void AccumulateGrad::show_held(HeldVisitor& visitor) const {
 Gradients AccumulateGrad::apply(Gradients grads) {
   if (!grads[0].defined()) return {};
   const Tensor variable = leaf();
-  AutogradMeta& m = autograd_meta(variable);
   {
     const std::lock_guard guard(adding_);
-    m.grad = accumulate_leaf(m.grad, std::move(grads[0]), variable);
+    const NoInterrupts whole;
+    add(variable, std::move(grads[0]));
   }
+  AutogradMeta& m = autograd_meta(variable);
   // By index: a hook may add another.
-  for (size_t i = 0; i < m.post_accumulate_hooks.size(); ++i) {
-    const PostAccumulateHook h = m.post_accumulate_hooks[i];
-    h.call(variable);
-  }
+  for (size_t i = 0; const auto hook = leaf_hook(m, &LeafHooks::post_accumulate, i); ++i)
+    hook->call(variable);
   return {};
+}
+
+// The program may set .grad meanwhile: then what it set grows.
+void AccumulateGrad::add(const Tensor& leaf, Tensor fresh) {
+  while (true) {
+    const Tensor there = read_grad(leaf);
+    Tensor grown = accumulate_leaf(there, std::move(fresh), leaf);
+    if (grown.is_same(there) || replace_grad(leaf, there, grown)) return;
+    if (!fresh.defined()) fresh = std::move(grown);
+  }
 }
 
 }  // namespace facula

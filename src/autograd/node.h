@@ -10,11 +10,14 @@
 #include "core/allocator.h"
 #include "core/autograd_meta.h"
 #include "core/inline_vector.h"
+#include "core/locks.h"
+#include "core/stream.h"
 #include "dispatch/rules.h"
 
 namespace facula {
 
 struct Node;
+struct CopySlices;
 
 // An input of a node: gradients that flow along the edge go to output `output_nr` of `node`.
 struct Edge {
@@ -25,10 +28,14 @@ struct Edge {
 
 // What a gradient must look like: the shape, dtype and device of the forward result.
 struct OutputMeta {
+  OutputMeta() = default;
+  OutputMeta(IntSpan s, DType t, Device d)
+      : sizes(s), dtype(t), device(d), stream(d.is_accelerator() ? current_stream(d).id : 0) {}
   IntVec sizes;
   DType dtype = DType::Undefined;
   Device device;
   bool any_dtype = false;  // a gradient keeps the dtype that it has
+  uint32_t stream = 0;     // of the device, that was current when the result was made
 };
 
 using Gradients = std::vector<Tensor>;
@@ -53,16 +60,6 @@ struct NodeTensorHook {
   uint32_t output_nr;
   GradientHook call;
   void* object;
-};
-
-// Held for a few instructions, never while other code runs.
-class SpinLock {
- public:
-  void lock();
-  void unlock() { held_.store(false, std::memory_order_release); }
-
- private:
-  std::atomic<bool> held_{false};
 };
 
 // What the binding keeps with a node: its `metadata`.
@@ -118,6 +115,8 @@ struct Node : GraphNode {
   InlineVector<Edge, 3> next;
   InlineVector<OutputMeta, 1> outputs;
   std::atomic<void*> python_object{nullptr};  // borrowed
+  // Where this one changed a view in place: the node of the base, which owns it.
+  CopySlices* around = nullptr;
 
  protected:
   explicit Node(uint64_t fixed_sequence);
@@ -140,7 +139,7 @@ class AccumulateGrad final : public Node {
   Ref<Node> refer();
   // What the node wants of gradients, as the leaf is now.
   void take_geometry();
-  void rest() override;
+  void on_unreferenced() override;
   Gradients apply(Gradients grads) override;
   std::string name() const override { return "torch::autograd::AccumulateGrad"; }
   Tensor leaf() const override { return Tensor::share(leaf_); }
@@ -148,16 +147,18 @@ class AccumulateGrad final : public Node {
 
  private:
   void drop_hooks();
+  static void add(const Tensor& leaf, Tensor fresh);
 
   TensorImpl* const leaf_;
-  std::recursive_mutex adding_;  // two threads may meet at one leaf
+  OwnedMutex adding_;  // two threads may meet at one leaf
 };
 inline bool is_accumulator(const Node& n) { return n.sequence == UINT64_MAX; }
 
 // The node of any operator with a record.
 class OpNode final : public Node {
  public:
-  // `wanted`: bit per argument that needs a gradient. Saves inputs; results follow in save_results.
+  // `wanted`: bit per argument that needs a gradient. Saves inputs; what the call makes follows in
+  // save_results.
   // For forward mode, `wanted` are arguments with tangents: the node is used at once and dropped,
   // and what it saves keeps its history.
   enum class Purpose : uint8_t { Backward, Forward };
@@ -176,7 +177,7 @@ class OpNode final : public Node {
   size_t edge_of(int arg) const;
 
   bool keeps(int arg) const { return kept_args_ >> arg & 1; }
-  bool keeps_results() const { return kept_results_ != 0; }
+  bool saves_results() const { return (kept_results_ | late_args_) != 0; }
 
   // What the node shows of itself: `_saved_other`, `_raw_saved_self`.
   struct Field {
@@ -217,7 +218,7 @@ class OpNode final : public Node {
     std::vector<IntVec> sizes;
     std::vector<SavedTensor> saved;
   };
-  void find_kept(const OpInfo& info);
+  void find_kept(const OpCall& c);
   void keep_list(const OpCall& c, int arg, bool save);
   Tensor to_save(const OpCall& c, int arg, const Tensor& t) const;
   Edge edge_to(const Tensor& t) const;
@@ -230,6 +231,7 @@ class OpNode final : public Node {
   SavedCall call_;  // numbers, lists, strings; no tensors
   const uint32_t wanted_;
   uint32_t kept_args_ = 0, kept_results_ = 0;  // a bit each
+  uint32_t late_args_ = 0;  // of those kept: what the call writes, as a result of its own
   const Purpose purpose_;
   std::atomic<bool> released_{false};
   InlineVector<TensorArg, 3> tensors_;

@@ -22,45 +22,43 @@ std::string camel_case(std::string_view name) {
   return camel;
 }
 
-// The part of a comma-separated list with this number; an empty or missing one is the first.
-std::string part_of(std::string_view list, size_t number) {
-  const std::string_view first = list.substr(0, list.find(','));
-  for (; number > 0; --number) {
-    const size_t comma = list.find(',');
-    if (comma == list.npos) return std::string(first);
-    list.remove_prefix(comma + 1);
+std::string without_underscores(std::string text) {
+  while (!text.empty() && text.back() == '_') text.pop_back();
+  return text;
+}
+
+// How many overloads of the name with a derivative stand before this one. Found once.
+int number_of(const Operator& op) {
+  int number = op.node_number.load(std::memory_order_relaxed);
+  if (number >= 0) return number;
+  const Schema& s = op.info().schema;
+  const Variant counted = op.variant == Variant::Functional ? op.variant : Variant::Base;
+  number = 0;
+  for (const Operator* other : find_overloads(s.ns, without_underscores(s.name))) {
+    if (!other->info().differentiable || other->variant != counted) continue;
+    if (other->record == op.record) break;
+    ++number;
   }
-  const std::string_view part = list.substr(0, list.find(','));
-  return std::string(part.empty() ? first : part);
+  op.node_number.store(number, std::memory_order_relaxed);
+  return number;
 }
 
 // "_foreach_add_" -> "ForeachAddBackward0"; the digit tells overloads of one name apart.
 std::string derived_name(const Operator& op) {
-  const Schema& s = op.info().schema;
-  std::string text = s.name;
-  while (!text.empty() && text.back() == '_') text.pop_back();
-  const Variant counted = op.variant == Variant::Functional ? op.variant : Variant::Base;
-  int index = 0;
-  for (const Operator* other : find_overloads(s.ns, text)) {
-    if (!other->info().differentiable || other->variant != counted) continue;
-    if (other->record == op.record) break;
-    ++index;
-  }
-  return camel_case(text) + "Backward" + std::to_string(index);
+  const std::string text = without_underscores(op.info().schema.name);
+  return camel_case(text) + "Backward" + std::to_string(number_of(op));
 }
 
 }  // namespace
 
 std::string OpNode::name() const {
   const OpRecord& record = *op().record;
-  std::string_view node = record.node;
-  if (node.empty() || op().variant == Variant::Functional) return derived_name(op());
-  if (node[0] != ',') return std::string(node);
-  node.remove_prefix(1);
+  if (!*record.node || op().variant == Variant::Functional) return derived_name(op());
   const Schema& schema = op().info().schema;
-  for (size_t k = 0; k < Names::most && !record.numbers.list[k].empty(); ++k)
-    if (!tensor_arg(schema.index_of(record.numbers.list[k]))) return part_of(node, k + 1);
-  return part_of(node, 0);
+  for (size_t k = 0; k < Names::most && !record.number_nodes.list[k].empty(); ++k)
+    if (!tensor_arg(schema.index_of(record.numbers.list[k])))
+      return std::string(record.number_nodes.list[k]);
+  return record.node;
 }
 
 std::vector<OpNode::Field> OpNode::fields() const {

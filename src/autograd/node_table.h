@@ -21,6 +21,7 @@ class NodeTable {
   NodeTable() : slots_(64, none) {}
   size_t size() const { return states_.size(); }
   State& operator[](uint32_t i) { return states_[i]; }
+  const State& operator[](uint32_t i) const { return states_[i]; }
 
   uint32_t find(const Node* n) const { return slots_[slot_of(n)]; }
   // The node's index; second: whether it is new.

@@ -2,10 +2,10 @@
 
 #include "autograd/forward.h"
 #include "autograd/variable.h"
-#include "ops/arithmetic.h"
-#include "ops/copy.h"
-#include "ops/creation.h"
-#include "ops/view.h"
+#include "ops/create/copy.h"
+#include "ops/create/creation.h"
+#include "ops/elementwise/arithmetic.h"
+#include "ops/shape/view.h"
 
 namespace facula {
 namespace {
@@ -22,8 +22,14 @@ bool shares_memory_with_mutated(const OpCall& c, const Tensor& t) {
   return false;
 }
 
-// Where PyTorch has overloads for numbers, a number has no edge.
-bool numbers_stand_apart(const OpRecord& r) { return r.node[0] == ','; }
+// Arguments that the call writes and does not return: results in all but name, as the noise of
+// rrelu_with_noise. One that it returns is an input, whose old value counts.
+uint32_t written_results(const OpInfo& info) {
+  uint32_t bits = info.results > 0 ? info.mutated & info.tensor_args : 0;
+  for (int k = 0; k < info.results; ++k)
+    if (info.alias_of[k] >= 0) bits &= ~(1u << info.alias_of[k]);
+  return bits;
+}
 
 // Where an input of forward mode has a tangent, in place of an edge of the graph.
 const Ref<Node>& tangent_mark() {
@@ -37,12 +43,15 @@ const Ref<Node>& tangent_mark() {
 
 }  // namespace
 
-// A tensor that the call is about to overwrite is saved as a copy.
+// A tensor that the call is about to overwrite is saved as a copy with the tensor's history: the
+// derivative of the derivative flows to what it was made of.
 Tensor OpNode::to_save(const OpCall& c, int arg, const Tensor& t) const {
   if (purpose_ == Purpose::Forward) return shares_memory_with_mutated(c, t) ? ops::clone(t) : t;
   if (!(c.info->mutated >> arg & 1)) return t;
-  const Below guard;
-  return ops::clone(t);
+  const Edge history = gradient_edge(t);
+  const BelowAutograd guard;
+  Tensor copy = ops::clone(t);
+  return history ? with_edge(std::move(copy), history) : copy;
 }
 
 Edge OpNode::edge_to(const Tensor& t) const {
@@ -53,8 +62,8 @@ Edge OpNode::edge_to(const Tensor& t) const {
 OpNode::OpNode(const OpCall& c, uint32_t wanted, Purpose purpose)
     : call_(*c.op, c.args, 0), wanted_(wanted), purpose_(purpose) {
   const OpInfo& info = *c.info;
-  find_kept(info);
-  const uint32_t keep = kept_args_;
+  find_kept(c);
+  const uint32_t keep = kept_args_ & ~late_args_;
   for (int i = 0; i < info.base_args; ++i) {
     if (!is_tensor_arg(info, i)) continue;
     const Value& v = c.args[i];
@@ -74,26 +83,30 @@ OpNode::OpNode(const OpCall& c, uint32_t wanted, Purpose purpose)
         a.offset = t.storage_offset();
       }
     }
-    if (!has_edge || (v.is_number() && numbers_stand_apart(*c.op->record))) continue;
+    if (!has_edge || (v.is_number() && info.numbers_stand_apart)) continue;
     next.push_back(v.is_tensor() && (wanted >> i & 1) ? edge_to(v.as_tensor()) : Edge());
   }
 }
 
 // What the rows of the derivative table that are needed save.
-void OpNode::find_kept(const OpInfo& info) {
+void OpNode::find_kept(const OpCall& c) {
+  const OpInfo& info = *c.info;
   for (uint32_t bits = wanted_; bits; bits &= bits - 1) {
     const int row = info.derivative_of[std::countr_zero(bits)];
     if (row < 0) continue;
     kept_args_ |= info.saved_args[row];
     kept_results_ |= info.saved_results[row];
   }
+  if (kept_args_ & info.mutated) [[unlikely]]
+    late_args_ = kept_args_ & written_results(info);
 }
 
 void OpNode::keep_list(const OpCall& c, int arg, bool save) {
   ListArg list{arg, {}, {}};
   for (const Tensor& t : c.args[arg].as_tensors()) {
     list.sizes.push_back(t.defined() ? IntVec(t.sizes()) : IntVec());
-    if (save) list.saved.push_back(t.defined() ? SavedTensor(t, false) : SavedTensor());
+    if (save)
+      list.saved.push_back(t.defined() ? SavedTensor(to_save(c, arg, t), false) : SavedTensor());
   }
   lists_.push_back(std::move(list));
 }
@@ -117,6 +130,8 @@ void OpNode::save_results(const OpCall& c) {
       results_.emplace_back(k,
                             SavedTensor(c.results[k].as_tensor(), purpose_ == Purpose::Backward));
   }
+  for (TensorArg& a : tensors_)
+    if (late_args_ >> a.index & 1) a.saved = SavedTensor(c.tensor(a.index), false);
 }
 
 void OpNode::release_saved() {
@@ -187,7 +202,7 @@ size_t OpNode::edge_of(int arg) const {
   const OpInfo& info = op().info();
   for (int i = 0; i < arg; ++i) {
     if (!is_tensor_arg(info, i) || info.derivative_of[i] < 0) continue;
-    if (number(i).is_number() && numbers_stand_apart(*op().record)) continue;
+    if (info.numbers_stand_apart && number(i).is_number()) continue;
     const ListArg* list = info.list_args >> i & 1 ? list_arg(i) : nullptr;
     at += list ? list->sizes.size() : 1;
   }

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "autograd/anomaly.h"
+#include "autograd/copy_slices.h"
 #include "autograd/forward.h"
 #include "autograd/variable.h"
 #include "dispatch/mutations.h"
@@ -17,8 +18,8 @@ struct SavedTensorState {
 
 namespace {
 
-// One pointer that is null in the common case: saving reads nothing else.
-thread_local constinit SavedTensorState* state __attribute__((tls_model("initial-exec"))) = nullptr;
+// A pointer that is null in the common case: saving reads nothing else.
+SavedTensorState*& in_force() { return thread_state.saved_tensors; }
 
 struct StateOwner {
   std::shared_ptr<SavedTensorState> own;
@@ -30,8 +31,8 @@ StateOwner& state_owner() {
 SavedTensorState& make_state() {
   StateOwner& owner = state_owner();
   if (!owner.own) owner.own = std::make_shared<SavedTensorState>();
-  state = owner.own.get();
-  return *state;
+  in_force() = owner.own.get();
+  return *owner.own;
 }
 
 // "MulBackward0" -> "Mul"
@@ -45,7 +46,7 @@ std::string operation_of(std::string node_name) {
 class Packing {
  public:
   Packing() : grad_(false) { make_state().packing = true; }
-  ~Packing() { state->packing = false; }
+  ~Packing() { in_force()->packing = false; }
 
  private:
   GradMode grad_;
@@ -59,11 +60,13 @@ void push_saved_tensor_hooks(std::shared_ptr<SavedTensorHooks> hooks) {
   s.hooks.push_back(std::move(hooks));
 }
 void pop_saved_tensor_hooks() {
+  SavedTensorState* state = in_force();
   check(state && !state->hooks.empty(), "no hooks of saved tensors are on the stack");
   state->hooks.pop_back();
 }
 std::shared_ptr<SavedTensorHooks> top_saved_tensor_hooks() {
   // Forward mode saves only until the call is over.
+  const SavedTensorState* state = in_force();
   if (!state || state->packing || state->hooks.empty() || thread_state.computing_tangent)
     return nullptr;
   return state->hooks.back();
@@ -74,11 +77,17 @@ std::string disable_saved_tensor_hooks(std::string text) {
   return std::exchange(s.forbidden, std::move(text));
 }
 std::shared_ptr<SavedTensorState> saved_tensor_state() {
-  return state ? std::make_shared<SavedTensorState>(*state) : nullptr;
+  return in_force() ? std::make_shared<SavedTensorState>(*in_force()) : nullptr;
+}
+std::shared_ptr<SavedTensorState> copied(const std::shared_ptr<SavedTensorState>& s) {
+  return s ? std::make_shared<SavedTensorState>(*s) : nullptr;
+}
+std::shared_ptr<SavedTensorState> own_saved_tensor_state() {
+  return in_force() ? state_owner().own : nullptr;
 }
 void set_saved_tensor_state(const std::shared_ptr<SavedTensorState>& s) {
   state_owner().own = s;
-  state = s.get();
+  in_force() = s.get();
 }
 
 // The product of a pack hook, and the history that the tensor gets back.
@@ -92,7 +101,7 @@ SavedTensor::SavedTensor(const Tensor& t, bool is_output)
   check(!t->inference, "Inference tensors cannot be saved for backward: got one of dtype ",
         name(t.dtype()), "; a clone() made outside of inference_mode can");
   if (t->autograd) output_nr_ = t->autograd->output_nr;
-  if (state) [[unlikely]]
+  if (in_force()) [[unlikely]]
     if (const auto hooks = top_saved_tensor_hooks()) {
       pack(t, hooks);
       return;
@@ -161,12 +170,10 @@ void SavedTensor::check_version(const Node& saved_by, const Ref<Node>& owner) co
 Tensor SavedTensor::with_history(const Tensor& t, const Ref<Node>& owner) const {
   if (!owner) return t;
   Tensor again = alias_tensor(t);
-  if (data_.defined()) again->shared_version = data_->shared_version;
-  AutogradMeta& m = autograd_meta(again);
-  m.grad_fn = Ref<GraphNode>::share(owner.get());
-  m.output_nr = output_nr_;
-  m.view_version = again->current_version();
-  again->layers |= Layer::Autograd;
+  if (data_.defined()) again->shared_version = data_->share_version();
+  // A view that was changed has its history by way of the base.
+  const Edge edge = owner->around ? owner->around->edge_of_view() : Edge{owner, output_nr_};
+  again = with_edge(std::move(again), edge);
   copy_tangent(t, again);
   return again;
 }
@@ -182,12 +189,7 @@ Tensor SavedTensor::unpack(const Ref<Node>& owner, const Node& saved_by) const {
     }
     if (is_output_) return with_history(t, owner);
     if (!packed->edge) return t;
-    Tensor again = alias_tensor(t);
-    AutogradMeta& m = autograd_meta(again);
-    m.grad_fn = Ref<GraphNode>::share(packed->edge.node.get());
-    m.output_nr = packed->edge.output_nr;
-    again->layers |= Layer::Autograd;
-    return again;
+    return with_edge(alias_tensor(t), packed->edge);
   }
   if (!data_.defined()) return {};
   check_version(saved_by, owner);

@@ -34,7 +34,9 @@ std::string disable_saved_tensor_hooks(std::string text);
 
 // Hooks and their being forbidden, as another thread of the engine takes them over.
 struct SavedTensorState;
-std::shared_ptr<SavedTensorState> saved_tensor_state();
+std::shared_ptr<SavedTensorState> saved_tensor_state();  // a copy
+std::shared_ptr<SavedTensorState> copied(const std::shared_ptr<SavedTensorState>& s);
+std::shared_ptr<SavedTensorState> own_saved_tensor_state();  // the very state in force
 void set_saved_tensor_state(const std::shared_ptr<SavedTensorState>& s);
 
 // A saved tensor with the version it had. A result is kept without its history, which would be a

@@ -1,11 +1,15 @@
 #include "autograd/variable.h"
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
+#include <mutex>
 
 #include "autograd/copy_slices.h"
 #include "autograd/forward.h"
 #include "autograd/node_watch.h"
+#include "ops/create/copy.h"
+#include "ops/elementwise/arithmetic.h"
 
 namespace facula {
 namespace {
@@ -15,7 +19,9 @@ std::atomic<uint64_t> next_hook{1};
 // A view whose memory was changed after it got its history, and whose base has one.
 bool stale_view(const Tensor& t) {
   const AutogradMeta& m = *t->autograd;
-  return m.base.defined() && m.view_version != t->current_version() && requires_grad(m.base);
+  return m.base.defined() &&
+         m.view_version.load(std::memory_order_acquire) != t->current_version() &&
+         requires_grad(m.base);
 }
 
 std::string name_of_operation(const std::string& node) {
@@ -50,30 +56,57 @@ const char* kind_of(ViewKind kind) {
               ". clone() it, or work out of place");
 }
 
-// The history of a stale view: the way from its base, taken again.
+// A tensor whose .grad is kept has that done by the node of its present value.
+void move_retained(const Tensor& t, GraphNode* before, Node& now) {
+  if (before) before->forget(t.get());
+  now.retain_output(t->autograd->output_nr, t.get());
+}
+
+Edge way_from_base(const Tensor& t) {
+  const AutogradMeta& m = *t->autograd;
+  if (!m.replay) return {Ref<Node>::take(new ViewOfBase(m.base, t)), 0};
+  const GradMode on(true);
+  const Tensor again = m.replay->apply(m.base);
+  return {grad_fn(again), again->autograd->output_nr};
+}
+
+// The history of a stale view: the way from its base, taken again. Threads that read the same view
+// may meet here; the first one's node is the one that stays.
 void renew_history(const Tensor& t) {
   AutogradMeta& m = *t->autograd;
   if (m.view_kind != ViewKind::Default) refuse_change(t, true);
-  if (m.replay) {
-    const GradMode on(true);
-    const Tensor again = m.replay->apply(m.base);
-    m.grad_fn = Ref<GraphNode>::share(grad_fn(again).get());
-    m.output_nr = again->autograd->output_nr;
-  } else {
-    auto node = Ref<Node>::take(new ViewOfBase(m.base, t));
-    m.grad_fn = Ref<GraphNode>::share(node.get());
-    m.output_nr = 0;
-    node_complete(node);
+  const uint32_t version = t->current_version();
+  const Edge way = way_from_base(t);
+  Ref<GraphNode> other = Ref<GraphNode>::share(way.node.get());  // then what was there before
+  {
+    const std::lock_guard guard(m.lock);
+    if (m.view_version.load(std::memory_order_relaxed) == version) return;
+    m.grad_fn.swap(other);
+    m.output_nr = way.output_nr;
+    m.view_version.store(version, std::memory_order_release);
   }
-  m.view_version = t->current_version();
-  t->layers |= Layer::Autograd;
+  if (!t->layers.has(Layer::Autograd)) t->layers |= Layer::Autograd;
+  if (m.retains_grad) move_retained(t, other.get(), *way.node);
+  if (!m.replay) node_complete(way.node);
 }
 
-// A tensor whose .grad is kept has that done by the node of its present value.
-void move_retained(const Tensor& t, const Ref<Node>& node) {
-  AutogradMeta& m = *t->autograd;
-  if (m.grad_fn) m.grad_fn->forget(t.get());
-  node->retain_output(m.output_nr, t.get());
+LeafHooks& own_leaf_hooks(const Tensor& t) {
+  std::atomic<LeafHooks*>& hooks = autograd_meta(t).leaf_hooks;
+  LeafHooks* there = hooks.load(std::memory_order_acquire);
+  if (there) return *there;
+  auto made = std::make_unique<LeafHooks>();
+  if (hooks.compare_exchange_strong(there, made.get(), std::memory_order_acq_rel))
+    there = made.release();
+  return *there;
+}
+
+// Takes the hook out; what it holds is let go of by the caller, without the lock.
+template <class Hook>
+std::vector<Hook> without(std::vector<Hook>& list, uint64_t id) {
+  const auto at = std::ranges::stable_partition(list, [id](const Hook& h) { return h.id != id; });
+  std::vector<Hook> out(std::make_move_iterator(at.begin()), std::make_move_iterator(at.end()));
+  list.erase(at.begin(), at.end());
+  return out;
 }
 
 }  // namespace
@@ -82,7 +115,9 @@ uint64_t new_hook_id() { return next_hook.fetch_add(1); }
 
 bool requires_grad(const Tensor& t) {
   const AutogradMeta* m = t->autograd;
-  return m && (m->requires_grad || m->grad_fn || (m->base.defined() && requires_grad(m->base)));
+  if (!m) return false;
+  // The base first: another thread may be renewing a view's grad_fn.
+  return m->requires_grad || (m->base.defined() && requires_grad(m->base)) || m->grad_fn;
 }
 
 void set_requires_grad(const Tensor& t, bool on) {
@@ -140,12 +175,21 @@ Edge gradient_edge(const Tensor& t) {
   return {grad_accumulator(t), 0};
 }
 
+Tensor with_edge(Tensor fresh, const Edge& edge) {
+  AutogradMeta& m = autograd_meta(fresh);
+  m.grad_fn = Ref<GraphNode>::share(edge.node.get());
+  m.output_nr = edge.output_nr;
+  m.view_version.store(fresh->current_version(), std::memory_order_relaxed);
+  fresh->layers |= Layer::Autograd;
+  return fresh;
+}
+
 void set_history(const Tensor& t, Ref<Node> node) {
   AutogradMeta& m = autograd_meta(t);
   m.output_nr = static_cast<uint32_t>(node->outputs.size());
   if (m.retains_grad) [[unlikely]]
-    move_retained(t, node);
-  m.view_version = t->current_version();
+    move_retained(t, m.grad_fn.get(), *node);
+  m.view_version.store(t->current_version(), std::memory_order_release);
   node->outputs.emplace_back(t.sizes(), t.dtype(), t.device());
   m.grad_fn = Ref<GraphNode>::take(node.leak());
   t->layers |= Layer::Autograd;
@@ -157,6 +201,82 @@ void retain_grad(const Tensor& t) {
   if (!node || t->autograd->retains_grad) return;
   t->autograd->retains_grad = true;
   node->retain_output(t->autograd->output_nr, t.get());
+}
+
+Tensor read_grad(const Tensor& t) {
+  AutogradMeta* m = t->autograd;
+  if (!m) return {};
+  const std::lock_guard guard(m->lock);
+  return m->grad;
+}
+
+// What was there goes after the lock: it may run anything.
+void write_grad(const Tensor& t, Tensor grad) {
+  AutogradMeta& m = autograd_meta(t);
+  const std::lock_guard guard(m.lock);
+  std::swap(m.grad, grad);
+}
+
+bool replace_grad(const Tensor& t, const Tensor& before, const Tensor& after) {
+  AutogradMeta& m = autograd_meta(t);
+  Tensor fresh = after;
+  const std::lock_guard guard(m.lock);
+  const bool same = m.grad.is_same(before);
+  if (same) std::swap(m.grad, fresh);
+  return same;
+}
+
+namespace {
+
+// Takes part in one try to grow the .grad of a tensor that keeps its gradient. The tensor may go at
+// any time: its destructor takes it off the node's list first, under the node's lock.
+struct KeptGradient {
+  Node& node;
+  const std::pair<uint32_t, TensorImpl*> what;
+  Tensor now;  // .grad as it was seen last
+
+  // False where the tensor is gone.
+  bool read() {
+    Tensor seen;
+    const std::lock_guard guard(node.lock);
+    if (!listed()) return false;
+    const std::lock_guard meta(what.second->autograd->lock);
+    seen = what.second->autograd->grad;
+    std::swap(now, seen);
+    return true;
+  }
+  // False where .grad is no longer what it was.
+  bool write(Tensor sum) {
+    const std::lock_guard guard(node.lock);
+    if (!listed()) return true;
+    const std::lock_guard meta(what.second->autograd->lock);
+    if (!what.second->autograd->grad.is_same(now)) return false;
+    std::swap(what.second->autograd->grad, sum);
+    return true;
+  }
+
+ private:
+  bool listed() const {
+    const auto& list = node.hooks().retained;
+    return std::find(list.begin(), list.end(), what) != list.end();
+  }
+};
+
+}  // namespace
+
+void keep_gradients(Node& n, const Gradients& grads) {
+  std::vector<std::pair<uint32_t, TensorImpl*>> kept;
+  {
+    const std::lock_guard guard(n.lock);
+    kept = n.hooks().retained;
+  }
+  for (const auto& what : kept) {
+    if (what.first >= grads.size() || !grads[what.first].defined()) continue;
+    const Tensor& grad = grads[what.first];
+    KeptGradient to{n, what, {}};
+    while (to.read())
+      if (to.write(to.now.defined() ? ops::add(to.now, grad) : ops::clone(grad))) break;
+  }
 }
 
 std::optional<DType> grad_dtype(const Tensor& t) {
@@ -174,9 +294,10 @@ std::optional<DType> grad_dtype(const Tensor& t) {
 void set_grad_dtype(const Tensor& t, std::optional<DType> dtype) {
   check(is_leaf(t), "grad_dtype can only be set on leaf tensors.");
   AutogradMeta& m = autograd_meta(t);
-  check(!dtype || !m.grad.defined() || m.grad.dtype() == *dtype,
+  const Tensor grad = read_grad(t);
+  check(!dtype || !grad.defined() || grad.dtype() == *dtype,
         "Tensor.grad_dtype: expected the dtype of the gradient that is there, ",
-        m.grad.defined() ? name(m.grad.dtype()) : "", ", or .grad to be None; got ",
+        grad.defined() ? name(grad.dtype()) : "", ", or .grad to be None; got ",
         dtype ? name(*dtype) : "");
   m.grad_dtype = dtype.value_or(any_grad_dtype);
   if (GraphNode* there = m.accumulator.load(std::memory_order_acquire))
@@ -188,7 +309,9 @@ uint64_t add_hook(const Tensor& t, GradientHook hook, void* object) {
   if (Ref<Node> n = grad_fn(t))
     return n->add_tensor_hook(t->autograd->output_nr, std::move(hook), object);
   const uint64_t id = new_hook_id();
-  autograd_meta(t).hooks.push_back({id, std::move(hook)});
+  LeafHooks& hooks = own_leaf_hooks(t);
+  const std::lock_guard guard(t->autograd->lock);
+  hooks.gradient.push_back({id, std::move(hook)});
   return id;
 }
 
@@ -197,15 +320,21 @@ uint64_t add_post_accumulate_hook(const Tensor& t, std::function<void(const Tens
   check(requires_grad(t), "cannot register a hook on a tensor that doesn't require gradient");
   check(is_leaf(t), "post accumulate grad hooks cannot be registered on non-leaf tensors");
   const uint64_t id = new_hook_id();
-  autograd_meta(t).post_accumulate_hooks.push_back({id, std::move(hook), object});
+  LeafHooks& hooks = own_leaf_hooks(t);
+  const std::lock_guard guard(t->autograd->lock);
+  hooks.post_accumulate.push_back({id, std::move(hook), object});
   return id;
 }
 
 void remove_hook(const Tensor& t, uint64_t id) {
   if (!t->autograd) return;
-  auto same = [id](const auto& h) { return h.id == id; };
-  std::erase_if(t->autograd->hooks, same);
-  std::erase_if(t->autograd->post_accumulate_hooks, same);
+  if (LeafHooks* hooks = t->autograd->leaf_hooks.load(std::memory_order_acquire)) {
+    std::vector<TensorHook> gradient;
+    std::vector<PostAccumulateHook> post_accumulate;
+    const std::lock_guard guard(t->autograd->lock);
+    gradient = without(hooks->gradient, id);
+    post_accumulate = without(hooks->post_accumulate, id);
+  }
   if (Ref<Node> n = grad_fn(t)) n->remove_hook(id);
 }
 
@@ -250,7 +379,6 @@ void rebase_history(const Tensor& t, const Ref<Node>& node) {
   t->autograd->view_version = t->current_version() - 1;  // stale: takes its history from the base
   t->layers |= Layer::Autograd;
   const Ref<Node> renewed = grad_fn(t);
-  if (t->autograd->retains_grad) move_retained(t, renewed);
   node_complete(whole);
 }
 

@@ -1,5 +1,8 @@
 // Tensors as autograd sees them.
 #pragma once
+#include <mutex>
+#include <optional>
+
 #include "autograd/node.h"
 
 namespace facula {
@@ -13,10 +16,20 @@ bool is_leaf(const Tensor& t);
 // The node that made the tensor, or null. A view whose base was changed gets a new one here.
 // RuntimeError where such a view cannot have one.
 Ref<Node> grad_fn(const Tensor& t);
+// Gives a tensor that nobody else has yet the history that ends at the edge.
+Tensor with_edge(Tensor fresh, const Edge& edge);
 // Where a gradient of the tensor goes: its grad_fn, or a leaf's accumulation node.
 Edge gradient_edge(const Tensor& t);
 Ref<Node> grad_accumulator(const Tensor& t);
 void retain_grad(const Tensor& t);
+
+// .grad, which a pass on another thread may change at any time.
+Tensor read_grad(const Tensor& t);
+void write_grad(const Tensor& t, Tensor grad);
+// Sets it where it is still `before`; whether it was.
+bool replace_grad(const Tensor& t, const Tensor& before, const Tensor& after);
+// Adds to the .grad of tensors that keep the gradients of the node's outputs.
+void keep_gradients(Node& n, const Gradients& grads);
 
 // The dtype that a gradient of the tensor is cast to; nullopt where it keeps the one it has.
 std::optional<DType> grad_dtype(const Tensor& t);
@@ -30,6 +43,15 @@ uint64_t add_hook(const Tensor& t, GradientHook hook, void* object = nullptr);
 uint64_t add_post_accumulate_hook(const Tensor& t, std::function<void(const Tensor&)> hook,
                                   void* object = nullptr);
 void remove_hook(const Tensor& t, uint64_t id);
+// A copy of hook i of a leaf; nullopt where there are not so many.
+template <class Hook>
+std::optional<Hook> leaf_hook(AutogradMeta& m, std::vector<Hook> LeafHooks::* list, size_t i) {
+  LeafHooks* hooks = m.leaf_hooks.load(std::memory_order_acquire);
+  if (!hooks) return std::nullopt;
+  const std::lock_guard guard(m.lock);
+  if (i >= (hooks->*list).size()) return std::nullopt;
+  return (hooks->*list)[i];
+}
 
 // The tensor shares memory but no history (and is not a view for autograd).
 Tensor detached(const Tensor& t);

@@ -7,6 +7,8 @@
 #include <thread>
 
 #include "autograd/engine.h"
+#include "autograd/inherited_state.h"
+#include "core/fork.h"
 
 namespace facula {
 
@@ -15,6 +17,10 @@ constinit std::atomic<const ThreadHooks*> thread_hooks{nullptr};
 void CarriedError::take() {
   error_ = std::current_exception();
   if (const ThreadHooks* h = thread_hooks.load(std::memory_order_acquire)) above_ = h->take_error();
+}
+
+CarriedError::~CarriedError() {
+  if (above_) thread_hooks.load(std::memory_order_acquire)->drop_error(above_);
 }
 
 void CarriedError::rethrow() {
@@ -42,10 +48,13 @@ class Worker {
   void add(std::function<void()> job) {
     const std::lock_guard guard(mutex_);
     jobs_.push_back(std::move(job));
-    if (active_ == 0)
+    if (active_ > 0) return wake_.notify_one();
+    try {
       activate();
-    else
-      wake_.notify_one();
+    } catch (...) {  // the system has no thread for it
+      jobs_.pop_back();
+      throw;
+    }
   }
   void begin_wait() {
     const std::lock_guard guard(mutex_);
@@ -58,13 +67,13 @@ class Worker {
 
  private:
   void activate() {
-    ++active_;
     if (parked_ > called_) {
       ++called_;
       unpark_.notify_one();
     } else {
       std::thread([this] { serve(); }).detach();
     }
+    ++active_;
   }
   void serve();
 
@@ -80,6 +89,7 @@ thread_local constinit Worker* own_worker = nullptr;
 void Worker::serve() {
   own_worker = this;
   const ThreadScope scope;
+  const uint32_t generation = fork_generation();
   std::unique_lock guard(mutex_);
   while (true) {
     if (active_ > 1) {
@@ -95,20 +105,37 @@ void Worker::serve() {
     guard.unlock();
     job();
     job = nullptr;  // without the lock: it may hold the last of a pass
+    if (generation != fork_generation()) return;  // a hook forked: the child has no use for this
     guard.lock();
   }
 }
 
+// Never destroyed: workers outlive every static object.
+struct Workers {
+  using Map = std::map<std::pair<int, int>, Worker*>;
+  ForkSafeMutex mutex{ForkOrder::Engine};
+  Map* of = new Map;
+};
+Workers& workers() {
+  static auto* all = new Workers;
+  return *all;
+}
+
+// Threads do not survive a fork: the child starts workers of its own, and gives up these with all
+// that they hold.
+constinit ForkHandler forks(ForkOrder::Engine, nullptr, nullptr, [](ForkHandler&) {
+  workers().of = new Workers::Map;
+  own_worker = nullptr;
+});
+
 }  // namespace
 
 void run_on_worker(Device device, std::function<void()> job) {
-  // Never destroyed: workers outlive every static object.
-  static auto* mutex = new std::mutex;
-  static auto* workers = new std::map<std::pair<int, int>, Worker*>;
+  forks.enlist();
   Worker* worker;
   {
-    const std::lock_guard guard(*mutex);
-    Worker*& there = (*workers)[{static_cast<int>(device.type), device.index}];
+    const std::lock_guard guard(workers().mutex);
+    Worker*& there = (*workers().of)[{static_cast<int>(device.type), device.index}];
     if (!there) there = new Worker(device);
     worker = there;
   }
@@ -125,20 +152,17 @@ WorkerWaits::~WorkerWaits() {
 }
 
 void run_on_fresh_thread(const std::function<void()>& work) {
-  const ThreadState state = thread_state;
-  const auto saved = saved_tensor_state();
+  const InheritedState state;
   CarriedError error;
   const WorkerWaits waits;
   std::thread([&] {
     const ThreadScope scope;
-    thread_state = state;
-    set_saved_tensor_state(saved);
+    const InheritedState::Scope inherited(state);
     try {
       work();
     } catch (...) {
       error.take();
     }
-    set_saved_tensor_state(nullptr);
   }).join();
   if (error.any()) error.rethrow();
 }

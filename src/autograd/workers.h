@@ -2,6 +2,7 @@
 #pragma once
 #include <exception>
 #include <functional>
+#include <utility>
 
 #include "core/device.h"
 
@@ -27,12 +28,23 @@ void run_on_fresh_thread(const std::function<void()>& work);
 // set.
 class CarriedError {
  public:
+  CarriedError() = default;
+  CarriedError(CarriedError&& o) noexcept { swap(o); }
+  CarriedError& operator=(CarriedError&& o) noexcept {
+    swap(o);
+    return *this;
+  }
+  ~CarriedError();
   // In a catch block: takes the exception.
   void take();
   bool any() const { return static_cast<bool>(error_); }
   [[noreturn]] void rethrow();
 
  private:
+  void swap(CarriedError& o) noexcept {
+    std::swap(error_, o.error_);
+    std::swap(above_, o.above_);
+  }
   std::exception_ptr error_;
   void* above_ = nullptr;
 };

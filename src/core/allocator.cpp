@@ -2,7 +2,6 @@
 // Large blocks: cache ordered by last use -> system. See allocator.h for the contract.
 #include "core/allocator.h"
 
-#include <pthread.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -15,6 +14,8 @@
 
 #include "core/cgroup.h"
 #include "core/error.h"
+#include "core/fenced.h"
+#include "core/fork.h"
 #include "core/holders.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -74,12 +75,32 @@ void count_block(int64_t size) {
   (size > 0 ? totals.allocations : totals.frees).fetch_add(1, std::memory_order_relaxed);
 }
 
+#if FACULA_FENCED
+void* allocate_fenced(size_t bytes) {
+  if (bytes == 0) return nullptr;
+  void* p = bytes > absurd_size ? nullptr : fenced_allocate(bytes);
+  if (p == nullptr) throw_out_of_memory(bytes);
+  count_block(static_cast<int64_t>(bytes));
+  if (bytes > holder_bytes) note_block(p, bytes);
+  return p;
+}
+
+void free_fenced(void* p, size_t bytes) noexcept {
+  count_block(-static_cast<int64_t>(bytes));
+  if (bytes > holder_bytes) forget_block(p);
+  fenced_free(p, bytes);
+}
+#endif
+
 }  // namespace
 
 #if defined(FACULA_SYSTEM_ALLOCATOR)
 
 // The sanitizer has to see each block.
 void* cpu_allocate(size_t bytes) {
+#if FACULA_FENCED
+  if (fences_on()) return allocate_fenced(bytes);
+#endif
   if (bytes == 0) return nullptr;
   if (bytes > absurd_size) throw_out_of_memory(bytes);
   void* p = ::operator new(bytes, std::align_val_t{cpu_alignment}, std::nothrow);
@@ -91,6 +112,9 @@ void* cpu_allocate(size_t bytes) {
 
 void cpu_free(void* p, size_t bytes) noexcept {
   if (p == nullptr) return;
+#if FACULA_FENCED
+  if (fences_on()) return free_fenced(p, bytes);
+#endif
   count_block(-static_cast<int64_t>(bytes));
   if (bytes > holder_bytes) forget_block(p);
   ::operator delete(p, std::align_val_t{cpu_alignment});
@@ -312,7 +336,7 @@ constinit ThreadCache detached;
 
 constinit std::mutex registry_mutex;
 constinit ThreadCache* registry = nullptr;
-constinit bool fork_hooks_installed = false;
+extern constinit ForkHandler forks;
 
 void flush_counters(ThreadCache& c) {
   totals.allocated.add(c.allocated.get(), c.peak.get());
@@ -361,8 +385,6 @@ struct Detach {
   }
 };
 
-void install_fork_hooks();
-
 // This thread's cache; null when it is ending or has none.
 ThreadCache* attached_cache() noexcept {
   if (current == &detached) return nullptr;
@@ -372,7 +394,7 @@ ThreadCache* attached_cache() noexcept {
   for (size_t k = 0; k < class_count; ++k) c->lists[k].room = list_limit(k);
   {
     const std::lock_guard lock(registry_mutex);
-    if (!fork_hooks_installed) install_fork_hooks();
+    forks.enlist();
     c->next = registry;
     if (registry != nullptr) registry->previous = c;
     registry = c;
@@ -518,14 +540,14 @@ constinit LargeCache large;
 // ---- Fork ---------------------------------------------------------------------------------------
 
 // A child has only the forking thread: it must find every lock free and every structure whole.
-void lock_all() {
+void lock_all(ForkHandler&) {
   registry_mutex.lock();
   for (CentralList& list : central) list.mutex.lock();
   large.mutex.lock();
   lock_holders();
 }
 
-void unlock_all() {
+void unlock_all(ForkHandler&) {
   unlock_holders();
   large.mutex.unlock();
   for (CentralList& list : central) list.mutex.unlock();
@@ -545,13 +567,10 @@ void forget_other_threads() {
   }
 }
 
-void install_fork_hooks() {
-  fork_hooks_installed = true;
-  pthread_atfork(lock_all, unlock_all, [] {
-    forget_other_threads();
-    unlock_all();
-  });
-}
+constinit ForkHandler forks(ForkOrder::Memory, lock_all, unlock_all, [](ForkHandler& self) {
+  forget_other_threads();
+  unlock_all(self);
+});
 
 // ---- Slow paths ---------------------------------------------------------------------------------
 
@@ -638,6 +657,9 @@ void count_free(ThreadCache& c, int64_t size) {
 // ---- The interface ------------------------------------------------------------------------------
 
 void* cpu_allocate(size_t bytes) {
+#if FACULA_FENCED
+  if (fences_on()) return allocate_fenced(bytes);
+#endif
   if (bytes - 1 >= small_limit) [[unlikely]]  // 0 wraps around
     return bytes == 0 ? nullptr : allocate_large(bytes);
   const size_t k = size_class(bytes);
@@ -653,6 +675,9 @@ void* cpu_allocate(size_t bytes) {
 
 void cpu_free(void* p, size_t bytes) noexcept {
   if (p == nullptr) return;
+#if FACULA_FENCED
+  if (fences_on()) return free_fenced(p, bytes);
+#endif
   if (bytes - 1 >= small_limit) [[unlikely]]
     return free_large(p, bytes);
   const size_t k = size_class(bytes);

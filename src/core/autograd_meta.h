@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/allocator.h"
+#include "core/locks.h"
 #include "core/tensor.h"
 
 namespace facula {
@@ -47,8 +48,8 @@ class GraphNode {
   uint32_t use_count() const { return count_.load(std::memory_order_acquire); }
   bool kept_by_leaf() const { return kept_by_leaf_; }
 
-  // The last reference to a kept node is gone.
-  virtual void rest() {}
+  // Called when the last reference to a node that its leaf keeps is gone.
+  virtual void on_unreferenced() {}
   // Whoever holds more than its base class shows that as well; what is not shown is never
   // collected.
   virtual void show_held(HeldVisitor&) const {}
@@ -88,6 +89,13 @@ struct PostAccumulateHook {
   void* object = nullptr;  // the Python object that `call` owns one reference to
 };
 
+// Of a leaf: what few tensors have. Read and changed under the lock of its AutogradMeta, and copied
+// before anything of it is called.
+struct LeafHooks {
+  std::vector<TensorHook> gradient;
+  std::vector<PostAccumulateHook> post_accumulate;
+};
+
 // The derivative of a tensor along the direction that forward mode follows. The level of forward
 // mode that it belongs to holds it as well, to empty it when it ends.
 struct Tangent : RefCounted {
@@ -107,25 +115,28 @@ struct AutogradMeta {
   ~AutogradMeta() {
     if (tangent) empty_tangent(tangent);
     delete accumulator.load(std::memory_order_relaxed);
+    delete leaf_hooks.load(std::memory_order_relaxed);
   }
   static void* operator new(size_t bytes) { return cpu_allocate(bytes); }
   static void operator delete(void* p, size_t bytes) { cpu_free(p, bytes); }
 
+  // Of `grad`, the leaf's hooks, and a view's grad_fn while it is renewed.
+  SpinLock lock;
   bool requires_grad = false;  // asked for on a leaf
   bool retains_grad = false;
   ViewKind view_kind = ViewKind::Default;
   DType grad_dtype = DType::Undefined;  // of a leaf's gradient; undefined: the tensor's own
   uint32_t output_nr = 0;
-  uint32_t view_version = 0;  // version at which grad_fn of a view was made
-  int level = 0;              // the grad level that this state belongs to
+  // Version at which grad_fn of a view was made; written after it.
+  std::atomic<uint32_t> view_version{0};
+  int level = 0;  // the grad level that this state belongs to
   Tensor grad;
   Ref<Tangent> tangent;  // of forward mode; null is zero
   Ref<GraphNode> grad_fn;
   std::atomic<GraphNode*> accumulator{nullptr};  // of a leaf; owned, made at its first use
   Tensor base;                                   // for views: the root, never itself a view
   std::shared_ptr<ViewReplay> replay;
-  std::vector<TensorHook> hooks;
-  std::vector<PostAccumulateHook> post_accumulate_hooks;
+  std::atomic<LeafHooks*> leaf_hooks{nullptr};  // owned, made at the first
 };
 
 inline AutogradMeta& autograd_meta(const Tensor& t) {

@@ -1,98 +1,244 @@
 #include "core/device.h"
 
+#include <pthread.h>
+
+#include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <cstring>
 #include <mutex>
+#include <ostream>
 
-#include "core/allocator.h"
+#include "core/device_table.h"
 #include "core/error.h"
+#include "core/fork.h"
 
 namespace facula {
 namespace {
 
-void* cpu_table_allocate(size_t bytes, int) { return cpu_allocate(bytes); }
-void cpu_table_release(void* data, size_t bytes, int) { cpu_free(data, bytes); }
-int host_copy(void* to, const void* from, size_t bytes, int) {
-  __builtin_memcpy(to, from, bytes);
-  return 0;
+constexpr int cuda_kind = 0;
+constexpr int most_indices = 128;
+
+// Never destroyed: devices are used until the process ends.
+struct Kind {
+  DeviceTable table;
+  std::string name;
+  std::mutex starting;
+  std::atomic<bool> started{false};
+};
+
+constinit std::atomic<Kind*> kinds[device_kinds] = {};
+constinit ForkSafeMutex registration(ForkOrder::Devices);
+// Set in children that were forked after a kind had started: its threads and handles are not there.
+constinit std::atomic<bool> any_started{false}, lost_by_fork{false};
+
+// The current index of each kind.
+thread_local constinit int8_t current_index[device_kinds] = {};
+
+Kind* kind_of(DeviceType type) {
+  const int k = device_kind(type);
+  return k < 0 ? nullptr : kinds[k].load(std::memory_order_acquire);
 }
-int one_device() { return 1; }
-int first_device() { return 0; }
 
-constinit const DeviceTable cpu_table = [] {
-  DeviceTable t;
-  t.name = "cpu";
-  t.allocate = cpu_table_allocate;
-  t.release = cpu_table_release;
-  t.copy_from_host = t.copy_to_host = t.copy_within = host_copy;
-  t.device_count = one_device;
-  t.current_device = first_device;
-  return t;
-}();
+void watch_forks() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    pthread_atfork(nullptr, nullptr, [] {
+      if (any_started) lost_by_fork = true;
+    });
+  });
+}
 
-constinit const DeviceTable meta_table = [] {
-  DeviceTable t;
-  t.name = "meta";
-  t.device_count = one_device;
-  return t;
-}();
+void start(Kind& k, DeviceType type) {
+  const std::lock_guard guard(k.starting);
+  if (k.started.load(std::memory_order_relaxed)) return;
+  if (k.table.start) check_device_code(k.table.start(), {type, -1}, "start");
+  watch_forks();
+  any_started = true;
+  k.started.store(true, std::memory_order_release);
+}
 
-constinit std::atomic<const DeviceTable*> plugins[max_plugin_devices] = {};
-constinit std::atomic<const DeviceTable*> cuda_table{nullptr};
-constinit std::mutex registration;
-
-const char* type_name(DeviceType type) {
+std::string type_name(DeviceType type) {
+  if (type == DeviceType::CPU) return "cpu";
+  if (type == DeviceType::Meta) return "meta";
   if (type == DeviceType::CUDA) return "cuda";
-  const DeviceTable* t = device_table(type);
-  return t ? t->name : "unknown";
+  const Kind* k = kind_of(type);
+  return k ? k->name : "unknown";
+}
+
+// What every table has, whatever it leaves out.
+void check_table(const DeviceTable& t) {
+  check(t.size >= offsetof(DeviceTable, release) + sizeof(t.release),
+        "register_device(): expected a table that reaches at least to the entry 'release'; got ",
+        t.size, " bytes");
+  check(t.version == FACULA_DEVICE_TABLE_VERSION, "register_device(): expected a table of version ",
+        FACULA_DEVICE_TABLE_VERSION, "; got version ", t.version);
+  check(t.name && *t.name, "register_device(): expected a table with a name; got one without");
+  check(t.device_count && t.allocate && t.release,
+        "register_device(): expected a table with device_count, allocate and release; that of '",
+        t.name, "' lacks one");
+}
+
+// The entries that belong together are there together.
+void check_groups(const DeviceTable& t) {
+  const auto whole = [&](std::initializer_list<bool> there, const char* what) {
+    const auto n = std::ranges::count(there, true);
+    check(n == 0 || n == static_cast<int64_t>(there.size()), "register_device(): the table of '",
+          t.name, "' must have all entries for ", what, ", or none");
+  };
+  check(t.copy && t.synchronize, "register_device(): the table of '", t.name,
+        "' lacks copy or synchronize");
+  whole({t.allocate_pinned != nullptr, t.release_pinned != nullptr}, "pinned memory");
+  whole({t.create_stream != nullptr, t.destroy_stream != nullptr, t.query_stream != nullptr,
+         t.synchronize_stream != nullptr},
+        "streams");
+  whole({t.create_event != nullptr, t.destroy_event != nullptr, t.record_event != nullptr,
+         t.wait_event != nullptr, t.query_event != nullptr, t.synchronize_event != nullptr},
+        "events");
+  whole({t.begin_capture != nullptr, t.end_capture != nullptr, t.replay_graph != nullptr,
+         t.destroy_graph != nullptr},
+        "capture");
+}
+
+DeviceTable read_table(const DeviceTable& given) {
+  check_table(given);
+  DeviceTable t{};
+  std::memcpy(static_cast<void*>(&t), &given, std::min<size_t>(given.size, sizeof(DeviceTable)));
+  t.size = sizeof(DeviceTable);
+  check_groups(t);
+  return t;
 }
 
 }  // namespace
 
+int device_kind(DeviceType type) {
+  if (type == DeviceType::CUDA) return cuda_kind;
+  const int plugin = static_cast<int>(type) - static_cast<int>(DeviceType::FirstPlugin);
+  return plugin >= 0 && plugin < max_plugin_devices ? 1 + plugin : -1;
+}
+
+DeviceType device_type_of_kind(int kind) {
+  if (kind == cuda_kind) return DeviceType::CUDA;
+  return static_cast<DeviceType>(static_cast<int>(DeviceType::FirstPlugin) + kind - 1);
+}
+
+bool is_registered(DeviceType type) {
+  return type == DeviceType::CPU || type == DeviceType::Meta || kind_of(type) != nullptr;
+}
+
+DeviceType accelerator_type() {
+  for (int k = 0; k < device_kinds; ++k)
+    if (kinds[k].load(std::memory_order_acquire)) return device_type_of_kind(k);
+  return DeviceType::CPU;
+}
+
 const DeviceTable* device_table(DeviceType type) {
-  switch (type) {
-    case DeviceType::CPU:
-      return &cpu_table;
-    case DeviceType::Meta:
-      return &meta_table;
-    case DeviceType::CUDA:
-      return cuda_table.load(std::memory_order_acquire);
-    default:
-      break;
-  }
-  const int slot = static_cast<int>(type) - static_cast<int>(DeviceType::FirstPlugin);
-  if (slot < 0 || slot >= max_plugin_devices) return nullptr;
-  return plugins[slot].load(std::memory_order_acquire);
+  const Kind* k = kind_of(type);
+  return k ? &k->table : nullptr;
+}
+
+const DeviceTable& running_table(DeviceType type) {
+  Kind* k = kind_of(type);
+  check(k != nullptr, "expected a kind of device that is in this process; got ", type_name(type),
+        ", which no library has registered");
+  check(!devices_lost_by_fork(), "Cannot re-initialize ", k->name, " in forked subprocess. To use ",
+        k->name, " with multiprocessing, you must use the 'spawn' start method");
+  if (!k->started.load(std::memory_order_acquire)) [[unlikely]]
+    start(*k, type);
+  return k->table;
+}
+
+bool is_started(DeviceType type) {
+  const Kind* k = kind_of(type);
+  return k && k->started.load(std::memory_order_acquire) && !lost_by_fork;
+}
+
+bool devices_lost_by_fork() { return lost_by_fork.load(std::memory_order_relaxed); }
+
+int device_count(DeviceType type) {
+  const Kind* k = kind_of(type);
+  return k ? std::clamp(k->table.device_count(), 0, most_indices) : 0;
+}
+
+int current_device_index(DeviceType type) {
+  const int k = device_kind(type);
+  return k < 0 ? -1 : current_index[k];
+}
+
+namespace {
+void check_index(Device d) {
+  const int count = device_count(d.type);
+  check(d.index < count, "expected a device of ", type_name(d.type), " with an index below ", count,
+        "; got ", str(d));
+}
+}  // namespace
+
+void set_current_device(Device d) {
+  const int k = device_kind(d.type);
+  check(k >= 0, "expected an accelerator; got ", str(d));
+  if (d.index < 0 || d.index == current_index[k]) return;
+  check_index(d);
+  const DeviceTable& t = running_table(d);
+  if (t.set_device) check_device_code(t.set_device(d.index), d, "set_device");
+  current_index[k] = d.index;
 }
 
 Device with_index(Device d) {
-  if (d.index >= 0 || d.is_cpu() || d.is_meta()) return d;
-  const DeviceTable* t = device_table(d.type);
-  d.index = t && t->current_device ? static_cast<int8_t>(t->current_device()) : 0;
+  if (!d.is_accelerator()) return d;
+  if (d.index < 0)
+    d.index = static_cast<int8_t>(std::max(current_device_index(d.type), 0));
+  else if (is_registered(d.type))
+    check_index(d);
   return d;
 }
 
-DeviceType register_device(const DeviceTable& table) {
-  check(table.name && table.allocate && table.release,
-        "register_device(): expected a table with name, allocate and release; got one without");
-  std::lock_guard lock(registration);
+DeviceGuard::DeviceGuard(Device d) {
+  if (!d.is_accelerator()) return;
+  before_ = {d.type, static_cast<int8_t>(current_device_index(d.type))};
+  set_current_device(d);
+}
+DeviceGuard::~DeviceGuard() {
+  if (!before_.is_accelerator()) return;
+  try {
+    set_current_device(before_);
+  } catch (const Error&) {
+    // The way out of a scope: the device's next use says what is wrong with it.
+  }
+}
+
+DeviceType register_device(const DeviceTable& given) {
+  const DeviceTable table = read_table(given);
   const std::string_view wanted = table.name;
   check(wanted != "cpu" && wanted != "meta", "register_device(): the name '", wanted,
         "' belongs to a built-in device");
-  if (wanted == "cuda") {
-    cuda_table.store(&table, std::memory_order_release);
-    return DeviceType::CUDA;
-  }
-  for (int i = 0; i < max_plugin_devices; ++i) {
-    const DeviceTable* there = plugins[i].load();
+  check(wanted.find(':') == std::string_view::npos, "register_device(): a name has no colon; got '",
+        wanted, "'");
+  const std::lock_guard lock(registration);
+  int free = -1;
+  for (int i = device_kinds - 1; i >= 0; --i) {
+    const Kind* there = kinds[i].load();
     check(!there || wanted != there->name, "register_device(): a device named '", wanted,
           "' is registered already");
-    if (there) continue;
-    plugins[i].store(&table, std::memory_order_release);
-    return static_cast<DeviceType>(static_cast<int>(DeviceType::FirstPlugin) + i);
+    if (!there && (i == cuda_kind) == (wanted == "cuda")) free = i;
   }
-  throw Error(ErrorKind::Runtime, "register_device(): at most ", max_plugin_devices,
-              " plug-in devices can be registered");
+  check(free >= 0, "register_device(): at most ", max_plugin_devices,
+        " plug-in devices can be registered");
+  kinds[free].store(new Kind{table, std::string(wanted), {}, false}, std::memory_order_release);
+  return device_type_of_kind(free);
+}
+
+void check_device_code(int code, Device d, const char* what) {
+  if (code == 0) [[likely]]
+    return;
+  const DeviceTable* t = device_table(d.type);
+  const char* words = t && t->error_text ? t->error_text(code) : nullptr;
+  throw Error(ErrorKind::Accelerator, str(d), ": ", words ? words : "an error of the device",
+              " (code ", code, " of ", what, ")");
+}
+
+void missing_entry(Device d, const char* entry) {
+  throw Error(ErrorKind::NotImplemented, "the device '", type_name(d.type),
+              "' cannot do this: its table has no entry '", entry, "'");
 }
 
 DeviceText::operator std::string() const {
@@ -105,27 +251,29 @@ std::ostream& operator<<(std::ostream& to, const DeviceText& text) {
   return to << std::string(text);
 }
 
+namespace {
+// Whether the name is that of a kind, which goes to `type`.
+bool find_type(std::string_view name, DeviceType& type) {
+  for (DeviceType t : {DeviceType::CPU, DeviceType::CUDA, DeviceType::Meta})
+    if (name == type_name(t)) {
+      type = t;
+      return true;
+    }
+  for (int i = 0; i < device_kinds; ++i) {
+    const Kind* k = kinds[i].load(std::memory_order_acquire);
+    if (!k || name != k->name) continue;
+    type = device_type_of_kind(i);
+    return true;
+  }
+  return false;
+}
+}  // namespace
+
 Device parse_device(std::string_view text) {
   const size_t colon = text.find(':');
-  const std::string_view name = text.substr(0, colon);
   Device d;
-  bool known = true;
-  if (name == "cpu") {
-    d.type = DeviceType::CPU;
-  } else if (name == "cuda") {
-    d.type = DeviceType::CUDA;
-  } else if (name == "meta") {
-    d.type = DeviceType::Meta;
-  } else {
-    known = false;
-    for (int i = 0; i < max_plugin_devices; ++i) {
-      const DeviceTable* t = plugins[i].load(std::memory_order_acquire);
-      if (!t || name != t->name) continue;
-      d.type = static_cast<DeviceType>(static_cast<int>(DeviceType::FirstPlugin) + i);
-      known = true;
-    }
-  }
-  check(known, "Device(): expected cpu, cuda, meta or a registered type, and an index; got '",
+  check(find_type(text.substr(0, colon), d.type),
+        "Device(): expected cpu, cuda, meta or a registered type, and an index; got '",
         text.substr(0, 64), "'");
   if (colon == std::string_view::npos) return d;
   const std::string_view digits = text.substr(colon + 1);
@@ -133,25 +281,10 @@ Device parse_device(std::string_view text) {
   const auto [end, ec] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
   const bool plain =
       !digits.empty() && digits[0] != '-' && (digits.size() == 1 || digits[0] != '0');
-  check(ec == std::errc() && end == digits.data() + digits.size() && plain && index <= 127,
+  check(ec == std::errc() && end == digits.data() + digits.size() && plain && index < most_indices,
         "Invalid device string: '", text.substr(0, 64), "'");
   d.index = static_cast<int8_t>(index);
   return d;
-}
-
-void* device_allocate(Device d, size_t bytes) {
-  if (d.is_cpu()) return cpu_allocate(bytes);
-  const DeviceTable* t = device_table(d.type);
-  check(t && t->allocate, "cannot allocate on device ", str(d), ": no such device in this process");
-  if (bytes == 0) return nullptr;
-  void* p = t->allocate(bytes, d.index);
-  check(p != nullptr, "not enough memory on ", str(d), ": tried to allocate ", bytes, " bytes");
-  return p;
-}
-
-void device_release(Device d, void* data, size_t bytes) {
-  if (d.is_cpu()) return cpu_free(data, bytes);
-  if (data) device_table(d.type)->release(data, bytes, d.index);
 }
 
 }  // namespace facula

@@ -1,4 +1,5 @@
-// Devices, and the one table of functions that each kind of device stands behind.
+// Devices: a kind and an index. What stands behind a kind is core/device_table.h, and what can be
+// done with streams of work core/stream.h.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +19,8 @@ struct Device {
   friend bool operator==(Device a, Device b) { return a.type == b.type && a.index == b.index; }
   bool is_cpu() const { return type == DeviceType::CPU; }
   bool is_meta() const { return type == DeviceType::Meta; }
+  // Whether a table of functions stands behind it, with streams of its own.
+  bool is_accelerator() const { return !is_cpu() && !is_meta(); }
 };
 
 // "cuda:1"; made only when it is written or turned into a string, so that it costs nothing among
@@ -31,44 +34,46 @@ inline DeviceText str(Device d) { return {d}; }
 // Parses "cpu", "cuda:1", "meta", or a plug-in's name; throws RuntimeError for anything else.
 Device parse_device(std::string_view text);
 
-// What a device kind offers. `size` and `version` come first: a table built against an older
-// header is shorter, and functions it lacks read as null.
-struct DeviceTable {
-  uint32_t size = sizeof(DeviceTable);
-  uint32_t version = 1;
-  const char* name = nullptr;  // "cuda", as in device strings
-  // Allocates bytes > 0 on device `index`; null or an exception code is an error.
-  void* (*allocate)(size_t bytes, int index) = nullptr;
-  void (*release)(void* data, size_t bytes, int index) = nullptr;
-  // Contiguous copies between host memory and this device, and within it. 0 is success.
-  int (*copy_from_host)(void* device, const void* host, size_t bytes, int index) = nullptr;
-  int (*copy_to_host)(void* host, const void* device, size_t bytes, int index) = nullptr;
-  int (*copy_within)(void* to, const void* from, size_t bytes, int index) = nullptr;
-  int (*device_count)() = nullptr;
-  int (*current_device)() = nullptr;
-  int (*set_device)(int index) = nullptr;
-  int (*synchronize)(int index) = nullptr;
-  void* (*new_stream)(int index) = nullptr;
-  void (*delete_stream)(void* stream) = nullptr;
-  void* (*new_event)(int index) = nullptr;
-  int (*record_event)(void* event, void* stream) = nullptr;
-  int (*wait_event)(void* event, void* stream) = nullptr;
-  void (*delete_event)(void* event) = nullptr;
-  void* (*allocate_pinned)(size_t bytes) = nullptr;
-  void (*release_pinned)(void* data) = nullptr;
-  uint64_t (*seed)(int index, uint64_t seed) = nullptr;
+// A small number for each kind that has a table, from 0 to device_kinds - 1; -1 for CPU and meta.
+inline constexpr int device_kinds = 1 + max_plugin_devices;
+int device_kind(DeviceType type);
+DeviceType device_type_of_kind(int kind);
+
+// Whether a kind is registered, or is the CPU or meta.
+bool is_registered(DeviceType type);
+// The kind that device indices without a name mean: CUDA where it is registered, else the first
+// kind that a library registered; the CPU where there is none.
+DeviceType accelerator_type();
+// How many devices of a kind can be used; 0 where it is not registered. Starts nothing.
+int device_count(DeviceType type);
+// Whether the kind has been used in this process.
+bool is_started(DeviceType type);
+// Whether this process was forked from one that had used a device: its devices cannot be used here,
+// and what belonged to them is left alone.
+bool devices_lost_by_fork();
+
+// The thread's current device of a kind, 0 at first.
+int current_device_index(DeviceType type);
+// RuntimeError where there is no such device.
+void set_current_device(Device d);
+// The device with its index filled in: the current one of its kind. CPU and meta have none.
+// RuntimeError for an index that a registered kind does not have.
+Device with_index(Device d);
+
+// Sets the current device of a kind for a scope; nothing for CPU and meta.
+class DeviceGuard {
+ public:
+  explicit DeviceGuard(Device d);
+  ~DeviceGuard();
+  DeviceGuard(const DeviceGuard&) = delete;
+
+ private:
+  Device before_;
 };
 
-// The table of a device kind, or null where none is registered.
-const DeviceTable* device_table(DeviceType type);
-// The device with its index filled in: the current one of its kind. CPU and meta have none.
-Device with_index(Device d);
-// Registers a kind and returns its number; the table must outlive the process's use of it.
-// A name that is taken raises RuntimeError.
-DeviceType register_device(const DeviceTable& table);
-
-// Allocates through the device's table; raises RuntimeError naming the device when it cannot.
+// Memory for the stream that is current on the device; OutOfMemoryError when there is none left.
 void* device_allocate(Device d, size_t bytes);
+// Gives it back, from any thread: it is used again when all streams that use it have passed.
 void device_release(Device d, void* data, size_t bytes);
 
 }  // namespace facula

@@ -162,4 +162,13 @@ DType dtype_by_name(std::string_view text) {
 DType default_dtype() { return default_dtype_value.load(std::memory_order_relaxed); }
 void set_default_dtype(DType d) { default_dtype_value.store(d, std::memory_order_relaxed); }
 
+void not_implemented_for(const char* kernel, DType d) {
+  throw Error(ErrorKind::NotImplemented, "\"", kernel, "\" not implemented for '",
+              info(d).legacy_name, "'");
+}
+
+void no_element_of(size_t bytes) {
+  throw Error(ErrorKind::NotImplemented, "no dtype has elements of ", bytes, " bytes");
+}
+
 }  // namespace facula

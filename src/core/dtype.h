@@ -128,54 +128,77 @@ struct Type {
 };
 
 // Calls f(Type<T>{}) with the C++ type of one dtype out of the given types; returns false for
-// others.
+// others. Whoever calls a visit looks at the answer; a kernel calls `dispatch`, which raises.
 template <class... Ts, class F>
-bool visit_types(DType d, F&& f) {
+[[nodiscard]] bool visit_types(DType d, F&& f) {
   return ((dtype_of<Ts> == d ? (f(Type<Ts>{}), true) : false) || ...);
 }
 template <class F>
-bool visit_integral(DType d, F&& f) {
+[[nodiscard]] bool visit_integral(DType d, F&& f) {
   return visit_types<uint8_t, int8_t, int16_t, int32_t, int64_t>(d, f);
 }
 template <class F>
-bool visit_floating(DType d, F&& f) {
+[[nodiscard]] bool visit_floating(DType d, F&& f) {
   return visit_types<float, double, Half, BFloat16>(d, f);
 }
 template <class F>
-bool visit_complex(DType d, F&& f) {
+[[nodiscard]] bool visit_complex(DType d, F&& f) {
   return visit_types<complex64, complex128>(d, f);
 }
 // Every dtype with arithmetic: bool, integers up to 64 bits (not the wide unsigned), floats,
 // complex.
 template <class F>
-bool visit_arithmetic(DType d, F&& f) {
+[[nodiscard]] bool visit_arithmetic(DType d, F&& f) {
   return visit_floating(d, f) || visit_integral(d, f) || visit_types<bool>(d, f) ||
          visit_complex(d, f);
 }
+
+// Sets of types for `dispatch`.
+template <class... Ts>
+struct TypeSet {};
+using FloatingTypes = TypeSet<float, double, Half, BFloat16>;
+using IntegralTypes = TypeSet<uint8_t, int8_t, int16_t, int32_t, int64_t>;
+using WideUnsignedTypes = TypeSet<uint16_t, uint32_t, uint64_t>;
+using ComplexTypes = TypeSet<complex64, complex128>;
+using Float8Types = TypeSet<Float8E4M3, Float8E5M2>;
+
+// PyTorch's error of a kernel that lacks a dtype: "kernel" not implemented for 'Half'.
+[[noreturn]] void not_implemented_for(const char* kernel, DType d);
+
+template <class T>
+inline constexpr auto visit_set = []<class F>(DType d, F& f) { return visit_types<T>(d, f); };
+template <class... Ts>
+inline constexpr auto visit_set<TypeSet<Ts...>> =
+    []<class F>(DType d, F& f) { return visit_types<Ts...>(d, f); };
+
+// Calls f(Type<T>{}) with the C++ type of the dtype if it is among the given types and sets of
+// types, and raises for the kernel otherwise, so that no result is left as the memory was.
+template <class... Sets, class F>
+void dispatch(DType d, const char* kernel, F&& f) {
+  if (!(visit_set<Sets>(d, f) || ...)) [[unlikely]]
+    not_implemented_for(kernel, d);
+}
+[[noreturn]] void no_element_of(size_t bytes);
+
 // Unsigned integers of 1, 2, 4, 8, 16 bytes by element size, for kernels that only move bits.
 struct alignas(16) Bits128 {
   uint64_t lo, hi;
 };
 template <class F>
-bool visit_size(size_t bytes, F&& f) {
+void visit_size(size_t bytes, F&& f) {
   switch (bytes) {
     case 1:
-      f(Type<uint8_t>{});
-      return true;
+      return f(Type<uint8_t>{});
     case 2:
-      f(Type<uint16_t>{});
-      return true;
+      return f(Type<uint16_t>{});
     case 4:
-      f(Type<uint32_t>{});
-      return true;
+      return f(Type<uint32_t>{});
     case 8:
-      f(Type<uint64_t>{});
-      return true;
+      return f(Type<uint64_t>{});
     case 16:
-      f(Type<Bits128>{});
-      return true;
+      return f(Type<Bits128>{});
     default:
-      return false;
+      no_element_of(bytes);
   }
 }
 

@@ -20,7 +20,8 @@ enum class ErrorKind : uint8_t {
   Assertion,
   LinAlg,
   StopIteration,
-  Python,  // a Python exception is set already; the text is a copy
+  Accelerator,  // a device's library reports an error
+  Python,       // a Python exception is set already; the text is a copy
 };
 
 template <class... Args>

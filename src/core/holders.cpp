@@ -4,6 +4,7 @@
 #include <atomic>
 #include <mutex>
 #include <new>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -23,13 +24,26 @@ struct Holder {
 };
 using Holders = std::unordered_map<const void*, Holder>;
 
-constinit std::mutex mutex;
+// The list lies in parts by the address of the block, each with a lock of its own: threads that
+// allocate at once meet at none of them as a rule, and all are read when an error's text is made.
+struct alignas(64) Part {
+  std::mutex mutex;
+  Holders holders;
+};
+constexpr size_t part_count = 64;
+
 constinit std::atomic<AllocationSite> site_of{nullptr};
 
-// Never destroyed: tensors of static storage duration outlive it otherwise.
-Holders& holders() {
-  static auto* h = new Holders;
-  return *h;
+// Never destroyed: tensors of static storage duration outlive them otherwise.
+Part* parts() {
+  static auto* p = new Part[part_count];
+  return p;
+}
+
+// Blocks this large begin at pages, of which neighbours go to different parts.
+Part& part_of(const void* p) {
+  const auto address = reinterpret_cast<uintptr_t>(p);
+  return parts()[(address >> 12 ^ address >> 18) % part_count];
 }
 
 std::string current_site() noexcept {
@@ -52,10 +66,9 @@ std::string line_of(const Holder& h) {
 
 std::vector<Holder> by_size() {
   std::vector<Holder> all;
-  {
-    const std::lock_guard lock(mutex);
-    all.reserve(holders().size());
-    for (const auto& [p, holder] : holders()) all.push_back(holder);
+  for (Part& part : std::span(parts(), part_count)) {
+    const std::lock_guard lock(part.mutex);
+    for (const auto& [p, holder] : part.holders) all.push_back(holder);
   }
   std::ranges::sort(all, std::ranges::greater(), &Holder::bytes);
   return all;
@@ -65,9 +78,10 @@ std::vector<Holder> by_size() {
 
 void note_block(const void* p, size_t bytes) noexcept {
   std::string site = current_site();
-  const std::lock_guard lock(mutex);
+  Part& part = part_of(p);
+  const std::lock_guard lock(part.mutex);
   try {
-    Holder& h = holders()[p];
+    Holder& h = part.holders[p];
     h = Holder();
     h.bytes = bytes;
     h.site = std::move(site);
@@ -77,14 +91,16 @@ void note_block(const void* p, size_t bytes) noexcept {
 }
 
 void forget_block(const void* p) noexcept {
-  const std::lock_guard lock(mutex);
-  holders().erase(p);
+  Part& part = part_of(p);
+  const std::lock_guard lock(part.mutex);
+  part.holders.erase(p);
 }
 
 void describe_block(const void* p, DType dtype, IntSpan sizes) noexcept {
-  const std::lock_guard lock(mutex);
-  const auto it = holders().find(p);
-  if (it == holders().end() || sizes.size() > most_dims) return;
+  Part& part = part_of(p);
+  const std::lock_guard lock(part.mutex);
+  const auto it = part.holders.find(p);
+  if (it == part.holders.end() || sizes.size() > most_dims) return;
   Holder& h = it->second;
   h.dtype = dtype;
   h.dims = static_cast<uint8_t>(sizes.size());
@@ -103,7 +119,11 @@ std::string largest_holders() {
   return text;
 }
 
-void lock_holders() { mutex.lock(); }
-void unlock_holders() { mutex.unlock(); }
+void lock_holders() {
+  for (Part& part : std::span(parts(), part_count)) part.mutex.lock();
+}
+void unlock_holders() {
+  for (Part& part : std::span(parts(), part_count)) part.mutex.unlock();
+}
 
 }  // namespace facula

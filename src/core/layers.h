@@ -1,5 +1,4 @@
-// The set of layers that a call passes, one bit each; the highest bit runs first (design, section
-// 5).
+// The set of layers that a call passes, one bit each; the highest bit runs first.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -13,18 +12,19 @@ enum class Layer : uint8_t {
   CPU = 0,
   CUDA = 1,
   Meta = 2,
-  Plugin = 3,     // to 6
-  Subclass = 7,   // a tensor whose Python class has __torch_dispatch__
-  Modes = 8,      // the thread's stack of dispatch modes
-  LevelExit = 9,  // the end of a grad level: unwraps and goes to the next interpreter
-  Negative = 10,
-  Conjugate = 11,
-  Autograd = 12,
-  PreAutogradTrace = 13,
-  Transforms = 14,
-  Autocast = 15,
+  Plugin = 3,      // to 6
+  Layout = 7,      // a tensor of a registered kind: kernels by kind and device (dispatch/layout.h)
+  Subclass = 8,    // a tensor whose Python class has __torch_dispatch__
+  Modes = 9,       // the thread's stack of dispatch modes
+  LevelExit = 10,  // the end of a grad level: unwraps and goes to the next interpreter
+  Negative = 11,
+  Conjugate = 12,
+  Autograd = 13,
+  PreAutogradTrace = 14,
+  Transforms = 15,
+  Autocast = 16,
 };
-inline constexpr int layer_count = 16;
+inline constexpr int layer_count = 17;
 
 class LayerSet {
  public:
@@ -54,7 +54,7 @@ class LayerSet {
   uint32_t bits_ = 0;
 };
 
-inline constexpr LayerSet backend_layers = LayerSet::below(Layer::Subclass);
+inline constexpr LayerSet backend_layers = LayerSet::below(Layer::Layout);
 
 constexpr Layer backend_layer(DeviceType d) {
   if (d == DeviceType::CPU) return Layer::CPU;

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/fork.h"
 
 namespace facula {
 
@@ -43,6 +44,46 @@ bool is_valid(const SavedState& s) {
 }
 
 }  // namespace
+
+// All generators. A fork waits until none of them is drawn from: the child finds whole states,
+// which no thread holds.
+struct LiveGenerators {
+  static void add(Generator& g) {
+    const std::lock_guard lock(mutex());
+    forks().enlist();
+    g.next_ = first;
+    if (first) first->previous_ = &g;
+    first = &g;
+  }
+  static void remove(Generator& g) {
+    const std::lock_guard lock(mutex());
+    (g.previous_ ? g.previous_->next_ : first) = g.next_;
+    if (g.next_) g.next_->previous_ = g.previous_;
+  }
+
+ private:
+  static std::mutex& mutex() {
+    static constinit std::mutex m;
+    return m;
+  }
+  static ForkHandler& forks() {
+    static constinit ForkHandler handler(ForkOrder::Generators, take_all, give_all, give_all);
+    return handler;
+  }
+  static void take_all(ForkHandler&) {
+    mutex().lock();
+    for (Generator* g = first; g; g = g->next_) g->mutex_.lock();
+  }
+  static void give_all(ForkHandler&) {
+    for (Generator* g = first; g; g = g->next_) g->mutex_.unlock();
+    mutex().unlock();
+  }
+  static constinit Generator* first;
+};
+constinit Generator* LiveGenerators::first = nullptr;
+
+Generator::Generator(uint64_t seed) : engine_(seed) { LiveGenerators::add(*this); }
+Generator::~Generator() { LiveGenerators::remove(*this); }
 
 void Mt19937::reseed(uint64_t seed) {
   seed_ = seed;
@@ -105,7 +146,8 @@ Generator::State Generator::get_state() const {
   saved.double_normal = next_double_normal.value_or(0.0);
   saved.has_float_normal = next_float_normal.has_value();
   saved.float_normal = next_float_normal.value_or(0.0f);
-  return std::bit_cast<State>(saved);
+  const auto bytes = std::bit_cast<std::array<uint8_t, state_bytes>>(saved);
+  return State(bytes.begin(), bytes.end());
 }
 
 void Generator::set_state(std::span<const uint8_t> bytes) {
@@ -129,8 +171,8 @@ void Generator::set_state(std::span<const uint8_t> bytes) {
 }
 
 std::unique_ptr<Generator> Generator::clone() const {
+  auto copy = std::make_unique<Generator>();  // before the lock: it enters the list of all
   const std::lock_guard lock(mutex_);
-  auto copy = std::make_unique<Generator>();
   copy->engine_ = engine_;
   copy->next_double_normal = next_double_normal;
   copy->next_float_normal = next_float_normal;

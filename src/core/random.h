@@ -7,6 +7,11 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <vector>
+
+#include "core/device.h"
+#include "core/interrupts.h"
+#include "core/refcount.h"
 
 namespace facula {
 
@@ -44,31 +49,45 @@ class Mt19937 {
 };
 
 // A random stream. Kernels hold mutex() while they draw; the methods that replace or read the whole
-// state take it themselves, so they must not be called with it held.
-class Generator {
+// state take it themselves, so they must not be called with it held. Counted: a call that is kept
+// (a node of a graph, a recorded program) keeps the generator that it was given.
+class Generator : public RefCounted {
  public:
   static constexpr uint64_t default_seed = 67280421310721;
   static constexpr size_t state_bytes = 5056;
-  using State = std::array<uint8_t, state_bytes>;
+  using State = std::vector<uint8_t>;
 
-  explicit Generator(uint64_t seed = default_seed) : engine_(seed) {}
-  virtual ~Generator() = default;
+  explicit Generator(uint64_t seed = default_seed);
+  virtual ~Generator();
   Generator(const Generator&) = delete;
   Generator& operator=(const Generator&) = delete;
 
+  // Where its numbers are made: those of other devices are DeviceGenerator.
+  virtual Device device() const { return {}; }
   // Restarts the stream from `seed` and forgets cached normals.
-  void manual_seed(uint64_t seed);
+  virtual void manual_seed(uint64_t seed);
   // Restarts the stream from a number of the operating system, and returns that number.
   uint64_t seed();
-  uint64_t initial_seed() const;
+  virtual uint64_t initial_seed() const;
 
   // The bytes of `torch.Generator.get_state()`.
-  State get_state() const;
+  virtual State get_state() const;
   // Throws RuntimeError, leaving the generator as it was, when `bytes` is not such a state.
-  void set_state(std::span<const uint8_t> bytes);
-  std::unique_ptr<Generator> clone() const;
+  virtual void set_state(std::span<const uint8_t> bytes);
+  virtual std::unique_ptr<Generator> clone() const;
 
-  std::mutex& mutex() const { return mutex_; }
+  // Held while kernels draw: they are not interrupted.
+  struct Mutex : std::mutex {
+    void lock() {
+      std::mutex::lock();
+      ++interrupts.held;
+    }
+    void unlock() {
+      --interrupts.held;
+      std::mutex::unlock();
+    }
+  };
+  Mutex& mutex() const { return mutex_; }
 
   // What follows expects the caller to hold mutex().
   uint32_t next32() { return engine_.next(); }
@@ -78,19 +97,32 @@ class Generator {
   }
   void fill32(uint32_t* out, int64_t n) { engine_.fill(out, n); }
 
+  // The Python object that stands for this stream, borrowed; read and written under the GIL.
+  void* python_object = nullptr;
+
   // Box-Muller makes normals in pairs; the second waits here for the next draw.
   std::optional<double> next_double_normal;
   std::optional<float> next_float_normal;
 
  private:
-  mutable std::mutex mutex_;
+  friend struct LiveGenerators;
+
+  mutable Mutex mutex_;
   Mt19937 engine_;
+  Generator *next_ = nullptr, *previous_ = nullptr;  // in the list of all that a fork goes through
 };
+
+inline void destroy(Generator* g) { delete g; }
 
 // 64 bits from the operating system; throws RuntimeError when it gives none.
 uint64_t random_seed();
 
 // The process's own generator, seeded by random_seed() at its first use and never destroyed.
 Generator& default_generator();
+// The generator that the host draws a call's numbers from: `given`, which must be of the call's
+// device, or the default one. For other devices it is one of this thread's that follows from the
+// state of the device's generator, good until the next call. RuntimeError for one of another
+// device.
+Generator& generator_for(Generator* given, Device device);
 
 }  // namespace facula

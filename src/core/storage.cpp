@@ -5,7 +5,9 @@
 #include <new>
 
 #include "core/allocator.h"
+#include "core/debug.h"
 #include "core/error.h"
+#include "core/stream.h"
 
 namespace facula {
 
@@ -25,6 +27,8 @@ Storage* Storage::place(Device device, size_t bytes, size_t extra) {
 }
 
 Ref<Storage> Storage::make(Device device, size_t bytes) {
+  if (debug::prints(debug::Level::Memory)) [[unlikely]]
+    debug::print(debug::Level::Memory, concat("allocate ", bytes, " bytes on ", str(device)));
   if (device.is_cpu() && bytes <= most_inline_bytes && bytes > 0) {
     Storage* s = place(device, bytes, bytes);
     s->inline_ = true;
@@ -46,11 +50,13 @@ Ref<Storage> Storage::external(Device device, void* data, size_t bytes, void* co
   s->data_ = data;
   s->context_ = context;
   s->deleter_ = deleter;
-  s->resizable_ = false;
+  s->begin_export();
   return Ref<Storage>::take(s);
 }
 
 void Storage::release_memory() {
+  if (debug::prints(debug::Level::Memory)) [[unlikely]]
+    debug::print(debug::Level::Memory, concat("free ", nbytes_, " bytes on ", str(device_)));
   if (deleter_)
     deleter_(context_);
   else if (data_ && !inline_)
@@ -62,9 +68,7 @@ void Storage::release_memory() {
 Storage::~Storage() { release_memory(); }
 
 void Storage::resize(size_t bytes) {
-  check(resizable_,
-        "resize_(): expected a storage that owns its memory; got one over external "
-        "memory, which is not resizable");
+  check(resizable(), "Trying to resize storage that is not resizable");
   if (!has_memory_ && !emptied_) {
     nbytes_ = bytes;
     return;
@@ -85,7 +89,7 @@ void Storage::reallocate(size_t bytes) {
   if (kept && device_.is_cpu())
     std::memcpy(fresh, data_, kept);
   else if (kept)
-    device_table(device_.type)->copy_within(fresh, data_, kept, device_.index);
+    copy_on_device(current_stream(device_), fresh, data_, kept);
   release_memory();
   data_ = fresh;
   capacity_ = room;

@@ -1,5 +1,6 @@
 // Storage: a block of bytes on a device that tensors share.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -29,10 +30,14 @@ class Storage : public ObjectCounted {
     return data_;
   }
   bool has_memory() const { return has_memory_; }
-  bool resizable() const { return resizable_; }
-  // Changes the size, keeping the leading bytes; raises RuntimeError for external memory. Tensors
-  // may be larger than what is left: a smaller block stays where it is, and of an empty one nothing
-  // can be read.
+  bool resizable() const { return exports_.load(std::memory_order_relaxed) == 0; }
+  // Somebody outside (an array, a buffer) gets the address, or gives it up: until then the memory
+  // stays where it is. Whoever cannot tell when it is given up does not call end_export().
+  void begin_export() { exports_.fetch_add(1, std::memory_order_relaxed); }
+  void end_export() { exports_.fetch_sub(1, std::memory_order_relaxed); }
+  // Changes the size, keeping the leading bytes; raises RuntimeError where it is not resizable().
+  // Tensors may be larger than what is left: a smaller block stays where it is, and of an empty one
+  // nothing can be read. Where calls may be reading, the caller has a TensorChange.
   void resize(size_t bytes);
 
  private:
@@ -44,10 +49,11 @@ class Storage : public ObjectCounted {
   void reallocate(size_t bytes);
 
   Device device_;
-  bool has_memory_ = true, resizable_ = true;
+  bool has_memory_ = true;
   bool emptied_ = false;  // by resize(0), under tensors that may have elements
   bool inline_ = false;   // data_ lies behind this header, in one block with it
   uint32_t block_bytes_ = 0;
+  std::atomic<uint32_t> exports_{0};  // external memory counts as one
   size_t nbytes_;
   void* data_ = nullptr;
   union {

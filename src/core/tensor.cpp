@@ -7,6 +7,7 @@
 #include "core/allocator.h"
 #include "core/autograd_meta.h"
 #include "core/checked.h"
+#include "core/device_allocator.h"
 #include "core/holders.h"
 
 namespace facula {
@@ -17,7 +18,7 @@ thread_local constinit GraphNode* waiting __attribute__((tls_model("initial-exec
 }  // namespace
 
 void destroy(GraphNode* n) {
-  if (n->kept_by_leaf()) return n->rest();
+  if (n->kept_by_leaf()) return n->on_unreferenced();
   // The outermost call on a thread works off the list that nested calls add to.
   if (working) {
     n->next_dying = waiting;
@@ -41,9 +42,9 @@ void destroy(TensorImpl* t) {
 }
 
 void empty_tangent(const Ref<Tangent>& t) {
-  static std::mutex* lock = new std::mutex;
+  static constinit ForkSafeMutex lock(ForkOrder::Tangents);
   Tensor last;  // goes after the lock: other tangents may go with it
-  std::lock_guard hold(*lock);
+  std::lock_guard hold(lock);
   std::swap(last, t->value);
 }
 
@@ -171,12 +172,13 @@ void TensorImpl::copy_geometry(const TensorImpl& from) {
   contiguous = from.contiguous;
 }
 
-const Ref<VersionCounter>& TensorImpl::share_version() {
+Ref<VersionCounter> TensorImpl::share_version() {
   if (!shared_version) {
-    shared_version = Ref<VersionCounter>::take(new VersionCounter);
-    shared_version->value.store(version, std::memory_order_relaxed);
+    const auto made = Ref<VersionCounter>::take(new VersionCounter);
+    made->value.store(version.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    shared_version.publish(made);
   }
-  return shared_version;
+  return Ref<VersionCounter>::share(shared_version.get());
 }
 
 bool Tensor::is_contiguous(MemoryFormat f) const {
@@ -190,11 +192,13 @@ bool Tensor::is_contiguous(MemoryFormat f) const {
 }
 
 namespace {
-// Plug-in devices have allocators of their own.
 void describe_large(const TensorImpl& t) {
-  const bool large = t.storage->nbytes() > holder_bytes;
-  if (large && t.device.is_cpu()) [[unlikely]]
+  if (t.storage->nbytes() <= holder_bytes || t.device.is_meta()) [[likely]]
+    return;
+  if (t.device.is_cpu())
     describe_block(t.storage->data(), t.dtype, t.sizes());
+  else
+    describe_device_block(t.device, t.storage->data(), t.dtype, t.sizes());
 }
 }  // namespace
 

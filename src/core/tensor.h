@@ -7,6 +7,7 @@
 #include "core/device.h"
 #include "core/dtype.h"
 #include "core/error.h"
+#include "core/extension.h"
 #include "core/layers.h"
 #include "core/small_vector.h"
 #include "core/storage.h"
@@ -17,7 +18,6 @@ struct TensorImpl;
 struct AutogradMeta;
 class Tensor;
 
-enum class Layout : int8_t { Strided = 0, Sparse = 1, SparseCsr = 2, Mkldnn = 3 };
 enum class MemoryFormat : int8_t {
   Contiguous = 0,
   Preserve = 1,
@@ -31,20 +31,37 @@ struct VersionCounter : RefCounted {
 };
 inline void destroy(VersionCounter* v) { delete v; }
 
-// What a tensor is beyond geometry over memory; null for plain ones.
-struct Extension {
-  enum class Kind : uint8_t { TransformWrapper, Functional, Fake, Python };
-  explicit Extension(Kind k) : kind(k) {}
-  virtual ~Extension() = default;
-  // A copy for a new tensor header over the same thing (detach, alias).
-  virtual Extension* clone() const = 0;
-  const Kind kind;
+// Where a tensor keeps the counter that it shares. It is given one at most once while several
+// threads have the tensor: the first comer's.
+class SharedVersion {
+ public:
+  SharedVersion() = default;
+  SharedVersion(const SharedVersion&) = delete;
+  ~SharedVersion() { *this = nullptr; }
+  // Of a tensor that no other thread has yet.
+  SharedVersion& operator=(Ref<VersionCounter> counter) {
+    const auto before = Ref<VersionCounter>::take(counter_.load(std::memory_order_relaxed));
+    counter_.store(counter.leak(), std::memory_order_relaxed);
+    return *this;
+  }
+  VersionCounter* get() const { return counter_.load(std::memory_order_acquire); }
+  explicit operator bool() const { return get() != nullptr; }
+  bool operator==(const SharedVersion& o) const { return get() == o.get(); }
+  // Puts the counter there unless another thread was faster.
+  void publish(Ref<VersionCounter> counter) {
+    VersionCounter* none = nullptr;
+    if (counter_.compare_exchange_strong(none, counter.get(), std::memory_order_acq_rel))
+      counter.leak();
+  }
+
+ private:
+  std::atomic<VersionCounter*> counter_{nullptr};  // owned
 };
 
 struct TensorImpl : ObjectCounted {
   static constexpr int inline_dims = 5;
 
-  uint32_t version = 0;  // until shared; here it fills the word of the count
+  std::atomic<uint32_t> version{0};  // until shared; here it fills the word of the count
   Ref<Storage> storage;
   int64_t offset = 0;  // in elements
   int64_t numel = 0;
@@ -58,9 +75,9 @@ struct TensorImpl : ObjectCounted {
   bool conj : 1 = false;
   bool neg : 1 = false;
   Layout layout = Layout::Strided;
-  Ref<VersionCounter> shared_version;  // once a view or a saved alias exists
-  AutogradMeta* autograd = nullptr;    // owned
-  Extension* extension = nullptr;      // owned
+  SharedVersion shared_version;      // once a view or a saved alias exists
+  AutogradMeta* autograd = nullptr;  // owned
+  Extension* extension = nullptr;    // owned
 
   ~TensorImpl();
   IntSpan sizes() const { return {geometry(), ndim}; }
@@ -73,23 +90,23 @@ struct TensorImpl : ObjectCounted {
   void copy_geometry(const TensorImpl& from);
   void copy_contiguous_geometry(const TensorImpl& from);
   uint32_t current_version() const {
-    return shared_version ? shared_version->value.load(std::memory_order_relaxed) : version;
+    const VersionCounter* shared = shared_version.get();
+    return (shared ? shared->value : version).load(std::memory_order_relaxed);
   }
   void bump_version() {
-    if (shared_version)
-      shared_version->value.fetch_add(1, std::memory_order_relaxed);
-    else
-      ++version;
+    if (VersionCounter* shared = shared_version.get())
+      shared->value.fetch_add(1, std::memory_order_relaxed);
+    else  // no locked instruction: of two changes at once any number counts as a change
+      set_version(version.load(std::memory_order_relaxed) + 1);
+  }
+  void set_version(uint32_t v) {
+    VersionCounter* shared = shared_version.get();
+    (shared ? shared->value : version).store(v, std::memory_order_relaxed);
   }
   // For results that are not out yet: what a kernel wrote into them does not count.
-  void reset_version() {
-    if (shared_version)
-      shared_version->value.store(0, std::memory_order_relaxed);
-    else
-      version = 0;
-  }
+  void reset_version() { set_version(0); }
   // The counter as an object of its own, made now if need be.
-  const Ref<VersionCounter>& share_version();
+  Ref<VersionCounter> share_version();
 
  private:
   const int64_t* geometry() const { return ndim <= inline_dims ? inline_ : heap_; }
@@ -159,12 +176,27 @@ Tensor empty_tensor(IntSpan sizes, DType dtype, Device device = {});
 // The same for the geometry of a contiguous tensor.
 Tensor empty_like_contiguous(const TensorImpl& like, DType dtype, Device device);
 Tensor empty_strided_tensor(IntSpan sizes, IntSpan strides, DType dtype, Device device = {});
+// A tensor of a registered kind: no memory of its own (its storage has no bytes), the device's
+// layer and the one of layouts. Takes the extension over.
+Tensor layout_tensor(Extension* extension, IntSpan sizes, DType dtype, Device device);
 // Another header over the storage of `base`: same dtype, device, conj/neg bits; no autograd part.
 Tensor alias_tensor(const Tensor& base, IntSpan sizes, IntSpan strides, int64_t offset);
 Tensor alias_tensor(const Tensor& base);
 // A header over a storage, checked against its size (RuntimeError when it reaches outside).
 Tensor tensor_over(Ref<Storage> storage, DType dtype, int64_t offset, IntSpan sizes,
                    IntSpan strides);
+
+// --- what a user asks: of the extension where the tensor has one that answers
+
+// Whether calls on the tensor are dispatched by its kind.
+inline bool has_layout_kind(const Tensor& t) { return t->layers.has(Layer::Layout); }
+IntVec sizes_of(const Tensor& t);
+IntVec strides_of(const Tensor& t);
+int64_t numel_of(const Tensor& t);
+// NotImplementedError, "Cannot access storage of SparseTensorImpl", where there is none.
+const Ref<Storage>& storage_of(const Tensor& t);
+// For what works on storages and geometry alone: NotImplementedError that names it.
+void check_strided(const Tensor& t, const char* what);
 
 // --- geometry
 

@@ -16,7 +16,10 @@
 #include <utility>
 
 #include "core/cgroup.h"
+#include "core/environment.h"
 #include "core/error.h"
+#include "core/fork.h"
+#include "core/interrupts.h"
 
 #if defined(__linux__)
 #include <linux/futex.h>
@@ -113,7 +116,7 @@ void move_off(int) {}
 #endif
 
 int default_num_threads() {
-  const char* wish = std::getenv("OMP_NUM_THREADS");
+  const char* wish = environment_value("OMP_NUM_THREADS");
   const long n = wish != nullptr ? std::strtol(wish, nullptr, 10) : 0;
   return n > 0 ? static_cast<int>(std::min<long>(n, max_threads)) : usable_cpus();
 }
@@ -363,16 +366,26 @@ class Pool {
     }
   }
 
-  // All chunks before a failed one are run.
+  // All chunks before a failed one are run. The caller, whose share is the first, looks for
+  // interrupts; one ends the whole loop.
   void run_chunks(int share) noexcept {
-    shares_.claim(share, [this](int64_t chunk) {
+    shares_.claim(share, [this, share](int64_t chunk) {
       if (failure_.before(chunk)) return;
       try {
         job_.run(chunk);
       } catch (...) {
         failure_.record(chunk, std::current_exception());
       }
+      if (share == 0) poll();
     });
+  }
+  void poll() {
+    try {
+      poll_interrupts();
+    } catch (...) {
+      constexpr int64_t before_all = -1;
+      failure_.record(before_all, std::current_exception());
+    }
   }
 
   // Runs two chunks, of which the caller's waits for the worker's, after all have gone to sleep.
@@ -425,14 +438,14 @@ constinit std::atomic<int64_t> wake_ns{default_wake_ns};
 constinit std::atomic<Pool*> pool{nullptr};
 // Held while the pool is made; a flag and not a mutex, so that a forked child can reset it.
 constinit std::atomic<bool> making_pool{false};
-constinit bool fork_hook_installed = false;
 
 // Threads do not survive a fork: the child forgets the pool and makes another when it needs one.
-void forget_pool() {
+void forget_pool(ForkHandler&) {
   pool.store(nullptr, std::memory_order_relaxed);
   making_pool.store(false, std::memory_order_relaxed);
   inside_region = false;
 }
+constinit ForkHandler forks(ForkOrder::Threads, nullptr, nullptr, forget_pool);
 
 void measure(Pool& p) {
   const int64_t ns = p.measure_wake_cost().count();
@@ -444,7 +457,7 @@ Pool* acquire_pool() {
   Pool* p = pool.load(std::memory_order_acquire);
   if (p != nullptr) return p->try_acquire() ? p : nullptr;
   if (making_pool.exchange(true, std::memory_order_acquire)) return nullptr;
-  if (!std::exchange(fork_hook_installed, true)) pthread_atfork(nullptr, nullptr, forget_pool);
+  forks.enlist();
   p = new (std::nothrow) Pool;  // never deleted: its workers outlive static destruction
   if (p == nullptr) {
     making_pool.store(false, std::memory_order_release);
@@ -457,7 +470,10 @@ Pool* acquire_pool() {
 }
 
 void run_serially(const Job& job) {
-  for (int64_t chunk = 0; chunk < job.chunks; ++chunk) job.run(chunk);
+  for (int64_t chunk = 0; chunk < job.chunks; ++chunk) {
+    job.run(chunk);
+    poll_interrupts();
+  }
 }
 
 }  // namespace

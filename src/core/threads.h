@@ -28,7 +28,8 @@ void run_chunks(int64_t n, int64_t grain, ChunkFunction function, void* context)
 // Calls body(begin, end) for each chunk of `grain` items of [0, n), on several threads when that is
 // allowed and there is more than one chunk. Every `begin` is a multiple of `grain` however many
 // threads there are, so begin / grain may index partial results. The first exception in the order
-// of chunks is thrown to the caller; chunks after it may be left out.
+// of chunks is thrown to the caller; chunks after it may be left out. Between chunks the caller
+// looks for interrupts (core/interrupts.h), which leave out what is not begun.
 template <class F>
 void parallel_for(int64_t n, int64_t grain, F&& body) {
   if (n <= 0) return;

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <cstdlib>
 
 #include "core/autograd_meta.h"
-#include "dispatch/mutations.h"
+#include "core/environment.h"
+#include "dispatch/running_calls.h"
 
 namespace facula {
 namespace {
@@ -37,9 +37,8 @@ constexpr const char* isa_names[] = {"DEFAULT", "AVX2", "AVX512"};
 // The set that the environment asks for, in our word or PyTorch's; no better one than there is.
 int wished_isa() {
   const int best = detect_isa();
-  const char* wish = std::getenv("FACULA_CPU_CAPABILITY");
-  if (!wish) wish = std::getenv("ATEN_CPU_CAPABILITY");
-  if (!wish || !*wish) return best;
+  const char* wish = environment_value("FACULA_CPU_CAPABILITY");
+  if (!wish) return best;
   for (int i = 0; i < 3; ++i)
     if (strcasecmp(wish, isa_names[i]) == 0) return std::min(i, best);
   std::fprintf(stderr, "facula: FACULA_CPU_CAPABILITY: expected default, avx2 or avx512; got %s\n",
@@ -115,8 +114,8 @@ Overlap worst_overlap(const OpCall& c, const Tensor& written) {
   return worst;
 }
 
-void check_cast(const ResultSpec& r, const Tensor& to) {
-  check(can_cast(r.dtype, to.dtype()), "result type ", info(r.dtype).legacy_name,
+void check_cast(DType from, const Tensor& to) {
+  check(can_cast(from, to.dtype()), "result type ", info(from).legacy_name,
         " can't be cast to the desired output type ", info(to.dtype()).legacy_name);
 }
 
@@ -140,7 +139,7 @@ void prepare_inplace(const OpCall& c, Meta& m) {
   const ResultSpec& r = m.results[0];
   check(same_sizes(r.sizes, self.sizes()), "output with shape ", str(self.sizes()),
         " doesn't match the broadcast shape ", str(r.sizes));
-  check_cast(r, self);
+  check_cast(r.dtype, self);
   check_no_self_overlap(self);
 }
 
@@ -154,11 +153,19 @@ bool is_input(const OpCall& c, const Tensor& t) {
   return false;
 }
 
+// An index that is not given is the current device's: it says nothing.
+bool on_one_device(Device a, Device b) {
+  return a.type == b.type && (a.index < 0 || b.index < 0 || a.index == b.index);
+}
+
 void prepare_out(const OpCall& c, const ResultSpec& r, const Tensor& to, Device device) {
-  check_cast(r, to);
-  check(to.device().type == device.type, "out= must be on ", str(device), "; got ",
+  check_cast(r.dtype, to);
+  check(on_one_device(to.device(), device), "out= must be on ", str(device), "; got ",
         str(to.device()));
   if (same_sizes(r.sizes, to.sizes())) return check_no_self_overlap(to);
+  check(worst_overlap(c, to) != Overlap::Partial,
+        "unsupported operation: an input shares a part of its memory with the tensor that is "
+        "written to (use clone() first)");
   // The kernel would read the input with its new sizes.
   check(!is_input(c, to), "unsupported operation: output with shape ", str(to.sizes()),
         " doesn't match the shape ", str(r.sizes),
@@ -181,17 +188,11 @@ void run_functional(OpCall& c, Meta& m, const Slot& kernel) {
   if (!device.is_meta()) kernel.function(kernel.context, c);
 }
 
-// The result that is an argument.
-void set_argument(Value& slot, const Tensor& t) {
-  if (slot.spare != lends_argument) return set_result(slot, t);
-  slot = Value::of_tensor(t.get());
-}
-
 // The usual write: the whole of a contiguous tensor of the result's dtype and sizes, whose memory
 // no other argument has.
 bool writes_plainly(const OpCall& c, Meta& m, const Tensor& to, Device device) {
   if (!m.like || !to->contiguous || to->conj || to->neg) return false;
-  if (to.dtype() != m.results[0].dtype || to.device().type != device.type) return false;
+  if (to.dtype() != m.results[0].dtype || !on_one_device(to.device(), device)) return false;
   if (c.op->record->overlaps == Overlaps::None || !same_sizes(m.like->sizes(), to.sizes()))
     return false;
   for (int i = 0; i < c.info->base_args; ++i) {
@@ -208,7 +209,7 @@ void run_into(OpCall& c, Meta& m, const Slot& kernel) {
   const bool in_place = c.op->variant == Variant::Inplace;
   const int first = in_place ? 0 : c.info->base_args;
   if (writes_plainly(c, m, c.tensor(first), device)) {
-    set_argument(c.results[0], c.tensor(first));
+    give_written(c);
     if (!device.is_meta()) kernel.function(kernel.context, c);
     return;
   }
@@ -243,17 +244,6 @@ void run_structured(OpCall& c, const Slot& kernel) {
 
 // --- variants without a kernel of their own
 
-// A list of results into the tensors of a list.
-void store_list(const Value& to, std::vector<Tensor> computed, const std::string& op) {
-  check(to.as_tensors().size() == computed.size(), op, "(): out= must be a list of ",
-        computed.size(), " tensors; got ", to.as_tensors().size());
-  for (size_t i = 0; i < computed.size(); ++i) {
-    const Tensor& t = to.as_tensors()[i];
-    if (!same_sizes(computed[i].sizes(), t.sizes())) resize(t, computed[i].sizes());
-    copy_into(t, computed[i]);
-  }
-}
-
 // Operators that find the shape of their result from data read while they write.
 void check_apart_from_inputs(const OpCall& c, const Tensor& to) {
   check_no_self_overlap(to);
@@ -261,21 +251,19 @@ void check_apart_from_inputs(const OpCall& c, const Tensor& to) {
         "(): out= must not share memory with an input; clone() it first");
 }
 
-void store_out(OpCall& c, Value* computed) {
-  if (c.info->results == 0)
-    return store_list(c.args[c.info->base_args], take_tensors(computed[0]), c.info->schema.name);
-  for (int i = 0; i < c.info->results; ++i) {
-    const Tensor& to = c.tensor(c.info->base_args + i);
-    const Tensor from = take_tensor(computed[i]);
-    if (from.defined()) {
-      if (c.op->record->flags & shape_from_data) check_apart_from_inputs(c, to);
-      check(can_cast(from.dtype(), to.dtype()), "result type ", info(from.dtype()).legacy_name,
-            " can't be cast to the desired output type ", info(to.dtype()).legacy_name);
-      if (!same_sizes(from.sizes(), to.sizes())) resize(to, from.sizes());
-      copy_into(to, from);
-    }
-    set_result(c.results[i], to);
-  }
+// What the base form computed, into the tensors of out= or of self.
+void store_computed(OpCall& c, Value* computed) {
+  const bool out = c.op->variant == Variant::Out;
+  const bool may_meet_input = out && (c.op->record->flags & shape_from_data);
+  store_written(c, computed, [&](const Tensor& to, const Tensor& from) {
+    if (may_meet_input) check_apart_from_inputs(c, to);
+    const bool fits = same_sizes(from.sizes(), to.sizes());
+    check(fits || out, "output with shape ", str(to.sizes()), " doesn't match the broadcast shape ",
+          str(from.sizes()));
+    check_cast(from.dtype(), to);
+    if (!fits) resize(to, from.sizes());
+    copy_into(to, from);
+  });
 }
 
 void run_by_base(OpCall& c, const Operator& base) {
@@ -296,18 +284,10 @@ void run_by_base(OpCall& c, const Operator& base) {
     call(base, changed, computed.slots);
     if (c.op->variant == Variant::Functional) return set_result(c.results[0], copy);
     set_result(computed.slots[0], copy);
-    return store_out(c, computed.slots);
+    return store_computed(c, computed.slots);
   }
   call(base, c.args, computed.slots);
-  if (c.op->variant == Variant::Out) return store_out(c, computed.slots);
-  const Tensor& self = c.tensor(0);
-  const Tensor value = take_tensor(computed.slots[0]);
-  check(same_sizes(value.sizes(), self.sizes()), "output with shape ", str(self.sizes()),
-        " doesn't match the broadcast shape ", str(value.sizes()));
-  check(can_cast(value.dtype(), self.dtype()), "result type ", info(value.dtype()).legacy_name,
-        " can't be cast to the desired output type ", info(self.dtype()).legacy_name);
-  copy_into(self, value);
-  set_result(c.results[0], self);
+  store_computed(c, computed.slots);
 }
 
 [[noreturn]] void no_kernel(const OpCall& c, Layer backend) {
@@ -322,50 +302,68 @@ void run_by_base(OpCall& c, const Operator& base) {
 
 // --- after the kernel
 
-void fill_aliased_results(OpCall& c) {
-  for (int k = 0; k < c.info->results; ++k) {
-    const int from = c.info->alias_of[k];
-    if (from >= 0 && c.results[k].is_none() && (c.info->mutated >> from & 1) &&
-        c.args[from].is_tensor())
-      set_argument(c.results[k], c.tensor(from));
+// What a kernel of ours writes by way of in-place operators is one change of each argument, not
+// several: while one is in scope, changes of what its call mutates are not counted. Kernels from
+// elsewhere count as they call.
+class OneChange {
+ public:
+  explicit OneChange(const OpCall* c) : call_(c), outer_(innermost) {
+    if (c) innermost = this;
   }
-}
+  ~OneChange() { innermost = outer_; }
+  OneChange(const OneChange&) = delete;
+  static bool covers(const Tensor& t) {
+    for (const OneChange* o = innermost; o; o = o->outer_)
+      if (o->mutates(t)) return true;
+    return false;
+  }
+
+ private:
+  static bool share_version(const Tensor& a, const Tensor& b) {
+    return a.is_same(b) || (a->shared_version && a->shared_version == b->shared_version);
+  }
+  bool mutates(const Tensor& t) const {
+    for (uint32_t bits = call_->info->mutated; bits; bits &= bits - 1) {
+      const Value& v = call_->args[std::countr_zero(bits)];
+      if (v.is_tensor() && share_version(v.as_tensor(), t)) return true;
+      if (v.tag == Tag::TensorList)
+        for (const Tensor& each : v.as_tensors())
+          if (each.defined() && share_version(each, t)) return true;
+    }
+    return false;
+  }
+
+  static thread_local constinit const OneChange* innermost
+      __attribute__((tls_model("initial-exec")));
+  const OpCall* const call_;
+  const OneChange* const outer_;
+};
+thread_local constinit const OneChange* OneChange::innermost = nullptr;
 
 void bump_version(const Tensor& t, const Operator& op) {
-  if (t->inference) return;
+  if (t->inference || OneChange::covers(t)) return;
   t.get()->bump_version();
   note_mutation(*t.get(), &op);
 }
 
 void bump_versions(const OpCall& c) {
   if (c.op->record->flags & no_version_bump) return;
-  for (uint32_t bits = c.info->mutated; bits; bits &= bits - 1) {
-    const Value& v = c.args[std::countr_zero(bits)];
-    if (v.is_tensor()) bump_version(v.as_tensor(), *c.op);
-    if (v.tag == Tag::TensorList)
-      for (const Tensor& t : v.as_tensors())
-        if (t.defined()) bump_version(t, *c.op);
-  }
+  for_each_written(c, [&](const Tensor& t, int) { bump_version(t, *c.op); });
 }
 
 // Raises before anything is written.
 void check_inference(const OpCall& c) {
   if (thread_state.inference) return;
-  auto refuse = [](const Tensor& t) {
-    check(!t.defined() || !t->inference,
+  for_each_written(c, [](const Tensor& t, int) {
+    check(!t->inference,
           "Inplace update to inference tensor outside InferenceMode is not allowed; clone() it "
           "first");
-  };
-  for (uint32_t bits = c.info->mutated; bits; bits &= bits - 1) {
-    const Value& v = c.args[std::countr_zero(bits)];
-    if (v.is_tensor()) refuse(v.as_tensor());
-    if (v.tag == Tag::TensorList) std::ranges::for_each(v.as_tensors(), refuse);
-  }
+  });
 }
 
 void finish(OpCall& c) {
   if (c.info->mutated) {
-    fill_aliased_results(c);
+    give_written(c);
     bump_versions(c);
   }
   if (c.info->view) note_views(c);
@@ -378,19 +376,29 @@ void finish(OpCall& c) {
 void check_one_device(const OpCall& c) {
   if (c.op->record->flags & cross_device) return;
   const Tensor* first = nullptr;
-  auto look = [&](const Tensor& t) {
-    if (!t.defined() || (t.dim() == 0 && t.device().is_cpu())) return;
+  auto look = [&](const Tensor& t, int arg) {
+    // Numbers may come from the CPU, but none goes there.
+    const bool number = t.dim() == 0 && t.device().is_cpu() && !is_written(*c.info, arg);
+    if (number) return;
     if (!first) first = &t;
-    check(first->device() == t.device(), "Expected all tensors to be on the same device; got ",
-          str(first->device()), " and ", str(t.device()), " in ", c.op->name(), "()");
+    check(on_one_device(first->device(), t.device()),
+          "Expected all tensors to be on the same device, but found at least two devices, ",
+          str(first->device()), " and ", str(t.device()), "! (when checking argument for argument ",
+          c.info->schema.args[static_cast<size_t>(arg)].name, " in method ", c.info->schema.name,
+          ")");
   };
   for (int i = 0; i < c.info->args; ++i) {
-    if (c.args[i].is_tensor()) look(c.tensor(i));
-    if (c.args[i].tag == Tag::TensorList) std::ranges::for_each(c.args[i].as_tensors(), look);
+    if (c.args[i].is_tensor()) look(c.tensor(i), i);
+    if (c.args[i].tag == Tag::TensorList)
+      for (const Tensor& t : c.args[i].as_tensors())
+        if (t.defined()) look(t, i);
   }
 }
 
-bool several(LayerSet backends) { return std::popcount(backends.bits()) > 1; }
+// Plain calls are on the CPU, or on meta, of which there is one each.
+bool may_mix_devices(LayerSet backends) {
+  return backends != LayerSet(Layer::CPU) && backends != LayerSet(Layer::Meta);
+}
 
 const Slot* registered(const Operator* op, Layer backend) {
   return op ? op->slots[static_cast<int>(backend)].load(std::memory_order_acquire) : nullptr;
@@ -416,7 +424,10 @@ Slot own_kernel(const Operator& op, Layer backend) {
 
 void choose_and_run(OpCall& c, Layer backend) {
   const Operator& op = *c.op;
-  if (const Slot* s = registered(&op, backend)) return s->function(s->context, c);
+  if (const Slot* s = registered(&op, backend)) {
+    if (s->structured) return run_structured(c, *s);
+    return s->function(s->context, c);
+  }
   const Slot kernel = own_kernel(op, backend);
   const bool on_meta = backend == Layer::Meta;
   if (op.record->meta && (kernel.function || on_meta)) return run_structured(c, kernel);
@@ -478,53 +489,48 @@ void allocate_results(OpCall& c) {
 
 namespace {
 
-// What a kernel of ours writes by way of in-place operators is one change of each argument, not
-// several. Kernels from elsewhere count as they call.
-class OneChange {
- public:
-  OneChange(const OpCall& c, Layer backend) {
-    const bool ours =
-        !registered(c.op, backend) && !c.op->composite_slot.load(std::memory_order_relaxed);
-    if (!ours) return;
-    for (uint32_t bits = c.info->mutated; bits && count_ < most; bits &= bits - 1) {
-      const Value& v = c.args[std::countr_zero(bits)];
-      if (v.is_tensor()) written_[count_++] = {v.tensor, v.tensor->current_version()};
-    }
-  }
-  void settle() const {
-    for (int i = 0; i < count_; ++i) {
-      TensorImpl& t = *written_[i].tensor;
-      if (t.shared_version)
-        t.shared_version->value.store(written_[i].version, std::memory_order_relaxed);
-      else
-        t.version = written_[i].version;
-    }
-  }
-
- private:
-  static constexpr int most = 4;
-  struct Written {
-    TensorImpl* tensor;
-    uint32_t version;
-  };
-  Written written_[most];
-  int count_ = 0;
-};
-
-}  // namespace
-
-void run_backend(OpCall& c, Layer backend) {
-  if (several(c.layers & backend_layers)) [[unlikely]]
+void run_alone(OpCall& c, Layer backend) {
+  if (may_mix_devices(c.layers & backend_layers)) [[unlikely]]
     check_one_device(c);
   if (c.info->mutated) {
     check_inference(c);
-    const OneChange change(c, backend);
-    choose_and_run(c, backend);
-    change.settle();
+    const Slot* put = registered(c.op, backend);
+    const bool ours = put ? put->structured : !c.op->composite_slot.load(std::memory_order_relaxed);
+    {
+      const OneChange change(ours ? &c : nullptr);
+      choose_and_run(c, backend);
+    }
     return finish(c);
   }
   choose_and_run(c, backend);
   if (c.info->view | static_cast<uint32_t>(thread_state.inference)) finish(c);
+}
+
+// The same while other threads may change what the arguments lie over.
+[[gnu::noinline]] void run_beside_others(OpCall& c, Layer backend) {
+  if ((c.op->record->flags & geometry_only) && c.args[0].is_tensor()) {
+    const bool from_storage = c.info->args > 1 && c.args[1].tag == Tag::Storage;
+    const TensorChange change(*c.args[0].tensor, from_storage ? c.args[1].storage : nullptr);
+    return run_alone(c, backend);
+  }
+  const RunningCall running(c.args, c.info->args);
+  run_alone(c, backend);
+}
+
+}  // namespace
+
+void run_backend(OpCall& c, Layer backend) {
+  if (calls_may_race()) [[unlikely]]
+    return run_beside_others(c, backend);
+  run_alone(c, backend);
+}
+
+void run_kernel(OpCall& c, const Slot& kernel) {
+  const RunningCall running(c.args, c.info->args);
+  if (c.info->mutated) check_inference(c);
+  kernel.function(kernel.context, c);
+  forget_kernel_writes(c);
+  finish(c);
 }
 
 bool has_composite_kernel(const Operator& op) {
@@ -541,8 +547,10 @@ void run_composite(OpCall& c) {
     if (const Operator* base = op.variant_of(Variant::Base)) return run_by_base(c, *base);
   const Slot* put = op.composite_slot.load(std::memory_order_acquire);
   const Slot kernel = put ? *put : pick(op.record->any);
+  check_kind(ErrorKind::NotImplemented, kernel.function != nullptr, op.name(),
+             "(): expected a kernel for it; none is registered");
   kernel.function(kernel.context, c);
-  if (c.info->mutated) fill_aliased_results(c);
+  if (c.info->mutated) give_written(c);
 }
 
 void Meta::result_like(int i, const Tensor& t, DType dtype) {

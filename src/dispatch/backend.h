@@ -1,14 +1,14 @@
 // The last step of a call: results made from the shape rule, the kernel, versions and views.
 #pragma once
 #include "dispatch/meta.h"
+#include "dispatch/mutations.h"
 
 namespace facula {
 
 void run_backend(OpCall& c, Layer backend);
 
-// In `spare` of a result's slot: the caller holds on to its arguments until it has read the result,
-// and no layer puts others in their places. A result that is an argument is lent then, not counted.
-inline constexpr uint16_t lends_argument = 1;
+// The same with a given kernel, which makes its results: what tensors of a registered kind run.
+void run_kernel(OpCall& c, const Slot& kernel);
 
 // For kernels registered from outside (plug-in devices): allocates the results of the call from
 // the record's shape rule, as the call path does for built-in kernels.

@@ -16,11 +16,17 @@ class Batch {
   ~Batch();
   Batch(const Batch&) = delete;
 
+  const Operator& op() const { return *call_.op; }
   const OpInfo& info() const { return *call_.info; }
   int64_t size() const { return size_; }
   // Index of an argument by name, or -1.
   int arg(Name n) const;
   bool batched(int i) const { return batched_ >> i & 1; }
+  // Whether the record names the argument among those of several samples always.
+  bool always_batched(int i) const {
+    const std::string& name = info().schema.args[static_cast<size_t>(i)].name;
+    return call_.op->record->always_batched.has(name);
+  }
   bool any_batched() const { return batched_ != 0; }
   const Value& value(int i) const { return values_[i]; }
   const Tensor& tensor(int i) const { return values_[i].as_tensor(); }

@@ -4,20 +4,71 @@
 #include <memory>
 
 #include "core/allocator.h"
-
+#include "core/autograd_meta.h"
+#include "core/debug.h"
+#include "core/random.h"
 #include "dispatch/backend.h"
+#include "dispatch/debug_print.h"
 
 namespace facula {
 
 thread_local constinit ThreadState thread_state __attribute__((tls_model("initial-exec"))) = {};
 constinit std::atomic<int> forward_levels{0};
 
+void add_forward_level(int by) {
+  forward_levels.fetch_add(by);
+  // A level may end on another thread than it began on.
+  thread_state.forward_levels = std::max(0, thread_state.forward_levels + by);
+}
+
+void destroy(FunctionMode* m) {
+  if (const ObjectHooks* h = object_hooks.load()) h->release(m->object);
+  delete m;
+}
+
 namespace {
 
 LayerSet factory_layer(const OpInfo& info, const Value* args) {
+  LayerSet layers = backend_layer(thread_state.default_device.type);
   if (info.device_arg >= 0 && args[info.device_arg].tag == Tag::Device)
-    return backend_layer(args[info.device_arg].device.type);
-  return backend_layer(thread_state.default_device.type);
+    layers = backend_layer(args[info.device_arg].device.type);
+  const int at = info.layout_arg;
+  if (at >= 0 && args[at].tag == Tag::Layout && args[at].layout != Layout::Strided &&
+      kind_of_layout(args[at].layout)) [[unlikely]]
+    layers |= Layer::Layout;
+  return layers;
+}
+
+// A kernel that was put in at Autograd sees every call on tensors that autograd may follow, whether
+// or not it follows these now: not those of inference mode, and none below autograd.
+void add_own_layers(OpCall& c) {
+  LayerSet own(c.op->own_layers.load(std::memory_order_relaxed));
+  bool followed = false;
+  auto look = [&](const Tensor& t) { followed |= t.defined() && !t->inference; };
+  for (int i = 0; i < c.info->args; ++i) {
+    if (c.args[i].is_tensor()) look(c.tensor(i));
+    if (c.args[i].tag == Tag::TensorList) std::ranges::for_each(c.args[i].as_tensors(), look);
+  }
+  if (!followed || thread_state.inference) own -= Layer::Autograd;
+  c.layers |= own - thread_state.exclude;
+}
+
+// A composite is expanded above autograd, where no layer would see that its out= cannot be
+// followed.
+void check_out_without_gradient(const OpCall& c) {
+  if (!thread_state.grad_enabled || thread_state.exclude.has(Layer::Autograd)) return;
+  if ((c.op->record->flags & out_follows) || !c.info->differentiable_results) return;
+  auto has_history = [](const AutogradMeta* m) { return m && (m->requires_grad || m->grad_fn); };
+  auto look = [&](const Tensor& t) {
+    if (!t.defined() || !t->autograd) return;
+    const Tensor& base = t->autograd->base;
+    if (has_history(t->autograd) || (base.defined() && has_history(base->autograd)))
+      refuse_out_gradient(c);
+  };
+  for (int i = 0; i < c.info->args; ++i) {
+    if (c.args[i].is_tensor()) look(c.tensor(i));
+    if (c.args[i].tag == Tag::TensorList) std::ranges::for_each(c.args[i].as_tensors(), look);
+  }
 }
 
 // A layer that wants an implicit composite whole: one with a rule for it, or a registration.
@@ -25,16 +76,23 @@ bool wanted_whole(const OpCall& c) {
   const OpRecord& r = *c.op->record;
   if (c.layers.has(Layer::Autocast) && autocast_class(c) != Autocast::None) return true;
   if (c.layers.has(Layer::Transforms) && r.batch) return true;
+  if (c.layers.has(Layer::Layout) && c.op->layout_kernels.load(std::memory_order_relaxed))
+    return true;
   for (uint32_t bits = c.layers.bits(); bits; bits &= bits - 1)
     if (c.op->slots[std::countr_zero(bits)].load(std::memory_order_relaxed)) return true;
   return false;
 }
 
 void dispatch(OpCall& c) {
-  if (c.info->implicit && !wanted_whole(c)) return run_composite(c);
+  if (c.info->implicit && !wanted_whole(c)) {
+    if (c.op->variant == Variant::Out) check_out_without_gradient(c);
+    return run_composite(c);
+  }
   while (true) {
     const Layer top = c.layers.highest();
-    if (top < Layer::Subclass) return run_backend(c, top);
+    if (debug::prints(debug::Level::Layers)) [[unlikely]]
+      print_layer(c, top);
+    if (top < Layer::Layout) return run_backend(c, top);
     if (const Slot* s = c.op->slots[static_cast<int>(top)].load(std::memory_order_acquire)) {
       c.layers -= top;
       return s->function(s->context, c);
@@ -46,10 +104,17 @@ void dispatch(OpCall& c) {
 
 }  // namespace
 
+DeviceType autocast_type(const OpCall& c) {
+  const LayerSet accelerators = (c.layers & backend_layers) - (LayerSet(Layer::CPU) | Layer::Meta);
+  return accelerators.empty() ? DeviceType::CPU : device_type_of(accelerators.highest());
+}
+
 Autocast autocast_class(const OpCall& c) {
   const OpRecord& r = *c.op->record;
-  if (c.layers.has(Layer::CPU)) return cpu_autocast(r);
-  return c.layers.has(Layer::Meta) ? Autocast::None : r.autocast;
+  const DeviceType type = autocast_type(c);
+  if (!(thread_state.autocast.enabled >> autocast_slot(type) & 1)) return Autocast::None;
+  if (type != DeviceType::CPU) return r.autocast;
+  return c.layers.has(Layer::CPU) ? cpu_autocast(r) : Autocast::None;
 }
 
 LayerSet layers_of(const OpInfo& info, const Value* args) {
@@ -65,7 +130,7 @@ LayerSet layers_of(const OpInfo& info, const Value* args) {
   if ((found & backend_layers).empty()) found |= factory_layer(info, args);
   const ThreadState& s = thread_state;
   // Forward mode passes through autograd whether or not graphs are recorded.
-  const bool autograd = s.grad_enabled || forward_levels.load(std::memory_order_relaxed) > 0;
+  const bool autograd = s.grad_enabled || s.forward_levels > 0;
   const LayerSet excluded = autograd ? s.exclude : s.exclude | Layer::Autograd;
   return (found | s.include) - excluded;
 }
@@ -77,6 +142,10 @@ void call(const Operator& op, Value* args, Value* results) {
   c.args = args;
   c.results = results;
   c.layers = layers_of(*c.info, args);
+  if (op.own_layers.load(std::memory_order_relaxed)) [[unlikely]]
+    add_own_layers(c);
+  if (debug::prints(debug::Level::Calls)) [[unlikely]]
+    return print_call(c, dispatch);
   dispatch(c);
 }
 
@@ -87,6 +156,8 @@ void redispatch(OpCall& c, Layer below) {
 
 void call_again(OpCall& c) {
   c.layers = layers_of(*c.info, c.args);
+  if (c.op->own_layers.load(std::memory_order_relaxed)) [[unlikely]]
+    add_own_layers(c);
   dispatch(c);
 }
 
@@ -179,7 +250,7 @@ bool has_parts(const Value& v) {
   constexpr auto bit = [](Tag t) { return 1u << static_cast<int>(t); };
   constexpr uint32_t plain = bit(Tag::None) | bit(Tag::Int) | bit(Tag::Float) | bit(Tag::Bool) |
                              bit(Tag::DType) | bit(Tag::Layout) | bit(Tag::MemoryFormat) |
-                             bit(Tag::Device) | bit(Tag::Generator);
+                             bit(Tag::Device);
   return !(plain >> static_cast<int>(v.tag) & 1);
 }
 }  // namespace
@@ -193,6 +264,9 @@ Value own_copy(const Value& v) {
       break;
     case Tag::Storage:
       v.storage->retain();
+      break;
+    case Tag::Generator:
+      v.generator->retain();
       break;
     case Tag::Complex:
       c.complex = new complex128(*v.complex);
@@ -212,7 +286,9 @@ Value own_copy(const Value& v) {
     case Tag::TensorList:
       c.tensors = copy_array(v.tensors, v.length);
       break;
-    case Tag::ValueList: {
+    case Tag::ValueList:
+    case Tag::Tuple:
+    case Tag::Dict: {
       Value* to = new Value[v.length];
       for (uint32_t i = 0; i < v.length; ++i) to[i] = own_copy(v.values[i]);
       c.values = to;
@@ -235,6 +311,9 @@ void drop_copy(Value& v) {
     case Tag::Storage:
       Ref<Storage>::take(v.storage).reset();
       break;
+    case Tag::Generator:
+      Ref<Generator>::take(v.generator).reset();
+      break;
     case Tag::Complex:
       delete v.complex;
       break;
@@ -254,6 +333,8 @@ void drop_copy(Value& v) {
       delete[] v.tensors;
       break;
     case Tag::ValueList:
+    case Tag::Tuple:
+    case Tag::Dict:
       for (uint32_t i = 0; i < v.length; ++i) drop_copy(const_cast<Value&>(v.values[i]));
       delete[] v.values;
       break;

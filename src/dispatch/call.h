@@ -1,4 +1,4 @@
-// The call: from arguments to results through the layers (design, sections 1.2 and 5).
+// The call of an operator: from arguments to results through the layers.
 #pragma once
 #include <initializer_list>
 #include <tuple>
@@ -11,6 +11,9 @@ namespace facula {
 struct OpCall {
   uint16_t size = sizeof(OpCall);
   uint16_t version = 1;
+#ifdef FACULA_RECORD_VARIANT
+  uint64_t of_a_later_build[2] = {};
+#endif
   LayerSet layers;  // still to run
   const Operator* op;
   const OpInfo* info;
@@ -23,7 +26,9 @@ struct OpCall {
   const Tensor& tensor(int i) const { return args[i].as_tensor(); }
 };
 
-// What autocast does to this call: by its tensors' device, and nothing on meta.
+// The type of device whose autocasting a call is under: its accelerator's, else the CPU.
+DeviceType autocast_type(const OpCall& c);
+// What autocast does to this call: nothing where it is off for that type, and nothing on meta.
 Autocast autocast_class(const OpCall& c);
 
 // --- state of the thread
@@ -32,22 +37,61 @@ struct DispatchMode;
 struct Interpreter;
 struct NodeWatcher;
 
-struct AutocastState {
-  bool enabled = false;
-  bool cache_enabled = true;
-  DType dtype = DType::BFloat16;
+struct SavedTensorState;
+// Casts of weights that autocast keeps.
+struct CastCache {
+  virtual ~CastCache() = default;
 };
 
+// One of a stack of objects of the language above. Threads share the lower part of a stack: a link
+// never changes once it is made.
+struct FunctionMode : RefCounted {
+  FunctionMode(void* o, Ref<FunctionMode> b) : object(o), below(std::move(b)) {}
+  void* const object;  // owned, by the rules of ObjectHooks
+  const Ref<FunctionMode> below;
+};
+void destroy(FunctionMode* m);
+
+// Python's __torch_function__ (python/bindings/modes/overrides.h).
+struct OverrideState {
+  bool subclass_enabled = true;   // off within DisableTorchFunctionSubclass
+  bool all_enabled = true;        // off within DisableTorchFunction
+  int depth = 0;                  // of the stack of modes
+  FunctionMode* modes = nullptr;  // its top, counted
+};
+
+// A place for each type of device that can autocast: the CPU, then the kinds of core/device.h.
+inline constexpr int autocast_types = 1 + device_kinds;
+inline int autocast_slot(DeviceType t) { return t == DeviceType::CPU ? 0 : 1 + device_kind(t); }
+
+struct AutocastState {
+  uint32_t enabled = 0;  // a bit for each slot
+  bool cache_enabled = true;
+  // The lower precision; float16 on accelerators unless set otherwise.
+  DType dtype[autocast_types] = {DType::BFloat16, DType::Float16, DType::Float16,
+                                 DType::Float16,  DType::Float16, DType::Float16};
+};
+static_assert(autocast_types == 6);
+
+// All that a call depends on beside its arguments. Plain data: it owns nothing, and what threads
+// take over of each other is InheritedState's to say (autograd/inherited_state.h).
 struct ThreadState {
   LayerSet include, exclude;
   bool grad_enabled = true;
   bool inference = false;
   bool forward_grad_enabled = true;
-  bool computing_tangent = false;        // of the level in force: what runs now has no tangent
-  DispatchMode* modes = nullptr;         // top of the stack
-  Interpreter* interpreters = nullptr;   // top of the stack of function transforms
-  NodeWatcher* node_watchers = nullptr;  // the innermost (autograd/node_watch.h)
-  int grad_level = 0;                    // whose autograd state is in force; 0 is the user's
+  bool multithreading = true;         // backward passes may use several threads
+  bool keeps_gradient_layout = true;  // gradients of leaves get the strides of their leaf
+  bool computing_tangent = false;     // of the level in force: what runs now has no tangent
+  int forward_levels = 0;             // levels of forward mode that this thread has on
+  DispatchMode* modes = nullptr;      // top of the stack
+  DispatchMode* pre_autograd_modes = nullptr;  // of those above autograd
+  Interpreter* interpreters = nullptr;         // top of the stack of function transforms
+  NodeWatcher* node_watchers = nullptr;        // the innermost (autograd/node_watch.h)
+  SavedTensorState* saved_tensors = nullptr;   // hooks (autograd/saved_tensor.h)
+  CastCache* cast_cache = nullptr;             // of autocast (transforms/autocast.cpp)
+  OverrideState overrides;
+  int grad_level = 0;  // whose autograd state is in force; 0 is the user's
   Device default_device;
   AutocastState autocast;
 };
@@ -55,6 +99,8 @@ extern thread_local constinit ThreadState thread_state __attribute__((tls_model(
 
 // Levels of forward mode that are on, in all threads: dual levels and jvp transforms.
 extern constinit std::atomic<int> forward_levels;
+// Counts a level of this thread in, or out.
+void add_forward_level(int by);
 
 // Restores the layers' part of the thread's state on the way out.
 class StateGuard {
@@ -87,9 +133,10 @@ class GradMode {
  private:
   bool before_;
 };
-class Below {  // work under autograd: inner operators record nothing
+// Operators called while this lives record nothing: the work is below autograd.
+class BelowAutograd {
  public:
-  Below() : guard_(Layer::Autograd) {}
+  BelowAutograd() : guard_(Layer::Autograd) {}
 
  private:
   ExcludeLayers guard_;

@@ -25,6 +25,38 @@ const void* counter_of(const TensorImpl& t) {
 
 }  // namespace
 
+void refuse_out_gradient(const OpCall& c) {
+  throw Error(ErrorKind::Runtime, c.info->schema.name,
+              "(): functions with out=... arguments don't support automatic differentiation, but "
+              "one of the arguments requires grad.");
+}
+
+void give_written(OpCall& c) {
+  for (int k = 0; k < c.info->results; ++k) {
+    const int from = written_argument(*c.info, k);
+    if (from < 0 || !c.args[from].is_tensor()) continue;
+    Value& slot = c.results[k];
+    if (slot.is_tensor() && slot.tensor == c.args[from].tensor) continue;
+    if (slot.spare == lends_argument)
+      slot = Value::of_tensor(c.args[from].tensor);
+    else
+      set_result(slot, c.tensor(from));
+  }
+}
+
+void bump_written(const OpCall& c) {
+  if (c.op->record->flags & no_version_bump) return;
+  for_each_written(c, [](const Tensor& t, int) {
+    if (!t->inference) t->bump_version();
+  });
+}
+
+void check_written_length(const OpCall& c, int arg, size_t computed) {
+  check(c.args[arg].length == computed, c.info->schema.name,
+        "(): ", c.info->schema.args[static_cast<size_t>(arg)].name, "= must be a list of ",
+        computed, " tensors; got ", c.args[arg].length);
+}
+
 constinit std::atomic<SourceLine> source_line{nullptr};
 
 void note_mutation(const TensorImpl& t, const Operator* op) {

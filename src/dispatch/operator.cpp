@@ -1,12 +1,14 @@
 #include "dispatch/operator.h"
 
 #include <algorithm>
-#include <deque>
+#include <cstddef>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
 
 #include "core/error.h"
+#include "core/fork.h"
 
 namespace facula {
 namespace {
@@ -14,7 +16,7 @@ namespace {
 // --- operators made at run time: names to operators, under one lock
 
 struct RuntimeTable {
-  std::mutex lock;
+  ForkSafeMutex lock{ForkOrder::Operators};
   std::map<std::string, Operator*> by_name;  // "ns::name.overload"
 };
 RuntimeTable& runtime() {
@@ -22,9 +24,9 @@ RuntimeTable& runtime() {
   return *t;
 }
 
-std::mutex& info_lock() {
-  static auto* m = new std::mutex;
-  return *m;
+ForkSafeMutex& info_lock() {
+  static constinit ForkSafeMutex m(ForkOrder::OperatorInfo);
+  return m;
 }
 
 std::string full_name(std::string_view ns, std::string_view name, std::string_view overload) {
@@ -152,8 +154,6 @@ void resolve_derivatives(OpInfo& info, const OpRecord& r) {
 
 void resolve_aliases(OpInfo& info) {
   const Schema& s = info.schema;
-  info.reads_strides = std::ranges::any_of(
-      s.args, [](const auto& argument) { return argument.name == "storage_offset"; });
   for (size_t k = 0; k < s.results.size() && k < std::size(info.alias_of); ++k) {
     const AliasInfo& to = s.results[k].alias;
     if (!to) continue;
@@ -174,8 +174,8 @@ OpInfo* build_info(const OpRecord& r, Variant v) {
   auto info = std::make_unique<OpInfo>();
   info->schema = variant_schema(r, v);
   const Schema& s = info->schema;
-  check(s.args.size() <= 32 && s.results.size() <= 8, s.name,
-        ": expected at most 32 arguments and 8 results; got ", s.args.size(), " and ",
+  check(s.args.size() <= 32 && s.results.size() <= 8, full_name(s.ns, s.name, s.overload),
+        ": an operator has at most 32 arguments and 8 results; got ", s.args.size(), " and ",
         s.results.size());
   info->args = static_cast<uint8_t>(s.args.size());
   info->results = static_cast<uint8_t>(s.results.size());
@@ -188,9 +188,13 @@ OpInfo* build_info(const OpRecord& r, Variant v) {
     if (a.alias && a.alias.write) info->mutated |= bit;
     if (a.type.kind == TypeKind::Device && info->device_arg < 0)
       info->device_arg = static_cast<int8_t>(i);
+    if (a.type.kind == TypeKind::Layout && info->layout_arg < 0)
+      info->layout_arg = static_cast<int8_t>(i);
     if (a.type.kind == TypeKind::ScalarType && info->dtype_arg < 0)
       info->dtype_arg = static_cast<int8_t>(i);
   }
+  info->reads_strides = (r.flags & reads_strides) != 0;
+  info->numbers_stand_apart = !r.number_nodes.empty();
   info->implicit = r.composite == Composite::Implicit || r.composite == Composite::Selecting;
   resolve_aliases(*info);
   resolve_derivatives(*info, r);
@@ -213,17 +217,54 @@ std::string Operator::name() const {
   return full_name(s.ns, s.name, s.overload);
 }
 
+namespace {
+
+// Stands in a table for what was looked for and is not there.
+constinit const OpRecord no_record{};
+constinit const Operator absent_operator(&no_record, Variant::Base);
+
+const Operator* known_or_null(const Operator* op) { return op == &absent_operator ? nullptr : op; }
+
+// Built-in variants of one record share its pointer; those made at run time know each other.
+const Operator* find_variant(const OpRecord* record, Variant v) {
+  for (const OperatorEntry& e : builtin_operators())
+    if (e.op->record == record && e.op->variant == v) return e.op;
+  return nullptr;
+}
+
+}  // namespace
+
 const Operator* Operator::variant_of(Variant v) const {
   if (v == variant) return this;
   std::atomic<const Operator*>& known = variants_[static_cast<int>(v)];
-  if (const Operator* op = known.load(std::memory_order_acquire)) return op;
-  // Built-in variants of one record share its pointer.
-  for (const OperatorEntry& e : builtin_operators()) {
-    if (e.op->record != record || e.op->variant != v) continue;
-    known.store(e.op, std::memory_order_release);
-    return e.op;
+  if (const Operator* op = known.load(std::memory_order_acquire)) return known_or_null(op);
+  const Operator* found = find_variant(record, v);
+  known.store(found ? found : &absent_operator, std::memory_order_release);
+  return found;
+}
+
+const Operator* Operator::partner(Partner p) const {
+  std::atomic<const Operator*>& known = partners_[static_cast<int>(p)];
+  if (const Operator* op = known.load(std::memory_order_acquire)) return known_or_null(op);
+  const std::string_view text = p == Partner::Copy ? record->copy_form : record->view_form;
+  if (text.empty() || variant != Variant::Base) {
+    known.store(&absent_operator, std::memory_order_release);
+    return nullptr;
   }
-  return nullptr;
+  const size_t dot = text.find('.');
+  const std::string_view overload = dot == text.npos ? "" : text.substr(dot + 1);
+  const Operator* found = find_operator(info().schema.ns, text.substr(0, dot), overload);
+  check(found && found->info().args <= info().args, name(), ": its record names ", text,
+        ", which is no operator that takes its arguments");
+  known.store(found, std::memory_order_release);
+  return found;
+}
+
+const Operator* pure_form(const Operator& op) {
+  if (!op.info().mutated) return nullptr;
+  const Operator* base = op.variant_of(Variant::Base);
+  if (base && !base->info().mutated) return base;
+  return op.variant_of(Variant::Functional);
 }
 
 // --- look-up
@@ -255,15 +296,12 @@ int preference(const Operator* op) {
 
 Operator* find_operator(std::string_view ns, std::string_view name, std::string_view overload) {
   if (overload == "default") overload = "";
-  {
-    std::lock_guard hold(runtime().lock);
-    auto it = runtime().by_name.find(full_name(ns, name, overload));
-    if (it != runtime().by_name.end()) return it->second;
-  }
-  if (ns != "aten") return nullptr;
-  for (const OperatorEntry& e : builtin_range(name))
-    if (e.overload == overload) return e.op;
-  return nullptr;
+  if (ns == "aten")
+    for (const OperatorEntry& e : builtin_range(name))
+      if (e.overload == overload) return e.op;
+  std::lock_guard hold(runtime().lock);
+  const auto it = runtime().by_name.find(full_name(ns, name, overload));
+  return it == runtime().by_name.end() ? nullptr : it->second;
 }
 
 std::vector<Operator*> find_overloads(std::string_view ns, std::string_view name) {
@@ -271,10 +309,14 @@ std::vector<Operator*> find_overloads(std::string_view ns, std::string_view name
   if (ns == "aten")
     for (const OperatorEntry& e : builtin_range(name)) found.push_back(e.op);
   {
+    // Overloads of one name stand side by side: no character of a name sorts before the dot.
     std::lock_guard hold(runtime().lock);
-    for (const auto& [full, op] : runtime().by_name) {
-      const Schema& s = op->info().schema;
-      if (s.ns == ns && s.name == name) found.push_back(op);
+    const std::string first = full_name(ns, name, "");
+    for (auto it = runtime().by_name.lower_bound(first); it != runtime().by_name.end(); ++it) {
+      const std::string_view full = it->first;
+      if (!full.starts_with(first) || (full.size() > first.size() && full[first.size()] != '.'))
+        break;
+      found.push_back(it->second);
     }
   }
   std::stable_sort(found.begin(), found.end(),
@@ -290,6 +332,51 @@ std::vector<std::string> runtime_operator_names(std::string_view ns) {
   return names;
 }
 
+namespace {
+
+// As much of a record as its maker knew of; what it did not know of is as in a new one.
+OpRecord* copy_of(const OpRecord* like) {
+  auto record = std::make_unique<OpRecord>();
+  if (like) {
+    static_assert(std::is_trivially_copyable_v<OpRecord>);
+    check(like->size >= offsetof(OpRecord, doc) && like->version == record->version,
+          "define(): expected a record of version ", record->version, "; got one of version ",
+          like->version, " with ", like->size, " bytes");
+    std::memcpy(static_cast<void*>(record.get()), like,
+                std::min<size_t>(like->size, sizeof(OpRecord)));
+    record->size = sizeof(OpRecord);
+  }
+  return record.release();
+}
+
+// The operators of a record made at run time, which know each other.
+std::vector<Operator*> made_variants(const OpRecord* record) {
+  std::vector<Operator*> made = {new Operator(record, Variant::Base)};
+  if (record->forms & inplace) made.push_back(new Operator(record, Variant::Inplace));
+  if (record->forms & out) made.push_back(new Operator(record, Variant::Out));
+  if (record->forms & functional) made.push_back(new Operator(record, Variant::Functional));
+  for (const Operator* a : made) {
+    for (int v = 0; v < 4; ++v) a->variants_[v] = &absent_operator;
+    for (const Operator* b : made) a->variants_[static_cast<int>(b->variant)] = b;
+    a->info();  // raises where the schema cannot have this variant
+  }
+  return made;
+}
+
+// Puts operators into the table; returns the first.
+Operator& publish(const std::vector<Operator*>& made) {
+  std::vector<std::string> names;
+  for (const Operator* op : made) names.push_back(op->name());
+  std::lock_guard hold(runtime().lock);
+  for (const std::string& name : names)
+    check(!runtime().by_name.contains(name), "define(): the operator ", name,
+          " is defined already");
+  for (size_t i = 0; i < made.size(); ++i) runtime().by_name[names[i]] = made[i];
+  return *made[0];
+}
+
+}  // namespace
+
 Operator& define_operator(std::string_view text, const OpRecord* like) {
   const Schema s = parse_schema(text);
   check(!s.ns.empty(),
@@ -298,61 +385,17 @@ Operator& define_operator(std::string_view text, const OpRecord* like) {
   const std::string full = full_name(s.ns, s.name, s.overload);
   check(!find_operator(s.ns, s.name, s.overload), "define(): the operator ", full,
         " is defined already");
-  auto* record = new OpRecord(like ? *like : OpRecord{});
+  OpRecord* record = copy_of(like);
   record->schema = (new std::string(text))->c_str();
-  auto* op = new Operator(record, Variant::Base);
-  op->info();
-  std::lock_guard hold(runtime().lock);
-  runtime().by_name[full] = op;
-  return *op;
+  return publish(made_variants(record));
 }
 
 void undefine_operator(Operator& op) {
-  const Schema& s = op.info().schema;
   std::lock_guard hold(runtime().lock);
-  runtime().by_name.erase(full_name(s.ns, s.name, s.overload));
-}
-
-// --- registrations: a stack per operator and layer; the top one is published
-
-namespace {
-
-struct Stacks {
-  std::mutex lock;
-  std::map<const std::atomic<const Slot*>*, std::vector<const Slot*>> of;
-};
-Stacks& stacks() {
-  static auto* s = new Stacks;
-  return *s;
-}
-
-const Slot* publish(std::atomic<const Slot*>& where, KernelFn f, void* context) {
-  const Slot* slot = new Slot{f, context};
-  std::lock_guard hold(stacks().lock);
-  auto& stack = stacks().of[&where];
-  if (stack.empty()) stack.push_back(where.load());
-  stack.push_back(slot);
-  where.store(slot, std::memory_order_release);
-  return slot;
-}
-
-}  // namespace
-
-Registration put_in(Operator& op, Layer layer, KernelFn f, void* context) {
-  return {&op, layer, false, publish(op.slots[static_cast<int>(layer)], f, context)};
-}
-
-Registration put_in_composite(Operator& op, KernelFn f, void* context) {
-  return {&op, Layer::CPU, true, publish(op.composite_slot, f, context)};
-}
-
-void take_out(const Registration& r) {
-  if (!r.op) return;
-  auto& where = r.composite ? r.op->composite_slot : r.op->slots[static_cast<int>(r.layer)];
-  std::lock_guard hold(stacks().lock);
-  auto& stack = stacks().of[&where];
-  std::erase(stack, r.slot);
-  where.store(stack.empty() ? nullptr : stack.back(), std::memory_order_release);
+  for (Variant v : {Variant::Base, Variant::Inplace, Variant::Out, Variant::Functional}) {
+    const Operator* variant = op.variant_of(v);
+    if (variant) runtime().by_name.erase(variant->name());
+  }
 }
 
 }  // namespace facula

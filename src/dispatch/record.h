@@ -1,5 +1,5 @@
-// OpRecord: what one operator means, as constant data (design, section 3). Everything else about
-// an operator - its variants, its parsed schema, its kernels in force - is derived from it.
+// OpRecord: what one operator means, as constant data. Everything else about an operator -
+// its variants, its parsed schema, its kernels in force - is derived from it.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -127,12 +127,22 @@ enum Flags : uint32_t {
   same_object = 128,   // the result may be the very argument (contiguous, to)
   pointwise = 256,     // elementwise with broadcasting
   no_version_bump = 512,
-  cross_device = 1024,  // takes tensors of several devices (copy_, to)
+  cross_device = 1024,   // takes tensors of several devices (copy_, to)
+  reads_strides = 2048,  // means another thing for other strides, without being a view
+  // Of what is geometry_only, which argument stands after self:
+  storage_size = 4096,   // bytes: the storage gets that size
+  adopts = 8192,         // a tensor or storage, or nothing: self becomes a header over that
+  out_follows = 16384,   // a composite whose out= is a copy, with the gradient of one
+  any_layout = 1 << 16,  // touches neither storage nor geometry: serves tensors of any kind
 };
 
 struct OpRecord {
   uint32_t size = sizeof(OpRecord);
   uint32_t version = 1;
+#ifdef FACULA_RECORD_VARIANT  // what a later build may do: `make test-abi` holds the C interface to
+                              // it
+  uint64_t of_a_later_build[3] = {};
+#endif
   const char* schema = nullptr;  // PyTorch's schema language, without namespace for aten
   const char* doc = "";
   uint32_t forms = function;
@@ -151,13 +161,21 @@ struct OpRecord {
   KernelRef any = {};  // for every device: views, composites, run without data
   Derivative derivatives[4] = {};
   // PyTorch's name of the node where it is not the operator's own with the number of the overload.
-  // Where PyTorch has overloads for numbers, whose nodes have no edge for the number: a comma, the
-  // name with tensors alone, then those with a number in each of `numbers`, comma-separated.
   const char* node = "";
   Names not_differentiable = {};  // results, or arguments that never carry a gradient
   ForwardRule jvp = nullptr;
   BatchRule batch = nullptr;
-  const char* hole = "";  // why a column of the completeness table is empty
+  const char* hole = "";               // why a column of the completeness table is empty
+  const void* library_data = nullptr;  // of the rules of a library behind the C interface
+  // Where PyTorch has overloads for numbers, whose nodes have no edge for the number: the names of
+  // the nodes with a number in the first of `numbers`, in the second, ...
+  Names number_nodes = {};
+  // Partners, by name and overload ("transpose.int") within the namespace: of a view, what gives
+  // copies of what it shows; of what changes geometry in place, the view that self becomes.
+  const char* copy_form = "";
+  const char* view_form = "";
+  // Tensor arguments whose samples stand in a dimension before the usual ones, even of one sample.
+  Names always_batched = {};
 };
 
 constexpr Autocast cpu_autocast(const OpRecord& r) {

@@ -13,6 +13,11 @@ struct Name {
   std::string_view text;
   template <size_t N>
   consteval Name(const char (&s)[N]) : hash(name_hash({s, N - 1})), text(s, N - 1) {}
+  // Of a text that outlives its use.
+  static Name at_run_time(std::string_view s) { return Name(name_hash(s), s); }
+
+ private:
+  constexpr Name(uint32_t h, std::string_view s) : hash(h), text(s) {}
 };
 
 class OpNode;
@@ -24,6 +29,7 @@ class Backward {
  public:
   Backward(OpNode& node, std::span<const Tensor> grads) : node_(node), grads_(grads) {}
 
+  const OpNode& node() const { return node_; }
   // Gradient of result i; undefined where none came (only rules with several results see that).
   const Tensor& grad(int i = 0) const { return grads_[static_cast<size_t>(i)]; }
   // A saved tensor argument or result; undefined where the call had None.

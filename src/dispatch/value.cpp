@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "dispatch/call.h"
+
 namespace facula {
 
 const char* name(Tag t) {
@@ -23,7 +25,9 @@ const char* name(Tag t) {
                                           "list of bools",
                                           "list of Tensors",
                                           "list",
-                                          "object"};
+                                          "object",
+                                          "tuple",
+                                          "dict"};
   return names[static_cast<size_t>(t)];
 }
 
@@ -43,10 +47,24 @@ Scalar Value::as_scalar() const {
 }
 
 void release_owned(Value& v) {
-  if (v.tag == Tag::Tensor && v.tensor->release()) destroy(v.tensor);
-  if (v.tag == Tag::TensorList) delete[] v.tensors;
-  if (v.tag == Tag::Complex) delete v.complex;
+  if (v.tag == Tag::Tensor) {
+    if (v.tensor->release()) destroy(v.tensor);
+    return;
+  }
+  Value copy = v;
+  drop_copy(copy);
 }
+
+void set_result_copy(Value& slot, const Value& v) {
+  Value copy = own_copy(v);
+  clear(slot);
+  slot = copy;
+  slot.owned = true;
+}
+void set_result(Value& slot, std::string_view text) { set_result_copy(slot, pack(text)); }
+void set_result(Value& slot, IntSpan list) { set_result_copy(slot, pack(list)); }
+void set_result(Value& slot, std::span<const double> list) { set_result_copy(slot, pack(list)); }
+void set_result(Value& slot, std::span<const bool> list) { set_result_copy(slot, pack(list)); }
 
 void set_result(Value& slot, std::vector<Tensor> list) {
   clear(slot);

@@ -1,4 +1,4 @@
-// Value: one argument or result of an operator call, 16 bytes, tagged (design, section 1.2).
+// Value: one argument or result of an operator call, 16 bytes, tagged.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -34,6 +34,8 @@ enum class Tag : uint8_t {
   TensorList,  // handles; an undefined one is None
   ValueList,   // lists of anything else
   Object,      // opaque to the core: a Python object, say
+  Tuple,       // values; the length says how many
+  Dict,        // keys and values in turn; the length counts both
 };
 const char* name(Tag t);
 
@@ -127,6 +129,12 @@ inline void set_result(Value& slot, double v) { slot = Value::of_float(v); }
 inline void set_result(Value& slot, bool v) { slot = Value::of_bool(v); }
 // A Complex result owns its number on the heap.
 void set_result(Value& slot, const Scalar& v);
+void set_result(Value& slot, std::string_view text);
+void set_result(Value& slot, IntSpan list);
+void set_result(Value& slot, std::span<const double> list);
+void set_result(Value& slot, std::span<const bool> list);
+// A copy of any value, lists and what they hold included.
+void set_result_copy(Value& slot, const Value& v);
 // Takes the tensor out of a result slot, leaving None.
 inline Tensor take_tensor(Value& slot) {
   Tensor t;
@@ -243,6 +251,12 @@ inline Value pack(std::span<const Value> v) {
   x.tag = Tag::ValueList;
   x.length = static_cast<uint32_t>(v.size());
   x.values = v.data();
+  return x;
+}
+// A tuple, or with Tag::Dict keys and values in turn.
+inline Value pack(Tag tag, std::span<const Value> v) {
+  Value x = pack(v);
+  x.tag = tag;
   return x;
 }
 inline Value pack(std::string_view v) {

@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "dispatch/debug_print.h"
+
 namespace facula::graph {
 namespace {
 
@@ -42,44 +44,8 @@ std::string refs(const ValueRefs& list) {
   return s + "]";
 }
 
-template <class T>
-std::string list_text(const T* items, size_t n) {
-  std::string s = "[";
-  for (size_t i = 0; i < n; ++i) s += (i ? ", " : "") + concat(items[i]);
-  return s + "]";
-}
-
-std::string text(const Value& v) {
-  switch (v.tag) {
-    case Tag::None:
-      return "None";
-    case Tag::Int:
-      return std::to_string(v.i);
-    case Tag::Float:
-      return concat(v.d);
-    case Tag::Bool:
-      return v.b ? "True" : "False";
-    case Tag::Complex:
-      return concat("(", v.complex->re, "+", v.complex->im, "j)");
-    case Tag::Str:
-      return concat("'", v.as_str(), "'");
-    case Tag::DType:
-      return name(v.dtype);
-    case Tag::Device:
-      return concat("device('", facula::str(v.device), "')");
-    case Tag::IntList:
-      return facula::str(v.as_ints());
-    case Tag::FloatList:
-      return list_text(v.doubles, v.length);
-    case Tag::BoolList:
-      return list_text(v.bools, v.length);
-    default:
-      return concat("<", name(v.tag), ">");
-  }
-}
-
 std::string text(const Argument& a) {
-  return std::visit(Overloaded{[](const Constant& k) { return text(k.value()); },
+  return std::visit(Overloaded{[](const Constant& k) { return brief(k.value()); },
                                [](const ValueRef& r) { return ref(r.id); },
                                [](const ValueRefs& list) { return refs(list); }},
                     a);

@@ -16,27 +16,49 @@ TraceMode::TraceMode(std::span<const Tensor> inputs) {
 }
 
 TraceMode::Key TraceMode::key_of(const Tensor& t) {
-  Key k{t->storage.get(), t->offset, {}, t->dtype, t->conj, t->neg};
+  Key k{t->share_version().get(), t->offset, {}, t->dtype, t->conj, t->neg};
   k.geometry.assign(t.sizes().begin(), t.sizes().end());
   k.geometry.insert(k.geometry.end(), t.strides().begin(), t.strides().end());
   return k;
 }
 
 void TraceMode::remember(const Tensor& t, ValueId id) {
-  by_header_[t.get()] = id;
-  by_memory_[key_of(t)] = id;
-  kept_.push_back(t);
+  Key key = key_of(t);
+  kept_.try_emplace(key.memory, t->share_version());
+  by_memory_[key] = id;
+  // The header that a change of a storage comes with is gone after the call: what lies over the
+  // storage for longer stays known.
+  const auto over = over_storage_.find(t->storage.get());
+  if (over == over_storage_.end() || over->second.memory == key.memory || !is_alive(over->second))
+    over_storage_.insert_or_assign(t->storage.get(), OverStorage{key.memory, id});
+  by_header_.insert_or_assign(t.get(), Known{std::move(key), id});
 }
 
 ValueId TraceMode::id_of(const Tensor& t) {
   if (!t.defined()) return -1;
-  if (const auto it = by_header_.find(t.get()); it != by_header_.end()) return it->second;
-  if (const auto it = by_memory_.find(key_of(t)); it != by_memory_.end() && t.numel() > 0)
+  const Key key = key_of(t);
+  if (const auto it = by_header_.find(t.get()); it != by_header_.end() && it->second.key == key)
+    return it->second.id;
+  if (const auto it = by_memory_.find(key); it != by_memory_.end() && t.numel() > 0)
     return it->second;
   const ValueId id = graph_.new_value();
   graph_.constants[id] = t;
   remember(t, id);
   return id;
+}
+
+// Where nobody but the trace has the tensor's counter, the tensor is gone, and its storage too.
+bool TraceMode::is_alive(const OverStorage& o) const { return kept_.at(o.memory)->use_count() > 1; }
+
+// A change of a storage that no tensor of the program asks for is recorded for one that lies over
+// it.
+ValueId TraceMode::id_over_storage(const Tensor& t) {
+  const Key key = key_of(t);
+  const auto header = by_header_.find(t.get());
+  const bool known = header != by_header_.end() && header->second.key == key;
+  if (known || by_memory_.contains(key)) return id_of(t);
+  const auto it = over_storage_.find(t->storage.get());
+  return it != over_storage_.end() && is_alive(it->second) ? it->second.id : id_of(t);
 }
 
 graph::Argument TraceMode::recorded(const Value& v) {
@@ -63,9 +85,14 @@ graph::Result TraceMode::made(const Value& v) {
 
 void TraceMode::handle(OpCall& c) {
   graph::Node node{c.op, {}, {}};
-  for (int i = 0; i < c.info->args; ++i) node.args.push_back(recorded(c.args[i]));
+  const bool geometry = c.op->record->flags & geometry_only && c.args[0].is_tensor();
+  const ValueId self = geometry ? id_over_storage(c.tensor(0)) : -1;
+  for (int i = 0; i < c.info->args; ++i)
+    node.args.push_back(geometry && i == 0 ? ValueRef{self} : recorded(c.args[i]));
   call(*c.op, c.args, c.results);
   for (int k = 0; k < c.info->results; ++k) node.results.push_back(made(c.results[k]));
+  // What changes a tensor without returning it leaves it the same value in the program.
+  if (geometry && c.info->results == 0) remember(c.tensor(0), self);
   graph_.nodes.push_back(std::move(node));
 }
 

@@ -19,8 +19,10 @@ class TraceMode final : public InnerMode {
 
  private:
   // Tells a tensor from others by memory and geometry: saved tensors come back under new headers.
+  // All headers over one memory share the counter of its versions, which costs little to keep while
+  // the tensor itself goes.
   struct Key {
-    Storage* storage;
+    const VersionCounter* memory;
     int64_t offset;
     std::vector<int64_t> geometry;
     DType dtype;
@@ -30,13 +32,24 @@ class TraceMode final : public InnerMode {
   static Key key_of(const Tensor& t);
   void remember(const Tensor& t, graph::ValueId id);
   graph::ValueId id_of(const Tensor& t);
+  graph::ValueId id_over_storage(const Tensor& t);
   graph::Argument recorded(const Value& v);
   graph::Result made(const Value& v);
 
   graph::Graph graph_;
-  std::map<TensorImpl*, graph::ValueId> by_header_;
+  struct Known {
+    Key key;  // a header that is another tensor's by now has another one
+    graph::ValueId id;
+  };
+  std::map<const TensorImpl*, Known> by_header_;
   std::map<Key, graph::ValueId> by_memory_;
-  std::vector<Tensor> kept_;  // addresses in the maps stay taken
+  struct OverStorage {
+    const VersionCounter* memory;
+    graph::ValueId id;
+  };
+  bool is_alive(const OverStorage& o) const;
+  std::map<const Storage*, OverStorage> over_storage_;
+  std::map<const VersionCounter*, Ref<VersionCounter>> kept_;  // so that addresses stay taken
 };
 
 }  // namespace facula

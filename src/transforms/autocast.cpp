@@ -3,7 +3,7 @@
 #include <unordered_map>
 
 #include "autograd/variable.h"
-#include "ops/copy.h"
+#include "ops/create/copy.h"
 #include "transforms/layers.h"
 #include "transforms/replaced_args.h"
 
@@ -14,26 +14,37 @@ struct CachedCast {
   Tensor weight, cast;  // the weight is held so that its address stays its own
   uint32_t version;
 };
-using CastCache = std::unordered_map<TensorImpl*, CachedCast>;
+struct WeightCasts final : CastCache {
+  std::unordered_map<TensorImpl*, CachedCast> of;
+};
 
-CastCache& cast_cache() {
-  static thread_local CastCache cache;
-  return cache;
+WeightCasts& weight_casts() {
+  struct AtExit {
+    ~AtExit() { clear_autocast_cache(); }
+  };
+  if (!thread_state.cast_cache) {
+    static thread_local const AtExit at_exit;
+    static_cast<void>(at_exit);
+    thread_state.cast_cache = new WeightCasts;
+  }
+  return static_cast<WeightCasts&>(*thread_state.cast_cache);
 }
 
 // Doubles are left alone, as in PyTorch.
 bool castable(const Tensor& t) { return is_floating(t.dtype()) && t.dtype() != DType::Float64; }
 
+DType lower_precision(DeviceType type) { return thread_state.autocast.dtype[autocast_slot(type)]; }
+
 bool worth_keeping(const Tensor& t, DType to) {
   return thread_state.autocast.cache_enabled && thread_state.grad_enabled &&
-         to == thread_state.autocast.dtype && t.dtype() == DType::Float32 && is_leaf(t) &&
+         to == lower_precision(t.device().type) && t.dtype() == DType::Float32 && is_leaf(t) &&
          requires_grad(t) && !is_view(t) && !t->inference;
 }
 
 Tensor cast(const Tensor& t, DType to) {
   if (!castable(t) || t.dtype() == to) return t;
   if (!worth_keeping(t, to)) return ops::to(t, to);
-  CachedCast& kept = cast_cache()[t.get()];
+  CachedCast& kept = weight_casts().of[t.get()];
   const bool good =
       kept.cast.defined() && kept.cast.dtype() == to && kept.version == t->current_version();
   if (!good) kept = {t, ops::to(t, to), t->current_version()};
@@ -41,22 +52,22 @@ Tensor cast(const Tensor& t, DType to) {
 }
 
 // The widest type among the arguments, at least the lower precision.
-DType widest(const OpCall& c) {
-  DType found = thread_state.autocast.dtype;
+DType widest(const OpCall& c, DeviceType type) {
+  DType found = lower_precision(type);
   for_each_tensor(*c.info, c.args, [&](const Tensor& t, int) {
     if (is_floating(t.dtype())) found = promote(found, t.dtype());
   });
   return found;
 }
 
-DType target(const OpCall& c) {
+DType target(const OpCall& c, DeviceType type) {
   switch (autocast_class(c)) {
     case Autocast::LowerPrecision:
-      return thread_state.autocast.dtype;
+      return lower_precision(type);
     case Autocast::Float32:
       return DType::Float32;
     case Autocast::Promote:
-      return widest(c);
+      return widest(c, type);
     case Autocast::None:
     case Autocast::Same:
       break;
@@ -66,7 +77,7 @@ DType target(const OpCall& c) {
 
 }  // namespace
 
-void clear_autocast_cache() { cast_cache().clear(); }
+void clear_autocast_cache() { delete std::exchange(thread_state.cast_cache, nullptr); }
 
 AutocastState set_autocast(const AutocastState& state) {
   const AutocastState before = thread_state.autocast;
@@ -80,12 +91,15 @@ AutocastState set_autocast(const AutocastState& state) {
 }
 
 void autocast_layer(OpCall& c) {
-  const DType to = target(c);
+  const DeviceType type = autocast_type(c);
+  const DType to = target(c, type);
   if (to == DType::Undefined) return redispatch(c, Layer::Autocast);
   const ExcludeLayers inner(Layer::Autocast);
   Value* const given = c.args;
-  ReplacedArgs args(
-      c, [&](const Tensor& t, int i) { return c.info->mutated >> i & 1 ? t : cast(t, to); });
+  ReplacedArgs args(c, [&](const Tensor& t, int i) {
+    const bool stays = c.info->mutated >> i & 1 || t.device().type != type;
+    return stays ? t : cast(t, to);
+  });
   c.args = args.values();
   call_again(c);
   c.args = given;

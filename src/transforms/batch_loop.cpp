@@ -5,9 +5,12 @@
 #include <optional>
 #include <set>
 
-#include "core/random.h"
-#include "ops/shape.h"
-#include "ops/view.h"
+#include "core/device_generator.h"
+#include "core/fork.h"
+#include "dispatch/backend.h"
+#include "dispatch/mutations.h"
+#include "ops/shape/cat.h"
+#include "ops/shape/view.h"
 
 namespace facula {
 
@@ -16,7 +19,7 @@ constinit std::atomic<WarningHandler> warning_handler{nullptr};
 namespace {
 
 void warn_once(const OpCall& c) {
-  static std::mutex lock;
+  static constinit ForkSafeMutex lock(ForkOrder::Warnings);
   static std::set<const Operator*> told;
   {
     std::lock_guard hold(lock);
@@ -45,7 +48,8 @@ void check_loopable(const Batch& b, const OpCall& c) {
 Generator& generator_of(const OpCall& c) {
   for (int i = 0; i < c.info->args; ++i)
     if (c.args[i].tag == Tag::Generator) return *c.args[i].generator;
-  return default_generator();
+  const Device d = result_device(c);
+  return d.is_accelerator() ? default_generator(d) : default_generator();
 }
 
 // Arguments of one sample.
@@ -107,9 +111,7 @@ class Gathered {
 
  private:
   // A written argument is the caller's own; only what is fresh is joined.
-  bool is_argument(size_t k) const {
-    return info_.alias_of[k] >= 0 && (info_.mutated >> info_.alias_of[k] & 1);
-  }
+  bool is_argument(size_t k) const { return written_argument(info_, static_cast<int>(k)) >= 0; }
   static std::vector<Tensor> stacked_lists(const std::vector<std::vector<Tensor>>& samples) {
     std::vector<Tensor> list;
     for (size_t e = 0; e < samples[0].size(); ++e) {

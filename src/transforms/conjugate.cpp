@@ -1,5 +1,6 @@
 // Conjugate and negative bits: carried out before operators that do not understand them.
-#include "ops/copy.h"
+#include "dispatch/mutations.h"
+#include "ops/create/copy.h"
 #include "transforms/layers.h"
 #include "transforms/replaced_args.h"
 
@@ -11,24 +12,10 @@ bool has_bit(const Tensor& t) { return t->conj || t->neg; }
 // Below this layer: the copy must not look for history or modes above.
 Tensor carried_out(const Tensor& t) { return has_bit(t) ? ops::clone(t) : t; }
 
-void write_back(const OpCall& c, const ReplacedArgs& plain) {
-  for (uint32_t bits = c.info->mutated; bits; bits &= bits - 1) {
-    const int i = std::countr_zero(bits);
-    if (c.args[i].is_tensor() && has_bit(c.tensor(i))) ops::copy_(c.tensor(i), plain.tensor(i));
-    if (c.args[i].tag != Tag::TensorList) continue;
-    const auto before = c.args[i].as_tensors(), after = plain[i].as_tensors();
-    for (size_t k = 0; k < before.size(); ++k)
-      if (before[k].defined() && has_bit(before[k])) ops::copy_(before[k], after[k]);
-  }
-}
-
-// Results that are written arguments are the caller's own tensors, not the copies.
-void give_back_arguments(OpCall& c) {
-  for (int k = 0; k < c.info->results; ++k) {
-    const int from = c.info->alias_of[k];
-    if (from >= 0 && (c.info->mutated >> from & 1) && c.args[from].is_tensor())
-      set_result(c.results[k], c.tensor(from));
-  }
+void write_back(const OpCall& c, ReplacedArgs& plain) {
+  for_each_written_pair(c, plain.values(), [](const Tensor& to, const Tensor& from) {
+    if (has_bit(to)) ops::copy_(to, from);
+  });
 }
 
 }  // namespace
@@ -44,7 +31,7 @@ void conjugate_layer(OpCall& c) {
   c.args = given;
   if (!c.info->mutated) return;
   write_back(c, plain);
-  give_back_arguments(c);
+  give_written(c);
 }
 
 }  // namespace facula

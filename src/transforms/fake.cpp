@@ -2,9 +2,12 @@
 
 #include "autograd/variable.h"
 #include "dispatch/backend.h"
+#include "dispatch/mutations.h"
 #include "transforms/replaced_args.h"
 
 namespace facula {
+
+constinit const ExtensionKind fake_kind{.name = "FakePart"};
 namespace {
 
 constexpr Device meta_device{DeviceType::Meta, -1};
@@ -28,6 +31,7 @@ Tensor fake_over(const Tensor& on_meta, Device device) {
 
 Tensor as_meta(const Tensor& t, const OpCall& c, bool allow_real) {
   if (is_fake(t)) return header_on(t, meta_device);
+  check_strided(t, "FakeTensorMode");  // on meta, too: a fake header has an extension of its own
   if (t.is_meta()) return t;
   const bool number = t->wrapped_number || (t.dim() == 0 && t.device().is_cpu());
   check_kind(ErrorKind::Assertion, allow_real || number,
@@ -46,19 +50,16 @@ void send_to_meta(const OpCall& c, ReplacedArgs& args) {
 }
 
 // What a written argument shows after the call; results that are arguments are those very tensors.
-void take_back(OpCall& c, const ReplacedArgs& args) {
-  for (uint32_t bits = c.info->mutated; bits; bits &= bits - 1) {
-    const int i = std::countr_zero(bits);
-    if (!c.args[i].is_tensor() || args[i].tensor == c.args[i].tensor) continue;
-    const Tensor &to = c.tensor(i), &from = args.tensor(i);
+void take_back(OpCall& c, ReplacedArgs& args) {
+  for_each_written_pair(c, args.values(), [](const Tensor& to, const Tensor& from) {
+    if (to.is_same(from)) return;
     to->copy_geometry(*from.get());
     to->offset = from->offset;
     to->storage = from->storage;
-  }
-  if (!(c.op->record->flags & no_version_bump))
-    for_each_tensor(*c.info, c.args, [&](const Tensor& t, int i) {
-      if ((c.info->mutated >> i & 1) && !t->inference) t->bump_version();
-    });
+    to->dtype = from->dtype;
+  });
+  bump_written(c);
+  give_written(c);
 }
 
 // The argument of the call that a result on meta stands for, or an undefined tensor.
@@ -95,6 +96,7 @@ Device device_of_results(const OpCall& c) {
 
 Tensor make_fake(const Tensor& t) {
   if (is_fake(t)) return t;
+  check_strided(t, "FakeTensorMode");
   const Tensor f(Ref<TensorImpl>::take(new_tensor_impl()));
   f->storage = Storage::make(meta_device, t->storage->nbytes());
   f->dtype = t.dtype();

@@ -6,14 +6,13 @@
 
 namespace facula {
 
+extern const ExtensionKind fake_kind;
 // Marks a tensor whose storage has a size but no memory; its device is what it pretends to be on.
 struct FakePart final : Extension {
-  FakePart() : Extension(Kind::Fake) {}
+  FakePart() : Extension(fake_kind) {}
   Extension* clone() const override { return new FakePart; }
 };
-inline bool is_fake(const Tensor& t) {
-  return t->extension && t->extension->kind == Extension::Kind::Fake;
-}
+inline bool is_fake(const Tensor& t) { return t->extension && t->extension->kind == &fake_kind; }
 
 // A fake tensor with the geometry, dtype, device and leaf state of a real one.
 Tensor make_fake(const Tensor& t);

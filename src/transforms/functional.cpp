@@ -1,18 +1,25 @@
 #include "transforms/functional.h"
 
 #include <map>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
 
 #include "autograd/variable.h"
-#include "ops/complex.h"
-#include "ops/copy.h"
-#include "ops/creation.h"
-#include "ops/shape.h"
-#include "ops/view.h"
-#include "ops/view_copy.h"
+#include "core/fork.h"
+#include "dispatch/mutations.h"
+#include "ops/complex/complex.h"
+#include "ops/create/copy.h"
+#include "ops/create/creation.h"
+#include "ops/shape/slice_scatter.h"
+#include "ops/shape/view.h"
+#include "ops/shape/view_copy.h"
 #include "transforms/interpreters.h"
 #include "transforms/replaced_args.h"
 
 namespace facula {
+
+constinit const ExtensionKind functional_kind{.name = "FunctionalTensor"};
 namespace {
 
 Tensor bits_as(const Tensor& t, DType dtype, bool copies) {
@@ -36,16 +43,44 @@ Tensor wrapper_over(const std::shared_ptr<FunctionalStorage>& storage, const Ten
   return t;
 }
 
+// Functional storages by what they show themselves as.
+struct Identities {
+  ForkSafeMutex mutex{ForkOrder::Tangents};
+  std::unordered_map<const Storage*, std::weak_ptr<FunctionalStorage>> storages;
+};
+Identities& identities() {
+  static auto* all = new Identities;
+  return *all;
+}
+
 std::shared_ptr<FunctionalStorage> storage_over(const Tensor& base) {
-  auto s = std::make_shared<FunctionalStorage>();
-  s->base = base;
-  s->identity = Storage::make({DeviceType::Meta, -1}, base->storage->nbytes());
+  check_strided(base, "functionalize()");
+  auto s = std::make_shared<FunctionalStorage>(base);
+  const std::lock_guard lock(identities().mutex);
+  identities().storages[s->identity.get()] = s;
   return s;
 }
 
 }  // namespace
 
-Tensor ViewStep::view_of(const Tensor& base) const {
+FunctionalStorage::FunctionalStorage(const Tensor& value)
+    : base(value),
+      original(value),
+      identity(Storage::make({DeviceType::Meta, -1}, value->storage->nbytes())) {}
+
+FunctionalStorage::~FunctionalStorage() {
+  const std::lock_guard lock(identities().mutex);
+  identities().storages.erase(identity.get());
+}
+
+std::shared_ptr<FunctionalStorage> functional_storage(const Storage* identity) {
+  const std::lock_guard lock(identities().mutex);
+  const auto it = identities().storages.find(identity);
+  return it == identities().storages.end() ? nullptr : it->second.lock();
+}
+
+Tensor ViewStep::view_of(const Tensor& base, bool as_copy) const {
+  const bool copies = this->copies && as_copy;
   const int64_t from = base.storage_offset() + offset;
   switch (kind) {
     case Kind::Strided:
@@ -86,16 +121,40 @@ Tensor ViewStep::put_into(const Tensor& base, const Tensor& view) const {
 }
 
 const Tensor& FunctionalStorage::value() {
-  check(identity->nbytes() > 0 || base.numel() == 0,
+  check(!emptied(),
         "functionalization: the data of a tensor was read while its storage is resized to 0 bytes");
+  return shape();
+}
+
+const Tensor& FunctionalStorage::shape() {
+  if (unset) {
+    base = ops::new_empty_strided(base, base.sizes(), base.strides());
+    unset = false;
+  }
   return base;
 }
 
-const Tensor& FunctionalTensor::up_to_date() {
-  const Tensor& base = storage->value();
+// What an emptied storage held is gone: there is the first base again, of which nothing is kept
+// but its geometry, and when it has bytes again, there is nothing in them yet.
+void FunctionalStorage::resize(size_t bytes) {
+  const bool was_empty = emptied();
+  identity->resize(bytes);
+  size_changed = true;
+  if (emptied()) {
+    base = original;
+    unset = values_changed = false;
+    ++generation;
+  } else if (was_empty) {
+    unset = true;
+    ++generation;
+  }
+}
+
+const Tensor& FunctionalTensor::up_to_date(bool with_values) {
+  const Tensor& base = with_values ? storage->value() : storage->shape();
   if (generation == storage->generation) return value;
   value = base;
-  for (const ViewStep& s : steps) value = s.view_of(value);
+  for (const ViewStep& s : steps) value = s.view_of(value, !storage->emptied());
   generation = storage->generation;
   return value;
 }
@@ -122,7 +181,7 @@ void FunctionalTensor::write(const Tensor& fresh) {
 
 FunctionalTensor* functional_part(const Tensor& t) {
   Extension* e = t->extension;
-  return e && e->kind == Extension::Kind::Functional ? static_cast<FunctionalTensor*>(e) : nullptr;
+  return e && e->kind == &functional_kind ? static_cast<FunctionalTensor*>(e) : nullptr;
 }
 
 // Leads gradients from a tensor to another that holds the same values.
@@ -143,9 +202,17 @@ Tensor from_functional(const Tensor& t) {
   return f ? f->up_to_date() : t;
 }
 
+// The value for operators that look at no element.
+static Tensor shape_of_functional(const Tensor& t) {
+  FunctionalTensor* f = functional_part(t);
+  return f ? f->up_to_date(false) : t;
+}
+
 Tensor leave_functional(const Tensor& t) {
-  if (!functional_part(t)) return t;
-  const Tensor value = from_functional(t);
+  const FunctionalTensor* f = functional_part(t);
+  if (!f) return t;
+  const Tensor value = shape_of_functional(t);
+  if (f->storage->emptied() && value->storage->nbytes() > 0) ops::resize_storage_bytes_(value, 0);
   if (!requires_grad(t)) return value;
   const Tensor out = detached(value);
   lead_gradients(out, t);
@@ -186,17 +253,31 @@ std::vector<Tensor> make_functional_inputs(std::span<const Tensor> inputs) {
   return made;
 }
 
-void write_back(std::span<const Tensor> inputs, std::span<const Tensor> functional) {
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    FunctionalTensor* f = functional_part(functional[i]);
-    if (!f) continue;
-    const Tensor& input = inputs[i];
-    const int64_t bytes = static_cast<int64_t>(f->storage->identity->nbytes());
-    if (f->storage->size_changed && bytes != static_cast<int64_t>(input->storage->nbytes()))
-      ops::resize_storage_bytes_(input, bytes);
-    if (f->geometry_changed) input->set_geometry(functional[i].sizes(), functional[i].strides());
-    if (f->storage->values_changed && bytes > 0) ops::copy_(input, leave_functional(functional[i]));
+namespace {
+
+void write_back(const Tensor& input, const Tensor& functional, WriteBack what) {
+  FunctionalTensor* f = functional_part(functional);
+  if (!f) return;
+  const bool all = what == WriteBack::All;
+  if (f->replaced) {
+    if (all) ops::set_data(input, leave_functional(functional));
+    return;
   }
+  const FunctionalStorage& s = *f->storage;
+  const auto bytes = static_cast<int64_t>(s.identity->nbytes());
+  const bool resized = s.size_changed && bytes != static_cast<int64_t>(input->storage->nbytes());
+  if (resized) ops::resize_storage_bytes_(input, bytes);
+  if (f->geometry_changed && all)
+    ops::as_strided_(input, functional.sizes(), functional.strides(), functional.storage_offset());
+  if (s.values_changed && bytes > 0 && (all || resized))
+    ops::copy_(input, leave_functional(functional));
+}
+
+}  // namespace
+
+void write_back(std::span<const Tensor> inputs, std::span<const Tensor> functional,
+                WriteBack what) {
+  for (size_t i = 0; i < inputs.size(); ++i) write_back(inputs[i], functional[i], what);
 }
 
 // --- the mode
@@ -209,8 +290,8 @@ bool any_functional(const OpCall& c) {
 }
 
 void run_after_functionalization(OpCall& c) {
-  for_each_tensor(*c.info, c.args, [&](const Tensor& t, int i) {
-    check(!(c.info->mutated >> i & 1) || !functional_part(t), "functionalize(): ", c.op->name(),
+  for_each_written(c, [&](const Tensor& t, int) {
+    check(!functional_part(t), "functionalize(): ", c.op->name(),
           " would change a tensor of a function that has ended");
   });
   ReplacedArgs values(c, [](const Tensor& t, int) { return from_functional(t); });
@@ -301,7 +382,7 @@ std::vector<ViewStep> steps_of(const OpCall& c) {
   const ExcludeLayers quiet(LayerSet(Layer::Modes) | Layer::Autograd);
   Tensor from;
   ReplacedArgs stand_ins(c, [&](const Tensor& t, int i) {
-    const Tensor made = stand_in(from_functional(t));
+    const Tensor made = stand_in(shape_of_functional(t));
     if (i == c.info->alias_of[0]) from = made;
     return made;
   });
@@ -315,17 +396,10 @@ std::vector<ViewStep> steps_of(const OpCall& c) {
   return steps;
 }
 
-// The operator that gives copies of what a view would show; null for those that have none.
-const Operator* copying_form(const OpCall& c) {
-  const Schema& s = c.info->schema;
-  const std::string stem = s.name == "_reshape_alias" ? "view" : s.name;
-  const Operator* copy = find_operator(s.ns, stem + "_copy", s.overload);
-  return copy && copy->info().args == c.info->args ? copy : nullptr;
-}
-
 void copy_values(const OpCall& c, Value* results) {
   ReplacedArgs values(c, [](const Tensor& t, int) { return from_functional(t); });
-  if (const Operator* copying = copying_form(c)) return call(*copying, values.values(), results);
+  const Operator* copying = c.op->partner(Partner::Copy);
+  if (copying) return call(*copying, values.values(), results);
   call(*c.op, values.values(), results);
   if (results[0].is_tensor()) {
     set_result(results[0], ops::clone(results[0].as_tensor(), MemoryFormat::Contiguous));
@@ -338,7 +412,12 @@ void copy_values(const OpCall& c, Value* results) {
 }
 
 void run_view_as_copy(OpCall& c, const FunctionalTensor& of) {
-  copy_values(c, c.results);
+  if (of.storage->emptied()) {  // there is nothing to copy
+    ReplacedArgs shapes(c, [](const Tensor& t, int) { return shape_of_functional(t); });
+    call(*c.op, shapes.values(), c.results);
+  } else {
+    copy_values(c, c.results);
+  }
   const std::vector<ViewStep> steps = steps_of(c);
   const std::vector<Tensor> values = tensors_of(c.results[0]);
   std::vector<Tensor> wrappers;
@@ -352,7 +431,9 @@ void run_view_as_copy(OpCall& c, const FunctionalTensor& of) {
 }
 
 void run_pure(OpCall& c) {
-  ReplacedArgs values(c, [](const Tensor& t, int) { return from_functional(t); });
+  ReplacedArgs values(c, [&](const Tensor& t, int) {
+    return c.info->view ? shape_of_functional(t) : from_functional(t);
+  });
   call(*c.op, values.values(), c.results);
   wrap_results(c);
 }
@@ -380,45 +461,14 @@ void assign(const OpCall& c, const Tensor& to, Tensor fresh) {
   f->write(fresh);
 }
 
-// The results of a call are its written arguments themselves.
-void give_arguments(OpCall& c) {
-  for (int k = 0; k < c.info->results; ++k) {
-    const int from = c.info->alias_of[k];
-    if (from >= 0 && (c.info->mutated >> from & 1) && c.args[from].is_tensor())
-      set_result(c.results[k], c.tensor(from));
-  }
-}
-
-void bump_written(const OpCall& c) {
-  if (c.op->record->flags & no_version_bump) return;
-  for_each_tensor(*c.info, c.args, [&](const Tensor& t, int i) {
-    if ((c.info->mutated >> i & 1) && !t->inference) t->bump_version();
-  });
-}
-
-// The variant that returns what this one writes into its first argument, or into out=.
-const Operator* pure_form(const OpCall& c) {
-  const Operator* base = c.op->variant_of(Variant::Base);
-  if (base && !base->info().mutated) return base;
-  return c.op->variant_of(Variant::Functional);
-}
-
 void run_as_pure(OpCall& c, const Operator& pure) {
   Results<8> computed;
   {
     ReplacedArgs values(c, [](const Tensor& t, int) { return from_functional(t); });
     call(pure, values.values(), computed.slots);
   }
-  const bool out = c.op->variant == Variant::Out;
-  if (!out && c.args[0].tag == Tag::TensorList) {
-    const std::vector<Tensor> fresh = take_tensors(computed.slots[0]);
-    for (size_t i = 0; i < fresh.size(); ++i) assign(c, c.args[0].as_tensors()[i], fresh[i]);
-    return;
-  }
-  const int first = out ? c.info->base_args : 0, count = out ? c.info->results : 1;
-  for (int k = 0; k < count; ++k)
-    if (Tensor fresh = take_tensor(computed.slots[k]); fresh.defined())
-      assign(c, c.tensor(first + k), fresh);
+  store_written(c, computed.slots,
+                [&](const Tensor& to, const Tensor& fresh) { assign(c, to, fresh); });
 }
 
 // No pure form (running statistics, say): the call changes copies, whose values are then taken
@@ -429,26 +479,12 @@ void run_on_copies(OpCall& c) {
     return c.info->mutated >> i & 1 ? ops::clone(value) : value;
   });
   call(*c.op, copies.values(), c.results);
-  for (uint32_t bits = c.info->mutated; bits; bits &= bits - 1) {
-    const int i = std::countr_zero(bits);
-    if (c.args[i].is_tensor()) assign(c, c.tensor(i), copies.tensor(i));
-    if (c.args[i].tag == Tag::TensorList)
-      for (size_t k = 0; k < c.args[i].length; ++k)
-        assign(c, c.args[i].tensors[k], copies[i].tensors[k]);
-  }
+  for_each_written_pair(c, copies.values(),
+                        [&](const Tensor& to, const Tensor& fresh) { assign(c, to, fresh); });
   wrap_results(c);
 }
 
 // --- changes of geometry and storage
-
-// The operator of the same name, without its last underscore, that gives a view.
-const Operator* view_form(const OpCall& c) {
-  const Schema& s = c.info->schema;
-  const std::string name = s.name.substr(0, s.name.size() - 1);
-  const Operator* view = find_operator(s.ns, name, s.overload);
-  if (!view && s.overload.empty()) view = find_operator(s.ns, name, "int");
-  return view && view->info().view && view->info().args == c.info->args ? view : nullptr;
-}
 
 void take_geometry(const Tensor& t, const Tensor& value, const ViewStep& step) {
   FunctionalTensor* f = functional_part(t);
@@ -474,48 +510,98 @@ void change_view(OpCall& c, const Operator& view, bool copies) {
   take_geometry(c.tensor(0), value, step_between(functional_part(c.tensor(0))->value, value));
 }
 
-// The storage gets another size. What it held is gone when it passes through zero.
-void resize_bytes(const Tensor& t, int64_t bytes) {
-  check(bytes >= 0, "resize_storage_bytes_(): expected a size that is not negative; got ", bytes);
-  FunctionalStorage& s = *functional_part(t)->storage;
-  const bool was_empty = s.identity->nbytes() == 0;
-  s.identity->resize(static_cast<size_t>(bytes));
-  s.size_changed = true;
-  if (!was_empty || bytes == 0) return;
-  s.base = ops::new_empty_strided(s.base, s.base.sizes(), s.base.strides());
-  ++s.generation;
+// The functional storage under a tensor: its own, or that of which the tensor shows the identity
+// (a change of a storage that Python asks for is a call on a plain header over it).
+std::shared_ptr<FunctionalStorage> storage_under(const Tensor& t) {
+  const FunctionalTensor* f = functional_part(t);
+  return f ? f->storage : functional_storage(t->storage.get());
 }
 
-// self becomes another header over what source is.
+void resize_bytes(FunctionalStorage& s, int64_t bytes) {
+  check(bytes >= 0, "resize_storage_bytes_(): expected a size that is not negative; got ", bytes);
+  s.resize(static_cast<size_t>(bytes));
+}
+
+// self becomes another header over what `source` lies over.
 void adopt(const Tensor& self, const Tensor& source) {
   const FunctionalTensor* from = functional_part(source);
   check(from,
         "functionalize(): set_() expects a source that is made within the function or an input of "
         "it");
-  delete self->extension;
-  self->extension = from->clone();
+  if (self.is_same(source)) return;
+  auto* part = static_cast<FunctionalTensor*>(from->clone());
+  part->replaced =
+      functional_part(self)->replaced || part->storage != functional_part(self)->storage;
+  part->geometry_changed = true;
+  delete std::exchange(self->extension, part);
   self->storage = source->storage;
   self->offset = source->offset;
+  self->dtype = source->dtype;
+  self->device = source->device;
+  self->conj = source->conj;
+  self->neg = source->neg;
+  constexpr LayerSet of_data = backend_layers | Layer::Conjugate | Layer::Negative;
+  self->layers = (self->layers - of_data) | (source->layers & of_data);
   self->copy_geometry(*source.get());
-  functional_part(self)->geometry_changed = true;
+}
+
+// A header over part of a functional storage.
+Tensor wrapper_within(const std::shared_ptr<FunctionalStorage>& s, const Tensor& like,
+                      const ViewStep& step) {
+  const Tensor& base = s->shape();
+  check_kind(ErrorKind::NotImplemented, base.dtype() == like.dtype(),
+             "functionalize(): set_() to a storage that was made as ", name(base.dtype()),
+             ", of a tensor of ", name(like.dtype()), ", is not implemented");
+  const Tensor t = wrapper_over(s, step.view_of(base));
+  functional_part(t)->steps.push_back(step);
+  return t;
+}
+
+// set_() in its forms, and set_data(): a new source for a tensor.
+void replace_source(const OpCall& c) {
+  const Tensor& self = c.tensor(0);
+  if (c.info->args == 1) {
+    const Tensor none = ops::empty(IntList{0}, self.dtype(), std::nullopt, self.device());
+    return adopt(self, make_functional(none));
+  }
+  std::shared_ptr<FunctionalStorage> storage;
+  if (c.arg(1).tag == Tag::Storage)
+    storage = functional_storage(c.arg(1).storage);
+  else if (functional_part(c.tensor(1)))
+    storage = functional_part(c.tensor(1))->storage;
+  check(storage != nullptr, "functionalize(): ", c.op->name(),
+        "() expects a source that is made within the function or an input of it");
+  const bool whole = c.info->args == 2;
+  if (whole && c.arg(1).is_tensor()) return adopt(self, c.tensor(1));
+  ViewStep step;
+  step.offset = (whole ? 0 : c.arg(2).i) - storage->shape().storage_offset();
+  if (whole)
+    step.sizes = IntVec{static_cast<int64_t>(storage->identity->nbytes() / self.itemsize())};
+  else
+    step.sizes = IntVec(c.arg(3).as_ints());
+  const IntSpan strides = whole ? IntSpan() : c.arg(4).as_ints();
+  step.strides = strides.empty() ? contiguous_strides(step.sizes) : IntVec(strides);
+  adopt(self, wrapper_within(storage, self, step));
 }
 
 void run_geometry(OpCall& c, bool copies) {
+  if (c.op->record->flags & storage_size) {
+    const auto storage = storage_under(c.tensor(0));
+    if (!storage) return call(*c.op, c.args, c.results);
+    return resize_bytes(*storage, c.arg(1).i);
+  }
   check(functional_part(c.tensor(0)), "functionalize(): ", c.op->name(),
         " would change the geometry of a tensor "
         "that is not an input of the function");
-  if (const Operator* view = view_form(c)) return change_view(c, *view, copies);
-  if (c.info->args == 2 && c.info->schema.args[1].name == "new_size")
-    return resize_bytes(c.tensor(0), c.arg(1).i);
-  if (c.info->args == 2 && c.arg(1).is_tensor() && c.info->schema.args[1].name == "source")
-    return adopt(c.tensor(0), c.tensor(1));
+  if (const Operator* view = c.op->partner(Partner::View)) return change_view(c, *view, copies);
+  if (c.op->record->flags & adopts) return replace_source(c);
   throw Error(ErrorKind::NotImplemented, "functionalize(): ", c.op->name(),
               " changes geometry or storage in a way that is not implemented");
 }
 
 void run_change(OpCall& c, bool copies) {
   if (c.op->record->flags & geometry_only) return run_geometry(c, copies);
-  if (const Operator* pure = pure_form(c)) return run_as_pure(c, *pure);
+  if (const Operator* pure = pure_form(*c.op)) return run_as_pure(c, *pure);
   run_on_copies(c);
 }
 
@@ -525,10 +611,12 @@ void FunctionalizeMode::handle(OpCall& c) {
   if (copy_views && c.info->view)
     if (const FunctionalTensor* of = viewed(c, 0)) return run_view_as_copy(c, *of);
   if (!c.info->mutated) return run_pure(c);
-  if (!any_functional(c)) return call(*c.op, c.args, c.results);
+  const bool geometry = c.op->record->flags & geometry_only;
+  if (!geometry && !any_functional(c)) return call(*c.op, c.args, c.results);
+  if (geometry && !storage_under(c.tensor(0))) return call(*c.op, c.args, c.results);
   run_change(c, copy_views);
   bump_written(c);
-  give_arguments(c);
+  give_written(c);
 }
 
 }  // namespace facula

@@ -22,24 +22,38 @@ struct ViewStep {
   DType dtype = DType::Undefined, base_dtype = DType::Undefined;  // of Bits
   bool copies = false;  // the view is a copy, taken by the view's copying form
 
-  Tensor view_of(const Tensor& base) const;
+  // `as_copy`: where views are copies; otherwise a view in any case.
+  Tensor view_of(const Tensor& base, bool as_copy = true) const;
   // The base with the view's elements replaced.
   Tensor put_into(const Tensor& base, const Tensor& view) const;
 };
 
 struct FunctionalStorage {
+  explicit FunctionalStorage(const Tensor& value);
+  ~FunctionalStorage();
+  FunctionalStorage(const FunctionalStorage&) = delete;
+
   Tensor base;
+  const Tensor original;   // the first base: what is there again when the storage is emptied
   int64_t generation = 0;  // counts changes of values
   bool values_changed = false, size_changed = false;
-  Ref<Storage> identity;  // what the wrappers show as their storage: a size without memory
+  bool unset = false;           // grown from nothing, and not written to yet
+  const Ref<Storage> identity;  // what the wrappers show as their storage: a size without memory
 
+  bool emptied() const { return identity->nbytes() == 0 && base.numel() > 0; }
   // The base's value; RuntimeError while the storage has no bytes.
   const Tensor& value();
+  // The base, whether or not there are bytes: for what asks for geometry alone.
+  const Tensor& shape();
+  void resize(size_t bytes);
 };
+// The functional storage that shows itself as `identity`; null where that is memory.
+std::shared_ptr<FunctionalStorage> functional_storage(const Storage* identity);
 
+extern const ExtensionKind functional_kind;
 struct FunctionalTensor final : Extension {
   FunctionalTensor(std::shared_ptr<FunctionalStorage> s, Tensor v)
-      : Extension(Kind::Functional),
+      : Extension(functional_kind),
         storage(std::move(s)),
         value(std::move(v)),
         generation(storage->generation) {}
@@ -50,9 +64,11 @@ struct FunctionalTensor final : Extension {
   Tensor value;
   int64_t generation;
   bool geometry_changed = false;
+  bool replaced = false;  // lies over another storage than it was made over
 
-  // The value, cut anew where the storage was changed since.
-  const Tensor& up_to_date();
+  // The value, cut anew where the storage was changed since. RuntimeError while the storage has no
+  // bytes, unless the values are not asked for.
+  const Tensor& up_to_date(bool with_values = true);
   void write(const Tensor& fresh);
 };
 FunctionalTensor* functional_part(const Tensor& t);
@@ -64,10 +80,13 @@ Tensor make_functional(const Tensor& value);
 std::vector<Tensor> make_functional_inputs(std::span<const Tensor> inputs);
 // The value of a functional tensor; any other tensor as it is.
 Tensor from_functional(const Tensor& t);
-// The same with the history of the functional tensor.
+// The same with the history of the functional tensor, over a storage of the size that its has.
 Tensor leave_functional(const Tensor& t);
-// Carries what happened to the functional tensors back to the inputs they were made of.
-void write_back(std::span<const Tensor> inputs, std::span<const Tensor> functional);
+// Carries what happened to the functional tensors back to the inputs they were made of. Resized
+// says: for those whose storage has another size now; the others are left alone.
+enum class WriteBack : uint8_t { All, Resized };
+void write_back(std::span<const Tensor> inputs, std::span<const Tensor> functional,
+                WriteBack what = WriteBack::All);
 
 bool any_functional(const OpCall& c);
 // A call on functional tensors whose mode has ended (a backward pass, say): runs on their values.

@@ -2,11 +2,14 @@
 
 #include "autograd/forward.h"
 #include "autograd/variable.h"
-#include "ops/view.h"
+#include "dispatch/mutations.h"
+#include "ops/shape/view.h"
 #include "transforms/layers.h"
 #include "transforms/replaced_args.h"
 
 namespace facula {
+
+constinit const ExtensionKind wrapper_kind{.name = "TransformWrapper"};
 namespace {
 
 std::atomic<int64_t> next_level{1};
@@ -80,8 +83,8 @@ void run_with(OpCall& c, ReplacedArgs& args, void (*next)(OpCall&)) {
 // --- a grad level: autograd runs on its wrappers, then LevelExit goes one level down
 
 void check_mutates_own(const OpCall& c, int64_t level) {
-  for_each_tensor(*c.info, c.args, [&](const Tensor& t, int i) {
-    check(!(c.info->mutated >> i & 1) || wrapper_at(t, level), "grad: ", c.op->name(),
+  for_each_written(c, [&](const Tensor& t, int) {
+    check(wrapper_at(t, level), "grad: ", c.op->name(),
           " would change a tensor that the transformed function "
           "captured; pass it as an argument instead");
   });
@@ -109,13 +112,10 @@ void grad_layer(OpCall& c) {
 
 // --- what LevelExit makes of results
 
-void note_changed(const OpCall& c) {
-  const bool bump = !(c.op->record->flags & no_version_bump);
-  for_each_tensor(*c.info, c.args, [&](const Tensor& t, int i) {
-    if (!(c.info->mutated >> i & 1)) return;
-    refresh_wrapper(t);
-    if (bump && !t->inference) t->bump_version();
-  });
+void note_changed(OpCall& c) {
+  for_each_written(c, [](const Tensor& t, int) { refresh_wrapper(t); });
+  bump_written(c);
+  give_written(c);
 }
 
 // A view shares the storage of what it is a view of.
@@ -128,9 +128,7 @@ Tensor wrapped_result(const OpCall& c, const Tensor& value, int k, int64_t level
 
 void wrap_result(OpCall& c, int k, int64_t level) {
   Value& v = c.results[k];
-  const int from = c.info->alias_of[k];
-  if (from >= 0 && (c.info->mutated >> from & 1) && c.args[from].is_tensor())
-    return set_result(v, c.tensor(from));
+  if (written_argument(*c.info, k) >= 0) return;
   if (v.is_tensor()) return set_result(v, wrapped_result(c, v.as_tensor(), k, level));
   if (v.tag != Tag::TensorList) return;
   std::vector<Tensor> list;
@@ -151,8 +149,7 @@ Randomness randomness_by_name(std::string_view name) {
 
 TransformWrapper* transform_wrapper(const Tensor& t) {
   Extension* e = t->extension;
-  return e && e->kind == Extension::Kind::TransformWrapper ? static_cast<TransformWrapper*>(e)
-                                                           : nullptr;
+  return e && e->kind == &wrapper_kind ? static_cast<TransformWrapper*>(e) : nullptr;
 }
 
 int64_t push_vmap(int64_t batch_size, Randomness randomness) {
@@ -167,7 +164,7 @@ int64_t push_grad() { return push({Interpreter::Kind::Grad}); }
 int64_t push_jvp() {
   const int64_t level = push({Interpreter::Kind::Jvp});
   thread_state.forward_grad_enabled = true;
-  forward_levels.fetch_add(1);
+  add_forward_level(1);
   return level;
 }
 
@@ -179,7 +176,7 @@ void pop_interpreter(int64_t level) {
   if (top->kind != Interpreter::Kind::Vmap) thread_state.computing_tangent = top->computing_tangent;
   if (top->kind == Interpreter::Kind::Jvp) {
     thread_state.forward_grad_enabled = top->forward_grad_enabled;
-    forward_levels.fetch_sub(1);
+    add_forward_level(-1);
   }
   delete top;
 }
@@ -226,6 +223,7 @@ void refresh_wrapper(const Tensor& t) {
 }
 
 Tensor wrap_for_level(const Tensor& value, int64_t level, bool batched) {
+  check_strided(value, batched ? "vmap()" : "a function transform");
   const Tensor t(Ref<TensorImpl>::take(new_tensor_impl()));
   t->extension = new TransformWrapper(value, level, batched);
   t->storage = Storage::make({DeviceType::Meta, -1}, value->storage->nbytes());

@@ -27,10 +27,11 @@ struct Interpreter {
   bool forward_grad_enabled = true;  // before the level was pushed
 };
 
+extern const ExtensionKind wrapper_kind;
 // A tensor of one level: `value` belongs to the level below, with the batch dimension first.
 struct TransformWrapper final : Extension {
   TransformWrapper(Tensor v, int64_t l, bool b)
-      : Extension(Kind::TransformWrapper), value(std::move(v)), level(l), batched(b) {}
+      : Extension(wrapper_kind), value(std::move(v)), level(l), batched(b) {}
   Extension* clone() const override { return new TransformWrapper(value, level, batched); }
   Tensor value;
   int64_t level;

@@ -1,12 +1,15 @@
 #include "transforms/layers.h"
 
 #include "autograd/layer.h"
+#include "dispatch/layout.h"
 
 namespace facula {
 namespace {
 
 constexpr LayerHandler handler_of(Layer l) {
   switch (l) {
+    case Layer::Layout:
+      return &run_layout;
     case Layer::Subclass:
       return &subclass_layer;
     case Layer::Modes:
@@ -36,8 +39,9 @@ constinit const LayerHandler layer_handlers[layer_count] = {
     handler_of(Layer(4)),  handler_of(Layer(5)),  handler_of(Layer(6)),  handler_of(Layer(7)),
     handler_of(Layer(8)),  handler_of(Layer(9)),  handler_of(Layer(10)), handler_of(Layer(11)),
     handler_of(Layer(12)), handler_of(Layer(13)), handler_of(Layer(14)), handler_of(Layer(15)),
+    handler_of(Layer(16)),
 };
-static_assert(std::size(layer_handlers) == 16);
+static_assert(std::size(layer_handlers) == layer_count);
 
 constinit std::atomic<LayerHandler> subclass_handler{nullptr};
 

@@ -42,9 +42,9 @@ void handle_top(OpCall& c, const ModeStack& s) {
   without.mode().handle(c);
 }
 
-thread_local constinit DispatchMode* pre_autograd_modes = nullptr;
-
-ModeStack pre_autograd_stack() { return {&pre_autograd_modes, Layer::PreAutogradTrace}; }
+ModeStack pre_autograd_stack() {
+  return {&thread_state.pre_autograd_modes, Layer::PreAutogradTrace};
+}
 
 }  // namespace
 
@@ -58,12 +58,12 @@ void modes_layer(OpCall& c) {
 void pre_autograd_layer(OpCall& c) { handle_top(c, pre_autograd_stack()); }
 
 void push_pre_autograd_mode(DispatchMode* m) {
-  m->below = pre_autograd_modes;
+  m->below = thread_state.pre_autograd_modes;
   set_top(pre_autograd_stack(), m);
 }
 
 DispatchMode* pop_pre_autograd_mode() {
-  DispatchMode* m = pre_autograd_modes;
+  DispatchMode* m = thread_state.pre_autograd_modes;
   check(m != nullptr, "pop_pre_autograd_mode(): the stack of modes above autograd is empty");
   set_top(pre_autograd_stack(), m->below);
   return m;

@@ -2,9 +2,10 @@
 #include "core/random.h"
 #include "dispatch/batch.h"
 #include "dispatch/batch_families.h"
-#include "ops/copy.h"
-#include "ops/shape.h"
-#include "ops/view.h"
+#include "dispatch/mutations.h"
+#include "ops/create/copy.h"
+#include "ops/shape/cat.h"
+#include "ops/shape/view.h"
 #include "transforms/batch_loop.h"
 #include "transforms/interpreters.h"
 #include "transforms/replaced_args.h"
@@ -89,8 +90,8 @@ void Batch::set_result(int k, std::vector<Tensor> list) {
 void Batch::finish(Value* results) {
   for (int k = 0; k < info().results; ++k) {
     Value& v = results_.slots[k];
-    const int from = info().alias_of[k];
-    if (from >= 0 && (info().mutated >> from & 1) && call_.args[from].is_tensor()) {
+    const int from = written_argument(info(), k);
+    if (from >= 0 && call_.args[from].is_tensor()) {
       facula::set_result(results[k], call_.tensor(from));
     } else if (v.is_tensor()) {
       facula::set_result(results[k], wrap_for_level(v.as_tensor(), level_, true));
@@ -110,33 +111,25 @@ namespace {
 
 // --- in-place and out= by way of the base form
 
-void check_writable(const OpCall& c, const Batch& b) {
-  for (uint32_t bits = c.info->mutated; bits; bits &= bits - 1)
-    check(b.batched(std::countr_zero(bits)), "vmap: ", c.op->name(),
+void check_writable(const OpCall& c, int64_t level) {
+  for_each_written(c, [&](const Tensor& t, int) {
+    check(batched_at(t, level), "vmap: ", c.op->name(),
           " would write a batch into a tensor that has none: self is not "
           "vmapped over, an argument is; use the out-of-place form");
+  });
 }
 
-void run_base_and_copy(OpCall& c, const Operator& base) {
-  const int first = c.op->variant == Variant::Out ? c.info->base_args : 0;
+void run_pure_and_copy(OpCall& c, const Operator& pure) {
   Results<8> computed;
-  call(base, c.args, computed.slots);
-  for (int k = 0; k < c.info->results; ++k) {
-    const Tensor from = take_tensor(computed.slots[k]);
-    if (from.defined()) ops::copy_(c.tensor(first + k), from);
-    set_result(c.results[k], c.tensor(first + k));
-  }
+  call(pure, c.args, computed.slots);
+  store_written(c, computed.slots,
+                [](const Tensor& to, const Tensor& fresh) { ops::copy_(to, fresh); });
 }
 
-// squeeze_ and its like: the operator of the same name that gives a view, whose value the wrapper
-// takes.
+// squeeze_ and its like: the wrapper takes the value of the view that the tensor becomes.
 void change_geometry(OpCall& c) {
-  const Schema& s = c.info->schema;
-  std::string name = s.name;
-  name.pop_back();
-  const Operator* view = find_operator(s.ns, name, s.overload);
-  if (!view && s.overload.empty()) view = find_operator(s.ns, name, "int");
-  if (!view || view->info().args != c.info->args)
+  const Operator* view = c.op->partner(Partner::View);
+  if (!view)
     throw Error(ErrorKind::NotImplemented, "vmap: ", c.op->name(),
                 "() on a batched tensor is not implemented");
   Results<1> computed;
@@ -178,7 +171,7 @@ void run_random(Batch& b, OpCall& c, const Interpreter& top) {
   check_randomness(top.randomness);
   if (top.randomness == Randomness::Same) return run_loop(b, c, true);
   if (!b.any_batched()) return draw_for_each(b, c);
-  check_writable(c, b);
+  check_writable(c, top.level);
   const BatchRule rule = rule_of(c);
   return rule ? rule(b) : run_loop(b, c, false);
 }
@@ -230,18 +223,15 @@ void vmap_layer(OpCall& c) {
     return b.finish(c.results);
   }
   if (!b.any_batched()) return run_unbatched(c);
-  check_writable(c, b);
+  check_writable(c, top.level);
   if (is_geometry_only(c)) return change_geometry(c);
   const BatchRule rule = rule_of(c);
   if (c.op->variant != Variant::Base && rule != &batch::pointwise)
-    if (const Operator* base = c.op->variant_of(Variant::Base); base && !base->info().mutated)
-      return run_base_and_copy(c, *base);
+    if (const Operator* pure = pure_form(*c.op)) return run_pure_and_copy(c, *pure);
   if (!rule && has_composite_kernel(*c.op)) return run_composite(c);
   run_rule(b, c, rule);
   b.finish(c.results);
-  for_each_tensor(*c.info, c.args, [&](const Tensor& t, int i) {
-    if (c.info->mutated >> i & 1) refresh_wrapper(t);
-  });
+  for_each_written(c, [](const Tensor& t, int) { refresh_wrapper(t); });
 }
 
 }  // namespace facula

@@ -235,6 +235,13 @@ DTYPES = [
 ]
 
 
+def asks_for_much(what):
+    """Whether a number among the arguments is work for longer than the alarm waits."""
+    # A polynomial's order is a number of steps, in PyTorch as well, and each is a step of work.
+    most = 2**63 if "_polynomial_" in what else 2**33
+    return any(2**30 < int(n) < most for n in re.findall(r"(?<![\w.])\d+(?![\w.])", what))
+
+
 class Draws:
     """Values for arguments, drawn with one call's own random numbers."""
 

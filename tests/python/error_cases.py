@@ -1,7 +1,7 @@
 """Calls that must fail: shapes, dtypes, devices, indices and arguments that do not fit.
 
 Each case is (call of a library, exception class, part of facula's message). The classes are
-PyTorch's, which tests/differential/test_errors.py checks.
+PyTorch's, which tests/differential/operators/test_errors.py checks.
 """
 
 CASES = {

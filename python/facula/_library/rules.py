@@ -6,6 +6,7 @@ from collections import namedtuple
 
 import facula
 from facula import _C
+from facula._library.below import BelowAutograd
 from facula.autograd.function import Function
 
 _Tensor = _C.Tensor
@@ -89,7 +90,8 @@ def autograd_kernel(overload, backward, setup_context):
             setup_context(ctx=ctx, inputs=tuple(args), output=output)
 
     def forward(call, *flat):
-        output = overload(*call.group(flat), **call.keyword_only)
+        with BelowAutograd():
+            output = overload(*call.group(flat), **call.keyword_only)
         return tuple(output) if returns_list else output
 
     def set_up_flat(ctx, inputs, output):
@@ -124,7 +126,7 @@ def autograd_kernel(overload, backward, setup_context):
         flat = call.splice(positional)
         wants = any(isinstance(one, _Tensor) and one.requires_grad for one in flat)
         if not wants or not facula.is_grad_enabled():
-            with facula.no_grad():
+            with BelowAutograd():
                 return overload(*args, **kwargs)
         output = rule.apply(call, *flat)
         return list(output) if returns_list else output

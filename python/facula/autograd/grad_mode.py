@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from facula import _C
+from facula._utils import CallSignature
 
 __all__ = [
     "no_grad",
@@ -64,9 +65,13 @@ class no_grad(_Switch, _C._GradOff):
         True
     """
 
+    __signature__ = CallSignature("", of_instances=False)
+
 
 class enable_grad(_Switch, _C._GradOn):
     """Context manager and decorator: operations are recorded for backward."""
+
+    __signature__ = CallSignature("", of_instances=False)
 
 
 class set_grad_enabled(_Setting):

@@ -26,10 +26,10 @@ def __getattr__(name):
     elif name.startswith("__"):
         raise AttributeError(name)
     else:
-        try:
-            value = getattr(_submodule("modules"), name)
-        except AttributeError:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+        modules = _submodule("modules")
+        if name not in modules.class_names():
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(modules, name)
     globals()[name] = value
     return value
 

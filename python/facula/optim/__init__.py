@@ -30,10 +30,10 @@ def __getattr__(name):
         value = getattr(import_module(f"{__name__}.{_FILE_OF[name]}"), name)
         globals()[name] = value
         return value
-    if name in _CLASSES or name in ("lr_scheduler", "swa_utils"):
+    if name in _CLASSES or name == "lr_scheduler":
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__():
-    return sorted({*globals(), *_FILE_OF, *_CLASSES, "lr_scheduler", "swa_utils"})
+    return sorted({*globals(), *_FILE_OF, *_CLASSES, "lr_scheduler"})

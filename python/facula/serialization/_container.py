@@ -3,12 +3,18 @@
 import struct
 import zlib
 
+from ._files import read_into
 from ._options import SETTINGS
 
 ALIGNMENT = 64
 _MAX_32 = 0xFFFFFFFF
 _MAX_READ_VERSION = 10
-_CHUNK = 1 << 22
+_CHUNK = 1 << 20
+_STORED, _DEFLATED = 0, 8
+# A deflated record can claim a thousand times the file's size. What is unpacked of one archive may
+# be so much more than the file; pickles less, since their objects take many times their bytes.
+_UNPACKED, _FREE_UNPACKED = 32, 64 << 20
+_UNPACKED_PICKLE, _FREE_PICKLE = 4, 1 << 20
 
 
 class ArchiveWriter:
@@ -172,7 +178,18 @@ class ArchiveReader:
         if not names or "/" not in names[0]:
             raise _corrupt(f"file in archive is not in a subdirectory: {names[:1]}")
         self._folder = names[0].partition("/")[0]
+        self._unpacked = 0
+        self._ends = self._find_ends()
         self._check_version()
+
+    def _find_ends(self):
+        """Where in the file each record must have ended: records may not share bytes."""
+        infos = sorted(self._zip.infolist(), key=lambda info: info.header_offset)
+        starts = [info.header_offset for info in infos]
+        if len(set(starts)) != len(starts) or len(self._zip.NameToInfo) != len(starts):
+            raise _corrupt("two records have the same name or place")
+        ends = [*starts[1:], min(self._zip.start_dir, self._length)]
+        return {info.filename: end for info, end in zip(infos, ends, strict=True)}
 
     def _check_version(self):
         name = next((name for name in (".data/version", "version") if self.has(name)), None)
@@ -203,8 +220,11 @@ class ArchiveReader:
     def offset(self, name):
         """Where a record's bytes stand in the file; None when it is compressed."""
         info = self._info(name)
-        if info.compress_type:
-            return None
+        if info.compress_type not in (_STORED, _DEFLATED):
+            raise _corrupt(
+                f"record {name} is compressed by method {info.compress_type}; stored and deflated "
+                "records are read"
+            )
         start = info.header_offset
         self._file.seek(max(start, 0))
         head = self._file.read(30)
@@ -212,11 +232,30 @@ class ArchiveReader:
             raise _corrupt(f"record {name} has no header")
         name_length, extra_length = struct.unpack("<HH", head[26:30])
         offset = start + 30 + name_length + extra_length
-        if info.compress_size != info.file_size or offset + info.file_size > self._length:
-            raise _corrupt(f"record {name} of {info.file_size} bytes reaches beyond the file")
+        if offset + info.compress_size > self._ends[info.filename]:
+            raise _corrupt(
+                f"record {name} of {info.compress_size} bytes reaches beyond its place in the file"
+            )
         if info.flag_bits & 1:
             raise _corrupt(f"record {name} is encrypted")
+        if info.compress_type == _DEFLATED:
+            return None
+        if info.compress_size != info.file_size:
+            raise _corrupt(f"record {name} has two sizes")
         return offset
+
+    def check_unpacked(self, name):
+        """Raises RuntimeError before a deflated record takes far more memory than the file has."""
+        size = self.size(name)
+        self._unpacked += size
+        most = _UNPACKED * self._length + _FREE_UNPACKED
+        if name.endswith(".pkl"):
+            most = min(most, _UNPACKED_PICKLE * self._length + _FREE_PICKLE)
+        if max(size, self._unpacked) > most:
+            raise _corrupt(
+                f"deflated record {name} claims {size} bytes in a file of {self._length}; unpack "
+                "it and store it as it is if you trust it"
+            )
 
     def read(self, name, limit=None):
         """The bytes of a record, as a bytearray; its checksum is compared."""
@@ -228,7 +267,7 @@ class ArchiveReader:
             return self._read_compressed(name)
         data = bytearray(size)
         self._file.seek(offset)
-        if _read_into(self._file, data) != size:
+        if read_into(self._file, data) != size:
             raise _corrupt(f"record {name} is cut off")
         self.check(name, data)
         return data
@@ -243,6 +282,7 @@ class ArchiveReader:
     def _read_compressed(self, name):
         import zipfile
 
+        self.check_unpacked(name)
         data, info = bytearray(), self._info(name)
         try:
             with self._zip.open(info) as stream:
@@ -261,19 +301,3 @@ class ArchiveReader:
         if len(data) != info.file_size:
             raise _corrupt(f"record {name} is cut off")
         return data
-
-
-def _read_into(file, data):
-    readinto = getattr(file, "readinto", None)
-    view, done = memoryview(data), 0
-    while done < len(data):
-        if readinto is None:
-            piece = file.read(len(data) - done)
-            count = len(piece)
-            view[done : done + count] = piece
-        else:
-            count = readinto(view[done:])
-        if not count:
-            break
-        done += count
-    return done

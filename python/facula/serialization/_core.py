@@ -32,6 +32,7 @@ UNTYPED_DTYPES = (
     "float8_e5m2fnuz",
     "float8_e8m0fnu",
 )
+MAX_DIMS = 64  # of any tensor
 DTYPE_NAMES = frozenset(STORAGE_NAMES) | frozenset(UNTYPED_DTYPES)
 
 
@@ -107,6 +108,10 @@ def _check_geometry(available, dtype, offset, size, stride):
             f"dtype {dtype} {what}"
         )
 
+    if len(size) > MAX_DIMS or len(stride) > MAX_DIMS:
+        raise RuntimeError(
+            f"load(): a tensor of {len(size)} dimensions; at most {MAX_DIMS} are read"
+        )
     ints = (offset, *size, *stride)
     if any(type(value) is not int for value in ints):
         raise RuntimeError("load(): the geometry of a tensor is not of integers")

@@ -90,3 +90,20 @@ def archive_name(f):
     if not is_path(f):
         return "archive"
     return os.path.splitext(os.path.basename(os.fspath(f)))[0] or "archive"
+
+
+def read_into(file, data):
+    """Fills a buffer from a file object; returns how many bytes there were."""
+    readinto = getattr(file, "readinto", None)
+    view, done = memoryview(data), 0
+    while done < len(data):
+        if readinto is None:
+            piece = file.read(len(data) - done)
+            count = len(piece)
+            view[done : done + count] = piece
+        else:
+            count = readinto(view[done:])
+        if not count:
+            break
+        done += count
+    return done

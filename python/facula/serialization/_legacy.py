@@ -55,7 +55,7 @@ class LegacyStorages:
     def read(self, file, keys):
         """Reads the bytes of the storages, in the order of `keys`."""
         is_valid = isinstance(keys, list) and all(isinstance(key, str) for key in keys)
-        if not is_valid or set(keys) != set(self._counts):
+        if not is_valid or len(keys) != len(self._counts) or set(keys) != set(self._counts):
             raise RuntimeError("load(): the list of storages is not what the pickle refers to")
         for key in keys:
             size = self._counts[key] * self._itemsizes[key]
@@ -80,6 +80,7 @@ def check_head(magic, protocol, system):
     if magic != _MAGIC:
         raise RuntimeError("load(): Invalid magic number; corrupt file?")
     if protocol != _PROTOCOL:
-        raise RuntimeError(f"load(): Invalid protocol version: {protocol!r}")
+        shown = protocol if type(protocol) is int and abs(protocol) < 2**64 else type(protocol)
+        raise RuntimeError(f"load(): Invalid protocol version: {shown}")
     if not isinstance(system, dict) or system.get("little_endian") is not True:
         raise RuntimeError("load(): the file is of a machine with another byte order")

@@ -85,7 +85,8 @@ class _ArchiveStorages:
                 f"({size} bytes = {count} elements of {dtype})"
             )
         if SETTINGS.skip_data:
-            self._archive.offset(name)
+            if self._archive.offset(name) is None:
+                self._archive.check_unpacked(name)
             return _core.new_cpu_storage(size)
         swaps = self._swaps and _number_size(dtype) > 1
         if self._mapped is not None and not swaps and size:

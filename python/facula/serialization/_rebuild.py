@@ -7,6 +7,7 @@ they get and do no more than build a tensor.
 from collections import OrderedDict
 
 import facula
+from facula import _layouts
 
 from . import _core
 
@@ -62,9 +63,7 @@ def rebuild_tensor_v3(
 
 def _with_grad(tensor, requires_grad, backward_hooks):
     tensor.requires_grad_(bool(requires_grad))
-    if backward_hooks:
-        tensor._backward_hooks = backward_hooks
-    return tensor
+    return _with_hooks(tensor, backward_hooks)
 
 
 def rebuild_meta_tensor(dtype, size, stride, requires_grad):
@@ -82,8 +81,12 @@ def rebuild_parameter(data, requires_grad, backward_hooks):
 
 
 def _with_hooks(tensor, backward_hooks):
-    if backward_hooks:
-        tensor._backward_hooks = backward_hooks
+    # Writers put an empty dict here, which says nothing.
+    if backward_hooks is None or (isinstance(backward_hooks, dict) and not backward_hooks):
+        return tensor
+    if not isinstance(backward_hooks, dict):
+        raise RuntimeError("load(): the hooks of a tensor are not a dict")
+    tensor._backward_hooks = backward_hooks
     return tensor
 
 
@@ -177,6 +180,7 @@ FUNCTIONS = {
     "torch._utils._rebuild_wrapper_subclass": rebuild_wrapper_subclass,
     "torch._tensor._rebuild_from_type_v2": rebuild_from_type,
     "torch.serialization._get_layout": layout_named,
+    "torch._layouts.rebuild": _layouts.rebuild,
 }
 
 
@@ -209,6 +213,8 @@ def _sparse_reduction(t):
 
 
 def _plain_reduction(t):
+    if (reduced := _layouts.reduction(t)) is not None:
+        return _NAMES["torch._layouts.rebuild"], reduced[1]
     if t.is_quantized:
         raise NotImplementedError("save(): quantized tensors cannot be written yet")
     if t.layout != facula.strided:

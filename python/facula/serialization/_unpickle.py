@@ -18,6 +18,11 @@ from ._globals import safe_global, user_globals
 # Hashing a tuple recurses in C and can take exponential time when parts are shared.
 _MAX_KEY_NODES = 10_000
 _MAX_KEY_DEPTH = 100
+# Copies and keys cost more than the bytes of the file that ask for them: a few of them may name the
+# same large object again and again. So they are counted, against what was read of the file.
+_FREE_WORK = 1_000_000
+_WORK_PER_BYTE = 4
+_CHEAP_KEYS = frozenset({str, bool, float, type(None)})
 _CHUNK = 1 << 16
 _U16, _U32, _I32, _U64 = Struct("<H"), Struct("<I"), Struct("<i"), Struct("<Q")
 _F64 = Struct(">d")
@@ -35,22 +40,34 @@ _MALFORMED = (
 )
 
 
+_SIZED = (tuple, list, dict, set, str, bytes, bytearray)
+
+
 def _shown(value):
     # Only functions and classes: the text of other values may be large, or recurse deeply.
     is_short = isinstance(value, (type, int, str)) or hasattr(value, "__qualname__")
     return f"{value!r:.80}" if is_short else f"an object of {type(value)}"
 
 
-def _check_key(key):
-    """Refuses a dict key or set member that Python could not hash in bounded time and stack."""
+def _key_cost(key):
+    """How many parts Python hashes and compares for a dict key or set member.
+
+    Raises:
+        UnpicklingError: there are too many of them, or they stand too deep for Python's stack.
+    """
+    if isinstance(key, (bytes, str, frozenset)):
+        return len(key) >> 6
+    if isinstance(key, int):
+        return key.bit_length() >> 6
     if not isinstance(key, tuple):
-        return
+        return 0
     level, nodes = [key], 0
     for _ in range(_MAX_KEY_DEPTH):
-        level = [part for item in level for part in item if isinstance(part, tuple)]
-        nodes += len(level)
+        parts = [part for item in level for part in item]
+        nodes += len(parts) + sum(_key_cost(part) for part in parts if type(part) is not tuple)
+        level = [part for part in parts if isinstance(part, tuple)]
         if not level:
-            return
+            return nodes
         if nodes > _MAX_KEY_NODES:
             break
     raise UnpicklingError("a key is nested too deeply")
@@ -65,10 +82,7 @@ def _items_of(args, name):
 
 
 def _make_set(args):
-    items = _items_of(args, "set")
-    for item in items:
-        _check_key(item)
-    return set(items)
+    return set(_items_of(args, "set"))
 
 
 def _make_ordered_dict(args):
@@ -76,7 +90,6 @@ def _make_ordered_dict(args):
     for pair in _items_of(args, "OrderedDict"):
         if not isinstance(pair, (list, tuple)) or len(pair) != 2:
             raise UnpicklingError("OrderedDict takes pairs")
-        _check_key(pair[0])
         result[pair[0]] = pair[1]
     return result
 
@@ -84,10 +97,15 @@ def _make_ordered_dict(args):
 def _make_counter(args):
     if not args or isinstance(args[0], dict):
         return Counter(*args)
-    items = _items_of(args, "Counter")
-    for item in items:
-        _check_key(item)
-    return Counter(items)
+    return Counter(_items_of(args, "Counter"))
+
+
+# What these are given becomes keys: what a call of them hashes, from its arguments.
+_KEYS_OF = {
+    set: lambda args: _items_of(args, "set"),
+    OrderedDict: lambda args: [pair[0] for pair in _items_of(args, "OrderedDict") if pair],
+    Counter: lambda args: args[0] if args else (),
+}
 
 
 def _make_bytearray(args):
@@ -160,8 +178,10 @@ class SafeUnpickler:
         self._encoding = encoding
         self._user = user_globals()
         self._user_objects = list(self._user.values())
-        self._makers = _makers()
-        self._functions = set(_rebuild.FUNCTIONS.values())
+        # By identity: what a file calls a function may be anything, and must not be hashed.
+        self._makers = {id(kind): (kind, make) for kind, make in _makers().items()}
+        self._functions = frozenset(map(id, _rebuild.FUNCTIONS.values()))
+        self._work = 0
         self._at = 0
         self._stack = []
         self._memo = {}
@@ -193,6 +213,24 @@ class SafeUnpickler:
             if step is None:
                 raise UnpicklingError(f"Unsupported operand {code} at byte {self._at - 1}")
             step(self)
+
+    def _spend(self, work):
+        self._work += work
+        if self._work > _FREE_WORK + _WORK_PER_BYTE * len(self._data):
+            raise UnpicklingError("it copies or compares far more than its size")
+
+    def _spend_on(self, args):
+        """Counts what a call copies of its arguments: the items of containers, one level deep."""
+        for arg in args:
+            if not isinstance(arg, _SIZED):
+                continue
+            self._spend(len(arg))
+            if isinstance(arg, tuple):
+                self._spend(sum(len(part) for part in arg if isinstance(part, _SIZED)))
+
+    def _spend_on_key(self, key):
+        if type(key) not in _CHEAP_KEYS:
+            self._spend(_key_cost(key))
 
     def _take(self, count):
         end = self._at + count
@@ -253,7 +291,7 @@ class SafeUnpickler:
         if len(items) % 2:
             raise UnpicklingError("a key has no value")
         for key, value in zip(items[::2], items[1::2], strict=True):
-            _check_key(key)
+            self._spend_on_key(key)
             target[key] = value
 
     def _append(self, items):
@@ -262,13 +300,13 @@ class SafeUnpickler:
     def _add_items(self):
         items = self._pop_to_mark()
         for item in items:
-            _check_key(item)
+            self._spend_on_key(item)
         self._top(set).update(items)
 
     def _frozen(self):
         items = self._pop_to_mark()
         for item in items:
-            _check_key(item)
+            self._spend_on_key(item)
         self._push(frozenset(items))
 
     def _put(self, index):
@@ -299,22 +337,30 @@ class SafeUnpickler:
             raise UnpicklingError("arguments of a call are not a tuple")
         if self._is_user_allowed(function):
             self._push(self._call_foreign(function, args))
-        elif getattr(function, "__hash__", None) and function in self._functions:
+            return
+        self._spend_on(args)
+        if id(function) in self._functions:
             self._push(self._rebuild(function, args))
-        elif isinstance(function, type) and function in self._makers:
-            self._push(self._makers[function](args))
-        elif function is _codecs.encode:
-            self._push(_make_bytes(args))
+        elif id(function) in self._makers:
+            self._push(self._make(function, args))
         else:
             raise UnpicklingError(
                 f"load(): weights_only=True does not call this function: {_shown(function)}"
             )
 
+    def _make(self, function, args):
+        kind, make = self._makers[id(function)]
+        if kind in _KEYS_OF:
+            for key in _KEYS_OF[kind](args):
+                if type(key) not in _CHEAP_KEYS:
+                    self._spend(_key_cost(key))
+        return make(args)
+
     def _rebuild(self, function, args):
         if function is not _rebuild.rebuild_from_type:
             return function(*args)
         inner, new_type, *_ = args
-        is_ours = inner in self._functions and inner is not _rebuild.rebuild_from_type
+        is_ours = id(inner) in self._functions and inner is not _rebuild.rebuild_from_type
         if not is_ours and not self._is_user_allowed(inner):
             raise UnpicklingError(f"Trying to rebuild a tensor with {_shown(inner)}")
         return function(*args)
@@ -329,6 +375,7 @@ class SafeUnpickler:
 
     def _build(self):
         state = self._pop()
+        self._spend_on((state,))
         target = self._stack[-1]
         if type(target) is OrderedDict:
             self._set_dict(target, state)
@@ -339,7 +386,7 @@ class SafeUnpickler:
         else:
             raise UnpicklingError(
                 "load(): weights_only=True builds tensors, parameters, OrderedDicts and classes "
-                f"of add_safe_globals(); got {target}"
+                f"of add_safe_globals(); got {_shown(target)}"
             )
 
     def _tensor_types(self):

@@ -1,12 +1,13 @@
 """The safetensors format: a JSON header and the bytes of tensors; nothing can be executed."""
 
 import json
+import math
 import struct
 
 import facula
 
 from . import _core
-from ._files import opened_to_read, opened_to_write
+from ._files import opened_to_read, opened_to_write, read_into
 
 _MAX_HEADER = 100_000_000
 _DTYPES = {
@@ -90,8 +91,19 @@ def save_file(tensors, filename, metadata=None):
             _write_tensor(write, tensor)
 
 
+class _NamedTwice(Exception):
+    """A table of the header has two entries of one name."""
+
+
 def _refuse(what):
     return ValueError(f"load_file(): not a whole safetensors file: {what}")
+
+
+def _table_of(pairs):
+    table = dict(pairs)
+    if len(table) != len(pairs):
+        raise _NamedTwice
+    return table
 
 
 def _read_header(file, length):
@@ -101,32 +113,69 @@ def _read_header(file, length):
     (size,) = struct.unpack("<Q", head)
     if size > min(_MAX_HEADER, length - 8):
         raise _refuse(f"a header of {size} bytes is too long")
+    text = file.read(size)
     try:
-        header = json.loads(file.read(size).decode("utf-8"))
-    except (ValueError, RecursionError) as error:
+        header = json.loads(text.decode("utf-8"), object_pairs_hook=_table_of)
+    except _NamedTwice as error:
+        raise _refuse("the header names something twice") from error
+    except RecursionError as error:
+        raise _refuse("the header is nested too deeply") from error
+    except ValueError as error:
         raise _refuse(f"the header is not JSON ({error})") from error
     if not isinstance(header, dict):
         raise _refuse("the header is not a table")
-    header.pop("__metadata__", None)
+    metadata = header.pop("__metadata__", None)
+    if metadata is not None and not _is_text_table(metadata):
+        raise _refuse("the metadata is not a table of texts")
     return header, 8 + size
 
 
+def _is_text_table(table):
+    return isinstance(table, dict) and all(isinstance(text, str) for text in table.values())
+
+
+def _are_numbers(values):
+    return isinstance(values, list) and all(
+        type(number) is int and 0 <= number < 2**63 for number in values
+    )
+
+
 def _parse_entry(name, entry, available):
-    try:
-        dtype = _core.dtype_named(_DTYPES[entry["dtype"]])
-        shape, (start, end) = entry["shape"], entry["data_offsets"]
-    except (KeyError, TypeError, ValueError) as error:
-        raise _refuse(f"entry {name!r} is malformed") from error
-    if not isinstance(shape, list) or any(type(n) is not int for n in [*shape, start, end]):
-        raise _refuse(f"entry {name!r} has numbers that are no integers")
-    count = 1
-    for extent in shape:
-        count *= extent
-    if min([*shape, start], default=0) < 0 or end > available:
-        raise _refuse(f"entry {name!r} reaches outside the file")
-    if end - start != count * dtype.itemsize:
-        raise _refuse(f"entry {name!r} has {end - start} bytes for shape {shape} of {dtype}")
+    if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
+        raise _refuse(f"entry {name!r:.80} is malformed")
+    code, shape, place = entry["dtype"], entry["shape"], entry["data_offsets"]
+    if not isinstance(code, str) or code not in _DTYPES:
+        raise _refuse(f"entry {name!r:.80} has an unknown dtype {code!r:.80}")
+    if not _are_numbers(shape) or not _are_numbers(place) or len(place) != 2:
+        raise _refuse(f"entry {name!r:.80} has numbers that are no sizes")
+    if len(shape) > _core.MAX_DIMS:
+        raise _refuse(
+            f"entry {name!r:.80} has {len(shape)} dimensions; at most {_core.MAX_DIMS} are read"
+        )
+    dtype, (start, end) = _core.dtype_named(_DTYPES[code]), place
+    if start > end or end > available:
+        raise _refuse(f"entry {name!r:.80} reaches outside the file")
+    if end - start != math.prod(shape) * dtype.itemsize:
+        raise _refuse(f"entry {name!r:.80} has {end - start} bytes for shape {shape} of {dtype}")
     return dtype, shape, start, end
+
+
+def _check_places(places, available):
+    """Raises ValueError unless the tensors fill what is behind the header, and each byte once."""
+    at = 0
+    for start, end, name in sorted(places):
+        if start != at:
+            raise _refuse(f"before entry {name!r:.80}, at byte {at}, are bytes of none, or of two")
+        at = end
+    if at != available:
+        raise _refuse(f"{available - at} bytes at its end belong to no tensor")
+
+
+def _read_bytes(file, size, name):
+    data = bytearray(size)
+    if read_into(file, data) != size:
+        raise _refuse(f"entry {name!r:.80} is cut off")
+    return data
 
 
 def load_file(filename, device="cpu"):
@@ -147,13 +196,12 @@ def load_file(filename, device="cpu"):
         length = file.seek(0, 2)
         file.seek(0)
         header, base = _read_header(file, length)
-        for name, entry in header.items():
-            dtype, shape, start, end = _parse_entry(name, entry, length - base)
+        available = length - base
+        entries = {name: _parse_entry(name, entry, available) for name, entry in header.items()}
+        _check_places([(entry[2], entry[3], name) for name, entry in entries.items()], available)
+        for name, (dtype, shape, start, end) in entries.items():
             file.seek(base + start)
-            data = bytearray(file.read(end - start))
-            if len(data) != end - start:
-                raise _refuse(f"entry {name!r} is cut off")
-            storage = _core.storage_over(data)
+            storage = _core.storage_over(_read_bytes(file, end - start, name))
             stride = _contiguous_stride(shape)
             tensor = _core.tensor_over(storage, dtype, 0, shape, stride, False)
             tensors[name] = tensor if str(device) == "cpu" else tensor.to(device)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+_HOME = {
+    "rename_privateuse1_backend": "backend_registration",
+    "generate_methods_for_privateuse1_backend": "backend_registration",
+}
+
 
 def __getattr__(name):
     from importlib import import_module
 
     if name.startswith("__"):
         raise AttributeError(name)
+    if name in _HOME:
+        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
     try:
         return import_module(f"{__name__}.{name}")
     except ModuleNotFoundError as error:

@@ -27,11 +27,11 @@ FACULA_SCALAR_SLOW double fmod_library(double a, double b) { return __builtin_fm
 
 }  // namespace detail
 
-// Whether fmod_near(a, b) may be called: the quotient's integer part is exact in double.
-FACULA_SCALAR bool fmod_in_range(float a, float b) {
+// Whether fmod_fast(a, b) may be called: the quotient's integer part is exact in double.
+FACULA_SCALAR bool fmod_in_fast_range(float a, float b) {
   return (abs(a) < abs(b) * 0x1p28f) & (abs(b) < 0x1p99f);
 }
-FACULA_SCALAR float fmod_near(float a, float b) {
+FACULA_SCALAR float fmod_fast(float a, float b) {
   const double m = abs(static_cast<double>(a)), d = abs(static_cast<double>(b));
   double r = m - trunc(m / d) * d;
   r = r < 0.0 ? r + d : (r >= d ? r - d : r);
@@ -39,8 +39,8 @@ FACULA_SCALAR float fmod_near(float a, float b) {
 }
 
 // The rest of floor division under the same condition.
-FACULA_SCALAR float remainder_near(float a, float b) {
-  const float r = fmod_near(a, b);
+FACULA_SCALAR float remainder_fast(float a, float b) {
+  const float r = fmod_fast(a, b);
   return (r != 0.0f) & ((r < 0.0f) != (b < 0.0f)) ? r + b : r;
 }
 
@@ -55,8 +55,8 @@ FACULA_SCALAR T fmod(T a, T b) {
       return static_cast<T>(a % b);
   } else {
     if constexpr (std::is_same_v<T, float>) {
-      if (fmod_in_range(a, b)) [[likely]]
-        return fmod_near(a, b);
+      if (fmod_in_fast_range(a, b)) [[likely]]
+        return fmod_fast(a, b);
     }
     return detail::fmod_library(a, b);
   }
@@ -176,7 +176,7 @@ FACULA_SCALAR T hypot(T a, T b) {
     const auto uu = detail::two_prod(u, u), vv = detail::two_prod(v, v);
     const auto s = detail::fast_two_sum(uu.hi, vv.hi);
     const double root = sqrt(s.hi);
-    const double rest = detail::multiply_add_exact(-root, root, s.hi) + (s.lo + (uu.lo + vv.lo));
+    const double rest = detail::fma(-root, root, s.hi) + (s.lo + (uu.lo + vv.lo));
     r = (root > 0.0 ? root + rest / (2.0 * root) : root) * undo;
   }
   return is_inf(a) || is_inf(b) ? detail::infinity<T> : r;

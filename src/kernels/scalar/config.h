@@ -4,7 +4,7 @@
 // that name, so that a copy emitted for AVX-512 can never be linked into baseline code, and they
 // are always inlined, since g++ vectorises a loop only when nothing is called in it.
 #pragma once
-#include "kernels/cpu/isa.h"
+#include "kernels/cpu/simd/isa.h"
 
 #if defined(__CUDACC__)
 #define FACULA_SCALAR __host__ __device__ __forceinline__

@@ -100,7 +100,7 @@ FACULA_SCALAR ExpArgument<double> exp2_argument(double x, double lo = 0.0) {
   constexpr double ln2 = 0x1.62e42fefa39efp-1, ln2_rest = 0x1.abc9e3b39803fp-56;
   constexpr double magic = Ieee<double>::round_magic;
   const double shifted = x + magic, k = shifted - magic, f = x - k, r = f * ln2;
-  const double lost = (f * ln2_rest + lo * ln2) + multiply_add_exact(f, ln2, -r);
+  const double lost = (f * ln2_rest + lo * ln2) + fma(f, ln2, -r);
   const auto sum = fast_two_sum(r, lost);
   return {sum.hi, sum.lo, k, to_bits(shifted) - to_bits(magic)};
 }
@@ -122,7 +122,7 @@ FACULA_SCALAR T exp_cubic(T r) {
 template <class T>
 FACULA_SCALAR Pair<T> exp_sum(T base, T r, T lost) {
   const auto s = fast_two_sum(base, r);
-  const T z = r * r, z_lo = multiply_add_exact(r, r, -z);
+  const T z = r * r, z_lo = fma(r, r, -z);
   const auto t = fast_two_sum(s.hi, T(0.5) * z);
   const T tail = multiply_add(T(0.5), z_lo, multiply_add(r, lost, lost));
   return fast_two_sum(t.hi, t.lo + (s.lo + multiply_add(z * r, exp_cubic(r), tail)));
@@ -140,7 +140,7 @@ FACULA_SCALAR T scale_bits(T y, Bits<T> k) {
 
 // e^x with fma: the reduced argument is one product less. x clamped.
 template <class T>
-FACULA_SCALAR T exp_fused(T x) {
+FACULA_SCALAR T exp_fma(T x) {
   const ExpArgument<T> p = exp_argument(x);
   return scale_bits(T(1) + (p.r + multiply_add(p.r * p.r, exp_tail(p.r), p.lost)), p.bits);
 }
@@ -161,7 +161,7 @@ FACULA_SCALAR Pair<double> expm1_sum(const ExpArgument<double>& p) {
 // 1 / (1 + e^-x) with fma. Numerator and denominator are scaled alike, so that 2^k is one normal
 // power wherever it counts, even where the result is subnormal.
 template <class T>
-FACULA_SCALAR T sigmoid_fused(T x) {
+FACULA_SCALAR T sigmoid_fma(T x) {
   constexpr bool is_float = std::is_same_v<T, float>;
   constexpr T low = is_float ? T(-60) : T(-600), high = is_float ? T(105) : T(750);
   constexpr T unit = is_float ? T(0x1p-30) : T(0x1p-70);
@@ -179,7 +179,7 @@ FACULA_SCALAR T sigmoid_fused(T x) {
 template <class T>
 FACULA_SCALAR T exp_coarse(T x) {
 #if defined(__FMA__)
-  return detail::exp_fused(detail::clamp_exponent(x));
+  return detail::exp_fma(detail::clamp_exponent(x));
 #else
   return detail::exp_value(detail::exp_parts(detail::clamp_exponent(x)));
 #endif
@@ -235,7 +235,7 @@ FACULA_SCALAR T expm1(T x) {
 template <class T>
 FACULA_SCALAR T sigmoid(T x) {
 #if defined(__FMA__)
-  return detail::sigmoid_fused(x);
+  return detail::sigmoid_fma(x);
 #else
   const T e = exp_coarse(-abs(x));
   return (x < T(0) ? e : T(1)) / (T(1) + e);
@@ -258,7 +258,7 @@ FACULA_SCALAR T tanh(T x) {
     const auto den = detail::fast_two_sum(2.0, t);
     const double inverse = 1.0 / den.hi, q = t * inverse;
     // What the quotient of the upper parts leaves, and the lower parts.
-    const double rest = detail::multiply_add_exact(-q, den.hi, t) + (t_lo - q * (den.lo + t_lo));
+    const double rest = detail::fma(-q, den.hi, t) + (t_lo - q * (den.lo + t_lo));
     return copysign(q + rest * inverse, x);
   }
 }
@@ -282,7 +282,7 @@ FACULA_SCALAR T sinh(T x) {
     const bool far = a > 20.0;
     const auto den = detail::fast_two_sum(1.0, 2.0 * (far ? 1.0 : h));
     const double near = far ? 1.0 : h, inverse = 1.0 / den.hi, second = near * inverse;
-    const double left = detail::multiply_add_exact(-second, den.hi, near) - second * den.lo;
+    const double left = detail::fma(-second, den.hi, near) - second * den.lo;
     const double rest = h_lo * (1.0 + inverse * inverse) + left * inverse;
     const auto y = detail::fast_two_sum(h, far ? 0.5 : second);
     return copysign(far ? h + (0.5 + h_lo) : y.hi + (y.lo + rest), x);
@@ -304,7 +304,7 @@ FACULA_SCALAR T cosh(T x) {
     const double half = detail::scale_bits(0.5 * sum.hi, p.bits), inverse = 0.25 / half;
     const bool far = a > 40.0;
     const double lo = sum.lo * detail::power_of_two((far ? 0.0 : p.k) - 1.0);
-    const double left = detail::multiply_add_exact(-inverse, far ? 1.0 : half, 0.25);
+    const double left = detail::fma(-inverse, far ? 1.0 : half, 0.25);
     const auto y = detail::fast_two_sum(half, inverse);
     const double rest = lo * (1.0 - 4.0 * inverse * inverse) + 4.0 * left * inverse;
     return far ? half : y.hi + (y.lo + rest);

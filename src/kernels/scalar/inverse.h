@@ -179,7 +179,7 @@ FACULA_SCALAR T acosh(T x) {
     const double t = (v > 0x1p500 ? 0x1p500 : v) - 1.0;
     const auto next = detail::two_sum(t, 2.0), square = detail::two_prod(t, next.hi);
     const double root = sqrt(square.hi);
-    const double left = detail::multiply_add_exact(-root, root, square.hi) + square.lo;
+    const double left = detail::fma(-root, root, square.hi) + square.lo;
     const auto sum = detail::two_sum(t, root);
     const double lo = root > 0.0 ? (left + t * next.lo) / (2.0 * root) : 0.0;
     const double near = detail::log1p_core(sum.hi, sum.lo + lo);
@@ -199,7 +199,7 @@ FACULA_SCALAR T atanh(T x) {
     y = static_cast<float>(0.5 * detail::log1p_short(2.0 * capped / den.hi));
   } else {
     const double inverse = 1.0 / den.hi, q = 2.0 * capped * inverse;
-    const double rest = detail::multiply_add_exact(-q, den.hi, 2.0 * capped) - q * den.lo;
+    const double rest = detail::fma(-q, den.hi, 2.0 * capped) - q * den.lo;
     y = 0.5 * detail::log1p_core(q, rest * inverse);
   }
   const T edge = a == 1.0 ? detail::infinity<T> : detail::quiet_nan<T>;

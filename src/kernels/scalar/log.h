@@ -57,7 +57,7 @@ FACULA_SCALAR Pair<T> log_sum(T x, T correction) {
   const auto [k, f] = log_parts(x);
   const auto den = fast_two_sum(T(2), f);
   const T inverse = T(1) / den.hi, s = f * inverse, z = s * s;
-  const T left = (multiply_add_exact(-s, den.hi, f) - s * den.lo) * inverse;
+  const T left = (fma(-s, den.hi, f) - s * den.lo) * inverse;
   const T tail = multiply_add(k, ln2_lo, correction) + T(2) * left;
   const auto sum = fast_two_sum(k * ln2_hi, T(2) * s);
   return {sum.hi, sum.lo + multiply_add(s * z, atanh_tail(z), tail)};

@@ -154,14 +154,14 @@ FACULA_SCALAR Pair<double> two_prod(double a, double b) {
 }
 
 // a * b + c with one rounding (double without fma: with little more) on every instruction set.
-FACULA_SCALAR float multiply_add_exact(float a, float b, float c) {
+FACULA_SCALAR float fma(float a, float b, float c) {
 #if defined(__FMA__)
   return multiply_add(a, b, c);
 #else
   return static_cast<float>(static_cast<double>(a) * b + c);
 #endif
 }
-FACULA_SCALAR double multiply_add_exact(double a, double b, double c) {
+FACULA_SCALAR double fma(double a, double b, double c) {
 #if defined(__FMA__)
   return multiply_add(a, b, c);
 #else

@@ -2,7 +2,7 @@
 // 0.51.
 //
 // sin and cos hold everywhere but branch to a slow reduction beyond trig_limit. A loop that is to
-// vectorise checks a block with trig_in_range and calls sin_near and so on: the same bits.
+// vectorise checks a block with trig_in_fast_range and calls sin_fast and so on: the same bits.
 #pragma once
 #include "kernels/scalar/numeric.h"
 
@@ -20,7 +20,7 @@ struct Reduced {
 
 // Subtracts k pi/2, split into parts of 33 bits so that their products with k are exact.
 template <class T>
-FACULA_SCALAR Reduced reduce_near(T x) {
+FACULA_SCALAR Reduced reduce_fast(T x) {
   const double k = round_small(static_cast<double>(x) * 0.6366197723675814);
   const uint64_t quadrant = integer_bits(k);
   const double a = static_cast<double>(x) - k * 0x1.921fb54400000p+0;
@@ -90,19 +90,19 @@ FACULA_SCALAR_SLOW Reduced reduce_far(double x) {
 // sin and cos of r + lo, |r| <= pi/4, as sums: the terms r^3 / 6 and r^2 / 2 with their roundings.
 FACULA_SCALAR Pair<double> sin_pair(double r, double lo) {
   constexpr double sixth = -0x1.5555555555555p-3, sixth_rest = -0x1.5555555555555p-57;
-  const double z = r * r, z_lo = multiply_add_exact(r, r, -z);
+  const double z = r * r, z_lo = fma(r, r, -z);
   const double p = z * sixth, cube = r * p;
-  const double p_lo = multiply_add_exact(z, sixth, -p) + (z_lo * sixth + z * sixth_rest);
+  const double p_lo = fma(z, sixth, -p) + (z_lo * sixth + z * sixth_rest);
   const double s = poly(z, 0.008333333333333323, -0.00019841269841254988, 2.7557319214148736e-06,
                         -2.5052104900508475e-08, 1.6058365189283742e-10, -7.578625306222819e-13);
-  const double small = multiply_add_exact(r, p, -cube) + r * p_lo + lo * (1.0 - 0.5 * z);
+  const double small = fma(r, p, -cube) + r * p_lo + lo * (1.0 - 0.5 * z);
   const auto sum = fast_two_sum(r, cube);
   return fast_two_sum(sum.hi, sum.lo + multiply_add(z * z * r, s, small));
 }
 
 FACULA_SCALAR Pair<double> cos_pair(double r, double lo) {
   constexpr double sixth = 0.16666666666666666;
-  const double z = r * r, z_lo = multiply_add_exact(r, r, -z), half = 0.5 * z, w = 1.0 - half;
+  const double z = r * r, z_lo = fma(r, r, -z), half = 0.5 * z, w = 1.0 - half;
   const double c = poly(z, 0.041666666666666664, -0.0013888888888888874, 2.480158730157138e-05,
                         -2.7557319215325945e-07, 2.087675435472571e-09, -1.1470291947234421e-11,
                         4.7380485983393074e-14);
@@ -148,52 +148,52 @@ FACULA_SCALAR T tan_reduced(const Reduced& a) {
     const double num = odd ? -c.hi : s.hi, num_lo = odd ? -c.lo : s.lo;
     const double den = odd ? s.hi : c.hi, den_lo = odd ? s.lo : c.lo;
     const double inverse = 1.0 / den, q = num * inverse;
-    return q + (multiply_add_exact(-q, den, num) + (num_lo - q * den_lo)) * inverse;
+    return q + (fma(-q, den, num) + (num_lo - q * den_lo)) * inverse;
   }
 }
 
 }  // namespace detail
 
 template <class T>
-FACULA_SCALAR bool trig_in_range(T x) {
+FACULA_SCALAR bool trig_in_fast_range(T x) {
   return abs(x) <= T(detail::trig_limit);
 }
 
 template <class T>
-FACULA_SCALAR T sin_near(T x) {
-  const T y = detail::sin_reduced<T>(detail::reduce_near(x));
+FACULA_SCALAR T sin_fast(T x) {
+  const T y = detail::sin_reduced<T>(detail::reduce_fast(x));
   return x == T(0) ? x : y;
 }
 template <class T>
-FACULA_SCALAR T cos_near(T x) {
-  auto a = detail::reduce_near(x);
+FACULA_SCALAR T cos_fast(T x) {
+  auto a = detail::reduce_fast(x);
   a.quadrant += 1;
   return detail::sin_reduced<T>(a);
 }
 template <class T>
-FACULA_SCALAR T tan_near(T x) {
-  const T y = detail::tan_reduced<T>(detail::reduce_near(x));
+FACULA_SCALAR T tan_fast(T x) {
+  const T y = detail::tan_reduced<T>(detail::reduce_fast(x));
   return x == T(0) ? x : y;
 }
 
 template <class T>
 FACULA_SCALAR T sin(T x) {
-  if (trig_in_range(x)) [[likely]]
-    return sin_near(x);
+  if (trig_in_fast_range(x)) [[likely]]
+    return sin_fast(x);
   return detail::sin_reduced<T>(detail::reduce_far(static_cast<double>(x)));
 }
 template <class T>
 FACULA_SCALAR T cos(T x) {
-  if (trig_in_range(x)) [[likely]]
-    return cos_near(x);
+  if (trig_in_fast_range(x)) [[likely]]
+    return cos_fast(x);
   auto a = detail::reduce_far(static_cast<double>(x));
   a.quadrant += 1;
   return detail::sin_reduced<T>(a);
 }
 template <class T>
 FACULA_SCALAR T tan(T x) {
-  if (trig_in_range(x)) [[likely]]
-    return tan_near(x);
+  if (trig_in_fast_range(x)) [[likely]]
+    return tan_fast(x);
   return detail::tan_reduced<T>(detail::reduce_far(static_cast<double>(x)));
 }
 
@@ -203,7 +203,7 @@ constexpr float coarse_trig_limit = 16384.0f;
 
 FACULA_SCALAR bool coarse_trig_in_range(float x) { return abs(x) <= coarse_trig_limit; }
 
-// sin of x plus so many quarters of a turn.
+// sin(x + quarters * pi / 2).
 FACULA_SCALAR float sin_coarse(float x, uint32_t quarters) {
   using namespace detail;
   // Three parts of pi/2: the products of the first two with k are exact, with fma or without.

@@ -1,34 +1,31 @@
-// An operator in a library of its own, derivative included: opened at run time, it defines
-// toy_ops::scale_add(x, y, k) = x + k * y. Uses the headers of core/ and dispatch/ alone.
-#include "dispatch/backend.h"
-#include "dispatch/meta.h"
-#include "dispatch/operator.h"
-#include "dispatch/rules.h"
+// An operator in a library of its own, derivative included: it defines
+// toy_ops::scale_add(x, y, k) = x + k * y. It includes facula/extension.h alone, and so runs with
+// any later build of facula.
+#include <algorithm>
+
+#include "facula/extension.h"
 
 namespace {
 
-using namespace facula;
+using namespace facula::ext;
+
+bool is_floating(const Tensor& t) {
+  return t.dtype() == FACULA_FLOAT32 || t.dtype() == FACULA_FLOAT64;
+}
 
 // The shape rule: the tensors agree, the result is like them.
-void shape(Meta& m) {
-  const Tensor &x = m.tensor(0), &y = m.tensor(1);
-  check(same_sizes(x.sizes(), y.sizes()), "scale_add(): expected x and y of one shape; got ",
-        str(x.sizes()), " and ", str(y.sizes()));
-  check(x.dtype() == y.dtype() && is_floating(x.dtype()),
-        "scale_add(): expected x and y of one floating-point dtype; got ", info(x.dtype()).name,
-        " and ", info(y.dtype()).name);
+void shape(Meta m) {
+  const Tensor x = m.tensor(0), y = m.tensor(1);
+  require(std::ranges::equal(x.sizes(), y.sizes()), FACULA_RUNTIME_ERROR,
+          "scale_add(): expected x and y of one shape");
+  require(x.dtype() == y.dtype() && is_floating(x), FACULA_RUNTIME_ERROR,
+          "scale_add(): expected x and y both float32 or float64");
   m.result(0, x.sizes(), x.dtype());
 }
 
-const Operator& aten(const char* name, const char* overload) {
-  const Operator* op = find_operator("aten", name, overload);
-  check(op != nullptr, "toy: this build has no operator aten::", name);
-  return *op;
-}
 Tensor contiguous(const Tensor& t) {
-  if (t.is_contiguous()) return t;
-  Value args[] = {pack(t), pack(MemoryFormat::Contiguous)};
-  return call_tensor(aten("clone", ""), args);
+  static const Operator clone = Operator::find("aten::contiguous");
+  return t.is_contiguous() ? t : clone({t});
 }
 
 template <class T>
@@ -39,35 +36,36 @@ void scale_add(const Tensor& x, const Tensor& y, double k, const Tensor& out) {
 }
 
 // The kernel fills the result that the shape rule asked for.
-void kernel(void*, OpCall& c) {
-  const Tensor x = contiguous(c.tensor(0)), y = contiguous(c.tensor(1));
-  const Tensor& out = c.results[0].as_tensor();
-  const double k = c.arg(2).as_scalar().to<double>();
-  if (x.dtype() == DType::Float32) return scale_add<float>(x, y, k, out);
-  if (x.dtype() == DType::Float64) return scale_add<double>(x, y, k, out);
-  throw Error(ErrorKind::NotImplemented, "scale_add(): float32 and float64 are there; got ",
-              info(x.dtype()).name);
+void kernel_on_cpu(Call c) {
+  const Tensor x = contiguous(c.tensor(0)), y = contiguous(c.tensor(1)), out = c.result();
+  const double k = c[2].number();
+  if (x.dtype() == FACULA_FLOAT32) return scale_add<float>(x, y, k, out);
+  scale_add<double>(x, y, k, out);
 }
 
-Tensor times(const Tensor& t, const Value& number) {
-  Value args[] = {pack(t), number};
-  return call_tensor(aten("mul", "Tensor"), args);
+void gradient_of_x(Backward b) { b.set("x", b.grad()); }
+void gradient_of_y(Backward b) {
+  static const Operator mul = Operator::find("aten::mul.Tensor");
+  b.set("y", mul({b.grad(), b.argument("k")}));
 }
 
-constexpr OpRecord record() {
-  OpRecord r;
-  r.doc = "x + k * y, elementwise, of two tensors of one shape.";
-  r.meta = shape;
-  r.cpu.function[0] = kernel;
-  r.derivatives[0] = vjp("x", [](Backward& b) { return b.grad(); });
-  r.derivatives[1] = vjp("y", [](Backward& b) { return times(b.grad(), b.value("k")); });
-  return r;
+// twice(x): made of other operators, which have derivatives and batching rules.
+void twice(Call c) {
+  static const Operator add = Operator::find("aten::add.Tensor");
+  c.set_result(0, add({c[0], c[0]}));
 }
 
-[[maybe_unused]] const bool registered = [] {
-  const OpRecord r = record();
-  define_operator("toy_ops::scale_add(Tensor x, Tensor y, Scalar k=1) -> Tensor", &r);
-  return true;
-}();
+void register_all() {
+  OperatorBuilder("toy_ops::scale_add(Tensor x, Tensor y, Scalar k=1) -> Tensor")
+      .doc("x + k * y, elementwise, of two tensors of one shape.")
+      .meta<shape>()
+      .cpu<kernel_on_cpu>()
+      .vjp<gradient_of_x>("x")
+      .vjp<gradient_of_y>("y")
+      .define();
+  OperatorBuilder("toy_ops::twice(Tensor x) -> Tensor").doc("x + x.").composite<twice>().define();
+}
 
 }  // namespace
+
+FACULA_EXTENSION(register_all)

@@ -1,14 +1,18 @@
-"""The tables of samples: one file per family of operators, each with OPS."""
+"""The tables of samples: a folder for each family of operators, whose files each have OPS."""
 
 import importlib
-import pkgutil
+from pathlib import Path
+
+ROOT = Path(__file__).parent
 
 
 def load_ops():
-    """All rows of all families, with `family` set to the name of the file."""
+    """All rows of all families; `family` is the name of the folder, `table` that of the file."""
     found = []
-    for module in sorted(pkgutil.iter_modules(__path__), key=lambda m: m.name):
-        for op in getattr(importlib.import_module(f"{__name__}.{module.name}"), "OPS", ()):
-            op.family = module.name
+    for path in sorted(ROOT.glob("*/*.py")):
+        family = path.parent.name
+        module = importlib.import_module(f"{__name__}.{family}.{path.stem}")
+        for op in getattr(module, "OPS", ()):
+            op.family, op.table = family, path.stem
             found.append(op)
     return found

@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 
-from .common import Sample, T, find, make_arguments, make_arrays, seed_of
+from samples.common import Sample, T, find, make_arguments, make_arrays, seed_of
 
 # Relative and absolute tolerance by the dtype of the result.
 TOLERANCE = {

@@ -137,6 +137,7 @@ class Op:
     beyond_torch: str = ""
     tolerance: float = 1.0
     family: str = ""
+    table: str = ""
 
     def dtype_names(self):
         """The dtypes under test, in order, without repetition."""
@@ -237,7 +238,7 @@ def lay_out(lib, array, layout, dtype):
 
 def seed_of(op, index):
     """A number for one sample of one operator, the same in every process."""
-    return zlib.crc32(f"{op.family}.{op.name}.{index}".encode())
+    return zlib.crc32(f"{op.table}.{op.name}.{index}".encode())
 
 
 def _constant(lib, value, key):

@@ -302,7 +302,12 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
 
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     """Half the squared error below `delta`, else delta * (|error| - delta / 2)."""
-    return _pointwise(_nn.huber_loss, input, target, weight, None, None, reduction, delta)
+    if weight is not None:
+        return _pointwise(_nn.huber_loss, input, target, weight, None, None, reduction, delta)
+    # The operator broadcasts itself, so that a 0-dim target does not decide about the dtype.
+    if target.size() != input.size():
+        _warn_sizes(input, target)
+    return _nn.huber_loss(input, target, _reduction.get_enum(reduction), delta)
 
 
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):

@@ -63,7 +63,7 @@ def __getattr__(name):
     from importlib import import_module
 
     if name in _FILE_OF and _FILE_OF[name] in _MISSING:
-        raise NotImplementedError(f"facula.nn.{name} is not implemented yet")
+        raise AttributeError(f"facula.nn.{name} is not implemented yet")
     if name in _FILE_OF:
         value = getattr(import_module(f"{__name__}.{_FILE_OF[name]}"), name)
         globals()[name] = value

@@ -6,6 +6,7 @@ from collections import OrderedDict
 
 import facula
 from facula._C import _look_up_here, _set_up_module
+from facula._utils import CallSignature
 from facula.nn.modules import _hooks
 from facula.nn.modules._hooks import (  # noqa: F401  (public names of this module)
     HookMethods,
@@ -587,6 +588,7 @@ class Module(HookMethods, StateDictMethods):
 
 
 _set_up_module(Module, _global_tables)
+Module.__signature__ = CallSignature("*args, **kwargs", of_instances=True, call=Module.__call__)
 _look_up_here(Module)
 
 

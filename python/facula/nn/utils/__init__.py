@@ -33,7 +33,8 @@ def __getattr__(name):
     if name in _NAMES or name == "rnn":
         return import_module(f"{__name__}.{name}")
     if name in _MISSING:
-        raise NotImplementedError(f"facula.nn.utils.{name} is not implemented yet")
+        # hasattr() and getattr() with a default go on, as with any name that is not there.
+        raise AttributeError(f"facula.nn.utils.{name} is not implemented yet")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import GenericAlias
+
 import facula
 from facula.utils.data._utils import default_collate, default_convert
 from facula.utils.data.dataset import IterableDataset
@@ -89,8 +91,7 @@ class DataLoader:
     __initialized = False
     _iterator = None
 
-    def __class_getitem__(cls, item):
-        return cls
+    __class_getitem__ = classmethod(GenericAlias)
 
     def __init__(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import math
 from itertools import accumulate
+from types import GenericAlias
 
 import facula
 
@@ -12,8 +13,7 @@ import facula
 class Dataset:
     """Base of datasets that are indexed: define `__getitem__`, and `__len__` for most samplers."""
 
-    def __class_getitem__(cls, item):
-        return cls
+    __class_getitem__ = classmethod(GenericAlias)
 
     def __getitem__(self, index):
         raise NotImplementedError(f"{type(self).__name__}: __getitem__() must be defined")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain, islice, repeat
+from types import GenericAlias
 
 import facula
 
@@ -10,8 +11,7 @@ import facula
 class Sampler:
     """Base of samplers: define `__iter__` over indices, and mostly `__len__`."""
 
-    def __class_getitem__(cls, item):
-        return cls
+    __class_getitem__ = classmethod(GenericAlias)
 
     def __iter__(self):
         raise NotImplementedError

@@ -1,0 +1,35 @@
+// The callable types: functions, method descriptors, and what facula.ops holds. Each calls the
+// operators of one packet by vectorcall.
+#pragma once
+#include "bindings/call/parse.h"
+
+namespace facula::python {
+
+struct CallableObject {
+  PyObject_HEAD vectorcallfunc vectorcall;
+  Packet* packet;  // kept for good
+  PyObject* dict;
+  PyObject* weakrefs;
+};
+
+extern PyTypeObject function_type, method_type, overload_type, overload_packet_type;
+inline Packet& packet_of(PyObject* o) { return *reinterpret_cast<CallableObject*>(o)->packet; }
+
+// The one function object of a name in a module, or null when no operator serves it.
+// `python_module` is "", "nn", "special", "linalg" or "fft".
+PyObject* function_object(std::string_view python_module, std::string_view name);
+// The method descriptor of a name: in facula.Tensor's dict once the module is made. Borrowed.
+PyObject* method_object(const char* name);
+// The object of one overload, facula.ops.aten.add.Tensor. Borrowed.
+PyObject* overload_object(Operator& op);
+// facula.ops.<ns>.<name>, or null. Borrowed.
+PyObject* overload_packet_object(std::string_view ns, std::string_view name);
+
+// Calls a packet's operators; `callable` is what overrides are told of.
+Object call_packet(PyObject* callable, Packet& packet, const Given& given);
+// The same for the binding's own use: positional arguments only.
+Object call_method(const char* name, std::initializer_list<PyObject*> args);
+
+void add_callables(PyObject* module);
+
+}  // namespace facula::python

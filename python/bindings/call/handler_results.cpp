@@ -1,0 +1,155 @@
+#include "bindings/call/handler_results.h"
+
+#include "bindings/call/arena.h"
+#include "bindings/call/convert.h"
+#include "bindings/call/parse.h"
+#include "bindings/tensor/types.h"
+
+namespace facula::python {
+namespace {
+
+// How a type is called in errors: "Tensor", "list of Tensors", "int".
+std::string expected_text(const SchemaType& type, bool or_none) {
+  std::string text = type.str();
+  if (type.list && type.kind == TypeKind::Tensor)
+    text = type.optional_elements ? "list of Tensors or Nones" : "list of Tensors";
+  return or_none ? text + " or None" : text;
+}
+
+// One result: its type, and what may stand for it.
+class HandlerResult {
+ public:
+  // One of several tensors may be None, as a gradient that nobody asked for is.
+  HandlerResult(const OpCall& c, int index)
+      : info_(*c.info),
+        type_(info_.schema.results[static_cast<size_t>(index)].type),
+        index_(index),
+        written_(written_argument(c, index)),
+        may_be_none_(type_.optional || written_ ||
+                     (info_.results > 1 && !type_.list && type_.kind == TypeKind::Tensor)) {}
+
+  void read(PyObject* o, Value& slot) const {
+    if (o == Py_None && may_be_none_) return set_result(slot, written_ ? *written_ : Tensor());
+    if (type_.list && type_.kind == TypeKind::Tensor) return read_tensors(o, slot);
+    if (type_.list) return read_other(o, slot);
+    switch (type_.kind) {
+      case TypeKind::Tensor:
+        if (!is_tensor(o)) refuse(o);
+        return set_result(slot, tensor_of(o));
+      case TypeKind::Int:
+      case TypeKind::SymInt:
+        return read_as(o, read_int, slot);
+      case TypeKind::Float:
+      case TypeKind::SymFloat:
+        return read_as(o, read_float, slot);
+      case TypeKind::Bool:
+      case TypeKind::SymBool:
+        return read_as(o, read_bool, slot);
+      case TypeKind::Scalar:
+      case TypeKind::Complex:
+        return read_scalar_result(o, slot);
+      default:
+        return read_other(o, slot);
+    }
+  }
+
+ private:
+  // The tensor that the result is, where the operator writes it; else null.
+  static const Tensor* written_argument(const OpCall& c, int index) {
+    const int from = c.info->alias_of[index];
+    const bool written = from >= 0 && (c.info->mutated >> from & 1) && c.args[from].is_tensor();
+    return written ? &c.args[from].as_tensor() : nullptr;
+  }
+
+  [[noreturn, gnu::cold]] void refuse(PyObject* o) const {
+    const Schema& s = info_.schema;
+    const std::string& name = s.results[static_cast<size_t>(index_)].name;
+    std::string which = s.results.size() == 1 ? "" : concat(" as result ", index_);
+    if (!name.empty())
+      which += concat(which.empty() ? " as result '" : " ('", name, which.empty() ? "'" : "')");
+    throw Error(ErrorKind::Runtime, s.ns, "::", s.name,
+                "(): Unable to cast what a Python handler returned", which, ": expected ",
+                expected_text(type_, may_be_none_), "; got ", came_text(o));
+  }
+  // Names the first element that does not fit, too.
+  std::string came_text(PyObject* o) const {
+    if (!type_.list || !(PyList_Check(o) || PyTuple_Check(o))) return type_name(o);
+    const Object items = Object::take(PySequence_Tuple(o));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i)
+      if (PyObject* item = PyTuple_GET_ITEM(items.get(), i); !fits_element(item))
+        return concat("a ", type_name(o), " with ", type_name(item), " at position ", i);
+    return type_name(o);
+  }
+  bool fits_element(PyObject* o) const {
+    if (type_.kind != TypeKind::Tensor) return true;
+    return is_tensor(o) || (o == Py_None && type_.optional_elements);
+  }
+
+  // Numbers of Python and NumPy; reading a tensor would call operators within the handler's call.
+  template <class T>
+  void read_as(PyObject* o, bool (*read)(PyObject*, T&), Value& slot) const {
+    T v{};
+    if (is_tensor(o) || !read(o, v)) refuse(o);
+    set_result(slot, v);
+  }
+  void read_scalar_result(PyObject* o, Value& slot) const {
+    Arena arena;
+    Value v;
+    if (!read_number(o, v, arena)) refuse(o);
+    if (v.tag == Tag::Complex) return set_result(slot, Scalar(*v.complex));
+    clear(slot);
+    slot = v;
+  }
+
+  void read_tensors(PyObject* o, Value& slot) const {
+    if (!PyList_Check(o) && !PyTuple_Check(o)) refuse(o);
+    std::vector<Tensor> list;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
+      PyObject* item = PySequence_Fast_GET_ITEM(o, i);
+      if (!fits_element(item)) refuse(o);
+      list.push_back(item == Py_None ? Tensor() : tensor_of(item));
+    }
+    set_result(slot, std::move(list));
+  }
+
+  // Lists of numbers, words, texts, tuples and dicts: as the parser takes an argument of the type.
+  void read_other(PyObject* o, Value& slot) const {
+    Parsed parsed;
+    Value v;
+    if (!read_value(type_, false, o, v, parsed)) refuse(o);
+    set_result_copy(slot, v);
+  }
+
+  const OpInfo& info_;
+  const SchemaType& type_;
+  const int index_;
+  const Tensor* const written_;
+  const bool may_be_none_;
+};
+
+[[noreturn, gnu::cold]] void refuse_count(const OpInfo& info, const std::string& came) {
+  throw Error(ErrorKind::Runtime, info.schema.ns, "::", info.schema.name,
+              "(): Unable to cast what a Python handler returned: expected ",
+              info.results ? concat("a tuple of ", int{info.results}, " results") : "None",
+              "; got ", came);
+}
+
+}  // namespace
+
+void store_results(OpCall& c, PyObject* returned) {
+  const OpInfo& info = *c.info;
+  if (info.results == 0) {
+    if (returned != Py_None) refuse_count(info, type_name(returned));
+    return;
+  }
+  if (info.results == 1) return HandlerResult(c, 0).read(returned, c.results[0]);
+  if (!PyTuple_Check(returned) && !PyList_Check(returned)) refuse_count(info, type_name(returned));
+  // A copy: reading a number may call Python, which could change a list.
+  const Object items = Object::take(PySequence_Tuple(returned));
+  const Py_ssize_t count = PyTuple_GET_SIZE(items.get());
+  if (count != info.results) refuse_count(info, concat(type_name(returned), " of ", count));
+  for (int i = 0; i < info.results; ++i)
+    HandlerResult(c, i).read(PyTuple_GET_ITEM(items.get(), i), c.results[i]);
+}
+
+}  // namespace facula::python

@@ -1,0 +1,65 @@
+// Calls of operators from the binding itself, by name.
+#pragma once
+#include <span>
+
+#include "bindings/module/python.h"
+#include "dispatch/call.h"
+
+namespace facula::python {
+
+// As many result slots as the operator has: clearing eight would cost more than a small call.
+struct ResultSlots {
+  explicit ResultSlots(int n) : count(n) {
+    for (int i = 0; i < n; ++i) new (slots + i) Value;
+  }
+  ~ResultSlots() {
+    for (int i = 0; i < count; ++i)
+      if (slots[i].owned) clear(slots[i]);
+  }
+  ResultSlots(const ResultSlots&) = delete;
+  union {
+    Value slots[8];
+  };
+  const int count;
+};
+
+// An operator that is looked up at first use; NotImplementedError when the build lacks it.
+class NamedOperator {
+ public:
+  constexpr NamedOperator(const char* name, const char* overload = "")
+      : name_(name), overload_(overload) {}
+  const Operator& get();
+  // Calls it; arguments that are left out at the end get their defaults. A list in braces is an
+  // array that the call may write to.
+  template <size_t N>
+  Tensor tensor(Value (&&args)[N]) {
+    return call_for_tensor(args);
+  }
+  template <size_t N>
+  void run(Value (&&args)[N], Value* results) {
+    call_with(args, results);
+  }
+  template <size_t N>
+  std::vector<Tensor> tensors(Value (&&args)[N]) {
+    ResultSlots r(get().info().results);
+    call_with(args, r.slots);
+    return take_tensors(r.slots[0]);
+  }
+
+ private:
+  Tensor call_for_tensor(std::span<Value> args);
+  void call_with(std::span<Value> args, Value* results);
+
+  const char* name_;
+  const char* overload_;
+  const Operator* op_ = nullptr;
+};
+
+// Whether a layer other than the backend, autograd and lazy bits must see reads of this tensor.
+inline bool needs_operator(const Tensor& t) {
+  constexpr LayerSet plain = backend_layers | Layer::Autograd | Layer::Conjugate | Layer::Negative;
+  return !((t->layers | thread_state.include) - plain - thread_state.exclude).empty();
+}
+Scalar item_by_operator(const Tensor& t);
+
+}  // namespace facula::python

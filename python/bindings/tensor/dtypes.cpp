@@ -1,0 +1,300 @@
+// dtype, layout and memory_format objects; finfo and iinfo.
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "bindings/tensor/types.h"
+
+namespace facula::python {
+namespace {
+
+PyObject* dtype_objects[dtype_slots];
+PyObject* layout_objects[most_layouts];
+PyObject* memory_format_objects[4];
+
+WordObject* self_of(PyObject* o) { return reinterpret_cast<WordObject*>(o); }
+
+PyObject* word_repr(PyObject* o) { return PyUnicode_FromFormat("facula.%s", self_of(o)->name); }
+PyObject* word_reduce(PyObject* o, PyObject*) { return PyUnicode_FromString(self_of(o)->name); }
+PyObject* word_module(PyObject*, void*) { return PyUnicode_FromString("facula"); }
+PyObject* word_copy(PyObject* o, PyObject*) { return Py_NewRef(o); }
+
+PyMethodDef word_methods[] = {{"__reduce__", word_reduce, METH_NOARGS, nullptr},
+                              {"__copy__", word_copy, METH_NOARGS, nullptr},
+                              {"__deepcopy__", word_copy, METH_O, nullptr},
+                              {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef word_properties[] = {{"__module__", word_module, nullptr, nullptr, nullptr},
+                                 {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+template <bool (*Test)(DType)>
+PyObject* dtype_flag(PyObject* o, void*) {
+  return PyBool_FromLong(Test(dtype_value(o)));
+}
+PyObject* dtype_itemsize(PyObject* o, void*) { return PyLong_FromSize_t(itemsize(dtype_value(o))); }
+PyObject* dtype_to_real(PyObject* o, PyObject*) {
+  return Py_NewRef(dtype_object(real_of(dtype_value(o))));
+}
+PyObject* dtype_to_complex(PyObject* o, PyObject*) {
+  return guard([&] { return Py_NewRef(dtype_object(complex_of(dtype_value(o)))); });
+}
+
+PyMethodDef dtype_methods[] = {
+    {"__reduce__", word_reduce, METH_NOARGS, nullptr},
+    {"__copy__", word_copy, METH_NOARGS, nullptr},
+    {"__deepcopy__", word_copy, METH_O, nullptr},
+    {"to_real", dtype_to_real, METH_NOARGS, "The real dtype of a complex one's parts."},
+    {"to_complex", dtype_to_complex, METH_NOARGS, "The complex dtype whose parts have this dtype."},
+    {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef dtype_properties[] = {
+    {"is_floating_point", dtype_flag<is_floating>, nullptr, nullptr, nullptr},
+    {"is_complex", dtype_flag<is_complex>, nullptr, nullptr, nullptr},
+    {"is_signed", dtype_flag<is_signed>, nullptr, nullptr, nullptr},
+    {"itemsize", dtype_itemsize, nullptr, nullptr, nullptr},
+    {"__module__", word_module, nullptr, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+PyTypeObject word_type(const char* name, PyMethodDef* methods, PyGetSetDef* properties,
+                       const char* doc) {
+  PyTypeObject t = blank_type();
+  t.tp_name = name;
+  t.tp_basicsize = sizeof(WordObject);
+  t.tp_flags = Py_TPFLAGS_DEFAULT;
+  t.tp_repr = word_repr;
+  t.tp_methods = methods;
+  t.tp_getset = properties;
+  t.tp_doc = doc;
+  return t;
+}
+
+PyObject* add_word(PyObject* module, PyTypeObject& type, int value, const char* name) {
+  WordObject* o = PyObject_New(WordObject, &type);
+  if (!o) throw_python();
+  o->value = value;
+  o->name = name;
+  PyObject* p = reinterpret_cast<PyObject*>(o);
+  checked(PyObject_SetAttrString(module, name, p));
+  return p;  // kept for good
+}
+
+// --- finfo and iinfo
+
+struct InfoObject {
+  PyObject_HEAD DType dtype;
+};
+
+struct FloatFacts {
+  double eps, max, tiny, smallest_subnormal, resolution;
+};
+
+FloatFacts float_facts(DType d) {
+  switch (d) {
+    case DType::Float16:
+      return {0x1p-10, 65504.0, 0x1p-14, 0x1p-24, 1e-3};
+    case DType::BFloat16:
+      return {0x1p-7, 0x1.FEp127, 0x1p-126, 0x1p-133, 1e-2};
+    case DType::Float32:
+      return {0x1p-23, 0x1.FFFFFEp127, 0x1p-126, 0x1p-149, 1e-6};
+    case DType::Float8E4M3:
+      return {0x1p-3, 448.0, 0x1p-6, 0x1p-9, 1.0};
+    case DType::Float8E5M2:
+      return {0x1p-2, 57344.0, 0x1p-14, 0x1p-16, 1.0};
+    default:
+      return {0x1p-52, std::numeric_limits<double>::max(), 0x1p-1022, 0x1p-1074, 1e-15};
+  }
+}
+
+DType& info_dtype(PyObject* o) { return reinterpret_cast<InfoObject*>(o)->dtype; }
+
+PyObject* new_info(PyTypeObject* type, DType d) {
+  PyObject* o = type->tp_alloc(type, 0);
+  if (o) info_dtype(o) = d;
+  return o;
+}
+
+PyObject* finfo_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  static const char* keys[] = {"type", nullptr};
+  PyObject* given = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:finfo", const_cast<char**>(keys), &given))
+    return nullptr;
+  if (given && !is_dtype(given)) {
+    PyErr_Format(PyExc_TypeError,
+                 "finfo(): argument 'type' (position 1) must be torch.dtype, not %s",
+                 type_name(given));
+    return nullptr;
+  }
+  DType d = real_of(given ? dtype_value(given) : default_dtype());
+  if (!is_floating(d)) {
+    PyErr_Format(PyExc_TypeError, "finfo(): expected a floating-point or complex dtype; got %s",
+                 name(d));
+    return nullptr;
+  }
+  return new_info(type, d);
+}
+
+PyObject* iinfo_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  static const char* keys[] = {"type", nullptr};
+  PyObject* given = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!:iinfo", const_cast<char**>(keys), &dtype_type,
+                                   &given))
+    return nullptr;
+  const DType d = dtype_value(given);
+  if (!is_integral(d, false)) {
+    PyErr_Format(PyExc_TypeError, "iinfo(): expected an integer dtype; got %s", name(d));
+    return nullptr;
+  }
+  return new_info(type, d);
+}
+
+template <auto Field>
+PyObject* float_fact(PyObject* o, void*) {
+  return PyFloat_FromDouble(float_facts(info_dtype(o)).*Field);
+}
+PyObject* finfo_min(PyObject* o, void*) {
+  return PyFloat_FromDouble(-float_facts(info_dtype(o)).max);
+}
+PyObject* info_bits(PyObject* o, void*) { return PyLong_FromSize_t(8 * itemsize(info_dtype(o))); }
+PyObject* info_name(PyObject* o, void*) { return PyUnicode_FromString(name(info_dtype(o))); }
+PyObject* iinfo_max(PyObject* o, void*) {
+  const DType d = info_dtype(o);
+  const int bits = static_cast<int>(8 * itemsize(d)) - (is_signed(d) ? 1 : 0);
+  return PyLong_FromUnsignedLongLong(bits == 64 ? ~0ull : (1ull << bits) - 1);
+}
+PyObject* iinfo_min(PyObject* o, void*) {
+  const DType d = info_dtype(o);
+  if (!is_signed(d)) return PyLong_FromLong(0);
+  const int bits = static_cast<int>(8 * itemsize(d)) - 1;
+  return PyLong_FromLongLong(bits == 63 ? INT64_MIN : -(1ll << bits));
+}
+
+PyObject* finfo_repr(PyObject* o) {
+  const FloatFacts f = float_facts(info_dtype(o));
+  auto short_text = [](double v) {
+    char text[40];
+    std::snprintf(text, sizeof text, "%g", v);
+    return std::string(text);
+  };
+  const std::string text =
+      concat("finfo(resolution=", short_text(f.resolution), ", min=", short_text(-f.max),
+             ", max=", short_text(f.max), ", eps=", short_text(f.eps),
+             ", smallest_normal=", short_text(f.tiny), ", tiny=", short_text(f.tiny),
+             ", dtype=", name(info_dtype(o)), ")");
+  return PyUnicode_FromString(text.c_str());
+}
+PyObject* iinfo_repr(PyObject* o) {
+  return guard([&] {
+    const Object low = Object::take(iinfo_min(o, nullptr)),
+                 high = Object::take(iinfo_max(o, nullptr));
+    return PyUnicode_FromFormat("iinfo(min=%S, max=%S, dtype=%s)", low.get(), high.get(),
+                                name(info_dtype(o)));
+  });
+}
+PyObject* info_compare(PyObject* a, PyObject* b, int op) {
+  if (Py_TYPE(a) != Py_TYPE(b) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+  return PyBool_FromLong((info_dtype(a) == info_dtype(b)) == (op == Py_EQ));
+}
+Py_hash_t info_hash(PyObject* o) { return static_cast<Py_hash_t>(info_dtype(o)) + 1; }
+
+PyGetSetDef finfo_properties[] = {
+    {"bits", info_bits, nullptr, nullptr, nullptr},
+    {"eps", float_fact<&FloatFacts::eps>, nullptr, nullptr, nullptr},
+    {"max", float_fact<&FloatFacts::max>, nullptr, nullptr, nullptr},
+    {"min", finfo_min, nullptr, nullptr, nullptr},
+    {"tiny", float_fact<&FloatFacts::tiny>, nullptr, nullptr, nullptr},
+    {"smallest_normal", float_fact<&FloatFacts::tiny>, nullptr, nullptr, nullptr},
+    {"smallest_subnormal", float_fact<&FloatFacts::smallest_subnormal>, nullptr, nullptr, nullptr},
+    {"resolution", float_fact<&FloatFacts::resolution>, nullptr, nullptr, nullptr},
+    {"dtype", info_name, nullptr, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef iinfo_properties[] = {{"bits", info_bits, nullptr, nullptr, nullptr},
+                                  {"max", iinfo_max, nullptr, nullptr, nullptr},
+                                  {"min", iinfo_min, nullptr, nullptr, nullptr},
+                                  {"dtype", info_name, nullptr, nullptr, nullptr},
+                                  {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+PyTypeObject info_type(const char* name, newfunc make, PyGetSetDef* properties, reprfunc repr,
+                       const char* doc) {
+  PyTypeObject t = blank_type();
+  t.tp_name = name;
+  t.tp_basicsize = sizeof(InfoObject);
+  t.tp_flags = Py_TPFLAGS_DEFAULT;
+  t.tp_new = make;
+  t.tp_repr = repr;
+  t.tp_getset = properties;
+  t.tp_richcompare = info_compare;
+  t.tp_hash = info_hash;
+  t.tp_doc = doc;
+  return t;
+}
+PyTypeObject finfo_type = info_type("facula.finfo", finfo_new, finfo_properties, finfo_repr,
+                                    "Numerical limits of a floating-point dtype.");
+PyTypeObject iinfo_type = info_type("facula.iinfo", iinfo_new, iinfo_properties, iinfo_repr,
+                                    "Numerical limits of an integer dtype.");
+
+struct OtherName {
+  const char* name;
+  DType dtype;
+};
+constexpr OtherName other_names[] = {
+    {"half", DType::Float16},    {"float", DType::Float32},    {"double", DType::Float64},
+    {"short", DType::Int16},     {"int", DType::Int32},        {"long", DType::Int64},
+    {"chalf", DType::Complex32}, {"cfloat", DType::Complex64}, {"cdouble", DType::Complex128}};
+
+}  // namespace
+
+PyTypeObject dtype_type =
+    word_type("facula.dtype", dtype_methods, dtype_properties, "The type of a tensor's elements.");
+PyTypeObject layout_type = word_type("facula.layout", word_methods, word_properties,
+                                     "How a tensor is laid out in memory.");
+PyTypeObject memory_format_type = word_type("facula.memory_format", word_methods, word_properties,
+                                            "The order of a tensor's dimensions in memory.");
+
+PyObject* dtype_object(DType d) {
+  PyObject* o = dtype_objects[static_cast<int>(d)];
+  check(o != nullptr, "this dtype has no Python object");
+  return o;
+}
+// Layouts of other libraries get their object when one is first asked for.
+PyObject* layout_object(Layout l) {
+  PyObject*& o = layout_objects[static_cast<int>(l)];
+  if (o) return o;
+  WordObject* word = PyObject_New(WordObject, &layout_type);
+  if (!word) throw_python();
+  word->value = static_cast<int>(l);
+  word->name = layout_name(l);
+  return o = reinterpret_cast<PyObject*>(word);
+}
+PyObject* memory_format_object(MemoryFormat f) {
+  return memory_format_objects[static_cast<int>(f)];
+}
+
+DType dtype_like(PyObject* o) {
+  if (is_dtype(o)) return dtype_value(o);
+  if (o == reinterpret_cast<PyObject*>(&PyFloat_Type)) return DType::Float64;
+  if (o == reinterpret_cast<PyObject*>(&PyLong_Type)) return DType::Int64;
+  if (o == reinterpret_cast<PyObject*>(&PyBool_Type)) return DType::Bool;
+  if (o == reinterpret_cast<PyObject*>(&PyComplex_Type)) return DType::Complex128;
+  return DType::Undefined;
+}
+
+void add_dtypes(PyObject* module) {
+  add_type(module, dtype_type, "dtype");
+  add_type(module, layout_type, "layout");
+  add_type(module, memory_format_type, "memory_format");
+  add_type(module, finfo_type, "finfo");
+  add_type(module, iinfo_type, "iinfo");
+  for (int i = 0; i < dtype_slots; ++i) {
+    const DType d = static_cast<DType>(i);
+    if (d == DType::Undefined || !name(d)) continue;
+    dtype_objects[i] = add_word(module, dtype_type, i, name(d));
+  }
+  for (const OtherName& n : other_names)
+    checked(PyObject_SetAttrString(module, n.name, dtype_object(n.dtype)));
+  for (int i = 0; i <= static_cast<int>(Layout::Jagged); ++i)
+    layout_objects[i] = add_word(module, layout_type, i, layout_name(static_cast<Layout>(i)));
+  const char* formats[] = {"contiguous_format", "preserve_format", "channels_last",
+                           "channels_last_3d"};
+  for (int i = 0; i < 4; ++i)
+    memory_format_objects[i] = add_word(module, memory_format_type, i, formats[i]);
+}
+
+}  // namespace facula::python

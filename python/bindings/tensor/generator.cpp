@@ -1,0 +1,188 @@
+// Generator: a stream of random numbers, and the functions of the default one.
+#include <cstddef>
+
+#include "bindings/tensor/tensor_members.h"
+#include "bindings/tensor/types.h"
+#include "core/device_generator.h"
+
+namespace facula::python {
+namespace {
+
+GeneratorObject* self_of(PyObject* o) { return reinterpret_cast<GeneratorObject*>(o); }
+
+Object new_object(PyTypeObject* type, Ref<Generator> g) {
+  Object o = Object::take(type->tp_alloc(type, 0));
+  g->python_object = o.get();
+  self_of(o.get())->generator = g.leak();
+  return o;
+}
+
+PyObject* generator_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  return guard([&]() -> PyObject* {
+    static const char* keys[] = {"device", nullptr};
+    PyObject* device = nullptr;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(keys),
+                                     &device))
+      return nullptr;
+    Device d;
+    if (device && !device_like(device, d))
+      throw_type(
+          concat("Generator(): argument 'device' must be torch.device, not ", type_name(device)));
+    check(d.is_cpu() || (d.is_accelerator() && is_registered(d.type)), "Device type ", str(d),
+          " is not supported for torch.Generator() api.");
+    Generator* made = d.is_cpu() ? new Generator : new DeviceGenerator(d);
+    return new_object(type, Ref<Generator>::take(made)).leak();
+  });
+}
+
+void generator_dealloc(PyObject* o) {
+  // First: callbacks of weak references must not find the object again.
+  auto g = Ref<Generator>::take(self_of(o)->generator);
+  if (g && g->python_object == o) g->python_object = nullptr;
+  if (self_of(o)->weakrefs) PyObject_ClearWeakRefs(o);
+  Py_TYPE(o)->tp_free(o);
+}
+
+// Seeds are 64 bits: a negative one counts from 2**64 down.
+uint64_t seed_of(PyObject* o) {
+  check(PyLong_Check(o) || PyIndex_Check(o), "manual_seed(): seed must be an integer; got ",
+        type_name(o));
+  const Object number = Object::take(PyNumber_Index(o));
+  const Object zero = integer(0);
+  const int negative = PyObject_RichCompareBool(number.get(), zero.get(), Py_LT);
+  const uint64_t seed = negative ? static_cast<uint64_t>(PyLong_AsLongLong(number.get()))
+                                 : PyLong_AsUnsignedLongLong(number.get());
+  if (PyErr_Occurred()) {
+    PyErr_Clear();
+    check_kind(ErrorKind::Runtime, false, "Overflow when unpacking long long");
+  }
+  return seed;
+}
+
+Tensor state_tensor(const Generator& g) {
+  const Generator::State s = g.get_state();
+  const auto n = static_cast<int64_t>(s.size());
+  Tensor t = empty_tensor(IntSpan(&n, 1), DType::UInt8);
+  std::memcpy(t.data(), s.data(), s.size());
+  return t;
+}
+void load_state(Generator& g, PyObject* o) {
+  check_type(is_tensor(o), "expected a torch.ByteTensor, but got ", type_name(o));
+  const Tensor& t = tensor_of(o);
+  check_type(t.dtype() == DType::UInt8 && t.device().is_cpu() && t.is_contiguous(),
+             "expected a torch.ByteTensor on the CPU, but got a tensor of ", name(t.dtype()));
+  g.set_state({static_cast<const uint8_t*>(t.data()), static_cast<size_t>(t.numel())});
+}
+
+Object manual_seed(PyObject* o, PyObject* seed) {
+  generator_value(o)->manual_seed(seed_of(seed));
+  return Object::share(o);
+}
+Object new_seed(PyObject* o, PyObject*) {
+  return Object::take(PyLong_FromUnsignedLongLong(generator_value(o)->seed()));
+}
+Object initial_seed(PyObject* o, PyObject*) {
+  return Object::take(PyLong_FromUnsignedLongLong(generator_value(o)->initial_seed()));
+}
+Object get_state(PyObject* o, PyObject*) { return wrapped(state_tensor(*generator_value(o))); }
+Object set_state(PyObject* o, PyObject* state) {
+  load_state(*generator_value(o), state);
+  return Object::share(o);
+}
+Object clone_state(PyObject* o, PyObject*) {
+  return new_object(&generator_type, Ref<Generator>::take(generator_value(o)->clone().release()));
+}
+Object reduce(PyObject* o, PyObject*) {
+  const Object rebuild = imported("facula._methods", "rebuild_generator");
+  const Object state = get_state(o, nullptr);
+  const Object device = device_object(generator_value(o)->device());
+  return Object::take(Py_BuildValue("(O(OO))", rebuild.get(), state.get(), device.get()));
+}
+PyObject* device_of(PyObject* o, void*) {
+  return guard([&] { return device_object(generator_value(o)->device()).leak(); });
+}
+
+// Of the accelerators' generators alone.
+DeviceGenerator& device_generator(PyObject* o) {
+  Generator* g = generator_value(o);
+  check_kind(ErrorKind::NotImplemented, g->device().is_accelerator(),
+             "Generator: a generator of the CPU has no offset");
+  return static_cast<DeviceGenerator&>(*g);
+}
+Object get_offset(PyObject* o, PyObject*) {
+  return Object::take(PyLong_FromUnsignedLongLong(device_generator(o).offset()));
+}
+Object set_offset(PyObject* o, PyObject* offset) {
+  device_generator(o).set_offset(seed_of(offset));
+  return Object::share(o);
+}
+
+PyMethodDef methods[] = {
+    {"manual_seed", guarded<manual_seed>, METH_O,
+     "Restarts the stream from a seed; returns the generator."},
+    {"seed", guarded<new_seed>, METH_NOARGS,
+     "Restarts the stream from a number of the system, and returns it."},
+    {"initial_seed", guarded<initial_seed>, METH_NOARGS, "The seed that the stream started from."},
+    {"get_state", guarded<get_state>, METH_NOARGS, "The state, as a uint8 tensor."},
+    {"set_state", guarded<set_state>, METH_O, "Sets the state to one that get_state gave."},
+    {"get_offset", guarded<get_offset>, METH_NOARGS,
+     "How far the stream of an accelerator's generator has been used."},
+    {"set_offset", guarded<set_offset>, METH_O, "Sets that; a multiple of 4."},
+    {"clone_state", guarded<clone_state>, METH_NOARGS, "A generator of its own in the same state."},
+    {"__reduce__", guarded<reduce>, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef properties[] = {{"device", device_of, nullptr, nullptr, nullptr},
+                            {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+PyTypeObject make_type() {
+  PyTypeObject t = blank_type();
+  t.tp_name = "facula.Generator";
+  t.tp_basicsize = sizeof(GeneratorObject);
+  t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
+  t.tp_new = generator_new;
+  t.tp_dealloc = generator_dealloc;
+  t.tp_weaklistoffset = offsetof(GeneratorObject, weakrefs);
+  t.tp_methods = methods;
+  t.tp_getset = properties;
+  t.tp_doc = "A stream of random numbers: Generator(device='cpu').";
+  return t;
+}
+
+}  // namespace
+
+PyTypeObject generator_type = make_type();
+
+Object generator_object(Generator* g) {
+  if (!g) return none();
+  auto* known = static_cast<PyObject*>(g->python_object);
+  // One whose class is taking it apart has no references left, and is past bringing back.
+  if (known && Py_REFCNT(known) > 0) return Object::share(known);
+  return new_object(&generator_type, Ref<Generator>::share(g));
+}
+
+namespace {
+
+// _default_generator(device=cpu). Made when first asked for, since it asks the system for a seed.
+// Its object is kept for good, as what users hang on it would be.
+Object get_default(PyObject*, PyObject* args) {
+  PyObject* device = nullptr;
+  if (!PyArg_ParseTuple(args, "|O:_default_generator", &device)) throw_python();
+  Device d;
+  const bool other = device && device_like(device, d) && d.is_accelerator();
+  Generator& g = other ? default_generator(d) : default_generator();
+  Object o = generator_object(&g);
+  if (Py_REFCNT(o.get()) == 1) Py_INCREF(o.get());
+  return o;
+}
+
+PyMethodDef functions[] = {{"_default_generator", guarded<get_default>, METH_VARARGS, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+void add_generator(PyObject* module) {
+  add_type(module, generator_type, "Generator");
+  checked(PyModule_AddFunctions(module, functions));
+}
+
+}  // namespace facula::python

@@ -1,0 +1,49 @@
+#include "core/environment.h"
+
+#include <cstdlib>
+
+#include "core/error.h"
+
+namespace facula {
+namespace {
+
+constexpr Switch switches[] = {
+    {"FACULA_DEBUG", "", "0 to 4",
+     "prints to stderr: 1 calls of operators, 2 the layers they pass, 3 kernels and the ways they "
+     "take, 4 memory allocated and freed"},
+    {"FACULA_FENCED_ALLOCATOR", "", "0, 1",
+     "memory between pages that nobody may touch, filled with a pattern (test builds only)"},
+    {"FACULA_CPU_CAPABILITY", "ATEN_CPU_CAPABILITY", "default, avx2, avx512",
+     "the instruction set of kernels; the best of the processor unless one is asked for"},
+    {"FACULA_CONV", "", "depthwise_planes, depthwise, winograd, im2col, channels, planes",
+     "the route of convolutions that it can compute; by shape, dtype and memory unless set"},
+    {"FACULA_AMX", "", "1 or 0",
+     "products of bfloat16 by tiles (AMX) where the processor has them; on unless it is 0"},
+    {"OMP_NUM_THREADS", "", "a number",
+     "threads that one operator uses; as many as the process has processors unless set"},
+    {"TORCH_FORCE_WEIGHTS_ONLY_LOAD", "", "1 or 0",
+     "load() reads weights alone, whatever it is told"},
+};
+
+// The environment's entries end with a null, and so do the table's names: they are literals.
+const char* non_empty(std::string_view name) {
+  if (name.empty()) return nullptr;
+  const char* value = std::getenv(name.data());
+  return value != nullptr && *value != '\0' ? value : nullptr;
+}
+
+}  // namespace
+
+std::span<const Switch> environment_switches() { return switches; }
+
+const char* environment_value(std::string_view name) {
+  for (const Switch& s : switches) {
+    if (s.name != name) continue;
+    const char* value = non_empty(s.name);
+    return value != nullptr ? value : non_empty(s.also);
+  }
+  throw_error(ErrorKind::Runtime,
+              concat("environment_value(): expected a switch of the table; got ", name));
+}
+
+}  // namespace facula

@@ -1,0 +1,40 @@
+// Rows of reads and writes through byte offsets, built once per instruction set.
+#pragma once
+#include <atomic>
+
+#include "kernels/cpu/index/index.h"
+#include "kernels/cpu/loop/loop.h"
+#include "kernels/cpu/simd/isa.h"
+
+namespace facula::cpu {
+
+// How indices become offsets: those from `lowest` (0, or -size where they wrap) to size - 1 hold.
+struct OffsetRule {
+  int64_t lowest, size, step;
+  bool first;  // offsets are set, not added to
+};
+
+// The context of row functions that read indices. After an index that is out of range the rest of
+// the row is left unwritten.
+struct IndexedContext {
+  OffsetRule rule;
+  std::atomic<bool>* outside;
+};
+
+FACULA_PER_ISA(
+    // Offsets of n indices, int64_t or int32_t; false where one does not hold.
+    bool index_offsets(const void* indices, int64_t n, OffsetRule rule, int64_t* to);
+    bool index_offsets_narrow(const void* indices, int64_t n, OffsetRule rule, int64_t* to);
+    // Operands: out, offsets, from; `bytes` is the size of an element.
+    RowFn gather_row(size_t bytes);
+    // Operands: out, indices (int64_t or int32_t), from; the context is an IndexedContext.
+    RowFn gather_row_wide(size_t bytes); RowFn gather_row_narrow(size_t bytes);
+    // Operands: offsets, to, values.
+    RowFn scatter_row(size_t bytes);
+    // Operands: indices (int64_t), to, values; the context is an IndexedContext. The second adds to
+    // what is there, and is null for a dtype without sums.
+    RowFn put_row(size_t bytes); RowFn put_add_row(DType dtype, const char* op);
+    // As scatter_row, combining with what is there; null for a dtype that has no such reduction.
+    RowFn reduce_row(DType dtype, Reduction how, const char* op);)
+
+}  // namespace facula::cpu

@@ -1,0 +1,201 @@
+// The blocked product over packed panels: C[m,n] = alpha A B + beta C with C's rows contiguous, and
+// an activation of that.
+#pragma once
+#include "core/threads.h"
+#include "kernels/cpu/matmul/gemm_epilogue.h"
+#include "kernels/cpu/matmul/gemm_kernel.h"
+
+namespace facula::cpu::FACULA_ISA {
+
+// Acc: what is summed and stored (a type of tile_kernel); In: what A and B hold.
+template <class Acc, class In>
+struct Product {
+  int64_t m, n, k;
+  const In* a;
+  int64_t a_rs, a_cs;
+  const In* b;
+  int64_t b_rs, b_cs;
+  Acc* c;
+  int64_t c_rs;
+  Acc alpha, beta;
+  Activation activation = nullptr;
+};
+
+// How a product is cut; from its shape alone, so that results never depend on the threads.
+template <class Acc, class In>
+struct Plan {
+  static constexpr int64_t lanes = Simd<Acc>::lanes;
+  static constexpr int64_t max_cols = 2048, max_row_block = 12 * max_tile_rows;
+  int64_t row_block, row_jobs;  // rows a job takes
+  int64_t width, panels;        // columns of a panel of B
+  int64_t col_chunk, col_jobs;  // panels a job takes
+  bool direct;                  // B is read in place
+
+  explicit Plan(const Product<Acc, In>& p, int64_t cols) {
+    const int64_t depth = min_of(p.k, gemm_depth<Acc>);
+    const int64_t wanted = min_of(max_of(p.m * cols * depth >> 19, int64_t{1}), int64_t{16});
+    row_jobs = min_of(wanted, ceil_div(p.m, 2 * max_tile_rows));
+    row_block = min_of(round_up(ceil_div(p.m, row_jobs), max_tile_rows), max_row_block);
+    row_jobs = ceil_div(p.m, row_block);
+    width = tile_vectors(RowPanels(min_of(p.m, row_block)).tallest()) * lanes;
+    panels = ceil_div(cols, width);
+    col_jobs = min_of(ceil_div(wanted, row_jobs), ceil_div(panels, int64_t{2}));
+    col_chunk = ceil_div(panels, col_jobs);
+    col_jobs = ceil_div(panels, col_chunk);
+    direct = std::is_same_v<Acc, In> && p.b_cs == 1 && reads_well(p);
+  }
+
+  // Packing B pays once its rows are far apart and it is read for many panels of A.
+  static bool reads_well(const Product<Acc, In>& p) {
+    const int64_t distance = p.b_rs < 0 ? -p.b_rs : p.b_rs;
+    return p.m <= 2 * max_tile_rows ||
+           p.k * distance * static_cast<int64_t>(sizeof(In)) <= 128 * 1024;
+  }
+};
+
+// One block of columns [col, col + cols) and steps [step, step + depth) of a product.
+template <class Acc, class In>
+class BlockProduct {
+ public:
+  BlockProduct(const Product<Acc, In>& p, const Plan<Acc, In>& plan, Acc* packed, int64_t col,
+               int64_t cols, int64_t step)
+      : p_(p), plan_(plan), packed_(packed), col_(col), cols_(cols), step_(step) {
+    depth_ = min_of(p.k - step, gemm_depth<Acc>);
+    beta_ = step == 0 ? p.beta : Acc(1);
+    activates_ = p.activation != nullptr && step + depth_ == p.k;
+    for (int64_t i = 0; i < depth_; ++i) {
+      packed_rows_[i] = i * plan.width;
+      direct_rows_[i] = i * p.b_rs;
+    }
+  }
+
+  void run() {
+    const int64_t grain = max_of(int64_t{1}, (int64_t{1} << 18) / (depth_ * plan_.width));
+    const int64_t first = plan_.direct ? cols_ / plan_.lanes * plan_.lanes / plan_.width : 0;
+    parallel_for(plan_.panels - first, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t j = first + begin; j < first + end; ++j) pack_panel(j);
+    });
+    parallel_for(plan_.row_jobs * plan_.col_jobs, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t job = begin; job < end; ++job)
+        run_job(job / plan_.col_jobs, job % plan_.col_jobs);
+    });
+  }
+
+ private:
+  int64_t panel_cols(int64_t j) const { return min_of(plan_.width, cols_ - j * plan_.width); }
+
+  const In* right(int64_t col) const { return p_.b + step_ * p_.b_rs + (col_ + col) * p_.b_cs; }
+
+  bool read_in_place(int64_t j) const { return plan_.direct && panel_cols(j) % plan_.lanes == 0; }
+
+  void pack_panel(int64_t j) {
+    if (read_in_place(j)) return;
+    copy_padded(packed_ + packed_offset(j), plan_.width, right(j * plan_.width), p_.b_rs, p_.b_cs,
+                depth_, panel_cols(j), round_up(panel_cols(j), plan_.lanes));
+  }
+
+  // When B is read in place, only a ragged last panel is packed.
+  int64_t packed_offset(int64_t j) const { return plan_.direct ? 0 : j * depth_ * plan_.width; }
+
+  void run_job(int64_t row_job, int64_t col_job) {
+    const int64_t row = row_job * plan_.row_block;
+    const RowPanels panels(min_of(plan_.row_block, p_.m - row));
+    const Scratch<Acc> left(panels.rows * packed_pitch<Acc>);
+    copy_matrix(left.get(), packed_pitch<Acc>, p_.a + row * p_.a_rs + step_ * p_.a_cs, p_.a_rs,
+                p_.a_cs, panels.rows, depth_);
+    const int64_t last = min_of(plan_.panels, (col_job + 1) * plan_.col_chunk);
+    for (int64_t j = col_job * plan_.col_chunk; j < last; ++j) {
+      Acc* c = p_.c + row * p_.c_rs + col_ + j * plan_.width;
+      for (int64_t i = 0; i < panels.count; ++i) {
+        const int64_t begin = panels.begin(i);
+        const Acc* a = left.get() + begin * packed_pitch<Acc>;
+        if (activates_) {
+          run_activated(a, panels.height(i), j, c + begin * p_.c_rs);
+        } else {
+          run_tile(a, panels.height(i), j, c + begin * p_.c_rs, p_.c_rs);
+        }
+      }
+    }
+  }
+
+  // The results of a tile do not wait for memory to take them before they are activated.
+  void run_activated(const Acc* left, int height, int64_t j, Acc* c) {
+    alignas(vector_bytes) Acc block[max_accumulators * plan_.lanes];
+    const int64_t cols = panel_cols(j);
+    if (beta_ != Acc(0)) copy_tile(block, cols, c, p_.c_rs, height, cols);
+    run_tile(left, height, j, block, cols);
+    activate_padded(p_.activation, block, height * cols);
+    copy_tile(c, p_.c_rs, block, cols, height, cols);
+  }
+
+  void copy_tile(Acc* to, int64_t to_rs, const Acc* from, int64_t from_rs, int height,
+                 int64_t cols) {
+    for (int i = 0; i < height; ++i, to += to_rs, from += from_rs) {
+      int64_t x = 0;
+      for (; x + plan_.lanes <= cols; x += plan_.lanes)
+        Simd<Acc>::store(to + x, Simd<Acc>::load(from + x));
+      for (; x < cols; ++x) to[x] = from[x];
+    }
+  }
+
+  void run_tile(const Acc* left, int height, int64_t j, Acc* c, int64_t c_rs) {
+    const int64_t cols = panel_cols(j);
+    const bool in_place = read_in_place(j);
+    const Acc* b = packed_ + packed_offset(j);
+    if constexpr (std::is_same_v<Acc, In>) {
+      if (in_place) b = right(j * plan_.width);
+    }
+    const int64_t* rows = in_place ? direct_rows_ : packed_rows_;
+    const auto kernel = tile_kernel<Acc>(height, static_cast<int>(ceil_div(cols, plan_.lanes)));
+    // Short sums that are added up lose less than one long one.
+    const int64_t chain = ceil_div(depth_, ceil_div(depth_, gemm_chain<Acc>));
+    const auto multiply = [&](Acc* to, int64_t pitch, Acc beta) {
+      for (int64_t k = 0; k < depth_; k += chain, beta = Acc(1))
+        kernel(min_of(chain, depth_ - k), left + k, b, rows + k, plan_.lanes, to, pitch, p_.alpha,
+               beta);
+    };
+    if (cols % plan_.lanes == 0) return multiply(c, c_rs, beta_);
+    alignas(vector_bytes) Acc edge[max_accumulators * plan_.lanes];
+    const int64_t pitch = round_up(cols, plan_.lanes);
+    multiply(edge, pitch, Acc(0));
+    add_edge(c, c_rs, edge, pitch, height, cols);
+  }
+
+  void add_edge(Acc* c, int64_t c_rs, const Acc* edge, int64_t pitch, int height, int64_t cols) {
+    for (int64_t i = 0; i < height; ++i) {
+      Acc* to = c + i * c_rs;
+      const Acc* from = edge + i * pitch;
+      if (beta_ == Acc(0)) {
+        for (int64_t x = 0; x < cols; ++x) to[x] = from[x];
+      } else {
+        for (int64_t x = 0; x < cols; ++x) to[x] = from[x] + beta_ * to[x];
+      }
+    }
+  }
+
+  const Product<Acc, In>& p_;
+  const Plan<Acc, In>& plan_;
+  Acc* packed_;
+  int64_t col_, cols_, step_, depth_;
+  Acc beta_;
+  bool activates_;
+  int64_t packed_rows_[gemm_depth<Acc>], direct_rows_[gemm_depth<Acc>];
+};
+
+// Needs m, n, k >= 1. Reads C unless beta is 0.
+template <class Acc, class In>
+void packed_product(const Product<Acc, In>& p) {
+  using Cut = Plan<Acc, In>;
+  const int64_t max_cols = min_of(p.n, Cut::max_cols);
+  const Cut widest(p, max_cols);
+  const int64_t depth = min_of(p.k, gemm_depth<Acc>);
+  const Scratch<Acc> packed((widest.direct ? 1 : widest.panels) * depth * widest.width);
+  for (int64_t col = 0; col < p.n; col += max_cols) {
+    const int64_t cols = min_of(max_cols, p.n - col);
+    const Cut plan(p, cols);
+    for (int64_t step = 0; step < p.k; step += gemm_depth<Acc>)
+      BlockProduct<Acc, In>(p, plan, packed.get(), col, cols, step).run();
+  }
+}
+
+}  // namespace facula::cpu::FACULA_ISA

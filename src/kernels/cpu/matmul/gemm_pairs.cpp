@@ -1,0 +1,384 @@
+#include "kernels/cpu/matmul/gemm_pairs.h"
+
+#include "kernels/cpu/matmul/gemm_amx.h"
+
+namespace facula::cpu::FACULA_ISA {
+
+#if defined(__AVX512F__)
+namespace {
+
+#define FACULA_PAIRS __attribute__((target("avx512bf16")))
+
+constexpr int64_t depth = pair_depth, pitch = pair_pitch, width = pair_width, lanes = width / 2;
+
+template <int M, int N>
+FACULA_PAIRS void tile(const PairTile& t) {
+  __m512 sum[M][N];
+#pragma GCC unroll 16
+  for (int i = 0; i < M; ++i) {
+#pragma GCC unroll 2
+    for (int j = 0; j < N; ++j) sum[i][j] = _mm512_setzero_ps();
+  }
+  for (int64_t p = 0; p < t.pairs; ++p) {
+    __m512i right[N];
+#pragma GCC unroll 2
+    for (int j = 0; j < N; ++j) right[j] = _mm512_loadu_si512(t.b + p * width + j * lanes);
+#pragma GCC unroll 16
+    for (int i = 0; i < M; ++i) {
+      const __m512i left = _mm512_set1_epi32(static_cast<int>(t.a[i * pitch + p]));
+#pragma GCC unroll 2
+      for (int j = 0; j < N; ++j)
+        sum[i][j] = _mm512_dpbf16_ps(sum[i][j], reinterpret_cast<__m512bh>(left),
+                                     reinterpret_cast<__m512bh>(right[j]));
+    }
+  }
+  const int64_t last = t.columns - (N - 1) * lanes;
+  const auto mask = static_cast<__mmask16>((1u << last) - 1);
+#pragma GCC unroll 16
+  for (int i = 0; i < M; ++i) {
+#pragma GCC unroll 2
+    for (int j = 0; j < N; ++j) {
+      const __mmask16 keep = j == N - 1 ? mask : static_cast<__mmask16>(0xffff);
+      if (t.narrow != nullptr) {
+        const __m256bh halves = _mm512_cvtneps_pbh(sum[i][j]);
+        _mm256_mask_storeu_epi16(t.narrow + i * t.c_rs + j * lanes, keep,
+                                 reinterpret_cast<__m256i>(halves));
+        continue;
+      }
+      float* to = t.c + i * t.c_rs + j * lanes;
+      if (t.add) sum[i][j] = _mm512_add_ps(sum[i][j], _mm512_maskz_loadu_ps(keep, to));
+      _mm512_mask_storeu_ps(to, keep, sum[i][j]);
+    }
+  }
+}
+
+// c = A B for a panel of columns of B, which lies in dense rows.
+struct DirectTile {
+  int64_t k;
+  const Pair* a;  // rows `pitch` apart
+  const BFloat16* b;
+  int64_t b_rs;
+  BFloat16* c;
+  int64_t c_rs;
+  int64_t columns;
+  float* sums;  // where A B goes instead, rows `width` apart; or null
+};
+using DirectKernel = void (*)(const DirectTile&);
+
+template <int M>
+FACULA_PAIRS void direct_tile(const DirectTile& t) {
+  constexpr int64_t ahead = 16;  // distance of the prefetch in rows of B
+  const auto mask = static_cast<__mmask32>((uint64_t{1} << t.columns) - 1);
+  __m512 sum[M][2];
+#pragma GCC unroll 8
+  for (int i = 0; i < M; ++i) sum[i][0] = sum[i][1] = _mm512_setzero_ps();
+  const BFloat16* low = t.b;
+  for (int64_t p = 0; 2 * p < t.k; ++p, low += 2 * t.b_rs) {
+    const BFloat16* high = low + t.b_rs;
+    const __mmask32 second = 2 * p + 1 < t.k ? mask : __mmask32{0};
+    for (const BFloat16* row : {low, high}) {
+      __builtin_prefetch(row + ahead * t.b_rs);
+      __builtin_prefetch(row + ahead * t.b_rs + width - 1);
+    }
+    const ZippedPairs right =
+        zip_vectors(_mm512_maskz_loadu_epi16(mask, low), _mm512_maskz_loadu_epi16(second, high));
+#pragma GCC unroll 8
+    for (int i = 0; i < M; ++i) {
+      const auto left =
+          reinterpret_cast<__m512bh>(_mm512_set1_epi32(static_cast<int>(t.a[i * pitch + p])));
+      sum[i][0] = _mm512_dpbf16_ps(sum[i][0], left, reinterpret_cast<__m512bh>(right.first));
+      sum[i][1] = _mm512_dpbf16_ps(sum[i][1], left, reinterpret_cast<__m512bh>(right.second));
+    }
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < M; ++i) {
+    if (t.sums != nullptr) {
+      _mm512_storeu_ps(t.sums + i * width, sum[i][0]);
+      _mm512_storeu_ps(t.sums + i * width + lanes, sum[i][1]);
+      continue;
+    }
+    const auto halves = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(sum[i][1], sum[i][0]));
+    _mm512_mask_storeu_epi16(t.c + i * t.c_rs, mask, halves);
+  }
+}
+
+struct DirectKernels {
+  DirectKernel at[max_direct_rows] = {};
+};
+template <int M>
+constexpr void fill_kernels(DirectKernels& k) {
+  k.at[M - 1] = &direct_tile<M>;
+  if constexpr (M < max_direct_rows) fill_kernels<M + 1>(k);
+}
+constexpr DirectKernels make_direct_kernels() {
+  DirectKernels k;
+  fill_kernels<1>(k);
+  return k;
+}
+constexpr DirectKernels direct_kernels = make_direct_kernels();
+
+struct Kernels {
+  PairKernel at[max_tile_rows][2] = {};
+};
+template <int M>
+constexpr void fill_kernels(Kernels& k) {
+  k.at[M - 1][0] = &tile<M, 1>;
+  k.at[M - 1][1] = &tile<M, 2>;
+  if constexpr (M < max_tile_rows) fill_kernels<M + 1>(k);
+}
+constexpr Kernels make_kernels() {
+  Kernels k;
+  fill_kernels<1>(k);
+  return k;
+}
+constexpr Kernels kernels = make_kernels();
+
+// to[i * to_rs + j] = the elements (2 i, j) and (2 i + 1, j) of a matrix of k rows.
+void pack_pairs(Pair* to, int64_t to_rs, const BFloat16* from, int64_t rs, int64_t cs, int64_t k,
+                int64_t columns) {
+  int64_t i = 0;
+  if (rs == 1 && cs % 2 == 0) {  // pairs lie side by side
+    i = k / 2;
+    copy_matrix(to, to_rs, reinterpret_cast<const Pair*>(from), 1, cs / 2, i, columns);
+  }
+  for (; 2 * i + 1 < k; ++i) {
+    const BFloat16 *low = from + 2 * i * rs, *high = low + rs;
+    Pair* row = to + i * to_rs;
+    int64_t j = 0;
+    for (; cs == 1 && j + width <= columns; j += width) zip_rows(row + j, low + j, high + j);
+    for (; j < columns; ++j) row[j] = pair_of(low + j * cs, high + j * cs);
+  }
+  if (k % 2 != 0)
+    for (int64_t j = 0; j < columns; ++j)
+      to[i * to_rs + j] = pair_of(from + 2 * i * rs + j * cs, nullptr);
+}
+
+// pack_rows of a matrix whose columns are contiguous: pairs are made along them, then transposed.
+void pack_columns(Pair* to, const BFloat16* from, int64_t cs, int64_t rows, int64_t k) {
+  const Scratch<Pair> zipped(k / 2 * width);
+  for (int64_t first = 0; first < rows; first += width) {
+    const int64_t at = min_of(first, rows - width);
+    for (int64_t p = 0; p < k / 2; ++p)
+      zip_rows(zipped.get() + p * width, from + at + 2 * p * cs, from + at + (2 * p + 1) * cs);
+    copy_matrix(to + at * pitch, pitch, zipped.get(), 1, width, width, k / 2);
+  }
+}
+
+// to[i * pitch + p] = the pair p of row i, zeros from the last one to `padded`.
+void pack_rows(Pair* to, const BFloat16* from, int64_t rs, int64_t cs, int64_t rows, int64_t k,
+               int64_t padded) {
+  const bool by_columns = rs == 1 && cs != 1 && rows >= width && k >= 2;
+  if (by_columns) pack_columns(to, from, cs, rows, k);
+  for (int64_t i = 0; i < rows; ++i) {
+    const BFloat16* row = from + i * rs;
+    Pair* packed = to + i * pitch;
+    if (cs == 1)
+      __builtin_memcpy(packed, row, static_cast<size_t>(k / 2) * sizeof(Pair));
+    else if (!by_columns)
+      for (int64_t p = 0; p < k / 2; ++p)
+        packed[p] = pair_of(row + 2 * p * cs, row + (2 * p + 1) * cs);
+    if (k % 2 != 0) packed[k / 2] = pair_of(row + (k - 1) * cs, nullptr);
+    for (int64_t p = ceil_div(k, int64_t{2}); p < padded; ++p) packed[p] = 0;
+  }
+}
+
+// Finishes rows and columns from (row, col) on, whose sums lie in rows of `padded`, all of which
+// are written.
+void epilogue_part(const GemmArgs<BFloat16>& result, int64_t row, int64_t rows, int64_t col,
+                   int64_t cols, float* sums, int64_t padded) {
+  GemmArgs<BFloat16> part = result;
+  part.m = rows;
+  part.n = cols;
+  part.c += row * part.c_rs + col;
+  epilogue_block(part, sums, padded);
+}
+
+// Pairs along k that packed operands have: tiles take whole multiples of theirs.
+int64_t padded_pairs(int64_t k) {
+  const int64_t pairs = ceil_div(k, int64_t{2});
+  return has_amx() ? round_up(pairs, amx_pairs) : pairs;
+}
+
+// Steps [step, step + k) of a product.
+class Pass {
+ public:
+  // `add`: to what stands in C before the first pass.
+  Pass(const Product<float, BFloat16>& p, Pair* packed, int64_t step, bool add = false)
+      : p_(p),
+        packed_(packed),
+        step_(step),
+        k_(min_of(p.k - step, 2 * depth)),
+        add_(add || step > 0) {
+    panels_ = ceil_div(p.n, width);
+    pairs_ = padded_pairs(k_);
+    const int64_t work = p.m * p.n * pairs_ >> (has_amx() ? 21 : 19);
+    const int64_t wanted = min_of(max_of(work, int64_t{1}), int64_t{16});
+    const int64_t row_jobs = min_of(wanted, ceil_div(p.m, int64_t{4 * max_tile_rows}));
+    rows_ = min_of(round_up(ceil_div(p.m, row_jobs), max_tile_rows), int64_t{12 * max_tile_rows});
+    row_jobs_ = ceil_div(p.m, rows_);
+    const int64_t col_jobs = min_of(ceil_div(wanted, row_jobs_), ceil_div(panels_, int64_t{2}));
+    chunk_ = ceil_div(panels_, col_jobs);
+    col_jobs_ = ceil_div(panels_, chunk_);
+    panel_size_ = (pairs_ + 1) * width;
+  }
+
+  // What the sums become, instead of p.c.
+  void set_epilogue(const GemmArgs<BFloat16>& result) { result_ = &result; }
+
+  void run() {
+    pack();
+    multiply();
+  }
+
+  void pack() {
+    const int64_t grain = max_of(int64_t{1}, (int64_t{1} << 17) / (k_ * width));
+    parallel_for(panels_, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t j = begin; j < end; ++j) pack_panel(j);
+    });
+  }
+
+  void multiply() {
+    parallel_for(row_jobs_ * col_jobs_, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t job = begin; job < end; ++job) run_job(job / col_jobs_, job % col_jobs_);
+    });
+  }
+
+ private:
+  // Not a power of two apart: the caches have few places for those.
+  Pair* panel(int64_t j) const { return packed_ + j * panel_size_; }
+  int64_t columns(int64_t j) const { return min_of(width, p_.n - j * width); }
+
+  void pack_panel(int64_t j) {
+    const BFloat16* from = p_.b + step_ * p_.b_rs + j * width * p_.b_cs;
+    pack_pairs(panel(j), width, from, p_.b_rs, p_.b_cs, k_, columns(j));
+    const int64_t pairs = ceil_div(k_, int64_t{2});
+    for (int64_t i = 0; columns(j) < width && i < pairs; ++i)
+      for (int64_t c = columns(j); c < width; ++c) panel(j)[i * width + c] = 0;
+    for (int64_t i = pairs * width; i < pairs_ * width; ++i) panel(j)[i] = 0;
+  }
+
+  void run_job(int64_t row_job, int64_t col_job) {
+    const int64_t row = row_job * rows_;
+    const RowPanels panels(min_of(rows_, p_.m - row));
+    const Scratch<Pair> left(round_up(panels.rows, amx_rows) * pitch);
+    pack_rows(left.get(), p_.a + row * p_.a_rs + step_ * p_.a_cs, p_.a_rs, p_.a_cs, panels.rows, k_,
+              pairs_);
+    const AmxScope tiles;
+    const int64_t last = min_of(panels_, (col_job + 1) * chunk_);
+    const bool has_epilogue = result_ != nullptr && !is_plain(*result_);
+    const Scratch<float> sums(has_epilogue ? panels.rows * width : 1);
+    for (int64_t j = col_job * chunk_; j < last; ++j) {
+      const int64_t padded = columns(j) > lanes ? width : lanes;
+      const auto tile_from = [&](int64_t begin) {
+        PairTile t = tile_at(row + begin, j);
+        t.a = left.get() + begin * pitch;
+        if (has_epilogue) {
+          t.c = sums.get() + begin * padded;
+          t.c_rs = t.columns = padded;
+        }
+        return t;
+      };
+      if (tiles) {
+        amx_tile(tile_from(0), panels.rows);
+      } else {
+        for (int64_t i = 0; i < panels.count; ++i) {
+          const PairTile t = tile_from(panels.begin(i));
+          pair_kernel(panels.height(i), t.columns)(t);
+        }
+      }
+      if (has_epilogue)
+        epilogue_part(*result_, row, panels.rows, j * width, columns(j), sums.get(), padded);
+    }
+  }
+
+  // Where sums go as they are.
+  PairTile tile_at(int64_t row, int64_t j) const {
+    PairTile t{pairs_, nullptr, panel(j), nullptr, p_.c_rs, columns(j), add_};
+    if (result_ == nullptr) {
+      t.c = p_.c + row * p_.c_rs + j * width;
+    } else if (is_plain(*result_)) {
+      t.c_rs = result_->c_rs;
+      t.narrow = result_->c + row * t.c_rs + j * width;
+    }
+    return t;
+  }
+
+  const Product<float, BFloat16>& p_;
+  Pair* packed_;
+  int64_t step_, k_, pairs_, panels_, rows_, row_jobs_, chunk_, col_jobs_, panel_size_;
+  bool add_;
+  const GemmArgs<BFloat16>* result_ = nullptr;
+};
+
+int64_t packed_pairs(int64_t n, int64_t k) {
+  return ceil_div(n, width) * (min_of(depth, padded_pairs(k)) + 1) * width;
+}
+
+}  // namespace
+
+bool has_pair_products() { return __builtin_cpu_supports("avx512bf16"); }
+
+PairKernel pair_kernel(int rows, int64_t columns) {
+  return kernels.at[rows - 1][columns > lanes ? 1 : 0];
+}
+
+void pair_product(const Product<float, BFloat16>& p) {
+  const Scratch<Pair> packed(packed_pairs(p.n, p.k));
+  for (int64_t step = 0; step < p.k; step += 2 * depth) Pass(p, packed.get(), step).run();
+}
+
+void pair_product(const Product<float, BFloat16>& p, const GemmArgs<BFloat16>& result) {
+  const Scratch<Pair> packed(packed_pairs(p.n, p.k));
+  Pass pass(p, packed.get(), 0);
+  pass.set_epilogue(result);
+  pass.run();
+}
+
+void direct_pair_product(const Product<float, BFloat16>& p, const GemmArgs<BFloat16>& result) {
+  const Scratch<Pair> left(p.m * pitch);
+  pack_rows(left.get(), p.a, p.a_rs, p.a_cs, p.m, p.k, 0);
+  const bool plain = is_plain(result);
+  const int64_t panels = ceil_div(p.n, width);
+  const int64_t grain = max_of(int64_t{1}, (int64_t{1} << 17) / (p.k * width));
+  parallel_for(panels, grain, [&](int64_t begin, int64_t end) {
+    alignas(vector_bytes) float sums[max_direct_rows * width];
+    for (int64_t j = begin * width; j < min_of(end * width, p.n); j += width) {
+      const int64_t columns = min_of(width, p.n - j);
+      direct_kernels.at[p.m - 1]({p.k, left.get(), p.b + j, p.b_rs, result.c + j, result.c_rs,
+                                  columns, plain ? nullptr : sums});
+      if (!plain) epilogue_part(result, 0, p.m, j, columns, sums, width);
+    }
+  });
+}
+
+PairPanels::PairPanels(const BFloat16* b, int64_t b_rs, int64_t b_cs, int64_t k, int64_t n)
+    : shape_{1, n, k, nullptr, 0, 1, b, b_rs, b_cs, nullptr, 0, 1, 0},
+      packed_(packed_pairs(n, k) * ceil_div(k, 2 * depth)) {
+  for (int64_t step = 0; step < k; step += 2 * depth)
+    Pass(shape_, packed_.get() + step / (2 * depth) * packed_pairs(n, k), step).pack();
+}
+
+void PairPanels::multiply(int64_t m, const BFloat16* a, int64_t a_rs, float* c, int64_t c_rs,
+                          bool add) const {
+  Product<float, BFloat16> p = shape_;
+  p.m = m;
+  p.a = a;
+  p.a_rs = a_rs;
+  p.c = c;
+  p.c_rs = c_rs;
+  for (int64_t step = 0; step < p.k; step += 2 * depth)
+    Pass(p, packed_.get() + step / (2 * depth) * packed_pairs(p.n, p.k), step, add).multiply();
+}
+
+#else
+
+bool has_pair_products() { return false; }
+void pair_product(const Product<float, BFloat16>&) {}
+void pair_product(const Product<float, BFloat16>&, const GemmArgs<BFloat16>&) {}
+void direct_pair_product(const Product<float, BFloat16>&, const GemmArgs<BFloat16>&) {}
+PairPanels::PairPanels(const BFloat16*, int64_t, int64_t, int64_t, int64_t) : packed_(1) {}
+void PairPanels::multiply(int64_t, const BFloat16*, int64_t, float*, int64_t, bool) const {}
+
+#endif
+
+}  // namespace facula::cpu::FACULA_ISA

@@ -1,0 +1,16 @@
+// Batching rules of losses, which the family's records name.
+#pragma once
+
+namespace facula {
+class Batch;
+}
+
+namespace facula::batch {
+
+// Losses of two tensors with a `reduction`, and their gradients.
+void loss(Batch& b);
+void loss_backward(Batch& b);
+void nll(Batch& b);
+void nll_backward(Batch& b);
+
+}  // namespace facula::batch

@@ -1,0 +1,50 @@
+"""Runs pieces of tests in a process of their own: a crash, a hang or a flood of memory there is a
+failure here."""
+
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+GIGABYTE = 1 << 30
+
+
+def limits(memory):
+    """What a child sets before it begins: address space in bytes, and no core files."""
+
+    def set_limits():
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+    return set_limits
+
+
+def start(code, *, memory=4 * GIGABYTE, **options):
+    """A process that runs Python code, with the suite's folder on its path."""
+    path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
+    return subprocess.Popen(
+        [sys.executable, "-X", "faulthandler", "-c", code],
+        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "2"},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=limits(memory),
+        **options,
+    )
+
+
+def run(code, *, seconds=120, memory=4 * GIGABYTE):
+    """What the code printed; the test fails where it ends in another way than by itself."""
+    process = start(code, memory=memory)
+    try:
+        out, err = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate()
+        raise AssertionError(f"it still runs after {seconds} s\n{out[-2000:]}\n{err[-4000:]}")
+    assert process.returncode == 0, (
+        f"exit status {process.returncode}\n{out[-2000:]}\n{err[-4000:]}"
+    )
+    return out

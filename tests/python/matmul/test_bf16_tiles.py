@@ -1,0 +1,79 @@
+"""Products of bfloat16 by tiles (AMX) and without: sizes around those of tiles, in all layouts.
+
+Where the processor has no tiles both runs take the same way, and the test says the same of it.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import facula
+import pytest
+
+PACKAGE = Path(facula.__file__).parents[1]
+PROGRAM = """
+import json, sys
+import facula
+F = facula.nn.functional
+facula.manual_seed(1)
+
+def worst(got, wanted):
+    # The error as a part of the largest result: bfloat16 keeps 8 bits.
+    return float((got.double() - wanted).abs().max() / wanted.abs().max().clamp(min=1e-30))
+
+def number(*shape):
+    return facula.randn(*shape).bfloat16()
+
+errors = {}
+for m, n, k in json.loads(sys.argv[1]):
+    a, b = number(m, k), number(k, n)
+    wanted = a.double() @ b.double()
+    errors[f"{m} {n} {k}"] = worst(a @ b, wanted)
+    errors[f"{m} {n} {k} a.t"] = worst(a.t().contiguous().t() @ b, wanted)
+    errors[f"{m} {n} {k} b.t"] = worst(a @ b.t().contiguous().t(), wanted)
+    c = number(m, n)
+    errors[f"{m} {n} {k} addmm"] = worst(facula.addmm(c, a, b), c.double() + wanted)
+for channels, out, kernel, stride in [(3, 8, 3, 1), (16, 40, 3, 1), (32, 33, 1, 1), (20, 16, 3, 2)]:
+    x = number(2, channels, 13, 11).contiguous(memory_format=facula.channels_last)
+    w = number(out, channels, kernel, kernel)
+    for t in (x, w):
+        t.requires_grad_()
+    y = F.conv2d(x, w, stride=stride, padding=kernel // 2)
+    g = number(*y.shape)
+    y.backward(g)
+    xd, wd = (t.detach().double().requires_grad_() for t in (x, w))
+    yd = F.conv2d(xd, wd, stride=stride, padding=kernel // 2)
+    yd.backward(g.double())
+    name = f"conv {channels} {out} {kernel} {stride}"
+    errors[name] = worst(y.detach(), yd.detach())
+    errors[name + " input"] = worst(x.grad, xd.grad)
+    errors[name + " weight"] = worst(w.grad, wd.grad)
+print(json.dumps(errors))
+"""
+SHAPES = [
+    [1, 1, 1],
+    [9, 1, 2],
+    [15, 17, 31],
+    [16, 16, 32],
+    [17, 33, 33],
+    [33, 16, 64],
+    [64, 64, 64],
+    [100, 70, 1030],
+    [130, 100, 2050],
+]
+
+
+@pytest.mark.parametrize("tiles", ["0", "1"])
+def test_products_and_convolutions_are_right(tiles):
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM, json.dumps(SHAPES)],
+        env={**os.environ, "PYTHONPATH": str(PACKAGE), "FACULA_AMX": tiles},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    errors = json.loads(run.stdout)
+    assert len(errors) == 4 * len(SHAPES) + 12
+    assert {name: e for name, e in errors.items() if not e < 2**-7} == {}

@@ -1,0 +1,80 @@
+"""Samples of tensors made from numbers."""
+
+from samples.common import Error, Op, Sample, T
+
+OPS = [
+    Op(
+        "arange",
+        dtypes="float32",
+        grad=False,
+        samples=[
+            Sample(5),
+            Sample(1, 10, 3),
+            Sample(1.5, 4),
+            Sample(5, 0, -2),
+            Sample(0, 1, 0.25, dtype="float64"),
+            Sample(3, 3),
+        ],
+        errors=[
+            Error(RuntimeError, "step must be nonzero", Sample(0, 1, 0)),
+            Error(RuntimeError, "step must lead from start to end", Sample(0, 1, -1)),
+        ],
+    ),
+    Op(
+        "linspace",
+        dtypes="float32",
+        grad=False,
+        out=False,
+        samples=[
+            Sample(0, 1, 5),
+            Sample(-2.5, 7, 8, dtype="float64"),
+            Sample(0, 10, 5, dtype="int64"),
+            Sample(3, 9, 1),
+            Sample(0, 1, 0),
+        ],
+        errors=[Error(RuntimeError, "number of steps must not be negative", Sample(0, 1, -1))],
+    ),
+    Op(
+        "logspace",
+        dtypes="float32",
+        grad=False,
+        out=False,
+        samples=[Sample(0, 2, 5), Sample(-1, 1, 4, 2.0), Sample(0, 3, 4, dtype="int64")],
+    ),
+    Op(
+        "eye",
+        dtypes="float32",
+        grad=False,
+        out=False,
+        samples=[Sample(3), Sample(2, 4), Sample(3, dtype="int64"), Sample(0)],
+        errors=[Error(RuntimeError, "n must not be negative", Sample(-1))],
+    ),
+    Op(
+        "tril_indices",
+        dtypes="int64",
+        grad=False,
+        samples=[Sample(3, 4), Sample(4, 3, 1), Sample(3, 3, -5), Sample(0, 2)],
+    ),
+    Op(
+        "triu_indices",
+        dtypes="int64",
+        grad=False,
+        samples=[Sample(3, 4), Sample(4, 3, 1), Sample(3, 3, 5), Sample(0, 2)],
+    ),
+    Op(
+        "vander",
+        dtypes="full int",
+        samples=[Sample(T(4)), Sample(T(3), 5, True), Sample(T(2), 0)],
+        beyond_torch="its gradient stumbles over its own in-place operation",
+    ),
+    *[
+        Op(
+            f"{name}_window",
+            dtypes="float32",
+            grad=False,
+            samples=[Sample(7), Sample(7, False), Sample(1), Sample(0), Sample(6, dtype="float64")],
+            errors=[Error(RuntimeError, "window_length must not be negative", Sample(-1))],
+        )
+        for name in ("bartlett", "hann", "hamming", "blackman", "kaiser")
+    ],
+]

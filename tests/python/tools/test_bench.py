@@ -1,0 +1,105 @@
+"""The bench measures what it says: equal results, ratios, summaries, files."""
+
+import json
+import sys
+from pathlib import Path
+
+import facula
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+
+from bench import harness, repeat, report  # noqa: E402
+from bench.kernels import CASES, common  # noqa: E402
+
+
+def result(name, ratio, family="f", threads=1):
+    return harness.Result(name, {"a": 1.0, "b": ratio}, {"b": ratio}, family, threads)
+
+
+def test_names_of_kernel_cases_are_unique():
+    names = [f"{case.family}: {case.name}" for case in CASES]
+    assert sorted(names) == sorted(set(names))
+
+
+@pytest.mark.parametrize("layout", common.LAYOUTS)
+def test_layouts_keep_the_values(layout):
+    spec = common.In((3, 4, 5, 6), layout=layout)
+    found = common.tensors(facula, [spec], 7)[0]
+    plain = common.tensors(facula, [spec._replace(layout="")], 7)[0]
+    if layout == "expanded":
+        plain = plain[:1].expand(3, 4, 5, 6)
+    assert facula.equal(found, plain)
+    assert layout == "" or not found.is_contiguous()
+
+
+def test_different_results_are_not_timed():
+    harness.must_agree(facula.ones(3), facula.ones(3) + 1e-6, "peer")
+    for found in (facula.ones(4), facula.tensor([1.0, 1.0, 1.1]), facula.full((3,), float("nan"))):
+        with pytest.raises(harness.Disagreement):
+            harness.must_agree(facula.ones(3), found, "peer")
+
+
+def test_a_case_is_measured_at_each_number_of_threads():
+    before = facula.get_num_threads()
+    case = harness.Case("add", lambda m: lambda: m.ones(8) + 1, rounds=2, seconds=1e-4)
+    try:
+        found = harness.measure(case, {"facula": facula}, threads=(1, 2))
+    finally:
+        facula.set_num_threads(before)
+    assert [r.threads for r in found] == [1, 2]
+    assert all(r.seconds["facula"] > 0 for r in found)
+
+
+def test_a_failure_takes_the_place_of_a_time():
+    def make(m):
+        raise NotImplementedError("not there")
+
+    found = harness.measure(harness.Case("x", make, rounds=1), {"facula": facula})[0]
+    assert isinstance(found.seconds["facula"], NotImplementedError)
+    assert report.as_json(found)["seconds"]["facula"] == "NotImplementedError: not there"
+
+
+def test_summary_counts_and_names_slow_cases():
+    results = [result("fast", 4.0), result("slow", 0.8), result("slower", 0.25)]
+    assert report.share_below(results, "b", 0.9) == pytest.approx(2 / 3)
+    lines = report.summary(results, ["a", "b"])
+    assert "0.93x" in lines[0]
+    assert [line.split()[-2] for line in lines[-2:]] == ["slower", "slow"]
+
+
+def test_a_saved_run_can_be_read(tmp_path, capsys):
+    file = tmp_path / "run.json"
+    report.save(file, {"a": facula, "b": facula}, {"s": [result("x", 2.0), result("y", 8.0)]})
+    content = json.loads(file.read_text(encoding="utf-8"))
+    assert content["geomean"]["s"]["b"] == pytest.approx(4.0)
+    assert [row["name"] for row in content["suites"]["s"]] == ["x", "y"]
+
+
+def test_a_commit_without_git_is_unknown(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    assert report.commit() == "unknown"
+
+
+def test_a_statement_is_timed_without_a_call_around_it():
+    """Its names are local, it runs as often as asked, and prepare() sees its value."""
+    turns = []
+    run = harness.Statement("turns.append(a + 1)", {"turns": turns, "a": 2})
+    assert harness.time_calls(run, 5) > 0
+    assert turns == [3] * 5
+    assert harness.Statement("a + b", {"a": 1, "b": 2})() == 3
+    case = harness.Case("add", lambda m: harness.Statement("a + a", {"a": m.ones(1)}), rounds=1)
+    assert harness.measure(case._replace(checked=True), {"facula": facula})[0].seconds["facula"] > 0
+
+
+def test_runs_are_merged_by_their_medians():
+    runs = [report.as_json(result("x", ratio)) for ratio in (3.0, 1.0, 2.0)]
+    merged = repeat.merge(runs)
+    assert (merged.ratios["b"], merged.spread["b"], merged.seconds["b"]) == (2.0, (1.0, 3.0), 2.0)
+    assert repeat.geomeans([runs, runs], "b") == pytest.approx([1.0, 2.0, 3.0])
+
+
+def test_a_failure_of_one_run_is_kept():
+    runs = [report.as_json(result("x", 1.0)) for _ in range(3)]
+    runs[1]["seconds"]["a"] = "ValueError: no"
+    assert "ValueError: no" in str(repeat.merge(runs).seconds["a"])
