@@ -33,8 +33,8 @@ TYPES = {
     "quick": ("Debug", "-O0", "base"),  # the least time between an edit and its test
     # Records with further fields, as a later build may have them (tools/test_abi.py).
     "variant": ("Debug", "-O0 -DFACULA_RECORD_VARIANT", "base"),
-    "asan": ("RelWithDebInfo", f"-O1 -g1 {SANITIZE}", "base;avx2"),
-    # A CMake type without flags of its own, which would come after these.
+    # Sanitized is a CMake type without flags of its own, which would come after these.
+    "asan": ("Sanitized", f"-O1 -g1 {SANITIZE}", "base;avx2"),
     "tsan": ("Sanitized", "-O1 -g1 -fsanitize=thread -fno-omit-frame-pointer", "base"),
 }
 
