@@ -37,6 +37,14 @@ void meta_inverse(Meta& m, const Tensor& A, bool) {
   m.result(1, A.sizes().first(n - 2), DType::Int32);
 }
 
+// What a code of `op` other than 0 says of its matrix.
+std::string what_failed(std::string_view op, int32_t code, const std::string& where) {
+  if (op.starts_with("linalg.cholesky"))
+    return concat("the leading minor of order ", code, where,
+                  " is not positive: only positive definite matrices have a Cholesky factor");
+  return concat("pivot ", code, where, " is zero: a singular matrix has no inverse");
+}
+
 void check_status(const Tensor& status, std::string_view op) {
   if (status.is_meta()) return;
   const Tensor codes = cpu::contiguous(status);
@@ -44,8 +52,7 @@ void check_status(const Tensor& status, std::string_view op) {
   for (int64_t i = 0; i < codes.numel(); ++i) {
     if (code[i] == 0) continue;
     const std::string where = status.dim() == 0 ? std::string() : concat(" of matrix ", i);
-    throw Error(ErrorKind::LinAlg, op, "(): pivot ", code[i], where,
-                " is zero: a singular matrix has no inverse");
+    throw Error(ErrorKind::LinAlg, op, "(): ", what_failed(op, code[i], where));
   }
 }
 

@@ -1,0 +1,160 @@
+#include "kernels/cpu/linalg/triangular.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "core/threads.h"
+#include "kernels/cpu/loop/convert.h"
+
+namespace facula::cpu {
+namespace {
+
+constexpr int64_t block = 48;  // rows that stay in the first cache while others are updated
+
+template <class T>
+T conjugate(T x) {
+  if constexpr (is_complex_v<T>)
+    return T(x.re, -x.im);
+  else
+    return x;
+}
+template <class T>
+auto real_part(T x) {
+  if constexpr (is_complex_v<T>)
+    return x.re;
+  else
+    return x;
+}
+
+// row -= factor * other
+template <class T>
+void subtract(T* row, const T* other, T factor, int64_t n) {
+  for (int64_t j = 0; j < n; ++j) row[j] -= factor * other[j];
+}
+
+// Turns the upper triangle of a Hermitian matrix, row by row, into U with U^H U equal to it. Rows
+// are finished by blocks; each block is then taken out of all rows below.
+template <class T>
+class Cholesky {
+ public:
+  Cholesky(T* a, int64_t n) : a_(a), n_(n) {}
+
+  int32_t run() {
+    for (int64_t begin = 0; begin < n_; begin += block) {
+      const int64_t end = std::min(n_, begin + block);
+      if (const int32_t order = factor_block(begin, end)) return order;
+      const int64_t work = (end - begin) * std::max<int64_t>(1, (n_ - end) / 2);
+      const int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, work));
+      parallel_for(n_ - end, grain, [&](int64_t first, int64_t last) {
+        for (int64_t i = end + first; i < end + last; ++i) take_out(begin, end, i);
+      });
+    }
+    return 0;
+  }
+
+ private:
+  T* row(int64_t i) const { return a_ + i * n_; }
+  int32_t factor_block(int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k) {
+      take_out(begin, k, k);
+      const auto pivot = real_part(row(k)[k]);
+      if (!(pivot > 0)) return static_cast<int32_t>(k + 1);
+      const auto root = std::sqrt(pivot);
+      row(k)[k] = T(root);
+      for (int64_t j = k + 1; j < n_; ++j) row(k)[j] = row(k)[j] / T(root);
+    }
+    return 0;
+  }
+  // Takes the products with rows [begin, end) out of row i.
+  void take_out(int64_t begin, int64_t end, int64_t i) {
+    for (int64_t k = begin; k < end; ++k)
+      subtract(row(i) + i, row(k) + i, conjugate(row(k)[i]), n_ - i);
+  }
+
+  T* a_;
+  int64_t n_;
+};
+
+int64_t matrix_count(const Tensor& t) {
+  int64_t count = 1;
+  for (size_t d = 0; d + 2 < t.sizes().size(); ++d) count *= t.sizes()[d];
+  return count;
+}
+
+// Matrices that a part of a parallel loop should have, where one takes `work` operations.
+int64_t matrices_per_part(int64_t work) {
+  return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, work));
+}
+
+template <class T>
+void cholesky_all(const Tensor& rows, int32_t* status) {
+  const int64_t n = rows.size(-1);
+  parallel_for(matrix_count(rows), matrices_per_part(n * n * n / 3),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   T* a = rows.data<T>() + i * n * n;
+                   status[i] = Cholesky<T>(a, n).run();
+                   for (int64_t r = 1; r < n; ++r) std::fill_n(a + r * n, r, T(0));
+                 }
+               });
+}
+
+// Rows of X, which start as those of B, from the first to the last for a lower triangle and the
+// other way round for an upper one.
+template <class T>
+void solve_rows(const T* a, T* x, int64_t n, int64_t k, bool upper, bool unit) {
+  for (int64_t step = 0; step < n; ++step) {
+    const int64_t i = upper ? n - 1 - step : step;
+    const int64_t from = upper ? i + 1 : 0, to = upper ? n : i;
+    T* row = x + i * k;
+    for (int64_t j = from; j < to; ++j) subtract(row, x + j * k, a[i * n + j], k);
+    if (unit) continue;
+    const T pivot = a[i * n + i];
+    for (int64_t c = 0; c < k; ++c) row[c] = row[c] / pivot;
+  }
+}
+
+template <class T>
+void solve_all(const Tensor& A, const Tensor& X, bool upper, bool unit) {
+  const int64_t n = A.size(-1), k = X.size(-1);
+  const T* a = A.data<T>();
+  T* x = X.data<T>();
+  parallel_for(matrix_count(X), matrices_per_part(n * n * k), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      solve_rows<T>(a + i * n * n, x + i * n * k, n, k, upper, unit);
+  });
+}
+
+}  // namespace
+
+Tensor matrix_transposed(const Tensor& t) {
+  IntVec sizes(t.sizes()), strides(t.strides());
+  const size_t n = sizes.size();
+  std::swap(sizes[n - 2], sizes[n - 1]);
+  std::swap(strides[n - 2], strides[n - 1]);
+  return alias_tensor(t, sizes, strides, t.storage_offset());
+}
+
+void cholesky(const Tensor& A, bool upper, const Tensor& factor, const Tensor& status) {
+  fill(status, 0);
+  const Tensor rows = empty_tensor(A.sizes(), A.dtype()), codes = contiguous(status);
+  copy(rows, upper ? A : matrix_transposed(A));  // whose factor is then the transpose of L
+  auto run = [&]<class T>(Type<T>) { cholesky_all<T>(rows, codes.data<int32_t>()); };
+  dispatch<float, double, ComplexTypes>(A.dtype(), "cholesky_cpu", run);
+  copy(factor, upper ? rows : matrix_transposed(rows));
+  if (!codes.is_same(status)) copy(status, codes);
+}
+
+void solve_triangular(const Tensor& A, const Tensor& B, bool upper, bool unit, const Tensor& X) {
+  IntVec sizes(X.sizes());
+  sizes[sizes.size() - 1] = A.size(-1);
+  const Tensor rows = empty_tensor(sizes, A.dtype()), work = empty_tensor(X.sizes(), X.dtype());
+  copy(rows, A);
+  copy(work, B);
+  auto run = [&]<class T>(Type<T>) { solve_all<T>(rows, work, upper, unit); };
+  dispatch<float, double, ComplexTypes>(A.dtype(), "triangular_solve_cpu", run);
+  copy(X, work);
+}
+
+}  // namespace facula::cpu
