@@ -7,19 +7,25 @@ from facula import _C
 _C._lazy_module(__name__)
 
 _CLASSES = {
+    "_adafactor": "Adafactor",
+    "_muon": "Muon",
     "adadelta": "Adadelta",
     "adagrad": "Adagrad",
     "adam": "Adam",
     "adamax": "Adamax",
     "adamw": "AdamW",
     "asgd": "ASGD",
+    "lbfgs": "LBFGS",
     "nadam": "NAdam",
+    "_stateless": "swap_in_optimizer_params_and_state",
     "optimizer": "Optimizer",
     "radam": "RAdam",
     "rmsprop": "RMSprop",
     "rprop": "Rprop",
     "sgd": "SGD",
+    "sparse_adam": "SparseAdam",
 }
+_SUBMODULES = ("functional", "lr_scheduler", "swa_utils")
 _FILE_OF = {name: file for file, names in _CLASSES.items() for name in names.split()}
 
 
@@ -30,10 +36,10 @@ def __getattr__(name):
         value = getattr(import_module(f"{__name__}.{_FILE_OF[name]}"), name)
         globals()[name] = value
         return value
-    if name in _CLASSES or name == "lr_scheduler":
+    if name in _CLASSES or name in _SUBMODULES:
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__():
-    return sorted({*globals(), *_FILE_OF, *_CLASSES, "lr_scheduler"})
+    return sorted({*globals(), *_FILE_OF, *_CLASSES, *_SUBMODULES})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import facula
 from facula.optim import _lists
-from facula.optim.optimizer import Optimizer, _new_step, _step_dtype, _value
+from facula.optim.optimizer import Optimizer, _check_flags, _new_step, _step_dtype, _value
 
 _DEFAULTS = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
 
@@ -69,6 +69,7 @@ class ListOptimizer(Optimizer):
             states.append(state)
         if not params:
             return
+        _check_flags(group, params)
         names = self._buffers(group)
         lists = (params, grads, states)
         for ps, gs, some in _lists.split_by_kind(*lists):

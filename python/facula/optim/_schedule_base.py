@@ -18,6 +18,25 @@ def _warn(message, level=3):
     warnings.warn(message, stacklevel=level)
 
 
+def _warn_get_lr_called_within_step(lr_scheduler):
+    """Warn where a user calls get_lr(), which is the step's own."""
+    lr_scheduler._warn_unless_stepping()
+
+
+class _enable_get_lr_call:
+    """Context in which a scheduler's get_lr() may be called."""
+
+    def __init__(self, o):
+        self.o = o
+
+    def __enter__(self):
+        self.o._get_lr_called_within_step = True
+        return self
+
+    def __exit__(self, *error):
+        self.o._get_lr_called_within_step = False
+
+
 def copied(value):
     """A value that later changes of a tensor learning rate do not reach."""
     return value.clone() if isinstance(value, facula.Tensor) else value
@@ -215,6 +234,10 @@ class SequentialLR(LRScheduler):
             _step_back(scheduler)
         schedulers[0]._initial_step()
         self._last_lr = schedulers[0].get_last_lr()
+
+    def recursive_undo(self, sched=None):
+        """Take one step back in all schedulers of `sched`, or of this one."""
+        _step_back(self if sched is None else sched)
 
     def step(self):
         """Set the rates of the next step."""

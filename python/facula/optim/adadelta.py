@@ -64,3 +64,9 @@ class Adadelta(ListOptimizer):
         ops.mul_(accumulated, rho)
         ops.addcmul_(accumulated, deltas, deltas, 1 - rho)
         ops.add_(params, ops.mul(deltas, -lr_of(group)))
+
+
+def __getattr__(name):
+    from facula.optim.functional import function_of_module
+
+    return function_of_module(__name__, name)

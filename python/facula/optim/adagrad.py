@@ -126,3 +126,9 @@ def _sparse_update(param, grad, total, rate, eps):
     total.add_(like(values.pow(2)))
     root = total.sparse_mask(grad)._values().sqrt_().add_(eps)
     param.add_(like(values / root), alpha=-rate)
+
+
+def __getattr__(name):
+    from facula.optim.functional import function_of_module
+
+    return function_of_module(__name__, name)

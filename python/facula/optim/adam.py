@@ -7,6 +7,7 @@ from facula.optim import _lists
 from facula.optim.optimizer import (
     Optimizer,
     _check_betas,
+    _check_flags,
     _check_fused,
     _check_lr,
     _new_step,
@@ -53,6 +54,7 @@ class Adam(Optimizer):
         if not eps >= 0.0:
             raise ValueError(f"Invalid epsilon value: {eps}")
         _check_betas(betas)
+        _check_tensor_betas(betas, foreach, capturable)
         if not weight_decay >= 0.0:
             raise ValueError(f"Invalid weight_decay value: {weight_decay}")
         defaults = {
@@ -126,11 +128,14 @@ class Adam(Optimizer):
                 maxima.append(state["max_exp_avg_sq"])
         if not params:
             return
-        lists = (params, grads, avgs, squares, maxima, steps)
-        if _lists.can_fuse(params, grads, group["differentiable"]):
-            self._step_fused(group, *lists)
+        self._step_collected(group, params, grads, avgs, squares, maxima, steps)
+
+    def _step_collected(self, group, params, *lists):
+        _check_flags(group, params)
+        if _lists.can_fuse(params, lists[0], group["differentiable"]):
+            self._step_fused(group, params, *lists)
         else:
-            self._step_plain(group, *lists)
+            self._step_plain(group, params, *lists)
 
     def _step_fused(self, group, *lists):
         beta1, beta2 = group["betas"]
@@ -192,7 +197,26 @@ class Adam(Optimizer):
                 param.addcdiv_(numerator, denom, value=-size)
 
 
+def _check_tensor_betas(betas, foreach, capturable):
+    are_tensors = [isinstance(beta, facula.Tensor) for beta in betas]
+    if any(are_tensors) and not all(are_tensors):
+        raise ValueError("betas must be two numbers or two Tensors; got one of each")
+    if not any(are_tensors):
+        return
+    if foreach and not capturable:
+        raise ValueError("Tensor betas with foreach=True need capturable=True")
+    for beta in betas:
+        if beta.numel() != 1:
+            raise ValueError(f"a Tensor beta must have 1 element; got {beta.numel()}")
+
+
 def _step_as_tensor(state):
     """Turn the step count of an old checkpoint, a number, into a tensor."""
     if state and not isinstance(state["step"], facula.Tensor):
         state["step"] = facula.tensor(float(state["step"]), dtype=_step_dtype())
+
+
+def __getattr__(name):
+    from facula.optim.functional import function_of_module
+
+    return function_of_module(__name__, name)

@@ -63,3 +63,9 @@ class Adamax(ListOptimizer):
         ops.addcdiv_(
             params, kept(ops, means), kept(ops, maxima), [-lr / (1 - beta1**n) for n in counts]
         )
+
+
+def __getattr__(name):
+    from facula.optim.functional import function_of_module
+
+    return function_of_module(__name__, name)

@@ -71,3 +71,9 @@ class ASGD(ListOptimizer):
         for eta, mu, n in zip(etas, mus, counts, strict=True):
             eta.copy_(facula.as_tensor(lr / (1 + lambd * lr * n) ** group["alpha"]))
             mu.copy_(facula.as_tensor(1 / max(1, n - group["t0"])))
+
+
+def __getattr__(name):
+    from facula.optim.functional import function_of_module
+
+    return function_of_module(__name__, name)

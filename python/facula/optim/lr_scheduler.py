@@ -7,7 +7,9 @@ from facula.optim._schedule_base import (  # noqa: F401  (public names of this m
     ChainedScheduler,
     LRScheduler,
     SequentialLR,
+    _enable_get_lr_call,
     _LRScheduler,
+    _warn_get_lr_called_within_step,
 )
 from facula.optim._schedules import (  # noqa: F401
     ConstantLR,

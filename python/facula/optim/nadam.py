@@ -94,3 +94,9 @@ class NAdam(ListOptimizer):
             roots,
             [-lr * mu / (1.0 - total * mu) for mu, total in zip(then, totals, strict=True)],
         )
+
+
+def __getattr__(name):
+    from facula.optim.functional import function_of_module
+
+    return function_of_module(__name__, name)

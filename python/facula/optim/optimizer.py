@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import OrderedDict, defaultdict
 
 import facula
@@ -71,10 +72,8 @@ def _hooked(step):
             hook(self, args, kwargs)
         return result
 
+    functools.update_wrapper(wrapper, step)
     wrapper.hooked = True
-    wrapper.__wrapped__ = step
-    wrapper.__name__ = "step"
-    wrapper.__doc__ = step.__doc__
     return wrapper
 
 
@@ -97,6 +96,15 @@ class Optimizer:
             raise TypeError(
                 "Optimizer: params must be an iterable of Tensors or dicts; got "
                 f"{facula.typename(params)}"
+            )
+        if isinstance(params, set):
+            import warnings
+
+            warnings.warn(
+                "Optimizer: parameters must come in an order that stays the same; got a set, "
+                "which will be an error",
+                FutureWarning,
+                stacklevel=3,
             )
         self.defaults = defaults
         self._init_hooks()
@@ -121,6 +129,16 @@ class Optimizer:
             "_optimizer_load_state_dict_post_hooks",
         ):
             self.__dict__.setdefault(name, OrderedDict())
+
+    # The decorator of `step` under its public name.
+    profile_hook_step = staticmethod(_hooked)
+
+    # Optimizers written elsewhere call these before a step. A facula device has no graph of work
+    # that a step could spoil.
+    def _cuda_graph_capture_health_check(self):
+        pass
+
+    _accelerator_graph_capture_health_check = _cuda_graph_capture_health_check
 
     def _patch_step_function(self):
         cls = type(self)
@@ -404,6 +422,28 @@ def _check_fused(fused, differentiable, foreach):
         raise RuntimeError("`fused` does not support `differentiable`")
     if foreach:
         raise RuntimeError("fused and foreach exclude each other; got both")
+
+
+def _check_flags(group, params):
+    """Raise AssertionError for flags that exclude each other or do not suit the device."""
+    if group.get("foreach") and group.get("differentiable"):
+        raise AssertionError("foreach and differentiable exclude each other; got both")
+    if not group.get("capturable"):
+        return
+    for p in params:
+        if p.device.type == "cpu":
+            raise AssertionError(
+                f"capturable=True: parameters must be on an accelerator; got one on {p.device}"
+            )
+
+
+def __getattr__(name):
+    # What optimizers written elsewhere import from here.
+    from facula.optim import _helpers
+
+    if name.startswith("__") or not hasattr(_helpers, name):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(_helpers, name)
 
 
 class grad_mode:

@@ -91,3 +91,9 @@ def _rectifier(n, beta2):
         return None
     ratio = ((length - 4) * (length - 2) * longest) / ((longest - 4) * (longest - 2) * length)
     return (ratio * correction) ** 0.5
+
+
+def __getattr__(name):
+    from facula.optim.functional import function_of_module
+
+    return function_of_module(__name__, name)

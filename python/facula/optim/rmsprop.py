@@ -79,3 +79,9 @@ class RMSprop(ListOptimizer):
         ops.mul_(buffers, group["momentum"])
         ops.addcdiv_(buffers, grads, roots)
         ops.add_(params, ops.mul(buffers, -lr))
+
+
+def __getattr__(name):
+    from facula.optim.functional import function_of_module
+
+    return function_of_module(__name__, name)

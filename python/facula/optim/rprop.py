@@ -61,9 +61,15 @@ class Rprop(ListOptimizer):
         least, most = group["step_sizes"]
         for param, grad, prev, size in zip(params, grads, previous, sizes, strict=True):
             sign = grad.mul(prev.clone() if group["differentiable"] else prev).sign()
-            factor = facula.where(sign > 0, grow, facula.where(sign < 0, shrink, 1.0))
-            size.mul_(factor.to(size.dtype)).clamp_(least, most)
+            factor = facula.ones_like(size).masked_fill_(sign > 0, grow)
+            size.mul_(factor.masked_fill_(sign < 0, shrink)).clamp_(least, most)
             # After a change of sign the parameter rests for one step.
             grad = facula.where(sign < 0, 0, grad)
             param.addcmul_(grad.sign(), size, value=-1)
             prev.copy_(grad)
+
+
+def __getattr__(name):
+    from facula.optim.functional import function_of_module
+
+    return function_of_module(__name__, name)

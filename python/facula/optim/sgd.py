@@ -94,8 +94,11 @@ class SGD(Optimizer):
             grads.append(grad)
             if momentum:
                 buffers.append(state[p].get("momentum_buffer") if p in state else None)
-        if not params:
-            return
+        if params:
+            self._step_buffered(group, params, grads, buffers)
+
+    def _step_buffered(self, group, params, grads, buffers):
+        momentum = group["momentum"]
         # A buffer is made at its parameter's first step, so the two kinds are stepped apart.
         for is_first in (False, True) if momentum else (False,):
             chosen = [i for i, b in enumerate(buffers) if (b is None) is is_first]
@@ -156,3 +159,9 @@ class SGD(Optimizer):
             else:
                 param.add_(grad, alpha=-_value(group["lr"]))
         return result
+
+
+def __getattr__(name):
+    from facula.optim.functional import function_of_module
+
+    return function_of_module(__name__, name)

@@ -88,6 +88,9 @@ SCHEDULES = {
         o, 0.2, total_steps=25, three_phase=True, anneal_strategy="linear"
     ),
     "chained": lambda s, o: s.ChainedScheduler([s.ConstantLR(o), s.ExponentialLR(o, 0.9)]),
+    "averaging": lambda s, o: s.SWALR(o, [0.01, 0.3], 7),
+    "averaging linearly": lambda s, o: s.SWALR(o, 0.02, 5, "linear"),
+    "averaging at once": lambda s, o: s.SWALR(o, 0.02, 0),
     "sequential": lambda s, o: s.SequentialLR(
         o, [s.LinearLR(o), s.StepLR(o, 2), s.CosineAnnealingLR(o, 4)], [5, 11]
     ),
@@ -103,6 +106,8 @@ def test_schedule_agrees(name):
         params = [lib.ones(1).requires_grad_() for _ in range(2)]
         groups = [{"params": [params[0]]}, {"params": [params[1]], "lr": 0.05}]
         optimizer = lib.optim.SGD(groups, lr=0.1, momentum=0.9)
+        if "averaging" in name:
+            schedules = lib.optim.swa_utils
         schedule = SCHEDULES[name](schedules, optimizer)
         rows = []
         for _ in range(23):

@@ -1,0 +1,3 @@
+"""Old name of `facula.optim.functional`."""
+
+from facula.optim.functional import *  # noqa: F403
