@@ -68,6 +68,7 @@ _PYTHON_NAMES = {
         "is_conj",
         "is_neg",
         "is_inference",
+        "_assert",
     ),
     "facula.amp": (
         "autocast",
@@ -132,6 +133,8 @@ def _find(name):
         return getattr(_import(_HOME[name]), name)
     if name == "default_generator":
         return _C._default_generator()
+    if name == "__config__":
+        return _submodule(name)
     if name.startswith("__") or name == _LIBRARY:
         raise AttributeError(f"module 'facula' has no attribute {name!r}")
     try:

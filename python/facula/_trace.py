@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from facula import _C
-from facula.func._pytree import tree_flatten
+from facula.utils._pytree import tree_flatten
 
 
 def _outputs(value):

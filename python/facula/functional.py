@@ -135,6 +135,16 @@ def are_deterministic_algorithms_enabled():
     return _deterministic
 
 
+@_overridable
+def _assert(condition, message):
+    """Raise AssertionError with `message` unless `condition` holds; tracers see the call.
+
+    Example:
+        >>> facula._assert(2 > 1, "two is more than one")
+    """
+    assert condition, message
+
+
 # --- construction
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import facula
 from facula import _C, _trace
 from facula._library.schema_inference import split_name
-from facula.func._pytree import tree_flatten, tree_map
+from facula.utils._pytree import tree_flatten, tree_map
 
 _Tensor = _C.Tensor
 
@@ -156,7 +156,7 @@ def _test_aot_dispatch(op, args, kwargs, tolerances):
     places = [i for i, value in enumerate(flat) if isinstance(value, _Tensor)]
 
     def run(*tensors):
-        from facula.func._pytree import tree_unflatten
+        from facula.utils._pytree import tree_unflatten
 
         values = list(flat)
         for place, tensor in zip(places, tensors, strict=True):

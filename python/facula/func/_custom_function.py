@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from facula import _C
 from facula.autograd.function import Function, FunctionCtx
-from facula.func._pytree import broadcast_to, tree_flatten, tree_map, tree_unflatten
+from facula.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_map, tree_unflatten
 
 _levels = _C._functorch
 
@@ -92,7 +92,7 @@ def _batched(cls, args, kwargs, level, info):
             result = cls.vmap(info, tree_unflatten(dims, spec), *tree_unflatten(values, spec))
             output, out_dims = _checked_result(result)
     outs, out_spec = tree_flatten(output)
-    flat_dims = broadcast_to(out_dims, out_spec)
+    flat_dims = _broadcast_to_and_flatten(out_dims, out_spec)
     if flat_dims is None:
         raise RuntimeError(
             f"{cls.__name__}.vmap(): out_dims must be nested as the output is, {out_spec}; got "

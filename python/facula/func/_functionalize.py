@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from facula import _C
-from facula.func._pytree import tree_flatten, tree_map, tree_unflatten
+from facula.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 
 def functionalize(func, *, remove="mutations"):

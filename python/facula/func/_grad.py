@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import facula
 from facula import _C
-from facula.func._pytree import tree_flatten, tree_map, tree_unflatten
 from facula.func._vmap import vmap
+from facula.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 _levels = _C._functorch
 

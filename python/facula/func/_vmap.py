@@ -6,7 +6,7 @@ import functools
 
 import facula
 from facula import _C
-from facula.func._pytree import broadcast_to, tree_flatten, tree_unflatten
+from facula.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
 _levels = _C._functorch
 
@@ -47,7 +47,7 @@ def _batched_inputs(function, in_dims, args):
             f"vmap({_name_of(function)}): the function must be called with inputs; got none"
         )
     leaves, spec = tree_flatten(args)
-    dims = broadcast_to(in_dims, spec)
+    dims = _broadcast_to_and_flatten(in_dims, spec)
     if dims is None:
         raise ValueError(
             f"{where}: in_dims must be nested as the inputs are, {spec}; got "
@@ -87,9 +87,9 @@ def _out_dims_of(function, out_dims, spec):
         raise ValueError(
             f"vmap({_name_of(function)}): out_dims must hold ints and None; got {out_dims!r}"
         )
-    dims = broadcast_to(out_dims, spec)
+    dims = _broadcast_to_and_flatten(out_dims, spec)
     if dims is None and spec.type is None and isinstance(out_dims, tuple) and len(out_dims) == 1:
-        dims = broadcast_to(out_dims[0], spec)
+        dims = _broadcast_to_and_flatten(out_dims[0], spec)
     if dims is None:
         raise ValueError(
             f"vmap({_name_of(function)}): out_dims must be nested as the outputs are, {spec}; got "

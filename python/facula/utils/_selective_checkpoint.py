@@ -7,8 +7,8 @@ from collections import defaultdict
 
 from facula import _C
 from facula.autograd.grad_mode import no_grad
-from facula.func._pytree import tree_flatten, tree_map
 from facula.utils._python_dispatch import TorchDispatchMode
+from facula.utils._pytree import tree_flatten, tree_map
 
 _Tensor = _C.Tensor
 # Operators whose results are computed again, whatever the policy: they cost nothing.

@@ -1,0 +1,26 @@
+"""The examples in the docstrings of what surrounds tensors give what they say."""
+
+import doctest
+from importlib import import_module
+
+import facula
+import pytest
+
+MODULES = [
+    "__config__",
+    "utils._pytree",
+    "utils._pytree_nodes",
+    "utils.collect_env",
+    "utils.weak",
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_give_what_they_say(name):
+    module = import_module(f"facula.{name}")
+    found = doctest.DocTestFinder().find(module, extraglobs={"facula": facula})
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    for test in found:
+        runner.run(test)
+    assert runner.tries > 0, f"{name} has no example"
+    assert runner.failures == 0
