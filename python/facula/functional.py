@@ -116,25 +116,6 @@ def set_default_tensor_type(t, /):
     _C._set_default_dtype(table[name])
 
 
-def compile(model=None, **options):
-    """Compile a function: not implemented in this version."""
-    raise NotImplementedError("facula.compile() is not implemented in this version")
-
-
-_deterministic = False
-
-
-def use_deterministic_algorithms(mode, *, warn_only=False):
-    """Results are the same every time, whatever the setting; it is only remembered."""
-    global _deterministic
-    _deterministic = bool(mode)
-
-
-def are_deterministic_algorithms_enabled():
-    """What `use_deterministic_algorithms` was last told."""
-    return _deterministic
-
-
 @_overridable
 def _assert(condition, message):
     """Raise AssertionError with `message` unless `condition` holds; tracers see the call.

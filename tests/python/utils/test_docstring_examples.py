@@ -8,6 +8,16 @@ import pytest
 
 MODULES = [
     "__config__",
+    "_determinism",
+    "_dynamo.backends.registry",
+    "_dynamo.decorators",
+    "_dynamo.eval_frame",
+    "_jit_internal",
+    "compiler",
+    "futures",
+    "jit._script",
+    "jit._settings",
+    "jit._trace",
     "utils._pytree",
     "utils._pytree_nodes",
     "utils.collect_env",

@@ -1,0 +1,50 @@
+"""`compile` and what steers it. Functions run as the Python they are: there is no compiler yet.
+
+What a compiler would be told - what to leave out, which sizes change - is checked and noted, and
+the function is passed on.
+"""
+
+from __future__ import annotations
+
+_HOME = {
+    "OptimizedModule": "eval_frame",
+    "disable": "eval_frame",
+    "explain": "eval_frame",
+    "export": "eval_frame",
+    "is_dynamo_supported": "eval_frame",
+    "is_inductor_supported": "eval_frame",
+    "optimize": "eval_frame",
+    "optimize_assert": "eval_frame",
+    "reset": "eval_frame",
+    "reset_code_caches": "eval_frame",
+    "run": "eval_frame",
+    "list_backends": "backends",
+    "lookup_backend": "backends",
+    "register_backend": "backends",
+}
+_DECORATORS = (
+    "allow_in_graph assume_constant_result disable_nested_graph_breaks disallow_in_graph "
+    "dont_skip_tracing error_on_graph_break forbid_in_graph graph_break is_compiling mark_dynamic "
+    "mark_static mark_static_address maybe_mark_dynamic nonstrict_trace override_cudagraphs "
+    "patch_dynamo_config set_stance skip_frame step_unsupported substitute_in_graph"
+)
+_HOME.update(dict.fromkeys(_DECORATORS.split(), "decorators"))
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name):
+    from importlib import import_module
+
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in _HOME:
+        value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+        globals()[name] = value
+        return value
+    try:
+        return import_module(f"{__name__}.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != f"{__name__}.{name}":
+            raise
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,231 @@
+"""What `compile` gives: the function, or a module around the module."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+
+from facula._dynamo.backends.registry import is_own
+from facula.nn import Module
+
+_MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
+
+
+class OptimizedModule(Module):
+    """A module that `compile` was given: its attributes and `forward`, under one more name.
+
+    Args:
+        mod (Module): the module, `_orig_mod` in here.
+    """
+
+    def __init__(self, mod, dynamo_ctx=None):
+        super().__init__()
+        self._orig_mod = mod
+        del self.__dict__["training"]
+
+    @property
+    def training(self):
+        """Whether the module is in training mode."""
+        return self._orig_mod.training
+
+    @training.setter
+    def training(self, value):
+        # The constructor of modules sets this before there is a module.
+        if "_orig_mod" in self.__dict__.get("_modules", {}):
+            self._orig_mod.training = value
+
+    def __getattr__(self, name):
+        if name == "_orig_mod":
+            return self._modules["_orig_mod"]
+        return getattr(self._orig_mod, name)
+
+    def __setattr__(self, name, value):
+        if name == "_orig_mod" or name in type(self).__dict__ or "_modules" not in self.__dict__:
+            super().__setattr__(name, value)
+        elif "_orig_mod" in self.__dict__["_modules"]:
+            setattr(self._orig_mod, name, value)
+        else:
+            super().__setattr__(name, value)
+
+    def __delattr__(self, name):
+        delattr(self._orig_mod, name)
+
+    def __dir__(self):
+        return sorted({*super().__dir__(), *dir(self._orig_mod)})
+
+    def __len__(self):
+        return len(self._orig_mod)
+
+    def __bool__(self):
+        return True
+
+    def __iter__(self):
+        return iter(self._orig_mod)
+
+    def __getitem__(self, index):
+        return self._orig_mod[index]
+
+    def __reduce__(self):
+        return type(self), (self._orig_mod,)
+
+    def __reduce_ex__(self, protocol):
+        return self.__reduce__()
+
+    def forward(self, *args, **kwargs):
+        """What the module gives."""
+        return self._orig_mod(*args, **kwargs)
+
+
+def _check_options(options):
+    from facula._inductor import config
+
+    known = config.get_config_copy()
+    for name in options:
+        if str(name).replace("-", "_") not in known:
+            raise RuntimeError(
+                f"Unexpected optimization option {name}, known options are {sorted(known)}"
+            )
+
+
+def _check(dynamic, backend, mode, options):
+    if mode is not None and options is not None:
+        raise RuntimeError(
+            "Either mode or options can be specified, but both can't be specified at the same time."
+        )
+    if dynamic is not None and not isinstance(dynamic, bool):
+        raise AssertionError(f"Expected enable to be a bool, got {type(dynamic)}")
+    own = is_own(backend)
+    if backend in (None, "inductor"):
+        if mode is not None and mode not in _MODES:
+            raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
+        _check_options(options or {})
+    return own
+
+
+def compile(
+    model=None,
+    *,
+    fullgraph=False,
+    dynamic=None,
+    backend=None,
+    mode=None,
+    options=None,
+    name=None,
+    disable=False,
+    recompile_limit=None,
+    isolate_recompiles=False,
+    dynamic_shapes=None,
+):
+    """A function or module that does the same; it runs as it is, as there is no compiler yet.
+
+    Args:
+        model (callable or Module): what to compile; without it, a decorator is returned.
+        fullgraph, dynamic, mode, options, recompile_limit: for the compiler; checked.
+        backend (str or callable): a name of `list_backends`. A function of yours is not called, of
+            which a warning tells.
+        disable (bool): return `model` itself.
+
+    Returns:
+        OptimizedModule for a module, a function for a function.
+
+    Raises:
+        RuntimeError: an unknown backend, mode or option.
+
+    Example:
+        >>> @facula.compile
+        ... def f(x):
+        ...     return x.sin() + 1
+        >>> f(facula.zeros(2))
+        tensor([1., 1.])
+    """
+    options_of_compiler = {
+        "fullgraph": fullgraph,
+        "dynamic": dynamic,
+        "backend": backend,
+        "mode": mode,
+        "options": options,
+        "disable": disable,
+    }
+    if model is None:
+        return lambda function: compile(function, **options_of_compiler)
+    own = _check(dynamic, backend, mode, options)
+    if not callable(model):
+        raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
+    if disable:
+        return model
+    if not own:
+        warnings.warn(
+            "compile(): facula runs functions as they are; the backend is not called", stacklevel=2
+        )
+    return OptimizedModule(model) if isinstance(model, Module) else _passed_on(model)
+
+
+def _passed_on(function):
+    @functools.wraps(function)
+    def run(*args, **kwargs):
+        return function(*args, **kwargs)
+
+    run._torchdynamo_orig_callable = function
+    run._is_torch_compile = True
+    run.get_compiler_config = dict
+    return run
+
+
+def optimize(backend="inductor", *, nopython=False, disable=False, dynamic=None, **options):
+    """A decorator that compiles, by its name of old."""
+    return lambda model: compile(model, backend=backend, dynamic=dynamic, disable=disable)
+
+
+optimize_assert = optimize
+
+
+def disable(fn=None, recursive=True, *, reason=None, wrapping=True):
+    """A function that no compiler is to look into; a decorator with or without arguments."""
+    if fn is None:
+        return lambda function: disable(function, recursive, reason=reason, wrapping=wrapping)
+    if isinstance(fn, Module):
+        return OptimizedModule(fn) if wrapping else fn
+    if isinstance(fn, type) or not wrapping:
+        return fn
+    if not callable(fn):
+        raise AssertionError(f"disable(): expected a callable; got {type(fn)}")
+
+    @functools.wraps(fn)
+    def run(*args, **kwargs):
+        return fn(*args, **kwargs)
+
+    run._torchdynamo_disable = True
+    run._torchdynamo_disable_msg = reason
+    run._torchdynamo_disable_recursive = recursive
+    run._torchdynamo_orig_callable = fn
+    return run
+
+
+def run(fn=None):
+    """A function that uses what was compiled before: here, the function."""
+    return (lambda function: function) if fn is None else fn
+
+
+def reset():
+    """Forget what was compiled: nothing was."""
+
+
+reset_code_caches = reset
+
+
+def is_dynamo_supported():
+    """Whether functions can be compiled: False."""
+    return False
+
+
+is_inductor_supported = is_dynamo_supported
+
+
+def explain(f, *extra_args, **extra_kwargs):
+    """What a compiler makes of a function: NotImplementedError, as there is none."""
+    raise NotImplementedError("_dynamo.explain(): facula has no compiler yet")
+
+
+def export(f, *extra_args, **extra_kwargs):
+    """The graph of a function: NotImplementedError, as there is no compiler."""
+    raise NotImplementedError("_dynamo.export(): facula has no compiler yet")
