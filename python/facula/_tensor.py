@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import facula
-from facula import _C, _layouts, functional, overrides
+from facula import _C, _layouts, _utils, functional, overrides
 
 _Tensor, _class = _C.Tensor, type
 
@@ -85,8 +85,12 @@ def _copied(self, memo):
     if of_layout is not None:
         return of_layout
     # Tensors over one storage are over one storage in the copy, too.
-    if self.is_meta or self.is_conj() or self.is_neg():
+    if self.is_meta:
         return self.detach().clone()
+    if self.is_conj():
+        return self.detach().conj().conj_physical()
+    if self.is_neg():
+        return facula._neg_view(self.detach()).neg()
     storage = self.untyped_storage().__deepcopy__(memo)
     return _C._tensor_from_storage(
         storage, self.dtype, self.storage_offset(), self.size(), self.stride(), False
@@ -102,35 +106,26 @@ def __array_wrap__(self, array, context=None, return_scalar=False):
 
 def __reduce_ex__(self, proto):
     """How pickle keeps a tensor: storage and geometry."""
-    from collections import OrderedDict
+    from facula.serialization import _rebuild
 
-    from facula import _utils
-
-    if (reduced := _layouts.reduction(self)) is not None:
-        return reduced
-    if self.is_meta:
-        raise NotImplementedError("pickling of tensors on the meta device is not implemented")
-    storage = facula.TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
-    args = (
-        storage,
-        self.storage_offset(),
-        tuple(self.size()),
-        self.stride(),
-        self.requires_grad,
-        OrderedDict(),
-    )
-    plain = self.__class__ is _Tensor and not self.__dict__
-    if plain:
-        return _utils._rebuild_tensor_v2, args
-    return _rebuild_from_type, (_utils._rebuild_tensor_v2, self.__class__, args, self.__dict__)
+    function, args = _rebuild.tensor_reduction(self)
+    if function.name != _rebuild_from_type_v2.__name__:
+        return _importable(function), args
+    inner, *others = args
+    return _rebuild_from_type_v2, (_importable(inner), *others)
 
 
-def _rebuild_from_type(function, cls, args, state):
-    tensor = function(*args)
-    if tensor.__class__ is not cls:
-        tensor = tensor.as_subclass(cls)
-    tensor.__dict__.update(state)
-    return tensor
+def _importable(name):
+    """The function of this package that a pickle's name means, as other pickles can name it."""
+    module = {"torch._utils": _utils, "torch._layouts": _layouts}[name.module]
+    return getattr(module, name.name)
+
+
+def _rebuild_from_type_v2(function, new_type, args, state):
+    """Make a tensor of a subclass, with Python attributes."""
+    from facula.serialization import _rebuild
+
+    return _rebuild.rebuild_from_type(function, new_type, args, state)
 
 
 def __setstate__(self, state):

@@ -2,39 +2,53 @@
 
 from __future__ import annotations
 
-import facula
-
 
 def _rebuild_tensor(storage, storage_offset, size, stride):
     """Make a tensor over `storage` (typed) with the given geometry; returns a Tensor."""
-    untyped = storage._untyped_storage
-    tensor = facula.empty((0,), dtype=storage.dtype, device=untyped.device)
-    return tensor.set_(untyped, storage_offset, size, stride)
+    return _rebuilt("rebuild_tensor", storage, storage_offset, size, stride)
 
 
 def _rebuild_tensor_v2(
     storage, storage_offset, size, stride, requires_grad, backward_hooks, metadata=None
 ):
     """Make a tensor as `_rebuild_tensor` and set requires_grad and hooks; returns a Tensor."""
-    tensor = _rebuild_tensor(storage, storage_offset, size, stride)
-    tensor.requires_grad = requires_grad
-    if metadata:
-        facula._C._set_tensor_metadata(tensor, metadata)
-    tensor._backward_hooks = backward_hooks
-    return tensor
+    geometry = (storage, storage_offset, size, stride)
+    return _rebuilt("rebuild_tensor_v2", *geometry, requires_grad, backward_hooks, metadata)
+
+
+def _rebuild_tensor_v3(
+    storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None
+):
+    """Make a tensor of `dtype` over an untyped storage; returns a Tensor."""
+    geometry = (storage, storage_offset, size, stride)
+    return _rebuilt("rebuild_tensor_v3", *geometry, requires_grad, backward_hooks, dtype, metadata)
+
+
+def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
+    """Make a tensor on the meta device; returns a Tensor."""
+    return _rebuilt("rebuild_meta_tensor", dtype, size, stride, requires_grad)
+
+
+def _rebuild_sparse_tensor(layout, data):
+    """Make a sparse tensor of the parts that its layout has; returns a Tensor."""
+    return _rebuilt("rebuild_sparse_tensor", layout, data)
 
 
 def _rebuild_parameter(data, requires_grad, backward_hooks):
     """Make a Parameter over `data`; returns a Parameter."""
-    param = facula.nn.Parameter(data, requires_grad)
-    param._backward_hooks = backward_hooks
-    return param
+    return _rebuilt("rebuild_parameter", data, requires_grad, backward_hooks)
 
 
 def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
     """Make a Parameter over `data` with Python attributes `state`; returns a Parameter."""
     param = _rebuild_parameter(data, requires_grad, backward_hooks)
     return _set_obj_state(param, state)
+
+
+def _rebuilt(name, *args):
+    from facula.serialization import _rebuild
+
+    return getattr(_rebuild, name)(*args)
 
 
 def _set_obj_state(obj, state):

@@ -92,12 +92,6 @@ Object set_state(PyObject* o, PyObject* state) {
 Object clone_state(PyObject* o, PyObject*) {
   return new_object(&generator_type, Ref<Generator>::take(generator_value(o)->clone().release()));
 }
-Object reduce(PyObject* o, PyObject*) {
-  const Object rebuild = imported("facula._methods", "rebuild_generator");
-  const Object state = get_state(o, nullptr);
-  const Object device = device_object(generator_value(o)->device());
-  return Object::take(Py_BuildValue("(O(OO))", rebuild.get(), state.get(), device.get()));
-}
 PyObject* device_of(PyObject* o, void*) {
   return guard([&] { return device_object(generator_value(o)->device()).leak(); });
 }
@@ -117,6 +111,27 @@ Object set_offset(PyObject* o, PyObject* offset) {
   return Object::share(o);
 }
 
+// As PyTorch's files have it: the class, the device, and seed, offset and state.
+Object reduce(PyObject* o, PyObject*) {
+  Generator* g = generator_value(o);
+  const Object state = get_state(o, nullptr);
+  const Object device = device_object(g->device());
+  const Object offset = g->device().is_accelerator() ? get_offset(o, nullptr) : none();
+  return Object::take(Py_BuildValue("(O(O)(KOO))", Py_TYPE(o), device.get(),
+                                    static_cast<unsigned long long>(g->initial_seed()),
+                                    offset.get(), state.get()));
+}
+Object set_pickled(PyObject* o, PyObject* parts) {
+  PyObject *seed = nullptr, *offset = nullptr, *state = nullptr;
+  check_type(PyTuple_Check(parts), "Generator.__setstate__(): expected a tuple; got ",
+             type_name(parts));
+  if (!PyArg_ParseTuple(parts, "OOO:__setstate__", &seed, &offset, &state)) throw_python();
+  manual_seed(o, seed);
+  if (offset != Py_None) set_offset(o, offset);
+  load_state(*generator_value(o), state);
+  return none();
+}
+
 PyMethodDef methods[] = {
     {"manual_seed", guarded<manual_seed>, METH_O,
      "Restarts the stream from a seed; returns the generator."},
@@ -130,6 +145,7 @@ PyMethodDef methods[] = {
     {"set_offset", guarded<set_offset>, METH_O, "Sets that; a multiple of 4."},
     {"clone_state", guarded<clone_state>, METH_NOARGS, "A generator of its own in the same state."},
     {"__reduce__", guarded<reduce>, METH_NOARGS, nullptr},
+    {"__setstate__", guarded<set_pickled>, METH_O, "Sets seed, offset and state."},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef properties[] = {{"device", device_of, nullptr, nullptr, nullptr},
                             {nullptr, nullptr, nullptr, nullptr, nullptr}};

@@ -75,6 +75,11 @@ def typed(storage, dtype):
     return facula.storage.TypedStorage(wrap_storage=storage, dtype=dtype, _internal=True)
 
 
+def typed_class():
+    """The class of typed storages, which is loaded when first asked for."""
+    return facula.storage.TypedStorage
+
+
 def is_storage(obj):
     return isinstance(obj, (facula.UntypedStorage, facula.storage.TypedStorage))
 
@@ -92,6 +97,13 @@ def new_cpu_storage(nbytes):
 def storage_over(buffer):
     """An untyped CPU storage over a writable buffer, which it keeps alive; nothing is copied."""
     return facula._C._storage_from_bytes(buffer)
+
+
+def part_of(storage, begin, end):
+    """The bytes from `begin` to `end` of an untyped storage, as a storage over the same memory."""
+    if storage.device.type == "meta":
+        return facula.UntypedStorage(end - begin, device="meta")
+    return storage[begin:end]
 
 
 def storage_bytes(storage):

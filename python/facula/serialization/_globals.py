@@ -19,12 +19,12 @@ _BUILTINS = {
     "collections.Counter": Counter,
     "_codecs.encode": _codecs.encode,
 }
-# Class name in the file to the place in this package.
+# Class name in the file to the class in this package.
 _CLASSES = {
-    "torch.Tensor": ("facula", "Tensor"),
-    "torch.Size": ("facula", "Size"),
-    "torch.device": ("facula", "device"),
-    "torch.nn.parameter.Parameter": ("facula.nn.parameter", "Parameter"),
+    "torch.Tensor": lambda: facula.Tensor,
+    "torch.Size": lambda: facula.Size,
+    "torch.device": lambda: facula.device,
+    "torch.nn.parameter.Parameter": lambda: facula.nn.parameter.Parameter,
 }
 _QSCHEMES = frozenset(
     {
@@ -39,7 +39,11 @@ _user_globals = {}
 
 
 def full_name(obj):
-    """The name under which a checkpoint has `obj`, as `module.name`."""
+    """The name under which a checkpoint has `obj`, as `module.name`.
+
+    Raises:
+        AttributeError: it is no function or class, so no file can name it.
+    """
     return f"{obj.__module__}.{getattr(obj, '__qualname__', None) or obj.__name__}"
 
 
@@ -49,8 +53,9 @@ def torch_name(name):
 
 
 def facula_name(name):
-    """A name in PyTorch as it is called in this package; others are unchanged."""
-    return "facula" + name[5:] if name == "torch" or name.startswith("torch.") else name
+    """A name in PyTorch as this package, by the name it was imported under, has it."""
+    is_torch = name == "torch" or name.startswith("torch.")
+    return facula.__name__ + name[5:] if is_torch else name
 
 
 def add_safe_globals(safe_globals):
@@ -106,8 +111,7 @@ def _own_global(name):
     if name in _rebuild.FUNCTIONS:
         return _rebuild.FUNCTIONS[name]
     if name in _CLASSES:
-        module, attribute = _CLASSES[name]
-        return getattr(__import__(module, fromlist=[attribute]), attribute)
+        return _CLASSES[name]()
     last = name.rpartition(".")[2]
     if name == "torch." + last and last in _core.DTYPE_NAMES:
         return _core.dtype_named(last)

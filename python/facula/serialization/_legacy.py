@@ -3,6 +3,10 @@
 import pickle
 import struct
 import sys
+import warnings
+
+from ._files import read_into
+from ._support import SourceChangeWarning
 
 _MAGIC = 0x1950A86A20F9469CFC6C
 _PROTOCOL = 1001
@@ -39,48 +43,77 @@ class LegacyStorages:
     A pickle comes before the bytes of its storages, so it is read twice.
     """
 
-    def __init__(self, file_size):
-        self._left = file_size
+    def __init__(self):
         self._itemsizes, self._counts, self._buffers = {}, {}, {}
 
     def note(self, key, dtype, count):
-        """Remembers a storage; raises RuntimeError when it is larger than the file."""
-        if key in self._counts:
-            return
-        self._left -= count * dtype.itemsize
-        if self._left < 0:
-            raise RuntimeError("load(): unexpected EOF: the storages are larger than the file")
-        self._counts[key], self._itemsizes[key] = count, dtype.itemsize
+        """Remembers a storage and how many elements it has."""
+        self._counts.setdefault(key, count)
+        self._itemsizes.setdefault(key, dtype.itemsize)
 
-    def read(self, file, keys):
-        """Reads the bytes of the storages, in the order of `keys`."""
+    def read(self, file, keys, file_size):
+        """Reads the bytes of the storages, in the order of `keys`, from a file of a size.
+
+        Raises:
+            RuntimeError: the file has not what the keys and counts say.
+        """
         is_valid = isinstance(keys, list) and all(isinstance(key, str) for key in keys)
         if not is_valid or len(keys) != len(self._counts) or set(keys) != set(self._counts):
             raise RuntimeError("load(): the list of storages is not what the pickle refers to")
         for key in keys:
-            size = self._counts[key] * self._itemsizes[key]
             head = file.read(8)
             if len(head) != 8 or struct.unpack("<q", head)[0] != self._counts[key]:
                 raise RuntimeError(f"load(): storage {key} has a wrong length, or none")
-            data = bytearray(file.read(size))
-            if len(data) != size:
-                raise RuntimeError(
-                    f"load(): unexpected EOF, expected {size - len(data)} more bytes. The file "
-                    "might be corrupted."
-                )
-            self._buffers[key] = data
+            self._buffers[key] = self._read_one(file, key, file_size - file.tell())
+
+    def _read_one(self, file, key, available):
+        size = self._counts[key] * self._itemsizes[key]
+        if size > available:
+            raise RuntimeError(
+                f"load(): unexpected EOF, expected {size - available} more bytes. The file might "
+                "be corrupted."
+            )
+        data = bytearray(size)
+        if read_into(file, data) != size:
+            raise RuntimeError(f"load(): storage {key} is cut off")
+        return data
 
     def buffer(self, key):
         """The bytes of a storage, as a bytearray."""
         return self._buffers[key]
 
 
-def check_head(magic, protocol, system):
-    """Raises RuntimeError unless these three begin a file of the format."""
+def check_magic(magic):
+    """Raises RuntimeError unless this is what a file of the format begins with."""
     if magic != _MAGIC:
         raise RuntimeError("load(): Invalid magic number; corrupt file?")
+
+
+def check_protocol(protocol):
+    """Raises RuntimeError unless this version of the format is read."""
     if protocol != _PROTOCOL:
         shown = protocol if type(protocol) is int and abs(protocol) < 2**64 else type(protocol)
         raise RuntimeError(f"load(): Invalid protocol version: {shown}")
-    if not isinstance(system, dict) or system.get("little_endian") is not True:
-        raise RuntimeError("load(): the file is of a machine with another byte order")
+
+
+def source_of(kind):
+    """File and text of a class's source; two times None when there is none to find."""
+    import inspect
+
+    try:
+        return inspect.getsourcefile(kind), inspect.getsource(kind)
+    except (OSError, TypeError):
+        return None, None
+
+
+def check_source(kind, saved):
+    """Warns when a class is no longer written as it was when an object of it was saved."""
+    _, now = source_of(kind)
+    if now is None or now == saved:
+        return
+    warnings.warn(
+        f"load(): the source of class {kind.__module__}.{kind.__qualname__} has changed since "
+        "the file was written",
+        SourceChangeWarning,
+        stacklevel=2,
+    )

@@ -6,11 +6,13 @@ import pickle
 import sys
 from _pickle import UnpicklingError
 
+import facula
+
 from . import _core
 from ._container import ALIGNMENT, ArchiveReader
 from ._files import is_path, opened_to_read
 from ._globals import _own_global, facula_name, torch_name
-from ._legacy import LegacyStorages, check_head
+from ._legacy import LegacyStorages, check_magic, check_protocol, check_source
 from ._locations import restorer
 from ._options import SETTINGS, LoadEndianness
 from ._unpickle import SafeUnpickler, ScanningUnpickler, unsafe_globals
@@ -34,9 +36,25 @@ def _parse_persistent_id(pid):
         raise UnpicklingError("key or location of a storage is not a string")
     if type(count) is not int or not 0 <= count < 2**60:
         raise UnpicklingError("a storage has no valid number of elements")
-    if len(pid) == 6 and pid[5] is not None:
-        raise NotImplementedError("load(): views of storages in files before 2017 are not read")
     return kind.dtype, key, location, count
+
+
+def _parse_view(pid, dtype, count):
+    """Key and range of bytes of the view of a storage that a persistent id of old may mean."""
+    view = pid[5] if len(pid) == 6 else None
+    if view is None:
+        return None
+    if not isinstance(view, tuple) or len(view) != 3 or not isinstance(view[0], str):
+        raise UnpicklingError("a view of a storage is malformed")
+    key, begin, size = view
+    if any(type(n) is not int or n < 0 for n in (begin, size)) or begin + size > count:
+        raise UnpicklingError("a view of a storage reaches outside")
+    return key, begin * dtype.itemsize, (begin + size) * dtype.itemsize
+
+
+def _is_class_id(pid):
+    """Whether a persistent id is that of a module's class, kept with its source."""
+    return isinstance(pid, tuple) and len(pid) == 4 and pid[0] == "module"
 
 
 def _swapped(data, itemsize):
@@ -100,17 +118,20 @@ class _ArchiveStorages:
 class _LegacyLoader:
     """Reads the pickles and storages of a file of the old format."""
 
-    def __init__(self, file, file_size, restore, make_unpickler):
+    def __init__(self, file, file_size, restore, make_unpickler, weights_only):
         self._file, self._restore, self._make_unpickler = file, restore, make_unpickler
-        self._storages = LegacyStorages(file_size)
-        self._loaded = {}
+        self._file_size, self._weights_only = file_size, weights_only
+        self._storages = LegacyStorages()
+        self._loaded, self._views = {}, {}
 
     def load(self):
         """The object of the file."""
-        check_head(self._plain(), self._plain(), self._plain())
+        check_magic(self._plain())
+        check_protocol(self._plain())
+        self._plain()  # what the machine was that wrote it; the bytes are always little-endian
         start = self._file.tell()
         ScanningUnpickler(self._file, self._note, encoding="latin1").load()
-        self._storages.read(self._file, self._plain())
+        self._storages.read(self._file, self._plain(), self._file_size)
         end = self._file.tell()
         self._file.seek(start)
         result = self._make_unpickler(self._file, self._restored).load()
@@ -121,15 +142,33 @@ class _LegacyLoader:
         return SafeUnpickler(self._file, _refuse_persistent_id).load()
 
     def _note(self, pid):
+        if _is_class_id(pid):
+            return
         dtype, key, _, count = _parse_persistent_id(pid)
         self._storages.note(key, dtype, count)
 
     def _restored(self, pid):
-        dtype, key, location, _ = _parse_persistent_id(pid)
+        if _is_class_id(pid) and not self._weights_only:
+            return self._class_of(*pid[1:])
+        dtype, key, location, count = _parse_persistent_id(pid)
         if key not in self._loaded:
             storage = _core.storage_over(self._storages.buffer(key))
             self._loaded[key] = self._restore(storage, location)
-        return _core.typed(self._loaded[key], dtype)
+        view = _parse_view(pid, dtype, count)
+        if view is None:
+            return _core.typed(self._loaded[key], dtype)
+        view_key, begin, end = view
+        if view_key not in self._views:
+            self._views[view_key] = _core.part_of(self._loaded[key], begin, end)
+        return _core.typed(self._views[view_key], dtype)
+
+    @staticmethod
+    def _class_of(kind, source_file, source):
+        # The classes of this package are not written as PyTorch's are, and need not be.
+        is_ours = kind.__module__.partition(".")[0] in ("facula", "torch")
+        if source_file and source and not is_ours:
+            check_source(kind, source)
+        return kind
 
 
 def _refuse_persistent_id(pid):
@@ -146,8 +185,16 @@ def _safe_maker(load_args):
 def _trusting_maker(pickle_module, load_args):
     class Unpickler(pickle_module.Unpickler):
         def find_class(self, module, name):
-            found = _own_global(torch_name(f"{module}.{name}"))
-            return super().find_class(facula_name(module), name) if found is None else found
+            full = torch_name(f"{module}.{name}")
+            found = _own_global(full)
+            if found is not None:
+                return found
+            if full == "torch._C._VariableFunctionsClass":
+                return facula
+            if torch_name(module).partition(".")[0] == "torch":
+                # Some constants are pickled as `torch.NAME` of a module that imports torch.
+                name = facula_name(name)
+            return super().find_class(facula_name(module), name)
 
     def make(stream, persistent_load):
         unpickler = Unpickler(stream, **load_args)
@@ -157,11 +204,23 @@ def _trusting_maker(pickle_module, load_args):
     return make
 
 
+def _is_set(variable):
+    return os.environ.get(variable, "0").lower() in ("1", "y", "yes", "true")
+
+
 def _resolve_weights_only(weights_only, pickle_module):
-    if os.environ.get("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "0").lower() in ("1", "y", "yes", "true"):
+    forced, forbidden = map(
+        _is_set, ("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD")
+    )
+    if forced and forbidden:
+        raise RuntimeError(
+            "load(): TORCH_FORCE_WEIGHTS_ONLY_LOAD and TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD are both "
+            "set; expected at most one of them"
+        )
+    if forced:
         weights_only = True
     if weights_only is None:
-        return pickle_module is None
+        return pickle_module is None and not forbidden
     if weights_only and pickle_module is not None:
         raise RuntimeError(
             "load(): pickle_module decides what is safe, so it needs weights_only=False"
@@ -194,15 +253,17 @@ def _load_archive(file, restore, mapped, make_unpickler, weights_only):
     return make_unpickler(data, storages).load()
 
 
-def _load_legacy(file, restore, make_unpickler):
+def _load_legacy(file, restore, make_unpickler, weights_only):
     start = file.tell()
     size = file.seek(0, 2)
     file.seek(start)
     if size == start:
         raise EOFError("load(): Ran out of input: the file is empty")
     if _is_tar(file, start):
-        raise RuntimeError("load(): tar archives of PyTorch before 0.1.10 are not read")
-    return _LegacyLoader(file, size - start, restore, make_unpickler).load()
+        from ._tar import load_tar
+
+        return load_tar(file, restore, make_unpickler)
+    return _LegacyLoader(file, size, restore, make_unpickler, weights_only).load()
 
 
 def _is_tar(file, start):
@@ -267,7 +328,7 @@ def load(
                 return _load_archive(file, restore, mapped, make_unpickler, weights_only)
             if mmap:
                 raise RuntimeError("load(): mmap=True needs a file in the zip format")
-            return _load_legacy(file, restore, make_unpickler)
+            return _load_legacy(file, restore, make_unpickler, weights_only)
         except UnpicklingError as error:
             if not weights_only:
                 raise

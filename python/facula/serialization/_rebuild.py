@@ -117,9 +117,22 @@ def rebuild_quantized_tensor(*args):
     raise NotImplementedError("load(): quantized tensors cannot be read yet")
 
 
-def rebuild_wrapper_subclass(*args):
-    """Wrapper subclasses are not supported: raises NotImplementedError."""
-    raise NotImplementedError("load(): wrapper tensor subclasses cannot be read yet")
+def rebuild_wrapper_subclass(
+    kind, dtype, size, stride, storage_offset, layout, device, requires_grad
+):
+    """A tensor subclass that has a geometry but no memory; its attributes come after it."""
+    if not (isinstance(kind, type) and issubclass(kind, facula.Tensor)):
+        raise RuntimeError("load(): a tensor is to become what is not a tensor class")
+    return facula.Tensor._make_wrapper_subclass(
+        kind,
+        size,
+        strides=stride,
+        storage_offset=storage_offset,
+        dtype=dtype,
+        layout=layout,
+        device=device,
+        requires_grad=bool(requires_grad),
+    )
 
 
 def rebuild_from_type(function, new_type, args, state):
@@ -155,7 +168,16 @@ def set_state(obj, state):
 
 _LAYOUTS = frozenset(
     "torch." + name
-    for name in ("strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")
+    for name in (
+        "strided",
+        "sparse_coo",
+        "sparse_csr",
+        "sparse_csc",
+        "sparse_bsr",
+        "sparse_bsc",
+        "jagged",
+        "_mkldnn",
+    )
 )
 
 
@@ -199,7 +221,10 @@ def layout_reduction(layout):
 
 
 def _attributes(tensor):
-    return getattr(tensor, "__dict__", None) or None
+    """What Python keeps of a tensor: a dict, a pair of it and one of slots, or None."""
+    # Before Python 3.11 only classes that define it have __getstate__.
+    get = getattr(tensor, "__getstate__", None)
+    return (getattr(tensor, "__dict__", None) if get is None else get()) or None
 
 
 def _sparse_reduction(t):
@@ -212,7 +237,20 @@ def _sparse_reduction(t):
     return _NAMES["torch._utils._rebuild_sparse_tensor"], (t.layout, data)
 
 
+def _is_wrapper(t):
+    is_dispatched = getattr(type(t), "__torch_dispatch__", None) is not None
+    return is_dispatched and not t.is_meta and t.numel() > 0 and t.data_ptr() == 0
+
+
+def _wrapper_reduction(t):
+    place = (t.storage_offset(), t.layout, t.device)
+    args = (type(t), t.dtype, tuple(t.size()), t.stride(), *place, t.requires_grad)
+    return _NAMES["torch._utils._rebuild_wrapper_subclass"], args
+
+
 def _plain_reduction(t):
+    if _is_wrapper(t):
+        return _wrapper_reduction(t)
     if (reduced := _layouts.reduction(t)) is not None:
         return _NAMES["torch._layouts.rebuild"], reduced[1]
     if t.is_quantized:

@@ -1,5 +1,6 @@
 """`save`: objects to PyTorch's file format."""
 
+import importlib
 import io
 import pickle
 import sys
@@ -12,7 +13,7 @@ from . import _core, _rebuild
 from ._container import ALIGNMENT, ArchiveWriter
 from ._files import archive_name, opened_to_write
 from ._globals import torch_name
-from ._legacy import write_legacy
+from ._legacy import source_of, write_legacy
 from ._locations import location_tag
 from ._options import SETTINGS
 
@@ -92,10 +93,17 @@ def _make_pickler(base, stream, protocol, storages, legacy):
 
     class Pickler(base):
         dispatch = dict(base.dispatch)
+        classes = set()  # of modules, whose source was written already
 
         def persistent_id(self, obj):
+            if legacy and isinstance(obj, type):
+                return self._class_id(obj)
             if not isinstance(obj, (facula.UntypedStorage, facula.storage.TypedStorage)):
                 return None
+            if self.proto == 0:
+                raise ValueError(
+                    "save(): tensors and storages need a pickle_protocol of at least 1; got 0"
+                )
             storage = _core.untyped(obj)
             kind, dtype = _storage_type(obj)
             storages.check_dtype(storage, dtype)
@@ -103,6 +111,14 @@ def _make_pickler(base, stream, protocol, storages, legacy):
             key = storages.key(storage, dtype)
             pid = ("storage", kind, key, location_tag(storage), count)
             return (*pid, None) if legacy else pid
+
+        def _class_id(self, kind):
+            # Not of classes of this package: PyTorch would find its own written otherwise.
+            is_ours = torch_name(kind.__module__).partition(".")[0] == "torch"
+            if is_ours or kind in self.classes or not issubclass(kind, facula.nn.Module):
+                return None
+            self.classes.add(kind)
+            return ("module", kind, *source_of(kind))
 
         def reducer_override(self, obj):
             if type(obj) in _PLAIN_TYPES:
@@ -140,7 +156,7 @@ def _make_pickler(base, stream, protocol, storages, legacy):
 
 
 def _check_importable(obj, module, name):
-    found = sys.modules.get(module)
+    found = importlib.import_module(module)
     for part in name.split("."):
         found = getattr(found, part, None)
     if found is not obj:
@@ -231,16 +247,16 @@ def save(
 
     Raises:
         AttributeError: `f` is neither a path nor a file object.
-        ValueError: `pickle_protocol` is 0, which cannot refer to storages.
+        ValueError: `pickle_protocol` is 0, which cannot refer to storages, and there are some.
         RuntimeError: the folder of a path does not exist.
         PicklingError: a part of the object cannot be pickled.
 
     Example:
         >>> facula.save({"weight": facula.ones(2)}, "weights.pt")
     """
-    if pickle_protocol == 0:
-        raise ValueError("save(): expected a pickle_protocol of at least 1; got 0")
     legacy = not _use_new_zipfile_serialization
+    if legacy and SETTINGS.skip_data:
+        raise RuntimeError("save(): skip_data needs _use_new_zipfile_serialization=True")
     with opened_to_write(f) as write:
         data, storages = _pickled(obj, pickle_module, pickle_protocol, legacy)
         if legacy:

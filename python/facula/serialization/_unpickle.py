@@ -251,7 +251,10 @@ class SafeUnpickler:
         end = self._data.find(b"\n", self._at)
         while end < 0:
             searched = len(self._data)
-            self._read_more()
+            try:
+                self._read_more()
+            except EOFError as error:
+                raise UnpicklingError("pickle data was truncated") from error
             end = self._data.find(b"\n", searched)
         line = self._data[self._at : end]
         self._at = end + 1

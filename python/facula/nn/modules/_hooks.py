@@ -101,6 +101,8 @@ def _has_any_global_hook():
 class _WrappedHook:
     """A state-dict hook that gets its module as first argument, held weakly."""
 
+    __module__ = f"{facula.__name__}.nn.modules.module"  # where pickles of PyTorch have it
+
     def __init__(self, hook, module=None):
         self.hook = hook
         self.__name__ = getattr(hook, "__name__", type(hook).__name__)

@@ -29,6 +29,8 @@ class MultiheadAttention(Module):
         AssertionError: `num_heads` does not divide `embed_dim`.
     """
 
+    __module__ = f"{facula.__name__}.nn.modules.activation"  # where pickles of PyTorch have it
+
     __constants__ = ["batch_first"]
 
     def __init__(

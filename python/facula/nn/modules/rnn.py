@@ -219,6 +219,13 @@ class RNNBase(Module):
                 shown.append(f"{name}={value}")
         return ", ".join(shown)
 
+    def __getstate__(self):
+        # Here these follow from the others; PyTorch, which may read the pickle, keeps them.
+        state = dict(super().__getstate__())
+        state["_flat_weights_names"] = self._flat_weights_names
+        state["_flat_weights"] = self._flat_weights
+        return state
+
     def __setstate__(self, state):
         super().__setstate__(state)
         # Modules that were saved before projections came.

@@ -21,6 +21,8 @@ class RNNCellBase(Module):
         device, dtype: of the parameters.
     """
 
+    __module__ = f"{facula.__name__}.nn.modules.rnn"  # where pickles of PyTorch have it
+
     __constants__ = ["input_size", "hidden_size", "bias"]
 
     def __init__(self, input_size, hidden_size, bias, num_chunks, device=None, dtype=None):
@@ -87,6 +89,8 @@ class RNNCell(RNNCellBase):
         (hidden_size).
     """
 
+    __module__ = f"{facula.__name__}.nn.modules.rnn"  # where pickles of PyTorch have it
+
     __constants__ = ["input_size", "hidden_size", "bias", "nonlinearity"]
 
     def __init__(
@@ -112,6 +116,8 @@ class GRUCell(RNNCellBase):
     Shape: as for :class:`RNNCell`.
     """
 
+    __module__ = f"{facula.__name__}.nn.modules.rnn"  # where pickles of PyTorch have it
+
     def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
@@ -128,6 +134,8 @@ class LSTMCell(RNNCellBase):
 
     Shape: as for :class:`RNNCell`, with pairs (h, c) of states.
     """
+
+    __module__ = f"{facula.__name__}.nn.modules.rnn"  # where pickles of PyTorch have it
 
     def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)

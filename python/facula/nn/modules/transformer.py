@@ -7,6 +7,7 @@ import copy
 import facula
 from facula.nn import functional as F
 from facula.nn import init
+from facula.nn.modules.activation import GELU, ReLU
 from facula.nn.modules.attention import MultiheadAttention
 from facula.nn.modules.container import ModuleList
 from facula.nn.modules.dropout import Dropout
@@ -138,6 +139,16 @@ class TransformerEncoderLayer(_Layer):
         >>> layer(facula.rand(10, 32, 8)).shape
         torch.Size([10, 32, 8])
     """
+
+    def __getstate__(self):
+        # PyTorch, which may read the pickle, keeps a number for the functions that it knows best.
+        known = ((F.relu, ReLU), (F.gelu, GELU))
+        numbers = [
+            number
+            for number, (function, kind) in enumerate(known, 1)
+            if self.activation is function or isinstance(self.activation, kind)
+        ]
+        return {**super().__getstate__(), "activation_relu_or_gelu": sum(numbers)}
 
     def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
         """Encode `src`; masks as for :class:`MultiheadAttention`."""
