@@ -2,13 +2,15 @@
 
 Names are found when they are first asked for: the compiled core's own, operators, functions written
 in Python, submodules. Nothing else is imported at start.
+
+The package may be loaded under the name torch (docs/internals/running_unmodified.md): what it says
+of itself begins with `__name__`.
 """
 
-from facula import _C
+from facula import _C, _missing
 
 _C._lazy_module(__name__)
-
-__version__ = "0.1.0"
+_missing.install()
 
 # Numbers that torch offers beside its functions; from here on `float` and its like are dtypes.
 e, pi, inf, nan, newaxis = 2.718281828459045, 3.141592653589793, float("inf"), float("nan"), None
@@ -85,6 +87,7 @@ _PYTHON_NAMES = {
         "set_deterministic_debug_mode",
         "get_deterministic_debug_mode",
     ),
+    "facula.version": ("__version__",),
     "facula.storage": (
         "TypedStorage",
         "from_file",
@@ -124,31 +127,22 @@ def _import(name):
     return import_module(name)
 
 
-def _submodule(name):
-    try:
-        return _import(f"facula.{name}")
-    except ModuleNotFoundError as error:
-        if error.name != f"facula.{name}":
-            raise
-    raise AttributeError(f"module 'facula' has no attribute {name!r}")
-
-
 def _find(name):
     if name in _HOME:
         return getattr(_import(_HOME[name]), name)
     if name == "default_generator":
         return _C._default_generator()
     if name == "__config__":
-        return _submodule(name)
+        return _missing.submodule(__name__, name)
     if name.startswith("__") or name == _LIBRARY:
-        raise AttributeError(f"module 'facula' has no attribute {name!r}")
+        raise _missing.attribute(__name__, name)
     try:
         return _C._function("", name)
     except AttributeError:
         pass
     if hasattr(_C, name):
         return getattr(_C, name)
-    return _submodule(name)
+    return _missing.submodule(__name__, name)
 
 
 def __getattr__(name):
@@ -162,3 +156,7 @@ def __dir__():
 
     modules = {module.name for module in iter_modules(__path__) if not module.name.startswith("_")}
     return sorted({*globals(), *_HOME, *modules, *_C._function_names("")} - {_LIBRARY})
+
+
+if __name__ == "torch":
+    _import("facula._core_names")

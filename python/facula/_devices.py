@@ -19,7 +19,7 @@ def _register_device_module(device_type, module):
         RuntimeError: no such type, or it has a module already.
     """
     device_type = facula.device(device_type).type
-    name = f"facula.{device_type}"
+    name = f"{facula.__name__}.{device_type}"
     if name in sys.modules or device_type in vars(facula):
         raise RuntimeError(f"The runtime module of '{device_type}' has already been registered")
     setattr(facula, device_type, module)

@@ -52,7 +52,7 @@ class _Survey:
                 self.note(place, function, True)
             elif type(function).__name__ == "builtin_function":
                 self.note(place, function, self._takes_tensors(function, name, prefix))
-            elif getattr(function, "__module__", "").startswith("facula"):
+            elif getattr(function, "__module__", "").partition(".")[0] == facula.__name__:
                 self.note(place, function, name in _ASK_BY_HAND)
 
     def _takes_tensors(self, function, name, prefix):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from facula import _C
+from facula import _C, _missing
 
 _C._lazy_module(__name__)
 
@@ -10,7 +10,10 @@ _C._lazy_module(__name__)
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
-    value = globals()[name] = _C._function("fft", name)
+    try:
+        value = globals()[name] = _C._function("fft", name)
+    except AttributeError:
+        raise _missing.attribute(__name__, name) from None
     return value
 
 

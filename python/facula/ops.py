@@ -10,7 +10,7 @@ class _Namespace:
 
     def __init__(self, name):
         self._name = name
-        self.__name__ = f"facula.ops.{name}"
+        self.__name__ = f"{__name__}.{name}"
 
     def __getattr__(self, name):
         if name.startswith("__"):
@@ -29,7 +29,7 @@ class _Namespace:
         return iter(sorted(set(_C._operator_names(self._name))))
 
     def __repr__(self):
-        return f"<facula.ops.{self._name}>"
+        return f"<{self.__name__}>"
 
 
 loaded_libraries = set()  # paths of the libraries that `load_library` opened

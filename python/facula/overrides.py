@@ -85,19 +85,20 @@ def resolve_name(f):
     """
     if isinstance(f, (_C.OpOverload, _C.OpOverloadPacket)):
         return str(f)
+    package = _C.Tensor.__module__
     owner = getattr(f, "__self__", None)
     if f.__class__.__name__ == "method-wrapper" and hasattr(owner, "__objclass__"):
-        return f"facula.Tensor.{owner.__name__}.{f.__name__}"
+        return f"{package}.Tensor.{owner.__name__}.{f.__name__}"
     name = getattr(f, "__name__", None)
     if getattr(_C.Tensor, name or "", None) is f:
-        return f"facula.Tensor.{name}"
+        return f"{package}.Tensor.{name}"
     module = getattr(f, "__module__", None) or ""
-    if not module.startswith("facula"):
+    if module.partition(".")[0] != package:
         return None
-    return f"{_PUBLIC_MODULES.get(module, module)}.{name}"
+    return f"{package}{_PUBLIC_PLACES.get(module[len(package) :], module[len(package) :])}.{name}"
 
 
-_PUBLIC_MODULES = {"facula._C._nn": "facula.nn.functional", "facula._C": "facula"}
+_PUBLIC_PLACES = {"._C._nn": ".nn.functional", "._C": ""}
 
 
 def wrap_torch_function(dispatcher):

@@ -21,6 +21,9 @@ constexpr Switch switches[] = {
      "products of bfloat16 by tiles (AMX) where the processor has them; on unless it is 0"},
     {"OMP_NUM_THREADS", "", "a number",
      "threads that one operator uses; as many as the process has processors unless set"},
+    {"FACULA_AS_TORCH", "", "1 or 0",
+     "`import torch` means facula, in this process and its children (python -m facula run sets "
+     "it)"},
     {"TORCH_FORCE_WEIGHTS_ONLY_LOAD", "", "1 or 0",
      "load() reads weights alone, whatever it is told"},
 };

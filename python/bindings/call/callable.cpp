@@ -7,6 +7,7 @@
 #include "bindings/call/operators.h"
 #include "bindings/call/plain_call.h"
 #include "bindings/modes/overrides.h"
+#include "bindings/module/package.h"
 #include "core/holders.h"
 #include "dispatch/running_calls.h"
 
@@ -147,8 +148,10 @@ PyObject* repr_function(PyObject* o) {
   return PyUnicode_FromFormat("<built-in function %s>", packet_of(o).shown.c_str());
 }
 PyObject* repr_method(PyObject* o) {
-  return PyUnicode_FromFormat("<method '%s' of 'facula.Tensor' objects>",
-                              packet_of(o).shown.c_str());
+  return guard([&] {
+    const std::string& name = packet_of(o).shown;
+    return string(concat("<method '", name, "' of '", in_package("Tensor"), "' objects>")).leak();
+  });
 }
 
 PyObject* reduce_function(PyObject* o, PyObject*) {
@@ -258,7 +261,8 @@ Packet* new_packet(std::string_view ns, std::string_view own, std::string_view s
 }
 
 void add_method(PyObject* type_dict, std::string_view own, std::string_view shown) {
-  PyObject* o = new_callable(&method_type, new_packet("aten", own, shown, "facula", Style::Method));
+  PyObject* o = new_callable(
+      &method_type, new_packet("aten", own, shown, std::string(package_name()), Style::Method));
   names().methods[std::string(shown)] = o;
   if (!type_dict) return;
   if (shown.starts_with("__")) return;
@@ -329,9 +333,8 @@ bool shown_in(std::string_view own, std::string_view shown, std::string_view pyt
 }
 
 std::string module_name(std::string_view python_module) {
-  if (python_module.empty()) return "facula";
-  if (python_module == "nn") return "facula._C._nn";
-  return "facula." + std::string(python_module);
+  if (python_module.empty()) return std::string(package_name());
+  return in_package(python_module == "nn" ? "_C._nn" : python_module);
 }
 
 void note_all(const Given& given, Parsed& p) {
@@ -393,7 +396,7 @@ PyObject* overload_object(Operator& op) {
   if (void* there = op.python_callable.load(std::memory_order_acquire))
     return static_cast<PyObject*>(there);
   const Schema& s = op.info().schema;
-  Packet* p = new_packet(s.ns, s.name, s.name, "facula.ops." + s.ns, Style::Schema);
+  Packet* p = new_packet(s.ns, s.name, s.name, in_package("ops." + s.ns), Style::Schema);
   p->only = &op;
   PyObject* o = new_callable(&overload_type, p);
   op.python_callable.store(o, std::memory_order_release);
@@ -408,7 +411,7 @@ PyObject* overload_packet_object(std::string_view ns, std::string_view name) {
     packet_of(it->second).refresh();
     return it->second;
   }
-  Packet* p = new_packet(ns, name, name, "facula.ops." + std::string(ns), Style::Schema);
+  Packet* p = new_packet(ns, name, name, in_package(concat("ops.", ns)), Style::Schema);
   return (*made)[key] = new_callable(&overload_packet_type, p);
 }
 

@@ -7,6 +7,7 @@
 #include "autograd/variable.h"
 #include "bindings/call/containers.h"
 #include "bindings/call/operators.h"
+#include "bindings/module/package.h"
 #include "bindings/tensor/types.h"
 
 namespace facula::python {
@@ -388,7 +389,7 @@ PyTypeObject* return_type(const Schema& s) {
   for (const Argument& r : s.results) fields->push_back({(new std::string(r.name))->c_str(), ""});
   fields->push_back({nullptr, nullptr});
   PyStructSequence_Desc desc = {};
-  desc.name = (new std::string("facula.return_types." + key))->c_str();
+  desc.name = (new std::string(in_package("return_types." + key)))->c_str();
   desc.fields = fields->data();
   desc.n_in_sequence = static_cast<int>(s.results.size());
   type = PyStructSequence_NewType(&desc);

@@ -2,6 +2,7 @@
 
 #include "bindings/modes/subclass.h"
 
+#include "bindings/module/package.h"
 #include "bindings/tensor/tensor_type.h"
 
 namespace facula::python {
@@ -355,7 +356,7 @@ void add_overrides(PyObject* module) {
   add_type(module, subclass_off, "DisableTorchFunctionSubclass");
   add_type(module, all_off, "DisableTorchFunction");
   checked(PyModule_AddFunctions(module, functions));
-  const Object name = string("facula._C");
+  const Object name = string(in_package("_C"));
   disabled_function = checked(PyCFunction_NewEx(&disabled_defs[0], nullptr, name.get()));
   disabled_dispatch = checked(PyCFunction_NewEx(&disabled_defs[1], nullptr, name.get()));
   checked(PyObject_SetAttrString(module, "_disabled_torch_function_impl", disabled_function));

@@ -5,6 +5,7 @@
 
 #include "autograd/forward.h"
 #include "bindings/modes/modes.h"
+#include "bindings/module/package.h"
 #include "bindings/tensor/tensor_type.h"
 #include "graph/trace.h"
 #include "transforms/autocast.h"
@@ -447,10 +448,9 @@ void add_transform_functions(PyObject* module) {
   checked(PyModule_AddFunctions(module, functions));
   add_type(module, mode_type, "_DispatchMode");
   add_type(module, graph_type, "_Graph");
-  const Object functorch = Object::take(PyModule_New("facula._C._functorch"));
+  const Object functorch = Object::take(PyModule_New(in_package("_C._functorch").c_str()));
   checked(PyModule_AddFunctions(functorch.get(), functorch_functions));
-  checked(PyObject_SetAttrString(module, "_functorch", functorch.get()));
-  checked(PyDict_SetItemString(PyImport_GetModuleDict(), "facula._C._functorch", functorch.get()));
+  add_submodule(module, "_functorch", functorch.get());
   subclass_handler.store(&handle_subclass);
   warning_handler.store(&warn);
 }

@@ -1,6 +1,7 @@
 // Errors both ways: facula::Error to Python exceptions, and Python exceptions through C++ frames.
 #include <new>
 
+#include "bindings/module/package.h"
 #include "bindings/module/python.h"
 
 namespace facula::python {
@@ -80,7 +81,7 @@ void set_python_error() noexcept {
 }
 
 void add_type(PyObject* module, PyTypeObject& type, const char* name) {
-  checked(PyType_Ready(&type));
+  ready_type(type);
   Py_INCREF(&type);
   if (PyModule_AddObject(module, name, reinterpret_cast<PyObject*>(&type)) < 0) {
     Py_DECREF(&type);

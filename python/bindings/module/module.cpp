@@ -2,6 +2,7 @@
 #include "bindings/call/callable.h"
 #include "bindings/modes/overrides.h"
 #include "bindings/modes/transforms_bindings.h"
+#include "bindings/module/package.h"
 #include "bindings/tensor/keep.h"
 #include "bindings/tensor/tensor_members.h"
 #include "bindings/tensor/types.h"
@@ -19,8 +20,9 @@ const ObjectHooks object_hooks_in_python{[](void* o) {
                                            Py_DECREF(static_cast<PyObject*>(o));
                                          }};
 
-PyObject* new_exception(PyObject* module, const char* name, const char* attribute, PyObject* base) {
-  PyObject* e = checked(PyErr_NewException(name, base, nullptr));
+PyObject* new_exception(PyObject* module, const char* place, const char* attribute,
+                        PyObject* base) {
+  PyObject* e = checked(PyErr_NewException(in_package(place).c_str(), base, nullptr));
   checked(PyObject_SetAttrString(module, attribute, e));
   return e;
 }
@@ -39,22 +41,21 @@ Object find_in_module(PyObject* module, PyObject* name) {
 
 // facula._C._nn and the like: modules whose functions are found when asked for.
 void add_function_module(PyObject* module, const char* name) {
-  const std::string full = std::string("facula._C.") + name;
+  const std::string full = in_package("_C.") + name;
   const Object made = new_lazy_module(full.c_str());
   static PyMethodDef def = {"__getattr__", guarded<find_in_module>, METH_O, nullptr};
   const Object getter = Object::take(PyCFunction_New(&def, made.get()));
   checked(PyObject_SetAttrString(made.get(), "__getattr__", getter.get()));
-  checked(PyObject_SetAttrString(module, name, made.get()));
-  checked(PyDict_SetItemString(PyImport_GetModuleDict(), full.c_str(), made.get()));
+  add_submodule(module, name, made.get());
 }
 
 void fill(PyObject* module) {
-  linalg_error =
-      new_exception(module, "facula._C._LinAlgError", "_LinAlgError", PyExc_RuntimeError);
+  set_package_name(module);
+  linalg_error = new_exception(module, "_C._LinAlgError", "_LinAlgError", PyExc_RuntimeError);
   out_of_memory_error =
-      new_exception(module, "facula.OutOfMemoryError", "OutOfMemoryError", PyExc_RuntimeError);
+      new_exception(module, "OutOfMemoryError", "OutOfMemoryError", PyExc_RuntimeError);
   accelerator_error =
-      new_exception(module, "facula.AcceleratorError", "AcceleratorError", PyExc_RuntimeError);
+      new_exception(module, "AcceleratorError", "AcceleratorError", PyExc_RuntimeError);
   add_lazy_module(module);
   add_dtypes(module);
   add_device(module);
@@ -94,7 +95,7 @@ void fill(PyObject* module) {
 }
 
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,
-                          "facula._C",
+                          "_C",  // an import puts the package's name before it
                           "The C++ core of facula.",
                           -1,
                           nullptr,

@@ -1,6 +1,7 @@
 // The device type: text and index, comparison, and the context manager that sets the default.
 #include <vector>
 
+#include "bindings/module/package.h"
 #include "bindings/tensor/types.h"
 #include "dispatch/call.h"
 
@@ -59,7 +60,9 @@ PyObject* device_index(PyObject* o, void*) {
   if (value(o).index < 0) Py_RETURN_NONE;
   return PyLong_FromLong(value(o).index);
 }
-PyObject* device_module(PyObject*, void*) { return PyUnicode_FromString("facula"); }
+PyObject* device_module(PyObject*, void*) {
+  return guard([] { return string(package_name()).leak(); });
+}
 PyObject* device_reduce(PyObject* o, PyObject*) {
   const Device d = value(o);
   if (d.index < 0) return Py_BuildValue("(O(s))", Py_TYPE(o), kind_name(d.type).c_str());

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <limits>
 
+#include "bindings/module/package.h"
 #include "bindings/tensor/types.h"
 
 namespace facula::python {
@@ -14,9 +15,13 @@ PyObject* memory_format_objects[4];
 
 WordObject* self_of(PyObject* o) { return reinterpret_cast<WordObject*>(o); }
 
-PyObject* word_repr(PyObject* o) { return PyUnicode_FromFormat("facula.%s", self_of(o)->name); }
+PyObject* word_repr(PyObject* o) {
+  return guard([&] { return string(in_package(self_of(o)->name)).leak(); });
+}
 PyObject* word_reduce(PyObject* o, PyObject*) { return PyUnicode_FromString(self_of(o)->name); }
-PyObject* word_module(PyObject*, void*) { return PyUnicode_FromString("facula"); }
+PyObject* word_module(PyObject*, void*) {
+  return guard([] { return string(package_name()).leak(); });
+}
 PyObject* word_copy(PyObject* o, PyObject*) { return Py_NewRef(o); }
 
 PyMethodDef word_methods[] = {{"__reduce__", word_reduce, METH_NOARGS, nullptr},

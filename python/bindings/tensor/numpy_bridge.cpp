@@ -5,6 +5,7 @@
 
 #include "autograd/variable.h"
 #include "bindings/call/operators.h"
+#include "bindings/module/package.h"
 #include "bindings/tensor/tensor_members.h"
 #include "bindings/tensor/types.h"
 #include "dispatch/running_calls.h"
@@ -244,7 +245,7 @@ PyMethodDef functions[] = {
 }  // namespace
 
 void add_numpy(PyObject* module) {
-  checked(PyType_Ready(&owner_type));
+  ready_type(owner_type);
   checked(PyModule_AddFunctions(module, functions));
 }
 

@@ -1,6 +1,7 @@
 // Size: a tuple of ints that stays a Size when it is sliced, added or repeated.
 #include <algorithm>
 
+#include "bindings/module/package.h"
 #include "bindings/tensor/types.h"
 
 namespace facula::python {
@@ -35,7 +36,7 @@ PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 
 PyObject* size_repr(PyObject* o) {
   return guard([&] {
-    std::string text = "facula.Size([";
+    std::string text = in_package("Size([");
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i) {
       const Object item = Object::take(PyObject_Repr(PyTuple_GET_ITEM(o, i)));
       if (i) text += ", ";

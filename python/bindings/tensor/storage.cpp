@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "bindings/module/package.h"
 #include "bindings/tensor/tensor_members.h"
 #include "bindings/tensor/types.h"
 #include "dispatch/running_calls.h"
@@ -428,7 +429,7 @@ PyMethodDef functions[] = {{"_storage_bytes", guarded<bytes_view>, METH_O, nullp
 
 void add_storage(PyObject* module) {
   if (scheme::owns_dealloc) {
-    checked(PyType_Ready(&meta_type));
+    ready_type(meta_type);
     Py_SET_TYPE(&storage_type, &meta_type);
   }
   add_type(module, storage_type, "UntypedStorage");

@@ -2,6 +2,7 @@
 // kept.
 #include <cstddef>
 
+#include "bindings/module/package.h"
 #include "bindings/tensor/tensor_members.h"
 #include "bindings/tensor/types.h"
 #include "core/device_graph.h"
@@ -81,7 +82,8 @@ void stream_dealloc(PyObject* o) {
 PyObject* stream_repr(PyObject* o) {
   return guard([&] {
     const Stream s = stream_value(o);
-    return string(concat("facula.Stream device_type=", std::string(str(Device{s.device.type, -1})),
+    return string(concat(in_package("Stream device_type="),
+                         std::string(str(Device{s.device.type, -1})),
                          ", device_index=", int{s.device.index}, ", stream_id=", s.id))
         .leak();
   });
@@ -254,7 +256,7 @@ PyObject* event_repr(PyObject* o) {
   return guard([&] {
     const Device d = device_of(o);
     const DeviceEvent& e = event_value(o);
-    return string(concat("facula.Event device_type=", std::string(str(Device{d.type, -1})),
+    return string(concat(in_package("Event device_type="), std::string(str(Device{d.type, -1})),
                          ", device_index=", int{d.index}, ", event_flag=", e.flags(),
                          ", event_id=", reinterpret_cast<uintptr_t>(e.handle())))
         .leak();

@@ -3,6 +3,7 @@
 #include "bindings/autograd/autograd_objects.h"
 #include "bindings/call/callable.h"
 #include "bindings/modes/overrides.h"
+#include "bindings/module/package.h"
 #include "bindings/tensor/tensor_members.h"
 #include "bindings/tensor/types.h"
 
@@ -256,7 +257,7 @@ Object new_property(PyTypeObject* of, PyGetSetDef* def) {
 }  // namespace
 
 void speed_up_properties(PyTypeObject* type) {
-  checked(PyType_Ready(&property_type));
+  ready_type(property_type);
   for (PyGetSetDef* def = tensor_properties; def->name; ++def)
     checked(PyDict_SetItemString(type->tp_dict, def->name, new_property(type, def).get()));
   PyType_Modified(type);

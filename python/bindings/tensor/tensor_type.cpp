@@ -5,6 +5,7 @@
 
 #include "bindings/autograd/traverse.h"
 #include "bindings/modes/overrides.h"
+#include "bindings/module/package.h"
 #include "bindings/tensor/tensor_members.h"
 
 namespace facula::python {
@@ -190,15 +191,15 @@ Object wrap_as(PyTypeObject* type, Tensor t) {
 }
 
 void add_tensor_type(PyObject* module) {
-  checked(PyType_Ready(&tensor_meta_type));
+  ready_type(tensor_meta_type);
   Py_SET_TYPE(&tensor_base_type, &tensor_meta_type);
   add_type(module, tensor_base_type, "TensorBase");
   speed_up_properties(&tensor_base_type);
   checked(PyObject_SetAttrString(module, "_TensorMeta",
                                  reinterpret_cast<PyObject*>(&tensor_meta_type)));
-  const Object made =
-      Object::take(PyObject_CallFunction(reinterpret_cast<PyObject*>(&tensor_meta_type), "s(O){ss}",
-                                         "Tensor", &tensor_base_type, "__module__", "facula"));
+  const Object made = Object::take(
+      PyObject_CallFunction(reinterpret_cast<PyObject*>(&tensor_meta_type), "s(O){ss}", "Tensor",
+                            &tensor_base_type, "__module__", std::string(package_name()).c_str()));
   tensor_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(made.get()));
   install(tensor_type, kind);
   name_tensor_in_methods();

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from facula import _C
+from facula import _C, _missing
 
 __all__ = [
     "Variable",
@@ -230,11 +230,6 @@ def __getattr__(name):
     elif name.startswith("__"):
         raise AttributeError(name)
     else:
-        try:
-            value = import_module(f"{__name__}.{name}")
-        except ModuleNotFoundError as error:
-            if error.name != f"{__name__}.{name}":
-                raise
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+        value = _missing.submodule(__name__, name)
     globals()[name] = value
     return value

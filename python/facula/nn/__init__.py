@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from facula import _C
+from facula import _C, _missing
 
 _C._lazy_module(__name__)
 
@@ -28,7 +28,7 @@ def __getattr__(name):
     else:
         modules = _submodule("modules")
         if name not in modules.class_names():
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            raise _missing.attribute(__name__, name)
         value = getattr(modules, name)
     globals()[name] = value
     return value

@@ -6,7 +6,7 @@ so that a call costs no Python frame.
 
 from __future__ import annotations
 
-from facula import _C
+from facula import _C, _missing
 
 _C._lazy_module(__name__)
 
@@ -66,7 +66,7 @@ def __getattr__(name):
     elif name in _OPERATOR_OF:
         value = _operator(_OPERATOR_OF[name] or name)
     else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise _missing.attribute(__name__, name)
     globals()[name] = value
     return value
 

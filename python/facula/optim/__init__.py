@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from facula import _C
+from facula import _C, _missing
 
 _C._lazy_module(__name__)
 
@@ -38,7 +38,7 @@ def __getattr__(name):
         return value
     if name in _CLASSES or name in _SUBMODULES:
         return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise _missing.attribute(__name__, name)
 
 
 def __dir__():

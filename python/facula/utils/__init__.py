@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from facula import _missing
+
 _HOME = {
     "rename_privateuse1_backend": "backend_registration",
     "generate_methods_for_privateuse1_backend": "backend_registration",
@@ -15,12 +17,7 @@ def __getattr__(name):
         raise AttributeError(name)
     if name in _HOME:
         return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    try:
-        return import_module(f"{__name__}.{name}")
-    except ModuleNotFoundError as error:
-        if error.name != f"{__name__}.{name}":
-            raise
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _missing.submodule(__name__, name)
 
 
 def __dir__():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from facula import _missing
+
 _CLASSES = {
     "activation": "CELU ELU GELU GLU Hardshrink Hardsigmoid Hardswish Hardtanh LeakyReLU "
     "LogSigmoid LogSoftmax Mish PReLU ReLU ReLU6 RReLU SELU SiLU Sigmoid "
@@ -63,14 +65,14 @@ def __getattr__(name):
     from importlib import import_module
 
     if name in _FILE_OF and _FILE_OF[name] in _MISSING:
-        raise AttributeError(f"facula.nn.{name} is not implemented yet")
+        raise _missing.attribute("facula.nn", name)
     if name in _FILE_OF:
         value = getattr(import_module(f"{__name__}.{_FILE_OF[name]}"), name)
         globals()[name] = value
         return value
     if name in _CLASSES or name in ("lazy", "utils"):
         return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise _missing.attribute(__name__, name)
 
 
 def __dir__():

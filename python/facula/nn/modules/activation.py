@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import facula
+from facula import _missing
 from facula.nn import functional as F
 from facula.nn.modules.module import Module
 from facula.nn.modules.utils import _keep
@@ -15,7 +16,7 @@ def __getattr__(name):
         from facula.nn.modules.attention import MultiheadAttention
 
         return MultiheadAttention
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise _missing.attribute(__name__, name)
 
 
 class _Activation(Module):

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
+from facula import _missing
+
 _NAMES = {
     "clip_grad": "clip_grad_norm clip_grad_norm_ clip_grad_value_ clip_grads_with_norm_ "
     "get_total_norm",
     "convert_parameters": "parameters_to_vector vector_to_parameters",
 }
 _FILE_OF = {name: file for file, names in _NAMES.items() for name in names.split()}
-_MISSING = (
-    "parametrizations",
-    "parametrize",
-    "prune",
-    "spectral_norm",
-    "weight_norm",
-    "remove_weight_norm",
-    "remove_spectral_norm",
-    "stateless",
-    "skip_init",
-    "fuse_conv_bn_eval",
-    "fuse_linear_bn_eval",
-)
 
 
 def __getattr__(name):
@@ -32,10 +21,7 @@ def __getattr__(name):
         return value
     if name in _NAMES or name == "rnn":
         return import_module(f"{__name__}.{name}")
-    if name in _MISSING:
-        # hasattr() and getattr() with a default go on, as with any name that is not there.
-        raise AttributeError(f"facula.nn.utils.{name} is not implemented yet")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise _missing.attribute(__name__, name)
 
 
 def __dir__():

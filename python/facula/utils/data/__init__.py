@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from facula import _missing
+
 _NAMES = {
     "dataset": "ChainDataset ConcatDataset Dataset IterableDataset StackDataset Subset "
     "TensorDataset random_split",
@@ -23,7 +25,7 @@ def __getattr__(name):
         return value
     if name in _NAMES:
         return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise _missing.attribute(__name__, name)
 
 
 def __dir__():
