@@ -3,6 +3,7 @@
 
 #include "autograd/node.h"
 #include "dispatch/call.h"
+#include "dispatch/operator_text.h"
 
 namespace facula::c_api {
 
@@ -31,21 +32,19 @@ class Arguments {
  public:
   Arguments(const Operator& op, const facula_value* given, size_t n) : values_(op.info().args) {
     const Schema& s = op.info().schema;
-    check_type(n <= values_.size(), op.name(), "(): expected at most ", values_.size(),
-               " arguments; got ", n);
-    check_type(given || n == 0, op.name(), "(): expected arguments; got a null pointer");
+    check_type(n <= values_.size(), op, "(): expected at most ", values_.size(), " arguments; got ",
+               n);
+    check_type(given || n == 0, op, "(): expected arguments; got a null pointer");
     for (size_t i = 0; i < values_.size(); ++i) {
       const Argument& a = s.args[i];
       if (i >= n || given[i].tag == FACULA_DEFAULT) {
-        check_type(a.has_default || a.type.optional, op.name(), "(): missing the argument '",
-                   a.name, "'");
+        check_type(a.has_default || a.type.optional, op, "(): missing the argument '", a.name, "'");
         values_[i] = a.has_default ? default_value(a) : Value();
         continue;
       }
       values_[i] = reader_.read(given[i]);
-      check_type(fits(a.type, op.record->numbers.has(a.name), values_[i]), op.name(),
-                 "(): argument '", a.name, "' must be ", a.type.str(), ", not ",
-                 name(values_[i].tag));
+      check_type(fits(a.type, op.record->numbers.has(a.name), values_[i]), op, "(): argument '",
+                 a.name, "' must be ", a.type.str(), ", not ", name(values_[i].tag));
     }
   }
   Value* data() { return values_.data(); }
@@ -131,7 +130,7 @@ facula_status facula_call_set_result(facula_call call, int32_t i, const facula_v
     ValueReader reader;
     const Value read = reader.read(*given(v, name, "a value"));
     const SchemaType& type = call->call.info->schema.results[static_cast<size_t>(i)].type;
-    check_type(read.is_none() || fits(type, false, read), call->call.op->name(),
+    check_type(read.is_none() || fits(type, false, read), *call->call.op,
                "(): the kernel's result ", i, " must be ", type.str(), ", not ",
                facula::name(read.tag));
     set_result_copy(call->call.results[i], read);

@@ -8,6 +8,7 @@
 
 #include "core/autograd_meta.h"
 #include "core/environment.h"
+#include "dispatch/operator_text.h"
 #include "dispatch/running_calls.h"
 
 namespace facula {
@@ -478,7 +479,7 @@ Device result_device(const OpCall& c) {
 }
 
 void allocate_results(OpCall& c) {
-  check(c.op->record->meta != nullptr, c.op->name(), "(): this operator has no shape rule");
+  check(c.op->record->meta != nullptr, *c.op, "(): this operator has no shape rule");
   Meta m(c);
   c.op->record->meta(m);
   m.settle();
@@ -547,7 +548,7 @@ void run_composite(OpCall& c) {
     if (const Operator* base = op.variant_of(Variant::Base)) return run_by_base(c, *base);
   const Slot* put = op.composite_slot.load(std::memory_order_acquire);
   const Slot kernel = put ? *put : pick(op.record->any);
-  check_kind(ErrorKind::NotImplemented, kernel.function != nullptr, op.name(),
+  check_kind(ErrorKind::NotImplemented, kernel.function != nullptr, op,
              "(): expected a kernel for it; none is registered");
   kernel.function(kernel.context, c);
   if (c.info->mutated) give_written(c);

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/fork.h"
+#include "dispatch/operator_text.h"
 
 namespace facula {
 namespace {
@@ -216,6 +217,8 @@ std::string Operator::name() const {
   const Schema& s = info().schema;
   return full_name(s.ns, s.name, s.overload);
 }
+
+std::ostream& operator<<(std::ostream& s, const Operator& op) { return s << op.name(); }
 
 namespace {
 

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/fork.h"
 #include "dispatch/call.h"
+#include "dispatch/operator_text.h"
 
 namespace facula {
 
@@ -122,7 +123,7 @@ Registration put_in(Operator& op, Layer layer, KernelFn f, void* context) {
 }
 
 Registration put_in_for(Operator& op, Layer layer, Layer backend, KernelFn f, void* context) {
-  check(is_by_backend(layer), op.name(),
+  check(is_by_backend(layer), op,
         ": kernels by backend are possible at Autograd and Autocast alone");
   auto& where = backend_slots(op, layer).of[static_cast<int>(backend)];
   return put_in_table(op, layer, where, f, context);
@@ -134,9 +135,9 @@ Registration put_in_composite(Operator& op, KernelFn f, void* context) {
 }
 
 Registration put_in_structured(Operator& op, Layer backend, KernelFn f, void* context) {
-  check(op.record->meta != nullptr, op.name(),
+  check(op.record->meta != nullptr, op,
         ": its record has no shape rule, by which results of a structured kernel are made");
-  check(LayerSet(backend) == (LayerSet(backend) & backend_layers), op.name(),
+  check(LayerSet(backend) == (LayerSet(backend) & backend_layers), op,
         ": a structured kernel is of a backend");
   Registration r{&op, backend, false, true};
   for_each_variant(op, [&](Operator& o) {

@@ -9,6 +9,7 @@
 #include "core/fork.h"
 #include "dispatch/backend.h"
 #include "dispatch/mutations.h"
+#include "dispatch/operator_text.h"
 #include "ops/shape/cat.h"
 #include "ops/shape/view.h"
 
@@ -31,15 +32,15 @@ void warn_once(const OpCall& c) {
 }
 
 void check_loopable(const Batch& b, const OpCall& c) {
-  check(b.size() > 0, "vmap: ", c.op->name(),
+  check(b.size() > 0, "vmap: ", *c.op,
         "() has no batching rule, and a loop over 0 samples knows no result shape");
   check(c.op->variant != Variant::Out && !c.info->view, "vmap: Batching rule not implemented for ",
         c.op->name(), ", and views and out= cannot be made by a loop over the samples");
   for (const Argument& r : c.info->schema.results)
-    check(r.type.kind == TypeKind::Tensor, "vmap: ", c.op->name(),
+    check(r.type.kind == TypeKind::Tensor, "vmap: ", *c.op,
           "() gives a number, which cannot differ from sample to sample "
           "(item() is one such call)");
-  check(!(c.op->record->flags & shape_from_data), "vmap: ", c.op->name(),
+  check(!(c.op->record->flags & shape_from_data), "vmap: ", *c.op,
         "() gives a result whose shape depends on the data, which may differ from sample to "
         "sample");
 }

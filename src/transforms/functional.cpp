@@ -8,6 +8,7 @@
 #include "autograd/variable.h"
 #include "core/fork.h"
 #include "dispatch/mutations.h"
+#include "dispatch/operator_text.h"
 #include "ops/complex/complex.h"
 #include "ops/create/copy.h"
 #include "ops/create/creation.h"
@@ -291,7 +292,7 @@ bool any_functional(const OpCall& c) {
 
 void run_after_functionalization(OpCall& c) {
   for_each_written(c, [&](const Tensor& t, int) {
-    check(!functional_part(t), "functionalize(): ", c.op->name(),
+    check(!functional_part(t), "functionalize(): ", *c.op,
           " would change a tensor of a function that has ended");
   });
   ReplacedArgs values(c, [](const Tensor& t, int) { return from_functional(t); });
@@ -443,7 +444,7 @@ void run_pure(OpCall& c) {
 // A written tensor takes a new value, in its own dtype and sizes.
 void assign(const OpCall& c, const Tensor& to, Tensor fresh) {
   FunctionalTensor* f = functional_part(to);
-  check(f, "functionalize(): ", c.op->name(),
+  check(f, "functionalize(): ", *c.op,
         " would change a tensor that is not an input of the function: "
         "expected it among the inputs");
   if (!same_sizes(fresh.sizes(), to.sizes())) {
@@ -569,7 +570,7 @@ void replace_source(const OpCall& c) {
     storage = functional_storage(c.arg(1).storage);
   else if (functional_part(c.tensor(1)))
     storage = functional_part(c.tensor(1))->storage;
-  check(storage != nullptr, "functionalize(): ", c.op->name(),
+  check(storage != nullptr, "functionalize(): ", *c.op,
         "() expects a source that is made within the function or an input of it");
   const bool whole = c.info->args == 2;
   if (whole && c.arg(1).is_tensor()) return adopt(self, c.tensor(1));
@@ -590,7 +591,7 @@ void run_geometry(OpCall& c, bool copies) {
     if (!storage) return call(*c.op, c.args, c.results);
     return resize_bytes(*storage, c.arg(1).i);
   }
-  check(functional_part(c.tensor(0)), "functionalize(): ", c.op->name(),
+  check(functional_part(c.tensor(0)), "functionalize(): ", *c.op,
         " would change the geometry of a tensor "
         "that is not an input of the function");
   if (const Operator* view = c.op->partner(Partner::View)) return change_view(c, *view, copies);

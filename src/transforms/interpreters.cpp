@@ -3,6 +3,7 @@
 #include "autograd/forward.h"
 #include "autograd/variable.h"
 #include "dispatch/mutations.h"
+#include "dispatch/operator_text.h"
 #include "ops/shape/view.h"
 #include "transforms/layers.h"
 #include "transforms/replaced_args.h"
@@ -54,7 +55,7 @@ Tensor without_dead_levels(const Tensor& t, const OpCall& c) {
   Tensor now = t;
   while (is_dead(now)) {
     const TransformWrapper* w = transform_wrapper(now);
-    check(!w->batched, c.op->name(),
+    check(!w->batched, *c.op,
           "(): a tensor of a vmap() that has ended was used: values must leave "
           "vmap() as results of the function that is mapped");
     now = Tensor(w->value);
@@ -84,7 +85,7 @@ void run_with(OpCall& c, ReplacedArgs& args, void (*next)(OpCall&)) {
 
 void check_mutates_own(const OpCall& c, int64_t level) {
   for_each_written(c, [&](const Tensor& t, int) {
-    check(wrapper_at(t, level), "grad: ", c.op->name(),
+    check(wrapper_at(t, level), "grad: ", *c.op,
           " would change a tensor that the transformed function "
           "captured; pass it as an argument instead");
   });

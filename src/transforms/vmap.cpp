@@ -3,6 +3,7 @@
 #include "dispatch/batch.h"
 #include "dispatch/batch_families.h"
 #include "dispatch/mutations.h"
+#include "dispatch/operator_text.h"
 #include "ops/create/copy.h"
 #include "ops/shape/cat.h"
 #include "ops/shape/view.h"
@@ -113,7 +114,7 @@ namespace {
 
 void check_writable(const OpCall& c, int64_t level) {
   for_each_written(c, [&](const Tensor& t, int) {
-    check(batched_at(t, level), "vmap: ", c.op->name(),
+    check(batched_at(t, level), "vmap: ", *c.op,
           " would write a batch into a tensor that has none: self is not "
           "vmapped over, an argument is; use the out-of-place form");
   });
@@ -161,7 +162,7 @@ void draw_for_each(Batch& b, const OpCall& c) {
     b.set(at, std::move(sizes));
     return b.run();
   }
-  check(!c.info->mutated, "vmap: ", c.op->name(),
+  check(!c.info->mutated, "vmap: ", *c.op,
         " cannot fill a tensor without a batch with different numbers "
         "for each sample");
   run_loop(b, c, false);
@@ -193,7 +194,7 @@ void check_no_decision(const OpCall& c, int64_t level) {
   const std::vector<Argument>& results = c.info->schema.results;
   if (results.size() != 1 || results[0].type.kind != TypeKind::Bool) return;
   for_each_tensor(*c.info, c.args, [&](const Tensor& t, int) {
-    check(!batched_at(t, level), "vmap: ", c.op->name(),
+    check(!batched_at(t, level), "vmap: ", *c.op,
           "() gives a bool, which cannot decide for all samples at once");
   });
 }
