@@ -113,7 +113,7 @@ wheel: setup ## a wheel in dist/
 	@$(VENV_PYTHON) -m pip wheel --disable-pip-version-check --no-deps -q -w dist . && ls -lh dist/*.whl
 
 clean: ## remove what was built (keeps .venv and the oracle's environment)
-	@rm -rf build/generated build/release build/quick build/debug build/asan build/tsan build/wheel build/demo build/docs build/reports build/logs dist
+	@rm -rf build/generated build/release build/quick build/debug build/asan build/tsan build/wheel-* build/demo build/docs build/reports build/logs dist
 
 distclean: clean ## remove everything that is not in the repository
 	@rm -rf build .venv
