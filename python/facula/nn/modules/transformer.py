@@ -44,12 +44,15 @@ def _length(sequence, batch_first):
     return sequence.size(1 if sequence.dim() == 3 and batch_first else 0)
 
 
-def _activation(activation):
-    if not isinstance(activation, str):
-        return activation
+def _get_activation_fn(activation):
+    """The function that a name stands for; other packages' layers use it, too."""
     if activation not in ("relu", "gelu"):
         raise RuntimeError(f"activation should be relu/gelu, not {activation}")
     return F.relu if activation == "relu" else F.gelu
+
+
+def _activation(activation):
+    return _get_activation_fn(activation) if isinstance(activation, str) else activation
 
 
 def _copies(module, count):

@@ -1,0 +1,39 @@
+"""Names for annotations: what may be given where a device, a size or a number is expected."""
+
+from __future__ import annotations
+
+import os
+from builtins import bool as _bool
+from builtins import bytes as _bytes
+from builtins import float as _float
+from builtins import int as _int
+from builtins import str as _str
+from collections.abc import Sequence
+from typing import IO, Union
+
+from facula import Size, SymBool, SymFloat, SymInt, Tensor, TypedStorage, UntypedStorage
+from facula import device as _device
+
+__all__ = ["Number", "Device", "FileLike", "Storage"]
+
+_TensorOrTensors = Union[Tensor, Sequence[Tensor]]
+_TensorOrOptionalTensors = Union[Tensor, Sequence[Union[Tensor, None]]]
+_TensorOrTensorsOrGradEdge = Union[
+    Tensor, Sequence[Tensor], "GradientEdge", Sequence["GradientEdge"]  # noqa: F821
+]
+_size = Union[Size, list[_int], tuple[_int, ...]]
+_symsize = Union[Size, Sequence[Union[_int, SymInt]]]
+_dispatchkey = _str
+
+IntLikeType = Union[_int, SymInt]
+FloatLikeType = Union[_float, SymFloat]
+BoolLikeType = Union[_bool, SymBool]
+py_sym_types = (SymInt, SymFloat, SymBool)
+PySymType = Union[SymInt, SymFloat, SymBool]
+Number = Union[_int, _float, _bool]
+_Number = (_int, _float, _bool)
+Device = Union[_device, _str, _int, None]
+FileLike = Union[_str, os.PathLike, IO[_bytes]]
+
+
+Storage = Union[UntypedStorage, TypedStorage]
