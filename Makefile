@@ -19,7 +19,7 @@ CONFORMANCE := ../shared/conformance
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup build build-tests demo test test-cpp test-python test-isa oracle differential \
-        conformance coverage-table bench leaks fuzz test-abi \
+        programs conformance coverage-table bench leaks fuzz test-abi \
         asan tsan debug docs format lint size baseline completeness wheel clean distclean
 
 help: ## list the targets
@@ -60,6 +60,12 @@ oracle: setup ## the environment with PyTorch for comparisons (ORACLE=its folder
 
 differential: build oracle ## the tests that compare with PyTorch
 	@$(TESTS) differential --python $(ORACLE)/bin/python --options='$(SUITE_OPTIONS)'
+
+programs: build oracle ## programs that say `import torch`, with PyTorch and with facula
+	@$(ORACLE)/bin/python -m pip install -q --disable-pip-version-check --no-deps --upgrade \
+	  --target build/program-packages -r tests/programs/requirements.txt
+	@PYTHONPATH=build/release/python $(ORACLE)/bin/python tests/programs/run.py --table \
+	  --packages build/program-packages $(SUITE_OPTIONS)
 
 conformance: build oracle ## PyTorch's operator database, and the floor of passing cases
 	@PYTHONPATH=build/release/python $(VENV_PYTHON) tools/conformance.py --harness $(CONFORMANCE) \

@@ -49,4 +49,6 @@ assert torch.autograd.gradcheck(
 )
 hessian = torch.autograd.functional.hessian(lambda t: (t.sin() * t).sum(), x[:3])
 print(seen, model)
-print(f"loss {loss.item():.4f} fit {fit.item():.4f} hooks {len(norms)} h {hessian.sum().item():.5f}")
+print(
+    f"loss {loss.item():.4f} fit {fit.item():.4f} hooks {len(norms)} h {hessian.sum().item():.5f}"
+)

@@ -1,4 +1,4 @@
-"""Scores of a classifier and a regression by torchmetrics.  needs: torchmetrics, lightning_utilities"""
+"""Scores of a classifier by torchmetrics.  needs: torchmetrics, lightning_utilities"""
 
 import torch
 import torchmetrics
@@ -20,7 +20,9 @@ for x, y in zip(logits, labels, strict=True):
     confusion.update(x, y)
     mean.update(torch.nn.functional.cross_entropy(x, y))
 scores = {name: value.item() for name, value in metrics.compute().items()}
-regression = torchmetrics.functional.r2_score(logits[0, :, 0], logits[0, :, 0] + 0.1 * logits[1, :, 0])
+regression = torchmetrics.functional.r2_score(
+    logits[0, :, 0], logits[0, :, 0] + 0.1 * logits[1, :, 0]
+)
 diagonal = confusion.compute().diag().sum().item()
 print(confusion)
 figures = " ".join(f"{name} {value:.5f}" for name, value in sorted(scores.items()))

@@ -38,11 +38,13 @@ def real_points(n):
     return torch.stack([angle.cos(), angle.sin()], dim=1) + 0.05 * torch.randn(n, 2)
 
 
-generator = nn.Sequential(nn.Linear(2, 48), nn.ReLU(), nn.Linear(48, 48), nn.ReLU(), nn.Linear(48, 2))
+generator = nn.Sequential(
+    nn.Linear(2, 48), nn.ReLU(), nn.Linear(48, 48), nn.ReLU(), nn.Linear(48, 2)
+)
 critic = Critic()
 optimizer_d = optim.Adam(critic.parameters(), lr=1e-3, betas=(0.5, 0.9))
 optimizer_g = optim.Adam(generator.parameters(), lr=1e-3, betas=(0.5, 0.9))
-for step in range(15):
+for _ in range(15):
     for p in critic.parameters():
         p.requires_grad_(True)
     for _ in range(3):
