@@ -25,9 +25,9 @@ def test_missing_names_are_attribute_errors_everywhere():
 @pytest.mark.parametrize(
     "module, name",
     [
-        ("facula.nn.utils", "weight_norm"),
-        ("facula.nn.utils", "parametrize"),
-        ("facula.optim", "swa_utils"),
+        ("facula.nn.utils", "no_such_norm"),
+        ("facula.nn.utils", "no_such_module"),
+        ("facula.optim", "no_such_utils"),
         ("facula.nn", "AdaptiveLogSoftmaxWithLoss"),
         ("facula.nn.modules", "AdaptiveLogSoftmaxWithLoss"),
         ("facula", "no_such_module"),
