@@ -29,6 +29,17 @@ class HandlerResult {
                      (info_.results > 1 && !type_.list && type_.kind == TypeKind::Tensor)) {}
 
   void read(PyObject* o, Value& slot) const {
+    try {
+      convert(o, slot);
+    } catch (const Error& e) {
+      // An exception of Python's, as an object's __index__ may raise, goes on as it is.
+      if (e.kind() == ErrorKind::Python || e.kind() == ErrorKind::Runtime) throw;
+      throw Error(ErrorKind::Runtime, refusal(), ": ", e.what());
+    }
+  }
+
+ private:
+  void convert(PyObject* o, Value& slot) const {
     if (o == Py_None && may_be_none_) return set_result(slot, written_ ? *written_ : Tensor());
     if (type_.list && type_.kind == TypeKind::Tensor) return read_tensors(o, slot);
     if (type_.list) return read_other(o, slot);
@@ -53,7 +64,6 @@ class HandlerResult {
     }
   }
 
- private:
   // The tensor that the result is, where the operator writes it; else null.
   static const Tensor* written_argument(const OpCall& c, int index) {
     const int from = c.info->alias_of[index];
@@ -61,15 +71,18 @@ class HandlerResult {
     return written ? &c.args[from].as_tensor() : nullptr;
   }
 
-  [[noreturn, gnu::cold]] void refuse(PyObject* o) const {
+  // "aten::add(): Unable to cast what a Python handler returned as result 'out'"
+  [[gnu::cold]] std::string refusal() const {
     const Schema& s = info_.schema;
     const std::string& name = s.results[static_cast<size_t>(index_)].name;
     std::string which = s.results.size() == 1 ? "" : concat(" as result ", index_);
     if (!name.empty())
       which += concat(which.empty() ? " as result '" : " ('", name, which.empty() ? "'" : "')");
-    throw Error(ErrorKind::Runtime, s.ns, "::", s.name,
-                "(): Unable to cast what a Python handler returned", which, ": expected ",
-                expected_text(type_, may_be_none_), "; got ", came_text(o));
+    return concat(s.ns, "::", s.name, "(): Unable to cast what a Python handler returned", which);
+  }
+  [[noreturn, gnu::cold]] void refuse(PyObject* o) const {
+    throw Error(ErrorKind::Runtime, refusal(), ": expected ", expected_text(type_, may_be_none_),
+                "; got ", came_text(o));
   }
   // Names the first element that does not fit, too.
   std::string came_text(PyObject* o) const {
@@ -81,8 +94,14 @@ class HandlerResult {
     return type_name(o);
   }
   bool fits_element(PyObject* o) const {
-    if (type_.kind != TypeKind::Tensor) return true;
-    return is_tensor(o) || (o == Py_None && type_.optional_elements);
+    if (type_.kind == TypeKind::Tensor)
+      return is_tensor(o) || (o == Py_None && type_.optional_elements);
+    SchemaType element = type_;
+    element.list = false;
+    element.optional = type_.optional_elements;
+    Parsed scratch;
+    Value v;
+    return read_value(element, false, o, v, scratch);
   }
 
   // Numbers of Python and NumPy; reading a tensor would call operators within the handler's call.
