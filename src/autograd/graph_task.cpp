@@ -5,6 +5,7 @@
 #include "autograd/anomaly.h"
 #include "autograd/gradients.h"
 #include "autograd/run_node.h"
+#include "core/interrupts.h"
 
 namespace facula {
 
@@ -160,7 +161,11 @@ uint32_t GraphTask::take_next() {
 }
 
 void GraphTask::work_alone() {
-  while (!ready_.empty()) evaluate(take_next());
+  InterruptPoll interrupt;  // kernels of small tensors do not look
+  while (!ready_.empty()) {
+    interrupt.step();
+    evaluate(take_next());
+  }
 }
 
 void GraphTask::work_with_others() {

@@ -159,6 +159,32 @@ class FirstFailure {
   std::exception_ptr error_;
 };
 
+// Which chunk this thread is in, for a worker that looks whether it should go on.
+class RunningChunk {
+ public:
+  RunningChunk(const FirstFailure& failure, int64_t chunk)
+      : failure_(failure), chunk_(chunk), outer_(innermost) {
+    innermost = this;
+  }
+  ~RunningChunk() { innermost = outer_; }
+  RunningChunk(const RunningChunk&) = delete;
+  static bool is_lost() { return innermost && innermost->failure_.before(innermost->chunk_); }
+
+ private:
+  static thread_local constinit const RunningChunk* innermost
+      __attribute__((tls_model("initial-exec")));
+  const FirstFailure& failure_;
+  const int64_t chunk_;
+  const RunningChunk* const outer_;
+};
+thread_local constinit const RunningChunk* RunningChunk::innermost = nullptr;
+
+// Thrown on a worker: an earlier chunk has failed, so nobody wants this one's results.
+struct LostChunk {};
+void leave_lost_chunk() {
+  if (RunningChunk::is_lost()) throw LostChunk();
+}
+
 // The chunks of a job, claimed one by one. Each thread has a share of neighbours, so that from call
 // to call its part of memory stays in its caches, and helps others with theirs when it is through.
 class Shares {
@@ -302,6 +328,7 @@ class Pool {
     pthread_setname_np(pthread_self(), "facula");
 #endif
     inside_region = true;
+    interrupts.ask = leave_lost_chunk;
     Clock::time_point moved;
     for (;;) {
       seen = wait_for_epoch(seen);
@@ -367,25 +394,23 @@ class Pool {
   }
 
   // All chunks before a failed one are run. The caller, whose share is the first, looks for
-  // interrupts; one ends the whole loop.
+  // interrupts; one ends the whole loop, workers' chunks too as soon as these look.
   void run_chunks(int share) noexcept {
     shares_.claim(share, [this, share](int64_t chunk) {
       if (failure_.before(chunk)) return;
       try {
+        const RunningChunk running(failure_, chunk);
         job_.run(chunk);
+        if (share == 0) poll_interrupts();
+      } catch (const LostChunk&) {
+      } catch (const Error& e) {
+        constexpr int64_t before_all = -1;  // kernels call no Python: it is an interrupt
+        failure_.record(e.kind() == ErrorKind::Python ? before_all : chunk,
+                        std::current_exception());
       } catch (...) {
         failure_.record(chunk, std::current_exception());
       }
-      if (share == 0) poll();
     });
-  }
-  void poll() {
-    try {
-      poll_interrupts();
-    } catch (...) {
-      constexpr int64_t before_all = -1;
-      failure_.record(before_all, std::current_exception());
-    }
   }
 
   // Runs two chunks, of which the caller's waits for the worker's, after all have gone to sleep.

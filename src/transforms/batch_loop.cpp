@@ -7,6 +7,7 @@
 
 #include "core/device_generator.h"
 #include "core/fork.h"
+#include "core/interrupts.h"
 #include "dispatch/backend.h"
 #include "dispatch/mutations.h"
 #include "dispatch/operator_text.h"
@@ -145,6 +146,7 @@ void run_loop(Batch& b, const OpCall& c, bool same_numbers) {
     Results<8> results;
     call(*c.op, sample.values, results.slots);
     gathered.take(results.slots);
+    poll_interrupts();
   }
   gathered.give(b);
 }

@@ -2,21 +2,28 @@
 // Chebyshev families use their trigonometric form at high degree inside (-1, 1), where it is
 // cheaper.
 #pragma once
+#include "core/interrupts.h"
 #include "kernels/scalar/math.h"
 
 namespace facula::scalar::math {
 inline namespace FACULA_ISA {
 namespace detail {
 
-// p_n from p_0 = 1, p_1 = first and p_(k+1) = next(k, p_k, p_(k-1)).
+// p_n from p_0 = 1, p_1 = first and p_(k+1) = next(k, p_k, p_(k-1)). A degree of billions takes
+// seconds for one element: some tenths of a millisecond lie between two looks for an interrupt.
 template <class T, class Next>
 FACULA_SCALAR T recurrence(int64_t n, T first, Next next) {
   if (n <= 0) return n < 0 ? T(0) : T(1);
+  constexpr int64_t steps_at_once = 1 << 16;
   T before = T(1), now = first;
-  for (int64_t k = 1; k < n && !is_nan(now); ++k) {
-    const T after = next(static_cast<T>(k), now, before);
-    before = now;
-    now = after;
+  for (int64_t k = 1; k < n && !is_nan(now);) {
+    const int64_t end = n - k > steps_at_once ? k + steps_at_once : n;
+    for (; k < end && !is_nan(now); ++k) {
+      const T after = next(static_cast<T>(k), now, before);
+      before = now;
+      now = after;
+    }
+    if (k < n) poll_interrupts();
   }
   return now;
 }

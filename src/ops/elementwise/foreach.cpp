@@ -3,6 +3,7 @@
 // variant.
 #include "ops/elementwise/foreach.h"
 
+#include "core/interrupts.h"
 #include "ops/create/copy.h"
 #include "ops/elementwise/arithmetic.h"
 #include "ops/elementwise/powers.h"
@@ -159,6 +160,7 @@ void run_each(void* context, OpCall& c) {
   Target t;
   Value given[most_args], placed[most_args];
   for (size_t k = 0; k < n; ++k) {
+    poll_interrupts();
     for (size_t i = 0; i < args; ++i) given[i] = element(s.args[i], c.args[i], k, numbers);
     if (!t.op || !bind(*t.op, s, given, placed)) {
       t = target(c, name, given);

@@ -22,13 +22,13 @@ void meta_rrelu(Meta& m) { m.result(0, m.tensor(0).sizes(), m.tensor(0).dtype())
 template <class T>
 void draw_slopes(Generator& g, const T* x, T* slopes, T* out, int64_t n, double lower,
                  double upper) {
-  for (int64_t i = 0; i < n; ++i) {
+  dist::for_each_draw(g, n, [&](int64_t i) {
     const bool drawn = static_cast<double>(x[i]) <= 0;
     const double slope = drawn ? lower + dist::next_unit(g) * (upper - lower) : 1.0;
     slopes[i] = static_cast<T>(static_cast<float>(slope));
     if constexpr (std::is_same_v<T, double>) slopes[i] = slope;
     out[i] = drawn ? static_cast<T>(x[i] * slopes[i]) : x[i];
-  }
+  });
 }
 void rrelu_with_noise(const Tensor& self, const Tensor& noise, const Scalar& lower,
                       const Scalar& upper, bool training, Generator* generator, const Tensor& out) {

@@ -21,6 +21,18 @@ LONG = {
     "list of views": "list(m.ones(1).expand(20_000_000))",
     "tensor of a list": "m.tensor([[1.0] * 1_000_000] * 300)",
     "one thread": "m.set_num_threads(1); x = m.ones(6000, 6000); x @ x",
+    # One element takes seconds: the caller's, or those of several threads.
+    "polynomial": "m.special.laguerre_polynomial_l(m.full((1,), 0.5), 2**40)",
+    "polynomials": "m.special.legendre_polynomial_p(m.full((100_000,), 0.5), 2**40)",
+    "polynomial of float64": "m.special.chebyshev_polynomial_t("
+    "m.ones(1, dtype=m.float64) + 1e-16, 2**40)\n"
+    "m.special.laguerre_polynomial_l(m.full((1,), 0.5, dtype=m.float64), 2**40)",
+    # Draws hold the lock of their generator.
+    "one draw": "m.empty(400_000_000, dtype=m.float16).normal_()",
+    "permutation": "m.randperm(300_000_000, dtype=m.int32)",
+    "bernoulli": "m.empty(2_000_000_000, dtype=m.bool).bernoulli_(0.3)",
+    "multinomial": "m.multinomial(m.ones(1000), 200_000_000, replacement=True)",
+    "list of small tensors": "l = [m.ones(1)] * 3_000_000; m._foreach_add(l, l)",
 }
 BODY = """
 import facula as m
@@ -62,6 +74,25 @@ def test_long_calls_end_when_interrupted(name):
     body = BODY.replace("CALL", LONG[name].replace("\n", "\n    "))
     lines = _run(body)
     assert lines == ["interrupted", "600000.0 3", "500000.0", "[2.0, 2.0, 2.0]"]
+
+
+NODES = """
+import facula as m
+x = m.ones(1, requires_grad=True)
+y = x
+for _ in range(2_000_000):
+    y = y + x
+print("begins", flush=True)
+try:
+    y.backward()
+    print("ended by itself")
+except KeyboardInterrupt:
+    print("interrupted", x.grad)
+"""
+
+
+def test_a_backward_of_many_small_nodes_ends_when_interrupted():
+    assert _run(NODES) == ["interrupted None"]
 
 
 HANDLER = """

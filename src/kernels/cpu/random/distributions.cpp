@@ -103,7 +103,7 @@ void fill_units(Generator& g, double* out, int64_t n) {
 template <class T>
 void normal_blocks(Generator& g, T* out, int64_t n, T mean, T std) {
   fill_units(g, out, n);
-  for (int64_t i = 0; i + block <= n; i += block) box_muller(out + i, mean, std);
+  for_each_draw(g, n / block, [&](int64_t k) { box_muller(out + k * block, mean, std); });
   if (n % block == 0) return;
   fill_units(g, out + n - block, block);
   box_muller(out + n - block, mean, std);
@@ -119,7 +119,7 @@ void normal_blocks_reduced(Generator& g, T* out, int64_t n, float mean, float st
     box_muller(values, mean, std);
     for (int i = 0; i < block; ++i) to[i] = T(values[i]);
   };
-  for (int64_t i = 0; i + block <= n; i += block) one_block(out + i);
+  for_each_draw(g, n / block, [&](int64_t k) { one_block(out + k * block); });
   if (n % block != 0) one_block(out + n - block);
 }
 
@@ -182,7 +182,8 @@ template <class T>
 void normal(Generator& g, T* out, int64_t n, double mean, double std, bool contiguous) {
   const std::lock_guard lock(g.mutex());
   if (n < block || !contiguous) {
-    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(std::fma(next_normal(g), std, mean));
+    for_each_draw(g, n,
+                  [&](int64_t i) { out[i] = static_cast<T>(std::fma(next_normal(g), std, mean)); });
   } else if constexpr (is_reduced<T>) {
     normal_blocks_reduced(g, out, n, static_cast<float>(mean), static_cast<float>(std));
   } else {
@@ -204,14 +205,14 @@ template <class T, class P>
 void bernoulli_each(Generator& g, T* out, const P* p, int64_t n) {
   const std::lock_guard lock(g.mutex());
   using Chance = std::conditional_t<std::is_same_v<P, double>, double, float>;
-  for (int64_t i = 0; i < n; ++i) {
+  for_each_draw(g, n, [&](int64_t i) {
     const Chance chance = static_cast<Chance>(p[i]);
     check(chance >= 0 && chance <= 1, "bernoulli(): expected p in [0, 1]; got p=", chance);
     if constexpr (std::is_same_v<P, double>)
       out[i] = from_bit<T>(next_unit(g) < chance);
     else
       out[i] = from_bit<T>(unit_float(g.next32()) < chance);
-  }
+  });
 }
 
 template <class T>
@@ -233,8 +234,9 @@ void cauchy(Generator& g, T* out, int64_t n, double median, double sigma) {
 template <class T>
 void log_normal(Generator& g, T* out, int64_t n, double mean, double std) {
   const std::lock_guard lock(g.mutex());
-  for (int64_t i = 0; i < n; ++i)
+  for_each_draw(g, n, [&](int64_t i) {
     out[i] = static_cast<T>(std::exp(std::fma(next_normal(g), std, mean)));
+  });
 }
 
 template <class T>

@@ -219,11 +219,11 @@ void randperm(Generator& g, T* out, int64_t n) {
     return;
   }
   // The shuffle that fills as it goes; 64 bits keep it fair for a large n.
-  for (int64_t i = 0; i < n; ++i) {
+  for_each_draw(g, n, [&](int64_t i) {
     const int64_t at = static_cast<int64_t>(g.next64() % static_cast<uint64_t>(i + 1));
     out[i] = out[at];
     out[at] = from_integer<T>(i);
-  }
+  });
 }
 
 template void random<bool>(Generator&, bool*, int64_t);

@@ -101,12 +101,13 @@ void multinomial_with_replacement(Generator& g, int64_t* out, const Weights<T>& 
   std::vector<Sum<T>> cumulative(w.n);
   for (int64_t row = 0; row < w.rows; ++row) {
     cumulate(w, row, cumulative);
-    for (int64_t j = 0; j < k; ++j) {
+    pause_draw(g);
+    for_each_draw(g, k, [&](int64_t) {
       const double u = next_unit(g);
       const auto slot = std::lower_bound(cumulative.begin(), cumulative.end(), u,
                                          [](Sum<T> c, double x) { return c < x; });
       *out++ = slot - cumulative.begin();
-    }
+    });
   }
 }
 

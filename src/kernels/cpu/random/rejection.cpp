@@ -152,9 +152,11 @@ template <class T>
 void dirichlet_row(Generator& g, T* out, const T* alpha, int64_t n, std::vector<double>& gammas) {
   constexpr T smallest = std::numeric_limits<T>::min();
   const T largest = std::nextafter(T(1), T(0));
-  for (int64_t i = 0; i < n; ++i)
+  pause_draw(g);
+  for_each_draw(g, n, [&](int64_t i) {
     gammas[i] = std::max(std::numeric_limits<double>::min(),
                          gamma_sample(g, static_cast<double>(alpha[i])));
+  });
   const double sum = pairwise_sum(gammas.data(), n);
   for (int64_t i = 0; i < n; ++i)
     out[i] = std::min(largest, std::max(smallest, static_cast<T>(gammas[i] / sum)));
@@ -165,24 +167,25 @@ void dirichlet_row(Generator& g, T* out, const T* alpha, int64_t n, std::vector<
 template <class T>
 void poisson(Generator& g, T* out, const T* rate, int64_t n) {
   const std::lock_guard lock(g.mutex());
-  for (int64_t i = 0; i < n; ++i)
+  for_each_draw(g, n, [&](int64_t i) {
     out[i] = static_cast<T>(poisson_count(g, static_cast<double>(rate[i])));
+  });
 }
 
 template <class T>
 void binomial(Generator& g, T* out, const T* count, const T* p, int64_t n) {
   const std::lock_guard lock(g.mutex());
-  for (int64_t i = 0; i < n; ++i) out[i] = binomial_count(g, count[i], p[i]);
+  for_each_draw(g, n, [&](int64_t i) { out[i] = binomial_count(g, count[i], p[i]); });
 }
 
 template <class T>
 void standard_gamma(Generator& g, T* out, const T* alpha, int64_t n) {
   const std::lock_guard lock(g.mutex());
   constexpr T smallest = std::numeric_limits<T>::min();
-  for (int64_t i = 0; i < n; ++i) {
+  for_each_draw(g, n, [&](int64_t i) {
     const T sample = gamma_sample(g, alpha[i]);
     out[i] = sample < smallest ? smallest : sample;
-  }
+  });
 }
 
 template <class T>

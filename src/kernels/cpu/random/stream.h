@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "core/half.h"
+#include "core/interrupts.h"
 #include "core/random.h"
 
 namespace facula::dist {
@@ -24,12 +25,38 @@ inline constexpr int digits<Half> = 11;
 template <>
 inline constexpr int digits<BFloat16> = 8;
 
+// Between the parts of a long draw, by the holder of the generator's mutex: the user may end the
+// call. The question may wait for a thread that wants to draw, so the mutex is free meanwhile.
+inline void pause_draw(Generator& g) {
+  if (interrupts.ask == nullptr || interrupt_clock() < interrupts.next) [[likely]]
+    return;
+  struct Released {
+    Generator& g;
+    explicit Released(Generator& of) : g(of) { g.mutex().unlock(); }
+    ~Released() { g.mutex().lock(); }
+  };
+  const Released released(g);
+  poll_interrupts();
+}
+
+// Calls f(i) for i in [0, n); it draws as often as it likes.
+template <class F>
+void for_each_draw(Generator& g, int64_t n, F f) {
+  constexpr int64_t block = 1024;
+  for (int64_t start = 0; start < n; start += block) {
+    if (start > 0) pause_draw(g);
+    const int64_t end = std::min(n, start + block);
+    for (int64_t i = start; i < end; ++i) f(i);
+  }
+}
+
 // Calls f(i, word) for i in [0, n) with successive 32-bit outputs.
 template <class F>
 void for_each_word(Generator& g, int64_t n, F f) {
   constexpr int64_t block = 1024;
   uint32_t words[block];
   for (int64_t start = 0; start < n; start += block) {
+    if (start > 0) pause_draw(g);
     const int64_t m = std::min(block, n - start);
     g.fill32(words, m);
     for (int64_t i = 0; i < m; ++i) f(start + i, words[i]);
@@ -42,6 +69,7 @@ void for_each_pair(Generator& g, int64_t n, F f) {
   constexpr int64_t block = 512;
   uint32_t words[2 * block];
   for (int64_t start = 0; start < n; start += block) {
+    if (start > 0) pause_draw(g);
     const int64_t m = std::min(block, n - start);
     g.fill32(words, 2 * m);
     for (int64_t i = 0; i < m; ++i)
