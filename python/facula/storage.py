@@ -45,6 +45,8 @@ _CASTS = {
     "complex_float": facula.complex64,
     "float8_e4m3fn": facula.float8_e4m3fn,
     "float8_e5m2": facula.float8_e5m2,
+    "float8_e4m3fnuz": getattr(facula, "float8_e4m3fnuz", None),
+    "float8_e5m2fnuz": getattr(facula, "float8_e5m2fnuz", None),
 }
 
 
@@ -56,11 +58,11 @@ def _elements(untyped, dtype):
 
 def _lines(values, kind, dtype, device, size):
     shown = f"dtype={dtype}, device={device}" if dtype else f"device={device}"
-    rows = "".join(f" {value}\n" for value in values)
-    end = "" if rows else "\n"
+    rows = " " + "\n ".join(map(str, values)) + "\n"
+    end = ""
     if device.type == "meta":
-        rows, end = "...\n", ""
-    return f"{rows}{end}[torch.storage.{kind}({shown}) of size {size}]"
+        rows = "...\n"
+    return f"{rows}[torch.storage.{kind}({shown}) of size {size}]"
 
 
 # --- methods of UntypedStorage
@@ -93,6 +95,91 @@ def _get_device(self):
     return self.device.index
 
 
+def _moved(self, device, non_blocking=False):
+    device = facula.device(device)
+    if device == self.device:
+        return self
+    return _elements(self, facula.uint8).to(device, non_blocking=non_blocking).untyped_storage()
+
+
+def _to(self, *, device, non_blocking=False):
+    """This storage if it is on the device, else a copy there."""
+    return _moved(self, device, non_blocking)
+
+
+def _cpu(self):
+    """This storage if it is on the CPU, else a copy there."""
+    return _moved(self, "cpu")
+
+
+def _cuda(self, device=None, non_blocking=False):
+    """This storage if it is on the CUDA device, the current one for None, else a copy there."""
+    return _moved(
+        self, facula.device("cuda", device) if isinstance(device, int) else device or "cuda"
+    )
+
+
+def _hpu(self, device=None, non_blocking=False):
+    """This storage on an HPU device."""
+    return _moved(self, device or "hpu")
+
+
+def _mps(self):
+    """This storage on the MPS device."""
+    return _moved(self, "mps")
+
+
+def _pin_memory(self, device=None):
+    """A copy in page-locked memory."""
+    return _elements(self, facula.uint8).pin_memory().untyped_storage()
+
+
+def __get_filename(self):
+    return self.filename
+
+
+def __byteswap(self, dtype):
+    _byteswap(self, dtype)
+
+
+def _descriptor(file):
+    return file if isinstance(file, int) else file.fileno()
+
+
+def __write_file(self, f, is_real_file, save_size, element_size):
+    """Write the number of elements, if `save_size`, and the bytes to a file."""
+    import os
+    import struct
+
+    head = struct.pack("<q", len(self) // element_size) if save_size else b""
+    if not is_real_file:
+        f.write(head)
+        f.write(memoryview(self))
+        return
+    for part in (head, memoryview(self)):
+        while part:
+            part = part[os.write(_descriptor(f), part) :]
+
+
+def __set_from_file(self, f, offset, is_real_file, element_size):
+    """Fill this storage with what `__write_file` wrote; seeks to `offset` unless it is None."""
+    import struct
+
+    if offset is not None:
+        f.seek(offset)
+    head = f.read(8)
+    if len(head) != 8 or struct.unpack("<q", head)[0] * element_size != len(self):
+        raise RuntimeError(
+            f"_set_from_file(): expected {len(self) // element_size} elements in the file; got "
+            f"{struct.unpack('<q', head)[0] if len(head) == 8 else 'none'}"
+        )
+    data = f.read(len(self))
+    if len(data) != len(self):
+        raise RuntimeError(f"unexpected EOF, expected {len(self) - len(data)} more bytes")
+    memoryview(self)[:] = data
+    return self
+
+
 def _is_shared(self):
     """Whether other processes share the memory."""
     return self.filename is not None
@@ -106,6 +193,13 @@ def _byteswap(self, dtype):
     rows.copy_(rows.flip(1))
 
 
+def _no_cast(name):
+    def cast(self):
+        raise NotImplementedError(f"{name}(): no dtype {name} in this version")
+
+    return cast
+
+
 def _cast_of(dtype):
     def cast(self):
         values = _elements(self, facula.uint8).to(dtype)
@@ -115,7 +209,9 @@ def _cast_of(dtype):
     return cast
 
 
-globals().update({f"_{name}": _cast_of(dtype) for name, dtype in _CASTS.items()})
+globals().update(
+    {f"_{name}": _cast_of(dtype) if dtype else _no_cast(name) for name, dtype in _CASTS.items()}
+)
 
 
 def ___copy__(self):
@@ -130,10 +226,17 @@ def ___deepcopy__(self, memo):
     return memo[key]
 
 
-def _from_buffer(cls, buffer, byte_order=None, count=-1, offset=0, *, dtype):
+def _from_buffer(cls, buffer, byte_order=None, count=-1, offset=0, *, dtype=None):
     """A storage with a copy of elements of a buffer, whose bytes lie in `byte_order`."""
-    if byte_order is None and dtype.itemsize > 1:
-        raise TypeError("from_buffer(): byte_order must be 'native', 'little' or 'big'; got None")
+    if dtype is None:
+        raise RuntimeError("from_buffer(): argument 'dtype' cannot be None")
+    if dtype in (facula.uint8, facula.int8):
+        byte_order = "native"
+    if byte_order is None:
+        raise RuntimeError(
+            "from_buffer(): function missing required argument 'byte_order': one of 'native', "
+            "'little' and 'big'"
+        )
     if byte_order not in (None, "native", "little", "big"):
         raise ValueError(
             f"from_buffer(): byte_order must be 'native', 'little' or 'big'; got {byte_order!r}"
@@ -233,15 +336,16 @@ def from_file(
 # --- typed storages
 
 
-class _StorageMeta(type):
+class _StorageBaseMeta(type):
     def __instancecheck__(cls, instance):
-        if cls is _StorageBase:
-            return isinstance(instance, (UntypedStorage, TypedStorage))
-        return type.__instancecheck__(cls, instance)
+        return isinstance(instance, UntypedStorage)
+
+    def __subclasscheck__(cls, kind):
+        return kind is cls or (isinstance(kind, type) and issubclass(kind, UntypedStorage))
 
 
-class _StorageBase(metaclass=_StorageMeta):
-    """What both kinds of storage are instances of."""
+class _StorageBase(metaclass=_StorageBaseMeta):
+    """What storages of bytes are instances of."""
 
 
 def _not_these(where, args, dtype, device, wrapped):
@@ -257,7 +361,7 @@ def _not_these(where, args, dtype, device, wrapped):
     )
 
 
-class TypedStorage(_StorageBase):
+class TypedStorage:
     """An untyped storage seen as elements of one dtype.
 
     TypedStorage(size), TypedStorage(data) with elements, TypedStorage() or
@@ -349,6 +453,8 @@ class TypedStorage(_StorageBase):
         """Change the number of elements, keeping the leading ones."""
         self._untyped_storage.resize_(size * self.dtype.itemsize)
 
+    _resize_ = resize_
+
     def _tensor(self):
         return _elements(self._untyped_storage, self.dtype)
 
@@ -360,7 +466,9 @@ class TypedStorage(_StorageBase):
         return self._tensor().tolist()
 
     def _position(self, index):
-        if isinstance(index, bool) or not isinstance(index, int):
+        if isinstance(index, bool):
+            raise TypeError(f"can't index a {type(self)} with {type(index)}")
+        if not isinstance(index, int):
             raise RuntimeError(f"can't index a {type(self)} with {type(index)}")
         size = self.size()
         if not -size <= index < size:
@@ -378,7 +486,7 @@ class TypedStorage(_StorageBase):
         self._tensor()[index] = value
 
     def __iter__(self):
-        return iter([self[i] for i in range(self.size())])
+        return (self[i] for i in range(self.size()))
 
     def fill_(self, value):
         """Set every element."""
@@ -400,10 +508,24 @@ class TypedStorage(_StorageBase):
         """This storage on the CPU."""
         return self._like(self._untyped_storage.cpu())
 
+    def to(self, *, device, non_blocking=False):
+        """This storage on a device: a copy where it is on another one."""
+        return self._like(self._untyped_storage.to(device=device, non_blocking=non_blocking))
+
+    def cuda(self, device=None, non_blocking=False):
+        """This storage on a CUDA device, the current one for None."""
+        return self._like(self._untyped_storage.cuda(device, non_blocking))
+
+    def hpu(self, device=None, non_blocking=False):
+        """This storage on an HPU device."""
+        return self._like(self._untyped_storage.hpu(device, non_blocking))
+
     def type(self, dtype=None, non_blocking=False):
         """The name of the class; or the bytes as elements of another one."""
         if dtype is None:
-            return f"torch.{_class_name(self.dtype)}"
+            kind = _CLASS_NAMES.get(self.dtype)
+            is_named = kind is not None and self.device.type != "meta"
+            return f"torch.{kind}" if is_named else "torch.storage.TypedStorage"
         return _of_class(dtype).copy_(self, non_blocking)
 
     def pickle_storage_type(self):
@@ -422,6 +544,31 @@ class TypedStorage(_StorageBase):
         """Whether the memory is page-locked."""
         return self._untyped_storage.is_pinned()
 
+    def pin_memory(self, device=None):
+        """A copy in page-locked memory."""
+        return self._like(self._untyped_storage.pin_memory(device))
+
+    def _write_file(self, f, is_real_file, save_size, element_size):
+        self._untyped_storage._write_file(f, is_real_file, save_size, element_size)
+
+    def _set_from_file(self, f, offset, is_real_file, element_size):
+        self._untyped_storage._set_from_file(f, offset, is_real_file, element_size)
+        return self
+
+    def _maybe_wrap_index(self, index, is_stop=False):
+        if index is None:
+            return self.size() if is_stop else 0
+        return self._position(index)
+
+    def _getitem(self, index):
+        return self[index]
+
+    def _setitem(self, index, value):
+        self[index] = value
+
+    def _get_legacy_storage_class(self):
+        return _CLASSES.get(_CLASS_NAMES.get(self.dtype))
+
     def share_memory_(self):
         """Move the memory to where other processes can share it."""
         self._untyped_storage.share_memory_()
@@ -431,6 +578,8 @@ class TypedStorage(_StorageBase):
     def from_buffer(cls, *args, **kwargs):
         """A storage of the class's dtype with a copy of elements of a buffer."""
         dtype = getattr(cls, "dtype", None)
+        if dtype is not None and "dtype" in kwargs:
+            raise RuntimeError(f"{cls.__name__}.from_buffer(): its dtype is {dtype}; got another")
         if dtype is None:
             dtype = kwargs.pop("dtype", facula.get_default_dtype())
         return _wrapped(UntypedStorage.from_buffer(*args, dtype=dtype, **kwargs), dtype)
@@ -467,7 +616,10 @@ class TypedStorage(_StorageBase):
         return super().__sizeof__() + self.nbytes()
 
     def __eq__(self, other):
-        return isinstance(other, TypedStorage) and self.data_ptr() == other.data_ptr()
+        if not isinstance(other, TypedStorage):
+            return False
+        is_same = self._cdata == other._cdata
+        return is_same or (self.device.type != "meta" and self.data_ptr() == other.data_ptr())
 
     def __hash__(self):
         return hash(self._cdata)
@@ -484,7 +636,7 @@ def _typed_cast_of(dtype):
 
 
 for _name, _dtype in _CASTS.items():
-    setattr(TypedStorage, _name, _typed_cast_of(_dtype))
+    setattr(TypedStorage, _name, _typed_cast_of(_dtype) if _dtype else _no_cast(_name))
 
 
 def _wrapped(untyped, dtype):
@@ -503,7 +655,7 @@ def _made(dtype, device, args, where):
         raise RuntimeError(_not_these(where, args, dtype, device, None))
     if not args:
         return UntypedStorage(0, device=device)
-    if isinstance(args[0], int) and not isinstance(args[0], bool):
+    if isinstance(args[0], int):
         return UntypedStorage(args[0] * dtype.itemsize, device=device)
     from collections.abc import Sequence
 
@@ -514,14 +666,18 @@ def _made(dtype, device, args, where):
     return facula.tensor(list(args[0]), dtype=dtype, device=device).untyped_storage()
 
 
-class _LegacyMeta(_StorageMeta):
+class _LegacyStorageMeta(type):
     """The class of FloatStorage and its like: typed storages of the dtype are instances."""
 
     def __instancecheck__(cls, instance):
-        return isinstance(instance, TypedStorage) and instance.dtype == cls.dtype
+        is_typed = type.__instancecheck__(TypedStorage, instance)
+        return is_typed and instance.dtype == getattr(cls, "dtype", None)
 
     def __call__(cls, *args, wrap_storage=None, **others):
         where = f"{cls}.__new__"
+        unknown = set(others) - {"dtype", "device"}
+        if unknown:
+            raise TypeError(f"{where}() got an unexpected keyword argument {min(unknown)!r}")
         if wrap_storage is None and not others:
             return _wrapped(_made(cls.dtype, None, args, where), cls.dtype)
         complaint = _not_these(where, args, others.get("dtype"), others.get("device"), wrap_storage)
@@ -535,10 +691,14 @@ class _LegacyMeta(_StorageMeta):
         return f"<class 'torch.{cls.__name__}'>"
 
 
+class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
+    """What FloatStorage and its like derive from; a call gives a TypedStorage."""
+
+
 def _legacy(name, dtype):
     doc = f"Makes typed storages of {dtype}, from a size or from elements."
-    return _LegacyMeta(
-        name, (TypedStorage,), {"dtype": dtype, "__module__": "torch", "__doc__": doc}
+    return _LegacyStorageMeta(
+        name, (_LegacyStorage,), {"dtype": dtype, "__module__": facula.__name__, "__doc__": doc}
     )
 
 
@@ -548,10 +708,44 @@ globals().update(_CLASSES)
 
 def _of_class(wanted):
     """An empty typed storage of a class, given as such or by its name."""
-    name = wanted.rsplit(".", 1)[-1] if isinstance(wanted, str) else getattr(wanted, "__name__", "")
+    if not isinstance(wanted, (str, _LegacyStorageMeta)):
+        raise AttributeError(f"type(): expected a storage class or its name; got {wanted!r}")
+    name = wanted.rsplit(".", 1)[-1] if isinstance(wanted, str) else wanted.__name__
     if name not in _CLASSES:
         raise RuntimeError(f"Cannot find storage class {wanted!r}")
     return _CLASSES[name]()
+
+
+def _load_from_bytes(data):
+    """What pickles of PyTorch call for the bytes of a storage: a file in the old format."""
+    import io
+
+    return facula.load(io.BytesIO(data), weights_only=False)
+
+
+def _isint(value):
+    return isinstance(value, int)
+
+
+def _dtype_to_storage_type_map():
+    """From dtypes to the names of their storage classes; returns a dict."""
+    return dict(_CLASS_NAMES)
+
+
+def _storage_type_to_dtype_map():
+    """From names of storage classes to their dtypes; returns a dict."""
+    return dict(_DTYPES)
+
+
+def _get_dtype_from_pickle_storage_type(name):
+    if name not in _DTYPES:
+        raise KeyError(f'pickle storage type "{name}" is not recognized')
+    return _DTYPES[name]
+
+
+def storage_type_of(tensor):
+    """The class of typed storages of a tensor's dtype."""
+    return _CLASSES[_class_name(tensor.dtype)]
 
 
 def typed_storage_of(tensor):

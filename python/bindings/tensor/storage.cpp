@@ -5,6 +5,7 @@
 #include "bindings/module/package.h"
 #include "bindings/tensor/tensor_members.h"
 #include "bindings/tensor/types.h"
+#include "core/checksum.h"
 #include "dispatch/running_calls.h"
 #include "ops/create/copy.h"
 #include "transforms/inner_mode.h"
@@ -33,37 +34,43 @@ size_t byte_count(PyObject* o) {
   return static_cast<size_t>(n);
 }
 
+Ref<Storage> storage_of_items(PyObject* given, Device device) {
+  check(PySequence_Check(given) && !PyAnySet_Check(given),
+        "UntypedStorage(): Expected a sequence type, but got ", type_name(given));
+  const Object items = Object::take(PySequence_Fast(given, "UntypedStorage(): not a sequence"));
+  Ref<Storage> s =
+      Storage::make(device, static_cast<size_t>(PySequence_Fast_GET_SIZE(items.get())));
+  SignalPoll poll;
+  read_items(items.get(), [&](size_t i, PyObject* item) {
+    check(PyLong_Check(item), "UntypedStorage(): tried to construct a storage from a sequence (",
+          type_name(given), "), but one of the items was of type ", type_name(item),
+          " instead of int");
+    const long v = PyLong_AsLong(item);
+    if (v == -1 && PyErr_Occurred()) throw_python();
+    static_cast<uint8_t*>(s->data())[i] = static_cast<uint8_t>(v);
+    poll.step();
+    return true;
+  });
+  return s;
+}
+
 PyObject* storage_new(PyTypeObject* type, PyObject* args, PyObject* given_keywords) {
   return guard([&]() -> PyObject* {
     const OwnKeywords own(given_keywords);
     PyObject* kwargs = own.get();
-    static const char* keys[] = {"size", "device", nullptr};
-    PyObject *size = nullptr, *device = nullptr;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:UntypedStorage", const_cast<char**>(keys),
-                                     &size, &device))
+    static const char* keys[] = {"size", "sequence", "device", "allocator", nullptr};
+    PyObject *size = nullptr, *items = nullptr, *device = nullptr, *allocator = nullptr;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$OOO:UntypedStorage",
+                                     const_cast<char**>(keys), &size, &items, &device, &allocator))
       return nullptr;
     Device d;
     if (device && device != Py_None && !device_like(device, d))
       throw_type(concat("UntypedStorage(): argument 'device' must be torch.device, not ",
                         type_name(device)));
-    if (!size || PyLong_Check(size))
-      return new_object(type, Storage::make(d, size ? byte_count(size) : 0)).leak();
-    const Object items =
-        Object::take(PySequence_Fast(size, "UntypedStorage() expected a size or a sequence"));
-    const size_t n = static_cast<size_t>(PySequence_Fast_GET_SIZE(items.get()));
-    Ref<Storage> s = Storage::make(d, n);
-    SignalPoll poll;
-    read_items(items.get(), [&](size_t i, PyObject* item) {
-      check(PyLong_Check(item), "UntypedStorage(): tried to construct a storage from a sequence (",
-            type_name(size), "), but one of the items was of type ", type_name(item),
-            " instead of int");
-      const long v = PyLong_AsLong(item);
-      if (v == -1 && PyErr_Occurred()) throw_python();
-      static_cast<uint8_t*>(s->data())[i] = static_cast<uint8_t>(v);
-      poll.step();
-      return true;
-    });
-    return new_object(type, std::move(s)).leak();
+    if (!size && !items) return new_object(type, Storage::make(d, 0)).leak();
+    if (size && PyLong_Check(size) && !PyBool_Check(size))
+      return new_object(type, Storage::make(d, byte_count(size))).leak();
+    return new_object(type, storage_of_items(items ? items : size, d)).leak();
   });
 }
 
@@ -115,9 +122,16 @@ Object clone(PyObject* o, PyObject*) {
   return new_object(&storage_type, std::move(copy));
 }
 Object copy_from(PyObject* o, PyObject* args) {
-  PyObject* from = nullptr;
+  PyObject* given = nullptr;
   int non_blocking = 0;
-  if (!PyArg_ParseTuple(args, "O!|p", &storage_type, &from, &non_blocking)) throw_python();
+  if (!PyArg_ParseTuple(args, "O|p", &given, &non_blocking)) throw_python();
+  Object inner;
+  if (is_storage(given))
+    inner = Object::share(given);
+  else if (PyObject_HasAttrString(given, "_untyped_storage"))
+    inner = Object::take(PyObject_GetAttrString(given, "_untyped_storage"));
+  PyObject* from = inner.get();
+  check_type(from && is_storage(from), "copy_(): expected a storage; got ", type_name(given));
   check(storage_value(o)->nbytes() == storage_value(from)->nbytes(),
         "size does not match, self was ", storage_value(o)->nbytes(), " bytes but src was ",
         storage_value(from)->nbytes(), " bytes");
@@ -127,6 +141,7 @@ Object copy_from(PyObject* o, PyObject* args) {
   return Object::share(o);
 }
 Object fill(PyObject* o, PyObject* v) {
+  check(PyLong_Check(v), "fill_ expects int, but got ", type_name(v));
   const long byte = PyLong_AsLong(v);
   if (byte == -1 && PyErr_Occurred()) throw_python();
   const InUse writing(*storage_value(o));
@@ -142,11 +157,6 @@ Object bytes_object(PyObject* o) {
 }
 Object to_list_of_bytes(PyObject* o, PyObject*) {
   return Object::take(PySequence_List(bytes_object(o).get()));
-}
-Object to_cpu(PyObject* o, PyObject*) {
-  if (storage_value(o)->device().is_cpu()) return Object::share(o);
-  throw Error(ErrorKind::NotImplemented, "UntypedStorage.cpu(): copies from ",
-              str(storage_value(o)->device()), " are not implemented");
 }
 Object say_no(PyObject*, PyObject*) { return boolean(false); }
 Object share_memory(PyObject*, PyObject*) {
@@ -211,6 +221,18 @@ PyMethodDef methods[] = {
     written_in_python<"_complex_float">(),
     written_in_python<"_float8_e4m3fn">(),
     written_in_python<"_float8_e5m2">(),
+    written_in_python<"_cpu">(),
+    written_in_python<"_to">(),
+    written_in_python<"_cuda">(),
+    written_in_python<"_hpu">(),
+    written_in_python<"_mps">(),
+    written_in_python<"_pin_memory">(),
+    written_in_python<"__write_file">(),
+    written_in_python<"__set_from_file">(),
+    written_in_python<"__get_filename">(),
+    written_in_python<"__byteswap">(),
+    written_in_python<"_float8_e4m3fnuz">(),
+    written_in_python<"_float8_e5m2fnuz">(),
     written_in_python<"_is_shared">(),
     written_in_python<"___copy__">(),
     written_in_python<"___deepcopy__">(),
@@ -227,7 +249,6 @@ PyMethodDef methods[] = {
     {"copy_", guarded<copy_from>, METH_VARARGS, "Copies the bytes of a storage of the same size."},
     {"fill_", guarded<fill>, METH_O, "Sets every byte."},
     {"tolist", guarded<to_list_of_bytes>, METH_NOARGS, "The bytes as a list of ints."},
-    {"cpu", guarded<to_cpu>, METH_NOARGS, "This storage, or a copy of it on the CPU."},
     {"is_pinned", guarded<say_no>, METH_VARARGS, "Whether the memory is page-locked."},
     {"share_memory_", guarded<share_memory>, METH_NOARGS, nullptr},
     {"__reduce__", guarded<reduce>, METH_NOARGS, nullptr},
@@ -268,7 +289,8 @@ Py_ssize_t in_range(PyObject* o, Py_ssize_t i) {
   return i < 0 ? i + n : i;
 }
 Py_ssize_t position(PyObject* o, PyObject* key) {
-  check_type(PyIndex_Check(key), "can't index a ", Py_TYPE(o)->tp_name, " with ", type_name(key));
+  check_type(PyIndex_Check(key) && !PyBool_Check(key), "can't index a ", Py_TYPE(o)->tp_name,
+             " with ", type_name(key));
   const Py_ssize_t i = PyNumber_AsSsize_t(key, PyExc_IndexError);
   if (i == -1 && PyErr_Occurred()) throw_python();
   return in_range(o, i);
@@ -311,6 +333,16 @@ PyObject* get_item(PyObject* o, PyObject* key) {
     return checked(get_byte(o, position(o, key)));
   });
 }
+// PyTorch's errors here are not those of reading.
+Part part_to_set(PyObject* o, PyObject* key) {
+  if (PySlice_Check(key)) return part_of(o, key);
+  check(PyIndex_Check(key) && !PyBool_Check(key), "can't index a ", Py_TYPE(o)->tp_name, " with ",
+        type_name(key));
+  const Py_ssize_t i = PyNumber_AsSsize_t(key, nullptr), n = length(o);
+  if (i == -1 && PyErr_Occurred()) throw_python();
+  check(i >= -n && i < n, "out of bounds: index ", i, " of a storage of size ", n);
+  return {i < 0 ? i + n : i, 1};
+}
 int set_item(PyObject* o, PyObject* key, PyObject* value) {
   return guard_status([&] {
     check_type(value != nullptr, "items of a storage cannot be deleted");
@@ -318,7 +350,7 @@ int set_item(PyObject* o, PyObject* key, PyObject* value) {
           type_name(value), " instead");
     const long v = PyLong_AsLong(value);
     if (v == -1 && PyErr_Occurred()) throw_python();
-    const Part part = PySlice_Check(key) ? part_of(o, key) : Part{position(o, key), 1};
+    const Part part = part_to_set(o, key);
     const InUse writing(*storage_value(o));
     if (part.size)
       std::memset(bytes_of(o) + part.begin, static_cast<int>(v & 255),
@@ -365,7 +397,7 @@ PyTypeObject meta_type = make_meta();
 
 PyTypeObject make_type() {
   PyTypeObject t = blank_type();
-  t.tp_name = "facula.UntypedStorage";
+  t.tp_name = "facula.storage.UntypedStorage";
   t.tp_basicsize = sizeof(KeptObject);
   t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC;
   t.tp_new = storage_new;
@@ -421,7 +453,19 @@ Object from_bytes(PyObject*, PyObject* buffer) {
   const bool writable = !PyMemoryView_GET_BUFFER(view.get())->readonly;
   return storage_object(storage_over_buffer(buffer, writable));
 }
-PyMethodDef functions[] = {{"_storage_bytes", guarded<bytes_view>, METH_O, nullptr},
+// The checksum of a buffer that follows bytes with the checksum `before`.
+Object checksum(PyObject*, PyObject* args) {
+  PyObject* buffer = nullptr;
+  unsigned int before = 0;
+  if (!PyArg_ParseTuple(args, "O|I:_crc32", &buffer, &before)) throw_python();
+  Py_buffer view;
+  checked(PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE));
+  const uint32_t result = crc32(view.buf, static_cast<size_t>(view.len), before);
+  PyBuffer_Release(&view);
+  return Object::take(PyLong_FromUnsignedLong(result));
+}
+PyMethodDef functions[] = {{"_crc32", guarded<checksum>, METH_VARARGS, nullptr},
+                           {"_storage_bytes", guarded<bytes_view>, METH_O, nullptr},
                            {"_storage_from_bytes", guarded<from_bytes>, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 

@@ -59,6 +59,10 @@ Object data_ptr(PyObject* o) {
   return Object::take(PyLong_FromVoidPtr(t.data()));
 }
 Object untyped_storage(PyObject* o) { return storage_object(storage_of(tensor_of(o))); }
+Object storage_type_of(PyObject* o) {
+  const Object find = imported("facula.storage", "storage_type_of");
+  return Object::take(PyObject_CallOneArg(find.get(), o));
+}
 Object typed_storage(PyObject* o) {
   const Object make = imported("facula.storage", "typed_storage_of");
   return Object::take(PyObject_CallOneArg(make.get(), o));
@@ -376,6 +380,7 @@ PyMethodDef tensor_methods[] = {
     nullary<"data_ptr", data_ptr>("The address of the first element."),
     nullary<"untyped_storage", untyped_storage>("The storage, as bytes."),
     nullary<"storage", typed_storage>("The storage, as elements."),
+    nullary<"storage_type", storage_type_of>("The class of storages of the dtype."),
     nullary<"_typed_storage", typed_storage>("The storage, as elements."),
     nullary<"is_floating_point", of_kind<is_floating>>(
         "Whether the dtype is a floating-point one."),

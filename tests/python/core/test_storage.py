@@ -1,6 +1,7 @@
 """Storages as sequences of bytes and as elements of a dtype; files; tensors over them."""
 
 import copy
+import io
 import pickle
 
 import facula
@@ -62,7 +63,26 @@ BYTES = [
         [3, 2, 5, 4],
     ),
     (lambda: facula.UntypedStorage.from_buffer(b"ab", "big", 4, dtype=facula.int16), ValueError),
-    (lambda: facula.UntypedStorage.from_buffer(b"ab", dtype=facula.int16), TypeError),
+    (lambda: facula.UntypedStorage.from_buffer(b"ab", dtype=facula.int16), RuntimeError),
+    (lambda: facula.UntypedStorage.from_buffer(b"ab"), RuntimeError),
+    (lambda: _bytes()[True], TypeError),
+    (lambda: _changed(_bytes(), 9, 1), RuntimeError),
+    (lambda: _changed(_bytes(), "a", 1), RuntimeError),
+    (lambda: _changed(_bytes(), -1, 9), [0, 1, 2, 3, 4, 9]),
+    (lambda: _bytes().fill_(1.5), RuntimeError),
+    (lambda: _bytes().copy_(3), TypeError),
+    (lambda: facula.UntypedStorage(4).copy_(facula.ones(1).storage()).tolist(), [0, 0, 128, 63]),
+    (lambda: facula.UntypedStorage(True), RuntimeError),
+    (lambda: facula.UntypedStorage({1, 2}), RuntimeError),
+    (lambda: facula.UntypedStorage(3, 4), TypeError),
+    (lambda: facula.UntypedStorage(sequence=[1]).tolist(), [1]),
+    (lambda: _bytes().to(device="cpu").tolist(), [0, 1, 2, 3, 4, 5]),
+    (lambda: _bytes().to("cpu"), TypeError),
+    (lambda: _bytes().cuda(), RuntimeError),
+    (lambda: _bytes().type(int), AttributeError),
+    (lambda: isinstance(_bytes(), facula.storage._StorageBase), True),
+    (lambda: facula.typename(_bytes()), "facula.storage.UntypedStorage"),
+    (lambda: repr(_bytes()[:0]), " \n[torch.storage.UntypedStorage(device=cpu) of size 0]"),
 ]
 
 
@@ -75,6 +95,20 @@ def test_untyped(case):
 TYPED = [
     (lambda: _floats()[-1], 5.0),
     (lambda: _floats()[1:3], RuntimeError),
+    (lambda: _floats()[True], TypeError),
+    (lambda: list(_floats())[:2], [0.0, 1.0]),
+    (lambda: _floats().to(device="cpu") == _floats(), False),
+    (lambda: (lambda s: s.to(device="cpu") == s)(_floats()), True),
+    (lambda: _floats()._resize_(1), None),
+    (lambda: F.FloatStorage(True).size(), 1),
+    (lambda: F.FloatStorage(foo=1), TypeError),
+    (lambda: F.FloatStorage.from_buffer(b"abcd", "native", dtype=F.int8), RuntimeError),
+    (lambda: F.ByteStorage.from_buffer(b"ab", byte_order="any").tolist(), [97, 98]),
+    (lambda: issubclass(F.FloatStorage, F.storage._LegacyStorage), True),
+    (lambda: pickle.loads(pickle.dumps(F.FloatStorage)) is F.FloatStorage, True),
+    (lambda: F.ones(1).storage_type() is F.FloatStorage, True),
+    (lambda: F.ones(3, device="meta").storage().type(), "torch.storage.TypedStorage"),
+    (lambda: (lambda s: s == s)(F.ones(3, device="meta").storage()), True),
     (lambda: _floats()[6], IndexError),
     (lambda: _floats()["a"], RuntimeError),
     (lambda: _changed(_floats(), slice(1, 3), 9), [0.0, 9.0, 9.0, 3.0, 4.0, 5.0]),
@@ -208,3 +242,23 @@ def test_files_that_do_not_do(tmp_path, make):
     path.write_bytes(b"abc")
     with pytest.raises(RuntimeError, match="file"):
         make(str(path))
+
+
+def test_write_file(tmp_path):
+    path = tmp_path / "s"
+    storage = _floats()
+    with open(path, "wb") as file:
+        storage._write_file(file, True, True, 4)
+    assert path.read_bytes() == (6).to_bytes(8, "little") + bytes(storage.untyped())
+    back = F.FloatStorage(6)
+    with open(path, "rb") as file:
+        back._set_from_file(file, None, True, 4)
+        assert back.tolist() == storage.tolist()
+        with pytest.raises(RuntimeError, match="expected 3 elements"):
+            F.FloatStorage(3)._set_from_file(file, 0, True, 4)
+
+
+def test_pickles_of_pytorch_s_storages():
+    stream = io.BytesIO()
+    facula.save(_floats(), stream, _use_new_zipfile_serialization=False)
+    assert F.storage._load_from_bytes(stream.getvalue()).tolist() == _floats().tolist()
