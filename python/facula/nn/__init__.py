@@ -7,7 +7,7 @@ from facula import _C, _missing
 _C._lazy_module(__name__)
 
 _PARAMETER_NAMES = ("Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer")
-_SUBMODULES = ("functional", "init", "modules", "parameter", "utils")
+_SUBMODULES = ("functional", "init", "modules", "parallel", "parameter", "utils")
 
 
 def _submodule(name):
@@ -21,6 +21,8 @@ def __getattr__(name):
         value = _submodule(name)
     elif name in _PARAMETER_NAMES:
         value = getattr(_submodule("parameter"), name)
+    elif name == "DataParallel":
+        value = _submodule("parallel").DataParallel
     elif name == "factory_kwargs":
         value = _submodule("_factory").factory_kwargs
     elif name.startswith("__"):
@@ -35,5 +37,5 @@ def __getattr__(name):
 
 
 def __dir__():
-    names = {*globals(), *_SUBMODULES, *_PARAMETER_NAMES, "factory_kwargs"}
+    names = {*globals(), *_SUBMODULES, *_PARAMETER_NAMES, "factory_kwargs", "DataParallel"}
     return sorted(names.union(_submodule("modules").class_names()))

@@ -18,7 +18,7 @@ class DistributedSampler(Sampler):
         drop_last: leave out indices so that all parts are of one size, instead of repeating some.
 
     Raises:
-        NotImplementedError: `num_replicas` or `rank` missing (no process group yet).
+        RuntimeError: `num_replicas` or `rank` missing, as there is no process group.
         ValueError: a bad rank.
     """
 
@@ -26,10 +26,7 @@ class DistributedSampler(Sampler):
         self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False
     ):
         if num_replicas is None or rank is None:
-            raise NotImplementedError(
-                "DistributedSampler(): num_replicas and rank must be given: "
-                "process groups are not implemented yet"
-            )
+            raise RuntimeError("Requires distributed package to be available")
         if not 0 <= rank < num_replicas:
             raise ValueError(f"DistributedSampler: rank must be in [0, {num_replicas}); got {rank}")
         share = len(dataset) / num_replicas

@@ -1,0 +1,5 @@
+"""How long processes wait for each other."""
+
+from facula.distributed.distributed_c10d import default_pg_timeout
+
+__all__ = ["default_pg_timeout"]
