@@ -69,7 +69,14 @@ _PYTHON_NAMES = {
         "is_inference",
         "_assert",
     ),
-    "facula.amp": (
+    "facula._precision": ("get_float32_matmul_precision", "set_float32_matmul_precision"),
+    "facula.amp.autocast_mode": (
+        "is_autocast_cpu_enabled",
+        "set_autocast_cpu_enabled",
+        "get_autocast_cpu_dtype",
+        "set_autocast_cpu_dtype",
+        "get_autocast_gpu_dtype",
+        "set_autocast_gpu_dtype",
         "autocast",
         "is_autocast_enabled",
         "set_autocast_enabled",

@@ -49,14 +49,45 @@ def set_rng_state(new_state):
 
 @contextmanager
 def fork_rng(
-    devices=None, enabled=True, _caller="fork_rng", _devices_kw="devices", device_type="cuda"
+    devices=None, enabled=True, _caller="fork_rng", _devices_kw="devices", device_type=None
 ):
-    """Context manager: the default stream is put back on the way out."""
+    """Context manager: the default streams are put back on the way out.
+
+    Args:
+        devices (iterable of int): the devices whose streams are put back beside the CPU's; all
+            that there are unless given.
+        enabled (bool): False lets everything be.
+        device_type (str): the devices' kind; that of the accelerator unless given.
+
+    Example:
+        >>> state = facula.get_rng_state()
+        >>> with facula.random.fork_rng():
+        ...     x = facula.rand(2)
+        >>> facula.equal(state, facula.get_rng_state())
+        True
+    """
     if not enabled:
         yield
         return
-    state = get_rng_state()
+    kind = _C._accelerator_name() if device_type is None else facula.device(device_type).type
+    count = _C._device_count(kind) if kind not in (None, "cpu", "meta") else 0
+    indices = range(count) if devices is None else [_index(device) for device in devices]
+    if any(not 0 <= index < count for index in indices):
+        raise RuntimeError(f"fork_rng(): there are {count} devices of {kind}; got {devices}")
+    generators = [_C._default_generator()]
+    generators += [_C._default_generator(facula.device(kind, index)) for index in indices]
+    states = [generator.get_state() for generator in generators]
     try:
         yield
     finally:
-        set_rng_state(state)
+        for generator, state in zip(generators, states, strict=True):
+            generator.set_state(state)
+
+
+def _index(device):
+    return device if isinstance(device, int) else facula.device(device).index or 0
+
+
+def thread_safe_generator():
+    """The generator of this worker process of a loader: None, the default one serves."""
+    return None

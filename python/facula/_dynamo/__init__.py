@@ -6,6 +6,8 @@ the function is passed on.
 
 from __future__ import annotations
 
+from facula import _missing
+
 _HOME = {
     "OptimizedModule": "eval_frame",
     "disable": "eval_frame",
@@ -37,14 +39,9 @@ def __getattr__(name):
     from importlib import import_module
 
     if name.startswith("__"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise _missing.attribute(__name__, name)
     if name in _HOME:
         value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
         globals()[name] = value
         return value
-    try:
-        return import_module(f"{__name__}.{name}")
-    except ModuleNotFoundError as error:
-        if error.name != f"{__name__}.{name}":
-            raise
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _missing.submodule(__name__, name)

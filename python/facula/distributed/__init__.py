@@ -6,6 +6,7 @@ The names that programs take are here, as in a PyTorch built without them: quest
 
 from __future__ import annotations
 
+from facula import _missing
 from facula.distributed.distributed_c10d import *  # noqa: F403
 from facula.distributed.distributed_c10d import (  # noqa: F401
     __all__,
@@ -24,13 +25,6 @@ def breakpoint(rank=0, skip=0, timeout_s=3600):
 
 
 def __getattr__(name):
-    from importlib import import_module
-
     if name.startswith("__"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        return import_module(f"{__name__}.{name}")
-    except ModuleNotFoundError as error:
-        if error.name != f"{__name__}.{name}":
-            raise
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise _missing.attribute(__name__, name)
+    return _missing.submodule(__name__, name)

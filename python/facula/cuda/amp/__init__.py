@@ -6,6 +6,7 @@ from facula import _missing
 
 _NAMES = {
     "autocast_mode": "autocast custom_bwd custom_fwd",
+    "grad_scaler": "GradScaler",
 }
 _FILE_OF = {name: file for file, names in _NAMES.items() for name in names.split()}
 

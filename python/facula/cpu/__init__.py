@@ -40,3 +40,9 @@ def current_stream(device=None):
 def stream(stream):
     """A context manager that does nothing."""
     return nullcontext()
+
+
+def __getattr__(name):
+    from facula import _missing
+
+    return _missing.submodule(__name__, name)
