@@ -181,8 +181,31 @@ def __set_from_file(self, f, offset, is_real_file, element_size):
 
 
 def _is_shared(self):
-    """Whether other processes share the memory."""
-    return self.filename is not None
+    """Whether other processes can share the memory."""
+    return self.filename is not None or _C._storage_is_shared(self)
+
+
+def _share_memory_(self):
+    """Move the bytes to memory that other processes can share; tensors over them follow."""
+    if self.is_shared() or self.is_cuda:
+        return self
+    if self.device.type != "cpu":
+        raise RuntimeError(
+            f"share_memory_(): processes share memory of the CPU; got a storage on {self.device}"
+        )
+    from facula.multiprocessing import _name_prefix
+
+    _C._share_storage(self, _name_prefix())
+    return self
+
+
+def __new_shared(cls, size, *, device="cpu"):
+    """A storage of zeros in memory that other processes can share."""
+    if facula.device(device).type != "cpu":
+        raise RuntimeError(f"_new_shared(): processes share memory of the CPU; got {device}")
+    from facula.multiprocessing import _name_prefix
+
+    return _C._new_shared_storage(size, _name_prefix())
 
 
 def _byteswap(self, dtype):
@@ -573,6 +596,15 @@ class TypedStorage:
         """Move the memory to where other processes can share it."""
         self._untyped_storage.share_memory_()
         return self
+
+    _share_memory_ = share_memory_
+
+    @classmethod
+    def _new_shared(cls, size, *, device="cpu"):
+        """A storage of `size` elements in memory that other processes can share."""
+        dtype = getattr(cls, "dtype", None) or facula.get_default_dtype()
+        untyped = UntypedStorage._new_shared(size * dtype.itemsize, device=device)
+        return _wrapped(untyped, dtype)
 
     @classmethod
     def from_buffer(cls, *args, **kwargs):

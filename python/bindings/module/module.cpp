@@ -61,6 +61,7 @@ void fill(PyObject* module) {
   add_device(module);
   add_size(module);
   add_storage(module);
+  add_shared_storage(module);
   add_overrides(module);
   add_tensor_type(module);
   add_generator(module);

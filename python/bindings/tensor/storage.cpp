@@ -159,10 +159,6 @@ Object to_list_of_bytes(PyObject* o, PyObject*) {
   return Object::take(PySequence_List(bytes_object(o).get()));
 }
 Object say_no(PyObject*, PyObject*) { return boolean(false); }
-Object share_memory(PyObject*, PyObject*) {
-  throw Error(ErrorKind::NotImplemented,
-              "UntypedStorage.share_memory_(): memory shared between processes is not implemented");
-}
 Object reduce(PyObject* o, PyObject*) {
   const Object make = imported("facula._methods", "rebuild_storage");
   return Object::take(Py_BuildValue("(O(O))", make.get(), bytes_object(o).get()));
@@ -234,6 +230,8 @@ PyMethodDef methods[] = {
     written_in_python<"_float8_e4m3fnuz">(),
     written_in_python<"_float8_e5m2fnuz">(),
     written_in_python<"_is_shared">(),
+    written_in_python<"_share_memory_">(),
+    written_in_python<"__new_shared">(METH_CLASS),
     written_in_python<"___copy__">(),
     written_in_python<"___deepcopy__">(),
     written_in_python<"_from_buffer">(METH_CLASS),
@@ -250,7 +248,6 @@ PyMethodDef methods[] = {
     {"fill_", guarded<fill>, METH_O, "Sets every byte."},
     {"tolist", guarded<to_list_of_bytes>, METH_NOARGS, "The bytes as a list of ints."},
     {"is_pinned", guarded<say_no>, METH_VARARGS, "Whether the memory is page-locked."},
-    {"share_memory_", guarded<share_memory>, METH_NOARGS, nullptr},
     {"__reduce__", guarded<reduce>, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -90,5 +90,6 @@ Object storage_object(const Ref<Storage>& s);
 // A storage over the memory of an object with the buffer protocol, which it keeps alive.
 Ref<Storage> storage_over_buffer(PyObject* buffer, bool writable);
 void add_storage(PyObject* module);
+void add_shared_storage(PyObject* module);
 
 }  // namespace facula::python
