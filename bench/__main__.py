@@ -8,6 +8,7 @@ from bench import (
     busy,
     harness,
     kernels,
+    loader,
     objects,
     overhead,
     peak,
@@ -22,6 +23,7 @@ TABLES = {
     "objects": objects.CASES,
     "kernels": kernels.CASES,
     "training": training.CASES,
+    "loader": loader.CASES,
 }
 SUITES = ("startup", "autograd", "memory", "busy", *TABLES)
 

@@ -82,3 +82,44 @@ class CallSignature:
         from facula._methods import signature_of
 
         return signature_of(f"({self._text})")
+
+
+class KeyErrorMessage(str):
+    """A text that repr() shows as it is: KeyError shows the repr of its argument."""
+
+    __slots__ = ()
+
+    def __repr__(self):
+        return str(self)
+
+
+class ExceptionWrapper:
+    """An exception that is raised in another thread or process than where it came up.
+
+    Args:
+        exc_info (tuple): type, value and traceback; those being handled where None.
+        where (str): where it came up, for the text.
+    """
+
+    def __init__(self, exc_info=None, where="in background"):
+        import sys
+        import traceback
+
+        if exc_info is None:
+            exc_info = sys.exc_info()
+        self.exc_type = exc_info[0]
+        self.exc_msg = "".join(traceback.format_exception(*exc_info))
+        self.where = where
+
+    def reraise(self):
+        """Raise an exception of the same type, whose text has the first one's traceback."""
+        text = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
+        if self.exc_type is KeyError:
+            text = KeyErrorMessage(text)
+        elif getattr(self.exc_type, "message", None):
+            raise self.exc_type(message=text)
+        try:
+            raised = self.exc_type(text)
+        except Exception:  # its constructor takes other arguments
+            raise RuntimeError(text) from None
+        raise raised

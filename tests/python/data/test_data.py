@@ -48,7 +48,5 @@ def test_concat_and_subset():
 
 
 def test_option_errors():
-    with pytest.raises(NotImplementedError, match="num_workers"):
-        data.DataLoader(_source(), num_workers=2)
     with pytest.raises(ValueError, match="exclude"):
         data.DataLoader(_source(), shuffle=True, sampler=data.SequentialSampler(_source()))

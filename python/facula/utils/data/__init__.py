@@ -9,11 +9,13 @@ _NAMES = {
     "TensorDataset random_split",
     "sampler": "BatchSampler RandomSampler Sampler SequentialSampler SubsetRandomSampler "
     "WeightedRandomSampler",
-    "dataloader": "DataLoader _DatasetKind get_worker_info",
+    "dataloader": "DataLoader _DatasetKind",
+    "_utils.worker": "get_worker_info",
     "_utils": "default_collate default_convert",
     "distributed": "DistributedSampler",
 }
 _FILE_OF = {name: file for file, names in _NAMES.items() for name in names.split()}
+__all__ = sorted(name for name in _FILE_OF if not name.startswith("_"))
 
 
 def __getattr__(name):

@@ -1,11 +1,17 @@
-"""DataLoader: batches of a dataset, made in this process."""
+"""DataLoader: batches of a dataset, made in this process or by workers."""
 
 from __future__ import annotations
 
 from types import GenericAlias
+from weakref import ref
 
-import facula
+from facula.utils.data._iterators import (  # noqa: F401
+    _BaseDataLoaderIter,
+    _MultiProcessingDataLoaderIter,
+    _SingleProcessDataLoaderIter,
+)
 from facula.utils.data._utils import default_collate, default_convert
+from facula.utils.data._utils.worker import get_worker_info  # noqa: F401
 from facula.utils.data.dataset import IterableDataset
 from facula.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
@@ -25,11 +31,6 @@ class _InfiniteConstantSampler(Sampler):
             yield None
 
 
-def get_worker_info():
-    """What a worker process knows of itself; None, as there are no worker processes."""
-    return None
-
-
 def _check_workers(num_workers, timeout, prefetch_factor, persistent_workers):
     if num_workers < 0:
         raise ValueError(
@@ -47,10 +48,46 @@ def _check_workers(num_workers, timeout, prefetch_factor, persistent_workers):
             )
     if persistent_workers and num_workers == 0:
         raise ValueError("DataLoader: persistent_workers needs num_workers > 0; got 0")
-    if num_workers > 0:
-        raise NotImplementedError(
-            f"DataLoader(): num_workers must be 0, got {num_workers}: worker processes are not "
-            "implemented yet"
+
+
+def _context_of(asked, num_workers):
+    """The context of multiprocessing that is asked for; "thread" stays a text."""
+    if asked is None or asked == "thread" and num_workers > 0:
+        return asked
+    if num_workers == 0:
+        raise ValueError(
+            f"DataLoader: multiprocessing_context needs num_workers > 0; got {num_workers}"
+        )
+    import multiprocessing
+    from multiprocessing.context import BaseContext
+
+    if isinstance(asked, str):
+        methods = multiprocessing.get_all_start_methods()
+        if asked not in methods:
+            raise ValueError(
+                "DataLoader: multiprocessing_context must be a start method in "
+                f"{[*methods, 'thread']}; got {asked!r}"
+            )
+        return multiprocessing.get_context(asked)
+    if not isinstance(asked, BaseContext):
+        raise TypeError(
+            "DataLoader: multiprocessing_context must be a context or the name of a start method; "
+            f"got {asked!r}"
+        )
+    return asked
+
+
+def _warn_many_workers(num_workers):
+    import os
+
+    cores = len(os.sched_getaffinity(0))
+    if num_workers > cores:
+        import warnings
+
+        warnings.warn(
+            f"This DataLoader will create {num_workers} workers; this process may use {cores} "
+            "cores, and more workers than cores make loading slower",
+            stacklevel=3,
         )
 
 
@@ -70,17 +107,22 @@ class DataLoader:
         batch_size: items per batch; None to give single items.
         shuffle: take the items in random order, another one each epoch.
         sampler: order of the indices. batch_sampler: lists of indices.
-        num_workers: must be 0.
+        num_workers: workers that load ahead; 0 to load in this process.
         collate_fn: makes a batch of a list of items.
         pin_memory: copy tensors to pinned memory when there is an accelerator.
         drop_last: leave out a last batch that is not full.
         generator: source of random numbers.
-        timeout, worker_init_fn, multiprocessing_context, prefetch_factor, persistent_workers,
-        pin_memory_device, in_order: for worker processes.
+        timeout: seconds to wait for a batch of a worker; 0 to wait for ever.
+        worker_init_fn: called with its number in each worker, once its generators are seeded.
+        multiprocessing_context: how workers start: a context, "fork", "forkserver" or "spawn"; or
+            "thread": they are threads, which share the dataset and the random generators.
+        prefetch_factor: batches that each worker loads ahead; 2 when None.
+        persistent_workers: keep the workers for the next epochs.
+        pin_memory_device: ignored, as in PyTorch.
+        in_order: give batches in the order of the indices, not as they come.
 
     Raises:
-        ValueError: settings that exclude each other.
-        NotImplementedError: `num_workers` above 0.
+        ValueError, TypeError: settings that exclude each other, or bad ones.
 
     Example:
         >>> data = TensorDataset(facula.arange(4))
@@ -89,7 +131,9 @@ class DataLoader:
     """
 
     __initialized = False
-    _iterator = None
+    _iterator = None  # kept for the next epochs, where its workers persist
+    _current = None  # a weak reference to the newest one
+    _resume = None  # the state that the next one begins with
 
     __class_getitem__ = classmethod(GenericAlias)
 
@@ -115,10 +159,10 @@ class DataLoader:
         in_order=True,
     ):
         _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
-        if multiprocessing_context is not None:
-            raise ValueError(
-                f"DataLoader: multiprocessing_context needs num_workers > 0; got {num_workers}"
-            )
+        self.num_workers = num_workers
+        self.multiprocessing_context = multiprocessing_context
+        if num_workers > 0 and prefetch_factor is None:
+            prefetch_factor = 2
         iterable = isinstance(dataset, IterableDataset)
         self._dataset_kind = _DatasetKind.Iterable if iterable else _DatasetKind.Map
         if iterable:
@@ -141,8 +185,6 @@ class DataLoader:
             drop_last=drop_last,
             generator=generator,
             in_order=in_order,
-            multiprocessing_context=None,
-            num_workers=num_workers,
             persistent_workers=persistent_workers,
             pin_memory=pin_memory,
             pin_memory_device=pin_memory_device,
@@ -153,6 +195,7 @@ class DataLoader:
             _IterableDataset_len_called=None,
         )
         self.__initialized = True
+        _warn_many_workers(num_workers)
 
     @staticmethod
     def _check_iterable(shuffle, sampler, batch_sampler):
@@ -211,8 +254,31 @@ class DataLoader:
     def _index_sampler(self):
         return self.batch_sampler if self._auto_collation else self.sampler
 
+    @property
+    def multiprocessing_context(self):
+        """How workers start: a context, "thread", or None for the default."""
+        return self._context
+
+    @multiprocessing_context.setter
+    def multiprocessing_context(self, asked):
+        self._context = _context_of(asked, self.num_workers)
+
+    def _get_iterator(self, resume=None):
+        kind = _MultiProcessingDataLoaderIter if self.num_workers else _SingleProcessDataLoaderIter
+        iterator = kind(self, resume)
+        self._current = ref(iterator)
+        return iterator
+
     def __iter__(self):
-        return _SingleProcessDataLoaderIter(self)
+        resume, self._resume = self._resume, None
+        if not self.persistent_workers:
+            return self._get_iterator(resume)
+        if self._iterator is None or resume is not None:
+            self._iterator = self._get_iterator(resume)
+        else:
+            self._iterator._reset(self)
+            self._current = ref(self._iterator)
+        return self._iterator
 
     def __len__(self):
         if self._dataset_kind != _DatasetKind.Iterable:
@@ -223,99 +289,42 @@ class DataLoader:
         full, rest = divmod(length, self.batch_size)
         return full + (1 if rest and not self.drop_last else 0)
 
+    def state_dict(self):
+        """Where the iteration is, for load_state_dict() of a loader that is made alike.
 
-class _SingleProcessDataLoaderIter:
-    """One pass over a loader's dataset."""
+        Batches that workers loaded ahead count as not yet given. The states of the workers'
+        random generators are a part of it. A dataset that is iterated may have `state_dict` and
+        `load_state_dict` of its own; otherwise its first items are passed over on resuming.
 
-    def __init__(self, loader):
-        self._loader = loader
-        self._index_iter = iter(loader._index_sampler)
-        # The seed that workers would get; drawn here too, so that it shifts later numbers alike.
-        self._base_seed = (
-            facula.empty((), dtype=facula.int64).random_(generator=loader.generator).item()
-        )
-        self._pin_memory = loader.pin_memory and _can_pin()
-        self._yielded = 0
-        iterable = loader._dataset_kind == _DatasetKind.Iterable
-        self._items = iter(loader.dataset) if iterable else None
-        self._ended = False
+        Returns:
+            dict: of numbers, texts, bytes and tuples.
+        """
+        iterator = self._current() if self._current is not None else None
+        if iterator is not None:
+            return iterator._state_dict()
+        return dict(self._resume) if self._resume else {"yielded": 0}
 
-    def __iter__(self):
-        return self
+    def load_state_dict(self, state):
+        """Have the next iteration begin with the batch after those that `state` has seen.
 
-    def __len__(self):
-        return len(self._loader._index_sampler)
+        Args:
+            state (dict): of state_dict().
 
-    def __next__(self):
-        index = next(self._index_iter)
-        data = self._fetch(index) if self._items is None else self._fetch_next(index)
-        if self._pin_memory:
-            data = _pinned(data)
-        self._yielded += 1
-        if self._items is not None:
-            self._warn_length()
-        return data
+        Raises:
+            ValueError: it comes from a loader with another number of workers.
 
-    def _fetch(self, index):
-        loader = self._loader
-        dataset = loader.dataset
-        if not loader._auto_collation:
-            return loader.collate_fn(dataset[index])
-        fetch = getattr(dataset, "__getitems__", None)
-        items = fetch(index) if fetch else [dataset[i] for i in index]
-        return loader.collate_fn(items)
-
-    def _fetch_next(self, index):
-        loader = self._loader
-        if self._ended:
-            raise StopIteration
-        if not loader._auto_collation:
-            return loader.collate_fn(next(self._items))
-        items = []
-        for _ in index:
-            try:
-                items.append(next(self._items))
-            except StopIteration:
-                self._ended = True
-                break
-        if not items or (loader.drop_last and len(items) < len(index)):
-            raise StopIteration
-        return loader.collate_fn(items)
-
-    def _warn_length(self):
-        length = self._loader._IterableDataset_len_called
-        if length is None or self._yielded <= len(self._loader):
-            return
-        import warnings
-
-        warnings.warn(
-            f"DataLoader: the IterableDataset said that its length is {length}; got more "
-            f"than that, {self._yielded} items or batches so far",
-            stacklevel=3,
-        )
-
-
-_BaseDataLoaderIter = _SingleProcessDataLoaderIter
-
-
-def _can_pin():
-    if facula.cuda.is_available():
-        return True
-    import warnings
-
-    warnings.warn("DataLoader: pin_memory does nothing without an accelerator", stacklevel=4)
-    return False
-
-
-def _pinned(data):
-    """`data` with its tensors in pinned memory."""
-    pin = getattr(data, "pin_memory", None)
-    if pin is not None:
-        return pin()
-    if isinstance(data, dict):
-        return {k: _pinned(v) for k, v in data.items()}
-    if isinstance(data, tuple) and hasattr(data, "_fields"):
-        return type(data)(*(_pinned(v) for v in data))
-    if isinstance(data, (tuple, list)):
-        return [_pinned(v) for v in data]
-    return data
+        Example:
+            >>> loader = DataLoader(TensorDataset(facula.arange(4)))
+            >>> iterator = iter(loader)
+            >>> _ = next(iterator)
+            >>> state = loader.state_dict()
+            >>> loader.load_state_dict(state)
+            >>> len(list(loader))
+            3
+        """
+        if state["yielded"] and state["num_workers"] != self.num_workers:
+            raise ValueError(
+                f"DataLoader.load_state_dict(): expected the state of a loader with "
+                f"{self.num_workers} workers; got one with {state['num_workers']}"
+            )
+        self._resume = state if state["yielded"] else None

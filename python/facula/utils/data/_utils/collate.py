@@ -75,27 +75,35 @@ _BAD_TYPE = (
 )
 
 
+def _collator(first, functions):
+    """The function for items like `first`: of its very type, else of one it is an instance of."""
+    if type(first) in functions:
+        return functions[type(first)]
+    for kind, function in functions.items():
+        if isinstance(first, kind):
+            return function
+    return None
+
+
 def collate(batch, *, collate_fn_map=None):
     """Join a list of items of one kind into a batch.
 
     Args:
-        batch: list of Tensors, arrays, numbers, texts, mappings or sequences of these.
-        collate_fn_map: dict from type to fn(batch, collate_fn_map=...), asked first.
+        batch: list of items that the map knows, or mappings or sequences of these.
+        collate_fn_map: dict from type, or tuple of types, to fn(batch, *, collate_fn_map=...).
 
     Returns:
-        Tensors stacked along a new first dimension, in the structure of one item.
+        What the functions return, in the structure of one item.
 
     Raises:
         TypeError: another kind of item.
         RuntimeError: sequences of different lengths.
     """
     first = batch[0]
-    for kind, function in (collate_fn_map or {}).items():
-        if isinstance(first, kind):
-            return function(batch, collate_fn_map=collate_fn_map)
-    leaf = _collate_leaf(first, batch)
-    if leaf is not None:
-        return leaf
+    if _module_of(first) == "numpy" and collate_fn_map is default_collate_fn_map:
+        _know_numpy()
+    if collate_fn_map is not None and (function := _collator(first, collate_fn_map)):
+        return function(batch, collate_fn_map=collate_fn_map)
 
     def again(items):
         return collate(items, collate_fn_map=collate_fn_map)
@@ -112,21 +120,61 @@ def collate(batch, *, collate_fn_map=None):
     return columns if isinstance(first, tuple) else _same_sequence(first, columns)
 
 
-def _collate_leaf(first, batch):
-    """The batch of tensors, arrays, numbers or texts; None for other items."""
-    if isinstance(first, facula.Tensor):
-        return facula.stack(batch, 0)
-    if _module_of(first) == "numpy":
-        if type(first).__name__ not in ("ndarray", "memmap"):
-            return facula.as_tensor(batch)
-        if first.dtype.kind in "SaUO":
-            raise TypeError(_BAD_TYPE.format(first.dtype))
-        return facula.stack([facula.as_tensor(item) for item in batch], 0)
-    if isinstance(first, float):
-        return facula.tensor(batch, dtype=facula.float64)
-    if isinstance(first, int):
-        return facula.tensor(batch)
-    return batch if isinstance(first, _TEXT) else None
+def collate_tensor_fn(batch, *, collate_fn_map=None):
+    """Stack tensors along a new first dimension."""
+    return facula.stack(batch, 0)
+
+
+def collate_numpy_array_fn(batch, *, collate_fn_map=None):
+    """Stack arrays along a new first dimension; those of texts and objects raise TypeError."""
+    if batch[0].dtype.kind in "SaUO":
+        raise TypeError(_BAD_TYPE.format(batch[0].dtype))
+    return collate([facula.as_tensor(item) for item in batch], collate_fn_map=collate_fn_map)
+
+
+def collate_numpy_scalar_fn(batch, *, collate_fn_map=None):
+    """A tensor of NumPy's numbers."""
+    return facula.as_tensor(batch)
+
+
+def collate_float_fn(batch, *, collate_fn_map=None):
+    """A float64 tensor of numbers."""
+    return facula.tensor(batch, dtype=facula.float64)
+
+
+def collate_int_fn(batch, *, collate_fn_map=None):
+    """A tensor of whole numbers or truths."""
+    return facula.tensor(batch)
+
+
+def collate_str_fn(batch, *, collate_fn_map=None):
+    """The list of texts as it is."""
+    return batch
+
+
+# Type, or types -> function(batch, *, collate_fn_map). Users add their own.
+default_collate_fn_map = {
+    facula.Tensor: collate_tensor_fn,
+    float: collate_float_fn,
+    int: collate_int_fn,
+    str: collate_str_fn,
+    bytes: collate_str_fn,
+}
+
+
+def _know_numpy():
+    """Put NumPy's types into the map, before Python's, of which they are subclasses."""
+    import numpy
+
+    if numpy.ndarray in default_collate_fn_map:
+        return
+    others = dict(default_collate_fn_map)
+    default_collate_fn_map.clear()
+    default_collate_fn_map[facula.Tensor] = others.pop(facula.Tensor, collate_tensor_fn)
+    default_collate_fn_map[numpy.ndarray] = collate_numpy_array_fn
+    scalars = (numpy.bool_, numpy.number, numpy.object_)
+    default_collate_fn_map[scalars] = collate_numpy_scalar_fn
+    default_collate_fn_map.update(others)
 
 
 def default_collate(batch):
@@ -136,4 +184,4 @@ def default_collate(batch):
         >>> default_collate([(1, 0.5), (2, 1.5)])
         [tensor([1, 2]), tensor([0.5000, 1.5000], dtype=torch.float64)]
     """
-    return collate(batch)
+    return collate(batch, collate_fn_map=default_collate_fn_map)
