@@ -1,6 +1,6 @@
 // Derivatives of elementwise operators whose slope is one over something.
 #pragma once
-#include "dispatch/record.h"
+#include "dispatch/rules.h"
 #include "ops/elementwise/arithmetic.h"
 #include "ops/shape/view.h"
 
