@@ -12,6 +12,8 @@ MODULES = [
     "_precision",
     "amp.autocast_mode",
     "amp.grad_scaler",
+    "autograd.profiler",
+    "autograd.profiler_util",
     "backends.cudnn",
     "backends.cuda",
     "backends.kleidiai",
@@ -23,6 +25,8 @@ MODULES = [
     "backends.openmp",
     "backends.opt_einsum",
     "monitor",
+    "profiler",
+    "profiler.profiler",
     "random",
     "_dynamo.backends.registry",
     "_dynamo.decorators",
@@ -40,6 +44,7 @@ MODULES = [
     "utils._pytree",
     "utils._pytree_nodes",
     "utils.collect_env",
+    "utils.flop_counter",
     "utils.weak",
 ]
 
