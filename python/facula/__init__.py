@@ -152,7 +152,7 @@ def _find(name):
         return getattr(_import(_HOME[name]), name)
     if name == "default_generator":
         return _C._default_generator()
-    if name == "__config__":
+    if name in ("__config__", "__future__"):
         return _missing.submodule(__name__, name)
     if name.startswith("__") or name == _LIBRARY:
         raise _missing.attribute(__name__, name)

@@ -7,6 +7,12 @@ from facula.optim.optimizer import Optimizer
 
 _COEFFICIENTS = (3.4445, -4.775, 2.0315)
 _STEPS_LIMIT = 100
+# How the learning rate follows the numbers of rows and columns.
+_FACTORS = {
+    "original": lambda rows, cols: max(1, rows / cols) ** 0.5,
+    "match_rms_adamw": lambda rows, cols: 0.2 * max(rows, cols) ** 0.5,
+    "spectral_unclamped": lambda rows, cols: (rows / cols) ** 0.5,
+}
 
 
 class Muon(Optimizer):
@@ -24,7 +30,8 @@ class Muon(Optimizer):
         eps: least norm that is divided by.
         ns_steps: number of iterations, below 100.
         adjust_lr_fn: how `lr` follows the shape (rows, cols): "original" or None multiplies it
-            by sqrt(max(1, rows / cols)), "match_rms_adamw" by 0.2 * sqrt(max(rows, cols)).
+            by sqrt(max(1, rows / cols)), "match_rms_adamw" by 0.2 * sqrt(max(rows, cols)),
+            "spectral_unclamped" by sqrt(rows / cols).
 
     Raises:
         ValueError: settings out of range, or parameters that are no matrices.
@@ -55,10 +62,9 @@ class Muon(Optimizer):
         for name, value in (("lr", lr), ("momentum", momentum), ("weight_decay", weight_decay)):
             if not 0.0 <= value:
                 raise ValueError(f"Muon: {name} must be at least 0; got {value}")
-        if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
+        if adjust_lr_fn not in (None, *_FACTORS):
             raise ValueError(
-                "Muon: adjust_lr_fn must be None, 'original' or 'match_rms_adamw'; got "
-                f"{adjust_lr_fn!r}"
+                f"Muon: adjust_lr_fn must be None or one of {list(_FACTORS)}; got {adjust_lr_fn!r}"
             )
         super().__init__(
             params,
@@ -127,10 +133,7 @@ def _orthogonal(matrix, coefficients, steps, eps):
 
 
 def _adjusted(lr, how, shape):
-    rows, cols = shape[:2]
-    if how == "match_rms_adamw":
-        return lr * (0.2 * max(rows, cols) ** 0.5)
-    return lr * max(1, rows / cols) ** 0.5
+    return lr * _FACTORS[how or "original"](*shape[:2])
 
 
 def __getattr__(name):

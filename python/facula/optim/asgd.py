@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import facula
 from facula.optim._listed import ListOptimizer, lr_of
-from facula.optim.optimizer import _check_lr, _step_dtype, _value
+from facula.optim.optimizer import _check_lr, _check_nonnegative, _step_dtype, _value
 
 
 class ASGD(ListOptimizer):
@@ -32,8 +32,7 @@ class ASGD(ListOptimizer):
         capturable=False,
     ):
         _check_lr(lr, False)
-        if not weight_decay >= 0.0:
-            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        _check_nonnegative(lambd=lambd, alpha=alpha, weight_decay=weight_decay)
         super().__init__(
             params,
             {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from facula import _missing
 
 _HOME = {
+    "swap_tensors": "_swap",
     "rename_privateuse1_backend": "backend_registration",
     "generate_methods_for_privateuse1_backend": "backend_registration",
 }

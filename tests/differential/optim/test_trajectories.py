@@ -140,7 +140,12 @@ def test_float32_trajectory_stays_near(name):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"nesterov": False, "momentum": 0.8}, {"adjust_lr_fn": "match_rms_adamw", "lr": 0.01}],
+    [
+        {},
+        {"nesterov": False, "momentum": 0.8},
+        {"adjust_lr_fn": "match_rms_adamw", "lr": 0.01},
+        {"adjust_lr_fn": "spectral_unclamped"},
+    ],
 )
 def test_muon_trajectory(options):
     """Muon's iteration runs in bfloat16, of 3 digits, so that 100 steps agree to 2."""

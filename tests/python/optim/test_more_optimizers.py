@@ -95,6 +95,7 @@ def _stepped(make):
         (lambda p: optim.Adafactor([p], beta2_decay=0.5), ValueError),
         (lambda p: optim.Adafactor([p], eps=(-1.0, 1.0)), ValueError),
         (lambda p: optim.Adafactor([facula.ones(2, dtype=facula.complex64)]), None),
+        (lambda p: optim.ASGD([p], lambd=-0.5), ValueError),
         (lambda p: optim.SparseAdam([p], lr=0.0), ValueError),
         (lambda p: optim.SparseAdam([p]), RuntimeError),
         (lambda p: optim.Adam([p], capturable=True), AssertionError),

@@ -616,10 +616,21 @@ def _shares_data(old, new):
     )
 
 
+def _keeps_object(old, new):
+    """Whether conversion changes the data of a Parameter, and not the Parameter."""
+    from facula.__future__ import get_overwrite_module_params_on_conversion
+
+    return not get_overwrite_module_params_on_conversion() and _shares_data(old, new)
+
+
 def _apply_to_parameter(param, fn):
+    from facula.__future__ import get_swap_module_params_on_conversion
+
     with facula.no_grad():
         new = fn(param)
-    if _shares_data(param, new):
+    if get_swap_module_params_on_conversion():
+        return _swapped(param, new, fn)
+    if _keeps_object(param, new):
         param.data = new
         result = param
     else:
@@ -629,8 +640,23 @@ def _apply_to_parameter(param, fn):
         return result
     with facula.no_grad():
         new_grad = fn(grad)
-    if _shares_data(grad, new_grad) and result is param:
+    if result is param and _keeps_object(grad, new_grad):
         grad.data = new_grad
     else:
         result.grad = new_grad.requires_grad_(grad.requires_grad)
     return result
+
+
+def _swapped(param, new, fn):
+    """The Parameter itself, which has changed places with the converted one."""
+    from facula.utils import swap_tensors
+
+    grad, param.grad = param.grad, None
+    if not isinstance(new, Parameter):
+        new = Parameter(new, param.requires_grad)
+    if new is not param:
+        swap_tensors(param, new)
+    if grad is not None:
+        with facula.no_grad():
+            param.grad = fn(grad).requires_grad_(grad.requires_grad)
+    return param
