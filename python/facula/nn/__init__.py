@@ -7,7 +7,17 @@ from facula import _C, _missing
 _C._lazy_module(__name__)
 
 _PARAMETER_NAMES = ("Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer")
-_SUBMODULES = ("functional", "init", "modules", "parallel", "parameter", "utils")
+_SUBMODULES = (
+    "attention",
+    "common_types",
+    "functional",
+    "grad",
+    "init",
+    "modules",
+    "parallel",
+    "parameter",
+    "utils",
+)
 
 
 def _submodule(name):

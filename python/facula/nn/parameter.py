@@ -138,7 +138,12 @@ class UninitializedTensorMixin:
 
     def materialize(self, shape, device=None, dtype=None):
         """Give this tensor a shape (and device, dtype) and turn it into an ordinary one."""
-        self.data = self.data.new_empty(shape, device=device, dtype=dtype)
+        # Not a method of the data: that is still uninitialized, and refuses.
+        self.data = facula.empty(
+            shape,
+            device=self.data.device if device is None else device,
+            dtype=self.data.dtype if dtype is None else dtype,
+        )
         self.__class__ = self.cls_to_become
 
     @property

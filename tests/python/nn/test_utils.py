@@ -12,6 +12,11 @@ from facula import nn
 from facula.nn.utils import parametrize, prune
 
 EXAMPLES = [
+    "nn.attention",
+    "nn.attention.bias",
+    "nn.attention.flex_attention",
+    "nn.attention._block_mask",
+    "nn.modules.adaptive",
     "nn.utils.parametrize",
     "nn.utils.parametrizations",
     "nn.utils.prune",

@@ -12,7 +12,7 @@ _CLASSES = {
     "adaptive": "AdaptiveLogSoftmaxWithLoss",
     "attention": "MultiheadAttention",
     "batchnorm": "BatchNorm1d BatchNorm2d BatchNorm3d LazyBatchNorm1d LazyBatchNorm2d "
-    "LazyBatchNorm3d",
+    "LazyBatchNorm3d SyncBatchNorm",
     "channelshuffle": "ChannelShuffle",
     "container": "Container ModuleDict ModuleList ParameterDict ParameterList Sequential",
     "conv": "Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d "
@@ -52,9 +52,6 @@ _CLASSES = {
 }
 _FILE_OF = {name: file for file, names in _CLASSES.items() for name in names.split()}
 
-# Files whose classes are known but not written yet.
-_MISSING = ("adaptive",)
-
 
 def class_names():
     """The names of all classes of this package; returns a list of str."""
@@ -64,8 +61,6 @@ def class_names():
 def __getattr__(name):
     from importlib import import_module
 
-    if name in _FILE_OF and _FILE_OF[name] in _MISSING:
-        raise _missing.attribute("facula.nn", name)
     if name in _FILE_OF:
         value = getattr(import_module(f"{__name__}.{_FILE_OF[name]}"), name)
         globals()[name] = value

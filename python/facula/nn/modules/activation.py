@@ -356,13 +356,22 @@ class Softmin(_AlongDim):
     _op = "softmin"
 
 
-class Softmax(_AlongDim):
+class _AlongInteger(_AlongDim):
+    """A function along one dimension, which is checked at once."""
+
+    def __init__(self, dim=None):
+        if dim is not None and (isinstance(dim, bool) or not isinstance(dim, int)):
+            raise TypeError(f"{type(self).__name__}: dim must be an int or None; got {type(dim)}")
+        super().__init__(dim)
+
+
+class Softmax(_AlongInteger):
     """exp(x) / sum(exp(x)) along `dim`."""
 
     _op = "softmax"
 
 
-class LogSoftmax(_AlongDim):
+class LogSoftmax(_AlongInteger):
     """Logarithm of softmax along `dim`."""
 
     _op = "log_softmax"

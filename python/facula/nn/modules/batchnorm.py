@@ -227,3 +227,68 @@ class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
 
     cls_to_become = BatchNorm3d
     _check_input_dim = BatchNorm3d._check_input_dim
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalization over the processes of a group.
+
+    In one process, which is all there is without `distributed`, it is a plain batch normalization
+    of inputs of at least 2 dimensions.
+
+    Args:
+        num_features, eps, momentum, affine, track_running_stats, device, dtype, bias: as in
+            `BatchNorm1d`.
+        process_group: whose processes are taken together.
+
+    Raises:
+        ValueError: an input of fewer than 2 dimensions.
+        NotImplementedError: a process group.
+    """
+
+    def __init__(
+        self,
+        num_features,
+        eps=1e-5,
+        momentum=0.1,
+        affine=True,
+        track_running_stats=True,
+        process_group=None,
+        device=None,
+        dtype=None,
+        *,
+        bias=True,
+    ):
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
+        )
+        if process_group is not None:
+            raise NotImplementedError(
+                "SyncBatchNorm: statistics over a process group are not implemented"
+            )
+        self.process_group = process_group
+
+    def _check_input_dim(self, input):
+        if input.dim() < 2:
+            raise ValueError(
+                f"SyncBatchNorm: input must have at least 2 dimensions; got {input.dim()}"
+            )
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module, process_group=None):
+        """Replace all batch normalizations in `module`; returns it, or the replacement."""
+        result = module
+        if isinstance(module, _BatchNorm):
+            result = cls(
+                module.num_features,
+                module.eps,
+                module.momentum,
+                module.affine,
+                module.track_running_stats,
+                process_group,
+            )
+            for table in ("_parameters", "_buffers"):
+                getattr(result, table).update(getattr(module, table))
+            result.training = module.training
+        for name, child in module.named_children():
+            result.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return result

@@ -172,7 +172,8 @@ class Module(HookMethods, StateDictMethods):
             d["_buffers"][name] = self._registered(hooks, name, value)
             return
         if "_buffers" in d:
-            self._drop(name, d, d["_parameters"], d["_modules"], d["_buffers"])
+            # Not out of the buffers: one that is replaced keeps its place in the state_dict.
+            self._drop(name, d, d["_parameters"], d["_modules"])
         self.register_buffer(name, value, value.persistent)
 
     def _registered(self, hooks, name, value):
