@@ -59,7 +59,6 @@ def _elements(untyped, dtype):
 def _lines(values, kind, dtype, device, size):
     shown = f"dtype={dtype}, device={device}" if dtype else f"device={device}"
     rows = " " + "\n ".join(map(str, values)) + "\n"
-    end = ""
     if device.type == "meta":
         rows = "...\n"
     return f"{rows}[torch.storage.{kind}({shown}) of size {size}]"

@@ -18,10 +18,12 @@ import resource
 import struct
 import subprocess
 import sys
-import tarfile
 import time
 import zipfile
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
+from old_files import example_tar, with_views  # noqa: E402
 
 MEMORY = 3 << 30  # address space of a reader: some libraries, and far more than the files are
 PATIENCE = 60  # seconds without a new case after which a reader hangs
@@ -67,16 +69,6 @@ def _deflated(data):
     return packed.getvalue()
 
 
-def _tar(legacy):
-    file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode="w") as made:
-        for name in ("sys_info", "pickle", "tensors", "storages"):
-            info = tarfile.TarInfo(name)
-            info.size = len(legacy)
-            made.addfile(info, io.BytesIO(legacy))
-    return file.getvalue()
-
-
 def _safetensors(obj):
     from facula.serialization import safetensors
 
@@ -92,7 +84,7 @@ def whole_files():
         archive = _saved(obj)
         legacy = _saved(obj, _use_new_zipfile_serialization=False)
         found += [("zip", archive), ("zip", _deflated(archive)), ("legacy", legacy)]
-        found.append(("tar", _tar(legacy)))
+    found += [("tar", example_tar()), ("legacy", with_views())]
     found += [("safetensors", _safetensors(obj)) for obj in sample_objects()[:3:2]]
     return found
 

@@ -3,6 +3,7 @@
 import struct
 import zlib
 
+from . import _core
 from ._files import read_into
 from ._options import SETTINGS
 
@@ -38,7 +39,7 @@ class ArchiveWriter:
     def add(self, name, data):
         """Writes a record of bytes, or of any contiguous buffer."""
         data = memoryview(data).cast("B")
-        crc = zlib.crc32(data) if SETTINGS.compute_crc32 else 0
+        crc = _core.crc32(data) if SETTINGS.compute_crc32 else 0
         path = f"{self._name}/{name}".encode("utf-8", "surrogateescape")
         start, size = self._at, len(data)
         wide = struct.pack("<HHQQ", 1, 16, size, size) if size >= _MAX_32 else b""
@@ -62,8 +63,8 @@ class ArchiveWriter:
         self._put(head + path + extra)
         self._put(data)
         self._entries.append((path, crc, size, start))
-        self._names_hash = zlib.crc32(path, self._names_hash)
-        self._content_hash = zlib.crc32(struct.pack("<I", crc), self._content_hash)
+        self._names_hash = _core.crc32(path, self._names_hash)
+        self._content_hash = _core.crc32(struct.pack("<I", crc), self._content_hash)
 
     def identity(self):
         """40 digits that follow from the names and checksums of the records so far."""
@@ -266,18 +267,35 @@ class ArchiveReader:
         if offset is None:
             return self._read_compressed(name)
         data = bytearray(size)
-        self._file.seek(offset)
-        if read_into(self._file, data) != size:
-            raise _corrupt(f"record {name} is cut off")
-        self.check(name, data)
+        self._fill(name, offset, data)
         return data
 
-    def check(self, name, data):
-        """Raises RuntimeError when `data` has not the checksum of the record."""
-        expected = self._info(name).CRC
+    def read_storage(self, name):
+        """The bytes of a record as an untyped storage; its checksum is compared."""
+        offset = self.offset(name)
+        if offset is None:
+            return _core.storage_over(self._read_compressed(name))
+        storage = _core.uninitialized_storage(self.size(name))
+        self._fill(name, offset, storage)
+        return storage
+
+    def _fill(self, name, offset, data):
         # Zero is what writers leave that compute no checksum.
-        if expected and zlib.crc32(data) != expected:
-            raise _corrupt(f"record {name} has a wrong checksum")
+        expected, found = self._info(name).CRC, 0
+
+        def note(part):
+            nonlocal found
+            found = _core.crc32(part, found)
+
+        checks = expected != 0 and SETTINGS.compute_crc32
+        self._file.seek(offset)
+        if read_into(self._file, data, note if checks else None) != len(data):
+            raise _corrupt(f"record {name} is cut off")
+        if checks and found != expected:
+            raise _corrupt(
+                f"record {name} has a wrong checksum (set_crc32_options(False) reads it all the "
+                "same)"
+            )
 
     def _read_compressed(self, name):
         import zipfile

@@ -91,7 +91,17 @@ def storage_identity(storage):
 
 def new_cpu_storage(nbytes):
     """An untyped CPU storage of `nbytes` zero bytes."""
-    return facula._C._storage_from_bytes(bytearray(nbytes))
+    return uninitialized_storage(nbytes).fill_(0)
+
+
+def uninitialized_storage(nbytes):
+    """An untyped CPU storage of `nbytes` bytes, whose values are to be set."""
+    return facula.UntypedStorage(nbytes, device="cpu")
+
+
+def crc32(data, before=0):
+    """The checksum of bytes that follow others with the checksum `before`, as zip files have it."""
+    return facula._C._crc32(data, before)
 
 
 def storage_over(buffer):

@@ -72,7 +72,7 @@ def _replaced_file(path):
         return
     temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
     try:
-        with open(temporary, "xb") as file:
+        with open(temporary, "xb", buffering=_PIECE) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -92,18 +92,35 @@ def archive_name(f):
     return os.path.splitext(os.path.basename(os.fspath(f)))[0] or "archive"
 
 
-def read_into(file, data):
-    """Fills a buffer from a file object; returns how many bytes there were."""
+_PIECE = 1 << 20  # fits the processor's cache, where whoever looks at it finds it
+
+
+def read_into(file, data, note=None):
+    """Fills a buffer from a file object; returns how many bytes there were.
+
+    Args:
+        file: a file object of bytes.
+        data: a writable buffer.
+        note (callable): is shown each piece that was read, soon after.
+    """
     readinto = getattr(file, "readinto", None)
-    view, done = memoryview(data), 0
-    while done < len(data):
-        if readinto is None:
-            piece = file.read(len(data) - done)
-            count = len(piece)
-            view[done : done + count] = piece
-        else:
-            count = readinto(view[done:])
-        if not count:
-            break
-        done += count
+    done = 0
+    with memoryview(data) as whole:
+        while done < len(whole):
+            end = len(whole) if note is None else min(done + _PIECE, len(whole))
+            with whole[done:end] as part:
+                count = _read_part(file, readinto, part)
+                if count and note is not None:
+                    note(part[:count])
+            if not count:
+                break
+            done += count
     return done
+
+
+def _read_part(file, readinto, part):
+    if readinto is not None:
+        return readinto(part)
+    piece = file.read(len(part))
+    part[: len(piece)] = piece
+    return len(piece)

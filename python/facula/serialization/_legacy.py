@@ -5,6 +5,7 @@ import struct
 import sys
 import warnings
 
+from . import _core
 from ._files import read_into
 from ._support import SourceChangeWarning
 
@@ -44,7 +45,7 @@ class LegacyStorages:
     """
 
     def __init__(self):
-        self._itemsizes, self._counts, self._buffers = {}, {}, {}
+        self._itemsizes, self._counts, self._read = {}, {}, {}
 
     def note(self, key, dtype, count):
         """Remembers a storage and how many elements it has."""
@@ -64,7 +65,7 @@ class LegacyStorages:
             head = file.read(8)
             if len(head) != 8 or struct.unpack("<q", head)[0] != self._counts[key]:
                 raise RuntimeError(f"load(): storage {key} has a wrong length, or none")
-            self._buffers[key] = self._read_one(file, key, file_size - file.tell())
+            self._read[key] = self._read_one(file, key, file_size - file.tell())
 
     def _read_one(self, file, key, available):
         size = self._counts[key] * self._itemsizes[key]
@@ -73,14 +74,14 @@ class LegacyStorages:
                 f"load(): unexpected EOF, expected {size - available} more bytes. The file might "
                 "be corrupted."
             )
-        data = bytearray(size)
-        if read_into(file, data) != size:
+        storage = _core.uninitialized_storage(size)
+        if read_into(file, storage) != size:
             raise RuntimeError(f"load(): storage {key} is cut off")
-        return data
+        return storage
 
-    def buffer(self, key):
-        """The bytes of a storage, as a bytearray."""
-        return self._buffers[key]
+    def storage(self, key):
+        """An untyped storage that was read."""
+        return self._read[key]
 
 
 def check_magic(magic):

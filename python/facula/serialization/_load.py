@@ -15,7 +15,7 @@ from ._globals import _own_global, facula_name, torch_name
 from ._legacy import LegacyStorages, check_magic, check_protocol, check_source
 from ._locations import restorer
 from ._options import SETTINGS, LoadEndianness
-from ._unpickle import SafeUnpickler, ScanningUnpickler, unsafe_globals
+from ._unpickle import FastScanner, SafeUnpickler, ScanningUnpickler, unsafe_globals
 
 _MAX_SMALL_RECORD = 64
 _HOW_TO_ALLOW = (
@@ -111,8 +111,10 @@ class _ArchiveStorages:
             offset = self._archive.offset(name)
             if offset is not None and offset % ALIGNMENT == 0:
                 return _core.storage_over(self._mapped[offset : offset + size])
-        data = self._archive.read(name)
-        return _core.storage_over(_swapped(data, _number_size(dtype)) if swaps else data)
+        if swaps:
+            data = self._archive.read(name)
+            return _core.storage_over(_swapped(data, _number_size(dtype)))
+        return self._archive.read_storage(name)
 
 
 class _LegacyLoader:
@@ -130,13 +132,24 @@ class _LegacyLoader:
         check_protocol(self._plain())
         self._plain()  # what the machine was that wrote it; the bytes are always little-endian
         start = self._file.tell()
-        ScanningUnpickler(self._file, self._note, encoding="latin1").load()
+        self._scan(start)
         self._storages.read(self._file, self._plain(), self._file_size)
         end = self._file.tell()
         self._file.seek(start)
         result = self._make_unpickler(self._file, self._restored).load()
         self._file.seek(end)
         return result
+
+    def _scan(self, start):
+        """Finds the storages that the pickle refers to, and its end."""
+        if not self._weights_only:
+            try:
+                FastScanner(self._file, self._note).load()
+                return
+            except Exception:
+                # A call that the scanner does not know how to stand for.
+                self._file.seek(start)
+        ScanningUnpickler(self._file, self._note, encoding="latin1").load()
 
     def _plain(self):
         return SafeUnpickler(self._file, _refuse_persistent_id).load()
@@ -152,8 +165,7 @@ class _LegacyLoader:
             return self._class_of(*pid[1:])
         dtype, key, location, count = _parse_persistent_id(pid)
         if key not in self._loaded:
-            storage = _core.storage_over(self._storages.buffer(key))
-            self._loaded[key] = self._restore(storage, location)
+            self._loaded[key] = self._restore(self._storages.storage(key), location)
         view = _parse_view(pid, dtype, count)
         if view is None:
             return _core.typed(self._loaded[key], dtype)

@@ -1,38 +1,15 @@
 """`save`: objects to PyTorch's file format."""
 
-import importlib
 import io
 import pickle
 import sys
-import types
-import warnings
 
-import facula
-
-from . import _core, _rebuild
+from . import _core
 from ._container import ALIGNMENT, ArchiveWriter
 from ._files import archive_name, opened_to_write
-from ._globals import torch_name
-from ._legacy import source_of, write_legacy
-from ._locations import location_tag
+from ._legacy import write_legacy
 from ._options import SETTINGS
-
-_PLAIN_TYPES = frozenset(
-    {
-        int,
-        float,
-        bool,
-        str,
-        bytes,
-        list,
-        tuple,
-        dict,
-        set,
-        type(None),
-        complex,
-        _rebuild.GlobalName,
-    }
-)
+from ._pickler import fast_pickle, make_pickler, pickler_base
 
 
 class _SavedStorages:
@@ -60,148 +37,15 @@ class _SavedStorages:
             raise RuntimeError("save(): tensors that share a storage must have one dtype")
 
 
-def _storage_type(storage):
-    """Name of the storage class, and dtype, that a file gives to a storage object."""
-    if isinstance(storage, facula.UntypedStorage):
-        return _rebuild_name("torch.storage", "UntypedStorage"), facula.uint8
-    name = _core.STORAGE_NAMES.get(_core.dtype_name(storage.dtype))
-    if name is None:
-        return _rebuild_name("torch.storage", "UntypedStorage"), facula.uint8
-    return _rebuild_name("torch", name), storage.dtype
-
-
-_names = {}
-
-
-def _rebuild_name(module, name):
-    # One object for each name, so that a pickle writes it once.
-    return _names.setdefault((module, name), _rebuild.GlobalName(module, name))
-
-
-def _pickler_base(pickle_module):
-    base = getattr(pickle_module, "_Pickler", None) or getattr(pickle_module, "Pickler", None)
-    if base is None or not issubclass(base, pickle._Pickler):
-        raise NotImplementedError(
-            f"save(): pickle_module {pickle_module!r} needs a Pickler that derives from "
-            "pickle._Pickler"
-        )
-    return base
-
-
-def _make_pickler(base, stream, protocol, storages, legacy):
-    """A pickler that writes this package's types under PyTorch's names."""
-
-    class Pickler(base):
-        dispatch = dict(base.dispatch)
-        classes = set()  # of modules, whose source was written already
-
-        def persistent_id(self, obj):
-            if legacy and isinstance(obj, type):
-                return self._class_id(obj)
-            if not isinstance(obj, (facula.UntypedStorage, facula.storage.TypedStorage)):
-                return None
-            if self.proto == 0:
-                raise ValueError(
-                    "save(): tensors and storages need a pickle_protocol of at least 1; got 0"
-                )
-            storage = _core.untyped(obj)
-            kind, dtype = _storage_type(obj)
-            storages.check_dtype(storage, dtype)
-            count = storage.nbytes() // dtype.itemsize
-            key = storages.key(storage, dtype)
-            pid = ("storage", kind, key, location_tag(storage), count)
-            return (*pid, None) if legacy else pid
-
-        def _class_id(self, kind):
-            # Not of classes of this package: PyTorch would find its own written otherwise.
-            is_ours = torch_name(kind.__module__).partition(".")[0] == "torch"
-            if is_ours or kind in self.classes or not issubclass(kind, facula.nn.Module):
-                return None
-            self.classes.add(kind)
-            return ("module", kind, *source_of(kind))
-
-        def reducer_override(self, obj):
-            if type(obj) in _PLAIN_TYPES:
-                return NotImplemented
-            return _reduction(obj)
-
-        def save_global(self, obj, name=None):
-            if isinstance(obj, _rebuild.GlobalName):
-                self._write_name(obj, obj.module, obj.name)
-                return
-            module = getattr(obj, "__module__", None) or ""
-            renamed = torch_name(module)
-            if "<locals>" in (getattr(obj, "__qualname__", None) or ""):
-                raise AttributeError(f"Can't pickle local object {obj.__qualname__!r}")
-            if renamed == module:
-                super().save_global(obj, name)
-                return
-            name = name or getattr(obj, "__qualname__", None) or obj.__name__
-            _check_importable(obj, module, name)
-            self._write_name(obj, renamed, name)
-
-        def _write_name(self, obj, module, name):
-            if self.proto >= 4:
-                self.save(module)
-                self.save(name)
-                self.write(pickle.STACK_GLOBAL)
-            else:
-                self.write(pickle.GLOBAL + f"{module}\n{name}\n".encode())
-            self.memoize(obj)
-
-        dispatch[_rebuild.GlobalName] = save_global
-        dispatch[types.FunctionType] = save_global
-
-    return Pickler(stream, protocol)
-
-
-def _check_importable(obj, module, name):
-    found = importlib.import_module(module)
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    if found is not obj:
-        raise pickle.PicklingError(f"Can't pickle {obj!r}: it's not found as {module}.{name}")
-
-
-def _reduction(obj):
-    """How to pickle one of this package's own objects; NotImplemented for all others."""
-    if isinstance(obj, facula.Tensor):
-        return _tensor_reduction(obj)
-    if isinstance(obj, facula.dtype):
-        return _named(obj)
-    if isinstance(obj, facula.Size):
-        return _rebuild_name("torch", "Size"), (tuple(obj),)
-    if isinstance(obj, facula.device):
-        place = (obj.type,) if obj.index is None else (obj.type, obj.index)
-        return _rebuild_name("torch", "device"), place
-    if isinstance(obj, facula.layout):
-        return _rebuild.layout_reduction(obj)
-    return NotImplemented
-
-
-def _named(dtype):
-    return _core.dtype_name(dtype)
-
-
-def _tensor_reduction(tensor):
-    own = (facula.Tensor.__reduce_ex__, _parameter_class().__reduce_ex__)
-    if type(tensor).__reduce_ex__ not in own:
-        return NotImplemented
-    for hook in (tensor._backward_hooks or {}).values():
-        warnings.warn(f"save(): backward hook {hook!r} on a tensor is not saved", stacklevel=2)
-    return _rebuild.tensor_reduction(tensor)
-
-
-def _parameter_class():
-    from facula.nn.parameter import Parameter
-
-    return Parameter
-
-
 def _pickled(obj, pickle_module, protocol, legacy):
+    if pickle_module is pickle:
+        storages = _SavedStorages()
+        data = fast_pickle(obj, protocol, storages, legacy)
+        if data is not None:
+            return data, storages
     storages, stream = _SavedStorages(), io.BytesIO()
-    base = _pickler_base(pickle_module)
-    _make_pickler(base, stream, protocol, storages, legacy).dump(obj)
+    base = pickler_base(pickle_module)
+    make_pickler(base, stream, protocol, storages, legacy).dump(obj)
     return stream.getvalue(), storages
 
 

@@ -6,6 +6,7 @@ file is called only when it is one of our rebuild functions, or when the user al
 
 import _codecs
 import io
+import pickle
 from _pickle import UnpicklingError
 from collections import Counter, OrderedDict
 from struct import Struct
@@ -578,6 +579,53 @@ class ScanningUnpickler(SafeUnpickler):
 
     def _build(self):
         self._pop()
+
+
+class _Anything:
+    """Stands for an object of any class, and for any function: whatever is done to it is lost."""
+
+    def __new__(cls, *args, **kwargs):
+        return object.__new__(cls)
+
+    def __init__(self, *args, **kwargs):
+        pass
+
+    def __call__(self, *args, **kwargs):
+        return self
+
+    def __setstate__(self, state):
+        pass
+
+    def append(self, item):
+        """Drops an item."""
+
+    extend = add = update = append
+
+    def __setitem__(self, key, value):
+        pass
+
+
+class FastScanner(pickle.Unpickler):
+    """What ScanningUnpickler does at C's speed, for files that are trusted.
+
+    Args:
+        stream: a file object of bytes.
+        note (callable): is shown each persistent id.
+    """
+
+    def __init__(self, stream, note):
+        super().__init__(stream, encoding="latin1")
+        self._note = note
+
+    def persistent_load(self, pid):
+        """Shows a persistent id."""
+        self._note(pid)
+        return _Anything()
+
+    def find_class(self, module, name):
+        """A storage class, or what stands for anything."""
+        is_storage = module in ("torch", "torch.cuda", "torch.storage") and name.endswith("Storage")
+        return safe_global(module, name, {}) if is_storage else _Anything
 
 
 def unsafe_globals(data):
