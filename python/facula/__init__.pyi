@@ -9,6 +9,7 @@ from facula import (
     amp as amp,
     autograd as autograd,
     cuda as cuda,
+    distributions as distributions,
     fft as fft,
     functional as functional,
     library as library,
