@@ -17,6 +17,7 @@ _FILES = {
     "attention": "multi_head_attention_forward _canonical_mask _check_key_padding_mask "
     "_in_projection _in_projection_packed _mha_shape_check _none_or_dtype",
     "dropout": "alpha_dropout dropout dropout1d dropout2d dropout3d feature_alpha_dropout",
+    "grouped": "grouped_mm",
     "loss": "binary_cross_entropy binary_cross_entropy_with_logits cross_entropy ctc_loss "
     "gaussian_nll_loss huber_loss kl_div l1_loss linear_cross_entropy mse_loss nll_loss "
     "poisson_nll_loss smooth_l1_loss soft_margin_loss",

@@ -122,6 +122,30 @@ def _lazy_norms(lib):
     return out
 
 
+GROUPED = (
+    ((8, 16), (2, 16, 8), [3, 8]),
+    ((2, 8, 16), (16, 8), [1, 8]),
+    ((8, 16), (16, 8), [8, 16]),
+    ((2, 8, 16), (2, 16, 8), None),
+)
+
+
+def _grouped(lib):
+    out = []
+    for a, b, ends in GROUPED:
+        a, b = lib.randn(*a, requires_grad=True), lib.randn(*b, requires_grad=True)
+        ends = None if ends is None else lib.tensor(ends, dtype=lib.int32)
+        product = lib.nn.functional.grouped_mm(a, b, offs=ends)
+        product.square().sum().backward()
+        out += [product, a.grad, b.grad]
+    return out
+
+
+def _grouped_error(lib, a=(8, 16), b=(2, 16, 8), ends=(3, 8), dtype="int32", **options):
+    ends = None if ends is None else lib.tensor(ends, dtype=getattr(lib, dtype))
+    return lib.nn.functional.grouped_mm(lib.ones(*a), lib.ones(*b), offs=ends, **options)
+
+
 def _causal(b, h, q, kv):
     return q >= kv
 
@@ -154,6 +178,7 @@ PROGRAMS = {
     "sync batch norm": _sync,
     "gradients of convolutions": _conv_grads,
     "lazy norms": _lazy_norms,
+    "grouped products": _grouped,
 }
 
 
@@ -204,6 +229,13 @@ ERRORS = [
     lambda lib: lib.nn.AdaptiveLogSoftmaxWithLoss(8, 10, [2, 10]),
     lambda lib: lib.nn.AdaptiveLogSoftmaxWithLoss(8, 10, [2])(lib.ones(1, 8), lib.tensor([10])),
     lambda lib: lib.nn.SyncBatchNorm(2)(lib.ones(2)),
+    lambda lib: _grouped_error(lib, ends=None),
+    lambda lib: _grouped_error(lib, dtype="int64"),
+    lambda lib: _grouped_error(lib, a=(16,)),
+    lambda lib: _grouped_error(lib, b=(2, 4, 8)),
+    lambda lib: _grouped_error(lib, a=(2, 8, 16)),
+    lambda lib: _grouped_error(lib, out_dtype=lib.float16),
+    lambda lib: lib.nn.Linear(1, 1).register_buffer("weight", None),
 ]
 
 

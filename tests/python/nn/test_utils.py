@@ -17,6 +17,7 @@ EXAMPLES = [
     "nn.attention.flex_attention",
     "nn.attention._block_mask",
     "nn.modules.adaptive",
+    "nn._functional.grouped",
     "nn.utils.parametrize",
     "nn.utils.parametrizations",
     "nn.utils.prune",
@@ -145,3 +146,17 @@ def test_swapping_conversion_keeps_parameters():
                 getattr(flags, f"set_{switch}_module_params_on_conversion")(False)
         assert (layer.weight is weight) is keeps
         assert layer.weight.dtype == facula.float64 and layer.weight.grad.dtype == facula.float64
+
+
+@pytest.mark.parametrize("assign", [False, True])
+def test_swapping_load_keeps_the_objects(assign):
+    layer, other = nn.Linear(2, 2), nn.Linear(2, 2).double()
+    weight = layer.weight
+    facula.__future__.set_swap_module_params_on_conversion(True)
+    try:
+        layer.load_state_dict(other.state_dict(), assign=assign)
+    finally:
+        facula.__future__.set_swap_module_params_on_conversion(False)
+    assert layer.weight is weight and isinstance(weight, nn.Parameter)
+    assert weight.dtype == (facula.float64 if assign else facula.float32)
+    assert facula.equal(weight.double(), other.weight.to(weight.dtype).double())

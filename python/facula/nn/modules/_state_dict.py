@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict, namedtuple
 
 import facula
+from facula.__future__ import get_swap_module_params_on_conversion
 from facula.nn.parameter import Parameter, is_lazy
 
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
@@ -147,7 +148,9 @@ class StateDictMethods:
             _warn_meta(key)
         try:
             with facula.no_grad():
-                if assign:
+                if get_swap_module_params_on_conversion():
+                    _swap_in(target, target.module_load(source, assign=assign))
+                elif assign:
                     setattr(self, name, _assignable(target, source))
                 else:
                     target.copy_(source)
@@ -217,6 +220,15 @@ def _load(module, state_dict, prefix, metadata, assign, keys, errors):
             raise AssertionError(
                 "load_state_dict(): a post-hook changes incompatible_keys in place and returns None"
             )
+
+
+def _swap_in(target, value):
+    """Exchange a parameter or buffer for a loaded value; the object stays."""
+    from facula.utils import swap_tensors
+
+    if isinstance(target, Parameter) and not isinstance(value, Parameter):
+        value = Parameter(value, requires_grad=target.requires_grad)
+    swap_tensors(target, value)
 
 
 def _assignable(target, source):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from typing import Any, TypeVar
 
 import facula
 from facula._C import _look_up_here, _set_up_module
@@ -29,6 +30,7 @@ from facula.nn.modules._state_dict import (  # noqa: F401
 from facula.nn.parameter import Buffer, Parameter
 from facula.utils.hooks import RemovableHandle  # noqa: F401
 
+T_destination = TypeVar("T_destination", bound=dict[str, Any])
 _set = object.__setattr__
 _global_tables = (
     _hooks._global_backward_pre_hooks,
@@ -66,6 +68,7 @@ class Module(HookMethods, StateDictMethods):
     """
 
     dump_patches = False
+    T_destination = T_destination
     _version = 1
     call_super_init = False
     _compiled_call_impl = None
@@ -537,6 +540,22 @@ class Module(HookMethods, StateDictMethods):
     def cuda(self, device=None):
         """Move parameters and buffers to a CUDA device; returns self."""
         return self._apply(lambda t: t.cuda(device))
+
+    def _to_device_type(self, kind, device):
+        device = facula.device(kind) if device is None else facula.device(kind, device)
+        return self._apply(lambda t: t.to(device))
+
+    def xpu(self, device=None):
+        """Move parameters and buffers to a XPU device; returns self."""
+        return self._to_device_type("xpu", device)
+
+    def ipu(self, device=None):
+        """Move parameters and buffers to an IPU device; returns self."""
+        return self._to_device_type("ipu", device)
+
+    def mtia(self, device=None):
+        """Move parameters and buffers to a MTIA device; returns self."""
+        return self._to_device_type("mtia", device)
 
     def compile(self, *args, **kwargs):
         """Compile the call of this module with `facula.compile`."""
