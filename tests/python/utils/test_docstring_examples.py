@@ -28,6 +28,8 @@ MODULES = [
     "profiler",
     "profiler.profiler",
     "random",
+    "testing._comparison",
+    "testing._creation",
     "_dynamo.backends.registry",
     "_dynamo.decorators",
     "_dynamo.eval_frame",
@@ -45,6 +47,7 @@ MODULES = [
     "utils._pytree_nodes",
     "utils.collect_env",
     "utils.flop_counter",
+    "utils.tensorboard.writer",
     "utils.weak",
 ]
 

@@ -1,0 +1,358 @@
+"""SummaryWriter: scalars, texts, images, histograms and parameters of runs as files of events."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import socket
+import struct
+import threading
+import time
+import zlib
+
+import facula
+from facula.utils.tensorboard import _encoding as enc
+
+_numbers = itertools.count()
+
+
+class FileWriter:
+    """Writes a file of events.
+
+    Args:
+        log_dir (str): the folder.
+        max_queue (int): how many events are held back before they are written.
+        flush_secs (int): how many seconds they are held back at most.
+        filename_suffix (str): the end of the file's name.
+    """
+
+    def __init__(self, log_dir, max_queue=10, flush_secs=120, filename_suffix=""):
+        self._log_dir = str(log_dir)
+        os.makedirs(self._log_dir, exist_ok=True)
+        name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}"
+        name += f".{os.getpid()}.{next(_numbers)}{filename_suffix}"
+        self.path = os.path.join(self._log_dir, name)
+        self._max_queue, self._flush_secs = max_queue, flush_secs
+        self._lock, self._queue, self._last = threading.Lock(), [], time.monotonic()
+        self._file = open(self.path, "wb")
+        self.add_bytes(enc.event(time.time(), file_version="brain.Event:2"))
+        self.flush()
+
+    def get_logdir(self):
+        """The folder."""
+        return self._log_dir
+
+    def add_bytes(self, message):
+        """Write an Event message (bytes)."""
+        with self._lock:
+            self._queue.append(enc.record(message))
+            late = time.monotonic() - self._last >= self._flush_secs
+        if late or len(self._queue) >= self._max_queue:
+            self.flush()
+
+    def add_summary(self, summary, global_step=None, walltime=None):
+        """Write a Summary message (bytes)."""
+        when = time.time() if walltime is None else walltime
+        self.add_bytes(enc.event(when, global_step, summary=summary))
+
+    def flush(self):
+        """Write what is held back."""
+        with self._lock:
+            if self._file.closed:
+                return
+            self._file.write(b"".join(self._queue))
+            self._file.flush()
+            self._queue, self._last = [], time.monotonic()
+
+    def close(self):
+        """Write what is held back, and close the file."""
+        self.flush()
+        self._file.close()
+
+    def reopen(self):
+        """Go on writing after `close`."""
+        self._file = open(self.path, "ab")
+
+
+def _tensor(values):
+    return values if isinstance(values, facula.Tensor) else facula.as_tensor(values)
+
+
+def _number(value):
+    return float(value.item() if hasattr(value, "item") else value)
+
+
+class SummaryWriter:
+    """Writes what TensorBoard shows: `tensorboard --logdir runs`.
+
+    Args:
+        log_dir (str): the folder; `runs/TIME_HOST` unless given.
+        comment (str): the end of that folder's name.
+        purge_step (int): events from this step on in older files are not shown.
+        max_queue, flush_secs (int): how many events are held back, and for how long.
+        filename_suffix (str): the end of the file's name.
+
+    Example:
+        >>> import tempfile
+        >>> with SummaryWriter(tempfile.mkdtemp()) as writer:
+        ...     for step in range(3):
+        ...         writer.add_scalar("loss", 1.0 / (step + 1), step)
+    """
+
+    def __init__(
+        self,
+        log_dir=None,
+        comment="",
+        purge_step=None,
+        max_queue=10,
+        flush_secs=120,
+        filename_suffix="",
+    ):
+        if not log_dir:
+            name = time.strftime("%b%d_%H-%M-%S") + "_" + socket.gethostname() + comment
+            log_dir = os.path.join("runs", name)
+        self.log_dir = log_dir
+        self._options = (max_queue, flush_secs, filename_suffix)
+        self.file_writer = self.all_writers = None
+        writer = self._get_file_writer()
+        if purge_step is not None:
+            start = enc.block(7, enc.integer(1, 1))  # a SessionLog that says START
+            writer.add_bytes(enc.event(time.time(), purge_step) + start)
+
+    def _get_file_writer(self):
+        if self.file_writer is None:
+            self.file_writer = FileWriter(self.log_dir, *self._options)
+            self.all_writers = {self.file_writer.get_logdir(): self.file_writer}
+        return self.file_writer
+
+    def _add(self, tag, content, step, walltime, *plugin):
+        self._get_file_writer().add_summary(enc.value(tag, content, *plugin), step, walltime)
+
+    def get_logdir(self):
+        """The folder."""
+        return self.log_dir
+
+    def add_scalar(
+        self,
+        tag,
+        scalar_value,
+        global_step=None,
+        walltime=None,
+        new_style=False,
+        double_precision=False,
+    ):
+        """Write a number under a name."""
+        self._add(tag, enc.single(2, _number(scalar_value)), global_step, walltime)
+
+    def add_scalars(self, main_tag, tag_scalar_dict, global_step=None, walltime=None):
+        """Write numbers that are drawn together, each as a run of its own."""
+        self._get_file_writer()
+        for tag, number in tag_scalar_dict.items():
+            folder = os.path.join(str(self.log_dir), f"{main_tag.replace('/', '_')}_{tag}")
+            if folder not in self.all_writers:
+                self.all_writers[folder] = FileWriter(folder, *self._options)
+            summary = enc.value(main_tag, enc.single(2, _number(number)))
+            self.all_writers[folder].add_summary(summary, global_step, walltime)
+
+    def add_text(self, tag, text_string, global_step=None, walltime=None):
+        """Write a text (Markdown) under a name."""
+        content = enc.block(8, enc.text_tensor([text_string]))
+        self._add(f"{tag}/text_summary", content, global_step, walltime, "text")
+
+    def add_histogram(
+        self, tag, values, global_step=None, bins="tensorflow", walltime=None, max_bins=None
+    ):
+        """Write how values are spread.
+
+        Args:
+            values (Tensor or array): of any shape.
+            bins (str or sequence of numbers): "tensorflow" for limits that grow by a tenth, or
+                the limits.
+
+        Raises:
+            ValueError: there are no values.
+            NotImplementedError: NumPy's other names for `bins`.
+        """
+        flat = _tensor(values).detach().flatten().to(facula.float64)
+        if flat.numel() == 0:
+            raise ValueError("The input has no element.")
+        content = enc.block(5, _histogram(flat, _limits(bins)))
+        self._add(tag, content, global_step, walltime)
+
+    def add_histogram_raw(
+        self,
+        tag,
+        min,
+        max,
+        num,
+        sum,
+        sum_squares,
+        bucket_limits,
+        bucket_counts,
+        global_step=None,
+        walltime=None,
+    ):
+        """Write how values are spread, from counts in buckets."""
+        if len(bucket_limits) != len(bucket_counts):
+            raise ValueError("len(bucket_limits) != len(bucket_counts), see the document.")
+        figures = (min, max, num, sum, sum_squares, list(bucket_limits), list(bucket_counts))
+        self._add(tag, enc.block(5, enc.histogram(*figures)), global_step, walltime)
+
+    def add_image(self, tag, img_tensor, global_step=None, walltime=None, dataformats="CHW"):
+        """Write a picture.
+
+        Args:
+            img_tensor (Tensor or array): uint8, or floats from 0 to 1.
+            dataformats (str): its dimensions: "CHW", "HWC", "HW".
+        """
+        image = _as_hwc(_tensor(img_tensor).detach(), dataformats)
+        height, width, channels = image.shape
+        parts = (enc.integer(1, height), enc.integer(2, width), enc.integer(3, channels))
+        content = enc.block(4, b"".join(parts) + enc.block(4, _png(image)))
+        self._add(tag, content, global_step, walltime)
+
+    def add_images(self, tag, img_tensor, global_step=None, walltime=None, dataformats="NCHW"):
+        """Write pictures as one, side by side."""
+        batch = _tensor(img_tensor).detach()
+        rows = [
+            _as_hwc(batch.select(dataformats.index("N"), i), dataformats.replace("N", ""))
+            for i in range(batch.shape[dataformats.index("N")])
+        ]
+        self.add_image(tag, facula.cat(rows, 1), global_step, walltime, "HWC")
+
+    def add_figure(self, tag, figure, global_step=None, close=True, walltime=None):
+        """Write a figure of Matplotlib as a picture."""
+        import matplotlib.pyplot as plt
+        import numpy as np
+
+        figure.canvas.draw()
+        pixels = np.asarray(figure.canvas.buffer_rgba())
+        self.add_image(tag, pixels.copy(), global_step, walltime, "HWC")
+        if close:
+            plt.close(figure)
+
+    def add_hparams(
+        self, hparam_dict, metric_dict, hparam_domain_discrete=None, run_name=None, global_step=None
+    ):
+        """Write parameters and results of a run: NotImplementedError."""
+        raise NotImplementedError("SummaryWriter.add_hparams(): the plugin's messages are missing")
+
+    def _missing(self, what):
+        raise NotImplementedError(f"SummaryWriter.{what}() is missing")
+
+    def add_graph(self, model, input_to_model=None, verbose=False, use_strict_trace=True):
+        """Write a model's graph: NotImplementedError."""
+        self._missing("add_graph")
+
+    def add_embedding(self, mat, metadata=None, label_img=None, global_step=None, tag="default"):
+        """Write points for the projector: NotImplementedError."""
+        self._missing("add_embedding")
+
+    def add_audio(self, tag, snd_tensor, global_step=None, sample_rate=44100, walltime=None):
+        """Write a sound: numbers from -1 to 1."""
+        samples = _tensor(snd_tensor).detach().flatten().clamp(-1, 1)
+        wave = _wav((samples * 32767).to(facula.int16), sample_rate)
+        parts = [enc.single(1, sample_rate), enc.integer(2, 1), enc.integer(3, samples.numel())]
+        content = enc.block(6, b"".join([*parts, enc.block(4, wave), enc.block(5, "audio/wav")]))
+        self._add(tag, content, global_step, walltime)
+
+    def add_video(self, tag, vid_tensor, global_step=None, fps=4, walltime=None):
+        """Write moving pictures: NotImplementedError."""
+        self._missing("add_video")
+
+    def add_pr_curve(self, tag, labels, predictions, global_step=None, num_thresholds=127):
+        """Write a curve of precision and recall: NotImplementedError."""
+        self._missing("add_pr_curve")
+
+    def add_mesh(self, tag, vertices, colors=None, faces=None, config_dict=None, global_step=None):
+        """Write a mesh: NotImplementedError."""
+        self._missing("add_mesh")
+
+    def flush(self):
+        """Write what is held back."""
+        for writer in (self.all_writers or {}).values():
+            writer.flush()
+
+    def close(self):
+        """Write what is held back, and close the files."""
+        for writer in (self.all_writers or {}).values():
+            writer.close()
+        self.file_writer = self.all_writers = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+
+def _limits(bins):
+    """Upper limits of buckets, ascending."""
+    if not isinstance(bins, str):
+        return [float(limit) for limit in bins]
+    if bins != "tensorflow":
+        raise NotImplementedError(f"add_histogram(): bins={bins!r} is missing")
+    positive, limit = [], 1e-12
+    while limit < 1e20:
+        positive.append(limit)
+        limit *= 1.1
+    return [-limit for limit in reversed(positive)] + [0.0] + positive
+
+
+def _histogram(values, limits):
+    edges = facula.tensor(limits, dtype=facula.float64)
+    places = facula.bucketize(values, edges, right=True).clamp(1, len(limits) - 1) - 1
+    counts = facula.bincount(places, minlength=len(limits) - 1).tolist()
+    used = [i for i, count in enumerate(counts) if count]
+    first, last = used[0], used[-1] + 1
+    # An empty bucket in front tells where the first one begins.
+    return enc.histogram(
+        values.min().item(),
+        values.max().item(),
+        values.numel(),
+        values.sum().item(),
+        (values * values).sum().item(),
+        limits[first : last + 1],
+        [0.0, *map(float, counts[first:last])],
+    )
+
+
+def _as_hwc(image, dataformats):
+    """A picture as uint8 of height, width and channels."""
+    order = dataformats.upper()
+    if sorted(order) == ["H", "W"]:
+        image, order = image.unsqueeze(-1), order + "C"
+    if sorted(order) != ["C", "H", "W"] or image.dim() != 3:
+        raise AssertionError(
+            f"size of input tensor and input format are different. tensor shape: "
+            f"{tuple(image.shape)}, input_format: {dataformats}"
+        )
+    image = image.permute(*(order.index(name) for name in "HWC"))
+    if image.dtype != facula.uint8:
+        image = (image.to(facula.float32) * 255).clamp(0, 255).to(facula.uint8)
+    return image
+
+
+def _png(image):
+    """A picture (uint8, height, width, 1 to 4 channels) as a PNG file."""
+    height, width, channels = image.shape
+    kind = {1: 0, 2: 4, 3: 2, 4: 6}[channels]
+
+    def chunk(name, data):
+        check = zlib.crc32(name + data)
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", check)
+
+    pixels = bytes(image.contiguous().flatten().tolist())
+    stride = width * channels
+    rows = b"".join(b"\0" + pixels[i * stride : (i + 1) * stride] for i in range(height))
+    head = struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0)
+    body = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + body
+
+
+def _wav(samples, rate):
+    """A sound (int16) as a WAV file."""
+    data = struct.pack(f"<{samples.numel()}h", *samples.tolist())
+    head = struct.pack("<HHIIHH", 1, 1, rate, rate * 2, 2, 16)
+    body = b"WAVEfmt " + struct.pack("<I", 16) + head + b"data" + struct.pack("<I", len(data))
+    return b"RIFF" + struct.pack("<I", len(body) + len(data)) + body + data
