@@ -23,11 +23,12 @@ namespace {
 // At the end of each segment, seen by all processes.
 struct Counters {
   std::atomic<int64_t> messages;  // sent and not yet received
-  std::atomic<int64_t> mappings;  // processes that map it; kept for names alone
+  std::atomic<int64_t> mappings;  // processes that have, or may have, storages in it
 };
 static_assert(std::atomic<int64_t>::is_always_lock_free);
 
 constexpr size_t unit = 64, page = 4096, small_segment = size_t{1} << 20;
+constexpr size_t most_kept = 64;  // segments that wait for another use
 
 // Nothing is locked under ours but the allocator.
 constexpr ForkOrder fork_order = ForkOrder::Tangents;
@@ -112,15 +113,17 @@ bool address_is_known(const Storage& s) {
   return (s.*f.exports).load(std::memory_order_relaxed) > (s.*f.deleter ? 1 : 0);
 }
 
-void count_names(ForkHandler&);
+void count_for_child(ForkHandler&);
 
 struct Segments {
   ForkSafeMutex mutex{fork_order};
-  ForkHandler forks{fork_order, count_names, nullptr, nullptr};
+  ForkHandler forks{fork_order, count_for_child, nullptr, nullptr};
   std::vector<Segment*> all;      // with storages here
-  std::vector<Segment*> waiting;  // for the receivers of messages
-  Segment* open[2] = {};          // whose rest is for the next small blocks: anonymous, named
-  uint32_t generation = 0;        // of the process that began what waits
+  std::vector<Segment*> waiting;  // made here, for the receivers of messages or another use
+  std::vector<Segment*> idle;     // received, mapped for the next message about them
+  bool keep = false;
+  Segment* open[2] = {};    // whose rest is for the next small blocks: anonymous, named
+  uint32_t generation = 0;  // of the process that began what waits
 };
 Segments& segments() {
   static auto* s = new Segments;
@@ -133,23 +136,25 @@ Segments& segments() {
               " bytes failed: ", std::strerror(error), " (", error, ")");
 }
 
-// A child has the names' mappings that its parent had.
-void count_names(ForkHandler&) {
-  for (const Segment* s : segments().all)
-    if (!s->name.empty()) s->counters().mappings.fetch_add(1);
+// A child has the storages that its parent had.
+void count_for_child(ForkHandler&) {
+  for (const Segment* s : segments().all) s->counters().mappings.fetch_add(1);
 }
 
-void let_go_of_name(const Segment& s) {
-  if (s.name.empty()) return;
-  if (s.counters().mappings.fetch_sub(1) == 1 && s.counters().messages.load() <= 0)
-    shm_unlink(s.name.c_str());
+// This process has no storage in the segment any more.
+void end_use(const Segment& s) {
+  const bool last = s.counters().mappings.fetch_sub(1) == 1;
+  if (last && !s.name.empty() && s.counters().messages.load() <= 0) shm_unlink(s.name.c_str());
 }
 
-void close_segment(Segment* s) {
-  let_go_of_name(*s);
+void unmap(Segment* s) {
   munmap(s->base, s->bytes);
   if (s->descriptor >= 0) close(s->descriptor);
   delete s;
+}
+
+bool worth_keeping(const Segments& all, const Segment& s) {
+  return all.keep && s.name.empty() && s.bytes > small_segment;
 }
 
 // Closes what waited for receivers that have come. In a child, what its parent sent is not ours.
@@ -158,7 +163,13 @@ void close_received(Segments& all) {
   all.generation = fork_generation();
   std::erase_if(all.waiting, [&](Segment* s) {
     if (!inherited && s->counters().messages.load() > 0) return false;
-    close_segment(s);
+    if (!inherited && worth_keeping(all, *s) && all.waiting.size() <= most_kept) return false;
+    unmap(s);
+    return true;
+  });
+  std::erase_if(all.idle, [&](Segment* s) {
+    if (!inherited && all.keep && all.idle.size() <= most_kept) return false;
+    unmap(s);
     return true;
   });
 }
@@ -169,11 +180,14 @@ void let_go(Segments& all, Segment* s) {
   std::erase(all.all, s);
   for (Segment*& open : all.open)
     if (open == s) open = nullptr;
-  const bool sent_here = s->name.empty() && s->counters().messages.load() > 0;
-  if (sent_here)
+  end_use(*s);
+  const bool ours = s->generation == fork_generation();
+  if (s->name.empty() && (s->counters().messages.load() > 0 || (ours && worth_keeping(all, *s))))
     all.waiting.push_back(s);
+  else if (!s->generation && worth_keeping(all, *s))
+    all.idle.push_back(s);
   else
-    close_segment(s);
+    unmap(s);
 }
 
 void let_go_of_place(void* context) {
@@ -240,19 +254,35 @@ Segment* new_segment(Segments& all, size_t bytes, const std::string& prefix) {
   reserve(*made.segment, made.segment->bytes - unit, unit);
   map_segment(*made.segment, false);
   new (&made.segment->counters()) Counters{};
-  if (!prefix.empty()) {
-    made.segment->counters().mappings.store(1);
-    all.forks.enlist();
-  }
+  made.segment->counters().mappings.store(1);
+  all.forks.enlist();
   all.all.push_back(made.segment);
   return made.finish();
 }
 
-// A block of its own; the caller has the lock.
-Place* new_block(Segments& all, size_t bytes, const std::string& prefix) {
+// A segment of ours that nobody uses any more, large enough and not much larger.
+Segment* find_unused(Segments& all, size_t taken) {
+  const auto unused = [&](const Segment* s) {
+    return s->generation == fork_generation() && s->name.empty() &&
+           s->counters().messages.load() <= 0 && s->counters().mappings.load() == 0 &&
+           s->bytes > small_segment && s->bytes >= taken + unit && s->bytes / 2 <= taken;
+  };
+  const auto at = std::find_if(all.waiting.begin(), all.waiting.end(), unused);
+  if (at == all.waiting.end()) return nullptr;
+  Segment* s = *at;
+  all.waiting.erase(at);
+  all.all.push_back(s);
+  s->counters().mappings.store(1);
+  s->used = 0;
+  return s;
+}
+
+// A block of its own, of zeros unless it may be `used` before; the caller has the lock.
+Place* new_block(Segments& all, size_t bytes, const std::string& prefix, bool used) {
   Segment*& open = all.open[prefix.empty() ? 0 : 1];
   const size_t taken = std::max(rounded(bytes, unit), unit);
-  Segment* s = open;
+  Segment* s = used && prefix.empty() ? find_unused(all, taken) : nullptr;
+  if (!s) s = open;
   if (!s || s->generation != fork_generation() || s->room() < taken) {
     s = new_segment(all, taken, prefix);
     if (!open || open->generation != fork_generation() || s->room() > open->room()) open = s;
@@ -288,7 +318,7 @@ void write_block(const Place& place, const void* from, size_t bytes) {
 }
 
 Segment* find_segment(const Segments& all, uint64_t number) {
-  for (const auto* list : {&all.all, &all.waiting})
+  for (const auto* list : {&all.all, &all.waiting, &all.idle})
     for (Segment* s : *list)
       if (s->number == number) return s;
   return nullptr;
@@ -316,10 +346,7 @@ Segment* open_segment(const SharedBlock& b, const std::string& path) {
   check(fstat(s.descriptor, &found) == 0 && static_cast<size_t>(found.st_size) == s.bytes,
         "shared memory: expected a segment of ", s.bytes, " bytes; got ", found.st_size);
   map_segment(s, s.bytes > small_segment);
-  if (!s.name.empty()) {
-    close(std::exchange(s.descriptor, -1));
-    s.counters().mappings.fetch_add(1);
-  }
+  if (!s.name.empty()) close(std::exchange(s.descriptor, -1));
   return made.finish();
 }
 
@@ -334,7 +361,7 @@ const Place& place_of(const Storage& s) {
 Ref<Storage> new_shared_storage(size_t bytes, const std::string& prefix) {
   Segments& all = segments();
   const std::lock_guard guard(all.mutex);
-  Place* place = new_block(all, bytes, prefix);
+  Place* place = new_block(all, bytes, prefix, false);
   return Storage::external({}, address(*place), bytes, place, let_go_of_place);
 }
 
@@ -346,7 +373,7 @@ void share_storage(Storage& s, const std::string& prefix) {
   {
     Segments& all = segments();
     const std::lock_guard guard(all.mutex);
-    place = new_block(all, s.nbytes(), prefix);
+    place = new_block(all, s.nbytes(), prefix, true);
     if (s.nbytes() && s.has_memory()) write_block(*place, s.data(), s.nbytes());
   }
   // Arrays and buffers that have the old address keep its memory, as nobody knows for how long.
@@ -383,9 +410,11 @@ Ref<Storage> map_shared_storage(const SharedBlock& block, const std::string& pat
     check(s->bytes == most, "shared memory: expected a segment of ", s->bytes, " bytes; got ",
           most);
   if (++s->storages == 1) {
+    s->counters().mappings.fetch_add(1);
     std::erase(all.waiting, s);
+    std::erase(all.idle, s);
     all.all.push_back(s);
-    if (!s->name.empty()) all.forks.enlist();
+    all.forks.enlist();
   }
   if (ends_message) s->counters().messages.fetch_sub(1);
   auto* place = new Place{s, block.offset, {}};
@@ -395,7 +424,15 @@ Ref<Storage> map_shared_storage(const SharedBlock& block, const std::string& pat
 void let_go_of_shared_names() {
   Segments& all = segments();
   const std::lock_guard guard(all.mutex);
-  for (const Segment* s : all.all) let_go_of_name(*s);
+  for (const Segment* s : all.all)
+    if (!s->name.empty()) end_use(*s);
+}
+
+void keep_shared_segments(bool keep) {
+  Segments& all = segments();
+  const std::lock_guard guard(all.mutex);
+  all.keep = keep;
+  close_received(all);
 }
 
 SharedMemoryStats shared_memory_stats() {
@@ -403,9 +440,9 @@ SharedMemoryStats shared_memory_stats() {
   const std::lock_guard guard(all.mutex);
   close_received(all);
   SharedMemoryStats stats;
-  stats.segments = static_cast<int64_t>(all.all.size() + all.waiting.size());
+  stats.segments = static_cast<int64_t>(all.all.size() + all.waiting.size() + all.idle.size());
   stats.waiting = static_cast<int64_t>(all.waiting.size());
-  for (const auto* list : {&all.all, &all.waiting})
+  for (const auto* list : {&all.all, &all.waiting, &all.idle})
     for (const Segment* s : *list) {
       stats.descriptors += s->descriptor >= 0;
       stats.blocks += s->storages;

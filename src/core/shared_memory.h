@@ -1,8 +1,9 @@
 // Memory that processes share: segments, each of a memfd or of a file in /dev/shm, cut into blocks.
 //
-// A block is never used twice, so a segment needs no owner: it ends when the last process that maps
-// it lets go, and the system sees to that even after kill -9. Small blocks lie in one segment, and
-// segments grow with their number, so ten thousand tensors need a few hundred descriptors.
+// A block is not used twice while others can see it, so a segment needs no owner: it ends when the
+// last process that maps it lets go, and the system sees to that even after kill -9. Small blocks
+// lie in one segment, and segments grow with their number, so ten thousand tensors need a few
+// hundred descriptors.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -40,6 +41,11 @@ Ref<Storage> map_shared_storage(const SharedBlock& block, const std::string& pat
 
 // At the end of a process, which runs no destructors: others may remove the names of its segments.
 void let_go_of_shared_names();
+
+// Whether large segments are kept for another use when their storages are gone: by the process that
+// made them, once nobody else has storages there, and by receivers, which stay ready for the next
+// message. For processes that send much of the same size; `false` closes what was kept.
+void keep_shared_segments(bool keep);
 
 struct SharedMemoryStats {
   int64_t segments = 0;     // mapped

@@ -67,6 +67,11 @@ Object let_go_of_names(PyObject*, PyObject*) {
   return none();
 }
 
+Object keep_segments(PyObject*, PyObject* keep) {
+  keep_shared_segments(PyObject_IsTrue(keep) > 0);
+  return none();
+}
+
 Object stats(PyObject*, PyObject*) {
   const SharedMemoryStats s = shared_memory_stats();
   return Object::take(Py_BuildValue("{sLsLsLsL}", "segments", static_cast<long long>(s.segments),
@@ -83,6 +88,7 @@ PyMethodDef functions[] = {
     {"_begin_shared_message", guarded<begin_message>, METH_O, nullptr},
     {"_map_shared_storage", guarded<map_block>, METH_VARARGS, nullptr},
     {"_let_go_of_shared_names", guarded<let_go_of_names>, METH_NOARGS, nullptr},
+    {"_keep_shared_segments", guarded<keep_segments>, METH_O, nullptr},
     {"_shared_memory_stats", guarded<stats>, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -133,6 +133,27 @@ def test_no_segment_stays_behind():
     assert facula._C._shared_memory_stats() == before
 
 
+class Large(data.Dataset):
+    def __len__(self):
+        return 12
+
+    def __getitem__(self, i):
+        return facula.full((400_000,), float(i))
+
+
+def test_memory_of_batches_serves_again_once_they_are_gone():
+    loader = data.DataLoader(Large(), batch_size=None, num_workers=2, persistent_workers=True)
+    held = list(loader)
+    for _ in range(2):
+        for i, batch in enumerate(loader):
+            assert batch.unique().tolist() == [i]
+    assert [b.unique().tolist() for b in held] == [[i] for i in range(12)]
+    assert facula._C._shared_memory_stats()["segments"] < 12 + 10
+    held.clear()
+    del batch, loader
+    assert facula._C._shared_memory_stats()["segments"] == 0
+
+
 ENDS = {
     "raise": (ValueError, "Caught ValueError in DataLoader worker process 0(.|\n)*a bad item"),
     "kill": (RuntimeError, r"worker \(pid\(s\) \d+\) exited unexpectedly: worker 0, .*SIGKILL"),

@@ -254,6 +254,70 @@ def test_memory_of_a_killed_process_is_given_back(method, strategy):
     assert _stats() == before
 
 
+@pytest.fixture
+def keeping():
+    """Large segments are kept for another use, as workers of a DataLoader do."""
+    facula._C._keep_shared_segments(True)
+    yield
+    facula._C._keep_shared_segments(False)
+
+
+def _large(value):
+    return facula.full((500_000,), float(value)).share_memory_()
+
+
+def _segment(tensor):
+    return facula._C._shared_block(tensor.untyped_storage())[0]
+
+
+def test_kept_memory_serves_again(keeping):
+    before = _stats()["segments"]
+    first = _large(1)
+    number = _segment(first)
+    second = _large(2)
+    assert _segment(second) != number
+    del first
+    third = _large(3)
+    assert _segment(third) == number
+    assert second.unique().tolist() == [2] and third.unique().tolist() == [3]
+    assert facula.UntypedStorage._new_shared(2_000_000).tolist()[::100_000] == [0] * 20
+    del second, third
+    facula._C._keep_shared_segments(False)
+    assert _stats()["segments"] == before
+
+
+def test_kept_memory_waits_for_a_child_that_sees_it(keeping):
+    kept = _large(1)
+    number = _segment(kept)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.read(reading, 1)
+        os._exit(0 if kept.unique().tolist() == [1] else 1)
+    del kept
+    other = _large(2)
+    assert _segment(other) != number
+    os.write(writing, b"x")
+    assert os.waitpid(child, 0)[1] == 0
+    os.close(reading)
+    os.close(writing)
+
+
+def test_kept_memory_waits_for_its_message(keeping):
+    from multiprocessing.reduction import ForkingPickler
+
+    kept = _large(1)
+    number = _segment(kept)
+    message = bytes(ForkingPickler.dumps(kept))
+    del kept
+    other = _large(2)
+    assert _segment(other) != number
+    back = ForkingPickler.loads(message)
+    assert back.unique().tolist() == [1] and _segment(back) == number
+    del back
+    assert _segment(_large(3)) == number
+
+
 _KILLED = """
 import os, sys, signal
 import facula, facula.multiprocessing as mp

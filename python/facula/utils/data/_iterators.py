@@ -11,6 +11,13 @@ from facula.utils.data._utils.pin_memory import can_pin, pin_memory
 from facula.utils.data._utils.resume import EpochStart
 
 
+def _without_iterator(loader):
+    """A copy of a loader that does not keep its iterator, and so the workers, alive."""
+    copied = object.__new__(type(loader))
+    vars(copied).update(vars(loader), _iterator=None)
+    return copied
+
+
 class _BaseDataLoaderIter:
     """What both iterators do: the indices, the seed of the workers, and counting.
 
@@ -22,7 +29,7 @@ class _BaseDataLoaderIter:
     _persistent = False
 
     def __init__(self, loader, resume=None):
-        self._loader = loader
+        self._loader = _without_iterator(loader)
         self._dataset = loader.dataset
         self._dataset_kind = loader._dataset_kind
         self._iterable = loader._dataset_kind == 1
@@ -178,6 +185,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
     def _reset(self, loader, first_iter=False):
         """Begin another epoch with the same workers."""
+        self._loader = _without_iterator(loader)
         self._begin_epoch(None)
         self._yielded_by = [0] * self._num_workers
         self._epoch += 1

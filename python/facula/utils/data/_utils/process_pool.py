@@ -101,6 +101,7 @@ def run_worker(settings, tasks, answers, dumps, parent):
     from facula.utils.data._utils.seeds import ChangedStates, seed_worker
 
     _explain_death(dumps.fileno())
+    facula._C._keep_shared_segments(True)
     gc.freeze()  # what was there before the fork stays on pages that the parent shares
     facula.set_num_threads(1)
     seed_worker(settings.base_seed, settings.worker_id)
@@ -157,6 +158,16 @@ class _Worker:
         return data.decode(errors="replace")
 
 
+_pools = 0
+
+
+def _count_pools(change):
+    """While there are pools, the memory of one batch serves for the next."""
+    global _pools
+    _pools += change
+    facula._C._keep_shared_segments(_pools > 0)
+
+
 def _signal_name(number):
     try:
         return signal.Signals(number).name
@@ -173,6 +184,7 @@ class ProcessPool:
     """
 
     def __init__(self, settings, context):
+        _count_pools(1)
         self.members = []
         self.patience = MP_STATUS_CHECK_INTERVAL  # seconds that workers have to stop
         try:
@@ -258,3 +270,4 @@ class ProcessPool:
             m.tasks.close()
             m.dumps.close()
         self.members = []
+        _count_pools(-1)
