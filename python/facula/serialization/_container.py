@@ -44,7 +44,7 @@ class ArchiveWriter:
         start, size = self._at, len(data)
         wide = struct.pack("<HHQQ", 1, 16, size, size) if size >= _MAX_32 else b""
         shown = _MAX_32 if wide else size
-        padding = -(start + 30 + len(path) + len(wide) + 4) % ALIGNMENT
+        padding = -(start + 30 + len(path) + len(wide) + 4) % SETTINGS.storage_alignment
         extra = wide + struct.pack("<2sH", b"FB", padding) + b"Z" * padding
         head = struct.pack(
             "<4s5HIIIHH",
@@ -296,6 +296,24 @@ class ArchiveReader:
                 f"record {name} has a wrong checksum (set_crc32_options(False) reads it all the "
                 "same)"
             )
+
+    def drop_checksums(self, data):
+        """Sets the checksums of storages to zero, which means none, in the mapped file.
+
+        Whoever writes to a mapped storage changes its record and not its checksum.
+        """
+        at = self._zip.start_dir
+        while data[at : at + 4] == b"PK\1\2":
+            name_length, extra_length, comment_length = struct.unpack(
+                "<3H", data[at + 28 : at + 34]
+            )
+            name = bytes(data[at + 46 : at + 46 + name_length]).decode("utf-8", "surrogateescape")
+            info = self._zip.NameToInfo.get(name)
+            is_storage = name.startswith(f"{self._folder}/data/")
+            if is_storage and info is not None and info.compress_type == _STORED:
+                data[at + 16 : at + 20] = bytes(4)
+                data[info.header_offset + 14 : info.header_offset + 18] = bytes(4)
+            at += 46 + name_length + extra_length + comment_length
 
     def _read_compressed(self, name):
         import zipfile

@@ -261,6 +261,8 @@ def _load_archive(file, restore, mapped, make_unpickler, weights_only):
             )
         raise NotImplementedError("load(): TorchScript archives are read by jit.load")
     data = io.BytesIO(bytes(archive.read("data.pkl")))
+    if mapped is not None and SETTINGS.mmap_flags == _mmap.MAP_SHARED:
+        archive.drop_checksums(mapped)
     storages = _ArchiveStorages(archive, restore, mapped)
     return make_unpickler(data, storages).load()
 
@@ -309,6 +311,7 @@ def load(
         pickle_module: a module with an Unpickler; implies weights_only=False.
         weights_only (bool): False lets the file name any function or class, and so run any code.
         mmap (bool): True maps the file into memory in place of reading it; `f` must be a path.
+            None: as `utils.serialization.config.load.mmap` says, which is False.
         pickle_load_args: for the Unpickler, such as `encoding`.
 
     Returns:
@@ -325,6 +328,7 @@ def load(
         {'weight': tensor([1., 1.])}
     """
     weights_only = _resolve_weights_only(weights_only, pickle_module)
+    mmap = SETTINGS.mmap if mmap is None else mmap
     if mmap and not is_path(f):
         raise ValueError(f"load(): mmap=True needs a path; got {type(f).__name__}")
     make_unpickler = (

@@ -15,6 +15,10 @@ class LoadEndianness(enum.Enum):
 class _Settings:
     def __init__(self):
         self.compute_crc32 = True
+        self.storage_alignment = 64
+        self.use_pinned_memory = False
+        self.mmap = False
+        self.calculate_storage_offsets = False
         self.load_endianness = None
         self.mmap_flags = getattr(_mmap, "MAP_PRIVATE", None)
         self.skip_data = False
@@ -29,7 +33,9 @@ def get_crc32_options():
 
 
 def set_crc32_options(compute_crc32):
-    """Sets whether `save` computes checksums; without them other unzip programs may complain.
+    """Sets whether `save` computes checksums and `load` compares them.
+
+    Without them other unzip programs may complain, and damage goes unnoticed.
 
     Args:
         compute_crc32 (bool): True to compute them.
@@ -95,12 +101,12 @@ class skip_data:
     """In its block `save` leaves room for storages without their bytes, and `load` reads none.
 
     Args:
-        materialize_fake_tensors (bool): not supported; raises NotImplementedError when True.
+        materialize_fake_tensors (bool): kept as an attribute; tensors of the meta device are
+            saved without a storage either way.
     """
 
     def __init__(self, materialize_fake_tensors=False):
-        if materialize_fake_tensors:
-            raise NotImplementedError("skip_data(): materialize_fake_tensors is not supported")
+        self.materialize_fake_tensors = materialize_fake_tensors
 
     def __enter__(self):
         self._before, SETTINGS.skip_data = SETTINGS.skip_data, True

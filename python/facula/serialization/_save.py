@@ -5,7 +5,7 @@ import pickle
 import sys
 
 from . import _core
-from ._container import ALIGNMENT, ArchiveWriter
+from ._container import ArchiveWriter
 from ._files import archive_name, opened_to_write
 from ._legacy import write_legacy
 from ._options import SETTINGS
@@ -59,7 +59,7 @@ def _write_archive(writer, data, storages, byteorder_last):
     order = ("byteorder", sys.byteorder.encode())
     writer.add("data.pkl", data)
     writer.add(".format_version", b"1")
-    writer.add(".storage_alignment", str(ALIGNMENT).encode())
+    writer.add(".storage_alignment", str(SETTINGS.storage_alignment).encode())
     if not byteorder_last:
         writer.add(*order)
     for key, storage in storages.items():
