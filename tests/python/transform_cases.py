@@ -101,6 +101,10 @@ CONSTRAINTS = {
     "positive_definite": (lambda c, t: c.positive_definite, _MATRICES[:1] + _MATRICES[2:4]),
     "positive_definite of others": (lambda c, t: c.positive_definite, _MATRICES),
     "positive_integer": (lambda c, t: c.positive_integer, _NUMBERS),
+    "positive_semidefinite": (
+        lambda c, t: c.positive_semidefinite,
+        [*_MATRICES[2:5], [[0.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, -1e-6]]],
+    ),
     "real": (lambda c, t: c.real, _NUMBERS),
     "real_vector": (lambda c, t: c.real_vector, _POINTS),
     "simplex": (lambda c, t: c.simplex, _POINTS),
