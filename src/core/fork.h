@@ -26,6 +26,7 @@ enum class ForkOrder : uint8_t {
   Threads,
   Python,
   Tangents,
+  SharedMemory,
   Memory,  // last: everything allocates
 };
 

@@ -30,9 +30,6 @@ static_assert(std::atomic<int64_t>::is_always_lock_free);
 constexpr size_t unit = 64, page = 4096, small_segment = size_t{1} << 20;
 constexpr size_t most_kept = 64;  // segments that wait for another use
 
-// Nothing is locked under ours but the allocator.
-constexpr ForkOrder fork_order = ForkOrder::Tangents;
-
 size_t rounded(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
 struct Segment {
@@ -56,68 +53,11 @@ struct Place {
   Ref<Storage> before;  // memory that somebody outside has the address of
 };
 
-// A storage's fields, of which core/storage.h, which everything includes, says nothing in public:
-// an explicit instantiation may name them.
-struct StorageFields {
-  void* Storage::* data;
-  void* Storage::* context;
-  size_t Storage::* capacity;
-  ExternalDeleter Storage::* deleter;
-  bool Storage::* in_header;
-  bool Storage::* emptied;
-  bool Storage::* has_memory;
-  std::atomic<uint32_t> Storage::* exports;
-};
-constexpr StorageFields storage_fields();
-template <StorageFields Fields>
-struct NamesFields {
-  friend constexpr StorageFields storage_fields() { return Fields; }
-};
-template struct NamesFields<StorageFields{&Storage::data_, &Storage::context_, &Storage::capacity_,
-                                          &Storage::deleter_, &Storage::inline_, &Storage::emptied_,
-                                          &Storage::has_memory_, &Storage::exports_}>;
-
-// The context of external memory that `deleter` gives back; null for other memory.
-void* context_of(const Storage& s, ExternalDeleter deleter) {
-  constexpr StorageFields f = storage_fields();
-  return s.*f.deleter == deleter ? s.*f.context : nullptr;
-}
-
-// Gives the storage other memory. What it had is in the storage that is returned, which is null
-// where it lay in the block of the header.
-Ref<Storage> exchange_memory(Storage& s, void* data, void* context, ExternalDeleter deleter) {
-  constexpr StorageFields f = storage_fields();
-  Ref<Storage> before;
-  if (s.*f.data && !(s.*f.in_header)) {
-    before = Storage::make(s.device(), 0);
-    Storage& b = *before;
-    b.*f.data = s.*f.data;
-    b.*f.deleter = s.*f.deleter;
-    if (s.*f.deleter)
-      b.*f.context = s.*f.context;
-    else
-      b.*f.capacity = s.*f.capacity;
-  }
-  if (!(s.*f.deleter)) s.begin_export();  // external memory counts as an export by itself
-  s.*f.data = data;
-  s.*f.context = context;
-  s.*f.deleter = deleter;
-  s.*f.in_header = s.*f.emptied = false;
-  s.*f.has_memory = true;
-  return before;
-}
-
-// Whether an array or a buffer has the address.
-bool address_is_known(const Storage& s) {
-  constexpr StorageFields f = storage_fields();
-  return (s.*f.exports).load(std::memory_order_relaxed) > (s.*f.deleter ? 1 : 0);
-}
-
 void count_for_child(ForkHandler&);
 
 struct Segments {
-  ForkSafeMutex mutex{fork_order};
-  ForkHandler forks{fork_order, count_for_child, nullptr, nullptr};
+  ForkSafeMutex mutex{ForkOrder::SharedMemory};
+  ForkHandler forks{ForkOrder::SharedMemory, count_for_child, nullptr, nullptr};
   std::vector<Segment*> all;      // with storages here
   std::vector<Segment*> waiting;  // made here, for the receivers of messages or another use
   std::vector<Segment*> idle;     // received, mapped for the next message about them
@@ -351,7 +291,7 @@ Segment* open_segment(const SharedBlock& b, const std::string& path) {
 }
 
 const Place& place_of(const Storage& s) {
-  const void* context = context_of(s, let_go_of_place);
+  const void* context = s.context_of(let_go_of_place);
   check(context != nullptr, "shared memory: the storage is not shared; share_memory_() shares it");
   return *static_cast<const Place*>(context);
 }
@@ -377,12 +317,12 @@ void share_storage(Storage& s, const std::string& prefix) {
     if (s.nbytes() && s.has_memory()) write_block(*place, s.data(), s.nbytes());
   }
   // Arrays and buffers that have the old address keep its memory, as nobody knows for how long.
-  const bool seen = address_is_known(s);
-  Ref<Storage> before = exchange_memory(s, address(*place), place, let_go_of_place);
+  const bool seen = s.address_is_known();
+  Ref<Storage> before = s.exchange_memory(address(*place), place, let_go_of_place);
   if (seen) place->before = std::move(before);
 }
 
-bool is_shared(const Storage& s) { return context_of(s, let_go_of_place) != nullptr; }
+bool is_shared(const Storage& s) { return s.context_of(let_go_of_place) != nullptr; }
 
 SharedBlock shared_block(const Storage& s) {
   const Place& place = place_of(s);

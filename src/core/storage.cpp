@@ -67,6 +67,26 @@ void Storage::release_memory() {
 
 Storage::~Storage() { release_memory(); }
 
+Ref<Storage> Storage::exchange_memory(void* data, void* context, ExternalDeleter deleter) {
+  Ref<Storage> before;
+  if (data_ && !inline_) {
+    before = make(device_, 0);
+    before->data_ = data_;
+    before->deleter_ = deleter_;
+    if (deleter_)
+      before->context_ = context_;
+    else
+      before->capacity_ = capacity_;
+  }
+  if (!deleter_) begin_export();  // external memory counts as an export by itself
+  data_ = data;
+  context_ = context;
+  deleter_ = deleter;
+  inline_ = emptied_ = false;
+  has_memory_ = true;
+  return before;
+}
+
 void Storage::resize(size_t bytes) {
   check(resizable(), "Trying to resize storage that is not resizable");
   if (!has_memory_ && !emptied_) {

@@ -40,6 +40,18 @@ class Storage : public ObjectCounted {
   // nothing can be read. Where calls may be reading, the caller has a TensorChange.
   void resize(size_t bytes);
 
+  // Takes external memory in place of its own. What it had goes into the storage that is returned,
+  // which is null where it lay in one block with the header, and then is not given back.
+  Ref<Storage> exchange_memory(void* data, void* context, ExternalDeleter deleter);
+  // The context of external memory that `deleter` gives back; null for other memory.
+  void* context_of(ExternalDeleter deleter) const {
+    return deleter_ == deleter ? context_ : nullptr;
+  }
+  // Whether somebody outside has been given the address.
+  bool address_is_known() const {
+    return exports_.load(std::memory_order_relaxed) > (deleter_ ? 1U : 0U);
+  }
+
  private:
   Storage(Device d, size_t n) : device_(d), nbytes_(n), capacity_(n) {}
   friend void destroy(Storage* s);
