@@ -139,8 +139,7 @@ enum Flags : uint32_t {
 struct OpRecord {
   uint32_t size = sizeof(OpRecord);
   uint32_t version = 1;
-#ifdef FACULA_RECORD_VARIANT  // what a later build may do: `make test-abi` holds the C interface to
-                              // it
+#ifdef FACULA_RECORD_VARIANT  // what a later build may do (tools/test_abi.py)
   uint64_t of_a_later_build[3] = {};
 #endif
   const char* schema = nullptr;  // PyTorch's schema language, without namespace for aten
@@ -176,6 +175,10 @@ struct OpRecord {
   const char* view_form = "";
   // Tensor arguments whose samples stand in a dimension before the usual ones, even of one sample.
   Names always_batched = {};
+  // What batching rules of families adjust: arguments that name dimensions of the first tensor, and
+  // the one that lists sizes of the result or of an input, and a second that lists its strides.
+  Names dims = names("dim");
+  Names sizes = names("size");
 };
 
 constexpr Autocast cpu_autocast(const OpRecord& r) {

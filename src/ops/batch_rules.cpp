@@ -62,17 +62,17 @@ void keep_promotion(Batch& b, int64_t rank) {
 
 // --- arguments that name dimensions
 
-bool names_dimensions(std::string_view name) {
-  static constexpr std::string_view known[] = {"dim",  "dims",      "dim0",    "dim1",
-                                               "dim2", "start_dim", "end_dim", "dimension"};
-  return std::ranges::find(known, name) != std::end(known);
+// The argument that a list of the record names, the first unless said otherwise; -1 for none.
+int named(Batch& b, const Names& list, int place = 0) {
+  return list.list[place].empty() ? -1 : b.info().schema.index_of(list.list[place]);
 }
+int first_dim_arg(Batch& b) { return named(b, b.op().record->dims); }
 
 // Calls f(argument) for each that names dimensions.
 template <class F>
 void for_each_dim_arg(Batch& b, F&& f) {
   for (int i = 0; i < b.info().args; ++i)
-    if (names_dimensions(b.info().schema.args[static_cast<size_t>(i)].name)) f(i);
+    if (b.op().record->dims.has(b.info().schema.args[static_cast<size_t>(i)].name)) f(i);
 }
 
 void shift(Batch& b, int i, int64_t rank) {
@@ -94,8 +94,8 @@ bool only_self_batched(Batch& b) {
   for (int i = 1; i < b.info().args; ++i)
     if (b.batched(i)) return false;
   // roll without dims rolls the elements of the whole tensor.
-  const int at = b.arg("dims");
-  return at < 0 || b.value(at).length > 0;
+  const int at = first_dim_arg(b);
+  return at < 0 || b.value(at).tag != Tag::IntList || b.value(at).length > 0;
 }
 
 // Of scalars: the dimension of size one that was added for the operator is removed again.
@@ -146,7 +146,7 @@ void leading(Batch& b) {
 }
 
 void permutation(Batch& b) {
-  const int at = b.arg("dims");
+  const int at = first_dim_arg(b);
   shift(b, at, b.rank(0));
   IntVec order(b.value(at).as_ints());
   order.insert(0, 0);
@@ -156,7 +156,7 @@ void permutation(Batch& b) {
 
 void reduction(Batch& b) {
   const int64_t rank = b.rank(first_batched(b));
-  const int at = b.arg("dim");
+  const int at = first_dim_arg(b);
   if (at < 0) return dims(b);
   // An empty list means all dimensions; where the argument may also be None, which means all, an
   // empty list means none.
@@ -171,29 +171,25 @@ void reduction(Batch& b) {
 }
 
 void new_dim(Batch& b) {
-  const int at = b.arg("dim");
+  const int at = first_dim_arg(b);
   b.set(at, wrap_dim(b.value(at).i, b.rank(first_batched(b)) + 1) + 1);
   b.run();
 }
 
 void sizes(Batch& b) {
-  const int self = first_batched(b);
-  const int at = b.arg("size") >= 0 ? b.arg("size") : b.arg("shape");
+  const int at = named(b, b.op().record->sizes);
   IntVec wanted(b.value(at).as_ints());
-  // An expansion lines sizes up from the last: the batch dimension must stay first.
-  if (b.arg("implicit") >= 0)
-    b.set(self, padded(b.tensor(self), static_cast<int64_t>(wanted.size())));
   // With an empty batch, -1 could be anything: it is worked out from one sample.
-  const IntSpan sample = b.tensor(self).sizes().subspan(1);
+  const IntSpan sample = b.tensor(first_batched(b)).sizes().subspan(1);
   const auto open = std::ranges::find(wanted, -1);
-  if (open != wanted.end() && b.arg("implicit") < 0) {
+  if (open != wanted.end()) {
     int64_t known = 1;
     for (int64_t n : wanted)
       if (n != -1) known *= n;
     const int64_t have = checked_numel(sample);
     if (known > 0 && have % known == 0) *open = have / known;
   }
-  if (const int strides = b.arg("stride"); strides >= 0) {
+  if (const int strides = named(b, b.op().record->sizes, 1); strides >= 0) {
     IntVec longer(b.value(strides).as_ints());
     longer.insert(0, extent(wanted, longer));
     b.set(strides, std::move(longer));
@@ -204,7 +200,7 @@ void sizes(Batch& b) {
 }
 
 void list_dims(Batch& b) {
-  const int list = first_batched(b), at = b.arg("dim");
+  const int list = first_batched(b), at = first_dim_arg(b);
   const auto tensors = b.value(list).as_tensors();
   int64_t rank = 1;
   for (const Tensor& t : tensors) rank = std::max(rank, t.dim() - 1);
@@ -218,7 +214,7 @@ void list_dims(Batch& b) {
 }
 
 void list_new_dim(Batch& b) {
-  const int list = first_batched(b), at = b.arg("dim");
+  const int list = first_batched(b), at = first_dim_arg(b);
   b.set(at, wrap_dim(b.value(at).i, b.value(list).as_tensors()[0].dim()) + 1);
   b.run();
 }
@@ -260,7 +256,8 @@ void fold(Batch& b, int64_t spatial) {
     const Tensor t = with_batch(b, i);
     if (joins) b.set(i, folded(t));
   }
-  if (const int at = b.arg("input_size"); at >= 0 && several) {
+  const int at = named(b, b.op().record->sizes);
+  if (several && at >= 0 && b.value(at).tag == Tag::IntList && b.value(at).length > 0) {
     IntVec sizes(b.value(at).as_ints());
     sizes[0] *= b.size();
     b.set(at, std::move(sizes));

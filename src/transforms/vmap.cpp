@@ -156,7 +156,8 @@ void check_randomness(Randomness r) {
 
 // Different numbers for each sample where nothing is batched yet.
 void draw_for_each(Batch& b, const OpCall& c) {
-  if (const int at = b.arg("size"); at >= 0 && b.value(at).tag == Tag::IntList) {
+  const int at = c.info->schema.index_of(c.op->record->sizes.list[0]);
+  if (at >= 0 && b.value(at).tag == Tag::IntList) {
     IntVec sizes(b.value(at).as_ints());
     sizes.insert(0, b.size());
     b.set(at, std::move(sizes));

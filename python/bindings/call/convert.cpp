@@ -343,7 +343,7 @@ Object results_object(const OpInfo& info, Value* results, bool plain) {
   if (info.results == 0) return none();
   if (plain || !all_named(info.schema))
     return tuple_of(info.results, [&](size_t i) { return result_object(results[i]); });
-  Object made = Object::take(PyStructSequence_New(return_type(info.schema)));
+  Object made = Object::take(PyStructSequence_New(return_type(info)));
   for (int i = 0; i < info.results; ++i)
     PyStructSequence_SetItem(made.get(), i, result_object(results[i]).leak());
   return made;
@@ -352,8 +352,9 @@ Object results_object(const OpInfo& info, Value* results, bool plain) {
 namespace {
 
 // The name of the tuple type of an operator's results.
-std::string return_name(const Schema& s) {
-  return s.overload.ends_with("out") ? s.name + "_out" : s.name;
+std::string return_name(const OpInfo& info) {
+  const bool out = info.base_args < info.args;
+  return out ? info.schema.name + "_out" : info.schema.name;
 }
 
 // How copies are made, and pickles read: from a sequence of the fields.
@@ -368,19 +369,19 @@ PyMethodDef reduce_method = {"__reduce__", reduce_results, METH_NOARGS, nullptr}
 }  // namespace
 
 PyTypeObject* named_return_type(std::string_view name) {
-  std::string_view operator_name = name;
-  if (name.ends_with("_out")) operator_name.remove_suffix(4);
-  for (const Operator* op : find_overloads("aten", operator_name)) {
-    const OpInfo& info = op->info();
-    if (info.results > 1 && all_named(info.schema) && return_name(info.schema) == name)
-      return return_type(info.schema);
+  for (const OperatorEntry& e : builtin_operators()) {
+    if (!name.starts_with(e.name)) continue;  // spares the others the parsing of their schemas
+    const OpInfo& info = e.op->info();
+    if (info.results > 1 && all_named(info.schema) && return_name(info) == name)
+      return return_type(info);
   }
   return nullptr;
 }
 
-PyTypeObject* return_type(const Schema& s) {
+PyTypeObject* return_type(const OpInfo& info) {
   static auto* types = new std::map<std::string, PyTypeObject*>;
-  const std::string key = return_name(s);
+  const Schema& s = info.schema;
+  const std::string key = return_name(info);
   std::string signature = key;
   for (const Argument& r : s.results) signature += "," + r.name;
   PyTypeObject*& type = (*types)[signature];

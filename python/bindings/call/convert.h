@@ -39,7 +39,7 @@ Object value_object(const Value& v);
 Value object_value(PyObject* o, Arena& arena);
 
 // The tuple type "facula.return_types.<name>" with these fields; made once for each name.
-PyTypeObject* return_type(const Schema& schema);
+PyTypeObject* return_type(const OpInfo& info);
 // The one that an operator of that name returns, "_out" behind it for out=; null where there is
 // none.
 PyTypeObject* named_return_type(std::string_view name);

@@ -252,6 +252,7 @@ OP(new_empty_strided){
     .any = typed_kernel<new_empty_strided>,
     .not_differentiable = names("self", "result"),
     .batch = batch::sizes,
+    .sizes = names("size", "stride"),
 };
 OP(zeros){
     .schema =

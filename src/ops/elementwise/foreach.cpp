@@ -3,6 +3,8 @@
 // variant.
 #include "ops/elementwise/foreach.h"
 
+#include <algorithm>
+
 #include "core/interrupts.h"
 #include "ops/create/copy.h"
 #include "ops/elementwise/arithmetic.h"
@@ -13,14 +15,18 @@
 namespace facula {
 namespace {
 
-constexpr std::string_view prefix = "_foreach_";
 constexpr int most_args = 8;
 
 bool is_list(const Argument& a) {
   return a.type.list && (a.type.kind == TypeKind::Tensor || a.type.kind == TypeKind::Scalar);
 }
-// The 1-d tensor of addcmul.Tensor and addcdiv.Tensor, with a number for each element.
-bool is_packed(const Argument& a) { return a.name == "scalars" && !a.type.list; }
+
+// What a record says of the operator that is called for each element: its name, and the argument
+// that is a 1-d tensor with a number for each (-1: none; addcmul.Tensor and addcdiv.Tensor).
+struct Each {
+  const char* element;
+  int packed = -1;
+};
 
 // The length that all lists of a call have.
 size_t common_length(const OpCall& c) {
@@ -42,12 +48,12 @@ size_t common_length(const OpCall& c) {
   return n;
 }
 
-void check_lone_tensors(const OpCall& c, size_t n) {
+void check_lone_tensors(const OpCall& c, int packed, size_t n) {
   for (int i = 0; i < c.info->args; ++i) {
     const Argument& a = c.info->schema.args[static_cast<size_t>(i)];
     if (a.type.list || !c.args[i].is_tensor()) continue;
     const Tensor& t = c.tensor(i);
-    if (!is_packed(a)) {
+    if (i != packed) {
       check(t.dim() == 0, "foreach: a scalar tensor must be 0-dimensional; got ", t.dim(),
             " dimensions and ", t.numel(), " elements");
       continue;
@@ -63,30 +69,25 @@ struct Numbers {
   std::vector<complex128> complex;
   std::vector<Value> values;
 };
-Numbers unpack(const OpCall& c, size_t n) {
+Numbers unpack(const Tensor& t, size_t n) {
   Numbers numbers;
   numbers.complex.resize(n);
-  for (int i = 0; i < c.info->args; ++i) {
-    if (!is_packed(c.info->schema.args[static_cast<size_t>(i)])) continue;
-    const Tensor& t = c.tensor(i);
-    for (size_t k = 0; k < n; ++k) {
-      const int64_t at = t.storage_offset() + static_cast<int64_t>(k) * t.stride(0);
-      const Scalar s = ops::item(alias_tensor(t, {}, {}, at));
-      numbers.complex[k] = s.to<complex128>();
-      Value v = s.is_integral() ? Value::of_int(s.to<int64_t>())
-                                : Value::of_float(s.is_complex() ? 0 : s.to<double>());
-      if (s.is_complex()) {
-        v.tag = Tag::Complex;
-        v.complex = &numbers.complex[k];
-      }
-      numbers.values.push_back(v);
+  for (size_t k = 0; k < n; ++k) {
+    const int64_t at = t.storage_offset() + static_cast<int64_t>(k) * t.stride(0);
+    const Scalar s = ops::item(alias_tensor(t, {}, {}, at));
+    numbers.complex[k] = s.to<complex128>();
+    Value v = s.is_integral() ? Value::of_int(s.to<int64_t>())
+                              : Value::of_float(s.is_complex() ? 0 : s.to<double>());
+    if (s.is_complex()) {
+      v.tag = Tag::Complex;
+      v.complex = &numbers.complex[k];
     }
+    numbers.values.push_back(v);
   }
   return numbers;
 }
 
-Value element(const Argument& a, const Value& v, size_t k, const Numbers& numbers) {
-  if (is_packed(a)) return numbers.values[k];
+Value element(const Argument& a, const Value& v, size_t k) {
   if (!is_list(a)) return v;
   return a.type.kind == TypeKind::Scalar ? v.values[k] : pack(v.tensors[k]);
 }
@@ -143,25 +144,19 @@ Target target(const OpCall& c, std::string name, const Value* args) {
   return {op, true};
 }
 
-std::string element_name(const OpCall& c, const void* other) {
-  if (other) return static_cast<const char*>(other);
-  std::string name = c.info->schema.name.substr(prefix.size());
-  if (c.op->variant == Variant::Inplace) name.pop_back();
-  return name;
-}
-
 void run_each(void* context, OpCall& c) {
+  const auto& [name, packed] = *static_cast<const Each*>(context);
   const Schema& s = c.info->schema;
   const size_t n = common_length(c), args = s.args.size();
-  check_lone_tensors(c, n);
-  const Numbers numbers = unpack(c, n);
-  const std::string name = element_name(c, context);
+  check_lone_tensors(c, packed, n);
+  const Numbers numbers = packed < 0 ? Numbers() : unpack(c.tensor(packed), n);
   std::vector<Tensor> results;
   Target t;
   Value given[most_args], placed[most_args];
   for (size_t k = 0; k < n; ++k) {
     poll_interrupts();
-    for (size_t i = 0; i < args; ++i) given[i] = element(s.args[i], c.args[i], k, numbers);
+    for (size_t i = 0; i < args; ++i) given[i] = element(s.args[i], c.args[i], k);
+    if (packed >= 0) given[packed] = numbers.values[k];
     if (!t.op || !bind(*t.op, s, given, placed)) {
       t = target(c, name, given);
       bind(*t.op, s, given, placed);
@@ -173,9 +168,17 @@ void run_each(void* context, OpCall& c) {
   if (c.op->variant != Variant::Inplace) set_result(c.results[0], std::move(results));
 }
 
-constexpr KernelRef each = {{&run_each}, {}};
-// The same with an operator of another name.
-constexpr KernelRef each_as(const char* name) { return {{&run_each}, {name}}; }
+// A list of characters as an argument of a template.
+template <size_t N>
+struct Text {
+  consteval Text(const char (&from)[N]) { std::copy_n(from, N, chars); }
+  char chars[N];
+};
+template <Text name, int packed>
+constexpr Each each_of{name.chars, packed};
+// The kernel that calls an operator, by name, for each element of the lists.
+template <Text name, int packed = -1>
+constexpr KernelRef each = {{&run_each}, {&each_of<name, packed>}};
 
 // Sums of powers of magnitudes: norms before their root.
 std::vector<Tensor> powsum(std::span<const Tensor> self, const Scalar& ord,
@@ -196,441 +199,441 @@ OP(_foreach_abs){
     .doc = "The abs of each tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"abs">,
 };
 OP(_foreach_acos){
     .schema = "_foreach_acos(Tensor[] self) -> Tensor[]",
     .doc = "The acos of each tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"acos">,
 };
 OP(_foreach_asin){
     .schema = "_foreach_asin(Tensor[] self) -> Tensor[]",
     .doc = "The asin of each tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"asin">,
 };
 OP(_foreach_atan){
     .schema = "_foreach_atan(Tensor[] self) -> Tensor[]",
     .doc = "The atan of each tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"atan">,
 };
 OP(_foreach_ceil){
     .schema = "_foreach_ceil(Tensor[] self) -> Tensor[]",
     .doc = "The ceil of each tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"ceil">,
 };
 OP(_foreach_cos){
     .schema = "_foreach_cos(Tensor[] self) -> Tensor[]",
     .doc = "The cos of each tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"cos">,
 };
 OP(_foreach_cosh){
     .schema = "_foreach_cosh(Tensor[] self) -> Tensor[]",
     .doc = "The cosh of each tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"cosh">,
 };
 OP(_foreach_erf){
     .schema = "_foreach_erf(Tensor[] self) -> Tensor[]",
     .doc = "The erf of each tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"erf">,
 };
 OP(_foreach_erfc){
     .schema = "_foreach_erfc(Tensor[] self) -> Tensor[]",
     .doc = "The erfc of each tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"erfc">,
 };
 OP(_foreach_exp){
     .schema = "_foreach_exp(Tensor[] self) -> Tensor[]",
     .doc = "The exp of each tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"exp">,
 };
 OP(_foreach_expm1){
     .schema = "_foreach_expm1(Tensor[] self) -> Tensor[]",
     .doc = "The expm1 of each tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"expm1">,
 };
 OP(_foreach_floor){
     .schema = "_foreach_floor(Tensor[] self) -> Tensor[]",
     .doc = "The floor of each tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"floor">,
 };
 OP(_foreach_frac){
     .schema = "_foreach_frac(Tensor[] self) -> Tensor[]",
     .doc = "The frac of each tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"frac">,
 };
 OP(_foreach_lgamma){
     .schema = "_foreach_lgamma(Tensor[] self) -> Tensor[]",
     .doc = "The lgamma of each tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"lgamma">,
 };
 OP(_foreach_log){
     .schema = "_foreach_log(Tensor[] self) -> Tensor[]",
     .doc = "The log of each tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"log">,
 };
 OP(_foreach_log10){
     .schema = "_foreach_log10(Tensor[] self) -> Tensor[]",
     .doc = "The log10 of each tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"log10">,
 };
 OP(_foreach_log1p){
     .schema = "_foreach_log1p(Tensor[] self) -> Tensor[]",
     .doc = "The log1p of each tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"log1p">,
 };
 OP(_foreach_log2){
     .schema = "_foreach_log2(Tensor[] self) -> Tensor[]",
     .doc = "The log2 of each tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"log2">,
 };
 OP(_foreach_neg){
     .schema = "_foreach_neg(Tensor[] self) -> Tensor[]",
     .doc = "The neg of each tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"neg">,
 };
 OP(_foreach_reciprocal){
     .schema = "_foreach_reciprocal(Tensor[] self) -> Tensor[]",
     .doc = "The reciprocal of each tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"reciprocal">,
 };
 OP(_foreach_round){
     .schema = "_foreach_round(Tensor[] self) -> Tensor[]",
     .doc = "The round of each tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"round">,
 };
 OP(_foreach_rsqrt){
     .schema = "_foreach_rsqrt(Tensor[] self) -> Tensor[]",
     .doc = "The rsqrt of each tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"rsqrt">,
 };
 OP(_foreach_sigmoid){
     .schema = "_foreach_sigmoid(Tensor[] self) -> Tensor[]",
     .doc = "The sigmoid of each tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"sigmoid">,
 };
 OP(_foreach_sign){
     .schema = "_foreach_sign(Tensor[] self) -> Tensor[]",
     .doc = "The sign of each tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"sign">,
 };
 OP(_foreach_sin){
     .schema = "_foreach_sin(Tensor[] self) -> Tensor[]",
     .doc = "The sin of each tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"sin">,
 };
 OP(_foreach_sinh){
     .schema = "_foreach_sinh(Tensor[] self) -> Tensor[]",
     .doc = "The sinh of each tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"sinh">,
 };
 OP(_foreach_sqrt){
     .schema = "_foreach_sqrt(Tensor[] self) -> Tensor[]",
     .doc = "The sqrt of each tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"sqrt">,
 };
 OP(_foreach_tan){
     .schema = "_foreach_tan(Tensor[] self) -> Tensor[]",
     .doc = "The tan of each tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"tan">,
 };
 OP(_foreach_tanh){
     .schema = "_foreach_tanh(Tensor[] self) -> Tensor[]",
     .doc = "The tanh of each tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"tanh">,
 };
 OP(_foreach_trunc){
     .schema = "_foreach_trunc(Tensor[] self) -> Tensor[]",
     .doc = "The trunc of each tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"trunc">,
 };
 OP(_foreach_add_Scalar){
     .schema = "_foreach_add.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]",
     .doc = "Sum of each tensor and a number.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"add">,
 };
 OP(_foreach_add_List){
     .schema = "_foreach_add.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]",
     .doc = "Sum of the tensors at the same place of two lists.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"add">,
 };
 OP(_foreach_add_ScalarList){
     .schema = "_foreach_add.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
     .doc = "Sum of each tensor and its number.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"add">,
 };
 OP(_foreach_add_Tensor){
     .schema = "_foreach_add.Tensor(Tensor[] self, Tensor other, *, Scalar alpha=1) -> Tensor[]",
     .doc = "Sum of each tensor and one 0-dim tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"add">,
 };
 OP(_foreach_sub_Scalar){
     .schema = "_foreach_sub.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]",
     .doc = "Difference of each tensor and a number.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"sub">,
 };
 OP(_foreach_sub_List){
     .schema = "_foreach_sub.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]",
     .doc = "Difference of the tensors at the same place of two lists.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"sub">,
 };
 OP(_foreach_sub_ScalarList){
     .schema = "_foreach_sub.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
     .doc = "Difference of each tensor and its number.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"sub">,
 };
 OP(_foreach_mul_Scalar){
     .schema = "_foreach_mul.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]",
     .doc = "Product of each tensor and a number.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"mul">,
 };
 OP(_foreach_mul_List){
     .schema = "_foreach_mul.List(Tensor[] self, Tensor[] other) -> Tensor[]",
     .doc = "Product of the tensors at the same place of two lists.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"mul">,
 };
 OP(_foreach_mul_ScalarList){
     .schema = "_foreach_mul.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
     .doc = "Product of each tensor and its number.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"mul">,
 };
 OP(_foreach_mul_Tensor){
     .schema = "_foreach_mul.Tensor(Tensor[] self, Tensor other) -> Tensor[]",
     .doc = "Product of each tensor and one 0-dim tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"mul">,
 };
 OP(_foreach_div_Scalar){
     .schema = "_foreach_div.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]",
     .doc = "Quotient of each tensor and a number.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"div">,
 };
 OP(_foreach_div_List){
     .schema = "_foreach_div.List(Tensor[] self, Tensor[] other) -> Tensor[]",
     .doc = "Quotient of the tensors at the same place of two lists.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"div">,
 };
 OP(_foreach_div_ScalarList){
     .schema = "_foreach_div.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
     .doc = "Quotient of each tensor and its number.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"div">,
 };
 OP(_foreach_div_Tensor){
     .schema = "_foreach_div.Tensor(Tensor[] self, Tensor other) -> Tensor[]",
     .doc = "Quotient of each tensor and one 0-dim tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"div">,
 };
 OP(_foreach_clamp_max_Scalar){
     .schema = "_foreach_clamp_max.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]",
     .doc = "No element above its bound: each tensor and a number.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"clamp_max">,
 };
 OP(_foreach_clamp_max_List){
     .schema = "_foreach_clamp_max.List(Tensor[] self, Tensor[] other) -> Tensor[]",
     .doc = "No element above its bound: tensors at the same place of two lists.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"clamp_max">,
 };
 OP(_foreach_clamp_max_ScalarList){
     .schema = "_foreach_clamp_max.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
     .doc = "No element above its bound: each tensor and its number.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"clamp_max">,
 };
 OP(_foreach_clamp_min_Scalar){
     .schema = "_foreach_clamp_min.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]",
     .doc = "No element below its bound: each tensor and a number.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"clamp_min">,
 };
 OP(_foreach_clamp_min_List){
     .schema = "_foreach_clamp_min.List(Tensor[] self, Tensor[] other) -> Tensor[]",
     .doc = "No element below its bound: tensors at the same place of two lists.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"clamp_min">,
 };
 OP(_foreach_clamp_min_ScalarList){
     .schema = "_foreach_clamp_min.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
     .doc = "No element below its bound: each tensor and its number.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"clamp_min">,
 };
 OP(_foreach_maximum_Scalar){
     .schema = "_foreach_maximum.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]",
     .doc = "Larger one of elements: each tensor and a number.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each_as("clamp_min"),
+    .any = each<"clamp_min">,
 };
 OP(_foreach_maximum_List){
     .schema = "_foreach_maximum.List(Tensor[] self, Tensor[] other) -> Tensor[]",
     .doc = "Larger one of elements: tensors at the same place of two lists.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"maximum">,
 };
 OP(_foreach_maximum_ScalarList){
     .schema = "_foreach_maximum.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
     .doc = "Larger one of elements: each tensor and its number.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each_as("clamp_min"),
+    .any = each<"clamp_min">,
 };
 OP(_foreach_minimum_Scalar){
     .schema = "_foreach_minimum.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]",
     .doc = "Smaller one of elements: each tensor and a number.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each_as("clamp_max"),
+    .any = each<"clamp_max">,
 };
 OP(_foreach_minimum_List){
     .schema = "_foreach_minimum.List(Tensor[] self, Tensor[] other) -> Tensor[]",
     .doc = "Smaller one of elements: tensors at the same place of two lists.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"minimum">,
 };
 OP(_foreach_minimum_ScalarList){
     .schema = "_foreach_minimum.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]",
     .doc = "Smaller one of elements: each tensor and its number.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each_as("clamp_max"),
+    .any = each<"clamp_max">,
 };
 OP(_foreach_pow_List){
     .schema = "_foreach_pow.List(Tensor[] self, Tensor[] exponent) -> Tensor[]",
     .doc = "Power of each tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"pow">,
 };
 OP(_foreach_pow_Scalar){
     .schema = "_foreach_pow.Scalar(Tensor[] self, Scalar exponent) -> Tensor[]",
     .doc = "Power of each tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"pow">,
 };
 OP(_foreach_pow_ScalarList){
     .schema = "_foreach_pow.ScalarList(Tensor[] self, Scalar[] exponent) -> Tensor[]",
     .doc = "Power of each tensor.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"pow">,
 };
 OP(_foreach_pow_ScalarAndTensor){
     .schema = "_foreach_pow.ScalarAndTensor(Scalar self, Tensor[] exponent) -> Tensor[]",
     .doc = "A number to the power of each tensor.",
     .forms = function,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"pow">,
 };
 OP(_foreach_lerp_List){
     .schema = "_foreach_lerp.List(Tensor[] self, Tensor[] tensors1, Tensor[] weights) -> Tensor[]",
     .doc = "Each tensor moved towards another by a weight.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"lerp">,
 };
 OP(_foreach_lerp_Scalar){
     .schema = "_foreach_lerp.Scalar(Tensor[] self, Tensor[] tensors1, Scalar weight) -> Tensor[]",
     .doc = "Each tensor moved towards another by a weight.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"lerp">,
 };
 OP(_foreach_lerp_ScalarList){
     .schema =
@@ -639,7 +642,7 @@ OP(_foreach_lerp_ScalarList){
     .doc = "Each tensor moved towards another by a weight.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"lerp">,
 };
 OP(_foreach_addcmul_Scalar){
     .schema =
@@ -648,7 +651,7 @@ OP(_foreach_addcmul_Scalar){
     .doc = "Each tensor plus a multiple of the product of two others.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"addcmul">,
 };
 OP(_foreach_addcmul_ScalarList){
     .schema =
@@ -657,7 +660,7 @@ OP(_foreach_addcmul_ScalarList){
     .doc = "Each tensor plus a multiple of the product of two others.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"addcmul">,
 };
 OP(_foreach_addcmul_Tensor){
     .schema =
@@ -666,7 +669,7 @@ OP(_foreach_addcmul_Tensor){
     .doc = "Each tensor plus a multiple of the product of two others.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"addcmul", 3>,
 };
 OP(_foreach_addcdiv_Scalar){
     .schema =
@@ -675,7 +678,7 @@ OP(_foreach_addcdiv_Scalar){
     .doc = "Each tensor plus a multiple of the quotient of two others.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"addcdiv">,
 };
 OP(_foreach_addcdiv_ScalarList){
     .schema =
@@ -684,7 +687,7 @@ OP(_foreach_addcdiv_ScalarList){
     .doc = "Each tensor plus a multiple of the quotient of two others.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"addcdiv">,
 };
 OP(_foreach_addcdiv_Tensor){
     .schema =
@@ -693,7 +696,7 @@ OP(_foreach_addcdiv_Tensor){
     .doc = "Each tensor plus a multiple of the quotient of two others.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"addcdiv", 3>,
 };
 OP(_foreach_norm_Scalar){
     .schema =
@@ -701,7 +704,7 @@ OP(_foreach_norm_Scalar){
     .doc = "Norm of each tensor, seen as a vector.",
     .forms = function,
     .composite = Composite::Implicit,
-    .any = each_as("linalg_vector_norm"),
+    .any = each<"linalg_vector_norm">,
 };
 OP(_foreach_powsum_Scalar){
     .schema =
@@ -717,33 +720,33 @@ OP(_foreach_max){
     .doc = "Largest element of each tensor.",
     .forms = function,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"max">,
 };
 OP(_foreach_mm){
     .schema = "_foreach_mm(Tensor[] self, Tensor[] mat2) -> Tensor[]",
     .doc = "Matrix products of two lists.",
     .forms = function,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"mm">,
 };
 OP(_foreach_clone){
     .schema = "_foreach_clone(Tensor[] self, *, MemoryFormat? memory_format=None) -> Tensor[]",
     .doc = "A copy of each tensor.",
     .forms = function,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"clone">,
 };
 OP(_foreach_zero){
     .schema = "_foreach_zero(Tensor[] self) -> Tensor[]",
     .doc = "Zeros like each tensor; in place, fills with zeros.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"zero">,
 };
 OP(_foreach_copy){
     .schema = "_foreach_copy(Tensor[] self, Tensor[] src, bool non_blocking=False) -> Tensor[]",
     .doc = "The second list's values in the shapes and dtypes of the first.",
     .forms = function | inplace,
     .composite = Composite::Implicit,
-    .any = each,
+    .any = each<"copy">,
 };

@@ -100,9 +100,14 @@ void index_select(Batch& b) {
   b.set_result(0, ops::gather(self, dim, spread_index(b.tensor(2), self, dim)));
 }
 
-void index_write(Batch& b) {
-  const int source = b.arg("source"), value = b.arg("value");
-  if (b.rank(0) == 0 || value >= 0) return b.loop();
+namespace {
+
+// Slices of source into self. Where each sample has indices of its own, by
+// scatter(self, dim, index, source), which says the same of elements.
+template <class F>
+void write_slices(Batch& b, F scatter) {
+  const int source = b.arg("source");
+  if (b.rank(0) == 0) return b.loop();
   const int64_t dim = wrap_dim(b.value(1).i, b.rank(0)) + 1;
   const Tensor self = with_batch(b, 0), from = with_batch(b, source);
   if (!b.batched(2)) {
@@ -110,16 +115,32 @@ void index_write(Batch& b) {
     return b.run();
   }
   if (from.dim() != self.dim()) return b.loop();
-  const Tensor at = spread_index(b.tensor(2), from, dim);
-  const std::string& name = b.info().schema.name;
-  if (name == "index_add") {
-    const Scalar alpha = b.value(b.arg("alpha")).as_scalar();
-    return b.set_result(0, ops::scatter_add(self, dim, at, ops::mul(from, alpha)));
-  }
-  if (name == "index_copy") return b.set_result(0, ops::scatter(self, dim, at, from));
-  b.set_result(0, ops::scatter_reduce(self, dim, at, from, b.value(b.arg("reduce")).as_str(),
-                                      b.value(b.arg("include_self")).b));
+  b.set_result(0, scatter(self, dim, spread_index(b.tensor(2), from, dim), from));
 }
+
+}  // namespace
+
+void index_add(Batch& b) {
+  write_slices(b, [&b](const Tensor& self, int64_t dim, const Tensor& at, const Tensor& from) {
+    const Scalar alpha = b.value(b.arg("alpha")).as_scalar();
+    return ops::scatter_add(self, dim, at, ops::mul(from, alpha));
+  });
+}
+
+void index_copy(Batch& b) {
+  write_slices(b, [](const Tensor& self, int64_t dim, const Tensor& at, const Tensor& from) {
+    return ops::scatter(self, dim, at, from);
+  });
+}
+
+void index_reduce(Batch& b) {
+  write_slices(b, [&b](const Tensor& self, int64_t dim, const Tensor& at, const Tensor& from) {
+    return ops::scatter_reduce(self, dim, at, from, b.value(b.arg("reduce")).as_str(),
+                               b.value(b.arg("include_self")).b);
+  });
+}
+
+void index_fill_tensor(Batch& b) { b.loop(); }
 
 void take(Batch& b) {
   const Tensor self = flat_samples(with_batch(b, 0)), index = with_batch(b, 1);

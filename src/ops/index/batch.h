@@ -11,8 +11,11 @@ namespace facula::batch {
 void index(Batch& b);
 void index_put(Batch& b);
 void index_select(Batch& b);
-// index_add and its like.
-void index_write(Batch& b);
+// Of each operator that writes slices.
+void index_add(Batch& b);
+void index_copy(Batch& b);
+void index_reduce(Batch& b);
+void index_fill_tensor(Batch& b);
 void take(Batch& b);
 void put(Batch& b);
 

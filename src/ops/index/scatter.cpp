@@ -90,17 +90,20 @@ void check_scatter_sizes(const Tensor& self, int64_t d, const Tensor& index, con
               " and self ", str(self.sizes()), src ? concat(" and src ", str(src->sizes())) : "");
 }
 
-void meta_scatter(Meta& m, const Tensor& self, int64_t dim, const Tensor& index, const Value& src) {
+// `family` stands in errors about sizes.
+void state_scattered(Meta& m, const char* family, const Tensor& self, int64_t dim,
+                     const Tensor& index, const Value& src) {
   const int64_t d = wrap_dim(dim, self.dim());
   const Tensor* values = src.is_tensor() ? &src.as_tensor() : nullptr;
-  const std::string& op = m.op_name();
-  const bool reduces = op.starts_with("scatter_reduce");
-  check_index_sizes(reduces ? "scatter" : op.c_str(), self, d, index, values);
+  check_index_sizes(family, self, d, index, values);
   if (index.numel() > 0) check_scatter_sizes(self, d, index, values);
-  check(!values || values->dtype() == self.dtype(), op, "(): src must have self's dtype, ",
+  check(!values || values->dtype() == self.dtype(), m.op_name(), "(): src must have self's dtype, ",
         name(self.dtype()));
   indexed::check_out(m, self.dtype(), {2, 3});
   m.result(0, self.sizes(), self.dtype());
+}
+void meta_scatter(Meta& m, const Tensor& self, int64_t dim, const Tensor& index, const Value& src) {
+  state_scattered(m, m.op_name().c_str(), self, dim, index, src);
 }
 
 // How scatter, scatter_reduce and index_reduce combine.
@@ -231,7 +234,7 @@ void meta_scatter_old(Meta& m, const Tensor& self, int64_t dim, const Tensor& in
 void meta_scatter_two(Meta& m, const Tensor& self, int64_t dim, const Tensor& index,
                       const Value& src, std::string_view reduce, bool) {
   scatter_reduction(reduce);
-  meta_scatter(m, self, dim, index, src);
+  state_scattered(m, "scatter", self, dim, index, src);
 }
 
 // --- one index for a whole slice
@@ -636,7 +639,7 @@ OP(index_add){
                 [](Backward& b) { return ops::mul(source_gradient(b), b.scalar("alpha")); },
                 saves("index")),
         },
-    .batch = batch::index_write,
+    .batch = batch::index_add,
 };
 OP(index_reduce){
     .schema =
@@ -650,7 +653,7 @@ OP(index_reduce){
     .cpu = typed_kernel<index_reduce>,
     .derivatives = {vjp(names("self", "source"), &scatter_gradients::index_reduce,
                         saves("self", "index", "source", "result"))},
-    .batch = batch::index_write,
+    .batch = batch::index_reduce,
 };
 OP(index_copy){
     .schema = "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
@@ -661,7 +664,7 @@ OP(index_copy){
     .cpu = typed_kernel<index_copy>,
     .derivatives = {vjp("self", filled_zero, saves("index")),
                     vjp("source", source_gradient, saves("index"))},
-    .batch = batch::index_write,
+    .batch = batch::index_copy,
 };
 OP(index_fill_int_Scalar){
     .schema = "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
@@ -696,7 +699,7 @@ OP(index_fill_int_Tensor){
                 saves("index")),
         },
     .node = "IndexFillBackward1",
-    .batch = batch::index_write,
+    .batch = batch::index_fill_tensor,
 };
 
 OP(take){

@@ -8,15 +8,12 @@
 
 namespace facula::batch {
 
-void whole(Batch& b) {
-  const Tensor flat = ops::reshape(b.tensor(0), {b.size(), -1});
-  const std::string& name = b.info().schema.name;
-  if (name == "max") return b.set_result(0, ops::amax(flat, {1}));
-  if (name == "min") return b.set_result(0, ops::amin(flat, {1}));
-  const int at = b.arg("dtype");
-  std::optional<DType> dtype;
-  if (at >= 0 && !b.value(at).is_none()) dtype = b.value(at).dtype;
-  b.set_result(0, ops::prod(flat, 1, false, dtype));
+void whole_max(Batch& b) { b.set_result(0, ops::amax(flat_samples(b.tensor(0)), {1})); }
+void whole_min(Batch& b) { b.set_result(0, ops::amin(flat_samples(b.tensor(0)), {1})); }
+void whole_prod(Batch& b) {
+  const Value& given = b.value(b.arg("dtype"));
+  const auto dtype = given.is_none() ? std::nullopt : std::optional(given.dtype);
+  b.set_result(0, ops::prod(flat_samples(b.tensor(0)), 1, false, dtype));
 }
 
 void arg_reduction(Batch& b) {

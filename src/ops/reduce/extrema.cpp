@@ -23,11 +23,12 @@ void check_real(const char* op, DType d) {
 
 // --- values
 
+template <bool largest>
 void meta_extreme(Meta& m, const Tensor& self, IntSpan dim, bool keepdim) {
   const char* op = m.op_name().c_str();
   const IntVec dims = cpu::reduced_dims(dim, self.dim());
   if (is_complex(self.dtype()))
-    not_implemented_for(m.op_name() == "amax" ? "max_values_cpu" : "min_values_cpu", self.dtype());
+    not_implemented_for(largest ? "max_values_cpu" : "min_values_cpu", self.dtype());
   reduction::check_not_empty(op, self, dims, !dim.empty());
   if (m.call.op->variant == Variant::Out) {
     const DType given = m.call.tensor(m.call.info->base_args).dtype();
@@ -150,7 +151,7 @@ OP(amax){
         "Largest value over the given dimensions, or all; equal largest values share the gradient.",
     .forms = function | method | out,
     .out_layout = OutLayout::Contiguous,
-    .meta = typed_meta<meta_extreme>,
+    .meta = typed_meta<meta_extreme<true>>,
     .cpu = cpu::amax_kernel,
     .derivatives = {vjp("self", extreme_gradient, saves("self", "result"))},
     .batch = batch::reduction,
@@ -162,7 +163,7 @@ OP(amin){
         "gradient.",
     .forms = function | method | out,
     .out_layout = OutLayout::Contiguous,
-    .meta = typed_meta<meta_extreme>,
+    .meta = typed_meta<meta_extreme<false>>,
     .cpu = cpu::amin_kernel,
     .derivatives = {vjp("self", extreme_gradient, saves("self", "result"))},
     .batch = batch::reduction,
@@ -177,7 +178,7 @@ OP(max){
     .cpu = cpu::max_all_kernel,
     .derivatives = {vjp("self", extreme_all_gradient, saves("self", "result"))},
     .node = "MaxBackward1",
-    .batch = batch::whole,
+    .batch = batch::whole_max,
 };
 OP(min){
     .schema = "min(Tensor self) -> Tensor",
@@ -189,7 +190,7 @@ OP(min){
     .cpu = cpu::min_all_kernel,
     .derivatives = {vjp("self", extreme_all_gradient, saves("self", "result"))},
     .node = "MinBackward1",
-    .batch = batch::whole,
+    .batch = batch::whole_min,
 };
 OP(max_dim){
     .schema =

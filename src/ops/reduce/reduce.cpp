@@ -364,7 +364,7 @@ OP(prod){
     .meta = typed_meta<meta_prod>,
     .cpu = cpu::prod_kernel,
     .derivatives = {vjp("self", prod_all_gradient, saves("self", "result"))},
-    .batch = batch::whole,
+    .batch = batch::whole_prod,
 };
 OP(prod_dim_int){
     .schema =

@@ -31,15 +31,15 @@ std::optional<IntList> list(const MaybeDims& dim) {
 
 // --- variance
 
-void check_variance(const std::string& op, const Tensor& self) {
-  const bool pair = op.ends_with("_mean");
+void check_variance(const Meta& m, const Tensor& self) {
+  const bool with_mean = m.call.info->results == 2;
   check_kind(ErrorKind::NotImplemented, is_differentiable(self.dtype()),
-             pair ? op : std::string("std and var"),
+             with_mean ? m.op_name() : std::string("std and var"),
              " only support floating point and complex dtypes");
 }
 
 void meta_variance(Meta& m, const Tensor& self, MaybeDims dim, const MaybeNumber&, bool keepdim) {
-  check_variance(m.op_name(), self);
+  check_variance(m, self);
   const IntVec dims = cpu::reduced_dims(dim, self.dim());
   reduction::state(m, 0, self, dims, keepdim, real_of(self.dtype()));
   if (m.call.info->results == 2) reduction::state(m, 1, self, dims, keepdim, self.dtype());

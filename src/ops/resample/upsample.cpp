@@ -179,6 +179,7 @@ constexpr OpRecord resampling_backward(KernelRef kernel, Op, OpRecord r) {
   r.cpu = kernel;
   r.derivatives[0] = vjp("grad_output", gradient_of_gradient<spatial, aligns, Op>);
   r.batch = fold_rule<spatial>;
+  r.sizes = names("input_size");
   return r;
 }
 // The form that takes a size or the factors by which sizes grow.

@@ -23,4 +23,14 @@ void repeat(Batch& b) {
   b.run();
 }
 
+void expand(Batch& b) {
+  const int at = b.arg("size");
+  IntVec wanted(b.value(at).as_ints());
+  // Sizes are lined up from the last: the batch dimension must stay first.
+  b.set(0, padded(b.tensor(0), static_cast<int64_t>(wanted.size())));
+  wanted.insert(0, b.size());
+  b.set(at, std::move(wanted));
+  b.run();
+}
+
 }  // namespace facula::batch

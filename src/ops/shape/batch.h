@@ -10,5 +10,6 @@ namespace facula::batch {
 // Only dimensions of the sample are squeezed.
 void squeeze(Batch& b);
 void repeat(Batch& b);
+void expand(Batch& b);
 
 }  // namespace facula::batch

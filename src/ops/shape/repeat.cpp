@@ -429,6 +429,7 @@ OP(flip){
     .cpu = typed_kernel<flip>,
     .derivatives = {vjp("self", [](Backward& b) { return ops::flip(b.grad(), b.ints("dims")); })},
     .batch = batch::dims_of_self,
+    .dims = names("dims"),
 };
 OP(fliplr){
     .schema = "fliplr(Tensor self) -> Tensor",
@@ -457,6 +458,7 @@ OP(roll){
     .derivatives = {vjp(
         "self", [](Backward& b) { return ops::roll(b.grad(), shifts_back(b), b.ints("dims")); })},
     .batch = batch::dims_of_self,
+    .dims = names("dims"),
 };
 OP(rot90){
     .schema = "rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor",

@@ -481,7 +481,7 @@ OP(expand){
     .any = typed_kernel<expand>,
     .derivatives = {vjp("self",
                         [](Backward& b) { return ops::sum_to_size(b.grad(), b.sizes("self")); })},
-    .batch = batch::sizes,
+    .batch = batch::expand,
     .copy_form = "expand_copy",
 };
 
@@ -499,6 +499,7 @@ OP(permute){
                         })},
     .batch = batch::permutation,
     .copy_form = "permute_copy",
+    .dims = names("dims"),
 };
 
 OP(transpose_int){
@@ -514,6 +515,7 @@ OP(transpose_int){
                         })},
     .batch = batch::dims,
     .copy_form = "transpose_copy.int",
+    .dims = names("dim0", "dim1"),
 };
 
 OP(transpose_){

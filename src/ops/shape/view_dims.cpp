@@ -488,6 +488,7 @@ OP(diagonal){
                         })},
     .batch = batch::dims,
     .copy_form = "diagonal_copy",
+    .dims = names("dim1", "dim2"),
 };
 OP(diagonal_backward){
     .schema =
@@ -525,6 +526,7 @@ OP(diagonal_scatter){
                 }),
         },
     .batch = batch::dims,
+    .dims = names("dim1", "dim2"),
 };
 OP(linalg_diagonal){
     .schema =
@@ -551,6 +553,7 @@ OP(unfold){
                         })},
     .batch = batch::dims,
     .copy_form = "unfold_copy",
+    .dims = names("dimension"),
 };
 OP(unfold_backward){
     .schema =
