@@ -214,6 +214,9 @@ FACULA_API facula_status facula_call_argument(facula_call call, int32_t i, facul
 /* Of an operator with a shape rule: the tensor that the kernel fills; borrowed. Null where the
  * shape rule stated none. */
 FACULA_API facula_status facula_call_result(facula_call call, int32_t i, facula_tensor* out);
+/* Of an operator with a shape rule: the dtype to compute in, which the rule states where it is not
+ * the result's (comparisons give booleans); else the first result's, or -1 where there is none. */
+FACULA_API int32_t facula_call_compute_dtype(facula_call call);
 /* Of one without: sets a result; the value is copied, its tensors are counted. */
 FACULA_API facula_status facula_call_set_result(facula_call call, int32_t i, const facula_value* v);
 
@@ -260,6 +263,22 @@ typedef struct facula_derivative {
   facula_backward_rule rule;
 } facula_derivative;
 
+/* --- forward mode */
+
+typedef struct facula_forward_s* facula_forward; /* valid while the rule runs */
+typedef facula_status (*facula_forward_rule)(void* context, facula_forward f);
+
+/* An argument as it was before the call, by name; borrowed. */
+FACULA_API facula_status facula_forward_argument(facula_forward f, const char* name,
+                                                 facula_value* out);
+/* The tangent of a tensor argument, borrowed; null where it has none, which means zero. */
+FACULA_API facula_status facula_forward_tangent(facula_forward f, const char* name,
+                                                facula_tensor* out);
+/* Result i of the call, borrowed; null where it is no tensor. */
+FACULA_API facula_status facula_forward_result(facula_forward f, int32_t i, facula_tensor* out);
+/* States the tangent of result i, of the result's sizes; null is zero. The tensor is counted. */
+FACULA_API facula_status facula_forward_set(facula_forward f, int32_t i, facula_tensor t);
+
 /* --- batching rules */
 
 typedef struct facula_batch_s* facula_batch;
@@ -271,6 +290,26 @@ FACULA_API facula_status facula_batch_argument(facula_batch b, int32_t i, facula
                                                int32_t* batched);
 /* A result whose dimension 0 is the samples. The tensor is counted. */
 FACULA_API facula_status facula_batch_set_result(facula_batch b, int32_t i, facula_tensor t);
+
+/* Rules that facula has for operators of a kind: facula_operator_definition.batch_family. */
+enum {
+  FACULA_BATCH_NONE = 0,
+  FACULA_BATCH_POINTWISE = 1,     /* elementwise with broadcasting */
+  FACULA_BATCH_DIMS = 2,          /* of one tensor; `dims` name dimensions of it. Other batched
+                                   * tensors have its rank. */
+  FACULA_BATCH_DIMS_OF_SELF = 3,  /* the same, where other tensors have shapes of their own */
+  FACULA_BATCH_REDUCTION = 4,     /* as 2; none given means all dimensions */
+  FACULA_BATCH_LEADING = 5,       /* of one tensor, whose leading dimensions are treated alike */
+  FACULA_BATCH_PERMUTATION = 6,   /* of one tensor; `dims` is an order of its dimensions */
+  FACULA_BATCH_NEW_DIM = 7,       /* of one tensor; `dims` is a place in the result */
+  FACULA_BATCH_SIZES = 8,         /* of one tensor; `sizes` lists the result's sizes, strides */
+  FACULA_BATCH_LIST_DIMS = 9,     /* of a list of tensors, joined along `dims` */
+  FACULA_BATCH_LIST_NEW_DIM = 10, /* of a list of tensors, joined along a new dimension */
+  FACULA_BATCH_VIEW = 11,         /* a view, by the geometry that it gives one sample */
+  FACULA_BATCH_SEQUENCES = 12,    /* [N, C, L] or [C, L]: the batch joins N */
+  FACULA_BATCH_IMAGES = 13,       /* [N, C, H, W] or [C, H, W] */
+  FACULA_BATCH_VOLUMES = 14       /* [N, C, D, H, W] or [C, D, H, W] */
+};
 
 /* --- registering operators */
 
@@ -304,6 +343,14 @@ typedef struct facula_operator_definition {
   const char* numbers;            /* Tensor arguments that also take a Python number */
   facula_batch_rule batch;        /* or, for elementwise ones, pointwise_batch = 1 */
   int32_t pointwise_batch;
+  int32_t batch_family; /* or one of facula's rules */
+  /* Of such a rule, by name: the int arguments that name dimensions ("dim0,dim1"; null: "dim"), the
+   * one that lists sizes and the one that lists strides (null: "size"), and the tensors that have a
+   * dimension of samples always. */
+  const char* dims;
+  const char* sizes;
+  const char* always_batched;
+  facula_forward_rule jvp; /* without one, forward mode uses the rows of derivatives */
 } facula_operator_definition;
 /* RuntimeError where the schema is malformed or the name taken. `out` may be null. */
 FACULA_API facula_status facula_operator_register(const facula_operator_definition* definition,

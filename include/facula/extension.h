@@ -250,6 +250,8 @@ class Call {
   void set_result(int32_t i, const Value& v) const {
     check(facula_call_set_result(c_, i, &v.raw()));
   }
+  // The dtype to compute in, where the operator has a shape rule.
+  int32_t compute_dtype() const { return facula_call_compute_dtype(c_); }
 
  private:
   facula_call c_;
@@ -304,6 +306,31 @@ class Backward {
   facula_backward b_;
 };
 
+class Forward {
+ public:
+  explicit Forward(facula_forward f) : f_(f) {}
+  Value argument(const char* name) const {
+    facula_value v;
+    check(facula_forward_argument(f_, name, &v));
+    return v;
+  }
+  // Undefined where the argument has none, which means zero.
+  Tensor tangent(const char* name) const {
+    facula_tensor t;
+    check(facula_forward_tangent(f_, name, &t));
+    return Tensor::share(t);
+  }
+  Tensor result(int32_t i = 0) const {
+    facula_tensor t;
+    check(facula_forward_result(f_, i, &t));
+    return Tensor::share(t);
+  }
+  void set(const Tensor& t, int32_t i = 0) const { check(facula_forward_set(f_, i, t.get())); }
+
+ private:
+  facula_forward f_;
+};
+
 template <auto F>
 facula_status kernel(void*, facula_call c) {
   return guarded([&] { F(Call(c)); });
@@ -315,6 +342,11 @@ facula_status meta_rule(void*, facula_meta m) {
 template <auto F>
 facula_status backward_rule(void*, facula_backward b) {
   return guarded([&] { F(Backward(b)); });
+}
+
+template <auto F>
+facula_status forward_rule(void*, facula_forward f) {
+  return guarded([&] { F(Forward(f)); });
 }
 
 // --- registering
@@ -369,6 +401,20 @@ class OperatorBuilder {
   OperatorBuilder& pointwise() {
     d_.flags |= FACULA_POINTWISE;
     d_.pointwise_batch = 1;
+    return *this;
+  }
+  // The tangent of the results from those of the arguments.
+  template <auto F>
+  OperatorBuilder& jvp() {
+    d_.jvp = forward_rule<F>;
+    return *this;
+  }
+  // One of facula's batching rules, FACULA_BATCH_...; the arguments that name dimensions or list
+  // sizes, where they are called otherwise than "dim" and "size".
+  OperatorBuilder& batch(int32_t family, const char* dims = nullptr, const char* sizes = nullptr) {
+    d_.batch_family = family;
+    d_.dims = dims;
+    d_.sizes = sizes;
     return *this;
   }
   OperatorBuilder& not_differentiable(const char* names) {

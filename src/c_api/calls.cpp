@@ -137,6 +137,13 @@ facula_status facula_call_set_result(facula_call call, int32_t i, const facula_v
   });
 }
 
+int32_t facula_call_compute_dtype(facula_call call) {
+  const OpCall& c = call->call;
+  if (c.compute != DType::Undefined) return static_cast<int32_t>(c.compute);
+  const bool filled = c.info->results > 0 && c.results[0].is_tensor();
+  return filled ? static_cast<int32_t>(c.results[0].tensor->dtype) : -1;
+}
+
 // --- shape rules
 
 facula_status facula_meta_argument(facula_meta meta, int32_t i, facula_value* out) {
@@ -215,6 +222,43 @@ facula_status facula_backward_set(facula_backward b, const char* name, facula_te
                 "facula_backward_set(): '", name, "' is no tensor argument that a row of the ",
                 "operator's derivatives serves");
     b->backward.set(Name::at_run_time(name), result_from(t));
+  });
+}
+
+// --- forward mode
+
+facula_status facula_forward_argument(facula_forward f, const char* name, facula_value* out) {
+  return guarded([&] {
+    const Value& v = f->forward.value(name_of(name, "facula_forward_argument"));
+    *given(out, "facula_forward_argument", "an out argument") = f->writer.show(v);
+  });
+}
+
+facula_status facula_forward_tangent(facula_forward f, const char* name, facula_tensor* out) {
+  return guarded([&] {
+    const int i = f->forward.arg(name_of(name, "facula_forward_tangent"));
+    check_value(f->forward.info().tensor_args >> i & 1, "facula_forward_tangent(): '", name,
+                "' is no tensor argument");
+    *given(out, "facula_forward_tangent", "an out argument") = c_api::handle(f->forward.tangent(i));
+  });
+}
+
+facula_status facula_forward_result(facula_forward f, int32_t i, facula_tensor* out) {
+  return guarded([&] {
+    check_index_of(i, f->forward.info().results, "a result");
+    *given(out, "facula_forward_result", "an out argument") = c_api::handle(f->forward.result(i));
+  });
+}
+
+facula_status facula_forward_set(facula_forward f, int32_t i, facula_tensor t) {
+  return guarded([&] {
+    check_index_of(i, f->forward.info().results, "a result");
+    const Tensor tangent = result_from(t);
+    const Tensor& result = f->forward.result(i);
+    check(!tangent.defined() || same_sizes(tangent.sizes(), result.sizes()),
+          "facula_forward_set(): expected a tangent of the result's sizes, ", str(result.sizes()),
+          "; got ", str(tangent.defined() ? tangent.sizes() : IntSpan()));
+    f->forward.set(i, tangent);
   });
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include "c_api/values.h"
 #include "dispatch/batch.h"
+#include "dispatch/forward.h"
 #include "dispatch/meta.h"
 
 // Handles of what lives on the stack while a callback runs.
@@ -15,6 +16,10 @@ struct facula_meta_s {
 };
 struct facula_backward_s {
   facula::Backward& backward;
+  facula::c_api::ValueWriter writer{};
+};
+struct facula_forward_s {
+  facula::Forward& forward;
   facula::c_api::ValueWriter writer{};
 };
 struct facula_batch_s {

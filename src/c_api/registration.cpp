@@ -46,6 +46,12 @@ constexpr std::array<FusedDerivativeRule, most_rows> row_rules(std::index_sequen
 }
 constexpr auto rules_by_row = row_rules(std::make_index_sequence<most_rows>());
 
+void run_jvp(Forward& f) {
+  const Definition& d = definition_of(*f.op().record);
+  facula_forward_s forward{f};
+  run_callback(d.given.jvp, d.given.context, &forward);
+}
+
 void run_batch(Batch& b) {
   const Definition& d = definition_of(*b.op().record);
   facula_batch_s batch{b};
@@ -94,6 +100,76 @@ void add_rows(Definition& d, OpRecord& r) {
   }
 }
 
+// --- batching rules of facula's
+
+constexpr BatchRule families[] = {
+    nullptr,           &batch::pointwise, &batch::dims,         &batch::dims_of_self,
+    &batch::reduction, &batch::leading,   &batch::permutation,  &batch::new_dim,
+    &batch::sizes,     &batch::list_dims, &batch::list_new_dim, &batch::view_geometry,
+    &batch::fold1d,    &batch::fold2d,    &batch::fold3d};
+static_assert(std::size(families) == FACULA_BATCH_VOLUMES + 1);
+
+// What the rule of a family reads has to be there.
+void check_family(int32_t family, const OpRecord& r, const Schema& s) {
+  const auto argument = [&s](std::string_view name) {
+    const int i = s.index_of(name);
+    return i < 0 ? nullptr : &s.args[static_cast<size_t>(i)].type;
+  };
+  const auto is_of = [](const SchemaType* t, TypeKind kind, bool list) {
+    const bool integer = kind == TypeKind::Int && t && t->kind == TypeKind::SymInt;
+    return t && (t->kind == kind || integer) && t->list == list && !t->optional;
+  };
+  const SchemaType* first = s.args.empty() ? nullptr : &s.args[0].type;
+  const SchemaType* dim = argument(r.dims.list[0]);
+  bool fits = is_of(first, TypeKind::Tensor, false);
+  switch (family) {
+    case FACULA_BATCH_PERMUTATION:
+      fits = fits && is_of(dim, TypeKind::Int, true);
+      break;
+    case FACULA_BATCH_NEW_DIM:
+      fits = fits && is_of(dim, TypeKind::Int, false);
+      break;
+    case FACULA_BATCH_SIZES:
+      fits = fits && is_of(argument(r.sizes.list[0]), TypeKind::Int, true);
+      break;
+    case FACULA_BATCH_LIST_DIMS:
+    case FACULA_BATCH_LIST_NEW_DIM:
+      fits = is_of(first, TypeKind::Tensor, true) && is_of(dim, TypeKind::Int, false);
+      break;
+    case FACULA_BATCH_VIEW:
+      fits = fits && s.results.size() == 1 && s.results[0].alias && !s.results[0].alias.write;
+      break;
+    case FACULA_BATCH_POINTWISE:
+      fits = true;
+      break;
+  }
+  check_value(fits, "facula_operator_register(): ", s.name, ": its arguments are not those that ",
+              "the rule of batch_family ", family, " reads");
+}
+
+// The names that are given, each of an argument; by default, those of any record.
+void name_arguments(Names& names, const char* list, const char* what, const Schema& s) {
+  if (!list) return;
+  names = names_from(list, what);
+  for (std::string_view name : names.list)
+    check_value(name.empty() || s.index_of(name) >= 0, "facula_operator_register(): ", what,
+                " names '", name, "', which is no argument of ", s.name);
+}
+
+void set_family(const facula_operator_definition& g, OpRecord& r) {
+  check_value(g.batch_family >= 0 && g.batch_family < static_cast<int>(std::size(families)),
+              "facula_operator_register(): batch_family ", g.batch_family, " is unknown");
+  if (g.batch_family == FACULA_BATCH_NONE) return;
+  check_value(!g.batch && !g.pointwise_batch, "facula_operator_register(): expected one of batch, ",
+              "pointwise_batch and batch_family; got several");
+  const Schema s = parse_schema(g.schema);
+  name_arguments(r.dims, g.dims, "dims", s);
+  name_arguments(r.sizes, g.sizes, "sizes", s);
+  name_arguments(r.always_batched, g.always_batched, "always_batched", s);
+  check_family(g.batch_family, r, s);
+  r.batch = families[g.batch_family];
+}
+
 OpRecord record_of(Definition& d) {
   const facula_operator_definition& g = d.given;
   constexpr uint32_t known = random | nondeterministic | linear | pointwise;
@@ -117,6 +193,8 @@ OpRecord record_of(Definition& d) {
   r.numbers = names_from(g.numbers, "numbers");
   if (g.pointwise_batch) r.batch = &batch::pointwise;
   if (g.batch) r.batch = &run_batch;
+  set_family(g, r);
+  if (g.jvp) r.jvp = &run_jvp;
   return r;
 }
 

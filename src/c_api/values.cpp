@@ -312,11 +312,7 @@ bool list_fits(const SchemaType& type, const Value& v) {
 
 bool fits(const SchemaType& type, bool takes_number, const Value& v) {
   if (v.is_none()) return type.optional;
-  if (type.list) {
-    const bool sized = type.list_size <= 0 || v.length == static_cast<uint32_t>(type.list_size);
-    return list_fits(type, v) &&
-           (sized || v.tag == Tag::TensorList || v.tag == Tag::ValueList || v.length <= 1);
-  }
+  if (type.list) return list_fits(type, v);  // the number in int[2] says what a lone int becomes
   switch (type.kind) {
     case TypeKind::Tensor:
       return v.is_tensor() || (takes_number && v.is_number());

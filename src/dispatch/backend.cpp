@@ -58,7 +58,7 @@ Slot pick(const KernelRef& k) {
   int f = isa_index(), x = f;
   while (f > 0 && !k.function[f]) --f;
   while (x > 0 && !k.context[x]) --x;
-  return {k.function[f], const_cast<void*>(k.context[x])};
+  return {.function = k.function[f], .context = const_cast<void*>(k.context[x])};
 }
 
 constinit std::atomic<const Slot*> fallbacks[layer_count] = {};
@@ -458,7 +458,8 @@ void set_isa(Isa isa) {
 }
 
 void set_backend_fallback(Layer backend, KernelFn f, void* context) {
-  fallbacks[static_cast<int>(backend)].store(f ? new Slot{f, context} : nullptr);
+  fallbacks[static_cast<int>(backend)].store(f ? new Slot{.function = f, .context = context}
+                                               : nullptr);
 }
 
 Device result_device(const OpCall& c) {
@@ -488,11 +489,15 @@ void allocate_results(OpCall& c) {
     if (m.results[i].defined) set_result(c.results[i], allocate(m.results[i], device));
 }
 
+void check_devices(const OpCall& c) {
+  if (may_mix_devices(c.layers & backend_layers)) [[unlikely]]
+    check_one_device(c);
+}
+
 namespace {
 
 void run_alone(OpCall& c, Layer backend) {
-  if (may_mix_devices(c.layers & backend_layers)) [[unlikely]]
-    check_one_device(c);
+  check_devices(c);
   if (c.info->mutated) {
     check_inference(c);
     const Slot* put = registered(c.op, backend);

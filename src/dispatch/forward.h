@@ -14,6 +14,7 @@ class Forward {
           const std::vector<std::vector<Tensor>>& tangents)
       : call_(call), base_(base), args_(args), tangents_(tangents) {}
 
+  const Operator& op() const { return base_; }
   const OpInfo& info() const { return base_.info(); }
   // Index of an argument by name; RuntimeError where there is none.
   int arg(Name n) const;

@@ -57,6 +57,12 @@ std::string backend_text(const ExtensionKind& kind, DeviceType device) {
               kind.name, ") on ", str(Device{device, -1}));
 }
 
+// The kernel of a library for tensors on one device.
+void run_checked(OpCall& c, const Slot& kernel) {
+  check_devices(c);
+  run_kernel(c, kernel);
+}
+
 // By way of the operator's base form and copy_, where the kind has kernels for both.
 bool has_by_base(const OpCall& c, const ExtensionKind& kind, DeviceType device) {
   if (c.op->variant != Variant::Inplace && c.op->variant != Variant::Out) return false;
@@ -81,7 +87,7 @@ LayoutRegistration put_in_layout(Operator& op, const ExtensionKind& kind, int16_
                                  KernelFn function, void* context) {
   check(kind.id && kind.dispatch_key, "put_in_layout(): expected a registered kind that calls are ",
         "dispatched by; got ", kind.name);
-  const Slot* slot = new Slot{function, context};
+  const Slot* slot = new Slot{.function = function, .context = context};
   std::lock_guard hold(registration);
   std::vector<LayoutKernels::Row> rows = rows_of(op);
   rows.insert(rows.begin(), {kind.id, device, slot});
@@ -99,7 +105,8 @@ void take_out(const LayoutRegistration& r) {
 
 void set_layout_fallback(const ExtensionKind& kind, KernelFn f, void* context) {
   check(kind.id != 0, "set_layout_fallback(): expected a registered kind; got ", kind.name);
-  fallbacks[kind.id].store(f ? new Slot{f, context} : nullptr, std::memory_order_release);
+  fallbacks[kind.id].store(f ? new Slot{.function = f, .context = context} : nullptr,
+                           std::memory_order_release);
 }
 
 bool has_layout_kernel(const Operator& op, const ExtensionKind& kind, DeviceType device) {
@@ -114,9 +121,10 @@ void run_layout(OpCall& c) {
     return run_backend(c, c.layers.highest());
   }
   const DeviceType device = device_type_of(backends.highest());
-  if (const Slot* s = find_kernel(*c.op, *kind, device)) return run_kernel(c, *s);
+  if (const Slot* s = find_kernel(*c.op, *kind, device)) return run_checked(c, *s);
   if (c.op->record->flags & any_layout) return run_backend(c, backends.highest());
-  if (const Slot* s = fallbacks[kind->id].load(std::memory_order_acquire)) return run_kernel(c, *s);
+  if (const Slot* s = fallbacks[kind->id].load(std::memory_order_acquire))
+    return run_checked(c, *s);
   if (has_composite_kernel(*c.op) || has_by_base(c, *kind, device)) return run_composite(c);
   no_kernel(c, *kind, device);
 }

@@ -1,5 +1,6 @@
-/* Operators in C11 alone: toy_c::affine(x, scale, shift) with shape rule, kernel, derivative and
- * batching rule, and toy_c::echo, which gives back every kind of value. */
+/* Operators in C11 alone: toy_c::affine(x, scale, shift) with shape rule, kernel, derivatives and
+ * batching rule, toy_c::echo, which gives back every kind of value, and an operator for each of
+ * facula's batching rules. */
 #include <stddef.h>
 
 #include "facula/c.h"
@@ -64,6 +65,40 @@ static facula_status affine_backward(void* context, facula_backward b) {
   return s;
 }
 
+static int64_t forward_rules = 0;
+int64_t toy_c_forward_rules(void) { return forward_rules; }
+
+static facula_status affine_forward(void* context, facula_forward f) {
+  facula_value arguments[2], result;
+  facula_tensor out;
+  facula_status s;
+  (void)context;
+  arguments[0].tag = FACULA_TENSOR;
+  if ((s = facula_forward_tangent(f, "x", &arguments[0].as.tensor)) != FACULA_OK) return s;
+  if ((s = facula_forward_argument(f, "scale", &arguments[1])) != FACULA_OK) return s;
+  if ((s = facula_forward_result(f, 0, &out)) != FACULA_OK) return s;
+  if (facula_tensor_numel(out) != facula_tensor_numel(arguments[0].as.tensor))
+    return facula_set_error(FACULA_ASSERTION_ERROR, "affine(): a tangent of another size");
+  if ((s = facula_operator_call(mul_op, arguments, 2, &result, 1)) != FACULA_OK) return s;
+  ++forward_rules;
+  s = facula_forward_set(f, 0, result.as.tensor);
+  facula_value_release(&result);
+  return s;
+}
+
+/* States a tangent of sizes that the result does not have. */
+static facula_status crooked_forward(void* context, facula_forward f) {
+  const int64_t sizes[] = {7};
+  const facula_device cpu = {FACULA_CPU, -1};
+  facula_tensor t;
+  facula_status s = facula_tensor_empty(1, sizes, FACULA_FLOAT64, cpu, &t);
+  (void)context;
+  if (s != FACULA_OK) return s;
+  s = facula_forward_set(f, 0, t);
+  facula_tensor_release(t);
+  return s;
+}
+
 static facula_operator affine_op;
 
 /* The samples are one more dimension of an elementwise operator. */
@@ -77,6 +112,76 @@ static facula_status affine_batch(void* context, facula_batch b) {
   if ((s = facula_operator_call(affine_op, arguments, 3, &result, 1)) != FACULA_OK) return s;
   s = facula_batch_set_result(b, 0, result.as.tensor);
   facula_value_release(&result);
+  return s;
+}
+
+/* Calls the operator that is the context, with the arguments as they come. */
+static facula_status pass_on(void* context, facula_call c) {
+  facula_value arguments[4], result;
+  const int32_t n = facula_call_argument_count(c);
+  int32_t i;
+  facula_status s;
+  for (i = 0; i < n; ++i)
+    if ((s = facula_call_argument(c, i, &arguments[i])) != FACULA_OK) return s;
+  s = facula_operator_call((facula_operator)context, arguments, (size_t)n, &result, 1);
+  if (s != FACULA_OK) return s;
+  s = facula_call_set_result(c, 0, &result);
+  facula_value_release(&result);
+  return s;
+}
+
+static facula_status define_in_family(const char* schema, const char* target, int32_t family,
+                                      const char* dims, const char* sizes) {
+  facula_operator_definition d;
+  facula_operator op;
+  const facula_status s = facula_operator_find(target, &op);
+  if (s != FACULA_OK) return s;
+  FACULA_INIT(&d);
+  d.schema = schema;
+  d.context = (void*)op;
+  d.any = pass_on;
+  d.batch_family = family;
+  d.dims = dims;
+  d.sizes = sizes;
+  return facula_operator_register(&d, NULL);
+}
+facula_status toy_c_define_in_family(const char* schema, int32_t family, const char* dims) {
+  return define_in_family(schema, "neg", family, dims, NULL);
+}
+
+static facula_status define_families(void) {
+  static const struct {
+    const char *schema, *target;
+    int32_t family;
+    const char *dims, *sizes;
+  } rows[] = {
+      {"toy_c::product(Tensor x, Tensor y) -> Tensor", "mul.Tensor", FACULA_BATCH_POINTWISE, 0, 0},
+      {"toy_c::running(Tensor x, int axis) -> Tensor", "cumsum", FACULA_BATCH_DIMS, "axis", 0},
+      {"toy_c::swapped(Tensor x, int a, int b) -> Tensor", "transpose_copy.int", FACULA_BATCH_DIMS,
+       "a,b", 0},
+      {"toy_c::taken(Tensor x, int dim, Tensor at) -> Tensor", "gather", FACULA_BATCH_DIMS, 0, 0},
+      {"toy_c::reversed(Tensor x, int[] axes) -> Tensor", "flip", FACULA_BATCH_DIMS_OF_SELF, "axes",
+       0},
+      {"toy_c::total(Tensor x, int[]? axes=None) -> Tensor", "sum.dim_IntList",
+       FACULA_BATCH_REDUCTION, "axes", 0},
+      {"toy_c::lower(Tensor x) -> Tensor", "tril", FACULA_BATCH_LEADING, 0, 0},
+      {"toy_c::ordered(Tensor x, int[] order) -> Tensor", "permute_copy", FACULA_BATCH_PERMUTATION,
+       "order", 0},
+      {"toy_c::wrapped(Tensor x, int at) -> Tensor", "unsqueeze_copy", FACULA_BATCH_NEW_DIM, "at",
+       0},
+      {"toy_c::blank(Tensor x, int[] shape) -> Tensor", "new_zeros", FACULA_BATCH_SIZES, 0,
+       "shape"},
+      {"toy_c::joined(Tensor[] x, int dim=0) -> Tensor", "cat", FACULA_BATCH_LIST_DIMS, 0, 0},
+      {"toy_c::piled(Tensor[] x, int at) -> Tensor", "stack", FACULA_BATCH_LIST_NEW_DIM, "at", 0},
+      {"toy_c::turned(Tensor(a) x) -> Tensor(a)", "t", FACULA_BATCH_VIEW, 0, 0},
+      {"toy_c::pool1(Tensor x, int[1] n) -> Tensor", "avg_pool1d", FACULA_BATCH_SEQUENCES, 0, 0},
+      {"toy_c::pool2(Tensor x, int[2] n) -> Tensor", "avg_pool2d", FACULA_BATCH_IMAGES, 0, 0},
+      {"toy_c::pool3(Tensor x, int[3] n) -> Tensor", "avg_pool3d", FACULA_BATCH_VOLUMES, 0, 0}};
+  facula_status s = FACULA_OK;
+  size_t i;
+  for (i = 0; i < sizeof(rows) / sizeof(rows[0]) && s == FACULA_OK; ++i)
+    s = define_in_family(rows[i].schema, rows[i].target, rows[i].family, rows[i].dims,
+                         rows[i].sizes);
   return s;
 }
 
@@ -157,7 +262,13 @@ facula_status facula_extension_start(void) {
   d.derivatives = &row;
   d.derivative_count = 1;
   d.batch = affine_batch;
+  d.jvp = affine_forward;
   if ((s = facula_operator_register(&d, &affine_op)) != FACULA_OK) return s;
+  d.schema = "toy_c::crooked(Tensor x, float scale, float shift=0.) -> Tensor";
+  d.batch = NULL;
+  d.jvp = crooked_forward;
+  if ((s = facula_operator_register(&d, NULL)) != FACULA_OK) return s;
+  if ((s = define_families()) != FACULA_OK) return s;
   for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); ++i) {
     char schema[128] = "toy_c::echo.";
     char* to = schema + 12;

@@ -17,6 +17,7 @@ def library(tmp_path_factory):
     facula.ops.load_library(path)
     opened = ctypes.CDLL(str(path))
     opened.toy_c_calls.restype = ctypes.c_int64
+    opened.toy_c_forward_rules.restype = ctypes.c_int64
     return opened
 
 
@@ -41,6 +42,93 @@ def test_batching_rule(ops, recwarn):
     x = facula.rand(5, 3, dtype=facula.float64)
     assert facula.equal(facula.vmap(lambda t: ops.affine(t, 2.0, 1.0))(x), 2 * x + 1)
     assert not [w for w in recwarn if "no batching rule" in str(w.message)]
+
+
+def test_rule_of_forward_mode(library, ops):
+    x, v = facula.rand(2, 3, 4, dtype=facula.float64).unbind()
+    before = library.toy_c_forward_rules()
+    value, tangent = facula.func.jvp(lambda t: ops.affine(t, 3.0, 1.0), (x,), (v,))
+    assert facula.equal(value, 3 * x + 1) and facula.equal(tangent, 3 * v)
+    assert library.toy_c_forward_rules() == before + 1
+    # The rule calls operators, which have derivatives of their own.
+    mixed = facula.func.jvp(facula.func.grad(lambda t: (ops.affine(t, 3.0) ** 3).sum()), (x,), (v,))
+    assert facula.allclose(mixed[1], 3 * 3**3 * 2 * x * v)
+    with pytest.raises(RuntimeError, match=r"tangent of the result's sizes, \[3, 4\]; got \[7\]"):
+        facula.func.jvp(lambda t: ops.crooked(t, 3.0), (x,), (v,))
+
+
+def _rand(*sizes):
+    return facula.rand(*sizes, dtype=facula.float64)
+
+
+# Arguments with samples in dimension 0, and further ones, that all samples share.
+FAMILIES = {
+    "product": ((_rand(5, 3), _rand(5, 3)), ()),
+    "running": ((_rand(5, 2, 3),), (-1,)),
+    "swapped": ((_rand(5, 2, 3, 4),), (0, -1)),
+    "reversed": ((_rand(5, 2, 3),), ([0, 1],)),
+    "total": ((_rand(5, 2, 3),), ([-2],)),
+    "total of all": ((_rand(5, 2, 3),), ()),
+    "lower": ((_rand(5, 3, 3),), ()),
+    "ordered": ((_rand(5, 2, 3, 4),), ([2, 0, 1],)),
+    "wrapped": ((_rand(5, 2, 3),), (-1,)),
+    "blank": ((_rand(5, 2),), ([4, 3],)),
+    "turned": ((_rand(5, 2, 3),), ()),
+    "pool1": ((_rand(5, 2, 6),), ([2],)),
+    "pool2": ((_rand(5, 4, 2, 6, 4),), ([2, 2],)),
+    "pool3": ((_rand(5, 2, 2, 4, 4),), ([2, 2, 2],)),
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_batching_rules_of_facula(ops, recwarn, family):
+    batched, shared = FAMILIES[family]
+    op = getattr(ops, family.split()[0])
+    expected = facula.stack([op(*sample, *shared) for sample in zip(*batched, strict=True)])
+    for at in (0, 1):
+        moved = [t.movedim(0, at) for t in batched]
+        result = facula.vmap(lambda *x: op(*x, *shared), in_dims=at)(*moved)
+        assert facula.allclose(result, expected), at
+    assert not [w for w in recwarn if "no batching rule" in str(w.message)]
+
+
+def test_batching_rules_of_facula_for_several_tensors(ops, recwarn):
+    x, y, at = _rand(5, 2, 3), _rand(2, 3), facula.randint(0, 2, (5, 2, 3))
+    samples = list(zip(x, at, strict=True))
+    taken = facula.vmap(lambda t, i: ops.taken(t, 0, i))(x, at)
+    assert facula.equal(taken, facula.stack([ops.taken(t, 0, i) for t, i in samples]))
+    joined = facula.vmap(lambda t: ops.joined([t, y], -1))(x)
+    assert facula.equal(joined, facula.stack([ops.joined([t, y], -1) for t in x]))
+    piled = facula.vmap(lambda t: ops.piled([t, y], 1))(x)
+    assert facula.equal(piled, facula.stack([ops.piled([t, y], 1) for t in x]))
+    assert not [w for w in recwarn if "no batching rule" in str(w.message)]
+
+
+# What facula_operator_register refuses: schema, family, dims.
+BAD_FAMILIES = {
+    b"batch_family 15 is unknown": (b"(Tensor x) -> Tensor", 15, None),
+    b"batch_family -1 is unknown": (b"(Tensor x) -> Tensor", -1, None),
+    b"names 'axis', which is no argument": (b"(Tensor x, int dim) -> Tensor", 2, b"axis"),
+    b"names with commas between them": (b"(Tensor x, int dim) -> Tensor", 2, b"a, b"),
+    b"that the rule of batch_family 2 reads": (b"(int x, int dim) -> Tensor", 2, None),
+    b"that the rule of batch_family 6 reads": (b"(Tensor x, int dims) -> Tensor", 6, b"dims"),
+    b"that the rule of batch_family 7 reads": (b"(Tensor x, int? at) -> Tensor", 7, b"at"),
+    b"that the rule of batch_family 8 reads": (b"(Tensor x, int size) -> Tensor", 8, None),
+    b"that the rule of batch_family 9 reads": (b"(Tensor x, int dim) -> Tensor", 9, None),
+    b"that the rule of batch_family 10 reads": (b"(Tensor[] x) -> Tensor", 10, None),
+    b"that the rule of batch_family 11 reads": (b"(Tensor x) -> Tensor", 11, None),
+}
+
+
+def test_batching_rules_that_do_not_fit_are_refused(library):
+    define = library.toy_c_define_in_family
+    define.argtypes = [ctypes.c_char_p, ctypes.c_int32, ctypes.c_char_p]
+    library.facula_error_text.restype = ctypes.c_char_p
+    for text, (schema, family, dims) in BAD_FAMILIES.items():
+        assert define(b"toy_c::unfit" + schema, family, dims) == 3, text
+        assert text in library.facula_error_text()
+    with pytest.raises(AttributeError):
+        facula.ops.toy_c.unfit  # noqa: B018
 
 
 def test_errors_keep_their_class(ops):

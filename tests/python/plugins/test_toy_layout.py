@@ -86,6 +86,21 @@ def test_operator_that_it_lacks(ops, device):
         assert "layout diagonal" in str(error.value) and f"on {device}" in str(error.value)
 
 
+def test_devices_that_are_mixed_are_refused(library, ops):
+    a, b = (ops.diagonal(facula.ones(2, device=d)) for d in DEVICES)
+    before = library.toy_layout_loops_run()
+    text = "Expected all tensors to be on the same device, but found at least two devices, cpu and"
+    for call in (
+        lambda: a * b,
+        lambda: a + b,
+        lambda: a.add_(b),
+        lambda: a * facula.ones(2, 2, device="meta"),
+    ):
+        with pytest.raises(RuntimeError, match=text):
+            call()
+    assert library.toy_layout_loops_run() == before
+
+
 def test_what_needs_a_storage(ops):
     t = ops.diagonal(facula.ones(2))
     with pytest.raises(NotImplementedError, match="Cannot access storage of DiagonalTensorImpl"):
