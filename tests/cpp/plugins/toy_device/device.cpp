@@ -104,7 +104,9 @@ constexpr facula_device_table table{
 };
 
 [[maybe_unused]] const bool registered = [] {
-  register_kernels(facula::register_device(table));
+  const facula::DeviceType type = facula::register_device(table);
+  register_kernels(static_cast<int32_t>(type));
+  register_fallback(type);
   return true;
 }();
 

@@ -1,237 +1,255 @@
-// The toy's kernels: two of its own for contiguous float32, and a fallback that borrows the CPU's.
-#include <cstring>
-#include <deque>
+// The toy's kernels, of facula's C interface alone. Each fills results that facula makes, casts,
+// resizes and checks by the operator's shape rule: so it serves the operator, its in-place and its
+// out= variant. A kernel only gives its work to the stream; it gets tensors of any strides.
+#include <atomic>
+#include <limits>
 
-#include "core/device_generator.h"
-#include "core/stream.h"
-#include "device.h"
-#include "dispatch/backend.h"
-#include "dispatch/operator.h"
+#include "facula/extension.h"
 #include "queue.h"
 
 namespace toy {
 namespace {
 
-using namespace facula;
+using namespace facula::ext;
 
-std::atomic<int64_t> native_calls{0}, fallback_calls{0};
-DeviceType type;
+std::atomic<int64_t> native_calls{0};
 
 // Gives work to the current stream of a device.
-void give(Device d, Work work) {
-  queue_of(d.index, stream_handle(current_stream(d))).give(std::move(work));
+void give(facula_device d, Work work) {
+  void* stream;
+  check(facula_current_stream(d, &stream));
+  queue_of(d.index, stream).give(std::move(work));
 }
 
-// --- kernels of the toy's own: they are only given to the stream
+// --- elements
 
-bool is_simple(const Value& v) {
-  if (v.is_number()) return v.tag != Tag::Complex;
-  return v.is_tensor() && v.as_tensor().device().type == type &&
-         v.as_tensor().dtype() == DType::Float32 && v.as_tensor().is_contiguous();
-}
-bool are_simple(const Value& a, const Value& b) {
-  if (!a.is_tensor() || !is_simple(a) || !is_simple(b)) return false;
-  return b.is_number() || same_sizes(a.as_tensor().sizes(), b.as_tensor().sizes());
-}
-
+// Calls f(T()) for the C++ type of a dtype; false for dtypes that the toy does not know.
 template <class F>
-void binary(OpCall& c, F f) {
+bool with_type(int32_t dtype, F&& f) {
+  switch (dtype) {
+    case FACULA_FLOAT32:
+      return f(float()), true;
+    case FACULA_FLOAT64:
+      return f(double()), true;
+    case FACULA_INT64:
+      return f(int64_t()), true;
+    case FACULA_INT32:
+      return f(int32_t()), true;
+    case FACULA_BOOL:
+      return f(bool()), true;
+  }
+  return false;
+}
+bool is_known(int32_t dtype) {
+  return with_type(dtype, [](auto) {});
+}
+bool is_floating(int32_t dtype) { return dtype == FACULA_FLOAT32 || dtype == FACULA_FLOAT64; }
+
+// A tensor as work that runs later knows it, or a number.
+struct Operand {
+  void* data = nullptr;  // null: a number
+  int32_t dtype = FACULA_FLOAT64;
+  std::vector<int64_t> strides;
+  double real = 0;
+  int64_t integer = 0;
+
+  // C is double or int64_t.
+  template <class C>
+  C read(int64_t offset) const {
+    if (!data) return std::is_same_v<C, double> ? static_cast<C>(real) : static_cast<C>(integer);
+    C value{};
+    with_type(dtype, [&](auto t) {
+      value = static_cast<C>(static_cast<const decltype(t)*>(on_host(data))[offset]);
+    });
+    return value;
+  }
+  template <class C>
+  void write(int64_t offset, C value) const {
+    with_type(dtype, [&](auto t) {
+      static_cast<decltype(t)*>(on_host(data))[offset] = static_cast<decltype(t)>(value);
+    });
+  }
+};
+
+Operand operand_of(const Tensor& t) {
+  Operand o;
+  check(facula_tensor_data(t.get(), &o.data));
+  o.dtype = t.dtype();
+  o.strides.assign(t.strides().begin(), t.strides().end());
+  return o;
+}
+
+// A number, or the only element of a tensor that is on the host.
+Operand number_of(const Value& v) {
+  Operand o;
+  if (!v.is_tensor()) {
+    o.real = v.number();
+    o.integer = v.raw().tag == FACULA_FLOAT ? static_cast<int64_t>(o.real) : v.integer();
+    return o;
+  }
+  void* p;
+  check(facula_tensor_data(v.tensor().get(), &p));
+  with_type(v.tensor().dtype(), [&](auto t) {
+    o.integer = static_cast<int64_t>(*static_cast<const decltype(t)*>(p));
+    o.real = static_cast<double>(*static_cast<const decltype(t)*>(p));
+  });
+  return o;
+}
+
+// An argument along the result's dimensions: strides are 0 where it is repeated.
+Operand along(const Value& v, Sizes result) {
+  if (!v.is_tensor() || v.tensor().device().type == FACULA_CPU) return number_of(v);
+  Operand o = operand_of(v.tensor());
+  const Sizes own = v.tensor().sizes();
+  std::vector<int64_t> strides(result.size(), 0);
+  for (size_t d = 0; d < own.size(); ++d)
+    if (own[d] != 1) strides[result.size() - own.size() + d] = o.strides[d];
+  o.strides = std::move(strides);
+  return o;
+}
+
+bool is_known(const Value& v) {
+  if (v.is_tensor()) return is_known(v.tensor().dtype());
+  return v.raw().tag != FACULA_COMPLEX;
+}
+
+// --- dtypes that the toy does not know: on the host, by facula's operator, and back
+
+void by_host(Call c, const Operator& op, std::initializer_list<Value> arguments) {
+  static const Operator to_copy = Operator::find("aten::_to_copy"),
+                        copy = Operator::find("aten::copy_");
+  const Value same = Value::by_default();
+  std::vector<facula_value> raw;
+  std::vector<Tensor> there;
+  for (const Value& v : arguments) {
+    raw.push_back(v.raw());
+    if (!v.is_tensor()) continue;
+    there.push_back(to_copy({v.tensor(), same, same, cpu}));
+    raw.back().as.tensor = there.back().get();
+  }
+  facula_value made{};
+  check(facula_operator_call(op.get(), raw.data(), raw.size(), &made, 1));
+  copy({c.result(), Tensor::take(made.as.tensor)});
+}
+
+// --- loops over all elements
+
+// f(offsets) for each element of `sizes`; an offset for each operand.
+template <class F>
+void for_each_element(const std::vector<int64_t>& sizes, const std::vector<Operand>& operands,
+                      F&& f) {
+  for (int64_t n : sizes)
+    if (n == 0) return;
+  std::vector<int64_t> index(sizes.size(), 0), offsets(operands.size(), 0);
+  while (true) {
+    f(offsets);
+    size_t d = sizes.size();
+    while (d-- > 0) {
+      const int64_t back = ++index[d] == sizes[d] ? sizes[d] : 0;
+      for (size_t k = 0; k < operands.size(); ++k)
+        if (operands[k].data) offsets[k] += operands[k].strides[d] * (1 - back);
+      if (!back) break;
+      index[d] = 0;
+    }
+    if (d == static_cast<size_t>(-1)) return;
+  }
+}
+
+// result = f(x, y), computed as double or int64_t. A result of the arguments' own memory is fine.
+template <class F>
+void elementwise(Call c, const Value& x, const Value& y, F f) {
   ++native_calls;
-  allocate_results(c);
-  const Tensor& out = c.results[0].as_tensor();
-  const Value& b = c.arg(1);
-  const float* x = c.tensor(0).data<float>();
-  const float* y = b.is_tensor() ? b.as_tensor().data<float>() : nullptr;
-  const float number = y ? 0 : b.as_scalar().to<float>();
-  // Memory that is let go of meanwhile is used again by later work of the same stream alone.
-  give(out.device(), [=, to = out.data<float>(), n = out.numel()] {
-    for (int64_t i = 0; i < n; ++i) on_host(to)[i] = f(on_host(x)[i], y ? on_host(y)[i] : number);
+  const Tensor out = c.result();
+  const std::vector<int64_t> sizes(out.sizes().begin(), out.sizes().end());
+  std::vector<Operand> operands = {operand_of(out), along(x, out.sizes()), along(y, out.sizes())};
+  const bool floating = is_floating(c.compute_dtype());
+  give(out.device(), [=, operands = std::move(operands)] {
+    for_each_element(sizes, operands, [&](const std::vector<int64_t>& at) {
+      const auto compute = [&](auto zero) {
+        using C = decltype(zero);
+        operands[0].write(at[0], f(operands[1].read<C>(at[1]), operands[2].read<C>(at[2])));
+      };
+      floating ? compute(double()) : compute(int64_t());
+    });
   });
 }
 
-// --- the fallback: arguments to the CPU, the operator there, results and changes back
+// --- operators
 
-const Operator& aten(const char* name, const char* overload = "") {
-  const Operator* op = find_operator("aten", name, overload);
-  check(op != nullptr, "toy: this build has no operator aten::", name);
-  return *op;
+void add(Call c) {
+  static const Operator op = Operator::find("aten::add.Tensor");
+  const Value x = c[0], y = c[1], alpha = c[2];
+  if (!is_known(x) || !is_known(y) || !is_known(alpha)) return by_host(c, op, {x, y, alpha});
+  const Operand by = number_of(alpha);
+  elementwise(c, x, y, [by](auto a, auto b) { return a + by.read<decltype(a)>(0) * b; });
 }
 
-Tensor moved(const Tensor& t, Device to) {
-  if (!t.defined()) return t;
-  Value args[] = {pack(t), {}, {}, pack(to), {}, pack(false), {}};
-  return call_tensor(aten("_to_copy"), args);
-}
-void copy_into(const Tensor& to, const Tensor& from) {
-  Value args[] = {pack(to), pack(from), pack(false)};
-  call_nothing(aten("copy_"), args);
+void mul(Call c) {
+  static const Operator op = Operator::find("aten::mul.Tensor");
+  const Value x = c[0], y = c[1];
+  if (!is_known(x) || !is_known(y)) return by_host(c, op, {x, y});
+  elementwise(c, x, y, [](auto a, auto b) { return a * b; });
 }
 
-// The arguments of a call with everything of the toy device replaced by the CPU's.
-struct OnCpu {
-  explicit OnCpu(const OpCall& c) : args(c.args, c.args + c.info->args) {
-    for (Value& v : args) replace(v);
-    for (size_t i = 0; i < args.size(); ++i)
-      if (c.info->schema.args[i].type.kind == TypeKind::Generator) args[i] = numbers(args[i]);
-  }
-  void replace(Value& v) {
-    if (v.tag == Tag::Device && v.device.type == type) {
-      note(v.device);
-      v = pack(Device{});
-    }
-    if (v.is_tensor()) v = pack(kept.emplace_back(taken(v.as_tensor())));
-    if (v.tag != Tag::TensorList) return;
-    auto& list = lists.emplace_back();
-    for (const Tensor& t : v.as_tensors()) list.push_back(taken(t));
-    v = pack(std::span<const Tensor>(list));
-  }
-  // Random numbers follow from the state of the device's generator.
-  Value numbers(const Value& given) {
-    auto& g =
-        given.is_none() ? default_generator(home) : static_cast<DeviceGenerator&>(*given.generator);
-    check(g.device() == home, "Expected a generator of ", str(home), " but found one of ",
-          str(g.device()));
-    host = std::make_unique<Generator>(g.next_host_seed());
-    return pack(host.get());
-  }
-  Tensor taken(const Tensor& t) {
-    if (t.defined()) note(t.device());
-    return moved(t, Device{});
-  }
-  void note(Device d) {
-    if (d.type == type) home = with_index(d);
-  }
-
-  Device home = with_index({type, -1});  // of the results
-  std::vector<Value> args;
-  std::deque<Tensor> kept;
-  std::deque<std::vector<Tensor>> lists;
-  std::unique_ptr<Generator> host;
-};
-
-void put_back(const OpCall& c, const OnCpu& there) {
-  for (int i = 0; i < c.info->args; ++i) {
-    if (!(c.info->mutated >> i & 1)) continue;
-    const Value& mine = c.args[i];
-    const Value& other = there.args[static_cast<size_t>(i)];
-    if (mine.is_tensor()) copy_into(mine.as_tensor(), other.as_tensor());
-    if (mine.tag != Tag::TensorList) continue;
-    for (size_t k = 0; k < mine.length; ++k) copy_into(mine.tensors[k], other.tensors[k]);
-  }
+void neg(Call c) {
+  static const Operator op = Operator::find("aten::neg");
+  const Value x = c[0];
+  if (!is_known(x)) return by_host(c, op, {x});
+  elementwise(c, x, Value(0), [](auto a, auto) { return -a; });
 }
 
-void take_result(Value& from, Value& to, Device home) {
-  if (from.tag == Tag::TensorList) {
-    std::vector<Tensor> list;
-    for (const Tensor& t : take_tensors(from)) list.push_back(moved(t, home));
-    return set_result(to, std::move(list));
+// Compared in the arguments' common dtype; the result is boolean.
+void lt(Call c) {
+  static const Operator op = Operator::find("aten::lt.Tensor");
+  const Value x = c[0], y = c[1];
+  if (!is_known(x) || !is_known(y)) return by_host(c, op, {x, y});
+  elementwise(c, x, y, [](auto a, auto b) { return a < b; });
+}
+
+// The largest value along a dimension and its place: two results.
+void max_dim(Call c) {
+  const Tensor x = c.tensor(0);
+  require(is_known(x.dtype()), FACULA_NOT_IMPLEMENTED_ERROR,
+          std::string("toy: max() has no kernel for ") + facula_dtype_name(x.dtype()));
+  ++native_calls;
+  Operand from = operand_of(x), values = operand_of(c.result(0)), indices = operand_of(c.result(1));
+  std::vector<int64_t> sizes(x.sizes().begin(), x.sizes().end());
+  int64_t n = 1, stride = 0;
+  if (!sizes.empty()) {
+    const auto dim =
+        static_cast<size_t>(c[1].integer() + (c[1].integer() < 0 ? x.sizes().size() : 0));
+    const auto at = static_cast<std::ptrdiff_t>(dim);
+    n = sizes[dim];
+    stride = from.strides[dim];
+    sizes.erase(sizes.begin() + at);
+    from.strides.erase(from.strides.begin() + at);
+    for (Operand* o : {&values, &indices})
+      if (o->strides.size() > sizes.size()) o->strides.erase(o->strides.begin() + at);
   }
-  if (from.is_tensor()) return set_result(to, moved(take_tensor(from), home));
-  if (from.is_number()) set_result(to, from.as_scalar());
-}
-
-void run_on_cpu(void*, OpCall& c) {
-  ++fallback_calls;
-  OnCpu there(c);
-  Results<8> computed;
-  call(*c.op, there.args.data(), computed.slots);
-  put_back(c, there);
-  for (int k = 0; k < c.info->results; ++k)
-    if (c.info->alias_of[k] < 0) take_result(computed.slots[k], c.results[k], there.home);
-}
-
-void add(void* context, OpCall& c) {
-  if (!are_simple(c.arg(0), c.arg(1))) return run_on_cpu(context, c);
-  const float alpha = c.arg(2).as_scalar().to<float>();
-  binary(c, [alpha](float a, float b) { return a + alpha * b; });
-}
-void mul(void* context, OpCall& c) {
-  if (!are_simple(c.arg(0), c.arg(1))) return run_on_cpu(context, c);
-  binary(c, [](float a, float b) { return a * b; });
-}
-
-void put_in_kernel(const char* name, KernelFn kernel) {
-  Operator* op = find_operator("aten", name, "Tensor");
-  check(op != nullptr, "toy: this build has no operator aten::", name, ".Tensor");
-  put_in(*op, backend_layer(type), kernel, nullptr);
-}
-
-// --- strided copies
-
-// One that has been given to a stream outlives the caller's lists.
-struct Copy {
-  explicit Copy(const facula_strided_copy& c)
-      : given(c),
-        sizes(c.sizes, c.sizes + c.dims),
-        to(c.to_strides, c.to_strides + c.dims),
-        from(c.from_strides, c.from_strides + c.dims) {}
-
-  template <class T, class F>
-  void walk(size_t d, T* t, const F* f) const {
-    if (d == sizes.size()) {
-      *t = static_cast<T>(*f);
-      return;
-    }
-    for (int64_t i = 0; i < sizes[d]; ++i) walk(d + 1, t + i * to[d], f + i * from[d]);
-  }
-  template <class T, class F>
-  void run() const {
-    walk(0, on_host(static_cast<T*>(given.to)), on_host(static_cast<const F*>(given.from)));
-  }
-
-  facula_strided_copy given;
-  std::vector<int64_t> sizes, to, from;
-};
-
-template <class T>
-Work same_type(Copy copy) {
-  return [copy = std::move(copy)] { copy.run<T, T>(); };
-}
-
-Work work_of(const facula_strided_copy& c) {
-  const auto to = static_cast<DType>(c.to_dtype), from = static_cast<DType>(c.from_dtype);
-  Copy copy(c);
-  if (to == DType::Float32 && from == DType::Float64)
-    return [copy = std::move(copy)] { copy.run<float, double>(); };
-  if (to == DType::Float64 && from == DType::Float32)
-    return [copy = std::move(copy)] { copy.run<double, float>(); };
-  if (to != from) return nullptr;
-  switch (itemsize(to)) {
-    case 1:
-      return same_type<uint8_t>(std::move(copy));
-    case 2:
-      return same_type<uint16_t>(std::move(copy));
-    case 4:
-      return same_type<uint32_t>(std::move(copy));
-    case 8:
-      return same_type<uint64_t>(std::move(copy));
-  }
-  return nullptr;
+  give(x.device(), [=, operands = std::vector<Operand>{values, indices, from}] {
+    for_each_element(sizes, operands, [&](const std::vector<int64_t>& at) {
+      int64_t best = 0;
+      for (int64_t i = 1; i < n; ++i)
+        if (operands[2].read<double>(at[2] + best * stride) <
+            operands[2].read<double>(at[2] + i * stride))
+          best = i;
+      operands[0].write(at[0], operands[2].read<double>(at[2] + best * stride));
+      operands[1].write(at[1], best);
+    });
+  });
 }
 
 }  // namespace
 
-int copy_strided(int index, const facula_strided_copy* copy, void* stream) {
-  Work work = copy->conjugate || copy->negate ? nullptr : work_of(*copy);
-  if (!work) return FACULA_DEVICE_NOT_SUPPORTED;
-  queue_of(index, stream).give(std::move(work));
-  return 0;
-}
-
-void register_kernels(DeviceType t) {
-  type = t;
-  put_in_kernel("add", add);
-  put_in_kernel("mul", mul);
-  set_backend_fallback(backend_layer(type), run_on_cpu, nullptr);
+void register_kernels(int32_t type) {
+  constexpr bool structured = true;
+  add_kernel<add>("aten::add.Tensor", type, structured);
+  add_kernel<mul>("aten::mul.Tensor", type, structured);
+  add_kernel<neg>("aten::neg", type, structured);
+  add_kernel<lt>("aten::lt.Tensor", type, structured);
+  add_kernel<max_dim>("aten::max.dim", type, structured);
 }
 
 }  // namespace toy
 
-extern "C" {
-int64_t toy_native_calls() { return toy::native_calls; }
-int64_t toy_fallback_calls() { return toy::fallback_calls; }
-void toy_use_fallback(bool on) {
-  facula::set_backend_fallback(facula::backend_layer(toy::type), on ? toy::run_on_cpu : nullptr,
-                               nullptr);
-}
-}
+extern "C" int64_t toy_native_calls() { return toy::native_calls; }
