@@ -1,5 +1,6 @@
 #include "transforms/functional.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <unordered_map>
@@ -500,7 +501,7 @@ void change_view(OpCall& c, const Operator& view, bool copies) {
   Results<1> computed;
   if (copies) {
     const OpCall as_view{
-        .op = &view, .info = &view.info(), .args = c.args, .results = computed.slots};
+        .layers = {}, .op = &view, .info = &view.info(), .args = c.args, .results = computed.slots};
     copy_values(as_view, computed.slots);
     const ViewStep step = steps_of(as_view)[0];
     return take_geometry(c.tensor(0), take_tensor(computed.slots[0]), step);
@@ -585,6 +586,71 @@ void replace_source(const OpCall& c) {
   adopt(self, wrapper_within(storage, self, step));
 }
 
+// The base gets room for `elements` of self's dtype, and the storage where it has fewer; the new
+// ones are uninitialised.
+void grow_base(const Tensor& self, int64_t elements) {
+  FunctionalStorage& s = *functional_part(self)->storage;
+  const Tensor& base = s.value();
+  const auto bytes = static_cast<size_t>(base.numel() * base.itemsize());
+  const bool alone = functional_part(self)->storage.use_count() == 1;
+  const bool whole = base.is_contiguous() && base.storage_offset() == 0 &&
+                     bytes >= std::min(s.original->storage->nbytes(), s.identity->nbytes());
+  check_kind(
+      ErrorKind::NotImplemented, alone && whole,
+      "functionalize(): resize_() beyond a storage's end is not implemented for ",
+      alone ? "an input that is not all of its storage" : "a storage that several tensors share");
+  const size_t needed = static_cast<size_t>(elements * base.itemsize());
+  Tensor grown = ops::new_empty(base, {elements});
+  if (bytes > 0) grown = ops::slice_scatter(grown, ops::reshape(base, {-1}), 0, 0, base.numel(), 1);
+  s.base = grown;
+  if (needed > s.identity->nbytes()) {
+    s.identity->resize(needed);
+    s.size_changed = true;
+  }
+  s.values_changed = true;
+  ++s.generation;
+}
+
+// resize_(): a view from self's first element on, of a storage that grows where it is too small.
+void resize(const OpCall& c, bool copies) {
+  const Tensor& self = c.tensor(0);
+  // The new geometry, by the operator itself on a tensor without data.
+  const Tensor shape =
+      empty_strided_tensor(self.sizes(), self.strides(), self.dtype(), {DeviceType::Meta, -1});
+  std::vector<Value> args(c.args, c.args + c.info->args);
+  args[0] = pack(shape);
+  Results<1> computed;
+  call(*c.op, args.data(), computed.slots);
+  FunctionalTensor& f = *functional_part(self);
+  const auto strided = [](const ViewStep& s) { return s.kind == ViewStep::Kind::Strided; };
+  check_kind(ErrorKind::NotImplemented,
+             self.dtype() == f.storage->shape().dtype() && std::ranges::all_of(f.steps, strided),
+             "functionalize(): resize_() of a view as another dtype is not implemented");
+  const int64_t end = self.storage_offset() + extent(shape.sizes(), shape.strides());
+  // A view that is a copy tells where it lies in the storage only if it is the storage's beginning.
+  const auto begins = [](const ViewStep& s) {
+    return s.offset == 0 && same_sizes(s.strides, contiguous_strides(s.sizes));
+  };
+  check_kind(ErrorKind::NotImplemented, !copies || std::ranges::all_of(f.steps, begins),
+             "functionalize(): resize_() of a view is not implemented where views become copies");
+  const auto end_of = [](const Tensor& t) {
+    return t.storage_offset() + extent(t.sizes(), t.strides());
+  };
+  if (end > end_of(f.storage->shape())) grow_base(self, end);
+  const Tensor& base = f.storage->shape();
+  check_kind(ErrorKind::NotImplemented, base.storage_offset() <= self.storage_offset(),
+             "functionalize(): resize_() to memory outside of the input is not implemented");
+  f.steps.clear();
+  ViewStep step;
+  step.sizes = IntVec(shape.sizes());
+  step.strides = IntVec(shape.strides());
+  step.offset = self.storage_offset() - base.storage_offset();
+  step.copies = copies;
+  const Tensor value = step.view_of(f.storage->value());
+  take_geometry(self, value, step);
+  f.generation = f.storage->generation;
+}
+
 void run_geometry(OpCall& c, bool copies) {
   if (c.op->record->flags & storage_size) {
     const auto storage = storage_under(c.tensor(0));
@@ -596,6 +662,7 @@ void run_geometry(OpCall& c, bool copies) {
         "that is not an input of the function");
   if (const Operator* view = c.op->partner(Partner::View)) return change_view(c, *view, copies);
   if (c.op->record->flags & adopts) return replace_source(c);
+  if (c.info->schema.index_of(c.op->record->sizes.list[0]) >= 0) return resize(c, copies);
   throw Error(ErrorKind::NotImplemented, "functionalize(): ", c.op->name(),
               " changes geometry or storage in a way that is not implemented");
 }
