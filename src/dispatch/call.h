@@ -11,16 +11,17 @@ namespace facula {
 struct OpCall {
   uint16_t size = sizeof(OpCall);
   uint16_t version = 1;
-#ifdef FACULA_RECORD_VARIANT
-  uint64_t of_a_later_build[2] = {};
-#endif
   LayerSet layers;  // still to run
   const Operator* op;
   const OpInfo* info;
   Value* args;                       // as many as info->args
   Value* results;                    // as many as info->results
   DType compute = DType::Undefined;  // set by the meta rule where it differs from the results'
-  uint8_t step = 0;                  // used by layers that re-enter
+#ifdef FACULA_RECORD_VARIANT  // behind what kernels read, which both builds of `make test-abi`
+                              // share
+  uint64_t of_a_later_build[2] = {};
+#endif
+  uint8_t step = 0;  // used by layers that re-enter
 
   const Value& arg(int i) const { return args[i]; }
   const Tensor& tensor(int i) const { return args[i].as_tensor(); }
