@@ -9,6 +9,7 @@ each.
 """
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -41,6 +42,23 @@ def compile_plugins(kind, folder):
     python(kind, "-c", code)
 
 
+# The files of facula's library that are mapped once a plug-in is loaded.
+MAPPED = """
+import json, sys, facula
+facula.ops.load_library(sys.argv[1])
+with open("/proc/self/maps") as maps:
+    print(json.dumps(sorted({line.split()[-1] for line in maps if "libfacula.so" in line})))
+"""
+
+
+def check_one_library(kind, plugins):
+    """Raises Failure unless a plug-in of another build runs with this build's library alone."""
+    mapped = json.loads(python(kind, "-c", MAPPED, str(plugins / "toy_c.so")))
+    own = os.path.realpath(BUILD / kind / "python" / "facula" / "libfacula.so")
+    if [os.path.realpath(path) for path in mapped] != [own]:
+        raise Failure(f"test_abi: expected {own} to be mapped alone; got {mapped}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--type", default="quick")
@@ -57,6 +75,7 @@ def main():
     compile_plugins(kind, plugins)
     tests = [f"tests/python/plugins/{name}" for name in TESTS]
     for each, size in zip((kind, "variant"), sizes, strict=True):
+        check_one_library(each, plugins)
         out = python(each, "-m", "pytest", "-q", *tests, FACULA_TEST_PLUGINS=str(plugins))
         say(f"plug-ins compiled against {kind}, run with {each} (records of {size} bytes)")
         print(out.strip().splitlines()[-1])
