@@ -4,7 +4,6 @@ import pytest
 
 torch = pytest.importorskip("torch")
 facula = pytest.importorskip("facula")
-import facula.testing  # noqa: E402
 from same_program import outcome  # noqa: E402
 
 # Arguments of assert_close, in terms of T = tensor.
