@@ -3,7 +3,8 @@
 
     python tests/programs/run.py [--packages FOLDER] [--table] [NAME ...]
 
-It is run by a Python that has PyTorch, with facula on PYTHONPATH. `--table` writes README.md.
+It is run by a Python that has PyTorch, with facula on PYTHONPATH. `--table` writes README.md from
+the newest result of each program, which build/reports/programs.json keeps.
 A program is a plain script that says `import torch`; `needs: PACKAGE` in its docstring names what
 else it imports, `agrees to: 0.01` how near the figures must be where that is not 0.001.
 """
@@ -11,17 +12,18 @@ else it imports, `agrees to: 0.01` how near the figures must be where that is no
 import argparse
 import ast
 import importlib.util
+import json
 import math
 import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
 PROGRAMS = HERE / "programs"
+RESULTS = HERE.parents[1] / "build" / "reports" / "programs.json"
 NEAR = 1e-3
 SECONDS = 300
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|nan|inf)\b")
@@ -37,21 +39,19 @@ class Program(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How one run ended: its last line, or the last line of its error, and the seconds it took."""
+    """How one run ended: its last line, or the last line of its error."""
 
     ok: bool
     text: str
-    seconds: float
 
 
 class Row(NamedTuple):
-    """One line of the table."""
+    """A program's result: runs, differs, missing or not run; why; the last lines of both."""
 
-    program: Program
     state: str
     reason: str
-    torch: Outcome | None
-    facula: Outcome | None
+    torch: str = ""
+    facula: str = ""
 
 
 def read(path):
@@ -75,7 +75,6 @@ def run(command, packages):
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         "OMP_NUM_THREADS": "1",  # the programs are small, and others may be at work beside them
     }
-    start = time.perf_counter()
     try:
         process = subprocess.run(
             [sys.executable, *command],
@@ -85,10 +84,13 @@ def run(command, packages):
             timeout=SECONDS,
         )
     except subprocess.TimeoutExpired:
-        return Outcome(False, f"not done after {SECONDS} s", SECONDS)
-    seconds = time.perf_counter() - start
-    lines = (process.stdout if process.returncode == 0 else process.stderr).strip().split("\n")
-    return Outcome(process.returncode == 0, lines[-1], seconds)
+        return Outcome(False, f"not done after {SECONDS} s")
+    if process.returncode == 0:
+        return Outcome(True, process.stdout.strip().split("\n")[-1])
+    lines = process.stderr.strip().split("\n")
+    # A package may put an error of its own on top of the name that was missing.
+    lacking = [line for line in lines if ": facula lacks it" in line]
+    return Outcome(False, (lacking or lines)[-1])
 
 
 def agree(expected, found, near):
@@ -110,16 +112,15 @@ def compare(program, packages):
     """Runs a program both ways; returns a Row."""
     missing = [name for name in program.needs if not _is_there(name, packages)]
     if missing:
-        return Row(program, "not run", f"needs {', '.join(missing)}", None, None)
+        return Row("not run", f"needs {', '.join(missing)}")
     torch = run([str(program.path)], packages)
-    facula = run(["-m", "facula", "run", str(program.path)], packages)
     if not torch.ok:
-        return Row(program, "not run", f"PyTorch: {torch.text}", torch, facula)
+        return Row("not run", f"PyTorch: {torch.text}")
+    facula = run(["-m", "facula", "run", str(program.path)], packages)
     if not facula.ok:
-        return Row(program, "missing", facula.text, torch, facula)
-    if not agree(torch.text, facula.text, program.near):
-        return Row(program, "differs", "", torch, facula)
-    return Row(program, "runs", "", torch, facula)
+        return Row("missing", facula.text, torch.text)
+    same = agree(torch.text, facula.text, program.near)
+    return Row("runs" if same else "differs", "", torch.text, facula.text)
 
 
 def _is_there(name, packages):
@@ -128,30 +129,39 @@ def _is_there(name, packages):
     )
 
 
-def _cell(outcome):
-    if outcome is None:
-        return ""
-    return f"`{outcome.text}` {outcome.seconds:.1f} s" if outcome.ok else ""
+def known():
+    """The newest result of each program that is there, as Rows by name."""
+    if not RESULTS.exists():
+        return {}
+    rows = json.loads(RESULTS.read_text(encoding="utf-8"))
+    return {name: Row(*row) for name, row in rows.items() if (PROGRAMS / f"{name}.py").exists()}
+
+
+def keep(name, row):
+    """Notes a program's result among those of before."""
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    rows = {**known(), name: row}
+    RESULTS.write_text(json.dumps(rows, indent=1, sort_keys=True), encoding="utf-8")
 
 
 def table(rows):
-    """The text of README.md."""
+    """The text of README.md for Rows by name."""
     lines = [
         "Programs in a user's style, each a plain script that says `import torch`, run with",
         "PyTorch and, unchanged, by `python -m facula run`",
         "(docs/internals/running_unmodified.md). A program's last line has its figures; `runs`",
         "means that facula's are PyTorch's. `make programs` runs all and writes this page.",
         "",
-        f"{sum(r.state == 'runs' for r in rows)} of {len(rows)} run.",
+        f"{sum(row.state == 'runs' for row in rows.values())} of {len(rows)} run.",
         "",
         "| program | | PyTorch | facula |",
         "|---|---|---|---|",
     ]
-    for row in rows:
-        about = f"[{row.program.path.stem}](programs/{row.program.path.name}): {row.program.about}"
-        reason = row.reason.replace("|", "\\|")
-        facula = _cell(row.facula) or reason
-        lines.append(f"| {about} | {row.state} | {_cell(row.torch)} | {facula} |")
+    for name, row in sorted(rows.items()):
+        about = read(PROGRAMS / f"{name}.py").about
+        cells = [f"[{name}](programs/{name}.py): {about}", row.state]
+        cells += [row.torch and f"`{row.torch}`", row.facula and f"`{row.facula}`" or row.reason]
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
 
 
@@ -162,18 +172,20 @@ def main():
     parser.add_argument("--table", action="store_true", help="write README.md")
     options = parser.parse_args()
     packages = [str(Path(folder).resolve()) for folder in options.packages]
-    rows = []
+    bad = 0
     for path in sorted(PROGRAMS.glob("*.py")):
         if options.names and path.stem not in options.names:
             continue
         row = compare(read(path), packages)
-        rows.append(row)
-        shown = row.reason or f"{row.torch.text} | {row.facula.text}"
-        print(f"{path.stem}: {row.state}: {shown}", flush=True)
+        keep(path.stem, row)
+        # A program that needs a package which is not there says nothing of facula.
+        bad += row.state in ("differs", "missing")
+        print(
+            f"{path.stem}: {row.state}: {row.reason or f'{row.torch} | {row.facula}'}", flush=True
+        )
     if options.table:
-        (HERE / "README.md").write_text(table(rows), encoding="utf-8")
-    # A program that needs a package which is not there says nothing of facula.
-    return 1 if any(row.state in ("differs", "missing") for row in rows) else 0
+        (HERE / "README.md").write_text(table(known()), encoding="utf-8")
+    return 1 if bad else 0
 
 
 if __name__ == "__main__":
