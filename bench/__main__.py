@@ -6,6 +6,7 @@ import sys
 from bench import (
     autograd,
     busy,
+    files,
     harness,
     kernels,
     loader,
@@ -24,6 +25,7 @@ TABLES = {
     "kernels": kernels.CASES,
     "training": training.CASES,
     "loader": loader.CASES,
+    "files": files.CASES,
 }
 SUITES = ("startup", "autograd", "memory", "busy", *TABLES)
 

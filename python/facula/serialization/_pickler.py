@@ -234,7 +234,7 @@ def fast_pickle(obj, protocol, storages, legacy):
             return (*pid, None) if legacy else pid
 
         def reducer_override(self, obj):
-            if legacy and isinstance(obj, type):
+            if legacy and isinstance(obj, type) and issubclass(obj, facula.nn.Module):
                 raise _NeedsNames
             return _fast_reduction(obj)
 
