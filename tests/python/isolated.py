@@ -3,20 +3,26 @@ failure here."""
 
 import os
 import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
 GIGABYTE = 1 << 30
+# Sanitizers reserve terabytes of addresses: their processes cannot be limited so.
+SANITIZED = "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ
 
 
 def limits(memory):
-    """What a child sets before it begins: address space in bytes, and no core files."""
+    """What a child sets before it begins: address space in bytes, no core files, Ctrl-C heeded."""
 
     def set_limits():
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        if not SANITIZED:
+            resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        # Whatever a shell starts in the background ignores Ctrl-C, and so do its children.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     return set_limits
 

@@ -1,5 +1,6 @@
 """Forks and the end of the interpreter while other threads work: each body in its own process."""
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -123,6 +124,9 @@ def run(body, *, prelude=PRELUDE, timeout=120):
     )
 
 
+@pytest.mark.skipif(
+    "ASAN_OPTIONS" in os.environ, reason="the address sanitizer's allocator hangs in such a child"
+)
 @pytest.mark.parametrize("what", FORKS)
 def test_a_fork_beside(what):
     """The child finds every lock free and what it guards whole."""
