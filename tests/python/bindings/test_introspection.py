@@ -28,8 +28,8 @@ def test_missing_names_are_attribute_errors_everywhere():
         ("facula.nn.utils", "no_such_norm"),
         ("facula.nn.utils", "no_such_module"),
         ("facula.optim", "no_such_utils"),
-        ("facula.nn", "AdaptiveLogSoftmaxWithLoss"),
-        ("facula.nn.modules", "AdaptiveLogSoftmaxWithLoss"),
+        ("facula.nn", "NoSuchModule"),
+        ("facula.nn.modules", "NoSuchModule"),
         ("facula", "no_such_module"),
     ],
 )
