@@ -7,6 +7,7 @@ functions compute with the plain numbers that they are given.
 from __future__ import annotations
 
 import math
+import numbers
 
 
 class _Symbolic:
@@ -28,7 +29,7 @@ class SymBool(_Symbolic):
 
 def sym_int(a):
     """The number towards zero, as an int."""
-    return math.trunc(a)
+    return int(a)
 
 
 def sym_float(a):
@@ -43,12 +44,21 @@ def sym_not(a):
 
 def sym_max(a, b):
     """The greater number; a float where either is one."""
+    _check_numbers("sym_max", a, b)
     return _in_common(max(a, b), a, b)
 
 
 def sym_min(a, b):
     """The smaller number; a float where either is one."""
+    _check_numbers("sym_min", a, b)
     return _in_common(min(a, b), a, b)
+
+
+def _check_numbers(op, *values):
+    for value in values:
+        # AssertionError is PyTorch's class for it.
+        if not isinstance(value, numbers.Real):
+            raise AssertionError(f"{op}(): expected numbers; got {type(value).__name__}")
 
 
 def _in_common(value, a, b):
@@ -60,8 +70,10 @@ def sym_sqrt(a):
     return math.sqrt(a)
 
 
-def sym_sum(args):
-    """The sum of a list of ints."""
+def sym_sum(*args):
+    """The sum of ints, given one by one or as one list."""
+    if len(args) == 1 and isinstance(args[0], (list, tuple)):
+        return sum(args[0])
     return sum(args)
 
 

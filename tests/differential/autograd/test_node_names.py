@@ -37,6 +37,11 @@ KNOWN = {
         "joins its columns, half the nodes of PyTorch's writes into slices, and vmap needs no loop",
         ("CatBackward0", "torch::autograd::CopySlices"),
     ),
+    "triangular_solve": Known(
+        "a composite of linalg.solve_triangular, whose derivative serves both",
+        ("LinalgSolveTriangularBackward0", "TriangularSolveBackward0"),
+        ("TransposeBackward0", "TriangularSolveBackward0"),
+    ),
     "norm_except_dim": Known(
         "one norm over several dimensions, where PyTorch copies an inner dimension to the front "
         "and makes a matrix first",

@@ -26,6 +26,7 @@ def grouped_mm(mat_a, mat_b, *, offs=None, bias=None, out_dtype=None):
 
     Raises:
         RuntimeError: dimensions, sizes or dtypes that do not fit.
+        TypeError: a matrix that is no Tensor.
 
     Example:
         >>> a, b = facula.ones(3, 2), facula.ones(2, 2, 1)
@@ -33,6 +34,7 @@ def grouped_mm(mat_a, mat_b, *, offs=None, bias=None, out_dtype=None):
         >>> facula.nn.functional.grouped_mm(a, b, offs=ends).tolist()
         [[2.0], [2.0], [2.0]]
     """
+    _check_tensors(mat_a=mat_a, mat_b=mat_b)
     _check(mat_a, mat_b, offs, bias, out_dtype)
     if offs is None:
         return facula.bmm(mat_a, mat_b)
@@ -94,3 +96,12 @@ def _check_ends(mat_a, mat_b, offs):
         raise RuntimeError(
             f"grouped_mm(): offs must not decrease and lie in [0, {size}]; got {ends}"
         )
+
+
+def _check_tensors(**matrices):
+    for position, (name, matrix) in enumerate(matrices.items(), 1):
+        if not isinstance(matrix, facula.Tensor):
+            raise TypeError(
+                f"grouped_mm(): argument '{name}' (position {position}) must be Tensor, not "
+                f"{type(matrix).__name__}"
+            )
