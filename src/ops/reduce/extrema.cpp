@@ -1,8 +1,91 @@
 // Minima and maxima, and where they are.
+#include "kernels/cpu/reduce/reduction.h"
+
+namespace facula::scalar {
+
+// No element is worse.
+template <class A, bool Most>
+inline A worst_value() {
+  if constexpr (std::is_floating_point_v<A>)
+    return Most ? -static_cast<A>(__builtin_inf()) : static_cast<A>(__builtin_inf());
+  else if constexpr (std::is_same_v<A, bool>)
+    return !Most;
+  else if constexpr (std::is_signed_v<A>) {
+    constexpr A low = static_cast<A>(A(1) << (8 * sizeof(A) - 1));
+    return Most ? low : static_cast<A>(~low);
+  } else
+    return Most ? A(0) : static_cast<A>(~A(0));
+}
+
+// A NaN stays. Two plain selects become vector instructions.
+template <class A, bool Most>
+inline A better_value(A a, A x) {
+  const A best = (Most ? x > a : x < a) ? x : a;
+  if constexpr (std::is_floating_point_v<A>) return x != x ? x : best;
+  return best;
+}
+
+template <bool Most>
+struct extreme {
+  using Elements = TypeSet<FloatingTypes, IntegralTypes, bool>;
+
+  template <class T>
+  struct Op : Accumulator<T, cpu::accumulate_t<T>, T> {
+    using Acc = cpu::accumulate_t<T>;
+    Acc init() const { return worst_value<Acc, Most>(); }
+    Acc step(Acc a, cpu::stored<T> x, Acc) const {
+      return better_value<Acc, Most>(a, convert<Acc>(T(x)));
+    }
+    Acc combine(Acc a, Acc b) const { return better_value<Acc, Most>(a, b); }
+    T finish(Acc a, Acc) const { return convert<T>(a); }
+  };
+  template <class T>
+  static Op<T> op(const cpu::ReductionParams&) {
+    return {};
+  }
+};
+struct amin : extreme<false> {
+  static constexpr const char* kernel = "min_values_cpu";
+};
+struct amax : extreme<true> {
+  static constexpr const char* kernel = "max_values_cpu";
+};
+struct min_all : extreme<false> {
+  static constexpr const char* kernel = "min_all";
+};
+struct max_all : extreme<true> {
+  static constexpr const char* kernel = "max_all";
+};
+struct aminmax_low : extreme<false> {
+  static constexpr const char* kernel = "aminmax_cpu";
+};
+struct aminmax_high : extreme<true> {
+  static constexpr const char* kernel = "aminmax_cpu";
+};
+
+template <bool Most>
+struct position {
+  using Elements = TypeSet<FloatingTypes, IntegralTypes, bool>;
+  static constexpr bool most = Most;
+};
+struct min_dim : position<false> {
+  static constexpr const char* kernel = "min_cpu";
+};
+struct max_dim : position<true> {
+  static constexpr const char* kernel = "max_cpu";
+};
+struct argmin : position<false> {
+  static constexpr const char* kernel = "argmin_cpu";
+};
+struct argmax : position<true> {
+  static constexpr const char* kernel = "argmax_cpu";
+};
+
+}  // namespace facula::scalar
+
+#ifndef FACULA_KERNEL_PASS
 #include "ops/reduce/extrema.h"
 
-#include "kernels/cpu/reduce/plan.h"
-#include "kernels/cpu/reduce/reduce.h"
 #include "ops/create/creation.h"
 #include "ops/elementwise/arithmetic.h"
 #include "ops/elementwise/comparison.h"
@@ -152,7 +235,7 @@ OP(amax){
     .forms = function | method | out,
     .out_layout = OutLayout::Contiguous,
     .meta = typed_meta<meta_extreme<true>>,
-    .cpu = cpu::amax_kernel,
+    .cpu = cpu::reduction<scalar::amax>,
     .derivatives = {vjp("self", extreme_gradient, saves("self", "result"))},
     .batch = batch::reduction,
 };
@@ -164,7 +247,7 @@ OP(amin){
     .forms = function | method | out,
     .out_layout = OutLayout::Contiguous,
     .meta = typed_meta<meta_extreme<false>>,
-    .cpu = cpu::amin_kernel,
+    .cpu = cpu::reduction<scalar::amin>,
     .derivatives = {vjp("self", extreme_gradient, saves("self", "result"))},
     .batch = batch::reduction,
 };
@@ -175,7 +258,7 @@ OP(max){
     .out_name = "unary_out",
     .out_layout = OutLayout::Contiguous,
     .meta = typed_meta<meta_extreme_all>,
-    .cpu = cpu::max_all_kernel,
+    .cpu = cpu::reduction<scalar::max_all>,
     .derivatives = {vjp("self", extreme_all_gradient, saves("self", "result"))},
     .node = "MaxBackward1",
     .batch = batch::whole_max,
@@ -187,7 +270,7 @@ OP(min){
     .out_name = "unary_out",
     .out_layout = OutLayout::Contiguous,
     .meta = typed_meta<meta_extreme_all>,
-    .cpu = cpu::min_all_kernel,
+    .cpu = cpu::reduction<scalar::min_all>,
     .derivatives = {vjp("self", extreme_all_gradient, saves("self", "result"))},
     .node = "MinBackward1",
     .batch = batch::whole_min,
@@ -201,7 +284,7 @@ OP(max_dim){
     .out_layout = OutLayout::Contiguous,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_extreme_dim>,
-    .cpu = cpu::max_dim_kernel,
+    .cpu = cpu::arg_reduction<scalar::max_dim>,
     .derivatives = {vjp("self", selected_gradient, saves("indices"))},
     .node = "MaxBackward0",
     .not_differentiable = names("indices"),
@@ -216,7 +299,7 @@ OP(min_dim){
     .out_layout = OutLayout::Contiguous,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_extreme_dim>,
-    .cpu = cpu::min_dim_kernel,
+    .cpu = cpu::arg_reduction<scalar::min_dim>,
     .derivatives = {vjp("self", selected_gradient, saves("indices"))},
     .node = "MinBackward0",
     .not_differentiable = names("indices"),
@@ -246,7 +329,7 @@ OP(aminmax){
     .out_layout = OutLayout::Contiguous,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_aminmax>,
-    .cpu = cpu::aminmax_kernel,
+    .cpu = cpu::reduction<scalar::aminmax_low, scalar::aminmax_high>,
     .derivatives = {vjp(names("self"), aminmax_gradient, saves("self", "min", "max"))},
     .batch = batch::arg_reduction,
 };
@@ -269,7 +352,7 @@ OP(argmax){
     .out_layout = OutLayout::Contiguous,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_arg>,
-    .cpu = cpu::argmax_kernel,
+    .cpu = cpu::arg_reduction<scalar::argmax>,
     .not_differentiable = names("self", "result"),
     .batch = batch::arg_reduction,
 };
@@ -280,7 +363,7 @@ OP(argmin){
     .out_layout = OutLayout::Contiguous,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_arg>,
-    .cpu = cpu::argmin_kernel,
+    .cpu = cpu::arg_reduction<scalar::argmin>,
     .not_differentiable = names("self", "result"),
     .batch = batch::arg_reduction,
 };
@@ -293,3 +376,4 @@ OP(value_selecting_reduction_backward){
     .composite = Composite::Implicit,
     .any = typed_kernel<value_selecting_reduction_backward>,
 };
+#endif

@@ -1,10 +1,197 @@
 // Sums, means, products, counts, any and all over dimensions.
+#include "kernels/cpu/reduce/reduction.h"
+
+namespace facula::scalar {
+
+// Half types add in float, integers in 64 bits.
+template <class T>
+using sum_t = std::conditional_t<std::is_integral_v<T>, int64_t, cpu::accumulate_t<T>>;
+template <class T>
+using sum_result_t = std::conditional_t<std::is_integral_v<T>, int64_t, T>;
+
+template <class A>
+inline A wrapping_add(A a, A b) {
+  if constexpr (std::is_integral_v<A>)
+    return static_cast<A>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+  else
+    return a + b;
+}
+template <class A>
+inline A wrapping_multiply(A a, A b) {
+  if constexpr (std::is_integral_v<A>)
+    return static_cast<A>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  else
+    return a * b;
+}
+
+struct sum {
+  using Elements = TypeSet<FloatingTypes, ComplexTypes, bool, uint8_t, int32_t, int64_t>;
+  static constexpr const char* kernel = "sum_cpu";
+  static constexpr bool converts = true;
+
+  template <class T>
+  struct Op : Accumulator<T, sum_t<T>, sum_result_t<T>> {
+    using typename Accumulator<T, sum_t<T>, sum_result_t<T>>::Acc;
+    bool divides = false;  // a mean, by this number
+    double count = 0;
+    Acc init() const { return Acc(0); }
+    Acc step(Acc a, cpu::stored<T> x, Acc) const { return wrapping_add(a, convert<Acc>(T(x))); }
+    Acc combine(Acc a, Acc b) const { return wrapping_add(a, b); }
+    sum_result_t<T> finish(Acc a, Acc) const {
+      if constexpr (std::is_floating_point_v<Acc>)
+        if (divides) a = a / static_cast<Acc>(count);
+      if constexpr (is_complex_v<Acc>)
+        if (divides) a = a / Acc(static_cast<typename Acc::value_type>(count));
+      return convert<sum_result_t<T>>(a);
+    }
+  };
+  template <class T>
+  static Op<T> op(const cpu::ReductionParams&) {
+    return {};
+  }
+};
+
+// Integers have no NaN: their loops are those of sum.
+struct nansum {
+  using Elements = sum::Elements;
+  static constexpr const char* kernel = "nansum_cpu";
+  static constexpr bool converts = true;
+
+  template <class T>
+  struct Op : sum::Op<T> {
+    using typename sum::Op<T>::Acc;
+    Acc step(Acc a, T x, Acc) const {
+      const Acc v = convert<Acc>(x);
+      return a + (v == v ? v : Acc(0));
+    }
+  };
+  template <class T>
+  static auto op(const cpu::ReductionParams&) {
+    if constexpr (std::is_integral_v<T>)
+      return sum::Op<T>();
+    else
+      return Op<T>();
+  }
+};
+
+struct mean {
+  using Elements = TypeSet<FloatingTypes, ComplexTypes>;
+  static constexpr const char* kernel = "mean_kernel";
+  static constexpr bool converts = true;
+
+  template <class T>
+  static sum::Op<T> op(const cpu::ReductionParams& p) {
+    return {{}, true, static_cast<double>(p.count)};
+  }
+};
+
+struct prod {
+  using Elements = TypeSet<FloatingTypes, ComplexTypes, int64_t>;
+  static constexpr const char* kernel = "prod_cpu";
+  static constexpr bool converts = true;
+
+  template <class T>
+  struct Op : sum::Op<T> {
+    static constexpr bool costly = std::is_integral_v<T>;
+    using typename sum::Op<T>::Acc;
+    Acc init() const { return Acc(1); }
+    Acc step(Acc a, cpu::stored<T> x, Acc) const {
+      return wrapping_multiply(a, convert<Acc>(T(x)));
+    }
+    Acc combine(Acc a, Acc b) const { return wrapping_multiply(a, b); }
+  };
+  template <class T>
+  static Op<T> op(const cpu::ReductionParams&) {
+    return {};
+  }
+};
+
+// --- whether and how often elements are not zero
+
+// An element as a word of its size, which is zero for the number zero but for signs. One loop
+// serves all dtypes of a size.
+template <class T>
+using word_t = std::conditional_t<
+    sizeof(T) == 1, uint8_t,
+    std::conditional_t<sizeof(T) == 2, uint16_t,
+                       std::conditional_t<sizeof(T) == 4, uint32_t,
+                                          std::conditional_t<sizeof(T) == 8, uint64_t, Bits128>>>>;
+
+// Without the signs of T's real and imaginary parts; integers count every bit.
+template <class T>
+constexpr word_t<T> magnitude_bits() {
+  if constexpr (std::is_same_v<T, complex128>)
+    return {INT64_MAX, INT64_MAX};
+  else if constexpr (std::is_same_v<T, complex64>)
+    return 0x7fffffff7fffffff;
+  else
+    return static_cast<word_t<T>>(~word_t<T>(0)) >> !std::is_integral_v<T>;
+}
+
+template <class W, class A, class R>
+struct OverWords : Accumulator<W, A, R> {
+  W mask;
+  bool is_nonzero(W x) const {
+    if constexpr (std::is_same_v<W, Bits128>)
+      return ((x.lo & mask.lo) | (x.hi & mask.hi)) != 0;
+    else
+      return (x & mask) != 0;
+  }
+};
+
+struct count_nonzero {
+  using Elements = TypeSet<FloatingTypes, IntegralTypes, bool, ComplexTypes>;
+  static constexpr const char* kernel = "nonzero_count_cpu";
+
+  template <class W>
+  struct Op : OverWords<W, int64_t, int64_t> {
+    int64_t init() const { return 0; }
+    int64_t step(int64_t a, W x, int64_t) const { return a + this->is_nonzero(x); }
+    int64_t combine(int64_t a, int64_t b) const { return a + b; }
+    int64_t finish(int64_t a, int64_t) const { return a; }
+  };
+  template <class T>
+  static Op<word_t<T>> op(const cpu::ReductionParams&) {
+    return {{{}, magnitude_bits<T>()}};
+  }
+};
+
+template <bool All>
+struct truth {
+  using Elements = count_nonzero::Elements;
+  static constexpr bool no_dims_for_empty = true;
+  template <class T>
+  static constexpr DType result = std::is_same_v<T, uint8_t> ? DType::UInt8 : DType::Bool;
+
+  template <class W>
+  struct Op : OverWords<W, uint8_t, uint8_t> {
+    uint8_t init() const { return All; }
+    uint8_t step(uint8_t a, W x, uint8_t) const {
+      const uint8_t v = this->is_nonzero(x);
+      return All ? a & v : a | v;
+    }
+    uint8_t combine(uint8_t a, uint8_t b) const { return All ? a & b : a | b; }
+    uint8_t finish(uint8_t a, uint8_t) const { return a; }
+  };
+  template <class T>
+  static Op<word_t<T>> op(const cpu::ReductionParams&) {
+    return {{{}, magnitude_bits<T>()}};
+  }
+};
+struct any : truth<false> {
+  static constexpr const char* kernel = "any_cpu";
+};
+struct all : truth<true> {
+  static constexpr const char* kernel = "all_cpu";
+};
+
+}  // namespace facula::scalar
+
+#ifndef FACULA_KERNEL_PASS
 #include "ops/reduce/reduce.h"
 
 #include <algorithm>
 
-#include "kernels/cpu/reduce/plan.h"
-#include "kernels/cpu/reduce/reduce.h"
 #include "ops/create/copy.h"
 #include "ops/create/creation.h"
 #include "ops/elementwise/arithmetic.h"
@@ -161,17 +348,22 @@ bool is_plain_cpu(const Tensor& t) {
   return t->layers - LayerSet(Layer::Autograd) == LayerSet(Layer::CPU);
 }
 
+void reduce_all(const KernelRef& reduction, const Tensor& self, const Tensor& out) {
+  cpu::reduce_tensor(cpu::table_in_force(reduction), self, cpu::reduced_dims({}, self.dim()), {},
+                     out);
+}
+
 // On the CPU straight to the kernel: sums and means of everything are asked for all the time.
 Tensor sum_all(const Tensor& self, std::optional<DType> dtype) {
   if (!is_plain_cpu(self)) return ops::sum(self, all_dims, false, dtype);
   const Tensor out = empty_tensor({}, sum_type(self, dtype));
-  FACULA_OF_ISA(sum)(self, std::nullopt, false, dtype, out);
+  reduce_all(cpu::reduction<scalar::sum>, self, out);
   return out;
 }
 Tensor mean_all(const Tensor& self, std::optional<DType> dtype) {
   if (!is_plain_cpu(self)) return ops::mean(self, all_dims, false, dtype);
   const Tensor out = empty_tensor({}, mean_type(self, dtype));
-  FACULA_OF_ISA(mean)(self, std::nullopt, false, dtype, out);
+  reduce_all(cpu::reduction<scalar::mean>, self, out);
   return out;
 }
 Tensor count_one(const Tensor& self, std::optional<int64_t> dim) {
@@ -269,7 +461,7 @@ OP(sum_dim_IntList){
     .autocast = Autocast::Float32,
     .autocast_cpu = Autocast::None,
     .meta = typed_meta<meta_sum>,
-    .cpu = cpu::sum_kernel,
+    .cpu = cpu::reduction<scalar::sum>,
     .derivatives = {vjp("self", [](Backward& b) { return expanded(b, b.grad()); })},
     .batch = batch::reduction,
 };
@@ -303,7 +495,7 @@ OP(nansum){
     .forms = function | method | out,
     .out_layout = OutLayout::Contiguous,
     .meta = typed_meta<meta_nansum>,
-    .cpu = cpu::nansum_kernel,
+    .cpu = cpu::reduction<scalar::nansum>,
     .derivatives = {vjp(
         "self",
         [](Backward& b) {
@@ -322,7 +514,7 @@ OP(mean_dim){
     .flags = linear,
     .out_layout = OutLayout::Contiguous,
     .meta = typed_meta<meta_mean>,
-    .cpu = cpu::mean_kernel,
+    .cpu = cpu::reduction<scalar::mean>,
     .derivatives = {vjp("self",
                         [](Backward& b) {
                           return ops::div(expanded(b, b.grad()),
@@ -362,7 +554,7 @@ OP(prod){
     .out_layout = OutLayout::Contiguous,
     .autocast = Autocast::Float32,
     .meta = typed_meta<meta_prod>,
-    .cpu = cpu::prod_kernel,
+    .cpu = cpu::reduction<scalar::prod>,
     .derivatives = {vjp("self", prod_all_gradient, saves("self", "result"))},
     .batch = batch::whole_prod,
 };
@@ -376,7 +568,7 @@ OP(prod_dim_int){
     .out_layout = OutLayout::Contiguous,
     .autocast = Autocast::Float32,
     .meta = typed_meta<meta_prod_dim>,
-    .cpu = cpu::prod_dim_kernel,
+    .cpu = cpu::reduction<scalar::prod>,
     .derivatives = {vjp("self", prod_dim_gradient, saves("self", "result"))},
     .batch = batch::dims,
 };
@@ -386,7 +578,7 @@ OP(count_nonzero_dim_IntList){
     .forms = function | method | out,
     .out_layout = OutLayout::Contiguous,
     .meta = typed_meta<meta_count>,
-    .cpu = cpu::count_nonzero_kernel,
+    .cpu = cpu::reduction<scalar::count_nonzero>,
     .not_differentiable = names("self", "result"),
     .batch = batch::reduction,
 };
@@ -406,7 +598,7 @@ OP(any_dims){
     .forms = function | method | out,
     .out_layout = OutLayout::Contiguous,
     .meta = typed_meta<meta_truth>,
-    .cpu = cpu::any_kernel,
+    .cpu = cpu::reduction<scalar::any>,
     .not_differentiable = names("self", "result"),
     .batch = batch::reduction,
 };
@@ -436,7 +628,7 @@ OP(all_dims){
     .forms = function | method | out,
     .out_layout = OutLayout::Contiguous,
     .meta = typed_meta<meta_truth>,
-    .cpu = cpu::all_kernel,
+    .cpu = cpu::reduction<scalar::all>,
     .not_differentiable = names("self", "result"),
     .batch = batch::reduction,
 };
@@ -458,3 +650,4 @@ OP(all){
     .any = typed_kernel<all_all>,
     .not_differentiable = names("self", "result"),
 };
+#endif

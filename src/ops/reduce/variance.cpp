@@ -1,11 +1,137 @@
 // Variances, vector norms, log-sum-exp.
+#include "kernels/cpu/reduce/reduction.h"
+#include "kernels/scalar/math.h"
+
+namespace facula::scalar {
+
+// The numbers that squares are taken around: means as doubles.
+struct mean_of_squares {
+  using Elements = FloatingTypes;
+  static constexpr const char* kernel = "std_cpu";
+
+  template <class T>
+  struct Op : Accumulator<T, double, double> {
+    double count;
+    double init() const { return 0; }
+    double step(double a, T x, double) const { return a + convert<double>(x); }
+    double combine(double a, double b) const { return a + b; }
+    double finish(double a, double) const { return a / count; }
+  };
+  template <class T>
+  static Op<T> op(const cpu::ReductionParams& p) {
+    return {{}, static_cast<double>(p.count)};
+  }
+};
+
+struct squares {
+  using Elements = FloatingTypes;
+  static constexpr const char* kernel = "std_cpu";
+  static constexpr const char* number = "correction";
+
+  template <class T>
+  struct Op : Accumulator<T, double, T> {
+    static constexpr bool centered = true;
+    double divisor;
+    bool root;
+    double init() const { return 0; }
+    double step(double a, T x, double mean) const {
+      const double d = convert<double>(x) - mean;
+      return a + d * d;
+    }
+    double combine(double a, double b) const { return a + b; }
+    T finish(double a, double) const {
+      const double v = a / divisor;
+      return convert<T>(root ? __builtin_sqrt(v) : v);
+    }
+  };
+  template <class T>
+  static Op<T> op(const cpu::ReductionParams& p) {
+    const double left = static_cast<double>(p.count) - p.number.value_or(1);
+    return {{}, left > 0 ? left : 0, p.root};
+  }
+};
+
+// --- norms
+
+template <class T>
+struct Magnitude {
+  using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  using Result = T;
+  static FACULA_SCALAR Real of(T x) { return math::abs(convert<Real>(x)); }
+  static FACULA_SCALAR Real square(T x) {
+    const Real v = convert<Real>(x);
+    return v * v;
+  }
+  static bool is_nonzero(T x) { return convert<Real>(x) != Real(0); }
+};
+template <class R>
+struct Magnitude<Complex<R>> {
+  using Real = R;
+  using Result = R;
+  static FACULA_SCALAR R of(Complex<R> z) { return math::hypot(z.re, z.im); }
+  static FACULA_SCALAR R square(Complex<R> z) { return z.re * z.re + z.im * z.im; }
+  static bool is_nonzero(Complex<R> z) { return z.re != R(0) || z.im != R(0); }
+};
+
+enum class Norm { Zero, One, Two, Power, Most, Least };
+
+// Functions of these are always inlined: they call what each instruction set has its own copy of.
+template <class T, Norm N>
+struct NormOp : Accumulator<T, typename Magnitude<T>::Real, typename Magnitude<T>::Result> {
+  using Acc = typename Magnitude<T>::Real;
+  using Out = typename Magnitude<T>::Result;
+  static constexpr bool costly = N == Norm::Power || is_complex_v<T>;
+  double p;
+  Acc init() const { return N == Norm::Least ? static_cast<Acc>(__builtin_inf()) : Acc(0); }
+  FACULA_SCALAR Acc step(Acc a, T x, Acc) const {
+    if constexpr (N == Norm::Two) return a + Magnitude<T>::square(x);
+    if constexpr (N == Norm::Zero) return a + (Magnitude<T>::is_nonzero(x) ? Acc(1) : Acc(0));
+    const Acc v = Magnitude<T>::of(x);
+    if constexpr (N == Norm::Power) return a + math::pow(v, static_cast<Acc>(p));
+    if constexpr (N == Norm::Most || N == Norm::Least) return pick(a, v);
+    return a + v;
+  }
+  FACULA_SCALAR Acc combine(Acc a, Acc b) const {
+    if constexpr (N == Norm::Most || N == Norm::Least) return pick(a, b);
+    return a + b;
+  }
+  FACULA_SCALAR Out finish(Acc a, Acc) const {
+    if constexpr (N == Norm::Two) return convert<Out>(math::sqrt(a));
+    if constexpr (N == Norm::Power) return convert<Out>(math::pow(a, static_cast<Acc>(1 / p)));
+    return convert<Out>(a);
+  }
+  static Acc pick(Acc a, Acc x) {
+    const Acc best = (N == Norm::Most ? x > a : x < a) ? x : a;
+    return x != x ? x : best;
+  }
+};
+
+template <Norm N>
+struct norm {
+  using Elements = TypeSet<FloatingTypes, ComplexTypes>;
+  static constexpr const char* kernel = "norm_cpu";
+  static constexpr const char* number = "ord";
+  static constexpr bool converts = true;
+  template <class T>
+  static NormOp<T, N> op(const cpu::ReductionParams& p) {
+    return {{}, p.number.value_or(2)};
+  }
+};
+struct norm_zero : norm<Norm::Zero> {};
+struct norm_one : norm<Norm::One> {};
+struct norm_two : norm<Norm::Two> {};
+struct norm_power : norm<Norm::Power> {};
+struct norm_most : norm<Norm::Most> {};
+struct norm_least : norm<Norm::Least> {};
+
+}  // namespace facula::scalar
+
+#ifndef FACULA_KERNEL_PASS
 #include "ops/reduce/variance.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/cpu/reduce/plan.h"
-#include "kernels/cpu/reduce/reduce.h"
 #include "ops/create/copy.h"
 #include "ops/create/creation.h"
 #include "ops/elementwise/arithmetic.h"
@@ -14,6 +140,7 @@
 #include "ops/elementwise/logical.h"
 #include "ops/elementwise/powers.h"
 #include "ops/index/index.h"
+#include "ops/reduce/batch.h"
 #include "ops/reduce/extrema.h"
 #include "ops/reduce/reduce.h"
 #include "ops/reduce/reduce_rules.h"
@@ -166,6 +293,16 @@ Tensor norm_gradient(Backward& b) {
                                          self.dim() ? reduction::dims_of(b) : IntVec());
 }
 
+// The position of a loop among those of linalg_vector_norm.
+int loop_of_order(const OpCall& c) {
+  const double p = c.arg(1).as_scalar().to<double>();
+  if (p == 0) return 0;
+  if (p == 1) return 1;
+  if (p == 2) return 2;
+  if (std::isinf(p)) return p > 0 ? 3 : 4;
+  return 5;
+}
+
 // --- logsumexp
 
 Tensor logsumexp(const Tensor& input, IntSpan dim, bool keepdim) {
@@ -227,7 +364,7 @@ OP(var_correction){
     .forms = function | method | out,
     .out_layout = OutLayout::Contiguous,
     .meta = typed_meta<meta_variance>,
-    .cpu = cpu::var_kernel,
+    .cpu = cpu::variance_reduction<false, scalar::mean_of_squares, scalar::squares>,
     .derivatives = {vjp(
         "self", [](Backward& b) { return variance_gradient(b, b.grad()); }, saves("self"))},
     .batch = batch::reduction,
@@ -255,7 +392,7 @@ OP(std_correction){
     .forms = function | method | out,
     .out_layout = OutLayout::Contiguous,
     .meta = typed_meta<meta_variance>,
-    .cpu = cpu::deviation_kernel,
+    .cpu = cpu::variance_reduction<true, scalar::mean_of_squares, scalar::squares>,
     .derivatives = {vjp(
         "self", [](Backward& b) { return deviation_gradient(b, b.grad(), b["result"]); },
         saves("self", "result"))},
@@ -284,7 +421,7 @@ OP(var_mean_correction){
     .forms = function,
     .out_layout = OutLayout::Contiguous,
     .meta = typed_meta<meta_variance>,
-    .cpu = cpu::var_mean_kernel,
+    .cpu = cpu::variance_reduction<false, scalar::mean_of_squares, scalar::squares>,
     .derivatives = {vjp(names("self"), var_mean_gradient, saves("self"))},
     .batch = batch::reduction,
 };
@@ -310,7 +447,7 @@ OP(std_mean_correction){
     .forms = function,
     .out_layout = OutLayout::Contiguous,
     .meta = typed_meta<meta_variance>,
-    .cpu = cpu::deviation_mean_kernel,
+    .cpu = cpu::variance_reduction<true, scalar::mean_of_squares, scalar::squares>,
     .derivatives = {vjp(names("self"), std_mean_gradient, saves("self", "result0"))},
     .batch = batch::reduction,
 };
@@ -340,7 +477,9 @@ OP(linalg_vector_norm){
     .autocast = Autocast::Float32,
     .autocast_cpu = Autocast::None,
     .meta = typed_meta<meta_vector_norm>,
-    .cpu = cpu::vector_norm_kernel,
+    .cpu =
+        cpu::chosen_reduction<loop_of_order, scalar::norm_zero, scalar::norm_one, scalar::norm_two,
+                              scalar::norm_most, scalar::norm_least, scalar::norm_power>,
     .derivatives = {vjp("self", norm_gradient, saves("self", "result"))},
     .batch = batch::reduction,
 };
@@ -404,3 +543,4 @@ OP(special_logsumexp){
     .composite = Composite::Implicit,
     .any = typed_kernel<special_logsumexp>,
 };
+#endif

@@ -1,18 +1,13 @@
-// Where a minimum or maximum is: the first of equal values, a NaN before all.
+// Where a minimum or maximum is: the first of equal values, a NaN before all. Tables of that are
+// instantiated once per instruction set, by generated files.
+#pragma once
 #include "core/threads.h"
-#include "kernels/cpu/loop/convert.h"
-#include "kernels/cpu/loop/lines.h"
-#include "kernels/cpu/loop/stored.h"
-#include "kernels/cpu/reduce/reduce.h"
+#include "kernels/cpu/reduce/reduction.h"
 
 namespace facula::cpu::FACULA_ISA {
-namespace {
+namespace arg {
 
 constexpr int64_t tile = 256;
-
-template <class T>
-using Compared =
-    std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
 
 template <class A, bool Most>
 inline bool beats(A x, A best) {
@@ -24,7 +19,7 @@ inline bool beats(A x, A best) {
 // Columns are walked side by side.
 template <class T, bool Most>
 void columns(const T* x, int64_t length, int64_t step, int64_t width, T* values, int64_t* indices) {
-  using A = Compared<T>;
+  using A = accumulate_t<T>;
   A best[tile];
   int64_t at[tile];
   for (int64_t c = 0; c < width; ++c) {
@@ -49,7 +44,7 @@ void columns(const T* x, int64_t length, int64_t step, int64_t width, T* values,
 // One line: lanes find the value, a search finds its first place.
 template <class T, bool Most>
 void row(const T* x, int64_t length, T* value, int64_t* index) {
-  using A = Compared<T>;
+  using A = accumulate_t<T>;
   constexpr int lanes = 32;
   A best = convert<A>(x[0]);
   int64_t i = 1;
@@ -86,7 +81,7 @@ constexpr int64_t short_length = 48;
 // Short lines that follow each other are walked side by side, too.
 template <class T, bool Most>
 void short_rows(const T* x, int64_t length, int64_t rows, T* values, int64_t* indices) {
-  using A = Compared<T>;
+  using A = accumulate_t<T>;
   A best[tile];
   int32_t at[tile];
   for (int64_t r = 0; r < rows; ++r) {
@@ -140,34 +135,31 @@ void find(const T* x, const Lines& l, T* values, int64_t* indices) {
   });
 }
 
-template <bool Most>
-void find(const Tensor& self, std::optional<int64_t> dim, const Tensor* values,
-          const Tensor& indices, const char* name) {
-  const Tensor in = contiguous_values(self);
-  const int64_t flat = in.numel();
-  const Lines lines =
-      dim ? Lines(in.sizes(), wrap_dim(*dim, in.dim())) : Lines(IntSpan(&flat, 1), 0);
-  if (lines.count() == 0) return;
-  auto run = [&]<class T>(Type<T>) {
-    find<T, Most>(in.data<T>(), lines, values ? values->data<T>() : nullptr,
-                  indices.data<int64_t>());
-  };
-  dispatch<FloatingTypes, IntegralTypes, bool>(in.dtype(), name, run);
+template <class T, bool Most>
+void find_in_lines(const void* in, const Lines& lines, void* values, int64_t* indices) {
+  find<T, Most>(static_cast<const T*>(in), lines, static_cast<T*>(values), indices);
 }
 
-}  // namespace
+template <class F, class T>
+constexpr void put(ArgReductionTable& t, Type<T>) {
+  t.by_dtype[static_cast<int>(dtype_of<T>)] = &find_in_lines<T, F::most>;
+}
+template <class F, class... T>
+constexpr void put(ArgReductionTable& t, Type<TypeSet<T...>>) {
+  (put<F>(t, Type<T>()), ...);
+}
 
-void min_dim(const Tensor& self, int64_t dim, bool, const Tensor& values, const Tensor& indices) {
-  find<false>(self, dim, &values, indices, "min_cpu");
+template <class F>
+constexpr ArgReductionTable make_table() {
+  ArgReductionTable t;
+  t.kernel = F::kernel;
+  put<F>(t, Type<typename F::Elements>());
+  return t;
 }
-void max_dim(const Tensor& self, int64_t dim, bool, const Tensor& values, const Tensor& indices) {
-  find<true>(self, dim, &values, indices, "max_cpu");
-}
-void argmin(const Tensor& self, std::optional<int64_t> dim, bool, const Tensor& out) {
-  find<false>(self, dim, nullptr, out, "argmin_cpu");
-}
-void argmax(const Tensor& self, std::optional<int64_t> dim, bool, const Tensor& out) {
-  find<true>(self, dim, nullptr, out, "argmax_cpu");
-}
+
+}  // namespace arg
+
+template <class F>
+constinit const ArgReductionTable ArgReductionLoops<F>::table = arg::make_table<F>();
 
 }  // namespace facula::cpu::FACULA_ISA
