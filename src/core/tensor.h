@@ -157,8 +157,10 @@ class Tensor {
   bool is_meta() const { return impl_->device.is_meta(); }
   // The first element; raises where the storage has no memory.
   void* data() const {
-    char* base = static_cast<char*>(impl_->storage->data());
-    return base ? base + impl_->offset * static_cast<int64_t>(itemsize()) : nullptr;
+    // As whole numbers: of a tensor without elements the address may lie anywhere.
+    const auto base = reinterpret_cast<uintptr_t>(impl_->storage->data());
+    return base ? reinterpret_cast<void*>(base + static_cast<uintptr_t>(impl_->offset) * itemsize())
+                : nullptr;
   }
   template <class T>
   T* data() const {
