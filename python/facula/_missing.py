@@ -4,8 +4,6 @@ A missing name is an AttributeError and a missing module a ModuleNotFoundError, 
 so that `hasattr` and `try: import` answer as they do of any package.
 """
 
-from __future__ import annotations
-
 import sys
 
 
