@@ -267,6 +267,8 @@ Tensor tensordot(const Tensor& self, const Tensor& other, IntSpan dims_self, Int
   IntVec order_a, order_b, sizes, inner_b;
   int64_t k = 1;
   for (size_t i = 0; i < dims_self.size(); ++i) {
+    check_index(self.dim() > 0 && other.dim() > 0, "Dimension specified as ",
+                self.dim() > 0 ? dims_other[i] : dims_self[i], " but tensor has no dimensions");
     const int64_t x = wrap_dim(dims_self[i], self.dim()), y = wrap_dim(dims_other[i], other.dim());
     check(!gone_a[x] && !gone_b[y], "dim ", x, " appears multiple times in the list of dims");
     gone_a[x] = gone_b[y] = true;
