@@ -56,6 +56,14 @@ IntVec statistics_sizes(const Tensor& input, IntSpan shape) {
   return sizes;
 }
 
+// Kernels read one element of saved statistics for each row that is normalised.
+void check_statistics(const Meta& m, const Tensor& t, const Tensor& input, IntSpan shape,
+                      const char* name) {
+  const IntVec expected = statistics_sizes(input, shape);
+  check(t.numel() == checked_product(expected, "norm: the statistics' size"), m.op_name(),
+        "(): expected ", name, " of shape ", str(expected), "; got ", str(t.sizes()));
+}
+
 void meta_layer_norm(Meta& m, const Tensor& input, IntSpan shape, const Tensor& weight,
                      const Tensor& bias) {
   check_normalized(input, shape, weight, bias);
@@ -66,9 +74,11 @@ void meta_layer_norm(Meta& m, const Tensor& input, IntSpan shape, const Tensor& 
 }
 
 void meta_layer_norm_backward(Meta& m, const Tensor& grad, const Tensor& input, IntSpan shape,
-                              const Tensor&, const Tensor&, const Tensor& weight,
+                              const Tensor& mean, const Tensor& rstd, const Tensor& weight,
                               const Tensor& bias, std::span<const bool> mask) {
   check_normalized(input, shape, weight, bias);
+  check_statistics(m, mean, input, shape, "mean");
+  check_statistics(m, rstd, input, shape, "rstd");
   check(same_sizes(grad.sizes(), input.sizes()), m.op_name(), "(): expected grad_out of shape ",
         str(input.sizes()), "; got ", str(grad.sizes()));
   if (mask[0]) m.result(0, input.sizes(), input.dtype());
@@ -99,8 +109,9 @@ void meta_rms_norm(Meta& m, const Tensor& input, IntSpan shape, const Tensor& we
   m.result(1, statistics_sizes(input, shape), compute_of(input.dtype()));
 }
 void meta_rms_norm_backward(Meta& m, const Tensor& grad, const Tensor& input, IntSpan shape,
-                            const Tensor&, const Tensor& weight, std::span<const bool> mask) {
+                            const Tensor& rstd, const Tensor& weight, std::span<const bool> mask) {
   check_normalized(input, shape, weight, {});
+  check_statistics(m, rstd, input, shape, "rstd");
   check(same_sizes(grad.sizes(), input.sizes()), m.op_name(), "(): expected grad_out of shape ",
         str(input.sizes()), "; got ", str(grad.sizes()));
   if (mask[0]) m.result(0, input.sizes(), input.dtype());
