@@ -8,6 +8,7 @@ from facula.distributions import constraints
 from facula.distributions.exp_family import ExponentialFamily
 from facula.distributions.utils import (
     broadcast_all,
+    check_one_given,
     lazy_property,
     logits_to_probs,
     probs_to_logits,
@@ -37,8 +38,7 @@ class Bernoulli(ExponentialFamily):
     _mean_carrier_measure = 0
 
     def __init__(self, probs=None, logits=None, validate_args=None):
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+        check_one_given(self, probs, logits)
         if probs is not None:
             (self.probs,) = broadcast_all(probs)
             self._param = self.probs

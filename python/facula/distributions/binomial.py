@@ -7,6 +7,7 @@ from facula.distributions import constraints
 from facula.distributions.distribution import Distribution
 from facula.distributions.utils import (
     broadcast_all,
+    check_one_given,
     lazy_property,
     logits_to_probs,
     probs_to_logits,
@@ -44,8 +45,7 @@ class Binomial(Distribution):
     has_enumerate_support = True
 
     def __init__(self, total_count=1, probs=None, logits=None, validate_args=None):
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+        check_one_given(self, probs, logits)
         if probs is not None:
             self.total_count, self.probs = broadcast_all(total_count, probs)
             self._param = self.probs
@@ -109,7 +109,7 @@ class Binomial(Distribution):
 
     def entropy(self):
         if self.total_count.min() != self.total_count.max():
-            raise NotImplementedError("Inhomogeneous total count not supported by `entropy`.")
+            raise NotImplementedError("Inhomogeneous counts: entropy() expects one total_count")
         log_prob = self.log_prob(self.enumerate_support(False))
         return -(facula.exp(log_prob) * log_prob).sum(0)
 
@@ -117,7 +117,7 @@ class Binomial(Distribution):
         count = int(self.total_count.max())
         if self.total_count.min() != count:
             raise NotImplementedError(
-                "Inhomogeneous total count not supported by `enumerate_support`."
+                "Inhomogeneous counts: enumerate_support() expects one total_count"
             )
         values = facula.arange(1 + count, dtype=self._param.dtype, device=self._param.device)
         values = values.view((-1,) + (1,) * len(self._batch_shape))

@@ -5,7 +5,12 @@ from __future__ import annotations
 import facula
 from facula.distributions import constraints
 from facula.distributions.distribution import Distribution
-from facula.distributions.utils import lazy_property, logits_to_probs, probs_to_logits
+from facula.distributions.utils import (
+    check_one_given,
+    lazy_property,
+    logits_to_probs,
+    probs_to_logits,
+)
 
 __all__ = ["Categorical"]
 
@@ -29,8 +34,7 @@ class Categorical(Distribution):
     has_enumerate_support = True
 
     def __init__(self, probs=None, logits=None, validate_args=None):
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+        check_one_given(self, probs, logits)
         name, given = ("probs", probs) if probs is not None else ("logits", logits)
         if given.dim() < 1:
             raise ValueError(f"`{name}` parameter must be at least one-dimensional.")

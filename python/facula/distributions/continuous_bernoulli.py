@@ -10,6 +10,7 @@ from facula.distributions import constraints
 from facula.distributions.exp_family import ExponentialFamily
 from facula.distributions.utils import (
     broadcast_all,
+    check_one_given,
     clamp_probs,
     lazy_property,
     logits_to_probs,
@@ -44,8 +45,7 @@ class ContinuousBernoulli(ExponentialFamily):
     _mean_carrier_measure = 0
 
     def __init__(self, probs=None, logits=None, lims=(0.499, 0.501), validate_args=None):
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+        check_one_given(self, probs, logits)
         if probs is not None:
             (self.probs,) = broadcast_all(probs)
             # Checked before they are clamped, which would hide what is wrong.

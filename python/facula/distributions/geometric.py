@@ -8,6 +8,7 @@ from facula.distributions import constraints
 from facula.distributions.distribution import Distribution
 from facula.distributions.utils import (
     broadcast_all,
+    check_one_given,
     lazy_property,
     logits_to_probs,
     probs_to_logits,
@@ -35,8 +36,7 @@ class Geometric(Distribution):
     support = constraints.nonnegative_integer
 
     def __init__(self, probs=None, logits=None, validate_args=None):
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+        check_one_given(self, probs, logits)
         if probs is not None:
             (self.probs,) = broadcast_all(probs)
         else:

@@ -92,7 +92,9 @@ class Independent(Distribution):
 
     def enumerate_support(self, expand=True):
         if self.reinterpreted_batch_ndims > 0:
-            raise NotImplementedError("Enumeration over cartesian product is not implemented")
+            raise NotImplementedError(
+                "Independent.enumerate_support(): expected no dimensions of events of its own"
+            )
         return self.base_dist.enumerate_support(expand=expand)
 
     def __repr__(self):

@@ -32,7 +32,9 @@ class Multinomial(Distribution):
 
     def __init__(self, total_count=1, probs=None, logits=None, validate_args=None):
         if not isinstance(total_count, int):
-            raise NotImplementedError("inhomogeneous total_count is not supported")
+            raise NotImplementedError(
+                "Multinomial(): expected one int as total_count; got inhomogeneous counts"
+            )
         self.total_count = total_count
         self._categorical = Categorical(probs=probs, logits=logits)
         self._binomial = Binomial(total_count=total_count, probs=self.probs)

@@ -9,6 +9,7 @@ from facula.distributions.distribution import Distribution
 from facula.distributions.gamma import Gamma
 from facula.distributions.utils import (
     broadcast_all,
+    check_one_given,
     lazy_property,
     logits_to_probs,
     probs_to_logits,
@@ -41,8 +42,7 @@ class NegativeBinomial(Distribution):
     support = constraints.nonnegative_integer
 
     def __init__(self, total_count, probs=None, logits=None, validate_args=None):
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+        check_one_given(self, probs, logits)
         if probs is not None:
             self.total_count, self.probs = broadcast_all(total_count, probs)
             self._param = self.probs

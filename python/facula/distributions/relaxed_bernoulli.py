@@ -9,6 +9,7 @@ from facula.distributions.transformed_distribution import TransformedDistributio
 from facula.distributions.transforms import SigmoidTransform
 from facula.distributions.utils import (
     broadcast_all,
+    check_one_given,
     clamp_probs,
     lazy_property,
     logits_to_probs,
@@ -41,8 +42,7 @@ class LogitRelaxedBernoulli(Distribution):
 
     def __init__(self, temperature, probs=None, logits=None, validate_args=None):
         self.temperature = temperature
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+        check_one_given(self, probs, logits)
         if probs is not None:
             (self.probs,) = broadcast_all(probs)
             self._param = self.probs

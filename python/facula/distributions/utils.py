@@ -51,6 +51,14 @@ def broadcast_all(*values):
     return list(facula.broadcast_tensors(*tensors))
 
 
+def check_one_given(distribution, probs, logits):
+    """Raise ValueError unless exactly one of `probs` and `logits` is given."""
+    if (probs is None) == (logits is None):
+        got = "neither" if probs is None else "both"
+        name = type(distribution).__name__
+        raise ValueError(f"{name}(): expected `probs` or `logits`, not both; got {got}")
+
+
 def _standard_normal(shape, dtype, device):
     return facula.empty(shape, dtype=dtype, device=device).normal_()
 
