@@ -369,34 +369,79 @@ def _numbered(flatten):
     return with_keys
 
 
-def _mapped(obj):
-    children, context = SUPPORTED_NODES[type(obj)].flatten_fn(obj)
-    return [(MappingKey(key), child) for key, child in zip(obj, children, strict=True)], context
+def _mapped(flatten):
+    """A flatten_with_keys_fn for mappings."""
+
+    def with_keys(obj):
+        children, context = flatten(obj)
+        return [(MappingKey(k), child) for k, child in zip(obj, children, strict=True)], context
+
+    return with_keys
 
 
-def _flatten_sequence(obj):
-    return list(obj), None
+# Programs give some of these to register_pytree_node for classes of their own.
 
 
-def _flatten_dict(obj):
-    return list(obj.values()), list(obj)
+def _list_flatten(d):
+    return list(d), None
 
 
-def _flatten_defaultdict(obj):
-    return list(obj.values()), [obj.default_factory, list(obj)]
+def _dict_flatten(d):
+    return list(d.values()), list(d)
 
 
-def _flatten_deque(obj):
-    return list(obj), obj.maxlen
+def _defaultdict_flatten(d):
+    return list(d.values()), [d.default_factory, list(d)]
 
 
-def _flatten_namedtuple(obj):
-    return list(obj), type(obj)
+def _deque_flatten(d):
+    return list(d), d.maxlen
 
 
-def _flatten_namedtuple_with_keys(obj):
-    pairs = zip(type(obj)._fields, obj, strict=True)
-    return [(GetAttrKey(name), child) for name, child in pairs], type(obj)
+def _namedtuple_flatten(d):
+    return list(d), type(d)
+
+
+def _list_unflatten(values, context):
+    return list(values)
+
+
+def _tuple_unflatten(values, context):
+    return tuple(values)
+
+
+def _dict_unflatten(values, context):
+    return dict(zip(context, values, strict=True))
+
+
+def _ordereddict_unflatten(values, context):
+    return OrderedDict(zip(context, values, strict=True))
+
+
+def _defaultdict_unflatten(values, context):
+    return defaultdict(context[0], zip(context[1], values, strict=True))
+
+
+def _deque_unflatten(values, context):
+    return deque(values, maxlen=context)
+
+
+def _namedtuple_unflatten(values, context):
+    return context(*values)
+
+
+def _namedtuple_flatten_with_keys(d):
+    pairs = zip(type(d)._fields, d, strict=True)
+    return [(GetAttrKey(name), child) for name, child in pairs], type(d)
+
+
+_tuple_flatten = _list_flatten
+_ordereddict_flatten = _odict_flatten = _dict_flatten
+_odict_unflatten = _ordereddict_unflatten
+_list_flatten_with_keys = _tuple_flatten_with_keys = _numbered(_list_flatten)
+_deque_flatten_with_keys = _numbered(_deque_flatten)
+_dict_flatten_with_keys = _ordereddict_flatten_with_keys = _mapped(_dict_flatten)
+_defaultdict_flatten_with_keys = _mapped(_defaultdict_flatten)
 
 
 def _dumped_defaultdict(context):
@@ -439,53 +484,43 @@ def _loaded_namedtuple(name):
 
 
 def _register_builtin_types():
-    for cls in (tuple, list):
-        _register(
-            cls,
-            _flatten_sequence,
-            lambda children, context, cls=cls: cls(children),
-            _numbered(_flatten_sequence),
-            f"builtins.{cls.__name__}",
-        )
-    for cls, name in ((dict, "builtins.dict"), (OrderedDict, "collections.OrderedDict")):
-        _register(
-            cls,
-            _flatten_dict,
-            lambda children, keys, cls=cls: cls(zip(keys, children, strict=True)),
-            _mapped,
-            name,
-        )
+    sequence = _list_flatten, _tuple_unflatten, _tuple_flatten_with_keys
+    _register(tuple, *sequence, "builtins.tuple")
+    # A size becomes a tuple: what another size may be, maps may not give.
+    _register(facula.Size, *sequence, "torch.Size")
+    _register(list, _list_flatten, _list_unflatten, _list_flatten_with_keys, "builtins.list")
+    _register(dict, _dict_flatten, _dict_unflatten, _dict_flatten_with_keys, "builtins.dict")
+    _register(
+        OrderedDict,
+        _dict_flatten,
+        _ordereddict_unflatten,
+        _dict_flatten_with_keys,
+        "collections.OrderedDict",
+    )
     _register(
         namedtuple,
-        _flatten_namedtuple,
-        lambda children, cls: cls(*children),
-        _flatten_namedtuple_with_keys,
+        _namedtuple_flatten,
+        _namedtuple_unflatten,
+        _namedtuple_flatten_with_keys,
         "collections.namedtuple",
         _dumped_namedtuple,
         _loaded_namedtuple,
     )
     _register(
         defaultdict,
-        _flatten_defaultdict,
-        lambda children, c: defaultdict(c[0], zip(c[1], children, strict=True)),
-        _mapped,
+        _defaultdict_flatten,
+        _defaultdict_unflatten,
+        _defaultdict_flatten_with_keys,
         "collections.defaultdict",
         _dumped_defaultdict,
         _loaded_defaultdict,
     )
     _register(
         deque,
-        _flatten_deque,
-        lambda children, maxlen: deque(children, maxlen=maxlen),
-        _numbered(_flatten_deque),
+        _deque_flatten,
+        _deque_unflatten,
+        _deque_flatten_with_keys,
         "collections.deque",
-    )
-    _register(
-        facula.Size,
-        _flatten_sequence,
-        lambda children, context: tuple(children),  # what another size may be, maps may not give
-        _numbered(_flatten_sequence),
-        "torch.Size",
     )
 
 
@@ -498,9 +533,9 @@ def _is_named_result(cls):
         return False
     _register(
         cls,
-        _flatten_sequence,
+        _list_flatten,
         lambda children, context: cls(children),
-        _numbered(_flatten_sequence),
+        _list_flatten_with_keys,
         f"torch.return_types.{cls.__name__}",
     )
     return True

@@ -163,6 +163,31 @@ def program_registered(t):
     return spec, made.a, made.b, outcome(lambda _: p.treespec_dumps(spec), t).replace(__name__, "")
 
 
+def program_registered_with_the_functions_of_dicts(t):
+    class Output(OrderedDict):
+        pass
+
+    p = utils(t)
+    p.register_pytree_node(
+        Output,
+        p._dict_flatten,
+        p._ordereddict_unflatten,
+        flatten_with_keys_fn=p._dict_flatten_with_keys,
+    )
+    return p.tree_leaves_with_path(Output(b=1, a=[2])), p.tree_structure(Output(a=1))
+
+
+def program_functions_of_builtin_types(t):
+    p, found = utils(t), []
+    values = {"list": [1], "tuple": (1,), "dict": {"a": 1}, "ordereddict": OrderedDict(a=1)}
+    values |= {"defaultdict": defaultdict(int, a=1), "deque": deque([1], 2), "namedtuple": Named(1)}
+    for name, value in values.items():
+        flat = getattr(p, f"_{name}_flatten")(value)
+        keyed = getattr(p, f"_{name}_flatten_with_keys")(value)
+        found.append((flat, keyed, getattr(p, f"_{name}_unflatten")(*flat)))
+    return found
+
+
 def program_registered_without_keys(t):
     class Box(list):
         pass
