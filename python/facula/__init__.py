@@ -69,6 +69,18 @@ _PYTHON_NAMES = {
         "is_inference",
         "_assert",
     ),
+    "facula._checks": (
+        "_check",
+        "_check_index",
+        "_check_is_size",
+        "_check_not_implemented",
+        "_check_tensor_all",
+        "_check_tensor_all_with",
+        "_check_type",
+        "_check_value",
+        "_check_with",
+    ),
+    "facula._lowrank": ("svd_lowrank", "pca_lowrank"),
     "facula._precision": ("get_float32_matmul_precision", "set_float32_matmul_precision"),
     "facula.amp.autocast_mode": (
         "is_autocast_cpu_enabled",

@@ -7,7 +7,28 @@ module puts them into `facula._C`; that happens where the package is loaded as t
 from __future__ import annotations
 
 import facula
-from facula import _C
+from facula import _C, _missing
+
+_DISPATCH_KEYS = "facula._library.dispatch_keys"
+# Names that are loaded when they are asked for: name -> module, name there.
+_ELSEWHERE = {
+    "DispatchKey": (_DISPATCH_KEYS, "DispatchKey"),
+    "DispatchKeySet": (_DISPATCH_KEYS, "DispatchKeySet"),
+    "ExcludeDispatchKeyGuard": (_DISPATCH_KEYS, "ExcludeDispatchKeyGuard"),
+    "_ExcludeDispatchKeyGuard": (_DISPATCH_KEYS, "ExcludeDispatchKeyGuard"),
+}
+
+
+def _find(name):
+    """A name that `_C` does not have yet."""
+    from importlib import import_module
+
+    if name not in _ELSEWHERE:
+        raise _missing.attribute(_C.__name__, name)
+    module, real_name = _ELSEWHERE[name]
+    value = getattr(import_module(module), real_name)
+    setattr(_C, name, value)
+    return value
 
 
 def _get_privateuse1_backend_name():
@@ -113,3 +134,4 @@ for _name, _value in _names.items():
     if not hasattr(_C, _name):
         setattr(_C, _name, _value)
 _C._nn._parse_to = _parse_to
+_C.__getattr__ = _find

@@ -172,5 +172,10 @@ def test_private_names_that_packages_use():
         assert C._jit_set_profiling_executor(False) and not C._jit_set_profiling_executor(True)
         assert C._VariableFunctions.add is torch.add is torch._VF.add
         assert issubclass(torch.Tensor, C._TensorBase) and C._cuda_getDeviceCount() == 0
+        assert not hasattr(C, "_no_such_name")
+        try:
+            C._jit_set_profiling_mod
+        except AttributeError as error:
+            assert "facula lacks it; near it are _jit_set_profiling_mode" in str(error)
         """)
     )

@@ -8,7 +8,7 @@ from functools import reduce
 
 import facula
 
-_DEFAULT_BLOCK_SIZE = 128
+_DEFAULT_SPARSE_BLOCK_SIZE = 128
 
 
 class _ModificationType(Enum):
@@ -163,7 +163,7 @@ class BlockMask:
         q_indices,
         full_q_num_blocks,
         full_q_indices,
-        BLOCK_SIZE=(_DEFAULT_BLOCK_SIZE, _DEFAULT_BLOCK_SIZE),
+        BLOCK_SIZE=(_DEFAULT_SPARSE_BLOCK_SIZE, _DEFAULT_SPARSE_BLOCK_SIZE),
         mask_mod=noop_mask,
         *,
         dq_write_order=None,
@@ -194,7 +194,7 @@ class BlockMask:
         kv_indices,
         full_kv_num_blocks=None,
         full_kv_indices=None,
-        BLOCK_SIZE=_DEFAULT_BLOCK_SIZE,
+        BLOCK_SIZE=_DEFAULT_SPARSE_BLOCK_SIZE,
         mask_mod=None,
         seq_lengths=None,
         compute_q_blocks=True,
@@ -385,7 +385,7 @@ def create_block_mask(
     Q_LEN,
     KV_LEN,
     device=None,
-    BLOCK_SIZE=_DEFAULT_BLOCK_SIZE,
+    BLOCK_SIZE=_DEFAULT_SPARSE_BLOCK_SIZE,
     _compile=False,
     separate_full_blocks=True,
     compute_dq_write_order=False,

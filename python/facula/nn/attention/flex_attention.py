@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import facula
 from facula.nn.attention._block_mask import (  # noqa: F401  (public names of this module)
-    _DEFAULT_BLOCK_SIZE,
+    _DEFAULT_SPARSE_BLOCK_SIZE,
     BlockMask,
     _get_mod_type,
     _ModificationType,
