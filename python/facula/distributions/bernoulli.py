@@ -5,19 +5,14 @@ from __future__ import annotations
 import facula
 import facula.nn.functional as F
 from facula.distributions import constraints
+from facula.distributions._probs_or_logits import GivenProbsOrLogits
 from facula.distributions.exp_family import ExponentialFamily
-from facula.distributions.utils import (
-    broadcast_all,
-    check_one_given,
-    lazy_property,
-    logits_to_probs,
-    probs_to_logits,
-)
+from facula.distributions.utils import broadcast_all
 
 __all__ = ["Bernoulli"]
 
 
-class Bernoulli(ExponentialFamily):
+class Bernoulli(GivenProbsOrLogits, ExponentialFamily):
     """1 with probability `probs`, else 0.
 
     Args:
@@ -38,36 +33,12 @@ class Bernoulli(ExponentialFamily):
     _mean_carrier_measure = 0
 
     def __init__(self, probs=None, logits=None, validate_args=None):
-        check_one_given(self, probs, logits)
-        if probs is not None:
-            (self.probs,) = broadcast_all(probs)
-            self._param = self.probs
-        else:
-            (self.logits,) = broadcast_all(logits)
-            self._param = self.logits
+        self._keep_given(probs, logits)
         super().__init__(self._param.size(), validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
         names = ("probs", "logits", "_param")
         return self._expanded(Bernoulli, names, batch_shape, _instance)
-
-    def _new(self, *args, **kwargs):
-        return self._param.new(*args, **kwargs)
-
-    @lazy_property
-    def logits(self):
-        """The log odds of 1."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self):
-        """The probability of 1."""
-        return logits_to_probs(self.logits, is_binary=True)
-
-    @property
-    def param_shape(self):
-        """The shape of the parameter that was given."""
-        return self._param.size()
 
     @property
     def mean(self):

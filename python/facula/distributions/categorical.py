@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import facula
 from facula.distributions import constraints
+from facula.distributions._probs_or_logits import GivenProbsOrLogits
 from facula.distributions.distribution import Distribution
-from facula.distributions.utils import (
-    check_one_given,
-    lazy_property,
-    logits_to_probs,
-    probs_to_logits,
-)
+from facula.distributions.utils import check_one_given
 
 __all__ = ["Categorical"]
 
 
-class Categorical(Distribution):
+class Categorical(GivenProbsOrLogits, Distribution):
     """Numbers 0, ..., n - 1 of categories.
 
     Args:
@@ -32,6 +28,7 @@ class Categorical(Distribution):
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True
+    _is_binary = False
 
     def __init__(self, probs=None, logits=None, validate_args=None):
         check_one_given(self, probs, logits)
@@ -57,27 +54,9 @@ class Categorical(Distribution):
         new._validate_args = self._validate_args
         return new
 
-    def _new(self, *args, **kwargs):
-        return self._param.new(*args, **kwargs)
-
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self):
         return constraints.integer_interval(0, self._num_events - 1)
-
-    @lazy_property
-    def logits(self):
-        """Logarithms of the probabilities."""
-        return probs_to_logits(self.probs)
-
-    @lazy_property
-    def probs(self):
-        """The probabilities."""
-        return logits_to_probs(self.logits)
-
-    @property
-    def param_shape(self):
-        """The shape of the parameter that was given."""
-        return self._param.size()
 
     def _undefined(self):
         shape = self._extended_shape()

@@ -7,20 +7,19 @@ import math
 import facula
 import facula.nn.functional as F
 from facula.distributions import constraints
+from facula.distributions._probs_or_logits import GivenProbsOrLogits
 from facula.distributions.exp_family import ExponentialFamily
 from facula.distributions.utils import (
     broadcast_all,
-    check_one_given,
     clamp_probs,
     lazy_property,
     logits_to_probs,
-    probs_to_logits,
 )
 
 __all__ = ["ContinuousBernoulli"]
 
 
-class ContinuousBernoulli(ExponentialFamily):
+class ContinuousBernoulli(GivenProbsOrLogits, ExponentialFamily):
     """Numbers of [0, 1], with a density proportional to p^x (1 - p)^(1 - x).
 
     Loaiza-Ganem and Cunningham, The continuous Bernoulli (2019). Formulas divide by what vanishes
@@ -45,18 +44,13 @@ class ContinuousBernoulli(ExponentialFamily):
     _mean_carrier_measure = 0
 
     def __init__(self, probs=None, logits=None, lims=(0.499, 0.501), validate_args=None):
-        check_one_given(self, probs, logits)
+        self._keep_given(probs, logits)
         if probs is not None:
-            (self.probs,) = broadcast_all(probs)
             # Checked before they are clamped, which would hide what is wrong.
             wanted = self.arg_constraints["probs"]
             if validate_args and not wanted.check(self.probs).all():
                 raise ValueError("The parameter probs has invalid values")
-            self.probs = clamp_probs(self.probs)
-            self._param = self.probs
-        else:
-            (self.logits,) = broadcast_all(logits)
-            self._param = self.logits
+            self.probs = self._param = clamp_probs(self.probs)
         self._lims = lims
         super().__init__(self._param.size(), validate_args=validate_args)
 
@@ -65,9 +59,6 @@ class ContinuousBernoulli(ExponentialFamily):
         new = self._expanded(ContinuousBernoulli, names, batch_shape, _instance)
         new._lims = self._lims
         return new
-
-    def _new(self, *args, **kwargs):
-        return self._param.new(*args, **kwargs)
 
     def _outside_unstable_region(self):
         return (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
@@ -111,19 +102,9 @@ class ContinuousBernoulli(ExponentialFamily):
         return facula.where(self._outside_unstable_region(), variance, series)
 
     @lazy_property
-    def logits(self):
-        """The log odds of p."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
     def probs(self):
         """p, kept inside of (0, 1)."""
         return clamp_probs(logits_to_probs(self.logits, is_binary=True))
-
-    @property
-    def param_shape(self):
-        """The shape of the parameter that was given."""
-        return self._param.size()
 
     def _uniform(self, sample_shape):
         shape = self._extended_shape(sample_shape)

@@ -5,19 +5,14 @@ from __future__ import annotations
 import facula
 import facula.nn.functional as F
 from facula.distributions import constraints
+from facula.distributions._probs_or_logits import ProbsAndLogits
 from facula.distributions.distribution import Distribution
-from facula.distributions.utils import (
-    broadcast_all,
-    check_one_given,
-    lazy_property,
-    logits_to_probs,
-    probs_to_logits,
-)
+from facula.distributions.utils import broadcast_all, check_one_given
 
 __all__ = ["Geometric"]
 
 
-class Geometric(Distribution):
+class Geometric(ProbsAndLogits, Distribution):
     """Numbers of failures before the first success.
 
     Args:
@@ -51,16 +46,6 @@ class Geometric(Distribution):
 
     def expand(self, batch_shape, _instance=None):
         return self._expanded(Geometric, ("probs", "logits"), batch_shape, _instance)
-
-    @lazy_property
-    def logits(self):
-        """The log odds of success."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self):
-        """The probability of success."""
-        return logits_to_probs(self.logits, is_binary=True)
 
     @property
     def mean(self):

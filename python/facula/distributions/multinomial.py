@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import facula
 from facula.distributions import constraints
+from facula.distributions._probs_or_logits import ProbsOfCategorical
 from facula.distributions.binomial import Binomial
 from facula.distributions.categorical import Categorical
 from facula.distributions.distribution import Distribution
@@ -12,7 +13,7 @@ from facula.distributions.utils import broadcast_all
 __all__ = ["Multinomial"]
 
 
-class Multinomial(Distribution):
+class Multinomial(ProbsOfCategorical, Distribution):
     """How often each category comes in `total_count` draws.
 
     Args:
@@ -45,36 +46,14 @@ class Multinomial(Distribution):
         )
 
     def expand(self, batch_shape, _instance=None):
-        new = self._get_checked_instance(Multinomial, _instance)
-        batch_shape = facula.Size(batch_shape)
+        new = self._expanded_like(Multinomial, batch_shape, _instance)
         new.total_count = self.total_count
-        new._categorical = self._categorical.expand(batch_shape)
         new._binomial = Binomial(total_count=self.total_count, probs=new.probs)
-        Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
-        new._validate_args = self._validate_args
         return new
-
-    def _new(self, *args, **kwargs):
-        return self._categorical._new(*args, **kwargs)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self):
         return constraints.multinomial(self.total_count)
-
-    @property
-    def logits(self):
-        """Logarithms of the probabilities."""
-        return self._categorical.logits
-
-    @property
-    def probs(self):
-        """The probabilities."""
-        return self._categorical.probs
-
-    @property
-    def param_shape(self):
-        """The shape of the parameter that was given."""
-        return self._categorical.param_shape
 
     @property
     def mean(self):

@@ -5,20 +5,15 @@ from __future__ import annotations
 import facula
 import facula.nn.functional as F
 from facula.distributions import constraints
+from facula.distributions._probs_or_logits import CountAndProbs
 from facula.distributions.distribution import Distribution
 from facula.distributions.gamma import Gamma
-from facula.distributions.utils import (
-    broadcast_all,
-    check_one_given,
-    lazy_property,
-    logits_to_probs,
-    probs_to_logits,
-)
+from facula.distributions.utils import lazy_property
 
 __all__ = ["NegativeBinomial"]
 
 
-class NegativeBinomial(Distribution):
+class NegativeBinomial(CountAndProbs, Distribution):
     """Numbers of successes before `total_count` failures.
 
     Args:
@@ -41,23 +36,9 @@ class NegativeBinomial(Distribution):
     }
     support = constraints.nonnegative_integer
 
-    def __init__(self, total_count, probs=None, logits=None, validate_args=None):
-        check_one_given(self, probs, logits)
-        if probs is not None:
-            self.total_count, self.probs = broadcast_all(total_count, probs)
-            self._param = self.probs
-        else:
-            self.total_count, self.logits = broadcast_all(total_count, logits)
-            self._param = self.logits
-        self.total_count = self.total_count.type_as(self._param)
-        super().__init__(self._param.size(), validate_args=validate_args)
-
     def expand(self, batch_shape, _instance=None):
         names = ("total_count", "probs", "logits", "_param")
         return self._expanded(NegativeBinomial, names, batch_shape, _instance)
-
-    def _new(self, *args, **kwargs):
-        return self._param.new(*args, **kwargs)
 
     @property
     def mean(self):
@@ -70,21 +51,6 @@ class NegativeBinomial(Distribution):
     @property
     def variance(self):
         return self.mean / facula.sigmoid(-self.logits)
-
-    @lazy_property
-    def logits(self):
-        """The log odds of success."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self):
-        """The probability of success."""
-        return logits_to_probs(self.logits, is_binary=True)
-
-    @property
-    def param_shape(self):
-        """The shape of the parameter that was given."""
-        return self._param.size()
 
     @lazy_property
     def _gamma(self):

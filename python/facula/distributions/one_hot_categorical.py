@@ -5,13 +5,14 @@ from __future__ import annotations
 import facula
 import facula.nn.functional as F
 from facula.distributions import constraints
+from facula.distributions._probs_or_logits import ProbsOfCategorical
 from facula.distributions.categorical import Categorical
 from facula.distributions.distribution import Distribution
 
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
 
-class OneHotCategorical(Distribution):
+class OneHotCategorical(ProbsOfCategorical, Distribution):
     """Vectors with a one in the place of the category drawn.
 
     Args:
@@ -36,34 +37,11 @@ class OneHotCategorical(Distribution):
         )
 
     def expand(self, batch_shape, _instance=None):
-        new = self._get_checked_instance(OneHotCategorical, _instance)
-        batch_shape = facula.Size(batch_shape)
-        new._categorical = self._categorical.expand(batch_shape)
-        Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
-        new._validate_args = self._validate_args
-        return new
-
-    def _new(self, *args, **kwargs):
-        return self._categorical._new(*args, **kwargs)
+        return self._expanded_like(OneHotCategorical, batch_shape, _instance)
 
     @property
     def _param(self):
         return self._categorical._param
-
-    @property
-    def probs(self):
-        """The probabilities."""
-        return self._categorical.probs
-
-    @property
-    def logits(self):
-        """Logarithms of the probabilities."""
-        return self._categorical.logits
-
-    @property
-    def param_shape(self):
-        """The shape of the parameter that was given."""
-        return self._categorical.param_shape
 
     @property
     def mean(self):

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import facula
 from facula.distributions import constraints
+from facula.distributions._probs_or_logits import GivenProbsOrLogits, ProbsOfBase
 from facula.distributions.distribution import Distribution
 from facula.distributions.transformed_distribution import TransformedDistribution
 from facula.distributions.transforms import SigmoidTransform
-from facula.distributions.utils import (
-    broadcast_all,
-    check_one_given,
-    clamp_probs,
-    lazy_property,
-    logits_to_probs,
-    probs_to_logits,
-)
+from facula.distributions.utils import broadcast_all, clamp_probs
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 
 
-class LogitRelaxedBernoulli(Distribution):
+class LogitRelaxedBernoulli(GivenProbsOrLogits, Distribution):
     """Log odds of relaxed Bernoulli draws: logistic numbers divided by a temperature.
 
     Maddison, Mnih and Teh, The Concrete distribution (2017).
@@ -42,13 +36,7 @@ class LogitRelaxedBernoulli(Distribution):
 
     def __init__(self, temperature, probs=None, logits=None, validate_args=None):
         self.temperature = temperature
-        check_one_given(self, probs, logits)
-        if probs is not None:
-            (self.probs,) = broadcast_all(probs)
-            self._param = self.probs
-        else:
-            (self.logits,) = broadcast_all(logits)
-            self._param = self.logits
+        self._keep_given(probs, logits)
         super().__init__(self._param.size(), validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
@@ -56,24 +44,6 @@ class LogitRelaxedBernoulli(Distribution):
         new = self._expanded(LogitRelaxedBernoulli, names, batch_shape, _instance)
         new.temperature = self.temperature
         return new
-
-    def _new(self, *args, **kwargs):
-        return self._param.new(*args, **kwargs)
-
-    @lazy_property
-    def logits(self):
-        """The log odds of 1."""
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self):
-        """The probability of 1."""
-        return logits_to_probs(self.logits, is_binary=True)
-
-    @property
-    def param_shape(self):
-        """The shape of the parameter that was given."""
-        return self._param.size()
 
     def rsample(self, sample_shape=()):
         shape = self._extended_shape(sample_shape)
@@ -89,7 +59,7 @@ class LogitRelaxedBernoulli(Distribution):
         return self.temperature.log() + difference - 2 * difference.exp().log1p()
 
 
-class RelaxedBernoulli(TransformedDistribution):
+class RelaxedBernoulli(ProbsOfBase, TransformedDistribution):
     """Numbers of (0, 1) that a low temperature drives towards 0 and 1; differentiable.
 
     Args:
@@ -112,18 +82,3 @@ class RelaxedBernoulli(TransformedDistribution):
 
     def expand(self, batch_shape, _instance=None):
         return super().expand(batch_shape, self._get_checked_instance(RelaxedBernoulli, _instance))
-
-    @property
-    def temperature(self):
-        """The temperature."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self):
-        """The log odds of 1."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self):
-        """The probability of 1."""
-        return self.base_dist.probs
