@@ -10,6 +10,7 @@ Uses the standard library only. A second run does nothing unless a requirement c
 import argparse
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -133,6 +134,33 @@ def make_venv(folder, requirements):
     stamp.write_text(wanted)
 
 
+def runtime_dependencies():
+    """What pip would install along with the package, as pyproject.toml says."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    listed = re.search(r"^dependencies = \[(.*?)\]", text, re.MULTILINE | re.DOTALL)
+    return re.findall(r'"([^"]+)"', listed[1])
+
+
+INSTALLED = """
+import importlib.metadata, sys
+for wanted in sys.argv[1:]:
+    name, version = wanted.split("==")
+    if importlib.metadata.version(name) != version:
+        raise LookupError(wanted)
+"""
+
+
+def install_dependencies(python):
+    """Gives an environment what the package needs at run time, unless it has that already."""
+    wanted = runtime_dependencies()
+    if not subprocess.run([python, "-c", INSTALLED, *wanted], capture_output=True).returncode:
+        return
+    say(f"installing {' '.join(wanted)} for {shown(Path(python))}")
+    command = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
+    log = BUILD / "logs" / "dependencies.log"
+    run_logged([*command, "--progress-bar", "off", *wanted], log, "installing dependencies")
+
+
 def link_package(python, package_root):
     """Makes `import facula` work in an environment: one line in a .pth file."""
     asked = subprocess.run(
@@ -165,11 +193,13 @@ def main():
         )
     install_system()
     make_venv(VENV, ROOT / "tools" / "requirements.txt")
+    install_dependencies(VENV / "bin" / "python")
     link_package(VENV / "bin" / "python", BUILD / "release" / "python")
     if options.oracle:
         folder = Path(options.oracle).resolve()
         if folder.is_relative_to(ROOT):
             make_venv(folder, ROOT / "tools" / "requirements-oracle.txt")
+        install_dependencies(folder / "bin" / "python")
         link_package(folder / "bin" / "python", BUILD / "release" / "python")
     return 0
 

@@ -19,6 +19,9 @@ constexpr Switch switches[] = {
      "the route of convolutions that it can compute; by shape, dtype and memory unless set"},
     {"FACULA_AMX", "", "1 or 0",
      "products of bfloat16 by tiles (AMX) where the processor has them; on unless it is 0"},
+    {"FACULA_LAPACK", "", "the path of a library",
+     "LAPACK for factors and solutions; that of the package scipy-openblas32, else the system's, "
+     "unless set"},
     {"OMP_NUM_THREADS", "", "a number",
      "threads that one operator uses; as many as the process has processors unless set"},
     {"FACULA_AS_TORCH", "", "1 or 0",

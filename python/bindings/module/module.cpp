@@ -2,6 +2,7 @@
 #include "bindings/call/callable.h"
 #include "bindings/modes/overrides.h"
 #include "bindings/modes/transforms_bindings.h"
+#include "bindings/module/lapack_package.h"
 #include "bindings/module/package.h"
 #include "bindings/tensor/keep.h"
 #include "bindings/tensor/tensor_members.h"
@@ -88,6 +89,7 @@ void fill(PyObject* module) {
   object_hooks.store(&object_hooks_in_python);
   python_hooks.store(&keep_hooks);
   set_up_waits();
+  offer_lapack_package();
   keep_threads_from_unwinding();
   heed_signals();
   // By which tests tell builds whose records differ.
