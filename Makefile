@@ -18,7 +18,7 @@ CONFORMANCE := ../shared/conformance
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup build build-tests demo test test-cpp test-python test-isa oracle differential \
+.PHONY: help setup build build-tests demo examples test test-cpp test-python test-isa oracle differential \
         programs conformance coverage-table bench leaks fuzz test-abi \
         asan tsan debug docs format lint size baseline completeness wheel clean distclean
 
@@ -36,6 +36,9 @@ build-tests: setup
 
 demo: build ## train a small network on handwritten digits, with a picture of the result
 	@$(VENV_PYTHON) examples/digits.py --out-dir build/demo $(DEMO_OPTIONS)
+
+examples: build oracle ## the examples with facula and PyTorch: their curves, side by side
+	@PYTHONPATH=build/release/python $(ORACLE)/bin/python examples/compare.py $(SUITE_OPTIONS)
 
 test: build-tests ## all C++ and Python tests
 	@$(TESTS) --reset cpp python
