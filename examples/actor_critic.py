@@ -79,7 +79,7 @@ def play(model, carts, count):
     """Moves the carts `count` times by the model's choice.
 
     Returns:
-        states (T, N, 4), actions, rewards, fell and ended (T, N), as one list.
+        states (T, N, 4), actions, fell and ended (T, N), as one list.
     """
     moves = []
     for _ in range(count):
@@ -87,35 +87,35 @@ def play(model, carts, count):
         with torch.no_grad():
             actions = torch.multinomial(model(states)[0].softmax(-1), 1).squeeze(1)
         fell, ended = carts.step(actions)
-        moves.append((states, actions, torch.where(fell, 0.0, 1.0), fell, ended))
+        moves.append((states, actions, fell, ended))
     return [torch.stack(parts) for parts in zip(*moves, strict=True)]
 
 
-def returns_of(rewards, fell, ended, worth, last, discount):
-    """What each state (T, N) turned out to be worth: rewards, then the critic's word at the end."""
+def returns_of(fell, ended, worth, last, discount):
+    """What each state (T, N) turned out to be worth, from 0 (falls now) to 1 (never falls)."""
     found, following = [], last
-    for t in reversed(range(len(rewards))):
+    for t in reversed(range(len(fell))):
         # A cart stopped by its limit could have gone on: its state's own worth stands for the rest.
         following = torch.where(ended[t], worth[t], following)
-        following = rewards[t] + discount * torch.where(fell[t], 0.0, following)
+        following = torch.where(fell[t], 0.0, 1 - discount + discount * following)
         found.append(following)
     return torch.stack(found[::-1])
 
 
 def loss_of(model, carts, count, discount=0.99):
     """The actor's and the critic's loss after playing, and the mean age at which carts end."""
-    states, actions, rewards, fell, ended = play(model, carts, count)
+    states, actions, fell, ended = play(model, carts, count)
     logits, worth = model(states)
     with torch.no_grad():
         last = model(carts.state)[1]
-        returns = returns_of(rewards, fell, ended, worth, last, discount)
+        returns = returns_of(fell, ended, worth, last, discount)
         better = returns - worth
         better = (better - better.mean()) / (better.std() + 1e-8)
     log_chances = logits.log_softmax(-1)
     chosen = log_chances.gather(-1, actions[..., None]).squeeze(-1)
     entropy = -(log_chances.exp() * log_chances).sum(-1).mean()
-    critic = functional.smooth_l1_loss(worth, returns)
-    return -(chosen * better).mean() + 0.5 * critic - 0.01 * entropy, fell.sum().item()
+    critic = functional.mse_loss(worth, returns)
+    return -(chosen * better).mean() + critic - 0.01 * entropy, fell.sum().item()
 
 
 @torch.no_grad()
@@ -132,7 +132,7 @@ def seconds_upright(model, count=32, limit=500):
 
 def main(arguments=None):
     """Trains, writes a checkpoint and a picture, and prints how long poles stay up."""
-    parser = argument_parser("actor_critic", __doc__, steps=400, lr=1e-3, batch_size=32)
+    parser = argument_parser("actor_critic", __doc__, steps=400, lr=3e-3, batch_size=32)
     parser.add_argument("--moves", type=positive(int), default=32, help="moves in each step")
     options = parser.parse_args(arguments)
     # One action chosen otherwise changes all that follows, so that rounding shows: in float64 two
