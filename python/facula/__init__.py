@@ -107,6 +107,7 @@ _PYTHON_NAMES = {
         "get_deterministic_debug_mode",
     ),
     "facula.version": ("__version__",),
+    "facula.utils.summary": ("summary",),
     "facula._symbolic": (
         "SymBool",
         "SymFloat",

@@ -53,6 +53,7 @@ from facula.random import *
 from facula.serialization import load as load
 from facula.serialization import save as save
 from facula.storage import TypedStorage as TypedStorage
+from facula.utils.summary import summary as summary
 
 __version__: builtins.str
 e: builtins.float
