@@ -100,8 +100,10 @@ debug: setup ## a build for the debugger in build/debug, with tools/gdb/facula_p
 	@$(BUILD) --type debug --tests
 	@echo "PYTHONPATH=build/debug/python gdb -x tools/gdb/facula_printers.py --args $(VENV_PYTHON) SCRIPT"
 
-docs: build ## reference pages in build/docs
-	@$(VENV_PYTHON) tools/reference.py build/docs
+docs: build ## the site in build/docs/html: tutorial, reference, measured speed
+	@$(PYTHON) tools/setup.py --docs
+	@$(VENV_PYTHON) -m pytest -q tests/python/tools/test_pages.py tests/python/tools/test_reference.py
+	@$(VENV_PYTHON) tools/docs_site.py
 
 format: setup ## format C++ and sort Python imports
 	@$(VENV_PYTHON) tools/lint.py --fix

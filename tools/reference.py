@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the reference: one Markdown page for each public module, from signatures and docstrings.
 
-    python tools/reference.py build/docs
+    python tools/reference.py build/docs/reference
 
 Names without a docstring are counted and listed at the end of a page, so that they are seen.
 """
@@ -10,10 +10,12 @@ import argparse
 import importlib
 import inspect
 import pkgutil
+import re
 import sys
 import types
 from pathlib import Path
 
+import docstrings
 from console import BUILD, Failure, run_main, say, shown
 
 PACKAGE = "facula"
@@ -45,23 +47,37 @@ def public_names(module):
     return [n for n in sorted(names) if not isinstance(member_of(module, n), types.ModuleType)]
 
 
-def signature_of(name, value):
-    """`name(arguments)` where Python knows them; the name alone otherwise."""
+def signature_of(value):
+    """The arguments that Python knows of; `(...)` for another callable, "" for the rest."""
     try:
-        return f"{name}{inspect.signature(value)}"
+        # Defaults that have no text of their own (functions, sentinels) would show an address.
+        return re.sub(r"<([\w.]+)[^<>]*>", r"\1", str(inspect.signature(value)))
     except (TypeError, ValueError):
-        return f"{name}(...)" if callable(value) else name
+        return "(...)" if callable(value) else ""
+
+
+def entry(kind, name, value, members=""):
+    """One described name as an object of the site's Python domain."""
+    body = "\n\n".join(filter(None, [docstrings.markdown(inspect.getdoc(value)), members]))
+    # An outer fence has more colons than those within it.
+    fence = "::::" if members else ":::"
+    return f"{fence}{{py:{kind}}} {name}{signature_of(value)}\n\n{body}\n{fence}\n"
+
+
+def own_doc(value):
+    """A docstring that is the thing's own and not that of its class; "" where there is none."""
+    doc = inspect.getdoc(value) or ""
+    return "" if doc == inspect.getdoc(type(value)) else doc
 
 
 def section(name, value):
     """The part of a page about one name; None when there is no docstring of its own."""
-    doc = inspect.getdoc(value)
-    if not doc or doc == inspect.getdoc(type(value)):
+    if not own_doc(value):
         return None
-    parts = [f"## {name}\n\n```python\n{signature_of(name, value)}\n```\n\n{doc}\n"]
-    if inspect.isclass(value):
-        parts += [method_section(name, n, m) for n, m in vars(value).items() if is_method(n, m)]
-    return "\n".join(parts)
+    if not inspect.isclass(value):
+        return entry("function" if callable(value) else "data", name, value)
+    methods = [entry("method", n, m) for n, m in vars(value).items() if is_method(n, m)]
+    return entry("class", name, value, "\n".join(methods))
 
 
 def is_method(name, value):
@@ -69,41 +85,69 @@ def is_method(name, value):
     return not name.startswith("_") and callable(value) and bool(inspect.getdoc(value))
 
 
-def method_section(class_name, name, value):
-    """The part of a page about one method."""
-    title = signature_of(f"{class_name}.{name}", value)
-    return f"### {class_name}.{name}\n\n```python\n{title}\n```\n\n{inspect.getdoc(value)}\n"
+def page(name, homes):
+    """A module's page.
 
+    Args:
+        name (str): the module's name.
+        homes (dict): by identity, the module that describes a thing already, and the thing;
+            gets this module's.
 
-def page(name):
-    """A module's page and the names that lack a docstring."""
+    Returns:
+        The page, the number of names it describes, and those that lack a docstring.
+    """
     module = importlib.import_module(name)
-    sections, bare = [], []
+    sections, bare, elsewhere = [], [], {}
     for member in public_names(module):
-        text = section(member, member_of(module, member))
-        sections.append(text) if text else bare.append(member)
-    head = f"# {name}\n\n{inspect.getdoc(module) or ''}\n"
-    tail = f"Without a description: {', '.join(f'`{n}`' for n in bare)}\n" if bare else ""
-    return "\n".join([head, *sections, tail]), len(sections), bare
+        value = member_of(module, member)
+        # The thing is kept beside its home: an identity may be given again when a thing is gone.
+        home = homes.setdefault(id(value), (name, value))[0] if own_doc(value) else name
+        if home != name:
+            elsewhere.setdefault(home, []).append(member)
+        elif text := section(member, value):
+            sections.append(text)
+        else:
+            bare.append(member)
+    about = docstrings.markdown(inspect.getdoc(module) or "")
+    # The list of modules leads to a page, not the site's menu, which would have 250 lines.
+    head = f"---\norphan: true\n---\n\n# {name}\n\n{about}\n"
+    current = f"```{{py:currentmodule}} {name}\n```\n"
+    others = [f"Described in [{h}]({h}.md): {quoted(n)}\n" for h, n in elsewhere.items()]
+    tail = [f"Without a description: {quoted(bare)}\n"] if bare else []
+    return "\n".join([head, current, *sections, *others, *tail]), len(sections), bare
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path, nargs="?", default=BUILD / "docs")
-    options = parser.parse_args()
+def quoted(names):
+    """Names in a row, each as code."""
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def write(folder):
+    """Writes all pages and their list; returns the numbers of pages, described and other names."""
     try:
         names = public_modules()
     except ImportError as error:
         raise Failure(f"{PACKAGE} cannot be imported by {sys.executable}: {error}") from None
-    options.folder.mkdir(parents=True, exist_ok=True)
-    index, described, bare = [f"# Reference of {PACKAGE}\n"], 0, 0
-    for name in names:
-        text, count, without = page(name)
-        (options.folder / f"{name}.md").write_text(text, encoding="utf-8")
-        index.append(f"- [{name}]({name}.md): {count} names")
+    folder.mkdir(parents=True, exist_ok=True)
+    rows, homes, described, bare = [], {}, 0, 0
+    # What several modules have is described where its name is shortest.
+    for name in sorted(names, key=lambda name: (name.count("."), name)):
+        text, count, without = page(name, homes)
+        (folder / f"{name}.md").write_text(text, encoding="utf-8")
+        rows.append(f"| [{name}]({name}.md) | {count or ''} |")
         described, bare = described + count, bare + len(without)
-    (options.folder / "index.md").write_text("\n".join(index) + "\n", encoding="utf-8")
-    say(f"{len(names)} pages in {shown(options.folder)}: {described} names described, {bare} not")
+    head = ["# Reference", "", "Every public module, from its docstrings.", ""]
+    lines = [*head, "| module | names |", "|---|---|", *sorted(rows), ""]
+    (folder / "index.md").write_text("\n".join(lines), encoding="utf-8")
+    return len(names), described, bare
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, nargs="?", default=BUILD / "docs" / "reference")
+    folder = parser.parse_args().folder
+    pages, described, bare = write(folder)
+    say(f"{pages} pages in {shown(folder)}: {described} names described, {bare} not")
     return 0
 
 

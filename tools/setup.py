@@ -3,6 +3,7 @@
 
     python3 tools/setup.py            # system packages and .venv
     python3 tools/setup.py --oracle   # besides, the environment with PyTorch for comparisons
+    python3 tools/setup.py --docs     # besides, the environment that makes the documentation
 
 Uses the standard library only. A second run does nothing unless a requirement changed.
 """
@@ -186,6 +187,7 @@ def main():
         const=str(BUILD / "oracle-venv"),
         help="make the environment with PyTorch there",
     )
+    parser.add_argument("--docs", action="store_true", help="make build/docs-venv, with Sphinx")
     options = parser.parse_args()
     if not OLDEST <= sys.version_info[:2] <= NEWEST:
         raise Failure(
@@ -196,6 +198,8 @@ def main():
     make_venv(VENV, ROOT / "tools" / "requirements.txt")
     install_dependencies(VENV / "bin" / "python")
     link_package(VENV / "bin" / "python", BUILD / "release" / "python")
+    if options.docs:
+        make_venv(BUILD / "docs-venv", ROOT / "tools" / "requirements-docs.txt")
     if options.oracle:
         folder = Path(options.oracle).resolve()
         if folder.is_relative_to(ROOT):

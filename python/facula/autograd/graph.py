@@ -124,7 +124,7 @@ class saved_tensors_hooks:
         ...     return x
         >>> with facula.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
         ...     y = facula.ones(2, requires_grad=True).exp()
-        saved torch.Size([2])
+        saved facula.Size([2])
     """
 
     def __init__(self, pack_hook, unpack_hook):

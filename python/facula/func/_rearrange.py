@@ -52,7 +52,7 @@ def rearrange(tensor, pattern, **axes_lengths):
 
     Example:
         >>> facula.func.rearrange(facula.zeros(2, 6, 5), "a (b c) d -> d (a c) b", b=3).shape
-        torch.Size([5, 4, 3])
+        facula.Size([5, 4, 3])
     """
     left, right = _parse(pattern)
     _check_lengths(left, axes_lengths)

@@ -31,6 +31,7 @@ class Adam(Optimizer):
         differentiable: keep the graph through the step.
 
     Example:
+        >>> model = facula.nn.Linear(2, 1)
         >>> opt = facula.optim.Adam(model.parameters(), lr=1e-3)
     """
 

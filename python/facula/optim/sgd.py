@@ -20,6 +20,7 @@ class SGD(Optimizer):
         differentiable: keep the graph through the step.
 
     Example:
+        >>> model = facula.nn.Linear(2, 1)
         >>> opt = facula.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     """
 

@@ -65,7 +65,8 @@ def add_safe_globals(safe_globals):
         safe_globals (list): functions and classes, or pairs of one and its name in the file.
 
     Example:
-        >>> facula.serialization.add_safe_globals([MyTensor])
+        >>> from fractions import Fraction
+        >>> facula.serialization.add_safe_globals([Fraction])
     """
     _user_globals.update(dict.fromkeys(safe_globals))
 

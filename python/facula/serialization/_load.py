@@ -324,6 +324,7 @@ def load(
         ValueError: `mmap` with a file object.
 
     Example:
+        >>> facula.save({"weight": facula.ones(2)}, "weights.pt")
         >>> facula.load("weights.pt")
         {'weight': tensor([1., 1.])}
     """

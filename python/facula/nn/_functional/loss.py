@@ -46,7 +46,8 @@ def cross_entropy(
         A Tensor: 0-dim, or with one loss per target when reduction is "none".
 
     Example:
-        >>> F.cross_entropy(facula.randn(3, 5), facula.tensor([1, 0, 4])).dim()
+        >>> logits = facula.randn(3, 5)
+        >>> facula.nn.functional.cross_entropy(logits, facula.tensor([1, 0, 4])).dim()
         0
     """
     code = _reduction.resolve(reduction, size_average, reduce)
@@ -140,7 +141,7 @@ def linear_cross_entropy(
 
     Example:
         >>> x, w = facula.randn(3, 8), facula.randn(5, 8)
-        >>> F.linear_cross_entropy(x, w, facula.tensor([1, 0, 4])).dim()
+        >>> facula.nn.functional.linear_cross_entropy(x, w, facula.tensor([1, 0, 4])).dim()
         0
     """
     _check_linear_map(input, linear_weight, linear_bias)

@@ -71,7 +71,7 @@ class Sequential(Module):
     Example:
         >>> model = facula.nn.Sequential(facula.nn.Linear(4, 8), facula.nn.ReLU())
         >>> model(facula.zeros(1, 4)).shape
-        torch.Size([1, 8])
+        facula.Size([1, 8])
     """
 
     def __init__(self, *args):

@@ -36,7 +36,7 @@ class Linear(Module):
 
     Example:
         >>> facula.nn.Linear(20, 30)(facula.randn(128, 20)).size()
-        torch.Size([128, 30])
+        facula.Size([128, 30])
     """
 
     __constants__ = ["in_features", "out_features"]

@@ -306,7 +306,7 @@ class RNN(RNNBase):
     Example:
         >>> output, state = facula.nn.RNN(10, 20, 2)(facula.randn(5, 3, 10))
         >>> output.shape, state.shape
-        (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
+        (facula.Size([5, 3, 20]), facula.Size([2, 3, 20]))
     """
 
     def __init__(self, *args, **kwargs):
@@ -367,7 +367,7 @@ class LSTM(RNNBase):
     Example:
         >>> output, (h, c) = facula.nn.LSTM(10, 20, batch_first=True)(facula.randn(3, 5, 10))
         >>> output.shape, c.shape
-        (torch.Size([3, 5, 20]), torch.Size([1, 3, 20]))
+        (facula.Size([3, 5, 20]), facula.Size([1, 3, 20]))
     """
 
     def __init__(self, *args, **kwargs):

@@ -79,7 +79,7 @@ class Embedding(_Table):
 
     Example:
         >>> facula.nn.Embedding(10, 3)(facula.tensor([1, 4])).shape
-        torch.Size([2, 3])
+        facula.Size([2, 3])
     """
 
     __constants__ = [

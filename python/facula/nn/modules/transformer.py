@@ -140,7 +140,7 @@ class TransformerEncoderLayer(_Layer):
     Example:
         >>> layer = facula.nn.TransformerEncoderLayer(d_model=8, nhead=2)
         >>> layer(facula.rand(10, 32, 8)).shape
-        torch.Size([10, 32, 8])
+        facula.Size([10, 32, 8])
     """
 
     def __getstate__(self):
@@ -326,7 +326,7 @@ class Transformer(Module):
     Example:
         >>> model = facula.nn.Transformer(d_model=8, nhead=2, num_encoder_layers=1)
         >>> model(facula.rand(10, 3, 8), facula.rand(20, 3, 8)).shape
-        torch.Size([20, 3, 8])
+        facula.Size([20, 3, 8])
     """
 
     def __init__(

@@ -125,6 +125,7 @@ class DataLoader:
         ValueError, TypeError: settings that exclude each other, or bad ones.
 
     Example:
+        >>> from facula.utils.data import DataLoader, TensorDataset
         >>> data = TensorDataset(facula.arange(4))
         >>> [len(batch[0]) for batch in DataLoader(data, batch_size=3)]
         [3, 1]
@@ -314,6 +315,7 @@ class DataLoader:
             ValueError: it comes from a loader with another number of workers.
 
         Example:
+            >>> from facula.utils.data import DataLoader, TensorDataset
             >>> loader = DataLoader(TensorDataset(facula.arange(4)))
             >>> iterator = iter(loader)
             >>> _ = next(iterator)

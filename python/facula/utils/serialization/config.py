@@ -81,6 +81,7 @@ def patch(changes=None, value=None, **others):
         AttributeError: there is no such setting.
 
     Example:
+        >>> facula.save({"weight": facula.ones(2)}, "weights.pt")
         >>> with facula.utils.serialization.config.patch("load.mmap", True):
         ...     state = facula.load("weights.pt")
     """

@@ -182,6 +182,6 @@ def default_collate(batch):
 
     Example:
         >>> default_collate([(1, 0.5), (2, 1.5)])
-        [tensor([1, 2]), tensor([0.5000, 1.5000], dtype=torch.float64)]
+        [tensor([1, 2]), tensor([0.5000, 1.5000], dtype=facula.float64)]
     """
     return collate(batch, collate_fn_map=default_collate_fn_map)
