@@ -412,6 +412,8 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
         )
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(f"norm(): p must be a number, 'fro' or 'nuc'; got {p!r}")
+    if p == "fro" and dims is not None and len(dims) > 2:
+        raise RuntimeError(f"norm(): the Frobenius norm takes at most two dimensions; got {dims}")
     order = 2.0 if p == "fro" or p is None else p
     return facula.linalg.vector_norm(input, order, dims, keepdim, **extra)
 

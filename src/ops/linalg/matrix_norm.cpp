@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "dispatch/typed.h"
+#include "ops/create/creation.h"
 #include "ops/reduce/extrema.h"
 #include "ops/reduce/variance.h"
 
@@ -33,12 +34,21 @@ std::pair<int64_t, int64_t> matrix_dims(const Tensor& self, IntSpan dim) {
   return {rows, columns};
 }
 
+// Zeros, without a history: nothing was summed.
+Tensor largest_of_none(const Tensor& sums, int64_t dim, bool keepdim) {
+  IntVec sizes;
+  for (int64_t d = 0; d < sums.dim(); ++d)
+    if (d != dim || keepdim) sizes.push_back(d == dim ? 1 : sums.size(d));
+  return ops::new_zeros(sums, sizes);
+}
+
 // The largest or smallest sum of magnitudes: of a column for order 1, of a row for infinity.
 Tensor extreme_sum(const Tensor& self, int64_t summed, int64_t other, bool largest, bool keepdim,
                    MaybeDType dtype) {
   const Tensor sums =
       ops::linalg_vector_norm(self, 1, std::optional<IntList>(IntList{summed}), keepdim, dtype);
   const int64_t left = keepdim || other < summed ? other : other - 1;
+  if (largest && sums.size(left) == 0) return largest_of_none(sums, left, keepdim);
   return largest ? ops::amax(sums, IntList{left}, keepdim)
                  : ops::amin(sums, IntList{left}, keepdim);
 }
@@ -92,6 +102,11 @@ Tensor norm_named(const Tensor& self, std::string_view order, const MaybeDims& d
   check(dim ? dim->size() == 2 : self.dim() == 2, "linalg.norm(): ord '", order,
         "' needs two dimensions");
   return ops::linalg_matrix_norm(self, order, dims_or_last_two(dim), keepdim, dtype);
+}
+
+Tensor frobenius_norm(const Tensor& self, IntSpan dim, bool keepdim) {
+  check(dim.size() <= 2, "frobenius_norm(): dim must name at most two dimensions; got ", str(dim));
+  return ops::norm(self, Scalar(2), dim, keepdim);
 }
 
 }  // namespace
@@ -149,4 +164,12 @@ OP(linalg_norm_ord_str){
     .composite = Composite::Implicit,
     .flags = out_follows,
     .any = typed_kernel<norm_named>,
+};
+OP(frobenius_norm_dim){
+    .schema = "frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+    .doc = "Frobenius norms of matrices, or norms of vectors; linalg.vector_norm says it better.",
+    .forms = function | out,
+    .out_name = "out",
+    .composite = Composite::Implicit,
+    .any = typed_kernel<frobenius_norm>,
 };

@@ -251,6 +251,7 @@ Tensor inner(const Tensor& self, const Tensor& other) {
 Tensor linalg_vecdot(const Tensor& x, const Tensor& y, int64_t dim) {
   check_kind(ErrorKind::NotImplemented, is_differentiable(x.dtype()),
              "linalg.vecdot(): x must be floating point or complex; got ", name(x.dtype()));
+  check_same_dtype(x, y, "linalg.vecdot");
   const Tensor xc = is_complex(x.dtype()) ? ops::conj(x) : x;
   return ops::sum(ops::mul(xc, y), IntList{dim});
 }

@@ -67,6 +67,16 @@ OPS = [
         samples=[Sample(T(4)), Sample(T(3), 5, True), Sample(T(2), 0)],
         beyond_torch="its gradient stumbles over its own in-place operation",
     ),
+    Op(
+        "linalg.vander",
+        dtypes="full int complex",
+        samples=[Sample(T(4)), Sample(T(2, 3), N=5), Sample(T(), N=2)],
+        beyond_torch="its gradient stumbles over its own in-place operation",
+        errors=[
+            Error(NotImplementedError, "bool", Sample(T(3, dtype="bool"))),
+            Error(RuntimeError, "greater than 1", Sample(T(3), N=1)),
+        ],
+    ),
     *[
         Op(
             f"{name}_window",

@@ -198,6 +198,10 @@ OPS = [
         "linalg.vecdot",
         [Sample(T(2, 3), T(2, 3)), Sample(T(2, 3), T(2, 3), dim=0), Sample(T(2, 1, 3), T(4, 3))],
         dtypes="float complex",
+        errors=[
+            Error(RuntimeError, "one dtype", Sample(T(3), T(3, dtype="float64"))),
+            Error(NotImplementedError, "int64", Sample(T(3, dtype="int64"), T(3, dtype="int64"))),
+        ],
     ),
     Op(
         "nn.functional.linear",

@@ -106,6 +106,8 @@ OPS = [
             Sample(T(2, 3, 4), INF, (0, 1)),
             Sample(T(2, 3, 4), -INF, keepdim=True),
             Sample(T(2, 3, 4), 1, (2, 0), True),
+            Sample(T(3, 0), 1),
+            Sample(T(2, 0, 3), INF),
         ],
         dtypes="float complex",
         errors=[
@@ -115,6 +117,17 @@ OPS = [
             Error(RuntimeError, "ord must be", Sample(T(2, 3), 3)),
             Error(RuntimeError, "ord must be", Sample(T(2, 3), "frob")),
         ],
+    ),
+    Op(
+        "frobenius_norm",
+        [
+            Sample(T(2, 3), (0, 1)),
+            Sample(T(2, 3), 0),
+            Sample(T(2, 3, 4), (0, 1), True),
+            Sample(T(2, 3), ()),
+        ],
+        dtypes="float complex",
+        errors=[Error(RuntimeError, "at most two", Sample(T(2, 3, 4), (0, 1, 2)))],
     ),
     Op(
         "linalg.norm",
