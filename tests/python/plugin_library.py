@@ -3,6 +3,7 @@
 import os
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import facula
@@ -41,3 +42,12 @@ def compiled(name, folder, suffix=".cpp", options=()):
     ]
     subprocess.run(command, check=True, capture_output=True, text=True)
     return path
+
+
+def run_example(folder, *arguments, **environment):
+    """What run.py in a folder of examples prints."""
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent), **environment}
+    command = [sys.executable, "run.py", *map(str, arguments)]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout

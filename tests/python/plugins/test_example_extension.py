@@ -6,23 +6,13 @@ import sys
 
 import pytest
 from facula.utils import cpp_extension
-from plugin_library import PACKAGE, ROOT
+from plugin_library import PACKAGE, ROOT, run_example
 
 EXAMPLE = ROOT / "examples" / "extension"
 EXPECTED = [
     "values:    [0.118, 0.2071, 0.5, 1.2071, 2.118]",
     "gradients: [0.0528, 0.1464, 0.5, 0.8536, 0.9472]",
 ]
-
-
-def run(folder, *arguments, **environment):
-    import os
-
-    environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent), **environment}
-    command = [sys.executable, "run.py", *map(str, arguments)]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 @pytest.fixture
@@ -37,7 +27,7 @@ def check(out):
 
 
 def test_compiled_when_it_is_loaded(folder, tmp_path):
-    check(run(folder, XDG_CACHE_HOME=str(tmp_path / "cache")))
+    check(run_example(folder, XDG_CACHE_HOME=str(tmp_path / "cache")))
 
 
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="no cmake")
@@ -47,7 +37,7 @@ def test_with_cmake(folder, monkeypatch):
     for command in (["cmake", "-S", ".", "-B", "build", python], ["cmake", "--build", "build"]):
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
-    check(run(folder, "build/squareplus.so"))
+    check(run_example(folder, "build/squareplus.so"))
 
 
 def test_load_reports_the_compiler(tmp_path):
