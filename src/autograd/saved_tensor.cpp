@@ -7,6 +7,7 @@
 #include "autograd/forward.h"
 #include "autograd/variable.h"
 #include "dispatch/mutations.h"
+#include "ops/shape/view.h"
 
 namespace facula {
 
@@ -90,6 +91,14 @@ void set_saved_tensor_state(const std::shared_ptr<SavedTensorState>& s) {
   in_force() = s.get();
 }
 
+namespace {
+// A header of its own over what t shows, without history. Where the class of t has
+// __torch_dispatch__, only the class knows what its tensors hold.
+Tensor plain_header(const Tensor& t) {
+  return t->layers.has(Layer::Subclass) ? ops::detach(t) : alias_tensor(t);
+}
+}  // namespace
+
 // The product of a pack hook, and the history that the tensor gets back.
 struct SavedTensor::Packed {
   std::unique_ptr<PackedTensor> value;
@@ -110,7 +119,7 @@ SavedTensor::SavedTensor(const Tensor& t, bool is_output)
     data_ = t;
     return;
   }
-  data_ = alias_tensor(t);
+  data_ = plain_header(t);
   data_->shared_version = t->share_version();
   copy_tangent(t, data_);
 }
@@ -169,7 +178,7 @@ void SavedTensor::check_version(const Node& saved_by, const Ref<Node>& owner) co
 
 Tensor SavedTensor::with_history(const Tensor& t, const Ref<Node>& owner) const {
   if (!owner) return t;
-  Tensor again = alias_tensor(t);
+  Tensor again = plain_header(t);
   if (data_.defined()) again->shared_version = data_->share_version();
   // A view that was changed has its history by way of the base.
   const Edge edge = owner->around ? owner->around->edge_of_view() : Edge{owner, output_nr_};
@@ -189,7 +198,7 @@ Tensor SavedTensor::unpack(const Ref<Node>& owner, const Node& saved_by) const {
     }
     if (is_output_) return with_history(t, owner);
     if (!packed->edge) return t;
-    return with_edge(alias_tensor(t), packed->edge);
+    return with_edge(plain_header(t), packed->edge);
   }
   if (!data_.defined()) return {};
   check_version(saved_by, owner);

@@ -67,6 +67,8 @@ Object get_post_hooks(const Tensor& t) {
   return dict ? Object::share(dict) : none();
 }
 Object data(const Tensor& t) {
+  // Only a class with __torch_dispatch__ knows what its tensors hold.
+  if (t->layers.has(Layer::Subclass)) return call_method("detach", {wrapped(t).get()});
   Tensor d = alias_tensor(t);
   d->wrapped_number = false;
   d->inference = t->inference;
