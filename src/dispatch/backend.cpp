@@ -10,6 +10,7 @@
 #include "core/environment.h"
 #include "dispatch/operator_text.h"
 #include "dispatch/running_calls.h"
+#include "dispatch/warnings.h"
 
 namespace facula {
 namespace {
@@ -82,6 +83,14 @@ Tensor cloned(const Tensor& t) {
   Value args[] = {pack(t), Value()};
   return call_tensor(builtin(clone_op, "clone"), args);
 }
+// A tensor of out= that does not fit; one with elements may hold what somebody still wants.
+void warn_of_resizing(const Tensor& t, IntSpan sizes) {
+  if (t.numel() == 0) return;
+  warn(concat("An output with one or more elements was resized: it had shape ", str(t.sizes()),
+              " and the result has ", str(sizes),
+              "; give out= a tensor of that shape, or an empty one (t.resize_(0))"));
+}
+
 void resize(const Tensor& t, IntSpan sizes) {
   Value args[] = {pack(t), pack(sizes), Value()};
   call_nothing(builtin(resize_op, "resize_"), args);
@@ -171,6 +180,7 @@ void prepare_out(const OpCall& c, const ResultSpec& r, const Tensor& to, Device 
   check(!is_input(c, to), "unsupported operation: output with shape ", str(to.sizes()),
         " doesn't match the shape ", str(r.sizes),
         " of the result and cannot be resized, because it is an input as well");
+  warn_of_resizing(to, r.sizes);
   resize(to, r.sizes);
   if (r.has_strides && to.numel() > 0 && is_dense_non_overlapping(r.sizes, r.strides) &&
       to->storage.get() && !is_view(to))
@@ -262,7 +272,10 @@ void store_computed(OpCall& c, Value* computed) {
     check(fits || out, "output with shape ", str(to.sizes()), " doesn't match the broadcast shape ",
           str(from.sizes()));
     check_cast(from.dtype(), to);
-    if (!fits) resize(to, from.sizes());
+    if (!fits) {
+      warn_of_resizing(to, from.sizes());
+      resize(to, from.sizes());
+    }
     copy_into(to, from);
   });
 }

@@ -11,12 +11,11 @@
 #include "dispatch/backend.h"
 #include "dispatch/mutations.h"
 #include "dispatch/operator_text.h"
+#include "dispatch/warnings.h"
 #include "ops/shape/cat.h"
 #include "ops/shape/view.h"
 
 namespace facula {
-
-constinit std::atomic<WarningHandler> warning_handler{nullptr};
 
 namespace {
 
@@ -27,9 +26,8 @@ void warn_once(const OpCall& c) {
     std::lock_guard hold(lock);
     if (!told.insert(c.op).second) return;
   }
-  if (const WarningHandler h = warning_handler.load())
-    h(concat("vmap: ", c.op->name(),
-             "() has no batching rule: it runs in a loop over the samples, a performance drop"));
+  warn(concat("vmap: ", c.op->name(),
+              "() has no batching rule: it runs in a loop over the samples, a performance drop"));
 }
 
 void check_loopable(const Batch& b, const OpCall& c) {

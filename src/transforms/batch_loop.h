@@ -8,8 +8,4 @@ namespace facula {
 // generator in the same state.
 void run_loop(Batch& b, const OpCall& c, bool same_numbers);
 
-// Tells the user something once per operator; the binding makes it a Python warning.
-using WarningHandler = void (*)(const std::string& text);
-extern std::atomic<WarningHandler> warning_handler;
-
 }  // namespace facula

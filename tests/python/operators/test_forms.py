@@ -235,3 +235,22 @@ def test_what_the_shortest_way_leaves_to_the_parser(call, error):
     for _ in range(2):
         with pytest.raises(error):
             call()
+
+
+# Kernels that fill results, composites, and results whose shape follows from the data.
+RESIZED = {
+    "add": lambda out: facula.add(X, Y, out=out),
+    "sum": lambda out: facula.sum(X, 0, out=out),
+    "matmul": lambda out: facula.matmul(X, Y.t(), out=out),
+    "stack": lambda out: facula.stack([X, Y], out=out),
+    "masked_select": lambda out: facula.masked_select(X, X > -1, out=out),
+}
+
+
+@pytest.mark.parametrize("name", RESIZED)
+def test_out_with_elements_warns_when_it_is_resized(name):
+    fits = RESIZED[name](facula.empty(0))
+    RESIZED[name](facula.empty_like(fits))
+    with pytest.warns(UserWarning, match="An output with one or more elements was resized"):
+        again = RESIZED[name](facula.empty(11, 13))
+    assert facula.equal(again, fits)
