@@ -122,7 +122,11 @@ Object get_qualname(PyObject* o, PyObject*) {
 Object get_doc(PyObject* o, PyObject*) {
   Packet& p = packet_of(o);
   std::string text;
-  for (const auto& s : p.signatures()) text += p.shown + s->text_signature() + "\n";
+  for (const auto& s : p.signatures()) {
+    std::string line = s->text_signature();
+    if (line.starts_with("($self")) line.erase(1, 1);  // the mark is for __text_signature__ alone
+    text += p.shown + line + "\n";
+  }
   const Signature* first = first_signature(o);
   if (first && *first->op->record->doc) text += std::string("\n") + first->op->record->doc + "\n";
   return string(text);
@@ -131,12 +135,14 @@ Object get_text_signature(PyObject* o, PyObject*) {
   const Signature* s = first_signature(o);
   return s && packet_of(o).signatures().size() == 1 ? string(s->text_signature()) : none();
 }
-// The union of the overloads where they agree on names, else the first one's.
+// One signature with the parameters of all overloads.
 Object get_signature(PyObject* o, PyObject*) {
-  const Signature* s = first_signature(o);
+  const auto& all = packet_of(o).signatures();
   const Object make = imported("facula._methods", "signature_of");
-  const Object text = string(s ? s->text_signature() : "(*args, **kwargs)");
-  return Object::take(PyObject_CallOneArg(make.get(), text.get()));
+  const Object texts = Object::take(PyList_New(0));
+  for (const auto& s : all) checked(PyList_Append(texts.get(), string(s->text_signature()).get()));
+  if (all.empty()) checked(PyList_Append(texts.get(), string("(*args, **kwargs)").get()));
+  return Object::take(PyObject_CallOneArg(make.get(), texts.get()));
 }
 
 template <auto F>

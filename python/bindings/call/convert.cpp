@@ -1,5 +1,6 @@
 #include "bindings/call/convert.h"
 
+#include <structmember.h>
 #include <structseq.h>
 
 #include <map>
@@ -366,6 +367,21 @@ PyObject* reduce_results(PyObject* o, PyObject*) {
 }
 PyMethodDef reduce_method = {"__reduce__", reduce_results, METH_NOARGS, nullptr};
 
+// Each field begins a line, as tensors may take several.
+PyObject* results_repr(PyObject* o) {
+  return guard([&] {
+    std::string text = std::string(Py_TYPE(o)->tp_name) + "(";
+    const auto* fields = Py_TYPE(o)->tp_members;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i) {
+      const Object shown = Object::take(PyObject_Repr(PyTuple_GET_ITEM(o, i)));
+      text += concat(i ? ",\n" : "\n", fields[i].name, "=", text_of(shown.get()));
+    }
+    return string(text + ")").leak();
+  });
+}
+PyObject* results_repr_method(PyObject* o, PyObject*) { return results_repr(o); }
+PyMethodDef repr_method = {"__repr__", results_repr_method, METH_NOARGS, nullptr};
+
 }  // namespace
 
 PyTypeObject* named_return_type(std::string_view name) {
@@ -395,8 +411,11 @@ PyTypeObject* return_type(const OpInfo& info) {
   desc.n_in_sequence = static_cast<int>(s.results.size());
   type = PyStructSequence_NewType(&desc);
   if (!type) throw_python();
-  const Object reduce = Object::take(PyDescr_NewMethod(type, &reduce_method));
-  checked(PyDict_SetItemString(type->tp_dict, "__reduce__", reduce.get()));
+  type->tp_repr = results_repr;
+  for (PyMethodDef* m : {&reduce_method, &repr_method}) {
+    const Object made = Object::take(PyDescr_NewMethod(type, m));
+    checked(PyDict_SetItemString(type->tp_dict, m->ml_name, made.get()));
+  }
   PyType_Modified(type);
   return type;
 }

@@ -112,3 +112,9 @@ def test_call_impl_of_a_subclass_is_called():
     plain = facula.nn.Linear(2, 2)
     object.__setattr__(plain, "_call_impl", lambda x: "own")
     assert plain(x) == "own"
+
+
+def test_signatures_of_overloads_are_one():
+    assert str(inspect.signature(facula.all)) == "(input, dim=None, keepdim=False, *, out=None)"
+    assert str(inspect.signature(facula.Tensor.max)).startswith("(self, ")
+    assert "all(self, dim" in facula.Tensor.all.__doc__

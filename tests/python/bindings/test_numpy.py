@@ -172,8 +172,8 @@ def test_tuples_of_results():
         assert (made.values.tolist(), made.indices.tolist()) == (X[1], [1, 1, 1])
     assert r.__reduce__()[0] is kind
     assert facula.return_types.kthvalue.__name__ == "kthvalue"
-    out = facula.empty(0), facula.empty(0, dtype=facula.int64)
     for name in ("max", "sort"):
+        out = facula.empty(0), facula.empty(0, dtype=facula.int64)
         made = getattr(facula, name)(facula.ones(2, 2), 0, out=out)
         assert type(made) is getattr(facula.return_types, f"{name}_out"), name
     with pytest.raises(AttributeError):

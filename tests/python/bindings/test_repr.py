@@ -68,3 +68,10 @@ def test_options():
     assert get_printoptions()["edgeitems"] == 2
     set_printoptions(profile="full")
     assert "..." not in tensor_repr(facula.arange(2000))
+
+
+def test_named_results_take_a_line_for_each_field():
+    found = facula.tensor([[1.0, 2.0]]).max(0)
+    prefix = f"{facula.__name__}.return_types.max("
+    assert repr(found) == f"{prefix}\nvalues=tensor([1., 2.]),\nindices=tensor([0, 0]))"
+    assert str(found) == found.__repr__() == repr(found)
