@@ -2,6 +2,7 @@
 
 #include "autograd/forward.h"
 #include "autograd/variable.h"
+#include "dispatch/running_calls.h"
 #include "ops/create/copy.h"
 #include "ops/create/creation.h"
 #include "ops/elementwise/arithmetic.h"
@@ -9,6 +10,30 @@
 
 namespace facula {
 namespace {
+
+// For a scope, the tensors that a node holds are in use on this thread: derivatives read sizes and
+// memory of what was saved outside of any call. Costs nothing while no other thread can race.
+class HeldInUse final : HeldVisitor {
+ public:
+  explicit HeldInUse(Node& node) {
+    if (!calls_may_race()) return;
+    {
+      const std::lock_guard guard(node.lock);
+      node.show_held(*this);
+    }
+    for (const Tensor& t : tensors_) values_.push_back(Value::of_tensor(t.get()));
+    running_.emplace(values_.data(), static_cast<int>(values_.size()));
+  }
+
+ private:
+  void tensor(const Tensor& t) override { tensors_.push_back(t); }
+  void node(GraphNode*) override {}
+  void object(void*) override {}
+
+  std::vector<Tensor> tensors_;
+  std::vector<Value> values_;
+  std::optional<RunningCall> running_;
+};
 
 bool is_tensor_arg(const OpInfo& info, int i) {
   return (info.tensor_args | info.list_args) >> i & 1;
@@ -222,6 +247,7 @@ Gradients OpNode::apply(Gradients grads) {
   const OpRecord& record = *op().record;
   if (kept_args_ | kept_results_) check_alive();
   if (std::ranges::none_of(grads, &Tensor::defined)) return Gradients(next.size());
+  const HeldInUse saved(*this);
   // The last results may have had no gradient, or not have been made at all.
   grads.resize(std::max<size_t>(grads.size(), info.results));
   Gradients out(next.size());

@@ -157,7 +157,8 @@ void RunningCall::leave() {
 // others, for which it may be waiting.
 bool RunningCall::must_wait() const {
   for (const TensorChange* c = all().changes; c; c = c->next_)
-    if (c->thread_ != thread_ && c->concerns(*this) && (c->granted_ || !below_)) return true;
+    if (c->thread_ != thread_ && c->concerns(*this, thread_) && (c->granted_ || !below_))
+      return true;
   return false;
 }
 
@@ -177,13 +178,20 @@ void RunningCall::wait() {
 
 // --- changes
 
-bool TensorChange::concerns(const Storage* s) const {
-  return s && (s == storage_ || (tensor_ && s == tensor_->storage.get()));
+// Whether a change of another thread is under way, so that the reader may not look at the tensor.
+bool TensorChange::is_changed(const TensorImpl* t, const ThreadCalls* reader) {
+  for (const TensorChange* c = all().changes; c; c = c->next_)
+    if (c->granted_ && c->tensor_ == t && c->thread_ != reader) return true;
+  return false;
 }
 
-bool TensorChange::concerns(const Value& v) const {
-  const auto uses = [this](const TensorImpl* t) {
-    return t && (t == tensor_ || concerns(t->storage.get()));
+bool TensorChange::concerns(const Storage* s) const {
+  return s && (s == storage_ || s == of_tensor_);
+}
+
+bool TensorChange::concerns(const Value& v, const ThreadCalls* reader) const {
+  const auto uses = [&](const TensorImpl* t) {
+    return t && (t == tensor_ || is_changed(t, reader) || concerns(t->storage.get()));
   };
   switch (v.tag) {
     case Tag::Tensor:
@@ -199,24 +207,27 @@ bool TensorChange::concerns(const Value& v) const {
   }
 }
 
-bool TensorChange::concerns(const RunningCall& c) const {
+bool TensorChange::concerns(const RunningCall& c, const ThreadCalls* reader) const {
   for (int i = 0; i < c.count_; ++i)
-    if (concerns(c.args_[i])) return true;
+    if (concerns(c.args_[i], reader)) return true;
   return false;
 }
 
 bool TensorChange::meets(const TensorChange& other) const {
-  return (tensor_ && tensor_ == other.tensor_) || concerns(other.storage_) ||
-         (other.tensor_ && concerns(other.tensor_->storage.get()));
+  return concerns(other.storage_) || concerns(other.of_tensor_);
 }
 
-TensorChange::Way TensorChange::look() const {
+TensorChange::Way TensorChange::look() {
+  if (tensor_) {
+    if (is_changed(tensor_, thread_)) return Way::Blocked;
+    of_tensor_ = tensor_->storage.get();
+  }
   for (const TensorChange* c = all().changes; c; c = c->next_)
     if (c->thread_ != thread_ && c->granted_ && meets(*c)) return Way::Blocked;
   for (const ThreadCalls* t : all().threads) {
     if (t == thread_) continue;
     for (const RunningCall* c = t->top.load(std::memory_order_acquire); c; c = c->below_) {
-      if (!concerns(*c)) continue;
+      if (!concerns(*c, thread_)) continue;
       const bool both_wait = t->waits && thread_->top.load(std::memory_order_relaxed);
       return both_wait ? Way::Never : Way::Blocked;
     }
@@ -225,6 +236,9 @@ TensorChange::Way TensorChange::look() const {
 }
 
 void TensorChange::begin() {
+  // Before the register's lock, for which holders of the interpreter's lock wait.
+  if (const InterpreterLock* l = interpreter_lock.load(std::memory_order_acquire))
+    took_interpreter_ = l->take();
   Register& r = all();
   std::unique_lock lock(r.mutex, std::defer_lock);
   thread_ = &this_thread();
@@ -254,13 +268,16 @@ void TensorChange::begin() {
 }
 
 void TensorChange::end() {
-  Register& r = all();
-  const std::lock_guard lock(r.mutex);
-  TensorChange** at = &r.changes;
-  while (*at != this) at = &(*at)->next_;
-  *at = next_;
-  changes.fetch_sub(1, std::memory_order_seq_cst);
-  r.moved.notify_all();
+  {
+    Register& r = all();
+    const std::lock_guard lock(r.mutex);
+    TensorChange** at = &r.changes;
+    while (*at != this) at = &(*at)->next_;
+    *at = next_;
+    changes.fetch_sub(1, std::memory_order_seq_cst);
+    r.moved.notify_all();
+  }
+  if (took_interpreter_) interpreter_lock.load(std::memory_order_acquire)->give();
 }
 
 }  // namespace facula

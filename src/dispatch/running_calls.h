@@ -3,7 +3,8 @@
 // While a thread holds its interpreter's lock, nobody changes a tensor under the call it runs.
 // Threads that work without that lock count themselves (UnlockedThread), and while there are any,
 // a running call is listed with its arguments (RunningCall). Whoever gives a tensor other memory or
-// geometry (TensorChange) waits until no other thread's call uses the tensor or its storage.
+// geometry (TensorChange) holds the interpreter's lock, since whoever has that lock reads tensors
+// without listing a call, and waits until no other thread's call uses the tensor or its storage.
 // Listing a call takes two plain stores: the price of their order is paid by changes.
 #pragma once
 #include <atomic>
@@ -66,16 +67,19 @@ class TensorChange {
   void begin();
   void end();
   enum class Way : uint8_t { Free, Blocked, Never };
-  Way look() const;
-  bool concerns(const Value& v) const;
-  bool concerns(const RunningCall& c) const;
+  Way look();
+  bool concerns(const Value& v, const ThreadCalls* reader) const;
+  bool concerns(const RunningCall& c, const ThreadCalls* reader) const;
   bool concerns(const Storage* s) const;
   bool meets(const TensorChange& other) const;
+  static bool is_changed(const TensorImpl* t, const ThreadCalls* reader);
 
   const TensorImpl* tensor_ = nullptr;
   const Storage* storage_ = nullptr;
+  const Storage* of_tensor_ = nullptr;  // the tensor's when the change was granted
   ThreadCalls* thread_ = nullptr;
   TensorChange* next_ = nullptr;
+  bool took_interpreter_ = false;
   bool granted_ = false;
 };
 
@@ -92,10 +96,12 @@ class InUse {
   const RunningCall call_;
 };
 
-// What a wait for other threads does with the interpreter's lock, where this thread holds it.
+// The interpreter's lock: a wait for other threads lets go of it, a change takes it.
 struct InterpreterLock {
   void* (*let_go)();  // null when the thread did not hold it
   void (*take_back)(void* state);
+  bool (*take)();  // false when the thread holds it already
+  void (*give)();
 };
 extern std::atomic<const InterpreterLock*> interpreter_lock;
 

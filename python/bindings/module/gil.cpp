@@ -155,7 +155,9 @@ void set_up_waits() {
   forks.enlist();
   static constexpr InterpreterLock gil{
       []() -> void* { return holds_gil() ? DropGil::let_go() : nullptr; },
-      [](void* state) { DropGil::take_back(static_cast<PyThreadState*>(state)); }};
+      [](void* state) { DropGil::take_back(static_cast<PyThreadState*>(state)); },
+      [] { return !holds_gil() && taking_gil([] { return PyGILState_Ensure(), true; }); },
+      [] { PyGILState_Release(PyGILState_UNLOCKED); }};
   interpreter_lock.store(&gil, std::memory_order_release);
 }
 

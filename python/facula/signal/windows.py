@@ -6,8 +6,8 @@ spectral analysis, which is periodic: the first M points of the symmetric window
 All of them are computed in the dtype asked for, float32 or float64 (by default the default dtype),
 and share these arguments: M (int), the number of points; `sym`; `dtype`; `layout`, which must be
 `facula.strided`; `device`; `requires_grad`. They raise ValueError for a negative M, another dtype
-or another layout. Formulas are those of Harris, "On the use of windows for harmonic analysis with the
-discrete Fourier transform", 1978, but for `kaiser` and `nuttall`.
+or another layout. Formulas are those of Harris, "On the use of windows for harmonic analysis with
+the discrete Fourier transform", 1978, but for `kaiser` and `nuttall`.
 """
 
 from __future__ import annotations

@@ -35,6 +35,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("export", EXPORTS)
 def test_changes_of_an_exported_tensor(export, change):
