@@ -23,6 +23,9 @@ _PYTHON_NAMES = {
     "facula.autograd.grad_mode": ("no_grad", "enable_grad", "inference_mode", "set_grad_enabled"),
     "facula._tensor_str": ("set_printoptions", "get_printoptions"),
     "facula.serialization": ("save", "load"),
+    "facula.jit": ("ScriptFunction", "ScriptModule"),
+    "facula.futures": ("Future",),
+    "facula.serialization.archive": ("PyTorchFileReader",),
     "facula.random": (
         "manual_seed",
         "seed",
@@ -79,6 +82,12 @@ _PYTHON_NAMES = {
         "_check_type",
         "_check_value",
         "_check_with",
+    ),
+    "facula._library.python_operators": (
+        "_assert_async",
+        "_is_all_true",
+        "_is_any_true",
+        "_shape_as_tensor",
     ),
     "facula._lowrank": ("svd_lowrank", "pca_lowrank"),
     "facula._precision": ("get_float32_matmul_precision", "set_float32_matmul_precision"),

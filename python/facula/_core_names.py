@@ -15,6 +15,7 @@ _ELSEWHERE = {
     "DispatchKey": (_DISPATCH_KEYS, "DispatchKey"),
     "DispatchKeySet": (_DISPATCH_KEYS, "DispatchKeySet"),
     "ExcludeDispatchKeyGuard": (_DISPATCH_KEYS, "ExcludeDispatchKeyGuard"),
+    "PyTorchFileReader": ("facula.serialization.archive", "PyTorchFileReader"),
     "_ExcludeDispatchKeyGuard": (_DISPATCH_KEYS, "ExcludeDispatchKeyGuard"),
 }
 

@@ -204,12 +204,17 @@ def _values_text(t, indent):
     return _nested_text(nested, t.dim(), form, indent)
 
 
+def _tensor_str(self, indent):
+    """The values alone, as `tensor_repr` has them after that many columns."""
+    return _values_text(self.detach(), indent)
+
+
 def _width(suffix):
     """Columns that the suffix takes in PyTorch's text, whose lines ours break like."""
     return len(suffix.replace("facula.", "torch."))
 
 
-def _with_suffixes(text, suffixes, indent, force_newline):
+def _add_suffixes(text, suffixes, indent, force_newline):
     """Closes `text` with its suffixes; one that would pass the line width starts a new line."""
     parts = [text]
     used = len(text) - text.rfind("\n") + 1
@@ -393,11 +398,15 @@ def tensor_repr(t, tensor_contents=None):
         if wrapped is not None:
             return wrapped
         if t.is_nested:
-            return _with_suffixes(_nested_tensor_text(t), _trailing_suffixes(t)[1:], 0, False)
+            return _add_suffixes(_nested_tensor_text(t), _trailing_suffixes(t)[1:], 0, False)
         parameter = _parameter_class()
         is_plain = type(t) is facula.Tensor or type(t) is parameter
         prefix = "tensor(" if is_plain else f"{type(t).__name__}("
         text, suffixes = _body(t, tensor_contents, len(prefix))
-        whole = _with_suffixes(prefix + text, suffixes, len(prefix), t.is_sparse)
+        whole = _add_suffixes(prefix + text, suffixes, len(prefix), t.is_sparse)
         is_wrapped = not is_plain and parameter is not None and isinstance(t, parameter)
         return f"Parameter({whole})" if is_wrapped else whole
+
+
+# PyTorch's names; packages call them for subclasses of their own.
+_str = _str_intern = tensor_repr

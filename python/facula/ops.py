@@ -16,6 +16,10 @@ class _Namespace:
         if name.startswith("__"):
             raise AttributeError(name)
         packet = _C._packet(self._name, name)
+        if packet is None and self._name == "aten":
+            import facula._library.python_operators  # noqa: F401  (defines more of them)
+
+            packet = _C._packet(self._name, name)
         if packet is None:
             raise AttributeError(f"'_OpNamespace' '{self._name}' object has no attribute '{name}'")
         if self._name == "aten":

@@ -1,10 +1,9 @@
-"""Probability distributions, transforms, constraints; each is imported when it is first used."""
+"""Probability distributions, transforms and constraints.
+
+All are imported with the package: programs look through its `__dict__` for them.
+"""
 
 from __future__ import annotations
-
-from facula import _C
-
-_C._lazy_module(__name__)
 
 _CLASSES = {
     "bernoulli": "Bernoulli",
@@ -58,21 +57,16 @@ _CLASSES = {
     "wishart": "Wishart",
 }
 _MODULES = {*_CLASSES, "constraints", "utils"}
-_FILE_OF = {name: file for file, names in _CLASSES.items() for name in names.split()}
-__all__ = list(_FILE_OF)  # noqa: PLE0605
+__all__ = [name for names in _CLASSES.values() for name in names.split()]  # noqa: PLE0605
 
 
-def __getattr__(name):
+def _import_all():
     from importlib import import_module
 
-    if name in _FILE_OF:
-        value = getattr(import_module(f"{__name__}.{_FILE_OF[name]}"), name)
-        globals()[name] = value
-        return value
-    if name in _MODULES:
-        return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    for name in sorted(_MODULES):
+        module = globals()[name] = import_module(f"{__name__}.{name}")
+        names = _CLASSES.get(name, "").split()
+        globals().update({name: getattr(module, name) for name in names})
 
 
-def __dir__():
-    return sorted({*globals(), *_FILE_OF, *_MODULES})
+_import_all()

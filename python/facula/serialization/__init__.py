@@ -1,5 +1,9 @@
 """Saving objects to files and loading them, in PyTorch's format."""
 
+from collections.abc import Callable
+
+from facula import UntypedStorage, device
+
 from ._core import StorageType
 from ._globals import (
     add_safe_globals,
@@ -34,6 +38,12 @@ from ._support import (
     normalize_storage_type,
     storage_to_tensor_type,
 )
+
+# What packages write in their own signatures.
+MAP_LOCATION = (
+    Callable[[UntypedStorage, str], UntypedStorage] | device | str | dict[str, str] | None
+)
+DEFAULT_PROTOCOL = 2
 
 __all__ = [
     "SourceChangeWarning",

@@ -204,6 +204,10 @@ class ArchiveReader:
                 f"supported version for reading is {_MAX_READ_VERSION}"
             )
 
+    def names(self):
+        """The names of all records."""
+        return [name.partition("/")[2] for name in self._zip.NameToInfo]
+
     def has(self, name):
         """Whether the archive has a record."""
         return f"{self._folder}/{name}" in self._zip.NameToInfo

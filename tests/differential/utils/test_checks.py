@@ -1,5 +1,6 @@
 """Assertions in tensor code, dispatch keys, indexing under `vmap`: as PyTorch has them."""
 
+import io
 import os
 import subprocess
 import sys
@@ -45,6 +46,76 @@ def program_an_error_class_of_one_s_own(t):
         outcome(lambda _: t._check_with(KeyError, False, lambda: "why"), t),
         outcome(lambda _: t._check_tensor_all_with(KeyError, t.tensor(False), "why"), t),
     ]
+
+
+def program_asynchronous_assertions(t):
+    values = t.tensor(False), t.tensor(1), t.tensor([True, True]), t.ones(0)
+    return [
+        [outcome(lambda _: t._assert_async(v, *text), t) for text in ((), ("why",), ("",))]  # noqa: B023
+        for v in values
+    ]
+
+
+def program_operators_that_are_written_in_python(t):
+    aten, x = t.ops.aten, t.arange(4.0).reshape(2, 2)
+    return (
+        aten._sparse_addmm(x, x, x, beta=2),
+        (aten._is_all_true(x > 0), aten._is_any_true(x > 0), t._is_all_true(x >= 0)),
+        (aten._shape_as_tensor(x), t._shape_as_tensor(x).dtype),
+        outcome(lambda _: aten._assert_async.msg(t.tensor(False), "why"), t),
+        [str(getattr(aten, n).default._schema) for n in ("_pin_memory", "_sparse_addmm")],
+        str(aten._sparse_mm_reduce_impl.default._schema),
+        hasattr(aten, "_no_such_operator"),
+    )
+
+
+def program_records_of_a_file(t):
+    file = io.BytesIO()
+    t.save({"a": t.arange(3.0)}, file)
+    file.seek(0)
+    reader = t._C.PyTorchFileReader(file) if t is torch else t.PyTorchFileReader(file)
+    part = reader.get_storage_from_record("data/0", 3, t.float32)
+    return (
+        sorted(reader.get_all_records()),
+        (reader.get_record_size("data/0"), len(reader.get_record("data/0"))),
+        (reader.has_record("data.pkl"), reader.has_record("none")),
+        (part.shape, part.dtype, t.tensor(part.untyped_storage().tolist())),
+        outcome(lambda _: reader.get_record("none"), t).partition(":")[0],
+    )
+
+
+def program_placements_of_distributed_tensors(t):
+    __import__(f"{t.__name__}.distributed.tensor")
+    d = t.distributed.tensor
+    places = d.Shard(1), d.Replicate(), d.Partial(), d.Partial("avg")
+    return (
+        [
+            (repr(p), str(p), p.is_shard(), p.is_shard(1), p.is_replicate(), p.is_partial())
+            for p in places
+        ],
+        d.Shard(1) == d.Shard(1),
+        d.Shard(0) == d.Shard(1),
+        d.Replicate() == d.Replicate(),
+    )
+
+
+def program_names_in_the_dictionary_of_distributions(t):
+    __import__(f"{t.__name__}.distributions")
+    d = t.distributions
+    names = vars(d)
+    return sorted(
+        n for n in names if isinstance(names[n], type)
+    ), d.transforms._InverseTransform.__name__
+
+
+def program_texts_of_values(t):
+    text = t._tensor_str
+    x = t.arange(30.0)
+    return (
+        text._tensor_str(x, 5),
+        text._str(x, tensor_contents="..."),
+        text._add_suffixes("tensor([1]", ["size=(3,)", "dtype=x"], 3, False),
+    )
 
 
 def program_low_rank_arguments(t):

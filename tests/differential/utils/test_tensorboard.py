@@ -4,7 +4,10 @@ import pytest
 
 facula = pytest.importorskip("facula")
 accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-from facula.utils.tensorboard import SummaryWriter  # noqa: E402
+from facula.utils.tensorboard import SummaryWriter, summary  # noqa: E402
+from same_program import outcome  # noqa: E402
+from tensorboard.compat.proto import summary_pb2  # noqa: E402
+from tensorboard.plugins.hparams import plugin_data_pb2  # noqa: E402
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -27,3 +30,39 @@ def test_tensorboard_reads_what_is_written(tmp_path):
     assert events.Audio("sound")[0].content_type == "audio/wav"
     text = events.Tensors("note/text_summary")[0].tensor_proto
     assert text.string_val[0] == b"hello"
+
+
+def hparams(summary):
+    hparams_of = plugin_data_pb2.HParamsPluginData.FromString
+    bytes_of = summary if isinstance(summary, bytes) else summary.SerializeToString()
+    value = summary_pb2.Summary.FromString(bytes_of).value[0]
+    data = value.metadata.plugin_data
+    return value.tag, data.plugin_name, hparams_of(data.content)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ({"lr": 0.1, "kind": "a", "flag": True, "n": 3, "none": None}, {"loss": 1.0}),
+        ({"lr": 0.1, "kind": "a"}, {}, {"lr": [0.1, 0.2], "kind": ["a", "b"]}),
+        ({"list": [1]}, {}),
+        (1, {}),
+        ({"lr": 1.0}, {}, {"lr": ["a"]}),
+        ({"lr": 1.0}, {}, {"other": [1.0]}),
+    ],
+)
+def test_parameters_of_runs_are_written_as_pytorch_writes_them(given):
+    expected, found = (
+        outcome(lambda f: [hparams(s) for s in f(*given)], m)
+        for m in (pytest.importorskip("torch.utils.tensorboard.summary").hparams, summary.hparams)
+    )
+    assert found == expected
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_run_s_results_stand_beside_its_parameters(tmp_path):
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_hparams({"lr": facula.tensor(0.1)}, {"loss": 0.5}, run_name="run", global_step=2)
+    events = accumulator.EventAccumulator(str(tmp_path / "run")).Reload()
+    assert [(e.step, e.value) for e in events.Scalars("loss")] == [(2, 0.5)]
+    assert events.SummaryMetadata("_hparams_/experiment").plugin_data.plugin_name == "hparams"

@@ -5,6 +5,7 @@ import json
 
 import facula
 import facula.distributed as dist
+import facula.distributed.fsdp.sharded_grad_scaler
 import pytest
 from facula import nn
 
@@ -41,6 +42,12 @@ def test_questions_are_answered():
         (lambda: dist.destroy_process_group(), AssertionError, "cannot be None"),
         (lambda: dist.get_node_local_rank(), RuntimeError, "LOCAL_RANK"),
         (lambda: dist.nothing_of_that_name, AttributeError, "nothing_of_that_name"),
+        (lambda: dist.tensor.DTensor(), RuntimeError, "no distributed package"),
+        (lambda: dist._tensor.distribute_tensor(facula.ones(1)), RuntimeError, "distribute_tensor"),
+        (lambda: dist.optim.ZeroRedundancyOptimizer([]), RuntimeError, "no distributed package"),
+        (lambda: dist.fsdp.FullyShardedDataParallel(nn.Linear(1, 1)), RuntimeError, "no distrib"),
+        (lambda: dist.fsdp.sharded_grad_scaler.ShardedGradScaler(), RuntimeError, "Sharded"),
+        (lambda: facula.onnx.export(nn.Linear(1, 1)), NotImplementedError, "no ONNX exporter"),
         (lambda: nn.parallel.DistributedDataParallel(nn.Linear(1, 1)), ValueError, "initialized"),
         (lambda: facula.utils.data.DistributedSampler([1]), RuntimeError, "distributed package"),
         (lambda: nn.parallel.replicate(nn.Linear(1, 1), [0]), AssertionError, "Broadcast"),
@@ -55,7 +62,7 @@ def test_what_needs_processes_or_devices_says_so(call, error, text):
 
 def test_missing_parts_are_missing_modules():
     with pytest.raises(ModuleNotFoundError):
-        import facula.distributed.fsdp  # noqa: F401
+        import facula.distributed.pipelining  # noqa: F401
 
 
 def test_signatures_are_shown():

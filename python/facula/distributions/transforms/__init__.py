@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from facula.distributions.transforms.base import (
+from facula.distributions.transforms.base import (  # noqa: F401 (packages take the last one)
     ComposeTransform,
     IndependentTransform,
     ReshapeTransform,
     Transform,
+    _InverseTransform,
     identity_transform,
 )
 from facula.distributions.transforms.elementwise import (

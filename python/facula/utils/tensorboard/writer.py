@@ -234,8 +234,28 @@ class SummaryWriter:
     def add_hparams(
         self, hparam_dict, metric_dict, hparam_domain_discrete=None, run_name=None, global_step=None
     ):
-        """Write parameters and results of a run: NotImplementedError."""
-        raise NotImplementedError("SummaryWriter.add_hparams(): the plugin's messages are missing")
+        """Write parameters and results of a run, as a run of its own.
+
+        Args:
+            hparam_dict (dict): numbers, bools, texts or tensors of one element, by name.
+            metric_dict (dict): results by name.
+            hparam_domain_discrete (dict): lists of the values that a parameter may have.
+            run_name (str): the run's folder in this writer's; the time unless given.
+            global_step (int): the step of the results.
+
+        Raises:
+            TypeError: no dictionaries; a list whose items are not of its parameter's type.
+            ValueError: a parameter of another type.
+        """
+        from facula.utils.tensorboard.summary import hparams
+
+        summaries = hparams(hparam_dict, metric_dict, hparam_domain_discrete)
+        folder = str(time.time()) if run_name is None else run_name
+        with SummaryWriter(os.path.join(self._get_file_writer().get_logdir(), folder)) as writer:
+            for summary in summaries:
+                writer._get_file_writer().add_summary(summary)
+            for name, value in metric_dict.items():
+                writer.add_scalar(name, value, global_step)
 
     def _missing(self, what):
         raise NotImplementedError(f"SummaryWriter.{what}() is missing")
