@@ -7,10 +7,23 @@ The package may be loaded under the name torch (docs/internals/running_unmodifie
 of itself begins with `__name__`.
 """
 
-from facula import _C, _missing
+import sys as _sys
+
+from facula import _C
 
 _C._lazy_module(__name__)
-_missing.install()
+
+
+class _MissingModules:
+    """The last finder of modules: for a module of this package that no other finder has found."""
+
+    @staticmethod
+    def find_spec(full_name, path=None, target=None):
+        if full_name.partition(".")[0] in ("facula", __name__):
+            _import("facula._missing").raise_for_import(full_name, _sys._getframe(1))
+
+
+_sys.meta_path.append(_MissingModules)
 
 # Numbers that torch offers beside its functions; from here on `float` and its like are dtypes.
 e, pi, inf, nan, newaxis = 2.718281828459045, 3.141592653589793, float("inf"), float("nan"), None
@@ -175,16 +188,16 @@ def _find(name):
     if name == "default_generator":
         return _C._default_generator()
     if name in ("__config__", "__future__"):
-        return _missing.submodule(__name__, name)
+        return _import("facula._missing").submodule(__name__, name)
     if name.startswith("__") or name == _LIBRARY:
-        raise _missing.attribute(__name__, name)
+        raise _import("facula._missing").attribute(__name__, name)
     try:
         return _C._function("", name)
     except AttributeError:
         pass
     if hasattr(_C, name):
         return getattr(_C, name)
-    return _missing.submodule(__name__, name)
+    return _import("facula._missing").submodule(__name__, name)
 
 
 def __getattr__(name):

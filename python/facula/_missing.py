@@ -58,28 +58,26 @@ def submodule(module, name):
     return sys.modules[full]
 
 
-class ModuleFinder:
-    """The last finder: says what is missing where an import of a module of facula finds none."""
+def raise_for_import(full_name, finding):
+    """Raise where an `import` found no module `full_name`; `find_spec` of others is told None.
 
-    @staticmethod
-    def find_spec(full_name, path=None, target=None):
-        package, _, name = full_name.rpartition(".")
-        if package.partition(".")[0] not in ("facula", __name__.partition(".")[0]):
-            return None
-        # importlib.util.find_spec asks the same way, and is to be told None.
-        caller = sys._getframe(2).f_code.co_name
-        if caller != "_find_and_load_unlocked":
-            return None
-        if _is_from_import():
-            message = f"cannot import name {name!r} from {package!r}"
-            raise ImportError(_Text(message, package, name), name=package)
-        message = _Text(f"No module named {full_name!r}", package, name)
-        raise ModuleNotFoundError(message, name=full_name)
+    Args:
+        full_name (str): the module's full name.
+        finding (frame): importlib's, which asks the finders.
+    """
+    package, _, name = full_name.rpartition(".")
+    asking = finding.f_back
+    if asking.f_code.co_name != "_find_and_load_unlocked":  # importlib.util.find_spec
+        return
+    if _is_from_import(asking.f_back):
+        message = f"cannot import name {name!r} from {package!r}"
+        raise ImportError(_Text(message, package, name), name=package)
+    message = _Text(f"No module named {full_name!r}", package, name)
+    raise ModuleNotFoundError(message, name=full_name)
 
 
-def _is_from_import():
+def _is_from_import(frame):
     """Whether `from package import name` asks, and found no attribute of this name before."""
-    frame = sys._getframe(3)
     for _ in range(4):
         if frame is None:
             return False
@@ -87,9 +85,3 @@ def _is_from_import():
             return True
         frame = frame.f_back
     return False
-
-
-def install():
-    """Put the finder behind all others; importing the package does this once."""
-    if ModuleFinder not in sys.meta_path:
-        sys.meta_path.append(ModuleFinder)
