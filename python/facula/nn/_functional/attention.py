@@ -179,27 +179,15 @@ def multi_head_attention_forward(
             key_padding_mask = key_padding_mask.unsqueeze(0)
     tgt_len, bsz, embed_dim = query.shape
     src_len = key.shape[0]
-    key_padding_mask = _canonical_mask(
-        key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", query.dtype
+    attn_mask, key_padding_mask, is_causal = _canonical_masks(
+        attn_mask, key_padding_mask, query.dtype, need_weights, is_causal
     )
-    if is_causal and attn_mask is None:
-        raise RuntimeError("is_causal=True is a hint about attn_mask; got no attn_mask")
-    if is_causal and key_padding_mask is None and not need_weights:
-        attn_mask = None
-    else:
-        attn_mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, False)
-        is_causal = is_causal and key_padding_mask is None
-    if embed_dim != embed_dim_to_check:
-        raise AssertionError(f"embed_dim must be {embed_dim_to_check}; got query of {embed_dim}")
-    head_dim = embed_dim // num_heads
-    if head_dim * num_heads != embed_dim:
-        raise AssertionError(f"num_heads must divide embed_dim; got {num_heads} and {embed_dim}")
+    head_dim = _head_dim(embed_dim, embed_dim_to_check, num_heads)
     _check_keys(key, value, use_separate_proj_weight)
     if use_separate_proj_weight:
+        weights = (q_proj_weight, k_proj_weight, v_proj_weight)
         biases = (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
-        q, k, v = _in_projection(
-            query, key, value, q_proj_weight, k_proj_weight, v_proj_weight, *biases
-        )
+        q, k, v = _in_projection(query, key, value, *weights, *biases)
     else:
         q, k, v = _in_projection_packed(query, key, value, in_proj_weight, in_proj_bias)
     if attn_mask is not None:
@@ -207,22 +195,12 @@ def multi_head_attention_forward(
     if bias_k is not None and bias_v is not None:
         k, v = (facula.cat([x, extra.repeat(1, bsz, 1)]) for x, extra in ((k, bias_k), (v, bias_v)))
         attn_mask, key_padding_mask = _pad_one(attn_mask), _pad_one(key_padding_mask)
-    heads = bsz * num_heads
-    q = q.view(tgt_len, heads, head_dim).transpose(0, 1)
-    k = (
-        k.view(k.shape[0], heads, head_dim).transpose(0, 1)
-        if static_k is None
-        else _check_static("static_k", static_k, bsz, num_heads, head_dim)
-    )
-    v = (
-        v.view(v.shape[0], heads, head_dim).transpose(0, 1)
-        if static_v is None
-        else _check_static("static_v", static_v, bsz, num_heads, head_dim)
-    )
+    sizes = (bsz, num_heads, head_dim)
+    q = _split_heads(q, *sizes)
+    k = _split_heads(k, *sizes) if static_k is None else _check_static("static_k", static_k, *sizes)
+    v = _split_heads(v, *sizes) if static_v is None else _check_static("static_v", static_v, *sizes)
     if add_zero_attn:
-        zeros = (heads, 1, head_dim)
-        k = facula.cat([k, facula.zeros(zeros, dtype=k.dtype, device=k.device)], dim=1)
-        v = facula.cat([v, facula.zeros(zeros, dtype=v.dtype, device=v.device)], dim=1)
+        k, v = (facula.cat([x, x.new_zeros(x.shape[0], 1, head_dim)], dim=1) for x in (k, v))
         attn_mask, key_padding_mask = _pad_one(attn_mask), _pad_one(key_padding_mask)
     mask = _merged_mask(attn_mask, key_padding_mask, bsz, num_heads, k.size(1))
     dropout_p = dropout_p if training else 0.0
@@ -237,6 +215,32 @@ def multi_head_attention_forward(
     if batched:
         return output, weights
     return output.squeeze(1), None if weights is None else weights.squeeze(0)
+
+
+def _canonical_masks(attn_mask, key_padding_mask, dtype, need_weights, is_causal):
+    """Both masks as numbers that are added to scores, and whether the kernel makes its own mask."""
+    key_padding_mask = _canonical_mask(
+        key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", dtype
+    )
+    if is_causal and attn_mask is None:
+        raise RuntimeError("is_causal=True is a hint about attn_mask; got no attn_mask")
+    if is_causal and key_padding_mask is None and not need_weights:
+        return None, None, True
+    attn_mask = _canonical_mask(attn_mask, "attn_mask", None, "", dtype, False)
+    return attn_mask, key_padding_mask, is_causal and key_padding_mask is None
+
+
+def _head_dim(embed_dim, expected, num_heads):
+    if embed_dim != expected:
+        raise AssertionError(f"embed_dim must be {expected}; got query of {embed_dim}")
+    if embed_dim % num_heads:
+        raise AssertionError(f"num_heads must divide embed_dim; got {num_heads} and {embed_dim}")
+    return embed_dim // num_heads
+
+
+def _split_heads(x, bsz, num_heads, head_dim):
+    """(N, batch, E) as (batch * heads, N, E / heads)."""
+    return x.view(x.shape[0], bsz * num_heads, head_dim).transpose(0, 1)
 
 
 def _check_keys(key, value, separate):
