@@ -89,17 +89,22 @@ void Batch::set_result(int k, std::vector<Tensor> list) {
 }
 
 void Batch::finish(Value* results) {
+  // A mode's handler below may have returned anything.
+  const auto wrapped = [this](const Tensor& t) {
+    check(t.dim() > 0, call_.op->name(), "(): expected a result for each of the ", size_,
+          " examples of vmap(); got shape ", str(t.sizes()));
+    return wrap_for_level(t, level_, true);
+  };
   for (int k = 0; k < info().results; ++k) {
     Value& v = results_.slots[k];
     const int from = written_argument(info(), k);
     if (from >= 0 && call_.args[from].is_tensor()) {
       facula::set_result(results[k], call_.tensor(from));
     } else if (v.is_tensor()) {
-      facula::set_result(results[k], wrap_for_level(v.as_tensor(), level_, true));
+      facula::set_result(results[k], wrapped(v.as_tensor()));
     } else if (v.tag == Tag::TensorList) {
       std::vector<Tensor> list;
-      for (const Tensor& t : v.as_tensors())
-        list.push_back(t.defined() ? wrap_for_level(t, level_, true) : t);
+      for (const Tensor& t : v.as_tensors()) list.push_back(t.defined() ? wrapped(t) : t);
       facula::set_result(results[k], std::move(list));
     } else {
       clear(results[k]);

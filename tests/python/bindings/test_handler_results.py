@@ -158,6 +158,11 @@ ERRORS = [
     (lambda m, x: x.max(0), lambda x: (x, 3), r"result 1 \('indices'\): expected .*; got int"),
     (lambda m, x: x.max(0), lambda x: (x,), r"expected a tuple of 2 results; got tuple of 1"),
     (lambda m, x: x.max(0), lambda x: x, r"expected a tuple of 2 results; got .*Tensor"),
+    (
+        lambda m, x: m.vmap(lambda row: row.neg())(x),
+        lambda x: x[0, 0],
+        r"aten::neg\(\): expected a result for each of the 3 examples of vmap\(\); got shape \[\]",
+    ),
     (lambda m, x: m.split_copy(x, 1), lambda x: x, r"expected list of Tensors; got .*Tensor"),
     (lambda m, x: m.split_copy(x, 1), lambda x: [x, 3], r"got a list with int at position 1"),
     (lambda m, x: m.equal(x, x), lambda x: "yes", r"expected bool; got str"),

@@ -22,3 +22,13 @@ def test_statistics_that_do_not_fit_raise(name):
 def test_statistics_that_fit_are_taken():
     grad = LAYER(X, X, [17, 2], RIGHT, RIGHT, None, None, [True, False, False])[0]
     assert grad.shape == X.shape
+
+
+@pytest.mark.parametrize("shape", ([8, 0], [0]))
+def test_statistics_of_rows_without_elements(shape):
+    x = facula.zeros(8, 0, dtype=facula.float64)
+    rows = [1, 1] if len(shape) == 2 else [8, 1]
+    _, mean, rstd = facula.ops.aten.native_layer_norm.default(x, shape, None, None, 1e-5)
+    _, rms = facula.ops.aten._fused_rms_norm.default(x, shape, None, 1e-5)
+    assert mean.tolist() == facula.zeros(rows).tolist()
+    assert rstd.isnan().all() and rms.isnan().all() and list(rms.shape) == rows

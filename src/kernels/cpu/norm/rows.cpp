@@ -1,7 +1,9 @@
 // Normalisation of rows: layer, RMS and group norm.
 #include <cmath>
+#include <limits>
 
 #include "core/threads.h"
+#include "kernels/cpu/loop/convert.h"
 #include "kernels/cpu/norm/affine.h"
 #include "kernels/cpu/norm/converted.h"
 #include "kernels/cpu/norm/norm.h"
@@ -58,11 +60,18 @@ int64_t product(IntSpan sizes) {
   return n;
 }
 
+// Of rows without elements, as PyTorch has them.
+void statistics_of_nothing(const Tensor& mean, const Tensor& rstd) {
+  if (mean.defined()) fill(mean, Scalar(0));
+  fill(rstd, Scalar(std::numeric_limits<double>::quiet_NaN()));
+}
+
 template <bool Centred, class T>
 void forward(const Tensor& input, int64_t n, const Tensor& weight, const Tensor& bias, double eps,
              const Tensor& out, const Tensor& mean, const Tensor& rstd) {
   using A = accumulate_t<T>;
-  const int64_t rows = n ? input.numel() / n : 0;
+  if (n == 0) return statistics_of_nothing(mean, rstd);
+  const int64_t rows = input.numel() / n;
   const ContiguousTensor in(input);
   const ConvertedInput<A> w(weight), b(bias);
   const ConvertedResult<A> m(mean), r(rstd);
