@@ -72,6 +72,7 @@ _PYTHON_NAMES = {
         "from_dlpack",
         "is_nonzero",
         "is_same_size",
+        "detach_",
         "typename",
         "is_storage",
         "set_default_dtype",
@@ -103,6 +104,8 @@ _PYTHON_NAMES = {
         "_shape_as_tensor",
     ),
     "facula._lowrank": ("svd_lowrank", "pca_lowrank"),
+    "facula.utils.dlpack": ("to_dlpack",),
+    "facula.jit": ("ScriptModule",),
     "facula._precision": ("get_float32_matmul_precision", "set_float32_matmul_precision"),
     "facula.amp.autocast_mode": (
         "is_autocast_cpu_enabled",
@@ -185,6 +188,10 @@ def _import(name):
 def _find(name):
     if name in _HOME:
         return getattr(_import(_HOME[name]), name)
+    if name == "Storage":
+        return _find("FloatStorage")
+    if name == "torch":  # the package has itself as an attribute
+        return _import(__name__)
     if name == "default_generator":
         return _C._default_generator()
     if name in ("__config__", "__future__"):

@@ -303,3 +303,18 @@ def dim_order(self, *, ambiguity_check=False):
 
 # The method's name, given last: the functions above mean Python's own.
 globals()["type"] = type_
+
+
+def is_same_size(self, other):
+    """Whether another tensor has the same sizes."""
+    return functional.is_same_size(self, other)
+
+
+def is_set_to(self, tensor):
+    """Whether both tensors show the same elements of one storage in the same geometry."""
+    return (
+        self.untyped_storage()._cdata == tensor.untyped_storage()._cdata
+        and self.storage_offset() == tensor.storage_offset()
+        and self.shape == tensor.shape
+        and self.stride() == tensor.stride()
+    )

@@ -87,6 +87,11 @@ def is_warn_always_enabled():
     return _warn_always
 
 
+def detach_(input):
+    """Take a tensor's history away, in place; the function of `Tensor.detach_`."""
+    return input.detach_()
+
+
 def is_same_size(input, other):
     """Whether two tensors have the same sizes."""
     return input.shape == other.shape

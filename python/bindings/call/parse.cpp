@@ -62,6 +62,11 @@ bool read_tensors(const SchemaType& type, PyObject* o, Value& out, Parsed& into)
 
 // One item of a list of ints. What is too big is a type error there, as in PyTorch.
 inline bool read_element(PyObject* o, size_t position, int64_t& out) {
+  // PyTorch tells a list of ints by its first item, and takes a bool as a number after that.
+  if (position > 0 && PyBool_Check(o)) {
+    out = o == Py_True;
+    return true;
+  }
   if (!PyLong_CheckExact(o)) return read_int(o, out);
   int overflow = 0;
   out = long_value(o, overflow);

@@ -43,6 +43,26 @@ PyObject* dtype_to_complex(PyObject* o, PyObject*) {
   return guard([&] { return Py_NewRef(dtype_object(complex_of(dtype_value(o)))); });
 }
 
+// Short names: f32, bf16, i64, u8, c64, f8e4m3fn. What is shorter than a byte keeps its name.
+PyObject* dtype_abbreviation(PyObject* o, void*) {
+  static constexpr const char* words[][2] = {
+      {"bfloat", "bf"}, {"float", "f"}, {"complex", "c"}, {"uint", "u"}, {"int", "i"}};
+  return guard([&] {
+    std::string text(name(dtype_value(o)));
+    if (text == "bool") return string("b8").leak();
+    for (const auto& [word, short_word] : words) {
+      const std::string_view prefix = word;
+      if (!text.starts_with(prefix)) continue;
+      const std::string rest = text.substr(prefix.size());
+      if (rest.size() == 1 && rest[0] < '8') break;
+      text = short_word + rest;
+      std::erase(text, '_');
+      break;
+    }
+    return string(text).leak();
+  });
+}
+
 PyMethodDef dtype_methods[] = {
     {"__reduce__", word_reduce, METH_NOARGS, nullptr},
     {"__copy__", word_copy, METH_NOARGS, nullptr},
@@ -55,6 +75,7 @@ PyGetSetDef dtype_properties[] = {
     {"is_complex", dtype_flag<is_complex>, nullptr, nullptr, nullptr},
     {"is_signed", dtype_flag<is_signed>, nullptr, nullptr, nullptr},
     {"itemsize", dtype_itemsize, nullptr, nullptr, nullptr},
+    {"abbr", dtype_abbreviation, nullptr, nullptr, nullptr},
     {"__module__", word_module, nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 

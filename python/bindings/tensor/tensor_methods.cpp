@@ -378,6 +378,7 @@ PyMethodDef tensor_methods[] = {
     nullary<"element_size", element_size>("Bytes of an element."),
     nullary<"storage_offset", storage_offset>("The first element's place in the storage."),
     nullary<"data_ptr", data_ptr>("The address of the first element."),
+    nullary<"const_data_ptr", data_ptr>("The address of the first element, for reading."),
     nullary<"untyped_storage", untyped_storage>("The storage, as bytes."),
     nullary<"storage", typed_storage>("The storage, as elements."),
     nullary<"storage_type", storage_type_of>("The class of storages of the dtype."),
@@ -464,6 +465,8 @@ PyMethodDef tensor_methods[] = {
     written_in_python<"record_stream">(),
     written_in_python<"module_load">(),
     written_in_python<"dim_order">(),
+    written_in_python<"is_same_size">(),
+    written_in_python<"is_set_to">(),
     {nullptr, nullptr, 0, nullptr}};
 
 PyObject* tensor_repr(PyObject* o) {

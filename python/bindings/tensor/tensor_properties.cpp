@@ -89,6 +89,7 @@ Object of_kind(const Tensor& t) {
   return boolean(has_layout_kind(t) && t->extension->kind->*Flag);
 }
 Object never(const Tensor&) { return boolean(false); }
+Object no_name(const Tensor&) { return none(); }
 
 // Properties that are operators under another guise.
 Object method(const Tensor& t, const char* name, int64_t a, int64_t b) {
@@ -288,6 +289,7 @@ PyGetSetDef tensor_properties[] = {
         "grad_dtype",
         "What gradients are cast to when they come, for a leaf to be set; None: they are not."),
     writes<data, assign_data>("data", "The tensor without its history."),
+    reads<no_name>("name", "None: names of tensors are those of a module's parameters."),
     reads<identity>("_cdata", "The address of the tensor's implementation."),
     reads<on_device<DeviceType::CPU>>("is_cpu", "Whether the tensor is on the CPU."),
     reads<on_device<DeviceType::CUDA>>("is_cuda", "Whether the tensor is on a CUDA device."),

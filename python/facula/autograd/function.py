@@ -160,6 +160,11 @@ class _Context(_C._Node, FunctionCtx):
         return self.saved_tensors
 
     @property
+    def requires_grad(self):
+        """Whether a gradient is wanted for any argument."""
+        return any(self.needs_input_grad)
+
+    @property
     def _raw_saved_tensors(self):
         return _C._raw_saved_tensors(self)
 
@@ -452,6 +457,14 @@ class _Once(Function):
 BackwardCFunction = _Context
 
 
+# Contexts are nodes of their own class; the class that users derive from shows what they have.
+for _name in (
+    "metadata name next_functions register_hook register_prehook requires_grad saved_tensors "
+    "saved_variables"
+).split():
+    setattr(Function, _name, inspect.getattr_static(_Context, _name))
+
+
 class InplaceFunction(Function):
     """A Function that may work in place, by the name that PyTorch has for it.
 
@@ -474,3 +487,11 @@ class NestedIOFunction(Function):
             "NestedIOFunction: nested arguments are not implemented; pass tensors to "
             "facula.autograd.Function"
         )
+
+    def forward_extended(self, *input):
+        """What a class for nested arguments defined: its forward."""
+        raise NotImplementedError("NestedIOFunction: forward_extended() is not defined")
+
+    def backward_extended(self, *grad_output):
+        """What a class for nested arguments defined: its backward."""
+        raise NotImplementedError("NestedIOFunction: backward_extended() is not defined")

@@ -106,6 +106,36 @@ class MultiheadAttention(Module):
         state.setdefault("_qkv_same_embed_dim", True)
         super().__setstate__(state)
 
+    def merge_masks(self, attn_mask, key_padding_mask, query):
+        """Both masks as one that fits the weights of all heads.
+
+        Args:
+            attn_mask (Tensor, optional): (L, L) or (N * num_heads, L, L), added to the weights.
+            key_padding_mask (Tensor, optional): (N, L), added to the weights.
+            query (Tensor): (N, L, E).
+
+        Returns:
+            (Tensor or None, int or None): the mask and its kind: 1 is the padding mask alone, as it
+            came; 2 has shape (N, num_heads, L, L); None where there is no mask.
+
+        Example:
+            >>> layer = facula.nn.MultiheadAttention(4, 2)
+            >>> merged, kind = layer.merge_masks(facula.zeros(3, 3), None, facula.ones(2, 3, 4))
+            >>> merged.shape, kind
+            (torch.Size([2, 2, 3, 3]), 2)
+        """
+        if attn_mask is None:
+            return key_padding_mask, None if key_padding_mask is None else 1
+        batch, length = query.shape[:2]
+        if attn_mask.dim() == 3:
+            merged = attn_mask.view(batch, -1, length, length)
+        else:
+            merged = attn_mask.view(1, 1, length, length).expand(batch, self.num_heads, -1, -1)
+        if key_padding_mask is not None:
+            padding = key_padding_mask.view(batch, 1, 1, length)
+            merged = merged + padding.expand(-1, self.num_heads, -1, -1)
+        return merged, 2
+
     def forward(
         self,
         query,

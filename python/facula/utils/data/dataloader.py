@@ -87,7 +87,7 @@ def _warn_many_workers(num_workers):
         warnings.warn(
             f"This DataLoader will create {num_workers} workers; this process may use {cores} "
             "cores, and more workers than cores make loading slower",
-            stacklevel=3,
+            stacklevel=4,
         )
 
 
@@ -196,7 +196,7 @@ class DataLoader:
             _IterableDataset_len_called=None,
         )
         self.__initialized = True
-        _warn_many_workers(num_workers)
+        self.check_worker_number_rationality()
 
     @staticmethod
     def _check_iterable(shuffle, sampler, batch_sampler):
@@ -233,6 +233,14 @@ class DataLoader:
                 f"{', '.join(name for name, given in others.items() if given)}"
             )
         return None, False
+
+    def check_worker_number_rationality(self):
+        """Warn where there are more workers than processors that this process may use.
+
+        Example:
+            >>> facula.utils.data.DataLoader([1, 2]).check_worker_number_rationality()
+        """
+        _warn_many_workers(self.num_workers)
 
     def __setattr__(self, name, value):
         fixed = (

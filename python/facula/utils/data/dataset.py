@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import math
+import warnings
 from itertools import accumulate
 from types import GenericAlias
 
@@ -129,6 +130,16 @@ class ConcatDataset(Dataset):
         if any(isinstance(d, IterableDataset) for d in self.datasets):
             raise AssertionError("ConcatDataset: datasets must be indexed; got an IterableDataset")
         self.cumulative_sizes = self.cumsum(self.datasets)
+
+    @property
+    def cummulative_sizes(self):
+        """`cumulative_sizes` by its name of old."""
+        warnings.warn(
+            "ConcatDataset.cummulative_sizes is deprecated: its name is cumulative_sizes",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return self.cumulative_sizes
 
     def __len__(self):
         return self.cumulative_sizes[-1]
