@@ -68,6 +68,7 @@ _PYTHON_NAMES = {
         "cdist",
         "unravel_index",
         "chain_matmul",
+        "lu",
         "asarray",
         "from_dlpack",
         "is_nonzero",
@@ -162,6 +163,7 @@ _PYTHON_NAMES = {
         "ComplexFloatStorage",
         "ComplexDoubleStorage",
     ),
+    "facula._linalg_utils": ("eig", "lstsq", "matrix_rank", "qr", "solve", "symeig"),
     "facula._legacy": (
         "FloatTensor",
         "DoubleTensor",

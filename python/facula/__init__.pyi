@@ -40,6 +40,12 @@ from facula._legacy import HalfTensor as HalfTensor
 from facula._legacy import IntTensor as IntTensor
 from facula._legacy import LongTensor as LongTensor
 from facula._legacy import ShortTensor as ShortTensor
+from facula._linalg_utils import eig as eig
+from facula._linalg_utils import lstsq as lstsq
+from facula._linalg_utils import matrix_rank as matrix_rank
+from facula._linalg_utils import qr as qr
+from facula._linalg_utils import solve as solve
+from facula._linalg_utils import symeig as symeig
 from facula._operators.functions import *
 from facula._tensor_str import get_printoptions as get_printoptions
 from facula._tensor_str import set_printoptions as set_printoptions

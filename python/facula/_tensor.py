@@ -253,6 +253,36 @@ def istft(self, *args, **kwargs):
     return functional.istft(self, *args, **kwargs)
 
 
+def lu(self, pivot=True, get_infos=False):
+    """LU factors and the rows that changed places; see `facula.lu`."""
+    return functional.lu(self, pivot, get_infos)
+
+
+def qr(self, some=True):
+    """Removed: `facula.linalg.qr`."""
+    return facula.qr(self, some)
+
+
+def solve(self, other):
+    """Removed: `facula.linalg.solve`."""
+    return facula.solve(self, other)
+
+
+def lstsq(self, other):
+    """Removed: `facula.linalg.lstsq`."""
+    return facula.lstsq(self, other)
+
+
+def eig(self, eigenvectors=False):
+    """Removed: `facula.linalg.eig`."""
+    return facula.eig(self, eigenvectors)
+
+
+def symeig(self, eigenvectors=False):
+    """Removed: `facula.linalg.eigh`."""
+    return facula.symeig(self, eigenvectors)
+
+
 def __rdiv__(self, other):
     """other / self, as an earlier Python called it."""
     return self.reciprocal() * other

@@ -338,6 +338,38 @@ def chain_matmul(*matrices, out=None):
 
 
 @_overridable
+def lu(A, pivot=True, get_infos=False, out=None):
+    """The LU factors of matrices in one matrix, and the rows that changed places.
+
+    Args:
+        A: a tensor (..., m, n).
+        pivot: whether rows change places; without is not implemented on the CPU.
+        get_infos: also gives, for each matrix, 0 or the number of the first pivot that is zero;
+            without, such a matrix raises.
+        out: a tuple of tensors for the results.
+
+    Returns:
+        (LU, pivots), or (LU, pivots, infos): see `facula.linalg.lu_factor_ex`.
+
+    Raises:
+        RuntimeError: a pivot is zero, unless `get_infos`.
+
+    Example:
+        >>> LU, pivots = facula.lu(facula.eye(2))
+    """
+    result = _C._function("", "_lu_with_info")(A, pivot=pivot, check_errors=not get_infos)
+    if not get_infos:
+        result = tuple(result[:2])
+    if out is None:
+        return result
+    if len(out) != len(result):
+        raise TypeError(f"lu(): expected out with {len(result)} tensors; got {len(out)}")
+    for to, made in zip(out, result, strict=True):
+        to.resize_as_(made).copy_(made)
+    return out
+
+
+@_overridable
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     """Distances between the rows of two batches of matrices, by the p-norm."""
     modes = {

@@ -37,13 +37,24 @@ void meta_inverse(Meta& m, const Tensor& A, bool) {
   m.result(1, A.sizes().first(n - 2), DType::Int32);
 }
 
-// What a code of `op` other than 0 says of its matrix.
-std::string what_failed(std::string_view op, int32_t code, const std::string& where) {
-  if (op.starts_with("linalg.cholesky"))
-    return concat("the leading minor of order ", code, where,
-                  " is not positive: only positive definite matrices have a Cholesky factor");
-  return concat("pivot ", code, where, " is zero: a singular matrix has no inverse");
-}
+// What codes of decompositions other than 0 mean: the error, and what is said before and after the
+// code and the number of the matrix.
+struct Failure {
+  std::string_view op;  // or how its name begins
+  ErrorKind kind;
+  const char *before, *after;
+};
+constexpr Failure failures[] = {
+    {"linalg.cholesky", ErrorKind::LinAlg, "the leading minor of order ",
+     " is not positive: only positive definite matrices have a Cholesky factor"},
+    {"linalg.lu", ErrorKind::Runtime, "pivot ",
+     " is zero: to solve with these factors would divide by it"},
+    {"linalg.ldl", ErrorKind::Runtime, "block ",
+     " of D is singular: to solve with these factors would divide by it"},
+    {"linalg.solve", ErrorKind::LinAlg, "pivot ",
+     " is zero: a singular matrix leaves no or many solutions"},
+    {"", ErrorKind::LinAlg, "pivot ", " is zero: a singular matrix has no inverse"},
+};
 
 void check_status(const Tensor& status, std::string_view op) {
   if (status.is_meta()) return;
@@ -52,7 +63,8 @@ void check_status(const Tensor& status, std::string_view op) {
   for (int64_t i = 0; i < codes.numel(); ++i) {
     if (code[i] == 0) continue;
     const std::string where = status.dim() == 0 ? std::string() : concat(" of matrix ", i);
-    throw Error(ErrorKind::LinAlg, op, "(): ", what_failed(op, code[i], where));
+    for (const Failure& f : failures)
+      if (op.starts_with(f.op)) throw Error(f.kind, op, "(): ", f.before, code[i], where, f.after);
   }
 }
 

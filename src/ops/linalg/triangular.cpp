@@ -12,6 +12,7 @@
 #include "ops/create/range.h"
 #include "ops/elementwise/arithmetic.h"
 #include "ops/elementwise/comparison.h"
+#include "ops/linalg/checks.h"
 #include "ops/linalg/inverse.h"
 #include "ops/matmul/matmul.h"
 #include "ops/meta_rules.h"
@@ -24,30 +25,7 @@
 namespace facula {
 namespace {
 
-void check_matrices(const Tensor& t, const char* op, const char* name) {
-  check(t.dim() >= 2, op, "(): ", name, " must have at least 2 dimensions; got ", t.dim());
-}
-void check_square(const Tensor& A, const char* op) {
-  check_matrices(A, op, "A");
-  check(A.size(-1) == A.size(-2), op, "(): A must be square; got ", A.size(-2), " by ", A.size(-1));
-}
-void check_solvable(DType d, const char* op) {
-  const bool full =
-      d == DType::Float32 || d == DType::Float64 || d == DType::Complex64 || d == DType::Complex128;
-  check_kind(ErrorKind::NotImplemented, full, op,
-             "(): expected float32, float64, complex64 or complex128; got ", name(d));
-}
-
-IntSpan leading(const Tensor& t) { return t.sizes().first(static_cast<size_t>(t.dim() - 2)); }
-
-// Strides of matrices that stand column by column, as LAPACK leaves them.
-IntVec column_strides(IntSpan sizes) {
-  IntVec strides = contiguous_strides(sizes);
-  const size_t n = sizes.size();
-  strides[n - 2] = 1;
-  strides[n - 1] = std::max<int64_t>(sizes[n - 2], 1);
-  return strides;
-}
+using namespace linalg;
 
 // --- Cholesky
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/threads.h"
+#include "kernels/cpu/linalg/matrices.h"
 #include "kernels/cpu/loop/convert.h"
 
 namespace facula::cpu {
@@ -76,28 +77,14 @@ class Cholesky {
   int64_t n_;
 };
 
-int64_t matrix_count(const Tensor& t) {
-  int64_t count = 1;
-  for (size_t d = 0; d + 2 < t.sizes().size(); ++d) count *= t.sizes()[d];
-  return count;
-}
-
-// Matrices that a part of a parallel loop should have, where one takes `work` operations.
-int64_t matrices_per_part(int64_t work) {
-  return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, work));
-}
-
 template <class T>
 void cholesky_all(const Tensor& rows, int32_t* status) {
   const int64_t n = rows.size(-1);
-  parallel_for(matrix_count(rows), matrices_per_part(n * n * n / 3),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t i = begin; i < end; ++i) {
-                   T* a = rows.data<T>() + i * n * n;
-                   status[i] = Cholesky<T>(a, n).run();
-                   for (int64_t r = 1; r < n; ++r) std::fill_n(a + r * n, r, T(0));
-                 }
-               });
+  for_each_matrix(matrix_count(rows), n * n * n / 3, [&](int64_t i) {
+    T* a = rows.data<T>() + i * n * n;
+    status[i] = Cholesky<T>(a, n).run();
+    for (int64_t r = 1; r < n; ++r) std::fill_n(a + r * n, r, T(0));
+  });
 }
 
 // Rows of X, which start as those of B, from the first to the last for a lower triangle and the
@@ -120,9 +107,8 @@ void solve_all(const Tensor& A, const Tensor& X, bool upper, bool unit) {
   const int64_t n = A.size(-1), k = X.size(-1);
   const T* a = A.data<T>();
   T* x = X.data<T>();
-  parallel_for(matrix_count(X), matrices_per_part(n * n * k), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      solve_rows<T>(a + i * n * n, x + i * n * k, n, k, upper, unit);
+  for_each_matrix(matrix_count(X), n * n * k, [&](int64_t i) {
+    solve_rows<T>(a + i * n * n, x + i * n * k, n, k, upper, unit);
   });
 }
 
