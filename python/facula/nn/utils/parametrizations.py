@@ -32,8 +32,8 @@ def _is_orthogonal(Q, eps=None):
 
 def _make_orthogonal(A):
     """The Q of the QR decomposition whose R has a positive diagonal."""
-    reflectors, tau = operator("geqrf", "orthogonal()")(A)
-    Q = operator("householder_product", "orthogonal()")(reflectors, tau)
+    reflectors, tau = facula.geqrf(A)
+    Q = facula.linalg.householder_product(reflectors, tau)
     return Q * reflectors.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
 
 
@@ -75,7 +75,7 @@ class _Orthogonal(Module):
             Q = operator("matrix_exp", "orthogonal()")(A)
         else:
             identity = facula.eye(n, dtype=A.dtype, device=A.device)
-            Q = operator("solve", "orthogonal()")(
+            Q = facula.linalg.solve(
                 facula.add(identity, A, alpha=-0.5), facula.add(identity, A, alpha=0.5)
             )
         return Q[..., :k] if n != k else Q
@@ -110,7 +110,7 @@ class _Orthogonal(Module):
                 "orthogonal(): a value can be assigned with use_trivialization=True or with the "
                 f"map householder; got {self.orthogonal_map.name}"
             )
-        A, tau = operator("geqrf", "orthogonal()")(Q)
+        A, tau = facula.geqrf(Q)
         diagonal = A.diagonal(dim1=-2, dim2=-1)
         diagonal.sign_()
         diagonal[tau == 0.0] *= -1
@@ -121,7 +121,7 @@ def _product_of_reflections(X):
     """Householder's product; the diagonal of `X` holds the signs of the columns."""
     A = X.tril(diagonal=-1)
     tau = 2.0 / (1.0 + (A * A).sum(dim=-2))
-    Q = operator("householder_product", "orthogonal()")(A, tau)
+    Q = facula.linalg.householder_product(A, tau)
     return Q * X.diagonal(dim1=-2, dim2=-1).int().unsqueeze(-2)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 
 import facula
@@ -98,7 +98,9 @@ class ParametrizationList(ModuleList):
             new = original
             for module in reversed(self):
                 if hasattr(module, "right_inverse"):
-                    new = module.right_inverse(new)
+                    # One that is not implemented counts as the identity here.
+                    with suppress(NotImplementedError):
+                        new = module.right_inverse(new)
         if not isinstance(new, facula.Tensor) and not isinstance(new, Sequence):
             raise ValueError(
                 "right_inverse() must return a Tensor or a sequence of Tensors; got "
