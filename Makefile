@@ -19,7 +19,7 @@ CONFORMANCE := ../shared/conformance
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup build build-tests demo examples test test-cpp test-python test-isa oracle differential \
-        programs conformance coverage-table bench leaks fuzz test-abi \
+        program-packages programs conformance coverage-table bench leaks fuzz test-abi \
         asan tsan debug docs format lint size baseline completeness wheel clean distclean
 
 help: ## list the targets
@@ -37,8 +37,9 @@ build-tests: setup
 demo: build ## train a small network on handwritten digits, with a picture of the result
 	@$(VENV_PYTHON) examples/digits.py --out-dir build/demo $(DEMO_OPTIONS)
 
-examples: build oracle ## the examples with facula and PyTorch: their curves, side by side
-	@PYTHONPATH=build/release/python $(ORACLE)/bin/python examples/compare.py $(SUITE_OPTIONS)
+examples: build program-packages ## the examples with facula and PyTorch: their curves, side by side
+	@PYTHONPATH=build/release/python:build/program-packages \
+	  $(ORACLE)/bin/python examples/compare.py $(SUITE_OPTIONS)
 
 test: build-tests ## all C++ and Python tests
 	@$(TESTS) --reset cpp python
@@ -64,9 +65,11 @@ oracle: setup ## the environment with PyTorch for comparisons (ORACLE=its folder
 differential: build oracle ## the tests that compare with PyTorch
 	@$(TESTS) differential --python $(ORACLE)/bin/python --options='$(SUITE_OPTIONS)'
 
-programs: build oracle ## programs that say `import torch`, with PyTorch and with facula
+program-packages: oracle
 	@$(ORACLE)/bin/python -m pip install -q --disable-pip-version-check --no-deps --upgrade \
 	  --target build/program-packages -r tests/programs/requirements.txt
+
+programs: build program-packages ## programs that say `import torch`, with PyTorch and with facula
 	@PYTHONPATH=build/release/python $(ORACLE)/bin/python tests/programs/run.py --table \
 	  --packages build/program-packages $(SUITE_OPTIONS)
 

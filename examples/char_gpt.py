@@ -12,7 +12,7 @@ from pydoc_data.topics import topics
 import torch
 from torch import nn
 from torch.nn import functional
-from training import Training, argument_parser, positive
+from training import Training, argument_parser, begin, positive
 
 
 class Text:
@@ -116,7 +116,7 @@ def main(arguments=None):
     parser.add_argument("--length", type=positive(int), default=64, help="characters seen at once")
     parser.add_argument("--write", type=positive(int), default=300, help="characters to write")
     options = parser.parse_args(arguments)
-    torch.manual_seed(options.seed)
+    begin(options)
     text = Text()
     model = GPT(len(text.characters), options.length)
     optimizer = torch.optim.AdamW(model.parameters(), lr=options.lr, weight_decay=0.1)

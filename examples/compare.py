@@ -22,6 +22,7 @@ CURVES = HERE.parent / "build" / "examples"
 PROGRAMS = sorted(p.stem for p in HERE.glob("*.py") if "\nfrom training import" in p.read_text())
 FRAMEWORKS = {"facula": ["-m", "facula", "run"], "PyTorch": []}
 SHOWN = (0, 10, 50, 100, 200)
+DOUBLE_STEPS = "100"
 BEGIN, END = "<!-- curves: written by compare.py -->", "<!-- end of curves -->"
 
 
@@ -54,21 +55,23 @@ def record(name, framework):
         "result": printed.strip().splitlines()[-1],
         "seconds": round(time.perf_counter() - began, 1),
     }
+    run(name, framework, folder / "double", "--no-plot", "--double", "--steps", DOUBLE_STEPS)
     (folder / "result.json").write_text(json.dumps(result))
     print(f"{name} with {framework}: {result['result']}, {result['seconds']} s", flush=True)
 
 
 def recorded(name):
-    """By framework: the losses, the last line and the seconds of a program's newest runs."""
+    """By framework: losses, losses in float64, and the result of the newest runs of a program."""
     found = {}
     for framework in FRAMEWORKS:
         folder = CURVES / framework / name
         if (folder / "result.json").exists():
-            found[framework] = (losses_of(folder), json.loads((folder / "result.json").read_text()))
+            result = json.loads((folder / "result.json").read_text())
+            found[framework] = (losses_of(folder), losses_of(folder / "double"), result)
     return found if len(found) == len(FRAMEWORKS) else None
 
 
-def agreement(ours, theirs, near=1e-3):
+def agreement(ours, theirs, near):
     """For how many steps two curves agree within `near` of the loss."""
     pairs = enumerate(zip(ours, theirs, strict=True))
     return next((i for i, (a, b) in pairs if abs(a - b) > near * max(1, abs(b))), len(ours))
@@ -76,19 +79,31 @@ def agreement(ours, theirs, near=1e-3):
 
 def rows_of(name, runs):
     """The rows of the table about one program."""
-    agree = agreement(*(losses for losses, _ in runs.values()))
-    for framework, (losses, result) in runs.items():
+    single, double = (
+        list(curves) for curves in zip(*(run[:2] for run in runs.values()), strict=False)
+    )
+    agree = agreement(*single, near=1e-3)
+    agree_double = f"{agreement(*double, near=1e-6)} of {DOUBLE_STEPS}"
+    for framework, (losses, _, result) in runs.items():
         shown = [f"{losses[step]:.4f}" for step in SHOWN if step < len(losses) - 1]
         shown += [""] * (len(SHOWN) - len(shown))
         first = f"[{name}]({name}.py), {len(losses)} steps" if framework == "facula" else ""
-        last = f"{agree}" if framework == "facula" else ""
-        yield [first, framework, *shown, f"{losses[-1]:.4f}", last, result["result"]]
+        last = [f"{agree}", agree_double] if framework == "facula" else ["", ""]
+        yield [first, framework, *shown, f"{losses[-1]:.4f}", *last, result["result"]]
 
 
 def table(found):
     """The table of all programs in Markdown."""
     steps = [f"step {step}" for step in SHOWN]
-    head = ["program", "with", *steps, "last step", "agree for", "what it prints at last"]
+    head = [
+        "program",
+        "with",
+        *steps,
+        "last step",
+        "agree for",
+        "in float64",
+        "what it prints at last",
+    ]
     rows = [head, ["---"] * len(head)]
     for name, runs in found.items():
         rows += rows_of(name, runs)
@@ -112,7 +127,7 @@ def save_picture(found):
 
     figure, panels = pyplot.subplots(2, 3, figsize=(12, 6), layout="constrained")
     for axes, (name, runs) in zip(panels.flat, found.items(), strict=False):
-        for (framework, (losses, _)), style in zip(runs.items(), ("-", "--"), strict=True):
+        for (framework, (losses, *_)), style in zip(runs.items(), ("-", "--"), strict=True):
             axes.plot(losses, style, label=framework, linewidth=1)
         axes.set(title=name, xlabel="step", ylabel="loss")
         axes.legend()

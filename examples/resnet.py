@@ -13,7 +13,7 @@ import sys
 import torch
 from torch import nn
 from torch.nn import functional
-from training import Training, argument_parser, positive
+from training import Training, argument_parser, begin, positive
 
 NAMES = (
     "astronaut brick camera chelsea coffee coins grass gravel hubble_deep_field "
@@ -123,7 +123,7 @@ def main(arguments=None):
     parser.add_argument("--blocks", type=positive(int), default=1, help="residual blocks a stage")
     parser.add_argument("--width", type=positive(int), default=16, help="channels of stage 1")
     options = parser.parse_args(arguments)
-    torch.manual_seed(options.seed)
+    begin(options)
     pictures = load_photographs()
     border = COLUMNS * 3 // 4
     model = make_model(options.blocks, options.width, len(NAMES))

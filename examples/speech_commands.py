@@ -19,7 +19,7 @@ import wave
 import torch
 from torch import nn
 from torch.nn import functional
-from training import Training, argument_parser
+from training import Training, argument_parser, begin
 
 WORDS = "yes no up down left right on off stop go".split()
 SPEEDS = (130, 160, 190)
@@ -42,7 +42,7 @@ def speak(word, voice, speed):
             )
         # The length in the header of a stream is not known yet when it is written.
         samples = array.array("h", file.readframes(file.getnframes()))
-    sound = torch.tensor(samples.tolist(), dtype=torch.float32) / 32768
+    sound = torch.tensor(samples.tolist()) / 32768
     # The mean of three neighbours keeps most of what is above half the new rate out.
     return functional.avg_pool1d(sound[None], 3)[0]
 
@@ -119,7 +119,7 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     if not shutil.which("espeak-ng"):
         sys.exit("speech_commands: espeak-ng is not installed: apt-get install espeak-ng")
-    torch.manual_seed(options.seed)
+    begin(options)
     words, voices = WORDS[: options.words], VOICES[: options.voices]
     sounds, labels = load_sounds(words, voices[:-HELD_OUT])
     model = make_model(len(words))

@@ -43,9 +43,19 @@ def argument_parser(program, text, steps, lr, batch_size):
     parser.add_argument(
         "--checkpoint-every", type=positive(int), default=100, metavar="STEPS", help="default 100"
     )
+    parser.add_argument(
+        "--double", action="store_true", help="compute in float64, where rounding shows later"
+    )
     parser.add_argument("--no-plot", action="store_true", help="write no picture")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     return parser
+
+
+def begin(options):
+    """Sets the seed and the dtype of a run."""
+    if options.double:
+        torch.set_default_dtype(torch.float64)
+    torch.manual_seed(options.seed)
 
 
 class Training:

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from torch import nn
 from torch.nn import functional
-from training import Training, argument_parser, positive
+from training import Training, argument_parser, begin, positive
 
 DATA = Path(__file__).resolve().parent / "data" / "digits.csv.gz"
 
@@ -65,7 +65,7 @@ def main(arguments=None):
     parser = argument_parser("vae", __doc__, steps=1500, lr=2e-3, batch_size=64)
     parser.add_argument("--code", type=positive(int), default=8, help="numbers in a code")
     options = parser.parse_args(arguments)
-    torch.manual_seed(options.seed)
+    begin(options)
     images = load_digits()
     training_set, test_set = images[:1500], images[1500:]
     model = VAE(options.code)

@@ -16,9 +16,9 @@ import speed_page
 from console import BUILD, ROOT, Failure, run_logged, run_main, say, shown
 
 SOURCE, PAGES = BUILD / "docs" / "source", BUILD / "docs" / "html"
-# Files and folders of the repository that are pages, or pictures on them.
+# Files and folders of the repository that are pages, or what pages show and link to.
 COPIED = "docs examples ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md"
-SUFFIXES = {".md", ".png", ".svg"}
+SUFFIXES = {".md", ".png", ".svg", ".py"}
 
 
 def copy_pages():

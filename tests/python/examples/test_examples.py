@@ -44,6 +44,7 @@ def test_vae_learns(tmp_path):
 
 @pytest.mark.parametrize("name", SMALL)
 def test_help_shows_the_first_line_of_the_program(name, tmp_path):
+    skip_unless_there(name)
     text = run(name, tmp_path, "--help").stdout
     about = ast.get_docstring(ast.parse((EXAMPLES / f"{name}.py").read_text())).splitlines()[0]
     assert about in " ".join(text.split())
