@@ -83,7 +83,7 @@ def rows_of(name, runs):
         list(curves) for curves in zip(*(run[:2] for run in runs.values()), strict=False)
     )
     agree = agreement(*single, near=1e-3)
-    agree_double = f"{agreement(*double, near=1e-6)} of {DOUBLE_STEPS}"
+    agree_double = f"{agreement(*double, near=1e-6)} of {len(double[0])}"
     for framework, (losses, _, result) in runs.items():
         shown = [f"{losses[step]:.4f}" for step in SHOWN if step < len(losses) - 1]
         shown += [""] * (len(SHOWN) - len(shown))
