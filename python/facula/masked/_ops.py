@@ -157,7 +157,7 @@ def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
     Example:
         >>> mask = facula.tensor([True, False, True])
-        >>> masked.sum(facula.tensor([1.0, 2.0, 3.0]), mask=mask)
+        >>> facula.masked.sum(facula.tensor([1.0, 2.0, 3.0]), mask=mask)
         tensor(4.)
     """
     dtype = _wide(input.dtype) if dtype is None else dtype
@@ -171,7 +171,7 @@ def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
     Example:
         >>> mask = facula.tensor([True, False, True])
-        >>> masked.prod(facula.tensor([2.0, 0.0, 3.0]), mask=mask)
+        >>> facula.masked.prod(facula.tensor([2.0, 0.0, 3.0]), mask=mask)
         tensor(6.)
     """
     dtype = input.dtype if dtype is None else dtype
@@ -188,7 +188,7 @@ def cumsum(input, dim, *, dtype=None, mask=None):
 
     Example:
         >>> mask = facula.tensor([True, False, True])
-        >>> masked.cumsum(facula.tensor([1.0, 2.0, 3.0]), 0, mask=mask)
+        >>> facula.masked.cumsum(facula.tensor([1.0, 2.0, 3.0]), 0, mask=mask)
         tensor([1., 1., 4.])
     """
     dtype = input.dtype if dtype is None else dtype
@@ -202,7 +202,7 @@ def cumprod(input, dim, *, dtype=None, mask=None):
 
     Example:
         >>> mask = facula.tensor([True, False, True])
-        >>> masked.cumprod(facula.tensor([2.0, 0.0, 3.0]), 0, mask=mask)
+        >>> facula.masked.cumprod(facula.tensor([2.0, 0.0, 3.0]), 0, mask=mask)
         tensor([2., 2., 6.])
     """
     dtype = input.dtype if dtype is None else dtype
@@ -216,7 +216,7 @@ def amax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
     Example:
         >>> mask = facula.tensor([True, False, True])
-        >>> masked.amax(facula.tensor([1.0, 9.0, 3.0]), mask=mask)
+        >>> facula.masked.amax(facula.tensor([1.0, 9.0, 3.0]), mask=mask)
         tensor(3.)
     """
     dtype = input.dtype if dtype is None else dtype
@@ -230,7 +230,7 @@ def amin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
     Example:
         >>> mask = facula.tensor([True, False, True])
-        >>> masked.amin(facula.tensor([2.0, 0.0, 3.0]), mask=mask)
+        >>> facula.masked.amin(facula.tensor([2.0, 0.0, 3.0]), mask=mask)
         tensor(2.)
     """
     dtype = input.dtype if dtype is None else dtype
@@ -253,7 +253,7 @@ def argmax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
     Example:
         >>> mask = facula.tensor([True, False, True])
-        >>> masked.argmax(facula.tensor([1, 9, 3]), mask=mask)
+        >>> facula.masked.argmax(facula.tensor([1, 9, 3]), mask=mask)
         tensor(2)
     """
     dtype = input.dtype if dtype is None else dtype
@@ -267,7 +267,7 @@ def argmin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
     Example:
         >>> mask = facula.tensor([True, False, True])
-        >>> masked.argmin(facula.tensor([5, 0, 3]), mask=mask)
+        >>> facula.masked.argmin(facula.tensor([5, 0, 3]), mask=mask)
         tensor(2)
     """
     dtype = input.dtype if dtype is None else dtype
@@ -294,7 +294,7 @@ def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
     Example:
         >>> mask = facula.tensor([True, False, True])
-        >>> masked.mean(facula.tensor([1.0, 9.0, 3.0]), mask=mask)
+        >>> facula.masked.mean(facula.tensor([1.0, 9.0, 3.0]), mask=mask)
         tensor(2.)
     """
     dtype = input.dtype if dtype is None else dtype
@@ -312,7 +312,7 @@ def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
     Example:
         >>> mask = facula.tensor([True, False, True])
-        >>> masked.logsumexp(facula.tensor([0.0, 9.0, 0.0]), mask=mask)
+        >>> facula.masked.logsumexp(facula.tensor([0.0, 9.0, 0.0]), mask=mask)
         tensor(0.6931)
     """
     dtype = input.dtype if dtype is None else dtype
@@ -343,7 +343,7 @@ def logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None):
 
     Example:
         >>> mask = facula.tensor([True, False])
-        >>> masked.logaddexp(facula.zeros(2), facula.zeros(2), input_mask=mask)
+        >>> facula.masked.logaddexp(facula.zeros(2), facula.zeros(2), input_mask=mask)
         tensor([0.6931, 0.0000])
     """
     dtype = input.dtype if dtype is None else dtype
@@ -365,7 +365,7 @@ def norm(input, ord=2.0, dim=None, *, keepdim=False, dtype=None, mask=None):
 
     Example:
         >>> mask = facula.tensor([True, False, True])
-        >>> masked.norm(facula.tensor([3.0, 9.0, 4.0]), mask=mask)
+        >>> facula.masked.norm(facula.tensor([3.0, 9.0, 4.0]), mask=mask)
         tensor(5.)
     """
     _check_order("norm", ord)
@@ -393,7 +393,7 @@ def normalize(input, ord, dim, *, eps=1e-12, dtype=None, mask=None):
 
     Example:
         >>> mask = facula.tensor([True, False, True])
-        >>> masked.normalize(facula.tensor([3.0, 9.0, 4.0]), 2.0, 0, mask=mask)
+        >>> facula.masked.normalize(facula.tensor([3.0, 9.0, 4.0]), 2.0, 0, mask=mask)
         tensor([0.6000, 0.0000, 0.8000])
     """
     dtype = input.dtype if dtype is None else dtype
@@ -416,7 +416,7 @@ def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
 
     Example:
         >>> mask = facula.tensor([True, False, True, True])
-        >>> masked.median(facula.tensor([1.0, 9.0, 3.0, 2.0]), mask=mask)
+        >>> facula.masked.median(facula.tensor([1.0, 9.0, 3.0, 2.0]), mask=mask)
         tensor(2.)
     """
     dtype = input.dtype if dtype is None else dtype
@@ -451,7 +451,7 @@ def softmax(input, dim, *, dtype=None, mask=None):
 
     Example:
         >>> mask = facula.tensor([True, False, True])
-        >>> masked.softmax(facula.tensor([1.0, 9.0, 1.0]), 0, mask=mask)
+        >>> facula.masked.softmax(facula.tensor([1.0, 9.0, 1.0]), 0, mask=mask)
         tensor([0.5000, 0.0000, 0.5000])
     """
     return _softmax("softmax", input, dim, dtype, mask, _lowest, facula.nn.functional.softmax)
@@ -463,7 +463,7 @@ def log_softmax(input, dim, *, dtype=None, mask=None):
 
     Example:
         >>> mask = facula.tensor([True, False, True])
-        >>> masked.log_softmax(facula.tensor([1.0, 9.0, 1.0]), 0, mask=mask)
+        >>> facula.masked.log_softmax(facula.tensor([1.0, 9.0, 1.0]), 0, mask=mask)
         tensor([-0.6931,    -inf, -0.6931])
     """
     function = facula.nn.functional.log_softmax
@@ -476,7 +476,7 @@ def softmin(input, dim, *, dtype=None, mask=None):
 
     Example:
         >>> mask = facula.tensor([True, False, True])
-        >>> masked.softmin(facula.tensor([1.0, 9.0, 1.0]), 0, mask=mask)
+        >>> facula.masked.softmin(facula.tensor([1.0, 9.0, 1.0]), 0, mask=mask)
         tensor([0.5000, 0.0000, 0.5000])
     """
     return _softmax("softmin", input, dim, dtype, mask, _highest, facula.nn.functional.softmin)
@@ -499,7 +499,7 @@ def var(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype
 
     Example:
         >>> mask = facula.tensor([True, False, True])
-        >>> masked.var(facula.tensor([1.0, 9.0, 3.0]), mask=mask)
+        >>> facula.masked.var(facula.tensor([1.0, 9.0, 3.0]), mask=mask)
         tensor(2.)
     """
     if unbiased is not None and correction is not None:
@@ -529,7 +529,7 @@ def std(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype
 
     Example:
         >>> mask = facula.tensor([True, False, True])
-        >>> masked.std(facula.tensor([1.0, 9.0, 3.0]), mask=mask)
+        >>> facula.masked.std(facula.tensor([1.0, 9.0, 3.0]), mask=mask)
         tensor(1.4142)
     """
     options = dict(correction=correction, keepdim=keepdim, dtype=dtype, mask=mask)

@@ -122,7 +122,7 @@ class MultiheadAttention(Module):
             >>> layer = facula.nn.MultiheadAttention(4, 2)
             >>> merged, kind = layer.merge_masks(facula.zeros(3, 3), None, facula.ones(2, 3, 4))
             >>> merged.shape, kind
-            (torch.Size([2, 2, 3, 3]), 2)
+            (facula.Size([2, 2, 3, 3]), 2)
         """
         if attn_mask is None:
             return key_padding_mask, None if key_padding_mask is None else 1
