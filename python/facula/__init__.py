@@ -106,7 +106,6 @@ _PYTHON_NAMES = {
     ),
     "facula._lowrank": ("svd_lowrank", "pca_lowrank"),
     "facula.utils.dlpack": ("to_dlpack",),
-    "facula.jit": ("ScriptModule",),
     "facula._precision": ("get_float32_matmul_precision", "set_float32_matmul_precision"),
     "facula.amp.autocast_mode": (
         "is_autocast_cpu_enabled",
