@@ -17,6 +17,7 @@ from urllib.parse import urlparse
 from urllib.request import Request, urlopen
 
 import facula
+from facula import _missing
 
 __all__ = [
     "download_url_to_file",
@@ -193,21 +194,45 @@ def _load_local(hubconf_dir, model, *args, **kwargs):
 
 
 class _Progress:
-    """A line on stderr that tells how much has come."""
+    """A line on stderr that tells how much has come; a small part of tqdm's class."""
 
-    def __init__(self, total, shown):
-        self.total, self.shown, self.done = total, shown, 0
+    def __init__(self, iterable=None, desc=None, total=None, disable=False, **options):
+        self.iterable, self.desc, self.total, self.disable = iterable, desc, total, disable
+        self.n = 0
 
-    def update(self, count):
-        self.done += count
-        if self.shown:
-            part = f"{100 * self.done / self.total:.1f}%" if self.total else f"{self.done} bytes"
-            sys.stderr.write(f"\r{part}")
+    def update(self, n=1):
+        self.n += n
+        if not self.disable:
+            part = f"{100 * self.n / self.total:.1f}%" if self.total else f"{self.n}"
+            sys.stderr.write(f"\r{self.desc + ': ' if self.desc else ''}{part}")
             sys.stderr.flush()
 
     def close(self):
-        if self.shown:
+        if not self.disable:
             sys.stderr.write("\n")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.close()
+
+    def __iter__(self):
+        with self:
+            for item in self.iterable:
+                yield item
+                self.update()
+
+
+def __getattr__(name):
+    if name != "tqdm":
+        raise _missing.attribute(__name__, name)
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        tqdm = _Progress
+    globals()["tqdm"] = tqdm
+    return tqdm
 
 
 def download_url_to_file(url, dst, hash_prefix=None, progress=True):
@@ -242,7 +267,7 @@ def download_url_to_file(url, dst, hash_prefix=None, progress=True):
 def _fetch(url, file, digest, progress):
     with urlopen(Request(url, headers={"User-Agent": "torch.hub"})) as reply:
         length = reply.headers.get("Content-Length")
-        shown = _Progress(int(length) if length else None, progress)
+        shown = _Progress(total=int(length) if length else None, disable=not progress)
         while chunk := reply.read(READ_DATA_CHUNK):
             file.write(chunk)
             if digest is not None:

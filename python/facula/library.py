@@ -335,14 +335,20 @@ def register_kernel(op, device_types, func=None, /, *, lib=None):
 def register_fake(op, func=None, /, *, lib=None, _stacklevel=1, allow_override=True):
     """Put in the shape rule of an operator, run on meta tensors; or decorate one.
 
+    A rule for an operator that is not there yet waits until it is defined, as kernels do: a
+    package's Python parts can be used where its compiled operators cannot be loaded. (PyTorch
+    raises here.)
+
     Raises:
         ValueError: `op` is neither a name nor an operator.
-        RuntimeError: there is no such operator.
+        RuntimeError: it is a name of `aten` that is not there.
     """
-    overload = overload_of(op, "register_fake")
+    may_wait = isinstance(op, str) and not op.startswith("aten::")
+    name = op if may_wait else overload_of(op, "register_fake").name()
+    library = _library_of(split_name(name)[0], lib)
 
     def register(function):
-        _library_for(overload, lib)._register_fake(overload, function)
+        library._register_fake(name, function)
         return function
 
     return register if func is None else register(func)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import Enum, IntEnum
 
 from facula import _missing
 
@@ -30,6 +30,28 @@ class OperatorExportTypes(Enum):
     ONNX_FALLTHROUGH = 3
 
 
+class TensorProtoDataType(IntEnum):
+    """ONNX's numbers of element types (onnx.proto, TensorProto.DataType)."""
+
+    UNDEFINED = 0
+    FLOAT = 1
+    UINT8 = 2
+    INT8 = 3
+    UINT16 = 4
+    INT16 = 5
+    INT32 = 6
+    INT64 = 7
+    STRING = 8
+    BOOL = 9
+    FLOAT16 = 10
+    DOUBLE = 11
+    UINT32 = 12
+    UINT64 = 13
+    COMPLEX64 = 14
+    COMPLEX128 = 15
+    BFLOAT16 = 16
+
+
 class ONNXProgram:
     """A model in ONNX's terms: `export` makes it."""
 
@@ -50,6 +72,34 @@ def is_in_onnx_export():
 def export(model, args=(), f=None, **options):
     """Write a model as an ONNX file: NotImplementedError."""
     raise NotImplementedError("onnx.export(): facula has no ONNX exporter yet")
+
+
+_symbolics = {}  # (operator, version) -> function, for an exporter
+
+
+def register_custom_op_symbolic(symbolic_name, symbolic_fn, opset_version):
+    """Note a function that writes an operator of one's own in ONNX's terms.
+
+    Args:
+        symbolic_name (str): "namespace::name".
+        symbolic_fn: called as symbolic_fn(graph, *args) in an export.
+        opset_version (int): from which version of ONNX's operators on.
+
+    Raises:
+        OnnxExporterError: a name without a namespace, or in "aten".
+    """
+    namespace, found, _ = symbolic_name.partition("::")
+    if not found or namespace == "aten":
+        raise OnnxExporterError(
+            "register_custom_op_symbolic(): symbolic_name must be 'namespace::name' outside of "
+            f"aten; got {symbolic_name}"
+        )
+    _symbolics[symbolic_name, opset_version] = symbolic_fn
+
+
+def unregister_custom_op_symbolic(symbolic_name, opset_version):
+    """Forget what `register_custom_op_symbolic` noted."""
+    _symbolics.pop((symbolic_name, opset_version), None)
 
 
 def __getattr__(name):

@@ -118,6 +118,20 @@ def program_texts_of_values(t):
     )
 
 
+def program_lists_by_device_and_dtype(t):
+    __import__(f"{t.__name__}.utils._foreach_utils")
+    group = t.utils._foreach_utils._group_tensors_by_device_and_dtype
+    a, b = t.ones(1), t.ones(2).double()
+    calls = ([[a, b, a]], True), ([[a, b, a], [b, None, a]], True), ([[a, b]], False)
+    found = [group(*call) for call in calls]
+    device = t.device("cpu")
+    return [sorted(map(str, g.items())) for g in found], [
+        t.utils._foreach_utils._has_foreach_support([a, t.nn.Parameter(a)], device),
+        t.utils._foreach_utils._has_foreach_support([a, None], device),
+        t.utils._foreach_utils._get_fused_kernels_supported_devices(),
+    ]
+
+
 def program_low_rank_arguments(t):
     x = t.ones(3, 4)
     return [

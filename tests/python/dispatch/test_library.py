@@ -351,6 +351,14 @@ def test_shape_rules_have_a_context(lib):
         seen[0].new_dynamic_size()
 
 
+def test_a_shape_rule_waits_for_its_operator():
+    library.register_fake("scratch_waits::twice", lambda x: x.new_empty(2 * x.shape[0]))
+    lib = library.Library("scratch_waits", "FRAGMENT")
+    lib.define("twice(Tensor x) -> Tensor")
+    assert facula.ops.scratch_waits.twice(facula.ones(3, device="meta")).shape == (6,)
+    lib._destroy()
+
+
 def test_operators_complain_with_runtime_errors():
     for call in (lambda: scale(), lambda: scale(1, 2, 3, 4), lambda: scale("x", "y")):
         with pytest.raises(RuntimeError, match="tests_lib::scale"):

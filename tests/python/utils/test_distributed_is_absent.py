@@ -44,9 +44,12 @@ def test_questions_are_answered():
         (lambda: dist.nothing_of_that_name, AttributeError, "nothing_of_that_name"),
         (lambda: dist.tensor.DTensor(), RuntimeError, "no distributed package"),
         (lambda: dist._tensor.distribute_tensor(facula.ones(1)), RuntimeError, "distribute_tensor"),
+        (lambda: dist.nn.all_gather(facula.ones(1)), ValueError, "init_process_group"),
         (lambda: dist.optim.ZeroRedundancyOptimizer([]), RuntimeError, "no distributed package"),
         (lambda: dist.fsdp.FullyShardedDataParallel(nn.Linear(1, 1)), RuntimeError, "no distrib"),
         (lambda: dist.fsdp.sharded_grad_scaler.ShardedGradScaler(), RuntimeError, "Sharded"),
+        (lambda: facula.ao.quantization.prepare, AttributeError, "prepare"),
+        (lambda: facula.onnx.register_custom_op_symbolic("a", None, 1), RuntimeError, "namespace"),
         (lambda: facula.onnx.export(nn.Linear(1, 1)), NotImplementedError, "no ONNX exporter"),
         (lambda: nn.parallel.DistributedDataParallel(nn.Linear(1, 1)), ValueError, "initialized"),
         (lambda: facula.utils.data.DistributedSampler([1]), RuntimeError, "distributed package"),
@@ -99,3 +102,23 @@ def test_errors_of_recorded_programs_are_written(tmp_path, monkeypatch):
     with pytest.raises(KeyError):
         main()
     assert "KeyError" in json.loads((tmp_path / "error.json").read_text())["message"]["message"]
+
+
+def test_functions_for_onnx_are_noted_and_models_are_in_no_export():
+    from facula.onnx.symbolic_helper import parse_args
+
+    @parse_args("v", "i")
+    def symbolic(g, x):
+        return x
+
+    assert symbolic(None, 3) == 3 and symbolic._arg_descriptors == ["v", "i"]
+    facula.onnx.register_custom_op_symbolic("mine::op", symbolic, 11)
+    facula.onnx.unregister_custom_op_symbolic("mine::op", 11)
+    assert not facula.onnx.is_in_onnx_export()
+
+
+def test_borders_of_quantization_let_floats_pass():
+    wrapped = facula.ao.quantization.QuantWrapper(nn.Linear(2, 2).eval())
+    x = facula.ones(1, 2)
+    assert facula.equal(wrapped(x), wrapped.module(x)) and not wrapped.quant.training
+    assert [name for name, _ in wrapped.named_children()] == ["quant", "dequant", "module"]

@@ -1,6 +1,7 @@
 """hub from a folder and a file's address, monitor, fork_rng, flags of backends."""
 
 import hashlib
+import sys
 from datetime import timedelta
 
 import facula
@@ -129,3 +130,11 @@ def test_ways_of_attention_are_put_back():
 def test_a_wrong_precision_is_told_of():
     with pytest.warns(UserWarning, match="no effect"):
         facula.set_float32_matmul_precision("low")
+
+
+def test_progress_is_told_without_tqdm(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    monkeypatch.delitem(vars(hub), "tqdm", raising=False)
+    assert list(hub.tqdm([1, 2], total=2)) == [1, 2]
+    assert "50.0%\r100.0%" in capsys.readouterr().err
+    monkeypatch.delitem(vars(hub), "tqdm")
