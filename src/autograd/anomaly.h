@@ -1,4 +1,4 @@
-// Anomaly mode: nodes remember where they were made, and gradients are searched for NaN.
+// Anomaly mode: nodes record where they were made, and gradients are checked for NaN.
 #pragma once
 #include <atomic>
 #include <string>
@@ -7,20 +7,21 @@ namespace facula {
 
 struct Node;
 
-// Both are read on every node; set_anomaly writes them.
+// Whether anomaly mode is on, and whether it checks for NaN; written by set_anomaly.
 extern constinit std::atomic<bool> anomaly_on, anomaly_checks_nan;
 inline bool anomaly_enabled() { return anomaly_on.load(std::memory_order_relaxed); }
 void set_anomaly(bool on, bool check_nan);
 
-// What the language above does about a node; each may be null.
+// Functions of the binding; each may be null.
 struct AnomalyHooks {
-  // A node is being made: keep the traceback, and the node whose backward makes it (or null).
+  // Called for a new node, to keep the traceback. `during` is the node whose backward made it, or
+  // null.
   void (*made)(Node& n, Node* during) = nullptr;
-  // The node failed: say where it was made.
+  // Called for a node that failed, to print where it was made.
   void (*failed)(Node& n) = nullptr;
   // The source line where the node was made, or an empty text.
   std::string (*line)(const Node& n) = nullptr;
-  // The source line that runs now.
+  // The source line that is running.
   std::string (*current_line)() = nullptr;
 };
 extern constinit std::atomic<const AnomalyHooks*> anomaly_hooks;
@@ -29,7 +30,7 @@ void note_made(Node& n);
 void note_failed(Node& n);
 std::string forward_line(const Node& n);
 
-// The node whose backward runs on this thread, or null.
+// The node whose backward is running on this thread, or null.
 Node* current_node();
 
 }  // namespace facula

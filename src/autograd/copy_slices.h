@@ -1,4 +1,4 @@
-// Nodes for views that are changed in place.
+// Nodes for in-place changes of views.
 #pragma once
 #include "autograd/node.h"
 
@@ -10,7 +10,7 @@ struct ViewGeometry {
   int64_t offset;
 };
 
-// The history of a view, as as_strided of its base.
+// The grad_fn of a view whose base was changed: as_strided of the base.
 struct ViewOfBase final : Node {
   ViewOfBase(const Tensor& base, const Tensor& view);
   Gradients apply(Gradients grads) override;
@@ -22,12 +22,12 @@ struct ViewOfBase final : Node {
   int64_t base_offset_;
 };
 
-// The history of a base after an in-place change of one of its views: the gradient passes through
-// the changed elements by way of `inner`, and past the others unchanged.
+// The grad_fn of a base after an in-place change of one of its views. Gradients of the changed
+// elements go through `inner`, the node of the change; gradients of the others pass unchanged.
 struct CopySlices final : Node {
   CopySlices(const Tensor& base, const Tensor& view, Ref<Node> inner);
   ~CopySlices() override { inner_->around = nullptr; }
-  // Where gradients of the changed view go: as from a view that is taken of the changed base.
+  // The edge for gradients of the changed view: that of a view of the changed base.
   Edge edge_of_view();
   Gradients apply(Gradients grads) override;
   std::string name() const override { return "torch::autograd::CopySlices"; }
@@ -42,14 +42,14 @@ struct CopySlices final : Node {
   Tensor slice_of(const Tensor& whole) const;
 
   Ref<Node> inner_;
-  std::shared_ptr<ViewReplay> replay_;  // where geometry is not enough
+  std::shared_ptr<ViewReplay> replay_;  // for views that as_strided cannot express
   ViewGeometry view_;
   IntVec base_sizes_, base_strides_;
   int64_t base_offset_;
   DType base_dtype_;
   Device base_device_;
   bool base_conj_, base_neg_;
-  LayerSet base_layers_;  // of those bits
+  LayerSet base_layers_;  // the layers of these two bits
 };
 
 }  // namespace facula

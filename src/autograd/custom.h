@@ -1,5 +1,5 @@
-// Operations with a derivative of their own: the rules that Function follows in every language, and
-// Function for C++.
+// Custom operations with a backward function: Function for C++, and the rules for attaching results
+// to the graph that it shares with Python's Function.
 //
 //   struct Square : facula::Function<Square> {
 //     static Tensor forward(FunctionContext& ctx, const Tensor& x) {
@@ -20,26 +20,26 @@
 
 namespace facula {
 
-// What a custom operation says of its results.
+// The inputs and outputs of a custom operation.
 struct CustomResults {
-  std::vector<Tensor> inputs;    // the tensors that it was called with
-  std::vector<Tensor> outputs;   // undefined where a result is no tensor
-  std::vector<Tensor> dirty;     // inputs that it changed
-  std::vector<Tensor> constant;  // outputs without a gradient
+  std::vector<Tensor> inputs;
+  std::vector<Tensor> outputs;   // undefined for results that are no tensors
+  std::vector<Tensor> dirty;     // inputs that were changed in place
+  std::vector<Tensor> constant;  // outputs that have no gradient
 };
 
-// The outputs as the caller gets them: with `node` as history, or without one where it is null.
-// Inputs that are returned as they are become views. RuntimeError where the rules of in-place
-// changes are broken. `warn` is called with texts for the user.
+// Returns the outputs with `node` as grad_fn, or without a grad_fn if it is null. An input that is
+// returned unchanged becomes a view. RuntimeError if the rules for in-place changes are broken.
+// `warn` receives warnings for the user.
 std::vector<Tensor> attach_results(const Ref<Node>& node, const CustomResults& results,
                                    const std::function<void(const char*)>& warn = {});
 
-// What forward leaves for backward.
+// What forward passes on to backward.
 class FunctionContext {
  public:
   // Keeps inputs or outputs of the operation for backward.
   void save_for_backward(std::vector<Tensor> tensors) { to_save_ = std::move(tensors); }
-  // The tensors that were kept. RuntimeError when they were changed since, or freed.
+  // The saved tensors. RuntimeError if they were changed in place since, or freed.
   std::vector<Tensor> saved() const;
   // Says that forward changed these inputs in place; they must be among its results.
   void mark_dirty(std::vector<Tensor> inputs) { results_.dirty = std::move(inputs); }
@@ -47,7 +47,7 @@ class FunctionContext {
   void mark_non_differentiable(std::vector<Tensor> outputs) {
     results_.constant = std::move(outputs);
   }
-  // Whether undefined gradients come to backward as zeros; on by default.
+  // Whether backward gets zeros for undefined gradients; on by default.
   void set_materialize_grads(bool on) { materialize_ = on; }
   // Whether the gradient of tensor argument i will be used.
   bool needs_input_grad(size_t i) const { return i < needs_.size() && needs_[i]; }
@@ -61,7 +61,7 @@ class FunctionContext {
   CustomResults results_;
   std::vector<bool> needs_;
   bool materialize_ = true, released_ = false;
-  Node* node_ = nullptr;  // whose context this is
+  Node* node_ = nullptr;  // the node that owns this context
 };
 
 // The node of a C++ Function.
@@ -76,9 +76,9 @@ struct FunctionNode final : Node {
     for (const SavedTensor& s : context.saved_) s.show_held(visitor);
   }
 
-  // Before forward: what it is called with. Returns whether a graph is recorded.
+  // Called before forward. Returns whether a graph is recorded.
   bool begin(std::vector<Tensor> inputs);
-  // After forward: its results with their histories.
+  // Called after forward. Returns the outputs with their grad_fn.
   std::vector<Tensor> end(std::vector<Tensor> outputs, bool recording);
 
   FunctionContext context;
@@ -91,9 +91,8 @@ struct FunctionNode final : Node {
 // "Square" for struct Square.
 std::string type_text(const std::type_info& type);
 
-// Base of operations with a derivative written in C++; see the top of this file. `forward` returns
-// a Tensor or a vector of them. Arguments that are no tensors have no gradient in backward's
-// result, which has one for each tensor argument.
+// The base of custom operations in C++; see the top of this file. `forward` returns a Tensor or a
+// vector of Tensors. `backward` returns one gradient for each Tensor argument, and none for others.
 template <class Derived>
 struct Function {
   template <class... Args>

@@ -1,10 +1,10 @@
-// Forward mode: tangents travel with tensors, a call at a time.
+// Forward-mode differentiation: each call computes the tangents of its results.
 //
-// The autograd layer computes the tangents of a call's results after the backend ran, in this
-// order: a view of the tangent for views; the record's own rule; the operator itself for linear
-// records; the sum of local derivatives times tangents; else the transpose of the record's vjp
-// rows, which are linear in the cotangent: with g = vjp(u), the derivative of <g, t> by u is the
-// tangent.
+// The autograd layer does this after the backend ran, by the first way that applies: for views, the
+// same view of the tangent; the record's forward rule; for linear operators, the operator applied
+// to the tangents; the sum of local derivatives times tangents; and last, the vjp rules. Those are
+// linear in the cotangent u, so the derivative of <vjp(u), t> with respect to u is the tangent for
+// the input tangent t.
 #pragma once
 #include <vector>
 
@@ -13,44 +13,45 @@
 
 namespace facula {
 
-// Whether tangents are followed on this thread now.
+// Whether calls on this thread compute tangents now.
 inline bool forward_mode_on() {
   return forward_levels.load(std::memory_order_relaxed) > 0 && thread_state.forward_grad_enabled &&
          !thread_state.computing_tangent && !thread_state.inference;
 }
 
-// The tangent, also one that a view takes from its base; undefined where there is none.
+// The tensor's tangent, which a view may take from its base; undefined if there is none.
 Tensor tangent_of(const Tensor& t);
 bool has_tangent(const Tensor& t);
-// Gives a tensor its tangent, laid out as the tensor is; one that it has already is overwritten.
+// Sets the tangent of a tensor, in the tensor's own layout; replaces an existing one.
 void set_tangent(const Tensor& t, Tensor tangent);
 
-// Another header over the same values has the same tangent.
+// Gives `to`, which shares its values with `from`, the same tangent.
 void copy_tangent(const Tensor& from, const Tensor& to);
 
-// --- the user's one level
+// --- dual levels, of which there is at most one at a time
 
-// RuntimeError when a level is on already.
+// RuntimeError if a level is active already.
 void enter_dual_level();
-// Ends the level: tangents of it are gone.
+// Ends the level and drops its tangents.
 void exit_dual_level();
 bool dual_level_on();
-// A view of the primal that has a tangent. RuntimeError for tangents of another shape, and where
-// one of the two has a tangent already.
+// A view of the primal with the given tangent. RuntimeError if the tangent has another shape, or if
+// either tensor already has a tangent.
 Tensor make_dual(const Tensor& primal, const Tensor& tangent);
-// The tensor without its tangent, and the tangent (undefined: none).
+// A view of the tensor without a tangent, and the tangent, which may be undefined.
 std::pair<Tensor, Tensor> unpack_dual(const Tensor& t);
 
-// --- what the autograd layer does for one call
+// --- forward mode for one call of the autograd layer
 
 class ForwardPass {
  public:
   using Tensors = std::vector<Tensor>;
-  // Before the backend runs: keeps what tangents will need. Does nothing where no argument has one.
+  // Before the backend runs: saves what the tangents will need. Does nothing if no argument has
+  // one.
   explicit ForwardPass(const OpCall& c) {
     if (forward_mode_on()) begin(c);
   }
-  // Afterwards: gives results their tangents.
+  // After the backend ran: computes the tangents of the results.
   void finish(OpCall& c) {
     if (duals_) compute(c);
   }
@@ -69,10 +70,10 @@ class ForwardPass {
   Way way_of(const OpCall& c) const;
 
   Way way_ = Way::None;
-  uint32_t duals_ = 0;              // arguments with tangents, a bit each
-  const Operator* base_ = nullptr;  // the form of the operator that changes nothing
+  uint32_t duals_ = 0;              // one bit for each argument with a tangent
+  const Operator* base_ = nullptr;  // the variant of the operator that writes nothing
   std::vector<Tensors> tangents_;   // of each argument: one, or one for each element of a list
-  SavedCall args_;                  // as they were, for a rule
+  SavedCall args_;                  // the arguments before the call, for a rule
   Ref<OpNode> node_;
 };
 

@@ -1,17 +1,17 @@
-// Gradients on their way between nodes.
+// Gradients that are passed from one node to another.
 #pragma once
 #include "autograd/node.h"
 
 namespace facula {
 
-// Whether a sum of gradients belongs to its pass alone, so that it can be changed in place.
+// Whether a sum of gradients may be changed in place: nobody else holds it, and it is dense.
 bool may_add_to(const Tensor& sum);
 
 Tensor fit_slow(Tensor g, const OutputMeta& m, const Node& from, size_t index);
 
-// A gradient as the node that receives it must see it: summed over broadcast dimensions, of the
-// forward result's dtype. `from` returned it as its result `index`; RuntimeError when it cannot
-// fit.
+// Converts a gradient for the node that receives it: sums it over broadcast dimensions and casts it
+// to the dtype of the forward result. `from` returned it as gradient `index`. RuntimeError if that
+// is not possible.
 inline Tensor fit(Tensor g, const OutputMeta& m, const Node& from, size_t index) {
   if (!g.defined()) return g;
   const bool fits =

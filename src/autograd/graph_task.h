@@ -18,38 +18,38 @@ namespace facula {
 
 class GraphTask;
 
-// What a thread does for the engine: the innermost pass and the node of it that runs.
+// The state of one thread in the engine: its innermost pass and the node that is running.
 struct EngineThread {
   GraphTask* task = nullptr;
   Node* node = nullptr;
-  int depth = 0;               // passes inside passes
-  bool buffers_shown = false;  // to the node that runs
+  int depth = 0;               // of nested passes
+  bool buffers_shown = false;  // whether the running node asked for gradient_buffers()
 };
 extern thread_local constinit EngineThread engine_thread __attribute__((tls_model("initial-exec")));
 
-// Nodes run in the order of their sequence, the latest first, each when all its gradients are
-// there. Nodes of the CPU (and of the device whose worker asked) run on the thread that asked,
-// others are jobs of their device's worker. With one thread nothing is locked; with several the
-// mutex guards the table's gradients and counts, the queue, and the numbers below it. No operator
-// and no hook runs under it.
+// A node runs when all its gradients have arrived; of several such nodes, the one made last runs
+// first. CPU nodes run on the calling thread, as do nodes of a device if its worker is the caller;
+// others run as jobs of their device's worker. With one thread nothing is locked. With several, the
+// mutex guards the gradients and counts in the table, the queue, and the members below the mutex.
+// No operator and no hook runs while it is held.
 class GraphTask : public std::enable_shared_from_this<GraphTask> {
  public:
   GraphTask(const BackwardOptions& options, std::span<const Edge> roots,
             std::span<const Edge> inputs);
   const int64_t id;
-  std::vector<Tensor> captured;  // one for each input
+  std::vector<Tensor> captured;  // the result: one gradient for each input
 
   bool keeps_graph() const { return options_.retain_graph; }
   bool partial() const { return partial_; }
   bool will_run(const Node& n) const { return plan_.will_run(n); }
   void add_callback(std::function<void()> f);
-  // Gradients that the receivers of n's gradients have so far and that may be added to in place.
+  // For gradient_buffers().
   std::vector<Tensor> buffers(Node& n) const;
 
   // Runs the pass, then its callbacks.
   void run(std::span<const Edge> roots, std::span<const Tensor> cotangents);
-  // At the end, also where run() raised: what waits at the workers is not begun, what they have
-  // begun is waited for.
+  // Called at the end, even if run() raised: cancels jobs that workers have not begun, and waits
+  // for those that they have.
   void finish();
 
  private:
@@ -62,8 +62,8 @@ class GraphTask : public std::enable_shared_from_this<GraphTask> {
   using Queue = std::priority_queue<uint32_t, std::vector<uint32_t>, LatestFirst>;
   using Guard = std::unique_lock<std::mutex>;
 
-  // --- scheduling; what takes a guard is called with the mutex held where there are several
-  // threads
+  // --- scheduling; with several threads, functions that take a guard are called with the mutex
+  // held
   static Device device_of(const Node& n);
   bool runs_here(const Node& n) const;
   bool any_runs_elsewhere();
@@ -89,7 +89,7 @@ class GraphTask : public std::enable_shared_from_this<GraphTask> {
   Tensor& sum_at(uint32_t at, uint32_t output_nr);
 
   const BackwardOptions options_;
-  const bool partial_;  // for some inputs alone
+  const bool partial_;  // whether `inputs` were given
   PassPlan plan_;
   Queue ready_{LatestFirst{&plan_.table}};
   std::vector<std::function<void()>> callbacks_;
@@ -98,7 +98,7 @@ class GraphTask : public std::enable_shared_from_this<GraphTask> {
   const uint32_t generation_ = fork_generation();
   const Device owner_device_ = worker_device();
   const bool several_threads_;
-  std::optional<InheritedState> inherited_;  // where there are several threads
+  std::optional<InheritedState> inherited_;  // only with several threads
   std::mutex mutex_;
   std::condition_variable wake_;
   int64_t outstanding_ = 0, running_elsewhere_ = 0;

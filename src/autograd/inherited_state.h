@@ -1,4 +1,4 @@
-// What a thread that works for another takes over of that one's state.
+// The state that a worker thread inherits from the thread it works for.
 #pragma once
 #include <memory>
 
@@ -6,17 +6,16 @@
 
 namespace facula {
 
-// The one place that decides it: workers of the engine and fresh threads of deep recursion take
-// over all of ThreadState - grad mode, modes, transforms, autocast, overrides, hooks of saved
-// tensors - and keep to themselves what they change of it. Only the casts that autocast remembers
-// are each thread's own.
+// This class alone decides what is inherited: all of ThreadState - grad mode, modes, transforms,
+// autocast, overrides, saved-tensor hooks - except autocast's cache of cast weights. Changes that
+// the worker makes stay its own.
 class InheritedState {
  public:
-  // Of the calling thread, as it is now. That thread outlives every use: stacks of modes and
-  // transforms stay its own.
+  // Copies the calling thread's state. That thread must outlive every use, since it owns the stacks
+  // of modes and transforms.
   InheritedState();
 
-  // In force on another thread, for a scope.
+  // Applies the state to another thread for a scope.
   class Scope {
    public:
     explicit Scope(const InheritedState& of);

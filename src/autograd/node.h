@@ -1,4 +1,4 @@
-// Nodes of the autograd graph: what computes gradients of inputs from gradients of outputs.
+// Nodes of the autograd graph, which compute gradients of inputs from gradients of outputs.
 #pragma once
 #include <functional>
 #include <memory>
@@ -26,7 +26,7 @@ struct Edge {
   explicit operator bool() const { return static_cast<bool>(node); }
 };
 
-// What a gradient must look like: the shape, dtype and device of the forward result.
+// The shape, dtype and device of a forward result, which its gradient must have too.
 struct OutputMeta {
   OutputMeta() = default;
   OutputMeta(IntSpan s, DType t, Device d)
@@ -34,17 +34,17 @@ struct OutputMeta {
   IntVec sizes;
   DType dtype = DType::Undefined;
   Device device;
-  bool any_dtype = false;  // a gradient keeps the dtype that it has
-  uint32_t stream = 0;     // of the device, that was current when the result was made
+  bool any_dtype = false;  // gradients are not cast
+  uint32_t stream = 0;     // the device's current stream when the result was made
 };
 
 using Gradients = std::vector<Tensor>;
-// Each may replace gradients; an undefined one stands for zero.
+// Hooks may replace gradients; an undefined gradient means zero.
 using PreHook = std::function<void(Gradients& grads)>;
 using PostHook = std::function<void(Gradients& inputs, const Gradients& outputs)>;
 using GradientHook = std::function<Tensor(const Tensor&)>;  // undefined result: unchanged
 
-// `object`: the Python object that `call` owns one reference to, for the collector.
+// `object` is the Python object that `call` owns a reference to; the cycle collector needs it.
 struct NodePreHook {
   uint64_t id;
   PreHook call;
@@ -62,18 +62,19 @@ struct NodeTensorHook {
   void* object;
 };
 
-// What the binding keeps with a node: its `metadata`.
+// The binding's `metadata` attribute of a node.
 struct NodeMetadata {
   virtual ~NodeMetadata() = default;
   virtual void show_held(HeldVisitor& visitor) const = 0;
 };
 
-// What few nodes have. Copied out under the node's lock before anything of it is called.
+// Hooks and metadata, which few nodes have. A hook is copied under the node's lock before it is
+// called, so that the lock is not held while it runs.
 struct NodeHooks {
   std::vector<NodePreHook> pre;
   std::vector<NodePostHook> post;
   std::vector<NodeTensorHook> tensor;
-  std::vector<std::pair<uint32_t, TensorImpl*>> retained;  // outputs whose .grad is kept; weak
+  std::vector<std::pair<uint32_t, TensorImpl*>> retained;  // outputs with retain_grad(); not owned
   std::unique_ptr<NodeMetadata> metadata;
 
   void show_held(HeldVisitor& visitor) const;
@@ -82,40 +83,40 @@ struct NodeHooks {
 struct Node : GraphNode {
   Node();
   ~Node() override;
-  // Nodes come and go with every operator: from the allocator's free lists.
+  // Every recorded call makes a node, so they come from the allocator's free lists.
   static void* operator new(size_t bytes) { return cpu_allocate(bytes); }
   static void operator delete(void* p, size_t bytes) { cpu_free(p, bytes); }
-  // One gradient per output in, one per edge out; an undefined tensor is zero.
+  // Takes one gradient for each output and returns one for each edge; an undefined tensor is zero.
   virtual Gradients apply(Gradients grads) = 0;
   // PyTorch's name for the node: "AddBackward0".
   virtual std::string name() const = 0;
-  // Frees saved tensors; a later apply raises.
+  // Frees the saved tensors; apply() raises afterwards.
   virtual void release_saved() {}
-  // The leaf that an accumulation node serves.
+  // The leaf of an AccumulateGrad; undefined for other nodes.
   virtual Tensor leaf() const { return {}; }
-  // Whether a complex gradient of a real tensor stands for its real part.
+  // Whether the node accepts a complex gradient for a real output and takes its real part.
   virtual bool takes_real_part() const { return false; }
   void forget(TensorImpl* t) override;
   void show_held(HeldVisitor& visitor) const override;
 
-  // Hooks: before the node runs (on all gradients, or on that of one output), and after. They may
-  // be added and removed while another thread runs the node.
+  // Adds a hook that runs before the node (on all its gradients, or on that of one output) or after
+  // it. Hooks may be added and removed while another thread runs the node.
   uint64_t add_pre_hook(PreHook hook, void* object = nullptr);
   uint64_t add_post_hook(PostHook hook, void* object = nullptr);
   uint64_t add_tensor_hook(uint32_t output_nr, GradientHook hook, void* object = nullptr);
   void remove_hook(uint64_t id);
   void retain_output(uint32_t output_nr, TensorImpl* t);
   bool has_hooks() const { return hooks_.load(std::memory_order_acquire) != nullptr; }
-  // Made when first asked for.
+  // The hooks, made at the first call.
   NodeHooks& hooks();
   NodeMetadata* metadata() const;
 
-  SpinLock lock;  // of hooks and saved tensors
+  SpinLock lock;  // guards hooks and saved tensors
   const uint64_t sequence;
   InlineVector<Edge, 3> next;
   InlineVector<OutputMeta, 1> outputs;
   std::atomic<void*> python_object{nullptr};  // borrowed
-  // Where this one changed a view in place: the node of the base, which owns it.
+  // If this node changed a view in place: the CopySlices node of the base, which owns this one.
   CopySlices* around = nullptr;
 
  protected:
@@ -127,17 +128,17 @@ struct Node : GraphNode {
 void destroy(Node* n);
 uint64_t new_hook_id();
 
-// Adds the tensor as the next output of the node and gives it this history.
+// Adds the tensor as the next output of the node, and sets its grad_fn to the node.
 void set_history(const Tensor& t, Ref<Node> node);
 
-// Adds gradients into a leaf's .grad. The leaf owns the node; while anything refers to the node, it
-// holds the leaf in turn.
+// The node that adds gradients to a leaf's .grad. The leaf owns it; while anything else refers to
+// the node, the node keeps the leaf alive.
 class AccumulateGrad final : public Node {
  public:
   explicit AccumulateGrad(const Tensor& leaf);
-  // A reference; the leaf is alive.
+  // Returns a reference to the node; the leaf must be alive.
   Ref<Node> refer();
-  // What the node wants of gradients, as the leaf is now.
+  // Updates what the node expects of gradients from the leaf's current geometry.
   void take_geometry();
   void on_unreferenced() override;
   Gradients apply(Gradients grads) override;
@@ -150,17 +151,16 @@ class AccumulateGrad final : public Node {
   static void add(const Tensor& leaf, Tensor fresh);
 
   TensorImpl* const leaf_;
-  OwnedMutex adding_;  // two threads may meet at one leaf
+  OwnedMutex adding_;  // held while adding, since two threads may reach one leaf
 };
 inline bool is_accumulator(const Node& n) { return n.sequence == UINT64_MAX; }
 
 // The node of any operator with a record.
 class OpNode final : public Node {
  public:
-  // `wanted`: bit per argument that needs a gradient. Saves inputs; what the call makes follows in
-  // save_results.
-  // For forward mode, `wanted` are arguments with tangents: the node is used at once and dropped,
-  // and what it saves keeps its history.
+  // `wanted` has one bit for each argument that needs a gradient. Saves the inputs; save_results()
+  // follows after the call. For Purpose::Forward, `wanted` are the arguments with tangents: the
+  // node is used at once and dropped, and the tensors that it saves keep their history.
   enum class Purpose : uint8_t { Backward, Forward };
   OpNode(const OpCall& c, uint32_t wanted, Purpose purpose = Purpose::Backward);
   Gradients apply(Gradients grads) override;
@@ -173,25 +173,25 @@ class OpNode final : public Node {
   const Operator& op() const { return *call_.op(); }
   Tensor saved_arg(int i) const;
   Tensor saved_result(int i) const;
-  // The first of the edges of an argument that has any.
+  // The index of the first edge of an argument, which must have one.
   size_t edge_of(int arg) const;
 
   bool keeps(int arg) const { return kept_args_ >> arg & 1; }
   bool saves_results() const { return (kept_results_ | late_args_) != 0; }
 
-  // What the node shows of itself: `_saved_other`, `_raw_saved_self`.
+  // An attribute of the node in Python, such as `_saved_other` and `_raw_saved_other`.
   struct Field {
     enum Kind : uint8_t { Argument, Result, Sizes, Number } kind;
     int index;
     std::string name;  // of the argument or result
     bool list = false;
-    size_t element = 0;  // of a list: which one raw_saved() gives
+    size_t element = 0;  // the element of a list that raw_saved() returns
   };
   std::vector<Field> fields() const;
   std::vector<Tensor> saved_list(int i) const;
   const Value& number(int i) const { return call_.args()[i]; }
   IntVec saved_sizes(int i) const;
-  // Null where the call had None.
+  // Null if the argument was None.
   SavedTensor* raw_saved(const Field& f);
   size_t list_length(const Field& f) const;
   void check_alive() const;
@@ -202,15 +202,15 @@ class OpNode final : public Node {
     IntVec sizes;
     DType dtype = DType::Undefined;
   };
-  // What is known of one tensor argument: its geometry, and what the call's rows save of it.
+  // The geometry of a tensor argument, and the tensor itself if a derivative needs it.
   struct TensorArg {
-    // A constructor: an aggregate would be filled with zeros first.
+    // Has a constructor because an aggregate would be zeroed first.
     TensorArg(int i, DType d, IntSpan s) : index(i), dtype(d), sizes(s) {}
     int index = 0;
     DType dtype = DType::Undefined;
     IntVec sizes;
     SavedTensor saved;
-    IntVec strides;  // of what a view was taken of, or a copy in the manner of one
+    IntVec strides;  // for operators that make views, or copies of views
     int64_t offset = 0;
   };
   struct ListArg {
@@ -228,10 +228,10 @@ class OpNode final : public Node {
   Gradients with_zeros(const Gradients& grads) const;
   Tensor run_row(Backward& b, int row);
 
-  SavedCall call_;  // numbers, lists, strings; no tensors
+  SavedCall call_;  // arguments other than tensors
   const uint32_t wanted_;
-  uint32_t kept_args_ = 0, kept_results_ = 0;  // a bit each
-  uint32_t late_args_ = 0;  // of those kept: what the call writes, as a result of its own
+  uint32_t kept_args_ = 0, kept_results_ = 0;  // which of them are saved, one bit for each
+  uint32_t late_args_ = 0;  // those of kept_args_ that the call writes: saved after it
   const Purpose purpose_;
   std::atomic<bool> released_{false};
   InlineVector<TensorArg, 3> tensors_;

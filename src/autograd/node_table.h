@@ -1,4 +1,4 @@
-// What a backward pass knows of each node: a hash table over a vector, in the order of discovery.
+// The state of each node in a backward pass: a hash table over a vector in order of discovery.
 #pragma once
 #include <vector>
 
@@ -12,8 +12,8 @@ class NodeTable {
     Node* node;
     Gradients grads = {};
     int32_t dependencies = 0;
-    bool needed = false;    // it runs
-    bool captured = false;  // its gradient is asked for
+    bool needed = false;    // the pass runs it
+    bool captured = false;  // grad() returns its gradient
     bool queued = false;
   };
   static constexpr uint32_t none = UINT32_MAX;
@@ -24,7 +24,7 @@ class NodeTable {
   const State& operator[](uint32_t i) const { return states_[i]; }
 
   uint32_t find(const Node* n) const { return slots_[slot_of(n)]; }
-  // The node's index; second: whether it is new.
+  // Returns the node's index, and whether it is new.
   std::pair<uint32_t, bool> insert(Node* n) {
     uint32_t& slot = slots_[slot_of(n)];
     if (slot != none) return {slot, false};

@@ -1,4 +1,4 @@
-// What a backward pass is going to do, found out before it begins.
+// The plan of a backward pass, made before it begins.
 #pragma once
 #include <span>
 #include <vector>
@@ -7,17 +7,17 @@
 
 namespace facula {
 
-// The nodes that the roots reach, how many gradients each of them waits for, and which of them run.
+// The nodes that are reachable from the roots, how many gradients each waits for, and which run.
 class PassPlan {
  public:
-  // A gradient that grad() hands out: that of an output of a node, which need not run for it.
+  // A gradient that grad() returns: that of one output of a node. The node itself need not run.
   struct Capture {
     uint32_t node, output_nr;
     size_t index;  // among the inputs
   };
 
-  // Without inputs all nodes run. With inputs those run that lie on a path to one of them; and the
-  // inputs themselves where gradients are accumulated into them, while otherwise they are captured.
+  // Without inputs all nodes run. With inputs only nodes on a path to one of them run, and with
+  // `accumulate` the inputs' own nodes too; without it, gradients of the inputs are captured.
   PassPlan(std::span<const Edge> roots, std::span<const Edge> inputs, bool accumulate);
 
   NodeTable table;

@@ -1,13 +1,13 @@
-// One node of a backward pass: its hooks, its derivative, and what is looked at in between.
+// Runs one node of a backward pass: its hooks, its derivative, and the checks of anomaly mode.
 #pragma once
 #include "autograd/node.h"
 
 namespace facula {
 
-// Runs hooks on the gradients of single outputs; retain_grad() is one of them.
+// Runs the hooks on gradients of single outputs, and stores those of outputs with retain_grad().
 void run_tensor_hooks(Node& n, Gradients& grads);
 
-// The gradients of the node's inputs. `keep_saved`: what it saved stays, for another pass.
+// Returns the gradients of the node's inputs. `keep_saved`: saved tensors stay for another pass.
 Gradients run_node(Node& n, Gradients grads, bool keep_saved);
 
 }  // namespace facula

@@ -1,5 +1,6 @@
-// Streams in a backward pass: a node runs on the stream that its forward ran on, gradients that
-// change streams are waited for, and at the end the caller's streams wait for those of the leaves.
+// Streams in a backward pass: a node runs on the stream of its forward call, a stream that receives
+// a gradient of another waits for it, and at the end the caller's streams wait for those that wrote
+// gradients of leaves.
 #pragma once
 #include <mutex>
 #include <optional>
@@ -10,14 +11,14 @@
 
 namespace facula {
 
-// What says where a node runs; null where it has no output.
+// The first output of a node, which says where it runs; null if it has none.
 inline const OutputMeta* first_output(const Node& n) {
   for (const OutputMeta& m : n.outputs)
     if (m.dtype != DType::Undefined) return &m;
   return nullptr;
 }
 
-// While a node's backward runs; nothing for nodes of the host.
+// Makes a node's stream current while its backward runs; does nothing for CPU nodes.
 class NodeStream {
  public:
   explicit NodeStream(const Node& n) {
@@ -30,8 +31,8 @@ class NodeStream {
   std::optional<StreamGuard> guard_;
 };
 
-// While a gradient that was computed on this thread's current stream is added to what its receiver
-// has: on the receiver's stream, which waits for it.
+// While a gradient is added to those of its receiver: makes the receiver's stream current, after it
+// has waited for the stream that computed the gradient.
 class GradientHandover {
  public:
   GradientHandover(const Tensor& gradient, const OutputMeta& receiver) {
@@ -44,16 +45,16 @@ class GradientHandover {
   std::optional<StreamGuard> guard_;
 };
 
-// The streams on which a pass wrote what its caller is going to read.
+// The streams that wrote the results of a pass.
 class LeafStreams {
  public:
-  // The node's results are read by the caller. From any thread of the pass.
+  // Adds the stream of a node whose results the caller will read. From any thread of the pass.
   void add(const Node& n) {
     const OutputMeta* m = first_output(n);
     if (m && m->device.is_accelerator()) [[unlikely]]
       add(Stream{m->device, m->stream});
   }
-  // On the caller's thread: its current streams go on when those are done.
+  // On the caller's thread: makes its current streams wait for the added ones.
   void rejoin();
 
  private:

@@ -1,4 +1,4 @@
-// Threads of the engine: one worker per device, and fresh ones for deep recursion.
+// Threads of the engine: one worker per device, and new threads for deep recursion.
 #pragma once
 #include <exception>
 #include <functional>
@@ -8,24 +8,22 @@
 
 namespace facula {
 
-// Runs a job on the device's worker; jobs must not throw.
+// Queues a job for the device's worker thread; jobs must not throw.
 void run_on_worker(Device device, std::function<void()> job);
-// The device whose worker this thread is; the CPU for any other thread.
+// The device of which this thread is the worker; the CPU for other threads.
 Device worker_device();
-// While a worker waits for other threads: one more thread takes jobs of its device, or two workers
-// that wait for each other would do so for ever. Nothing on other threads.
+// Held while a worker waits for other threads: another thread then runs the jobs of its device,
+// since two workers that wait for each other would deadlock. Does nothing on other threads.
 class WorkerWaits {
  public:
   WorkerWaits();
   ~WorkerWaits();
   WorkerWaits(const WorkerWaits&) = delete;
 };
-// Runs `work` on a thread of its own with this thread's state, and waits; what it throws is thrown
-// here.
+// Runs `work` on a new thread with this thread's state and waits for it; rethrows its exception.
 void run_on_fresh_thread(const std::function<void()>& work);
 
-// An exception on its way from one thread to another, with the error that the language above has
-// set.
+// An exception that is passed from one thread to another, with the Python error that is set.
 class CarriedError {
  public:
   CarriedError() = default;
@@ -35,7 +33,7 @@ class CarriedError {
     return *this;
   }
   ~CarriedError();
-  // In a catch block: takes the exception.
+  // Stores the current exception; called in a catch block.
   void take();
   bool any() const { return static_cast<bool>(error_); }
   [[noreturn]] void rethrow();

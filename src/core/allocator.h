@@ -17,7 +17,7 @@ void cpu_free(void* p, size_t bytes) noexcept;
 // Returns unused memory to the system: all that is cached, except other threads' free lists.
 void cpu_empty_cache();
 
-// How many bytes of large blocks are kept for reuse; the longest unused ones are given up first.
+// How many bytes of large blocks are kept for reuse; the least recently used are freed first.
 // The default is a quarter of the memory that the process may use.
 void set_cpu_memory_cap(size_t bytes);
 size_t cpu_memory_cap();
@@ -25,7 +25,7 @@ size_t cpu_memory_cap();
 struct MemoryStats {
   int64_t allocated = 0;       // bytes in use, block sizes rounded up
   int64_t peak_allocated = 0;  // since start or reset; short peaks of several threads may be missed
-  int64_t reserved = 0;        // bytes held from the system: in use, cached, or not yet cut up
+  int64_t reserved = 0;        // bytes from the system: in use, cached, or not yet cut into blocks
   int64_t peak_reserved = 0;
   int64_t cached = 0;       // bytes of large blocks that wait for reuse
   int64_t allocations = 0;  // calls so far

@@ -13,8 +13,8 @@ namespace facula {
 
 class GraphNode;
 
-// Is shown every reference that a node holds, once for each: Python's collector follows them to
-// find cycles that only a graph keeps alive.
+// A visitor that GraphNode::show_held calls once for each reference that the node holds. Python's
+// cycle collector uses it to find cycles that pass through the autograd graph.
 struct HeldVisitor {
   virtual void tensor(const Tensor& t) = 0;
   virtual void node(GraphNode* n) = 0;
@@ -24,8 +24,9 @@ struct HeldVisitor {
   ~HeldVisitor() = default;
 };
 
-// What dispatch and core know of a node of the graph: that it is counted and can be destroyed.
-// A node that a leaf keeps outlives its last reference and may get references again, from nothing.
+// The base of autograd nodes, which core and dispatch can count and destroy without knowing more.
+// A node with `kept_by_leaf` is owned by its leaf: it stays when its count falls to 0, and may be
+// referred to again later.
 class GraphNode {
  public:
   explicit GraphNode(bool kept_by_leaf = false)
@@ -38,7 +39,8 @@ class GraphNode {
   bool retain() const { return count_.fetch_add(1, std::memory_order_acq_rel) == 0; }
   // True when this was the last reference: the caller destroys the node.
   bool release() const {
-    // A sole owner needs no locked instruction, where nobody else can add a reference meanwhile.
+    // With one reference, nobody else can add one, so no locked instruction is needed. This does
+    // not hold for a node that its leaf may refer to again.
     if (!kept_by_leaf_ && count_.load(std::memory_order_acquire) == 1) {
       count_.store(0, std::memory_order_relaxed);
       return true;
@@ -48,20 +50,21 @@ class GraphNode {
   uint32_t use_count() const { return count_.load(std::memory_order_acquire); }
   bool kept_by_leaf() const { return kept_by_leaf_; }
 
-  // Called when the last reference to a node that its leaf keeps is gone.
+  // Called on a node with kept_by_leaf() when its count falls to 0.
   virtual void on_unreferenced() {}
-  // Whoever holds more than its base class shows that as well; what is not shown is never
-  // collected.
+  // A class that adds references overrides this and shows them; cycles through a reference that is
+  // not shown are never collected.
   virtual void show_held(HeldVisitor&) const {}
-  virtual void forget(TensorImpl*) {}  // a tensor whose gradient the node was to keep is going away
+  // Called when a tensor that had retain_grad() at this node is destroyed.
+  virtual void forget(TensorImpl*) {}
 
-  GraphNode* next_dying = nullptr;  // while it waits to be destroyed
+  GraphNode* next_dying = nullptr;  // links the nodes that wait to be destroyed
 
  private:
   const bool kept_by_leaf_;
   mutable std::atomic<uint32_t> count_;
 };
-// Without recursion, however long the chain of nodes that dies with this one.
+// Destroys the node, and without recursion all nodes that only it kept alive.
 void destroy(GraphNode* n);
 
 enum class ViewKind : uint8_t {
@@ -73,7 +76,7 @@ enum class ViewKind : uint8_t {
   Custom
 };
 
-// Regenerates a view from a new base, where sizes, strides and offset are not enough.
+// Makes a view again from a new base, for views that as_strided cannot express.
 struct ViewReplay {
   virtual ~ViewReplay() = default;
   virtual Tensor apply(const Tensor& base) const = 0;
@@ -89,24 +92,24 @@ struct PostAccumulateHook {
   void* object = nullptr;  // the Python object that `call` owns one reference to
 };
 
-// Of a leaf: what few tensors have. Read and changed under the lock of its AutogradMeta, and copied
-// before anything of it is called.
+// The hooks of a leaf. Read and changed under the lock of its AutogradMeta; a hook is copied out
+// before it is called, so that the lock is not held while it runs.
 struct LeafHooks {
   std::vector<TensorHook> gradient;
   std::vector<PostAccumulateHook> post_accumulate;
 };
 
-// The derivative of a tensor along the direction that forward mode follows. The level of forward
-// mode that it belongs to holds it as well, to empty it when it ends.
+// The tangent of a tensor in forward mode. The forward-mode level holds it too, and empties it when
+// the level ends.
 struct Tangent : RefCounted {
   Tensor value;
-  bool stopped = false;  // detach(): not even a view's base gives it one
+  bool stopped = false;  // set by detach(): a view then takes no tangent from its base either
 };
 inline void destroy(Tangent* t) { delete t; }
-// Lets go of the value: its tensor is going away, or the level has ended.
+// Drops the value, when its tensor is destroyed or its level ends.
 void empty_tangent(const Ref<Tangent>& t);
 
-// Of a leaf whose gradient may have any dtype.
+// The grad_dtype of a leaf whose gradient may have any dtype.
 inline constexpr DType any_grad_dtype{-2};
 
 struct AutogradMeta {
@@ -120,23 +123,23 @@ struct AutogradMeta {
   static void* operator new(size_t bytes) { return cpu_allocate(bytes); }
   static void operator delete(void* p, size_t bytes) { cpu_free(p, bytes); }
 
-  // Of `grad`, the leaf's hooks, and a view's grad_fn while it is renewed.
+  // Guards `grad`, the leaf's hooks, and a view's grad_fn while it is made again.
   SpinLock lock;
-  bool requires_grad = false;  // asked for on a leaf
+  bool requires_grad = false;  // set by the user on a leaf; results have a grad_fn instead
   bool retains_grad = false;
   ViewKind view_kind = ViewKind::Default;
-  DType grad_dtype = DType::Undefined;  // of a leaf's gradient; undefined: the tensor's own
+  DType grad_dtype = DType::Undefined;  // dtype of a leaf's gradient; Undefined: the tensor's own
   uint32_t output_nr = 0;
-  // Version at which grad_fn of a view was made; written after it.
+  // The version of the tensor for which a view's grad_fn was made; written after grad_fn.
   std::atomic<uint32_t> view_version{0};
-  int level = 0;  // the grad level that this state belongs to
+  int level = 0;  // the level of nested grad transforms that this state belongs to
   Tensor grad;
-  Ref<Tangent> tangent;  // of forward mode; null is zero
+  Ref<Tangent> tangent;  // in forward mode; null means zero
   Ref<GraphNode> grad_fn;
-  std::atomic<GraphNode*> accumulator{nullptr};  // of a leaf; owned, made at its first use
+  std::atomic<GraphNode*> accumulator{nullptr};  // of a leaf; owned, made at first use
   Tensor base;                                   // for views: the root, never itself a view
   std::shared_ptr<ViewReplay> replay;
-  std::atomic<LeafHooks*> leaf_hooks{nullptr};  // owned, made at the first
+  std::atomic<LeafHooks*> leaf_hooks{nullptr};  // owned, made for the first hook
 };
 
 inline AutogradMeta& autograd_meta(const Tensor& t) {

@@ -1,4 +1,4 @@
-// Arithmetic on sizes, strides and offsets that users choose: no result wraps around unseen.
+// Arithmetic on sizes, strides and offsets that users choose: overflow raises instead of wrapping.
 #pragma once
 #include "core/error.h"
 #include "core/small_vector.h"
@@ -28,7 +28,7 @@ inline int64_t checked_mul(int64_t a, int64_t b, const char* what) {
   return product;
 }
 
-// Sum or product from the first number on; RuntimeError that names `what` at the first overflow.
+// The sum or product of all numbers; RuntimeError that names `what` on overflow.
 inline int64_t checked_sum(IntSpan numbers, const char* what) {
   int64_t sum = 0;
   for (int64_t n : numbers) sum = checked_add(sum, n, what);
@@ -40,24 +40,24 @@ inline int64_t checked_product(IntSpan numbers, const char* what) {
   return product;
 }
 
-// a * b modulo 2^64, for strides of dimensions that nobody steps along.
+// a * b modulo 2^64, for strides and offsets that no element is reached by.
 inline int64_t wrapping_mul(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
 }
-// a * b, or the largest number: for comparisons with strides. Both must not be negative.
+// a * b, or INT64_MAX on overflow. Neither may be negative.
 inline int64_t saturating_mul(int64_t a, int64_t b) {
   int64_t product;
   return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
 }
 
-// a + b, or the largest number. Both must not be negative.
+// a + b, or INT64_MAX on overflow. Neither may be negative.
 inline int64_t saturating_add(int64_t a, int64_t b) {
   int64_t sum;
   return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
-// Strides without gaps; `fastest_first` names every dimension once. RuntimeError "Stride
-// calculation overflowed" when an empty tensor's other sizes are too large.
+// Strides of a tensor without gaps, whose dimensions are ordered by `fastest_first`. RuntimeError
+// "Stride calculation overflowed", which only the sizes of an empty tensor can cause.
 IntVec dense_strides(IntSpan sizes, IntSpan fastest_first);
 
 }  // namespace facula

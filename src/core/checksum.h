@@ -1,15 +1,14 @@
-// CRC-32 as zip archives have it (polynomial 0x04C11DB7, reflected): the checksum of files'
-// records.
+// CRC-32 as in zip archives (polynomial 0x04C11DB7, reflected), for the records of checkpoints.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 
 namespace facula {
 
-// The checksum of bytes that follow others, whose checksum is `before` (0 where there are none).
+// Continues a checksum: `before` is that of the preceding bytes, or 0.
 uint32_t crc32(const void* data, size_t size, uint32_t before = 0);
 
-// The same without instructions that not every processor has.
+// The same with a table alone, for processors without PCLMUL.
 uint32_t crc32_by_table(const void* data, size_t size, uint32_t before = 0);
 
 }  // namespace facula

@@ -10,12 +10,12 @@ namespace facula::debug {
 // What each level adds to the ones before.
 enum class Level : int { Off = 0, Calls = 1, Layers = 2, Kernels = 3, Memory = 4 };
 
-// Negative until the environment was asked for it.
+// Negative until read_level() has read it from the environment.
 extern constinit std::atomic<int> level_in_force;
 
 int read_level();
 
-// Whether lines of a level are printed: one load and one comparison where nothing is.
+// Whether lines of a level are printed. With debugging off it costs one load and one comparison.
 inline bool prints(Level wanted) {
   int level = level_in_force.load(std::memory_order_relaxed);
   if (level == 0) [[likely]]
@@ -26,11 +26,11 @@ inline bool prints(Level wanted) {
 
 void set_level(Level level);
 
-// Writes one line to stderr, indented by how deep this thread is in calls of operators.
+// Writes one line to stderr, indented by the depth of nested operator calls on this thread.
 void print(Level level, std::string_view text,
            std::source_location where = std::source_location::current());
 
-// Prints which way a kernel takes.
+// Prints which implementation a kernel chose.
 inline void print_route(std::string_view text,
                         std::source_location where = std::source_location::current()) {
   if (prints(Level::Kernels)) [[unlikely]]

@@ -1,5 +1,5 @@
-// Devices: a kind and an index. What stands behind a kind is core/device_table.h, and what can be
-// done with streams of work core/stream.h.
+// Devices: a kind and an index. core/device_table.h has the functions that a kind of device
+// implements, core/stream.h its streams and events.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,22 +9,22 @@
 
 namespace facula {
 
-// Numbered as PyTorch's; kinds that plug-in libraries add get numbers from FirstPlugin on.
+// Numbers are PyTorch's; kinds that plug-in libraries register are numbered from FirstPlugin on.
 enum class DeviceType : int8_t { CPU = 0, CUDA = 1, Meta = 14, FirstPlugin = 20 };
 inline constexpr int max_plugin_devices = 4;
 
 struct Device {
   DeviceType type = DeviceType::CPU;
-  int8_t index = -1;  // -1: the current one of its kind
+  int8_t index = -1;  // -1: the current device of this kind
   friend bool operator==(Device a, Device b) { return a.type == b.type && a.index == b.index; }
   bool is_cpu() const { return type == DeviceType::CPU; }
   bool is_meta() const { return type == DeviceType::Meta; }
-  // Whether a table of functions stands behind it, with streams of its own.
+  // Whether it is neither the CPU nor meta: it has a device table and streams of its own.
   bool is_accelerator() const { return !is_cpu() && !is_meta(); }
 };
 
-// "cuda:1"; made only when it is written or turned into a string, so that it costs nothing among
-// the arguments of a check that holds.
+// The text "cuda:1". It is formatted only when it is written, so that passing it to check() costs
+// nothing unless the check fails.
 struct DeviceText {
   Device device;
   operator std::string() const;
@@ -34,33 +34,33 @@ inline DeviceText str(Device d) { return {d}; }
 // Parses "cpu", "cuda:1", "meta", or a plug-in's name; throws RuntimeError for anything else.
 Device parse_device(std::string_view text);
 
-// A small number for each kind that has a table, from 0 to device_kinds - 1; -1 for CPU and meta.
+// Numbers the kinds that can have a device table from 0 to device_kinds - 1; -1 for CPU and meta.
 inline constexpr int device_kinds = 1 + max_plugin_devices;
 int device_kind(DeviceType type);
 DeviceType device_type_of_kind(int kind);
 
 // Whether a kind is registered, or is the CPU or meta.
 bool is_registered(DeviceType type);
-// The kind that device indices without a name mean: CUDA where it is registered, else the first
-// kind that a library registered; the CPU where there is none.
+// The kind that a device index without a name refers to: CUDA where it is registered, else the
+// first kind that a library registered, else the CPU.
 DeviceType accelerator_type();
-// How many devices of a kind can be used; 0 where it is not registered. Starts nothing.
+// The number of usable devices of a kind, 0 if it is not registered. Does not initialise them.
 int device_count(DeviceType type);
 // Whether the kind has been used in this process.
 bool is_started(DeviceType type);
-// Whether this process was forked from one that had used a device: its devices cannot be used here,
-// and what belonged to them is left alone.
+// Whether this process was forked from one that had used a device. Devices cannot be used in such a
+// child, and it must not free what belongs to them.
 bool devices_lost_by_fork();
 
-// The thread's current device of a kind, 0 at first.
+// The index of this thread's current device of a kind, 0 at first.
 int current_device_index(DeviceType type);
 // RuntimeError where there is no such device.
 void set_current_device(Device d);
-// The device with its index filled in: the current one of its kind. CPU and meta have none.
+// The device with an index: -1 becomes the current device of its kind, while CPU and meta keep -1.
 // RuntimeError for an index that a registered kind does not have.
 Device with_index(Device d);
 
-// Sets the current device of a kind for a scope; nothing for CPU and meta.
+// Sets the current device of a kind for a scope; does nothing for CPU and meta.
 class DeviceGuard {
  public:
   explicit DeviceGuard(Device d);
@@ -71,9 +71,9 @@ class DeviceGuard {
   Device before_;
 };
 
-// Memory for the stream that is current on the device; OutOfMemoryError when there is none left.
+// Allocates memory for the device's current stream; OutOfMemoryError when none is left.
 void* device_allocate(Device d, size_t bytes);
-// Gives it back, from any thread: it is used again when all streams that use it have passed.
+// Frees it, from any thread. It is reused once all streams that use it have finished with it.
 void device_release(Device d, void* data, size_t bytes);
 
 }  // namespace facula

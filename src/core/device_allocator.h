@@ -1,5 +1,6 @@
-// Memory of devices: one caching allocator for every kind, over the raw allocate and release of its
-// table. Blocks belong to the stream that they were allocated for, and are used again in its order.
+// Device memory: one caching allocator for all kinds of devices, on top of the raw allocate and
+// release of the device table. A block belongs to the stream that it was allocated for, and is
+// reused on that stream without waiting.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace facula {
 
-// A number that goes up and down: now, the most since the peaks were reset, and both ways in all.
+// A statistic: its current value, its peak since the last reset, and the totals added and removed.
 struct DeviceCounter {
   int64_t current = 0, peak = 0, gained = 0, lost = 0;
   void change(int64_t by) {
@@ -22,29 +23,29 @@ struct DeviceCounter {
   }
 };
 
-// Each counter for all blocks, and for those of the pools of large and small ones.
+// A counter for all blocks, for the pool of large and for the pool of small ones, by BlockPool.
 using PooledCounter = std::array<DeviceCounter, 3>;
 enum class BlockPool : uint8_t { All, Large, Small };
 
 struct DeviceMemoryStats {
   PooledCounter allocations;     // blocks in use
   PooledCounter segments;        // blocks held from the device
-  PooledCounter active;          // in use, or let go of and waiting for other streams
-  PooledCounter inactive_split;  // parts of segments that wait for reuse beside parts in use
+  PooledCounter active;          // in use, or freed and waiting for other streams
+  PooledCounter inactive_split;  // free parts of segments of which other parts are in use
   PooledCounter allocated_bytes, reserved_bytes, active_bytes, inactive_split_bytes;
   PooledCounter requested_bytes;  // before sizes are rounded up
-  int64_t retries = 0;            // requests that the device met after the cache was emptied
+  int64_t retries = 0;            // allocations that succeeded after the cache was emptied
   int64_t out_of_memory = 0;
   int64_t device_allocations = 0, device_releases = 0;
 };
 
-// The index of the device is given in all of these.
+// In all of these functions the device has an index (with_index).
 DeviceMemoryStats device_memory_stats(Device d);
 void reset_device_peaks(Device d);
 void reset_device_totals(Device d);
-// Gives back segments that nothing uses, of every device of the kind.
+// Returns unused segments of all devices of the kind to their drivers.
 void empty_device_cache(DeviceType type);
-// No more than this share of the device's memory will be held; from 0 to 1.
+// Limits the allocator to this share of the device's memory, from 0 to 1.
 void set_device_memory_fraction(Device d, double fraction);
 double device_memory_fraction(Device d);
 // Free and total bytes, as the device says.
@@ -53,27 +54,27 @@ struct MemoryInfo {
 };
 MemoryInfo device_memory_info(Device d);
 
-// The memory is used on another stream too: after its release it waits until that stream has
-// passed what it has been given by then. Nothing for memory that is not from here.
+// Says that the memory is used on another stream too: once freed, it is reused only after that
+// stream has finished the work queued until then. Ignores memory of other allocators.
 void record_stream(Device d, const void* data, Stream s);
-// What a large block was allocated for, told when memory runs out.
+// Notes the tensor that a large block was allocated for, to be named when memory runs out.
 void describe_device_block(Device d, const void* data, DType dtype, IntSpan sizes) noexcept;
 
-// From now on memory that is released belongs to the capture; the end gives it.
+// While a capture is on, freed memory is kept for it; end_memory_capture() hands that over.
 void begin_memory_capture(Device d);
 std::vector<void*> end_memory_capture(Device d);
 
-// --- page-locked host memory, which copies may read and write late
+// --- page-locked host memory, which asynchronous copies may use
 
-// The kind whose table locks memory; null for 0 bytes.
+// Allocates memory that is page-locked for this kind of device; null for 0 bytes.
 void* allocate_pinned(DeviceType type, size_t bytes);
-// Used again when the streams that copied from or to it have passed.
+// Frees it. It is reused once the streams that copied from or to it have finished.
 void release_pinned(void* data);
 // Whether the address lies in memory from allocate_pinned, or the device says that it is locked.
 bool is_pinned(const void* data);
-// Gives back what is kept for reuse.
+// Returns what is kept for reuse to the system.
 void empty_pinned_cache();
-// A copy on the stream reads or writes the memory.
+// Says that a copy queued on the stream reads or writes the memory.
 void record_pinned_use(const void* data, Stream s);
 
 }  // namespace facula

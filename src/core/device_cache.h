@@ -1,4 +1,4 @@
-// The blocks of one device: what core/device_allocator.h is made of.
+// The blocks of one device; core/device_allocator.h is implemented with it.
 #pragma once
 #include <deque>
 #include <memory>
@@ -33,7 +33,7 @@ class DeviceCache {
   std::vector<void*> end_capture();
 
  private:
-  // A part of a segment, which is one raw allocation: neighbours are linked.
+  // A part of a segment. A segment is one raw allocation, whose parts are linked in order.
   struct Block {
     Block(char* d, size_t n, uint32_t s, BlockPool p) : data(d), bytes(n), stream(s), pool(p) {}
     char* data;
@@ -43,8 +43,8 @@ class DeviceCache {
     bool in_use = false;
     size_t requested = 0;
     Block *before = nullptr, *after = nullptr;
-    std::vector<Stream> other_streams;  // that it was recorded for
-    size_t waits = 0;                   // events that have to pass before it is free
+    std::vector<Stream> other_streams;  // from record_stream
+    size_t waits = 0;                   // events that must finish before it is free
     DType dtype = DType::Undefined;
     std::vector<int64_t> sizes;
     bool is_split() const { return before || after; }

@@ -1,5 +1,5 @@
-// The random streams of devices: a seed and how far it has been used. Kernels make their numbers
-// from both, so that no state has to live on the device.
+// Random generators of devices: a seed, and an offset that counts the numbers drawn. Kernels
+// compute their numbers from these two, so that no state has to live on the device.
 #pragma once
 #include "core/random.h"
 
@@ -17,8 +17,7 @@ class DeviceGenerator final : public Generator {
   void set_state(std::span<const uint8_t> bytes) override;
   std::unique_ptr<Generator> clone() const override;
 
-  // The numbers from `offset` on of the stream of `seed` are the caller's; the next one's begin
-  // `count` later.
+  // Reserves the next `count` numbers of the sequence for the caller and advances the offset.
   struct Reserved {
     uint64_t seed, offset;
   };
@@ -27,8 +26,8 @@ class DeviceGenerator final : public Generator {
   // A multiple of 4, since counter-based generators make four numbers at a time.
   void set_offset(uint64_t offset);
 
-  // The seed of a generator of the host that makes the next numbers for a device without kernels
-  // of its own: it follows from seed and offset, which moves on.
+  // A seed for a host generator, which draws in place of a device without random kernels. It is
+  // computed from seed and offset, and advances the offset.
   uint64_t next_host_seed();
 
  private:
@@ -37,7 +36,7 @@ class DeviceGenerator final : public Generator {
   uint64_t seed_, offset_ = 0;
 };
 
-// The default generator of a device, seeded from the system at first; its index is given.
+// The default generator of a device, which must have an index. Seeded from the system at first.
 DeviceGenerator& default_generator(Device device);
 
 }  // namespace facula

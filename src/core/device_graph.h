@@ -1,4 +1,4 @@
-// Work of a stream that is kept, to be run again.
+// Graphs of captured work, as CUDA graphs are.
 #pragma once
 #include <vector>
 
@@ -6,11 +6,11 @@
 
 namespace facula {
 
-// Whether what the stream is given is kept by a DeviceGraph, not run.
+// Whether a DeviceGraph records the work given to the stream instead of running it.
 bool is_capturing(Stream s);
 
-// Work given to a stream and kept, to be run again. Memory that is let go of during the capture
-// stays the graph's.
+// Records the work given to a stream between begin() and end(), and runs it again on replay(). The
+// graph keeps the memory that was freed during the capture, since a replay uses it again.
 class DeviceGraph {
  public:
   DeviceGraph() = default;
@@ -27,7 +27,7 @@ class DeviceGraph {
   Stream stream_;
   bool capturing_ = false;
   void* handle_ = nullptr;
-  std::vector<void*> memory_;  // that was let go of while the capture was on
+  std::vector<void*> memory_;  // freed during the capture
 };
 
 }  // namespace facula

@@ -9,7 +9,7 @@
 
 namespace facula {
 
-// Numbered as PyTorch's ScalarType, which users meet in saved programs.
+// Numbers are those of PyTorch's ScalarType, since saved programs contain them.
 enum class DType : int8_t {
   UInt8 = 0,
   Int8 = 1,
@@ -42,16 +42,16 @@ struct DTypeInfo {
   DTypeKind kind = DTypeKind::None;
 };
 
-// The facts of one dtype; `name` is null for numbers that are no dtype.
+// The properties of one dtype; `name` is null for numbers that are no dtype.
 const DTypeInfo& info(DType d);
-// Bytes of one element, by dtype number; checked against the table of facts in dtype.cpp.
+// Bytes of one element, by dtype number; dtype.cpp checks it against its table of properties.
 inline constexpr uint8_t dtype_bytes[dtype_slots] = {1, 1, 2, 4, 8, 2, 4, 8, 4, 8, 16,
                                                      1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0,
                                                      0, 1, 1, 0, 0, 2, 4, 8, 0, 0};
 inline size_t itemsize(DType d) { return dtype_bytes[static_cast<int>(d) & (dtype_slots - 1)]; }
 inline const char* name(DType d) { return info(d).name; }
 
-// Kinds that calls ask for, as sets with a bit for each dtype number; checked like the bytes.
+// The floating and the complex dtypes as bit sets, since every call asks; checked in dtype.cpp too.
 inline constexpr uint32_t floating_dtypes = 0x018080e0, complex_dtypes = 0x00000700;
 inline bool is_among(uint32_t dtypes, DType d) { return dtypes >> (static_cast<int>(d) & 31) & 1; }
 inline bool is_complex(DType d) { return is_among(complex_dtypes, d); }
@@ -128,7 +128,7 @@ struct Type {
 };
 
 // Calls f(Type<T>{}) with the C++ type of one dtype out of the given types; returns false for
-// others. Whoever calls a visit looks at the answer; a kernel calls `dispatch`, which raises.
+// others, which the caller must handle. Kernels call `dispatch` instead, which raises.
 template <class... Ts, class F>
 [[nodiscard]] bool visit_types(DType d, F&& f) {
   return ((dtype_of<Ts> == d ? (f(Type<Ts>{}), true) : false) || ...);
@@ -172,7 +172,7 @@ inline constexpr auto visit_set<TypeSet<Ts...>> =
     []<class F>(DType d, F& f) { return visit_types<Ts...>(d, f); };
 
 // Calls f(Type<T>{}) with the C++ type of the dtype if it is among the given types and sets of
-// types, and raises for the kernel otherwise, so that no result is left as the memory was.
+// types, and raises for the kernel otherwise, so that no result stays uninitialised.
 template <class... Sets, class F>
 void dispatch(DType d, const char* kernel, F&& f) {
   if (!(visit_set<Sets>(d, f) || ...)) [[unlikely]]

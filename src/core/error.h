@@ -1,4 +1,4 @@
-// One exception type; its kind says which Python exception it becomes.
+// The library's one exception class; its kind says which Python exception it becomes.
 #pragma once
 #include <exception>
 #include <sstream>
@@ -20,8 +20,8 @@ enum class ErrorKind : uint8_t {
   Assertion,
   LinAlg,
   StopIteration,
-  Accelerator,  // a device's library reports an error
-  Python,       // a Python exception is set already; the text is a copy
+  Accelerator,  // an error that a device's library reported
+  Python,       // a Python exception is set already; the text is a copy of its message
 };
 
 template <class... Args>

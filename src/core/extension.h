@@ -1,4 +1,4 @@
-// Extensions: what a tensor is beyond geometry over memory, and the kinds of them.
+// Extensions: what a tensor has beyond sizes, strides and a storage, such as a layout's parts.
 #pragma once
 #include <string>
 #include <vector>
@@ -13,34 +13,35 @@ namespace facula {
 struct TensorImpl;
 class Tensor;
 
-// What is common to all tensors of one kind. The kinds of transforms and modes are constants beside
-// their classes; a kind that calls are dispatched by (it has a `dispatch_key`) is registered.
+// The properties that all tensors of one kind share. Kinds with a `dispatch_key`, such as sparse
+// layouts, are registered, and calls are dispatched by them. The kinds of transforms and modes are
+// plain constants beside their classes.
 struct ExtensionKind {
   uint32_t size = sizeof(ExtensionKind);
   uint32_t version = 1;
 #ifdef FACULA_RECORD_VARIANT
   uint64_t of_a_later_build = 0;
 #endif
-  const char* name = "";                 // unique: pickles name it
+  const char* name = "";                 // unique, since pickles contain it
   const char* impl_name = "TensorImpl";  // in errors: "Cannot access storage of SparseTensorImpl"
-  // "Sparse" gives "SparseCPU" in errors; null: tensors of this kind are called as strided ones.
+  // "Sparse" gives "SparseCPU" in errors. Null: calls on this kind run as on strided tensors.
   const char* dispatch_key = nullptr;
   Layout layout = Layout::Strided;
   bool has_storage = true;  // whether the tensor's storage may be asked for
   bool quantized = false, nested = false;
-  // A tensor from what Extension::parts gave, for pickles and copies; null: it has none.
+  // Makes a tensor from the result of Extension::parts, for pickles and copies. May be null.
   Tensor (*from_parts)(const ExtensionKind& kind, IntSpan sizes, DType dtype, Device device,
                        const std::vector<Tensor>& parts) = nullptr;
-  void* context = nullptr;  // the registering library's own
+  void* context = nullptr;  // for the registering library's use
   uint8_t id = 0;           // set on registration; 0: not registered
 };
 
-// Copies the kind, as far as its `size` goes, and gives it a number. RuntimeError when the name is
-// taken or no number is left.
+// Registers a copy of the kind, of which it reads `size` bytes, under a new id. RuntimeError when
+// the name is taken or no id is left.
 const ExtensionKind& register_extension_kind(const ExtensionKind& kind);
 // By name; null where there is none.
 const ExtensionKind* find_extension_kind(std::string_view name);
-// The registered kind that makes tensors of this layout, or null: the first that was registered.
+// The first registered kind with this layout, or null.
 const ExtensionKind* kind_of_layout(Layout layout);
 inline constexpr int most_extension_kinds = 64;
 
@@ -48,16 +49,16 @@ struct Extension {
   explicit Extension(const ExtensionKind& k) : kind(&k) {}
   virtual ~Extension() = default;
   Extension(const Extension&) = default;
-  // A copy for a new tensor header over the same thing (detach, alias).
+  // A copy for another tensor over the same values, as detach() and alias() make.
   virtual Extension* clone() const = 0;
-  // Geometry, asked where a user asks for it. By default the header's sizes and numel; strides,
-  // offset and contiguity raise RuntimeError where there is no storage.
+  // The geometry that a user sees. By default the sizes and numel of the TensorImpl; strides,
+  // offset and contiguity raise RuntimeError if there is no storage.
   virtual IntVec sizes(const TensorImpl& t) const;
   virtual IntVec strides(const TensorImpl& t) const;
   virtual int64_t numel(const TensorImpl& t) const;
-  // What stands between "tensor(" and the dtype when it is printed; empty: its parts do.
+  // What repr() prints between "tensor(" and the dtype. If it is empty, the parts are printed.
   virtual std::string text(const TensorImpl& t) const;
-  // Tensors that say everything about the values: kind->from_parts makes the tensor of them again.
+  // Tensors that together hold all values; kind->from_parts makes the tensor from them again.
   virtual std::vector<Tensor> parts(const TensorImpl& t) const;
 
   const ExtensionKind* const kind;

@@ -1,7 +1,7 @@
-// Host memory for tests, with `FACULA_FENCED_ALLOCATOR=1` in builds that have it (FACULA_FENCED):
-// each block lies between pages that nobody may touch, one that was freed cannot be touched either,
-// and new memory holds a pattern, so that runs with different patterns show who reads what nobody
-// set.
+// An allocator for tests, which `FACULA_FENCED_ALLOCATOR=1` turns on in builds with FACULA_FENCED.
+// Each block lies between guard pages, freed blocks are unmapped, and new memory is filled with a
+// pattern: two runs with different patterns give different results where uninitialised memory is
+// read.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace facula {
 
-// Whether blocks come from here: settled by the environment when first asked.
+// Whether the allocator is on; read from the environment at the first call.
 bool fences_on() noexcept;
 
-// As cpu_allocate and cpu_free, for bytes > 0; null where the system has no memory. A block whose
-// surroundings were written to ends the process when it is freed.
+// As cpu_allocate and cpu_free, for bytes > 0; null when the system has no memory. Freeing a block
+// aborts the process if memory beside it was overwritten.
 void* fenced_allocate(size_t bytes) noexcept;
 void fenced_free(void* p, size_t bytes) noexcept;
 
-// The byte that new memory is filled with; 0x7f at first. What malloc gives is filled as well.
+// Sets the byte that new memory is filled with, also that of malloc; 0x7f at first.
 void set_fence_fill(uint8_t byte) noexcept;
 
 }  // namespace facula

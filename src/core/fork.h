@@ -1,10 +1,10 @@
-// What a fork does to the library's locks: a child has the forking thread alone, so a lock that
-// another thread held would never be let go, and what it guarded might be half changed.
+// Locks and fork(). A child process has only the thread that forked: a lock that another thread
+// held would never be released there, and the data it guards might be half changed.
 //
-// Two rules, one for each kind of lock. A lock of the whole process is a ForkSafeMutex: a fork
-// takes all of them first, so that nothing they guard is half changed, and lets go of them on both
-// sides. Locks that every object has (SpinLock, OwnedMutex of core/locks.h) are too many for that:
-// they know the generation of their holder, and in a child those of older ones count as free.
+// Global locks are ForkSafeMutexes: fork() acquires all of them first, and releases them in parent
+// and child. Locks that every object has (SpinLock and OwnedMutex in core/locks.h) are too many for
+// that. They store the process generation of their holder, and a child treats a lock of an older
+// generation as free.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -12,8 +12,9 @@
 
 namespace facula {
 
-// A fork takes locks in this order. Whoever holds one may take those that come later, never those
-// that come earlier: otherwise a fork would wait for it, and it for the fork.
+// The lock order: a thread that holds one of these may acquire those below it in the list, never
+// those above it. fork() acquires them in this order, so a thread that did otherwise could deadlock
+// with it.
 enum class ForkOrder : uint8_t {
   Generators,  // first: held while kernels draw
   Engine,
@@ -30,14 +31,14 @@ enum class ForkOrder : uint8_t {
   Memory,  // last: everything allocates
 };
 
-// Steps around a fork; any of them may be null. Lives for ever.
+// Functions to call around a fork, any of which may be null. Never destroyed.
 class ForkHandler {
  public:
   using Step = void (*)(ForkHandler& self);
   constexpr ForkHandler(ForkOrder order, Step before, Step in_parent, Step in_child)
       : order_(order), before_(before), in_parent_(in_parent), in_child_(in_child) {}
   ForkHandler(const ForkHandler&) = delete;
-  // From its first call on, forks run the steps.
+  // Registers the handler; calls after the first do nothing.
   void enlist() noexcept {
     if (!enlisted_.load(std::memory_order_acquire)) [[unlikely]]
       enlist_now();
@@ -50,11 +51,11 @@ class ForkHandler {
   const ForkOrder order_;
   const Step before_, in_parent_, in_child_;
   std::atomic<bool> enlisted_{false};
-  bool began_ = false;  // its first step was run for the fork that is under way
+  bool began_ = false;  // before_ was called for the fork in progress
   std::atomic<ForkHandler*> next_{nullptr};
 };
 
-// A mutex of the whole process, of static storage duration or never destroyed.
+// A global mutex, of static storage duration or never destroyed.
 class ForkSafeMutex : private ForkHandler {
  public:
   constexpr explicit ForkSafeMutex(ForkOrder order) : ForkHandler(order, take, give, give) {}
@@ -71,7 +72,7 @@ class ForkSafeMutex : private ForkHandler {
   std::mutex mutex_;
 };
 
-// 1 in the first process, and one more after each fork in the child.
+// 1 in the first process; each forked child adds one.
 extern constinit std::atomic<uint32_t> fork_generation_now;
 inline uint32_t fork_generation() { return fork_generation_now.load(std::memory_order_relaxed); }
 

@@ -1,4 +1,4 @@
-// Which large blocks are in use and what they hold: told by errors for want of memory.
+// Remembers the large blocks in use and their tensors, so that out-of-memory errors can list them.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -8,18 +8,18 @@
 
 namespace facula {
 
-// Blocks of fewer bytes are not kept track of.
+// Smaller blocks are not tracked.
 inline constexpr size_t holder_bytes = size_t{64} << 10;
 
-// For the allocator: a block comes into use, or goes out of it.
+// Called by the allocator when a block is allocated and when it is freed.
 void note_block(const void* p, size_t bytes) noexcept;
 void forget_block(const void* p) noexcept;
-// For tensors: what the block was allocated for.
+// Says what tensor the block was allocated for.
 void describe_block(const void* p, DType dtype, IntSpan sizes) noexcept;
 
-// Where the program is; empty when that cannot be told.
+// Returns the user's source line that is running; empty if it is unknown.
 using AllocationSite = std::string (*)();
-// From now on blocks remember where they came from; null turns that off.
+// Records the allocation site of each new block with `site`; null turns that off.
 void set_allocation_site(AllocationSite site);
 bool tracks_allocations();
 

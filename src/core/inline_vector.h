@@ -9,7 +9,7 @@ namespace facula {
 template <class T, size_t N>
 class InlineVector {
  public:
-  InlineVector() {}  // not defaulted: InlineVector() would fill the room with zeros
+  InlineVector() {}  // not `= default`, with which InlineVector() would zero the inline buffer
   InlineVector(const InlineVector& o) {
     reserve(o.size_);
     for (const T& v : o) push_back(v);

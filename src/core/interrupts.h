@@ -1,4 +1,4 @@
-// Long work asks from time to time whether the user wants it to end, as by Ctrl-C.
+// Interrupts: long-running work checks from time to time whether the user pressed Ctrl-C.
 #pragma once
 #include <cstdint>
 
@@ -10,15 +10,15 @@
 
 namespace facula {
 
-// Of one thread. The binding sets `ask` for the thread that Python hands signals to.
+// The state of one thread. The binding sets `ask` on the thread that receives Python's signals.
 struct Interrupts {
-  void (*ask)() = nullptr;  // throws where the work is to end
-  uint64_t next = 0;        // the time to ask again
-  int held = 0;             // scopes that must not be left halfway, or that hold a lock
+  void (*ask)() = nullptr;  // throws when the work is to be interrupted
+  uint64_t next = 0;        // when to ask again, by interrupt_clock()
+  int held = 0;             // open scopes that must not be interrupted (NoInterrupts)
 };
 extern thread_local constinit Interrupts interrupts __attribute__((tls_model("initial-exec")));
 
-// Ticks of a clock that costs some nanoseconds to read.
+// A clock that takes only a few nanoseconds to read, in ticks.
 inline uint64_t interrupt_clock() {
 #if defined(__SSE2__)
   return __rdtsc();
@@ -31,15 +31,15 @@ namespace detail {
 void ask_for_interrupts();
 }
 
-// To be called between the parts of long work, by the thread that was called: some nanoseconds, and
-// the question itself about every 50 ms. It may throw: then the call ends with what it has written
-// so far.
+// Called between the parts of long work, on the thread that the operator was called on. It usually
+// costs a few nanoseconds and really asks about every 50 ms. It may throw, and results are then
+// left partly written.
 inline void poll_interrupts() {
   if (interrupts.ask != nullptr && interrupt_clock() >= interrupts.next) [[unlikely]]
     detail::ask_for_interrupts();
 }
 
-// The same for steps of a few nanoseconds: looks at the clock every 4096th time.
+// The same for loops with very short steps: reads the clock at every 4096th step.
 class InterruptPoll {
  public:
   void step() {
@@ -51,8 +51,8 @@ class InterruptPoll {
   uint32_t steps_ = 0;
 };
 
-// Nobody asks within this scope. Whoever holds a lock while kernels run needs it: a thread that has
-// the GIL may wait for that lock, while asking waits for the GIL.
+// Turns interrupts off for a scope. Needed while a lock is held and kernels run: asking waits for
+// the GIL, and the thread that has the GIL may be waiting for that lock.
 class NoInterrupts {
  public:
   NoInterrupts() { ++interrupts.held; }

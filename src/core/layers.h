@@ -8,11 +8,11 @@
 namespace facula {
 
 enum class Layer : uint8_t {
-  // Backends, one bit per kind of device; plug-in devices follow Meta.
+  // Backends, one bit for each kind of device.
   CPU = 0,
   CUDA = 1,
   Meta = 2,
-  Plugin = 3,      // to 6
+  Plugin = 3,      // the first of four bits, 3 to 6
   Layout = 7,      // a tensor of a registered kind: kernels by kind and device (dispatch/layout.h)
   Subclass = 8,    // a tensor whose Python class has __torch_dispatch__
   Modes = 9,       // the thread's stack of dispatch modes

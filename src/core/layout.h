@@ -5,7 +5,7 @@
 
 namespace facula {
 
-// Numbered as PyTorch's; layouts that libraries add get numbers from FirstRegistered on.
+// Numbers are PyTorch's; layouts that libraries register are numbered from FirstRegistered on.
 enum class Layout : int8_t {
   Strided = 0,
   Sparse = 1,
@@ -23,7 +23,7 @@ inline constexpr int most_layouts = 48;
 const char* layout_name(Layout layout);
 // The layout of this name, or Strided where there is none.
 Layout find_layout(std::string_view name);
-// The layout of this name, made now if need be. RuntimeError when there are too many.
+// The layout of this name, registered if it is new. RuntimeError when there are too many.
 Layout register_layout(std::string_view name);
 
 }  // namespace facula

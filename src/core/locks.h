@@ -1,4 +1,4 @@
-// Locks that every object of a kind has: a few bytes, and free in a forked child (core/fork.h).
+// Locks that are members of many objects: small, and free in a forked child (core/fork.h).
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace facula {
 
-// Held for a few instructions, never while other code runs.
+// For critical sections of a few instructions that call no other code.
 class SpinLock {
  public:
   constexpr SpinLock() = default;
@@ -22,10 +22,10 @@ class SpinLock {
 
  private:
   void wait();
-  std::atomic<uint32_t> holder_{0};  // the generation of the process that took it; 0: free
+  std::atomic<uint32_t> holder_{0};  // the fork generation of the process that holds it; 0: free
 };
 
-// Held while other code runs, which may take it again on the same thread.
+// A recursive mutex: may be held while other code runs.
 class OwnedMutex {
  public:
   constexpr OwnedMutex() = default;
@@ -34,8 +34,8 @@ class OwnedMutex {
   void unlock();
 
  private:
-  std::atomic<uint64_t> owner_{0};  // generation of the process and number of the thread; 0: free
-  uint32_t depth_ = 0;              // of the owner's
+  std::atomic<uint64_t> owner_{0};  // fork generation and number of the thread; 0: free
+  uint32_t depth_ = 0;              // how often the owner has locked it
 };
 
 }  // namespace facula

@@ -48,9 +48,9 @@ class Mt19937 {
   std::array<uint32_t, words> state_;
 };
 
-// A random stream. Kernels hold mutex() while they draw; the methods that replace or read the whole
-// state take it themselves, so they must not be called with it held. Counted: a call that is kept
-// (a node of a graph, a recorded program) keeps the generator that it was given.
+// A random generator. Kernels hold mutex() while they draw; the methods that replace or read the
+// whole state lock it themselves, so they must not be called with it held. Reference-counted, since
+// nodes of a graph and recorded programs keep the generator that their call was given.
 class Generator : public RefCounted {
  public:
   static constexpr uint64_t default_seed = 67280421310721;
@@ -62,11 +62,11 @@ class Generator : public RefCounted {
   Generator(const Generator&) = delete;
   Generator& operator=(const Generator&) = delete;
 
-  // Where its numbers are made: those of other devices are DeviceGenerator.
+  // The device of its numbers; devices other than the CPU have a DeviceGenerator.
   virtual Device device() const { return {}; }
   // Restarts the stream from `seed` and forgets cached normals.
   virtual void manual_seed(uint64_t seed);
-  // Restarts the stream from a number of the operating system, and returns that number.
+  // Seeds the generator with a number from the operating system, and returns that number.
   uint64_t seed();
   virtual uint64_t initial_seed() const;
 
@@ -76,7 +76,7 @@ class Generator : public RefCounted {
   virtual void set_state(std::span<const uint8_t> bytes);
   virtual std::unique_ptr<Generator> clone() const;
 
-  // Held while kernels draw: they are not interrupted.
+  // Held while kernels draw; turns interrupts off on the thread that holds it.
   struct Mutex : std::mutex {
     void lock() {
       std::mutex::lock();
@@ -97,10 +97,10 @@ class Generator : public RefCounted {
   }
   void fill32(uint32_t* out, int64_t n) { engine_.fill(out, n); }
 
-  // The Python object that stands for this stream, borrowed; read and written under the GIL.
+  // The Python object of this generator, borrowed; read and written under the GIL.
   void* python_object = nullptr;
 
-  // Box-Muller makes normals in pairs; the second waits here for the next draw.
+  // The Box-Muller method makes normals in pairs; the second is kept here for the next draw.
   std::optional<double> next_double_normal;
   std::optional<float> next_float_normal;
 
@@ -109,7 +109,7 @@ class Generator : public RefCounted {
 
   mutable Mutex mutex_;
   Mt19937 engine_;
-  Generator *next_ = nullptr, *previous_ = nullptr;  // in the list of all that a fork goes through
+  Generator *next_ = nullptr, *previous_ = nullptr;  // in the list of all generators, for fork()
 };
 
 inline void destroy(Generator* g) { delete g; }
@@ -117,12 +117,11 @@ inline void destroy(Generator* g) { delete g; }
 // 64 bits from the operating system; throws RuntimeError when it gives none.
 uint64_t random_seed();
 
-// The process's own generator, seeded by random_seed() at its first use and never destroyed.
+// The default CPU generator, seeded by random_seed() at its first use and never destroyed.
 Generator& default_generator();
-// The generator that the host draws a call's numbers from: `given`, which must be of the call's
-// device, or the default one. For other devices it is one of this thread's that follows from the
-// state of the device's generator, good until the next call. RuntimeError for one of another
-// device.
+// The host generator for a call on `device`: `given`, or the default one. For a device other than
+// the CPU it returns a generator of this thread that is seeded from the device's generator, valid
+// until the next call. RuntimeError when `given` belongs to another device.
 Generator& generator_for(Generator* given, Device device);
 
 }  // namespace facula

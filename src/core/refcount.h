@@ -1,5 +1,5 @@
-// Intrusive reference counting: RefCounted for what C++ alone holds, ObjectCounted for what may
-// have a Python object, whose binding is told when the count passes between 1 and 2.
+// Intrusive reference counting: RefCounted for objects of C++ alone, ObjectCounted for those that
+// may have a Python object.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -16,7 +16,7 @@ class RefCounted {
   void retain() const { count_.fetch_add(1, std::memory_order_relaxed); }
   // True when this was the last reference: the caller destroys the object.
   bool release() const {
-    // A sole owner needs no locked instruction: nobody else can add a reference meanwhile.
+    // With one reference, nobody else can add one, so no locked instruction is needed.
     if (count_.load(std::memory_order_acquire) == 1) {
       count_.store(0, std::memory_order_relaxed);
       return true;
@@ -38,19 +38,20 @@ class RefCounted {
 
 class ObjectCounted;
 
-// What the binding does at the two steps of a watched count. Both schemes of keeping Python objects
-// (python/bindings/keep_*.h) are made of these; the library does not know which one is built.
+// Functions of the binding that are called when a watched count changes between 1 and 2. Both
+// schemes of keeping Python objects alive (python/bindings/tensor/keep_*.h) are built on them.
 struct PythonHooks {
   // The count went from 1 to 2.
   void (*shared)(const ObjectCounted&);
-  // Is to let go of one of two references, under the GIL: true when the caller destroys.
+  // Releases one of two references, under the GIL; true when the caller must destroy the object.
   bool (*unshare)(const ObjectCounted&);
 };
 extern std::atomic<const PythonHooks*> python_hooks;
 
-// Counted, with a slot for a Python object. The object, where there is one, owns one of the
-// references. While the count is *watched*, C++'s other references together own one reference to
-// the object. The mark is a bit of the count, so that both change in one step.
+// A reference count with a slot for a Python object, which owns one of the references. While the
+// count is *watched*, all other references together own one reference to the Python object, so that
+// it lives as long as C++ needs it. "Watched" is a bit of the count, so that both change in one
+// atomic step.
 class ObjectCounted {
  public:
   ObjectCounted() = default;
@@ -79,22 +80,22 @@ class ObjectCounted {
   // --- for the binding, under the GIL
 
   bool is_watched() const { return count_.load(std::memory_order_acquire) & watched; }
-  // Begins to watch; returns the count.
+  // Sets the bit; returns the count.
   uint32_t watch() const {
     if (count_.load(std::memory_order_acquire) != 1)
       return count_.fetch_or(watched, std::memory_order_acq_rel) & ~watched;
     count_.store(watched | 1, std::memory_order_relaxed);
     return 1;
   }
-  // Begins to watch where there is more than one reference; returns whether there was.
+  // Sets the bit if there is more than one reference; returns whether there is.
   bool watch_if_shared() const;
-  // Ends watching; returns whether it was on.
+  // Clears the bit; returns whether it was set.
   bool unwatch() const { return count_.fetch_and(~watched, std::memory_order_acq_rel) & watched; }
-  // Lets go of a reference of C++. Left::Object says that it was the last one of a watched count:
-  // the caller drops the reference to the object, and watching goes on or ends.
+  // Releases a reference of C++. Left::Object says that only the Python object's reference is left:
+  // the caller then drops C++'s reference to that object. `watch_on` keeps the bit set.
   enum class Left : uint8_t { Others, Object, Nobody };
   Left release_shared(bool watch_on) const;
-  // Lets go of the object's reference and ends watching; true when it was the last.
+  // Releases the Python object's reference and clears the bit; true when it was the last one.
   bool release_object() const {
     if (use_count() == 1) return true;
     unwatch();

@@ -27,7 +27,7 @@ class Scalar {
   // The dtype that a tensor made of this number gets.
   DType dtype() const;
 
-  // Conversion to an element type, wrapping integers and dropping imaginary parts as a cast does.
+  // Converts as a C cast does: integers wrap around, imaginary parts are dropped.
   template <class T>
   T to() const;
   // As `to`, but RuntimeError when the value does not fit in T.
@@ -51,7 +51,7 @@ class Scalar {
 };
 
 namespace detail {
-// Float to integer with the result of the common hardware conversion where C++ leaves it undefined.
+// Converts a float to an integer; where C++ leaves the result undefined, gives what x86 does.
 template <class T>
 inline T float_to_int(double v) {
   if constexpr (std::is_same_v<T, uint64_t>) {

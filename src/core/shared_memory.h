@@ -1,9 +1,9 @@
-// Memory that processes share: segments, each of a memfd or of a file in /dev/shm, cut into blocks.
+// Memory shared between processes: segments, each a memfd or a file in /dev/shm, cut into blocks.
 //
-// A block is not used twice while others can see it, so a segment needs no owner: it ends when the
-// last process that maps it lets go, and the system sees to that even after kill -9. Small blocks
-// lie in one segment, and segments grow with their number, so ten thousand tensors need a few
-// hundred descriptors.
+// A block is not reused while another process can see it, so no process has to own a segment: the
+// system frees it when the last process that maps it unmaps it or
+// dies, even by kill -9. Small blocks share a segment, and later segments are larger, so that ten
+// thousand tensors need only a few hundred file descriptors.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace facula {
 
-// Where a shared storage lies, for a process that is to map it.
+// Where a shared storage lies, for another process to map it.
 struct SharedBlock {
   uint64_t segment = 0;  // the same number in all processes
   std::string name;      // of the file; empty where the memory is anonymous
@@ -21,36 +21,37 @@ struct SharedBlock {
   size_t offset = 0;
 };
 
-// Zeroed memory that processes can share: anonymous (memfd), or where `prefix` is not empty, in
-// /dev/shm under a name that begins so, which the last process that lets go of it removes.
-// Raises RuntimeError where the system has none.
+// A zeroed storage in shared memory: a memfd, or if `prefix` is not empty, a file in /dev/shm whose
+// name begins with it and which the last process that uses it removes. RuntimeError when the system
+// has no memory.
 Ref<Storage> new_shared_storage(size_t bytes, const std::string& prefix);
-// Moves the bytes of a CPU storage into such memory; tensors over it follow. The caller has a
-// TensorChange. Nothing happens where they lie there already.
+// Moves the bytes of a CPU storage into shared memory, with all tensors over it; does nothing if
+// they are there already. The caller holds a TensorChange.
 void share_storage(Storage& s, const std::string& prefix);
 bool is_shared(const Storage& s);
-// Raises RuntimeError where the storage is not shared.
+// Raises RuntimeError if the storage is not shared.
 SharedBlock shared_block(const Storage& s);
-// A message about the storage's block is under way: its segment stays open here, and its name
-// stays, until map_shared_storage() with `ends_message` was called somewhere.
+// Says that a message about the storage is on its way to another process: the segment and its name
+// are kept until some process calls map_shared_storage() with `ends_message`.
 void begin_shared_message(const Storage& s);
-// A storage over a block of another process, or of this one. A segment that this process has not
-// mapped yet is opened by its name, else by `path`, else through a copy of the descriptor.
+// A storage over a block that a process has shared. A segment that is not mapped here yet is opened
+// by its name, else by `path`, else by a copy of the descriptor.
 Ref<Storage> map_shared_storage(const SharedBlock& block, const std::string& path, size_t bytes,
                                 bool ends_message);
 
-// At the end of a process, which runs no destructors: others may remove the names of its segments.
+// Called at the exit of a process, which runs no destructors: others may then remove the names of
+// its segments.
 void let_go_of_shared_names();
 
-// Whether large segments are kept for another use when their storages are gone: by the process that
-// made them, once nobody else has storages there, and by receivers, which stay ready for the next
-// message. For processes that send much of the same size; `false` closes what was kept.
+// Whether large segments are kept open for reuse after their storages are freed, by the process
+// that made them and by the receivers. Saves time when many messages have the same size; `false`
+// closes the segments that were kept.
 void keep_shared_segments(bool keep);
 
 struct SharedMemoryStats {
   int64_t segments = 0;     // mapped
   int64_t descriptors = 0;  // open
-  int64_t waiting = 0;      // without a storage here, for the receiver of a message
+  int64_t waiting = 0;      // kept for the receiver of a message, without a storage here
   int64_t blocks = 0;       // storages
 };
 SharedMemoryStats shared_memory_stats();

@@ -14,7 +14,7 @@ class SmallVector {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
-  SmallVector() {}  // not defaulted: SmallVector() would fill the room with zeros
+  SmallVector() {}  // not `= default`, with which SmallVector() would zero the inline buffer
   explicit SmallVector(size_t n, T value = T{}) { resize(n, value); }
   SmallVector(std::initializer_list<T> v) { assign(v.begin(), v.size()); }
   SmallVector(std::span<const T> v) { assign(v.data(), v.size()); }
@@ -35,7 +35,7 @@ class SmallVector {
 
   void assign(const T* p, size_t n) {
     reserve(n);
-    T* to = data();  // a loop: lists are short, a call to memcpy costs more than it moves
+    T* to = data();  // a loop, since for such short lists a call of memcpy costs more
     for (size_t i = 0; i < n; ++i) to[i] = p[i];
     size_ = static_cast<uint32_t>(n);
   }

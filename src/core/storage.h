@@ -9,12 +9,12 @@
 
 namespace facula {
 
-// How memory that facula did not allocate is given back.
+// Frees memory that facula did not allocate.
 using ExternalDeleter = void (*)(void* context);
 
 class Storage : public ObjectCounted {
  public:
-  // Memory of `bytes` from the device's allocator; on meta, a size without memory.
+  // A storage with memory from the device's allocator; on meta it has a size but no memory.
   static Ref<Storage> make(Device device, size_t bytes);
   // Memory owned elsewhere (NumPy, DLPack, mmap): `deleter(context)` runs when the storage dies.
   static Ref<Storage> external(Device device, void* data, size_t bytes, void* context,
@@ -23,7 +23,7 @@ class Storage : public ObjectCounted {
 
   Device device() const { return device_; }
   size_t nbytes() const { return nbytes_; }
-  // The memory; null when there are no bytes. Raises RuntimeError where there is none by nature.
+  // The memory; null for 0 bytes. RuntimeError for a storage that has no memory, as on meta.
   void* data() const {
     if (!has_memory_) [[unlikely]]
       no_memory();
@@ -31,23 +31,24 @@ class Storage : public ObjectCounted {
   }
   bool has_memory() const { return has_memory_; }
   bool resizable() const { return exports_.load(std::memory_order_relaxed) == 0; }
-  // Somebody outside (an array, a buffer) gets the address, or gives it up: until then the memory
-  // stays where it is. Whoever cannot tell when it is given up does not call end_export().
+  // Counts users outside of facula that have the address, such as NumPy arrays: while there are
+  // any, the memory must not move. A user that cannot say when it is done never calls end_export().
   void begin_export() { exports_.fetch_add(1, std::memory_order_relaxed); }
   void end_export() { exports_.fetch_sub(1, std::memory_order_relaxed); }
-  // Changes the size, keeping the leading bytes; raises RuntimeError where it is not resizable().
-  // Tensors may be larger than what is left: a smaller block stays where it is, and of an empty one
-  // nothing can be read. Where calls may be reading, the caller has a TensorChange.
+  // Changes the size and keeps the leading bytes; RuntimeError if it is not resizable(). Tensors
+  // over it keep their sizes: shrinking leaves the block in place so that they stay readable, and
+  // with 0 bytes reading raises. The caller holds a TensorChange where other threads may be
+  // reading.
   void resize(size_t bytes);
 
-  // Takes external memory in place of its own. What it had goes into the storage that is returned,
-  // which is null where it lay in one block with the header, and then is not given back.
+  // Replaces its memory by external memory and returns a storage with the old memory. Returns null,
+  // and keeps the old memory unused, if that lies in one block with this header.
   Ref<Storage> exchange_memory(void* data, void* context, ExternalDeleter deleter);
-  // The context of external memory that `deleter` gives back; null for other memory.
+  // The context of external memory with this deleter; null for any other memory.
   void* context_of(ExternalDeleter deleter) const {
     return deleter_ == deleter ? context_ : nullptr;
   }
-  // Whether somebody outside has been given the address.
+  // Whether an export (begin_export) is in progress.
   bool address_is_known() const {
     return exports_.load(std::memory_order_relaxed) > (deleter_ ? 1U : 0U);
   }
@@ -62,15 +63,15 @@ class Storage : public ObjectCounted {
 
   Device device_;
   bool has_memory_ = true;
-  bool emptied_ = false;  // by resize(0), under tensors that may have elements
+  bool emptied_ = false;  // by resize(0), while tensors over it may still have elements
   bool inline_ = false;   // data_ lies behind this header, in one block with it
   uint32_t block_bytes_ = 0;
-  std::atomic<uint32_t> exports_{0};  // external memory counts as one
+  std::atomic<uint32_t> exports_{0};  // external memory counts as one export
   size_t nbytes_;
   void* data_ = nullptr;
   union {
     void* context_;    // of external memory
-    size_t capacity_;  // of our own: the most bytes that there ever were
+    size_t capacity_;  // of our own memory: the largest size it has had
   };
   ExternalDeleter deleter_ = nullptr;
 };

@@ -1,4 +1,4 @@
-// Streams of work on a device, events between them, and what is given to them.
+// Streams of a device, events, and the copies that are queued on streams.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -7,36 +7,36 @@
 
 namespace facula {
 
-// A queue of work of one device. Streams are taken from pools and live as long as the process, so
-// that a number is enough: 0 is the default stream of the device.
+// A queue of work on one device. Streams come from pools and are never destroyed, so a number
+// identifies them; 0 is the device's default stream.
 struct Stream {
   Device device;
   uint32_t id = 0;
   friend bool operator==(Stream a, Stream b) { return a.device == b.device && a.id == b.id; }
 };
 
-// --- the streams of a device, whose index is given
+// --- the streams of a device, which must have an index
 
 Stream current_stream(Device d);
-// Makes it the thread's current one on its device; the current device stays.
+// Makes it this thread's current stream of its device; does not change the current device.
 void set_current_stream(Stream s);
-// The next stream of the pool for a priority: lower numbers go first, and what lies outside of the
-// device's range is moved into it. NotImplementedError where the device has no streams.
+// The next stream from the pool of a priority, which is clamped to the device's range; lower
+// numbers run first. NotImplementedError if the device has no streams.
 Stream new_stream(Device d, int priority = 0);
-// The stream that another library made; it stays theirs.
+// Wraps a stream that another library made and owns.
 Stream external_stream(Device d, void* handle);
-// A stream of which the number is known; RuntimeError where there is none.
+// The stream with this number; RuntimeError if there is none.
 Stream stream_of_id(Device d, uint32_t id);
-// What the device's library calls it; null for the default stream.
+// The handle of the device's library; null for the default stream.
 void* stream_handle(Stream s);
 int stream_priority(Stream s);
-// Whether everything that was given to the stream is done.
+// Whether all work queued on the stream is done.
 bool stream_is_done(Stream s);
 void synchronize_stream(Stream s);
-// Waits for all streams of a device. Errors of work that ran late are raised here.
+// Waits for all streams of a device, and raises the errors of asynchronous work.
 void synchronize_device(Device d);
 
-// The stream is current, and its device too, for a scope.
+// Makes a stream and its device current for a scope.
 class StreamGuard {
  public:
   explicit StreamGuard(Stream s);
@@ -50,10 +50,10 @@ class StreamGuard {
 
 // --- events
 
-// A place in a stream's work. Belongs to the device of the stream that first records it.
+// Marks a point in a stream's queue. Belongs to the device of the first stream that records it.
 class DeviceEvent {
  public:
-  // Of FACULA_EVENT_TIMING and its kin.
+  // `flags`: the FACULA_EVENT_ constants of facula/device.h.
   explicit DeviceEvent(uint32_t flags = 0) : flags_(flags) {}
   ~DeviceEvent();
   DeviceEvent(const DeviceEvent&) = delete;
@@ -63,7 +63,7 @@ class DeviceEvent {
   Device device() const { return device_; }
   void* handle() const { return handle_; }
   void record(Stream s);
-  // The stream goes on when the work before the event is done; nothing if never recorded.
+  // Makes the stream wait for the event; does nothing if it was never recorded.
   void wait(Stream s) const;
   // Whether the work before the event is done; true if never recorded.
   bool is_done() const;
@@ -77,20 +77,20 @@ class DeviceEvent {
   uint32_t flags_;
 };
 
-// `later` goes on when what `earlier` has been given so far is done; they may be of two devices of
-// one kind. Where a device has no events the host waits.
+// Makes `later` wait for all work queued on `earlier` so far. They may belong to two devices of one
+// kind. If the device has no events, the host waits instead.
 void stream_waits(Stream later, Stream earlier);
 
-// --- what is given to streams
+// --- copies
 
-// Contiguous copies; host memory must stay valid until the stream has passed them.
+// Queue a contiguous copy; the host memory must stay valid until the stream has finished it.
 void copy_from_host(Stream s, void* device, const void* host, size_t bytes);
 void copy_to_host(Stream s, void* host, const void* device, size_t bytes);
 void copy_on_device(Stream s, void* to, const void* from, size_t bytes);
-// Between two devices of one kind, each side after the work of its current stream and before what
-// that is given later. False where the device cannot, and the host has to stand between.
+// Copies between two devices of one kind, in the order of both devices' current streams. False if
+// the device cannot do it and the copy has to go through the host.
 bool copy_to_peer(Device to_device, void* to, Device from_device, const void* from, size_t bytes);
-// Sets bytes; false where the device has no entry for that.
+// Sets bytes; false if the device's table has no entry for it.
 bool set_device_bytes(Stream s, void* data, int value, size_t bytes);
 
 }  // namespace facula

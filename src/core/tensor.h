@@ -1,4 +1,4 @@
-// The tensor: geometry over a storage, with everything that other layers attach to it.
+// The tensor: sizes and strides over a storage, with what autograd and extensions attach to it.
 #pragma once
 #include <atomic>
 #include <span>
@@ -31,14 +31,14 @@ struct VersionCounter : RefCounted {
 };
 inline void destroy(VersionCounter* v) { delete v; }
 
-// Where a tensor keeps the counter that it shares. It is given one at most once while several
-// threads have the tensor: the first comer's.
+// A tensor's pointer to its shared version counter, which it gets when it is first shared. Of
+// several threads that set one at once, the first wins.
 class SharedVersion {
  public:
   SharedVersion() = default;
   SharedVersion(const SharedVersion&) = delete;
   ~SharedVersion() { *this = nullptr; }
-  // Of a tensor that no other thread has yet.
+  // Only while no other thread has the tensor.
   SharedVersion& operator=(Ref<VersionCounter> counter) {
     const auto before = Ref<VersionCounter>::take(counter_.load(std::memory_order_relaxed));
     counter_.store(counter.leak(), std::memory_order_relaxed);
@@ -47,7 +47,7 @@ class SharedVersion {
   VersionCounter* get() const { return counter_.load(std::memory_order_acquire); }
   explicit operator bool() const { return get() != nullptr; }
   bool operator==(const SharedVersion& o) const { return get() == o.get(); }
-  // Puts the counter there unless another thread was faster.
+  // Sets the counter, unless another thread has already set one.
   void publish(Ref<VersionCounter> counter) {
     VersionCounter* none = nullptr;
     if (counter_.compare_exchange_strong(none, counter.get(), std::memory_order_acq_rel))
@@ -61,7 +61,7 @@ class SharedVersion {
 struct TensorImpl : ObjectCounted {
   static constexpr int inline_dims = 5;
 
-  std::atomic<uint32_t> version{0};  // until shared; here it fills the word of the count
+  std::atomic<uint32_t> version{0};  // until it is shared; placed here, it costs no padding
   Ref<Storage> storage;
   int64_t offset = 0;  // in elements
   int64_t numel = 0;
@@ -70,7 +70,7 @@ struct TensorImpl : ObjectCounted {
   Device device;
   uint8_t ndim = 0;
   bool contiguous : 1 = true;
-  bool wrapped_number : 1 = false;  // made of a Python number: weak in type promotion
+  bool wrapped_number : 1 = false;  // made from a Python number: weak in type promotion
   bool inference : 1 = false;
   bool conj : 1 = false;
   bool neg : 1 = false;
@@ -85,7 +85,7 @@ struct TensorImpl : ObjectCounted {
   // Sets sizes and strides; recomputes numel and contiguity.
   void set_geometry(IntSpan sizes, IntSpan strides);
   void set_contiguous(IntSpan sizes);
-  // The same for a fresh tensor, of sizes that a user chose: RuntimeError for negative ones.
+  // The same for a new tensor with sizes from the user: RuntimeError for negative ones.
   void set_checked(IntSpan sizes);
   void copy_geometry(const TensorImpl& from);
   void copy_contiguous_geometry(const TensorImpl& from);
@@ -96,16 +96,16 @@ struct TensorImpl : ObjectCounted {
   void bump_version() {
     if (VersionCounter* shared = shared_version.get())
       shared->value.fetch_add(1, std::memory_order_relaxed);
-    else  // no locked instruction: of two changes at once any number counts as a change
+    else  // needs no atomic add: whichever of two racing writes wins, the version has changed
       set_version(version.load(std::memory_order_relaxed) + 1);
   }
   void set_version(uint32_t v) {
     VersionCounter* shared = shared_version.get();
     (shared ? shared->value : version).store(v, std::memory_order_relaxed);
   }
-  // For results that are not out yet: what a kernel wrote into them does not count.
+  // For new results: the kernel's own writes do not count as in-place changes.
   void reset_version() { set_version(0); }
-  // The counter as an object of its own, made now if need be.
+  // The shared counter; made if there is none yet.
   Ref<VersionCounter> share_version();
 
  private:
@@ -120,8 +120,7 @@ struct TensorImpl : ObjectCounted {
   };
 };
 
-// The slot of the Python object, the count and its mark fill two words: no scheme of keeping
-// objects may make tensors larger.
+// Neither scheme of keeping Python objects alive (refcount.h) may make tensors larger.
 static_assert(sizeof(void*) != 8 || sizeof(TensorImpl) == 160);
 
 void destroy(TensorImpl* t);
@@ -146,7 +145,7 @@ class Tensor {
   int64_t numel() const { return impl_->numel; }
   IntSpan sizes() const { return impl_->sizes(); }
   IntSpan strides() const { return impl_->strides(); }
-  int64_t size(int64_t d) const;    // IndexError where there is no such dimension
+  int64_t size(int64_t d) const;    // IndexError if there is no such dimension
   int64_t stride(int64_t d) const;  // likewise
   DType dtype() const { return impl_->dtype; }
   Device device() const { return impl_->device; }
@@ -155,9 +154,9 @@ class Tensor {
   bool is_contiguous() const { return impl_->contiguous; }
   bool is_contiguous(MemoryFormat f) const;
   bool is_meta() const { return impl_->device.is_meta(); }
-  // The first element; raises where the storage has no memory.
+  // The address of the first element; raises if the storage has no memory.
   void* data() const {
-    // As whole numbers: of a tensor without elements the address may lie anywhere.
+    // Computed with integers, since the offset of an empty tensor may be anything.
     const auto base = reinterpret_cast<uintptr_t>(impl_->storage->data());
     return base ? reinterpret_cast<void*>(base + static_cast<uintptr_t>(impl_->offset) * itemsize())
                 : nullptr;
@@ -171,39 +170,40 @@ class Tensor {
   Ref<TensorImpl> impl_;
 };
 
-// --- making tensors without the dispatcher (for kernels, meta results and bindings)
+// --- making tensors without a call of an operator, for kernels, shape rules and bindings
 
 // Uninitialised memory of the given geometry; strides are in elements.
 Tensor empty_tensor(IntSpan sizes, DType dtype, Device device = {});
 // The same for the geometry of a contiguous tensor.
 Tensor empty_like_contiguous(const TensorImpl& like, DType dtype, Device device);
 Tensor empty_strided_tensor(IntSpan sizes, IntSpan strides, DType dtype, Device device = {});
-// A tensor of a registered kind: no memory of its own (its storage has no bytes), the device's
-// layer and the one of layouts. Takes the extension over.
+// A tensor of a registered extension kind, which owns `extension`. It has no memory of its own, and
+// calls on it are dispatched to Layer::Layout.
 Tensor layout_tensor(Extension* extension, IntSpan sizes, DType dtype, Device device);
-// Another header over the storage of `base`: same dtype, device, conj/neg bits; no autograd part.
+// Another TensorImpl over the storage of `base`: same dtype, device, conjugate and negative bits;
+// no autograd state.
 Tensor alias_tensor(const Tensor& base, IntSpan sizes, IntSpan strides, int64_t offset);
 Tensor alias_tensor(const Tensor& base);
-// A header over a storage, checked against its size (RuntimeError when it reaches outside).
+// A tensor over a storage; RuntimeError if it would reach outside of it.
 Tensor tensor_over(Ref<Storage> storage, DType dtype, int64_t offset, IntSpan sizes,
                    IntSpan strides);
 
-// --- what a user asks: of the extension where the tensor has one that answers
+// --- properties as a user sees them, which an extension may override
 
-// Whether calls on the tensor are dispatched by its kind.
+// Whether calls on the tensor are dispatched by its extension kind.
 inline bool has_layout_kind(const Tensor& t) { return t->layers.has(Layer::Layout); }
 IntVec sizes_of(const Tensor& t);
 IntVec strides_of(const Tensor& t);
 int64_t numel_of(const Tensor& t);
-// NotImplementedError, "Cannot access storage of SparseTensorImpl", where there is none.
+// NotImplementedError, "Cannot access storage of SparseTensorImpl", if it has none.
 const Ref<Storage>& storage_of(const Tensor& t);
-// For what works on storages and geometry alone: NotImplementedError that names it.
+// NotImplementedError that names `what` if the tensor is not strided.
 void check_strided(const Tensor& t, const char* what);
 
 // --- geometry
 
-// A list of integers as text, "[2, 3]"; made only when it is written or turned into a string, so
-// that it costs nothing among the arguments of a check that holds.
+// A list of integers as the text "[2, 3]". It is formatted only when it is written, so that passing
+// it to check() costs nothing unless the check fails.
 struct ListText {
   IntSpan list;
   operator std::string() const;
@@ -212,18 +212,19 @@ std::ostream& operator<<(std::ostream& to, const ListText& text);
 inline ListText str(IntSpan v) { return {v}; }
 IntVec contiguous_strides(IntSpan sizes);
 IntVec strides_for(IntSpan sizes, MemoryFormat f);
-MemoryFormat suggested_format(const Tensor& t);  // channels-last when its strides say so
-// Strides of a fresh result of an elementwise operator over these tensors: dense, dimensions in
-// the order of the inputs' strides, as PyTorch lays results out.
+MemoryFormat suggested_format(const Tensor& t);  // ChannelsLast if its strides are in that order
+// Strides for the result of an elementwise operator: dense, with the dimensions in the same order
+// as in the inputs, as PyTorch does.
 IntVec elementwise_strides(IntSpan sizes, std::span<const Tensor* const> inputs);
 bool is_dense_non_overlapping(IntSpan sizes, IntSpan strides);
 bool may_self_overlap(IntSpan sizes, IntSpan strides);
 // Product of sizes; RuntimeError on a negative size or overflow.
 int64_t checked_numel(IntSpan sizes);
-// Elements from the first to one past the last that the geometry touches (0 when empty).
+// The number of elements from the first to the last that the geometry reaches; 0 when empty.
 int64_t extent(IntSpan sizes, IntSpan strides);
-int64_t wrap_unusual_dim(int64_t dim, int64_t ndim);  // for wrap_dim
-// Wraps a dimension into [0, ndim); IndexError with PyTorch's text otherwise. 0-dim counts as 1.
+int64_t wrap_unusual_dim(int64_t dim, int64_t ndim);  // the slow part of wrap_dim
+// Maps a negative dimension into [0, ndim); IndexError with PyTorch's text if it is out of range. A
+// tensor without dimensions counts as having one.
 inline int64_t wrap_dim(int64_t dim, int64_t ndim) {
   return dim >= 0 && dim < ndim ? dim : wrap_unusual_dim(dim, ndim);
 }
@@ -237,7 +238,7 @@ inline bool same_sizes(IntSpan a, IntSpan b) {
     if (a[i] != b[i]) return false;
   return true;
 }
-// Memory of two tensors: none, exactly the same elements, or some.
+// Whether two tensors share no elements, exactly the same ones, or some.
 enum class Overlap : uint8_t { None, Full, Partial };
 Overlap memory_overlap(const Tensor& a, const Tensor& b);
 

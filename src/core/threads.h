@@ -1,4 +1,5 @@
-// Our thread pool: one parallel loop, split by the problem's size and never by the thread count.
+// The thread pool: parallel_for, whose chunks depend on the size of the work and not on the number
+// of threads, so that results do not either.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -7,7 +8,7 @@
 namespace facula {
 
 // How many threads a parallel loop may use, the caller included. At first OMP_NUM_THREADS, else
-// the processors that affinity and control group leave to the process.
+// usable_cpus() of core/cgroup.h.
 int num_threads();
 
 // Sets it for the whole process; throws RuntimeError unless n > 0.
@@ -16,8 +17,8 @@ void set_num_threads(int n);
 // Whether this thread is running a part of a parallel loop, so that a loop inside runs serially.
 bool in_parallel_region();
 
-// Items a chunk should have at least, so that it repays the waking of a thread, where an item costs
-// `tenth_ns` tenths of a nanosecond. It depends on the machine: results must not depend on it.
+// The smallest chunk that is worth waking a thread for, when one item takes `tenth_ns` tenths of a
+// nanosecond. It depends on the machine, so results must not depend on it.
 int64_t parallel_grain(int64_t tenth_ns);
 
 namespace detail {
@@ -28,8 +29,8 @@ void run_chunks(int64_t n, int64_t grain, ChunkFunction function, void* context)
 // Calls body(begin, end) for each chunk of `grain` items of [0, n), on several threads when that is
 // allowed and there is more than one chunk. Every `begin` is a multiple of `grain` however many
 // threads there are, so begin / grain may index partial results. The first exception in the order
-// of chunks is thrown to the caller; chunks after it may be left out. Between chunks the caller
-// looks for interrupts (core/interrupts.h), which leave out what is not begun.
+// of chunks is thrown to the caller; later chunks may be skipped. Between chunks the caller checks
+// for interrupts (core/interrupts.h), which skip the chunks that have not begun.
 template <class F>
 void parallel_for(int64_t n, int64_t grain, F&& body) {
   if (n <= 0) return;

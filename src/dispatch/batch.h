@@ -7,9 +7,9 @@
 
 namespace facula {
 
-// What a batching rule sees: the call with batched tensors replaced by their values one level down,
-// batch dimension first. The rule adjusts what that dimension shifts, runs an operator on the level
-// below, and states each result.
+// What a batching rule sees: the call, with each batched tensor replaced by the tensor of the level
+// below, whose first dimension is the batch. The rule adjusts arguments to that extra dimension,
+// such as `dim`, runs an operator on the level below, and sets each result.
 class Batch {
  public:
   Batch(const OpCall& c, int64_t level, int64_t batch_size);
@@ -22,7 +22,7 @@ class Batch {
   // Index of an argument by name, or -1.
   int arg(Name n) const;
   bool batched(int i) const { return batched_ >> i & 1; }
-  // Whether the record names the argument among those of several samples always.
+  // Whether the record lists the argument in `always_batched`.
   bool always_batched(int i) const {
     const std::string& name = info().schema.args[static_cast<size_t>(i)].name;
     return call_.op->record->always_batched.has(name);
@@ -30,7 +30,7 @@ class Batch {
   bool any_batched() const { return batched_ != 0; }
   const Value& value(int i) const { return values_[i]; }
   const Tensor& tensor(int i) const { return values_[i].as_tensor(); }
-  // Dimensions of a tensor argument as the function that is mapped sees it.
+  // The number of dimensions of a tensor argument without the batch dimension.
   int64_t rank(int i) const { return tensor(i).dim() - (batched(i) ? 1 : 0); }
   // Replaces an argument for run().
   void set(int i, Tensor t);
@@ -38,16 +38,16 @@ class Batch {
   void set(int i, IntVec v);
   void set(int i, int64_t v) { values_[i] = Value::of_int(v); }
   void set(int i, std::span<const bool> v) { values_[i] = pack(v); }  // borrowed
-  // Gives an argument that is not batched the batch dimension, without copying.
+  // Adds the batch dimension to an argument that has none, without copying.
   void expand(int i);
-  // Calls the operator one level down with the arguments as they are now; its results are batched.
+  // Calls the operator on the level below with the current arguments; its results are batched.
   void run();
-  // One call for each sample instead.
+  // Instead of run(): calls the operator once for each sample.
   void loop();
   const Value& result(int k) const { return results_.slots[k]; }
   void set_result(int k, Tensor t);
   void set_result(int k, std::vector<Tensor> list);
-  // The results for the level: wrapped, or the written arguments themselves.
+  // Hands out the results: wrapped for this level, or the arguments that the call wrote to.
   void finish(Value* results);
 
  private:

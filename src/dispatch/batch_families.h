@@ -1,5 +1,5 @@
-// Batching rules by the kind of an operator, which records of several families name; implemented in
-// ops/batch_rules.cpp. Rules of one family stand with its records: ops/FAMILY/batch.h.
+// Batching rules that records of several families share; implemented in ops/batch_rules.cpp. Rules
+// that only one family uses are in ops/FAMILY/batch.h.
 #pragma once
 
 namespace facula {
@@ -8,32 +8,33 @@ class Batch;
 
 namespace facula::batch {
 
-// Elementwise with broadcasting, in place too: `self` and its like line up behind the batch
-// dimension.
+// Elementwise operators with broadcasting, also in place: inserts dimensions of size 1 behind the
+// batch dimension, so that the samples broadcast against each other.
 void pointwise(Batch& b);
-// One tensor; arguments called dim, dims, dim0, dim1, dim2, start_dim, end_dim name dimensions of
-// it. Other batched tensors have the same rank (gather, scatter).
+// Operators on one tensor with arguments that name dimensions of it (OpRecord::dims). Other batched
+// tensors have the same rank (gather, scatter).
 void dims(Batch& b);
-// As dims, where other tensors have shapes of their own (index_select): they must not be batched,
-// else samples are done one by one.
+// As dims, for operators whose other tensors have other shapes (index_select). If one of those is
+// batched, the samples run one by one.
 void dims_of_self(Batch& b);
-// As dims, where none given means all of them: sum.dim_IntList, mean.dim, amax.
+// As dims, where giving no dimension means all of them: sum.dim_IntList, mean.dim, amax.
 void reduction(Batch& b);
-// One tensor whose leading dimensions are treated alike (tril, layer_norm); samples are done one by
-// one where another is batched.
+// Operators that treat all leading dimensions of one tensor alike (tril, layer_norm). If another
+// tensor is batched, the samples run one by one.
 void leading(Batch& b);
 void permutation(Batch& b);
-// One tensor; `dim` is a place in the result (unsqueeze).
+// Operators on one tensor whose `dim` is a dimension of the result (unsqueeze).
 void new_dim(Batch& b);
-// One tensor; size or shape lists the result's sizes, and stride its strides (view, expand,
-// new_zeros).
+// Operators on one tensor with arguments that list sizes and strides (OpRecord::sizes): view,
+// expand, new_zeros.
 void sizes(Batch& b);
-// A list of tensors, joined along `dim` (cat) or along a new one (stack).
+// Operators that join a list of tensors along `dim` (cat) or along a new dimension (stack).
 void list_dims(Batch& b);
 void list_new_dim(Batch& b);
-// Views by the geometry that they give one sample.
+// Views that are given by sizes, strides and offset (as_strided), which count for one sample.
 void view_geometry(Batch& b);
-// Images, volumes and sequences, batched or not: the batch dimension joins theirs.
+// Operators on sequences, images or volumes: merges the batch dimension into their own batch
+// dimension, which may be absent.
 void fold1d(Batch& b);
 void fold2d(Batch& b);
 void fold3d(Batch& b);

@@ -7,16 +7,17 @@
 
 namespace facula {
 
-// The state of one call. `size` and `version` come first: a plug-in may be older or newer.
+// The state of one call. It begins with `size` and `version`, since a plug-in may have been built
+// against another version.
 struct OpCall {
   uint16_t size = sizeof(OpCall);
   uint16_t version = 1;
-  LayerSet layers;  // still to run
+  LayerSet layers;  // that are still to run
   const Operator* op;
   const OpInfo* info;
   Value* args;                       // as many as info->args
   Value* results;                    // as many as info->results
-  DType compute = DType::Undefined;  // set by the meta rule where it differs from the results'
+  DType compute = DType::Undefined;  // set by the meta rule if it differs from the results' dtype
 #ifdef FACULA_RECORD_VARIANT  // behind what kernels read, which both builds of `make test-abi`
                               // share
   uint64_t of_a_later_build[2] = {};
@@ -27,9 +28,9 @@ struct OpCall {
   const Tensor& tensor(int i) const { return args[i].as_tensor(); }
 };
 
-// The type of device whose autocasting a call is under: its accelerator's, else the CPU.
+// The device type whose autocast state applies to a call: that of its accelerator, else the CPU.
 DeviceType autocast_type(const OpCall& c);
-// What autocast does to this call: nothing where it is off for that type, and nothing on meta.
+// What autocast does to this call: None where it is off for that device type, and on meta.
 Autocast autocast_class(const OpCall& c);
 
 // --- state of the thread
@@ -39,34 +40,34 @@ struct Interpreter;
 struct NodeWatcher;
 
 struct SavedTensorState;
-// Casts of weights that autocast keeps.
+// The cache of weights that autocast has cast.
 struct CastCache {
   virtual ~CastCache() = default;
 };
 
-// One of a stack of objects of the language above. Threads share the lower part of a stack: a link
-// never changes once it is made.
+// One Python object on the stack of __torch_function__ modes. Links never change once they are
+// made, so that threads can share the lower part of a stack.
 struct FunctionMode : RefCounted {
   FunctionMode(void* o, Ref<FunctionMode> b) : object(o), below(std::move(b)) {}
-  void* const object;  // owned, by the rules of ObjectHooks
+  void* const object;  // owned, through ObjectHooks
   const Ref<FunctionMode> below;
 };
 void destroy(FunctionMode* m);
 
 // Python's __torch_function__ (python/bindings/modes/overrides.h).
 struct OverrideState {
-  bool subclass_enabled = true;   // off within DisableTorchFunctionSubclass
-  bool all_enabled = true;        // off within DisableTorchFunction
+  bool subclass_enabled = true;   // false within DisableTorchFunctionSubclass
+  bool all_enabled = true;        // false within DisableTorchFunction
   int depth = 0;                  // of the stack of modes
-  FunctionMode* modes = nullptr;  // its top, counted
+  FunctionMode* modes = nullptr;  // the top of the stack, counted
 };
 
-// A place for each type of device that can autocast: the CPU, then the kinds of core/device.h.
+// Autocast slots: 0 is the CPU, then the device kinds of core/device.h.
 inline constexpr int autocast_types = 1 + device_kinds;
 inline int autocast_slot(DeviceType t) { return t == DeviceType::CPU ? 0 : 1 + device_kind(t); }
 
 struct AutocastState {
-  uint32_t enabled = 0;  // a bit for each slot
+  uint32_t enabled = 0;  // one bit for each slot
   bool cache_enabled = true;
   // The lower precision; float16 on accelerators unless set otherwise.
   DType dtype[autocast_types] = {DType::BFloat16, DType::Float16, DType::Float16,
@@ -74,8 +75,8 @@ struct AutocastState {
 };
 static_assert(autocast_types == 6);
 
-// All that a call depends on beside its arguments. Plain data: it owns nothing, and what threads
-// take over of each other is InheritedState's to say (autograd/inherited_state.h).
+// Everything besides its arguments that a call depends on. Plain data that owns nothing. What other
+// threads take over of it is decided in InheritedState (autograd/inherited_state.h).
 struct ThreadState {
   LayerSet include, exclude;
   bool grad_enabled = true;
@@ -83,27 +84,27 @@ struct ThreadState {
   bool forward_grad_enabled = true;
   bool multithreading = true;         // backward passes may use several threads
   bool keeps_gradient_layout = true;  // gradients of leaves get the strides of their leaf
-  bool computing_tangent = false;     // of the level in force: what runs now has no tangent
-  int forward_levels = 0;             // levels of forward mode that this thread has on
+  bool computing_tangent = false;     // calls made while computing a tangent get none themselves
+  int forward_levels = 0;             // forward-mode levels that this thread has entered
   DispatchMode* modes = nullptr;      // top of the stack
-  DispatchMode* pre_autograd_modes = nullptr;  // of those above autograd
+  DispatchMode* pre_autograd_modes = nullptr;  // top of the stack of modes above autograd
   Interpreter* interpreters = nullptr;         // top of the stack of function transforms
-  NodeWatcher* node_watchers = nullptr;        // the innermost (autograd/node_watch.h)
+  NodeWatcher* node_watchers = nullptr;        // the innermost one (autograd/node_watch.h)
   SavedTensorState* saved_tensors = nullptr;   // hooks (autograd/saved_tensor.h)
   CastCache* cast_cache = nullptr;             // of autocast (transforms/autocast.cpp)
   OverrideState overrides;
-  int grad_level = 0;  // whose autograd state is in force; 0 is the user's
+  int grad_level = 0;  // the grad transform whose autograd state is used; 0 outside of any
   Device default_device;
   AutocastState autocast;
 };
 extern thread_local constinit ThreadState thread_state __attribute__((tls_model("initial-exec")));
 
-// Levels of forward mode that are on, in all threads: dual levels and jvp transforms.
+// The number of forward-mode levels (dual levels and jvp transforms) of all threads.
 extern constinit std::atomic<int> forward_levels;
-// Counts a level of this thread in, or out.
+// Adds to the count of this thread and of all threads.
 void add_forward_level(int by);
 
-// Restores the layers' part of the thread's state on the way out.
+// Restores the thread's included and excluded layers at the end of a scope.
 class StateGuard {
  public:
   StateGuard() : include_(thread_state.include), exclude_(thread_state.exclude) {}
@@ -134,7 +135,7 @@ class GradMode {
  private:
   bool before_;
 };
-// Operators called while this lives record nothing: the work is below autograd.
+// In its scope operators run below autograd and record no nodes.
 class BelowAutograd {
  public:
   BelowAutograd() : guard_(Layer::Autograd) {}
@@ -143,8 +144,8 @@ class BelowAutograd {
   ExcludeLayers guard_;
 };
 
-// A mode on the stack sees every call that reaches it. handle() runs with this mode and those
-// above it taken off; it may call the operator again, which goes on to the modes below.
+// A mode on the stack handles every call that reaches it. During handle() this mode and those above
+// it are off the stack, so an operator that it calls goes to the modes below.
 struct DispatchMode {
   virtual ~DispatchMode() = default;
   virtual void handle(OpCall& call) = 0;
@@ -155,34 +156,34 @@ DispatchMode* pop_mode();
 
 // --- calling
 
-// Calls an operator from the top. `args` has all arguments (defaults filled in); results receive
-// owned values.
+// Calls an operator, beginning with its highest layer. `args` has all arguments, with defaults
+// filled in; `results` receive owned values.
 void call(const Operator& op, Value* args, Value* results);
-// Goes on below the given layer with the same call.
+// Continues the same call below the given layer.
 void redispatch(OpCall& c, Layer below);
-// Starts again from the top with the layer set computed anew (arguments may have been replaced).
+// Begins the call again with a newly computed layer set, after arguments were replaced.
 void call_again(OpCall& c);
 LayerSet layers_of(const OpInfo& info, const Value* args);
 
-// Generic handlers of layers, wired by the library that has them all; null: nothing to do there.
+// The handler of each layer, for operators without a kernel of their own there. Null: the layer is
+// skipped.
 using LayerHandler = void (*)(OpCall&);
 extern const LayerHandler layer_handlers[layer_count];
 
-// Runs an operator's composite kernel: it calls other operators.
+// Runs an operator's composite kernel, one that calls other operators.
 void run_composite(OpCall& c);
-// Whether the operator has a kernel that any device can use by calling other operators.
+// Whether the operator has a composite kernel.
 bool has_composite_kernel(const Operator& op);
 
-// Fills defaults for arguments that are missing at the end or marked so; `given` values stay.
-// Lists point into the schema.
+// The default of an argument as a Value; lists and texts point into the schema.
 Value default_value(const Argument& a);
 
-// Bookkeeping of views made by `call`'s results, from its schema.
+// Records which results are views of which arguments, as the schema says.
 void note_views(OpCall& c);
 
-// --- a call that outlives its frame
+// --- a call that is kept
 
-// Owns copies of arguments; lists and strings are copied too.
+// Owns copies of the arguments of a call, with their lists and strings.
 class SavedCall {
  public:
   SavedCall() {}
@@ -201,11 +202,12 @@ class SavedCall {
   Value* room() { return reinterpret_cast<Value*>(room_); }
 
   const Operator* op_ = nullptr;
-  Value* args_ = nullptr;  // in room_, or allocated
+  Value* args_ = nullptr;  // in room_, or on the heap
   int size_ = 0;
   alignas(Value) std::byte room_[inline_args * sizeof(Value)];
 };
-// Copies one value into an owning one, and lets it go. Objects are kept by the binding's hooks.
+// Makes an owning copy of a value, and frees such a copy. Python objects are counted through the
+// binding's ObjectHooks.
 Value own_copy(const Value& v);
 void drop_copy(Value& v);
 struct ObjectHooks {

@@ -1,4 +1,4 @@
-// Forward: the context of a record's own rule of forward mode; autograd/forward.cpp runs it.
+// Forward: the context of a record's forward-mode rule; autograd/forward.cpp runs the rules.
 #pragma once
 #include <vector>
 
@@ -6,8 +6,8 @@
 
 namespace facula {
 
-// What a rule sees: the arguments as they were before the call, the tangents that came with them,
-// and the results. Nothing that the rule computes gets a tangent of this level.
+// What a rule sees: the arguments as they were before the call, their tangents, and the results.
+// Operators that the rule calls do not compute tangents of this level.
 class Forward {
  public:
   Forward(const OpCall& call, const Operator& base, SavedCall& args,
@@ -22,13 +22,13 @@ class Forward {
   const Value& value(Name n) const { return value(arg(n)); }
   const Tensor& primal(int i) const { return value(i).as_tensor(); }
   const Tensor& primal(Name n) const { return primal(arg(n)); }
-  // Undefined where the argument has none, which means zero.
+  // The tangent of an argument; undefined means zero.
   const Tensor& tangent(int i) const { return tangents_[static_cast<size_t>(i)][0]; }
   const Tensor& tangent(Name n) const { return tangent(arg(n)); }
   const Tensor& result(int k = 0) const { return call_.results[k].as_tensor(); }
   // The operator's first result with one argument replaced.
   Tensor run_with(int i, const Tensor& t) const;
-  // States the tangent of result k; results without one have none.
+  // Sets the tangent of result k; results that are not set have none.
   void set(int k, Tensor t);
   std::vector<Tensor> take() { return std::move(results_); }
 

@@ -1,6 +1,5 @@
-// Rules of forward mode for families, which records name; implemented in
-// autograd/forward_rules.cpp. Records without one get their tangents from the rest of the record:
-// autograd/forward.h.
+// Forward-mode rules that several records share; implemented in autograd/forward_rules.cpp. For
+// records without a rule, autograd/forward.h tells how tangents are computed.
 #pragma once
 
 namespace facula {
@@ -9,8 +8,8 @@ class Forward;
 
 namespace facula::forward {
 
-// Linear in each of its first two Tensor arguments, and a function of nothing else that has a
-// tangent: mul, mm.
+// Operators that are linear in each of their first two Tensor arguments, and have no other argument
+// with a tangent: mul, mm.
 void bilinear(Forward& f);
 
 }  // namespace facula::forward

@@ -1,10 +1,11 @@
-// Calls on tensors that are not geometry over memory: kernels by kind of the tensor and by device.
+// Calls on tensors that are not strided: their kernels are found by extension kind and device.
 #pragma once
 #include "dispatch/operator.h"
 
 namespace facula {
 
-// Kernels of one operator for kinds of tensors. Published whole, since calls may be under way.
+// The kernels of one operator for extension kinds. Replaced as a whole and never changed, since
+// other threads may be reading it.
 struct LayoutKernels {
   struct Row {
     uint8_t kind = 0;    // ExtensionKind::id
@@ -21,13 +22,12 @@ struct LayoutRegistration {
   int16_t device = any_device;
   const Slot* slot = nullptr;
 };
-// Puts a kernel in for tensors of a registered kind on one type of device, or on any. The kernel
-// makes its results itself. The later registration wins; one for the very device before one for
-// any.
+// Registers a kernel for tensors of an extension kind on one device type or on any. The kernel
+// makes its own results. A kernel for the exact device is preferred, then the later registration.
 LayoutRegistration put_in_layout(Operator& op, const ExtensionKind& kind, int16_t device,
                                  KernelFn function, void* context);
 void take_out(const LayoutRegistration& r);
-// For every operator that has no kernel for tensors of this kind; a null function takes it out.
+// Registers a fallback for operators that have no kernel for the kind; a null function removes it.
 void set_layout_fallback(const ExtensionKind& kind, KernelFn function, void* context);
 
 // Whether the operator has a kernel for tensors of this kind on this device.

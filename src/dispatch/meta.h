@@ -1,5 +1,5 @@
-// Meta: the context of a shape and type rule. The rule reads arguments and states each result;
-// the call path allocates, resizes or checks accordingly.
+// Meta: the context of a shape and type rule. The rule reads the arguments and describes each
+// result; the call path then allocates, resizes or checks the results.
 #pragma once
 #include <bit>
 #include <new>
@@ -15,7 +15,7 @@ struct ResultSpec {
   IntVec sizes, strides;
 };
 
-// Specs made when they are first touched: most calls state one result or none.
+// ResultSpecs that are constructed on first use, since most calls have one result or none.
 class ResultSpecs {
  public:
   static constexpr int most = 8;
@@ -42,8 +42,8 @@ struct Meta {
 
   OpCall& call;
   ResultSpecs results;
-  // Set in place of results[0]'s sizes when it has the geometry of a contiguous argument: nothing
-  // is copied.
+  // Set instead of results[0].sizes when the result has the sizes of this contiguous argument,
+  // which saves copying them.
   const TensorImpl* like = nullptr;
   Device device;
   bool has_device = false;
@@ -53,7 +53,7 @@ struct Meta {
   // The operator's name for error texts, "add".
   const std::string& op_name() const { return call.info->schema.name; }
 
-  // States result i; contiguous unless strides are given.
+  // Describes result i, contiguous unless strides are given.
   void result(int i, IntSpan sizes, DType dtype) {
     ResultSpec& r = results[i];
     r.defined = true;
@@ -65,18 +65,18 @@ struct Meta {
     results[i].strides = IntVec(strides);
     results[i].has_strides = true;
   }
-  // Result 0 with the geometry of a contiguous tensor.
+  // Describes result 0 with the sizes of a contiguous tensor.
   void result_same(const Tensor& t, DType dtype) {
     like = t.get();
     results[0].defined = true;
     results[0].dtype = dtype;
   }
-  // Writes `like` out into results[0].
+  // Copies the sizes of `like` into results[0].
   void settle() {
     if (like) result(0, like->sizes(), results[0].dtype);
     like = nullptr;
   }
-  void result_like(int i, const Tensor& t, DType dtype);  // dense strides of t kept
+  void result_like(int i, const Tensor& t, DType dtype);  // keeps the strides of t if it is dense
   void result_format(int i, IntSpan sizes, DType dtype, MemoryFormat f) {
     result(i, sizes, dtype, strides_for(sizes, f));
   }

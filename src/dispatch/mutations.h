@@ -1,5 +1,6 @@
-// What calls write: which arguments, which results they are, and how a layer that computes the new
-// values some other way hands them over. The latest changes of a thread, for errors that name them.
+// In-place changes: which arguments a call writes and which results they are, how a layer stores
+// new values that it computed out of place, and a record of a thread's latest changes for error
+// texts.
 #pragma once
 #include <string>
 
@@ -11,7 +12,7 @@ namespace facula {
 
 inline bool is_written(const OpInfo& info, int arg) { return info.mutated >> arg & 1; }
 
-// The written argument that result k is, or -1 where the result is a tensor of its own.
+// The written argument that result k returns, or -1 if the result is a new tensor.
 inline int written_argument(const OpInfo& info, int k) {
   const int from = info.alias_of[k];
   return from >= 0 && is_written(info, from) ? from : -1;
@@ -29,8 +30,8 @@ void for_each_written(const OpCall& c, F&& f) {
   }
 }
 
-// f(tensor, other) for every written tensor and what stands in its place among `others`, arguments
-// that a layer gave to the layers below.
+// f(tensor, other) for every written tensor and the tensor in the same place of `others`, the
+// arguments that a layer passed to the layers below.
 template <class F>
 void for_each_written_pair(const OpCall& c, const Value* others, F&& f) {
   for (uint32_t bits = c.info->mutated; bits; bits &= bits - 1) {
@@ -42,24 +43,24 @@ void for_each_written_pair(const OpCall& c, const Value* others, F&& f) {
   }
 }
 
-// In `spare` of a result's slot: the caller holds on to its arguments until it has read the result,
-// and no layer puts others in their places. A result that is an argument is lent then, not counted.
+// A flag that a caller sets in `spare` of a result's slot: it keeps its arguments until it has read
+// the result. A result that is an argument may then be returned without counting a reference.
 inline constexpr uint16_t lends_argument = 1;
 
-// RuntimeError: an argument requires grad, and what is written into out= has no history.
+// RuntimeError: out= does not support autograd, and an argument requires grad.
 [[noreturn]] void refuse_out_gradient(const OpCall& c);
 
-// Makes the results that are written arguments those very tensors.
+// Sets each result that is a written argument to that argument.
 void give_written(OpCall& c);
 
-// Counts a change of every written tensor, for layers below which it is not done.
+// Bumps the version of every written tensor, for layers that do not pass the call down.
 void bump_written(const OpCall& c);
 
-// Hands over what pure_form(*c.op) computed: store(to, fresh) for each written tensor, those of
-// lists too. The call's results become the written arguments.
+// Stores what pure_form(*c.op) computed: calls store(to, fresh) for each written tensor, also of
+// lists, and sets the call's results to the written arguments.
 template <class F>
 void store_written(OpCall& c, Value* computed, F&& store);
-// RuntimeError where a list that is written has another length than what goes there.
+// RuntimeError if a list of tensors to write to has another length than the computed one.
 void check_written_length(const OpCall& c, int arg, size_t computed);
 
 template <class F>
@@ -82,18 +83,18 @@ void store_written(OpCall& c, Value* computed, F&& store) {
 // --- the latest changes of this thread
 
 struct Mutation {
-  const void* counter = nullptr;  // what counts the tensor's versions
-  uint32_t version = 0;           // that the change led to
-  const Operator* op = nullptr;   // null: no operator did it
-  std::string line;               // of the source, where somebody gives lines
+  const void* counter = nullptr;  // identifies the tensor's version counter
+  uint32_t version = 0;           // after the change
+  const Operator* op = nullptr;   // null if no operator made the change
+  std::string line;               // the source line, if source_line is set
 };
 
-// Notes that `op` has just changed `t`. Costs a few stores; old entries are overwritten.
+// Records that `op` has just changed `t`; overwrites the oldest entry.
 void note_mutation(const TensorImpl& t, const Operator* op);
-// The change that made this version of the tensor; null when it is forgotten.
+// The change that led to this version of the tensor; null if it was overwritten since.
 const Mutation* find_mutation(const TensorImpl& t, uint32_t version);
 
-// Gives the source line of the caller's program. Null: lines are not noted.
+// Returns the source line of the user's program that is running. Null: lines are not recorded.
 using SourceLine = std::string (*)();
 extern constinit std::atomic<SourceLine> source_line;
 

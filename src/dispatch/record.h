@@ -1,5 +1,5 @@
-// OpRecord: what one operator means, as constant data. Everything else about an operator -
-// its variants, its parsed schema, its kernels in force - is derived from it.
+// OpRecord: the definition of one operator as constant data. Its variants, parsed schema and nodes
+// are derived from it.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -21,14 +21,14 @@ class Tensor;
 
 using KernelFn = void (*)(void* context, OpCall& call);
 
-// Instruction sets that kernels are built for, least first.
+// Instruction sets that kernels are built for, in ascending order.
 enum class Isa : uint8_t { Base, Avx2, Avx512 };
 inline constexpr int isa_count = 3;
 Isa current_isa();
 // Forces a set (for tests); RuntimeError when this processor or build lacks it.
 void set_isa(Isa isa);
 
-// A kernel by instruction set; a set without an entry uses the one below it.
+// A kernel for each instruction set; a set without an entry uses the next lower one.
 struct KernelRef {
   KernelFn function[isa_count] = {};
   const void* context[isa_count] = {};
@@ -38,15 +38,15 @@ struct KernelRef {
 // --- rules
 
 using MetaRule = void (*)(Meta&);
-// Gradient of one input, or the local derivative of an elementwise operator.
+// Returns the gradient of one input, or the local derivative of an elementwise operator.
 using DerivativeRule = Tensor (*)(Backward&);
-// Gradients of several inputs at once: stores each with Backward::set.
+// Computes the gradients of several inputs at once and stores each with Backward::set.
 using FusedDerivativeRule = void (*)(Backward&);
-// Tangent of the result from tangents of inputs.
+// Computes the tangents of the results from those of the inputs.
 using ForwardRule = void (*)(Forward&);
 using BatchRule = void (*)(Batch&);
 
-// Names of arguments and results, resolved against the schema once, at first use.
+// Names of arguments and results, resolved against the schema at the operator's first call.
 struct Names {
   static constexpr int most = 8;
   std::string_view list[most] = {};
@@ -70,15 +70,15 @@ constexpr Names names(S... n) {
   return Names::of(n...);
 }
 
-// One row of the derivative table: which inputs it serves, what it needs kept, the rule.
+// One row of the derivative table: the inputs it is for, what must be saved for it, and the rule.
 struct Derivative {
   Names inputs;
   Names saved;
-  DerivativeRule local = nullptr;  // d result / d input, elementwise; the layer multiplies
+  DerivativeRule local = nullptr;  // d result / d input, elementwise; the node multiplies with it
   DerivativeRule vjp = nullptr;
   FusedDerivativeRule fused = nullptr;
 };
-// Elementwise: rule gives the local derivative, vjp and jvp follow.
+// For elementwise operators: the rule gives the local derivative, from which vjp and jvp follow.
 constexpr Derivative local(std::string_view input, DerivativeRule rule, Names saved = {}) {
   return {Names::of(input), saved, rule, nullptr, nullptr};
 }
@@ -93,47 +93,47 @@ constexpr Derivative vjp(Names inputs, FusedDerivativeRule rule, Names saved = {
 
 enum class Composite : uint8_t {
   No,
-  Implicit,   // expanded above autograd unless an earlier layer has a rule
-  Explicit,   // own derivative; its kernel calls other operators
-  Selecting,  // reads strides, a training flag or masks, and picks; expanded above autograd
+  Implicit,   // runs above autograd, so that the operators it calls are differentiated
+  Explicit,   // has a derivative of its own; its kernel calls other operators
+  Selecting,  // as Implicit; chooses among operators by strides, a training flag or masks
 };
 
-// Variants derived from one record. Function and Method say where Python finds it.
+// The variants that a record has, and whether Python has it as a function or a method.
 enum Form : uint32_t {
   function = 1,
   method = 2,
   inplace = 4,
   out = 8,
-  hidden = 0,       // reached through ops.aten alone
-  functional = 16,  // of a record whose schema is in-place: the variant that copies first
+  hidden = 0,       // only in facula.ops.aten
+  functional = 16,  // for a record whose schema is in-place: the variant that changes a copy
   function_method = function | method,
   all_forms = function | method | inplace | out,
 };
 
 enum class OutLayout : uint8_t { Any, Contiguous };
-// Same: as on accelerators.
+// `Same`, for autocast_cpu, stands for the value of `autocast`.
 enum class Autocast : uint8_t { None, LowerPrecision, Float32, Promote, Same };
 enum class Overlaps : uint8_t { ExactAllowed, None };
 
 enum Flags : uint32_t {
   no_flags = 0,
-  random = 1,           // draws numbers: never merged, dropped or recomputed without its state
-  shape_from_data = 2,  // the kernel sets the result; meta raises
-  handles_conj = 4,     // understands conjugate and negative bits in its arguments
+  random = 1,           // draws random numbers, so calls must not be merged, dropped or repeated
+  shape_from_data = 2,  // the result's shape depends on values: its kernel sets it, meta raises
+  handles_conj = 4,     // its kernel reads the conjugate and negative bits of its arguments
   nondeterministic = 8,
   linear = 16,
-  geometry_only = 32,  // in-place on sizes and strides, not on values (squeeze_)
-  factory = 64,        // device comes from arguments or the thread's default
-  same_object = 128,   // the result may be the very argument (contiguous, to)
+  geometry_only = 32,  // changes sizes and strides in place, not values (squeeze_)
+  factory = 64,        // its device comes from an argument or the thread's default
+  same_object = 128,   // may return its argument itself (contiguous, to)
   pointwise = 256,     // elementwise with broadcasting
   no_version_bump = 512,
   cross_device = 1024,   // takes tensors of several devices (copy_, to)
-  reads_strides = 2048,  // means another thing for other strides, without being a view
-  // Of what is geometry_only, which argument stands after self:
-  storage_size = 4096,   // bytes: the storage gets that size
-  adopts = 8192,         // a tensor or storage, or nothing: self becomes a header over that
-  out_follows = 16384,   // a composite whose out= is a copy, with the gradient of one
-  any_layout = 1 << 16,  // touches neither storage nor geometry: serves tensors of any kind
+  reads_strides = 2048,  // its result depends on the strides, though it is no view
+  // Two kinds of geometry_only, by the argument after self:
+  storage_size = 4096,   // it is a number of bytes, to which the storage is resized (resize_)
+  adopts = 8192,         // it is a tensor, a storage or absent, which self then lies over (set_)
+  out_follows = 16384,   // a composite whose out= variant is a copy_ with its gradient
+  any_layout = 1 << 16,  // reads neither storage nor strides, so it works on every layout
 };
 
 struct OpRecord {
@@ -145,7 +145,7 @@ struct OpRecord {
   const char* schema = nullptr;  // PyTorch's schema language, without namespace for aten
   const char* doc = "";
   uint32_t forms = function;
-  const char* python_module = "";  // "", or nn, special, linalg, fft: also found there
+  const char* python_module = "";  // nn, special, linalg or fft if Python also finds it there
   const char* aliases = "";        // further public names, comma-separated
   const char* out_name = "";       // overload name of the out= variant where it is irregular
   Composite composite = Composite::No;
@@ -157,26 +157,29 @@ struct OpRecord {
   Names numbers = {};                      // Tensor arguments that also take a Python number
   MetaRule meta = nullptr;  // shape and type rule; kernels then fill what they are given
   KernelRef cpu = {};
-  KernelRef any = {};  // for every device: views, composites, run without data
+  KernelRef any = {};  // for all devices: views and composites, which touch no data themselves
   Derivative derivatives[4] = {};
-  // PyTorch's name of the node where it is not the operator's own with the number of the overload.
+  // PyTorch's name of the node, if it is not made of the operator's name and overload number.
   const char* node = "";
-  Names not_differentiable = {};  // results, or arguments that never carry a gradient
+  Names not_differentiable = {};  // results and arguments that never have a gradient
   ForwardRule jvp = nullptr;
   BatchRule batch = nullptr;
   const char* hole = "";               // why a column of the completeness table is empty
-  const void* library_data = nullptr;  // of the rules of a library behind the C interface
-  // Where PyTorch has overloads for numbers, whose nodes have no edge for the number: the names of
-  // the nodes with a number in the first of `numbers`, in the second, ...
+  const void* library_data = nullptr;  // for the rules of an extension built on facula/c.h
+  // For operators of which PyTorch has Scalar overloads, whose nodes have no edge for the number:
+  // the node's name when the first argument in `numbers` is a number, when the second is, and so
+  // on.
   Names number_nodes = {};
-  // Partners, by name and overload ("transpose.int") within the namespace: of a view, what gives
-  // copies of what it shows; of what changes geometry in place, the view that self becomes.
+  // Partners, by name and overload ("transpose.int") in the same namespace: copy_form of a view is
+  // the operator that copies instead; view_form of an operator that changes geometry in place is
+  // the view that self becomes.
   const char* copy_form = "";
   const char* view_form = "";
-  // Tensor arguments whose samples stand in a dimension before the usual ones, even of one sample.
+  // Tensor arguments that always have a batch dimension, even where others may go without.
   Names always_batched = {};
-  // What batching rules of families adjust: arguments that name dimensions of the first tensor, and
-  // the one that lists sizes of the result or of an input, and a second that lists its strides.
+  // Arguments that the batching rules of batch_families.h adjust. `dims` name dimensions of the
+  // first tensor; `sizes` are the list of sizes and, if there is a second name, the list of
+  // strides.
   Names dims = names("dim");
   Names sizes = names("size");
 };

@@ -1,4 +1,4 @@
-// Contexts that a record's rules receive; the layers that run the rules implement them.
+// Backward: the context of a record's derivative rules; autograd/op_node.cpp implements it.
 #pragma once
 #include <string_view>
 #include <vector>
@@ -7,13 +7,13 @@
 
 namespace facula {
 
-// The name of an argument or result, hashed when compiling.
+// The name of an argument or result, hashed at compile time.
 struct Name {
   uint32_t hash;
   std::string_view text;
   template <size_t N>
   consteval Name(const char (&s)[N]) : hash(name_hash({s, N - 1})), text(s, N - 1) {}
-  // Of a text that outlives its use.
+  // The text must outlive the name.
   static Name at_run_time(std::string_view s) { return Name(name_hash(s), s); }
 
  private:
@@ -22,17 +22,17 @@ struct Name {
 
 class OpNode;
 
-// What a derivative rule sees: the gradients of the results, what its row saved, the numbers of
-// the call, and the sizes of every tensor argument. Reading a tensor that its row did not save
-// raises.
+// What a derivative rule sees: the gradients of the results, the tensors that its row saved, the
+// other arguments, and the sizes of every tensor argument. Reading a tensor that its row did not
+// save raises.
 class Backward {
  public:
   Backward(OpNode& node, std::span<const Tensor> grads) : node_(node), grads_(grads) {}
 
   const OpNode& node() const { return node_; }
-  // Gradient of result i; undefined where none came (only rules with several results see that).
+  // The gradient of result i. It can be undefined only for operators with several results.
   const Tensor& grad(int i = 0) const { return grads_[static_cast<size_t>(i)]; }
-  // A saved tensor argument or result; undefined where the call had None.
+  // A saved tensor argument or result; undefined if the argument was None.
   Tensor operator[](Name n) const;
   Tensor result(int i = 0) const;
   std::vector<Tensor> tensors(Name n) const;  // a saved list of tensors
@@ -44,16 +44,16 @@ class Backward {
   IntSpan ints(Name n) const { return value(n).is_none() ? IntSpan() : value(n).as_ints(); }
   std::string_view text(Name n) const { return value(n).as_str(); }
   bool is_none(Name n) const { return value(n).is_none(); }
-  // A Tensor argument that was given as a number, as a Scalar.
+  // Whether a Tensor argument was given as a Python number.
   bool is_number(Name n) const { return value(n).is_number(); }
-  // Geometry of a tensor argument, kept whether or not the tensor is.
+  // Sizes of a tensor argument, available even if the tensor was not saved.
   IntSpan sizes(Name n) const;
-  // The same for operators that take views, of what the view is of.
+  // Strides and offset of a view's base, for operators that make views.
   IntSpan strides(Name n) const;
   int64_t storage_offset(Name n) const;
   DType dtype(Name n) const;
   std::vector<IntVec> list_sizes(Name n) const;
-  // Whether an input wants its gradient.
+  // Whether the gradient of an input is needed.
   bool needs(Name n) const;
   bool needs(Name n, size_t element) const;
   // For fused rules: the gradient of an input; undefined means zero.

@@ -1,11 +1,12 @@
-// Keeps calls that read tensors apart from changes of what tensors lie over.
+// Prevents a tensor's memory or geometry from being replaced while a call on another thread uses
+// it.
 //
-// While a thread holds its interpreter's lock, nobody changes a tensor under the call it runs.
-// Threads that work without that lock count themselves (UnlockedThread), and while there are any,
-// a running call is listed with its arguments (RunningCall). Whoever gives a tensor other memory or
-// geometry (TensorChange) holds the interpreter's lock, since whoever has that lock reads tensors
-// without listing a call, and waits until no other thread's call uses the tensor or its storage.
-// Listing a call takes two plain stores: the price of their order is paid by changes.
+// While every thread holds the GIL when it runs a call, this cannot happen. Threads that release
+// the GIL are counted (unlocked_threads); while there are any, each running call registers its
+// arguments (RunningCall). Code that replaces a tensor's memory or geometry holds a TensorChange.
+// It holds the GIL, since calls under the GIL need not be registered, and waits until no other
+// thread's call uses the tensor or its storage. Registering takes two plain stores; the memory
+// barriers are on the side of TensorChange, which is rare.
 #pragma once
 #include <atomic>
 
@@ -15,12 +16,12 @@ namespace facula {
 
 struct ThreadCalls;
 
-// Threads that work without the interpreter's lock. Counted up by whoever holds the lock, so the
-// count is 0 all the time that a holder sees it so.
+// The number of threads that run without the GIL. It is increased only under the GIL, so a thread
+// that holds the GIL and reads 0 can rely on it.
 extern constinit std::atomic<int> unlocked_threads;
 inline bool calls_may_race() { return unlocked_threads.load(std::memory_order_relaxed) > 0; }
 
-// For a scope, the arguments are in use on this thread. They outlive the scope.
+// Registers arguments as in use by this thread for a scope, which they must outlive.
 class RunningCall {
  public:
   RunningCall(const Value* args, int count) : args_(args), count_(count) {
@@ -40,16 +41,16 @@ class RunningCall {
 
   const Value* args_;
   int count_;
-  RunningCall* below_ = nullptr;   // the call of this thread inside of which this one runs
-  ThreadCalls* thread_ = nullptr;  // null where nothing can race
+  RunningCall* below_ = nullptr;   // the enclosing call of this thread
+  ThreadCalls* thread_ = nullptr;  // null if nothing is registered
 };
 
-// For a scope, no other thread's call uses the tensor or its storage: it waits for those that run,
-// and those that begin wait for the end of the scope. Changes that wait for each other, each from
-// inside a call that the other waits for, raise RuntimeError.
+// Gives this thread exclusive use of a tensor and its storage for a scope: waits for running calls
+// that use them, and makes new ones wait. Two changes that would deadlock, each inside a call that
+// the other waits for, raise RuntimeError.
 class TensorChange {
  public:
-  // `other`: a storage that the change touches beside the tensor's own.
+  // `other`: a second storage that the change affects.
   explicit TensorChange(const TensorImpl& t, const Storage* other = nullptr)
       : tensor_(&t), storage_(other) {
     if (calls_may_race()) begin();
@@ -96,11 +97,11 @@ class InUse {
   const RunningCall call_;
 };
 
-// The interpreter's lock: a wait for other threads lets go of it, a change takes it.
+// Functions of the binding for the GIL: a wait for other threads releases it, a change takes it.
 struct InterpreterLock {
-  void* (*let_go)();  // null when the thread did not hold it
+  void* (*let_go)();  // returns null if the thread did not hold it
   void (*take_back)(void* state);
-  bool (*take)();  // false when the thread holds it already
+  bool (*take)();  // false if the thread holds it already
   void (*give)();
 };
 extern std::atomic<const InterpreterLock*> interpreter_lock;

@@ -1,4 +1,4 @@
-// PyTorch's schema language: what an operator is called, takes and returns.
+// PyTorch's schema language: an operator's name, arguments and results.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -40,7 +40,7 @@ enum class TypeKind : uint8_t {
   Dict,    // children: key, value
   Tuple,   // children: members
   Union,   // children: members
-  Future,  // child: its value; so for RRef and Await
+  Future,  // child: its value; the same for RRef and Await
   RRef,
   Await,
   Class,  // name: dotted path
@@ -49,7 +49,7 @@ enum class TypeKind : uint8_t {
 
 struct TypeDetail;
 
-// A type. For lists `kind` is the element's: Tensor?[] is {Tensor, list, optional_elements} and
+// A type. For lists `kind` is that of the elements: Tensor?[] is {Tensor, list, optional_elements},
 // int[1]? is {Int, optional, list, list_size 1}.
 struct SchemaType {
   TypeKind kind = TypeKind::Tensor;
@@ -67,8 +67,8 @@ struct TypeDetail {
   std::string name;
 };
 
-// Which alias sets a value is in: before the call, and after it. Bits 0 to 25 are the sets a to z;
-// those above are for longer names, kept in Schema::alias_names.
+// The alias sets that a value belongs to before and after the call. Bits 0 to 25 are the sets a to
+// z; higher bits are longer names, which Schema::alias_names lists.
 struct AliasInfo {
   uint32_t before = 0;
   uint32_t after = 0;
@@ -91,12 +91,12 @@ struct Default {
     Bool,         // i
     Complex,      // d, imag
     Str,          // s
-    Word,         // s, with the number of the enumeration in i: `contiguous_format`, `Mean`, `long`
+    Word,         // s, and its enumeration value in i: `contiguous_format`, `Mean`, `long`
     IntList,      // ints
     BoolList,     // ints
     FloatList,    // floats
     ComplexList,  // floats: real, imaginary, real, ...
-    EmptyList,    // of a type that has no other list default
+    EmptyList,    // [] for lists of any other type
   };
   Kind kind = Absent;
   int64_t i = 0;

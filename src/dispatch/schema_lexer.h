@@ -1,4 +1,4 @@
-// The tokens of the schema language, with their places for error messages.
+// The lexer of the schema language. Tokens keep their position for error messages.
 #pragma once
 #include <string>
 #include <string_view>
@@ -8,7 +8,7 @@ namespace facula::detail {
 struct Token {
   enum Kind : uint8_t { End, Word, Number, String, Symbol };
   Kind kind = End;
-  std::string_view text;  // of a string: with its quotes
+  std::string_view text;  // a string includes its quotes
 };
 
 // Reads one token ahead of the parser. Symbols are -> ... :: and single characters.

@@ -1,11 +1,12 @@
-// From the one calling convention to typed C++ functions: one template wraps them all.
+// Wraps typed C++ functions as kernels and meta rules, by templates that unpack the Values of a
+// call.
 //
 //   void fill(const Tensor& self, int64_t dim, const Tensor& result);   kernel with a meta rule
 //   Tensor view(const Tensor& self, IntSpan size);                      sets its result
 //   std::tuple<Tensor, Tensor> f(...);  std::vector<Tensor> f(...);
 //
-// Parameters follow the schema's arguments; for a function returning void, further `const Tensor&`
-// parameters are the results that the call path allocated (undefined ones where meta says so).
+// Parameters are the schema's arguments. A function that returns void has further `const Tensor&`
+// parameters: the results that the call path allocated, undefined if the meta rule left them out.
 #pragma once
 #include <optional>
 #include <tuple>
@@ -14,7 +15,7 @@
 
 namespace facula {
 
-// A Python number standing for a Tensor argument, as a 0-dim tensor that is weak in promotion.
+// A 0-dim tensor for a Python number given as a Tensor argument; it is weak in type promotion.
 Tensor number_tensor(const Value& v, Device device = {});
 
 namespace typed {
@@ -26,7 +27,7 @@ template <>
 struct Read<const Tensor&> {
   Tensor made;
   const Tensor& operator()(const Value& v) {
-    // None is all zeros, as an undefined tensor is.
+    // The union of a None is a null pointer, which reads as an undefined tensor.
     if (v.is_tensor() || v.is_none()) return v.as_tensor();
     return made = number_tensor(v);
   }
@@ -144,7 +145,7 @@ void store(OpCall& c, R&& r) {
 template <class R, class... Args, size_t... I>
 void invoke(R (*f)(Args...), OpCall& c, std::index_sequence<I...>) {
   std::tuple<Read<Args>...> read;
-  // The results of a void function stand behind the arguments of the base form.
+  // A void function takes the results after the arguments of the base form.
   const int n = c.info->base_args;
   auto value = [&](size_t i) -> const Value& {
     return static_cast<int>(i) < n ? c.args[i] : c.results[i - n];
@@ -180,7 +181,7 @@ void meta(Meta& m) {
 
 }  // namespace typed
 
-// A typed function as a kernel (one build for every instruction set) or as a meta rule.
+// A typed function as a kernel (the same for every instruction set) or as a meta rule.
 template <auto F>
 inline constexpr KernelRef typed_kernel = {{&typed::kernel<F>}, {}};
 template <auto F>

@@ -20,7 +20,7 @@ enum class Tag : uint8_t {
   Int,
   Float,
   Bool,
-  Complex,  // points to a complex128 in the caller's frame
+  Complex,  // points to a complex128 that the caller keeps
   Str,      // length and characters
   DType,
   Layout,
@@ -31,17 +31,17 @@ enum class Tag : uint8_t {
   IntList,
   FloatList,
   BoolList,    // bytes
-  TensorList,  // handles; an undefined one is None
+  TensorList,  // Tensor handles; an undefined one stands for None
   ValueList,   // lists of anything else
-  Object,      // opaque to the core: a Python object, say
-  Tuple,       // values; the length says how many
-  Dict,        // keys and values in turn; the length counts both
+  Object,      // opaque to the core, such as a Python object
+  Tuple,       // `length` values
+  Dict,        // alternating keys and values, `length` in all
 };
 const char* name(Tag t);
 
 struct Value {
-  // As an argument, tensors and lists are borrowed from the caller. As a result, `owned` says that
-  // the slot holds a reference to the tensor, or owns the list on the heap.
+  // Arguments borrow tensors and lists from the caller. For results, `owned` says that the slot
+  // owns a reference to its tensor, or its list on the heap.
   Tag tag = Tag::None;
   bool owned = false;
   uint16_t spare = 0;
@@ -72,7 +72,7 @@ struct Value {
   bool is_none() const { return tag == Tag::None; }
   bool is_tensor() const { return tag == Tag::Tensor; }
   bool is_number() const { return tag >= Tag::Int && tag <= Tag::Complex; }
-  // The handle of a Tensor value, without counting: valid as long as the caller's reference.
+  // The tensor as a handle, without counting a reference.
   const Tensor& as_tensor() const {
     static_assert(sizeof(Tensor) == sizeof(TensorImpl*));
     return reinterpret_cast<const Tensor&>(tensor);
@@ -111,8 +111,8 @@ static_assert(sizeof(Value) == 16);
 
 // --- results
 
-void release_owned(Value& v);  // for clear
-// Lets go of what the slot owns and makes it None.
+void release_owned(Value& v);  // the slow part of clear
+// Frees what the slot owns and makes it None.
 inline void clear(Value& v) {
   if (v.owned) release_owned(v);
   v = Value();
@@ -127,13 +127,13 @@ void set_result(Value& slot, std::vector<Tensor> list);
 inline void set_result(Value& slot, int64_t v) { slot = Value::of_int(v); }
 inline void set_result(Value& slot, double v) { slot = Value::of_float(v); }
 inline void set_result(Value& slot, bool v) { slot = Value::of_bool(v); }
-// A Complex result owns its number on the heap.
+// A complex number is copied to the heap and owned by the slot.
 void set_result(Value& slot, const Scalar& v);
 void set_result(Value& slot, std::string_view text);
 void set_result(Value& slot, IntSpan list);
 void set_result(Value& slot, std::span<const double> list);
 void set_result(Value& slot, std::span<const bool> list);
-// A copy of any value, lists and what they hold included.
+// Copies any value, with its lists and their elements.
 void set_result_copy(Value& slot, const Value& v);
 // Takes the tensor out of a result slot, leaving None.
 inline Tensor take_tensor(Value& slot) {
@@ -145,7 +145,7 @@ inline Tensor take_tensor(Value& slot) {
 }
 std::vector<Tensor> take_tensors(Value& slot);
 
-// A fixed number of result slots that are cleared on the way out.
+// A fixed number of result slots, cleared by the destructor.
 template <size_t N>
 struct Results {
   Value slots[N > 0 ? N : 1];
@@ -158,9 +158,9 @@ struct Results {
   }
 };
 
-// --- packing of C++ arguments; each borrows from what it is given
+// --- packing C++ arguments into Values, which borrow from them
 
-// A Tensor argument of an operator that also takes a number.
+// A Tensor argument for which a number may be given instead.
 class Operand {
  public:
   Operand(const Tensor& t) : value_(Value::of_tensor(t.get())) {}
@@ -176,7 +176,7 @@ class Operand {
   Value value_;
 };
 
-// A Scalar as an argument: keeps a complex number alive while the call runs.
+// A Scalar argument; holds the complex number that the Value points to.
 class ScalarArg {
  public:
   ScalarArg(const Scalar& s);

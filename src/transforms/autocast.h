@@ -1,11 +1,11 @@
-// Autocast: operators run in the precision that suits them, by the autocast class of their record.
+// Autocast: casts the arguments of operators by the autocast class of their record.
 #pragma once
 #include "dispatch/call.h"
 
 namespace facula {
 
-// Puts a state in force on this thread and returns the one before. Casts of weights that were kept
-// are let go when autocasting ends.
+// Sets this thread's autocast state and returns the old one. The cache of cast weights is cleared
+// when autocast is turned off.
 AutocastState set_autocast(const AutocastState& state);
 void clear_autocast_cache();
 

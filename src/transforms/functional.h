@@ -1,9 +1,9 @@
-// Functionalization: a program that changes tensors in place is run as one that does not.
+// Functionalization: runs a program with in-place changes as one without.
 //
-// A functional tensor wraps a value and belongs to a functional storage, which it shares with its
-// views. The storage keeps the value of its base; an in-place change of any of them makes a new
-// base value out of the old one, and the others, being out of date, are cut from it again when
-// used.
+// A functional tensor wraps a value, an ordinary tensor, and shares a functional storage with its
+// views. The storage holds the value of their base. An in-place change computes a new value of the
+// base from the old one; the other views are then out of date, and are computed from the new base
+// when they are next used.
 #pragma once
 #include <memory>
 
@@ -13,18 +13,18 @@
 
 namespace facula {
 
-// One step from a base to a view of it, which works in both directions.
+// One view operation, which can be applied to a base and undone to write the view back into it.
 struct ViewStep {
   enum class Kind : uint8_t { Strided, Conjugate, Negative, AsReal, AsComplex, Bits };
   Kind kind = Kind::Strided;
   IntVec sizes, strides;  // of Strided; the offset is relative to the base's
   int64_t offset = 0;
   DType dtype = DType::Undefined, base_dtype = DType::Undefined;  // of Bits
-  bool copies = false;  // the view is a copy, taken by the view's copying form
+  bool copies = false;  // computed by the copying form of the view operator
 
-  // `as_copy`: where views are copies; otherwise a view in any case.
+  // The view of a base. `as_copy` says whether steps with `copies` are copied.
   Tensor view_of(const Tensor& base, bool as_copy = true) const;
-  // The base with the view's elements replaced.
+  // A new base, in which the elements of the view are replaced.
   Tensor put_into(const Tensor& base, const Tensor& view) const;
 };
 
@@ -34,20 +34,20 @@ struct FunctionalStorage {
   FunctionalStorage(const FunctionalStorage&) = delete;
 
   Tensor base;
-  const Tensor original;   // the first base: what is there again when the storage is emptied
-  int64_t generation = 0;  // counts changes of values
+  const Tensor original;   // the first base, restored when the storage is resized to 0 bytes
+  int64_t generation = 0;  // incremented by each change of values
   bool values_changed = false, size_changed = false;
-  bool unset = false;           // grown from nothing, and not written to yet
-  const Ref<Storage> identity;  // what the wrappers show as their storage: a size without memory
+  bool unset = false;           // grown from 0 bytes and not written to yet
+  const Ref<Storage> identity;  // the storage that the wrappers show: a size without memory
 
   bool emptied() const { return identity->nbytes() == 0 && base.numel() > 0; }
-  // The base's value; RuntimeError while the storage has no bytes.
+  // The value of the base; RuntimeError while the storage has 0 bytes.
   const Tensor& value();
-  // The base, whether or not there are bytes: for what asks for geometry alone.
+  // The same for uses of its geometry alone, which also work with 0 bytes.
   const Tensor& shape();
   void resize(size_t bytes);
 };
-// The functional storage that shows itself as `identity`; null where that is memory.
+// The functional storage with this `identity`; null for an ordinary storage.
 std::shared_ptr<FunctionalStorage> functional_storage(const Storage* identity);
 
 extern const ExtensionKind functional_kind;
@@ -60,40 +60,40 @@ struct FunctionalTensor final : Extension {
   Extension* clone() const override { return new FunctionalTensor(*this); }
 
   std::shared_ptr<FunctionalStorage> storage;
-  std::vector<ViewStep> steps;  // from the base to this tensor; none: the base itself
+  std::vector<ViewStep> steps;  // from the base to this tensor; empty for the base itself
   Tensor value;
   int64_t generation;
   bool geometry_changed = false;
-  bool replaced = false;  // lies over another storage than it was made over
+  bool replaced = false;  // set_() or .data gave it another storage
 
-  // The value, cut anew where the storage was changed since. RuntimeError while the storage has no
-  // bytes, unless the values are not asked for.
+  // The value, computed again from the base if the storage has changed. RuntimeError while the
+  // storage has 0 bytes, unless `with_values` is false.
   const Tensor& up_to_date(bool with_values = true);
   void write(const Tensor& fresh);
 };
 FunctionalTensor* functional_part(const Tensor& t);
 
-// A functional tensor over a value that nobody else holds.
+// A functional tensor with a functional storage of its own; nobody else may hold the value.
 Tensor make_functional(const Tensor& value);
-// Functional tensors for the inputs of a function; inputs over one storage share a functional one.
-// Gradients pass through to the inputs.
+// Functional tensors for the inputs of a function; inputs over one storage share a functional
+// storage. Gradients pass through to the inputs.
 std::vector<Tensor> make_functional_inputs(std::span<const Tensor> inputs);
-// The value of a functional tensor; any other tensor as it is.
+// The value of a functional tensor; any other tensor is returned unchanged.
 Tensor from_functional(const Tensor& t);
-// The same with the history of the functional tensor, over a storage of the size that its has.
+// The same, with the grad_fn of the functional tensor and a storage of the same size as its own.
 Tensor leave_functional(const Tensor& t);
-// Carries what happened to the functional tensors back to the inputs they were made of. Resized
-// says: for those whose storage has another size now; the others are left alone.
+// Applies the changes of functional tensors to the inputs that they were made from. With Resized,
+// only to those whose storage has changed its size.
 enum class WriteBack : uint8_t { All, Resized };
 void write_back(std::span<const Tensor> inputs, std::span<const Tensor> functional,
                 WriteBack what = WriteBack::All);
 
 bool any_functional(const OpCall& c);
-// A call on functional tensors whose mode has ended (a backward pass, say): runs on their values.
+// Runs a call on the values of functional tensors whose mode has ended, as in a backward pass.
 void run_after_functionalization(OpCall& c);
 
-// The mode: replaces in-place and out= variants, and regenerates views; with `copy_views` each view
-// becomes a copy as well.
+// The mode: replaces in-place and out= variants by functional ones, and tracks views. With
+// `copy_views` view operators are replaced by their copying forms too.
 struct FunctionalizeMode final : InnerMode {
   explicit FunctionalizeMode(bool copies = false) : copy_views(copies) {}
   void handle(OpCall& c) override;

@@ -1,15 +1,15 @@
-// Modes that deal in plain tensors.
+// Modes that handle calls below tensor subclasses.
 #pragma once
 #include "dispatch/call.h"
 
 namespace facula {
 
-// A mode that leaves calls on tensor subclasses with a __torch_dispatch__ to them, and handles what
-// they call in turn: a program is recorded, or made free of changes, from what a subclass does.
+// A mode that does not see calls on subclasses with a __torch_dispatch__, but the calls that those
+// make: what is recorded or functionalized is the work of the subclass.
 struct InnerMode : DispatchMode {};
 
-// For a scope, calls pass the modes and nothing else, and not even these where none of ours is
-// among them: for changes of tensors that are no operators to a user.
+// For a scope, calls pass no layer but the modes, and not these either unless one is an InnerMode.
+// Used for changes of tensors that a user does not see as operators.
 class OnlyInnerModes {
  public:
   OnlyInnerModes() : exclude_(LayerSet(~0u) - (backend_layers | seen())) {}

@@ -1,7 +1,7 @@
 // Function transforms: a stack of interpreters, each of which handles calls on its own wrappers.
 //
-// The interpreter on top sees a call first. It takes the values out of its wrappers, takes itself
-// off and calls again from the top of the layers; results are wrapped for its level.
+// The interpreter on top handles a call first: it unwraps the arguments, removes itself from the
+// stack, calls the operator again, and wraps the results for its level.
 #pragma once
 #include "core/autograd_meta.h"
 #include "dispatch/call.h"
@@ -9,22 +9,22 @@
 namespace facula {
 
 enum class Randomness : uint8_t { Error, Different, Same };
-// "error", "different" or "same"; ValueError-like RuntimeError with PyTorch's text otherwise.
+// "error", "different" or "same"; RuntimeError with PyTorch's text otherwise.
 Randomness randomness_by_name(std::string_view name);
 
 struct Interpreter {
   enum class Kind : uint8_t { Vmap, Grad, Jvp };
   Kind kind;
-  int64_t level =
-      0;  // never used twice, so that a wrapper cannot be taken for one of a later level
+  // Never used twice, so that a wrapper of an ended level is not taken for one of a later level.
+  int64_t level = 0;
   Interpreter* below = nullptr;
   int64_t batch_size = 0;  // of Vmap
   Randomness randomness = Randomness::Error;
-  // What the levels below have in force.
+  // The thread's state when the level was pushed, which applies to the levels below.
   bool grad_enabled = true;
   bool autograd_excluded = false;
   bool computing_tangent = false;
-  bool forward_grad_enabled = true;  // before the level was pushed
+  bool forward_grad_enabled = true;
 };
 
 extern const ExtensionKind wrapper_kind;
@@ -37,7 +37,7 @@ struct TransformWrapper final : Extension {
   int64_t level;
   bool batched;
 };
-// The wrapper's part of a tensor, or null.
+// The tensor's TransformWrapper, or null.
 TransformWrapper* transform_wrapper(const Tensor& t);
 
 int64_t push_vmap(int64_t batch_size, Randomness randomness);
@@ -48,28 +48,28 @@ int64_t push_jvp();
 void pop_interpreter(int64_t level);
 // The level on top, or -1.
 int64_t current_level();
-// How many levels were on the stack when this one was pushed, itself included: what users are
-// shown.
+// The number of the level as users see it: how many levels there were when it was pushed, with
+// itself.
 int64_t depth_of_level(int64_t level);
-// Takes the whole stack off (to print values, say), and puts it back.
+// Removes the whole stack, for example to print values, and puts it back.
 Interpreter* take_interpreters();
 void put_interpreters(Interpreter* top);
 
-// Wraps a value for a level. Storage of a wrapper has a size but no memory.
+// Wraps a value for a level. The storage of a wrapper has a size but no memory.
 Tensor wrap_for_level(const Tensor& value, int64_t level, bool batched);
-// Batches dimension `dim` of a tensor.
+// Wraps a tensor with `dim` as its batch dimension.
 Tensor add_batch_dim(const Tensor& t, int64_t dim, int64_t level);
-// The tensor one level below with its batch dimension moved to `dim`; expanded where it has none.
+// The value on the level below with the batch dimension moved to `dim`, or expanded if it has none.
 Tensor remove_batch_dim(const Tensor& t, int64_t level, int64_t batch_size, int64_t dim);
 Tensor wrap_for_grad(const Tensor& t, int64_t level);
 Tensor unwrap_for_grad(const Tensor& t, int64_t level);
-// make_dual and unpack_dual for the level in force: a batching level passes them on to its values.
+// make_dual and unpack_dual for the current level; a vmap level applies them to the wrapped values.
 Tensor make_dual_at_level(const Tensor& primal, const Tensor& tangent);
 std::pair<Tensor, Tensor> unpack_dual_at_level(const Tensor& t);
 // The value under every wrapper, for printing.
 Tensor innermost_value(const Tensor& t);
 
-// Takes the interpreter on top off for a scope: what the levels below had in force comes back.
+// Removes the interpreter on top for a scope and restores the state of the levels below.
 class WithoutTop {
  public:
   WithoutTop();
@@ -82,7 +82,7 @@ class WithoutTop {
   const StateGuard layers_;
 };
 
-// Takes a changed wrapper's sizes, strides and offset from its value.
+// Updates the sizes, strides and offset of a wrapper after its value was changed.
 void refresh_wrapper(const Tensor& wrapper);
 
 // Handles a call for the batching level on top (vmap.cpp).

@@ -21,7 +21,7 @@ void subclass_layer(OpCall& c);
 // Handles calls on tensors whose Python class has __torch_dispatch__; the binding sets it.
 extern std::atomic<LayerHandler> subclass_handler;
 
-// A stack of modes of its own that see calls before autograd does (export, jit.trace).
+// A separate stack of modes that handle calls above autograd (export, jit.trace).
 void push_pre_autograd_mode(DispatchMode* m);
 DispatchMode* pop_pre_autograd_mode();
 

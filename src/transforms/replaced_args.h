@@ -1,4 +1,4 @@
-// The arguments of a call with some of its tensors replaced, for layers that call again.
+// The arguments of a call with some tensors replaced, for layers that call the operator again.
 #pragma once
 #include <algorithm>
 #include <deque>
@@ -8,7 +8,7 @@
 
 namespace facula {
 
-// Applies `f` to every defined tensor among arguments, lists included: f(const Tensor&, int arg).
+// Calls f(const Tensor&, int arg) for every defined tensor among the arguments and in their lists.
 template <class F>
 void for_each_tensor(const OpInfo& info, const Value* args, F&& f) {
   for (int i = 0; i < info.args; ++i) {
@@ -19,13 +19,13 @@ void for_each_tensor(const OpInfo& info, const Value* args, F&& f) {
   }
 }
 
-// Owns replacements; everything else is borrowed from the call.
+// Owns the replacements and borrows everything else from the call.
 class ReplacedArgs {
  public:
   explicit ReplacedArgs(const OpCall& c) : count_(c.info->args) {
     std::copy_n(c.args, count_, values_);
   }
-  // Every defined tensor t of argument i becomes f(t, i).
+  // Replaces every defined tensor t of argument i by f(t, i).
   template <class F>
   ReplacedArgs(const OpCall& c, F&& f) : ReplacedArgs(c) {
     for (int i = 0; i < count_; ++i) {
@@ -60,7 +60,7 @@ class ReplacedArgs {
   std::deque<IntVec> ints_;
 };
 
-// Looks an operator of ATen up once; RuntimeError where the build lacks it.
+// An aten operator that is looked up at its first use; RuntimeError if the build lacks it.
 class LazyOperator {
  public:
   constexpr LazyOperator(const char* name, const char* overload = "")

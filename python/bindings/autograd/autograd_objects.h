@@ -1,4 +1,4 @@
-// Nodes of the autograd graph as Python objects, and what tensors do with them.
+// Autograd for Python: objects of nodes, Tensor.backward, hooks.
 #pragma once
 #include "autograd/engine.h"
 #include "autograd/variable.h"
@@ -6,9 +6,9 @@
 
 namespace facula::python {
 
-// The object of a node; the same one while it lives.
+// The Python object of a node; the same object as long as it is alive.
 Object node_object(const Ref<Node>& n);
-// x.data = y: the tensor takes over geometry, storage and dtype of the other.
+// x.data = y: gives the tensor the geometry, storage and dtype of the other.
 void set_tensor_data(const Tensor& t, const Tensor& from);
 
 // backward(self, gradient, retain_graph, create_graph, inputs)

@@ -7,8 +7,8 @@
 
 namespace facula::python {
 
-// A Python object in a std::function. Copies take no GIL: the engine copies hooks under a lock that
-// a thread with the GIL may wait for.
+// A Python object held by a std::function. Copying it does not need the GIL, because the engine
+// copies hooks under a lock for which a thread with the GIL may be waiting.
 class Held {
  public:
   explicit Held(PyObject* o) : o_(Py_NewRef(o), let_go) {}
@@ -25,11 +25,11 @@ class Held {
 
 // A tuple of gradients; None stands for an undefined one.
 Object gradient_tuple(const Gradients& grads);
-// The values of a dict of hooks as a list, so that a hook may change the dict.
+// The values of a dict of hooks as a list, since a hook may change the dict.
 Object hook_values(PyObject* hooks);
-// Runs the hooks of a dict on one gradient; each may return another. Undefined: none did.
+// Runs the hooks of a dict on a gradient, which each may replace; undefined if none did.
 Tensor run_hooks(PyObject* hooks, const Tensor& grad);
-// What a hook returned in place of gradients; nothing for None.
+// Replaces the gradients by what a hook returned, unless that is None.
 void replace_gradients(PyObject* hook, PyObject* returned, Gradients& grads);
 
 Object ordered_dict();

@@ -13,7 +13,7 @@ struct NodeObject {
 };
 extern PyTypeObject node_type;
 
-// The dict that the node keeps for Python.
+// The dict behind the `metadata` attribute of a node.
 Object node_metadata(Node& n);
 void add_nodes(PyObject* module);
 

@@ -5,12 +5,12 @@
 
 namespace facula::python {
 
-// `_raw_saved_self`: a field of an operator's node.
+// The object of a node's `_raw_saved_...` attribute.
 Object saved_field_object(const Ref<Node>& node, const OpNode::Field& field);
-// The tensors that the context of a Function keeps.
+// The object for a tensor that was saved by a Function.
 Object saved_tensor_object(const Ref<Node>& owner, const SavedTensor& saved);
 
-// Pack and unpack functions in Python.
+// Hooks that call two Python functions.
 std::shared_ptr<SavedTensorHooks> python_saved_hooks(PyObject* pack, PyObject* unpack);
 void add_saved_tensors(PyObject* module);
 

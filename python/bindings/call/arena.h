@@ -1,4 +1,4 @@
-// Memory for the arguments of one call: lists, complex numbers, texts. Freed all at once.
+// Memory for the arguments of one call (lists, complex numbers, texts), freed all at once.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -12,7 +12,7 @@ namespace facula::python {
 
 class Arena {
  public:
-  Arena() {}  // room_ is left as it is: clearing it would cost more than most calls
+  Arena() {}  // leaves room_ uninitialised, since zeroing it would cost more than most calls
   Arena(const Arena&) = delete;
   ~Arena() {
     for (Lists* l = lists_; l; l = l->next) {
@@ -22,7 +22,7 @@ class Arena {
     while (chunks_) ::operator delete(std::exchange(chunks_, chunks_->next));
   }
 
-  // Uninitialised room for n objects of a trivial type.
+  // Uninitialised memory for n objects of a trivial type.
   template <class T>
   T* room(size_t n) {
     static_assert(alignof(T) <= 16);
@@ -35,7 +35,7 @@ class Arena {
     note({lists_, t, nullptr, n});
     return t;
   }
-  // The objects of an array, kept until the call is over: their list may change meanwhile.
+  // Keeps the objects of an array until the call is over, since their list may change meanwhile.
   PyObject* const* keep(PyObject** array, size_t n) {
     PyObject** kept = room<PyObject*>(n);
     for (size_t i = 0; i < n; ++i) kept[i] = Py_NewRef(array[i]);

@@ -1,5 +1,5 @@
-// The callable types: functions, method descriptors, and what facula.ops holds. Each calls the
-// operators of one packet by vectorcall.
+// The callable types: functions, method descriptors, and the objects in facula.ops. Each calls the
+// operators of one Packet by vectorcall.
 #pragma once
 #include "bindings/call/parse.h"
 
@@ -7,7 +7,7 @@ namespace facula::python {
 
 struct CallableObject {
   PyObject_HEAD vectorcallfunc vectorcall;
-  Packet* packet;  // kept for good
+  Packet* packet;  // never freed
   PyObject* dict;
   PyObject* weakrefs;
 };
@@ -15,19 +15,19 @@ struct CallableObject {
 extern PyTypeObject function_type, method_type, overload_type, overload_packet_type;
 inline Packet& packet_of(PyObject* o) { return *reinterpret_cast<CallableObject*>(o)->packet; }
 
-// The one function object of a name in a module, or null when no operator serves it.
-// `python_module` is "", "nn", "special", "linalg" or "fft".
+// The function object of a name in a module, always the same one, or null if there is no such
+// operator. `python_module` is "", "nn", "special", "linalg" or "fft".
 PyObject* function_object(std::string_view python_module, std::string_view name);
-// The method descriptor of a name: in facula.Tensor's dict once the module is made. Borrowed.
+// The method descriptor of a name, which is in the dict of facula.Tensor. Borrowed.
 PyObject* method_object(const char* name);
 // The object of one overload, facula.ops.aten.add.Tensor. Borrowed.
 PyObject* overload_object(Operator& op);
 // facula.ops.<ns>.<name>, or null. Borrowed.
 PyObject* overload_packet_object(std::string_view ns, std::string_view name);
 
-// Calls a packet's operators; `callable` is what overrides are told of.
+// Calls the operators of a packet; __torch_function__ is given `callable`.
 Object call_packet(PyObject* callable, Packet& packet, const Given& given);
-// The same for the binding's own use: positional arguments only.
+// The same for use by the binding, with positional arguments only.
 Object call_method(const char* name, std::initializer_list<PyObject*> args);
 
 void add_callables(PyObject* module);

@@ -1,13 +1,13 @@
-// Arguments and results that hold others: tuples, dicts, unions, objects of a class.
+// Arguments and results of compound types: tuples, dicts, unions, objects of a class.
 #pragma once
 #include "bindings/call/parse.h"
 
 namespace facula::python {
 
-// One value for a type that read_value has no case of its own for; false when the object is unfit.
+// Converts an object to one of these types; false if it does not fit. Called by read_value.
 bool read_container(const SchemaType& type, PyObject* o, Value& out, Parsed& into);
 
-// Values of tuples and dicts as Python's.
+// A Python tuple or dict from a Value.
 Object container_object(const Value& v);
 
 }  // namespace facula::python

@@ -1,4 +1,4 @@
-// Single values between Python and C++: numbers as PyTorch takes them, results as Python sees them.
+// Conversion of single values from Python to C++ and back.
 #pragma once
 #include "bindings/call/arena.h"
 #include "bindings/tensor/tensor_type.h"
@@ -6,10 +6,10 @@
 
 namespace facula::python {
 
-// --- numbers; each returns false for an object of another type, and throws where conversion fails
+// --- numbers; each returns false for an object of another type, and throws if conversion fails
 
 bool is_numpy_scalar(PyObject* o);
-// float, int, bool, complex, a NumPy scalar.
+// Whether it is a float, int, bool, complex or NumPy scalar.
 bool is_number(PyObject* o);
 // A number as a Value; complex numbers are put into the arena.
 bool read_number(PyObject* o, Value& out, Arena& arena);
@@ -18,7 +18,7 @@ bool read_scalar(PyObject* o, Value& out, Arena& arena);
 bool read_int(PyObject* o, int64_t& out);
 bool read_float(PyObject* o, double& out);
 bool read_bool(PyObject* o, bool& out);
-// True or False, given to a switch; TypeError that names its function for anything else.
+// Accepts True and False only; otherwise TypeError with the name of the function.
 bool strict_bool(PyObject* o, const char* function);
 
 // The only element of a tensor.
@@ -30,18 +30,18 @@ Object number_object(const Scalar& s);
 // --- results
 
 Object result_object(Value& v);
-// What a call returns to Python: nothing, one value, or a (named) tuple.
-// `plain` gives lists and bare tuples, as facula.ops does.
+// The results of a call: None, one value, or a (named) tuple. With `plain` lists and tuples without
+// names, as facula.ops returns.
 Object results_object(const OpInfo& info, Value* results, bool plain = false);
-// A value of any kind; lists become lists. For handlers in Python.
+// A Value of any kind as an argument for handlers in Python; lists become lists.
 Object value_object(const Value& v);
-// The reverse, where only the object tells the kind.
+// The reverse; the kind of the Value follows from the type of the object.
 Value object_value(PyObject* o, Arena& arena);
 
 // The tuple type "facula.return_types.<name>" with these fields; made once for each name.
 PyTypeObject* return_type(const OpInfo& info);
-// The one that an operator of that name returns, "_out" behind it for out=; null where there is
-// none.
+// The one that is returned by an operator of that name, or with "_out" after the name, by its out=
+// variant. Null if there is none.
 PyTypeObject* named_return_type(std::string_view name);
 
 }  // namespace facula::python

@@ -1,4 +1,4 @@
-// Calls of operators from the binding itself, by name.
+// Calls operators by name, for the binding's own use.
 #pragma once
 #include <span>
 
@@ -7,7 +7,8 @@
 
 namespace facula::python {
 
-// As many result slots as the operator has: clearing eight would cost more than a small call.
+// Result slots, of which only as many are initialised as the operator has results: that is faster
+// than Results<8>.
 struct ResultSlots {
   explicit ResultSlots(int n) : count(n) {
     for (int i = 0; i < n; ++i) new (slots + i) Value;
@@ -23,14 +24,14 @@ struct ResultSlots {
   const int count;
 };
 
-// An operator that is looked up at first use; NotImplementedError when the build lacks it.
+// An operator that is looked up at its first use; NotImplementedError if the build lacks it.
 class NamedOperator {
  public:
   constexpr NamedOperator(const char* name, const char* overload = "")
       : name_(name), overload_(overload) {}
   const Operator& get();
-  // Calls it; arguments that are left out at the end get their defaults. A list in braces is an
-  // array that the call may write to.
+  // Calls it; arguments that are missing at the end get their defaults. Takes a braced list, which
+  // is an array that the call may change.
   template <size_t N>
   Tensor tensor(Value (&&args)[N]) {
     return call_for_tensor(args);
@@ -55,7 +56,8 @@ class NamedOperator {
   const Operator* op_ = nullptr;
 };
 
-// Whether a layer other than the backend, autograd and lazy bits must see reads of this tensor.
+// Whether reading the tensor must go through an operator, because of layers such as vmap, modes or
+// subclasses.
 inline bool needs_operator(const Tensor& t) {
   constexpr LayerSet plain = backend_layers | Layer::Autograd | Layer::Conjugate | Layer::Negative;
   return !((t->layers | thread_state.include) - plain - thread_state.exclude).empty();

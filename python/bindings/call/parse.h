@@ -1,4 +1,4 @@
-// The argument parser: Python arguments to the Values of one operator, driven by its schema.
+// The argument parser: converts Python arguments to the Values of an operator, by its schema.
 #pragma once
 #include "bindings/call/arena.h"
 #include "bindings/call/signature.h"
@@ -20,12 +20,12 @@ struct Given {
   PyObject* keyword_value(size_t i) const { return args[positional + i]; }
 };
 
-// What parsing leaves for the call.
+// The result of parsing.
 struct Parsed {
   const Operator* op = nullptr;
-  bool requires_grad = false;  // asked of a factory
+  bool requires_grad = false;  // the keyword of a factory function
   Arena arena;
-  // Objects with __torch_function__, in the order of their classes' precedence; counted.
+  // Objects with __torch_function__, in the order in which they are to be asked.
   std::vector<Object> overloaded;
   Value* args() { return reinterpret_cast<Value*>(room_); }
 
@@ -33,11 +33,11 @@ struct Parsed {
   alignas(Value) std::byte room_[32 * sizeof(Value)];
 };
 
-// Fits the arguments to one of the packet's signatures. TypeError with PyTorch's text when none
-// fits. `self` stands among the arguments for methods.
+// Finds the signature of the packet that the arguments fit and converts them. TypeError with
+// PyTorch's text if none fits. For methods the arguments include `self`.
 void parse(Packet& packet, const Given& given, Parsed& into);
 
-// One value for one parameter's type, as the parser takes it; false when the object is unfit.
+// Converts one object to a parameter's type; false if it does not fit.
 bool read_value(const SchemaType& type, bool accepts_number, PyObject* o, Value& out, Parsed& into);
 
 }  // namespace facula::python

@@ -1,4 +1,4 @@
-// Why arguments did not fit, and PyTorch's texts for it.
+// Error texts for arguments that fit no signature.
 #pragma once
 #include "bindings/call/parse.h"
 
@@ -16,14 +16,14 @@ struct Misfit {
     Twice
   };
   Kind kind = None;
-  size_t at = 0;               // parameter
+  size_t at = 0;               // index of the parameter
   PyObject* object = nullptr;  // the argument, or the keyword's name; borrowed
-  uint64_t seen = 0;           // Missing: parameters that were given
-  PyObject* key = nullptr;     // WrongExtra: the keyword; borrowed
+  uint64_t seen = 0;           // for Missing: the parameters that were given, one bit for each
+  PyObject* key = nullptr;     // for WrongExtra: the keyword; borrowed
   explicit operator bool() const { return kind != None; }
 };
 
-// Raises TypeError; one reason for each signature of the packet.
+// Raises TypeError. `reasons` has one entry for each signature of the packet.
 [[noreturn]] void throw_misfit(Packet& packet, const Given& given,
                                const std::vector<Misfit>& reasons);
 

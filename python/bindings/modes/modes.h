@@ -1,4 +1,5 @@
-// Calls that Python handles.
+// Calls that are handled in Python: dispatch modes, __torch_dispatch__ and kernels of
+// facula.library.
 #pragma once
 #include "bindings/module/python.h"
 #include "dispatch/call.h"
@@ -7,7 +8,8 @@ namespace facula::python {
 
 // The handler of Layer::Subclass.
 void handle_subclass(OpCall& c);
-// A call as Python sees it: positional arguments, and keywords that differ from their defaults.
+// The arguments of a call for a Python handler: positional arguments, and those keyword arguments
+// that differ from their defaults.
 struct PythonArguments {
   Object args, kwargs;
 };

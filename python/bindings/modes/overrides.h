@@ -1,5 +1,5 @@
-// __torch_function__: objects that take over the functions that they are given to, and the modes
-// that take over all. The check costs nothing for exact Tensors.
+// __torch_function__: lets arguments, and modes, override the functions that they are passed to.
+// Checking for an override is free for exact Tensors.
 #pragma once
 #include <vector>
 
@@ -9,9 +9,9 @@
 
 namespace facula::python {
 
-// Whether the object's class has a __torch_function__ of its own that is in force.
+// Whether the object's class has a __torch_function__ that is not disabled.
 bool has_override(PyObject* o);
-// Adds an object with an override to a list ordered by the precedence of their classes.
+// Adds an object with an override to a list in the order in which they are asked: subclasses first.
 void note_overloaded(PyObject* o, std::vector<Object>& list);
 inline bool function_mode_active() {
   return thread_state.overrides.depth > 0 && thread_state.overrides.all_enabled;
@@ -20,21 +20,21 @@ inline bool function_mode_active() {
 Object call_overrides(PyObject* function, const std::vector<Object>& overloaded, PyObject* args,
                       PyObject* kwargs);
 
-// A tensor given to a method or property that is no operator: calls the override of a subclass
-// with the attribute `name` of facula.Tensor. Empty when there is none to call.
+// For methods and properties of Tensor that are no operators: calls the override of `self`, if it
+// has one, with the attribute `name` of facula.Tensor. Empty if there is none.
 Object self_override(PyObject* self, const char* name, PyObject* args = nullptr,
                      PyObject* kwargs = nullptr);
 
-// The overrides of what a function of the extension was given, and modes; empty when there are
-// none.
+// For functions of the extension module: calls the overrides of the arguments and of modes. Empty
+// if there are none.
 Object argument_override(const char* name, PyObject* args, PyObject* kwargs);
 Object argument_override(const char* name, PyObject* argument);
 
-// A function of the extension that no tensor is given to: function modes see it all the same. Empty
-// when no mode is on; `name` is that of facula's attribute.
+// For functions that take no tensors: calls the override of modes alone. `name` is the attribute of
+// facula. Empty if there is no mode.
 Object mode_override(const char* name, PyObject* args, PyObject* kwargs);
 
-// Classes with a __torch_dispatch__ of their own get their calls at Layer::Subclass.
+// Makes calls on the tensor go to Layer::Subclass if its class has a __torch_dispatch__.
 void mark_subclass(PyTypeObject* type, const Tensor& t);
 // facula._C._disabled_torch_function_impl. Borrowed.
 PyObject* disabled_torch_function();

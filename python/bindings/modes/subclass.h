@@ -1,10 +1,10 @@
-// Tensors of Python classes: how they are made, and geometry that the class itself answers.
+// Tensor subclasses in Python: how they are made, and how they override sizes, strides and device.
 #pragma once
 #include "bindings/tensor/tensor_type.h"
 
 namespace facula::python {
 
-// Which questions about its geometry a tensor passes to the __torch_dispatch__ of its class.
+// Which properties a tensor asks from the __torch_dispatch__ of its class.
 enum Asks : uint8_t {
   asks_nothing = 0,
   asks_strides = 1,
@@ -13,7 +13,7 @@ enum Asks : uint8_t {
   asks_layout = 8
 };
 
-// Whose tensors are of a Python class that answers some questions itself.
+// The extension kind of tensors whose class overrides some of these properties.
 inline constinit const ExtensionKind python_kind{.name = "Python"};
 
 struct WrapperExtension final : Extension {
@@ -22,7 +22,7 @@ struct WrapperExtension final : Extension {
   uint8_t asks;
 };
 
-// The class's answer to an attribute or method of Tensor; empty when it is not to be asked.
+// Asks the class for an attribute or method of Tensor; empty if it does not override it.
 Object ask_class(PyObject* self, const char* name, PyObject* args, PyObject* kwargs);
 
 Object make_subclass(PyObject*, PyObject* args, PyObject* kwargs);

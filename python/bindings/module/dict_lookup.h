@@ -1,20 +1,20 @@
-// Names in dicts that seldom change: those of modules and of their instances.
+// A cache for looking up names in dicts that seldom change, such as those of modules.
 #pragma once
 #include "bindings/module/python.h"
 
 namespace facula::python {
 
-// The same as find_name, without knowing anything.
+// find_name without the cache; stores what it finds there.
 PyObject* look_up_name(PyObject* dict, PyObject* name);
 
 #if PY_VERSION_HEX < 0x030C0000
 
-// What was found or missed last. A dict's version is that of one state of one dict: no other ever
-// has it.
+// A cached look-up. CPython gives each state of each dict a version number that is never used
+// again.
 struct KnownName {
   uint64_t version;
   PyObject* name;   // owned
-  PyObject* value;  // the dict's; null where it has none
+  PyObject* value;  // borrowed from the dict; null if it lacks the name
 };
 inline constexpr size_t most_known_names = 512;
 extern KnownName known_names[most_known_names];
@@ -24,8 +24,8 @@ inline KnownName& known_name(PyObject* dict, PyObject* name) {
   return known_names[place % most_known_names];
 }
 
-// A borrowed item of a dict, or null where there is none; raises where a key's comparison does.
-// What is known of the dict is used as long as it stays as it was. Under the GIL.
+// A borrowed item of a dict, or null. Raises if comparing keys raises. Uses the cache if the dict
+// has not changed since. Called under the GIL.
 inline PyObject* find_name(PyObject* dict, PyObject* name) {
   const KnownName& known = known_name(dict, name);
   const uint64_t version = reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
@@ -34,7 +34,7 @@ inline PyObject* find_name(PyObject* dict, PyObject* name) {
 
 #else
 
-// Later versions of CPython keep no versions of dicts, or no public ones.
+// CPython 3.12 and later have no public version numbers of dicts.
 inline PyObject* find_name(PyObject* dict, PyObject* name) { return look_up_name(dict, name); }
 
 #endif

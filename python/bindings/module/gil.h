@@ -1,5 +1,5 @@
-// Taking the GIL and letting go of it, also while the interpreter ends; and what threads that do
-// not hold it put off until they do.
+// Acquiring and releasing the GIL, also while the interpreter shuts down, and deferring the release
+// of Python objects until the GIL is held again.
 #pragma once
 #include <Python.h>
 
@@ -7,16 +7,16 @@
 
 namespace facula::python {
 
-// Whether this thread holds the GIL; needs no lock, and may be asked after Py_Finalize.
+// Whether this thread holds the GIL. Takes no lock; may be called after Py_Finalize.
 bool holds_gil();
-// Whether this thread may wait for the GIL. When the interpreter ends, CPython ends the threads
-// that ask for it: whoever only has something to release leaves it to the process's end then.
+// Whether this thread may wait for the GIL. CPython ends threads that ask for it while the
+// interpreter shuts down; code that only wants to release an object should leak it then.
 bool may_take_gil();
 // Whether Python objects can still be released here.
 inline bool may_release() { return holds_gil() || may_take_gil(); }
 
-// Holds the GIL for a scope, releasing what had to wait for it. A thread that asks for it while the
-// interpreter ends stops for good.
+// Holds the GIL for a scope, and releases objects whose release was deferred. If the interpreter is
+// shutting down, the thread blocks here for ever.
 class HoldGil {
  public:
   HoldGil();
@@ -27,7 +27,7 @@ class HoldGil {
   PyGILState_STATE state_;
 };
 
-// Lets go of the GIL for a scope, when `drop` says so.
+// Releases the GIL for a scope, if `drop` is true.
 class DropGil {
  public:
   explicit DropGil(bool drop) : state_(drop ? let_go() : nullptr) {}
@@ -36,7 +36,7 @@ class DropGil {
   }
   DropGil(const DropGil&) = delete;
 
-  // The two steps of a scope, for who cannot have one.
+  // The two steps, for callers that cannot use a scope.
   static PyThreadState* let_go();
   static void take_back(PyThreadState* state);
 
@@ -44,21 +44,22 @@ class DropGil {
   PyThreadState* state_;
 };
 
-// Whether a thread is in a DropGil scope, and may change what C++ holds meanwhile. Does not change
-// while the caller holds the GIL.
+// Whether any thread is in a DropGil scope, and so may change C++ objects now. The answer does not
+// change while the caller holds the GIL.
 bool anyone_works_without_gil();
-// Called once: what the library's waits do with the GIL, and what a forked child forgets.
+// Called once at import: sets the hooks that release the GIL in waits of the library, and the fork
+// handler.
 void set_up_waits();
-// Lets threads that want the GIL of an interpreter that is ending stop where they are.
+// Makes threads that ask for the GIL during shutdown stop instead of being unwound
+// (core/forced_unwind.h).
 void keep_threads_from_unwinding();
 
-// Lets Python's signal handlers run during long calls of the thread that they are for, if that is
-// this one. Others than the importing thread see to it themselves when they first let go of the
-// GIL.
+// Makes long calls on this thread run Python's signal handlers, if it is the thread that receives
+// signals. Called at import, and when another thread first releases the GIL.
 void heed_signals();
 
-// Puts off releasing one reference to `c` until this thread holds the GIL again; false when it is
-// not in a DropGil scope or has put off enough. `release` is called under the GIL.
+// Defers releasing one reference to `c` until this thread holds the GIL again, and then calls
+// `release`. False if the thread is not in a DropGil scope or has deferred too much already.
 bool release_later(const ObjectCounted& c, size_t bytes, void (*release)(const ObjectCounted&));
 
 }  // namespace facula::python

@@ -1,4 +1,4 @@
-// The CPython API with owned references, and the two-way passage of errors.
+// Helpers for the CPython API: owned references, and errors passed from C++ to Python and back.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -12,14 +12,14 @@
 
 namespace facula::python {
 
-// A Python exception is set; carries it through C++ frames.
+// Throws a C++ exception for the Python exception that is set.
 [[noreturn]] void throw_python();
 // Turns the C++ exception being handled into a Python exception.
 void set_python_error() noexcept;
-// Throws an Error of the given kind; for texts that are not worth a format.
+// Throws a TypeError.
 [[noreturn]] void throw_type(const std::string& text);
 
-// The classes that ErrorKind::LinAlg, Memory and Accelerator become.
+// The Python exception classes for ErrorKind::LinAlg, Memory and Accelerator.
 extern PyObject* linalg_error;
 extern PyObject* out_of_memory_error;
 extern PyObject* accelerator_error;
@@ -59,8 +59,8 @@ class Object {
   PyObject* p_ = nullptr;
 };
 
-// The value of an int, by its one digit where it has no more; `overflow` says that int64 is too
-// small. -1 with a Python error set for what is no int.
+// The value of an int, read directly if it has one digit. Sets `overflow` if int64 is too small.
+// Returns -1 with a Python error set if the object is no int.
 inline int64_t long_value(PyObject* o, int& overflow) {
   overflow = 0;
 #if PY_VERSION_HEX < 0x030C0000
@@ -103,7 +103,8 @@ int guard_status(F&& f) noexcept {
   }
 }
 
-// A METH_O, METH_NOARGS or getter function out of one that returns an owned Object and may throw.
+// Turn a function that returns an owned Object and may throw into a METH_O, METH_NOARGS or getter
+// function.
 template <auto F>
 PyObject* guarded(PyObject* self, PyObject* arg) noexcept {
   return guard([&] { return F(self, arg).leak(); });
@@ -112,8 +113,8 @@ template <auto F>
 PyObject* guarded_nullary(PyObject* self, PyObject*) noexcept {
   return guard([&] { return F(self).leak(); });
 }
-// Keywords for as long as a call runs. A dict that the caller spread, f(**d), may be his own, and
-// Python code that reading an argument runs could take out of it what others were read from.
+// The keyword arguments of a call. With f(**d) they may be the caller's own dict, which Python code
+// that runs during argument parsing could change; it is copied then.
 class OwnKeywords {
  public:
   explicit OwnKeywords(PyObject* kwargs)
@@ -129,8 +130,9 @@ PyObject* guarded_keywords(PyObject* self, PyObject* args, PyObject* kwargs) noe
   return guard([&] { return F(self, args, OwnKeywords(kwargs).get()).leak(); });
 }
 
-// Calls read(i, item) for each item of a list or tuple until it gives false; whether none did.
-// Reading an item may run Python code that changes the list: each is looked up anew and held.
+// Calls read(i, item) for each item of a list or tuple until it returns false; returns whether all
+// returned true. Reading an item may run Python code that changes the list, so each item is looked
+// up again and held.
 template <class F>
 bool read_items(PyObject* sequence, F&& read) {
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(sequence);
@@ -143,7 +145,7 @@ bool read_items(PyObject* sequence, F&& read) {
   return true;
 }
 
-// Looks for signals every some thousand steps of a loop that runs no Python code.
+// Checks for signals every few thousand steps of a loop that runs no Python code.
 class SignalPoll {
  public:
   void step() {
@@ -161,8 +163,8 @@ inline Object integer(int64_t v) { return Object::take(PyLong_FromLongLong(v)); 
 inline Object string(std::string_view s) {
   return Object::take(PyUnicode_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size())));
 }
-// The names of attributes are interned: CPython's cache of look-ups in classes keeps each name that
-// it is asked for, and would fill up with copies.
+// Attribute names must be interned: CPython's cache for look-ups in classes keeps each name that it
+// is asked for, and would fill up with copies.
 inline Object interned(const char* name) { return Object::take(PyUnicode_InternFromString(name)); }
 inline Object attribute(PyObject* o, const char* name) {
   return Object::take(PyObject_GetAttr(o, interned(name).get()));
@@ -173,7 +175,7 @@ Object called(PyObject* o, const char* name, Args... args) {
   return Object::take(PyObject_CallMethodObjArgs(o, interned(name).get(), args..., nullptr));
 }
 inline Object imported(const char* module) { return Object::take(PyImport_ImportModule(module)); }
-// An attribute of a module that is imported when first asked for.
+// Imports a module and returns one of its attributes.
 inline Object imported(const char* module, const char* name) {
   return attribute(imported(module).get(), name);
 }
@@ -189,11 +191,11 @@ inline const char* type_name(PyObject* o) { return Py_TYPE(o)->tp_name; }
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
-// A type to fill in.
+// A type object whose fields are to be set.
 inline PyTypeObject blank_type() { return {PyVarObject_HEAD_INIT(nullptr, 0)}; }
 #pragma GCC diagnostic pop
 
-// Adds a type that has been filled in to a module.
+// Makes the type ready and adds it to a module.
 void add_type(PyObject* module, PyTypeObject& type, const char* name);
 
 }  // namespace facula::python

@@ -1,17 +1,18 @@
 // How a tensor or storage and its Python object keep each other alive.
 //
-// The object lives as long as what it stands for: dropped by Python while C++ goes on, it is kept,
-// and comes back as it was. There are two ways to do that, one of which is built (the CMake option
-// FACULA_PYOBJECT): keep_flag.h and keep_count.h. This file and keep.cpp have what they share.
+// The Python object lives as long as the tensor: if Python drops it while C++ still holds the
+// tensor, it is kept, and Python gets the same object again later. There are two schemes for this,
+// keep_flag.h and keep_count.h, of which the CMake option FACULA_PYOBJECT chooses one. This file
+// and keep.cpp have what they share.
 #pragma once
 #include "bindings/module/python.h"
 #include "core/tensor.h"
 
 namespace facula::python {
 
-// How the object of a tensor or a storage begins.
+// The first fields of the object of a tensor or a storage.
 struct KeptObject {
-  PyObject_HEAD union {  // what the object owns one reference to; null before it has any
+  PyObject_HEAD union {  // owned; null while the object is being made
     ObjectCounted* held;
     TensorImpl* impl;
     Storage* storage;
@@ -31,36 +32,37 @@ inline KeptObject* kept(PyObject* o) { return reinterpret_cast<KeptObject*>(o); 
 
 namespace facula::python {
 
-// What tensors and storages do differently.
+// The functions that differ between tensors and storages.
 struct KeptKind {
   PyTypeObject* base;
   destructor dealloc;
-  // Ends the object's part in what it holds, and destroys that if nobody else does.
+  // Releases the object's reference to its tensor or storage.
   void (*let_go)(PyObject* o);
-  // What the collector sees and clears besides the dict.
+  // Traverse and clear for the cycle collector, besides the dict.
   int (*traverse)(PyObject* o, visitproc visit, void* arg);
   void (*clear)(PyObject* o);
-  void (*drop_fields)(PyObject* o);  // besides the dict, at the end
-  void (*free)(PyObject* o);         // memory alone
+  void (*drop_fields)(PyObject* o);  // releases fields other than the dict
+  void (*free)(PyObject* o);         // frees the memory of the object
 };
 
-// The end of an object whose reference count is 0: it stays where the scheme says so or its
-// finalizers bring it back; else weak references, attributes and what it holds go, in this order.
+// Called when the reference count of an object is 0. The object stays if the scheme keeps it or a
+// finalizer revives it; otherwise weak references, attributes and the tensor are released, in this
+// order.
 void end_object(PyObject* o, const KeptKind& kind);
-// What the collector sees and clears.
+// Traverse and clear for the cycle collector.
 int traverse_object(PyObject* o, const KeptKind& kind, visitproc visit, void* arg);
 void clear_object(PyObject* o, const KeptKind& kind);
 
-// Ends watching and gives up the object's reference; true when the caller destroys.
+// Stops watching the count and releases the object's reference; true if the caller must destroy.
 inline bool release_as_object(ObjectCounted& held) {
   held.python_object.store(nullptr, std::memory_order_relaxed);
   return held.release_object();
 }
 
-// Gives a class our dealloc and our part in the collection, in place of CPython's.
+// Sets a class's tp_dealloc, tp_traverse and tp_clear to ours.
 void install(PyTypeObject* type, const KeptKind& kind);
 
-// The function table for the library.
+// The functions that core/refcount.h calls.
 extern const PythonHooks keep_hooks;
 
 }  // namespace facula::python

@@ -1,19 +1,19 @@
-// Keeping objects by a flag, as PyTorch did from 2021 on.
+// The scheme of an ownership flag, as in PyTorch from 2021 on.
 //
-// Python owns the object and the object its tensor. When Python's last reference goes while C++
-// has some, the object's dealloc brings it back to life and hands it to C++: the flag, which is the
-// mark in the tensor's count, is set. Wrapping the tensor again clears it and hands the object
-// back. The metaclass puts our dealloc on every subclass, so that this is decided before any
-// finalizer.
+// The object owns its tensor. When Python's last reference to the object goes while C++ still holds
+// the tensor, tp_dealloc revives the object and ownership is reversed: the tensor owns the object,
+// and the flag (the "watched" bit of the tensor's count) is set. Wrapping the tensor again clears
+// the flag and returns ownership to Python. The metaclass sets our tp_dealloc on every subclass, so
+// that this happens before any finalizer runs.
 #pragma once
 
 namespace facula::python::scheme {
 
 inline constexpr const char* name = "flag";
-inline constexpr bool owns_dealloc = true;  // of subclasses
-inline constexpr bool watch_on = false;     // when C++ lets go of the object
+inline constexpr bool owns_dealloc = true;  // subclasses use our tp_dealloc
+inline constexpr bool watch_on = false;     // clear the flag when C++ releases the object
 
-// The object of something that has one, as a new reference; null where there is none yet.
+// A new reference to the object of a tensor or storage; null if it has none yet.
 inline PyObject* object_of(const ObjectCounted& held) {
   auto* o = static_cast<PyObject*>(held.python_object.load(std::memory_order_relaxed));
   if (!o) return nullptr;
@@ -21,13 +21,13 @@ inline PyObject* object_of(const ObjectCounted& held) {
   return Py_NewRef(o);
 }
 
-// Makes `o` the object; it takes over one reference.
+// Makes `o` the object; `o` takes over one reference to `held`.
 inline void adopt(PyObject* o, ObjectCounted& held) {
   kept(o)->held = &held;
   held.python_object.store(o, std::memory_order_relaxed);
 }
 
-// At reference count 0: whether C++ takes the object over.
+// Called at reference count 0: returns whether the tensor becomes the owner of the object.
 inline bool keep(PyObject* o) {
   ObjectCounted* held = kept(o)->held;
   if (!held || !held->watch_if_shared()) return false;
@@ -35,13 +35,13 @@ inline bool keep(PyObject* o) {
   return true;
 }
 
-// Whether the collector may look into the object. What C++ holds without owning the object it must
-// not see: it would take the attributes of something that may come back.
+// Whether the cycle collector may traverse the object. While C++ holds the tensor but does not own
+// the object, it may not: it could clear the attributes of an object that is wrapped again later.
 inline bool visible(const ObjectCounted& held) {
   return held.is_watched() || held.use_count() == 1;
 }
 
-// A count that is watched is never 1, so nothing is ever asked here.
+// Never called, since a watched count is never 1 here.
 inline void shared(const ObjectCounted&) {}
 
 }  // namespace facula::python::scheme

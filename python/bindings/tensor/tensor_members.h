@@ -1,4 +1,4 @@
-// The parts of the Tensor type that stand in files of their own.
+// The parts of the Tensor type, each implemented in a file of its own.
 #pragma once
 #include "bindings/tensor/tensor_type.h"
 
@@ -11,25 +11,25 @@ extern PySequenceMethods tensor_sequence;
 PyObject* tensor_iter(PyObject* o);
 extern PyMethodDef tensor_methods[];     // tensor_methods.cpp
 extern PyGetSetDef tensor_properties[];  // tensor_properties.cpp
-// Gives a class that is ready descriptors of the properties that find plain tensors at once.
+// Replaces the property descriptors of a class by ones that are faster for plain tensors.
 void speed_up_properties(PyTypeObject* type);
 PyObject* tensor_repr(PyObject* o);
 Py_hash_t tensor_hash(PyObject* o);
 
-// Tensor(...), the constructor of old: of sizes, of data, of another tensor.
+// Tensor(...), the legacy constructor, which takes sizes, data or another tensor.
 Object legacy_tensor(PyTypeObject* type, PyObject* args, PyObject* kwargs);
 
-// facula.tensor and its kin (new_tensor.cpp).
+// facula.tensor, as_tensor and the like (new_tensor.cpp).
 struct NewTensorOptions {
-  DType dtype = DType::Undefined;  // inferred
+  DType dtype = DType::Undefined;  // Undefined: inferred from the data
   Device device;
   bool has_device = false;
   bool requires_grad = false;
-  bool pin = false;  // in page-locked memory
+  bool pin = false;  // whether to allocate page-locked memory
 };
 // A tensor with a copy of `data`: a number, nested sequences, an array, a tensor.
 Tensor tensor_from(PyObject* data, const NewTensorOptions& options);
-// A list or array that stands for an index.
+// The index tensor for a list or array used in indexing.
 Tensor index_tensor(PyObject* data);
 void add_new_tensor(PyObject* module);
 
@@ -38,7 +38,7 @@ void add_layouts(PyObject* module);
 
 // numpy_bridge.cpp, dlpack.cpp
 bool is_array(PyObject* o);
-// Shares the array's memory; a conversion that NumPy's types need is a copy.
+// A tensor over the array's memory.
 Tensor tensor_over_array(PyObject* array, bool warn_read_only);
 Object array_over_tensor(PyObject* tensor_object);
 void add_numpy(PyObject* module);
@@ -57,10 +57,10 @@ void add_op_overloads(PyObject* module);
 void add_library(PyObject* module);
 void add_modes(PyObject* module);
 void add_operator_table(PyObject* module);  // _operator_table()
-void add_memory(PyObject* module);          // statistics of the allocator, where blocks came from
+void add_memory(PyObject* module);          // statistics and allocation sites
 void add_debug(PyObject* module);           // switches of the environment, the debug level, layers
 void add_lazy_module(PyObject* module);     // modules with __getattr__
 Object new_lazy_module(const char* name);
-void add_overridable(PyObject* module);  // functions in Python that overrides see
+void add_overridable(PyObject* module);  // Python functions with __torch_function__ support
 
 }  // namespace facula::python

@@ -1,4 +1,5 @@
-// The Tensor type and the objects of tensors; keep.h tells how the two keep each other alive.
+// The Tensor type and its objects; keep.h explains how a tensor and its object keep each other
+// alive.
 #pragma once
 #include "bindings/tensor/keep.h"
 #include "core/autograd_meta.h"
@@ -20,14 +21,15 @@ inline bool is_tensor(PyObject* o) {
   return is_exact_tensor(o) || PyObject_TypeCheck(o, &tensor_base_type);
 }
 inline TensorImpl* impl_of(PyObject* o) { return kept(o)->impl; }
-// The subclass that was last found to override neither functions nor dispatch, as Parameter does
-// not, and its version: a class that changes gets another.
+// A cache of one subclass that overrides neither __torch_function__ nor __torch_dispatch__, such as
+// Parameter, with its version tag, which changes when the class does.
 struct PlainSubclass {
   PyTypeObject* type;
   unsigned version;
 };
 extern PlainSubclass plain_subclass;
-// Whether nothing of the object's class takes calls over; false where that is not known at once.
+// Whether the object is a Tensor whose class overrides nothing. May return false for such a tensor
+// if its class is not in the cache.
 inline bool is_plain_tensor(PyObject* o) {
   PyTypeObject* t = Py_TYPE(o);
   return t == tensor_type ||
@@ -37,7 +39,7 @@ inline bool is_plain_tensor(PyObject* o) {
 inline TensorImpl* plain_impl(PyObject* o) { return is_plain_tensor(o) ? impl_of(o) : nullptr; }
 
 [[noreturn]] void throw_no_tensor(PyObject* o);
-// The handle that a Tensor object holds, without counting. Raises where an object has no tensor.
+// The tensor of a Tensor object, without counting a reference. Raises if the object has none.
 inline const Tensor& tensor_of(PyObject* o) {
   static_assert(sizeof(Tensor) == sizeof(TensorImpl*));
   KeptObject* k = kept(o);
@@ -46,7 +48,7 @@ inline const Tensor& tensor_of(PyObject* o) {
   return reinterpret_cast<const Tensor&>(k->impl);
 }
 
-// The object of a tensor: the one that it has, else a new one. An undefined tensor gives None.
+// The object of a tensor, made if it has none yet; None for an undefined tensor.
 PyObject* wrap(Tensor t);
 inline Object wrapped(Tensor t) { return Object::take(wrap(std::move(t))); }
 // A new object of a subclass; the tensor must have no object yet.

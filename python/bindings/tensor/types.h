@@ -7,7 +7,7 @@
 
 namespace facula::python {
 
-// --- dtype, layout, memory_format: one object for each value, made when the module is
+// --- dtype, layout, memory_format: one object for each value, made with the module
 
 struct WordObject {
   PyObject_HEAD int value;
@@ -30,7 +30,7 @@ inline Layout layout_value(PyObject* o) {
 inline MemoryFormat memory_format_value(PyObject* o) {
   return static_cast<MemoryFormat>(reinterpret_cast<WordObject*>(o)->value);
 }
-// A dtype object, or one of Python's float, int, bool, complex; Undefined for anything else.
+// Accepts a dtype object or one of Python's float, int, bool, complex; Undefined for anything else.
 DType dtype_like(PyObject* o);
 void add_dtypes(PyObject* module);
 
@@ -42,8 +42,8 @@ struct DeviceObject {
 extern PyTypeObject device_type;
 Object device_object(Device d);
 inline bool is_device(PyObject* o) { return Py_TYPE(o) == &device_type; }
-// A device, its text or the index of an accelerator; false for other types. RuntimeError for a bad
-// text.
+// Accepts a device, a string or the index of an accelerator; false for other types. RuntimeError
+// for an invalid string.
 bool device_like(PyObject* o, Device& d);
 void add_device(PyObject* module);
 
@@ -66,7 +66,7 @@ inline bool is_generator(PyObject* o) { return PyObject_TypeCheck(o, &generator_
 inline Generator* generator_value(PyObject* o) {
   return reinterpret_cast<GeneratorObject*>(o)->generator;
 }
-// The object that stands for `g`, made where there is none; None for null.
+// The Python object of `g`, made if it has none yet; None for null.
 Object generator_object(Generator* g);
 void add_generator(PyObject* module);
 
@@ -75,8 +75,8 @@ void add_generator(PyObject* module);
 Object stream_object(Stream s);
 bool is_stream(PyObject* o);
 Stream stream_value(PyObject* o);
-// A device whose index is filled in: an accelerator, its text or index; None for the current one.
-// RuntimeError where the process has none.
+// Accepts an accelerator device, a string, an index, or None for the current one; returns a device
+// with an index. RuntimeError if there is no accelerator.
 Device accelerator_argument(PyObject* o);
 void add_streams(PyObject* module);      // stream.cpp
 void add_accelerator(PyObject* module);  // accelerator_bindings.cpp
@@ -87,7 +87,7 @@ extern PyTypeObject storage_type;
 inline bool is_storage(PyObject* o) { return PyObject_TypeCheck(o, &storage_type); }
 inline Storage* storage_value(PyObject* o) { return kept(o)->storage; }
 Object storage_object(const Ref<Storage>& s);
-// A storage over the memory of an object with the buffer protocol, which it keeps alive.
+// A storage over the memory of an object with the buffer protocol; it keeps the object alive.
 Ref<Storage> storage_over_buffer(PyObject* buffer, bool writable);
 void add_storage(PyObject* module);
 void add_shared_storage(PyObject* module);
