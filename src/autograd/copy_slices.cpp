@@ -52,7 +52,7 @@ Tensor CopySlices::slice_of(const Tensor& whole) const {
   return ops::as_strided(whole, view_.sizes, view_.strides, view_.offset - base_offset_);
 }
 
-// Views look at no elements, so the base that this one is taken of needs none.
+// A view operator reads no elements, so a base without memory is enough to record it.
 Edge CopySlices::edge_of_view() {
   Tensor base = empty_strided_tensor(base_sizes_, base_strides_, base_dtype_, base_device_);
   base->conj = base_conj_;
@@ -64,7 +64,7 @@ Edge CopySlices::edge_of_view() {
 
 Gradients CopySlices::apply(Gradients grads) {
   if (!grads[0].defined()) return Gradients(next.size());
-  // The gradient laid out as the base was, so that the view's geometry fits it.
+  // A copy of the gradient with the base's strides, so that the view's geometry applies to it.
   const Tensor whole = ops::new_empty_strided(grads[0], base_sizes_, base_strides_);
   ops::copy_(whole, grads[0]);
   const Tensor slice = slice_of(whole);

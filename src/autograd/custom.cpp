@@ -16,7 +16,7 @@ bool contains(const std::vector<Tensor>& list, const Tensor& t) {
   return std::ranges::any_of(list, [&](const Tensor& o) { return o.is_same(t); });
 }
 
-// Another header over an input: a view of it, whose history is the operation's own.
+// A view of an input, which gets the operation's node as its grad_fn.
 Tensor view_of_input(const Tensor& t, ViewKind kind) {
   const GradMode off(false);
   Tensor v = ops::view(t, t.sizes());
@@ -105,7 +105,7 @@ std::string type_text(const std::type_info& type) {
   return colon == std::string::npos ? full : full.substr(colon + 2);
 }
 
-// Another thread may release the node meanwhile: copies are unpacked.
+// Unpacks copies, since another thread may release the node meanwhile.
 std::vector<Tensor> FunctionContext::saved() const {
   node_->lock.lock();
   const bool released = released_;
@@ -155,7 +155,7 @@ std::vector<Tensor> FunctionNode::end(std::vector<Tensor> results, bool recordin
       context.saved_.push_back(kept.defined() ? SavedTensor(kept, output) : SavedTensor());
     }
   if (recording) node_complete(self);
-  // Nothing but what was saved outlives the call.
+  // Keeps only the saved tensors after the call.
   context.to_save_.clear();
   r = {};
   return made;
@@ -177,7 +177,7 @@ Gradients FunctionNode::apply(Gradients grads) {
 }
 
 void FunctionNode::release_saved() {
-  std::vector<SavedTensor> freed;  // goes after the lock: it may run anything
+  std::vector<SavedTensor> freed;  // destroyed after unlocking, since that may run other code
   const std::lock_guard guard(lock);
   if (context.saved_.empty()) return;
   freed.swap(context.saved_);

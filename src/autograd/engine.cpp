@@ -8,7 +8,7 @@
 namespace facula {
 namespace {
 
-// Passes inside passes on one thread go this deep; then a fresh stack is taken.
+// How many passes may be nested on one thread; the next one runs on a new thread.
 constexpr int max_depth = 60;
 
 GraphTask& current_task() {

@@ -15,7 +15,7 @@
 namespace facula {
 namespace {
 
-// --- tangents of the user's level, to empty them when it ends
+// --- the tangents of the dual level, which are emptied when it ends
 
 class DualLevel {
  public:
@@ -78,7 +78,7 @@ void stop_at(const Tensor& t) {
 
 bool is_stopped(const Tensor& t) { return t->autograd->tangent && t->autograd->tangent->stopped; }
 
-// The view that `t` is of its base, of the base's tangent.
+// Takes the view that `t` is of its base, from the base's tangent.
 Tensor view_of_tangent(const Tensor& t, const Tensor& base_tangent) {
   const ComputingTangent guard;
   if (const auto& replay = t->autograd->replay) return replay->apply(base_tangent);
@@ -95,7 +95,7 @@ bool same_strides(const Tensor& a, const Tensor& b) {
   return true;
 }
 
-// Views of a tensor's tangent must be the tangents of its views.
+// A tangent has its tensor's strides, so that the same view operator applies to both.
 Tensor strided_as(const Tensor& t, const Tensor& tangent) {
   const bool bits_fit = (!tangent->conj || t->conj) && (!tangent->neg || t->neg);
   if (bits_fit && (same_strides(tangent, t) || may_self_overlap(t.sizes(), t.strides())))
@@ -117,7 +117,8 @@ void check_sizes(const Tensor& primal, const Tensor& tangent) {
         str(primal.sizes()), "; got ", str(tangent.sizes()));
 }
 
-// A view gives its base a tangent as well, of which its own is a view.
+// Setting the tangent of a view also gives its base one, which is zero outside of the view; the
+// view's tangent becomes a view of that.
 Tensor through_base(const Tensor& t, const Tensor& tangent) {
   const Tensor& base = t->autograd->base;
   const Tensor whole = ops::new_empty_strided(tangent, base.sizes(), base.strides());
@@ -164,7 +165,7 @@ const Operator* pure_form(const OpCall& c) {
   return c.op->variant_of(Variant::Functional);
 }
 
-// Whether the rows of these arguments are local derivatives, one argument each.
+// Whether each of these arguments has a row of its own with a local derivative.
 bool all_local(const OpCall& c, uint32_t args) {
   for (; args; args &= args - 1) {
     const int row = c.info->derivative_of[std::countr_zero(args)];
@@ -232,7 +233,7 @@ void set_tangent(const Tensor& t, Tensor tangent) {
   attach(t, laid_out_as(t, std::move(tangent)));
 }
 
-// --- the user's level
+// --- the dual level
 
 void enter_dual_level() {
   check(!dual_level().on, "enter_dual_level(): a level of forward mode is on; it cannot be nested");
@@ -345,7 +346,7 @@ void ForwardPass::compute(OpCall& c) {
   });
 }
 
-// Not the very memory of an argument's tangent, which in-place operators may change.
+// Copies the tangent if it shares memory with that of an argument, which may be changed in place.
 Tensor ForwardPass::owned(const Tensor& tangent) const {
   for (const Tensors& list : tangents_)
     for (const Tensor& given : list)
@@ -366,13 +367,13 @@ ForwardPass::Tensors ForwardPass::tangents_of_results(const OpCall& c) {
     case Way::None:
       break;
   }
-  // New numbers put into a tensor have no tangent; neither do results that are no numbers.
+  // Random numbers have a tangent of zero, and results such as indices have none.
   const bool known = (c.op->record->flags & random) || !any_result_carries_tangent(c);
   if (!known) no_forward_rule(c);
   return {};
 }
 
-// The call with tangents in the place of what has one, and zeros for the other inputs.
+// Calls the operator with the tangents as arguments, and zeros for inputs without one.
 ForwardPass::Tensors ForwardPass::by_same_operator(const OpCall& c) {
   const bool geometry = c.op->record->flags & geometry_only, view = c.info->view;
   const Operator& op = geometry || view ? *c.op : *base_;
@@ -438,8 +439,8 @@ ForwardPass::Tensors ForwardPass::by_local_derivatives(const OpCall& c) {
   return {sum};
 }
 
-// A row of the table is linear in the cotangent u. Its transpose is the tangent's map: with
-// g = vjp(u), the derivative of <g, t> by u.
+// vjp(u) is linear in the cotangent u, so the derivative of <vjp(u), t> with respect to u maps an
+// input tangent t to the result's tangent. The backward engine computes it.
 ForwardPass::Tensors ForwardPass::by_transpose(const OpCall& c) {
   node_->save_results(c);
   BackwardOptions options;
@@ -460,7 +461,7 @@ ForwardPass::Tensors ForwardPass::by_transpose(const OpCall& c) {
       place.push_back(results);
     }
     ++results;
-    // Rules number gradients by results, also by those that the call was not asked for.
+    // Rules refer to gradients by the number of the result, so missing results need a place too.
     if (c.results[k].is_tensor()) cotangents.resize(static_cast<size_t>(k));
     cotangents.push_back(std::move(u));
   });
@@ -474,7 +475,7 @@ ForwardPass::Tensors ForwardPass::by_transpose(const OpCall& c) {
     const Tensors& list = tangents_[static_cast<size_t>(i)];
     for (size_t k = 0; k < list.size(); ++k) {
       const Tensor& tangent = list[k];
-      if (!tangent.defined()) continue;  // a number, too, which may have no edge
+      if (!tangent.defined()) continue;  // also skips numbers, which may have no edge
       const Tensor& g = pulled[node_->edge_of(i) + k];
       if (!g.defined() || !requires_grad(g)) continue;
       Tensor t = same_sizes(g.sizes(), tangent.sizes()) ? tangent : ops::expand(tangent, g.sizes());

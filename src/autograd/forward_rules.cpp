@@ -1,4 +1,4 @@
-// Rules of forward mode that several records name.
+// Forward-mode rules that several records share (dispatch/forward_families.h).
 #include "dispatch/forward.h"
 #include "ops/elementwise/arithmetic.h"
 

@@ -1,4 +1,4 @@
-// Gradients on their way: fitted to what a node put out, and added up.
+// Gradients between nodes: converted to the form of the forward result, and added up.
 #include "autograd/gradients.h"
 
 #include "autograd/engine.h"
@@ -31,7 +31,8 @@ Tensor real_part(Tensor g, const Node& from, size_t index) {
               ": expected a real gradient of a real input; got ", name(g.dtype()));
 }
 
-// Strides of a new .grad: the leaf's where these are dense, else contiguous.
+// Whether a gradient has the strides of a new .grad: the leaf's if those are dense, else
+// contiguous.
 bool layout_fits(const Tensor& grad, const Tensor& leaf) {
   if (!is_dense_non_overlapping(leaf.sizes(), leaf.strides())) return grad.is_contiguous();
   for (int64_t d = 0; d < grad.dim(); ++d)
@@ -71,7 +72,7 @@ Tensor fit_slow(Tensor g, const OutputMeta& m, const Node& from, size_t index) {
     throw Error(ErrorKind::Runtime, "Function ", from.name(),
                 " returned an invalid gradient at index ", index, ": expected device ",
                 str(m.device), "; got ", str(g.device()));
-  // An operator between devices leaves it to its receiver to bring the gradient home.
+  // Operators that take several devices return gradients on one of them; they are moved here.
   if (moves) return ops::_to_copy(g, m.any_dtype ? g.dtype() : m.dtype, std::nullopt, m.device);
   if (g.dtype() != m.dtype && !m.any_dtype) g = ops::_to_copy(g, m.dtype);
   return g;
@@ -94,10 +95,10 @@ Tensor accumulate_leaf(const Tensor& grad, Tensor&& fresh, const Tensor& leaf) {
     return ops::add_(grad, fresh);
   }
   const Tensor taken = std::move(fresh);
-  // Geometry says nothing of how these are laid out.
+  // Strides do not describe such layouts.
   if (has_layout_kind(taken)) return taken->use_count() == 1 ? detached(taken) : ops::clone(taken);
   if (thread_state.grad_enabled) return copy_in_layout(taken, leaf);
-  // A wrapper without its class would be no tensor at all.
+  // detached() would lose the Python subclass, so a shared gradient is cloned.
   if (taken->layers.has(Layer::Subclass)) return sole_owner(taken) ? taken : ops::clone(taken);
   const bool fits =
       layout_fits(taken, leaf) || (!thread_state.keeps_gradient_layout &&

@@ -15,7 +15,7 @@ namespace {
 
 constinit std::atomic<int64_t> next_pass{0};
 
-// What runs now, for the time of a scope.
+// Sets the running task and node of this thread for a scope.
 class Running {
  public:
   explicit Running(GraphTask* task) : before_(engine_thread) {
@@ -46,7 +46,7 @@ void GraphTask::add_callback(std::function<void()> f) {
   callbacks_.push_back(std::move(f));
 }
 
-// With several threads there are none: another may be adding.
+// Always undefined with several threads, since another thread may be adding to them.
 std::vector<Tensor> GraphTask::buffers(Node& n) const {
   check(!options_.create_graph,
         "input_grad_buffers: the pass must not record a graph; got create_graph=True");
@@ -75,7 +75,7 @@ void GraphTask::run(std::span<const Edge> roots, std::span<const Tensor> cotange
   run_callbacks();
 }
 
-// By index: a callback may queue another.
+// Loops by index, since a callback may queue another.
 void GraphTask::run_callbacks() {
   for (size_t i = 0; i < callbacks_.size(); ++i) {
     const std::function<void()> callback = std::move(callbacks_[i]);
@@ -92,7 +92,7 @@ void GraphTask::finish() {
 
 // --- scheduling
 
-// That of its first output; the CPU where it has none.
+// The device of the node's first output; the CPU if it has none.
 Device GraphTask::device_of(const Node& n) {
   const OutputMeta* m = first_output(n);
   return m ? m->device : Device();
@@ -114,14 +114,14 @@ GraphTask::Guard GraphTask::guard() {
   return Guard(mutex_);
 }
 
-// A hook may fork. Its child has no workers, and one of them may have held the mutex.
+// Raises in a child that a hook forked: it has no workers, and one may have held the mutex.
 void GraphTask::check_process() const {
   check(generation_ == fork_generation(),
         "backward(): this process was forked while the pass ran on several threads, which it has "
         "not got; begin another pass in the child");
 }
 
-// Nothing runs before all gradients of roots are in place.
+// Stores the gradients of all roots before any node is queued.
 void GraphTask::start(std::span<const Edge> roots, std::span<const Tensor> cotangents) {
   NodeTable& table = plan_.table;
   for (size_t i = 0; i < roots.size(); ++i) {
@@ -139,7 +139,7 @@ void GraphTask::start(std::span<const Edge> roots, std::span<const Tensor> cotan
   }
 }
 
-// With the mutex held where there are several threads.
+// Called with the mutex held if there are several threads.
 void GraphTask::queue(uint32_t at) {
   NodeTable::State& s = plan_.table[at];
   if (s.queued || !(s.needed || s.captured)) return;
@@ -161,7 +161,7 @@ uint32_t GraphTask::take_next() {
 }
 
 void GraphTask::work_alone() {
-  InterruptPoll interrupt;  // kernels of small tensors do not look
+  InterruptPoll interrupt;  // kernels check for interrupts only if their tensors are large
   while (!ready_.empty()) {
     interrupt.step();
     evaluate(take_next());
@@ -180,7 +180,7 @@ void GraphTask::work_with_others() {
     evaluate_and_count(at);
     held = guard();
   }
-  // Workers that are inside a node still refer to this task.
+  // Workers that are running a node still use this task.
   wait(held, [this] { return running_elsewhere_ == 0; });
   CarriedError error = std::move(error_);
   held.unlock();
@@ -285,7 +285,8 @@ void GraphTask::deliver(const Edge& e, Tensor g) {
   if (--plan_.table[at].dependencies == 0) queue(at);
 }
 
-// Gradients are added without the mutex: whoever finds one takes it out, adds, and tries again.
+// Adds without holding the mutex: if there is a gradient already, takes it out, adds, and tries to
+// store the sum again.
 void GraphTask::deliver_among_others(const Edge& e, Tensor g) {
   const uint32_t at = plan_.table.find(e.node.get());
   const GradientHandover stream(g, e.node->outputs[e.output_nr]);

@@ -14,7 +14,7 @@ InheritedState::Scope::Scope(const InheritedState& of)
   thread_state = of.state_;
   thread_state.cast_cache = nullptr;
   thread_state.overrides.modes = Ref<FunctionMode>(of.function_modes_).leak();
-  // A copy for each use: several workers may have the state at once.
+  // Copied for each use, since several workers may use the state at once.
   set_saved_tensor_state(copied(of.saved_tensors_));
 }
 

@@ -10,7 +10,7 @@
 namespace facula {
 namespace {
 
-// Arguments that require grad, a bit each.
+// The arguments that require grad, one bit for each.
 uint32_t requiring(const OpCall& c) {
   uint32_t bits = 0;
   for (uint32_t left = c.info->tensor_args | c.info->list_args; left; left &= left - 1) {
@@ -35,9 +35,10 @@ uint32_t with_derivative(const OpInfo& info, uint32_t args) {
   return bits;
 }
 
-// Stands where an operator without a derivative was applied to tensors that require grad.
+// The node of an operator without a derivative that was applied to tensors that require grad; it
+// raises in backward.
 struct NoDerivative final : Node {
-  // With edges to what it was computed from, or the engine would take it for a dead end.
+  // It needs edges to its inputs, or the engine would not run it for gradients of those.
   explicit NoDerivative(const OpCall& c) : op_(c.info->schema.name) {
     auto link = [&](const Tensor& t) {
       if (t.defined() && requires_grad(t)) next.push_back(gradient_edge(t));
@@ -80,13 +81,13 @@ void check_mutated(const OpCall& c, bool recording) {
 
 void check_out(const OpCall& c, uint32_t needing) {
   if (c.op->variant != Variant::Out || !needing) return;
-  // What only counts or compares has none either way.
+  // Operators without differentiable results, such as comparisons, are allowed.
   const bool follows = c.info->differentiable && c.info->differentiable_results;
   if (follows || (c.op->record->flags & factory)) refuse_out_gradient(c);
 }
 
-// Every result has its place among the outputs, or those after it would get others' gradients:
-// also one that the call was not asked for.
+// Adds result k to the node's outputs. Every result must be added, also one that is undefined:
+// rules refer to gradients by the number of the result.
 void add_output(const OpCall& c, int k, const Tensor& t, const Ref<Node>& node) {
   if (!t.defined()) return void(node->outputs.push_back({}));
   const int from = c.info->alias_of[k];
@@ -94,13 +95,13 @@ void add_output(const OpCall& c, int k, const Tensor& t, const Ref<Node>& node) 
   const bool differentiable =
       (c.info->differentiable_results >> k & 1) && is_differentiable(t.dtype());
   if (changed) return rebase_history(t, node);
-  // Outside of inference mode these are views of inference tensors, which have no history either.
+  // An inference tensor here is a view of another one; it gets no grad_fn.
   if (differentiable && !t->inference) return set_history(t, node);
   node->outputs.emplace_back(t.sizes(), t.dtype(), t.device());
 }
 
 void set_histories(const OpCall& c, Ref<Node> node) {
-  // The usual call has one fresh result, which takes the node without a count.
+  // The common case is one new result, which takes over this reference to the node.
   const bool fresh = c.info->results == 1 && c.info->alias_of[0] < 0 && c.results[0].is_tensor();
   if (fresh && (c.info->differentiable_results & 1) &&
       is_differentiable(c.results[0].tensor->dtype))
@@ -114,7 +115,7 @@ void set_histories(const OpCall& c, Ref<Node> node) {
   }
 }
 
-// False for the node of a changed view, which works inside of its base's.
+// False for the node of an in-place change of a view: it is part of the base's CopySlices node.
 bool is_in_graph(const OpCall& c, const Node& node) {
   bool any = false;
   for_each_result(
@@ -140,10 +141,10 @@ bool any_differentiable_result(const OpCall& c) {
 void autograd_layer(OpCall& c) {
   if (thread_state.inference) return run_below(c);
   const uint32_t needing = thread_state.grad_enabled ? requiring(c) : 0;
-  // A view of a plain tensor, say: it is here for the sake of its base.
+  // For example a view of a tensor without gradients, which has autograd state only for its base.
   if (!needing && !c.info->mutated && forward_levels.load(std::memory_order_relaxed) == 0)
     return run_below(c);
-  // Storage alone changes where versions do not count: resize_ has rules of its own.
+  // Operators that change only the storage, such as resize_, have rules of their own.
   const bool storage_only = (c.op->record->flags & no_version_bump) != 0;
   const bool tracked = c.info->differentiable || c.info->differentiable_results;
   if (c.info->mutated && !storage_only && tracked)

@@ -11,7 +11,8 @@
 namespace facula {
 namespace {
 
-// Later nodes run first in backward; accumulation into leaves runs as soon as it can.
+// Numbers nodes in the order in which they are made: later ones run first in backward.
+// AccumulateGrad has the highest number, so it runs as soon as it can.
 thread_local constinit uint64_t next_sequence __attribute__((tls_model("initial-exec"))) = 0;
 constexpr uint64_t accumulate_sequence = UINT64_MAX;
 
@@ -63,7 +64,7 @@ uint64_t Node::add_tensor_hook(uint32_t output_nr, GradientHook hook, void* obje
 }
 
 namespace {
-// Takes the hook out; what it holds is let go of by the caller, without the lock.
+// Removes a hook and returns it, so that the caller destroys it after unlocking.
 template <class List>
 List without(List& list, uint64_t id) {
   const auto same = [id](const auto& h) { return h.id == id; };
@@ -123,7 +124,7 @@ AccumulateGrad::AccumulateGrad(const Tensor& leaf) : Node(accumulate_sequence), 
 Ref<Node> AccumulateGrad::refer() {
   if (!retain()) return Ref<Node>::take(this);
   leaf_->retain();
-  take_geometry();  // since its last use the leaf may have got data of another shape
+  take_geometry();  // the leaf may have got data of another shape since the last use
   const auto self = Ref<Node>::take(this);
   node_complete(self);
   return self;
@@ -134,7 +135,7 @@ void AccumulateGrad::take_geometry() {
   const DType asked = leaf_->autograd ? leaf_->autograd->grad_dtype : DType::Undefined;
   const bool any_dtype = asked == any_grad_dtype;
   const DType dtype = asked == DType::Undefined || any_dtype ? leaf_->dtype : asked;
-  // Nothing is written that is there already: other threads may be reading it.
+  // Writes only what has changed, since other threads may be reading.
   if (!same_sizes(m.sizes, leaf_->sizes())) m.sizes = IntVec(leaf_->sizes());
   if (m.any_dtype != any_dtype) m.any_dtype = any_dtype;
   if (m.dtype != dtype) m.dtype = dtype;
@@ -145,17 +146,17 @@ void AccumulateGrad::take_geometry() {
 
 void AccumulateGrad::on_unreferenced() {
   if (has_hooks()) drop_hooks();
-  Ref<TensorImpl>::take(leaf_).reset();  // the node may go with its leaf
+  Ref<TensorImpl>::take(leaf_).reset();  // this may destroy the leaf and, with it, this node
 }
 
-// Hooks live as long as something refers to the node.
+// Removes the hooks when nothing refers to the node any more.
 void AccumulateGrad::drop_hooks() {
-  NodeHooks dropped;  // let go of without the lock
+  NodeHooks dropped;  // destroyed after unlocking
   const std::lock_guard guard(lock);
   if (use_count() == 0) std::swap(dropped, hooks());
 }
 
-// The leaf is shown without a reference more.
+// Shows the leaf without adding a reference to it, which would distort the counts.
 void AccumulateGrad::show_held(HeldVisitor& visitor) const {
   Node::show_held(visitor);
   Tensor leaf(Ref<TensorImpl>::take(leaf_));
@@ -172,13 +173,13 @@ Gradients AccumulateGrad::apply(Gradients grads) {
     add(variable, std::move(grads[0]));
   }
   AutogradMeta& m = autograd_meta(variable);
-  // By index: a hook may add another.
+  // Loops by index, since a hook may add another.
   for (size_t i = 0; const auto hook = leaf_hook(m, &LeafHooks::post_accumulate, i); ++i)
     hook->call(variable);
   return {};
 }
 
-// The program may set .grad meanwhile: then what it set grows.
+// Tries again if the program sets .grad meanwhile; the gradient is then added to the new value.
 void AccumulateGrad::add(const Tensor& leaf, Tensor fresh) {
   while (true) {
     const Tensor there = read_grad(leaf);

@@ -1,5 +1,4 @@
-// What an operator's node shows of itself: its name, `_saved_self`, `_saved_dim`,
-// `_raw_saved_result`.
+// The name of an operator's node, and its fields such as `_saved_self` and `_raw_saved_result`.
 #include "autograd/node.h"
 
 namespace facula {
@@ -11,7 +10,7 @@ std::string result_name(const Schema& s, int k) {
   return s.results.size() == 1 ? "result" : "result" + std::to_string(k);
 }
 
-// "max_pool2d_with_indices" -> "MaxPool2DWithIndices": a letter after a digit begins a word.
+// "max_pool2d_with_indices" -> "MaxPool2DWithIndices": a letter after a digit is a capital too.
 std::string camel_case(std::string_view name) {
   std::string camel;
   bool upper = true;
@@ -27,7 +26,7 @@ std::string without_underscores(std::string text) {
   return text;
 }
 
-// How many overloads of the name with a derivative stand before this one. Found once.
+// How many overloads of the name with a derivative come before this one. Cached in the operator.
 int number_of(const Operator& op) {
   int number = op.node_number.load(std::memory_order_relaxed);
   if (number >= 0) return number;
@@ -43,7 +42,7 @@ int number_of(const Operator& op) {
   return number;
 }
 
-// "_foreach_add_" -> "ForeachAddBackward0"; the digit tells overloads of one name apart.
+// "_foreach_add_" -> "ForeachAddBackward0"; the digit distinguishes overloads of one name.
 std::string derived_name(const Operator& op) {
   const std::string text = without_underscores(op.info().schema.name);
   return camel_case(text) + "Backward" + std::to_string(number_of(op));
@@ -64,7 +63,7 @@ std::string OpNode::name() const {
 std::vector<OpNode::Field> OpNode::fields() const {
   const OpInfo& info = op().info();
   const Schema& schema = info.schema;
-  // What any row of the table saves: a node has the same fields whichever inputs need gradients.
+  // Includes what all rows save, so that fields do not depend on which inputs need gradients.
   uint32_t args = 0, results = 0;
   for (int i = 0; i < info.base_args; ++i) {
     const int row = info.derivative_of[i];

@@ -47,8 +47,9 @@ bool shares_memory_with_mutated(const OpCall& c, const Tensor& t) {
   return false;
 }
 
-// Arguments that the call writes and does not return: results in all but name, as the noise of
-// rrelu_with_noise. One that it returns is an input, whose old value counts.
+// The arguments that the call writes but does not return, like the noise of rrelu_with_noise: they
+// are saved after the call. A written argument that is returned is saved before, with its old
+// value.
 uint32_t written_results(const OpInfo& info) {
   uint32_t bits = info.results > 0 ? info.mutated & info.tensor_args : 0;
   for (int k = 0; k < info.results; ++k)
@@ -56,7 +57,7 @@ uint32_t written_results(const OpInfo& info) {
   return bits;
 }
 
-// Where an input of forward mode has a tangent, in place of an edge of the graph.
+// In forward mode, a dummy node for the edges of inputs with a tangent.
 const Ref<Node>& tangent_mark() {
   struct Mark final : Node {
     Gradients apply(Gradients) override { return {}; }
@@ -68,8 +69,8 @@ const Ref<Node>& tangent_mark() {
 
 }  // namespace
 
-// A tensor that the call is about to overwrite is saved as a copy with the tensor's history: the
-// derivative of the derivative flows to what it was made of.
+// A tensor that the call will overwrite is saved as a copy with the same grad_fn, so that second
+// derivatives reach the tensors that it was computed from.
 Tensor OpNode::to_save(const OpCall& c, int arg, const Tensor& t) const {
   if (purpose_ == Purpose::Forward) return shares_memory_with_mutated(c, t) ? ops::clone(t) : t;
   if (!(c.info->mutated >> arg & 1)) return t;
@@ -113,7 +114,7 @@ OpNode::OpNode(const OpCall& c, uint32_t wanted, Purpose purpose)
   }
 }
 
-// What the rows of the derivative table that are needed save.
+// Finds which arguments and results must be saved for the rows that are needed.
 void OpNode::find_kept(const OpCall& c) {
   const OpInfo& info = *c.info;
   for (uint32_t bits = wanted_; bits; bits &= bits - 1) {
@@ -161,7 +162,7 @@ void OpNode::save_results(const OpCall& c) {
 
 void OpNode::release_saved() {
   if (released_.exchange(true, std::memory_order_relaxed)) return;
-  // Taken out under the lock, let go of after it: that may run anything.
+  // Moved here under the lock and destroyed after unlocking, since that may run other code.
   InlineVector<SavedTensor, 4> freed;
   const std::lock_guard guard(lock);
   for (TensorArg& t : tensors_)
@@ -186,7 +187,7 @@ void OpNode::check_alive() const {
         "retain_graph=True");
 }
 
-// Another thread may release the node meanwhile: a copy is unpacked.
+// Unpacks a copy, since another thread may release the node meanwhile.
 Tensor OpNode::unpacked(const SavedTensor& saved) const {
   auto* self = const_cast<OpNode*>(this);
   self->lock.lock();
@@ -248,12 +249,12 @@ Gradients OpNode::apply(Gradients grads) {
   if (kept_args_ | kept_results_) check_alive();
   if (std::ranges::none_of(grads, &Tensor::defined)) return Gradients(next.size());
   const HeldInUse saved(*this);
-  // The last results may have had no gradient, or not have been made at all.
+  // Results at the end may be missing or have no gradient.
   grads.resize(std::max<size_t>(grads.size(), info.results));
   Gradients out(next.size());
   Backward fused(*this, grads);
   fused.outputs_ = &out;
-  // Rules that are not fused need not look for undefined gradients.
+  // Rules that are not fused get zeros in place of undefined gradients.
   const auto made =
       grads.begin() + static_cast<std::ptrdiff_t>(std::min(grads.size(), outputs.size()));
   const bool gaps = std::any_of(grads.begin(), made, [](const Tensor& g) { return !g.defined(); });
@@ -273,7 +274,7 @@ Gradients OpNode::apply(Gradients grads) {
   return out;
 }
 
-// Zeros in place of undefined gradients of results that have one.
+// Replaces undefined gradients by zeros, except for results that are not differentiable.
 Gradients OpNode::with_zeros(const Gradients& grads) const {
   Gradients complete = grads;
   for (size_t k = 0; k < complete.size() && k < outputs.size(); ++k) {
@@ -284,7 +285,7 @@ Gradients OpNode::with_zeros(const Gradients& grads) const {
   return complete;
 }
 
-// --- what rules read
+// --- class Backward
 
 int Backward::arg_index(Name n) const {
   const Schema& s = node_.op().info().schema;

@@ -19,7 +19,7 @@ bool PassPlan::will_run(const Node& n) const {
   return at != NodeTable::none && table[at].needed;
 }
 
-// The table grows while the loop goes through it.
+// The loop visits nodes that it adds to the table itself.
 void PassPlan::discover(std::span<const Edge> roots) {
   for (const Edge& r : roots) table.insert(r.node.get());
   for (uint32_t i = 0; i < table.size(); ++i) {
@@ -45,9 +45,10 @@ void PassPlan::mark_inputs(std::span<const Edge> inputs, bool accumulate) {
   mark_paths(std::move(ends));
 }
 
-// Marks the nodes whose gradients lead to `ends`, walking the edges against their direction.
+// Marks the nodes from which `ends` can be reached, by following edges backward from them.
 void PassPlan::mark_paths(std::vector<uint32_t> ends) {
-  // Lists of users in two arrays: the first link of each node, and {user, next link}.
+  // A linked list of predecessors for each node: its first link, and links {predecessor, next
+  // link}.
   std::vector<uint32_t> first(table.size(), NodeTable::none);
   std::vector<std::pair<uint32_t, uint32_t>> links;
   for (uint32_t i = 0; i < table.size(); ++i)
@@ -69,7 +70,7 @@ void PassPlan::mark_paths(std::vector<uint32_t> ends) {
   }
 }
 
-// Gradients come from nodes that run, and from those alone.
+// Counts the gradients that each node waits for: only nodes that run send any.
 void PassPlan::count_gradients() {
   for (uint32_t i = 0; i < table.size(); ++i) table[i].dependencies = 0;
   for (uint32_t i = 0; i < table.size(); ++i) {

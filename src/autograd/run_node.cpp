@@ -10,7 +10,7 @@
 namespace facula {
 namespace {
 
-// Hooks may be added and removed meanwhile, also by themselves.
+// Copies each hook before calling it, since hooks may be added and removed meanwhile.
 template <class List>
 List copied(Node& n, const List& list) {
   const std::lock_guard guard(n.lock);
@@ -20,7 +20,7 @@ List copied(Node& n, const List& list) {
 void run_leaf_hooks(Node& n, Gradients& grads) {
   const Tensor leaf = n.leaf();
   AutogradMeta& m = autograd_meta(leaf);
-  // By index: a hook may add another.
+  // Loops by index, since a hook may add another.
   for (size_t i = 0; const auto hook = leaf_hook(m, &LeafHooks::gradient, i); ++i)
     if (Tensor t = hook->call(grads[0]); t.defined()) grads[0] = t;
 }
@@ -53,7 +53,7 @@ Gradients run_plainly(Node& n, Gradients grads, bool keep_saved) {
   return out;
 }
 
-// In anomaly mode: says where a node that fails was made, and looks for NaN.
+// In anomaly mode: reports where a failing node was made, and checks for NaN.
 Gradients run_watched(Node& n, Gradients grads, bool keep_saved) {
   try {
     Gradients out = run_plainly(n, std::move(grads), keep_saved);

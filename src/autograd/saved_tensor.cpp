@@ -19,7 +19,7 @@ struct SavedTensorState {
 
 namespace {
 
-// A pointer that is null in the common case: saving reads nothing else.
+// Null in the common case, so that saving a tensor reads only this pointer.
 SavedTensorState*& in_force() { return thread_state.saved_tensors; }
 
 struct StateOwner {
@@ -66,7 +66,7 @@ void pop_saved_tensor_hooks() {
   state->hooks.pop_back();
 }
 std::shared_ptr<SavedTensorHooks> top_saved_tensor_hooks() {
-  // Forward mode saves only until the call is over.
+  // Hooks do not run for forward mode, which saves tensors only until the call is over.
   const SavedTensorState* state = in_force();
   if (!state || state->packing || state->hooks.empty() || thread_state.computing_tangent)
     return nullptr;
@@ -92,14 +92,14 @@ void set_saved_tensor_state(const std::shared_ptr<SavedTensorState>& s) {
 }
 
 namespace {
-// A header of its own over what t shows, without history. Where the class of t has
-// __torch_dispatch__, only the class knows what its tensors hold.
+// Another tensor over the same values, without a grad_fn. For a class with __torch_dispatch__ the
+// class makes it, since only it knows what its tensors hold.
 Tensor plain_header(const Tensor& t) {
   return t->layers.has(Layer::Subclass) ? ops::detach(t) : alias_tensor(t);
 }
 }  // namespace
 
-// The product of a pack hook, and the history that the tensor gets back.
+// The result of a pack hook, and the grad_fn that unpack() sets again.
 struct SavedTensor::Packed {
   std::unique_ptr<PackedTensor> value;
   Edge edge;
@@ -140,7 +140,7 @@ void SavedTensor::pack(const Tensor& t, const std::shared_ptr<SavedTensorHooks>&
 }
 
 void SavedTensor::show_packed(HeldVisitor& visitor) const {
-  if (packed_.use_count() > 1) return;  // somebody else holds it as well
+  if (packed_.use_count() > 1) return;  // something else holds it too
   packed_->value->show_held(visitor);
   if (packed_->edge) visitor.node(packed_->edge.node.get());
 }
@@ -180,7 +180,7 @@ Tensor SavedTensor::with_history(const Tensor& t, const Ref<Node>& owner) const 
   if (!owner) return t;
   Tensor again = plain_header(t);
   if (data_.defined()) again->shared_version = data_->share_version();
-  // A view that was changed has its history by way of the base.
+  // A view that was changed in place gets its grad_fn from the base.
   const Edge edge = owner->around ? owner->around->edge_of_view() : Edge{owner, output_nr_};
   again = with_edge(std::move(again), edge);
   copy_tangent(t, again);
@@ -189,7 +189,7 @@ Tensor SavedTensor::with_history(const Tensor& t, const Ref<Node>& owner) const 
 
 Tensor SavedTensor::unpack(const Ref<Node>& owner, const Node& saved_by) const {
   if (packed_) {
-    // An object of its own on the stack: the hook may run Python, which may free the graph.
+    // Holds a reference, since the hook may run Python code that frees the graph.
     const std::shared_ptr<Packed> packed = packed_;
     Tensor t;
     {

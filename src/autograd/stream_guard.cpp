@@ -12,7 +12,7 @@ void GradientHandover::hand_over(const Tensor& gradient, const OutputMeta& recei
   const Stream from = current_stream(d), to{d, receiver.stream};
   if (from == to) return;
   stream_waits(to, from);
-  // Both streams use its memory now, whichever it was allocated for.
+  // The memory is used on both streams, and was allocated for one of them.
   if (gradient->storage && gradient->storage->has_memory()) {
     record_stream(d, gradient->storage->data(), to);
     record_stream(d, gradient->storage->data(), from);

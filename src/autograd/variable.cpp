@@ -16,7 +16,8 @@ namespace {
 
 std::atomic<uint64_t> next_hook{1};
 
-// A view whose memory was changed after it got its history, and whose base has one.
+// Whether the tensor is a view whose memory was changed after its grad_fn was set, and whose base
+// requires grad.
 bool stale_view(const Tensor& t) {
   const AutogradMeta& m = *t->autograd;
   return m.base.defined() &&
@@ -28,7 +29,7 @@ std::string name_of_operation(const std::string& node) {
   return node.substr(0, node.rfind("Backward"));
 }
 
-// What a view of a special kind is, for the error when it is changed.
+// Describes a view of a special kind, for the error when it is changed in place.
 const char* kind_of(ViewKind kind) {
   switch (kind) {
     case ViewKind::MultiOutput:
@@ -56,7 +57,7 @@ const char* kind_of(ViewKind kind) {
               ". clone() it, or work out of place");
 }
 
-// A tensor whose .grad is kept has that done by the node of its present value.
+// Moves retain_grad() of a tensor from its old node to its new one.
 void move_retained(const Tensor& t, GraphNode* before, Node& now) {
   if (before) before->forget(t.get());
   now.retain_output(t->autograd->output_nr, t.get());
@@ -70,14 +71,14 @@ Edge way_from_base(const Tensor& t) {
   return {grad_fn(again), again->autograd->output_nr};
 }
 
-// The history of a stale view: the way from its base, taken again. Threads that read the same view
-// may meet here; the first one's node is the one that stays.
+// Gives a stale view a new grad_fn, a view of its base. If several threads do this at once, the
+// node of the first one stays.
 void renew_history(const Tensor& t) {
   AutogradMeta& m = *t->autograd;
   if (m.view_kind != ViewKind::Default) refuse_change(t, true);
   const uint32_t version = t->current_version();
   const Edge way = way_from_base(t);
-  Ref<GraphNode> other = Ref<GraphNode>::share(way.node.get());  // then what was there before
+  Ref<GraphNode> other = Ref<GraphNode>::share(way.node.get());  // after the swap, the old node
   {
     const std::lock_guard guard(m.lock);
     if (m.view_version.load(std::memory_order_relaxed) == version) return;
@@ -100,7 +101,7 @@ LeafHooks& own_leaf_hooks(const Tensor& t) {
   return *there;
 }
 
-// Takes the hook out; what it holds is let go of by the caller, without the lock.
+// Removes a hook and returns it, so that the caller destroys it after unlocking.
 template <class Hook>
 std::vector<Hook> without(std::vector<Hook>& list, uint64_t id) {
   const auto at = std::ranges::stable_partition(list, [id](const Hook& h) { return h.id != id; });
@@ -116,7 +117,7 @@ uint64_t new_hook_id() { return next_hook.fetch_add(1); }
 bool requires_grad(const Tensor& t) {
   const AutogradMeta* m = t->autograd;
   if (!m) return false;
-  // The base first: another thread may be renewing a view's grad_fn.
+  // Asks the base before reading grad_fn, which another thread may be renewing for a view.
   return m->requires_grad || (m->base.defined() && requires_grad(m->base)) || m->grad_fn;
 }
 
@@ -150,7 +151,7 @@ Ref<Node> grad_fn(const Tensor& t) {
   if (!m) return {};
   if (stale_view(t)) renew_history(t);
   auto* node = static_cast<Node*>(m->grad_fn.get());
-  // A leaf that was packed and unpacked again carries its accumulation node here.
+  // A saved leaf that was packed and unpacked again has its AccumulateGrad here.
   if (node && is_accumulator(*node)) return {};
   return Ref<Node>::share(node);
 }
@@ -160,7 +161,7 @@ Ref<Node> grad_accumulator(const Tensor& t) {
   GraphNode* there = m.accumulator.load(std::memory_order_acquire);
   if (!there) {
     auto made = std::make_unique<AccumulateGrad>(t);
-    // Another thread may be faster.
+    // Another thread may have set one meanwhile.
     if (m.accumulator.compare_exchange_strong(there, made.get(), std::memory_order_acq_rel))
       there = made.release();
   }
@@ -210,7 +211,7 @@ Tensor read_grad(const Tensor& t) {
   return m->grad;
 }
 
-// What was there goes after the lock: it may run anything.
+// The old gradient is destroyed after unlocking, since that may run other code.
 void write_grad(const Tensor& t, Tensor grad) {
   AutogradMeta& m = autograd_meta(t);
   const std::lock_guard guard(m.lock);
@@ -228,14 +229,14 @@ bool replace_grad(const Tensor& t, const Tensor& before, const Tensor& after) {
 
 namespace {
 
-// Takes part in one try to grow the .grad of a tensor that keeps its gradient. The tensor may go at
-// any time: its destructor takes it off the node's list first, under the node's lock.
+// Adds to the .grad of a tensor with retain_grad(), which may be destroyed on another thread at any
+// time: its destructor removes it from the node's list under the node's lock.
 struct KeptGradient {
   Node& node;
   const std::pair<uint32_t, TensorImpl*> what;
-  Tensor now;  // .grad as it was seen last
+  Tensor now;  // .grad when it was last read
 
-  // False where the tensor is gone.
+  // False if the tensor was destroyed.
   bool read() {
     Tensor seen;
     const std::lock_guard guard(node.lock);
@@ -245,7 +246,7 @@ struct KeptGradient {
     std::swap(now, seen);
     return true;
   }
-  // False where .grad is no longer what it was.
+  // False if .grad was changed since read().
   bool write(Tensor sum) {
     const std::lock_guard guard(node.lock);
     if (!listed()) return true;
@@ -376,7 +377,7 @@ void rebase_history(const Tensor& t, const Ref<Node>& node) {
   node->outputs.push_back({IntVec(t.sizes()), t.dtype(), t.device()});
   const auto whole = Ref<Node>::take(new CopySlices(base, t, node));
   set_history(base, whole);
-  t->autograd->view_version = t->current_version() - 1;  // stale: takes its history from the base
+  t->autograd->view_version = t->current_version() - 1;  // makes it a stale view, see renew_history
   t->layers |= Layer::Autograd;
   const Ref<Node> renewed = grad_fn(t);
   node_complete(whole);

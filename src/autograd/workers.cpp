@@ -39,8 +39,8 @@ struct ThreadScope {
   }
 };
 
-// The threads of one device. One of them runs jobs; more than one only while others that wait are
-// stood in for, and the surplus is parked afterwards.
+// The threads of one device. Only one of them runs jobs at a time: when it waits for other threads
+// (WorkerWaits), another takes its place, and idles again afterwards.
 class Worker {
  public:
   explicit Worker(Device device) : device_(device) {}
@@ -51,7 +51,7 @@ class Worker {
     if (active_ > 0) return wake_.notify_one();
     try {
       activate();
-    } catch (...) {  // the system has no thread for it
+    } catch (...) {  // the system refused to make a thread
       jobs_.pop_back();
       throw;
     }
@@ -104,13 +104,13 @@ void Worker::serve() {
     jobs_.pop_front();
     guard.unlock();
     job();
-    job = nullptr;  // without the lock: it may hold the last of a pass
-    if (generation != fork_generation()) return;  // a hook forked: the child has no use for this
+    job = nullptr;  // after unlocking, since it may hold the last reference to a pass
+    if (generation != fork_generation()) return;  // a hook has forked, and this is the child
     guard.lock();
   }
 }
 
-// Never destroyed: workers outlive every static object.
+// Never destroyed, since worker threads outlive static objects.
 struct Workers {
   using Map = std::map<std::pair<int, int>, Worker*>;
   ForkSafeMutex mutex{ForkOrder::Engine};
@@ -121,8 +121,7 @@ Workers& workers() {
   return *all;
 }
 
-// Threads do not survive a fork: the child starts workers of its own, and gives up these with all
-// that they hold.
+// Threads do not survive a fork: the child leaks these workers and starts its own.
 constinit ForkHandler forks(ForkOrder::Engine, nullptr, nullptr, [](ForkHandler&) {
   workers().of = new Workers::Map;
   own_worker = nullptr;

@@ -1,5 +1,6 @@
-// Small blocks: thread free list -> central list of the size class -> chunk -> system.
-// Large blocks: cache ordered by last use -> system. See allocator.h for the contract.
+// The host allocator (allocator.h). A small block comes from the thread's free list, else from the
+// central list of its size class, which cuts blocks from chunks. A large block comes from a cache
+// ordered by last use. Both get new memory from the system.
 #include "core/allocator.h"
 
 #include <sys/mman.h>
@@ -29,7 +30,7 @@
 namespace facula {
 namespace {
 
-// No machine has this much: refused before the system is asked.
+// More than any machine has: refused without asking the system.
 constexpr size_t absurd_size = size_t{1} << 46;
 
 [[noreturn]] void throw_out_of_memory(size_t bytes) {
@@ -38,10 +39,10 @@ constexpr size_t absurd_size = size_t{1} << 46;
                      cpu_memory_stats().allocated, " bytes are in use", largest_holders()));
 }
 
-// A level and the highest that it has been.
+// A quantity and the highest value it has had.
 class Level {
  public:
-  // Adds `delta`; on the way there the level had risen by at most `rise`.
+  // Adds `delta`, which is the sum of several changes; `rise` is their highest intermediate sum.
   void add(int64_t delta, int64_t rise) {
     const int64_t before = now_.fetch_add(delta, std::memory_order_relaxed);
     int64_t seen = peak_.load(std::memory_order_relaxed);
@@ -60,7 +61,7 @@ class Level {
   std::atomic<int64_t> peak_{0};
 };
 
-// What is not, or no longer, counted by a thread.
+// Counts that threads have handed in, and those of threads that ended.
 struct Totals {
   Level allocated;
   Level reserved;
@@ -96,7 +97,7 @@ void free_fenced(void* p, size_t bytes) noexcept {
 
 #if defined(FACULA_SYSTEM_ALLOCATOR)
 
-// The sanitizer has to see each block.
+// With the address sanitizer, every block comes from malloc so that it can check it.
 void* cpu_allocate(size_t bytes) {
 #if FACULA_FENCED
   if (fences_on()) return allocate_fenced(bytes);
@@ -158,8 +159,8 @@ void* map_memory(size_t size) noexcept {
 }
 
 void unmap_memory(void* p, size_t size) noexcept {
-  // Unmapping can fail where it would split a mapping and there are too many; then the pages at
-  // least are given back.
+  // munmap fails if it would split a mapping and the process has too many; the pages are released
+  // anyway then.
   if (munmap(p, size) != 0) madvise(p, size, MADV_DONTNEED);
   totals.reserved.add(-static_cast<int64_t>(size));
 }
@@ -168,7 +169,7 @@ void unmap_memory(void* p, size_t size) noexcept {
 
 constexpr size_t small_limit = size_t{64} << 10;
 static_assert(small_limit == holder_bytes);
-// Every multiple of 64 up to here is a class, then there are 4 a doubling.
+// Up to this size each multiple of 64 is a class; above, there are 4 classes for each power of two.
 constexpr size_t fine_limit = 1024;
 constexpr size_t class_count = 40;
 
@@ -187,7 +188,7 @@ constexpr std::array<uint32_t, class_count> class_sizes = [] {
 }();
 static_assert(size_class(small_limit) == class_count - 1 && class_sizes[16] == 1280);
 
-// Blocks that a free list may hold before half of them go to the central list.
+// How many blocks a free list may hold; then half of them are moved to the central list.
 constexpr uint32_t list_limit(size_t k) {
   return std::clamp<uint32_t>((uint32_t{128} << 10) / class_sizes[k], 4, 256);
 }
@@ -203,7 +204,7 @@ struct Block {
 
 constexpr size_t chunk_size = size_t{512} << 10;
 
-// The head of a chunk; blocks of one class follow. Chunks are aligned to their size.
+// The header of a chunk, followed by blocks of one class. Chunks are aligned to their size.
 struct alignas(cpu_alignment) Chunk {
   Chunk* next;
   uint32_t cut;   // blocks that have been cut off so far
@@ -224,7 +225,7 @@ Chunk* map_chunk() noexcept {
   return new (raw + skip) Chunk{nullptr, 0, 0};
 }
 
-// The blocks of one class that no thread holds.
+// The free blocks of one class that are in no thread's cache.
 class CentralList {
  public:
   std::mutex mutex;
@@ -248,7 +249,7 @@ class CentralList {
     head_ = first;
   }
 
-  // Unmaps the chunks whose blocks are all here.
+  // Unmaps the chunks whose blocks are all free.
   void release_idle_chunks() noexcept {
     const std::lock_guard lock(mutex);
     for (Chunk* c = chunks_; c != nullptr; c = c->next) c->idle = 0;
@@ -314,7 +315,7 @@ class Counter {
 
 struct FreeList {
   Block* head = nullptr;
-  uint32_t room = 0;  // blocks that it may still take
+  uint32_t room = 0;  // how many more blocks it may take
 };
 
 struct ThreadCache {
@@ -327,8 +328,8 @@ struct ThreadCache {
   ThreadCache* previous = nullptr;
 };
 
-// Stand-ins with neither blocks nor room, so that the hot path needs no test for them: threads
-// start with the first and end with the second.
+// Empty caches with no room, so that the fast path need not test for a missing cache: a thread
+// begins with the first and ends with the second.
 constinit ThreadCache not_attached;
 constinit ThreadCache detached;
 
@@ -416,7 +417,8 @@ struct CachedBlock {
   size_t size;
 };
 
-// Eight sizes a doubling up to 64 MiB, then multiples of a huge page: little waste, much reuse.
+// Rounds up to one of eight sizes for each power of two up to 64 MiB, then to a multiple of a huge
+// page. Few sizes make reuse likely, and at most an eighth is wasted.
 constexpr size_t large_block_size(size_t bytes) {
   const size_t step = std::min(std::bit_floor(bytes - 1) / 8, huge_page);
   return (bytes + step - 1) / step * step;
@@ -508,7 +510,7 @@ class LargeCache {
     cached_ -= b->size;
   }
 
-  // Removes the blocks of longest idleness, as a chain that is to be unmapped without the lock.
+  // Removes the least recently used blocks; the caller unmaps the chain without holding the lock.
   CachedBlock* shrink(size_t limit) noexcept {
     CachedBlock* chain = nullptr;
     while (cached_ > limit) {
@@ -539,7 +541,7 @@ constinit LargeCache large;
 
 // ---- Fork ---------------------------------------------------------------------------------------
 
-// A child has only the forking thread: it must find every lock free and every structure whole.
+// A child has only the thread that forked, so all locks are held during the fork (core/fork.h).
 void lock_all(ForkHandler&) {
   registry_mutex.lock();
   for (CentralList& list : central) list.mutex.lock();
@@ -554,8 +556,8 @@ void unlock_all(ForkHandler&) {
   registry_mutex.unlock();
 }
 
-// The lists of threads that are gone may have been caught in the middle of a change, so their few
-// blocks are given up; what they counted still holds.
+// In a child: another thread's free lists may have been in the middle of a change, so their few
+// blocks are leaked. Their counts are still added up.
 void forget_other_threads() {
   for (ThreadCache* c = registry; c != nullptr;) {
     ThreadCache* next = c->next;
@@ -574,7 +576,7 @@ constinit ForkHandler forks(ForkOrder::Memory, lock_all, unlock_all, [](ForkHand
 
 // ---- Slow paths ---------------------------------------------------------------------------------
 
-// Calls `get` again after all caches have been emptied when it finds no memory at first.
+// Calls `get`, and once more after emptying all caches if it finds no memory.
 template <class F>
 void* get_or_throw(size_t bytes, F get) {
   void* p = get();

@@ -39,8 +39,8 @@ bool names_controller(const std::string& list, const char* controller) {
   return padded.find("," + std::string(controller) + ",") != std::string::npos;
 }
 
-// The group's path in the hierarchy of `controller`, from lines `id:controllers:path`; version 2
-// has no controllers in its line and is asked for by "".
+// The path of the process's group for a controller, from lines of the form `id:controllers:path`.
+// The line of version 2 lists no controllers; "" selects it.
 std::string group_path(const std::string& groups, const char* controller) {
   for (size_t begin = 0; begin < groups.size();) {
     const size_t end = std::min(groups.find('\n', begin), groups.size());
@@ -57,7 +57,7 @@ std::string group_path(const std::string& groups, const char* controller) {
   return "/";
 }
 
-// The least of `limit_at(folder)` over a group and its parents: each of them binds.
+// The smallest limit of a group and its parents, since all of them apply.
 template <class F>
 double least_over_parents(const std::string& mount, std::string path, F limit_at) {
   double least = limit_at(mount);

@@ -12,7 +12,8 @@ IntVec dense_strides(IntSpan sizes, IntSpan fastest_first) {
   IntVec strides(sizes.size());
   int64_t step = 1, below = 1;
   for (int64_t d : fastest_first) {
-    // The product with the slowest size is no stride, and may be too large.
+    // The product with the size of the slowest dimension is not used as a stride, so it may
+    // overflow.
     step = checked_mul(step, below, "Stride calculation");
     strides[static_cast<size_t>(d)] = step;
     below = std::max<int64_t>(sizes[static_cast<size_t>(d)], 1);

@@ -1,8 +1,8 @@
-// A checksum is the remainder of the bytes, read as a polynomial with bits for coefficients, when
-// it is divided by the polynomial of the code. Eight tables give what eight bytes contribute at
-// once. Processors that multiply such polynomials fold 64 bytes into the next 64: x^n of the part
-// that lies n bits ahead is replaced by its remainder, which is shorter (Gopal et al., "Fast CRC
-// computation for generic polynomials using PCLMULQDQ instruction", Intel, 2009).
+// CRC-32 treats the bytes as a polynomial over GF(2) and divides it by a fixed polynomial; the
+// remainder is the checksum. Without special instructions, eight tables process eight bytes at a
+// time. With PCLMULQDQ, which multiplies such polynomials, 64 bytes at a time are folded into the
+// next 64: a part that is n bits ahead is multiplied by the remainder of x^n (Gopal et al., "Fast
+// CRC computation for generic polynomials using PCLMULQDQ instruction", Intel, 2009).
 #include "core/checksum.h"
 
 #include <array>
@@ -43,7 +43,7 @@ uint64_t load_8(const uint8_t* p) {
   return value;
 }
 
-// Here and below a checksum is kept with all bits flipped, as the division needs it.
+// Here and below `rest` is the checksum with all bits inverted, as CRC-32 defines it.
 uint32_t divide_by_table(uint32_t rest, const uint8_t* p, size_t size) {
   for (; size >= 8; p += 8, size -= 8) {
     const uint64_t bits = load_8(p) ^ rest;
@@ -64,23 +64,23 @@ FACULA_FOLDS inline __m128i load_16(const uint8_t* p) {
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
 }
 
-// `ahead` moved behind by the distance that the two constants stand for, plus what is there.
+// Moves `ahead` by the distance that the two constants encode, and adds it to `there`.
 FACULA_FOLDS inline __m128i fold(__m128i ahead, __m128i constants, __m128i there) {
   const __m128i low = _mm_clmulepi64_si128(ahead, constants, 0x00);
   const __m128i high = _mm_clmulepi64_si128(ahead, constants, 0x11);
   return _mm_xor_si128(_mm_xor_si128(low, high), there);
 }
 
-// The remainder of 128 bits.
+// Reduces 128 bits to their 32-bit remainder.
 FACULA_FOLDS uint32_t reduce(__m128i bits, __m128i by_128) {
   const __m128i words = _mm_setr_epi32(-1, 0, -1, 0);
-  // x^96 and x^64 move the upper parts into the lower 64 bits.
+  // Folds the upper bits into the lower 64 with the remainders of x^96 and x^64.
   __m128i part = _mm_clmulepi64_si128(bits, by_128, 0x10);
   bits = _mm_xor_si128(_mm_srli_si128(bits, 8), part);
   const __m128i by_64 = _mm_cvtsi64_si128(0x163cd6124);
   part = _mm_srli_si128(bits, 4);
   bits = _mm_xor_si128(_mm_clmulepi64_si128(_mm_and_si128(bits, words), by_64, 0x00), part);
-  // Barrett's reduction: the quotient by a multiplication, then what it leaves.
+  // Barrett reduction: computes the quotient by a multiplication, then the remainder.
   const __m128i polynomial = _mm_set_epi64x(0x1f7011641, 0x1db710641);
   part = _mm_clmulepi64_si128(_mm_and_si128(bits, words), polynomial, 0x10);
   part = _mm_clmulepi64_si128(_mm_and_si128(part, words), polynomial, 0x00);

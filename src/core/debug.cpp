@@ -10,7 +10,7 @@ namespace {
 
 thread_local int depth = 0;
 
-// "src/dispatch/call.cpp" of a path that the compiler was given.
+// Cuts a compiler's path down to the part within the repository: "src/dispatch/call.cpp".
 std::string_view in_the_tree(std::string_view path) {
   for (const std::string_view folder : {"src/", "python/"}) {
     const size_t at = path.rfind(folder);
@@ -44,7 +44,7 @@ void set_level(Level level) {
 
 void print(Level level, std::string_view text, std::source_location where) {
   const std::string_view file = in_the_tree(where.file_name());
-  // One call for the whole line: those of several threads do not mix.
+  // One call for the whole line, so that lines of several threads do not mix.
   std::fprintf(stderr, "facula %d: %*s%.*s  [%.*s:%u]\n", static_cast<int>(level), 2 * depth, "",
                static_cast<int>(text.size()), text.data(), static_cast<int>(file.size()),
                file.data(), static_cast<unsigned>(where.line()));

@@ -19,7 +19,7 @@ namespace {
 constexpr int cuda_kind = 0;
 constexpr int most_indices = 128;
 
-// Never destroyed: devices are used until the process ends.
+// A registered kind of device. Never destroyed, since devices are used until the process ends.
 struct Kind {
   DeviceTable table;
   std::string name;
@@ -29,7 +29,8 @@ struct Kind {
 
 constinit std::atomic<Kind*> kinds[device_kinds] = {};
 constinit ForkSafeMutex registration(ForkOrder::Devices);
-// Set in children that were forked after a kind had started: its threads and handles are not there.
+// lost_by_fork is set in a child that was forked after a device was used: the device library's
+// threads and handles do not exist there.
 constinit std::atomic<bool> any_started{false}, lost_by_fork{false};
 
 // The current index of each kind.
@@ -66,7 +67,7 @@ std::string type_name(DeviceType type) {
   return k ? k->name : "unknown";
 }
 
-// What every table has, whatever it leaves out.
+// Checks the entries that every table must have.
 void check_table(const DeviceTable& t) {
   check(t.size >= offsetof(DeviceTable, release) + sizeof(t.release),
         "register_device(): expected a table that reaches at least to the entry 'release'; got ",
@@ -79,7 +80,7 @@ void check_table(const DeviceTable& t) {
         t.name, "' lacks one");
 }
 
-// The entries that belong together are there together.
+// Checks that of entries which belong together all or none are present.
 void check_groups(const DeviceTable& t) {
   const auto whole = [&](std::initializer_list<bool> there, const char* what) {
     const auto n = std::ranges::count(there, true);
@@ -202,7 +203,7 @@ DeviceGuard::~DeviceGuard() {
   try {
     set_current_device(before_);
   } catch (const Error&) {
-    // The way out of a scope: the device's next use says what is wrong with it.
+    // A destructor must not throw; the next use of the device reports the error.
   }
 }
 
@@ -252,7 +253,7 @@ std::ostream& operator<<(std::ostream& to, const DeviceText& text) {
 }
 
 namespace {
-// Whether the name is that of a kind, which goes to `type`.
+// Sets `type` to the kind of that name; false if there is none.
 bool find_type(std::string_view name, DeviceType& type) {
   for (DeviceType t : {DeviceType::CPU, DeviceType::CUDA, DeviceType::Meta})
     if (name == type_name(t)) {

@@ -10,7 +10,7 @@ namespace facula {
 namespace {
 
 constexpr int most_indices = 128;
-// Made at a device's first allocation and never destroyed.
+// The cache of each device, made at its first allocation and never destroyed.
 constinit std::atomic<DeviceCache*> caches[device_kinds][most_indices] = {};
 
 DeviceCache* cache_there(Device d) {

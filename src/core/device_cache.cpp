@@ -40,7 +40,7 @@ void DeviceCache::change(PooledCounter& c, BlockPool pool, int64_t by) {
   c[static_cast<int>(pool)].change(by);
 }
 
-// --- taking
+// --- allocation
 
 DeviceCache::Block* DeviceCache::find_free(size_t bytes, uint32_t stream, BlockPool pool) {
   FreeBlocks& blocks = free_blocks(pool);
@@ -79,7 +79,7 @@ DeviceCache::Block* DeviceCache::new_segment(size_t bytes, uint32_t stream, Bloc
   return new Block{static_cast<char*>(data), bytes, stream, pool};
 }
 
-// Cuts what is left over of a block off it, where that is worth keeping.
+// Splits off the rest of a block after `bytes`, if it is large enough to be useful.
 void DeviceCache::split(Block* b, size_t bytes) {
   const size_t left = b->bytes - bytes;
   if (left < (b->pool == BlockPool::Small ? unit : small_block + 1)) return;
@@ -149,7 +149,7 @@ std::string DeviceCache::largest_blocks() const {
   return text;
 }
 
-// --- giving back
+// --- release
 
 void DeviceCache::release(void* data) {
   const std::lock_guard guard(mutex_);
@@ -195,10 +195,10 @@ void DeviceCache::make_free(Block* b) {
   change(stats_.inactive_split_bytes, b->pool, static_cast<int64_t>(b->bytes));
 }
 
-// An event on each stream that uses the block too; without events the host waits.
+// Records an event on each other stream that uses the block. Without events the host waits.
 void DeviceCache::wait_for_streams(Block* b) {
   const std::vector<Stream> others = std::exchange(b->other_streams, {});
-  b->waits = 1;  // this loop's, so that the block is not yet free
+  b->waits = 1;  // one for this loop, so that the block does not become free in the middle of it
   for (const Stream& s : others) {
     try {
       if (!table_.create_event) {
@@ -210,7 +210,7 @@ void DeviceCache::wait_for_streams(Block* b) {
       waiting_.push_back({std::move(event), b});
       ++b->waits;
     } catch (const Error&) {
-      // The device is broken: its next use says so. The block stays out of reach.
+      // The device failed, which its next use will report. The block is not reused.
       return;
     }
   }
@@ -237,7 +237,7 @@ void DeviceCache::wait_for_all() {
 void DeviceCache::return_segments() {
   const auto whole = [](const Block* b) { return !b->is_split(); };
   if (std::ranges::none_of(small_, whole) && std::ranges::none_of(large_, whole)) return;
-  synchronize_device(device_);  // the host let go of the blocks, the device may not have
+  synchronize_device(device_);  // the device may still be using blocks that the host has freed
   for (FreeBlocks* blocks : {&small_, &large_})
     for (auto it = blocks->begin(); it != blocks->end();) {
       Block* b = *it;
@@ -277,7 +277,7 @@ void DeviceCache::describe(const void* data, DType dtype, IntSpan sizes) noexcep
     at->second->sizes.assign(sizes.begin(), sizes.end());
     at->second->dtype = dtype;
   } catch (const std::bad_alloc&) {
-    // The list is a help for the reader of an error, no more.
+    // The list only makes an error text more helpful, so failing to extend it is no error.
   }
 }
 
@@ -294,7 +294,7 @@ std::vector<void*> DeviceCache::end_capture() {
   return std::exchange(captured_blocks_, {});
 }
 
-// --- figures
+// --- statistics
 
 DeviceMemoryStats DeviceCache::stats() {
   const std::lock_guard guard(mutex_);

@@ -12,7 +12,7 @@ namespace {
 constexpr size_t device_state_bytes = 16;
 constexpr int most_indices = 128;
 
-// Seeds of neighbouring offsets must give streams that have nothing in common (splitmix64).
+// The splitmix64 hash, so that neighbouring offsets give independent seeds.
 uint64_t mixed(uint64_t x) {
   x += 0x9e3779b97f4a7c15u;
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
@@ -90,7 +90,7 @@ std::unique_ptr<Generator> DeviceGenerator::clone() const {
 }
 
 DeviceGenerator& default_generator(Device device) {
-  // Never destroyed: kernels draw until the process ends.
+  // Never destroyed, since kernels may draw until the process ends.
   static std::atomic<DeviceGenerator*> generators[device_kinds][most_indices] = {};
   device = with_index(device);
   const int kind = device_kind(device.type);
@@ -115,7 +115,7 @@ Generator& generator_for(Generator* given, Device device) {
   }
   if (wanted == DeviceType::CPU) return given ? *given : default_generator();
   auto& g = given ? static_cast<DeviceGenerator&>(*given) : default_generator(device);
-  // On the heap: a thread's static memory has little room.
+  // On the heap, because static thread-local memory is scarce.
   static thread_local std::unique_ptr<Generator> on_host;
   if (!on_host) on_host = std::make_unique<Generator>();
   on_host->manual_seed(g.next_host_seed());

@@ -58,7 +58,7 @@ constexpr Alias aliases[] = {
 
 std::atomic<DType> default_dtype_value{DType::Float32};
 
-// Position in the order in which PyTorch widens within floats and complex numbers.
+// The order of floating and complex dtypes in type promotion.
 int width_rank(DType d) {
   switch (real_of(d)) {
     case DType::Float16:

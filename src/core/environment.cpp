@@ -31,7 +31,7 @@ constexpr Switch switches[] = {
      "load() reads weights alone, whatever it is told"},
 };
 
-// The environment's entries end with a null, and so do the table's names: they are literals.
+// getenv with an unset or empty variable as null. The names are literals, so they end with a null.
 const char* non_empty(std::string_view name) {
   if (name.empty()) return nullptr;
   const char* value = std::getenv(name.data());

@@ -16,11 +16,11 @@ constexpr int first_registered = static_cast<int>(Layout::FirstRegistered);
 
 constinit std::mutex registration;
 constinit std::atomic<const char*> added_layouts[most_layouts - first_registered] = {};
-// By number; 0 stands for kinds that are not registered.
+// The registered kinds by id; id 0 means not registered.
 constinit std::atomic<const ExtensionKind*> kinds[most_extension_kinds] = {};
 constinit std::atomic<int> kind_count{1};
 
-// Names outlive the library that registered them.
+// Copies a text, since the library that registered it may be unloaded.
 const char* kept(std::string_view text) {
   char* copy = new char[text.size() + 1];
   std::copy(text.begin(), text.end(), copy);
@@ -100,7 +100,7 @@ const ExtensionKind* kind_of_layout(Layout layout) {
   return nullptr;
 }
 
-// --- what a kind that says nothing else answers
+// --- the defaults of Extension's functions
 
 IntVec Extension::sizes(const TensorImpl& t) const { return IntVec(t.sizes()); }
 IntVec Extension::strides(const TensorImpl& t) const {
@@ -122,7 +122,8 @@ Tensor layout_tensor(Extension* extension, IntSpan sizes, DType dtype, Device de
   check(kind.id && kind.dispatch_key, "layout_tensor(): expected an extension of a registered ",
         "kind that calls are dispatched by; got one of ", kind.name);
   t->set_checked(sizes);
-  // Without bytes, and one of its own: views of a tensor are known by their storage.
+  // It needs a storage of its own, though without bytes, since views are recognised by their
+  // storage.
   t->storage = Storage::make({DeviceType::Meta, -1}, 0);
   t->dtype = dtype;
   t->device = with_index(device);

@@ -20,16 +20,16 @@ namespace {
 
 constexpr uint8_t canary = 0xa5;
 constexpr size_t page = 4096;
-// Every byte is written, so what the system would only lend is refused.
+// A limit, because every byte is written and so really takes memory.
 constexpr size_t most_bytes = size_t{4} << 30;
 
 std::atomic<uint8_t> fill_byte{0x7f};
 
-// Where the pages of a block lie. Its end touches the page after it, but for what alignment leaves.
+// The pages of a block. The block ends at the guard page behind it, except for alignment.
 struct Place {
   char* map;
-  size_t mapped;  // with both fences
-  char* first;    // of the pages between
+  size_t mapped;  // bytes, with both guard pages
+  char* first;    // the first page between them
   size_t pages;
   char* block;
 };
@@ -49,7 +49,7 @@ Place place_of(void* block, size_t bytes) {
   return place_from_map(first - page, bytes);
 }
 
-// Calls f for the bytes of the pages that are no part of the block.
+// Calls f for the bytes of these pages that are not part of the block.
 template <class F>
 void each_gap(const Place& place, size_t bytes, F f) {
   f(place.first, static_cast<size_t>(place.block - place.first));
@@ -66,7 +66,8 @@ void check_gap(const char* gap, size_t n, const Place& place, size_t bytes) {
   }
 }
 
-// Freed blocks keep their addresses for a while, without pages, so that a late reader faults.
+// A queue of freed blocks whose addresses stay reserved without pages for a while, so that using
+// them faults.
 struct Freed {
   void* map;
   size_t mapped;

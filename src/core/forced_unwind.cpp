@@ -15,8 +15,8 @@ void stop_this_thread() {
 
 }  // namespace facula
 
-// What the C++ compiler names as the routine that knows the clean-up of its frames, and the same
-// symbol as the C++ run-time defines it.
+// The personality routine that the compiler refers to in every C++ frame, and the one of the C++
+// runtime, which the linker's --wrap renames.
 extern "C" {
 _Unwind_Reason_Code __real___gxx_personality_v0(int version, _Unwind_Action actions, uint64_t kind,
                                                 _Unwind_Exception* error, _Unwind_Context* context);

@@ -10,7 +10,7 @@ namespace facula {
 
 constinit std::atomic<uint32_t> fork_generation_now{1};
 
-// The list of handlers, in the order in which they begin. It only grows, and readers need no lock.
+// The list of handlers in lock order. It only grows, so that readers need no lock.
 struct ForkHandlers {
   static void add(ForkHandler& h) noexcept {
     const std::lock_guard guard(adding);
@@ -35,7 +35,7 @@ struct ForkHandlers {
          h = h->next_.load(std::memory_order_acquire))
       f(*h);
   }
-  // One fork after the other.
+  // Forks of several threads run one after the other.
   static void begin() {
     forking.lock();
     each([](ForkHandler& h) {
@@ -43,7 +43,7 @@ struct ForkHandlers {
       h.began_ = true;
     });
   }
-  // A handler that came while others waited for their locks was not begun.
+  // A handler that was added after begin() has not run its first step.
   static void finish(const ForkHandler::Step ForkHandler::* step) {
     each([step](ForkHandler& h) {
       if (std::exchange(h.began_, false) && h.*step) (h.*step)(h);

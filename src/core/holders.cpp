@@ -24,9 +24,9 @@ struct Holder {
 };
 using Holders = std::unordered_map<const void*, Holder>;
 
-// The list lies in parts by the address of the block, each with a lock of its own: threads that
-// allocate at once seldom meet at one, and all are read when an error's text is made. A fork holds
-// all locks of the allocator, of which the thread sanitizer's search for deadlocks has room for 64.
+// The list is split by block address into parts with a lock each, so that threads that allocate at
+// the same time rarely wait for each other. An error text reads all parts. A fork holds all locks
+// of the allocator, of which the thread sanitizer's deadlock detector allows 64.
 struct alignas(64) Part {
   std::mutex mutex;
   Holders holders;
@@ -35,13 +35,13 @@ constexpr size_t part_count = 8;
 
 constinit std::atomic<AllocationSite> site_of{nullptr};
 
-// Never destroyed: tensors of static storage duration outlive them otherwise.
+// Never destroyed, since static tensors may be freed later.
 Part* parts() {
   static auto* p = new Part[part_count];
   return p;
 }
 
-// Blocks this large begin at pages, of which neighbours go to different parts.
+// Such large blocks begin at page boundaries; neighbouring pages belong to different parts.
 Part& part_of(const void* p) {
   const auto address = reinterpret_cast<uintptr_t>(p);
   return parts()[(address >> 12 ^ address >> 18) % part_count];
@@ -87,7 +87,7 @@ void note_block(const void* p, size_t bytes) noexcept {
     h.bytes = bytes;
     h.site = std::move(site);
   } catch (const std::bad_alloc&) {
-    // The list is a help for the reader of an error, no more.
+    // The list only makes an error text more helpful, so failing to extend it is no error.
   }
 }
 

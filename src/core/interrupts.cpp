@@ -5,7 +5,8 @@ namespace facula {
 thread_local constinit Interrupts interrupts __attribute__((tls_model("initial-exec"))) = {};
 
 namespace {
-// About 50 ms: of the time stamp counter, which runs at 2 to 4 GHz, or of nanoseconds.
+// About 50 ms in ticks of interrupt_clock(): the time stamp counter runs at 2 to 4 GHz, the other
+// clock counts nanoseconds.
 #if defined(__SSE2__)
 constexpr uint64_t period = uint64_t{1} << 27;
 #else

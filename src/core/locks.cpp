@@ -7,7 +7,7 @@ namespace {
 
 constinit std::atomic<uint32_t> threads_numbered{0};
 
-// This thread, as the owner of a mutex.
+// Identifies this thread as the owner of a mutex.
 uint64_t own_mark() {
   thread_local constinit uint32_t number = 0;
   if (number == 0) number = threads_numbered.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -20,7 +20,7 @@ void SpinLock::wait() {
   for (int spins = 0;; ++spins) {
     const uint32_t now = fork_generation();
     uint32_t seen = holder_.load(std::memory_order_relaxed);
-    // A holder of before a fork is a thread that this process has not got.
+    // A holder from before a fork is a thread that does not exist in this process.
     if (seen != now && holder_.compare_exchange_weak(seen, now, std::memory_order_acquire)) return;
     if (spins > 64) std::this_thread::yield();
   }

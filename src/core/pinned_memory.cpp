@@ -1,5 +1,5 @@
-// Page-locked host memory: blocks are kept for reuse, and wait for the streams that copy from and
-// to them.
+// Page-locked host memory. Freed blocks are kept for reuse, after the streams that copy from or to
+// them have finished.
 #include <algorithm>
 #include <bit>
 #include <deque>
@@ -27,7 +27,7 @@ struct Waiting {
   PinnedBlock block;
 };
 
-// Never destroyed: tensors of static storage duration outlive it otherwise.
+// Never destroyed, since static tensors may be freed later.
 struct PinnedMemory {
   std::mutex mutex;
   std::map<const char*, PinnedBlock> in_use;  // by address, to find what an address lies in
@@ -54,7 +54,7 @@ void take_passed_events(PinnedMemory& all) {
   }
 }
 
-// The block in use that an address lies in.
+// The block that contains an address, or null.
 PinnedBlock* block_of(PinnedMemory& all, const void* data) {
   const auto* at = static_cast<const char*>(data);
   auto it = all.in_use.upper_bound(at);
@@ -111,7 +111,7 @@ void release_pinned(void* data) {
       w.events.back()->record(s);
     }
   } catch (const Error&) {
-    return;  // the device is broken: its next use says so, and the block stays out of reach
+    return;  // the device failed, which its next use will report; the block is not reused
   }
   if (w.events.empty()) return make_free(all, std::move(w.block));
   all.waiting.push_back(std::move(w));

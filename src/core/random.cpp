@@ -21,8 +21,8 @@ uint32_t twist(uint32_t here, uint32_t after, uint32_t far) {
   return far ^ (y >> 1) ^ ((0u - (y & 1u)) & 0x9908b0dfu);
 }
 
-// The saved form that PyTorch froze when its generator still was Lua Torch's, hence the 64-bit
-// words. Padding is spelled out so that no byte of a state is indeterminate.
+// The layout of PyTorch's saved states, which comes from Lua Torch, hence the 64-bit words. Padding
+// has named members so that every byte is initialised.
 struct SavedState {
   uint64_t seed;
   int32_t left;  // one more than Mt19937's
@@ -37,7 +37,7 @@ struct SavedState {
 static_assert(sizeof(SavedState) == Generator::state_bytes);
 static_assert(std::endian::native == std::endian::little);
 
-// More than PyTorch asks: every word to be given out must lie inside the state.
+// Stricter than PyTorch: the words that are still to be drawn must lie inside the state.
 bool is_valid(const SavedState& s) {
   if (s.seeded != 1 || s.left <= 0 || s.left > Mt19937::words) return false;
   return s.next <= Mt19937::words && s.next + static_cast<uint64_t>(s.left) - 1 <= Mt19937::words;
@@ -45,8 +45,8 @@ bool is_valid(const SavedState& s) {
 
 }  // namespace
 
-// All generators. A fork waits until none of them is drawn from: the child finds whole states,
-// which no thread holds.
+// The list of all generators. A fork locks each of them, so that the child finds consistent states
+// and no locked mutex.
 struct LiveGenerators {
   static void add(Generator& g) {
     const std::lock_guard lock(mutex());
@@ -171,7 +171,7 @@ void Generator::set_state(std::span<const uint8_t> bytes) {
 }
 
 std::unique_ptr<Generator> Generator::clone() const {
-  auto copy = std::make_unique<Generator>();  // before the lock: it enters the list of all
+  auto copy = std::make_unique<Generator>();  // before locking: it locks the list of generators
   const std::lock_guard lock(mutex_);
   copy->engine_ = engine_;
   copy->next_double_normal = next_double_normal;

@@ -10,8 +10,8 @@ void ObjectCounted::tell_shared() const {
 
 bool ObjectCounted::release_watched() const {
   uint32_t n = count_.load(std::memory_order_acquire);
-  // The step from 2 to 1 is the binding's, which takes it under the GIL: until then our reference
-  // keeps the tensor, and with it the object, alive.
+  // Only the binding may go from 2 to 1, under the GIL. Until then this reference keeps the tensor
+  // and its Python object alive.
   while (n != (watched | 2))
     if (count_.compare_exchange_weak(n, n - 1, std::memory_order_acq_rel,
                                      std::memory_order_acquire))

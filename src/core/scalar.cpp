@@ -19,7 +19,7 @@ Scalar Scalar::operator-() const {
   switch (kind_) {
     case Kind::Bool:
       return Scalar(-static_cast<int64_t>(int_));
-    // Through unsigned: the least integer negates to itself as it does in a tensor.
+    // Unsigned arithmetic, so that negating INT64_MIN wraps around as it does in a tensor.
     case Kind::Int:
       return Scalar(static_cast<int64_t>(0 - static_cast<uint64_t>(int_)));
     case Kind::Float:

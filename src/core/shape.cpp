@@ -30,8 +30,8 @@ IntVec strides_for(IntSpan sizes, MemoryFormat f) {
   return dense_strides(sizes, order);
 }
 
-// Channels-last is meant when channels vary fastest; a tensor that is contiguous as well, as with
-// one channel, or of one pixel, counts as contiguous only if its strides say so.
+// Whether channels are the fastest dimension. A tensor with one channel or one pixel has both
+// formats; it counts as channels-last only if its strides are exactly those.
 static bool looks_channels_last(IntSpan sizes, IntSpan strides) {
   int64_t least = 0;
   if (strides[1] == 0) return false;
@@ -54,7 +54,7 @@ MemoryFormat suggested_format(const Tensor& t) {
   return MemoryFormat::Contiguous;
 }
 
-// Whether the geometry is that of a contiguous tensor with elements.
+// Whether the strides are those of a contiguous tensor; it must have elements.
 static bool lies_in_order(IntSpan sizes, IntSpan strides) {
   int64_t expected = 1;
   for (size_t d = sizes.size(); d-- > 0;) {
@@ -97,7 +97,8 @@ bool may_self_overlap(IntSpan sizes, IntSpan strides) {
   return false;
 }
 
-// Which of two dimensions varies faster: below 0 the first, above 0 the second, 0 undecided.
+// Which of two dimensions has the smaller stride in the inputs: negative for a, positive for b, 0
+// if they do not tell.
 static int faster(IntSpan sizes, std::span<const Tensor* const> inputs, int64_t a, int64_t b) {
   const int64_t n = static_cast<int64_t>(sizes.size());
   for (const Tensor* t : inputs) {
@@ -137,7 +138,7 @@ int64_t checked_numel(IntSpan sizes) {
   for (int64_t s : sizes)
     check(s >= 0, "Trying to create tensor with negative dimension ", s, ": ", str(sizes));
   int64_t n = 1;
-  // In order, as PyTorch does: sizes before a zero must have a product as well.
+  // Multiplies in order, as PyTorch does, so that sizes before a 0 may overflow too.
   for (int64_t s : sizes)
     check(!__builtin_mul_overflow(n, s, &n),
           "Storage size calculation overflowed with sizes=", str(sizes));
@@ -191,7 +192,8 @@ Overlap memory_overlap(const Tensor& a, const Tensor& b) {
   if (same) return Overlap::Full;
   const bool dense = is_dense_non_overlapping(a.sizes(), a.strides()) &&
                      is_dense_non_overlapping(b.sizes(), b.strides());
-  // Without density the bounding ranges meet but elements may interleave: not provable cheaply.
+  // If one is not dense, the ranges overlap but the elements may interleave, which is costly to
+  // find out.
   return dense ? Overlap::Partial : Overlap::None;
 }
 

@@ -20,15 +20,15 @@ namespace facula {
 
 namespace {
 
-// At the end of each segment, seen by all processes.
+// Lies at the end of each segment, shared by all processes.
 struct Counters {
   std::atomic<int64_t> messages;  // sent and not yet received
-  std::atomic<int64_t> mappings;  // processes that have, or may have, storages in it
+  std::atomic<int64_t> mappings;  // processes that have it mapped for storages
 };
 static_assert(std::atomic<int64_t>::is_always_lock_free);
 
 constexpr size_t unit = 64, page = 4096, small_segment = size_t{1} << 20;
-constexpr size_t most_kept = 64;  // segments that wait for another use
+constexpr size_t most_kept = 64;  // segments kept for reuse
 
 size_t rounded(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
@@ -40,17 +40,17 @@ struct Segment {
   size_t bytes = 0;
   size_t used = 0;
   int64_t storages = 0;     // of this process
-  uint32_t generation = 0;  // of the process that cuts blocks from it; 0 where another one does
+  uint32_t generation = 0;  // fork generation of the process that made it; 0 if mapped from another
 
   size_t room() const { return bytes - unit - used; }
   Counters& counters() const { return *reinterpret_cast<Counters*>(base + bytes - unit); }
 };
 
-// The context of a storage's memory: which segment it is in, and what lay there before.
+// The context of a shared storage's memory: its segment, and the storage's former memory.
 struct Place {
   Segment* segment;
   size_t offset;
-  Ref<Storage> before;  // memory that somebody outside has the address of
+  Ref<Storage> before;  // kept because an array or buffer has its address
 };
 
 void count_for_child(ForkHandler&);
@@ -58,9 +58,9 @@ void count_for_child(ForkHandler&);
 struct Segments {
   ForkSafeMutex mutex{ForkOrder::SharedMemory};
   ForkHandler forks{ForkOrder::SharedMemory, count_for_child, nullptr, nullptr};
-  std::vector<Segment*> all;      // with storages here
-  std::vector<Segment*> waiting;  // made here, for the receivers of messages or another use
-  std::vector<Segment*> idle;     // received, mapped for the next message about them
+  std::vector<Segment*> all;      // with storages in this process
+  std::vector<Segment*> waiting;  // made here, kept for receivers of messages or for reuse
+  std::vector<Segment*> idle;     // received, kept mapped for the next message
   bool keep = false;
   Segment* open[2] = {};    // whose rest is for the next small blocks: anonymous, named
   uint32_t generation = 0;  // of the process that began what waits
@@ -76,12 +76,12 @@ Segments& segments() {
               " bytes failed: ", std::strerror(error), " (", error, ")");
 }
 
-// A child has the storages that its parent had.
+// In a child: counts it as a user of all segments in which its parent has storages.
 void count_for_child(ForkHandler&) {
   for (const Segment* s : segments().all) s->counters().mappings.fetch_add(1);
 }
 
-// This process has no storage in the segment any more.
+// Called when this process's last storage in the segment is gone.
 void end_use(const Segment& s) {
   const bool last = s.counters().mappings.fetch_sub(1) == 1;
   if (last && !s.name.empty() && s.counters().messages.load() <= 0) shm_unlink(s.name.c_str());
@@ -97,7 +97,8 @@ bool worth_keeping(const Segments& all, const Segment& s) {
   return all.keep && s.name.empty() && s.bytes > small_segment;
 }
 
-// Closes what waited for receivers that have come. In a child, what its parent sent is not ours.
+// Closes segments that were kept for receivers who have mapped them since. A child forgets what its
+// parent sent.
 void close_received(Segments& all) {
   const bool inherited = all.generation != fork_generation();
   all.generation = fork_generation();
@@ -147,7 +148,7 @@ void map_segment(Segment& s, bool populate) {
   s.base = static_cast<char*>(p);
 }
 
-// Takes the descriptor and the record back where what follows fails.
+// Undoes the making of a segment if a later step fails.
 struct Unfinished {
   Segment* segment;
   ~Unfinished() {
@@ -173,7 +174,8 @@ void open_new(Segment& s, const std::string& prefix) {
   if (ftruncate(s.descriptor, static_cast<off_t>(s.bytes))) system_failed("ftruncate", s.bytes);
 }
 
-// The memory of names is limited: asked for here, its lack is an error and not a signal.
+// Reserves pages of /dev/shm, which is limited in size: running out raises an error here, while it
+// would be a SIGBUS when the pages are written.
 void reserve(const Segment& s, size_t offset, size_t bytes) {
   if (s.name.empty()) return;
   if (const int error = posix_fallocate(s.descriptor, static_cast<off_t>(offset),
@@ -184,7 +186,7 @@ void reserve(const Segment& s, size_t offset, size_t bytes) {
 }
 
 Segment* new_segment(Segments& all, size_t bytes, const std::string& prefix) {
-  // Twice as large for every 32 that there are, so that their number stays small.
+  // The size doubles with every 32 segments, so that their number stays small.
   const auto doublings = std::min<size_t>(all.all.size() / 32, 20);
   const size_t room = std::max(rounded(bytes, unit), small_segment << doublings);
   Unfinished made{new Segment};
@@ -200,7 +202,7 @@ Segment* new_segment(Segments& all, size_t bytes, const std::string& prefix) {
   return made.finish();
 }
 
-// A segment of ours that nobody uses any more, large enough and not much larger.
+// An unused segment of this process that is large enough but not much too large.
 Segment* find_unused(Segments& all, size_t taken) {
   const auto unused = [&](const Segment* s) {
     return s->generation == fork_generation() && s->name.empty() &&
@@ -217,7 +219,7 @@ Segment* find_unused(Segments& all, size_t taken) {
   return s;
 }
 
-// A block of its own, of zeros unless it may be `used` before; the caller has the lock.
+// A new block, which is zeroed unless `used` allows old contents. The caller holds the lock.
 Place* new_block(Segments& all, size_t bytes, const std::string& prefix, bool used) {
   Segment*& open = all.open[prefix.empty() ? 0 : 1];
   const size_t taken = std::max(rounded(bytes, unit), unit);
@@ -243,7 +245,8 @@ Place* new_block(Segments& all, size_t bytes, const std::string& prefix, bool us
 
 char* address(const Place& p) { return p.segment->base + p.offset; }
 
-// Through the descriptor where the pages are fresh: written whole, they need not be zeroed first.
+// Copies bytes into a block. New pages are written through the descriptor, which saves the kernel
+// from zeroing them first.
 void write_block(const Place& place, const void* from, size_t bytes) {
   constexpr size_t worthwhile = size_t{1} << 16;
   size_t done = 0;
@@ -316,7 +319,7 @@ void share_storage(Storage& s, const std::string& prefix) {
     place = new_block(all, s.nbytes(), prefix, true);
     if (s.nbytes() && s.has_memory()) write_block(*place, s.data(), s.nbytes());
   }
-  // Arrays and buffers that have the old address keep its memory, as nobody knows for how long.
+  // Arrays and buffers may use the old address for an unknown time, so the old memory is kept.
   const bool seen = s.address_is_known();
   Ref<Storage> before = s.exchange_memory(address(*place), place, let_go_of_place);
   if (seen) place->before = std::move(before);

@@ -13,7 +13,7 @@ namespace facula {
 
 namespace {
 
-// Small data shares a block with the header, which saves an allocation for every small tensor.
+// Small data lies in one block with the Storage, which saves an allocation.
 constexpr size_t header_bytes = (sizeof(Storage) + 63) / 64 * 64;
 constexpr size_t most_inline_bytes = 256;
 

@@ -15,7 +15,7 @@
 namespace facula {
 namespace {
 
-// Streams of one device and priority are handed out in turns.
+// The number of streams for one device and priority, which new_stream() returns in turn.
 constexpr size_t pool_size = 32;
 
 struct Entry {
@@ -24,8 +24,8 @@ struct Entry {
   int priority;
 };
 
-// Every stream but the default ones, by number. Entries are made under the mutex and never change
-// or go, so that reading needs none.
+// All streams except the default ones, by number. Entries are added under the mutex and never
+// change, so reading needs no lock.
 class StreamList {
  public:
   const Entry& operator[](uint32_t id) const {
@@ -45,7 +45,7 @@ class StreamList {
  private:
   static constexpr uint32_t chunk = 256, most_chunks = 256;
   std::atomic<Entry*> chunks_[most_chunks] = {};
-  std::atomic<uint32_t> size_{1};  // 0 stands for the default streams
+  std::atomic<uint32_t> size_{1};  // number 0 means the default stream
 };
 
 struct Pool {
@@ -53,7 +53,7 @@ struct Pool {
   size_t next = 0;
 };
 
-// Never destroyed: streams are used until the process ends.
+// Never destroyed, since streams are used until the process ends.
 struct Streams {
   std::mutex mutex;
   StreamList list;
@@ -67,8 +67,8 @@ Streams& streams() {
 
 std::pair<int, int> key(Device d) { return {device_kind(d.type), d.index}; }
 
-// The numbers of this thread's current streams, by kind and index. On the heap, made when one is
-// set: a thread's static memory has little room.
+// The numbers of this thread's current streams, by kind and index. Allocated on the heap when the
+// first one is set, because static thread-local memory is scarce.
 struct CurrentStreams {
   std::vector<uint32_t> of[device_kinds];
 };
@@ -76,14 +76,14 @@ thread_local std::unique_ptr<CurrentStreams> current;
 
 const Entry* entry_of(Stream s) { return s.id ? &streams().list[s.id] : nullptr; }
 
-// The range that the device has; none where it does not tell.
+// The range of priorities of a device; (0, 0) if its table has no entry for it.
 std::pair<int, int> priorities(const DeviceTable& t, Device d) {
   int least = 0, greatest = 0;
   if (t.priority_range) check_device_code(t.priority_range(&least, &greatest), d, "priority_range");
   return {std::min(least, greatest), std::max(least, greatest)};
 }
 
-// Whether an answer of a query says that all is done.
+// Interprets the result of a query: whether the work is done.
 bool is_ready(int code, Device d, const char* what) {
   if (code == FACULA_DEVICE_NOT_READY) return false;
   check_device_code(code, d, what);
@@ -268,7 +268,7 @@ bool copy_to_peer(Device to_device, void* to, Device from_device, const void* fr
   if (!t.copy_peer || to_device.type != from_device.type) return false;
   if (bytes == 0) return true;
   const Stream source = current_stream(from_device), target = current_stream(to_device);
-  stream_waits(source, target);  // what the target holds may still be in use there
+  stream_waits(source, target);  // the target's memory may still be in use on its stream
   const int code =
       t.copy_peer(to_device.index, to, from_device.index, from, bytes, stream_handle(source));
   if (code == FACULA_DEVICE_NOT_SUPPORTED) return false;
@@ -346,7 +346,7 @@ DeviceGraph::~DeviceGraph() {
     t->end_capture(d.index, stream_handle(stream_), &handle_);
   }
   if (handle_) {
-    t->synchronize(d.index);  // it may still run
+    t->synchronize(d.index);  // a replay may still be running
     t->destroy_graph(d.index, handle_);
   }
   for (void* p : memory_) device_release(d, p, 0);

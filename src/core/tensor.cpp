@@ -19,7 +19,7 @@ thread_local constinit GraphNode* waiting __attribute__((tls_model("initial-exec
 
 void destroy(GraphNode* n) {
   if (n->kept_by_leaf()) return n->on_unreferenced();
-  // The outermost call on a thread works off the list that nested calls add to.
+  // Nested calls only add to the list; the outermost call on the thread destroys what is in it.
   if (working) {
     n->next_dying = waiting;
     waiting = n;
@@ -43,7 +43,7 @@ void destroy(TensorImpl* t) {
 
 void empty_tangent(const Ref<Tangent>& t) {
   static constinit ForkSafeMutex lock(ForkOrder::Tangents);
-  Tensor last;  // goes after the lock: other tangents may go with it
+  Tensor last;  // freed after unlocking, since that may empty other tangents
   std::lock_guard hold(lock);
   std::swap(last, t->value);
 }
@@ -74,15 +74,15 @@ void TensorImpl::refresh() {
   bool plain = true;
   for (int d = ndim - 1; d >= 0; --d) {
     if (n[d] != 1 && s[d] != expected) plain = false;
-    // Of an empty tensor, products of some sizes may wrap; all of them together do not.
+    // For an empty tensor, products of some of its sizes may overflow.
     expected = wrapping_mul(expected, n[d]);
   }
   numel = expected;
   contiguous = plain || numel == 0;
 }
 
-// The usual geometry of a fresh tensor, which no span points into, in one walk: few dimensions with
-// elements in each. False leaves everything to the longer way.
+// A fast path for new tensors with few dimensions, none of them empty: sets everything in one pass.
+// Returns false if it does not apply. The spans must not point into this object.
 bool TensorImpl::set_plain(IntSpan n) {
   const size_t dims = n.size();
   if (ndim != 0 || dims > inline_dims) return false;
@@ -117,7 +117,7 @@ bool TensorImpl::set_plain(IntSpan n, IntSpan s) {
 
 void TensorImpl::set_geometry(IntSpan n, IntSpan s) {
   if (set_plain(n, s)) return;
-  const IntVec keep_n(n), keep_s(s);  // the spans may point into this very object
+  const IntVec keep_n(n), keep_s(s);  // the spans may point into this object
   checked_product(keep_n, "numel");
   int64_t* g = reserve(n.size());
   for (size_t d = 0; d < keep_n.size(); ++d) {
@@ -153,7 +153,7 @@ void TensorImpl::set_contiguous(IntSpan n) {
 }
 
 void TensorImpl::copy_contiguous_geometry(const TensorImpl& from) {
-  // A stride of a dimension of size one may be anything: a fresh tensor has the plain one.
+  // A dimension of size 1 may have any stride; a new tensor gets the contiguous one.
   if (from.ndim == 1 && ndim <= 1) {
     ndim = 1;
     inline_[0] = from.sizes()[0];

@@ -41,12 +41,12 @@ using std::chrono::nanoseconds;
 
 constexpr int max_threads = 1024;
 constexpr auto spin_limit = microseconds(50);
-constexpr auto preemption_gap = microseconds(25);  // a spinning thread loses its processor
+constexpr auto preemption_gap = microseconds(25);  // a longer gap means a preempted thread
 constexpr auto spin_ban = milliseconds(50);
 
 [[gnu::tls_model("initial-exec")]] constinit thread_local bool inside_region = false;
 
-// ---- What the machine gives ---------------------------------------------------------------------
+// ---- Operating system ---------------------------------------------------------------------
 
 // Sleeps while `word` is `expected`; may return early.
 void sleep_while(std::atomic<uint32_t>& word, uint32_t expected) {
@@ -73,8 +73,8 @@ void pause_briefly() {
 #endif
 }
 
-// Rounding mode and treatment of denormals: a worker takes the caller's, so that who runs a chunk
-// does not change its result.
+// Rounding mode and handling of denormals. Workers use the caller's, so that the result does not
+// depend on the thread that runs a chunk.
 #if defined(__SSE2__)
 uint64_t float_mode() {
   constexpr unsigned sticky_flags = 0x3f;
@@ -100,8 +100,7 @@ void set_float_mode(uint64_t) {}
 #if defined(__linux__)
 int current_cpu() { return sched_getcpu(); }
 
-// Moves this thread to another processor than `cpu`, if it may run elsewhere, and then lets it run
-// where it could before.
+// Moves this thread off processor `cpu` if it may run on others, and then restores its affinity.
 void move_off(int cpu) {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < 2) return;
@@ -121,7 +120,8 @@ int default_num_threads() {
   return n > 0 ? static_cast<int>(std::min<long>(n, max_threads)) : usable_cpus();
 }
 
-// ---- One loop -----------------------------------------------------------------------------------
+// ---- One parallel loop
+// ----------------------------------------------------------------------------
 
 struct Job {
   detail::ChunkFunction function = nullptr;
@@ -146,7 +146,7 @@ class FirstFailure {
     chunk_.store(chunk, std::memory_order_relaxed);
     error_ = std::move(error);
   }
-  // Whether a lower chunk failed, so that this one may be left out.
+  // Whether a lower chunk failed, so that this one can be skipped.
   bool before(int64_t chunk) const { return chunk_.load(std::memory_order_relaxed) < chunk; }
   std::exception_ptr take() {
     chunk_.store(INT64_MAX, std::memory_order_relaxed);
@@ -159,7 +159,7 @@ class FirstFailure {
   std::exception_ptr error_;
 };
 
-// Which chunk this thread is in, for a worker that looks whether it should go on.
+// The chunk that this thread is running, for checking whether it is still needed.
 class RunningChunk {
  public:
   RunningChunk(const FirstFailure& failure, int64_t chunk)
@@ -179,14 +179,15 @@ class RunningChunk {
 };
 thread_local constinit const RunningChunk* RunningChunk::innermost = nullptr;
 
-// Thrown on a worker: an earlier chunk has failed, so nobody wants this one's results.
+// Thrown on a worker to end its chunk, because an earlier chunk has failed.
 struct LostChunk {};
 void leave_lost_chunk() {
   if (RunningChunk::is_lost()) throw LostChunk();
 }
 
-// The chunks of a job, claimed one by one. Each thread has a share of neighbours, so that from call
-// to call its part of memory stays in its caches, and helps others with theirs when it is through.
+// The chunks of a job, which threads claim one by one. Each thread begins with its own share of
+// consecutive chunks, so that it works on the same memory in every call and finds it in its caches;
+// when it is done it takes chunks of others.
 class Shares {
  public:
   void deal(int64_t chunks, int shares) {
@@ -196,7 +197,7 @@ class Shares {
       shares_[k].end = chunks * (k + 1) / count_;
     }
   }
-  // Calls run(chunk) for chunks that nobody claimed, first those of share `own`.
+  // Calls run(chunk) for unclaimed chunks, beginning with those of share `own`.
   template <class F>
   void claim(int own, F run) {
     for (int k = 0; k < count_; ++k) {
@@ -225,11 +226,12 @@ class RegionGuard {
   ~RegionGuard() { inside_region = false; }
 };
 
-// Spinning helps only while each spinning thread has a processor of its own. A gap between two
-// looks at the clock shows that it has not; then nobody spins for a while.
+// Decides whether waiting threads spin. Spinning only helps while each spinning thread has a
+// processor to itself. A gap between two readings of the clock shows that it was preempted; then no
+// thread spins for a while.
 class SpinPolicy {
  public:
-  // Spins until `done()` or the time is over; whether done.
+  // Spins until done() returns true or the time is over; returns whether it is done.
   template <class F>
   bool spin_until(F done) {
     Clock::time_point last = Clock::now();
@@ -258,12 +260,12 @@ class SpinPolicy {
 
 // ---- The pool -----------------------------------------------------------------------------------
 
-// Serves one loop at a time. `gate_` lets workers into the open loop: its low bits say how many are
-// inside, its high bit that it is shut. A worker that comes late finds it shut and never looks at
-// the job, so the caller waits only for those who took a chunk.
+// Runs one loop at a time. `gate_` admits workers to it: the low bits count the workers inside, the
+// high bit says that it is closed. A worker that comes late finds the gate closed and does not
+// touch the job, so the caller only waits for workers that are inside.
 class Pool {
  public:
-  // Whether the caller now owns the pool.
+  // Returns whether the caller now owns the pool.
   bool try_acquire() { return !busy_.exchange(true, std::memory_order_acquire); }
   void release() { busy_.store(false, std::memory_order_release); }
 
@@ -283,7 +285,7 @@ class Pool {
     if (std::exception_ptr error = failure_.take()) std::rethrow_exception(std::move(error));
   }
 
-  // The time from the call until a sleeping worker has begun: the median of a few tries.
+  // Measures the time until a sleeping worker begins to run: the median of a few tries.
   nanoseconds measure_wake_cost() {
     std::array<nanoseconds, 5> times;
     for (nanoseconds& t : times) t = time_one_wake();
@@ -294,10 +296,11 @@ class Pool {
  private:
   static constexpr uint32_t shut = uint32_t{1} << 31;
 
-  // Starts workers until there are `wanted`; how many there are, fewer where the system refuses.
+  // Starts workers until there are `wanted`. Returns their number, which is smaller if the system
+  // refuses.
   int grow_to(int wanted) {
     if (workers_ >= wanted) return wanted;
-    // Signals are for the threads of the program, not for ours.
+    // Blocks all signals, so that the program's own threads receive them.
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
@@ -316,7 +319,7 @@ class Pool {
     }
   }
 
-  // Those who are awake see the new epoch by themselves.
+  // Wakes sleeping workers; those that are awake notice the new epoch themselves.
   void wake_sleepers(int wanted) {
     const int sleepers = sleepers_.load(std::memory_order_seq_cst);
     const int awake = workers_ - sleepers;
@@ -352,8 +355,9 @@ class Pool {
     return epoch_.load(std::memory_order_acquire);
   }
 
-  // The kernel often wakes a thread on the processor of its waker; there the two would take turns,
-  // for tens of milliseconds, while others idle. The pause keeps the cost down where all are busy.
+  // The kernel often wakes a worker on the caller's processor, where the two would take turns for
+  // tens of milliseconds while other processors idle. Moves the worker off, but not too often,
+  // since that is useless when all processors are busy.
   void keep_off_caller(Clock::time_point& moved) {
     const int cpu = current_cpu();
     if (cpu < 0 || cpu != caller_cpu_.load(std::memory_order_relaxed)) return;
@@ -363,12 +367,12 @@ class Pool {
     move_off(cpu);
   }
 
-  // Which of the threads inside this one is, the caller being 0; 0 where it may not enter.
+  // Enters the gate and returns this thread's number, where the caller is 0; 0 if it may not enter.
   int enter() {
     uint32_t gate = gate_.load(std::memory_order_acquire);
     while ((gate & shut) == 0) {
-      // Success means that the gate is open now. Should it be the next job's, then this job is seen
-      // whole, and at worst one worker more than wanted takes part.
+      // If this succeeds the gate is open. It may already be that of the next job, which is then
+      // completely visible; at worst one worker more than wanted takes part.
       if (gate >= limit_.load(std::memory_order_relaxed)) return 0;
       if (gate_.compare_exchange_weak(gate, gate + 1, std::memory_order_acquire))
         return static_cast<int>(gate) + 1;
@@ -377,7 +381,7 @@ class Pool {
   }
 
   void leave() {
-    // The last one out of a shut gate wakes the caller, which may sleep.
+    // The last worker to leave a closed gate wakes the caller, which may be sleeping.
     if (gate_.fetch_sub(1, std::memory_order_acq_rel) == shut + 1) wake(gate_, 1);
   }
 
@@ -393,8 +397,8 @@ class Pool {
     }
   }
 
-  // All chunks before a failed one are run. The caller, whose share is the first, looks for
-  // interrupts; one ends the whole loop, workers' chunks too as soon as these look.
+  // Runs all chunks before a failed one. The caller, whose share is the first, checks for
+  // interrupts; an interrupt ends the whole loop.
   void run_chunks(int share) noexcept {
     shares_.claim(share, [this, share](int64_t chunk) {
       if (failure_.before(chunk)) return;
@@ -404,7 +408,7 @@ class Pool {
         if (share == 0) poll_interrupts();
       } catch (const LostChunk&) {
       } catch (const Error& e) {
-        constexpr int64_t before_all = -1;  // kernels call no Python: it is an interrupt
+        constexpr int64_t before_all = -1;  // kernels call no Python, so this is an interrupt
         failure_.record(e.kind() == ErrorKind::Python ? before_all : chunk,
                         std::current_exception());
       } catch (...) {
@@ -413,7 +417,8 @@ class Pool {
     });
   }
 
-  // Runs two chunks, of which the caller's waits for the worker's, after all have gone to sleep.
+  // Lets all workers fall asleep, then runs two chunks, of which the caller's waits for the
+  // worker's.
   nanoseconds time_one_wake() {
     struct Handshake {
       std::thread::id caller = std::this_thread::get_id();
@@ -458,13 +463,13 @@ class Pool {
 
 constexpr int64_t default_wake_ns = 10'000;
 
-constinit std::atomic<int> thread_count{0};  // 0: not asked for yet
+constinit std::atomic<int> thread_count{0};  // 0: not determined yet
 constinit std::atomic<int64_t> wake_ns{default_wake_ns};
 constinit std::atomic<Pool*> pool{nullptr};
-// Held while the pool is made; a flag and not a mutex, so that a forked child can reset it.
+// Set while the pool is made. It is a flag and not a mutex so that a forked child can reset it.
 constinit std::atomic<bool> making_pool{false};
 
-// Threads do not survive a fork: the child forgets the pool and makes another when it needs one.
+// Threads do not survive a fork, so the child leaks the pool and makes a new one when it needs it.
 void forget_pool(ForkHandler&) {
   pool.store(nullptr, std::memory_order_relaxed);
   making_pool.store(false, std::memory_order_relaxed);
@@ -477,13 +482,13 @@ void measure(Pool& p) {
   wake_ns.store(std::clamp<int64_t>(ns, 2'000, 50'000), std::memory_order_relaxed);
 }
 
-// The pool, owned by the caller; null when another thread has it.
+// Acquires the pool for the caller; null if another thread is using it.
 Pool* acquire_pool() {
   Pool* p = pool.load(std::memory_order_acquire);
   if (p != nullptr) return p->try_acquire() ? p : nullptr;
   if (making_pool.exchange(true, std::memory_order_acquire)) return nullptr;
   forks.enlist();
-  p = new (std::nothrow) Pool;  // never deleted: its workers outlive static destruction
+  p = new (std::nothrow) Pool;  // never deleted, since its workers outlive static objects
   if (p == nullptr) {
     making_pool.store(false, std::memory_order_release);
     return nullptr;
@@ -518,7 +523,7 @@ void set_num_threads(int n) {
 bool in_parallel_region() { return inside_region; }
 
 int64_t parallel_grain(int64_t tenth_ns) {
-  // With half of the work a helper saves what its waking costs when the whole takes twice that.
+  // A second thread saves half of the time, so the loop must take twice the cost of waking it.
   const int64_t budget = 2 * 10 * wake_ns.load(std::memory_order_relaxed);
   return std::max<int64_t>(1, budget / std::max<int64_t>(1, tenth_ns));
 }

@@ -11,7 +11,7 @@ namespace facula {
 namespace {
 
 struct CachedCast {
-  Tensor weight, cast;  // the weight is held so that its address stays its own
+  Tensor weight, cast;  // holds the weight, so that its address is not reused for another
   uint32_t version;
 };
 struct WeightCasts final : CastCache {
@@ -30,7 +30,7 @@ WeightCasts& weight_casts() {
   return static_cast<WeightCasts&>(*thread_state.cast_cache);
 }
 
-// Doubles are left alone, as in PyTorch.
+// float64 is not cast, as in PyTorch.
 bool castable(const Tensor& t) { return is_floating(t.dtype()) && t.dtype() != DType::Float64; }
 
 DType lower_precision(DeviceType type) { return thread_state.autocast.dtype[autocast_slot(type)]; }
@@ -51,7 +51,7 @@ Tensor cast(const Tensor& t, DType to) {
   return kept.cast;
 }
 
-// The widest type among the arguments, at least the lower precision.
+// The widest dtype among the arguments, but at least the lower precision.
 DType widest(const OpCall& c, DeviceType type) {
   DType found = lower_precision(type);
   for_each_tensor(*c.info, c.args, [&](const Tensor& t, int) {

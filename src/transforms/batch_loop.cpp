@@ -52,7 +52,7 @@ Generator& generator_of(const OpCall& c) {
   return d.is_accelerator() ? default_generator(d) : default_generator();
 }
 
-// Arguments of one sample.
+// The arguments for one sample.
 struct Sample {
   Value values[32];
   std::vector<Tensor> tensors;
@@ -84,7 +84,7 @@ Tensor stacked(const std::vector<Tensor>& parts) {
   return ops::cat(rows, 0);
 }
 
-// Results of all samples, turned from one list per sample into one tensor per result.
+// Collects the results of all samples and stacks them into one tensor for each result.
 class Gathered {
  public:
   explicit Gathered(const OpInfo& info)
@@ -110,7 +110,7 @@ class Gathered {
   }
 
  private:
-  // A written argument is the caller's own; only what is fresh is joined.
+  // A written argument is not stacked: the samples were written into it already.
   bool is_argument(size_t k) const { return written_argument(info_, static_cast<int>(k)) >= 0; }
   static std::vector<Tensor> stacked_lists(const std::vector<std::vector<Tensor>>& samples) {
     std::vector<Tensor> list;

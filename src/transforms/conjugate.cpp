@@ -1,4 +1,4 @@
-// Conjugate and negative bits: carried out before operators that do not understand them.
+// Conjugate and negative bits: applied to the values before operators that do not handle the bits.
 #include "dispatch/mutations.h"
 #include "ops/create/copy.h"
 #include "transforms/layers.h"
@@ -9,7 +9,7 @@ namespace {
 
 bool has_bit(const Tensor& t) { return t->conj || t->neg; }
 
-// Below this layer: the copy must not look for history or modes above.
+// A copy with the bits applied; made below this layer, so that it is not recorded or traced.
 Tensor carried_out(const Tensor& t) { return has_bit(t) ? ops::clone(t) : t; }
 
 void write_back(const OpCall& c, ReplacedArgs& plain) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr Device meta_device{DeviceType::Meta, -1};
 
-// Another header over the same storage, on another device.
+// A tensor over the same storage that is on another device.
 Tensor header_on(const Tensor& t, Device device) {
   Tensor h = alias_tensor(t);
   delete h->extension;
@@ -31,7 +31,7 @@ Tensor fake_over(const Tensor& on_meta, Device device) {
 
 Tensor as_meta(const Tensor& t, const OpCall& c, bool allow_real) {
   if (is_fake(t)) return header_on(t, meta_device);
-  check_strided(t, "FakeTensorMode");  // on meta, too: a fake header has an extension of its own
+  check_strided(t, "FakeTensorMode");  // also on meta, since a fake tensor has its own extension
   if (t.is_meta()) return t;
   const bool number = t->wrapped_number || (t.dim() == 0 && t.device().is_cpu());
   check_kind(ErrorKind::Assertion, allow_real || number,
@@ -41,7 +41,7 @@ Tensor as_meta(const Tensor& t, const OpCall& c, bool allow_real) {
   return header_on(make_fake(t), meta_device);
 }
 
-// Device arguments become meta, so that factories allocate nothing.
+// Replaces device arguments by meta, so that factories allocate nothing.
 void send_to_meta(const OpCall& c, ReplacedArgs& args) {
   const int at = c.info->device_arg;
   if (at < 0) return;
@@ -49,7 +49,7 @@ void send_to_meta(const OpCall& c, ReplacedArgs& args) {
   if (factory_call) args.set(at, pack(meta_device));
 }
 
-// What a written argument shows after the call; results that are arguments are those very tensors.
+// Copies the new geometry to written arguments, and returns those for results that are arguments.
 void take_back(OpCall& c, ReplacedArgs& args) {
   for_each_written_pair(c, args.values(), [](const Tensor& to, const Tensor& from) {
     if (to.is_same(from)) return;
@@ -62,7 +62,7 @@ void take_back(OpCall& c, ReplacedArgs& args) {
   give_written(c);
 }
 
-// The argument of the call that a result on meta stands for, or an undefined tensor.
+// The original argument that a meta result is, or an undefined tensor if it is a new one.
 Tensor argument_of(const OpCall& c, const ReplacedArgs& args, const Tensor& result) {
   for (int i = 0; i < c.info->args; ++i)
     if (args[i].is_tensor() && args[i].tensor == result.get()) return c.tensor(i);

@@ -45,7 +45,7 @@ Tensor wrapper_over(const std::shared_ptr<FunctionalStorage>& storage, const Ten
   return t;
 }
 
-// Functional storages by what they show themselves as.
+// Finds functional storages by their `identity`.
 struct Identities {
   ForkSafeMutex mutex{ForkOrder::Tangents};
   std::unordered_map<const Storage*, std::weak_ptr<FunctionalStorage>> storages;
@@ -136,8 +136,8 @@ const Tensor& FunctionalStorage::shape() {
   return base;
 }
 
-// What an emptied storage held is gone: there is the first base again, of which nothing is kept
-// but its geometry, and when it has bytes again, there is nothing in them yet.
+// Resizing to 0 bytes drops the values: the base becomes the original one, of which only the
+// geometry is used. When the storage gets bytes again, its values are unset.
 void FunctionalStorage::resize(size_t bytes) {
   const bool was_empty = emptied();
   identity->resize(bytes);
@@ -162,13 +162,13 @@ const Tensor& FunctionalTensor::up_to_date(bool with_values) {
 }
 
 void FunctionalTensor::write(const Tensor& fresh) {
-  std::vector<Tensor> inner;  // what each step starts from
+  std::vector<Tensor> inner;  // the base of each step
   Tensor at = storage->value();
   for (const ViewStep& s : steps) {
     inner.push_back(at);
     at = s.view_of(at);
   }
-  // Steps count in the base's own strides, so a base keeps them.
+  // The steps refer to the base's strides, so a new base must have the same ones.
   const bool moved =
       same_sizes(fresh.sizes(), at.sizes()) && !same_sizes(fresh.strides(), at.strides());
   Tensor now = moved && steps.empty() ? ops::copy(at, fresh) : fresh;
@@ -176,7 +176,7 @@ void FunctionalTensor::write(const Tensor& fresh) {
   storage->base = now;
   storage->values_changed = true;
   ++storage->generation;
-  if (moved && !steps.empty()) return;  // is cut from the base again, to lie as the view does
+  if (moved && !steps.empty()) return;  // up_to_date() will view the new base, with its strides
   value = steps.empty() ? now : fresh;
   generation = storage->generation;
 }
@@ -186,7 +186,7 @@ FunctionalTensor* functional_part(const Tensor& t) {
   return e && e->kind == &functional_kind ? static_cast<FunctionalTensor*>(e) : nullptr;
 }
 
-// Leads gradients from a tensor to another that holds the same values.
+// The identity function in the graph, between two tensors with the same values.
 struct PassThrough final : Node {
   explicit PassThrough(const Tensor& to) { next.push_back(gradient_edge(to)); }
   Gradients apply(Gradients grads) override { return grads; }
@@ -204,7 +204,7 @@ Tensor from_functional(const Tensor& t) {
   return f ? f->up_to_date() : t;
 }
 
-// The value for operators that look at no element.
+// The value for operators that read no elements.
 static Tensor shape_of_functional(const Tensor& t) {
   FunctionalTensor* f = functional_part(t);
   return f ? f->up_to_date(false) : t;
@@ -236,7 +236,7 @@ std::vector<Tensor> make_functional_inputs(std::span<const Tensor> inputs) {
       lead_gradients(made.back(), t);
       continue;
     }
-    // Their base is all of the storage; each is a view of it.
+    // The base covers the whole storage, and each input is a view of it.
     auto& s = shared[t->storage.get()];
     const int64_t n = static_cast<int64_t>(t->storage->nbytes() / t.itemsize());
     if (!s) s = storage_over(ops::as_strided(t, {n}, {1}, 0));
@@ -304,7 +304,7 @@ namespace {
 
 // --- views
 
-// What leads from one value to a view of it, told from the two.
+// Finds the view operation between a value and a view of it by comparing the two.
 ViewStep step_between(const Tensor& from, const Tensor& view) {
   ViewStep s;
   if (view->conj != from->conj) {
@@ -337,7 +337,7 @@ Tensor view_wrapper(const FunctionalTensor& of, const Tensor& value, const ViewS
   return t;
 }
 
-// The argument that result k is a view of, if it is a functional one.
+// The functional argument that result k is a view of, or null.
 const FunctionalTensor* viewed(const OpCall& c, int k) {
   const int from = c.info->alias_of[k];
   return from >= 0 && c.args[from].is_tensor() ? functional_part(c.tensor(from)) : nullptr;
@@ -361,7 +361,7 @@ void wrap_results(OpCall& c) {
   if (c.info->view) note_views(c);
 }
 
-// --- views as copies
+// --- views that are replaced by copies
 
 std::vector<Tensor> tensors_of(const Value& v) {
   if (v.is_tensor()) return {v.as_tensor()};
@@ -379,7 +379,7 @@ Tensor stand_in(const Tensor& t) {
   return m;
 }
 
-// How the results of a view's call come out of its argument, told from a call on stand-ins.
+// Finds the view operations of a call by running the view operator on tensors without memory.
 std::vector<ViewStep> steps_of(const OpCall& c) {
   const ExcludeLayers quiet(LayerSet(Layer::Modes) | Layer::Autograd);
   Tensor from;
@@ -442,7 +442,7 @@ void run_pure(OpCall& c) {
 
 // --- changes of values
 
-// A written tensor takes a new value, in its own dtype and sizes.
+// Gives a written tensor a new value, converted to its own dtype and sizes.
 void assign(const OpCall& c, const Tensor& to, Tensor fresh) {
   FunctionalTensor* f = functional_part(to);
   check(f, "functionalize(): ", *c.op,
@@ -473,8 +473,8 @@ void run_as_pure(OpCall& c, const Operator& pure) {
                 [&](const Tensor& to, const Tensor& fresh) { assign(c, to, fresh); });
 }
 
-// No pure form (running statistics, say): the call changes copies, whose values are then taken
-// over.
+// For operators without a pure form, such as those that update running statistics: runs the call on
+// copies and stores their values.
 void run_on_copies(OpCall& c) {
   ReplacedArgs copies(c, [&](const Tensor& t, int i) {
     const Tensor value = from_functional(t);
@@ -512,8 +512,8 @@ void change_view(OpCall& c, const Operator& view, bool copies) {
   take_geometry(c.tensor(0), value, step_between(functional_part(c.tensor(0))->value, value));
 }
 
-// The functional storage under a tensor: its own, or that of which the tensor shows the identity
-// (a change of a storage that Python asks for is a call on a plain header over it).
+// The functional storage of a tensor: its own if it is functional, else the one whose identity is
+// its storage. The latter are tensors that Python makes to change an UntypedStorage.
 std::shared_ptr<FunctionalStorage> storage_under(const Tensor& t) {
   const FunctionalTensor* f = functional_part(t);
   return f ? f->storage : functional_storage(t->storage.get());
@@ -524,7 +524,7 @@ void resize_bytes(FunctionalStorage& s, int64_t bytes) {
   s.resize(static_cast<size_t>(bytes));
 }
 
-// self becomes another header over what `source` lies over.
+// Makes self a tensor over the functional storage of `source`.
 void adopt(const Tensor& self, const Tensor& source) {
   const FunctionalTensor* from = functional_part(source);
   check(from,
@@ -547,7 +547,7 @@ void adopt(const Tensor& self, const Tensor& source) {
   self->copy_geometry(*source.get());
 }
 
-// A header over part of a functional storage.
+// A functional tensor over part of a functional storage.
 Tensor wrapper_within(const std::shared_ptr<FunctionalStorage>& s, const Tensor& like,
                       const ViewStep& step) {
   const Tensor& base = s->shape();
@@ -559,7 +559,7 @@ Tensor wrapper_within(const std::shared_ptr<FunctionalStorage>& s, const Tensor&
   return t;
 }
 
-// set_() in its forms, and set_data(): a new source for a tensor.
+// The forms of set_() and set_data(), which give a tensor another storage.
 void replace_source(const OpCall& c) {
   const Tensor& self = c.tensor(0);
   if (c.info->args == 1) {
@@ -586,8 +586,8 @@ void replace_source(const OpCall& c) {
   adopt(self, wrapper_within(storage, self, step));
 }
 
-// The base gets room for `elements` of self's dtype, and the storage where it has fewer; the new
-// ones are uninitialised.
+// Enlarges the base, and the storage if it is too small, to `elements` of self's dtype. The new
+// elements are uninitialised.
 void grow_base(const Tensor& self, int64_t elements) {
   FunctionalStorage& s = *functional_part(self)->storage;
   const Tensor& base = s.value();
@@ -611,10 +611,10 @@ void grow_base(const Tensor& self, int64_t elements) {
   ++s.generation;
 }
 
-// resize_(): a view from self's first element on, of a storage that grows where it is too small.
+// resize_(): makes self a view from its first element on, after enlarging the storage if needed.
 void resize(const OpCall& c, bool copies) {
   const Tensor& self = c.tensor(0);
-  // The new geometry, by the operator itself on a tensor without data.
+  // Computes the new geometry by calling the operator on a meta tensor.
   const Tensor shape =
       empty_strided_tensor(self.sizes(), self.strides(), self.dtype(), {DeviceType::Meta, -1});
   std::vector<Value> args(c.args, c.args + c.info->args);
@@ -627,7 +627,7 @@ void resize(const OpCall& c, bool copies) {
              self.dtype() == f.storage->shape().dtype() && std::ranges::all_of(f.steps, strided),
              "functionalize(): resize_() of a view as another dtype is not implemented");
   const int64_t end = self.storage_offset() + extent(shape.sizes(), shape.strides());
-  // A view that is a copy tells where it lies in the storage only if it is the storage's beginning.
+  // A view that was copied has lost its offset, unless it begins at the start of the storage.
   const auto begins = [](const ViewStep& s) {
     return s.offset == 0 && same_sizes(s.strides, contiguous_strides(s.sizes));
   };

@@ -14,7 +14,7 @@ constinit const ExtensionKind wrapper_kind{.name = "TransformWrapper"};
 namespace {
 
 std::atomic<int64_t> next_level{1};
-constexpr int64_t deepest = 1024;  // a level is a unique number times this, plus its depth
+constexpr int64_t deepest = 1024;  // a level is a unique number times this, plus the depth
 
 void set_top(Interpreter* top) {
   thread_state.interpreters = top;
@@ -49,8 +49,8 @@ bool is_dead(const Tensor& t) {
   return w && !alive(w->level);
 }
 
-// A tensor of a grad level that has ended stands for its value; one of a batching level means
-// nothing any more.
+// Unwraps tensors of grad levels that have ended. Tensors of vmap levels that have ended are
+// invalid.
 Tensor without_dead_levels(const Tensor& t, const OpCall& c) {
   Tensor now = t;
   while (is_dead(now)) {
@@ -91,7 +91,7 @@ void check_mutates_own(const OpCall& c, int64_t level) {
   });
 }
 
-// Autograd must not see the history that a tensor has on a level below.
+// Wraps tensors of lower levels, so that autograd does not see the grad_fn that they have there.
 Tensor at_level(const Tensor& t, int64_t level) {
   if (wrapper_at(t, level) || !t->autograd) return t;
   return wrap_for_level(t, level, false);
@@ -111,7 +111,7 @@ void grad_layer(OpCall& c) {
   run_with(c, args, run_autograd);
 }
 
-// --- what LevelExit makes of results
+// --- results of LevelExit
 
 void note_changed(OpCall& c) {
   for_each_written(c, [](const Tensor& t, int) { refresh_wrapper(t); });
@@ -119,7 +119,7 @@ void note_changed(OpCall& c) {
   give_written(c);
 }
 
-// A view shares the storage of what it is a view of.
+// Wraps a result; a view gets the storage of the argument that it is a view of.
 Tensor wrapped_result(const OpCall& c, const Tensor& value, int k, int64_t level) {
   Tensor t = wrap_for_level(value, level, false);
   const int from = c.info->alias_of[k];

@@ -1,5 +1,5 @@
-// Stacks of modes: the one below autograd, which user modes, functionalization, tracing and fake
-// tensors share, and the one above it.
+// The two stacks of modes: one below autograd, for user modes, functionalization, tracing and fake
+// tensors, and one above it.
 #include "transforms/functional.h"
 #include "transforms/inner_mode.h"
 #include "transforms/layers.h"
@@ -20,7 +20,7 @@ void set_top(const ModeStack& s, DispatchMode* m) {
     thread_state.include -= s.layer;
 }
 
-// Takes the top mode off for a scope.
+// Removes the top mode for a scope.
 class WithoutTopMode {
  public:
   explicit WithoutTopMode(const ModeStack& s) : stack_(s), mode_(*s.top) {
@@ -36,7 +36,7 @@ class WithoutTopMode {
 };
 
 void handle_top(OpCall& c, const ModeStack& s) {
-  // A call that was under way when the last mode left has the bit still.
+  // The last mode may have been popped after this call computed its layers.
   if (!*s.top) return redispatch(c, s.layer);
   WithoutTopMode without(s);
   without.mode().handle(c);

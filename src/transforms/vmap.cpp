@@ -1,4 +1,5 @@
-// The batching level: a record's rule where it has one, a composite's parts, else a loop.
+// The vmap layer: uses the record's batching rule, else runs a composite's operators, else loops
+// over the samples.
 #include "core/random.h"
 #include "dispatch/batch.h"
 #include "dispatch/batch_families.h"
@@ -46,7 +47,7 @@ Batch::Batch(const OpCall& c, int64_t level, int64_t n)
       set(i, Tensor(batched_at(c.tensor(i), level)->value));
       continue;
     }
-    // In a list every element gets the batch dimension, so that rules see one kind.
+    // If one element of a list is batched, all get the batch dimension, which makes rules simpler.
     std::vector<Tensor> list;
     const WithoutTop below;
     for (const Tensor& t : c.args[i].as_tensors()) {
@@ -115,7 +116,7 @@ void Batch::finish(Value* results) {
 
 namespace {
 
-// --- in-place and out= by way of the base form
+// --- in-place and out= variants, by the base variant
 
 void check_writable(const OpCall& c, int64_t level) {
   for_each_written(c, [&](const Tensor& t, int) {
@@ -132,7 +133,7 @@ void run_pure_and_copy(OpCall& c, const Operator& pure) {
                 [](const Tensor& to, const Tensor& fresh) { ops::copy_(to, fresh); });
 }
 
-// squeeze_ and its like: the wrapper takes the value of the view that the tensor becomes.
+// squeeze_ and the like: runs the view operator and gives the wrapper its result as the new value.
 void change_geometry(OpCall& c) {
   const Operator* view = c.op->partner(Partner::View);
   if (!view)
@@ -159,7 +160,7 @@ void check_randomness(Randomness r) {
         "draw outside of vmap");
 }
 
-// Different numbers for each sample where nothing is batched yet.
+// Randomness "different" without batched arguments: draws for all samples at once.
 void draw_for_each(Batch& b, const OpCall& c) {
   const int at = c.info->schema.index_of(c.op->record->sizes.list[0]);
   if (at >= 0 && b.value(at).tag == Tag::IntList) {
@@ -191,11 +192,11 @@ void run_rule(Batch& b, OpCall& c, BatchRule rule) {
   const WithoutTop below;
   if (rule) return rule(b);
   const bool view = c.info->view && c.info->results == 1 && c.args[c.info->alias_of[0]].is_tensor();
-  // A view without a rule: by the geometry of one sample.
+  // Views without a rule go by their sizes, strides and offset.
   return view ? batch::view_geometry(b) : run_loop(b, c, false);
 }
 
-// A bool in Python cannot stand for a batch of them.
+// Raises where Python wants one bool of a batched tensor, as `if` does.
 void check_no_decision(const OpCall& c, int64_t level) {
   const std::vector<Argument>& results = c.info->schema.results;
   if (results.size() != 1 || results[0].type.kind != TypeKind::Bool) return;
@@ -205,7 +206,7 @@ void check_no_decision(const OpCall& c, int64_t level) {
   });
 }
 
-// Results of a call whose arguments are all of levels below.
+// Runs a call without batched arguments on the level below.
 void run_unbatched(OpCall& c) {
   const WithoutTop below;
   call(*c.op, c.args, c.results);
@@ -220,7 +221,7 @@ void vmap_layer(OpCall& c) {
   Batch b(c, top.level, top.batch_size);
   if (c.op->record->flags & random) {
     if (!b.any_batched() && top.randomness == Randomness::Same) return run_unbatched(c);
-    // The parts of a composite draw for themselves.
+    // The operators of a composite draw the numbers themselves.
     const bool in_parts = b.any_batched() && top.randomness == Randomness::Different && !rule_of(c);
     if (in_parts && has_composite_kernel(*c.op)) return run_composite(c);
     {

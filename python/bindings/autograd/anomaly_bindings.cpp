@@ -12,7 +12,7 @@ PyObject* helper(const char* name) {
   return attribute(module.get(), name).leak();
 }
 
-// Errors of these helpers must not hide the one that is on its way.
+// Keeps the Python error that is set while these helpers run, whatever errors they cause.
 class KeepError {
  public:
   KeepError() { PyErr_Fetch(&type_, &value_, &trace_); }
@@ -42,7 +42,7 @@ void failed(Node& n) {
   const Object dict = node_metadata(n), name = string(n.name());
   const Object done =
       Object::maybe(PyObject_CallFunctionObjArgs(report, name.get(), dict.get(), nullptr));
-  // A warning that is an error takes the place of what failed only where nothing else is set.
+  // If warnings are errors, this one is raised only if no other error is set.
   if (!done && !type) PyErr_Fetch(&type, &value, &trace);
   PyErr_Clear();
   PyErr_Restore(type, value, trace);

@@ -1,4 +1,4 @@
-// backward, and hooks of tensors.
+// Backward passes and hooks of tensors for Python.
 #include <mutex>
 
 #include "autograd/anomaly.h"
@@ -18,7 +18,7 @@
 namespace facula::python {
 namespace {
 
-// The hooks of a tensor that has a history: they stay with the node that it had.
+// The hooks of a tensor with a grad_fn. They belong to the node that it had when they were added.
 struct NodeHookDict {
   Held dict;
   Tensor operator()(const Tensor& g) const {
@@ -26,7 +26,7 @@ struct NodeHookDict {
     return run_hooks(dict.get(), g);
   }
 };
-// Hooks on a leaf whose .grad has grown.
+// The post-accumulate hooks of a leaf.
 struct PostAccumulateDict {
   Held dict;
   void operator()(const Tensor& t) const {
@@ -40,8 +40,8 @@ struct PostAccumulateDict {
   }
 };
 
-// Whether the dict's hooks are on the node that the tensor has now: a change in place gives
-// another.
+// Whether the dict's hooks belong to the tensor's present grad_fn, which an in-place change
+// replaces.
 bool attached_to_present_node(const Tensor& t, PyObject* dict) {
   const Ref<Node> n = grad_fn(t);
   if (!n) return true;
@@ -60,7 +60,7 @@ void attach_hooks(const Tensor& t, PyObject* hooks) {
     add_hook(t, NodeHookDict{Held(hooks)}, hooks);
     return;
   }
-  // A leaf's hooks live with its object, so that the collector sees cycles through them.
+  // A leaf's hooks are kept by its Python object, so that the collector sees cycles through them.
   TensorImpl* impl = t.get();
   add_hook(t, [impl](const Tensor& g) {
     HoldGil gil;
@@ -102,7 +102,7 @@ Object register_post_accumulate_hook(PyObject* self, PyObject* hook) {
   if (PyObject* there = post_accumulate_hooks(t)) return add_to(there, hook);
   const Object hooks = ordered_dict();
   add_post_accumulate_hook(t, PostAccumulateDict{Held(hooks.get())}, hooks.get());
-  // The handle's reference to the dict is weak; the hook owns it through the tensor.
+  // The handle has only a weak reference to the dict; the hook owns it.
   return add_to(hooks.get(), hook);
 }
 
@@ -110,9 +110,9 @@ Object register_post_accumulate_hook(PyObject* self, PyObject* hook) {
 
 namespace {
 
-// Roots or inputs of a pass: tensors, or pairs of node and output number.
+// Roots or inputs of a pass, given as tensors or as pairs of node and output number.
 struct Ends {
-  std::vector<Tensor> tensors;  // undefined for an edge that was given as such
+  std::vector<Tensor> tensors;  // undefined for those given as pairs
   std::vector<Edge> edges;
 };
 
@@ -165,7 +165,7 @@ void check_cotangent(const Tensor& given, IntSpan sizes, DType dtype, size_t i) 
         "] must both be real or both complex; got ", name(given.dtype()), " and ", name(dtype));
 }
 
-// The gradient that a root starts from: ones for a scalar, unless one is given.
+// The initial gradient of a root: the given one, or 1 for a scalar.
 Tensor start_of(const Tensor& root, const Tensor& given, size_t i) {
   if (given.defined()) {
     check_cotangent(given, root.sizes(), root.dtype(), i);
@@ -203,7 +203,7 @@ void warn_of_cycle(const BackwardOptions& options) {
     throw_python();
 }
 
-// Roots and inputs as edges of the graph, with the checks that tensors allow.
+// Converts roots to edges of the graph, and checks those that were given as tensors.
 std::vector<Edge> root_edges(const Ends& roots) {
   std::vector<Edge> edges = roots.edges;
   for (size_t i = 0; i < edges.size(); ++i) {
@@ -295,7 +295,7 @@ Object run_engine(PyObject*, PyObject* args, PyObject*) {
   return gradient_tuple(grads);
 }
 
-// --- the pass that runs
+// --- the running pass
 
 Object queue(PyObject*, PyObject* callback) {
   check_type(PyCallable_Check(callback), "queue_callback(): expected a callable; got ",
@@ -330,7 +330,7 @@ Object set_several_threads(PyObject*, PyObject* on) {
   return none();
 }
 
-// --- hooks on the making of nodes
+// --- node_creation_hook
 
 struct PythonNodeWatcher final : NodeWatcher {
   explicit PythonNodeWatcher(PyObject* f) : hook(f) {}
@@ -414,7 +414,8 @@ PyMethodDef functions[] = {
 
 // --- threads of the engine
 
-// A worker has a thread state of its own, so that an error which a hook sets outlives the hook.
+// Gives a worker a Python thread state, so that an error which a hook raises is kept after the
+// hook.
 void* enter_thread() {
   PyGILState_Ensure();
   return PyEval_SaveThread();
@@ -454,7 +455,7 @@ void set_tensor_data(const Tensor& t, const Tensor& from) {
   check(t->layout == from->layout, "Tensor.data: expected a tensor of the same layout");
   check(!requires_grad(t) || is_differentiable(from.dtype()),
         "Tensor.data: a tensor that requires grad takes only floating or complex data");
-  // The tensor keeps its identity, history and version counter; gradients must fit anew.
+  // The tensor keeps its grad_fn and version counter, but its gradients must have the new geometry.
   const bool other_kind = t.dtype() != from.dtype() || t.device() != from.device();
   {
     const OnlyInnerModes direct;

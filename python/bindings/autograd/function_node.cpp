@@ -16,7 +16,7 @@ namespace {
 
 NodeObject* self_of(PyObject* o) { return reinterpret_cast<NodeObject*>(o); }
 
-// Runs `context._run_backward(gradients)`. Owns the context, whose node it is.
+// The node of a Function: runs `context._run_backward(gradients)`, and owns the context.
 struct PythonNode final : Node {
   explicit PythonNode(PyObject* context) : context_(Py_NewRef(context)) {
     self_of(context)->node = this;
@@ -42,19 +42,19 @@ struct PythonNode final : Node {
       PyObject* grad = checked(wrap(gradient(grads, static_cast<size_t>(i))));
       boxed ? PyList_SET_ITEM(given.get(), i, grad) : PyTuple_SET_ITEM(given.get(), i, grad);
     }
-    // The list alone holds what it has, so that backward can let go of it.
+    // Now only the list holds the gradients, so that backward can free them early.
     if (boxed) grads.clear();
     const Object returned = called(context_, "_run_backward", given.get());
     return taken(returned.get());
   }
   void release_saved() override {
-    std::vector<SavedTensor> freed;  // goes after the lock: it may run anything
+    std::vector<SavedTensor> freed;  // destroyed after unlocking, since that may run other code
     const std::lock_guard guard(lock);
     if (saved.empty()) return;
     freed.swap(saved);
     released = true;
   }
-  // As they were when saved: another thread may release the node meanwhile.
+  // Returns copies, since another thread may release the node meanwhile.
   std::vector<SavedTensor> saved_now() {
     const std::lock_guard guard(lock);
     return saved;
@@ -66,11 +66,11 @@ struct PythonNode final : Node {
     for (const SavedTensor& s : saved) s.show_held(visitor);
   }
 
-  // Which arguments are tensors: others have no edge, and their gradient must be None.
+  // Which arguments are tensors; others have no edge, and backward must return None for them.
   std::vector<bool> is_tensor_argument;
   std::vector<SavedTensor> saved;
   bool materialize = true, boxed = false;
-  std::atomic<bool> released{false};  // read without the lock
+  std::atomic<bool> released{false};  // atomic, since it is read without locking
 
  private:
   Tensor gradient(const Gradients& grads, size_t i) const {
@@ -79,8 +79,9 @@ struct PythonNode final : Node {
     static NamedOperator zeros("zeros");
     return zeros.tensor({pack(IntSpan(m.sizes)), pack(m.dtype), Value(), pack(m.device)});
   }
-  // A plain gradient that nobody in Python keeps goes on without its object, which would count as
-  // an owner: so it is added to in place, and becomes .grad without a copy.
+  // Detaches a gradient from its Python object if Python does not keep it. The object would count
+  // as an owner, and prevent the engine from adding in place or making the gradient .grad without a
+  // copy.
   static Tensor without_object(const Tensor& t, bool unkept) {
     const bool plain = (t->layers - backend_layers).empty() && !t->autograd && !t->extension;
     if (!unkept || !plain || thread_state.grad_enabled) return t;
@@ -89,12 +90,12 @@ struct PythonNode final : Node {
   Gradients taken(PyObject* returned) const {
     const Object fast =
         PyTuple_Check(returned) ? Object::share(returned) : Object::take(PyTuple_Pack(1, returned));
-    // Who holds a gradient that backward has let go of: the tuple, and where it is alone
-    // `returned`.
+    // The references to a gradient that nobody else holds: the tuple's, and that of `returned` if
+    // it is the gradient itself.
     const Py_ssize_t holders = fast.get() == returned ? 1 : 2;
     size_t n = static_cast<size_t>(PyTuple_GET_SIZE(fast.get()));
     const size_t wanted = is_tensor_argument.size();
-    // Further Nones at the end are forgiven.
+    // Superfluous Nones at the end are ignored.
     while (n > wanted && PyTuple_GET_ITEM(fast.get(), static_cast<Py_ssize_t>(n - 1)) == Py_None)
       --n;
     check(n == wanted, "function ", name(), " returned an incorrect number of gradients (expected ",
@@ -119,7 +120,7 @@ struct PythonNode final : Node {
   PyObject* context_;
 };
 
-// The node of a context; null before its forward has ended.
+// The node of a context; null until forward has returned.
 PythonNode* node_of(PyObject* context) {
   check_type(PyObject_TypeCheck(context, &node_type), "expected the context of a Function; got ",
              type_name(context));
@@ -150,7 +151,7 @@ void keep(PythonNode& node, PyObject* to_save, const std::vector<Tensor>& before
     }
     Tensor t = tensor_of(o);
     bool output = false;
-    // An output is kept as the tensor that the caller gets.
+    // If an output is saved, saves the tensor that the caller gets.
     for (size_t k = 0; k < before.size() && !output; ++k)
       if (before[k].defined() && (before[k].is_same(t) || after[k].is_same(t))) {
         t = after[k];
@@ -160,7 +161,7 @@ void keep(PythonNode& node, PyObject* to_save, const std::vector<Tensor>& before
   }
 }
 
-// What set_output_grad_dtype() says of each output: a dtype, or None for any.
+// Applies set_output_grad_dtype(): for each output a dtype, or None for any.
 void declare_dtypes(Node& node, PyObject* dtypes, const CustomResults& results) {
   if (dtypes == Py_None) return;
   for (size_t i = 0; i < node.outputs.size(); ++i) {
@@ -183,8 +184,8 @@ void declare_dtypes(Node& node, PyObject* dtypes, const CustomResults& results) 
 }
 
 // _attach_function(context, arguments, outputs, dirty, non_differentiable, to_save, dtypes,
-// materialize, recording) -> the outputs that the caller gets. All but the first and the flags are
-// tuples; dtypes has one item for each output, or is None.
+// materialize, recording) -> the outputs for the caller. arguments to dtypes are tuples; dtypes has
+// one item for each output, or is None.
 Object attach(PyObject*, PyObject* args, PyObject*) {
   PyObject *context, *arguments, *outputs, *dirty, *constant, *to_save, *dtypes;
   int materialize, recording;
@@ -226,7 +227,7 @@ Object attach(PyObject*, PyObject* args, PyObject*) {
   return tuple;
 }
 
-// _saved_tensors(context) -> the tensors that were kept.
+// _saved_tensors(context) -> the saved tensors.
 Object saved_tensors(PyObject*, PyObject* context) {
   PythonNode* n = node_of(context);
   if (!n) return Object::take(PyTuple_New(0));
@@ -265,7 +266,7 @@ Object clear_saved(PyObject*, PyObject* context) {
 PyCFunction with_keywords(PyObject* (*f)(PyObject*, PyObject*, PyObject*)) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
 }
-// _input_grad_buffers(context) -> for each argument of forward the gradient so far, or None.
+// _input_grad_buffers(context) -> for each argument of forward its accumulated gradient, or None.
 Object input_grad_buffers(PyObject*, PyObject* context) {
   PythonNode* n = node_of(context);
   check(n != nullptr, "input_grad_buffers: can be read only while this node's backward runs");

@@ -1,4 +1,4 @@
-// The bases of no_grad and enable_grad: entering and leaving without a Python frame.
+// The bases of no_grad and enable_grad, written in C++ to enter and exit without a Python frame.
 #include "bindings/tensor/tensor_members.h"
 #include "dispatch/call.h"
 
@@ -8,7 +8,7 @@ namespace facula::python {
 namespace {
 
 struct GradSwitch {
-  PyObject_HEAD char before;  // a bool: grad mode when the block was entered
+  PyObject_HEAD char before;  // whether grad mode was on when the block was entered
 };
 GradSwitch* self_of(PyObject* o) { return reinterpret_cast<GradSwitch*>(o); }
 
@@ -23,7 +23,7 @@ PyObject* leave(PyObject* self, PyObject* const*, Py_ssize_t) {
   Py_RETURN_NONE;
 }
 
-// no_grad() is a switch; no_grad(function) and @no_grad decorate.
+// no_grad() makes a context manager; no_grad(function) and @no_grad decorate a function.
 PyObject* make(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   PyObject* function = nullptr;
   static const char* keys[] = {"orig_func", nullptr};

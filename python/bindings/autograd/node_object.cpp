@@ -21,8 +21,8 @@ Node& node_of(PyObject* o) {
   return *n;
 }
 
-// Callbacks of weak references and destructors of what the dict holds may ask for the node's
-// object: by then the node has forgotten this one, and they get another.
+// The node forgets this object first: callbacks of weak references and destructors of objects in
+// the dict may ask for the node's object, and must get another one.
 void node_dealloc(PyObject* o) {
   NodeObject* self = self_of(o);
   PyObject_GC_UnTrack(o);
@@ -34,7 +34,7 @@ void node_dealloc(PyObject* o) {
   Py_CLEAR(self->dict);
   if (Node* n = std::exchange(self->node, nullptr); n && self->owns_node)
     Ref<Node>::take(n).reset();
-  Py_TYPE(o)->tp_free(o);  // the class's own dealloc, which called this one, lets go of the class
+  Py_TYPE(o)->tp_free(o);  // the subclass's dealloc, which called this one, releases the class
 }
 int node_traverse(PyObject* o, visitproc visit, void* arg) {
   Py_VISIT(self_of(o)->dict);
@@ -68,7 +68,7 @@ Object node_sequence(PyObject* o, PyObject*) {
   return Object::take(PyLong_FromUnsignedLongLong(node_of(o).sequence));
 }
 
-// The dict that a node keeps for Python, however often its object comes and goes.
+// The metadata dict of a node, which stays when the node's Python object is freed.
 struct PythonMetadata final : NodeMetadata {
   void show_held(HeldVisitor& visitor) const override { visitor.object(dict.get()); }
   Held dict{Object::take(PyDict_New()).get()};
@@ -197,7 +197,7 @@ PyObject* read_raw_field(PyObject* o, void* closure) {
 }
 
 void add_getter(PyTypeObject* type, const std::string& name, getter read, const OpNode::Field& f) {
-  // The type lives for ever, and so do its descriptors.
+  // Never freed, like the type that it belongs to.
   auto* def = new PyGetSetDef{};
   def->name = (new std::string(name))->c_str();
   def->get = read;
@@ -280,7 +280,7 @@ std::string class_name(const std::string& name) {
   return colon == std::string::npos ? name : name.substr(colon + 2);
 }
 
-// Every name of node has a class of its own, as repr and users expect.
+// Makes one Python class for each name of a node, which repr() and type() show.
 PyTypeObject* class_of(const Node& n) {
   static auto* classes = new std::map<std::string, PyTypeObject*>;
   const std::string name = class_name(n.name());
@@ -300,7 +300,7 @@ PyTypeObject* class_of(const Node& n) {
 PyTypeObject node_type = make_node_type();
 
 Object node_object(const Ref<Node>& n) {
-  // One without references is on its way out: CPython delays deep chains of that.
+  // An object with no references is being deallocated, which CPython delays for long chains.
   if (auto* there = static_cast<PyObject*>(n->python_object.load()); there && Py_REFCNT(there) > 0)
     return Object::share(there);
   PyTypeObject* type = class_of(*n);

@@ -33,8 +33,8 @@ struct PythonSavedHooks final : SavedTensorHooks {
 
 struct SavedObject {
   PyObject_HEAD Ref<Node>* node;
-  OpNode::Field* field;  // of the node; null for the context of a Function
-  SavedTensor* saved;    // else owned here
+  OpNode::Field* field;  // a field of the node; null for the context of a Function
+  SavedTensor* saved;    // owned; set if there is no field
 };
 SavedObject* self_of(PyObject* o) { return reinterpret_cast<SavedObject*>(o); }
 
@@ -82,7 +82,7 @@ SavedObject* new_object(const Ref<Node>& node) {
   return o;
 }
 
-// --- hooks for all tensors that are saved
+// --- saved_tensors_hooks
 
 Object push_hooks(PyObject*, PyObject* args) {
   PyObject *pack, *unpack;
@@ -103,7 +103,7 @@ Object top_hooks(PyObject*, PyObject*) {
   if (!top) return none();
   return Object::take(PyTuple_Pack(2, top->pack_hook.get(), top->unpack_hook.get()));
 }
-// Returns the text of before, or None.
+// Returns the old text, or None.
 Object disable_hooks(PyObject*, PyObject* text) {
   std::string now = text == Py_None ? std::string() : std::string(text_of(text));
   const std::string before = disable_saved_tensor_hooks(std::move(now));

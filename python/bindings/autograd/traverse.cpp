@@ -7,10 +7,10 @@
 namespace facula::python {
 namespace {
 
-// Follows references from one owner. Whatever has all its references met belongs to the owner and
-// is looked into; a tensor's object is visited when C++'s references were met but for the object's.
-// The walk is short, since collections are many and graphs long: cycles that close further away
-// stay.
+// Follows references from one owner. A thing belongs to the owner if all references to it were
+// found, and then its own references are followed too. A tensor's Python object is visited if all
+// references to the tensor but the object's own were found. The number of things is limited, since
+// collections are frequent and graphs can be long; larger cycles are not collected.
 class GraphWalk final : public HeldVisitor {
  public:
   GraphWalk(visitproc visit, void* arg) : visit_(visit), arg_(arg) {}
@@ -46,7 +46,7 @@ class GraphWalk final : public HeldVisitor {
   enum class Kind : uint8_t { Tensor, Storage, Node };
   struct Thing {
     void* what;
-    uint32_t missing;  // references that were not met
+    uint32_t missing;  // references that were not found yet
     Kind kind;
   };
   static constexpr size_t most_things = 48;
@@ -81,13 +81,13 @@ class GraphWalk final : public HeldVisitor {
   int stop_ = 0;
   size_t count_ = 0, found_ = 0, looked_into_ = 0;
   std::array<Thing, most_things> things_;
-  std::array<size_t, most_things> order_;  // of things that belong to the owner
+  std::array<size_t, most_things> order_;  // the things that belong to the owner
 };
 
 }  // namespace
 
 int traverse_graph(const TensorImpl& t, visitproc visit, void* arg) {
-  // Threads without the GIL may change the graph between the collector's passes.
+  // Threads without the GIL could change the graph between the passes of the collector.
   const bool plain = !t.autograd && !(t.storage && t.storage->python_object.load());
   if (plain || anyone_works_without_gil()) return 0;
   GraphWalk walk(visit, arg);

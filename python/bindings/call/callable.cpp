@@ -18,12 +18,12 @@ CallableObject* callable_object(PyObject* o) { return reinterpret_cast<CallableO
 
 // --- the call
 
-// A call that takes long enough for other Python threads to gain from it, and that runs no Python.
+// Whether to release the GIL for a call: it is long enough to be worth it, and runs no Python code.
 bool drops_gil(const Operator& op, const Value* args) {
   const OpInfo& info = op.info();
   const int64_t large = long_call_elements(op);
-  if (tracks_allocations()) return false;  // the Python line is asked for where memory is taken
-  // Whoever holds the GIL may rely on it that tensors stay over the memory that they are over.
+  if (tracks_allocations()) return false;  // each allocation asks for the Python source line
+  // The geometry and memory of tensors may change only under the GIL.
   if (op.record->flags & geometry_only) return false;
   constexpr LayerSet python_layers = LayerSet(Layer::Subclass) | Layer::Modes | Layer::Transforms;
   bool big = false;
@@ -45,7 +45,7 @@ bool drops_gil(const Operator& op, const Value* args) {
   return big && (layers & python_layers).empty();
 }
 
-// In-place operators over lists have no result in their schemas; Python gets its list back.
+// In-place operators on lists return nothing in their schemas, but in Python they return the list.
 bool returns_list(const OpInfo& info, Style style) {
   return info.results == 0 && style != Style::Schema && (info.mutated & 1) && (info.list_args & 1);
 }
@@ -220,9 +220,9 @@ PyTypeObject make_method_type() {
   return t;
 }
 
-// --- the names of all operators, and which record serves them
+// --- the names of all operators
 
-// Calls f(name) for each further name of a record.
+// Calls f(name) for each alias of a record.
 template <class F>
 void for_each_alias(const OpRecord& r, F&& f) {
   std::string_view rest = r.aliases;
@@ -237,7 +237,7 @@ void for_each_alias(const OpRecord& r, F&& f) {
 }
 
 struct NameTable {
-  std::map<std::string, std::string, std::less<>> aliases;  // further name -> the operators' own
+  std::map<std::string, std::string, std::less<>> aliases;  // alias -> name of the operator
   std::map<std::string, PyObject*, std::less<>> methods;
 };
 NameTable& names() {
@@ -273,13 +273,13 @@ void add_method(PyObject* type_dict, std::string_view own, std::string_view show
   if (!type_dict) return;
   if (shown.starts_with("__")) return;
   const Object key = string(shown);
-  // What the binding itself defines comes first.
+  // A method that the binding defines itself is kept.
   const int there = PyDict_Contains(tensor_base_type.tp_dict, key.get());
   checked(there);
   if (!there) checked(PyDict_SetItem(type_dict, key.get(), o));
 }
 
-// The module that an alias such as special_sinc names: it is found there alone.
+// The only module of an alias with a prefix, such as special_sinc.
 std::string_view alias_module(std::string_view alias) {
   for (const std::string_view m : {"special", "linalg", "fft"})
     if (alias.starts_with(m) && alias.substr(m.size()).starts_with("_")) return m;
@@ -290,7 +290,8 @@ bool is_method(const OperatorEntry& e) {
   return e.op->variant != Variant::Out && (e.op->record->forms & method);
 }
 
-// One pass over the sorted table of operators: descriptors are made here, signatures when called.
+// Makes the method descriptors in one pass over the sorted table of operators. Signatures are made
+// when a method is first called.
 void add_methods(PyObject* type_dict) {
   std::string_view last;
   for (const OperatorEntry& e : builtin_operators()) {
@@ -322,7 +323,7 @@ std::string own_name(std::string_view python_module, std::string_view name) {
   return alias == names().aliases.end() ? wanted : alias->second;
 }
 
-// Whether the operator's function form stands in this module.
+// Whether the operator has a function in this module.
 bool stands_in(std::string_view own, std::string_view python_module) {
   for (const OperatorEntry& e : builtin_operators())
     if (e.name == own) {
@@ -332,7 +333,7 @@ bool stands_in(std::string_view own, std::string_view python_module) {
   return false;
 }
 
-// The same for a name under which the operator is shown: its own or an alias.
+// The same for one of its names, which may be an alias.
 bool shown_in(std::string_view own, std::string_view shown, std::string_view python_module) {
   const std::string_view m = shown == own ? std::string_view() : alias_module(shown);
   return m.empty() ? stands_in(own, python_module) : m == python_module;
@@ -348,8 +349,9 @@ void note_all(const Given& given, Parsed& p) {
   for (size_t i = 0; i < n; ++i) note_overloaded(given.args[i], p.overloaded);
 }
 
-// Arguments that fit no signature may have overrides, in places where no tensor goes. Operators of
-// facula.ops complain with RuntimeError, as PyTorch's do.
+// Parses the arguments. If none fits, an argument may still have an override, in a place where no
+// tensor is expected. Operators of facula.ops raise RuntimeError instead of TypeError, as PyTorch's
+// do.
 void parse_or_override(Packet& packet, const Given& given, Parsed& p) {
   try {
     parse(packet, given, p);
@@ -436,7 +438,7 @@ PyObject* find_function(PyObject*, PyObject* args) {
   });
 }
 
-// _function_names(python_module): all that _function would find.
+// _function_names(python_module): all names that _function would find.
 Object function_names(PyObject*, PyObject* module) {
   const std::string_view wanted = text_of(module);
   const Object set = Object::take(PySet_New(nullptr));

@@ -5,7 +5,7 @@
 namespace facula::python {
 namespace {
 
-// Reads the objects of an array that somebody keeps, each as its type says.
+// Converts the objects of an array, which the caller keeps alive, each by its type.
 template <class TypeOf>
 bool read_all(PyObject* const* items, size_t n, TypeOf&& type_of, Value* list, Parsed& into) {
   for (size_t i = 0; i < n; ++i)
@@ -26,7 +26,7 @@ bool read_tuple(const SchemaType& type, PyObject* o, Value& out, Parsed& into) {
 
 bool read_dict(const SchemaType& type, PyObject* o, Value& out, Parsed& into) {
   if (!PyDict_Check(o)) return false;
-  // A list of pairs of its own: reading an item may call Python, which could change the dict.
+  // Copies the pairs, since reading an item may run Python code that changes the dict.
   PyObject* pairs = into.arena.keep(Object::take(PyDict_Items(o)));
   const auto n = static_cast<size_t>(PyList_GET_SIZE(pairs));
   Value* list = into.arena.room<Value>(2 * n);
@@ -45,7 +45,7 @@ bool read_union(const SchemaType& type, PyObject* o, Value& out, Parsed& into) {
   return false;
 }
 
-// "module.Class", as schemas write it after "__torch__.".
+// The name of a class in schemas, after "__torch__.": "module.Class".
 std::string full_name(PyTypeObject* type) {
   auto* o = reinterpret_cast<PyObject*>(type);
   const Object module = attribute(o, "__module__"), name = attribute(o, "__qualname__");
@@ -53,7 +53,7 @@ std::string full_name(PyTypeObject* type) {
   return concat(text_of(module.get()), ".", text_of(name.get()));
 }
 
-// An object of the class that the schema names, or of one derived from it.
+// Accepts an object of the class that the schema names, or of a subclass.
 bool read_object(const SchemaType& type, PyObject* o, Value& out) {
   std::string_view wanted = type.detail->name;
   constexpr std::string_view prefix = "__torch__.";

@@ -14,7 +14,7 @@
 namespace facula::python {
 namespace {
 
-// numpy.generic, once NumPy is loaded; null before, when there can be no such object.
+// numpy.generic; null if NumPy is not loaded, and so no such object exists.
 PyTypeObject* numpy_generic() {
   static PyTypeObject* found = nullptr;
   if (found) return found;
@@ -30,7 +30,8 @@ bool has_name(PyObject* o, const char* prefix) {
 }
 bool is_numpy_bool(PyObject* o) { return has_name(o, "numpy.bool") && is_numpy_scalar(o); }
 
-// Python's basic types, which are never NumPy's: spares the look at the type's bases.
+// Whether it has one of Python's basic types. Faster than looking for NumPy's among the type's
+// bases.
 bool is_basic(PyObject* o) {
   return PyUnicode_Check(o) || PyList_CheckExact(o) || PyTuple_CheckExact(o) || o == Py_None;
 }
@@ -61,7 +62,8 @@ void put_scalar(const Scalar& s, Value& out, Arena& arena) {
     out = Value::of_float(s.to<double>());
 }
 
-// An int beyond int64 is a float to a Scalar argument, up to uint64's range.
+// Converts an int for a Scalar argument; beyond int64, up to the range of uint64, it becomes a
+// float.
 void put_long(PyObject* o, Value& out) {
   int overflow = 0;
   const int64_t v = long_value(o, overflow);
@@ -212,7 +214,7 @@ bool strict_bool(PyObject* o, const char* function) {
 Scalar element_at(const Tensor& t, const void* p) {
   Scalar s;
   const auto read = [&]<class T>(Type<T>) {
-    // Memory that was another dtype's holds bytes that no bool may have.
+    // Memory that was written as another dtype may hold bytes that are no valid bool.
     using Stored = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
     const Stored v = *static_cast<const Stored*>(p);
     if constexpr (std::is_same_v<T, bool>)
@@ -358,7 +360,7 @@ std::string return_name(const OpInfo& info) {
   return out ? info.schema.name + "_out" : info.schema.name;
 }
 
-// How copies are made, and pickles read: from a sequence of the fields.
+// __reduce__: made again from a sequence of the fields.
 PyObject* reduce_results(PyObject* o, PyObject*) {
   return guard([&] {
     const Object fields = Object::take(PySequence_Tuple(o));
@@ -386,7 +388,7 @@ PyMethodDef repr_method = {"__repr__", results_repr_method, METH_NOARGS, nullptr
 
 PyTypeObject* named_return_type(std::string_view name) {
   for (const OperatorEntry& e : builtin_operators()) {
-    if (!name.starts_with(e.name)) continue;  // spares the others the parsing of their schemas
+    if (!name.starts_with(e.name)) continue;  // avoids parsing the schemas of all others
     const OpInfo& info = e.op->info();
     if (info.results > 1 && all_named(info.schema) && return_name(info) == name)
       return return_type(info);
@@ -425,7 +427,7 @@ PyTypeObject* return_type(const OpInfo& info) {
 namespace {
 
 Value sequence_value(PyObject* o, Arena& arena) {
-  // A tuple of its own: reading an item may call Python, which could change a list.
+  // Copies a list, since reading an item may run Python code that changes it.
   const Object fast = Object::take(PySequence_Tuple(o));
   const size_t n = static_cast<size_t>(PyTuple_GET_SIZE(fast.get()));
   PyObject** items = PySequence_Fast_ITEMS(fast.get());

@@ -8,7 +8,7 @@
 namespace facula::python {
 namespace {
 
-// How a type is called in errors: "Tensor", "list of Tensors", "int".
+// The name of a type in errors: "Tensor", "list of Tensors", "int".
 std::string expected_text(const SchemaType& type, bool or_none) {
   std::string text = type.str();
   if (type.list && type.kind == TypeKind::Tensor)
@@ -16,10 +16,10 @@ std::string expected_text(const SchemaType& type, bool or_none) {
   return or_none ? text + " or None" : text;
 }
 
-// One result: its type, and what may stand for it.
+// Checks and stores one result.
 class HandlerResult {
  public:
-  // One of several tensors may be None, as a gradient that nobody asked for is.
+  // If there are several results, a Tensor may be None, like a gradient that was not needed.
   HandlerResult(const OpCall& c, int index)
       : info_(*c.info),
         type_(info_.schema.results[static_cast<size_t>(index)].type),
@@ -32,7 +32,7 @@ class HandlerResult {
     try {
       convert(o, slot);
     } catch (const Error& e) {
-      // An exception of Python's, as an object's __index__ may raise, goes on as it is.
+      // Exceptions from Python, such as one of __index__, are passed on unchanged.
       if (e.kind() == ErrorKind::Python || e.kind() == ErrorKind::Runtime) throw;
       throw Error(ErrorKind::Runtime, refusal(), ": ", e.what());
     }
@@ -64,7 +64,7 @@ class HandlerResult {
     }
   }
 
-  // The tensor that the result is, where the operator writes it; else null.
+  // The argument that the result is, if the operator writes it; else null.
   static const Tensor* written_argument(const OpCall& c, int index) {
     const int from = c.info->alias_of[index];
     const bool written = from >= 0 && (c.info->mutated >> from & 1) && c.args[from].is_tensor();
@@ -84,7 +84,7 @@ class HandlerResult {
     throw Error(ErrorKind::Runtime, refusal(), ": expected ", expected_text(type_, may_be_none_),
                 "; got ", came_text(o));
   }
-  // Names the first element that does not fit, too.
+  // Describes the object, with the first element that does not fit.
   std::string came_text(PyObject* o) const {
     if (!type_.list || !(PyList_Check(o) || PyTuple_Check(o))) return type_name(o);
     const Object items = Object::take(PySequence_Tuple(o));
@@ -104,7 +104,7 @@ class HandlerResult {
     return read_value(element, false, o, v, scratch);
   }
 
-  // Numbers of Python and NumPy; reading a tensor would call operators within the handler's call.
+  // Accepts numbers of Python and NumPy, but no tensors: reading one would call an operator here.
   template <class T>
   void read_as(PyObject* o, bool (*read)(PyObject*, T&), Value& slot) const {
     T v{};
@@ -131,7 +131,7 @@ class HandlerResult {
     set_result(slot, std::move(list));
   }
 
-  // Lists of numbers, words, texts, tuples and dicts: as the parser takes an argument of the type.
+  // Other types are converted as the parser converts arguments.
   void read_other(PyObject* o, Value& slot) const {
     Parsed parsed;
     Value v;
@@ -163,7 +163,7 @@ void store_results(OpCall& c, PyObject* returned) {
   }
   if (info.results == 1) return HandlerResult(c, 0).read(returned, c.results[0]);
   if (!PyTuple_Check(returned) && !PyList_Check(returned)) refuse_count(info, type_name(returned));
-  // A copy: reading a number may call Python, which could change a list.
+  // Copies a list, since reading a number may run Python code that changes it.
   const Object items = Object::take(PySequence_Tuple(returned));
   const Py_ssize_t count = PyTuple_GET_SIZE(items.get());
   if (count != info.results) refuse_count(info, concat(type_name(returned), " of ", count));

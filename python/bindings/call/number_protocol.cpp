@@ -1,4 +1,4 @@
-// Python's operators on tensors: each calls the method of the same meaning.
+// Python's operators on tensors, each of which calls a method.
 #include "bindings/call/callable.h"
 #include "bindings/call/plain_call.h"
 #include "bindings/modes/overrides.h"
@@ -7,14 +7,14 @@
 namespace facula::python {
 namespace {
 
-// Arguments that do not fit are another class's business: NotImplemented in place of TypeError.
+// Returns NotImplemented in place of TypeError, so that Python asks the other operand's class.
 PyObject* or_not_implemented(PyObject* result) {
   if (result || !PyErr_ExceptionMatches(PyExc_TypeError)) return result;
   PyErr_Clear();
   Py_RETURN_NOTIMPLEMENTED;
 }
 
-// A name bound to its method when first used.
+// A method that is looked up by name at its first use.
 template <size_t N>
 struct Word {
   char text[N];
@@ -57,7 +57,7 @@ PyObject* function_two(PyObject* a, PyObject* b) {
   return or_not_implemented(guard([&] { return call_two(bound_function<Name>(), a, b); }));
 }
 
-// An operator that commutes, or whose function takes a number first.
+// Operators that commute, or whose function accepts a number as its first argument.
 template <Word Name>
 PyObject* commuting(PyObject* a, PyObject* b) {
   return is_tensor(a) ? method_two<Name>(a, b) : method_two<Name>(b, a);
@@ -91,7 +91,7 @@ PyObject* in_place(PyObject* a, PyObject* b) {
     return call_two(bound_method<Name>(), a, b);
   }));
 }
-// CPython takes the function of += for one of sequences, too, which has to give the last word.
+// CPython also uses this slot for += of sequences, where it must not return NotImplemented.
 PyObject* in_place_add(PyObject* a, PyObject* b) {
   PyObject* r = in_place<"add_">(a, b);
   if (r != Py_NotImplemented) return r;
@@ -107,7 +107,7 @@ PyObject* in_place_add(PyObject* a, PyObject* b) {
 }
 PyObject* in_place_power(PyObject* a, PyObject* b, PyObject*) { return in_place<"pow_">(a, b); }
 
-// a @= b makes a new tensor: its shape may differ.
+// a @= b makes a new tensor, since its shape may differ from a's.
 template <Word Name>
 PyObject* unary(PyObject* o) {
   return guard([&] {
@@ -123,12 +123,12 @@ PyObject* positive(PyObject* o) {
   });
 }
 
-// --- conversions: item() in another guise
+// --- conversions to Python numbers, by item()
 
 Object item(PyObject* o) {
   static PyObject* word = PyUnicode_InternFromString("item");
   Object number = Object::take(PyObject_CallMethodNoArgs(o, word));
-  // What an override returns; a tensor would be asked for its item again, without end.
+  // The result may come from an override; a tensor would lead to endless recursion.
   check_type(!is_tensor(number.get()), "item() should return a number, returned ",
              type_name(number.get()));
   return number;
@@ -232,7 +232,9 @@ PyNumberMethods make_number() {
 
 PyNumberMethods tensor_number = make_number();
 
-// Arrays leave comparisons to tensors; one that neither takes would compare the two objects.
+// NumPy arrays leave comparisons with tensors to the tensor. If the method does not accept the
+// array, it is compared as a tensor over its memory, since Python would else compare the two
+// identities.
 template <Word Name>
 static PyObject* equality(PyObject* a, PyObject* b) {
   PyObject* result = method_two<Name>(a, b);
@@ -262,7 +264,7 @@ PyObject* tensor_compare(PyObject* a, PyObject* b, int op) {
 }
 
 Py_hash_t tensor_hash(PyObject* o) {
-  return reinterpret_cast<Py_hash_t>(o);  // its id, as PyTorch has it
+  return reinterpret_cast<Py_hash_t>(o);  // its id, as in PyTorch
 }
 
 }  // namespace facula::python

@@ -1,4 +1,5 @@
-// What facula.ops holds: OpOverloadPacket (all overloads of a name) and OpOverload (one of them).
+// The objects in facula.ops: OpOverloadPacket (all overloads of a name) and OpOverload (one of
+// them).
 #include "bindings/call/callable.h"
 #include "bindings/call/convert.h"
 #include "bindings/tensor/tensor_members.h"

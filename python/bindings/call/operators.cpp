@@ -16,7 +16,7 @@ void NamedOperator::call_with(std::span<Value> given, Value* results) {
   const OpInfo& info = op.info();
   if (given.size() == info.args) return call(op, given.data(), results);
   union Room {
-    Room() {}  // as many are made as the operator has
+    Room() {}  // only as many are initialised as the operator has arguments
     Value args[32];
   } room;
   size_t i = 0;

@@ -29,7 +29,7 @@ bool read_tensor(bool accepts_number, PyObject* o, Value& out, Parsed& into) {
 bool is_list(PyObject* o) { return PyList_Check(o) || PyTuple_Check(o); }
 size_t length_of(PyObject* list) { return static_cast<size_t>(PySequence_Fast_GET_SIZE(list)); }
 
-// Items of a list or tuple; null for other objects. Only while no Python code can run.
+// The items of a list or tuple; null for other objects. Valid only until Python code runs.
 PyObject** items_of(PyObject* o, size_t& n) {
   static PyObject* nothing;
   if (!PyList_Check(o) && !PyTuple_Check(o)) return nullptr;
@@ -60,7 +60,7 @@ bool read_tensors(const SchemaType& type, PyObject* o, Value& out, Parsed& into)
                     " with error \"Overflow when unpacking long long\""));
 }
 
-// One item of a list of ints. What is too big is a type error there, as in PyTorch.
+// Converts one item of a list of ints. An int that is too large does not fit, as in PyTorch.
 inline bool read_element(PyObject* o, size_t position, int64_t& out) {
   // PyTorch tells a list of ints by its first item, and takes a bool as a number after that.
   if (position > 0 && PyBool_Check(o)) {
@@ -114,7 +114,7 @@ bool read_values(const SchemaType& type, PyObject* o, Value& out, Parsed& into) 
   size_t n = 0;
   PyObject** items = items_of(o, n);
   if (!items) return false;
-  // Texts and lists inside are borrowed from the items until the call is over.
+  // The values borrow texts and lists from the items, so these are kept until the call is over.
   PyObject* const* kept = into.arena.keep(items, n);
   SchemaType element = type;
   element.list = false;
@@ -142,7 +142,7 @@ bool read_list(const SchemaType& type, PyObject* o, Value& out, Parsed& into) {
   }
 }
 
-// A storage, or a typed one of the dtype that the first argument, a tensor, has.
+// Accepts an UntypedStorage, or a TypedStorage with the dtype of the first argument, a tensor.
 bool read_storage(PyObject* o, Value& out, Parsed& into) {
   if (is_storage(o)) {
     out = pack(storage_value(o));
@@ -157,7 +157,7 @@ bool read_storage(PyObject* o, Value& out, Parsed& into) {
         "Expected a Storage of type ", self.is_tensor() ? info(self.tensor->dtype).legacy_name : "",
         " or an UntypedStorage, but got type ", info(dtype_value(dtype.get())).legacy_name,
         " for argument 1 'storage'");
-  out = pack(storage_value(untyped.get()));  // which the typed one holds
+  out = pack(storage_value(untyped.get()));  // the TypedStorage keeps it alive
   return true;
 }
 
@@ -257,7 +257,7 @@ const Parameter* find_equal(const Signature& s, PyObject* name, size_t& at) {
   return nullptr;
 }
 
-// Keywords that are no arguments of the operator itself.
+// Keyword arguments that are not in the operator's schema: out= and requires_grad=.
 struct Extra {
   const char* text;
   PyObject* interned = nullptr;
@@ -315,8 +315,8 @@ class Fit {
     return read_value(p.type(), p.number, o, out, into_);
   }
 
-  // A number that is too big for its parameter is an error of its own, unless arguments are missing
-  // anyway.
+  // An int that overflows its parameter raises here, unless arguments are missing anyway
+  // (`short_of`).
   bool fits(const Parameter& p, PyObject* o, bool short_of) {
     if (!short_of) return read(p, o);
     try {

@@ -5,7 +5,7 @@
 namespace facula::python {
 namespace {
 
-// "Tensor", "int", "list of [int, int]" or "tuple of (int, str)".
+// Describes an argument: "Tensor", "int", "list of [int, int]" or "tuple of (int, str)".
 std::string argument_text(PyObject* o, bool with_items) {
   if (is_exact_tensor(o)) return "Tensor";
   const bool tuple = PyTuple_CheckExact(o), list = PyList_CheckExact(o);
@@ -23,7 +23,8 @@ std::string argument_text(PyObject* o, bool with_items) {
   return s + (tuple ? ")" : "]");
 }
 
-// The element that spoils a list of ints, floats or tensors; -1 when the object is no list.
+// The index of the element that does not fit a list of ints, floats or tensors; -1 if it is no
+// list.
 Py_ssize_t bad_element(const SchemaType& type, PyObject* o, Parsed& scratch) {
   if (!type.list || !(PyList_Check(o) || PyTuple_Check(o))) return -1;
   SchemaType element = type;
@@ -66,8 +67,8 @@ class Report {
     }
   }
 
-  // Where only an element after the first of a list of ints is unfit, PyTorch has chosen the
-  // signature already and says which element.
+  // PyTorch chooses a signature by the first element of a list of ints. If a later element does not
+  // fit, its error names that element.
   std::string unpacking(const Signature& s, const Misfit& m) const {
     if (m.kind != Misfit::WrongType && m.kind != Misfit::WrongKeyword) return {};
     const Parameter& p = s.parameters[m.at];
@@ -81,7 +82,7 @@ class Report {
                   argument_text(PySequence_Fast_GET_ITEM(m.object, at), false), "\"");
   }
 
-  // Whether the signature has room for so many arguments.
+  // Whether the signature accepts so many arguments.
   bool has_room(const Signature& s) const {
     const size_t most = s.parameters.size() - own_ + (s.out_op ? 1 : 0) + (s.factory ? 1 : 0);
     return given_.positional - own_ + given_.keyword_count() <= most;
@@ -161,7 +162,7 @@ void throw_misfit(Packet& packet, const Given& given, const std::vector<Misfit>&
   const Report report(packet, given);
   check_kind(ErrorKind::NotImplemented, !signatures.empty(), packet.shown,
              "(): there is no operator of this name in this form");
-  // Only one that takes so many arguments: its own reason says more than the list.
+  // If only one signature accepts so many arguments, its reason says more than the list of all.
   size_t plausible = 0, count = 0;
   for (size_t i = 0; i < signatures.size(); ++i) {
     if (const std::string text = report.unpacking(*signatures[i], reasons[i]); !text.empty())

@@ -15,7 +15,7 @@ bool plain_default(const Argument& a) {
          (a.type.kind == TypeKind::Scalar || a.default_value.kind == Default::None);
 }
 
-// Two Tensor arguments, and nothing else that a caller must give.
+// Whether the operator has two Tensor arguments and no other required ones.
 bool fits(const Operator& op) {
   if (op.variant != Variant::Base && op.variant != Variant::Inplace) return false;
   const OpInfo& info = op.info();
@@ -26,7 +26,7 @@ bool fits(const Operator& op) {
   return true;
 }
 
-// The ints of a list, where it has few and nothing else.
+// A buffer for a short list of ints.
 struct FewInts {
   static constexpr size_t most = 6;
   int64_t ints[most];
@@ -56,8 +56,7 @@ struct FewInts {
   Value value() const { return pack(IntSpan(ints, count)); }
 };
 
-// One argument as its parameter takes it; what the parser would convert is left to it. A list of
-// ints stays in `room`.
+// Converts one argument; false if only the parser can. A list of ints is stored in `room`.
 bool read_plain(const Parameter& p, PyObject* o, int64_t most, Value& v, FewInts& room) {
   if (TensorImpl* t = p.tensor ? plain_impl(o) : nullptr) {
     v = Value::of_tensor(t);
@@ -85,7 +84,7 @@ bool read_plain(const Parameter& p, PyObject* o, int64_t most, Value& v, FewInts
   return true;
 }
 
-// The one result of a call whose arguments live on in the caller.
+// The one result of a call whose arguments the caller keeps.
 class OneResult {
  public:
   OneResult(const OpInfo& info, const Value* args) {
@@ -103,7 +102,7 @@ class OneResult {
   }
 
  private:
-  // What layers may see of the tensor leaves it in its place.
+  // Whether no layer can replace the tensor by another (see lends_argument).
   static bool may_lend(const Value& v) {
     return v.is_tensor() && (v.tensor->layers - backend_layers).empty() &&
            thread_state.include.empty();
@@ -111,8 +110,8 @@ class OneResult {
   Results<1> r_;
 };
 
-// Arguments of the operator on their way: filling the room with nothing would cost more than the
-// rest.
+// The arguments of the operator, left uninitialised at first, since initialising all of them would
+// take longer than the rest of the call.
 class Arguments {
  public:
   explicit Arguments(const Signature& s) : signature_(s) {
@@ -174,7 +173,7 @@ PyObject* try_arguments(const Signature& s, const Given& given) {
   return out.is_tensor() ? args.call_into(out) : args.call();
 }
 
-// The tensors of a list, which may change while they are in use.
+// The tensors of a list, with references of their own since the list may change.
 class KeptList {
  public:
   explicit KeptList(PyObject* list) {
@@ -224,7 +223,7 @@ PyObject* try_list(const Signature& s, const Given& given) {
   return args.call();
 }
 
-// view(2, 3), zeros((2, 3)): ints that are one list, spelled out or not.
+// view(2, 3), zeros((2, 3)): one list of ints, which may be given as several arguments.
 PyObject* try_ints(const Signature& s, const Given& given) {
   const size_t own = s.style == Style::Method ? 1 : 0;
   if (given.positional <= own || given.keywords || s.parameters[own].type().list_size > 1)

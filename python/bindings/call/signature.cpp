@@ -39,10 +39,10 @@ Parameter make_parameter(const OpInfo& info, size_t i, const OpRecord& record, S
   p.floating = type.kind == TypeKind::Float && !type.list;
   p.boolean = type.kind == TypeKind::Bool && !type.list;
   const std::string& n = p.argument->name;
-  // Functions show self as input, lists excepted.
+  // In functions `self` is called `input`, unless it is a list.
   const bool is_input = style == Style::Function && n == "self" && !p.argument->type.list;
   p.name = interned(is_input ? "input" : n);
-  // A number can be neither written to nor be the object of a method.
+  // A number cannot be written to, and has no methods.
   p.number = record.numbers.has(n) && !p.argument->is_written() &&
              !(style == Style::Method && n == "self");
   p.scalar = p.number || (type.kind == TypeKind::Scalar && !type.list);
@@ -129,8 +129,8 @@ bool takes_scalar(const Signature& s) {
   });
 }
 
-// Python's own order: PyTorch tries a form that needs fewer arguments to be given first, and
-// tensors before numbers, since a 0-dim tensor passes for a number.
+// The order in which PyTorch's parser tries overloads: those with fewer required arguments first,
+// and tensors before numbers, since a 0-dim tensor is accepted as a number.
 bool tried_before(const std::unique_ptr<Signature>& a, const std::unique_ptr<Signature>& b) {
   auto plain = [](const Signature& s) { return s.info->schema.overload.empty(); };
   if (takes_scalar(*a) && !takes_scalar(*b)) return false;
@@ -251,7 +251,7 @@ const std::vector<std::unique_ptr<Signature>>& Packet::signatures() {
 
 void Packet::refresh() {
   if (ns == "aten") return;
-  // A name may have been taken out and defined again.
+  // The name may have been removed and defined again.
   const std::vector<Operator*> now = find_overloads(ns, name);
   const auto op_of = [](const std::unique_ptr<Signature>& s) { return s->op; };
   if (!std::ranges::equal(now, signatures_, {}, {}, op_of)) signatures_.clear();

@@ -13,7 +13,7 @@
 namespace facula::python {
 namespace {
 
-// --- a call as Python sees it: positional arguments, and keywords that differ from their defaults
+// --- the arguments of a call for a Python handler
 
 bool same_value(const Value& a, const Value& b) {
   if (a.tag != b.tag) return false;
@@ -74,7 +74,7 @@ void note_subclasses(const Value& v, std::vector<Object>& found) {
     size_t at = found.size();
     for (size_t i = 0; i < found.size(); ++i) {
       if (Py_TYPE(found[i].get()) == Py_TYPE(o.get())) return;
-      // A subclass goes before its base.
+      // Subclasses are asked before their bases.
       if (at == found.size() && PyType_IsSubtype(Py_TYPE(o.get()), Py_TYPE(found[i].get()))) at = i;
     }
     found.insert(found.begin() + static_cast<std::ptrdiff_t>(at), std::move(o));
@@ -92,7 +92,8 @@ Object types_of(const std::vector<Object>& objects) {
   return types;
 }
 
-// (OpOverload, class) -> rule(class or mode, func, types, args, kwargs); null until there is one.
+// A dict of rules: (OpOverload, class) -> rule(class or mode, func, types, args, kwargs). Null if
+// empty.
 PyObject* dispatch_rules = nullptr;
 
 PyObject* rule_for(PyObject* holder, const OpCall& c) {
@@ -132,7 +133,7 @@ Object ask(PyObject* holder, const OpCall& c, const Object& types, const PythonA
   return r.get() == Py_NotImplemented ? Object() : r;
 }
 
-// The layers above have had the call: Python sees it below autograd.
+// The layers above dispatch modes, which are excluded while Python code handles the call.
 LayerSet above_dispatch() {
   return LayerSet(Layer::Autograd) | Layer::Autocast | Layer::Conjugate | Layer::Negative |
          Layer::PreAutogradTrace;
@@ -231,7 +232,7 @@ void handle_subclass(OpCall& c) {
   nobody_took(c, types);
 }
 
-// A kernel or rule registered from Python: the context is the callable.
+// Runs a kernel or rule that was registered from Python; the context is the callable.
 void call_python_kernel(void* context, OpCall& c) {
   HoldGil gil;
   const PythonArguments p = arguments_of(c);

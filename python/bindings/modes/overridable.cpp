@@ -1,5 +1,5 @@
-// Functions written in Python that objects with __torch_function__ and function modes take over.
-// A wrapper in Python would cost a frame for each call; this one looks at the arguments' types.
+// Wraps functions written in Python so that __torch_function__ can override them. A wrapper written
+// in Python would cost a frame for each call.
 #include "bindings/modes/overrides.h"
 #include "bindings/tensor/tensor_members.h"
 
@@ -8,11 +8,11 @@ namespace {
 
 struct OverridableObject {
   PyObject_HEAD vectorcallfunc vectorcall;
-  PyObject* function;  // the Python function; what the object does not have itself is its
+  PyObject* function;  // the Python function; attributes are looked up there
   PyObject* dict;
   PyObject* weakrefs;
-  // What the function is where it is given from `least` to `most` arguments by position and no
-  // others; or null.
+  // A faster equivalent of the function for calls with `least` to `most` positional arguments and
+  // no keywords; or null.
   PyObject* direct;
   Py_ssize_t least, most;
 };

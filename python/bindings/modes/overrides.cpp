@@ -13,13 +13,13 @@ namespace {
 
 OverrideState& state() { return thread_state.overrides; }
 
-// Puts a mode on top of this thread's stack, which runs first.
+// Pushes a mode on this thread's stack; the top runs first.
 void push_mode_object(Object mode) {
   OverrideState& s = state();
   s.modes = new FunctionMode(mode.leak(), Ref<FunctionMode>::take(s.modes));
   ++s.depth;
 }
-// Takes the top off the stack.
+// Pops the top of the stack.
 Ref<FunctionMode> pop_mode_link() {
   OverrideState& s = state();
   check(s.modes != nullptr, "trying to pop from empty mode stack");
@@ -51,7 +51,7 @@ bool is_basic(PyTypeObject* t) {
          t == &PySlice_Type || t == &PyComplex_Type || t == &PyType_Type || t == &PyEllipsis_Type;
 }
 
-// What the class defines, without binding it; borrowed.
+// Looks up an attribute of a class without binding it; borrowed.
 PyObject* class_attribute(PyTypeObject* t, PyObject* name) { return _PyType_Lookup(t, name); }
 
 void note_plain_subclass(PyTypeObject* t) {
@@ -62,8 +62,8 @@ void note_plain_subclass(PyTypeObject* t) {
   if (!dispatch || dispatch == disabled_dispatch) plain_subclass = {t, t->tp_version_tag};
 }
 
-// Whether the class has a __torch_function__ of its own. Kept for a few classes, parameters above
-// all, until they change, which gives them another version.
+// Whether the class has a __torch_function__ of its own. The answers for a few classes are cached
+// by version tag, which changes when the class does.
 bool overrides(PyTypeObject* t) {
   struct Known {
     PyTypeObject* type;
@@ -96,7 +96,7 @@ Object types_of(const std::vector<Object>& overloaded) {
   return types;
 }
 
-// Takes the top mode off while it runs.
+// Removes the top mode while it runs.
 class ModeOff {
  public:
   ModeOff() : mode_(pop_mode_link()) {}
@@ -132,7 +132,7 @@ void note_overloaded(PyObject* o, std::vector<Object>& list) {
   size_t at = list.size();
   for (size_t i = 0; i < list.size(); ++i) {
     if (Py_TYPE(list[i].get()) == t) return;
-    // A subclass goes before its base.
+    // Subclasses are asked before their bases.
     if (at == list.size() && PyType_IsSubtype(t, Py_TYPE(list[i].get()))) at = i;
   }
   list.insert(list.begin() + static_cast<long>(at), Object::share(o));
@@ -161,7 +161,7 @@ Object self_override(PyObject* self, const char* name, PyObject* args, PyObject*
   note_overloaded(self, overloaded);
   if (overloaded.empty() && !function_mode_active()) return ask_class(self, name, args, kwargs);
   Object function = attribute(reinterpret_cast<PyObject*>(tensor_type), name);
-  // For a property the function is its getter.
+  // For a property the function is its __get__.
   if (!PyCallable_Check(function.get())) function = attribute(function.get(), "__get__");
   const Py_ssize_t more = args ? PyTuple_GET_SIZE(args) : 0;
   const Object all = Object::take(PyTuple_New(more + 1));
@@ -205,7 +205,7 @@ PyObject* disabled_torch_function() { return disabled_function; }
 
 namespace {
 
-// --- context managers that switch overrides off: one object holds the state before
+// --- context managers that turn overrides off; each object holds the old state
 
 struct SwitchObject {
   PyObject_HEAD bool subclass_before, all_before;

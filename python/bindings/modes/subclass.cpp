@@ -49,7 +49,7 @@ IntVec ints_of(PyObject* o, const char* argument) {
   return v;
 }
 
-// Arguments of _make_wrapper_subclass as Python gave them; null where they were left out.
+// The arguments of _make_wrapper_subclass; null if they were not given.
 struct WrapperArguments {
   PyObject *cls = nullptr, *size = nullptr, *strides = nullptr, *offset = nullptr,
            *format = nullptr, *dtype = nullptr, *layout = nullptr, *device = nullptr,
@@ -105,11 +105,11 @@ IntVec wrapper_strides(const WrapperArguments& a, const IntVec& sizes) {
   check_type(is_memory_format(a.format),
              "_make_wrapper_subclass(): argument 'memory_format' must be torch.memory_format, not ",
              type_name(a.format));
-  // PyTorch takes the format and lets the strides be contiguous.
+  // PyTorch accepts a memory format here but makes the strides contiguous.
   return contiguous_strides(sizes);
 }
 
-// A header over a storage that has a size but no memory.
+// A tensor over a storage that has a size but no memory.
 Tensor wrapper_tensor(const WrapperArguments& a) {
   const DType dtype = given(a.dtype) ? dtype_like(a.dtype) : default_dtype();
   check_type(dtype != DType::Undefined,
@@ -161,7 +161,8 @@ const char* question_of(uint8_t asks, std::string_view name) {
 
 }  // namespace
 
-// A class that has __torch_dispatch__ and no __torch_function__ of its own sees operators alone.
+// __init_subclass__: a class with a __torch_dispatch__ but no __torch_function__ of its own gets
+// the disabled __torch_function__.
 Object init_subclass(PyObject* cls, PyObject*, PyObject*) {
   if (!tensor_type) return none();  // Tensor itself is being made
   const Object name = interned("__torch_function__");
@@ -174,7 +175,8 @@ Object init_subclass(PyObject* cls, PyObject*, PyObject*) {
   return none();
 }
 
-// _make_subclass(cls, data, require_grad=False): the same memory, no history, an object of cls.
+// _make_subclass(cls, data, require_grad=False): a detached tensor over the same memory, of class
+// cls.
 Object make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* keys[] = {"cls",
                                "data",
@@ -208,7 +210,7 @@ Object as_subclass(PyObject* self, PyObject* cls) {
   return wrap_as(type, alias.tensor({pack(tensor_of(self))}));
 }
 
-// A tensor that has a geometry but no memory: its class's __torch_dispatch__ does everything.
+// Makes a tensor with a geometry but no memory; __torch_dispatch__ of its class handles all calls.
 Object make_wrapper(PyObject*, PyObject* args, PyObject* kwargs) {
   const WrapperArguments a = wrapper_arguments(args, kwargs);
   PyTypeObject* type = tensor_class(a.cls);

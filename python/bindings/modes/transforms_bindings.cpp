@@ -102,7 +102,7 @@ Object is_wrapper(PyObject*, PyObject* t) {
   const Tensor& x = tensor_argument(t, "is_functorch_wrapped_tensor");
   return boolean(transform_wrapper(x) || functional_part(x));
 }
-// As users count: 1 is the outermost; -1 for other tensors.
+// The depth of a wrapper's level, where 1 is the outermost; -1 for other tensors.
 Object depth_of(PyObject*, PyObject* t) {
   const TransformWrapper* w = transform_wrapper(tensor_argument(t, "maybe_get_level"));
   return integer(w ? depth_of_level(w->level) : -1);
@@ -174,7 +174,7 @@ Object dual_unpack(PyObject*, PyObject* t) {
   const Object first = wrapped(primal), second = tangent.defined() ? wrapped(tangent) : none();
   return Object::take(PyTuple_Pack(2, first.get(), second.get()));
 }
-// Whether an argument of a custom Function has a tangent at the level in force.
+// Whether an argument of a custom Function has a tangent at the current level.
 Object dual_question(PyObject*, PyObject* t) {
   return boolean(forward_mode_on() && has_tangent(tensor_argument(t, "_has_tangent")));
 }
@@ -188,7 +188,7 @@ Object dual_set(PyObject*, PyObject* args) {
   return none();
 }
 
-// --- printing: values are plain tensors while no level and no mode is on
+// --- printing, with all levels and modes removed
 
 struct SetAside {
   Interpreter* interpreters;
@@ -242,7 +242,7 @@ PyMethodDef functorch_functions[] = {
     {"get_unwrapped", guarded<value_of>, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
-// --- modes as objects: pushed and popped in pairs by Python code
+// --- mode objects, which Python code pushes and pops in pairs
 
 struct ModeObject {
   PyObject_HEAD DispatchMode* mode;
@@ -258,7 +258,7 @@ Object mode_object(std::unique_ptr<DispatchMode> mode) {
 ModeObject* mode_of(PyObject* o) { return reinterpret_cast<ModeObject*>(o); }
 
 void mode_dealloc(PyObject* o) {
-  // A mode that is still on the stack is left to it.
+  // A mode that is still on the stack is leaked, since the stack points to it.
   if (!mode_of(o)->pushed) delete mode_of(o)->mode;
   Py_TYPE(o)->tp_free(o);
 }
@@ -362,7 +362,7 @@ Object graph_lint(PyObject* o, PyObject*) {
   graph_of(o).check_valid();
   return none();
 }
-// One (operator name, text of the node) for each node.
+// A list of (operator name, text of the node).
 Object graph_nodes(PyObject* o, void*) {
   Object list = Object::take(PyList_New(0));
   for (const graph::Node& n : graph_of(o).nodes) {

@@ -1,4 +1,4 @@
-// What there is to see of the process: the environment's switches, the debug level, the layers.
+// For debugging: the table of environment variables, the debug level, the list of layers.
 #include "bindings/tensor/tensor_members.h"
 #include "core/debug.h"
 #include "core/environment.h"
@@ -11,7 +11,7 @@ PyObject* text_object(std::string_view s) {
   return PyUnicode_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size()));
 }
 
-// _environment_switches(): [(name, other name, values, meaning, what it is set to or None)]
+// _environment_switches(): [(name, other name, values, meaning, current value or None)]
 Object switches(PyObject*, PyObject*) {
   Object list = Object::take(PyList_New(0));
   for (const Switch& s : environment_switches()) {
@@ -23,7 +23,7 @@ Object switches(PyObject*, PyObject*) {
   return list;
 }
 
-// _set_debug_level(level): what FACULA_DEBUG does, from now on.
+// _set_debug_level(level): has the same effect as the environment variable FACULA_DEBUG.
 Object set_debug_level(PyObject*, PyObject* level) {
   const long wanted = PyLong_AsLong(level);
   if (wanted == -1 && PyErr_Occurred()) throw_python();
@@ -33,7 +33,7 @@ Object set_debug_level(PyObject*, PyObject* level) {
   return none();
 }
 
-// _layers(): [(name, whether a function serves it for every operator)], the first to run first.
+// _layers(): [(name, whether it has a handler for all operators)], in the order in which they run.
 Object layers(PyObject*, PyObject*) {
   Object list = Object::take(PyList_New(0));
   for (int i = layer_count - 1; i >= 0; --i) {

@@ -1,4 +1,4 @@
-// Errors both ways: facula::Error to Python exceptions, and Python exceptions through C++ frames.
+// Converts facula::Error to Python exceptions, and carries Python exceptions through C++ frames.
 #include <new>
 
 #include "bindings/module/package.h"
@@ -45,7 +45,7 @@ PyObject* class_of(ErrorKind kind) {
   }
 }
 
-// Text of the exception that is set, which stays set.
+// The text of the exception that is set, without clearing it.
 std::string pending_text() {
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);

@@ -20,21 +20,21 @@ struct Later {
   void (*release)(const ObjectCounted&);
 };
 
-// Memory that waits for the GIL is memory that backward cannot use again. While another thread has
-// the GIL, it may be milliseconds until that gives way: then more may wait.
+// Limits for deferred releases, since backward cannot reuse their memory meanwhile. If another
+// thread has the GIL, waiting for it may take milliseconds, so more may be deferred.
 constexpr size_t most_bytes_when_free = size_t{1} << 20;
 constexpr size_t most_bytes_when_held = size_t{64} << 20;
 constexpr size_t most_waiting = 4096;
 
 struct Waiting {
-  int scopes = 0;              // DropGil scopes that this thread is in
-  bool heeds_signals = false;  // heed_signals() has been here
+  int scopes = 0;              // open DropGil scopes of this thread
+  bool heeds_signals = false;  // heed_signals() was called
   size_t bytes = 0;
   std::vector<Later> list;
 };
 thread_local Waiting waiting;
 
-// CPython made these two public in 3.13.
+// Public in CPython since 3.13.
 #if PY_VERSION_HEX >= 0x030D0000
 PyThreadState* running_thread() { return PyThreadState_GetUnchecked(); }
 bool interpreter_ends() { return Py_IsFinalizing(); }
@@ -43,8 +43,8 @@ PyThreadState* running_thread() { return _PyThreadState_UncheckedGet(); }
 bool interpreter_ends() { return _Py_IsFinalizing(); }
 #endif
 
-// CPython up to 3.13 ends a thread that wants the GIL of an interpreter that is ending by unwinding
-// its stack (core/forced_unwind.h). Later versions let it hang, and so do we.
+// CPython up to 3.13 unwinds the stack of a thread that asks for the GIL during shutdown; later
+// versions block it for ever, and so do we (core/forced_unwind.h).
 template <class F>
 auto taking_gil(F&& take) {
   if (!may_take_gil() && !holds_gil()) stop_this_thread();
@@ -52,16 +52,16 @@ auto taking_gil(F&& take) {
 }
 
 void release_waiting() {
-  // Releasing runs Python code, which may come back here.
+  // Releasing may run Python code, which may call this function again.
   std::vector<Later> list;
   list.swap(waiting.list);
   waiting.bytes = 0;
   for (const Later& l : list) l.release(*l.counted);
   list.clear();
-  if (waiting.list.empty()) waiting.list.swap(list);  // keeps the memory for the next time
+  if (waiting.list.empty()) waiting.list.swap(list);  // reuses the memory of the list
 }
 
-// CPython runs signal handlers on the process's first thread alone.
+// CPython runs signal handlers only on the main thread.
 bool is_first_thread() {
 #if defined(__linux__)
   return syscall(SYS_gettid) == getpid();
@@ -70,21 +70,21 @@ bool is_first_thread() {
 #endif
 }
 
-// Whether no signal has a handler written in Python.
+// Whether the program has set no signal handlers written in Python.
 bool has_plain_handlers() {
   constexpr int signals = 65;
   static PyObject* const get = imported("_signal", "getsignal").leak();
   static PyObject* const plain = imported("_signal", "default_int_handler").leak();
   for (int n = 1; n < signals; ++n) {
     const Object handler = Object::maybe(PyObject_CallFunction(get, "i", n));
-    if (!handler) PyErr_Clear();  // no signal of this system
+    if (!handler) PyErr_Clear();  // this system has no such signal
     if (handler && PyCallable_Check(handler.get()) && handler.get() != plain) return false;
   }
   return true;
 }
 
-// Ends the call by KeyboardInterrupt if the user wants that. Handlers written in Python wait for
-// the call's end: they may run any code, and so change tensors under the call that is under way.
+// Raises KeyboardInterrupt if the user pressed Ctrl-C. If the program has signal handlers of its
+// own, they run only after the call, since they could change its tensors.
 void ask_python() {
   if (!may_take_gil()) return;
   struct Gil {
@@ -103,8 +103,8 @@ void heed_signals() {
 }
 
 bool holds_gil() {
-  // The state that this thread was last seen with. Another thread's may come to lie where it was:
-  // then the id is another.
+  // This thread's Python thread state when last seen. Its address may be reused for another
+  // thread's state, which has another id.
   struct Seen {
     PyThreadState* state;
     uint64_t id;
@@ -149,7 +149,7 @@ void keep_threads_from_unwinding() {
 }
 
 void set_up_waits() {
-  // A forked child has one thread, and does not wait for those of its parent.
+  // A forked child has only one thread, so it must not count those of its parent.
   static constinit ForkHandler forks(ForkOrder::Python, nullptr, nullptr,
                                      [](ForkHandler&) { unlocked_threads.store(waiting.scopes); });
   forks.enlist();

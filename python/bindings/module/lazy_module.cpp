@@ -1,6 +1,5 @@
-// Modules that find their names when asked for them. CPython remembers where a module's attribute
-// is only for modules without __getattr__; this type makes up for that by looking in the dict
-// first.
+// The type of modules with __getattr__. CPython caches attribute look-ups only for modules without
+// __getattr__; this type looks in the module's dict first, with a cache of its own.
 #include "bindings/module/dict_lookup.h"
 #include "bindings/tensor/tensor_members.h"
 

@@ -1,4 +1,4 @@
-// facula.library: operators defined and kernels put in from Python.
+// facula.library: defines operators and registers kernels from Python.
 #include <deque>
 #include <map>
 #include <optional>
@@ -16,8 +16,8 @@ namespace facula::python {
 namespace {
 
 struct Kept {
-  Registration registration;  // null once it is taken out
-  PyObject* function;         // kept for good: calls may be under way then
+  Registration registration;  // null after it was removed
+  PyObject* function;         // never released, since a call may be running it
   bool implicit = false;      // CompositeImplicitAutograd
 };
 std::deque<Kept>& kept() {
@@ -52,7 +52,7 @@ bool single_layer_of(std::string_view key, Layer& layer) {
   return true;
 }
 
-// What a dispatch key names: a layer, and for AutogradCPU and the like the backend of its calls.
+// The meaning of a dispatch key: a layer, and for keys like AutogradCPU also a backend.
 struct Place {
   Layer layer = Layer::CPU;
   std::optional<Layer> backend;
@@ -82,7 +82,7 @@ Registration put_at(Operator& op, const Place& place, KernelFn f, void* context)
   return put_in(op, place.layer, f, context);
 }
 
-// Passes a call on to the layers below its own, which the context says.
+// A kernel that passes the call on to the layers below its own, which the context contains.
 void fall_through(void* context, OpCall& c) {
   redispatch(c, static_cast<Layer>(reinterpret_cast<uintptr_t>(context)));
 }
@@ -100,8 +100,8 @@ bool is_batched_at(const OpCall& c, int64_t level) {
   return found;
 }
 
-// A batching rule from Python, called as rule(batch size, randomness, level, args, kwargs) with the
-// level taken off; it gives (output, batch dimensions). Gradient levels go their own way.
+// Runs a batching rule written in Python, rule(batch size, randomness, level, args, kwargs) ->
+// (output, batch dimensions), with the vmap level removed. Calls at grad levels are not affected.
 void call_python_batch_rule(void* context, OpCall& c) {
   const Interpreter* top = thread_state.interpreters;
   if (!top || top->kind != Interpreter::Kind::Vmap || !is_batched_at(c, top->level)) {
@@ -125,7 +125,7 @@ void call_python_batch_rule(void* context, OpCall& c) {
   store_results(c, r.get());
 }
 
-// A fallback is called as fn(op, *args, **kwargs).
+// Runs a fallback written in Python, fn(op, *args, **kwargs).
 void call_python_fallback(void* context, OpCall& c) {
   HoldGil gil;
   const PythonArguments p = arguments_of(c);
@@ -153,16 +153,16 @@ Object put_fallback(PyObject*, PyObject* args, PyObject*) {
   return none();
 }
 
-// An operator made at run time is expanded above autograd while the composite kernel in force says
-// so: autograd then sees what that calls.
+// Updates whether an operator made at run time runs above autograd: it does while its composite
+// kernel is registered as CompositeImplicitAutograd.
 void settle_implicit(Operator& op) {
-  if (op.record->any || op.record->cpu || op.record->meta) return;  // built in: its record says it
+  if (op.record->any || op.record->cpu || op.record->meta) return;  // a built-in operator
   const Slot* in_force = op.composite_slot.load(std::memory_order_acquire);
   bool implicit = false;
   for (const Kept& k : kept())
     if (in_force && k.registration.op == &op && k.registration.slot == in_force)
       implicit = k.implicit;
-  const_cast<OpInfo&>(op.info()).implicit = implicit;  // its own heap record: nobody else reads it
+  const_cast<OpInfo&>(op.info()).implicit = implicit;  // made at run time, so it is not constant
 }
 
 // _library_impl(ns, name, overload, function, dispatch_key) -> number for _library_remove
@@ -223,7 +223,7 @@ Object has_kernel(PyObject*, PyObject* args, PyObject*) {
   return boolean(own || put_in_at(*op, place.layer, place.backend.value_or(place.layer)));
 }
 
-// _layers_above(dispatch_key): the bits of the layers that stand above the key's.
+// _layers_above(dispatch_key): the bits of the layers above the key's.
 Object layers_above(PyObject*, PyObject* key) {
   Layer layer;
   check(layer_of(text_of(key), layer), "get_kernel(): the dispatch key '", text_of(key),

@@ -40,7 +40,7 @@ Object find_in_module(PyObject* module, PyObject* name) {
   return Object::share(o);
 }
 
-// facula._C._nn and the like: modules whose functions are found when asked for.
+// facula._C._nn and the like: modules whose functions are made at their first use.
 void add_function_module(PyObject* module, const char* name) {
   const std::string full = in_package("_C.") + name;
   const Object made = new_lazy_module(full.c_str());
@@ -92,13 +92,13 @@ void fill(PyObject* module) {
   offer_lapack_package();
   keep_threads_from_unwinding();
   heed_signals();
-  // By which tests tell builds whose records differ.
+  // For tests that load extensions into builds with different records.
   checked(PyModule_AddIntConstant(module, "_record_size", sizeof(OpRecord)));
   checked(PyModule_AddStringConstant(module, "_pyobject_scheme", scheme::name));
 }
 
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,
-                          "_C",  // an import puts the package's name before it
+                          "_C",  // import adds the name of the package
                           "The C++ core of facula.",
                           -1,
                           nullptr,

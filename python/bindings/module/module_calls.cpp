@@ -1,4 +1,4 @@
-// Calls of nn.Module and lookups of its attributes without a Python frame.
+// nn.Module.__call__ and attribute look-ups of modules, without a Python frame.
 #include "bindings/module/dict_lookup.h"
 #include "bindings/tensor/tensor_members.h"
 #include "core/inline_vector.h"
@@ -81,7 +81,7 @@ PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
   });
 }
 
-// What an object has as any object has it; null without an error where that is nothing.
+// Looks up an attribute without calling __getattr__; null without an error if there is none.
 PyObject* plain_attribute(PyObject* self, PyObject* name) {
 #if PY_VERSION_HEX < 0x030D0000
   return _PyObject_GenericGetAttrWithDict(self, name, nullptr, 1);
@@ -92,7 +92,7 @@ PyObject* plain_attribute(PyObject* self, PyObject* name) {
 #endif
 }
 
-// A registered parameter, module or buffer; a new reference, or null where there is none.
+// A registered parameter, buffer or submodule; a new reference, or null if there is none.
 PyObject* registered(PyObject* dict, PyObject* name) {
   for (PyObject* word : words().tables) {
     PyObject* table = find_name(dict, word);
@@ -114,10 +114,10 @@ PyObject* get_attribute(PyObject* self, PyObject* name) {
   });
 }
 
-// _set_up_module(Module, hooks): gives the class its __call__ (_wrapped_call_impl is the same), and
-// knows its __getattr__ and the dicts of hooks for all modules from then on. The class itself stays
-// one written in Python: with a base of another layout, `module.__class__ = other` would fail where
-// one has further bases.
+// _set_up_module(Module, hooks): sets Module.__call__ and _wrapped_call_impl, and remembers
+// Module.__getattr__ and the dicts of hooks for all modules. Module remains a class written in
+// Python: with a base class in C++, assigning to `module.__class__` would fail for classes with
+// further bases.
 PyObject* set_up(PyObject*, PyObject* args) {
   PyObject *cls, *hooks;
   if (!PyArg_ParseTuple(args, "O!O!", &PyType_Type, &cls, &PyTuple_Type, &hooks)) return nullptr;
@@ -136,8 +136,8 @@ PyObject* set_up(PyObject*, PyObject* args) {
   });
 }
 
-// _look_up_here(cls): attributes of instances of this class are found without a call of
-// __getattr__, where that is Module's own. Assigning one to the class later undoes this.
+// _look_up_here(cls): makes attribute look-ups of this class skip Module.__getattr__, if that is
+// the class's __getattr__. Assigning another to the class undoes it.
 PyObject* look_up_here(PyObject*, PyObject* cls) {
   auto* type = reinterpret_cast<PyTypeObject*>(cls);
   static PyObject* const plain = _PyType_Lookup(&PyBaseObject_Type, words().getattribute);

@@ -1,5 +1,4 @@
-// facula._C._operator_table(): the facts of every operator record, for completeness tables and
-// docs.
+// facula._C._operator_table(): the contents of all operator records, for coverage tables and docs.
 #include <string>
 
 #include "bindings/tensor/tensor_members.h"
@@ -79,12 +78,12 @@ bool has_derivative(const OpRecord& r) {
   return false;
 }
 
-// Forward mode: a rule, the operator itself for views and linear records, else the derivative rows.
+// Whether forward mode works: by a rule, because it is a view or linear, or by its derivatives.
 bool has_forward_mode(const OpRecord& r, const OpInfo& info) {
   return r.jvp || info.view || (r.flags & (linear | geometry_only)) || has_derivative(r);
 }
 
-// vmap: a rule, by flag or by name; changes of geometry go by the view of the same name.
+// Whether vmap has a rule for it. In-place changes of geometry use the rule of their view.
 bool has_batching(const OpRecord& r, const OpInfo& info) {
   return r.batch || info.view || (r.flags & (pointwise | geometry_only));
 }

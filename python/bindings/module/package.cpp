@@ -24,7 +24,7 @@ std::string in_package(std::string_view place) { return current + "." + std::str
 void ready_type(PyTypeObject& type) {
   const std::string_view written = type.tp_name;
   if (current != own_name && written.starts_with(std::string(own_name) + "."))
-    // The type keeps the text for good, as it keeps a literal.
+    // Never freed, since the type refers to it.
     type.tp_name = (new std::string(in_package(written.substr(own_name.size() + 1))))->c_str();
   checked(PyType_Ready(&type));
 }

@@ -1,5 +1,5 @@
-// State of the thread and the process: grad mode, defaults, threads, autocast; questions about
-// dtypes.
+// State of the thread and the process for Python: grad mode, defaults, threads, autocast. Also type
+// promotion.
 #include "autograd/variable.h"
 #include "bindings/call/convert.h"
 #include "bindings/modes/overrides.h"
@@ -28,7 +28,7 @@ Object set_grad(PyObject*, PyObject* on) {
   return none();
 }
 PyObject* inference_enabled(PyObject*, PyObject*) { return flag(thread_state.inference); }
-// Inference mode also turns grad mode off; returns the state before, for the way out.
+// Sets inference mode, which turns grad mode off too; returns the old state.
 Object enter_inference(PyObject*, PyObject* on) {
   const Object before =
       Object::take(Py_BuildValue("(OO)", thread_state.inference ? Py_True : Py_False,
@@ -100,7 +100,7 @@ Object autocast_dtype(PyObject*, PyObject* type) {
   return Object::share(
       dtype_object(thread_state.autocast.dtype[autocast_slot(autocast_argument(type))]));
 }
-// _set_autocast(device type, enabled, dtype, cache_enabled) -> what these were before
+// _set_autocast(device type, enabled, dtype, cache_enabled) -> the old values
 Object set_autocast(PyObject*, PyObject* args, PyObject*) {
   int enabled, cache;
   PyObject *type, *dtype;
@@ -117,7 +117,7 @@ Object set_autocast(PyObject*, PyObject* args, PyObject*) {
                                     dtype_object(old), kept ? Py_True : Py_False));
 }
 
-// --- questions about dtypes
+// --- type promotion
 
 DType dtype_argument(PyObject* o, const char* function, int position) {
   check_type(is_dtype(o), function, "(): argument 'type", position, "' (position ", position,
@@ -144,10 +144,10 @@ Object castable(PyObject*, PyObject* args, PyObject* kwargs) {
   return boolean(can_cast(from, to));
 }
 
-// What promotion sees of an operand: its dtype, and how much that counts.
+// An operand of type promotion: its dtype and its rank.
 struct Operand {
   DType dtype;
-  int rank;  // 2: tensor with dimensions, 1: without, 0: Python number
+  int rank;  // 2: tensor with dimensions, 1: 0-dim tensor, 0: Python number
 };
 Operand operand_of(PyObject* o) {
   if (is_tensor(o)) {
@@ -170,7 +170,7 @@ Object result_type(PyObject*, PyObject* args, PyObject* kwargs) {
   Operand x = operand_of(a), y = operand_of(b);
   if (x.rank < y.rank) std::swap(x, y);
   if (x.rank == y.rank) return Object::share(dtype_object(promote(x.dtype, y.dtype)));
-  // A weaker operand counts only when its kind is a higher one.
+  // An operand of lower rank counts only if its kind is higher, such as float and int.
   if (kind_rank(x.dtype) >= kind_rank(y.dtype)) return Object::share(dtype_object(x.dtype));
   DType weak = y.dtype;
   if (y.rank == 0 && is_complex(weak))

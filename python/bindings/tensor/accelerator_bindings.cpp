@@ -1,4 +1,4 @@
-// Devices as facula.accelerator sees them: counts, current ones, memory, properties.
+// Functions for facula.accelerator: device counts, current devices, memory, properties.
 #include "bindings/tensor/tensor_members.h"
 #include "bindings/tensor/types.h"
 #include "core/device_allocator.h"

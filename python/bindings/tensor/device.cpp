@@ -1,4 +1,4 @@
-// The device type: text and index, comparison, and the context manager that sets the default.
+// The device type, which is also a context manager that sets the default device.
 #include <vector>
 
 #include "bindings/module/package.h"
@@ -10,7 +10,7 @@ namespace {
 
 Device& value(PyObject* o) { return reinterpret_cast<DeviceObject*>(o)->device; }
 
-thread_local std::vector<Device> entered;  // defaults to come back to
+thread_local std::vector<Device> entered;  // the defaults to restore on exit
 
 std::string kind_name(DeviceType t) { return str(Device{t, -1}); }
 

@@ -1,4 +1,4 @@
-// DLPack both ways, for memory on the CPU.
+// Import and export by DLPack, for CPU memory.
 #include "autograd/variable.h"
 #include "bindings/tensor/tensor_members.h"
 #include "bindings/tensor/types.h"
@@ -69,7 +69,7 @@ DType type_from_dl(DlType t) {
               int{t.bits}, ", lanes ", t.lanes);
 }
 
-// Owns the storage: the tensor may be given another one.
+// Owns the storage, since the tensor may be given another one.
 struct Exported {
   explicit Exported(const Tensor& t) : storage(t->storage), sizes(t.sizes()), strides(t.strides()) {
     storage->begin_export();
@@ -82,7 +82,7 @@ struct Exported {
 };
 
 void end_capsule(PyObject* capsule) {
-  if (!PyCapsule_IsValid(capsule, "dltensor")) return;  // taken by a consumer
+  if (!PyCapsule_IsValid(capsule, "dltensor")) return;  // a consumer owns it now
   auto* m = static_cast<DlManaged*>(PyCapsule_GetPointer(capsule, "dltensor"));
   if (m && m->deleter) m->deleter(m);
 }

@@ -99,7 +99,7 @@ PyObject* add_word(PyObject* module, PyTypeObject& type, int value, const char* 
   o->name = name;
   PyObject* p = reinterpret_cast<PyObject*>(o);
   checked(PyObject_SetAttrString(module, name, p));
-  return p;  // kept for good
+  return p;  // never freed
 }
 
 // --- finfo and iinfo
@@ -279,7 +279,7 @@ PyObject* dtype_object(DType d) {
   check(o != nullptr, "this dtype has no Python object");
   return o;
 }
-// Layouts of other libraries get their object when one is first asked for.
+// The object of a registered layout is made at its first use.
 PyObject* layout_object(Layout l) {
   PyObject*& o = layout_objects[static_cast<int>(l)];
   if (o) return o;

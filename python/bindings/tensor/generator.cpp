@@ -1,4 +1,4 @@
-// Generator: a stream of random numbers, and the functions of the default one.
+// Generator, and functions for the default generators.
 #include <cstddef>
 
 #include "bindings/tensor/tensor_members.h"
@@ -36,14 +36,14 @@ PyObject* generator_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 }
 
 void generator_dealloc(PyObject* o) {
-  // First: callbacks of weak references must not find the object again.
+  // Done first, so that callbacks of weak references cannot get this object again.
   auto g = Ref<Generator>::take(self_of(o)->generator);
   if (g && g->python_object == o) g->python_object = nullptr;
   if (self_of(o)->weakrefs) PyObject_ClearWeakRefs(o);
   Py_TYPE(o)->tp_free(o);
 }
 
-// Seeds are 64 bits: a negative one counts from 2**64 down.
+// Seeds are 64-bit numbers; a negative one is taken modulo 2**64.
 uint64_t seed_of(PyObject* o) {
   check(PyLong_Check(o) || PyIndex_Check(o), "manual_seed(): seed must be an integer; got ",
         type_name(o));
@@ -96,7 +96,7 @@ PyObject* device_of(PyObject* o, void*) {
   return guard([&] { return device_object(generator_value(o)->device()).leak(); });
 }
 
-// Of the accelerators' generators alone.
+// Raises if the generator is not one of an accelerator.
 DeviceGenerator& device_generator(PyObject* o) {
   Generator* g = generator_value(o);
   check_kind(ErrorKind::NotImplemented, g->device().is_accelerator(),
@@ -111,7 +111,7 @@ Object set_offset(PyObject* o, PyObject* offset) {
   return Object::share(o);
 }
 
-// As PyTorch's files have it: the class, the device, and seed, offset and state.
+// __reduce__, in the form of PyTorch's files: class, device, and (seed, offset, state).
 Object reduce(PyObject* o, PyObject*) {
   Generator* g = generator_value(o);
   const Object state = get_state(o, nullptr);
@@ -171,15 +171,15 @@ PyTypeObject generator_type = make_type();
 Object generator_object(Generator* g) {
   if (!g) return none();
   auto* known = static_cast<PyObject*>(g->python_object);
-  // One whose class is taking it apart has no references left, and is past bringing back.
+  // An object with no references is being deallocated.
   if (known && Py_REFCNT(known) > 0) return Object::share(known);
   return new_object(&generator_type, Ref<Generator>::share(g));
 }
 
 namespace {
 
-// _default_generator(device=cpu). Made when first asked for, since it asks the system for a seed.
-// Its object is kept for good, as what users hang on it would be.
+// _default_generator(device=cpu). Made at its first use, since it reads a seed from the system. The
+// object is never freed, so that attributes that users set on it stay.
 Object get_default(PyObject*, PyObject* args) {
   PyObject* device = nullptr;
   if (!PyArg_ParseTuple(args, "|O:_default_generator", &device)) throw_python();

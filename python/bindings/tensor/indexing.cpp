@@ -1,4 +1,4 @@
-// Indexing: what stands between brackets becomes select, slice, unsqueeze and index calls.
+// Indexing: translates x[...] to calls of select, slice, unsqueeze and index.
 #include <algorithm>
 
 #include "bindings/call/convert.h"
@@ -26,7 +26,7 @@ bool is_index_number(PyObject* o) {
   return !PyBool_Check(o) && !is_tensor(o) && !is_array(o) && PyIndex_Check(o);
 }
 
-// An element of the index that stands for a tensor, or an undefined one.
+// Converts a list or array in an index to a tensor; undefined for other objects.
 Tensor as_index_tensor(PyObject* o) {
   if (PySlice_Check(o) || PyLong_Check(o) || o == Py_None || o == Py_Ellipsis) return {};
   if (is_tensor(o)) return tensor_of(o);
@@ -35,8 +35,8 @@ Tensor as_index_tensor(PyObject* o) {
   return {};
 }
 
-// A sequence that stands for a tuple, as NumPy took it before: one with few elements, of which one
-// is a sequence, a tensor, a slice, None or an ellipsis. The tuple; null for all others.
+// Some sequences are treated like a tuple, as NumPy once did: short ones with an element that is a
+// sequence, tensor, slice, None or ellipsis. Returns that tuple, or null for other objects.
 Object tuple_of_sequence(PyObject* index) {
   constexpr Py_ssize_t most = 32;
   if (PyTuple_Check(index) || is_tensor(index) || is_array(index)) return {};
@@ -58,7 +58,7 @@ Object tuple_of_sequence(PyObject* index) {
   return items;
 }
 
-// Dimensions that an index uses up; -1 for those that use none and for the ellipsis.
+// How many dimensions an item of an index consumes; -1 for an ellipsis and items that consume none.
 int64_t dims_used(PyObject* o, const Tensor& as_tensor) {
   if (o == Py_None || o == Py_Ellipsis || PyBool_Check(o)) return 0;
   if (as_tensor.defined()) return is_mask(as_tensor) ? as_tensor.dim() : 1;
@@ -74,7 +74,7 @@ int64_t slice_bound(PyObject* o) {
   if (PyLong_CheckExact(o)) {
     int overflow = 0;
     v = long_value(o, overflow);
-    return overflow ? PyNumber_AsSsize_t(o, nullptr) : v;  // which clips
+    return overflow ? PyNumber_AsSsize_t(o, nullptr) : v;  // clips to the range of Py_ssize_t
   }
   if (is_tensor(o)) {
     check_type(read_int(o, v),
@@ -118,7 +118,7 @@ Tensor selected(const Tensor& t, int64_t dim, int64_t i, int64_t shown_dim) {
   return select_op.tensor({pack(t), pack(dim), pack(i)});
 }
 
-// True keeps the new dimension, False empties it.
+// The index tensor for a bool: True keeps the new dimension, False makes it empty.
 Tensor truth_index(bool b) {
   const int64_t n = b ? 1 : 0;
   Tensor t = empty_tensor(IntSpan(&n, 1), DType::Int64);
@@ -126,7 +126,7 @@ Tensor truth_index(bool b) {
   return t;
 }
 
-// The walk through an index: applies what makes views, collects what needs a gather.
+// Processes the items of an index: applies those that make views, and collects index tensors.
 class Index {
  public:
   Index(const Tensor& t, PyObject* given) : t_(t), tuple_(tuple_of_sequence(given)) {
@@ -145,7 +145,7 @@ class Index {
 
   const Tensor& view() const { return t_; }
   bool gathers() const { return gathers_; }
-  // Tensor?[]: undefined where a dimension is taken whole.
+  // The Tensor?[] argument of index(); undefined for dimensions that are not indexed.
   const std::vector<Tensor>& indices() const { return indices_; }
 
  private:
@@ -175,7 +175,7 @@ class Index {
         type_name(o));
   }
 
-  // Dimensions that the items after this one use.
+  // How many dimensions the items after this one consume.
   int64_t remaining(const Item& from) const {
     int64_t n = 0;
     for (const Item* i = &from + 1; i < items_.end(); ++i) n += dims_used(i->object, i->tensor);
@@ -229,14 +229,14 @@ class Index {
   const Object tuple_;
   InlineVector<Item, 4> items_;
   std::vector<Tensor> indices_;
-  size_t places_ = 0;  // of indices, with those that no tensor stands in
+  size_t places_ = 0;  // the length of indices_ with undefined ones at the end
   int64_t dim_ = 0, shown_dim_ = 0, used_ = 0;
   bool gathers_ = false;
 };
 
 bool is_number_or_slice(PyObject* o) { return PyLong_CheckExact(o) || PySlice_Check(o); }
 
-// Ints and slices alone, which no override can be in: what is indexed most with.
+// Whether the index has only ints and slices, the most common case, which has no overrides.
 bool is_plain_index(PyObject* index) {
   if (is_number_or_slice(index)) return true;
   if (!PyTuple_CheckExact(index)) return false;
@@ -244,7 +244,7 @@ bool is_plain_index(PyObject* index) {
   return std::all_of(items, items + PyTuple_GET_SIZE(index), is_number_or_slice);
 }
 
-// The view that a tuple of ints and slices takes of a tensor that has dimensions.
+// Fast path for a tuple of ints and slices.
 Object get_plain(const Tensor& t, PyObject* tuple) {
   const int64_t n = PyTuple_GET_SIZE(tuple);
   check_index(n <= t.dim(), "too many indices for tensor of dimension ", t.dim());
@@ -268,7 +268,7 @@ Object get_plain(const Tensor& t, PyObject* tuple) {
 Object get_number(const Tensor& t, PyObject* index) {
   int overflow = 0;
   int64_t i = long_value(index, overflow);
-  if (overflow) read_int(index, i);  // which raises
+  if (overflow) read_int(index, i);  // raises
   return wrapped(selected(t, 0, i, 0));
 }
 
@@ -282,7 +282,7 @@ Object get(PyObject* self, PyObject* index) {
   if (parsed.gathers())
     return wrapped(
         index_op.tensor({pack(parsed.view()), pack(std::span<const Tensor>(parsed.indices()))}));
-  // A new object even where nothing was cut away.
+  // Returns a new object even if the index selects everything.
   if (parsed.view().is_same(t)) return wrapped(alias_op.tensor({pack(t)}));
   return wrapped(parsed.view());
 }
@@ -291,7 +291,7 @@ Object get(PyObject* self, PyObject* index) {
 
 void copy_into(const Tensor& to, const Tensor& from) {
   Results<1> r;
-  // Leading dimensions of size 1 do not hinder.
+  // Leading dimensions of size 1 are dropped.
   IntVec sizes(from.sizes());
   while (sizes.size() > static_cast<size_t>(to.dim()) && sizes[0] == 1) sizes.erase(0);
   Tensor fitted = from;
@@ -312,8 +312,8 @@ Tensor value_tensor(PyObject* value, const Tensor& like) {
                     info(like.dtype()).legacy_name, "Tensor"));
 }
 
-// The one mask that an index consists of, shaped to broadcast with what it is applied to;
-// undefined where there is more than that.
+// If the index is a single mask, returns it in a shape that broadcasts with the tensor; else
+// undefined.
 Tensor sole_mask(const Index& index) {
   const std::vector<Tensor>& all = index.indices();
   const auto at = std::ranges::find_if(all, &Tensor::defined);
@@ -328,7 +328,7 @@ Tensor sole_mask(const Index& index) {
   return view_op.tensor({pack(*at), pack(IntSpan(shape))});
 }
 
-// Sets what the index selects to a number. False where that takes a tensor.
+// Sets the selected elements to a number. False if a tensor is needed for that.
 bool put_number(const Index& index, const Value& number) {
   const Tensor& to = index.view();
   Results<1> r;
@@ -360,7 +360,8 @@ void put(const Index& index, PyObject* value) {
   index_put_op.run({pack(to), pack(std::span<const Tensor>(index.indices())), pack(from)}, r.slots);
 }
 
-// The overrides among the tensor, its index or the index's parts, and a value (which may be null).
+// Collects the objects with overrides among the tensor, the items of its index, and the value,
+// which may be null.
 std::vector<Object> overrides_of(PyObject* self, PyObject* index, PyObject* value) {
   std::vector<Object> found;
   note_overloaded(self, found);
@@ -441,7 +442,7 @@ int contains(PyObject* self, PyObject* element) {
   return found;
 }
 
-// Sequence access by position, which iteration by index and the collections protocol use.
+// Access by position for the sequence protocol.
 PyObject* item_at(PyObject* self, Py_ssize_t i) {
   return guard([&] {
     const Tensor& t = tensor_of(self);

@@ -7,7 +7,7 @@
 namespace facula::python {
 namespace {
 
-// --- C++ lets go
+// --- C++ releases a reference
 
 void destroy_held(const ObjectCounted& c, bool is_storage) {
   auto& counted = const_cast<ObjectCounted&>(c);
@@ -17,7 +17,7 @@ void destroy_held(const ObjectCounted& c, bool is_storage) {
     destroy(static_cast<TensorImpl*>(&counted));
 }
 
-// Under the GIL; true when the caller destroys.
+// Called under the GIL; true if the caller must destroy.
 bool release_now(const ObjectCounted& c) {
   auto* o = static_cast<PyObject*>(c.python_object.load(std::memory_order_relaxed));
   switch (c.release_shared(scheme::watch_on)) {
@@ -32,7 +32,7 @@ bool release_now(const ObjectCounted& c) {
     Py_DECREF(o);
     return false;
   }
-  // An exception may be on its way, which finalizers must not meet.
+  // Saves the current exception, which finalizers must not see.
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
   Py_DECREF(o);
@@ -45,8 +45,8 @@ void release_put_off(const ObjectCounted& c) {
   if (release_now(c)) destroy_held(c, IsStorage);
 }
 
-// Whether waiting with the release costs no memory to speak of. Nothing here needs the GIL: C++
-// owns a reference to the object, and a count that is out of date does no harm.
+// Defers the release if that does not hold back much memory. Needs no GIL: C++ owns a reference to
+// the object, and reading an outdated count is harmless.
 bool put_off(const ObjectCounted& c) {
   auto* o = static_cast<PyObject*>(c.python_object.load(std::memory_order_relaxed));
   if (!o) return false;
@@ -61,7 +61,7 @@ bool put_off(const ObjectCounted& c) {
 
 bool unshare(const ObjectCounted& c) {
   if (holds_gil()) return release_now(c);
-  // At the end of the interpreter the tensor stays, for the sake of who may still see its object.
+  // During shutdown the tensor is leaked, since its Python object may still be in use.
   if (!may_take_gil() || put_off(c)) return false;
   HoldGil gil;
   return release_now(c);
@@ -69,7 +69,7 @@ bool unshare(const ObjectCounted& c) {
 
 // --- the end of an object
 
-// The class whose dealloc runs: that of the object, or its first base that has ours.
+// The class whose tp_dealloc is running: the object's own, or its first base with ours.
 PyTypeObject* dealloc_class(PyObject* o, const KeptKind& kind) {
   PyTypeObject* t = Py_TYPE(o);
   while (t != kind.base && t->tp_dealloc != kind.dealloc) t = t->tp_base;
@@ -97,7 +97,7 @@ void clear_slots(PyObject* o, const KeptKind& kind) {
   });
 }
 
-// Runs `__del__`; true when the object lives on, in Python or given to C++.
+// Runs `__del__`; true if the object stays alive after it.
 bool finalizers_keep(PyObject* o) {
   if (!Py_TYPE(o)->tp_finalize) return false;
   PyObject_GC_Track(o);
@@ -109,7 +109,7 @@ bool finalizers_keep(PyObject* o) {
 void finish(PyObject* o, const KeptKind& kind) {
   PyTypeObject* type = Py_TYPE(o);
   PyTypeObject* dealloc_of = dealloc_class(o, kind);
-  const bool ours = dealloc_of == type;  // else CPython's dealloc of a subclass did its part
+  const bool ours = dealloc_of == type;  // else CPython's subtype_dealloc called this
   if (ours && finalizers_keep(o)) return;
   if (kept(o)->weakrefs) PyObject_ClearWeakRefs(o);
   if (ours) clear_slots(o, kind);
@@ -133,7 +133,7 @@ void install(PyTypeObject* type, const KeptKind& kind) {
 void end_object(PyObject* o, const KeptKind& kind) {
   if (Py_TYPE(o)->tp_dealloc == kind.dealloc && scheme::keep(o)) return;
   PyObject_GC_UnTrack(o);
-  // Objects that hold each other in a long chain end one after the other, not one inside the other.
+  // Avoids deep recursion when a long chain of objects is freed.
   Py_TRASHCAN_BEGIN(o, kind.dealloc) finish(o, kind);
   Py_TRASHCAN_END
 }
@@ -141,7 +141,7 @@ void end_object(PyObject* o, const KeptKind& kind) {
 int traverse_object(PyObject* o, const KeptKind& kind, visitproc visit, void* arg) {
   if (kept(o)->held && !scheme::visible(*kept(o)->held)) return 0;
   PyTypeObject* type = Py_TYPE(o);
-  // CPython's traverse of a subclass shows the slots, and the class unless our base does.
+  // CPython's subtype_traverse visits __slots__, and the class unless the base's traverse does.
   if (type->tp_traverse == kind.base->tp_traverse) {
     const int stop = for_each_slot(o, kind, [&](PyObject* slot) {
       Py_VISIT(slot);

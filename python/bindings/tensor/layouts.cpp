@@ -1,4 +1,4 @@
-// Tensors of registered kinds: what Python asks of them that strided ones need not say.
+// Functions for tensors of registered extension kinds.
 #include "bindings/tensor/tensor_members.h"
 #include "bindings/tensor/types.h"
 
@@ -10,7 +10,7 @@ const Tensor& of_kind(PyObject* o, const char* function) {
   return tensor_of(o);
 }
 
-// The name of the tensor's kind; None for tensors that calls see as strided.
+// The name of the tensor's extension kind; None for strided tensors.
 Object kind_name(PyObject*, PyObject* o) {
   const Tensor& t = of_kind(o, "_layout_kind");
   return has_layout_kind(t) ? string(t->extension->kind->name) : none();
@@ -53,7 +53,7 @@ std::vector<Tensor> tensors_from(PyObject* o) {
   return found;
 }
 
-// A tensor of the named kind from its parts. What comes may be of an untrusted file.
+// Makes a tensor of the named kind from its parts, which may come from an untrusted file.
 Object from_parts(PyObject*, PyObject* args) {
   PyObject *name, *sizes, *dtype, *device, *list;
   if (!PyArg_ParseTuple(args, "OOOOO:_layout_from_parts", &name, &sizes, &dtype, &device, &list))

@@ -1,4 +1,4 @@
-// The memory of the process as Python sees it: statistics, the cache, and where blocks came from.
+// Host memory for Python: statistics, the cache, and allocation sites.
 #include "bindings/tensor/tensor_members.h"
 #include "core/allocator.h"
 #include "core/fenced.h"
@@ -7,7 +7,7 @@
 namespace facula::python {
 namespace {
 
-// The folder of the package: lines within it are not the user's.
+// The folder of the package; source lines in it are not the user's.
 std::string& package_folder() {
   static auto* folder = new std::string;
   return *folder;
@@ -20,8 +20,7 @@ bool in_package(PyFrameObject* frame) {
   return inside;
 }
 
-// "file.py:12" of the innermost frame outside of the package. Allocators run on any thread: one
-// without the GIL gets no answer.
+// "file.py:12" of the innermost frame outside of the package. Empty on a thread without the GIL.
 std::string python_line() {
   if (!PyGILState_Check()) return {};
   PyFrameObject* frame = PyEval_GetFrame();
@@ -38,7 +37,7 @@ std::string python_line() {
   return concat(text_of(code->co_filename), ":", PyFrame_GetLineNumber(frame));
 }
 
-// _track_allocations(folder of the package, or None): whether blocks were tracked before.
+// _track_allocations(folder of the package, or None) -> whether tracking was on before
 Object track(PyObject*, PyObject* folder) {
   const bool before = tracks_allocations();
   if (folder != Py_None) package_folder() = text_of(folder);
@@ -62,7 +61,7 @@ Object reset_peak(PyObject*, PyObject*) {
   return none();
 }
 
-// _set_fence_fill(byte): fills new memory with it; whether the fenced allocator is in use at all.
+// _set_fence_fill(byte) -> whether the fenced allocator is in use
 Object set_fill(PyObject*, PyObject* byte) {
   const long value = PyLong_AsLong(byte);
   if (value == -1 && PyErr_Occurred()) throw_python();

@@ -1,4 +1,4 @@
-// Tensors out of Python data: facula.tensor and its kin; and back: tolist.
+// Tensors from Python data (facula.tensor, as_tensor and the like), and tolist.
 #include <cstring>
 #include <limits>
 
@@ -22,14 +22,14 @@ bool is_sequence(PyObject* o) {
          (PySequence_Check(o) && !is_text(o) && !PyDict_Check(o));
 }
 
-// --- shape: follows the first element of each level
+// --- shape, which the first element of each level determines
 
 IntVec shape_of(PyObject* data) {
   IntVec sizes;
   Object at = Object::share(data);
   while (true) {
-    if (is_tensor(at.get())) return sizes;  // of one element, which is taken as a number
-    // A text's first element is a text, and so on without end.
+    if (is_tensor(at.get())) return sizes;  // a tensor with one element is treated as a number
+    // The first element of a string is a string, which would never end.
     check_value(sizes.empty() || !PyUnicode_Check(at.get()) || !PyUnicode_GET_LENGTH(at.get()),
                 "too many dimensions 'str'");
     if (is_number(at.get()) || !is_sequence(at.get())) return sizes;
@@ -44,7 +44,7 @@ IntVec shape_of(PyObject* data) {
   }
 }
 
-// --- dtype: what holds all elements
+// --- dtype, which must hold all elements
 
 DType dtype_of_number(PyObject* o) {
   if (PyFloat_CheckExact(o)) return default_dtype();
@@ -54,7 +54,7 @@ DType dtype_of_number(PyObject* o) {
   return DType::Undefined;
 }
 
-// A NumPy scalar as an array of no dimensions, whose dtype counts.
+// A NumPy scalar as a 0-dim array, to get its dtype.
 Tensor scalar_array(PyObject* o) {
   const Object as_array = imported("numpy", "asarray");
   const Object array = Object::take(PyObject_CallOneArg(as_array.get(), o));
@@ -92,7 +92,7 @@ template <class T>
 void store(void* to, const Scalar& s) {
   *static_cast<T*>(to) = s.to<T>();
 }
-// A tensor among the elements stands for its only element.
+// A tensor among the elements must have one element and is treated as a number.
 template <class T>
 void check_one_element(const Tensor& t) {
   check_type(t.numel() == 1 || !std::is_integral_v<T>,
@@ -100,7 +100,7 @@ void check_one_element(const Tensor& t) {
   check_value(t.numel() == 1, "only one element tensors can be converted to Python scalars");
 }
 
-// The Python type that is T's own, which needs no Value; false for any other object.
+// Fast path for objects of the Python type that corresponds to T; false for others.
 template <class T>
 bool store_own_type(void* to, PyObject* o) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -150,7 +150,7 @@ void store_integer(void* to, const Value& v, const Scalar& s) {
     return;
   }
   const int64_t n = s.to<int64_t>();
-  // Negative numbers wrap into the unsigned types, within their width.
+  // Negative numbers wrap around in unsigned dtypes, if they fit their width.
   const bool wraps =
       std::is_unsigned_v<T> && n < 0 && -n <= static_cast<int64_t>(std::numeric_limits<T>::max());
   check(static_cast<int64_t>(static_cast<T>(n)) == n || wraps || sizeof(T) == 8,
@@ -239,8 +239,8 @@ Tensor from_sequence(PyObject* data, const NewTensorOptions& options) {
   return device.is_cpu() ? t : converted(t, dtype, device, false);
 }
 
-// A storage as a tensor of one dimension over its bytes; undefined for anything else. An untyped
-// one has the dtype that is asked for.
+// A 1-dim tensor over a storage; undefined for other objects. For an UntypedStorage the dtype is
+// `wanted`.
 Tensor over_storage(PyObject* data, DType wanted) {
   PyObject* untyped = data;
   Object typed;
@@ -280,7 +280,7 @@ Tensor new_copy(PyObject* data, const NewTensorOptions& options) {
 }  // namespace
 
 Tensor tensor_from(PyObject* data, const NewTensorOptions& options) {
-  // Data is data: transforms and modes see the finished tensor only.
+  // Transforms and modes see only the finished tensor, not the operators that fill it.
   const ExcludeLayers plain(LayerSet(Layer::Autograd) | Layer::Transforms | Layer::Modes |
                             Layer::Subclass);
   Tensor t = new_copy(data, options);
@@ -300,14 +300,14 @@ Tensor index_tensor(PyObject* data) {
 
 namespace {
 
-// Bytes from the first element to number `i` of a dimension. Strides that nobody steps along may be
-// any number, so a stride alone need not be a number of bytes.
+// The distance in bytes from element 0 to element `i` of a dimension. Multiplies by `i` first: a
+// dimension of size 1 may have a stride so large that it overflows in bytes, but there `i` is 0.
 int64_t byte_step(const Tensor& t, size_t dim, int64_t i) {
   if (t.numel() == 0) return 0;
   return i * t.strides()[dim] * static_cast<int64_t>(t.itemsize());
 }
 
-// uint64 beyond int64's range has no Scalar.
+// Handles uint64 separately, since Scalar holds no numbers beyond int64.
 Object element_object(const Tensor& t, const char* p) {
   if (t.dtype() != DType::UInt64) return number_object(element_at(t, p));
   return Object::take(PyLong_FromUnsignedLongLong(*reinterpret_cast<const uint64_t*>(p)));
@@ -446,7 +446,7 @@ Object frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
   if (count < 0) count = (length - offset) / size;
   check_value(count <= (length - offset) / size, "frombuffer(): count (", count, ") times ", size,
               " bytes must fit after offset ", offset, "; got a buffer of ", length, " bytes");
-  // A storage of its own, so that an offset which is no multiple of the element size does.
+  // Uses a storage of its own, so that the offset need not be a multiple of the element size.
   struct Held {
     Ref<Storage> whole;
   };

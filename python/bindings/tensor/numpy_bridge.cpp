@@ -1,5 +1,5 @@
-// NumPy arrays and tensors over the same memory, through the array interface: NumPy is not needed
-// to build, and is imported only when an array is asked for.
+// Conversion between NumPy arrays and tensors over the same memory, by the array interface. NumPy
+// is not needed to build, and is imported only when an array is requested.
 #include <climits>
 #include <cstddef>
 
@@ -13,7 +13,7 @@
 namespace facula::python {
 namespace {
 
-// The structure behind `__array_struct__`, as NumPy documents it.
+// The structure of `__array_struct__`, from NumPy's documentation.
 struct ArrayInterface {
   int two;
   int ndim;
@@ -104,7 +104,7 @@ const ArrayInterface& interface_of(PyObject* capsule) {
 }  // namespace
 
 bool is_array(PyObject* o) {
-  // What stands between brackets most of the time; the search of modules for NumPy takes longer.
+  // Common types of indices, to avoid looking for NumPy in sys.modules.
   if (PyLong_CheckExact(o) || PySlice_Check(o) || PyList_CheckExact(o) || PyTuple_CheckExact(o))
     return false;
   PyTypeObject* c = array_class();
@@ -149,12 +149,12 @@ Tensor tensor_over_array(PyObject* array, bool warn_read_only) {
                      strides);
 }
 
-// --- tensor to array: an object with `__array_struct__` that NumPy keeps as the array's base
+// --- tensor to array, by an object with `__array_struct__` that becomes the array's base
 
 namespace {
 
 struct ArrayOwner {
-  PyObject_HEAD Storage* storage;  // owned: the tensor may be given another one
+  PyObject_HEAD Storage* storage;  // owned, since the tensor may be given another one
   Py_intptr_t* geometry;
   ArrayInterface face;
 };
@@ -211,7 +211,7 @@ Object array_over_tensor(PyObject* o) {
   if (!owner) throw_python();
   const Object holder = Object::take(reinterpret_cast<PyObject*>(owner));
   const size_t n = static_cast<size_t>(t.dim());
-  // Arrays hand the address on, so nobody can tell when the last of them is gone.
+  // Never ended, since other arrays may be made over the same address.
   t->storage->begin_export();
   owner->storage = Ref<Storage>(t->storage).leak();
   owner->geometry = new Py_intptr_t[2 * n + 1];

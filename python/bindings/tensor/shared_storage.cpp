@@ -1,4 +1,4 @@
-// Storages in memory that processes share; facula.multiprocessing sends them.
+// Storages in shared memory, for facula.multiprocessing.
 #include "core/shared_memory.h"
 
 #include "bindings/tensor/types.h"

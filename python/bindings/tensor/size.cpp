@@ -1,4 +1,4 @@
-// Size: a tuple of ints that stays a Size when it is sliced, added or repeated.
+// Size: a tuple of ints for which slicing, adding and repeating return a Size.
 #include <algorithm>
 
 #include "bindings/module/package.h"
@@ -55,7 +55,7 @@ PyObject* wrapped(PyObject* result) {
 }
 
 PyObject* size_concat(PyObject* a, PyObject* b) {
-  // tuple + Size keeps the tuple's own rules for what it may be joined with.
+  // tuple + Size follows the rules of tuple.
   return wrapped(PyTuple_Type.tp_as_sequence->sq_concat(a, b));
 }
 PyObject* size_repeat(PyObject* a, Py_ssize_t n) {
@@ -87,8 +87,7 @@ PyObject* size_reduce(PyObject* o, PyObject*) {
   });
 }
 
-// Sizes come and go with every look at a shape: objects of the last ones, by their length. Under
-// the GIL.
+// Freed Size objects for reuse, by length, since each use of a shape makes one. Used under the GIL.
 struct Spare {
   static constexpr size_t most_dims = 6, most = 16;
   PyObject* objects[most_dims + 1][most];
@@ -137,7 +136,7 @@ Object blank_size(size_t n) {
   if (n > Spare::most_dims || spare.count[n] == 0)
     return Object::take(size_type.tp_alloc(&size_type, static_cast<Py_ssize_t>(n)));
   PyObject* o = spare.objects[n][--spare.count[n]];
-  std::fill_n(PySequence_Fast_ITEMS(o), n, nullptr);  // what it held, it holds no more
+  std::fill_n(PySequence_Fast_ITEMS(o), n, nullptr);  // the items were released
   _Py_NewReference(o);
   PyObject_GC_Track(o);
   return Object::take(o);
@@ -154,8 +153,8 @@ Object new_size(IntSpan v) {
   return o;
 }
 
-// The Sizes that were asked for last, by their numbers: they do not change, so one serves all who
-// ask again. Under the GIL.
+// A cache of recent Sizes. They are immutable, so the same object can be returned again. Used under
+// the GIL.
 struct Known {
   static constexpr size_t most_dims = 5;
   PyObject* object;

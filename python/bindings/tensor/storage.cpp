@@ -1,4 +1,4 @@
-// UntypedStorage: the bytes behind tensors.
+// UntypedStorage.
 #include <cstddef>
 #include <cstring>
 
@@ -19,7 +19,7 @@ Object new_object(PyTypeObject* type, Ref<Storage> s) {
   return o;
 }
 
-// The bytes; the caller has an InUse while it reads or writes them.
+// The bytes; the caller holds an InUse while it reads or writes them.
 uint8_t* bytes_of(PyObject* o) {
   const Storage& s = *storage_value(o);
   check(s.device().is_cpu(), "the bytes of a storage on ", str(s.device()),
@@ -103,7 +103,7 @@ Object data_ptr(PyObject* o, PyObject*) {
 }
 Object resizable(PyObject* o, PyObject*) { return boolean(storage_value(o)->resizable()); }
 Object element_size(PyObject*, PyObject*) { return integer(1); }
-// A call on a header over the storage: modes of ours see it.
+// Calls the operator on a tensor over the storage, so that functionalization sees it.
 Object resize(PyObject* o, PyObject* n) {
   check(PyLong_Check(n), "resize_ expects an int, but got ", type_name(n));
   const auto bytes = static_cast<int64_t>(byte_count(n));
@@ -182,7 +182,7 @@ PyObject* in_python(PyObject* self, PyObject* args, PyObject* kwargs) {
     return checked(PyObject_Call(function, all.get(), kwargs));
   });
 }
-// A method `name`, or a class method, which the function `_name` of facula.storage serves.
+// A method that imports facula.storage and calls its function `_name`.
 template <Name Function>
 PyMethodDef written_in_python(int flags = 0) {
   static constexpr auto own = Function;
@@ -304,7 +304,7 @@ Part part_of(PyObject* o, PyObject* slice) {
   return {begin, n};
 }
 
-// Shares the bytes of the whole, which stays where it is meanwhile.
+// A storage over part of another, which must not move while that exists.
 Ref<Storage> storage_within(Storage& whole, const Part& part) {
   const InUse reading(whole);
   auto* data = static_cast<char*>(whole.data());
@@ -330,7 +330,7 @@ PyObject* get_item(PyObject* o, PyObject* key) {
     return checked(get_byte(o, position(o, key)));
   });
 }
-// PyTorch's errors here are not those of reading.
+// As part_of, with PyTorch's errors for assignment.
 Part part_to_set(PyObject* o, PyObject* key) {
   if (PySlice_Check(key)) return part_of(o, key);
   check(PyIndex_Check(key) && !PyBool_Check(key), "can't index a ", Py_TYPE(o)->tp_name, " with ",
@@ -375,7 +375,7 @@ int get_buffer(PyObject* o, Py_buffer* view, int flags) {
 void release_buffer(PyObject* o, Py_buffer*) { storage_value(o)->end_export(); }
 PyBufferProcs buffer = {get_buffer, release_buffer};
 
-// Only the scheme that ends objects of subclasses itself needs a metaclass for that.
+// Needed only for the keep_flag.h scheme, which sets tp_dealloc of subclasses.
 PyObject* meta_new(PyTypeObject* meta, PyObject* args, PyObject* kwargs) {
   PyObject* made = PyType_Type.tp_new(meta, args, kwargs);
   if (made) install(reinterpret_cast<PyTypeObject*>(made), kind);
@@ -450,7 +450,7 @@ Object from_bytes(PyObject*, PyObject* buffer) {
   const bool writable = !PyMemoryView_GET_BUFFER(view.get())->readonly;
   return storage_object(storage_over_buffer(buffer, writable));
 }
-// The checksum of a buffer that follows bytes with the checksum `before`.
+// _crc32(buffer, before): continues a checksum.
 Object checksum(PyObject*, PyObject* args) {
   PyObject* buffer = nullptr;
   unsigned int before = 0;

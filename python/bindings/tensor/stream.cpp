@@ -1,5 +1,4 @@
-// Stream, Event and _DeviceGraph: queues of work of a device, places in them, and work that is
-// kept.
+// Stream, Event and _DeviceGraph.
 #include <cstddef>
 
 #include "bindings/module/package.h"
@@ -13,7 +12,7 @@ namespace {
 
 struct StreamObject {
   PyObject_HEAD Stream stream;
-  std::vector<Stream>* before;  // what was current when scopes of this stream were entered
+  std::vector<Stream>* before;  // the current streams when `with` blocks of this one were entered
   PyObject* weakrefs;
 };
 struct EventObject {
@@ -33,7 +32,7 @@ extern PyTypeObject stream_type, event_type, graph_type;
 
 bool is_event(PyObject* o) { return PyObject_TypeCheck(o, &event_type); }
 
-// What may wait for a device: other threads go on meanwhile.
+// Runs a function that may wait for a device, without the GIL.
 template <class F>
 void waiting(F&& f) {
   const DropGil drop(true);
@@ -49,7 +48,8 @@ Object new_object(PyTypeObject* type, Stream s) {
   return o;
 }
 
-// Stream(device=None, *, priority=0), or a known one by stream_id, device_index and device_type.
+// Stream(device=None, *, priority=0), or an existing one by stream_id, device_index and
+// device_type.
 PyObject* stream_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guard([&]() -> PyObject* {
     static const char* keys[] = {"device",       "priority",    "stream_id",
@@ -136,7 +136,7 @@ Object stream_record_event(PyObject* o, PyObject* args, PyObject* kwargs) {
   return e;
 }
 
-// A scope in which the stream is current, and its device.
+// `with stream:` makes the stream and its device current.
 PyObject* stream_enter(PyObject* o, PyObject*) {
   return guard([&] {
     const Stream s = stream_value(o);
@@ -263,7 +263,7 @@ PyObject* event_repr(PyObject* o) {
   });
 }
 
-// The stream that an argument names; the current one of the event's device without one.
+// The stream given as an argument; without one, the current stream of the event's device.
 Stream stream_argument(PyObject* self, PyObject* args, PyObject* kwargs, const char* format) {
   static const char* keys[] = {"stream", nullptr};
   PyObject* stream = Py_None;

@@ -1,5 +1,4 @@
-// Methods of Tensor that are not operators, and those that parse their arguments in a way of their
-// own.
+// Methods of Tensor that are no operators, or that parse their arguments specially.
 #include "bindings/autograd/autograd_objects.h"
 #include "bindings/call/callable.h"
 #include "bindings/call/convert.h"
@@ -17,7 +16,7 @@ PyCFunction with_keywords(PyObject* (*f)(PyObject*, PyObject*, PyObject*)) {
 }
 constexpr int keywords = METH_VARARGS | METH_KEYWORDS;
 
-// A method's name as a template argument, so that overrides are told of the right function.
+// A method's name as a template argument, for finding its overrides.
 template <size_t N>
 struct Word {
   char text[N];
@@ -142,7 +141,7 @@ Object item(PyObject* o) {
   const bool direct = d == DType::Float32 || d == DType::UInt64;
   if (!direct || t.numel() != 1 || !t.device().is_cpu() || t->neg || needs_operator(t))
     return number_object(item_of(t));
-  if (d == DType::Float32)  // a loss, more often than not
+  if (d == DType::Float32)  // the most common case
     return Object::take(PyFloat_FromDouble(static_cast<double>(*t.data<float>())));
   return Object::take(PyLong_FromUnsignedLongLong(*t.data<uint64_t>()));
 }
@@ -194,7 +193,7 @@ struct ToTarget {
   Value format;
 };
 
-// The first arguments of to(): a dtype, a device, both, or a tensor that has both.
+// Reads the first arguments of to(): a dtype, a device, both, or a tensor.
 void read_target(PyObject* o, ToTarget& t) {
   if (o == Py_None) return;
   if (is_tensor(o)) {
@@ -352,7 +351,7 @@ Object in_python(PyObject* self, PyObject* args, PyObject* kwargs) {
   return Object::take(PyObject_Call(function, all.get(), kwargs));
 }
 
-// Rows of the table of methods.
+// Makes rows of the table of methods.
 template <Word Name>
 constexpr auto kept_name = Name;
 template <Word Name, Object (*F)(PyObject*)>

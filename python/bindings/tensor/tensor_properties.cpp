@@ -1,4 +1,4 @@
-// The attributes of a Tensor that are not operators.
+// The properties of Tensor.
 #include "autograd/variable.h"
 #include "bindings/autograd/autograd_objects.h"
 #include "bindings/call/callable.h"
@@ -91,7 +91,7 @@ Object of_kind(const Tensor& t) {
 Object never(const Tensor&) { return boolean(false); }
 Object no_name(const Tensor&) { return none(); }
 
-// Properties that are operators under another guise.
+// Properties that call an operator.
 Object method(const Tensor& t, const char* name, int64_t a, int64_t b) {
   const Object o = wrapped(t), x = integer(a), y = integer(b);
   return call_method(name, {o.get(), x.get(), y.get()});
@@ -229,7 +229,7 @@ PyGetSetDef writes(const char* name, const char* doc) {
   return {name, get<F>, set<S>, doc, const_cast<char*>(name)};
 }
 
-// CPython's descriptor of a property first makes sure of the object's class, base by base.
+// A faster __get__ of properties: CPython's own first searches the object's bases for the class.
 PyObject* get_property(PyObject* descriptor, PyObject* o, PyObject* type) {
   if (!o || !is_plain_tensor(o)) return PyGetSetDescr_Type.tp_descr_get(descriptor, o, type);
   const PyGetSetDef* def = reinterpret_cast<PyGetSetDescrObject*>(descriptor)->d_getset;

@@ -1,4 +1,4 @@
-// Making and ending Tensor objects; the metaclass that gives every subclass the same ending.
+// Allocation and deallocation of Tensor objects, and the metaclass that sets both for subclasses.
 #include "bindings/tensor/tensor_type.h"
 
 #include <structmember.h>
@@ -16,10 +16,10 @@ namespace {
 
 TensorObject* tensor_object(PyObject* o) { return reinterpret_cast<TensorObject*>(o); }
 
-// --- objects of exact Tensors that wait for reuse
+// --- a free list of Tensor objects
 
 #ifdef __SANITIZE_ADDRESS__
-constexpr int most_free = 0;  // the sanitizer is to see objects that are used after their end
+constexpr int most_free = 0;  // so that the address sanitizer finds uses after free
 #else
 constexpr int most_free = 128;
 #endif
@@ -49,7 +49,7 @@ void free_object(PyObject* o) {
     Py_TYPE(o)->tp_free(o);
 }
 
-// --- the end of an object, and what the collector sees of it
+// --- deallocation and garbage collection
 
 void let_go(PyObject* o) {
   TensorImpl* impl = std::exchange(kept(o)->impl, nullptr);
@@ -69,7 +69,7 @@ void tensor_dealloc(PyObject* o);
 const KeptKind kind{&tensor_base_type,     tensor_dealloc, let_go,     traverse_hooks_and_graph,
                     clear_hooks_and_graph, drop_hooks,     free_object};
 
-// Nobody can tell such an object from a new one, and nothing is run at its end.
+// Whether the object has no state besides its tensor, so that it can go to the free list.
 bool is_plain(PyObject* o) {
   const TensorObject* t = tensor_object(o);
   return Py_TYPE(o) == tensor_type && !t->kept.dict && !t->kept.weakrefs && !t->backward_hooks;
@@ -99,12 +99,12 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guard([&] { return legacy_tensor(type, args, kwargs).leak(); });
 }
 
-// Tensor(data) is complete after __new__; subclasses may have __init__ with arguments of their own.
+// Does nothing: __new__ handles all arguments, and subclasses may have an __init__ with others.
 int tensor_init(PyObject*, PyObject*, PyObject*) { return 0; }
 
 // --- the metaclass
 
-// In tp_new, which a metaclass of a user's cannot leave out as it can tp_init.
+// Uses tp_new, because a user's metaclass may omit the call of __init__ but not of __new__.
 PyObject* meta_new(PyTypeObject* meta, PyObject* args, PyObject* kwargs) {
   PyObject* made = PyType_Type.tp_new(meta, args, kwargs);
   if (made && scheme::owns_dealloc) install(reinterpret_cast<PyTypeObject*>(made), kind);
@@ -152,8 +152,8 @@ PyTypeObject tensor_meta_type = make_meta();
 PyTypeObject tensor_base_type = make_base();
 
 namespace {
-// CPython calls a method at once where the object's class is the very one that its descriptor
-// names: that is Tensor, more often than not.
+// CPython calls a method descriptor faster if the object's class is the descriptor's own class, so
+// the descriptors get Tensor as their class.
 void name_tensor_in_methods() {
   for (PyMethodDef* def = tensor_methods; def->ml_name; ++def) {
     if (def->ml_flags & (METH_CLASS | METH_STATIC)) continue;
@@ -162,7 +162,7 @@ void name_tensor_in_methods() {
         checked(PyUnicode_FromFormat("TensorBase.%s", def->ml_name));
     checked(PyDict_SetItemString(tensor_base_type.tp_dict, def->ml_name, o.get()));
   }
-  // NumPy's scalars and arrays leave operators to tensors.
+  // Makes NumPy scalars and arrays leave binary operators to Tensor.
   checked(
       PyDict_SetItemString(tensor_base_type.tp_dict, "__array_priority__", integer(1000).get()));
   PyType_Modified(&tensor_base_type);
