@@ -39,6 +39,19 @@ void waiting(F&& f) {
   f();
 }
 
+// A type whose objects are laid out as `Layout`, with weak references if that has a `weakrefs`.
+template <class Layout>
+PyTypeObject subclassable_type(const char* name, newfunc make, destructor end) {
+  PyTypeObject t = blank_type();
+  t.tp_name = name;
+  t.tp_basicsize = sizeof(Layout);
+  t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
+  t.tp_new = make;
+  t.tp_dealloc = end;
+  if constexpr (requires { &Layout::weakrefs; }) t.tp_weaklistoffset = offsetof(Layout, weakrefs);
+  return t;
+}
+
 // --- Stream
 
 Object new_object(PyTypeObject* type, Stream s) {
@@ -204,16 +217,10 @@ PyGetSetDef stream_properties[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyTypeObject make_stream_type() {
-  PyTypeObject t = blank_type();
-  t.tp_name = "facula.Stream";
-  t.tp_basicsize = sizeof(StreamObject);
-  t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
-  t.tp_new = stream_new;
-  t.tp_dealloc = stream_dealloc;
+  PyTypeObject t = subclassable_type<StreamObject>("facula.Stream", stream_new, stream_dealloc);
   t.tp_repr = stream_repr;
   t.tp_richcompare = stream_compare;
   t.tp_hash = stream_hash;
-  t.tp_weaklistoffset = offsetof(StreamObject, weakrefs);
   t.tp_methods = stream_methods;
   t.tp_getset = stream_properties;
   t.tp_doc =
@@ -310,14 +317,8 @@ PyGetSetDef event_properties[] = {{"device", event_device, nullptr, nullptr, nul
                                   {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyTypeObject make_event_type() {
-  PyTypeObject t = blank_type();
-  t.tp_name = "facula.Event";
-  t.tp_basicsize = sizeof(EventObject);
-  t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
-  t.tp_new = event_new;
-  t.tp_dealloc = event_dealloc;
+  PyTypeObject t = subclassable_type<EventObject>("facula.Event", event_new, event_dealloc);
   t.tp_repr = event_repr;
-  t.tp_weaklistoffset = offsetof(EventObject, weakrefs);
   t.tp_methods = event_methods;
   t.tp_getset = event_properties;
   t.tp_doc =
@@ -365,12 +366,8 @@ PyMethodDef graph_methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 PyTypeObject make_graph_type() {
-  PyTypeObject t = blank_type();
-  t.tp_name = "facula._C._DeviceGraph";
-  t.tp_basicsize = sizeof(GraphObject);
-  t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
-  t.tp_new = graph_new;
-  t.tp_dealloc = graph_dealloc;
+  PyTypeObject t =
+      subclassable_type<GraphObject>("facula._C._DeviceGraph", graph_new, graph_dealloc);
   t.tp_methods = graph_methods;
   t.tp_doc = "Work of a stream, kept to be run again.";
   return t;
