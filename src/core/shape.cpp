@@ -167,6 +167,11 @@ int64_t wrap_unusual_dim(int64_t dim, int64_t ndim) {
   return dim < 0 ? dim + n : dim;
 }
 
+int64_t wrap_unusual_index(int64_t dim, int64_t ndim) {
+  check_index(ndim > 0, "Dimension specified as ", dim, " but tensor has no dimensions");
+  return wrap_unusual_dim(dim, ndim);
+}
+
 IntVec broadcast_sizes(IntSpan a, IntSpan b) {
   const size_t n = std::max(a.size(), b.size());
   IntVec out(n);

@@ -228,8 +228,13 @@ int64_t wrap_unusual_dim(int64_t dim, int64_t ndim);  // the slow part of wrap_d
 inline int64_t wrap_dim(int64_t dim, int64_t ndim) {
   return dim >= 0 && dim < ndim ? dim : wrap_unusual_dim(dim, ndim);
 }
-inline int64_t Tensor::size(int64_t d) const { return sizes()[wrap_dim(d, dim())]; }
-inline int64_t Tensor::stride(int64_t d) const { return strides()[wrap_dim(d, dim())]; }
+int64_t wrap_unusual_index(int64_t dim, int64_t ndim);  // the slow part of wrap_index
+// As wrap_dim, but raises IndexError for a tensor without dimensions, which has no size to read.
+inline int64_t wrap_index(int64_t dim, int64_t ndim) {
+  return dim >= 0 && dim < ndim ? dim : wrap_unusual_index(dim, ndim);
+}
+inline int64_t Tensor::size(int64_t d) const { return sizes()[wrap_index(d, dim())]; }
+inline int64_t Tensor::stride(int64_t d) const { return strides()[wrap_index(d, dim())]; }
 // Broadcast of two shapes; RuntimeError with PyTorch's text when they do not fit.
 IntVec broadcast_sizes(IntSpan a, IntSpan b);
 inline bool same_sizes(IntSpan a, IntSpan b) {

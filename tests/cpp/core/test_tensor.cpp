@@ -28,6 +28,22 @@ TEST(Tensor, MoreThanInlineDimensions) {
   EXPECT_THROW(t.size(-8), Error);
 }
 
+TEST(Tensor, SizeAndStrideWithoutDimensionsRaise) {
+  const Tensor t = empty_tensor({}, DType::Float32);
+  for (const int64_t d : {0, -1, 1}) {
+    const std::string text = concat("Dimension specified as ", d, " but tensor has no dimensions");
+    for (const auto read : {&Tensor::size, &Tensor::stride}) {
+      try {
+        (t.*read)(d);
+        ADD_FAILURE() << "expected an IndexError; got a number";
+      } catch (const Error& e) {
+        EXPECT_EQ(e.kind(), ErrorKind::Index);
+        EXPECT_EQ(e.what(), text);
+      }
+    }
+  }
+}
+
 TEST(Tensor, SizesThatOverflowOrAreNegativeRaise) {
   EXPECT_THROW(empty_tensor(ints({int64_t{1} << 40, int64_t{1} << 40}), DType::Int8), Error);
   EXPECT_THROW(empty_tensor(ints({int64_t{1} << 61}), DType::Float64), Error);
