@@ -102,8 +102,7 @@ class SmallVector {
   void take(SmallVector& o) {
     size_ = std::exchange(o.size_, 0);
     if (!o.heap_) {
-      // All of the room: a size known to the compiler needs no call.
-      std::memcpy(static_cast<void*>(inline_), o.inline_, sizeof inline_);
+      for (size_t i = 0; i < size_; ++i) inline_[i] = o.inline_[i];
       return;
     }
     heap_ = std::exchange(o.heap_, nullptr);
