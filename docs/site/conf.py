@@ -14,4 +14,4 @@ html_show_sphinx = False
 add_module_names = False
 toc_object_entries_show_parents = "hide"
 python_maximum_signature_line_length = 88
-exclude_patterns = ["examples/data/*"]
+exclude_patterns = ["docs/README.md", "examples/data/*"]
