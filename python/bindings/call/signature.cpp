@@ -133,6 +133,11 @@ bool takes_scalar(const Signature& s) {
 // and tensors before numbers, since a 0-dim tensor is accepted as a number.
 bool tried_before(const std::unique_ptr<Signature>& a, const std::unique_ptr<Signature>& b) {
   auto plain = [](const Signature& s) { return s.info->schema.overload.empty(); };
+  const auto second = [](const Signature& s, bool Parameter::* kind) {
+    return s.positional > 1 && s.parameters[1].*kind;
+  };
+  if (second(*a, &Parameter::tensor) && second(*b, &Parameter::integer)) return true;
+  if (second(*b, &Parameter::tensor) && second(*a, &Parameter::integer)) return false;
   if (takes_scalar(*a) && !takes_scalar(*b)) return false;
   return plain(*a) && !plain(*b) && a->positional <= b->positional;
 }
