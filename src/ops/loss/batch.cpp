@@ -9,7 +9,10 @@
 #include "ops/elementwise/comparison.h"
 #include "ops/elementwise/where.h"
 #include "ops/index/scatter.h"
+#include "ops/loss/ctc_loss.h"
 #include "ops/reduce/reduce.h"
+#include "ops/shape/stack.h"
+#include "ops/shape/view.h"
 
 namespace facula::batch {
 // --- losses of two tensors
@@ -116,6 +119,31 @@ void nll_backward(Batch& b) {
   b.set(at, static_cast<int64_t>(None));
   b.run();
   if (several) b.set_result(0, unfolded(b.result(0).as_tensor(), b.size()));
+}
+
+// --- connectionist temporal classification
+
+void ctc_loss_by_tensors(Batch& b) {
+  check(b.size() > 0, "vmap: ctc_loss() of 0 samples has no result shape");
+  const auto part = [&](Name name, int64_t sample) {
+    const int at = b.arg(name);
+    return b.batched(at) ? ops::select(b.tensor(at), 0, sample) : b.tensor(at);
+  };
+  std::vector<Tensor> losses, alphas;
+  for (int64_t i = 0; i < b.size(); ++i) {
+    auto [loss, alpha] = ops::_ctc_loss(
+        part("log_probs", i), part("targets", i), part("input_lengths", i),
+        part("target_lengths", i), b.value(b.arg("blank")).i, b.value(b.arg("zero_infinity")).b);
+    losses.push_back(std::move(loss));
+    alphas.push_back(std::move(alpha));
+  }
+  for (const Tensor& alpha : alphas)
+    check(std::ranges::equal(alpha.sizes(), alphas[0].sizes()),
+          "vmap: ctc_loss(): the longest target must be equally long in all samples; got partial "
+          "alignments of shapes ",
+          str(alphas[0].sizes()), " and ", str(alpha.sizes()));
+  b.set_result(0, ops::stack(losses));
+  b.set_result(1, ops::stack(alphas));
 }
 
 }  // namespace facula::batch

@@ -14,6 +14,7 @@
 #include "ops/elementwise/clamp.h"
 #include "ops/elementwise/comparison.h"
 #include "ops/elementwise/where.h"
+#include "ops/loss/batch.h"
 #include "ops/reduce/reduce.h"
 #include "ops/shape/view.h"
 #include "ops/shape/view_geometry.h"
@@ -261,6 +262,7 @@ OP(_ctc_loss_Tensor){
         saves("log_probs", "targets", "input_lengths", "target_lengths", "result0", "result1"))},
     .node = "CtcLossBackward1",
     .not_differentiable = names("result1"),
+    .batch = batch::ctc_loss_by_tensors,
 };
 OP(_ctc_loss_backward){
     .schema =

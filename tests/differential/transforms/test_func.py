@@ -210,3 +210,21 @@ def test_public_names(module):
     public = [n for n in getattr(theirs, "__all__", dir(theirs)) if not n.startswith("_")]
     unwanted = {"torch", "fwAD", "rearrange"}  # rearrange: of another library's patterns
     assert [n for n in public if n not in unwanted and not hasattr(ours, n)] == []
+
+
+def ctc_of_samples(lib, lengths_too):
+    F = lib.nn.functional
+    log_probs = (lib.arange(80.0).reshape(2, 5, 2, 4) * 1.7).sin().log_softmax(3)
+    targets = lib.tensor([[[1, 2], [2, 1]], [[3, 1], [1, 1]]])
+    inputs = lib.tensor([[5, 4], [3, 5]])
+    longest = lib.tensor([[2, 1], [2, 2]])
+    if lengths_too:
+        return lib.vmap(F.ctc_loss)(log_probs, targets, inputs, longest)
+    return lib.vmap(lambda x: F.ctc_loss(x, targets[0], inputs[0], longest[0]))(log_probs)
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+@pytest.mark.parametrize("lengths_too", [False, True])
+def test_ctc_loss_with_lengths_as_tensors(lengths_too):
+    ours, theirs = (ctc_of_samples(lib, lengths_too) for lib in (facula, torch))
+    assert ours.tolist() == pytest.approx(theirs.tolist(), rel=1e-5)
