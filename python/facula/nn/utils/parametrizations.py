@@ -8,7 +8,6 @@ import facula
 from facula.nn import functional as F
 from facula.nn.modules.module import Module
 from facula.nn.utils import parametrize
-from facula.nn.utils._linear_algebra import operator
 from facula.nn.utils.weight_norm import norm_of_slices, scaled_to_norm
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
@@ -72,7 +71,7 @@ class _Orthogonal(Module):
             A = facula.cat([A, rest], dim=-1)
         A = A - A.mH
         if self.orthogonal_map == _OrthMaps.matrix_exp:
-            Q = operator("matrix_exp", "orthogonal()")(A)
+            Q = facula.linalg.matrix_exp(A)
         else:
             identity = facula.eye(n, dtype=A.dtype, device=A.device)
             Q = facula.linalg.solve(
