@@ -36,6 +36,18 @@ def test_factors_multiply_to_the_matrix(shape, dtype):
     assert (L.abs() < 1.5).all()  # of complex numbers the sum of both parts chooses pivots
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_matrices_of_a_batch_are_factored_as_each_alone(dtype):
+    for n in (2, 3, 8, 16, 17):
+        A = random(70, n, n, dtype=dtype)  # whole groups of matrices side by side, and a rest
+        A[3], A[5, :, 0], A[66] = 0, 0, 0
+        LU, pivots, info = facula.linalg.lu_factor_ex(A)
+        assert info[3] == 1 and info[5] == 1 and info[66] == 1 and info.count_nonzero() == 3
+        for i in range(70):
+            alone = facula.linalg.lu_factor_ex(A[i])
+            assert facula.equal(alone.LU, LU[i]) and facula.equal(alone.pivots, pivots[i])
+
+
 @pytest.mark.parametrize("adjoint", [False, True])
 @pytest.mark.parametrize("left", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES)

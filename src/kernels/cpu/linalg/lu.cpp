@@ -19,14 +19,21 @@ void factor_all(const Tensor& LU, int32_t* pivots, int32_t* info) {
     std::fill_n(info, count, 0);
     return;
   }
-  const bool small = std::max(m, n) <= small_order;
-  if (!small) lapack::open();
-  const auto factor_one = FACULA_OF_ISA(factor_small<T>);
-  for_each_matrix(count, m * n * k / 3, [&](int64_t i) {
-    T* matrix = a + i * m * n;
-    int32_t* swaps = pivots + i * k;
-    info[i] = small ? factor_one(matrix, m, n, swaps)
-                    : lapack::getrf(lapack_size(m), lapack_size(n), matrix, lapack_size(m), swaps);
+  const int64_t area = m * n, work = area * k / 3;
+  if (std::max(m, n) <= small_order) {
+    // Parts whose number does not depend on threads, of whole groups of matrices.
+    constexpr int64_t group = 64;
+    for_each_matrix((count + group - 1) / group, work * group, [&](int64_t g) {
+      const int64_t first = g * group;
+      FACULA_OF_ISA(factor_small_batch<T>)
+      (a + first * area, std::min(group, count - first), m, n, pivots + first * k, info + first);
+    });
+    return;
+  }
+  lapack::open();
+  for_each_matrix(count, work, [&](int64_t i) {
+    info[i] =
+        lapack::getrf(lapack_size(m), lapack_size(n), a + i * area, lapack_size(m), pivots + i * k);
   });
 }
 

@@ -9,6 +9,15 @@ namespace {
 
 constexpr int order = static_cast<int>(small_order);
 
+// Of the set that this file is compiled for: the compiler takes longer vectors apart.
+#if defined(__AVX512F__)
+constexpr int vector_bytes = 64;
+#elif defined(__AVX2__)
+constexpr int vector_bytes = 32;
+#else
+constexpr int vector_bytes = 16;
+#endif
+
 template <class T>
 T size_of(T x) {
   return x < T(0) ? -x : x;
@@ -99,6 +108,78 @@ int32_t factor(T* a, int m, int n, int32_t* pivots) {
   return singular;
 }
 
+// --- several matrices at once
+
+// As many matrices side by side as fill a vector, an element of each in one place: no loop has a
+// rest, and no pivot a branch.
+template <class T>
+class SideBySide {
+ public:
+  static constexpr int lanes = vector_bytes / static_cast<int>(sizeof(T));
+  static constexpr int most = 16;  // rows, beyond which they would leave the first cache
+
+  SideBySide(T* a, int n) : a_(a), n_(n) {}
+
+  void factor(int32_t* pivots, int32_t* info) {
+    const int area = n_ * n_;
+    for (int e = 0; e < area; ++e)
+      for (int l = 0; l < lanes; ++l) at_[e][l] = a_[l * area + e];
+    singular_ = Vec{};
+    for (int k = 0; k < n_; ++k) {
+      choose(k);
+      for (int i = k + 1; i < n_; ++i) exchange_rows(k, i);
+      for (int l = 0; l < lanes; ++l) pivots[l * n_ + k] = static_cast<int32_t>(pivot_[l]) + 1;
+      eliminate(k);
+    }
+    for (int e = 0; e < area; ++e)
+      for (int l = 0; l < lanes; ++l) a_[l * area + e] = at_[e][l];
+    for (int l = 0; l < lanes; ++l) info[l] = static_cast<int32_t>(singular_[l]);
+  }
+
+ private:
+  typedef T Vec __attribute__((vector_size(vector_bytes)));
+
+  static Vec all(int number) { return Vec{} + static_cast<T>(number); }
+  Vec& element(int i, int j) { return at_[j * n_ + i]; }
+
+  void choose(int k) {
+    const Vec first = element(k, k);
+    Vec most_seen = first < Vec{} ? -first : first;
+    pivot_ = all(k);
+    for (int i = k + 1; i < n_; ++i) {
+      const Vec x = element(i, k), size = x < Vec{} ? -x : x;
+      const auto better = size > most_seen;
+      pivot_ = better ? all(i) : pivot_;
+      most_seen = better ? size : most_seen;
+    }
+  }
+  // In the lanes whose pivot is row i.
+  void exchange_rows(int k, int i) {
+    const auto here = pivot_ == all(i);
+    for (int j = 0; j < n_; ++j) {
+      const Vec upper = element(k, j), lower = element(i, j);
+      element(k, j) = here ? lower : upper;
+      element(i, j) = here ? upper : lower;
+    }
+  }
+  void eliminate(int k) {
+    const Vec pivot = element(k, k);
+    const auto zero = pivot == Vec{};
+    singular_ = (zero & (singular_ == Vec{})) ? all(k + 1) : singular_;
+    const Vec divisor = zero ? all(1) : pivot;
+    for (int i = k + 1; i < n_; ++i) element(i, k) = element(i, k) / divisor;
+    for (int j = k + 1; j < n_; ++j) {
+      const Vec x = element(k, j);
+      for (int i = k + 1; i < n_; ++i) element(i, j) -= element(i, k) * x;
+    }
+  }
+
+  Vec at_[most * most];
+  Vec pivot_, singular_;  // numbers of rows, exact in any type
+  T* a_;
+  int n_;
+};
+
 // Some columns of b at once, so that one need not wait for the other.
 template <class T, int height>
 class SmallSolver {
@@ -173,6 +254,19 @@ int32_t factor_small(T* a, int64_t m, int64_t n, int32_t* pivots) {
 }
 
 template <class T>
+void factor_small_batch(T* a, int64_t count, int64_t m, int64_t n, int32_t* pivots, int32_t* info) {
+  const int64_t k = m < n ? m : n;
+  int64_t i = 0;
+  if constexpr (sizeof(T) <= 8 && !is_complex_v<T>) {
+    using Group = SideBySide<T>;
+    if (m == n && n > 1 && n <= Group::most)
+      for (; i + Group::lanes <= count; i += Group::lanes)
+        Group(a + i * n * n, static_cast<int>(n)).factor(pivots + i * n, info + i);
+  }
+  for (; i < count; ++i) info[i] = factor_small(a + i * m * n, m, n, pivots + i * k);
+}
+
+template <class T>
 void solve_small(const T* lu, const int32_t* pivots, char trans, T* b, int64_t n, int64_t k) {
   const int size = static_cast<int>(n), count = static_cast<int>(k);
   if (size <= 4) return solve<T, 4>(lu, pivots, trans, b, size, count);
@@ -181,10 +275,10 @@ void solve_small(const T* lu, const int32_t* pivots, char trans, T* b, int64_t n
   return solve<T, order>(lu, pivots, trans, b, size, count);
 }
 
-template int32_t factor_small(float*, int64_t, int64_t, int32_t*);
-template int32_t factor_small(double*, int64_t, int64_t, int32_t*);
-template int32_t factor_small(complex64*, int64_t, int64_t, int32_t*);
-template int32_t factor_small(complex128*, int64_t, int64_t, int32_t*);
+template void factor_small_batch(float*, int64_t, int64_t, int64_t, int32_t*, int32_t*);
+template void factor_small_batch(double*, int64_t, int64_t, int64_t, int32_t*, int32_t*);
+template void factor_small_batch(complex64*, int64_t, int64_t, int64_t, int32_t*, int32_t*);
+template void factor_small_batch(complex128*, int64_t, int64_t, int64_t, int32_t*, int32_t*);
 template void solve_small(const float*, const int32_t*, char, float*, int64_t, int64_t);
 template void solve_small(const double*, const int32_t*, char, double*, int64_t, int64_t);
 template void solve_small(const complex64*, const int32_t*, char, complex64*, int64_t, int64_t);
