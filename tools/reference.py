@@ -44,7 +44,15 @@ def member_of(module, name):
 def public_names(module):
     """Public names of a module that are not modules: those of __all__, else of dir()."""
     names = getattr(module, "__all__", None) or [n for n in dir(module) if not n.startswith("_")]
-    return [n for n in sorted(names) if not isinstance(member_of(module, n), types.ModuleType)]
+    return [n for n in sorted(names) if is_ours(member_of(module, n))]
+
+
+def is_ours(value):
+    """Whether a value belongs to the package: no module, and no function or class of another's."""
+    home = getattr(value, "__module__", None)
+    # Classes of the compiled core give PyTorch's name as their home; plain values have none.
+    known = not isinstance(home, str) or home.split(".")[0] in (PACKAGE, "torch", "builtins", "_C")
+    return known and not isinstance(value, types.ModuleType)
 
 
 def signature_of(value):
