@@ -270,9 +270,12 @@ Tensor unfold_backward(const Tensor& grad, IntSpan sizes, int64_t dim, int64_t s
   const int64_t windows = (sizes[d] - size) / step + 1;
   check(grad.sizes()[d] == windows, "unfold_backward(): dimension ", d, " of grad_in must be of ",
         "size ", windows, "; got ", grad.sizes()[d]);
-  for (int64_t k = 0; k < size; ++k)
-    ops::add_(ops::slice(whole, d, k, k + (windows - 1) * step + 1, step),
-              ops::select(grad, -1, k));
+  // Parts of windows that are no longer than a step lie apart from each other.
+  for (int64_t k = 0, length = 0; k < size; k += length) {
+    length = std::min(step, size - k);
+    const Tensor reached = ops::slice(whole, d, k, k + (windows - 1) * step + length);
+    ops::add_(ops::unfold(reached, d, length, step), ops::slice(grad, -1, k, k + length));
+  }
   return whole;
 }
 
