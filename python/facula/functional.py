@@ -6,8 +6,9 @@ import facula
 from facula import _C
 
 _Tensor = _C.Tensor
-_nonzero, _unique2, _unique_dim, _unique_consecutive = (
-    _C._function("", name) for name in ("nonzero", "_unique2", "unique_dim", "unique_consecutive")
+_nonzero, _unique2, _unique_dim, _unique_consecutive, _stft, _istft = (
+    _C._function("", name)
+    for name in ("nonzero", "_unique2", "unique_dim", "unique_consecutive", "stft", "istft")
 )
 
 
@@ -527,9 +528,48 @@ def stft(
     return_complex=None,
     align_to_window=None,
 ):
-    """The short-time Fourier transform of a signal, or of a batch of signals."""
-    raise NotImplementedError(
-        "stft(): the Fourier transform (facula.fft) is missing from this build"
+    """The short-time Fourier transform: of pieces of a signal times a window.
+
+    Args:
+        input (Tensor): signals (length,) or (batch, length), real or complex.
+        n_fft (int): how many points a piece has.
+        hop_length (int): from one piece to the next; n_fft // 4 unless given.
+        win_length (int): length of the window, at most n_fft (the default).
+        window (Tensor): of win_length elements; zeros surround a shorter one. None means ones.
+        center (bool): whether the signal is padded, so that piece k has its middle at
+            k * hop_length.
+        pad_mode (str): how, as for `nn.functional.pad`.
+        normalized (bool): whether results are divided by the root of n_fft.
+        onesided (bool): whether the first n_fft // 2 + 1 frequencies suffice, as by default for
+            real numbers.
+        return_complex (bool): whether the result is complex; has to be given for real signals.
+        align_to_window (bool): without `center`, whether the first window, not the zeros before
+            it, begins with the signal.
+
+    Returns:
+        Tensor: (..., frequencies, pieces), complex; or (..., frequencies, pieces, 2), real.
+
+    Raises:
+        RuntimeError: lengths do not fit.
+
+    Example:
+        >>> signal = facula.sin(facula.arange(64) * 0.5)
+        >>> window = facula.hann_window(16)
+        >>> facula.stft(signal, 16, window=window, return_complex=True).shape
+        facula.Size([9, 17])
+    """
+    return _stft(
+        input,
+        n_fft,
+        hop_length,
+        win_length,
+        window,
+        center,
+        pad_mode,
+        normalized,
+        onesided,
+        return_complex,
+        align_to_window,
     )
 
 
@@ -546,7 +586,38 @@ def istft(
     length=None,
     return_complex=False,
 ):
-    """The inverse of `stft`, by least squares."""
-    raise NotImplementedError(
-        "istft(): the inverse Fourier transform (facula.fft) is missing from this build"
+    """The signal whose short-time transform comes nearest to `input`, by least squares.
+
+    Griffin and Lim, Signal estimation from modified short-time Fourier transform (1984).
+
+    Args:
+        input (Tensor): (frequencies, pieces) or (batch, frequencies, pieces), complex.
+        n_fft, hop_length, win_length, window, center, normalized, onesided: as `stft` had them.
+        length (int): of the signal; by default what the pieces reach.
+        return_complex (bool): whether the signal is complex, which needs all frequencies.
+
+    Returns:
+        Tensor: (length,) or (batch, length).
+
+    Raises:
+        RuntimeError: windows leave a part of the signal out, or lengths do not fit.
+
+    Example:
+        >>> signal = facula.sin(facula.arange(64) * 0.5)
+        >>> window = facula.hann_window(16)
+        >>> spectra = facula.stft(signal, 16, window=window, return_complex=True)
+        >>> facula.allclose(facula.istft(spectra, 16, window=window), signal, atol=1e-6)
+        True
+    """
+    return _istft(
+        input,
+        n_fft,
+        hop_length,
+        win_length,
+        window,
+        center,
+        normalized,
+        onesided,
+        length,
+        return_complex,
     )

@@ -1,0 +1,53 @@
+// Transforms of complex lines.
+#include "core/complex.h"
+#include "kernels/cpu/fft/fft.h"
+#include "kernels/cpu/fft/line_block.h"
+#include "kernels/cpu/fft/split_plan.h"
+
+namespace facula::cpu::FACULA_ISA {
+namespace {
+
+template <class T>
+void transform_in_lanes(const LinePairs& lines, const T* from, T* to, int64_t n, T scale,
+                        bool forward) {
+  const auto plan = plan_of<ComplexPlan<T>>(n);
+  for_each_block<T>(
+      lines, n, 2 * n,
+      [&]<int64_t Lanes>(std::integral_constant<int64_t, Lanes>, const LineStarts<Lanes>& in,
+                         const LineStarts<Lanes>& out, T* rows) {
+        using Number = std::conditional_t<Lanes == 1, T, PlanVector<T>>;
+        load_lines<2>(rows, from, in, n);
+        plan->exec(reinterpret_cast<PlanComplex<Number>*>(rows), scale, forward);
+        store_lines<2>(to, rows, out, n);
+      });
+}
+
+template <class T>
+void transform_lines(const Tensor& from, const Tensor& to, int64_t dim, T scale, bool forward) {
+  const LinePairs lines(from, to, dim);
+  const int64_t n = from.sizes()[dim];
+  const T* source = static_cast<const T*>(from.data());
+  T* target = static_cast<T*>(to.data());
+  if (should_split<T>(lines, n, 2)) {
+    const auto plan = plan_of<SplitPlan<T>>(n);
+    if (plan->serves())
+      return for_each_split_line<2, 2>(lines, source, target, n, n, plan->scratch(),
+                                       [&](const T* line, T* result, T* scratch) {
+                                         plan->run(line, result, scratch, scale, forward);
+                                       });
+  }
+  transform_in_lanes(lines, source, target, n, scale, forward);
+}
+
+}  // namespace
+
+void transform_complex(const Tensor& from, const Tensor& to, int64_t dim, double scale,
+                       bool forward) {
+  if (from.numel() == 0) return;
+  dispatch<ComplexTypes>(from.dtype(), "fft_cpu", [&]<class C>(Type<C>) {
+    using T = typename C::value_type;
+    transform_lines<T>(from, to, dim, static_cast<T>(scale), forward);
+  });
+}
+
+}  // namespace facula::cpu::FACULA_ISA

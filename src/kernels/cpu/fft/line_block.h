@@ -1,0 +1,143 @@
+// Some lines side by side, one in each lane of vectors, and how they come from tensors and go back.
+#pragma once
+#include <bit>
+
+#include "core/threads.h"
+#include "kernels/cpu/fft/line_pairs.h"
+#include "kernels/cpu/fft/pocketfft.h"
+#include "kernels/cpu/loop/copy_transposed.h"
+
+namespace facula::cpu::FACULA_ISA {
+
+// Lines in memory: where they begin, how many there are, and the steps between their elements.
+// Complex numbers are `Width` = 2 numbers side by side, real ones 1; starts and steps count those.
+template <int64_t Lanes>
+struct LineStarts {
+  int64_t start[Lanes];
+  int64_t count = Lanes, step = 1;
+
+  // The distance from each line to the next where it is always the same, else 0.
+  int64_t distance() const {
+    const int64_t d = count > 1 ? start[1] - start[0] : 1;
+    for (int64_t k = 2; k < count; ++k)
+      if (start[k] - start[k - 1] != d) return 0;
+    return d;
+  }
+};
+
+// The real and imaginary parts of neighbours in memory, each as a vector.
+template <class T>
+[[gnu::always_inline]] inline void load_split(T* rows, const T* from) {
+  constexpr int64_t lanes = lanes_of<T>;
+  for (int64_t k = 0; k < lanes; ++k) {
+    rows[k] = from[2 * k];
+    rows[lanes + k] = from[2 * k + 1];
+  }
+}
+template <class T>
+[[gnu::always_inline]] inline void store_joined(T* to, const T* rows) {
+  constexpr int64_t lanes = lanes_of<T>;
+  for (int64_t k = 0; k < lanes; ++k) {
+    to[2 * k] = rows[k];
+    to[2 * k + 1] = rows[lanes + k];
+  }
+}
+
+// Fills `rows`, one row of lanes for each number of the lines, with n elements of each line.
+template <int Width, int64_t Lanes, class T>
+void load_lines(T* rows, const T* from, const LineStarts<Lanes>& at, int64_t n) {
+  if (at.count < Lanes) std::fill_n(rows, n * Width * Lanes, T(0));
+  const int64_t distance = at.distance();
+  const T* first = from + at.start[0] * Width;
+  if constexpr (Lanes > 1) {
+    if (at.step == 1 && distance != 0)
+      return copy_transposed<T>(rows, Lanes, first, distance * Width, n * Width, at.count);
+    if (at.count == Lanes && distance == 1) {
+      for (int64_t i = 0; i < n; ++i) {
+        const T* source = first + i * at.step * Width;
+        if constexpr (Width == 2)
+          load_split(rows + i * 2 * Lanes, source);
+        else
+          std::copy_n(source, Lanes, rows + i * Lanes);
+      }
+      return;
+    }
+  }
+  for (int64_t k = 0; k < at.count; ++k) {
+    const T* line = from + at.start[k] * Width;
+    for (int64_t i = 0; i < n; ++i)
+      for (int part = 0; part < Width; ++part)
+        rows[(i * Width + part) * Lanes + k] = line[i * at.step * Width + part];
+  }
+}
+
+// The way back.
+template <int Width, int64_t Lanes, class T>
+void store_lines(T* to, const T* rows, const LineStarts<Lanes>& at, int64_t n) {
+  const int64_t distance = at.distance();
+  T* first = to + at.start[0] * Width;
+  if constexpr (Lanes > 1) {
+    if (at.step == 1 && distance != 0)
+      return copy_transposed<T>(first, distance * Width, rows, Lanes, at.count, n * Width);
+    if (at.count == Lanes && distance == 1) {
+      for (int64_t i = 0; i < n; ++i) {
+        T* target = first + i * at.step * Width;
+        if constexpr (Width == 2)
+          store_joined(target, rows + i * 2 * Lanes);
+        else
+          std::copy_n(rows + i * Lanes, Lanes, target);
+      }
+      return;
+    }
+  }
+  for (int64_t k = 0; k < at.count; ++k) {
+    T* line = to + at.start[k] * Width;
+    for (int64_t i = 0; i < n; ++i)
+      for (int part = 0; part < Width; ++part)
+        line[i * at.step * Width + part] = rows[(i * Width + part) * Lanes + k];
+  }
+}
+
+// --- all lines of two tensors
+
+// Lines of more numbers than this are done one by one: the lanes would not fit into the caches.
+inline constexpr int64_t lane_bytes = int64_t{1} << 20;
+
+// What a line takes, in tenths of nanoseconds.
+inline int64_t line_cost(int64_t n) {
+  return n * (2 + 3 * std::bit_width(static_cast<uint64_t>(n)));
+}
+
+// Calls body(Lanes, from, to, rows) for blocks of lines, on several threads; `rows` is room for
+// `numbers` rows of lanes. Blocks follow from the shape alone.
+template <class T, class Body>
+void for_each_block(const LinePairs& lines, int64_t n, int64_t numbers, Body&& body) {
+  constexpr int64_t wide = lanes_of<T>;
+  const bool side_by_side =
+      lines.count() > 1 && numbers * wide * static_cast<int64_t>(sizeof(T)) <= lane_bytes;
+  auto run = [&]<int64_t Lanes>(std::integral_constant<int64_t, Lanes> lanes, int64_t first,
+                                int64_t count, T* rows) {
+    LineStarts<Lanes> from, to;
+    from.count = to.count = count;
+    from.step = lines.from_step();
+    to.step = lines.to_step();
+    lines.starts(first, count, from.start, to.start);
+    body(lanes, from, to, rows);
+  };
+  const int64_t block = side_by_side ? wide : 1, blocks = ceil_div(lines.count(), block);
+  const int64_t cost = side_by_side ? 3 * line_cost(n) : line_cost(n);
+  parallel_for(blocks, std::max<int64_t>(1, parallel_grain(cost)), [&](int64_t begin, int64_t end) {
+    const Scratch<T> rows(numbers * block);
+    for (int64_t b = begin; b < end; ++b) {
+      const int64_t first = b * block, count = min_of(block, lines.count() - first);
+      if (8 * count > wide && side_by_side) {
+        run(std::integral_constant<int64_t, wide>(), first, count, rows.get());
+        continue;
+      }
+      for (int64_t k = 0; k < count; ++k)
+        run(std::integral_constant<int64_t, 1>(), first + k, 1, rows.get());
+    }
+  });
+}
+
+}  // namespace facula::cpu::FACULA_ISA

@@ -1,0 +1,43 @@
+#include "kernels/cpu/fft/line_pairs.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace facula::cpu {
+
+LinePairs::LinePairs(const Tensor& from, const Tensor& to, int64_t dim)
+    : from_step_(from.strides()[dim]), to_step_(to.strides()[dim]) {
+  for (int64_t d = 0; d < from.dim(); ++d) {
+    if (d == dim || from.sizes()[d] == 1) continue;
+    dims_.push_back({from.sizes()[d], from.strides()[d], to.strides()[d]});
+    count_ *= from.sizes()[d];
+  }
+  std::ranges::stable_sort(dims_, std::less{}, [](const Dim& d) { return std::abs(d.from); });
+  size_t last = 0;
+  for (size_t k = 1; k < dims_.size(); ++k) {
+    Dim& inner = dims_[last];
+    const Dim outer = dims_[k];
+    const bool goes_on = outer.from == inner.from * inner.size && outer.to == inner.to * inner.size;
+    if (goes_on)
+      inner.size *= outer.size;
+    else
+      dims_[++last] = outer;
+  }
+  if (!dims_.empty()) dims_.resize(last + 1);
+}
+
+void LinePairs::starts(int64_t first, int64_t n, int64_t* from, int64_t* to) const {
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t rest = first + i, a = 0, b = 0;
+    for (const Dim& d : dims_) {
+      const int64_t at = rest % d.size;
+      rest /= d.size;
+      a += at * d.from;
+      b += at * d.to;
+    }
+    from[i] = a;
+    to[i] = b;
+  }
+}
+
+}  // namespace facula::cpu

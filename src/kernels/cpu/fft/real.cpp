@@ -1,0 +1,107 @@
+// Transforms of real lines, whose coefficients are conjugates of each other around the middle.
+#include "core/complex.h"
+#include "kernels/cpu/fft/fft.h"
+#include "kernels/cpu/fft/line_block.h"
+#include "kernels/cpu/fft/real_split_plan.h"
+
+namespace facula::cpu::FACULA_ISA {
+namespace {
+
+// The library keeps the coefficients of n real numbers in n rows: the real part of the first, then
+// both parts of each. With a row of zeros put behind the first, and for an even n at the end, these
+// are complex numbers.
+template <int64_t Lanes, class T>
+void complete_coefficients(T* rows, int64_t n) {
+  std::copy_n(rows + Lanes, Lanes, rows);
+  std::fill_n(rows + Lanes, Lanes, T(0));
+  if (n % 2 == 0) std::fill_n(rows + (n + 1) * Lanes, Lanes, T(0));
+}
+
+// The second half of a line's coefficients.
+template <class T>
+void mirror(T* line, int64_t step, int64_t n) {
+  for (int64_t k = n / 2 + 1; k < n; ++k) {
+    const T* twin = line + 2 * (n - k) * step;
+    line[2 * k * step] = twin[0];
+    line[2 * k * step + 1] = -twin[1];
+  }
+}
+
+// The plan for lines that are done one by one, if there is one.
+template <class T>
+std::shared_ptr<const RealSplitPlan<T>> split_plan(const LinePairs& lines, int64_t n) {
+  if (n % 2 != 0 || !should_split<T>(lines, n, 1)) return nullptr;
+  const auto plan = plan_of<RealSplitPlan<T>>(n);
+  return plan->serves() ? plan : nullptr;
+}
+
+template <class T>
+void lines_from_real(const Tensor& from, const Tensor& to, int64_t dim, T scale) {
+  const LinePairs lines(from, to, dim);
+  const int64_t n = from.sizes()[dim], half = n / 2 + 1;
+  const bool mirrored = to.sizes()[dim] > half;
+  const T* source = static_cast<const T*>(from.data());
+  T* target = static_cast<T*>(to.data());
+  if (const auto plan = split_plan<T>(lines, n))
+    return for_each_split_line<1, 2>(lines, source, target, n, to.sizes()[dim], plan->scratch(),
+                                     [&](const T* line, T* result, T* scratch) {
+                                       plan->from_real(line, result, scratch, scale);
+                                       if (mirrored) mirror(result, 1, n);
+                                     });
+  const auto plan = plan_of<RealPlan<T>>(n);
+  for_each_block<T>(
+      lines, n, n + 2,
+      [&]<int64_t Lanes>(std::integral_constant<int64_t, Lanes>, const LineStarts<Lanes>& in,
+                         const LineStarts<Lanes>& out, T* rows) {
+        using Number = std::conditional_t<Lanes == 1, T, PlanVector<T>>;
+        load_lines<1>(rows + Lanes, source, in, n);
+        plan->exec(reinterpret_cast<Number*>(rows + Lanes), scale, true);
+        complete_coefficients<Lanes>(rows, n);
+        store_lines<2>(target, rows, out, half);
+        for (int64_t k = 0; mirrored && k < out.count; ++k)
+          mirror(target + 2 * out.start[k], out.step, n);
+      });
+}
+
+template <class T>
+void lines_to_real(const Tensor& from, const Tensor& to, int64_t dim, T scale) {
+  const LinePairs lines(from, to, dim);
+  const int64_t n = to.sizes()[dim], half = n / 2 + 1;
+  const T* source = static_cast<const T*>(from.data());
+  T* target = static_cast<T*>(to.data());
+  if (const auto plan = split_plan<T>(lines, n))
+    return for_each_split_line<2, 1>(lines, source, target, half, n, plan->scratch() + n,
+                                     [&](const T* line, T* result, T* scratch) {
+                                       plan->to_real(line, result, scratch,
+                                                     scratch + plan->scratch(), scale);
+                                     });
+  const auto plan = plan_of<RealPlan<T>>(n);
+  for_each_block<T>(
+      lines, n, 2 * half,
+      [&]<int64_t Lanes>(std::integral_constant<int64_t, Lanes>, const LineStarts<Lanes>& in,
+                         const LineStarts<Lanes>& out, T* rows) {
+        using Number = std::conditional_t<Lanes == 1, T, PlanVector<T>>;
+        load_lines<2>(rows, source, in, half);
+        std::copy_n(rows, Lanes, rows + Lanes);
+        plan->exec(reinterpret_cast<Number*>(rows + Lanes), scale, false);
+        store_lines<1>(target, rows + Lanes, out, n);
+      });
+}
+
+}  // namespace
+
+void transform_from_real(const Tensor& from, const Tensor& to, int64_t dim, double scale) {
+  if (from.numel() == 0) return;
+  dispatch<float, double>(from.dtype(), "fft_cpu", [&]<class T>(Type<T>) {
+    lines_from_real<T>(from, to, dim, static_cast<T>(scale));
+  });
+}
+
+void transform_to_real(const Tensor& from, const Tensor& to, int64_t dim, double scale) {
+  if (to.numel() == 0) return;
+  dispatch<float, double>(to.dtype(), "fft_cpu", [&]<class T>(Type<T>) {
+    lines_to_real<T>(from, to, dim, static_cast<T>(scale));
+  });
+}
+
+}  // namespace facula::cpu::FACULA_ISA

@@ -1,0 +1,95 @@
+// One long line of an even number of real numbers: as half as many complex ones, split.
+#pragma once
+#include "kernels/cpu/fft/split_plan.h"
+
+namespace facula::cpu::FACULA_ISA {
+
+// With m = n / 2, real numbers x stand for complex z(j) = x(2j) + i x(2j + 1). Coefficients k and
+// m - k of the ones follow from those of the others.
+template <class T>
+class RealSplitPlan {
+ public:
+  explicit RealSplitPlan(size_t length) : n_(length), m_(static_cast<int64_t>(length) / 2) {
+    if (length % 2 != 0) return;
+    plan_ = plan_of<SplitPlan<T>>(m_);
+    if (!serves()) return;
+    const PlanRoots<T> roots(length);
+    turns_.resize(static_cast<size_t>(m_ + 2));
+    for (int64_t k = 0; k <= m_ / 2; ++k) {  // -i exp(-2 pi i k / n)
+      const auto root = roots[static_cast<size_t>(k)];
+      turns_[static_cast<size_t>(2 * k)] = -root.i;
+      turns_[static_cast<size_t>(2 * k + 1)] = -root.r;
+    }
+  }
+
+  size_t length() const { return n_; }
+  bool serves() const { return plan_ && plan_->serves(); }
+  int64_t scratch() const { return plan_->scratch(); }
+
+  // n real numbers to n / 2 + 1 coefficients.
+  void from_real(const T* from, T* to, T* scratch, T scale) const {
+    plan_->run(from, to, scratch, scale, true);
+    const T even = to[0], odd = to[1];
+    to[0] = even + odd;
+    to[2 * m_] = even - odd;
+    to[1] = to[2 * m_ + 1] = T(0);
+    exchange<true>(to, to);
+  }
+  // n / 2 + 1 coefficients to n real numbers; `line` is room for n.
+  void to_real(const T* from, T* to, T* scratch, T* line, T scale) const {
+    line[0] = from[0] + from[2 * m_];
+    line[1] = from[0] - from[2 * m_];
+    exchange<false>(from, line);
+    plan_->run(line, to, scratch, scale, false);
+  }
+
+ private:
+  static constexpr int64_t lanes = lanes_of<T>;
+
+  // With a and b of coefficients k and the conjugate of m - k: their sum plus their difference
+  // turned, and the conjugate of the sum less it.
+  template <bool forward, int64_t Count>
+  static void pairs(const T* low, const T* high, const T* turns, T* to_low, T* to_high) {
+    constexpr T half = forward ? T(0.5) : T(1);
+    T re[2][Count], im[2][Count];
+    for (int64_t i = 0; i < Count; ++i) {
+      const int64_t j = Count - 1 - i;
+      const T br = high[2 * j], bi = -high[2 * j + 1], c = turns[2 * i],
+              s = forward ? turns[2 * i + 1] : -turns[2 * i + 1];
+      const T sr = (low[2 * i] + br) * half, si = (low[2 * i + 1] + bi) * half,
+              dr = (low[2 * i] - br) * half, di = (low[2 * i + 1] - bi) * half;
+      const T tr = dr * c - di * s, ti = dr * s + di * c;
+      re[0][i] = sr + tr;
+      im[0][i] = si + ti;
+      re[1][j] = sr - tr;
+      im[1][j] = ti - si;
+    }
+    for (int64_t i = 0; i < Count; ++i) {
+      to_low[2 * i] = re[0][i];
+      to_low[2 * i + 1] = im[0][i];
+      to_high[2 * i] = re[1][i];
+      to_high[2 * i + 1] = im[1][i];
+    }
+  }
+
+  // All pairs but that of the first; `to` may be `from`.
+  template <bool forward>
+  void exchange(const T* from, T* to) const {
+    int64_t k = 1;
+    for (; 2 * (k + lanes) <= m_ + 1; k += lanes) {
+      const int64_t high = m_ - k - lanes + 1;
+      pairs<forward, lanes>(from + 2 * k, from + 2 * high, turns_.data() + 2 * k, to + 2 * k,
+                            to + 2 * high);
+    }
+    for (; 2 * k <= m_; ++k)
+      pairs<forward, 1>(from + 2 * k, from + 2 * (m_ - k), turns_.data() + 2 * k, to + 2 * k,
+                        to + 2 * (m_ - k));
+  }
+
+  size_t n_;
+  int64_t m_;
+  std::shared_ptr<const SplitPlan<T>> plan_;
+  PlanArray<T> turns_;
+};
+
+}  // namespace facula::cpu::FACULA_ISA
