@@ -147,6 +147,8 @@ def must_agree(expected, found, name):
         return
     if tuple(expected.shape) != tuple(found.shape):
         raise Disagreement(f"{name}: shape {tuple(expected.shape)}; here {tuple(found.shape)}")
+    if expected.is_complex():
+        return must_agree((expected.real, expected.imag), (found.real, found.imag), name)
     coarse = str(expected.dtype).endswith("float16")
     e, f = (t.detach().double().numpy() for t in (expected, found))
     scale = abs(e).max(initial=0.0) + 1e-30

@@ -5,6 +5,7 @@ from bench.kernels import (
     conv,
     elementwise,
     embedding,
+    fft,
     index,
     loss,
     matmul,
@@ -39,6 +40,7 @@ FAMILIES = (
     loss.losses,
     optim.optimizers,
     random.random,
+    fft.transforms,
 )
 
 CASES = [case for family in FAMILIES for case in family()]

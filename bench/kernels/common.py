@@ -50,6 +50,9 @@ def values(spec, seed):
         return generator.random(spec.shape) < 0.5
     if spec.dtype.startswith(("int", "uint")):
         return generator.integers(int(spec.low), int(spec.high), spec.shape).astype(spec.dtype)
+    if spec.dtype.startswith("complex"):
+        pairs = values(spec._replace(dtype="float64", shape=(*spec.shape, 2)), seed)
+        return pairs.view(np.complex128)[..., 0].astype(spec.dtype)
     kind = "float64" if spec.dtype == "float64" else "float32"
     return generator.random(spec.shape, kind) * (spec.high - spec.low) + spec.low
 
@@ -74,7 +77,7 @@ def short(n):
 def describe(spec):
     """An input as text: shape, dtype unless float32, layout."""
     shape = "x".join(short(n) for n in spec.shape)
-    kind = spec.dtype.replace("float", "f").replace("bf", "bf").replace("int", "i")
+    kind = spec.dtype.replace("float", "f").replace("int", "i").replace("complex", "c")
     words = (
         [shape] + ([kind] if spec.dtype != "float32" else []) + [spec.layout] * bool(spec.layout)
     )
