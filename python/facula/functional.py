@@ -443,11 +443,10 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
         extra["out"] = out
     dims = [dim] if isinstance(dim, int) else dim
     if p == "nuc":
-        if dims is not None and len(dims) != 2:
+        dims = range(input.dim()) if dims is None else dims
+        if len(dims) != 2:
             raise RuntimeError("norm(): the nuclear norm is of matrices: expected two dimensions")
-        return facula.linalg.matrix_norm(
-            input, "nuc", (-2, -1) if dims is None else dims, keepdim, **extra
-        )
+        return facula.linalg.matrix_norm(input, "nuc", tuple(dims), keepdim, **extra)
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(f"norm(): p must be a number, 'fro' or 'nuc'; got {p!r}")
     if p == "fro" and dims is not None and len(dims) > 2:

@@ -20,6 +20,10 @@ inline void check_solvable(DType d, const char* op) {
   check_kind(ErrorKind::NotImplemented, full, op,
              "(): expected float32, float64, complex64 or complex128; got ", name(d));
 }
+inline void check_floating(DType d, const char* op) {
+  check_kind(ErrorKind::NotImplemented, is_differentiable(d), op,
+             "(): A must be floating point or complex; got ", name(d));
+}
 inline void check_same_dtype(const Tensor& A, const Tensor& B, const char* op) {
   check(A.dtype() == B.dtype(), op, "(): A and B must have one dtype; got ", name(A.dtype()),
         " and ", name(B.dtype()));

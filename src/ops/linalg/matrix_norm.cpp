@@ -4,21 +4,22 @@
 #include <cmath>
 
 #include "dispatch/typed.h"
+#include "ops/create/copy.h"
 #include "ops/create/creation.h"
+#include "ops/linalg/checks.h"
+#include "ops/linalg/svd.h"
 #include "ops/reduce/extrema.h"
+#include "ops/reduce/reduce.h"
 #include "ops/reduce/variance.h"
+#include "ops/shape/view.h"
+#include "ops/shape/view_dims.h"
 
 namespace facula {
 namespace {
 
+using namespace linalg;
 using MaybeDType = std::optional<DType>;
 using MaybeDims = std::optional<IntSpan>;
-
-[[noreturn]] void needs_singular_values(const std::string& order) {
-  throw Error(ErrorKind::NotImplemented, "linalg.matrix_norm(): the norm of order ", order,
-              " needs singular values, which are not "
-              "implemented yet");
-}
 
 // The two dimensions of the matrices, counted from the front.
 std::pair<int64_t, int64_t> matrix_dims(const Tensor& self, IntSpan dim) {
@@ -53,13 +54,35 @@ Tensor extreme_sum(const Tensor& self, int64_t summed, int64_t other, bool large
                  : ops::amin(sums, IntList{left}, keepdim);
 }
 
+// What singular values, along the last dimension, say: the sum of all, or an extreme one.
+enum class OfValues { Sum, Largest, Smallest };
+
+Tensor reduced_values(const Tensor& S, OfValues what) {
+  if (what == OfValues::Sum) return ops::sum(S, IntList{-1});
+  if (what == OfValues::Smallest) return ops::amin(S, IntList{-1});
+  return S.size(-1) == 0 ? largest_of_none(S, S.dim() - 1, false) : ops::amax(S, IntList{-1});
+}
+
+Tensor norm_by_values(const Tensor& self, int64_t rows, int64_t columns, OfValues what,
+                      bool keepdim, MaybeDType dtype) {
+  check_solvable(self.dtype(), "linalg.matrix_norm");
+  const Tensor A = dtype ? ops::to(self, *dtype) : self;
+  const Tensor matrices = ops::movedim(A, IntList{rows, columns}, IntList{-2, -1});
+  const Tensor norm = reduced_values(ops::linalg_svdvals(matrices), what);
+  if (!keepdim) return norm;
+  const Tensor kept = ops::unsqueeze(ops::unsqueeze(norm, -1), -1);
+  return ops::movedim(kept, IntList{-2, -1}, IntList{rows, columns});
+}
+
 Tensor matrix_norm(const Tensor& self, const Scalar& order, IntSpan dim, bool keepdim,
                    MaybeDType dtype) {
   const auto [rows, columns] = matrix_dims(self, dim);
   const double ord = order.to<double>(), size = std::fabs(ord);
   check(size == 1 || size == 2 || std::isinf(size),
         "linalg.matrix_norm(): ord must be 1, 2, inf or one of these negated; got ", ord);
-  if (size == 2) needs_singular_values(concat(ord));
+  if (size == 2)
+    return norm_by_values(self, rows, columns, ord > 0 ? OfValues::Largest : OfValues::Smallest,
+                          keepdim, dtype);
   return size == 1 ? extreme_sum(self, rows, columns, ord > 0, keepdim, dtype)
                    : extreme_sum(self, columns, rows, ord > 0, keepdim, dtype);
 }
@@ -69,7 +92,7 @@ Tensor matrix_norm_named(const Tensor& self, std::string_view order, IntSpan dim
   const auto [rows, columns] = matrix_dims(self, dim);
   check(order == "fro" || order == "nuc",
         "linalg.matrix_norm(): ord must be 'fro' or 'nuc' where it is a word; got ", order);
-  if (order == "nuc") needs_singular_values("'nuc'");
+  if (order == "nuc") return norm_by_values(self, rows, columns, OfValues::Sum, keepdim, dtype);
   return ops::linalg_vector_norm(self, 2, std::optional<IntList>(IntList{rows, columns}), keepdim,
                                  dtype);
 }
@@ -104,6 +127,13 @@ Tensor norm_named(const Tensor& self, std::string_view order, const MaybeDims& d
   return ops::linalg_matrix_norm(self, order, dims_or_last_two(dim), keepdim, dtype);
 }
 
+Tensor nuclear_norm_dim(const Tensor& self, IntSpan dim, bool keepdim) {
+  return ops::linalg_matrix_norm(self, std::string_view("nuc"), dim, keepdim);
+}
+Tensor nuclear_norm(const Tensor& self, bool keepdim) {
+  return nuclear_norm_dim(self, IntList{-2, -1}, keepdim);
+}
+
 Tensor frobenius_norm(const Tensor& self, IntSpan dim, bool keepdim) {
   check(dim.size() <= 2, "frobenius_norm(): dim must name at most two dimensions; got ", str(dim));
   return ops::norm(self, Scalar(2), dim, keepdim);
@@ -119,8 +149,8 @@ OP(linalg_matrix_norm){
         "linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2,-1], bool keepdim=False, *, "
         "ScalarType? dtype=None) -> Tensor",
     .doc =
-        "Norms of matrices: the largest column sum of magnitudes (1), row sum (inf), or the "
-        "smallest (-1, -inf).",
+        "Norms of matrices: the largest column sum of magnitudes (1), row sum (inf) or singular "
+        "value (2), or the smallest one (-1, -inf, -2).",
     .forms = function | out,
     .python_module = "linalg",
     .out_name = "out",
@@ -133,7 +163,7 @@ OP(linalg_matrix_norm_str_ord){
         "linalg_matrix_norm.str_ord(Tensor self, str ord='fro', int[] dim=[-2,-1], bool "
         "keepdim=False, *, ScalarType? dtype=None) "
         "-> Tensor",
-    .doc = "Frobenius norms of matrices.",
+    .doc = "Frobenius norms of matrices, or nuclear ones: sums of singular values.",
     .forms = function | out,
     .python_module = "linalg",
     .composite = Composite::Implicit,
@@ -172,4 +202,20 @@ OP(frobenius_norm_dim){
     .out_name = "out",
     .composite = Composite::Implicit,
     .any = typed_kernel<frobenius_norm>,
+};
+OP(nuclear_norm){
+    .schema = "nuclear_norm(Tensor self, bool keepdim=False) -> Tensor",
+    .doc = "Sums of the singular values of matrices; linalg.matrix_norm says it better.",
+    .forms = function | out,
+    .out_name = "out",
+    .composite = Composite::Implicit,
+    .any = typed_kernel<nuclear_norm>,
+};
+OP(nuclear_norm_dim){
+    .schema = "nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor",
+    .doc = "Sums of the singular values of matrices that two dimensions span.",
+    .forms = function | out,
+    .out_name = "dim_out",
+    .composite = Composite::Implicit,
+    .any = typed_kernel<nuclear_norm_dim>,
 };

@@ -31,4 +31,25 @@ OPS = [
         ],
     ),
     Op("matrix_exp", [_exp_of(3, 3), _exp_of(2, 2, 2)], dtypes="full complex", tolerance=50),
+    Op(
+        "linalg.matrix_sqrth",
+        [
+            # Larger ones must be positive definite: tests/python/linalg/test_matrix_functions.py.
+            Sample(T(1, 1, low=0.5, high=3)),
+            Sample(T(2, 1, 1, low=0.5, high=3)),
+            Sample(T(0, 0)),
+            Sample(T(0, 2, 2)),
+            Sample(T(2, 0, 0)),
+        ],
+        dtypes="full complex",
+        out=False,  # PyTorch's function has no out=
+        layouts=False,
+        tolerance=200,
+        errors=[
+            Error(RuntimeError, "square", Sample(T(2, 3))),
+            Error(RuntimeError, "2 dimensions", Sample(T(3))),
+            Error(NotImplementedError, "int64", Sample(T(2, 2, dtype="int64"))),
+            Error(NotImplementedError, "float16", Sample(T(2, 2, dtype="float16"))),
+        ],
+    ),
 ]

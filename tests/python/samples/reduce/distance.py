@@ -127,6 +127,7 @@ OPS = [
             Sample(T(2, 3), ()),
         ],
         dtypes="float complex",
+        beyond_torch="its warning that it is deprecated counts as an error",
         errors=[Error(RuntimeError, "at most two", Sample(T(2, 3, 4), (0, 1, 2)))],
     ),
     Op(
