@@ -90,6 +90,9 @@ def is_warn_always_enabled():
 
 def detach_(input):
     """Take a tensor's history away, in place; the function of `Tensor.detach_`."""
+    if not isinstance(input, _Tensor):
+        given = type(input).__name__
+        raise TypeError(f"detach_(): argument 'input' (position 1) must be Tensor, not {given}")
     return input.detach_()
 
 

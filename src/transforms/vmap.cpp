@@ -90,10 +90,14 @@ void Batch::set_result(int k, std::vector<Tensor> list) {
 }
 
 void Batch::finish(Value* results) {
-  // A mode's handler below may have returned anything.
   const auto wrapped = [this](const Tensor& t) {
-    check(t.dim() > 0, call_.op->name(), "(): expected a result for each of the ", size_,
-          " examples of vmap(); got shape ", str(t.sizes()));
+    // What a kernel leaves empty, because nobody asked for it, it leaves so for each example.
+    const bool nothing = t.dim() == 1 && t.numel() == 0 && size_ > 0;
+    if (nothing) return wrap_for_level(expanded(t, size_), level_, true);
+    // A mode's handler below may have returned anything.
+    check(t.dim() > 0 && t.sizes()[0] == size_, call_.op->name(),
+          "(): expected a result for each of the ", size_, " examples of vmap(); got shape ",
+          str(t.sizes()));
     return wrap_for_level(t, level_, true);
   };
   for (int k = 0; k < info().results; ++k) {

@@ -342,8 +342,9 @@ Tensor vander(const Tensor& x, std::optional<int64_t> N, bool increasing) {
   return increasing ? t : ops::flip(t, {1});
 }
 Tensor linalg_vander(const Tensor& x, std::optional<int64_t> N) {
-  check_kind(ErrorKind::NotImplemented, x.dtype() != DType::Bool,
-             "linalg.vander(): x must be an integer, floating point or complex tensor; got bool");
+  check_kind(ErrorKind::NotImplemented, x.dtype() != DType::Bool && !is_reduced_float(x.dtype()),
+             "linalg.vander(): x must be an integer, complex, float32 or float64 tensor; got ",
+             name(x.dtype()));
   if (x.dim() == 0) return linalg_vander(ops::unsqueeze(x, 0), N);
   const int64_t n = N.value_or(x.sizes().back());
   check(n > 1, "N must be greater than 1.");

@@ -78,7 +78,7 @@ void check_points(const Meta& m, int64_t n) {
 void meta_complex(Meta& m, const Tensor& self, IntSpan dim, int64_t normalization, bool) {
   check_complex(m, self);
   check_mode(m, normalization);
-  if (dim.empty()) return m.result_like(0, self, self.dtype());
+  if (dim.empty() || self.numel() == 0) return m.result_like(0, self, self.dtype());
   const IntVec dims = wrapped_dims(m.op_name(), dim, self);
   for (int64_t d : dims) check_points(m, self.sizes()[d]);
   m.result(0, self.sizes(), self.dtype(), transformed_strides(self.sizes(), self, dims, false));

@@ -246,6 +246,7 @@ OP(linalg_polar){
     .forms = function | out,
     .python_module = "linalg",
     .composite = Composite::Explicit,
+    .autocast_cpu = Autocast::Float32,
     .any = typed_kernel<linalg_polar>,
     .derivatives = {vjp(names("A"), set_polar_gradient, saves("U", "H"))},
     .batch = batch::leading,

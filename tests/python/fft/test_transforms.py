@@ -166,3 +166,7 @@ def test_primitives_refuse_what_makes_no_sense(text):
     error, call = REFUSED[text]
     with pytest.raises(error, match=text):
         call(facula.ones(3, 4, dtype=facula.complex64))
+
+
+def test_the_primitive_takes_lines_without_points():
+    assert facula._fft_c2c(facula.zeros(3, 0, dtype=facula.complex64), [1], 0, True).shape == (3, 0)
