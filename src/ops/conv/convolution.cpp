@@ -69,8 +69,20 @@ void check_operands(const Tensor& input, const Tensor& weight, const Tensor& bia
         name(bias.defined() ? bias.dtype() : input.dtype()));
 }
 
+// Kernels divide by how many elements a filter has.
+void check_elements(const Tensor& input, const Tensor& weight) {
+  const IntSpan kernel = weight.sizes().subspan(2), places = input.sizes().subspan(2);
+  check(std::ranges::find(kernel, 0) == kernel.end(),
+        "convolution(): kernel size should be greater than zero; got ", str(kernel));
+  const bool nothing = input.sizes()[0] == 0 || input.sizes()[1] == 0;
+  check(nothing || std::ranges::find(places, 0) == places.end(),
+        "convolution(): only batches or channels may be of size zero; got input of shape ",
+        str(input.sizes()));
+}
+
 IntVec output_sizes(const Tensor& input, const Tensor& weight, const Geometry& g, bool transposed,
                     int64_t groups) {
+  check_elements(input, weight);
   IntVec sizes{input.sizes()[0], transposed ? weight.sizes()[1] * groups : weight.sizes()[0]};
   for (int64_t d = 0; d + 2 < input.dim(); ++d) {
     const int64_t n = input.sizes()[d + 2], reach = g.dilation[d] * (weight.sizes()[d + 2] - 1) + 1;

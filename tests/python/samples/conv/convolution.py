@@ -51,6 +51,8 @@ OPS = [
         errors=[
             Error(RuntimeError, "channels", Sample(IMAGE, T(6, 3, 3, 3))),
             Error(RuntimeError, "Kernel size", Sample(IMAGE, T(6, 4, 9, 9))),
+            Error(RuntimeError, "greater than zero", Sample(IMAGE, T(6, 4, 0, 1))),
+            Error(RuntimeError, "size zero", Sample(T(1, 4, 0, 3), T(6, 4, 1, 1), padding=2)),
             Error(RuntimeError, "bias", Sample(IMAGE, WEIGHT, T(5))),
             Error(RuntimeError, "stride", Sample(IMAGE, WEIGHT, BIAS, 0)),
             Error(RuntimeError, "groups", Sample(IMAGE, WEIGHT, BIAS, groups=5)),
@@ -98,7 +100,8 @@ OPS = [
                 RuntimeError,
                 "output_padding must be smaller than",
                 Sample(IMAGE, T(4, 3, 3, 2), T(3), 1, 0, 1),
-            )
+            ),
+            Error(RuntimeError, "greater than zero", Sample(IMAGE, T(4, 3, 0, 2))),
         ],
     ),
     Op(
