@@ -10,16 +10,18 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 GIGABYTE = 1 << 30
-# Sanitizers reserve terabytes of addresses: their processes cannot be limited so.
+# Sanitizers reserve terabytes of addresses: their processes cannot be limited so. Nor may Python run
+# between fork and exec there: a thread may have held the lock of the sanitizer's allocator.
 SANITIZED = "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ
 
 
 def limits(memory):
     """What a child sets before it begins: address space in bytes, no core files, Ctrl-C heeded."""
+    if SANITIZED:
+        return None
 
     def set_limits():
-        if not SANITIZED:
-            resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         # Whatever a shell starts in the background ignores Ctrl-C, and so do its children.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
