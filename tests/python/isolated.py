@@ -10,8 +10,8 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 GIGABYTE = 1 << 30
-# Sanitizers reserve terabytes of addresses: their processes cannot be limited so. Nor may Python run
-# between fork and exec there: a thread may have held the lock of the sanitizer's allocator.
+# Sanitizers reserve terabytes of addresses: their processes cannot be limited so. Nor may Python
+# run between fork and exec there: a thread may have held the lock of the sanitizer's allocator.
 SANITIZED = "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ
 
 
