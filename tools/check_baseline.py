@@ -96,7 +96,8 @@ def link_order(build_type):
         for line in text.splitlines()
         if line.startswith("build ") and "libfacula.so: CXX_SHARED_LIBRARY_LINKER" in line
     )
-    sets = ["facula_common", "facula_base", "facula_avx2", "facula_avx512"]
+    baseline = ["facula_call", "facula_common", "facula_loops", "facula_base"]
+    sets = [*baseline, "facula_avx2", "facula_avx512"]
     ranks = [
         sets.index(name) for name in re.findall(r"CMakeFiles/(\w+)\.dir/", link) if name in sets
     ]

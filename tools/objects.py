@@ -44,7 +44,13 @@ def library_objects(kind="release"):
         words = shlex.split(entry.get("command", "")) or entry["arguments"]
         output = entry.get("output") or words[words.index("-o") + 1]
         path = Path(entry["directory"], output)
-        if path.exists() and "tests" not in path.parts and "facula_tests" not in output:
+        is_object = path.suffix == ".o"  # and no precompiled header
+        if (
+            is_object
+            and path.exists()
+            and "tests" not in path.parts
+            and "facula_tests" not in output
+        ):
             newer = any(NEWER.match(word) for word in words)
             found.append(Object(path, Path(entry["file"]), not newer))
     if not found:
