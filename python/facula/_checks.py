@@ -4,22 +4,7 @@ from __future__ import annotations
 
 import facula
 
-__all__ = [
-    "_check",
-    "_check_index",
-    "_check_is_size",
-    "_check_not_implemented",
-    "_check_tensor_all",
-    "_check_tensor_all_with",
-    "_check_type",
-    "_check_value",
-    "_check_with",
-]
-
-_DEFAULT = (
-    "Expected cond to be True, but got False. (Could this error message be improved? If so, "
-    "please report an enhancement request to PyTorch.)"
-)
+_DEFAULT = "a condition that must hold does not; the check gives no message of its own"
 
 
 def _fail(error_type, message):

@@ -12,6 +12,8 @@ the discrete Fourier transform", 1978, but for `kaiser` and `nuttall`.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 
 import facula
@@ -31,11 +33,13 @@ __all__ = [
 ]
 
 
-class _Window:
-    """The arguments that all windows share, checked; makes tensors of M points."""
+class _Points:
+    """The points of a window: what all windows are asked for, checked."""
 
     def __init__(self, name, M, sym, dtype, layout, device, requires_grad):
         dtype = facula.get_default_dtype() if dtype is None else dtype
+        if not hasattr(M, "__index__"):
+            raise TypeError(f"{name}(): M must be an int; got {type(M).__name__}")
         if M < 0:
             raise ValueError(f"{name}(): the number of points M must not be negative; got {M}")
         if layout is not facula.strided:
@@ -43,34 +47,57 @@ class _Window:
         if dtype not in (facula.float32, facula.float64):
             raise ValueError(f"{name}(): dtype must be float32 or float64; got {dtype}")
         self.M = M
+        self.sym = sym
         # How many steps lead from the first point to the last one of the symmetric window.
         self.steps = M - 1 if sym else M
         self.options = dict(dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
-
-    def is_trivial(self):
-        """Whether the window has at most one point, whose value is 1."""
-        return self.M <= 1
-
-    def trivial(self):
-        return facula.ones((self.M,), **self.options)
 
     def ramp(self, first, last):
         """M evenly spaced numbers of which the symmetric window's last one is `last`."""
         end = first + (last - first) * (self.M - 1) / self.steps
         return facula.linspace(first, end, self.M, **self.options)
 
+    def distances(self, center=None):
+        """How far each point is from the center, by default the middle of the window."""
+        middle = self.steps / 2 if self.M > 1 else 0.0
+        start = -(middle if center is None else center)
+        return facula.linspace(start, start + self.M - 1, self.M, **self.options)
 
-def exponential(
-    M,
-    *,
-    center=None,
-    tau=1.0,
-    sym=True,
-    dtype=None,
-    layout=facula.strided,
-    device=None,
-    requires_grad=False,
-):
+
+def _window(formula):
+    """Give a formula over points the arguments that all windows share."""
+
+    @functools.wraps(formula)
+    def window(
+        M,
+        *,
+        sym=True,
+        dtype=None,
+        layout=facula.strided,
+        device=None,
+        requires_grad=False,
+        **parameters,
+    ):
+        points = _Points(formula.__name__, M, sym, dtype, layout, device, requires_grad)
+        return formula(points, **parameters)
+
+    count, *shared, _ = inspect.signature(window, follow_wrapped=False).parameters.values()
+    _, *own = inspect.signature(formula).parameters.values()
+    window.__signature__ = inspect.Signature([count, *own, *shared])
+    return window
+
+
+def _sum_of_cosines(points, a):
+    """The sum of (-1) ** k a[k] cos(k x), for x over a whole period."""
+    if points.M <= 1:
+        return facula.ones((points.M,), **points.options)
+    angles = points.ramp(0.0, 2 * math.pi)
+    terms = [(-1) ** k * weight * (angles * k).cos() for k, weight in enumerate(a)]
+    return facula.stack(terms).sum(0)
+
+
+@_window
+def exponential(points, *, center=None, tau=1.0):
     """The exponential (Poisson) window: exp(-|n - center| / tau).
 
     Args:
@@ -89,27 +116,15 @@ def exponential(
         >>> facula.signal.windows.exponential(3)
         tensor([0.3679, 1.0000, 0.3679])
     """
-    window = _Window("exponential", M, sym, dtype, layout, device, requires_grad)
     if tau <= 0:
         raise ValueError(f"exponential(): tau must be positive; got {tau}")
-    if sym and center is not None:
+    if points.sym and center is not None:
         raise ValueError(f"exponential(): a symmetric window takes no center; got {center}")
-    if M == 0:
-        return window.trivial()
-    middle = window.steps / 2 if M > 1 else 0.0
-    start = -(middle if center is None else center)
-    return (-facula.linspace(start, start + M - 1, M, **window.options).abs() / tau).exp()
+    return (-points.distances(center).abs() / tau).exp()
 
 
-def cosine(
-    M,
-    *,
-    sym=True,
-    dtype=None,
-    layout=facula.strided,
-    device=None,
-    requires_grad=False,
-):
+@_window
+def cosine(points):
     """The cosine window: half a period of a sine.
 
     Args:
@@ -126,23 +141,13 @@ def cosine(
         >>> facula.signal.windows.cosine(3)
         tensor([0.5000, 1.0000, 0.5000])
     """
-    window = _Window("cosine", M, sym, dtype, layout, device, requires_grad)
-    if M == 0:
-        return window.trivial()
-    step = math.pi / (M if sym or M == 1 else M + 1)
-    return facula.linspace(step / 2, step * (M - 0.5), M, **window.options).sin()
+    M = points.M
+    step = math.pi / (M if points.sym or M <= 1 else M + 1) if M else 0.0
+    return facula.linspace(step / 2, step * (M - 0.5), M, **points.options).sin()
 
 
-def gaussian(
-    M,
-    *,
-    std=1.0,
-    sym=True,
-    dtype=None,
-    layout=facula.strided,
-    device=None,
-    requires_grad=False,
-):
+@_window
+def gaussian(points, *, std=1.0):
     """The Gaussian window: exp(-(n / std) ** 2 / 2), with n counted from the middle.
 
     Args:
@@ -160,26 +165,13 @@ def gaussian(
         >>> facula.signal.windows.gaussian(3)
         tensor([0.6065, 1.0000, 0.6065])
     """
-    window = _Window("gaussian", M, sym, dtype, layout, device, requires_grad)
     if std <= 0:
         raise ValueError(f"gaussian(): std must be positive; got {std}")
-    if M == 0:
-        return window.trivial()
-    start = -(window.steps / 2 if M > 1 else 0.0)
-    points = facula.linspace(start, start + M - 1, M, **window.options)
-    return (-((points / (std * math.sqrt(2))) ** 2)).exp()
+    return (-((points.distances() / (std * math.sqrt(2))) ** 2)).exp()
 
 
-def kaiser(
-    M,
-    *,
-    beta=12.0,
-    sym=True,
-    dtype=None,
-    layout=facula.strided,
-    device=None,
-    requires_grad=False,
-):
+@_window
+def kaiser(points, *, beta=12.0):
     """The Kaiser window: I0(beta sqrt(1 - x ** 2)) / I0(beta) for x from -1 to 1.
 
     Kaiser, "Nonrecursive digital filter design using the I0-sinh window function", 1974.
@@ -199,27 +191,19 @@ def kaiser(
         >>> facula.signal.windows.kaiser(3, beta=2.0)
         tensor([0.4387, 1.0000, 0.4387])
     """
-    window = _Window("kaiser", M, sym, dtype, layout, device, requires_grad)
     if beta < 0:
         raise ValueError(f"kaiser(): beta must not be negative; got {beta}")
-    if window.is_trivial():
-        return window.trivial()
+    if points.M <= 1:
+        return facula.ones((points.M,), **points.options)
     # 1 - x ** 2 as (1 - x)(1 + x) of points counted from both ends is never below zero.
-    forward = window.ramp(0.0, 2.0)
+    forward = points.ramp(0.0, 2.0)
     height = (forward * (2.0 - forward)).clamp(min=0).sqrt()
-    whole = facula.tensor(beta, dtype=window.options["dtype"], device=device)
+    whole = facula.tensor(beta, dtype=forward.dtype, device=forward.device)
     return facula.i0(height * beta) / facula.i0(whole)
 
 
-def hamming(
-    M,
-    *,
-    sym=True,
-    dtype=None,
-    layout=facula.strided,
-    device=None,
-    requires_grad=False,
-):
+@_window
+def hamming(points):
     """The Hamming window: `general_hamming` with alpha 0.54.
 
     Args:
@@ -236,19 +220,11 @@ def hamming(
         >>> facula.signal.windows.hamming(3)
         tensor([0.0800, 1.0000, 0.0800])
     """
-    options = dict(sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
-    return general_hamming(M, **options)
+    return _sum_of_cosines(points, [0.54, 0.46])
 
 
-def hann(
-    M,
-    *,
-    sym=True,
-    dtype=None,
-    layout=facula.strided,
-    device=None,
-    requires_grad=False,
-):
+@_window
+def hann(points):
     """The Hann window: `general_hamming` with alpha 0.5.
 
     Args:
@@ -265,19 +241,11 @@ def hann(
         >>> facula.signal.windows.hann(4, sym=False)
         tensor([0.0000, 0.5000, 1.0000, 0.5000])
     """
-    options = dict(sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
-    return general_hamming(M, alpha=0.5, **options)
+    return _sum_of_cosines(points, [0.5, 0.5])
 
 
-def blackman(
-    M,
-    *,
-    sym=True,
-    dtype=None,
-    layout=facula.strided,
-    device=None,
-    requires_grad=False,
-):
+@_window
+def blackman(points):
     """The Blackman window: `general_cosine` of 0.42, 0.5 and 0.08.
 
     Args:
@@ -294,19 +262,11 @@ def blackman(
         >>> facula.signal.windows.blackman(4, sym=False)[1:]
         tensor([0.3400, 1.0000, 0.3400])
     """
-    options = dict(sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
-    return general_cosine(M, a=[0.42, 0.5, 0.08], **options)
+    return _sum_of_cosines(points, [0.42, 0.5, 0.08])
 
 
-def bartlett(
-    M,
-    *,
-    sym=True,
-    dtype=None,
-    layout=facula.strided,
-    device=None,
-    requires_grad=False,
-):
+@_window
+def bartlett(points):
     """The Bartlett window: a triangle whose ends are zero.
 
     Args:
@@ -323,22 +283,13 @@ def bartlett(
         >>> facula.signal.windows.bartlett(5)
         tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
     """
-    window = _Window("bartlett", M, sym, dtype, layout, device, requires_grad)
-    if window.is_trivial():
-        return window.trivial()
-    return 1 - window.ramp(-1.0, 1.0).abs()
+    if points.M <= 1:
+        return facula.ones((points.M,), **points.options)
+    return 1 - points.ramp(-1.0, 1.0).abs()
 
 
-def general_cosine(
-    M,
-    *,
-    a,
-    sym=True,
-    dtype=None,
-    layout=facula.strided,
-    device=None,
-    requires_grad=False,
-):
+@_window
+def general_cosine(points, *, a):
     """The sum of (-1) ** k a[k] cos(k x), for x over a whole period.
 
     Args:
@@ -357,28 +308,15 @@ def general_cosine(
         >>> facula.signal.windows.general_cosine(3, a=[0.46, 0.23, 0.31])
         tensor([0.5400, 1.0000, 0.5400])
     """
-    window = _Window("general_cosine", M, sym, dtype, layout, device, requires_grad)
-    if window.is_trivial():
-        return window.trivial()
     if not isinstance(a, (list, tuple)):
         raise TypeError(f"general_cosine(): a must be a list or tuple; got {type(a).__name__}")
     if not a:
         raise ValueError("general_cosine(): a must have at least one coefficient; got none")
-    angles = window.ramp(0.0, 2 * math.pi)
-    terms = [(-1) ** k * weight * (angles * k).cos() for k, weight in enumerate(a)]
-    return facula.stack(terms).sum(0)
+    return _sum_of_cosines(points, a)
 
 
-def general_hamming(
-    M,
-    *,
-    alpha=0.54,
-    sym=True,
-    dtype=None,
-    layout=facula.strided,
-    device=None,
-    requires_grad=False,
-):
+@_window
+def general_hamming(points, *, alpha=0.54):
     """A raised cosine: alpha - (1 - alpha) cos(x), for x over a whole period.
 
     Args:
@@ -396,19 +334,11 @@ def general_hamming(
         >>> facula.signal.windows.general_hamming(3, alpha=0.75)
         tensor([0.5000, 1.0000, 0.5000])
     """
-    options = dict(sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
-    return general_cosine(M, a=[alpha, 1.0 - alpha], **options)
+    return _sum_of_cosines(points, [alpha, 1.0 - alpha])
 
 
-def nuttall(
-    M,
-    *,
-    sym=True,
-    dtype=None,
-    layout=facula.strided,
-    device=None,
-    requires_grad=False,
-):
+@_window
+def nuttall(points):
     """The Nuttall window with least sidelobes: `general_cosine` of four coefficients.
 
     Nuttall, "Some windows with very good sidelobe behavior", 1981; coefficients of Heinzel, Rüdiger
@@ -428,5 +358,4 @@ def nuttall(
         >>> facula.signal.windows.nuttall(4, sym=False)[1:]
         tensor([0.2270, 1.0000, 0.2270])
     """
-    options = dict(sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
-    return general_cosine(M, a=[0.3635819, 0.4891775, 0.1365995, 0.0106411], **options)
+    return _sum_of_cosines(points, [0.3635819, 0.4891775, 0.1365995, 0.0106411])

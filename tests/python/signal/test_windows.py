@@ -37,8 +37,10 @@ def test_options(name):
     for bad in ({"dtype": facula.float16}, {"layout": facula.sparse_coo}):
         with pytest.raises(ValueError, match="must be"):
             window(name, 3, **bad)
-    with pytest.raises(ValueError, match="M must not be negative; got -1"):
+    with pytest.raises(ValueError, match=rf"^{name}.*M must not be negative; got -1"):
         window(name, -1)
+    with pytest.raises(TypeError, match=rf"^{name}.*M must be an int; got str"):
+        window(name, "3")
 
 
 FORMS = {
