@@ -187,6 +187,14 @@ void prepare_out(const OpCall& c, const ResultSpec& r, const Tensor& to, Device 
     to->set_geometry(r.sizes, r.strides);
 }
 
+// One tensor cannot have the sizes of two results.
+void check_apart_from_each_other(const OpCall& c, int first, int results) {
+  for (int i = 1; i < results; ++i)
+    for (int j = 0; j < i; ++j)
+      check(!c.tensor(first + i).is_same(c.tensor(first + j)), c.info->schema.name,
+            "(): out= must be different tensors; got the same for results ", j, " and ", i);
+}
+
 void run_functional(OpCall& c, Meta& m, const Slot& kernel) {
   const Device device = m.has_device ? m.device : result_device(c);
   if (m.like) {
@@ -226,6 +234,7 @@ void run_into(OpCall& c, Meta& m, const Slot& kernel) {
   }
   m.settle();
   if (in_place) prepare_inplace(c, m);
+  if (!in_place) check_apart_from_each_other(c, first, n);
   for (int i = 0; !in_place && i < n; ++i)
     if (m.results[i].defined) prepare_out(c, m.results[i], c.tensor(first + i), device);
   bool temporary[Meta::most_results] = {};

@@ -4,13 +4,14 @@
 #pragma once
 #include <math.h>
 
+#include "kernels/scalar/bessel_series.h"
 #include "kernels/scalar/math.h"
 
 namespace facula::scalar::math {
 inline namespace FACULA_ISA {
 namespace detail {
 
-constexpr double euler_gamma = 0.5772156649015329, root_of_pi = 1.772453850905516;
+constexpr double root_of_pi = 1.772453850905516;
 
 // e^-|x| I_v(x), v = 0 or 1: the power series has positive terms only; beyond 30 the asymptotic
 // one.
@@ -42,40 +43,36 @@ FACULA_SCALAR_SLOW double unscaled_i(double x, int v) {
   return y * exp(0.5 * a) * exp(0.5 * a);
 }
 
-// K_v for 0 < x <= 2 by the power series with its logarithm.
-FACULA_SCALAR_SLOW double small_k(double x, int v) {
-  const double z = 0.25 * x * x, l = log(0.5 * x) + euler_gamma;
-  if (v == 0) {
-    double term = 1.0, harmonic = 0.0, sum = -l;
-    for (int k = 1; k < 40; ++k) {
-      term *= z / (static_cast<double>(k) * k);
-      harmonic += 1.0 / k;
-      sum += term * (harmonic - l);
-    }
-    return sum;
+// A Chebyshev series over [low, high] by Clenshaw's recurrence ("A note on the summation of
+// Chebyshev series", 1955).
+template <int count>
+FACULA_SCALAR double chebyshev(const double (&series)[count], double x, double low, double high) {
+  const double twice = (4.0 * x - 2.0 * (low + high)) / (high - low);
+  double b = 0.0, before = 0.0;
+  for (int k = count - 1; k > 0; --k) {
+    const double next = series[k] + (twice * b - before);
+    before = b;
+    b = next;
   }
-  double term = 0.5 * x, harmonic = 0.0, sum = 1.0 / x + term * (l - 0.5);
-  for (int k = 1; k < 40; ++k) {
-    term *= z / (static_cast<double>(k) * (k + 1));
-    harmonic += 1.0 / k;
-    sum += term * (l - harmonic - 0.5 / (k + 1));
-  }
-  return sum;
+  return series[0] + (0.5 * twice * b - before);
 }
 
-// e^x K_v(x) for x > 2: the trapezoidal rule on the integral of e^(x - x cosh t) cosh(v t), which
-// converges exponentially in the step.
+// K_v for 0 < x <= 2: the logarithm with I_v, and what is left.
+FACULA_SCALAR_SLOW double small_k(double x, int v) {
+  const double z = x * x, l = log(0.5 * x);
+  if (v == 0)
+    return chebyshev(series::k0_regular, z, 0.0, 4.0) -
+           l * chebyshev(series::i0_small, z, 0.0, 4.0);
+  return chebyshev(series::k1_regular, z, 0.0, 4.0) / x +
+         l * x * chebyshev(series::i1_small, z, 0.0, 4.0);
+}
+
+// e^x K_v(x) for x > 2.
 FACULA_SCALAR_SLOW double scaled_large_k(double x, int v) {
   if (x == infinity<double>) return 0.0;
-  const double h = 0.25 / sqrt(x < 4.0 ? 4.0 : x);
-  double sum = 0.5;
-  for (int k = 1; k < 200; ++k) {
-    const double s = sinh(0.5 * h * k),
-                 term = exp(-(x * s) * (2.0 * s)) * (v == 0 ? 1.0 : cosh(h * k));
-    sum += term;
-    if (term < 1e-18 * sum) break;
-  }
-  return h * sum;
+  const double s = 2.0 / x;
+  return (v == 0 ? chebyshev(series::k0, s, 0.0, 1.0) : chebyshev(series::k1, s, 0.0, 1.0)) /
+         sqrt(x);
 }
 
 FACULA_SCALAR_SLOW double modified_k(double x, int v, bool scaled) {
@@ -96,52 +93,20 @@ FACULA_SCALAR_SLOW double bessel_y_value(double x, int v) {
   return v == 0 ? ::y0(x) : ::y1(x);
 }
 
-// Ai by its two power series; terms stay below e^11.
-FACULA_SCALAR_SLOW double airy_series(double x) {
-  constexpr double at_zero = 0.3550280538878172, slope = 0.2588194037928068;
-  const double cube = x * x * x;
-  double f = 1.0, g = x, sum_f = 1.0, sum_g = x;
-  for (int k = 1; k < 80; ++k) {
-    f *= cube / ((3.0 * k - 1.0) * (3.0 * k));
-    g *= cube / ((3.0 * k) * (3.0 * k + 1.0));
-    sum_f += f;
-    sum_g += g;
-    if (abs(f) + abs(g) < 1e-18 * (abs(sum_f) + abs(sum_g))) break;
-  }
-  return at_zero * sum_f - slope * sum_g;
-}
-
-// The integral of e^-t t^(-1/6) (1 + t / (2 w))^(-1/6) over t > 0, divided by gamma(5/6), for w =
-// zeta or i zeta; the same sum without the last factor gives the divisor. With t = e^(u - e^-u) the
-// trapezoidal rule converges to full precision.
-FACULA_SCALAR_SLOW Pair<double> airy_integral(double zeta, bool imaginary) {
-  constexpr double h = 0.0625;
-  double re = 0.0, im = 0.0, norm = 0.0;
-  for (int k = -72; k <= 72; ++k) {
-    const double u = h * k, e = exp(-u), t = exp(u - e);
-    const double weight = exp(-t) * pow(t, 5.0 / 6.0) * (1.0 + e);
-    const double ratio = 0.5 * t / zeta;
-    norm += weight;
-    if (imaginary) {
-      const double size = weight * pow(1.0 + ratio * ratio, -1.0 / 12.0), angle = atan(ratio) / 6.0;
-      re += size * cos(angle);
-      im += size * sin(angle);
-    } else {
-      re += weight * pow(1.0 + ratio, -1.0 / 6.0);
-    }
-  }
-  return {re / norm, im / norm};
-}
-
 FACULA_SCALAR_SLOW double airy_value(double x) {
+  constexpr double waves_begin = -4.5, waves_end = 0.0246913580246913580;  // there, 1 / zeta^2
   if (!is_finite(x)) return quiet_nan<double>;
-  if (x > -4.5 && x < 1.0) return airy_series(x);
-  const double a = abs(x), root = sqrt(a), zeta = 2.0 / 3.0 * a * root;
-  const auto w = airy_integral(zeta, x < 0.0);
+  if (x > waves_begin && x < 1.0) return chebyshev(series::airy_middle, x, waves_begin, 1.0);
+  const double a = abs(x), root = sqrt(a), zeta = 2.0 / 3.0 * a * root, s = 1.0 / zeta;
   const double size = 1.0 / (root_of_pi * sqrt(root));
-  if (x > 0.0) return 0.5 * size * exp(-zeta) * w.hi;
-  const double angle = zeta - 0.7853981633974483;  // the real part of e^(-i angle) (re + i im)
-  return size * (w.hi * cos(angle) + w.lo * sin(angle));
+  if (x > 0.0) {
+    const double shape = s < 0.75 ? chebyshev(series::airy_far, s, 0.0, 0.75)
+                                  : chebyshev(series::airy_near, s, 0.75, 1.5);
+    return 0.5 * size * exp(-zeta) * shape;
+  }
+  const double angle = zeta - 0.7853981633974483;
+  return size * (chebyshev(series::airy_cosine, s * s, 0.0, waves_end) * cos(angle) +
+                 chebyshev(series::airy_sine, s * s, 0.0, waves_end) * s * sin(angle));
 }
 
 }  // namespace detail

@@ -254,3 +254,17 @@ def test_out_with_elements_warns_when_it_is_resized(name):
     with pytest.warns(UserWarning, match="An output with one or more elements was resized"):
         again = RESIZED[name](facula.empty(11, 13))
     assert facula.equal(again, fits)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t: facula.linalg.lu_factor_ex(X, out=(t, facula.empty(0, dtype=facula.int32), t)),
+        lambda t: facula.aminmax(X, out=(t, t)),
+    ],
+    ids=["lu_factor_ex", "aminmax"],
+)
+def test_one_tensor_cannot_be_two_results(call):
+    """Its sizes would be those of the last result, and the kernel would write past its end."""
+    with pytest.raises(RuntimeError, match="out= must be different tensors; got the same"):
+        call(facula.empty(0))

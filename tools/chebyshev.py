@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""Writes src/kernels/scalar/bessel_series.h: Chebyshev coefficients from values of 40 digits.
+
+    build/oracle-venv/bin/python tools/chebyshev.py    # needs mpmath, which PyTorch brings along
+
+Each row of SERIES is one function on one interval. Coefficients are those of the polynomial that
+agrees with it at the zeros of a Chebyshev polynomial (Trefethen, "Approximation Theory and
+Approximation Practice", chapter 3), up to the last one that double precision sees.
+"""
+
+from pathlib import Path
+
+import mpmath as mp
+
+FILE = Path(__file__).resolve().parents[1] / "src/kernels/scalar/bessel_series.h"
+POINTS = 60
+SMALLEST = mp.mpf(10) ** -17
+
+HEADER = """\
+// Chebyshev series of functions in bessel.h: written by tools/chebyshev.py, not by hand.
+#pragma once
+
+namespace facula::scalar::math::series {
+"""
+
+
+def scaled_k(order):
+    """sqrt(x) e^x K(x) over 2 / x."""
+
+    def value(s):
+        return mp.sqrt(2 / s) * mp.exp(2 / s) * mp.besselk(order, 2 / s)
+
+    return value
+
+
+def decaying_airy(s):
+    """2 sqrt(pi) x^(1/4) e^zeta Ai(x) over 1 / zeta, zeta = 2/3 x^(3/2)."""
+    x = (3 / (2 * s)) ** (mp.mpf(2) / 3)
+    return 2 * mp.sqrt(mp.pi) * mp.root(x, 4) * mp.exp(1 / s) * mp.airyai(x)
+
+
+def waves_of_airy(part):
+    """P (part 0) or zeta Q of sqrt(pi) x^(1/4) Ai(-x) = P cos(t) + Q sin(t), t = zeta - pi/4.
+
+    Over 1 / zeta^2. The same P and -Q stand in Bi(-x) = Q cos(t) - P sin(t).
+    """
+
+    def value(s):
+        zeta = 1 / mp.sqrt(s)
+        x, t = (3 * zeta / 2) ** (mp.mpf(2) / 3), zeta - mp.pi / 4
+        a, b = mp.airyai(-x), mp.airybi(-x)
+        size = mp.sqrt(mp.pi) * mp.root(x, 4)
+        if part == 0:
+            return size * (a * mp.cos(t) - b * mp.sin(t))
+        return size * zeta * (a * mp.sin(t) + b * mp.cos(t))
+
+    return value
+
+
+def regular_k(order):
+    """K(x) without its logarithm, over x^2: K0 + log(x/2) I0, or x (K1 - log(x/2) I1)."""
+
+    def value(square):
+        x = mp.sqrt(square)
+        sign, size = (1, 1) if order == 0 else (-1, x)
+        return size * (mp.besselk(order, x) + sign * mp.log(x / 2) * mp.besseli(order, x))
+
+    return value
+
+
+# 1 / zeta^2 at -4.5, where waves begin.
+WAVES_END = 1 / (mp.mpf(2) / 3 * mp.mpf("4.5") ** 1.5) ** 2
+# Name, what it is, function, interval.
+SERIES = [
+    ("k0", "sqrt(x) e^x K0(x) over 2 / x in (0, 1]", scaled_k(0), 0, 1),
+    ("k1", "sqrt(x) e^x K1(x) over 2 / x in (0, 1]", scaled_k(1), 0, 1),
+    ("k0_regular", "K0(x) + log(x/2) I0(x) over x^2 in (0, 4]", regular_k(0), 0, 4),
+    ("k1_regular", "x (K1(x) - log(x/2) I1(x)) over x^2 in (0, 4]", regular_k(1), 0, 4),
+    ("i0_small", "I0(x) over x^2 in (0, 4]", lambda s: mp.besseli(0, mp.sqrt(s)), 0, 4),
+    (
+        "i1_small",
+        "I1(x) / x over x^2 in (0, 4]",
+        lambda s: mp.besseli(1, mp.sqrt(s)) / mp.sqrt(s),
+        0,
+        4,
+    ),
+    ("airy_middle", "Ai(x) over x in [-4.5, 1]", mp.airyai, -4.5, 1),
+    (
+        "airy_near",
+        "2 sqrt(pi) x^(1/4) e^zeta Ai(x) over 1 / zeta in [0.75, 1.5]",
+        decaying_airy,
+        0.75,
+        1.5,
+    ),
+    ("airy_far", "the same in (0, 0.75]", decaying_airy, 0, 0.75),
+    ("airy_cosine", "P over 1 / zeta^2, up to its value at -4.5", waves_of_airy(0), 0, WAVES_END),
+    (
+        "airy_sine",
+        "zeta Q over 1 / zeta^2, up to its value at -4.5",
+        waves_of_airy(1),
+        0,
+        WAVES_END,
+    ),
+]
+
+
+def coefficients(function, low, high):
+    """The series of a function on an interval, its first coefficient halved."""
+    low, high = mp.mpf(low), mp.mpf(high)
+    angles = [mp.pi * (k + mp.mpf("0.5")) / POINTS for k in range(POINTS)]
+    values = [function((high - low) / 2 * mp.cos(a) + (low + high) / 2) for a in angles]
+    found = [
+        2 * mp.fsum(v * mp.cos(j * a) for v, a in zip(values, angles, strict=False)) / POINTS
+        for j in range(POINTS)
+    ]
+    found[0] /= 2
+    size = max(abs(c) for c in found)
+    while abs(found[-1]) < SMALLEST * size:
+        found.pop()
+    return found
+
+
+def main():
+    """Writes the file."""
+    mp.mp.dps = 40
+    lines = [HEADER]
+    for name, what, function, low, high in SERIES:
+        lines.append(f"// {what}.")
+        numbers = ", ".join(mp.nstr(c, 18) for c in coefficients(function, low, high))
+        lines.append(f"inline constexpr double {name}[] = {{{numbers}}};\n")
+    lines.append("}  // namespace facula::scalar::math::series\n")
+    FILE.write_text("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()
