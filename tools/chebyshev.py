@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes src/kernels/scalar/bessel_series.h: Chebyshev coefficients from values of 40 digits.
+"""Writes src/kernels/scalar/series.h: Chebyshev coefficients from values of 40 digits.
 
     build/oracle-venv/bin/python tools/chebyshev.py    # needs mpmath, which PyTorch brings along
 
@@ -12,12 +12,12 @@ from pathlib import Path
 
 import mpmath as mp
 
-FILE = Path(__file__).resolve().parents[1] / "src/kernels/scalar/bessel_series.h"
+FILE = Path(__file__).resolve().parents[1] / "src/kernels/scalar/series.h"
 POINTS = 60
 SMALLEST = mp.mpf(10) ** -17
 
 HEADER = """\
-// Chebyshev series of functions in bessel.h: written by tools/chebyshev.py, not by hand.
+// Chebyshev series of special functions: written by tools/chebyshev.py, not by hand.
 #pragma once
 
 namespace facula::scalar::math::series {
@@ -68,6 +68,20 @@ def regular_k(order):
     return value
 
 
+def center_of_erfinv(w):
+    """erfinv(x) / x over w = -log(1 - x^2), as Giles has it (2012)."""
+    x = mp.sqrt(-mp.expm1(-w))
+    return mp.erfinv(x) / x
+
+
+def tail_of_erfinv(t):
+    """erfinv(x) over t = sqrt(-log(1 - x^2))."""
+    w = t * t
+    outside = mp.log(-mp.expm1(mp.log1p(-mp.exp(-w)) / 2))  # log(1 - x)
+    start = mp.sqrt(-outside - mp.log(mp.sqrt(mp.pi) * t))
+    return mp.findroot(lambda y: mp.log(mp.erfc(y)) - outside, start)
+
+
 # 1 / zeta^2 at -4.5, where waves begin.
 WAVES_END = 1 / (mp.mpf(2) / 3 * mp.mpf("4.5") ** 1.5) ** 2
 # Name, what it is, function, interval.
@@ -84,6 +98,9 @@ SERIES = [
         0,
         4,
     ),
+    ("erfinv_center", "erfinv(x) / x over w in (0, 5]", center_of_erfinv, 0, 5),
+    ("erfinv_tail", "erfinv(x) over sqrt(w) in [2.2, 6.1]", tail_of_erfinv, 2.2, 6.1),
+    ("erfinv_far", "the same in [6.1, 27.4]", tail_of_erfinv, 6.1, 27.4),
     ("airy_middle", "Ai(x) over x in [-4.5, 1]", mp.airyai, -4.5, 1),
     (
         "airy_near",

@@ -4,7 +4,7 @@
 #pragma once
 #include <math.h>
 
-#include "kernels/scalar/bessel_series.h"
+#include "kernels/scalar/chebyshev.h"
 #include "kernels/scalar/math.h"
 
 namespace facula::scalar::math {
@@ -41,20 +41,6 @@ FACULA_SCALAR_SLOW double unscaled_i(double x, int v) {
   if (is_inf(x)) return quiet_nan<double>;  // as PyTorch: infinity times zero
   if (a > 720.0) return copysign(infinity<double>, v == 0 ? 1.0 : x);
   return y * exp(0.5 * a) * exp(0.5 * a);
-}
-
-// A Chebyshev series over [low, high] by Clenshaw's recurrence ("A note on the summation of
-// Chebyshev series", 1955).
-template <int count>
-FACULA_SCALAR double chebyshev(const double (&series)[count], double x, double low, double high) {
-  const double twice = (4.0 * x - 2.0 * (low + high)) / (high - low);
-  double b = 0.0, before = 0.0;
-  for (int k = count - 1; k > 0; --k) {
-    const double next = series[k] + (twice * b - before);
-    before = b;
-    b = next;
-  }
-  return series[0] + (0.5 * twice * b - before);
 }
 
 // K_v for 0 < x <= 2: the logarithm with I_v, and what is left.

@@ -1,8 +1,11 @@
 // Functions around the normal distribution and entropy: erfcx, erfinv, ndtr, ndtri, log_ndtr, entr,
-// xlogy, xlog1py, logit. Bounds (units in the last place) for double: erfinv 2.5, ndtri 3,
+// xlogy, xlog1py, logit. Bounds (units in the last place) for double: erfinv and ndtri 3,
 // erfcx 1.5, entr and xlogy 1.5 (for float too), ndtr 25 down to -5; other float results are
 // rounded nearly right.
 #pragma once
+#include <type_traits>
+
+#include "kernels/scalar/chebyshev.h"
 #include "kernels/scalar/math.h"
 
 namespace facula::scalar::math {
@@ -29,41 +32,35 @@ FACULA_SCALAR_SLOW double erfcx_value(double x) {
   return (1.0 - z * (1.0 - 3.0 * z * (1.0 - 5.0 * z * (1.0 - 7.0 * z)))) / (x * root_pi);
 }
 
-// The point a >= 0 with P(normal < -a) = p, 0 < p <= 1/2: a rational start, then Halley's steps
-// on the scaled tail, so that tiny p lose nothing.
-FACULA_SCALAR_SLOW double upper_quantile(double p) {
-  const double t = sqrt(-2.0 * log(p));
-  double a = t - poly(t, 2.515517, 0.802853, 0.010328) / poly(t, 1.0, 1.432788, 0.189269, 0.001308);
-  for (int i = 0; i < 3; ++i) {
-    const auto square = two_prod(0.5 * a, 0.5 * a);
-    const double grow = exp_fine(square.hi, square.lo);
-    const double gap = (0.5 * erfcx_value(a * root_half) - p * grow * grow) * 2.5066282746310002;
-    a += gap / (1.0 + 0.5 * a * gap);
-  }
-  return a;
+// |erfinv(x)| where w = -log(1 - x^2) is at least 5 (M. Giles, "Approximating the erfinv function",
+// 2012); a float needs the first terms only.
+template <class T>
+FACULA_SCALAR double erfinv_tail(double w) {
+  return chebyshev<std::is_same_v<T, float> ? 14 : 0>(series::erfinv_tail, sqrt(w), 2.2, 6.1);
+}
+template <class T>
+FACULA_SCALAR double erfinv_center(double x, double w) {
+  return x * chebyshev<std::is_same_v<T, float> ? 12 : 0>(series::erfinv_center, w, 0.0, 5.0);
 }
 
-// Halley's steps on erf as a sum where that has a short form: up to erf(1).
-FACULA_SCALAR_SLOW double erfinv_value(double x) {
-  const double a = abs(x);
-  if (!(a < 1.0)) return a == 1.0 ? copysign(infinity<double>, x) : quiet_nan<double>;
-  if (a > 0.84) return copysign(upper_quantile(0.5 * (1.0 - a)) * root_half, x);
-  const double z = x * x;
-  double y = 0.886226925452758 * x * poly(z, 1.0, 0.2617993877991494, 0.14393173084921979);
-  for (int i = 0; i < 3; ++i) {
-    const auto sum = fast_two_sum(y, y * erf_tail(y * y));
-    const double gap = ((sum.hi - x) + sum.lo) * exp(y * y) * 0.886226925452758;
-    y -= gap / (1.0 + y * gap);
-  }
-  return x == 0.0 ? x : y;
+template <class T>
+FACULA_SCALAR double erfinv_value(double x) {
+  const double w = -log((1.0 - x) * (1.0 + x));
+  const double center = erfinv_center<T>(x, w), near = erfinv_tail<T>(w);
+  const double tail = w == infinity<double> ? w : near;
+  return w < 5.0 ? center : copysign(tail, x);
 }
 
-FACULA_SCALAR_SLOW double ndtri_value(double p) {
-  if (!(p > 0.0 && p < 1.0)) {
-    return p == 0.0 ? -infinity<double> : (p == 1.0 ? infinity<double> : quiet_nan<double>);
-  }
-  if (p > 0.25 && p < 0.75) return erfinv_value(2.0 * p - 1.0) / root_half;
-  return p < 0.5 ? -upper_quantile(p) : upper_quantile(1.0 - p);
+// sqrt(2) erfinv(2 p - 1), with 1 - x^2 as 4 p (1 - p): a tiny p loses nothing.
+template <class T>
+FACULA_SCALAR double ndtri_value(double p) {
+  constexpr int terms = std::is_same_v<T, float> ? 20 : 0;
+  const double x = 2.0 * p - 1.0, w = -log(4.0 * p * (1.0 - p));
+  // All of them are computed and one is taken: loops become vectors.
+  const double center = erfinv_center<T>(x, w), near = erfinv_tail<T>(w),
+               far = chebyshev<terms>(series::erfinv_far, sqrt(w), 6.1, 27.4);
+  const double tail = w < 37.21 ? near : (w == infinity<double> ? w : far);
+  return (w < 5.0 ? center : copysign(tail, x)) / root_half;
 }
 
 FACULA_SCALAR_SLOW double log_ndtr_value(double x) {
@@ -79,7 +76,7 @@ FACULA_SCALAR T erfcx(T x) {
 }
 template <class T>
 FACULA_SCALAR T erfinv(T x) {
-  return static_cast<T>(detail::erfinv_value(x));
+  return static_cast<T>(detail::erfinv_value<T>(x));
 }
 template <class T>
 FACULA_SCALAR T ndtr(T x) {
@@ -87,7 +84,7 @@ FACULA_SCALAR T ndtr(T x) {
 }
 template <class T>
 FACULA_SCALAR T ndtri(T p) {
-  return static_cast<T>(detail::ndtri_value(p));
+  return static_cast<T>(detail::ndtri_value<T>(p));
 }
 template <class T>
 FACULA_SCALAR T log_ndtr(T x) {
