@@ -104,6 +104,7 @@ _PYTHON_NAMES = {
         "_is_any_true",
         "_shape_as_tensor",
     ),
+    "facula._lobpcg": ("lobpcg",),
     "facula._lowrank": ("svd_lowrank", "pca_lowrank"),
     "facula.utils.dlpack": ("to_dlpack",),
     "facula._precision": ("get_float32_matmul_precision", "set_float32_matmul_precision"),
@@ -162,7 +163,7 @@ _PYTHON_NAMES = {
         "ComplexFloatStorage",
         "ComplexDoubleStorage",
     ),
-    "facula._linalg_utils": ("eig", "lstsq", "matrix_rank", "qr", "solve", "symeig"),
+    "facula._linalg_utils": ("cholesky", "eig", "lstsq", "matrix_rank", "qr", "solve", "symeig"),
     "facula._legacy": (
         "FloatTensor",
         "DoubleTensor",

@@ -45,6 +45,7 @@ from facula._linalg_utils import lstsq as lstsq
 from facula._linalg_utils import matrix_rank as matrix_rank
 from facula._linalg_utils import qr as qr
 from facula._linalg_utils import solve as solve
+from facula._linalg_utils import cholesky as cholesky
 from facula._linalg_utils import symeig as symeig
 from facula._operators.functions import *
 from facula._tensor_str import get_printoptions as get_printoptions

@@ -13,6 +13,11 @@ def qr(input, some=True, *, out=None):
     _gone("qr", f"linalg.qr; some={some} is linalg.qr(A, mode={mode!r})")
 
 
+def cholesky(input, upper=False, *, out=None):
+    """Removed: `facula.linalg.cholesky`."""
+    _gone("cholesky", f"linalg.cholesky; cholesky(A, {upper}) is linalg.cholesky(A, upper={upper})")
+
+
 def solve(input, A, *, out=None):
     """Removed: `facula.linalg.solve`, whose arguments stand the other way round."""
     _gone("solve", "linalg.solve; solve(B, A).solution is linalg.solve(A, B)")

@@ -56,6 +56,7 @@ def svd_lowrank(A, q=6, niter=2, M=None):
     """
     if facula.overrides.has_torch_function((A, M)):
         return facula.overrides.handle_torch_function(svd_lowrank, (A, M), A, q=q, niter=niter, M=M)
+    facula.functional._check_tensors("svd_lowrank", A=A)
     q = 6 if q is None else q
     if M is not None:
         A = A - M
@@ -88,6 +89,7 @@ def pca_lowrank(A, q=None, center=True, niter=2):
         return facula.overrides.handle_torch_function(
             pca_lowrank, (A,), A, q=q, center=center, niter=niter
         )
+    facula.functional._check_tensors("pca_lowrank", A=A)
     side = min(A.shape[-2:])
     q = min(6, side) if q is None else q
     if not 0 <= q <= side:

@@ -258,6 +258,11 @@ def lu(self, pivot=True, get_infos=False):
     return functional.lu(self, pivot, get_infos)
 
 
+def cholesky(self, upper=False):
+    """Removed: `facula.linalg.cholesky`."""
+    return facula.cholesky(self, upper)
+
+
 def qr(self, some=True):
     """Removed: `facula.linalg.qr`."""
     return facula.qr(self, some)
@@ -342,6 +347,7 @@ def is_same_size(self, other):
 
 def is_set_to(self, tensor):
     """Whether both tensors show the same elements of one storage in the same geometry."""
+    functional._check_tensors("is_set_to", tensor=tensor)
     return (
         self.untyped_storage()._cdata == tensor.untyped_storage()._cdata
         and self.storage_offset() == tensor.storage_offset()

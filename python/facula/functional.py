@@ -22,6 +22,15 @@ def _as_list(tensors):
     return list(tensors)
 
 
+def _check_tensors(name, **arguments):
+    for position, (argument, given) in enumerate(arguments.items(), 1):
+        if not isinstance(given, _Tensor):
+            raise TypeError(
+                f"{name}(): argument '{argument}' (position {position}) must be Tensor, "
+                f"not {type(given).__name__}"
+            )
+
+
 # --- questions and settings
 
 
@@ -90,14 +99,13 @@ def is_warn_always_enabled():
 
 def detach_(input):
     """Take a tensor's history away, in place; the function of `Tensor.detach_`."""
-    if not isinstance(input, _Tensor):
-        given = type(input).__name__
-        raise TypeError(f"detach_(): argument 'input' (position 1) must be Tensor, not {given}")
+    _check_tensors("detach_", input=input)
     return input.detach_()
 
 
 def is_same_size(input, other):
     """Whether two tensors have the same sizes."""
+    _check_tensors("is_same_size", input=input, other=other)
     return input.shape == other.shape
 
 
@@ -113,6 +121,12 @@ def set_default_device(device):
 
 def set_default_tensor_type(t, /):
     """Set the default dtype by a legacy tensor type, or its name: "torch.DoubleTensor"."""
+    from facula._warn_once import warn_once
+
+    warn_once(
+        "set_default_tensor_type(): is deprecated in favour of set_default_dtype and "
+        "set_default_device"
+    )
     name = t.rsplit(".", 1)[-1] if isinstance(t, str) else getattr(t, "__name__", str(t))
     table = {
         "FloatTensor": facula.float32,
@@ -232,12 +246,11 @@ def meshgrid(*tensors, indexing=None):
     tensors = _as_list(tensors)
     operator = _C._function("", "meshgrid")
     if indexing is None:
-        import warnings
+        from facula._warn_once import warn_once
 
-        warnings.warn(
+        warn_once(
             "torch.meshgrid: in an upcoming release, it will be required to pass the indexing "
-            "argument.",
-            stacklevel=2,
+            "argument."
         )
         return operator(tensors)
     return operator(tensors, indexing=indexing)
@@ -361,6 +374,9 @@ def lu(A, pivot=True, get_infos=False, out=None):
     Example:
         >>> LU, pivots = facula.lu(facula.eye(2))
     """
+    from facula._warn_once import warn_once
+
+    warn_once("lu(): is deprecated in favour of linalg.lu_factor and linalg.lu_factor_ex")
     result = _C._function("", "_lu_with_info")(A, pivot=pivot, check_errors=not get_infos)
     if not get_infos:
         result = tuple(result[:2])
