@@ -82,10 +82,24 @@ def tail_of_erfinv(t):
     return mp.findroot(lambda y: mp.log(mp.erfc(y)) - outside, start)
 
 
+def near_i(order):
+    """e^-x I0(x) or (1 + 1 / x) e^-x I1(x), neither of which comes near zero."""
+    return lambda x: (1 + 1 / x) ** order * mp.exp(-x) * mp.besseli(order, x)
+
+
+def far_i(order):
+    """sqrt(x) e^-x I(x) over 8 / x."""
+    return lambda s: mp.sqrt(8 / s) * mp.exp(-8 / s) * mp.besseli(order, 8 / s)
+
+
 # 1 / zeta^2 at -4.5, where waves begin.
 WAVES_END = 1 / (mp.mpf(2) / 3 * mp.mpf("4.5") ** 1.5) ** 2
 # Name, what it is, function, interval.
 SERIES = [
+    ("i0_near", "e^-x I0(x) over x in (0, 8]", near_i(0), 0, 8),
+    ("i0_far", "sqrt(x) e^-x I0(x) over 8 / x in (0, 1]", far_i(0), 0, 1),
+    ("i1_near", "(1 + 1 / x) e^-x I1(x) over x in (0, 8]", near_i(1), 0, 8),
+    ("i1_far", "sqrt(x) e^-x I1(x) over 8 / x in (0, 1]", far_i(1), 0, 1),
     ("k0", "sqrt(x) e^x K0(x) over 2 / x in (0, 1]", scaled_k(0), 0, 1),
     ("k1", "sqrt(x) e^x K1(x) over 2 / x in (0, 1]", scaled_k(1), 0, 1),
     ("k0_regular", "K0(x) + log(x/2) I0(x) over x^2 in (0, 4]", regular_k(0), 0, 4),

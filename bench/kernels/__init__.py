@@ -17,6 +17,7 @@ from bench.kernels import (
     resample,
     shape,
     sort,
+    special,
 )
 
 FAMILIES = (
@@ -41,6 +42,7 @@ FAMILIES = (
     optim.optimizers,
     random.random,
     fft.transforms,
+    special.special,
 )
 
 CASES = [case for family in FAMILIES for case in family()]

@@ -1,8 +1,10 @@
 // Bessel functions (J, Y, I, K of order 0 and 1), the spherical j0 and Airy's Ai, computed in
-// double: float results are rounded nearly right. Bound for double, away from zeros: i0, i0e, i1
-// and i1e 8 units in the last place.
+// double: float results are rounded nearly right. Bounds for double, away from zeros: i0, i0e,
+// i1, i1e and K 4 units in the last place.
 #pragma once
 #include <math.h>
+
+#include <type_traits>
 
 #include "kernels/scalar/chebyshev.h"
 #include "kernels/scalar/math.h"
@@ -13,34 +15,29 @@ namespace detail {
 
 constexpr double root_of_pi = 1.772453850905516;
 
-// e^-|x| I_v(x), v = 0 or 1: the power series has positive terms only; beyond 30 the asymptotic
-// one.
-FACULA_SCALAR_SLOW double scaled_i(double x, int v) {
-  const double a = abs(x);
-  if (is_nan(x)) return x;
-  if (v == 1 && x == 0.0) return 0.0;  // also for -0, as PyTorch
-  if (a == infinity<double>) return v == 0 ? 0.0 : copysign(0.0, x);
-  double sum = 1.0, term = 1.0;
-  if (a <= 30.0) {
-    for (int k = 1; term > 1e-17 * sum; ++k) {
-      term *= 0.25 * a * a / (static_cast<double>(k) * (k + v));
-      sum += term;
-    }
-    return exp(-a) * (v == 0 ? sum : 0.5 * x * sum);
-  }
-  for (int k = 1; k < 30 && abs(term) > 1e-17; ++k) {
-    const double odd = 2.0 * k - 1.0;
-    term *= (odd * odd - 4.0 * v) / (8.0 * k * a);
-    sum += term;
-  }
-  return copysign(0.3989422804014327 * sum / sqrt(a), v == 0 ? 1.0 : x);
+// e^-a I_v(a) for a >= 0 by series up to 8, times a factor, and beyond; a float needs the first
+// terms only. Both are computed and one is taken: loops become vectors.
+template <class T, const auto& near_series, const auto& far_series>
+FACULA_SCALAR double scaled_i(double a, double factor) {
+  constexpr bool single = std::is_same_v<T, float>;
+  const double near = factor * chebyshev<single ? 20 : 0>(near_series, a, 0.0, 8.0);
+  const double far = chebyshev<single ? 11 : 0>(far_series, 8.0 / a, 0.0, 1.0) / sqrt(a);
+  return a <= 8.0 ? near : far;
 }
-
-FACULA_SCALAR_SLOW double unscaled_i(double x, int v) {
-  const double y = scaled_i(x, v), a = abs(x);
-  if (is_inf(x)) return quiet_nan<double>;  // as PyTorch: infinity times zero
-  if (a > 720.0) return copysign(infinity<double>, v == 0 ? 1.0 : x);
-  return y * exp(0.5 * a) * exp(0.5 * a);
+template <class T>
+FACULA_SCALAR double scaled_i0(double x) {
+  return scaled_i<T, series::i0_near, series::i0_far>(abs(x), 1.0);
+}
+template <class T>
+FACULA_SCALAR double scaled_i1(double x) {
+  const double a = abs(x), factor = a / (1.0 + a);
+  const double size = scaled_i<T, series::i1_near, series::i1_far>(a, factor);
+  return copysign(size, x) + 0.0;  // zero for -0, as PyTorch
+}
+// Infinity times zero at infinity: nan, as PyTorch.
+FACULA_SCALAR double unscaled_i(double scaled, double x) {
+  const double root = exp(0.5 * abs(x));
+  return scaled * root * root;
 }
 
 // K_v for 0 < x <= 2: the logarithm with I_v, and what is left.
@@ -115,19 +112,19 @@ FACULA_SCALAR T bessel_y1(T x) {
 }
 template <class T>
 FACULA_SCALAR T i0(T x) {
-  return static_cast<T>(detail::unscaled_i(x, 0));
+  return static_cast<T>(detail::unscaled_i(detail::scaled_i0<T>(x), x));
 }
 template <class T>
 FACULA_SCALAR T i0e(T x) {
-  return static_cast<T>(detail::scaled_i(x, 0));
+  return static_cast<T>(detail::scaled_i0<T>(x));
 }
 template <class T>
 FACULA_SCALAR T i1(T x) {
-  return static_cast<T>(detail::unscaled_i(x, 1));
+  return static_cast<T>(detail::unscaled_i(detail::scaled_i1<T>(x), x));
 }
 template <class T>
 FACULA_SCALAR T i1e(T x) {
-  return static_cast<T>(detail::scaled_i(x, 1));
+  return static_cast<T>(detail::scaled_i1<T>(x));
 }
 template <class T>
 FACULA_SCALAR T modified_bessel_k0(T x) {

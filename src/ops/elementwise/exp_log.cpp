@@ -105,9 +105,10 @@ struct logit {
   static constexpr int params = 1;
   template <class T>
   static T call(T x, T eps) {
-    if (eps < T(0)) return math::logit(x);
-    const T high = T(1) - eps;
-    return math::logit(x < eps ? eps : (x > high ? high : x));
+    // Without a branch, so that loops become vectors: no eps is no bound.
+    const T infinity = static_cast<T>(__builtin_inf());
+    const T low = eps < T(0) ? -infinity : eps, high = eps < T(0) ? infinity : T(1) - eps;
+    return math::logit(x < low ? low : (x > high ? high : x));
   }
 };
 
