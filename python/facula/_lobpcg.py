@@ -99,8 +99,8 @@ class _Options:
         self.columns = X.shape[-1] if X is not None else self.k if n is None else n
         if self.rows < 3 * self.columns:
             raise ValueError(
-                f"LOBPCG algorithm is not applicable when the number of A rows (={self.rows}) is "
-                f"smaller than 3 x the number of requested eigenpairs (={self.columns})"
+                "lobpcg(): A must have at least three rows for each vector; "
+                f"got {self.rows} rows and {self.columns} vectors"
             )
         if X is not None and X.shape[-2:] != (self.rows, self.columns):
             raise AssertionError(
