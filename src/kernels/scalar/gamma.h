@@ -84,6 +84,15 @@ FACULA_SCALAR_SLOW double trigamma_value(double x) {
   return sign * (sum + 1.0 / x + 0.5 * z + z / x * tail);
 }
 
+// w^-s; by products where s is a small integer, as polygamma's is.
+FACULA_SCALAR_SLOW double inverse_power(double w, double s) {
+  if (s > 16.0 || s != floor(s)) return pow(w, -s);
+  double product = 1.0, square = w;
+  for (auto left = static_cast<unsigned>(s); left; left >>= 1, square *= square)
+    if (left & 1) product *= square;
+  return 1.0 / product;
+}
+
 // sum of (q + n)^-s over n >= 0 by Euler and Maclaurin: a head of terms, then the corrections
 // B_2j / (2j)! s (s + 1) ... (s + 2j - 2) w^(-s - 2j + 1).
 FACULA_SCALAR_SLOW double zeta_value(double s, double q) {
@@ -105,11 +114,11 @@ FACULA_SCALAR_SLOW double zeta_value(double s, double q) {
   if (is_nan(s) || is_nan(q)) return quiet_nan<double>;
   double sum = 0.0, w = q;
   for (int n = 0; n < 10 || w < 10.0; ++n, w += 1.0) {
-    const double term = pow(w, -s);
+    const double term = inverse_power(w, s);
     sum += term;
     if (w > 0.0 && abs(term) < 1e-17 * abs(sum)) return sum;
   }
-  const double last = pow(w, -s);
+  const double last = inverse_power(w, s);
   sum += last * w / (s - 1.0) + 0.5 * last;
   double factor = s * last / w;
   for (int j = 0; j < 9; ++j) {
