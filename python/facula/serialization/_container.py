@@ -176,12 +176,17 @@ class ArchiveReader:
             UnicodeError,
         ) as error:
             raise _corrupt(f"failed finding central directory ({error})") from error
-        if not names or "/" not in names[0]:
-            raise _corrupt(f"file in archive is not in a subdirectory: {names[:1]}")
-        self._folder = names[0].partition("/")[0]
+        self._folder = self._folder_of(names)
         self._unpacked = 0
         self._ends = self._find_ends()
         self._check_version()
+
+    @staticmethod
+    def _folder_of(names):
+        """What stands before all names: the folder with its slash."""
+        if not names or "/" not in names[0]:
+            raise _corrupt(f"file in archive is not in a subdirectory: {names[:1]}")
+        return names[0].partition("/")[0] + "/"
 
     def _find_ends(self):
         """Where in the file each record must have ended: records may not share bytes."""
@@ -189,7 +194,7 @@ class ArchiveReader:
         starts = [info.header_offset for info in infos]
         if len(set(starts)) != len(starts) or len(self._zip.NameToInfo) != len(starts):
             raise _corrupt("two records have the same name or place")
-        ends = [*starts[1:], min(self._zip.start_dir, self._length)]
+        ends = [*starts[1:], min(self._zip.start_dir, self._length)] if starts else []
         return {info.filename: end for info, end in zip(infos, ends, strict=True)}
 
     def _check_version(self):
@@ -206,14 +211,14 @@ class ArchiveReader:
 
     def names(self):
         """The names of all records."""
-        return [name.partition("/")[2] for name in self._zip.NameToInfo]
+        return [name[len(self._folder) :] for name in self._zip.NameToInfo]
 
     def has(self, name):
         """Whether the archive has a record."""
-        return f"{self._folder}/{name}" in self._zip.NameToInfo
+        return self._folder + name in self._zip.NameToInfo
 
     def _info(self, name):
-        info = self._zip.NameToInfo.get(f"{self._folder}/{name}")
+        info = self._zip.NameToInfo.get(self._folder + name)
         if info is None:
             raise _corrupt(f"failed locating file {name}: file not found")
         return info
@@ -313,7 +318,7 @@ class ArchiveReader:
             )
             name = bytes(data[at + 46 : at + 46 + name_length]).decode("utf-8", "surrogateescape")
             info = self._zip.NameToInfo.get(name)
-            is_storage = name.startswith(f"{self._folder}/data/")
+            is_storage = name.startswith(f"{self._folder}data/")
             if is_storage and info is not None and info.compress_type == _STORED:
                 data[at + 16 : at + 20] = bytes(4)
                 data[info.header_offset + 14 : info.header_offset + 18] = bytes(4)
