@@ -13,8 +13,13 @@ _NAMES = {
     "_utils.worker": "get_worker_info",
     "_utils": "default_collate default_convert",
     "distributed": "DistributedSampler",
+    "datapipes.datapipe": "DFIterDataPipe DataChunk IterDataPipe MapDataPipe",
+    "datapipes._decorator": "argument_validation functional_datapipe "
+    "guaranteed_datapipes_determinism non_deterministic runtime_validation "
+    "runtime_validation_disabled",
 }
 _FILE_OF = {name: file for file, names in _NAMES.items() for name in names.split()}
+_MODULES = ("backward_compatibility", "datapipes", "graph", "graph_settings")
 __all__ = sorted(name for name in _FILE_OF if not name.startswith("_"))
 
 
@@ -25,10 +30,10 @@ def __getattr__(name):
         value = getattr(import_module(f"{__name__}.{_FILE_OF[name]}"), name)
         globals()[name] = value
         return value
-    if name in _NAMES:
+    if name in _NAMES or name in _MODULES:
         return import_module(f"{__name__}.{name}")
     raise _missing.attribute(__name__, name)
 
 
 def __dir__():
-    return sorted({*globals(), *_FILE_OF, *_NAMES})
+    return sorted({*globals(), *_FILE_OF, *_NAMES, *_MODULES})

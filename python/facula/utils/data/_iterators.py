@@ -6,7 +6,7 @@ import itertools
 import time
 
 import facula
-from facula.utils.data._utils.fetch import fetcher_for
+from facula.utils.data._utils.fetch import PipeSeeds, fetcher_for, is_datapipe
 from facula.utils.data._utils.pin_memory import can_pin, pin_memory
 from facula.utils.data._utils.resume import EpochStart
 
@@ -36,7 +36,7 @@ class _BaseDataLoaderIter:
         self._num_workers = loader.num_workers
         self._timeout = loader.timeout
         self._pin_memory = loader.pin_memory and can_pin()
-        self._base_seed = None
+        self._base_seed = self._shared_seed = None
         self._begin_epoch(resume)
 
     def _begin_epoch(self, resume):
@@ -45,6 +45,7 @@ class _BaseDataLoaderIter:
         self._num_yielded = resume["yielded"] if resume else 0
         self._start = EpochStart(loader, resume and resume["start"])
         draw_seed = resume["draw_seed"] if resume else self._base_seed is None
+        self._draw_shared_seed(resume)
         with self._start.replayed(loader, bool(resume)):
             self._sampler_iter = iter(loader._index_sampler)
             if draw_seed:
@@ -57,10 +58,21 @@ class _BaseDataLoaderIter:
             self._base_seed = resume["base_seed"]
         self._draw_seed = draw_seed
 
+    def _draw_shared_seed(self, resume):
+        """For datapipes, the seed that all workers have in common."""
+        if resume:
+            self._shared_seed = resume.get("shared_seed")
+        elif self._shared_seed is None and is_datapipe(self._dataset):
+            generator = self._loader.generator
+            self._shared_seed = int(
+                facula.empty((), dtype=facula.int64).random_(generator=generator)
+            )
+
     def _state_dict(self):
         if self._finished or not self._num_yielded:
             return {"yielded": 0}
         return {
+            "shared_seed": self._shared_seed,
             "yielded": self._num_yielded,
             "start": self._start.state,
             "draw_seed": self._draw_seed,
@@ -114,6 +126,7 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
         kept = resume.get("dataset") if resume else None
         if kept is not None:
             self._dataset.load_state_dict(kept)
+        PipeSeeds(self._shared_seed).apply(self._dataset)
         self._fetcher = fetcher_for(
             self._iterable,
             self._dataset,
@@ -172,6 +185,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                 collate_fn=loader.collate_fn,
                 drop_last=loader.drop_last,
                 init_fn=loader.worker_init_fn,
+                shared_seed=self._shared_seed,
                 resume={
                     "skip": self._items(self._yielded_by[i]),
                     "random": self._states[i],

@@ -11,6 +11,7 @@ from facula.utils.data._iterators import (  # noqa: F401
     _SingleProcessDataLoaderIter,
 )
 from facula.utils.data._utils import default_collate, default_convert
+from facula.utils.data._utils.fetch import is_datapipe
 from facula.utils.data._utils.worker import get_worker_info  # noqa: F401
 from facula.utils.data.dataset import IterableDataset
 from facula.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
@@ -166,6 +167,11 @@ class DataLoader:
             prefetch_factor = 2
         iterable = isinstance(dataset, IterableDataset)
         self._dataset_kind = _DatasetKind.Iterable if iterable else _DatasetKind.Map
+        if is_datapipe(dataset):
+            from facula.utils.data.graph_settings import apply_shuffle_settings
+
+            dataset = apply_shuffle_settings(dataset, shuffle=shuffle)
+            shuffle = None
         if iterable:
             self._check_iterable(shuffle, sampler, batch_sampler)
         shuffle = bool(shuffle)

@@ -2,6 +2,36 @@
 
 from __future__ import annotations
 
+import sys
+
+
+def is_datapipe(dataset):
+    """Whether a dataset is an iterated datapipe, whose module is loaded then."""
+    bases = sys.modules.get(__package__.rpartition(".")[0] + ".datapipes.datapipe")
+    return bases is not None and isinstance(dataset, bases.IterDataPipe)
+
+
+class PipeSeeds:
+    """Seeds the random datapipes of a dataset for each epoch, the same in all workers.
+
+    Args:
+        shared_seed (int): what the seeds are drawn from; None for a dataset that is no datapipe.
+    """
+
+    def __init__(self, shared_seed):
+        import facula
+
+        self.generator = None
+        if shared_seed is not None:
+            self.generator = facula.Generator().manual_seed(shared_seed)
+
+    def apply(self, dataset):
+        """Seed for an epoch that begins."""
+        if self.generator is not None:
+            from facula.utils.data.graph_settings import apply_random_seed
+
+            apply_random_seed(dataset, self.generator)
+
 
 class MapFetcher:
     """Fetches from a dataset that is indexed.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from facula._utils import ExceptionWrapper
-from facula.utils.data._utils.fetch import fetcher_for
+from facula.utils.data._utils.fetch import PipeSeeds, fetcher_for, is_datapipe
 
 MP_STATUS_CHECK_INTERVAL = 5.0  # seconds between looks at whether the parent lives
 
@@ -69,12 +69,14 @@ class Settings:
         drop_last,
         init_fn,
         resume=None,
+        shared_seed=None,
     ):
         self.worker_id, self.num_workers, self.base_seed = worker_id, num_workers, base_seed
         self.dataset, self.iterable, self.auto_collation = dataset, iterable, auto_collation
         self.collate_fn, self.drop_last, self.init_fn = collate_fn, drop_last, init_fn
         # {"skip": items, "dataset": state, "random": states}; None at the beginning
         self.resume = resume
+        self.shared_seed = shared_seed  # of datapipes
 
     def info(self):
         """The worker's own account."""
@@ -102,7 +104,7 @@ class Work:
     def __init__(self, settings, take, newest, give, states):
         self.settings, self.take, self.newest = settings, take, newest
         self.give, self.states = give, states
-        self.fetcher = self.problem = None
+        self.fetcher = self.problem = self.pipe_seeds = None
         self.ended = False
 
     def run(self):
@@ -128,6 +130,7 @@ class Work:
 
     def _begin(self):
         s = self.settings
+        self._take_part()
         if s.init_fn is not None:
             s.init_fn(s.worker_id)
         if s.resume and s.resume.get("dataset") is not None:
@@ -141,8 +144,23 @@ class Work:
 
                 set_random_states(s.resume["random"])
 
+    def _take_part(self):
+        """Have a datapipe give this worker's part."""
+        s = self.settings
+        self.pipe_seeds = PipeSeeds(s.shared_seed)
+        if not is_datapipe(s.dataset):
+            return
+        if self.states is None:  # threads have one dataset, and each changes its own
+            import copy
+
+            s.dataset = copy.deepcopy(s.dataset)
+        from facula.utils.data.graph_settings import apply_sharding
+
+        apply_sharding(s.dataset, s.num_workers, s.worker_id)
+
     def _new_fetcher(self):
         s = self.settings
+        self.pipe_seeds.apply(s.dataset)
         self.ended = False
         self.fetcher = fetcher_for(
             s.iterable, s.dataset, s.auto_collation, s.collate_fn, s.drop_last

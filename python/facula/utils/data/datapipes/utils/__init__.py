@@ -1,0 +1,1 @@
+"""What datapipes of files share."""
