@@ -143,7 +143,7 @@ def current_flash_attention_impl():
 
 
 def __getattr__(name):
-    if name in ("bias", "flex_attention"):
+    if name in ("bias", "flex_attention", "varlen"):
         from importlib import import_module
 
         return import_module(f"{__name__}.{name}")
