@@ -34,6 +34,11 @@ def _rebuild_sparse_tensor(layout, data):
     return _rebuilt("rebuild_sparse_tensor", layout, data)
 
 
+def _rebuild_nested_tensor(buffer, sizes, strides, storage_offsets):
+    """Make a nested tensor of layout strided of its elements; returns a Tensor."""
+    return _rebuilt("rebuild_nested", buffer, sizes, strides, storage_offsets)
+
+
 def _rebuild_parameter(data, requires_grad, backward_hooks):
     """Make a Parameter over `data`; returns a Parameter."""
     return _rebuilt("rebuild_parameter", data, requires_grad, backward_hooks)

@@ -103,6 +103,7 @@ def detach_(input):
     return input.detach_()
 
 
+@_overridable
 def is_same_size(input, other):
     """Whether two tensors have the same sizes."""
     _check_tensors("is_same_size", input=input, other=other)

@@ -20,7 +20,8 @@ PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     Object self = Object::take(PyTuple_Type.tp_new(type, args, kwargs));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self.get()); ++i) {
       PyObject* item = PyTuple_GET_ITEM(self.get(), i);
-      if (PyLong_CheckExact(item)) continue;
+      // A class of ints stays as it is: the ragged size of a nested tensor is one.
+      if (PyLong_Check(item) && !PyBool_Check(item)) continue;
       PyObject* number = PyNumber_Index(item);
       if (!number) {
         PyErr_Clear();

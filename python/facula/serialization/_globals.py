@@ -20,11 +20,20 @@ _BUILTINS = {
     "_codecs.encode": _codecs.encode,
 }
 # Class name in the file to the class in this package.
+
+
+def _nested_tensor_class():
+    from facula.nested._internal.nested_tensor import NestedTensor
+
+    return NestedTensor
+
+
 _CLASSES = {
     "torch.Tensor": lambda: facula.Tensor,
     "torch.Size": lambda: facula.Size,
     "torch.device": lambda: facula.device,
     "torch.nn.parameter.Parameter": lambda: facula.nn.parameter.Parameter,
+    "torch.nested._internal.nested_tensor.NestedTensor": _nested_tensor_class,
 }
 _QSCHEMES = frozenset(
     {

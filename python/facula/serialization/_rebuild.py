@@ -135,6 +135,20 @@ def rebuild_wrapper_subclass(
     )
 
 
+def rebuild_jagged(state):
+    """A jagged nested tensor of its parts."""
+    from facula.nested._internal import nested_tensor
+
+    return nested_tensor._rebuild_njt(state)
+
+
+def rebuild_nested(buffer, sizes, strides, offsets):
+    """A nested tensor of layout strided of its elements and where they lie."""
+    from facula.nested._internal import strided
+
+    return strided.rebuilt(buffer, sizes, strides, offsets)
+
+
 def rebuild_from_type(function, new_type, args, state):
     """A tensor of a subclass, with Python attributes."""
     if not (isinstance(new_type, type) and issubclass(new_type, facula.Tensor)):
@@ -200,6 +214,8 @@ FUNCTIONS = {
     "torch._utils._rebuild_sparse_tensor": rebuild_sparse_tensor,
     "torch._utils._rebuild_qtensor": rebuild_quantized_tensor,
     "torch._utils._rebuild_wrapper_subclass": rebuild_wrapper_subclass,
+    "torch._utils._rebuild_nested_tensor": rebuild_nested,
+    "torch.nested._internal.nested_tensor._rebuild_njt": rebuild_jagged,
     "torch._tensor._rebuild_from_type_v2": rebuild_from_type,
     "torch.serialization._get_layout": layout_named,
     "torch._layouts.rebuild": _layouts.rebuild,

@@ -148,6 +148,12 @@ class MultiheadAttention(Module):
         is_causal=False,
     ):
         """Attend from `query` to `key` and `value`; returns the output and weights or None."""
+        if query.is_nested or key.is_nested or value.is_nested:
+            # AssertionError is PyTorch's class for it.
+            raise AssertionError(
+                "MultiheadAttention(): expected plain tensors; got nested ones, for which "
+                "scaled_dot_product_attention is there"
+            )
         key_padding_mask = F._canonical_mask(
             key_padding_mask,
             "key_padding_mask",
