@@ -20,13 +20,16 @@ _NAMES = {
     "max_memory_reserved mem_get_info memory_allocated memory_cached memory_reserved "
     "memory_snapshot memory_stats memory_stats_as_nested_dict memory_summary MemPool "
     "reset_accumulated_memory_stats reset_max_memory_allocated reset_max_memory_cached "
+    "reset_accumulated_host_memory_stats reset_peak_host_memory_stats "
     "reset_peak_memory_stats set_per_process_memory_fraction use_mem_pool "
     "CUDAPluggableAllocator",
     "random": "get_rng_state get_rng_state_all initial_seed manual_seed manual_seed_all seed "
     "seed_all set_rng_state set_rng_state_all",
     "streams": "Event ExternalStream Stream StreamContext current_stream default_stream "
     "get_stream_from_external set_stream stream",
-    "graphs": "CUDAGraph graph graph_pool_handle is_current_stream_capturing "
+    "green_contexts": "GreenContext",
+    "graphs": "CUDAGraph export_dot export_graph_data "
+    "graph graph_pool_handle is_current_stream_capturing "
     "make_graphed_callables",
     "_types": "BFloat16Storage BFloat16Tensor BoolStorage BoolTensor ByteStorage ByteTensor "
     "CharStorage CharTensor ComplexDoubleStorage ComplexFloatStorage DoubleStorage DoubleTensor "
@@ -34,7 +37,7 @@ _NAMES = {
     "ShortStorage ShortTensor",
 }
 _FILE_OF = {name: file for file, names in _NAMES.items() for name in names.split()}
-_MODULES = ("amp", "nccl", "nvtx", "profiler", "_utils")
+_MODULES = ("amp", "comm", "nccl", "nvtx", "profiler", "_utils")
 
 OutOfMemoryError = _C.OutOfMemoryError
 AcceleratorError = _C.AcceleratorError
@@ -55,6 +58,12 @@ def __getattr__(name):
 
 def __dir__():
     return sorted({*globals(), *_FILE_OF, *_NAMES, *_MODULES})
+
+
+def current_solver_handle():
+    """The handle of the solver library; AssertionError without a CUDA device."""
+    facula.cuda.init()
+    raise NotImplementedError("cuda.current_solver_handle(): devices share no solver handle yet")
 
 
 class DeferredCudaCallError(Exception):

@@ -32,6 +32,21 @@ class graph:
         return self._graph.__exit__(*exception)
 
 
+def export_dot(path, *, verbose=True):
+    """A hook that writes a recorded graph for Graphviz to a path, when it is called with one."""
+
+    def write(recorded, *args):
+        recorded.debug_dump(path)
+
+    return write
+
+
+def export_graph_data(path):
+    """What a recording holds, as data; AssertionError without a CUDA device."""
+    facula.cuda.init()
+    raise NotImplementedError("cuda.export_graph_data(): not offered yet")
+
+
 def is_current_stream_capturing():
     """Whether the current stream records: False without a CUDA device."""
     return False

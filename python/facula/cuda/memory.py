@@ -90,6 +90,14 @@ def reset_peak_memory_stats(device=None):
 reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats
 
 
+def reset_peak_host_memory_stats():
+    """Start counting peaks of page-locked memory anew; nothing to do without a CUDA device."""
+
+
+def reset_accumulated_host_memory_stats():
+    """Start adding up page-locked memory anew; nothing to do without a CUDA device."""
+
+
 def reset_accumulated_memory_stats(device=None):
     """Start adding up anew; nothing to do without a CUDA device."""
     return _asked("reset_accumulated_memory_stats", device, None)

@@ -14,6 +14,17 @@ class Stream(facula.Stream):
         facula.cuda.init()
         return super().__new__(cls, device=device or "cuda", priority=priority)
 
+    @staticmethod
+    def priority_range():
+        """The least and the greatest priority; AssertionError without a CUDA device."""
+        facula.cuda.init()
+        return 0, -1
+
+    @property
+    def cuda_stream(self):
+        """The stream's handle, as an int."""
+        return self.native_handle
+
 
 class ExternalStream(Stream):
     """A stream that another library made; AssertionError without a CUDA device."""
@@ -29,6 +40,25 @@ class Event(facula.Event):
     def __new__(cls, enable_timing=False, blocking=False, interprocess=False, external=False):
         facula.cuda.init()
         return super().__new__(cls, device="cuda", enable_timing=enable_timing, blocking=blocking)
+
+    @classmethod
+    def from_ipc_handle(cls, device, handle):
+        """The event of another process; RuntimeError for a handle that is none."""
+        if len(handle) != 64:
+            raise RuntimeError(
+                f"from_ipc_handle(): expected a handle of 64 bytes; got {len(handle)}"
+            )
+        facula.cuda.init()
+        raise NotImplementedError("cuda.Event.from_ipc_handle(): not offered yet")
+
+    def ipc_handle(self):
+        """A name of the event for other processes."""
+        raise NotImplementedError("cuda.Event.ipc_handle(): not offered yet")
+
+    @property
+    def cuda_event(self):
+        """The event's handle, as an int."""
+        return self.event_id
 
 
 class StreamContext:

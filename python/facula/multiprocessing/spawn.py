@@ -24,11 +24,13 @@ class ProcessException(Exception):
         pid (int): its number in the system.
     """
 
+    __slots__ = ("error_index", "error_pid")
+
     def __init__(self, msg, error_index, pid):
         super().__init__(msg)
         self.msg = msg
         self.error_index = error_index
-        self.pid = pid
+        self.pid = self.error_pid = pid
 
     def __reduce__(self):
         return type(self), (self.msg, self.error_index, self.pid)
@@ -43,6 +45,8 @@ class ProcessRaisedException(ProcessException):
 
 class ProcessExitedException(ProcessException):
     """A process was killed, or ended with a status that is not 0."""
+
+    __slots__ = ("exit_code",)
 
     def __init__(self, msg, error_index, error_pid, exit_code, signal_name=None):
         super().__init__(msg, error_index, error_pid)

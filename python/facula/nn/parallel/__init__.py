@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from facula.nn.parallel import comm  # noqa: F401
 from facula.nn.parallel.data_parallel import DataParallel, data_parallel
 from facula.nn.parallel.distributed import DistributedDataParallel
 from facula.nn.parallel.parallel_apply import parallel_apply

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import facula
 from facula.nn import Module
 
 
@@ -24,6 +25,30 @@ class DataParallel(Module):
         self.module = module
         self.device_ids = []
         self.dim = dim
+
+    def replicate(self, module, device_ids):
+        """Copies of a module, one for each device."""
+        from facula.nn.parallel import replicate
+
+        return replicate(module, device_ids, not facula.is_grad_enabled())
+
+    def scatter(self, inputs, kwargs, device_ids):
+        """Arguments in parts, one for each device; they need devices that are there."""
+        from facula.nn.parallel import scatter
+
+        return scatter(inputs, device_ids, self.dim), scatter(kwargs, device_ids, self.dim)
+
+    def parallel_apply(self, replicas, inputs, kwargs):
+        """The results of copies of a module for their arguments."""
+        from facula.nn.parallel import parallel_apply
+
+        return parallel_apply(replicas, inputs, kwargs, self.device_ids[: len(replicas)])
+
+    def gather(self, outputs, output_device):
+        """Results of devices as one batch."""
+        from facula.nn.parallel import gather
+
+        return gather(outputs, output_device, dim=self.dim)
 
     def forward(self, *inputs, **kwargs):
         """What the module gives."""
