@@ -9,7 +9,8 @@ from facula import _absent_device
 __all__ = (
     "compile_shader current_allocated_memory device_count driver_allocated_memory empty_cache "
     "get_rng_state is_available load_metallib manual_seed recommended_max_memory seed "
-    "set_per_process_memory_fraction set_rng_state synchronize Event Stream current_stream default_stream set_stream stream"
+    "set_per_process_memory_fraction set_rng_state synchronize Event Stream "
+    "current_stream default_stream set_stream stream"
 ).split()
 
 _TITLES = {"synchronize": "deviceSynchronize", "get_rng_state": "getDefaultGenerator"}
