@@ -8,10 +8,13 @@
 #include <cstring>
 #include <mutex>
 #include <ostream>
+#include <string_view>
+#include <utility>
 
 #include "core/device_table.h"
 #include "core/error.h"
 #include "core/fork.h"
+#include "core/named_devices.h"
 
 namespace facula {
 namespace {
@@ -59,10 +62,18 @@ void start(Kind& k, DeviceType type) {
   k.started.store(true, std::memory_order_release);
 }
 
+// Kinds that are not built in, with PyTorch's numbers, which are below those of plug-ins.
+constexpr std::pair<int, std::string_view> named_kinds[] = {
+    {3, "opengl"}, {4, "opencl"}, {5, "ideep"},   {6, "hip"},  {7, "fpga"},
+    {8, "maia"},   {9, "xla"},    {10, "vulkan"}, {12, "xpu"}, {13, "mps"},
+    {15, "hpu"},   {16, "ve"},    {17, "lazy"},   {18, "ipu"}, {19, "mtia"}};
+
 std::string type_name(DeviceType type) {
   if (type == DeviceType::CPU) return "cpu";
   if (type == DeviceType::Meta) return "meta";
   if (type == DeviceType::CUDA) return "cuda";
+  for (const auto& [number, name] : named_kinds)
+    if (static_cast<int>(type) == number) return std::string(name);
   const Kind* k = kind_of(type);
   return k ? k->name : "unknown";
 }
@@ -268,13 +279,40 @@ bool find_type(std::string_view name, DeviceType& type) {
   }
   return false;
 }
+
+bool find_named(std::string_view name, DeviceType& type) {
+  for (const auto& [number, known] : named_kinds)
+    if (name == known) {
+      type = static_cast<DeviceType>(number);
+      return true;
+    }
+  return false;
+}
+
+bool has_only_a_name(DeviceType type) {
+  return type != DeviceType::Meta && static_cast<int>(type) > static_cast<int>(DeviceType::CUDA) &&
+         type < DeviceType::FirstPlugin;
+}
 }  // namespace
 
 Device parse_device(std::string_view text) {
+  const Device d = parse_named_device(text);
+  check_present(d);
+  return d;
+}
+
+void check_present(Device d) {
+  check(!has_only_a_name(d.type), "expected a device that is in this process; got '",
+        type_name(d.type), "', a kind that no library has registered");
+}
+
+Device parse_named_device(std::string_view text) {
   const size_t colon = text.find(':');
+  const std::string_view kind = text.substr(0, colon);
   Device d;
-  check(find_type(text.substr(0, colon), d.type),
-        "Device(): expected cpu, cuda, meta or a registered type, and an index; got '",
+  check(find_type(kind, d.type) || find_named(kind, d.type),
+        "Device(): expected cpu, cuda, meta, another kind's name or a registered one, and an "
+        "index; got '",
         text.substr(0, 64), "'");
   if (colon == std::string_view::npos) return d;
   const std::string_view digits = text.substr(colon + 1);

@@ -10,6 +10,7 @@
 #include "bindings/call/operators.h"
 #include "bindings/module/package.h"
 #include "bindings/tensor/types.h"
+#include "core/named_devices.h"
 
 namespace facula::python {
 namespace {
@@ -463,7 +464,11 @@ Value object_value(PyObject* o, Arena& arena) {
   if (is_dtype(o)) return pack(dtype_value(o));
   if (is_layout(o)) return pack(layout_value(o));
   if (is_memory_format(o)) return pack(memory_format_value(o));
-  if (is_device(o)) return pack(reinterpret_cast<DeviceObject*>(o)->device);
+  if (is_device(o)) {
+    const Device device = reinterpret_cast<DeviceObject*>(o)->device;
+    check_present(device);
+    return pack(device);
+  }
   if (is_generator(o)) return pack(generator_value(o));
   if (is_storage(o)) return pack(storage_value(o));
   if (PyList_Check(o) || PyTuple_Check(o)) return sequence_value(o, arena);

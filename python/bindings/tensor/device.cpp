@@ -3,6 +3,7 @@
 
 #include "bindings/module/package.h"
 #include "bindings/tensor/types.h"
+#include "core/named_devices.h"
 #include "dispatch/call.h"
 
 namespace facula::python {
@@ -22,7 +23,12 @@ PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
                                      &index))
       return nullptr;
     Device d;
-    if (!device_like(type, d))
+    // One that only has a name is made here and refused where it is used.
+    if (is_device(type))
+      d = value(type);
+    else if (PyUnicode_Check(type))
+      d = parse_named_device(text_of(type));
+    else if (!device_like(type, d))
       throw_type(
           concat("device(): argument 'type' (position 1) must be str, not ", type_name(type)));
     if (!index || index == Py_None) return device_object(d).leak();
@@ -72,6 +78,7 @@ PyObject* device_copy(PyObject* o, PyObject*) { return Py_NewRef(o); }
 
 PyObject* device_enter(PyObject* o, PyObject*) {
   return guard([&] {
+    check_present(value(o));
     entered.push_back(thread_state.default_device);
     thread_state.default_device = value(o);
     return Py_NewRef(o);
@@ -126,6 +133,7 @@ Object device_object(Device d) {
 bool device_like(PyObject* o, Device& d) {
   if (is_device(o)) {
     d = value(o);
+    check_present(d);
     return true;
   }
   if (PyUnicode_Check(o)) {
