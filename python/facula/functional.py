@@ -12,8 +12,26 @@ _nonzero, _unique2, _unique_dim, _unique_consecutive, _stft, _istft = (
 )
 
 
-def _overridable(function):
+def _overridable(function, arrange=None):
+    return _C.overridable(function, __name__, arrange=arrange or _arranged)
+
+
+def _told_as_given(function):
     return _C.overridable(function, __name__)
+
+
+def _arranged(function, args, kwargs):
+    """What an override is told: what must be given by position, the rest by name, all of it."""
+    import inspect
+
+    parameters = inspect.signature(function).parameters.values()
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return args, kwargs
+    bound = inspect.signature(function).bind(*args, **kwargs)
+    bound.apply_defaults()
+    needed = [p.name for p in parameters if p.default is p.empty]
+    rest = {name: value for name, value in bound.arguments.items() if name not in needed}
+    return tuple(bound.arguments[name] for name in needed), rest
 
 
 def _as_list(tensors):
@@ -153,7 +171,7 @@ def _assert(condition, message):
 # --- construction
 
 
-@_overridable
+@_told_as_given
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
     """A tensor of an object: a tensor, array, DLPack or buffer object, or sequences.
 
@@ -320,15 +338,29 @@ def tensordot(a, b, dims=2, out=None):
     return operator(a, b, first, second) if out is None else operator(a, b, first, second, out=out)
 
 
-@_overridable
 def einsum(*args):
     """The sum of products that an equation describes: einsum("ij,jk->ik", a, b)."""
+    equation, *operands = _equation_and_operands(args)
+    return _C._function("", "einsum")(equation, _as_list(operands))
+
+
+def _einsum_arranged(function, args, kwargs):
+    args = _equation_and_operands(args)
+    if len(args) == 2 and _C._len_torch_function_stack() == 0:
+        return (args[0], *_as_list(args[1:])), kwargs
+    return args, kwargs
+
+
+einsum = _overridable(einsum, _einsum_arranged)
+
+
+def _equation_and_operands(args):
     if len(args) < 2:
         raise ValueError("einsum(): expected an equation and an operand for each of its terms")
-    equation, operands = args[0], args[1:]
-    if isinstance(equation, _Tensor):
-        equation, operands = _equation_of(args)
-    return _C._function("", "einsum")(equation, _as_list(operands))
+    if not isinstance(args[0], _Tensor):
+        return args
+    equation, operands = _equation_of(args)
+    return (equation, *operands)
 
 
 def _equation_of(args):
@@ -475,7 +507,7 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     return facula.linalg.vector_norm(input, order, dims, keepdim, **extra)
 
 
-@_overridable
+@_told_as_given
 def nonzero(input, *, out=None, as_tuple=False):
     """Where the elements are that are not zero.
 

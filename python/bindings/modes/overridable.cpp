@@ -15,6 +15,9 @@ struct OverridableObject {
   // no keywords; or null.
   PyObject* direct;
   Py_ssize_t least, most;
+  // arrange(function, args, kwargs) -> (args, kwargs): what an override is told, or null for the
+  // arguments as they were given.
+  PyObject* arrange;
 };
 OverridableObject* self_of(PyObject* o) { return reinterpret_cast<OverridableObject*>(o); }
 
@@ -48,7 +51,15 @@ Object call_override(PyObject* o, PyObject* const* args, size_t positional, PyOb
   for (size_t i = 0; i < named; ++i)
     checked(PyDict_SetItem(dict.get(), PyTuple_GET_ITEM(keywords, static_cast<Py_ssize_t>(i)),
                            args[positional + i]));
-  return call_overrides(o, overloaded, tuple.get(), dict.get());
+  const OverridableObject* self = self_of(o);
+  if (!self->arrange) return call_overrides(o, overloaded, tuple.get(), dict.get());
+  const Object arranged = Object::take(checked(PyObject_CallFunctionObjArgs(
+      self->arrange, self->function, tuple.get(), dict.get(), nullptr)));
+  PyObject *positions, *names;
+  if (!PyArg_ParseTuple(arranged.get(), "O!O!:arrange", &PyTuple_Type, &positions, &PyDict_Type,
+                        &names))
+    throw_python();
+  return call_overrides(o, overloaded, positions, names);
 }
 
 PyObject* vectorcall(PyObject* o, PyObject* const* args, size_t n, PyObject* keywords) {
@@ -63,14 +74,15 @@ PyObject* vectorcall(PyObject* o, PyObject* const* args, size_t n, PyObject* key
   return guard([&] { return call_override(o, args, positional, keywords).leak(); });
 }
 
-// overridable(function, module, direct=None, least=0, most=0)
+// overridable(function, module, direct=None, least=0, most=0, arrange=None)
 PyObject* make(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guard([&] {
-    static const char* keys[] = {"function", "module", "direct", "least", "most", nullptr};
-    PyObject *function, *module, *direct = Py_None;
+    static const char* keys[] = {"function", "module",  "direct", "least",
+                                 "most",     "arrange", nullptr};
+    PyObject *function, *module, *direct = Py_None, *arrange = Py_None;
     Py_ssize_t least = 0, most = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OU|Onn:overridable", const_cast<char**>(keys),
-                                     &function, &module, &direct, &least, &most))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OU|OnnO:overridable", const_cast<char**>(keys),
+                                     &function, &module, &direct, &least, &most, &arrange))
       throw_python();
     check_type(PyCallable_Check(function), "overridable(): expected a function; got ",
                type_name(function));
@@ -81,6 +93,7 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     self->vectorcall = vectorcall;
     self->function = Py_NewRef(function);
     self->direct = direct == Py_None ? nullptr : Py_NewRef(direct);
+    self->arrange = arrange == Py_None ? nullptr : Py_NewRef(arrange);
     self->least = least;
     self->most = most;
     self->dict = PyDict_New();
@@ -119,6 +132,7 @@ PyObject* itself(PyObject* o, PyObject*) { return Py_NewRef(o); }
 int traverse(PyObject* o, visitproc visit, void* arg) {
   Py_VISIT(self_of(o)->function);
   Py_VISIT(self_of(o)->direct);
+  Py_VISIT(self_of(o)->arrange);
   Py_VISIT(self_of(o)->dict);
   return 0;
 }
@@ -132,6 +146,7 @@ void dealloc(PyObject* o) {
   clear(o);
   Py_CLEAR(self_of(o)->function);
   Py_CLEAR(self_of(o)->direct);
+  Py_CLEAR(self_of(o)->arrange);
   Py_TYPE(o)->tp_free(o);
 }
 
@@ -147,9 +162,10 @@ PyTypeObject make_type() {
   PyTypeObject t = blank_type();
   t.tp_name = "facula._C.overridable";
   t.tp_doc =
-      "overridable(function, module, direct=None, least=0, most=0): the function, asking "
-      "__torch_function__ first. Given least to most arguments by position and no others, it is "
-      "direct.";
+      "overridable(function, module, direct=None, least=0, most=0, arrange=None): the function, "
+      "asking __torch_function__ first. Given least to most arguments by position and no others, "
+      "it is direct. An override is told of the arguments as arrange(function, args, kwargs) gives "
+      "them.";
   t.tp_basicsize = sizeof(OverridableObject);
   t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_HAVE_GC |
                Py_TPFLAGS_METHOD_DESCRIPTOR;

@@ -38,9 +38,16 @@ def build(torch):
     def constants(x):
         return x + torch.ones(2), x.clamp(min=-math.inf, max=1.0), operator.neg(x)
 
+    def functions_in_python(x, y):
+        # Their arguments are recorded in one form, however they were given.
+        z = torch.einsum("ij,jk", [x, y]) + torch.einsum("ij,jk->ik", x, y)
+        z = torch.tensordot(z, y, ([1], [0])) + torch.tensordot(x, dims=1, b=y)
+        return torch.cdist(x2=z, x1=x, p=1.0), torch.split(z, 1), torch.broadcast_tensors(x, z)
+
     return [
         ("mixed", Mixed(), (torch.randn(2, 3),)),
         ("residual", Residual().eval(), (torch.randn(2, 2, 4, 4),)),
         ("function", function, (torch.randn(2, 2), torch.randn(2, 2))),
+        ("functions in Python", functions_in_python, (torch.randn(2, 2), torch.randn(2, 2))),
         ("constants", constants, (torch.randn(2),)),
     ]
