@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 from facula import _missing
 
 _NAMES = (
@@ -22,6 +24,32 @@ _NAMES = (
 )
 
 __all__ = [*_NAMES]
+
+# Whether flags may be set by assignment; `disable_global_flags` ends it.
+__allow_nonbracketed_mutation_flag = True
+
+
+def disable_global_flags():
+    """From now on flags are set by their `flags` context managers only."""
+    global __allow_nonbracketed_mutation_flag
+    __allow_nonbracketed_mutation_flag = False
+
+
+def flags_frozen():
+    """Whether setting a flag by assignment raises RuntimeError."""
+    return not __allow_nonbracketed_mutation_flag
+
+
+@contextmanager
+def __allow_nonbracketed_mutation():
+    """Context manager: flags may be set by assignment within."""
+    global __allow_nonbracketed_mutation_flag
+    before = __allow_nonbracketed_mutation_flag
+    __allow_nonbracketed_mutation_flag = True
+    try:
+        yield
+    finally:
+        __allow_nonbracketed_mutation_flag = before
 
 
 def __getattr__(name):

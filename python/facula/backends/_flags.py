@@ -6,9 +6,16 @@ import sys
 from contextlib import contextmanager
 from types import ModuleType
 
+from facula import backends
+
 
 class _FlagModule(ModuleType):
     def __setattr__(self, name, value):
+        if name in self.__dict__["_flag_names"] and backends.flags_frozen():
+            raise RuntimeError(
+                f"not allowed to set {self.__name__} flags after disable_global_flags; please use "
+                "flags() context manager instead"
+            )
         kind = self.__dict__["_flag_types"].get(name)
         if kind is not None and not isinstance(value, kind):
             raise RuntimeError(
@@ -38,9 +45,10 @@ def install(module_name, flags, within):
         if unknown or len(args) > len(names):
             raise TypeError(f"set_flags(): expected {names}; got {sorted(unknown) or args}")
         before = tuple(getattr(module, name) for name in names)
-        for name, value in given.items():
-            if value is not None:
-                setattr(module, name, value)
+        with backends.__allow_nonbracketed_mutation():
+            for name, value in given.items():
+                if value is not None:
+                    setattr(module, name, value)
         return before
 
     @contextmanager
@@ -51,8 +59,11 @@ def install(module_name, flags, within):
         try:
             yield
         finally:
-            for name, value in zip(names, before, strict=True):
-                setattr(module, name, value)
+            with backends.__allow_nonbracketed_mutation():
+                for name, value in zip(names, before, strict=True):
+                    setattr(module, name, value)
 
-    module.__dict__.update(flags, _flag_types=kinds, set_flags=set_flags, flags=flags_within)
+    module.__dict__.update(
+        flags, _flag_names=names, _flag_types=kinds, set_flags=set_flags, flags=flags_within
+    )
     module.__class__ = _FlagModule

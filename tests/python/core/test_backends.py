@@ -41,3 +41,22 @@ def test_an_unknown_set_is_told_of_and_not_used():
     found, text = capability(FACULA_CPU_CAPABILITY="sse9")
     assert found == capability()[0]
     assert "expected default, avx2 or avx512; got sse9" in text
+
+
+def test_frozen_flags_are_set_by_their_context_managers_only():
+    flags = facula.backends.cudnn
+    before = flags.benchmark
+    try:
+        facula.backends.disable_global_flags()
+        assert facula.backends.flags_frozen()
+        with pytest.raises(RuntimeError, match="not allowed to set .*cudnn flags"):
+            flags.benchmark = not before
+        with flags.flags(benchmark=not before):
+            assert flags.benchmark != before
+        with getattr(facula.backends, "__allow_nonbracketed_mutation")():
+            flags.benchmark = not before
+        assert flags.benchmark != before and facula.backends.flags_frozen()
+    finally:
+        setattr(facula.backends, "__allow_nonbracketed_mutation_flag", True)
+        flags.benchmark = before
+    assert not facula.backends.flags_frozen()
