@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from builtins import bool as _bool
 from builtins import bytes as _bytes
+from builtins import complex as _complex  # noqa: F401
 from builtins import float as _float
 from builtins import int as _int
 from builtins import str as _str
@@ -13,6 +14,8 @@ from typing import IO, Union
 
 from facula import Size, SymBool, SymFloat, SymInt, Tensor, TypedStorage, UntypedStorage
 from facula import device as _device
+from facula import dtype as _dtype  # noqa: F401
+from facula import layout as _layout  # noqa: F401
 
 __all__ = ["Number", "Device", "FileLike", "Storage"]
 

@@ -19,7 +19,6 @@ from facula.distributions.categorical import Categorical
 from facula.distributions.cauchy import Cauchy
 from facula.distributions.continuous_bernoulli import ContinuousBernoulli
 from facula.distributions.dirichlet import Dirichlet
-from facula.distributions.distribution import Distribution
 from facula.distributions.exp_family import ExponentialFamily
 from facula.distributions.exponential import Exponential
 from facula.distributions.gamma import Gamma
@@ -54,11 +53,11 @@ def register_kl(type_p, type_q):
     an ambiguity is settled by registering that very pair.
 
     Args:
-        type_p: a subclass of Distribution.
-        type_q: a subclass of Distribution.
+        type_p: a subclass of Distribution, or a class that such ones have among their bases.
+        type_q: the same.
 
     Raises:
-        TypeError: one is not.
+        TypeError: one is not a class.
 
     Example:
         >>> class Standard(Normal):
@@ -71,7 +70,8 @@ def register_kl(type_p, type_q):
         tensor(0.)
     """
     for name, kind in (("type_p", type_p), ("type_q", type_q)):
-        if not isinstance(kind, type) or not issubclass(kind, Distribution):
+        # A class may stand for distributions without being a subclass: a mixin that they share.
+        if not isinstance(kind, type):
             raise TypeError(f"Expected {name} to be a Distribution subclass but got {kind}")
 
     def decorator(function):

@@ -50,3 +50,18 @@ def test_concat_and_subset():
 def test_option_errors():
     with pytest.raises(ValueError, match="exclude"):
         data.DataLoader(_source(), shuffle=True, sampler=data.SequentialSampler(_source()))
+
+
+def test_arrays_of_texts_and_objects_are_known_by_their_dtype():
+    numpy = pytest.importorskip("numpy")
+    pattern = data._utils.collate.np_str_obj_array_pattern
+    for values, other in (
+        (["a"], True),
+        ([b"a"], True),
+        ([None], True),
+        ([1], False),
+        ([1.0], False),
+    ):
+        array = numpy.array(values)
+        assert (pattern.search(array.dtype.str) is not None) == other
+        assert (data.default_convert(array) is array) == other

@@ -197,3 +197,20 @@ def test_kumaraswamy_mode_is_the_highest_point():
     points = facula.linspace(0.001, 0.999, 999).reshape(-1, 1)
     best = points[d.log_prob(points).argmax(0), 0]
     assert facula.allclose(d.mode, best, atol=1e-3)
+
+
+def test_a_divergence_is_stated_for_a_mixin_of_distributions():
+    class Scored:
+        pass
+
+    class ScoredNormal(Scored, facula.distributions.Normal):
+        pass
+
+    @facula.distributions.register_kl(ScoredNormal, Scored)
+    def divergence(p, q):
+        return facula.tensor(7.0)
+
+    a = ScoredNormal(0.0, 1.0)
+    assert facula.distributions.kl_divergence(a, a).item() == 7.0
+    with pytest.raises(TypeError):
+        facula.distributions.register_kl(a, facula.distributions.Normal)

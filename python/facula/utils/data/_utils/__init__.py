@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-from facula.utils.data._utils.collate import collate, default_collate, default_convert  # noqa: F401
+from facula.utils.data._utils.collate import default_collate, default_convert  # noqa: F401

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
 import facula
 
 _TEXT = (str, bytes)
+# The kinds of NumPy's dtypes that no tensor has: texts and objects.
+np_str_obj_array_pattern = re.compile("[SaUO]")
 
 
 def _module_of(value):
     return type(value).__module__
+
+
+def _is_text_or_object(array):
+    return np_str_obj_array_pattern.search(array.dtype.str) is not None
 
 
 def _is_sequence(value):
@@ -55,9 +63,8 @@ def default_convert(data):
     if isinstance(data, facula.Tensor):
         return data
     if _module_of(data) == "numpy":
-        if type(data).__name__ in ("ndarray", "memmap"):
-            return data if data.dtype.kind in "SaUO" else facula.as_tensor(data)
-        return facula.as_tensor(data)
+        no_tensor = type(data).__name__ in ("ndarray", "memmap") and _is_text_or_object(data)
+        return data if no_tensor else facula.as_tensor(data)
     if _is_mapping(data):
         return _same_mapping(data, {k: default_convert(v) for k, v in data.items()})
     if _is_namedtuple(data):
@@ -69,7 +76,7 @@ def default_convert(data):
     return data
 
 
-_BAD_TYPE = (
+default_collate_err_msg_format = (
     "default_collate(): expected tensors, NumPy arrays, numbers, strings, mappings or "
     "sequences; found {}"
 )
@@ -113,7 +120,7 @@ def collate(batch, *, collate_fn_map=None):
     if _is_namedtuple(first):
         return type(first)(*(again(column) for column in zip(*batch, strict=False)))
     if not _is_sequence(first):
-        raise TypeError(_BAD_TYPE.format(type(first)))
+        raise TypeError(default_collate_err_msg_format.format(type(first)))
     if any(len(item) != len(first) for item in batch):
         raise RuntimeError("default_collate(): all samples must be sequences of the same length")
     columns = [again(column) for column in zip(*batch, strict=True)]
@@ -127,8 +134,8 @@ def collate_tensor_fn(batch, *, collate_fn_map=None):
 
 def collate_numpy_array_fn(batch, *, collate_fn_map=None):
     """Stack arrays along a new first dimension; those of texts and objects raise TypeError."""
-    if batch[0].dtype.kind in "SaUO":
-        raise TypeError(_BAD_TYPE.format(batch[0].dtype))
+    if _is_text_or_object(batch[0]):
+        raise TypeError(default_collate_err_msg_format.format(batch[0].dtype))
     return collate([facula.as_tensor(item) for item in batch], collate_fn_map=collate_fn_map)
 
 
