@@ -7,6 +7,8 @@ from contextlib import contextmanager
 import facula
 from facula import _C
 
+default_generator = _C._default_generator()
+
 
 def _seed_devices(number):
     """Restart the default streams of the accelerator's devices."""

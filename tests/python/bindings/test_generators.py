@@ -98,3 +98,9 @@ for _ in range(100):
 print(len(calls))
 """
     assert isolated.run(body) == "100\n"
+
+
+def test_the_default_generator_is_one_object_under_both_names():
+    assert facula.random.default_generator is facula.default_generator
+    facula.manual_seed(3)
+    assert facula.random.default_generator.initial_seed() == 3
