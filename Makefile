@@ -38,7 +38,7 @@ demo: build ## train a small network on handwritten digits, with a picture of th
 	@$(VENV_PYTHON) examples/digits.py --out-dir build/demo $(DEMO_OPTIONS)
 
 examples: build program-packages ## the examples with facula and PyTorch: their curves, side by side
-	@PYTHONPATH=build/release/python:build/program-packages \
+	@PYTHONPATH=build/release/python:build/program-packages/site-packages \
 	  $(ORACLE)/bin/python examples/compare.py $(SUITE_OPTIONS)
 
 test: build-tests ## all C++ and Python tests
@@ -65,13 +65,14 @@ oracle: setup ## the environment with PyTorch for comparisons (ORACLE=its folder
 differential: build oracle ## the tests that compare with PyTorch
 	@$(TESTS) differential --python $(ORACLE)/bin/python --options='$(SUITE_OPTIONS)'
 
+# The folder's name tells dill, by which datasets makes fingerprints, that they are packages.
 program-packages: oracle
 	@$(ORACLE)/bin/python -m pip install -q --disable-pip-version-check --no-deps --upgrade \
-	  --target build/program-packages -r tests/programs/requirements.txt
+	  --target build/program-packages/site-packages -r tests/programs/requirements.txt
 
 programs: build program-packages ## programs that say `import torch`, with PyTorch and with facula
 	@PYTHONPATH=build/release/python $(ORACLE)/bin/python tests/programs/run.py --table \
-	  --packages build/program-packages $(SUITE_OPTIONS)
+	  --packages build/program-packages/site-packages $(SUITE_OPTIONS)
 
 conformance: build oracle ## PyTorch's operator database, and the floor of passing cases
 	@PYTHONPATH=build/release/python $(VENV_PYTHON) tools/conformance.py --harness $(CONFORMANCE) \

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 # Where `make programs` and `make examples` install what programs need.
-PACKAGES = ROOT / "build" / "program-packages"
+PACKAGES = ROOT / "build" / "program-packages" / "site-packages"
 
 # What makes a program small enough for a test.
 SMALL = {
