@@ -4,6 +4,13 @@ import facula
 from facula import _C
 
 
+def _kind(t):
+    """The tensor's registered kind; None for strided tensors, and for facula's own quantized ones,
+    which have a storage and strides."""
+    kind = _C._layout_kind(t)
+    return None if kind == "facula.quantized" else kind
+
+
 def rebuild(kind, size, dtype, device, parts, requires_grad):
     """A tensor of a registered kind from its parts; the library must be loaded.
 
@@ -17,7 +24,7 @@ def rebuild(kind, size, dtype, device, parts, requires_grad):
 
 def reduction(t):
     """What a pickle says of the tensor: `rebuild` and its arguments; None for strided tensors."""
-    kind = _C._layout_kind(t)
+    kind = _kind(t)
     if kind is None:
         return None
     plain = t.detach()
@@ -27,7 +34,7 @@ def reduction(t):
 
 def copied(t, memo):
     """A copy with parts of its own; None for strided tensors."""
-    kind = _C._layout_kind(t)
+    kind = _kind(t)
     if kind is None:
         return None
     parts = [p if p is None else p.__deepcopy__(memo) for p in _C._layout_parts(t.detach())]
@@ -36,7 +43,7 @@ def copied(t, memo):
 
 def text(t, indent):
     """The tensor's values as its kind says them, or its parts; None for strided tensors."""
-    if _C._layout_kind(t) is None:
+    if _kind(t) is None:
         return None
     said = _C._layout_text(t)
     if said:

@@ -92,9 +92,26 @@ def _copied(self, memo):
     if self.is_neg():
         return facula._neg_view(self.detach()).neg()
     storage = self.untyped_storage().__deepcopy__(memo)
+    if self.is_quantized:
+        return _over_storage(self, storage)
     return _C._tensor_from_storage(
         storage, self.dtype, self.storage_offset(), self.size(), self.stride(), False
     )
+
+
+def _over_storage(self, storage):
+    """A quantized tensor as `self`, over another storage."""
+    from facula.serialization import _core, _rebuild
+
+    function, (_, *rest) = _rebuild._quantized_reduction(self)
+    return function(_core.typed(storage, self.dtype), *rest)
+
+
+def qscheme(self):
+    """How the integers of a quantized tensor stand for values: a `facula.qscheme`."""
+    from facula._qscheme import scheme_of
+
+    return scheme_of(self)
 
 
 def __array_wrap__(self, array, context=None, return_scalar=False):
@@ -148,7 +165,8 @@ def __dir__(self):
 def type_(self, dtype=None, non_blocking=False, **kwargs):
     """The name of the tensor's legacy type; with a dtype or such a name, a conversion."""
     if dtype is None:
-        return f"torch.{_legacy_name(self.dtype)}Tensor"
+        place = "torch.quantized" if self.is_quantized else "torch"
+        return f"{place}.{_legacy_name(self.dtype)}Tensor"
     if isinstance(dtype, str):
         name = dtype.rsplit(".", 1)[-1]
         matching = [d for d in _dtypes() if f"{_legacy_name(d)}Tensor" == name]
@@ -197,6 +215,11 @@ _LEGACY = {
     facula.bool: "Bool",
     facula.bfloat16: "BFloat16",
     facula.complex32: "ComplexHalf",
+    facula.qint8: "QInt8",
+    facula.quint8: "QUInt8",
+    facula.qint32: "QInt32",
+    facula.quint4x2: "QUInt4x2",
+    facula.quint2x4: "QUInt2x4",
 }
 
 

@@ -39,6 +39,15 @@ def _rebuild_nested_tensor(buffer, sizes, strides, storage_offsets):
     return _rebuilt("rebuild_nested", buffer, sizes, strides, storage_offsets)
 
 
+def _rebuild_qtensor(
+    storage, storage_offset, size, stride, quantizer_params, requires_grad, backward_hooks
+):
+    """Make a quantized tensor over `storage` (typed); returns a Tensor."""
+    geometry = (storage, storage_offset, size, stride)
+    rest = (quantizer_params, requires_grad, backward_hooks)
+    return _rebuilt("rebuild_quantized_tensor", *geometry, *rest)
+
+
 def _rebuild_parameter(data, requires_grad, backward_hooks):
     """Make a Parameter over `data`; returns a Parameter."""
     return _rebuilt("rebuild_parameter", data, requires_grad, backward_hooks)

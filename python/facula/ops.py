@@ -20,6 +20,10 @@ class _Namespace:
             import facula._library.python_operators  # noqa: F401  (defines more of them)
 
             packet = _C._packet(self._name, name)
+        if packet is None and self._name == "quantized":
+            from facula._library import quantized_operators
+
+            packet = quantized_operators.find(name)
         if packet is None:
             raise AttributeError(f"'_OpNamespace' '{self._name}' object has no attribute '{name}'")
         if self._name == "aten":

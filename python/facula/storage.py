@@ -27,6 +27,19 @@ _CLASS_NAMES = {
     facula.bfloat16: "BFloat16Storage",
     facula.complex128: "ComplexDoubleStorage",
     facula.complex64: "ComplexFloatStorage",
+    facula.qint8: "QInt8Storage",
+    facula.quint8: "QUInt8Storage",
+    facula.qint32: "QInt32Storage",
+    facula.quint4x2: "QUInt4x2Storage",
+    facula.quint2x4: "QUInt2x4Storage",
+}
+# The dtype that the elements of a storage are read as: quantized ones as their integers.
+_READ_AS = {
+    facula.qint8: facula.int8,
+    facula.quint8: facula.uint8,
+    facula.qint32: facula.int32,
+    facula.quint4x2: facula.uint8,
+    facula.quint2x4: facula.uint8,
 }
 _DTYPES = {name: dtype for dtype, name in _CLASS_NAMES.items()}
 # The methods of both kinds of storage that cast: name -> dtype.
@@ -53,7 +66,8 @@ _CASTS = {
 def _elements(untyped, dtype):
     """The storage as a tensor of one dimension, over the same memory."""
     count = untyped.nbytes() // dtype.itemsize
-    return _C._tensor_from_storage(untyped, dtype, 0, (count,), (1,), False)
+    read_as = _READ_AS.get(dtype, dtype)
+    return _C._tensor_from_storage(untyped, read_as, 0, (count,), (1,), False)
 
 
 def _lines(values, kind, dtype, device, size):

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "core/error.h"
+#include "core/quantized_dtype.h"
 
 namespace facula {
 namespace {
@@ -25,6 +26,11 @@ constexpr std::array<DTypeInfo, dtype_slots> make_table() {
   set(DType::Complex64, {"complex64", "ComplexFloat", 8, K::Complex});
   set(DType::Complex128, {"complex128", "ComplexDouble", 16, K::Complex});
   set(DType::Bool, {"bool", "Bool", 1, K::Bool});
+  set(qint8, {"qint8", "QInt8", 1, K::None});
+  set(quint8, {"quint8", "QUInt8", 1, K::None});
+  set(qint32, {"qint32", "QInt32", 4, K::None});
+  set(quint4x2, {"quint4x2", "QUInt4x2", 1, K::None});
+  set(quint2x4, {"quint2x4", "QUInt2x4", 1, K::None});
   set(DType::BFloat16, {"bfloat16", "BFloat16", 2, K::Float});
   set(DType::Float8E5M2, {"float8_e5m2", "Float8_e5m2", 1, K::Float});
   set(DType::Float8E4M3, {"float8_e4m3fn", "Float8_e4m3fn", 1, K::Float});
@@ -38,9 +44,11 @@ constexpr auto table = make_table();
 static_assert([] {
   for (int i = 0; i < dtype_slots; ++i) {
     const DTypeInfo& facts = table[static_cast<size_t>(i)];
-    if (facts.size != dtype_bytes[i] ||
+    const bool quantized = is_quantized(static_cast<DType>(i));
+    if ((quantized ? 0 : facts.size) != dtype_bytes[i] ||
         (floating_dtypes >> i & 1) != (facts.kind == DTypeKind::Float) ||
-        (complex_dtypes >> i & 1) != (facts.kind == DTypeKind::Complex))
+        (complex_dtypes >> i & 1) != (facts.kind == DTypeKind::Complex) ||
+        quantized != (facts.kind == DTypeKind::None && facts.name != nullptr))
       return false;
   }
   return true;
@@ -131,6 +139,9 @@ DType promote(DType a, DType b) {
     throw Error(ErrorKind::Runtime,
                 "promote_types(): float8 dtypes have no common dtype with others; got ",
                 facula::name(a), " and ", facula::name(b));
+  check(!is_quantized(a) && !is_quantized(b),
+        "promote_types(): quantized dtypes have no common dtype with others; got ", facula::name(a),
+        " and ", facula::name(b));
   const K ka = info(a).kind, kb = info(b).kind;
   if (ka == K::Bool) return b;
   if (kb == K::Bool) return a;

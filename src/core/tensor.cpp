@@ -202,7 +202,17 @@ void describe_large(const TensorImpl& t) {
 }
 }  // namespace
 
+namespace {
+// Quantized dtypes have no element size here: their tensors are made over integers.
+[[noreturn]] void no_plain_tensor_of(DType dtype) {
+  throw Error(ErrorKind::Runtime, "a tensor of dtype ", name(dtype),
+              " needs a scale and a zero point: quantize_per_tensor() and its kin make it");
+}
+}  // namespace
+
 Tensor empty_tensor(IntSpan sizes, DType dtype, Device device) {
+  if (!itemsize(dtype)) [[unlikely]]
+    no_plain_tensor_of(dtype);
   TensorImpl* t = new_tensor_impl();
   Tensor owner(Ref<TensorImpl>::take(t));
   t->set_checked(sizes);
@@ -218,6 +228,8 @@ Tensor empty_tensor(IntSpan sizes, DType dtype, Device device) {
 }
 
 Tensor empty_like_contiguous(const TensorImpl& like, DType dtype, Device device) {
+  if (!itemsize(dtype)) [[unlikely]]
+    no_plain_tensor_of(dtype);
   const size_t bytes = static_cast<size_t>(like.numel) * itemsize(dtype);
   check(like.numel <= PTRDIFF_MAX / 16,
         "Storage size calculation overflowed with sizes=", str(like.sizes()));
@@ -275,6 +287,7 @@ Tensor tensor_over(Ref<Storage> storage, DType dtype, int64_t offset, IntSpan si
   for (int64_t s : strides)
     check(s >= 0, "expected strides that are not negative; got ", str(strides));
   check(offset >= 0, "expected a storage offset that is not negative; got ", offset);
+  if (!itemsize(dtype)) no_plain_tensor_of(dtype);
   const int64_t reach = extent(sizes, strides);
   int64_t last, bytes;
   const bool fits = !__builtin_add_overflow(reach, offset, &last) &&

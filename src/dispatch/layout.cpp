@@ -113,6 +113,12 @@ bool has_layout_kernel(const Operator& op, const ExtensionKind& kind, DeviceType
   return find_kernel(op, kind, device) != nullptr;
 }
 
+void run_without_kernel(OpCall& c, const ExtensionKind& kind) {
+  const DeviceType device = device_type_of((c.layers & backend_layers).highest());
+  if (has_composite_kernel(*c.op) || has_by_base(c, kind, device)) return run_composite(c);
+  no_kernel(c, kind, device);
+}
+
 void run_layout(OpCall& c) {
   const ExtensionKind* kind = kind_of(c);
   const LayerSet backends = c.layers & backend_layers;
@@ -125,8 +131,7 @@ void run_layout(OpCall& c) {
   if (c.op->record->flags & any_layout) return run_backend(c, backends.highest());
   if (const Slot* s = fallbacks[kind->id].load(std::memory_order_acquire))
     return run_checked(c, *s);
-  if (has_composite_kernel(*c.op) || has_by_base(c, *kind, device)) return run_composite(c);
-  no_kernel(c, *kind, device);
+  run_without_kernel(c, *kind);
 }
 
 }  // namespace facula

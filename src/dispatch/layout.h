@@ -33,6 +33,11 @@ void set_layout_fallback(const ExtensionKind& kind, KernelFn function, void* con
 // Whether the operator has a kernel for tensors of this kind on this device.
 bool has_layout_kernel(const Operator& op, const ExtensionKind& kind, DeviceType device);
 
+// What happens to a call on tensors of a kind that has no kernel for it: the operator's composite,
+// or the base form and copy_ for what writes; else NotImplementedError. For fallbacks that leave
+// some operators alone.
+void run_without_kernel(OpCall& c, const ExtensionKind& kind);
+
 // The handler of Layer::Layout: the operator's kernel for the first tensor's kind, else the kind's
 // fallback, else the operator's composite, else NotImplementedError.
 void run_layout(OpCall& c);

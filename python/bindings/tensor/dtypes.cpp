@@ -35,7 +35,9 @@ template <bool (*Test)(DType)>
 PyObject* dtype_flag(PyObject* o, void*) {
   return PyBool_FromLong(Test(dtype_value(o)));
 }
-PyObject* dtype_itemsize(PyObject* o, void*) { return PyLong_FromSize_t(itemsize(dtype_value(o))); }
+PyObject* dtype_itemsize(PyObject* o, void*) {
+  return PyLong_FromSize_t(info(dtype_value(o)).size);
+}
 PyObject* dtype_to_real(PyObject* o, PyObject*) {
   return Py_NewRef(dtype_object(real_of(dtype_value(o))));
 }

@@ -255,6 +255,7 @@ Tensor over_storage(PyObject* data, DType wanted) {
     dtype = dtype_value(own.get());
   }
   const auto s = Ref<Storage>::share(storage_value(untyped));
+  check(itemsize(dtype) > 0, "tensor(): a storage does not say what ", name(dtype), " are worth");
   const int64_t n = static_cast<int64_t>(s->nbytes() / itemsize(dtype)), one = 1;
   return tensor_over(s, dtype, 0, IntSpan(&n, 1), IntSpan(&one, 1));
 }
@@ -437,6 +438,7 @@ Object frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
   Ref<Storage> s = storage_over_buffer(buffer, writable);
   const int64_t length = static_cast<int64_t>(s->nbytes()),
                 size = static_cast<int64_t>(itemsize(d));
+  check_value(size > 0, "frombuffer(): a buffer does not say what ", name(d), " are worth");
   check_value(length > 0 && count != 0, "both buffer length (", length, ") and count (", count,
               ") must not be 0");
   check_value(offset >= 0 && offset < length, "frombuffer(): offset must be in [0, ", length,

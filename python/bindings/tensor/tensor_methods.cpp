@@ -48,14 +48,16 @@ PyObject* full(PyObject* self, PyObject* args, PyObject* given_keywords) {
 
 Object dim(PyObject* o) { return integer(tensor_of(o).dim()); }
 Object numel(PyObject* o) { return integer(numel_of(tensor_of(o))); }
-Object element_size(PyObject* o) { return integer(static_cast<int64_t>(tensor_of(o).itemsize())); }
+Object element_size(PyObject* o) { return integer(info(tensor_of(o).dtype()).size); }
 Object storage_offset(PyObject* o) { return integer(tensor_of(o).storage_offset()); }
 Object data_ptr(PyObject* o) {
   const Tensor& t = tensor_of(o);
   check(!has_layout_kind(t) || t->extension->kind->has_storage,
         "Cannot access data pointer of Tensor that doesn't have storage");
   if (!t->storage->has_memory()) return integer(0);
-  return Object::take(PyLong_FromVoidPtr(t.data()));
+  // Of quantized dtypes too, which have no itemsize().
+  const int64_t bytes = t.storage_offset() * info(t.dtype()).size;
+  return Object::take(PyLong_FromVoidPtr(static_cast<char*>(t->storage->data()) + bytes));
 }
 Object untyped_storage(PyObject* o) { return storage_object(storage_of(tensor_of(o))); }
 Object storage_type_of(PyObject* o) {
@@ -472,6 +474,7 @@ PyMethodDef tensor_methods[] = {
     written_in_python<"dim_order">(),
     written_in_python<"is_same_size">(),
     written_in_python<"is_set_to">(),
+    written_in_python<"qscheme">(),
     {nullptr, nullptr, 0, nullptr}};
 
 PyObject* tensor_repr(PyObject* o) {

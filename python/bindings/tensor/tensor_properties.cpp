@@ -29,8 +29,8 @@ Object dtype(const Tensor& t) { return Object::share(dtype_object(t.dtype())); }
 Object device(const Tensor& t) { return device_object(t.device()); }
 Object layout(const Tensor& t) { return Object::share(layout_object(t->layout)); }
 Object ndim(const Tensor& t) { return integer(t.dim()); }
-Object itemsize(const Tensor& t) { return integer(static_cast<int64_t>(t.itemsize())); }
-Object nbytes(const Tensor& t) { return integer(numel_of(t) * static_cast<int64_t>(t.itemsize())); }
+Object itemsize(const Tensor& t) { return integer(info(t.dtype()).size); }
+Object nbytes(const Tensor& t) { return integer(numel_of(t) * info(t.dtype()).size); }
 Object version(const Tensor& t) {
   check(!t->inference, "Tensor._version: an inference tensor counts no versions");
   return integer(t->current_version());

@@ -18,6 +18,11 @@ STORAGE_DTYPES = {
     "BoolStorage": "bool",
     "ComplexDoubleStorage": "complex128",
     "ComplexFloatStorage": "complex64",
+    "QInt8Storage": "qint8",
+    "QUInt8Storage": "quint8",
+    "QInt32Storage": "qint32",
+    "QUInt4x2Storage": "quint4x2",
+    "QUInt2x4Storage": "quint2x4",
 }
 STORAGE_NAMES = {dtype: storage for storage, dtype in STORAGE_DTYPES.items()}
 # Types without a storage class of their own are saved over an untyped storage, with the dtype.

@@ -154,6 +154,8 @@ def _reduction(obj):
         return _tensor_reduction(obj)
     if isinstance(obj, facula.dtype):
         return _named(obj)
+    if isinstance(obj, facula.qscheme):
+        return obj.__reduce__()
     if isinstance(obj, facula.Size):
         return _rebuild_name("torch", "Size"), (tuple(obj),)
     if isinstance(obj, facula.device):

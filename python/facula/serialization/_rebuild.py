@@ -112,9 +112,42 @@ def rebuild_sparse_tensor(layout, data):
     )
 
 
-def rebuild_quantized_tensor(*args):
-    """Quantized tensors are not supported: raises NotImplementedError."""
-    raise NotImplementedError("load(): quantized tensors cannot be read yet")
+_INTEGERS = {"qint8": "int8", "quint8": "uint8", "qint32": "int32"}
+_PER_BYTE = {"quint4x2": 2, "quint2x4": 4}
+
+
+def _stored_integers(base, name, storage_offset, size, stride):
+    """The integers of a quantized tensor: plain ones, or the bytes that several share."""
+    if name in _INTEGERS:
+        dtype = getattr(facula, _INTEGERS[name])
+        return _core.tensor_over(base, dtype, storage_offset, size, stride, False)
+    if name not in _PER_BYTE:
+        raise RuntimeError(f"load(): a quantized tensor is over a storage of {name}")
+    if storage_offset:
+        raise NotImplementedError("load(): a view of packed quantized elements")
+    return _core.tensor_over(base, facula.uint8, 0, (base.nbytes(),), (1,), False)
+
+
+def rebuild_quantized_tensor(
+    storage, storage_offset, size, stride, quantizer_params, requires_grad, backward_hooks
+):
+    """A quantized tensor over a typed storage; raises RuntimeError where the parts do not fit."""
+    dtype = getattr(storage, "dtype", None)
+    if not _core.is_storage(storage) or not isinstance(dtype, facula.dtype):
+        raise RuntimeError("load(): a tensor's storage is of another type")
+    name, base = _core.dtype_name(dtype), _core.untyped(storage)
+    integers = _stored_integers(base, name, storage_offset, size, stride)
+    if not isinstance(quantizer_params, tuple) or not quantizer_params:
+        raise RuntimeError("load(): a quantized tensor's parameters are not a tuple")
+    scheme, *rest = quantizer_params
+    if scheme is facula.per_tensor_affine and len(rest) == 2:
+        scale, zero_point = float(rest[0]), int(rest[1])
+        make, args = facula.ops.aten._over_per_tensor_integers, (scale, zero_point)
+    elif len(rest) == 3 and all(isinstance(t, facula.Tensor) for t in rest[:2]):
+        make, args = facula.ops.aten._over_per_channel_integers, (*rest[:2], int(rest[2]))
+    else:
+        raise RuntimeError(f"load(): a quantized tensor of scheme {scheme!r}")
+    return _with_grad(make(integers, dtype, size, *args), requires_grad, backward_hooks)
 
 
 def rebuild_wrapper_subclass(
@@ -253,6 +286,19 @@ def _sparse_reduction(t):
     return _NAMES["torch._utils._rebuild_sparse_tensor"], (t.layout, data)
 
 
+def _quantized_reduction(t):
+    scheme = t.qscheme()
+    if scheme is facula.per_tensor_affine:
+        quantizer = (scheme, t.q_scale(), t.q_zero_point())
+    else:
+        parameters = (t.q_per_channel_scales(), t.q_per_channel_zero_points())
+        quantizer = (scheme, *parameters, t.q_per_channel_axis())
+    storage = _core.typed(t.untyped_storage(), t.dtype)
+    place = (t.storage_offset(), tuple(t.size()), t.stride())
+    args = (storage, *place, quantizer, t.requires_grad, OrderedDict())
+    return _NAMES["torch._utils._rebuild_qtensor"], args
+
+
 def _is_wrapper(t):
     is_dispatched = getattr(type(t), "__torch_dispatch__", None) is not None
     return is_dispatched and not t.is_meta and t.numel() > 0 and t.data_ptr() == 0
@@ -270,7 +316,7 @@ def _plain_reduction(t):
     if (reduced := _layouts.reduction(t)) is not None:
         return _NAMES["torch._layouts.rebuild"], reduced[1]
     if t.is_quantized:
-        raise NotImplementedError("save(): quantized tensors cannot be written yet")
+        return _quantized_reduction(t)
     if t.layout != facula.strided:
         return _sparse_reduction(t)
     if t.device.type == "meta":

@@ -286,6 +286,8 @@ Tensor view_dtype(const Tensor& self, DType dtype) {
   if (self.dtype() == dtype) return alias_tensor(self);
   const int64_t from = static_cast<int64_t>(self.itemsize()),
                 to = static_cast<int64_t>(itemsize(dtype));
+  check(from > 0 && to > 0, "view(): expected dtypes whose elements are plain bytes; got ",
+        name(self.dtype()), " and ", name(dtype));
   IntVec sizes(self.sizes()), strides(self.strides());
   int64_t offset = self.storage_offset();
   if (from > to) {

@@ -1,0 +1,254 @@
+#include "kernels/cpu/quantized/product.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "core/threads.h"
+#include "kernels/cpu/quantized/product_tile.h"
+
+namespace facula::cpu::FACULA_ISA {
+namespace {
+
+constexpr int64_t block_rows = 48;      // rows that one task takes
+constexpr int64_t block_columns = 256;  // columns that one task takes
+
+// What a tile of sums needs to become values: for each column the integer that is taken off for
+// the rows' zero point, a factor, and what is added before (quantized results) or after (floats).
+struct Columns {
+  std::vector<int32_t> offset;
+  std::vector<int32_t> zero_point;  // empty where all are zero
+  std::vector<float> factor, bias;
+};
+
+Columns columns_of(const ByteRows& rows, const ByteWeights& w, double out_scale, bool to_float) {
+  Columns c;
+  const auto n = static_cast<size_t>(w.n);
+  c.offset.resize(n);
+  c.factor.resize(n);
+  c.bias.resize(n);
+  const bool centred =
+      std::all_of(w.zero_points, w.zero_points + w.parameters, [](int64_t z) { return z == 0; });
+  if (!centred) c.zero_point.resize(n);
+  for (size_t j = 0; j < n; ++j) {
+    const size_t p = w.parameters == 1 ? 0 : j;
+    const auto zero = static_cast<int32_t>(rows.zero_point);
+    const auto column_zero = static_cast<int32_t>(w.zero_points[p]);
+    c.offset[j] = zero * (w.sums[j] - static_cast<int32_t>(w.k) * column_zero);
+    if (!centred) c.zero_point[j] = column_zero;
+    const float both = static_cast<float>(rows.scale * w.scales[p]);
+    c.factor[j] = to_float ? both : static_cast<float>(rows.scale * w.scales[p] / out_scale);
+    const float bias = w.bias ? w.bias[j] : 0.0f;
+    c.bias[j] = to_float ? bias : bias / both;
+  }
+  return c;
+}
+
+int32_t sum_of(const uint8_t* row, int64_t k) {
+  int32_t sum = 0;
+  for (int64_t i = 0; i < k; ++i) sum += row[i];
+  return sum;
+}
+
+// Removes what the zero points added: sums of (a - za) (b - zb).
+void take_off(int32_t* sums, int64_t n, const Columns& c, int64_t first, const uint8_t* row,
+              int64_t k) {
+  for (int64_t j = 0; j < n; ++j) sums[j] -= c.offset[static_cast<size_t>(first + j)];
+  if (c.zero_point.empty()) return;
+  const int32_t of_row = sum_of(row, k);
+  for (int64_t j = 0; j < n; ++j) sums[j] -= of_row * c.zero_point[static_cast<size_t>(first + j)];
+}
+
+struct FinishBytes {
+  const Columns& columns;
+  const ByteResult& result;
+
+  void operator()(int64_t row, int64_t first, int64_t n, const int32_t* sums) const {
+    uint8_t* to = result.data + row * result.pitch + first;
+    const float *factor = columns.factor.data() + first, *bias = columns.bias.data() + first;
+    const auto zero = static_cast<float>(result.zero_point);
+    const float least = result.relu ? std::max(zero, 0.0f) : 0.0f;
+    for (int64_t j = 0; j < n; ++j) {
+      float v = std::nearbyint((static_cast<float>(sums[j]) + bias[j]) * factor[j]) + zero;
+      v = v < 255.0f ? v : 255.0f;
+      v = v > least ? v : least;
+      to[j] = static_cast<uint8_t>(static_cast<int32_t>(v));
+    }
+  }
+};
+
+struct FinishFloats {
+  const Columns& columns;
+  const FloatResult& result;
+
+  void operator()(int64_t row, int64_t first, int64_t n, const int32_t* sums) const {
+    float* to = result.data + row * result.pitch + first;
+    const float *factor = columns.factor.data() + first, *bias = columns.bias.data() + first;
+    const float least = result.relu ? 0.0f : -INFINITY;
+    for (int64_t j = 0; j < n; ++j) {
+      const float v = static_cast<float>(sums[j]) * factor[j] + bias[j];
+      to[j] = v < least ? least : v;
+    }
+  }
+};
+
+// Rows of a multiple of four bytes, the last ones zero.
+struct PaddedRows {
+  std::vector<uint8_t> memory;
+  const uint8_t* data;
+  int64_t pitch;
+};
+PaddedRows padded(const uint8_t* data, int64_t pitch, int64_t rows, int64_t k) {
+  if (k % 4 == 0) return {{}, data, pitch};
+  PaddedRows p;
+  p.pitch = byte_steps(k) * 4;
+  p.memory.resize(static_cast<size_t>(rows * p.pitch));
+  for (int64_t i = 0; i < rows; ++i)
+    std::memcpy(p.memory.data() + i * p.pitch, data + i * pitch, static_cast<size_t>(k));
+  p.data = p.memory.data();
+  return p;
+}
+
+// All columns of some rows in [begin, end) x [from, to); finish(row, first column, n, sums).
+template <class Finish>
+void run_block(const uint8_t* data, int64_t pitch, const ByteWeights& w, const Columns& c,
+               int64_t begin, int64_t end, int64_t from, int64_t to, const Finish& finish) {
+  const PaddedRows a = padded(data + begin * pitch, pitch, end - begin, w.k);
+  const int64_t steps = byte_steps(w.k);
+  int32_t sums[tile_rows * tile_columns];
+  for (int64_t column = from; column < to; column += tile_columns) {
+    const int64_t n = std::min(to - column, tile_columns);
+    for (int64_t row = begin; row < end; row += tile_rows) {
+      const int64_t m = std::min(end - row, tile_rows);
+      byte_tile({steps, m, n, a.data + (row - begin) * a.pitch, a.pitch,
+                 w.packed + column * steps * 4, sums});
+      for (int64_t i = 0; i < m; ++i) {
+        int32_t* of_row = sums + i * tile_columns;
+        take_off(of_row, n, c, column, data + (row + i) * pitch, w.k);
+        finish(row + i, column, n, of_row);
+      }
+    }
+  }
+}
+
+template <class Finish>
+void run(const ByteRows& rows, const ByteWeights& w, const Columns& c, const Finish& finish) {
+  const int64_t down = (rows.m + block_rows - 1) / block_rows,
+                across = (w.n + block_columns - 1) / block_columns;
+  parallel_for(down * across, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t row = t / across * block_rows, column = t % across * block_columns;
+      run_block(rows.data, rows.pitch, w, c, row, std::min(row + block_rows, rows.m), column,
+                std::min(column + block_columns, w.n), finish);
+    }
+  });
+}
+
+}  // namespace
+
+void pack_bytes(const int8_t* weights, int64_t n, int64_t k, int8_t* packed, int32_t* sums) {
+  const int64_t steps = byte_steps(k), panels = (n + byte_columns - 1) / byte_columns;
+  parallel_for(panels, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t panel = begin; panel < end; ++panel)
+      for (int64_t step = 0; step < steps; ++step)
+        for (int64_t at = 0; at < byte_columns * 4; ++at) {
+          const int64_t column = panel * byte_columns + at / 4, i = step * 4 + at % 4;
+          packed[(panel * steps + step) * byte_columns * 4 + at] =
+              column < n && i < k ? weights[column * k + i] : int8_t{0};
+        }
+  });
+  for (int64_t column = 0; column < n; ++column) {
+    int32_t sum = 0;
+    for (int64_t i = 0; i < k; ++i) sum += weights[column * k + i];
+    sums[column] = sum;
+  }
+}
+
+void multiply_bytes(const ByteRows& rows, const ByteWeights& w, const ByteResult& result) {
+  const Columns c = columns_of(rows, w, result.scale, false);
+  run(rows, w, c, FinishBytes{c, result});
+}
+
+void multiply_bytes_to_float(const ByteRows& rows, const ByteWeights& w,
+                             const FloatResult& result) {
+  const Columns c = columns_of(rows, w, 1, true);
+  run(rows, w, c, FinishFloats{c, result});
+}
+
+void multiply_integers(const ByteRows& rows, const ByteWeights& w, int32_t* result) {
+  const Columns c = columns_of(rows, w, 1, true);
+  run(rows, w, c, [&](int64_t row, int64_t first, int64_t n, const int32_t* sums) {
+    std::copy(sums, sums + n, result + row * w.n + first);
+  });
+}
+
+namespace {
+
+// What the kernel's taps reach from one position, for one group of channels.
+struct Gatherer {
+  const ByteConvolution& s;
+  int64_t group;
+
+  void operator()(int64_t position, uint8_t* to) const {
+    const int64_t width = s.channels / s.groups;
+    int64_t out[3];
+    int64_t rest = position;
+    for (int d = 2; d >= 0; --d) {
+      out[d] = rest % s.out[d];
+      rest /= s.out[d];
+    }
+    const uint8_t* image = s.data + rest * s.in[0] * s.in[1] * s.in[2] * s.channels;
+    for (int64_t z = 0; z < s.kernel[0]; ++z)
+      for (int64_t y = 0; y < s.kernel[1]; ++y)
+        for (int64_t x = 0; x < s.kernel[2]; ++x, to += width) {
+          const int64_t tap[3] = {z, y, x};
+          int64_t at = 0;
+          bool inside = true;
+          for (int d = 0; d < 3; ++d) {
+            const int64_t i = out[d] * s.stride[d] - s.padding[d] + tap[d] * s.dilation[d];
+            inside = inside && i >= 0 && i < s.in[d];
+            at = at * s.in[d] + i;
+          }
+          if (inside)
+            std::memcpy(to, image + at * s.channels + group * width, static_cast<size_t>(width));
+          else  // the value zero
+            std::memset(to, static_cast<int>(s.zero_point), static_cast<size_t>(width));
+        }
+  }
+};
+
+void convolve_group(const ByteConvolution& s, int64_t group, const ByteWeights& w,
+                    const ByteResult& result) {
+  const int64_t positions = s.batch * s.out[0] * s.out[1] * s.out[2];
+  const Columns c =
+      columns_of({positions, nullptr, 0, s.scale, s.zero_point}, w, result.scale, false);
+  ByteResult of_group = result;
+  of_group.data += group * w.n;
+  const bool as_it_lies = s.groups == 1 && s.kernel[0] * s.kernel[1] * s.kernel[2] == 1 &&
+                          s.stride[0] * s.stride[1] * s.stride[2] == 1 &&
+                          s.padding[0] + s.padding[1] + s.padding[2] == 0;
+  if (as_it_lies)
+    return run({positions, s.data, s.channels, s.scale, s.zero_point}, w, c,
+               FinishBytes{c, of_group});
+  const Gatherer gather{s, group};
+  parallel_for((positions + block_rows - 1) / block_rows, 1, [&](int64_t begin, int64_t end) {
+    std::vector<uint8_t> rows(static_cast<size_t>(block_rows * w.k));
+    for (int64_t b = begin; b < end; ++b) {
+      const int64_t first = b * block_rows, n = std::min(block_rows, positions - first);
+      for (int64_t i = 0; i < n; ++i) gather(first + i, rows.data() + i * w.k);
+      ByteResult of_block = of_group;
+      of_block.data += first * result.pitch;
+      run_block(rows.data(), w.k, w, c, 0, n, 0, w.n, FinishBytes{c, of_block});
+    }
+  });
+}
+
+}  // namespace
+
+void convolve_bytes(const ByteConvolution& shape, const ByteWeights* groups,
+                    const ByteResult& result) {
+  for (int64_t g = 0; g < shape.groups; ++g) convolve_group(shape, g, groups[g], result);
+}
+
+}  // namespace facula::cpu::FACULA_ISA
