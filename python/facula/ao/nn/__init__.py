@@ -1,0 +1,11 @@
+"""Modules of quantized numbers, and float modules that stand for several at once."""
+
+from __future__ import annotations
+
+from facula import _missing
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise _missing.attribute(__name__, name)
+    return _missing.submodule(__name__, name)

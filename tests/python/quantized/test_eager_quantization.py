@@ -1,0 +1,71 @@
+"""Models quantized after training: observers, fused modules, static and dynamic quantization."""
+
+import facula
+import pytest
+from facula import nn
+from facula.ao import quantization as ao
+
+
+def test_observers_give_scale_and_zero_point():
+    x = facula.tensor([-1.0, 0.5, 3.0])
+    observer = ao.MinMaxObserver()
+    observer(x)
+    scale, zero_point = observer.calculate_qparams()
+    assert scale.item() == pytest.approx(4 / 255) and zero_point.item() == 64
+    by_row = ao.PerChannelMinMaxObserver(dtype=facula.qint8, qscheme=facula.per_channel_symmetric)
+    by_row(facula.tensor([[-1.0, 0.5], [2.0, 3.0]]))
+    assert by_row.calculate_qparams()[0].tolist() == pytest.approx([1 / 127.5, 3 / 127.5])
+    average = ao.MovingAverageMinMaxObserver(averaging_constant=0.5)
+    average(x)
+    average(x + 2)
+    assert (average.min_val.item(), average.max_val.item()) == (0, 4)
+
+
+def test_histogram_leaves_out_far_values():
+    observer = ao.HistogramObserver()
+    observer(facula.linspace(-1, 1, 10001))
+    observer(facula.tensor([100.0]))
+    assert observer.histogram.sum().item() == 10002
+    assert observer.max_val.item() == 100
+
+
+def test_fake_quantize_follows_its_switches():
+    fake = ao.FakeQuantize(quant_min=0, quant_max=3)
+    x = facula.tensor([0.0, 0.4, 1.0, 3.0])
+    assert fake(x).tolist() == [0, 0, 1, 3]
+    fake.disable_fake_quant()
+    assert fake(x) is x
+
+
+def small_net():
+    facula.manual_seed(0)
+    layers = (nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 5))
+    return nn.Sequential(*layers).eval()
+
+
+def test_static_quantization_stays_near_the_floats():
+    net = small_net()
+    wrapped = ao.QuantWrapper(ao.fuse_modules(net, ["0", "1", "2"]))
+    wrapped.qconfig = ao.get_default_qconfig("x86")
+    prepared = ao.prepare(wrapped)
+    x = facula.randn(16, 1, 8, 8)
+    prepared(x)
+    converted = ao.convert(prepared)
+    assert "QuantizedConvReLU2d" in repr(converted)
+    y, expected = converted(x), net(x)
+    assert (y - expected).abs().mean() < 0.03 * expected.abs().max()
+
+
+def test_dynamic_quantization_stays_near_the_floats():
+    facula.manual_seed(0)
+    net = nn.Sequential(nn.Linear(20, 30), nn.ReLU(), nn.Linear(30, 5))
+    quantized = ao.quantize_dynamic(net)
+    x = facula.randn(8, 20)
+    assert (quantized(x) - net(x)).abs().max() < 0.03 * net(x).abs().max()
+
+
+def test_what_is_missing_says_so():
+    with pytest.raises(NotImplementedError, match=r"ao\.nn\.qat"):
+        ao.prepare_qat(small_net())
+    with pytest.raises(NotImplementedError, match="Cannot fuse"):
+        ao.fuse_modules(small_net(), ["3", "4"])
