@@ -225,3 +225,9 @@ def test_examples_give_what_they_say(name):
     module = getattr(facula.legacy, name)
     result = doctest.testmod(module, extraglobs={"facula": facula})
     assert result.attempted and not result.failed
+
+
+@pytest.mark.parametrize("name, args", [("Linear", ("a", 2)), ("Dropout", ({},))])
+def test_layers_name_arguments_that_are_no_numbers(name, args):
+    with pytest.raises(TypeError, match=f"{name}\\(\\): expected numbers"):
+        getattr(legacy, name)(*args)

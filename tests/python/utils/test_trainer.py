@@ -144,3 +144,9 @@ def test_a_figure_that_nobody_measures_is_named():
     trainer.register_plugin(plugins.Logger(["speed"]))
     with pytest.raises(KeyError, match="expected a figure of .*loss.*; got 'speed'"):
         trainer.run()
+
+
+@pytest.mark.parametrize("name", ["model", "criterion", "optimizer", "dataset"])
+def test_arguments_that_cannot_be_used_raise(name):
+    with pytest.raises(TypeError, match=f"expected {name}"):
+        Trainer(**{name: 3})

@@ -9,11 +9,19 @@ import facula
 from facula import nn
 from facula.legacy.nn.module import Wrapped
 
+# What Torch7's layers are made of.
+_ARGUMENTS = (int, float, list, tuple, facula.Tensor, type(None))
+
 
 def _layer(name, doc, make):
     """A class whose constructor's arguments go to `make`, which gives the module or function."""
 
     def __init__(self, *args, **options):
+        for given in (*args, *options.values()):
+            if not isinstance(given, _ARGUMENTS):
+                raise TypeError(
+                    f"{name}(): expected numbers, lists of them, or tensors; got {given!r}"
+                )
         Wrapped.__init__(self, make(*args, **options))
 
     members = {"__init__": __init__, "__doc__": doc, "__module__": __name__}

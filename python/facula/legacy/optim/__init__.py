@@ -78,21 +78,14 @@ sgd = _method(
     dampening="dampening",
     nesterov="nesterov",
 )
-adam = _method(
-    "adam",
-    "A step of Adam.",
-    facula.optim.Adam,
-    {"lr": 1e-3},
-    epsilon="eps",
-    betas="betas",
-)
+_OF_ADAM = {"epsilon": "eps", "betas": "betas"}
+adam = _method("adam", "A step of Adam.", facula.optim.Adam, {"lr": 1e-3}, **_OF_ADAM)
 adamax = _method(
     "adamax",
     "A step of Adam with the infinity norm.",
     facula.optim.Adamax,
     {"lr": 2e-3},
-    epsilon="eps",
-    betas="betas",
+    **_OF_ADAM,
 )
 adagrad = _method("adagrad", "A step of Adagrad.", facula.optim.Adagrad, {"lr": 1e-3})
 adadelta = _method(

@@ -7,6 +7,11 @@ import heapq
 from facula.utils.trainer import plugins
 
 
+def _check(holds, name, wanted, given):
+    if not holds:
+        raise TypeError(f"Trainer(): expected {name} to be {wanted}; got {type(given).__name__}")
+
+
 class Trainer:
     """Runs a model over a dataset and tells plugins of what happens.
 
@@ -15,6 +20,10 @@ class Trainer:
         criterion: what is called with the model's output and the targets; gives the loss.
         optimizer: an Optimizer, whose `step` gets a closure.
         dataset: an iterable of (input, target), each a tensor or a tuple of tensors: a DataLoader.
+
+    Raises:
+        TypeError: model or criterion cannot be called, optimizer has no `step`, or dataset cannot
+            be iterated over.
 
     Attributes:
         iterations (int): the batches seen so far.
@@ -33,6 +42,12 @@ class Trainer:
     """
 
     def __init__(self, model=None, criterion=None, optimizer=None, dataset=None):
+        for name, given in (("model", model), ("criterion", criterion)):
+            _check(given is None or callable(given), name, "something to call", given)
+        has_step = callable(getattr(optimizer, "step", None))
+        _check(optimizer is None or has_step, "optimizer", "an Optimizer", optimizer)
+        iterates = hasattr(dataset, "__iter__") or hasattr(dataset, "__getitem__")
+        _check(dataset is None or iterates, "dataset", "an iterable of batches", dataset)
         self.model = model
         self.criterion = criterion
         self.optimizer = optimizer
