@@ -1,4 +1,4 @@
-"""Reads damaged checkpoints: zip archives, legacy pickles, tar archives and safetensors files.
+"""Reads damaged checkpoints: zip, legacy pickles, tar, safetensors, NumPy's files.
 
     python tests/fuzz/files.py --seconds 60 [--seed 1] [--case 17] [--save build/fuzz]
 
@@ -77,6 +77,21 @@ def _safetensors(obj):
     return file.getvalue()
 
 
+def _numpy_files():
+    import facula as m
+    from facula.serialization import npy
+
+    tensors = {"a": m.arange(6.0).reshape(2, 3), "b/c": m.arange(3), "d": m.ones(40).bool()}
+    for compress in (False, True):
+        file = io.BytesIO()
+        npy.save_npz(tensors, file, compress=compress)
+        yield "npz", file.getvalue()
+    for tensor in tensors.values():
+        file = io.BytesIO()
+        npy.save_npy(tensor, file)
+        yield "npy", file.getvalue()
+
+
 def whole_files():
     """Lists of (kind, bytes)."""
     found = []
@@ -86,7 +101,7 @@ def whole_files():
         found += [("zip", archive), ("zip", _deflated(archive)), ("legacy", legacy)]
     found += [("tar", example_tar()), ("legacy", with_views())]
     found += [("safetensors", _safetensors(obj)) for obj in sample_objects()[:3:2]]
-    return found
+    return [*found, *_numpy_files()]
 
 
 # --- changes
@@ -191,7 +206,7 @@ def case_of(seed, number, files):
     kind, data = rng.choice(files)
     others = [content for _, content in files]
     style = rng.random()
-    if kind == "zip" and style < 0.6:
+    if kind in ("zip", "npz") and style < 0.6:
         data = change_archive(rng, data, others)
     elif kind == "safetensors" and style < 0.6:
         data = change_header(rng, data)
@@ -224,8 +239,10 @@ def _touch(value, depth=0):
 def load(kind, data):
     """Reads a case in the way of its kind, and looks at what came out."""
     import facula as m
-    from facula.serialization import safetensors
+    from facula.serialization import npy, safetensors
 
+    if kind in ("npy", "npz"):
+        return _touch(getattr(npy, f"load_{kind}")(io.BytesIO(data)))
     if kind == "safetensors":
         return _touch(safetensors.load_file(io.BytesIO(data)))
     return _touch(m.load(io.BytesIO(data), weights_only=True))
