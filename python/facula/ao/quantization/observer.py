@@ -426,10 +426,11 @@ class HistogramObserver(UniformQuantizationObserverBase):
         to_step = facula.clamp(facula.div(end, step, rounding_mode="floor"), 0, top)
         density = self.histogram / width
         # From a bin's begin to the end of its first step, whole steps, and from the last one's.
-        half = step / 2
-        error = _cubes(begin - (from_step + 0.5) * step, half, density)
-        error = error + (to_step - from_step - 1) * _cubes(-half, half, density)
-        error = error + _cubes(-half, end - (to_step * step + half), density)
+        # The cubes are of float32, as PyTorch's, since the search compares nearly equal errors.
+        half, above = step / 2, facula.tensor(step / 2)
+        error = _cubes(begin - (from_step + 0.5) * step, facula.ones(self.bins) * half, density)
+        error += (to_step - from_step - 1) * _cubes(-above, above, density)
+        error += _cubes(-above, end - (to_step * step + half), density)
         return error.sum().item()
 
     def _non_linear_param_search(self):
