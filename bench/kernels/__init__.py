@@ -7,6 +7,7 @@ from bench.kernels import (
     embedding,
     fft,
     index,
+    linalg,
     loss,
     matmul,
     norm,
@@ -43,6 +44,7 @@ FAMILIES = (
     random.random,
     fft.transforms,
     special.special,
+    linalg.decompositions,
 )
 
 CASES = [case for family in FAMILIES for case in family()]
