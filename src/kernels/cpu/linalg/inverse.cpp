@@ -4,7 +4,9 @@
 #include <cmath>
 #include <vector>
 
-#include "core/threads.h"
+#include "kernels/cpu/linalg/matrices.h"
+#include "kernels/cpu/linalg/parts.h"
+#include "kernels/cpu/linalg/side_by_side.h"
 #include "kernels/cpu/loop/convert.h"
 
 namespace facula::cpu {
@@ -75,17 +77,22 @@ class Elimination {
 template <class T>
 void invert_all(const Tensor& from, const Tensor& to, int32_t* status) {
   const int64_t n = from.size(-1), area = n * n, count = area == 0 ? 0 : from.numel() / area;
-  parallel_for(count, std::max<int64_t>(1, 4096 / std::max<int64_t>(area * n, 1)),
-               [&](int64_t begin, int64_t end) {
-                 std::vector<T> work(static_cast<size_t>(area));
-                 for (int64_t i = begin; i < end; ++i) {
-                   std::copy_n(from.data<T>() + i * area, area, work.data());
-                   T* result = to.data<T>() + i * area;
-                   std::fill_n(result, area, T(0));
-                   for (int64_t d = 0; d < n; ++d) result[d * n + d] = T(1);
-                   status[i] = Elimination<T>(work.data(), result, n).run();
-                 }
-               });
+  auto invert_one = [&](int64_t i) {
+    std::vector<T> work(static_cast<size_t>(area));
+    std::copy_n(from.data<T>() + i * area, area, work.data());
+    T* result = to.data<T>() + i * area;
+    std::fill_n(result, area, T(0));
+    for (int64_t d = 0; d < n; ++d) result[d * n + d] = T(1);
+    status[i] = Elimination<T>(work.data(), result, n).run();
+  };
+  if (n > side_by_side_order) return for_each_matrix(count, area * n, invert_one);
+  for_each_part(count, area * n, [&](int64_t first, int64_t many) {
+    int64_t done = 0;
+    if constexpr (!is_complex_v<T>)
+      done = FACULA_OF_ISA(invert_side_by_side<T>)(from.data<T>() + first * area, many, n,
+                                                   to.data<T>() + first * area, status + first);
+    for (int64_t i = done; i < many; ++i) invert_one(first + i);
+  });
 }
 
 }  // namespace

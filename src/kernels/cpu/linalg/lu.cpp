@@ -4,6 +4,8 @@
 
 #include "kernels/cpu/linalg/lapack_factor.h"
 #include "kernels/cpu/linalg/matrices.h"
+#include "kernels/cpu/linalg/parts.h"
+#include "kernels/cpu/linalg/side_by_side.h"
 #include "kernels/cpu/linalg/small.h"
 #include "kernels/cpu/linalg/triangular.h"
 #include "kernels/cpu/loop/convert.h"
@@ -21,14 +23,10 @@ void factor_all(const Tensor& LU, int32_t* pivots, int32_t* info) {
   }
   const int64_t area = m * n, work = area * k / 3;
   if (std::max(m, n) <= small_order) {
-    // Parts whose number does not depend on threads, of whole groups of matrices.
-    constexpr int64_t group = 64;
-    for_each_matrix((count + group - 1) / group, work * group, [&](int64_t g) {
-      const int64_t first = g * group;
+    return for_each_part(count, work, [&](int64_t first, int64_t many) {
       FACULA_OF_ISA(factor_small_batch<T>)
-      (a + first * area, std::min(group, count - first), m, n, pivots + first * k, info + first);
+      (a + first * area, many, m, n, pivots + first * k, info + first);
     });
-    return;
   }
   lapack::open();
   for_each_matrix(count, work, [&](int64_t i) {
@@ -52,6 +50,25 @@ void conjugate_in_place(const Tensor& t) {
   }
 }
 
+// Whether each system has factors of its own, in the order of the systems.
+bool one_by_one(const Tensor& LU, const Tensor& pivots, const Tensor& X) {
+  return matrix_count(LU) == matrix_count(X) && pivots.numel() == matrix_count(X) * X.size(-2);
+}
+
+// Solves the first systems of the batch, as many as make whole vectors; how many these are.
+template <class T>
+int64_t solve_groups(const Tensor& LU, const Tensor& pivots, const Tensor& X) {
+  const int64_t n = X.size(-2), k = X.size(-1);
+  constexpr int64_t lanes = 16;  // the most of any instruction set
+  const int64_t count = matrix_count(X) / lanes * lanes;
+  for_each_part(count, n * n * k, [&](int64_t first, int64_t many) {
+    FACULA_OF_ISA(solve_side_by_side<T>)(LU.data<T>() + first * n * n,
+                                         pivots.data<int32_t>() + first * n,
+                                         X.data<T>() + first * n * k, many, n, k);
+  });
+  return count;
+}
+
 // One call for at most this many columns, so that those of a single matrix are shared out.
 constexpr int64_t columns_of_a_part = 64;
 
@@ -62,10 +79,15 @@ void solve_all(const Tensor& LU, const Tensor& pivots, char trans, const Tensor&
   const std::vector<int64_t> factors = batch_offsets(LU, batch_sizes(X), 2),
                              swaps = batch_offsets(pivots, batch_sizes(X), 1);
   const bool small = n <= small_order;
+  int64_t done = 0;
+  if constexpr (!is_complex_v<T>)
+    if (small && trans == 'N' && one_by_one(LU, pivots, X)) done = solve_groups<T>(LU, pivots, X);
   if (!small) lapack::open();
   const auto solve_one = FACULA_OF_ISA(solve_small<T>);
   const int64_t parts = (k + columns_of_a_part - 1) / columns_of_a_part;
-  for_each_matrix(matrix_count(X) * parts, n * n * std::min(k, columns_of_a_part), [&](int64_t i) {
+  const int64_t left = (matrix_count(X) - done) * parts;
+  for_each_matrix(left, n * n * std::min(k, columns_of_a_part), [&](int64_t number) {
+    const int64_t i = done * parts + number;
     const auto item = static_cast<size_t>(i / parts);
     const int64_t first = i % parts * columns_of_a_part,
                   columns = std::min(k - first, columns_of_a_part);

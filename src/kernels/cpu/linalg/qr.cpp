@@ -2,6 +2,8 @@
 
 #include "kernels/cpu/linalg/lapack_factor.h"
 #include "kernels/cpu/linalg/matrices.h"
+#include "kernels/cpu/linalg/parts.h"
+#include "kernels/cpu/linalg/side_by_side.h"
 #include "kernels/cpu/loop/convert.h"
 
 namespace facula::cpu {
@@ -18,8 +20,18 @@ void factor_all(const Tensor& a, const Tensor& tau) {
   if (a.numel() == 0) return;
   lapack::open();
   const int64_t area = int64_t{m} * n;
-  for_each_matrix(matrix_count(a), area * k, [&](int64_t i) {
-    expect_done(lapack::geqrf(m, n, a.data<T>() + i * area, m, tau.data<T>() + i * k), "geqrf");
+  T *at = a.data<T>(), *scales = tau.data<T>();
+  auto factor = [&](int64_t i) {
+    expect_done(lapack::geqrf(m, n, at + i * area, m, scales + i * k), "geqrf");
+  };
+  if (std::max(m, n) > side_by_side_order)
+    return for_each_matrix(matrix_count(a), area * k, factor);
+  for_each_part(matrix_count(a), area * k, [&](int64_t first, int64_t many) {
+    int64_t done = 0;
+    if constexpr (!is_complex_v<T>)
+      done =
+          FACULA_OF_ISA(geqrf_side_by_side<T>)(at + first * area, many, m, n, scales + first * k);
+    for (int64_t i = done; i < many; ++i) factor(first + i);
   });
 }
 
@@ -29,9 +41,18 @@ void expand_all(const Tensor& Q, const Tensor& tau) {
   const int m = lapack_size(Q.size(-2)), n = lapack_size(Q.size(-1)), k = lapack_size(tau.size(-1));
   if (Q.numel() == 0) return;
   lapack::open();
-  const int64_t area = int64_t{m} * n;
-  for_each_matrix(matrix_count(Q), area * std::max(k, 1), [&](int64_t i) {
-    expect_done(lapack::orgqr(m, n, k, Q.data<T>() + i * area, m, tau.data<T>() + i * k), "orgqr");
+  const int64_t area = int64_t{m} * n, work = area * std::max(k, 1);
+  T *at = Q.data<T>(), *scales = tau.data<T>();
+  auto expand = [&](int64_t i) {
+    expect_done(lapack::orgqr(m, n, k, at + i * area, m, scales + i * k), "orgqr");
+  };
+  if (std::max(m, n) > side_by_side_order) return for_each_matrix(matrix_count(Q), work, expand);
+  for_each_part(matrix_count(Q), work, [&](int64_t first, int64_t many) {
+    int64_t done = 0;
+    if constexpr (!is_complex_v<T>)
+      done = FACULA_OF_ISA(orgqr_side_by_side<T>)(at + first * area, many, m, n, k,
+                                                  scales + first * k);
+    for (int64_t i = done; i < many; ++i) expand(first + i);
   });
 }
 

@@ -6,6 +6,8 @@
 
 #include "core/threads.h"
 #include "kernels/cpu/linalg/matrices.h"
+#include "kernels/cpu/linalg/parts.h"
+#include "kernels/cpu/linalg/side_by_side.h"
 #include "kernels/cpu/loop/convert.h"
 
 namespace facula::cpu {
@@ -80,10 +82,21 @@ class Cholesky {
 template <class T>
 void cholesky_all(const Tensor& rows, int32_t* status) {
   const int64_t n = rows.size(-1);
-  for_each_matrix(matrix_count(rows), n * n * n / 3, [&](int64_t i) {
-    T* a = rows.data<T>() + i * n * n;
-    status[i] = Cholesky<T>(a, n).run();
-    for (int64_t r = 1; r < n; ++r) std::fill_n(a + r * n, r, T(0));
+  T* a = rows.data<T>();
+  auto finish = [&](int64_t i) {
+    for (int64_t r = 1; r < n; ++r) std::fill_n(a + i * n * n + r * n, r, T(0));
+  };
+  auto factor = [&](int64_t i) {
+    status[i] = Cholesky<T>(a + i * n * n, n).run();
+    finish(i);
+  };
+  if (n > side_by_side_order) return for_each_matrix(matrix_count(rows), n * n * n / 3, factor);
+  for_each_part(matrix_count(rows), n * n * n / 3, [&](int64_t first, int64_t many) {
+    int64_t done = 0;
+    if constexpr (!is_complex_v<T>)
+      done = FACULA_OF_ISA(cholesky_side_by_side<T>)(a + first * n * n, many, n, status + first);
+    for (int64_t i = 0; i < done; ++i) finish(first + i);
+    for (int64_t i = done; i < many; ++i) factor(first + i);
   });
 }
 
@@ -107,8 +120,14 @@ void solve_all(const Tensor& A, const Tensor& X, bool upper, bool unit) {
   const int64_t n = A.size(-1), k = X.size(-1);
   const T* a = A.data<T>();
   T* x = X.data<T>();
-  for_each_matrix(matrix_count(X), n * n * k, [&](int64_t i) {
-    solve_rows<T>(a + i * n * n, x + i * n * k, n, k, upper, unit);
+  auto solve = [&](int64_t i) { solve_rows<T>(a + i * n * n, x + i * n * k, n, k, upper, unit); };
+  if (n > side_by_side_order) return for_each_matrix(matrix_count(X), n * n * k, solve);
+  for_each_part(matrix_count(X), n * n * k, [&](int64_t first, int64_t many) {
+    int64_t done = 0;
+    if constexpr (!is_complex_v<T>)
+      done = FACULA_OF_ISA(solve_triangular_side_by_side<T>)(a + first * n * n, x + first * n * k,
+                                                             many, n, k, upper, unit);
+    for (int64_t i = done; i < many; ++i) solve(first + i);
   });
 }
 
