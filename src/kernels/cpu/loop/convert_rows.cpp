@@ -4,6 +4,7 @@
 
 #include "core/scalar.h"
 #include "kernels/cpu/loop/copy_bytes.h"
+#include "kernels/cpu/loop/float_to_int.h"
 #include "kernels/cpu/loop/stored.h"
 
 namespace facula::cpu::FACULA_ISA {
@@ -15,6 +16,12 @@ template <class S, class D>
                                                      [[maybe_unused]] D* to,
                                                      [[maybe_unused]] int64_t n) {
   int64_t i = 0;
+#if defined(__AVX2__)
+  if constexpr (std::is_same_v<S, float> && std::is_same_v<D, int32_t>)
+    for (; i + 8 <= n; i += 8)
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i),
+                          _mm256_cvttps_epi32(_mm256_loadu_ps(from + i)));
+#endif
 #if defined(__F16C__)
   if constexpr (std::is_same_v<S, float> && std::is_same_v<D, Half>)
     for (; i + 8 <= n; i += 8)
@@ -28,18 +35,29 @@ template <class S, class D>
   return i;
 }
 
+template <class D, class S>
+[[gnu::always_inline]] inline D converted(S v) {
+  constexpr bool to_integer = std::is_integral_v<D> && !std::is_same_v<D, bool>;
+  if constexpr (to_integer && is_complex_v<S>)
+    return float_to_int<D>(static_cast<double>(v.re));
+  else if constexpr (to_integer && !std::is_integral_v<S>)
+    return float_to_int<D>(static_cast<double>(v));
+  else
+    return convert<D>(v);
+}
+
 template <class S, class D>
 void convert_row(const void*, char* const* data, const int64_t* steps, int64_t n) {
   if (steps[0] == sizeof(D) && steps[1] == sizeof(S)) {
     D* to = reinterpret_cast<D*>(data[0]);
     const S* from = reinterpret_cast<const S*>(data[1]);
     for (int64_t i = convert_eights(from, to, n); i < n; ++i)
-      to[i] = convert<D>(read_stored(from + i));
+      to[i] = converted<D>(read_stored(from + i));
     return;
   }
   for (int64_t i = 0; i < n; ++i)
     *reinterpret_cast<D*>(data[0] + i * steps[0]) =
-        convert<D>(read_stored(reinterpret_cast<const S*>(data[1] + i * steps[1])));
+        converted<D>(read_stored(reinterpret_cast<const S*>(data[1] + i * steps[1])));
 }
 
 template <class T>
