@@ -129,15 +129,25 @@ bool takes_scalar(const Signature& s) {
   });
 }
 
+bool is_number(const Parameter& p) { return p.integer || p.floating || (p.scalar && !p.number); }
+
+// Below zero where the first positional parameter that is a tensor in one signature and a number in
+// the other is the tensor in `a`, above zero where it is in `b`.
+int tensors_first(const Signature& a, const Signature& b) {
+  const size_t shared = std::min(a.positional, b.positional);
+  for (size_t i = 0; i < shared; ++i) {
+    const Parameter &p = a.parameters[i], &q = b.parameters[i];
+    if (p.tensor && is_number(q)) return -1;
+    if (q.tensor && is_number(p)) return 1;
+  }
+  return 0;
+}
+
 // The order in which PyTorch's parser tries overloads: those with fewer required arguments first,
 // and tensors before numbers, since a 0-dim tensor is accepted as a number.
 bool tried_before(const std::unique_ptr<Signature>& a, const std::unique_ptr<Signature>& b) {
   auto plain = [](const Signature& s) { return s.info->schema.overload.empty(); };
-  const auto second = [](const Signature& s, bool Parameter::* kind) {
-    return s.positional > 1 && s.parameters[1].*kind;
-  };
-  if (second(*a, &Parameter::tensor) && second(*b, &Parameter::integer)) return true;
-  if (second(*b, &Parameter::tensor) && second(*a, &Parameter::integer)) return false;
+  if (const int order = tensors_first(*a, *b)) return order < 0;
   if (takes_scalar(*a) && !takes_scalar(*b)) return false;
   return plain(*a) && !plain(*b) && a->positional <= b->positional;
 }
