@@ -191,6 +191,14 @@ _PYTHON_NAMES = {
         "per_tensor_symmetric",
         "qscheme",
     ),
+    "facula.sparse._construct": (
+        "sparse_coo_tensor",
+        "sparse_compressed_tensor",
+        "sparse_csr_tensor",
+        "sparse_csc_tensor",
+        "sparse_bsr_tensor",
+        "sparse_bsc_tensor",
+    ),
     "facula._legacy": (
         "FloatTensor",
         "DoubleTensor",

@@ -11,6 +11,11 @@ def _kind(t):
     return None if kind == "facula.quantized" else kind
 
 
+def sparse_layouts():
+    """The layouts of sparse tensors, whose text and pickles are PyTorch's."""
+    return [getattr(facula, f"sparse_{name}") for name in ("coo", "csr", "csc", "bsr", "bsc")]
+
+
 def rebuild(kind, size, dtype, device, parts, requires_grad):
     """A tensor of a registered kind from its parts; the library must be loaded.
 

@@ -314,21 +314,17 @@ def _trailing_suffixes(t):
     return suffixes + [suffix for suffix in (_grad_suffix(t), _tangent_suffix(t)) if suffix]
 
 
-def _sparse_layouts():
-    names = ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")
-    return [getattr(facula, name) for name in names if hasattr(facula, name)]
-
-
 def _body(t, given, indent):
     """Text of the values, unless it is given, and all suffixes."""
     plain = t.detach()
-    said = _layouts.text(plain, indent)
+    is_sparse = t.layout in _layouts.sparse_layouts()
+    said = None if is_sparse else _layouts.text(plain, indent)
     if said is not None:
         text, own = lambda *_: said, [f"size={tuple(t.shape)}"]
     elif t.is_quantized:
         text, own = _values_text, _quantizer_suffixes(t)
         plain = plain.dequantize()
-    elif t.layout in _sparse_layouts():
+    elif is_sparse:
         text, own = _sparse_text, _sparse_suffixes(t)
     else:
         shows_size = given is None or t.is_meta or t.numel() == 0

@@ -313,12 +313,12 @@ def _wrapper_reduction(t):
 def _plain_reduction(t):
     if _is_wrapper(t):
         return _wrapper_reduction(t)
+    if t.layout in _layouts.sparse_layouts():
+        return _sparse_reduction(t)
     if (reduced := _layouts.reduction(t)) is not None:
         return _NAMES["torch._layouts.rebuild"], reduced[1]
     if t.is_quantized:
         return _quantized_reduction(t)
-    if t.layout != facula.strided:
-        return _sparse_reduction(t)
     if t.device.type == "meta":
         args = (t.dtype, tuple(t.size()), t.stride(), t.requires_grad)
         return _NAMES["torch._utils._rebuild_meta_tensor_no_storage"], args

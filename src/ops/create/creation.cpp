@@ -33,8 +33,9 @@ Tensor fresh(IntSpan sizes, IntSpan strides, const Options& o) {
   return empty_pinned(sizes, strides, o.dtype);
 }
 
+bool is_strided(std::optional<Layout> layout) { return !layout || *layout == Layout::Strided; }
 void check_layout(std::optional<Layout> layout, const char* op) {
-  if (layout && *layout != Layout::Strided)
+  if (!is_strided(layout))
     throw Error(ErrorKind::NotImplemented, op, "(): only the strided layout is implemented");
 }
 
@@ -94,7 +95,9 @@ Tensor empty_permuted(IntSpan size, IntSpan physical_layout, std::optional<DType
 Tensor empty_like(const Tensor& self, std::optional<DType> dtype, std::optional<Layout> layout,
                   std::optional<Device> device, std::optional<bool> pin,
                   std::optional<MemoryFormat> format) {
-  check_layout(layout, "empty_like");
+  if (!is_strided(layout))
+    return ops::empty(self.sizes(), dtype.value_or(self.dtype()), layout,
+                      device.value_or(self.device()));
   const Options o = options_like(self, dtype, device, pin);
   const MemoryFormat f = format.value_or(MemoryFormat::Preserve);
   if (f != MemoryFormat::Preserve) return fresh(self.sizes(), strides_for(self.sizes(), f), o);
@@ -107,7 +110,8 @@ Tensor empty_like(const Tensor& self, std::optional<DType> dtype, std::optional<
 Tensor new_empty(const Tensor& self, IntSpan size, std::optional<DType> dtype,
                  std::optional<Layout> layout, std::optional<Device> device,
                  std::optional<bool> pin) {
-  check_layout(layout, "new_empty");
+  if (!is_strided(layout))
+    return ops::empty(size, dtype.value_or(self.dtype()), layout, device.value_or(self.device()));
   const Options o = options_like(self, dtype, device, pin);
   return fresh(size, o);
 }
@@ -122,6 +126,9 @@ Tensor new_empty_strided(const Tensor& self, IntSpan size, IntSpan stride,
 
 // Nobody else knows the tensor yet: on the CPU its memory is written at once.
 Tensor filled(Tensor t, const Scalar& value) {
+  // Without elements a tensor of another layout is zero.
+  if (has_layout_kind(t) && value.to<complex128>() == complex128{0, 0}) return t;
+  if (has_layout_kind(t)) return ops::fill_(t, value);
   if (!t.device().is_cpu()) return ops::fill_(t, value);
   cpu::fill(t, value);
   return t;

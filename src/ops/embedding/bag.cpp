@@ -18,6 +18,7 @@
 #include "ops/reduce/reduce.h"
 #include "ops/shape/split.h"
 #include "ops/shape/view.h"
+#include "ops/sparse/embedding.h"
 
 namespace facula {
 namespace {
@@ -146,28 +147,43 @@ Tensor maximum_gradient(const Tensor& grad, const Tensor& bag_size, const Tensor
   return ops::scatter_add(ops::new_zeros(grad, {rows, grad.size(1)}), 0, chosen, passed);
 }
 
+// The gradient of each row that was looked up.
+Tensor spread_gradient(const Tensor& grad, const Tensor& offset2bag, const Tensor& bag_size,
+                       BagMode mode, const Tensor& scales) {
+  Tensor spread = per_row(grad, offset2bag);
+  if (scales.defined()) spread = ops::mul(spread, ops::unsqueeze(scales, -1));
+  if (mode == BagMode::Mean)
+    return ops::div(spread, ops::unsqueeze(ops::clamp_min(per_row(bag_size, offset2bag), 1), -1));
+  return spread;
+}
+
 Tensor dense_backward(const Tensor& grad, const Tensor& indices, const Tensor& offset2bag,
                       const Tensor& bag_size, const Tensor& chosen, int64_t rows,
                       bool scale_by_freq, int64_t mode_number, const Tensor& scales,
                       int64_t padding) {
   const BagMode mode = mode_of(mode_number);
   if (mode == BagMode::Max) return maximum_gradient(grad, bag_size, chosen, rows);
-  Tensor spread = per_row(grad, offset2bag);
-  if (scales.defined()) spread = ops::mul(spread, ops::unsqueeze(scales, -1));
-  if (mode == BagMode::Mean)
-    spread = ops::div(spread, ops::unsqueeze(ops::clamp_min(per_row(bag_size, offset2bag), 1), -1));
+  const Tensor spread = spread_gradient(grad, offset2bag, bag_size, mode, scales);
   return ops::embedding_dense_backward(spread, indices, rows, padding, scale_by_freq);
+}
+
+Tensor sparse_backward(const Tensor& grad, const Tensor& indices, const Tensor& offset2bag,
+                       const Tensor& bag_size, int64_t rows, bool scale_by_freq,
+                       int64_t mode_number, const Tensor& scales, int64_t padding) {
+  const BagMode mode = mode_of(mode_number);
+  check(mode != BagMode::Max, "embedding_bag(): mode='max' has no sparse gradients");
+  const Tensor spread = spread_gradient(grad, offset2bag, bag_size, mode, scales);
+  return ops::embedding_sparse_backward(spread, indices, rows, padding, scale_by_freq);
 }
 
 Tensor backward(const Tensor& grad, const Tensor& indices, const Tensor& offsets,
                 const Tensor& offset2bag, const Tensor& bag_size, const Tensor& chosen,
                 int64_t rows, bool scale_by_freq, int64_t mode, bool sparse, const Tensor& scales,
                 int64_t padding) {
-  if (sparse)
-    throw Error(
-        ErrorKind::NotImplemented,
-        "_embedding_bag_backward(): sparse gradients are not implemented; use sparse=False");
   const Tensor bags = bags_by_place(offset2bag, indices, offsets);
+  if (sparse)
+    return sparse_backward(grad, indices, bags, bag_size, rows, scale_by_freq, mode, scales,
+                           padding);
   return ops::_embedding_bag_dense_backward(grad, indices, bags, bag_size, chosen, rows,
                                             scale_by_freq, mode, scales, padding);
 }

@@ -8,6 +8,7 @@
 #include "ops/index/index.h"
 #include "ops/meta_rules.h"
 #include "ops/shape/view.h"
+#include "ops/sparse/embedding.h"
 
 namespace facula {
 namespace {
@@ -40,9 +41,7 @@ void meta_dense_backward(Meta& m, const Tensor& grad, const Tensor& indices, int
 
 Tensor embedding_backward(const Tensor& grad, const Tensor& indices, int64_t rows, int64_t padding,
                           bool scale, bool sparse) {
-  if (sparse)
-    throw Error(ErrorKind::NotImplemented,
-                "embedding_backward(): sparse gradients are not implemented; use sparse=False");
+  if (sparse) return ops::embedding_sparse_backward(grad, indices, rows, padding, scale);
   return ops::embedding_dense_backward(grad, indices, rows, padding, scale);
 }
 

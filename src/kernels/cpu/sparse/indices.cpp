@@ -1,0 +1,166 @@
+#include "kernels/cpu/sparse/indices.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+namespace facula::cpu::sparse {
+namespace {
+
+Tensor numbers(int64_t n) { return empty_tensor(IntVec(1, n), DType::Int64); }
+Tensor numbers(const std::vector<int64_t>& from) {
+  const Tensor t = numbers(static_cast<int64_t>(from.size()));
+  std::copy(from.begin(), from.end(), t.data<int64_t>());
+  return t;
+}
+std::span<const int64_t> all_of(const Tensor& t) {
+  return {t.data<int64_t>(), static_cast<size_t>(t.numel())};
+}
+
+}  // namespace
+
+Tensor flat_positions(const Tensor& indices, IntSpan sizes) {
+  const int64_t dims = indices.sizes()[0], n = indices.sizes()[1];
+  checked_numel(sizes);
+  const Tensor flat = numbers(n);
+  int64_t* to = flat.data<int64_t>();
+  std::fill_n(to, n, 0);
+  for (int64_t d = 0; d < dims; ++d) {
+    const int64_t* from = indices.data<int64_t>() + d * n;
+    const int64_t size = sizes[static_cast<size_t>(d)];
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t at = from[i];
+      check(at >= 0, "found negative index ", at, " for dim ", d);
+      check(at < size, "size is inconsistent with indices: for dim ", d, ", size is ", size,
+            " but found index ", at);
+      to[i] = to[i] * size + at;
+    }
+  }
+  return flat;
+}
+
+Tensor positions_of(const Tensor& flat, IntSpan sizes) {
+  const auto dims = static_cast<int64_t>(sizes.size());
+  const int64_t n = flat.numel();
+  const int64_t shape[] = {dims, n};
+  const Tensor indices = empty_tensor(shape, DType::Int64);
+  std::vector<int64_t> rest(all_of(flat).begin(), all_of(flat).end());
+  for (int64_t d = dims; d-- > 0;) {
+    int64_t* to = indices.data<int64_t>() + d * n;
+    const int64_t size = std::max<int64_t>(sizes[static_cast<size_t>(d)], 1);
+    for (int64_t i = 0; i < n; ++i) {
+      to[i] = rest[static_cast<size_t>(i)] % size;
+      rest[static_cast<size_t>(i)] /= size;
+    }
+  }
+  return indices;
+}
+
+bool strictly_ascending(const Tensor& flat) {
+  const auto all = all_of(flat);
+  for (size_t i = 1; i < all.size(); ++i)
+    if (all[i] <= all[i - 1]) return false;
+  return true;
+}
+
+Tensor stable_order(const Tensor& flat) {
+  const auto all = all_of(flat);
+  std::vector<std::pair<int64_t, int64_t>> keyed(all.size());
+  for (size_t i = 0; i < all.size(); ++i) keyed[i] = {all[i], static_cast<int64_t>(i)};
+  // The places make all keys different, so any sort is stable.
+  if (!std::is_sorted(keyed.begin(), keyed.end())) std::sort(keyed.begin(), keyed.end());
+  const Tensor order = numbers(static_cast<int64_t>(all.size()));
+  int64_t* to = order.data<int64_t>();
+  for (size_t i = 0; i < all.size(); ++i) to[i] = keyed[i].second;
+  return order;
+}
+
+Groups grouped(const Tensor& flat) {
+  const Tensor order = stable_order(flat), group_of = numbers(flat.numel());
+  const int64_t *at = order.data<int64_t>(), *key = flat.data<int64_t>();
+  int64_t* group = group_of.data<int64_t>();
+  std::vector<int64_t> found;
+  for (int64_t i = 0; i < flat.numel(); ++i) {
+    const int64_t number = key[at[i]];
+    if (found.empty() || found.back() != number) found.push_back(number);
+    group[at[i]] = static_cast<int64_t>(found.size()) - 1;
+  }
+  return {numbers(found), group_of};
+}
+
+Merged merged(const Tensor& a, const Tensor& b) {
+  const auto x = all_of(a), y = all_of(b);
+  const Tensor from_a = numbers(a.numel()), from_b = numbers(b.numel());
+  int64_t *to_a = from_a.data<int64_t>(), *to_b = from_b.data<int64_t>();
+  std::vector<int64_t> found;
+  found.reserve(std::max(x.size(), y.size()));
+  for (size_t i = 0, j = 0; i < x.size() || j < y.size();) {
+    const auto at = static_cast<int64_t>(found.size());
+    const bool has_a = i < x.size() && (j == y.size() || x[i] <= y[j]);
+    const bool has_b = j < y.size() && (i == x.size() || y[j] <= x[i]);
+    found.push_back(has_a ? x[i] : y[j]);
+    if (has_a) to_a[i++] = at;
+    if (has_b) to_b[j++] = at;
+  }
+  return {numbers(found), from_a, from_b};
+}
+
+Tensor places_of(const Tensor& wanted, const Tensor& among) {
+  const auto all = all_of(among);
+  const Tensor places = numbers(wanted.numel());
+  int64_t* to = places.data<int64_t>();
+  for (int64_t number : all_of(wanted)) {
+    const auto it = std::lower_bound(all.begin(), all.end(), number);
+    *to++ = it != all.end() && *it == number ? it - all.begin() : -1;
+  }
+  return places;
+}
+
+Pairs pairs_of_equals(const Tensor& a, const Tensor& b) {
+  const Tensor order = stable_order(b);
+  const int64_t* key = b.data<int64_t>();
+  const auto at = all_of(order);
+  std::vector<int64_t> first, second;
+  const auto less = [key](int64_t place, int64_t number) { return key[place] < number; };
+  for (int64_t i = 0; i < a.numel(); ++i) {
+    const int64_t number = a.data<int64_t>()[i];
+    auto it = std::lower_bound(at.begin(), at.end(), number, less);
+    for (; it != at.end() && key[*it] == number; ++it) {
+      first.push_back(i);
+      second.push_back(*it);
+    }
+  }
+  return {numbers(first), numbers(second)};
+}
+
+Tensor row_starts(const Tensor& rows_of_elements, int64_t rows) {
+  const Tensor starts = numbers(rows + 1);
+  int64_t* to = starts.data<int64_t>();
+  std::fill_n(to, rows + 1, 0);
+  for (int64_t r : all_of(rows_of_elements)) {
+    check(r >= 0 && r < rows, "size is inconsistent with indices: for dim 0, size is ", rows,
+          " but found index ", r);
+    ++to[r + 1];
+  }
+  std::partial_sum(to, to + rows + 1, to);
+  return starts;
+}
+
+Tensor rows_from_starts(const Tensor& starts, int64_t n) {
+  const auto at = all_of(starts);
+  const Tensor rows = numbers(n);
+  int64_t* to = rows.data<int64_t>();
+  int64_t last = 0;
+  check(!at.empty() && at[0] == 0, "compressed indices must begin with 0");
+  for (size_t r = 1; r < at.size(); ++r) {
+    const int64_t end = at[r];
+    check(end >= last && end <= n, "compressed indices must ascend from 0 to nnz (", n, "); got ",
+          end, " after ", last);
+    std::fill(to + last, to + end, static_cast<int64_t>(r) - 1);
+    last = end;
+  }
+  check(last == n, "compressed indices must end with nnz (", n, "); got ", last);
+  return rows;
+}
+
+}  // namespace facula::cpu::sparse
