@@ -69,3 +69,9 @@ def test_what_is_missing_says_so():
         ao.prepare_qat(small_net())
     with pytest.raises(NotImplementedError, match="Cannot fuse"):
         ao.fuse_modules(small_net(), ["3", "4"])
+
+
+def test_older_names_forward():
+    assert facula.quantization.MinMaxObserver is ao.MinMaxObserver
+    assert facula.quantization.quantize_dynamic is ao.quantize_dynamic
+    assert not hasattr(facula.quantization, "no_such_name")
