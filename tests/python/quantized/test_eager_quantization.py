@@ -75,3 +75,48 @@ def test_older_names_forward():
     assert facula.quantization.MinMaxObserver is ao.MinMaxObserver
     assert facula.quantization.quantize_dynamic is ao.quantize_dynamic
     assert not hasattr(facula.quantization, "no_such_name")
+
+
+def converted_net(seed):
+    facula.manual_seed(seed)
+    layers = (nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 5))
+    wrapped = ao.QuantWrapper(ao.fuse_modules(nn.Sequential(*layers).eval(), ["0", "1"]))
+    wrapped.qconfig = ao.get_default_qconfig("x86")
+    prepared = ao.prepare(wrapped)
+    prepared(facula.randn(16, 1, 8, 8))
+    return ao.convert(prepared)
+
+
+def test_states_of_quantized_layers_go_through_a_file(tmp_path):
+    """Under PyTorch's names; a model of another seed gives the same numbers once it has them."""
+    net, other = converted_net(0), converted_net(1)
+    assert list(net.state_dict()) == [
+        "quant.scale",
+        "quant.zero_point",
+        "module.0.weight",
+        "module.0.bias",
+        "module.0.scale",
+        "module.0.zero_point",
+        "module.3.scale",
+        "module.3.zero_point",
+        "module.3._packed_params.dtype",
+        "module.3._packed_params._packed_params",
+    ]
+    x = facula.randn(3, 1, 8, 8)
+    assert not facula.equal(net(x), other(x))
+    facula.save(net.state_dict(), tmp_path / "net.pt")
+    other.load_state_dict(facula.load(tmp_path / "net.pt"))
+    assert facula.equal(net(x), other(x))
+
+
+def test_states_that_do_not_fit_say_so():
+    net, states = converted_net(0), converted_net(1).state_dict()
+    del states["module.0.bias"]
+    states["module.3.else"] = facula.ones(1)
+    with pytest.raises(
+        RuntimeError, match=r"(?s)Missing.*module.0.bias.*Unexpected.*module.3.else"
+    ):
+        net.load_state_dict(states)
+    wrong = ao.quantize_dynamic(nn.Sequential(nn.Linear(3, 2)), {nn.Linear}).state_dict()
+    with pytest.raises(RuntimeError, match=r"\(2, 3\) in the checkpoint and \(2, 4\)"):
+        ao.quantize_dynamic(nn.Sequential(nn.Linear(4, 2)), {nn.Linear}).load_state_dict(wrong)

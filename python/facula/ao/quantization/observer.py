@@ -138,7 +138,7 @@ class MinMaxObserver(UniformQuantizationObserverBase):
         >>> observer = MinMaxObserver()
         >>> _ = observer(facula.tensor([-1.0, 1.0]))
         >>> observer.calculate_qparams()
-        (tensor([0.0078]), tensor([128]))
+        (tensor([0.0078]), tensor([127], dtype=facula.int32))
     """
 
     def __init__(

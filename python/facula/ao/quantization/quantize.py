@@ -102,7 +102,7 @@ def prepare(
         >>> prepared = prepare(model.eval())
         >>> _ = prepared(facula.ones(1, 2))
         >>> convert(prepared)(facula.ones(1, 2)).shape
-        torch.Size([1, 2])
+        facula.Size([1, 2])
     """
     if allow_list or observer_non_leaf_module_list or prepare_custom_config_dict:
         raise NotImplementedError("prepare(): custom lists of modules are not supported")

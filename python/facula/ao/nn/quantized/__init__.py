@@ -42,7 +42,7 @@ class Quantize(Module):
 
     Example:
         >>> Quantize(0.5, 0, facula.quint8)(facula.tensor([1.0])).int_repr()
-        tensor([2], dtype=torch.uint8)
+        tensor([2], dtype=facula.uint8)
     """
 
     def __init__(self, scale, zero_point, dtype):
@@ -98,7 +98,55 @@ class ReLU6(Module):
         return ReLU6(mod.inplace)
 
 
-class Linear(Module):
+class _Packed(Module):
+    """What layers with packed weights share: their states under PyTorch's names, in its order."""
+
+    _version = 3
+
+    def _states(self):
+        raise NotImplementedError
+
+    def _take_states(self, states):
+        raise NotImplementedError
+
+    def _save_to_state_dict(self, destination, prefix, keep_vars):
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        destination.update({prefix + name: state for name, state in self._states().items()})
+
+    def _load_from_state_dict(
+        self,
+        state_dict,
+        prefix,
+        local_metadata,
+        strict,
+        missing_keys,
+        unexpected_keys,
+        error_msgs,
+    ):
+        names = [prefix + name for name in self._states()]
+        missing = [name for name in names if name not in state_dict]
+        if strict:
+            missing_keys.extend(missing)
+            others = (k for k in state_dict if k.startswith(prefix) and k not in names)
+            unexpected_keys.extend(others)
+        if missing:
+            return
+        states = {name.removeprefix(prefix): state_dict[name] for name in names}
+        self.scale, self.zero_point = float(states["scale"]), int(states["zero_point"])
+        try:
+            self._take_states(states)
+        except RuntimeError as error:
+            error_msgs.append(f"{prefix}: {error}")
+
+    def _check_shape(self, weight):
+        if weight.shape != self.weight().shape:
+            raise RuntimeError(
+                f"the weight has shape {tuple(weight.shape)} in the checkpoint and "
+                f"{tuple(self.weight().shape)} in the model"
+            )
+
+
+class Linear(_Packed):
     """A linear layer of quint8 numbers with weights of qint8.
 
     Args:
@@ -126,6 +174,20 @@ class Linear(Module):
         """The float bias, or None."""
         return self._packed.unpack()[1]
 
+    def _states(self):
+        return {
+            "scale": facula.tensor(self.scale),
+            "zero_point": facula.tensor(self.zero_point),
+            "_packed_params.dtype": self.weight().dtype,
+            "_packed_params._packed_params": self._packed.unpack(),
+        }
+
+    def _take_states(self, states):
+        weight, bias = states["_packed_params._packed_params"]
+        self._check_shape(weight)
+        bias = None if bias is None else bias.detach()
+        self._packed = facula.ops.quantized.linear_prepack(weight, bias)
+
     def _get_name(self):
         return "QuantizedLinearReLU" if self._relu else "QuantizedLinear"
 
@@ -147,7 +209,7 @@ class Linear(Module):
         return made
 
 
-class _Conv(Module):
+class _Conv(_Packed):
     """A convolution of quint8 numbers with weights of qint8."""
 
     _relu = False
@@ -168,6 +230,27 @@ class _Conv(Module):
     def bias(self):
         """The float bias, or None."""
         return self._packed.bias()
+
+    def _states(self):
+        return {
+            "weight": self.weight(),
+            "bias": self.bias(),
+            "scale": facula.tensor(self.scale),
+            "zero_point": facula.tensor(self.zero_point),
+        }
+
+    def _take_states(self, states):
+        weight, bias, packed = states["weight"], states["bias"], self._packed
+        self._check_shape(weight)
+        bias = None if bias is None else bias.detach()
+        geometry = (packed.stride(), packed.padding(), packed.dilation(), packed.groups())
+        self._packed = self._prepack(weight, bias, *geometry)
+
+    @classmethod
+    def _prepack(cls, weight, bias, *geometry):
+        return getattr(facula.ops.quantized, f"{_CONVOLUTIONS[cls.dims]}_prepack")(
+            weight, bias, *geometry
+        )
 
     def _get_name(self):
         return f"QuantizedConv{'ReLU' if self._relu else ''}{self.dims}d"
@@ -191,8 +274,7 @@ class _Conv(Module):
             )
         bias = None if inner.bias is None else inner.bias.detach()
         geometry = (inner.stride, inner.padding, inner.dilation, inner.groups)
-        prepack = getattr(facula.ops.quantized, f"{_CONVOLUTIONS[cls.dims]}_prepack")
-        made = cls(prepack(_weight_of(inner), bias, *geometry), scale, zero_point)
+        made = cls(cls._prepack(_weight_of(inner), bias, *geometry), scale, zero_point)
         made._relu = relu
         return made
 
