@@ -175,6 +175,10 @@ def _signal_name(number):
         return str(number)
 
 
+# A process that was killed closes its files a moment before it can be waited for.
+_SECONDS_OF_DYING = 0.5
+
+
 class ProcessPool:
     """Workers of a loader as processes.
 
@@ -225,7 +229,15 @@ class ProcessPool:
             message = end.recv_bytes()
         except (EOFError, OSError):
             raise self._died(worker_id) from None
-        return worker_id, ForkingPickler.loads(message)
+        try:
+            return worker_id, ForkingPickler.loads(message)
+        except RuntimeError:
+            # The memory of a batch goes with a worker that dies before it is opened here.
+            process = self.members[worker_id].process
+            process.join(_SECONDS_OF_DYING)
+            if process.is_alive():
+                raise
+            raise self._died(worker_id) from None
 
     def _died(self, worker_id):
         member = self.members[worker_id]
