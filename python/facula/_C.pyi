@@ -69,6 +69,11 @@ float64: dtype
 bfloat16: dtype
 float8_e5m2: dtype
 float8_e4m3fn: dtype
+qint8: dtype
+qint32: dtype
+quint2x4: dtype
+quint4x2: dtype
+quint8: dtype
 complex32: dtype
 complex64: dtype
 complex128: dtype
@@ -216,6 +221,7 @@ class TensorBase(_TensorOperators):
     _version: _int
     _base: Tensor | None
 
+    def qscheme(self) -> Any: ...
     def as_subclass(self, cls: builtins.type[_T]) -> _T: ...
     def backward(
         self,

@@ -25,21 +25,6 @@ def _pin_memory(self, device=None):
     return _C._pin_memory(self)
 
 
-@_operator(
-    "_sparse_addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) "
-    "-> Tensor"
-)
-def _sparse_addmm(self, mat1, mat2, *, beta=1, alpha=1):
-    return facula.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
-
-
-@_operator("_sparse_mm_reduce_impl(Tensor self, Tensor other, str reduce) -> (Tensor, Tensor)")
-def _sparse_mm_reduce_impl(self, other, reduce):
-    raise NotImplementedError(
-        f"_sparse_mm_reduce_impl(): expected self to be a sparse CSR tensor; got {self.layout}"
-    )
-
-
 @_operator("_is_all_true(Tensor self) -> Tensor")
 def _is_all_true(self):
     if self.dtype is not facula.bool:

@@ -191,6 +191,9 @@ Tensor sparse_mm(const Tensor& sparse, const Tensor& dense) {
 
 Tensor sparse_addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
                     const Scalar& alpha) {
+  // Without a sparse tensor it is the usual product, as PyTorch's.
+  if (is_strided(self) && is_strided(mat1) && is_strided(mat2))
+    return ops::addmm(self, mat1, mat2, beta, alpha);
   check_kind(ErrorKind::NotImplemented, is_strided(self) && is_strided(mat2) && !is_strided(mat1),
              "sparse.addmm(): expected a strided self, a sparse mat1 and a strided mat2; got ",
              layout_name(self->layout), ", ", layout_name(mat1->layout), " and ",
@@ -429,17 +432,22 @@ OP(_sparse_addmm){
             vjp(
                 "mat1",
                 [](Backward& b) {
-                  const Tensor mat1 = b["mat1"];
-                  const Tensor grad = ops::_sparse_sampled_mm(
-                      is_coo(mat1) ? ops::coalesce(mat1) : mat1, b.grad(), adjoint(b["mat2"]));
+                  const Tensor mat1 = b["mat1"], turned = adjoint(b["mat2"]);
+                  const Tensor grad =
+                      is_strided(mat1)
+                          ? ops::mm(b.grad(), turned)
+                          : ops::_sparse_sampled_mm(is_coo(mat1) ? ops::coalesce(mat1) : mat1,
+                                                    b.grad(), turned);
                   return scaled(grad, b.scalar("alpha").conj());
                 },
                 saves("mat1", "mat2")),
             vjp(
                 "mat2",
                 [](Backward& b) {
-                  return scaled(ops::mm(sparse_adjoint(b["mat1"]), b.grad()),
-                                b.scalar("alpha").conj());
+                  const Tensor mat1 = b["mat1"];
+                  return scaled(
+                      ops::mm(is_strided(mat1) ? adjoint(mat1) : sparse_adjoint(mat1), b.grad()),
+                      b.scalar("alpha").conj());
                 },
                 saves("mat1")),
         },

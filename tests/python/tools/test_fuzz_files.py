@@ -42,7 +42,7 @@ def test_what_is_planted_is_found(plant, text, tmp_path, monkeypatch):
     (tmp_path / "plants.py").write_text(PLANTS)
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     monkeypatch.setenv("PYTHONPATH", path)
-    done = _fuzz(tmp_path, "--cases", "12", "--target", f"plants:{plant}")
+    done = _fuzz(tmp_path, "--cases", "60", "--target", f"plants:{plant}")
     assert done.returncode == 1 and text in done.stdout, done.stdout + done.stderr
     assert not done.stdout.splitlines()[-1].endswith(" 0 findings")
     saved = list(tmp_path.glob("files-5-*.tar"))

@@ -48,7 +48,6 @@ def test_questions_are_answered():
         (lambda: dist.optim.ZeroRedundancyOptimizer([]), RuntimeError, "no distributed package"),
         (lambda: dist.fsdp.FullyShardedDataParallel(nn.Linear(1, 1)), RuntimeError, "no distrib"),
         (lambda: dist.fsdp.sharded_grad_scaler.ShardedGradScaler(), RuntimeError, "Sharded"),
-        (lambda: facula.ao.quantization.prepare, AttributeError, "prepare"),
         (lambda: facula.onnx.register_custom_op_symbolic("a", None, 1), RuntimeError, "namespace"),
         (lambda: facula.onnx.export(nn.Linear(1, 1)), NotImplementedError, "no ONNX exporter"),
         (lambda: nn.parallel.DistributedDataParallel(nn.Linear(1, 1)), ValueError, "initialized"),

@@ -95,8 +95,8 @@ class IterDataPipe(_Piped, IterableDataset):
 
     Example:
         >>> from facula.utils.data.datapipes.iter import IterableWrapper
-        >>> list(IterableWrapper(range(5)).map(lambda x: x * 10).batch(2))
-        [[0, 10], [20, 30], [40]]
+        >>> list(IterableWrapper(range(5)).map(float).batch(2))
+        [[0.0, 1.0], [2.0, 3.0], [4.0]]
     """
 
     functions: dict = {}
@@ -125,8 +125,8 @@ class MapDataPipe(_Piped, Dataset):
 
     Example:
         >>> from facula.utils.data.datapipes.map import SequenceWrapper
-        >>> SequenceWrapper([3, 4, 5]).map(lambda x: x + 1)[2]
-        6
+        >>> SequenceWrapper([3, 4, 5]).map(float)[2]
+        5.0
     """
 
     functions: dict = {}
