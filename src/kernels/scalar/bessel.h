@@ -1,6 +1,6 @@
 // Bessel functions (J, Y, I, K of order 0 and 1), the spherical j0 and Airy's Ai, computed in
 // double: float results are rounded nearly right. Bounds for double, away from zeros: i0, i0e,
-// i1, i1e and K 4 units in the last place.
+// i1, i1e and K 5 units in the last place.
 #pragma once
 #include <math.h>
 

@@ -256,8 +256,9 @@ Tensor sparse_resize_and_clear(const Tensor& self, IntSpan size, int64_t sparse_
   return self;
 }
 Tensor resize_as_sparse(const Tensor& self, const Tensor& the_template) {
-  check(is_coo(the_template), "resize_as_sparse_(): expected a sparse_coo template; got ",
-        layout_name(the_template->layout));
+  check_kind(ErrorKind::NotImplemented, is_coo(the_template),
+             "resize_as_sparse_(): expected a sparse_coo template; got ",
+             layout_name(the_template->layout));
   if (same_sizes(self.sizes(), the_template.sizes())) return self;
   return sparse_resize(self, the_template.sizes(), sparse_dims(coo(the_template)),
                        coo(the_template).values.dim() - 1);

@@ -264,8 +264,10 @@ Tensor sampled_addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2,
 }
 
 Tensor hspmm(const Tensor& mat1, const Tensor& mat2) {
+  check_kind(ErrorKind::NotImplemented, is_coo(mat1) && is_strided(mat2),
+             "hspmm(): expected a sparse_coo mat1 and a strided mat2; got ",
+             layout_name(mat1->layout), " and ", layout_name(mat2->layout));
   check_product(mat1, mat2, "hspmm");
-  check(is_coo(mat1) && is_strided(mat2), "hspmm(): expected a sparse_coo mat1 and a strided mat2");
   const Tensor product = sparse_times_dense(mat1, mat2);
   const Tensor rows =
       cpu::sparse::grouped(ops::contiguous(ops::select(plain_indices(mat1), 0, 0))).numbers;
@@ -294,8 +296,10 @@ Tensor sspaddmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, cons
   return ops::add(scaled(self, beta), scaled(rows_of_product(mat1, mat2), alpha));
 }
 Tensor smm(const Tensor& self, const Tensor& mat2) {
+  check(is_coo(self) && is_strided(mat2),
+        "smm(): expected a sparse_coo self and a strided mat2; got ", layout_name(self->layout),
+        " and ", layout_name(mat2->layout));
   check_product(self, mat2, "smm");
-  check(is_coo(self) && is_strided(mat2), "smm(): expected a sparse_coo self and a strided mat2");
   return rows_of_product(self, mat2);
 }
 

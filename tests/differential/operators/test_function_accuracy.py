@@ -125,7 +125,7 @@ FUNCTIONS = {
     "erfc": (plain("erfc"), mpmath.erfc, of_doubles("erfc"), [lin(-4, 9), lin(-1, 1)], 0.7, 1.0),
     "erfinv": (plain("erfinv"), mpmath.erfinv, None, [lin(-0.99, 0.99), SMALL], 0.51, 3.0),
     "digamma": (plain("digamma"), mpmath.digamma, None, [lin(0.1, 1), lin(2, 20)], 0.51, 8.0),
-    "i1": (special("i1"), lambda x: mpmath.besseli(1, x), None, [lin(-10, 10)], 0.51, 4.0),
+    "i1": (special("i1"), lambda x: mpmath.besseli(1, x), None, [lin(-10, 10)], 0.51, 5.0),
     "ndtri": (special("ndtri"), ndtri, None, [lin(0.01, 0.99), mag(1e-37, 0.1)], 0.51, 3.0),
     "modified_bessel_k0": (special("modified_bessel_k0"), lambda x: mpmath.besselk(0, x), None,
                            [mag(1e-3, 80)], 0.51, 8.0),
