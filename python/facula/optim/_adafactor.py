@@ -38,15 +38,15 @@ class Adafactor(Optimizer):
     def __init__(
         self,
         params,
-        lr=1e-2,
-        beta2_decay=-0.8,
-        eps=(None, 1e-3),
-        d=1.0,
-        weight_decay=0.0,
+        lr: float | facula.Tensor = 1e-2,
+        beta2_decay: float = -0.8,
+        eps: tuple[float | None, float] = (None, 1e-3),
+        d: float = 1.0,
+        weight_decay: float = 0.0,
         *,
-        foreach=None,
-        maximize=False,
-    ):
+        foreach: bool | None = None,
+        maximize: bool = False,
+    ) -> None:
         if isinstance(lr, facula.Tensor) and lr.numel() != 1:
             raise ValueError(f"Adafactor: a Tensor lr must have 1 element; got {lr.numel()}")
         _check_settings(lr, beta2_decay, eps, d, weight_decay)

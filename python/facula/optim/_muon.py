@@ -48,15 +48,15 @@ class Muon(Optimizer):
     def __init__(
         self,
         params,
-        lr=1e-3,
-        weight_decay=0.1,
-        momentum=0.95,
-        nesterov=True,
-        ns_coefficients=_COEFFICIENTS,
-        eps=1e-7,
-        ns_steps=5,
-        adjust_lr_fn=None,
-    ):
+        lr: float = 1e-3,
+        weight_decay: float = 0.1,
+        momentum: float = 0.95,
+        nesterov: bool = True,
+        ns_coefficients: tuple[float, float, float] = _COEFFICIENTS,
+        eps: float = 1e-7,
+        ns_steps: int = 5,
+        adjust_lr_fn: str | None = None,
+    ) -> None:
         if isinstance(lr, facula.Tensor) and lr.numel() != 1:
             raise ValueError(f"Muon: a Tensor lr must have 1 element; got {lr.numel()}")
         for name, value in (("lr", lr), ("momentum", momentum), ("weight_decay", weight_decay)):

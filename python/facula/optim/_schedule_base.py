@@ -26,7 +26,7 @@ def _warn_get_lr_called_within_step(lr_scheduler):
 class _enable_get_lr_call:
     """Context in which a scheduler's get_lr() may be called."""
 
-    def __init__(self, o):
+    def __init__(self, o) -> None:
         self.o = o
 
     def __enter__(self):
@@ -77,7 +77,7 @@ class LRScheduler:
     _get_lr_called_within_step = False
     _is_initial = False
 
-    def __init__(self, optimizer, last_epoch=-1):
+    def __init__(self, optimizer, last_epoch: int = -1) -> None:
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
         self.optimizer = optimizer
@@ -142,7 +142,7 @@ class LRScheduler:
         if not self._get_lr_called_within_step:
             _warn("the last learning rate is what get_last_lr() returns", 4)
 
-    def step(self, epoch=None):
+    def step(self, epoch: int | None = None) -> None:
         """Set the rates of the next epoch (or step)."""
         if self._step_count == 1:
             self._warn_of_order()
@@ -218,7 +218,7 @@ class SequentialLR(LRScheduler):
         ValueError: no schedulers, another optimizer, or a wrong number of milestones.
     """
 
-    def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
+    def __init__(self, optimizer, schedulers, milestones: list[int], last_epoch: int = -1) -> None:
         _check_parts(type(self).__name__, schedulers, optimizer)
         if len(milestones) != len(schedulers) - 1:
             raise ValueError(
@@ -239,7 +239,7 @@ class SequentialLR(LRScheduler):
         """Take one step back in all schedulers of `sched`, or of this one."""
         _step_back(self if sched is None else sched)
 
-    def step(self):
+    def step(self) -> None:
         """Set the rates of the next step."""
         self.last_epoch += 1
         which = bisect_right(self._milestones, self.last_epoch)
@@ -284,7 +284,7 @@ class ChainedScheduler(LRScheduler):
         ValueError: no schedulers, or different optimizers.
     """
 
-    def __init__(self, schedulers, optimizer=None):
+    def __init__(self, schedulers, optimizer=None) -> None:
         if optimizer is None and schedulers:
             optimizer = schedulers[0].optimizer
         _check_parts(type(self).__name__, schedulers, optimizer)
@@ -292,7 +292,7 @@ class ChainedScheduler(LRScheduler):
         self.optimizer = optimizer
         self._last_lr = self._current_lrs()
 
-    def step(self):
+    def step(self) -> None:
         """Step every scheduler."""
         for scheduler in self._schedulers:
             scheduler.step()

@@ -19,7 +19,7 @@ def _checked(name, value, fits, wanted):
 class _FunctionLR(LRScheduler):
     """A schedule by one function, or one per group."""
 
-    def __init__(self, optimizer, lr_lambda, last_epoch=-1):
+    def __init__(self, optimizer, lr_lambda, last_epoch: int = -1) -> None:
         n = len(optimizer.param_groups)
         if isinstance(lr_lambda, (list, tuple)):
             if len(lr_lambda) != n:
@@ -78,7 +78,7 @@ class MultiplicativeLR(_FunctionLR):
 class StepLR(LRScheduler):
     """Multiplies the rate by `gamma` every `step_size` epochs."""
 
-    def __init__(self, optimizer, step_size, gamma=0.1, last_epoch=-1):
+    def __init__(self, optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
         self.step_size = step_size
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
@@ -97,7 +97,7 @@ class StepLR(LRScheduler):
 class MultiStepLR(LRScheduler):
     """Multiplies the rate by `gamma` at each of the epochs `milestones`."""
 
-    def __init__(self, optimizer, milestones, gamma=0.1, last_epoch=-1):
+    def __init__(self, optimizer, milestones, gamma: float = 0.1, last_epoch: int = -1) -> None:
         self.milestones = Counter(milestones)
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
@@ -118,7 +118,9 @@ class MultiStepLR(LRScheduler):
 class ConstantLR(LRScheduler):
     """Multiplies the rate by `factor` for the first `total_iters` epochs."""
 
-    def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1):
+    def __init__(
+        self, optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
+    ) -> None:
         self.factor = _checked(
             "ConstantLR: factor", factor, not (factor < 0 or factor > 1), "in [0, 1]"
         )
@@ -144,8 +146,13 @@ class LinearLR(LRScheduler):
     """A factor that goes from `start_factor` to `end_factor` in `total_iters` epochs."""
 
     def __init__(
-        self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1
-    ):
+        self,
+        optimizer,
+        start_factor: float = 1.0 / 3,
+        end_factor: float = 1.0,
+        total_iters: int = 5,
+        last_epoch: int = -1,
+    ) -> None:
         self.total_iters = total_iters
         self.start_factor = _checked(
             "LinearLR: start_factor",
@@ -179,7 +186,7 @@ class LinearLR(LRScheduler):
 class ExponentialLR(LRScheduler):
     """Multiplies the rate by `gamma` every epoch."""
 
-    def __init__(self, optimizer, gamma, last_epoch=-1):
+    def __init__(self, optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
@@ -197,7 +204,9 @@ class ExponentialLR(LRScheduler):
 class PolynomialLR(LRScheduler):
     """The first rate times (1 - epoch / total_iters) ** power."""
 
-    def __init__(self, optimizer, total_iters=5, power=1.0, last_epoch=-1):
+    def __init__(
+        self, optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
+    ) -> None:
         self.total_iters = total_iters
         self.power = power
         super().__init__(optimizer, last_epoch)
@@ -219,7 +228,7 @@ class PolynomialLR(LRScheduler):
 class CosineAnnealingLR(LRScheduler):
     """Half a cosine from the first rate down to `eta_min` in `T_max` epochs."""
 
-    def __init__(self, optimizer, T_max, eta_min=0.0, last_epoch=-1):
+    def __init__(self, optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
         self.T_max = T_max
         self.eta_min = eta_min
         super().__init__(optimizer, last_epoch)
@@ -256,7 +265,9 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         ValueError: `T_0` or `T_mult` not a positive integer.
     """
 
-    def __init__(self, optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1):
+    def __init__(
+        self, optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
+    ) -> None:
         name = "CosineAnnealingWarmRestarts: "
         self.T_0 = self.T_i = _checked(
             name + "T_0", T_0, T_0 > 0 and isinstance(T_0, int), "a positive integer"
@@ -276,7 +287,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         wave = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * wave for base in self.base_lrs]
 
-    def step(self, epoch=None):
+    def step(self, epoch=None) -> None:
         """Set the rates of the next epoch; a fraction of an epoch is allowed."""
         if epoch is None and self.last_epoch < 0:
             epoch = 0

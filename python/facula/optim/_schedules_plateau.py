@@ -30,14 +30,14 @@ class ReduceLROnPlateau(LRScheduler):
         self,
         optimizer,
         mode="min",
-        factor=0.1,
-        patience=10,
-        threshold=1e-4,
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
         threshold_mode="rel",
-        cooldown=0,
-        min_lr=0,
-        eps=1e-8,
-    ):
+        cooldown: int = 0,
+        min_lr: list[float] | float = 0,
+        eps: float = 1e-8,
+    ) -> None:
         if factor >= 1.0:
             raise ValueError(f"ReduceLROnPlateau: factor must be below 1; got {factor}")
         if not isinstance(optimizer, Optimizer):
@@ -73,7 +73,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.cooldown_counter = 0
         self.num_bad_epochs = 0
 
-    def step(self, metrics, epoch=None):
+    def step(self, metrics, epoch=None) -> None:
         """Take the metric of an epoch and lower the rates when it is time."""
         current = float(metrics)
         if epoch is None:

@@ -21,16 +21,16 @@ class ASGD(ListOptimizer):
     def __init__(
         self,
         params,
-        lr=1e-2,
-        lambd=1e-4,
-        alpha=0.75,
-        t0=1e6,
-        weight_decay=0,
-        foreach=None,
-        maximize=False,
-        differentiable=False,
-        capturable=False,
-    ):
+        lr: float | facula.Tensor = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
         _check_lr(lr, False)
         _check_nonnegative(lambd=lambd, alpha=alpha, weight_decay=weight_decay)
         super().__init__(

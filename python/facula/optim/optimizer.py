@@ -91,7 +91,7 @@ class Optimizer:
 
     _step_supports_amp_scaling = False
 
-    def __init__(self, params, defaults):
+    def __init__(self, params, defaults) -> None:
         if isinstance(params, facula.Tensor):
             raise TypeError(
                 "Optimizer: params must be an iterable of Tensors or dicts; got "
@@ -274,7 +274,7 @@ class Optimizer:
                     grad.requires_grad_(False)
                 grad.zero_()
 
-    def step(self, closure=None):
+    def step(self, closure=None) -> float | None:
         """Override: change the parameters once; `closure` computes the loss again."""
         raise NotImplementedError
 

@@ -21,7 +21,14 @@ class SparseAdam(Optimizer):
         RuntimeError: a dense gradient, when stepping.
     """
 
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, maximize=False):
+    def __init__(
+        self,
+        params,
+        lr: float | facula.Tensor = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        maximize: bool = False,
+    ) -> None:
         if isinstance(lr, facula.Tensor) and lr.numel() != 1:
             raise ValueError(f"SparseAdam: a Tensor lr must have 1 element; got {lr.numel()}")
         for name, value in (("lr", lr), ("eps", eps)):

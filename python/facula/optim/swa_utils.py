@@ -132,7 +132,9 @@ class AveragedModel(Module):
         True
     """
 
-    def __init__(self, model, device=None, avg_fn=None, multi_avg_fn=None, use_buffers=False):
+    def __init__(
+        self, model, device=None, avg_fn=None, multi_avg_fn=None, use_buffers=False
+    ) -> None:
         super().__init__()
         if avg_fn is not None and multi_avg_fn is not None:
             raise AssertionError("AveragedModel: give avg_fn or multi_avg_fn; got both")
@@ -228,7 +230,9 @@ class SWALR(LRScheduler):
         ValueError: another strategy, or epochs that are no integer of at least 0.
     """
 
-    def __init__(self, optimizer, swa_lr, anneal_epochs=10, anneal_strategy="cos", last_epoch=-1):
+    def __init__(
+        self, optimizer, swa_lr: float, anneal_epochs=10, anneal_strategy="cos", last_epoch=-1
+    ) -> None:
         rates = per_group(optimizer, "swa_lr", swa_lr)
         for rate, group in zip(rates, optimizer.param_groups, strict=True):
             group["swa_lr"] = rate

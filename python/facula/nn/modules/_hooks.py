@@ -103,7 +103,7 @@ class _WrappedHook:
 
     __module__ = f"{facula.__name__}.nn.modules.module"  # where pickles of PyTorch have it
 
-    def __init__(self, hook, module=None):
+    def __init__(self, hook, module=None) -> None:
         self.hook = hook
         self.__name__ = getattr(hook, "__name__", type(hook).__name__)
         self.__doc__ = hook.__doc__

@@ -25,7 +25,7 @@ class _Activation(Module):
     _op = ""
     _settings = ()
 
-    def forward(self, input):
+    def forward(self, input: facula.Tensor) -> facula.Tensor:
         """Apply to `input`."""
         return getattr(F, self._op)(input, **{name: getattr(self, name) for name in self._settings})
 
@@ -45,7 +45,7 @@ class _InplaceActivation(_Activation):
     __constants__ = ["inplace"]
     _settings = ("inplace",)
 
-    def __init__(self, inplace=False):
+    def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
 
@@ -65,7 +65,7 @@ class Threshold(_Activation):
     _op = "threshold"
     _settings = ("threshold", "value", "inplace")
 
-    def __init__(self, threshold, value, inplace=False):
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
         _keep(self, threshold=threshold, value=value, inplace=inplace)
 
@@ -73,7 +73,7 @@ class Threshold(_Activation):
 class ReLU(_InplaceActivation):
     """max(x, 0), elementwise."""
 
-    def forward(self, input):
+    def forward(self, input: facula.Tensor) -> facula.Tensor:
         """Apply to `input`."""
         return F.relu(input, inplace=self.inplace)
 
@@ -85,7 +85,9 @@ class RReLU(_Activation):
     _op = "rrelu"
     _settings = ("lower", "upper", "training", "inplace")
 
-    def __init__(self, lower=1.0 / 8, upper=1.0 / 3, inplace=False):
+    def __init__(
+        self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False
+    ) -> None:
         super().__init__()
         _keep(self, lower=lower, upper=upper, inplace=inplace)
 
@@ -97,7 +99,14 @@ class Hardtanh(_Activation):
     _op = "hardtanh"
     _settings = ("min_val", "max_val", "inplace")
 
-    def __init__(self, min_val=-1.0, max_val=1.0, inplace=False, min_value=None, max_value=None):
+    def __init__(
+        self,
+        min_val: float = -1.0,
+        max_val: float = 1.0,
+        inplace: bool = False,
+        min_value: float | None = None,
+        max_value: float | None = None,
+    ) -> None:
         super().__init__()
         if min_value is not None:
             min_val = _renamed("min_value", "min_val", min_value)
@@ -120,7 +129,7 @@ def _renamed(old, new, value):
 class ReLU6(Hardtanh):
     """min(max(x, 0), 6), elementwise."""
 
-    def __init__(self, inplace=False):
+    def __init__(self, inplace: bool = False) -> None:
         super().__init__(0.0, 6.0, inplace)
 
     def extra_repr(self):
@@ -131,7 +140,7 @@ class ReLU6(Hardtanh):
 class Sigmoid(Module):
     """1 / (1 + exp(-x)), elementwise."""
 
-    def forward(self, input):
+    def forward(self, input: facula.Tensor) -> facula.Tensor:
         """Apply to `input`."""
         return facula.sigmoid(input)
 
@@ -145,7 +154,7 @@ class Hardsigmoid(_SilentActivation):
 class Tanh(Module):
     """Hyperbolic tangent, elementwise."""
 
-    def forward(self, input):
+    def forward(self, input: facula.Tensor) -> facula.Tensor:
         """Apply to `input`."""
         return facula.tanh(input)
 
@@ -153,7 +162,7 @@ class Tanh(Module):
 class SiLU(_InplaceActivation):
     """x * sigmoid(x), elementwise."""
 
-    def forward(self, input):
+    def forward(self, input: facula.Tensor) -> facula.Tensor:
         """Apply to `input`."""
         return F.silu(input, inplace=self.inplace)
 
@@ -176,7 +185,7 @@ class _AlphaActivation(_Activation):
     __constants__ = ["alpha", "inplace"]
     _settings = ("alpha", "inplace")
 
-    def __init__(self, alpha=1.0, inplace=False):
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
         _keep(self, alpha=alpha, inplace=inplace)
 
@@ -206,7 +215,7 @@ class GLU(_Activation):
     _op = "glu"
     _settings = ("dim",)
 
-    def __init__(self, dim=-1):
+    def __init__(self, dim: int = -1) -> None:
         super().__init__()
         self.dim = dim
 
@@ -216,11 +225,11 @@ class GELU(Module):
 
     __constants__ = ["approximate"]
 
-    def __init__(self, approximate="none"):
+    def __init__(self, approximate: str = "none") -> None:
         super().__init__()
         self.approximate = approximate
 
-    def forward(self, input):
+    def forward(self, input: facula.Tensor) -> facula.Tensor:
         """Apply to `input`."""
         return F.gelu(input, approximate=self.approximate)
 
@@ -235,7 +244,7 @@ class _Shrink(_Activation):
     __constants__ = ["lambd"]
     _settings = ("lambd",)
 
-    def __init__(self, lambd=0.5):
+    def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
         self.lambd = lambd
 
@@ -257,7 +266,7 @@ class LeakyReLU(_Activation):
     _op = "leaky_relu"
     _settings = ("negative_slope", "inplace")
 
-    def __init__(self, negative_slope=1e-2, inplace=False):
+    def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
         super().__init__()
         _keep(self, negative_slope=negative_slope, inplace=inplace)
 
@@ -275,7 +284,7 @@ class Softplus(_Activation):
     _op = "softplus"
     _settings = ("beta", "threshold")
 
-    def __init__(self, beta=1.0, threshold=20.0):
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
         _keep(self, beta=beta, threshold=threshold)
 
@@ -297,7 +306,9 @@ class PReLU(Module):
 
     __constants__ = ["num_parameters"]
 
-    def __init__(self, num_parameters=1, init=0.25, device=None, dtype=None):
+    def __init__(
+        self, num_parameters: int = 1, init: float = 0.25, device=None, dtype=None
+    ) -> None:
         super().__init__()
         _keep(self, num_parameters=num_parameters, init=init)
         self.weight = Parameter(facula.empty(num_parameters, device=device, dtype=dtype))
@@ -307,7 +318,7 @@ class PReLU(Module):
         """Set the weight to its first value."""
         facula.nn.init.constant_(self.weight, self.init)
 
-    def forward(self, input):
+    def forward(self, input: facula.Tensor) -> facula.Tensor:
         """Apply to `input`."""
         return F.prelu(input, self.weight)
 
@@ -334,14 +345,14 @@ class _AlongDim(Module):
     __constants__ = ["dim"]
     _op = ""
 
-    def __init__(self, dim=None):
+    def __init__(self, dim: int | None = None) -> None:
         super().__init__()
         self.dim = dim
 
     def __setstate__(self, state):
         super().__setstate__({"dim": None, **state})
 
-    def forward(self, input):
+    def forward(self, input: facula.Tensor) -> facula.Tensor:
         """Apply to `input`."""
         return getattr(F, self._op)(input, self.dim, _stacklevel=5)
 
@@ -359,7 +370,7 @@ class Softmin(_AlongDim):
 class _AlongInteger(_AlongDim):
     """A function along one dimension, which is checked at once."""
 
-    def __init__(self, dim=None):
+    def __init__(self, dim: int | None = None) -> None:
         if dim is not None and (isinstance(dim, bool) or not isinstance(dim, int)):
             raise TypeError(f"{type(self).__name__}: dim must be an int or None; got {type(dim)}")
         super().__init__(dim)
@@ -380,7 +391,7 @@ class LogSoftmax(_AlongInteger):
 class Softmax2d(Module):
     """Softmax over the channels of a (N, C, H, W) or (C, H, W) input."""
 
-    def forward(self, input):
+    def forward(self, input: facula.Tensor) -> facula.Tensor:
         """Apply to `input`. Raises ValueError for another number of dimensions."""
         if 3 <= input.dim() <= 4:
             return F.softmax(input, -3)

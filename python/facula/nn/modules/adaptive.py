@@ -42,14 +42,14 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     def __init__(
         self,
-        in_features,
-        n_classes,
+        in_features: int,
+        n_classes: int,
         cutoffs,
-        div_value=4.0,
-        head_bias=False,
+        div_value: float = 4.0,
+        head_bias: bool = False,
         device=None,
         dtype=None,
-    ):
+    ) -> None:
         super().__init__()
         options = {"device": device, "dtype": dtype}
         cutoffs = _checked_cutoffs(cutoffs, n_classes)
@@ -80,7 +80,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             down.reset_parameters()
             out.reset_parameters()
 
-    def forward(self, input_, target_):
+    def forward(self, input_: facula.Tensor, target_: facula.Tensor):
         """The log probability of each target.
 
         Args:

@@ -46,7 +46,7 @@ class MultiheadAttention(Module):
         batch_first=False,
         device=None,
         dtype=None,
-    ):
+    ) -> None:
         if embed_dim <= 0 or num_heads <= 0:
             raise ValueError(
                 f"embed_dim and num_heads must be positive; got {embed_dim} and {num_heads}"
@@ -138,15 +138,15 @@ class MultiheadAttention(Module):
 
     def forward(
         self,
-        query,
-        key,
-        value,
-        key_padding_mask=None,
-        need_weights=True,
-        attn_mask=None,
-        average_attn_weights=True,
-        is_causal=False,
-    ):
+        query: facula.Tensor,
+        key: facula.Tensor,
+        value: facula.Tensor,
+        key_padding_mask: facula.Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: facula.Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[facula.Tensor, facula.Tensor | None]:
         """Attend from `query` to `key` and `value`; returns the output and weights or None."""
         if query.is_nested or key.is_nested or value.is_nested:
             # AssertionError is PyTorch's class for it.

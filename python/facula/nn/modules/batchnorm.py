@@ -18,16 +18,16 @@ class _NormBase(Module):
 
     def __init__(
         self,
-        num_features,
-        eps=1e-5,
+        num_features: int,
+        eps: float = 1e-5,
         momentum=0.1,
-        affine=True,
-        track_running_stats=True,
+        affine: bool = True,
+        track_running_stats: bool = True,
         device=None,
         dtype=None,
         *,
-        bias=True,
-    ):
+        bias: bool = True,
+    ) -> None:
         super().__init__()
         options = {"device": device, "dtype": dtype}
         _keep(
@@ -107,7 +107,7 @@ class _BatchNorm(_NormBase):
                 factor = 1.0 / float(self.num_batches_tracked)
         return factor
 
-    def forward(self, input):
+    def forward(self, input: facula.Tensor) -> facula.Tensor:
         """Normalize `input`, (N, C, *)."""
         self._check_input_dim(input)
         factor = self._average_factor()
@@ -174,7 +174,7 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
         dtype=None,
         *,
         bias=True,
-    ):
+    ) -> None:
         super().__init__(0, eps, momentum, False, False, device, dtype)
         options = {"device": device, "dtype": dtype}
         self.affine = affine
@@ -247,17 +247,17 @@ class SyncBatchNorm(_BatchNorm):
 
     def __init__(
         self,
-        num_features,
-        eps=1e-5,
-        momentum=0.1,
-        affine=True,
-        track_running_stats=True,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
         process_group=None,
         device=None,
         dtype=None,
         *,
-        bias=True,
-    ):
+        bias: bool = True,
+    ) -> None:
         super().__init__(
             num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
         )

@@ -53,7 +53,7 @@ def _owner(method):
 class Container(Module):
     """Old container: the keyword arguments become child modules."""
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs) -> None:
         super().__init__()
         import warnings
 
@@ -187,7 +187,7 @@ class ModuleList(Module):
         modules: an iterable of modules, or None.
     """
 
-    def __init__(self, modules=None):
+    def __init__(self, modules=None) -> None:
         super().__init__()
         if modules is not None:
             self += modules
@@ -283,7 +283,7 @@ class ModuleDict(Module):
         modules: a mapping or an iterable of (name, module), or None.
     """
 
-    def __init__(self, modules=None):
+    def __init__(self, modules=None) -> None:
         super().__init__()
         if modules is not None:
             self.update(modules)
@@ -360,7 +360,7 @@ class ParameterList(Module):
         values: an iterable of tensors or other objects, or None.
     """
 
-    def __init__(self, values=None):
+    def __init__(self, values=None) -> None:
         super().__init__()
         self._size = 0
         if values is not None:
@@ -422,7 +422,7 @@ class ParameterDict(Module):
         parameters: a mapping or an iterable of (name, value), or None.
     """
 
-    def __init__(self, parameters=None):
+    def __init__(self, parameters=None) -> None:
         super().__init__()
         self._keys = {}
         if parameters is not None:

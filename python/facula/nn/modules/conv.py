@@ -66,20 +66,20 @@ class _ConvNd(Module):
 
     def __init__(
         self,
-        in_channels,
-        out_channels,
+        in_channels: int,
+        out_channels: int,
         kernel_size,
         stride,
         padding,
         dilation,
         transposed,
         output_padding,
-        groups,
-        bias,
+        groups: int,
+        bias: bool,
         padding_mode,
         device=None,
         dtype=None,
-    ):
+    ) -> None:
         super().__init__()
         _check_settings(in_channels, out_channels, groups, padding, stride, padding_mode)
         _keep(
@@ -160,18 +160,18 @@ class _Conv(_ConvNd):
 
     def __init__(
         self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        dilation=1,
-        groups=1,
-        bias=True,
-        padding_mode="zeros",
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int, ...],
+        stride: int | tuple[int, ...] = 1,
+        padding: str | int | tuple[int, ...] = 0,
+        dilation: int | tuple[int, ...] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
         device=None,
         dtype=None,
-    ):
+    ) -> None:
         expand = self._expand
         padding = padding if isinstance(padding, str) else expand(padding)
         kernel_size = expand(kernel_size)
@@ -194,7 +194,7 @@ class _Conv(_ConvNd):
     def _conv_forward(self, input, weight, bias):
         return self._convolve(self._op(), input, weight, bias)
 
-    def forward(self, input):
+    def forward(self, input: facula.Tensor) -> facula.Tensor:
         """Convolve `input`, (N, C, *) or (C, *)."""
         return self._conv_forward(input, self.weight, self.bias)
 
@@ -248,19 +248,19 @@ class _ConvTransposeNd(_ConvNd):
 
     def __init__(
         self,
-        in_channels,
-        out_channels,
+        in_channels: int,
+        out_channels: int,
         kernel_size,
         stride=1,
         padding=0,
         output_padding=0,
-        groups=1,
-        bias=True,
-        dilation=1,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: int = 1,
         padding_mode="zeros",
         device=None,
         dtype=None,
-    ):
+    ) -> None:
         if padding_mode != "zeros":
             raise ValueError(
                 f"{type(self).__name__}: padding_mode must be 'zeros'; got {padding_mode!r}"
@@ -316,7 +316,7 @@ class _ConvTransposeNd(_ConvNd):
             )
         return [size - low for size, low in zip(output_size, least, strict=True)]
 
-    def forward(self, input, output_size=None):
+    def forward(self, input: facula.Tensor, output_size: list[int] | None = None) -> facula.Tensor:
         """Convolve `input`, (N, C, *) or (C, *); `output_size` picks among possible sizes."""
         n = len(self.kernel_size)
         output_padding = self._output_padding(
@@ -422,17 +422,17 @@ class _LazyConvXdMixin(LazyModuleMixin):
 class _LazyConv(_LazyConvXdMixin):
     def __init__(
         self,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        dilation=1,
-        groups=1,
-        bias=True,
-        padding_mode="zeros",
+        out_channels: int,
+        kernel_size: int | tuple[int, ...],
+        stride: int | tuple[int, ...] = 1,
+        padding: str | int | tuple[int, ...] = 0,
+        dilation: int | tuple[int, ...] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
         device=None,
         dtype=None,
-    ):
+    ) -> None:
         super().__init__(
             0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype
         )
@@ -442,18 +442,18 @@ class _LazyConv(_LazyConvXdMixin):
 class _LazyConvTranspose(_LazyConvXdMixin):
     def __init__(
         self,
-        out_channels,
+        out_channels: int,
         kernel_size,
         stride=1,
         padding=0,
         output_padding=0,
-        groups=1,
-        bias=True,
-        dilation=1,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: int = 1,
         padding_mode="zeros",
         device=None,
         dtype=None,
-    ):
+    ) -> None:
         super().__init__(
             0,
             0,

@@ -14,7 +14,7 @@ class _DropoutNd(Module):
     _op = ""
     _settings = ("p", "training", "inplace")
 
-    def __init__(self, p=0.5, inplace=False):
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         if p < 0 or p > 1:
             raise ValueError(f"{type(self).__name__}: p must be in [0, 1]; got {p}")
         super().__init__()

@@ -10,7 +10,7 @@ class LazyModuleMixin:
 
     cls_to_become = None
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         super().__init__(*args, **kwargs)
         infer, load = self._infer_parameters, self._lazy_load_hook
         self._initialize_hook = self.register_forward_pre_hook(infer, with_kwargs=True)

@@ -16,10 +16,10 @@ from facula.nn.parameter import Parameter, UninitializedParameter
 class Identity(Module):
     """Returns its input; takes any arguments."""
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         super().__init__()
 
-    def forward(self, input):
+    def forward(self, input: facula.Tensor) -> facula.Tensor:
         """Return `input`."""
         return input
 
@@ -41,7 +41,9 @@ class Linear(Module):
 
     __constants__ = ["in_features", "out_features"]
 
-    def __init__(self, in_features, out_features, bias=True, device=None, dtype=None):
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, device=None, dtype=None
+    ) -> None:
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
@@ -62,7 +64,7 @@ class Linear(Module):
         bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
         init.uniform_(self.bias, -bound, bound)
 
-    def forward(self, input):
+    def forward(self, input: facula.Tensor) -> facula.Tensor:
         """Apply the layer to `input` of shape (*, in_features)."""
         return F.linear(input, self.weight, self.bias)
 
@@ -90,8 +92,14 @@ class Bilinear(Module):
     __constants__ = ["in1_features", "in2_features", "out_features"]
 
     def __init__(
-        self, in1_features, in2_features, out_features, bias=True, device=None, dtype=None
-    ):
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device=None,
+        dtype=None,
+    ) -> None:
         super().__init__()
         if in1_features <= 0:
             raise ValueError(f"Bilinear: in1_features must be positive; got {in1_features}")
@@ -111,7 +119,7 @@ class Bilinear(Module):
         for parameter in self.parameters(recurse=False):
             init.uniform_(parameter, -bound, bound)
 
-    def forward(self, input1, input2):
+    def forward(self, input1: facula.Tensor, input2: facula.Tensor) -> facula.Tensor:
         """Apply the layer to inputs of shapes (*, in1_features), (*, in2_features)."""
         return F.bilinear(input1, input2, self.weight, self.bias)
 
@@ -128,7 +136,7 @@ class LazyLinear(LazyModuleMixin, Linear):
 
     cls_to_become = Linear
 
-    def __init__(self, out_features, bias=True, device=None, dtype=None):
+    def __init__(self, out_features: int, bias: bool = True, device=None, dtype=None) -> None:
         super().__init__(0, 0, False)
         self.weight = UninitializedParameter(device=device, dtype=dtype)
         self.out_features = out_features

@@ -16,7 +16,7 @@ class _Loss(Module):
 
     _settings = ("reduction",)
 
-    def __init__(self, size_average=None, reduce=None, reduction="mean"):
+    def __init__(self, size_average=None, reduce=None, reduction: str = "mean") -> None:
         super().__init__()
         legacy = size_average is not None or reduce is not None
         self.reduction = _reduction.legacy_get_string(size_average, reduce) if legacy else reduction
@@ -30,7 +30,9 @@ class _WeightedLoss(_Loss):
 
     _settings = ("weight", "reduction")
 
-    def __init__(self, weight=None, size_average=None, reduce=None, reduction="mean"):
+    def __init__(
+        self, weight=None, size_average=None, reduce=None, reduction: str = "mean"
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
 
@@ -58,8 +60,13 @@ class NLLLoss(_WeightedLoss):
     _settings = ("weight", "ignore_index", "reduction")
 
     def __init__(
-        self, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"
-    ):
+        self,
+        weight=None,
+        size_average=None,
+        ignore_index: int = -100,
+        reduce=None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         _keep(self, ignore_index=ignore_index)
 
@@ -72,8 +79,13 @@ class NLLLoss2d(NLLLoss):
     """Old name of `NLLLoss`."""
 
     def __init__(
-        self, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"
-    ):
+        self,
+        weight=None,
+        size_average=None,
+        ignore_index: int = -100,
+        reduce=None,
+        reduction: str = "mean",
+    ) -> None:
         import warnings
 
         warnings.warn(
@@ -89,8 +101,14 @@ class PoissonNLLLoss(_Loss):
     _settings = ("log_input", "full", "eps", "reduction")
 
     def __init__(
-        self, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"
-    ):
+        self,
+        log_input: bool = True,
+        full: bool = False,
+        size_average=None,
+        eps: float = 1e-8,
+        reduce=None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         _keep(self, log_input=log_input, full=full, eps=eps)
 
@@ -105,7 +123,7 @@ class GaussianNLLLoss(_Loss):
     __constants__ = ["full", "eps", "reduction"]
     _settings = ("full", "eps", "reduction")
 
-    def __init__(self, *, full=False, eps=1e-6, reduction="mean"):
+    def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(None, None, reduction)
         _keep(self, full=full, eps=eps)
 
@@ -120,7 +138,9 @@ class KLDivLoss(_Loss):
     __constants__ = ["reduction"]
     _settings = ("reduction", "log_target")
 
-    def __init__(self, size_average=None, reduce=None, reduction="mean", log_target=False):
+    def __init__(
+        self, size_average=None, reduce=None, reduction: str = "mean", log_target: bool = False
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         _keep(self, log_target=log_target)
 
@@ -155,8 +175,8 @@ class BCEWithLogitsLoss(_Loss):
     _settings = ("weight", "pos_weight", "reduction")
 
     def __init__(
-        self, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None
-    ):
+        self, weight=None, size_average=None, reduce=None, reduction: str = "mean", pos_weight=None
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
         self.register_buffer("pos_weight", pos_weight)
@@ -172,7 +192,9 @@ class HingeEmbeddingLoss(_Loss):
     __constants__ = ["margin", "reduction"]
     _settings = ("margin", "reduction")
 
-    def __init__(self, margin=1.0, size_average=None, reduce=None, reduction="mean"):
+    def __init__(
+        self, margin: float = 1.0, size_average=None, reduce=None, reduction: str = "mean"
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         _keep(self, margin=margin)
 
@@ -197,7 +219,9 @@ class SmoothL1Loss(_Loss):
     __constants__ = ["reduction"]
     _settings = ("reduction", "beta")
 
-    def __init__(self, size_average=None, reduce=None, reduction="mean", beta=1.0):
+    def __init__(
+        self, size_average=None, reduce=None, reduction: str = "mean", beta: float = 1.0
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         _keep(self, beta=beta)
 
@@ -212,7 +236,7 @@ class HuberLoss(_Loss):
     __constants__ = ["reduction", "delta"]
     _settings = ("reduction", "delta")
 
-    def __init__(self, reduction="mean", delta=1.0):
+    def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction=reduction)
         if not isinstance(delta, (float, int)):
             raise TypeError(f"HuberLoss: delta must be a float or int; got {type(delta)}")
@@ -250,11 +274,11 @@ class CrossEntropyLoss(_WeightedLoss):
         self,
         weight=None,
         size_average=None,
-        ignore_index=-100,
+        ignore_index: int = -100,
         reduce=None,
-        reduction="mean",
-        label_smoothing=0.0,
-    ):
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+    ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         _keep(self, ignore_index=ignore_index, label_smoothing=label_smoothing)
 
@@ -289,19 +313,19 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 
     def __init__(
         self,
-        in_features,
-        num_classes,
+        in_features: int,
+        num_classes: int,
         *,
-        out_features=(),
-        bias=False,
+        out_features: tuple[int, ...] = (),
+        bias: bool = False,
         device=None,
         dtype=None,
-        reduction="mean",
+        reduction: str = "mean",
         weight=None,
-        ignore_index=None,
-        label_smoothing=0.0,
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
         options=None,
-    ):
+    ) -> None:
         super().__init__(weight=weight, reduction=reduction)
         if weight is not None and tuple(weight.shape) != (num_classes,):
             raise RuntimeError(
@@ -354,7 +378,9 @@ class CosineEmbeddingLoss(_Loss):
     __constants__ = ["margin", "reduction"]
     _settings = ("margin", "reduction")
 
-    def __init__(self, margin=0.0, size_average=None, reduce=None, reduction="mean"):
+    def __init__(
+        self, margin: float = 0.0, size_average=None, reduce=None, reduction: str = "mean"
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         _keep(self, margin=margin)
 
@@ -369,7 +395,9 @@ class MarginRankingLoss(_Loss):
     __constants__ = ["margin", "reduction"]
     _settings = ("margin", "reduction")
 
-    def __init__(self, margin=0.0, size_average=None, reduce=None, reduction="mean"):
+    def __init__(
+        self, margin: float = 0.0, size_average=None, reduce=None, reduction: str = "mean"
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         _keep(self, margin=margin)
 
@@ -385,8 +413,14 @@ class MultiMarginLoss(_WeightedLoss):
     _settings = ("p", "margin", "weight", "reduction")
 
     def __init__(
-        self, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"
-    ):
+        self,
+        p: int = 1,
+        margin: float = 1.0,
+        weight=None,
+        size_average=None,
+        reduce=None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         if p not in (1, 2):
             raise ValueError(f"MultiMarginLoss: p must be 1 or 2; got {p}")
@@ -409,14 +443,14 @@ class TripletMarginLoss(_Loss):
 
     def __init__(
         self,
-        margin=1.0,
-        p=2.0,
-        eps=1e-6,
-        swap=False,
+        margin: float = 1.0,
+        p: float = 2.0,
+        eps: float = 1e-6,
+        swap: bool = False,
         size_average=None,
         reduce=None,
-        reduction="mean",
-    ):
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         _keep(self, margin=_positive_margin(self, margin), p=p, eps=eps, swap=swap)
 
@@ -431,7 +465,14 @@ class TripletMarginWithDistanceLoss(_Loss):
     __constants__ = ["margin", "swap", "reduction"]
     _settings = ("distance_function", "margin", "swap", "reduction")
 
-    def __init__(self, *, distance_function=None, margin=1.0, swap=False, reduction="mean"):
+    def __init__(
+        self,
+        *,
+        distance_function=None,
+        margin: float = 1.0,
+        swap: bool = False,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(None, None, reduction)
         if distance_function is None:
             from facula.nn.modules.distance import PairwiseDistance
@@ -455,7 +496,9 @@ class CTCLoss(_Loss):
     __constants__ = ["blank", "reduction"]
     _settings = ("blank", "reduction", "zero_infinity")
 
-    def __init__(self, blank=0, reduction="mean", zero_infinity=False):
+    def __init__(
+        self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False
+    ) -> None:
         super().__init__(None, None, reduction)
         _keep(self, blank=blank, zero_infinity=zero_infinity)
 

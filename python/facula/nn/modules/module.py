@@ -73,7 +73,7 @@ class Module(HookMethods, StateDictMethods):
     call_super_init = False
     _compiled_call_impl = None
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         if not self.call_super_init:
             _check_no_arguments(args, kwargs)
         self.__dict__.update(

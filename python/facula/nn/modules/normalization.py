@@ -14,11 +14,11 @@ class LocalResponseNorm(Module):
 
     __constants__ = ["size", "alpha", "beta", "k"]
 
-    def __init__(self, size, alpha=1e-4, beta=0.75, k=1.0):
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
         _keep(self, size=size, alpha=alpha, beta=beta, k=k)
 
-    def forward(self, input):
+    def forward(self, input: facula.Tensor) -> facula.Tensor:
         """Normalize `input`, (N, C, *)."""
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
 
@@ -30,7 +30,7 @@ class LocalResponseNorm(Module):
 class CrossMapLRN2d(Module):
     """Local response normalization over maps; not written yet, use LocalResponseNorm."""
 
-    def __init__(self, size, alpha=1e-4, beta=0.75, k=1):
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
         super().__init__()
         raise NotImplementedError("CrossMapLRN2d is not implemented; use LocalResponseNorm")
 
@@ -69,12 +69,12 @@ class LayerNorm(_AffineNorm):
     def __init__(
         self,
         normalized_shape,
-        eps=1e-5,
-        elementwise_affine=True,
-        bias=True,
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
         device=None,
         dtype=None,
-    ):
+    ) -> None:
         super().__init__()
         _keep(
             self,
@@ -86,7 +86,7 @@ class LayerNorm(_AffineNorm):
             self.normalized_shape, elementwise_affine, elementwise_affine and bias, device, dtype
         )
 
-    def forward(self, input):
+    def forward(self, input: facula.Tensor) -> facula.Tensor:
         """Normalize `input`, (*, *normalized_shape)."""
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
@@ -115,8 +115,16 @@ class GroupNorm(_AffineNorm):
     __constants__ = ["num_groups", "num_channels", "eps", "affine"]
 
     def __init__(
-        self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None, *, bias=True
-    ):
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device=None,
+        dtype=None,
+        *,
+        bias: bool = True,
+    ) -> None:
         super().__init__()
         if num_groups <= 0:
             raise ValueError(f"GroupNorm: num_groups must be positive; got {num_groups}")
@@ -128,7 +136,7 @@ class GroupNorm(_AffineNorm):
         _keep(self, num_groups=num_groups, num_channels=num_channels, eps=eps, affine=affine)
         self._make_parameters(num_channels, affine, affine and bias, device, dtype)
 
-    def forward(self, input):
+    def forward(self, input: facula.Tensor) -> facula.Tensor:
         """Normalize `input`."""
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
@@ -153,8 +161,13 @@ class RMSNorm(Module):
     __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
 
     def __init__(
-        self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None
-    ):
+        self,
+        normalized_shape,
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device=None,
+        dtype=None,
+    ) -> None:
         super().__init__()
         self.normalized_shape = _shape(normalized_shape)
         self.eps = eps
@@ -170,7 +183,7 @@ class RMSNorm(Module):
         if self.elementwise_affine:
             _ones_and_zeros(self.weight)
 
-    def forward(self, x):
+    def forward(self, x: facula.Tensor) -> facula.Tensor:
         """Normalize `x`, (*, *normalized_shape)."""
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 

@@ -18,7 +18,7 @@ class _PadNd(Module):
     _mode = "constant"
     _n = 1
 
-    def __init__(self, padding):
+    def __init__(self, padding) -> None:
         super().__init__()
         self.padding = ntuple(2 * self._n)(padding)
 
@@ -34,7 +34,7 @@ class _PadNd(Module):
 class _ConstantPadNd(_PadNd):
     __constants__ = ["padding", "value"]
 
-    def __init__(self, padding, value):
+    def __init__(self, padding, value: float) -> None:
         super().__init__(padding)
         self.value = value
 
@@ -134,7 +134,7 @@ class CircularPad3d(_CircularPadNd):
 class ZeroPad1d(ConstantPad1d):
     __doc__ = _DOC.format(what="Adds zeros", n=1)
 
-    def __init__(self, padding):
+    def __init__(self, padding) -> None:
         super().__init__(padding, 0.0)
 
     def extra_repr(self):
@@ -145,7 +145,7 @@ class ZeroPad1d(ConstantPad1d):
 class ZeroPad2d(ConstantPad2d):
     __doc__ = _DOC.format(what="Adds zeros", n=2)
 
-    def __init__(self, padding):
+    def __init__(self, padding) -> None:
         super().__init__(padding, 0.0)
 
     def extra_repr(self):
@@ -156,7 +156,7 @@ class ZeroPad2d(ConstantPad2d):
 class ZeroPad3d(ConstantPad3d):
     __doc__ = _DOC.format(what="Adds zeros", n=3)
 
-    def __init__(self, padding):
+    def __init__(self, padding) -> None:
         super().__init__(padding, 0.0)
 
     def extra_repr(self):

@@ -36,8 +36,14 @@ class _MaxPoolNd(_Pool):
     __constants__ = ["kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode"]
 
     def __init__(
-        self, kernel_size, stride=None, padding=0, dilation=1, return_indices=False, ceil_mode=False
-    ):
+        self,
+        kernel_size,
+        stride=None,
+        padding=0,
+        dilation=1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:
         super().__init__()
         _keep(
             self,
@@ -88,7 +94,7 @@ class _MaxUnpoolNd(_Pool):
         kernel_size, stride, padding: as the max pooling had them.
     """
 
-    def __init__(self, kernel_size, stride=None, padding=0):
+    def __init__(self, kernel_size, stride=None, padding=0) -> None:
         super().__init__()
         sizes = {
             "kernel_size": kernel_size,
@@ -101,7 +107,7 @@ class _MaxUnpoolNd(_Pool):
         """The settings."""
         return self._shown("kernel_size", "stride", "padding")
 
-    def forward(self, input, indices, output_size=None):
+    def forward(self, input, indices, output_size: list[int] | None = None):
         """Unpool `input` to the positions `indices`; `output_size` picks among sizes."""
         return self._run(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
@@ -137,8 +143,13 @@ class _AvgPoolNd(_Pool):
     __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"]
 
     def __init__(
-        self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True
-    ):
+        self,
+        kernel_size,
+        stride=None,
+        padding=0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:
         super().__init__()
         _keep(
             self,
@@ -170,8 +181,13 @@ class AvgPool1d(_AvgPoolNd):
     _op = "avg_pool1d"
 
     def __init__(
-        self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True
-    ):
+        self,
+        kernel_size,
+        stride=None,
+        padding=0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:
         super().__init__(
             _single(kernel_size),
             _single(_stride_or(stride, kernel_size)),
@@ -202,10 +218,10 @@ class _AvgPool(_AvgPoolNd):
         kernel_size,
         stride=None,
         padding=0,
-        ceil_mode=False,
-        count_include_pad=True,
-        divisor_override=None,
-    ):
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> None:
         super().__init__(kernel_size, stride, padding, ceil_mode, count_include_pad)
         self.divisor_override = divisor_override
 
@@ -248,9 +264,9 @@ class _FractionalMaxPoolNd(_Pool):
         kernel_size,
         output_size=None,
         output_ratio=None,
-        return_indices=False,
+        return_indices: bool = False,
         _random_samples=None,
-    ):
+    ) -> None:
         super().__init__()
         if (output_size is None) == (output_ratio is None):
             raise ValueError(
@@ -308,7 +324,7 @@ class _LPPoolNd(_Pool):
 
     __constants__ = ["norm_type", "kernel_size", "stride", "ceil_mode"]
 
-    def __init__(self, norm_type, kernel_size, stride=None, ceil_mode=False):
+    def __init__(self, norm_type: float, kernel_size, stride=None, ceil_mode: bool = False) -> None:
         super().__init__()
         _keep(
             self, norm_type=norm_type, kernel_size=kernel_size, stride=stride, ceil_mode=ceil_mode
@@ -345,7 +361,7 @@ class _AdaptiveMaxPoolNd(_Pool):
 
     __constants__ = ["output_size", "return_indices"]
 
-    def __init__(self, output_size, return_indices=False):
+    def __init__(self, output_size, return_indices: bool = False) -> None:
         super().__init__()
         self.output_size = output_size
         self.return_indices = return_indices
@@ -379,7 +395,7 @@ class _AdaptiveAvgPoolNd(_Pool):
 
     __constants__ = ["output_size"]
 
-    def __init__(self, output_size):
+    def __init__(self, output_size) -> None:
         super().__init__()
         self.output_size = output_size
 

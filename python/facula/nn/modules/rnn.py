@@ -76,18 +76,18 @@ class RNNBase(Module):
 
     def __init__(
         self,
-        mode,
-        input_size,
-        hidden_size,
-        num_layers=1,
-        bias=True,
-        batch_first=False,
-        dropout=0.0,
-        bidirectional=False,
-        proj_size=0,
+        mode: str,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
         device=None,
         dtype=None,
-    ):
+    ) -> None:
         super().__init__()
         _check_dropout(float(dropout) if isinstance(dropout, str) else dropout, num_layers)
         for name, value in (("bias", bias), ("batch_first", batch_first)):

@@ -25,7 +25,15 @@ class RNNCellBase(Module):
 
     __constants__ = ["input_size", "hidden_size", "bias"]
 
-    def __init__(self, input_size, hidden_size, bias, num_chunks, device=None, dtype=None):
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool,
+        num_chunks: int,
+        device=None,
+        dtype=None,
+    ) -> None:
         super().__init__()
         _keep(self, input_size=input_size, hidden_size=hidden_size, bias=bias)
         options, rows = {"device": device, "dtype": dtype}, num_chunks * hidden_size
@@ -94,12 +102,18 @@ class RNNCell(RNNCellBase):
     __constants__ = ["input_size", "hidden_size", "bias", "nonlinearity"]
 
     def __init__(
-        self, input_size, hidden_size, bias=True, nonlinearity="tanh", device=None, dtype=None
-    ):
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device=None,
+        dtype=None,
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = nonlinearity
 
-    def forward(self, input, hx=None):
+    def forward(self, input: facula.Tensor, hx: facula.Tensor | None = None) -> facula.Tensor:
         """The state after `input`; hx is zeros where it is None."""
         if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
@@ -118,10 +132,12 @@ class GRUCell(RNNCellBase):
 
     __module__ = f"{facula.__name__}.nn.modules.rnn"  # where pickles of PyTorch have it
 
-    def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
-    def forward(self, input, hx=None):
+    def forward(self, input: facula.Tensor, hx: facula.Tensor | None = None) -> facula.Tensor:
         """The state after `input`; hx is zeros where it is None."""
         return self._step(facula.gru_cell, input, hx)
 
@@ -137,10 +153,14 @@ class LSTMCell(RNNCellBase):
 
     __module__ = f"{facula.__name__}.nn.modules.rnn"  # where pickles of PyTorch have it
 
-    def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
-    def forward(self, input, hx=None):
+    def forward(
+        self, input: facula.Tensor, hx: tuple[facula.Tensor, facula.Tensor] | None = None
+    ) -> tuple[facula.Tensor, facula.Tensor]:
         """The pair of states after `input`; both are zeros where hx is None."""
         self._check_dims(input, () if hx is None else hx)
         single = input.dim() == 1

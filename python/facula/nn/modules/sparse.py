@@ -94,18 +94,18 @@ class Embedding(_Table):
 
     def __init__(
         self,
-        num_embeddings,
-        embedding_dim,
-        padding_idx=None,
-        max_norm=None,
-        norm_type=2.0,
-        scale_grad_by_freq=False,
-        sparse=False,
-        _weight=None,
-        _freeze=False,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: facula.Tensor | None = None,
+        _freeze: bool = False,
         device=None,
         dtype=None,
-    ):
+    ) -> None:
         super().__init__(
             (num_embeddings, embedding_dim),
             _weight,
@@ -118,7 +118,7 @@ class Embedding(_Table):
             sparse=sparse,
         )
 
-    def forward(self, input):
+    def forward(self, input: facula.Tensor) -> facula.Tensor:
         """The rows at the integers `input`."""
         return F.embedding(
             input,
@@ -187,19 +187,19 @@ class EmbeddingBag(_Table):
 
     def __init__(
         self,
-        num_embeddings,
-        embedding_dim,
-        max_norm=None,
-        norm_type=2.0,
-        scale_grad_by_freq=False,
-        mode="mean",
-        sparse=False,
-        _weight=None,
-        include_last_offset=False,
-        padding_idx=None,
+        num_embeddings: int,
+        embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        _weight: facula.Tensor | None = None,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
         device=None,
         dtype=None,
-    ):
+    ) -> None:
         super().__init__(
             (num_embeddings, embedding_dim),
             _weight,
@@ -214,7 +214,12 @@ class EmbeddingBag(_Table):
             include_last_offset=include_last_offset,
         )
 
-    def forward(self, input, offsets=None, per_sample_weights=None):
+    def forward(
+        self,
+        input: facula.Tensor,
+        offsets: facula.Tensor | None = None,
+        per_sample_weights: facula.Tensor | None = None,
+    ) -> facula.Tensor:
         """The reduced bags of the integers `input`."""
         settings = {name: getattr(self, name) for name in self._settings}
         return F.embedding_bag(

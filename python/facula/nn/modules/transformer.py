@@ -67,18 +67,18 @@ class _Layer(Module):
 
     def __init__(
         self,
-        d_model,
-        nhead,
-        dim_feedforward=2048,
-        dropout=0.1,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
         activation=F.relu,
-        layer_norm_eps=1e-5,
-        batch_first=False,
-        norm_first=False,
-        bias=True,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
         device=None,
         dtype=None,
-    ):
+    ) -> None:
         super().__init__()
         options = {"device": device, "dtype": dtype}
         for name in self._attentions:
@@ -153,7 +153,13 @@ class TransformerEncoderLayer(_Layer):
         ]
         return {**super().__getstate__(), "activation_relu_or_gelu": sum(numbers)}
 
-    def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
+    def forward(
+        self,
+        src: facula.Tensor,
+        src_mask: facula.Tensor | None = None,
+        src_key_padding_mask: facula.Tensor | None = None,
+        is_causal: bool = False,
+    ) -> facula.Tensor:
         """Encode `src`; masks as for :class:`MultiheadAttention`."""
         padding = F._canonical_mask(
             src_key_padding_mask,
@@ -182,15 +188,15 @@ class TransformerDecoderLayer(_Layer):
 
     def forward(
         self,
-        tgt,
-        memory,
-        tgt_mask=None,
-        memory_mask=None,
-        tgt_key_padding_mask=None,
-        memory_key_padding_mask=None,
-        tgt_is_causal=False,
-        memory_is_causal=False,
-    ):
+        tgt: facula.Tensor,
+        memory: facula.Tensor,
+        tgt_mask: facula.Tensor | None = None,
+        memory_mask: facula.Tensor | None = None,
+        tgt_key_padding_mask: facula.Tensor | None = None,
+        memory_key_padding_mask: facula.Tensor | None = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> facula.Tensor:
         """Decode `tgt` with the encoder's output `memory`; masks of each as for the encoder."""
 
         def attend_to_memory(x):
@@ -235,8 +241,13 @@ class TransformerEncoder(Module):
     __constants__ = ["norm"]
 
     def __init__(
-        self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True
-    ):
+        self,
+        encoder_layer,
+        num_layers: int,
+        norm=None,
+        enable_nested_tensor: bool = True,
+        mask_check: bool = True,
+    ) -> None:
         super().__init__()
         self.layers = _copies(encoder_layer, num_layers)
         _keep(self, num_layers=num_layers)
@@ -248,7 +259,13 @@ class TransformerEncoder(Module):
             mask_check=mask_check,
         )
 
-    def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
+    def forward(
+        self,
+        src: facula.Tensor,
+        mask: facula.Tensor | None = None,
+        src_key_padding_mask: facula.Tensor | None = None,
+        is_causal: bool | None = None,
+    ) -> facula.Tensor:
         """Encode `src`; `is_causal` None: found by looking at the mask."""
         padding = F._canonical_mask(
             src_key_padding_mask, "src_key_padding_mask", F._none_or_dtype(mask), "mask", src.dtype
@@ -274,7 +291,7 @@ class TransformerDecoder(Module):
 
     __constants__ = ["norm"]
 
-    def __init__(self, decoder_layer, num_layers, norm=None):
+    def __init__(self, decoder_layer, num_layers: int, norm=None) -> None:
         super().__init__()
         self.layers = _copies(decoder_layer, num_layers)
         _keep(self, num_layers=num_layers)
@@ -282,15 +299,15 @@ class TransformerDecoder(Module):
 
     def forward(
         self,
-        tgt,
-        memory,
-        tgt_mask=None,
-        memory_mask=None,
-        tgt_key_padding_mask=None,
-        memory_key_padding_mask=None,
-        tgt_is_causal=None,
-        memory_is_causal=False,
-    ):
+        tgt: facula.Tensor,
+        memory: facula.Tensor,
+        tgt_mask: facula.Tensor | None = None,
+        memory_mask: facula.Tensor | None = None,
+        tgt_key_padding_mask: facula.Tensor | None = None,
+        memory_key_padding_mask: facula.Tensor | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> facula.Tensor:
         """Decode `tgt` with the encoder's output `memory`."""
         first = self.layers[0]
         batch_first = getattr(getattr(first, "self_attn", None), "batch_first", False)
@@ -331,22 +348,22 @@ class Transformer(Module):
 
     def __init__(
         self,
-        d_model=512,
-        nhead=8,
-        num_encoder_layers=6,
-        num_decoder_layers=6,
-        dim_feedforward=2048,
-        dropout=0.1,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
         activation=F.relu,
         custom_encoder=None,
         custom_decoder=None,
-        layer_norm_eps=1e-5,
-        batch_first=False,
-        norm_first=False,
-        bias=True,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
         device=None,
         dtype=None,
-    ):
+    ) -> None:
         super().__init__()
         options = {"device": device, "dtype": dtype}
         sizes = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
@@ -367,18 +384,18 @@ class Transformer(Module):
 
     def forward(
         self,
-        src,
-        tgt,
-        src_mask=None,
-        tgt_mask=None,
-        memory_mask=None,
-        src_key_padding_mask=None,
-        tgt_key_padding_mask=None,
-        memory_key_padding_mask=None,
-        src_is_causal=None,
-        tgt_is_causal=None,
-        memory_is_causal=False,
-    ):
+        src: facula.Tensor,
+        tgt: facula.Tensor,
+        src_mask: facula.Tensor | None = None,
+        tgt_mask: facula.Tensor | None = None,
+        memory_mask: facula.Tensor | None = None,
+        src_key_padding_mask: facula.Tensor | None = None,
+        tgt_key_padding_mask: facula.Tensor | None = None,
+        memory_key_padding_mask: facula.Tensor | None = None,
+        src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> facula.Tensor:
         """Encode `src` and decode `tgt` with the result.
 
         Raises:

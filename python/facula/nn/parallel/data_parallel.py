@@ -20,7 +20,7 @@ class DataParallel(Module):
         tensor([1., 1.])
     """
 
-    def __init__(self, module, device_ids=None, output_device=None, dim=0):
+    def __init__(self, module, device_ids=None, output_device=None, dim: int = 0):
         super().__init__()
         self.module = module
         self.device_ids = []
