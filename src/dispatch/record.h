@@ -182,6 +182,9 @@ struct OpRecord {
   // strides.
   Names dims = names("dim");
   Names sizes = names("size");
+  // The arguments by position as PyTorch's first releases took them ("self value tensor1 tensor2"),
+  // which still works and warns.
+  const char* old_order = "";
 };
 
 constexpr Autocast cpu_autocast(const OpRecord& r) {

@@ -2,6 +2,7 @@
 
 #include "bindings/call/containers.h"
 #include "bindings/call/convert.h"
+#include "bindings/call/old_order.h"
 #include "bindings/call/parse_errors.h"
 #include "bindings/modes/overrides.h"
 #include "bindings/tensor/types.h"
@@ -312,7 +313,14 @@ class Fit {
       out = Value::of_int(long_value(o, overflow));
       if (!overflow) return true;
     }
-    return read_value(p.type(), p.number, o, out, into_);
+    return read_value(p.type(), p.number, o, out, into_) || stands_for_default(p, o);
+  }
+
+  // None stands for a list that is empty by default: `dim` of amax, `stride` of a pool.
+  bool stands_for_default(const Parameter& p, PyObject* o) const {
+    const Default& d = p.argument->default_value;
+    return o == Py_None && s_.style != Style::Schema && p.type().list &&
+           (d.kind == Default::EmptyList || (d.kind == Default::IntList && d.ints.empty()));
   }
 
   // An int that overflows its parameter raises here, unless arguments are missing anyway
@@ -403,6 +411,9 @@ void parse(Packet& packet, const Given& given, Parsed& into) {
     into.requires_grad = false;
     if (!Fit(*s, given, into).run()) return;
   }
+  for (const auto& s : signatures)
+    if (const auto old = Reordered::of(*s, given); old && !Fit(*s, old->given(), into).run())
+      return old->warn(packet);
   std::vector<Misfit> reasons;
   for (const auto& s : signatures) reasons.push_back(Fit(*s, given, into).run());
   throw_misfit(packet, given, reasons);

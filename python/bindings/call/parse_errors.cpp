@@ -143,9 +143,8 @@ class Report {
     for (size_t i = own_; i < given_.positional; ++i)
       s += (i > own_ ? ", " : "") + argument_text(given_.args[i], true);
     for (size_t k = 0; k < given_.keyword_count(); ++k) {
-      if (k == 0 && given_.positional > own_) s += ", ";
-      s += concat(text_of(given_.keyword(k)), "=", argument_text(given_.keyword_value(k), true),
-                  ", ");
+      if (s.size() > 1) s += ", ";
+      s += concat(text_of(given_.keyword(k)), "=", argument_text(given_.keyword_value(k), true));
     }
     return s + ")";
   }

@@ -188,6 +188,10 @@ Signature::Signature(Operator& o, Style st) : op(&o), info(&o.info()), style(st)
     all_required |= uint64_t{1} << (required - 1);
   }
   for (const Argument& a : args) defaults.push_back(default_value(a));
+  // PyTorch's public functions (not its schemas) reduce nothing where `reduction` is left out.
+  if (style != Style::Schema && std::string_view(record.python_module) != "nn")
+    for (size_t i = 0; i < args.size(); ++i)
+      if (args[i].default_value.s == "Mean") defaults[i] = Value::of_int(0);
   if (style == Style::Function) out_op = const_cast<Operator*>(out_variant(*op));
   factory = style != Style::Schema && is_factory(info->schema);
   plain = style != Style::Schema && info->results == 1 && defaults.size() <= most_plain_args;

@@ -108,8 +108,16 @@ Object reversed(const Tensor& t) {
   const Object o = wrapped(t), dims = int_tuple(order);
   return call_method("permute", {o.get(), dims.get()});
 }
+// Transposing a tensor without dimensions works and warns.
+bool is_scalar(const Tensor& t, const char* name) {
+  if (t.dim() > 0) return false;
+  const std::string text = concat("Tensor.", name, ": a tensor without dimensions has nothing to ",
+                                  "transpose; this is deprecated, and conj() says what is meant");
+  if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0) throw_python();
+  return true;
+}
 Object batch_transposed(const Tensor& t) {
-  if (t.dim() == 0) return wrapped(t);
+  if (is_scalar(t, "mT")) return wrapped(t);
   check(t.dim() >= 2, "Tensor.mT: expected a matrix or a batch of them; got ", t.dim(), "-D");
   return method(t, "transpose", -2, -1);
 }
@@ -117,11 +125,12 @@ Object conjugated(const Object& o) { return call_method("conj", {o.get()}); }
 Object adjoint(const Tensor& t) {
   check(t.dim() == 0 || t.dim() == 2, "Tensor.H: expected a matrix or a scalar; got ", t.dim(),
         "-D", t.dim() > 2 ? " (Tensor.mH takes batches)" : "");
-  if (t.dim() == 0) return conjugated(wrapped(t));
+  if (is_scalar(t, "H")) return conjugated(wrapped(t));
   const Object flipped = method(t, "transpose", 0, 1);
   return is_complex(t.dtype()) ? conjugated(flipped) : flipped;
 }
 Object batch_adjoint(const Tensor& t) {
+  if (is_scalar(t, "mH")) return conjugated(wrapped(t));
   check(t.dim() >= 2, "Tensor.mH: expected a matrix or a batch of them; got ", t.dim(), "-D");
   const Object flipped = method(t, "transpose", -2, -1);
   return is_complex(t.dtype()) ? conjugated(flipped) : flipped;
@@ -203,6 +212,20 @@ void assign_data(PyObject* o, PyObject* value) {
   check_type(is_tensor(value), "Tensor.data: expected a Tensor; got ",
              value ? type_name(value) : "nothing");
   set_tensor_data(tensor_of(o), tensor_of(value));
+}
+
+// Writes to a part of the elements, which is a view.
+template <Object (*Part)(const Tensor&)>
+void assign_part(PyObject* o, PyObject* value) {
+  check_type(value != nullptr, "Tensor.real and Tensor.imag cannot be deleted");
+  const DType dtype = tensor_of(o).dtype();
+  check_type(Part == &real_part || is_complex(dtype),
+             "Tensor.imag: expected a complex tensor; got dtype ", name(dtype));
+  const Object part = Part(tensor_of(o));
+  if (is_tensor(value))
+    call_method("copy_", {part.get(), value});
+  else
+    call_method("fill_", {part.get(), value});
 }
 
 void assign_hooks(PyObject* o, PyObject* value) {
@@ -311,8 +334,8 @@ PyGetSetDef tensor_properties[] = {
     reads<batch_transposed>("mT", "The last two dimensions swapped."),
     reads<adjoint>("H", "The conjugate transpose of a matrix."),
     reads<batch_adjoint>("mH", "The conjugate transposes of a batch of matrices."),
-    reads<real_part>("real", "The real parts: a view."),
-    reads<imaginary>("imag", "The imaginary parts: a view."),
+    writes<real_part, assign_part<real_part>>("real", "The real parts: a view."),
+    writes<imaginary, assign_part<imaginary>>("imag", "The imaginary parts: a view."),
     {"_backward_hooks", get_hooks, set<assign_hooks>, nullptr,
      const_cast<char*>("_backward_hooks")},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},

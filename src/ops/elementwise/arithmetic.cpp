@@ -422,6 +422,7 @@ OP(add_Tensor){
                 }),
         },
     .node = "AddBackward0",
+    .old_order = "self alpha other",
 };
 
 OP(sub_Tensor){
@@ -439,6 +440,7 @@ OP(sub_Tensor){
             vjp("other", [](Backward& b) { return ops::mul(b.grad(), -b.scalar("alpha").conj()); }),
         },
     .node = "SubBackward0",
+    .old_order = "self alpha other",
 };
 
 OP(mul_Tensor){
@@ -671,6 +673,7 @@ OP(addcmul){
                 "tensor2", [](Backward& x) { return ops::mul(x["tensor1"], x.scalar("value")); },
                 saves("tensor1")),
         },
+    .old_order = "self value tensor1 tensor2",
 };
 
 OP(addcdiv){
@@ -696,6 +699,7 @@ OP(addcdiv){
                 },
                 saves("tensor1", "tensor2")),
         },
+    .old_order = "self value tensor1 tensor2",
 };
 
 OP(lerp_Scalar){

@@ -373,6 +373,7 @@ OP(addmm){
                 saves("mat1")),
         },
     .batch = batch::add_matmul,
+    .old_order = "beta self alpha mat1 mat2",
 };
 OP(_addmm_activation){
     .schema =
@@ -436,6 +437,7 @@ OP(addmv){
                 saves("mat")),
         },
     .batch = batch::add_matmul,
+    .old_order = "beta self alpha mat vec",
 };
 OP(dot){
     .schema = "dot(Tensor self, Tensor tensor) -> Tensor",
@@ -523,6 +525,7 @@ OP(baddbmm){
                 saves("batch1")),
         },
     .batch = batch::add_matmul,
+    .old_order = "beta self alpha batch1 batch2",
 };
 OP(addbmm){
     .schema =
@@ -551,6 +554,7 @@ OP(addbmm){
                 },
                 saves("batch1")),
         },
+    .old_order = "beta self alpha batch1 batch2",
 };
 OP(outer){
     .schema = "outer(Tensor self, Tensor vec2) -> Tensor",
@@ -586,6 +590,7 @@ OP(addr){
                 },
                 saves("vec1")),
         },
+    .old_order = "beta self alpha vec1 vec2",
 };
 OP(matmul){
     .schema = "matmul(Tensor self, Tensor other) -> Tensor",

@@ -31,10 +31,12 @@ Tensor as_strided(const Tensor& self, IntSpan size, IntSpan stride, std::optiona
   const int64_t at = offset.value_or(self.storage_offset());
   check(at >= 0, "Tensor: invalid storage offset ", at);
   const int64_t reach = extent(size, stride), wide = static_cast<int64_t>(self.itemsize());
-  int64_t last;
+  // Where the storage was resized to nothing, the tensor itself says what a view may reach.
+  int64_t there = static_cast<int64_t>(self->storage->nbytes()), last;
+  if (there == 0 && self.numel() > 0)
+    there = (self.storage_offset() + extent(self.sizes(), self.strides())) * wide;
   const bool fits = !__builtin_add_overflow(reach, at, &last) &&
-                    !__builtin_mul_overflow(last, wide, &last) &&
-                    (reach == 0 || last <= static_cast<int64_t>(self->storage->nbytes()));
+                    !__builtin_mul_overflow(last, wide, &last) && (reach == 0 || last <= there);
   check(fits, "setStorage: sizes ", str(size), ", strides ", str(stride), ", storage offset ", at,
         ", and itemsize ", wide, " requiring a storage size of ", last,
         " are out of bounds for storage of size ", self->storage->nbytes());
@@ -508,7 +510,7 @@ OP(transpose_int){
     .schema = "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
     .doc = "A view with two dimensions exchanged.",
     .forms = function_method,
-    .aliases = "swapaxes,swapdims",
+    .aliases = "swapdims",
     .flags = handles_conj,
     .any = typed_kernel<transpose>,
     .derivatives = {vjp("self",
@@ -524,7 +526,7 @@ OP(transpose_){
     .schema = "transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)",
     .doc = "Exchanges two dimensions of self in place; memory stays.",
     .forms = method,
-    .aliases = "swapaxes_,swapdims_",
+    .aliases = "swapdims_",
     .flags = geometry_only | handles_conj,
     .any = typed_kernel<transpose_>,
     .derivatives = {vjp("self",

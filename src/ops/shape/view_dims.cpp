@@ -61,12 +61,19 @@ void t_(const Tensor& self) {
   ops::transpose_(self, 0, self.dim() < 2 ? 0 : 1);
 }
 
+Tensor swapaxes(const Tensor& self, int64_t axis0, int64_t axis1) {
+  return ops::transpose(self, axis0, axis1);
+}
+void swapaxes_(const Tensor& self, int64_t axis0, int64_t axis1) {
+  ops::transpose_(self, axis0, axis1);
+}
 Tensor numpy_T(const Tensor& self) {
   IntVec dims;
   for (int64_t d = self.dim() - 1; d >= 0; --d) dims.push_back(d);
   return ops::permute(self, dims);
 }
 Tensor matrix_transposed(const Tensor& self, const char* name) {
+  if (self.dim() == 0) return self;
   check(self.dim() >= 2, "Tensor.", name, ": expected a matrix or a batch of them; got ",
         self.dim(), "-D");
   return ops::transpose(self, -2, -1);
@@ -299,6 +306,20 @@ OP(movedim_int){
     .aliases = "moveaxis",
     .composite = Composite::Implicit,
     .any = typed_kernel<movedim>,
+};
+OP(swapaxes){
+    .schema = "swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)",
+    .doc = "A view with two dimensions exchanged, under NumPy's name.",
+    .forms = function_method,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<swapaxes>,
+};
+OP(swapaxes_){
+    .schema = "swapaxes_(Tensor(a!) self, int axis0, int axis1) -> Tensor(a!)",
+    .doc = "Exchanges two dimensions of self in place; memory stays.",
+    .forms = method,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<swapaxes_>,
 };
 OP(t){
     .schema = "t(Tensor(a) self) -> Tensor(a)",
