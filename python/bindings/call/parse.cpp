@@ -1,5 +1,7 @@
 #include "bindings/call/parse.h"
 
+#include <memory>
+
 #include "bindings/call/containers.h"
 #include "bindings/call/convert.h"
 #include "bindings/call/old_order.h"
@@ -278,8 +280,7 @@ class Fit {
   Fit(const Signature& s, const Given& g, Parsed& into) : s_(s), given_(g), into_(into) {}
 
   Misfit run() {
-    std::memcpy(static_cast<void*>(into_.args()), s_.defaults.data(),
-                s_.defaults.size() * sizeof(Value));
+    std::uninitialized_copy(s_.defaults.begin(), s_.defaults.end(), into_.args());
     into_.op = s_.op;
     size_t taken = given_.positional;
     const bool spelled_out = taken > s_.positional;
