@@ -5,28 +5,13 @@
 #include <variant>
 #include <vector>
 
-#include "dispatch/call.h"
+#include "dispatch/owned_value.h"
 
 namespace facula::graph {
 
 using ValueId = int;  // -1: None
 
-// A constant that is no tensor: number, string, list of integers, ...
-class Constant {
- public:
-  explicit Constant(const Value& v) : value_(own_copy(v)) {}
-  Constant(const Constant& o) : value_(own_copy(o.value_)) {}
-  Constant(Constant&& o) noexcept : value_(std::exchange(o.value_, Value())) {}
-  Constant& operator=(Constant o) noexcept {
-    std::swap(value_, o.value_);
-    return *this;
-  }
-  ~Constant() { drop_copy(value_); }
-  const Value& value() const { return value_; }
-
- private:
-  Value value_;
-};
+using Constant = OwnedValue;  // what is no tensor: number, string, list of integers, ...
 
 struct ValueRef {
   ValueId id;

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "autograd/engine.h"
 #include "autograd/variable.h"
 #include "core/fork.h"
 #include "dispatch/mutations.h"
@@ -23,10 +24,6 @@ namespace facula {
 
 constinit const ExtensionKind functional_kind{.name = "FunctionalTensor"};
 namespace {
-
-Tensor bits_as(const Tensor& t, DType dtype, bool copies) {
-  return copies ? ops::view_copy(t, dtype) : ops::view(t, dtype);
-}
 
 Tensor wrapper_over(const std::shared_ptr<FunctionalStorage>& storage, const Tensor& value) {
   const Tensor t(Ref<TensorImpl>::take(new_tensor_impl()));
@@ -81,49 +78,10 @@ std::shared_ptr<FunctionalStorage> functional_storage(const Storage* identity) {
   return it == identities().storages.end() ? nullptr : it->second.lock();
 }
 
-Tensor ViewStep::view_of(const Tensor& base, bool as_copy) const {
-  const bool copies = this->copies && as_copy;
-  const int64_t from = base.storage_offset() + offset;
-  switch (kind) {
-    case Kind::Strided:
-      return copies ? ops::as_strided_copy(base, sizes, strides, from)
-                    : ops::as_strided(base, sizes, strides, from);
-    case Kind::Conjugate:
-      return copies ? ops::_conj_copy(base) : ops::_conj(base);
-    case Kind::Negative:
-      return copies ? ops::_neg_view_copy(base) : ops::_neg_view(base);
-    case Kind::AsReal:
-      return copies ? ops::view_as_real_copy(base) : ops::view_as_real(base);
-    case Kind::AsComplex:
-      return copies ? ops::view_as_complex_copy(base) : ops::view_as_complex(base);
-    case Kind::Bits:
-      return bits_as(base, dtype, copies);
-  }
-  __builtin_unreachable();
-}
-
-Tensor ViewStep::put_into(const Tensor& base, const Tensor& view) const {
-  switch (kind) {
-    case Kind::Strided:
-      return ops::as_strided_scatter(base, view, sizes, strides, base.storage_offset() + offset);
-    case Kind::Conjugate:
-      return copies ? ops::_conj_copy(view) : ops::_conj(view);
-    case Kind::Negative:
-      return copies ? ops::_neg_view_copy(view) : ops::_neg_view(view);
-    case Kind::AsReal:
-      return copies ? ops::view_as_complex_copy(ops::contiguous(view))
-                    : ops::view_as_complex(ops::contiguous(view));
-    case Kind::AsComplex:
-      return copies ? ops::view_as_real_copy(ops::resolve_conj(view))
-                    : ops::view_as_real(ops::resolve_conj(view));
-    case Kind::Bits:
-      return bits_as(ops::contiguous(view), base_dtype, copies);
-  }
-  __builtin_unreachable();
-}
-
+// A backward pass reads the original base of a storage that the forward pass has emptied: whoever
+// freed it fills it again before that pass runs.
 const Tensor& FunctionalStorage::value() {
-  check(!emptied(),
+  check(!emptied() || current_pass() >= 0,
         "functionalization: the data of a tensor was read while its storage is resized to 0 bytes");
   return shape();
 }
@@ -304,31 +262,6 @@ namespace {
 
 // --- views
 
-// Finds the view operation between a value and a view of it by comparing the two.
-ViewStep step_between(const Tensor& from, const Tensor& view) {
-  ViewStep s;
-  if (view->conj != from->conj) {
-    s.kind = ViewStep::Kind::Conjugate;
-  } else if (view->neg != from->neg) {
-    s.kind = ViewStep::Kind::Negative;
-  } else if (view.dtype() == from.dtype()) {
-    s.sizes = IntVec(view.sizes());
-    s.strides = IntVec(view.strides());
-    s.offset = view.storage_offset() - from.storage_offset();
-  } else if (is_complex(from.dtype()) && view.dtype() == real_of(from.dtype()) &&
-             view.dim() == from.dim() + 1) {
-    s.kind = ViewStep::Kind::AsReal;
-  } else if (is_complex(view.dtype()) && from.dtype() == real_of(view.dtype()) &&
-             view.dim() + 1 == from.dim()) {
-    s.kind = ViewStep::Kind::AsComplex;
-  } else {
-    s.kind = ViewStep::Kind::Bits;
-    s.dtype = view.dtype();
-    s.base_dtype = from.dtype();
-  }
-  return s;
-}
-
 Tensor view_wrapper(const FunctionalTensor& of, const Tensor& value, const ViewStep& step) {
   const Tensor t = wrapper_over(of.storage, value);
   FunctionalTensor* f = functional_part(t);
@@ -343,9 +276,12 @@ const FunctionalTensor* viewed(const OpCall& c, int k) {
   return from >= 0 && c.args[from].is_tensor() ? functional_part(c.tensor(from)) : nullptr;
 }
 
-Tensor wrapped_result(const OpCall& c, const Tensor& value, int k) {
+Tensor wrapped_result(const OpCall& c, const Tensor& value, int k, int item = -1) {
   const FunctionalTensor* f = viewed(c, k);
-  return f ? view_wrapper(*f, value, step_between(f->value, value)) : make_functional(value);
+  if (!f) return make_functional(value);
+  ViewStep step = ViewStep::between(f->value, value);
+  if (c.info->view) step.call = view_call(c, k, item);
+  return view_wrapper(*f, value, step);
 }
 
 void wrap_results(OpCall& c) {
@@ -355,7 +291,7 @@ void wrap_results(OpCall& c) {
     if (v.tag != Tag::TensorList) continue;
     std::vector<Tensor> list;
     for (const Tensor& t : v.as_tensors())
-      list.push_back(t.defined() ? wrapped_result(c, t, k) : t);
+      list.push_back(t.defined() ? wrapped_result(c, t, k, static_cast<int>(list.size())) : t);
     set_result(v, std::move(list));
   }
   if (c.info->view) note_views(c);
@@ -392,7 +328,7 @@ std::vector<ViewStep> steps_of(const OpCall& c) {
   call(*c.op, stand_ins.values(), views.slots);
   std::vector<ViewStep> steps;
   for (const Tensor& view : tensors_of(views.slots[0])) {
-    steps.push_back(step_between(from, view));
+    steps.push_back(ViewStep::between(from, view));
     steps.back().copies = true;
   }
   return steps;
@@ -509,7 +445,12 @@ void change_view(OpCall& c, const Operator& view, bool copies) {
   ReplacedArgs values(c, [](const Tensor& t, int) { return from_functional(t); });
   call(view, values.values(), computed.slots);
   const Tensor value = take_tensor(computed.slots[0]);
-  take_geometry(c.tensor(0), value, step_between(functional_part(c.tensor(0))->value, value));
+  ViewStep step = ViewStep::between(functional_part(c.tensor(0))->value, value);
+  OpCall as_view = c;
+  as_view.op = &view;
+  as_view.info = &view.info();
+  step.call = view_call(as_view, 0, -1);
+  take_geometry(c.tensor(0), value, step);
 }
 
 // The functional storage of a tensor: its own if it is functional, else the one whose identity is

@@ -10,23 +10,9 @@
 #include "core/autograd_meta.h"
 #include "dispatch/call.h"
 #include "transforms/inner_mode.h"
+#include "transforms/view_step.h"
 
 namespace facula {
-
-// One view operation, which can be applied to a base and undone to write the view back into it.
-struct ViewStep {
-  enum class Kind : uint8_t { Strided, Conjugate, Negative, AsReal, AsComplex, Bits };
-  Kind kind = Kind::Strided;
-  IntVec sizes, strides;  // of Strided; the offset is relative to the base's
-  int64_t offset = 0;
-  DType dtype = DType::Undefined, base_dtype = DType::Undefined;  // of Bits
-  bool copies = false;  // computed by the copying form of the view operator
-
-  // The view of a base. `as_copy` says whether steps with `copies` are copied.
-  Tensor view_of(const Tensor& base, bool as_copy = true) const;
-  // A new base, in which the elements of the view are replaced.
-  Tensor put_into(const Tensor& base, const Tensor& view) const;
-};
 
 struct FunctionalStorage {
   explicit FunctionalStorage(const Tensor& value);
