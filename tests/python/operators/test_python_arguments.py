@@ -1,5 +1,6 @@
 """Functions and methods written in Python say which argument is no tensor, and what is old."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -38,7 +39,10 @@ def warnings_of(*lines):
     )
     path = str(Path(facula.__file__).parents[1])
     ran = subprocess.run(
-        [sys.executable, "-c", program], env={"PYTHONPATH": path}, capture_output=True, text=True
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
     )
     assert ran.returncode == 0, ran.stderr
     return [line for line in ran.stderr.splitlines() if "Warning:" in line]
