@@ -58,6 +58,11 @@ def _is_torch_function_mode_enabled():
     return _C._len_torch_function_stack() > 0
 
 
+def _are_functorch_transforms_active():
+    """Whether a function runs under vmap, grad or another transform."""
+    return _C._functorch.maybe_current_level() != -1
+
+
 def _log_api_usage_once(event):
     """Nothing is counted or sent."""
 
@@ -113,6 +118,7 @@ _names = {
     "_get_default_device": _get_default_device,
     "_get_cpu_capability": _get_cpu_capability,
     "_is_torch_function_mode_enabled": _is_torch_function_mode_enabled,
+    "_are_functorch_transforms_active": _are_functorch_transforms_active,
     "_log_api_usage_once": _log_api_usage_once,
     "_get_tracing_state": _get_tracing_state,
     "_cuda_isInBadFork": _cuda_isInBadFork,

@@ -377,3 +377,73 @@ def is_set_to(self, tensor):
         and self.shape == tensor.shape
         and self.stride() == tensor.stride()
     )
+
+
+def index(self, positions, dims):
+    """Index some dimensions, named by their positions; the others stay whole.
+
+    Args:
+        positions (int, or sequence of int or tuple of int): dimensions of this tensor; a tuple
+            among them means its dimensions flattened into one, at the place of the first.
+        dims (index, or sequence of them): for each position an int, slice, tensor or sequence, with
+            the meaning that it has between brackets.
+
+    Returns:
+        Tensor
+
+    Raises:
+        TypeError: a position is no integer, or there are more positions than indices or fewer.
+        IndexError: a position is no dimension of the tensor.
+
+    Example:
+        >>> facula.arange(6).reshape(2, 3).index((0, 1), (1, 2))
+        tensor(5)
+    """
+    if not isinstance(positions, (tuple, list)):
+        positions, dims = (positions,), (dims,)
+    if not isinstance(dims, (tuple, list)) or len(dims) != len(positions):
+        count = len(dims) if isinstance(dims, (tuple, list)) else 1
+        raise TypeError(
+            f"index(): expected as many indices as positions; got {len(positions)} positions and "
+            f"{count} indices"
+        )
+    places = [position if isinstance(position, tuple) else (position,) for position in positions]
+    found = {}
+    for place, one in zip(places, dims, strict=True):
+        group = tuple(_place_of(self, position) for position in place)
+        found.setdefault(group, list(one) if isinstance(one, tuple) else one)
+    whole = [group for group in found if group]
+    taken = {dim for group in whole for dim in group}
+    starts = {group[0]: group for group in whole}
+    groups = [starts.get(d, (d,)) for d in range(self.dim()) if d in starts or d not in taken]
+    flat = self.permute([d for group in groups for d in group])
+    for at, group in enumerate(groups):
+        flat = flat.flatten(at, at + len(group) - 1) if len(group) > 1 else flat
+    return flat[tuple(found.get(group, slice(None)) for group in groups)] if whole else self
+
+
+def _place_of(self, position):
+    """A dimension's number from 0, of one that may count from the end."""
+    if isinstance(position, bool) or not isinstance(position, int):
+        raise TypeError(f"index(): expected positions that are ints; got {position!r}")
+    if not -self.dim() <= position < self.dim():
+        raise IndexError(
+            f"index(): expected positions from {-self.dim()} to {self.dim() - 1}; got {position}"
+        )
+    return position % self.dim()
+
+
+def to_mkldnn(self, dtype=None):
+    """A copy in oneDNN's own layout; facula's kernels use strided memory, so there is none."""
+    raise RuntimeError(
+        "to_mkldnn(): expected a build with oneDNN; got facula, whose kernels block dense tensors "
+        "themselves (backends.mkldnn.is_available() is False): leave the tensor as it is"
+    )
+
+
+def to_padded_tensor(self, padding, output_size=None):
+    """The padded form of a nested tensor, whose class has the method; others have none."""
+    raise NotImplementedError(
+        f"to_padded_tensor(): expected a nested tensor; got a {self.layout} tensor of shape "
+        f"{list(self.shape)}"
+    )

@@ -111,6 +111,16 @@ Object set_offset(PyObject* o, PyObject* offset) {
   return Object::share(o);
 }
 
+// States that a captured graph may refer to, which no device of facula's generators has.
+[[noreturn]] Object no_graph_state(const char* method) {
+  throw_error(ErrorKind::NotImplemented,
+              concat("Generator.", method, "(): expected a generator whose state a captured graph ",
+                     "can refer to; got one of a device without such (see get_state())"));
+}
+Object graph_state(PyObject*, PyObject*) { no_graph_state("graphsafe_get_state"); }
+Object set_graph_state(PyObject*, PyObject*) { no_graph_state("graphsafe_set_state"); }
+Object philox_state(PyObject*, PyObject*) { no_graph_state("philox_state"); }
+
 // __reduce__, in the form of PyTorch's files: class, device, and (seed, offset, state).
 Object reduce(PyObject* o, PyObject*) {
   Generator* g = generator_value(o);
@@ -144,6 +154,11 @@ PyMethodDef methods[] = {
      "How far the stream of an accelerator's generator has been used."},
     {"set_offset", guarded<set_offset>, METH_O, "Sets that; a multiple of 4."},
     {"clone_state", guarded<clone_state>, METH_NOARGS, "A generator of its own in the same state."},
+    {"graphsafe_get_state", guarded<graph_state>, METH_NOARGS,
+     "The state as a Generator that captured graphs may refer to; no device here has one."},
+    {"graphsafe_set_state", guarded<set_graph_state>, METH_O, "Sets the state to such a one."},
+    {"philox_state", guarded<philox_state>, METH_O,
+     "Reserves numbers of the stream for a captured graph; no device here has such a stream."},
     {"__reduce__", guarded<reduce>, METH_NOARGS, nullptr},
     {"__setstate__", guarded<set_pickled>, METH_O, "Sets seed, offset and state."},
     {nullptr, nullptr, 0, nullptr}};

@@ -191,7 +191,8 @@ void check_numpy(const Tensor& t) {
              layout_name(t->layout), " layout tensor to numpy. Use Tensor.to_dense() first.");
   check_type(t.device().is_cpu(), "can't convert ", str(t.device()),
              " tensor to numpy: the data must be on the CPU; use cpu() first");
-  check(!requires_grad(t), "Can't call numpy() on Tensor that requires grad; use detach() first");
+  check(!requires_grad(t) || !thread_state.grad_enabled,
+        "Can't call numpy() on Tensor that requires grad; use detach() first");
   check(!t->conj,
         "Can't call numpy() on Tensor whose conjugate bit is set; use resolve_conj() first");
   check(!t->neg, "Can't call numpy() on Tensor whose negative bit is set; use resolve_neg() first");

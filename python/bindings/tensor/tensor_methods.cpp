@@ -475,6 +475,9 @@ PyMethodDef tensor_methods[] = {
     written_in_python<"is_same_size">(),
     written_in_python<"is_set_to">(),
     written_in_python<"qscheme">(),
+    written_in_python<"index">(),
+    written_in_python<"to_mkldnn">(),
+    written_in_python<"to_padded_tensor">(),
     {nullptr, nullptr, 0, nullptr}};
 
 PyObject* tensor_repr(PyObject* o) {

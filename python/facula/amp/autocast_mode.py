@@ -9,6 +9,22 @@ from facula import _C
 
 # What operators can be cast to.
 _PRECISIONS = (facula.bfloat16, facula.float16)
+# Kinds of devices that have autocasting where there is such a device, and the lower precision.
+_ELSEWHERE = {
+    **dict.fromkeys(("hpu", "maia", "xla"), facula.bfloat16),
+    **dict.fromkeys(("ipu", "mps", "mtia", "privateuseone", "xpu"), facula.float16),
+}
+
+
+def _is_elsewhere(device_type):
+    """Whether it is a kind of device that has autocasting, and that this process does not have."""
+    if device_type not in _ELSEWHERE:
+        return False
+    try:
+        _C._get_autocast_dtype(device_type)
+    except RuntimeError:
+        return True
+    return False
 
 
 class autocast:
@@ -68,12 +84,14 @@ class autocast:
 
 def is_autocast_available(device_type):
     """Whether autocasting exists for a device type (str)."""
-    return facula.device(device_type).type != "meta"
+    if device_type in _ELSEWHERE:
+        return True
+    return facula.device(device_type).type not in ("meta", "vulkan")
 
 
 def is_autocast_enabled(device_type="cuda"):
     """Whether autocasting is on for a device type (str)."""
-    return _C._is_autocast_enabled(device_type)
+    return not _is_elsewhere(device_type) and _C._is_autocast_enabled(device_type)
 
 
 def set_autocast_enabled(device_type, enabled=None):
@@ -86,6 +104,8 @@ def set_autocast_enabled(device_type, enabled=None):
 
 def get_autocast_dtype(device_type):
     """The lower precision of a device type (str)."""
+    if _is_elsewhere(device_type):
+        return _ELSEWHERE[device_type]
     return _C._get_autocast_dtype(device_type)
 
 

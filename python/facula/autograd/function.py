@@ -110,7 +110,10 @@ class _Context(_C._Node, FunctionCtx):
     """Context and node of the graph in one."""
 
     _in_jvp = False
-    _cleared = False
+    _cleared = False  # by clear_saved_tensors_on_access
+    _freed = False  # by maybe_clear_saved_tensors
+    # For each argument of forward, whether its gradient is wanted; `apply` sets it.
+    needs_input_grad = None
 
     @property
     def _boxed(self):
@@ -143,11 +146,26 @@ class _Context(_C._Node, FunctionCtx):
                 "saved_tensors can be read only once, because the Function sets "
                 "clear_saved_tensors_on_access"
             )
+        if self._freed:
+            raise RuntimeError(
+                "Trying to backward through the graph a second time: maybe_clear_saved_tensors() "
+                "let the saved tensors go; keep them with retain_graph=True"
+            )
         tensors = _C._saved_tensors(self)
         if self._forward_cls.clear_saved_tensors_on_access and tensors:
             self._cleared = True
             _C._clear_saved_tensors(self)
         return tensors
+
+    def maybe_clear_saved_tensors(self):
+        """Let the saved tensors go, in a backward pass that does not keep its graph.
+
+        A backward that has read them calls it, so that their memory serves what it makes next.
+        """
+        in_pass = _C._current_graph_task_id() != -1
+        if in_pass and not _C._get_current_graph_task_keep_graph() and not self._freed:
+            self._freed = True
+            _C._clear_saved_tensors(self)
 
     @property
     def saved_variables(self):
@@ -459,8 +477,8 @@ BackwardCFunction = _Context
 
 # Contexts are nodes of their own class; the class that users derive from shows what they have.
 for _name in (
-    "metadata name next_functions register_hook register_prehook requires_grad saved_tensors "
-    "saved_variables"
+    "maybe_clear_saved_tensors metadata name needs_input_grad next_functions register_hook "
+    "register_prehook requires_grad saved_tensors saved_variables"
 ).split():
     setattr(Function, _name, inspect.getattr_static(_Context, _name))
 

@@ -6,6 +6,7 @@ from facula import _missing
 
 _HOME = {
     "swap_tensors": "_swap",
+    "get_cpp_backtrace": "cpp_backtrace",
     "ThroughputBenchmark": "throughput_benchmark",
     "rename_privateuse1_backend": "backend_registration",
     "generate_methods_for_privateuse1_backend": "backend_registration",
