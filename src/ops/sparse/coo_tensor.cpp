@@ -35,7 +35,7 @@ using Flag = std::optional<bool>;
 
 void check_dims(int64_t sparse_dim, int64_t dense_dim, IntSpan size, const char* op) {
   check(sparse_dim >= 0 && dense_dim >= 0 &&
-            sparse_dim + dense_dim == static_cast<int64_t>(size.size()),
+            static_cast<int64_t>(size.size()) - sparse_dim == dense_dim,
         op, "(): expected len(size) == sparse_dim + dense_dim; got ", size.size(), ", ", sparse_dim,
         " and ", dense_dim);
   checked_numel(size);

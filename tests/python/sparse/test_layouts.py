@@ -235,3 +235,16 @@ def test_text():
         "       values=tensor([3., 4.]),\n"
         "       size=(2, 3), nnz=2, layout=facula.sparse_coo)"
     )
+
+
+def test_sizes_near_the_largest_integer_raise():
+    indices, values = facula.zeros(0, 2, dtype=facula.int64), facula.ones(2)
+    with pytest.raises(RuntimeError, match="len\\(size\\) == sparse_dim"):
+        facula.ops.aten._sparse_coo_tensor_with_dims_and_tensors(
+            2**63 - 1, 2, [2, 2], indices, values, layout=facula.sparse_coo
+        )
+
+
+def test_one_row_with_a_stride_beyond_memory_is_converted():
+    x = facula.ones(1).as_strided((1, 1), (2**63 - 1, 2**62))
+    assert x.to_sparse().to_dense().tolist() == x.to_sparse_csr().to_dense().tolist() == [[1.0]]

@@ -291,8 +291,10 @@ bool take_dense_rows(const Tensor& from, const Tensor& index, const Tensor& out)
   int64_t width = static_cast<int64_t>(from.itemsize());
   for (int64_t s : from.sizes().subspan(1)) width *= s;
   if (n == 0) return true;
-  const ByteRows table{static_cast<const char*>(from.numel() > 0 ? from.data() : nullptr),
-                       from.strides()[0] * static_cast<int64_t>(from.itemsize()), width};
+  // The stride of a single row may be any number.
+  const int64_t step = rows > 1 ? from.strides()[0] * static_cast<int64_t>(from.itemsize()) : 0;
+  const ByteRows table{static_cast<const char*>(from.numel() > 0 ? from.data() : nullptr), step,
+                       width};
   const bool narrow = numbers.dtype() == DType::Int32;
   const auto take = narrow ? FACULA_OF_ISA(take_rows_narrow) : FACULA_OF_ISA(take_rows);
   const char* at = static_cast<const char*>(numbers.data());
