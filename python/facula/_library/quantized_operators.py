@@ -125,6 +125,9 @@ def linear_tanh(X, W_prepack, Y_scale_i, Y_zero_point_i):
 
 
 def _linear_dynamic(X, W, reduce_range, relu):
+    if isinstance(W, HalfLinearParams):
+        values = F.linear(X, W.weight, W.bias)
+        return values.relu() if relu else values
     run = facula.ops.aten._quantized_linear_dynamic
     return run(X, *W.parts, W.weight.size(1), reduce_range, relu)
 
@@ -187,14 +190,15 @@ def _define_conv(dims, relu):
     _operator(conv, f"conv{dims}d" + ("_relu" if relu else ""))
 
 
+def in_bytes(x, packed_weight, reduce_range):
+    """A convolution of floats, quantized by their range, which its result has too."""
+    q = facula.quantize_per_tensor_dynamic(x, facula.quint8, reduce_range)
+    return packed_weight.run(q, q.q_scale(), q.q_zero_point(), False).dequantize()
+
+
 def _define_conv_dynamic(dims):
     def conv(qx, packed_weight, reduce_range=False):
-        low_high = facula.quantize_per_tensor_dynamic(qx, facula.quint8, reduce_range)
-        p = packed_weight
-        run = getattr(F, f"conv{dims}d")
-        weight = p.weight_.dequantize()
-        geometry = (p.stride_, p.padding_, p.dilation_, p.groups_)
-        return run(low_high.dequantize(), weight, p.bias_, *geometry)
+        return in_bytes(qx, packed_weight, reduce_range)
 
     conv.__doc__ = f"A convolution of floats over {dims} dimensions, quantized by their range."
     _operator(conv, f"conv{dims}d_dynamic")
@@ -485,7 +489,7 @@ _operator(_embedding_bag, "embedding_bag_4bit")
 def quantized_lstm_cell_dynamic(input, hx, w_ih, w_hh, bias_ih, bias_hh):
     """One step of an LSTM: the new hidden and cell states."""
     h, c = hx
-    gates = linear_dynamic(input, w_ih) + linear_dynamic(h, w_hh)
+    gates = linear_dynamic(input, w_ih, True) + linear_dynamic(h, w_hh, True)
     i, f, g, o = gates.chunk(4, 1)
     c = f.sigmoid() * c + i.sigmoid() * g.tanh()
     return o.sigmoid() * c.tanh(), c
@@ -494,8 +498,8 @@ def quantized_lstm_cell_dynamic(input, hx, w_ih, w_hh, bias_ih, bias_hh):
 @_operator
 def quantized_gru_cell_dynamic(input, hx, w_ih, w_hh, b_ih, b_hh):
     """One step of a GRU: the new hidden state."""
-    r, z, n = linear_dynamic(input, w_ih).chunk(3, 1)
-    r_h, z_h, n_h = linear_dynamic(hx, w_hh).chunk(3, 1)
+    r, z, n = linear_dynamic(input, w_ih, True).chunk(3, 1)
+    r_h, z_h, n_h = linear_dynamic(hx, w_hh, True).chunk(3, 1)
     r, z = (r + r_h).sigmoid(), (z + z_h).sigmoid()
     n = (n + r * n_h).tanh()
     return (hx - n) * z + n
@@ -503,7 +507,7 @@ def quantized_gru_cell_dynamic(input, hx, w_ih, w_hh, b_ih, b_hh):
 
 def _define_rnn_cell(name, activation):
     def cell(input, hx, w_ih, w_hh, b_ih, b_hh):
-        return activation(linear_dynamic(input, w_ih) + linear_dynamic(hx, w_hh))
+        return activation(linear_dynamic(input, w_ih, True) + linear_dynamic(hx, w_hh, True))
 
     cell.__doc__ = "One step of an RNN: the new hidden state."
     _operator(cell, name)
@@ -511,3 +515,6 @@ def _define_rnn_cell(name, activation):
 
 _define_rnn_cell("quantized_rnn_tanh_cell_dynamic", facula.tanh)
 _define_rnn_cell("quantized_rnn_relu_cell_dynamic", facula.relu)
+
+# Families in files of their own add to the table; they need what is above.
+from . import quantized_recurrent, quantized_transposed  # noqa: E402, F401

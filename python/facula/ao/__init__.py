@@ -1,4 +1,4 @@
-"""Quantization: of which there are the modules that mark its borders."""
+"""Quantization and pruning of models."""
 
 from __future__ import annotations
 

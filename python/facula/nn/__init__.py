@@ -13,9 +13,13 @@ _SUBMODULES = (
     "functional",
     "grad",
     "init",
+    "intrinsic",
     "modules",
     "parallel",
     "parameter",
+    "qat",
+    "quantizable",
+    "quantized",
     "utils",
 )
 

@@ -242,7 +242,8 @@ void set_learned(Backward& b, const std::tuple<Tensor, Tensor, Tensor>& grads) {
 
 // Running bounds move towards those of the input; the first input sets them.
 void follow(const Tensor& running, const Tensor& now, double rate) {
-  if (running.numel() != now.numel()) ops::resize_(running, now.sizes());
+  if (running.numel() != now.numel())
+    ops::fill_(ops::resize_(running, now.sizes()), std::numeric_limits<double>::infinity());
   const Tensor seen = ops::reshape(now, running.sizes());
   const Tensor moved = ops::add(running, ops::mul(ops::sub(seen, running), rate));
   ops::copy_(running, ops::where(ops::isinf(running), seen, moved));

@@ -64,11 +64,21 @@ def test_dynamic_quantization_stays_near_the_floats():
     assert (quantized(x) - net(x)).abs().max() < 0.03 * net(x).abs().max()
 
 
-def test_what_is_missing_says_so():
-    with pytest.raises(NotImplementedError, match=r"ao\.nn\.qat"):
+def test_wrong_models_say_so():
+    with pytest.raises(AssertionError, match="training mode"):
         ao.prepare_qat(small_net())
-    with pytest.raises(NotImplementedError, match="Cannot fuse"):
+    with pytest.raises(AssertionError, match="did not find fuser method"):
         ao.fuse_modules(small_net(), ["3", "4"])
+    with pytest.raises(ValueError, match="Provide full"):
+        ao.quantize_dynamic(small_net(), dtype=facula.int8)
+    with pytest.raises(AssertionError, match="qconfig must be provided"):
+        facula.ao.nn.qat.Linear(2, 2)
+    with pytest.raises(AssertionError, match="only works for"):
+        facula.ao.nn.quantized.Linear.from_float(nn.Tanh())
+    net = nn.Sequential(nn.ConvTranspose2d(2, 2, 1))
+    net.qconfig = ao.get_default_qconfig("x86")
+    with pytest.raises(AssertionError, match="Per channel"):
+        ao.prepare(net)
 
 
 def test_older_names_forward():

@@ -11,12 +11,26 @@ from .fuse_modules import fuse_modules  # noqa: F401
 from .quantize import quantize  # noqa: F401
 
 # Where names come from; each module is loaded when one of its names is first asked for.
-_MODULES = ("observer", "fake_quantize", "qconfig", "stubs", "quantize", "fuse_modules")
+_MODULES = (
+    "observer",
+    "fake_quantize",
+    "qconfig",
+    "qconfig_mapping",
+    "stubs",
+    "quantize",
+    "fuse_modules",
+    "fuser_method_mappings",
+    "quantization_mappings",
+    "quant_type",
+    "utils",
+)
 
 
 def __getattr__(name):
     if name.startswith("__"):
         raise _missing.attribute(__name__, name)
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
     for module in _MODULES:
         found = import_module(f"{__name__}.{module}")
         if name in found.__all__:

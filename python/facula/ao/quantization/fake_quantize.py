@@ -221,6 +221,16 @@ class FusedMovingAvgObsFakeQuantize(FakeQuantize):
         """(scale, zero point) for what was observed."""
         return self.activation_post_process.calculate_qparams()
 
+    def extra_repr(self):
+        return (
+            f"fake_quant_enabled={self.fake_quant_enabled}, "
+            f"observer_enabled={self.observer_enabled}, scale={self.scale}, "
+            f"zero_point={self.zero_point}, dtype={self.dtype}, quant_min="
+            f"{self.activation_post_process.quant_min}, quant_max="
+            f"{self.activation_post_process.quant_max}, qscheme={self.qscheme}, "
+            f"reduce_range={self.activation_post_process.reduce_range}"
+        )
+
     def forward(self, X):
         """The tensor, rounded where that is enabled."""
         observer = self.activation_post_process

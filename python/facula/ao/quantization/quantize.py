@@ -2,53 +2,56 @@
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from copy import deepcopy
 
 import facula
 from facula import nn
 
-from .stubs import DeQuantStub, QuantStub, QuantWrapper
+from .stubs import DeQuantStub, QuantWrapper
+from .utils import (
+    activation_is_memoryless,
+    get_qparam_dict,  # noqa: F401  (PyTorch has it here too)
+    has_no_children_ignoring_parametrizations,
+)
 
 __all__ = [
-    "add_quant_dequant",
-    "convert",
-    "default_eval_fn",
-    "prepare",
-    "prepare_qat",
+    "get_default_custom_config_dict",
     "propagate_qconfig_",
+    "add_quant_dequant",
+    "prepare",
     "quantize",
     "quantize_dynamic",
+    "prepare_qat",
     "quantize_qat",
+    "convert",
+    "swap_module",
+    "default_eval_fn",
 ]
 
 
-def _static_mapping():
-    from facula.ao.nn import intrinsic
-    from facula.ao.nn import quantized as q
+def get_default_custom_config_dict():
+    """Classes that are observed and quantized by classes of their own, as `prepare` takes them."""
+    from facula.ao.nn import quantizable
+    from facula.ao.nn import quantized as nnq
 
     return {
-        QuantStub: q.Quantize,
-        DeQuantStub: q.DeQuantize,
-        nn.Linear: q.Linear,
-        nn.Conv1d: q.Conv1d,
-        nn.Conv2d: q.Conv2d,
-        nn.Conv3d: q.Conv3d,
-        nn.ReLU6: q.ReLU6,
-        intrinsic.LinearReLU: q.Linear,
-        intrinsic.ConvReLU1d: q.Conv1d,
-        intrinsic.ConvReLU2d: q.Conv2d,
-        intrinsic.ConvReLU3d: q.Conv3d,
+        "float_to_observed_custom_module_class": {
+            nn.LSTM: quantizable.LSTM,
+            nn.MultiheadAttention: quantizable.MultiheadAttention,
+        },
+        "observed_to_quantized_custom_module_class": {
+            quantizable.LSTM: nnq.LSTM,
+            quantizable.MultiheadAttention: nnq.MultiheadAttention,
+        },
     }
 
 
-def _dynamic_mapping():
-    from facula.ao.nn.quantized import dynamic
+def _kind(module):
+    from facula.nn.utils.parametrize import type_before_parametrizations
 
-    return {nn.Linear: dynamic.Linear}
-
-
-# Kinds whose results have a scale of their own; others keep their input's.
-_UNOBSERVED = (DeQuantStub, nn.ReLU6, nn.ReLU, nn.MaxPool2d, nn.Flatten, nn.Identity, nn.Dropout)
+    return type_before_parametrizations(module)
 
 
 def propagate_qconfig_(module, qconfig_dict=None, prepare_custom_config_dict=None):
@@ -56,29 +59,101 @@ def propagate_qconfig_(module, qconfig_dict=None, prepare_custom_config_dict=Non
 
     Args:
         module (Module): with `qconfig`. qconfig_dict: configurations by name or class.
+        prepare_custom_config_dict: names and classes that are left out, under
+            `non_traceable_module_name` and `non_traceable_module_class`.
+
+    Raises:
+        AssertionError: a transposed convolution with a scale for each channel.
     """
-    _propagate(module, qconfig_dict or {}, None, "")
+    _propagate(module, qconfig_dict or {}, None, "", prepare_custom_config_dict or {})
 
 
-def _propagate(module, table, around, name):
-    own = table.get(name, table.get(type(module), getattr(module, "qconfig", around)))
+def _propagate(module, table, around, name, custom):
+    own = table.get(name, table.get(_kind(module), around))
+    own = getattr(module, "qconfig", own)
+    _check_qconfig(own, module)
     module.qconfig = own
     for child_name, child in module.named_children():
-        _propagate(child, table, own, f"{name}.{child_name}" if name else child_name)
+        if child_name in custom.get("non_traceable_module_name", ()):
+            continue
+        if type(child) in custom.get("non_traceable_module_class", ()):
+            continue
+        _propagate(child, table, own, f"{name}.{child_name}" if name else child_name, custom)
 
 
-def _observe(module, observed):
-    for child in module.children():
-        whole = type(child) in observed
-        if whole and child.qconfig is not None and not isinstance(child, _UNOBSERVED):
-            child.add_module("activation_post_process", child.qconfig.activation())
-            child.register_forward_hook(_seen)
-        if not whole:
-            _observe(child, observed)
+def _check_qconfig(qconfig, module):
+    kinds = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
+    if qconfig is None or not isinstance(module, kinds):
+        return
+    from .observer import (
+        MovingAveragePerChannelMinMaxObserver,
+        PerChannelMinMaxObserver,
+    )
+
+    made = qconfig.weight()
+    made = getattr(made, "activation_post_process", made)
+    if isinstance(made, (PerChannelMinMaxObserver, MovingAveragePerChannelMinMaxObserver)):
+        raise AssertionError(
+            "Per channel weight observer is not supported yet for ConvTranspose{n}d."
+        )
 
 
-def _seen(module, inputs, output):
-    return module.activation_post_process(output)
+def _observer_forward_hook(self, input, output):
+    """What a module gives, through its observer."""
+    return self.activation_post_process(output)
+
+
+def _observer_forward_pre_hook(self, input):
+    """What a module takes, through its observer."""
+    return self.activation_post_process(input[0])
+
+
+def _needs_observation(module):
+    return getattr(module, "qconfig", None) is not None
+
+
+def _insert(module, special=None):
+    """Let a module's results pass an observer, or its inputs where the observer keeps nothing."""
+    if not _needs_observation(module) or isinstance(module, DeQuantStub):
+        return
+    module.add_module("activation_post_process", (special or module.qconfig.activation)())
+    if activation_is_memoryless(module.qconfig):
+        module.register_forward_pre_hook(_observer_forward_pre_hook, prepend=True)
+    else:
+        module.register_forward_hook(_observer_forward_hook, prepend=True)
+
+
+def _observe(module, observed, whole, custom):
+    from facula.ao.nn import intrinsic as nni
+    from facula.ao.nn import quantized as nnq
+
+    from .quantization_mappings import (
+        DEFAULT_MODULE_TO_ACT_POST_PROCESS,
+        has_special_act_post_process,
+        no_observer_set,
+    )
+
+    for name, child in list(module.named_children()):
+        kind = _kind(child)
+        if kind is nn.Dropout:
+            continue
+        if issubclass(kind, (nnq.FloatFunctional, nnq.QFunctional)):
+            if _needs_observation(child):
+                child.activation_post_process = child.qconfig.activation()
+        elif isinstance(child, nni._FusedModule) or kind in whole:
+            _insert(child)
+        elif has_special_act_post_process(child):
+            _insert(child, DEFAULT_MODULE_TO_ACT_POST_PROCESS[kind])
+        elif _needs_observation(child) and kind in custom:
+            made = custom[kind].from_float(child)
+            setattr(module, name, made)
+            if not issubclass(custom[kind], tuple(no_observer_set())):
+                _insert(made)
+        else:
+            _observe(child, observed, whole, custom)
+    leaf = has_no_children_ignoring_parametrizations(module)
+    if leaf and not isinstance(module, nn.Sequential) and _kind(module) in observed:
+        _insert(module)
 
 
 def prepare(
@@ -92,6 +167,9 @@ def prepare(
 
     Args:
         model (Module): with `qconfig`, itself or parts of it. inplace (bool): no copy.
+        allow_list (set): classes that are observed, in place of the usual ones.
+        observer_non_leaf_module_list (set): classes that are observed as wholes.
+        prepare_custom_config_dict (dict): as `get_default_custom_config_dict` gives it.
 
     Returns:
         Module
@@ -104,30 +182,95 @@ def prepare(
         >>> convert(prepared)(facula.ones(1, 2)).shape
         facula.Size([1, 2])
     """
-    if allow_list or observer_non_leaf_module_list or prepare_custom_config_dict:
-        raise NotImplementedError("prepare(): custom lists of modules are not supported")
+    from .quantization_mappings import get_default_qconfig_propagation_list
+
+    config = prepare_custom_config_dict
+    config = get_default_custom_config_dict() if config is None else config
     model = model if inplace else deepcopy(model)
     propagate_qconfig_(model)
-    _observe(model, _static_mapping())
+    if not any(_needs_observation(m) for m in model.modules()):
+        warnings.warn(
+            "None of the submodule got qconfig applied: set it on the model or its parts",
+            stacklevel=2,
+        )
+    observed = get_default_qconfig_propagation_list() if allow_list is None else set(allow_list)
+    custom = config.get("float_to_observed_custom_module_class", {})
+    _observe(model, observed, set(observer_non_leaf_module_list or ()), custom)
     return model
 
 
 def prepare_qat(model, mapping=None, inplace=False):
-    """Raises: training with fake-quantized weights needs ao.nn.qat, which is missing."""
-    raise NotImplementedError(
-        "prepare_qat(): the modules of ao.nn.qat are missing; FakeQuantize works by itself"
-    )
+    """A copy of the model that trains with rounded weights and activations.
+
+    Args:
+        model (Module): in training mode, with `qconfig`. mapping (dict): float classes to those
+            that train so. inplace (bool): no copy.
+
+    Returns:
+        Module: its parameters are to be trained; then `convert` quantizes it.
+
+    Raises:
+        AssertionError: the model is not in training mode.
+
+    Example:
+        >>> model = QuantWrapper(facula.nn.Linear(2, 2))
+        >>> model.qconfig = facula.ao.quantization.get_default_qat_qconfig()
+        >>> prepared = prepare_qat(model)
+        >>> prepared(facula.ones(1, 2)).sum().backward()
+        >>> convert(prepared.eval())(facula.ones(1, 2)).shape
+        facula.Size([1, 2])
+    """
+    from .quantization_mappings import get_default_qat_module_mappings
+
+    if not model.training:
+        raise AssertionError("prepare_qat only works on models in training mode")
+    mapping = get_default_qat_module_mappings() if mapping is None else mapping
+    model = model if inplace else deepcopy(model)
+    propagate_qconfig_(model)
+    convert(model, mapping=mapping, inplace=True, remove_qconfig=False)
+    prepare(model, observer_non_leaf_module_list=set(mapping.values()), inplace=True)
+    return model
 
 
-def _swap(module, mapping):
-    for name, child in module.named_children():
-        kind = mapping.get(type(child))
-        if kind is None or getattr(child, "qconfig", None) is None:
-            _swap(child, mapping)
-            continue
-        made = kind.from_float(child)
-        made.train(child.training)
-        setattr(module, name, made)
+def swap_module(mod, mapping, custom_module_class_mapping, use_precomputed_fake_quant=False):
+    """The module that replaces a module, or itself where none does.
+
+    Args:
+        mapping (dict): classes to those with `from_float`. custom_module_class_mapping (dict):
+            classes to those with `from_observed`. use_precomputed_fake_quant (bool): whether the
+            weight's observer is left as it is.
+    """
+    if not _needs_observation(mod):
+        return mod
+    kind, custom = _kind(mod), custom_module_class_mapping or {}
+    if kind in custom:
+        made = custom[kind].from_observed(mod)
+    elif kind in mapping:
+        made = _from_float(mapping[kind], mod, use_precomputed_fake_quant)
+    else:
+        return mod
+    for hook in mod._forward_pre_hooks.values():
+        if hook is not _observer_forward_pre_hook:
+            made.register_forward_pre_hook(hook)
+    for hook in mod._forward_hooks.values():
+        if hook is not _observer_forward_hook:
+            made.register_forward_hook(hook)
+    return made
+
+
+def _from_float(kind, mod, use_precomputed_fake_quant):
+    if "use_precomputed_fake_quant" in inspect.signature(kind.from_float).parameters:
+        return kind.from_float(mod, use_precomputed_fake_quant=use_precomputed_fake_quant)
+    return kind.from_float(mod)
+
+
+def _convert(module, mapping, custom, use_precomputed_fake_quant):
+    from facula.ao.nn import intrinsic as nni
+
+    for name, child in list(module.named_children()):
+        if not isinstance(child, nni._FusedModule) and _kind(child) not in custom:
+            _convert(child, mapping, custom, use_precomputed_fake_quant)
+        module._modules[name] = swap_module(child, mapping, custom, use_precomputed_fake_quant)
 
 
 def convert(
@@ -143,42 +286,104 @@ def convert(
 
     Args:
         module (Module): prepared, after it has seen data. mapping: classes of float modules to
-            those of quantized ones. inplace (bool): no copy.
+            those of quantized ones. inplace (bool): no copy. remove_qconfig (bool): whether
+            configurations and observers go. convert_custom_config_dict (dict): as
+            `get_default_custom_config_dict` gives it. use_precomputed_fake_quant (bool): whether
+            observers of weights are left as they are.
 
     Returns:
         Module
     """
-    if is_reference or convert_custom_config_dict:
-        raise NotImplementedError("convert(): reference and custom modules are not supported")
+    if is_reference:
+        raise NotImplementedError("convert(): reference modules are not supported")
+    from .quantization_mappings import get_default_static_quant_module_mappings
+
+    config = convert_custom_config_dict
+    config = get_default_custom_config_dict() if config is None else config
     module = module if inplace else deepcopy(module)
-    _swap(module, _static_mapping() if mapping is None else mapping)
+    mapping = get_default_static_quant_module_mappings() if mapping is None else mapping
+    custom = config.get("observed_to_quantized_custom_module_class", {})
+    _convert(module, mapping, custom, use_precomputed_fake_quant)
     if remove_qconfig:
-        for part in module.modules():
-            part.__dict__.pop("qconfig", None)
+        _remove_qconfig(module)
     return module
+
+
+def _remove_qconfig(module):
+    from .observer import _is_activation_post_process
+
+    for child in module.children():
+        _remove_qconfig(child)
+    module.__dict__.pop("qconfig", None)
+    observer = module._modules.get("activation_post_process")
+    if observer is not None and _is_activation_post_process(observer):
+        del module._modules["activation_post_process"]
+    for hooks in (module._forward_hooks, module._forward_pre_hooks):
+        ours = (_observer_forward_hook, _observer_forward_pre_hook)
+        for key in [key for key, hook in hooks.items() if hook in ours]:
+            del hooks[key]
 
 
 def quantize(model, run_fn, run_args, mapping=None, inplace=False):
     """Prepare a model, show it data by `run_fn(model, *run_args)`, and convert it."""
-    model = prepare(model if inplace else deepcopy(model), inplace=True).eval()
+    model = model if inplace else deepcopy(model)
+    model.eval()
+    prepare(model, inplace=True)
     run_fn(model, *run_args)
     return convert(model, mapping, inplace=True)
 
 
 def quantize_qat(model, run_fn, run_args, inplace=False):
-    """Raises: see `prepare_qat`."""
-    return prepare_qat(model)
+    """Prepare a model for training, train it by `run_fn(model, *run_args)`, and convert it."""
+    model = model if inplace else deepcopy(model)
+    model.train()
+    prepare_qat(model, inplace=True)
+    run_fn(model, *run_args)
+    return convert(model, inplace=True)
 
 
-def quantize_dynamic(model, qconfig_spec=None, dtype=None, mapping=None, inplace=False):
-    """A copy of the model whose linear layers have weights of qint8.
+def _dynamic_spec(spec, dtype):
+    """Configurations by class or name, for a set of these or for what a dtype quantizes."""
+    from . import qconfig
+
+    by_dtype = {
+        facula.qint8: qconfig.default_dynamic_qconfig,
+        facula.float16: qconfig.float16_dynamic_qconfig,
+        facula.quint8: qconfig.float_qparams_weight_only_qconfig,
+        facula.quint4x2: qconfig.float_qparams_weight_only_qconfig_4bit,
+    }
+    if spec is None:
+        if dtype in (facula.qint8, facula.float16):
+            spec = {nn.Linear, nn.LSTM, nn.GRU, nn.LSTMCell, nn.RNNCell, nn.GRUCell}
+        elif dtype is facula.quint8:
+            spec = {nn.EmbeddingBag, nn.Embedding}
+        elif dtype is facula.quint4x2:
+            spec = {nn.EmbeddingBag}
+        else:
+            raise ValueError(
+                f"Don't know how to quantize with default settings for {dtype}. Provide full "
+                "qconfig please"
+            )
+    if not isinstance(spec, set):
+        return spec
+    if dtype not in by_dtype:
+        raise RuntimeError("Unknown dtype specified for quantize_dynamic: ", str(dtype))
+    return dict.fromkeys(spec, by_dtype[dtype])
+
+
+def quantize_dynamic(model, qconfig_spec=None, dtype=facula.qint8, mapping=None, inplace=False):
+    """A copy of the model whose linear and recurrent layers have quantized weights.
 
     Args:
-        qconfig_spec: a set of classes or names of modules, or configurations by these; all
-            linear layers where it is not given. dtype: facula.qint8.
+        qconfig_spec: a set of classes or names of modules, or configurations by these; what the
+            dtype quantizes where it is not given. dtype: qint8 or float16 for linear and recurrent
+            layers, quint8 or quint4x2 for embeddings.
 
     Returns:
         Module
+
+    Raises:
+        ValueError, RuntimeError: another dtype.
 
     Example:
         >>> quantize_dynamic(facula.nn.Sequential(facula.nn.Linear(2, 3)))
@@ -186,24 +391,18 @@ def quantize_dynamic(model, qconfig_spec=None, dtype=None, mapping=None, inplace
           (0): DynamicQuantizedLinear(in_features=2, out_features=3, dtype=torch.qint8, qscheme=torch.per_tensor_affine)
         )
     """  # noqa: E501
-    from .qconfig import default_dynamic_qconfig
+    from .quantization_mappings import get_default_dynamic_quant_module_mappings
 
-    if dtype not in (None, facula.qint8):
-        raise NotImplementedError(f"quantize_dynamic(): weights of {dtype}; only qint8")
-    mapping = _dynamic_mapping() if mapping is None else mapping
-    spec = set(mapping) if qconfig_spec is None else qconfig_spec
-    missing = [k for k in spec if isinstance(k, type) and k not in mapping]
-    if missing:
-        raise NotImplementedError(f"quantize_dynamic(): {missing} have no dynamic module yet")
-    table = spec if isinstance(spec, dict) else dict.fromkeys(spec, default_dynamic_qconfig)
+    spec = _dynamic_spec(qconfig_spec, dtype)
+    mapping = get_default_dynamic_quant_module_mappings() if mapping is None else mapping
     model = (model if inplace else deepcopy(model)).eval()
-    propagate_qconfig_(model, table)
+    propagate_qconfig_(model, spec)
     return convert(model, mapping, inplace=True)
 
 
 def add_quant_dequant(module):
     """The module, with a QuantWrapper around each part that has a configuration of its own."""
-    if not list(module.children()) and getattr(module, "qconfig", None):
+    if has_no_children_ignoring_parametrizations(module) and getattr(module, "qconfig", None):
         return QuantWrapper(module)
     for name, child in list(module.named_children()):
         module._modules[name] = add_quant_dequant(child)

@@ -2,38 +2,13 @@
 
 from __future__ import annotations
 
-from facula.nn import Sequential
+from facula import _missing
 
-__all__ = ["ConvReLU1d", "ConvReLU2d", "ConvReLU3d", "LinearReLU"]
-
-
-class _Fused(Sequential):
-    """Modules that run one after the other and are quantized together."""
+from .modules import *  # noqa: F403
+from .modules import __all__, _FusedModule  # noqa: F401
 
 
-class ConvReLU1d(_Fused):
-    """Conv1d and ReLU."""
-
-    def __init__(self, conv, relu):
-        super().__init__(conv, relu)
-
-
-class ConvReLU2d(_Fused):
-    """Conv2d and ReLU."""
-
-    def __init__(self, conv, relu):
-        super().__init__(conv, relu)
-
-
-class ConvReLU3d(_Fused):
-    """Conv3d and ReLU."""
-
-    def __init__(self, conv, relu):
-        super().__init__(conv, relu)
-
-
-class LinearReLU(_Fused):
-    """Linear and ReLU."""
-
-    def __init__(self, linear, relu):
-        super().__init__(linear, relu)
+def __getattr__(name):
+    if name.startswith("__"):
+        raise _missing.attribute(__name__, name)
+    return _missing.submodule(__name__, name)

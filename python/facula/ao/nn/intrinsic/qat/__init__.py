@@ -1,0 +1,4 @@
+"""Fused modules that train with fake-quantized weights."""
+
+from . import modules  # noqa: F401
+from .modules import *  # noqa: F403

@@ -1,0 +1,3 @@
+"""Fused modules of floats with quantized weights."""
+
+from .modules import *  # noqa: F403

@@ -1,0 +1,5 @@
+"""The fused classes with quantized weights."""
+
+from .linear_relu import LinearReLU
+
+__all__ = ["LinearReLU"]

@@ -1,0 +1,3 @@
+"""Modules that train for dynamic quantization."""
+
+from .modules import *  # noqa: F403

@@ -1,0 +1,13 @@
+"""Recurrent layers and attention made of parts that can be observed and quantized."""
+
+from __future__ import annotations
+
+from facula import _missing
+
+from .modules import *  # noqa: F403
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise _missing.attribute(__name__, name)
+    return _missing.submodule(__name__, name)
