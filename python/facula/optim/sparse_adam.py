@@ -17,7 +17,7 @@ class SparseAdam(Optimizer):
         maximize: climb instead of descend.
 
     Raises:
-        ValueError: settings out of range, or sparse parameters.
+        ValueError: settings out of range, or parameters that are sparse or complex.
         RuntimeError: a dense gradient, when stepping.
     """
 
@@ -36,14 +36,19 @@ class SparseAdam(Optimizer):
                 raise ValueError(f"SparseAdam: {name} must be above 0; got {value}")
         _check_betas(betas)
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
-        sparse = [
-            (i, j)
+        self._refuse("dense; got sparse ones", lambda p: p.is_sparse)
+        self._refuse("real; got complex ones", lambda p: p.is_complex())
+
+    def _refuse(self, words, is_wrong):
+        """Raises ValueError naming the places [group, parameter] of parameters that are wrong."""
+        found = [
+            [i, j]
             for i, group in enumerate(self.param_groups)
             for j, p in enumerate(group["params"])
-            if p.is_sparse
+            if is_wrong(p)
         ]
-        if sparse:
-            raise ValueError(f"SparseAdam: parameters must be dense; got sparse ones at {sparse}")
+        if found:
+            raise ValueError(f"SparseAdam: parameters must be {words} at {found}")
 
     @facula.no_grad()
     def step(self, closure=None):

@@ -97,6 +97,7 @@ def _stepped(make):
         (lambda p: optim.Adafactor([facula.ones(2, dtype=facula.complex64)]), None),
         (lambda p: optim.ASGD([p], lambd=-0.5), ValueError),
         (lambda p: optim.SparseAdam([p], lr=0.0), ValueError),
+        (lambda p: optim.SparseAdam([p.cfloat()]), ValueError),
         (lambda p: optim.SparseAdam([p]), RuntimeError),
         (lambda p: optim.Adam([p], capturable=True), AssertionError),
         (lambda p: optim.RMSprop([p], capturable=True), AssertionError),
