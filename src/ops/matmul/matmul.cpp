@@ -201,6 +201,13 @@ Tensor folded_matmul(const Tensor& a, const Tensor& b) {
   return ops::_unsafe_view(ops::mm(flat, b), sizes);
 }
 
+// One matrix or vector times a batch, as (b^T a^T)^T.
+Tensor folded_from_left(const Tensor& a, const Tensor& b) {
+  const Tensor columns = ops::transpose(b, -2, -1);
+  if (a.dim() == 1) return folded_matmul(columns, a);
+  return ops::contiguous(ops::transpose(folded_matmul(columns, ops::t(a)), -2, -1));
+}
+
 Tensor matmul(const Tensor& self, const Tensor& other) {
   const int64_t a = self.dim(), b = other.dim();
   check(a > 0 && b > 0, "matmul(): both arguments must have a dimension; got ", a, "-D and ", b,
@@ -212,6 +219,8 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
   if (a == 2 && b == 2) return ops::mm(self, other);
   if (b <= 2) return folded_matmul(self, other);
   if (a >= 3 && b == 3 && other.sizes()[0] == 1) return folded_matmul(self, ops::squeeze(other, 0));
+  // Then the gradient of `self` is one product, rounded once, and no sum of a product each.
+  if (a <= 2 && requires_grad(self)) return folded_from_left(self, other);
   return batched_matmul(self, other);
 }
 

@@ -111,19 +111,24 @@ double lowest(DType d) {
   return d == DType::BFloat16 ? -0x1.fep127 : -0x1.fffffep127;
 }
 
-// Positive and negative gradients go through logarithms apart, so that nothing overflows.
+// Logarithms of a tensor's elements; of zeros a number whose exponential is 0.
+Tensor logarithms(const Tensor& t) {
+  const Tensor none = ops::eq(t, 0);
+  return ops::masked_fill(ops::log(ops::masked_fill(t, none, Scalar(1))), none,
+                          Scalar(lowest(real_of(t.dtype()))));
+}
+
+// Positive and negative gradients go through logarithms apart, so that nothing overflows; those of
+// complex numbers have a logarithm anyway.
 Tensor logcumsumexp_gradient(Backward& b) {
   const int64_t dim = b.integer("dim");
   const Tensor self = b["self"], result = b["result"], grad = b.grad();
   if (grad.dim() == 0 || grad.numel() == 0) return grad;
-  if (is_complex(grad.dtype())) {
-    const Tensor scaled = ops::mul(grad, ops::conj(ops::exp(ops::neg(result))));
-    return ops::mul(reversed_sum(scaled, dim), ops::conj(ops::exp(self)));
-  }
   auto from_end = [&](const Tensor& logs) {
-    return ops::exp(ops::add(
-        ops::flip(ops::logcumsumexp(ops::flip(ops::sub(logs, result), {dim}), dim), {dim}), self));
+    const Tensor terms = ops::flip(ops::sub(logs, ops::conj(result)), {dim});
+    return ops::exp(ops::add(ops::flip(ops::logcumsumexp(terms, dim), {dim}), ops::conj(self)));
   };
+  if (is_complex(grad.dtype())) return from_end(logarithms(grad));
   const double low = lowest(grad.dtype());  // finite: differences of infinities have no gradient
   const Tensor logs = ops::log(ops::abs(grad));
   const Tensor up = from_end(ops::masked_fill(logs, ops::le(grad, 0), Scalar(low)));
@@ -139,15 +144,11 @@ void logcumsumexp_tangent(Forward& f) {
   const Tensor &x = f.primal("self"), &t = f.tangent("self"), &y = f.result();
   const int64_t dim = f.value("dim").i;
   if (x.numel() == 0) return f.set(0, t);
-  if (is_complex(x.dtype())) {
-    const Tensor top = ops::amax(ops::real(x), {dim}, true);
-    const Tensor sums = ops::cumsum(ops::mul(ops::exp(ops::sub(x, top)), t), dim);
-    return f.set(0, ops::div(sums, ops::exp(ops::sub(y, top))));
-  }
-  auto part = [&](const Tensor& size) {
-    const Tensor logs = ops::log(ops::clamp_min(size, 0));
+  auto mean_of = [&](const Tensor& logs) {
     return ops::exp(ops::sub(ops::logcumsumexp(ops::add(x, logs), dim), y));
   };
+  if (is_complex(x.dtype())) return f.set(0, mean_of(logarithms(t)));
+  auto part = [&](const Tensor& size) { return mean_of(ops::log(ops::clamp_min(size, 0))); };
   f.set(0, ops::sub(part(t), part(ops::neg(t))));
 }
 
