@@ -215,6 +215,18 @@ def test_attention_is_that_of_each_sequence():
         facula.testing.assert_close(part, attend(q, k, k, is_causal=True))
 
 
+def test_attention_takes_equal_lengths_that_were_made_apart():
+    def made(*lengths):
+        parts = [facula.ones(n, 8) for n in lengths]
+        return facula.nested.nested_tensor(parts, layout=facula.jagged).unsqueeze(2).transpose(1, 2)
+
+    attend = facula.nn.functional.scaled_dot_product_attention
+    q = made(2, 3)
+    assert attend(q, made(4, 1), made(4, 1)).shape == q.shape
+    with pytest.raises(RuntimeError, match="same lengths"):
+        attend(q, made(4, 1), made(1, 4))
+
+
 def test_multihead_attention_refuses_nested_tensors():
     layer = facula.nn.MultiheadAttention(4, 2, batch_first=True)
     x = inputs(facula)[0]["x"]

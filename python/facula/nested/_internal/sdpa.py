@@ -45,6 +45,13 @@ def _attention(
     return wrapped(rows.transpose(0, 1), spec)
 
 
+def _same_lengths(a, b):
+    """As Spec.same_lengths; lengths of tensors that were made apart are read and compared."""
+    if a.same_lengths(b):
+        return True
+    return a.ragged_idx == b.ragged_idx and a.known().lengths == b.known().lengths
+
+
 def _check(query, key, value, attn_mask, dropout_p):
     nested = [is_jagged(t) for t in (query, key, value)]
     if not all(nested):
@@ -67,7 +74,7 @@ def _check(query, key, value, attn_mask, dropout_p):
             "scaled_dot_product_attention(): query, key and value must have 3 or 4 dimensions; "
             f"got {query.dim()}, {key.dim()} and {value.dim()}"
         )
-    if not key._spec.same_lengths(value._spec):
+    if not _same_lengths(key._spec, value._spec):
         raise RuntimeError(
             "scaled_dot_product_attention(): key and value must have the same lengths; got shapes "
             f"{tuple(key.shape)} and {tuple(value.shape)}"
