@@ -16,6 +16,7 @@
 #include "ops/elementwise/where.h"
 #include "ops/loss/batch.h"
 #include "ops/reduce/reduce.h"
+#include "ops/shape/cat.h"
 #include "ops/shape/view.h"
 #include "ops/shape/view_geometry.h"
 
@@ -164,15 +165,25 @@ Tensor reduced(Tensor loss, const Tensor& target_lengths, bool batched, int64_t 
   return batched ? loss : ops::squeeze(loss, 0);
 }
 
+// Lengths as a tensor where the loss is; a mode sees it being made.
+Tensor lengths_tensor(IntSpan counts, const Tensor& loss) {
+  if (counts.empty() || geometry::seen_by_autograd_alone(loss)) {
+    const Tensor lengths = empty_tensor(IntList{static_cast<int64_t>(counts.size())}, DType::Int64);
+    std::copy(counts.begin(), counts.end(), lengths.data<int64_t>());
+    return ops::to(lengths, loss.device(), DType::Int64);
+  }
+  std::vector<Tensor> parts;
+  for (const int64_t n : counts)
+    parts.push_back(ops::full(IntList{1}, n, DType::Int64, std::nullopt, loss.device()));
+  return ops::cat(parts);
+}
+
 Tensor ctc_lists(const Tensor& log_probs, const Tensor& targets, IntSpan steps, IntSpan counts,
                  int64_t blank, int64_t reduction, bool zero_infinity) {
   const bool batched = log_probs.dim() == 3;
   const Tensor loss = std::get<0>(ops::_ctc_loss(batched ? log_probs : ops::unsqueeze(log_probs, 1),
                                                  targets, steps, counts, blank, zero_infinity));
-  const Tensor lengths = empty_tensor(IntList{static_cast<int64_t>(counts.size())}, DType::Int64);
-  std::copy(counts.begin(), counts.end(), lengths.data<int64_t>());
-  return reduced(loss, ops::to(lengths, loss.device(), DType::Int64), batched, reduction,
-                 zero_infinity);
+  return reduced(loss, lengths_tensor(counts, loss), batched, reduction, zero_infinity);
 }
 Tensor ctc_tensors(const Tensor& log_probs, const Tensor& targets, const Tensor& steps,
                    const Tensor& counts, int64_t blank, int64_t reduction, bool zero_infinity) {

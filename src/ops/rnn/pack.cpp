@@ -16,11 +16,11 @@
 namespace facula::rnn {
 
 IntVec list_of(const Tensor& t, const char* op) {
-  if (t.device().type == DeviceType::Meta)
+  if (!t->storage->has_memory())
     throw Error(
         ErrorKind::NotImplemented, op,
-        "(): the shape of the result depends on data of lengths or batch sizes, which tensors on "
-        "the meta device lack");
+        "(): the shape of the result depends on data of lengths or batch sizes, which meta and "
+        "fake tensors lack");
   check(t.dim() == 1 && t.dtype() == DType::Int64 && t.device().type == DeviceType::CPU, op,
         "(): expected lengths and batch sizes as a 1-D int64 tensor on the CPU; got a ", t.dim(),
         "-D ", info(t.dtype()).legacy_name, " tensor on ", str(t.device()));

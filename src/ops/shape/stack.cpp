@@ -144,9 +144,13 @@ int64_t count_choices(int64_t n, int64_t r, bool repeated) {
 }
 
 // Positions of all choices of r out of n in order, one row each.
-Tensor choices(int64_t n, int64_t r, bool repeated) {
-  if (n == 0 || (!repeated && r > n)) return empty_tensor(IntList{0, r}, DType::Int64);
-  const Tensor rows = empty_tensor(IntList{count_choices(n, r, repeated), r}, DType::Int64);
+void meta_combination_indices(Meta& m, int64_t n, int64_t r, bool repeated, std::optional<Device>) {
+  const bool none = n == 0 || (!repeated && r > n);
+  m.result(0, IntList{none ? 0 : count_choices(n, r, repeated), r}, DType::Int64);
+}
+void combination_indices(int64_t n, int64_t r, bool repeated, std::optional<Device>,
+                         const Tensor& rows) {
+  if (rows.numel() == 0) return;
   int64_t* row = rows.data<int64_t>();
   std::vector<int64_t> at(static_cast<size_t>(r));
   for (int64_t i = 0; i < r; ++i) at[static_cast<size_t>(i)] = repeated ? 0 : i;
@@ -158,7 +162,6 @@ Tensor choices(int64_t n, int64_t r, bool repeated) {
     const int64_t next = ++at[static_cast<size_t>(i)];
     for (int64_t k = i + 1; k < r; ++k) at[static_cast<size_t>(k)] = repeated ? next : next + k - i;
   }
-  return rows;
 }
 
 Tensor combinations(const Tensor& self, int64_t r, bool with_replacement) {
@@ -166,8 +169,7 @@ Tensor combinations(const Tensor& self, int64_t r, bool with_replacement) {
   check(r >= 0, "combinations(): r must not be negative; got ", r);
   if (r == 0) return ops::new_empty(self, {0});
   check(r <= INT32_MAX, "combinations(): expected r of at most ", INT32_MAX, "; got ", r);
-  const Tensor at =
-      ops::to(choices(self.numel(), r, with_replacement), self.device(), DType::Int64);
+  const Tensor at = ops::_combination_indices(self.numel(), r, with_replacement, self.device());
   return ops::index(self, {&at, 1});
 }
 
@@ -229,6 +231,16 @@ OP(cartesian_prod){
     .composite = Composite::Implicit,
     .flags = same_object,
     .any = typed_kernel<cartesian_prod>,
+};
+OP(_combination_indices){
+    .schema =
+        "_combination_indices(int n, int r, bool with_replacement, *, Device? device=None) -> "
+        "Tensor",
+    .doc = "Positions of all choices of r elements out of n in order, one row each.",
+    .forms = hidden,
+    .flags = factory,
+    .meta = typed_meta<meta_combination_indices>,
+    .cpu = typed_kernel<combination_indices>,
 };
 OP(combinations){
     .schema = "combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor",

@@ -16,6 +16,14 @@ TOLERANCE = {
     "complex64": (2e-5, 2e-5),
 }
 MOST_ENLARGED = 1 << 20
+# What operators on sizes alone say of layouts that memory cannot give.
+REFUSED_LAYOUTS = (
+    "view size is not compatible",
+    "single memory location",
+    "Cannot view",
+    "must not be channels-last",
+    "last dimension must have stride 1",
+)
 
 
 def dtype_name(t):
