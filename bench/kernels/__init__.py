@@ -3,21 +3,27 @@
 from bench.kernels import (
     attention,
     conv,
+    distributions,
     elementwise,
     embedding,
     fft,
     index,
     linalg,
     loss,
+    masked,
     matmul,
+    nested,
     norm,
     optim,
     pool,
+    quantized,
     random,
     reduce,
     resample,
     shape,
+    signal,
     sort,
+    sparse,
     special,
 )
 
@@ -45,6 +51,12 @@ FAMILIES = (
     fft.transforms,
     special.special,
     linalg.decompositions,
+    sparse.sparse,
+    nested.nested,
+    quantized.quantized,
+    masked.masked,
+    signal.windows,
+    distributions.distributions,
 )
 
 CASES = [case for family in FAMILIES for case in family()]

@@ -90,13 +90,29 @@ class Table:
     def __init__(self, family):
         self.family, self.cases = family, []
 
-    def add(self, label, inputs, function, *, full=False, traffic=0, checked=True, note=None):
-        """A case that times function(module, *inputs)."""
+    def add(
+        self,
+        label,
+        inputs,
+        function,
+        *,
+        prepare=None,
+        full=False,
+        traffic=0,
+        checked=True,
+        note=None,
+    ):
+        """A case that times function(module, *inputs).
+
+        `prepare(module, *inputs)` gives other arguments in their place, outside of what is timed.
+        """
         name = f"{label} {describe(inputs[0]) if note is None else note}".strip()
         seed = zlib.crc32(f"{self.family} {name}".encode())
 
         def make(module):
             arguments = tensors(module, inputs, seed)
+            if prepare:
+                arguments = prepare(module, *arguments)
             return lambda: function(module, *arguments)
 
         self.cases.append(self.case(name, make, full, traffic, checked))

@@ -37,34 +37,28 @@ SOLUTIONS = {
 }
 
 
-class Linalg(Table):
-    """Cases whose first input is made a matrix of a kind before the time is taken."""
-
-    def add_prepared(self, label, inputs, prepare, function, **options):
-        kept = {}
-
-        def run(module, first, *others):
-            if id(first) not in kept:
-                kept[id(first)] = first, prepare(module, first)
-            return function(module, kept[id(first)][1], *others)
-
-        self.add(label, inputs, run, **options)
+def first_made(prepare):
+    """Prepares the first input as `prepare` does, and leaves the others."""
+    return lambda m, x, *others: (prepare(m, x), *others)
 
 
 def decompositions():
-    table = Linalg("linalg")
+    table = Table("linalg")
     for dtype in ("float32", "float64"):
         for count, n in BATCHES:
             for label, (prepare, function) in FACTORS.items():
                 slow = label in ("eigvalsh", "svdvals", "matrix_exp")
-                table.add_prepared(label, [In((count, n, n), dtype)], prepare, function,
-                                   full=slow or dtype == "float64")  # fmt: skip
+                table.add(label, [In((count, n, n), dtype)], function,
+                          prepare=first_made(prepare), full=slow or dtype == "float64")  # fmt: skip
             for label, (prepare, function) in SOLUTIONS.items():
                 inputs = [In((count, n, n), dtype), In((count, n, 4), dtype)]
-                table.add_prepared(label, inputs, prepare, function, full=dtype == "float64")
+                table.add(
+                    label, inputs, function, prepare=first_made(prepare), full=dtype == "float64"
+                )
     for n in SINGLE:
         for label, (prepare, function) in FACTORS.items():
-            table.add_prepared(label, [In((n, n))], prepare, function, full=n > 128)
+            table.add(label, [In((n, n))], function, prepare=first_made(prepare), full=n > 128)
         for label, (prepare, function) in SOLUTIONS.items():
-            table.add_prepared(label, [In((n, n)), In((n, 4))], prepare, function, full=n > 128)
+            inputs = [In((n, n)), In((n, 4))]
+            table.add(label, inputs, function, prepare=first_made(prepare), full=n > 128)
     return table.cases
