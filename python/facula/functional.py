@@ -443,11 +443,11 @@ def unravel_index(indices, shape):
         shape (int or sequence of ints): the shape that they count through.
 
     Returns:
-        A tensor for each dimension of `shape`, of the sizes and dtype of `indices`.
+        An int64 tensor for each dimension of `shape`, of the sizes of `indices`.
 
     Raises:
         TypeError: indices are not integers, or the shape is not made of ints.
-        ValueError: a dimension is negative.
+        ValueError: a dimension is negative, or zero where there are indices.
 
     >>> facula.unravel_index(facula.tensor([1, 5]), (2, 3))
     (tensor([0, 1]), tensor([1, 2]))
@@ -458,12 +458,16 @@ def unravel_index(indices, shape):
     if not integral:
         raise TypeError(f"unravel_index(): indices must be integers; got {indices.dtype}")
     sizes = _shape_of(shape)
-    results = []
-    rest = indices
-    for size in reversed(sizes):
-        results.append(rest % size)
-        rest = rest.div(size, rounding_mode="floor")
-    return tuple(reversed(results))
+    if not sizes:
+        return ()
+    if indices.numel() and 0 in sizes:
+        raise ValueError(f"unravel_index(): shape must have elements to count; got {sizes}")
+    steps = [1]  # for each dimension, the product of the sizes after it
+    for size in reversed(sizes[1:]):
+        steps.insert(0, steps[0] * size)
+    steps = facula.tensor(steps, dtype=facula.int64, device=indices.device)
+    counts = facula.tensor(sizes, dtype=facula.int64, device=indices.device)
+    return (indices.unsqueeze(-1).div(steps, rounding_mode="floor") % counts).unbind(-1)
 
 
 def _shape_of(shape):

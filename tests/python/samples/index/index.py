@@ -94,4 +94,21 @@ OPS = [
         ],
         errors=[Error(RuntimeError, "size must not be negative", Sample(T(2), size=-1))],
     ),
+    Op(
+        "unravel_index",
+        dtypes="int64 int32 uint8",
+        grad=False,
+        samples=[
+            Sample(I(2, 3, high=19), (4, 5)),
+            Sample(T(6, low=0, high=23, layout="strided"), (2, 3, 4)),
+            Sample(I(high=3), 4),
+            Sample(I(0), (2, 0)),
+            Sample(T(2), ()),
+        ],
+        errors=[
+            Error(ValueError, "must have elements", Sample(I(3), (2, 0))),
+            Error(ValueError, "must not be negative", Sample(I(3), (2, -1))),
+            Error(TypeError, "must be integers", Sample(T(3, dtype="float32"), (2, 2))),
+        ],
+    ),
 ]
