@@ -265,7 +265,7 @@ Object convert_to(PyObject* self, const ToTarget& target) {
       (same_kind && (!t.device().is_accelerator() || with_index(target.device) == t.device()));
   const MemoryFormat f =
       target.format.is_none() ? MemoryFormat::Preserve : target.format.memory_format;
-  const bool same_format = f == MemoryFormat::Preserve || t.is_contiguous(f);
+  const bool same_format = f == MemoryFormat::Preserve || suggested_format(t) == f;
   if (same_dtype && same_device && same_format && !target.copy && !needs_operator(t))
     return Object::share(self);
   static NamedOperator to_layout("to", "dtype_layout");

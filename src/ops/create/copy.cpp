@@ -84,7 +84,8 @@ bool fits(const Tensor& self, std::optional<DType> dtype, std::optional<Device> 
   if (dtype && *dtype != self.dtype()) return false;
   if (device && device->type != self.device().type) return false;
   if (device && device->is_accelerator() && with_index(*device) != self.device()) return false;
-  return !f || *f == MemoryFormat::Preserve || self.is_contiguous(*f);
+  // The order of the strides counts, not whether there are gaps between elements.
+  return !f || *f == MemoryFormat::Preserve || suggested_format(self) == *f;
 }
 
 Tensor converted(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device,

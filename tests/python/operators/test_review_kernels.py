@@ -168,3 +168,17 @@ def test_strides_of_an_empty_nonzero():
 def test_huber_loss_of_a_scalar_target(reduction):
     target = facula.tensor(2.0, dtype=F64)
     assert F.huber_loss(ones(3), target, reduction=reduction).dtype == facula.float32
+
+
+def test_a_conversion_to_the_same_order_of_strides_copies_nothing():
+    """Gaps between elements are kept where nothing else is asked to change."""
+    gaps = facula.ones(4, 6)[::2, ::2]
+    assert gaps.float(memory_format=facula.contiguous_format) is gaps
+    assert gaps.to(facula.float32, memory_format=facula.contiguous_format) is gaps
+    images = facula.ones(2, 3, 4, 4)
+    last = images.to(memory_format=facula.channels_last)
+    assert last.stride() == (48, 1, 12, 3)
+    assert last.to(memory_format=facula.channels_last) is last
+    assert last.to(memory_format=facula.contiguous_format).stride() == images.stride()
+    single = facula.ones(2, 1, 4, 4)
+    assert single.to(memory_format=facula.channels_last).stride() == (16, 1, 4, 1)

@@ -135,7 +135,7 @@ Tensor with_dim_back(const Tensor& t, int64_t dim) {
   strides.erase(0);
   sizes.insert(static_cast<size_t>(dim), size);
   strides.insert(static_cast<size_t>(dim), stride);
-  return contiguous(alias_tensor(t, sizes, strides, t.storage_offset()));
+  return alias_tensor(t, sizes, strides, t.storage_offset());
 }
 
 template <class F>

@@ -90,4 +90,20 @@ OPS = [
         samples=[Sample(T(3, 5), 0.3), Sample(T(3, 5), T(2, low=0, high=1), 1)],
         dtypes="full",
     ),
+    Op(
+        "unique",
+        samples=[
+            Sample(T(4, 3, low=0, high=1), dim=0, return_inverse=True, return_counts=True),
+            Sample(T(2, 5, low=0, high=1), dim=1),
+            Sample(T(2, 3, 4, low=0, high=1), dim=-1, return_inverse=True),
+        ],
+        dtypes="int",
+        grad=False,
+    ),
+    Op(
+        "unique_consecutive",
+        samples=[Sample(T(2, 5, low=0, high=1), dim=1, return_counts=True)],
+        dtypes="int",
+        grad=False,
+    ),
 ]
