@@ -311,9 +311,32 @@ def symeig(self, eigenvectors=False):
     return facula.symeig(self, eigenvectors)
 
 
+# What Python 2 called these operators; programs that name them find them.
+
+
+def __div__(self, other):
+    """self / other, as Python 2 called it."""
+    return self.__truediv__(other)
+
+
 def __rdiv__(self, other):
-    """other / self, as an earlier Python called it."""
-    return self.reciprocal() * other
+    """other / self, as Python 2 called it."""
+    return self.__rtruediv__(other)
+
+
+def __idiv__(self, other):
+    """self /= other, as Python 2 called it."""
+    return self.__itruediv__(other)
+
+
+def __long__(self):
+    """int(self), as Python 2 called it."""
+    return int(self)
+
+
+def __nonzero__(self):
+    """bool(self), as Python 2 called it."""
+    return bool(self)
 
 
 def unflatten(self, dim, sizes):

@@ -123,6 +123,16 @@ PyObject* positive(PyObject* o) {
   });
 }
 
+PyObject* invert(PyObject* o) {
+  return guard([&] {
+    if (Object r = self_override(o, "__invert__")) return r.leak();
+    const DType d = tensor_of(o).dtype();
+    check_type(is_integral(d, true), "~: a tensor of integers or bools was expected; got ", name(d));
+    PyObject* method = bound_method<"bitwise_not">();
+    return call_packet(method, packet_of(method), Given{&o, 1, nullptr}).leak();
+  });
+}
+
 // --- conversions to Python numbers, by item()
 
 Object item(PyObject* o) {
@@ -201,7 +211,7 @@ PyNumberMethods make_number() {
   n.nb_positive = positive;
   n.nb_absolute = unary<"abs">;
   n.nb_bool = truth;
-  n.nb_invert = unary<"bitwise_not">;
+  n.nb_invert = invert;
   n.nb_lshift = ordered<"bitwise_left_shift">;
   n.nb_rshift = ordered<"bitwise_right_shift">;
   n.nb_and = commuting<"bitwise_and">;

@@ -133,7 +133,7 @@ struct logaddexp {
       if (math::is_inf(high.re) && high == low) return high;
       return high + math::log1p(math::exp(low - high));
     } else {
-      return math::logaddexp(a, b);
+      return math::logaddexp(a, b) + T(0);  // no negative zero
     }
   }
 };
@@ -142,7 +142,7 @@ struct logaddexp2 {
   static constexpr int cost = 800;
   template <class T>
   static T call(T a, T b) {
-    return math::logaddexp2(a, b);
+    return math::logaddexp2(a, b) + T(0);
   }
 };
 

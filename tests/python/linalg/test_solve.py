@@ -129,11 +129,16 @@ def test_lu_fills_what_it_is_given():
         facula.lu(A, out=out[:1])
 
 
-@pytest.mark.parametrize("name", ["qr", "solve", "lstsq", "eig", "symeig", "matrix_rank"])
+@pytest.mark.parametrize(
+    "name", ["cholesky", "qr", "solve", "lstsq", "eig", "symeig", "matrix_rank"]
+)
 def test_names_of_long_ago_say_what_took_their_place(name):
     arguments = (facula.eye(2),) * (2 if name in ("solve", "lstsq") else 1)
     with pytest.raises(RuntimeError, match="removed in favour of linalg"):
         getattr(facula, name)(*arguments)
+    if name != "matrix_rank":
+        with pytest.raises(RuntimeError, match="removed in favour of linalg"):
+            getattr(arguments[0], name)(*arguments[1:])
 
 
 SHAPES = [((3, 3), (3,)), ((3, 3), (3, 2)), ((2, 3, 3), (3,)), ((2, 3, 3), (2, 3))]

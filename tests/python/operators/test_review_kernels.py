@@ -170,6 +170,15 @@ def test_huber_loss_of_a_scalar_target(reduction):
     assert F.huber_loss(ones(3), target, reduction=reduction).dtype == facula.float32
 
 
+@pytest.mark.parametrize("dtype", [facula.float32, F64, facula.bfloat16])
+@pytest.mark.parametrize("function", [facula.logaddexp, facula.logaddexp2])
+def test_a_sum_of_powers_is_no_negative_zero(function, dtype):
+    zeros = facula.tensor([-0.0, -0.0, -0.0, 0.0] * 8, dtype=dtype)
+    far = facula.tensor([float("-inf"), -200.0, -2000.0, -200.0] * 8, dtype=dtype)
+    assert not function(zeros, far).signbit().any()
+    assert not function(far, zeros).signbit().any()
+
+
 def test_a_conversion_to_the_same_order_of_strides_copies_nothing():
     """Gaps between elements are kept where nothing else is asked to change."""
     gaps = facula.ones(4, 6)[::2, ::2]
