@@ -133,6 +133,8 @@ _PYTHON_NAMES = {
         "_is_any_true",
         "_shape_as_tensor",
     ),
+    "facula._control_flow": ("cond", "while_loop"),
+    "facula._tags": ("Tag",),
     "facula._lobpcg": ("lobpcg",),
     "facula._lowrank": ("svd_lowrank", "pca_lowrank"),
     "facula.nested._internal.private_names": (

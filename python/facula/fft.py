@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from facula import _C, _missing
+from facula import _C, Tensor, _missing  # noqa: F401 (PyTorch's module has Tensor, too)
 
 _C._lazy_module(__name__)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import os
 from builtins import bool as _bool
 from builtins import bytes as _bytes
@@ -14,7 +15,7 @@ from typing import IO, Union
 
 from facula import Size, SymBool, SymFloat, SymInt, Tensor, TypedStorage, UntypedStorage
 from facula import device as _device
-from facula import dtype as _dtype  # noqa: F401
+from facula import dtype as _dtype
 from facula import layout as _layout  # noqa: F401
 
 __all__ = ["Number", "Device", "FileLike", "Storage"]
@@ -39,4 +40,41 @@ Device = Union[_device, _str, _int, None]
 FileLike = Union[_str, os.PathLike, IO[_bytes]]
 
 
-Storage = Union[UntypedStorage, TypedStorage]
+class Storage(abc.ABC):
+    """What typed and untyped storages have in common; both are instances of it."""
+
+    device: _device
+    dtype: _dtype
+
+    @abc.abstractmethod
+    def nbytes(self):
+        """The size in bytes."""
+
+    @abc.abstractmethod
+    def element_size(self):
+        """The bytes of an element."""
+
+    @abc.abstractmethod
+    def data_ptr(self):
+        """The address of the first byte."""
+
+    @abc.abstractmethod
+    def cpu(self):
+        """The storage on the CPU."""
+
+    @abc.abstractmethod
+    def is_shared(self):
+        """Whether other processes share the memory."""
+
+    @abc.abstractmethod
+    def share_memory_(self):
+        """Move the memory to where other processes share it."""
+
+    @classmethod
+    @abc.abstractmethod
+    def from_file(cls, filename, shared=False, nbytes=0):
+        """A storage over a file's bytes."""
+
+
+for _kind in (UntypedStorage, TypedStorage):
+    Storage.register(_kind)

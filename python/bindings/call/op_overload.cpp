@@ -79,6 +79,11 @@ Object overload_tags(PyObject* o, PyObject*) {
   return list;
 }
 
+Object tag_objects(PyObject* o, PyObject*) {
+  const Object find = imported("facula._tags", "tags_of");
+  return Object::take(PyObject_CallOneArg(find.get(), o));
+}
+
 template <auto F>
 PyObject* getter(PyObject* o, void*) {
   return guarded<F>(o, nullptr);
@@ -108,6 +113,8 @@ PyGetSetDef overload_properties[] = {
     {"overloadpacket", getter<overload_packet>, nullptr, nullptr, nullptr},
     {"_overloadname", getter<overload_word>, nullptr, nullptr, nullptr},
     {"_schema", getter<overload_schema>, nullptr, nullptr, nullptr},
+    {"tags", getter<tag_objects>, nullptr, "What is known of the operator: a list of Tag.",
+     nullptr},
     {"is_view", getter<overload_is_view>, nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 

@@ -27,6 +27,18 @@ def set_device(device):
     """Nothing: there is one CPU."""
 
 
+def get_capabilities():
+    """What the processor can do: a read-only dict of instruction sets, cores and caches.
+
+    Example:
+        >>> facula.cpu.get_capabilities()["num_logical_cores"] > 0
+        True
+    """
+    from facula.cpu._capabilities import capabilities
+
+    return capabilities()
+
+
 def synchronize(device=None):
     """Nothing: work on the CPU is done when a call returns."""
 

@@ -134,6 +134,7 @@ class profile:
         self.step_num, self.current_action = 0, ProfilerAction.NONE
         self._recorder = self._step_event = self._events = None
         self._metadata = {}
+        self._make_trace_id, self._trace_id = custom_trace_id_callback, None
 
     def __enter__(self):
         self.start()
@@ -148,6 +149,33 @@ class profile:
         if not self.activities:
             raise AssertionError("No valid profiler activities found")
         self._go_to(self.schedule(self.step_num))
+
+    def prepare_trace(self):
+        """Get ready to record; what follows `start_trace` is what the trace has."""
+        self.start_trace()
+        self._pause(keep=False)
+
+    def start_trace(self):
+        """Record from here on, whatever the schedule says."""
+        self._trace_id = None
+        self._go_to(ProfilerAction.RECORD)
+
+    def stop_trace(self):
+        """Stop recording; the events are there, and the handler is not called."""
+        self._pause(keep=True)
+        self.current_action = ProfilerAction.NONE
+
+    def set_custom_trace_id_callback(self, callback):
+        """Set what names a trace: a callable without arguments that gives a text."""
+        self._make_trace_id = callback
+
+    def get_trace_id(self):
+        """The name of the trace that is recorded, as text; None before there is any."""
+        if self._trace_id is None and (self._recorder is not None or self._events is not None):
+            from uuid import uuid4
+
+            self._trace_id = self._make_trace_id() if self._make_trace_id else uuid4().hex.upper()
+        return self._trace_id
 
     def step(self):
         """Say that the next step begins."""

@@ -66,3 +66,48 @@ def test_a_run_s_results_stand_beside_its_parameters(tmp_path):
     events = accumulator.EventAccumulator(str(tmp_path / "run")).Reload()
     assert [(e.step, e.value) for e in events.Scalars("loss")] == [(2, 0.5)]
     assert events.SummaryMetadata("_hparams_/experiment").plugin_data.plugin_name == "hparams"
+
+
+def value_of(summary):
+    bytes_of = summary if isinstance(summary, bytes) else summary.SerializeToString()
+    return summary_pb2.Summary.FromString(bytes_of).value[0]
+
+
+@pytest.mark.parametrize("weights", [None, 2.0])
+def test_curves_of_precision_and_recall_are_pytorchs(weights):
+    import numpy as np
+    from tensorboard.util import tensor_util
+
+    theirs = pytest.importorskip("torch.utils.tensorboard.summary")
+    draw = np.random.RandomState(0)
+    labels, predictions = draw.randint(0, 2, 50), draw.rand(50).astype(np.float32)
+    given = facula.from_numpy(labels), facula.from_numpy(predictions)
+    expected = value_of(theirs.pr_curve("curve", labels, predictions, 11, weights))
+    found = value_of(summary.pr_curve("curve", *given, 11, weights))
+    assert (found.tag, found.metadata) == (expected.tag, expected.metadata)
+    numbers = [tensor_util.make_ndarray(value.tensor) for value in (found, expected)]
+    np.testing.assert_allclose(*numbers, rtol=1e-6)
+
+
+def test_layouts_of_charts_are_pytorchs():
+    theirs = pytest.importorskip("torch.utils.tensorboard.summary")
+    layout = {"a": {"t": ["Multiline", ["x", "y"]], "m": ["Margin", ["v", "l", "u"]]}, "b": {}}
+    assert value_of(summary.custom_scalars(layout)) == value_of(theirs.custom_scalars(layout))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_tensors_and_pictures_with_boxes_are_read_back(tmp_path):
+    from tensorboard.util import tensor_util
+
+    given = {"f": facula.rand(2, 3), "d": facula.rand(2).double(), "i": facula.tensor(-3)}
+    with SummaryWriter(tmp_path) as writer:
+        for name, tensor in given.items():
+            writer.add_tensor(name, tensor, 4)
+        boxes = facula.tensor([[1.0, 1.0, 5.0, 5.0]])
+        writer.add_image_with_boxes("picture", facula.zeros(3, 8, 9), boxes, labels="a", rescale=2)
+    events = accumulator.EventAccumulator(str(tmp_path), {"tensors": 0}).Reload()
+    for name, tensor in given.items():
+        read = tensor_util.make_ndarray(events.Tensors(name)[0].tensor_proto)
+        assert read.tolist() == tensor.tolist() and read.dtype == tensor.numpy().dtype
+    picture = events.Images("picture")[0]
+    assert (picture.height, picture.width) == (16, 18)

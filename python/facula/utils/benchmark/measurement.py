@@ -82,10 +82,18 @@ class TaskSpec:
             return self.label + (f": {self.sub_label}" if self.sub_label else "")
         return self.stmt if "\n" not in self.stmt else f"stmt:\n{self.stmt}"
 
+    def setup_str(self):
+        """The setup under its label; empty where there is none."""
+        if self.setup in ("", "pass"):
+            return ""
+        if "\n" not in self.setup:
+            return f"setup: {self.setup}"
+        lines = "".join(f"  {line}\n" for line in self.setup.splitlines())
+        return f"setup:\n{lines}"
+
     def summarize(self):
         """Title, description, setup and threads, a line each."""
-        setup = f"setup: {self.setup}" if self.setup != "pass" else ""
-        lines = [self.title, self.description or "", setup]
+        lines = [self.title, self.description or "", self.setup_str()]
         return "\n".join(line for line in lines if line)
 
 
@@ -151,6 +159,11 @@ class Measurement:
     def title(self):
         """The title of what ran."""
         return self.task_spec.title
+
+    @property
+    def env(self):
+        """Where it ran, as its task says; None without."""
+        return self.task_spec.env
 
     @property
     def as_row_name(self):

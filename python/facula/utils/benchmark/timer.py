@@ -116,6 +116,15 @@ class Timer:
                     break
             return Measurement(number, times, self._task_spec)
 
-    def collect_callgrind(self, *args, **kwargs):
-        """Count instructions with Valgrind: NotImplementedError."""
-        raise NotImplementedError("Timer.collect_callgrind() is missing")
+    def collect_callgrind(
+        self, number=100, *, repeats=None, collect_baseline=True, retain_out_file=False
+    ):
+        """Count instructions with Valgrind: NotImplementedError.
+
+        Args:
+            number, repeats (int), collect_baseline, retain_out_file (bool): as PyTorch has them.
+        """
+        raise NotImplementedError(
+            "Timer.collect_callgrind(): facula has no switch for Callgrind's counting yet; run "
+            "`valgrind --tool=callgrind python script.py`, or time with adaptive_autorange()"
+        )

@@ -3,6 +3,6 @@
 The messages are encoded here, so that no package is needed to write them.
 """
 
-from facula.utils.tensorboard.writer import FileWriter, SummaryWriter
+from facula.utils.tensorboard.writer import FileWriter, RecordWriter, SummaryWriter
 
-__all__ = ["FileWriter", "SummaryWriter"]
+__all__ = ["FileWriter", "RecordWriter", "SummaryWriter"]

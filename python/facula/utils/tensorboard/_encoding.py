@@ -116,6 +116,36 @@ def text_tensor(texts):
     return integer(1, 7) + block(2, shape) + b"".join(block(8, text) for text in texts)
 
 
+# By name of the dtype: TensorFlow's number of it, and the field and form of its elements.
+_TENSOR_KINDS = {
+    "float32": (1, 5, "f"),
+    "float64": (2, 6, "d"),
+    "int32": (3, 7, None),
+    "uint8": (4, 7, None),
+    "int16": (5, 7, None),
+    "int8": (6, 7, None),
+    "int64": (9, 10, None),
+    "bool": (10, 11, None),
+}
+
+
+def tensor(shape, numbers, dtype="float32"):
+    """A TensorProto.
+
+    Args:
+        shape (tuple of int): the sizes.
+        numbers (list): the elements, row after row.
+        dtype (str): of the elements, a name of `_TENSOR_KINDS`.
+    """
+    kind, field, form = _TENSOR_KINDS[dtype]
+    sizes = b"".join(block(2, integer(1, size)) for size in shape)
+    if form is None:
+        elements = b"".join(varint(int(number)) for number in numbers)
+    else:
+        elements = struct.pack(f"<{len(numbers)}{form}", *numbers)
+    return integer(1, kind) + block(2, sizes) + block(field, elements)
+
+
 def histogram(low, high, count, total, squares, limits, counts):
     """A HistogramProto: figures, upper limits of buckets, and counts."""
     figures = (low, high, count, total, squares)

@@ -1,4 +1,4 @@
-"""Summaries of parameters and results, for TensorBoard's table of runs."""
+"""Summaries of runs' parameters, of curves of precision and recall, and of charts' layouts."""
 
 from __future__ import annotations
 
@@ -83,3 +83,76 @@ def _parameter(name, value, domain):
 def _summary(name, field, content):
     data = enc.block(1, "hparams") + enc.block(2, enc.block(field, content))
     return enc.block(1, enc.block(1, f"_hparams_/{name}") + enc.block(9, enc.block(1, data)))
+
+
+# --- curves of precision and recall: tensorboard/plugins/pr_curve/plugin_data.proto
+
+_LEAST = 1e-7  # what a count of nothing is divided by
+
+
+def pr_curve(tag, labels, predictions, num_thresholds=127, weights=None):
+    """The Summary message (bytes) of precision and recall at thresholds from 0 to 1.
+
+    Args:
+        tag (str): its name.
+        labels (Tensor): whether each is a positive one: bool, or 0 and 1.
+        predictions (Tensor): from 0 to 1, of the same shape.
+        num_thresholds (int): how many.
+        weights (Tensor or float, optional): of each.
+    """
+    places = (predictions.double().flatten() * (num_thresholds - 1)).floor().long()
+    places = places.clamp(0, num_thresholds - 1)
+    weight = facula.as_tensor(1.0 if weights is None else weights, dtype=facula.float64)
+    hits = labels.double().flatten() * weight.flatten()
+    misses = (1 - labels.double().flatten()) * weight.flatten()
+
+    def at_least(amounts):
+        empty = facula.zeros(num_thresholds, dtype=facula.float64)
+        return empty.index_add(0, places, amounts).flip(0).cumsum(0).flip(0)
+
+    true, false = at_least(hits), at_least(misses)
+    missed, rejected = true[0] - true, false[0] - false
+    precision = true / (true + false).clamp(min=_LEAST)
+    recall = true / (true + missed).clamp(min=_LEAST)
+    return pr_curve_raw(tag, true, false, rejected, missed, precision, recall, num_thresholds)
+
+
+def pr_curve_raw(tag, tp, fp, tn, fn, precision, recall, num_thresholds=127):
+    """The same from counts, precision and recall at each threshold (sequences of numbers)."""
+    rows = [[float(number) for number in row] for row in (tp, fp, tn, fn, precision, recall)]
+    content = enc.block(8, enc.tensor((6, len(rows[0])), [x for row in rows for x in row]))
+    return enc.value(tag, content, "pr_curves", enc.integer(2, min(num_thresholds, 127)))
+
+
+# --- layouts of charts: tensorboard/plugins/custom_scalar/layout.proto
+
+
+def custom_scalars(layout):
+    """The Summary message (bytes) that says which scalars are drawn in one chart.
+
+    Args:
+        layout (dict): by category, a dict of charts by title; each is ["Multiline", tags] or
+            ["Margin", [value, lower, upper]].
+
+    Raises:
+        ValueError: another kind of chart, or a margin without three tags.
+    """
+    categories = []
+    for category, charts in layout.items():
+        parts = [enc.block(2, _chart(title, *chart)) for title, chart in charts.items()]
+        categories.append(enc.block(2, enc.block(1, category) + b"".join(parts)))
+    text = enc.integer(1, 7) + enc.block(2, b"") + enc.block(8, b"".join(categories))
+    return enc.value("custom_scalars__config__", enc.block(8, text), "custom_scalars")
+
+
+def _chart(title, kind, tags):
+    head = enc.block(1, title)
+    if kind == "Multiline":
+        return head + enc.block(2, b"".join(enc.block(1, tag) for tag in tags))
+    if kind != "Margin" or len(tags) != 3:
+        raise ValueError(
+            "add_custom_scalars(): expected ['Multiline', tags] or ['Margin', [value, lower, "
+            f"upper]]; got {[kind, tags]}"
+        )
+    series = b"".join(enc.block(i + 1, tag) for i, tag in enumerate(tags))
+    return head + enc.block(3, enc.block(1, series))

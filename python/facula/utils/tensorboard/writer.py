@@ -16,6 +16,34 @@ from facula.utils.tensorboard import _encoding as enc
 _numbers = itertools.count()
 
 
+class RecordWriter:
+    """Writes TensorFlow's records to a file that is open for writing bytes.
+
+    Args:
+        writer (file): has `write`, `flush` and `close`.
+    """
+
+    def __init__(self, writer):
+        self._writer = writer
+
+    @property
+    def closed(self):
+        """Whether the file is closed."""
+        return self._writer.closed
+
+    def write(self, data):
+        """Write one record (bytes), with its length and checks."""
+        self._writer.write(enc.record(data))
+
+    def flush(self):
+        """Write what the file holds back."""
+        self._writer.flush()
+
+    def close(self):
+        """Close the file."""
+        self._writer.close()
+
+
 class FileWriter:
     """Writes a file of events.
 
@@ -55,6 +83,33 @@ class FileWriter:
         when = time.time() if walltime is None else walltime
         self.add_bytes(enc.event(when, global_step, summary=summary))
 
+    def add_event(self, event, step=None, walltime=None):
+        """Write an Event message, at another time and step than it has.
+
+        Args:
+            event (bytes or message): encoded, or with a method `SerializeToString`.
+            step (int, optional): the step.
+            walltime (float, optional): seconds since 1970; now unless given.
+        """
+        message = _encoded(event) + enc.double(1, time.time() if walltime is None else walltime)
+        self.add_bytes(message if step is None else message + enc.integer(2, int(step)))
+
+    def add_graph(self, graph_profile, walltime=None):
+        """Write a graph and how it ran.
+
+        Args:
+            graph_profile (tuple): a GraphDef and a StepStats message, as for `add_event`.
+            walltime (float, optional): seconds since 1970; now unless given.
+        """
+        graph, steps = graph_profile
+        self.add_event(enc.block(4, _encoded(graph)), walltime=walltime)
+        run = enc.block(1, "step1") + enc.block(2, enc.block(1, _encoded(steps)))
+        self.add_event(enc.block(14, run), walltime=walltime)
+
+    def add_onnx_graph(self, graph, walltime=None):
+        """Write a graph (a GraphDef message) that was read from a file of ONNX."""
+        self.add_event(enc.block(4, _encoded(graph)), walltime=walltime)
+
     def flush(self):
         """Write what is held back."""
         with self._lock:
@@ -72,6 +127,10 @@ class FileWriter:
     def reopen(self):
         """Go on writing after `close`."""
         self._file = open(self.path, "ab")
+
+
+def _encoded(message):
+    return message if isinstance(message, bytes) else message.SerializeToString()
 
 
 def _tensor(values):
@@ -280,9 +339,145 @@ class SummaryWriter:
         """Write moving pictures: NotImplementedError."""
         self._missing("add_video")
 
-    def add_pr_curve(self, tag, labels, predictions, global_step=None, num_thresholds=127):
-        """Write a curve of precision and recall: NotImplementedError."""
-        self._missing("add_pr_curve")
+    def add_pr_curve(
+        self,
+        tag,
+        labels,
+        predictions,
+        global_step=None,
+        num_thresholds=127,
+        weights=None,
+        walltime=None,
+    ):
+        """Write precision and recall at thresholds from 0 to 1.
+
+        Args:
+            labels (Tensor or array): which are positive.
+            predictions (Tensor or array): from 0 to 1.
+            num_thresholds (int): how many.
+            weights (Tensor, array or float, optional): of each.
+        """
+        from facula.utils.tensorboard.summary import pr_curve
+
+        given = _tensor(labels), _tensor(predictions)
+        weights = None if weights is None else _tensor(weights)
+        made = pr_curve(tag, *given, num_thresholds, weights)
+        self._get_file_writer().add_summary(made, global_step, walltime)
+
+    def add_pr_curve_raw(
+        self,
+        tag,
+        true_positive_counts,
+        false_positive_counts,
+        true_negative_counts,
+        false_negative_counts,
+        precision,
+        recall,
+        global_step=None,
+        num_thresholds=127,
+        weights=None,
+        walltime=None,
+    ):
+        """Write precision and recall at thresholds, from what was counted at each."""
+        from facula.utils.tensorboard.summary import pr_curve_raw
+
+        counts = true_positive_counts, false_positive_counts
+        counts += true_negative_counts, false_negative_counts
+        made = pr_curve_raw(tag, *counts, precision, recall, num_thresholds)
+        self._get_file_writer().add_summary(made, global_step, walltime)
+
+    def add_custom_scalars(self, layout):
+        """Say which scalars are drawn in one chart.
+
+        Args:
+            layout (dict): by category, a dict of charts by title; each is ["Multiline", tags] or
+                ["Margin", [value, lower, upper]].
+
+        Example:
+            >>> import tempfile
+            >>> with SummaryWriter(tempfile.mkdtemp()) as writer:
+            ...     writer.add_custom_scalars({"all": {"loss": ["Multiline", ["train", "test"]]}})
+        """
+        from facula.utils.tensorboard.summary import custom_scalars
+
+        self._get_file_writer().add_summary(custom_scalars(layout))
+
+    def add_custom_scalars_multilinechart(self, tags, category="default", title="untitled"):
+        """Draw several scalars in one chart."""
+        self.add_custom_scalars({category: {title: ["Multiline", tags]}})
+
+    def add_custom_scalars_marginchart(self, tags, category="default", title="untitled"):
+        """Draw a scalar with a band around it: tags of the value, the lower and upper bound."""
+        if len(tags) != 3:
+            raise AssertionError(
+                f"add_custom_scalars_marginchart(): expected 3 tags; got {len(tags)}"
+            )
+        self.add_custom_scalars({category: {title: ["Margin", tags]}})
+
+    def add_tensor(self, tag, tensor, global_step=None, walltime=None):
+        """Write a tensor as it is; floats of 16 bits as ones of 32.
+
+        Raises:
+            NotImplementedError: a dtype that is complex or has fewer than 8 bits.
+        """
+        numbers = _tensor(tensor).detach()
+        if numbers.dtype in (facula.float16, facula.bfloat16):
+            numbers = numbers.to(facula.float32)
+        dtype = str(numbers.dtype).rpartition(".")[2]
+        if dtype not in enc._TENSOR_KINDS:
+            raise NotImplementedError(f"add_tensor(): tensors of {numbers.dtype} are not written")
+        content = enc.tensor(tuple(numbers.shape), numbers.flatten().tolist(), dtype)
+        self._add(tag, enc.block(8, content), global_step, walltime, "tensor")
+
+    def add_image_with_boxes(
+        self,
+        tag,
+        img_tensor,
+        box_tensor,
+        global_step=None,
+        walltime=None,
+        rescale=1,
+        dataformats="CHW",
+        labels=None,
+    ):
+        """Write a picture with frames drawn on it (needs Pillow).
+
+        Args:
+            img_tensor (Tensor or array): uint8, or floats from 0 to 1.
+            box_tensor (Tensor or array): of shape (N, 4): left, top, right, bottom.
+            rescale (float): by how much the picture is made larger.
+            labels (str or list of str, optional): a text for each frame.
+        """
+        from PIL import Image, ImageDraw
+
+        image = _as_hwc(_tensor(img_tensor).detach(), dataformats)
+        if image.shape[-1] == 1:
+            image = image.expand(-1, -1, 3)
+        height, width, _ = image.shape
+        pixels = bytes(image[..., :3].contiguous().flatten().tolist())
+        picture = Image.frombytes("RGB", (width, height), pixels)
+        boxes = _tensor(box_tensor).tolist()
+        texts = [labels] if isinstance(labels, str) else labels or [None] * len(boxes)
+        if len(texts) != len(boxes):
+            raise ValueError(
+                "add_image_with_boxes(): expected a label for each box; got "
+                f"{len(texts)} labels and {len(boxes)} boxes"
+            )
+        pen = ImageDraw.Draw(picture)
+        for (left, top, right, bottom), text in zip(boxes, texts, strict=True):
+            corners = [(left, top), (left, bottom), (right, bottom), (right, top), (left, top)]
+            pen.line(corners, width=2, fill="Red")
+            if text is not None:
+                pen.text((left + 2, top + 2), text, fill="Red")
+        size = int(width * rescale), int(height * rescale)
+        drawn = picture.resize(size, Image.Resampling.LANCZOS)
+        made = facula.frombuffer(bytearray(drawn.tobytes()), dtype=facula.uint8)
+        made = made.reshape(size[1], size[0], 3)
+        self.add_image(tag, made, global_step, walltime, "HWC")
+
+    def add_onnx_graph(self, prototxt):
+        """Write the graph of a file of ONNX: NotImplementedError, as facula does not read ONNX."""
+        self._missing("add_onnx_graph")
 
     def add_mesh(self, tag, vertices, colors=None, faces=None, config_dict=None, global_step=None):
         """Write a mesh: NotImplementedError."""
