@@ -52,6 +52,15 @@ def make_model(length):
     return GPT2LMHeadModel(config)
 
 
+def next_byte_loss(model, tokens):
+    """The mean cross-entropy of each byte after those before it.
+
+    In the model's precision: `model(..., labels=...)` rounds the logits to float32 first.
+    """
+    logits = model(input_ids=tokens).logits[:, :-1]
+    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
+
+
 def train(model, tokens, options, lr):
     """Trains a model on a text; returns the Training when it is done."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=lr, weight_decay=0.01)
@@ -59,7 +68,7 @@ def train(model, tokens, options, lr):
     model.train()
     for _ in training.steps():
         batch = draw_batch(tokens, options.batch_size, options.length)
-        loss = model(input_ids=batch, labels=batch).loss
+        loss = next_byte_loss(model, batch)
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -85,7 +94,7 @@ def loss_on(model, tokens, length):
     """The mean cross-entropy of a text's first pieces, in nats a byte."""
     model.eval()
     pieces = tokens[: len(tokens) // length * length].view(-1, length)[:64]
-    return model(input_ids=pieces, labels=pieces).loss.item()
+    return next_byte_loss(model, pieces).item()
 
 
 def write(model, start, count):
