@@ -127,7 +127,8 @@ PyObject* invert(PyObject* o) {
   return guard([&] {
     if (Object r = self_override(o, "__invert__")) return r.leak();
     const DType d = tensor_of(o).dtype();
-    check_type(is_integral(d, true), "~: a tensor of integers or bools was expected; got ", name(d));
+    check_type(is_integral(d, true), "~: a tensor of integers or bools was expected; got ",
+               name(d));
     PyObject* method = bound_method<"bitwise_not">();
     return call_packet(method, packet_of(method), Given{&o, 1, nullptr}).leak();
   });
