@@ -435,6 +435,14 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     return _C._function("", "cdist")(x1, x2, p, modes[compute_mode])
 
 
+def _int64s(values, device):
+    """A vector of ints, filled by operators, which modes see (fake tensors among them)."""
+    vector = facula.empty(len(values), dtype=facula.int64, device=device)
+    for place, value in zip(vector.unbind(), values, strict=True):
+        place.fill_(value)
+    return vector
+
+
 def unravel_index(indices, shape):
     """Positions along each dimension of a shape, from numbers of elements in row-major order.
 
@@ -465,8 +473,7 @@ def unravel_index(indices, shape):
     steps = [1]  # for each dimension, the product of the sizes after it
     for size in reversed(sizes[1:]):
         steps.insert(0, steps[0] * size)
-    steps = facula.tensor(steps, dtype=facula.int64, device=indices.device)
-    counts = facula.tensor(sizes, dtype=facula.int64, device=indices.device)
+    steps, counts = _int64s(steps, indices.device), _int64s(sizes, indices.device)
     return (indices.unsqueeze(-1).div(steps, rounding_mode="floor") % counts).unbind(-1)
 
 

@@ -28,11 +28,6 @@ DIFFERENTIABLE_IN_PLACE = (
 )
 # What is called otherwise than in PyTorch, and better so for who uses it.
 KNOWN = {
-    "matmul": Known(
-        "a matrix times a batch copies nothing; where the matrix requires grad, PyTorch copies the "
-        "batch transposed and the product back: 1.25 to 1.6 times the time, both ways together",
-        ("UnsafeViewBackward0", "CloneBackward0"),
-    ),
     "vander": Known(
         "joins its columns, half the nodes of PyTorch's writes into slices, and vmap needs no loop",
         ("CatBackward0", "torch::autograd::CopySlices"),

@@ -90,6 +90,31 @@ def check_min_max_valid(min_val, max_val):
     return True
 
 
+def qparams_of_range(min_val, max_val, quant_min, quant_max, dtype, eps, customized, qscheme):
+    """The scale and the zero point as observers give them: in the dtypes of the calculation."""
+    if not check_min_max_valid(min_val, max_val):
+        return facula.tensor([1.0]), facula.tensor([0])
+    steps = float(quant_max - quant_min)
+    zero = facula.zeros_like(min_val)
+    low, high = facula.minimum(min_val, zero), facula.maximum(max_val, zero)
+    zero_point = facula.zeros(low.size(), dtype=facula.int64)
+    eps = eps.to(low.dtype)
+    if _is_symmetric(qscheme):
+        scale = facula.maximum(facula.maximum(-low, high) / (steps / 2), eps)
+        if dtype in (facula.quint8, facula.uint8):
+            middle = (quant_min + quant_max) // 2 if customized else 128
+            zero_point = zero_point.new_full(zero_point.size(), middle)
+    elif qscheme is facula.per_channel_affine_float_qparams:
+        scale = (max_val - min_val) / steps
+        scale = facula.where(scale > eps, scale, facula.ones_like(scale))
+        zero_point = -1 * min_val / scale
+    else:
+        scale = facula.maximum((high - low) / steps, eps)
+        zero_point = quant_min - facula.round(low / scale).to(facula.int)
+        zero_point = facula.clamp(zero_point, quant_min, quant_max)
+    return _as_vector(scale), _as_vector(zero_point)
+
+
 def determine_qparams(
     min_val,
     max_val,
@@ -108,29 +133,12 @@ def determine_qparams(
     Example:
         >>> low, high, eps = facula.tensor(-1.0), facula.tensor(1.0), facula.tensor([1e-7])
         >>> determine_qparams(low, high, 0, 255, facula.quint8, eps, False)
-        (tensor([0.0078]), tensor([128]))
+        (tensor([0.0078], dtype=facula.float64), tensor([127]))
     """
-    if not check_min_max_valid(min_val, max_val):
-        return facula.tensor([1.0]), facula.tensor([0])
-    steps = float(quant_max - quant_min)
-    zero = facula.zeros_like(min_val)
-    low, high = facula.minimum(min_val, zero), facula.maximum(max_val, zero)
-    zero_point = facula.zeros(low.size(), dtype=facula.int64)
-    eps = eps.to(low.dtype)
-    if _is_symmetric(qscheme):
-        scale = facula.maximum(facula.maximum(-low, high) / (steps / 2), eps)
-        if dtype in (facula.quint8, facula.uint8):
-            middle = (quant_min + quant_max) // 2 if has_customized_qrange else 128
-            zero_point = zero_point.new_full(zero_point.size(), middle)
-    elif qscheme is facula.per_channel_affine_float_qparams:
-        scale = (max_val - min_val) / steps
-        scale = facula.where(scale > eps, scale, facula.ones_like(scale))
-        zero_point = -1 * min_val / scale
-    else:
-        scale = facula.maximum((high - low) / steps, eps)
-        zero_point = quant_min - facula.round(low / scale).to(facula.int)
-        zero_point = facula.clamp(zero_point, quant_min, quant_max)
-    return _as_vector(scale), _as_vector(zero_point)
+    scale, zero_point = qparams_of_range(
+        min_val, max_val, quant_min, quant_max, dtype, eps, has_customized_qrange, qscheme
+    )
+    return scale.to(facula.float64), zero_point.to(facula.int64)
 
 
 def _as_vector(t):

@@ -12,8 +12,8 @@ from facula.nn import Module
 from ._partial import with_args, with_callable_args
 from ._ranges import (
     calculate_qmin_qmax,
-    determine_qparams,
     is_per_tensor,
+    qparams_of_range,
     validate_qmin_qmax,
 )
 
@@ -115,7 +115,7 @@ class UniformQuantizationObserverBase(ObserverBase):
         validate_qmin_qmax(quant_min, quant_max)
 
     def _calculate_qparams(self, min_val, max_val):
-        return determine_qparams(
+        return qparams_of_range(
             min_val,
             max_val,
             self.quant_min,
