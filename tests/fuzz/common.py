@@ -145,7 +145,8 @@ def run_lines(lines, fault):
                 fault(f"{type(error).__name__}: {error}")
             # What a failed call was to write to may be half done: an out= that has grown.
             known.update(re.findall(r"\w+", line))
-    found = {k: v for k, v in space.items() if k not in known and k != "__builtins__"}
+    # Python puts names of its own beside them, such as the warnings that were shown.
+    found = {k: v for k, v in space.items() if k not in known and not k.startswith("__")}
     # Functions that tensors keep, as hooks for saved ones, refer to it and it to the tensors: a
     # circle of up to gigabytes, which the collector cannot find (nor with PyTorch).
     space.clear()
