@@ -79,14 +79,16 @@ def check_min_max_valid(min_val, max_val):
     """
     import warnings
 
-    if min_val.numel() == 0 or max_val.numel() == 0:
-        warnings.warn("must run observer before calling calculate_qparams", stacklevel=2)
-        return False
-    if min_val.dim() == 0 and min_val == float("inf") and max_val == float("-inf"):
-        warnings.warn("must run observer before calling calculate_qparams", stacklevel=2)
+    unseen = min_val.numel() == 0 or max_val.numel() == 0
+    if not unseen and min_val.dim() == 0:
+        unseen = bool(min_val == float("inf") and max_val == float("-inf"))
+    if unseen:
+        warnings.warn("calculate_qparams(): the observer has seen no values yet", stacklevel=2)
         return False
     if not bool((min_val <= max_val).all()):
-        raise AssertionError(f"min {min_val} should be less than max {max_val}")
+        raise AssertionError(
+            f"expected the least value below the greatest; got {min_val} and {max_val}"
+        )
     return True
 
 

@@ -57,7 +57,9 @@ def fuse_conv_bn(is_qat, conv, bn):
     _check_trainable_norm(conv.out_channels, bn, conv)
     dims = _BY_DIM.get(type(conv))
     if dims is None:
-        raise NotImplementedError(f"Cannot fuse train modules: {(conv, bn)}")
+        raise NotImplementedError(
+            f"fuse_conv_bn(): no module trains {type(conv).__name__} with its normalization"
+        )
     return _intrinsic(f"ConvBn{dims}")(conv, bn)
 
 
@@ -68,10 +70,14 @@ def fuse_conv_bn_relu(is_qat, conv, bn, relu):
         AssertionError: the three are in different modes, or do not fit.
     """
     if not conv.training == bn.training == relu.training:
-        raise AssertionError("Conv and BN both must be in the same mode (train or eval).")
+        raise AssertionError(
+            "fuse_conv_bn_relu(): expected modules all in training mode or all in eval mode"
+        )
     dims = _BY_DIM.get(type(conv))
     if dims is None:
-        raise NotImplementedError(f"Cannot fuse modules: {(conv, bn, relu)}")
+        raise NotImplementedError(
+            f"fuse_conv_bn_relu(): no module joins {type(conv).__name__} and what follows"
+        )
     if not is_qat:
         return _intrinsic(f"ConvReLU{dims}")(fuse_conv_bn_eval(conv, bn), relu)
     _check_trainable_norm(conv.out_channels, bn, conv)
@@ -141,7 +147,7 @@ def get_fuser_method(op_list, additional_fuser_method_mapping=None):
     """
     found = {**_FUSERS, **(additional_fuser_method_mapping or {})}.get(op_list)
     if found is None:
-        raise AssertionError(f"did not find fuser method for: {op_list} ")
+        raise AssertionError(f"fuse_modules(): did not find fuser method; got {op_list}")
     return found
 
 
@@ -153,5 +159,5 @@ def get_fuser_method_new(op_pattern, fuser_method_mapping):
     """
     found = fuser_method_mapping.get(op_pattern)
     if found is None:
-        raise AssertionError(f"did not find fuser method for: {op_pattern} ")
+        raise AssertionError(f"fuse_modules(): did not find fuser method; got {op_pattern}")
     return found

@@ -128,7 +128,7 @@ class UniformQuantizationObserverBase(ObserverBase):
 
     def reset_min_max_vals(self):
         """Forget what was seen."""
-        raise NotImplementedError("Cannot reset min/max values in the given observer.")
+        raise NotImplementedError(f"{type(self).__name__}.reset_min_max_vals() is not defined")
 
 
 class MinMaxObserver(UniformQuantizationObserverBase):
@@ -220,8 +220,8 @@ class MovingAverageMinMaxObserver(MinMaxObserver):
         self.averaging_constant = averaging_constant
         if is_dynamic and averaging_constant != 1:
             raise NotImplementedError(
-                "MovingAverageMinMaxObserver doesn't support dynamic quantization for averaging "
-                f"constant of {averaging_constant}"
+                "MovingAverageMinMaxObserver: a dynamic range is of one batch, so expected an "
+                f"averaging_constant of 1; got {averaging_constant}"
             )
         super().__init__(
             dtype=dtype,
@@ -269,7 +269,7 @@ class PerChannelMinMaxObserver(UniformQuantizationObserverBase):
             )
         if is_dynamic:
             raise NotImplementedError(
-                "PerChannelMinMaxObserver doesn't support dynamic quantization"
+                f"{type(self).__name__}: dynamic ranges are those of whole tensors"
             )
         super().__init__(
             dtype=dtype,
@@ -395,7 +395,7 @@ class HistogramObserver(UniformQuantizationObserverBase):
                 f"HistogramObserver: expected a scheme for whole tensors; got {qscheme}"
             )
         if is_dynamic:
-            raise NotImplementedError("HistogramObserver doesn't support dynamic quantization")
+            raise NotImplementedError("HistogramObserver: a dynamic range is of one batch alone")
         super().__init__(
             dtype=dtype,
             qscheme=qscheme,
@@ -512,8 +512,7 @@ class HistogramObserver(UniformQuantizationObserverBase):
         """(scale, zero point) for what was seen."""
         if self.min_val == float("inf") and self.max_val == float("-inf"):
             warnings.warn(
-                "must run observer before calling calculate_qparams.                        "
-                "            Returning default scale and zero point ",
+                "calculate_qparams(): the observer has seen no values yet; scale 1, zero point 0",
                 stacklevel=2,
             )
             return facula.tensor([1.0]), facula.tensor([0])
@@ -545,7 +544,7 @@ class FixedQParamsObserver(ObserverBase):
         **kwargs,
     ):
         if is_dynamic:
-            raise NotImplementedError("FixedQParamsObserver doesn't support dynamic quantization")
+            raise NotImplementedError("FixedQParamsObserver: its range is fixed, not dynamic")
         super().__init__(dtype=dtype, is_dynamic=is_dynamic, **kwargs)
         self.quant_min, self.quant_max = quant_min, quant_max
         self.register_buffer("scale", facula.tensor([scale], dtype=facula.float))

@@ -176,9 +176,7 @@ _BACKENDS = ("fbgemm", "x86", "qnnpack", "onednn")
 
 def _check_backend(backend):
     if backend not in _BACKENDS:
-        raise AssertionError(
-            f"backend: {backend} not supported. backend must be one of {list(_BACKENDS)}"
-        )
+        raise AssertionError(f"expected a backend of {list(_BACKENDS)}; got {backend!r}")
 
 
 def get_default_qconfig(backend="x86", version=0):

@@ -94,7 +94,7 @@ def _check_qconfig(qconfig, module):
     made = getattr(made, "activation_post_process", made)
     if isinstance(made, (PerChannelMinMaxObserver, MovingAveragePerChannelMinMaxObserver)):
         raise AssertionError(
-            "Per channel weight observer is not supported yet for ConvTranspose{n}d."
+            "ConvTranspose: expected an observer of the whole weight; got one by channels"
         )
 
 
@@ -223,7 +223,9 @@ def prepare_qat(model, mapping=None, inplace=False):
     from .quantization_mappings import get_default_qat_module_mappings
 
     if not model.training:
-        raise AssertionError("prepare_qat only works on models in training mode")
+        raise AssertionError(
+            "prepare_qat(): expected a model in training mode; got one in eval mode"
+        )
     mapping = get_default_qat_module_mappings() if mapping is None else mapping
     model = model if inplace else deepcopy(model)
     propagate_qconfig_(model)
@@ -361,8 +363,8 @@ def _dynamic_spec(spec, dtype):
             spec = {nn.EmbeddingBag}
         else:
             raise ValueError(
-                f"Don't know how to quantize with default settings for {dtype}. Provide full "
-                "qconfig please"
+                f"quantize_dynamic(): no default configuration is known for {dtype}; give a "
+                "qconfig_spec"
             )
     if not isinstance(spec, set):
         return spec

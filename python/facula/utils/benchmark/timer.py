@@ -71,12 +71,12 @@ class Timer:
             return Measurement(number, [self._timeit(number)], self._task_spec)
 
     def repeat(self, repeat=-1, number=-1):
-        """NotImplementedError: `blocked_autorange` repeats."""
-        raise NotImplementedError("See `Timer.blocked_autorange.`")
+        """NotImplementedError, as PyTorch's: `blocked_autorange` repeats."""
+        raise NotImplementedError("Timer.repeat() is not there; blocked_autorange() repeats")
 
     def autorange(self, callback=None):
         """NotImplementedError: `blocked_autorange` finds the number of runs."""
-        raise NotImplementedError("See `Timer.blocked_autorange.`")
+        raise NotImplementedError("Timer.autorange() is not there; use blocked_autorange()")
 
     def _block_size(self, min_run_time):
         """How many runs take a thousandth of the time, so that the clock weighs little."""

@@ -91,22 +91,18 @@ def adaptive_avg_pool3d(input, output_size):
 def _conv(
     dims, input, weight, bias, stride, padding, dilation, groups, padding_mode, scale, zero, dtype
 ):
+    name = f"conv{dims}d(): "
     if padding_mode != "zeros":
-        raise NotImplementedError("Only zero-padding is supported!")
-    if input.dtype is not facula.quint8:
-        raise NotImplementedError(
-            f"Only torch.quint8 is supported for activation tensor! got {input.dtype}"
-        )
-    if weight.dtype is not facula.qint8:
-        raise NotImplementedError(
-            f"Only torch.qint8 is supported for weight tensor! got {weight.dtype}"
-        )
-    if dtype is not facula.quint8:
-        raise NotImplementedError(f"Only torch.quint8 is supported for results! got {dtype}")
+        raise NotImplementedError(f"{name}padding_mode must be 'zeros'; got {padding_mode!r}")
+    for what, given, wanted in (
+        ("input", input.dtype, facula.quint8),
+        ("weight", weight.dtype, facula.qint8),
+        ("the result", dtype, facula.quint8),
+    ):
+        if given is not wanted:
+            raise NotImplementedError(f"{name}{what} must be of {wanted}; got {given}")
     if input.ndim != dims + 2:
-        raise ValueError(
-            f"Input shape must be `(N, C, {'*, ' * dims})`; got {input.ndim} dimensions"
-        )
+        raise ValueError(f"{name}input must have {dims + 2} dimensions; got {input.ndim}")
     geometry = [
         (g,) * dims if isinstance(g, int) else tuple(g) for g in (stride, padding, dilation)
     ]
@@ -115,69 +111,48 @@ def _conv(
     return getattr(quantized, f"conv{dims}d")(input, packed, scale, zero)
 
 
-def conv1d(
-    input,
-    weight,
-    bias,
-    stride=1,
-    padding=0,
-    dilation=1,
-    groups=1,
-    padding_mode="zeros",
-    scale=1.0,
-    zero_point=0,
-    dtype=facula.quint8,
-):
-    """A convolution of a quint8 tensor (N, C, L) with a qint8 weight.
+def _convolution(dims, shape):
+    def conv(
+        input,
+        weight,
+        bias,
+        stride=1,
+        padding=0,
+        dilation=1,
+        groups=1,
+        padding_mode="zeros",
+        scale=1.0,
+        zero_point=0,
+        dtype=facula.quint8,
+    ):
+        rest = (stride, padding, dilation, groups, padding_mode, scale, zero_point, dtype)
+        return _conv(dims, input, weight, bias, *rest)
+
+    conv.__name__ = conv.__qualname__ = f"conv{dims}d"
+    conv.__doc__ = f"""A convolution of a quint8 tensor {shape} with a qint8 weight.
 
     Args:
         scale (float), zero_point (int), dtype: of the result. The others are nn.functional's.
 
+    Raises:
+        NotImplementedError: another dtype, or padding with other values than zero (PyTorch's
+            kernels take no others either).
+        ValueError: input of another number of dimensions.
+
     Example:
         >>> from facula.ao.nn.quantized import functional as qF
-        >>> x = facula.quantize_per_tensor(facula.ones(1, 1, 3), 0.1, 0, facula.quint8)
-        >>> w = facula.quantize_per_tensor(facula.ones(1, 1, 2), 0.1, 0, facula.qint8)
-        >>> qF.conv1d(x, w, None, scale=0.1).int_repr()
-        tensor([[[20, 20]]], dtype=facula.uint8)
+        >>> quantize = facula.quantize_per_tensor
+        >>> x = quantize(facula.ones({", ".join("1" * (dims + 1))}, 3), 0.1, 0, facula.quint8)
+        >>> w = quantize(facula.ones({", ".join("1" * (dims + 1))}, 2), 0.1, 0, facula.qint8)
+        >>> qF.conv{dims}d(x, w, None, scale=0.1).int_repr().flatten()
+        tensor([20, 20], dtype=facula.uint8)
     """
-    rest = (stride, padding, dilation, groups, padding_mode, scale, zero_point, dtype)
-    return _conv(1, input, weight, bias, *rest)
+    return conv
 
 
-def conv2d(
-    input,
-    weight,
-    bias,
-    stride=1,
-    padding=0,
-    dilation=1,
-    groups=1,
-    padding_mode="zeros",
-    scale=1.0,
-    zero_point=0,
-    dtype=facula.quint8,
-):
-    """A convolution of a quint8 tensor (N, C, H, W); arguments as conv1d's."""
-    rest = (stride, padding, dilation, groups, padding_mode, scale, zero_point, dtype)
-    return _conv(2, input, weight, bias, *rest)
-
-
-def conv3d(
-    input,
-    weight,
-    bias,
-    stride=1,
-    padding=0,
-    dilation=1,
-    groups=1,
-    padding_mode="zeros",
-    scale=1.0,
-    zero_point=0,
-    dtype=facula.quint8,
-):
-    """A convolution of a quint8 tensor (N, C, D, H, W); arguments as conv1d's."""
-    rest = (stride, padding, dilation, groups, padding_mode, scale, zero_point, dtype)
-    return _conv(3, input, weight, bias, *rest)
+conv1d = _convolution(1, "(N, C, L)")
+conv2d = _convolution(2, "(N, C, H, W)")
+conv3d = _convolution(3, "(N, C, D, H, W)")
 
 
 def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
@@ -198,6 +173,12 @@ def linear(input, weight, bias=None, scale=None, zero_point=None):
     return facula.ops.quantized.linear(input, packed, scale, zero_point)
 
 
+def _check_no_indices(name, return_indices):
+    if return_indices:
+        # Nor do PyTorch's quantized pools give positions.
+        raise NotImplementedError(f"{name}(): quantized pools give values only; got return_indices")
+
+
 def max_pool1d(
     input,
     kernel_size,
@@ -208,8 +189,7 @@ def max_pool1d(
     return_indices=False,
 ):
     """The greatest of each window of a quantized tensor (N, C, L)."""
-    if return_indices:
-        raise NotImplementedError("return_indices is not yet implemented!")
+    _check_no_indices("max_pool1d", return_indices)
     rows = [(1, g[0] if isinstance(g, tuple) else g) for g in (kernel_size, stride or kernel_size)]
     padding, dilation = (p[0] if isinstance(p, tuple) else p for p in (padding, dilation))
     pooled = F.max_pool2d(input.unsqueeze(-2), *rows, (0, padding), (1, dilation), ceil_mode)
@@ -226,8 +206,7 @@ def max_pool2d(
     return_indices=False,
 ):
     """The greatest of each window of a quantized tensor (N, C, H, W)."""
-    if return_indices:
-        raise NotImplementedError("return_indices is not yet implemented!")
+    _check_no_indices("max_pool2d", return_indices)
     return F.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 

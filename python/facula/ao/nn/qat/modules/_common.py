@@ -6,7 +6,7 @@ from __future__ import annotations
 def check_qconfig(qconfig):
     """Raise AssertionError where a module is made without a configuration."""
     if not qconfig:
-        raise AssertionError("qconfig must be provided for QAT module")
+        raise AssertionError("expected a qconfig, which says how the weight is rounded; got none")
 
 
 def check_float(cls, mod, kind=None):
@@ -14,8 +14,7 @@ def check_float(cls, mod, kind=None):
     kind = kind or cls._FLOAT_MODULE
     if type(mod) is not kind:
         raise AssertionError(
-            f"qat.{cls.__name__}.from_float only works for {kind.__name__}, "
-            f"got {type(mod).__name__}"
+            f"qat.{cls.__name__}.from_float(): expected a {kind.__name__}; got {type(mod).__name__}"
         )
     check_configured(mod)
 

@@ -25,7 +25,10 @@ class _BatchNorm(_FloatBatchNorm):
 
     def _check_input_dim(self, input):
         if input.dim() != self._dims + 2:
-            raise ValueError(f"Input shape must be `{'NCHW' if self._dims == 2 else 'NCHWD'}`!")
+            raise ValueError(
+                f"{type(self).__name__}: input must have {self._dims + 2} dimensions; "
+                f"got {input.dim()}"
+            )
 
     def _run(self, input, operator):
         return operator(

@@ -82,7 +82,8 @@ class _ConvNd(ScaledModule, WeightedQuantizedModule):
             )
         if padding_mode not in ("zeros", "reflect") or (padding_mode != "zeros" and self._dims > 2):
             raise ValueError(
-                f"'padding_mode' {padding_mode} is not supported by quantized convolution"
+                f"{type(self).__name__}: padding_mode must be 'zeros', or 'reflect' in one and two "
+                f"dimensions; got {padding_mode!r}"
             )
         dims = self._dims
         self.in_channels, self.out_channels = in_channels, out_channels
@@ -132,7 +133,8 @@ class _ConvNd(ScaledModule, WeightedQuantizedModule):
     def _padded(self, input):
         if input.dim() != self._dims + 2:
             raise ValueError(
-                f"Input shape must be `(N, C, {'*, ' * self._dims})`; got {input.dim()} dimensions"
+                f"{type(self).__name__}: input must have {self._dims + 2} dimensions; "
+                f"got {input.dim()}"
             )
         if self.padding_mode == "zeros":
             return input

@@ -26,8 +26,7 @@ class FloatFunctional(Module):
     def forward(self, x):
         """Raises RuntimeError: the methods are what is called."""
         raise RuntimeError(
-            "FloatFunctional is not intended to use the 'forward'. Please use the underlying "
-            "operation"
+            f"{type(self).__name__}(): expected a call of one of its methods, such as add()"
         )
 
     def add(self, x, y):
@@ -65,8 +64,7 @@ class FXFloatFunctional(Module):
     def forward(self, x):
         """Raises RuntimeError: the methods are what is called."""
         raise RuntimeError(
-            "FloatFunctional is not intended to use the 'forward'. Please use the underlying "
-            "operation"
+            f"{type(self).__name__}(): expected a call of one of its methods, such as add()"
         )
 
     def add(self, x, y):
@@ -113,7 +111,7 @@ class QFunctional(ScaledModule):
     def forward(self, x):
         """Raises RuntimeError: the methods are what is called."""
         raise RuntimeError(
-            "Functional is not intended to use the 'forward'. Please use the underlying operation"
+            f"{type(self).__name__}(): expected a call of one of its methods, such as add()"
         )
 
     def _get_name(self):
