@@ -9,6 +9,7 @@
 #include "core/autograd_meta.h"
 #include "core/environment.h"
 #include "dispatch/operator_text.h"
+#include "dispatch/out_dtype.h"
 #include "dispatch/running_calls.h"
 #include "dispatch/warnings.h"
 
@@ -129,6 +130,18 @@ void check_cast(DType from, const Tensor& to) {
         " can't be cast to the desired output type ", info(to.dtype()).legacy_name);
 }
 
+// A tensor of out= against the dtype of what it is to hold.
+void check_out_dtype(const OpCall& c, DType from, const Tensor& to) {
+  const uint32_t flags = c.op->record->flags;
+  check(from == to.dtype() || !(flags & exact_out), c.info->schema.name,
+        "(): Expected out tensor to have dtype ", name(from), "; got ", name(to.dtype()));
+  check(!(flags & real_out) || is_complex(from) || !is_complex(to.dtype()), c.info->schema.name,
+        "(): expected out= of real numbers, as the result is; got ", name(to.dtype()));
+  check(!(flags & truth_out) || to.dtype() == DType::Bool || to.dtype() == DType::UInt8,
+        c.info->schema.name, "(): expected out= of bool or uint8; got ", name(to.dtype()));
+  check_cast(from, to);
+}
+
 // Whether a kernel may write straight into `to`; otherwise it fills a temporary.
 bool direct(const OpCall& c, const ResultSpec& r, const Tensor& to) {
   const Overlap met = worst_overlap(c, to);
@@ -168,8 +181,14 @@ bool on_one_device(Device a, Device b) {
   return a.type == b.type && (a.index < 0 || b.index < 0 || a.index == b.index);
 }
 
+// A tensor that was resized gets the strides that the result would have without out=.
+void take_strides(const Tensor& to, IntSpan strides) {
+  if (to.numel() == 0 || !to->storage.get() || is_view(to)) return;
+  if (is_dense_non_overlapping(to.sizes(), strides)) to->set_geometry(to.sizes(), strides);
+}
+
 void prepare_out(const OpCall& c, const ResultSpec& r, const Tensor& to, Device device) {
-  check_cast(r.dtype, to);
+  check_out_dtype(c, r.dtype, to);
   check(on_one_device(to.device(), device), "out= must be on ", str(device), "; got ",
         str(to.device()));
   if (same_sizes(r.sizes, to.sizes())) return check_no_self_overlap(to);
@@ -182,9 +201,7 @@ void prepare_out(const OpCall& c, const ResultSpec& r, const Tensor& to, Device 
         " of the result and cannot be resized, because it is an input as well");
   warn_of_resizing(to, r.sizes);
   resize(to, r.sizes);
-  if (r.has_strides && to.numel() > 0 && is_dense_non_overlapping(r.sizes, r.strides) &&
-      to->storage.get() && !is_view(to))
-    to->set_geometry(r.sizes, r.strides);
+  if (r.has_strides) take_strides(to, r.strides);
 }
 
 // One tensor cannot have the sizes of two results.
@@ -280,16 +297,42 @@ void store_computed(OpCall& c, Value* computed) {
     const bool fits = same_sizes(from.sizes(), to.sizes());
     check(fits || out, "output with shape ", str(to.sizes()), " doesn't match the broadcast shape ",
           str(from.sizes()));
-    check_cast(from.dtype(), to);
+    out ? check_out_dtype(c, from.dtype(), to) : check_cast(from.dtype(), to);
     if (!fits) {
       warn_of_resizing(to, from.sizes());
       resize(to, from.sizes());
+      // Compositions whose results are cast into out= write it in order instead.
+      if (c.op->record->flags & exact_out) take_strides(to, from.strides());
     }
     copy_into(to, from);
   });
 }
 
+// A factory makes what the tensor of out= holds, so another dtype cannot be asked for.
+void check_asked_dtype(const OpCall& c) {
+  const int at = c.info->schema.index_of("dtype");
+  if (at < 0 || c.args[at].is_none() || !c.args[c.info->base_args].is_tensor()) return;
+  const Default& unasked = c.info->schema.args[static_cast<size_t>(at)].default_value;
+  const DType asked = c.args[at].dtype, given = c.tensor(c.info->base_args).dtype();
+  if (unasked.kind == Default::Word && unasked.i == static_cast<int64_t>(asked)) return;
+  check(asked == given, c.info->schema.name, "(): dtype ", name(asked),
+        " does not match dtype of out parameter; got ", name(given));
+}
+
+// The base form of a factory, for the dtype of out=.
+void run_factory_by_base(OpCall& c, const Operator& base, int dtype) {
+  Results<8> computed;
+  Value args[32];
+  std::copy_n(c.args, c.info->base_args, args);
+  args[dtype] = pack(c.tensor(c.info->base_args).dtype());
+  call(base, args, computed.slots);
+  store_computed(c, computed.slots);
+}
+
 void run_by_base(OpCall& c, const Operator& base) {
+  if (c.op->variant == Variant::Out && c.op->record->flags & factory)
+    if (const int at = c.info->schema.index_of("dtype"); at >= 0)
+      return run_factory_by_base(c, base, at);
   Results<8> computed;
   if (base.info().mutated) {  // the record is in-place: change a copy
     const int args = base.info().args;
@@ -447,6 +490,7 @@ Slot own_kernel(const Operator& op, Layer backend) {
 
 void choose_and_run(OpCall& c, Layer backend) {
   const Operator& op = *c.op;
+  if (op.variant == Variant::Out && op.record->flags & factory) check_asked_dtype(c);
   if (const Slot* s = registered(&op, backend)) {
     if (s->structured) return run_structured(c, *s);
     return s->function(s->context, c);

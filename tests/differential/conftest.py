@@ -26,6 +26,7 @@ PYTORCH_WARNS = (
     "Using a non-tuple sequence for multidimensional",
     "torch.chain_matmul is deprecated",
     "torch.range is deprecated",
+    "torch.triangular_solve is deprecated",
     "The given buffer is not writable",
     "Casting complex values to real",
 )

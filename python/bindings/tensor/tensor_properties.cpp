@@ -6,6 +6,7 @@
 #include "bindings/module/package.h"
 #include "bindings/tensor/tensor_members.h"
 #include "bindings/tensor/types.h"
+#include "dispatch/warn_once.h"
 
 namespace facula::python {
 namespace {
@@ -97,12 +98,11 @@ Object method(const Tensor& t, const char* name, int64_t a, int64_t b) {
   return call_method(name, {o.get(), x.get(), y.get()});
 }
 Object reversed(const Tensor& t) {
-  if (t.dim() > 2 &&
-      PyErr_WarnEx(PyExc_UserWarning,
-                   "Tensor.T: reverses all dimensions of a tensor that has more than 2, which is "
-                   "deprecated; mT transposes matrices in a batch, permute() orders dimensions",
-                   1) < 0)
-    throw_python();
+  static constinit std::atomic<bool> told{false};
+  if (t.dim() != 2)
+    warn_once(told,
+              "Tensor.T: of a tensor that is no matrix is deprecated in favour of mT, which "
+              "transposes the matrices of a batch, and permute(), which orders dimensions");
   IntVec order;
   for (int64_t d = t.dim() - 1; d >= 0; --d) order.push_back(d);
   const Object o = wrapped(t), dims = int_tuple(order);

@@ -51,6 +51,7 @@ struct polar {
 #ifndef FACULA_KERNEL_PASS
 #include "ops/complex/complex.h"
 
+#include "dispatch/out_dtype.h"
 #include "ops/create/copy.h"
 #include "ops/create/creation.h"
 #include "ops/elementwise/arithmetic.h"
@@ -122,7 +123,7 @@ OP(conj_physical){
     .doc = "The complex conjugate of self, computed now; a real tensor is returned as it is.",
     .forms = function | method | out,
     .composite = Composite::Implicit,
-    .flags = same_object | out_follows,
+    .flags = same_object | out_follows | exact_out,
     .any = typed_kernel<conj_physical>,
 };
 OP(conj_physical_){

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/threads.h"
+#include "dispatch/warnings.h"
 #include "kernels/cpu/loop/convert.h"
 #include "ops/create/copy.h"
 #include "ops/create/creation.h"
@@ -151,6 +152,7 @@ void meta_range(Meta& m, const Scalar& start, const Scalar& end, const Scalar& s
   check(count < 0x1p62, "invalid size, possible overflow?");
   const int64_t n = static_cast<int64_t>(count) + 1;
   m.result(0, {&n, 1}, d);
+  warn("range(): is deprecated in favour of arange, whose numbers leave out end as Python's do");
 }
 void meta_range_end(Meta& m, const Scalar& start, const Scalar& end, Dtype dtype, Where w, On on,
                     Pin p) {

@@ -175,6 +175,7 @@ struct prelu {
 #include <mutex>
 
 #include "core/random.h"
+#include "dispatch/out_dtype.h"
 #include "kernels/cpu/loop/convert.h"
 #include "kernels/cpu/random/stream.h"
 #include "ops/create/copy.h"
@@ -612,7 +613,7 @@ OP(hardshrink){
     .schema = "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
     .doc = "Zero where |self| <= lambd, else self.",
     .forms = function | method | out,
-    .flags = pointwise,
+    .flags = pointwise | exact_out,
     .meta = meta::unary,
     .cpu = cpu::unary<scalar::hardshrink>,
     .derivatives = {vjp(
@@ -648,7 +649,7 @@ OP(softshrink){
     .doc = "Self brought towards zero by lambd, at most to zero.",
     .forms = function | out,
     .python_module = "nn",
-    .flags = pointwise,
+    .flags = pointwise | exact_out,
     .meta = meta_shrink,
     .cpu = cpu::unary<scalar::softshrink>,
     .derivatives = {vjp(

@@ -190,6 +190,7 @@ struct log_sigmoid_backward {
 #ifndef FACULA_KERNEL_PASS
 #include "ops/elementwise/activation_smooth.h"
 
+#include "dispatch/out_dtype.h"
 #include "ops/elementwise/arithmetic.h"
 #include "ops/elementwise/comparison.h"
 #include "ops/elementwise/exp_log.h"
@@ -311,7 +312,7 @@ OP(gelu){
     .doc = "self * P(normal <= self), elementwise; by tanh where approximate says so.",
     .forms = function | inplace | out,
     .python_module = "nn",
-    .flags = pointwise,
+    .flags = pointwise | exact_out,
     .meta = meta_gelu,
     .cpu = cpu::chosen<gelu_way, gelu_erf, gelu_tanh>,
     .derivatives = {vjp(
@@ -421,7 +422,7 @@ OP(softplus){
         "threshold.",
     .forms = function | out,
     .python_module = "nn",
-    .flags = pointwise,
+    .flags = pointwise | exact_out,
     .autocast = Autocast::Float32,
     .autocast_cpu = Autocast::None,
     .meta = meta::unary,
@@ -466,6 +467,7 @@ OP(log_sigmoid){
     .forms = function | out,
     .python_module = "nn",
     .composite = Composite::Implicit,
+    .flags = exact_out,
     .any = typed_kernel<log_sigmoid>,
 };
 
@@ -474,7 +476,7 @@ OP(log_sigmoid_forward){
     .doc = "log(sigmoid(self)), and an empty tensor in the place of scratch memory.",
     .forms = out,
     .out_name = "output",
-    .flags = pointwise,
+    .flags = pointwise | exact_out,
     .meta = meta_log_sigmoid_forward,
     .cpu = cpu::unary<scalar::log_sigmoid>,
     .derivatives = {vjp(

@@ -220,6 +220,7 @@ struct lerp_Tensor {
 #ifndef FACULA_KERNEL_PASS
 #include "ops/elementwise/arithmetic.h"
 
+#include "dispatch/out_dtype.h"
 #include "ops/create/creation.h"
 #include "ops/elementwise/comparison.h"
 #include "ops/elementwise/where.h"
@@ -581,7 +582,7 @@ OP(neg){
     .doc = "Negative of self, elementwise.",
     .forms = all_forms,
     .aliases = "negative",
-    .flags = pointwise | linear,
+    .flags = pointwise | linear | exact_out,
     .meta = meta_neg,
     .cpu = cpu::unary<scalar::neg>,
     .derivatives = {vjp("self", [](Backward& b) { return ops::neg(b.grad()); })},
@@ -615,7 +616,7 @@ OP(abs){
     .doc = "Absolute value of self, elementwise; real for complex numbers.",
     .forms = all_forms,
     .aliases = "absolute",
-    .flags = pointwise,
+    .flags = pointwise | exact_out,
     .meta = meta_abs,
     .cpu = cpu::unary<scalar::abs>,
     .derivatives = {vjp(
@@ -627,7 +628,7 @@ OP(sign){
     .schema = "sign(Tensor self) -> Tensor",
     .doc = "Sign of self, elementwise: -1, 0 or 1.",
     .forms = all_forms,
-    .flags = pointwise,
+    .flags = pointwise | exact_out,
     .meta = meta_sign,
     .cpu = cpu::unary<scalar::sgn>,
     .derivatives = {vjp("self", [](Backward& b) { return ops::zeros_like(b.grad()); })},
@@ -639,7 +640,7 @@ OP(sgn){
         "Sign of self, elementwise; for complex numbers self over its absolute value, zero at "
         "zero.",
     .forms = all_forms,
-    .flags = pointwise,
+    .flags = pointwise | exact_out,
     .meta = meta::unary,
     .cpu = cpu::unary<scalar::sgn>,
     .derivatives = {vjp("self", sgn_gradient, saves("self"))},
@@ -649,7 +650,7 @@ OP(signbit){
     .schema = "signbit(Tensor self) -> Tensor",
     .doc = "Whether the sign bit of self is set, elementwise: true for -0.0 as well.",
     .forms = function | method | out,
-    .flags = pointwise,
+    .flags = pointwise | exact_out,
     .meta = meta_signbit,
     .cpu = cpu::unary<scalar::signbit>,
 };

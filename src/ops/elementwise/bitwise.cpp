@@ -60,6 +60,7 @@ struct bitwise_not {
 #ifndef FACULA_KERNEL_PASS
 #include "ops/elementwise/bitwise.h"
 
+#include "dispatch/out_dtype.h"
 #include "ops/meta_rules.h"
 
 namespace facula {
@@ -171,7 +172,7 @@ OP(bitwise_not){
     .schema = "bitwise_not(Tensor self) -> Tensor",
     .doc = "Complement of the bits of self, elementwise; integers or bool.",
     .forms = all_forms,
-    .flags = pointwise,
+    .flags = pointwise | exact_out,
     .meta = meta::unary,
     .cpu = cpu::unary<scalar::bitwise_not>,
 };

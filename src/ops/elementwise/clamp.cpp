@@ -21,6 +21,7 @@ struct clamp {
 
 #include <limits>
 
+#include "dispatch/out_dtype.h"
 #include "ops/elementwise/logical.h"
 #include "ops/elementwise/minmax.h"
 #include "ops/elementwise/winner_gradient.h"
@@ -137,7 +138,7 @@ OP(clamp){
     .doc = "Self brought into [min, max], elementwise; a bound that is None does not bind.",
     .forms = all_forms,
     .aliases = "clip",
-    .flags = pointwise,
+    .flags = pointwise | exact_out,
     .meta = meta_clamp,
     .cpu = cpu::with_params<clamp_bounds>(cpu::unary<scalar::clamp>),
     .derivatives = {vjp("self", clamp_gradient, saves("self"))},
@@ -160,7 +161,7 @@ OP(clamp_min){
     .schema = "clamp_min(Tensor self, Scalar min) -> Tensor",
     .doc = "Self, but min where it is smaller, elementwise.",
     .forms = all_forms,
-    .flags = pointwise,
+    .flags = pointwise | exact_out,
     .meta = meta_clamp_one<true>,
     .cpu = cpu::with_params<lower_bound>(cpu::unary<scalar::clamp>),
     .derivatives = {vjp(
@@ -193,7 +194,7 @@ OP(clamp_max){
     .schema = "clamp_max(Tensor self, Scalar max) -> Tensor",
     .doc = "Self, but max where it is larger, elementwise.",
     .forms = all_forms,
-    .flags = pointwise,
+    .flags = pointwise | exact_out,
     .meta = meta_clamp_one<false>,
     .cpu = cpu::with_params<upper_bound>(cpu::unary<scalar::clamp>),
     .derivatives = {vjp(

@@ -137,6 +137,7 @@ struct heaviside {
 #ifndef FACULA_KERNEL_PASS
 #include "ops/elementwise/comparison.h"
 
+#include "dispatch/out_dtype.h"
 #include "ops/create/copy.h"
 #include "ops/create/creation.h"
 #include "ops/elementwise/arithmetic.h"
@@ -348,7 +349,7 @@ OP(isposinf){
     .schema = "isposinf(Tensor self) -> Tensor",
     .doc = "Whether each element is positive infinity; a bool tensor.",
     .forms = function | method | out,
-    .flags = pointwise,
+    .flags = pointwise | exact_out,
     .meta = meta_signed_infinity,
     .cpu = cpu::unary<scalar::isposinf>,
 };
@@ -357,7 +358,7 @@ OP(isneginf){
     .schema = "isneginf(Tensor self) -> Tensor",
     .doc = "Whether each element is negative infinity; a bool tensor.",
     .forms = function | method | out,
-    .flags = pointwise,
+    .flags = pointwise | exact_out,
     .meta = meta_signed_infinity,
     .cpu = cpu::unary<scalar::isneginf>,
 };
@@ -404,7 +405,7 @@ OP(heaviside){
     .schema = "heaviside(Tensor self, Tensor values) -> Tensor",
     .doc = "0 where self is negative, 1 where it is positive, values where it is zero.",
     .forms = all_forms,
-    .flags = pointwise,
+    .flags = pointwise | exact_out,
     .meta = meta_heaviside,
     .cpu = cpu::binary<scalar::heaviside>,
 };

@@ -41,6 +41,7 @@ struct nan_to_num {
 #include <limits>
 #include <tuple>
 
+#include "dispatch/out_dtype.h"
 #include "kernels/cpu/loop/convert.h"
 #include "kernels/cpu/loop/loop.h"
 #include "ops/create/creation.h"
@@ -184,6 +185,7 @@ OP(frexp_Tensor){
         "int32.",
     .forms = function | method | out,
     .out_name = "Tensor_out",
+    .flags = exact_out,
     .meta = typed_meta<meta_frexp>,
     .cpu = typed_kernel<frexp>,
     .derivatives = {vjp(
@@ -203,7 +205,7 @@ OP(nan_to_num){
         "Tensor",
     .doc = "Self with nan and infinities replaced; by default by 0 and the largest finite numbers.",
     .forms = all_forms,
-    .flags = pointwise,
+    .flags = pointwise | exact_out,
     .meta = meta::unary,
     .cpu = cpu::with_params<finite_stand_ins>(cpu::unary<scalar::nan_to_num>),
     .derivatives = {vjp(

@@ -93,6 +93,7 @@ struct hypot {
 
 #include <numbers>
 
+#include "dispatch/out_dtype.h"
 #include "ops/complex/complex.h"
 #include "ops/create/copy.h"
 #include "ops/create/creation.h"
@@ -226,7 +227,7 @@ OP(float_power_Tensor_Tensor){
     .schema = "float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
     .doc = "Self to the power of exponent, elementwise, computed in float64 or complex128.",
     .forms = all_forms,
-    .flags = pointwise,
+    .flags = pointwise | exact_out,
     .numbers = names("self", "exponent"),
     .meta = meta_float_power,
     .cpu = power,

@@ -72,6 +72,7 @@ struct round_decimals {
 
 #include <cmath>
 
+#include "dispatch/out_dtype.h"
 #include "ops/create/creation.h"
 #include "ops/meta_rules.h"
 
@@ -98,7 +99,7 @@ OP(ceil){
     .schema = "ceil(Tensor self) -> Tensor",
     .doc = "Smallest integer not below self, elementwise.",
     .forms = all_forms,
-    .flags = pointwise,
+    .flags = pointwise | exact_out,
     .meta = meta::unary,
     .cpu = cpu::unary<scalar::ceil>,
     .derivatives = {vjp("self", flat)},
@@ -108,7 +109,7 @@ OP(floor){
     .schema = "floor(Tensor self) -> Tensor",
     .doc = "Largest integer not above self, elementwise.",
     .forms = all_forms,
-    .flags = pointwise,
+    .flags = pointwise | exact_out,
     .meta = meta::unary,
     .cpu = cpu::unary<scalar::floor>,
     .derivatives = {vjp("self", flat)},
@@ -119,7 +120,7 @@ OP(trunc){
     .doc = "Integer part of self, elementwise.",
     .forms = all_forms,
     .aliases = "fix",
-    .flags = pointwise,
+    .flags = pointwise | exact_out,
     .meta = meta::unary,
     .cpu = cpu::unary<scalar::trunc>,
     .derivatives = {vjp("self", flat)},
@@ -129,7 +130,7 @@ OP(round){
     .schema = "round(Tensor self) -> Tensor",
     .doc = "Nearest integer to self, elementwise; halves go to the even one.",
     .forms = all_forms,
-    .flags = pointwise,
+    .flags = pointwise | exact_out,
     .meta = meta::unary,
     .cpu = cpu::unary<scalar::round>,
     .derivatives = {vjp("self", flat)},
@@ -139,7 +140,7 @@ OP(round_decimals){
     .schema = "round.decimals(Tensor self, *, int decimals) -> Tensor",
     .doc = "Self rounded to a number of decimals, which may be negative; floating point.",
     .forms = all_forms,
-    .flags = pointwise,
+    .flags = pointwise | exact_out,
     .meta = meta::unary,
     .cpu = cpu::with_params<power_of_ten>(cpu::unary<scalar::round_decimals>),
     .derivatives = {vjp("self", flat)},
@@ -158,7 +159,7 @@ OP(frac){
     .schema = "frac(Tensor self) -> Tensor",
     .doc = "Fractional part of self, elementwise, with the sign of self.",
     .forms = all_forms,
-    .flags = pointwise,
+    .flags = pointwise | exact_out,
     .meta = meta::unary,
     .cpu = cpu::unary<scalar::frac>,
     .derivatives = {vjp("self", [](Backward& b) { return b.grad(); })},

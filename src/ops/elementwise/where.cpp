@@ -1,6 +1,8 @@
 // Selection by a condition, element by element.
 #include "ops/elementwise/where.h"
 
+#include "dispatch/out_dtype.h"
+#include "dispatch/warn_once.h"
 #include "kernels/cpu/elementwise/pointwise.h"
 #include "kernels/cpu/loop/convert.h"
 #include "kernels/cpu/loop/loop.h"
@@ -13,6 +15,9 @@ void meta_where(Meta& m) {
   const DType c = m.tensor(0).dtype();
   check(c == DType::Bool || c == DType::UInt8, "where(): condition must be bool or uint8; got ",
         name(c));
+  static constinit std::atomic<bool> told{false};
+  if (c == DType::UInt8)
+    warn_once(told, "where(): a condition of uint8 is deprecated in favour of one of bool");
   const DType d = result_type({m.call.args + 1, 2});
   for (int i = 1; i < 3; ++i)
     if (m.arg(i).is_number() && is_integral(d, false)) cpu::check_fits(m.arg(i).as_scalar(), d);
@@ -48,7 +53,7 @@ OP(where_self){
     .doc = "Self where condition is true, else other, elementwise; all three broadcast.",
     .forms = function | method | out,
     .out_name = "self_out",
-    .flags = pointwise,
+    .flags = pointwise | exact_out,
     .numbers = names("self", "other"),
     .meta = meta_where,
     .cpu = typed_kernel<where>,

@@ -1,6 +1,7 @@
 // Transforms along one dimension.
 #include "ops/fft/lines.h"
 
+#include "dispatch/out_dtype.h"
 #include "dispatch/typed.h"
 #include "ops/fft/points.h"
 #include "ops/fft/transforms.h"
@@ -108,6 +109,7 @@ along_one(
         .schema = "fft_irfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor",
         .doc = "Inverse of fft.rfft: n real numbers, 2 (size - 1) unless n is given.",
         .forms = function | out,
+        .flags = real_out,
     });
 OP(fft_hfft)
 along_one(
@@ -117,6 +119,7 @@ along_one(
         .doc = "Transform of n numbers that are conjugates of each other around the middle, "
                "of which self is the first half; the result is real.",
         .forms = function | out,
+        .flags = real_out,
     });
 OP(fft_ihfft)
 along_one(

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "dispatch/typed.h"
-#include "dispatch/warnings.h"
+#include "dispatch/warn_once.h"
 #include "ops/create/copy.h"
 #include "ops/create/creation.h"
 #include "ops/elementwise/arithmetic.h"
@@ -48,11 +48,6 @@ void check_window(const char* op, const Tensor& input, const Tensor& window, con
         "(): input and window must be on the same device; "
         "got ",
         str(input.device()), " and ", str(window.device()));
-}
-
-// `told` remembers that the warning was given in this process.
-void warn_once(std::atomic<bool>& told, const std::string& text) {
-  if (!told.exchange(true, std::memory_order_relaxed)) warn(text);
 }
 
 void warn_of_no_window(std::atomic<bool>& told, const char* op) {

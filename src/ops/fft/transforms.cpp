@@ -6,6 +6,7 @@
 
 #include "core/checked.h"
 #include "dispatch/batch_families.h"
+#include "dispatch/out_dtype.h"
 #include "dispatch/rules.h"
 #include "dispatch/typed.h"
 #include "kernels/cpu/fft/fft.h"
@@ -238,7 +239,7 @@ OP(_fft_c2r){
         "Backward transform to real numbers, last_dim_size of them along the last dimension named, "
         "from the first half of the coefficients there.",
     .forms = function | out,
-    .flags = linear,
+    .flags = linear | real_out,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_to_real>,
     .cpu = typed_kernel<transform_to_real>,

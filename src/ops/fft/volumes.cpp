@@ -1,6 +1,7 @@
 // Transforms along several dimensions.
 #include "ops/fft/volumes.h"
 
+#include "dispatch/out_dtype.h"
 #include "dispatch/typed.h"
 #include "ops/complex/complex.h"
 #include "ops/fft/points.h"
@@ -130,6 +131,7 @@ along_several(
         .doc =
             "Inverse of fft.rfftn; the last dimension has 2 (size - 1) points unless s is given.",
         .forms = function | out,
+        .flags = real_out,
         .autocast_cpu = Autocast::Float32,
     });
 OP(fft_hfftn)
@@ -141,6 +143,7 @@ along_several(
         .doc = "Transform to real numbers of the first half of numbers that are conjugates of each "
                "other around the middle.",
         .forms = function | out,
+        .flags = real_out,
 
     });
 OP(fft_ihfftn)
@@ -187,6 +190,7 @@ along_several(typed_kernel<plane<irfft>>,
                             "norm=None) -> Tensor",
                   .doc = "Inverse of fft.rfft2.",
                   .forms = function | out,
+                  .flags = real_out,
                   .autocast_cpu = Autocast::Float32,
               });
 OP(fft_hfft2)
@@ -197,6 +201,7 @@ along_several(
                   "-> Tensor",
         .doc = "The same as fft.hfftn along two dimensions, the last ones unless dim is given.",
         .forms = function | out,
+        .flags = real_out,
 
     });
 OP(fft_ihfft2)

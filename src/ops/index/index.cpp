@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "dispatch/out_dtype.h"
 #include "kernels/cpu/loop/convert.h"
 #include "ops/create/copy.h"
 #include "ops/create/creation.h"
@@ -447,7 +448,7 @@ OP(masked_select){
     .schema = "masked_select(Tensor self, Tensor mask) -> Tensor",
     .doc = "The elements of self where the bool mask is true, both broadcast, as a 1-d tensor.",
     .forms = function | method | out,
-    .flags = shape_from_data,
+    .flags = shape_from_data | exact_out,
     .cpu = typed_kernel<masked_select>,
     .derivatives = {vjp("self", masked_select_gradient, saves("mask"))},
     .hole = "vmap: the number of elements of the result depends on the data of each sample",
@@ -485,7 +486,7 @@ OP(nonzero){
     .schema = "nonzero(Tensor self) -> Tensor",
     .doc = "Coordinates of the elements that are not zero: int64, one row for each, in order.",
     .forms = function | method | out,
-    .flags = shape_from_data,
+    .flags = shape_from_data | exact_out,
     .cpu = typed_kernel<nonzero>,
     .not_differentiable = names("self", "result"),
     .hole = "vmap: the number of elements of the result depends on the data of each sample",
@@ -516,6 +517,7 @@ OP(nonzero_static){
         "As nonzero with a fixed number of rows: the first ones, rows of fill_value where there "
         "are fewer.",
     .forms = function | method | out,
+    .flags = exact_out,
     .meta = typed_meta<meta_nonzero_static>,
     .cpu = typed_kernel<nonzero_static>,
     .not_differentiable = names("self", "result"),

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "dispatch/out_dtype.h"
 #include "kernels/cpu/loop/convert.h"
 #include "ops/create/copy.h"
 #include "ops/create/creation.h"
@@ -752,5 +753,6 @@ OP(take_along_dim){
         "As gather with all dimensions but dim broadcast; without dim, of the flattened tensors.",
     .forms = function | method | out,
     .composite = Composite::Implicit,
+    .flags = exact_out,
     .any = typed_kernel<take_along_dim>,
 };

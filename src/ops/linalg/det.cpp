@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "dispatch/batch.h"
+#include "dispatch/out_dtype.h"
 #include "dispatch/rules.h"
 #include "dispatch/typed.h"
 #include "kernels/cpu/linalg/determinant.h"
@@ -134,6 +135,7 @@ OP(_linalg_det){
     .doc = "Determinants of square matrices (..., n, n), and their LU factors.",
     .forms = function | out,
     .out_name = "result",
+    .flags = exact_out,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_det>,
     .cpu = typed_kernel<det_with_factors>,
@@ -147,6 +149,7 @@ OP(linalg_det){
     .forms = function | out,
     .python_module = "linalg",
     .composite = Composite::Implicit,
+    .flags = exact_out,
     .any = typed_kernel<linalg_det>,
 };
 OP(det){
@@ -162,6 +165,7 @@ OP(_linalg_slogdet){
     .doc = "As linalg.slogdet, with the LU factors.",
     .forms = function | out,
     .out_name = "sign",
+    .flags = exact_out,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_slogdet>,
     .cpu = typed_kernel<slogdet_with_factors>,
@@ -177,6 +181,7 @@ OP(linalg_slogdet){
     .forms = function | out,
     .python_module = "linalg",
     .composite = Composite::Implicit,
+    .flags = exact_out,
     .any = typed_kernel<linalg_slogdet>,
 };
 OP(slogdet){
@@ -184,6 +189,7 @@ OP(slogdet){
     .doc = "The same as linalg.slogdet.",
     .forms = function | method | out,
     .composite = Composite::Implicit,
+    .flags = exact_out,
     .any = typed_kernel<linalg_slogdet>,
 };
 OP(logdet){

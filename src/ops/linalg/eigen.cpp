@@ -2,6 +2,7 @@
 #include "ops/linalg/eigen.h"
 
 #include "dispatch/batch.h"
+#include "dispatch/out_dtype.h"
 #include "dispatch/rules.h"
 #include "dispatch/typed.h"
 #include "kernels/cpu/linalg/eigen.h"
@@ -160,6 +161,7 @@ OP(_linalg_eigh){
     .doc = "As linalg.eigh; without compute_v the eigenvectors are an empty tensor.",
     .forms = out,
     .out_name = "eigenvalues",
+    .flags = exact_out,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_eigh>,
     .cpu = typed_kernel<eigh_kernel>,
@@ -177,6 +179,7 @@ OP(linalg_eigh){
     .python_module = "linalg",
     .out_name = "eigvals",
     .composite = Composite::Implicit,
+    .flags = exact_out,
     .autocast_cpu = Autocast::Float32,
     .any = typed_kernel<linalg_eigh>,
 };
@@ -186,6 +189,7 @@ OP(linalg_eigvalsh){
     .forms = function | out,
     .python_module = "linalg",
     .composite = Composite::Implicit,
+    .flags = exact_out,
     .autocast_cpu = Autocast::Float32,
     .any = typed_kernel<linalg_eigvalsh>,
 };

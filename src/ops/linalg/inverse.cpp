@@ -2,6 +2,7 @@
 #include "ops/linalg/inverse.h"
 
 #include "dispatch/batch.h"
+#include "dispatch/out_dtype.h"
 #include "dispatch/rules.h"
 #include "dispatch/typed.h"
 #include "kernels/cpu/linalg/inverse.h"
@@ -105,6 +106,7 @@ OP(linalg_inv_ex){
     .forms = function | out,
     .python_module = "linalg",
     .out_name = "inverse",
+    .flags = exact_out,
     .overlaps = Overlaps::None,
     .autocast_cpu = Autocast::Float32,
     .meta = typed_meta<meta_inverse>,
@@ -126,6 +128,7 @@ OP(linalg_inv){
     .forms = function | out,
     .python_module = "linalg",
     .composite = Composite::Implicit,
+    .flags = exact_out,
     .autocast_cpu = Autocast::Float32,
     .any = typed_kernel<linalg_inv>,
 };
@@ -134,6 +137,7 @@ OP(inverse){
     .doc = "The same as linalg.inv.",
     .forms = function | method | out,
     .composite = Composite::Implicit,
+    .flags = exact_out,
     .autocast_cpu = Autocast::Float32,
     .any = typed_kernel<linalg_inv>,
 };

@@ -2,6 +2,7 @@
 #include "ops/linalg/ldl.h"
 
 #include "dispatch/batch.h"
+#include "dispatch/out_dtype.h"
 #include "dispatch/rules.h"
 #include "dispatch/typed.h"
 #include "kernels/cpu/linalg/ldl.h"
@@ -70,6 +71,7 @@ OP(linalg_ldl_factor_ex){
         "of the first block of D that is singular.",
     .forms = function | out,
     .python_module = "linalg",
+    .flags = exact_out,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_ldl_factor>,
     .cpu = typed_kernel<ldl_factor>,
@@ -86,6 +88,7 @@ OP(linalg_ldl_factor){
     .forms = function | out,
     .python_module = "linalg",
     .composite = Composite::Implicit,
+    .flags = exact_out,
     .any = typed_kernel<linalg_ldl_factor>,
 };
 OP(linalg_ldl_solve){
@@ -94,6 +97,7 @@ OP(linalg_ldl_solve){
     .doc = "X with A X = B for matrices A whose LDL factors are given; leading sizes broadcast.",
     .forms = function | out,
     .python_module = "linalg",
+    .flags = exact_out,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_ldl_solve>,
     .cpu = typed_kernel<cpu::ldl_solve>,

@@ -5,8 +5,10 @@
 #include <limits>
 #include <vector>
 
+#include "dispatch/out_dtype.h"
 #include "dispatch/rules.h"
 #include "dispatch/typed.h"
+#include "dispatch/warn_once.h"
 #include "ops/create/copy.h"
 #include "ops/create/creation.h"
 #include "ops/create/range.h"
@@ -52,6 +54,10 @@ Tensor linalg_cross(const Tensor& self, const Tensor& other, int64_t dim) {
 // Without a dimension, the first of size three: an old rule of PyTorch's.
 Tensor cross(const Tensor& self, const Tensor& other, const std::optional<int64_t>& dim) {
   if (dim) return ops::linalg_cross(self, other, *dim);
+  static constinit std::atomic<bool> told{false};
+  warn_once(told,
+            "cross(): a call without dim is deprecated in favour of one with it; dim is the first "
+            "of size 3, where linalg.cross takes the last");
   for (int64_t d = 0; d < self.dim(); ++d)
     if (self.sizes()[d] == 3) return ops::linalg_cross(self, other, d);
   check(false, "cross(): a dimension must have size 3");
@@ -152,6 +158,8 @@ Tensor linalg_multi_dot(std::span<const Tensor> tensors) {
 }
 
 Tensor chain_matmul(std::span<const Tensor> matrices) {
+  static constinit std::atomic<bool> told{false};
+  warn_once(told, "chain_matmul(): is deprecated in favour of linalg.multi_dot");
   check(!matrices.empty(), "chain_matmul(): expected a matrix; got none");
   for (const Tensor& t : matrices)
     check(t.dim() == 2, "chain_matmul(): expected 2D tensors; got ", str(t.sizes()));
@@ -171,6 +179,7 @@ OP(linalg_cross){
     .forms = function | out,
     .python_module = "linalg",
     .composite = Composite::Explicit,
+    .flags = exact_out,
     .any = typed_kernel<linalg_cross>,
     .derivatives =
         {
@@ -193,6 +202,7 @@ OP(cross){
     .doc = "As linalg.cross; without dim, along the first dimension of size three.",
     .forms = function | method | out,
     .composite = Composite::Implicit,
+    .flags = exact_out,
     .autocast = Autocast::Promote,
     .autocast_cpu = Autocast::None,
     .any = typed_kernel<cross>,
@@ -203,6 +213,7 @@ OP(linalg_matrix_power){
     .forms = function | out,
     .python_module = "linalg",
     .composite = Composite::Implicit,
+    .flags = exact_out,
     .any = typed_kernel<matrix_power>,
 };
 OP(matrix_power){
@@ -210,6 +221,7 @@ OP(matrix_power){
     .doc = "The same as linalg.matrix_power.",
     .forms = function | method | out,
     .composite = Composite::Implicit,
+    .flags = exact_out,
     .any = typed_kernel<matrix_power>,
 };
 OP(linalg_multi_dot){
@@ -219,6 +231,7 @@ OP(linalg_multi_dot){
     .forms = function | out,
     .python_module = "linalg",
     .composite = Composite::Implicit,
+    .flags = exact_out,
     .autocast = Autocast::LowerPrecision,
     .autocast_cpu = Autocast::None,
     .any = typed_kernel<linalg_multi_dot>,
@@ -228,6 +241,7 @@ OP(chain_matmul){
     .doc = "Product of a chain of matrices in the cheapest order.",
     .forms = function | out,
     .composite = Composite::Implicit,
+    .flags = exact_out,
     .autocast = Autocast::LowerPrecision,
     .autocast_cpu = Autocast::None,
     .any = typed_kernel<chain_matmul>,

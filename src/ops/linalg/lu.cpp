@@ -2,8 +2,10 @@
 #include "ops/linalg/lu.h"
 
 #include "dispatch/batch.h"
+#include "dispatch/out_dtype.h"
 #include "dispatch/rules.h"
 #include "dispatch/typed.h"
+#include "dispatch/warn_once.h"
 #include "kernels/cpu/linalg/lu.h"
 #include "ops/create/creation.h"
 #include "ops/elementwise/arithmetic.h"
@@ -210,6 +212,10 @@ void lu_solve_gradient(Backward& b) {
 }
 
 Tensor lu_solve(const Tensor& self, const Tensor& LU_data, const Tensor& LU_pivots) {
+  static constinit std::atomic<bool> told{false};
+  warn_once(told,
+            "lu_solve(): is deprecated in favour of linalg.lu_solve; lu_solve(B, LU, pivots) is "
+            "linalg.lu_solve(LU, pivots, B)");
   return ops::linalg_lu_solve(LU_data, LU_pivots, self);
 }
 
@@ -227,6 +233,7 @@ OP(linalg_lu_factor_ex){
         "each 0 or the number of the first pivot that is zero.",
     .forms = function | out,
     .python_module = "linalg",
+    .flags = exact_out,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_lu_factor>,
     .cpu = typed_kernel<lu_factor>,
@@ -240,6 +247,7 @@ OP(linalg_lu_factor){
     .forms = function | out,
     .python_module = "linalg",
     .composite = Composite::Implicit,
+    .flags = exact_out,
     .any = typed_kernel<linalg_lu_factor>,
 };
 OP(_lu_with_info){
@@ -259,6 +267,7 @@ OP(lu_unpack){
         "P, L and U out of what linalg.lu_factor gives; tensors without elements for what is not "
         "unpacked.",
     .forms = function | out,
+    .flags = exact_out,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_lu_unpack>,
     .cpu = typed_kernel<lu_unpack>,
@@ -271,6 +280,7 @@ OP(linalg_lu){
     .doc = "P, L and U with A = P L U of matrices (..., m, n), rows chosen by partial pivoting.",
     .forms = function | out,
     .python_module = "linalg",
+    .flags = exact_out,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_lu>,
     .cpu = typed_kernel<linalg_lu>,
@@ -287,6 +297,7 @@ OP(linalg_lu_solve){
         "are; leading sizes broadcast.",
     .forms = function | out,
     .python_module = "linalg",
+    .flags = exact_out,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_lu_solve>,
     .cpu = typed_kernel<cpu::lu_solve>,
@@ -299,6 +310,7 @@ OP(lu_solve){
     .doc = "X with A X = self for matrices A whose LU factors are given.",
     .forms = function | method | out,
     .composite = Composite::Implicit,
+    .flags = exact_out,
     .autocast_cpu = Autocast::Float32,
     .any = typed_kernel<lu_solve>,
 };

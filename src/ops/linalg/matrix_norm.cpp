@@ -3,7 +3,9 @@
 
 #include <cmath>
 
+#include "dispatch/out_dtype.h"
 #include "dispatch/typed.h"
+#include "dispatch/warn_once.h"
 #include "ops/create/copy.h"
 #include "ops/create/creation.h"
 #include "ops/linalg/checks.h"
@@ -128,6 +130,10 @@ Tensor norm_named(const Tensor& self, std::string_view order, const MaybeDims& d
 }
 
 Tensor nuclear_norm_dim(const Tensor& self, IntSpan dim, bool keepdim) {
+  static constinit std::atomic<bool> told{false};
+  warn_once(
+      told,
+      "nuclear_norm(): is deprecated in favour of linalg.matrix_norm(A, 'nuc', dim, keepdim)");
   return ops::linalg_matrix_norm(self, std::string_view("nuc"), dim, keepdim);
 }
 Tensor nuclear_norm(const Tensor& self, bool keepdim) {
@@ -135,6 +141,9 @@ Tensor nuclear_norm(const Tensor& self, bool keepdim) {
 }
 
 Tensor frobenius_norm(const Tensor& self, IntSpan dim, bool keepdim) {
+  static constinit std::atomic<bool> told{false};
+  warn_once(told,
+            "frobenius_norm(): is deprecated in favour of linalg.vector_norm(A, 2, dim, keepdim)");
   check(dim.size() <= 2, "frobenius_norm(): dim must name at most two dimensions; got ", str(dim));
   return ops::norm(self, Scalar(2), dim, keepdim);
 }
@@ -155,7 +164,7 @@ OP(linalg_matrix_norm){
     .python_module = "linalg",
     .out_name = "out",
     .composite = Composite::Implicit,
-    .flags = out_follows,
+    .flags = out_follows | exact_out,
     .any = typed_kernel<matrix_norm>,
 };
 OP(linalg_matrix_norm_str_ord){
@@ -167,7 +176,7 @@ OP(linalg_matrix_norm_str_ord){
     .forms = function | out,
     .python_module = "linalg",
     .composite = Composite::Implicit,
-    .flags = out_follows,
+    .flags = out_follows | exact_out,
     .any = typed_kernel<matrix_norm_named>,
 };
 OP(linalg_norm){
@@ -181,7 +190,7 @@ OP(linalg_norm){
     .python_module = "linalg",
     .out_name = "out",
     .composite = Composite::Implicit,
-    .flags = out_follows,
+    .flags = out_follows | exact_out,
     .any = typed_kernel<norm>,
 };
 OP(linalg_norm_ord_str){
@@ -192,7 +201,7 @@ OP(linalg_norm_ord_str){
     .forms = function | out,
     .python_module = "linalg",
     .composite = Composite::Implicit,
-    .flags = out_follows,
+    .flags = out_follows | exact_out,
     .any = typed_kernel<norm_named>,
 };
 OP(frobenius_norm_dim){
@@ -201,6 +210,7 @@ OP(frobenius_norm_dim){
     .forms = function | out,
     .out_name = "out",
     .composite = Composite::Implicit,
+    .flags = exact_out,
     .any = typed_kernel<frobenius_norm>,
 };
 OP(nuclear_norm){
@@ -209,6 +219,7 @@ OP(nuclear_norm){
     .forms = function | out,
     .out_name = "out",
     .composite = Composite::Implicit,
+    .flags = exact_out,
     .any = typed_kernel<nuclear_norm>,
 };
 OP(nuclear_norm_dim){
@@ -217,5 +228,6 @@ OP(nuclear_norm_dim){
     .forms = function | out,
     .out_name = "dim_out",
     .composite = Composite::Implicit,
+    .flags = exact_out,
     .any = typed_kernel<nuclear_norm_dim>,
 };

@@ -2,6 +2,7 @@
 #include "ops/linalg/qr.h"
 
 #include "dispatch/batch.h"
+#include "dispatch/out_dtype.h"
 #include "dispatch/rules.h"
 #include "dispatch/typed.h"
 #include "kernels/cpu/linalg/qr.h"
@@ -196,6 +197,7 @@ OP(linalg_qr){
         "columns of Q as A's lesser size; complete: a square Q; r: R alone.",
     .forms = function | out,
     .python_module = "linalg",
+    .flags = exact_out,
     .overlaps = Overlaps::None,
     .autocast_cpu = Autocast::Float32,
     .meta = typed_meta<meta_qr>,
@@ -248,6 +250,7 @@ OP(ormqr){
         "Q input3, or input3 Q, with the product Q of all reflectors that geqrf gives, or with its "
         "adjoint.",
     .forms = function | method | out,
+    .flags = exact_out,
     .overlaps = Overlaps::None,
     .autocast_cpu = Autocast::Float32,
     .meta = typed_meta<meta_ormqr>,

@@ -2,6 +2,7 @@
 #include "ops/linalg/solve.h"
 
 #include "dispatch/batch.h"
+#include "dispatch/out_dtype.h"
 #include "dispatch/rules.h"
 #include "dispatch/typed.h"
 #include "kernels/cpu/linalg/lu.h"
@@ -145,6 +146,7 @@ OP(_linalg_solve_ex){
     .doc = "As linalg.solve_ex, with the LU factors of A.",
     .forms = function | out,
     .out_name = "result",
+    .flags = exact_out,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_solve>,
     .cpu = typed_kernel<solve_with_factors>,
@@ -162,6 +164,7 @@ OP(linalg_solve_ex){
     .forms = function | out,
     .python_module = "linalg",
     .composite = Composite::Implicit,
+    .flags = exact_out,
     .any = typed_kernel<linalg_solve_ex>,
 };
 OP(linalg_solve){
@@ -172,6 +175,7 @@ OP(linalg_solve){
     .forms = function | out,
     .python_module = "linalg",
     .composite = Composite::Implicit,
+    .flags = exact_out,
     .autocast_cpu = Autocast::Float32,
     .any = typed_kernel<linalg_solve>,
 };

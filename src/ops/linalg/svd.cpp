@@ -2,6 +2,7 @@
 #include "ops/linalg/svd.h"
 
 #include "dispatch/batch.h"
+#include "dispatch/out_dtype.h"
 #include "dispatch/rules.h"
 #include "dispatch/typed.h"
 #include "kernels/cpu/linalg/singular.h"
@@ -197,6 +198,7 @@ OP(_linalg_svd){
     .doc = "As linalg.svd; without compute_uv U and Vh are empty tensors.",
     .forms = out,
     .out_name = "U",
+    .flags = exact_out,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_svd>,
     .cpu = typed_kernel<svd_kernel>,
@@ -215,6 +217,7 @@ OP(linalg_svd){
     .python_module = "linalg",
     .out_name = "U",
     .composite = Composite::Implicit,
+    .flags = exact_out,
     .autocast_cpu = Autocast::Float32,
     .any = typed_kernel<linalg_svd>,
 };
@@ -224,6 +227,7 @@ OP(linalg_svdvals){
     .forms = function | out,
     .python_module = "linalg",
     .composite = Composite::Implicit,
+    .flags = exact_out,
     .autocast_cpu = Autocast::Float32,
     .any = typed_kernel<linalg_svdvals>,
 };
@@ -235,6 +239,7 @@ OP(svd){
     .forms = function | method | out,
     .out_name = "U",
     .composite = Composite::Implicit,
+    .flags = exact_out,
     .autocast_cpu = Autocast::Float32,
     .any = typed_kernel<svd>,
 };
@@ -246,6 +251,7 @@ OP(linalg_polar){
     .forms = function | out,
     .python_module = "linalg",
     .composite = Composite::Explicit,
+    .flags = exact_out,
     .autocast_cpu = Autocast::Float32,
     .any = typed_kernel<linalg_polar>,
     .derivatives = {vjp(names("A"), set_polar_gradient, saves("U", "H"))},

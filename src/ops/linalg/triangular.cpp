@@ -4,8 +4,10 @@
 #include <algorithm>
 
 #include "dispatch/batch.h"
+#include "dispatch/out_dtype.h"
 #include "dispatch/rules.h"
 #include "dispatch/typed.h"
+#include "dispatch/warn_once.h"
 #include "kernels/cpu/linalg/triangular.h"
 #include "ops/create/copy.h"
 #include "ops/create/creation.h"
@@ -108,6 +110,10 @@ void solve_triangular_gradient(Backward& b) {
 
 std::tuple<Tensor, Tensor> triangular_solve(const Tensor& self, const Tensor& A, bool upper,
                                             bool transpose, bool unitriangular) {
+  static constinit std::atomic<bool> told{false};
+  warn_once(told,
+            "triangular_solve(): is deprecated in favour of linalg.solve_triangular; "
+            "triangular_solve(B, A).solution is linalg.solve_triangular(A, B, upper=True)");
   check_matrices(self, "triangular_solve", "b");
   check_square(A, "triangular_solve");
   const Tensor M = transpose ? ops::mT(A) : A;
@@ -185,6 +191,7 @@ OP(linalg_cholesky_ex){
     .forms = function | out,
     .python_module = "linalg",
     .out_name = "L",
+    .flags = exact_out,
     .overlaps = Overlaps::None,
     .autocast_cpu = Autocast::Float32,
     .meta = typed_meta<meta_cholesky>,
@@ -201,6 +208,7 @@ OP(linalg_cholesky){
     .forms = function | out,
     .python_module = "linalg",
     .composite = Composite::Implicit,
+    .flags = exact_out,
     .autocast_cpu = Autocast::Float32,
     .any = typed_kernel<linalg_cholesky>,
 };
@@ -212,6 +220,7 @@ OP(linalg_solve_triangular){
         "X with self X = B, or X self = B, for triangular matrices self; leading sizes broadcast.",
     .forms = function | out,
     .python_module = "linalg",
+    .flags = exact_out,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_solve_triangular>,
     .cpu = typed_kernel<solve_triangular>,
@@ -226,6 +235,7 @@ OP(triangular_solve){
     .forms = function | method | out,
     .out_name = "X",
     .composite = Composite::Implicit,
+    .flags = exact_out,
     .autocast_cpu = Autocast::Float32,
     .any = typed_kernel<triangular_solve>,
 };

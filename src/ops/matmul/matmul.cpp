@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/checked.h"
+#include "dispatch/out_dtype.h"
 #include "kernels/cpu/matmul/matmul.h"
 #include "ops/create/copy.h"
 #include "ops/create/creation.h"
@@ -33,7 +34,6 @@ void meta_mm(Meta& m, const Tensor& self, const Tensor& mat2) {
   check(self.sizes()[1] == mat2.sizes()[0], "mat1 and mat2 shapes cannot be multiplied (",
         self.sizes()[0], "x", self.sizes()[1], " and ", mat2.sizes()[0], "x", mat2.sizes()[1], ")");
   check_same_dtype(self, mat2, "mm");
-  reduction::check_out_dtype(m, 0, self.dtype());
   m.result(0, IntList{self.sizes()[0], mat2.sizes()[1]}, self.dtype());
 }
 
@@ -57,7 +57,6 @@ void meta_addmm(Meta& m, const Tensor& self, const Tensor& mat1, const Tensor& m
         " and ", name(mat2.dtype()));
   const IntVec sizes{mat1.sizes()[0], mat2.sizes()[1]};
   check_broadcasts(self, sizes, "addmm");
-  reduction::check_out_dtype(m, 0, mat1.dtype());
   m.result(0, sizes, mat1.dtype());
 }
 
@@ -75,7 +74,6 @@ void check_matrix_vector(const Tensor& mat, const Tensor& vec) {
 }
 void meta_mv(Meta& m, const Tensor& self, const Tensor& vec) {
   check_matrix_vector(self, vec);
-  reduction::check_out_dtype(m, 0, self.dtype());
   m.result(0, IntList{self.sizes()[0]}, self.dtype());
 }
 void meta_addmv(Meta& m, const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar&,
@@ -86,7 +84,6 @@ void meta_addmv(Meta& m, const Tensor& self, const Tensor& mat, const Tensor& ve
   check(self.numel() == mat.sizes()[0] || self.numel() == 1, "size mismatch, got input (",
         self.numel(), "), mat (", mat.sizes()[0], "x", mat.sizes()[1], "), vec (", vec.sizes()[0],
         ")");
-  reduction::check_out_dtype(m, 0, mat.dtype());
   m.result(0, IntList{mat.sizes()[0]}, mat.dtype());
 }
 
@@ -98,7 +95,6 @@ void meta_dot(Meta& m, const Tensor& self, const Tensor& tensor) {
   check(self.numel() == tensor.numel(),
         "dot(): inconsistent tensor size: both vectors must have as many elements; got ",
         self.numel(), " and ", tensor.numel());
-  reduction::check_out_dtype(m, 0, self.dtype());
   m.result(0, IntSpan(), self.dtype());
 }
 
@@ -112,7 +108,6 @@ IntVec bmm_sizes(const Tensor& a, const Tensor& b) {
   return {a.sizes()[0], a.sizes()[1], b.sizes()[2]};
 }
 void meta_bmm(Meta& m, const Tensor& self, const Tensor& mat2) {
-  reduction::check_out_dtype(m, 0, self.dtype());
   m.result(0, bmm_sizes(self, mat2), self.dtype());
 }
 void meta_baddbmm(Meta& m, const Tensor& self, const Tensor& batch1, const Tensor& batch2,
@@ -120,7 +115,6 @@ void meta_baddbmm(Meta& m, const Tensor& self, const Tensor& batch1, const Tenso
   const IntVec sizes = bmm_sizes(batch1, batch2);
   check_same_dtype(self, batch1, "baddbmm");
   check_broadcasts(self, sizes, "baddbmm");
-  reduction::check_out_dtype(m, 0, batch1.dtype());
   m.result(0, sizes, batch1.dtype());
 }
 
@@ -348,6 +342,7 @@ OP(mm){
     .schema = "mm(Tensor self, Tensor mat2) -> Tensor",
     .doc = "Product of two matrices: (n, k) times (k, m) gives (n, m).",
     .forms = function | method | out,
+    .flags = exact_out,
     .overlaps = Overlaps::None,
     .autocast = Autocast::LowerPrecision,
     .meta = typed_meta<meta_mm>,
@@ -361,6 +356,7 @@ OP(addmm){
         "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     .doc = "beta * self + alpha * mat1 @ mat2, self broadcast to the product's shape.",
     .forms = all_forms,
+    .flags = exact_out,
     .overlaps = Overlaps::None,
     .autocast = Autocast::LowerPrecision,
     .meta = typed_meta<meta_addmm>,
@@ -393,6 +389,7 @@ OP(_addmm_activation){
         "is in "
         "the cache.",
     .forms = function | method | out,
+    .flags = exact_out,
     .overlaps = Overlaps::None,
     .autocast = Autocast::LowerPrecision,
     .meta = typed_meta<meta_addmm_activation>,
@@ -403,6 +400,7 @@ OP(mv){
     .schema = "mv(Tensor self, Tensor vec) -> Tensor",
     .doc = "Product of a matrix (n, k) and a vector (k).",
     .forms = function | method | out,
+    .flags = exact_out,
     .overlaps = Overlaps::None,
     .autocast = Autocast::LowerPrecision,
     .autocast_cpu = Autocast::None,
@@ -424,6 +422,7 @@ OP(addmv){
         "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     .doc = "beta * self + alpha * mat @ vec.",
     .forms = all_forms,
+    .flags = exact_out,
     .overlaps = Overlaps::None,
     .autocast = Autocast::LowerPrecision,
     .autocast_cpu = Autocast::None,
@@ -452,6 +451,7 @@ OP(dot){
     .schema = "dot(Tensor self, Tensor tensor) -> Tensor",
     .doc = "Sum of the products of two vectors' elements; complex ones are not conjugated.",
     .forms = function | method | out,
+    .flags = exact_out,
     .overlaps = Overlaps::None,
     .autocast = Autocast::Promote,
     .autocast_cpu = Autocast::None,
@@ -474,7 +474,7 @@ OP(vdot){
     .doc = "As dot, with the first vector conjugated.",
     .forms = function | method | out,
     .composite = Composite::Explicit,
-    .flags = handles_conj,
+    .flags = handles_conj | exact_out,
     .autocast = Autocast::Promote,
     .autocast_cpu = Autocast::None,
     .any = typed_kernel<vdot>,
@@ -491,6 +491,7 @@ OP(bmm){
     .schema = "bmm(Tensor self, Tensor mat2) -> Tensor",
     .doc = "Products of two batches of matrices: (b, n, k) times (b, k, m).",
     .forms = function | method | out,
+    .flags = exact_out,
     .overlaps = Overlaps::None,
     .autocast = Autocast::LowerPrecision,
     .meta = typed_meta<meta_bmm>,
@@ -513,6 +514,7 @@ OP(baddbmm){
         "Tensor",
     .doc = "beta * self + alpha * batch1 @ batch2, matrix by matrix.",
     .forms = all_forms,
+    .flags = exact_out,
     .overlaps = Overlaps::None,
     .autocast = Autocast::LowerPrecision,
     .meta = typed_meta<meta_baddbmm>,
@@ -543,6 +545,7 @@ OP(addbmm){
     .doc = "beta * self + alpha times the sum of the products of a batch of matrices.",
     .forms = all_forms,
     .composite = Composite::Explicit,
+    .flags = exact_out,
     .autocast = Autocast::LowerPrecision,
     .any = typed_kernel<addbmm>,
     .derivatives =
@@ -606,6 +609,7 @@ OP(matmul){
     .doc = "Product of vectors, matrices or batches of matrices, batches broadcast.",
     .forms = function | method | out,
     .composite = Composite::Implicit,
+    .flags = exact_out,
     .autocast = Autocast::LowerPrecision,
     .any = typed_kernel<matmul>,
 };
@@ -615,6 +619,7 @@ OP(linalg_matmul){
     .forms = function | out,
     .python_module = "linalg",
     .composite = Composite::Implicit,
+    .flags = exact_out,
     .any = typed_kernel<matmul>,
 };
 OP(linalg_vecdot){
@@ -624,6 +629,7 @@ OP(linalg_vecdot){
     .python_module = "linalg",
     .out_name = "out",
     .composite = Composite::Implicit,
+    .flags = exact_out,
     .autocast_cpu = Autocast::LowerPrecision,
     .any = typed_kernel<linalg_vecdot>,
 };
@@ -633,6 +639,7 @@ OP(linear){
     .forms = function | out,
     .python_module = "nn",
     .composite = Composite::Implicit,
+    .flags = exact_out,
     .autocast = Autocast::LowerPrecision,
     .any = typed_kernel<linear_map>,
 };
@@ -641,7 +648,7 @@ OP(inner){
     .doc = "Dot products over the last dimensions of both.",
     .forms = function | method | out,
     .composite = Composite::Implicit,
-    .flags = out_follows,
+    .flags = out_follows | exact_out,
     .any = typed_kernel<inner>,
 };
 OP(tensordot){
@@ -649,7 +656,7 @@ OP(tensordot){
     .doc = "Sum of products over the paired dimensions.",
     .forms = function | out,
     .composite = Composite::Implicit,
-    .flags = out_follows,
+    .flags = out_follows | exact_out,
     .autocast = Autocast::Promote,
     .autocast_cpu = Autocast::None,
     .any = typed_kernel<tensordot>,

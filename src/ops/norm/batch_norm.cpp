@@ -1,5 +1,6 @@
 // Batch and instance normalisation.
 #include "ops/norm/batch_norm.h"
+#include "dispatch/out_dtype.h"
 #include "ops/norm/tangents.h"
 
 #include "kernels/cpu/norm/norm.h"
@@ -196,6 +197,7 @@ OP(native_batch_norm){
         "Input (N, C, ...) normalised over all but C, scaled and shifted; training updates the "
         "running statistics.",
     .forms = function | out,
+    .flags = exact_out,
     .meta = typed_meta<meta_batch_norm>,
     .cpu = cpu::batch_norm_kernel,
     .derivatives = {vjp(names("input", "weight", "bias"), batch_norm_gradient,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "dispatch/out_dtype.h"
 #include "dispatch/rules.h"
 #include "kernels/cpu/pool/pool.h"
 #include "ops/create/copy.h"
@@ -411,7 +412,7 @@ OP(avg_pool2d){
     .doc = "Means of sliding windows over (batch, channels, height, width).",
     .forms = function | out,
     .python_module = "nn",
-    .flags = linear,
+    .flags = linear | exact_out,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_avg_pool<2>>,
     .cpu = cpu::avg_pool2d_kernel,
@@ -454,7 +455,7 @@ OP(avg_pool3d){
     .doc = "Means of sliding windows over (batch, channels, depth, height, width).",
     .forms = function | out,
     .python_module = "nn",
-    .flags = linear,
+    .flags = linear | exact_out,
     .overlaps = Overlaps::None,
     .autocast = Autocast::Float32,
     .meta = typed_meta<meta_avg_pool<3>>,

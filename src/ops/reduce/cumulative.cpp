@@ -2,6 +2,7 @@
 #include "ops/reduce/cumulative.h"
 
 #include "dispatch/forward.h"
+#include "dispatch/out_dtype.h"
 #include "kernels/cpu/reduce/cumulative.h"
 #include "ops/create/copy.h"
 #include "ops/create/creation.h"
@@ -314,6 +315,7 @@ OP(cummax){
     .schema = "cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)",
     .doc = "Running maximum along a dimension and where it is last: int64.",
     .forms = function | method | out,
+    .flags = exact_out,
     .out_layout = OutLayout::Contiguous,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_extreme>,
@@ -326,6 +328,7 @@ OP(cummin){
     .schema = "cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)",
     .doc = "Running minimum along a dimension and where it is last: int64.",
     .forms = function | method | out,
+    .flags = exact_out,
     .out_layout = OutLayout::Contiguous,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_extreme>,

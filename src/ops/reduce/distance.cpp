@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "dispatch/out_dtype.h"
 #include "dispatch/rules.h"
 #include "kernels/cpu/reduce/distance.h"
 #include "ops/create/copy.h"
@@ -354,6 +355,7 @@ OP(renorm){
     .doc = "Self with every slice along dim whose p-norm is above maxnorm scaled down to it.",
     .forms = all_forms,
     .composite = Composite::Explicit,
+    .flags = exact_out,
     .any = typed_kernel<renorm>,
     .derivatives = {vjp("self", renorm_gradient, saves("self"))},
 };

@@ -86,6 +86,7 @@ struct argmax : position<true> {
 #ifndef FACULA_KERNEL_PASS
 #include "ops/reduce/extrema.h"
 
+#include "dispatch/out_dtype.h"
 #include "ops/create/creation.h"
 #include "ops/elementwise/arithmetic.h"
 #include "ops/elementwise/comparison.h"
@@ -349,6 +350,7 @@ OP(argmax){
     .schema = "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
     .doc = "Index of the first largest value along a dimension, or among all elements: int64.",
     .forms = function | method | out,
+    .flags = exact_out,
     .out_layout = OutLayout::Contiguous,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_arg>,
@@ -360,6 +362,7 @@ OP(argmin){
     .schema = "argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
     .doc = "Index of the first smallest value along a dimension, or among all elements: int64.",
     .forms = function | method | out,
+    .flags = exact_out,
     .out_layout = OutLayout::Contiguous,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_arg>,

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "dispatch/out_dtype.h"
 #include "dispatch/typed.h"
 #include "kernels/cpu/loop/convert.h"
 
@@ -80,6 +81,7 @@ OP(hash_tensor){
         "Exclusive or, as uint64, of the bits of all elements or of those along dim; floats count "
         "as float64, integers as int64.",
     .forms = function | method | out,
+    .flags = exact_out,
     .out_layout = OutLayout::Contiguous,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_hash>,

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/checked.h"
+#include "dispatch/out_dtype.h"
 #include "dispatch/rules.h"
 #include "dispatch/typed.h"
 #include "kernels/cpu/loop/convert.h"
@@ -192,6 +193,7 @@ OP(histogram_bins_tensor){
     .doc = "How many elements of self, or what weight of them, lie between neighbouring edges.",
     .forms = function | method | out,
     .out_name = "bins_tensor_out",
+    .flags = exact_out,
     .out_layout = OutLayout::Contiguous,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_bins_tensor>,
@@ -206,6 +208,7 @@ OP(histogram_bin_ct){
     .doc = "Histogram of bins of one width over range, or over the values that self has.",
     .forms = function | method | out,
     .out_name = "bin_ct_out",
+    .flags = exact_out,
     .out_layout = OutLayout::Contiguous,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_bin_ct>,

@@ -192,6 +192,7 @@ struct all : truth<true> {
 
 #include <algorithm>
 
+#include "dispatch/out_dtype.h"
 #include "ops/create/copy.h"
 #include "ops/create/creation.h"
 #include "ops/elementwise/arithmetic.h"
@@ -493,6 +494,7 @@ OP(nansum){
         "Tensor",
     .doc = "Sum over the given dimensions, or all, with NaN counted as zero.",
     .forms = function | method | out,
+    .flags = real_out,
     .out_layout = OutLayout::Contiguous,
     .meta = typed_meta<meta_nansum>,
     .cpu = cpu::reduction<scalar::nansum>,
@@ -545,6 +547,7 @@ OP(nanmean){
     .doc = "Mean over the given dimensions, or all, of the elements that are not NaN.",
     .forms = function | method | out,
     .composite = Composite::Implicit,
+    .flags = real_out,
     .any = typed_kernel<nanmean>,
 };
 OP(prod){
@@ -596,6 +599,7 @@ OP(any_dims){
         "Whether any element is not zero, over the given dimensions; an empty list reduces "
         "nothing, None all.",
     .forms = function | method | out,
+    .flags = truth_out,
     .out_layout = OutLayout::Contiguous,
     .meta = typed_meta<meta_truth>,
     .cpu = cpu::reduction<scalar::any>,
@@ -608,6 +612,7 @@ OP(any_dim){
     .forms = function | method | out,
     .out_name = "out",
     .composite = Composite::Explicit,
+    .flags = truth_out,
     .any = typed_kernel<any_dim>,
     .not_differentiable = names("self", "result"),
 };
@@ -617,6 +622,7 @@ OP(any){
     .forms = function | method | out,
     .out_name = "all_out",
     .composite = Composite::Explicit,
+    .flags = truth_out,
     .any = typed_kernel<any_all>,
     .not_differentiable = names("self", "result"),
 };
@@ -626,6 +632,7 @@ OP(all_dims){
         "Whether no element is zero, over the given dimensions; an empty list reduces nothing, "
         "None all.",
     .forms = function | method | out,
+    .flags = truth_out,
     .out_layout = OutLayout::Contiguous,
     .meta = typed_meta<meta_truth>,
     .cpu = cpu::reduction<scalar::all>,
@@ -638,6 +645,7 @@ OP(all_dim){
     .forms = function | method | out,
     .out_name = "out",
     .composite = Composite::Explicit,
+    .flags = truth_out,
     .any = typed_kernel<all_dim>,
     .not_differentiable = names("self", "result"),
 };
@@ -647,6 +655,7 @@ OP(all){
     .forms = function | method | out,
     .out_name = "all_out",
     .composite = Composite::Explicit,
+    .flags = truth_out,
     .any = typed_kernel<all_all>,
     .not_differentiable = names("self", "result"),
 };

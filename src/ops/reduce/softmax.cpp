@@ -1,6 +1,7 @@
 // Softmax and log-softmax.
 #include "ops/reduce/softmax.h"
 
+#include "dispatch/out_dtype.h"
 #include "kernels/cpu/reduce/softmax.h"
 #include "ops/create/copy.h"
 #include "ops/elementwise/arithmetic.h"
@@ -46,6 +47,7 @@ OP(_softmax){
     .schema = "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
     .doc = "Exponentials of self along a dimension, scaled to sum to one.",
     .forms = function | out,
+    .flags = exact_out,
     .out_layout = OutLayout::Contiguous,
     .meta = typed_meta<meta_softmax>,
     .cpu = cpu::softmax_kernel,
@@ -62,6 +64,7 @@ OP(_log_softmax){
     .schema = "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
     .doc = "Logarithm of the softmax of self along a dimension.",
     .forms = function | out,
+    .flags = exact_out,
     .out_layout = OutLayout::Contiguous,
     .meta = typed_meta<meta_softmax>,
     .cpu = cpu::log_softmax_kernel,
@@ -141,7 +144,7 @@ OP(softmax_int){
         "dtype.",
     .forms = function_method | out,
     .composite = Composite::Implicit,
-    .flags = out_follows,
+    .flags = out_follows | exact_out,
     .autocast = Autocast::Float32,
     .autocast_cpu = Autocast::None,
     .any = typed_kernel<softmax>,
@@ -151,7 +154,7 @@ OP(log_softmax_int){
     .doc = "Logarithm of the softmax of self along a dimension; self is first converted to dtype.",
     .forms = function_method | out,
     .composite = Composite::Implicit,
-    .flags = out_follows,
+    .flags = out_follows | exact_out,
     .autocast = Autocast::Float32,
     .autocast_cpu = Autocast::None,
     .any = typed_kernel<log_softmax>,

@@ -1,6 +1,9 @@
 // Searching sorted sequences, distinct values, histograms, covariance.
 #include "ops/reduce/statistics.h"
 
+#include "dispatch/out_dtype.h"
+#include "dispatch/warn_once.h"
+#include "dispatch/warnings.h"
 #include "kernels/cpu/loop/convert.h"
 #include "kernels/cpu/loop/stored.h"
 #include "kernels/cpu/sort/search.h"
@@ -49,6 +52,17 @@ void check_sorter(const Tensor& sorted, const Tensor& sorter) {
         "searchsorted(): numbers of sorter must be positions in boundaries");
 }
 
+void warn_of_copies(const Tensor& sorted, const Value& self) {
+  static constinit std::atomic<bool> told{false}, told_of_sorted{false};
+  if (self.is_tensor() && !self.as_tensor().is_contiguous())
+    warn_once(told,
+              "searchsorted(): input is not contiguous and is copied; contiguous() does it once");
+  if (!sorted.is_contiguous())
+    warn_once(told_of_sorted,
+              "searchsorted(): boundaries are not contiguous and are copied; contiguous() does it "
+              "once");
+}
+
 void check_rows(const Tensor& sorted, const Value& self) {
   check(sorted.dim() > 0, "searchsorted(): boundaries must have a dimension; got a 0-dim tensor");
   if (sorted.dim() == 1) return;
@@ -67,6 +81,7 @@ void check_rows(const Tensor& sorted, const Value& self) {
 void meta_search(Meta& m, const Tensor& sorted, const Value& self, bool int32, bool right,
                  MaybeText side, const Tensor& sorter) {
   check_rows(sorted, self);
+  warn_of_copies(sorted, self);
   from_right(right, side);
   if (sorter.defined()) check_sorter(sorted, sorter);
   const DType d = int32 ? DType::Int32 : DType::Int64;
@@ -208,6 +223,11 @@ Tensor cov(const Tensor& self, int64_t correction, const Tensor& fweights, const
   const Tensor right = weighted ? ops::mul(centered, w) : centered;
   const Tensor product = ops::mm(centered, ops::conj(ops::t(right)));
   const Scalar freedom(static_cast<double>(n) - static_cast<double>(correction));
+  if (!weighted && n <= correction)
+    warn(
+        concat("cov(): expected more observations than correction, degrees of freedom are none; "
+               "got ",
+               n, " and ", correction));
   const Tensor count =
       weighted ? normaliser(total, w, aweights, correction) : ops::new_full(product, {}, freedom);
   const Tensor positive = is_complex(count.dtype()) ? count : ops::clamp_min(count, Scalar(0));
@@ -242,6 +262,7 @@ OP(searchsorted_Tensor){
         "int64 or int32.",
     .forms = function | out,
     .out_name = "Tensor_out",
+    .flags = exact_out,
     .out_layout = OutLayout::Contiguous,
     .overlaps = Overlaps::None,
     .numbers = names("self"),
@@ -258,6 +279,7 @@ OP(bucketize_Tensor){
     .forms = function | out,
     .out_name = "Tensor_out",
     .composite = Composite::Explicit,
+    .flags = exact_out,
     .any = typed_kernel<bucketize>,
     .not_differentiable = names("self", "boundaries", "result"),
 };
@@ -339,6 +361,7 @@ OP(histc){
         "Counts of elements in equal bins from min to max; over the range of the data where they "
         "are equal.",
     .forms = function | method | out,
+    .flags = exact_out,
     .out_layout = OutLayout::Contiguous,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_histc>,
@@ -352,6 +375,7 @@ OP(isin_Tensor_Tensor){
         "bool invert=False) -> Tensor",
     .doc = "Whether each element is among the test elements.",
     .forms = function | out,
+    .flags = exact_out,
     .out_layout = OutLayout::Contiguous,
     .numbers = names("elements", "test_elements"),
     .meta = typed_meta<meta_isin>,

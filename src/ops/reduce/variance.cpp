@@ -132,6 +132,7 @@ struct norm_least : norm<Norm::Least> {};
 #include <algorithm>
 #include <cmath>
 
+#include "dispatch/warnings.h"
 #include "ops/create/copy.h"
 #include "ops/create/creation.h"
 #include "ops/elementwise/arithmetic.h"
@@ -165,9 +166,23 @@ void check_variance(const Meta& m, const Tensor& self) {
              " only support floating point and complex dtypes");
 }
 
-void meta_variance(Meta& m, const Tensor& self, MaybeDims dim, const MaybeNumber&, bool keepdim) {
+void warn_without_freedom(const Meta& m, const Tensor& self, const IntVec& dims,
+                          const MaybeNumber& correction) {
+  int64_t count = self.numel() == 0 ? 0 : 1;
+  for (const int64_t d : dims) count *= self.sizes()[d];
+  const double less = correction ? correction->to<double>() : 1;
+  if (static_cast<double>(count) > less) return;
+  warn(concat(m.op_name(),
+              "(): expected more elements than correction, degrees of freedom are "
+              "none; got ",
+              count, " and ", less));
+}
+
+void meta_variance(Meta& m, const Tensor& self, MaybeDims dim, const MaybeNumber& correction,
+                   bool keepdim) {
   check_variance(m, self);
   const IntVec dims = cpu::reduced_dims(dim, self.dim());
+  warn_without_freedom(m, self, dims, correction);
   reduction::state(m, 0, self, dims, keepdim, real_of(self.dtype()));
   if (m.call.info->results == 2) reduction::state(m, 1, self, dims, keepdim, self.dtype());
 }

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "dispatch/out_dtype.h"
 #include "dispatch/rules.h"
 #include "kernels/cpu/resample/upsample.h"
 
@@ -162,7 +163,7 @@ constexpr OpRecord interpolating(OpRecord r) {
 // The operator itself; `Op` calls the operator of its gradient.
 template <int spatial, bool aligns, class Op>
 constexpr OpRecord resampling(KernelRef kernel, Op, OpRecord r) {
-  r.flags = linear;
+  r.flags = linear | exact_out;
   r.overlaps = Overlaps::None;
   r.meta = meta_forward<spatial>;
   r.cpu = kernel;
@@ -173,7 +174,7 @@ constexpr OpRecord resampling(KernelRef kernel, Op, OpRecord r) {
 // The operator of the gradient; `Op` calls the one whose gradient it is.
 template <int spatial, bool aligns, class Op>
 constexpr OpRecord resampling_backward(KernelRef kernel, Op, OpRecord r) {
-  r.flags = linear;
+  r.flags = linear | exact_out;
   r.overlaps = Overlaps::None;
   r.meta = meta_backward<spatial>;
   r.cpu = kernel;

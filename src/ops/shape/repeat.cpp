@@ -6,6 +6,7 @@
 
 #include "core/checked.h"
 #include "core/threads.h"
+#include "dispatch/out_dtype.h"
 #include "kernels/cpu/loop/convert.h"
 #include "ops/create/copy.h"
 #include "ops/create/creation.h"
@@ -478,6 +479,7 @@ OP(tril){
     .schema = "tril(Tensor self, SymInt diagonal=0) -> Tensor",
     .doc = "The lower triangle of the last two dimensions up to a diagonal, zeros elsewhere.",
     .forms = all_forms,
+    .flags = exact_out,
     .meta = typed_meta<meta_triangle>,
     .cpu = typed_kernel<triangle<true>>,
     .derivatives = {vjp("self",
@@ -488,6 +490,7 @@ OP(triu){
     .schema = "triu(Tensor self, SymInt diagonal=0) -> Tensor",
     .doc = "The upper triangle of the last two dimensions from a diagonal on, zeros elsewhere.",
     .forms = all_forms,
+    .flags = exact_out,
     .meta = typed_meta<meta_triangle>,
     .cpu = typed_kernel<triangle<false>>,
     .derivatives = {vjp("self",
@@ -512,7 +515,7 @@ OP(diag){
     .doc = "A matrix with a 1-d tensor along a diagonal, or the diagonal of a matrix as a copy.",
     .forms = function | method | out,
     .composite = Composite::Implicit,
-    .flags = out_follows,
+    .flags = out_follows | exact_out,
     .any = typed_kernel<diag>,
 };
 OP(diagflat){

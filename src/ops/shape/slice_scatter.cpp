@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "dispatch/batch.h"
+#include "dispatch/out_dtype.h"
 #include "ops/create/copy.h"
 #include "ops/create/creation.h"
 #include "ops/meta_rules.h"
@@ -85,6 +86,7 @@ OP(slice_scatter){
     .doc = "A copy of self with src in the place of a slice of a dimension.",
     .forms = function_method | out,
     .composite = Composite::Explicit,
+    .flags = exact_out,
     .any = typed_kernel<slice_scatter>,
     .derivatives =
         {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "dispatch/out_dtype.h"
 #include "ops/create/copy.h"
 #include "ops/create/creation.h"
 #include "ops/meta_rules.h"
@@ -227,6 +228,7 @@ OP(narrow_copy){
     .doc = "A copy of `length` indices of a dimension from `start` on.",
     .forms = function | method | out,
     .composite = Composite::Explicit,
+    .flags = exact_out,
     .any = typed_kernel<narrow_copy>,
     .derivatives = {vjp("self", narrow_gradient)},
 };

@@ -1,6 +1,7 @@
 // Sorting and what is chosen by order: largest values, medians, modes, quantiles.
 #include "ops/sort/sort.h"
 
+#include "dispatch/out_dtype.h"
 #include "kernels/cpu/reduce/plan.h"
 #include "kernels/cpu/sort/sort.h"
 #include "ops/create/copy.h"
@@ -31,8 +32,6 @@ void check_sortable(const char* op, const Tensor& self) {
 void meta_sort(Meta& m, const Tensor& self, std::optional<bool>, int64_t dim, bool) {
   wrap_dim(dim, self.dim());
   check_sortable("Sort", self);
-  reduction::check_out_dtype(m, 0, self.dtype());
-  reduction::check_out_dtype(m, 1, DType::Int64);
   m.result_like(0, self, self.dtype());
   m.result_like(1, self, DType::Int64);
 }
@@ -238,6 +237,7 @@ OP(sort_stable){
         "order, NaN is greatest.",
     .forms = function | method | out,
     .out_name = "values_stable",
+    .flags = exact_out,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_sort>,
     .cpu = typed_kernel<cpu::sort>,
@@ -253,6 +253,7 @@ OP(sort){
     .forms = function | method | out,
     .out_name = "values",
     .composite = Composite::Explicit,
+    .flags = exact_out,
     .any = typed_kernel<sort_plain>,
     .derivatives = {vjp("self", ordered_gradient, saves("indices"))},
     .node = "SortBackward0",
@@ -272,6 +273,7 @@ OP(argsort_stable){
     .doc = "Indices that put a dimension in order, equal values in their own order: int64.",
     .forms = function | method | out,
     .composite = Composite::Implicit,
+    .flags = exact_out,
     .any = typed_kernel<argsort_stable>,
 };
 OP(msort){
@@ -279,6 +281,7 @@ OP(msort){
     .doc = "Values in order along the first dimension.",
     .forms = function | method | out,
     .composite = Composite::Implicit,
+    .flags = exact_out,
     .any = typed_kernel<msort>,
 };
 OP(topk){
@@ -288,6 +291,7 @@ OP(topk){
     .doc = "The k largest (or smallest) values along a dimension and where they are: int64.",
     .forms = function | method | out,
     .out_name = "values",
+    .flags = exact_out,
     .out_layout = OutLayout::Contiguous,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_topk>,
@@ -303,6 +307,7 @@ OP(kthvalue){
     .doc = "The k-th smallest value along a dimension, counted from one, and where it is: int64.",
     .forms = function | method | out,
     .out_name = "values",
+    .flags = exact_out,
     .out_layout = OutLayout::Contiguous,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_kthvalue>,
@@ -319,6 +324,7 @@ OP(median_dim){
         "one.",
     .forms = function | method | out,
     .out_name = "dim_values",
+    .flags = exact_out,
     .out_layout = OutLayout::Contiguous,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_selected>,
@@ -342,6 +348,7 @@ OP(nanmedian_dim){
     .doc = "Median along a dimension of what is not NaN, and where it is: int64.",
     .forms = function | method | out,
     .out_name = "dim_values",
+    .flags = exact_out,
     .out_layout = OutLayout::Contiguous,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_selected>,
@@ -366,6 +373,7 @@ OP(mode){
         "int64.",
     .forms = function | method | out,
     .out_name = "values",
+    .flags = exact_out,
     .out_layout = OutLayout::Contiguous,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_selected>,
@@ -381,7 +389,7 @@ OP(quantile){
     .doc = "Quantiles of all elements or along a dimension; several q give a new first dimension.",
     .forms = function | method | out,
     .composite = Composite::Implicit,
-    .flags = out_follows,
+    .flags = out_follows | exact_out,
     .autocast_cpu = Autocast::Float32,
     .any = typed_kernel<quantile>,
 };
@@ -392,7 +400,7 @@ OP(quantile_scalar){
     .doc = "One quantile of all elements or along a dimension.",
     .forms = function | method | out,
     .composite = Composite::Implicit,
-    .flags = out_follows,
+    .flags = out_follows | exact_out,
     .autocast_cpu = Autocast::Float32,
     .any = typed_kernel<quantile_scalar>,
 };
@@ -403,7 +411,7 @@ OP(nanquantile){
     .doc = "quantile() of the elements that are not NaN.",
     .forms = function | method | out,
     .composite = Composite::Implicit,
-    .flags = out_follows,
+    .flags = out_follows | exact_out,
     .autocast_cpu = Autocast::Float32,
     .any = typed_kernel<nanquantile>,
 };
@@ -414,7 +422,7 @@ OP(nanquantile_scalar){
     .doc = "One quantile of the elements that are not NaN.",
     .forms = function | method | out,
     .composite = Composite::Implicit,
-    .flags = out_follows,
+    .flags = out_follows | exact_out,
     .autocast_cpu = Autocast::Float32,
     .any = typed_kernel<nanquantile_scalar>,
 };
