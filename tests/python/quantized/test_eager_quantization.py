@@ -77,7 +77,7 @@ def test_wrong_models_say_so():
         facula.ao.nn.quantized.Linear.from_float(nn.Tanh())
     net = nn.Sequential(nn.ConvTranspose2d(2, 2, 1))
     net.qconfig = ao.get_default_qconfig("x86")
-    with pytest.raises(AssertionError, match="Per channel"):
+    with pytest.raises(AssertionError, match="got one by channels"):
         ao.prepare(net)
 
 
