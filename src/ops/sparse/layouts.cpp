@@ -203,8 +203,7 @@ Tensor coalesced(const Tensor& t) {
     return coo_tensor(t.sizes(), ops::clone(c.indices), ops::clone(c.values), true);
   const auto groups = cpu::sparse::grouped(flat);
   const Tensor values = summed_by_group(c.values, groups.group_of, groups.numbers.numel());
-  return coo_tensor(t.sizes(), cpu::sparse::positions_of(groups.numbers, sparse_sizes(t)), values,
-                    true);
+  return coo_tensor(t.sizes(), ops::index_select(plain_indices(t), 1, groups.first), values, true);
 }
 
 }  // namespace facula::sparse

@@ -65,14 +65,22 @@ RowMatrix rows_of_coo(const Tensor& t) {
   return {cpu::sparse::row_starts(rows, t.sizes()[0]), columns, values};
 }
 
+RowMatrix rows_of_compressed(const Tensor& t) {
+  const Grid g = grid_of(t);
+  const Compressed& c = compressed(t);
+  const RowMatrix m{int64(c.compressed), int64(c.plain), ops::contiguous(c.values), g.height,
+                    g.width};
+  cpu::sparse::check_starts(m.starts, m.columns.numel());
+  return m;
+}
+
 RowMatrix rows_of(const Tensor& t) {
   if (is_coo(t)) return rows_of_coo(t);
-  if (t->layout != Layout::SparseCsr) return rows_of_coo(coo_of_compressed(t));
-  grid_of(t);
-  const Compressed& c = compressed(t);
-  const RowMatrix m{int64(c.compressed), int64(c.plain), ops::contiguous(c.values)};
-  cpu::sparse::rows_from_starts(m.starts, m.columns.numel());
-  return m;
+  return by_rows(t->layout) ? rows_of_compressed(t) : rows_of_coo(coo_of_compressed(t));
+}
+// In blocks of one element.
+RowMatrix single_rows_of(const Tensor& t) {
+  return in_blocks(t->layout) ? rows_of_coo(coo_of_compressed(t)) : rows_of(t);
 }
 
 // --- products
@@ -82,14 +90,13 @@ Tensor sparse_times_dense(const Tensor& a, const Tensor& b) {
   check_kind(ErrorKind::NotImplemented, !is_bool,
              "\"addmm_sparse_cuda\" not implemented for 'Bool'");
   const Tensor out = empty_tensor(IntVec{a.sizes()[0], b.sizes()[1]}, a.dtype());
-  cpu::sparse::multiply(rows_of(a), ops::contiguous(b), out);
+  FACULA_OF_ISA(multiply_rows)(rows_of(a), ops::contiguous(b), out);
   return out;
 }
 
-// Each element of a with each of its column's row in b.
-Tensor sparse_times_sparse(const Tensor& first, const Tensor& second) {
-  const Tensor a = is_coo(first) ? coalesced(first) : coo_of_compressed(first),
-               b = is_coo(second) ? coalesced(second) : coo_of_compressed(second);
+// Each element of a with each of its column's row in b: for matrices with many more rows and
+// columns than elements, and for bool.
+Tensor product_by_pairs(const Tensor& a, const Tensor& b) {
   const Tensor i = plain_indices(a), j = plain_indices(b);
   const auto pairs = cpu::sparse::pairs_of_equals(ops::contiguous(ops::select(i, 0, 1)),
                                                   ops::contiguous(ops::select(j, 0, 0)));
@@ -101,10 +108,43 @@ Tensor sparse_times_sparse(const Tensor& first, const Tensor& second) {
   const Tensor indices = empty_tensor(shape, DType::Int64);
   ops::copy_(ops::select(indices, 0, 0), rows);
   ops::copy_(ops::select(indices, 0, 1), columns);
+  const Tensor product =
+      coalesced(coo_tensor(IntVec{a.sizes()[0], b.sizes()[1]}, indices, values, false));
+  return coo_tensor(product.sizes(), coo(product).indices, coo(product).values, true);
+}
+
+int64_t element_count(const Tensor& t) {
+  return is_coo(t) ? nnz(coo(t)) : compressed(t).values.numel();
+}
+bool suits_rows(const Tensor& a, const Tensor& b) {
+  if (a.dtype() == DType::Bool) return false;
+  constexpr int64_t few = 1 << 16;
+  const int64_t longest = std::max({a.sizes()[0], b.sizes()[0], b.sizes()[1]});
+  return longest / 16 <= few + element_count(a) + element_count(b);
+}
+
+Tensor sparse_times_sparse(const Tensor& a, const Tensor& b) {
+  const auto as_coo = [](const Tensor& t) {
+    return is_coo(t) ? coalesced(t) : coo_of_compressed(t);
+  };
+  if (!suits_rows(a, b)) {
+    const Tensor product = product_by_pairs(as_coo(a), as_coo(b));
+    return is_coo(a) ? product : compressed_of(product, Layout::SparseCsr, {}, 0);
+  }
   const IntVec sizes{a.sizes()[0], b.sizes()[1]};
-  const Tensor product = coalesced(coo_tensor(sizes, indices, values, false));
-  const Tensor own = coo_tensor(sizes, coo(product).indices, coo(product).values, true);
-  return is_coo(first) ? own : compressed_of(own, Layout::SparseCsr, {}, 0);
+  const auto by_rows_of = [&](const Tensor& t) {
+    return single_rows_of(is_coo(t) ? coalesced(t) : t);
+  };
+  const RowMatrix product =
+      cpu::sparse::multiply_sparse(by_rows_of(a), by_rows_of(b), b.sizes()[1]);
+  if (!is_coo(a))
+    return compressed_tensor(Layout::SparseCsr, sizes, product.starts, product.columns,
+                             product.values);
+  const int64_t n = product.columns.numel(), shape[] = {2, n};
+  const Tensor indices = empty_tensor(shape, DType::Int64);
+  ops::copy_(ops::select(indices, 0, 0), cpu::sparse::rows_from_starts(product.starts, n));
+  ops::copy_(ops::select(indices, 0, 1), product.columns);
+  return coo_tensor(sizes, indices, product.values, true);
 }
 
 Tensor mm(const Tensor& a, const Tensor& b) {
@@ -236,12 +276,20 @@ Tensor sampled_mm(const Tensor& mask, const Tensor& mat1, const Tensor& mat2) {
   if (mask.dim() > 2 || in_blocks(mask->layout))
     return ops::sparse_mask(ops::matmul(mat1, mat2), mask);
   check_matrix(mask, "sampled_addmm");
-  const Tensor flat = is_coo(mask) ? flat_positions(mask) : block_numbers(mask);
-  const Tensor places = cpu::sparse::positions_of(flat, mask.sizes());
-  const Tensor values = empty_tensor(flat.sizes(), mask.dtype());
-  cpu::sparse::sampled_products(ops::contiguous(ops::select(places, 0, 0)),
-                                ops::contiguous(ops::select(places, 0, 1)), ops::contiguous(mat1),
-                                ops::contiguous(ops::t(mat2)), values);
+  const Tensor left = ops::contiguous(mat1), right = ops::contiguous(ops::t(mat2));
+  const Tensor values = empty_tensor(IntVec(1, element_count(mask)), mask.dtype());
+  const auto fill = FACULA_OF_ISA(sampled_products);
+  if (is_coo(mask)) {
+    const Tensor indices = plain_indices(mask);
+    fill(ops::contiguous(ops::select(indices, 0, 0)), ops::contiguous(ops::select(indices, 0, 1)),
+         left, right, values);
+  } else {
+    grid_of(mask);
+    const Compressed& c = compressed(mask);
+    const Tensor lines = cpu::sparse::rows_from_starts(int64(c.compressed), c.plain.numel());
+    const bool rows_first = by_rows(mask->layout);
+    fill(lines, int64(c.plain), rows_first ? left : right, rows_first ? right : left, values);
+  }
   return with_values(mask, values);
 }
 void sampled_gradients(Backward& b) {
@@ -326,8 +374,8 @@ std::tuple<Tensor, Tensor> reduce_impl(const Tensor& self, const Tensor& other,
   const Tensor out = empty_tensor(sizes, self.dtype());
   const bool picks = how == cpu::sparse::Reduce::Amax || how == cpu::sparse::Reduce::Amin;
   const Tensor chosen = empty_tensor(picks ? sizes : IntVec(1, 0), DType::Int64);
-  cpu::sparse::multiply_reduce(rows_of(self), ops::contiguous(other), how, out,
-                               picks ? chosen : Tensor());
+  FACULA_OF_ISA(reduce_rows)
+  (rows_of(self), ops::contiguous(other), how, out, picks ? chosen : Tensor());
   return {out, chosen};
 }
 Tensor mm_reduce(const Tensor& sparse, const Tensor& dense, std::string_view reduce) {

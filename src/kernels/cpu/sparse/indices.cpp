@@ -17,6 +17,45 @@ std::span<const int64_t> all_of(const Tensor& t) {
   return {t.data<int64_t>(), static_cast<size_t>(t.numel())};
 }
 
+struct Keyed {
+  int64_t key, place;
+  // The places make all different, so any sort is stable.
+  friend auto operator<=>(const Keyed&, const Keyed&) = default;
+};
+
+// By digits of 11 bits, from the lowest to the highest that differ: each pass is stable.
+void sort_by_digits(std::vector<Keyed>& all, int64_t least, uint64_t range) {
+  constexpr int digit_bits = 11;
+  constexpr uint64_t digits = uint64_t{1} << digit_bits;
+  std::vector<Keyed> other(all.size());
+  for (int shift = 0; shift < 64 && range >> shift != 0; shift += digit_bits) {
+    const auto digit = [=](const Keyed& k) {
+      const uint64_t above = static_cast<uint64_t>(k.key) - static_cast<uint64_t>(least);
+      return static_cast<size_t>(above >> shift & (digits - 1));
+    };
+    size_t at[digits] = {};
+    for (const Keyed& k : all) ++at[digit(k)];
+    std::exclusive_scan(at, at + digits, at, size_t{0});
+    for (const Keyed& k : all) other[at[digit(k)]++] = k;
+    all.swap(other);
+  }
+}
+
+// Keys with their places, sorted by both.
+std::vector<Keyed> sorted(std::span<const int64_t> keys) {
+  constexpr size_t few = 512;
+  std::vector<Keyed> all(keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) all[i] = {keys[i], static_cast<int64_t>(i)};
+  if (std::is_sorted(all.begin(), all.end())) return all;
+  if (all.size() < few) {
+    std::sort(all.begin(), all.end());
+    return all;
+  }
+  const auto [least, most] = std::minmax_element(keys.begin(), keys.end());
+  sort_by_digits(all, *least, static_cast<uint64_t>(*most) - static_cast<uint64_t>(*least));
+  return all;
+}
+
 }  // namespace
 
 Tensor flat_positions(const Tensor& indices, IntSpan sizes) {
@@ -64,28 +103,28 @@ bool strictly_ascending(const Tensor& flat) {
 }
 
 Tensor stable_order(const Tensor& flat) {
-  const auto all = all_of(flat);
-  std::vector<std::pair<int64_t, int64_t>> keyed(all.size());
-  for (size_t i = 0; i < all.size(); ++i) keyed[i] = {all[i], static_cast<int64_t>(i)};
-  // The places make all keys different, so any sort is stable.
-  if (!std::is_sorted(keyed.begin(), keyed.end())) std::sort(keyed.begin(), keyed.end());
-  const Tensor order = numbers(static_cast<int64_t>(all.size()));
+  const Tensor order = numbers(flat.numel());
   int64_t* to = order.data<int64_t>();
-  for (size_t i = 0; i < all.size(); ++i) to[i] = keyed[i].second;
+  if (std::is_sorted(all_of(flat).begin(), all_of(flat).end())) {
+    std::iota(to, to + flat.numel(), int64_t{0});
+    return order;
+  }
+  for (const Keyed& k : sorted(all_of(flat))) *to++ = k.place;
   return order;
 }
 
 Groups grouped(const Tensor& flat) {
-  const Tensor order = stable_order(flat), group_of = numbers(flat.numel());
-  const int64_t *at = order.data<int64_t>(), *key = flat.data<int64_t>();
+  const Tensor group_of = numbers(flat.numel());
   int64_t* group = group_of.data<int64_t>();
-  std::vector<int64_t> found;
-  for (int64_t i = 0; i < flat.numel(); ++i) {
-    const int64_t number = key[at[i]];
-    if (found.empty() || found.back() != number) found.push_back(number);
-    group[at[i]] = static_cast<int64_t>(found.size()) - 1;
+  std::vector<int64_t> found, first;
+  for (const Keyed& k : sorted(all_of(flat))) {
+    if (found.empty() || found.back() != k.key) {
+      found.push_back(k.key);
+      first.push_back(k.place);
+    }
+    group[k.place] = static_cast<int64_t>(found.size()) - 1;
   }
-  return {numbers(found), group_of};
+  return {numbers(found), group_of, numbers(first)};
 }
 
 Merged merged(const Tensor& a, const Tensor& b) {
@@ -161,6 +200,15 @@ Tensor rows_from_starts(const Tensor& starts, int64_t n) {
   }
   check(last == n, "compressed indices must end with nnz (", n, "); got ", last);
   return rows;
+}
+
+void check_starts(const Tensor& starts, int64_t n) {
+  const auto at = all_of(starts);
+  check(!at.empty() && at[0] == 0, "compressed indices must begin with 0");
+  for (size_t r = 1; r < at.size(); ++r)
+    check(at[r] >= at[r - 1] && at[r] <= n, "compressed indices must ascend from 0 to nnz (", n,
+          "); got ", at[r], " after ", at[r - 1]);
+  check(at.back() == n, "compressed indices must end with nnz (", n, "); got ", at.back());
 }
 
 }  // namespace facula::cpu::sparse

@@ -15,6 +15,7 @@ Tensor positions_of(const Tensor& flat, IntSpan sizes);
 struct Groups {
   Tensor numbers;   // (groups): the number that each group's members have
   Tensor group_of;  // (n): the group of each member
+  Tensor first;     // (groups): the place of each group's first member
 };
 Groups grouped(const Tensor& flat);
 // Whether each number is larger than the one before.
@@ -42,5 +43,7 @@ Pairs pairs_of_equals(const Tensor& a, const Tensor& b);
 Tensor row_starts(const Tensor& rows_of_elements, int64_t rows);
 // The row of each element, (n), from where rows begin. RuntimeError unless they ascend from 0 to n.
 Tensor rows_from_starts(const Tensor& starts, int64_t n);
+// RuntimeError unless the starts of rows ascend from 0 to n.
+void check_starts(const Tensor& starts, int64_t n);
 
 }  // namespace facula::cpu::sparse
