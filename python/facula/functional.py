@@ -168,6 +168,9 @@ def _assert(condition, message):
     assert condition, message
 
 
+_assert.__module__ = facula.__name__  # generated code calls it by its public place
+
+
 # --- construction
 
 

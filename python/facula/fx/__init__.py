@@ -7,7 +7,14 @@ whose `forward` is written from a graph.
 from __future__ import annotations
 
 from facula import _missing
-from facula.fx._symbolic_trace import PH, ProxyableClassMeta, Tracer, symbolic_trace, wrap
+from facula.fx._symbolic_trace import (
+    PH,
+    ProxyableClassMeta,
+    Tracer,
+    is_fx_symbolic_tracing,
+    symbolic_trace,
+    wrap,
+)
 from facula.fx.graph import CodeGen, Graph
 from facula.fx.graph_module import GraphModule
 from facula.fx.interpreter import Interpreter, Transformer

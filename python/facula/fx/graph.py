@@ -1,249 +1,87 @@
-"""A graph: steps in the order in which they run, and the Python code that they are written as."""
+"""A graph: steps in the order in which they run, and what is done with them."""
 
 from __future__ import annotations
 
-import builtins
-import keyword
+import copyreg
 import operator
-import re
 from contextlib import contextmanager
-from typing import NamedTuple
 
 import facula
-from facula.fx.node import Node, _get_qualified_name, map_arg
+from facula.fx import _codegen
+from facula.fx._codegen import CodeGen, PythonCode, _dtype_abbreviations, _Namespace, _snake_case
+from facula.fx.node import Node, map_aggregate, map_arg
 
 __all__ = ["CodeGen", "Graph", "PythonCode"]
 
-_BINARY = {
-    operator.add: "+",
-    operator.sub: "-",
-    operator.mul: "*",
-    operator.truediv: "/",
-    operator.floordiv: "//",
-    operator.mod: "%",
-    operator.pow: "**",
-    operator.matmul: "@",
-    operator.lshift: "<<",
-    operator.rshift: ">>",
-    operator.and_: "&",
-    operator.or_: "|",
-    operator.xor: "^",
-    operator.lt: "<",
-    operator.gt: ">",
-    operator.le: "<=",
-    operator.ge: ">=",
-    operator.eq: "==",
-    operator.ne: "!=",
-}
-_UNARY = {operator.neg: "-", operator.pos: "+", operator.invert: "~"}
+# What packages know by its place here.
+magic_methods = _codegen.magic_methods
+reflectable_magic_methods = _codegen.reflectable_magic_methods
+inplace_methods = _codegen.inplace_methods
+_BoxedCodeGen = _codegen._BoxedCodeGen
+_PyTreeCodeGen = _codegen._PyTreeCodeGen
+_PyTreeInfo = _codegen._PyTreeInfo
+_custom_builtins = _codegen._custom_builtins
+_register_custom_builtin = _codegen._register_custom_builtin
+_CustomBuiltin = _codegen._CustomBuiltin
+_ParsedStackTrace = _codegen._ParsedStackTrace
+_parse_stack_trace = _codegen.parse_stack_trace
+_is_from_torch = _codegen._is_from_torch
+_format_target = _codegen._format_target
+dtype_abbrs = _dtype_abbreviations()
 
 
-class PythonCode(NamedTuple):
-    """A function's source and the objects that its names mean."""
-
-    src: str
-    globals: dict
-
-
-class _Names:
-    """Names that are given once."""
-
-    def __init__(self):
-        self._used = {}
-
-    def create(self, candidate):
-        """A name that is free, and a valid identifier that hides no builtin."""
-        name = re.sub(r"\W", "_", candidate) or "_unnamed"
-        if name[0].isdigit():
-            name = f"_{name}"
-        match = re.fullmatch(r"(.*)_(\d+)", name)
-        base, number = (match[1], int(match[2])) if match else (name, 0)
-        while name in self._used or keyword.iskeyword(name) or hasattr(builtins, name):
-            number += 1
-            name = f"{base}_{number}"
-        self._used[name] = None
-        return name
-
-
-class CodeGen:
-    """How a graph is written as Python; subclasses write it differently."""
-
-    def gen_fn_def(self, free_vars, maybe_return_annotation=""):
-        """The line that begins the function."""
-        names = ["self", *free_vars] if not free_vars or free_vars[0] != "self" else free_vars
-        return f"def forward({', '.join(names)}){maybe_return_annotation}:"
-
-    def generate_output(self, output_args):
-        """The line that ends the function."""
-        return f"return {_code(output_args, repr)}"
-
-
-def _code(a, of_global):
-    """An argument as Python source; `of_global` names what has no literal."""
-    if isinstance(a, Node):
-        return a.name
-    if isinstance(a, tuple) and hasattr(a, "_fields"):
-        return f"{of_global(type(a))}({', '.join(_code(x, of_global) for x in a)})"
-    if isinstance(a, tuple):
-        return "(" + ", ".join(_code(x, of_global) for x in a) + ("," if len(a) == 1 else "") + ")"
-    if isinstance(a, list):
-        return "[" + ", ".join(_code(x, of_global) for x in a) + "]"
-    if isinstance(a, dict):
-        return "{" + ", ".join(f"{k!r}: {_code(v, of_global)}" for k, v in a.items()) + "}"
-    if isinstance(a, slice):
-        return f"slice({', '.join(_code(x, of_global) for x in (a.start, a.stop, a.step))})"
-    if (
-        a is None
-        or a is ...
-        or isinstance(a, (bool, int, str, bytes))
-        and type(a).__module__ == "builtins"
-    ):
-        return "..." if a is ... else repr(a)
-    return of_global(a)
-
-
-class _Writer:
-    """Writes the body of a graph's function."""
-
-    def __init__(self, graph):
-        self.graph, self.globals, self.lines, self.parameters = graph, {}, [], []
-        self._last_use = self._find_last_uses()
-
-    def _find_last_uses(self):
-        """By node, the nodes whose values nobody takes after it."""
-        last, seen = {}, set()
-        for node in reversed(list(self.graph.nodes)):
-            for used in node.all_input_nodes:
-                if used not in seen:
-                    seen.add(used)
-                    last.setdefault(node, []).append(used)
-        return last
-
-    def name_of(self, value):
-        """The name of an object in the function's globals."""
-        if isinstance(value, float):
-            if value == value and abs(value) != float("inf"):
-                return repr(value)
-            name = repr(value).lstrip("-")
-            self.globals[name] = float(name)
-            return repr(value)
-        if isinstance(value, type) and value.__module__ == "builtins":
-            return value.__name__
-        if callable(value):
-            full = _get_qualified_name(value)
-            top = full.partition(".")[0]
-            if "." not in full and hasattr(builtins, full):
-                return full
-            if top == "operator":
-                self.globals[f"_{full.replace('.', '_')}"] = value
-                return f"_{full.replace('.', '_')}"
-            if _resolve(full) is value:
-                self.globals[top] = __import__(top)
-                return full
-        elif isinstance(value, (facula.dtype, facula.device, facula.layout, facula.memory_format)):
-            top = facula.__name__
-            self.globals[top] = facula
-            self.globals["device"] = facula.device
-            return repr(value)
-        name = re.sub(r"\W", "_", getattr(value, "__name__", type(value).__name__)) or "constant"
-        number = 0
-        while self.globals.get(name, value) is not value or hasattr(builtins, name):
-            number += 1
-            name = f"{name.rstrip('0123456789_')}_{number}"
-        self.globals[name] = value
-        return name
-
-    def code(self, a):
-        return _code(a, self.name_of)
-
-    def call(self, node):
-        """The arguments of a call as source."""
-        parts = [self.code(a) for a in node.args]
-        return ", ".join(parts + [f"{k} = {self.code(v)}" for k, v in node.kwargs.items()])
-
-    def expression(self, node):
-        """The right side of a node's line."""
-        args = node.args
-        if node.op == "get_attr":
-            return _place("self", node.target)
-        if node.op == "call_module":
-            return f"{_place('self', node.target)}({self.call(node)})"
-        if node.op == "call_method":
-            rest = [self.code(a) for a in args[1:]]
-            rest += [f"{k} = {self.code(v)}" for k, v in node.kwargs.items()]
-            return f"{self.code(args[0])}.{node.target}({', '.join(rest)})"
-        if node.target in _BINARY and len(args) == 2 and not node.kwargs:
-            return f"{self.code(args[0])} {_BINARY[node.target]} {self.code(args[1])}"
-        if node.target in _UNARY and len(args) == 1:
-            return f"{_UNARY[node.target]}{self.code(args[0])}"
-        if node.target is operator.getitem and isinstance(args[0], Node):
-            return f"{self.code(args[0])}[{self.code(args[1])}]"
-        if node.target is getattr and len(args) == 2 and str(args[1]).isidentifier():
-            return f"{self.code(args[0])}.{args[1]}"
-        return f"{self.name_of(node.target)}({self.call(node)})"
-
-    def add(self, node):
-        if node.op == "placeholder":
-            default = f" = {self.code(node.args[0])}" if node.args else ""
-            name = node.target if node.target.startswith("*") else node.name
-            self.parameters.append(name + default)
-            if name.lstrip("*") != node.name:
-                self.lines.append(f"{node.name} = {name.lstrip('*')}{self._freed(node)}")
-            return
-        if node.op == "output":
-            self.lines.append(f"return {self.code(node.args[0])}")
-            return
-        self.lines.append(f"{node.name} = {self.expression(node)}{self._freed(node)}")
-
-    def _freed(self, node):
-        """Forgets values at their last use, so that their memory can go."""
-        done = [n.name for n in self._last_use.get(node, ())]
-        if not node.users and node.op not in ("placeholder",):
-            done.append(node.name)
-        return f";  {' = '.join(done)} = None" if done else ""
-
-
-def _place(root, target):
-    for part in target.split("."):
-        root = f"{root}.{part}" if part.isidentifier() else f'getattr({root}, "{part}")'
-    return root
-
-
-def _resolve(full):
-    parts = full.split(".")
-    try:
-        found = __import__(parts[0])
-        for part in parts[1:]:
-            found = getattr(found, part)
-    except (ImportError, AttributeError, ValueError):
-        return None
-    return found
+def _is_magic(name):
+    """Whether a name begins and ends with two underscores."""
+    return name.startswith("__") and name.endswith("__")
 
 
 class _NodeList:
     """The steps of a graph in order."""
 
-    def __init__(self, graph, reverse=False):
-        self.graph, self._reverse = graph, reverse
+    def __init__(self, graph, direction="_next"):
+        self.graph, self.direction = graph, direction
 
     def __iter__(self):
-        step = "_prev" if self._reverse else "_next"
-        node = getattr(self.graph._root, step)
-        while node is not self.graph._root:
+        root, step = self.graph._root, self.direction
+        node = getattr(root, step)
+        while node is not root:
             following = getattr(node, step)
             if not node._erased:
                 yield node
-            node = following
+            # A step that was put behind this one in the meantime comes next.
+            node = following if node._erased else getattr(node, step)
 
     def __reversed__(self):
-        return _NodeList(self.graph, not self._reverse)
+        return _NodeList(self.graph, "_prev" if self.direction == "_next" else "_next")
 
     def __len__(self):
-        return self.graph._count
+        return self.graph._len
+
+
+_node_list = _NodeList
+
+
+class _InsertPoint:
+    """Context manager: new steps go to another place; the place is set at once."""
+
+    def __init__(self, graph, insert):
+        self.graph, self.before = graph, graph._insert
+        graph._insert = insert
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.graph._insert = self.before
 
 
 class Graph:
     """Steps in the order in which they run.
+
+    Args:
+        owning_module (GraphModule): the module whose forward the graph is.
+        tracer_cls (type): the Tracer that made it.
+        tracer_extras (dict): what the tracer's class is to be made with.
 
     Example:
         >>> graph = facula.fx.Graph()
@@ -257,43 +95,103 @@ class Graph:
     def __init__(self, owning_module=None, tracer_cls=None, tracer_extras=None):
         self._root = Node(self, "", "root", "", (), {})
         self._insert = self._root.prepend
-        self._names, self._count, self._codegen = _Names(), 0, CodeGen()
-        self.owning_module, self._tracer_cls, self._tracer_extras = (
-            owning_module,
-            tracer_cls,
-            tracer_extras,
-        )
+        self._graph_namespace, self._len, self._is_numbered = _Namespace(), 0, False
+        self._codegen, self._co_fields = CodeGen(), {}
+        self._owning_module = owning_module
+        self._tracer_cls, self._tracer_extras = tracer_cls, tracer_extras
+
+    @property
+    def owning_module(self):
+        """The GraphModule that the graph is the forward of, or None."""
+        return self._owning_module
+
+    @owning_module.setter
+    def owning_module(self, module):
+        self._owning_module = module
 
     @property
     def nodes(self):
         """The steps, to be gone through in order or reversed."""
         return _NodeList(self)
 
+    def _number(self):
+        """Write into each step where it stands, unless nothing has moved since."""
+        if not self._is_numbered:
+            for position, node in enumerate(self.nodes):
+                node._position = position
+            self._is_numbered = True
+
     def find_nodes(self, *, op, target=None, sort=True):
-        """The steps of a kind, with a target if one is given, as a list."""
+        """The steps of a kind, with a target if one is given, as a list.
+
+        Args:
+            op (str): the kind.
+            target: what is called; needed where `op` is "call_function".
+            sort (bool): whether they come in order; they always do.
+
+        Raises:
+            AssertionError: "call_function" without a target.
+        """
+        if op == "call_function" and target is None:
+            raise AssertionError("find_nodes(): op='call_function' needs a target; got None")
         return [n for n in self.nodes if n.op == op and (target is None or n.target == target)]
 
     def output_node(self):
-        """The step that returns."""
-        return next(n for n in reversed(self.nodes) if n.op == "output")
+        """The step that returns, the last.
 
-    def create_node(self, op, target, args=None, kwargs=None, name=None, type_expr=None):
-        """Add a step where the graph is being written; returns the Node."""
-        name = self._names.create(name or self._target_name(target, op))
-        node = Node(self, name, op, target, args or (), kwargs or {}, type_expr)
-        self._insert(node)
-        self._count += 1
+        Raises:
+            AssertionError: the last step is another.
+        """
+        node = next(iter(reversed(self.nodes)), None)
+        if node is None or node.op != "output":
+            raise AssertionError(f"output_node(): the last step must be an output; got {node}")
         return node
 
-    @staticmethod
-    def _target_name(target, op):
-        if isinstance(target, str):
-            return target.replace(".", "_").lstrip("*")
-        name = getattr(target, "__name__", type(target).__name__)
-        return name.rstrip("_") if name.startswith("__") else name
+    def create_node(self, op, target, args=None, kwargs=None, name=None, type_expr=None):
+        """Add a step where the graph is being written; returns the Node.
+
+        Args:
+            op (str): its kind.
+            target: what it calls.
+            args (tuple), kwargs (dict): the arguments.
+            name (str): what it is to be called; made of the target if None.
+            type_expr: the annotation of its value.
+
+        Raises:
+            AssertionError: `args` is no tuple, or `kwargs` no dict, or `op` no kind of step.
+        """
+        args, kwargs = () if args is None else args, {} if kwargs is None else kwargs
+        if not isinstance(args, tuple):
+            raise AssertionError(f"create_node(): args must be a tuple; got {type(args).__name__}")
+        if not isinstance(kwargs, dict):
+            got = type(kwargs).__name__
+            raise AssertionError(f"create_node(): kwargs must be a dict; got {got}")
+        candidate = self._target_to_str(target) if name is None else name
+        name = self._graph_namespace.create_name(candidate, None)
+        node = Node(self, name, op, target, args, kwargs, type_expr)
+        self._insert(node)
+        self._len += 1
+        for hook in getattr(self.owning_module, "_create_node_hooks", None) or ():
+            hook(node)
+        return node
+
+    def _target_to_str(self, target):
+        if callable(target):
+            name = getattr(target, "__name__", None) or type(target).__name__
+        elif isinstance(target, str):
+            name = target
+        else:
+            raise AssertionError(f"create_node(): target must be a str; got {type(target)}")
+        return _snake_case(name[2:-2] if _is_magic(name) else name)
 
     def placeholder(self, name, type_expr=None, default_value=...):
-        """Add an argument of the function."""
+        """Add an argument of the function.
+
+        Args:
+            name (str): its name, with stars where it takes the rest.
+            type_expr: its annotation.
+            default_value: its default.
+        """
         args = () if default_value is ... else (default_value,)
         return self.create_node("placeholder", name, args, type_expr=type_expr)
 
@@ -317,47 +215,118 @@ class Graph:
         """Add the end of the function."""
         return self.create_node("output", "output", (result,), type_expr=type_expr)
 
+    def _number_of(self, tensor_node, target, *rest, value=None):
+        made = self.call_function(target, (tensor_node, *rest))
+        if value is not None:
+            made.meta["val"] = value
+        return made
+
+    def create_size_node(self, tensor_node, dim):
+        """Add the reading of a size as an operator; `meta["val"]` is it where it is known.
+
+        Args:
+            tensor_node (Node): whose value is a tensor.
+            dim (int): the dimension.
+        """
+        value = tensor_node.meta.get("val")
+        value = None if value is None else value.shape[dim]
+        return self._number_of(tensor_node, facula.ops.aten.sym_size.int, dim, value=value)
+
+    def create_stride_node(self, tensor_node, dim):
+        """Add the reading of a stride as an operator; `meta["val"]` is it where it is known."""
+        value = tensor_node.meta.get("val")
+        value = None if value is None else value.stride()[dim]
+        return self._number_of(tensor_node, facula.ops.aten.sym_stride.int, dim, value=value)
+
+    def create_storage_offset_node(self, tensor_node):
+        """Add the reading of a storage offset; `meta["val"]` is it where it is known."""
+        value = tensor_node.meta.get("val")
+        value = None if value is None else value.storage_offset()
+        target = facula.ops.aten.sym_storage_offset.default
+        return self._number_of(tensor_node, target, value=value)
+
+    def materialize_symint(self, value):
+        """The step whose value a symbolic number is; a plain number stays what it is."""
+        return self.materialize_symints([value])[0]
+
+    def materialize_symints(self, values):
+        """For each number the step that computes it; plain numbers stay what they are.
+
+        Args:
+            values (list[int | SymInt]): the numbers.
+
+        Raises:
+            NotImplementedError: a symbolic number is the value of no step.
+        """
+        return [v if isinstance(v, int) else self._step_of(v) for v in values]
+
+    def _step_of(self, value):
+        for node in self.nodes:
+            if node.meta.get("val") is value:
+                return node
+        raise NotImplementedError(
+            f"materialize_symint(): {value} must be the value of a step; steps that compute an "
+            "expression anew are not made yet"
+        )
+
+    def process_inputs(self, *args):
+        """The values of the graph's arguments for those of its function."""
+        return self._codegen.process_inputs(*args)
+
+    def process_outputs(self, out):
+        """What the function returns where the graph returns `out`."""
+        return self._codegen.process_outputs(out)
+
     def erase_node(self, to_erase):
         """Take a step out.
 
         Raises:
-            RuntimeError: others use its result.
+            RuntimeError: others use its result, or it is of another graph.
         """
         if to_erase.users:
-            raise RuntimeError(
-                f"Tried to erase Node {to_erase} but it still had {len(to_erase.users)} users in "
-                f"the graph: {to_erase.users}!"
-            )
+            users = ", ".join(map(str, to_erase.users))
+            raise RuntimeError(f"erase_node(): {to_erase} must have no users; got {users}")
+        if to_erase.graph is not self:
+            raise RuntimeError(f"erase_node(): {to_erase} must be of this graph; it is of another")
         if to_erase._erased:
             return
-        to_erase.args, to_erase.kwargs = (), {}
+        for hook in getattr(self.owning_module, "_erase_node_hooks", None) or ():
+            hook(to_erase)
         to_erase._unlink()
-        to_erase._erased = True
-        self._count -= 1
-
-    @contextmanager
-    def _inserting(self, insert):
-        before, self._insert = self._insert, insert
-        try:
-            yield
-        finally:
-            self._insert = before
+        to_erase._erased, self._is_numbered = True, False
+        self._len -= 1
+        to_erase._update_args_kwargs((), {})
 
     def inserting_before(self, n=None):
-        """Context manager: new steps go before `n`, or to the start."""
-        return self.inserting_after(self._root) if n is None else self._inserting(n.prepend)
+        """Context manager: new steps go before `n`, or to the start.
+
+        Raises:
+            AssertionError: `n` is of another graph.
+        """
+        if n is None:
+            return self.inserting_after(self._root)
+        return _InsertPoint(self, self._own(n).prepend)
 
     def inserting_after(self, n=None):
-        """Context manager: new steps go behind `n`, or to the end."""
+        """Context manager: new steps go behind `n`, or to the end.
+
+        Raises:
+            AssertionError: `n` is of another graph.
+        """
         if n is None:
             return self.inserting_before(self._root)
-        place = [n]
+        place = [self._own(n)]
 
         def insert(node):
             place[0].append(node)
             place[0] = node
 
-        return self._inserting(insert)
+        return _InsertPoint(self, insert)
+
+    def _own(self, node):
+        if node.graph is not self:
+            raise AssertionError(f"inserting: {node} must be of this graph; it is of another")
+        return node
 
     def node_copy(self, node, arg_transform=lambda x: x):
         """Add a copy of another graph's step; `arg_transform` gives this graph's nodes."""
@@ -385,21 +354,55 @@ class Graph:
 
     def __deepcopy__(self, memo=None):
         made = Graph(tracer_cls=self._tracer_cls)
-        made._codegen = self._codegen
+        made._tracer_extras, made._codegen = self._tracer_extras, self._codegen
         values = {}
         for node in self.nodes:
             values[node] = made.node_copy(node, lambda n: values[n])
         return made
 
+    def __getstate__(self):
+        # Steps by number: pickling them by reference would recurse as deep as the graph is long.
+        numbers = {node: i for i, node in enumerate(self.nodes)}
+        steps = []
+        for n in self.nodes:
+            args, kwargs = (
+                map_arg(a, lambda x: _StepNumber(numbers[x])) for a in (n.args, n.kwargs)
+            )
+            steps.append((n.op, n.name, n.target, args, kwargs, n.type, n.meta))
+        return {
+            "steps": steps,
+            "codegen": self._codegen,
+            "owning_module": self._owning_module,
+            "tracer_cls": self._tracer_cls,
+            "tracer_extras": self._tracer_extras,
+        }
+
+    def __setstate__(self, state):
+        self.__init__(state["owning_module"], state["tracer_cls"], state["tracer_extras"])
+        self._codegen = state["codegen"]
+        made = []
+
+        def node_of(a):
+            return made[a.number] if isinstance(a, _StepNumber) else a
+
+        for op, name, target, args, kwargs, annotation, meta in state["steps"]:
+            args, kwargs = map_aggregate(args, node_of), map_aggregate(kwargs, node_of)
+            made.append(self.create_node(op, target, args, dict(kwargs), name, annotation))
+            made[-1].meta = meta
+
     def eliminate_dead_code(self, is_impure_node=None):
-        """Take out steps whose results nobody uses; returns whether there were any."""
+        """Take out steps whose results nobody uses; returns whether there were any.
+
+        Args:
+            is_impure_node (callable): which steps stay all the same; `Node.is_impure` if None.
+        """
         self.lint()
-        count = self._count
+        count = self._len
         for node in reversed(self.nodes):
             stays = node.is_impure() if is_impure_node is None else is_impure_node(node)
             if not stays and not node.users:
                 self.erase_node(node)
-        return self._count < count
+        return self._len < count
 
     def lint(self):
         """Check that steps use earlier steps of this graph, and what the module has.
@@ -407,16 +410,17 @@ class Graph:
         Raises:
             RuntimeError: they do not.
         """
-        seen = set()
+        seen, names = set(), set()
         for node in self.nodes:
             for used in node.all_input_nodes:
                 if used.graph is not self:
-                    raise RuntimeError(f"Argument '{used}' of Node '{node}' is of another Graph")
+                    raise RuntimeError(f"lint(): {used}, used by {node}, is of another graph")
                 if used not in seen:
-                    raise RuntimeError(
-                        f"Argument '{used}' of Node '{node}' was used before it has been defined!"
-                    )
+                    raise RuntimeError(f"lint(): {node} uses {used} before its definition")
             seen.add(node)
+            if node.name in names:
+                raise RuntimeError(f"lint(): two nodes have the name {node.name}")
+            names.add(node.name)
             if self.owning_module is not None and node.op in ("get_attr", "call_module"):
                 self._check_target(node)
 
@@ -425,23 +429,77 @@ class Graph:
         for part in node.target.split("."):
             if not hasattr(place, part):
                 raise RuntimeError(
-                    f"Node {node} target {node.target} references nonexistent attribute {part} of "
-                    f"{type(place).__name__}"
+                    f"lint(): {node} needs {node.target}; {type(place).__name__} has no "
+                    f"attribute {part}"
                 )
             place = getattr(place, part)
+        if node.op == "call_module" and not isinstance(place, facula.nn.Module):
+            raise RuntimeError(
+                f"lint(): {node} needs a module at {node.target}; got {type(place).__name__}"
+            )
 
     def set_codegen(self, codegen):
         """Choose how the graph is written as Python."""
         self._codegen = codegen
 
-    def python_code(self, root_module, **options):
-        """The graph as a function's source with its globals; returns a PythonCode."""
-        writer = _Writer(self)
-        for node in self.nodes:
-            writer.add(node)
-        head = self._codegen.gen_fn_def(list(writer.parameters))
-        body = "\n".join(f"    {line}" for line in writer.lines or ["pass"])
-        return PythonCode(f"\n\n\n{head}\n{body}\n    ", writer.globals)
+    @contextmanager
+    def on_generate_code(self, make_transformer):
+        """Context manager: the lines of generated code go through a function.
+
+        Args:
+            make_transformer (callable): given the function that was set before, or None, returns
+                the function, which takes the list of lines and returns another.
+        """
+        codegen = self._codegen
+        before = codegen._body_transformer
+        codegen._body_transformer = make_transformer(before)
+        try:
+            yield
+        finally:
+            codegen._body_transformer = before
+
+    def python_code(
+        self,
+        root_module,
+        *,
+        verbose=False,
+        include_stride=False,
+        include_device=False,
+        colored=False,
+        expanded_def=False,
+        record_func=False,
+        additional_meta=None,
+    ):
+        """The graph as a function's source with its globals.
+
+        Args:
+            root_module (str): the name of the module in the source, "self".
+            verbose (bool): whether sizes and places are shown.
+            include_stride, include_device (bool): whether they are shown with the sizes.
+            colored (bool): whether the text has colours for terminals.
+            expanded_def (bool): whether each argument has a line of its own.
+            record_func (bool): not supported.
+            additional_meta (list[str]): keys of `meta` that are shown as well.
+
+        Returns:
+            PythonCode: with fields `src` and `globals`.
+
+        Raises:
+            NotImplementedError: `record_func` is set.
+        """
+        if record_func:
+            raise NotImplementedError("python_code(): record_func is not supported")
+        return self._codegen._gen_python_code(
+            self.nodes,
+            root_module,
+            _Namespace(),
+            verbose=verbose,
+            include_stride=include_stride,
+            include_device=include_device,
+            colored=colored,
+            expanded_def=expanded_def,
+            additional_meta=additional_meta,
+        )
 
     def print_tabular(self):
         """Print the steps as a table."""
@@ -453,5 +511,20 @@ class Graph:
             print("  ".join(text.ljust(w) for text, w in zip(row, widths, strict=True)).rstrip())
 
     def __str__(self):
-        lines = [f"    {node.format_node()}" for node in self.nodes]
-        return "\n".join(["graph():", *lines])
+        return "\n".join(["graph():", *(f"    {node.format_node()}" for node in self.nodes)])
+
+
+class _StepNumber:
+    """A step in a pickled graph."""
+
+    def __init__(self, number):
+        self.number = number
+
+
+def _operator_of(name):
+    """The operator of a dotted name: `aten.add.Tensor`."""
+    return operator.attrgetter(name)(facula.ops)
+
+
+for _kind in (facula._C.OpOverload, facula._C.OpOverloadPacket):
+    copyreg.pickle(_kind, lambda op: (_operator_of, (str(op),)))

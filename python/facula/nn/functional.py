@@ -62,7 +62,7 @@ def __getattr__(name):
 
         module = import_module(f"facula.nn._functional.{_FILE_OF[name]}")
         value = getattr(module, name)
-        if not name.startswith("_"):
+        if not name.startswith("_") and not hasattr(value, "_by_method"):
             value = _C.overridable(value, __name__, *getattr(value, "_direct", ()))
     elif name in _OPERATOR_OF:
         value = _operator(_OPERATOR_OF[name] or name)

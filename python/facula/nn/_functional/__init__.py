@@ -20,3 +20,9 @@ def same_as(operator, least, most):
         return function
 
     return mark
+
+
+def by_method(function):
+    """Mark a function that calls a method of its argument: overrides are told of the method."""
+    function._by_method = True
+    return function

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import facula
-from facula.nn._functional import same_as
+from facula.nn._functional import by_method, same_as
 
 _nn = facula._C._nn
 
@@ -110,11 +110,13 @@ def glu(input, dim=-1):
     return _nn.glu(input, dim)
 
 
+@by_method
 def sigmoid(input):
     """1 / (1 + exp(-x)), elementwise; returns a Tensor."""
     return input.sigmoid()
 
 
+@by_method
 def tanh(input):
     """Hyperbolic tangent, elementwise; returns a Tensor."""
     return input.tanh()
