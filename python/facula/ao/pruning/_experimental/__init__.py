@@ -1,0 +1,1 @@
+"""Pruning of whole channels, of tensors outside models, and of activations."""

@@ -1,0 +1,1 @@
+"""A sparsifier of the inputs of layers."""

@@ -1,0 +1,1 @@
+"""Schedulers: the level of sparsity as a function of the epoch."""
