@@ -214,41 +214,32 @@ for _dims in (1, 2, 3):
 # --- arithmetic
 
 
-def _add(a, b):
-    return a + b
-
-
-def _mul(a, b):
-    return a * b
-
-
 def _positive(values):
     return values.relu()
 
 
-def _define_binary(name, compute, finish):
+def _define_binary(name, is_product, relu):
+    run = facula.ops.aten._quantized_binary
+
     def with_scale(qa, qb, scale=None, zero_point=None, *, out=None):
         if not isinstance(qb, facula.Tensor) or not isinstance(qa, facula.Tensor):
             return with_number(qa, qb)
         if out is None and isinstance(scale, facula.Tensor):
             out = scale
-        values = compute(qa.dequantize(), qb.dequantize())
-        values = finish(values) if finish else values
-        if out is not None:
-            return out.copy_(_as_before(values, out))
-        return _quantized(values, scale, zero_point, qa)
+        if out is None:
+            return run(qa, qb, float(scale), int(zero_point), is_product, relu)
+        return out.copy_(run(qa, qb, out.q_scale(), out.q_zero_point(), is_product, relu))
 
     def with_number(qa, b):
         if not isinstance(qa, facula.Tensor):
             qa, b = b, qa
         number = b.item() if isinstance(b, facula.Tensor) else b
-        return _by_number(qa, number, name.startswith("mul"), finish is not None)
+        return _by_number(qa, number, is_product, relu)
 
     with_scale.__doc__ = "The operator on the values; the result is quantized anew."
     with_number.__doc__ = "The operator with a number, which the result's scale takes up."
     _operator(with_scale, name)
-    base, _, relu = name.partition("_")
-    _operator(with_number, f"{base}_scalar" + ("_relu" if relu else ""))
+    _operator(with_number, f"{name.removesuffix('_relu')}_scalar" + ("_relu" if relu else ""))
 
 
 def _by_number(qa, number, is_product, relu):
@@ -284,9 +275,9 @@ def _bounds(dtype):
     return (0, 255) if dtype is facula.quint8 else (-(2**31), 2**31 - 1)
 
 
-for _finish, _suffix in ((None, ""), (_positive, "_relu")):
-    _define_binary("add" + _suffix, _add, _finish)
-    _define_binary("mul" + _suffix, _mul, _finish)
+for _relu, _suffix in ((False, ""), (True, "_relu")):
+    _define_binary("add" + _suffix, False, _relu)
+    _define_binary("mul" + _suffix, True, _relu)
 
 
 def _define_cat(name, finish):

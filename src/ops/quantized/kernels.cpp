@@ -1,5 +1,6 @@
 // facula's operators on quantized tensors. Most of them either move integers about, and run on
 // these, or compute, and run on the floats; results are quantized as the first such argument is.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "dispatch/mutations.h"
 #include "ops/create/copy.h"
 #include "ops/create/creation.h"
+#include "ops/elementwise/clamp.h"
 #include "ops/elementwise/comparison.h"
 #include "ops/quantized/quantizer.h"
 #include "ops/shape/view.h"
@@ -184,6 +186,17 @@ void through_floats(void*, OpCall& c) {
   run_plainly(c, plain, [&](const Tensor& t) { return quantized_like(t, first); });
 }
 
+// The integer of zero is the least that is left.
+void relu(void*, OpCall& c) {
+  const Tensor& self = c.tensor(0);
+  if (per_byte(self.dtype()) > 1 || quantizer_of(self).per_channel())
+    return through_floats(nullptr, c);
+  const IntegerRange r = range_of(self.dtype());
+  const Quantizer q = quantizer_of(self);
+  const int64_t zero = std::clamp(q.zero_point, r.least, r.greatest);
+  set_result(c.results[0], over_integers(ops::clamp_min(integers_of(self), zero), self.dtype(), q));
+}
+
 // Comparisons, and what gives numbers: channels do not matter.
 void values_only(void*, OpCall& c) {
   PlainArguments plain(c, as_floats);
@@ -351,7 +364,6 @@ const std::vector<KernelRow>& rows() {
         "stack",
         "mean",
         "mean.dim",
-        "relu",
         "hardtanh",
         "leaky_relu",
         "elu",
@@ -373,6 +385,7 @@ const std::vector<KernelRow>& rows() {
       {values_only,
        {"eq.Tensor", "eq.Scalar", "ne.Tensor", "ne.Scalar", "lt.Tensor", "lt.Scalar", "le.Tensor",
         "le.Scalar", "gt.Tensor", "gt.Scalar", "ge.Tensor", "ge.Scalar", "_local_scalar_dense"}},
+      {relu, {"relu"}},
       {onto_unit, {"sigmoid", "hardsigmoid"}},
       {onto_unit_ball, {"tanh"}},
       {clone, {"clone"}},

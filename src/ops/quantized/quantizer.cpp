@@ -161,16 +161,6 @@ bool walks_memory(const Tensor& t, const Quantizer& q) {
   return !q.per_channel() && is_dense_non_overlapping(t.sizes(), t.strides());
 }
 
-void check_zero_point(const Quantizer& q, DType dtype) {
-  // PyTorch leaves those of packed elements unchecked.
-  if (q.per_channel() || per_byte(dtype) > 1) return;
-  const IntegerRange r = range_of(dtype);
-  check(q.zero_point >= r.least, "quantize_tensor_per_tensor_affine zero_point ", q.zero_point,
-        " is below lower bound.");
-  check(q.zero_point <= r.greatest, "quantize_tensor_per_tensor_affine zero_point ", q.zero_point,
-        " is above upper bound.");
-}
-
 void pack(const uint8_t* from, int64_t n, DType dtype, uint8_t* to) {
   const int each = per_byte(dtype), bits = bits_of(dtype);
   for (int64_t i = 0; i < n; ++i) {
@@ -185,6 +175,16 @@ void unpack(const uint8_t* from, int64_t n, DType dtype, uint8_t* to) {
 }
 
 }  // namespace
+
+void check_zero_point(const Quantizer& q, DType dtype) {
+  // PyTorch leaves those of packed elements unchecked.
+  if (q.per_channel() || per_byte(dtype) > 1) return;
+  const IntegerRange r = range_of(dtype);
+  check(q.zero_point >= r.least, "quantize_tensor_per_tensor_affine zero_point ", q.zero_point,
+        " is below lower bound.");
+  check(q.zero_point <= r.greatest, "quantize_tensor_per_tensor_affine zero_point ", q.zero_point,
+        " is above upper bound.");
+}
 
 Tensor quantize(const Tensor& given, DType dtype, const Quantizer& q) {
   check(is_quantized(dtype), "ScalarType ", info(dtype).legacy_name,

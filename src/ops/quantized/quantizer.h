@@ -58,6 +58,8 @@ Tensor empty_quantized(IntSpan sizes, IntSpan strides, DType dtype, const Quanti
 
 // RuntimeError unless the quantizer fits a tensor of these sizes.
 void check_channels(const Quantizer& q, IntSpan sizes, const char* what);
+// RuntimeError for a zero point of a whole tensor that is no integer of the dtype.
+void check_zero_point(const Quantizer& q, DType dtype);
 // Parameters of each channel as vectors that kernels read.
 struct HeldParameters {
   explicit HeldParameters(const Quantizer& q);

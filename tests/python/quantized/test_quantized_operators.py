@@ -74,7 +74,59 @@ def test_arithmetic():
     assert facula.allclose(ops.mul_scalar(a, -2.0).dequantize(), x * -2, atol=1e-5)
 
 
+def integers(dtype, scale, zero_point, shape=(256, 3)):
+    """A quantized tensor that has every integer of a byte."""
+    n = facula.arange(shape[0] * shape[1]).reshape(shape) % 256
+    low = -128 if dtype is facula.qint8 else 0
+    plain = {facula.qint8: facula.int8, facula.quint8: facula.uint8, facula.qint32: facula.int32}
+    return facula._make_per_tensor_quantized_tensor((n + low).to(plain[dtype]), scale, zero_point)
+
+
+@pytest.mark.parametrize("dtype", (facula.qint8, facula.quint8, facula.qint32))
+@pytest.mark.parametrize("zero_point", (0, 100))
+def test_arithmetic_is_that_of_floats_quantized_anew(dtype, zero_point):
+    a, b = integers(dtype, 0.05, zero_point), integers(dtype, 0.02, 7).flip(0)
+    x, y = a.dequantize(), b.dequantize()
+    for name, values in {
+        "add": x + y,
+        "mul": x * y,
+        "add_relu": (x + y).relu(),
+        "mul_relu": (x * y).relu(),
+    }.items():
+        expected = facula.quantize_per_tensor(values, 0.06, 90, dtype)
+        for left, right in ((a, b), (a.t(), b.t()), (a[:, ::2], b[:, ::2])):
+            got = getattr(ops, name)(left, right, 0.06, 90)
+            wanted = expected if left.shape == a.shape else expected[:, ::2]
+            wanted = expected.t() if left.shape == a.t().shape else wanted
+            assert facula.equal(got.int_repr(), wanted.int_repr())
+        out = facula.quantize_per_tensor(facula.zeros(a.shape), 0.06, 90, dtype)
+        getattr(ops, name)(a, b, out=out)
+        assert facula.equal(out.int_repr(), expected.int_repr())
+    assert ops.add(a[:0], b[:0], 0.1, 3).shape == (0, 3)
+
+
+@pytest.mark.parametrize("dtype", (facula.qint8, facula.quint8, facula.qint32))
+def test_relu_leaves_integers_from_the_zero_point_on(dtype):
+    a = integers(dtype, 0.05, 100)
+    expected = a.int_repr().clamp(min=100)
+    for q in (a, a.t(), a[::2, 1:]):
+        want = expected if q is a else expected.t() if q.shape == (3, 256) else expected[::2, 1:]
+        assert facula.equal(q.relu().int_repr(), want) and q.relu().q_zero_point() == 100
+    a.relu_()
+    assert facula.equal(a.int_repr(), expected)
+
+
+def test_relu_of_channels():
+    x = facula.linspace(-1, 1, 12).reshape(3, 4)
+    scales, zeros = facula.tensor([0.01, 0.02, 0.03]), facula.tensor([0, 5, -5])
+    q = facula.quantize_per_channel(x, scales, zeros, 0, facula.qint8)
+    with pytest.raises(RuntimeError, match="uniformly"):
+        q.relu()
+
+
 def test_wrong_inputs_raise():
+    with pytest.raises(RuntimeError, match="zero_point"):
+        ops.add(quantized(2, 4), quantized(2, 4), 0.1, 1000)
     packed = ops.linear_prepack(weight_of(3, 4))
     with pytest.raises(RuntimeError, match="last dimension must be 4"):
         ops.linear(quantized(2, 5), packed, 0.1, 0)
