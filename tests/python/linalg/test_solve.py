@@ -198,3 +198,63 @@ def test_gradients_of_logarithms(dtype):
     A = (A @ A.mH + facula.eye(3, dtype=A.dtype)).requires_grad_()
     assert gradcheck(facula.logdet, (A,), check_forward_ad=True, check_batched_grad=True)
     assert gradcheck(facula.linalg.slogdet, (A,), check_forward_ad=True)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("n", [32, 33, 64, 97, 130])
+def test_triangular_systems_of_medium_size(n, dtype):
+    facula.manual_seed(n)
+    A = facula.randn(n, n, dtype=getattr(facula, dtype)) / n + facula.eye(n) * 2
+    hole = facula.full((n, n), float("nan"), dtype=A.dtype)
+    places = facula.ones(n, n).bool()
+    for upper in (False, True):
+        for unit in (False, True):
+            named = A.triu() if upper else A.tril()
+            unread = places.tril(0 if unit else -1) if upper else places.triu(0 if unit else 1)
+            given = facula.where(unread, hole, named)
+            whole = named - named.diag().diag() + facula.eye(n) if unit else named
+            for k in (0, 1, 3, 4, 40):
+                B = facula.randn(n, k, dtype=A.dtype)
+                found = facula.linalg.solve_triangular(given, B, upper=upper, unitriangular=unit)
+                assert facula.allclose(whole @ found, B, atol=1e-5)
+                turned = facula.linalg.solve_triangular(
+                    given, B.mT, upper=upper, left=False, unitriangular=unit
+                )
+                assert facula.allclose(turned @ whole, B.mT, atol=1e-5)
+                other = facula.linalg.solve_triangular(
+                    given.mT.contiguous().mT, B[:, ::2], upper=upper, unitriangular=unit
+                )
+                assert facula.allclose(other, found[:, ::2], atol=1e-5)
+
+
+def test_triangular_systems_of_a_batch_that_is_broadcast():
+    facula.manual_seed(0)
+    A = facula.randn(3, 1, 40, 40).double().tril() / 40 + facula.eye(40)
+    B = facula.randn(2, 40, 3).double()
+    found = facula.linalg.solve_triangular(A, B, upper=False)
+    assert found.shape == (3, 2, 40, 3) and facula.allclose(A @ found, B.expand(3, 2, 40, 3))
+    empty = facula.linalg.solve_triangular(A[:0], B, upper=False)
+    assert empty.shape == (0, 2, 40, 3)
+
+
+def test_triangular_systems_into_memory_that_is_given():
+    facula.manual_seed(0)
+    A = facula.randn(50, 50).double().triu() / 50 + facula.eye(50)
+    B = facula.randn(50, 50).double()
+    expected = facula.linalg.solve_triangular(A, B, upper=True)
+    for out in (B.clone(), A.clone(), facula.empty(50, 100).double()[:, ::2]):
+        same = out if out.is_contiguous() and facula.equal(out, A) else A
+        facula.linalg.solve_triangular(same, B, upper=True, out=out)
+        assert facula.equal(out, expected)
+
+
+def test_triangular_systems_have_the_same_bits_at_any_number_of_threads():
+    facula.manual_seed(0)
+    A, B = facula.randn(300, 300) / 300 + facula.eye(300), facula.randn(300, 600)
+    threads = facula.get_num_threads()
+    found = []
+    for n in (1, 2, 5):
+        facula.set_num_threads(n)
+        found.append(facula.linalg.solve_triangular(A, B, upper=True))
+    facula.set_num_threads(threads)
+    assert facula.equal(found[0], found[1]) and facula.equal(found[0], found[2])

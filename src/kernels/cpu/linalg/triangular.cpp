@@ -8,6 +8,7 @@
 #include "kernels/cpu/linalg/matrices.h"
 #include "kernels/cpu/linalg/parts.h"
 #include "kernels/cpu/linalg/side_by_side.h"
+#include "kernels/cpu/linalg/triangular_blocks.h"
 #include "kernels/cpu/loop/convert.h"
 
 namespace facula::cpu {
@@ -115,20 +116,40 @@ void solve_rows(const T* a, T* x, int64_t n, int64_t k, bool upper, bool unit) {
   }
 }
 
+// Small matrices, row by row.
 template <class T>
-void solve_all(const Tensor& A, const Tensor& X, bool upper, bool unit) {
+void solve_small_matrices(const Tensor& A, const Tensor& X, bool upper, bool unit) {
   const int64_t n = A.size(-1), k = X.size(-1);
   const T* a = A.data<T>();
   T* x = X.data<T>();
-  auto solve = [&](int64_t i) { solve_rows<T>(a + i * n * n, x + i * n * k, n, k, upper, unit); };
-  if (n > side_by_side_order) return for_each_matrix(matrix_count(X), n * n * k, solve);
   for_each_part(matrix_count(X), n * n * k, [&](int64_t first, int64_t many) {
     int64_t done = 0;
     if constexpr (!is_complex_v<T>)
       done = FACULA_OF_ISA(solve_triangular_side_by_side<T>)(a + first * n * n, x + first * n * k,
                                                              many, n, k, upper, unit);
-    for (int64_t i = done; i < many; ++i) solve(first + i);
+    for (int64_t i = first + done; i < first + many; ++i)
+      solve_rows<T>(a + i * n * n, x + i * n * k, n, k, upper, unit);
   });
+}
+
+template <class T>
+void solve_large_matrices(const Tensor& A, const Tensor& X, bool upper, bool unit) {
+  const int64_t n = A.size(-1), k = X.size(-1);
+  const auto a_at = batch_offsets(A, batch_sizes(X), 2), x_at = batch_offsets(X, batch_sizes(X), 2);
+  const T* a = A.data<T>();
+  T* x = X.data<T>();
+  for_each_matrix(matrix_count(X), n * n * k / 16, [&](int64_t i) {
+    const auto at = static_cast<size_t>(i);
+    FACULA_OF_ISA(solve_triangular_blocks<T>)
+    ({n, k, a + a_at[at], A.stride(-2), A.stride(-1), x + x_at[at], X.stride(-2), X.stride(-1),
+      upper, unit});
+  });
+}
+
+// Whether a result can hold B first and then X.
+bool solves_in_place(const Tensor& X, const Tensor& A) {
+  return !X->conj && !X->neg && X->storage != A->storage &&
+         is_dense_non_overlapping(X.sizes(), X.strides());
 }
 
 }  // namespace
@@ -152,12 +173,22 @@ void cholesky(const Tensor& A, bool upper, const Tensor& factor, const Tensor& s
 }
 
 void solve_triangular(const Tensor& A, const Tensor& B, bool upper, bool unit, const Tensor& X) {
+  if (A.size(-1) > side_by_side_order) {
+    const Tensor plain = A->conj || A->neg ? empty_tensor(A.sizes(), A.dtype()) : A;
+    if (!plain.is_same(A)) copy(plain, A);
+    const Tensor work = solves_in_place(X, A) ? X : empty_tensor(X.sizes(), X.dtype());
+    copy(work, B);
+    const auto run = [&]<class T>(Type<T>) { solve_large_matrices<T>(plain, work, upper, unit); };
+    dispatch<float, double, ComplexTypes>(A.dtype(), "triangular_solve_cpu", run);
+    if (!work.is_same(X)) copy(X, work);
+    return;
+  }
   IntVec sizes(X.sizes());
   sizes[sizes.size() - 1] = A.size(-1);
   const Tensor rows = empty_tensor(sizes, A.dtype()), work = empty_tensor(X.sizes(), X.dtype());
   copy(rows, A);
   copy(work, B);
-  auto run = [&]<class T>(Type<T>) { solve_all<T>(rows, work, upper, unit); };
+  auto run = [&]<class T>(Type<T>) { solve_small_matrices<T>(rows, work, upper, unit); };
   dispatch<float, double, ComplexTypes>(A.dtype(), "triangular_solve_cpu", run);
   copy(X, work);
 }
