@@ -1,5 +1,6 @@
 """testing.assert_close and make_tensor; utils.tensorboard's files, read back by hand."""
 
+import copy
 import struct
 import zlib
 
@@ -67,8 +68,8 @@ def test_wrong_calls_raise(tmp_path):
             writer.add_histogram("nothing", facula.empty(0))
         with pytest.raises(AssertionError):
             writer.add_image("picture", facula.ones(2, 2))
-        with pytest.raises(NotImplementedError, match="add_graph"):
-            writer.add_graph(None)
+        with pytest.raises(NotImplementedError, match="add_onnx_graph"):
+            writer.add_onnx_graph("model.onnx")
     files = FileWriter(tmp_path / "new")
     assert files.get_logdir() == str(tmp_path / "new")
     files.close()
@@ -90,3 +91,49 @@ def test_made_tensors_are_as_asked_for(dtype):
     assert made.shape == (3, 4) and made.dtype == dtype and not made.is_contiguous()
     with pytest.raises(ValueError):
         make_tensor(3, dtype=dtype, device="cpu", low=2, high=1)
+
+
+def test_a_graph_leaves_the_model_as_it_was(tmp_path, capsys):
+    model = facula.nn.Sequential(facula.nn.Linear(3, 2), facula.nn.BatchNorm1d(2))
+    model[0].eval()
+    before = copy.deepcopy(model.state_dict())
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_graph(model, facula.ones(4, 3), verbose=True)
+    shown = capsys.readouterr().out
+    assert "Sequential/Linear[0]/weight/weight" in shown
+    assert "aten::linear(input/input, Sequential/Linear[0]/weight/weight" in shown
+    assert [m.training for m in model.modules()] == [True, False, True]
+    assert not model[0]._forward_hooks and not model[0]._forward_pre_hooks
+    assert all((before[key] == value).all() for key, value in model.state_dict().items())
+
+
+WRONG_SUMMARIES = {
+    "no module": (lambda w: w.add_graph(3, facula.ones(1)), AttributeError, "Module"),
+    "no inputs": (lambda w: w.add_graph(facula.nn.Linear(2, 2)), RuntimeError, "inputs"),
+    "wrong inputs": (
+        lambda w: w.add_graph(facula.nn.Linear(2, 2), facula.ones(3, 5)),
+        RuntimeError,
+        "running the model failed",
+    ),
+    "mesh": (lambda w: w.add_mesh("m", facula.ones(3, 3)), ValueError, r"\(B, N, 3\)"),
+    "video": (lambda w: w.add_video("v", facula.ones(2, 3, 4, 4)), ValueError, "N, T, C, H, W"),
+    "points": (lambda w: w.add_embedding(facula.ones(3)), AssertionError, r"\(N, D\)"),
+    "labels": (lambda w: w.add_embedding(facula.ones(3, 2), ["a"]), AssertionError, "3 labels"),
+    "pictures": (
+        lambda w: w.add_embedding(facula.ones(1, 2), None, facula.ones(1, 4, 4)),
+        AssertionError,
+        "N, 3, H, W",
+    ),
+    "header": (
+        lambda w: w.add_embedding(facula.ones(1, 2), [["a"]], metadata_header=["x", "y"]),
+        AssertionError,
+        "metadata_header",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_SUMMARIES)
+def test_wrong_summaries_say_what_was_expected(tmp_path, name):
+    call, error, text = WRONG_SUMMARIES[name]
+    with SummaryWriter(tmp_path) as writer, pytest.raises(error, match=text):
+        call(writer)

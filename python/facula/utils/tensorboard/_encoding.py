@@ -102,6 +102,7 @@ def value(tag, content, plugin=None, plugin_content=b""):
         tag (str): its name.
         content (bytes): the field that holds the value.
         plugin (str): the plugin of TensorBoard that shows it.
+        plugin_content (bytes): a message for the plugin.
     """
     parts = [block(1, tag), content]
     if plugin is not None:

@@ -1,6 +1,9 @@
-"""Summaries of runs' parameters, of curves of precision and recall, and of charts' layouts."""
+"""Summaries of runs' parameters, curves of precision and recall, layouts, meshes and videos."""
 
 from __future__ import annotations
+
+import io
+import json
 
 import facula
 from facula.utils.tensorboard import _encoding as enc
@@ -156,3 +159,106 @@ def _chart(title, kind, tags):
         )
     series = b"".join(enc.block(i + 1, tag) for i, tag in enumerate(tags))
     return head + enc.block(3, enc.block(1, series))
+
+
+# --- meshes: tensorboard/plugins/mesh/plugin_data.proto
+
+_VERTEX, _FACE, _COLOR = 1, 2, 3
+
+
+def mesh(tag, vertices, colors=None, faces=None, config_dict=None):
+    """The Summary message (bytes) of points in space or a mesh.
+
+    Args:
+        tag (str): its name.
+        vertices (Tensor): of shape (B, N, 3). colors (Tensor): the same, from 0 to 255.
+        faces (Tensor): of shape (B, M, 3), the numbers of a triangle's vertices.
+        config_dict (dict): what three.js is to be told.
+
+    Raises:
+        ValueError: another number of dimensions than three.
+    """
+    config = json.dumps(config_dict or {}, sort_keys=True)
+    given = [(vertices, _VERTEX, "VERTEX"), (faces, _FACE, "FACE"), (colors, _COLOR, "COLOR")]
+    given = [(tensor, *kind) for tensor, *kind in given if tensor is not None]
+    components = sum(1 << number for _, number, _ in given)
+    values = []
+    for tensor, number, name in given:
+        if tensor.ndim != 3:
+            raise ValueError(
+                f"add_mesh(): expected {name.lower()} data of shape (B, N, 3); "
+                f"got {tuple(tensor.shape)}"
+            )
+        parts = [enc.block(2, tag), enc.integer(3, number), enc.block(5, config)]
+        parts.append(enc.block(6, b"".join(enc.varint(size) for size in tensor.shape)))
+        parts.append(enc.integer(7, components))
+        content = enc.tensor(tuple(tensor.shape), tensor.float().flatten().tolist())
+        values.append(enc.value(f"{tag}_{name}", enc.block(8, content), "mesh", b"".join(parts)))
+    return b"".join(values)
+
+
+# --- moving pictures
+
+
+def _side_by_side(videos):
+    """Videos in a grid of about as many rows as columns.
+
+    Args:
+        videos (Tensor): of shape (N, T, C, H, W).
+
+    Returns:
+        Tensor: of shape (T, rows * H, columns * W, C); empty places are zero.
+    """
+    count, frames, channels, height, width = videos.shape
+    places = 1 << (count - 1).bit_length()
+    empty = videos.new_zeros(places - count, frames, channels, height, width)
+    rows = 1 << (count.bit_length() - 1) // 2
+    columns = places // rows
+    grid = facula.cat([videos, empty]).view(rows, columns, frames, channels, height, width)
+    grid = grid.permute(2, 0, 4, 1, 5, 3)
+    return grid.reshape(frames, rows * height, columns * width, channels)
+
+
+def video(tag, tensor, fps=4):
+    """The Summary message (bytes) of moving pictures, as a GIF (needs Pillow).
+
+    Without Pillow a line says so, and the value is empty.
+
+    Args:
+        tag (str): its name.
+        tensor (Tensor): of shape (N, T, C, H, W), C of 1 or 3: uint8, or floats from 0 to 1.
+        fps (float): pictures a second.
+
+    Raises:
+        ValueError: another number of dimensions or of channels.
+    """
+    if tensor.ndim != 5 or tensor.shape[2] not in (1, 3):
+        raise ValueError(
+            f"add_video(): expected shape (N, T, C, H, W) with 1 or 3 channels; "
+            f"got {tuple(tensor.shape)}"
+        )
+    if tensor.dtype != facula.uint8:
+        tensor = (tensor.float() * 255).clamp(0, 255).to(facula.uint8)
+    frames = _side_by_side(tensor)
+    try:
+        from PIL import Image
+    except ImportError:
+        print("add_video(): the package pillow is needed to write a GIF, and is missing")
+        return enc.block(1, enc.block(1, tag))
+    _, height, width, channels = frames.shape
+    mode = "L" if channels == 1 else "RGB"
+    made = [
+        Image.frombytes(mode, (width, height), bytes(frame.contiguous().flatten().tolist()))
+        for frame in frames
+    ]
+    file = io.BytesIO()
+    made[0].save(
+        file,
+        "GIF",
+        save_all=True,
+        append_images=made[1:],
+        duration=round(1000 / fps),
+        loop=0,
+    )
+    parts = (enc.integer(1, height), enc.integer(2, width), enc.integer(3, channels))
+    return enc.value(tag, enc.block(4, b"".join(parts) + enc.block(4, file.getvalue())))

@@ -104,7 +104,7 @@ class FileWriter:
         graph, steps = graph_profile
         self.add_event(enc.block(4, _encoded(graph)), walltime=walltime)
         run = enc.block(1, "step1") + enc.block(2, enc.block(1, _encoded(steps)))
-        self.add_event(enc.block(14, run), walltime=walltime)
+        self.add_event(enc.block(8, run), walltime=walltime)
 
     def add_onnx_graph(self, graph, walltime=None):
         """Write a graph (a GraphDef message) that was read from a file of ONNX."""
@@ -173,6 +173,7 @@ class SummaryWriter:
         self.log_dir = log_dir
         self._options = (max_queue, flush_secs, filename_suffix)
         self.file_writer = self.all_writers = None
+        self._projected = []
         writer = self._get_file_writer()
         if purge_step is not None:
             start = enc.block(7, enc.integer(1, 1))  # a SessionLog that says START
@@ -320,12 +321,88 @@ class SummaryWriter:
         raise NotImplementedError(f"SummaryWriter.{what}() is missing")
 
     def add_graph(self, model, input_to_model=None, verbose=False, use_strict_trace=True):
-        """Write a model's graph: NotImplementedError."""
-        self._missing("add_graph")
+        """Write a model's graph: the calls of one run, under the names of its modules.
 
-    def add_embedding(self, mat, metadata=None, label_img=None, global_step=None, tag="default"):
-        """Write points for the projector: NotImplementedError."""
-        self._missing("add_embedding")
+        The model runs in evaluation mode, without gradients.
+
+        Args:
+            model (Module).
+            input_to_model (Tensor or sequence): its inputs.
+            verbose (bool): print the nodes.
+            use_strict_trace (bool): accepted for compatibility.
+
+        Raises:
+            AttributeError: `model` is no Module.
+            RuntimeError: there are no inputs, or the model raised an error.
+
+        Example:
+            >>> import tempfile
+            >>> with SummaryWriter(tempfile.mkdtemp()) as writer:
+            ...     writer.add_graph(facula.nn.Linear(2, 1), facula.ones(3, 2))
+        """
+        from facula.utils.tensorboard._pytorch_graph import graph
+
+        made = graph(model, input_to_model, verbose, use_strict_trace)
+        self._get_file_writer().add_graph(made)
+
+    def add_embedding(
+        self,
+        mat,
+        metadata=None,
+        label_img=None,
+        global_step=None,
+        tag="default",
+        metadata_header=None,
+    ):
+        """Write points for the projector.
+
+        Args:
+            mat (Tensor or array): the points, of shape (N, D).
+            metadata (sequence, optional): a label for each, or a sequence of them.
+            label_img (Tensor or array, optional): a picture for each, of shape (N, 3, H, W).
+            global_step (int): the step. tag (str): their name.
+            metadata_header (sequence of str, optional): names of a label's parts.
+
+        Raises:
+            AssertionError: sizes that do not fit.
+
+        Example:
+            >>> import tempfile
+            >>> with SummaryWriter(tempfile.mkdtemp()) as writer:
+            ...     writer.add_embedding(facula.rand(3, 5), metadata=["a", "b", "c"])
+        """
+        from facula.utils.tensorboard import _embedding
+
+        points = _tensor(mat).detach()
+        if points.ndim != 2:
+            raise AssertionError(
+                f"add_embedding(): expected points of shape (N, D); got {tuple(points.shape)}"
+            )
+        pictures = None if label_img is None else _tensor(label_img).detach()
+        for what, given in (("labels", metadata), ("pictures", pictures)):
+            if given is not None and len(given) != len(points):
+                raise AssertionError(
+                    f"add_embedding(): expected {len(points)} {what}, as there are points; "
+                    f"got {len(given)}"
+                )
+        step = f"{0 if global_step is None else global_step:05d}"
+        escaped = tag.replace("%", "%25").replace("/", "%2f").replace("\\", "%5c")
+        folder, base = f"{step}/{escaped}", self._get_file_writer().get_logdir()
+        path = os.path.join(base, step, escaped)
+        if os.path.exists(path):
+            print(f"add_embedding(): {path} exists and is written anew; is global_step missing?")
+        os.makedirs(path, exist_ok=True)
+        if metadata is not None:
+            _embedding.write_metadata(metadata, path, metadata_header)
+        if pictures is not None:
+            whole = _as_hwc(_embedding.sprite(pictures), "CHW")
+            with open(os.path.join(path, "sprite.png"), "wb") as file:
+                file.write(_png(whole))
+        _embedding.write_tensors(points, path)
+        has_metadata = metadata is not None
+        self._projected.append(_embedding.config_entry(folder, tag, step, has_metadata, pictures))
+        with open(os.path.join(base, "projector_config.pbtxt"), "w", encoding="utf-8") as file:
+            file.write("".join(self._projected))
 
     def add_audio(self, tag, snd_tensor, global_step=None, sample_rate=44100, walltime=None):
         """Write a sound: numbers from -1 to 1."""
@@ -336,8 +413,20 @@ class SummaryWriter:
         self._add(tag, content, global_step, walltime)
 
     def add_video(self, tag, vid_tensor, global_step=None, fps=4, walltime=None):
-        """Write moving pictures: NotImplementedError."""
-        self._missing("add_video")
+        """Write moving pictures, as a GIF (needs Pillow).
+
+        Args:
+            vid_tensor (Tensor or array): of shape (N, T, C, H, W), videos side by side: uint8, or
+                floats from 0 to 1.
+            fps (float): pictures a second.
+
+        Raises:
+            ValueError: another number of dimensions, or neither 1 nor 3 channels.
+        """
+        from facula.utils.tensorboard.summary import video
+
+        made = video(tag, _tensor(vid_tensor).detach(), fps)
+        self._get_file_writer().add_summary(made, global_step, walltime)
 
     def add_pr_curve(
         self,
@@ -479,9 +568,32 @@ class SummaryWriter:
         """Write the graph of a file of ONNX: NotImplementedError, as facula does not read ONNX."""
         self._missing("add_onnx_graph")
 
-    def add_mesh(self, tag, vertices, colors=None, faces=None, config_dict=None, global_step=None):
-        """Write a mesh: NotImplementedError."""
-        self._missing("add_mesh")
+    def add_mesh(
+        self,
+        tag,
+        vertices,
+        colors=None,
+        faces=None,
+        config_dict=None,
+        global_step=None,
+        walltime=None,
+    ):
+        """Write points in space, or a mesh.
+
+        Args:
+            vertices (Tensor or array): of shape (B, N, 3).
+            colors (Tensor or array, optional): of each vertex, from 0 to 255.
+            faces (Tensor or array, optional): triangles of vertices, of shape (B, M, 3).
+            config_dict (dict, optional): what three.js is to be told, such as a camera.
+
+        Raises:
+            ValueError: another number of dimensions.
+        """
+        from facula.utils.tensorboard.summary import mesh
+
+        given = [None if t is None else _tensor(t).detach() for t in (vertices, colors, faces)]
+        made = mesh(tag, *given, config_dict)
+        self._get_file_writer().add_summary(made, global_step, walltime)
 
     def flush(self):
         """Write what is held back."""
