@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include "autograd/forward.h"
 #include "autograd/variable.h"
@@ -55,6 +56,25 @@ uint32_t written_results(const OpInfo& info) {
   for (int k = 0; k < info.results; ++k)
     if (info.alias_of[k] >= 0) bits &= ~(1u << info.alias_of[k]);
   return bits;
+}
+
+// The arguments in the order of their names, in which recorded programs have their derivatives.
+std::vector<int> args_by_name(const OpInfo& info) {
+  std::vector<int> order(static_cast<size_t>(info.base_args));
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, {}, [&](int i) -> const std::string& {
+    return info.schema.args[static_cast<size_t>(i)].name;
+  });
+  return order;
+}
+
+// Whether a row that is wanted is not fused.
+bool any_single_row(const OpInfo& info, const OpRecord& record, uint32_t wanted) {
+  for (int i = 0; i < info.base_args; ++i) {
+    const int row = info.derivative_of[i];
+    if (row >= 0 && (wanted >> i & 1) && !record.derivatives[row].fused) return true;
+  }
+  return false;
 }
 
 // In forward mode, a dummy node for the edges of inputs with a tangent.
@@ -257,20 +277,25 @@ Gradients OpNode::apply(Gradients grads) {
   // Rules that are not fused get zeros in place of undefined gradients.
   const auto made =
       grads.begin() + static_cast<std::ptrdiff_t>(std::min(grads.size(), outputs.size()));
-  const bool gaps = std::any_of(grads.begin(), made, [](const Tensor& g) { return !g.defined(); });
+  bool gaps = std::any_of(grads.begin(), made, [](const Tensor& g) { return !g.defined(); });
+  if (gaps) gaps = any_single_row(info, record, wanted_);
   const Gradients filled = gaps ? with_zeros(grads) : Gradients();
   Backward single(*this, gaps ? filled : grads);
   uint32_t done = 0;
-  for (int i = 0; i < info.base_args; ++i) {
+  const auto run = [&](int i) {
     const int row = info.derivative_of[i];
-    if (row < 0 || !(wanted_ >> i & 1) || !is_tensor_arg(info, i)) continue;
+    if (row < 0 || !(wanted_ >> i & 1) || !is_tensor_arg(info, i)) return;
     if (record.derivatives[row].fused) {
       if (!(done >> row & 1)) record.derivatives[row].fused(fused);
       done |= 1u << row;
-      continue;
+      return;
     }
     out[edge_of(i)] = run_row(single, row);
-  }
+  };
+  if (thread_state.modes) [[unlikely]]
+    for (int i : args_by_name(info)) run(i);
+  else
+    for (int i = 0; i < info.base_args; ++i) run(i);
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include "autograd/anomaly.h"
 #include "autograd/copy_slices.h"
 #include "autograd/forward.h"
+#include "autograd/seen_program.h"
 #include "autograd/variable.h"
 #include "dispatch/mutations.h"
 #include "ops/shape/view.h"
@@ -91,11 +92,14 @@ void set_saved_tensor_state(const std::shared_ptr<SavedTensorState>& s) {
   in_force() = s.get();
 }
 
+bool (*program_is_seen)() = nullptr;
+
 namespace {
 // Another tensor over the same values, without a grad_fn. For a class with __torch_dispatch__ the
-// class makes it, since only it knows what its tensors hold.
+// class makes it, since only it knows what its tensors hold; modes in Python are told of it.
+bool is_seen() { return thread_state.modes && program_is_seen && program_is_seen(); }
 Tensor plain_header(const Tensor& t) {
-  return t->layers.has(Layer::Subclass) ? ops::detach(t) : alias_tensor(t);
+  return is_seen() || t->layers.has(Layer::Subclass) ? ops::detach(t) : alias_tensor(t);
 }
 }  // namespace
 
@@ -115,7 +119,9 @@ SavedTensor::SavedTensor(const Tensor& t, bool is_output)
       pack(t, hooks);
       return;
     }
-  if (!is_output) {
+  // A result without a grad_fn is no cycle: a mode that knows it meets it again.
+  if (is_output && is_seen() && !requires_grad(t)) is_output_ = false;
+  if (!is_output_) {
     data_ = t;
     return;
   }

@@ -177,7 +177,8 @@ Tensor start_of(const Tensor& root, const Tensor& given, size_t i) {
         "grad can be implicitly created only for real scalar outputs but got facula.",
         name(root.dtype()));
   static NamedOperator ones("ones_like");
-  return ones.tensor({pack(root)});
+  return ones.tensor(
+      {pack(root), Value(), Value(), Value(), Value(), pack(MemoryFormat::Preserve)});
 }
 Tensor start_of(const Edge& root, const Tensor& given, size_t i) {
   const OutputMeta& m = root.node->outputs[root.output_nr];

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "autograd/seen_program.h"
 #include "bindings/call/callable.h"
 #include "bindings/call/convert.h"
 #include "bindings/call/handler_results.h"
@@ -164,7 +165,14 @@ struct PythonMode final : DispatchMode {
   PyObject* mode;
 };
 
+bool python_mode_is_on() {
+  for (const DispatchMode* m = thread_state.modes; m; m = m->below)
+    if (dynamic_cast<const PythonMode*>(m)) return true;
+  return false;
+}
+
 Object push(PyObject*, PyObject* mode) {
+  program_is_seen = &python_mode_is_on;
   push_mode(new PythonMode(mode));
   return none();
 }

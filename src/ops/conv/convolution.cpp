@@ -249,14 +249,14 @@ Tensor convolve(const Tensor& input, const Tensor& weight, const Tensor& bias, I
   return added ? ops::squeeze(y, 0) : y;
 }
 
-constexpr int64_t zero_list[] = {0};
+constexpr int64_t zero_list[] = {0, 0, 0};
 
 template <int spatial>
 Tensor conv(const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride,
             IntSpan padding, IntSpan dilation, int64_t groups) {
   static constexpr const char* names[] = {"", "conv1d", "conv2d", "conv3d"};
-  return convolve(input, weight, bias, stride, padding, dilation, false, zero_list, groups, spatial,
-                  names[spatial]);
+  return convolve(input, weight, bias, stride, padding, dilation, false,
+                  IntSpan(zero_list, spatial), groups, spatial, names[spatial]);
 }
 
 template <int spatial>
@@ -273,7 +273,8 @@ template <int spatial>
 Tensor conv_padding(const Tensor& input, const Tensor& weight, const Tensor& bias, IntSpan stride,
                     std::string_view padding, IntSpan dilation, int64_t groups) {
   if (padding == "valid")
-    return conv<spatial>(input, weight, bias, stride, zero_list, dilation, groups);
+    return conv<spatial>(input, weight, bias, stride, IntSpan(zero_list, spatial), dilation,
+                         groups);
   check(padding == "same", "Invalid padding string: '", padding, "'");
   for (int64_t s : stride) check(s == 1, "conv(): padding='same' needs stride 1; got ", s);
   const IntVec step = expanded(dilation, spatial, "dilation");

@@ -183,7 +183,7 @@ Tensor placed(const Labelled& x, const Labels& order) {
   for (int l : order)
     if (!has(labels, l)) {
       labels.push_back(l);
-      t = ops::unsqueeze(t, -1);
+      t = ops::unsqueeze(t, t.dim());
     }
   IntVec dims;
   for (int l : order) dims.push_back(position(labels, l));

@@ -226,21 +226,23 @@ Tensor swapped(const Tensor& weight) {
 }
 
 // Rows of any number of dimensions as a matrix, and the product given their shape back.
-Tensor affine_rows(const Tensor& input, const Tensor& w, const Tensor& bias) {
+Tensor affine_rows(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   const IntSpan outer = input.sizes().first(static_cast<size_t>(input.dim() - 1));
   const int64_t rows = checked_product(outer, "linear(): the number of rows");
-  const Tensor y = ops::addmm(bias, ops::view(input, {rows, input.size(-1)}), w);
+  const Tensor flat = ops::view(input, {rows, input.size(-1)}), w = swapped(weight);
+  const Tensor y = ops::addmm(bias, flat, w);
   return ops::_unsafe_view(y, joined(outer, {w.sizes()[1]}));
 }
 
 Tensor linear_map(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   check(weight.dim() == 2 || weight.dim() == 1,
         "linear(): expected weight to have 1 or 2 dimensions; got ", str(weight.sizes()));
+  const bool rows = input.dim() > 0 && input.dim() != 2 && weight.dim() == 2 && bias.defined() &&
+                    bias.dim() == 1 && input.is_contiguous();
+  if (rows) return affine_rows(input, weight, bias);
   const Tensor w = swapped(weight);
   if (!bias.defined()) return ops::matmul(input, w);
   if (input.dim() == 2 && weight.dim() == 2) return ops::addmm(bias, input, w);
-  if (input.dim() > 0 && weight.dim() == 2 && bias.dim() == 1 && input.is_contiguous())
-    return affine_rows(input, w, bias);
   return ops::add(ops::matmul(input, w), bias);
 }
 

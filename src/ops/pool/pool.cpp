@@ -240,7 +240,7 @@ Tensor adaptive_avg_pool(const Tensor& self, IntSpan output_size) {
   // One window is a mean over everything, which has a kernel of its own and takes complex numbers.
   if (std::ranges::all_of(output_size, [](int64_t n) { return n == 1; })) {
     IntVec over;
-    for (int64_t d = -spatial; d < 0; ++d) over.push_back(d);
+    for (int64_t d = -1; d >= -spatial; --d) over.push_back(d);
     const Tensor mean = ops::mean(self, std::optional<IntList>(over), true);
     if (self.dim() != spatial + 2 || pool::format(self, spatial) == MemoryFormat::Contiguous)
       return mean;

@@ -25,7 +25,10 @@ IntVec feature_sizes(const Tensor& input) {
 }
 
 // Complex numbers are kept or dropped whole.
-Tensor noise_like(const Tensor& input) { return ops::empty_like(input, real_of(input.dtype())); }
+Tensor noise_like(const Tensor& input) {
+  if (!is_complex(input.dtype())) return ops::empty_like(input);
+  return ops::empty_like(input, real_of(input.dtype()));
+}
 
 bool passes(const Tensor& input, double p, bool train) {
   return p == 0 || !train || input.numel() == 0;
