@@ -27,6 +27,9 @@ class _Namespace:
         if packet is None:
             raise AttributeError(f"'_OpNamespace' '{self._name}' object has no attribute '{name}'")
         if self._name == "aten":
+            from facula._library.scalar_overloads import define_scalar_overloads
+
+            define_scalar_overloads(name)
             setattr(self, name, packet)
         return packet
 

@@ -52,3 +52,14 @@ def _assert_async(self, assert_msg="Expected Tensor with single nonzero value, b
 @_operator("_shape_as_tensor(Tensor self) -> Tensor")
 def _shape_as_tensor(self):
     return facula.tensor(list(self.shape), dtype=facula.int64)
+
+
+@_operator("lift(Tensor self) -> Tensor")
+@_operator("lift_fresh(Tensor(a) self) -> Tensor(a)")
+def _lift(self):
+    return self
+
+
+@_operator("lift_fresh_copy(Tensor self) -> Tensor")
+def _lift_fresh_copy(self):
+    return self.detach().clone()

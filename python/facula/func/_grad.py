@@ -158,7 +158,13 @@ def grad_and_value(func, argnums=0, has_aux=False):
                     f"grad_and_value(): the function must return a real number; got {output.dtype}"
                 )
             leaves, spec = tree_flatten(wanted)
-            grads = _gradients([output], leaves, [facula.ones_like(output)], True, True)
+            grads = _gradients(
+                [output],
+                leaves,
+                [facula.ones_like(output, memory_format=facula.preserve_format)],
+                True,
+                True,
+            )
             gradient = _unwrapped(tree_unflatten(grads, spec), level)
             value = _unwrapped(output, level)
             aux = _unwrapped(aux, level)
