@@ -10,6 +10,7 @@ def _inputs(torch):
         "kernel": torch.ones(4, 3, 3, 3),
         "labels": torch.tensor([0, 1, 2]),
         "heads": torch.ones(2, 2, 3, 4),
+        "nest": [torch.ones(2), {"b": torch.ones(2)}],
     }
 
 
@@ -86,6 +87,8 @@ def _forward(torch):
         "number_of_constant": (lambda x: x.sum() * torch.tensor(3.0).item(), "x"),
         "constant_written": (constant_written, "x"),
         "many_arguments": (lambda *xs: xs[0] + xs[1], "x x"),
+        "nests": (lambda x, w: {"a": [x.sin(), w]}, "x w"),
+        "nest_given": (lambda d: {"sum": d[0] + d[1]["b"]}, "nest"),
         "same_result": (lambda x: (x, x), "x"),
         "cat": (lambda x: torch.cat([x, x], 1).sum(0), "x"),
         "index": (lambda x: x[torch.tensor([0, 1])], "x"),

@@ -236,6 +236,7 @@ class PythonKeyTracer(TracerBase):
     """Makes the nodes of a trace by operators; tensors that it does not know become attributes."""
 
     def __init__(self, *, autowrap_modules=()):
+        super().__init__()
         self.graph = Graph(tracer_cls=type(self))
         self.root = facula.nn.Module()
         self.tensor_tracker = _TensorTracker()
@@ -256,7 +257,7 @@ class PythonKeyTracer(TracerBase):
             node = self.create_node("get_attr", self._attribute_name(a, kind), (), {})
             node.meta["val"] = extract_val(a)
             return node
-        return self._leaf(a)
+        return super().create_arg(a)
 
     def _attribute_name(self, tensor, kind):
         for name, known in self._attributes:

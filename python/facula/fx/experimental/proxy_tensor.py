@@ -551,11 +551,6 @@ def _nested_codegen(names, spec, out_spec):
     """How the code of a function of nests is written: it takes and gives nests."""
     from facula.fx import graph
 
-    if not hasattr(graph, "_PyTreeCodeGen"):
-        raise NotImplementedError(
-            "make_fx(): expected arguments and results that are tensors or lists of tensors; got a "
-            "nest, for which graphs have no code yet"
-        )
     info = graph._PyTreeInfo(list(names), spec, out_spec)
     return graph._PyTreeCodeGen(info)
 
