@@ -10,6 +10,14 @@ from facula.quasirandom import directions
 __all__ = ["SobolEngine"]
 
 
+def _integer(function, name, given):
+    """What was given as int; TypeError where it is no integer."""
+    if not hasattr(given, "__index__"):
+        kind = type(given).__name__
+        raise TypeError(f"{function}(): expected an integer as {name}; got {kind}")
+    return index(given)
+
+
 class SobolEngine:
     """Draws points of Sobol's sequence, of which the first 2**m are spread evenly for every m.
 
@@ -23,7 +31,7 @@ class SobolEngine:
         seed (int, optional): for scrambling; the default generator without one.
 
     Raises:
-        ValueError: another dimension.
+        TypeError: a dimension that is no integer. ValueError: another dimension.
 
     Example:
         >>> facula.quasirandom.SobolEngine(2).draw(4)
@@ -37,6 +45,7 @@ class SobolEngine:
     MAXDIM = directions.DIMENSIONS
 
     def __init__(self, dimension, scramble=False, seed=None):
+        dimension = _integer("SobolEngine", "dimension", dimension)
         if not 1 <= dimension <= self.MAXDIM:
             raise ValueError(
                 f"SobolEngine(): expected a dimension from 1 to {self.MAXDIM}; got {dimension}"
@@ -73,6 +82,8 @@ class SobolEngine:
         """
         n = self._count("draw", n)
         dtype = out.dtype if out is not None else dtype or facula.get_default_dtype()
+        if not isinstance(dtype, facula.dtype):
+            raise TypeError(f"draw(): expected a dtype; got {type(dtype).__name__}")
         if dtype not in (facula.float32, facula.float64):
             raise NotImplementedError(f"draw(): expected float32 or float64; got {dtype}")
         if self.num_generated + n > 2**self.MAXBIT:
@@ -103,6 +114,7 @@ class SobolEngine:
             >>> facula.quasirandom.SobolEngine(3).draw_base2(4).shape
             facula.Size([16, 3])
         """
+        m = _integer("draw_base2", "m", m)
         if m < 0:
             raise ValueError(f"draw_base2(): expected a logarithm of at least 0; got {m}")
         total = self.num_generated + 2**m
@@ -145,7 +157,7 @@ class SobolEngine:
 
     def _count(self, method, n):
         """A number of points as an int, checked."""
-        n = index(n)
+        n = _integer(method, "n", n)
         # The first point is not computed but kept, hence at least one before any was drawn.
         least = 0 if self.num_generated else 1
         if n < least:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from operator import index
 
 _MOST = 256
 
@@ -31,6 +32,7 @@ def get_cpp_backtrace(frames_to_skip=0, maximum_number_of_frames=64):
         str: a line for each frame: function, offset in it, address, file.
 
     Raises:
+        TypeError: a number that is no integer.
         NotImplementedError: the C library has no `backtrace`.
 
     Example:
@@ -38,12 +40,14 @@ def get_cpp_backtrace(frames_to_skip=0, maximum_number_of_frames=64):
         >>> text.startswith("frame #0: ")
         True
     """
+    frames_to_skip = _number("frames_to_skip", frames_to_skip)
+    most = _number("maximum_number_of_frames", maximum_number_of_frames)
     libc = ctypes.CDLL(None)
     if not hasattr(libc, "backtrace"):
         raise NotImplementedError("get_cpp_backtrace(): expected a C library with backtrace()")
     addresses = (ctypes.c_void_p * _MOST)()
     count = libc.backtrace(addresses, _MOST)
-    chosen = addresses[frames_to_skip:count][:maximum_number_of_frames]
+    chosen = addresses[frames_to_skip:count][:most]
     lines, hidden = [], False
     for number, address in enumerate(chosen):
         symbol = _symbol(libc, address)
@@ -54,6 +58,16 @@ def get_cpp_backtrace(frames_to_skip=0, maximum_number_of_frames=64):
         hidden = False
         lines.append(f"frame #{number}: {_described(symbol, address)}\n")
     return "".join(lines)
+
+
+def _number(name, given):
+    try:
+        return index(given)
+    except TypeError:
+        kind = type(given).__name__
+        raise TypeError(
+            f"get_cpp_backtrace(): expected an integer as {name}; got {kind}"
+        ) from None
 
 
 def _symbol(libc, address):

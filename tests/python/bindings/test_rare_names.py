@@ -58,6 +58,8 @@ def test_native_backtrace_has_a_line_for_each_frame():
     text = facula.utils.get_cpp_backtrace(0, 2)
     assert [line.partition(":")[0] for line in text.splitlines()] == ["frame #0", "frame #1"]
     assert len(facula.utils.get_cpp_backtrace().splitlines()) > 2
+    with pytest.raises(TypeError, match="expected an integer as frames_to_skip; got str"):
+        facula.utils.get_cpp_backtrace("a")
 
 
 def test_autocast_answers_for_devices_that_are_not_there():

@@ -64,6 +64,15 @@ def test_dynamic_quantization_stays_near_the_floats():
     assert (quantized(x) - net(x)).abs().max() < 0.03 * net(x).abs().max()
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["prepare", "prepare_qat", "convert", "quantize_dynamic", "propagate_qconfig_"],
+)
+def test_what_is_no_module_is_named(name):
+    with pytest.raises(AttributeError, match=rf"{name}\(\): expected a Module; got int"):
+        getattr(ao, name)(3)
+
+
 def test_wrong_models_say_so():
     with pytest.raises(AssertionError, match="training mode"):
         ao.prepare_qat(small_net())

@@ -36,3 +36,20 @@ def test_no_more_points_than_there_are():
     assert engine.draw().item() == 2.0**-30
     with pytest.raises(ValueError, match="at most 1073741824 points"):
         engine.draw()
+
+
+@pytest.mark.parametrize("call", [
+    lambda: SobolEngine("a"),
+    lambda: SobolEngine(2.5),
+    lambda: SobolEngine(2).draw("a"),
+    lambda: SobolEngine(2).draw_base2("a"),
+    lambda: SobolEngine(2).fast_forward(1.5),
+])
+def test_numbers_that_are_none_are_named(call):
+    with pytest.raises(TypeError, match="expected an integer as (dimension|n|m); got"):
+        call()
+
+
+def test_a_dtype_that_is_none_is_named():
+    with pytest.raises(TypeError, match="expected a dtype; got str"):
+        SobolEngine(2).draw(3, dtype="a")

@@ -46,6 +46,10 @@ def _fuse_row(model, names, is_qat, fuser_func, custom):
 def _fuse(model, modules_to_fuse, is_qat, inplace, fuser_func, custom):
     model = model if inplace else deepcopy(model)
     rows = modules_to_fuse
+    if not isinstance(rows, (list, tuple, str)):
+        raise TypeError(
+            f"fuse_modules(): expected a list of names, or of such lists; got {type(rows).__name__}"
+        )
     if all(isinstance(name, str) for name in rows):
         rows = [rows]
     for names in rows:

@@ -11,6 +11,7 @@ from facula import nn
 
 from .stubs import DeQuantStub, QuantWrapper
 from .utils import (
+    check_module,
     activation_is_memoryless,
     get_qparam_dict,  # noqa: F401  (PyTorch has it here too)
     has_no_children_ignoring_parametrizations,
@@ -65,7 +66,16 @@ def propagate_qconfig_(module, qconfig_dict=None, prepare_custom_config_dict=Non
     Raises:
         AssertionError: a transposed convolution with a scale for each channel.
     """
+    check_module("propagate_qconfig_", module)
+    _check_dict("propagate_qconfig_", "qconfig_dict", qconfig_dict)
     _propagate(module, qconfig_dict or {}, None, "", prepare_custom_config_dict or {})
+
+
+def _check_dict(function, name, given):
+    if given is not None and not isinstance(given, dict):
+        raise AttributeError(
+            f"{function}(): expected a dict as {name}; got {type(given).__name__}"
+        )
 
 
 def _propagate(module, table, around, name, custom):
@@ -184,13 +194,15 @@ def prepare(
     """
     from .quantization_mappings import get_default_qconfig_propagation_list
 
+    check_module("prepare", model)
     config = prepare_custom_config_dict
     config = get_default_custom_config_dict() if config is None else config
     model = model if inplace else deepcopy(model)
     propagate_qconfig_(model)
     if not any(_needs_observation(m) for m in model.modules()):
         warnings.warn(
-            "None of the submodule got qconfig applied: set it on the model or its parts",
+            "prepare(): expected a qconfig on the model or on parts of it; found none, so nothing "
+            "is observed",
             stacklevel=2,
         )
     observed = get_default_qconfig_propagation_list() if allow_list is None else set(allow_list)
@@ -222,6 +234,8 @@ def prepare_qat(model, mapping=None, inplace=False):
     """
     from .quantization_mappings import get_default_qat_module_mappings
 
+    check_module("prepare_qat", model)
+    _check_dict("prepare_qat", "mapping", mapping)
     if not model.training:
         raise AssertionError(
             "prepare_qat(): expected a model in training mode; got one in eval mode"
@@ -296,6 +310,7 @@ def convert(
     Returns:
         Module
     """
+    check_module("convert", module)
     if is_reference:
         raise NotImplementedError("convert(): reference modules are not supported")
     from .quantization_mappings import get_default_static_quant_module_mappings
@@ -328,6 +343,7 @@ def _remove_qconfig(module):
 
 def quantize(model, run_fn, run_args, mapping=None, inplace=False):
     """Prepare a model, show it data by `run_fn(model, *run_args)`, and convert it."""
+    check_module("quantize", model)
     model = model if inplace else deepcopy(model)
     model.eval()
     prepare(model, inplace=True)
@@ -337,6 +353,7 @@ def quantize(model, run_fn, run_args, mapping=None, inplace=False):
 
 def quantize_qat(model, run_fn, run_args, inplace=False):
     """Prepare a model for training, train it by `run_fn(model, *run_args)`, and convert it."""
+    check_module("quantize_qat", model)
     model = model if inplace else deepcopy(model)
     model.train()
     prepare_qat(model, inplace=True)
@@ -393,6 +410,7 @@ def quantize_dynamic(model, qconfig_spec=None, dtype=facula.qint8, mapping=None,
     """
     from .quantization_mappings import get_default_dynamic_quant_module_mappings
 
+    check_module("quantize_dynamic", model)
     spec = _dynamic_spec(qconfig_spec, dtype)
     mapping = get_default_dynamic_quant_module_mappings() if mapping is None else mapping
     model = (model if inplace else deepcopy(model)).eval()
@@ -402,6 +420,7 @@ def quantize_dynamic(model, qconfig_spec=None, dtype=facula.qint8, mapping=None,
 
 def add_quant_dequant(module):
     """The module, with a QuantWrapper around each part that has a configuration of its own."""
+    check_module("add_quant_dequant", module)
     if has_no_children_ignoring_parametrizations(module) and getattr(module, "qconfig", None):
         return QuantWrapper(module)
     for name, child in list(module.named_children()):

@@ -49,6 +49,16 @@ _STATIC = (facula.quint8, facula.qint8, facula.qint32, facula.uint8, facula.int8
 _STATIC += (facula.int16, facula.int32)
 
 
+def check_module(function, given):
+    """Raise AttributeError, which is what PyTorch raises, where no Module was given.
+
+    Args:
+        function (str): the name of what was called. given: what should be a Module.
+    """
+    if not isinstance(given, facula.nn.Module):
+        raise AttributeError(f"{function}(): expected a Module; got {type(given).__name__}")
+
+
 def get_combined_dict(default_dict, additional_dict):
     """A dict with the entries of both; those of the second win.
 
