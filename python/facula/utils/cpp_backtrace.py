@@ -65,9 +65,7 @@ def _number(name, given):
         return index(given)
     except TypeError:
         kind = type(given).__name__
-        raise TypeError(
-            f"get_cpp_backtrace(): expected an integer as {name}; got {kind}"
-        ) from None
+        raise TypeError(f"get_cpp_backtrace(): expected an integer as {name}; got {kind}") from None
 
 
 def _symbol(libc, address):

@@ -38,13 +38,16 @@ def test_no_more_points_than_there_are():
         engine.draw()
 
 
-@pytest.mark.parametrize("call", [
-    lambda: SobolEngine("a"),
-    lambda: SobolEngine(2.5),
-    lambda: SobolEngine(2).draw("a"),
-    lambda: SobolEngine(2).draw_base2("a"),
-    lambda: SobolEngine(2).fast_forward(1.5),
-])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: SobolEngine("a"),
+        lambda: SobolEngine(2.5),
+        lambda: SobolEngine(2).draw("a"),
+        lambda: SobolEngine(2).draw_base2("a"),
+        lambda: SobolEngine(2).fast_forward(1.5),
+    ],
+)
 def test_numbers_that_are_none_are_named(call):
     with pytest.raises(TypeError, match="expected an integer as (dimension|n|m); got"):
         call()

@@ -147,7 +147,7 @@ def get_fuser_method(op_list, additional_fuser_method_mapping=None):
     """
     found = {**_FUSERS, **(additional_fuser_method_mapping or {})}.get(op_list)
     if found is None:
-        raise AssertionError(f"fuse_modules(): did not find fuser method; got {op_list}")
+        raise AssertionError(f"fuse_modules(): no function fuses {op_list}")
     return found
 
 
@@ -159,5 +159,5 @@ def get_fuser_method_new(op_pattern, fuser_method_mapping):
     """
     found = fuser_method_mapping.get(op_pattern)
     if found is None:
-        raise AssertionError(f"fuse_modules(): did not find fuser method; got {op_pattern}")
+        raise AssertionError(f"fuse_modules(): no function fuses {op_pattern}")
     return found

@@ -11,8 +11,8 @@ from facula import nn
 
 from .stubs import DeQuantStub, QuantWrapper
 from .utils import (
-    check_module,
     activation_is_memoryless,
+    check_module,
     get_qparam_dict,  # noqa: F401  (PyTorch has it here too)
     has_no_children_ignoring_parametrizations,
 )
@@ -73,9 +73,7 @@ def propagate_qconfig_(module, qconfig_dict=None, prepare_custom_config_dict=Non
 
 def _check_dict(function, name, given):
     if given is not None and not isinstance(given, dict):
-        raise AttributeError(
-            f"{function}(): expected a dict as {name}; got {type(given).__name__}"
-        )
+        raise AttributeError(f"{function}(): expected a dict as {name}; got {type(given).__name__}")
 
 
 def _propagate(module, table, around, name, custom):

@@ -135,7 +135,8 @@ def get_swapped_custom_module_class(custom_module, custom_module_class_mapping, 
         mapping = mapping[get_quant_type(qconfig)]
     if type(custom_module) not in mapping:
         raise AssertionError(
-            f"did not find corresponding observed module for {type(custom_module)}"
+            f"expected a class that stands for {type(custom_module).__name__} in the mapping; "
+            f"got {mapping}"
         )
     return mapping[type(custom_module)]
 

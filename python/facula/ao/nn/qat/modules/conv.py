@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from facula import nn
 from facula.ao.nn import intrinsic as nni
+from facula.ao.nn._from_float import CONV_OPTIONS, check_float, options_of
 
-from ._common import check_configured, check_qconfig
+from ._common import check_qconfig
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d"]
 
@@ -56,41 +57,15 @@ class _ConvNd(nn.modules.conv._ConvNd):
         Raises:
             AssertionError: another class, or no configuration.
         """
-        if type(mod) is not cls._FLOAT_MODULE:
-            raise AssertionError(
-                f"qat.{cls.__name__}.from_float only works for {cls._FLOAT_MODULE.__name__}; "
-                f"got {type(mod).__name__}"
-            )
-        check_configured(mod)
+        check_float(f"qat.{cls.__name__}", mod, cls._FLOAT_MODULE)
         inner = mod[0] if issubclass(type(mod), nni._FusedModule) else mod
-        made = cls(
-            inner.in_channels,
-            inner.out_channels,
-            inner.kernel_size,
-            stride=inner.stride,
-            padding=inner.padding,
-            dilation=inner.dilation,
-            groups=inner.groups,
-            bias=inner.bias is not None,
-            padding_mode=inner.padding_mode,
-            qconfig=mod.qconfig,
-        )
+        made = cls(**options_of(inner, CONV_OPTIONS), qconfig=mod.qconfig)
         made.weight, made.bias = inner.weight, inner.bias
         return made
 
     def to_float(self):
         """A float convolution with copies of the parameters, and a ReLU where this has one."""
-        conv = self._FLOAT_CONV_MODULE(
-            self.in_channels,
-            self.out_channels,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.dilation,
-            self.groups,
-            self.bias is not None,
-            self.padding_mode,
-        )
+        conv = self._FLOAT_CONV_MODULE(**options_of(self, CONV_OPTIONS))
         conv.weight = nn.Parameter(self.weight.detach())
         if self.bias is not None:
             conv.bias = nn.Parameter(self.bias.detach())

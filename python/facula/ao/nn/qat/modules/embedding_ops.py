@@ -4,23 +4,54 @@ from __future__ import annotations
 
 import facula
 from facula import nn
+from facula.ao.nn._from_float import check_float
 from facula.nn import functional as F
 
-from ._common import check_float, check_qconfig
+from ._common import check_qconfig
 
 __all__ = ["Embedding", "EmbeddingBag"]
 
 
-def _check_scheme(name, qconfig):
-    scheme = qconfig.weight().qscheme
-    if scheme is not facula.per_channel_affine_float_qparams:
-        raise AssertionError(
-            f"{name} weights requires a qscheme of torch.per_channel_affine_float_qparams; "
-            f"got {scheme}"
-        )
+class _FakeQuantizedRows:
+    """What these embeddings share; the float class comes after it in the order of bases."""
+
+    def _start(self, qconfig, factory_kwargs):
+        check_qconfig(qconfig)
+        self._check_scheme(qconfig)
+        self.qconfig = qconfig
+        self.weight_fake_quant = qconfig.weight(factory_kwargs=factory_kwargs)
+
+    @classmethod
+    def _check_scheme(cls, qconfig):
+        scheme = qconfig.weight().qscheme
+        if scheme is not facula.per_channel_affine_float_qparams:
+            raise AssertionError(
+                f"qat.{cls.__name__}: expected a qconfig whose weight has the scheme "
+                f"per_channel_affine_float_qparams; got {scheme}"
+            )
+
+    @classmethod
+    def from_float(cls, mod, use_precomputed_fake_quant=False):
+        """From a float embedding with a configuration; the weight is shared.
+
+        Raises:
+            AssertionError: another class, no configuration, or one of another scheme.
+        """
+        check_float(f"qat.{cls.__name__}", mod, cls._FLOAT_MODULE)
+        cls._check_scheme(mod.qconfig)
+        options = {name: getattr(mod, name) for name in cls._OPTIONS}
+        made = cls(**options, _weight=mod.weight, qconfig=mod.qconfig)
+        made.weight = mod.weight
+        return made
+
+    def to_float(self):
+        """A float embedding with a copy of the weight."""
+        made = self._FLOAT_MODULE(**{name: getattr(self, name) for name in self._OPTIONS})
+        made.weight = nn.Parameter(self.weight.detach())
+        return made.train(self.training)
 
 
-class Embedding(nn.Embedding):
+class Embedding(_FakeQuantizedRows, nn.Embedding):
     """An embedding whose rows are rounded as quantization will round them.
 
     Args:
@@ -28,6 +59,15 @@ class Embedding(nn.Embedding):
     """
 
     _FLOAT_MODULE = nn.Embedding
+    _OPTIONS = (
+        "num_embeddings",
+        "embedding_dim",
+        "padding_idx",
+        "max_norm",
+        "norm_type",
+        "scale_grad_by_freq",
+        "sparse",
+    )
 
     def __init__(
         self,
@@ -55,10 +95,7 @@ class Embedding(nn.Embedding):
             _weight,
             **options,
         )
-        check_qconfig(qconfig)
-        _check_scheme("Embedding", qconfig)
-        self.qconfig = qconfig
-        self.weight_fake_quant = qconfig.weight(factory_kwargs=options)
+        self._start(qconfig, options)
 
     def forward(self, input):
         """The rounded rows of indices."""
@@ -72,45 +109,8 @@ class Embedding(nn.Embedding):
             self.sparse,
         )
 
-    @classmethod
-    def from_float(cls, mod, use_precomputed_fake_quant=False):
-        """From a float embedding with a configuration; the weight is shared.
 
-        Raises:
-            AssertionError: another class, no configuration, or one of another scheme.
-        """
-        check_float(cls, mod)
-        _check_scheme("Embedding", mod.qconfig)
-        made = cls(
-            mod.num_embeddings,
-            mod.embedding_dim,
-            mod.padding_idx,
-            mod.max_norm,
-            mod.norm_type,
-            mod.scale_grad_by_freq,
-            mod.sparse,
-            mod.weight,
-            qconfig=mod.qconfig,
-        )
-        made.weight = mod.weight
-        return made
-
-    def to_float(self):
-        """A float embedding with a copy of the weight."""
-        made = nn.Embedding(
-            self.num_embeddings,
-            self.embedding_dim,
-            self.padding_idx,
-            self.max_norm,
-            self.norm_type,
-            self.scale_grad_by_freq,
-            self.sparse,
-        )
-        made.weight = nn.Parameter(self.weight.detach())
-        return made.train(self.training)
-
-
-class EmbeddingBag(nn.EmbeddingBag):
+class EmbeddingBag(_FakeQuantizedRows, nn.EmbeddingBag):
     """Sums of rows that are rounded as quantization will round them.
 
     Args:
@@ -118,6 +118,7 @@ class EmbeddingBag(nn.EmbeddingBag):
     """
 
     _FLOAT_MODULE = nn.EmbeddingBag
+    _OPTIONS = (*Embedding._OPTIONS, "mode", "include_last_offset")
 
     def __init__(
         self,
@@ -149,10 +150,7 @@ class EmbeddingBag(nn.EmbeddingBag):
             padding_idx,
             **options,
         )
-        check_qconfig(qconfig)
-        _check_scheme("Embedding Bag", qconfig)
-        self.qconfig = qconfig
-        self.weight_fake_quant = qconfig.weight(factory_kwargs=options)
+        self._start(qconfig, options)
 
     def forward(self, input, offsets=None, per_sample_weights=None):
         """The sums of rounded rows."""
@@ -169,45 +167,3 @@ class EmbeddingBag(nn.EmbeddingBag):
             self.include_last_offset,
             self.padding_idx,
         )
-
-    @classmethod
-    def from_float(cls, mod, use_precomputed_fake_quant=False):
-        """From a float embedding with a configuration; the weight is shared.
-
-        Raises:
-            AssertionError: another class, no configuration, or one of another scheme.
-        """
-        check_float(cls, mod)
-        _check_scheme("Embedding Bag", mod.qconfig)
-        made = cls(
-            mod.num_embeddings,
-            mod.embedding_dim,
-            mod.max_norm,
-            mod.norm_type,
-            mod.scale_grad_by_freq,
-            mod.mode,
-            mod.sparse,
-            mod.weight,
-            mod.include_last_offset,
-            mod.padding_idx,
-            qconfig=mod.qconfig,
-        )
-        made.weight = mod.weight
-        return made
-
-    def to_float(self):
-        """A float embedding with a copy of the weight."""
-        made = nn.EmbeddingBag(
-            self.num_embeddings,
-            self.embedding_dim,
-            self.max_norm,
-            self.norm_type,
-            self.scale_grad_by_freq,
-            self.mode,
-            self.sparse,
-            None,
-            self.include_last_offset,
-            self.padding_idx,
-        )
-        made.weight = nn.Parameter(self.weight.detach())
-        return made.train(self.training)

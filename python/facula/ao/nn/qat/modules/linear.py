@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import facula  # noqa: F401  (examples)
 from facula import nn
+from facula.ao.nn._from_float import LINEAR_OPTIONS, check_float, options_of
 from facula.ao.nn.intrinsic import LinearReLU
 from facula.nn import functional as F
 from facula.nn.utils.parametrize import (
     is_parametrized,
     transfer_parametrizations_and_params,
-    type_before_parametrizations,
 )
 
-from ._common import check_configured, check_qconfig
+from ._common import check_qconfig
 
 __all__ = ["Linear"]
 
@@ -50,18 +50,9 @@ class Linear(nn.Linear):
         Raises:
             AssertionError: another class, or no configuration.
         """
-        kind = type_before_parametrizations(mod)
-        if kind is not cls._FLOAT_MODULE:
-            raise AssertionError(
-                f"qat.{cls.__name__}.from_float only works for {cls._FLOAT_MODULE.__name__}, "
-                f"got {kind.__name__}"
-            )
-        check_configured(mod)
-        qconfig = mod.qconfig
-        inner = mod[0] if kind is LinearReLU else mod
-        made = cls(
-            inner.in_features, inner.out_features, bias=inner.bias is not None, qconfig=qconfig
-        )
+        check_float(f"qat.{cls.__name__}", mod, cls._FLOAT_MODULE)
+        inner = mod[0] if type(mod) is LinearReLU else mod
+        made = cls(**options_of(inner, LINEAR_OPTIONS), qconfig=mod.qconfig)
         for name in ("weight", "bias"):
             if is_parametrized(inner, name):
                 transfer_parametrizations_and_params(inner, made, name)
@@ -71,7 +62,7 @@ class Linear(nn.Linear):
 
     def to_float(self):
         """A float layer with copies of the parameters."""
-        made = nn.Linear(self.in_features, self.out_features, self.bias is not None)
+        made = nn.Linear(**options_of(self, LINEAR_OPTIONS))
         made.weight = nn.Parameter(self.weight.detach())
         if self.bias is not None:
             made.bias = nn.Parameter(self.bias.detach())

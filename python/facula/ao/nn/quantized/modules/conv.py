@@ -5,13 +5,13 @@ from __future__ import annotations
 import facula
 from facula import nn
 from facula.ao.nn import intrinsic as nni
+from facula.ao.nn._from_float import CONV_OPTIONS, check_float, options_of
 from facula.nn import functional as F
 from facula.nn.utils.fusion import fuse_conv_bn_weights
 
 from .utils import (
     ScaledModule,
     WeightedQuantizedModule,
-    check_from_float,
     detached,
     quantize_weight,
 )
@@ -33,6 +33,7 @@ class _ConvNd(ScaledModule, WeightedQuantizedModule):
 
     _dims = 0
     _transposed = False
+    _OPTIONS = CONV_OPTIONS
 
     def __init__(
         self,
@@ -188,12 +189,7 @@ class _ConvNd(ScaledModule, WeightedQuantizedModule):
             raise AssertionError(
                 f"Weight observer must have a dtype of qint8; got {weight_observer.dtype}"
             )
-        geometry = (inner.kernel_size, inner.stride, inner.padding)
-        if cls._transposed:
-            rest = (inner.output_padding, inner.groups, inner.bias is not None, inner.dilation)
-        else:
-            rest = (inner.dilation, inner.groups, inner.bias is not None)
-        made = cls(inner.in_channels, inner.out_channels, *geometry, *rest, inner.padding_mode)
+        made = cls(**options_of(inner, cls._OPTIONS))
         made.set_weight_bias(quantize_weight(inner.weight.float(), weight_observer), inner.bias)
         # Dynamic modules have no observed result: their scale stays 1.
         if output_observer is not None and output_observer.dtype is not facula.float32:
@@ -216,17 +212,7 @@ class _ConvNd(ScaledModule, WeightedQuantizedModule):
     @classmethod
     def from_reference(cls, ref_qconv, output_scale, output_zero_point):
         """From a reference convolution, with the scale and zero point of results."""
-        made = cls(
-            ref_qconv.in_channels,
-            ref_qconv.out_channels,
-            ref_qconv.kernel_size,
-            ref_qconv.stride,
-            ref_qconv.padding,
-            ref_qconv.dilation,
-            ref_qconv.groups,
-            ref_qconv.bias is not None,
-            ref_qconv.padding_mode,
-        )
+        made = cls(**options_of(ref_qconv, cls._OPTIONS))
         made.set_weight_bias(ref_qconv.get_quantized_weight(), ref_qconv.bias)
         made.scale, made.zero_point = float(output_scale), int(output_zero_point)
         return made
@@ -243,7 +229,7 @@ def _observed(cls, mod):
         return mod, mod.weight_fake_quant, mod.activation_post_process
     fused = isinstance(mod, nni._FusedModule)
     if not fused:
-        check_from_float(cls, mod)
+        check_float(f"nnq.{cls.__name__}", mod, cls._FLOAT_MODULE)
     inner = mod[0] if fused else mod
     config = getattr(inner, "qconfig", None) or mod.qconfig
     return inner, config.weight(), getattr(mod, "activation_post_process", None)
@@ -281,6 +267,7 @@ class _ConvTransposeNd(_ConvNd):
     """What transposed quantized convolutions share."""
 
     _transposed = True
+    _OPTIONS = (*CONV_OPTIONS, "output_padding")
 
     def __init__(
         self,
@@ -314,25 +301,6 @@ class _ConvTransposeNd(_ConvNd):
             bias,
             padding_mode,
         )
-
-    @classmethod
-    def from_reference(cls, ref_qconvt, output_scale, output_zero_point):
-        """From a reference convolution, with the scale and zero point of results."""
-        made = cls(
-            ref_qconvt.in_channels,
-            ref_qconvt.out_channels,
-            ref_qconvt.kernel_size,
-            ref_qconvt.stride,
-            ref_qconvt.padding,
-            ref_qconvt.output_padding,
-            ref_qconvt.groups,
-            ref_qconvt.bias is not None,
-            ref_qconvt.dilation,
-            ref_qconvt.padding_mode,
-        )
-        made.set_weight_bias(ref_qconvt.get_quantized_weight(), ref_qconvt.bias)
-        made.scale, made.zero_point = float(output_scale), int(output_zero_point)
-        return made
 
 
 class ConvTranspose1d(_ConvTransposeNd):

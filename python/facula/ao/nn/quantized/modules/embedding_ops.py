@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import facula
 from facula import nn
+from facula.ao.nn._from_float import check_float
 from facula.nn import Module
 
-from .utils import quantize_weight
+from .utils import PackedModule, quantize_weight
 
 __all__ = ["EmbeddingPackedParams", "Embedding", "EmbeddingBag"]
 
@@ -21,7 +22,7 @@ def _empty(rows, columns, dtype):
     )
 
 
-class EmbeddingPackedParams(Module):
+class EmbeddingPackedParams(PackedModule):
     """The weight of a quantized embedding, packed; saved as it was before.
 
     Args:
@@ -32,6 +33,7 @@ class EmbeddingPackedParams(Module):
     """
 
     _version = 1
+    _PACKED = "_packed_weight"
 
     def __init__(self, num_embeddings, embedding_dim, dtype=facula.quint8):
         super().__init__()
@@ -49,39 +51,11 @@ class EmbeddingPackedParams(Module):
     def _weight(self):
         return facula.ops.quantized.embedding_bag_unpack(self._packed_weight)
 
-    def forward(self, x):
-        """The tensor itself: the weight is the module's purpose."""
-        return x
+    _unpacked = _weight
 
-    def _save_to_state_dict(self, destination, prefix, keep_vars):
-        super()._save_to_state_dict(destination, prefix, keep_vars)
-        destination[prefix + "dtype"] = self.dtype
-        destination[prefix + "_packed_weight"] = self._weight()
-
-    def _load_from_state_dict(
-        self,
-        state_dict,
-        prefix,
-        local_metadata,
-        strict,
-        missing_keys,
-        unexpected_keys,
-        error_msgs,
-    ):
-        names = ("dtype", "_packed_weight")
-        found = [name for name in names if prefix + name in state_dict]
-        if strict:
-            missing_keys.extend(prefix + name for name in names if name not in found)
-        if len(found) == len(names):
-            self.dtype = state_dict[prefix + "dtype"]
-            self.set_weight(state_dict[prefix + "_packed_weight"])
-        others = {k: v for k, v in state_dict.items() if k.removeprefix(prefix) not in names}
-        super()._load_from_state_dict(
-            others, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
-        )
-
-    def __repr__(self):
-        return repr(self._weight())
+    def _take(self, dtype, saved):
+        self.dtype = dtype
+        self.set_weight(saved)
 
 
 class Embedding(Module):
@@ -162,7 +136,7 @@ class Embedding(Module):
         observer(mod.weight)
         if observer.dtype not in (facula.quint8, facula.quint4x2):
             raise AssertionError(
-                "The only supported dtype for nnq.Embedding is torch.quint8 and torch.quint4x2; "
+                f"nnq.{cls.__name__}.from_float(): expected an observer of quint8 or quint4x2; "
                 f"got {observer.dtype}"
             )
         return cls._made_from(mod, quantize_weight(mod.weight.float(), observer))
@@ -180,17 +154,14 @@ class Embedding(Module):
 def _row_observer(cls, mod):
     if hasattr(mod, "weight_fake_quant"):
         return mod.weight_fake_quant
-    kind = cls._FLOAT_MODULE
-    if type(mod) is not kind:
-        raise AssertionError(f"nnq.{kind.__name__}.from_float only works for {kind.__name__}")
-    if not getattr(mod, "qconfig", None):
-        raise AssertionError(f"{kind.__name__} input float module must have qconfig defined")
+    check_float(f"nnq.{cls.__name__}", mod, cls._FLOAT_MODULE)
     from facula.ao.quantization.qconfig import float_qparams_weight_only_qconfig
 
     made = (mod.qconfig.weight or float_qparams_weight_only_qconfig.weight)()
     if made.qscheme is not facula.per_channel_affine_float_qparams:
         raise AssertionError(
-            f"{kind.__name__} quantization only works with float_qparams_weight_only_qconfig."
+            f"nnq.{cls.__name__}.from_float(): expected float_qparams_weight_only_qconfig, whose "
+            f"scheme is per_channel_affine_float_qparams; got {made.qscheme}"
         )
     return made
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import facula
 from facula import nn
 from facula.ao.nn import intrinsic as nni
-from facula.nn import Module
+from facula.ao.nn._from_float import check_float
 from facula.nn.utils.fusion import fuse_linear_bn_weights
 
-from .utils import ScaledModule, WeightedQuantizedModule, check_from_float, quantize_weight
+from .utils import PackedModule, ScaledModule, WeightedQuantizedModule, quantize_weight
 
 __all__ = ["LinearPackedParams", "Linear"]
 
 
-class LinearPackedParams(Module):
+class LinearPackedParams(PackedModule):
     """The weight and bias of a quantized linear layer, packed; saved as they were before.
 
     Args:
@@ -24,6 +24,7 @@ class LinearPackedParams(Module):
     """
 
     _version = 3
+    _KNOWS_ALL_NAMES = False
 
     def __init__(self, dtype=facula.qint8):
         super().__init__()
@@ -48,51 +49,19 @@ class LinearPackedParams(Module):
     def _weight_bias(self):
         return facula.ops.quantized.linear_unpack(self._packed_params)
 
-    def forward(self, x):
-        """The tensor itself: the parameters are the module's purpose."""
-        return x
+    _unpacked = _weight_bias
 
-    def _save_to_state_dict(self, destination, prefix, keep_vars):
-        super()._save_to_state_dict(destination, prefix, keep_vars)
-        destination[prefix + "dtype"] = self.dtype
-        destination[prefix + "_packed_params"] = self._weight_bias()
-
-    def _load_from_state_dict(
-        self,
-        state_dict,
-        prefix,
-        local_metadata,
-        strict,
-        missing_keys,
-        unexpected_keys,
-        error_msgs,
-    ):
-        names = ("dtype", "_packed_params")
-        found = [name for name in names if prefix + name in state_dict]
-        if strict:
-            missing_keys.extend(prefix + name for name in names if name not in found)
-        if len(found) == len(names):
-            weight, bias = state_dict[prefix + "_packed_params"]
-            self._take(state_dict[prefix + "dtype"], weight, bias, prefix, error_msgs)
-        others = {k: v for k, v in state_dict.items() if k.removeprefix(prefix) not in names}
-        super()._load_from_state_dict(
-            others, prefix, local_metadata, False, missing_keys, unexpected_keys, error_msgs
-        )
-
-    def _take(self, dtype, weight, bias, prefix, error_msgs):
+    def _take(self, dtype, saved):
+        weight, bias = saved
         own = self._weight_bias()[0]
         # A layer that was made without sizes takes any weight.
         if tuple(own.shape) not in ((1, 1), tuple(weight.shape)):
-            error_msgs.append(
-                f"{prefix}: the weight has shape {tuple(weight.shape)} in the checkpoint and "
+            raise ValueError(
+                f"the weight has shape {tuple(weight.shape)} in the checkpoint and "
                 f"{tuple(own.shape)} in the model"
             )
-            return
         self.dtype = dtype
         self.set_weight_bias(weight, None if bias is None else bias.detach())
-
-    def __repr__(self):
-        return repr(self._weight_bias())
 
 
 class Linear(ScaledModule, WeightedQuantizedModule):
@@ -204,7 +173,7 @@ def _observed(cls, mod):
                 mod.weight, mod.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias
             )
         return mod, mod.weight_fake_quant, mod.activation_post_process
-    check_from_float(cls, mod)
+    check_float(f"nnq.{cls.__name__}", mod, cls._FLOAT_MODULE)
     output_observer = mod.activation_post_process
     inner = mod[0] if isinstance(mod, nni._FusedModule) else mod
     config = getattr(inner, "qconfig", None) or mod.qconfig

@@ -68,20 +68,65 @@ def _within_range(quantized, observer):
     )
 
 
-def check_from_float(cls, mod, name=None):
-    """Raise AssertionError where a float module is of another class or has no configuration."""
-    wanted = cls._FLOAT_MODULE if isinstance(cls._FLOAT_MODULE, tuple) else (cls._FLOAT_MODULE,)
-    name = name or f"nnq.{cls.__name__}"
-    if type(mod) not in wanted:
-        classes = ", ".join(kind.__name__ for kind in wanted)
-        raise AssertionError(f"{name}.from_float only works for {classes}; got {type(mod)}")
-    if not getattr(mod, "qconfig", None):
-        raise AssertionError("Input float module must have qconfig defined")
-
-
 def detached(bias):
     """The bias outside of any graph, or None."""
     return None if bias is None else bias.detach()
+
+
+class PackedModule(Module):
+    """A module that is there for parameters that are packed; saved as they were before.
+
+    Its state has `dtype` and, under the name `_PACKED`, what `_unpacked` returns.
+    """
+
+    _PACKED = "_packed_params"
+    # Whether a state dict with further names is an error where it is loaded strictly.
+    _KNOWS_ALL_NAMES = True
+
+    def _unpacked(self):
+        """The parameters as they are saved."""
+        raise NotImplementedError
+
+    def _take(self, dtype, saved):
+        """Pack what was saved; ValueError says why it does not fit."""
+        raise NotImplementedError
+
+    def forward(self, x):
+        """The tensor itself: the parameters are the module's purpose."""
+        return x
+
+    def _save_to_state_dict(self, destination, prefix, keep_vars):
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        destination[prefix + "dtype"] = self.dtype
+        destination[prefix + self._PACKED] = self._unpacked()
+
+    def _load_from_state_dict(
+        self,
+        state_dict,
+        prefix,
+        local_metadata,
+        strict,
+        missing_keys,
+        unexpected_keys,
+        error_msgs,
+    ):
+        names = [prefix + "dtype", prefix + self._PACKED]
+        missing = [name for name in names if name not in state_dict]
+        if strict:
+            missing_keys.extend(missing)
+        if not missing:
+            try:
+                self._take(*(state_dict[name] for name in names))
+            except ValueError as error:
+                error_msgs.append(f"{prefix}: {error}")
+        others = {key: value for key, value in state_dict.items() if key not in names}
+        strict = strict and self._KNOWS_ALL_NAMES
+        super()._load_from_state_dict(
+            others, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
+
+    def __repr__(self):
+        return repr(self._unpacked())
 
 
 class ScaledModule(Module):

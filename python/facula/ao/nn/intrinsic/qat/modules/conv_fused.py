@@ -6,7 +6,8 @@ import facula
 from facula import nn
 from facula.ao.nn import intrinsic as nni
 from facula.ao.nn import qat as nnqat
-from facula.ao.nn.qat.modules._common import check_configured, check_qconfig
+from facula.ao.nn._from_float import CONV_OPTIONS, check_float, options_of
+from facula.ao.nn.qat.modules._common import check_qconfig
 from facula.nn import functional as F
 from facula.nn.utils.fusion import fuse_conv_bn_weights
 
@@ -138,45 +139,17 @@ class _ConvBnNd(FoldedNorm, nn.modules.conv._ConvNd, nni._FusedModule):
         Raises:
             AssertionError: another class, or no configuration.
         """
-        if type(mod) is not cls._FLOAT_MODULE:
-            raise AssertionError(
-                f"qat.{cls.__name__}.from_float only works for {cls._FLOAT_MODULE.__name__}; "
-                f"got {type(mod).__name__}"
-            )
-        check_configured(mod)
+        check_float(f"qat.{cls.__name__}", mod, cls._FLOAT_MODULE)
         conv, bn = mod[0], mod[1]
-        made = cls(
-            conv.in_channels,
-            conv.out_channels,
-            conv.kernel_size,
-            conv.stride,
-            conv.padding,
-            conv.dilation,
-            conv.groups,
-            conv.bias is not None,
-            conv.padding_mode,
-            bn.eps,
-            bn.momentum,
-            False,
-            mod.qconfig,
-        )
+        options = options_of(conv, CONV_OPTIONS)
+        made = cls(**options, eps=bn.eps, momentum=bn.momentum, qconfig=mod.qconfig)
         made.weight, made.bias = conv.weight, conv.bias
         made._take_norm(bn)
         return made
 
     def to_float(self):
         """A float convolution with the normalization in its weight, and a ReLU where this has one."""  # noqa: E501
-        conv = self._FLOAT_CONV_MODULE(
-            self.in_channels,
-            self.out_channels,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.dilation,
-            self.groups,
-            self.bias is not None,
-            self.padding_mode,
-        )
+        conv = self._FLOAT_CONV_MODULE(**options_of(self, CONV_OPTIONS))
         bn = self.bn
         conv.weight, conv.bias = fuse_conv_bn_weights(
             nn.Parameter(self.weight.detach()),

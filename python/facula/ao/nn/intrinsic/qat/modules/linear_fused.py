@@ -5,7 +5,8 @@ from __future__ import annotations
 import facula
 from facula import nn
 from facula.ao.nn import intrinsic as nni
-from facula.ao.nn.qat.modules._common import check_configured, check_qconfig
+from facula.ao.nn._from_float import LINEAR_OPTIONS, check_float, options_of
+from facula.ao.nn.qat.modules._common import check_qconfig
 from facula.nn import functional as F
 from facula.nn import init
 from facula.nn.utils.fusion import fuse_linear_bn_weights
@@ -65,22 +66,10 @@ class LinearBn1d(FoldedNorm, nn.Linear, nni._FusedModule):
         Raises:
             AssertionError: another class, or no configuration.
         """
-        if type(mod) is not nni.LinearBn1d:
-            raise AssertionError(
-                f"qat.{cls.__name__}.from_float only works for {nni.LinearBn1d.__name__}; "
-                f"got {type(mod).__name__}"
-            )
-        check_configured(mod)
+        check_float(f"qat.{cls.__name__}", mod, nni.LinearBn1d)
         linear, bn = mod[0], mod[1]
-        made = cls(
-            linear.in_features,
-            linear.out_features,
-            linear.bias is not None,
-            bn.eps,
-            bn.momentum,
-            False,
-            mod.qconfig,
-        )
+        options = options_of(linear, LINEAR_OPTIONS)
+        made = cls(**options, eps=bn.eps, momentum=bn.momentum, qconfig=mod.qconfig)
         made.weight, made.bias = linear.weight, linear.bias
         made._take_norm(bn)
         return made

@@ -6,6 +6,7 @@ import facula
 from facula import nn
 from facula.ao.nn import intrinsic as nni
 from facula.ao.nn import quantized as nnq
+from facula.ao.nn._from_float import check_float
 from facula.ao.nn.quantized.modules.utils import quantize_weight
 
 __all__ = ["Linear"]
@@ -61,14 +62,8 @@ class Linear(nnq.Linear):
         from facula.ao.nn.qat import dynamic as nnqatd
 
         kinds = (nn.Linear, nn.modules.linear.NonDynamicallyQuantizableLinear, nnqatd.Linear)
-        if type(mod) not in (*kinds, nni.LinearReLU):
-            names = [kind.__name__ for kind in kinds]
-            raise AssertionError(
-                f"nn.quantized.dynamic.Linear.from_float only works for one of {names}; "
-                f"got {type(mod).__name__}"
-            )
-        if not hasattr(mod, "qconfig"):
-            raise AssertionError("Input float module must have qconfig defined")
+        name = f"nnq.dynamic.{cls.__name__}"
+        check_float(name, mod, (*kinds, nni.LinearReLU), none_is_default=True)
         inner = mod[0] if type(mod) is nni.LinearReLU else mod
         observer = _weight_observer(mod)
         if observer.dtype not in (facula.qint8, facula.float16):

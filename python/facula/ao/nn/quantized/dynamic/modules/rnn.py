@@ -5,6 +5,7 @@ from __future__ import annotations
 import facula
 from facula import nn
 from facula._library.quantized_recurrent import gru_step, lstm_step, run_layers
+from facula.ao.nn._from_float import check_float
 from facula.ao.nn.quantized.modules.utils import quantize_weight
 from facula.nn import Module
 from facula.nn.utils.rnn import PackedSequence
@@ -290,13 +291,7 @@ class RNNBase(Module):
             AssertionError: another class, or no configuration.
             RuntimeError: weights of another dtype.
         """
-        if type(mod) not in (nn.LSTM, nn.GRU):
-            raise AssertionError(
-                "nn.quantized.dynamic.RNNBase.from_float only works for nn.LSTM and nn.GRU; "
-                f"got {type(mod).__name__}"
-            )
-        if not hasattr(mod, "qconfig"):
-            raise AssertionError("Input float module must have qconfig defined")
+        check_float(f"nnq.dynamic.{cls.__name__}", mod, (nn.LSTM, nn.GRU), none_is_default=True)
         if getattr(mod, "proj_size", 0):
             raise NotImplementedError("quantized LSTM: proj_size is not supported")
         if not mod.bias:
@@ -482,13 +477,7 @@ class RNNCellBase(Module):
             RuntimeError: weights of another dtype.
         """
         kinds = {nn.LSTMCell: LSTMCell, nn.GRUCell: GRUCell, nn.RNNCell: RNNCell}
-        if type(mod) not in kinds:
-            raise AssertionError(
-                "nn.quantized.dynamic.RNNCellBase.from_float only works for nn.LSTMCell, "
-                f"nn.GRUCell and nn.RNNCell; got {type(mod).__name__}"
-            )
-        if not hasattr(mod, "qconfig"):
-            raise AssertionError("Input float module must have qconfig defined")
+        check_float(f"nnq.dynamic.{cls.__name__}", mod, tuple(kinds), none_is_default=True)
         if not mod.bias:
             raise AssertionError("quantized recurrent cells need biases; got bias=False")
         dtype = _weight_observer(mod).dtype
