@@ -20,6 +20,7 @@ from facula.fx.graph_module import GraphModule
 from facula.fx.interpreter import Interpreter, Transformer
 from facula.fx.node import Node, has_side_effect, map_arg
 from facula.fx.proxy import Proxy
+from facula.fx.subgraph_rewriter import replace_pattern
 
 __all__ = [
     "PH",
@@ -34,6 +35,7 @@ __all__ = [
     "Transformer",
     "has_side_effect",
     "map_arg",
+    "replace_pattern",
     "symbolic_trace",
     "wrap",
 ]

@@ -298,7 +298,7 @@ class Graph:
         to_erase._update_args_kwargs((), {})
 
     def inserting_before(self, n=None):
-        """Context manager: new steps go before `n`, or to the start.
+        """Context manager: each new step goes directly before `n`, or to the start.
 
         Raises:
             AssertionError: `n` is of another graph.
@@ -308,20 +308,14 @@ class Graph:
         return _InsertPoint(self, self._own(n).prepend)
 
     def inserting_after(self, n=None):
-        """Context manager: new steps go behind `n`, or to the end.
+        """Context manager: each new step goes directly behind `n`, or to the end.
 
         Raises:
             AssertionError: `n` is of another graph.
         """
         if n is None:
             return self.inserting_before(self._root)
-        place = [self._own(n)]
-
-        def insert(node):
-            place[0].append(node)
-            place[0] = node
-
-        return _InsertPoint(self, insert)
+        return _InsertPoint(self, self._own(n).append)
 
     def _own(self, node):
         if node.graph is not self:

@@ -303,7 +303,7 @@ class GraphModule(facula.nn.Module):
                 continue
             parts = node.target.split(".")
             used.update(".".join(parts[:i]) for i in range(1, len(parts) + 1))
-            if node.op == "call_module":
+            if node.op == "call_module" and _has_attr(self, node.target):
                 inner = self.get_submodule(node.target).named_modules()
                 used.update(f"{node.target}.{name}" for name, _ in inner if name)
         for name, _ in list(self.named_modules()):

@@ -89,7 +89,7 @@ def plain(value):
     if isinstance(value, (facula.Tensor, torch.Tensor)):
         return normal(value.dtype), tuple(value.shape), str(value.tolist())
     if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
+        return {normal(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return type(value).__name__, [plain(item) for item in value]
     return normal(value)

@@ -1,0 +1,9 @@
+"""What is done with graphs: shapes, partitions, drawings, matching, checks, by module."""
+
+from __future__ import annotations
+
+from facula import _missing
+
+
+def __getattr__(name):
+    return _missing.submodule(__name__, name)

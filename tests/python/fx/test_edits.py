@@ -1,0 +1,80 @@
+"""Edits of graphs: each runs, and gives modules that compute what they did before."""
+
+import facula
+import pytest
+from facula import fx
+from facula.fx.passes import tools_common
+from facula.fx.passes.infra.pass_manager import PassManager, pass_result_wrapper
+from facula.fx.passes.infra.pass_manager import this_before_that_pass_constraint as before
+from facula.fx.passes.shape_prop import ShapeProp
+from facula.fx.passes.utils.matcher_with_name_node_map_utils import SubgraphMatcherWithNameNodeMap
+from fx import edits
+
+
+@pytest.mark.parametrize("edit", edits.EDITS, ids=lambda edit: edit.__name__)
+def test_an_edit_runs(edit):
+    assert edit() is not None
+
+
+def test_replaced_patterns_compute_the_same():
+    traced = fx.symbolic_trace(lambda x, y: facula.relu(x + y) * (x + y))
+    found = fx.replace_pattern(traced, lambda a, b: a + b, lambda a, b: facula.add(b, a))
+    x, y = facula.randn(3), facula.randn(3)
+    assert len(found) == 2 and facula.equal(traced(x, y), facula.relu(x + y) * (x + y))
+
+
+def test_names_given_by_a_pattern_are_found():
+    def pattern(a, b):
+        total = a + b
+        return facula.relu(total), {"total": total}
+
+    matcher = SubgraphMatcherWithNameNodeMap(fx.symbolic_trace(pattern))
+    found = matcher.match(fx.symbolic_trace(lambda x: facula.relu(x + 1)).graph)
+    assert [match.name_node_map["total"].name for match in found] == ["add"]
+    with pytest.raises(ValueError, match="a dict of names"):
+        SubgraphMatcherWithNameNodeMap(fx.symbolic_trace(lambda a: facula.relu(a)))
+
+
+def test_parts_compute_what_the_whole_does():
+    model = edits.Small()
+    x = facula.randn(4, 2)
+    support = edits.create_op_support(lambda modules, node: node.op.startswith("call"))
+    whole = edits.CapabilityBasedPartitioner(fx.symbolic_trace(model), support)
+    fused = whole.partition_and_fuse()
+    assert [node.op for node in fused.graph.nodes].count("call_module") == 1
+    for a, b in zip(fused(x, x), model(x, x), strict=True):
+        assert facula.equal(a, b)
+
+
+def test_passes_run_in_an_order_that_keeps_to_rules():
+    ran = []
+
+    def first(gm):
+        ran.append("first")
+
+    def second(gm):
+        ran.append("second")
+
+    passes = [pass_result_wrapper(second), pass_result_wrapper(first)]
+    manager = PassManager(passes, [before(passes[1], passes[0])])
+    assert manager(fx.symbolic_trace(lambda x: x)).modified and ran == ["first", "second"]
+    circle = [before(passes[1], passes[0]), before(passes[0], passes[1])]
+    with pytest.raises(RuntimeError, match="no cycle"):
+        PassManager(passes, circle).solve_constraints()
+
+
+def test_steps_in_a_circle_have_no_order():
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    a = graph.call_function(facula.neg, (x,))
+    b = graph.call_function(facula.neg, (a,))
+    graph.output(b)
+    a.args = (b,)
+    with pytest.raises(RuntimeError, match="no cycles"):
+        tools_common.legalize_graph(fx.GraphModule({}, graph))
+
+
+def test_a_failing_step_is_named():
+    traced = fx.symbolic_trace(lambda x: x @ x)
+    with pytest.raises(RuntimeError, match=r"%matmul .* failed"):
+        ShapeProp(traced).propagate(facula.ones(2, 3))
