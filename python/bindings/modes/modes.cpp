@@ -134,10 +134,10 @@ Object ask(PyObject* holder, const OpCall& c, const Object& types, const PythonA
   return r.get() == Py_NotImplemented ? Object() : r;
 }
 
-// The layers above dispatch modes, which are excluded while Python code handles the call.
+// The layers above dispatch modes, which are excluded while Python code handles the call. Those of
+// conjugate and negative bits stay: a kernel that consists of other operators makes such tensors.
 LayerSet above_dispatch() {
-  return LayerSet(Layer::Autograd) | Layer::Autocast | Layer::Conjugate | Layer::Negative |
-         Layer::PreAutogradTrace;
+  return LayerSet(Layer::Autograd) | Layer::Autocast | Layer::PreAutogradTrace;
 }
 
 [[noreturn]] void nobody_took(const OpCall& c, const Object& types) {
