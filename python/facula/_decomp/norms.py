@@ -77,12 +77,13 @@ def native_batch_norm(
     dims = [d for d in range(input.dim()) if d != 1]
     if training:
         out, mean, inverse = _normalized(input, dims, eps)
-        saved = mean.squeeze(dims), inverse.squeeze(dims)
+        kept = input.dtype if weight is None else weight.dtype
+        saved = mean.squeeze(dims).to(kept), inverse.squeeze(dims).to(kept)
         count = input.numel() / input.shape[1]
         if running_mean is not None:
-            running_mean.copy_(momentum * saved[0] + (1 - momentum) * running_mean)
+            running_mean.copy_(momentum * mean.squeeze(dims) + (1 - momentum) * running_mean)
         if running_var is not None:
-            unbiased = facula.var(input.to(saved[0].dtype), dims, correction=0)
+            unbiased = facula.var(input.to(mean.dtype), dims, correction=0)
             unbiased = unbiased * (count / (count - 1))
             running_var.copy_(momentum * unbiased + (1 - momentum) * running_var)
     else:
@@ -127,8 +128,9 @@ def native_batch_norm_backward(
         grad_input = (grad - centred * slope - total / count) * scale
     else:
         grad_input = grad * scale
-    grad_weight = (along * inverse).view(-1) if output_mask[1] else None
-    grad_bias = total.view(-1) if output_mask[2] else None
+    kept = input.dtype if weight is None else weight.dtype
+    grad_weight = (along * inverse).view(-1).to(kept) if output_mask[1] else None
+    grad_bias = total.view(-1).to(kept) if output_mask[2] else None
     grad_input = grad_input.to(input.dtype) if output_mask[0] else None
     return grad_input, grad_weight, grad_bias
 

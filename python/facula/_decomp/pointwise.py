@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import facula
@@ -112,14 +113,36 @@ def heaviside(self: Tensor, values: Tensor):
     return facula.where(self == 0, values, (self > 0).to(self.dtype))
 
 
-@register_decomposition(aten.xlogy.Tensor)
+def _both_tensors(function):
+    """A decorator: numbers among two arguments become tensors."""
+
+    @functools.wraps(function)
+    def run(self, other):
+        like = self if isinstance(self, Tensor) else other
+        dtype = like.dtype if like.is_floating_point() else facula.get_default_dtype()
+        both = [
+            v if isinstance(v, Tensor) else facula.full((), v, dtype=dtype, device=like.device)
+            for v in (self, other)
+        ]
+        return function(*both)
+
+    return run
+
+
+_XLOGY = [aten.xlogy.Tensor, aten.xlogy.Scalar_Other, aten.xlogy.Scalar_Self]
+_XLOG1PY = aten.special_xlog1py
+
+
+@register_decomposition(_XLOGY)
+@_both_tensors
 @rounds_once
 def xlogy(self: Tensor, other):
     product = facula.where(self == 0, 0, self * facula.log(other))
     return facula.where(facula.isnan(other), math.nan, product)
 
 
-@register_decomposition(aten.special_xlog1py.default)
+@register_decomposition([_XLOG1PY.default, _XLOG1PY.other_scalar, _XLOG1PY.self_scalar])
+@_both_tensors
 @rounds_once
 def xlog1py(self: Tensor, other):
     product = facula.where(self == 0, 0, self * facula.log1p(other))

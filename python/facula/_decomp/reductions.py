@@ -87,7 +87,7 @@ def std_mean(self: Tensor, dim=None, *, correction=None, keepdim=False):
 def logsumexp(self: Tensor, dim, keepdim=False):
     if self.numel() == 0:
         return facula.log(facula.sum(facula.exp(self), dim, keepdim))
-    most = facula.amax(self, dim, keepdim=True)
+    most = facula.amax(self.real if self.is_complex() else self, dim, keepdim=True)
     most = facula.where(facula.abs(most) == math.inf, 0, most)
     total = facula.sum(facula.exp(self - most), dim, keepdim)
     return facula.log(total) + (most if keepdim else most.squeeze(dim))

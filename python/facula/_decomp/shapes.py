@@ -150,7 +150,7 @@ def _at(index, dim):
 @register_decomposition(aten.index_add.default)
 def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha=1):
     if self.dim() == 0:
-        return index_add(self.view(1), 0, index, source.view(-1), alpha=alpha).view(())
+        return index_add(self.view(1), 0, index.view(-1), source.view(-1), alpha=alpha).view(())
     source = source if alpha == 1 else source * alpha
     places = _at(index, dim % self.dim())
     return aten.index_put.default(self, places, source, True)
@@ -159,7 +159,7 @@ def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha=1)
 @register_decomposition(aten.index_copy.default)
 def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor):
     if self.dim() == 0:
-        return index_copy(self.view(1), 0, index, source.view(-1)).view(())
+        return index_copy(self.view(1), 0, index.view(-1), source.view(-1)).view(())
     return aten.index_put.default(self, _at(index, dim % self.dim()), source)
 
 

@@ -68,7 +68,7 @@ def _schema(name, overload, arguments):
 
 def _of_tensors(packet):
     """The overload of a packet that takes tensors in all places."""
-    names = [name for name in packet.overloads() if not name.endswith("out")]
+    names = [name for name in packet.overloads() if "out" not in name.lower()]
     return getattr(packet, min(names, key=lambda name: "Tensor" not in name and name != "self"))
 
 

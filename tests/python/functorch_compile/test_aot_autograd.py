@@ -6,7 +6,11 @@ import facula
 import facula.nn.functional as F
 import pytest
 from facula import nn
-from facula._functorch.aot_autograd import compile_graph_module
+from facula._functorch.aot_autograd import (
+    aot_export_joint_simple,
+    aot_export_module,
+    compile_graph_module,
+)
 from facula.functorch.compile import (
     aot_function,
     aot_module,
@@ -284,3 +288,54 @@ def test_a_second_derivative_raises():
     )
     with pytest.raises(RuntimeError):
         grad.sum().backward()
+
+
+def test_a_joint_graph_is_exported_with_its_signature():
+    module = _model()
+    x = _fixed(6, 4)
+
+    class Loss(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = module
+
+        def forward(self, x):
+            return (self.inner(x).sum(), x * 2)
+
+    graph, signature = aot_export_module(Loss(), [x], trace_joint=False)
+    assert signature.inputs_to_parameters["arg0_1"] == "inner.0.weight"
+    assert "inner.1.num_batches_tracked" in signature.buffers_to_mutate.values()
+    assert len(signature.user_outputs) == 2 and signature.user_inputs == ["arg9_1"]
+    graph, signature = aot_export_module(Loss(), [x], trace_joint=True, output_loss_index=0)
+    assert not [n for n in graph.graph.find_nodes(op="placeholder") if "tangents" in n.name]
+    names = signature.backward_signature.gradients_to_parameters.values()
+    assert set(names) == set(dict(Loss().named_parameters()))
+    values = [*dict(Loss().named_parameters()).values(), *dict(Loss().named_buffers()).values(), x]
+    with facula.no_grad():
+        results = graph(*values)
+    module(x).sum().backward()
+    grads = [r for r in results[-len(values) :] if r is not None]
+    assert all(
+        facula.allclose(g, p.grad, atol=1e-6)
+        for g, p in zip(grads, module.parameters(), strict=True)
+    )
+    with pytest.raises(RuntimeError, match="output_loss_index"):
+        aot_export_module(Loss(), [x], trace_joint=True)
+
+
+def test_a_simple_joint_graph_refuses_effects():
+    graph = aot_export_joint_simple(lambda x, y: x * y, [_leaf(3), _leaf(3)], trace_joint=True)
+    out, gx, gy = graph(_fixed(3), _fixed(3), facula.ones(3))
+    assert facula.equal(gx, _fixed(3)) and facula.equal(out, gx * gy)
+    with pytest.raises(RuntimeError, match="changes no argument"):
+        aot_export_joint_simple(lambda x: x.add_(1), [_fixed(3)], trace_joint=False)
+
+
+def test_graphs_are_drawn(tmp_path):
+    from facula.functorch.compile import draw_graph
+
+    graph = symbolic_trace(lambda x: x.sin())
+    draw_graph(graph, str(tmp_path / "graph.dot"))
+    assert '"x" -> "sin"' in (tmp_path / "graph.dot").read_text()
+    with pytest.raises(ValueError, match=".svg or .dot"):
+        draw_graph(graph, str(tmp_path / "graph.png"))

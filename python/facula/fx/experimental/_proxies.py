@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import operator
 
 import facula
@@ -152,21 +153,24 @@ def snapshot_fake(val, include_real=False):
         )
 
 
+_ABOVE_KERNELS = ("Modes", "Autograd", "Transforms", "Autocast")
+
+
+@functools.lru_cache(None)
+def _bits_above_kernels():
+    names = [name for name, _ in reversed(_C._layers())]
+    return sum(1 << bit for bit, name in enumerate(names) if name in _ABOVE_KERNELS)
+
+
 @contextlib.contextmanager
 def _no_modes():
-    """Take this thread's modes off for a while."""
-    modes = []
-    while _C._dispatch_mode_depth():
-        top = _C._dispatch_mode_at(_C._dispatch_mode_depth() - 1)
-        if top is None:
-            break
-        _C._pop_dispatch_mode()
-        modes.append(top)
+    """Context manager: calls pass this thread's modes by, and autograd."""
+    before = _C._set_excluded_layers(0)
+    _C._set_excluded_layers(before | _bits_above_kernels())
     try:
         yield
     finally:
-        for mode in reversed(modes):
-            _C._push_dispatch_mode(mode)
+        _C._set_excluded_layers(before)
 
 
 def set_meta(proxy, val):
