@@ -591,7 +591,9 @@ class PlaceholderObserver(ObserverBase):
 
     def calculate_qparams(self):
         """Raises: there is nothing to calculate."""
-        raise Exception("calculate_qparams should not be called for PlaceholderObserver")
+        raise Exception(
+            "PlaceholderObserver keeps no range: calculate_qparams() has nothing to tell"
+        )
 
 
 class RecordingObserver(ObserverBase):
@@ -608,7 +610,7 @@ class RecordingObserver(ObserverBase):
 
     def calculate_qparams(self):
         """Raises: there is nothing to calculate."""
-        raise Exception("calculate_qparams should not be called for RecordingObserver")
+        raise Exception("RecordingObserver keeps no range: calculate_qparams() has nothing to tell")
 
     def get_tensor_value(self):
         """The tensors seen, a list."""
@@ -628,7 +630,7 @@ class NoopObserver(ObserverBase):
 
     def calculate_qparams(self):
         """Raises: there is nothing to calculate."""
-        raise Exception("calculate_qparams should not be called for NoopObserver")
+        raise Exception("NoopObserver keeps no range: calculate_qparams() has nothing to tell")
 
 
 class ReuseInputObserver(ObserverBase):
@@ -643,7 +645,9 @@ class ReuseInputObserver(ObserverBase):
 
     def calculate_qparams(self):
         """Raises: there is nothing to calculate."""
-        raise Exception("calculate_qparams should not be called for ReuseInputObserver")
+        raise Exception(
+            "ReuseInputObserver keeps no range: calculate_qparams() has nothing to tell"
+        )
 
 
 def _is_activation_post_process(module):

@@ -141,8 +141,20 @@ def get_default_static_quant_module_mappings():
 
 
 def get_default_static_quant_reference_module_mappings():
-    """Raises NotImplementedError: there are no reference modules."""
-    raise NotImplementedError("reference modules (ao.nn.quantized.reference) are missing")
+    """Float classes to reference ones, which round their weights and stay floats.
+
+    Example:
+        >>> get_default_static_quant_reference_module_mappings()[nn.Linear].__name__
+        'Linear'
+    """
+    from facula.ao.nn.quantized import reference
+
+    named = {
+        getattr(nn, kind): getattr(reference, kind)
+        for kind in reference.__all__
+        if kind != "GRU"  # as in PyTorch
+    }
+    return {QuantStub: nnq.Quantize, DeQuantStub: nnq.DeQuantize, **named}
 
 
 def get_embedding_static_quant_module_mappings():
@@ -182,9 +194,9 @@ def get_static_quant_module_class(
     Raises:
         AssertionError: there is none.
     """
-    if is_reference:
-        return get_default_static_quant_reference_module_mappings()
     defaults = DEFAULT_STATIC_QUANT_MODULE_MAPPINGS
+    if is_reference:
+        defaults = get_default_static_quant_reference_module_mappings()
     return _class_for(float_module_class, defaults, additional_static_quant_mapping, "quantized")
 
 

@@ -13,7 +13,7 @@ from .stubs import DeQuantStub, QuantWrapper
 from .utils import (
     activation_is_memoryless,
     check_module,
-    get_qparam_dict,  # noqa: F401  (PyTorch has it here too)
+    get_qparam_dict,
     has_no_children_ignoring_parametrizations,
 )
 
@@ -272,7 +272,28 @@ def swap_module(mod, mapping, custom_module_class_mapping, use_precomputed_fake_
     return made
 
 
+def _qparams_of(config, weight):
+    """How a weight is to be rounded, by the observer of a configuration."""
+    observer = config.weight()
+    observer(weight.detach())
+    return get_qparam_dict(observer)
+
+
+def _reference_from_float(kind, mod):
+    """The reference module of a float one, its weights observed now."""
+    if hasattr(mod, "weight"):
+        return kind.from_float(mod, _qparams_of(mod.qconfig, mod.weight))
+    found = {
+        name: _qparams_of(mod.qconfig, weight)
+        for name, weight in mod.named_parameters()
+        if name.startswith("weight")
+    }
+    return kind.from_float(mod, {**found, "is_decomposed": False})
+
+
 def _from_float(kind, mod, use_precomputed_fake_quant):
+    if getattr(kind, "_IS_REFERENCE", False):
+        return _reference_from_float(kind, mod)
     if "use_precomputed_fake_quant" in inspect.signature(kind.from_float).parameters:
         return kind.from_float(mod, use_precomputed_fake_quant=use_precomputed_fake_quant)
     return kind.from_float(mod)
@@ -301,7 +322,8 @@ def convert(
     Args:
         module (Module): prepared, after it has seen data. mapping: classes of float modules to
             those of quantized ones. inplace (bool): no copy. remove_qconfig (bool): whether
-            configurations and observers go. convert_custom_config_dict (dict): as
+            configurations and observers go. is_reference (bool): float modules that round their
+            weights, in place of quantized ones. convert_custom_config_dict (dict): as
             `get_default_custom_config_dict` gives it. use_precomputed_fake_quant (bool): whether
             observers of weights are left as they are.
 
@@ -309,14 +331,15 @@ def convert(
         Module
     """
     check_module("convert", module)
-    if is_reference:
-        raise NotImplementedError("convert(): reference modules are not supported")
-    from .quantization_mappings import get_default_static_quant_module_mappings
+    from . import quantization_mappings as mappings
 
     config = convert_custom_config_dict
     config = get_default_custom_config_dict() if config is None else config
     module = module if inplace else deepcopy(module)
-    mapping = get_default_static_quant_module_mappings() if mapping is None else mapping
+    if mapping is None and is_reference:
+        mapping = mappings.get_default_static_quant_reference_module_mappings()
+    elif mapping is None:
+        mapping = mappings.get_default_static_quant_module_mappings()
     custom = config.get("observed_to_quantized_custom_module_class", {})
     _convert(module, mapping, custom, use_precomputed_fake_quant)
     if remove_qconfig:

@@ -73,6 +73,10 @@ class RNNCellBase(Module):
     def _zeros(self, input):
         return facula.zeros(input.size(0), self.hidden_size, dtype=input.dtype, device=input.device)
 
+    def _weights(self):
+        """What the operators compute with; reference modules of quantization round it first."""
+        return self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
+
     def _step(self, operator, input, hx):
         """The call of a cell of one state."""
         self._check_dims(input, () if hx is None else (hx,))
@@ -82,7 +86,7 @@ class RNNCellBase(Module):
             hx = None if hx is None else hx.unsqueeze(0)
         if hx is None:
             hx = self._zeros(input)
-        state = operator(input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        state = operator(input, hx, *self._weights())
         return state.squeeze(0) if single else state
 
 
@@ -170,7 +174,5 @@ class LSTMCell(RNNCellBase):
         if hx is None:
             zeros = self._zeros(input)
             hx = (zeros, zeros)
-        h, c = facula.lstm_cell(
-            input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
-        )
+        h, c = facula.lstm_cell(input, hx, *self._weights())
         return (h.squeeze(0), c.squeeze(0)) if single else (h, c)

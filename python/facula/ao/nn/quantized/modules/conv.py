@@ -302,6 +302,11 @@ class _ConvTransposeNd(_ConvNd):
             padding_mode,
         )
 
+    @classmethod
+    def from_reference(cls, ref_qconvt, output_scale, output_zero_point):
+        """From a reference convolution, with the scale and zero point of results."""
+        return super().from_reference(ref_qconvt, output_scale, output_zero_point)
+
 
 class ConvTranspose1d(_ConvTransposeNd):
     """A transposed convolution of quint8 numbers; arguments as `nn.ConvTranspose1d`'s."""
