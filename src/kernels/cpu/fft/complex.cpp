@@ -2,6 +2,7 @@
 #include "core/complex.h"
 #include "kernels/cpu/fft/fft.h"
 #include "kernels/cpu/fft/line_block.h"
+#include "kernels/cpu/fft/short_lines.h"
 #include "kernels/cpu/fft/split_plan.h"
 
 namespace facula::cpu::FACULA_ISA {
@@ -10,14 +11,18 @@ namespace {
 template <class T>
 void transform_in_lanes(const LinePairs& lines, const T* from, T* to, int64_t n, T scale,
                         bool forward) {
-  const auto plan = plan_of<ComplexPlan<T>>(n);
+  const auto plan = is_short_line(n) ? nullptr : plan_of<ComplexPlan<T>>(n);
   for_each_block<T>(
       lines, n, 2 * n,
       [&]<int64_t Lanes>(std::integral_constant<int64_t, Lanes>, const LineStarts<Lanes>& in,
                          const LineStarts<Lanes>& out, T* rows) {
         using Number = std::conditional_t<Lanes == 1, T, PlanVector<T>>;
         load_lines<2>(rows, from, in, n);
-        plan->exec(reinterpret_cast<PlanComplex<Number>*>(rows), scale, forward);
+        auto* const line = reinterpret_cast<PlanComplex<Number>*>(rows);
+        if (plan)
+          plan->exec(line, scale, forward);
+        else
+          transform_short_line(line, n, scale, forward);
         store_lines<2>(to, rows, out, n);
       });
 }

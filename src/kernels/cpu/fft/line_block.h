@@ -5,6 +5,7 @@
 #include "core/threads.h"
 #include "kernels/cpu/fft/line_pairs.h"
 #include "kernels/cpu/fft/pocketfft.h"
+#include "kernels/cpu/fft/turn_lines.h"
 #include "kernels/cpu/loop/copy_transposed.h"
 
 namespace facula::cpu::FACULA_ISA {
@@ -19,9 +20,9 @@ struct LineStarts {
   // The distance from each line to the next where it is always the same, else 0.
   int64_t distance() const {
     const int64_t d = count > 1 ? start[1] - start[0] : 1;
-    for (int64_t k = 2; k < count; ++k)
-      if (start[k] - start[k - 1] != d) return 0;
-    return d;
+    int64_t off = 0;
+    for (int64_t k = 0; k < count; ++k) off |= start[k] - start[0] - k * d;
+    return off == 0 ? d : 0;
   }
 };
 
@@ -51,7 +52,7 @@ void load_lines(T* rows, const T* from, const LineStarts<Lanes>& at, int64_t n) 
   const T* first = from + at.start[0] * Width;
   if constexpr (Lanes > 1) {
     if (at.step == 1 && distance != 0)
-      return copy_transposed<T>(rows, Lanes, first, distance * Width, n * Width, at.count);
+      return turn_into_lanes<Lanes>(rows, first, distance * Width, n * Width, at.count);
     if (at.count == Lanes && distance == 1) {
       for (int64_t i = 0; i < n; ++i) {
         const T* source = first + i * at.step * Width;
@@ -78,7 +79,7 @@ void store_lines(T* to, const T* rows, const LineStarts<Lanes>& at, int64_t n) {
   T* first = to + at.start[0] * Width;
   if constexpr (Lanes > 1) {
     if (at.step == 1 && distance != 0)
-      return copy_transposed<T>(first, distance * Width, rows, Lanes, at.count, n * Width);
+      return turn_into_lines<Lanes>(first, distance * Width, rows, n * Width, at.count);
     if (at.count == Lanes && distance == 1) {
       for (int64_t i = 0; i < n; ++i) {
         T* target = first + i * at.step * Width;

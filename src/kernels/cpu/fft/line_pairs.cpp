@@ -27,16 +27,26 @@ LinePairs::LinePairs(const Tensor& from, const Tensor& to, int64_t dim)
 }
 
 void LinePairs::starts(int64_t first, int64_t n, int64_t* from, int64_t* to) const {
-  for (int64_t i = 0; i < n; ++i) {
-    int64_t rest = first + i, a = 0, b = 0;
-    for (const Dim& d : dims_) {
-      const int64_t at = rest % d.size;
-      rest /= d.size;
-      a += at * d.from;
-      b += at * d.to;
+  if (dims_.empty()) {
+    std::fill_n(from, n, 0);
+    std::fill_n(to, n, 0);
+    return;
+  }
+  const Dim& inner = dims_[0];
+  for (int64_t done = 0; done < n;) {
+    int64_t outer = (first + done) / inner.size, a = 0, b = 0;
+    const int64_t at = first + done - outer * inner.size, run = std::min(n - done, inner.size - at);
+    for (size_t k = 1; k < dims_.size(); ++k) {
+      const Dim& d = dims_[k];
+      a += outer % d.size * d.from;
+      b += outer % d.size * d.to;
+      outer /= d.size;
     }
-    from[i] = a;
-    to[i] = b;
+    for (int64_t i = 0; i < run; ++i) {
+      from[done + i] = a + (at + i) * inner.from;
+      to[done + i] = b + (at + i) * inner.to;
+    }
+    done += run;
   }
 }
 
