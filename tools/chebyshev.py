@@ -92,6 +92,45 @@ def far_i(order):
     return lambda s: mp.sqrt(8 / s) * mp.exp(-8 / s) * mp.besseli(order, 8 / s)
 
 
+def waves_of_bessel(order, part):
+    """P (part 0) or x / 5 Q of sqrt(pi x / 2) J(x) = P cos(t) - Q sin(t), over (5 / x)^2.
+
+    t = x - (2 order + 1) pi/4. The same P and Q stand in Y(x) = P sin(t) + Q cos(t); they are
+    Hankel's asymptotic series (Abramowitz and Stegun, 9.2.5), summed.
+    """
+
+    def value(s):
+        x = 5 / mp.sqrt(s)
+        t = x - (2 * order + 1) * mp.pi / 4
+        j, y, size = mp.besselj(order, x), mp.bessely(order, x), mp.sqrt(mp.pi * x / 2)
+        if part == 0:
+            return size * (j * mp.cos(t) + y * mp.sin(t))
+        return size * x / 5 * (y * mp.cos(t) - j * mp.sin(t))
+
+    return value
+
+
+def regular_j(order):
+    """J(x) less its zeros at 0 and below 5, over x^2."""
+
+    def value(square):
+        x, zero = mp.sqrt(square), mp.besseljzero(order, 1)
+        return mp.besselj(order, x) / (x**order * (square - zero**2))
+
+    return value
+
+
+def regular_y(order):
+    """Y(x) without its logarithm and its pole, over x^2; of order 1 divided by x."""
+
+    def value(square):
+        x = mp.sqrt(square)
+        rest = mp.bessely(order, x) - 2 / mp.pi * mp.log(x) * mp.besselj(order, x)
+        return rest if order == 0 else (rest + 2 / (mp.pi * x)) / x
+
+    return value
+
+
 # 1 / zeta^2 at -4.5, where waves begin.
 WAVES_END = 1 / (mp.mpf(2) / 3 * mp.mpf("4.5") ** 1.5) ** 2
 # Name, what it is, function, interval.
@@ -132,6 +171,20 @@ SERIES = [
         0,
         WAVES_END,
     ),
+    ("j0_small", "J0(x) / (x^2 - z^2) over x^2 in (0, 25], z its first zero", regular_j(0), 0, 25),
+    ("j1_small", "J1(x) / (x (x^2 - z^2)) over x^2 in (0, 25], likewise", regular_j(1), 0, 25),
+    ("y0_small", "Y0(x) - 2/pi log(x) J0(x) over x^2 in (0, 25]", regular_y(0), 0, 25),
+    (
+        "y1_small",
+        "(Y1(x) - 2/pi (log(x) J1(x) - 1 / x)) / x over x^2 in (0, 25]",
+        regular_y(1),
+        0,
+        25,
+    ),
+    ("j0_cosine", "P of order 0 over (5 / x)^2 in (0, 1]", waves_of_bessel(0, 0), 0, 1),
+    ("j0_sine", "x / 5 Q of order 0 over (5 / x)^2 in (0, 1]", waves_of_bessel(0, 1), 0, 1),
+    ("j1_cosine", "P of order 1 over (5 / x)^2 in (0, 1]", waves_of_bessel(1, 0), 0, 1),
+    ("j1_sine", "x / 5 Q of order 1 over (5 / x)^2 in (0, 1]", waves_of_bessel(1, 1), 0, 1),
 ]
 
 

@@ -1,6 +1,6 @@
 // Bessel functions (J, Y, I, K of order 0 and 1), the spherical j0 and Airy's Ai, computed in
 // double: float results are rounded nearly right. Bounds for double, away from zeros: i0, i0e,
-// i1, i1e and K 5 units in the last place.
+// i1, i1e and K 5 units in the last place; J and Y 2^-50 of their amplitude.
 #pragma once
 #include <math.h>
 
@@ -65,15 +65,93 @@ FACULA_SCALAR_SLOW double modified_k(double x, int v, bool scaled) {
   return scaled_large_k(x, v) * (scaled ? 1.0 : exp(-x));
 }
 
-FACULA_SCALAR_SLOW double bessel_j_value(double x, int v) {
-  if (!is_finite(x)) return quiet_nan<double>;
-  return v == 0 ? ::j0(x) : ::j1(x);
+// Beyond bessel_split J and Y are waves, before it series with J's first zero apart, which is a sum
+// of two numbers. A float needs the first terms of each series only. Both ways are computed and one
+// is taken: loops become vectors.
+constexpr double bessel_split = 5.0;
+
+struct SineCosine {
+  double sine, cosine;
+};
+FACULA_SCALAR SineCosine sine_cosine(const Reduced& a) {
+  const double s = sin_pair(a.r, a.lo).hi, c = cos_pair(a.r, a.lo).hi;
+  const double sine = (a.quadrant & 1) != 0 ? c : s, cosine = (a.quadrant & 1) != 0 ? s : c;
+  return {(a.quadrant & 2) != 0 ? -sine : sine, ((a.quadrant + 1) & 2) != 0 ? -cosine : cosine};
 }
 
-FACULA_SCALAR_SLOW double bessel_y_value(double x, int v) {
-  if (x == 0.0) return -infinity<double>;
-  if (!(x > 0.0 && x < infinity<double>)) return quiet_nan<double>;
-  return v == 0 ? ::y0(x) : ::y1(x);
+// J_v(x) for 0 <= x <= bessel_split.
+template <class T, int v>
+FACULA_SCALAR double small_j(double x) {
+  constexpr int terms = std::is_same_v<T, float> ? 10 : 0;
+  constexpr double end = bessel_split * bessel_split;
+  const double z = x * x;
+  if constexpr (v == 0) {
+    constexpr double zero = 2.404825557695773, rest = -1.176691651530894e-16;
+    return chebyshev<terms>(series::j0_small, z, 0.0, end) * ((x - zero) - rest) * (x + zero);
+  } else {
+    constexpr double zero = 3.8317059702075125, rest = -1.5269184090088067e-16;
+    return chebyshev<terms>(series::j1_small, z, 0.0, end) * ((x - zero) - rest) * (x + zero) * x;
+  }
+}
+
+// Y_v(x) for 0 < x <= bessel_split.
+template <class T, int v>
+FACULA_SCALAR double small_y(double x) {
+  constexpr int terms = std::is_same_v<T, float> ? 11 : 0;
+  constexpr double end = bessel_split * bessel_split, two_over_pi = 0.6366197723675814;
+  const double z = x * x, wave = log(x) * small_j<T, v>(x);
+  if constexpr (v == 0)
+    return chebyshev<terms>(series::y0_small, z, 0.0, end) + two_over_pi * wave;
+  else
+    return chebyshev<terms>(series::y1_small, z, 0.0, end) * x + two_over_pi * (wave - 1.0 / x);
+}
+
+// The waves P cos(t) - Q sin(t) of J or P sin(t) + Q cos(t) of Y, where t = x - (2 v + 1) pi / 4
+// and `at` is of x itself: taking t off would round it.
+template <class T, int v, bool is_y>
+FACULA_SCALAR double bessel_wave(double x, SineCosine at) {
+  constexpr int even = std::is_same_v<T, float> ? 9 : 0, odd = std::is_same_v<T, float> ? 11 : 0;
+  const double over = bessel_split / x, s = over * over;
+  const double sum = at.sine + at.cosine, less = at.sine - at.cosine;
+  if constexpr (v == 0) {
+    const double p = chebyshev<even>(series::j0_cosine, s, 0.0, 1.0),
+                 q = chebyshev<odd>(series::j0_sine, s, 0.0, 1.0) * over;
+    return (is_y ? p * less + q * sum : p * sum - q * less) / (root_of_pi * sqrt(x));
+  } else {
+    const double p = chebyshev<even>(series::j1_cosine, s, 0.0, 1.0),
+                 q = chebyshev<odd>(series::j1_sine, s, 0.0, 1.0) * over;
+    return (is_y ? q * less - p * sum : p * less + q * sum) / (root_of_pi * sqrt(x));
+  }
+}
+
+// For |x| up to trig_limit, of J, and of Y for x > 0 besides.
+template <class T, int v, bool is_y>
+FACULA_SCALAR double bessel_fast(double x) {
+  const double a = is_y ? x : abs(x), far = a > bessel_split ? a : bessel_split;
+  const double wave = bessel_wave<T, v, is_y>(far, sine_cosine(reduce_fast(far)));
+  if constexpr (is_y) return a > bessel_split ? wave : small_y<T, v>(a);
+  const double size = a > bessel_split ? wave : small_j<T, v>(a);
+  return v == 1 && signbit(x) ? -size : size;
+}
+
+template <class T, int v, bool is_y>
+FACULA_SCALAR_SLOW double bessel_far(double x) {
+  if (is_y && x == 0.0) return -infinity<double>;
+  if (!is_finite(x) || (is_y && x < 0.0)) return quiet_nan<double>;
+  const double wave = bessel_wave<T, v, is_y>(abs(x), sine_cosine(reduce_far(abs(x))));
+  return v == 1 && signbit(x) ? -wave : wave;
+}
+
+template <int v, bool is_y, class T>
+FACULA_SCALAR bool bessel_in_fast_range(T x) {
+  return abs(x) <= T(trig_limit) && (!is_y || x > T(0));
+}
+
+template <int v, bool is_y, class T>
+FACULA_SCALAR T bessel(T x) {
+  if (bessel_in_fast_range<v, is_y>(x)) [[likely]]
+    return static_cast<T>(bessel_fast<T, v, is_y>(x));
+  return static_cast<T>(bessel_far<T, v, is_y>(x));
 }
 
 FACULA_SCALAR_SLOW double airy_value(double x) {
@@ -94,22 +172,6 @@ FACULA_SCALAR_SLOW double airy_value(double x) {
 
 }  // namespace detail
 
-template <class T>
-FACULA_SCALAR T bessel_j0(T x) {
-  return static_cast<T>(detail::bessel_j_value(x, 0));
-}
-template <class T>
-FACULA_SCALAR T bessel_j1(T x) {
-  return static_cast<T>(detail::bessel_j_value(x, 1));
-}
-template <class T>
-FACULA_SCALAR T bessel_y0(T x) {
-  return static_cast<T>(detail::bessel_y_value(x, 0));
-}
-template <class T>
-FACULA_SCALAR T bessel_y1(T x) {
-  return static_cast<T>(detail::bessel_y_value(x, 1));
-}
 template <class T>
 FACULA_SCALAR T i0(T x) {
   return static_cast<T>(detail::unscaled_i(detail::scaled_i0<T>(x), x));

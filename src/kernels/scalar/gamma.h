@@ -95,16 +95,16 @@ FACULA_SCALAR_SLOW double inverse_power(double w, double s) {
 
 // sum of (q + n)^-s over n >= 0 by Euler and Maclaurin: a head of terms, then the corrections
 // B_2j / (2j)! s (s + 1) ... (s + 2j - 2) w^(-s - 2j + 1).
+constexpr double zeta_corrections[] = {1.0 / 12,
+                                       -1.0 / 720,
+                                       1.0 / 30240,
+                                       -1.0 / 1209600,
+                                       1.0 / 47900160,
+                                       -691.0 / 1307674368000.0,
+                                       1.0 / 74724249600.0,
+                                       -3617.0 / 10670622842880000.0,
+                                       43867.0 / 5109094217170944000.0};
 FACULA_SCALAR_SLOW double zeta_value(double s, double q) {
-  constexpr double bernoulli[] = {1.0 / 12,
-                                  -1.0 / 720,
-                                  1.0 / 30240,
-                                  -1.0 / 1209600,
-                                  1.0 / 47900160,
-                                  -691.0 / 1307674368000.0,
-                                  1.0 / 74724249600.0,
-                                  -3617.0 / 10670622842880000.0,
-                                  43867.0 / 5109094217170944000.0};
   if (s == 1.0) return infinity<double>;
   if (s < 1.0) return quiet_nan<double>;
   if (q <= 0.0) {
@@ -122,12 +122,54 @@ FACULA_SCALAR_SLOW double zeta_value(double s, double q) {
   sum += last * w / (s - 1.0) + 0.5 * last;
   double factor = s * last / w;
   for (int j = 0; j < 9; ++j) {
-    const double term = bernoulli[j] * factor;
+    const double term = zeta_corrections[j] * factor;
     sum += term;
     if (abs(term) < 1e-17 * abs(sum)) break;
     factor *= (s + 2 * j + 1) * (s + 2 * j + 2) / (w * w);
   }
   return sum;
+}
+
+// w^-s for positive w; what a float is made of needs no more than doubles.
+template <class T>
+FACULA_SCALAR double zeta_power(double w, double s) {
+  if constexpr (std::is_same_v<T, float>)
+    return exp(-s * log(w));
+  else
+    return pow_magnitude(w, -s);
+}
+// The terms n to 0 added to a rest, and the corrections from j on: recursions and no loops, so that
+// loops over elements become vectors.
+template <class T, int n>
+FACULA_SCALAR double zeta_head(double s, double q, double rest) {
+  const double sum = rest + zeta_power<T>(q + n, s);
+  if constexpr (n == 0)
+    return sum;
+  else
+    return zeta_head<T, n - 1>(s, q, sum);
+}
+template <int j>
+FACULA_SCALAR double zeta_tail(double s, double inverse_square) {
+  if constexpr (j == 9) {
+    return 0.0;
+  } else {
+    const double rest = (s + (2 * j + 1)) * (s + (2 * j + 2)) * inverse_square;
+    return zeta_corrections[j] + rest * zeta_tail<j + 1>(s, inverse_square);
+  }
+}
+
+template <class T>
+FACULA_SCALAR bool zeta_in_fast_range(T s, T q) {
+  return s > T(1) && s <= T(64) && q > T(1e-3) && q <= T(1e6);
+}
+// The same sums without tests in between, for arguments in the fast range.
+template <class T>
+FACULA_SCALAR double zeta_fast(double s, double q) {
+  constexpr int head = 10;
+  const double w = q + head, last = zeta_power<T>(w, s), inverse = 1.0 / w;
+  const double tail =
+      last * w / (s - 1.0) + 0.5 * last + s * last * inverse * zeta_tail<0>(s, inverse * inverse);
+  return zeta_head<T, head - 1>(s, q, tail);
 }
 
 // log(1 + u) - u without cancellation.
@@ -142,37 +184,63 @@ FACULA_SCALAR_SLOW double log1p_less(double u) {
   return sum;
 }
 
+// Where sums end for a result of type T, which are doubles in between.
+template <class T>
+constexpr double smallest_term = std::is_same_v<T, float> ? 1e-10 : 5e-17;
+
+// x^a e^-x / gamma(a + 1) for a < 10 and a float result: Stirling's series at a + 9, and back by a
+// product of eight factors.
+FACULA_SCALAR double gamma_prefix_short(double a, double x) {
+  const double z = a + 9.0, inverse = 1.0 / z, square = inverse * inverse;
+  const double low = ((a + 1.0) * (a + 8.0)) * ((a + 2.0) * (a + 7.0));
+  const double high = ((a + 3.0) * (a + 6.0)) * ((a + 4.0) * (a + 5.0));
+  const double tail = inverse * poly(square, 1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680);
+  const double log_gamma = (z - 0.5) * log(z) - z + (0.9189385332046727 + tail);
+  return low * high * exp(a * log(x) - x - log_gamma);
+}
+
 // x^a e^-x / gamma(a + 1).
+template <class T>
 FACULA_SCALAR_SLOW double gamma_prefix(double a, double x) {
+  if constexpr (std::is_same_v<T, float>)
+    if (a < 10.0) return gamma_prefix_short(a, x);
   if (a < 10.0) return exp(a * log(x) - x - lgamma_value(a + 1.0));
   const double z = 1.0 / (a * a);
   const double stirling = poly(z, 1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680, 1.0 / 1188) / a;
   return exp(a * log1p_less((x - a) / a) - stirling) / sqrt(2.0 * pi * a);
 }
 
+template <class T>
 FACULA_SCALAR_SLOW double igamma_series(double a, double x) {
   double term = 1.0, sum = 1.0;
-  for (int n = 1; n < 200000 && term > 1e-17 * sum; ++n) {
+  for (int n = 1; n < 200000 && term > smallest_term<T> * sum; ++n) {
     term *= x / (a + n);
     sum += term;
   }
-  return gamma_prefix(a, x) * sum;
+  return gamma_prefix<T>(a, x) * sum;
 }
 
-// Legendre's continued fraction for the upper function, evaluated by Lentz's method.
+// Legendre's continued fraction for the upper function: numerators and denominators of its
+// convergents by the recurrence of Wallis and Euler (Abramowitz and Stegun, 3.10.1), compared
+// crosswise, so that no division waits for another.
+template <class T>
 FACULA_SCALAR_SLOW double igammac_fraction(double a, double x) {
-  double b = x + 1.0 - a, c = 1e300, d = 1.0 / b, h = d;
+  double b = x + 1.0 - a, before = 0.0, now = 1.0 / b, before_den = now, den = 1.0;
   for (int n = 1; n < 200000; ++n) {
-    const double an = -n * (n - a);
+    const double an = n * (a - n);
     b += 2.0;
-    d = an * d + b;
-    d = 1.0 / (abs(d) < 1e-300 ? 1e-300 : d);
-    c = b + an / c;
-    c = abs(c) < 1e-300 ? 1e-300 : c;
-    h *= d * c;
-    if (abs(d * c - 1.0) < 2e-16) break;
+    const double next = b * now + an * before, next_den = b * den + an * before_den;
+    before = now, before_den = den;
+    now = next, den = next_den;
+    const double left = now * before_den, right = before * den;
+    if (abs(left - right) < 4.0 * smallest_term<T> * abs(left)) break;
+    if (den > 1e100) {
+      const double by = 1.0 / den;
+      before *= by, before_den *= by;
+      now *= by, den = 1.0;
+    }
   }
-  return gamma_prefix(a, x) * a * h;
+  return gamma_prefix<T>(a, x) * a * (now / den);
 }
 
 // The upper function for x < 1 and small a, where 1 - P would cancel:
@@ -201,17 +269,19 @@ FACULA_SCALAR_SLOW GammaEdge igamma_edge(double a, double x) {
   return {x == infinity<double>, 1.0};
 }
 
+template <class T>
 FACULA_SCALAR_SLOW double igamma_value(double a, double x) {
   const auto edge = igamma_edge(a, x);
   if (edge.known) return edge.lower;
-  return x > 1.1 && x > a ? 1.0 - igammac_fraction(a, x) : igamma_series(a, x);
+  return x > 1.1 && x > a ? 1.0 - igammac_fraction<T>(a, x) : igamma_series<T>(a, x);
 }
 
+template <class T>
 FACULA_SCALAR_SLOW double igammac_value(double a, double x) {
   const auto edge = igamma_edge(a, x);
   if (edge.known) return 1.0 - edge.lower;
-  if (x > 1.1) return x < a ? 1.0 - igamma_series(a, x) : igammac_fraction(a, x);
-  return a > x + 0.5 ? 1.0 - igamma_series(a, x) : igammac_small(a, x);
+  if (x > 1.1) return x < a ? 1.0 - igamma_series<T>(a, x) : igammac_fraction<T>(a, x);
+  return a > x + 0.5 ? 1.0 - igamma_series<T>(a, x) : igammac_small(a, x);
 }
 
 FACULA_SCALAR_SLOW double polygamma_value(int64_t n, double x) {
@@ -242,16 +312,17 @@ FACULA_SCALAR T polygamma(int64_t n, T x) {
 }
 template <class T>
 FACULA_SCALAR T zeta(T s, T q) {
+  if (detail::zeta_in_fast_range(s, q)) return static_cast<T>(detail::zeta_fast<T>(s, q));
   return static_cast<T>(detail::zeta_value(s, q));
 }
 // The regularised lower and upper incomplete gamma functions.
 template <class T>
 FACULA_SCALAR T igamma(T a, T x) {
-  return static_cast<T>(detail::igamma_value(a, x));
+  return static_cast<T>(detail::igamma_value<T>(a, x));
 }
 template <class T>
 FACULA_SCALAR T igammac(T a, T x) {
-  return static_cast<T>(detail::igammac_value(a, x));
+  return static_cast<T>(detail::igammac_value<T>(a, x));
 }
 
 }  // namespace FACULA_ISA

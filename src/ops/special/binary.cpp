@@ -50,6 +50,14 @@ struct zeta {
   static T call(T s, T q) {
     return math::zeta(s, q);
   }
+  template <class T>
+  static bool in_fast_range(T s, T q) {
+    return math::detail::zeta_in_fast_range(s, q);
+  }
+  template <class T>
+  static T fast_path(T s, T q) {
+    return static_cast<T>(math::detail::zeta_fast<T>(s, q));
+  }
 };
 
 struct polygamma {

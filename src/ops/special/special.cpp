@@ -139,41 +139,31 @@ struct entr {
   }
 };
 
-struct bessel_j0 {
+// Of the first kind (J) and the second (Y).
+template <int order, bool second_kind>
+struct bessel {
   static constexpr unsigned dtypes = wide_floating;
-  static constexpr int cost = 4000;
+  static constexpr int cost = 3000;
   template <class T>
   static T call(T x) {
-    return math::bessel_j0(x);
+    return math::detail::bessel<order, second_kind>(x);
+  }
+  template <class T>
+  static bool in_fast_range(T x) {
+    return math::detail::bessel_in_fast_range<order, second_kind>(x);
+  }
+  template <class T>
+  static T fast_path(T x) {
+    return static_cast<T>(math::detail::bessel_fast<T, order, second_kind>(x));
   }
 };
+struct bessel_j0 : bessel<0, false> {};
 
-struct bessel_j1 {
-  static constexpr unsigned dtypes = wide_floating;
-  static constexpr int cost = 4000;
-  template <class T>
-  static T call(T x) {
-    return math::bessel_j1(x);
-  }
-};
+struct bessel_j1 : bessel<1, false> {};
 
-struct bessel_y0 {
-  static constexpr unsigned dtypes = wide_floating;
-  static constexpr int cost = 4000;
-  template <class T>
-  static T call(T x) {
-    return math::bessel_y0(x);
-  }
-};
+struct bessel_y0 : bessel<0, true> {};
 
-struct bessel_y1 {
-  static constexpr unsigned dtypes = wide_floating;
-  static constexpr int cost = 4000;
-  template <class T>
-  static T call(T x) {
-    return math::bessel_y1(x);
-  }
-};
+struct bessel_y1 : bessel<1, true> {};
 
 // Under their second names, for float32 and float64 alone.
 struct modified_bessel_i0 {
