@@ -24,6 +24,10 @@ class _Namespace:
             from facula._library import quantized_operators
 
             packet = quantized_operators.find(name)
+        if packet is None and self._name == "sparse":
+            from facula._library import sparse_quantized_operators
+
+            packet = sparse_quantized_operators.find(name)
         if packet is None:
             raise AttributeError(f"'_OpNamespace' '{self._name}' object has no attribute '{name}'")
         if self._name == "aten":

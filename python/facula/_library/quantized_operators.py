@@ -20,10 +20,10 @@ _operators = {}
 
 
 class QuantizedOperator:
-    """A function of `facula.ops.quantized`; its overloads are called alike."""
+    """A function of `facula.ops.quantized` or another namespace; its overloads are called alike."""
 
-    def __init__(self, name, function):
-        self.__name__, self._function = name, function
+    def __init__(self, name, function, namespace="quantized"):
+        self.__name__, self._function, self._namespace = name, function, namespace
         self.__doc__ = function.__doc__
 
     def __call__(self, *args, **kwargs):
@@ -38,7 +38,7 @@ class QuantizedOperator:
         return self
 
     def __repr__(self):
-        return f"<OpOverloadPacket(op='quantized.{self.__name__}')>"
+        return f"<OpOverloadPacket(op='{self._namespace}.{self.__name__}')>"
 
 
 def find(name):
