@@ -18,6 +18,8 @@ __all__ = [
     "reduce_package_graph_module",
 ]
 
+# Attributes that `meta` has under this key are given to copies as well.
+_USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
 _counter = itertools.count()
 _OWN = ("_graph", "_code", "_in_spec", "_out_spec")
 _HOOKS = ("_replace_hooks", "_create_node_hooks", "_erase_node_hooks", "_deepcopy_hooks")
@@ -356,7 +358,9 @@ class GraphModule(facula.nn.Module):
         self._deepcopy_init()(made, holder, copy.deepcopy(self._graph), type(self).__name__)
         memo[id(self)] = made
         made._take_state(holder)
-        for hook in self._deepcopy_hooks:
+        for name, value in made.meta.get(_USER_PRESERVED_ATTRIBUTES_KEY, {}).items():
+            setattr(made, name, value)
+        for hook in getattr(self, "_deepcopy_hooks", ()):
             hook(made)
         return made
 

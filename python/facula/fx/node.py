@@ -150,13 +150,17 @@ class Node:
         '%relu : [num_users=0] = call_function[target=facula.relu](args = (%x,), kwargs = {})'
     """
 
-    graph: typing.Any
-    name: str
-    op: str
-    target: typing.Any
-    type: typing.Any
-    users: dict
-    meta: dict
+    __slots__ = (
+        "graph",
+        "name",
+        "op",
+        "target",
+        "type",
+        "users",
+        "meta",
+        "__dict__",
+        "__weakref__",
+    )
     _repr_fn = None
 
     def __init__(self, graph, name, op, target, args, kwargs, return_type=None):

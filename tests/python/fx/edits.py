@@ -7,14 +7,24 @@ import facula.fx.passes.tools_common as tools_common
 import facula.fx.passes.utils.fuser_utils as fuser_utils
 from facula import fx, nn
 from facula.fx.annotate import annotate
-from facula.fx.experimental import const_fold, normalize, optimization
+from facula.fx.experimental import (
+    const_fold,
+    merge_matmul,
+    normalize,
+    optimization,
+    symbolic_shapes,
+)
 from facula.fx.operator_schemas import (
     check_for_mutable_operation,
     normalize_function,
     normalize_module,
 )
+from facula.fx.passes.annotate_getitem_nodes import annotate_getitem_nodes
+from facula.fx.passes.graph_manipulation import get_size_of_all_nodes, replace_target_nodes_with
+from facula.fx.passes.graph_transform_observer import GraphTransformObserver
 from facula.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from facula.fx.passes.operator_support import OperatorSupport, any_chain, chain, create_op_support
+from facula.fx.passes.param_fetch import lift_lowering_attrs_to_nodes
 from facula.fx.passes.shape_prop import ShapeProp
 from facula.fx.passes.split_module import split_module
 from facula.fx.passes.split_utils import split_by_tags
@@ -529,6 +539,83 @@ def types_of_values():
     ]
 
 
+def targets_and_sizes():
+    gm = trace(Small())
+    replace_target_nodes_with(gm, "call_function", torch.relu, "call_method", "tanh")
+    gm.recompile()
+    get_size_of_all_nodes(gm, [torch.ones(3, 2), torch.ones(3, 2)])
+    sizes = [tuple(getattr(node, "size_bytes", ())) for node in gm.graph.nodes]
+    lift_lowering_attrs_to_nodes(gm)
+    known = [sorted(getattr(node, "attrs_for_lowering", {})) for node in gm.graph.nodes]
+    return gm.code, sizes, known
+
+
+def types_of_items():
+    graph = fx.Graph()
+    pair = graph.placeholder("pair", type_expr=tuple[int, str])
+    many = graph.placeholder("many", type_expr=list[float])
+    rest = graph.placeholder("rest", type_expr=tuple[int, ...])
+    items = [graph.call_function(operator.getitem, (n, 1)) for n in (pair, many, rest)]
+    graph.output(items)
+    annotate_getitem_nodes(graph)
+    return [node.type for node in items]
+
+
+def observed():
+    gm = trace(lambda x: torch.relu(x) + 1)
+    observer = GraphTransformObserver(gm, "tanhs")
+
+    def tanhs(graph):
+        relu = graph.find_nodes(op="call_function", target=torch.relu)[0]
+        with graph.inserting_after(relu):
+            tanh = graph.call_function(torch.tanh, relu.args)
+        relu.replace_all_uses_with(tanh)
+        graph.erase_node(relu)
+        return "done"
+
+    result = observer.apply_graph_pass(tanhs)
+    return result, gm.recompile().src, [node.meta for node in gm.graph.nodes]
+
+
+def products_merged():
+    def products(a, b, c):
+        return torch.matmul(a, c) + 1, torch.matmul(b, c)
+
+    merged = merge_matmul.merge_matmul(products)
+    inputs = torch.ones(2, 3), torch.ones(4, 3), torch.ones(3, 5)
+    return sorted(str(node.target) for node in merged.graph.nodes if node.op == "output"), [
+        part.shape for part in merged(*inputs)
+    ]
+
+
+def questions_about_sizes():
+    s, t = symbolic_shapes, torch.ones(2, 3)
+    questions = [
+        lambda: [s.guard_or_false(True), s.guard_or_true(False), s.statically_known_true(True)],
+        lambda: [s.guard_int(3), s.guard_float(2.0), s.guard_scalar(True)],
+        lambda: [s.has_free_symbols(t), len(s.free_symbols([1, t])), s.is_concrete_int(3)],
+        lambda: [s.sym_eq((1, 2), (1, 2)), s.sym_eq(1, 2), s.sym_and(True, False), s.sym_or(0, 1)],
+        lambda: [s.statically_known_false(False), s.optimization_hint(3), s.is_nested_int(3)],
+        lambda: s.check_consistent(t, t),
+        lambda: s.check_consistent(t, torch.ones(4)),
+        lambda: s.check_consistent(1, 2),
+        lambda: s.check_consistent(t, 1),
+        lambda: s.guard_int(True),
+        lambda: s.guard_int(3.0),
+        lambda: s.guard_float(3),
+        lambda: s.guard_or_false(t.sum() > 0),
+        lambda: s.statically_known_true(3),
+        lambda: s.guard_scalar("a"),
+        lambda: s.sym_eq(t, t),
+    ]
+    return [_answer(question) for question in questions]
+
+
+def _answer(question):
+    error = class_of_error(question)
+    return question() if error == "none" else error
+
+
 EDITS = [
     insert_and_erase,
     move_and_rename,
@@ -553,4 +640,9 @@ EDITS = [
     normalized_calls,
     faster,
     types_of_values,
+    targets_and_sizes,
+    types_of_items,
+    observed,
+    products_merged,
+    questions_about_sizes,
 ]

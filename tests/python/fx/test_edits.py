@@ -4,6 +4,8 @@ import facula
 import pytest
 from facula import fx
 from facula.fx.passes import tools_common
+from facula.fx.passes.graph_drawer import FxGraphDrawer
+from facula.fx.passes.graph_transform_observer import GraphTransformObserver
 from facula.fx.passes.infra.pass_manager import PassManager, pass_result_wrapper
 from facula.fx.passes.infra.pass_manager import this_before_that_pass_constraint as before
 from facula.fx.passes.shape_prop import ShapeProp
@@ -78,3 +80,38 @@ def test_a_failing_step_is_named():
     traced = fx.symbolic_trace(lambda x: x @ x)
     with pytest.raises(RuntimeError, match=r"%matmul .* failed"):
         ShapeProp(traced).propagate(facula.ones(2, 3))
+
+
+def test_a_drawing_has_a_box_for_each_step_and_parameter(tmp_path):
+    traced = fx.symbolic_trace(edits.Small())
+    ShapeProp(traced).propagate(facula.ones(3, 2), facula.ones(3, 2))
+    dot = FxGraphDrawer(traced, "small").get_dot_graph()
+    names = [node.name for node in traced.graph.nodes]
+    assert set(names) < set(dot.nodes) and "l.weight" in dot.nodes
+    assert ("relu", "mul") in dot.edges and ("l.weight", "l") in dot.edges
+    assert "shape=[3, 2]" in dot.to_string() and "target=facula.relu" in dot.to_string()
+    dot.write(tmp_path / "small.dot")
+    assert (tmp_path / "small.dot").read_text() == dot.to_string()
+    plain = FxGraphDrawer(traced, "small", ignore_parameters_and_buffers=True, ignore_getattr=True)
+    assert set(plain.get_dot_graph().nodes) == set(names) - {"w"}
+
+
+def test_a_missing_graphviz_is_named(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    dot = FxGraphDrawer(fx.symbolic_trace(lambda x: x), "small").get_dot_graph()
+    with pytest.raises(RuntimeError, match="Graphviz must be installed"):
+        dot.create_svg()
+
+
+def test_an_observed_pass_leaves_a_drawing_and_names_what_it_did(tmp_path):
+    traced = fx.symbolic_trace(lambda x: facula.relu(x) + 1)
+    with GraphTransformObserver(traced, "tanhs", log_url=str(tmp_path)) as observer:
+        relu = traced.graph.find_nodes(op="call_function", target=facula.relu)[0]
+        with traced.graph.inserting_after(relu):
+            tanh = traced.graph.call_function(facula.tanh, relu.args)
+        relu.replace_all_uses_with(tanh)
+        traced.graph.erase_node(relu)
+    assert observer.created_nodes == {"tanh"} and observer.erased_nodes == {"relu"}
+    assert [source.pass_name for source in tanh.meta["from_node"]] == ["tanhs", "tanhs"]
+    assert "tanh" in next(tmp_path.iterdir()).read_text()
+    assert not traced._create_node_hooks
