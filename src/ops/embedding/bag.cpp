@@ -90,9 +90,9 @@ using BagResults = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 
 // Sums of rows that lie densely need no list of each number's bag, and PyTorch leaves it empty.
 bool leaves_bags_out(const Tensor& weight, BagMode mode, const Tensor& scales, int64_t padding) {
-  return weight.device().type == DeviceType::CPU && mode == BagMode::Sum && padding < 0 &&
-         weight.dtype() != DType::Float64 && weight.stride(1) == 1 &&
-         (!scales.defined() || scales.stride(0) == 1);
+  const bool as_cpu = weight.device().is_cpu() || weight.is_meta();  // fake tensors are like theirs
+  return as_cpu && mode == BagMode::Sum && padding < 0 && weight.dtype() != DType::Float64 &&
+         weight.stride(1) == 1 && (!scales.defined() || scales.stride(0) == 1);
 }
 
 void meta_bags(Meta& m, const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool,
