@@ -58,8 +58,8 @@ def register_decomposition(aten_op, registry=None, *, type="post_autograd", unsa
         >>> @register_decomposition(facula.ops.aten.square.default, table)
         ... def square(x):
         ...     return x * x
-        >>> list(table)
-        [facula.ops.aten.square.default]
+        >>> table[facula.ops.aten.square.default] is square
+        True
     """
     if type not in global_decomposition_table:
         raise AssertionError(

@@ -89,7 +89,8 @@ def test_decompositions_give_what_operators_give_on_the_table_of_samples():
         warnings.simplefilter("ignore")
         for op in load_ops():
             for dtype in set(DTYPES) & set(op.dtype_names()):
-                for index, sample in op.numbered_samples(dtype):
+                samples = list(op.numbered_samples(dtype))
+                for index, sample in samples if dtype == "float32" else samples[:1]:
                     _run(op, dtype, index, sample)
     assert len(mode.seen) > 120
 

@@ -55,8 +55,10 @@ class CompiledProgram:
         tensors = [a for a in args if isinstance(a, facula.Tensor)]
         with_gradients = facula.is_grad_enabled() and any(t.requires_grad for t in tensors)
         self.program = self._record(with_gradients)
-        if with_gradients and not (self.program.differentiable and self.program.wanted):
+        if with_gradients and not self.program.differentiable:
+            outputs = self.program.outputs  # views of arguments may have gradients all the same
             self.program = self._record(False)
+            self.program.outputs = outputs
         if self.program.differentiable:
             self._compile_joint(fw_compiler)
         else:
