@@ -13,11 +13,13 @@ from .observer import (
     HistogramObserver,
     MovingAverageMinMaxObserver,
     MovingAveragePerChannelMinMaxObserver,
+    ObserverBase,
     default_fixed_qparams_range_0to1_observer,
     default_fixed_qparams_range_neg1to1_observer,
 )
 
 __all__ = [
+    "ObserverOrFakeQuantize",
     "FakeQuantizeBase",
     "FakeQuantize",
     "FixedQParamsFakeQuantize",
@@ -79,6 +81,10 @@ class FakeQuantizeBase(ABC, Module):
         self.enable_observer(False)
 
     with_args = classmethod(with_args)
+
+
+# Either of the modules that see tensors pass.
+ObserverOrFakeQuantize = ObserverBase | FakeQuantizeBase
 
 
 def _wanted_range(quant_min, quant_max, observer_kwargs):

@@ -9,6 +9,8 @@ from collections import OrderedDict
 import facula
 from facula.nn import Module
 
+from . import _granularity
+from ._granularity import *  # noqa: F403
 from ._partial import with_args, with_callable_args
 from ._ranges import (
     calculate_qmin_qmax,
@@ -48,6 +50,7 @@ __all__ = [
     "RecordingObserver",
     "ReuseInputObserver",
     "UniformQuantizationObserverBase",
+    *_granularity.__all__,
 ]
 
 _EPS = facula.finfo(facula.float32).eps

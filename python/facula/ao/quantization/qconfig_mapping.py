@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 
 import facula
@@ -27,7 +28,13 @@ from .qconfig import (
     get_default_qconfig,
 )
 
-__all__ = ["get_default_qconfig_mapping", "get_default_qat_qconfig_mapping", "QConfigMapping"]
+__all__ = [
+    "get_default_qconfig_dict",
+    "get_default_qat_qconfig_dict",
+    "get_default_qconfig_mapping",
+    "get_default_qat_qconfig_mapping",
+    "QConfigMapping",
+]
 
 # The names that to_dict gives, and the attributes they stand for.
 _PARTS = {
@@ -99,8 +106,17 @@ class QConfigMapping:
         return text + "\n)"
 
     def to_dict(self):
-        """The mapping as a dict of dicts, in the manner of `from_dict`."""
-        return {name: getattr(self, attribute) for name, attribute in _PARTS.items()}
+        """The mapping as a dict, in the manner of `from_dict`: lists of (what, configuration)."""
+        found = {}
+        for name, attribute in _PARTS.items():
+            part = getattr(self, attribute)
+            if isinstance(part, OrderedDict):
+                part = [
+                    (*(key if isinstance(key, tuple) else (key,)), config)
+                    for key, config in part.items()
+                ]
+            found[name] = part
+        return found
 
     @classmethod
     def from_dict(cls, qconfig_dict):
@@ -130,6 +146,23 @@ _ZERO_TO_ONE += (facula.sigmoid, "sigmoid", "sigmoid_", nn.Softmax)
 _NEG_ONE_TO_ONE = (nn.Tanh, facula.tanh, "tanh", "tanh_")
 _TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 _TRANSPOSED += (facula.conv_transpose1d, facula.conv_transpose2d, facula.conv_transpose3d)
+
+
+def get_default_qconfig_dict(backend="x86", version=0):
+    """`get_default_qconfig_mapping` as a dict; deprecated (FutureWarning)."""
+    _warn_of_dict("get_default_qconfig_dict")
+    return get_default_qconfig_mapping(backend, version).to_dict()
+
+
+def get_default_qat_qconfig_dict(backend="x86", version=1):
+    """`get_default_qat_qconfig_mapping` as a dict; deprecated (FutureWarning)."""
+    _warn_of_dict("get_default_qat_qconfig_dict")
+    return get_default_qat_qconfig_mapping(backend, version).to_dict()
+
+
+def _warn_of_dict(name):
+    instead = name.replace("_dict", "_mapping")
+    warnings.warn(f"{name}() is deprecated: call {instead}()", FutureWarning, stacklevel=3)
 
 
 def _default(qconfig, is_qat):

@@ -210,6 +210,19 @@ class _ConvNd(ScaledModule, WeightedQuantizedModule):
         return cls._made_from(inner, weight_observer, output_observer)
 
     @classmethod
+    def get_qconv(cls, mod, activation_post_process, weight_post_process=None):
+        """From a float convolution and its observers.
+
+        Args:
+            mod (Module): with `qconfig`, whose observer sees the weight where none is given.
+            activation_post_process (Module): of the result. weight_post_process (Module).
+        """
+        if weight_post_process is None:
+            weight_post_process = mod.qconfig.weight()
+            weight_post_process(mod.weight)
+        return cls._made_from(mod, weight_post_process, activation_post_process)
+
+    @classmethod
     def from_reference(cls, ref_qconv, output_scale, output_zero_point):
         """From a reference convolution, with the scale and zero point of results."""
         made = cls(**options_of(ref_qconv, cls._OPTIONS))
