@@ -14,6 +14,7 @@ from facula.fx.experimental import (
     optimization,
     symbolic_shapes,
 )
+from facula.fx.experimental.proxy_tensor import make_fx
 from facula.fx.operator_schemas import (
     check_for_mutable_operation,
     normalize_function,
@@ -25,6 +26,7 @@ from facula.fx.passes.graph_transform_observer import GraphTransformObserver
 from facula.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from facula.fx.passes.operator_support import OperatorSupport, any_chain, chain, create_op_support
 from facula.fx.passes.param_fetch import lift_lowering_attrs_to_nodes
+from facula.fx.passes.reinplace import reinplace
 from facula.fx.passes.shape_prop import ShapeProp
 from facula.fx.passes.split_module import split_module
 from facula.fx.passes.split_utils import split_by_tags
@@ -588,6 +590,43 @@ def products_merged():
     ]
 
 
+def _view_is_kept(x):
+    a = x + 1
+    return a + 1, a.view(-1)
+
+
+def _view_is_written(x):
+    a = x + 1
+    return a.view(-1) + 1
+
+
+def _other_dtype(x):
+    a = x + 1
+    return a.to(torch.float64) + 1, a.sum(0)
+
+
+def _late_use(x):
+    a = x + 1
+    return a + a.relu(), (a > 0).float()
+
+
+def written_in_place():
+    found = []
+    for program in (
+        lambda x: (x + 1).relu() * 2,
+        lambda x: x.relu(),
+        lambda x: torch.add(x + 1, x.expand(3, 2, 2)),
+        _view_is_kept,
+        _view_is_written,
+        _other_dtype,
+        _late_use,
+    ):
+        x = torch.tensor([[-2.0, 1.0], [3.0, -4.0]])
+        changed = reinplace(make_fx(program)(x), x)
+        found += [changed.code, changed(x.clone()), program(x)]
+    return found
+
+
 def questions_about_sizes():
     s, t = symbolic_shapes, torch.ones(2, 3)
     questions = [
@@ -645,4 +684,5 @@ EDITS = [
     observed,
     products_merged,
     questions_about_sizes,
+    written_in_place,
 ]

@@ -10,6 +10,7 @@ from facula.fx.passes.infra.pass_manager import PassManager, pass_result_wrapper
 from facula.fx.passes.infra.pass_manager import this_before_that_pass_constraint as before
 from facula.fx.passes.shape_prop import ShapeProp
 from facula.fx.passes.utils.matcher_with_name_node_map_utils import SubgraphMatcherWithNameNodeMap
+from facula.utils._pytree import tree_leaves
 from fx import edits
 
 
@@ -23,6 +24,13 @@ def test_replaced_patterns_compute_the_same():
     found = fx.replace_pattern(traced, lambda a, b: a + b, lambda a, b: facula.add(b, a))
     x, y = facula.randn(3), facula.randn(3)
     assert len(found) == 2 and facula.equal(traced(x, y), facula.relu(x + y) * (x + y))
+
+
+def test_steps_that_write_give_the_same_values():
+    codes_and_values = edits.written_in_place()
+    for value, expected in zip(codes_and_values[1::3], codes_and_values[2::3], strict=True):
+        for a, b in zip(tree_leaves(value), tree_leaves(expected), strict=True):
+            assert facula.equal(a, b)
 
 
 def test_names_given_by_a_pattern_are_found():
