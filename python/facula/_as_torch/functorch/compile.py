@@ -1,0 +1,3 @@
+"""`functorch.compile` where `import torch` means facula."""
+
+from torch.functorch.compile import *  # noqa: F403
