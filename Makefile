@@ -18,7 +18,7 @@ CONFORMANCE := ../shared/conformance
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup build build-tests demo examples test test-cpp test-python test-isa oracle differential \
+.PHONY: help setup build build-tests demo examples test test-cpp test-python test-isa test-compiled oracle differential \
         program-packages programs conformance coverage-table bench leaks fuzz test-abi \
         asan tsan debug docs format lint size baseline completeness wheel clean distclean
 
@@ -49,6 +49,9 @@ test-cpp: build-tests ## the C++ tests (SUITE_OPTIONS=--gtest_filter=...)
 
 test-python: build ## the Python tests (SUITE_OPTIONS="-k name")
 	@$(TESTS) python --options='$(SUITE_OPTIONS)'
+
+test-compiled: build ## the Python tests once more, each test's body as a compiled function
+	@$(TESTS) python --options='--compiled --ignore=tests/python/tools $(SUITE_OPTIONS)'
 
 test-abi: setup ## plug-ins compiled against one build, run with one whose records differ
 	@$(VENV_PYTHON) tools/test_abi.py

@@ -6,6 +6,7 @@ import sys
 from bench import (
     autograd,
     busy,
+    compiled,
     files,
     harness,
     kernels,
@@ -27,7 +28,7 @@ TABLES = {
     "loader": loader.CASES,
     "files": files.CASES,
 }
-SUITES = ("startup", "autograd", "memory", "busy", *TABLES)
+SUITES = ("startup", "autograd", "memory", "busy", "compile", *TABLES)
 
 
 def parse_options():
@@ -65,6 +66,8 @@ def run_suite(suite, modules, options):
         return autograd.run_autograd(modules, options.case)
     if suite == "memory":
         return peak.run_memory(list(modules), options.case)
+    if suite == "compile":
+        return compiled.run_suite(modules, options.case)
     if suite == "busy":
         return busy.run_busy(modules, options.case)
     if suite not in TABLES:

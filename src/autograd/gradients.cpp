@@ -2,6 +2,7 @@
 #include "autograd/gradients.h"
 
 #include "autograd/engine.h"
+#include "dispatch/modes_watch.h"
 #include "ops/create/copy.h"
 #include "ops/create/creation.h"
 #include "ops/elementwise/arithmetic.h"
@@ -12,8 +13,8 @@ namespace facula {
 namespace {
 
 bool sole_owner(const Tensor& t) {
-  return t->use_count() == 1 && t->storage->use_count() == 1 && !t->extension &&
-         !(t->layers.has(Layer::Subclass));
+  return t->use_count() - pending_references(*t.get()) == 1 && t->storage->use_count() == 1 &&
+         !t->extension && !(t->layers.has(Layer::Subclass));
 }
 
 bool expandable(IntSpan from, IntSpan to) {
@@ -80,8 +81,7 @@ Tensor fit_slow(Tensor g, const OutputMeta& m, const Node& from, size_t index) {
 
 Tensor accumulate(Tensor into, const Tensor& more) {
   if (!more.defined()) return into;
-  const bool plain =
-      !thread_state.grad_enabled && !thread_state.modes && !thread_state.interpreters;
+  const bool plain = !thread_state.grad_enabled && !modes_watch() && !thread_state.interpreters;
   if (plain && sole_owner(into) && into.is_contiguous() && into.dtype() == more.dtype() &&
       same_sizes(into.sizes(), more.sizes()))
     return ops::add_(into, more);

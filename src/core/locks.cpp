@@ -26,20 +26,24 @@ void SpinLock::wait() {
   }
 }
 
-void OwnedMutex::lock() {
+bool OwnedMutex::try_lock() {
   const uint64_t own = own_mark();
   uint64_t seen = owner_.load(std::memory_order_relaxed);
   while (seen != own) {
     const bool free = seen == 0 || seen >> 32 != own >> 32;
-    if (!free) {
-      owner_.wait(seen, std::memory_order_relaxed);
-      seen = owner_.load(std::memory_order_relaxed);
-    } else if (owner_.compare_exchange_weak(seen, own, std::memory_order_acquire)) {
-      depth_ = 0;
-      break;
-    }
+    if (!free) return false;
+    if (!owner_.compare_exchange_weak(seen, own, std::memory_order_acquire)) continue;
+    depth_ = 0;
+    break;
   }
   ++depth_;
+  return true;
+}
+
+void OwnedMutex::lock() {
+  while (!try_lock())
+    if (const uint64_t seen = owner_.load(std::memory_order_relaxed))
+      owner_.wait(seen, std::memory_order_relaxed);
 }
 
 void OwnedMutex::unlock() {

@@ -31,6 +31,7 @@ class OwnedMutex {
   constexpr OwnedMutex() = default;
   OwnedMutex(const OwnedMutex&) = delete;
   void lock();
+  bool try_lock();
   void unlock();
 
  private:

@@ -7,6 +7,7 @@
 #include "core/allocator.h"
 #include "core/debug.h"
 #include "core/error.h"
+#include "core/pending.h"
 #include "core/stream.h"
 
 namespace facula {
@@ -44,6 +45,23 @@ Ref<Storage> Storage::make(Device device, size_t bytes) {
   return s;
 }
 
+Ref<Storage> Storage::pending(size_t bytes) {
+  const bool small = bytes <= most_inline_bytes && bytes > 0;
+  const Device cpu;
+  Storage* s = place(cpu, bytes, small ? bytes : 0);
+  s->inline_ = small;
+  s->set_pending();
+  return Ref<Storage>::take(s);
+}
+
+void Storage::allocate_pending() {
+  if (data_ || !nbytes_) return;
+  if (debug::prints(debug::Level::Memory)) [[unlikely]]
+    debug::print(debug::Level::Memory, concat("allocate ", nbytes_, " pending bytes"));
+  data_ =
+      inline_ ? reinterpret_cast<char*>(this) + header_bytes : device_allocate(device_, nbytes_);
+}
+
 Ref<Storage> Storage::external(Device device, void* data, size_t bytes, void* context,
                                ExternalDeleter deleter) {
   Storage* s = place(device, bytes, 0);
@@ -68,6 +86,7 @@ void Storage::release_memory() {
 Storage::~Storage() { release_memory(); }
 
 Ref<Storage> Storage::exchange_memory(void* data, void* context, ExternalDeleter deleter) {
+  if (pending_) demand_memory();
   Ref<Storage> before;
   if (data_ && !inline_) {
     before = make(device_, 0);
@@ -89,6 +108,7 @@ Ref<Storage> Storage::exchange_memory(void* data, void* context, ExternalDeleter
 
 void Storage::resize(size_t bytes) {
   check(resizable(), "Trying to resize storage that is not resizable");
+  if (pending_) demand_memory();
   if (!has_memory_ && !emptied_) {
     nbytes_ = bytes;
     return;
@@ -117,7 +137,16 @@ void Storage::reallocate(size_t bytes) {
   has_memory_ = true;
 }
 
-void Storage::no_memory() const {
+void Storage::demand_memory() const {
+  if (pending_) {
+    const bool computing = computes_pending();
+    if (computing && (data_ || !nbytes_)) return;
+    if (!computing) compute_pending(*this);
+    if (has_memory_) return;
+    throw Error(ErrorKind::Runtime,
+                "the contents of this tensor were never computed: the compiled function raised "
+                "before");
+  }
   check(!emptied_, "cannot access the data of a storage that was resized to 0 bytes");
   throw Error(ErrorKind::Runtime, "cannot access the data of a storage on ", str(device_),
               ": it has a size but no memory");

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/device.h"
+#include "core/pending.h"
 #include "core/refcount.h"
 
 namespace facula {
@@ -19,21 +20,44 @@ class Storage : public ObjectCounted {
   // Memory owned elsewhere (NumPy, DLPack, mmap): `deleter(context)` runs when the storage dies.
   static Ref<Storage> external(Device device, void* data, size_t bytes, void* context,
                                ExternalDeleter deleter);
+  // A storage of the CPU whose contents are computed later (core/pending.h): whoever asks for its
+  // memory before, has them computed. Large ones have no memory until settle().
+  static Ref<Storage> pending(size_t bytes);
   ~Storage();
 
   Device device() const { return device_; }
   size_t nbytes() const { return nbytes_; }
   // The memory; null for 0 bytes. RuntimeError for a storage that has no memory, as on meta.
   void* data() const {
-    if (!has_memory_) [[unlikely]]
-      no_memory();
+    if (!has_memory_.load(std::memory_order_acquire)) [[unlikely]]
+      demand_memory();
     return data_;
   }
-  bool has_memory() const { return has_memory_; }
+  bool has_memory() const { return has_memory_.load(std::memory_order_acquire) || pending_; }
+
+  // Whether its contents, or changes of them, are still to be computed.
+  bool is_pending() const { return pending_; }
+  // Says that changes of its contents are still to be made.
+  void set_pending() {
+    pending_ = true;
+    has_memory_.store(false, std::memory_order_release);
+  }
+  // Gives a pending storage the memory that it lacks; only those who compute it reach it yet.
+  void allocate_pending();
+  // Ends that state: everybody may read it.
+  void settle() {
+    pending_ = false;
+    has_memory_.store(true, std::memory_order_release);
+  }
+  // Whether others may read or write the memory without asking: NumPy, a file, another process.
+  bool is_foreign() const { return deleter_ || !resizable(); }
   bool resizable() const { return exports_.load(std::memory_order_relaxed) == 0; }
   // Counts users outside of facula that have the address, such as NumPy arrays: while there are
   // any, the memory must not move. A user that cannot say when it is done never calls end_export().
-  void begin_export() { exports_.fetch_add(1, std::memory_order_relaxed); }
+  void begin_export() {
+    finish_pending_work();
+    exports_.fetch_add(1, std::memory_order_relaxed);
+  }
   void end_export() { exports_.fetch_sub(1, std::memory_order_relaxed); }
   // Changes the size and keeps the leading bytes; RuntimeError if it is not resizable(). Tensors
   // over it keep their sizes: shrinking leaves the block in place so that they stay readable, and
@@ -57,12 +81,13 @@ class Storage : public ObjectCounted {
   Storage(Device d, size_t n) : device_(d), nbytes_(n), capacity_(n) {}
   friend void destroy(Storage* s);
   static Storage* place(Device device, size_t bytes, size_t extra);
-  [[noreturn]] void no_memory() const;
+  void demand_memory() const;
   void release_memory();
   void reallocate(size_t bytes);
 
   Device device_;
-  bool has_memory_ = true;
+  std::atomic<bool> has_memory_{true};
+  bool pending_ = false;
   bool emptied_ = false;  // by resize(0), while tensors over it may still have elements
   bool inline_ = false;   // data_ lies behind this header, in one block with it
   uint32_t block_bytes_ = 0;

@@ -259,6 +259,23 @@ Tensor empty_strided_tensor(IntSpan sizes, IntSpan strides, DType dtype, Device 
   return t;
 }
 
+Tensor pending_tensor(IntSpan sizes, const IntSpan* strides, DType dtype) {
+  if (!itemsize(dtype)) [[unlikely]]
+    no_plain_tensor_of(dtype);
+  TensorImpl* t = new_tensor_impl();
+  Tensor owner(Ref<TensorImpl>::take(t));
+  t->set_checked(sizes);
+  if (strides) t->set_geometry(sizes, *strides);
+  const int64_t n = strides ? extent(sizes, *strides) : t->numel;
+  int64_t bytes;
+  check(!__builtin_mul_overflow(n, static_cast<int64_t>(itemsize(dtype)), &bytes),
+        "Storage size calculation overflowed with sizes=", str(sizes));
+  t->storage = Storage::pending(static_cast<size_t>(bytes));
+  t->dtype = dtype;
+  t->layers = Layer::CPU;
+  return owner;
+}
+
 Tensor alias_tensor(const Tensor& base, IntSpan sizes, IntSpan strides, int64_t offset) {
   TensorImpl* t = new_tensor_impl();
   Tensor owner(Ref<TensorImpl>::take(t));

@@ -177,6 +177,9 @@ Tensor empty_tensor(IntSpan sizes, DType dtype, Device device = {});
 // The same for the geometry of a contiguous tensor.
 Tensor empty_like_contiguous(const TensorImpl& like, DType dtype, Device device);
 Tensor empty_strided_tensor(IntSpan sizes, IntSpan strides, DType dtype, Device device = {});
+// The same on the CPU for contents that are computed later (core/pending.h); contiguous without
+// strides.
+Tensor pending_tensor(IntSpan sizes, const IntSpan* strides, DType dtype);
 // A tensor of a registered extension kind, which owns `extension`. It has no memory of its own, and
 // calls on it are dispatched to Layer::Layout.
 Tensor layout_tensor(Extension* extension, IntSpan sizes, DType dtype, Device device);

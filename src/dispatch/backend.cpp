@@ -605,6 +605,67 @@ void run_kernel(OpCall& c, const Slot& kernel) {
   finish(c);
 }
 
+namespace {
+
+// Calls whose kernel may run later: it has a rule for what it writes, and draws no random numbers,
+// whose order other code may rely on.
+bool may_run_later(const OpCall& c) {
+  const OpRecord& r = *c.op->record;
+  constexpr uint32_t no = random | shape_from_data | geometry_only | runs_when_called;
+  if (!r.meta || !r.cpu || r.flags & no || c.op->variant == Variant::Functional) return false;
+  if ((c.layers & backend_layers) != LayerSet(Layer::CPU) || c.layers.has(Layer::Layout))
+    return false;
+  return !registered(c.op, Layer::CPU);
+}
+
+// As run_into(), where the kernel writes straight into what was given.
+bool prepare_into(OpCall& c, Meta& m) {
+  const int n = c.info->results;
+  const bool in_place = c.op->variant == Variant::Inplace;
+  const int first = in_place ? 0 : c.info->base_args;
+  if (writes_plainly(c, m, c.tensor(first), {})) return true;
+  m.settle();
+  for (int i = 0; i < n; ++i) {
+    const ResultSpec& r = m.results[i];
+    if (!r.defined || !c.args[first + i].is_tensor()) return false;
+    const Tensor& to = c.tensor(first + i);
+    if (!same_sizes(r.sizes, to.sizes()) || r.dtype != to.dtype() || !to->contiguous) return false;
+    if (worst_overlap(c, to) == Overlap::Partial || !direct(c, r, to)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool prepare_call(OpCall& c, MakeResult make, Slot& kernel) {
+  if (!may_run_later(c)) return false;
+  if (c.info->mutated) check_inference(c);
+  Meta m(c);
+  c.op->record->meta(m);
+  if (m.has_device && !m.device.is_cpu()) return false;
+  kernel = pick(c.op->record->cpu);
+  if (c.op->variant != Variant::Base) {
+    if (!prepare_into(c, m)) return false;
+    give_written(c);
+    return true;
+  }
+  if (m.like) {
+    set_result(c.results[0], make(m.like->sizes(), nullptr, m.results[0].dtype));
+    return true;
+  }
+  for (int i = 0; i < c.info->results; ++i) {
+    const ResultSpec& r = m.results[i];
+    const IntSpan strides = r.strides;
+    if (r.defined)
+      set_result(c.results[i], make(r.sizes, r.has_strides ? &strides : nullptr, r.dtype));
+  }
+  return true;
+}
+
+void finish_call(OpCall& c) {
+  if (c.info->mutated || c.info->view || thread_state.inference) finish(c);
+}
+
 bool has_composite_kernel(const Operator& op) {
   return op.record->composite != Composite::No ||
          op.composite_slot.load(std::memory_order_acquire) != nullptr;

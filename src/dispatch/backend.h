@@ -8,7 +8,18 @@ namespace facula {
 
 void run_backend(OpCall& c, Layer backend);
 
-// The same with a given kernel that makes its own results; used for registered layouts.
+// --- calls in two parts: all but the kernel now, the kernel later
+
+// Makes a result that has geometry and dtype, and memory when the kernel runs.
+using MakeResult = Tensor (*)(IntSpan sizes, const IntSpan* strides, DType dtype);
+// Does what run_backend() does before the kernel, with results from `make`: their memory is what is
+// missing when it returns. `kernel.function(kernel.context, c)` does the rest, at any time. Calls
+// that are more than that, or on other devices than the CPU, give false and are as they were.
+bool prepare_call(OpCall& c, MakeResult make, Slot& kernel);
+// What run_backend() does after the kernel: versions, views, inference mode.
+void finish_call(OpCall& c);
+
+// Runs a given kernel that makes its own results; used for registered layouts.
 void run_kernel(OpCall& c, const Slot& kernel);
 
 // RuntimeError if the call's tensors are on different devices or device indices. 0-dim CPU tensors

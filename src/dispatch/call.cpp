@@ -9,10 +9,13 @@
 #include "core/random.h"
 #include "dispatch/backend.h"
 #include "dispatch/debug_print.h"
+#include "dispatch/modes_watch.h"
 
 namespace facula {
 
 thread_local constinit ThreadState thread_state __attribute__((tls_model("initial-exec"))) = {};
+thread_local constinit DispatchMode* recorder_of_thread __attribute__((tls_model("initial-exec"))) =
+    nullptr;
 constinit std::atomic<int> forward_levels{0};
 
 void add_forward_level(int by) {

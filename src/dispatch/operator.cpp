@@ -390,6 +390,7 @@ Operator& define_operator(std::string_view text, const OpRecord* like) {
         " is defined already");
   OpRecord* record = copy_of(like);
   record->schema = (new std::string(text))->c_str();
+  record->flags |= runs_when_called;  // what it raises is not known
   return publish(made_variants(record));
 }
 

@@ -32,6 +32,9 @@ void set_isa(Isa isa);
 struct KernelRef {
   KernelFn function[isa_count] = {};
   const void* context[isa_count] = {};
+  // Whether it computes element by element in a loop that it can describe instead of running it
+  // (kernels/cpu/elementwise/pointwise.h).
+  bool describes_loop = false;
   constexpr explicit operator bool() const { return function[0] != nullptr; }
 };
 
@@ -134,6 +137,10 @@ enum Flags : uint32_t {
   adopts = 8192,         // it is a tensor, a storage or absent, which self then lies over (set_)
   out_follows = 16384,   // a composite whose out= variant is a copy_ with its gradient
   any_layout = 1 << 16,  // reads neither storage nor strides, so it works on every layout
+  // 1 << 17 to 1 << 19: dispatch/out_dtype.h
+  // Its kernel is not put off (graph/recorder.h): it refuses some contents, or writes into
+  // arguments of which the schema says nothing.
+  runs_when_called = 1 << 20,
 };
 
 struct OpRecord {

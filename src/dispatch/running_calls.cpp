@@ -114,23 +114,14 @@ ThreadCalls& this_thread() {
   return membership.calls;
 }
 
-// Waits under the mutex, and without the interpreter's lock, which others may need to get on.
-class WithoutInterpreter {
- public:
-  WithoutInterpreter() : lock_(interpreter_lock.load(std::memory_order_acquire)) {
-    if (lock_) state_ = lock_->let_go();
-  }
-  ~WithoutInterpreter() {
-    if (state_) lock_->take_back(state_);
-  }
-  WithoutInterpreter(const WithoutInterpreter&) = delete;
-
- private:
-  const InterpreterLock* lock_;
-  void* state_ = nullptr;
-};
-
 }  // namespace
+
+WithoutInterpreter::WithoutInterpreter() : lock_(interpreter_lock.load(std::memory_order_acquire)) {
+  if (lock_) state_ = lock_->let_go();
+}
+WithoutInterpreter::~WithoutInterpreter() {
+  if (state_) lock_->take_back(state_);
+}
 
 // --- calls
 

@@ -10,6 +10,7 @@
 #pragma once
 #include <atomic>
 
+#include "core/pending.h"
 #include "dispatch/value.h"
 
 namespace facula {
@@ -53,9 +54,11 @@ class TensorChange {
   // `other`: a second storage that the change affects.
   explicit TensorChange(const TensorImpl& t, const Storage* other = nullptr)
       : tensor_(&t), storage_(other) {
+    finish_pending_work();
     if (calls_may_race()) begin();
   }
   explicit TensorChange(const Storage& s) : storage_(&s) {
+    finish_pending_work();
     if (calls_may_race()) begin();
   }
   ~TensorChange() {
@@ -105,5 +108,16 @@ struct InterpreterLock {
   void (*give)();
 };
 extern std::atomic<const InterpreterLock*> interpreter_lock;
+// Lets go of it for a scope in which this thread waits for others, which may need it to get on.
+class WithoutInterpreter {
+ public:
+  WithoutInterpreter();
+  ~WithoutInterpreter();
+  WithoutInterpreter(const WithoutInterpreter&) = delete;
+
+ private:
+  const InterpreterLock* lock_;
+  void* state_ = nullptr;
+};
 
 }  // namespace facula

@@ -11,6 +11,7 @@
 #include "bindings/module/package.h"
 #include "bindings/tensor/types.h"
 #include "core/named_devices.h"
+#include "core/pending.h"
 
 namespace facula::python {
 namespace {
@@ -238,6 +239,7 @@ Scalar element_at(const Tensor& t, const void* p) {
 
 Scalar item_of(const Tensor& t) {
   check(t.numel() == 1, "a Tensor with ", t.numel(), " elements cannot be converted to Scalar");
+  finish_pending_work();
   if (needs_operator(t)) return item_by_operator(t);
   check(!t.is_meta(), "Tensor.item() cannot be called on meta tensors");
   if (!t.device().is_cpu()) {

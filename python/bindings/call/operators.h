@@ -4,6 +4,7 @@
 
 #include "bindings/module/python.h"
 #include "dispatch/call.h"
+#include "dispatch/modes_watch.h"
 
 namespace facula::python {
 
@@ -60,7 +61,10 @@ class NamedOperator {
 // subclasses.
 inline bool needs_operator(const Tensor& t) {
   constexpr LayerSet plain = backend_layers | Layer::Autograd | Layer::Conjugate | Layer::Negative;
-  return !((t->layers | thread_state.include) - plain - thread_state.exclude).empty();
+  // Reading pending memory is all that a recorder has to see.
+  const LayerSet included =
+      modes_watch() ? thread_state.include : thread_state.include - LayerSet(Layer::Modes);
+  return !((t->layers | included) - plain - thread_state.exclude).empty();
 }
 Scalar item_by_operator(const Tensor& t);
 

@@ -10,6 +10,7 @@
 #include "bindings/call/handler_results.h"
 #include "bindings/modes/overrides.h"
 #include "bindings/tensor/tensor_members.h"
+#include "dispatch/modes_watch.h"
 
 namespace facula::python {
 namespace {
@@ -184,7 +185,7 @@ Object pop(PyObject*, PyObject*) {
 }
 Object depth(PyObject*, PyObject*) {
   int64_t n = 0;
-  for (DispatchMode* m = thread_state.modes; m; m = m->below) ++n;
+  for (DispatchMode* m = thread_state.modes; m; m = m->below) n += m != recorder_of_thread;
   return integer(n);
 }
 
@@ -206,7 +207,8 @@ Object mode_at(PyObject*, PyObject* number) {
   int64_t i = PyLong_AsLongLong(number);
   if (i == -1 && PyErr_Occurred()) throw_python();
   std::vector<DispatchMode*> stack;
-  for (DispatchMode* m = thread_state.modes; m; m = m->below) stack.push_back(m);
+  for (DispatchMode* m = thread_state.modes; m; m = m->below)
+    if (m != recorder_of_thread) stack.push_back(m);
   check_index(i >= 0 && i < static_cast<int64_t>(stack.size()), "there is no dispatch mode ", i);
   auto* m = dynamic_cast<PythonMode*>(stack[stack.size() - 1 - static_cast<size_t>(i)]);
   return m ? Object::share(m->mode) : none();

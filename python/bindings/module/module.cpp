@@ -1,6 +1,7 @@
 // The extension module facula._C.
 #include "bindings/call/callable.h"
 #include "bindings/modes/overrides.h"
+#include "bindings/modes/recorder_bindings.h"
 #include "bindings/modes/transforms_bindings.h"
 #include "bindings/module/lapack_package.h"
 #include "bindings/module/package.h"
@@ -81,6 +82,7 @@ void fill(PyObject* module) {
   add_modes(module);
   add_library(module);
   add_transform_functions(module);
+  add_recorder_functions(module);
   add_memory(module);
   add_debug(module);
   add_overridable(module);

@@ -8,6 +8,7 @@
 #include "bindings/modes/overrides.h"
 #include "bindings/tensor/tensor_members.h"
 #include "bindings/tensor/types.h"
+#include "core/pending.h"
 #include "ops/create/copy.h"
 
 namespace facula::python {
@@ -329,6 +330,7 @@ Object to_list(const Tensor& t) {
   if (t.is_meta())
     throw Error(ErrorKind::NotImplemented, "Cannot copy out of meta tensor: it has no data");
   check(!has_layout_kind(t), "Cannot access data pointer of Tensor that doesn't have storage");
+  finish_pending_work();
   Tensor read = t;
   if (needs_operator(t) && t.dim() > 0) {
     static NamedOperator clone("clone");

@@ -99,6 +99,7 @@ Object nbytes(PyObject* o, PyObject*) {
   return Object::take(PyLong_FromSize_t(storage_value(o)->nbytes()));
 }
 Object data_ptr(PyObject* o, PyObject*) {
+  finish_pending_work();
   return Object::take(PyLong_FromVoidPtr(storage_value(o)->data()));
 }
 Object resizable(PyObject* o, PyObject*) { return boolean(storage_value(o)->resizable()); }

@@ -55,6 +55,7 @@ Object data_ptr(PyObject* o) {
   check(!has_layout_kind(t) || t->extension->kind->has_storage,
         "Cannot access data pointer of Tensor that doesn't have storage");
   if (!t->storage->has_memory()) return integer(0);
+  finish_pending_work();  // whoever has the address may write there
   // Of quantized dtypes too, which have no itemsize().
   const int64_t bytes = t.storage_offset() * info(t.dtype()).size;
   return Object::take(PyLong_FromVoidPtr(static_cast<char*>(t->storage->data()) + bytes));
@@ -143,6 +144,7 @@ Object item(PyObject* o) {
   const bool direct = d == DType::Float32 || d == DType::UInt64;
   if (!direct || t.numel() != 1 || !t.device().is_cpu() || t->neg || needs_operator(t))
     return number_object(item_of(t));
+  finish_pending_work();
   if (d == DType::Float32)  // the most common case
     return Object::take(PyFloat_FromDouble(static_cast<double>(*t.data<float>())));
   return Object::take(PyLong_FromUnsignedLongLong(*t.data<uint64_t>()));

@@ -1,7 +1,7 @@
-"""`compile` and what steers it. Functions run as the Python they are: there is no compiler yet.
+"""`compile` and what steers it: functions run as the Python they are, and their kernels later.
 
-What a compiler would be told - what to leave out, which sizes change - is checked and noted, and
-the function is passed on.
+What PyTorch's compiler is told - what to leave out, which sizes change - is checked and noted; a
+recorder that runs the function at each call needs none of it.
 """
 
 from __future__ import annotations

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import functools
 import warnings
+from dataclasses import dataclass
 
+from facula import _C
 from facula._dynamo.backends.registry import is_own
+from facula._dynamo.breaks import explain, refuse  # noqa: F401
 from facula.nn import Module
 
 _MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
+
+
+@dataclass(frozen=True)
+class _Context:
+    """How calls of an `OptimizedModule` run."""
+
+    call: object
 
 
 class OptimizedModule(Module):
@@ -22,6 +32,7 @@ class OptimizedModule(Module):
         super().__init__()
         self._orig_mod = mod
         del self.__dict__["training"]
+        object.__setattr__(self, "dynamo_ctx", dynamo_ctx)
 
     @property
     def training(self):
@@ -73,7 +84,8 @@ class OptimizedModule(Module):
 
     def forward(self, *args, **kwargs):
         """What the module gives."""
-        return self._orig_mod(*args, **kwargs)
+        call = self.dynamo_ctx.call if self.dynamo_ctx else _call
+        return call(self._orig_mod, *args, **kwargs)
 
 
 def _check_options(options):
@@ -116,11 +128,15 @@ def compile(
     isolate_recompiles=False,
     dynamic_shapes=None,
 ):
-    """A function or module that does the same; it runs as it is, as there is no compiler yet.
+    """A function or module that does the same, faster.
+
+    It runs its own Python code at each call. Operators are recorded, and run where a value is
+    needed: when Python asks for a number, and at the end.
 
     Args:
         model (callable or Module): what to compile; without it, a decorator is returned.
-        fullgraph, dynamic, mode, options, recompile_limit: for the compiler; checked.
+        fullgraph (bool): raise where the program needs a value before its end.
+        dynamic, mode, options, recompile_limit: checked; nothing hangs on them here.
         backend (str or callable): a name of `list_backends`. A function of yours is not called, of
             which a warning tells.
         disable (bool): return `model` itself.
@@ -130,6 +146,7 @@ def compile(
 
     Raises:
         RuntimeError: an unknown backend, mode or option.
+        Unsupported: with `fullgraph`, at a call of the function.
 
     Example:
         >>> @facula.compile
@@ -157,13 +174,31 @@ def compile(
         warnings.warn(
             "compile(): facula runs functions as they are; the backend is not called", stacklevel=2
         )
-    return OptimizedModule(model) if isinstance(model, Module) else _passed_on(model)
+    call = _caller(own and backend not in _EAGER, fullgraph)
+    if isinstance(model, Module):
+        return OptimizedModule(model, _Context(call))
+    return _passed_on(model, call)
 
 
-def _passed_on(function):
+# Backends under which operators run one by one, as they are called.
+_EAGER = ("eager",)
+
+
+def _caller(recorded, fullgraph):
+    """The function that calls another with its arguments, recorded or not."""
+    if not recorded:
+        return _call
+    return functools.partial(_C._recorded_telling, refuse) if fullgraph else _C._recorded
+
+
+def _call(function, *args, **kwargs):
+    return function(*args, **kwargs)
+
+
+def _passed_on(function, call):
     @functools.wraps(function)
     def run(*args, **kwargs):
-        return function(*args, **kwargs)
+        return call(function, *args, **kwargs)
 
     run._torchdynamo_orig_callable = function
     run._is_torch_compile = True
@@ -214,18 +249,13 @@ reset_code_caches = reset
 
 
 def is_dynamo_supported():
-    """Whether functions can be compiled: False."""
-    return False
+    """Whether functions can be compiled: True."""
+    return True
 
 
 is_inductor_supported = is_dynamo_supported
 
 
-def explain(f, *extra_args, **extra_kwargs):
-    """What a compiler makes of a function: NotImplementedError, as there is none."""
-    raise NotImplementedError("_dynamo.explain(): facula has no compiler yet")
-
-
 def export(f, *extra_args, **extra_kwargs):
-    """The graph of a function: NotImplementedError, as there is no compiler."""
-    raise NotImplementedError("_dynamo.export(): facula has no compiler yet")
+    """The graph of a function: NotImplementedError, which nothing makes yet."""
+    raise NotImplementedError("_dynamo.export(): facula makes no graph of a function yet")

@@ -75,6 +75,7 @@ OP(embedding){
     .doc =
         "Rows of weight (rows, width) by number: indices of any shape give that shape and width.",
     .forms = function | out,
+    .flags = runs_when_called,
     .out_layout = OutLayout::Contiguous,
     .meta = typed_meta<meta_embedding>,
     .cpu = typed_kernel<embedding>,
@@ -105,6 +106,7 @@ OP(embedding_dense_backward){
         "bool scale_grad_by_freq) -> Tensor",
     .doc = "Gradient of embedding with respect to its table, as a dense tensor.",
     .forms = hidden | out,
+    .flags = runs_when_called,
     .out_layout = OutLayout::Contiguous,
     .meta = typed_meta<meta_dense_backward>,
     .cpu = typed_kernel<cpu::embedding_dense_backward>,

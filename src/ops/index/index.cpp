@@ -426,7 +426,7 @@ OP(masked_fill_Tensor){
     .schema = "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
     .doc = "Self with the one element of a 0-dim tensor where the bool mask, broadcast, is true.",
     .forms = function | method | inplace,
-    .flags = cross_device,
+    .flags = cross_device | runs_when_called,
     .meta = typed_meta<meta_masked_fill>,
     .cpu = typed_kernel<masked_fill_tensor>,
     .derivatives =
@@ -457,6 +457,7 @@ OP(masked_scatter){
     .schema = "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
     .doc = "Self with elements of source, in order, where the bool mask, broadcast, is true.",
     .forms = function | method | inplace,
+    .flags = runs_when_called,
     .out_layout = OutLayout::Contiguous,
     .meta = typed_meta<meta_masked_scatter>,
     .cpu = typed_kernel<masked_scatter>,

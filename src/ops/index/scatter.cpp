@@ -529,6 +529,7 @@ OP(gather){
         "the index in place of its "
         "coordinate along dim. The result has index's sizes.",
     .forms = function | method | out,
+    .flags = runs_when_called,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_gather>,
     .cpu = typed_kernel<gather>,
@@ -541,6 +542,7 @@ OP(scatter_src){
         "Self with src's elements at the places that index names along dim; where several meet the "
         "last one stays.",
     .forms = all_forms,
+    .flags = runs_when_called,
     .meta = typed_meta<meta_scatter>,
     .cpu = typed_kernel<scatter_src>,
     .derivatives = {vjp("self", scattered_zero, saves("index")),
@@ -551,6 +553,7 @@ OP(scatter_value){
     .schema = "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
     .doc = "Self with a number at the places that index names along dim.",
     .forms = all_forms,
+    .flags = runs_when_called,
     .meta = typed_meta<meta_scatter>,
     .cpu = typed_kernel<scatter_value>,
     .derivatives = {vjp("self", scattered_zero, saves("index"))},
@@ -562,6 +565,7 @@ OP(scatter_reduce){
     .doc =
         "Self with src's elements added or multiplied in at the places that index names along dim.",
     .forms = all_forms,
+    .flags = runs_when_called,
     .meta = typed_meta<meta_scatter_old>,
     .cpu = typed_kernel<scatter_reduce>,
     .batch = batch::dims,
@@ -573,6 +577,7 @@ OP(scatter_value_reduce){
         "Tensor",
     .doc = "Self with a number added or multiplied in at the places that index names along dim.",
     .forms = all_forms,
+    .flags = runs_when_called,
     .meta = typed_meta<meta_scatter_old>,
     .cpu = typed_kernel<scatter_value_reduce>,
     .batch = batch::dims,
@@ -584,6 +589,7 @@ OP(scatter_add){
         "Self with src's elements added at the places that index names along dim, in an order "
         "fixed by the shapes.",
     .forms = all_forms,
+    .flags = runs_when_called,
     .autocast = Autocast::Promote,
     .autocast_cpu = Autocast::None,
     .meta = typed_meta<meta_scatter>,
@@ -600,6 +606,7 @@ OP(scatter_reduce_two){
         "Self with src's elements combined in by sum, prod, mean, amax or amin at the places that "
         "index names along dim.",
     .forms = all_forms,
+    .flags = runs_when_called,
     .meta = typed_meta<meta_scatter_two>,
     .cpu = typed_kernel<scatter_reduce_two>,
     .derivatives = {vjp(names("self", "src"), &scatter_gradients::scatter_reduce,
@@ -611,6 +618,7 @@ OP(index_select){
     .schema = "index_select(Tensor self, int dim, Tensor index) -> Tensor",
     .doc = "The slices of self along dim that a vector of indices (int64 or int32) names.",
     .forms = function | method | out,
+    .flags = runs_when_called,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_index_select>,
     .cpu = typed_kernel<index_select>,
@@ -630,6 +638,7 @@ OP(index_add){
         "Self with alpha times the slices of source added to the slices that a vector of indices "
         "names.",
     .forms = all_forms,
+    .flags = runs_when_called,
     .meta = typed_meta<meta_index_add>,
     .cpu = typed_kernel<index_add>,
     .derivatives =
@@ -650,6 +659,7 @@ OP(index_reduce){
         "Self with the slices of source combined by prod, mean, amax or amin into those that a "
         "vector of indices names.",
     .forms = all_forms,
+    .flags = runs_when_called,
     .meta = typed_meta<meta_index_reduce>,
     .cpu = typed_kernel<index_reduce>,
     .derivatives = {vjp(names("self", "source"), &scatter_gradients::index_reduce,
@@ -660,6 +670,7 @@ OP(index_copy){
     .schema = "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
     .doc = "Self with the slices of source in place of those that a vector of indices names.",
     .forms = all_forms,
+    .flags = runs_when_called,
     .autocast_cpu = Autocast::Promote,
     .meta = typed_meta<meta_index_copy>,
     .cpu = typed_kernel<index_copy>,
@@ -671,6 +682,7 @@ OP(index_fill_int_Scalar){
     .schema = "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
     .doc = "Self with a number in the slices that a vector of indices names.",
     .forms = function | method | inplace,
+    .flags = runs_when_called,
     .meta = typed_meta<meta_index_fill>,
     .cpu = typed_kernel<index_fill_scalar>,
     .derivatives = {vjp("self", filled_zero, saves("index"))},
@@ -682,7 +694,7 @@ OP(index_fill_int_Tensor){
     .doc =
         "Self with the one element of a 0-dim tensor in the slices that a vector of indices names.",
     .forms = function | method | inplace,
-    .flags = cross_device,
+    .flags = cross_device | runs_when_called,
     .meta = typed_meta<meta_index_fill>,
     .cpu = typed_kernel<index_fill_tensor>,
     .derivatives =
@@ -709,6 +721,7 @@ OP(take){
         "The elements of self, read as one row, that an int64 tensor names; the result has index's "
         "sizes.",
     .forms = function | method | out,
+    .flags = runs_when_called,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_take>,
     .cpu = typed_kernel<take>,
@@ -726,6 +739,7 @@ OP(put){
         "Self, read as one row, with source's elements at the places that an int64 tensor names; "
         "added with accumulate.",
     .forms = function | method | inplace,
+    .flags = runs_when_called,
     .meta = typed_meta<meta_put>,
     .cpu = typed_kernel<put>,
     .derivatives =

@@ -1,6 +1,7 @@
 #include "ops/linalg/differentiation.h"
 
 #include "core/autograd_meta.h"
+#include "dispatch/modes_watch.h"
 #include "dispatch/typed.h"
 #include "kernels/cpu/linalg/eigen.h"
 #include "ops/complex/complex.h"
@@ -33,7 +34,7 @@ Tensor with_diagonal(const Tensor& square, const Tensor& diagonal) {
 void check_phase(const Tensor& turned, const char* op, const char* vectors) {
   constexpr double tolerance = 1e-2;
   // Batched and recorded values have no numbers to look at.
-  const bool unknown = turned.is_meta() || thread_state.interpreters || thread_state.modes;
+  const bool unknown = turned.is_meta() || thread_state.interpreters || modes_watch();
   if (!is_complex(turned.dtype()) || unknown || turned.numel() == 0) return;
   const Tensor phase = ops::imag(ops::diagonal(ops::detach(turned), 0, -2, -1));
   const double largest = ops::item(ops::amax(ops::abs(phase))).to<double>();

@@ -106,7 +106,7 @@ OP(linalg_inv_ex){
     .forms = function | out,
     .python_module = "linalg",
     .out_name = "inverse",
-    .flags = exact_out,
+    .flags = exact_out | runs_when_called,
     .overlaps = Overlaps::None,
     .autocast_cpu = Autocast::Float32,
     .meta = typed_meta<meta_inverse>,

@@ -226,6 +226,7 @@ OP(linalg_householder_product){
         "the diagonal of input (..., m, n).",
     .forms = function | out,
     .python_module = "linalg",
+    .flags = runs_when_called,
     .overlaps = Overlaps::None,
     .autocast_cpu = Autocast::Float32,
     .meta = typed_meta<meta_householder_product>,
@@ -250,7 +251,7 @@ OP(ormqr){
         "Q input3, or input3 Q, with the product Q of all reflectors that geqrf gives, or with its "
         "adjoint.",
     .forms = function | method | out,
-    .flags = exact_out,
+    .flags = exact_out | runs_when_called,
     .overlaps = Overlaps::None,
     .autocast_cpu = Autocast::Float32,
     .meta = typed_meta<meta_ormqr>,

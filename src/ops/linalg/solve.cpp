@@ -146,7 +146,7 @@ OP(_linalg_solve_ex){
     .doc = "As linalg.solve_ex, with the LU factors of A.",
     .forms = function | out,
     .out_name = "result",
-    .flags = exact_out,
+    .flags = exact_out | runs_when_called,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_solve>,
     .cpu = typed_kernel<solve_with_factors>,

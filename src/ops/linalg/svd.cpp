@@ -198,7 +198,7 @@ OP(_linalg_svd){
     .doc = "As linalg.svd; without compute_uv U and Vh are empty tensors.",
     .forms = out,
     .out_name = "U",
-    .flags = exact_out,
+    .flags = exact_out | runs_when_called,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_svd>,
     .cpu = typed_kernel<svd_kernel>,

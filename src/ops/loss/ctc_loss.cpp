@@ -237,6 +237,7 @@ OP(_ctc_loss){
         "bool zero_infinity=False) -> (Tensor, Tensor)",
     .doc = "Losses (N) of log_probs (T, N, C), and the log likelihoods of partial alignments.",
     .forms = function | out,
+    .flags = runs_when_called,
     .out_layout = OutLayout::Contiguous,
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_by_lists>,

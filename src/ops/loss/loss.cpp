@@ -377,6 +377,7 @@ OP(binary_cross_entropy){
     .doc = "Cross entropy of probabilities self and target, weighted.",
     .forms = function | out,
     .python_module = "nn",
+    .flags = runs_when_called,
     .autocast_cpu = Autocast::Float32,
     .meta = typed_meta<meta_bce>,
     .cpu = cpu::binary_cross_entropy_kernel,

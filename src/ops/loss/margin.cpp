@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "dispatch/call.h"
+#include "dispatch/modes_watch.h"
 #include "kernels/cpu/reduce/cosine.h"
 #include "ops/create/creation.h"
 #include "ops/elementwise/activation_smooth.h"
@@ -118,7 +119,7 @@ Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p, double eps,
 
 // Whether nobody looks at the parts: no history, transform or mode, memory on the CPU.
 bool is_seen_whole(const Tensor& t) {
-  return t->layers == LayerSet(Layer::CPU) && !thread_state.interpreters && !thread_state.modes;
+  return t->layers == LayerSet(Layer::CPU) && !thread_state.interpreters && !modes_watch();
 }
 bool has_cosine_rows(const Tensor& a, const Tensor& b, int64_t dim) {
   const bool floats = a.dtype() == DType::Float32 || a.dtype() == DType::Float64;

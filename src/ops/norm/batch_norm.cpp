@@ -197,7 +197,7 @@ OP(native_batch_norm){
         "Input (N, C, ...) normalised over all but C, scaled and shifted; training updates the "
         "running statistics.",
     .forms = function | out,
-    .flags = exact_out,
+    .flags = exact_out | runs_when_called,
     .meta = typed_meta<meta_batch_norm>,
     .cpu = cpu::batch_norm_kernel,
     .derivatives = {vjp(names("input", "weight", "bias"), batch_norm_gradient,

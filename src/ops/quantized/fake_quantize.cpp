@@ -345,6 +345,7 @@ OP(fake_quantize_per_tensor_affine_cachemask){
         "int quant_min, int quant_max) -> (Tensor output, Tensor mask)",
     .doc = "What fake_quantize_per_tensor_affine, and where the integers were in range.",
     .forms = hidden | out,
+    .flags = runs_when_called,
     .meta = meta_masked,
     .cpu = typed_kernel<per_tensor_masked>,
     .derivatives = {vjp("self", passed_through, saves("mask"))},
@@ -360,6 +361,7 @@ OP(_fake_quantize_per_tensor_affine_cachemask_tensor_qparams){
         "What fake_quantize_per_tensor_affine, and where the integers were in range; self where "
         "fake_quant_enabled is 0.",
     .forms = hidden | out,
+    .flags = runs_when_called,
     .meta = meta_masked,
     .cpu = typed_kernel<tensor_masked>,
     .derivatives = {vjp("self", passed_through, saves("mask"))},
@@ -388,6 +390,7 @@ OP(fake_quantize_per_channel_affine_cachemask){
         "zero_point, int axis, int quant_min, int quant_max) -> (Tensor output, Tensor mask)",
     .doc = "What fake_quantize_per_channel_affine, and where the integers were in range.",
     .forms = hidden | out,
+    .flags = runs_when_called,
     .meta = meta_masked,
     .cpu = typed_kernel<per_channel_masked>,
     .derivatives = {vjp("self", passed_through, saves("mask"))},

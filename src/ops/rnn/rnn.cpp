@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/checked.h"
+#include "dispatch/modes_watch.h"
 #include "dispatch/typed.h"
 #include "ops/create/copy.h"
 #include "ops/create/creation.h"
@@ -108,7 +109,7 @@ bool fuses(const Network& n, const Tensor& input, const State& s, const Weights&
   const bool as_pytorch = n.mode == Mode::Lstm && has_one_length(n) &&
                           (input.dtype() == DType::Float32 || input.dtype() == DType::BFloat16);
   const bool casts = autocasts();
-  if (!as_pytorch && (thread_state.modes || casts)) return false;
+  if (!as_pytorch && (modes_watch() || casts)) return false;
   for (const Tensor* t : {&input, &s.h, &s.c, &w.w_ih, &w.w_hh, &w.b_ih, &w.b_hh}) {
     if (!t->defined()) continue;
     const bool cast = casts && (t->dtype() == DType::Float32 || t->dtype() == DType::BFloat16);

@@ -230,6 +230,7 @@ def test_nodes_off_the_path_to_the_inputs_do_not_run():
     assert not ran
 
 
+@pytest.mark.eager("arguments of put-off calls live on")
 def test_saved_tensors_are_freed_as_soon_as_they_are_used():
     x = leaf()
     y = x * 1

@@ -26,6 +26,7 @@ def test_derivatives_of_a_function_agree_with_differences():
     assert gradgradcheck(Cube.apply, (x,))
 
 
+@pytest.mark.eager("arguments of put-off calls live on")
 def test_the_context_keeps_nothing_but_what_was_saved():
     x = facula.ones(2, requires_grad=True)
     middle = x * 2
@@ -200,6 +201,7 @@ def test_no_pass_inside_of_one_that_shows_buffers():
     facula.ones(1, requires_grad=True).sum().backward()
 
 
+@pytest.mark.eager("arguments of put-off calls live on")
 def test_boxed_gradients_can_be_let_go():
     """backward gets one list, and what it drops is gone."""
     gone = []

@@ -45,6 +45,7 @@ def bystander():
     sys.setswitchinterval(before)
 
 
+@pytest.mark.eager("kernels run at the end")
 @pytest.mark.parametrize("name", LONG)
 def test_long_calls_let_others_run(name, bystander):
     deadline, met = time.monotonic() + 20, len(bystander)

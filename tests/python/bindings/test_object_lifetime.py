@@ -16,6 +16,7 @@ from lifetimes import SCENARIOS
 SCHEME = facula._C._pyobject_scheme
 
 
+@pytest.mark.eager("arguments of put-off calls live on")
 @pytest.mark.parametrize("case", SCENARIOS, ids=lambda c: c.name)
 def test_objects_live_as_long_as_what_they_stand_for(case):
     if SCHEME == "flag" and not case.flag:
@@ -23,6 +24,7 @@ def test_objects_live_as_long_as_what_they_stand_for(case):
     assert case.run(facula) == case.expected
 
 
+@pytest.mark.eager("arguments of put-off calls live on")
 def test_scenarios_with_a_collection_at_every_allocation():
     threshold = gc.get_threshold()
     gc.freeze()

@@ -39,6 +39,7 @@ def test_small_blocks_are_not_listed():
     del held
 
 
+@pytest.mark.eager("memory is allocated at the end")
 def test_tracking_names_the_line():
     with memory.track_allocations():
         held = facula.empty(48 * MIB)

@@ -73,7 +73,6 @@ def test_functions_are_passed_on_with_their_class():
         lambda m: facula.jit.load(__file__),
         lambda m: facula.jit.CompilationUnit("def f(): pass"),
         lambda m: facula.jit.export_opnames(m),
-        lambda m: facula._dynamo.explain(len),
         lambda m: pickle.dumps(m),
     ],
 )

@@ -42,6 +42,7 @@ def test_calls_are_counted_within_their_block():
     assert shapes["aten::addmm"][1:] == [[2, 4], [4, 4]]
 
 
+@pytest.mark.eager("memory is allocated at the end")
 def test_memory_is_that_of_the_results():
     with profile(profile_memory=True) as prof:
         kept = facula.ones(1 << 20)

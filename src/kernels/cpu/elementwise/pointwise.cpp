@@ -7,13 +7,15 @@
 
 #include "core/debug.h"
 #include "core/threads.h"
+#include "kernels/cpu/elementwise/described_loop.h"
 #include "kernels/cpu/loop/convert.h"
 #include "kernels/cpu/loop/loop.h"
 
 namespace facula::cpu {
 namespace {
 
-constexpr int most_inputs = 3, most_params = 4;
+constexpr int most_inputs = LoopOfCall::most_inputs, most_params = LoopOfCall::most_params;
+thread_local constinit LoopOfCall* described __attribute__((tls_model("initial-exec"))) = nullptr;
 
 // An input as the loop reads it: tensors of the compute dtype, numbers in a cell of the frame.
 struct Inputs {
@@ -282,6 +284,32 @@ bool store_exact(const LoopTable& table, const Value& v, DType compute, Inputs& 
   return true;
 }
 
+// Fills in what run_general() would run; no loop where an operand would have to be converted.
+// `positions` are those of the inputs among the arguments; none: the first ones.
+void describe(const LoopTable& table, const OpCall& c, std::span<const int> positions,
+              DType compute, const void* packed) {
+  LoopOfCall& d = *described;
+  Inputs in;
+  for (int k = 0; k < table.inputs; ++k) {
+    LoopOfCall::Input& to = d.in[k];
+    const int at = positions.empty() ? k : positions[static_cast<size_t>(k)];
+    const Value& v = c.args[at];
+    if (v.is_tensor()) {  // not to be read now
+      if (v.as_tensor().dtype() != compute) return;
+      to.arg = at;
+    } else if (k == 1 && store_exact(table, v, compute, in)) {
+      __builtin_memcpy(to.cell, in.cells[k], sizeof(to.cell));
+    } else {
+      store_number(v.as_scalar(), compute, to.cell);
+    }
+  }
+  d.inputs = table.inputs;
+  __builtin_memcpy(d.params, packed, sizeof(d.params));
+  d.grain = pointwise_grain(table, compute);
+  d.loop = in.exact_number ? loop_by_number(table, compute)
+                           : loop_for(table, compute, c.info->schema.name.c_str());
+}
+
 void run_general(const LoopTable& table, const OpCall& c, const Value* inputs, DType compute,
                  const void* packed) {
   Inputs in;
@@ -302,12 +330,19 @@ void run_general(const LoopTable& table, const OpCall& c, const Value* inputs, D
 
 }  // namespace
 
+LoopOfCall* described_loop() { return described; }
+
+DescribeLoop::DescribeLoop(LoopOfCall& into) { described = &into; }
+DescribeLoop::~DescribeLoop() { described = nullptr; }
+
 void run_pointwise(void* context, OpCall& c) {
   const auto& table = *static_cast<const LoopTable*>(context);
   const DType compute = compute_dtype(c);
-  if (run_plain(table, c, c.results[0].as_tensor(), compute)) return;
-  char packed[most_params * 16];
+  const bool describes = described != nullptr;
+  if (!describes && run_plain(table, c, c.results[0].as_tensor(), compute)) return;
+  alignas(16) char packed[most_params * 16];
   pack_params(table, c, compute, packed);
+  if (describes) return describe(table, c, {}, compute, packed);
   run_general(table, c, c.args, compute, packed);
 }
 
@@ -316,11 +351,12 @@ void run_with_params(const LoopTable& table, OpCall& c, ParamRule rule,
   const DType compute = compute_dtype(c);
   Scalar params[most_params];
   rule(c, compute, params);
-  char packed[most_params * 16];
+  alignas(16) char packed[most_params * 16];
   for (int k = 0; k < table.params; ++k) pack_one(params[k], compute_of(compute), k, packed);
   Value inputs[most_inputs];
   for (int k = 0; k < table.inputs; ++k)
     inputs[k] = c.args[tensors.empty() ? k : tensors[static_cast<size_t>(k)]];
+  if (described) return describe(table, c, tensors, compute, packed);
   run_general(table, c, inputs, compute, packed);
 }
 

@@ -50,24 +50,43 @@ void run_loop(const LoopTable& table, DType compute, const Tensor& result,
 void check_fits(const Scalar& s, DType d);
 // An integer dtype's nearest number; of other dtypes the number itself.
 Scalar saturated(const Scalar& s, DType d);
+// A pointwise call as its loop and what that reads. While a LoopOfCall is asked for on this thread
+// (DescribeLoop), kernels that describe_loop() fill it in and do not run; `loop` stays null where
+// there is no such loop, as for operands that must be converted first.
+struct LoopOfCall {
+  static constexpr int most_inputs = 3, most_params = 4;
+  struct Input {
+    int arg = -1;  // the position of a tensor of the compute dtype; -1: the number in `cell`
+    alignas(16) char cell[16];
+  };
+  LoopFn loop = nullptr;
+  int inputs = 0;
+  Input in[most_inputs];
+  alignas(16) char params[most_params * 16];
+  int64_t grain = 0;  // elements that one task handles
+};
+class DescribeLoop {
+ public:
+  explicit DescribeLoop(LoopOfCall& into);
+  ~DescribeLoop();
+  DescribeLoop(const DescribeLoop&) = delete;
+};
+
 // A parameter or number in the form that loops read: float for half types.
 void store_number(const Scalar& s, DType compute, void* room);
 
 #if defined(FACULA_HAS_AVX512) && defined(FACULA_HAS_AVX2)
-#define FACULA_LOOPS(Kind, F)                                                                   \
-  ::facula::KernelRef {                                                                         \
-    {&run_pointwise}, { &base::Kind<F>::table, &avx2::Kind<F>::table, &avx512::Kind<F>::table } \
+#define FACULA_LOOPS(Kind, F)                                                                  \
+  ::facula::KernelRef {                                                                        \
+    {&run_pointwise}, {&base::Kind<F>::table, &avx2::Kind<F>::table, &avx512::Kind<F>::table}, \
+        true                                                                                   \
   }
 #elif defined(FACULA_HAS_AVX2)
-#define FACULA_LOOPS(Kind, F)                                          \
-  ::facula::KernelRef {                                                \
-    {&run_pointwise}, { &base::Kind<F>::table, &avx2::Kind<F>::table } \
-  }
+#define FACULA_LOOPS(Kind, F) \
+  ::facula::KernelRef { {&run_pointwise}, {&base::Kind<F>::table, &avx2::Kind<F>::table}, true }
 #else
-#define FACULA_LOOPS(Kind, F)                   \
-  ::facula::KernelRef {                         \
-    {&run_pointwise}, { &base::Kind<F>::table } \
-  }
+#define FACULA_LOOPS(Kind, F) \
+  ::facula::KernelRef { {&run_pointwise}, {&base::Kind<F>::table}, true }
 #endif
 
 template <class F>
@@ -99,7 +118,7 @@ void run_chosen(void* tables, OpCall& c) {
 }
 template <ChoiceRule Choice, const KernelRef& First, const KernelRef&... Rest>
 consteval KernelRef make_choice() {
-  KernelRef k{{&run_chosen<Choice>}, {tables_of<0, First, Rest...>}};
+  KernelRef k{{&run_chosen<Choice>}, {tables_of<0, First, Rest...>}, true};
   // By what is built, not by what First has: sanitizers allow no address in a constant condition.
 #ifdef FACULA_HAS_AVX2
   k.context[1] = tables_of<1, First, Rest...>;

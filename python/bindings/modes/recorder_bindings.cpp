@@ -1,0 +1,118 @@
+// The recorder of compiled functions for Python (graph/recorder.h).
+#include "bindings/modes/recorder_bindings.h"
+
+#include "bindings/module/gil.h"
+#include "core/pending.h"
+#include "graph/recorder.h"
+
+namespace facula::python {
+namespace {
+
+// An exception on its way, put aside while other code runs.
+class RaisedError {
+ public:
+  RaisedError() { PyErr_Fetch(&type_, &value_, &trace_); }
+  // What was raised since has it in its context, as in a `finally` block.
+  ~RaisedError() {
+    if (!type_) return;
+    if (PyErr_Occurred())
+      chain();
+    else
+      PyErr_Restore(type_, value_, trace_);
+  }
+  RaisedError(const RaisedError&) = delete;
+
+ private:
+  void chain() {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    PyErr_NormalizeException(&type_, &value_, &trace_);
+    PyException_SetContext(value, value_);
+    Py_XDECREF(type_);
+    Py_XDECREF(trace_);
+    PyErr_Restore(type, value, trace);
+  }
+  PyObject *type_, *value_, *trace_;
+};
+
+// Called at breaks: a function of Python that this thread's outermost compiled call has given.
+thread_local constinit PyObject* break_function __attribute__((tls_model("initial-exec"))) =
+    nullptr;
+
+void call_break_function(std::string_view reason) {
+  const HoldGil gil;
+  if (!break_function) return;
+  const Object told = Object::take(PyObject_CallFunction(break_function, "s#", reason.data(),
+                                                         static_cast<Py_ssize_t>(reason.size())));
+}
+
+PyObject* call_recorded(PyObject* on_break, PyObject* const* args, Py_ssize_t count,
+                        PyObject* names) {
+  return guard([&]() -> PyObject* {
+    check_type(count > 0, "expected a function");
+    const bool opened = Recorder::open(on_break ? &call_break_function : nullptr);
+    if (opened) break_function = on_break;
+    PyObject* result =
+        PyObject_Vectorcall(args[0], args + 1, static_cast<size_t>(count - 1), names);
+    if (!opened) return result;
+    break_function = nullptr;
+    const RaisedError before;
+    const auto close = [] {
+      Recorder::close();
+      return Py_None;
+    };
+    if (!guard(close)) Py_CLEAR(result);
+    return result;
+  });
+}
+
+// _recorded(function, *args, **kwargs)
+PyObject* recorded(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return call_recorded(nullptr, args, count, names);
+}
+// _recorded_telling(on_break, function, *args, **kwargs)
+PyObject* recorded_telling(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return call_recorded(count ? args[0] : nullptr, args + 1, count - 1, names);
+}
+
+Object finish(PyObject*, PyObject*) {
+  finish_pending_work();
+  return none();
+}
+
+Object counts(PyObject*, PyObject*) {
+  const Recorder::Counts c = Recorder::counts();
+  return Object::take(Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K}", "recorded", c.recorded,
+                                    "run_at_once", c.run_at_once, "dropped", c.dropped, "fused",
+                                    c.fused, "groups", c.groups, "runs", c.runs));
+}
+
+Object is_open(PyObject*, PyObject*) { return boolean(Recorder::is_open()); }
+
+template <PyObject* (*F)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*)>
+PyCFunction with_keywords() {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(F));
+}
+
+PyMethodDef functions[] = {
+    {"_recorded", with_keywords<recorded>(), METH_FASTCALL | METH_KEYWORDS,
+     "Calls a function with the recorder on."},
+    {"_recorded_telling", with_keywords<recorded_telling>(), METH_FASTCALL | METH_KEYWORDS,
+     "The same with a function before it that is called at breaks, with the reason."},
+    {"_finish_recorded", guarded<finish>, METH_NOARGS, "Runs what was put off on this thread."},
+    {"_recorder_counts", guarded<counts>, METH_NOARGS, "What this thread has recorded, as a dict."},
+    {"_is_recording", guarded<is_open>, METH_NOARGS, "Whether the recorder is on."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+void add_recorder_functions(PyObject* module) {
+  checked(PyModule_AddFunctions(module, functions));
+  object_is_ours.store([](const ObjectCounted& c) {
+    auto* o = static_cast<PyObject*>(c.python_object.load());
+    return o && Py_REFCNT(o) == 1;
+  });
+}
+
+}  // namespace facula::python

@@ -1,0 +1,291 @@
+#include "graph/rows.h"
+
+#include <algorithm>
+
+#include "core/threads.h"
+#include "kernels/cpu/loop/loop.h"
+
+namespace facula {
+
+using cpu::LoopOfCall;
+
+namespace {
+
+constexpr size_t scratch_bytes = 24 * 1024;  // of the first cache, beside what is read and written
+constexpr int64_t most_tile = 512, least_tile = 64;
+constexpr int64_t least_numel = 2048;  // fewer elements are in the cache anyway
+constexpr int64_t short_row = 16;      // shorter rows cost more than passes over memory save
+
+bool same_geometry(const Tensor& a, const Tensor& b) {
+  return a->offset == b->offset && a.dtype() == b.dtype() && same_sizes(a.sizes(), b.sizes()) &&
+         same_sizes(a.strides(), b.strides());
+}
+
+// Whether all elements are read in the order in which they lie, or there is only one.
+bool is_flat(const Tensor& t, const Tensor& out) {
+  return t.numel() == 1 || (t.is_contiguous() && same_sizes(t.sizes(), out.sizes()));
+}
+
+const Tensor& written_by(const PendingCall& p) {
+  if (!p.writes()) return p.results[0];
+  const int at = p.saved.op()->variant == Variant::Inplace ? 0 : p.info->base_args;
+  return p.saved.args()[at].as_tensor();
+}
+
+}  // namespace
+
+// The steps as a tile runs through them.
+struct RowGroup::Program {
+  static constexpr int of_scratch = -1, of_cell = -2;
+  struct Place {
+    int memory = of_cell;  // a position in `memory`, or one of the above
+    size_t scratch = 0;    // bytes from the beginning of a thread's scratch
+    int64_t itemsize = 0;
+    const char* cell = nullptr;
+  };
+  struct Step {
+    cpu::LoopFn loop;
+    const void* params;
+    int operands;  // with the result, which comes first
+    Place place[1 + LoopOfCall::most_inputs];
+  };
+  std::vector<Step> steps;
+  std::vector<const Tensor*> memory;
+  int64_t tile = most_tile;
+
+  int memory_of(const Tensor& t) {
+    for (size_t i = 0; i < memory.size(); ++i)
+      if (memory[i]->get()->storage == t->storage && same_geometry(*memory[i], t))
+        return static_cast<int>(i);
+    memory.push_back(&t);
+    return static_cast<int>(memory.size()) - 1;
+  }
+  // Runs n elements; data and strides as LoopPlan's rows have them.
+  void run(char* const* data, const int64_t* strides, int64_t n) const;
+  // Over memory that all lies in one order; over any that broadcasts, false where its rows are
+  // short.
+  bool run_flat(int64_t n, int64_t grain) const;
+  bool run_rows(IntSpan sizes, int64_t grain) const;
+};
+
+void RowGroup::Program::run(char* const* data, const int64_t* strides, int64_t n) const {
+  alignas(64) char scratch[scratch_bytes];
+  for (int64_t begin = 0; begin < n; begin += tile) {
+    const int64_t count = std::min(tile, n - begin);
+    for (const Step& s : steps) {
+      char* at[1 + LoopOfCall::most_inputs];
+      int64_t by[1 + LoopOfCall::most_inputs];
+      for (int k = 0; k < s.operands; ++k) {
+        const Place& p = s.place[k];
+        if (p.memory >= 0) {
+          at[k] = data[p.memory] + begin * strides[p.memory];
+          by[k] = strides[p.memory];
+        } else if (p.memory == of_scratch) {
+          at[k] = scratch + p.scratch;
+          by[k] = p.itemsize;
+        } else {
+          at[k] = const_cast<char*>(p.cell);
+          by[k] = 0;
+        }
+      }
+      s.loop(at, by, count, s.params);
+    }
+  }
+}
+
+// Finds for each operand of the call whether a step of the group makes it.
+bool RowGroup::find_operands(Step& s) const {
+  for (int k = 0; k < s.loop().inputs; ++k) {
+    const int arg = s.loop().in[k].arg;
+    const Tensor* t = arg < 0 ? nullptr : &s.call->saved.args()[arg].as_tensor();
+    s.in[k] = {t, nowhere};
+    if (!t) continue;
+    for (int i = static_cast<int>(steps_.size()) - 1; i >= 0; --i) {
+      const Tensor& made = *steps_[static_cast<size_t>(i)].out;
+      if (!(made->storage == (*t)->storage)) continue;
+      if (!same_geometry(made, *t)) return false;
+      s.in[k].step = i;
+      break;
+    }
+  }
+  return true;
+}
+
+// What the call writes may be read by the group only element for element.
+bool RowGroup::fits_memory(const Step& s) const {
+  const Tensor& out = *s.out;
+  const auto apart = [&](const Tensor* t) {
+    return !t || !((*t)->storage == out->storage) || same_geometry(*t, out);
+  };
+  for (int k = 0; k < s.loop().inputs; ++k)
+    if (!apart(s.in[k].tensor)) return false;
+  for (const Step& before : steps_) {
+    if (!apart(before.out)) return false;
+    for (int k = 0; k < before.loop().inputs; ++k)
+      if (!apart(before.in[k].tensor)) return false;
+  }
+  return true;
+}
+
+bool RowGroup::add(PendingCall& p) {
+  if (!p.loop.loop || steps_.size() == most_steps) return false;
+  const Tensor& out = written_by(p);
+  if (out.numel() < least_numel || (!p.writes() && p.result_count != 1)) return false;
+  if (!steps_.empty() && !same_sizes(out.sizes(), steps_[0].out->sizes())) return false;
+  Step s{&p, &out};
+  if (!find_operands(s) || !fits_memory(s)) return false;
+  steps_.push_back(s);
+  return true;
+}
+
+// A result is kept if somebody holds it who is not in the group.
+void RowGroup::find_kept() {
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    Step& s = steps_[i];
+    s.last_use = nowhere;
+    uint32_t inside = 1;
+    for (size_t j = i + 1; j < steps_.size(); ++j)
+      for (int k = 0; k < steps_[j].loop().inputs; ++k) {
+        const Operand& o = steps_[j].in[k];
+        if (o.step != static_cast<int>(i)) continue;
+        s.last_use = static_cast<int>(j);
+        inside += o.tensor->get() == s.out->get();
+      }
+    s.kept = s.call->writes() || reaching_references(*s.out->get()) > inside ||
+             reaching_references(*(*s.out)->storage) > 1;
+  }
+}
+
+namespace {
+
+// Bytes of a thread's scratch, given out to results until their last use.
+class Scratch {
+ public:
+  explicit Scratch(int64_t tile) : tile_(tile) {}
+  // False where it is full.
+  bool take(int64_t itemsize, int until, int step, size_t& at) {
+    // Not a page apart, or loads would wait for stores to the same place of another page.
+    const auto bytes = static_cast<size_t>(tile_ * itemsize) + 5 * 64;
+    for (Block& b : blocks_) {
+      if (b.until >= step || b.bytes < bytes) continue;
+      b.until = until;
+      at = b.at;
+      return true;
+    }
+    if (used_ + bytes > scratch_bytes) return false;
+    blocks_.push_back({used_, bytes, until});
+    at = used_;
+    used_ += bytes;
+    return true;
+  }
+
+ private:
+  struct Block {
+    size_t at, bytes;
+    int until;
+  };
+  const int64_t tile_;
+  size_t used_ = 0;
+  std::vector<Block> blocks_;
+};
+
+}  // namespace
+
+bool RowGroup::run_together() {
+  Program program;
+  std::vector<Program::Place> made(steps_.size());
+  double tasks = 0;
+  for (program.tile = most_tile; program.tile >= least_tile; program.tile /= 2) {
+    program.steps.clear();
+    program.memory.clear();
+    Scratch scratch(program.tile);
+    bool fits = true;
+    tasks = 0;
+    for (size_t i = 0; fits && i < steps_.size(); ++i) {
+      const Step& s = steps_[i];
+      Program::Step& to = program.steps.emplace_back();
+      to.loop = s.loop().loop;
+      to.params = s.loop().params;
+      to.operands = 1 + s.loop().inputs;
+      tasks += 1.0 / static_cast<double>(s.loop().grain);
+      for (int k = 0; k < s.loop().inputs; ++k) {
+        const Operand& o = s.in[k];
+        if (o.step >= 0)
+          to.place[1 + k] = made[static_cast<size_t>(o.step)];
+        else if (o.tensor)
+          to.place[1 + k].memory = program.memory_of(*o.tensor);
+        else
+          to.place[1 + k].cell = s.loop().in[k].cell;
+      }
+      Program::Place& out = to.place[0];
+      out.itemsize = static_cast<int64_t>(s.out->itemsize());
+      if (s.kept) {
+        out.memory = program.memory_of(*s.out);
+      } else {
+        out.memory = Program::of_scratch;
+        fits = scratch.take(out.itemsize, s.last_use, static_cast<int>(i), out.scratch);
+      }
+      made[i] = out;
+    }
+    if (fits) break;
+  }
+  if (program.tile < least_tile) return false;
+  const Tensor& shape = *steps_[0].out;
+  const auto flat = [&](const Tensor* t) { return is_flat(*t, shape); };
+  const bool all_flat = std::ranges::all_of(program.memory, flat);
+  if (!all_flat && program.memory.size() > static_cast<size_t>(cpu::most_operands)) return false;
+  const auto grain = std::max<int64_t>(
+      program.tile, static_cast<int64_t>(1 / tasks) / program.tile * program.tile);
+
+  for (Step& s : steps_)
+    if (s.kept && !s.call->writes()) (*s.out)->storage->allocate_pending();
+  return all_flat ? program.run_flat(shape.numel(), grain) : program.run_rows(shape.sizes(), grain);
+}
+
+bool RowGroup::Program::run_flat(int64_t n, int64_t grain) const {
+  std::vector<char*> data;
+  std::vector<int64_t> strides;
+  for (const Tensor* t : memory) {
+    data.push_back(static_cast<char*>(t->data()));
+    strides.push_back(t->numel() == 1 ? 0 : static_cast<int64_t>(t->itemsize()));
+  }
+  parallel_for(n, grain, [&](int64_t begin, int64_t end) {
+    std::vector<char*> at(data);
+    for (size_t k = 0; k < at.size(); ++k) at[k] += begin * strides[k];
+    run(at.data(), strides.data(), end - begin);
+  });
+  return true;
+}
+
+bool RowGroup::Program::run_rows(IntSpan sizes, int64_t grain) const {
+  cpu::LoopPlan plan(sizes);
+  for (const Tensor* t : memory) plan.add(*t);
+  plan.simplify();
+  if (plan.sizes().empty() || plan.sizes().back() < short_row) return false;
+  plan.run([](const void* context, char* const* at, const int64_t* by,
+              int64_t n) { static_cast<const Program*>(context)->run(at, by, n); },
+           this, grain);
+  return true;
+}
+
+size_t RowGroup::run() {
+  size_t together = 0;
+  if (steps_.size() > 1) {
+    find_kept();
+    if (run_together()) together = steps_.size();
+  }
+  for (Step& s : steps_) {
+    if (together) {
+      for (const Tensor& t : s.call->made()) t->storage->settle();
+    } else {
+      s.call->run();
+      *s.call = {};
+    }
+  }
+  if (together)  // what a later step reads is held by its call
+    for (Step& s : steps_) *s.call = {};
+  steps_.clear();
+  return together;
+}
+
+}  // namespace facula

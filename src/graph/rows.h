@@ -1,0 +1,49 @@
+// Groups of put-off pointwise calls that run together, tile by tile: each tile passes through all
+// of their loops while it is in the cache, and what only the group reads is never stored.
+//
+// The loops are those that the calls would run one by one, over the same elements, so the bits are
+// the same.
+#pragma once
+#include "graph/pending_call.h"
+#include "kernels/cpu/elementwise/pointwise.h"
+
+namespace facula {
+
+class RowGroup {
+ public:
+  // Takes a call in; false where it has no loop, another shape, or reads what the group writes in
+  // another geometry. The call must stay where it is until run().
+  bool add(PendingCall& p);
+  // Runs the calls, releases what they hold, and is empty again. Returns how many ran in one pass.
+  size_t run();
+
+ private:
+  static constexpr size_t most_steps = 48;
+  static constexpr int nowhere = -1;
+
+  // Where an operand is: the result of a step of the group, a tensor from outside, or the number in
+  // the step's own cell.
+  struct Operand {
+    const Tensor* tensor = nullptr;
+    int step = nowhere;
+  };
+  struct Step {
+    PendingCall* call;
+    const Tensor* out;
+    Operand in[cpu::LoopOfCall::most_inputs];
+    int last_use = nowhere;  // the last step that reads the result
+    bool kept = false;       // somebody else has the result
+
+    const cpu::LoopOfCall& loop() const { return call->loop; }
+  };
+  struct Program;
+
+  bool find_operands(Step& s) const;
+  bool fits_memory(const Step& s) const;
+  void find_kept();
+  bool run_together();
+
+  std::vector<Step> steps_;
+};
+
+}  // namespace facula

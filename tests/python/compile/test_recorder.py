@@ -1,0 +1,176 @@
+"""What `compile` puts off, what it joins, and what it says of breaks."""
+
+import facula
+import pytest
+from facula import _C, nn
+from facula._dynamo import explain
+from facula._dynamo.exc import Unsupported
+
+
+def counted(function, *args):
+    """The result of a compiled call, and what the recorder counted in it."""
+    before = _C._recorder_counts()
+    result = facula.compile(function)(*args)
+    after = _C._recorder_counts()
+    return result, {k: after[k] - before[k] for k in after}
+
+
+N = 1 << 14  # elements from which on calls are joined
+
+CHAINS = {
+    "flat": lambda x, y: ((x + y) * 2).relu().sigmoid() - y,
+    "broadcast row": lambda x, y: ((x.view(128, -1) + y[:128]) * y[:128]).tanh(),
+    "broadcast column": lambda x, y: (x.view(128, -1) * y[:128, None]).exp() + 1,
+    "transposed": lambda x, y: (x.view(128, -1).t() + y.view(128, -1)).abs().sqrt(),
+    "numbers and dtypes": lambda x, y: facula.where((x > 0) & (y < 1), x * 0.5, y),
+    "in place": lambda x, y: x.clone().mul_(y).add_(1).clamp_(-1, 1),
+    "kept between": lambda x, y: [x * 2, (x * 2 + y), (x * 2 + y).cos()],
+    "halves": lambda x, y: ((x.half() + y.half()) * 3).tanh(),
+    "integers": lambda x, y: ((x * 100).int() + 3) * (y * 100).int() // 7,
+    "doubles": lambda x, y: (x.double() / y.double()).atan() * 2,
+    "complex": lambda x, y: (facula.complex(x, y) * (1 + 2j)).exp(),
+}
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("name", CHAINS)
+def test_joined_calls_give_the_bits_of_single_ones(name, threads):
+    facula.manual_seed(0)
+    x, y = facula.randn(N), facula.randn(N)
+    before = facula.get_num_threads()
+    facula.set_num_threads(threads)
+    try:
+        want = CHAINS[name](x, y)
+        got, counts = counted(CHAINS[name], x, y)
+    finally:
+        facula.set_num_threads(before)
+    for w, g in zip(*(v if isinstance(v, list) else [v] for v in (want, got)), strict=True):
+        assert w.stride() == g.stride() and w.dtype == g.dtype
+        assert w.contiguous().view(facula.uint8).equal(g.contiguous().view(facula.uint8))
+    assert counts["fused"] >= 2, counts
+
+
+def test_what_nobody_needs_is_not_computed():
+    def f(x):
+        for _ in range(5):
+            (x * 2).exp().sum(0)
+        return x + 1
+
+    _, counts = counted(f, facula.ones(8))
+    assert counts["dropped"] == 15
+
+
+def test_a_long_chain_is_one_group():
+    def f(x):
+        for _ in range(16):
+            x = x * 1.5 + 1
+        return x
+
+    _, counts = counted(f, facula.ones(1 << 16))
+    assert counts["fused"] == 32 and counts["groups"] == 1
+
+
+BREAKS = {
+    "item": (lambda x: x * x.sum().item(), "values"),
+    "branch": (lambda x: x if x.sum() > 0 else -x, "values"),
+    "list": (lambda x: (x + 1).tolist(), "values"),
+    "print": (lambda x: str(x * 2), "values"),
+}
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_breaks_are_errors_of_a_full_graph(name):
+    function, reason = BREAKS[name]
+    with pytest.raises(Unsupported, match=rf"fullgraph.*{__file__}:\d+: .*{reason}"):
+        facula.compile(function, fullgraph=True)(facula.ones(3))
+    assert not _C._is_recording()
+
+
+def test_a_full_graph_without_breaks():
+    net = nn.Sequential(nn.Linear(4, 4), nn.GELU(), nn.LayerNorm(4))
+    x = facula.randn(2, 4)
+    assert facula.compile(net, fullgraph=True)(x).equal(net(x))
+
+
+def test_explain_counts_segments_and_names_lines():
+    def f(x):
+        y = x * 2 + 1
+        if y.sum() > 0:
+            y = y * 3
+        return y - 1
+
+    found = explain(f)(facula.ones(4))
+    assert (found.graph_count, found.graph_break_count) == (2, 1)
+    assert found.op_count == sum(found.ops_per_graph) > 3
+    assert __file__ in found.break_reasons[0].line
+    assert "Graph Break Count: 1" in str(found)
+
+
+def test_memory_that_runs_out_ends_the_recording():
+    held = []
+
+    def f():
+        held.append(facula.ones(1 << 60, dtype=facula.uint8) + 1)
+        held.append(facula.ones(3) * 2)
+
+    with pytest.raises((RuntimeError, MemoryError)):
+        facula.compile(f)()
+    assert not _C._is_recording()
+
+
+def test_a_mode_that_is_left_on_stays():
+    from facula.utils._python_dispatch import TorchDispatchMode
+
+    class Count(TorchDispatchMode):
+        calls = 0
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.calls += 1
+            return func(*args, **(kwargs or {}))
+
+    mode = Count()
+    facula.compile(mode.__enter__)()
+    assert not _C._is_recording()
+    facula.ones(2)
+    mode.__exit__(None, None, None)
+    assert mode.calls == 1
+
+
+def test_generators_and_nested_compilation():
+    inner = facula.compile(lambda x: x * 2)
+    outer = facula.compile(lambda x: inner(x) + inner(x + 1))
+    assert outer(facula.ones(2)).tolist() == [6.0, 6.0]
+
+
+def test_interleaved_chains_become_a_group_each():
+    """Operations that are written one by one over many tensors, as optimizers are."""
+
+    def f(*tensors):
+        tensors = [t * 2 for t in tensors]
+        tensors = [t + 1 for t in tensors]
+        for t in tensors:
+            t.mul_(t)
+        return [t.sqrt() for t in tensors]
+
+    tensors = [facula.rand(64, 64 + i) for i in range(4)]
+    results, counts = counted(f, *tensors)
+    assert (counts["fused"], counts["groups"]) == (16, 4)
+    assert all(r.equal(w) for r, w in zip(results, f(*tensors), strict=True))
+
+
+def test_order_is_kept_where_memory_is_shared():
+    """Neither reads nor writes pass a change of what they touch."""
+
+    def f(x, other):
+        a = x * 2
+        flipped = x.flip(0)
+        x.add_(1)
+        b = x * 3 + a
+        x[: x.numel() // 2].zero_()
+        return a, flipped, b, x + other, x
+
+    facula.manual_seed(0)
+    x, other = facula.rand(1 << 13), facula.rand(1 << 13)
+    want = f(x.clone(), other)
+    got, _ = counted(f, x.clone(), other)
+    assert all(w.equal(g) for w, g in zip(want, got, strict=True))
