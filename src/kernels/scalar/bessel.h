@@ -40,29 +40,60 @@ FACULA_SCALAR double unscaled_i(double scaled, double x) {
   return scaled * root * root;
 }
 
-// K_v for 0 < x <= 2: the logarithm with I_v, and what is left.
-FACULA_SCALAR_SLOW double small_k(double x, int v) {
+constexpr double k_split = 2.0;
+
+// K_v for 0 < x <= k_split: the logarithm with I_v, and what is left.
+template <class T, int v>
+FACULA_SCALAR double small_k(double x) {
+  constexpr int terms = std::is_same_v<T, float> ? 8 : 0;
+  constexpr double end = k_split * k_split;
   const double z = x * x, l = log(0.5 * x);
-  if (v == 0)
-    return chebyshev(series::k0_regular, z, 0.0, 4.0) -
-           l * chebyshev(series::i0_small, z, 0.0, 4.0);
-  return chebyshev(series::k1_regular, z, 0.0, 4.0) / x +
-         l * x * chebyshev(series::i1_small, z, 0.0, 4.0);
+  if constexpr (v == 0)
+    return chebyshev<terms>(series::k0_regular, z, 0.0, end) -
+           l * chebyshev<terms>(series::i0_small, z, 0.0, end);
+  else
+    return chebyshev<terms>(series::k1_regular, z, 0.0, end) / x +
+           l * x * chebyshev<terms>(series::i1_small, z, 0.0, end);
 }
 
-// e^x K_v(x) for x > 2.
-FACULA_SCALAR_SLOW double scaled_large_k(double x, int v) {
-  if (x == infinity<double>) return 0.0;
-  const double s = 2.0 / x;
-  return (v == 0 ? chebyshev(series::k0, s, 0.0, 1.0) : chebyshev(series::k1, s, 0.0, 1.0)) /
-         sqrt(x);
+// e^x K_v(x) for x > k_split.
+template <class T, int v>
+FACULA_SCALAR double scaled_large_k(double x) {
+  constexpr int terms = std::is_same_v<T, float> ? 12 : 0;
+  const double s = k_split / x, root = sqrt(x);
+  if constexpr (v == 0)
+    return chebyshev<terms>(series::k0, s, 0.0, 1.0) / root;
+  else
+    return chebyshev<terms>(series::k1, s, 0.0, 1.0) / root;
 }
 
-FACULA_SCALAR_SLOW double modified_k(double x, int v, bool scaled) {
-  if (x == 0.0) return infinity<double>;
-  if (!(x > 0.0)) return quiet_nan<double>;
-  if (x <= 2.0) return small_k(x, v) * (scaled ? exp(x) : 1.0);
-  return scaled_large_k(x, v) * (scaled ? 1.0 : exp(-x));
+// For x > 0. Both ways are computed and one is taken, as below.
+template <class T, int v, bool scaled>
+FACULA_SCALAR double modified_k_fast(double x) {
+  const bool is_small = x <= k_split;
+  const double near = small_k<T, v>(is_small ? x : k_split),
+               far = scaled_large_k<T, v>(is_small ? k_split : x);
+  if constexpr (scaled) {
+    const double grown = exp(is_small ? x : 0.0);
+    return is_small ? near * grown : far;
+  } else {
+    const double decay = exp(-x);
+    return is_small ? near : far * decay;
+  }
+}
+
+template <class T>
+FACULA_SCALAR bool modified_k_in_fast_range(T x) {
+  return x > T(0) && x < infinity<T>;
+}
+
+// Of order v, times e^x if `scaled`.
+template <int v, bool scaled, class T>
+FACULA_SCALAR T modified_k(T x) {
+  if (modified_k_in_fast_range(x)) [[likely]]
+    return static_cast<T>(modified_k_fast<T, v, scaled>(x));
+  if (x == T(0)) return infinity<T>;
+  return x > T(0) ? T(0) : quiet_nan<T>;
 }
 
 // Beyond bessel_split J and Y are waves, before it series with J's first zero apart, which is a sum
@@ -188,28 +219,19 @@ template <class T>
 FACULA_SCALAR T i1e(T x) {
   return static_cast<T>(detail::scaled_i1<T>(x));
 }
-template <class T>
-FACULA_SCALAR T modified_bessel_k0(T x) {
-  return static_cast<T>(detail::modified_k(x, 0, false));
-}
-template <class T>
-FACULA_SCALAR T modified_bessel_k1(T x) {
-  return static_cast<T>(detail::modified_k(x, 1, false));
-}
-template <class T>
-FACULA_SCALAR T scaled_modified_bessel_k0(T x) {
-  return static_cast<T>(detail::modified_k(x, 0, true));
-}
-template <class T>
-FACULA_SCALAR T scaled_modified_bessel_k1(T x) {
-  return static_cast<T>(detail::modified_k(x, 1, true));
-}
 // sin(x) / x, one at zero, zero at infinity.
 template <class T>
+FACULA_SCALAR T spherical_bessel_j0_fast(T x) {
+  const double v = x, quotient = sin_fast(v) / v;
+  return abs(x) < T(1e-8) ? T(1) : static_cast<T>(quotient);
+}
+template <class T>
 FACULA_SCALAR T spherical_bessel_j0(T x) {
+  if (trig_in_fast_range(x)) [[likely]]
+    return spherical_bessel_j0_fast(x);
   if (is_inf(x)) return T(0);
   const double v = x;
-  return abs(x) < T(1e-8) ? T(1) : static_cast<T>(sin(v) / v);
+  return static_cast<T>(sin(v) / v);
 }
 template <class T>
 FACULA_SCALAR T airy_ai(T x) {

@@ -56,6 +56,8 @@ struct digamma {
   static T call(T x) {
     return math::digamma(x);
   }
+  static bool in_fast_range(float x) { return math::detail::digamma_in_fast_range(x); }
+  static float fast_path(float x) { return math::detail::digamma_short(x); }
 };
 
 struct i0 {
@@ -183,41 +185,28 @@ struct modified_bessel_i1 {
   }
 };
 
-struct modified_bessel_k0 {
+// Of the second kind (K), times e^x where it is scaled.
+template <int order, bool scaled>
+struct modified_bessel {
   static constexpr unsigned dtypes = wide_floating;
   static constexpr int cost = 3000;
   template <class T>
   static T call(T x) {
-    return math::modified_bessel_k0(x);
+    return math::detail::modified_k<order, scaled>(x);
   }
-};
-
-struct modified_bessel_k1 {
-  static constexpr unsigned dtypes = wide_floating;
-  static constexpr int cost = 3000;
   template <class T>
-  static T call(T x) {
-    return math::modified_bessel_k1(x);
+  static bool in_fast_range(T x) {
+    return math::detail::modified_k_in_fast_range(x);
   }
-};
-
-struct scaled_modified_bessel_k0 {
-  static constexpr unsigned dtypes = wide_floating;
-  static constexpr int cost = 3000;
   template <class T>
-  static T call(T x) {
-    return math::scaled_modified_bessel_k0(x);
+  static T fast_path(T x) {
+    return static_cast<T>(math::detail::modified_k_fast<T, order, scaled>(x));
   }
 };
-
-struct scaled_modified_bessel_k1 {
-  static constexpr unsigned dtypes = wide_floating;
-  static constexpr int cost = 3000;
-  template <class T>
-  static T call(T x) {
-    return math::scaled_modified_bessel_k1(x);
-  }
-};
+struct modified_bessel_k0 : modified_bessel<0, false> {};
+struct modified_bessel_k1 : modified_bessel<1, false> {};
+struct scaled_modified_bessel_k0 : modified_bessel<0, true> {};
+struct scaled_modified_bessel_k1 : modified_bessel<1, true> {};
 
 struct spherical_bessel_j0 {
   static constexpr unsigned dtypes = wide_floating;
@@ -225,6 +214,14 @@ struct spherical_bessel_j0 {
   template <class T>
   static T call(T x) {
     return math::spherical_bessel_j0(x);
+  }
+  template <class T>
+  static bool in_fast_range(T x) {
+    return math::trig_in_fast_range(x);
+  }
+  template <class T>
+  static T fast_path(T x) {
+    return math::spherical_bessel_j0_fast(x);
   }
 };
 

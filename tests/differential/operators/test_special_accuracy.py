@@ -57,6 +57,36 @@ def test_bessel_functions_are_exact_to_their_amplitude(name, dtype):
         assert np.all(apart < 0.51 * 2.0**-23 * size + 2.0**-31 * amplitude)
 
 
+SMOOTH = {
+    "modified_bessel_k0": of_order(mpmath.besselk, 0),
+    "modified_bessel_k1": of_order(mpmath.besselk, 1),
+    "scaled_modified_bessel_k0": lambda x: mpmath.exp(x) * mpmath.besselk(0, x),
+    "scaled_modified_bessel_k1": lambda x: mpmath.exp(x) * mpmath.besselk(1, x),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", SMOOTH)
+def test_modified_bessel_functions_are_exact_to_some_units(name, dtype):
+    x = np.concatenate([uniform(0.01, 4, dtype), logarithmic(1e-6, 80, dtype)])
+    found = getattr(facula.special, name)(facula.from_numpy(x)).numpy()
+    apart, size = errors(found, SMOOTH[name], x)
+    # The last bits of x decide on exp(-x).
+    slope = 1 if name.startswith("scaled") else np.maximum(x.astype(float), 1)
+    bound = 2.0**-49 * slope if dtype is np.float64 else 0.51 * 2.0**-23
+    assert np.all(apart / size < bound)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", [*SMOOTH, "spherical_bessel_j0", "digamma"])
+def test_edges_of_other_functions_are_pytorchs(name, dtype):
+    x = np.array([np.nan, np.inf, 0.0, -0.0, 1e-30, 1e-9, 0.5, 1.0, 2.0, 3.0, 50.0, 1e5], dtype)
+    for points in (x, np.repeat(x, 60), x[::-1].copy()[::2], x[6:]):
+        ours = getattr(facula.special, name)(facula.from_numpy(points)).numpy()
+        theirs = getattr(torch.special, name)(torch.from_numpy(points)).numpy()
+        np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=1e-38)
+
+
 @pytest.mark.parametrize("order", (0, 1))
 def test_bessel_functions_keep_their_digits_near_the_first_zero(order):
     zero = float(mpmath.besseljzero(order, 1))
