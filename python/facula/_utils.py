@@ -48,6 +48,14 @@ def _rebuild_qtensor(
     return _rebuilt("rebuild_quantized_tensor", *geometry, *rest)
 
 
+def _rebuild_wrapper_subclass(
+    cls, dtype, size, stride, storage_offset, layout, device, requires_grad
+):
+    """Make a tensor of a class that has a geometry but no memory; returns a Tensor."""
+    place = (storage_offset, layout, device)
+    return _rebuilt("rebuild_wrapper_subclass", cls, dtype, size, stride, *place, requires_grad)
+
+
 def _rebuild_parameter(data, requires_grad, backward_hooks):
     """Make a Parameter over `data`; returns a Parameter."""
     return _rebuilt("rebuild_parameter", data, requires_grad, backward_hooks)

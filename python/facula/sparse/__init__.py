@@ -4,6 +4,8 @@ Layouts sparse_coo, sparse_csr, sparse_csc, sparse_bsr and sparse_bsc are made b
 `facula.sparse_coo_tensor`, `facula.sparse_csr_tensor` and their kin, or by `Tensor.to_sparse`.
 """
 
+import importlib
+
 from facula import _C, _missing
 from facula.sparse._functions import (
     addmm,
@@ -19,6 +21,9 @@ from facula.sparse._functions import (
 from facula.sparse._invariants import check_sparse_tensor_invariants
 
 __all__ = [
+    "SparseSemiStructuredTensor",
+    "SparseSemiStructuredTensorCUSPARSELT",
+    "SparseSemiStructuredTensorCUTLASS",
     "addmm",
     "as_sparse_gradcheck",
     "check_sparse_tensor_invariants",
@@ -29,7 +34,15 @@ __all__ = [
     "spdiags",
     "spsolve",
     "sum",
+    "to_sparse_semi_structured",
 ]
+
+_SEMI_STRUCTURED = {
+    "SparseSemiStructuredTensor",
+    "SparseSemiStructuredTensorCUSPARSELT",
+    "SparseSemiStructuredTensorCUTLASS",
+    "to_sparse_semi_structured",
+}
 
 _LEGACY = {
     f"{name}Tensor": dtype
@@ -53,6 +66,9 @@ def __getattr__(name):
 
         value = globals()[name] = constructor(name, _LEGACY[name])
         return value
+    if name in _SEMI_STRUCTURED or name == "semi_structured":
+        module = importlib.import_module("facula.sparse.semi_structured")
+        return module if name == "semi_structured" else getattr(module, name)
     if name.startswith("__"):
         raise AttributeError(name)
     try:
@@ -63,4 +79,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *_LEGACY, *_C._function_names("sparse")})
+    return sorted({*globals(), *_LEGACY, *_SEMI_STRUCTURED, *_C._function_names("sparse")})
