@@ -70,6 +70,22 @@ def _drops(x):
     return F.dropout(x, 0.5) * x
 
 
+def _shared_arguments():
+    base = _fixed(3, 4)
+    return [base, base[0]]
+
+
+def _writes_to_shared(x, y):
+    y.add_(1)
+    return x * 2
+
+
+def _steps(w, g):
+    with facula.no_grad():
+        w.sub_(g)
+    return w.sum()
+
+
 def _chain(x, w, b):
     return F.gelu(F.layer_norm(F.linear(x, w, b), (4,))).sin().cos().sum()
 
@@ -111,6 +127,18 @@ CASES = {
         lambda: [_leaf(2, 3)],
     ),
     "complex": (lambda x: (x * (1 + 2j)).abs(), lambda: [_leaf(2, 3)]),
+    "complex views": (
+        lambda x: (lambda y: (y, facula.view_as_real(y)))(facula.view_as_complex(x * 2)),
+        lambda: [_leaf(3, 2)],
+    ),
+    "views of what is not returned": (
+        lambda x: (lambda y: (y.t(), y[0]))(x * 2),
+        lambda: [_leaf(2, 3)],
+    ),
+    "detached argument": (lambda x: (x.detach(), x * 2), lambda: [_leaf(3)]),
+    "arguments that share memory": (_writes_to_shared, _shared_arguments),
+    "written without gradient": (_steps, lambda: [_leaf(3), _fixed(3)]),
+    "nothing returned": (lambda x: None, lambda: [_leaf(2)]),
     "half": (lambda x: F.softmax(x.to(facula.bfloat16), -1), lambda: [_leaf(2, 3)]),
 }
 
@@ -120,7 +148,8 @@ def _run(function, make_args):
     facula.manual_seed(3)
     results = function(*args)
     results = list(results) if isinstance(results, (tuple, list)) else [results]
-    loss = [r.float().sum() for r in results if isinstance(r, facula.Tensor) and r.requires_grad]
+    tensors = [r for r in results if isinstance(r, facula.Tensor) and r.requires_grad]
+    loss = [r.abs().sum() if r.is_complex() else r.float().sum() for r in tensors]
     if loss:
         sum(loss).backward()
     return args, results

@@ -151,8 +151,7 @@ class CompiledProgram:
         base = args[output.index] if output.kind == "view_of_input" else values[output.index]
         if output.requires_grad or not base.requires_grad:
             return _view(base, output)
-        with facula.no_grad():
-            return _view(base, output)
+        return _view(base.detach(), output)
 
 
 class _nothing:
@@ -253,6 +252,13 @@ def _compiled_function(program):
         shares = any(args[i].untyped_storage()._cdata == storage for i in written)
         return value.clone() if shares else value
 
+    def own(k, value, values, args):
+        """A result as autograd takes it: an argument that comes back, or a result that is there
+        twice, once with gradients, is another tensor over it."""
+        twins = args if k in is_differentiable else [*args, *(values[d] for d in is_differentiable)]
+        is_twin = isinstance(value, facula.Tensor) and any(value is other for other in twins)
+        return value.detach() if is_twin else value
+
     class CompiledFunction(Function):
         @staticmethod
         def forward(ctx, *args):
@@ -262,14 +268,10 @@ def _compiled_function(program):
             ctx.is_tensor = [isinstance(s, facula.Tensor) for s in saved]
             ctx.save_for_backward(*(kept(s, args) for s in saved if isinstance(s, facula.Tensor)))
             ctx.numbers = [s for s in saved if not isinstance(s, facula.Tensor)]
-            ctx.mark_non_differentiable(
-                *(
-                    v
-                    for k, v in enumerate(values)
-                    if k not in is_differentiable and isinstance(v, facula.Tensor)
-                )
-            )
-            return tuple(_own(v, args) for v in values)
+            values = [own(k, v, values, args) for k, v in enumerate(values)]
+            rest = [v for k, v in enumerate(values) if k not in is_differentiable]
+            ctx.mark_non_differentiable(*(v for v in rest if isinstance(v, facula.Tensor)))
+            return tuple(values)
 
         @staticmethod
         @once_differentiable
@@ -284,14 +286,6 @@ def _compiled_function(program):
             return tuple(program.backward_for(defined)([*saved, *tangents]))
 
     return CompiledFunction
-
-
-def _own(value, args):
-    """A result as autograd takes it: an argument that comes back is another tensor over it, and
-    is given back itself by the epilogue."""
-    if isinstance(value, facula.Tensor) and any(value is a for a in args):
-        return value.detach()
-    return value
 
 
 __all__ = ["CompiledProgram", "call_compiled", "has_effect", "output_args"]
