@@ -124,8 +124,9 @@ size: build ## the library's size by operator family
 baseline: build ## no newer vector instruction in baseline code
 	@$(VENV_PYTHON) tools/check_baseline.py
 
-completeness: build-tests ## operators by kernel, derivative, batching rule, shape rule, sample, doc
+completeness: build-tests ## what operators have and lack; fails where a hole has no reason
 	@$(TESTS) cpp --options='--gtest_filter=Completeness*'
+	@$(TESTS) python --options='-k test_completeness'
 
 wheel: setup ## a wheel in dist/
 	@$(VENV_PYTHON) -m pip wheel --disable-pip-version-check --no-deps -q -w dist . && ls -lh dist/*.whl

@@ -56,6 +56,27 @@ CASES = {
     "coo requires grad": lambda x: x.lib.sparse_coo_tensor(x.i, x.v, requires_grad=True),
     "coo with history": lambda x: x.lib.sparse_coo_tensor(x.i, x.v.clone().requires_grad_()),
     "coo without elements": lambda x: x.lib.sparse_coo_tensor([[], []], []),
+    "coo of trusted parts": lambda x: x.lib.ops.aten._sparse_coo_tensor_unsafe(x.i, x.v, (2, 3)),
+    "coo parts are looked at": lambda x: x.lib._validate_sparse_coo_tensor_args(x.i, x.v, (2, 3)),
+    "csr parts are looked at": lambda x: x.lib._validate_sparse_compressed_tensor_args(
+        x.csr.crow_indices(),
+        x.csr.col_indices(),
+        x.csr.values(),
+        x.csr.shape,
+        x.lib.sparse_csr,
+    ),
+    "coo of sparse and dense dimensions": lambda x: x.lib.ops.aten._sparse_coo_tensor_with_dims(
+        1, 1, [2, 3], layout=x.lib.sparse_coo
+    ),
+    "resized as another": lambda x: x.coo.clone().resize_as_sparse_(x.twice),
+    "said to be coalesced": lambda x: x.coo.clone()._coalesced_(True).is_coalesced(),
+    "sampled product": lambda x: x.lib.sparse.sampled_addmm(x.csr, x.right, x.right.t()),
+    "sampled product by its operator": lambda x: x.lib.ops.aten.sparse_sampled_addmm(
+        x.csr, x.right, x.right.t(), beta=0.5
+    ),
+    "gradient of an embedding": lambda x: x.lib.ops.aten.embedding_sparse_backward(
+        x.lib.ones(3, 2), x.lib.tensor([1, 0, 1]), 4, -1, False
+    ),
     "hybrid": lambda x: x.hybrid,
     "meta": lambda x: x.lib.empty((2, 3), layout=x.lib.sparse_coo, device="meta"),
     "what coo says": lambda x: (

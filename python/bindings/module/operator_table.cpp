@@ -85,7 +85,7 @@ bool has_forward_mode(const OpRecord& r, const OpInfo& info) {
 
 // Whether vmap has a rule for it. In-place changes of geometry use the rule of their view.
 bool has_batching(const OpRecord& r, const OpInfo& info) {
-  return r.batch || info.view || (r.flags & (pointwise | geometry_only));
+  return r.batch || info.view || (r.flags & pointwise) || *r.view_form;
 }
 
 void put(const Object& dict, const char* key, const Object& value) {

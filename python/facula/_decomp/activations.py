@@ -170,8 +170,8 @@ def hardswish(self: Tensor):
 @register_decomposition(aten.hardswish_backward.default)
 @rounds_once
 def hardswish_backward(grad_output: Tensor, self: Tensor):
-    inside = facula.where(self <= 3, grad_output * (self / 3 + 0.5), grad_output)
-    return facula.where(self < -3, 0.0, inside)
+    inside = facula.where(self < 3, grad_output * (self / 3 + 0.5), grad_output)
+    return facula.where(self <= -3, 0.0, inside)
 
 
 @register_decomposition(aten.leaky_relu.default)

@@ -308,7 +308,9 @@ OP(_scaled_dot_product_flash_attention_for_cpu_backward){
     .forms = hidden,
     .meta = typed_meta<meta_flash_backward>,
     .cpu = cpu::flash_attention_backward_kernel,
-    .hole = "derivatives: gradients of gradients take attention's parts",
+    .hole =
+        "derivatives: gradients of gradients take attention's parts; vmap: "
+        "scaled_dot_product_attention takes them there, too",
 };
 OP(scaled_dot_product_attention){
     .schema =

@@ -519,6 +519,7 @@ OP(floor_divide){
     .numbers = names("self", "other"),
     .meta = meta::binary,
     .cpu = floor_division,
+    .hole = "derivatives: PyTorch has none either; the result is a step function",
 };
 
 OP(remainder_Tensor){

@@ -143,6 +143,7 @@ struct heaviside {
 #include "ops/elementwise/arithmetic.h"
 #include "ops/elementwise/logical.h"
 #include "ops/meta_rules.h"
+#include "ops/reduce/reduce.h"
 
 namespace facula {
 namespace {
@@ -182,7 +183,8 @@ Tensor isclose(const Tensor& self, const Tensor& other, double rtol, double atol
 }
 
 bool allclose(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
-  return all_true(ops::isclose(self, other, rtol, atol, equal_nan));
+  return ops::item(ops::all(ops::isclose(self, other, rtol, atol, equal_nan), std::nullopt))
+      .to<bool>();
 }
 
 bool equal(const Tensor& self, const Tensor& other) {
@@ -408,5 +410,6 @@ OP(heaviside){
     .flags = pointwise | exact_out,
     .meta = meta_heaviside,
     .cpu = cpu::binary<scalar::heaviside>,
+    .hole = "derivatives: PyTorch has none either; the result is a step function",
 };
 #endif

@@ -283,6 +283,7 @@ OP(_embedding_bag){
                         saves("weight", "indices", "offsets", "per_sample_weights", "result1",
                               "result2", "result3"))},
     .not_differentiable = names("result1", "result2", "result3"),
+    .hole = "vmap: samples are done one by one",
 };
 OP(_embedding_bag_forward_only){
     .schema =

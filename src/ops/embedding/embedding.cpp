@@ -121,5 +121,5 @@ OP(embedding_renorm_){
         "Scales those rows of self that indices name down to max_norm where their norm is larger.",
     .forms = function | functional,
     .any = typed_kernel<renorm>,
-    .hole = "vmap: samples are done one by one",
+    .hole = "derivatives: PyTorch has none either; vmap: samples are done one by one",
 };

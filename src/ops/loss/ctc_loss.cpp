@@ -253,6 +253,7 @@ OP(_ctc_loss){
         saves("log_probs", "targets", "result0", "result1"))},
     .node = "CtcLossBackward0",
     .not_differentiable = names("result1"),
+    .hole = "vmap: samples are done one by one",
 };
 OP(_ctc_loss_Tensor){
     .schema =

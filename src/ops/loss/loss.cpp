@@ -42,6 +42,20 @@ void meta_backward(Meta& m, const Tensor& grad, const Tensor& self, const Tensor
         str(grad.sizes()));
   m.result(0, sizes, result_type({m.call.args, 3}));
 }
+// In the memory order of the first of target, self and grad that has one of its own.
+void meta_soft_margin_backward(Meta& m, const Tensor& grad, const Tensor& self,
+                               const Tensor& target) {
+  meta_backward(m, grad, self, target);
+  const Tensor* inputs[] = {&target, &self, &grad};
+  const IntVec sizes = broadcast_sizes(self.sizes(), target.sizes());
+  m.result(0, sizes, result_type({m.call.args, 3}), elementwise_strides(sizes, inputs));
+}
+// In the memory order of self.
+void meta_bce_backward(Meta& m, const Tensor& grad, const Tensor& self, const Tensor& target) {
+  meta_backward(m, grad, self, target);
+  if (same_sizes(self.sizes(), broadcast_sizes(self.sizes(), target.sizes())))
+    m.result_like(0, self, result_type({m.call.args, 3}));
+}
 
 void check_probabilities(const Tensor& t, const char* name) {
   if (t.is_meta() || t.numel() == 0 || !is_floating(t.dtype())) return;
@@ -353,7 +367,7 @@ OP(soft_margin_loss_backward){
     .doc = "Gradient of soft_margin_loss with respect to self.",
     .forms = hidden | out,
     .out_name = "grad_input",
-    .meta = typed_meta<meta_backward>,
+    .meta = typed_meta<meta_soft_margin_backward>,
     .cpu = cpu::soft_margin_loss_backward_kernel,
     .derivatives =
         {
@@ -404,7 +418,7 @@ OP(binary_cross_entropy_backward){
     .doc = "Gradient of binary_cross_entropy with respect to self.",
     .forms = hidden | out,
     .out_name = "grad_input",
-    .meta = typed_meta<meta_backward>,
+    .meta = typed_meta<meta_bce_backward>,
     .cpu = cpu::binary_cross_entropy_backward_kernel,
     .derivatives =
         {

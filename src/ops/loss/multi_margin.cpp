@@ -123,6 +123,7 @@ OP(multi_margin_loss){
         },
         saves("self", "target", "weight"))},
     .not_differentiable = names("weight"),
+    .hole = "vmap: samples are done one by one",
 };
 OP(multi_margin_loss_backward){
     .schema =
@@ -171,6 +172,7 @@ OP(multilabel_margin_loss_forward){
         saves("self", "target", "is_target"))},
     .node = "MultilabelMarginLossBackward0",
     .not_differentiable = names("is_target"),
+    .hole = "vmap: samples are done one by one",
 };
 OP(multilabel_margin_loss_backward){
     .schema =

@@ -396,7 +396,7 @@ OP(_addmm_activation){
     .autocast = Autocast::LowerPrecision,
     .meta = typed_meta<meta_addmm_activation>,
     .cpu = cpu::addmm_activation_kernel,
-    .hole = "vjp: PyTorch has no derivative of it; vmap: samples are done one by one",
+    .hole = "derivatives: PyTorch has none either; vmap: samples are done one by one",
 };
 OP(mv){
     .schema = "mv(Tensor self, Tensor vec) -> Tensor",

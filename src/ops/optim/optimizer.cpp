@@ -5,6 +5,13 @@
 
 using namespace facula;
 
+namespace {
+constexpr const char* of_optimizers =
+    "derivatives, vmap: an optimizer steps over the parameters of one model, under no_grad; meta: "
+    "it has no results; sample: tests/python/optim takes its steps, tests/differential/optim "
+    "beside PyTorch's";
+}
+
 OP(_fused_adam_){
     .schema =
         "_fused_adam_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, "
@@ -15,7 +22,7 @@ OP(_fused_adam_){
     .doc = "One step of Adam for every parameter in self.",
     .forms = function,
     .cpu = cpu::fused_adam_kernel,
-    .hole = "vmap: an optimizer steps over parameters of one model",
+    .hole = of_optimizers,
 };
 OP(_fused_adam__tensor_lr){
     .schema =
@@ -27,7 +34,7 @@ OP(_fused_adam__tensor_lr){
     .doc = "One step of Adam for every parameter in self. The learning rate is a tensor.",
     .forms = function,
     .cpu = cpu::fused_adam_kernel,
-    .hole = "vmap: an optimizer steps over parameters of one model",
+    .hole = of_optimizers,
 };
 OP(_fused_adamw_){
     .schema =
@@ -39,7 +46,7 @@ OP(_fused_adamw_){
     .doc = "One step of AdamW for every parameter in self.",
     .forms = function,
     .cpu = cpu::fused_adamw_kernel,
-    .hole = "vmap: an optimizer steps over parameters of one model",
+    .hole = of_optimizers,
 };
 OP(_fused_adamw__tensor_lr){
     .schema =
@@ -51,7 +58,7 @@ OP(_fused_adamw__tensor_lr){
     .doc = "One step of AdamW for every parameter in self. The learning rate is a tensor.",
     .forms = function,
     .cpu = cpu::fused_adamw_kernel,
-    .hole = "vmap: an optimizer steps over parameters of one model",
+    .hole = of_optimizers,
 };
 OP(_fused_sgd_){
     .schema =
@@ -62,7 +69,7 @@ OP(_fused_sgd_){
     .doc = "One step of SGD with momentum for every parameter in self.",
     .forms = function,
     .cpu = cpu::fused_sgd_kernel,
-    .hole = "vmap: an optimizer steps over parameters of one model",
+    .hole = of_optimizers,
 };
 OP(_fused_sgd__tensor_lr){
     .schema =
@@ -74,7 +81,7 @@ OP(_fused_sgd__tensor_lr){
         "One step of SGD with momentum for every parameter in self. The learning rate is a tensor.",
     .forms = function,
     .cpu = cpu::fused_sgd_kernel,
-    .hole = "vmap: an optimizer steps over parameters of one model",
+    .hole = of_optimizers,
 };
 OP(_fused_adagrad_){
     .schema =
@@ -84,7 +91,7 @@ OP(_fused_adagrad_){
     .doc = "One step of Adagrad for every parameter in self.",
     .forms = function,
     .cpu = cpu::fused_adagrad_kernel,
-    .hole = "vmap: an optimizer steps over parameters of one model",
+    .hole = of_optimizers,
 };
 OP(_fused_adagrad__tensor_lr){
     .schema =
@@ -94,5 +101,5 @@ OP(_fused_adagrad__tensor_lr){
     .doc = "One step of Adagrad for every parameter in self. The learning rate is a tensor.",
     .forms = function,
     .cpu = cpu::fused_adagrad_kernel,
-    .hole = "vmap: an optimizer steps over parameters of one model",
+    .hole = of_optimizers,
 };

@@ -74,11 +74,6 @@ Tensor dirichlet_gradient(Backward& b) {
   return ops::mul(ops::_dirichlet_grad(x, alpha, total), ops::sub(b.grad(), shared));
 }
 
-[[noreturn]] Tensor no_second_derivative(Backward&) {
-  throw Error(ErrorKind::NotImplemented,
-              "samples of gamma and Dirichlet distributions have no second derivative");
-}
-
 }  // namespace
 }  // namespace facula
 
@@ -104,8 +99,7 @@ OP(_standard_gamma_grad){
     .out_layout = OutLayout::Contiguous,
     .meta = typed_meta<meta_gamma_grad>,
     .cpu = typed_kernel<standard_gamma_grad>,
-    .derivatives = {vjp("self", no_second_derivative), vjp("output", no_second_derivative)},
-    .batch = batch::leading,
+    .hole = "derivatives: PyTorch has none either; vmap: samples are done one by one",
 };
 OP(_sample_dirichlet){
     .schema = "_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor",
@@ -127,7 +121,5 @@ OP(_dirichlet_grad){
     .out_layout = OutLayout::Contiguous,
     .meta = typed_meta<meta_dirichlet_grad>,
     .cpu = typed_kernel<dirichlet_grad>,
-    .derivatives = {vjp("x", no_second_derivative), vjp("alpha", no_second_derivative),
-                    vjp("total", no_second_derivative)},
-    .batch = batch::leading,
+    .hole = "derivatives: PyTorch has none either; vmap: samples are done one by one",
 };

@@ -72,6 +72,8 @@ void meta_cdist(Meta& m, const Tensor& x1, const Tensor& x2, double p,
 
 void meta_cdist_backward(Meta& m, const Tensor& grad, const Tensor& x1, const Tensor& x2, double p,
                          const Tensor& distances) {
+  check_kind(ErrorKind::NotImplemented, is_floating(x1.dtype()),
+             "\"cdist_backward\" not implemented for '", info(x1.dtype()).legacy_name, "'");
   check_rows(x1, x2, p);
   const IntVec sizes = distance_sizes(x1, x2);
   for (const Tensor* t : {&grad, &distances})
@@ -165,6 +167,8 @@ int64_t pair_count(const Tensor& self) {
   return n < 2 ? 0 : n * (n - 1) / 2;
 }
 void meta_pdist(Meta& m, const Tensor& self, double p) {
+  check_kind(ErrorKind::NotImplemented, is_floating(self.dtype()),
+             "\"pdist\" not implemented for '", info(self.dtype()).legacy_name, "'");
   check_pdist(self, p);
   m.result(0, IntList{pair_count(self)}, self.dtype());
 }
@@ -293,6 +297,7 @@ OP(_cdist_forward){
                 saves("x1", "x2", "result")),
         },
     .node = "CdistBackward0",
+    .batch = batch::pointwise,  // the dimensions before the rows broadcast
 };
 OP(_cdist_backward){
     .schema =
@@ -306,6 +311,7 @@ OP(_cdist_backward){
     .cpu = cpu::cdist_backward_kernel,
     .derivatives = {vjp(names("grad_output", "x1", "x2", "cdist"), cdist_double_backward,
                         saves("grad_output", "x1", "x2", "cdist"))},
+    .hole = "vmap: samples are done one by one",
 };
 OP(_euclidean_dist){
     .schema = "_euclidean_dist(Tensor x1, Tensor x2) -> Tensor",
@@ -339,6 +345,7 @@ OP(_pdist_forward){
         },
         saves("self", "result"))},
     .node = "PdistBackward0",
+    .hole = "vmap: samples are done one by one",
 };
 OP(_pdist_backward){
     .schema = "_pdist_backward(Tensor grad_output, Tensor self, float p, Tensor pdist) -> Tensor",

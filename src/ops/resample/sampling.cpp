@@ -3,11 +3,13 @@
 
 #include "dispatch/forward.h"
 #include "kernels/cpu/resample/sampling.h"
+#include "ops/create/copy.h"
 #include "ops/create/creation.h"
 #include "ops/create/range.h"
 #include "ops/elementwise/arithmetic.h"
 #include "ops/matmul/matmul.h"
 #include "ops/reduce/reduce.h"
+#include "ops/resample/sampling_gradients.h"
 #include "ops/shape/stack.h"
 #include "ops/shape/view.h"
 
@@ -110,6 +112,8 @@ Tensor grid_sampler(const Tensor& input, const Tensor& grid, int64_t mode, int64
 }
 Tensor grid_sampler_2d_again(const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding,
                              bool align) {
+  check(is_floating(input.dtype()),
+        "_grid_sampler_2d_cpu_fallback(): input must be floating point; got ", name(input.dtype()));
   return ops::grid_sampler_2d(input, grid, mode, padding, align);
 }
 
@@ -118,7 +122,7 @@ Tensor coordinates(const Tensor& like, int64_t n, bool align) {
   if (n <= 1) return ops::new_zeros(like, {n});
   const Tensor even = ops::linspace(-1, 1, n, like.dtype(), std::nullopt, like.device());
   if (align) return even;
-  return ops::div(ops::mul(even, n - 1), n);
+  return ops::to(ops::div(ops::mul(even, n - 1), n), like.dtype());  // integers are cut off
 }
 
 // Every point of the grid as (x, y, 1) or (x, y, z, 1): a matrix (points, coordinates).
@@ -247,6 +251,8 @@ OP(grid_sampler_2d_backward){
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_grid_sampler_backward<2>>,
     .cpu = typed_kernel<grid_sample_backward<2>>,
+    .derivatives = {vjp(names("grad_output", "input", "grid"), sampling_second_gradients,
+                        saves("grad_output", "input", "grid"))},
     .batch = batch::fold2d,
 };
 OP(_grid_sampler_2d_cpu_fallback){
@@ -286,6 +292,8 @@ OP(grid_sampler_3d_backward){
     .overlaps = Overlaps::None,
     .meta = typed_meta<meta_grid_sampler_backward<3>>,
     .cpu = typed_kernel<grid_sample_backward<3>>,
+    .derivatives = {vjp(names("grad_output", "input", "grid"), sampling_second_gradients,
+                        saves("grad_output", "input", "grid"))},
     .batch = batch::fold3d,
 };
 OP(affine_grid_generator){

@@ -44,8 +44,9 @@ void meta_forward(Meta& m) {
   m.result_format(0, with_space(self.sizes(), output), self.dtype(), suggested_format(self));
 }
 
-// And of every backward one: grad_output, output_size, input_size.
-template <int spatial>
+// And of every backward one: grad_output, output_size, input_size. Gradients of cubic
+// interpolation are contiguous, the others follow the cotangent's memory format.
+template <int spatial, bool keeps_format = true>
 void meta_backward(Meta& m) {
   const Tensor& grad = m.tensor(0);
   const IntSpan output = m.arg(1).as_ints(), input = m.arg(2).as_ints();
@@ -55,7 +56,8 @@ void meta_backward(Meta& m) {
   const IntVec sizes = with_space(input, output);
   check(same_sizes(grad.sizes(), sizes), m.op_name(),
         "(): grad_output must have the output's shape, ", str(sizes), "; got ", str(grad.sizes()));
-  m.result_format(0, input, grad.dtype(), suggested_format(grad));
+  if (keeps_format) return m.result_format(0, input, grad.dtype(), suggested_format(grad));
+  m.result(0, input, grad.dtype());
 }
 
 // --- sizes or factors, as interpolate() has them
@@ -172,11 +174,11 @@ constexpr OpRecord resampling(KernelRef kernel, Op, OpRecord r) {
   return interpolating(r);
 }
 // The operator of the gradient; `Op` calls the one whose gradient it is.
-template <int spatial, bool aligns, class Op>
+template <int spatial, bool aligns, bool keeps_format = true, class Op>
 constexpr OpRecord resampling_backward(KernelRef kernel, Op, OpRecord r) {
   r.flags = linear | exact_out;
   r.overlaps = Overlaps::None;
-  r.meta = meta_backward<spatial>;
+  r.meta = meta_backward<spatial, keeps_format>;
   r.cpu = kernel;
   r.derivatives[0] = vjp("grad_output", gradient_of_gradient<spatial, aligns, Op>);
   r.batch = fold_rule<spatial>;
@@ -524,7 +526,7 @@ by_factors(typed_kernel<smooth_vec2<ops::upsample_bicubic2d>>,
                .python_module = "nn",
            });
 OP(upsample_bicubic2d_backward)
-resampling_backward<2, true>(
+resampling_backward<2, true, false>(
     cpu::smooth_2d_backward_kernel<Filter::Cubic>,
     [](const auto&... a) { return ops::upsample_bicubic2d(a...); },
     {
@@ -596,7 +598,7 @@ by_factors(
         .python_module = "nn",
     });
 OP(_upsample_bicubic2d_aa_backward)
-resampling_backward<2, true>(
+resampling_backward<2, true, false>(
     cpu::smooth_2d_backward_kernel<Filter::AaCubic>,
     [](const auto&... a) { return ops::_upsample_bicubic2d_aa(a...); },
     {

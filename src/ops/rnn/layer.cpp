@@ -308,6 +308,7 @@ OP(mkldnn_rnn_layer){
         names("input", "weight0", "weight1", "weight2", "weight3", "hx_", "cx_"), layer_gradient,
         saves("input", "weight0", "weight1", "weight2", "weight3", "hx_", "cx_", "result3"))},
     .not_differentiable = names("result3"),
+    .hole = "vmap: samples are done one by one",
 };
 OP(_rnn_layer_backward){
     .schema =

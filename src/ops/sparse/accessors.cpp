@@ -206,7 +206,9 @@ OP(_coalesced_){
     .forms = method,
     .flags = any_layout,
     .any = typed_kernel<set_coalesced>,
-    .hole = "batch: transforms do not take sparse tensors",
+    .hole =
+        "derivatives: it changes sizes or marks, not values; batch: transforms do not take sparse "
+        "tensors",
 };
 OP(_indices){
     .schema = "_indices(Tensor self) -> Tensor",

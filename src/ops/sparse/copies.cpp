@@ -307,7 +307,9 @@ OP(sparse_resize_){
     .forms = method,
     .flags = any_layout,
     .any = typed_kernel<sparse_resize>,
-    .hole = "batch: transforms do not take sparse tensors",
+    .hole =
+        "derivatives: it changes sizes or marks, not values; batch: transforms do not take sparse "
+        "tensors",
 };
 OP(sparse_resize_and_clear_){
     .schema =
@@ -317,7 +319,9 @@ OP(sparse_resize_and_clear_){
     .forms = method,
     .flags = any_layout,
     .any = typed_kernel<sparse_resize_and_clear>,
-    .hole = "batch: transforms do not take sparse tensors",
+    .hole =
+        "derivatives: it changes sizes or marks, not values; batch: transforms do not take sparse "
+        "tensors",
 };
 OP(resize_as_sparse_){
     .schema = "resize_as_sparse_(Tensor(a!) self, Tensor the_template) -> Tensor(a!)",
@@ -325,5 +329,7 @@ OP(resize_as_sparse_){
     .forms = function_method,
     .flags = any_layout,
     .any = typed_kernel<resize_as_sparse>,
-    .hole = "batch: transforms do not take sparse tensors",
+    .hole =
+        "derivatives: it changes sizes or marks, not values; batch: transforms do not take sparse "
+        "tensors",
 };

@@ -554,7 +554,7 @@ OP(hspmm){
     .doc = "Product of a sparse_coo and a strided matrix, as rows of one sparse dimension.",
     .flags = any_layout,
     .any = typed_kernel<hspmm>,
-    .hole = "batch: transforms do not take sparse tensors",
+    .hole = "derivatives: PyTorch has none either; batch: transforms do not take sparse tensors",
 };
 OP(smm){
     .schema = "smm(Tensor self, Tensor mat2) -> Tensor",
@@ -562,7 +562,7 @@ OP(smm){
     .forms = function_method,
     .flags = any_layout,
     .any = typed_kernel<smm>,
-    .hole = "batch: transforms do not take sparse tensors",
+    .hole = "derivatives: PyTorch has none either; batch: transforms do not take sparse tensors",
 };
 OP(sspaddmm){
     .schema =
@@ -572,5 +572,5 @@ OP(sspaddmm){
     .forms = function_method,
     .flags = any_layout,
     .any = typed_kernel<sspaddmm>,
-    .hole = "batch: transforms do not take sparse tensors",
+    .hole = "derivatives: PyTorch has none either; batch: transforms do not take sparse tensors",
 };

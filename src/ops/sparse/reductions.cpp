@@ -287,7 +287,7 @@ OP(_sparse_sum_backward){
     .forms = hidden,
     .flags = any_layout,
     .any = typed_kernel<sum_backward>,
-    .hole = "batch: transforms do not take sparse tensors",
+    .hole = "derivatives: PyTorch has none either; batch: transforms do not take sparse tensors",
 };
 OP(_sparse_softmax_int){
     .schema = "_sparse_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
@@ -319,7 +319,7 @@ OP(_sparse_softmax_backward_data){
     .forms = hidden,
     .flags = any_layout,
     .any = typed_kernel<softmax_backward<false>>,
-    .hole = "batch: transforms do not take sparse tensors",
+    .hole = "derivatives: PyTorch has none either; batch: transforms do not take sparse tensors",
 };
 OP(_sparse_log_softmax_int){
     .schema = "_sparse_log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
@@ -351,5 +351,5 @@ OP(_sparse_log_softmax_backward_data){
     .forms = hidden,
     .flags = any_layout,
     .any = typed_kernel<softmax_backward<true>>,
-    .hole = "batch: transforms do not take sparse tensors",
+    .hole = "derivatives: PyTorch has none either; batch: transforms do not take sparse tensors",
 };

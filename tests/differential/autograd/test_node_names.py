@@ -5,7 +5,7 @@ import warnings
 import facula
 import pytest
 import torch
-from samples import load_ops
+from samples import load_public_ops
 from samples.checks import cases, is_tensor, tensors_of
 from samples.common import find, make_arguments, seed_of, split_marked
 
@@ -86,7 +86,7 @@ FOREACH = Known(
     "every tensor of the list has a node of its own, so that the gradient of one result runs and "
     "keeps nothing of the others; PyTorch has one node for the list",
 )
-OPS = [op for op in load_ops() if {"float32", "complex64"} & set(op.dtype_names())]
+OPS = [op for op in load_public_ops() if {"float32", "complex64"} & set(op.dtype_names())]
 
 
 def name_of(tensor):

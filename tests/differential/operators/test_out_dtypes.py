@@ -5,7 +5,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import facula  # noqa: E402
-from samples import load_ops  # noqa: E402
+from samples import load_public_ops  # noqa: E402
 from samples.checks import each, tensors_of  # noqa: E402
 from samples.common import find, make_arguments, seed_of  # noqa: E402
 
@@ -19,7 +19,7 @@ def _names_with_out():
 OUT = set(_names_with_out())
 OPS = [
     op
-    for op in load_ops()
+    for op in load_public_ops()
     if {op.name.replace(".", "_"), op.short_name} & OUT and not op.name.startswith("_")
 ]
 DTYPES = ("float32", "float64", "float16", "int64", "int32", "complex64", "bool", "uint8")

@@ -2,12 +2,12 @@
 
 import facula
 import pytest
-from samples import load_ops
+from samples import load_public_ops
 from samples.common import find, make_arguments, seed_of
 
 torch = pytest.importorskip("torch")
 
-OPS = [op for op in load_ops() if op.samples]
+OPS = [op for op in load_public_ops() if op.samples]
 
 
 def _dtypes(result):

@@ -14,6 +14,8 @@ from samples.checks import (
 from samples.common import Sample, find, make_arguments, seed_of
 
 OPS = load_ops()
+# Names of records that write arguments, whatever their names end in.
+WRITING = {row["name"] for row in facula._C._operator_table() if "!" in row["schema"]}
 LAYOUTS = ("transposed", "strided", "expanded", "channels_last")
 
 
@@ -53,7 +55,9 @@ def test_layout_changes_no_value(op, layout):
         assert_same_values(got, expected, op.tolerance, f"{layout} {sample}")
 
 
-@pytest.mark.parametrize("op", **each(o for o in OPS if not o.short_name.endswith("_")))
+@pytest.mark.parametrize(
+    "op", **each(o for o in OPS if not o.short_name.endswith("_") and o.short_name not in WRITING)
+)
 def test_inputs_stay(op):
     """A function changes none of its arguments, nor their versions."""
     dtype = _first_dtype(op)

@@ -58,6 +58,8 @@ def test_geometry_without_memory(op, run):
             if layout and any(text in str(error) for text in REFUSED_LAYOUTS):
                 continue
             raise
+        if not any(isinstance(g, tuple) for g in expected):
+            continue  # numbers, which are read from memory
         args, kwargs = make_arguments(facula, sample, dtype, seed, layout=layout)
         try:
             got, is_made = run(call, args, kwargs)

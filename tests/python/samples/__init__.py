@@ -6,6 +6,11 @@ from pathlib import Path
 ROOT = Path(__file__).parent
 
 
+def load_public_ops():
+    """The rows of operators that have a name outside of `ops.aten`: those that users call."""
+    return [op for op in load_ops() if not op.name.startswith("ops.aten.")]
+
+
 def load_ops():
     """All rows of all families; `family` is the name of the folder, `table` that of the file."""
     found = []

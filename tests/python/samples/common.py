@@ -20,6 +20,7 @@ KINDS = {
 }
 FLOATING = {"float64", "float32", "float16", "bfloat16"}
 COMPLEX = {"complex64", "complex128"}
+OPTIONS = ("dtype", "low", "high", "grad", "unique", "definite")
 LAYOUTS = ("contiguous", "transposed", "strided", "expanded", "channels_last")
 
 
@@ -32,6 +33,7 @@ class T:
     grad=False: never asked for a gradient; grad=True: asked even if its dtype was named.
     layout: contiguous, transposed (dimensions reversed in memory), strided (every second element),
     expanded (the first dimension repeats, stride 0) or channels_last (4 or 5 dimensions).
+    definite: matrices that are Hermitian and positive definite.
     """
 
     shape: tuple
@@ -41,6 +43,7 @@ class T:
     grad: bool = None
     layout: str = "contiguous"
     unique: bool = False
+    definite: bool = False
 
     def __init__(self, *shape, **options):
         known = {
@@ -50,6 +53,7 @@ class T:
             "grad": None,
             "layout": "contiguous",
             "unique": False,
+            "definite": False,
         }
         unknown = set(options) - set(known)
         if unknown:
@@ -61,7 +65,7 @@ class T:
 
     def with_layout(self, layout):
         """The same values in another layout."""
-        options = {k: getattr(self, k) for k in ("dtype", "low", "high", "grad", "unique")}
+        options = {k: getattr(self, k) for k in OPTIONS}
         return T(*self.shape, layout=layout, **options)
 
 
@@ -153,8 +157,15 @@ class Op:
 
     @property
     def short_name(self):
-        """The name without its modules."""
+        """The name without its modules, and without the overload of a name in `ops.aten`."""
+        if self.name.startswith("ops.aten."):
+            return self.name.split(".")[2]
         return self.name.rpartition(".")[2]
+
+
+def aten(name, samples, **options):
+    """The row of an operator that only `ops.aten` has."""
+    return Op(f"ops.aten.{name}", samples, **options)
 
 
 # --- making values
@@ -208,6 +219,8 @@ def make_array(t, dtype, seed):
         positive = T(*t.shape, low=low, high=max(t.high, low), unique=t.unique)
         flat = _numbers(positive, rng, True).astype(name)
     array = flat.reshape(t.shape)
+    if t.definite:
+        array = array @ array.conj().swapaxes(-1, -2) + np.eye(t.shape[-1], dtype=array.dtype)
     if t.layout == "expanded" and array.ndim and array.shape[0]:
         array = np.ascontiguousarray(np.broadcast_to(array[:1], array.shape))
     return array

@@ -121,8 +121,8 @@ void apply_bits(const Tensor& dst, bool conj, bool neg) {
   }
   if (neg) {
     RowFn f = nullptr;
-    dispatch<FloatingTypes, ComplexTypes>(dst.dtype(), "neg_cpu",
-                                          [&]<class T>(Type<T>) { f = &negate_row<T>; });
+    dispatch<FloatingTypes, IntegralTypes, ComplexTypes>(
+        dst.dtype(), "neg_cpu", [&]<class T>(Type<T>) { f = &negate_row<T>; });
     run_rows(dst, dst, f);
   }
 }

@@ -1,8 +1,44 @@
 """Samples of tensors made from numbers."""
 
-from samples.common import Error, Op, Sample, T
+from samples.common import Error, Op, Sample, T, aten
+
+SMALL = T(2, 3)
 
 OPS = [
+    aten("set_data", [Sample(SMALL, T(4))], grad=False),
+    aten(
+        "resize_storage_bytes_",
+        [Sample(T(4), 64)],
+        dtypes="bfloat16",
+        nondeterministic=True,
+        grad=False,
+        beyond_torch="it has this in another library",
+    ),
+    Op(
+        "Tensor.fill_",
+        [Sample(SMALL, 2), Sample(SMALL, T())],
+        dtypes="float complex int",
+        grad=False,
+    ),
+    Op("Tensor.zero_", [Sample(SMALL)], dtypes="float complex int bool", grad=False),
+    Op("Tensor.copy_", [Sample(SMALL, T(3)), Sample(SMALL, T(2, 3))], grad=False),
+    Op(
+        "ops.aten._to_copy",
+        [Sample(SMALL), Sample(SMALL, dtype="float64")],
+        dtypes="float int bool",
+    ),
+    # What lies behind the elements that were there is not set. Memory of NumPy's cannot grow, and
+    # bfloat16 alone is not of NumPy.
+    *[
+        Op(
+            f"Tensor.{name}_",
+            [Sample(SMALL, other)],
+            dtypes="bfloat16",
+            nondeterministic=True,
+            grad=False,
+        )
+        for name, other in (("resize", (4, 2)), ("resize_as", T(4, 2)), ("set", T(4)))
+    ],
     Op(
         "arange",
         dtypes="float32",

@@ -1,7 +1,7 @@
 """Operators over lists of tensors: each element has the values that the plain operator gives."""
 
 import numpy as np
-from samples.common import Error, Op, Sample, T
+from samples.common import Error, Op, Sample, T, aten
 
 LIST = [T(3), T(2, 3, layout="transposed"), T(), T(0)]
 ABOVE = [T(3, low=0.2, high=3), T(2, 3, low=0.2, high=3, layout="transposed"), T(low=0.2, high=3)]
@@ -48,6 +48,8 @@ SHARED = {
     "out": False,
     "tolerance": 4,
 }
+
+LISTS = SHARED | {"beyond_torch": "it has no derivative of them, and no kernel for integers"}
 
 
 def each(function):
@@ -100,4 +102,9 @@ OPS = [
     Op("_foreach_lerp", [Sample(LIST, OTHER, 0.3), Sample(LIST, OTHER, OTHER)], **SHARED),
     Op("_foreach_norm", [Sample(LIST), Sample(LIST, 1), Sample(LIST[:2], float("inf"))], **SHARED),
     Op("_foreach_max", [Sample(ABOVE)], each(np.max), **SHARED),
+    aten("_foreach_clone", [Sample(LIST)], **LISTS),
+    aten("_foreach_zero", [Sample(LIST)], **LISTS),
+    aten("_foreach_copy", [Sample(LIST, OTHER)], **LISTS),
+    aten("_foreach_mm", [Sample([T(2, 3), T(1, 4)], [T(3, 2), T(4, 5)])], **LISTS),
+    aten("_foreach_powsum.Scalar", [Sample(LIST), Sample(LIST, 3)], **LISTS),
 ]

@@ -17,7 +17,6 @@ OPS = [
             for align in (False, True)
         ],
         dtypes="full",
-        gradgrad=False,
     ),
     Op(
         "nn.functional.grid_sample",
@@ -28,7 +27,6 @@ OPS = [
             for align in (False, True)
         ],
         dtypes="full",
-        gradgrad=False,
     ),
     Op(
         "nn.functional.grid_sample",
@@ -42,7 +40,6 @@ OPS = [
             Sample(T(1, 2, 1, 1), T(1, 4, 3, 2), padding_mode="reflection", align_corners=True),
         ],
         dtypes="full",
-        gradgrad=False,
         errors=[
             Error(RuntimeError, "batch", Sample(IMAGE, T(1, 4, 3, 2), align_corners=False)),
             Error(
