@@ -12,6 +12,7 @@ from facula.fx.experimental import (
     merge_matmul,
     normalize,
     optimization,
+    schema_type_annotation,
     symbolic_shapes,
 )
 from facula.fx.experimental.proxy_tensor import make_fx
@@ -21,6 +22,7 @@ from facula.fx.operator_schemas import (
     normalize_module,
 )
 from facula.fx.passes.annotate_getitem_nodes import annotate_getitem_nodes
+from facula.fx.passes.dialect.common.cse_pass import CSEPass, get_CSE_banned_ops
 from facula.fx.passes.graph_manipulation import get_size_of_all_nodes, replace_target_nodes_with
 from facula.fx.passes.graph_transform_observer import GraphTransformObserver
 from facula.fx.passes.infra.partitioner import CapabilityBasedPartitioner
@@ -30,6 +32,7 @@ from facula.fx.passes.reinplace import reinplace
 from facula.fx.passes.shape_prop import ShapeProp
 from facula.fx.passes.split_module import split_module
 from facula.fx.passes.split_utils import split_by_tags
+from facula.fx.passes.splitter_base import generate_inputs_for_submodules
 from facula.fx.passes.utils.matcher_utils import SubgraphMatcher
 from facula.fx.subgraph_rewriter import replace_pattern, replace_pattern_with_filters
 from facula.fx.tensor_type import Dyn, TensorType, is_consistent, is_more_precise
@@ -627,6 +630,35 @@ def written_in_place():
     return found
 
 
+def equal_steps_once():
+    def operators(x):
+        a = x.cos() + x.cos()
+        b = x.sum(0) + x.sum(0) + x.sum([0])
+        return a, b, torch.rand(2) + torch.rand(2), x + 1, x + 1
+
+    def functions(x):
+        return torch.cos(x) + torch.cos(x) + x.sin() + x.sin() + x[0] + x[0]
+
+    traced = make_fx(operators)(torch.ones(2, 2))
+    results = [CSEPass()(gm) for gm in (traced, trace(functions), trace(lambda x: x + 1))]
+    aten = torch.ops.aten
+    banned = [op in get_CSE_banned_ops() for op in (aten.bernoulli, aten.add_, aten.cos)]
+    return [[result.modified, result.graph_module.code] for result in results], banned
+
+
+def typed():
+    def functions(x):
+        return F.relu(x) + F.layer_norm(x, (2,)), torch.relu(x)
+
+    annotate_types = schema_type_annotation.AnnotateTypesWithSchema
+    return [annotate_types(trace(p)).transform().code for p in (Small(), functions)]
+
+
+def arguments_of_modules():
+    model = nn.Sequential(nn.Flatten(), nn.Sequential(nn.ReLU()))
+    return generate_inputs_for_submodules(model, (torch.ones(1, 1, 2),), ["1", "1.0"])
+
+
 def questions_about_sizes():
     s, t = symbolic_shapes, torch.ones(2, 3)
     questions = [
@@ -685,4 +717,7 @@ EDITS = [
     products_merged,
     questions_about_sizes,
     written_in_place,
+    equal_steps_once,
+    typed,
+    arguments_of_modules,
 ]
