@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 from facula import _missing
+from facula._functorch.make_functional import (
+    FunctionalModule,
+    FunctionalModuleWithBuffers,
+    combine_state_for_ensemble,
+    make_functional,
+    make_functional_with_buffers,
+)
 from facula.func import (
     functionalize,
     grad,
@@ -16,6 +23,9 @@ from facula.func import (
 )
 
 __all__ = [
+    "FunctionalModule",
+    "FunctionalModuleWithBuffers",
+    "combine_state_for_ensemble",
     "functionalize",
     "grad",
     "grad_and_value",
@@ -23,6 +33,8 @@ __all__ = [
     "jacfwd",
     "jacrev",
     "jvp",
+    "make_functional",
+    "make_functional_with_buffers",
     "make_fx",
     "vjp",
     "vmap",

@@ -38,6 +38,7 @@ MODULES = [
     "_functorch._min_cut",
     "_functorch.aot_autograd",
     "_functorch.compilers",
+    "_functorch.make_functional",
     "_jit_internal",
     "compiler",
     "distributed.distributed_c10d",
