@@ -19,7 +19,7 @@ CONFORMANCE := ../shared/conformance
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup build build-tests demo examples test test-cpp test-python test-isa test-compiled oracle differential \
-        program-packages programs conformance coverage-table bench leaks fuzz test-abi \
+        program-packages programs conformance conformance-compiled coverage-table bench leaks fuzz test-abi \
         asan tsan debug docs format lint size baseline completeness wheel clean distclean
 
 help: ## list the targets
@@ -80,6 +80,10 @@ programs: build program-packages ## programs that say `import torch`, with PyTor
 conformance: build oracle ## PyTorch's operator database, and the floor of passing cases
 	@PYTHONPATH=build/release/python $(VENV_PYTHON) tools/conformance.py --harness $(CONFORMANCE) \
 	  --python $(ORACLE)/bin/python $(SUITE_OPTIONS)
+
+conformance-compiled: build oracle ## the same database, each operator in a compiled call
+	@PYTHONPATH=build/release/python $(ORACLE)/bin/python $(CONFORMANCE)/opinfo.py ops \
+	  --module compiled_facula --path tools/compiled --jobs 2 $(SUITE_OPTIONS)
 
 coverage-table: build oracle ## docs/coverage_autograd.md: PyTorch's names of autograd and its kin
 	@PYTHONPATH=build/release/python $(ORACLE)/bin/python tools/coverage_table.py
