@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import subprocess
 import sys
 
 import facula
@@ -117,3 +118,15 @@ def test_random_operators_and_writes_are_not_dead_code():
     graph = fx.symbolic_trace(program).graph
     graph.eliminate_dead_code()
     assert [node.name for node in graph.nodes] == ["x", "bernoulli", "add__tensor", "output"]
+
+
+def test_code_of_a_program_that_says_torch_says_torch():
+    program = (
+        "import pickle, torch, torch.fx\n"
+        "traced = torch.fx.symbolic_trace(lambda x: torch.relu(x).to(torch.float64))\n"
+        "print(traced.code, pickle.loads(pickle.dumps(traced)).print_readable(False))\n"
+    )
+    command = [sys.executable, "-m", "facula", "run", "-c", program]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "relu = torch.relu(x)" in shown and "class <lambda>(torch.nn.Module)" in shown
+    assert "facula" not in shown
