@@ -18,7 +18,12 @@ def pytree_register_structseq(cls):
         cls (type): a class of this module, or another that makes its objects of a sequence.
 
     Example:
-        >>> pytree_register_structseq(facula.return_types.max)
+        >>> from facula.utils import _pytree
+        >>> class Pair(tuple):
+        ...     pass
+        >>> pytree_register_structseq(Pair)
+        >>> _pytree.tree_leaves(Pair((1, 2)))
+        [1, 2]
     """
     from facula.utils import _pytree
 

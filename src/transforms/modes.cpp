@@ -26,7 +26,11 @@ class WithoutTopMode {
   explicit WithoutTopMode(const ModeStack& s) : stack_(s), mode_(*s.top) {
     set_top(s, mode_->below);
   }
-  ~WithoutTopMode() { set_top(stack_, mode_); }
+  // Onto what is the stack by then: the handler may have taken off modes below.
+  ~WithoutTopMode() {
+    mode_->below = *stack_.top;
+    set_top(stack_, mode_);
+  }
   WithoutTopMode(const WithoutTopMode&) = delete;
   DispatchMode& mode() { return *mode_; }
 

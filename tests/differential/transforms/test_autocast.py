@@ -28,6 +28,7 @@ def _outcome(lib, op, dtype):
             return type(error).__name__
 
 
+@pytest.mark.filterwarnings("ignore:.*deprecated")  # of PyTorch's functions, once a process
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_dtypes_under_autocast(op, dtype):

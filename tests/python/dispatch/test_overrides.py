@@ -492,3 +492,22 @@ def test_a_class_may_begin_to_override():
     assert x + x == facula.add(x, x) == x.relu() == x.shape == x.item() == x[0] == "taken"
     del Late.__torch_function__
     assert type(x + x) is type(facula.add(x, x)) is Late
+
+
+def test_a_handler_may_change_the_modes_below_it():
+    """What is on the stack when a handler returns is what its mode goes back onto."""
+
+    class Passes(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    class Swaps(Passes):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            facula._C._pop_dispatch_mode()
+            facula._C._push_dispatch_mode(Passes())
+            return func(*args, **(kwargs or {}))
+
+    with Passes(), Swaps():
+        for _ in range(3):
+            facula.ones(2) + 1
+    assert facula._C._dispatch_mode_depth() == 0
