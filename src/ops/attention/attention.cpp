@@ -226,10 +226,8 @@ void flash_gradient(Backward& b) {
     const double factor = scale.value_or(1 / std::sqrt(static_cast<double>(q.size(-1))));
     g = gradients_by_parts(b.grad(), q, k, v, mask, causal, factor);
   } else {
-    // Rows of the kernel's operands are contiguous.
-    const Tensor grad = b.grad().strides()[3] == 1 ? b.grad() : ops::contiguous(b.grad());
     std::tie(g.query, g.key, g.value) = ops::_scaled_dot_product_flash_attention_for_cpu_backward(
-        grad, q, k, v, b.result(0), b.result(1), 0, causal, mask, scale);
+        b.grad(), q, k, v, b.result(0), b.result(1), 0, causal, mask, scale);
   }
   b.set("query", g.query);
   b.set("key", g.key);

@@ -66,3 +66,15 @@ def test_a_replaced_buffer_keeps_its_place_in_the_state():
     names = list(layer.state_dict())
     layer.running_mean = nn.Buffer(facula.ones(2))
     assert list(layer.state_dict()) == names
+
+
+def test_the_backward_operator_takes_results_of_any_strides():
+    """A cotangent that was expanded from one number, and a result in another layout."""
+    forward = facula.ops.aten._scaled_dot_product_flash_attention_for_cpu
+    backward = facula.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
+    q, k, v = (facula.randn(2, 4, 16, 8) for _ in range(3))
+    out, sums = forward(q, k, v)
+    want = backward(facula.ones(out.shape), q, k, v, out, sums, 0.0, False)
+    expanded, turned = facula.ones(1).expand_as(out), out.mT.contiguous().mT
+    got = backward(expanded, q, k, v, turned, sums, 0.0, False)
+    assert all(g.equal(w) for g, w in zip(got, want, strict=True))

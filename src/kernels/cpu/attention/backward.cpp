@@ -2,6 +2,7 @@
 #include "core/threads.h"
 #include "kernels/cpu/attention/attention.h"
 #include "kernels/cpu/attention/blocks.h"
+#include "kernels/cpu/loop/convert.h"
 #include "kernels/scalar/math.h"
 
 namespace facula::cpu::FACULA_ISA {
@@ -225,6 +226,9 @@ void backward(const Problem& p) {
   });
 }
 
+// The loops walk through rows element by element.
+Tensor with_contiguous_rows(const Tensor& t) { return t.strides().back() == 1 ? t : contiguous(t); }
+
 }  // namespace
 
 void flash_attention_backward(const Tensor& grad, const Tensor& query, const Tensor& key,
@@ -234,11 +238,12 @@ void flash_attention_backward(const Tensor& grad, const Tensor& query, const Ten
                               const Tensor& grad_value) {
   if (query.numel() == 0 || key.numel() == 0) return;
   const int64_t heads = query.sizes()[1];
-  const Problem p{grad,
+  const Tensor g = with_contiguous_rows(grad), o = with_contiguous_rows(out);
+  const Problem p{g,
                   query,
                   key,
                   value,
-                  out,
+                  o,
                   logsumexp,
                   mask,
                   grad_query,
