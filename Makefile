@@ -51,7 +51,7 @@ test-python: build ## the Python tests (SUITE_OPTIONS="-k name")
 	@$(TESTS) python --options='$(SUITE_OPTIONS)'
 
 test-compiled: build ## the Python tests once more, each test's body as a compiled function
-	@$(TESTS) python --options='--compiled --ignore=tests/python/tools $(SUITE_OPTIONS)'
+	@$(TESTS) python --compiled --options='--ignore=tests/python/tools $(SUITE_OPTIONS)'
 
 test-abi: setup ## plug-ins compiled against one build, run with one whose records differ
 	@$(VENV_PYTHON) tools/test_abi.py

@@ -118,7 +118,12 @@ def pytest_command(python, suite, report, extra):
 
 def run_suite(suite, kind, cpu, python, extra):
     """Runs one suite; returns its counts, in which a crash or a time-out is a failure."""
-    name = "-".join([suite, *([kind] if kind != "release" else []), *([cpu] if cpu else [])])
+    marks = [
+        *([kind] if kind != "release" else []),
+        *([cpu] if cpu else []),
+        *(["compiled"] if "--compiled" in extra else []),
+    ]
+    name = "-".join([suite, *marks])
     report = REPORTS / f"{name}.xml"
     report.unlink(missing_ok=True)
     make = (
@@ -157,6 +162,7 @@ def main():
     parser.add_argument("--type", default="release")
     parser.add_argument("--cpu", help="the instruction set in force: default, avx2, avx512")
     parser.add_argument("--python", default=sys.executable, help="runs the Python suites")
+    parser.add_argument("--compiled", action="store_true", help="each Python test compiled")
     parser.add_argument("--summary", action="store_true", help="sum the reports, run nothing")
     parser.add_argument("--reset", action="store_true", help="forget earlier reports first")
     parser.add_argument("--options", default="", help="further options of the suite's runner")
@@ -169,7 +175,7 @@ def main():
     REPORTS.mkdir(parents=True, exist_ok=True)
     total = Counts()
     for suite in options.suites:
-        extra = shlex.split(options.options)
+        extra = [*shlex.split(options.options), *(["--compiled"] if options.compiled else [])]
         total += run_suite(suite, options.type, options.cpu, options.python, extra)
     if options.summary:
         for report in sorted(REPORTS.glob("*.xml")):
