@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "autograd/variable.h"
 #include "core/checked.h"
 #include "dispatch/out_dtype.h"
 #include "kernels/cpu/matmul/matmul.h"
