@@ -203,6 +203,20 @@ bool Recorder::is_ours(const Storage& s) const {
          std::ranges::any_of(changed_, [&](const Ref<Storage>& r) { return r.get() == &s; });
 }
 
+// Whether waiting cannot pay: nothing is put off that the call touches, and there are few elements.
+// Where breaks are told, what Python reads must be seen, so all wait.
+bool Recorder::is_small(const OpCall& c) const {
+  if (on_break_) return false;
+  const int64_t least = least_deferred.load(std::memory_order_relaxed);
+  bool small = true;
+  for_each_tensor(*c.info, c.args, [&](const Tensor& t, int) {
+    small = small && t->numel < least && !(t->storage && t->storage->is_pending());
+  });
+  if (!small || !c.info->mutated) return small;
+  const std::lock_guard lock(list_);
+  return calls_.empty();  // pending calls may read what this one writes
+}
+
 // Memory that others may write without asking is read when the program reads it.
 bool Recorder::can_wait(const OpCall& c) const {
   bool can = !c.layers.has(Layer::Subclass) && !c.layers.has(Layer::Layout);
@@ -269,6 +283,10 @@ void Recorder::run_at_once(OpCall& c) {
 void Recorder::handle(OpCall& c) {
   if (!thread_state.modes && any_functional(c)) return run_after_functionalization(c);
   Slot kernel;
+  if (is_small(c)) {
+    ++counted.run_at_once;
+    return redispatch(c, Layer::Modes);
+  }
   if (c.info->view && !c.info->mutated) {
     const StaysOn on(this);
     return redispatch(c, Layer::Modes);

@@ -42,6 +42,7 @@ class Recorder final : public InnerMode {
   static Counts counts();
 
  private:
+  bool is_small(const OpCall& c) const;
   bool can_wait(const OpCall& c) const;
   bool is_ours(const Storage& s) const;
   void put_off(const OpCall& c, const Slot& kernel);

@@ -45,5 +45,6 @@ def pytest_pyfunc_call(pyfuncitem):
         return
     from facula import _C
 
+    _C._set_least_deferred(0)  # small calls wait, too
     body = pyfuncitem.obj
     pyfuncitem.obj = lambda *args, **kwargs: _C._recorded(body, *args, **kwargs)

@@ -13,6 +13,9 @@ from facula import _C
 _bridge = sys.modules.get("bridge")
 
 
+_C._set_least_deferred(0)  # small calls wait, too
+
+
 def __getattr__(name):
     return getattr(facula, name)
 

@@ -88,6 +88,12 @@ Object counts(PyObject*, PyObject*) {
                                     c.fused, "groups", c.groups, "runs", c.runs));
 }
 
+Object set_least_deferred(PyObject*, PyObject* n) {
+  const long long least = PyLong_AsLongLong(n);
+  if (least == -1 && PyErr_Occurred()) throw_python();
+  return Object::take(PyLong_FromLongLong(least_deferred.exchange(least)));
+}
+
 Object is_open(PyObject*, PyObject*) { return boolean(Recorder::is_open()); }
 
 template <PyObject* (*F)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*)>
@@ -102,6 +108,8 @@ PyMethodDef functions[] = {
      "The same with a function before it that is called at breaks, with the reason."},
     {"_finish_recorded", guarded<finish>, METH_NOARGS, "Runs what was put off on this thread."},
     {"_recorder_counts", guarded<counts>, METH_NOARGS, "What this thread has recorded, as a dict."},
+    {"_set_least_deferred", guarded<set_least_deferred>, METH_O,
+     "From how many elements on calls wait; gives the number that held before."},
     {"_is_recording", guarded<is_open>, METH_NOARGS, "Whether the recorder is on."},
     {nullptr, nullptr, 0, nullptr}};
 

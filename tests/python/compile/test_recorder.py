@@ -60,6 +60,22 @@ def test_what_nobody_needs_is_not_computed():
     assert counts["dropped"] == 15
 
 
+def test_calls_on_few_elements_run_when_they_are_made():
+    def f(x, big):
+        y = (x * 2).exp()
+        z = y * big[:8]  # what is put off comes first
+        x.add_(1)
+        return z + x
+
+    x, big = facula.ones(8), facula.ones(N)
+    want = f(x.clone(), big * 3)
+    before = _C._set_least_deferred(2048)
+    got, counts = counted(lambda x, big: f(x, big * 3), x, big)
+    _C._set_least_deferred(before)
+    assert got.equal(want)
+    assert counts["recorded"] == 4 and counts["run_at_once"] == 2, counts
+
+
 def test_a_long_chain_is_one_group():
     def f(x):
         for _ in range(16):
