@@ -14,8 +14,8 @@ uint32_t reaching_references(const ObjectCounted& c);
 // Whether nobody but C++ refers to the Python object of `c`. A function of the binding.
 extern std::atomic<bool (*)(const ObjectCounted& c)> object_is_ours;
 
-// Calls whose tensors have fewer elements run when they are made: all they touch is in the cache, and
-// putting them off would cost more than they do. Tests set it to 0.
+// Calls whose tensors have fewer elements run when they are made: all they touch is in the cache,
+// and putting them off would cost more than they do. Tests set it to 0.
 extern std::atomic<int64_t> least_deferred;
 
 // What results and versions depend on has been done; the kernel has not run.

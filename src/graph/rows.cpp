@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t scratch_bytes = 24 * 1024;  // of the first cache, beside what is read and written
 constexpr int64_t most_tile = 512, least_tile = 64;
-constexpr int64_t short_row = 16;      // shorter rows cost more than passes over memory save
+constexpr int64_t short_row = 16;  // shorter rows cost more than passes over memory save
 
 bool same_geometry(const Tensor& a, const Tensor& b) {
   return a->offset == b->offset && a.dtype() == b.dtype() && same_sizes(a.sizes(), b.sizes()) &&
@@ -129,7 +129,9 @@ bool RowGroup::fits_memory(const Step& s) const {
 bool RowGroup::add(PendingCall& p) {
   if (!p.loop.loop || steps_.size() == most_steps) return false;
   const Tensor& out = written_by(p);
-  if (out.numel() < least_deferred.load(std::memory_order_relaxed) || (!p.writes() && p.result_count != 1)) return false;
+  if (out.numel() < least_deferred.load(std::memory_order_relaxed) ||
+      (!p.writes() && p.result_count != 1))
+    return false;
   if (!steps_.empty() && !same_sizes(out.sizes(), steps_[0].out->sizes())) return false;
   Step s{&p, &out};
   if (!find_operands(s) || !fits_memory(s)) return false;

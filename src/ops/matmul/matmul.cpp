@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "autograd/variable.h"
 #include "core/checked.h"
 #include "dispatch/out_dtype.h"
 #include "kernels/cpu/matmul/matmul.h"
@@ -215,7 +214,7 @@ Tensor matmul(const Tensor& self, const Tensor& other) {
   if (b <= 2) return folded_matmul(self, other);
   if (a >= 3 && b == 3 && other.sizes()[0] == 1) return folded_matmul(self, ops::squeeze(other, 0));
   // Then the gradient of `self` is one product, rounded once, and no sum of a product each.
-  if (a <= 2 && requires_grad(self)) return folded_from_left(self, other);
+  if (a <= 2 && self->layers.has(Layer::Autograd)) return folded_from_left(self, other);
   return batched_matmul(self, other);
 }
 
