@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "dispatch/rules.h"
+#include "dispatch/typed.h"
 #include "ops/create/copy.h"
 #include "ops/create/creation.h"
 #include "ops/create/range.h"
