@@ -1,6 +1,8 @@
 // Products of sparse matrices.
 #include "ops/sparse/products.h"
 
+#include <algorithm>
+
 #include "dispatch/rules.h"
 #include "dispatch/typed.h"
 #include "kernels/cpu/sparse/indices.h"
