@@ -31,10 +31,11 @@ OpCall PendingCall::prepared(Value* slots) {
   return c;
 }
 
-void PendingCall::describe_loop() {
+void PendingCall::describe() {
   Results<most_results> slots;
   OpCall c = prepared(slots.slots);
   const cpu::DescribeLoop describing(loop);
+  const cpu::DescribeReduction or_this(reduction);
   kernel.function(kernel.context, c);
 }
 

@@ -5,6 +5,7 @@
 
 #include "dispatch/backend.h"
 #include "kernels/cpu/elementwise/pointwise.h"
+#include "kernels/cpu/reduce/described_reduction.h"
 
 namespace facula {
 
@@ -28,7 +29,8 @@ struct PendingCall {
   static constexpr int most_results = 3;
   std::array<Tensor, most_results> results = {};  // undefined ones for what it does not make
   int result_count = 0;                           // 0 for a call that writes into its arguments
-  cpu::LoopOfCall loop = {};                      // of calls whose kernel describes it
+  cpu::LoopOfCall loop = {};                      // of calls whose kernel describes it, ...
+  cpu::RowReduction reduction = {};               // or this
 
   bool writes() const { return info->mutated != 0; }
   std::span<const Tensor> made() const {
@@ -36,8 +38,10 @@ struct PendingCall {
   }
   // The call as a kernel takes it, with borrowed results.
   OpCall prepared(Value* slots);
-  // Sets `loop`. Raises what the kernel would.
-  void describe_loop();
+  // Sets `loop` or `reduction`. Raises what the kernel would.
+  void describe();
+  // Whether it may run in a group (graph/rows.h).
+  bool joins() const { return loop.loop || reduction.loop; }
   // Gives the results memory, runs the kernel and lets everybody read them.
   void run();
 };

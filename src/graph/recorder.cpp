@@ -257,7 +257,7 @@ void Recorder::put_off(const OpCall& c, const Slot& kernel) {
   if (!p.writes()) p.result_count = c.info->results;
   for (int i = 0; i < p.result_count; ++i)
     if (c.results[i].is_tensor()) p.results[static_cast<size_t>(i)] = c.results[i].as_tensor();
-  if (c.op->record->cpu.describes_loop) p.describe_loop();
+  if (c.op->record->cpu.describes_loop) p.describe();
   const std::lock_guard lock(list_);
   for_each_written(c, [&](const Tensor& t, int) {
     if (t->storage->is_pending()) return;

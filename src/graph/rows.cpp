@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "core/threads.h"
+#include "graph/row_tiles.h"
+#include "graph/tile_scratch.h"
 #include "kernels/cpu/loop/loop.h"
 
 namespace facula {
@@ -94,20 +96,28 @@ void RowGroup::Program::run(char* const* data, const int64_t* strides, int64_t n
 
 // Finds for each operand of the call whether a step of the group makes it.
 bool RowGroup::find_operands(Step& s) const {
-  for (int k = 0; k < s.loop().inputs; ++k) {
-    const int arg = s.loop().in[k].arg;
+  s.inputs = s.reduces() ? 1 : s.loop().inputs;
+  for (int k = 0; k < s.inputs; ++k) {
+    const int arg = s.reduces() ? 0 : s.loop().in[k].arg;
     const Tensor* t = arg < 0 ? nullptr : &s.call->saved.args()[arg].as_tensor();
     s.in[k] = {t, nowhere};
     if (!t) continue;
     for (int i = static_cast<int>(steps_.size()) - 1; i >= 0; --i) {
-      const Tensor& made = *steps_[static_cast<size_t>(i)].out;
+      const Step& before = steps_[static_cast<size_t>(i)];
+      const Tensor& made = *before.out;
       if (!(made->storage == (*t)->storage)) continue;
-      if (!same_geometry(made, *t)) return false;
+      if (!same_geometry(made, *t) && !is_view_of_rows(before, *t)) return false;
       s.in[k].step = i;
       break;
     }
   }
   return true;
+}
+
+// Whether a tensor has the numbers of rows that a step makes, in another shape.
+bool RowGroup::is_view_of_rows(const Step& s, const Tensor& t) const {
+  return s.extent == Extent::Row && frame_.has_rows(t) && t->offset == (*s.out)->offset &&
+         t.dtype() == s.out->dtype();
 }
 
 // What the call writes may be read by the group only element for element.
@@ -116,26 +126,72 @@ bool RowGroup::fits_memory(const Step& s) const {
   const auto apart = [&](const Tensor* t) {
     return !t || !((*t)->storage == out->storage) || same_geometry(*t, out);
   };
-  for (int k = 0; k < s.loop().inputs; ++k)
+  for (int k = 0; k < s.inputs; ++k)
     if (!apart(s.in[k].tensor)) return false;
   for (const Step& before : steps_) {
     if (!apart(before.out)) return false;
-    for (int k = 0; k < before.loop().inputs; ++k)
+    for (int k = 0; k < before.inputs; ++k)
       if (!apart(before.in[k].tensor)) return false;
   }
   return true;
 }
 
+// Finds how a step's operands lie beside the rows of a frame; false where they do not.
+bool RowGroup::fits_rows(const RowFrame& frame, const std::vector<Step>& before, Step& s) {
+  const bool rows = !s.reduces() && !frame.is_full(*s.out);
+  if (rows && (frame.is_whole() || !frame.has_rows(*s.out))) return false;
+  s.extent = rows || s.reduces() ? Extent::Row : Extent::Full;
+  for (int k = 0; k < s.inputs; ++k) {
+    Operand& o = s.in[k];
+    if (!o.tensor) continue;
+    const Tensor& t = *o.tensor;
+    if (!rows)
+      o.extent = frame.extent(t);
+    else if (t.numel() == 1 && frame.rows() > 1)
+      o.extent = Extent::One;
+    else
+      o.extent =
+          t.is_contiguous() && same_sizes(t.sizes(), s.out->sizes()) ? Extent::Row : Extent::Other;
+    if (o.extent == Extent::Other) return false;
+    if (o.step == nowhere) continue;
+    const Extent made = before[static_cast<size_t>(o.step)].extent;
+    if (made == Extent::Row && (frame.is_whole() || !(rows || frame.is_row_of(t)))) return false;
+    if (made == Extent::Row) o.extent = Extent::Row;
+    if (o.extent != made) return false;
+  }
+  return true;
+}
+
 bool RowGroup::add(PendingCall& p) {
-  if (!p.loop.loop || steps_.size() == most_steps) return false;
+  if (!p.joins() || steps_.size() == most_steps) return false;
+  if (!p.writes() && p.result_count != 1) return false;
   const Tensor& out = written_by(p);
-  if (out.numel() < least_deferred.load(std::memory_order_relaxed) ||
-      (!p.writes() && p.result_count != 1))
-    return false;
-  if (!steps_.empty() && !same_sizes(out.sizes(), steps_[0].out->sizes())) return false;
   Step s{&p, &out};
-  if (!find_operands(s) || !fits_memory(s)) return false;
+  if (s.reduces() ? !add_reduction(s) : !add_pointwise(s)) return false;
   steps_.push_back(s);
+  return true;
+}
+
+bool RowGroup::add_pointwise(Step& s) {
+  const Tensor& out = *s.out;
+  if (!find_operands(s) || !fits_memory(s)) return false;
+  if (frame_.is_valid()) return fits_rows(frame_, steps_, s);
+  if (out.numel() < least_deferred.load(std::memory_order_relaxed)) return false;
+  return steps_.empty() || same_sizes(out.sizes(), steps_[0].out->sizes());
+}
+
+bool RowGroup::add_reduction(Step& s) {
+  if (s.call->writes()) return false;
+  const Tensor& input = s.call->saved.args()[0].as_tensor();
+  if (input.numel() < least_deferred.load(std::memory_order_relaxed)) return false;
+  const RowFrame frame(input, s.call->reduction);
+  if (!frame.is_valid() || !find_operands(s)) return false;
+  if (frame_.is_valid() && !(frame == frame_)) return false;
+  if (!frame_.is_valid())
+    for (Step& before : steps_)
+      if (!frame.is_full(*before.out) || !fits_rows(frame, steps_, before)) return false;
+  if (!fits_rows(frame, steps_, s)) return false;
+  frame_ = frame;
   return true;
 }
 
@@ -146,7 +202,7 @@ void RowGroup::find_kept() {
     s.last_use = nowhere;
     uint32_t inside = 1;
     for (size_t j = i + 1; j < steps_.size(); ++j)
-      for (int k = 0; k < steps_[j].loop().inputs; ++k) {
+      for (int k = 0; k < steps_[j].inputs; ++k) {
         const Operand& o = steps_[j].in[k];
         if (o.step != static_cast<int>(i)) continue;
         s.last_use = static_cast<int>(j);
@@ -157,41 +213,6 @@ void RowGroup::find_kept() {
   }
 }
 
-namespace {
-
-// Bytes of a thread's scratch, given out to results until their last use.
-class Scratch {
- public:
-  explicit Scratch(int64_t tile) : tile_(tile) {}
-  // False where it is full.
-  bool take(int64_t itemsize, int until, int step, size_t& at) {
-    // Not a page apart, or loads would wait for stores to the same place of another page.
-    const auto bytes = static_cast<size_t>(tile_ * itemsize) + 5 * 64;
-    for (Block& b : blocks_) {
-      if (b.until >= step || b.bytes < bytes) continue;
-      b.until = until;
-      at = b.at;
-      return true;
-    }
-    if (used_ + bytes > scratch_bytes) return false;
-    blocks_.push_back({used_, bytes, until});
-    at = used_;
-    used_ += bytes;
-    return true;
-  }
-
- private:
-  struct Block {
-    size_t at, bytes;
-    int until;
-  };
-  const int64_t tile_;
-  size_t used_ = 0;
-  std::vector<Block> blocks_;
-};
-
-}  // namespace
-
 bool RowGroup::run_together() {
   Program program;
   std::vector<Program::Place> made(steps_.size());
@@ -199,7 +220,7 @@ bool RowGroup::run_together() {
   for (program.tile = most_tile; program.tile >= least_tile; program.tile /= 2) {
     program.steps.clear();
     program.memory.clear();
-    Scratch scratch(program.tile);
+    TileScratch scratch(scratch_bytes, program.tile);
     bool fits = true;
     tasks = 0;
     for (size_t i = 0; fits && i < steps_.size(); ++i) {
@@ -273,7 +294,7 @@ size_t RowGroup::run() {
   size_t together = 0;
   if (steps_.size() > 1) {
     find_kept();
-    if (run_together()) together = steps_.size();
+    if (frame_.is_valid() ? RowTiles(*this).run() : run_together()) together = steps_.size();
   }
   for (Step& s : steps_) {
     if (together) {
@@ -286,6 +307,7 @@ size_t RowGroup::run() {
   if (together)  // what a later step reads is held by its call
     for (Step& s : steps_) *s.call = {};
   steps_.clear();
+  frame_ = {};
   return together;
 }
 

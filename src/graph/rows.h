@@ -1,23 +1,26 @@
 // Groups of put-off pointwise calls that run together, tile by tile: each tile passes through all
-// of their loops while it is in the cache, and what only the group reads is never stored.
+// of their loops while it is in the cache, and what only the group reads is never stored. A group
+// may also reduce rows and read the results (row_tiles.h).
 //
 // The loops are those that the calls would run one by one, over the same elements, so the bits are
 // the same.
 #pragma once
 #include "graph/pending_call.h"
+#include "graph/row_frame.h"
 #include "kernels/cpu/elementwise/pointwise.h"
 
 namespace facula {
 
 class RowGroup {
  public:
-  // Takes a call in; false where it has no loop, another shape, or reads what the group writes in
-  // another geometry. The call must stay where it is until run().
+  // Takes a call in; false where it does not join, has another shape, or reads what the group
+  // writes in another geometry. The call must stay where it is until run().
   bool add(PendingCall& p);
   // Runs the calls, releases what they hold, and is empty again. Returns how many ran in one pass.
   size_t run();
 
  private:
+  friend class RowTiles;
   static constexpr size_t most_steps = 48;
   static constexpr int nowhere = -1;
 
@@ -26,24 +29,33 @@ class RowGroup {
   struct Operand {
     const Tensor* tensor = nullptr;
     int step = nowhere;
+    Extent extent = Extent::One;  // beside rows, where the group has any
   };
   struct Step {
     PendingCall* call;
     const Tensor* out;
+    int inputs = 0;
     Operand in[cpu::LoopOfCall::most_inputs];
-    int last_use = nowhere;  // the last step that reads the result
-    bool kept = false;       // somebody else has the result
+    Extent extent = Extent::Full;  // of the result
+    int last_use = nowhere;        // the last step that reads the result
+    bool kept = false;             // somebody else has the result
 
+    bool reduces() const { return call->reduction.loop != nullptr; }
     const cpu::LoopOfCall& loop() const { return call->loop; }
   };
   struct Program;
 
+  bool add_pointwise(Step& s);
+  bool add_reduction(Step& s);
   bool find_operands(Step& s) const;
+  bool is_view_of_rows(const Step& s, const Tensor& t) const;
   bool fits_memory(const Step& s) const;
+  static bool fits_rows(const RowFrame& frame, const std::vector<Step>& before, Step& s);
   void find_kept();
   bool run_together();
 
   std::vector<Step> steps_;
+  RowFrame frame_;  // valid once a step reduces
 };
 
 }  // namespace facula

@@ -34,7 +34,7 @@ int Schedule::last_in_the_way(const PendingCall& p) const {
 int Schedule::place(PendingCall& p, int first) {
   const int count = static_cast<int>(units_.size());
   const int end = std::max(first, std::max(0, count - most_looked_at));
-  if (p.loop.loop)
+  if (p.joins())
     for (int i = count - 1; i >= end; --i)
       if (Unit& u = units_[static_cast<size_t>(i)]; !u.call && u.group.add(p)) return i;
   Unit& u = units_.emplace_back();

@@ -4,7 +4,7 @@
 #include "dispatch/out_dtype.h"
 #include "dispatch/warn_once.h"
 #include "kernels/cpu/elementwise/described_loop.h"
-#include "kernels/cpu/elementwise/pointwise.h"
+#include "kernels/cpu/elementwise/select.h"
 #include "kernels/cpu/loop/convert.h"
 #include "kernels/cpu/loop/loop.h"
 #include "ops/meta_rules.h"
@@ -25,38 +25,10 @@ void meta_where(Meta& m) {
   meta::pointwise_result(m, 3, d, d);
 }
 
-// Without branches, which cost ten times as much where the condition is random.
-template <class T>
-void select_row(T* out, const uint8_t* condition, const T* a, const T* b, int64_t step_a,
-                int64_t step_b, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) {
-    const T mask = static_cast<T>(0 - static_cast<T>(condition[i] != 0));
-    out[i] = static_cast<T>((a[i * step_a] & mask) | (b[i * step_b] & static_cast<T>(~mask)));
-  }
-}
+cpu::LoopFn loop_of_size(size_t itemsize) { return FACULA_OF_ISA(select_loop)(itemsize); }
 
-template <class T>
-void where_loop(char* const* data, const int64_t* steps, int64_t n, const void*) {
-  constexpr int64_t one = sizeof(T);
-  const auto flat = [&](int k) { return steps[k] == one || steps[k] == 0; };
-  if constexpr (std::is_integral_v<T>) {
-    if (steps[0] == one && steps[1] == 1 && flat(2) && flat(3)) {
-      auto* out = reinterpret_cast<T*>(data[0]);
-      const auto* c = reinterpret_cast<const uint8_t*>(data[1]);
-      const auto *a = reinterpret_cast<const T*>(data[2]), *b = reinterpret_cast<const T*>(data[3]);
-      if (steps[2] && steps[3]) return select_row(out, c, a, b, 1, 1, n);
-      if (steps[2]) return select_row(out, c, a, b, 1, 0, n);
-      if (steps[3]) return select_row(out, c, a, b, 0, 1, n);
-    }
-  }
-  for (int64_t i = 0; i < n; ++i) {
-    const char* from = data[1][i * steps[1]] != 0 ? data[2] + i * steps[2] : data[3] + i * steps[3];
-    *reinterpret_cast<T*>(data[0] + i * steps[0]) = *reinterpret_cast<const T*>(from);
-  }
-}
-template <class T>
-void where_row(const void*, char* const* data, const int64_t* steps, int64_t n) {
-  where_loop<T>(data, steps, n, nullptr);
+void select_row(const void* loop, char* const* data, const int64_t* steps, int64_t n) {
+  (*static_cast<const cpu::LoopFn*>(loop))(data, steps, n, nullptr);
 }
 
 // The loop over operands that need not be converted.
@@ -73,7 +45,7 @@ void describe_where(const OpCall& c, cpu::LoopOfCall& loop) {
   }
   loop.inputs = 3;
   loop.grain = cpu::task_elements;
-  visit_size(out.itemsize(), [&]<class T>(Type<T>) { loop.loop = &where_loop<T>; });
+  loop.loop = loop_of_size(out.itemsize());
 }
 
 void where(const Tensor& condition, const Tensor& self, const Tensor& other, const Tensor& out) {
@@ -85,7 +57,8 @@ void where(const Tensor& condition, const Tensor& self, const Tensor& other, con
   plan.add(a);
   plan.add(b);
   plan.simplify();
-  visit_size(out.itemsize(), [&]<class T>(Type<T>) { plan.run(&where_row<T>, nullptr); });
+  const cpu::LoopFn loop = loop_of_size(out.itemsize());
+  plan.run(&select_row, &loop);
 }
 
 void run_where(void*, OpCall& c) {

@@ -354,15 +354,17 @@ void reduce_all(const KernelRef& reduction, const Tensor& self, const Tensor& ou
                      out);
 }
 
-// On the CPU straight to the kernel: sums and means of everything are asked for all the time.
+// On the CPU straight to the kernel: sums and means of everything are asked for all the time. A
+// recorder has the whole call put off.
+bool goes_straight(const Tensor& self) { return !thread_state.modes && is_plain_cpu(self); }
 Tensor sum_all(const Tensor& self, std::optional<DType> dtype) {
-  if (!is_plain_cpu(self)) return ops::sum(self, all_dims, false, dtype);
+  if (!goes_straight(self)) return ops::sum(self, all_dims, false, dtype);
   const Tensor out = empty_tensor({}, sum_type(self, dtype));
   reduce_all(cpu::reduction<scalar::sum>, self, out);
   return out;
 }
 Tensor mean_all(const Tensor& self, std::optional<DType> dtype) {
-  if (!is_plain_cpu(self)) return ops::mean(self, all_dims, false, dtype);
+  if (!goes_straight(self)) return ops::mean(self, all_dims, false, dtype);
   const Tensor out = empty_tensor({}, mean_type(self, dtype));
   reduce_all(cpu::reduction<scalar::mean>, self, out);
   return out;

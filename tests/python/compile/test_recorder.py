@@ -50,6 +50,64 @@ def test_joined_calls_give_the_bits_of_single_ones(name, threads):
     assert counts["fused"] >= 2, counts
 
 
+ROWS = {
+    "softmax": lambda x: (x - x.amax(-1, keepdim=True)).exp().div(x.exp().sum(-1, keepdim=True)),
+    "layer norm": lambda x: (
+        (c := x - x.mean(-1, keepdim=True)) * (c * c).mean(-1, keepdim=True).rsqrt() * x[0] + x[1]
+    ),
+    "without keepdim": lambda x: x * 2 - (x * x).sum(-1).sqrt()[:, None],
+    "rows and results": lambda x: [y := x.exp(), s := y.sum(-1), y * s.view(-1, 1), s.log()],
+    "two dimensions": lambda x: (
+        (v := x.view(-1, 2, x.shape[1] // 2)) - v.amax((1, 2), keepdim=True)
+    ),
+    "in place": lambda x: (y := x * 1).sub_(y.mean(1, keepdim=True)).mul_(2),
+    "rows in place": lambda x: [s := (x + 1).sum(-1, keepdim=True), s.mul_(2), x / s],
+    "a row's number for a column": lambda x: x[: x.shape[1]] - x[: x.shape[1]].sum(-1),
+    "whole": lambda x: (x - 1).abs().mean(),
+    "whole twice": lambda x: [(y := x * x).sum(), y.amax(), (y + 1).norm(), y],
+    "whole and on": lambda x: x / (x * x).sum(),
+    "both ways": lambda x: [(y := x.exp()).sum(-1), y.sum(), y.sum(0)],
+    "half": lambda x: (h := x.half() * 2) - h.mean(-1, keepdim=True),
+    "double": lambda x: [(d := x.double() * 2).sum(-1), (d + 1).sum(), d.amin(1)],
+    "integers": lambda x: (i := (x * 9).int() + 1) - i.amax(-1, keepdim=True),
+    "bool": lambda x: [(x > 0).any(-1), (x > 3).all(), (x < 1).sum(-1)],
+}
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("shape", [(50, 100), (300, 64), (7, 3000), (1, 300_000), (3000, 101)])
+@pytest.mark.parametrize("name", ROWS)
+def test_reduced_rows_give_the_bits_of_single_calls(name, shape, threads):
+    facula.manual_seed(0)
+    f = ROWS[name]
+    x = facula.randn(shape)
+    if shape[0] < shape[1] and name in ("layer norm", "a row's number for a column"):
+        x = facula.randn(shape[::-1])
+    if name == "two dimensions":
+        x = x[:, : shape[1] // 2 * 2].contiguous()
+    before = facula.get_num_threads()
+    facula.set_num_threads(threads)
+    try:
+        want = f(x)
+        got, counts = counted(f, x)
+    finally:
+        facula.set_num_threads(before)
+    for w, g in zip(*(v if isinstance(v, list) else [v] for v in (want, got)), strict=True):
+        assert w.shape == g.shape and w.stride() == g.stride() and w.dtype == g.dtype
+        assert w.reshape(-1).view(facula.uint8).equal(g.reshape(-1).view(facula.uint8))
+
+
+@pytest.mark.parametrize("name", ["softmax", "layer norm", "without keepdim", "in place"])
+def test_reduced_rows_are_one_group(name):
+    _, counts = counted(ROWS[name], facula.randn(200, 128))
+    assert counts["groups"] == 1 and counts["fused"] == counts["recorded"], counts
+
+
+def test_a_long_row_is_summed_in_the_same_pass():
+    _, counts = counted(ROWS["whole"], facula.randn(1 << 20))
+    assert counts["groups"] == 1 and counts["fused"] == 3, counts
+
+
 def test_what_nobody_needs_is_not_computed():
     def f(x):
         for _ in range(5):

@@ -1,8 +1,9 @@
 #include "kernels/cpu/reduce/plan.h"
 
-#include "core/checked.h"
-
 #include <algorithm>
+
+#include "core/checked.h"
+#include "kernels/cpu/reduce/described_reduction.h"
 
 namespace facula::cpu {
 namespace {
@@ -100,8 +101,19 @@ IntVec reduced_sizes(IntSpan sizes, const IntVec& dims, bool keepdim) {
   return out;
 }
 
-// All of a contiguous tensor: one row.
-static ReducePlan plan_whole(int64_t numel) {
+ReducePlan plan_rows(int64_t rows, int64_t row) {
+  ReducePlan p;
+  p.kept.push_back(rows);
+  p.kept_in.push_back(row);
+  p.kept_out.push_back(1);
+  p.reduced.push_back(row);
+  p.reduced_in.push_back(1);
+  p.tasks = p.results = rows;
+  p.count = p.part_length = row;
+  return p;
+}
+
+ReducePlan plan_one_row(int64_t numel) {
   ReducePlan p;
   p.reduced.push_back(numel);
   p.reduced_in.push_back(1);
@@ -112,14 +124,14 @@ static ReducePlan plan_whole(int64_t numel) {
 
 // Without results: the sizes of what would be reduced may be too large to be multiplied.
 static ReducePlan plan_nothing() {
-  ReducePlan p = plan_whole(0);
+  ReducePlan p = plan_one_row(0);
   p.tasks = p.results = 0;
   return p;
 }
 
 ReducePlan plan_reduction(const Tensor& self, const IntVec& dims) {
   if (dims.size() == static_cast<size_t>(self.dim()) && self.is_contiguous())
-    return plan_whole(self.numel());
+    return plan_one_row(self.numel());
   Dims kept, reduced;
   int64_t out_stride = 1;
   for (int64_t d = self.dim() - 1; d >= 0; --d) {

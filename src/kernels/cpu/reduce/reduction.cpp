@@ -2,11 +2,14 @@
 
 #include "kernels/cpu/loop/convert.h"
 #include "kernels/cpu/loop/scratch.h"
+#include "kernels/cpu/reduce/described_reduction.h"
 
 namespace facula::cpu {
 namespace {
 
 using base::Scratch;
+
+thread_local constinit RowReduction* described __attribute__((tls_model("initial-exec"))) = nullptr;
 
 // The argument of that name; None where the operator has none.
 const Value& argument(const OpCall& c, const char* name) {
@@ -50,7 +53,24 @@ Tensor input_for(const ReductionTable& t, const Tensor& self, DType result) {
   return d == to ? self : converted(self, to);
 }
 
+// Fills in what reduce_tensor() would run, where that walks rows of neighbouring elements.
+void describe(const ReductionTable& t, const Tensor& self, const IntVec& dims,
+              ReductionParams params, const Tensor& out) {
+  const DType d = self.dtype();
+  const bool direct = !t.converts || t.result[static_cast<int>(d)] == out.dtype();
+  if (!direct || stored_result(t, out.dtype()) != out.dtype() || self.numel() == 0) return;
+  if (!self.is_contiguous() || self->conj || self->neg) return;
+  const ReducePlan plan = plan_reduction(self, dims);
+  if (plan.columns || plan.reduced.size() != 1 || plan.reduced_in[0] != 1) return;
+  if (plan.parts > 1 && plan.tasks > 1) return;
+  params.count = plan.count;
+  *described = {loop_for(t, d), t.pieces[static_cast<int>(d)], params, plan.tasks, plan.count};
+}
+
 }  // namespace
+
+DescribeReduction::DescribeReduction(RowReduction& into) { described = &into; }
+DescribeReduction::~DescribeReduction() { described = nullptr; }
 
 void reduce_tensor(const ReductionTable& t, const Tensor& self, const IntVec& dims,
                    ReductionParams params, const Tensor& out) {
@@ -65,11 +85,13 @@ void reduce_tensor(const ReductionTable& t, const Tensor& self, const IntVec& di
 }
 
 void run_reduction(void* tables, OpCall& c) {
+  if (described && c.info->results > 1) return;
   for (int i = 0; i < c.info->results; ++i) {
     const ReductionTable& t = *static_cast<ReductionTables>(tables)[i];
     ReductionParams params;
     if (t.number) params.number = argument(c, t.number).as_scalar().to<double>();
-    reduce_tensor(t, c.tensor(0), dims_of(t, c), params, c.results[i].as_tensor());
+    const auto run = described ? &describe : &reduce_tensor;
+    run(t, c.tensor(0), dims_of(t, c), params, c.results[i].as_tensor());
   }
 }
 

@@ -35,12 +35,26 @@ struct ReductionParams {
 using ReductionFn = void (*)(const ReducePlan& plan, const ReductionParams& params, const void* in,
                              void* out, const void* centers);
 
+// One long row in pieces. Each part of its plan has accumulators of `room` bytes and gives a result
+// of `result` bytes; pieces hold a multiple of `multiple` elements, but for a part's last one.
+struct PieceReduction {
+  static constexpr int64_t multiple = 1024;
+  size_t room = 0, result = 0;
+  void (*begin)(void* room, const ReductionParams& params) = nullptr;
+  void (*add)(void* room, const void* x, int64_t n) = nullptr;
+  void (*end)(void* room, void* result) = nullptr;
+  // Merges the results of all parts and stores what they give.
+  void (*finish)(const ReducePlan& plan, const ReductionParams& params, void* results,
+                 void* out) = nullptr;
+};
+
 struct ReductionTable {
   const char* kernel = nullptr;
   const char* number = nullptr;
   bool converts = false, no_dims_for_empty = false;
-  ReductionFn by_dtype[dtype_slots] = {};  // of the input
-  DType result[dtype_slots] = {};          // of each of these
+  ReductionFn by_dtype[dtype_slots] = {};          // of the input
+  const PieceReduction* pieces[dtype_slots] = {};  // of the common dtypes
+  DType result[dtype_slots] = {};                  // of each of these
 };
 // Where the largest or smallest elements of contiguous lines are (arg_reduction_loops.h).
 struct ArgReductionTable {
@@ -69,9 +83,13 @@ void run_variance(ReductionTables tables, OpCall& c, bool root);
 // results: values and indices, or indices alone
 void run_arg_reduction(void* table, OpCall& c);
 
+// Whether a kernel can describe itself (described_reduction.h).
+template <KernelFn Run>
+inline constexpr bool describes_rows = Run == &run_reduction;
+
 template <KernelFn Run, class... F>
 consteval KernelRef make_reduction() {
-  KernelRef k{{Run}, {base::reduction_tables<F...>}};
+  KernelRef k{{Run}, {base::reduction_tables<F...>}, describes_rows<Run>};
 #ifdef FACULA_HAS_AVX2
   k.context[1] = avx2::reduction_tables<F...>;
 #endif
