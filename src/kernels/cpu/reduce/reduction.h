@@ -83,13 +83,10 @@ void run_variance(ReductionTables tables, OpCall& c, bool root);
 // results: values and indices, or indices alone
 void run_arg_reduction(void* table, OpCall& c);
 
-// Whether a kernel can describe itself (described_reduction.h).
-template <KernelFn Run>
-inline constexpr bool describes_rows = Run == &run_reduction;
-
-template <KernelFn Run, class... F>
+// `Describes`: whether the kernel can describe itself (described_reduction.h).
+template <KernelFn Run, bool Describes, class... F>
 consteval KernelRef make_reduction() {
-  KernelRef k{{Run}, {base::reduction_tables<F...>}, describes_rows<Run>};
+  KernelRef k{{Run}, {base::reduction_tables<F...>}, Describes};
 #ifdef FACULA_HAS_AVX2
   k.context[1] = avx2::reduction_tables<F...>;
 #endif
@@ -112,7 +109,7 @@ consteval KernelRef make_arg_reduction() {
 
 // One functor for each result.
 template <class... F>
-inline constexpr KernelRef reduction = make_reduction<&run_reduction, F...>();
+inline constexpr KernelRef reduction = make_reduction<&run_reduction, true, F...>();
 
 // Of several functors each call takes one: the rule gives its position.
 using ReductionChoice = int (*)(const OpCall& c);
@@ -122,7 +119,8 @@ void run_chosen_reduction(void* tables, OpCall& c) {
   run_reduction(const_cast<const ReductionTable**>(all + Choice(c)), c);
 }
 template <ReductionChoice Choice, class... F>
-inline constexpr KernelRef chosen_reduction = make_reduction<&run_chosen_reduction<Choice>, F...>();
+inline constexpr KernelRef chosen_reduction =
+    make_reduction<&run_chosen_reduction<Choice>, true, F...>();
 
 template <bool Root>
 void run_variance_kernel(void* tables, OpCall& c) {
@@ -130,7 +128,7 @@ void run_variance_kernel(void* tables, OpCall& c) {
 }
 template <bool Root, class Mean, class Squares>
 inline constexpr KernelRef variance_reduction =
-    make_reduction<&run_variance_kernel<Root>, Mean, Squares>();
+    make_reduction<&run_variance_kernel<Root>, false, Mean, Squares>();
 
 // The position of an extreme element: F states Elements, kernel and `most` (else the least).
 template <class F>
