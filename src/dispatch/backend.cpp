@@ -488,6 +488,18 @@ Slot own_kernel(const Operator& op, Layer backend) {
   return {};
 }
 
+// Whether all that calls give is what they change, not results beside it.
+bool is_inplace(const OpInfo& info) {
+  return info.mutated && (info.results == 0 || info.alias_of[0] >= 0);
+}
+
+// Whether the call is of a variant of a record that is in-place itself: it changes a copy.
+bool is_variant_of_inplace(const Operator& op) {
+  if (op.variant == Variant::Base) return false;
+  const Operator* base = op.variant_of(Variant::Base);
+  return base && is_inplace(base->info());
+}
+
 void choose_and_run(OpCall& c, Layer backend) {
   const Operator& op = *c.op;
   if (op.variant == Variant::Out && op.record->flags & factory) check_asked_dtype(c);
@@ -497,7 +509,8 @@ void choose_and_run(OpCall& c, Layer backend) {
   }
   const Slot kernel = own_kernel(op, backend);
   const bool on_meta = backend == Layer::Meta;
-  if (op.record->meta && (kernel.function || on_meta)) return run_structured(c, kernel);
+  const bool structured = op.record->meta && (kernel.function || on_meta);
+  if (structured && !is_variant_of_inplace(op)) return run_structured(c, kernel);
   if (op.variant != Variant::Base) {
     if (const Operator* base = op.variant_of(Variant::Base)) return run_by_base(c, *base);
   }
@@ -646,6 +659,11 @@ bool prepare_call(OpCall& c, MakeResult make, Slot& kernel) {
   kernel = pick(c.op->record->cpu);
   if (c.op->variant != Variant::Base) {
     if (!prepare_into(c, m)) return false;
+    give_written(c);
+    return true;
+  }
+  if (c.info->mutated) {  // an in-place record's rule has looked at the arguments
+    if (!is_inplace(*c.info)) return false;
     give_written(c);
     return true;
   }

@@ -3,6 +3,7 @@
 
 #include "core/autograd_meta.h"
 
+#include "kernels/cpu/elementwise/described_loop.h"
 #include "kernels/cpu/loop/convert.h"
 #include "ops/create/creation.h"
 #include "ops/create/device_copy.h"
@@ -25,18 +26,31 @@ namespace {
 
 // --- copy_
 
-void copy_(const Tensor& self, const Tensor& src, bool non_blocking) {
+void meta_copy(Meta&, const Tensor& self, const Tensor& src, bool) {
   const IntVec shape = broadcast_sizes(self.sizes(), src.sizes());
   check(same_sizes(shape, self.sizes()), "output with shape ", str(self.sizes()),
         " doesn't match the broadcast shape ", str(shape));
   check(!may_self_overlap(self.sizes(), self.strides()),
         "unsupported operation: a tensor that is written to must hold each element at a place of "
         "its own (use clone() first)");
-  if (self.is_same(src) || self.is_meta()) return;
-  if (src.is_meta())
+  if (!self.is_meta() && src.is_meta())
     throw Error(ErrorKind::NotImplemented, "Cannot copy out of meta tensor: it has no data");
+}
+
+void copy_(const Tensor& self, const Tensor& src, bool non_blocking) {
+  if (self.is_same(src)) return;
   if (self.device().is_cpu() && src.device().is_cpu()) return cpu::copy(self, src);
   copy_by_device(self, src, non_blocking);
+}
+
+// On the CPU copies of elements that lie in the same order may run in groups (graph/rows.h).
+void copy_on_cpu(void*, OpCall& c) {
+  if (cpu::LoopOfCall* loop = cpu::described_loop()) {
+    if (c.args[1].is_tensor() && !c.tensor(0).is_same(c.tensor(1)))
+      cpu::describe_copy(c.tensor(0), c.tensor(1), 1, *loop);
+    return;
+  }
+  typed::kernel<&copy_>(nullptr, c);
 }
 
 // --- clone and conversions
@@ -48,12 +62,18 @@ IntVec strides_like(const Tensor& t, MemoryFormat f) {
   return elementwise_strides(t.sizes(), inputs);
 }
 
-Tensor clone(const Tensor& self, std::optional<MemoryFormat> format) {
-  const Tensor t = empty_strided_tensor(self.sizes(),
-                                        strides_like(self, format.value_or(MemoryFormat::Preserve)),
-                                        self.dtype(), self.device());
-  copy_(t, self, false);
-  return t;
+void meta_clone(Meta& m, const Tensor& self, std::optional<MemoryFormat> format) {
+  const MemoryFormat f = format.value_or(MemoryFormat::Preserve);
+  if (self.is_contiguous() && f == MemoryFormat::Preserve) return m.result_same(self, self.dtype());
+  m.result(0, self.sizes(), self.dtype(), strides_like(self, f));
+}
+void clone(const Tensor& self, std::optional<MemoryFormat>, const Tensor& out) {
+  copy_(out, self, false);
+}
+void clone_on_cpu(void*, OpCall& c) {
+  if (cpu::LoopOfCall* loop = cpu::described_loop())
+    return cpu::describe_copy(c.results[0].as_tensor(), c.tensor(0), 0, *loop);
+  typed::kernel<&clone>(nullptr, c);
 }
 
 Tensor contiguous(const Tensor& self, MemoryFormat format) {
@@ -151,12 +171,13 @@ Scalar local_scalar(const Tensor& self) {
 // --- fill
 
 void fill_scalar(const Tensor& self, const Scalar& value) {
-  if (self.is_meta()) return;
   if (self.device().is_cpu()) return cpu::fill(self, value);
   const Tensor host = empty_tensor({}, self.dtype());
   cpu::fill(host, value);
   if (!fill_by_device(self, host)) ops::copy_(self, ops::expand(host, self.sizes()));
 }
+// It writes to self alone, whatever that is.
+void meta_fill(Meta&) {}
 void fill_tensor(const Tensor& self, const Tensor& value) {
   check(value.dim() == 0, "fill_(): value must be 0-dimensional; got ", value.dim(), " dimensions");
   ops::copy_(self, value);
@@ -262,6 +283,8 @@ OP(copy_){
     .forms = method | functional,
     .flags = handles_conj | cross_device,
     .numbers = names("src"),
+    .meta = typed_meta<meta_copy>,
+    .cpu = {.function = {&copy_on_cpu}, .describes_loop = true},
     .any = typed_kernel<copy_>,
     .derivatives = {vjp("self", zeros_for), vjp("src", [](Backward& b) { return b.grad(); })},
     .node = "torch::autograd::CopyBackwards",
@@ -272,6 +295,8 @@ OP(clone){
     .doc = "A copy of self in memory of its own.",
     .forms = function_method,
     .flags = handles_conj,
+    .meta = typed_meta<meta_clone>,
+    .cpu = {.function = {&clone_on_cpu}, .describes_loop = true},
     .any = typed_kernel<clone>,
     .derivatives = {vjp("self", [](Backward& b) { return b.grad(); })},
     .batch = batch::pointwise,
@@ -387,6 +412,8 @@ OP(fill__Scalar){
     .doc = "Sets every element of self to value.",
     .forms = function_method | functional,
     .flags = handles_conj,
+    .meta = meta_fill,
+    .cpu = typed_kernel<fill_scalar>,
     .any = typed_kernel<fill_scalar>,
     .derivatives = {vjp("self", zeros_for)},
     .node = "FillBackward2",
@@ -407,6 +434,8 @@ OP(zero_){
     .doc = "Sets every element of self to zero.",
     .forms = function_method | functional,
     .flags = handles_conj,
+    .meta = meta_fill,
+    .cpu = typed_kernel<zero_>,
     .any = typed_kernel<zero_>,
     .derivatives = {vjp("self", zeros_for)},
     .batch = batch::pointwise,

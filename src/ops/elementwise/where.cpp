@@ -43,6 +43,8 @@ void describe_where(const OpCall& c, cpu::LoopOfCall& loop) {
     else
       loop.in[k].arg = k;
   }
+  loop.function = "select";
+  loop.compute = out.dtype();
   loop.inputs = 3;
   loop.grain = cpu::task_elements;
   loop.loop = loop_of_size(out.itemsize());

@@ -306,6 +306,9 @@ void describe(const LoopTable& table, const OpCall& c, std::span<const int> posi
   d.inputs = table.inputs;
   __builtin_memcpy(d.params, packed, sizeof(d.params));
   d.grain = pointwise_grain(table, compute);
+  d.function = table.function;
+  d.compute = compute;
+  d.by_number = in.exact_number;
   d.loop = in.exact_number ? loop_by_number(table, compute)
                            : loop_for(table, compute, c.info->schema.name.c_str());
 }

@@ -21,6 +21,7 @@ namespace facula::cpu {
 using LoopFn = void (*)(char* const* data, const int64_t* steps, int64_t n, const void* params);
 
 struct LoopTable {
+  const char* function = nullptr;  // a text that ends in the name of the scalar function
   int inputs = 0, params = 0, cost = 0;
   bool narrow_params = false;
   LoopFn by_dtype[dtype_slots] = {};  // by compute dtype
@@ -60,6 +61,10 @@ struct LoopOfCall {
     alignas(16) char cell[16];
   };
   LoopFn loop = nullptr;
+  // What names the loop for a compiler: LoopTable::function, or a name of its own; null: nothing.
+  const char* function = nullptr;
+  DType compute = DType::Undefined;
+  bool by_number = false;
   int inputs = 0;
   Input in[most_inputs];
   alignas(16) char params[most_params * 16];

@@ -224,10 +224,17 @@ struct FunctorFor<F, S> {
   using type = typename F::Narrow;
 };
 
+// The name of F, in the words of the compiler: what follows "F = ".
+template <class F>
+constexpr const char* function_text() {
+  return __PRETTY_FUNCTION__;
+}
+
 // Fills a table with Get<S>() for every stored type of the functor's kinds.
 template <class F, template <class> class Pick>
 constexpr LoopTable make_table(int inputs) {
   LoopTable t;
+  t.function = function_text<F>();
   t.inputs = inputs;
   t.params = param_count<F>();
   t.cost = scalar::cost_of<F>();
