@@ -1,13 +1,18 @@
 """Compiled functions beside eager ones, of facula and of PyTorch: four sides in turns.
 
-`python -m bench --only compile` prints for each case microseconds of a call of all four, the first
-call of the compiled function beside the first eager one, and the ratios.
+`python -m bench --only compile` prints for each case microseconds of a call of all four and the
+first call's milliseconds; then whole steps of training (ours compiled whole, PyTorch's with its
+loss compiled), and GPT-2 decoding in processes of their own.
 """
 
+import json
+import os
 import statistics
+import subprocess
+import sys
 import time
 
-from bench import harness
+from bench import harness, models
 
 
 def chain(m, n):
@@ -94,6 +99,71 @@ CASES = [
 ]
 
 
+def policy(m):
+    """A small step of reinforcement learning: log-probabilities of actions times returns."""
+    model = m.nn.Sequential(m.nn.Linear(4, 64), m.nn.Tanh(), m.nn.Linear(64, 2))
+    states, returns = m.randn(32, 4), m.randn(32)
+    actions = m.arange(32) % 2
+
+    def loss(model):
+        log_probabilities = m.log_softmax(model(states), -1)
+        return -(log_probabilities.gather(1, actions[:, None]).squeeze(1) * returns).mean()
+
+    return model, loss
+
+
+STEPS = [*models.MODELS.items(), ("policy gradient", policy)]
+
+
+def training_step(m, build, compiled):
+    """One step of training as a function without arguments."""
+    m.manual_seed(0)
+    model, loss = build(m)
+    optimizer = m.optim.AdamW(model.parameters(), lr=1e-3)
+    ours = m.__name__ == "facula"
+    value_of = m.compile(lambda: loss(model)) if compiled and not ours else lambda: loss(model)
+
+    def step():
+        optimizer.zero_grad()
+        value = value_of()
+        value.backward()
+        optimizer.step()
+        return value
+
+    return m.compile(step) if compiled and ours else step
+
+
+def run_step(build, modules, rounds=5):
+    """Microseconds of a step, and of the first, by side."""
+    runs, firsts = {}, {}
+    for name, m in modules.items():
+        for compiled in (False, True):
+            label = f"{name} compiled" if compiled else name
+            runs[label] = training_step(m, build, compiled)
+            firsts[label] = first_call(runs[label], ()) * 1e3
+    for run in runs.values():
+        run()
+    counts = {name: harness.calls_in_round(run) for name, run in runs.items()}
+    times = harness.take_turns(runs, counts, rounds, pause=0)
+    return {name: (statistics.median(t) * 1e6, firsts[name]) for name, t in times.items()}
+
+
+def run_decoding(modules, rounds=3):
+    """Microseconds a token of GPT-2, and the first compiled token, by side; None without it."""
+    found = {}
+    for name in list(modules) * rounds:
+        program = ["-m", "facula", "run"] if name == "facula" else []
+        command = [sys.executable, *program, "-m", "bench.gpt2_decoding"]
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+        done = subprocess.run(command, env=env, capture_output=True, text=True)
+        if done.returncode:
+            return None
+        told = json.loads(done.stdout.splitlines()[-1])
+        for kind, label in (("eager", name), ("compiled", f"{name} compiled")):
+            found.setdefault(label, []).append((told[kind] * 1e3, told["first"]))
+    return {name: tuple(map(statistics.median, zip(*t, strict=True))) for name, t in found.items()}
+
+
 def first_call(f, args):
     """Seconds of the first call of a function."""
     began = time.perf_counter()
@@ -131,9 +201,17 @@ def run_suite(modules, chosen=None):
     """Runs the table and prints it; `chosen` picks cases whose name contains it."""
     names = [f"{n}{c}" for n in modules for c in ("", " compiled")]
     print(f"{'us a call (first call, ms)':36s}" + "".join(f"{n:>24s}" for n in names))
-    for case in CASES:
-        if chosen and chosen not in case[0]:
-            continue
-        found = run_case(case, modules)
+
+    def show(name, found):
         row = "".join(f"{us:12.2f} ({first:8.2f})  " for us, first in found.values())
-        print(f"{case[0]:36s}{row}", flush=True)
+        print(f"{name:36s}{row}", flush=True)
+
+    for case in CASES:
+        if not chosen or chosen in case[0]:
+            show(case[0], run_case(case, modules))
+    for name, build in STEPS:
+        if not chosen or chosen in name:
+            show(f"step of {name}", run_step(build, modules))
+    if not chosen or chosen in "GPT-2":
+        found = run_decoding(modules)
+        show("GPT-2, a token", found) if found else print("GPT-2: transformers is not installed")
