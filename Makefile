@@ -18,9 +18,11 @@ CONFORMANCE := ../shared/conformance
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup build build-tests demo examples test test-cpp test-python test-isa test-compiled oracle differential \
+.PHONY: help setup setup-compiler compiler build build-tests demo examples test test-cpp test-python test-isa \
+        test-compiled oracle differential \
         program-packages programs conformance conformance-compiled coverage-table bench leaks fuzz test-abi \
-        asan tsan debug docs format lint size baseline completeness wheel clean distclean
+        asan tsan debug docs format lint size baseline completeness wheel \
+        wheel-compiler clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,7 +33,13 @@ setup: ## system packages (as root) and the virtual environment .venv
 build: setup ## the library and the Python package, in build/release
 	@$(BUILD)
 
-build-tests: setup
+setup-compiler: setup
+	@$(PYTHON) tools/setup.py --compiler
+
+compiler: setup-compiler ## libfacula_compiler.so: compiled functions as machine code (needs LLVM 19)
+	@$(BUILD) --compiler
+
+build-tests: setup-compiler
 	@$(BUILD) --tests
 
 demo: build ## train a small network on handwritten digits, with a picture of the result
@@ -134,6 +142,13 @@ completeness: build-tests ## what operators have and lack; fails where a hole ha
 
 wheel: setup ## a wheel in dist/
 	@$(VENV_PYTHON) -m pip wheel --disable-pip-version-check --no-deps -q -w dist . && ls -lh dist/*.whl
+
+wheel-compiler: compiler ## a wheel of libfacula_compiler.so in dist/: facula-compiler
+	@rm -rf build/wheel-compiler && cp -r packaging build/wheel-compiler
+	@strip -o build/wheel-compiler/facula_compiler/libfacula_compiler.so \
+	  build/release/python/facula/libfacula_compiler.so
+	@$(VENV_PYTHON) -m pip wheel --disable-pip-version-check --no-deps -q -w dist build/wheel-compiler \
+	  && ls -lh dist/facula_compiler*.whl
 
 clean: ## remove what was built (keeps .venv and the oracle's environment)
 	@rm -rf build/generated build/release build/quick build/debug build/asan build/tsan build/wheel-* build/demo build/docs build/reports build/logs dist

@@ -48,6 +48,15 @@ def program(name):
     return found
 
 
+def has_llvm():
+    """Whether LLVM 19 and its clang are installed, of which the compiler of loops is made."""
+    folder = Path("/usr/lib/llvm-19/bin")
+    return all(
+        shutil.which(f"{name}-19") or (folder / name).exists()
+        for name in ("clang++", "llvm-config")
+    )
+
+
 def cmake_arguments(kind, tests):
     """CMake's arguments for a type of build."""
     build_type, flags, isas = TYPES[kind]
@@ -67,6 +76,8 @@ def cmake_arguments(kind, tests):
         f"-DFACULA_TESTS={'ON' if tests else 'OFF'}",
         f"-DFACULA_FENCED={'OFF' if kind == 'release' else 'ON'}",
     ]
+    if kind == "release" and has_llvm():
+        arguments.append("-DFACULA_COMPILER=ON")
     if kind == "variant":
         arguments.append("-DFACULA_RECORD_VARIANT=ON")
     if isas:
@@ -149,6 +160,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--type", choices=list(TYPES), default="release")
     parser.add_argument("--tests", action="store_true", help="build the C++ tests, too")
+    parser.add_argument(
+        "--compiler", action="store_true", help="build libfacula_compiler.so, too (needs LLVM 19)"
+    )
     parser.add_argument("--configure-only", action="store_true")
     options = parser.parse_args()
     if not (ROOT / "CMakeLists.txt").exists():
@@ -157,7 +171,12 @@ def main():
     configure(options.type, tests=True)
     if options.configure_only:
         return 0
-    compile_targets(options.type, ["facula_python"] + (["facula_tests"] if options.tests else []))
+    targets = ["facula_python"] + (["facula_tests"] if options.tests else [])
+    if options.compiler and not has_llvm():
+        raise Failure("the compiler of loops needs LLVM 19: apt-get install llvm-19-dev clang-19")
+    if options.compiler or (options.tests and options.type == "release" and has_llvm()):
+        targets.append("facula_compiler")
+    compile_targets(options.type, targets)
     assemble_package(options.type)
     return 0
 

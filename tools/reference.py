@@ -27,8 +27,8 @@ def public_modules():
     found = [PACKAGE]
     for info in pkgutil.walk_packages(root.__path__, f"{PACKAGE}."):
         parts = info.name.split(".")
-        # The C++ library looks like an extension module, and is none.
-        if not any(part.startswith("_") or part == f"lib{PACKAGE}" for part in parts):
+        # The C++ libraries look like extension modules, and are none.
+        if not any(part.startswith(("_", f"lib{PACKAGE}")) for part in parts):
             found.append(info.name)
     return sorted(found)
 

@@ -63,6 +63,16 @@ def needs():
     ]
 
 
+def compiler_needs():
+    """What the compiler of loops is made of (codegen/llvm); optional, as `needs` says it."""
+    llvm = Path("/usr/lib/llvm-19")
+    return [
+        ((llvm / "include" / "llvm").exists(), "llvm-19-dev", "LLVM 19", False),
+        ((llvm / "bin" / "clang").exists(), "clang-19", "its clang", False),
+        (has_header("zstd.h"), "libzstd-dev", "a library that LLVM links", False),
+    ]
+
+
 def missing_packages(required_only):
     """Debian packages of the unmet needs; raises Failure for one that apt cannot provide."""
     packages = []
@@ -78,9 +88,11 @@ def missing_packages(required_only):
     return packages
 
 
-def install_system():
+def install_system(compiler):
     """Installs missing Debian packages as root; otherwise names the command to run."""
     packages = missing_packages(required_only=False)
+    if compiler:
+        packages += [package for found, package, *_ in compiler_needs() if not found]
     if not packages:
         return
     command = f"apt-get install -y --no-install-recommends {' '.join(packages)}"
@@ -188,13 +200,16 @@ def main():
         help="make the environment with PyTorch there",
     )
     parser.add_argument("--docs", action="store_true", help="make build/docs-venv, with Sphinx")
+    parser.add_argument(
+        "--compiler", action="store_true", help="with LLVM 19, where Debian has it (optional)"
+    )
     options = parser.parse_args()
     if not OLDEST <= sys.version_info[:2] <= NEWEST:
         raise Failure(
             f"CPython 3.{OLDEST[1]} to 3.{NEWEST[1]} is needed; {sys.executable} is "
             f"{sys.version.split()[0]}. Choose one with PYTHON=..."
         )
-    install_system()
+    install_system(options.compiler)
     make_venv(VENV, ROOT / "tools" / "requirements.txt")
     install_dependencies(VENV / "bin" / "python")
     link_package(VENV / "bin" / "python", BUILD / "release" / "python")

@@ -22,6 +22,15 @@ constexpr Switch switches[] = {
     {"FACULA_LAPACK", "", "the path of a library",
      "LAPACK for factors and solutions; that of the package scipy-openblas32, else the system's, "
      "unless set"},
+    {"FACULA_COMPILER", "", "1 or 0",
+     "groups of compiled functions become machine code where libfacula_compiler.so is there; on "
+     "unless it is 0"},
+    {"FACULA_COMPILER_LIBRARY", "", "the path of a library",
+     "the compiler of loops; libfacula_compiler.so beside the core library unless set"},
+    {"FACULA_CACHE_DIR", "", "a folder",
+     "where compiled loops are kept for other processes; ~/.cache/facula unless set"},
+    {"XDG_CACHE_HOME", "", "a folder", "below which that is, where it is set"},
+    {"HOME", "", "a folder", "the user's own"},
     {"OMP_NUM_THREADS", "", "a number",
      "threads that one operator uses; as many as the process has processors unless set"},
     {"FACULA_AS_TORCH", "", "1 or 0",

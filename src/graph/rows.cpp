@@ -1,8 +1,10 @@
 #include "graph/rows.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "core/threads.h"
+#include "graph/fused_loop.h"
 #include "graph/row_tiles.h"
 #include "graph/tile_scratch.h"
 #include "kernels/cpu/loop/loop.h"
@@ -29,8 +31,7 @@ bool is_flat(const Tensor& t, const Tensor& out) {
 
 const Tensor& written_by(const PendingCall& p) {
   if (!p.writes()) return p.results[0];
-  const int at = p.saved.op()->variant == Variant::Inplace ? 0 : p.info->base_args;
-  return p.saved.args()[at].as_tensor();
+  return p.saved.args()[std::countr_zero(p.info->mutated)].as_tensor();
 }
 
 }  // namespace
@@ -61,15 +62,66 @@ struct RowGroup::Program {
     memory.push_back(&t);
     return static_cast<int>(memory.size()) - 1;
   }
+  // The code that stands for the steps, if there is some, with the parameters that it reads.
+  CompiledLoop compiled = nullptr;
+  std::vector<char> params;
+  void find_compiled(const std::vector<RowGroup::Step>& from, const IntVec& inner_strides);
+
   // Runs n elements; data and strides as LoopPlan's rows have them.
   void run(char* const* data, const int64_t* strides, int64_t n) const;
   // Over memory that all lies in one order; over any that broadcasts, false where its rows are
   // short.
-  bool run_flat(int64_t n, int64_t grain) const;
-  bool run_rows(IntSpan sizes, int64_t grain) const;
+  bool run_flat(const std::vector<RowGroup::Step>& from, int64_t n, int64_t grain);
+  bool run_rows(const std::vector<RowGroup::Step>& from, IntSpan sizes, int64_t grain);
 };
 
+// Describes the steps to the compiler of loops; inner_strides are those of the operands in memory,
+// in bytes.
+void RowGroup::Program::find_compiled(const std::vector<RowGroup::Step>& from,
+                                      const IntVec& inner_strides) {
+  const FindLoop find = find_compiled_loop.load(std::memory_order_relaxed);
+  if (!find) return;
+  FusedLoop loop;
+  for (size_t m = 0; m < memory.size(); ++m) {
+    const auto item = static_cast<int64_t>(memory[m]->itemsize());
+    const int64_t stride = inner_strides[m];
+    loop.memory.push_back({static_cast<uint8_t>(item), stride == item ? FusedLoop::Stepping::Unit
+                                                       : stride == 0  ? FusedLoop::Stepping::None
+                                                                      : FusedLoop::Stepping::Any});
+  }
+  std::vector<char> numbers(from.size() * FusedLoop::params_of_step);
+  for (size_t i = 0; i < from.size(); ++i) {
+    const LoopOfCall& call = from[i].loop();
+    // Compilers part in the order in which they round a complex product's parts.
+    if (!call.function || is_complex(call.compute)) return;
+    FusedLoop::Step& s = loop.steps.emplace_back();
+    s.function = call.function;
+    s.compute = call.compute;
+    s.by_number = call.by_number;
+    s.inputs = static_cast<uint8_t>(call.inputs);
+    s.itemsize = static_cast<uint8_t>(from[i].out->itemsize());
+    s.stores = static_cast<int16_t>(steps[i].place[0].memory >= 0 ? steps[i].place[0].memory : -1);
+    char* mine = numbers.data() + i * FusedLoop::params_of_step;
+    __builtin_memcpy(mine, call.params, sizeof(call.params));
+    for (int k = 0; k < call.inputs; ++k) {
+      const Place& p = steps[i].place[1 + k];
+      const int made = from[i].in[k].step;
+      if (made >= 0)
+        s.in[k] = {FusedLoop::Source::Step, static_cast<uint16_t>(made)};
+      else if (p.memory >= 0)
+        s.in[k] = {FusedLoop::Source::Memory, static_cast<uint16_t>(p.memory)};
+      else
+        __builtin_memcpy(
+            mine + FusedLoop::numbers_begin + static_cast<size_t>(k) * FusedLoop::number_size,
+            call.in[k].cell, sizeof(call.in[k].cell));
+    }
+  }
+  compiled = find(loop);
+  if (compiled) params = std::move(numbers);
+}
+
 void RowGroup::Program::run(char* const* data, const int64_t* strides, int64_t n) const {
+  if (compiled) return compiled(data, strides, n, params.data());
   alignas(64) char scratch[scratch_bytes];
   for (int64_t begin = 0; begin < n; begin += tile) {
     const int64_t count = std::min(tile, n - begin);
@@ -261,16 +313,19 @@ bool RowGroup::run_together() {
 
   for (Step& s : steps_)
     if (s.kept && !s.call->writes()) (*s.out)->storage->allocate_pending();
-  return all_flat ? program.run_flat(shape.numel(), grain) : program.run_rows(shape.sizes(), grain);
+  return all_flat ? program.run_flat(steps_, shape.numel(), grain)
+                  : program.run_rows(steps_, shape.sizes(), grain);
 }
 
-bool RowGroup::Program::run_flat(int64_t n, int64_t grain) const {
+bool RowGroup::Program::run_flat(const std::vector<RowGroup::Step>& from, int64_t n,
+                                 int64_t grain) {
   std::vector<char*> data;
-  std::vector<int64_t> strides;
+  IntVec strides;
   for (const Tensor* t : memory) {
     data.push_back(static_cast<char*>(t->data()));
     strides.push_back(t->numel() == 1 ? 0 : static_cast<int64_t>(t->itemsize()));
   }
+  find_compiled(from, strides);
   parallel_for(n, grain, [&](int64_t begin, int64_t end) {
     std::vector<char*> at(data);
     for (size_t k = 0; k < at.size(); ++k) at[k] += begin * strides[k];
@@ -279,11 +334,16 @@ bool RowGroup::Program::run_flat(int64_t n, int64_t grain) const {
   return true;
 }
 
-bool RowGroup::Program::run_rows(IntSpan sizes, int64_t grain) const {
+bool RowGroup::Program::run_rows(const std::vector<RowGroup::Step>& from, IntSpan sizes,
+                                 int64_t grain) {
   cpu::LoopPlan plan(sizes);
   for (const Tensor* t : memory) plan.add(*t);
   plan.simplify();
   if (plan.sizes().empty() || plan.sizes().back() < short_row) return false;
+  IntVec inner;
+  for (size_t m = 0; m < memory.size(); ++m)
+    inner.push_back(plan.strides(static_cast<int>(m)).back());
+  find_compiled(from, inner);
   plan.run([](const void* context, char* const* at, const int64_t* by,
               int64_t n) { static_cast<const Program*>(context)->run(at, by, n); },
            this, grain);

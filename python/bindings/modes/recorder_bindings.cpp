@@ -1,8 +1,12 @@
 // The recorder of compiled functions for Python (graph/recorder.h).
 #include "bindings/modes/recorder_bindings.h"
 
+#include <utility>
+
 #include "bindings/module/gil.h"
+#include "codegen/loop_cache.h"
 #include "core/pending.h"
+#include "dispatch/running_calls.h"
 #include "graph/recorder.h"
 
 namespace facula::python {
@@ -47,12 +51,29 @@ void call_break_function(std::string_view reason) {
                                                          static_cast<Py_ssize_t>(reason.size())));
 }
 
+// Loops are compiled by the library beside ours, or by that of the package facula_compiler.
+void install_loop_compiler() {
+  static bool once = false;
+  if (std::exchange(once, true)) return;
+  loop_cache::install();
+  if (loop_cache::has_library()) return;
+  const Object package = Object::take(PyImport_ImportModule("facula_compiler"));
+  const Object path =
+      Object::take(package ? PyObject_GetAttrString(package.get(), "library") : nullptr);
+  const char* text = path ? PyUnicode_AsUTF8(path.get()) : nullptr;
+  if (text) loop_cache::set_library(text);
+  PyErr_Clear();
+}
+
 PyObject* call_recorded(PyObject* on_break, PyObject* const* args, Py_ssize_t count,
                         PyObject* names) {
   return guard([&]() -> PyObject* {
     check_type(count > 0, "expected a function");
     const bool opened = Recorder::open(on_break ? &call_break_function : nullptr);
-    if (opened) break_function = on_break;
+    if (opened) {
+      break_function = on_break;
+      install_loop_compiler();
+    }
     PyObject* result =
         PyObject_Vectorcall(args[0], args + 1, static_cast<size_t>(count - 1), names);
     if (!opened) return result;
@@ -94,6 +115,27 @@ Object set_least_deferred(PyObject*, PyObject* n) {
   return Object::take(PyLong_FromLongLong(least_deferred.exchange(least)));
 }
 
+Object loop_counts(PyObject*, PyObject*) {
+  const loop_cache::Counts c = loop_cache::counts();
+  return Object::take(Py_BuildValue("{s:K,s:K,s:K,s:K,s:O,s:s}", "compiled", c.compiled, "loaded",
+                                    c.loaded, "failed", c.failed, "used", c.used, "available",
+                                    c.available ? Py_True : Py_False, "error",
+                                    loop_cache::last_error().c_str()));
+}
+
+Object wait_for_loops(PyObject*, PyObject*) {
+  const WithoutInterpreter out;
+  loop_cache::wait();
+  return none();
+}
+
+Object set_loop_sightings(PyObject*, PyObject* n) {
+  const long long sightings = PyLong_AsLongLong(n);
+  if (sightings == -1 && PyErr_Occurred()) throw_python();
+  loop_cache::set_sightings(static_cast<uint32_t>(sightings));
+  return none();
+}
+
 Object is_open(PyObject*, PyObject*) { return boolean(Recorder::is_open()); }
 
 template <PyObject* (*F)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*)>
@@ -110,6 +152,12 @@ PyMethodDef functions[] = {
     {"_recorder_counts", guarded<counts>, METH_NOARGS, "What this thread has recorded, as a dict."},
     {"_set_least_deferred", guarded<set_least_deferred>, METH_O,
      "From how many elements on calls wait; gives the number that held before."},
+    {"_loop_counts", guarded<loop_counts>, METH_NOARGS,
+     "What the compiler of loops has done in this process, as a dict."},
+    {"_wait_for_loops", guarded<wait_for_loops>, METH_NOARGS,
+     "Waits until no loop is left to compile."},
+    {"_set_loop_sightings", guarded<set_loop_sightings>, METH_O,
+     "From how many sightings on a loop is compiled."},
     {"_is_recording", guarded<is_open>, METH_NOARGS, "Whether the recorder is on."},
     {nullptr, nullptr, 0, nullptr}};
 
