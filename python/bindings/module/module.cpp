@@ -1,5 +1,6 @@
 // The extension module facula._C.
 #include "bindings/call/callable.h"
+#include "bindings/distributed/distributed_bindings.h"
 #include "bindings/modes/overrides.h"
 #include "bindings/modes/recorder_bindings.h"
 #include "bindings/modes/transforms_bindings.h"
@@ -87,6 +88,7 @@ void fill(PyObject* module) {
   add_debug(module);
   add_overridable(module);
   add_operator_table(module);
+  add_distributed(module);
   add_function_module(module, "_nn");
   object_hooks.store(&object_hooks_in_python);
   python_hooks.store(&keep_hooks);

@@ -1,7 +1,7 @@
-"""Processes that work together: this build has none, and answers so.
+"""Processes that work together: groups of them, and collectives on tensors.
 
-The names that programs take are here, as in a PyTorch built without them: questions are answered
-(`is_available()` is False), and what needs a process group says that there is none.
+On one machine tensors pass through shared memory. A rank that is lost, or that calls something else
+than the others, is named in an error at all ranks; see `docs/internals/distributed.md`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""distributed answers that it is not there; nn.parallel runs modules as they are."""
+"""distributed without a process group; nn.parallel runs modules as they are."""
 
 import inspect
 import json
@@ -11,12 +11,11 @@ from facula import nn
 
 
 def test_questions_are_answered():
-    assert not dist.is_available() and not dist.is_initialized()
+    assert dist.is_available() and dist.is_gloo_available() and not dist.is_initialized()
     assert not any(
         ask()
         for ask in (
             dist.is_nccl_available,
-            dist.is_gloo_available,
             dist.is_mpi_available,
             dist.is_torchelastic_launched,
             dist.rpc.is_available,
@@ -36,7 +35,7 @@ def test_questions_are_answered():
         (lambda: dist.all_reduce(facula.ones(1)), ValueError, "init_process_group"),
         (lambda: dist.all_reduce(), TypeError, "tensor"),
         (lambda: dist.barrier(), ValueError, "init_process_group"),
-        (lambda: dist.init_process_group("gloo"), RuntimeError, "no distributed package"),
+        (lambda: dist.init_process_group("gloo", store=1), ValueError, "world_size"),
         (lambda: dist.init_device_mesh("cpu", (1,)), RuntimeError, "no distributed package"),
         (lambda: dist.TCPStore("localhost", 1), RuntimeError, "no distributed package"),
         (lambda: dist.destroy_process_group(), AssertionError, "cannot be None"),

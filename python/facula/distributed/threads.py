@@ -1,0 +1,90 @@
+"""Ranks that are threads of one process: for tests, and to look at a program in one debugger."""
+
+from __future__ import annotations
+
+import threading
+
+from facula.distributed import _world as world
+
+__all__ = ["run"]
+
+
+class _Store:
+    """Keys and values of the threads of one process."""
+
+    def __init__(self):
+        self._values = {}
+        self._changed = threading.Condition()
+
+    def set(self, key, value):
+        with self._changed:
+            self._values[key] = bytes(value)
+            self._changed.notify_all()
+
+    def get(self, key):
+        return self._values[key]
+
+    def wait(self, keys, timeout):
+        with self._changed:
+            if not self._changed.wait_for(lambda: self.check(keys), timeout.total_seconds()):
+                raise RuntimeError(f"no value for {keys} within {timeout}")
+
+    def check(self, keys):
+        return all(k in self._values for k in keys)
+
+    def delete_key(self, key):
+        return self._values.pop(key, None) is not None
+
+
+def run(function, nprocs, args=(), timeout=None):
+    """Call a function on several threads, each of which is a rank with a process group.
+
+    Args:
+        function (callable): called with the rank and `args`.
+        nprocs (int): the number of ranks.
+        args (tuple): further arguments.
+        timeout (timedelta): of the default group.
+
+    Returns:
+        list: what each rank returned
+
+    Raises:
+        Exception: that of the first rank that failed; the others end with an error that quotes it.
+
+    Example:
+        >>> import facula.distributed as dist
+        >>> def work(rank):
+        ...     x = facula.tensor([rank + 1.0])
+        ...     dist.all_reduce(x)
+        ...     return x.item()
+        >>> facula.distributed.threads.run(work, 3)
+        [6.0, 6.0, 6.0]
+    """
+    store = _Store()
+    results, errors = [None] * nprocs, []
+
+    def be_rank(rank):
+        world._of_thread.groups = world._Groups()
+        try:
+            world.init_process_group(
+                "threads", store=store, rank=rank, world_size=nprocs, timeout=timeout
+            )
+            results[rank] = function(rank, *args)
+            if world.is_initialized():
+                world.destroy_process_group()
+        except BaseException as error:
+            errors.append(error)
+            for pg in list(world._of_thread.groups.pg_map):
+                if getattr(pg, "_core", None) is not None:
+                    pg._core.leave(world._text_of_error(error), False)
+        finally:
+            del world._of_thread.groups
+
+    threads = [threading.Thread(target=be_rank, args=(r,), daemon=True) for r in range(nprocs)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return results

@@ -1,0 +1,66 @@
+"""Arguments that collectives refuse, before anything is sent."""
+
+import facula
+import facula.distributed as dist
+import pytest
+from facula.distributed import threads
+
+ones, zeros = facula.ones, facula.zeros
+CASES = [
+    (lambda: dist.all_reduce([ones(2)]), TypeError, "Tensor"),
+    (lambda: dist.all_reduce(ones(2), dist.ReduceOp.BAND), RuntimeError, "integers"),
+    (lambda: dist.all_reduce(ones(2).to(facula.complex64), dist.ReduceOp.MAX), ValueError, "compl"),
+    (lambda: dist.all_reduce(ones(2), "sum"), TypeError, "ReduceOp"),
+    (lambda: dist.all_gather([zeros(2)] * 3, ones(2)), RuntimeError, "got 3"),
+    (lambda: dist.all_gather([zeros(3)] * 2, ones(2)), RuntimeError, "index 0"),
+    (lambda: dist.all_gather_into_tensor(zeros(5), ones(2)), RuntimeError, "2 x 2"),
+    (lambda: dist.all_gather_into_tensor(zeros(4).long(), ones(2)), RuntimeError, "dtype"),
+    (
+        lambda: dist.gather(ones(2), None if dist.get_rank() == 0 else [zeros(2)] * 2),
+        ValueError,
+        None,
+    ),
+    (lambda: dist.reduce_scatter(zeros(2), [ones(2)]), RuntimeError, "got 1"),
+    (lambda: dist.reduce_scatter_tensor(zeros(2), ones(5)), RuntimeError, "2 x 2"),
+    (lambda: dist.all_to_all_single(zeros(4), ones(4), [1, 1], [2, 2]), RuntimeError, "add up to"),
+    (lambda: dist.all_to_all_single(zeros(5), ones(5)), RuntimeError, "divide"),
+    (lambda: dist.all_to_all([zeros(2)], [ones(2)] * 2), RuntimeError, "got 1"),
+    (lambda: dist.reduce(ones(2), 5), RuntimeError, "root"),
+    (lambda: dist.broadcast(ones(2), 5), RuntimeError, "root"),
+    (lambda: dist.broadcast(ones(2)), ValueError, "src"),
+    (lambda: dist.send(ones(2), dist.get_rank()), ValueError, "destination"),
+    (lambda: dist.batch_isend_irecv([]), IndexError, None),
+    (lambda: dist.P2POp(dist.send, ones(1), 0), ValueError, "isend"),
+    (lambda: dist.new_group([0, 7]), ValueError, "below 2"),
+    (lambda: dist.new_group([0, 0]), ValueError, "distinct"),
+    (lambda: dist.init_process_group("gloo"), ValueError, "twice"),
+    (lambda: dist.new_group(backend="nccl"), RuntimeError, "nccl"),
+    (lambda: dist.split_group(), RuntimeError, "split"),
+]
+
+
+def test_wrong_arguments_raise_and_the_group_stays_usable():
+    def work(rank):
+        for call, error, text in CASES:
+            with pytest.raises(error, match=text):
+                call()
+        x = ones(1)
+        dist.all_reduce(x)
+        return x.item()
+
+    assert threads.run(work, 2) == [2, 2]
+
+
+def test_options_of_the_environment_are_checked(monkeypatch):
+    monkeypatch.setenv("FACULA_DISTRIBUTED_HEARTBEAT", "soon")
+    with pytest.raises(ValueError, match="HEARTBEAT"):
+        threads.run(lambda rank: None, 1)
+
+
+def test_meta_tensors_need_no_communication():
+    def work(rank):
+        x = facula.ones(3, device="meta")
+        dist.all_reduce(x)
+        return x.device.type
+
+    assert threads.run(work, 2) == ["meta", "meta"]
