@@ -7,6 +7,7 @@ from bench import (
     autograd,
     busy,
     compiled,
+    distributed,
     files,
     harness,
     kernels,
@@ -28,7 +29,7 @@ TABLES = {
     "loader": loader.CASES,
     "files": files.CASES,
 }
-SUITES = ("startup", "autograd", "memory", "busy", "compile", *TABLES)
+SUITES = ("startup", "autograd", "memory", "busy", "compile", "distributed", *TABLES)
 
 
 def parse_options():
@@ -68,6 +69,8 @@ def run_suite(suite, modules, options):
         return peak.run_memory(list(modules), options.case)
     if suite == "compile":
         return compiled.run_suite(modules, options.case)
+    if suite == "distributed":
+        return distributed.run_distributed(list(modules), options.case)
     if suite == "busy":
         return busy.run_busy(modules, options.case)
     if suite not in TABLES:

@@ -23,9 +23,18 @@ namespace {
 
 size_t rounded(size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
 
-// Small enough that what ranks hand to each other stays in the caches of a core.
+// More ranks than processors: whoever spins keeps another from coming, and each meeting costs
+// changes of the processor's process.
+bool is_crowded(int size) {
+  static const auto processors = static_cast<int>(std::thread::hardware_concurrency());
+  return size > processors;
+}
+
+// Small enough that what ranks hand to each other stays in the caches, large enough for few
+// meetings.
 size_t slot_bytes_for(int size) {
-  return std::clamp<size_t>((size_t{1} << 20) / static_cast<size_t>(size), 32 * 1024, 256 * 1024);
+  const size_t most = (is_crowded(size) ? 512 : 256) * 1024;
+  return std::clamp<size_t>((size_t{4} << 20) / static_cast<size_t>(size), 64 * 1024, most);
 }
 
 // Ids of processes mean something only to processes that see the same ones.
@@ -38,6 +47,12 @@ std::string machine() {
     std::fclose(f);
   }
   return name;
+}
+
+// The system gives only the pages that are used.
+size_t channel_bytes_for(int size) {
+  const auto n = static_cast<size_t>(size);
+  return std::clamp<size_t>((size_t{64} << 20) / (n * n) / 4096 * 4096, 64 * 1024, 1024 * 1024);
 }
 
 void write_text(char* to, size_t room, std::atomic<uint32_t>& length, const std::string& text) {
@@ -76,12 +91,12 @@ void Arena::yield() { sched_yield(); }
 Arena::Arena(const EngineOptions& options) : options_(options) {
   const auto n = static_cast<size_t>(options.size);
   slot_bytes_ = slot_bytes_for(options.size);
+  channel_bytes_ = channel_bytes_for(options.size);
   bytes_ = rounded(sizeof(ArenaHeader)) + rounded(n * sizeof(RankBlock)) +
-           rounded(n * 2 * slot_bytes_) + rounded(n * n * sizeof(Channel));
-  // More ranks than processors: whoever spins keeps another from coming.
-  const bool crowded = options.size > static_cast<int>(std::thread::hardware_concurrency());
+           rounded(n * 2 * slot_bytes_) + n * n * channel_bytes_;
+  const bool crowded = is_crowded(options.size);
   spins_ = options.size == 1 || crowded ? 0 : 2000;
-  yield_us_ = options.size == 1 ? 0 : 200;
+  yield_us_ = crowded ? 0 : 20;
 }
 
 Arena::~Arena() {
@@ -103,7 +118,7 @@ bool Arena::map(int descriptor) {
   at += rounded(n * sizeof(RankBlock));
   slots_ = at;
   at += rounded(n * 2 * slot_bytes_);
-  channels_ = reinterpret_cast<Channel*>(at);
+  channels_ = at;
   return true;
 }
 
@@ -153,18 +168,23 @@ bool Arena::connect(const std::vector<std::string>& addresses) {
   return true;
 }
 
-void Arena::ring() {
+void Arena::ring(int rank) {
   // With the fetch_add of a sleeper, both sequentially consistent: either it sees the change, or it
   // is seen here.
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (header_->sleepers.load() == 0) return;
-  header_->doorbell.fetch_add(1);
-  syscall(SYS_futex, &header_->doorbell, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
+  RankBlock& b = block(rank);
+  if (b.sleepers.load() == 0) return;
+  b.doorbell.fetch_add(1);
+  syscall(SYS_futex, &b.doorbell, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
+}
+
+void Arena::ring_all() {
+  for (int r = 0; r < size(); ++r) ring(r);
 }
 
 void Arena::sleep_while(uint32_t doorbell) const {
   const timespec most{0, 50'000'000};
-  syscall(SYS_futex, &header_->doorbell, FUTEX_WAIT, doorbell, &most, nullptr, 0);
+  syscall(SYS_futex, &mine().doorbell, FUTEX_WAIT, doorbell, &most, nullptr, 0);
 }
 
 void Arena::beat() { mine().beat_ms.store(clock_ms(), std::memory_order_relaxed); }
@@ -180,7 +200,7 @@ void Arena::put_error(const std::string& text) {
   if (!header_->broken.compare_exchange_strong(none, 1)) return;
   write_text(header_->error, sizeof header_->error, header_->error_length, text);
   header_->broken.store(2, std::memory_order_release);
-  ring();
+  ring_all();
 }
 
 void Arena::fail(const std::string& text) {
@@ -193,7 +213,7 @@ void Arena::leave(const std::string& error) {
   if (memory_ == nullptr) return;
   if (!error.empty()) write_text(mine().error, sizeof mine().error, mine().error_length, error);
   mine().state.store(static_cast<uint32_t>(error.empty() ? RankState::Left : RankState::Failed));
-  ring();
+  ring_all();
 }
 
 bool Arena::has_died(int rank) const {

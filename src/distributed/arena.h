@@ -22,6 +22,8 @@ struct alignas(64) RankBlock {
   std::atomic<int64_t> beat_ms;       // when it last gave a sign of life
   std::atomic<int64_t> in_python_ms;  // since when it has been in no call; 0 while it is in one
   int32_t process;
+  std::atomic<uint32_t> doorbell;  // futex; rung when something has changed and a thread sleeps
+  std::atomic<uint32_t> sleepers;
   // Calls with an even and an odd number: a rank begins a call only when all have read its last but
   // one.
   alignas(64) CallRecord calls[2];
@@ -32,19 +34,16 @@ struct alignas(64) RankBlock {
 
 struct alignas(64) ArenaHeader {
   std::atomic<uint64_t> key;
-  std::atomic<uint32_t> doorbell;  // futex; rung when something has changed and someone sleeps
-  std::atomic<uint32_t> sleepers;
   std::atomic<uint32_t> broken;  // 1 while a rank writes the error below, 2 when it is there
   std::atomic<uint32_t> error_length;
   char error[8 * 1024];
 };
 
-// A stream of bytes from one rank to another.
+// The head of a stream of bytes from one rank to another; its ring of bytes follows.
 struct alignas(64) Channel {
-  static constexpr uint64_t capacity = 128 * 1024 - 128;
   alignas(64) std::atomic<uint64_t> written;
   alignas(64) std::atomic<uint64_t> read;
-  std::byte bytes[capacity];
+  std::byte* bytes() { return reinterpret_cast<std::byte*>(this + 1); }
 };
 
 class Arena {
@@ -67,12 +66,14 @@ class Arena {
   }
   size_t slot_bytes() const { return slot_bytes_; }
   Channel& channel(int from, int to) const {
-    return channels_[static_cast<size_t>(from) * static_cast<size_t>(size()) +
-                     static_cast<size_t>(to)];
+    const size_t i = static_cast<size_t>(from) * static_cast<size_t>(size());
+    return *reinterpret_cast<Channel*>(channels_ + (i + static_cast<size_t>(to)) * channel_bytes_);
   }
+  size_t channel_capacity() const { return channel_bytes_ - sizeof(Channel); }
 
-  // Wakes ranks that sleep. Called after a change that others may wait for.
-  void ring();
+  // Wake threads that sleep. Called after a change that they may wait for.
+  void ring(int rank);
+  void ring_all();
   // Waits until ready() is true; throws when that can never be, when the timeout has passed or the
   // user interrupts. `awaited` says which ranks are waited for, `call` what for.
   template <class Ready, class Awaited>
@@ -126,11 +127,11 @@ class Arena {
   }
   template <class Ready>
   bool sleep_until_rung(Ready&& ready) const {
-    header_->sleepers.fetch_add(1);
-    const uint32_t before = header_->doorbell.load();
+    mine().sleepers.fetch_add(1);
+    const uint32_t before = mine().doorbell.load();
     const bool done = ready();
     if (!done) sleep_while(before);
-    header_->sleepers.fetch_sub(1);
+    mine().sleepers.fetch_sub(1);
     return done || ready();
   }
   void sleep_while(uint32_t doorbell) const;
@@ -146,13 +147,13 @@ class Arena {
   bool has_died(int rank) const;
 
   const EngineOptions options_;
-  size_t bytes_ = 0, slot_bytes_ = 0;
+  size_t bytes_ = 0, slot_bytes_ = 0, channel_bytes_ = 0;
   std::byte* memory_ = nullptr;
   int descriptor_ = -1;
   ArenaHeader* header_ = nullptr;
   RankBlock* blocks_ = nullptr;
   std::byte* slots_ = nullptr;
-  Channel* channels_ = nullptr;
+  std::byte* channels_ = nullptr;
   std::vector<int> process_descriptors_;
   std::atomic<bool> aborted_{false};
   int spins_ = 0;

@@ -91,26 +91,29 @@ class LocalEngine final : public Engine {
   // round_ when it has read. The first meeting of a call compares what the ranks called.
   void meet(const Collective& call) {
     const uint32_t target = round_ + 1;
-    arena_.mine().arrived.store(target, std::memory_order_release);
-    arena_.ring();
-    int waiting_for = 0;
-    arena_.wait(
-        call.record,
-        [&] {
-          while (waiting_for < size() && has_arrived(waiting_for, target)) ++waiting_for;
-          return waiting_for == size();
-        },
-        [&] {
-          std::vector<int> missing;
-          for (int r = 0; r < size(); ++r)
-            if (!has_arrived(r, target)) missing.push_back(r);
-          return missing;
-        });
+    // Of ranks that come at once, the last one sees that all are there, and wakes those that sleep.
+    arena_.mine().arrived.store(target, std::memory_order_seq_cst);
+    int seen = 0;
+    const auto all_arrived = [&] {
+      while (seen < size() && has_arrived(seen, target)) ++seen;
+      return seen == size();
+    };
+    if (all_arrived())
+      arena_.ring_all();
+    else
+      arena_.wait(call.record, all_arrived, [&] { return missing(target); });
     if (!compared_) compare();
   }
 
+  std::vector<int> missing(uint32_t target) const {
+    std::vector<int> ranks;
+    for (int r = 0; r < size(); ++r)
+      if (!has_arrived(r, target)) ranks.push_back(r);
+    return ranks;
+  }
+
   bool has_arrived(int r, uint32_t target) const {
-    return static_cast<int32_t>(arena_.block(r).arrived.load(std::memory_order_acquire) - target) >=
+    return static_cast<int32_t>(arena_.block(r).arrived.load(std::memory_order_seq_cst) - target) >=
            0;
   }
 

@@ -9,25 +9,25 @@ namespace facula::distributed {
 namespace {
 
 // Copies as many bytes as there is room for, or as there are; returns their number.
-size_t put(Channel& c, const void* from, size_t bytes, bool whole = false) {
+size_t put(Channel& c, size_t capacity, const void* from, size_t bytes, bool whole = false) {
   const uint64_t written = c.written.load(std::memory_order_relaxed);
-  const uint64_t room = Channel::capacity - (written - c.read.load(std::memory_order_acquire));
+  const uint64_t room = capacity - (written - c.read.load(std::memory_order_acquire));
   const size_t n = std::min<size_t>(bytes, room);
   if (n == 0 || (whole && n < bytes)) return 0;
-  const size_t at = written % Channel::capacity, first = std::min(n, Channel::capacity - at);
-  std::memcpy(c.bytes + at, from, first);
-  std::memcpy(c.bytes, static_cast<const std::byte*>(from) + first, n - first);
+  const size_t at = written % capacity, first = std::min(n, capacity - at);
+  std::memcpy(c.bytes() + at, from, first);
+  std::memcpy(c.bytes(), static_cast<const std::byte*>(from) + first, n - first);
   c.written.store(written + n, std::memory_order_release);
   return n;
 }
 
-size_t get(Channel& c, void* to, size_t bytes, bool whole = false) {
+size_t get(Channel& c, size_t capacity, void* to, size_t bytes, bool whole = false) {
   const uint64_t read = c.read.load(std::memory_order_relaxed);
   const size_t n = std::min<size_t>(bytes, c.written.load(std::memory_order_acquire) - read);
   if (n == 0 || (whole && n < bytes)) return 0;
-  const size_t at = read % Channel::capacity, first = std::min(n, Channel::capacity - at);
-  std::memcpy(to, c.bytes + at, first);
-  std::memcpy(static_cast<std::byte*>(to) + first, c.bytes, n - first);
+  const size_t at = read % capacity, first = std::min(n, capacity - at);
+  std::memcpy(to, c.bytes() + at, first);
+  std::memcpy(static_cast<std::byte*>(to) + first, c.bytes(), n - first);
   c.read.store(read + n, std::memory_order_release);
   return n;
 }
@@ -75,10 +75,10 @@ bool Messages::move() {
   if (arena_.is_broken()) return false;
   bool moved = false;
   for (int r = 0; r < arena_.size(); ++r) {
-    moved |= write(r);
-    moved |= read(r);
+    const bool wrote = write(r), took = read(r);
+    if (wrote || took) arena_.ring(r);
+    moved |= wrote || took;
   }
-  if (moved) arena_.ring();
   return moved;
 }
 
@@ -88,12 +88,14 @@ bool Messages::write(int to) {
   while (!queue.empty()) {
     Message& m = messages_[queue.front()];
     Channel& channel = arena_.channel(arena_.rank(), to);
+    const size_t capacity = arena_.channel_capacity();
     if (m.moved < 0) {
-      if (put(channel, &m.record, sizeof m.record, true) == 0) return moved;
+      if (put(channel, capacity, &m.record, sizeof m.record, true) == 0) return moved;
       m.moved = 0;
     }
     const int64_t left = bytes_of(m.record) - m.moved;
-    m.moved += static_cast<int64_t>(put(channel, m.from + m.moved, static_cast<size_t>(left)));
+    m.moved +=
+        static_cast<int64_t>(put(channel, capacity, m.from + m.moved, static_cast<size_t>(left)));
     moved = true;
     if (m.moved < bytes_of(m.record)) return moved;
     m.done = true;
@@ -111,8 +113,8 @@ bool Messages::read(int from) {
     std::byte* to = in.receive ? messages_[in.receive].to : in.kept.data();
     const int64_t left = bytes_of(in.record) - in.moved;
     if (left > 0) {
-      const size_t n =
-          get(arena_.channel(from, arena_.rank()), to + in.moved, static_cast<size_t>(left));
+      const size_t n = get(arena_.channel(from, arena_.rank()), arena_.channel_capacity(),
+                           to + in.moved, static_cast<size_t>(left));
       in.moved += static_cast<int64_t>(n);
       moved |= n > 0;
       if (in.moved < bytes_of(in.record)) return moved;
@@ -124,7 +126,9 @@ bool Messages::read(int from) {
 
 bool Messages::begin_incoming(int from) {
   CallRecord record;
-  if (get(arena_.channel(from, arena_.rank()), &record, sizeof record, true) == 0) return false;
+  if (get(arena_.channel(from, arena_.rank()), arena_.channel_capacity(), &record, sizeof record,
+          true) == 0)
+    return false;
   auto in = std::make_unique<Incoming>();
   in->record = record;
   in->receive = matching_receive(from, record);
