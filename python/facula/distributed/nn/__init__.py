@@ -1,9 +1,10 @@
-"""Communication with derivatives: this build has no process group."""
+"""Collectives with derivatives."""
 
 from facula.distributed.nn.functional import (
     all_gather,
     all_reduce,
     all_to_all,
+    all_to_all_single,
     broadcast,
     gather,
     reduce,
@@ -15,6 +16,7 @@ __all__ = [
     "all_gather",
     "all_reduce",
     "all_to_all",
+    "all_to_all_single",
     "broadcast",
     "gather",
     "reduce",
