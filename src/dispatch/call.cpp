@@ -77,6 +77,7 @@ void check_out_without_gradient(const OpCall& c) {
 // A layer that wants an implicit composite whole: one with a rule for it, or a registration.
 bool wanted_whole(const OpCall& c) {
   const OpRecord& r = *c.op->record;
+  if (c.layers.has(Layer::PreAutogradTrace)) return true;
   if (c.layers.has(Layer::Autocast) && autocast_class(c) != Autocast::None) return true;
   if (c.layers.has(Layer::Transforms) && r.batch) return true;
   if (c.layers.has(Layer::Layout) && c.op->layout_kernels.load(std::memory_order_relaxed))

@@ -11,6 +11,7 @@
 #include "bindings/modes/overrides.h"
 #include "bindings/tensor/tensor_members.h"
 #include "dispatch/modes_watch.h"
+#include "transforms/layers.h"
 
 namespace facula::python {
 namespace {
@@ -150,7 +151,8 @@ LayerSet above_dispatch() {
 // --- modes
 
 struct PythonMode final : DispatchMode {
-  explicit PythonMode(PyObject* m) : mode(Py_NewRef(m)) {}
+  explicit PythonMode(PyObject* m, bool above = false)
+      : mode(Py_NewRef(m)), above_autograd(above) {}
   ~PythonMode() override { Py_DECREF(mode); }
   void handle(OpCall& c) override {
     HoldGil gil;
@@ -158,15 +160,18 @@ struct PythonMode final : DispatchMode {
     std::vector<Object> subclasses;
     for (int i = 0; i < c.info->args; ++i) note_subclasses(c.args[i], subclasses);
     const Object types = types_of(subclasses);
-    const ExcludeLayers below(above_dispatch());
+    // What a mode above autograd calls is differentiated as ever.
+    const ExcludeLayers below(above_autograd ? LayerSet() : above_dispatch());
     const Object r = ask(mode, c, types, p, true);
     if (!r) nobody_took(c, types);
     store_results(c, r.get());
   }
   PyObject* mode;
+  bool above_autograd;
 };
 
 bool python_mode_is_on() {
+  if (thread_state.pre_autograd_modes) return true;
   for (const DispatchMode* m = thread_state.modes; m; m = m->below)
     if (dynamic_cast<const PythonMode*>(m)) return true;
   return false;
@@ -181,6 +186,18 @@ Object pop(PyObject*, PyObject*) {
   check(dynamic_cast<PythonMode*>(thread_state.modes) != nullptr,
         "the innermost dispatch mode is not one of Python's");
   const std::unique_ptr<PythonMode> m(static_cast<PythonMode*>(pop_mode()));
+  return Object::share(m->mode);
+}
+// The same for the stack above autograd, whose modes see composite operators whole.
+Object push_above_autograd(PyObject*, PyObject* mode) {
+  program_is_seen = &python_mode_is_on;
+  push_pre_autograd_mode(new PythonMode(mode, true));
+  return none();
+}
+Object pop_above_autograd(PyObject*, PyObject*) {
+  check(dynamic_cast<PythonMode*>(thread_state.pre_autograd_modes) != nullptr,
+        "the innermost dispatch mode above autograd is not one of Python's");
+  const std::unique_ptr<PythonMode> m(static_cast<PythonMode*>(pop_pre_autograd_mode()));
   return Object::share(m->mode);
 }
 Object depth(PyObject*, PyObject*) {
@@ -221,6 +238,8 @@ PyMethodDef functions[] = {
     {"_register_torch_dispatch_rule", guarded<set_rule>, METH_VARARGS, nullptr},
     {"_push_dispatch_mode", guarded<push>, METH_O, nullptr},
     {"_pop_dispatch_mode", guarded<pop>, METH_NOARGS, nullptr},
+    {"_push_dispatch_mode_above_autograd", guarded<push_above_autograd>, METH_O, nullptr},
+    {"_pop_dispatch_mode_above_autograd", guarded<pop_above_autograd>, METH_NOARGS, nullptr},
     {"_dispatch_mode_depth", guarded<depth>, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 

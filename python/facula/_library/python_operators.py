@@ -63,3 +63,76 @@ def _lift(self):
 @_operator("lift_fresh_copy(Tensor self) -> Tensor")
 def _lift_fresh_copy(self):
     return self.detach().clone()
+
+
+@_operator("detach_(Tensor(a!) self) -> Tensor(a!)")
+def _detach_(self):
+    return self.detach_()
+
+
+@_operator("sym_size.int(Tensor self, int dim) -> SymInt")
+def _sym_size(self, dim):
+    return self.shape[dim]
+
+
+@_operator("sym_stride.int(Tensor self, int dim) -> SymInt")
+def _sym_stride(self, dim):
+    return self.stride(dim)
+
+
+@_operator("_assert_scalar(Scalar self, str assert_msg) -> ()")
+def _assert_scalar(self, assert_msg):
+    if not self:
+        raise RuntimeError(assert_msg)
+
+
+@_operator("sym_constrain_range(Scalar size, *, int? min=None, int? max=None) -> ()")
+@_operator("sym_constrain_range_for_size(Scalar size, *, int? min=None, int? max=None) -> ()")
+def _sym_constrain_range(size, *, min=None, max=None):
+    if (min is not None and size < min) or (max is not None and size > max):
+        raise RuntimeError(
+            f"sym_constrain_range(): expected a number in [{min}, {max}]; got {size}"
+        )
+
+
+@_operator(
+    "_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, "
+    "ScalarType? dtype=None, *, Device? device=None, Layout? layout=None) -> ()"
+)
+def _assert_tensor_metadata(a, size=None, stride=None, dtype=None, *, device=None, layout=None):
+    wanted = {"size": size, "stride": stride, "dtype": dtype, "device": device, "layout": layout}
+    found = {
+        "size": list(a.shape),
+        "stride": list(a.stride()) if stride is not None else None,
+        "dtype": a.dtype,
+        "device": a.device,
+        "layout": a.layout,
+    }
+    for name, value in wanted.items():
+        if value is not None and value != found[name]:
+            raise RuntimeError(
+                f"_assert_tensor_metadata(): expected {name} {value}; got {found[name]}"
+            )
+
+
+def _kept_whole(schema):
+    """Define an operator that traces below autograd see as it is."""
+
+    def register(kernel):
+        _library.impl(_library.define(schema), kernel, "CompositeExplicitAutograd")
+        return kernel
+
+    return register
+
+
+@_kept_whole(
+    "_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, "
+    "Tensor running_mean, Tensor running_var, bool training, float momentum, float eps) "
+    "-> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)"
+)
+def _batch_norm_functional(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    mean, var = running_mean.clone(), running_var.clone()
+    results = facula.ops.aten._native_batch_norm_legit.default(
+        input, weight, bias, mean, var, training, momentum, eps
+    )
+    return (*results, mean, var)

@@ -151,10 +151,27 @@ def test_values_in_meta_are_fake():
 def test_what_is_not_there_says_so():
     with pytest.raises(NotImplementedError, match="symbolic"):
         make_fx(lambda x: x, tracing_mode="symbolic")
-    with pytest.raises(NotImplementedError, match="pre_dispatch"):
-        make_fx(lambda x: x, pre_dispatch=True)
     with pytest.raises(AssertionError, match="tracing_mode"):
         make_fx(lambda x: x, tracing_mode="other")
+
+
+def test_composites_are_whole_before_dispatch():
+    layers = facula.nn.Sequential(facula.nn.Linear(4, 3), facula.nn.Dropout())
+
+    def program(x):
+        return layers(x) + facula.tensor([1.0, 2.0, 3.0])
+
+    traced = make_fx(program, pre_dispatch=True)(facula.ones(2, 4))
+    assert [str(n.target) for n in traced.graph.nodes if n.op == "call_function"] == [
+        "aten.linear.default",
+        "aten.dropout.default",
+        "aten.lift_fresh_copy.default",
+        "aten.detach_.default",
+        "aten.add.Tensor",
+    ]
+    x = facula.ones(2, 4, requires_grad=True)
+    traced(x).sum().backward()
+    assert x.grad is not None
 
 
 def test_thunks_are_made_at_once_outside_of_traces():

@@ -153,7 +153,7 @@ def snapshot_fake(val, include_real=False):
         )
 
 
-_ABOVE_KERNELS = ("Modes", "Autograd", "Transforms", "Autocast")
+_ABOVE_KERNELS = ("Modes", "Autograd", "PreAutogradTrace", "Transforms", "Autocast")
 
 
 @functools.lru_cache(None)

@@ -59,6 +59,17 @@ def _factory_options(func, kwargs):
     return known | {name: value for name, value in filled.items() if name not in known}
 
 
+def _without_cudnn(func, args):
+    """The arguments with False for the question whether cuDNN may be used: it is not there."""
+    arguments = func._schema.arguments
+    where = [i for i, a in enumerate(arguments) if a.name in ("cudnn_enable", "cudnn_enabled")]
+    if not where:
+        return args
+    filled = list(args) + [a.default_value for a in arguments[len(args) : where[0] + 1]]
+    filled[where[0]] = False
+    return tuple(filled)
+
+
 def as_recorded(func, args, kwargs, detach_is_alias=True):
     """The call as a graph has it.
 
@@ -74,7 +85,12 @@ def as_recorded(func, args, kwargs, detach_is_alias=True):
         return func, args, kwargs
     if func is facula.ops.aten.detach.default and detach_is_alias:
         return facula.ops.aten.alias.default, args, kwargs
+    name = func.overloadpacket.__name__
+    if name.endswith("_norm"):
+        args = _without_cudnn(func, args)
+    if name == "to" and list(kwargs) == ["dtype"]:
+        return facula.ops.aten.to.dtype, (*args, kwargs["dtype"]), {}
     numbers = _numbers_for_tensors(func, args)
-    if numbers and func.overloadpacket.__name__.rstrip("_") not in _NUMBERS_ARE_TENSORS:
+    if numbers and name.rstrip("_") not in _NUMBERS_ARE_TENSORS:
         return _overload_for_numbers(func, numbers), args, kwargs
     return func, args, _factory_options(func, kwargs)

@@ -11,10 +11,12 @@ import contextlib
 import contextvars
 import functools
 import inspect
+import threading
 
 import facula
 from facula import _C
 from facula._symbolic import SymBool, SymFloat, SymInt
+from facula.fx._codegen import _snake_case
 from facula.fx.experimental._proxies import (  # noqa: F401  (names that PyTorch has here)
     PythonKeyTracer,
     _GraphAppendingTracerEx,
@@ -59,6 +61,7 @@ __all__ = [
 py_sym_types = (SymInt, SymFloat, SymBool)
 CONSTANT_NUMEL_LIMIT = 1  # of a constant whose value may be asked for while it is traced
 
+_thread = threading.local()
 _current_table = contextvars.ContextVar("decomposition_table", default=None)
 
 
@@ -190,13 +193,15 @@ def proxy_call(proxy_mode, func, pre_dispatch, args, kwargs):
         value = _value_of_constant(func, leaves, spec, tracer, proxy_mode)
         if value is not NotImplemented:
             return value
+    if pre_dispatch and func.overloadpacket is facula.ops.aten.to:
+        _note_metadata(tracer, args[0])
     proxy_args, proxy_kwargs = tree_map(tracer.unwrap_proxy, (named_args, named_kwargs))
     proxy = tracer.create_proxy(
         "call_function",
         named,
         proxy_args,
         proxy_kwargs,
-        name=named.overloadpacket.__name__,
+        name=_snake_case(named.overloadpacket.__name__),
     )
     constant = None
     result = func(*args, **kwargs)
@@ -214,6 +219,18 @@ def proxy_call(proxy_mode, func, pre_dispatch, args, kwargs):
     return result
 
 
+def _note_metadata(tracer, tensor):
+    """A check of what a conversion is given, which decides whether it copies."""
+    metadata = {"dtype": tensor.dtype, "device": tensor.device, "layout": tensor.layout}
+    tracer.create_proxy(
+        "call_function",
+        facula.ops.aten._assert_tensor_metadata.default,
+        (tracer.unwrap_proxy(tensor),),
+        metadata,
+        name="_assert_tensor_metadata_default",
+    )
+
+
 def _writes(func):
     return any(argument.is_write for argument in func._schema.arguments)
 
@@ -227,7 +244,7 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
     Args:
         tracer (PythonKeyTracer): has the graph and the proxies.
         tracing_mode (str): "real" or "fake".
-        pre_dispatch (bool): not supported.
+        pre_dispatch (bool): record calls above autograd, where composite operators are whole.
         decomposition_table (dict): OpOverload to a function that is traced in its place.
     """
 
@@ -244,13 +261,31 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         self.tracer, self.tracing_mode, self.pre_dispatch = tracer, tracing_mode, pre_dispatch
         self.decomposition_table = decomposition_table
         self._error_on_data_dependent_ops = _error_on_data_dependent_ops
-        self.enable_tracing, self.detach_is_alias = True, True
+        self.enable_tracing, self.detach_is_alias = True, not pre_dispatch
+        self._is_at_work = False
+
+    def __enter__(self):
+        if not self.pre_dispatch:
+            return super().__enter__()
+        _C._push_dispatch_mode_above_autograd(self)
+        _modes_above_autograd().append(self)
+        return self
+
+    def __exit__(self, *exception):
+        if not self.pre_dispatch:
+            return super().__exit__(*exception)
+        _modes_above_autograd().pop()
+        _C._pop_dispatch_mode_above_autograd()
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         if not self.enable_tracing:
             return func(*args, **kwargs)
-        return proxy_call(self, func, self.pre_dispatch, args, kwargs)
+        before, self._is_at_work = self._is_at_work, True
+        try:
+            return proxy_call(self, func, self.pre_dispatch, args, kwargs)
+        finally:
+            self._is_at_work = before
 
     @classmethod
     def is_infra_mode(cls):
@@ -274,7 +309,16 @@ class _ConstantsMode(TorchFunctionMode):
         return _lifted(self._mode, result)
 
 
+def _modes_above_autograd():
+    """This thread's modes that record above autograd, the innermost last."""
+    if not hasattr(_thread, "modes"):
+        _thread.modes = []
+    return _thread.modes
+
+
 def _is_on(mode):
+    if mode.pre_dispatch:
+        return not mode._is_at_work and any(one is mode for one in _modes_above_autograd())
     return any(one is mode for one in _get_current_dispatch_mode_stack())
 
 
@@ -284,6 +328,10 @@ def _lifted(mode, constant):
 
     tracer, op = mode.tracer, facula.ops.aten.lift_fresh_copy.default
     proxy = tracer.create_proxy("call_function", op, (constant,), {}, name="lift_fresh_copy")
+    if mode.pre_dispatch:
+        set_meta(proxy, constant)
+        detach = facula.ops.aten.detach_.default
+        proxy = tracer.create_proxy("call_function", detach, (proxy,), {}, name="detach_")
     requires_grad = constant.requires_grad
     with _no_modes(), facula.no_grad():
         value = constant.detach().clone()
@@ -300,7 +348,7 @@ def get_innermost_proxy_mode():
         >>> get_innermost_proxy_mode() is None
         True
     """
-    for mode in reversed(_get_current_dispatch_mode_stack()):
+    for mode in reversed(_modes_above_autograd() + _get_current_dispatch_mode_stack()):
         if isinstance(mode, ProxyTorchDispatchMode):
             return mode
     return None
@@ -490,10 +538,13 @@ def _is_flat(args):
 class _MakefxTracer:
     """One run of make_fx: the modes that it enters and the module that it gives."""
 
-    def __init__(self, table, tracing_mode, allow_non_fake_inputs, error_on_data):
+    def __init__(
+        self, table, tracing_mode, allow_non_fake_inputs, error_on_data, pre_dispatch=False
+    ):
         self.tracer = PythonKeyTracer()
         self.table, self.tracing_mode = table, tracing_mode
         self.allow_non_fake_inputs, self.error_on_data = allow_non_fake_inputs, error_on_data
+        self.pre_dispatch = pre_dispatch
 
     def _fake_arguments(self, args):
         known = {}
@@ -511,6 +562,7 @@ class _MakefxTracer:
         mode = ProxyTorchDispatchMode(
             self.tracer,
             self.tracing_mode,
+            self.pre_dispatch,
             _error_on_data_dependent_ops=self.error_on_data,
             decomposition_table=self.table,
         )
@@ -586,14 +638,14 @@ def make_fx(
         decomposition_table (dict): OpOverload to a function that is traced in its place.
         tracing_mode (str): "real" runs `f`; "fake" computes shapes alone.
         _allow_non_fake_inputs (bool): with "fake", whether tensors from elsewhere are taken.
-        pre_dispatch (bool): record calls before autograd sees them: not supported.
+        pre_dispatch (bool): record calls above autograd, where composite operators are whole.
         _error_on_data_dependent_ops (bool): raise where a number is read out of a tensor.
 
     Returns:
         callable: gives a GraphModule; `meta["val"]` of its nodes are fake tensors.
 
     Raises:
-        NotImplementedError: tracing_mode="symbolic", or pre_dispatch.
+        NotImplementedError: tracing_mode="symbolic".
         RuntimeError: `f` asks for a number out of a tensor that depends on its arguments.
 
     Example:
@@ -609,8 +661,6 @@ def make_fx(
         raise NotImplementedError(
             "make_fx(): tracing_mode='symbolic' is not there yet; sizes in graphs are plain numbers"
         )
-    if pre_dispatch:
-        raise NotImplementedError("make_fx(): pre_dispatch=True is not there yet")
 
     @functools.wraps(f)
     def wrapped(*args):
@@ -619,6 +669,7 @@ def make_fx(
             tracing_mode,
             _allow_non_fake_inputs,
             _error_on_data_dependent_ops,
+            pre_dispatch,
         )
         return run.trace(f, args)
 

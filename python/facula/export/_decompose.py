@@ -1,0 +1,191 @@
+"""Exported programs taken apart: functional graphs of the operators that a table leaves."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+
+import facula
+from facula import _C
+from facula.export.graph_signature import (
+    ExportGraphSignature,
+    InputKind,
+    OutputKind,
+    OutputSpec,
+    TensorArgument,
+)
+from facula.fx import traceback as fx_traceback
+from facula.fx.experimental.proxy_tensor import (
+    ProxyTorchDispatchMode,
+    PythonKeyTracer,
+    _ConstantsMode,
+    decompose,
+    disable_proxy_modes_tracing,
+    set_meta,
+    track_tensor_tree,
+)
+from facula.fx.graph_module import GraphModule
+from facula.fx.interpreter import Interpreter
+
+_CHANGES = {
+    InputKind.PARAMETER: OutputKind.PARAMETER_MUTATION,
+    InputKind.BUFFER: OutputKind.BUFFER_MUTATION,
+    InputKind.USER_INPUT: OutputKind.USER_INPUT_MUTATION,
+}
+
+
+def decomposed(program, table):
+    """The program with its operators taken apart by a table, without in-place changes.
+
+    Args:
+        program (ExportedProgram): stays as it is.
+        table (dict): OpOverload to a function that is traced in its place.
+
+    Returns:
+        ExportedProgram
+    """
+    tracer = PythonKeyTracer()
+    placeholders = [n for n in program.graph.nodes if n.op == "placeholder"]
+    values = _arguments(tracer, placeholders)
+    results, changed = _run_functional(program, tracer, values, table)
+    specs = copy.deepcopy(program.graph_signature.input_specs)
+    outputs, changes = _changes(tracer, specs, changed)
+    outputs += [_node_of(tracer, value) for value in results]
+    output = tracer.graph.output(tuple(outputs))
+    _remove_passing(tracer.graph)
+    _remove_unused(tracer.graph)
+    for change, node in zip(changes, output.args[0], strict=False):
+        change.arg.name = node.name
+    results = output.args[0][len(changes) :]
+    kept = _renamed_results(program.graph_signature.output_specs, results)
+    signature = ExportGraphSignature(specs, changes + kept)
+    module = GraphModule(tracer.root, tracer.graph)
+    made = program._update(module, signature)
+    made._dialect = "ATEN"
+    return made
+
+
+def _arguments(tracer, placeholders):
+    values = []
+    with disable_proxy_modes_tracing():
+        for node in placeholders:
+            proxy = tracer.create_proxy("placeholder", node.target, (), {}, name=node.name)
+            proxy.node.meta = dict(node.meta)
+            value = node.meta.get("val")
+            if isinstance(value, facula.Tensor):
+                value = _C._make_fake(value.detach())
+                track_tensor_tree(value, proxy, constant=None, tracer=tracer)
+            else:
+                set_meta(proxy, value)
+            values.append(value)
+    return values
+
+
+def _run_functional(program, tracer, values, table):
+    """Run the graph on functional tensors; gives results, and the new value of what it changes."""
+    mode = ProxyTorchDispatchMode(tracer, "fake", decomposition_table=table)
+    mode.detach_is_alias = True
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(facula.no_grad())
+        stack.enter_context(_C._FakeMode(True))
+        stack.enter_context(decompose(table))
+        stack.enter_context(fx_traceback.preserve_node_meta())
+        stack.enter_context(mode)
+        stack.enter_context(_ConstantsMode(mode))
+        tensors = [v for v in values if isinstance(v, facula.Tensor)]
+        wrapped = _C._to_functional_tensors(tensors)
+        by_value = {id(v): w for v, w in zip(tensors, wrapped, strict=True)}
+        before = [_C._from_functional_tensor(t) for t in wrapped]
+        with _C._functionalize_mode(False):
+            given = [by_value.get(id(v), v) for v in values]
+            results = _Parts(program.graph_module).run(*given)
+        after = [_C._from_functional_tensor(t) for t in wrapped]
+        results = [_plain(value) for value in results]
+    changed = {
+        id(value): new
+        for value, old, new in zip(tensors, before, after, strict=True)
+        if new is not old
+    }
+    return results, [changed.get(id(v)) for v in values]
+
+
+class _Parts(Interpreter):
+    """Runs a program with the parts that PyTorch's programs have for what writes or is random."""
+
+    def call_function(self, target, args, kwargs):
+        """Call an operator, or its parts."""
+        aten = facula.ops.aten
+        if target is aten.batch_norm.default and args[3] is not None:
+            return _batch_norm(*args)
+        if target is aten.dropout.default and args[2]:
+            return aten.native_dropout.default(*args)[0]
+        return super().call_function(target, args, kwargs)
+
+
+def _batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps, cudnn=False):
+    aten = facula.ops.aten
+    given = x, weight, bias, running_mean, running_var
+    if not training:
+        return aten._native_batch_norm_legit_no_training.default(*given, momentum, eps)[0]
+    functional = aten._native_batch_norm_legit_functional.default
+    result, _, _, mean, var = functional(*given, True, momentum, eps)
+    running_mean.copy_(mean)
+    running_var.copy_(var)
+    return result
+
+
+def _plain(value):
+    if isinstance(value, facula.Tensor) and _C._is_functional_tensor(value):
+        return _C._from_functional_tensor(value)
+    return value
+
+
+def _node_of(tracer, value):
+    return tracer.create_arg(tracer.unwrap_proxy(value))
+
+
+def _changes(tracer, specs, changed):
+    nodes, outputs = [], []
+    for spec, value in zip(specs, changed, strict=True):
+        if value is None:
+            continue
+        node = _node_of(tracer, value)
+        nodes.append(node)
+        target = spec.arg.name if spec.kind is InputKind.USER_INPUT else spec.target
+        outputs.append(OutputSpec(_CHANGES[spec.kind], TensorArgument(node.name), target))
+    return nodes, outputs
+
+
+def _renamed_results(specs, nodes):
+    kept = copy.deepcopy([s for s in specs if s.kind is OutputKind.USER_OUTPUT])
+    for spec, node in zip(kept, nodes, strict=True):
+        if isinstance(node, facula.fx.Node):
+            spec.arg.name = node.name
+    return kept
+
+
+def _remove_passing(graph):
+    """Take out nodes that give what they are given."""
+    aten = facula.ops.aten
+    for node in list(graph.nodes):
+        if node.target is aten.alias.default:
+            node.replace_all_uses_with(node.args[0])
+            graph.erase_node(node)
+        elif node.target is aten.copy.default and _is_same_kind(*node.args[:2]):
+            node.replace_all_uses_with(node.args[1])
+            graph.erase_node(node)
+
+
+def _is_same_kind(a, b):
+    a, b = a.meta.get("val"), b.meta.get("val")
+    return (
+        isinstance(a, facula.Tensor)
+        and isinstance(b, facula.Tensor)
+        and (a.shape, a.dtype, a.stride()) == (b.shape, b.dtype, b.stride())
+    )
+
+
+def _remove_unused(graph):
+    from facula._functorch._aot_autograd.program import has_effect
+
+    graph.eliminate_dead_code(has_effect)

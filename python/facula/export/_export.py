@@ -1,0 +1,151 @@
+"""export: runs a module once and makes an ExportedProgram of what it calls."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+
+import facula
+from facula.export import _names, _trace
+from facula.export.exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature
+from facula.fx._pytree import register_pytree_flatten_spec
+from facula.utils import _pytree as pytree
+
+
+def _user_error(message):
+    from facula._dynamo.exc import UserError
+
+    return UserError(message)
+
+
+def export(
+    mod,
+    args,
+    kwargs=None,
+    *,
+    dynamic_shapes=None,
+    strict=False,
+    preserve_module_call_signature=(),
+    prefer_deferred_runtime_asserts_over_guards=False,
+):
+    """A module's program for arguments like these.
+
+    `forward` runs once, on tensors without data; every operator that it calls becomes a node.
+    In-place changes stay in the graph; parameters, buffers and constants are inputs of it.
+
+    Args:
+        mod (Module): the program.
+        args (tuple): what it is called with.
+        kwargs (dict | None): by name.
+        dynamic_shapes (dict | tuple | None): the dimensions whose sizes may differ.
+        strict (bool): makes no difference.
+        preserve_module_call_signature (tuple[str]): modules whose calls `unflatten` keeps.
+        prefer_deferred_runtime_asserts_over_guards (bool): makes no difference.
+
+    Returns:
+        ExportedProgram
+
+    Raises:
+        ValueError: `mod` is no Module; `forward` gives the module other tensors.
+        facula._dynamo.exc.UserError: `args` is no tuple; the sizes are not what was asked for.
+        GuardOnDataDependentSymNode: Python branches on a value that the tensors' data decides.
+
+    Example:
+        >>> program = facula.export.export(facula.nn.Linear(2, 1), (facula.ones(3, 2),))
+        >>> [str(node.target) for node in program.graph.nodes]
+        ['p_weight', 'p_bias', 'input', 'aten.linear.default', 'output']
+    """
+    if not isinstance(mod, facula.nn.Module):
+        raise ValueError(f"export(): expected a Module; got {type(mod).__name__}")
+    if isinstance(mod, facula.jit.ScriptModule):
+        raise ValueError("export(): expected a Module in Python; got a ScriptModule")
+    if not isinstance(args, tuple):
+        raise _user_error(f"export(): expected args as a tuple; got {type(args).__name__}")
+    kwargs = dict(kwargs or {})
+    arguments = _bound(mod, args, kwargs)
+    names = _names.of_arguments(arguments)
+    if dynamic_shapes is not None:
+        raise NotImplementedError("export(): dynamic_shapes= is not there yet")
+    traced = _trace.trace(mod, args, kwargs, names)
+    return _program(mod, args, kwargs, arguments, traced)
+
+
+def export_for_training(mod, args, kwargs=None, **options):
+    """The same as `export`, by its former name."""
+    return export(mod, args, kwargs, **options)
+
+
+def draft_export(mod, args, kwargs=None, **options):
+    """The same as `export`: there are no errors that it could put off.
+
+    Args:
+        mod, args, kwargs, options: as of `export`.
+    """
+    return export(mod, args, kwargs, **options)
+
+
+def _bound(mod, args, kwargs):
+    """The arguments by parameter, in the order of the graph's inputs.
+
+    Raises:
+        TypeError: forward() does not take them.
+    """
+    bound = inspect.signature(mod.forward).bind(*args, **kwargs)
+    parameters = bound.signature.parameters
+    by_name = {}
+    for name, value in bound.arguments.items():
+        kind = parameters[name].kind
+        if kind is inspect.Parameter.VAR_POSITIONAL:
+            by_name.update({f"{name}_{i}": one for i, one in enumerate(value)})
+        elif kind is not inspect.Parameter.VAR_KEYWORD and name not in kwargs:
+            by_name[name] = value
+    return by_name | kwargs
+
+
+def _program(mod, args, kwargs, arguments, traced):
+    signature = ModuleCallSignature(
+        inputs=[],
+        outputs=[],
+        in_spec=pytree.tree_structure((args, kwargs)),
+        out_spec=traced.out_spec,
+        forward_arg_names=list(arguments),
+    )
+    entries = [ModuleCallEntry("", signature)]
+    entries += [ModuleCallEntry(fqn) for fqn, _ in mod.named_modules() if fqn]
+    module = traced.graph_module
+    return ExportedProgram(
+        module,
+        module.graph,
+        traced.signature,
+        _state_of(traced.signature, mod),
+        {},
+        entries,
+        (args, kwargs),
+        traced.constants,
+    )
+
+
+def _state_of(signature, mod):
+    """Parameters, then the buffers that files keep."""
+    passing = set(signature.non_persistent_buffers)
+    state = {name: mod.get_parameter(name) for name in signature.parameters}
+    kept = (name for name in signature.buffers if name not in passing)
+    return state | {name: mod.get_buffer(name) for name in kept}
+
+
+def register_dataclass(cls, *, serialized_type_name=None):
+    """Let values of a dataclass be arguments and results of exported modules.
+
+    Args:
+        cls (type): a dataclass.
+        serialized_type_name (str | None): its name in files.
+
+    Raises:
+        ValueError: it is no dataclass.
+    """
+    if not dataclasses.is_dataclass(cls):
+        raise ValueError(f"register_dataclass(): expected a dataclass; got {cls!r}")
+    pytree.register_dataclass(cls, serialized_type_name=serialized_type_name)
+    register_pytree_flatten_spec(
+        cls, lambda value, spec: [getattr(value, name) for name in spec.context[0]]
+    )
