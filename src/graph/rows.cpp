@@ -253,14 +253,17 @@ void RowGroup::find_kept() {
     Step& s = steps_[i];
     s.last_use = nowhere;
     uint32_t inside = 1;
-    for (size_t j = i + 1; j < steps_.size(); ++j)
+    bool changed = false;  // by a later step, in memory
+    for (size_t j = i + 1; j < steps_.size(); ++j) {
+      changed |= steps_[j].call->writes() && (*steps_[j].out)->storage == (*s.out)->storage;
       for (int k = 0; k < steps_[j].inputs; ++k) {
         const Operand& o = steps_[j].in[k];
         if (o.step != static_cast<int>(i)) continue;
         s.last_use = static_cast<int>(j);
         inside += o.tensor->get() == s.out->get();
       }
-    s.kept = s.call->writes() || reaching_references(*s.out->get()) > inside ||
+    }
+    s.kept = s.call->writes() || changed || reaching_references(*s.out->get()) > inside ||
              reaching_references(*(*s.out)->storage) > 1;
   }
 }

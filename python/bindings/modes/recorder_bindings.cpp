@@ -57,11 +57,12 @@ void install_loop_compiler() {
   if (std::exchange(once, true)) return;
   loop_cache::install();
   if (loop_cache::has_library()) return;
-  const Object package = Object::take(PyImport_ImportModule("facula_compiler"));
-  const Object path =
-      Object::take(package ? PyObject_GetAttrString(package.get(), "library") : nullptr);
-  const char* text = path ? PyUnicode_AsUTF8(path.get()) : nullptr;
+  PyObject* package = PyImport_ImportModule("facula_compiler");
+  PyObject* path = package ? PyObject_GetAttrString(package, "library") : nullptr;
+  const char* text = path ? PyUnicode_AsUTF8(path) : nullptr;
   if (text) loop_cache::set_library(text);
+  Py_XDECREF(path);
+  Py_XDECREF(package);
   PyErr_Clear();
 }
 

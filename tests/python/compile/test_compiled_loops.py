@@ -1,6 +1,7 @@
 """Groups as machine code (codegen): eager's bits, the cache on disk, and what goes wrong there."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -222,6 +223,12 @@ def test_a_process_may_end_while_it_compiles(tmp_path):
     program = PROGRAM.partition("f = lambda")[0] + chains.replace("(lambda:", "(lambda k=k:")
     for _ in range(3):
         assert run_program(tmp_path, program) == []
+
+
+def test_a_compiled_function_runs_where_there_is_no_compiler(tmp_path):
+    package = tmp_path / "facula"
+    shutil.copytree(LIBRARY.parent, package, symlinks=True, ignore=lambda *_: [LIBRARY.name])
+    assert run_program(tmp_path, PYTHONPATH=str(tmp_path)) == [0, 0, 0, 0]
 
 
 def test_without_the_library_rows_go_on(tmp_path):

@@ -108,6 +108,26 @@ def test_a_long_row_is_summed_in_the_same_pass():
     assert counts["groups"] == 1 and counts["fused"] == 3, counts
 
 
+@pytest.mark.parametrize(
+    "make", [lambda x: x * 2, lambda x: x.clone(), lambda x: x.sum(-1), lambda x: x.exp()]
+)
+def test_what_is_changed_in_place_and_forgotten(make):
+    def f(x):
+        y = make(x + 1)
+        y.mul_(2)
+        z = y + 1
+        del y
+        return z
+
+    x = facula.randn(200, 100)
+    assert counted(f, x)[0].equal(f(x))
+
+    def forgotten(x):
+        make(x).mul_(3)
+
+    counted(forgotten, x)
+
+
 def test_what_nobody_needs_is_not_computed():
     def f(x):
         for _ in range(5):
