@@ -1,6 +1,7 @@
 // The extension module facula._C.
 #include "bindings/call/callable.h"
 #include "bindings/distributed/distributed_bindings.h"
+#include "bindings/distributed/store_bindings.h"
 #include "bindings/modes/overrides.h"
 #include "bindings/modes/recorder_bindings.h"
 #include "bindings/modes/transforms_bindings.h"
@@ -89,6 +90,7 @@ void fill(PyObject* module) {
   add_overridable(module);
   add_operator_table(module);
   add_distributed(module);
+  add_stores(module);
   add_function_module(module, "_nn");
   object_hooks.store(&object_hooks_in_python);
   python_hooks.store(&keep_hooks);

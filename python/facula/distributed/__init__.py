@@ -13,6 +13,7 @@ from facula.distributed.distributed_c10d import (  # noqa: F401
     _get_default_group,
     _rank_not_in_group,
 )
+from facula.distributed.rendezvous import register_rendezvous_handler, rendezvous  # noqa: F401
 
 
 def _is_spmd_types_available():

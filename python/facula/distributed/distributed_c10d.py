@@ -18,6 +18,7 @@ from facula.distributed._objects import _object_to_tensor, _tensor_to_object  # 
 from facula.distributed._process_group import *  # noqa: F403
 from facula.distributed._reduce_op import *  # noqa: F403
 from facula.distributed._reduce_op import _make_nccl_premul_sum  # noqa: F401
+from facula.distributed._store import *  # noqa: F403
 from facula.distributed._world import (  # noqa: F401
     Backend,
     BackendConfig,
@@ -133,26 +134,6 @@ class _Absent:
 
     def __init__(self, *args, **kwargs):
         raise _unavailable(f"{type(self).__name__}()")
-
-
-class Store(_Absent):
-    """Keys and values that processes share."""
-
-
-class TCPStore(Store):
-    """A store that is a server."""
-
-
-class FileStore(Store):
-    """A store that is a file."""
-
-
-class HashStore(Store):
-    """A store within a process."""
-
-
-class PrefixStore(Store):
-    """A store within a store."""
 
 
 class GradBucket(_Absent):
