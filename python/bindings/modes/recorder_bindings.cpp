@@ -5,6 +5,7 @@
 
 #include "bindings/module/gil.h"
 #include "codegen/loop_cache.h"
+#include "bindings/tensor/tensor_type.h"
 #include "core/pending.h"
 #include "dispatch/running_calls.h"
 #include "graph/recorder.h"
@@ -137,6 +138,33 @@ Object set_loop_sightings(PyObject*, PyObject* n) {
   return none();
 }
 
+// Makes `o` the object of a tensor that had another one.
+void become_object_of(PyObject* o, TensorImpl* t) {
+  kept(o)->impl = t;
+  t->python_object.store(o);
+}
+
+// Under the scheme of counts, C++ holds a reference to the object of a tensor that it shares.
+bool object_is_shared(TensorImpl* t) { return !scheme::owns_dealloc && t->use_count() > 1; }
+
+// _swap_tensor_impl(a, b): each object becomes that of the other's tensor, history included.
+// What Python refers to stays where it is: names, weak references, attributes, classes.
+Object swap_tensor_impl(PyObject*, PyObject* args) {
+  PyObject *a, *b;
+  if (!PyArg_ParseTuple(args, "OO:_swap_tensor_impl", &a, &b)) throw_python();
+  check_type(is_tensor(a) && is_tensor(b), "_swap_tensor_impl(): expected two Tensors; got ",
+             type_name(a), " and ", type_name(b));
+  TensorImpl *of_a = tensor_of(a).get(), *of_b = tensor_of(b).get();
+  const bool a_shared = object_is_shared(of_a), b_shared = object_is_shared(of_b);
+  become_object_of(a, of_b);
+  become_object_of(b, of_a);
+  if (a_shared == b_shared) return none();
+  PyObject* now_shared = a_shared ? b : a;
+  Py_INCREF(now_shared);
+  Py_DECREF(now_shared == a ? b : a);  // the caller holds one, too
+  return none();
+}
+
 Object is_open(PyObject*, PyObject*) { return boolean(Recorder::is_open()); }
 
 template <PyObject* (*F)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*)>
@@ -159,6 +187,8 @@ PyMethodDef functions[] = {
      "Waits until no loop is left to compile."},
     {"_set_loop_sightings", guarded<set_loop_sightings>, METH_O,
      "From how many sightings on a loop is compiled."},
+    {"_swap_tensor_impl", guarded<swap_tensor_impl>, METH_VARARGS,
+     "Exchanges the tensors of two objects; the objects stay."},
     {"_is_recording", guarded<is_open>, METH_NOARGS, "Whether the recorder is on."},
     {nullptr, nullptr, 0, nullptr}};
 
