@@ -12,12 +12,18 @@ from facula._dynamo.exc import Unsupported
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
+def place_in_program():
+    """The innermost file and line outside of the package; (None, 0) if there is none."""
+    frame = sys._getframe(1)
+    while frame and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    return (frame.f_code.co_filename, frame.f_lineno) if frame else (None, 0)
+
+
 def _line_of_program():
     """The innermost line outside of the package, as "file:line"."""
-    frame = sys._getframe(1)
-    while frame and os.path.abspath(frame.f_code.co_filename).startswith(_PACKAGE):
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "an unknown line"
+    file, line = place_in_program()
+    return f"{file}:{line}" if file else "an unknown line"
 
 
 def refuse(reason):

@@ -1,34 +1,63 @@
-"""What programs tell a compiler of functions and tensors: it is checked, noted and passed on."""
+"""What programs tell a compiler of functions and tensors."""
 
 from __future__ import annotations
 
+import functools
 from contextlib import ContextDecorator
+from dataclasses import dataclass
 
+from facula import _C, _capture
 from facula._dynamo import config
 
 
 def is_compiling():
-    """Whether this function is being compiled: False."""
-    return False
+    """Whether this runs within a compiled function."""
+    return _C._is_recording() or _capture.current() is not None
 
 
-def _checked(name):
+def _checked(name, wrap):
     def mark(fn):
         if isinstance(fn, (list, tuple)):
             return [mark(one) for one in fn]
         if not callable(fn):
             raise AssertionError(f"{name} expects a callable")
-        return fn
+        return wrap(fn)
 
     mark.__name__ = mark.__qualname__ = name
-    mark.__doc__ = f"The function, or list of functions, as it is ({name})."
     return mark
 
 
-allow_in_graph = _checked("allow_in_graph")
-disallow_in_graph = _checked("disallow_in_graph")
-forbid_in_graph = _checked("forbid_in_graph")
-nonstrict_trace = _checked("nonstrict_trace")
+def _one_call(function):
+    """The function as one call of captured graphs."""
+    if not hasattr(function, "__code__"):
+        return function
+
+    @functools.wraps(function)
+    def run(*args, **kwargs):
+        capture = _capture.current()
+        if capture is None:
+            return function(*args, **kwargs)
+        return capture.defer(function, args, kwargs)
+
+    return run
+
+
+def _never_captured(function):
+    return _capture.not_captured(f"{_name_of(function)}() is not to be in a graph")(function)
+
+
+def _name_of(function):
+    return getattr(function, "__name__", type(function).__name__)
+
+
+allow_in_graph = _checked("allow_in_graph", _one_call)
+allow_in_graph.__doc__ = "The function, or list of functions, as one call of captured graphs."
+nonstrict_trace = _checked("nonstrict_trace", _one_call)
+nonstrict_trace.__doc__ = "The function as one call of captured graphs."
+disallow_in_graph = _checked("disallow_in_graph", _never_captured)
+disallow_in_graph.__doc__ = "The function, which ends a captured graph and runs as it is."
+forbid_in_graph = _checked("forbid_in_graph", lambda function: function)
+forbid_in_graph.__doc__ = "The function, or list of functions, as it is."
 
 
 def assume_constant_result(fn):
@@ -64,10 +93,21 @@ def substitute_in_graph(
 
 
 def graph_break(msg=""):
-    """Nothing: there is no graph to end here."""
+    """End the graph of a captured function here.
+
+    Args:
+        msg (str): why, for messages.
+    """
+    _capture.finish(msg or "graph_break()")
 
 
-skip_frame = step_unsupported = graph_break
+def step_unsupported(msg=""):
+    """The same as `graph_break`."""
+    graph_break(msg)
+
+
+def skip_frame(msg=""):
+    """Nothing: a function that is called runs as Python in any case."""
 
 
 class _Passing(ContextDecorator):
@@ -96,15 +136,74 @@ class override_cudagraphs(_Passing):
         self.fwd, self.bwd = fwd, bwd
 
 
-class set_stance(_Passing):
-    """Function, context manager and decorator: how a compiler would behave; nothing changes.
+_STANCES = (
+    "default force_eager eager_on_recompile fail_on_recompile eager_then_compile "
+    "aot_eager_then_compile"
+).split()
+
+
+@dataclass(frozen=True)
+class _Stance:
+    stance: str = "default"
+    backend: object = None
+
+    @property
+    def starts_eager(self):
+        """Whether the first call of a function runs as it is."""
+        return self.stance in ("eager_then_compile", "aot_eager_then_compile")
+
+
+_stance = _Stance()
+
+
+def current_stance():
+    """What `set_stance` has set."""
+    return _stance
+
+
+class set_stance(ContextDecorator):
+    """Function, context manager and decorator: how functions that were compiled are called.
 
     Args:
-        stance (str): "default", "force_eager", "eager_on_recompile", "fail_on_recompile" ...
+        stance (str): "default"; "force_eager": as if they were not compiled; "eager_on_recompile":
+            what was not compiled runs as it is; "fail_on_recompile": it raises RuntimeError;
+            "eager_then_compile", "aot_eager_then_compile": the first call runs as it is.
+        skip_guard_eval_unsafe (bool): accepted; there are no guards.
+        force_backend (str or callable): takes the place of the functions' backends.
+
+    Raises:
+        RuntimeError: an unknown stance, or a backend beside another stance than "default".
     """
 
     def __init__(self, stance="default", *, skip_guard_eval_unsafe=False, force_backend=None):
-        self.stance = stance
+        global _stance
+        if stance not in _STANCES:
+            raise RuntimeError(f"set_stance(): expected one of {_STANCES}; got {stance!r}")
+        if force_backend is not None and stance != "default":
+            raise RuntimeError(
+                f"set_stance(): expected stance 'default' beside force_backend; got {stance!r}"
+            )
+        if isinstance(force_backend, str):
+            from facula._dynamo.backends.registry import lookup_backend
+
+            force_backend = lookup_backend(force_backend)
+        self.stance, self._wanted, self._before = stance, _Stance(stance, force_backend), _stance
+        _stance = self._wanted
+
+    def __call__(self, function):
+        # As a decorator it holds within the function alone.
+        global _stance
+        _stance = self._before
+        return super().__call__(function)
+
+    def __enter__(self):
+        global _stance
+        if _stance is not self._wanted:
+            self._before, _stance = _stance, self._wanted
+
+    def __exit__(self, *exception):
+        global _stance
+        _stance = self._before
 
 
 def patch_dynamo_config(arg1=None, arg2=None, **kwargs):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from dataclasses import dataclass
 
-from facula import _C
-from facula._dynamo.backends.registry import is_own
+from facula import _C, _capture
+from facula._dynamo.backends.registry import is_own, lookup_backend
 from facula._dynamo.breaks import explain, refuse  # noqa: F401
 from facula.nn import Module
 
@@ -136,9 +135,13 @@ def compile(
     Args:
         model (callable or Module): what to compile; without it, a decorator is returned.
         fullgraph (bool): raise where the program needs a value before its end.
-        dynamic, mode, options, recompile_limit: checked; nothing hangs on them here.
-        backend (str or callable): a name of `list_backends`. A function of yours is not called, of
-            which a warning tells.
+        dynamic (bool): for other backends than the default one: whether graphs take any sizes at
+            once, never, or (None) after sizes have changed.
+        recompile_limit (int): how many graphs a backend is called with for one place of a program.
+        mode, options: checked, and passed on to a backend of yours.
+        backend (str or callable): a name of `list_backends`, or a function of a GraphModule and a
+            list of example inputs, which returns a callable that takes such inputs. It is called
+            for each graph, within the first call.
         disable (bool): return `model` itself.
 
     Returns:
@@ -170,25 +173,28 @@ def compile(
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
     if disable:
         return model
-    if not own:
-        warnings.warn(
-            "compile(): facula runs functions as they are; the backend is not called", stacklevel=2
-        )
-    call = _caller(own and backend not in _EAGER, fullgraph)
+    call = _caller(fullgraph) if own else _captured(options_of_compiler, recompile_limit)
     if isinstance(model, Module):
         return OptimizedModule(model, _Context(call))
     return _passed_on(model, call)
 
 
-# Backends under which operators run one by one, as they are called.
-_EAGER = ("eager",)
-
-
-def _caller(recorded, fullgraph):
-    """The function that calls another with its arguments, recorded or not."""
-    if not recorded:
-        return _call
+def _caller(fullgraph):
+    """The function that calls another with its arguments, recorded."""
     return functools.partial(_C._recorded_telling, refuse) if fullgraph else _C._recorded
+
+
+def _captured(options, recompile_limit):
+    """The function that calls another, whose graphs a backend compiles."""
+    from facula._dynamo.captured import Captured
+
+    backend = options["backend"]
+    function = lookup_backend(backend)
+    name = backend if isinstance(backend, str) else getattr(backend, "__name__", repr(backend))
+    wanted = {k: options[k] for k in ("mode", "options") if options[k] not in (None, "default")}
+    if wanted:
+        function = functools.partial(function, **wanted)
+    return Captured(function, name, options["fullgraph"], options["dynamic"], recompile_limit)
 
 
 def _call(function, *args, **kwargs):
@@ -208,10 +214,14 @@ def _passed_on(function, call):
 
 def optimize(backend="inductor", *, nopython=False, disable=False, dynamic=None, **options):
     """A decorator that compiles, by its name of old."""
-    return lambda model: compile(model, backend=backend, dynamic=dynamic, disable=disable)
+    return lambda model: compile(
+        model, backend=backend, fullgraph=nopython, dynamic=dynamic, disable=disable
+    )
 
 
-optimize_assert = optimize
+def optimize_assert(backend, *, dynamic=None, **options):
+    """A decorator that compiles a function without breaks, by its name of old."""
+    return optimize(backend, nopython=True, dynamic=dynamic)
 
 
 def disable(fn=None, recursive=True, *, reason=None, wrapping=True):
@@ -227,7 +237,11 @@ def disable(fn=None, recursive=True, *, reason=None, wrapping=True):
 
     @functools.wraps(fn)
     def run(*args, **kwargs):
-        return fn(*args, **kwargs)
+        capture = _capture.current()
+        if capture is None:
+            return fn(*args, **kwargs)
+        text = reason or f"{getattr(fn, '__name__', fn)}() is disabled"
+        return capture.run_outside(text, fn, args, kwargs)
 
     run._torchdynamo_disable = True
     run._torchdynamo_disable_msg = reason
@@ -242,7 +256,11 @@ def run(fn=None):
 
 
 def reset():
-    """Forget what was compiled: nothing was."""
+    """Forget what backends have compiled."""
+    from facula._dynamo import captured, decorators
+
+    captured.forget_everything()
+    decorators.set_stance("default")
 
 
 reset_code_caches = reset

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from facula import _C, _missing
+from facula import _C, _capture, _missing
 
 __all__ = [
     "Variable",
@@ -59,6 +59,7 @@ def _sequence(value):
     return (value,) if isinstance(value, _C.Tensor) or _is_edge(value) else tuple(value)
 
 
+@_capture.not_captured("autograd.backward()")
 def backward(
     tensors,
     grad_tensors=None,
@@ -106,6 +107,7 @@ def backward(
     _C._run_backward(roots, cotangents, retain, create_graph, _sequence(inputs), True, True)
 
 
+@_capture.not_captured("autograd.grad()")
 def grad(
     outputs,
     inputs,

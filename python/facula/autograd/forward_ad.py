@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import facula
-from facula import _C
+from facula import _C, _capture
 from facula.autograd.grad_mode import _Switch
 
 __all__ = [
@@ -38,6 +38,7 @@ def enter_dual_level():
         RuntimeError: a level is on already.
     """
     global _current_level
+    _capture.finish("forward-mode differentiation")
     _C._enter_dual_level()
     _current_level += 1
     return _current_level

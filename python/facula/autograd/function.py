@@ -6,7 +6,7 @@ import functools
 import inspect
 import warnings
 
-from facula import _C
+from facula import _C, _capture
 
 __all__ = [
     "FunctionCtx",
@@ -296,6 +296,8 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     @classmethod
     def apply(cls, *args, **kwargs):
         """Run forward on `args` and record backward; returns what forward returned."""
+        if capture := _capture.current():
+            return capture.defer(cls.apply, args, kwargs)
         args, kwargs = cls._with_defaults(args, kwargs)
         if _C._functorch.maybe_current_level() != -1:
             from facula.func._custom_function import apply_at_level

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
-from facula import _C
+from facula import _C, _capture
 from facula.autograd.grad_mode import no_grad
 
 __all__ = [
@@ -132,9 +132,11 @@ class saved_tensors_hooks:
         self.unpack_hook = unpack_hook
 
     def __enter__(self):
+        _capture.finish("saved_tensors_hooks")
         _C._push_saved_tensors_default_hooks(self.pack_hook, self.unpack_hook)
 
     def __exit__(self, *exception):
+        _capture.finish("saved_tensors_hooks")
         _C._pop_saved_tensors_default_hooks()
 
 

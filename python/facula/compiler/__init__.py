@@ -8,6 +8,7 @@ from facula._dynamo.backends.registry import list_backends, lookup_backend
 from facula._dynamo.decorators import (  # noqa: F401
     allow_in_graph,
     assume_constant_result,
+    is_compiling,
     nonstrict_trace,
     set_stance,
 )
@@ -55,17 +56,13 @@ class PrecompileError(RuntimeError):
     """A program that cannot be compiled ahead of time."""
 
 
-def is_compiling():
-    """Whether this function is being compiled or exported: False.
-
-    Example:
-        >>> facula.compiler.is_compiling()
-        False
-    """
+def is_exporting():
+    """Whether this function is being exported: False."""
     return False
 
 
-is_dynamo_compiling = is_exporting = _is_non_strict_tracing = is_compiling
+is_dynamo_compiling = is_compiling
+_is_non_strict_tracing = is_exporting
 
 
 def get_default_backend():

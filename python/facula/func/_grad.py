@@ -6,7 +6,7 @@ import functools
 from contextlib import contextmanager
 
 import facula
-from facula import _C
+from facula import _C, _capture
 from facula.func._vmap import vmap
 from facula.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
@@ -15,6 +15,7 @@ _levels = _C._functorch
 
 @contextmanager
 def _grad_level():
+    _capture.finish("a function transform")
     level = _levels._grad_increment_nesting()
     try:
         with facula.enable_grad():
@@ -25,6 +26,7 @@ def _grad_level():
 
 @contextmanager
 def _jvp_level():
+    _capture.finish("a function transform")
     level = _levels._jvp_increment_nesting()
     try:
         yield level

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 import facula
-from facula import _C
+from facula import _C, _capture
 from facula.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
 _levels = _C._functorch
@@ -103,6 +103,7 @@ def _is_nest_of_dims(out_dims):
 
 
 def _map_once(function, leaves, dims, spec, size, out_dims, randomness, kwargs):
+    _capture.finish("vmap()")
     level = _levels._vmap_increment_nesting(size, randomness)
     try:
         inputs = [

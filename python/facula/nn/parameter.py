@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import facula
+from facula import _capture
 
 
 class _Marked(type(facula.Tensor)):
@@ -51,6 +52,7 @@ class Parameter(facula.Tensor, metaclass=_Marked):
     _mark = "_is_param"
 
     def __new__(cls, data=None, requires_grad=True):
+        _capture.finish("a Parameter is made")
         data = _or_empty(data)
         if type(data) in (facula.Tensor, Parameter):
             return facula.Tensor._make_subclass(cls, data, requires_grad)

@@ -13,7 +13,7 @@ import warnings
 import weakref
 
 import facula
-from facula import _C
+from facula import _C, _capture
 from facula.autograd.graph import saved_tensors_hooks
 from facula.utils._selective_checkpoint import (
     SAC_IGNORED_OPS,
@@ -227,6 +227,7 @@ class CheckpointFunction(facula.autograd.Function):
         )
 
 
+@_capture.not_captured("checkpoint()")
 def checkpoint(
     function=None,
     *args,

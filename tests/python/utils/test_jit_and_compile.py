@@ -122,11 +122,6 @@ def test_compiled_modules_are_the_module_under_one_more_name():
     assert facula.compile(model, disable=True) is model
 
 
-def test_a_backend_that_is_not_called_is_told_of():
-    with pytest.warns(UserWarning, match="not called"):
-        assert facula.compile(len, backend=lambda gm, inputs: gm)([1]) == 1
-
-
 def test_settings_are_kept_patched_and_put_back():
     config = facula._dynamo.config
     with config.patch(cache_size_limit=3, verbose=True):

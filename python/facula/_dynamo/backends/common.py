@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import facula
 from facula.functorch.compile import (
     aot_module_simplified,
     min_cut_rematerialization_partition,
@@ -9,6 +10,26 @@ from facula.functorch.compile import (
 )
 
 __all__ = ["AotAutograd", "aot_autograd", "mem_efficient_fusion_kwargs"]
+
+
+def _geometry(args):
+    return tuple(a.shape if isinstance(a, facula.Tensor) else (type(a), a) for a in args)
+
+
+def _for_any_geometry(gm, example_inputs, options):
+    """The compiled form of a graph; for other sizes and numbers the graph is compiled again."""
+    programs = {
+        _geometry(example_inputs): aot_module_simplified(gm, example_inputs, **options),
+    }
+
+    def forward(*args):
+        key = _geometry(args)
+        if key not in programs:
+            programs[key] = aot_module_simplified(gm, args, **options)
+        return programs[key](*args)
+
+    forward.takes_any_geometry = True
+    return forward
 
 
 class AotAutograd:
@@ -27,7 +48,7 @@ class AotAutograd:
     def __call__(self, gm, example_inputs, **kwargs):
         if callable(self.kwargs.get("decompositions")):
             self.kwargs["decompositions"] = self.kwargs["decompositions"]()
-        return aot_module_simplified(gm, example_inputs, **self.kwargs)
+        return _for_any_geometry(gm, example_inputs, self.kwargs)
 
 
 def aot_autograd(**kwargs):
