@@ -86,7 +86,7 @@ class _Storage:
     def resize_(self, size):
         """Resize the storage to a number of bytes."""
         if self._is_current():
-            self._capture.defer(facula.ops.inductor.resize_storage_bytes_, (self._tensor, size), {})
+            self._capture.defer(facula.ops.aten.resize_storage_bytes_, (self._tensor, size), {})
         else:
             self._tensor.untyped_storage().resize_(size)
         return self
@@ -109,9 +109,10 @@ class Capture(TorchFunctionMode):
         self._run_segment, self._on_break = run_segment, on_break
         self.paused = False
         self._forget()
+        self._segment.state = _state()
 
     def _forget(self):
-        self._segment = Segment(_state())
+        self._segment = Segment()
         self._known = {}  # id of a Tensor of the program -> the Tensor, its example
         self._places = {}  # the same -> Input or Result, once a call has it
         self._by_example = {}  # id of an example -> the Tensor of the program
@@ -196,6 +197,13 @@ class Capture(TorchFunctionMode):
             return self.run_outside(f"{name_of(func)}() with a layout", func, args, kwargs)
         return self._record(func, args, kwargs, results, result_spec)
 
+    def apply(self, function, args, kwargs):
+        """`autograd.Function.apply`: a call of the graph, unless it reaches tensors by itself."""
+        if _reaches_others(function):
+            reason = f"{function.__name__}.apply() uses variables around it"
+            return self.run_outside(reason, function.apply, args, kwargs)
+        return self.defer(function.apply, args, kwargs)
+
     def _of_example(self, leaf):
         return self.example(leaf) if isinstance(leaf, facula.Tensor) else leaf
 
@@ -234,6 +242,8 @@ class Capture(TorchFunctionMode):
     def _record(self, func, args, kwargs, results, spec):
         segment = self._segment
         state = _state()
+        if segment.state is None:
+            segment.state = state
         segment.structure.append(_told(func))
         segment.structure.append(state)
         if not _hashable(func):
@@ -322,6 +332,20 @@ def _referenced(made):
         if sys.getrefcount(made[at][0]) > 2:
             found.append(made[at])
     return found
+
+
+def _reaches_others(function):
+    """Whether methods of an autograd.Function use tensors or modules besides their arguments, which
+    a graph would not have as inputs; or other variables of the function around them."""
+    for name in ("forward", "setup_context", "backward", "jvp"):
+        code = getattr(getattr(function, name), "__code__", None)
+        if code is None or code.co_freevars:
+            return True
+        names = getattr(function, name).__globals__
+        used = (names.get(n) for n in code.co_names)
+        if any(isinstance(u, (facula.Tensor, facula.nn.Module)) for u in used):
+            return True
+    return False
 
 
 def _hashable(function):

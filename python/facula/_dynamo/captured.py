@@ -129,13 +129,14 @@ class _CapturedCall:
 
     def run(self, function, args, kwargs):
         """The function's result."""
+        capture, self.capture = self.capture, None  # no cycle: arguments may hold much memory
         try:
-            with self.capture:
+            with capture:
                 result = function(*args, **kwargs)
         except BaseException:
-            self.capture.finish()
+            capture.finish()
             raise
-        self.capture.finish()
+        capture.finish()
         return result
 
     def on_break(self, reason):

@@ -68,7 +68,7 @@ class Segment:
     """What was recorded since the last break.
 
     Attributes:
-        state (tuple): what the modes were where it began, as in Call.
+        state (tuple): what the modes were at the start of the function or the first call.
         inputs (list of Tensors): in the order in which calls met them.
         calls (list of Call): in their order.
         examples (dict): fake tensors by Input and Result.
@@ -77,7 +77,7 @@ class Segment:
             constants in arguments (all other places).
     """
 
-    state: tuple
+    state: tuple = None
     inputs: list = field(default_factory=list)
     calls: list = field(default_factory=list)
     examples: dict = field(default_factory=dict)

@@ -297,7 +297,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     def apply(cls, *args, **kwargs):
         """Run forward on `args` and record backward; returns what forward returned."""
         if capture := _capture.current():
-            return capture.defer(cls.apply, args, kwargs)
+            return capture.apply(cls, args, kwargs)
         args, kwargs = cls._with_defaults(args, kwargs)
         if _C._functorch.maybe_current_level() != -1:
             from facula.func._custom_function import apply_at_level

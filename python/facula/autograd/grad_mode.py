@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from facula import _C
+from facula import _C, _capture
 from facula._utils import CallSignature
 
 __all__ = [
@@ -153,6 +153,7 @@ class _unsafe_preserve_version_counter:
     """
 
     def __init__(self, tensors):
+        _capture.finish("versions are kept")
         self.tensors = (tensors,) if isinstance(tensors, _C.Tensor) else tuple(tensors)
         self.prev_versions = tuple(t._version for t in self.tensors)
 
@@ -160,5 +161,6 @@ class _unsafe_preserve_version_counter:
         pass
 
     def __exit__(self, *exception):
+        _capture.finish("versions are kept")
         for tensor, version in zip(self.tensors, self.prev_versions, strict=True):
             _C._set_version(tensor, version)

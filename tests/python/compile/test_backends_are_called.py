@@ -456,3 +456,31 @@ def test_a_backend_that_splits_gets_forward_and_backward():
     assert facula.equal(x.grad, x.sin() + x * x.cos())
     result, graphs, forward = extract_graph(lambda x: x + 1, facula.ones(2))
     assert same(result, facula.full((2,), 2.0)) and len(graphs) == len(forward) == 1
+
+
+def test_a_call_holds_nothing_when_it_is_over():
+    x = facula.ones(3)
+    alive = weakref.ref(x)
+    out = facula.compile(lambda x: x.sin() + 1, backend=lambda gm, inputs: gm.forward)(x)
+    del x
+    assert alive() is None and out.shape == (3,)
+
+
+def test_a_function_of_autograd_that_reaches_other_tensors_runs_as_it_is():
+    w = facula.full((2,), 3.0)
+
+    class Scaled(facula.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * w
+
+        @staticmethod
+        def backward(ctx, gradient):
+            w.zero_()
+            return gradient
+
+    x = facula.ones(2, requires_grad=True)
+    out = facula.compile(lambda x: Scaled.apply(x * 1) + 1, backend="aot_eager")(x)
+    assert out.tolist() == [4, 4] and w.tolist() == [3, 3]
+    out.sum().backward()
+    assert w.tolist() == [0, 0]
