@@ -16,6 +16,21 @@ class RowGroup {
   // Takes a call in; false where it does not join, has another shape, or reads what the group
   // writes in another geometry. The call must stay where it is until run().
   bool add(PendingCall& p);
+  // f(call) for each, in order.
+  template <class F>
+  void for_each_call(F&& f) const {
+    for (const Step& s : steps_) f(*s.call);
+  }
+  // f(tensor, whether it is written) for what the group, run in one pass, reads and writes.
+  template <class F>
+  void for_each_access(F&& f) {
+    find_kept();
+    for (const Step& s : steps_) {
+      for (int i = 0; i < s.inputs; ++i)
+        if (s.in[i].step == nowhere && s.in[i].tensor) f(*s.in[i].tensor, false);
+      if (s.kept) f(*s.out, true);
+    }
+  }
   // Runs the calls, releases what they hold, and is empty again. Returns how many ran in one pass.
   size_t run();
 

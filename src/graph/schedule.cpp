@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/units.h"
 #include "transforms/replaced_args.h"
 
 namespace facula {
@@ -32,28 +33,29 @@ int Schedule::last_in_the_way(const PendingCall& p) const {
 
 // The unit that takes the call: a group from `first` on, or a new one.
 int Schedule::place(PendingCall& p, int first) {
-  const int count = static_cast<int>(units_.size());
+  const int count = static_cast<int>(steps_.size());
   const int end = std::max(first, std::max(0, count - most_looked_at));
   if (p.joins())
     for (int i = count - 1; i >= end; --i)
-      if (Unit& u = units_[static_cast<size_t>(i)]; !u.call && u.group.add(p)) return i;
-  Unit& u = units_.emplace_back();
+      if (Step& u = steps_[static_cast<size_t>(i)]; !u.call && u.group.add(p)) return i;
+  Step& u = steps_.emplace_back();
   if (!u.group.add(p)) u.call = &p;
   return count;
 }
 
-void Schedule::note(const PendingCall& p, int unit) {
+void Schedule::note(const PendingCall& p, int step) {
   for_each_use(p, [&](const Storage* s, bool written) {
     int& last = written ? uses_[s].write : uses_[s].read;
-    last = std::max(last, unit);
+    last = std::max(last, step);
   });
 }
 
 void Schedule::add(PendingCall& p) { note(p, place(p, last_in_the_way(p))); }
 
 Schedule::Counts Schedule::run() {
+  if (notes_units()) return run_noting();
   Counts counts;
-  for (Unit& u : units_) {
+  for (Step& u : steps_) {
     if (u.call) {
       u.call->run();
       *u.call = {};
@@ -62,6 +64,34 @@ Schedule::Counts Schedule::run() {
     const size_t together = u.group.run();
     counts.fused += together;
     counts.groups += together > 0;
+  }
+  return counts;
+}
+
+// The same with notes of what runs.
+Schedule::Counts Schedule::run_noting() {
+  Counts counts;
+  for (Step& u : steps_) {
+    const int64_t start = steady_now();
+    if (u.call) {
+      Unit unit = unit_of(*u.call);
+      u.call->run();
+      note_unit(std::move(unit), start);
+      *u.call = {};
+      continue;
+    }
+    Unit unit = unit_of(u.group);
+    std::vector<Unit> alone;
+    u.group.for_each_call([&](const PendingCall& p) { alone.push_back(unit_of(p)); });
+    const size_t together = u.group.run();
+    counts.fused += together;
+    counts.groups += together > 0;
+    if (together) {
+      note_unit(std::move(unit), start);
+      continue;
+    }
+    for (size_t i = 0; i < alone.size(); ++i)
+      note_unit(std::move(alone[i]), i == 0 ? start : steady_now());
   }
   return counts;
 }

@@ -21,21 +21,22 @@ class Schedule {
 
  private:
   // A call by itself, or a group.
-  struct Unit {
+  struct Step {
     PendingCall* call = nullptr;
     RowGroup group;
   };
-  // The last units that write to a storage and read it.
+  // The last steps that write to a storage and read it.
   struct Uses {
     int write = -1, read = -1;
   };
   static constexpr int most_looked_at = 64;
 
+  Counts run_noting();
   int last_in_the_way(const PendingCall& p) const;
   int place(PendingCall& p, int first);
-  void note(const PendingCall& p, int unit);
+  void note(const PendingCall& p, int step);
 
-  std::deque<Unit> units_;
+  std::deque<Step> steps_;
   std::unordered_map<const Storage*, Uses> uses_;
 };
 

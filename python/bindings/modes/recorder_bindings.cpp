@@ -9,6 +9,7 @@
 #include "core/pending.h"
 #include "dispatch/running_calls.h"
 #include "graph/recorder.h"
+#include "graph/units.h"
 
 namespace facula::python {
 namespace {
@@ -111,6 +112,35 @@ Object counts(PyObject*, PyObject*) {
                                     c.fused, "groups", c.groups, "runs", c.runs));
 }
 
+Object note_recorded_units(PyObject*, PyObject* on) {
+  note_units(on == Py_True);
+  return none();
+}
+
+Object tuple_of_sizes(const std::vector<int64_t>& sizes) {
+  Object t = Object::take(PyTuple_New(static_cast<Py_ssize_t>(sizes.size())));
+  for (size_t i = 0; i < sizes.size(); ++i)
+    PyTuple_SET_ITEM(t.get(), static_cast<Py_ssize_t>(i), PyLong_FromLongLong(sizes[i]));
+  return t;
+}
+
+// The units as dicts.
+Object recorded_units(PyObject*, PyObject*) {
+  Object list = Object::take(PyList_New(0));
+  for (const Unit& u : take_units()) {
+    const Object calls = Object::take(PyTuple_New(static_cast<Py_ssize_t>(u.calls.size())));
+    for (size_t i = 0; i < u.calls.size(); ++i)
+      PyTuple_SET_ITEM(calls.get(), static_cast<Py_ssize_t>(i),
+                       PyUnicode_FromString(u.calls[i].c_str()));
+    const Object made = Object::take(Py_BuildValue(
+        "{s:O,s:O,s:K,s:K,s:K,s:L,s:L}", "calls", calls.get(), "sizes",
+        tuple_of_sizes(u.sizes).get(), "bytes_read", u.bytes_read, "bytes_written", u.bytes_written,
+        "bytes_alone", u.bytes_alone, "start", u.start, "nanoseconds", u.nanoseconds));
+    checked(PyList_Append(list.get(), made.get()));
+  }
+  return list;
+}
+
 Object set_least_deferred(PyObject*, PyObject* n) {
   const long long least = PyLong_AsLongLong(n);
   if (least == -1 && PyErr_Occurred()) throw_python();
@@ -179,6 +209,10 @@ PyMethodDef functions[] = {
      "The same with a function before it that is called at breaks, with the reason."},
     {"_finish_recorded", guarded<finish>, METH_NOARGS, "Runs what was put off on this thread."},
     {"_recorder_counts", guarded<counts>, METH_NOARGS, "What this thread has recorded, as a dict."},
+    {"_note_recorded_units", guarded<note_recorded_units>, METH_O,
+     "Whether notes are taken of what runs on this thread; forgets those so far."},
+    {"_recorded_units", guarded<recorded_units>, METH_NOARGS,
+     "What has run on this thread since: a list of dicts, one for each call or group."},
     {"_set_least_deferred", guarded<set_least_deferred>, METH_O,
      "From how many elements on calls wait; gives the number that held before."},
     {"_loop_counts", guarded<loop_counts>, METH_NOARGS,
