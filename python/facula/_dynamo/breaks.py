@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from facula import _C
 from facula._dynamo.exc import Unsupported
+from facula._dynamo.units import noting_units, shown_bytes
+from facula._logging import say
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -54,6 +56,7 @@ class ExplainOutput:
         break_reasons (list of BreakReason): what ended all segments but the last.
         at_once, dropped, fused, groups (int): operators that could not wait, that nobody needed,
             that ran in groups, and the number of groups.
+        units (list of Unit): what ran, in order: groups, and calls by themselves.
     """
 
     ops_per_graph: list = field(default_factory=list)
@@ -62,6 +65,7 @@ class ExplainOutput:
     dropped: int = 0
     fused: int = 0
     groups: int = 0
+    units: list = field(default_factory=list)
 
     @property
     def graph_count(self):
@@ -78,6 +82,16 @@ class ExplainOutput:
         """The number of operators that were put off."""
         return sum(self.ops_per_graph)
 
+    @property
+    def bytes_before(self):
+        """What the calls would have moved one by one."""
+        return sum(unit.bytes_alone for unit in self.units)
+
+    @property
+    def bytes_after(self):
+        """What they moved."""
+        return sum(unit.bytes_moved for unit in self.units)
+
     def __str__(self):
         lines = [
             f"Graph Count: {self.graph_count}",
@@ -85,9 +99,40 @@ class ExplainOutput:
             f"Op Count: {self.op_count}",
             f"Run at once: {self.at_once}; dropped: {self.dropped}; "
             f"fused: {self.fused} in {self.groups} groups",
+            f"Bytes moved: {shown_bytes(self.bytes_before)} one by one, "
+            f"{shown_bytes(self.bytes_after)} in groups",
             *(f"Break {i}: {reason}" for i, reason in enumerate(self.break_reasons, 1)),
+            *(f"Unit {i}: {unit}" for i, unit in enumerate(self.units, 1)),
         ]
         return "\n".join(lines)
+
+
+def call_telling(function, *args, **kwargs):
+    """Call a function with the recorder on, and tell what logs ask for."""
+    breaks = []
+
+    def note(reason):
+        breaks.append(reason)
+        say("breaks", f"{_line_of_program()}: {reason}")
+
+    before, peak = _C._recorder_counts(), _C._memory_stats()
+    with noting_units() as units:
+        result = _C._recorded_telling(note, function, *args, **kwargs)
+    now, after = _C._recorder_counts(), _C._memory_stats()
+    name = getattr(function, "__qualname__", type(function).__name__)
+    recorded, at_once = (now[k] - before[k] for k in ("recorded", "run_at_once"))
+    say("graphs", f"{name}: {recorded} calls put off, {at_once} at once, {len(breaks)} breaks")
+    for unit in units:
+        say("kernels", unit)
+        if unit.is_group:
+            say("fusion", unit)
+    now, highest = shown_bytes(after["allocated"]), shown_bytes(after["peak_allocated"])
+    say(
+        "memory",
+        f"{name}: {now} now, {highest} at most so far; "
+        f"{after['allocations'] - peak['allocations']} allocations",
+    )
+    return result
 
 
 def explain(f, *extra_args, **extra_kwargs):
@@ -121,7 +166,8 @@ def explain(f, *extra_args, **extra_kwargs):
             found.break_reasons.append(BreakReason(reason, _line_of_program()))
             before = now
 
-        _C._recorded_telling(note, f, *args, **kwargs)
+        with noting_units() as found.units:
+            _C._recorded_telling(note, f, *args, **kwargs)
         end = _C._recorder_counts()
         found.ops_per_graph.append(end["recorded"] - before["recorded"])
         found.at_once = end["run_at_once"] - start["run_at_once"]

@@ -16,6 +16,7 @@ from facula._dynamo.exc import BackendCompilerFailed, FailOnRecompileLimitHit, R
 from facula._dynamo.segment import same_number
 from facula._dynamo.segment_graph import SegmentGraph, names_of_tensors
 from facula._functorch._aot_autograd.runtime import call_compiled
+from facula._logging import say
 from facula.overrides import TorchFunctionMode
 
 _all = weakref.WeakSet()
@@ -96,6 +97,9 @@ class Captured:
         call = _CapturedCall(self, function, names, args, kwargs, stance)
         return call.run(function, args, kwargs)
 
+    def note_break(self, reason):
+        """Called at each break."""
+
     def count_compilation(self, site):
         """Count a compilation of the segments that begin at a site; whether it may be done."""
         limit = self.recompile_limit or config.recompile_limit
@@ -144,6 +148,8 @@ class _CapturedCall:
         if self.owner.fullgraph:
             refuse(reason)
         self._next_site = place_in_program()
+        self.owner.note_break(reason)
+        say("breaks", f"{self._next_site[0]}:{self._next_site[1]}: {reason}")
 
     # --- programs
 
@@ -178,6 +184,9 @@ class _CapturedCall:
         program = _Program(segment.values, free, sizes, numbers, outputs, run)
         if by_hand:
             return program
+        if programs:
+            say("recompiles", f"{_shown(site)}: {_difference(programs[-1], segment, outputs)}")
+        say("graphs", module.code)
         program.run = self._call_backend(module, segment, program)
         programs.append(program)
         return program
@@ -219,6 +228,17 @@ class _CapturedCall:
             _marked_static(segment)
         )
         return frozenset(free - static)
+
+
+def _difference(program, segment, outputs):
+    """Why a program that was compiled for a segment's structure does not serve it."""
+    for at, (a, b) in enumerate(zip(program.values, segment.values, strict=True)):
+        if not same_number(a, b):
+            if at not in segment.sizes:
+                return f"the number {a} is {b}"
+            given, dim = segment.sizes[at]
+            return f"size {dim} of input {given.number} was {a} and is {b}"
+    return f"{len(outputs)} results are needed"
 
 
 def _called(backend, name, module, inputs):

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from facula import _C, _capture
 from facula._dynamo.backends.registry import is_own, lookup_backend
-from facula._dynamo.breaks import explain, refuse  # noqa: F401
+from facula._dynamo.breaks import call_telling, explain, refuse  # noqa: F401
+from facula._logging import topics as log_topics
 from facula.nn import Module
 
 _MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
@@ -181,7 +182,15 @@ def compile(
 
 def _caller(fullgraph):
     """The function that calls another with its arguments, recorded."""
-    return functools.partial(_C._recorded_telling, refuse) if fullgraph else _C._recorded
+    if fullgraph:
+        return functools.partial(_C._recorded_telling, refuse)
+
+    def call(function, /, *args, **kwargs):
+        if log_topics and not _C._is_recording():
+            return call_telling(function, *args, **kwargs)
+        return _C._recorded(function, *args, **kwargs)
+
+    return call
 
 
 def _captured(options, recompile_limit):

@@ -15,6 +15,7 @@ from facula._dynamo.decorators import (  # noqa: F401
 from facula._dynamo.decorators import substitute_in_graph as _substitute_in_graph
 from facula._dynamo.eval_frame import compile, disable, reset  # noqa: F401
 from facula.compiler import config  # noqa: F401
+from facula.compiler._visualize import visualize  # noqa: F401
 
 __all__ = [
     "compile",
