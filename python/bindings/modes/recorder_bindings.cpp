@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "bindings/module/gil.h"
-#include "codegen/loop_cache.h"
 #include "bindings/tensor/tensor_type.h"
+#include "codegen/loop_cache.h"
 #include "core/pending.h"
 #include "dispatch/running_calls.h"
 #include "graph/recorder.h"

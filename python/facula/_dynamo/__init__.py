@@ -27,8 +27,9 @@ _HOME = {
 _DECORATORS = (
     "allow_in_graph assume_constant_result disable_nested_graph_breaks disallow_in_graph "
     "dont_skip_tracing error_on_graph_break forbid_in_graph graph_break is_compiling mark_dynamic "
-    "mark_static mark_static_address maybe_mark_dynamic nonstrict_trace override_cudagraphs "
-    "patch_dynamo_config set_stance skip_frame step_unsupported substitute_in_graph"
+    "mark_static mark_static_address mark_unbacked maybe_mark_dynamic nonstrict_trace "
+    "override_cudagraphs patch_dynamo_config set_stance skip_frame step_unsupported "
+    "substitute_in_graph"
 )
 _HOME.update(dict.fromkeys(_DECORATORS.split(), "decorators"))
 

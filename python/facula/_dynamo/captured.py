@@ -15,6 +15,7 @@ from facula._dynamo.capture import Capture, current
 from facula._dynamo.exc import BackendCompilerFailed, FailOnRecompileLimitHit, RecompileError
 from facula._dynamo.segment import same_number
 from facula._dynamo.segment_graph import SegmentGraph, names_of_tensors
+from facula._dynamo.utils import count_calls, counters
 from facula._functorch._aot_autograd.runtime import call_compiled
 from facula._logging import say
 from facula.overrides import TorchFunctionMode
@@ -149,6 +150,7 @@ class _CapturedCall:
             refuse(reason)
         self._next_site = place_in_program()
         self.owner.note_break(reason)
+        counters["graph_break"][reason] += 1
         say("breaks", f"{self._next_site[0]}:{self._next_site[1]}: {reason}")
 
     # --- programs
@@ -186,6 +188,8 @@ class _CapturedCall:
             return program
         if programs:
             say("recompiles", f"{_shown(site)}: {_difference(programs[-1], segment, outputs)}")
+        counters["stats"]["unique_graphs"] += 1
+        counters["stats"]["calls_captured"] += count_calls(module.graph)
         say("graphs", module.code)
         program.run = self._call_backend(module, segment, program)
         programs.append(program)

@@ -236,6 +236,16 @@ def mark_dynamic(t, index, *, hint_override=None, min=None, max=None, specialize
     _note(t, index, "_dynamo_dynamic_indices")
 
 
+def mark_unbacked(
+    t, index, hint_override=None, strict=False, specialize_on=None, shape_id=None, **kwargs
+):
+    """Note on a tensor that a dimension's size may be any, zero and one among them.
+
+    Captured graphs take such sizes as those that `mark_dynamic` notes.
+    """
+    _note(t, index, "_dynamo_dynamic_indices")
+
+
 def maybe_mark_dynamic(t, index, *, min=None, max=None):
     """Note on a tensor that a dimension's size may change from call to call."""
     _note(t, index, "_dynamo_weak_dynamic_indices")

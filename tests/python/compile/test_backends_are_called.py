@@ -484,3 +484,18 @@ def test_a_function_of_autograd_that_reaches_other_tensors_runs_as_it_is():
     assert out.tolist() == [4, 4] and w.tolist() == [3, 3]
     out.sum().backward()
     assert w.tolist() == [0, 0]
+
+
+def test_counters_tell_of_graphs_and_breaks():
+    from facula._dynamo.utils import counters
+
+    counters.clear()
+
+    def f(x):
+        y = x + 1
+        facula._dynamo.graph_break("wanted")
+        return y * 2
+
+    facula.compile(f, backend="eager")(facula.ones(2))
+    assert counters["graph_break"] == {"wanted": 1}
+    assert counters["stats"] == {"unique_graphs": 2, "calls_captured": 2}

@@ -12,6 +12,7 @@ __all__ = [
     "aot_eager_default_partitioner",
     "boxed_nop",
     "eager",
+    "eager_debug",
     "eager_noexcept",
     "get_nop_func",
 ]
@@ -46,6 +47,12 @@ def boxed_nop(fx_g, example_inputs=None):
 
     run._boxed_call = True
     return run
+
+
+def eager_debug(gm, fake_tensor_inputs=None, **kwargs):
+    """The graph as it was captured, after a check that it is well formed."""
+    gm.graph.lint()
+    return gm.forward
 
 
 def get_nop_func():

@@ -25,7 +25,8 @@ def _in(module, name):
 
 
 _DEBUGGING = (
-    "eager eager_noexcept aot_eager aot_eager_decomp_partition aot_eager_default_partitioner"
+    "eager eager_debug eager_noexcept aot_eager aot_eager_decomp_partition "
+    "aot_eager_default_partitioner"
 )
 # Name -> the function and what kind it is.
 _BACKENDS = {
