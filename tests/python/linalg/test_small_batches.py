@@ -34,7 +34,7 @@ def one_by_one(function, *batches):
 
 
 def is_close(found, wanted):
-    close = 2e-3 if found.dtype == facula.float32 else 1e-9
+    close = 1e-9 if found.dtype == facula.float64 else 2e-3
     scale = wanted.abs().amax((-2, -1), keepdim=True).clamp_min(1)
     return bool(((found - wanted).abs() <= close * scale).all())
 
@@ -79,6 +79,25 @@ def test_solutions_are_those_of_each_system(n, columns, dtype):
             eye = facula.eye(n, dtype=dtype)
             whole = T * (1 - eye) + eye if unit else T
             assert is_close(whole @ found, b)
+
+
+@pytest.mark.parametrize("dtype", [facula.float32, facula.float64, facula.complex64])
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("n", [3, 16, 32])
+def test_cholesky_reads_one_triangle_of_any_layout_and_writes_to_any(n, upper, dtype):
+    half = matrices(n, dtype)
+    A = half @ half.mH + n * facula.eye(n, dtype=dtype)
+    unread = facula.full_like(A, 7)
+    A = A.triu() + unread.tril(-1) if upper else A.tril() + unread.triu(1)
+    wanted = one_by_one(lambda m: facula.linalg.cholesky(m, upper=upper), A)
+    layouts = [A, A.mT.contiguous().mT, facula.cat([A, A], -1)[..., :n]]
+    for given in layouts:
+        assert is_close(facula.linalg.cholesky(given, upper=upper), wanted)
+    for out in (facula.empty_like(A), facula.empty_like(A.mT.contiguous()).mT, A.clone()):
+        facula.linalg.cholesky(A, upper=upper, out=out)
+        assert is_close(out, wanted)
+    facula.linalg.cholesky(A, upper=upper, out=A)
+    assert is_close(A, wanted)
 
 
 @pytest.mark.parametrize("n", [2, 8, 32])

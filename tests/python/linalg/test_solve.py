@@ -38,7 +38,7 @@ def test_factors_multiply_to_the_matrix(shape, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_matrices_of_a_batch_are_factored_as_each_alone(dtype):
-    for n in (2, 3, 8, 16, 17):
+    for n in (2, 3, 8, 16, 17, 32):
         A = random(70, n, n, dtype=dtype)  # whole groups of matrices side by side, and a rest
         A[3], A[5, :, 0], A[66] = 0, 0, 0
         LU, pivots, info = facula.linalg.lu_factor_ex(A)

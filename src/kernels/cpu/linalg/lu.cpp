@@ -76,12 +76,13 @@ template <class T>
 void solve_all(const Tensor& LU, const Tensor& pivots, char trans, const Tensor& X) {
   const int64_t n = X.size(-2), k = X.size(-1);
   if (X.numel() == 0) return;
-  const std::vector<int64_t> factors = batch_offsets(LU, batch_sizes(X), 2),
-                             swaps = batch_offsets(pivots, batch_sizes(X), 1);
   const bool small = n <= small_order;
   int64_t done = 0;
   if constexpr (!is_complex_v<T>)
     if (small && trans == 'N' && one_by_one(LU, pivots, X)) done = solve_groups<T>(LU, pivots, X);
+  if (done == matrix_count(X)) return;
+  const std::vector<int64_t> factors = batch_offsets(LU, batch_sizes(X), 2),
+                             swaps = batch_offsets(pivots, batch_sizes(X), 1);
   if (!small) lapack::open();
   const auto solve_one = FACULA_OF_ISA(solve_small<T>);
   const int64_t parts = (k + columns_of_a_part - 1) / columns_of_a_part;
@@ -137,7 +138,7 @@ void unpack_triangles(const Tensor& LU, const Tensor& L, const Tensor& U) {
 void lu_factor(const Tensor& A, const Tensor& LU, const Tensor& pivots, const Tensor& info) {
   const ColumnResult factors(LU);
   const ContiguousResult swaps(pivots), codes(info);
-  copy(factors.tensor(), A);
+  copy_to_columns(factors.tensor(), A);
   auto run = [&]<class T>(Type<T>) {
     factor_all<T>(factors.tensor(), swaps.tensor().data<int32_t>(), codes.tensor().data<int32_t>());
   };
@@ -154,7 +155,7 @@ void lu_solve(const Tensor& LU, const Tensor& pivots, const Tensor& B, bool left
   const ColumnResult solution(unknowns);
   const Tensor factors = columns(LU), swaps = contiguous(pivots);
   check_pivots(swaps, LU.size(-2), "linalg.lu_solve");
-  copy(solution.tensor(), left ? B : matrix_transposed(B));
+  copy_to_columns(solution.tensor(), left ? B : matrix_transposed(B));
   const char trans = left ? (adjoint ? 'C' : 'N') : (adjoint ? 'N' : 'T');
   const bool conjugated = !left && adjoint;
   auto run = [&]<class T>(Type<T>) {

@@ -3,10 +3,26 @@
 #include <limits>
 
 #include "core/error.h"
+#include "kernels/cpu/linalg/parts.h"
 #include "kernels/cpu/linalg/triangular.h"
+#include "kernels/cpu/linalg/turned.h"
 #include "kernels/cpu/loop/convert.h"
 
 namespace facula::cpu {
+namespace {
+
+constexpr int64_t small_area = 1024;
+
+template <class T>
+void turn_batch(const Tensor& to, const Tensor& from) {
+  const int64_t m = from.size(-2), n = from.size(-1), area = m * n;
+  for_each_part(matrix_count(from), area, [&](int64_t first, int64_t many) {
+    FACULA_OF_ISA(turn_matrices<T>)
+    (to.data<T>() + first * area, from.data<T>() + first * area, many, m, n);
+  });
+}
+
+}  // namespace
 
 int64_t matrix_count(const Tensor& t) {
   int64_t count = 1;
@@ -27,8 +43,19 @@ bool stands_in_columns(const Tensor& t) {
 Tensor columns(const Tensor& t) {
   if (stands_in_columns(t)) return t;
   const Tensor made = empty_columns(t.sizes(), t.dtype());
-  copy(made, t);
+  copy_to_columns(made, t);
   return made;
+}
+
+void copy_to_columns(const Tensor& to, const Tensor& from) {
+  const bool plain = from.is_contiguous() && !from->conj && !from->neg &&
+                     std::ranges::equal(from.sizes(), to.sizes()) && from.dtype() == to.dtype();
+  const int64_t area = from.dim() < 2 ? 0 : from.size(-2) * from.size(-1);
+  if (plain && area > 0 && area <= small_area) {
+    if (to.dtype() == DType::Float32) return turn_batch<float>(to, from);
+    if (to.dtype() == DType::Float64) return turn_batch<double>(to, from);
+  }
+  copy(to, from);
 }
 
 ColumnResult::ColumnResult(const Tensor& result)

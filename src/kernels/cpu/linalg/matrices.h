@@ -17,6 +17,10 @@ bool stands_in_columns(const Tensor& t);
 // t itself where it is, else a copy that is.
 Tensor columns(const Tensor& t);
 
+// Copies a batch of matrices, perhaps broadcast, into one that stands column by column. Small ones
+// are turned one by one, for which copy() would take a loop over three dimensions.
+void copy_to_columns(const Tensor& to, const Tensor& from);
+
 // What a kernel fills column by column: the result itself where it stands so, else a tensor that
 // store() copies into it.
 class ColumnResult {

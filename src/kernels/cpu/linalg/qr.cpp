@@ -97,7 +97,7 @@ void clear_below_diagonal(const Tensor& R) {
 void geqrf(const Tensor& A, const Tensor& a, const Tensor& tau) {
   const ColumnResult factors(a);
   const ContiguousResult scales(tau);
-  copy(factors.tensor(), A);
+  copy_to_columns(factors.tensor(), A);
   auto run = [&]<class T>(Type<T>) { factor_all<T>(factors.tensor(), scales.tensor()); };
   dispatch<float, double, ComplexTypes>(A.dtype(), "geqrf_cpu", run);
   factors.store();

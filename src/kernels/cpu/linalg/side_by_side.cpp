@@ -1,62 +1,11 @@
 #include "kernels/cpu/linalg/side_by_side.h"
 
+#include "kernels/cpu/linalg/side_by_side_vectors.h"
+
 namespace facula::cpu::FACULA_ISA {
 namespace {
 
-// Of the set that this file is compiled for: the compiler takes longer vectors apart.
-#if defined(__AVX512F__)
-constexpr int vector_bytes = 64;
-#elif defined(__AVX2__)
-constexpr int vector_bytes = 32;
-#else
-constexpr int vector_bytes = 16;
-#endif
-
 constexpr int most = static_cast<int>(side_by_side_order);
-
-template <class T>
-struct Lanes {
-  typedef T Vec __attribute__((vector_size(vector_bytes)));
-  static constexpr int count = vector_bytes / static_cast<int>(sizeof(T));
-};
-template <class T>
-using VecOf = typename Lanes<T>::Vec;
-
-template <class T>
-VecOf<T> all(int number) {
-  return VecOf<T>{} + static_cast<T>(number);
-}
-template <class T>
-VecOf<T> root(VecOf<T> v) {
-  VecOf<T> r;
-  for (int l = 0; l < Lanes<T>::count; ++l) r[l] = static_cast<T>(__builtin_sqrt(v[l]));
-  return r;
-}
-
-// `n` elements of each matrix, whose first ones are `step` apart.
-template <class T>
-void load(VecOf<T>* to, const T* from, int n, int64_t step) {
-  for (int e = 0; e < n; ++e)
-    for (int l = 0; l < Lanes<T>::count; ++l) to[e][l] = from[l * step + e];
-}
-template <class T>
-void store(T* to, const VecOf<T>* from, int n, int64_t step) {
-  for (int e = 0; e < n; ++e)
-    for (int l = 0; l < Lanes<T>::count; ++l) to[l * step + e] = from[e][l];
-}
-template <class T>
-void store_numbers(int32_t* to, VecOf<T> numbers) {
-  for (int l = 0; l < Lanes<T>::count; ++l) to[l] = static_cast<int32_t>(numbers[l]);
-}
-
-// Calls body(first) for the first matrix of each whole vector while it returns true; how many
-// matrices were done.
-template <class T, class F>
-int64_t for_each_group(int64_t count, F&& body) {
-  int64_t i = 0;
-  while (i + Lanes<T>::count <= count && body(i)) i += Lanes<T>::count;
-  return i;
-}
 
 // --- Cholesky
 
@@ -65,26 +14,51 @@ class CholeskyGroup {
   using Vec = VecOf<T>;
 
  public:
-  void run(T* a, int n, int32_t* info) {
+  void run(const T* a, bool lower, T* factor, int n, int32_t* info) {
+    n_ = n;
     load(at_, a, n * n, int64_t{n} * n);
+    keep_upper(lower);
     Vec failed{};
     for (int k = 0; k < n; ++k) {
+      int j = k;
+      for (; j + 8 <= n; j += 8) take_rows_out<8>(k, j);
+      for (; j + 4 <= n; j += 4) take_rows_out<4>(k, j);
+      for (; j < n; ++j) take_rows_out<1>(k, j);
       Vec* row = at_ + k * n;
-      for (int i = 0; i < k; ++i) {
-        const Vec *other = at_ + i * n, x = other[k];
-        for (int j = k; j < n; ++j) row[j] -= x * other[j];
-      }
       const auto positive = row[k] > Vec{};
       failed = (~positive & (failed == Vec{})) ? all<T>(k + 1) : failed;
       row[k] = root<T>(positive ? row[k] : all<T>(1));
-      for (int j = k + 1; j < n; ++j) row[j] = row[j] / row[k];
+      const Vec scale = all<T>(1) / row[k];
+      for (int i = k + 1; i < n; ++i) row[i] *= scale;
     }
-    store(a, at_, n * n, int64_t{n} * n);
+    store(factor, at_, n * n, int64_t{n} * n);
     store_numbers<T>(info, failed);
   }
 
  private:
+  // Zeros below the diagonal, and above it what stands there or, of a lower triangle, opposite.
+  void keep_upper(bool lower) {
+    for (int i = 1; i < n_; ++i) {
+      for (int j = 0; j < i; ++j) {
+        if (lower) at_[j * n_ + i] = at_[i * n_ + j];
+        at_[i * n_ + j] = Vec{};
+      }
+    }
+  }
+  // Takes the products with the rows above k out of some columns of row k.
+  template <int columns>
+  void take_rows_out(int k, int first) {
+    Vec sum[columns];
+    for (int c = 0; c < columns; ++c) sum[c] = at_[k * n_ + first + c];
+    for (int i = 0; i < k; ++i) {
+      const Vec *other = at_ + i * n_ + first, x = at_[i * n_ + k];
+      for (int c = 0; c < columns; ++c) take_product(sum[c], x, other[c]);
+    }
+    for (int c = 0; c < columns; ++c) at_[k * n_ + first + c] = sum[c];
+  }
+
   Vec at_[most * most];
+  int n_;
 };
 
 // --- QR
@@ -112,7 +86,7 @@ class QrGroup {
       for (int i = 0; i < m; ++i) at_[j * m + i] = all<T>(i == j);
     for (int j = k - 1; j >= 0; --j) {
       Vec* v = at_ + j * m;
-      for (int c = j + 1; c < n; ++c) apply(v, j, at_ + c * m, m);
+      apply_to_columns(v, j, m, n);
       for (int i = 0; i < j; ++i) v[i] = Vec{};
       v[j] = all<T>(1) - tau_[j];
       for (int i = j + 1; i < m; ++i) v[i] *= -tau_[j];
@@ -130,7 +104,7 @@ class QrGroup {
       const auto fits = (size == Vec{}) | ((size < Vec{} + greatest) & (size > Vec{} + least));
       outside = fits ? outside : all<T>(1);
     }
-    for (int l = 0; l < Lanes<T>::count; ++l)
+    for (int l = 0; l < Simd<T>::lanes; ++l)
       if (outside[l] != T(0)) return false;
     return true;
   }
@@ -146,15 +120,27 @@ class QrGroup {
     const Vec scale = all<T>(1) / (none ? all<T>(1) : first - diagonal);
     for (int i = j + 1; i < m; ++i) v[i] *= scale;
     v[j] = none ? first : diagonal;
-    for (int c = j + 1; c < n; ++c) apply(v, j, at_ + c * m, m);
+    apply_to_columns(v, j, m, n);
   }
-  // Reflector j, of the vector below v[j], to one column.
-  void apply(const Vec* v, int j, Vec* column, int m) {
-    Vec w = column[j];
-    for (int i = j + 1; i < m; ++i) w += v[i] * column[i];
-    w *= tau_[j];
-    column[j] -= w;
-    for (int i = j + 1; i < m; ++i) column[i] -= v[i] * w;
+  void apply_to_columns(const Vec* v, int j, int m, int n) {
+    int c = j + 1;
+    for (; c + 4 <= n; c += 4) apply<4>(v, j, at_ + c * m, m);
+    for (; c < n; ++c) apply<1>(v, j, at_ + c * m, m);
+  }
+  // Reflector j, of the vector below v[j], to some columns: their sums need not wait for each
+  // other.
+  template <int columns>
+  void apply(const Vec* v, int j, Vec* first, int m) {
+    Vec w[columns];
+    for (int c = 0; c < columns; ++c) w[c] = first[c * m + j];
+    for (int i = j + 1; i < m; ++i)
+      for (int c = 0; c < columns; ++c) w[c] = multiply_add<Vec>(v[i], first[c * m + i], w[c]);
+    for (int c = 0; c < columns; ++c) {
+      w[c] *= tau_[j];
+      first[c * m + j] -= w[c];
+    }
+    for (int i = j + 1; i < m; ++i)
+      for (int c = 0; c < columns; ++c) take_product(first[c * m + i], w[c], v[i]);
   }
 
   Vec at_[most * most];
@@ -194,22 +180,24 @@ class InverseGroup {
     }
     return best;
   }
-  void exchange(Vec* upper, Vec* lower, Vec here, int from) const {
-    const auto chosen = here != Vec{};
+  void exchange(Vec* upper, Vec* lower, Vec pivot, int i, int from) const {
+    const auto here = pivot == all<T>(i);
     for (int j = from; j < n_; ++j) {
       const Vec x = upper[j], y = lower[j];
-      upper[j] = chosen ? y : x;
-      lower[j] = chosen ? x : y;
+      upper[j] = here ? y : x;
+      lower[j] = here ? x : y;
     }
   }
   void subtract(Vec* row, const Vec* other, Vec factor, int from) const {
-    for (int j = from; j < n_; ++j) row[j] -= factor * other[j];
+    for (int j = from; j < n_; ++j) take_product(row[j], factor, other[j]);
   }
   void eliminate(int k, Vec pivot) {
-    for (int i = k + 1; i < n_; ++i) {
-      const Vec here = pivot == all<T>(i) ? all<T>(1) : Vec{};
-      exchange(a_ + k * n_, a_ + i * n_, here, k);
-      exchange(b_ + k * n_, b_ + i * n_, here, 0);
+    uint64_t chosen = 0;  // rows that are the pivot of some matrix
+    for (int l = 0; l < Simd<T>::lanes; ++l) chosen |= uint64_t{1} << static_cast<int>(pivot[l]);
+    for (chosen &= ~(uint64_t{1} << k); chosen != 0; chosen &= chosen - 1) {
+      const int i = __builtin_ctzll(chosen);
+      exchange(a_ + k * n_, a_ + i * n_, pivot, i, k);
+      exchange(b_ + k * n_, b_ + i * n_, pivot, i, 0);
     }
     Vec& diagonal = a_[k * n_ + k];
     const auto zero = diagonal == Vec{};
@@ -232,19 +220,14 @@ class InverseGroup {
 // Columns of the unknowns at once, which share what is read of the triangles.
 constexpr int columns_at_once = 8;
 
-template <class T>
-struct Unknowns {
-  using Vec = VecOf<T>;
-  Vec row[most][columns_at_once];
-
-  // Takes the known row j, times a, out of row i.
-  void take_out(int i, int j, Vec a, int columns) {
-    for (int c = 0; c < columns; ++c) row[i][c] -= a * row[j][c];
-  }
-  void divide(int i, Vec a, int columns) {
-    for (int c = 0; c < columns; ++c) row[i][c] = row[i][c] / a;
-  }
-};
+// Calls body.operator()<columns>(first) for runs of 8, 4 or 1 of k columns.
+template <class F>
+void for_each_run_of_columns(int64_t k, F&& body) {
+  int64_t c = 0;
+  for (; c + 8 <= k; c += 8) body.template operator()<8>(c);
+  for (; c + 4 <= k; c += 4) body.template operator()<4>(c);
+  for (; c < k; ++c) body.template operator()<1>(c);
+}
 
 template <class T>
 class TriangularGroup {
@@ -253,24 +236,37 @@ class TriangularGroup {
  public:
   void run(const T* a, T* x, int n, int64_t k, bool upper, bool unit) {
     load(a_, a, n * n, int64_t{n} * n);
-    for (int64_t c = 0; c < k; c += columns_at_once) {
-      const int columns = static_cast<int>(k - c < columns_at_once ? k - c : columns_at_once);
-      for (int i = 0; i < n; ++i) load(x_.row[i], x + i * k + c, columns, n * k);
+    for_each_run_of_columns(k, [&]<int columns>(int64_t c) {
+      move(n, k, columns, [&](int64_t from, int64_t to, int64_t many) {
+        load(x_ + to, x + c + from, many, n * k);
+      });
       for (int step = 0; step < n; ++step)
-        solve_row(upper ? n - 1 - step : step, n, upper, unit, columns);
-      for (int i = 0; i < n; ++i) store(x + i * k + c, x_.row[i], columns, n * k);
-    }
+        solve_row<columns>(upper ? n - 1 - step : step, n, upper, unit);
+      move(n, k, columns, [&](int64_t to, int64_t from, int64_t many) {
+        store(x + c + to, x_ + from, many, n * k);
+      });
+    });
   }
 
  private:
-  void solve_row(int i, int n, bool upper, bool unit, int columns) {
+  // Calls body(outside, inside, many) for each run of elements: all rows at once where they follow
+  // each other.
+  template <class F>
+  static void move(int n, int64_t k, int columns, F&& body) {
+    if (k == columns) return body(0, 0, n * k);
+    for (int i = 0; i < n; ++i) body(i * k, i * columns, columns);
+  }
+  template <int columns>
+  void solve_row(int i, int n, bool upper, bool unit) {
+    Vec sum[columns], *row = x_ + i * columns;
+    for (int c = 0; c < columns; ++c) sum[c] = row[c];
     const int from = upper ? i + 1 : 0, to = upper ? n : i;
-    for (int j = from; j < to; ++j) x_.take_out(i, j, a_[i * n + j], columns);
-    if (!unit) x_.divide(i, a_[i * n + i], columns);
+    for (int j = from; j < to; ++j)
+      for (int c = 0; c < columns; ++c) take_product(sum[c], a_[i * n + j], x_[j * columns + c]);
+    for (int c = 0; c < columns; ++c) row[c] = unit ? sum[c] : sum[c] / a_[i * n + i];
   }
 
-  Vec a_[most * most];
-  Unknowns<T> x_;
+  Vec a_[most * most], x_[most * columns_at_once];
 };
 
 template <class T>
@@ -278,56 +274,62 @@ class LuGroup {
   using Vec = VecOf<T>;
 
  public:
-  LuGroup(const T* lu, const int32_t* pivots, int n) : n_(n) {
+  void solve(const T* lu, const int32_t* pivots, T* x, int n, int64_t k) {
+    n_ = n;
     load(lu_, lu, n * n, int64_t{n} * n);
-    for (int l = 0; l < Lanes<T>::count; ++l) {
-      for (int i = 0; i < n; ++i) order_[i][l] = i;
-      for (int i = 0; i < n; ++i) {
-        const int p = pivots[l * n + i] - 1, kept = order_[i][l];
-        order_[i][l] = order_[p][l];
-        order_[p][l] = kept;
+    order_rows(pivots);
+    for_each_run_of_columns(k, [&]<int columns>(int64_t c) {
+      T* first = x + c * n;
+      load_in_order<columns>(first, n * k);
+      for (int i = 0; i < n; ++i) take_out<columns>(i, 0, i);
+      for (int i = n - 1; i >= 0; --i) {
+        take_out<columns>(i, i + 1, n);
+        for (int s = 0; s < columns; ++s) x_[s * n + i] = x_[s * n + i] / lu_[i * n + i];
       }
-    }
-  }
-
-  void solve(T* x, int64_t k) {
-    for (int64_t c = 0; c < k; c += columns_at_once) {
-      const int columns = static_cast<int>(k - c < columns_at_once ? k - c : columns_at_once);
-      load_in_order(x + c * n_, columns, n_ * k);
-      for (int i = 0; i < n_; ++i)
-        for (int j = 0; j < i; ++j) x_.take_out(i, j, lu_[j * n_ + i], columns);
-      for (int i = n_ - 1; i >= 0; --i) {
-        for (int j = i + 1; j < n_; ++j) x_.take_out(i, j, lu_[j * n_ + i], columns);
-        x_.divide(i, lu_[i * n_ + i], columns);
-      }
-      for (int i = 0; i < n_; ++i)
-        for (int s = 0; s < columns; ++s)
-          for (int l = 0; l < Lanes<T>::count; ++l)
-            x[l * n_ * k + (c + s) * n_ + i] = x_.row[i][s][l];
-    }
+      store(first, x_, columns * n, n * k);
+    });
   }
 
  private:
-  void load_in_order(const T* x, int columns, int64_t step) {
-    for (int i = 0; i < n_; ++i)
+  void order_rows(const int32_t* pivots) {
+    for (int l = 0; l < Simd<T>::lanes; ++l) {
+      for (int i = 0; i < n_; ++i) order_[l][i] = i;
+      for (int i = 0; i < n_; ++i) {
+        const int p = pivots[l * n_ + i] - 1, kept = order_[l][i];
+        order_[l][i] = order_[l][p];
+        order_[l][p] = kept;
+      }
+    }
+  }
+  template <int columns>
+  void load_in_order(const T* x, int64_t step) {
+    for (int l = 0; l < Simd<T>::lanes; ++l)
       for (int s = 0; s < columns; ++s)
-        for (int l = 0; l < Lanes<T>::count; ++l)
-          x_.row[i][s][l] = x[l * step + s * n_ + order_[i][l]];
+        for (int i = 0; i < n_; ++i) x_[s * n_ + i][l] = x[l * step + s * n_ + order_[l][i]];
+  }
+  // Takes the unknowns from one to another, which are known, out of equation i.
+  template <int columns>
+  void take_out(int i, int from, int to) {
+    Vec sum[columns];
+    for (int s = 0; s < columns; ++s) sum[s] = x_[s * n_ + i];
+    for (int j = from; j < to; ++j)
+      for (int s = 0; s < columns; ++s) take_product(sum[s], lu_[j * n_ + i], x_[s * n_ + j]);
+    for (int s = 0; s < columns; ++s) x_[s * n_ + i] = sum[s];
   }
 
-  Vec lu_[most * most];
-  Unknowns<T> x_;
-  int order_[most][Lanes<T>::count];  // the row of the matrix that stands in row i of its factors
+  Vec lu_[most * most], x_[most * columns_at_once];
+  int order_[Simd<T>::lanes][most];  // the row of the matrix that stands in row i of its factors
   int n_;
 };
 
 }  // namespace
 
 template <class T>
-int64_t cholesky_side_by_side(T* a, int64_t count, int64_t n, int32_t* info) {
+int64_t cholesky_side_by_side(const T* a, bool lower, T* factor, int64_t count, int64_t n,
+                              int32_t* info) {
   CholeskyGroup<T> group;
   return for_each_group<T>(count, [&](int64_t i) {
-    group.run(a + i * n * n, static_cast<int>(n), info + i);
+    group.run(a + i * n * n, lower, factor + i * n * n, static_cast<int>(n), info + i);
     return true;
   });
 }
@@ -373,14 +375,15 @@ int64_t solve_triangular_side_by_side(const T* a, T* x, int64_t count, int64_t n
 template <class T>
 int64_t solve_side_by_side(const T* lu, const int32_t* pivots, T* x, int64_t count, int64_t n,
                            int64_t k) {
+  LuGroup<T> group;
   return for_each_group<T>(count, [&](int64_t i) {
-    LuGroup<T>(lu + i * n * n, pivots + i * n, static_cast<int>(n)).solve(x + i * n * k, k);
+    group.solve(lu + i * n * n, pivots + i * n, x + i * n * k, static_cast<int>(n), k);
     return true;
   });
 }
 
-template int64_t cholesky_side_by_side(float*, int64_t, int64_t, int32_t*);
-template int64_t cholesky_side_by_side(double*, int64_t, int64_t, int32_t*);
+template int64_t cholesky_side_by_side(const float*, bool, float*, int64_t, int64_t, int32_t*);
+template int64_t cholesky_side_by_side(const double*, bool, double*, int64_t, int64_t, int32_t*);
 template int64_t geqrf_side_by_side(float*, int64_t, int64_t, int64_t, float*);
 template int64_t geqrf_side_by_side(double*, int64_t, int64_t, int64_t, double*);
 template int64_t orgqr_side_by_side(float*, int64_t, int64_t, int64_t, int64_t, const float*);

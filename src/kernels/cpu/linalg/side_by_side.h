@@ -15,9 +15,11 @@ FACULA_PER_ISA(
     // Each takes the first matrices of a batch of `count`, as many as make whole vectors, and
     // returns how many that were; the others are for the caller.
 
-    // Upper triangles, n x n row by row, to U with U^T U equal to the matrix; info of each is 0 or
-    // the order, from 1, of the first leading minor that is not positive.
-    template <class T> int64_t cholesky_side_by_side(T* a, int64_t count, int64_t n, int32_t* info);
+    // Of matrices n x n row by row, given by their upper or lower triangles, the factors U with U^T
+    // U equal to them, row by row with zeros below; info of each is 0 or the order, from 1, of the
+    // first leading minor that is not positive. The factors may take the matrices' place.
+    template <class T> int64_t cholesky_side_by_side(const T* a, bool lower, T* factor,
+                                                     int64_t count, int64_t n, int32_t* info);
     // Householder vectors and R (m x n, column by column) in place, as LAPACK's geqrf leaves them.
     // Stops at matrices whose squares leave the range of T.
     template <class T>

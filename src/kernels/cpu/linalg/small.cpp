@@ -1,6 +1,7 @@
 #include "kernels/cpu/linalg/small.h"
 
 #include "core/complex.h"
+#include "kernels/cpu/linalg/side_by_side_vectors.h"
 
 // Columns stand in room of a height that the compiler knows, so that loops over them are a few
 // vectors without a rest. What such a loop must leave alone it subtracts nothing from.
@@ -8,15 +9,6 @@ namespace facula::cpu::FACULA_ISA {
 namespace {
 
 constexpr int order = static_cast<int>(small_order);
-
-// Of the set that this file is compiled for: the compiler takes longer vectors apart.
-#if defined(__AVX512F__)
-constexpr int vector_bytes = 64;
-#elif defined(__AVX2__)
-constexpr int vector_bytes = 32;
-#else
-constexpr int vector_bytes = 16;
-#endif
 
 template <class T>
 T size_of(T x) {
@@ -39,6 +31,15 @@ void exchange(T& a, T& b) {
   const T kept = a;
   a = b;
   b = kept;
+}
+
+// x - a * b, rounded as several matrices at once are.
+template <class T>
+T less(T x, T a, T b) {
+  if constexpr (is_complex_v<T>)
+    return x - a * b;
+  else
+    return multiply_add<T>(-a, b, x);
 }
 
 template <class T, int height>
@@ -101,7 +102,7 @@ int32_t factor(T* a, int m, int n, int32_t* pivots) {
     for (int j = k + 1; j < n; ++j) {
       T* other = M.column(j);
       const T x = other[k];
-      for (int i = 0; i < height; ++i) other[i] -= i > k ? column[i] * x : T(0);
+      for (int i = 0; i < height; ++i) other[i] = i > k ? less(other[i], x, column[i]) : other[i];
     }
   }
   M.store(a, m, n);
@@ -111,73 +112,96 @@ int32_t factor(T* a, int m, int n, int32_t* pivots) {
 // --- several matrices at once
 
 // As many matrices side by side as fill a vector, an element of each in one place: no loop has a
-// rest, and no pivot a branch.
+// rest, and only rows that are a pivot of some matrix are exchanged.
 template <class T>
 class SideBySide {
+  using Vec = VecOf<T>;
+
  public:
-  static constexpr int lanes = vector_bytes / static_cast<int>(sizeof(T));
-  static constexpr int most = 16;  // rows, beyond which they would leave the first cache
+  static constexpr int lanes = Simd<T>::lanes;
 
-  SideBySide(T* a, int n) : a_(a), n_(n) {}
-
-  void factor(int32_t* pivots, int32_t* info) {
-    const int area = n_ * n_;
-    for (int e = 0; e < area; ++e)
-      for (int l = 0; l < lanes; ++l) at_[e][l] = a_[l * area + e];
+  void factor(T* a, int n, int32_t* pivots, int32_t* info) {
+    n_ = n;
+    room_ = n < 16 ? n : n + 1;
+    const int64_t area = int64_t{n} * n;
+    for_each_run(
+        [&](int inside, int outside, int many) { load(at_ + inside, a + outside, many, area); });
     singular_ = Vec{};
-    for (int k = 0; k < n_; ++k) {
+    for (int k = 0; k < n; ++k) {
       choose(k);
-      for (int i = k + 1; i < n_; ++i) exchange_rows(k, i);
-      for (int l = 0; l < lanes; ++l) pivots[l * n_ + k] = static_cast<int32_t>(pivot_[l]) + 1;
+      uint64_t chosen = 0;
+      for (int l = 0; l < lanes; ++l) {
+        const int row = static_cast<int>(pivot_[l]);
+        pivots[l * n + k] = row + 1;
+        chosen |= uint64_t{1} << row;
+      }
+      exchange_rows(k, chosen & ~(uint64_t{1} << k));
       eliminate(k);
     }
-    for (int e = 0; e < area; ++e)
-      for (int l = 0; l < lanes; ++l) a_[l * area + e] = at_[e][l];
-    for (int l = 0; l < lanes; ++l) info[l] = static_cast<int32_t>(singular_[l]);
+    for_each_run(
+        [&](int inside, int outside, int many) { store(a + outside, at_ + inside, many, area); });
+    store_numbers<T>(info, singular_);
   }
 
  private:
-  typedef T Vec __attribute__((vector_size(vector_bytes)));
-
-  static Vec all(int number) { return Vec{} + static_cast<T>(number); }
-  Vec& element(int i, int j) { return at_[j * n_ + i]; }
+  Vec* column(int j) { return at_ + j * room_; }
+  // Calls body(inside, outside, many) for elements that follow each other in both places.
+  template <class F>
+  void for_each_run(F&& body) {
+    if (room_ == n_) return body(0, 0, n_ * n_);
+    for (int j = 0; j < n_; ++j) body(j * room_, j * n_, n_);
+  }
 
   void choose(int k) {
-    const Vec first = element(k, k);
+    const Vec *x = column(k), first = x[k];
     Vec most_seen = first < Vec{} ? -first : first;
-    pivot_ = all(k);
+    pivot_ = all<T>(k);
     for (int i = k + 1; i < n_; ++i) {
-      const Vec x = element(i, k), size = x < Vec{} ? -x : x;
+      const Vec size = x[i] < Vec{} ? -x[i] : x[i];
       const auto better = size > most_seen;
-      pivot_ = better ? all(i) : pivot_;
+      pivot_ = better ? all<T>(i) : pivot_;
       most_seen = better ? size : most_seen;
     }
   }
-  // In the lanes whose pivot is row i.
-  void exchange_rows(int k, int i) {
-    const auto here = pivot_ == all(i);
-    for (int j = 0; j < n_; ++j) {
-      const Vec upper = element(k, j), lower = element(i, j);
-      element(k, j) = here ? lower : upper;
-      element(i, j) = here ? upper : lower;
+  // Row k with each of those whose bit is set in `chosen`, in the lanes whose pivot that is.
+  void exchange_rows(int k, uint64_t chosen) {
+    if (chosen == 0) return;
+    Vec old[order];
+    for (int j = 0; j < n_; ++j) old[j] = column(j)[k];
+    for (; chosen != 0; chosen &= chosen - 1) {
+      const int i = __builtin_ctzll(chosen);
+      const auto here = pivot_ == all<T>(i);
+      for (int j = 0; j < n_; ++j) {
+        Vec &upper = column(j)[k], &lower = column(j)[i];
+        upper = here ? lower : upper;
+        lower = here ? old[j] : lower;
+      }
     }
   }
   void eliminate(int k) {
-    const Vec pivot = element(k, k);
-    const auto zero = pivot == Vec{};
-    singular_ = (zero & (singular_ == Vec{})) ? all(k + 1) : singular_;
-    const Vec divisor = zero ? all(1) : pivot;
-    for (int i = k + 1; i < n_; ++i) element(i, k) = element(i, k) / divisor;
-    for (int j = k + 1; j < n_; ++j) {
-      const Vec x = element(k, j);
-      for (int i = k + 1; i < n_; ++i) element(i, j) -= element(i, k) * x;
-    }
+    Vec* factors = column(k);
+    const auto zero = factors[k] == Vec{};
+    singular_ = (zero & (singular_ == Vec{})) ? all<T>(k + 1) : singular_;
+    const Vec divisor = zero ? all<T>(1) : factors[k];
+    for (int i = k + 1; i < n_; ++i) factors[i] = factors[i] / divisor;
+    int j = k + 1;
+    for (; j + 4 <= n_; j += 4) subtract<4>(k, j);
+    for (; j < n_; ++j) subtract<1>(k, j);
+  }
+  // What column k holds below its pivot out of some columns, as often as row k says.
+  template <int columns>
+  void subtract(int k, int first) {
+    const Vec* factors = column(k);
+    Vec *other = column(first), x[columns];
+    for (int c = 0; c < columns; ++c) x[c] = other[c * room_ + k];
+    for (int i = k + 1; i < n_; ++i)
+      for (int c = 0; c < columns; ++c) take_product(other[c * room_ + i], x[c], factors[i]);
   }
 
-  Vec at_[most * most];
+  Vec at_[order * (order + 1)];
   Vec pivot_, singular_;  // numbers of rows, exact in any type
-  T* a_;
   int n_;
+  int room_;  // of a column: rows at steps of a power of two would share few places of the cache
 };
 
 // Some columns of b at once, so that one need not wait for the other.
@@ -258,10 +282,13 @@ void factor_small_batch(T* a, int64_t count, int64_t m, int64_t n, int32_t* pivo
   const int64_t k = m < n ? m : n;
   int64_t i = 0;
   if constexpr (sizeof(T) <= 8 && !is_complex_v<T>) {
-    using Group = SideBySide<T>;
-    if (m == n && n > 1 && n <= Group::most)
-      for (; i + Group::lanes <= count; i += Group::lanes)
-        Group(a + i * n * n, static_cast<int>(n)).factor(pivots + i * n, info + i);
+    if (m == n && n > 1) {
+      SideBySide<T> group;
+      i = for_each_group<T>(count, [&](int64_t first) {
+        group.factor(a + first * n * n, static_cast<int>(n), pivots + first * n, info + first);
+        return true;
+      });
+    }
   }
   for (; i < count; ++i) info[i] = factor_small(a + i * m * n, m, n, pivots + i * k);
 }

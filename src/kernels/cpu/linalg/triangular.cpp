@@ -81,24 +81,51 @@ class Cholesky {
 };
 
 template <class T>
-void cholesky_all(const Tensor& rows, int32_t* status) {
+void clear_lower(T* a, int64_t n) {
+  for (int64_t r = 1; r < n; ++r) std::fill_n(a + r * n, r, T(0));
+}
+
+template <class T>
+void factor_large(const Tensor& rows, int32_t* status) {
   const int64_t n = rows.size(-1);
   T* a = rows.data<T>();
-  auto finish = [&](int64_t i) {
-    for (int64_t r = 1; r < n; ++r) std::fill_n(a + i * n * n + r * n, r, T(0));
-  };
-  auto factor = [&](int64_t i) {
+  for_each_matrix(matrix_count(rows), n * n * n / 3, [&](int64_t i) {
     status[i] = Cholesky<T>(a + i * n * n, n).run();
-    finish(i);
-  };
-  if (n > side_by_side_order) return for_each_matrix(matrix_count(rows), n * n * n / 3, factor);
-  for_each_part(matrix_count(rows), n * n * n / 3, [&](int64_t first, int64_t many) {
+    clear_lower(a + i * n * n, n);
+  });
+}
+
+// The upper triangle of `from`, or the lower one turned over.
+template <class T>
+void copy_triangle(const T* from, bool lower, T* to, int64_t n) {
+  for (int64_t r = 0; r < n; ++r)
+    for (int64_t c = r; c < n; ++c) to[r * n + c] = lower ? from[c * n + r] : from[r * n + c];
+}
+
+// `rows` gets U of matrices given row by row by one of their triangles.
+template <class T>
+void factor_small_matrices(const T* from, bool lower, const Tensor& rows, int32_t* status) {
+  const int64_t n = rows.size(-1), area = n * n;
+  T* to = rows.data<T>();
+  for_each_part(matrix_count(rows), area * n / 3, [&](int64_t first, int64_t many) {
     int64_t done = 0;
     if constexpr (!is_complex_v<T>)
-      done = FACULA_OF_ISA(cholesky_side_by_side<T>)(a + first * n * n, many, n, status + first);
-    for (int64_t i = 0; i < done; ++i) finish(first + i);
-    for (int64_t i = done; i < many; ++i) factor(first + i);
+      done = FACULA_OF_ISA(cholesky_side_by_side<T>)(from + first * area, lower, to + first * area,
+                                                     many, n, status + first);
+    for (int64_t i = first + done; i < first + many; ++i) {
+      copy_triangle(from + i * area, lower, to + i * area, n);
+      status[i] = Cholesky<T>(to + i * area, n).run();
+      clear_lower(to + i * area, n);
+    }
   });
+}
+
+// Memory of a batch that stands row by row, of a copy where it does not.
+Tensor in_rows(const Tensor& t) {
+  if (t.is_contiguous() && !t->conj && !t->neg) return t;
+  const Tensor made = empty_tensor(t.sizes(), t.dtype());
+  copy(made, t);
+  return made;
 }
 
 // Rows of X, which start as those of B, from the first to the last for a lower triangle and the
@@ -164,11 +191,19 @@ Tensor matrix_transposed(const Tensor& t) {
 
 void cholesky(const Tensor& A, bool upper, const Tensor& factor, const Tensor& status) {
   fill(status, 0);
-  const Tensor rows = empty_tensor(A.sizes(), A.dtype()), codes = contiguous(status);
-  copy(rows, upper ? A : matrix_transposed(A));  // whose factor is then the transpose of L
-  auto run = [&]<class T>(Type<T>) { cholesky_all<T>(rows, codes.data<int32_t>()); };
+  const Tensor codes = contiguous(status);
+  const Tensor result = upper ? factor : matrix_transposed(factor);  // U, or the transpose of L
+  const bool in_place = result.is_contiguous() && !result->conj && result->storage != A->storage;
+  const Tensor rows = in_place ? result : empty_tensor(A.sizes(), A.dtype());
+  const bool small = A.size(-1) <= side_by_side_order;
+  const Tensor from = small ? in_rows(A) : rows;
+  if (!small) copy(rows, upper ? A : matrix_transposed(A));
+  auto run = [&]<class T>(Type<T>) {
+    if (!small) return factor_large<T>(rows, codes.data<int32_t>());
+    factor_small_matrices<T>(from.data<T>(), !upper, rows, codes.data<int32_t>());
+  };
   dispatch<float, double, ComplexTypes>(A.dtype(), "cholesky_cpu", run);
-  copy(factor, upper ? rows : matrix_transposed(rows));
+  if (!in_place) copy(result, rows);
   if (!codes.is_same(status)) copy(status, codes);
 }
 
@@ -185,8 +220,10 @@ void solve_triangular(const Tensor& A, const Tensor& B, bool upper, bool unit, c
   }
   IntVec sizes(X.sizes());
   sizes[sizes.size() - 1] = A.size(-1);
-  const Tensor rows = empty_tensor(sizes, A.dtype()), work = empty_tensor(X.sizes(), X.dtype());
-  copy(rows, A);
+  const bool own = std::ranges::equal(A.sizes(), sizes);
+  const Tensor rows = own ? in_rows(A) : empty_tensor(sizes, A.dtype());
+  if (!own) copy(rows, A);
+  const Tensor work = empty_tensor(X.sizes(), X.dtype());
   copy(work, B);
   auto run = [&]<class T>(Type<T>) { solve_small_matrices<T>(rows, work, upper, unit); };
   dispatch<float, double, ComplexTypes>(A.dtype(), "triangular_solve_cpu", run);
