@@ -167,55 +167,60 @@ void RowTiles::run_rows(size_t scratch_bytes) const {
   });
 }
 
-void RowTiles::run_pieces(size_t scratch_bytes) const {
-  const cpu::ReducePlan plan = cpu::plan_one_row(frame_.row());
-  std::vector<std::unique_ptr<Room>> results(steps_.size());
-  size_t sums = 0;
-  const auto pieces = [](const Step& s) { return s.from->call->reduction.pieces; };
+const PieceReduction& RowTiles::pieces_of(const Step& s) { return *s.from->call->reduction.pieces; }
+
+// Walks one part of the row: accumulators at the beginning of `room`, then the scratch of tiles.
+// The sums' results go to their places in `results`, one for each part.
+void RowTiles::run_part(const cpu::ReducePlan& plan, int64_t part, char* room, size_t sums,
+                        const std::vector<char*>& results) const {
+  char* mine = room;
+  for (const Step& s : steps_) {
+    if (!s.from->reduces()) continue;
+    pieces_of(s).begin(mine, s.from->call->reduction.params);
+    mine += aligned(pieces_of(s).room);
+  }
+  const int64_t end = std::min(frame_.row(), (part + 1) * plan.part_length);
+  for (int64_t begin = part * plan.part_length; begin < end; begin += tile_) {
+    const Tile t{begin, std::min(tile_, end - begin), room + sums};
+    mine = room;
+    for (const Step& s : steps_) {
+      if (!s.from->reduces()) {
+        run_loop(s, t);
+        continue;
+      }
+      pieces_of(s).add(mine, address(s.place[1], t), t.rows);
+      mine += aligned(pieces_of(s).room);
+    }
+  }
+  mine = room;
   for (size_t i = 0; i < steps_.size(); ++i) {
     if (!steps_[i].from->reduces()) continue;
-    const PieceReduction& p = *pieces(steps_[i]);
-    results[i] = std::make_unique<Room>(static_cast<size_t>(plan.parts) * p.result);
+    const PieceReduction& p = pieces_of(steps_[i]);
+    p.end(mine, results[i] + static_cast<size_t>(part) * p.result);
+    mine += aligned(p.room);
+  }
+}
+
+void RowTiles::run_pieces(size_t scratch_bytes) const {
+  const cpu::ReducePlan plan = cpu::plan_one_row(frame_.row());
+  std::vector<std::unique_ptr<Room>> rooms;
+  std::vector<char*> results(steps_.size());
+  size_t sums = 0;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    if (!steps_[i].from->reduces()) continue;
+    const PieceReduction& p = pieces_of(steps_[i]);
+    rooms.push_back(std::make_unique<Room>(static_cast<size_t>(plan.parts) * p.result));
+    results[i] = rooms.back()->get();
     sums += aligned(p.room);
   }
-  const auto part = [&](int64_t at, char* room) {
-    const int64_t end = std::min(frame_.row(), (at + 1) * plan.part_length);
-    char* const scratch = room + sums;
-    const auto for_each_sum = [&](auto&& f) {
-      char* mine = room;
-      for (size_t i = 0; i < steps_.size(); ++i) {
-        if (!results[i]) continue;
-        f(steps_[i], mine, results[i]->get());
-        mine += aligned(pieces(steps_[i])->room);
-      }
-    };
-    for_each_sum([&](const Step& s, char* mine, char*) {
-      pieces(s)->begin(mine, s.from->call->reduction.params);
-    });
-    for (int64_t begin = at * plan.part_length; begin < end; begin += tile_) {
-      const Tile t{begin, std::min(tile_, end - begin), scratch};
-      char* mine = room;
-      for (const Step& s : steps_) {
-        if (!s.from->reduces()) {
-          run_loop(s, t);
-          continue;
-        }
-        pieces(s)->add(mine, address(s.place[1], t), t.rows);
-        mine += aligned(pieces(s)->room);
-      }
-    }
-    for_each_sum([&](const Step& s, char* mine, char* out) {
-      pieces(s)->end(mine, out + static_cast<size_t>(at) * pieces(s)->result);
-    });
-  };
   parallel_for(plan.parts, 1, [&](int64_t begin, int64_t end) {
     const Room room(sums + scratch_bytes);
-    for (int64_t at = begin; at < end; ++at) part(at, room.get());
+    for (int64_t part = begin; part < end; ++part) run_part(plan, part, room.get(), sums, results);
   });
   for (size_t i = 0; i < steps_.size(); ++i)
     if (results[i])
-      pieces(steps_[i])->finish(plan, steps_[i].from->call->reduction.params, results[i]->get(),
-                                steps_[i].place[0].at);
+      pieces_of(steps_[i]).finish(plan, steps_[i].from->call->reduction.params, results[i],
+                                  steps_[i].place[0].at);
 }
 
 bool RowTiles::run() {

@@ -41,6 +41,9 @@ class RowTiles {
   void run_step(const Step& s, const Tile& tile) const;
   void run_loop(const Step& s, const Tile& tile) const;
   void run_rows(size_t scratch_bytes) const;
+  static const cpu::PieceReduction& pieces_of(const Step& s);
+  void run_part(const cpu::ReducePlan& plan, int64_t part, char* room, size_t sums,
+                const std::vector<char*>& results) const;
   void run_pieces(size_t scratch_bytes) const;
 
   const RowGroup& group_;
