@@ -18,6 +18,7 @@ from facula.distributed._objects import _object_to_tensor, _tensor_to_object  # 
 from facula.distributed._process_group import *  # noqa: F403
 from facula.distributed._reduce_op import *  # noqa: F403
 from facula.distributed._reduce_op import _make_nccl_premul_sum  # noqa: F401
+from facula.distributed._reducer import *  # noqa: F403
 from facula.distributed._store import *  # noqa: F403
 from facula.distributed._world import (  # noqa: F401
     Backend,
@@ -134,18 +135,6 @@ class _Absent:
 
     def __init__(self, *args, **kwargs):
         raise _unavailable(f"{type(self).__name__}()")
-
-
-class GradBucket(_Absent):
-    """Gradients that travel together."""
-
-
-class Reducer(_Absent):
-    """What adds gradients up during backward."""
-
-
-class Logger(_Absent):
-    """Notes of what a Reducer did."""
 
 
 class DeviceMesh(_Absent):

@@ -49,7 +49,7 @@ def test_questions_are_answered():
         (lambda: facula.onnx.register_custom_op_symbolic("a", None, 1), RuntimeError, "namespace"),
         (lambda: facula.onnx.export(nn.Linear(1, 1)), NotImplementedError, "no ONNX exporter"),
         (lambda: nn.parallel.DistributedDataParallel(nn.Linear(1, 1)), ValueError, "initialized"),
-        (lambda: facula.utils.data.DistributedSampler([1]), RuntimeError, "distributed package"),
+        (lambda: facula.utils.data.DistributedSampler([1]), ValueError, "not been initialized"),
         (lambda: nn.parallel.replicate(nn.Linear(1, 1), [0]), AssertionError, "Broadcast"),
         (lambda: nn.parallel.gather([facula.ones(1)], "cpu"), AssertionError, "Gather"),
         (lambda: nn.parallel.data_parallel(nn.Linear(1, 1), facula.ones(1)), RuntimeError, "type"),

@@ -43,6 +43,8 @@ MODULES = [
     "compiler",
     "distributed.distributed_c10d",
     "distributed.elastic.multiprocessing.errors",
+    "distributed.rendezvous",
+    "nn.parallel.distributed",
     "futures",
     "fx.experimental.proxy_tensor",
     "jit._script",

@@ -17,6 +17,13 @@ def scatter(inputs, target_gpus, dim=0):
     raise _no_device("Scatter", _as_device(target_gpus[0]))
 
 
+def scatter_kwargs(inputs, kwargs, target_gpus, dim=0):
+    """Arguments in parts, one for each device, as (tuple of tuples, tuple of dicts)."""
+    if not target_gpus:
+        raise RuntimeError("scatter_kwargs(): expected devices; got none")
+    raise _no_device("Scatter", _as_device(target_gpus[0]))
+
+
 def gather(outputs, target_device, dim=0):
     """Parts of a batch as one on a device; AssertionError for parts on the CPU."""
     if any(isinstance(x, facula.Tensor) for x in tree_leaves(outputs)):

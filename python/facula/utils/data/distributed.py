@@ -13,20 +13,22 @@ class DistributedSampler(Sampler):
 
     Args:
         dataset: has a length.
-        num_replicas, rank: count of processes and number of this one.
+        num_replicas, rank: count of processes and number of this one; default those of the default
+            process group.
         shuffle: random order, from `seed` and the epoch.
         drop_last: leave out indices so that all parts are of one size, instead of repeating some.
 
     Raises:
-        RuntimeError: `num_replicas` or `rank` missing, as there is no process group.
-        ValueError: a bad rank.
+        ValueError: a bad rank; `num_replicas` or `rank` is missing, and there is no process group.
     """
 
     def __init__(
         self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False
     ):
-        if num_replicas is None or rank is None:
-            raise RuntimeError("Requires distributed package to be available")
+        if num_replicas is None:
+            num_replicas = facula.distributed.get_world_size()
+        if rank is None:
+            rank = facula.distributed.get_rank()
         if not 0 <= rank < num_replicas:
             raise ValueError(f"DistributedSampler: rank must be in [0, {num_replicas}); got {rank}")
         share = len(dataset) / num_replicas
