@@ -229,7 +229,7 @@ void Arena::look_around(const CallRecord& call, const std::function<std::vector<
   if (aborted_.load(std::memory_order_relaxed))
     fail(concat("group '", options_.group, "': rank ", rank(), " aborted it in ", text_of(call)));
   const std::vector<int> missing = awaited();
-  check_ranks(call, missing);
+  check_ranks(call, missing, awaited);
   const int64_t waited = clock_ms() - patience.since;
   if (waited >= options_.timeout.count()) fail_late(call, missing);
   if (!patience.told && waited >= options_.lag.count()) {
@@ -245,7 +245,8 @@ void Arena::look_around(const CallRecord& call, const std::function<std::vector<
   }
 }
 
-void Arena::check_ranks(const CallRecord& call, const std::vector<int>& missing) {
+void Arena::check_ranks(const CallRecord& call, const std::vector<int>& missing,
+                        const std::function<std::vector<int>()>& awaited) {
   for (int r = 0; r < size(); ++r) {
     const RankBlock& b = block(r);
     const bool died = r != rank() && has_died(r);  // asked first: it may leave and end at once

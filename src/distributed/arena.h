@@ -59,6 +59,10 @@ class Arena {
   int size() const { return options_.size; }
   const EngineOptions& options() const { return options_; }
   RankBlock& block(int rank) const { return blocks_[rank]; }
+  bool has_left(int rank) const {
+    return block(rank).state.load(std::memory_order_acquire) ==
+           static_cast<uint32_t>(RankState::Left);
+  }
   RankBlock& mine() const { return blocks_[rank()]; }
   // Memory of `rank` for rounds with even and odd numbers.
   std::byte* slot(int rank, uint32_t round) const {
@@ -138,7 +142,8 @@ class Arena {
   // Called about every 50 ms of a wait.
   void look_around(const CallRecord& call, const std::function<std::vector<int>()>& awaited,
                    Patience& patience);
-  void check_ranks(const CallRecord& call, const std::vector<int>& missing);
+  void check_ranks(const CallRecord& call, const std::vector<int>& missing,
+                   const std::function<std::vector<int>()>& awaited);
   void tell_of_lag(const CallRecord& call, const std::vector<int>& missing, int64_t waited) const;
   [[noreturn]] void fail_late(const CallRecord& call, const std::vector<int>& missing);
   std::string line(int rank) const;

@@ -203,6 +203,18 @@ bool Messages::test(uint64_t message) {
   return it == messages_.end() || it->second.done;
 }
 
+// Whom a message is awaited from: for one of any rank those that have not left, or all if all have.
+std::vector<int> Messages::awaited(const CallRecord& record) const {
+  if (record.root >= 0) return {record.root};
+  std::vector<int> others, present;
+  for (int r = 0; r < arena_.size(); ++r) {
+    if (r == arena_.rank()) continue;
+    others.push_back(r);
+    if (!arena_.has_left(r)) present.push_back(r);
+  }
+  return present.empty() ? others : present;
+}
+
 int Messages::finish(uint64_t message) {
   CallRecord record;
   {
@@ -216,12 +228,7 @@ int Messages::finish(uint64_t message) {
     shown = record;
     arena_.wait(
         record, [&] { return test(message); },
-        [&] {
-          std::vector<int> missing;
-          for (int r = 0; r < arena_.size(); ++r)
-            if (r == record.root || (record.root < 0 && r != arena_.rank())) missing.push_back(r);
-          return missing;
-        });
+        [&] { return test(message) ? std::vector<int>{} : awaited(record); });
     shown = {};
     const std::lock_guard lock(mutex_);
     const int other = messages_[message].record.root;

@@ -50,6 +50,7 @@ class Messages {
   void accept(uint64_t receive, int from, const CallRecord& record);
   void take_kept(int from);
   void move_in_background();
+  std::vector<int> awaited(const CallRecord& record) const;
   void forget(uint64_t message);
 
   Arena& arena_;

@@ -368,7 +368,13 @@ Object set_error_class(PyObject*, PyObject* type) {
   return none();
 }
 
+// Why an engine cannot be used here, or an empty text.
+Object engine_why_not(PyObject*, PyObject* name) {
+  return string(why_not(std::string(text_of(name))));
+}
+
 PyMethodDef functions[] = {
+    {"why_not", guarded<engine_why_not>, METH_O, "Why an engine cannot be used; empty if it can."},
     {"set_error_class", guarded<set_error_class>, METH_O, "The class of errors between ranks."},
     {nullptr, nullptr, 0, nullptr}};
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,

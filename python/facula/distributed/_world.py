@@ -23,6 +23,8 @@ _NO_GROUP = (
 # Seconds without a sign of life after which a rank counts as lost, and seconds of waiting after
 # which the ranks that lag are named on stderr.
 _HEARTBEAT, _LAG = "FACULA_DISTRIBUTED_HEARTBEAT", "FACULA_DISTRIBUTED_LAG"
+# The engine to use whatever the machines are: "local" or "gloo".
+_ENGINE = "FACULA_DISTRIBUTED_ENGINE"
 
 
 class _Groups:
@@ -345,7 +347,8 @@ def _connected_core(store, rank, size, name, timeout, ranks):
     limits = _seconds(_HEARTBEAT, 10), _seconds(_LAG, 2)
     # A name comes again when groups are made anew, with the keys of before still in the store.
     turn = _world.made[name] = _world.made.get(name, 0) + 1
-    for engine in ("local", "gloo"):
+    wanted = os.environ.get(_ENGINE)
+    for engine in [wanted] if wanted else ["local", "gloo"]:
         try:
             core = new_core(engine, rank, size, name, timeout, *limits)
         except RuntimeError as error:

@@ -7,6 +7,7 @@ import time
 import facula
 import facula.distributed as dist
 import pytest
+from facula._C import _distributed
 from facula.distributed import threads
 from ranks import Ranks, outputs
 
@@ -21,21 +22,25 @@ except dist.DistBackendError as error:
 """
 
 
+ENGINES = ["local"] + ([] if _distributed.why_not("gloo") else ["gloo"])
+
+
 def memory_files():
     return {n for n in os.listdir("/dev/shm") if "facula" in n}
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     "how, within, text",
     [
-        (signal.SIGKILL, 2, "rank 1 is lost: its process"),
-        (signal.SIGTERM, 2, "rank 1 is lost: its process"),
+        (signal.SIGKILL, 2, "rank 1 is lost: its"),
+        (signal.SIGTERM, 2, "rank 1 is lost: its"),
         (signal.SIGSTOP, 3.5, "no sign of life for 1."),
     ],
 )
-def test_a_lost_process_is_named(tmp_path, how, within, text):
+def test_a_lost_process_is_named(tmp_path, how, within, text, engine):
     before = memory_files()
-    ranks = Ranks(LOOP, 3, tmp_path)
+    ranks = Ranks(LOOP, 3, tmp_path, FACULA_DISTRIBUTED_ENGINE=engine)
     ranks.wait_ready()
     time.sleep(0.1)
     lost = ranks.processes[1]
@@ -45,7 +50,8 @@ def test_a_lost_process_is_named(tmp_path, how, within, text):
         for rank in (0, 2):
             out, err = ranks.processes[rank].communicate(timeout=20)
             when, _, message = out.partition(" ")
-            assert text in message and f"{lost.pid}" in message, (out, err)
+            assert text in message, (out, err)
+            assert engine == "gloo" or f"process {lost.pid}" in message
             assert float(when) - sent < within
             assert ranks.processes[rank].returncode == 0
     finally:
@@ -54,17 +60,20 @@ def test_a_lost_process_is_named(tmp_path, how, within, text):
     assert memory_files() == before
 
 
-def test_an_error_of_one_rank_ends_the_others_with_its_traceback(tmp_path):
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_error_of_one_rank_ends_the_others_with_its_traceback(tmp_path, engine):
     program = "if rank == 1: raise KeyError('lost data')\n" + LOOP
-    results = Ranks(program, 3, tmp_path).end()
+    results = Ranks(program, 3, tmp_path, FACULA_DISTRIBUTED_ENGINE=engine).end()
     assert results[1][0] == 1 and "KeyError" in results[1][2]
     for rank in (0, 2):
         assert "rank 1 ended with an error" in results[rank][1]
         assert "KeyError: 'lost data'" in results[rank][1]
 
 
-def test_a_rank_that_ends_before_the_others_is_named(tmp_path):
-    results = Ranks("if rank == 1: sys.exit()\n" + LOOP, 2, tmp_path).end()
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_rank_that_ends_before_the_others_is_named(tmp_path, engine):
+    program = "if rank == 1: sys.exit()\n" + LOOP
+    results = Ranks(program, 2, tmp_path, FACULA_DISTRIBUTED_ENGINE=engine).end()
     assert results[1][0] == 0
     assert "rank 1 has left the group" in results[0][1]
 
@@ -147,8 +156,10 @@ DIFFERENT = {
 }
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("what", DIFFERENT)
-def test_calls_that_differ_raise_at_all_ranks_with_a_table(what):
+def test_calls_that_differ_raise_at_all_ranks_with_a_table(what, engine, monkeypatch):
+    monkeypatch.setenv("FACULA_DISTRIBUTED_ENGINE", engine)
     texts = []
 
     def work(rank):
@@ -185,7 +196,10 @@ def test_parts_that_do_not_fit_raise_at_all_ranks():
     assert len(texts) == 2 and "all_to_all(): group '0': rank" in texts[0]
 
 
-def test_a_call_that_one_rank_misses_raises_when_it_leaves():
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_call_that_one_rank_misses_raises_when_it_leaves(engine, monkeypatch):
+    monkeypatch.setenv("FACULA_DISTRIBUTED_ENGINE", engine)
+
     def work(rank):
         dist.barrier()
         if rank == 0:

@@ -1,0 +1,568 @@
+// The engine over Gloo's connections, for ranks on several machines. Collectives are those of
+// exchange.h, so that reductions keep the order of ranks.
+//
+// Each other rank has two threads that sleep nearly always: one receives what it tells of itself
+// (signs of life, errors, that it leaves), the other tells it the same of this rank. A connection
+// that breaks shows in the first at once.
+#include <gloo/transport/context.h>
+#include <gloo/transport/tcp/device.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "core/interrupts.h"
+#include "distributed/call_text.h"
+#include "distributed/exchange.h"
+
+namespace facula::distributed {
+namespace {
+
+using Buffer = std::unique_ptr<gloo::transport::UnboundBuffer>;
+constexpr auto no_timeout = std::chrono::hours(24 * 365);
+
+// Streams between two ranks, apart from each other.
+constexpr uint64_t control_slot = 1, data_slot = 2;
+constexpr uint64_t header_slot(int tag) { return (uint64_t{1} << 40) + static_cast<uint32_t>(tag); }
+constexpr uint64_t body_slot(int tag) { return (uint64_t{2} << 40) + static_cast<uint32_t>(tag); }
+
+enum class News : uint32_t { Alive, Left, Failed, Broken };
+struct NewsMessage {
+  News kind = News::Alive;
+  char text[4092] = {};
+};
+
+// What this rank knows of another.
+struct Peer {
+  std::thread listener, speaker;
+  NewsMessage heard, told;
+  Buffer heard_buffer, told_buffer;
+  std::deque<NewsMessage> to_tell;
+  int64_t heard_ms = 0, told_ms = 0;
+  bool left = false, closed = false;
+  std::string error;  // the traceback that it ended with, or why the connection broke
+};
+
+std::string own_address() {
+  if (const char* name = std::getenv("GLOO_SOCKET_IFNAME")) return std::string("iface ") + name;
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  return host;
+}
+
+std::shared_ptr<gloo::transport::Device> new_device() {
+  gloo::transport::tcp::attr attr;
+  const std::string place = own_address();
+  if (place.rfind("iface ", 0) == 0) {
+    attr.iface = place.substr(6);
+    return gloo::transport::tcp::CreateDevice(attr);
+  }
+  try {
+    attr.hostname = place;
+    return gloo::transport::tcp::CreateDevice(attr);
+  } catch (const std::exception&) {  // a machine whose name has no address
+    attr.hostname = "127.0.0.1";
+    return gloo::transport::tcp::CreateDevice(attr);
+  }
+}
+
+class GlooEngine final : public Engine, private Exchanger {
+ public:
+  explicit GlooEngine(const EngineOptions& options)
+      : options_(options),
+        device_(new_device()),
+        context_(device_->createContext(options.rank, options.size)),
+        peers_(ranks()) {
+    context_->setTimeout(options.timeout);
+  }
+  ~GlooEngine() override { close(); }
+
+  const char* name() const override { return "gloo"; }
+
+  // For each rank the address of the connection that waits for it: a length and bytes.
+  std::string address() override {
+    std::string text;
+    for (int r = 0; r < options_.size; ++r) {
+      std::vector<char> bytes;
+      if (r != options_.rank) bytes = context_->createPair(r)->address().bytes();
+      const auto n = static_cast<uint32_t>(bytes.size());
+      text.append(reinterpret_cast<const char*>(&n), sizeof n);
+      text.append(bytes.data(), bytes.size());
+    }
+    return text;
+  }
+
+  bool connect(const std::vector<std::string>& addresses) override {
+    check_value(addresses.size() == ranks(), "connect(): expected ", options_.size,
+                " addresses; got ", addresses.size());
+    for (int r = 0; r < options_.size; ++r)
+      if (r != options_.rank)
+        context_->getPair(r)->connect(part_of(addresses[static_cast<size_t>(r)], options_.rank));
+    ticker_ = std::thread([this] { tick(); });
+    for (int r = 0; r < options_.size; ++r)
+      if (r != options_.rank) start_talking(r);
+    return true;
+  }
+
+  void run(Collective& call) override {
+    check_usable();
+    now_ = call.record;
+    const std::string wrong =
+        run_by_exchange(call, options_.rank, options_.size, options_.group, *this);
+    if (!wrong.empty()) fail(wrong, false);  // all ranks have seen it
+    now_.finished = 1;
+  }
+
+  uint64_t begin_send(const CallRecord& record, const void* data) override {
+    check_usable();
+    auto m = std::make_unique<Message>();
+    m->record = record;
+    m->sends = true;
+    m->header = buffer(&m->record, sizeof m->record);
+    m->body = buffer(const_cast<void*>(data), bytes_of(record));
+    named(record, record.root, [&] {
+      m->header->send(record.root, header_slot(record.tag));
+      if (m->body->size > 0) m->body->send(record.root, body_slot(record.tag));
+    });
+    return keep(std::move(m));
+  }
+
+  uint64_t begin_receive(const CallRecord& record, void* data) override {
+    check_usable();
+    auto m = std::make_unique<Message>();
+    m->record = record;
+    m->to = data;
+    m->header = buffer(&m->found, sizeof m->found);
+    named(record, record.root, [&] {
+      if (record.root >= 0) return m->header->recv(record.root, header_slot(record.tag));
+      std::vector<int> others;
+      for (int r = 0; r < options_.size; ++r)
+        if (r != options_.rank) others.push_back(r);
+      m->header->recv(others, header_slot(record.tag));
+    });
+    return keep(std::move(m));
+  }
+
+  int finish(uint64_t id) override {
+    Message& m = message(id);
+    while (!step(m, true)) {
+    }
+    const int other = m.record.root;
+    const std::lock_guard lock(mutex_);
+    messages_.erase(id);
+    return other;
+  }
+
+  bool test(uint64_t id) override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!messages_.contains(id)) return true;
+    }
+    return step(message(id), false);
+  }
+
+  void abort(const std::string& reason) override {
+    put_error(concat("group '", options_.group, "': ", reason), true);
+  }
+
+  void leave(const std::string& error) override {
+    tell_all(error.empty() ? News::Left : News::Failed, error);
+    close();
+  }
+
+  void beat() override { changed_.notify_all(); }
+
+  std::string table() override {
+    const std::lock_guard lock(mutex_);
+    std::string text =
+        concat("  rank ", options_.rank, ": ", text_of(now_), now_.finished ? " (ended)" : "");
+    for (int r = 0; r < options_.size; ++r) {
+      if (r == options_.rank) continue;
+      const Peer& p = peers_[static_cast<size_t>(r)];
+      text += concat("\n  rank ", r, ": ",
+                     p.left     ? "has left"
+                     : p.closed ? "is lost"
+                                : "last heard of ");
+      if (!p.left && !p.closed) text += concat(clock_ms() - p.heard_ms, " ms ago");
+    }
+    return text;
+  }
+
+ private:
+  struct Message {
+    CallRecord record, found;
+    void* to = nullptr;
+    bool sends = false, header_done = false, done = false;
+    Buffer header, body;
+  };
+
+  size_t ranks() const { return static_cast<size_t>(options_.size); }
+  static size_t bytes_of(const CallRecord& r) {
+    return static_cast<size_t>(r.count) * itemsize(r.dtype);
+  }
+  Buffer buffer(void* data, size_t bytes) { return context_->createUnboundBuffer(data, bytes); }
+
+  static std::vector<char> part_of(const std::string& address, int rank) {
+    size_t at = 0;
+    for (int r = 0;; ++r) {
+      uint32_t n = 0;
+      check(at + sizeof n <= address.size(), "connect(): expected the address of a rank over Gloo");
+      std::memcpy(&n, address.data() + at, sizeof n);
+      at += sizeof n;
+      check(n <= address.size() - at, "connect(): expected the address of a rank over Gloo");
+      if (r == rank)
+        return {address.begin() + static_cast<std::ptrdiff_t>(at),
+                address.begin() + static_cast<std::ptrdiff_t>(at + n)};
+      at += n;
+    }
+  }
+
+  // --- exchanges
+
+  void exchange(const CallRecord& call, const std::vector<OutPart>& out,
+                const std::vector<InPart>& in) override {
+    std::vector<std::pair<int, Buffer>> receives, sends;
+    for (int i = 1; i < options_.size; ++i) {
+      const int from = (options_.rank + options_.size - i) % options_.size;
+      const InPart& part = in[static_cast<size_t>(from)];
+      if (part.bytes == 0) continue;
+      receives.emplace_back(from, buffer(part.data, part.bytes));
+      named(call, from, [&] { receives.back().second->recv(from, data_slot); });
+    }
+    for (int i = 1; i < options_.size; ++i) {
+      const int to = (options_.rank + i) % options_.size;
+      const OutPart& part = out[static_cast<size_t>(to)];
+      if (part.bytes == 0) continue;
+      sends.emplace_back(to, buffer(const_cast<void*>(part.data), part.bytes));
+      named(call, to, [&] { sends.back().second->send(to, data_slot); });
+    }
+    Patience patience{clock_ms(), false};
+    for (auto& [from, b] : receives) await(call, from, *b, false, patience);
+    for (auto& [to, b] : sends) await(call, to, *b, true, patience);
+  }
+
+  // --- waiting
+
+  struct Patience {
+    int64_t since;
+    bool told;
+  };
+
+  void await(const CallRecord& call, int peer, gloo::transport::UnboundBuffer& b, bool sends,
+             Patience& patience) {
+    while (!wait_a_little(call, peer, b, sends, nullptr)) look_around(call, peer, patience);
+  }
+
+  // Waits until the buffer has moved, or the ticker wakes this thread: then false.
+  bool wait_a_little(const CallRecord& call, int peer, gloo::transport::UnboundBuffer& b,
+                     bool sends, int* source) {
+    const Waiter waiter{&b, sends};
+    {
+      const std::lock_guard lock(waiters_mutex_);
+      waiters_.insert(&waiter);
+    }
+    struct Forget {
+      GlooEngine& engine;
+      const Waiter* waiter;
+      ~Forget() {
+        const std::lock_guard lock(engine.waiters_mutex_);
+        engine.waiters_.erase(waiter);
+      }
+    } const forget{*this, &waiter};
+    bool moved = false;
+    named(call, peer, [&] {
+      moved = sends ? b.waitSend(nullptr, no_timeout) : b.waitRecv(source, no_timeout);
+    });
+    return moved;
+  }
+
+  void look_around(const CallRecord& call, int peer, Patience& patience) {
+    check_usable();
+    check_peers(call, peer);
+    const int64_t waited = clock_ms() - patience.since;
+    if (waited >= options_.timeout.count())
+      fail(concat("group '", options_.group, "': rank ", options_.rank, " timed out in ",
+                  text_of(call), ", waiting for rank ", peer, "\n", table()),
+           true);
+    if (!patience.told && waited >= options_.lag.count()) {
+      patience.told = true;
+      std::fprintf(stderr, "facula.distributed: rank %d has waited %lld ms in %s for rank %d\n",
+                   options_.rank, static_cast<long long>(waited), text_of(call).c_str(), peer);
+    }
+    try {
+      poll_interrupts();
+    } catch (...) {
+      put_error(concat("group '", options_.group, "': the user interrupted rank ", options_.rank,
+                       " in ", text_of(call)),
+                true);
+      throw;
+    }
+  }
+
+  void check_peers(const CallRecord& call, int awaited) {
+    for (int r = 0; r < options_.size; ++r) {
+      if (r == options_.rank) continue;
+      const std::string lost = why_lost(r, awaited);
+      if (!lost.empty())
+        fail(concat("group '", options_.group, "': rank ", options_.rank, " waited in ",
+                    text_of(call), "; rank ", r, lost),
+             true);
+    }
+  }
+
+  // Why nothing is to be expected of a rank any more; empty if something is.
+  std::string why_lost(int r, int awaited) {
+    const std::lock_guard lock(mutex_);
+    const Peer& p = peers_[static_cast<size_t>(r)];
+    if (p.left) {
+      if (!p.error.empty()) return concat(" ended with an error:\n", p.error);
+      const bool nobody_else =
+          awaited < 0 &&
+          std::all_of(
+              peers_.begin(), peers_.end(),
+              [&](auto& o) { return o.left || &o == &peers_[static_cast<size_t>(options_.rank)]; });
+      return r == awaited || nobody_else ? " has left the group" : "";
+    }
+    if (p.closed) return concat(" is lost: ", p.error);
+    const int64_t silence = clock_ms() - p.heard_ms;
+    if (silence <= options_.heartbeat.count()) return {};
+    return concat(" is lost: it has given no sign of life for ", silence / 1000, ".",
+                  silence % 1000 / 100, " s");
+  }
+
+  // Runs a step that may find the connection to `peer` broken.
+  template <class F>
+  void named(const CallRecord& call, int peer, F&& f) {
+    try {
+      f();
+    } catch (const std::exception& e) {
+      check_usable();
+      // The listener has heard the reason, or will in a moment.
+      for (int i = 0; i < 40; ++i) {
+        check_peers(call, peer);
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        check_usable();
+      }
+      fail(concat("group '", options_.group, "': rank ", options_.rank, " in ", text_of(call),
+                  ": the connection to rank ", peer, " failed: ", e.what()),
+           true);
+    }
+  }
+
+  // Wakes those that wait, so that they look around: Gloo would close all connections after a
+  // timeout of its own.
+  void tick() {
+    std::unique_lock lock(waiters_mutex_);
+    while (!closing_) {
+      ticked_.wait_for(lock, std::chrono::milliseconds(20));
+      for (const Waiter* w : waiters_)
+        w->sends ? w->buffer->abortWaitSend() : w->buffer->abortWaitRecv();
+    }
+  }
+
+  // --- messages
+
+  uint64_t keep(std::unique_ptr<Message> m) {
+    const std::lock_guard lock(mutex_);
+    messages_[++last_message_] = std::move(m);
+    return last_message_;
+  }
+  Message& message(uint64_t id) {
+    const std::lock_guard lock(mutex_);
+    const auto it = messages_.find(id);
+    check(it != messages_.end(), "wait(): this message has been waited for already");
+    return *it->second;
+  }
+
+  // Goes on with a message; true when it is done.
+  bool step(Message& m, bool patient) {
+    if (m.done) return true;
+    if (!m.header_done) {
+      int source = m.record.root;
+      if (!wait_part(m, *m.header, patient, &source)) return false;
+      m.header_done = true;
+      if (!m.sends) accept(m, source);
+    }
+    if (m.body->size > 0 && !wait_part(m, *m.body, patient, nullptr)) return false;
+    return m.done = true;
+  }
+
+  bool wait_part(Message& m, gloo::transport::UnboundBuffer& b, bool patient, int* source) {
+    Patience patience{clock_ms(), false};
+    while (!wait_a_little(m.record, m.record.root, b, m.sends, source)) {
+      if (!patient) return false;
+      look_around(m.record, m.record.root, patience);
+    }
+    return true;
+  }
+
+  void accept(Message& m, int source) {
+    m.record.root = source;
+    if (m.found.dtype != m.record.dtype || m.found.count != m.record.count)
+      fail(concat("group '", options_.group,
+                  "': expected a message of the same dtype and size at both ranks; got\n  rank ",
+                  source, ": ", text_of(m.found), "\n  rank ", options_.rank, ": ",
+                  text_of(m.record)),
+           true);
+    m.body = buffer(m.to, bytes_of(m.record));
+    if (m.body->size > 0)
+      named(m.record, source, [&] { m.body->recv(source, body_slot(m.record.tag)); });
+  }
+
+  // --- errors
+
+  void check_usable() {
+    const std::lock_guard lock(mutex_);
+    if (!error_.empty()) throw DistributedError(error_);
+  }
+  void put_error(const std::string& text, bool tell) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!error_.empty()) return;
+      error_ = text;
+    }
+    if (tell) tell_all(News::Broken, text);
+  }
+  [[noreturn]] void fail(const std::string& text, bool tell) {
+    put_error(text, tell);
+    check_usable();
+    throw DistributedError(text);
+  }
+
+  // --- what ranks tell each other
+
+  void start_talking(int r) {
+    Peer& p = peers_[static_cast<size_t>(r)];
+    p.heard_ms = clock_ms();
+    p.heard_buffer = buffer(&p.heard, sizeof p.heard);
+    p.told_buffer = buffer(&p.told, sizeof p.told);
+    p.listener = std::thread([this, r] { listen(r); });
+    p.speaker = std::thread([this, r] { speak(r); });
+  }
+
+  void listen(int r) {
+    Peer& p = peers_[static_cast<size_t>(r)];
+    try {
+      while (true) {
+        p.heard_buffer->recv(r, control_slot);
+        if (!p.heard_buffer->waitRecv(nullptr, no_timeout)) return;  // this rank closes
+        const std::string text(p.heard.text, strnlen(p.heard.text, sizeof p.heard.text));
+        const std::lock_guard lock(mutex_);
+        p.heard_ms = clock_ms();
+        if (p.heard.kind == News::Broken && error_.empty()) error_ = text;
+        if (p.heard.kind == News::Left || p.heard.kind == News::Failed) p.left = true;
+        if (p.heard.kind == News::Failed) p.error = text;
+      }
+    } catch (const std::exception& e) {
+      const std::lock_guard lock(mutex_);
+      if (!p.left && p.error.empty()) p.error = "its connection has ended";
+      p.closed = true;
+    }
+    changed_.notify_all();
+  }
+
+  void speak(int r) {
+    Peer& p = peers_[static_cast<size_t>(r)];
+    const int64_t between = std::clamp<int64_t>(options_.heartbeat.count() / 5, 50, 2000);
+    std::unique_lock lock(mutex_);
+    while (!p.closed) {
+      if (p.to_tell.empty() && closing_) return;
+      if (p.to_tell.empty() && clock_ms() - p.told_ms < between) {
+        changed_.wait_for(lock, std::chrono::milliseconds(between));
+        continue;
+      }
+      p.told = p.to_tell.empty() ? NewsMessage{} : p.to_tell.front();
+      if (!p.to_tell.empty()) p.to_tell.pop_front();
+      lock.unlock();
+      try {
+        p.told_buffer->send(r, control_slot);
+        if (!p.told_buffer->waitSend(nullptr, no_timeout)) return;
+      } catch (const std::exception&) {
+        return;  // the listener sees that too
+      }
+      lock.lock();
+      p.told_ms = clock_ms();
+      changed_.notify_all();
+    }
+  }
+
+  void tell_all(News kind, const std::string& text) {
+    NewsMessage message;
+    message.kind = kind;
+    std::memcpy(message.text, text.data(), std::min(text.size(), sizeof message.text));
+    const std::lock_guard lock(mutex_);
+    for (int r = 0; r < options_.size; ++r)
+      if (r != options_.rank) peers_[static_cast<size_t>(r)].to_tell.push_back(message);
+    changed_.notify_all();
+  }
+
+  // Lets what is to be told be told, for half a second, and ends the threads.
+  void close() {
+    if (closed_) return;
+    closed_ = true;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
+    {
+      std::unique_lock lock(mutex_);
+      closing_ = true;
+      changed_.notify_all();
+      const auto told = [this] {
+        return std::all_of(peers_.begin(), peers_.end(),
+                           [](const Peer& p) { return p.closed || p.to_tell.empty(); });
+      };
+      changed_.wait_until(lock, end, told);
+    }
+    changed_.notify_all();
+    ticked_.notify_all();
+    for (Peer& p : peers_) {
+      if (p.listener.joinable()) {
+        p.heard_buffer->abortWaitRecv();
+        p.listener.join();
+      }
+      if (p.speaker.joinable()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        p.told_buffer->abortWaitSend();
+        p.speaker.join();
+      }
+    }
+    if (ticker_.joinable()) ticker_.join();
+    for (int r = 0; r < options_.size; ++r)
+      if (auto& pair = context_->getPair(r)) pair->close();
+  }
+
+  struct Waiter {
+    gloo::transport::UnboundBuffer* buffer;
+    bool sends;
+  };
+
+  const EngineOptions options_;
+  const std::shared_ptr<gloo::transport::Device> device_;
+  const std::shared_ptr<gloo::transport::Context> context_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Peer> peers_;  // by rank
+  std::map<uint64_t, std::unique_ptr<Message>> messages_;
+  uint64_t last_message_ = 0;
+  std::string error_;
+  CallRecord now_;
+  std::mutex waiters_mutex_;
+  std::condition_variable ticked_;
+  std::set<const Waiter*> waiters_;
+  std::thread ticker_;
+  std::atomic<bool> closing_{false};
+  bool closed_ = false;
+};
+
+}  // namespace
+}  // namespace facula::distributed
+
+extern "C" __attribute__((visibility("default"))) facula::distributed::Engine* facula_new_engine(
+    const facula::distributed::EngineOptions& options) {
+  return new facula::distributed::GlooEngine(options);
+}

@@ -1,0 +1,205 @@
+#include "distributed/exchange.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "distributed/call_text.h"
+#include "distributed/reduction.h"
+
+namespace facula::distributed {
+namespace {
+
+// From this size on the ranks share the work of reducing and of sending.
+constexpr size_t shared_work_bytes = 8 * 1024;
+
+struct Run {
+  Collective& call;
+  const int rank, size;
+  Exchanger& exchanger;
+  const size_t ranks = static_cast<size_t>(size);
+  const size_t me = static_cast<size_t>(rank);
+  const size_t item = itemsize(call.record.dtype);
+  const size_t bytes = static_cast<size_t>(call.record.count) * item;
+  const bool is_root = call.record.root == rank;
+
+  const std::byte* input(size_t i = 0) const {
+    return static_cast<const std::byte*>(call.inputs[i]);
+  }
+  std::byte* output(size_t i = 0) const { return static_cast<std::byte*>(call.outputs[i]); }
+  std::vector<OutPart> to_all(const void* data, size_t n) const { return {ranks, {data, n}}; }
+  std::vector<OutPart> nothing_out() const { return std::vector<OutPart>(ranks); }
+  std::vector<InPart> nothing_in() const { return std::vector<InPart>(ranks); }
+  void exchange(const std::vector<OutPart>& out, const std::vector<InPart>& in) const {
+    exchanger.exchange(call.record, out, in);
+  }
+
+  // Shares of a tensor, one for each rank; the last may be smaller or empty.
+  size_t share_begin(size_t r) const {
+    const size_t share = (bytes / item + ranks - 1) / ranks * item;
+    return std::min(bytes, share * r);
+  }
+  size_t share_bytes(size_t r) const { return share_begin(r + 1) - share_begin(r); }
+
+  void copy_own(void* to, const void* from, size_t n) const {
+    if (to != from && n > 0) std::memmove(to, from, n);
+  }
+
+  // Receives `n` bytes of each other rank, sends each its part, and reduces in the order of ranks.
+  void reduce_parts(const std::vector<OutPart>& out, const void* own, size_t n, void* to) const {
+    std::vector<std::byte> received(n * ranks);
+    std::vector<InPart> in = nothing_in();
+    std::vector<const void*> sources;
+    for (size_t r = 0; r < ranks; ++r) {
+      in[r] = {received.data() + r * n, n};
+      sources.push_back(r == me ? own : in[r].data);
+    }
+    exchange(out, in);
+    reduce(call.record.reduction, call.record.dtype, call.factor, sources, to,
+           static_cast<int64_t>(n / item));
+  }
+
+  void broadcast() const {
+    const auto root = static_cast<size_t>(call.record.root);
+    std::vector<OutPart> out = nothing_out();
+    std::vector<InPart> in = nothing_in();
+    if (bytes < shared_work_bytes || ranks <= 2) {
+      if (is_root)
+        out = to_all(output(), bytes);
+      else
+        in[root] = {output(), bytes};
+      return exchange(out, in);
+    }
+    // The root sends each rank a share, and they pass their shares on.
+    for (size_t r = 0; is_root && r < ranks; ++r)
+      out[r] = {output() + share_begin(r), share_bytes(r)};
+    if (!is_root) in[root] = {output() + share_begin(me), share_bytes(me)};
+    exchange(out, in);
+    share_out(true);
+  }
+
+  // Each rank has its share of the output; those who receive get all.
+  void share_out(bool receives, bool to_root_only = false) const {
+    const auto root = static_cast<size_t>(call.record.root);
+    std::vector<OutPart> out = nothing_out();
+    std::vector<InPart> in = nothing_in();
+    for (size_t r = 0; r < ranks; ++r) {
+      if (!to_root_only || r == root) out[r] = {output() + share_begin(me), share_bytes(me)};
+      if (receives) in[r] = {output() + share_begin(r), share_bytes(r)};
+    }
+    exchange(out, in);
+  }
+
+  void all_reduce() const {
+    if (bytes < shared_work_bytes)
+      return reduce_parts(to_all(input(), bytes), input(), bytes, output());
+    std::vector<OutPart> out = nothing_out();
+    for (size_t r = 0; r < ranks; ++r) out[r] = {input() + share_begin(r), share_bytes(r)};
+    reduce_parts(out, input() + share_begin(me), share_bytes(me), output() + share_begin(me));
+    share_out(true);
+  }
+
+  // The output of the other ranks stays as it is.
+  void reduce_to_root() const {
+    std::vector<OutPart> out = nothing_out();
+    if (!is_root) out[static_cast<size_t>(call.record.root)] = {input(), bytes};
+    if (!is_root) return exchange(out, nothing_in());
+    reduce_parts(out, input(), bytes, output());
+  }
+
+  void gather(bool receives, bool to_root_only) const {
+    std::vector<OutPart> out = nothing_out();
+    std::vector<InPart> in = nothing_in();
+    for (size_t r = 0; r < ranks; ++r) {
+      if (!to_root_only || static_cast<int>(r) == call.record.root) out[r] = {input(), bytes};
+      if (receives) in[r] = {output(r), bytes};
+    }
+    if (receives) copy_own(output(me), input(), bytes);
+    exchange(out, in);
+  }
+
+  void scatter() const {
+    std::vector<OutPart> out = nothing_out();
+    std::vector<InPart> in = nothing_in();
+    for (size_t r = 0; is_root && r < ranks; ++r) out[r] = {input(r), bytes};
+    if (is_root)
+      copy_own(output(), input(me), bytes);
+    else
+      in[static_cast<size_t>(call.record.root)] = {output(), bytes};
+    exchange(out, in);
+  }
+
+  void reduce_scatter() const {
+    std::vector<OutPart> out = nothing_out();
+    for (size_t r = 0; r < ranks; ++r) out[r] = {input(r), bytes};
+    reduce_parts(out, input(me), bytes, output());
+  }
+
+  void all_to_all() const {
+    std::vector<OutPart> out = nothing_out();
+    std::vector<InPart> in = nothing_in();
+    for (size_t r = 0; r < ranks; ++r) {
+      out[r] = {call.inputs[r], static_cast<size_t>(call.sent[r]) * item};
+      in[r] = {call.outputs[r], static_cast<size_t>(call.received[r]) * item};
+    }
+    copy_own(call.outputs[me], call.inputs[me], out[me].bytes);
+    exchange(out, in);
+  }
+
+  void move() const {
+    switch (call.record.call) {
+      case Call::Broadcast:
+        return broadcast();
+      case Call::AllReduce:
+        return all_reduce();
+      case Call::Reduce:
+        return reduce_to_root();
+      case Call::AllGather:
+        return gather(true, false);
+      case Call::Gather:
+        return gather(is_root, true);
+      case Call::Scatter:
+        return scatter();
+      case Call::ReduceScatter:
+        return reduce_scatter();
+      case Call::AllToAll:
+        return all_to_all();
+      default:
+        return;  // the exchange of records was the barrier
+    }
+  }
+};
+
+// Exchanges one object of a fixed size; returns those of all ranks.
+std::vector<std::vector<std::byte>> of_all(const Run& run, const void* data, size_t bytes) {
+  std::vector<std::vector<std::byte>> all(run.ranks, std::vector<std::byte>(bytes));
+  std::vector<InPart> in;
+  for (auto& one : all) in.push_back({one.data(), bytes});
+  std::memcpy(all[run.me].data(), data, bytes);
+  run.exchange(run.to_all(data, bytes), in);
+  return all;
+}
+
+}  // namespace
+
+std::string run_by_exchange(Collective& call, int rank, int size, const std::string& group,
+                            Exchanger& exchanger) {
+  const Run run{call, rank, size, exchanger};
+  const auto found = of_all(run, &call.record, sizeof call.record);
+  std::vector<const CallRecord*> records;
+  for (const auto& one : found) records.push_back(reinterpret_cast<const CallRecord*>(one.data()));
+  std::string wrong = disagreement(records, group);
+  if (!wrong.empty()) return wrong;
+  if (call.record.call == Call::AllToAll) {
+    std::vector<int64_t> counts = call.sent;
+    counts.insert(counts.end(), call.received.begin(), call.received.end());
+    const auto parts = of_all(run, counts.data(), counts.size() * sizeof(int64_t));
+    std::vector<const int64_t*> rows;
+    for (const auto& one : parts) rows.push_back(reinterpret_cast<const int64_t*>(one.data()));
+    wrong = disagreement_of_parts(rows, group);
+    if (!wrong.empty()) return wrong;
+  }
+  run.move();
+  return {};
+}
+
+}  // namespace facula::distributed

@@ -1,0 +1,33 @@
+// Collectives for engines that have nothing but messages: each is one or two exchanges, in which a
+// rank sends a part to each other rank and receives one from each.
+#pragma once
+#include <vector>
+
+#include "distributed/engine.h"
+
+namespace facula::distributed {
+
+struct OutPart {
+  const void* data = nullptr;
+  size_t bytes = 0;
+};
+struct InPart {
+  void* data = nullptr;
+  size_t bytes = 0;
+};
+
+class Exchanger {
+ public:
+  virtual ~Exchanger() = default;
+  // Parts are by rank; those of no bytes are not sent, and that of the rank itself is ignored. Both
+  // sides know the sizes. `call` is what errors name.
+  virtual void exchange(const CallRecord& call, const std::vector<OutPart>& out,
+                        const std::vector<InPart>& in) = 0;
+};
+
+// Compares the calls of all ranks, and moves the data. Returns the text of the error, the same at
+// all ranks, if they do not agree.
+std::string run_by_exchange(Collective& call, int rank, int size, const std::string& group,
+                            Exchanger& exchanger);
+
+}  // namespace facula::distributed
