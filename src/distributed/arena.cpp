@@ -33,8 +33,7 @@ bool is_crowded(int size) {
 // Small enough that what ranks hand to each other stays in the caches, large enough for few
 // meetings.
 size_t slot_bytes_for(int size) {
-  const size_t most = (is_crowded(size) ? 512 : 256) * 1024;
-  return std::clamp<size_t>((size_t{4} << 20) / static_cast<size_t>(size), 64 * 1024, most);
+  return std::clamp<size_t>((size_t{4} << 20) / static_cast<size_t>(size), 64 * 1024, 512 * 1024);
 }
 
 // Ids of processes mean something only to processes that see the same ones.
@@ -88,7 +87,8 @@ void Arena::pause() {
 
 void Arena::yield() { sched_yield(); }
 
-Arena::Arena(const EngineOptions& options) : options_(options) {
+Arena::Arena(const EngineOptions& options)
+    : options_(options), timeout_ms_(options.timeout.count()) {
   const auto n = static_cast<size_t>(options.size);
   slot_bytes_ = slot_bytes_for(options.size);
   channel_bytes_ = channel_bytes_for(options.size);
@@ -231,7 +231,7 @@ void Arena::look_around(const CallRecord& call, const std::function<std::vector<
   const std::vector<int> missing = awaited();
   check_ranks(call, missing, awaited);
   const int64_t waited = clock_ms() - patience.since;
-  if (waited >= options_.timeout.count()) fail_late(call, missing);
+  if (waited >= timeout_ms_.load()) fail_late(call, missing);
   if (!patience.told && waited >= options_.lag.count()) {
     patience.told = true;
     tell_of_lag(call, missing, waited);
@@ -282,8 +282,8 @@ void Arena::fail_late(const CallRecord& call, const std::vector<int>& missing) {
   std::string names;
   for (const int r : missing) names += concat(names.empty() ? "" : ", ", r);
   fail(concat("group '", options_.group, "': rank ", rank(), " timed out after ",
-              seconds(options_.timeout.count()), " in ", text_of(call), ", waiting for rank ",
-              names, "\n", table()));
+              seconds(timeout_ms_.load()), " in ", text_of(call), ", waiting for rank ", names,
+              "\n", table()));
 }
 
 std::string Arena::line(int r) const {

@@ -101,6 +101,7 @@ class Arena {
   [[noreturn]] void fail(const std::string& text);
   void put_error(const std::string& text);
   void leave(const std::string& error);
+  void set_timeout(std::chrono::milliseconds timeout) { timeout_ms_ = timeout.count(); }
   void abort() { aborted_.store(true, std::memory_order_relaxed); }
   // One line for each rank: what it does.
   std::string table() const;
@@ -160,6 +161,7 @@ class Arena {
   std::byte* slots_ = nullptr;
   std::byte* channels_ = nullptr;
   std::vector<int> process_descriptors_;
+  std::atomic<int64_t> timeout_ms_;
   std::atomic<bool> aborted_{false};
   int spins_ = 0;
   int64_t yield_us_ = 0;

@@ -63,6 +63,9 @@ bool agree(const CallRecord& a, const CallRecord& b) {
   if (a.dtype != b.dtype) return false;
   // The parts of AllToAll are compared by pairs.
   if (a.call != Call::AllToAll && a.count != b.count) return false;
+  if (a.call != Call::AllToAll && a.detailed && b.detailed &&
+      !(a.ndim == b.ndim && std::equal(std::begin(a.sizes), std::end(a.sizes), b.sizes)))
+    return false;
   if (reduces(a.call) && a.reduction != b.reduction) return false;
   return !has_root(a.call) || a.root == b.root;
 }

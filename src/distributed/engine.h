@@ -47,7 +47,8 @@ struct CallRecord {
   uint8_t ndim = 0;   // of the tensor as the caller has it; sizes hold at most eight of them
   int32_t root = -1;  // or the other rank of a message
   int32_t tag = 0;
-  int32_t finished = 0;  // 1 once the call has returned
+  int16_t finished = 0;  // 1 once the call has returned
+  int16_t detailed = 0;  // 1 if shapes are to be the same, and not only numbers of elements
   int64_t sizes[most_sizes] = {};
   char place[most_place] = {};  // file and line of the caller
 };
@@ -103,6 +104,8 @@ class Engine {
   virtual void abort(const std::string& reason) = 0;
   // This rank takes no part any more. With a text: because of this error.
   virtual void leave(const std::string& error) = 0;
+  // How long later calls wait for other ranks.
+  virtual void set_timeout(std::chrono::milliseconds timeout) = 0;
   // Tells the others that this process lives; called several times a second.
   virtual void beat() {}
   // What each rank does, one line for each.

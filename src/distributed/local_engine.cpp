@@ -31,6 +31,7 @@ class LocalEngine final : public Engine {
     arena_.abort();
   }
   void leave(const std::string& error) override { arena_.leave(error); }
+  void set_timeout(std::chrono::milliseconds timeout) override { arena_.set_timeout(timeout); }
   void beat() override { arena_.beat(); }
   std::string table() override { return arena_.table(); }
   uint64_t begin_send(const CallRecord& record, const void* data) override {

@@ -25,6 +25,9 @@ struct WorkObject {
 };
 extern PyTypeObject group_type, work_type;
 
+// Whether ranks compare shapes too.
+bool detailed = false;
+
 // Raised for DistributedError; python/facula/distributed sets it.
 PyObject* error_class = nullptr;
 
@@ -226,6 +229,7 @@ PyObject* group_run(PyObject* o, PyObject* const* args, Py_ssize_t n) noexcept {
       right = call.outputs.size() == 1 && (!is_root || call.inputs.size() == size);
     check_value(right, name_of(c), "(): expected a tensor for each rank; got ", call.inputs.size(),
                 " inputs and ", call.outputs.size(), " outputs");
+    call.record.detailed = detailed;
     write_place(call.record);
     auto work = waiting([&] { return group.run(std::move(call), std::move(memory), async); });
     return work ? work_object(o, std::move(work)).leak() : none().leak();
@@ -272,6 +276,13 @@ Object group_leave(PyObject* o, PyObject* args) {
   return none();
 }
 
+Object group_set_timeout(PyObject* o, PyObject* milliseconds) {
+  const auto timeout = std::chrono::milliseconds(PyLong_AsLongLong(milliseconds));
+  if (PyErr_Occurred()) throw_python();
+  group_of(o).engine().set_timeout(timeout);
+  return none();
+}
+
 Object group_table(PyObject* o) { return string(group_of(o).engine().table()); }
 Object group_sequence(PyObject* o) { return integer(static_cast<int64_t>(group_of(o).sequence())); }
 
@@ -287,6 +298,7 @@ PyMethodDef group_methods[] = {
     {"message", fast(group_message), METH_FASTCALL, "Send or receive a tensor."},
     {"abort", guarded<group_abort>, METH_O, "Make all calls fail, with a reason."},
     {"leave", guarded<group_leave>, METH_VARARGS, "Take no part any more."},
+    {"set_timeout", guarded<group_set_timeout>, METH_O, "The milliseconds that later calls wait."},
     {"table", guarded_nullary<group_table>, METH_NOARGS, "What each rank does, as text."},
     {"sequence", guarded_nullary<group_sequence>, METH_NOARGS, "The number of collectives."},
     {nullptr, nullptr, 0, nullptr}};
@@ -368,12 +380,18 @@ Object set_error_class(PyObject*, PyObject* type) {
   return none();
 }
 
+Object set_detailed(PyObject*, PyObject* value) {
+  detailed = value == Py_True;
+  return none();
+}
+
 // Why an engine cannot be used here, or an empty text.
 Object engine_why_not(PyObject*, PyObject* name) {
   return string(why_not(std::string(text_of(name))));
 }
 
 PyMethodDef functions[] = {
+    {"set_detailed", guarded<set_detailed>, METH_O, "Whether ranks compare shapes too."},
     {"why_not", guarded<engine_why_not>, METH_O, "Why an engine cannot be used; empty if it can."},
     {"set_error_class", guarded<set_error_class>, METH_O, "The class of errors between ranks."},
     {nullptr, nullptr, 0, nullptr}};

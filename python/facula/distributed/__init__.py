@@ -10,8 +10,14 @@ from facula import _missing
 from facula.distributed.distributed_c10d import *  # noqa: F403
 from facula.distributed.distributed_c10d import (  # noqa: F401
     __all__,
+    _all_gather_base,
+    _coalescing_manager,
+    _CoalescingManager,
     _get_default_group,
+    _get_process_group_name,
+    _make_nccl_premul_sum,
     _rank_not_in_group,
+    _reduce_scatter_base,
 )
 from facula.distributed.rendezvous import register_rendezvous_handler, rendezvous  # noqa: F401
 

@@ -226,6 +226,11 @@ def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=Fal
     return _end(pg._allgather_base(output_tensor, input_tensor, opts), async_op, pg)
 
 
+def all_gather_single(output_tensor, input_tensor, group=None, async_op=False):
+    """Another name of `all_gather_into_tensor`."""
+    return all_gather_into_tensor(output_tensor, input_tensor, group, async_op)
+
+
 def _all_gather_base(output_tensor, input_tensor, group=None, async_op=False):
     """The name of old of all_gather_into_tensor."""
     return all_gather_into_tensor(output_tensor, input_tensor, group, async_op)
@@ -291,6 +296,39 @@ def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group
     opts = options.GatherOptions(rootRank=root, asyncOp=_is_async(async_op, pg))
     outputs = [gather_list] if _is_root(pg, root) else []
     return _end(pg.gather(outputs, [tensor], opts), async_op, pg)
+
+
+@_outside
+def gather_single(tensor, gather_tensor=None, dst=None, group=None, async_op=False, group_dst=None):
+    """Collect the tensors of all ranks in one tensor at one rank.
+
+    Args:
+        tensor (Tensor): what this rank gives.
+        gather_tensor (Tensor): at `dst` the number of ranks times as large; None elsewhere.
+        dst (int): a global rank; default 0.
+        group (ProcessGroup): default all ranks.
+        async_op (bool): return at once.
+        group_dst (int): a rank of the group, in place of `dst`.
+
+    Returns:
+        Work if `async_op`, else None
+    """
+    _check_tensor(tensor, "tensor")
+    pg = _group_or_default(group)
+    dst = 0 if dst is None and group_dst is None else dst
+    root = _root(pg, dst, group_dst, "dst")
+    if _is_root(pg, root):
+        _check_tensor(gather_tensor, "gather_tensor")
+        _check_same_dtype(tensor, gather_tensor)
+    opts = options.GatherOptions(rootRank=root, asyncOp=_is_async(async_op, pg))
+    return _end(pg.gather_single(gather_tensor, tensor, opts), async_op, pg)
+
+
+def gather_into_tensor(
+    tensor, gather_tensor=None, dst=None, group=None, async_op=False, group_dst=None
+):
+    """Another name of `gather_single`."""
+    return gather_single(tensor, gather_tensor, dst, group, async_op, group_dst)
 
 
 @_outside
@@ -366,6 +404,11 @@ def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=F
     return _end(pg._reduce_scatter_base(output, input, opts), async_op, pg)
 
 
+def reduce_scatter_single(output, input, op=ReduceOp.SUM, group=None, async_op=False):
+    """Another name of `reduce_scatter_tensor`."""
+    return reduce_scatter_tensor(output, input, op, group, async_op)
+
+
 def _reduce_scatter_base(output, input, op=ReduceOp.SUM, group=None, async_op=False):
     """The name of old of reduce_scatter_tensor."""
     return reduce_scatter_tensor(output, input, op, group, async_op)
@@ -419,19 +462,24 @@ def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False
 
 
 @_outside
-def barrier(group=None, async_op=False, device_ids=None):
+def barrier(group=None, async_op=False, device_ids=None, timeout=None):
     """Wait until all ranks have come.
 
     Args:
         group (ProcessGroup): default all ranks.
         async_op (bool): return at once.
         device_ids (list of int): of accelerators; without effect on the CPU.
+        timeout (timedelta): how long to wait; default that of the group.
 
     Returns:
         Work if `async_op`, else None
     """
     pg = _group_or_default(group)
     opts = options.BarrierOptions(asyncOp=_is_async(async_op, pg), device_ids=device_ids or ())
+    if timeout is not None and not async_op:
+        opts.asyncOp = True
+        pg.barrier(opts).wait(timeout)
+        return None
     return _end(pg.barrier(opts), async_op, pg)
 
 
@@ -654,6 +702,7 @@ __all__ = [
     "all_gather",
     "all_gather_coalesced",
     "all_gather_into_tensor",
+    "all_gather_single",
     "all_reduce",
     "all_reduce_coalesced",
     "all_to_all",
@@ -662,12 +711,15 @@ __all__ = [
     "batch_isend_irecv",
     "broadcast",
     "gather",
+    "gather_into_tensor",
+    "gather_single",
     "irecv",
     "isend",
     "monitored_barrier",
     "recv",
     "reduce",
     "reduce_scatter",
+    "reduce_scatter_single",
     "reduce_scatter_tensor",
     "scatter",
     "send",

@@ -24,6 +24,11 @@ __all__ = [
 ]
 
 
+def _check_trusted(weights_only):
+    if weights_only:
+        raise NotImplementedError("weights_only: objects are unpickled whole in this build")
+
+
 def _object_to_tensor(obj, device=None, group=None):
     """A pickled object as bytes, and their number; both are tensors."""
     data = bytearray(pickle.dumps(obj))
@@ -48,14 +53,16 @@ def _sizes_of_all(size, group):
     return [int(s) for s in sizes]
 
 
-def all_gather_object(object_list, obj, group=None):
+def all_gather_object(object_list, obj, group=None, weights_only=False):
     """Collect the objects of all ranks.
 
     Args:
         object_list (list): as long as there are ranks; is filled.
         obj (object): what this rank gives; can be pickled.
         group (ProcessGroup): default all ranks.
+        weights_only (bool): NotImplementedError if True.
     """
+    _check_trusted(weights_only)
     if _rank_not_in_group(group):
         return _warn_not_in_group("all_gather_object")
     tensor, size = _object_to_tensor(obj)
@@ -66,7 +73,9 @@ def all_gather_object(object_list, obj, group=None):
         object_list[i] = _tensor_to_object(part, n)
 
 
-def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=None):
+def gather_object(
+    obj, object_gather_list=None, dst=None, group=None, group_dst=None, weights_only=False
+):
     """Collect the objects of all ranks at one.
 
     Args:
@@ -75,7 +84,9 @@ def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=
         dst (int): a global rank; default 0.
         group (ProcessGroup): default all ranks.
         group_dst (int): a rank of the group, in place of `dst`.
+        weights_only (bool): NotImplementedError if True.
     """
+    _check_trusted(weights_only)
     if _rank_not_in_group(group):
         return _warn_not_in_group("gather_object")
     pg = _group_or_default(group)
@@ -94,7 +105,9 @@ def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=
             object_gather_list[i] = _tensor_to_object(part, n)
 
 
-def broadcast_object_list(object_list, src=None, group=None, device=None, group_src=None):
+def broadcast_object_list(
+    object_list, src=None, group=None, device=None, group_src=None, weights_only=False
+):
     """Copy the objects of one rank to all.
 
     Args:
@@ -103,7 +116,9 @@ def broadcast_object_list(object_list, src=None, group=None, device=None, group_
         group (ProcessGroup): default all ranks.
         device (device): has no effect.
         group_src (int): a rank of the group, in place of `src`.
+        weights_only (bool): NotImplementedError if True.
     """
+    _check_trusted(weights_only)
     if _rank_not_in_group(group):
         return _warn_not_in_group("broadcast_object_list")
     pg = _group_or_default(group)
@@ -128,7 +143,12 @@ def _fill(object_list, data, counts):
 
 
 def scatter_object_list(
-    scatter_object_output_list, scatter_object_input_list=None, src=None, group=None, group_src=None
+    scatter_object_output_list,
+    scatter_object_input_list=None,
+    src=None,
+    group=None,
+    group_src=None,
+    weights_only=False,
 ):
     """Give each rank one of the objects of one rank.
 
@@ -138,7 +158,9 @@ def scatter_object_list(
         src (int): a global rank; default 0.
         group (ProcessGroup): default all ranks.
         group_src (int): a rank of the group, in place of `src`.
+        weights_only (bool): NotImplementedError if True.
     """
+    _check_trusted(weights_only)
     if _rank_not_in_group(group):
         return _warn_not_in_group("scatter_object_list")
     if not isinstance(scatter_object_output_list, list) or not scatter_object_output_list:
@@ -159,7 +181,15 @@ def scatter_object_list(
     scatter_object_output_list[0] = _tensor_to_object(part, count)
 
 
-def send_object_list(object_list, dst=None, group=None, device=None, group_dst=None):
+def send_object_list(
+    object_list,
+    dst=None,
+    group=None,
+    device=None,
+    group_dst=None,
+    use_batch=False,
+    weights_only=False,
+):
     """Send objects to a rank.
 
     Args:
@@ -168,7 +198,10 @@ def send_object_list(object_list, dst=None, group=None, device=None, group_dst=N
         group (ProcessGroup): default all ranks.
         device (device): has no effect.
         group_dst (int): a rank of the group, in place of `dst`.
+        use_batch (bool): has no effect.
+        weights_only (bool): NotImplementedError if True.
     """
+    _check_trusted(weights_only)
     if _rank_not_in_group(group):
         return _warn_not_in_group("send_object_list")
     to = collectives._root(_group_or_default(group), dst, group_dst, "dst")
@@ -177,7 +210,15 @@ def send_object_list(object_list, dst=None, group=None, device=None, group_dst=N
     collectives.send(facula.cat(tensors), group=group, group_dst=to)
 
 
-def recv_object_list(object_list, src=None, group=None, device=None, group_src=None):
+def recv_object_list(
+    object_list,
+    src=None,
+    group=None,
+    device=None,
+    group_src=None,
+    use_batch=False,
+    weights_only=False,
+):
     """Receive objects.
 
     Args:
@@ -186,10 +227,13 @@ def recv_object_list(object_list, src=None, group=None, device=None, group_src=N
         group (ProcessGroup): default all ranks.
         device (device): has no effect.
         group_src (int): a rank of the group, in place of `src`.
+        use_batch (bool): has no effect.
+        weights_only (bool): NotImplementedError if True.
 
     Returns:
         int: the global rank that they came from
     """
+    _check_trusted(weights_only)
     if _rank_not_in_group(group):
         _warn_not_in_group("recv_object_list")
         return -1

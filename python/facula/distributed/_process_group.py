@@ -232,6 +232,8 @@ class ProcessGroup:
         XCCL = 5
         CUSTOM = 6
 
+    UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL, CUSTOM = BackendType
+
     class Options:
         """What a group is made with."""
 
@@ -406,6 +408,14 @@ class ProcessGroup:
 
     all_gather_single = _allgather_base
 
+    def allgather_into_tensor_coalesced(self, outputs, inputs, opts=None):
+        """Collect several tensors of all ranks, each in one."""
+        return _Together(
+            [self._allgather_base(o, i, opts) for o, i in zip(outputs, inputs, strict=False)]
+        )
+
+    all_gather_single_coalesced = allgather_into_tensor_coalesced
+
     def gather(self, output_tensors, input_tensors, opts=None):
         """Collect the tensors of all ranks in a list at rank `opts.rootRank`."""
         opts = _options(opts, AllreduceOptions)
@@ -420,6 +430,26 @@ class ProcessGroup:
         filled = [_to_fill(t, copies) for t in outputs]
         root = opts.rootRank
         return self._run(_Call.GATHER, [_to_send(tensor)], filled, opts, root, copies, outputs)
+
+    def gather_single(self, output, input, opts=None):
+        """Collect the tensors of all ranks in one at rank `opts.rootRank`."""
+        opts = _options(opts, AllreduceOptions)
+        if self._rank != opts.rootRank:
+            return self.gather([], [input], opts)
+        if output.numel() != input.numel() * self._size:
+            raise RuntimeError(
+                "gather_single(): expected an output of the input's size times the number of "
+                f"ranks, {input.numel()} x {self._size} elements; got {output.numel()}"
+            )
+        copies = []
+        filled = _to_fill(output, copies)
+        if copies:
+            opts.asyncOp = False
+        parts = list(filled.detach().view(self._size, *input.shape).unbind(0))
+        work = self.gather([parts], [input], opts)
+        return Work(None, [output], copies) if copies else work
+
+    gather_into_tensor = gather_single
 
     def scatter(self, output_tensors, input_tensors, opts=None):
         """Give each rank one of the tensors of rank `opts.rootRank`."""
@@ -478,6 +508,14 @@ class ProcessGroup:
 
     reduce_scatter_single = _reduce_scatter_base
 
+    def reduce_scatter_tensor_coalesced(self, outputs, inputs, opts=None):
+        """Reduce several tensors; each rank has its part of each."""
+        return _Together(
+            [self._reduce_scatter_base(o, i, opts) for o, i in zip(outputs, inputs, strict=False)]
+        )
+
+    reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced
+
     def alltoall(self, output_tensors, input_tensors, opts=None):
         """Give rank i the i-th tensor of each rank."""
         opts = _options(opts, AllreduceOptions)
@@ -510,6 +548,8 @@ class ProcessGroup:
         return self._run(
             _Call.ALL_TO_ALL, inputs, outputs, opts, -1, copies, [output], counts, shown=input
         )
+
+    all_to_all_single = alltoall_base
 
     def _split_sizes(self, tensor, sizes):
         total = tensor.shape[0] if tensor.dim() else 1
@@ -598,6 +638,16 @@ class ProcessGroup:
         """Take no part any more, after what was begun has ended."""
         if self._core is not None:
             self._core.leave("", True)
+
+    def set_timeout(self, timeout):
+        """How long later calls wait for other ranks.
+
+        Args:
+            timeout (timedelta): the time.
+        """
+        self._core.set_timeout(milliseconds(timeout))
+
+    _set_default_timeout = set_timeout
 
     def _check_root(self, call, root):
         if not 0 <= root < self._size:

@@ -230,6 +230,8 @@ def init_process_group(
     group_name="",
     pg_options=None,
     device_id=None,
+    _ranks=None,
+    enable_reconfigure=False,
 ):
     """Make the default process group: each of the ranks calls it.
 
@@ -249,6 +251,8 @@ def init_process_group(
         ValueError: there is a default group, or the arguments contradict each other.
         DistBackendError: ranks did not come; they are named.
     """
+    if enable_reconfigure:
+        raise NotImplementedError("init_process_group(): no backend of this build can reconfigure")
     if _world.default_pg is not None:
         raise ValueError("trying to initialize the default process group twice!")
     if store is not None and init_method is not None:
@@ -257,6 +261,9 @@ def init_process_group(
         raise TypeError(
             f"Expected timeout argument to be of type datetime.timedelta, got {timeout}"
         )
+    from facula.distributed.distributed_c10d import get_debug_level
+
+    get_debug_level()
     backend = Backend(backend or "gloo")
     timeout = timeout or default_pg_timeout
     if store is not None:
@@ -592,6 +599,46 @@ def get_backend_config(group=None):
     return str(_world.pg_backend_config[_group_or_default(group)])
 
 
+def get_default_backend_for_device(device):
+    """The backend that a device type has when none is named.
+
+    Args:
+        device (device or str): the device.
+
+    Returns:
+        str
+
+    Example:
+        >>> facula.distributed.get_default_backend_for_device("cpu")
+        'gloo'
+    """
+    kind = str(device).partition(":")[0]
+    if kind not in Backend.default_device_backend_map:
+        raise ValueError(f"get_default_backend_for_device(): no backend serves {device}")
+    return str(Backend.default_device_backend_map[kind])
+
+
+def get_backend_impl(group=None, device=None):
+    """What moves the data of a group: the group itself, whose one backend serves the CPU."""
+    pg = _resolve_process_group(group) if isinstance(group, str) else group
+    return _group_or_default(pg)._get_backend(device)
+
+
+def set_timeout(timeout, group=None):
+    """Set how long later calls of a group wait for other ranks.
+
+    Args:
+        timeout (timedelta): the time.
+        group (ProcessGroup): default all ranks.
+    """
+    if not isinstance(timeout, timedelta):
+        raise TypeError(f"set_timeout(): expected a timedelta; got {type(timeout).__name__}")
+    _group_or_default(group).set_timeout(timeout)
+
+
+_set_pg_timeout = set_timeout
+
+
 def get_pg_count():
     """The number of groups of this process."""
     return _world.group_count
@@ -605,6 +652,7 @@ def new_group(
     use_local_synchronization=False,
     group_desc=None,
     device_id=None,
+    sort_ranks=True,
 ):
     """A group of some of the ranks; all ranks call it, in the same order.
 
@@ -616,6 +664,7 @@ def new_group(
         use_local_synchronization (bool): only the members call it.
         group_desc (str): what the group is for.
         device_id (device): has no effect on the CPU.
+        sort_ranks (bool): number the members by their global ranks, not as they are given.
 
     Returns:
         ProcessGroup, or `GroupMember.NON_GROUP_MEMBER` for a rank that is not in it
@@ -623,7 +672,9 @@ def new_group(
     default = _get_default_group()
     default_backend, store = _world.pg_map[default]
     size = default.size()
-    ranks = list(range(size)) if ranks is None else sorted(ranks)
+    ranks = list(range(size)) if ranks is None else list(ranks)
+    if sort_ranks:
+        ranks.sort()
     if len(ranks) > size or len(set(ranks)) != len(ranks):
         raise ValueError(f"new_group(): expected distinct ranks below {size}; got {ranks}")
     if any(not 0 <= r < size for r in ranks):
@@ -699,7 +750,14 @@ def new_subgroups_by_enumeration(
     return mine, groups
 
 
-def split_group(parent_pg=None, split_ranks=None, timeout=None, pg_options=None, group_desc=None):
+def split_group(
+    parent_pg=None,
+    split_ranks=None,
+    timeout=None,
+    pg_options=None,
+    group_desc=None,
+    backend=None,
+):
     """Split a group on an accelerator: RuntimeError, as this build has no backend that can."""
     _get_default_group()
     raise RuntimeError("split_group(): expected a backend that splits groups; got gloo")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import os
 
+from facula._C import _distributed
 from facula.distributed._collectives import *  # noqa: F403
 from facula.distributed._collectives import (  # noqa: F401
     _all_gather_base,
@@ -35,6 +36,8 @@ from facula.distributed._world import (  # noqa: F401
     destroy_process_group,
     get_backend,
     get_backend_config,
+    get_backend_impl,
+    get_default_backend_for_device,
     get_global_rank,
     get_group_rank,
     get_pg_count,
@@ -48,8 +51,12 @@ from facula.distributed._world import (  # noqa: F401
     new_group,
     new_subgroups,
     new_subgroups_by_enumeration,
+    set_timeout,
     split_group,
 )
+
+GroupName = str
+RankType = int
 
 
 def _unavailable(what):
@@ -118,9 +125,37 @@ class DebugLevel(enum.Enum):
     DETAIL = 2
 
 
+_debug_level = None
+
+
 def get_debug_level():
-    """How much is checked: DebugLevel.OFF."""
-    return DebugLevel.OFF
+    """How much is checked: at DETAIL, ranks compare shapes and not only numbers of elements.
+
+    Returns:
+        DebugLevel: that of TORCH_DISTRIBUTED_DEBUG unless it was set; OFF without either
+    """
+    if _debug_level is None:
+        set_debug_level_from_env()
+    return _debug_level
+
+
+def set_debug_level(level):
+    """Set how much is checked.
+
+    Args:
+        level (DebugLevel): the level.
+    """
+    global _debug_level
+    _debug_level = DebugLevel(level)
+    _distributed.set_detailed(_debug_level is DebugLevel.DETAIL)
+
+
+def set_debug_level_from_env():
+    """Set how much is checked from TORCH_DISTRIBUTED_DEBUG: OFF, INFO or DETAIL."""
+    text = os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF")
+    if text.upper() not in DebugLevel.__members__:
+        raise ValueError(f"TORCH_DISTRIBUTED_DEBUG: expected OFF, INFO or DETAIL; got {text!r}")
+    set_debug_level(DebugLevel[text.upper()])
 
 
 class BuiltinCommHookType(enum.Enum):

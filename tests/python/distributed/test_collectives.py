@@ -286,3 +286,24 @@ def test_a_fake_group_needs_no_other_rank():
     finally:
         dist.destroy_process_group()
     assert _world.default_pg is None and not dist.is_initialized()
+
+
+def test_names_beside_the_usual_ones():
+    def work(rank):
+        x = value(rank, (3, 2))
+        whole = facula.zeros(N * 3, 2).t().contiguous().t() if rank == 1 else None
+        dist.gather_single(x, whole, dst=1)
+        every = facula.zeros(N * 3, 2)
+        dist.all_gather_single(every, x)
+        part = facula.zeros(1, 2)
+        dist.reduce_scatter_single(part, x)
+        turned = dist.new_group([2, 0], sort_ranks=False)
+        place = dist.get_rank(turned) if rank != 1 else None
+        assert dist.get_backend_impl() is dist.group.WORLD
+        return whole, every, part, place
+
+    for rank, (whole, every, part, place) in enumerate(threads.run(work, N)):
+        assert rank != 1 or facula.equal(whole, facula.cat(values((3, 2))))
+        assert facula.equal(every, facula.cat(values((3, 2))))
+        assert facula.equal(part, sum(values((3, 2)))[rank : rank + 1])
+        assert place == {0: 1, 1: None, 2: 0}[rank]

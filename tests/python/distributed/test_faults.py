@@ -278,3 +278,31 @@ def test_abort_ends_those_that_wait():
                 dist.barrier()
 
     threads.run(work, 2)
+
+
+def test_timeouts_may_change_and_belong_to_a_call():
+    from datetime import timedelta
+
+    def work(rank):
+        dist.distributed_c10d.set_timeout(timedelta(seconds=0.2))
+        if rank == 0:
+            with pytest.raises(dist.DistBackendError, match="timed out after 0.2 s"):
+                dist.barrier()
+        else:
+            time.sleep(0.5)
+
+    threads.run(work, 2)
+
+
+def test_shapes_are_compared_on_demand():
+    def work(rank):
+        dist.all_reduce(facula.ones([(2, 3), (3, 2)][rank]))
+
+    threads.run(work, 2)
+    before = dist.get_debug_level()
+    dist.set_debug_level(dist.DebugLevel.DETAIL)
+    try:
+        with pytest.raises(dist.DistBackendError, match=r"\[2, 3\][\s\S]*\[3, 2\]"):
+            threads.run(work, 2)
+    finally:
+        dist.set_debug_level(before)

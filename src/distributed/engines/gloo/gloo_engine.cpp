@@ -177,6 +177,7 @@ class GlooEngine final : public Engine, private Exchanger {
     close();
   }
 
+  void set_timeout(std::chrono::milliseconds timeout) override { timeout_ms_ = timeout.count(); }
   void beat() override { changed_.notify_all(); }
 
   std::string table() override {
@@ -287,7 +288,7 @@ class GlooEngine final : public Engine, private Exchanger {
     check_usable();
     check_peers(call, peer);
     const int64_t waited = clock_ms() - patience.since;
-    if (waited >= options_.timeout.count())
+    if (waited >= timeout_ms_)
       fail(concat("group '", options_.group, "': rank ", options_.rank, " timed out in ",
                   text_of(call), ", waiting for rank ", peer, "\n", table()),
            true);
@@ -542,6 +543,7 @@ class GlooEngine final : public Engine, private Exchanger {
   };
 
   const EngineOptions options_;
+  std::atomic<int64_t> timeout_ms_{options_.timeout.count()};
   const std::shared_ptr<gloo::transport::Device> device_;
   const std::shared_ptr<gloo::transport::Context> context_;
   std::mutex mutex_;
