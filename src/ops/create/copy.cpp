@@ -77,9 +77,9 @@ void clone_on_cpu(void*, OpCall& c) {
 }
 
 Tensor contiguous(const Tensor& self, MemoryFormat format) {
-  if (self.is_contiguous(format)) return self;
-  check(format != MemoryFormat::Preserve,
-        "contiguous(): memory_format must name a layout; got preserve_format");
+  const bool preserve = format == MemoryFormat::Preserve;
+  if (preserve ? self.is_contiguous() : self.is_contiguous(format)) return self;
+  check(!preserve, "contiguous(): memory_format must name a layout; got preserve_format");
   return ops::clone(self, format);
 }
 

@@ -77,7 +77,8 @@ Tensor kl_div(const Tensor& self, const Tensor& target, int64_t reduction, bool 
 Tensor hinge_embedding_loss(const Tensor& self, const Tensor& target, double margin,
                             int64_t reduction) {
   const Tensor zeros = ops::zeros_like(self);
-  const Tensor far = ops::clamp_min(ops::rsub(self, margin), 0);
+  // The margin takes the dtype of self: of integers the loss is one too.
+  const Tensor far = ops::clamp_min(ops::sub(ops::full_like(self, margin), self), 0);
   return reduced(ops::add(ops::where(ops::ne(target, 1), far, zeros),
                           ops::where(ops::ne(target, -1), self, zeros)),
                  reduction);

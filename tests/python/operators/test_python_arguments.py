@@ -58,3 +58,21 @@ def warnings_of(*lines):
 def test_an_old_function_says_once_what_is_newer(line, instead):
     (told,) = warnings_of(line, line)
     assert "is deprecated in favour of " + instead in told
+
+
+def test_contiguous_preserves_what_is_contiguous():
+    x = facula.ones(2, 3)
+    assert x.contiguous(memory_format=facula.preserve_format) is x
+    with pytest.raises(RuntimeError, match="must name a layout"):
+        x.t().contiguous(memory_format=facula.preserve_format)
+
+
+@pytest.mark.parametrize("margin, far", [(1.0, [0, 0, 6]), (2.7, [1, 0, 7]), (-0.5, [0, 0, 5])])
+def test_hinge_embedding_loss_of_integers_is_of_integers(margin, far):
+    """The margin takes their dtype first, as 2.7 becomes 2."""
+    x, target = facula.tensor([1, 2, -5, 3]), facula.tensor([-1, -1, -1, 1])
+    loss = facula.nn.functional.hinge_embedding_loss
+    found = loss(x, target, margin=margin, reduction="none")
+    assert found.dtype == facula.int64 and found.tolist() == [*far, 3]
+    with pytest.raises(NotImplementedError, match="mean"):
+        loss(x, target, margin=margin)
