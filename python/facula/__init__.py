@@ -243,7 +243,7 @@ _PYTHON_NAMES = {
         "BoolTensor",
     ),
 }
-_LIBRARIES = ("libfacula", "libfacula_compiler")  # look like extension modules, and are none
+_LIBRARY = "libfacula"  # and others that begin so: they look like extension modules, and are none
 _HOME = {name: module for module, names in _PYTHON_NAMES.items() for name in names}
 
 
@@ -264,7 +264,7 @@ def _find(name):
         return _C._default_generator()
     if name in ("__config__", "__future__"):
         return _import("facula._missing").submodule(__name__, name)
-    if name.startswith("__") or name in _LIBRARIES:
+    if name.startswith(("__", _LIBRARY)):
         raise _import("facula._missing").attribute(__name__, name)
     try:
         return _C._function("", name)
@@ -285,7 +285,8 @@ def __dir__():
     from pkgutil import iter_modules
 
     modules = {module.name for module in iter_modules(__path__) if not module.name.startswith("_")}
-    return sorted({*globals(), *_HOME, *modules, *_C._function_names("")} - {*_LIBRARIES})
+    names = {*globals(), *_HOME, *modules, *_C._function_names("")}
+    return sorted(name for name in names if not name.startswith(_LIBRARY))
 
 
 if __name__ == "torch":
