@@ -1,7 +1,7 @@
-"""Symbolic numbers by name: facula's sizes are plain numbers, and nothing is one of these.
+"""Symbolic numbers: sizes whose values a trace does not fix, and what is computed of them.
 
-Programs ask `isinstance(n, torch.SymInt)` and call `sym_max` where n may be symbolic elsewhere; the
-functions compute with the plain numbers that they are given.
+They exist while `export` runs a program with dynamic shapes; elsewhere sizes are plain numbers, and
+the functions here compute with the plain numbers that they are given.
 """
 
 from __future__ import annotations
@@ -11,25 +11,126 @@ import numbers
 
 
 class _Symbolic:
-    def __new__(cls, node=None):
-        raise TypeError(f"{cls.__name__}: facula has no symbolic numbers; sizes are plain numbers")
+    """A number that is known by its node: an expression, and the environment of its symbols.
+
+    Args:
+        node: has `expr`, `binary(op, other, swapped)`, `compare(op, other)` and `fixed()`.
+    """
+
+    def __init__(self, node):
+        if not hasattr(node, "expr"):
+            raise TypeError(
+                f"{type(self).__name__}(): expected the node of an expression; got "
+                f"{type(node).__name__}"
+            )
+        self.node = node
+
+    def __repr__(self):
+        return str(self.node.expr)
+
+    def __hash__(self):
+        raise TypeError(f"unhashable type: {type(self).__name__}")
 
 
 class SymInt(_Symbolic):
-    """A symbolic int, which nothing is."""
+    """An int whose value a trace does not fix; `int()` fixes it."""
+
+    def __int__(self):
+        return self.node.fixed()
+
+    def __index__(self):
+        # Operators take it this way, and the trace knows the number again.
+        return self.node.stand_in()
+
+    def __float__(self):
+        return float(self.node.fixed())
+
+    def __bool__(self):
+        return bool(self != 0)
+
+    def __add__(self, other):
+        return self.node.binary("+", other)
+
+    def __radd__(self, other):
+        return self.node.binary("+", other, True)
+
+    def __sub__(self, other):
+        return self.node.binary("-", other)
+
+    def __rsub__(self, other):
+        return self.node.binary("-", other, True)
+
+    def __mul__(self, other):
+        return self.node.binary("*", other)
+
+    def __rmul__(self, other):
+        return self.node.binary("*", other, True)
+
+    def __floordiv__(self, other):
+        return self.node.binary("//", other)
+
+    def __rfloordiv__(self, other):
+        return self.node.binary("//", other, True)
+
+    def __mod__(self, other):
+        return self.node.binary("%", other)
+
+    def __rmod__(self, other):
+        return self.node.binary("%", other, True)
+
+    def __truediv__(self, other):
+        return int(self) / other
+
+    def __rtruediv__(self, other):
+        return other / int(self)
+
+    def __pow__(self, other):
+        return int(self) ** other
+
+    def __rpow__(self, other):
+        return other ** int(self)
+
+    def __neg__(self):
+        return self.node.binary("*", -1)
+
+    def __pos__(self):
+        return self
+
+    def __eq__(self, other):
+        return self.node.compare("==", other)
+
+    def __ne__(self, other):
+        return self.node.compare("!=", other)
+
+    def __lt__(self, other):
+        return self.node.compare("<", other)
+
+    def __le__(self, other):
+        return self.node.compare("<=", other)
+
+    def __gt__(self, other):
+        return self.node.compare(">", other)
+
+    def __ge__(self, other):
+        return self.node.compare(">=", other)
+
+    __hash__ = _Symbolic.__hash__
 
 
 class SymFloat(_Symbolic):
-    """A symbolic float, which nothing is."""
+    """A float whose value a trace does not fix; nothing makes one yet."""
 
 
 class SymBool(_Symbolic):
-    """A symbolic bool, which nothing is."""
+    """A comparison of symbolic numbers; `bool()` decides it and notes what it relied on."""
+
+    def __bool__(self):
+        return self.node.decided()
 
 
 def sym_int(a):
     """The number towards zero, as an int."""
-    return int(a)
+    return a if isinstance(a, SymInt) else int(a)
 
 
 def sym_float(a):
@@ -39,19 +140,29 @@ def sym_float(a):
 
 def sym_not(a):
     """The opposite of a bool."""
-    return not a
+    return a.node.opposite() if isinstance(a, SymBool) else not a
 
 
 def sym_max(a, b):
     """The greater number; a float where either is one."""
+    if isinstance(a, SymInt) or isinstance(b, SymInt):
+        return _with_node("max", a, b)
     _check_numbers("sym_max", a, b)
     return _in_common(max(a, b), a, b)
 
 
 def sym_min(a, b):
     """The smaller number; a float where either is one."""
+    if isinstance(a, SymInt) or isinstance(b, SymInt):
+        return _with_node("min", a, b)
     _check_numbers("sym_min", a, b)
     return _in_common(min(a, b), a, b)
+
+
+def _with_node(op, a, b):
+    if isinstance(a, SymInt):
+        return a.node.binary(op, b)
+    return b.node.binary(op, a, True)
 
 
 def _check_numbers(op, *values):

@@ -5,12 +5,16 @@ from __future__ import annotations
 import importlib
 
 __all__ = [
+    "AdditionalInputs",
+    "Dim",
     "ExportBackwardSignature",
     "ExportGraphSignature",
     "ExportedProgram",
     "ModuleCallEntry",
     "ModuleCallSignature",
+    "ShapesCollection",
     "default_decompositions",
+    "dims",
     "draft_export",
     "export",
     "export_for_training",
@@ -18,6 +22,7 @@ __all__ = [
 ]
 
 _PLACES = {
+    "dynamic_shapes": ("AdditionalInputs", "Dim", "ShapesCollection", "dims"),
     "graph_signature": ("ExportBackwardSignature", "ExportGraphSignature"),
     "exported_program": (
         "ExportedProgram",

@@ -44,6 +44,10 @@ def decomposed(program, table):
     Returns:
         ExportedProgram
     """
+    if program._sizes is not None:
+        raise NotImplementedError(
+            "run_decompositions(): programs with dynamic sizes are not supported yet"
+        )
     tracer = PythonKeyTracer()
     placeholders = [n for n in program.graph.nodes if n.op == "placeholder"]
     values = _arguments(tracer, placeholders)

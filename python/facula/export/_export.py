@@ -7,8 +7,10 @@ import inspect
 
 import facula
 from facula.export import _names, _trace
+from facula.export.dynamic_shapes import Plan
 from facula.export.exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature
 from facula.fx._pytree import register_pytree_flatten_spec
+from facula.fx.experimental._sizes import Fixed, Undecided
 from facula.utils import _pytree as pytree
 
 
@@ -64,10 +66,48 @@ def export(
     kwargs = dict(kwargs or {})
     arguments = _bound(mod, args, kwargs)
     names = _names.of_arguments(arguments)
-    if dynamic_shapes is not None:
-        raise NotImplementedError("export(): dynamic_shapes= is not there yet")
-    traced = _trace.trace(mod, args, kwargs, names)
-    return _program(mod, args, kwargs, arguments, traced)
+    if dynamic_shapes is None:
+        return _program(mod, args, kwargs, arguments, _trace.trace(mod, args, kwargs, names))
+    if hasattr(dynamic_shapes, "dynamic_shapes"):
+        dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
+    return _with_dynamic_shapes(mod, args, kwargs, arguments, names, dynamic_shapes)
+
+
+def _with_dynamic_shapes(mod, args, kwargs, arguments, names, dynamic_shapes):
+    """Trace with symbols, and again with fewer as long as the program fixes some."""
+    plan = Plan(arguments, dynamic_shapes, names)
+    fixed, merged, failure = set(), False, None
+    # It verifies, and bounds loops over what stands for a size.
+    of_sample = _trace.trace(mod, args, kwargs, names)
+    limit = 4 * len(of_sample.graph_module.graph.nodes) + 100
+    while True:
+        sizes, expressions = plan.symbols(fixed, merged)
+        try:
+            traced = _trace.trace(mod, args, kwargs, names, sizes, expressions, limit)
+            if sizes.samples:
+                _trace.verify(traced, sizes, of_sample)
+        except Fixed as error:
+            fixed |= plan.places_of(error.symbols)
+            continue
+        except (Undecided, RuntimeError, ValueError, IndexError) as error:
+            if not sizes.samples:
+                raise failure or error from None
+            failure = failure or (None if isinstance(error, Undecided) else error)
+            # Sizes that must be equal are told apart by nothing but this failure.
+            if merged:
+                fixed |= set(range(len(plan.places)))
+            merged = True
+            continue
+        pinned = {s for c in sizes.conditions if c.op == "==" for s in c.symbols()}
+        if not pinned:
+            break
+        fixed |= plan.places_of(pinned)
+    plan.check_fixed(fixed)
+    program = _program(mod, args, kwargs, arguments, traced)
+    if sizes.samples:
+        program._range_constraints = plan.ranges(sizes)
+        program._sizes, program._expressions = sizes, expressions
+    return program
 
 
 def export_for_training(mod, args, kwargs=None, **options):

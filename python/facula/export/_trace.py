@@ -22,6 +22,7 @@ from facula.export.graph_signature import (
     OutputSpec,
     TensorArgument,
 )
+from facula.fx.experimental._sizes import Undecided
 from facula.fx.experimental.proxy_tensor import (
     ProxyTorchDispatchMode,
     PythonKeyTracer,
@@ -31,9 +32,9 @@ from facula.fx.experimental.proxy_tensor import (
     track_tensor_tree,
 )
 from facula.fx.graph_module import GraphModule
-from facula.fx.node import Node
+from facula.fx.node import Node, map_aggregate
 from facula.overrides import TorchFunctionMode
-from facula.utils._pytree import tree_flatten, tree_map
+from facula.utils._pytree import tree_flatten, tree_unflatten
 
 _PACKAGE = facula.__path__[0]
 _MODULES = f"{_PACKAGE}/nn/modules/"
@@ -120,12 +121,27 @@ def _stand_ins(mod, lifted):
 class _Tracer(PythonKeyTracer):
     """Notes for each node the modules it is called in and the lines of the program."""
 
-    def __init__(self):
+    def __init__(self, sizes=None):
         super().__init__()
-        self.modules = {}
+        self.modules, self.sizes = {}, sizes
+        self.count, self.limit = 0, None
+
+    def unwrap_proxy(self, e):
+        """The proxy of a tensor or of a symbolic size; what else is given, as it is."""
+        return super().unwrap_proxy(e) if self.sizes is None else self._symbolic(e)
+
+    def _symbolic(self, e):
+        if isinstance(e, facula.SymInt):
+            return self.sizes.argument(e.node.expr)
+        if isinstance(e, facula.SymBool):
+            return self.sizes.answer(e.node.expr)
+        return super().unwrap_proxy(self.sizes.replaced(e))
 
     def create_node(self, *args, **kwargs):
         """Add a node."""
+        self.count += 1
+        if self.limit is not None and self.count > self.limit:
+            raise Undecided("the program of the sample is shorter")
         node = super().create_node(*args, **kwargs)
         if node.op == "call_function":
             node.meta["nn_module_stack"] = dict(self.modules)
@@ -186,36 +202,142 @@ class Traced:
         self.out_spec, self.constants = out_spec, constants
 
 
-def trace(mod, args, kwargs, argument_names, environment=None):
+def trace(mod, args, kwargs, argument_names, sizes=None, expressions=None, limit=None):
     """Run a module on stand-ins and write its graph.
 
     Args:
         mod (Module): the program.
         args (tuple), kwargs (dict): what it is called with.
         argument_names (list[str]): a name for each leaf of the arguments.
-        environment (ShapeEnv | None): has the symbols of the sizes.
+        sizes (Sizes | None): the symbols among the sizes of the arguments.
+        expressions (dict | None): (leaf, dim) to the expression of its size.
+        limit (int | None): of the nodes.
 
     Returns:
         Traced
     """
-    tracer, known = _Tracer(), {}
+    tracer, known = _Tracer(sizes), {}
+    tracer.limit = limit
     lifted = lifted_tensors(mod)
     for one in lifted:
         one.fake = _fake_of(one.value, known)
-    fake_of = environment.fake if environment else lambda leaf: _fake_of(leaf, known)
-    given = tree_map(
-        lambda leaf: fake_of(leaf) if isinstance(leaf, facula.Tensor) else leaf, (args, kwargs)
-    )
-    leaves = tree_flatten(given)[0]
+    leaves, spec = tree_flatten((args, kwargs))
+    if sizes is not None:
+        shapes = _stand_in_shapes(leaves, sizes, expressions)
+    else:
+        shapes = [None] * len(leaves)
+    leaves = [
+        _fake_argument(leaf, shape, known) for leaf, shape in zip(leaves, shapes, strict=True)
+    ]
     inputs = _placeholders(tracer, lifted, leaves, argument_names)
-    result, out_spec = _run(mod, tracer, lifted, given, environment)
+    if sizes is not None:
+        write_symbols(tracer, sizes, inputs[len(lifted) :], expressions)
+    result, out_spec = _run(mod, tracer, lifted, tree_unflatten(leaves, spec), sizes)
     lift = _Constants(tracer, lifted)
     output = tracer.graph.output(tuple(tracer.create_arg(_unwrapped(tracer, result))))
     lift.to_inputs()
+    if sizes is not None:
+        finish_symbols(tracer.graph, sizes)
     specs = _input_specs(lifted, lift.specs, inputs[len(lifted) :], leaves)
     module = GraphModule(facula.nn.Module(), tracer.graph)
     signature = ExportGraphSignature(specs, _output_specs(output))
     return Traced(module, signature, out_spec, lift.constants)
+
+
+def _stand_in_shapes(leaves, sizes, expressions):
+    """The shape of each argument with dynamic sizes; None for the others."""
+    shapes = []
+    for i, leaf in enumerate(leaves):
+        dynamic = {dim: e for (at, dim), e in expressions.items() if at == i}
+        shape = list(leaf.shape) if dynamic else None
+        for dim, expression in dynamic.items():
+            shape[dim] = sizes.stand_in_of(expression)
+        shapes.append(shape)
+    return shapes
+
+
+def _fake_argument(leaf, shape, known):
+    if not isinstance(leaf, facula.Tensor):
+        return leaf
+    if shape is None:
+        return _fake_of(leaf, known)
+    order = sorted(range(leaf.dim()), key=lambda d: (leaf.stride(d), -d))
+    strides, step = [0] * leaf.dim(), 1
+    for dim in order:
+        strides[dim], step = step, step * shape[dim]
+    with _C._FakeMode(True):
+        fake = facula.empty_strided(shape, strides, dtype=leaf.dtype, device=leaf.device)
+    return fake.requires_grad_() if leaf.requires_grad else fake
+
+
+def write_symbols(tracer, sizes, inputs, expressions):
+    """Add the nodes that read the symbols from the arguments."""
+    count, read = len(expressions), set()
+    for (leaf, dim), expression in expressions.items():
+        if expression in read or str(expression) not in sizes.samples:
+            continue
+        read.add(expression)
+        proxy = tracer.create_proxy(
+            "call_function",
+            facula.ops.aten.sym_size.int,
+            (tracer.proxy(inputs[leaf]), dim),
+            {},
+            name=f"sym_size_int_{count + len(read) - 1}",
+        )
+        sizes.stands_for(expression, proxy)
+
+
+def finish_symbols(graph, sizes):
+    """Take out the sizes that no node uses, and note the tensors' sizes as expressions."""
+    for node in reversed(list(graph.nodes)):
+        value = node.meta.get("val")
+        if isinstance(value, facula.SymInt) and node.op == "call_function" and not node.users:
+            graph.erase_node(node)
+    for node in graph.nodes:
+        value = node.meta.get("val")
+        if isinstance(value, facula.Tensor):
+            node.meta["symbolic_sizes"] = sizes.texts(value.shape)
+
+
+def verify(traced, sizes, of_sample):
+    """Check a trace with symbols against the one of the sample alone.
+
+    Raises:
+        Undecided: the symbols' trace calls other operators, or gives other sizes.
+    """
+
+    found = [_step(node, sizes) for node in _calls(traced)]
+    if found != [_step(node, None) for node in _calls(of_sample)]:
+        raise Undecided("the program of the sample is another one")
+
+
+def _calls(traced):
+    """The calls that give tensors or nothing, and the output."""
+    return [
+        node
+        for node in traced.graph_module.graph.nodes
+        if node.op in ("call_function", "output")
+        and not isinstance(node.meta.get("val"), (facula.SymInt, facula.SymBool))
+    ]
+
+
+def _step(node, sizes):
+    """What a call is for the sample: its target, its numbers, the shape of what it gives."""
+
+    def number(value):
+        if isinstance(value, Node):
+            value = value.meta.get("val")
+        if isinstance(value, (facula.SymInt, facula.SymBool)):
+            at = value.node.expr
+            decided = at.value if hasattr(at, "value") else at.holds
+            return str(decided(sizes.samples))
+        return None if isinstance(value, facula.Tensor) else str(value)
+
+    shape = getattr(node.meta.get("val"), "shape", ())
+    if sizes is not None:
+        shape = [sizes.expression(n).value(sizes.samples) for n in shape]
+    numbers = map_aggregate((node.args, node.kwargs), number)
+    return str(node.target), str(numbers), list(shape)
 
 
 def _placeholders(tracer, lifted, leaves, argument_names):
@@ -234,7 +356,7 @@ def _placeholders(tracer, lifted, leaves, argument_names):
     return [proxy.node for proxy in proxies]
 
 
-def _run(mod, tracer, lifted, given, environment):
+def _run(mod, tracer, lifted, given, sizes):
     mode = ProxyTorchDispatchMode(
         tracer, "fake", pre_dispatch=True, _error_on_data_dependent_ops=True
     )
@@ -243,11 +365,11 @@ def _run(mod, tracer, lifted, given, environment):
         stack.enter_context(_stand_ins(mod, lifted))
         stack.enter_context(_noting_modules(mod, tracer))
         stack.enter_context(_C._FakeMode(True))
-        if environment:
-            stack.enter_context(environment.tracing(tracer))
         stack.enter_context(mode)
         stack.enter_context(_ConstantsMode(mode))
         stack.enter_context(_NamedViewsMode())
+        if sizes is not None:
+            stack.enter_context(sizes.tracing(tracer))
         result = mod(*args, **kwargs)
         return tree_flatten(result)
 

@@ -168,6 +168,13 @@ def _add_guards(program, graph, root, inputs):
     specs = [s for s in program.graph_signature.input_specs if s.kind is InputKind.USER_INPUT]
     for position, (node, spec) in enumerate(zip(inputs, specs, strict=True)):
         checks += _checks_of(program, position, node, spec)
+    if program._sizes is not None:
+        names = [node.target for node in inputs]
+        checks.append(
+            _SymbolCheck(
+                program._expressions, program.range_constraints, program._sizes.conditions, names
+            )
+        )
     root._guards_fn = GuardsFn(checks)
     place = next(n for n in graph.nodes if n.op not in ("placeholder", "get_attr"))
     with graph.inserting_before(place):
@@ -182,7 +189,11 @@ def _checks_of(program, position, node, spec):
     value = node.meta.get("val")
     if not isinstance(value, facula.Tensor):
         return []
-    return [_SizeCheck(position, node.target, dim, size) for dim, size in enumerate(value.shape)]
+    return [
+        _SizeCheck(position, node.target, dim, size)
+        for dim, size in enumerate(value.shape)
+        if (position, dim) not in program._expressions
+    ]
 
 
 class _ValueCheck:
@@ -214,4 +225,35 @@ class _SizeCheck:
             raise AssertionError(
                 f"Guard failed: {self.name}.size()[{self.dim}] == {self.size}; got "
                 f"{got.shape[self.dim]}"
+            )
+
+
+class _SymbolCheck:
+    """Dynamic sizes are in their ranges, agree with one another, and keep the conditions."""
+
+    def __init__(self, expressions, ranges, conditions, names):
+        self.expressions, self.ranges = expressions, ranges
+        self.conditions, self.names = conditions, names
+
+    def __call__(self, leaves):
+        sizes = {}
+        for (position, dim), expression in self.expressions.items():
+            if str(expression) in self.ranges:
+                sizes.setdefault(str(expression), leaves[position].shape[dim])
+        for (position, dim), expression in self.expressions.items():
+            self._check_size(sizes, expression, position, dim, leaves[position].shape[dim])
+        for condition in self.conditions:
+            if condition.symbols() <= set(sizes) and not condition.holds(sizes):
+                raise AssertionError(f"forward(): expected sizes with {condition}; got {sizes}")
+
+    def _check_size(self, sizes, expression, position, dim, got):
+        where = f"{self.names[position]}.size()[{dim}]"
+        found = self.ranges.get(str(expression))
+        if found is not None and got < found.lower:
+            raise AssertionError(f"Guard failed: {where} >= {found.lower}; got {got}")
+        if found is not None and found.upper is not None and got > found.upper:
+            raise AssertionError(f"Guard failed: {where} <= {found.upper}; got {got}")
+        if expression.symbols() <= set(sizes) and expression.value(sizes) != got:
+            raise AssertionError(
+                f"Guard failed: {where} == {expression.value(sizes)}, by the other sizes; got {got}"
             )

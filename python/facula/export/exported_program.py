@@ -110,6 +110,7 @@ class ExportedProgram:
         self._example_inputs = example_inputs
         self._constants = constants or {}
         self._dialect = "TRAINING"
+        self._sizes, self._expressions = None, {}  # of the dynamic sizes
 
     graph_module = property(lambda self: self._graph_module, doc="The graph as a module.")
     graph = property(lambda self: self._graph_module.graph, doc="The graph.")
@@ -231,6 +232,7 @@ class ExportedProgram:
             self.example_inputs,
             self.constants if constants is None else constants,
         )
+        made._sizes, made._expressions = self._sizes, self._expressions
         return made
 
     def __str__(self):

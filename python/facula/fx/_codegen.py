@@ -57,8 +57,8 @@ _GENERIC_ORIGINS = {
 def _dtype_abbreviations():
     """By dtype, what sizes in printed code begin with: "f32", "i64", "b8"."""
     found = {facula.bool: "b8"}
-    for name in dir(facula):
-        dtype = getattr(facula, name, None) if not name.startswith("_") else None
+    for name in dir(facula._C):  # dir(facula) has modules that would be loaded
+        dtype = getattr(facula._C, name)
         if not isinstance(dtype, facula.dtype) or dtype in found:
             continue
         full = str(dtype).rpartition(".")[2]
@@ -276,7 +276,7 @@ def tensor_annotation(node, include_stride=False, include_device=False):
     if not is_tensor and not (hasattr(value, "shape") and hasattr(value, "memory_format")):
         return None
     dtype = facula.fx.graph.dtype_abbrs.get(value.dtype, str(value.dtype).rpartition(".")[2])
-    text = f"{dtype}{_sizes(value.shape)}"
+    text = f"{dtype}{_sizes(node.meta.get('symbolic_sizes', value.shape))}"
     if is_tensor and include_stride and value.layout is facula.strided:
         text += _sizes(value.stride())
     return text + str(value.device) if is_tensor and include_device else text

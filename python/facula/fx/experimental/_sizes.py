@@ -1,0 +1,319 @@
+"""Sizes of a traced program's arguments as symbols.
+
+Tensors have plain sizes in C++. So a symbolic size has a *stand-in* while a program is traced: a
+large prime that occurs nowhere else, with which the shape rules compute. A number in the trace that
+an expression of the symbols has with the stand-ins is that expression; a large number that no
+expression is found for makes the trace fail rather than be wrong, and the trace is checked against
+that of the sample. Comparisons in Python are decided by the sample's sizes and noted as conditions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+
+import facula
+from facula._symbolic import SymBool, SymInt
+from facula.fx.experimental._expressions import RELATIONS, Call, Expression, Relation, Symbol
+from facula.overrides import TorchFunctionMode
+from facula.utils._pytree import tree_map
+
+_STAND_INS = (10007, 14009, 18013, 22003, 26003, 30011, 34019, 38011, 42013, 46021, 50021, 54001)
+_LARGEST_CONSTANT = 5000  # above it, numbers near stand-ins are taken for expressions of them
+_FUNCTIONS = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "//": operator.floordiv,
+    "%": operator.mod,
+}
+
+
+class Fixed(Exception):
+    """A program asked for the number behind symbols, which fixes their sizes."""
+
+    def __init__(self, symbols):
+        super().__init__(f"sizes that are numbers: {sorted(symbols)}")
+        self.symbols = set(symbols)
+
+
+class Undecided(Exception):
+    """A number in a trace comes from symbolic sizes, and no expression for it is found."""
+
+
+class SizeNode:
+    """The expression of a symbolic int."""
+
+    def __init__(self, sizes, expr):
+        self.sizes, self.expr = sizes, expr
+
+    shape_env = property(lambda self: self.sizes)
+    hint = property(lambda self: self.expr.value(self.sizes.samples))
+
+    def fixed(self):
+        """The number, which makes the sizes in the expression constants."""
+        raise Fixed(self.expr.symbols())
+
+    def stand_in(self):
+        """The number that stands for it in the trace."""
+        return self.sizes.stand_in_of(self.expr)
+
+    def binary(self, op, other, swapped=False):
+        """A new symbolic int, computed with another or with a number; a tensor with a tensor."""
+        if isinstance(other, facula.Tensor) and op in _FUNCTIONS:
+            pair = (other, self.stand_in()) if swapped else (self.stand_in(), other)
+            return _FUNCTIONS[op](*pair)
+        if not isinstance(other, (int, SymInt)):
+            return NotImplemented
+        a, b = self.expr, _expression_of(other)
+        return self.sizes.computed(op, *((b, a) if swapped else (a, b)))
+
+    def compare(self, op, other):
+        """A comparison with another or with a number."""
+        if not isinstance(other, (int, SymInt)):
+            return NotImplemented
+        return SymBool(RelationNode(self.sizes, Relation(op, self.expr, _expression_of(other))))
+
+
+def _expression_of(value):
+    return value.node.expr if isinstance(value, SymInt) else Expression.of(int(value))
+
+
+class RelationNode:
+    """The comparison of a symbolic bool."""
+
+    def __init__(self, sizes, expr):
+        self.sizes, self.expr = sizes, expr
+
+    def decided(self):
+        """Whether it holds for the sample; what follows relies on it."""
+        holds = self.expr.holds(self.sizes.samples)
+        self.sizes.rely_on(self.expr if holds else self.expr.opposite())
+        return holds
+
+    def opposite(self):
+        """The opposite, not decided."""
+        return SymBool(RelationNode(self.sizes, self.expr.opposite()))
+
+
+class Sizes:
+    """The symbols of a trace: their samples and stand-ins, and conditions that were relied on."""
+
+    def __init__(self):
+        self.samples, self.stand_ins, self.conditions = {}, {}, []
+        self._by_number, self._proxies = {}, {}
+        self._tracer = None
+
+    # --- symbols and numbers
+
+    def add(self, name, sample):
+        """A new symbol; returns its expression."""
+        if len(self.stand_ins) == len(_STAND_INS):
+            raise NotImplementedError(
+                f"export(): at most {len(_STAND_INS)} sizes may be dynamic at once"
+            )
+        self.samples[name] = sample
+        self.stand_ins[name] = _STAND_INS[len(self.stand_ins)]
+        return self.known(Expression.of(Symbol(name)))
+
+    def known(self, expression):
+        """Let the number of an expression stand for it; returns the expression."""
+        self._by_number.setdefault(self.stand_in_of(expression), expression)
+        return expression
+
+    def stand_in_of(self, expression):
+        """The number that stands for an expression in the trace."""
+        return expression.value(self.stand_ins)
+
+    def expression(self, number):
+        """The expression that a number in the trace stands for; the number itself where none does.
+
+        Raises:
+            Undecided: the number comes from stand-ins in a way that is not known.
+        """
+        if abs(number) <= _LARGEST_CONSTANT // 2 or abs(number) >= 1 << 60:
+            return Expression.of(number)
+        found = self._by_number.get(number)
+        if found is None:
+            found = self._search(number)
+            self._by_number[number] = found
+        return found
+
+    def _search(self, number):
+        known = [e for e in self._by_number.values() if e.symbols()]
+        for e in known:
+            for other in known:
+                for candidate in (e + other, e - other, e * other):
+                    if candidate.value(self.stand_ins) == number:
+                        return candidate
+        for divisor in range(1, 17):
+            for e in known:
+                factor, rest = divmod(number * divisor, e.value(self.stand_ins))
+                if factor and not rest:
+                    return (e * factor) // divisor
+        for e in known:
+            value = e.value(self.stand_ins)
+            factor = round(number / value) if value else 0
+            if factor and abs(number - factor * value) <= 64:
+                return e * factor + (number - factor * value)
+        for e in known:
+            value = e.value(self.stand_ins)
+            divisor = round(value / number) if number else 0
+            if 2 <= divisor <= 64:
+                shift = value - number * divisor
+                low = number - (value // divisor)
+                if 0 <= shift < divisor or abs(low) <= 64:
+                    return Expression.of(Call("//", e, Expression.of(divisor))) + low
+        if number <= _LARGEST_CONSTANT:
+            return Expression.of(number)
+        raise Undecided(f"no expression of the sizes {list(self.samples)} is known for {number}")
+
+    def number(self, value):
+        """A plain int for a number that is none of the symbols', else a SymInt."""
+        found = self.expression(value)
+        return value if found.is_number() else SymInt(SizeNode(self, found))
+
+    def size_of(self, tensor):
+        """The sizes of a tensor: a tuple, or None where none is symbolic."""
+        found = [self.number(n) for n in _plain_shape(tensor)]
+        return tuple(found) if any(isinstance(n, SymInt) for n in found) else None
+
+    def texts(self, shape):
+        """A shape as expressions, for printing."""
+        shown = []
+        for number in shape:
+            try:
+                shown.append(str(self.expression(number)))
+            except Undecided:
+                shown.append("?")
+        return shown
+
+    # --- arithmetic
+
+    def computed(self, op, a, b):
+        """A SymInt of two expressions, with a node in the graph that is written."""
+        if op in ("max", "min"):
+            result = Expression.of(Call("Max" if op == "max" else "Min", a, b))
+        else:
+            result = _FUNCTIONS[op](a, b)
+        if result.is_number():
+            return result.number()
+        self.known(result)
+        self._note(op, a, b, result)
+        return SymInt(SizeNode(self, result))
+
+    def _note(self, op, a, b, result):
+        if self._tracer is None or result in self._proxies:
+            return
+        target = _FUNCTIONS.get(op) or (facula.sym_max if op == "max" else facula.sym_min)
+        name = {"%": "mod"}.get(op, target.__name__)
+        given = tuple(self.argument(e) for e in (a, b))
+        self.stands_for(
+            result, self._tracer.create_proxy("call_function", target, given, {}, name=name)
+        )
+
+    def stands_for(self, expression, proxy):
+        """Let a proxy stand for an expression."""
+        self._proxies[expression] = proxy
+        proxy.node.meta["val"] = SymInt(SizeNode(self, expression))
+
+    def argument(self, expression):
+        """What stands in a graph for an expression: a proxy, or a number."""
+        if expression.is_number():
+            return expression.number()
+        if expression not in self._proxies:
+            self._write(expression)
+        return self._proxies[expression]
+
+    def answer(self, relation):
+        """What stands in a graph for a comparison: a proxy."""
+        target = RELATIONS[relation.op]
+        given = self.argument(relation.a), self.argument(relation.b)
+        proxy = self._tracer.create_proxy("call_function", target, given, {}, name=target.__name__)
+        proxy.node.meta["val"] = SymBool(RelationNode(self, relation))
+        return proxy
+
+    def _write(self, expression):
+        """Nodes for an expression that no line of the program computes."""
+        total = None
+        for factors, n in expression.terms.items():
+            product = Expression.of(n)
+            for factor in factors:
+                if isinstance(factor, Call):
+                    op = {"Max": "max", "Min": "min", "Mod": "%"}.get(factor.name, factor.name)
+                    if Expression.of(factor) not in self._proxies:
+                        self.argument(factor.a), self.argument(factor.b)
+                        self._note(op, factor.a, factor.b, Expression.of(factor))
+                step = product * Expression.of(factor)
+                if product != Expression.of(1):
+                    self._note("*", product, Expression.of(factor), step)
+                product = step
+            if total is not None:
+                self._note("+", total, product, total + product)
+                product = total + product
+            total = product
+
+    def rely_on(self, relation):
+        """Note a condition that the trace depends on."""
+        if relation.symbols() and str(relation) not in {str(r) for r in self.conditions}:
+            self.conditions.append(relation)
+
+    # --- traces
+
+    def replaced(self, value):
+        """An argument of a node: numbers that stand for expressions become proxies."""
+        if isinstance(value, int) and not isinstance(value, bool):
+            return self.argument(self.expression(value))
+        return value
+
+    @contextlib.contextmanager
+    def tracing(self, tracer):
+        """Context manager: sizes that a program reads are symbolic."""
+        self._tracer = tracer
+        with _SizesMode(self):
+            yield
+
+
+def _plain_shape(tensor):
+    with facula._C.DisableTorchFunction():
+        return tuple(tensor.shape)
+
+
+_ABOUT_VALUES = frozenset(("tensor", "as_tensor", "scalar_tensor"))
+
+
+class _SizesMode(TorchFunctionMode):
+    """Answers questions about sizes with symbols, and gives operators stand-ins."""
+
+    def __init__(self, sizes):
+        super().__init__()
+        self.sizes = sizes
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", None)
+        if name == "__get__":
+            name = getattr(getattr(func, "__self__", None), "__name__", None)
+        if name in ("shape", "size") and args and isinstance(args[0], facula.Tensor):
+            found = self.sizes.size_of(args[0])
+            if found is not None:
+                return self._size(found, *args[1:], **kwargs)
+        if name in ("numel", "nelement", "__len__"):
+            return self.sizes.number(func(*args, **kwargs))
+        plain = tree_map(self._stand_in, (args, kwargs))
+        if name in _ABOUT_VALUES:
+            tree_map(_fix, (args, kwargs))
+        return func(*plain[0], **plain[1])
+
+    def _size(self, found, *dim, **kwargs):
+        dim = dim or tuple(kwargs.values())
+        return found[int(dim[0])] if dim and dim[0] is not None else found
+
+    def _stand_in(self, value):
+        if isinstance(value, SymInt):
+            return self.sizes.stand_in_of(value.node.expr)
+        return bool(value) if isinstance(value, SymBool) else value
+
+
+def _fix(value):
+    return int(value) if isinstance(value, SymInt) else value
