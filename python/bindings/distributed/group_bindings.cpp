@@ -18,6 +18,7 @@ using namespace distributed;
 
 struct GroupObject {
   PyObject_HEAD std::shared_ptr<ProcessGroup> group;
+  bool connected;
 };
 struct WorkObject {
   PyObject_HEAD std::shared_ptr<ProcessGroup> group;  // works have a plain reference to it
@@ -32,6 +33,11 @@ bool detailed = false;
 PyObject* error_class = nullptr;
 
 ProcessGroup& group_of(PyObject* o) { return *reinterpret_cast<GroupObject*>(o)->group; }
+ProcessGroup& connected_group(PyObject* o) {
+  check(reinterpret_cast<GroupObject*>(o)->connected,
+        "Group: expected a group whose connect() has succeeded");
+  return group_of(o);
+}
 Work& work_of(PyObject* o) { return *reinterpret_cast<WorkObject*>(o)->work; }
 
 // Runs f() without the GIL, and raises its error as the class above.
@@ -154,11 +160,14 @@ Object group_connect(PyObject* o, PyObject* list) {
     addresses.emplace_back(text, static_cast<size_t>(n));
     return true;
   });
-  return boolean(waiting([&] { return group_of(o).engine().connect(addresses); }));
+  bool& connected = reinterpret_cast<GroupObject*>(o)->connected;
+  check(!connected, "connect(): expected a group that is not connected; got one that is");
+  connected = waiting([&] { return group_of(o).engine().connect(addresses); });
+  return boolean(connected);
 }
 
 Object group_start(PyObject* o) {
-  group_of(o).start();
+  connected_group(o).start();
   return none();
 }
 
@@ -176,7 +185,7 @@ PyObject* group_run(PyObject* o, PyObject* const* args, Py_ssize_t n) noexcept {
   return guard([&]() -> PyObject* {
     check_type(n == 10 && PyList_Check(args[1]) && PyList_Check(args[2]),
                "run(): expected ten arguments, two of them lists");
-    ProcessGroup& group = group_of(o);
+    ProcessGroup& group = connected_group(o);
     const auto size = static_cast<size_t>(group.options().size);
     Collective call;
     call.record.call = static_cast<Call>(PyLong_AsLong(args[0]));
@@ -196,14 +205,18 @@ PyObject* group_run(PyObject* o, PyObject* const* args, Py_ssize_t n) noexcept {
         if (call.record.dtype == DType::Undefined) describe(call.record, t);
         check_value(t.dtype() == call.record.dtype, "expected tensors of one dtype; got ",
                     name(call.record.dtype), " and ", name(t.dtype()));
-        return args[7] != Py_None || t.numel() == call.record.count;
+        check_value(args[7] != Py_None || t.numel() == call.record.count,
+                    "expected tensors of one size; got ", call.record.count, " and ", t.numel(),
+                    " elements");
+        return true;
       });
     };
     add(args[1], call.inputs);
     add(args[2], call.outputs);
-    check_value(
-        memory.size() == static_cast<size_t>(PyList_GET_SIZE(args[1]) + PyList_GET_SIZE(args[2])),
-        "expected tensors of one size; got several");
+    check_value(call.record.call <= Call::AllToAll && call.record.call != Call::None,
+                "expected the number of a collective");
+    check_value((args[7] != Py_None) == (call.record.call == Call::AllToAll),
+                "expected sizes of parts for all_to_all, and for nothing else");
     if (args[7] != Py_None) {
       call.sent = counts_of(args[7], group.options().size);
       call.received = counts_of(args[8], group.options().size);
@@ -216,6 +229,15 @@ PyObject* group_run(PyObject* o, PyObject* const* args, Py_ssize_t n) noexcept {
     const Call c = call.record.call;
     if (c == Call::AllReduce || c == Call::Reduce || c == Call::ReduceScatter)
       check_reduction(name_of(c), call.record.reduction, call.record.dtype);
+    for (size_t r = 0; r < call.sent.size() && r < call.inputs.size(); ++r)
+      check_value(call.inputs.size() == size && call.outputs.size() == size &&
+                      call.sent[r] == tensor_of(PyList_GET_ITEM(args[1], r)).numel() &&
+                      call.received[r] == tensor_of(PyList_GET_ITEM(args[2], r)).numel(),
+                  "expected the sizes of the tensors as sizes of parts");
+    const bool rooted =
+        c == Call::Broadcast || c == Call::Reduce || c == Call::Gather || c == Call::Scatter;
+    check_value(!rooted || call.record.root >= 0, "expected a root of at least 0; got ",
+                call.record.root);
     const auto needs = [&](bool list) { return list ? size : size_t{1}; };
     const bool is_root = call.record.root == group.options().rank;
     const bool lists_in = c == Call::ReduceScatter || c == Call::AllToAll;
@@ -240,7 +262,7 @@ PyObject* group_run(PyObject* o, PyObject* const* args, Py_ssize_t n) noexcept {
 PyObject* group_message(PyObject* o, PyObject* const* args, Py_ssize_t n) noexcept {
   return guard([&]() -> PyObject* {
     check_type(n == 5, "message(): expected five arguments; got ", n);
-    ProcessGroup& group = group_of(o);
+    ProcessGroup& group = connected_group(o);
     const Tensor& t = dense_tensor(args[1]);
     CallRecord record;
     record.call = args[0] == Py_True ? Call::Send : Call::Receive;
@@ -262,7 +284,7 @@ PyObject* group_message(PyObject* o, PyObject* const* args, Py_ssize_t n) noexce
 
 Object group_abort(PyObject* o, PyObject* reason) {
   const std::string text(text_of(reason));
-  waiting([&] { group_of(o).abort(text); });
+  waiting([&] { connected_group(o).abort(text); });
   return none();
 }
 
@@ -283,7 +305,7 @@ Object group_set_timeout(PyObject* o, PyObject* milliseconds) {
   return none();
 }
 
-Object group_table(PyObject* o) { return string(group_of(o).engine().table()); }
+Object group_table(PyObject* o) { return string(connected_group(o).engine().table()); }
 Object group_sequence(PyObject* o) { return integer(static_cast<int64_t>(group_of(o).sequence())); }
 
 PyCFunction fast(PyObject* (*f)(PyObject*, PyObject* const*, Py_ssize_t) noexcept) {

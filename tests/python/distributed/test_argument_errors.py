@@ -51,6 +51,45 @@ def test_wrong_arguments_raise_and_the_group_stays_usable():
     assert threads.run(work, 2) == [2, 2]
 
 
+def test_groups_of_the_core_check_what_memory_safety_needs():
+    from facula._C import _distributed
+
+    def group(rank, size):
+        return _distributed.Group(rank, size, "g", "local", 1000, 1000, 1000)
+
+    def run(g, call, inputs, outputs, root=-1, sent=None, received=None, op=0):
+        g.run(call, inputs, outputs, op, 1.0, root, False, sent, received, None)
+
+    alone, connected = group(0, 1), group(0, 1)
+    assert connected.connect([connected.address()])
+    cases = [
+        lambda: run(alone, 3, [ones(1)], [ones(1)]),
+        lambda: alone.message(True, ones(1), 0, 0, False),
+        lambda: alone.table(),
+        lambda: alone.start(),
+        lambda: alone.abort("for no reason"),
+        lambda: alone.connect([]),
+        lambda: connected.connect([connected.address()]),
+        lambda: group(5, 2),
+        lambda: group(0, 5000),
+        lambda: _distributed.Group(0, 1, "g", "../nothing", 1, 1, 1),
+        lambda: _distributed.Work(),
+        lambda: run(connected, 99, [], []),
+        lambda: run(connected, 3, [ones(2)], [ones(3)]),
+        lambda: run(connected, 3, [ones(2)], [ones(2).int()]),
+        lambda: run(connected, 3, [ones(2)], [facula.empty(2, device="meta")]),
+        lambda: run(connected, 3, [ones(2, 3).t()], [ones(3, 2)]),
+        lambda: run(connected, 9, [ones(2)], [ones(3)], sent=[100], received=[100]),
+        lambda: run(connected, 9, [ones(2)], [ones(2)]),
+        lambda: run(connected, 2, [], [ones(3)], root=-5),
+        lambda: run(connected, 4, [ones(3)], [ones(3)], root=0, op=200),
+        lambda: run(connected, 5, [ones(3)], []),
+    ]
+    for case in cases:
+        with pytest.raises((RuntimeError, TypeError, ValueError)):
+            case()
+
+
 def test_options_of_the_environment_are_checked(monkeypatch):
     monkeypatch.setenv("FACULA_DISTRIBUTED_HEARTBEAT", "soon")
     with pytest.raises(ValueError, match="HEARTBEAT"):

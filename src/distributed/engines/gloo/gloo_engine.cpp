@@ -31,7 +31,12 @@ constexpr auto no_timeout = std::chrono::hours(24 * 365);
 // Streams between two ranks, apart from each other.
 constexpr uint64_t control_slot = 1, data_slot = 2;
 constexpr uint64_t header_slot(int tag) { return (uint64_t{1} << 40) + static_cast<uint32_t>(tag); }
-constexpr uint64_t body_slot(int tag) { return (uint64_t{2} << 40) + static_cast<uint32_t>(tag); }
+// With its size, so that a receive of another size never meets the message, which Gloo would not
+// survive: the record that goes first tells of the difference.
+constexpr uint64_t body_slot(int tag, size_t bytes) {
+  const uint64_t key = (uint64_t{static_cast<uint32_t>(tag)} << 32) ^ (bytes * 0x9e3779b97f4a7c15u);
+  return key | (uint64_t{1} << 63);
+}
 
 enum class News : uint32_t { Alive, Left, Failed, Broken };
 struct NewsMessage {
@@ -116,7 +121,9 @@ class GlooEngine final : public Engine, private Exchanger {
     now_ = call.record;
     const std::string wrong =
         run_by_exchange(call, options_.rank, options_.size, options_.group, *this);
-    if (!wrong.empty()) fail(wrong, false);  // all ranks have seen it
+    // All ranks see it; those that wait for records yet are to hear the same, and not that this
+    // rank has ended.
+    if (!wrong.empty()) fail(wrong, true);
     now_.finished = 1;
   }
 
@@ -129,7 +136,7 @@ class GlooEngine final : public Engine, private Exchanger {
     m->body = buffer(const_cast<void*>(data), bytes_of(record));
     named(record, record.root, [&] {
       m->header->send(record.root, header_slot(record.tag));
-      if (m->body->size > 0) m->body->send(record.root, body_slot(record.tag));
+      if (m->body->size > 0) m->body->send(record.root, body_slot(record.tag, m->body->size));
     });
     return keep(std::move(m));
   }
@@ -141,7 +148,10 @@ class GlooEngine final : public Engine, private Exchanger {
     m->to = data;
     m->header = buffer(&m->found, sizeof m->found);
     named(record, record.root, [&] {
-      if (record.root >= 0) return m->header->recv(record.root, header_slot(record.tag));
+      if (record.root >= 0) {
+        m->header->recv(record.root, header_slot(record.tag));
+        return receive_body(*m);
+      }
       std::vector<int> others;
       for (int r = 0; r < options_.size; ++r)
         if (r != options_.rank) others.push_back(r);
@@ -412,9 +422,12 @@ class GlooEngine final : public Engine, private Exchanger {
                   source, ": ", text_of(m.found), "\n  rank ", options_.rank, ": ",
                   text_of(m.record)),
            true);
+    if (!m.body) named(m.record, source, [&] { receive_body(m); });
+  }
+
+  void receive_body(Message& m) {
     m.body = buffer(m.to, bytes_of(m.record));
-    if (m.body->size > 0)
-      named(m.record, source, [&] { m.body->recv(source, body_slot(m.record.tag)); });
+    if (m.body->size > 0) m.body->recv(m.record.root, body_slot(m.record.tag, m.body->size));
   }
 
   // --- errors
