@@ -138,7 +138,8 @@ class Capture(TorchFunctionMode):
         if _surroundings() != self._outside:
             self._run_pending()
             self._outside = _surroundings()
-        if _C._functorch.maybe_current_level() != -1 or not _plain(args, kwargs):
+        transformed = _C._functorch.maybe_current_level() != -1 or _C._dual_level_on()
+        if transformed or not _plain(args, kwargs):
             return self.run_outside(f"{name}() on tensors of a transform", func, args, kwargs)
         if name in _NEEDS_TENSOR:
             return self.run_outside(f"Tensor.{name}", func, args, kwargs)
@@ -380,7 +381,13 @@ def _plain(args, kwargs):
         for leaf in tree_flatten(value)[0] if isinstance(value, (tuple, list, dict)) else (value,):
             if isinstance(leaf, facula.Tensor) and not _is_plain(leaf):
                 return False
+            if isinstance(leaf, slice) and _has_tensor(leaf):
+                return False
     return True
+
+
+def _has_tensor(part):
+    return any(isinstance(p, facula.Tensor) for p in (part.start, part.stop, part.step))
 
 
 def _is_plain(tensor):

@@ -213,12 +213,21 @@ def test_what_needs_no_break(name):
     assert facula.equal(gradient, facula.autograd.grad(f(x).sum(), x)[0])
 
 
+def forward_derivative(x):
+    from facula.autograd import forward_ad
+
+    with forward_ad.dual_level():
+        return forward_ad.unpack_dual(forward_ad.make_dual(x, x * 2).sin()).tangent
+
+
 @pytest.mark.parametrize(
     "f",
     [
         lambda x: facula.func.vmap(facula.sin)(x) + 1,
         lambda x: facula.func.grad(lambda y: y.square().sum())(x + 1),
         lambda x: facula.func.jvp(facula.sin, (x,), (x + 1,))[1],
+        lambda x: forward_derivative(x + 1),
+        lambda x: x[: (x.sum() - 1).long()] + 1,
         lambda x: facula.utils.checkpoint.checkpoint(facula.sin, x * 2, use_reentrant=False),
         lambda x: facula.autograd.grad(((y := x.clone().requires_grad_()) * 2).sum(), y),
         lambda x: nn.Parameter(x + 1) * 2,
