@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import facula
-from facula import _C
+from facula import _C, _capture
 
 __all__ = ["vjp", "jvp", "jacobian", "hessian", "hvp", "vhp"]
 
@@ -144,6 +144,7 @@ def _scalar_outputs(outputs, is_tuple, function):
         )
 
 
+@_capture.not_captured("autograd.functional.vjp()")
 def vjp(func, inputs, v=None, create_graph=False, strict=False):
     """The value of func, and the product of a vector with its Jacobian.
 
@@ -180,6 +181,7 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
     )
 
 
+@_capture.not_captured("autograd.functional.jvp()")
 def jvp(func, inputs, v=None, create_graph=False, strict=False):
     """The value of func, and the product of its Jacobian with a vector.
 
@@ -235,6 +237,7 @@ def _arranged(table, in_tuple, out_tuple):
     return _shaped(rows, out_tuple)
 
 
+@_capture.not_captured("autograd.functional.jacobian()")
 def jacobian(
     func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"
 ):
@@ -342,6 +345,7 @@ def _jacobian_by_columns(func, inputs, vectorize):
 # --- Hessians
 
 
+@_capture.not_captured("autograd.functional.hessian()")
 def hessian(
     func,
     inputs,
@@ -400,6 +404,7 @@ def hessian(
     return table if in_tuple else table[0][0]
 
 
+@_capture.not_captured("autograd.functional.vhp()")
 def vhp(func, inputs, v=None, create_graph=False, strict=False):
     """The value of a scalar function, and the product of a vector with its Hessian.
 
@@ -428,6 +433,7 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
     )
 
 
+@_capture.not_captured("autograd.functional.hvp()")
 def hvp(func, inputs, v=None, create_graph=False, strict=False):
     """The value of a scalar function, and the product of its Hessian with a vector.
 

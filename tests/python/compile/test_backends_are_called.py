@@ -227,6 +227,8 @@ def forward_derivative(x):
         lambda x: facula.func.grad(lambda y: y.square().sum())(x + 1),
         lambda x: facula.func.jvp(facula.sin, (x,), (x + 1,))[1],
         lambda x: forward_derivative(x + 1),
+        lambda x: facula.autograd.functional.jacobian(lambda t: t.pow(3), x + 1),
+        lambda x: facula.autograd.functional.hessian(lambda t: t.pow(3).sum(), x + 1),
         lambda x: x[: (x.sum() - 1).long()] + 1,
         lambda x: facula.utils.checkpoint.checkpoint(facula.sin, x * 2, use_reentrant=False),
         lambda x: facula.autograd.grad(((y := x.clone().requires_grad_()) * 2).sum(), y),
