@@ -18,6 +18,7 @@
 #include <set>
 #include <thread>
 
+#include "core/environment.h"
 #include "core/interrupts.h"
 #include "distributed/call_text.h"
 #include "distributed/exchange.h"
@@ -56,7 +57,8 @@ struct Peer {
 };
 
 std::string own_address() {
-  if (const char* name = std::getenv("GLOO_SOCKET_IFNAME")) return std::string("iface ") + name;
+  if (const char* name = environment_value("GLOO_SOCKET_IFNAME"))
+    return std::string("iface ") + name;
   char host[256] = {};
   gethostname(host, sizeof host - 1);
   return host;
