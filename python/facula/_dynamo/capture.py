@@ -33,6 +33,9 @@ _NEEDS_TENSOR = frozenset(
 )
 
 
+_PLAIN = (bool, int, float, complex, str, facula.dtype, facula.device, facula.layout)
+
+
 def current():
     """The capture at work on this thread, or None; none while it runs something for real."""
     capture = getattr(_captures, "current", None)
@@ -145,6 +148,8 @@ class Capture(TorchFunctionMode):
             return self.run_outside(f"Tensor.{name}", func, args, kwargs)
         if _is_attribute(func):
             return self._attribute(func, name, args)
+        if name == "__iter__" and args[0].dim():
+            return iter(self.defer(facula.Tensor.unbind, args, {}))
         if name == "untyped_storage":
             return _Storage(self, args[0])
         return self.defer(func, args, kwargs)
@@ -193,7 +198,10 @@ class Capture(TorchFunctionMode):
                 return self.run_failed(reason, func, args, kwargs)
             return self.run_outside(reason, func, args, kwargs)
         if not tensors and found is not None:
-            return found
+            # Anything but a plain value, such as an iterator, may hold examples.
+            if all(r is None or isinstance(r, _PLAIN) for r in results):
+                return found
+            return self.run_outside(f"{name_of(func)}()", func, args, kwargs)
         if any(t.layout is not facula.strided for t in tensors):
             return self.run_outside(f"{name_of(func)}() with a layout", func, args, kwargs)
         return self._record(func, args, kwargs, results, result_spec)

@@ -227,6 +227,10 @@ def forward_derivative(x):
         lambda x: facula.func.grad(lambda y: y.square().sum())(x + 1),
         lambda x: facula.func.jvp(facula.sin, (x,), (x + 1,))[1],
         lambda x: forward_derivative(x + 1),
+        lambda x: [y * 2 for y in x + 1],
+        lambda x: [
+            facula.autograd.grad(y, z)[0] for z in [x[:1].clone().requires_grad_()] for y in z * 3
+        ],
         lambda x: facula.autograd.functional.jacobian(lambda t: t.pow(3), x + 1),
         lambda x: facula.autograd.functional.hessian(lambda t: t.pow(3).sum(), x + 1),
         lambda x: x[: (x.sum() - 1).long()] + 1,
