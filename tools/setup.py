@@ -59,6 +59,7 @@ def needs():
         (has_header("zlib.h"), "zlib1g-dev", "zlib", True),
         (has_program("ccache"), "ccache", "compiler cache", False),
         (has_program("ld.lld"), "lld", "a fast linker", False),
+        (has_header("gloo/context.h"), "libgloo-dev", "an engine of distributed", False),
         (has_program("espeak-ng"), "espeak-ng", "a synthesiser for an example", False),
     ]
 

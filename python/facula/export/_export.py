@@ -50,7 +50,7 @@ def export(
     Raises:
         ValueError: `mod` is no Module; `forward` gives the module other tensors.
         facula._dynamo.exc.UserError: `args` is no tuple; the sizes are not what was asked for.
-        GuardOnDataDependentSymNode: Python branches on a value that the tensors' data decides.
+        RuntimeError: Python branches on a value that the tensors' data decides.
 
     Example:
         >>> program = facula.export.export(facula.nn.Linear(2, 1), (facula.ones(3, 2),))
