@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <map>
 
@@ -86,7 +87,9 @@ StoreReply TcpStore::exchange(Socket& s, const StoreRequest& request, Deadline d
 
 StoreReply TcpStore::run(const StoreRequest& request) {
   const Deadline deadline = deadline_after(request.timeout_ms) + grace;
-  Socket connection = take_connection(deadline);
+  // The server was there before: it answers within this time, or is gone.
+  constexpr int64_t reconnect_ms = 1000;
+  Socket connection = take_connection(std::min(deadline, deadline_after(reconnect_ms)));
   // If this throws, the connection is closed: an answer may still be on its way.
   StoreReply reply = exchange(connection, request, deadline);
   give_back(std::move(connection));
