@@ -6,7 +6,6 @@ loss compiled), and GPT-2 decoding in processes of their own.
 """
 
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -154,8 +153,7 @@ def run_decoding(modules, rounds=3):
     for name in list(modules) * rounds:
         program = ["-m", "facula", "run"] if name == "facula" else []
         command = [sys.executable, *program, "-m", "bench.gpt2_decoding"]
-        env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-        done = subprocess.run(command, env=env, capture_output=True, text=True)
+        done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             return None
         told = json.loads(done.stdout.splitlines()[-1])

@@ -28,6 +28,8 @@ namespace {
 
 using Buffer = std::unique_ptr<gloo::transport::UnboundBuffer>;
 constexpr auto no_timeout = std::chrono::hours(24 * 365);
+// How long news of a rank's end may take to come by way of others.
+constexpr int64_t news_ms = 300;
 
 // Streams between two ranks, apart from each other.
 constexpr uint64_t control_slot = 1, data_slot = 2;
@@ -53,6 +55,7 @@ struct Peer {
   std::deque<NewsMessage> to_tell;
   int64_t heard_ms = 0, told_ms = 0;
   bool left = false, closed = false;
+  int64_t closed_ms = 0;
   std::string error;  // the traceback that it ended with, or why the connection broke
 };
 
@@ -343,6 +346,8 @@ class GlooEngine final : public Engine, private Exchanger {
               [&](auto& o) { return o.left || &o == &peers_[static_cast<size_t>(options_.rank)]; });
       return r == awaited || nobody_else ? " has left the group" : "";
     }
+    // What other ranks tell of the reason may be on its way.
+    if (p.closed && clock_ms() - p.closed_ms < news_ms) return {};
     if (p.closed) return concat(" is lost: ", p.error);
     const int64_t silence = clock_ms() - p.heard_ms;
     if (silence <= options_.heartbeat.count()) return {};
@@ -358,7 +363,7 @@ class GlooEngine final : public Engine, private Exchanger {
     } catch (const std::exception& e) {
       check_usable();
       // The listener has heard the reason, or will in a moment.
-      for (int i = 0; i < 40; ++i) {
+      for (int i = 0; i < 2 * news_ms / 5; ++i) {
         check_peers(call, peer);
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
         check_usable();
@@ -480,6 +485,7 @@ class GlooEngine final : public Engine, private Exchanger {
       const std::lock_guard lock(mutex_);
       if (!p.left && p.error.empty()) p.error = "its connection has ended";
       p.closed = true;
+      p.closed_ms = clock_ms();
     }
     changed_.notify_all();
   }
