@@ -1,0 +1,1 @@
+"""Composable wrappers: names that packages import; what they do is to come."""

@@ -1,0 +1,9 @@
+"""Algorithms over groups: names that packages import; what they do is to come."""
+
+from facula.distributed._planned import planned
+
+planned(
+    globals(),
+    "CheckpointImpl CheckpointWrapper apply_activation_checkpointing "
+    "checkpoint_wrapper offload_wrapper",
+)

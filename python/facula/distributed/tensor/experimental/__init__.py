@@ -1,0 +1,5 @@
+"""Tensors spread over processes: names that packages import; what they do is to come."""
+
+from facula.distributed._planned import planned
+
+planned(globals(), "context_parallel")

@@ -1,0 +1,5 @@
+"""Helpers: names that packages import; what they do is to come."""
+
+from facula.distributed._planned import planned
+
+planned(globals(), "_sync_module_states")
