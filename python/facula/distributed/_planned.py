@@ -1,4 +1,4 @@
-"""Names of parts of `distributed` that are to come: packages import them long before they use them."""
+"""Names of parts of `distributed` that are to come: packages import them long before using them."""
 
 from __future__ import annotations
 
