@@ -49,12 +49,11 @@ def program(name):
 
 
 def has_llvm():
-    """Whether LLVM 19 and its clang are installed, of which the compiler of loops is made."""
-    folder = Path("/usr/lib/llvm-19/bin")
-    return all(
-        shutil.which(f"{name}-19") or (folder / name).exists()
-        for name in ("clang++", "llvm-config")
-    )
+    """Whether everything is installed of which the compiler of loops is made."""
+    llvm = Path("/usr/lib/llvm-19")
+    parts = [llvm / "bin" / name for name in ("clang++", "llvm-config", "llvm-link", "opt")]
+    headers = [llvm / "include" / "llvm", Path("/usr/include/zstd.h"), Path("/usr/include/zlib.h")]
+    return all(path.exists() for path in parts + headers)
 
 
 def cmake_arguments(kind, tests):

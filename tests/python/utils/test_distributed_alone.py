@@ -60,9 +60,9 @@ def test_what_needs_processes_or_devices_says_so(call, error, text):
         call()
 
 
-def test_missing_parts_are_missing_modules():
+def test_a_module_that_nobody_has_is_missing():
     with pytest.raises(ModuleNotFoundError):
-        import facula.distributed.pipelining  # noqa: F401
+        import facula.distributed.telepathy  # noqa: F401
 
 
 def test_signatures_are_shown():
