@@ -118,15 +118,6 @@ CompiledLoop make_or_tell(const LoopCompiler& compiler, const Job& job, Counts& 
   }
 }
 
-// At the end of the process, before the library's static objects go.
-void stop_at_exit() {
-  Cache& c = cache();
-  std::unique_lock lock(c.mutex);
-  find_compiled_loop.store(nullptr);
-  c.jobs.clear();
-  c.changed.wait(lock, [&] { return !c.at_work; });
-}
-
 // The library, opened at the first job.
 const LoopCompiler* compiler_of(Cache& c, std::unique_lock<std::mutex>& lock) {
   if (std::exchange(c.asked_library, true)) return c.compiler;
@@ -134,7 +125,7 @@ const LoopCompiler* compiler_of(Cache& c, std::unique_lock<std::mutex>& lock) {
   std::string error;
   lock.unlock();
   const LoopCompiler* found = open_library(path, error);
-  if (found) std::atexit(stop_at_exit);
+  if (found) std::atexit(stop);
   lock.lock();
   c.compiler = found;
   c.counts.available = found != nullptr;
@@ -241,6 +232,14 @@ void wait() {
   Cache& c = cache();
   std::unique_lock lock(c.mutex);
   c.changed.wait(lock, [&] { return c.jobs.empty() && !c.at_work; });
+}
+
+void stop() {
+  Cache& c = cache();
+  std::unique_lock lock(c.mutex);
+  find_compiled_loop.store(nullptr);
+  c.jobs.clear();
+  c.changed.wait(lock, [&] { return !c.at_work; });
 }
 
 Counts counts() {

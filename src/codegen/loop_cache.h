@@ -19,6 +19,10 @@ void set_library(const char* path);
 // Waits until nothing is left to compile.
 void wait();
 
+// For the end of the process: waits for the loop at work and compiles none after it. Must come
+// before exit handlers run: the library may be opening yet, and its static objects go with them.
+void stop();
+
 struct Counts {
   uint64_t compiled = 0, loaded = 0, failed = 0, used = 0;
   bool available = false;

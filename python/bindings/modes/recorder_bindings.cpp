@@ -58,6 +58,7 @@ void install_loop_compiler() {
   static bool once = false;
   if (std::exchange(once, true)) return;
   loop_cache::install();
+  Py_AtExit(loop_cache::stop);
   if (loop_cache::has_library()) return;
   PyObject* package = PyImport_ImportModule("facula_compiler");
   PyObject* path = package ? PyObject_GetAttrString(package, "library") : nullptr;

@@ -143,7 +143,7 @@ PROGRAM = """
 import facula, os, sys
 from facula import _C
 _C._set_loop_sightings(1)
-x = facula.arange(5000.0) / 1000
+x = facula.arange(20000.0) / 1000
 f = lambda: (x * 2 + 1).exp().sqrt() - x
 want = f()
 _C._recorded(f)
@@ -242,7 +242,7 @@ FORK = """
 import facula, os
 from facula import _C
 _C._set_loop_sightings(1)
-x = facula.arange(5000.0) / 1000
+x = facula.arange(20000.0) / 1000
 chain = lambda k: lambda: eval("x" + ".mul(x).add(1).sqrt()" * k, {"x": x})
 for k in range(1, 8):
     _C._recorded(chain(k))
