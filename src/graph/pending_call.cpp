@@ -5,7 +5,7 @@
 namespace facula {
 
 std::atomic<bool (*)(const ObjectCounted& c)> object_is_ours{nullptr};
-std::atomic<int64_t> least_deferred{2048};
+std::atomic<int64_t> least_deferred{8192};
 
 uint32_t reaching_references(const ObjectCounted& c) {
   const uint32_t all = c.use_count();

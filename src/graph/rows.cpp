@@ -268,6 +268,21 @@ void RowGroup::find_kept() {
   }
 }
 
+// Whether a step reads what another step makes or reads, so that one pass over memory is less than
+// passes of their own.
+bool RowGroup::saves_reading() const {
+  std::vector<const Storage*> read;
+  for (const Step& s : steps_)
+    for (int k = 0; k < s.inputs; ++k) {
+      if (s.in[k].step != nowhere) return true;
+      if (!s.in[k].tensor) continue;
+      const Storage* from = (*s.in[k].tensor)->storage.get();
+      if (std::ranges::find(read, from) != read.end()) return true;
+      read.push_back(from);
+    }
+  return false;
+}
+
 bool RowGroup::run_together() {
   Program program;
   std::vector<Program::Place> made(steps_.size());
@@ -355,7 +370,7 @@ bool RowGroup::Program::run_rows(const std::vector<RowGroup::Step>& from, IntSpa
 
 size_t RowGroup::run() {
   size_t together = 0;
-  if (steps_.size() > 1) {
+  if (steps_.size() > 1 && saves_reading()) {
     find_kept();
     if (frame_.is_valid() ? RowTiles(*this).run() : run_together()) together = steps_.size();
   }

@@ -67,6 +67,7 @@ class RowGroup {
   bool fits_memory(const Step& s) const;
   static bool fits_rows(const RowFrame& frame, const std::vector<Step>& before, Step& s);
   void find_kept();
+  bool saves_reading() const;
   bool run_together();
 
   std::vector<Step> steps_;

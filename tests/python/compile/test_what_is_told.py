@@ -84,7 +84,7 @@ def test_names_of_pytorch_are_known_and_others_are_not(logs):
 
 
 def in_process(variable, value):
-    code = "import facula; facula.compile(lambda x: x.exp() + 1)(facula.ones(4000)).sum().item()"
+    code = "import facula; facula.compile(lambda x: x.exp() + 1)(facula.ones(20000)).sum().item()"
     environment = {**os.environ, variable: value}
     run = [sys.executable, "-c", code]
     return subprocess.run(run, env=environment, capture_output=True, text=True, timeout=60)
