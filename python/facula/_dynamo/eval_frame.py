@@ -174,23 +174,33 @@ def compile(
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
     if disable:
         return model
-    call = _caller(fullgraph) if own else _captured(options_of_compiler, recompile_limit)
-    if isinstance(model, Module):
-        return OptimizedModule(model, _Context(call))
-    return _passed_on(model, call)
+    is_module = isinstance(model, Module)
+    if own and not fullgraph and not is_module:
+        return _recorded(model)
+    if not own:
+        call = _captured(options_of_compiler, recompile_limit)
+    else:
+        call = functools.partial(_C._recorded_telling, refuse) if fullgraph else _call_recorded
+    return OptimizedModule(model, _Context(call)) if is_module else _passed_on(model, call)
 
 
-def _caller(fullgraph):
-    """The function that calls another with its arguments, recorded."""
-    if fullgraph:
-        return functools.partial(_C._recorded_telling, refuse)
+def _call_recorded(function, /, *args, **kwargs):
+    if log_topics and not _C._is_recording():
+        return call_telling(function, *args, **kwargs)
+    return _C._recorded(function, *args, **kwargs)
 
-    def call(function, /, *args, **kwargs):
+
+def _recorded(function):
+    """The function that calls another, recorded: what `_passed_on` makes, with a frame less."""
+    call = _C._recorded
+
+    @functools.wraps(function)
+    def run(*args, **kwargs):
         if log_topics and not _C._is_recording():
             return call_telling(function, *args, **kwargs)
-        return _C._recorded(function, *args, **kwargs)
+        return call(function, *args, **kwargs)
 
-    return call
+    return _marked(run, function)
 
 
 def _captured(options, recompile_limit):
@@ -215,6 +225,10 @@ def _passed_on(function, call):
     def run(*args, **kwargs):
         return call(function, *args, **kwargs)
 
+    return _marked(run, function)
+
+
+def _marked(run, function):
     run._torchdynamo_orig_callable = function
     run._is_torch_compile = True
     run.get_compiler_config = dict
