@@ -2,9 +2,12 @@
 
 `python -m bench --only compile` prints for each case microseconds of a call of all four and the
 first call's milliseconds; then whole steps of training (ours compiled whole, PyTorch's with its
-loss compiled), and GPT-2 decoding in processes of their own.
+loss compiled), programs whose steps differ, GPT-2 decoding, and the peak memory of the steps; the
+last two in processes of their own.
 """
 
+import gc
+import itertools
 import json
 import statistics
 import subprocess
@@ -12,6 +15,8 @@ import sys
 import time
 
 from bench import harness, models
+from bench.peak import status_bytes
+from bench.startup import megabytes
 
 
 def chain(m, n):
@@ -111,7 +116,49 @@ def policy(m):
     return model, loss
 
 
-STEPS = [*models.MODELS.items(), ("policy gradient", policy)]
+def varying_lengths(m):
+    """Sequences of another length at each step through a layer of a transformer."""
+    model = m.nn.TransformerEncoderLayer(128, 4, 256, dropout=0.0, batch_first=True)
+    batches = itertools.cycle([m.randn(8, 16 + 5 * i % 47, 128) for i in range(23)])
+    next_batch = m.compiler.disable(lambda: next(batches))
+    return model, lambda model: model(next_batch()).square().mean()
+
+
+def layer_drop(m):
+    """A deep network that leaves out every third layer, others at each step."""
+    layers = [m.nn.Sequential(m.nn.Linear(256, 256), m.nn.GELU()) for _ in range(12)]
+    model, x, steps = m.nn.ModuleList(layers), m.randn(64, 256), itertools.count()
+    next_step = m.compiler.disable(lambda: next(steps))
+
+    def loss(model):
+        h, step = x, next_step()
+        for i, layer in enumerate(model):
+            if (i * 7 + step) % 3:
+                h = h + layer(h)
+        return h.square().mean()
+
+    return model, loss
+
+
+def forced_collection(m):
+    """A step of an MLP in which the program collects garbage."""
+    model, loss = models.MODELS["MLP"](m)
+    collect = m.compiler.disable(gc.collect)
+
+    def collecting(model):
+        collect()
+        return loss(model)
+
+    return model, collecting
+
+
+STEPS = {
+    **models.MODELS,
+    "policy gradient": policy,
+    "varying lengths": varying_lengths,
+    "LayerDrop": layer_drop,
+    "forced collection": forced_collection,
+}
 
 
 def training_step(m, build, compiled):
@@ -145,6 +192,34 @@ def run_step(build, modules, rounds=5):
     counts = {name: harness.calls_in_round(run) for name, run in runs.items()}
     times = harness.take_turns(runs, counts, rounds, pause=0)
     return {name: (statistics.median(t) * 1e6, firsts[name]) for name, t in times.items()}
+
+
+PEAK_PROBE = """
+import sys
+from bench import compiled, harness
+module = harness.load_modules([sys.argv[1]])[sys.argv[1]]
+print(compiled.peak_of(module, sys.argv[2], sys.argv[3] == "compiled"))
+"""
+
+
+def peak_of(m, name, compiled):
+    """Bytes by which a few steps raise the resident memory above that of the start."""
+    (m.ones(64, 64) @ m.ones(64, 64)).sum().item()  # what is set up once is no tensor
+    before = status_bytes("VmRSS")
+    step = training_step(m, STEPS[name], compiled)
+    for _ in range(3):
+        step()
+    return status_bytes("VmHWM") - before
+
+
+def run_peak(name, modules):
+    """The peak of a step by side, each in a process of its own; None where it fails."""
+    found = {}
+    for module, how in itertools.product(modules, ("eager", "compiled")):
+        command = [sys.executable, "-c", PEAK_PROBE, module, name, how]
+        done = subprocess.run(command, capture_output=True, text=True)
+        found[f"{module} {how}"] = float(done.stdout) if done.returncode == 0 else None
+    return found
 
 
 def run_decoding(modules, rounds=3):
@@ -207,9 +282,13 @@ def run_suite(modules, chosen=None):
     for case in CASES:
         if not chosen or chosen in case[0]:
             show(case[0], run_case(case, modules))
-    for name, build in STEPS:
-        if not chosen or chosen in name:
-            show(f"step of {name}", run_step(build, modules))
+    steps = [name for name in STEPS if not chosen or chosen in name]
+    for name in steps:
+        show(f"step of {name}", run_step(STEPS[name], modules))
     if not chosen or chosen in "GPT-2":
         found = run_decoding(modules)
         show("GPT-2, a token", found) if found else print("GPT-2: transformers is not installed")
+    for name in steps:
+        peaks = run_peak(name, modules).values()
+        row = "".join(f"{megabytes(p) if p is not None else 'failed':>22s}  " for p in peaks)
+        print(f"{f'peak memory, {name}':36s}{row}", flush=True)
