@@ -77,7 +77,8 @@ def run_suite(suite, modules, options):
         return []
     cases = [c for c in TABLES[suite] if options.full or not c.full]
     many = (1, 2) if suite in ("kernels", "training") else (0,)
-    return harness.run_table(suite, cases, modules, options.case, options.threads or many)
+    threads = options.threads or many
+    return harness.run_table(suite, cases, modules, options.case, threads, suite == "kernels")
 
 
 def main():
@@ -100,7 +101,7 @@ def main():
             continue
         suites[suite] = results
         lines = report.summary(results, options.modules) if len(modules) > 1 else []
-        print("\n".join(lines + report.bandwidth_lines(results, options.modules)) + "\n")
+        print("\n".join(lines + report.limit_lines(results, options.modules[0])) + "\n")
     if options.json:
         report.save(options.json, modules, suites)
     return 0

@@ -12,6 +12,8 @@ import time
 from itertools import repeat
 from typing import NamedTuple
 
+from bench import limits
+
 ROUND_SECONDS = 0.02
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 clock = CLOCKS["wall"]
@@ -20,8 +22,8 @@ clock = CLOCKS["wall"]
 class Case(NamedTuple):
     """One benchmark: `make(module)` prepares and returns the function that is timed.
 
-    `family` groups cases in summaries; `full` cases run with --full only; `traffic` is the number
-    of bytes that one run must read and write; results of checked cases are compared.
+    `family` groups cases in summaries; `full` cases run with --full only; results of checked cases
+    are compared.
     """
 
     name: str
@@ -29,21 +31,28 @@ class Case(NamedTuple):
     rounds: int = 15
     family: str = ""
     full: bool = False
-    traffic: int = 0
     checked: bool = False
     seconds: float = ROUND_SECONDS
 
 
 class Result(NamedTuple):
-    """Seconds of one run by module name, and peer time / first module's time by peer."""
+    """Seconds of one run by module name, and peer time / first module's time by peer.
+
+    `least` is the time that the machine needs at best (limits.py), zero where that is unknown.
+    """
 
     name: str
     seconds: dict
     ratios: dict
     family: str = ""
     threads: int = 0
-    traffic: int = 0
+    least: float = 0.0
     spread: dict = {}
+
+    def of_limit(self, name):
+        """The part of the machine's limit that a module reaches; None where it is unknown."""
+        seconds = self.seconds.get(name)
+        return self.least / seconds if self.least and isinstance(seconds, float) else None
 
 
 class Unavailable(Exception):
@@ -187,12 +196,14 @@ def take_turns(runs, counts, rounds, pause):
     return times
 
 
-def measure(case, modules, threads=(0,)):
+def measure(case, modules, threads=(0,), bounded=False):
     """Runs one case on all modules in turns; a Result for each number of threads (0: as it is).
 
-    A module that fails has an exception as its time.
+    A module that fails has an exception as its time. Bounded: with the machine's limit.
     """
     runs, failed = prepare(case, modules)
+    first = next(iter(modules))
+    work = limits.work_of(runs[first], modules[first]) if bounded and first in runs else None
     results = []
     for number in threads:
         for module in modules.values() if number else ():
@@ -202,7 +213,8 @@ def measure(case, modules, threads=(0,)):
         pause = 0.02 if number > 1 else 0
         times = take_turns(runs, counts, case.rounds, pause)
         found = summarize(case.name, times, failed, list(modules))
-        results.append(found._replace(family=case.family, threads=number, traffic=case.traffic))
+        least = limits.least_seconds(work, modules.values(), max(1, number))
+        results.append(found._replace(family=case.family, threads=number, least=least))
     return results
 
 
@@ -243,7 +255,9 @@ def row(result, names, show=duration):
         f"{f'{result.ratios[n]:.2f}x' if n in result.ratios else '-':>18}" for n in names[1:]
     )
     label = f"{result.name} /{result.threads}" if result.threads else result.name
-    return f"{label:<44}{times}{ratios}"
+    reached = result.of_limit(names[0])
+    limit = "" if reached is None else f"{reached:>8.0%} of limit"
+    return f"{label:<44}{times}{ratios}{limit}"
 
 
 def geomean_line(results, names, label="geometric mean"):
@@ -255,7 +269,7 @@ def geomean_line(results, names, label="geometric mean"):
     return f"{label:<44}{'':>{12 * len(names)}}{cells}"
 
 
-def run_table(title, cases, modules, pattern=None, threads=(0,)):
+def run_table(title, cases, modules, pattern=None, threads=(0,), bounded=False):
     """Measures cases whose family or name contains `pattern`, printing as it goes; the results."""
     names = list(modules)
     chosen = [c for c in cases if not pattern or pattern in f"{c.family}: {c.name}"]
@@ -267,7 +281,7 @@ def run_table(title, cases, modules, pattern=None, threads=(0,)):
         if case.family != family:
             family = case.family
             print(f"-- {family}")
-        found = measure(case, modules, threads)
+        found = measure(case, modules, threads, bounded)
         for result in found:
             print(row(result, names), flush=True)
         for name, error in found[0].seconds.items():

@@ -33,7 +33,7 @@ def merge(runs):
         {n: statistics.median(r["ratios"][n] for r in runs) for n in first["ratios"]},
         family=first["family"],
         threads=first["threads"],
-        traffic=first["traffic"],
+        least=statistics.median(r["least"] for r in runs),
         spread={
             n: (min(r["ratios"][n] for r in runs), max(r["ratios"][n] for r in runs))
             for n in first["ratios"]

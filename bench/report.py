@@ -5,14 +5,14 @@ import os
 import platform
 import statistics
 import subprocess
-import threading
 import time
 from pathlib import Path
 
-from bench import harness
+from bench import harness, limits
 from bench.harness import geomean_line
 
 LIMITS = (0.9, 0.7)
+FURTHEST = 4  # cases of a family that are named as far from the machine's limit
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -86,39 +86,28 @@ def slow_cases(results, names):
     return lines
 
 
-def copy_bandwidth(threads):
-    """Bytes per second that copies of 64 MB reach, reading and writing, on so many threads."""
-    import numpy as np
+def limit_lines(results, name):
+    """Lines: what part of the machine's limit a module reaches, by family; the cases furthest."""
 
-    size = 2**26
-    pairs = [(np.ones(size, np.uint8), np.ones(size, np.uint8)) for _ in range(threads)]
-    best = float("inf")
-    for _ in range(5):
-        workers = [threading.Thread(target=np.copyto, args=pair) for pair in pairs]
-        began = time.perf_counter()
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
-        best = min(best, time.perf_counter() - began)
-    return 2 * size * threads / best
+    def reached(result):
+        return result.of_limit(name)
 
-
-def bandwidth_lines(results, names):
-    """Lines: how much of a plain copy's bandwidth the memory-bound cases reach."""
     lines = []
-    for number in sorted({r.threads for r in results if r.traffic}):
-        peak = copy_bandwidth(max(1, number))
-        lines.append(f"copies of 64 MB on {max(1, number)} threads: {peak / 1e9:.1f} GB/s")
-        for r in results:
-            if not r.traffic or r.threads != number:
-                continue
-            cells = "".join(
-                f"{r.traffic / r.seconds[n] / peak:>11.0%} "
-                for n in names
-                if isinstance(r.seconds.get(n), float)
+    for number in sorted({r.threads for r in results if r.least}):
+        here = [r for r in results if r.least and r.threads == number and reached(r)]
+        copies = limits.copy_speeds(max(1, number))
+        shown = ", ".join(
+            f"{size // 1024} KB {speed / 1e9:.0f}"
+            for size, speed in list(zip(limits.SIZES, copies, strict=True))[::3]
+        )
+        threads = f"{number} thread{'s' * (number > 1)}" if number else "as it is"
+        lines.append(f"of the machine's limit, {threads} (copies in GB/s: {shown}), median of:")
+        for family in dict.fromkeys(r.family for r in here):
+            found = sorted((r for r in here if r.family == family), key=reached)
+            far = "; ".join(f"{r.name} {reached(r):.1%}" for r in found[:FURTHEST])
+            lines.append(
+                f"  {family:<16}{statistics.median(map(reached, found)):>5.0%}  least: {far}"
             )
-            lines.append(f"  {r.name:<42}{cells}")
     return lines
 
 

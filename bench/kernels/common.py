@@ -1,6 +1,5 @@
 """What the tables of kernels are made of: inputs, the same on every module, and cases."""
 
-import math
 import zlib
 from typing import NamedTuple
 
@@ -98,7 +97,6 @@ class Table:
         *,
         prepare=None,
         full=False,
-        traffic=0,
         checked=True,
         note=None,
     ):
@@ -115,7 +113,7 @@ class Table:
                 arguments = prepare(module, *arguments)
             return lambda: function(module, *arguments)
 
-        self.cases.append(self.case(name, make, full, traffic, checked))
+        self.cases.append(self.case(name, make, full, checked))
 
     def backward(self, label, inputs, function, *, full=False, checked=True, note=None):
         """A case that times the backward of function(module, *inputs) alone."""
@@ -132,13 +130,7 @@ class Table:
                 gradient = channels_last(gradient)
             return lambda: module.autograd.grad(result, wanted, gradient, retain_graph=True)
 
-        self.cases.append(self.case(name, make, full, 0, checked))
+        self.cases.append(self.case(name, make, full, checked))
 
-    def case(self, name, make, full, traffic, checked):
-        return Case(name, make, ROUNDS, self.family, full, traffic, checked, SECONDS)
-
-
-def size_of(spec):
-    """Bytes of an input."""
-    width = {"float64": 8, "int64": 8, "bool": 1, "bfloat16": 2, "float16": 2, "uint8": 1}
-    return math.prod(spec.shape) * width.get(spec.dtype, 4)
+    def case(self, name, make, full, checked):
+        return Case(name, make, ROUNDS, self.family, full, checked, SECONDS)

@@ -1,6 +1,6 @@
 """Elementwise operators: arithmetic, transcendental functions, comparisons, layouts."""
 
-from bench.kernels.common import In, K, M, Table, size_of
+from bench.kernels.common import In, K, M, Table
 
 SIZES = (16 * K, 1 * M)
 BINARY = ("add", "sub", "mul", "div", "maximum", "fmod", "remainder")
@@ -45,7 +45,7 @@ def arithmetic():
                 table.add(name, spec, call(name), full=not small or size == M)
     for dtype in ("float32", "bfloat16", "int64"):
         spec = In((8 * M,), dtype, low=1, high=50)
-        table.add("add", [spec] * 2, call("add"), traffic=3 * size_of(spec))
+        table.add("add", [spec] * 2, call("add"))
     ternary = {
         "addcmul": lambda m, x, y, z: m.addcmul(x, y, z, value=0.5),
         "lerp": lambda m, x, y, z: m.lerp(x, y, 0.3),
@@ -82,7 +82,7 @@ def transcendental():
         table.add(name, [In((16 * K,), low=0.1)] * 2, call(name))
     for name in ("exp", "tanh"):
         spec = In((8 * M,))
-        table.add(name, [spec], call(name), traffic=2 * size_of(spec))
+        table.add(name, [spec], call(name))
     return table.cases
 
 

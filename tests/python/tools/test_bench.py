@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from bench import harness, repeat, report  # noqa: E402
+from bench import harness, limits, repeat, report  # noqa: E402
 from bench.kernels import CASES, common  # noqa: E402
 
 
@@ -31,6 +31,31 @@ def test_layouts_keep_the_values(layout):
         plain = plain[:1].expand(3, 4, 5, 6)
     assert facula.equal(found, plain)
     assert layout == "" or not found.is_contiguous()
+
+
+@pytest.mark.parametrize(
+    ("call", "traffic", "operations"),
+    [
+        (lambda x: x @ x, 2 * 4096, 2 * 32**3),
+        (lambda x: facula.softmax(x * 2, -1), 2 * 4096, 0),
+        (lambda x: x.add_(1), 2 * 4096, 0),
+        (lambda x: x[:3].t(), 0, 0),
+        (lambda x: x[:1].expand(32, 32) + x[:, :1], 128 + 4096, 0),
+        (lambda x: x.index_select(0, facula.tensor([1, 2])), 256 + 16 + 256, 0),
+    ],
+)
+def test_work_is_what_must_move_and_be_multiplied(call, traffic, operations):
+    x = facula.randn(32, 32)
+    assert limits.work_of(lambda: call(x), facula) == (traffic, operations, "float32")
+
+
+def test_the_least_time_is_that_of_memory_or_of_products():
+    work = limits.Work(1 << 20, 0, "float32")
+    moving = limits.least_seconds(work, [facula], 1)
+    assert moving == (1 << 20) / limits.bandwidth(1 << 20, 1)
+    many = work._replace(operations=1 << 40)
+    assert limits.least_seconds(many, [facula], 1) > 1000 * moving
+    assert limits.least_seconds(None, [facula], 1) == 0
 
 
 def test_different_results_are_not_timed():
