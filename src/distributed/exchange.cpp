@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "distributed/bytes.h"
 #include "distributed/call_text.h"
 #include "distributed/reduction.h"
 
@@ -174,7 +175,7 @@ std::vector<std::vector<std::byte>> of_all(const Run& run, const void* data, siz
   std::vector<std::vector<std::byte>> all(run.ranks, std::vector<std::byte>(bytes));
   std::vector<InPart> in;
   for (auto& one : all) in.push_back({one.data(), bytes});
-  std::memcpy(all[run.me].data(), data, bytes);
+  copy_bytes(all[run.me].data(), data, bytes);
   run.exchange(run.to_all(data, bytes), in);
   return all;
 }

@@ -4,9 +4,9 @@
 // and each reads what it needs. Slots alternate between two halves, so one meeting a round is
 // enough: whoever writes a half again has met all who were to read it.
 #include <algorithm>
-#include <cstring>
 
 #include "distributed/arena.h"
+#include "distributed/bytes.h"
 #include "distributed/call_text.h"
 #include "distributed/messages.h"
 #include "distributed/reduction.h"
@@ -133,9 +133,9 @@ class LocalEngine final : public Engine {
     const int root = call.record.root;
     auto* data = static_cast<std::byte*>(call.outputs[0]);
     for_pieces(bytes_of(call), slot_bytes(), [&](int64_t begin, size_t n) {
-      if (rank() == root) std::memcpy(my_slot(), data + begin, n);
+      if (rank() == root) copy_bytes(my_slot(), data + begin, n);
       meet(call);
-      if (rank() != root) std::memcpy(data + begin, slot(root), n);
+      if (rank() != root) copy_bytes(data + begin, slot(root), n);
       ++round_;
     });
   }
@@ -143,16 +143,16 @@ class LocalEngine final : public Engine {
   void gather(Collective& call, bool receives) {
     const auto* input = static_cast<const std::byte*>(call.inputs[0]);
     for_pieces(bytes_of(call), slot_bytes(), [&](int64_t begin, size_t n) {
-      std::memcpy(my_slot(), input + begin, n);
+      copy_bytes(my_slot(), input + begin, n);
       if (receives) {
         auto* own = static_cast<std::byte*>(call.outputs[static_cast<size_t>(rank())]) + begin;
-        if (own != input + begin) std::memcpy(own, input + begin, n);
+        if (own != input + begin) copy_bytes(own, input + begin, n);
       }
       meet(call);
       for (int r = 0; receives && r < size(); ++r)
         if (r != rank())
-          std::memcpy(static_cast<std::byte*>(call.outputs[static_cast<size_t>(r)]) + begin,
-                      slot(r), n);
+          copy_bytes(static_cast<std::byte*>(call.outputs[static_cast<size_t>(r)]) + begin, slot(r),
+                     n);
       ++round_;
     });
   }
@@ -166,10 +166,10 @@ class LocalEngine final : public Engine {
     auto* output = static_cast<std::byte*>(call.outputs[0]);
     for_pieces(bytes_of(call), part_bytes(), [&](int64_t begin, size_t n) {
       for (int r = 0; rank() == root && r < size(); ++r)
-        std::memcpy(part(root, r),
-                    static_cast<const std::byte*>(call.inputs[static_cast<size_t>(r)]) + begin, n);
+        copy_bytes(part(root, r),
+                   static_cast<const std::byte*>(call.inputs[static_cast<size_t>(r)]) + begin, n);
       meet(call);
-      std::memcpy(output + begin, part(root, rank()), n);
+      copy_bytes(output + begin, part(root, rank()), n);
       ++round_;
     });
   }
@@ -179,7 +179,7 @@ class LocalEngine final : public Engine {
     auto* output = static_cast<std::byte*>(call.outputs[0]);
     for_pieces(bytes_of(call), part_bytes() / item * item, [&](int64_t begin, size_t n) {
       for (int r = 0; r < size(); ++r)
-        if (r != rank()) std::memcpy(part(rank(), r), input_part(call, r) + begin, n);
+        if (r != rank()) copy_bytes(part(rank(), r), input_part(call, r) + begin, n);
       meet(call);
       sources_.clear();
       for (int r = 0; r < size(); ++r)
@@ -203,7 +203,7 @@ class LocalEngine final : public Engine {
     const int64_t item = item_bytes(call);
     const auto* input = static_cast<const std::byte*>(call.inputs[0]);
     for_pieces(bytes_of(call), slot_bytes() / item * item, [&](int64_t begin, size_t n) {
-      std::memcpy(my_slot(), input + begin, n);
+      copy_bytes(my_slot(), input + begin, n);
       meet(call);
       sources_.clear();
       for (int r = 0; r < size(); ++r) sources_.push_back(slot(r));
@@ -225,7 +225,7 @@ class LocalEngine final : public Engine {
     const int64_t own = from(rank());
     for (int r = 0; r < size(); ++r)
       if (r != rank() && end(r) > from(r))
-        std::memcpy(my_slot() + from(r), input + from(r), static_cast<size_t>(end(r) - from(r)));
+        copy_bytes(my_slot() + from(r), input + from(r), static_cast<size_t>(end(r) - from(r)));
     meet(call);
     sources_.clear();
     for (int r = 0; r < size(); ++r) sources_.push_back(r == rank() ? input + own : slot(r) + own);
@@ -236,7 +236,7 @@ class LocalEngine final : public Engine {
     if (receives) {
       auto* output = static_cast<std::byte*>(call.outputs[0]) + begin;
       for (int r = 0; r < size(); ++r)
-        std::memcpy(output + from(r), slot(r) + from(r), static_cast<size_t>(end(r) - from(r)));
+        copy_bytes(output + from(r), slot(r) + from(r), static_cast<size_t>(end(r) - from(r)));
     }
     ++round_;
   }
@@ -265,12 +265,12 @@ class LocalEngine final : public Engine {
       };
       for (int r = 0; r < size(); ++r)
         if (const size_t bytes = piece(call.sent[static_cast<size_t>(r)]))
-          std::memcpy(part(rank(), r), input_part(call, r) + begin, bytes);
+          copy_bytes(part(rank(), r), input_part(call, r) + begin, bytes);
       meet(call);
       for (int r = 0; r < size(); ++r)
         if (const size_t bytes = piece(call.received[static_cast<size_t>(r)]))
-          std::memcpy(static_cast<std::byte*>(call.outputs[static_cast<size_t>(r)]) + begin,
-                      part(r, rank()), bytes);
+          copy_bytes(static_cast<std::byte*>(call.outputs[static_cast<size_t>(r)]) + begin,
+                     part(r, rank()), bytes);
       ++round_;
     });
   }

@@ -1,8 +1,8 @@
 #include "distributed/messages.h"
 
 #include <algorithm>
-#include <cstring>
 
+#include "distributed/bytes.h"
 #include "distributed/call_text.h"
 
 namespace facula::distributed {
@@ -15,8 +15,8 @@ size_t put(Channel& c, size_t capacity, const void* from, size_t bytes, bool who
   const size_t n = std::min<size_t>(bytes, room);
   if (n == 0 || (whole && n < bytes)) return 0;
   const size_t at = written % capacity, first = std::min(n, capacity - at);
-  std::memcpy(c.bytes() + at, from, first);
-  std::memcpy(c.bytes(), static_cast<const std::byte*>(from) + first, n - first);
+  copy_bytes(c.bytes() + at, from, first);
+  copy_bytes(c.bytes(), static_cast<const std::byte*>(from) + first, n - first);
   c.written.store(written + n, std::memory_order_release);
   return n;
 }
@@ -26,8 +26,8 @@ size_t get(Channel& c, size_t capacity, void* to, size_t bytes, bool whole = fal
   const size_t n = std::min<size_t>(bytes, c.written.load(std::memory_order_acquire) - read);
   if (n == 0 || (whole && n < bytes)) return 0;
   const size_t at = read % capacity, first = std::min(n, capacity - at);
-  std::memcpy(to, c.bytes() + at, first);
-  std::memcpy(static_cast<std::byte*>(to) + first, c.bytes(), n - first);
+  copy_bytes(to, c.bytes() + at, first);
+  copy_bytes(static_cast<std::byte*>(to) + first, c.bytes(), n - first);
   c.read.store(read + n, std::memory_order_release);
   return n;
 }
@@ -181,7 +181,7 @@ void Messages::take_kept(int from) {
     }
     accept(receive, from, kept[i]->record);
     Message& m = messages_[receive];
-    if (!kept[i]->kept.empty()) std::memcpy(m.to, kept[i]->kept.data(), kept[i]->kept.size());
+    if (!kept[i]->kept.empty()) copy_bytes(m.to, kept[i]->kept.data(), kept[i]->kept.size());
     m.done = true;
     kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(i));
   }
