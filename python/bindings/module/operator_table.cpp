@@ -1,7 +1,9 @@
 // facula._C._operator_table(): the contents of all operator records, for coverage tables and docs.
 #include <string>
 
+#include "bindings/call/callable.h"
 #include "bindings/tensor/tensor_members.h"
+#include "dispatch/batch_families.h"
 #include "dispatch/operator.h"
 
 namespace facula::python {
@@ -27,6 +29,31 @@ constexpr Bit flag_names[] = {{random, "random"},
                               {pointwise, "pointwise"},
                               {no_version_bump, "no_version_bump"},
                               {cross_device, "cross_device"}};
+// Operators with the same batching rule treat dimensions alike.
+struct Family {
+  BatchRule rule;
+  const char* name;
+};
+constexpr Family families[] = {{batch::pointwise, "pointwise"},
+                               {batch::dims, "dims"},
+                               {batch::dims_of_self, "dims_of_self"},
+                               {batch::reduction, "reduction"},
+                               {batch::leading, "leading"},
+                               {batch::permutation, "permutation"},
+                               {batch::new_dim, "new_dim"},
+                               {batch::sizes, "sizes"},
+                               {batch::list_dims, "list_dims"},
+                               {batch::list_new_dim, "list_new_dim"},
+                               {batch::view_geometry, "view_geometry"},
+                               {batch::fold1d, "fold1d"},
+                               {batch::fold2d, "fold2d"},
+                               {batch::fold3d, "fold3d"}};
+
+const char* family_name(BatchRule rule) {
+  for (const Family& f : families)
+    if (rule && f.rule == rule) return f.name;
+  return "";
+}
 
 template <size_t N>
 Object names_of(uint32_t bits, const Bit (&table)[N]) {
@@ -92,16 +119,33 @@ void put(const Object& dict, const char* key, const Object& value) {
   checked(PyDict_SetItemString(dict.get(), key, value.get()));
 }
 
+// What its record tells of any variant of an operator.
+Object properties(const Operator& op) {
+  const OpRecord& r = *op.record;
+  Object d = Object::take(PyDict_New());
+  put(d, "flags", names_of(r.flags, flag_names));
+  put(d, "family", string(family_name(r.batch)));
+  put(d, "dims", names_of(r.dims));
+  put(d, "sizes", names_of(r.sizes));
+  put(d, "view", boolean(op.info().view));
+  return d;
+}
+
+Object properties_of(PyObject*, PyObject* overload) {
+  if (!PyObject_TypeCheck(overload, &overload_type))
+    throw Error(ErrorKind::Type, "_properties(): expected an OpOverload");
+  return properties(*packet_of(overload).only);
+}
+
 Object facts(const OperatorEntry& entry) {
   const OpRecord& r = *entry.op->record;
   const OpInfo& info = entry.op->info();
-  Object d = Object::take(PyDict_New());
+  Object d = properties(*entry.op);
   put(d, "name", string(entry.name));
   put(d, "overload", string(entry.overload));
   put(d, "schema", string(info.schema.str()));
   put(d, "doc", string(r.doc));
   put(d, "forms", names_of(r.forms, form_names));
-  put(d, "flags", names_of(r.flags, flag_names));
   put(d, "python_module", string(r.python_module));
   put(d, "aliases", string(r.aliases));
   put(d, "composite", string(composite_name(r.composite)));
@@ -111,7 +155,6 @@ Object facts(const OperatorEntry& entry) {
   put(d, "not_differentiable", names_of(r.not_differentiable));
   put(d, "hole", string(r.hole));
   put(d, "tensor_inputs", boolean(info.tensor_args != 0 || info.list_args != 0));
-  put(d, "view", boolean(info.view));
   put(d, "meta", boolean(r.meta != nullptr));
   put(d, "cpu", boolean(static_cast<bool>(r.cpu)));
   put(d, "any", boolean(static_cast<bool>(r.any)));
@@ -132,6 +175,8 @@ Object operator_table(PyObject*) {
 }
 
 PyMethodDef functions[] = {
+    {"_properties", guarded<properties_of>, METH_O,
+     "_properties(overload) -> dict: what the record of an operator tells of its dimensions."},
     {"_operator_table", guarded_nullary<operator_table>, METH_NOARGS,
      "_operator_table() -> list of dicts: the facts of each operator record of this build."},
     {nullptr, nullptr, 0, nullptr}};

@@ -54,6 +54,7 @@ from facula.distributed._world import (  # noqa: F401
     set_timeout,
     split_group,
 )
+from facula.distributed.device_mesh import DeviceMesh, init_device_mesh  # noqa: F401
 
 GroupName = str
 RankType = int
@@ -163,22 +164,6 @@ class BuiltinCommHookType(enum.Enum):
 
     ALLREDUCE = 0
     FP16_COMPRESS = 1
-
-
-class _Absent:
-    """A class whose objects are made with a process group, of which there is none."""
-
-    def __init__(self, *args, **kwargs):
-        raise _unavailable(f"{type(self).__name__}()")
-
-
-class DeviceMesh(_Absent):
-    """Devices of all processes, in a grid."""
-
-
-def init_device_mesh(device_type, mesh_shape, *, mesh_dim_names=None, backend_override=None):
-    """Make a DeviceMesh: RuntimeError in this build."""
-    raise _unavailable("init_device_mesh()")
 
 
 __all__ = sorted(
