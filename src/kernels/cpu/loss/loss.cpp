@@ -10,7 +10,11 @@ namespace {
 
 namespace math = scalar::math;
 
+constexpr int64_t loss_block = 256;  // pairs whose losses are computed at a time
+
 // A loss: its value for a pair (x, t) and the derivative of that by x; p is the loss's parameter.
+// Losses of several transcendental functions have `values` for a block of pairs instead: loops of
+// one function each become vectors, where a loop of two may not.
 
 struct Mse {
   template <class A>
@@ -57,8 +61,9 @@ struct Huber {
 
 struct SoftMargin {
   template <class A>
-  static A value(A x, A t, A) {
-    return math::log1p(math::exp(-t * x));
+  static void values(const A* x, const A* t, A* out, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) out[i] = math::exp(-t[i] * x[i]);
+    for (int64_t i = 0; i < n; ++i) out[i] = math::log1p(out[i]);
   }
   template <class A>
   static A slope(A x, A t, A) {
@@ -70,9 +75,14 @@ struct SoftMargin {
 struct CrossEntropy {
   // Logarithms stop at -100, so that the loss stays finite.
   template <class A>
-  static A value(A x, A t, A) {
-    const A yes = math::log(x), no = math::log1p(-x);
-    return (t - A(1)) * (no > A(-100) ? no : A(-100)) - t * (yes > A(-100) ? yes : A(-100));
+  static void values(const A* x, const A* t, A* out, int64_t n) {
+    A yes[loss_block], no[loss_block];
+    for (int64_t i = 0; i < n; ++i) yes[i] = math::log(x[i]);
+    for (int64_t i = 0; i < n; ++i) no[i] = math::log1p(-x[i]);
+    for (int64_t i = 0; i < n; ++i) {
+      const A low = no[i] > A(-100) ? no[i] : A(-100), high = yes[i] > A(-100) ? yes[i] : A(-100);
+      out[i] = (t[i] - A(1)) * low - t[i] * high;
+    }
   }
   template <class A>
   static A slope(A x, A t, A) {
@@ -106,28 +116,64 @@ struct Operands {
   }
 };
 
+template <class Loss, class A>
+constexpr bool in_blocks = requires(A* a) { Loss::values(a, a, a, 0); };
+
+template <class Loss, class T>
+void put_block(const T* x, const T* t, accumulate_t<T> p, accumulate_t<T>* out, int64_t n) {
+  using A = accumulate_t<T>;
+  if constexpr (in_blocks<Loss, A>) {
+    A wide_x[loss_block], wide_t[loss_block];
+    Loss::values(widened_row(x, wide_x, n), widened_row(t, wide_t, n), out, n);
+  } else {
+    for (int64_t i = 0; i < n; ++i)
+      out[i] = Loss::template value<A>(widen(x[i]), widen(t[i]), p);
+  }
+}
+
+// The losses of n pairs from `begin` on.
+template <class Loss, class T, class To>
+void put_losses(const Operands<T>& in, accumulate_t<T> p, int64_t begin, int64_t n, To* out) {
+  accumulate_t<T> losses[loss_block];
+  for (int64_t at = 0; at < n; at += loss_block) {
+    const int64_t count = std::min(loss_block, n - at), from = begin + at;
+    put_block<Loss>(in.x + from, in.t + from, p, losses, count);
+    if (in.w)
+      for (int64_t i = 0; i < count; ++i) losses[i] *= widen(in.w[from + i]);
+    for (int64_t i = 0; i < count; ++i) out[at + i] = static_cast<To>(losses[i]);
+  }
+}
+
 template <class Loss, class T>
 void each(const Operands<T>& in, accumulate_t<T> p, T* out, int64_t n) {
-  const T *x = in.x, *t = in.t, *w = in.w;
-  parallel_for(n, per_chunk, [=](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const accumulate_t<T> v = Loss::template value<accumulate_t<T>>(widen(x[i]), widen(t[i]), p);
-      out[i] = static_cast<T>(w ? v * widen(w[i]) : v);
-    }
+  parallel_for(n, per_chunk, [=, &in](int64_t begin, int64_t end) {
+    put_losses<Loss>(in, p, begin, end - begin, out + begin);
   });
+}
+
+template <class Loss, class T>
+accumulate_t<T> sum_of_losses(const Operands<T>& in, accumulate_t<T> p, int64_t begin, int64_t n) {
+  using A = accumulate_t<T>;
+  if constexpr (!in_blocks<Loss, A>) {
+    const T *x = in.x + begin, *t = in.t + begin;
+    if (!in.w)
+      return lane_sum<A>(0, n, [=](int64_t i) {
+        return Loss::template value<A>(widen(x[i]), widen(t[i]), p);
+      });
+  }
+  A losses[per_chunk];
+  put_losses<Loss>(in, p, begin, n, losses);
+  return lane_sum<A>(0, n, [&](int64_t i) { return losses[i]; });
 }
 
 template <class Loss, class T>
 accumulate_t<T> total(const Operands<T>& in, accumulate_t<T> p, int64_t n) {
   using A = accumulate_t<T>;
-  const T *x = in.x, *t = in.t, *w = in.w;
   const int64_t chunks = (n + per_chunk - 1) / per_chunk;
   Scratch<A> partial(chunks);
   parallel_for(n, per_chunk, [&](int64_t begin, int64_t end) {
-    partial[begin / per_chunk] = lane_sum<A>(begin, end, [=](int64_t i) {
-      const A v = Loss::template value<A>(widen(x[i]), widen(t[i]), p);
-      return w ? v * widen(w[i]) : v;
-    });
+    for (int64_t at = begin; at < end; at += per_chunk)
+      partial[at / per_chunk] = sum_of_losses<Loss>(in, p, at, std::min(per_chunk, end - at));
   });
   return lane_sum<A>(0, chunks, [&](int64_t i) { return partial[i]; });
 }
