@@ -126,8 +126,7 @@ void put_block(const T* x, const T* t, accumulate_t<T> p, accumulate_t<T>* out, 
     A wide_x[loss_block], wide_t[loss_block];
     Loss::values(widened_row(x, wide_x, n), widened_row(t, wide_t, n), out, n);
   } else {
-    for (int64_t i = 0; i < n; ++i)
-      out[i] = Loss::template value<A>(widen(x[i]), widen(t[i]), p);
+    for (int64_t i = 0; i < n; ++i) out[i] = Loss::template value<A>(widen(x[i]), widen(t[i]), p);
   }
 }
 
@@ -157,9 +156,8 @@ accumulate_t<T> sum_of_losses(const Operands<T>& in, accumulate_t<T> p, int64_t 
   if constexpr (!in_blocks<Loss, A>) {
     const T *x = in.x + begin, *t = in.t + begin;
     if (!in.w)
-      return lane_sum<A>(0, n, [=](int64_t i) {
-        return Loss::template value<A>(widen(x[i]), widen(t[i]), p);
-      });
+      return lane_sum<A>(
+          0, n, [=](int64_t i) { return Loss::template value<A>(widen(x[i]), widen(t[i]), p); });
   }
   A losses[per_chunk];
   put_losses<Loss>(in, p, begin, n, losses);

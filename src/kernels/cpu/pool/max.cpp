@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/pool/pool.h"
 #include "kernels/cpu/pool/windows.h"
+#include "kernels/cpu/simd/lanes.h"
 
 namespace facula::cpu::FACULA_ISA {
 namespace {
@@ -33,8 +34,8 @@ struct MaxPool {
   const PoolPlan& plan;
   Volume in, out, where;
 
-  template <class I>
-  static void store(const A* best, const I* at, int64_t n, T* to, int64_t step, int64_t* index,
+  template <class B, class I>
+  static void store(const B* best, const I* at, int64_t n, T* to, int64_t step, int64_t* index,
                     int64_t index_step) {
     if (step == 1 && index_step == 1) {
       for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(best[i]);
@@ -134,6 +135,94 @@ struct MaxPool {
     }
   }
 
+  // Note: rows by phases
+  //
+  // Windows of a row overlap and their taps lie `stride` apart. An input row is laid out by phases
+  // (element x at x / stride of phase x % stride) with the lowest number around it, so that each
+  // tap is a run of neighbours as long as whole vectors: no remainder, no edge.
+  static constexpr int64_t phase_lanes = 16, most_phased = 2048;
+  // Values and places of one width.
+  using V = std::conditional_t<std::is_integral_v<A> && sizeof(A) < 4, int32_t, A>;
+  using Place = std::conditional_t<sizeof(A) == 8, int64_t, int32_t>;
+  struct Phases {
+    int64_t padded, left, line, room;  // elements: windows, margin, one phase, all phases
+  };
+  Phases phases() const {
+    const int64_t stride = plan.stride[2], reach = (plan.kernel[2] - 1) * plan.step[2];
+    const int64_t padded = (out.sizes[4] + phase_lanes - 1) / phase_lanes * phase_lanes;
+    const int64_t left = (plan.padding[2] + stride - 1) / stride;
+    const int64_t line = left + padded + reach / stride + 1;
+    return {padded, left, line, line * stride};
+  }
+  bool fits_phases() const {
+    return in.strides[4] == 1 && phases().room <= most_phased && phases().padded <= longest_run &&
+           in.sizes[2] * in.sizes[3] * in.sizes[4] <= std::numeric_limits<int32_t>::max();
+  }
+  void phased_row(ChannelRuns::Run r, int64_t od, int64_t oh) const {
+    const Phases p = phases();
+    const PoolSpan ds = plan.spans[0][od], hs = plan.spans[1][oh];
+    const int64_t stride = plan.stride[2];
+    V room[most_phased], best[longest_run];
+    Place at[longest_run];
+    std::fill_n(room, p.room, lowest<V>());
+    std::fill_n(best, p.padded, lowest<V>());
+    const int64_t start = (ds.first * in.sizes[3] + hs.first) * in.sizes[4];
+    for (int64_t ow = 0; ow < out.sizes[4]; ++ow)
+      at[ow] = static_cast<Place>(start + plan.spans[2][ow].first);
+    const T* from = in.at<const T>(r.image, r.channel);
+    for (int64_t d = ds.first; d < ds.last; d += plan.step[0])
+      for (int64_t h = hs.first; h < hs.last; h += plan.step[1]) {
+        lay_out(from + d * in.strides[2] + h * in.strides[3], p, room);
+        const int64_t line_start = (d * in.sizes[3] + h) * in.sizes[4];
+        for (int64_t k = 0; k < plan.kernel[2]; ++k) {
+          const int64_t shift = k * plan.step[2] - plan.padding[2] + p.left * stride;
+          const V* tap = room + shift % stride * p.line + shift / stride;
+          take_lanes(tap, static_cast<Place>(line_start + shift - p.left * stride),
+                     static_cast<Place>(stride), p.padded, best, at);
+        }
+      }
+    store(best, at, out.sizes[4],
+          out.at<T>(r.image, r.channel) + od * out.strides[2] + oh * out.strides[3], out.strides[4],
+          where.at<int64_t>(r.image, r.channel) + od * where.strides[2] + oh * where.strides[3],
+          where.strides[4]);
+  }
+  void lay_out(const T* row, const Phases& p, V* room) const {
+    const int64_t stride = plan.stride[2], most = p.line - p.left;
+    if (stride == 2) {  // both phases in one pass
+      const int64_t pairs = std::min(in.sizes[4] / 2, most);
+      V *even = room + p.left, *odd = even + p.line;
+      for (int64_t j = 0; j < pairs; ++j) {
+        even[j] = static_cast<V>(row[2 * j]);
+        odd[j] = static_cast<V>(row[2 * j + 1]);
+      }
+      if (pairs < most && 2 * pairs < in.sizes[4]) even[pairs] = static_cast<V>(row[2 * pairs]);
+      return;
+    }
+    for (int64_t phase = 0; phase < stride; ++phase) {
+      V* to = room + phase * p.line + p.left;
+      const int64_t count = std::min((in.sizes[4] - phase + stride - 1) / stride, most);
+      for (int64_t j = 0; j < count; ++j) to[j] = static_cast<V>(row[j * stride + phase]);
+    }
+  }
+  // As take_greater, over whole vectors. Vectors by name: the compiler would leave the loop scalar.
+  static void take_lanes(const V* tap, Place index, Place index_step, int64_t n, V* best,
+                         Place* at) {
+    constexpr int width = native_lanes<V>;
+    using Values = LaneVector<V, width>;
+    using Places = LaneVector<Place, width>;
+    static constexpr Place count[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    auto place = Places::load(count) * index_step + index;
+    for (int64_t i = 0; i < n; i += width) {
+      const auto v = Values::load(tap + i), before = Values::load(best + i);
+      const auto better = (v > before) | (v != v);
+      const auto now = better ? v : before;
+      const auto where_now = better ? place : Places::load(at + i);
+      __builtin_memcpy(best + i, &now, sizeof now);
+      __builtin_memcpy(at + i, &where_now, sizeof where_now);
+      place += width * index_step;
+    }
+  }
+
   // A dense row of the result at once, tap by tap.
   void row(ChannelRuns::Run r, int64_t od, int64_t oh) const {
     T* to = out.at<T>(r.image, r.channel) + od * out.strides[2] + oh * out.strides[3];
@@ -188,11 +277,13 @@ struct MaxPool {
   void run() const {
     const ChannelRuns runs = channel_runs(in, out);
     const bool rows = runs.length == 1 && plan.sliding && out.sizes[4] >= 4;
-    const bool by_pairs = rows && are_pairs();
+    const bool by_pairs = rows && are_pairs(), by_phases = rows && fits_phases();
     each_row(runs, out, row_grain(plan, in, out, runs.length),
              [&](ChannelRuns::Run r, int64_t d, int64_t h) {
                if (by_pairs)
                  pair_row(r, d, h);
+               else if (by_phases)
+                 phased_row(r, d, h);
                else if (rows)
                  row(r, d, h);
                else
