@@ -170,14 +170,66 @@ struct Run {
   }
 };
 
-// Exchanges one object of a fixed size; returns those of all ranks.
-std::vector<std::vector<std::byte>> of_all(const Run& run, const void* data, size_t bytes) {
-  std::vector<std::vector<std::byte>> all(run.ranks, std::vector<std::byte>(bytes));
+// Whether the data of a call goes with the packets. All ranks decide the same, as they have
+// compared sizes then.
+bool fits_in_packets(const CallRecord& record) {
+  const size_t bytes = static_cast<size_t>(record.count) * itemsize(record.dtype);
+  return record.call != Call::AllToAll && record.call != Call::Barrier &&
+         bytes <= Packet::most_bytes;
+}
+
+// What this rank gives: the same to all ranks, or a part for each.
+std::vector<Packet> packets_of(const Run& run) {
+  std::vector<Packet> out(run.ranks);
+  for (size_t r = 0; r < run.ranks; ++r) {
+    out[r].record = run.call.record;
+    if (!fits_in_packets(run.call.record)) continue;
+    const Call c = run.call.record.call;
+    const bool by_root = c == Call::Broadcast || c == Call::Scatter;
+    if (by_root && !run.is_root) continue;
+    const void* from = c == Call::Broadcast                             ? run.output()
+                       : c == Call::Scatter || c == Call::ReduceScatter ? run.input(r)
+                                                                        : run.input();
+    copy_bytes(out[r].data, from, run.bytes);
+  }
+  return out;
+}
+
+void finish_from_packets(const Run& run, std::span<const Packet> packets) {
+  const Call c = run.call.record.call;
+  switch (c) {
+    case Call::Broadcast:
+    case Call::Scatter:
+      return copy_bytes(run.output(), packets[static_cast<size_t>(run.call.record.root)].data,
+                        run.bytes);
+    case Call::AllGather:
+    case Call::Gather:
+      for (size_t r = 0; (c == Call::AllGather || run.is_root) && r < run.ranks; ++r)
+        copy_bytes(run.output(r), packets[r].data, run.bytes);
+      return;
+    default:
+      break;
+  }
+  if (c == Call::Reduce && !run.is_root) return;
+  std::vector<const void*> sources;
+  for (const Packet& p : packets) sources.push_back(p.data);
+  reduce(run.call.record.reduction, run.call.record.dtype, run.call.factor, sources, run.output(),
+         run.call.record.count);
+}
+
+// Compares the sizes of the parts of AllToAll.
+std::string compare_parts(const Run& run, const std::string& group) {
+  std::vector<int64_t> counts = run.call.sent;
+  counts.insert(counts.end(), run.call.received.begin(), run.call.received.end());
+  std::vector<std::vector<int64_t>> all(run.ranks, counts);
   std::vector<InPart> in;
-  for (auto& one : all) in.push_back({one.data(), bytes});
-  copy_bytes(all[run.me].data(), data, bytes);
-  run.exchange(run.to_all(data, bytes), in);
-  return all;
+  std::vector<const int64_t*> rows;
+  for (auto& one : all) {
+    in.push_back({one.data(), one.size() * sizeof(int64_t)});
+    rows.push_back(one.data());
+  }
+  run.exchange(run.to_all(counts.data(), counts.size() * sizeof(int64_t)), in);
+  return disagreement_of_parts(rows, group);
 }
 
 }  // namespace
@@ -185,18 +237,17 @@ std::vector<std::vector<std::byte>> of_all(const Run& run, const void* data, siz
 std::string run_by_exchange(Collective& call, int rank, int size, const std::string& group,
                             Exchanger& exchanger) {
   const Run run{call, rank, size, exchanger};
-  const auto found = of_all(run, &call.record, sizeof call.record);
+  const std::span<const Packet> packets = exchanger.exchange_packets(call.record, packets_of(run));
   std::vector<const CallRecord*> records;
-  for (const auto& one : found) records.push_back(reinterpret_cast<const CallRecord*>(one.data()));
+  for (const Packet& p : packets) records.push_back(&p.record);
   std::string wrong = disagreement(records, group);
   if (!wrong.empty()) return wrong;
+  if (fits_in_packets(call.record)) {
+    finish_from_packets(run, packets);
+    return {};
+  }
   if (call.record.call == Call::AllToAll) {
-    std::vector<int64_t> counts = call.sent;
-    counts.insert(counts.end(), call.received.begin(), call.received.end());
-    const auto parts = of_all(run, counts.data(), counts.size() * sizeof(int64_t));
-    std::vector<const int64_t*> rows;
-    for (const auto& one : parts) rows.push_back(reinterpret_cast<const int64_t*>(one.data()));
-    wrong = disagreement_of_parts(rows, group);
+    wrong = compare_parts(run, group);
     if (!wrong.empty()) return wrong;
   }
   run.move();

@@ -1,6 +1,8 @@
-// Collectives for engines that have nothing but messages: each is one or two exchanges, in which a
-// rank sends a part to each other rank and receives one from each.
+// Collectives for engines that have nothing but messages: each is some exchanges, in which a rank
+// sends a part to each other rank and receives one from each. The first tells what each rank calls,
+// and holds the data itself if it is small.
 #pragma once
+#include <span>
 #include <vector>
 
 #include "distributed/engine.h"
@@ -16,6 +18,14 @@ struct InPart {
   size_t bytes = 0;
 };
 
+// What ranks send each other first.
+struct Packet {
+  static constexpr size_t most_bytes = 2048 - sizeof(CallRecord);
+
+  CallRecord record;
+  std::byte data[most_bytes];
+};
+
 class Exchanger {
  public:
   virtual ~Exchanger() = default;
@@ -23,6 +33,10 @@ class Exchanger {
   // sides know the sizes. `call` is what errors name.
   virtual void exchange(const CallRecord& call, const std::vector<OutPart>& out,
                         const std::vector<InPart>& in) = 0;
+  // Sends out[r] to rank r, and returns those of all ranks, which stay until the next exchange of
+  // packets.
+  virtual std::span<const Packet> exchange_packets(const CallRecord& call,
+                                                   std::span<const Packet> out) = 0;
 };
 
 // Compares the calls of all ranks, and moves the data. Returns the text of the error, the same at

@@ -19,20 +19,18 @@
 #include <thread>
 
 #include "core/environment.h"
-#include "core/interrupts.h"
 #include "distributed/call_text.h"
 #include "distributed/exchange.h"
+#include "distributed/peer_table.h"
 
 namespace facula::distributed {
 namespace {
 
 using Buffer = std::unique_ptr<gloo::transport::UnboundBuffer>;
 constexpr auto no_timeout = std::chrono::hours(24 * 365);
-// How long news of a rank's end may take to come by way of others.
-constexpr int64_t news_ms = 300;
 
 // Streams between two ranks, apart from each other.
-constexpr uint64_t control_slot = 1, data_slot = 2;
+constexpr uint64_t control_slot = 1, data_slot = 2, packet_slot = 3;
 constexpr uint64_t header_slot(int tag) { return (uint64_t{1} << 40) + static_cast<uint32_t>(tag); }
 // With its size, so that a receive of another size never meets the message, which Gloo would not
 // survive: the record that goes first tells of the difference.
@@ -41,22 +39,14 @@ constexpr uint64_t body_slot(int tag, size_t bytes) {
   return key | (uint64_t{1} << 63);
 }
 
-enum class News : uint32_t { Alive, Left, Failed, Broken };
-struct NewsMessage {
-  News kind = News::Alive;
-  char text[4092] = {};
-};
-
-// What this rank knows of another.
-struct Peer {
+// How this rank and another tell each other news.
+struct Talk {
   std::thread listener, speaker;
   NewsMessage heard, told;
   Buffer heard_buffer, told_buffer;
   std::deque<NewsMessage> to_tell;
-  int64_t heard_ms = 0, told_ms = 0;
-  bool left = false, closed = false;
-  int64_t closed_ms = 0;
-  std::string error;  // the traceback that it ended with, or why the connection broke
+  int64_t told_ms = 0;
+  bool ended = false;
 };
 
 std::string own_address() {
@@ -89,7 +79,8 @@ class GlooEngine final : public Engine, private Exchanger {
       : options_(options),
         device_(new_device()),
         context_(device_->createContext(options.rank, options.size)),
-        peers_(ranks()) {
+        peers_(options, [this](const NewsMessage& news) { tell_all(news); }),
+        talks_(ranks()) {
     context_->setTimeout(options.timeout);
   }
   ~GlooEngine() override { close(); }
@@ -116,24 +107,26 @@ class GlooEngine final : public Engine, private Exchanger {
       if (r != options_.rank)
         context_->getPair(r)->connect(part_of(addresses[static_cast<size_t>(r)], options_.rank));
     ticker_ = std::thread([this] { tick(); });
+    peers_.start_listening();
+    for (Round& round : rounds_) start_round(round);
     for (int r = 0; r < options_.size; ++r)
       if (r != options_.rank) start_talking(r);
     return true;
   }
 
   void run(Collective& call) override {
-    check_usable();
-    now_ = call.record;
+    peers_.check_usable();
+    peers_.begin(call.record);
     const std::string wrong =
         run_by_exchange(call, options_.rank, options_.size, options_.group, *this);
     // All ranks see it; those that wait for records yet are to hear the same, and not that this
     // rank has ended.
-    if (!wrong.empty()) fail(wrong, true);
-    now_.finished = 1;
+    if (!wrong.empty()) peers_.fail(wrong);
+    peers_.end();
   }
 
   uint64_t begin_send(const CallRecord& record, const void* data) override {
-    check_usable();
+    peers_.check_usable();
     auto m = std::make_unique<Message>();
     m->record = record;
     m->sends = true;
@@ -147,7 +140,7 @@ class GlooEngine final : public Engine, private Exchanger {
   }
 
   uint64_t begin_receive(const CallRecord& record, void* data) override {
-    check_usable();
+    peers_.check_usable();
     auto m = std::make_unique<Message>();
     m->record = record;
     m->to = data;
@@ -184,32 +177,18 @@ class GlooEngine final : public Engine, private Exchanger {
   }
 
   void abort(const std::string& reason) override {
-    put_error(concat("group '", options_.group, "': ", reason), true);
+    peers_.put_error(concat("group '", options_.group, "': ", reason));
   }
 
   void leave(const std::string& error) override {
-    tell_all(error.empty() ? News::Left : News::Failed, error);
+    tell_all(peers_.news(error.empty() ? News::Left : News::Failed, error));
     close();
   }
 
-  void set_timeout(std::chrono::milliseconds timeout) override { timeout_ms_ = timeout.count(); }
+  void set_timeout(std::chrono::milliseconds timeout) override { peers_.set_timeout(timeout); }
   void beat() override { changed_.notify_all(); }
 
-  std::string table() override {
-    const std::lock_guard lock(mutex_);
-    std::string text =
-        concat("  rank ", options_.rank, ": ", text_of(now_), now_.finished ? " (ended)" : "");
-    for (int r = 0; r < options_.size; ++r) {
-      if (r == options_.rank) continue;
-      const Peer& p = peers_[static_cast<size_t>(r)];
-      text += concat("\n  rank ", r, ": ",
-                     p.left     ? "has left"
-                     : p.closed ? "is lost"
-                                : "last heard of ");
-      if (!p.left && !p.closed) text += concat(clock_ms() - p.heard_ms, " ms ago");
-    }
-    return text;
-  }
+  std::string table() override { return peers_.table(); }
 
  private:
   struct Message {
@@ -259,21 +238,58 @@ class GlooEngine final : public Engine, private Exchanger {
       sends.emplace_back(to, buffer(const_cast<void*>(part.data), part.bytes));
       named(call, to, [&] { sends.back().second->send(to, data_slot); });
     }
-    Patience patience{clock_ms(), false};
+    PeerTable::Patience patience;
     for (auto& [from, b] : receives) await(call, from, *b, false, patience);
     for (auto& [to, b] : sends) await(call, to, *b, true, patience);
   }
 
-  // --- waiting
-
-  struct Patience {
-    int64_t since;
-    bool told;
+  // Packets have memory of their own, of which the part for the next round is offered to the other
+  // ranks before this one needs it: they may then send without asking first.
+  struct Round {
+    std::vector<Packet> in, out;
+    std::vector<Buffer> in_buffers, out_buffers;
   };
 
+  void start_round(Round& round) {
+    round.in.resize(ranks());
+    round.out.resize(ranks());
+    for (size_t r = 0; r < ranks(); ++r) {
+      round.in_buffers.push_back(buffer(&round.in[r], sizeof(Packet)));
+      round.out_buffers.push_back(buffer(&round.out[r], sizeof(Packet)));
+    }
+  }
+
+  void offer(const CallRecord& call, Round& round) {
+    for (int r = 0; r < options_.size; ++r)
+      if (r != options_.rank)
+        named(call, r, [&] { round.in_buffers[static_cast<size_t>(r)]->recv(r, packet_slot); });
+  }
+
+  std::span<const Packet> exchange_packets(const CallRecord& call,
+                                           std::span<const Packet> out) override {
+    Round& round = rounds_[packet_rounds_ & 1];
+    if (packet_rounds_ == 0) offer(call, round);
+    std::copy(out.begin(), out.end(), round.out.begin());
+    const auto me = static_cast<size_t>(options_.rank);
+    round.in[me] = out[me];
+    const auto other = [&](int i) { return (options_.rank + i) % options_.size; };
+    for (int i = 1; i < options_.size; ++i)
+      named(call, other(i),
+            [&] { round.out_buffers[static_cast<size_t>(other(i))]->send(other(i), packet_slot); });
+    offer(call, rounds_[++packet_rounds_ & 1]);
+    PeerTable::Patience patience;
+    for (int i = 1; i < options_.size; ++i)
+      await(call, other(i), *round.in_buffers[static_cast<size_t>(other(i))], false, patience);
+    for (int i = 1; i < options_.size; ++i)
+      await(call, other(i), *round.out_buffers[static_cast<size_t>(other(i))], true, patience);
+    return round.in;
+  }
+
+  // --- waiting
+
   void await(const CallRecord& call, int peer, gloo::transport::UnboundBuffer& b, bool sends,
-             Patience& patience) {
-    while (!wait_a_little(call, peer, b, sends, nullptr)) look_around(call, peer, patience);
+             PeerTable::Patience& patience) {
+    while (!wait_a_little(call, peer, b, sends, nullptr)) peers_.look_around(call, peer, patience);
   }
 
   // Waits until the buffer has moved, or the ticker wakes this thread: then false.
@@ -299,78 +315,13 @@ class GlooEngine final : public Engine, private Exchanger {
     return moved;
   }
 
-  void look_around(const CallRecord& call, int peer, Patience& patience) {
-    check_usable();
-    check_peers(call, peer);
-    const int64_t waited = clock_ms() - patience.since;
-    if (waited >= timeout_ms_)
-      fail(concat("group '", options_.group, "': rank ", options_.rank, " timed out in ",
-                  text_of(call), ", waiting for rank ", peer, "\n", table()),
-           true);
-    if (!patience.told && waited >= options_.lag.count()) {
-      patience.told = true;
-      std::fprintf(stderr, "facula.distributed: rank %d has waited %lld ms in %s for rank %d\n",
-                   options_.rank, static_cast<long long>(waited), text_of(call).c_str(), peer);
-    }
-    try {
-      poll_interrupts();
-    } catch (...) {
-      put_error(concat("group '", options_.group, "': the user interrupted rank ", options_.rank,
-                       " in ", text_of(call)),
-                true);
-      throw;
-    }
-  }
-
-  void check_peers(const CallRecord& call, int awaited) {
-    for (int r = 0; r < options_.size; ++r) {
-      if (r == options_.rank) continue;
-      const std::string lost = why_lost(r, awaited);
-      if (!lost.empty())
-        fail(concat("group '", options_.group, "': rank ", options_.rank, " waited in ",
-                    text_of(call), "; rank ", r, lost),
-             true);
-    }
-  }
-
-  // Why nothing is to be expected of a rank any more; empty if something is.
-  std::string why_lost(int r, int awaited) {
-    const std::lock_guard lock(mutex_);
-    const Peer& p = peers_[static_cast<size_t>(r)];
-    if (p.left) {
-      if (!p.error.empty()) return concat(" ended with an error:\n", p.error);
-      const bool nobody_else =
-          awaited < 0 &&
-          std::all_of(
-              peers_.begin(), peers_.end(),
-              [&](auto& o) { return o.left || &o == &peers_[static_cast<size_t>(options_.rank)]; });
-      return r == awaited || nobody_else ? " has left the group" : "";
-    }
-    // What other ranks tell of the reason may be on its way.
-    if (p.closed && clock_ms() - p.closed_ms < news_ms) return {};
-    if (p.closed) return concat(" is lost: ", p.error);
-    const int64_t silence = clock_ms() - p.heard_ms;
-    if (silence <= options_.heartbeat.count()) return {};
-    return concat(" is lost: it has given no sign of life for ", silence / 1000, ".",
-                  silence % 1000 / 100, " s");
-  }
-
   // Runs a step that may find the connection to `peer` broken.
   template <class F>
   void named(const CallRecord& call, int peer, F&& f) {
     try {
       f();
     } catch (const std::exception& e) {
-      check_usable();
-      // The listener has heard the reason, or will in a moment.
-      for (int i = 0; i < 2 * news_ms / 5; ++i) {
-        check_peers(call, peer);
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
-        check_usable();
-      }
-      fail(concat("group '", options_.group, "': rank ", options_.rank, " in ", text_of(call),
-                  ": the connection to rank ", peer, " failed: ", e.what()),
-           true);
+      peers_.fail_connection(call, peer, e.what());
     }
   }
 
@@ -413,10 +364,10 @@ class GlooEngine final : public Engine, private Exchanger {
   }
 
   bool wait_part(Message& m, gloo::transport::UnboundBuffer& b, bool patient, int* source) {
-    Patience patience{clock_ms(), false};
+    PeerTable::Patience patience;
     while (!wait_a_little(m.record, m.record.root, b, m.sends, source)) {
       if (!patient) return false;
-      look_around(m.record, m.record.root, patience);
+      peers_.look_around(m.record, m.record.root, patience);
     }
     return true;
   }
@@ -424,11 +375,10 @@ class GlooEngine final : public Engine, private Exchanger {
   void accept(Message& m, int source) {
     m.record.root = source;
     if (m.found.dtype != m.record.dtype || m.found.count != m.record.count)
-      fail(concat("group '", options_.group,
-                  "': expected a message of the same dtype and size at both ranks; got\n  rank ",
-                  source, ": ", text_of(m.found), "\n  rank ", options_.rank, ": ",
-                  text_of(m.record)),
-           true);
+      peers_.fail(concat(
+          "group '", options_.group,
+          "': expected a message of the same dtype and size at both ranks; got\n  rank ", source,
+          ": ", text_of(m.found), "\n  rank ", options_.rank, ": ", text_of(m.record)));
     if (!m.body) named(m.record, source, [&] { receive_body(m); });
   }
 
@@ -437,31 +387,10 @@ class GlooEngine final : public Engine, private Exchanger {
     if (m.body->size > 0) m.body->recv(m.record.root, body_slot(m.record.tag, m.body->size));
   }
 
-  // --- errors
-
-  void check_usable() {
-    const std::lock_guard lock(mutex_);
-    if (!error_.empty()) throw DistributedError(error_);
-  }
-  void put_error(const std::string& text, bool tell) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (!error_.empty()) return;
-      error_ = text;
-    }
-    if (tell) tell_all(News::Broken, text);
-  }
-  [[noreturn]] void fail(const std::string& text, bool tell) {
-    put_error(text, tell);
-    check_usable();
-    throw DistributedError(text);
-  }
-
   // --- what ranks tell each other
 
   void start_talking(int r) {
-    Peer& p = peers_[static_cast<size_t>(r)];
-    p.heard_ms = clock_ms();
+    Talk& p = talks_[static_cast<size_t>(r)];
     p.heard_buffer = buffer(&p.heard, sizeof p.heard);
     p.told_buffer = buffer(&p.told, sizeof p.told);
     p.listener = std::thread([this, r] { listen(r); });
@@ -469,38 +398,32 @@ class GlooEngine final : public Engine, private Exchanger {
   }
 
   void listen(int r) {
-    Peer& p = peers_[static_cast<size_t>(r)];
+    Talk& p = talks_[static_cast<size_t>(r)];
     try {
       while (true) {
         p.heard_buffer->recv(r, control_slot);
         if (!p.heard_buffer->waitRecv(nullptr, no_timeout)) return;  // this rank closes
-        const std::string text(p.heard.text, strnlen(p.heard.text, sizeof p.heard.text));
-        const std::lock_guard lock(mutex_);
-        p.heard_ms = clock_ms();
-        if (p.heard.kind == News::Broken && error_.empty()) error_ = text;
-        if (p.heard.kind == News::Left || p.heard.kind == News::Failed) p.left = true;
-        if (p.heard.kind == News::Failed) p.error = text;
+        peers_.heard(r, p.heard);
       }
     } catch (const std::exception& e) {
+      peers_.lost(r, "its connection has ended");
       const std::lock_guard lock(mutex_);
-      if (!p.left && p.error.empty()) p.error = "its connection has ended";
-      p.closed = true;
-      p.closed_ms = clock_ms();
+      p.ended = true;
     }
     changed_.notify_all();
   }
 
   void speak(int r) {
-    Peer& p = peers_[static_cast<size_t>(r)];
+    Talk& p = talks_[static_cast<size_t>(r)];
     const int64_t between = std::clamp<int64_t>(options_.heartbeat.count() / 5, 50, 2000);
     std::unique_lock lock(mutex_);
-    while (!p.closed) {
+    while (!p.ended) {
       if (p.to_tell.empty() && closing_) return;
       if (p.to_tell.empty() && clock_ms() - p.told_ms < between) {
         changed_.wait_for(lock, std::chrono::milliseconds(between));
         continue;
       }
-      p.told = p.to_tell.empty() ? NewsMessage{} : p.to_tell.front();
+      p.told = p.to_tell.empty() ? peers_.news(News::Alive) : p.to_tell.front();
       if (!p.to_tell.empty()) p.to_tell.pop_front();
       lock.unlock();
       try {
@@ -515,13 +438,10 @@ class GlooEngine final : public Engine, private Exchanger {
     }
   }
 
-  void tell_all(News kind, const std::string& text) {
-    NewsMessage message;
-    message.kind = kind;
-    std::memcpy(message.text, text.data(), std::min(text.size(), sizeof message.text));
+  void tell_all(const NewsMessage& message) {
     const std::lock_guard lock(mutex_);
     for (int r = 0; r < options_.size; ++r)
-      if (r != options_.rank) peers_[static_cast<size_t>(r)].to_tell.push_back(message);
+      if (r != options_.rank) talks_[static_cast<size_t>(r)].to_tell.push_back(message);
     changed_.notify_all();
   }
 
@@ -535,14 +455,14 @@ class GlooEngine final : public Engine, private Exchanger {
       closing_ = true;
       changed_.notify_all();
       const auto told = [this] {
-        return std::all_of(peers_.begin(), peers_.end(),
-                           [](const Peer& p) { return p.closed || p.to_tell.empty(); });
+        return std::all_of(talks_.begin(), talks_.end(),
+                           [](const Talk& p) { return p.ended || p.to_tell.empty(); });
       };
       changed_.wait_until(lock, end, told);
     }
     changed_.notify_all();
     ticked_.notify_all();
-    for (Peer& p : peers_) {
+    for (Talk& p : talks_) {
       if (p.listener.joinable()) {
         p.heard_buffer->abortWaitRecv();
         p.listener.join();
@@ -564,16 +484,16 @@ class GlooEngine final : public Engine, private Exchanger {
   };
 
   const EngineOptions options_;
-  std::atomic<int64_t> timeout_ms_{options_.timeout.count()};
   const std::shared_ptr<gloo::transport::Device> device_;
   const std::shared_ptr<gloo::transport::Context> context_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<Peer> peers_;  // by rank
+  PeerTable peers_;
+  std::vector<Talk> talks_;  // by rank
+  Round rounds_[2];
+  uint64_t packet_rounds_ = 0;
   std::map<uint64_t, std::unique_ptr<Message>> messages_;
   uint64_t last_message_ = 0;
-  std::string error_;
-  CallRecord now_;
   std::mutex waiters_mutex_;
   std::condition_variable ticked_;
   std::set<const Waiter*> waiters_;

@@ -1,0 +1,84 @@
+// What a rank of an engine over a network knows of the others, and the errors that follow from it.
+//
+// Engines say what they hear (signs of life, errors, farewells) and which connections end; whoever
+// waits looks around here.
+#pragma once
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "distributed/engine.h"
+
+namespace facula::distributed {
+
+enum class News : uint32_t { Alive, Left, Failed, Broken };
+
+// What ranks tell of themselves, now and then and when they end.
+struct NewsMessage {
+  News kind = News::Alive;
+  CallRecord call;  // the last collective of the rank
+  char text[3072] = {};
+};
+
+class PeerTable {
+ public:
+  // `tell_all` sends news to all other ranks, soon and without waiting.
+  using TellAll = std::function<void(const NewsMessage&)>;
+  PeerTable(const EngineOptions& options, TellAll tell_all);
+
+  void set_timeout(std::chrono::milliseconds timeout) { timeout_ms_ = timeout.count(); }
+
+  // What is heard of a rank, and that its connection has ended. Called by any thread.
+  void start_listening();
+  void heard(int rank, const NewsMessage& news);
+  void lost(int rank, const std::string& why);
+  bool has_ended(int rank);  // it has left, or its connection has
+
+  // The collective that this rank is in, for the others.
+  void begin(const CallRecord& call);
+  void end();
+  NewsMessage news(News kind, const std::string& text = {});
+
+  // Throws the error that has broken the group, if there is one.
+  void check_usable();
+  // Breaks the group, here and at the other ranks, unless it is broken.
+  void put_error(const std::string& text);
+  [[noreturn]] void fail(const std::string& text);
+
+  // How long somebody has waited.
+  struct Patience {
+    Patience();
+    int64_t since;
+    bool told = false;
+  };
+  // Called several times a second by whoever waits for rank `awaited` (-1: any): throws when the
+  // rank cannot come any more, the timeout has passed, or the user interrupts.
+  void look_around(const CallRecord& call, int awaited, Patience& patience);
+  void check_peers(const CallRecord& call, int awaited);
+  // An operation on the connection to `rank` has failed: gives the news of the reason time to come,
+  // and throws.
+  [[noreturn]] void fail_connection(const CallRecord& call, int rank, const std::string& why);
+  std::string table();
+
+ private:
+  struct Peer {
+    int64_t heard_ms = 0, ended_ms = 0;
+    bool left = false, ended = false;
+    std::string error;  // the traceback that it ended with, or why the connection ended
+    CallRecord call;
+  };
+  std::string why_lost(int rank, int awaited);
+  std::string line(int rank) const;
+
+  const EngineOptions options_;
+  const TellAll tell_all_;
+  std::atomic<int64_t> timeout_ms_;
+  std::mutex mutex_;
+  std::vector<Peer> peers_;  // by rank
+  CallRecord now_;
+  std::string error_;
+};
+
+}  // namespace facula::distributed
