@@ -45,6 +45,11 @@ def has_header(name):
     return any((Path(folder) / name).exists() for folder in ("/usr/include", "/usr/local/include"))
 
 
+def has_file(pattern):
+    """Whether there is a file of this pattern below /usr."""
+    return any(Path("/usr").glob(pattern))
+
+
 def needs():
     """What must or may be there: (found, Debian package, what it is, required)."""
     headers = Path(sysconfig.get_path("include")) / "Python.h"
@@ -60,6 +65,8 @@ def needs():
         (has_program("ccache"), "ccache", "compiler cache", False),
         (has_program("ld.lld"), "lld", "a fast linker", False),
         (has_header("gloo/context.h"), "libgloo-dev", "an engine of distributed", False),
+        (has_file("lib/*/openmpi/include/mpi.h"), "libopenmpi-dev", "another, over OpenMPI", False),
+        (has_file("include/*/mpich/mpi.h"), "libmpich-dev", "another, over MPICH", False),
         (has_program("espeak-ng"), "espeak-ng", "a synthesiser for an example", False),
     ]
 

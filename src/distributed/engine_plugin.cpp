@@ -14,13 +14,18 @@ std::string folder() {
   return slash == path.npos ? "." : path.substr(0, slash);
 }
 
-// Opened libraries stay: their threads and tables may outlive their engines.
-NewEngine open_engine(const std::string& name, std::string& error) {
-  const std::string path = concat(folder(), "/libfacula_engine_", name, ".so");
+// A function of an engine's library; null with an error. Opened libraries stay: their threads and
+// tables may outlive their engines.
+void* find_function(const std::string& engine, const char* function, std::string& error) {
+  const std::string path = concat(folder(), "/libfacula_engine_", engine, ".so");
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  void* make = library ? dlsym(library, "facula_new_engine") : nullptr;
-  if (make == nullptr) error = dlerror();
-  return reinterpret_cast<NewEngine>(make);
+  void* found = library ? dlsym(library, function) : nullptr;
+  if (found == nullptr) error = dlerror();
+  return found;
+}
+
+NewEngine open_engine(const std::string& name, std::string& error) {
+  return reinterpret_cast<NewEngine>(find_function(name, "facula_new_engine", error));
 }
 
 }  // namespace
@@ -38,6 +43,16 @@ std::unique_ptr<Engine> new_engine(const std::string& name, const EngineOptions&
   check(make != nullptr, "init_process_group(): expected a library of the engine '", name,
         "'; got ", error);
   return std::unique_ptr<Engine>(make(options));
+}
+
+World world_of(const std::string& name) {
+  std::string error;
+  void* ask = find_function(name, "facula_engine_world", error);
+  check(ask != nullptr, "init_process_group(): expected an engine that knows its ranks; got '",
+        name, "': ", error);
+  World world;
+  reinterpret_cast<void (*)(int*, int*)>(ask)(&world.rank, &world.size);
+  return world;
 }
 
 }  // namespace facula::distributed

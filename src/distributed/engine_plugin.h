@@ -9,6 +9,11 @@ namespace facula::distributed {
 using NewEngine = Engine* (*)(const EngineOptions&);
 
 std::unique_ptr<Engine> new_engine(const std::string& name, const EngineOptions& options);
+// The rank and the number of processes of an engine whose own program has started them, as mpirun.
+struct World {
+  int rank = 0, size = 1;
+};
+World world_of(const std::string& name);
 // Why an engine cannot be used; empty if it can.
 std::string why_not(const std::string& name);
 

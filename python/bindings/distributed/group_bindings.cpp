@@ -412,9 +412,16 @@ Object engine_why_not(PyObject*, PyObject* name) {
   return string(why_not(std::string(text_of(name))));
 }
 
+// The rank and the number of ranks of an engine that starts its processes itself.
+Object engine_world(PyObject*, PyObject* name) {
+  const World world = world_of(std::string(text_of(name)));
+  return Object::take(Py_BuildValue("ii", world.rank, world.size));
+}
+
 PyMethodDef functions[] = {
     {"set_detailed", guarded<set_detailed>, METH_O, "Whether ranks compare shapes too."},
     {"why_not", guarded<engine_why_not>, METH_O, "Why an engine cannot be used; empty if it can."},
+    {"engine_world", guarded<engine_world>, METH_O, "(rank, size) of processes of mpirun."},
     {"set_error_class", guarded<set_error_class>, METH_O, "The class of errors between ranks."},
     {nullptr, nullptr, 0, nullptr}};
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,

@@ -12,8 +12,15 @@ import warnings
 from datetime import timedelta
 
 import facula
+from facula.distributed import _mpi
 from facula.distributed._errors import DistBackendError
-from facula.distributed._process_group import ProcessGroup, ProcessGroupGloo, new_core
+from facula.distributed._exchange import exchange
+from facula.distributed._process_group import (
+    ProcessGroup,
+    ProcessGroupGloo,
+    ProcessGroupMPI,
+    new_core,
+)
 
 default_pg_timeout = timedelta(minutes=30)
 
@@ -187,6 +194,8 @@ def is_backend_available(backend):
         True
     """
     name = backend.lower()
+    if name == "mpi":
+        return _mpi.is_available()
     return name in ("gloo", "threads", "fake") or name in Backend._plugins
 
 
@@ -236,8 +245,9 @@ def init_process_group(
     """Make the default process group: each of the ranks calls it.
 
     Args:
-        backend (str): "gloo" (the default), "threads" for ranks that are threads of one process,
-            or one that was registered.
+        backend (str): "gloo" (the default), "mpi" under mpirun, which then knows `rank` and
+            `world_size`, "threads" for ranks that are threads of one process, or one that was
+            registered.
         init_method (str): where ranks find each other; default `env://`.
         timeout (timedelta): how long a call waits for other ranks; default 30 minutes.
         world_size (int): the number of ranks; with `env://` WORLD_SIZE.
@@ -266,7 +276,9 @@ def init_process_group(
     get_debug_level()
     backend = Backend(backend or "gloo")
     timeout = timeout or default_pg_timeout
-    if store is not None:
+    if backend == Backend.MPI:
+        rank, world_size = _mpi.world(rank, world_size)
+    elif store is not None:
         if world_size < 1 or not 0 <= rank < world_size:
             raise ValueError(
                 "init_process_group(): expected world_size and a rank below it beside a store; "
@@ -295,6 +307,10 @@ def _seconds(variable, default):
     return seconds
 
 
+def _limits():
+    return _seconds(_HEARTBEAT, 10), _seconds(_LAG, 2)
+
+
 def _make_group(ranks, my_global_rank, name, backend, store, timeout, options, desc):
     """A connected group, noted in _world; NON_GROUP_MEMBER for a rank that is not in it."""
     _world.group_count += 1
@@ -308,14 +324,19 @@ def _make_group(ranks, my_global_rank, name, backend, store, timeout, options, d
     elif of_cpu in ("gloo", "threads"):
         core = _connected_core(store, rank, size, name, timeout, ranks)
         pg = ProcessGroupGloo(rank, size, core, name, str(of_cpu), desc)
+    elif of_cpu == Backend.MPI:
+        core = new_core(_mpi.engine(), rank, size, name, timeout, *_limits())
+        core.connect([str(r).encode() for r in ranks])  # MPI knows processes by global ranks
+        core.start()
+        pg = ProcessGroupMPI(rank, size, core, name, str(of_cpu), desc)
     elif of_cpu == "fake":
         from facula.distributed._fake import FakeProcessGroup
 
         pg = FakeProcessGroup(rank, size, name, desc)
     else:
         raise RuntimeError(
-            f"init_process_group(): expected the backend gloo, threads or fake, which are in this "
-            f"build; got {str(of_cpu)!r}"
+            f"init_process_group(): expected the backend gloo, mpi, threads or fake, which are in "
+            f"this build; got {str(of_cpu)!r}"
         )
     _world.pg_map[pg] = (backend, store)
     _world.pg_names[pg] = name
@@ -351,7 +372,7 @@ def _plugin_group(backend, store, ranks, rank, size, name, timeout, options):
 
 def _connected_core(store, rank, size, name, timeout, ranks):
     """A group of the core: in shared memory if all ranks can, else over Gloo."""
-    limits = _seconds(_HEARTBEAT, 10), _seconds(_LAG, 2)
+    limits = _limits()
     # A name comes again when groups are made anew, with the keys of before still in the store.
     turn = _world.made[name] = _world.made.get(name, 0) + 1
     wanted = os.environ.get(_ENGINE)
@@ -361,13 +382,13 @@ def _connected_core(store, rank, size, name, timeout, ranks):
         except RuntimeError as error:
             raise RuntimeError(f"ranks on several machines need the library of Gloo: {error}")
         key = f"facula/{name}/{turn}/{engine}"
-        addresses = _exchange(store, f"{key}/address", rank, ranks, core.address(), timeout)
+        addresses = exchange(store, f"{key}/address", rank, ranks, core.address(), timeout)
         try:
             connected = core.connect(addresses)
         except RuntimeError:
-            _exchange(store, f"{key}/connected", rank, ranks, b"0", timeout)
+            exchange(store, f"{key}/connected", rank, ranks, b"0", timeout)
             raise
-        answers = _exchange(
+        answers = exchange(
             store, f"{key}/connected", rank, ranks, b"1" if connected else b"0", timeout
         )
         if all(a == b"1" for a in answers):
@@ -375,31 +396,6 @@ def _connected_core(store, rank, size, name, timeout, ranks):
             return core
         core.leave("", False)
     raise DistBackendError(f"group {name!r}: its ranks cannot reach each other")
-
-
-def _exchange(store, key, rank, ranks, value, timeout):
-    """What each rank has put under a key, by rank."""
-    store.set(f"{key}/{rank}", value)
-    found = []
-    for other in range(len(ranks)):
-        try:
-            if other != rank:
-                store.wait([f"{key}/{other}"], timeout)
-            found.append(bytes(store.get(f"{key}/{other}")))
-        except RuntimeError as error:
-            missing = [r for r in range(other, len(ranks)) if not _has(store, f"{key}/{r}")]
-            raise DistBackendError(
-                f"init_process_group(): rank {rank} waited for all {len(ranks)} ranks; missing "
-                f"are {', '.join(map(str, missing)) or other} ({error})"
-            ) from error
-    return found
-
-
-def _has(store, key):
-    try:
-        return store.check([key])
-    except Exception:
-        return False
 
 
 # --- the end

@@ -90,7 +90,12 @@ def is_nccl_available():
     return False
 
 
-is_mpi_available = is_ucc_available = is_xccl_available = is_nccl_available
+is_ucc_available = is_xccl_available = is_nccl_available
+
+
+def is_mpi_available():
+    """Whether the backend "mpi" can be used: where this build found OpenMPI or MPICH."""
+    return is_backend_available("mpi")
 
 
 def is_torchelastic_launched():

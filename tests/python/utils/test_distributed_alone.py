@@ -16,7 +16,6 @@ def test_questions_are_answered():
         ask()
         for ask in (
             dist.is_nccl_available,
-            dist.is_mpi_available,
             dist.is_torchelastic_launched,
             dist.rpc.is_available,
         )
