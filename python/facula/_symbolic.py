@@ -200,3 +200,7 @@ def sym_ite(b, t, f):
             f"{type(f).__name__}"
         )
     return t if b else f
+
+
+for _function in (sym_int, sym_float, sym_max, sym_min, sym_not, sym_sqrt, sym_sum, sym_ite):
+    _function.__module__ = __package__  # where graphs and files name them

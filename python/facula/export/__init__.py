@@ -18,7 +18,9 @@ __all__ = [
     "draft_export",
     "export",
     "export_for_training",
+    "load",
     "register_dataclass",
+    "save",
 ]
 
 _PLACES = {
@@ -30,6 +32,7 @@ _PLACES = {
         "ModuleCallSignature",
         "default_decompositions",
     ),
+    "_archive": ("load", "save"),
     "_export": ("draft_export", "export", "export_for_training", "register_dataclass"),
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}

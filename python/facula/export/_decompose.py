@@ -74,6 +74,7 @@ def _arguments(tracer, placeholders):
     with disable_proxy_modes_tracing():
         for node in placeholders:
             proxy = tracer.create_proxy("placeholder", node.target, (), {}, name=node.name)
+            proxy.node.name = node.name
             proxy.node.meta = dict(node.meta)
             value = node.meta.get("val")
             if isinstance(value, facula.Tensor):

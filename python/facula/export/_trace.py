@@ -293,6 +293,11 @@ def finish_symbols(graph, sizes):
         value = node.meta.get("val")
         if isinstance(value, facula.SymInt) and node.op == "call_function" and not node.users:
             graph.erase_node(node)
+    note_sizes(graph, sizes)
+
+
+def note_sizes(graph, sizes):
+    """Note the tensors' sizes as expressions, for printing."""
     for node in graph.nodes:
         value = node.meta.get("val")
         if isinstance(value, facula.Tensor):
@@ -348,6 +353,7 @@ def _placeholders(tracer, lifted, leaves, argument_names):
         for name, value in zip(names, values, strict=True):
             name = _names.unused(name, taken)
             proxy = tracer.create_proxy("placeholder", name, (), {}, name=name)
+            proxy.node.name = name  # also where Python has a function of this name
             if isinstance(value, facula.Tensor):
                 track_tensor_tree(value, proxy, constant=None, tracer=tracer)
             else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 
 import facula
+from facula.export import _guards
 from facula.export.graph_signature import ConstantArgument, InputKind, OutputKind
 from facula.fx.graph import _PyTreeCodeGen, _PyTreeInfo
 from facula.fx.graph_module import GraphModule, _assign_attr
@@ -175,6 +176,7 @@ def _add_guards(program, graph, root, inputs):
                 program._expressions, program.range_constraints, program._sizes.conditions, names
             )
         )
+    checks += _guards.checks(program)
     root._guards_fn = GuardsFn(checks)
     place = next(n for n in graph.nodes if n.op not in ("placeholder", "get_attr"))
     with graph.inserting_before(place):

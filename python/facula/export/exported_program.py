@@ -103,6 +103,8 @@ class ExportedProgram:
         verifiers=None,
     ):
         self._graph_module = GraphModule(root, graph)
+        for node, given in zip(self._graph_module.graph.nodes, graph.nodes, strict=True):
+            node.name = given.name  # a copy renames arguments that are called as Python's functions
         self._graph_signature = graph_signature
         self._state_dict = state_dict
         self._range_constraints = range_constraints
@@ -111,6 +113,7 @@ class ExportedProgram:
         self._constants = constants or {}
         self._dialect = "TRAINING"
         self._sizes, self._expressions = None, {}  # of the dynamic sizes
+        self._guard_texts = []  # conditions of a file that it was read from
 
     graph_module = property(lambda self: self._graph_module, doc="The graph as a module.")
     graph = property(lambda self: self._graph_module.graph, doc="The graph.")
@@ -233,6 +236,7 @@ class ExportedProgram:
             self.constants if constants is None else constants,
         )
         made._sizes, made._expressions = self._sizes, self._expressions
+        made._guard_texts, made._dialect = self._guard_texts, self._dialect
         return made
 
     def __str__(self):
