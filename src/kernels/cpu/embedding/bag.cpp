@@ -47,6 +47,7 @@ struct Reducer {
   const T* scales;
   BagMode mode;
   int64_t (*sum_rows)(const TableRows<T>&, A*) = FACULA_OF_ISA(sum_rows<T>);
+  int64_t (*max_rows)(const TableRows<T>&, A*, int64_t*) = FACULA_OF_ISA(max_rows<T>);
 
   int64_t start(int64_t bag) const { return bags.starts[static_cast<size_t>(bag)]; }
   int64_t length(int64_t bag) const { return start(bag + 1) - start(bag); }
@@ -58,21 +59,7 @@ struct Reducer {
                     into);
   }
   int64_t most(int64_t bag, const int64_t* numbers, A* into, int64_t* chosen) const {
-    std::fill_n(into, width, A(0));
-    int64_t met = 0;
-    for (int64_t i = 0; i < length(bag); ++i) {
-      const int64_t row = numbers[i];
-      if (row == bags.padding) continue;
-      const T* from = table + row * width;
-      for (int64_t k = 0; k < width; ++k) {
-        const A value = static_cast<A>(from[k]);
-        const bool better = met == 0 || value > into[k];
-        into[k] = better ? value : into[k];
-        chosen[k] = better ? row : chosen[k];
-      }
-      ++met;
-    }
-    return met;
+    return max_rows({table, width, numbers, nullptr, length(bag), bags.padding}, into, chosen);
   }
 
   void run(int64_t begin, int64_t end, const TestedNumbers& numbers, const BagResults& to) const {

@@ -51,7 +51,44 @@ void sum_columns(const TableRows<T>& rows, int64_t first, A* to) {
   }
 }
 
+// Whether a value is taken from the row of this place, in a vector's width: by masks.
+template <class T, class A>
+[[gnu::always_inline]] inline void take_greater(const T* from, int32_t place, int64_t n, A* best,
+                                                int32_t* at) {
+  for (int64_t k = 0; k < n; ++k) {
+    const A value = static_cast<A>(from[k]);
+    const bool better = value > best[k];
+    const int32_t take = -static_cast<int32_t>(better);
+    best[k] = better ? value : best[k];
+    at[k] = (at[k] & ~take) | (place & take);
+  }
+}
+
 }  // namespace
+
+template <class T>
+int64_t max_rows(const TableRows<T>& rows, accumulate_t<T>* to, int64_t* chosen) {
+  constexpr int64_t most = 256;  // columns that are walked at a time
+  int64_t first = 0, met = 0;    // the first row that counts
+  while (first < rows.count && rows.numbers[first] == rows.padding) ++first;
+  if (first == rows.count) {
+    for (int64_t k = 0; k < rows.width; ++k) to[k] = 0;
+    return 0;
+  }
+  for (int64_t i = first; i < rows.count; ++i) met += rows.numbers[i] != rows.padding;
+  for (int64_t begin = 0; begin < rows.width; begin += most) {
+    const int64_t n = rows.width - begin < most ? rows.width - begin : most;
+    int32_t at[most] = {};
+    const T* from = rows.table + rows.numbers[first] * rows.width + begin;
+    for (int64_t k = 0; k < n; ++k) to[begin + k] = static_cast<accumulate_t<T>>(from[k]);
+    for (int64_t i = first + 1; i < rows.count; ++i)
+      if (rows.numbers[i] != rows.padding)
+        take_greater(rows.table + rows.numbers[i] * rows.width + begin,
+                     static_cast<int32_t>(i - first), n, to + begin, at);
+    for (int64_t k = 0; k < n; ++k) chosen[begin + k] = rows.numbers[first + at[k]];
+  }
+  return met;
+}
 
 template <class T>
 int64_t sum_rows(const TableRows<T>& rows, accumulate_t<T>* to) {
@@ -85,6 +122,10 @@ template int64_t sum_rows(const TableRows<float>&, float*);
 template int64_t sum_rows(const TableRows<double>&, double*);
 template int64_t sum_rows(const TableRows<Half>&, float*);
 template int64_t sum_rows(const TableRows<BFloat16>&, float*);
+template int64_t max_rows(const TableRows<float>&, float*, int64_t*);
+template int64_t max_rows(const TableRows<double>&, double*, int64_t*);
+template int64_t max_rows(const TableRows<Half>&, float*, int64_t*);
+template int64_t max_rows(const TableRows<BFloat16>&, float*, int64_t*);
 template void add_row(const float*, float, int64_t, float*);
 template void add_row(const double*, double, int64_t, double*);
 

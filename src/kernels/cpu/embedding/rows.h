@@ -1,4 +1,4 @@
-// Sums of rows of a table, built once per instruction set.
+// Sums and maxima of rows of a table, built once per instruction set.
 #pragma once
 #include <cstdint>
 #include <type_traits>
@@ -26,6 +26,10 @@ FACULA_PER_ISA(
     // to = the sum of the rows, in their order; returns how many were not passed over. T: float,
     // double, Half and BFloat16.
     template <class T> int64_t sum_rows(const TableRows<T>& rows, accumulate_t<T>* to);
+    // to = the greatest of each column over the rows, 0 where there are none; chosen = the row that
+    // has it, the first of equal ones, untouched where there are none. Returns how many were met.
+    template <class T>
+    int64_t max_rows(const TableRows<T>& rows, accumulate_t<T>* to, int64_t* chosen);
     // Whether all numbers lie from 0 to rows - 1.
     bool are_rows(const int64_t* numbers, int64_t n, int64_t rows);
     // to[k] += from[k] * factor.
