@@ -100,6 +100,7 @@ Arena::Arena(const EngineOptions& options)
 }
 
 Arena::~Arena() {
+  forget_arena(this);
   for (const int d : process_descriptors_)
     if (d >= 0) close(d);
   if (memory_) munmap(memory_, bytes_);
@@ -162,6 +163,8 @@ bool Arena::connect(const std::vector<std::string>& addresses) {
     process_descriptors_.push_back(static_cast<int>(d));
   }
   mine().process = getpid();
+  mine().thread = gettid();
+  note_arena(this);
   mine().in_python_ms.store(clock_ms());
   beat();
   mine().state.store(static_cast<uint32_t>(RankState::Present));
@@ -232,6 +235,8 @@ void Arena::look_around(const CallRecord& call, const std::function<std::vector<
   check_ranks(call, missing, awaited);
   const int64_t waited = clock_ms() - patience.since;
   if (waited >= timeout_ms_.load()) fail_late(call, missing);
+  patience.circle.look(gettid(), waited);
+  check_broken();
   if (!patience.told && waited >= options_.lag.count()) {
     patience.told = true;
     tell_of_lag(call, missing, waited);
@@ -286,10 +291,68 @@ void Arena::fail_late(const CallRecord& call, const std::vector<int>& missing) {
               "\n", table()));
 }
 
+CallRecord Arena::last_call(int r) const {
+  const RankBlock& b = block(r);
+  return b.calls[0].sequence > b.calls[1].sequence ? b.calls[0] : b.calls[1];
+}
+
+// A group may be made by one thread and used by another; but not by several, if one is to know
+// which of them will make the next call.
+void Arena::note_thread(int32_t thread) {
+  std::atomic<int32_t>& known = mine().thread;
+  if (known.load(std::memory_order_relaxed) == thread &&
+      has_called_.load(std::memory_order_relaxed))
+    return;
+  const bool first = !has_called_.exchange(true);
+  if (known.load(std::memory_order_relaxed) != thread) known.store(first ? thread : 0);
+}
+
+void Arena::add_waits(std::vector<Wait>& waits) {
+  for (int r = 0; r < size(); ++r) {
+    add_message_wait(r, waits);
+    add_collective_wait(r, waits);
+  }
+}
+
+void Arena::add_message_wait(int r, std::vector<Wait>& waits) {
+  const CallRecord message = block(r).message;
+  const int other = message.root;
+  if (message.call == Call::None || other < 0 || other >= size()) return;
+  const Channel &out = channel(r, other), &back = channel(other, r);
+  const uint64_t moved = out.written + out.read + back.written + back.read;
+  Wait wait;
+  wait.thread = message.thread;
+  wait.awaited = {block(other).thread.load()};
+  wait.stamp = static_cast<uint64_t>(message.started_ms) ^ moved << 20;
+  wait.text = concat("rank ", r, " in group '", options_.group, "' waits in ", text_of(message));
+  wait.group = this;
+  waits.push_back(std::move(wait));
+}
+
+void Arena::add_collective_wait(int r, std::vector<Wait>& waits) {
+  const CallRecord call = last_call(r);
+  if (call.sequence == 0 || call.finished || call.async) return;
+  Wait wait;
+  std::string names;
+  const uint32_t arrived = block(r).arrived.load();
+  for (int other = 0; other < size(); ++other) {
+    if (static_cast<int32_t>(block(other).arrived.load() - arrived) >= 0) continue;
+    wait.awaited.push_back(block(other).thread.load());
+    names += concat(names.empty() ? "" : ", ", other);
+  }
+  if (names.empty()) return;
+  wait.thread = call.thread;
+  wait.stamp = call.sequence;
+  wait.text = concat("rank ", r, " in group '", options_.group, "' waits in ", text_of(call),
+                     " for rank ", names);
+  wait.group = this;
+  waits.push_back(std::move(wait));
+}
+
 std::string Arena::line(int r) const {
   const RankBlock& b = block(r);
   const CallRecord message = b.message;
-  const CallRecord last = b.calls[0].sequence > b.calls[1].sequence ? b.calls[0] : b.calls[1];
+  const CallRecord last = last_call(r);
   const std::string who = concat("rank ", r, ": ");
   const int64_t now = clock_ms(), idle = b.in_python_ms.load(std::memory_order_relaxed);
   switch (static_cast<RankState>(b.state.load())) {

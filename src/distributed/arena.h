@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "distributed/deadlock.h"
 #include "distributed/engine.h"
 
 namespace facula::distributed {
@@ -22,6 +23,7 @@ struct alignas(64) RankBlock {
   std::atomic<int64_t> beat_ms;       // when it last gave a sign of life
   std::atomic<int64_t> in_python_ms;  // since when it has been in no call; 0 while it is in one
   int32_t process;
+  std::atomic<int32_t> thread;     // that makes all calls; 0 if several do
   std::atomic<uint32_t> doorbell;  // futex; rung when something has changed and a thread sleeps
   std::atomic<uint32_t> sleepers;
   // Calls with an even and an odd number: a rank begins a call only when all have read its last but
@@ -83,7 +85,7 @@ class Arena {
   template <class Ready, class Awaited>
   void wait(const CallRecord& call, Ready&& ready, Awaited&& awaited) {
     if (spin(ready)) return;
-    Patience patience{clock_now(), false};
+    Patience patience{clock_now(), false, {}};
     while (!sleep_until_rung(ready)) look_around(call, awaited, patience);
   }
 
@@ -105,11 +107,16 @@ class Arena {
   void abort() { aborted_.store(true, std::memory_order_relaxed); }
   // One line for each rank: what it does.
   std::string table() const;
+  // Notes that a thread of this rank calls.
+  void note_thread(int32_t thread);
+  // Adds what each rank of the group waits for.
+  void add_waits(std::vector<Wait>& waits);
 
  private:
   struct Patience {
     int64_t since;
     bool told;  // that ranks lag
+    CircleWatch circle;
   };
   static int64_t clock_now();
   static int64_t clock_us();
@@ -148,6 +155,9 @@ class Arena {
   void tell_of_lag(const CallRecord& call, const std::vector<int>& missing, int64_t waited) const;
   [[noreturn]] void fail_late(const CallRecord& call, const std::vector<int>& missing);
   std::string line(int rank) const;
+  CallRecord last_call(int rank) const;
+  void add_message_wait(int rank, std::vector<Wait>& waits);
+  void add_collective_wait(int rank, std::vector<Wait>& waits);
   bool map(int descriptor);
   void watch_processes();
   bool has_died(int rank) const;
@@ -165,6 +175,7 @@ class Arena {
   std::atomic<bool> aborted_{false};
   int spins_ = 0;
   int64_t yield_us_ = 0;
+  std::atomic<bool> has_called_{false};
 };
 
 }  // namespace facula::distributed

@@ -47,8 +47,10 @@ struct CallRecord {
   uint8_t ndim = 0;   // of the tensor as the caller has it; sizes hold at most eight of them
   int32_t root = -1;  // or the other rank of a message
   int32_t tag = 0;
-  int16_t finished = 0;  // 1 once the call has returned
-  int16_t detailed = 0;  // 1 if shapes are to be the same, and not only numbers of elements
+  int32_t thread = 0;   // that called
+  int8_t finished = 0;  // 1 once the call has returned
+  int8_t async = 0;     // 1 if the thread did not wait
+  int8_t detailed = 0;  // 1 if shapes are to be the same, and not only numbers of elements
   int64_t sizes[most_sizes] = {};
   char place[most_place] = {};  // file and line of the caller
 };

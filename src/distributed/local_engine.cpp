@@ -46,6 +46,7 @@ class LocalEngine final : public Engine {
 
   void run(Collective& call) override {
     arena_.check_broken();
+    arena_.note_thread(call.record.thread);
     RankBlock& mine = arena_.mine();
     CallRecord& record = mine.calls[call.record.sequence & 1];
     record = call.record;

@@ -1,5 +1,7 @@
 #include "distributed/messages.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "distributed/bytes.h"
@@ -52,6 +54,7 @@ int64_t Messages::bytes_of(const CallRecord& record) {
 
 uint64_t Messages::begin_send(const CallRecord& record, const void* data) {
   arena_.check_broken();
+  arena_.note_thread(record.thread);
   const std::lock_guard lock(mutex_);
   const uint64_t id = next_++;
   messages_[id] = {record, static_cast<const std::byte*>(data), nullptr};
@@ -62,6 +65,7 @@ uint64_t Messages::begin_send(const CallRecord& record, const void* data) {
 
 uint64_t Messages::begin_receive(const CallRecord& record, void* data) {
   arena_.check_broken();
+  arena_.note_thread(record.thread);
   const std::lock_guard lock(mutex_);
   const uint64_t id = next_++;
   messages_[id] = {record, nullptr, static_cast<std::byte*>(data)};
@@ -226,6 +230,7 @@ int Messages::finish(uint64_t message) {
   CallRecord& shown = arena_.mine().message;
   try {
     shown = record;
+    shown.thread = gettid();
     arena_.wait(
         record, [&] { return test(message); },
         [&] { return test(message) ? std::vector<int>{} : awaited(record); });

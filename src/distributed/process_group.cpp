@@ -1,5 +1,7 @@
 #include "distributed/process_group.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "core/fork.h"
@@ -176,6 +178,8 @@ std::shared_ptr<Work> ProcessGroup::run(Collective call, std::vector<Ref<Storage
   check_usable();
   call.record.sequence = ++sequence_;
   call.record.started_ms = clock_ms();
+  call.record.thread = gettid();
+  call.record.async = async;
   if (!async && queue_.empty() && !busy_) {
     busy_ = true;
     lock.unlock();
@@ -203,6 +207,7 @@ std::shared_ptr<Work> ProcessGroup::message(CallRecord record, void* data, Ref<S
     });
   }
   record.started_ms = clock_ms();
+  record.thread = gettid();
   Collective call;
   call.record = record;
   auto work = std::make_shared<Work>(*this, std::move(call), std::vector{std::move(memory)});
