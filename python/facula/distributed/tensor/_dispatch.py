@@ -8,7 +8,6 @@ returns are the parts of the results. The decision is remembered for equal calls
 from __future__ import annotations
 
 import contextlib
-import threading
 
 import facula
 from facula.distributed.tensor import _local
@@ -25,11 +24,11 @@ from facula.distributed.tensor._operators import (
 from facula.distributed.tensor._propagate import Plan, plan_of
 from facula.distributed.tensor._redistribute import redistribute_local_tensor
 from facula.distributed.tensor._rules import on_whole_tensors, rule_of
+from facula.distributed.tensor._settings import settings
 from facula.distributed.tensor.placement_types import Replicate
 
 _plans = {}
 _MOST_PLANS = 10_000
-_settings = threading.local()  # ranks may be threads
 
 
 @contextlib.contextmanager
@@ -45,12 +44,12 @@ def implicit_replication():
         >>> facula.distributed.threads.run(work, 2)
         [tensor([1.]), tensor([2.])]
     """
-    before = getattr(_settings, "replicates", False)
-    _settings.replicates = True
+    before = settings.replicates
+    settings.replicates = True
     try:
         yield
     finally:
-        _settings.replicates = before
+        settings.replicates = before
 
 
 def dispatch(func, args, kwargs):
@@ -103,7 +102,7 @@ def _mesh_of(op, values, slots):
 def _spec_of(op, tensor, mesh):
     if isinstance(tensor, DTensor):
         return tensor._spec
-    if tensor.numel() != 1 and not getattr(_settings, "replicates", False):
+    if tensor.numel() != 1 and not settings.replicates:
         raise RuntimeError(
             f"{op.func}: expected DTensors; got a plain tensor of shape {list(tensor.shape)} "
             "beside them (distribute_tensor or DTensor.from_local makes one of it)"
@@ -128,7 +127,10 @@ def _local_of(tensor):
 
 def _by_plan(op, values, slots, specs, mesh):
     call = _call_of(op, values, slots, specs, mesh)
-    plan = _plan(call)
+    try:
+        plan = _plan(call)
+    except NotImplementedError:  # its result's shape depends on values (a mask as an index)
+        return _on_whole_tensors(op, values, slots, specs, mesh)
     local = _listed(values)
     for slot, spec, target in zip(slots, specs, plan.inputs, strict=True):
         part = _local_of(slot.of(values))
@@ -136,12 +138,22 @@ def _by_plan(op, values, slots, specs, mesh):
             part = redistribute_local_tensor(part, spec, target)
         slot.put(local, part)
     result = _local.run(call, plan, local)
+    if op.written:
+        _write_back(op, values, slots, specs, plan, local)
     return wrapped(op, values, result, plan.outputs)
+
+
+def _write_back(op, values, slots, specs, plan, local):
+    """Give tensors that were written to as wholes their parts."""
+    for slot, spec, target in zip(slots, specs, plan.inputs, strict=True):
+        if slot.name in op.written and spec.placements != target.placements:
+            part = redistribute_local_tensor(slot.of(local), target, spec)
+            _local_of(slot.of(values)).copy_(part)
 
 
 def _plan(call):
     try:
-        key = call.op, call.mesh, frozen(list(call.values.items()))
+        key = call.op, call.mesh, settings.loss_parallel, frozen(list(call.values.items()))
         known = _plans.get(key)
     except TypeError:  # an argument that cannot be hashed
         return plan_of(call, rule_of(call.op))

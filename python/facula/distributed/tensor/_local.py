@@ -5,6 +5,7 @@ from __future__ import annotations
 import facula
 from facula.distributed.tensor._dtensor_spec import DTensorSpec
 from facula.distributed.tensor._redistribute import redistribute_local_tensor
+from facula.distributed.tensor._rules import losses
 from facula.distributed.tensor._utils import (
     compute_local_shape,
     compute_local_shape_and_global_offset,
@@ -88,7 +89,7 @@ def _rows_of_embedding(call, plan, values):
     return call.op(values).masked_fill_(elsewhere.unsqueeze(-1), 0)
 
 
-_special = {"embedding": _rows_of_embedding}
+_special = {"embedding": _rows_of_embedding, **losses.on_parts}
 
 
 # --- random numbers

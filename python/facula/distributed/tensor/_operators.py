@@ -34,7 +34,9 @@ class Operator:
         self.flags = frozenset(facts["flags"])
         self.family = facts["family"]
         self.dims, self.sizes = facts["dims"], facts["sizes"]
-        self.is_view = facts["view"]
+        is_factory = "factory" in self.flags
+        # _unsafe_view returns a view, though its schema does not say so.
+        self.is_view = facts["view"] or (self.family == "sizes" and not is_factory)
         is_variant = self.written and schema_name.endswith("_") and schema_name[:1] != "_"
         self.name = schema_name[:-1] if is_variant else schema_name
 
@@ -173,7 +175,9 @@ def meta_tensor(spec):
 
 
 def meta_of(tensor):
-    """The TensorMeta of a tensor."""
+    """The TensorMeta of a tensor; None of None."""
+    if tensor is None:
+        return None
     return TensorMeta(tensor.shape, tensor.stride(), tensor.dtype)
 
 

@@ -106,6 +106,13 @@ def _alternatives(call, rule, mesh_dim):
     if not call.op.written:
         return found
     kept = [a for a in found if _keeps_written(call, a, mesh_dim)]
+    terms = any(
+        spec.placements[mesh_dim].is_partial()
+        for slot, spec in zip(call.slots, call.specs, strict=True)
+        if slot.name in call.op.written
+    )
+    if not kept and not terms:  # the whole is computed, and each rank takes its part of it
+        return found[:1]
     if not kept:
         raise RuntimeError(
             f"{call.op.func}: expected a tensor to write to that can stay as it lies; "

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 
 from facula.distributed.tensor._propagate import everywhere
-from facula.distributed.tensor._rules import families, layers, products, views
+from facula.distributed.tensor._rules import families, layers, losses, products, views
 
 _of_family = {
     "dims": families.along_dims,
@@ -33,7 +33,7 @@ def on_whole_tensors(call, mesh_dim):
 
 @functools.cache
 def _rule_of_record(op):
-    named = products.rules.get(op.name) or layers.rules.get(op.name)
+    named = products.rules.get(op.name) or layers.rules.get(op.name) or losses.rules.get(op.name)
     if named is not None:
         return named
     if op.is_view:
@@ -42,7 +42,7 @@ def _rule_of_record(op):
         return families.factory
     if op.is_pointwise:
         return families.pointwise
-    if op.family == "reduction" or op.name in families.reductions:
+    if "keepdim" in op.names or op.name in families.reductions:
         return families.reduction
     return _of_family.get(op.family, on_whole_tensors)
 

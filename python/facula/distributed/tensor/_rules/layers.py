@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import facula
 from facula.distributed.tensor._propagate import Alternative, everywhere
-from facula.distributed.tensor._rules.products import by_equation
+from facula.distributed.tensor._rules.products import by_equation, equation_of_broadcast
 from facula.distributed.tensor.placement_types import Partial, Replicate, Shard
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -11,10 +12,8 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 def _equation(call, words, results):
     """An equation for the tensors that a call has: a word for each argument that is there."""
-    there = {slot.name for slot in call.slots}
-    return by_equation(
-        call, ",".join(w for name, w in words.items() if name in there) + "->" + ",".join(results)
-    )
+    there = [words.get(slot.name, "") for slot in call.slots]
+    return by_equation(call, ",".join(there) + "->" + ",".join(results))
 
 
 # --- normalization
@@ -56,26 +55,26 @@ def layer_norm_backward(call, mesh_dim):
 
 
 def attention(call, mesh_dim):
-    """Samples and heads may be cut; results beside the values begin with samples and heads."""
+    """Samples and heads may be cut, and the queries of attention that sees all keys."""
+    sees_all = not call["is_causal"]
+    query = "s" if sees_all else "S"
     words = {
-        "query": "bhST",
+        "query": f"bh{query}T",
         "key": "bhUT",
         "value": "bhUV",
-        "out": "bhSV",
-        "grad_out": "bhSV",
-        "logsumexp": "bhS",
-        "attn_mask": "",
-        "attn_bias": "",
+        "out": f"bh{query}V",
+        "grad_out": f"bh{query}V",
+        "logsumexp": f"bh{query}",
     }
-    mask = call.get("attn_mask") if "attn_mask" in call.values else call.get("attn_bias")
+    mask = call.get("attn_mask")
     if mask is not None:
-        word = "".join(
-            c if n > 1 else "_" for c, n in zip("bhSU"[-mask.ndim :], mask.shape, strict=True)
+        own = f"bh{query}U"[4 - mask.ndim :]
+        words["attn_mask"] = "".join(
+            c if n > 1 else "_" for c, n in zip(own, mask.shape, strict=True)
         )
-        words["attn_mask"] = words["attn_bias"] = word
-    there = {slot.name: words[slot.name] for slot in call.slots}
-    results = ["bh" + "X" * (len(m.shape) - 2) if m is not None else "" for m in call.outputs]
-    return by_equation(call, ",".join(there.values()) + "->" + ",".join(results))
+    forward = [words["out"], words["logsumexp"]]
+    backward = [words["query"], words["key"], words["value"]]
+    return _equation(call, words, forward if "grad_out" not in call.values else backward)
 
 
 # --- embedding
@@ -103,19 +102,58 @@ def index_select(call, mesh_dim):
     return by_equation(call, f"{source},z->{letters[:dim]}z{letters[dim + 1 :]}", [{0}])
 
 
-# --- losses
+def _words_of_index(call):
+    """Words of an indexed tensor, of its indices, and of what they find."""
+    source, indices = call["self"], list(call["indices"])
+    letters = list(_LETTERS[: source.ndim])
+    taken = [d for d, i in enumerate(indices) if i is not None]
+    if any(indices[d].tensor_meta.dtype in (facula.bool, facula.uint8) for d in taken):
+        return None  # a mask finds as many as its values say
+    shape = facula.broadcast_shapes(*(indices[d].shape for d in taken))
+    new = _LETTERS[source.ndim : source.ndim + len(shape)]
+    kept = [c for d, c in enumerate(letters) if d not in taken]
+    adjacent = taken == list(range(taken[0], taken[0] + len(taken)))
+    at = taken[0] if adjacent else 0
+    words = ["".join(c.upper() if d in taken else c for d, c in enumerate(letters))]
+    words += [equation_of_broadcast(indices[d].shape, new, shape) for d in taken]
+    return words, "".join(kept[:at]) + new + "".join(kept[at:])
 
 
-def nll_loss(call, mesh_dim):
-    """Samples may be cut if their losses are not added, or all are of equal weight."""
-    if call.first.ndim == 1:
+def index(call, mesh_dim):
+    """Dimensions that are not indexed may be cut, and the indices, which lie behind each other."""
+    words = _words_of_index(call)
+    if words is None:
         return [everywhere(call)]
-    by_sample = (Shard(0),) * 2
-    weight = (Replicate(),) if call.place_of("weight") is not None else ()
-    reduced = {0: Shard(0), 2: Partial()}.get(call["reduction"])
-    if reduced is None:  # a mean divides by a number that parts do not know
+    return by_equation(call, ",".join(words[0]) + "->" + words[1], [{0}])
+
+
+def index_put(call, mesh_dim):
+    """Dimensions that are not indexed may be cut."""
+    words = _words_of_index(call)
+    if words is None:
         return [everywhere(call)]
-    return [everywhere(call), Alternative((reduced, Partial()), by_sample + weight)]
+    (source, *indices), result = words
+    sizes = dict(zip(source, call["self"].shape, strict=True))
+    own = result[len(result) - call["values"].ndim :]
+    values = "".join(
+        c if sizes.get(c) == n else "_" for c, n in zip(own, call["values"].shape, strict=True)
+    )
+    return by_equation(
+        call, ",".join([source, *("_" * len(i) for i in indices), values]) + "->" + source
+    )
+
+
+def repeat(call, mesh_dim):
+    """Dimensions that are not repeated may be cut."""
+    times = list(call["repeats"])
+    new = len(times) - call.first.ndim
+    free = [d for d in range(call.first.ndim) if times[new + d] == 1]
+    cuts = [Alternative((Shard(new + d),), (Shard(d),)) for d in free]
+    return [
+        everywhere(call),
+        *cuts,
+        *(everywhere(call, Partial(k)) for k in Partial.ALL_REDUCE_OPS),
+    ]
 
 
 # --- convolution
@@ -148,7 +186,9 @@ rules = {
     "embedding": embedding,
     "embedding_dense_backward": embedding_backward,
     "index_select": index_select,
-    "nll_loss_forward": nll_loss,
+    "index": index,
+    "index_put": index_put,
+    "repeat": repeat,
     "convolution": convolution,
     "convolution_backward": convolution_backward,
 }

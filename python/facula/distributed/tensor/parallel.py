@@ -1,5 +1,0 @@
-"""Tensors spread over processes: names that packages import; what they do is to come."""
-
-from facula.distributed._planned import planned
-
-planned(globals(), "ColwiseParallel RowwiseParallel parallelize_module")

@@ -1,0 +1,35 @@
+"""The examples in the docstrings of DTensors and meshes give what they say."""
+
+import doctest
+from importlib import import_module
+
+import facula
+import pytest
+from facula.distributed import tensor
+from facula.distributed.tensor import parallel
+
+MODULES = [
+    "device_mesh",
+    "tensor._api",
+    "tensor._dispatch",
+    "tensor._dtensor_spec",
+    "tensor",
+    "tensor._redistribute",
+    "tensor._utils",
+    "tensor.parallel.api",
+    "tensor.parallel.loss",
+    "tensor.placement_types",
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_give_what_they_say(name):
+    module = import_module(f"facula.distributed.{name}")
+    names = {"facula": facula}
+    for space in (tensor, parallel):
+        names |= {n: getattr(space, n) for n in space.__all__}
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    for test in doctest.DocTestFinder().find(module, extraglobs=names):
+        runner.run(test)
+    assert runner.tries > 0, f"{name} has no example"
+    assert runner.failures == 0
