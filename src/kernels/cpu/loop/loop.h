@@ -35,7 +35,7 @@ class LoopPlan {
   void run_serially(RowFn row, const void* context);
 
   // The same for rows that compute elements of operand 0 one by one from those of the others:
-  // short rows are put together.
+  // short rows are put together, and operands that lie across are transposed block by block.
   void run_elementwise(RowFn row, const void* context, int64_t grain = task_elements);
 
   int64_t numel() const;
@@ -55,6 +55,9 @@ class LoopPlan {
   void run_range(RowFn row, const void* context, int64_t first_row, int64_t last_row) const;
   bool tiles_pay() const;
   void run_tiles(RowFn row, const void* context, int64_t grain) const;
+  int crossed_dim() const;
+  void run_crossed(RowFn row, const void* context, int64_t grain) const;
+  void run_block(RowFn row, const void* context, int dim, char* const* at, int64_t rows) const;
   int operands_ = 0;
   size_t itemsizes_[most_operands] = {};  // 0: a constant
   IntVec sizes_;                          // outermost first

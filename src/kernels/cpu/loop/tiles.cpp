@@ -153,6 +153,7 @@ void LoopPlan::run_tiles(RowFn row, const void* context, int64_t grain) const {
 
 void LoopPlan::run_elementwise(RowFn row, const void* context, int64_t grain) {
   if (numel() != 0 && tiles_pay()) return run_tiles(row, context, grain);
+  if (numel() != 0 && crossed_dim() >= 0) return run_crossed(row, context, grain);
   run(row, context, grain);
 }
 
