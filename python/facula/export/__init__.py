@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import sys
+import types
 
 __all__ = [
     "AdditionalInputs",
@@ -10,6 +12,7 @@ __all__ = [
     "ExportBackwardSignature",
     "ExportGraphSignature",
     "ExportedProgram",
+    "FlatArgsAdapter",
     "ModuleCallEntry",
     "ModuleCallSignature",
     "ShapesCollection",
@@ -21,10 +24,12 @@ __all__ = [
     "load",
     "register_dataclass",
     "save",
+    "unflatten",
 ]
 
 _PLACES = {
     "dynamic_shapes": ("AdditionalInputs", "Dim", "ShapesCollection", "dims"),
+    "unflatten": ("FlatArgsAdapter", "InterpreterModule", "UnflattenedModule", "unflatten"),
     "graph_signature": ("ExportBackwardSignature", "ExportGraphSignature"),
     "exported_program": (
         "ExportedProgram",
@@ -50,3 +55,14 @@ def __getattr__(name):
 
 def __dir__():
     return sorted({*globals(), *__all__})
+
+
+class _Package(types.ModuleType):
+    """Keeps `unflatten` the function where the module of this name is imported."""
+
+    def __setattr__(self, name, value):
+        is_module = name == "unflatten" and isinstance(value, types.ModuleType)
+        super().__setattr__(name, value.unflatten if is_module else value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -57,7 +57,7 @@ def decomposed(program, table):
     outputs += [_node_of(tracer, value) for value in results]
     output = tracer.graph.output(tuple(outputs))
     _remove_passing(tracer.graph)
-    _remove_unused(tracer.graph)
+    remove_unused(tracer.graph)
     for change, node in zip(changes, output.args[0], strict=False):
         change.arg.name = node.name
     results = output.args[0][len(changes) :]
@@ -190,7 +190,8 @@ def _is_same_kind(a, b):
     )
 
 
-def _remove_unused(graph):
+def remove_unused(graph):
+    """Take out what nothing uses and what has no effect."""
     from facula._functorch._aot_autograd.program import has_effect
 
     graph.eliminate_dead_code(has_effect)

@@ -227,7 +227,7 @@ class ExportedProgram:
         """Another program with this graph and signature; the rest is shared."""
         made = ExportedProgram(
             graph_module,
-            copy.deepcopy(graph_module.graph),
+            graph_module.graph,
             graph_signature,
             self.state_dict if state_dict is None else state_dict,
             dict(self.range_constraints),
