@@ -151,6 +151,11 @@ def _write_back(op, values, slots, specs, plan, local):
             _local_of(slot.of(values)).copy_(part)
 
 
+def forget_plans():
+    """Decide anew for all calls: a rule has changed."""
+    _plans.clear()
+
+
 def _plan(call):
     try:
         key = call.op, call.mesh, settings.loss_parallel, frozen(list(call.values.items()))

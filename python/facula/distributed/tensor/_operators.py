@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 
 import facula
 from facula.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
+from facula.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 
 def _properties_of(func):
@@ -165,7 +167,21 @@ class Call:
             values["pin_memory"] = None
         if "generator" in values:
             values["generator"] = None
-        return self.op(values)
+        with _without_modes():
+            return self.op(values)
+
+
+@contextlib.contextmanager
+def _without_modes():
+    """Hide what runs without data from modes: it is no part of the program."""
+    modes = _get_current_dispatch_mode_stack()
+    for _ in modes:
+        facula._C._pop_dispatch_mode()
+    try:
+        yield
+    finally:
+        for mode in modes:
+            facula._C._push_dispatch_mode(mode)
 
 
 def meta_tensor(spec):

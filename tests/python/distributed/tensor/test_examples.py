@@ -6,10 +6,15 @@ from importlib import import_module
 import facula
 import pytest
 from facula.distributed import tensor
-from facula.distributed.tensor import parallel
+from facula.distributed.tensor import experimental, parallel
 
 MODULES = [
     "device_mesh",
+    "tensor.debug._comm_mode",
+    "tensor.debug._visualize_sharding",
+    "tensor.experimental._attention",
+    "tensor.experimental._func_map",
+    "tensor.experimental._register_sharding",
     "tensor._api",
     "tensor._dispatch",
     "tensor._dtensor_spec",
@@ -26,7 +31,7 @@ MODULES = [
 def test_examples_give_what_they_say(name):
     module = import_module(f"facula.distributed.{name}")
     names = {"facula": facula}
-    for space in (tensor, parallel):
+    for space in (tensor, parallel, experimental):
         names |= {n: getattr(space, n) for n in space.__all__}
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     for test in doctest.DocTestFinder().find(module, extraglobs=names):

@@ -1,5 +1,10 @@
-"""Tensors spread over processes: names that packages import; what they do is to come."""
+"""Further uses of DTensors: functions on parts, rules of a program's own, context parallelism."""
 
-from facula.distributed._planned import planned
+from __future__ import annotations
 
-planned(globals(), "context_parallel")
+from facula.distributed.tensor._dispatch import implicit_replication
+from facula.distributed.tensor.experimental._attention import context_parallel
+from facula.distributed.tensor.experimental._func_map import local_map
+from facula.distributed.tensor.experimental._register_sharding import register_sharding
+
+__all__ = ["context_parallel", "implicit_replication", "local_map", "register_sharding"]
