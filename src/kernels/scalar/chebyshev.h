@@ -2,6 +2,7 @@
 // 1955).
 #pragma once
 #include "kernels/scalar/config.h"
+#include "kernels/scalar/numeric.h"
 #include "kernels/scalar/series.h"
 
 namespace facula::scalar::math {
@@ -24,6 +25,52 @@ FACULA_SCALAR double chebyshev(const double (&series)[count], double x, double l
   static_assert(terms <= count);
   const double twice = (4.0 * x - 2.0 * (low + high)) / (high - low);
   return clenshaw<(terms ? terms : count) - 1>(series, twice, 0.0, 0.0);
+}
+
+// The first terms of a series as a polynomial in u from -1 to 1, whose sum takes half the
+// operations. Its coefficients grow by 1 + sqrt(2) a term: it is for series that fall faster, as
+// those of smooth functions do, or for results in float.
+template <int terms>
+struct Powers {
+  double of[terms] = {};
+};
+template <int terms, int count>
+constexpr Powers<terms> powers_of(const double (&series)[count]) {
+  static_assert(terms >= 2 && terms <= count);
+  // In more digits, which the compiler has at no cost. The last two are Chebyshev polynomials.
+  long double sum[terms] = {}, before[terms] = {1}, now[terms] = {0, 1};
+  sum[0] = series[0];
+  sum[1] = series[1];
+  for (int n = 2; n < terms; ++n) {
+    for (int k = n; k >= 0; --k) {
+      const long double next = (k > 0 ? 2 * now[k - 1] : 0) - before[k];
+      before[k] = now[k];
+      sum[k] += series[n] * next;
+      now[k] = next;
+    }
+  }
+  Powers<terms> rounded;
+  for (int k = 0; k < terms; ++k) rounded.of[k] = static_cast<double>(sum[k]);
+  return rounded;
+}
+// Every second power from the k-th on, as a polynomial in the square.
+template <const auto& powers, int terms, int k>
+FACULA_SCALAR double every_second(double square) {
+  if constexpr (k + 2 >= terms)
+    return powers.of[k];
+  else
+    return multiply_add(square, every_second<powers, terms, k + 2>(square), powers.of[k]);
+}
+template <const auto& series, int terms>
+constexpr Powers<terms> short_series = powers_of<terms>(series);
+
+// As chebyshev().
+template <const auto& series, int terms>
+FACULA_SCALAR double chebyshev_by_powers(double x, double low, double high) {
+  const double u = (x - 0.5 * (low + high)) * (2.0 / (high - low)), square = u * u;
+  constexpr const Powers<terms>& powers = short_series<series, terms>;
+  return multiply_add(u, every_second<powers, terms, 1>(square),
+                      every_second<powers, terms, 0>(square));
 }
 
 }  // namespace detail

@@ -82,6 +82,14 @@ FACULA_SCALAR double erfc_tail(double x) {
   return scale_bits(product.hi + (product.lo + (e.lo * g.hi + e.hi * g.lo)), p.bits);
 }
 
+// erfc for a float result.
+FACULA_SCALAR double erfc_short(double x) {
+  const double a = abs(x), safe = a < 0.5 ? 0.5 : a, bounded = safe > 10.3 ? 10.3 : safe;
+  const double tail = exp_short(-bounded * bounded) * erfcx_short(bounded);
+  const double mirrored = x < 0.0 ? 2.0 - tail : tail;
+  return a < 0.5 ? 1.0 - erf_short(x) : mirrored;
+}
+
 }  // namespace detail
 
 template <class T>
@@ -120,13 +128,10 @@ FACULA_SCALAR T normal_below(T x) {
 
 template <class T>
 FACULA_SCALAR T erfc(T x) {
-  const double a = abs(static_cast<double>(x)), safe = a < 0.5 ? 0.5 : a;
   if constexpr (std::is_same_v<T, float>) {
-    const double bounded = safe > 10.3 ? 10.3 : safe;
-    const double tail = detail::exp_short(-bounded * bounded) * detail::erfcx_short(bounded);
-    const double mirrored = x < 0.0f ? 2.0 - tail : tail;
-    return static_cast<float>(a < 0.5 ? 1.0 - detail::erf_short(x) : mirrored);
+    return static_cast<float>(detail::erfc_short(x));
   } else {
+    const double a = abs(x), safe = a < 0.5 ? 0.5 : a;
     const double tail = detail::erfc_tail(safe);
     const double mirrored = x < 0.0 ? 2.0 - tail : tail;
     const auto less = detail::fast_two_sum(1.0, -(a < 0.5 ? x : 0.5));

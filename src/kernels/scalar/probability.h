@@ -1,8 +1,9 @@
 // Functions around the normal distribution and entropy: erfcx, erfinv, ndtr, ndtri, log_ndtr, entr,
-// xlogy, xlog1py, logit. Bounds (units in the last place) for double: erfinv and ndtri 3,
+// xlogy, xlog1py, logit. Bounds (units in the last place) for double: erfinv 3, ndtri 5,
 // erfcx 1.5, entr and xlogy 1.5 (for float too), ndtr 25 down to -5; other float results are
 // rounded nearly right.
 #pragma once
+#include <iterator>
 #include <type_traits>
 
 #include "kernels/scalar/chebyshev.h"
@@ -13,6 +14,12 @@ inline namespace FACULA_ISA {
 namespace detail {
 
 constexpr double root_half = 0.7071067811865476, root_pi = 1.772453850905516;
+
+// e^(x^2) erfc(x) of a large x by its asymptotic series; half = 1 / (2 x^2).
+FACULA_SCALAR double erfcx_far(double x, double half) {
+  return (1.0 - half * (1.0 - 3.0 * half * (1.0 - 5.0 * half * (1.0 - 7.0 * half)))) /
+         (x * root_pi);
+}
 
 FACULA_SCALAR_SLOW double erfcx_value(double x) {
   if (is_nan(x)) return x;
@@ -27,25 +34,34 @@ FACULA_SCALAR_SLOW double erfcx_value(double x) {
     const auto y = erfcx_middle(x);
     return y.hi + y.lo;
   }
-  if (x > 1e8) return 1.0 / (x * root_pi);
-  const double z = 0.5 / square;
-  return (1.0 - z * (1.0 - 3.0 * z * (1.0 - 5.0 * z * (1.0 - 7.0 * z)))) / (x * root_pi);
+  return erfcx_far(x, 0.5 / square);
 }
 
 // |erfinv(x)| where w = -log(1 - x^2) is at least 5 (M. Giles, "Approximating the erfinv function",
 // 2012); a float needs the first terms only.
 template <class T>
 FACULA_SCALAR double erfinv_tail(double w) {
-  return chebyshev<std::is_same_v<T, float> ? 14 : 0>(series::erfinv_tail, sqrt(w), 2.2, 6.1);
+  constexpr int terms = std::is_same_v<T, float> ? 14 : std::size(series::erfinv_tail);
+  return chebyshev_by_powers<series::erfinv_tail, terms>(sqrt(w), 2.2, 6.1);
 }
 template <class T>
 FACULA_SCALAR double erfinv_center(double x, double w) {
-  return x * chebyshev<std::is_same_v<T, float> ? 12 : 0>(series::erfinv_center, w, 0.0, 5.0);
+  constexpr int terms = std::is_same_v<T, float> ? 12 : std::size(series::erfinv_center);
+  return x * chebyshev_by_powers<series::erfinv_center, terms>(w, 0.0, 5.0);
+}
+
+// A logarithm in double, as good as a result of this type needs.
+template <class T>
+FACULA_SCALAR double log_for(double x) {
+  if constexpr (std::is_same_v<T, float>)
+    return log_special(x, log_short(x));
+  else
+    return log(x);
 }
 
 template <class T>
 FACULA_SCALAR double erfinv_value(double x) {
-  const double w = -log((1.0 - x) * (1.0 + x));
+  const double w = -log_for<T>((1.0 - x) * (1.0 + x));
   const double center = erfinv_center<T>(x, w), near = erfinv_tail<T>(w);
   const double tail = w == infinity<double> ? w : near;
   return w < 5.0 ? center : copysign(tail, x);
@@ -54,18 +70,42 @@ FACULA_SCALAR double erfinv_value(double x) {
 // sqrt(2) erfinv(2 p - 1), with 1 - x^2 as 4 p (1 - p): a tiny p loses nothing.
 template <class T>
 FACULA_SCALAR double ndtri_value(double p) {
-  constexpr int terms = std::is_same_v<T, float> ? 20 : 0;
-  const double x = 2.0 * p - 1.0, w = -log(4.0 * p * (1.0 - p));
+  constexpr int terms = std::is_same_v<T, float> ? 20 : std::size(series::erfinv_far);
+  const double x = 2.0 * p - 1.0, w = -log_for<T>(4.0 * p * (1.0 - p));
   // All of them are computed and one is taken: loops become vectors.
   const double center = erfinv_center<T>(x, w), near = erfinv_tail<T>(w),
-               far = chebyshev<terms>(series::erfinv_far, sqrt(w), 6.1, 27.4);
+               far = chebyshev_by_powers<series::erfinv_far, terms>(sqrt(w), 6.1, 27.4);
   const double tail = w < 37.21 ? near : (w == infinity<double> ? w : far);
   return (w < 5.0 ? center : copysign(tail, x)) / root_half;
 }
 
-FACULA_SCALAR_SLOW double log_ndtr_value(double x) {
-  const double t = x * root_half;
-  return x < -1.0 ? log(0.5 * erfcx_value(-t)) - t * t : log1p(-0.5 * erfc(t));
+// erfc, and e^(x^2) erfc(x) from 0.5 to `erfcx_end`, as good as a result of this type needs.
+template <class T>
+FACULA_SCALAR double erfc_for(double x) {
+  if constexpr (std::is_same_v<T, float>)
+    return erfc_short(x);
+  else
+    return erfc(x);
+}
+template <class T>
+constexpr double erfcx_end = std::is_same_v<T, float> ? 10.3 : 28.0;
+template <class T>
+FACULA_SCALAR double erfcx_for(double x) {
+  if constexpr (std::is_same_v<T, float>) return erfcx_short(x);
+  const auto y = erfcx_middle(x);
+  return y.hi + y.lo;
+}
+// Below -1 log(erfcx(-t) / 2) - t^2, above it log(1 - erfc(t) / 2), t = x / sqrt(2): both
+// arguments are computed and one logarithm is taken, so that loops become vectors.
+template <class T>
+FACULA_SCALAR double log_ndtr_value(double x) {
+  const double t = x * root_half, a = -t, square = t * t, below = 0.5 * erfc_for<T>(t);
+  const double least = a > 0.5 ? a : 0.5, bounded = least < erfcx_end<T> ? least : erfcx_end<T>;
+  const double near = erfcx_for<T>(bounded), far = erfcx_far(a, 0.5 / square);
+  const bool low = x < -1.0;
+  const double u = low ? 0.5 * (a > erfcx_end<T> ? far : near) : 1.0 - below;
+  const double l = log_for<T>(u), high = u == 1.0 ? -below : l - (below + (u - 1.0)) / u;
+  return is_nan(x) ? x : (low ? l - square : high);
 }
 
 }  // namespace detail
@@ -80,7 +120,7 @@ FACULA_SCALAR T erfinv(T x) {
 }
 template <class T>
 FACULA_SCALAR T ndtr(T x) {
-  return static_cast<T>(0.5 * erfc(-static_cast<double>(x) * detail::root_half));
+  return static_cast<T>(0.5 * detail::erfc_for<T>(-static_cast<double>(x) * detail::root_half));
 }
 template <class T>
 FACULA_SCALAR T ndtri(T p) {
@@ -88,7 +128,7 @@ FACULA_SCALAR T ndtri(T p) {
 }
 template <class T>
 FACULA_SCALAR T log_ndtr(T x) {
-  return static_cast<T>(detail::log_ndtr_value(x));
+  return static_cast<T>(detail::log_ndtr_value<T>(x));
 }
 // -x log(x), -infinity for negative x.
 template <class T>
