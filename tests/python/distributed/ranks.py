@@ -54,15 +54,16 @@ class Ranks:
         size (int): the number of ranks.
         folder (path): for their store.
         init (bool): whether to make the default group first.
+        prefix (callable): gives the command before that of a rank, as a list.
     """
 
-    def __init__(self, program, size, folder, init=True, **environment):
+    def __init__(self, program, size, folder, init=True, prefix=lambda r: [], **environment):
         self.folder = str(folder)
         text = _START + (_INIT if init else "") + textwrap.dedent(program)
         env = {**os.environ, "FACULA_DISTRIBUTED_HEARTBEAT": "1.5", **environment}
         self.processes = [
             subprocess.Popen(
-                [sys.executable, "-c", text, str(r), str(size), self.folder],
+                [*prefix(r), sys.executable, "-c", text, str(r), str(size), self.folder],
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
