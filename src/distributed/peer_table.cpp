@@ -37,6 +37,8 @@ void PeerTable::heard(int rank, const NewsMessage& news) {
   Peer& p = peers_[static_cast<size_t>(rank)];
   p.heard_ms = clock_ms();
   p.call = news.call;
+  p.message = news.message;
+  p.can_wait = news.can_wait != 0;
   if (news.kind == News::Broken && error_.empty()) error_ = text;
   if (news.kind == News::Left || news.kind == News::Failed) p.left = true;
   if (news.kind == News::Failed) p.error = text;
@@ -66,12 +68,41 @@ void PeerTable::end() {
   now_.finished = 1;
 }
 
+void PeerTable::wait_for(const CallRecord& message) {
+  const std::lock_guard lock(mutex_);
+  message_ = message;
+}
+
+void PeerTable::note_thread(int32_t thread) {
+  const std::lock_guard lock(mutex_);
+  if (thread_ == 0) thread_ = thread;
+  if (thread_ != thread) one_thread_ = false;
+}
+
+void PeerTable::begin_send() {
+  const std::lock_guard lock(mutex_);
+  ++sends_;
+}
+
+void PeerTable::end_send() {
+  const std::lock_guard lock(mutex_);
+  --sends_;
+}
+
+std::chrono::milliseconds PeerTable::between_news() const {
+  const int64_t usual = std::clamp<int64_t>(options_.heartbeat.count() / 5, 50, 400);
+  const int64_t most = std::max<int64_t>(usual, options_.heartbeat.count() / 4);
+  return std::chrono::milliseconds(std::min(most, usual * std::max(1, options_.size / 32)));
+}
+
 NewsMessage PeerTable::news(News kind, const std::string& text) {
   NewsMessage message;
   message.kind = kind;
   std::memcpy(message.text, text.data(), std::min(text.size(), sizeof message.text));
   const std::lock_guard lock(mutex_);
   message.call = now_;
+  message.message = message_;
+  message.can_wait = can_wait();
   return message;
 }
 
@@ -98,6 +129,8 @@ void PeerTable::fail(const std::string& text) {
 void PeerTable::look_around(const CallRecord& call, int awaited, Patience& patience) {
   check_usable();
   check_peers(call, awaited);
+  const std::string circle = circle_with(awaited, call, patience);
+  if (!circle.empty()) fail(circle);
   const int64_t waited = clock_ms() - patience.since;
   if (waited >= timeout_ms_.load())
     fail(concat("group '", options_.group, "': rank ", options_.rank, " timed out after ",
@@ -147,6 +180,37 @@ std::string PeerTable::why_lost(int r, int awaited) {
   const int64_t silence = clock_ms() - p.heard_ms;
   if (silence <= options_.heartbeat.count()) return {};
   return concat(" is lost: it has given no sign of life for ", seconds(silence));
+}
+
+const CallRecord* PeerTable::waits_for_us(const Peer& peer, const CallRecord& mine) const {
+  const bool message = mine.call == Call::Send || mine.call == Call::Receive;
+  if (peer.message.call != Call::None)
+    // A message between the two may be under way.
+    return peer.message.root == options_.rank && (!message || peer.message.call == mine.call)
+               ? &peer.message
+               : nullptr;
+  const bool missed = message && peer.call.sequence > now_.sequence && !peer.call.finished &&
+                      !peer.call.async && (now_.sequence == 0 || now_.finished);
+  return missed ? &peer.call : nullptr;
+}
+
+// Two ranks that wait for each other, and of which the other has said so for a second: neither will
+// ever come. Ranks that may yet do something in another thread are left alone.
+std::string PeerTable::circle_with(int r, const CallRecord& mine, Patience& patience) {
+  if (r < 0 || r == options_.rank || mine.async) return {};
+  const std::lock_guard lock(mutex_);
+  const Peer& peer = peers_[static_cast<size_t>(r)];
+  const CallRecord* other = can_wait() && peer.can_wait ? waits_for_us(peer, mine) : nullptr;
+  const uint64_t stamp =
+      other == nullptr ? 0 : static_cast<uint64_t>(other->started_ms) * 31 + other->sequence + 1;
+  if (stamp != patience.circle) {
+    patience.circle = stamp;
+    patience.circle_since = peer.heard_ms;
+  }
+  if (stamp == 0 || peer.heard_ms - patience.circle_since < 1000) return {};
+  return concat("group '", options_.group, "': ranks wait for each other:\n  rank ", options_.rank,
+                " waits in ", text_of(mine), " for rank ", r, "\n  rank ", r, " waits in ",
+                text_of(*other));
 }
 
 void PeerTable::fail_connection(const CallRecord& call, int rank, const std::string& why) {

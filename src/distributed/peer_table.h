@@ -18,7 +18,9 @@ enum class News : uint32_t { Alive, Left, Failed, Broken };
 // What ranks tell of themselves, now and then and when they end.
 struct NewsMessage {
   News kind = News::Alive;
-  CallRecord call;  // the last collective of the rank
+  CallRecord call;        // the last collective of the rank
+  CallRecord message;     // the message that it waits for, or Call::None
+  uint32_t can_wait = 1;  // see PeerTable::can_wait()
   char text[3072] = {};
 };
 
@@ -36,9 +38,17 @@ class PeerTable {
   void lost(int rank, const std::string& why);
   bool has_ended(int rank);  // it has left, or its connection has
 
+  // How often the others are to hear of this rank.
+  std::chrono::milliseconds between_news() const;
+
   // The collective that this rank is in, for the others.
   void begin(const CallRecord& call);
   void end();
+  // The message that it waits for; Call::None ends that.
+  void wait_for(const CallRecord& message);
+  void note_thread(int32_t thread);
+  void begin_send();
+  void end_send();
   NewsMessage news(News kind, const std::string& text = {});
 
   // Throws the error that has broken the group, if there is one.
@@ -52,6 +62,8 @@ class PeerTable {
     Patience();
     int64_t since;
     bool told = false;
+    uint64_t circle = 0;  // what a circle looked like, and since when
+    int64_t circle_since = 0;
   };
   // Called several times a second by whoever waits for rank `awaited` (-1: any): throws when the
   // rank cannot come any more, the timeout has passed, or the user interrupts.
@@ -67,8 +79,15 @@ class PeerTable {
     int64_t heard_ms = 0, ended_ms = 0;
     bool left = false, ended = false;
     std::string error;  // the traceback that it ended with, or why the connection ended
-    CallRecord call;
+    CallRecord call, message;
+    bool can_wait = true;
   };
+  // Whether this rank does nothing else while a call waits: all its calls come from one thread, and
+  // no message of it is under way.
+  bool can_wait() const { return one_thread_ && sends_ == 0; }
+  // What a rank does that waits for this one while this one waits for it; null if it does not.
+  const CallRecord* waits_for_us(const Peer& peer, const CallRecord& mine) const;
+  std::string circle_with(int rank, const CallRecord& mine, Patience& patience);
   std::string why_lost(int rank, int awaited);
   std::string line(int rank) const;
 
@@ -77,7 +96,10 @@ class PeerTable {
   std::atomic<int64_t> timeout_ms_;
   std::mutex mutex_;
   std::vector<Peer> peers_;  // by rank
-  CallRecord now_;
+  CallRecord now_, message_;
+  int32_t thread_ = 0;  // that makes all calls, 0 before the first
+  bool one_thread_ = true;
+  int sends_ = 0;
   std::string error_;
 };
 

@@ -6,8 +6,10 @@ import time
 import facula
 import facula.distributed as dist
 import pytest
+from facula._C import _distributed
 from facula.distributed import threads
 from ranks import outputs
+from test_faults import ENGINES
 
 
 def receive_and_reduce(rank, groups):
@@ -82,7 +84,26 @@ def test_circles_of_processes_are_seen(tmp_path):
         assert "ranks wait for each other" in text and text.count(" waits in all_reduce") == 2
 
 
-def test_late_ranks_are_no_circle():
+@pytest.mark.skipif(bool(_distributed.why_not("gloo")), reason="no engine over Gloo")
+def test_circles_over_gloo_are_seen(monkeypatch):
+    monkeypatch.setenv("FACULA_DISTRIBUTED_ENGINE", "gloo")
+    found = []
+
+    def work(rank):
+        dist.barrier()
+        began = time.monotonic()
+        with pytest.raises(dist.DistBackendError, match="ranks wait for each other") as error:
+            receive_and_reduce(rank, None)
+        found.append((time.monotonic() - began, str(error.value)))
+
+    threads.run(work, 2)
+    assert len(found) == 2 and found[0][1] == found[1][1] and max(found)[0] < 3, found
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_late_ranks_are_no_circle(engine, monkeypatch):
+    monkeypatch.setenv("FACULA_DISTRIBUTED_ENGINE", engine)
+
     def work(rank):
         x = facula.full((1,), float(rank))
         if rank == 0:
@@ -96,7 +117,10 @@ def test_late_ranks_are_no_circle():
     assert threads.run(work, 2) == [0, 0]
 
 
-def test_a_rank_that_calls_from_several_threads_is_not_judged():
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_rank_that_calls_from_several_threads_is_not_judged(engine, monkeypatch):
+    monkeypatch.setenv("FACULA_DISTRIBUTED_ENGINE", engine)
+
     def work(rank):
         x = facula.full((1,), float(rank))
         if rank == 0:

@@ -147,7 +147,8 @@ def test_an_error_of_one_rank_is_told_to_the_others(mpi, tmp_path):
 
 def test_a_missed_call_raises_when_the_rank_leaves(mpi, tmp_path):
     program = "if rank == 1: dist.barrier(); sys.exit()\n" + LOOP
-    end(start(mpi, 2, program, tmp_path))
+    _, _, err = end(start(mpi, 2, program, tmp_path))
+    assert (tmp_path / "rank0").exists(), err
     assert "rank 1 has left the group" in notes(tmp_path, [0])[0][1]
 
 

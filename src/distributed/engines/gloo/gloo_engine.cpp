@@ -117,6 +117,7 @@ class GlooEngine final : public Engine, private Exchanger {
   void run(Collective& call) override {
     peers_.check_usable();
     peers_.begin(call.record);
+    peers_.note_thread(call.record.thread);
     const std::string wrong =
         run_by_exchange(call, options_.rank, options_.size, options_.group, *this);
     // All ranks see it; those that wait for records yet are to hear the same, and not that this
@@ -127,9 +128,11 @@ class GlooEngine final : public Engine, private Exchanger {
 
   uint64_t begin_send(const CallRecord& record, const void* data) override {
     peers_.check_usable();
+    peers_.note_thread(record.thread);
     auto m = std::make_unique<Message>();
     m->record = record;
     m->sends = true;
+    peers_.begin_send();
     m->header = buffer(&m->record, sizeof m->record);
     m->body = buffer(const_cast<void*>(data), bytes_of(record));
     named(record, record.root, [&] {
@@ -141,6 +144,7 @@ class GlooEngine final : public Engine, private Exchanger {
 
   uint64_t begin_receive(const CallRecord& record, void* data) override {
     peers_.check_usable();
+    peers_.note_thread(record.thread);
     auto m = std::make_unique<Message>();
     m->record = record;
     m->to = data;
@@ -160,6 +164,11 @@ class GlooEngine final : public Engine, private Exchanger {
 
   int finish(uint64_t id) override {
     Message& m = message(id);
+    peers_.wait_for(m.record);
+    struct Ended {
+      PeerTable& peers;
+      ~Ended() { peers.wait_for({}); }
+    } const ended{peers_};
     while (!step(m, true)) {
     }
     const int other = m.record.root;
@@ -360,6 +369,7 @@ class GlooEngine final : public Engine, private Exchanger {
       if (!m.sends) accept(m, source);
     }
     if (m.body->size > 0 && !wait_part(m, *m.body, patient, nullptr)) return false;
+    if (m.sends) peers_.end_send();
     return m.done = true;
   }
 
@@ -415,7 +425,7 @@ class GlooEngine final : public Engine, private Exchanger {
 
   void speak(int r) {
     Talk& p = talks_[static_cast<size_t>(r)];
-    const int64_t between = std::clamp<int64_t>(options_.heartbeat.count() / 5, 50, 2000);
+    const int64_t between = peers_.between_news().count();
     std::unique_lock lock(mutex_);
     while (!p.ended) {
       if (p.to_tell.empty() && closing_) return;

@@ -101,6 +101,7 @@ class MpiEngine final : public Engine, private Exchanger {
   void run(Collective& call) override {
     peers_.check_usable();
     peers_.begin(call.record);
+    peers_.note_thread(call.record.thread);
     const std::string wrong =
         run_by_exchange(call, options_.rank, options_.size, options_.group, *this);
     if (!wrong.empty()) peers_.fail(wrong);
@@ -111,6 +112,8 @@ class MpiEngine final : public Engine, private Exchanger {
     auto m = new_message(record);
     m->header.record = record;
     m->header.number = ++sent_;
+    m->sends = true;
+    peers_.begin_send();
     const size_t bytes = bytes_of(record);
     const bool whole = bytes <= sizeof m->header.data;
     if (whole && bytes > 0) std::memcpy(m->header.data, data, bytes);
@@ -136,6 +139,11 @@ class MpiEngine final : public Engine, private Exchanger {
   int finish(uint64_t id) override {
     const std::shared_ptr<Message> m = message(id);
     check(m != nullptr, "wait(): this message has been waited for already");
+    peers_.wait_for(m->record);
+    struct Ended {
+      PeerTable& peers;
+      ~Ended() { peers.wait_for({}); }
+    } const ended{peers_};
     wait(m->record, m->record.root, [&] { return step(*m); });
     const std::lock_guard lock(mutex_);
     messages_.erase(id);
@@ -167,7 +175,7 @@ class MpiEngine final : public Engine, private Exchanger {
     MessageHeader header;
     void* to = nullptr;
     int source = -1;
-    bool receives = false, header_done = false;
+    bool sends = false, receives = false, header_done = false;
     std::mutex mutex;  // several threads may ask for one message
     Transfer first, body;
   };
@@ -321,6 +329,7 @@ class MpiEngine final : public Engine, private Exchanger {
 
   std::shared_ptr<Message> new_message(const CallRecord& record) {
     peers_.check_usable();
+    peers_.note_thread(record.thread);
     header_tag(record);
     auto m = std::make_shared<Message>();
     m->record = record;
@@ -350,6 +359,10 @@ class MpiEngine final : public Engine, private Exchanger {
       accept(m);
     }
     named(m.record, m.source, [&] { done = m.body.test(); });
+    if (done && m.sends) {
+      m.sends = false;
+      peers_.end_send();
+    }
     return done;
   }
 
@@ -416,7 +429,8 @@ class MpiEngine final : public Engine, private Exchanger {
       if (from >= 0 && heard.group == number_) {
         peers_.heard(from, heard.news);
         if (heard.news.kind == News::Failed) library_.linger();
-        if (heard.news.kind == News::Broken) library_.forgo_end();
+        // A rank that has left before waits for those that say why they end.
+        if (heard.news.kind == News::Broken && !closing_) library_.forgo_end();
       }
       hearing = Transfer();
       hearing.receive(&heard, sizeof heard, -1, news_tag, comm_);
@@ -428,8 +442,6 @@ class MpiEngine final : public Engine, private Exchanger {
   bool tell(int r, bool closes) {
     Talk& t = talks_[static_cast<size_t>(r)];
     if (!t.told.test()) return false;
-    const auto between =
-        std::chrono::milliseconds(std::clamp<int64_t>(options_.heartbeat.count() / 5, 50, 2000));
     const std::lock_guard lock(mutex_);
     if (t.to_tell.empty()) {
       if (closes || Clock::now() < t.next_beat || peers_.has_ended(r)) return true;
@@ -437,7 +449,7 @@ class MpiEngine final : public Engine, private Exchanger {
     }
     t.telling = {number_, t.to_tell.front()};
     t.to_tell.pop_front();
-    t.next_beat = Clock::now() + between;
+    t.next_beat = Clock::now() + peers_.between_news();
     t.told = Transfer();
     t.told.send(&t.telling, sizeof t.telling, r, news_tag, comm_);
     return false;
@@ -498,7 +510,8 @@ class MpiEngine final : public Engine, private Exchanger {
   uint64_t last_message_ = 0;
   std::atomic<uint64_t> sent_{0};
   std::thread talker_;
-  bool closing_ = false, closed_ = false;
+  std::atomic<bool> closing_{false};
+  bool closed_ = false;
   Deadline close_by_{};
 };
 
