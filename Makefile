@@ -18,7 +18,7 @@ CONFORMANCE := ../shared/conformance
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-compiler compiler build build-tests demo examples test test-cpp test-python test-isa \
+.PHONY: help setup setup-compiler compiler build build-tests demo examples test test-cpp test-python test-isa fault-matrix \
         test-compiled oracle differential \
         program-packages programs conformance conformance-compiled coverage-table bench leaks fuzz test-abi \
         asan tsan debug docs format lint size baseline completeness wheel \
@@ -98,6 +98,9 @@ coverage-table: build oracle ## docs/coverage_autograd.md: PyTorch's names of au
 
 bench: build oracle ## facula and PyTorch side by side, ratios and medians
 	@PYTHONPATH=build/release/python $(ORACLE)/bin/python -m bench $(BENCH_OPTIONS)
+
+fault-matrix: build ## what ranks are told when one fails, by engine: the table in docs/internals/distributed.md
+	@PYTHONPATH=build/release/python $(VENV_PYTHON) tools/fault_matrix.py --write
 
 leaks: build ## run the scenarios of object lifetimes 100,000 times; nothing may grow
 	@PYTHONPATH=build/release/python $(VENV_PYTHON) tests/python/leaks.py $(SUITE_OPTIONS)
