@@ -1,8 +1,9 @@
 """Context parallelism: each rank has some positions of the sequences, and attends to all.
 
 Keys and values go round the ranks, or are gathered at once. Each rank attends to one block after
-the other and joins the results by their log-sum-exp (ring attention, Liu et al., 2023). Where attention
-is causal, a rank has a piece of the beginning and one of the end, so that all have equal work.
+the other and joins the results by their log-sum-exp (ring attention, Liu et al., 2023). Where
+attention is causal, a rank has a piece of the beginning and one of the end, so that all have equal
+work.
 """
 
 from __future__ import annotations
