@@ -53,9 +53,11 @@ struct ReplayedCall final : ViewReplay {
   int64_t offset_ = 0;
 };
 
-// Sizes, strides and offset say all of a view that reads its base's elements as they are.
+// Sizes, strides and offset say all of a view that reads its base's elements as they are. Those of
+// a wrapper are not those of the tensors that it holds.
 bool geometry_suffices(const Tensor& view, const Tensor& of, const Tensor& base) {
-  return view.dtype() == base.dtype() && view->conj == base->conj && view->neg == base->neg &&
+  return !view->layers.has(Layer::Subclass) && view.dtype() == base.dtype() &&
+         view->conj == base->conj && view->neg == base->neg &&
          !(is_view(of) && of->autograd->replay);
 }
 

@@ -245,6 +245,29 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
+namespace {
+
+// Wrappers that a class returns from a view have storages of their own, without memory. They become
+// views of the wrapper that they were taken from, so that writing to one counts for both.
+void note_views_of_wrappers(OpCall& c) {
+  auto adopt = [](const Tensor& view, const Tensor& of) {
+    if (!view.defined() || view.is_same(of) || !view->layers.has(Layer::Subclass)) return;
+    if (view->storage->device().type != DeviceType::Meta || is_view(view)) return;
+    if (of->layers.has(Layer::Subclass) && of->storage->device().type == DeviceType::Meta)
+      view->storage = of->storage;
+  };
+  for (int k = 0; k < c.info->results; ++k) {
+    const int from = c.info->alias_of[k];
+    if (from < 0 || (c.info->mutated >> from & 1) || !c.args[from].is_tensor()) continue;
+    if (c.results[k].is_tensor()) adopt(c.results[k].as_tensor(), c.tensor(from));
+    if (c.results[k].tag != Tag::TensorList) continue;
+    for (const Tensor& t : c.results[k].as_tensors()) adopt(t, c.tensor(from));
+  }
+  note_views(c);
+}
+
+}  // namespace
+
 void handle_subclass(OpCall& c) {
   HoldGil gil;
   std::vector<Object> subclasses;
@@ -256,7 +279,9 @@ void handle_subclass(OpCall& c) {
   for (const Object& o : subclasses) {
     const Object r = ask(o.get(), c, types, p, false);
     if (!r) continue;
-    return store_results(c, r.get());
+    store_results(c, r.get());
+    if (c.info->view) note_views_of_wrappers(c);
+    return;
   }
   nobody_took(c, types);
 }

@@ -15,6 +15,7 @@ from facula.distributed.tensor._api import DTensor
 from facula.distributed.tensor._dtensor_spec import DTensorSpec
 from facula.distributed.tensor._operators import (
     Call,
+    ShapesUnknown,
     flat_tensors,
     frozen,
     meta_of,
@@ -78,7 +79,7 @@ def dispatch(func, args, kwargs):
     slots = slots_of(values)
     mesh = _mesh_of(op, values, slots)
     specs = [_spec_of(op, slot.of(values), mesh) for slot in slots]
-    if op.name.startswith("_fused_") and op.written:
+    if op.name.startswith("_fused_") and isinstance(values[op.names[0]], (list, tuple)):
         return _local.over_lists(op, values, slots, specs)
     if mesh.get_coordinate() is None:
         return _outside(op, values, slots, specs, mesh)
@@ -102,12 +103,17 @@ def _mesh_of(op, values, slots):
 def _spec_of(op, tensor, mesh):
     if isinstance(tensor, DTensor):
         return tensor._spec
-    if tensor.numel() != 1 and not settings.replicates:
+    if tensor.numel() != 1 and not settings.replicates and not _is_in_backward():
         raise RuntimeError(
             f"{op.func}: expected DTensors; got a plain tensor of shape {list(tensor.shape)} "
             "beside them (distribute_tensor or DTensor.from_local makes one of it)"
         )
     return DTensorSpec(mesh, (Replicate(),) * mesh.ndim, meta_of(tensor))
+
+
+def _is_in_backward():
+    """Whether a derivative is at work, whose own plain tensors are the same at all ranks."""
+    return facula._C._current_graph_task_id() != -1
 
 
 def _listed(values):
@@ -129,7 +135,7 @@ def _by_plan(op, values, slots, specs, mesh):
     call = _call_of(op, values, slots, specs, mesh)
     try:
         plan = _plan(call)
-    except NotImplementedError:  # its result's shape depends on values (a mask as an index)
+    except ShapesUnknown:  # they depend on values (a mask as an index), or arguments are wrong
         return _on_whole_tensors(op, values, slots, specs, mesh)
     local = _listed(values)
     for slot, spec, target in zip(slots, specs, plan.inputs, strict=True):
@@ -172,25 +178,20 @@ def _plan(call):
 
 def wrapped(op, values, result, specs):
     """What an operator returns, with DTensors around the parts; arguments for those written to."""
-    specs = iter(specs)
-    written = [values[name] for name in op.written]
+    specs, written = iter(specs), iter(op.written)
 
-    def wrap(value):
+    def wrap(value, is_written):
         if isinstance(value, (list, tuple)):
-            return type(value)([wrap(v) for v in value])
-        if value is None and op.returns:
-            next(specs, None)
-            return None
-        if not isinstance(value, facula.Tensor):
-            return value
-        spec = next(specs)
-        return DTensor(value, spec)
+            return type(value)([wrap(v, is_written) for v in value])
+        spec = next(specs, None) if value is None or isinstance(value, facula.Tensor) else None
+        if is_written:
+            return values[next(written)]
+        return DTensor(value, spec) if isinstance(value, facula.Tensor) else value
 
-    if op.written and not isinstance(result, (list, tuple)):
-        return written[0] if isinstance(result, facula.Tensor) else result
-    if op.written:
-        return type(result)(written) if len(written) == len(result) else wrap(result)
-    return wrap(result)
+    marks = [returned[6] for returned in op.returns]
+    if len(marks) > 1:
+        return type(result)([wrap(v, m) for v, m in zip(result, marks, strict=True)])
+    return wrap(result, bool(marks) and marks[0])
 
 
 def _on_whole_tensors(op, values, slots, specs, mesh):

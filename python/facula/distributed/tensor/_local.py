@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import facula
 from facula.distributed.tensor._dtensor_spec import DTensorSpec
+from facula.distributed.tensor._operators import flat_tensors
 from facula.distributed.tensor._redistribute import redistribute_local_tensor
 from facula.distributed.tensor._rules import losses
 from facula.distributed.tensor._utils import (
@@ -39,11 +40,11 @@ def run(call, plan, values):
 
 def _cut_sizes(call, plan, values):
     """Arguments that are the result's sizes become those of the part."""
-    # Operators without a family of sizes have them too: expand.
-    if not call.op.sizes or call.op.sizes[0] not in values:
+    # Views without a family of sizes have them too (expand); elsewhere they are not the result's.
+    if not (call.op.is_view or "factory" in call.op.flags) or not call.op.sizes:
         return
     name = call.op.sizes[0]
-    if isinstance(values[name], (list, tuple)) and len(plan.outputs) == 1:
+    if isinstance(values.get(name), (list, tuple)) and len(plan.outputs) == 1:
         if len(values[name]) == plan.outputs[0].ndim:
             values[name] = list(local_shape(plan.outputs[0]))
 
@@ -101,66 +102,66 @@ def drawn(call, values):
     All ranks draw the whole, so their generators stay equal. Ranks that are threads have one
     generator: the first of them draws for all.
     """
-    from facula.distributed.tensor._api import DTensor
     from facula.distributed.tensor._dispatch import wrapped
 
     op, mesh = call.op, call.mesh
-    local = {n: list(v) if isinstance(v, (list, tuple)) else v for n, v in values.items()}
     whole = (Replicate(),) * mesh.ndim
-    written = values[op.written[0]] if op.written else None
-    if written is not None and any(p.is_partial() for p in written._spec.placements):
-        raise RuntimeError(
-            f"{op.func}: expected a tensor to write to that can stay as it lies; "
-            f"got {written._spec.placements}"
-        )
+    local = {n: list(v) if isinstance(v, (list, tuple)) else v for n, v in values.items()}
     for slot, spec in zip(call.slots, call.specs, strict=True):
-        tensor = slot.of(values)
-        if slot.name in op.written:  # it is overwritten: its values do not matter
-            part = tensor._local_tensor
-            part = part if spec.is_replicated() else part.new_empty(spec.shape)
+        target = DTensorSpec(mesh, whole, spec.tensor_meta)
+        if slot.name == "self" and slot.name in op.written:
+            _check_no_terms(op, spec)
+            part = facula.empty_strided(spec.shape, spec.stride, dtype=spec.tensor_meta.dtype)
         else:
-            part = tensor._local_tensor if isinstance(tensor, DTensor) else tensor
-            part = redistribute_local_tensor(part, spec, DTensorSpec(mesh, whole, spec.tensor_meta))
+            part = redistribute_local_tensor(_part_of(slot.of(values)), spec, target)
         slot.put(local, part)
-    result = _equal_at_all_ranks(op, local, mesh)
-    placements = tuple(p if isinstance(p, Shard) else Replicate() for p in call.first.placements)
-    if written is not None:
-        spec = DTensorSpec(mesh, whole, written._spec.tensor_meta)
-        part = redistribute_local_tensor(local[op.written[0]], spec, written._spec)
-        written._local_tensor.copy_(part)
-        return written
-    specs, parts = [], []
+    result = _equal_at_all_ranks(call, local)
+    for slot, spec in zip(call.slots, call.specs, strict=True):
+        if slot.name in op.written:
+            source = DTensorSpec(mesh, whole, spec.tensor_meta)
+            part = redistribute_local_tensor(slot.of(local), source, spec)
+            _part_of(slot.of(values)).copy_(part)
     several = isinstance(result, (list, tuple))
+    specs, parts = [], []
     for meta, tensor in zip(call.outputs, result if several else [result], strict=True):
-        fits = tuple(meta.shape) == tuple(call.first.shape)
-        target = DTensorSpec(mesh, placements if fits else whole, meta)
+        target = DTensorSpec(mesh, _kept_cuts(call, meta), meta)
         parts.append(redistribute_local_tensor(tensor, DTensorSpec(mesh, whole, meta), target))
         specs.append(target)
     return wrapped(op, values, type(result)(parts) if several else parts[0], specs)
 
 
-def _equal_at_all_ranks(op, local, mesh):
-    if not _ranks_are_threads(mesh):
-        return op(local)
-    from facula.distributed.tensor._operators import flat_tensors
+def _check_no_terms(op, spec):
+    if any(p.is_partial() for p in spec.placements):
+        raise RuntimeError(
+            f"{op.func}: expected a tensor to write to that can stay as it lies; "
+            f"got {spec.placements}"
+        )
 
-    first = mesh.get_coordinate() == (0,) * mesh.ndim
-    # The others need results of the same shapes to receive into, but must not draw.
-    state = None if first else facula.Generator().manual_seed(0)
-    if state is not None and "generator" in local:
-        local["generator"] = state
-    result = op(local) if first or state is not None else None
-    filled = [local[n] for n in op.written] or flat_tensors(result)
-    for tensor in filled:
+
+def _part_of(tensor):
+    return getattr(tensor, "_local_tensor", tensor)
+
+
+def _kept_cuts(call, meta):
+    same = tuple(meta.shape) == tuple(call.first.shape)
+    return tuple(p if same and isinstance(p, Shard) else Replicate() for p in call.first.placements)
+
+
+def _equal_at_all_ranks(call, local):
+    op, mesh = call.op, call.mesh
+    if facula.distributed.get_backend() != "threads":
+        return op(local)
+    if mesh.get_coordinate() == (0,) * mesh.ndim:
+        result = op(local)
+    else:  # something to receive into
+        made = [facula.empty_strided(m.shape, m.stride, dtype=m.dtype) for m in call.outputs]
+        result = tuple(made) if len(op.returns) > 1 else made[0]
+    for tensor in [*flat_tensors(result), *(local[name] for name in op.written)]:
         for i in range(mesh.ndim):
             group = mesh.get_group(i)
-            ranks = facula.distributed.get_process_group_ranks(group)
-            facula.distributed.broadcast(tensor, ranks[0], group)
+            first = facula.distributed.get_process_group_ranks(group)[0]
+            facula.distributed.broadcast(tensor, first, group)
     return result
-
-
-def _ranks_are_threads(mesh):
-    return facula.distributed.get_backend() == "threads"
 
 
 # --- lists

@@ -105,6 +105,10 @@ def slots_of(values):
     return slots
 
 
+class ShapesUnknown(Exception):
+    """An operator does not run without data."""
+
+
 class Call:
     """An operator and its arguments, as sharding rules see them: specs in place of tensors.
 
@@ -149,7 +153,10 @@ class Call:
     def outputs(self):
         """The shapes, strides and dtypes of the tensors that it returns."""
         if self._outputs is None:
-            self._outputs = [meta_of(t) for t in flat_tensors(self.run_on_meta())]
+            try:
+                self._outputs = [meta_of(t) for t in flat_tensors(self.run_on_meta())]
+            except Exception as error:
+                raise ShapesUnknown(str(self.op.func)) from error
         return self._outputs
 
     def run_on_meta(self, make=None):

@@ -194,3 +194,56 @@ def test_wrong_use_is_told(name):
             call(x, mesh)
 
     on_mesh((2,), work)
+
+
+def test_writing_to_a_view_counts_for_its_base():
+    def work(mesh):
+        row = distribute_tensor(facula.arange(4.0), mesh, [R]).requires_grad_()
+        x = zeros(3, 4, device_mesh=mesh)
+        x[1].copy_(row)
+        assert x.requires_grad and x[1]._base is x
+        (x * x).sum().backward()
+        return row.grad.full_tensor().tolist(), x.detach().to_local()[1].tolist()
+
+    assert on_mesh((2,), work) == [([0, 2, 4, 6], [0, 1, 2, 3])] * 2
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda p: facula.optim.SGD(p, lr=0.1, momentum=0.9),
+        lambda p: facula.optim.AdamW(p, lr=0.1),
+        lambda p: facula.optim.AdamW(p, lr=0.1, foreach=True),
+        lambda p: facula.optim.RMSprop(p, lr=0.1, momentum=0.5),
+        lambda p: facula.optim.Adagrad(p, lr=0.1),
+        lambda p: facula.optim.Adadelta(p, lr=0.1),
+        lambda p: facula.optim.Adamax(p, lr=0.1),
+        lambda p: facula.optim.NAdam(p, lr=0.1),
+        lambda p: facula.optim.RAdam(p, lr=0.1),
+        lambda p: facula.optim.Rprop(p, lr=0.1),
+        lambda p: facula.optim.ASGD(p, lr=0.1),
+    ],
+    ids="SGD AdamW foreach RMSprop Adagrad Adadelta Adamax NAdam RAdam Rprop ASGD".split(),
+)
+def test_optimizers_step_on_parts(make):
+    facula.manual_seed(0)
+    weight, x = facula.randn(5, 4), facula.randn(3, 4)
+
+    def train(w, x):
+        optimizer = make([w])
+        for _ in range(3):
+            optimizer.zero_grad()
+            (x @ w.t()).square().sum().backward()
+            facula.nn.utils.clip_grad_norm_([w], 2.0)
+            optimizer.step()
+        return w.detach()
+
+    alone = train(facula.nn.Parameter(weight.clone()), x)
+
+    def work(mesh):
+        w = facula.nn.Parameter(distribute_tensor(weight, mesh, [S0]))
+        found = train(w, distribute_tensor(x, mesh, [R]))
+        assert found.placements == (S0,)
+        facula.testing.assert_close(found.full_tensor(), alone)
+
+    on_mesh((2,), work)

@@ -23,12 +23,13 @@ def pointwise(call, mesh_dim):
     found = [everywhere(call)]
     shape = call.outputs[0].shape
     for dim in range(len(shape)):
-        inputs = tuple(_broadcast_cut(spec.shape, shape, dim) for spec in call.specs)
+        inputs = tuple(broadcast_cut(spec.shape, shape, dim) for spec in call.specs)
         found.append(Alternative((Shard(dim),) * len(call.outputs), inputs))
     return found + _partial_elements(call)
 
 
-def _broadcast_cut(shape, whole, dim):
+def broadcast_cut(shape, whole, dim):
+    """The cut of a tensor that is broadcast, where dimension `dim` of the result is cut."""
     own = dim - (len(whole) - len(shape))
     return Shard(own) if own >= 0 and shape[own] == whole[dim] else _WHOLE
 
@@ -211,6 +212,8 @@ def of_batch(call, mesh_dim):
     found = [everywhere(call)]
     samples = call.first.shape[0]
     rank = {"fold1d": 3, "fold2d": 4, "fold3d": 5}[call.op.family]
+    if "input_size" in call.values:  # the gradient of a resampling, which is told all sizes
+        return found
     if call.first.ndim != rank or any(s.ndim != rank or s.shape[0] != samples for s in call.specs):
         return found
     return [*found, everywhere(call, Shard(0))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import facula
 from facula.distributed.tensor._propagate import Alternative, everywhere
+from facula.distributed.tensor._rules.families import broadcast_cut
 from facula.distributed.tensor._rules.products import by_equation, equation_of_broadcast
 from facula.distributed.tensor.placement_types import Partial, Replicate, Shard
 
@@ -97,6 +98,8 @@ def embedding_backward(call, mesh_dim):
 def index_select(call, mesh_dim):
     """Dimensions that are not indexed may be cut, and the index itself."""
     ndim, dim = call.first.ndim, call["dim"] % max(1, call.first.ndim)
+    if ndim == 0 or call["index"].ndim == 0:
+        return [everywhere(call)]
     letters = _LETTERS[:ndim]
     source = letters[:dim] + letters[dim].upper() + letters[dim + 1 :]
     return by_equation(call, f"{source},z->{letters[:dim]}z{letters[dim + 1 :]}", [{0}])
@@ -176,7 +179,24 @@ def convolution_backward(call, mesh_dim):
     return _equation(call, words, ["nC" + spatial, "OC" + spatial, "O"])
 
 
+# --- matrices
+
+
+def of_matrices(call, mesh_dim):
+    """Products and the like of matrices: dimensions before the last two may be cut."""
+    found = [everywhere(call)]
+    shape = call.outputs[0].shape
+    for dim in range(len(shape) - 2):
+        inputs = tuple(broadcast_cut(spec.shape, shape, dim) for spec in call.specs)
+        found.append(Alternative((Shard(dim),) * len(call.outputs), inputs))
+    return found
+
+
 rules = {
+    # Their batching rule is that of elementwise operators, which they are not.
+    "linalg_solve_triangular": of_matrices,
+    "cholesky_solve": of_matrices,
+    "_cdist_forward": of_matrices,
     "native_layer_norm": layer_norm,
     "_fused_rms_norm": layer_norm,
     "native_layer_norm_backward": layer_norm_backward,
