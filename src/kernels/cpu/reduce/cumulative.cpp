@@ -196,22 +196,28 @@ void accumulate(const Tensor& self, int64_t dim, const Tensor& out, const char* 
 // --- running extrema: the last of equal values, the last NaN once there is one
 
 template <class T, bool Most>
+[[gnu::always_inline]] inline bool takes(T v, T best) {
+  const bool take = Most ? v >= best : v <= best;
+  if constexpr (std::is_integral_v<T>) return take;
+  return (take & (best == best)) | (v != v);
+}
+
+// Neighbouring lines, row by row.
+template <class T, bool Most>
 void extreme_columns(const T* x, T* values, int64_t* indices, int64_t length, int64_t step,
                      int64_t width) {
-  for (int64_t c = 0; c < width; ++c) {
-    T best = x[c];
-    int64_t at = 0;
-    for (int64_t i = 0; i < length; ++i) {
-      const T v = x[i * step + c];
-      bool take = Most ? v >= best : v <= best;
-      if constexpr (!std::is_integral_v<T>) take = (take && best == best) || v != v;
-      if (take) {
-        best = v;
-        at = i;
-      }
-      values[i * step + c] = best;
-      indices[i * step + c] = at;
+  T best[tile];
+  int64_t at[tile];
+  for (int64_t c = 0; c < width; ++c) best[c] = x[c];
+  for (int64_t c = 0; c < width; ++c) at[c] = 0;
+  for (int64_t i = 0; i < length; ++i, x += step, values += step, indices += step) {
+    for (int64_t c = 0; c < width; ++c) {
+      const bool take = takes<T, Most>(x[c], best[c]);
+      best[c] = take ? x[c] : best[c];
+      at[c] = take ? i : at[c];
     }
+    for (int64_t c = 0; c < width; ++c) values[c] = best[c];
+    for (int64_t c = 0; c < width; ++c) indices[c] = at[c];
   }
 }
 
@@ -222,8 +228,7 @@ void extreme_row(const T* x, T* values, int64_t* indices, int64_t length) {
   int64_t at = 0;
   for (int64_t i = 0; i < length; ++i) {
     const T v = x[i];
-    bool take = Most ? v >= best : v <= best;
-    if constexpr (!std::is_integral_v<T>) take = (take & (best == best)) | (v != v);
+    const bool take = takes<T, Most>(v, best);
     best = take ? v : best;
     at = take ? i : at;
     values[i] = best;
