@@ -43,7 +43,7 @@ def test_questions_are_answered():
         (lambda: dist._tensor.distribute_tensor(facula.ones(1)), RuntimeError, "mesh"),
         (lambda: dist.nn.all_gather(facula.ones(1)), ValueError, "init_process_group"),
         (lambda: dist.optim.ZeroRedundancyOptimizer([]), RuntimeError, "no distributed package"),
-        (lambda: dist.fsdp.FullyShardedDataParallel(nn.Linear(1, 1)), RuntimeError, "no distrib"),
+        (lambda: dist.fsdp.fully_shard(nn.Linear(1, 1)), ValueError, "init_process_group"),
         (lambda: dist.fsdp.sharded_grad_scaler.ShardedGradScaler(), RuntimeError, "Sharded"),
         (lambda: facula.onnx.register_custom_op_symbolic("a", None, 1), RuntimeError, "namespace"),
         (lambda: facula.onnx.export(nn.Linear(1, 1)), NotImplementedError, "no ONNX exporter"),

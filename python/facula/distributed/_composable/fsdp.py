@@ -1,5 +1,21 @@
-"""Composable wrappers: names that packages import; what they do is to come."""
+"""The place that `fully_shard` had before."""
 
-from facula.distributed._planned import planned
+from facula.distributed.fsdp import (
+    CPUOffloadPolicy,
+    FSDPModule,
+    MixedPrecisionPolicy,
+    OffloadPolicy,
+    UnshardHandle,
+    fully_shard,
+    register_fsdp_forward_method,
+)
 
-planned(globals(), "FSDPModule MixedPrecisionPolicy fully_shard")
+__all__ = [
+    "CPUOffloadPolicy",
+    "FSDPModule",
+    "MixedPrecisionPolicy",
+    "OffloadPolicy",
+    "UnshardHandle",
+    "fully_shard",
+    "register_fsdp_forward_method",
+]
