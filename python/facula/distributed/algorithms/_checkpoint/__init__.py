@@ -1,1 +1,1 @@
-"""Algorithms over groups: names that packages import; what they do is to come."""
+"""Activation checkpoints of modules."""
