@@ -5,7 +5,6 @@ import json
 
 import facula
 import facula.distributed as dist
-import facula.distributed.fsdp.sharded_grad_scaler
 import pytest
 from facula import nn
 
@@ -44,7 +43,7 @@ def test_questions_are_answered():
         (lambda: dist.nn.all_gather(facula.ones(1)), ValueError, "init_process_group"),
         (lambda: dist.optim.ZeroRedundancyOptimizer([]), RuntimeError, "no distributed package"),
         (lambda: dist.fsdp.fully_shard(nn.Linear(1, 1)), ValueError, "init_process_group"),
-        (lambda: dist.fsdp.sharded_grad_scaler.ShardedGradScaler(), RuntimeError, "Sharded"),
+        (lambda: dist.fsdp.FullyShardedDataParallel(nn.ReLU()), ValueError, "init_process_group"),
         (lambda: facula.onnx.register_custom_op_symbolic("a", None, 1), RuntimeError, "namespace"),
         (lambda: facula.onnx.export(nn.Linear(1, 1)), NotImplementedError, "no ONNX exporter"),
         (lambda: nn.parallel.DistributedDataParallel(nn.Linear(1, 1)), ValueError, "initialized"),

@@ -74,7 +74,7 @@ def fully_shard(
     dp = data_parallel_mesh(mesh, dp_mesh_dims)
     state = FSDPState(modules, mp_policy, auto_reshard=reshard_after_forward is None)
     state.offload = isinstance(offload_policy, CPUOffloadPolicy)
-    params = _own_parameters(modules, set(ignored_params or ()))
+    params = own_parameters(modules, set(ignored_params or ()))
     if params:
         placement_of = functools.partial(_placement_of, shard_placement_fn)
         name = type(modules[0]).__name__
@@ -122,12 +122,12 @@ def _reshards(reshard_after_forward, dp):
     )
 
 
-def _own_parameters(modules, ignored):
-    """The parameters of modules that are not below another FSDPModule, each with its places."""
+def own_parameters(modules, ignored):
+    """The parameters of modules that are not below another sharded module, with their places."""
     found, seen = {}, set()
 
     def visit(module):
-        if module in seen or isinstance(module, FSDPModule):
+        if module in seen or "_fsdp_state" in vars(module):
             return
         seen.add(module)
         for name, p in module._parameters.items():
@@ -150,11 +150,11 @@ def _become_fsdp_module(module, state):
         )
     object.__setattr__(module, "_fsdp_state", state)
     module.__class__ = made
-    module.register_state_dict_pre_hook(_show_shards)
+    module.register_state_dict_pre_hook(show_shards)
     module._register_load_state_dict_pre_hook(
-        lambda *args, **kwargs: _show_shards(module), with_module=False
+        lambda *args, **kwargs: show_shards(module), with_module=False
     )
-    module.register_load_state_dict_post_hook(_read_places)
+    module.register_load_state_dict_post_hook(read_places)
 
 
 _classes = {}  # class -> the FSDPModule of it
@@ -164,13 +164,15 @@ def _no_deepcopy(self, memo):
     raise AssertionError("deepcopy: expected a module before fully_shard(); got a sharded one")
 
 
-def _show_shards(module, *args):
+def show_shards(module, *args):
+    """Have a sharded module free its whole parameters: the hook before its state_dict."""
     state = module._fsdp_state
     if state.group is not None:
         state.group.reshard()
 
 
-def _read_places(module, incompatible_keys):
+def read_places(module, incompatible_keys):
+    """Take the parameters that the module has now: the hook after its load_state_dict."""
     state = module._fsdp_state
     for p in state.group.params if state.group is not None else ():
         p.read_places()
@@ -248,12 +250,12 @@ class FSDPModule:
 
     def reshard(self):
         """Free this module's whole parameters: it shows its shards."""
-        _show_shards(self)
+        show_shards(self)
 
     def _apply(self, fn, recurse=True):
         self.reshard()
         super()._apply(fn, recurse)
-        _read_places(self, None)
+        read_places(self, None)
         return self
 
     def set_reshard_after_forward(self, reshard_after_forward, recurse=True):

@@ -109,12 +109,22 @@ class FSDPParamGroup:
         self.max_reductions = 1
         self.reduce_unused = False
         self.all_reduce_hook = self.on_reduced = None
+        self.whole_hook = None  # averages gradients in place of the all-reduce over copies
         self.gather = dist.all_gather_into_tensor
         self.reduce_scatter = reduce_scatter
         self._gathering = None
         self._versions = None
         self._partial_reduced = {}  # sums over shards that are still to be added over copies
         self.forward_places = []
+
+    def set_comm_hook(self, state, hook):
+        """Have a function of (state, gradient, shard) reduce gradients, or of (state, gradient)."""
+
+        def call(output_tensor, input_tensor, group, op, async_op=False):
+            hook(state, input_tensor, output_tensor)
+
+        self.reduce_scatter = call
+        self.whole_hook = None if self.dp.shard_group is not None else lambda g: hook(state, g)
 
     # --- parameters
 
@@ -286,7 +296,9 @@ class FSDPParamGroup:
         if not self.all_reduce_grads and self.dp.replicate_group is not None:
             self._partial_reduced[key] = reduced
             return None
-        if self.dp.replicate_group is not None and reduced.numel():
+        if self.whole_hook is not None:
+            self.whole_hook(reduced)
+        elif self.dp.replicate_group is not None and reduced.numel():
             dist.all_reduce(reduced, group=self.dp.replicate_group)
         if self.all_reduce_hook is not None:
             self.all_reduce_hook(reduced)

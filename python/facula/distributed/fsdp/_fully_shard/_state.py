@@ -54,6 +54,7 @@ class FSDPState:
         self.training = TrainingState.IDLE
         self.forward_prefetch, self.backward_prefetch = [], []
         self.unshard_in_backward = True
+        self.prefetch_at = TrainingState.PRE_BACKWARD  # when backward gathers the group before
         self._entered = set()
         for module in modules:
             module.register_forward_pre_hook(self._pre_forward, prepend=True, with_kwargs=True)
@@ -139,9 +140,9 @@ class FSDPState:
                 state.group.unshard(async_op=True)
         return self._notice_backward(args, kwargs)
 
-    def _cast_inputs(self, args, kwargs):
+    def _cast_inputs(self, args, kwargs, always=False):
         dtype = self.policy.param_dtype
-        if dtype is None or not self.policy.cast_forward_inputs:
+        if dtype is None or not (always or self.policy.cast_forward_inputs):
             return args, kwargs
         return tree_map(functools.partial(_cast, dtype), (args, kwargs))
 
@@ -211,7 +212,7 @@ class FSDPState:
             for state in self.backward_prefetch:
                 if state.group is not None:
                     state.group.unshard(async_op=True)
-        else:
+        elif self.prefetch_at is TrainingState.PRE_BACKWARD:
             self.group.prefetch_for_backward()
 
     def await_end(self):
@@ -224,8 +225,11 @@ class FSDPState:
     def post_backward(self):
         """Backward has come through the module."""
         self.training = TrainingState.POST_BACKWARD
-        if self.group is not None:
-            self.group.post_backward()
+        if self.group is None:
+            return
+        if self.prefetch_at is TrainingState.POST_BACKWARD:
+            self.group.prefetch_for_backward()
+        self.group.post_backward()
 
     def end_backward(self):
         """The backward pass has ended: reduce what has not been yet."""
