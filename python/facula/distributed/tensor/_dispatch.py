@@ -92,7 +92,8 @@ def dispatch(func, args, kwargs):
 
 def _mesh_of(op, values, slots):
     meshes = [t._spec.mesh for t in (s.of(values) for s in slots) if isinstance(t, DTensor)]
-    for other in meshes[1:]:
+    # The tensors of an optimizer's lists are parameters, each of which has a mesh.
+    for other in meshes[1:] if not op.name.startswith("_fused_") else ():
         if other is not meshes[0] and other != meshes[0]:
             raise RuntimeError(
                 f"{op.func}: expected DTensors of one mesh; got {meshes[0]} and {other}"

@@ -151,9 +151,10 @@ class FSDPParamGroup:
             self.reshard()
         for p in self.params:
             p.read_places()
-        self._gathering = GatherWork()
+        gathering = GatherWork()
         with facula.no_grad():
-            self._begin_gather(self._gathering, async_op)
+            self._begin_gather(gathering, async_op)
+        self._gathering = gathering
 
     def _begin_gather(self, gathering, async_op):
         for dtype, params in _by_dtype(self.params, lambda p: p.param_dtype).items():

@@ -21,7 +21,8 @@ def view(call, mesh_dim):
                 found.append(Alternative(outputs, (Shard(dim),)))
     partial = [everywhere(call, Partial(kind)) for kind in Partial.ALL_REDUCE_OPS]
     here = call.first.placements[mesh_dim]
-    if here.is_partial() and type(here) is not Partial and call.op.name in ("detach", "alias"):
+    is_special = type(here) not in (Partial, Replicate, Shard)
+    if is_special and call.op.name in ("detach", "alias"):
         partial.append(everywhere(call, here))
     return found + partial
 
