@@ -645,10 +645,12 @@ def _keeps_object(old, new):
 
 def _apply_to_parameter(param, fn):
     from facula.__future__ import get_swap_module_params_on_conversion
+    from facula.utils._python_dispatch import is_traceable_wrapper_subclass
 
     with facula.no_grad():
         new = fn(param)
-    if get_swap_module_params_on_conversion():
+    # Wrappers hold tensors of their own, which `.data =` would leave as they are.
+    if get_swap_module_params_on_conversion() or is_traceable_wrapper_subclass(new):
         return _swapped(param, new, fn)
     if _keeps_object(param, new):
         param.data = new

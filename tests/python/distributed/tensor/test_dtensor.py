@@ -131,6 +131,19 @@ def test_distribute_module_replicates_what_is_left():
     on_mesh((2,), work)
 
 
+def test_modules_convert_their_parts():
+    def work(mesh):
+        model = distribute_module(facula.nn.Linear(3, 4), mesh)
+        weight = model.weight
+        model.double()
+        assert model.weight is weight and weight.dtype is facula.float64
+        return weight.to_local().dtype, model(
+            zeros(2, 3, dtype=facula.float64, device_mesh=mesh)
+        ).dtype
+
+    assert on_mesh((2,), work) == [(facula.float64, facula.float64)] * 2
+
+
 def test_random_tensors_are_those_of_one_process():
     facula.manual_seed(3)
     alone = [facula.randn(5, 3), facula.rand(5, 3)]

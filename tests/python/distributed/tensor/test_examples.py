@@ -19,6 +19,7 @@ MODULES = [
     "tensor._dispatch",
     "tensor._dtensor_spec",
     "tensor",
+    "tensor._random",
     "tensor._redistribute",
     "tensor._utils",
     "tensor.parallel.api",
