@@ -230,19 +230,24 @@ class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalization over the processes of a group.
+    """Batch normalization over the processes of a group, as if their batches were one.
 
-    In one process, which is all there is without `distributed`, it is a plain batch normalization
-    of inputs of at least 2 dimensions.
+    Outside of training, and where there is one process, it is a plain batch normalization of inputs
+    of at least 2 dimensions. Ranks may have batches of different sizes, also empty ones.
 
     Args:
         num_features, eps, momentum, affine, track_running_stats, device, dtype, bias: as in
             `BatchNorm1d`.
-        process_group: whose processes are taken together.
+        process_group: whose processes are taken together; the default group if None.
 
     Raises:
-        ValueError: an input of fewer than 2 dimensions.
-        NotImplementedError: a process group.
+        ValueError: an input of fewer than 2 dimensions or without channels; while training, no more
+            than one number of each channel over all ranks.
+
+    Example:
+        >>> model = facula.nn.Sequential(facula.nn.Linear(4, 4), facula.nn.BatchNorm1d(4))
+        >>> facula.nn.SyncBatchNorm.convert_sync_batchnorm(model)[1]
+        SyncBatchNorm(4, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
     """
 
     def __init__(
@@ -261,10 +266,6 @@ class SyncBatchNorm(_BatchNorm):
         super().__init__(
             num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
         )
-        if process_group is not None:
-            raise NotImplementedError(
-                "SyncBatchNorm: statistics over a process group are not implemented"
-            )
         self.process_group = process_group
 
     def _check_input_dim(self, input):
@@ -272,6 +273,31 @@ class SyncBatchNorm(_BatchNorm):
             raise ValueError(
                 f"SyncBatchNorm: input must have at least 2 dimensions; got {input.dim()}"
             )
+        if input.shape[1] == 0:
+            raise ValueError(
+                "SyncBatchNorm: input must have at least one channel; got shape "
+                f"{tuple(input.shape)}"
+            )
+
+    def _use_ranks(self):
+        import facula.distributed as dist
+
+        if not (self.training and dist.is_available() and dist.is_initialized()):
+            return False
+        return dist.get_world_size(self.process_group) > 1
+
+    def forward(self, input: facula.Tensor) -> facula.Tensor:
+        """Normalize `input`, (N, C, *)."""
+        if not self._use_ranks():
+            return super().forward(input)
+        from facula.nn.modules._functions import SyncBatchNorm as Function
+
+        self._check_input_dim(input)
+        factor = self._average_factor()
+        track = self.track_running_stats
+        mean, var = (self.running_mean, self.running_var) if track else (None, None)
+        args = (input, self.weight, self.bias, mean, var, self.eps, factor, self.process_group)
+        return Function.apply(*args)
 
     @classmethod
     def convert_sync_batchnorm(cls, module, process_group=None):
