@@ -11,6 +11,7 @@ from facula.distributed import threads
 from facula.distributed.device_mesh import init_device_mesh
 from facula.distributed.fsdp import (
     CPUOffloadPolicy,
+    DataParallelMeshDims,
     FSDPModule,
     MixedPrecisionPolicy,
     UnshardHandle,
@@ -102,6 +103,29 @@ def test_hybrid_meshes_copy_shards():
         return all(map(facula.allclose, found[1], expected[1]))
 
     assert threads.run(work, 4) == [True] * 4
+
+
+@pytest.mark.parametrize(
+    "dims, placements",
+    [
+        (DataParallelMeshDims(shard="a"), (Shard(0),)),
+        (DataParallelMeshDims(shard=("a", "b")), (Shard(0),)),
+        (DataParallelMeshDims(replicate="b"), (Replicate(),)),
+        (DataParallelMeshDims(shard="b", replicate="a"), (Replicate(), Shard(0))),
+    ],
+)
+def test_dimensions_of_a_mesh_are_chosen_by_name(dims, placements):
+    def work(rank):
+        mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("a", "b"))
+        net = fully_shard(nn.Linear(3, 8), mesh=mesh, dp_mesh_dims=dims)
+        assert net.weight.placements == placements
+        net(facula.full((1, 3), float(rank))).sum().backward()
+        return net.weight.grad.full_tensor()[0, 0].item()
+
+    ranks = {"a": [0, 2], "b": [0, 1]}  # that rank 0 averages with
+    names = dims.shard_names + dims.replicate_names
+    of_rank_0 = [0, 1, 2, 3] if len(names) == 2 else ranks[names[0]]
+    assert threads.run(work, 4)[0] == sum(of_rank_0) / len(of_rank_0)
 
 
 def test_parameters_are_freed_and_gathered_where_needed():

@@ -69,6 +69,17 @@ class DataParallelMeshDims:
         if self.shard is None and self.replicate is None:
             raise ValueError("DataParallelMeshDims(): expected shard or replicate; got neither")
 
+    @property
+    def shard_names(self):
+        """The names of the dimensions that cut, a tuple."""
+        return (self.shard,) if isinstance(self.shard, str) else tuple(self.shard or ())
+
+    @property
+    def replicate_names(self):
+        """The names of the dimensions that copy, a tuple."""
+        named = self.replicate
+        return (named,) if isinstance(named, str) else tuple(named or ())
+
 
 for _each in (MixedPrecisionPolicy, OffloadPolicy, CPUOffloadPolicy, DataParallelMeshDims):
     _each.__module__ = _MODULE

@@ -59,11 +59,11 @@ class DataParallelMesh:
         return tuple(shard if i == self.shard_dim else Replicate() for i in range(self.mesh.ndim))
 
 
-def _dims_of(mesh, names):
-    names = (names,) if isinstance(names, str) else tuple(names or ())
-    if len(names) > 1:
-        return mesh[names]._flatten(), names
-    return (mesh[names] if names else None), names
+def _along(mesh, names):
+    """The mesh of some dimensions as one, or None for no dimensions."""
+    if not names:
+        return None
+    return mesh[names]._flatten() if len(names) > 1 else mesh[names]
 
 
 def data_parallel_mesh(mesh, dp_mesh_dims=None):
@@ -83,8 +83,8 @@ def data_parallel_mesh(mesh, dp_mesh_dims=None):
         world = facula.distributed.get_world_size()
         mesh = init_device_mesh("cpu", (world,))
     if dp_mesh_dims is not None:
-        shard, names = _dims_of(mesh, dp_mesh_dims.shard)
-        replicate, copies = _dims_of(mesh, dp_mesh_dims.replicate)
+        names, copies = dp_mesh_dims.shard_names, dp_mesh_dims.replicate_names
+        shard, replicate = _along(mesh, names), _along(mesh, copies)
         if shard is None:
             return DataParallelMesh(replicate, None, 0)
         if replicate is None:

@@ -39,7 +39,7 @@ def _interleaved(call, mesh_dim):
     found, shape = [], call.outputs[0].shape
     for cut in {spec.placements[mesh_dim] for spec in call.specs}:
         if isinstance(cut, _StridedShard):
-            same = (_broadcast_cut(spec.shape, shape, cut.dim) for spec in call.specs)
+            same = (broadcast_cut(spec.shape, shape, cut.dim) for spec in call.specs)
             inputs = tuple(
                 _StridedShard(p.dim, split_factor=cut.split_factor) if p.is_shard() else p
                 for p in same
