@@ -41,7 +41,11 @@ def test_questions_are_answered():
         (lambda: dist.tensor.zeros(1), RuntimeError, "device mesh"),
         (lambda: dist._tensor.distribute_tensor(facula.ones(1)), RuntimeError, "mesh"),
         (lambda: dist.nn.all_gather(facula.ones(1)), ValueError, "init_process_group"),
-        (lambda: dist.optim.ZeroRedundancyOptimizer([]), RuntimeError, "no distributed package"),
+        (
+            lambda: dist.optim.ZeroRedundancyOptimizer([facula.ones(1)], facula.optim.SGD),
+            ValueError,
+            "init_process_group",
+        ),
         (lambda: dist.fsdp.fully_shard(nn.Linear(1, 1)), ValueError, "init_process_group"),
         (lambda: dist.fsdp.FullyShardedDataParallel(nn.ReLU()), ValueError, "init_process_group"),
         (lambda: facula.onnx.register_custom_op_symbolic("a", None, 1), RuntimeError, "namespace"),

@@ -1,8 +1,10 @@
-"""Optimizers that share their work among processes: this build has no process group."""
+"""Optimizers that share their work among processes."""
 
 from __future__ import annotations
 
 from facula.distributed.distributed_c10d import _unavailable
+from facula.distributed.optim.post_localSGD_optimizer import PostLocalSGDOptimizer
+from facula.distributed.optim.zero_redundancy_optimizer import ZeroRedundancyOptimizer
 from facula.optim import Optimizer
 
 __all__ = ["DistributedOptimizer", "PostLocalSGDOptimizer", "ZeroRedundancyOptimizer"]
@@ -11,14 +13,6 @@ __all__ = ["DistributedOptimizer", "PostLocalSGDOptimizer", "ZeroRedundancyOptim
 class _AbsentOptimizer(Optimizer):
     def __init__(self, *args, **kwargs):
         raise _unavailable(f"{type(self).__name__}()")
-
-
-class ZeroRedundancyOptimizer(_AbsentOptimizer):
-    """An optimizer whose state is spread over processes: RuntimeError in this build."""
-
-
-class PostLocalSGDOptimizer(_AbsentOptimizer):
-    """An optimizer that averages models between local steps: RuntimeError in this build."""
 
 
 class DistributedOptimizer(_AbsentOptimizer):

@@ -1,1 +1,1 @@
-"""Algorithms over groups: names that packages import; what they do is to come."""
+"""Averages of models that were trained apart."""
