@@ -6,7 +6,7 @@ PyTorch's first functional collectives; programs use them as names, to count wha
 from __future__ import annotations
 
 from facula import library
-from facula.distributed import _functional_collectives as collectives
+from facula.distributed import _waited_collectives as collectives
 
 _GROUP = "str tag, int[] ranks, int group_size"
 

@@ -1,5 +1,8 @@
 """Collectives that make new tensors: operators that tracing and autograd see.
 
+They return at once, with the collective under way. What needs the values of a result waits for
+them; where gradients are asked for, and while a program is traced, the calls themselves wait.
+
 A group is a ProcessGroup, its name, a list of global ranks, or a one-dimensional DeviceMesh.
 """
 
@@ -7,6 +10,7 @@ from __future__ import annotations
 
 import facula
 from facula.distributed import _functional_operators  # noqa: F401
+from facula.distributed._async_tensor import AsyncCollectiveTensor
 from facula.distributed._process_group import ProcessGroup
 from facula.distributed._reduce_op import ReduceOp
 from facula.distributed._world import (
@@ -15,6 +19,7 @@ from facula.distributed._world import (
     _resolve_process_group,
     get_group_rank,
 )
+from facula.utils._python_dispatch import _get_current_dispatch_mode
 
 _ops = facula.ops._c10d_functional
 
@@ -52,17 +57,32 @@ def wait_tensor(tensor):
     """The tensor, once it is there.
 
     Args:
-        tensor (Tensor): a result of this module.
+        tensor (Tensor): a result of this module, or of an operator of `_c10d_functional`.
 
     Returns:
-        Tensor
+        Tensor: a plain one
     """
-    return tensor
+    if isinstance(tensor, AsyncCollectiveTensor):
+        return tensor.trigger_wait()
+    return _ops.wait_tensor(tensor)
 
 
 def wait_tensors(tensors):
     """The tensors, once they are there."""
-    return list(tensors)
+    return [wait_tensor(t) for t in tensors]
+
+
+def _under_way(tensor):
+    """A result of an operator as the caller gets it."""
+    plain = type(tensor) is facula.Tensor and not tensor.requires_grad
+    if not plain or facula.compiler.is_compiling() or _get_current_dispatch_mode() is not None:
+        return _ops.wait_tensor(tensor)
+    return AsyncCollectiveTensor(tensor)
+
+
+def _given(tensor):
+    """An argument as operators take it."""
+    return wait_tensor(tensor) if isinstance(tensor, AsyncCollectiveTensor) else tensor
 
 
 def all_reduce(self, reduceOp, group, tag=""):
@@ -77,7 +97,8 @@ def all_reduce(self, reduceOp, group, tag=""):
     Returns:
         Tensor: as `self`
     """
-    return _ops.all_reduce(self.contiguous(), _name_of(reduceOp), _resolve_group_name(group, tag))
+    name = _resolve_group_name(group, tag)
+    return _under_way(_ops.all_reduce(_given(self).contiguous(), _name_of(reduceOp), name))
 
 
 def all_reduce_coalesced(self, reduceOp, group, tag=""):
@@ -98,7 +119,8 @@ def broadcast(self, src, group, tag=""):
         Tensor: as `self`
     """
     pg = _resolve_group(group, tag)
-    return _ops.broadcast(self.contiguous(), get_group_rank(pg, src), pg.group_name)
+    root = get_group_rank(pg, src)
+    return _under_way(_ops.broadcast(_given(self).contiguous(), root, pg.group_name))
 
 
 def all_gather_tensor(self, gather_dim, group, tag=""):
@@ -115,10 +137,10 @@ def all_gather_tensor(self, gather_dim, group, tag=""):
     """
     pg = _resolve_group(group, tag)
     size = pg.size()
-    whole = _ops.all_gather_into_tensor(self.contiguous(), size, pg.group_name)
+    whole = _ops.all_gather_into_tensor(_given(self).contiguous(), size, pg.group_name)
     if gather_dim % max(1, self.dim()) == 0:
-        return whole
-    return facula.cat(whole.chunk(size, 0), gather_dim)
+        return _under_way(whole)
+    return facula.cat(_ops.wait_tensor(whole).chunk(size, 0), gather_dim)
 
 
 all_gather_tensor_autograd = all_gather_single = all_gather_single_autograd = all_gather_tensor
@@ -154,7 +176,10 @@ def reduce_scatter_tensor(self, reduceOp, scatter_dim, group, tag=""):
         )
     if scatter_dim % self.dim():
         self = facula.cat(self.chunk(size, scatter_dim))
-    return _ops.reduce_scatter_tensor(self.contiguous(), _name_of(reduceOp), size, pg.group_name)
+    name = _name_of(reduceOp)
+    return _under_way(
+        _ops.reduce_scatter_tensor(_given(self).contiguous(), name, size, pg.group_name)
+    )
 
 
 reduce_scatter_tensor_autograd = reduce_scatter_single = reduce_scatter_tensor
@@ -187,8 +212,9 @@ def all_to_all_single(self, output_split_sizes, input_split_sizes, group, tag=""
     """
     pg = _resolve_group(group, tag)
     equal = [self.shape[0] // pg.size()] * pg.size()
-    return _ops.all_to_all_single(
-        self.contiguous(), output_split_sizes or equal, input_split_sizes or equal, pg.group_name
+    received, sent = output_split_sizes or equal, input_split_sizes or equal
+    return _under_way(
+        _ops.all_to_all_single(_given(self).contiguous(), received, sent, pg.group_name)
     )
 
 

@@ -1,14 +1,16 @@
 """The operators of functional collectives: `facula.ops._c10d_functional`.
 
 Each makes a new tensor (or, with a trailing underscore, changes its input), has a shape rule, so
-that tracing and fake tensors see it as any other operator, and a derivative. They return when the
-data is there.
+that tracing and fake tensors see it as any other operator, and a derivative. They return at once,
+with the collective under way: `wait_tensor` of the result waits for its data, which nobody may look
+at before.
 """
 
 from __future__ import annotations
 
 import facula
 from facula import library
+from facula.distributed import _async_tensor
 from facula.distributed import _reduce_op as options
 from facula.distributed._reduce_op import ReduceOp
 from facula.distributed._world import _resolve_process_group
@@ -43,14 +45,9 @@ def reduction(name):
     return found
 
 
-def _ended(work, result):
-    work.wait()
-    return result
-
-
 def _all_reduce_(input, reduce_op, group_name):
-    opts = options.AllreduceOptions(reduceOp=reduction(reduce_op), asyncOp=False)
-    return _ended(_resolve_process_group(group_name).allreduce([input], opts), input)
+    opts = options.AllreduceOptions(reduceOp=reduction(reduce_op), asyncOp=True)
+    return _async_tensor.note(input, _resolve_process_group(group_name).allreduce([input], opts))
 
 
 def _all_reduce(input, reduce_op, group_name):
@@ -58,8 +55,8 @@ def _all_reduce(input, reduce_op, group_name):
 
 
 def _broadcast_(input, src, group_name):
-    opts = options.BroadcastOptions(rootRank=src, asyncOp=False)
-    return _ended(_resolve_process_group(group_name).broadcast([input], opts), input)
+    opts = options.BroadcastOptions(rootRank=src, asyncOp=True)
+    return _async_tensor.note(input, _resolve_process_group(group_name).broadcast([input], opts))
 
 
 def _broadcast(input, src, group_name):
@@ -72,9 +69,9 @@ def _gathered_shape(input, group_size):
 
 def _all_gather_into_tensor(input, group_size, group_name):
     output = input.new_empty(_gathered_shape(input, group_size))
-    opts = options.AllgatherOptions(asyncOp=False)
+    opts = options.AllgatherOptions(asyncOp=True)
     group = _resolve_process_group(group_name)
-    return _ended(group._allgather_base(output, input.detach(), opts), output)
+    return _async_tensor.note(output, group._allgather_base(output, input.detach(), opts))
 
 
 def _scattered_shape(input, group_size):
@@ -83,9 +80,9 @@ def _scattered_shape(input, group_size):
 
 def _reduce_scatter_tensor(input, reduce_op, group_size, group_name):
     output = input.new_empty(_scattered_shape(input, group_size))
-    opts = options.ReduceScatterOptions(reduceOp=reduction(reduce_op), asyncOp=False)
+    opts = options.ReduceScatterOptions(reduceOp=reduction(reduce_op), asyncOp=True)
     group = _resolve_process_group(group_name)
-    return _ended(group._reduce_scatter_base(output, input.detach(), opts), output)
+    return _async_tensor.note(output, group._reduce_scatter_base(output, input.detach(), opts))
 
 
 def _exchanged_shape(input, output_split_sizes):
@@ -95,11 +92,11 @@ def _exchanged_shape(input, output_split_sizes):
 
 def _all_to_all_single(input, output_split_sizes, input_split_sizes, group_name):
     output = input.new_empty(_exchanged_shape(input, output_split_sizes))
-    opts = options.AllToAllOptions(asyncOp=False)
+    opts = options.AllToAllOptions(asyncOp=True)
     work = _resolve_process_group(group_name).alltoall_base(
         output, input.detach(), list(output_split_sizes), list(input_split_sizes), opts
     )
-    return _ended(work, output)
+    return _async_tensor.note(output, work)
 
 
 def _of_each(f):
@@ -137,7 +134,7 @@ _KERNELS = {
         _all_to_all_single,
         lambda t, sizes, own, group: t.new_empty(_exchanged_shape(t, sizes)),
     ),
-    "wait_tensor": (lambda tensor: tensor.clone(), _same),
+    "wait_tensor": (_async_tensor.wait, lambda tensor: tensor),
 }
 
 
@@ -161,13 +158,14 @@ def _check_linear(op):
 
 def _all_reduce_backward(ctx, grad):
     _check_linear(ctx.op)
-    return facula.ops._c10d_functional.all_reduce(grad.contiguous(), ctx.op, ctx.group), None, None
+    ops = facula.ops._c10d_functional
+    return ops.wait_tensor(ops.all_reduce(grad.contiguous(), ctx.op, ctx.group)), None, None
 
 
 def _all_gather_backward(ctx, grad):
     ops = facula.ops._c10d_functional
     part = ops.reduce_scatter_tensor(grad.contiguous(), "sum", ctx.size, ctx.group)
-    return part.reshape(ctx.shape), None, None
+    return ops.wait_tensor(part).reshape(ctx.shape), None, None
 
 
 def _all_gather_setup(ctx, inputs, output):
@@ -176,19 +174,17 @@ def _all_gather_setup(ctx, inputs, output):
 
 def _reduce_scatter_backward(ctx, grad):
     _check_linear(ctx.op)
-    whole = facula.ops._c10d_functional.all_gather_into_tensor(
-        grad.contiguous(), ctx.size, ctx.group
-    )
+    ops = facula.ops._c10d_functional
+    whole = ops.wait_tensor(ops.all_gather_into_tensor(grad.contiguous(), ctx.size, ctx.group))
     if reduction(ctx.op) == ReduceOp.AVG:
         whole = whole / ctx.size
     return whole, None, None, None
 
 
 def _all_to_all_backward(ctx, grad):
-    back = facula.ops._c10d_functional.all_to_all_single(
-        grad.contiguous(), ctx.sent, ctx.received, ctx.group
-    )
-    return back, None, None, None
+    ops = facula.ops._c10d_functional
+    back = ops.all_to_all_single(grad.contiguous(), ctx.sent, ctx.received, ctx.group)
+    return ops.wait_tensor(back), None, None, None
 
 
 _DERIVATIVES = {

@@ -177,7 +177,15 @@ def _is_dense(tensor):
     return tensor.is_contiguous() and not (tensor.is_conj() or tensor.is_neg())
 
 
+def _plain(tensor):
+    """The tensor itself, or that which a result of functional collectives stands for."""
+    if type(tensor) is not facula.Tensor and hasattr(tensor, "trigger_wait"):
+        return tensor.trigger_wait()
+    return tensor
+
+
 def _to_send(tensor):
+    tensor = _plain(tensor)
     return (
         tensor if _is_dense(tensor) else tensor.detach().resolve_conj().resolve_neg().contiguous()
     )
@@ -185,6 +193,7 @@ def _to_send(tensor):
 
 def _to_fill(tensor, copies, keep_values=False):
     """A contiguous tensor to be filled in place of `tensor`, noted in `copies` if it is another."""
+    tensor = _plain(tensor)
     if _is_dense(tensor):
         return tensor
     if keep_values:

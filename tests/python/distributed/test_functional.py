@@ -1,11 +1,14 @@
 """Collectives that make new tensors: values, gradients, shapes without data."""
 
+import threading
+
 import facula
 import facula.distributed as dist
 import pytest
+from facula.distributed import _async_tensor, threads
 from facula.distributed import _functional_collectives as functional
-from facula.distributed import threads
 from facula.distributed.nn import functional as with_derivatives
+from facula.utils._python_dispatch import TorchDispatchMode
 
 N = 3
 
@@ -135,3 +138,82 @@ def test_derivatives_of_one_ranks_collectives():
     assert [r[1] for r in results] == [2, 2, 2]
     assert [r[2] for r in results] == [3, 3, 3]
     assert facula.equal(results[0][3], facula.full((2,), 2.0))
+
+
+def test_operators_return_before_the_data_is_there():
+    arrived = threading.Event()
+
+    def work(rank):
+        ops = facula.ops._c10d_functional
+        name = dist.group.WORLD.group_name
+        x = facula.full((3,), rank + 1.0)
+        if rank == 1:
+            assert arrived.wait(10)  # the others have gone on although this rank has not come
+        total = ops.all_reduce(x, "sum", name)
+        whole = ops.all_gather_into_tensor(x, N, name)
+        if rank == 0:
+            arrived.set()
+        assert ops.wait_tensor(total) is total and (x == rank + 1).all()
+        return total[0].item(), ops.wait_tensor(whole)[::3].tolist()
+
+    assert threads.run(work, N) == [(6, [1, 2, 3])] * N
+
+
+def test_results_under_way_wait_when_their_values_are_needed():
+    arrived = threading.Event()
+
+    def work(rank):
+        if rank == 1:
+            assert arrived.wait(10)
+        total = functional.all_reduce(facula.full((2, 3), rank + 1.0), "sum", dist.group.WORLD)
+        assert type(total) is functional.AsyncCollectiveTensor
+        view = total.t()[0]
+        assert total.shape == (2, 3) and total.stride() == (3, 1) and view.shape == (2,)
+        assert not total.completed and not view.completed
+        arrived.set()
+        assert type(view + 1) is facula.Tensor and (view + 1 == 7).all() and view.completed
+        total.add_(1)
+        assert repr(total).startswith("AsyncCollectiveTensor(tensor([[7.")
+        assert type(functional.wait_tensor(total)) is facula.Tensor
+        dist.all_reduce(total, dist.ReduceOp.MAX)
+        return total.tolist(), facula.cat([total, view[None, :1].expand(1, 3)]).sum().item()
+
+    assert threads.run(work, N) == [([[7, 7, 7]] * 2, 63)] * N
+
+
+def test_errors_come_where_a_result_is_waited_for():
+    def work(rank):
+        total = functional.all_reduce(facula.ones(2 + (rank == 1)), "sum", dist.group.WORLD)
+        with pytest.raises(dist.DistBackendError, match="expected the same call"):
+            total.sum()
+
+    threads.run(work, N)
+
+
+def test_results_that_nobody_waits_for_are_forgotten_once_they_have_ended():
+    def work(rank):
+        for _ in range(200):
+            functional.all_reduce(facula.ones(1), "sum", dist.group.WORLD)
+        dist.barrier()
+
+    threads.run(work, 2)
+    _async_tensor.forget_ended()
+    assert not _async_tensor._under_way
+
+
+def test_under_a_mode_results_are_plain():
+    class Names(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            names.append(func._schema.name)
+            return func(*args, **(kwargs or {}))
+
+    names = []
+
+    def work(rank):
+        if rank == 0:
+            with Names():
+                return functional.all_reduce(facula.ones(1), "sum", dist.group.WORLD)
+        return functional.all_reduce(facula.ones(1), "sum", dist.group.WORLD).wait()
+
+    assert [type(t) for t in threads.run(work, 2)] == [facula.Tensor] * 2
+    assert names[1:] == [f"_c10d_functional::{n}" for n in ("all_reduce", "wait_tensor")], names

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import facula
-from facula.distributed import _functional_collectives as collectives
+from facula.distributed import _waited_collectives as collectives
 from facula.distributed.device_mesh import DeviceMesh, _mesh_resources
 from facula.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from facula.distributed.tensor._redistribute import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import facula
-from facula.distributed import _functional_collectives as collectives
+from facula.distributed import _waited_collectives as collectives
 from facula.distributed.tensor._dtensor_spec import DTensorSpec
 from facula.distributed.tensor._utils import compute_local_shape
 from facula.distributed.tensor.placement_types import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import facula
-from facula.distributed import _functional_collectives as collectives
+from facula.distributed import _waited_collectives as collectives
 
 __all__ = ["Placement", "Shard", "Replicate", "Partial"]
 

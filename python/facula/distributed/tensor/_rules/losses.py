@@ -7,7 +7,7 @@ number for each sample. So do Megatron's layers (Shoeybi et al., 2019).
 from __future__ import annotations
 
 import facula
-from facula.distributed import _functional_collectives as collectives
+from facula.distributed import _waited_collectives as collectives
 from facula.distributed.tensor._propagate import Alternative, everywhere
 from facula.distributed.tensor._rules.families import along_dims
 from facula.distributed.tensor._rules.products import by_equation

@@ -13,7 +13,7 @@ import enum
 from dataclasses import dataclass
 
 import facula
-from facula.distributed import _functional_collectives as collectives
+from facula.distributed import _waited_collectives as collectives
 from facula.nn import functional
 from facula.overrides import TorchFunctionMode
 
