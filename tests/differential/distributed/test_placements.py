@@ -21,7 +21,6 @@ OTHERWISE = {
     ("attention", "S(3) R"),
     ("attention", "P(sum) R"),
     ("max_pool2d", "S(1) R"),
-    ("flatten", "S(3) R"),  # PyTorch leaves rows of flattened tensors interleaved
     ("embedding", "P(sum) R"),
     ("embedding", "P(sum) S(0)"),
     ("embedding", "P(sum) S(1)"),

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from facula.distributed.tensor._dtensor_spec import DTensorSpec
 from facula.distributed.tensor._redistribute import steps_between
-from facula.distributed.tensor.placement_types import Partial, Replicate, Shard
+from facula.distributed.tensor.placement_types import Partial, Replicate, Shard, _StridedShard
 
 
 class Alternative(NamedTuple):
@@ -19,6 +19,8 @@ class Alternative(NamedTuple):
 
     outputs: tuple
     inputs: tuple
+    # Whether ranks must have consecutive rows: the operator looks at where a part begins.
+    in_order: bool = False
 
 
 class Plan(NamedTuple):
@@ -101,8 +103,43 @@ def _keeps_written(call, alternative, mesh_dim):
     )
 
 
+def _interleaved(call, alternative, mesh_dim):
+    """The same cut for a tensor whose rows are interleaved: which rows a rank has does not matter.
+
+    None if no tensor is cut so, or if the cut dimensions do not belong to each other row by row.
+    """
+    here = [spec.placements[mesh_dim] for spec in call.specs]
+    factors = {
+        now.split_factor
+        for now, cut in zip(here, alternative.inputs, strict=True)
+        if isinstance(now, _StridedShard) and cut == Shard(now.dim)
+    }
+    if len(factors) != 1 or alternative.in_order:
+        return None
+    shapes = [spec.shape for spec in call.specs] + [meta and meta.shape for meta in call.outputs]
+    cuts = (*alternative.inputs, *alternative.outputs)
+    sizes = {
+        shape[cut.dim]
+        for shape, cut in zip(shapes, cuts, strict=True)
+        if shape is not None and isinstance(cut, Shard)
+    }
+    if len(sizes) != 1:
+        return None
+    (factor,) = factors
+
+    def change(cuts):
+        return tuple(
+            _StridedShard(c.dim, split_factor=factor) if type(c) is Shard else c for c in cuts
+        )
+
+    return Alternative(change(alternative.outputs), change(alternative.inputs))
+
+
 def _alternatives(call, rule, mesh_dim):
-    found = [a for a in rule(call, mesh_dim) if _is_in_sight(call, a)]
+    found = rule(call, mesh_dim)
+    if any(isinstance(spec.placements[mesh_dim], _StridedShard) for spec in call.specs):
+        found = found + [i for i in (_interleaved(call, a, mesh_dim) for a in found) if i]
+    found = [a for a in found if _is_in_sight(call, a)]
     if not call.op.written:
         return found
     kept = [a for a in found if _keeps_written(call, a, mesh_dim)]

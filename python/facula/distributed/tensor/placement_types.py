@@ -30,7 +30,7 @@ def _chunk_length(size, parts):
     return -(-size // parts)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Shard(Placement):
     """Each rank has a part of dimension `dim`, as `chunk` cuts it: the last parts may be empty.
 

@@ -23,6 +23,7 @@ MODULES = [
     "tensor._redistribute",
     "tensor._utils",
     "tensor.parallel.api",
+    "tensor.parallel.input_reshard",
     "tensor.parallel.loss",
     "tensor.placement_types",
 ]

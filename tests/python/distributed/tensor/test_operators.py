@@ -7,7 +7,16 @@ import pytest
 from distributed.tensor.operator_cases import FOUR, ONE, TWO
 from facula.distributed import threads
 from facula.distributed.device_mesh import init_device_mesh
-from facula.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
+from facula.distributed.tensor import (
+    DTensor,
+    Partial,
+    Replicate,
+    Shard,
+    distribute_module,
+    distribute_tensor,
+)
+from facula.distributed.tensor.debug import CommDebugMode
+from facula.distributed.tensor.placement_types import _StridedShard
 
 S0, S1, R, P = Shard(0), Shard(1), Replicate(), Partial()
 
@@ -107,3 +116,30 @@ def test_two_dimensions_of_a_mesh(name):
     a, b = draw(4, 4), draw(4, 4, 1)[..., 0]
     for p, q in itertools.product(((S0, S1), (S0, S0), (S1, R)), ((S0, S1), (R, S0), (P, R))):
         check(TWO[name], [a, b], [p, q], (2, 2), gradients=True)
+
+
+def test_a_layer_on_cut_positions_moves_no_activations():
+    facula.manual_seed(0)
+    layer, x = facula.nn.Linear(4, 6), facula.randn(2, 8, 4)
+    layer(x).square().sum().backward()
+
+    def work(rank):
+        mesh = init_device_mesh("cpu", (2,))
+        own = facula.nn.Linear(4, 6)
+        own.load_state_dict(layer.state_dict())
+        own = distribute_module(own, mesh)
+        mine = distribute_tensor(x, mesh, [S1])
+        with CommDebugMode() as mode:
+            y = own(mine)
+            assert y.placements == (S1,) and mode.get_total_counts() == 0
+            flat = y.view(16, 6)
+            assert flat.placements == (_StridedShard(0, split_factor=2),)
+            y.square().sum().backward()
+            assert mode.get_total_counts() == 0
+        expected = layer(x).detach()
+        close([y.full_tensor().detach()], [expected])
+        close([flat.full_tensor().detach()], [expected.view(16, 6)])
+        close([own.weight.grad.full_tensor()], [layer.weight.grad])
+        return True
+
+    assert all(threads.run(work, 2))

@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 from facula.distributed.tensor._propagate import Alternative, everywhere
-from facula.distributed.tensor.placement_types import (
-    Partial,
-    Replicate,
-    Shard,
-    _NormPartial,
-    _StridedShard,
-)
+from facula.distributed.tensor.placement_types import Partial, Replicate, Shard, _NormPartial
 
 _WHOLE = Replicate()
 _KINDS = Partial.ALL_REDUCE_OPS
@@ -31,21 +25,7 @@ def pointwise(call, mesh_dim):
     for dim in range(len(shape)):
         inputs = tuple(broadcast_cut(spec.shape, shape, dim) for spec in call.specs)
         found.append(Alternative((Shard(dim),) * len(call.outputs), inputs))
-    return found + _interleaved(call, mesh_dim) + _partial_elements(call)
-
-
-def _interleaved(call, mesh_dim):
-    """Alternatives of arguments that are cut in pieces: all of them are."""
-    found, shape = [], call.outputs[0].shape
-    for cut in {spec.placements[mesh_dim] for spec in call.specs}:
-        if isinstance(cut, _StridedShard):
-            same = (broadcast_cut(spec.shape, shape, cut.dim) for spec in call.specs)
-            inputs = tuple(
-                _StridedShard(p.dim, split_factor=cut.split_factor) if p.is_shard() else p
-                for p in same
-            )
-            found.append(Alternative((cut,) * len(call.outputs), inputs))
-    return found
+    return found + _partial_elements(call)
 
 
 def broadcast_cut(shape, whole, dim):

@@ -85,7 +85,7 @@ def embedding(call, mesh_dim):
     """Columns and indices may be cut; of cut rows each rank looks up its own."""
     letters = _LETTERS[: call["indices"].ndim]
     found = by_equation(call, f"Vz,{letters}->{letters}z", [{0}])
-    found.append(Alternative((Partial(),), (Shard(0), Replicate())))
+    found.append(Alternative((Partial(),), (Shard(0), Replicate()), in_order=True))
     return found
 
 

@@ -23,7 +23,8 @@ def _classes_cut(call):
     scores = {"self", "output"} | ({"grad_output"} if "output" in call.values else set())
     inputs = tuple(cut if slot.name in scores else whole for slot in call.slots)
     results = tuple(cut if len(m.shape) > cut.dim else whole for m in call.outputs)
-    return Alternative((whole, whole) if len(results) == 2 else results, inputs)
+    outputs = (whole, whole) if len(results) == 2 else results
+    return Alternative(outputs, inputs, in_order=True)
 
 
 def _class_dim(call):
