@@ -23,9 +23,9 @@ from facula.export.graph_signature import (
     TensorArgument,
 )
 from facula.fx.experimental._sizes import Undecided
+from facula.fx.experimental._symbolic_tracing import SymbolicTracer
 from facula.fx.experimental.proxy_tensor import (
     ProxyTorchDispatchMode,
-    PythonKeyTracer,
     _ConstantsMode,
     disable_proxy_modes_tracing,
     set_meta,
@@ -118,30 +118,15 @@ def _stand_ins(mod, lifted):
             slots[name] = one.value
 
 
-class _Tracer(PythonKeyTracer):
+class _Tracer(SymbolicTracer):
     """Notes for each node the modules it is called in and the lines of the program."""
 
     def __init__(self, sizes=None):
-        super().__init__()
-        self.modules, self.sizes = {}, sizes
-        self.count, self.limit = 0, None
-
-    def unwrap_proxy(self, e):
-        """The proxy of a tensor or of a symbolic size; what else is given, as it is."""
-        return super().unwrap_proxy(e) if self.sizes is None else self._symbolic(e)
-
-    def _symbolic(self, e):
-        if isinstance(e, facula.SymInt):
-            return self.sizes.argument(e.node.expr)
-        if isinstance(e, facula.SymBool):
-            return self.sizes.answer(e.node.expr)
-        return super().unwrap_proxy(self.sizes.replaced(e))
+        super().__init__(sizes)
+        self.modules = {}
 
     def create_node(self, *args, **kwargs):
         """Add a node."""
-        self.count += 1
-        if self.limit is not None and self.count > self.limit:
-            raise Undecided("the program of the sample is shorter")
         node = super().create_node(*args, **kwargs)
         if node.op == "call_function":
             node.meta["nn_module_stack"] = dict(self.modules)
@@ -305,22 +290,26 @@ def note_sizes(graph, sizes):
 
 
 def verify(traced, sizes, of_sample):
-    """Check a trace with symbols against the one of the sample alone.
+    """The same for the programs of two traces."""
+    verify_modules(traced.graph_module, sizes, of_sample.graph_module)
+
+
+def verify_modules(module, sizes, of_sample):
+    """Check the graph with symbols against the one of the sample alone.
 
     Raises:
         Undecided: the symbols' trace calls other operators, or gives other sizes.
     """
-
-    found = [_step(node, sizes) for node in _calls(traced)]
+    found = [_step(node, sizes) for node in _calls(module)]
     if found != [_step(node, None) for node in _calls(of_sample)]:
         raise Undecided("the program of the sample is another one")
 
 
-def _calls(traced):
+def _calls(module):
     """The calls that give tensors or nothing, and the output."""
     return [
         node
-        for node in traced.graph_module.graph.nodes
+        for node in module.graph.nodes
         if node.op in ("call_function", "output")
         and not isinstance(node.meta.get("val"), (facula.SymInt, facula.SymBool))
     ]

@@ -12,6 +12,7 @@ from torch.fx.experimental.proxy_tensor import make_fx as torch_make_fx
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 from fx.make_fx_programs import DIFFERENT, build  # noqa: E402
+from fx.symbolic_programs import build as build_symbolic  # noqa: E402
 
 OURS, THEIRS = build(facula), build(torch)
 
@@ -39,3 +40,13 @@ def test_code_reads_as_pytorch_s(name):
                 expected.stride(),
             )
             assert str(value.dtype) == str(expected.dtype).replace("torch", "facula")
+
+
+SYMBOLIC, THEIR_SYMBOLIC = build_symbolic(facula), build_symbolic(torch)
+
+
+@pytest.mark.parametrize("name", SYMBOLIC)
+def test_code_with_symbolic_sizes_reads_as_pytorch_s(name):
+    mine = make_fx(SYMBOLIC[name][0], tracing_mode="symbolic")(*SYMBOLIC[name][1])
+    other = torch_make_fx(THEIR_SYMBOLIC[name][0], tracing_mode="symbolic")
+    assert mine.code.replace("facula.", "torch.") == other(*THEIR_SYMBOLIC[name][1]).code

@@ -15,8 +15,10 @@ from facula.fx.experimental.proxy_tensor import (
 )
 from facula.utils._pytree import tree_leaves
 from fx.make_fx_programs import build
+from fx.symbolic_programs import build as build_symbolic
 
 PROGRAMS = build(facula)
+SYMBOLIC = build_symbolic(facula)
 RANDOM = {"random", "dropout"}
 
 
@@ -148,9 +150,27 @@ def test_values_in_meta_are_fake():
     assert facula._C._is_fake(value) and value.shape == (3, 3)
 
 
-def test_what_is_not_there_says_so():
-    with pytest.raises(NotImplementedError, match="symbolic"):
-        make_fx(lambda x: x, tracing_mode="symbolic")
+@pytest.mark.parametrize("name", SYMBOLIC)
+def test_graph_with_symbolic_sizes_serves_others(name):
+    function, sample, other = SYMBOLIC[name]
+    graph = make_fx(function, tracing_mode="symbolic")(*sample)
+    for args in (sample, other):
+        facula.testing.assert_close(graph(*args), function(*args))
+
+
+def test_size_that_is_asked_for_is_a_number():
+    graph = make_fx(lambda x: x * int(x.shape[0]) + x.shape[1], tracing_mode="symbolic")
+    text = graph(facula.ones(3, 4)).code
+    assert "mul.Tensor(x_1, 3)" in text and "sym_size.int(x_1, 1)" in text
+
+
+def test_symbols_have_pytorch_s_names():
+    graph = make_fx(lambda x, n: x.view(-1) * n, tracing_mode="symbolic")(facula.ones(3, 4), 7)
+    values = [node.meta.get("symbolic_sizes", node.meta.get("val")) for node in graph.graph.nodes]
+    assert list(map(str, values[:3])) == ["['s75', 's96']", "s30", "['s75*s96']"]
+
+
+def test_unknown_mode_raises():
     with pytest.raises(AssertionError, match="tracing_mode"):
         make_fx(lambda x: x, tracing_mode="other")
 

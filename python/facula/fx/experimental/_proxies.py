@@ -8,6 +8,7 @@ import operator
 
 import facula
 from facula import _C
+from facula._symbolic import SymBool, SymFloat, SymInt
 from facula.fx.graph import Graph
 from facula.fx.proxy import GraphAppendingTracer, Proxy, TracerBase
 from facula.utils._pytree import tree_map
@@ -136,7 +137,7 @@ def extract_val(val, include_real=False):
         return type(val)(map(extract_val, val)) if type(val) in (list, tuple) else list(val)
     if isinstance(val, dict):
         return {key: extract_val(one) for key, one in val.items()}
-    if isinstance(val, (str, int, float, bool, complex, type(None))):
+    if isinstance(val, (str, int, float, bool, complex, type(None), SymInt, SymFloat, SymBool)):
         return val
     return None
 

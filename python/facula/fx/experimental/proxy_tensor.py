@@ -283,7 +283,9 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
             return func(*args, **kwargs)
         before, self._is_at_work = self._is_at_work, True
         try:
-            return proxy_call(self, func, self.pre_dispatch, args, kwargs)
+            # A backward pass calls operators below the modes that see the program's own calls.
+            with _C.DisableTorchFunction():
+                return proxy_call(self, func, self.pre_dispatch, args, kwargs)
         finally:
             self._is_at_work = before
 
@@ -504,9 +506,8 @@ def wrap_key(f, tensors, tracer, pre_dispatch=False):
                 elif isinstance(proxy, Proxy):
                     set_meta(proxy, leaf)
         result = f(*tensors)
-        return tree_map(
-            lambda r: tracer.unwrap_proxy(r) if isinstance(r, facula.Tensor) else r, result
-        )
+        known = (facula.Tensor, *py_sym_types)
+        return tree_map(lambda r: tracer.unwrap_proxy(r) if isinstance(r, known) else r, result)
 
     return wrapped
 
@@ -539,9 +540,18 @@ class _MakefxTracer:
     """One run of make_fx: the modes that it enters and the module that it gives."""
 
     def __init__(
-        self, table, tracing_mode, allow_non_fake_inputs, error_on_data, pre_dispatch=False
+        self,
+        table,
+        tracing_mode,
+        allow_non_fake_inputs,
+        error_on_data,
+        pre_dispatch=False,
+        sizes=None,
     ):
-        self.tracer = PythonKeyTracer()
+        from facula.fx.experimental._symbolic_tracing import SymbolicTracer
+
+        self.tracer = PythonKeyTracer() if sizes is None else SymbolicTracer(sizes)
+        self.sizes = sizes
         self.table, self.tracing_mode = table, tracing_mode
         self.allow_non_fake_inputs, self.error_on_data = allow_non_fake_inputs, error_on_data
         self.pre_dispatch = pre_dispatch
@@ -574,6 +584,17 @@ class _MakefxTracer:
         stack.enter_context(_ConstantsMode(mode))
         return stack
 
+    def _with_symbols(self, f):
+        """The function, run where the sizes that it reads are symbols."""
+        if self.sizes is None:
+            return f
+
+        def run(*args):
+            with self.sizes.tracing(self.tracer):
+                return f(*args)
+
+        return run
+
     def trace(self, f, args):
         """The GraphModule of a function."""
         if self.tracing_mode == "fake":
@@ -583,8 +604,10 @@ class _MakefxTracer:
         proxies = _placeholders(self.tracer, names, args)
         leaves, spec = tree_flatten(tuple(args))
         nest = tree_unflatten(proxies, spec)
+        if self.sizes is not None:
+            self.sizes.starts_at(self.tracer, proxies)
         with self._modes():
-            result = wrap_key(f, args, self.tracer)(*nest)
+            result = wrap_key(self._with_symbols(f), args, self.tracer)(*nest)
         return self._module(f, names, args, spec, result)
 
     def _module(self, f, names, args, spec, result):
@@ -636,7 +659,8 @@ def make_fx(
     Args:
         f (callable): of Tensors, nests of them, and other values, which become constants.
         decomposition_table (dict): OpOverload to a function that is traced in its place.
-        tracing_mode (str): "real" runs `f`; "fake" computes shapes alone.
+        tracing_mode (str): "real" runs `f`; "fake" computes shapes alone; "symbolic" as well, and
+            sizes above 1 stand in the graph as what they are read from. `f` runs several times.
         _allow_non_fake_inputs (bool): with "fake", whether tensors from elsewhere are taken.
         pre_dispatch (bool): record calls above autograd, where composite operators are whole.
         _error_on_data_dependent_ops (bool): raise where a number is read out of a tensor.
@@ -645,7 +669,6 @@ def make_fx(
         callable: gives a GraphModule; `meta["val"]` of its nodes are fake tensors.
 
     Raises:
-        NotImplementedError: tracing_mode="symbolic".
         RuntimeError: `f` asks for a number out of a tensor that depends on its arguments.
 
     Example:
@@ -657,21 +680,29 @@ def make_fx(
         raise AssertionError(
             f"make_fx(): expected tracing_mode 'real', 'fake' or 'symbolic'; got {tracing_mode!r}"
         )
-    if tracing_mode == "symbolic":
-        raise NotImplementedError(
-            "make_fx(): tracing_mode='symbolic' is not there yet; sizes in graphs are plain numbers"
-        )
 
-    @functools.wraps(f)
-    def wrapped(*args):
-        run = _MakefxTracer(
+    def run(mode, sizes=None):
+        return _MakefxTracer(
             dict(decomposition_table or {}),
-            tracing_mode,
+            mode,
             _allow_non_fake_inputs,
             _error_on_data_dependent_ops,
             pre_dispatch,
+            sizes,
         )
-        return run.trace(f, args)
+
+    def traced(args, sizes, limit):
+        one = run("fake", sizes)
+        one.tracer.limit = limit
+        return one.trace(f, args)
+
+    @functools.wraps(f)
+    def wrapped(*args):
+        if tracing_mode != "symbolic":
+            return run(tracing_mode).trace(f, args)
+        from facula.fx.experimental._symbolic_tracing import trace_with_symbols
+
+        return trace_with_symbols(traced, args)
 
     return wrapped
 
