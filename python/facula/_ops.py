@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from facula._C import OpOverload, OpOverloadPacket
+from facula._higher_order_ops._operator import HigherOrderOperator
 
-__all__ = ["OpOverload", "OpOverloadPacket"]
+__all__ = ["HigherOrderOperator", "OpOverload", "OpOverloadPacket"]

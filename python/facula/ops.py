@@ -47,6 +47,18 @@ class _Namespace:
         return f"<{self.__name__}>"
 
 
+class _HigherOrderNamespace(_Namespace):
+    """The operators that take functions."""
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        from facula._higher_order_ops._operator import operator_named
+
+        setattr(self, name, operator_named(name))
+        return vars(self)[name]
+
+
 loaded_libraries = set()  # paths of the libraries that `load_library` opened
 
 
@@ -118,5 +130,6 @@ def import_module(module):
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
-    namespace = globals()[name] = _Namespace(name)
+    kind = _HigherOrderNamespace if name == "higher_order" else _Namespace
+    namespace = globals()[name] = kind(name)
     return namespace

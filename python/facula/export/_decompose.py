@@ -49,6 +49,7 @@ def decomposed(program, table):
             "run_decompositions(): programs with dynamic sizes are not supported yet"
         )
     tracer = PythonKeyTracer()
+    tracer.names_operands = True
     placeholders = [n for n in program.graph.nodes if n.op == "placeholder"]
     values = _arguments(tracer, placeholders)
     results, changed = _run_functional(program, tracer, values, table)

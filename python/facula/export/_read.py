@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 
 import facula
+from facula._higher_order_ops._operator import HigherOrderOperator
 from facula.export import _schema, _trace
 from facula.export._expression_texts import parse
 from facula.export._write import OUTPUT_TARGETS
@@ -59,7 +60,7 @@ def program_of(data, weights, constants, example_inputs):
         [reader.output_spec(s) for s in module["signature"]["output_specs"]],
     )
     program = ExportedProgram(
-        GraphModule(facula.nn.Module(), graph),
+        GraphModule(reader.root, graph),
         graph,
         signature,
         weights,
@@ -182,16 +183,18 @@ class _GraphReader:
     def __init__(self, sizes):
         self.sizes = sizes
         self.nodes, self.graph_data = {}, None
+        self.root, self.written = facula.nn.Module(), None
 
     def graph(self, data):
         """The Graph of its JSON."""
         self.graph_data = data
-        graph = Graph()
+        graph = self.written = Graph()
         for i, given in enumerate(data["inputs"]):
             self._placeholder(graph, given, i)
         for node in data["nodes"]:
             self._node(graph, node)
-        graph.output(tuple(self._argument(one) for one in data["outputs"]))
+        results = tuple(self._argument(one) for one in data["outputs"])
+        graph.output(results[0] if data.get("is_single_tensor_return") else results)
         if self.sizes.samples:
             _trace.note_sizes(graph, self.sizes)
         return graph
@@ -241,6 +244,8 @@ class _GraphReader:
             return _SIMPLE[kind](found)
         if kind in ("as_tensor", "as_sym_int", "as_sym_float", "as_sym_bool"):
             return self._named(found)
+        if kind == "as_graph":
+            return self._inner_graph(found)
         if kind == "as_optional_tensor":
             return self._argument(found)
         if kind in ("as_tensors", "as_sym_ints", "as_sym_floats", "as_sym_bools"):
@@ -250,6 +255,13 @@ class _GraphReader:
         if kind == "as_nested_tensors":
             return [[self._named(one) for one in row] for row in found]
         raise NotImplementedError(f"load(): expected tensors, sizes and constants; got {kind}")
+
+    def _inner_graph(self, found):
+        """The node that reads a graph which is an argument."""
+        inner = _GraphReader(self.sizes)
+        module = GraphModule(inner.root, inner.graph(found["graph"]))
+        self.root.add_module(found["name"], module)
+        return self.written.create_node("get_attr", found["name"], (), {})
 
     def _named(self, found):
         name = found.get("name", found.get("as_name"))
@@ -405,6 +417,8 @@ def _is_keyword(one, target, position):
 
 
 def _gives_tuple(target):
+    if isinstance(target, HigherOrderOperator):
+        return True
     return isinstance(target, facula._C.OpOverload) and len(target._schema.returns) > 1
 
 

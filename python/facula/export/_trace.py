@@ -224,9 +224,17 @@ def trace(mod, args, kwargs, argument_names, sizes=None, expressions=None, limit
     if sizes is not None:
         finish_symbols(tracer.graph, sizes)
     specs = _input_specs(lifted, lift.specs, inputs[len(lifted) :], leaves)
-    module = GraphModule(facula.nn.Module(), tracer.graph)
+    module = GraphModule(_graphs_of(tracer.root), tracer.graph)
     signature = ExportGraphSignature(specs, _output_specs(output))
     return Traced(module, signature, out_spec, lift.constants)
+
+
+def _graphs_of(root):
+    """A module with the graphs that are attributes of another, and with nothing else."""
+    made = facula.nn.Module()
+    for name, graph in root.named_children():
+        made.add_module(name, graph)
+    return made
 
 
 def _stand_in_shapes(leaves, sizes, expressions):
@@ -325,7 +333,7 @@ def _step(node, sizes):
             at = value.node.expr
             decided = at.value if hasattr(at, "value") else at.holds
             return str(decided(sizes.samples))
-        return None if isinstance(value, facula.Tensor) else str(value)
+        return None if isinstance(value, (facula.Tensor, list, tuple)) else str(value)
 
     shape = getattr(node.meta.get("val"), "shape", ())
     if sizes is not None:
@@ -408,6 +416,8 @@ class _Constants:
             if node.op != "get_attr":
                 continue
             value = getattr(self.tracer.root, node.target)
+            if not isinstance(value, facula.Tensor):
+                continue
             if id(value) not in made:
                 made[id(value)] = self._input(graph, place, value)
             node.replace_all_uses_with(made[id(value)])

@@ -7,6 +7,7 @@ import math
 import operator
 
 import facula
+from facula._higher_order_ops._operator import HigherOrderOperator
 from facula.export import _schema
 from facula.export._expression_texts import text_of
 from facula.export.graph_signature import (
@@ -18,6 +19,7 @@ from facula.export.graph_signature import (
     SymIntArgument,
     TensorArgument,
 )
+from facula.fx.graph_module import GraphModule
 from facula.fx.node import Node
 from facula.utils._pytree import treespec_dumps
 
@@ -39,14 +41,8 @@ def program_json(program, guards):
     Raises:
         NotImplementedError: a value in the graph has no place in the format.
     """
-    writer = _GraphWriter(program._sizes)
-    graph = writer.graph(program.graph, program.graph_signature)
-    names = {}
-    for node in program.graph.nodes:
-        value = node.meta.get("val")
-        for cls, kind in _SYMBOLIC:
-            if isinstance(value, cls):
-                names[node.name] = kind
+    writer = _GraphWriter(program._sizes, program.graph_module)
+    graph = writer.graph(program.graph_signature)
     return {
         "graph_module": {
             "graph": graph,
@@ -92,27 +88,35 @@ def plain_size(number):
 
 
 class _GraphWriter:
-    """Writes one graph: its nodes, and what they give."""
+    """Writes the graph of a module: its nodes, and what they give."""
 
-    def __init__(self, sizes):
-        self.sizes = sizes
+    def __init__(self, sizes, module):
+        self.sizes, self.module = sizes, module
         self.tensors, self.numbers = {}, {kind: {} for _, kind in _SYMBOLIC}
 
-    def graph(self, graph, signature):
-        """The graph as JSON."""
+    def graph(self, signature=None):
+        """The graph as JSON.
+
+        Args:
+            signature (ExportGraphSignature | None): of a whole program.
+        """
         constants = {
             s.arg.name: s.arg.value
-            for s in signature.input_specs
+            for s in (signature.input_specs if signature else ())
             if isinstance(s.arg, ConstantArgument)
         }
-        inputs, nodes, outputs = [], [], []
-        for node in graph.nodes:
+        inputs, nodes, outputs, single = [], [], [], False
+        for node in self.module.graph.nodes:
             if node.op == "placeholder":
                 inputs.append(self._input(node, constants))
             elif node.op == "call_function" and not _is_picked(node):
                 nodes.append(self._node(node))
             elif node.op == "output":
-                outputs = [self._argument(value) for value in node.args[0]]
+                single = isinstance(node.args[0], Node)
+                results = node.args if single else node.args[0]
+                outputs = [self._argument(value) for value in results]
+            elif node.op == "get_attr" and self._graph_at(node) is not None:
+                continue  # it stands in the call that takes it
             elif node.op != "call_function":
                 raise NotImplementedError(
                     f"save(): expected a graph of operators; got {node.op} {node.target!r}"
@@ -124,7 +128,7 @@ class _GraphWriter:
             "tensor_values": self.tensors,
             "sym_int_values": self.numbers["sym_int"],
             "sym_bool_values": self.numbers["sym_bool"],
-            "is_single_tensor_return": False,
+            "is_single_tensor_return": single,
             "custom_obj_values": {},
             "sym_float_values": self.numbers["sym_float"],
         }
@@ -179,11 +183,18 @@ class _GraphWriter:
             "inputs": self._inputs(node),
             "outputs": self._outputs(node),
             "metadata": _metadata(node),
-            "is_hop_single_tensor_return": None,
+            "is_hop_single_tensor_return": False if _takes_functions(node.target) else None,
             "name": node.name,
         }
 
+    def _graph_at(self, node):
+        """The GraphModule that a node reads, or None."""
+        found = getattr(self.module, node.target, None)
+        return found if isinstance(found, GraphModule) else None
+
     def _inputs(self, node):
+        if _takes_functions(node.target):
+            return [_named("", self._argument(a, "Tensor"), _POSITIONAL) for a in node.args]
         named = _parameters_of(node.target)
         inputs = []
         for value, (name, type_text) in zip(node.args, named, strict=False):
@@ -204,12 +215,15 @@ class _GraphWriter:
             self._noted(picked.get(i, f"{node.name}_unused_{i}"), one)
             for i, one in enumerate(value)
         ]
-        if len(node.target._schema.returns) == 1:
+        if not _takes_functions(node.target) and len(node.target._schema.returns) == 1:
             return [{"as_tensors": [one["as_tensor"] for one in given]}]
         return given
 
     def _argument(self, value, type_text=""):
         """A value in the place of an argument whose type in the schema is known, or ""."""
+        if isinstance(value, Node) and value.op == "get_attr":
+            graph = _GraphWriter(self.sizes, self._graph_at(value)).graph()
+            return {"as_graph": {"name": value.target, "graph": graph}}
         if isinstance(value, Node):
             return _of_node(value)
         if isinstance(value, (list, tuple)):
@@ -316,7 +330,13 @@ def _parameters_of(target):
     return [(name, "") for name in inspect.signature(target).parameters]
 
 
+def _takes_functions(target):
+    return isinstance(target, HigherOrderOperator)
+
+
 def _target_name(target):
+    if _takes_functions(target):
+        return f"torch.ops.higher_order.{target.name()}"
     if isinstance(target, facula._C.OpOverload):
         return f"torch.ops.{target}"
     module = target.__module__

@@ -101,6 +101,8 @@ def _get_qualified_name(func):
         owner = func.__objclass__
         return f"{owner.__module__}.{owner.__qualname__}.{name}"
     module = getattr(func, "__module__", None) or ""
+    if type(func).__name__ == "HigherOrderOperator":
+        return f"{module}.{name}"
     if type(func).__name__ in ("OpOverload", "OpOverloadPacket"):
         return f"{module.partition('.')[0]}.ops.{func}"
     if name == "<lambda>":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import functools
 import operator
@@ -49,9 +50,13 @@ class _TensorTracker:
 
     def __init__(self):
         self._by_object, self._by_memory, self._by_storage = WeakTensorKeyDictionary(), {}, {}
+        # What a custom function's backward returns goes on under another header, when nothing else
+        # holds the first one any more.
+        self._recent = collections.deque(maxlen=64)
 
     def __setitem__(self, tensor, value):
         self._by_object[tensor] = value
+        self._recent.append(tensor)
         key = _memory_key(tensor)
         if key is not None and self._living(key) is None:
             self._by_memory[key] = TensorWeakRef(tensor)
@@ -246,6 +251,7 @@ class PythonKeyTracer(TracerBase):
         self.root = facula.nn.Module()
         self.tensor_tracker = _TensorTracker()
         self._attributes = []  # (name, tensor)
+        self.names_operands = False  # in graphs of functions, as the nodes that are given
         self.decomp_layers = 0
 
     def create_arg(self, a):

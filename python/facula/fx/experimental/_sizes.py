@@ -72,7 +72,10 @@ class SizeNode:
         """A comparison with another or with a number."""
         if not isinstance(other, (int, SymInt)):
             return NotImplemented
-        return SymBool(RelationNode(self.sizes, Relation(op, self.expr, _expression_of(other))))
+        relation = Relation(op, self.expr, _expression_of(other))
+        if (relation.a - relation.b).is_number():
+            return relation.holds(self.sizes.samples)
+        return SymBool(RelationNode(self.sizes, relation))
 
 
 def _expression_of(value):
@@ -102,7 +105,8 @@ class Sizes:
     def __init__(self):
         self.samples, self.stand_ins, self.conditions = {}, {}, []
         self._by_number, self._proxies = {}, {}
-        self._tracer = None
+        self._tracer, self._inputs = None, []
+        self.places = {}  # symbol -> (input, dim) that it can be read from; dim None for a number
 
     # --- symbols and numbers
 
@@ -233,8 +237,51 @@ class Sizes:
         proxy.node.meta["val"] = SymBool(RelationNode(self, relation))
         return proxy
 
+    def starts_at(self, tracer, inputs):
+        """Let symbols be read from the proxies of inputs when they are first used."""
+        self._tracer, self._inputs = tracer, inputs
+        for symbol, (position, dim) in self.places.items():
+            if dim is None:
+                self.stands_for(Expression.of(Symbol(symbol)), inputs[position])
+
+    @contextlib.contextmanager
+    def within(self, tracer, operands, inputs):
+        """Context manager: another graph is written, whose inputs stand for these operands."""
+        before = self._tracer, self._inputs, self._proxies, self.places
+        self._proxies, self.places = {}, {}
+        for position, value in enumerate(operands):
+            for dim, expression in self._dims(value):
+                if str(expression) in self.samples:
+                    self.places.setdefault(str(expression), (position, dim))
+        try:
+            self.starts_at(tracer, inputs)
+            yield
+        finally:
+            self._tracer, self._inputs, self._proxies, self.places = before
+
+    def _dims(self, value):
+        if isinstance(value, SymInt):
+            return [(None, value.node.expr)]
+        if not isinstance(value, facula.Tensor):
+            return []
+        return [(dim, self.expression(n)) for dim, n in enumerate(_plain_shape(value))]
+
     def _write(self, expression):
-        """Nodes for an expression that no line of the program computes."""
+        """Nodes for an expression that no line of the program computes.
+
+        Raises:
+            Undecided: it is a symbol that no input has.
+        """
+        name = str(expression)
+        if name in self.places:
+            position, dim = self.places[name]
+            given = self._inputs[position], dim
+            size = facula.ops.aten.sym_size.int
+            node = self._tracer.create_proxy("call_function", size, given, {}, name="sym_size_int")
+            self.stands_for(expression, node)
+            return
+        if name in self.samples:
+            raise Undecided(f"the size {name} is that of no operand")
         total = None
         for factors, n in expression.terms.items():
             product = Expression.of(n)

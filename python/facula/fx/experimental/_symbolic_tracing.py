@@ -11,7 +11,6 @@ import hashlib
 import facula
 from facula import _C
 from facula._symbolic import SymBool, SymInt
-from facula.fx.experimental._expressions import Expression, Symbol
 from facula.fx.experimental._proxies import PythonKeyTracer
 from facula.fx.experimental._sizes import Fixed, SizeNode, Sizes, Undecided
 from facula.utils._pytree import tree_flatten, tree_unflatten
@@ -51,37 +50,6 @@ class SymbolicTracer(PythonKeyTracer):
         return super().create_node(*args, **kwargs)
 
 
-class ReadSizes(Sizes):
-    """Sizes that are read from arguments when an operator or another size first takes them.
-
-    Args:
-        places (dict): symbol to `(leaf, dim)`, or `(leaf, None)` for a number among the arguments.
-    """
-
-    def __init__(self):
-        super().__init__()
-        self.places = {}
-
-    def starts_at(self, tracer, proxies):
-        """Let symbols be read from the arguments' proxies."""
-        self._tracer, self._inputs = tracer, proxies
-        for symbol, (leaf, dim) in self.places.items():
-            if dim is None:
-                self.stands_for(Expression.of(Symbol(symbol)), proxies[leaf])
-
-    def _write(self, expression):
-        place = self.places.get(str(expression))
-        if place is not None:
-            size = facula.ops.aten.sym_size.int
-            given = self._inputs[place[0]], place[1]
-            self.stands_for(expression, self._node(size, given, "sym_size_int"))
-        else:
-            super()._write(expression)
-
-    def _node(self, target, given, name):
-        return self._tracer.create_proxy("call_function", target, given, {}, name=name)
-
-
 class SymbolPlan:
     """The sizes of a call's arguments, and which symbol each gets.
 
@@ -109,9 +77,9 @@ class SymbolPlan:
             fixed (set[int]): the sizes that are numbers.
 
         Returns:
-            tuple: ReadSizes, and the expressions by (leaf, dim).
+            tuple: Sizes, and the expressions by (leaf, dim).
         """
-        sizes, expressions, known = ReadSizes(), {}, {}
+        sizes, expressions, known = Sizes(), {}, {}
         for leaf, dim, size, source in self.places:
             if size < 2 or size in fixed:
                 continue
@@ -135,7 +103,7 @@ def stand_ins(leaves, sizes, expressions):
 
     Args:
         leaves (list): the arguments.
-        sizes (ReadSizes), expressions (dict): as `SymbolPlan.symbols` gives them.
+        sizes (Sizes), expressions (dict): as `SymbolPlan.symbols` gives them.
     """
     known, made = {}, []
     for i, leaf in enumerate(leaves):
