@@ -8,6 +8,7 @@ import facula.distributed as dist
 import pytest
 from facula import nn
 from facula.distributed import threads
+from facula.distributed.algorithms._comm_hooks import default_hooks
 from facula.distributed.device_mesh import init_device_mesh
 from facula.distributed.fsdp import (
     BackwardPrefetch,
@@ -306,6 +307,32 @@ def test_hooks_communicate_gradients():
         return found
 
     assert threads.run(work, 2) == [[True, True]] * 2
+
+
+@pytest.mark.parametrize(
+    "hook, tolerance",
+    [
+        (default_hooks.reduce_scatter_hook, 1e-6),
+        (default_hooks.allreduce_hook, 1e-6),
+        (default_hooks.fp16_compress_hook, 1e-2),
+        (default_hooks.bf16_compress_hook, 5e-2),
+    ],
+)
+def test_hooks_that_are_there_average(hook, tolerance):
+    def work(rank):
+        x, y = batch(rank, 2)
+        ddp = DistributedDataParallel(made())
+        is_whole = hook is default_hooks.allreduce_hook
+        strategy = ShardingStrategy.NO_SHARD if is_whole else ShardingStrategy.FULL_SHARD
+        net = wrapped(made(), sharding_strategy=strategy)
+        net.register_comm_hook(default_hooks.LowPrecisionState(dist.group.WORLD), hook)
+        for model in (ddp, net):
+            nn.functional.mse_loss(model(x), y).backward()
+        for p, q in zip(net.parameters(), ddp.parameters(), strict=True):
+            found = whole([p.grad])[0]
+            facula.testing.assert_close(found, q.grad, rtol=tolerance, atol=tolerance)
+
+    threads.run(work, 2)
 
 
 def test_scalers_agree_on_overflows():

@@ -85,6 +85,9 @@ def fully_shard(
     return module
 
 
+fully_shard.state = lambda module: vars(module).get("_fsdp_state")
+
+
 def _check_module(module):
     if not isinstance(module, Module):
         raise ValueError(
