@@ -45,7 +45,7 @@ def run(case):
         net[1], net[2] = checkpoint_wrapper(net[1]), checkpoint_wrapper(net[2])
     if is_wrapper:
         strategy = fsdp.ShardingStrategy[case.partition(" ")[2]]
-        policy = lambda module, recurse, nonwrapped_numel: recurse or len(list(module.children())) == 4
+        policy = lambda module, recurse, nonwrapped_numel: recurse or len([*module.children()]) == 4
         net = fsdp.FullyShardedDataParallel(
             net, auto_wrap_policy=policy, use_orig_params=True, sharding_strategy=strategy,
             device_id=package.device("cpu"))

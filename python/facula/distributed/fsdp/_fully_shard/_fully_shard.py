@@ -312,15 +312,17 @@ class FSDPModule:
         self._fsdp_state.unshard_in_backward = unshard_in_backward
 
     def set_keep_unsharded_storage(self, keep, *, recurse=True):
-        """Refused: the storage of whole parameters is always freed with them.
+        """Whether the storage of whole parameters stays allocated while shards are shown.
 
-        Raises:
-            NotImplementedError: `keep` is True.
+        Args:
+            keep (bool): True spares the allocation of the next gathering.
+            recurse (bool): for sharded submodules, too.
         """
-        if keep:
-            raise NotImplementedError(
-                "set_keep_unsharded_storage(): expected False; got True, which is not there yet"
-            )
+        for group in self._groups(recurse):
+            for p in group.params:
+                p.keep_storage = keep
+                if not p.is_unsharded:
+                    p.free()
 
     def _set_unshard_async_op(self, async_op):
         self._set(unshard_async=async_op)
@@ -395,7 +397,7 @@ class FSDPModule:
         """No effect: gradients are always added up first, and divided then."""
 
     def set_all_reduce_hook(self, hook, *, stream=None):
-        """Call a function with each reduced gradient before it is divided.
+        """Call a function with each averaged gradient before it is added to a shard's.
 
         Args:
             hook (callable): takes a flat tensor, and changes it in place.

@@ -58,7 +58,7 @@ class FSDPParam:
         self._spec = self._sharded_spec(param)
         self.sharded_param = self._new_sharded(param, local)
         self.unsharded_param = self._storage = None
-        self.is_unsharded = False
+        self.is_unsharded = self.keep_storage = False
         self.accumulated_grad = None  # of passes whose gradients were not reduced
         self._put(self.sharded_param)
 
@@ -211,7 +211,7 @@ class FSDPParam:
 
     def free(self):
         """Empty the storage of the whole."""
-        if self._storage is not None:
+        if self._storage is not None and not self.keep_storage:
             self._storage.untyped_storage().resize_(0)
 
     # --- gradients

@@ -301,10 +301,12 @@ class FSDPParamGroup:
             self.whole_hook(reduced)
         elif self.dp.replicate_group is not None and reduced.numel():
             dist.all_reduce(reduced, group=self.dp.replicate_group)
+        after = self._divisor / _factor_before(reduced.dtype, self._divisor)
+        if after != 1:
+            reduced.div_(after)
         if self.all_reduce_hook is not None:
             self.all_reduce_hook(reduced)
-        after = self._divisor / _factor_before(reduced.dtype, self._divisor)
-        return reduced if after == 1 else reduced.div_(after)
+        return reduced
 
     def end_pass(self):
         """Forget the order of the pass."""
