@@ -105,10 +105,10 @@ class safe_globals:
         add_safe_globals(self._before)
 
 
-def user_globals():
-    """By name, what the user allowed; a facula class also under its PyTorch name."""
+def user_globals(more=()):
+    """By name, what the user allowed, and `more`; a facula class also under its PyTorch name."""
     table = {}
-    for entry in _user_globals:
+    for entry in [*_user_globals, *more]:
         obj, name = entry if isinstance(entry, tuple) else (entry, full_name(entry))
         table[name] = table[torch_name(name)] = obj
     return table

@@ -170,14 +170,15 @@ class SafeUnpickler:
         stream: a seekable file object, read from its position; left after the pickle.
         persistent_load (callable): gives the object for a persistent id.
         encoding (str): of strings written by Python 2.
+        allowed (iterable): functions and classes that may be named, beside those for all.
     """
 
-    def __init__(self, stream, persistent_load, *, encoding="utf-8"):
+    def __init__(self, stream, persistent_load, *, encoding="utf-8", allowed=()):
         self._stream, self._start = stream, stream.tell()
         self._data = bytearray()
         self._persistent_load = persistent_load
         self._encoding = encoding
-        self._user = user_globals()
+        self._user = user_globals(allowed)
         self._user_objects = list(self._user.values())
         # By identity: what a file calls a function may be anything, and must not be hashed.
         self._makers = {id(kind): (kind, make) for kind, make in _makers().items()}

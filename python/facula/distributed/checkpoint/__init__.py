@@ -1,9 +1,49 @@
-"""Sharded checkpoints: names that packages import; what they do is to come."""
+"""Checkpoints of states that are spread over ranks."""
 
 from facula.distributed._planned import planned
-
-planned(
-    globals(),
-    "FileSystemReader FileSystemWriter Metadata StorageReader StorageWriter "
-    "async_save load load_state_dict save save_state_dict",
+from facula.distributed.checkpoint.api import CheckpointException
+from facula.distributed.checkpoint.default_planner import DefaultLoadPlanner, DefaultSavePlanner
+from facula.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
+from facula.distributed.checkpoint.metadata import (
+    BytesStorageMetadata,
+    ChunkStorageMetadata,
+    Metadata,
+    TensorStorageMetadata,
 )
+from facula.distributed.checkpoint.planner import (
+    LoadPlan,
+    LoadPlanner,
+    ReadItem,
+    SavePlan,
+    SavePlanner,
+    WriteItem,
+)
+from facula.distributed.checkpoint.state_dict_loader import load, load_state_dict
+from facula.distributed.checkpoint.state_dict_saver import save, save_state_dict
+from facula.distributed.checkpoint.storage import StorageReader, StorageWriter
+
+__all__ = [
+    "BytesStorageMetadata",
+    "CheckpointException",
+    "ChunkStorageMetadata",
+    "DefaultLoadPlanner",
+    "DefaultSavePlanner",
+    "FileSystemReader",
+    "FileSystemWriter",
+    "LoadPlan",
+    "LoadPlanner",
+    "Metadata",
+    "ReadItem",
+    "SavePlan",
+    "SavePlanner",
+    "StorageReader",
+    "StorageWriter",
+    "TensorStorageMetadata",
+    "WriteItem",
+    "load",
+    "load_state_dict",
+    "save",
+    "save_state_dict",
+]
+
+planned(globals(), "async_save")

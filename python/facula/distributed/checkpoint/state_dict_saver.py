@@ -1,0 +1,117 @@
+"""Saving of states that are spread over ranks."""
+
+from __future__ import annotations
+
+import facula.distributed as dist
+from facula.distributed.checkpoint._steps import Ranks
+from facula.distributed.checkpoint.default_planner import DefaultSavePlanner
+from facula.distributed.checkpoint.filesystem import FileSystemWriter
+from facula.distributed.checkpoint.stateful import Stateful
+
+__all__ = ["save", "save_state_dict"]
+
+
+def _has_ranks(no_dist):
+    return not no_dist and dist.is_available() and dist.is_initialized()
+
+
+def _state_of(state_dict):
+    """The states of the objects that have some in their place."""
+    return {k: v.state_dict() if isinstance(v, Stateful) else v for k, v in state_dict.items()}
+
+
+def _writer_of(storage_writer, checkpoint_id, what):
+    if storage_writer is None:
+        if checkpoint_id is None:
+            raise RuntimeError(f"{what}(): expected checkpoint_id or storage_writer; got neither")
+        return FileSystemWriter(checkpoint_id)
+    if checkpoint_id is not None:
+        storage_writer.reset(checkpoint_id)
+    return storage_writer
+
+
+def save(
+    state_dict,
+    *,
+    checkpoint_id=None,
+    storage_writer=None,
+    planner=None,
+    process_group=None,
+    no_dist=False,
+    use_collectives=True,
+):
+    """Save a state that is spread over ranks, each piece once.
+
+    Ranks must have the same keys for what they share. Nothing counts until all have written: an
+    earlier checkpoint in the folder stays whole until then.
+
+    Args:
+        state_dict (dict): nested dicts and lists of tensors (DTensors: a piece on each rank) and of
+            whatever can be pickled; objects that have a state_dict().
+        checkpoint_id: the folder.
+        storage_writer (StorageWriter): where to; FileSystemWriter(checkpoint_id) if None.
+        planner (SavePlanner): decides who writes what; DefaultSavePlanner() if None.
+        process_group (ProcessGroup): the ranks; the default group, if there is one, if None.
+        no_dist (bool): whether this process saves alone.
+        use_collectives (bool): accepted; ranks always agree on what they write.
+
+    Returns:
+        Metadata
+
+    Raises:
+        RuntimeError: neither checkpoint_id nor storage_writer.
+        CheckpointException: on all ranks, where one could not write.
+
+    Example:
+        >>> import tempfile
+        >>> from facula.distributed import checkpoint
+        >>> state = {"model": {"w": facula.ones(2)}, "step": 3}
+        >>> folder = tempfile.mkdtemp()
+        >>> _ = checkpoint.save(state, checkpoint_id=folder)
+        >>> state = {"model": {"w": facula.zeros(2)}, "step": 0}
+        >>> checkpoint.load(state, checkpoint_id=folder)
+        >>> state
+        {'model': {'w': tensor([1., 1.])}, 'step': 3}
+    """
+    writer = _writer_of(storage_writer, checkpoint_id, "save")
+    ranks = Ranks(process_group, _has_ranks(no_dist), 0)
+    return _save(_state_of(state_dict), writer, ranks, planner)
+
+
+def save_state_dict(
+    state_dict,
+    storage_writer,
+    process_group=None,
+    coordinator_rank=0,
+    no_dist=False,
+    planner=None,
+):
+    """Save a state, by the function's name of old: see `save`."""
+    storage_writer.reset()
+    ranks = Ranks(process_group, _has_ranks(no_dist), coordinator_rank)
+    return _save(state_dict, storage_writer, ranks, planner)
+
+
+def _save(state_dict, writer, ranks, planner):
+    planner = DefaultSavePlanner() if planner is None else planner
+    metadata = None
+
+    def local_plan():
+        planner.set_up_planner(state_dict, writer.storage_meta(), ranks.is_coordinator)
+        writer.set_up_storage_writer(ranks.is_coordinator)
+        return writer.prepare_local_plan(planner.create_local_plan())
+
+    def global_plan(plans):
+        nonlocal metadata
+        plans, metadata = planner.create_global_plan(plans)
+        return writer.prepare_global_plan(plans)
+
+    def write():
+        return writer.write_data(planner.finish_plan(plan), planner).wait()
+
+    def finish(results):
+        writer.finish(metadata, results)
+        return metadata
+
+    plan = ranks.reduce_scatter("plan", local_plan, global_plan)
+    return ranks.all_reduce("write", write, finish)
