@@ -1,4 +1,4 @@
-"""Functional collectives that return when their data is there, for code that needs plain tensors."""
+"""Functional collectives that return when their data is there: for code that needs it at once."""
 
 from __future__ import annotations
 

@@ -62,11 +62,12 @@ def start(mpi, size, program, folder, **environment):
     )
 
 
-def end(process, timeout=40):
+def end(process, timeout=25):
     try:
         out, err = process.communicate(timeout=timeout)
     finally:
         process.kill()
+        process.wait()
     return process.returncode, out, err
 
 

@@ -68,6 +68,7 @@ struct Talk {
   GroupNews telling;
   std::deque<NewsMessage> to_tell;
   Deadline next_beat{};
+  bool ends = false;  // the other has told that it leaves, fails, or has heard of an error
 };
 
 class MpiEngine final : public Engine, private Exchanger {
@@ -77,7 +78,7 @@ class MpiEngine final : public Engine, private Exchanger {
         library_(MpiLibrary::get()),
         peers_(options, [this](const NewsMessage& news) { tell_all(news); }),
         talks_(ranks()) {}
-  ~MpiEngine() override { close(); }
+  ~MpiEngine() override { close(std::chrono::milliseconds(300)); }
 
   const char* name() const override { return "mpi"; }
   // The rank of this process in MPI's world.
@@ -162,8 +163,10 @@ class MpiEngine final : public Engine, private Exchanger {
     if (closed_) return;
     tell_all(peers_.news(error.empty() ? News::Left : News::Failed, error));
     if (!error.empty()) library_.forgo_end();
-    close();
-    if (!error.empty()) let_others_end();
+    close(std::chrono::milliseconds(error.empty() ? 300 : 2000));
+    // mpirun ends the other ranks as soon as this one has ended: they are to say why first.
+    if (!error.empty() && options_.size > 1)
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
   }
   void set_timeout(std::chrono::milliseconds timeout) override { peers_.set_timeout(timeout); }
   void beat() override { changed_.notify_all(); }
@@ -419,7 +422,7 @@ class MpiEngine final : public Engine, private Exchanger {
 
   bool all_ended() {
     for (int r = 0; r < options_.size; ++r)
-      if (r != options_.rank && !peers_.has_ended(r)) return false;
+      if (r != options_.rank && !talks_[static_cast<size_t>(r)].ends) return false;
     return true;
   }
 
@@ -428,6 +431,7 @@ class MpiEngine final : public Engine, private Exchanger {
     while (!hearing.is_begun() || hearing.test(&from)) {
       if (from >= 0 && heard.group == number_) {
         peers_.heard(from, heard.news);
+        if (heard.news.kind != News::Alive) talks_[static_cast<size_t>(from)].ends = true;
         if (heard.news.kind == News::Failed) library_.linger();
         // A rank that has left before waits for those that say why they end.
         if (heard.news.kind == News::Broken && !closing_) library_.forgo_end();
@@ -455,15 +459,15 @@ class MpiEngine final : public Engine, private Exchanger {
     return false;
   }
 
-  // Lets what is to be told be told, for a moment, takes the farewells of others, so that MPI does
+  // Lets what is to be told be told, for a while, takes the farewells of others, so that MPI does
   // not complain of messages that nobody took, and ends the thread.
-  void close() {
+  void close(std::chrono::milliseconds patience) {
     if (closed_) return;
     closed_ = true;
     {
       const std::lock_guard lock(mutex_);
       closing_ = true;
-      close_by_ = Clock::now() + std::chrono::milliseconds(300);
+      close_by_ = Clock::now() + patience;
       changed_.notify_all();
     }
     if (talker_.joinable()) talker_.join();
@@ -489,11 +493,6 @@ class MpiEngine final : public Engine, private Exchanger {
     const std::lock_guard lock(mutex);
     if (!all_told || !messages_.empty())
       unfinished->push_back({std::move(talks_), std::move(messages_)});
-  }
-
-  // mpirun ends the other ranks as soon as a failed one has ended: they are to say why first.
-  void let_others_end() {
-    if (options_.size > 1) std::this_thread::sleep_for(std::chrono::milliseconds(300));
   }
 
   const EngineOptions options_;
