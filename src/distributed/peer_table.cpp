@@ -128,7 +128,7 @@ void PeerTable::fail(const std::string& text) {
 
 void PeerTable::look_around(const CallRecord& call, int awaited, Patience& patience) {
   check_usable();
-  check_peers(call, awaited);
+  check_peers(call, awaited, patience);
   const std::string circle = circle_with(awaited, call, patience);
   if (!circle.empty()) fail(circle);
   const int64_t waited = clock_ms() - patience.since;
@@ -151,10 +151,10 @@ void PeerTable::look_around(const CallRecord& call, int awaited, Patience& patie
   }
 }
 
-void PeerTable::check_peers(const CallRecord& call, int awaited) {
+void PeerTable::check_peers(const CallRecord& call, int awaited, Patience& patience) {
   for (int r = 0; r < options_.size; ++r) {
     if (r == options_.rank) continue;
-    const std::string lost = why_lost(r, awaited);
+    const std::string lost = why_lost(r, awaited, patience);
     if (!lost.empty())
       fail(concat("group '", options_.group, "': rank ", options_.rank, " waited in ",
                   text_of(call), "; rank ", r, lost));
@@ -162,7 +162,7 @@ void PeerTable::check_peers(const CallRecord& call, int awaited) {
 }
 
 // Why nothing is to be expected of a rank any more; empty if something is.
-std::string PeerTable::why_lost(int r, int awaited) {
+std::string PeerTable::why_lost(int r, int awaited, Patience& patience) {
   const std::lock_guard lock(mutex_);
   const Peer& p = peers_[static_cast<size_t>(r)];
   if (p.left) {
@@ -172,7 +172,11 @@ std::string PeerTable::why_lost(int r, int awaited) {
         awaited < 0 &&
         std::all_of(
             peers_.begin(), peers_.end(), [&](const Peer& o) { return o.left || &o == self; });
-    return r == awaited || nobody_else ? " has left the group" : "";
+    if (r != awaited && !nobody_else) return {};
+    // What it sent before it left may have come in this moment: the caller looks once more.
+    const bool again = patience.has_left;
+    patience.has_left = true;
+    return again ? " has left the group" : "";
   }
   // What other ranks tell of the reason may be on its way.
   if (p.ended && clock_ms() - p.ended_ms < news_ms) return {};
@@ -215,8 +219,9 @@ std::string PeerTable::circle_with(int r, const CallRecord& mine, Patience& pati
 
 void PeerTable::fail_connection(const CallRecord& call, int rank, const std::string& why) {
   check_usable();
+  Patience patience;
   for (int i = 0; i < 2 * news_ms / 5; ++i) {
-    check_peers(call, rank);
+    check_peers(call, rank, patience);
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     check_usable();
   }

@@ -62,13 +62,14 @@ class PeerTable {
     Patience();
     int64_t since;
     bool told = false;
-    uint64_t circle = 0;  // what a circle looked like, and since when
+    bool has_left = false;  // the awaited rank had left when one looked last
+    uint64_t circle = 0;    // what a circle looked like, and since when
     int64_t circle_since = 0;
   };
   // Called several times a second by whoever waits for rank `awaited` (-1: any): throws when the
   // rank cannot come any more, the timeout has passed, or the user interrupts.
   void look_around(const CallRecord& call, int awaited, Patience& patience);
-  void check_peers(const CallRecord& call, int awaited);
+  void check_peers(const CallRecord& call, int awaited, Patience& patience);
   // An operation on the connection to `rank` has failed: gives the news of the reason time to come,
   // and throws.
   [[noreturn]] void fail_connection(const CallRecord& call, int rank, const std::string& why);
@@ -88,7 +89,7 @@ class PeerTable {
   // What a rank does that waits for this one while this one waits for it; null if it does not.
   const CallRecord* waits_for_us(const Peer& peer, const CallRecord& mine) const;
   std::string circle_with(int rank, const CallRecord& mine, Patience& patience);
-  std::string why_lost(int rank, int awaited);
+  std::string why_lost(int rank, int awaited, Patience& patience);
   std::string line(int rank) const;
 
   const EngineOptions options_;
