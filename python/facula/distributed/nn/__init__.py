@@ -13,6 +13,7 @@ from facula.distributed.nn.functional import (
 )
 
 __all__ = [
+    "RemoteModule",
     "all_gather",
     "all_reduce",
     "all_to_all",
@@ -23,3 +24,12 @@ __all__ = [
     "reduce_scatter",
     "scatter",
 ]
+
+
+def __getattr__(name):
+    # rpc is loaded by those who use it.
+    if name == "RemoteModule":
+        from facula.distributed.nn.api.remote_module import RemoteModule
+
+        return RemoteModule
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
