@@ -7,6 +7,7 @@ import copy
 
 import facula
 from facula import _C
+from facula.export._trace import finish_symbols, verify_modules
 from facula.export.graph_signature import (
     ExportGraphSignature,
     InputKind,
@@ -15,9 +16,9 @@ from facula.export.graph_signature import (
     TensorArgument,
 )
 from facula.fx import traceback as fx_traceback
+from facula.fx.experimental._symbolic_tracing import SymbolicTracer
 from facula.fx.experimental.proxy_tensor import (
     ProxyTorchDispatchMode,
-    PythonKeyTracer,
     _ConstantsMode,
     decompose,
     disable_proxy_modes_tracing,
@@ -26,6 +27,7 @@ from facula.fx.experimental.proxy_tensor import (
 )
 from facula.fx.graph_module import GraphModule
 from facula.fx.interpreter import Interpreter
+from facula.utils._pytree import tree_map
 
 _CHANGES = {
     InputKind.PARAMETER: OutputKind.PARAMETER_MUTATION,
@@ -44,34 +46,47 @@ def decomposed(program, table):
     Returns:
         ExportedProgram
     """
-    if program._sizes is not None:
-        raise NotImplementedError(
-            "run_decompositions(): programs with dynamic sizes are not supported yet"
-        )
-    tracer = PythonKeyTracer()
+    sizes = program._sizes
+    module, signature = _trace_parts(program, table, sizes)
+    if sizes is not None:
+        of_sample, _ = _trace_parts(program, table, None)
+        verify_modules(module, sizes, of_sample)
+        finish_symbols(module.graph, sizes)
+    made = program._update(module, signature)
+    made._dialect = "ATEN"
+    return made
+
+
+def _trace_parts(program, table, sizes):
+    """The graph module and the signature of a program's parts.
+
+    Args:
+        sizes (Sizes | None): the symbols; None for a program of the sample's sizes.
+    """
+    tracer = SymbolicTracer(sizes)
     tracer.names_operands = True
     placeholders = [n for n in program.graph.nodes if n.op == "placeholder"]
-    values = _arguments(tracer, placeholders)
-    results, changed = _run_functional(program, tracer, values, table)
-    specs = copy.deepcopy(program.graph_signature.input_specs)
-    outputs, changes = _changes(tracer, specs, changed)
-    outputs += [_node_of(tracer, value) for value in results]
-    output = tracer.graph.output(tuple(outputs))
+    values, proxies = _arguments(tracer, placeholders, program._sizes, sizes is None)
+    with contextlib.ExitStack() as stack:
+        if sizes is not None:
+            stack.enter_context(sizes.within(tracer, values, proxies))
+        results, changed = _run_functional(program, tracer, values, table, sizes is None)
+        specs = copy.deepcopy(program.graph_signature.input_specs)
+        outputs, changes = _changes(tracer, specs, changed)
+        outputs += [_node_of(tracer, value) for value in results]
+        output = tracer.graph.output(tuple(outputs))
     _remove_passing(tracer.graph)
     remove_unused(tracer.graph)
     for change, node in zip(changes, output.args[0], strict=False):
         change.arg.name = node.name
     results = output.args[0][len(changes) :]
     kept = _renamed_results(program.graph_signature.output_specs, results)
-    signature = ExportGraphSignature(specs, changes + kept)
-    module = GraphModule(tracer.root, tracer.graph)
-    made = program._update(module, signature)
-    made._dialect = "ATEN"
-    return made
+    return GraphModule(tracer.root, tracer.graph), ExportGraphSignature(specs, changes + kept)
 
 
-def _arguments(tracer, placeholders):
-    values = []
+def _arguments(tracer, placeholders, sizes, is_sample):
+    """Fake arguments and their proxies."""
+    values, proxies = [], []
     with disable_proxy_modes_tracing():
         for node in placeholders:
             proxy = tracer.create_proxy("placeholder", node.target, (), {}, name=node.name)
@@ -80,14 +95,28 @@ def _arguments(tracer, placeholders):
             value = node.meta.get("val")
             if isinstance(value, facula.Tensor):
                 value = _C._make_fake(value.detach())
+                if sizes is not None and is_sample:
+                    value = _of_sample(value, sizes)
                 track_tensor_tree(value, proxy, constant=None, tracer=tracer)
             else:
                 set_meta(proxy, value)
             values.append(value)
-    return values
+            proxies.append(proxy)
+    return values, proxies
 
 
-def _run_functional(program, tracer, values, table):
+def _of_sample(value, sizes):
+    """A fake tensor with the sample's sizes in the place of symbols."""
+
+    def number(n):
+        return sizes.expression(n).value(sizes.samples)
+
+    shape, strides = [number(n) for n in value.shape], [number(n) for n in value.stride()]
+    with _C._FakeMode(True):
+        return facula.empty_strided(shape, strides, dtype=value.dtype, device=value.device)
+
+
+def _run_functional(program, tracer, values, table, is_sample):
     """Run the graph on functional tensors; gives results, and the new value of what it changes."""
     mode = ProxyTorchDispatchMode(tracer, "fake", decomposition_table=table)
     mode.detach_is_alias = True
@@ -104,7 +133,7 @@ def _run_functional(program, tracer, values, table):
         before = [_C._from_functional_tensor(t) for t in wrapped]
         with _C._functionalize_mode(False):
             given = [by_value.get(id(v), v) for v in values]
-            results = _Parts(program.graph_module).run(*given)
+            results = _Parts(program, tracer, is_sample).run(*given)
         after = [_C._from_functional_tensor(t) for t in wrapped]
         results = [_plain(value) for value in results]
     changed = {
@@ -116,16 +145,46 @@ def _run_functional(program, tracer, values, table):
 
 
 class _Parts(Interpreter):
-    """Runs a program with the parts that PyTorch's programs have for what writes or is random."""
+    """Runs a program with the parts that PyTorch's programs have for what writes or is random.
+
+    Args:
+        program (ExportedProgram): what is run.
+        tracer (SymbolicTracer): writes the parts.
+        is_sample (bool): whether sizes are the sample's, and not symbols.
+    """
+
+    def __init__(self, program, tracer, is_sample):
+        super().__init__(program.graph_module)
+        self._tracer, self._is_sample = tracer, is_sample
+
+    def run_node(self, n):
+        """Run a node; sizes are known from when the program was exported."""
+        value = n.meta.get("val")
+        if n.op == "call_function" and isinstance(value, facula.SymInt):
+            sizes = value.node.sizes
+            if self._is_sample:
+                return value.node.expr.value(sizes.samples)
+            args, kwargs = self.fetch_args_kwargs_from_env(n)
+            given = tree_map(lambda v: self._tracer.unwrap_proxy(_plain(v)), args)
+            proxy = self._tracer.create_proxy(n.op, n.target, given, kwargs, name=n.name)
+            sizes.stands_for(value.node.expr, proxy)
+            return value
+        return super().run_node(n)
 
     def call_function(self, target, args, kwargs):
         """Call an operator, or its parts."""
         aten = facula.ops.aten
+        if isinstance(target, _C.OpOverload):
+            args, kwargs = tree_map(_stand_in, (args, kwargs))
         if target is aten.batch_norm.default and args[3] is not None:
             return _batch_norm(*args)
         if target is aten.dropout.default and args[2]:
             return aten.native_dropout.default(*args)[0]
         return super().call_function(target, args, kwargs)
+
+
+def _stand_in(value):
+    return value.node.stand_in() if isinstance(value, facula.SymInt) else value
 
 
 def _batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps, cudnn=False):

@@ -1,5 +1,7 @@
 """Dynamic sizes: graphs that serve other sizes, ranges, conditions, errors."""
 
+import copy
+
 import facula
 import pytest
 from facula import nn
@@ -26,6 +28,11 @@ PROGRAMS = {
     "sliced_by_a_size": (lambda x, y: x.flatten()[: x.shape[0] - 1], ({0: A}, None)),
     "expanded": (lambda x, y: x[:, None].expand(x.size(0), 3, 6) * x.shape[0], ({0: A}, None)),
     "factory": (lambda x, y: facula.zeros(x.shape[0] + 1, 2) + x.shape[0], ({0: A}, None)),
+    "remainder": (lambda x, y: facula.zeros(x.shape[0] % 3 + 1), ({0: A}, None)),
+    "greater_size": (
+        lambda x, y: facula.zeros(facula.sym_max(x.shape[0], 5)) + facula.sym_min(x.shape[0], 3),
+        ({0: A}, None),
+    ),
     "sizes_returned": (lambda x, y: (x.shape[0], x.shape[0] * 3), ({0: A}, None)),
 }
 
@@ -36,11 +43,31 @@ def test_program_serves_other_sizes(name):
     x, y = facula.rand(4, 6), facula.rand(4, 6)
     program = export(_Function(function), (x, y), dynamic_shapes=shapes)
     assert program.range_constraints
+    decomposed = program.run_decompositions()
     for rows in (4, 7, 2):
         other = facula.rand(rows, 6)
         given = (other, other.clone() if shapes[1] else y)
         expected, got = function(*given), program.module()(*given)
         facula.testing.assert_close(got, expected)
+        facula.testing.assert_close(decomposed.module()(*given), expected)
+
+
+def test_decomposed_program_keeps_what_changes_in_place():
+    class Counter(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("rows", facula.zeros(1))
+
+        def forward(self, x):
+            self.rows.add_(self.rows * 0 + x.shape[0])
+            return facula.nn.functional.silu(x.mul(2).flatten()) + self.rows
+
+    module, x = Counter(), facula.rand(4, 6)
+    program = export(module, (x,), dynamic_shapes=({0: A},)).run_decompositions()
+    assert list(program.graph_signature.buffers_to_mutate.values()) == ["rows"]
+    other = facula.rand(9, 6)
+    expected = copy.deepcopy(module)(other)
+    facula.testing.assert_close(program.module()(other), expected)
 
 
 def _double_where_large(x, y):

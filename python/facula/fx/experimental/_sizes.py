@@ -202,9 +202,20 @@ class Sizes:
             result = _FUNCTIONS[op](a, b)
         if result.is_number():
             return result.number()
+        self._tell_apart(result)
         self.known(result)
         self._note(op, a, b, result)
         return SymInt(SizeNode(self, result))
+
+    def _tell_apart(self, expression):
+        """Give remainders, maxima and minima stand-ins that are no other expression's."""
+        calls = {factor for factors in expression.terms for factor in factors}
+        for call in calls:
+            if not isinstance(call, Call) or call.name == "//" or repr(call) in self.stand_ins:
+                continue
+            if len(self.stand_ins) == len(_STAND_INS):
+                raise Undecided(f"there is no stand-in left for {call}")
+            self.stand_ins[repr(call)] = _STAND_INS[len(self.stand_ins)]
 
     def _note(self, op, a, b, result):
         if self._tracer is None or result in self._proxies:
