@@ -6,7 +6,7 @@ import importlib
 import sys
 import types
 
-__all__ = ["associative_scan", "cond", "map", "scan", "while_loop"]
+__all__ = ["associative_scan", "cond", "map", "out_dtype", "scan", "while_loop"]
 
 
 def __getattr__(name):

@@ -44,6 +44,7 @@ class HigherOrderOperator:
 _PLACES = {
     "cond": "cond",
     "map_impl": "map",
+    "out_dtype": "out_dtype",
     "scan": "scan",
     "while_loop": "while_loop",
 }

@@ -282,14 +282,15 @@ class _GraphReader:
         name = data.get("name") or _first_name(outputs)
         node = graph.create_node("call_function", target, tuple(args), kwargs, name=name)
         node.meta.update(_metadata(data["metadata"]))
-        self._results(graph, node, outputs, target)
+        is_tuple = _gives_tuple(target) and not data.get("is_hop_single_tensor_return")
+        self._results(graph, node, outputs, is_tuple)
 
-    def _results(self, graph, node, outputs, target):
+    def _results(self, graph, node, outputs, is_tuple):
         if not outputs:
             node.meta["val"] = None
             return
         listed = next(iter(outputs[0])) in ("as_tensors", "as_optional_tensors")
-        if len(outputs) == 1 and not listed and not _gives_tuple(target):
+        if len(outputs) == 1 and not listed and not is_tuple:
             node.meta["val"] = self._value(outputs[0])
             self.nodes[_first_name(outputs) or node.name] = node
             return

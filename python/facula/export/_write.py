@@ -183,7 +183,7 @@ class _GraphWriter:
             "inputs": self._inputs(node),
             "outputs": self._outputs(node),
             "metadata": _metadata(node),
-            "is_hop_single_tensor_return": False if _takes_functions(node.target) else None,
+            "is_hop_single_tensor_return": _gives_tensor(node),
             "name": node.name,
         }
 
@@ -328,6 +328,13 @@ def _parameters_of(target):
     if isinstance(target, facula._C.OpOverload):
         return [(a.name, str(a.type)) for a in target._schema.arguments]
     return [(name, "") for name in inspect.signature(target).parameters]
+
+
+def _gives_tensor(node):
+    """Whether a call with functions among its arguments gives one tensor; None for other calls."""
+    if not _takes_functions(node.target):
+        return None
+    return isinstance(node.meta.get("val"), facula.Tensor)
 
 
 def _takes_functions(target):

@@ -67,7 +67,15 @@ def modules(torch):
             return hops.map(lambda x, y: x * y + 1, x, c)
 
     ones, x = torch.ones(3), torch.arange(12.0).reshape(4, 3)
+
+    class Widened(nn.Module):
+        def forward(self, a, b):
+            return torch.ops.higher_order.out_dtype(torch.ops.aten.mm.default, torch.int32, a, b)
+
+    hops.out_dtype  # noqa: B018  (defines the operator)
+    small = torch.full((2, 3), 100, dtype=torch.int8)
     return {
+        "widened": (Widened(), (small, small.t().contiguous())),
         "branches": (Branches(), (torch.tensor(True), x)),
         "loop": (Loop(), (torch.tensor(0), x)),
         "scan": (Scan(), (x, ones)),

@@ -218,3 +218,16 @@ def test_module_and_function_of_one_name():
     assert found is scan and facula._higher_order_ops.scan is scan
     assert facula.cond is facula._higher_order_ops.cond
     assert isinstance(facula.ops.higher_order.scan, facula._ops.HigherOrderOperator)
+
+
+def test_product_in_a_wider_dtype():
+    aten, product = facula.ops.aten, facula.ops.higher_order.out_dtype
+    a = facula.full((2, 3), 100, dtype=facula.int8)
+    found = product(aten.mm.default, facula.int32, a, a.t())
+    assert found.dtype is facula.int32 and found.tolist() == [[30000, 30000]] * 2
+    graph = make_fx(lambda a: product(aten.mul.Tensor, facula.float32, a, 0.5))(a)
+    assert "higher_order.out_dtype" in graph.code
+    facula.testing.assert_close(graph(a), a * 0.5)
+    for op in (aten.add.Tensor, aten.mul_.Tensor, 3):
+        with pytest.raises(ValueError, match="out_dtype.*expected"):
+            product(op, facula.int32, a, a)
