@@ -8,6 +8,7 @@ import types
 
 __all__ = [
     "AdditionalInputs",
+    "CustomDecompTable",
     "Dim",
     "ExportBackwardSignature",
     "ExportGraphSignature",
@@ -30,6 +31,7 @@ __all__ = [
 _PLACES = {
     "dynamic_shapes": ("AdditionalInputs", "Dim", "ShapesCollection", "dims"),
     "unflatten": ("FlatArgsAdapter", "InterpreterModule", "UnflattenedModule", "unflatten"),
+    "decomp_utils": ("CustomDecompTable",),
     "graph_signature": ("ExportBackwardSignature", "ExportGraphSignature"),
     "exported_program": (
         "ExportedProgram",

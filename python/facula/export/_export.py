@@ -41,13 +41,14 @@ def export(
         kwargs (dict | None): by name.
         dynamic_shapes (dict | tuple | None): the dimensions whose sizes may differ.
         strict (bool): makes no difference.
-        preserve_module_call_signature (tuple[str]): modules whose calls `unflatten` keeps.
+        preserve_module_call_signature (tuple[str]): modules whose calls `unflatten` keeps; none.
         prefer_deferred_runtime_asserts_over_guards (bool): makes no difference.
 
     Returns:
         ExportedProgram
 
     Raises:
+        NotImplementedError: signatures of modules are to be kept.
         ValueError: `mod` is no Module; `forward` gives the module other tensors.
         facula._dynamo.exc.UserError: `args` is no tuple; the sizes are not what was asked for.
         RuntimeError: Python branches on a value that the tensors' data decides.
@@ -63,6 +64,11 @@ def export(
         raise ValueError("export(): expected a Module in Python; got a ScriptModule")
     if not isinstance(args, tuple):
         raise _user_error(f"export(): expected args as a tuple; got {type(args).__name__}")
+    if preserve_module_call_signature:
+        raise NotImplementedError(
+            "export(): preserve_module_call_signature is not supported; got "
+            f"{preserve_module_call_signature}"
+        )
     kwargs = dict(kwargs or {})
     arguments = _bound(mod, args, kwargs)
     names = _names.of_arguments(arguments)

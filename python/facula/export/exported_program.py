@@ -68,11 +68,11 @@ def default_decompositions():
     """The operators that `run_decompositions()` takes apart, with the functions that do.
 
     Returns:
-        dict: OpOverload to function; entries may be added or taken out.
+        CustomDecompTable: OpOverload to function; entries may be added or taken out.
     """
-    from facula._decomp import core_aten_decompositions
+    from facula.export.decomp_utils import CustomDecompTable
 
-    return dict(core_aten_decompositions())
+    return CustomDecompTable()
 
 
 class ExportedProgram:

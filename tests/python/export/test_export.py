@@ -186,3 +186,21 @@ def test_nodes_know_their_modules():
         "blocks.0",
         "blocks.0.linear",
     ]
+
+
+def test_table_of_decompositions_can_be_changed():
+    table = facula.export.default_decompositions()
+    kept = table.copy()
+    function = table.pop(facula.ops.aten.silu.default)
+    assert isinstance(kept, facula.export.CustomDecompTable) and len(kept) == len(table) + 1
+    assert kept.materialize()[facula.ops.aten.silu.default] is function
+    program = facula.export.export(facula.nn.SiLU(), (facula.ones(2),))
+    for one, expected in ((table, True), (kept, False)):
+        targets = [str(n.target) for n in program.run_decompositions(one).graph.nodes]
+        assert ("aten.silu.default" in targets) is expected
+
+
+def test_signatures_of_modules_are_not_silently_lost():
+    with pytest.raises(NotImplementedError, match="preserve_module_call_signature"):
+        net = facula.nn.Sequential(facula.nn.ReLU())
+        facula.export.export(net, (facula.ones(2),), preserve_module_call_signature=("0",))
