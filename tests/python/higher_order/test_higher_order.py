@@ -231,3 +231,18 @@ def test_product_in_a_wider_dtype():
     for op in (aten.add.Tensor, aten.mul_.Tensor, 3):
         with pytest.raises(ValueError, match="out_dtype.*expected"):
             product(op, facula.int32, a, a)
+
+
+class _Attention(facula.nn.Module):
+    def forward(self, query, key):
+        from facula.nn.attention.flex_attention import flex_attention
+
+        return flex_attention(query, key, key, lambda s, b, h, q, kv: s - (q - kv).abs() * (h + 1))
+
+
+def test_flex_attention_in_graphs_and_programs():
+    args = facula.rand(1, 2, 4, 8), facula.rand(1, 2, 6, 8)
+    others = facula.rand(1, 2, 4, 8), facula.rand(1, 2, 6, 8)
+    expected = _Attention()(*others)
+    for one in (make_fx(_Attention().forward)(*args), export(_Attention(), args).module()):
+        facula.testing.assert_close(one(*others), expected)
