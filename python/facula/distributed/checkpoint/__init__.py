@@ -1,6 +1,5 @@
 """Checkpoints of states that are spread over ranks."""
 
-from facula.distributed._planned import planned
 from facula.distributed.checkpoint.api import CheckpointException
 from facula.distributed.checkpoint.default_planner import DefaultLoadPlanner, DefaultSavePlanner
 from facula.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
@@ -19,7 +18,7 @@ from facula.distributed.checkpoint.planner import (
     WriteItem,
 )
 from facula.distributed.checkpoint.state_dict_loader import load, load_state_dict
-from facula.distributed.checkpoint.state_dict_saver import save, save_state_dict
+from facula.distributed.checkpoint.state_dict_saver import async_save, save, save_state_dict
 from facula.distributed.checkpoint.storage import StorageReader, StorageWriter
 
 __all__ = [
@@ -40,10 +39,9 @@ __all__ = [
     "StorageWriter",
     "TensorStorageMetadata",
     "WriteItem",
+    "async_save",
     "load",
     "load_state_dict",
     "save",
     "save_state_dict",
 ]
-
-planned(globals(), "async_save")

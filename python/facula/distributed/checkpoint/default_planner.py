@@ -186,6 +186,32 @@ class DefaultLoadPlanner(LoadPlanner):
         return tensor
 
 
+class _EmptyStateDictLoadPlanner(DefaultLoadPlanner):
+    """Loads all that a checkpoint has, or the entries below some keys, into an empty state."""
+
+    def __init__(self, keys=None, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.keys = keys
+
+    def _is_wanted(self, fqn, path):
+        return self.keys is None or fqn in self.keys or str(path[0]) in self.keys
+
+    def set_up_planner(self, state_dict, metadata=None, is_coordinator=False):
+        """Fill an empty state with tensors of the checkpoint's sizes."""
+        if state_dict:
+            raise AssertionError(f"expected an empty state; got keys {sorted(state_dict)[:5]}")
+        paths = metadata.planner_data or {}
+        for fqn, entry in metadata.state_dict_metadata.items():
+            path = paths.get(fqn, (fqn,))
+            if not self._is_wanted(fqn, path):
+                continue
+            value = None
+            if isinstance(entry, TensorStorageMetadata):
+                value = facula.empty(entry.size, dtype=entry.properties.dtype)
+            set_element(state_dict, path, value)
+        super().set_up_planner(state_dict, metadata, is_coordinator)
+
+
 # ---- pieces
 
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from enum import Enum
+
 import facula.distributed as dist
 from facula.distributed.checkpoint._steps import Ranks
 from facula.distributed.checkpoint.default_planner import DefaultSavePlanner
 from facula.distributed.checkpoint.filesystem import FileSystemWriter
+from facula.distributed.checkpoint.staging import BlockingAsyncStager
 from facula.distributed.checkpoint.stateful import Stateful
 
-__all__ = ["save", "save_state_dict"]
+__all__ = ["AsyncCheckpointerType", "async_save", "save", "save_state_dict"]
+
+
+class AsyncCheckpointerType(Enum):
+    """Who saves while training goes on."""
+
+    THREAD = "thread"
+    PROCESS = "process"
 
 
 def _has_ranks(no_dist):
@@ -76,6 +86,66 @@ def save(
     writer = _writer_of(storage_writer, checkpoint_id, "save")
     ranks = Ranks(process_group, _has_ranks(no_dist), 0)
     return _save(_state_of(state_dict), writer, ranks, planner)
+
+
+# Calls of saving threads must not stand between those of training, nor between each other: for each
+# group there is one of its own, with a thread that saves one state after the other.
+_savers = {}
+
+
+def _saver(process_group, use_dist):
+    from concurrent.futures import ThreadPoolExecutor
+
+    key = (process_group or dist.group.WORLD) if use_dist else None
+    if key not in _savers:
+        ranks = dist.get_process_group_ranks(key) if use_dist else None
+        own = dist.new_group(ranks, use_local_synchronization=True) if use_dist else None
+        _savers[key] = own, ThreadPoolExecutor(1, "facula async_save")
+    return _savers[key]
+
+
+def async_save(
+    state_dict,
+    *,
+    checkpoint_id=None,
+    storage_writer=None,
+    planner=None,
+    process_group=None,
+    async_checkpointer_type=AsyncCheckpointerType.THREAD,
+    async_stager=None,
+    no_dist=False,
+    use_collectives=True,
+):
+    """Copy a state, and save the copy on a thread while training goes on.
+
+    Args:
+        state_dict, checkpoint_id, storage_writer, planner, process_group, no_dist,
+            use_collectives: as for `save`. The ranks get a group of their own at the first call.
+        async_checkpointer_type (AsyncCheckpointerType): THREAD.
+        async_stager (AsyncStager): copies the state; BlockingAsyncStager() if None.
+
+    Returns:
+        Future: its result() is what `save` returns, or raises
+
+    Raises:
+        RuntimeError: neither checkpoint_id nor storage_writer.
+        NotImplementedError: AsyncCheckpointerType.PROCESS.
+    """
+    if async_checkpointer_type is not AsyncCheckpointerType.THREAD:
+        raise NotImplementedError("async_save(): states are saved by threads, not by processes yet")
+    from facula.distributed._world import _of_thread, _world
+
+    writer = _writer_of(storage_writer, checkpoint_id, "async_save")
+    use_dist = _has_ranks(no_dist)
+    group, thread = _saver(process_group, use_dist)
+    stager = async_stager or (writer if hasattr(writer, "stage") else BlockingAsyncStager())
+    copy, groups = stager.stage(_state_of(state_dict)), _world._groups
+
+    def work():
+        _of_thread.groups = groups  # a thread that is a rank has groups of its own
+        return _save(copy, writer, Ranks(group, use_dist, 0), planner)
+
+    return thread.submit(work)
 
 
 def save_state_dict(
