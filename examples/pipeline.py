@@ -8,17 +8,28 @@ is that of one process (`--schedule none`) but for rounding, whatever the schedu
 """
 
 import argparse
+import gzip
 import json
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from digits import load_digits
 from torch import nn
 from torch.distributed.pipelining import PipelineStage
 from torch.distributed.pipelining.schedules import PipelineScheduleSingle, get_schedule_class
 from torch.nn import functional
 
 TWO_STAGES = {"ZBVZeroBubble", "DualPipeV"}  # which go to the last rank and back
+
+
+DATA = Path(__file__).resolve().parent / "data" / "digits.csv.gz"
+
+
+def load_digits():
+    """Images (1797, 64) of 8 by 8 pixels, in [0, 1], and the digits."""
+    with gzip.open(DATA, "rt", encoding="ascii") as file:
+        rows = torch.tensor([[int(value) for value in line.split(",")] for line in file])
+    return rows[:, :64] / 16, rows[:, 64]
 
 
 def options_of(arguments=None):

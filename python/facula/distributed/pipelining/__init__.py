@@ -3,6 +3,7 @@
 How it works is told in `docs/internals/distributed.md`.
 """
 
+from facula.distributed._planned import planned
 from facula.distributed.pipelining._pipe import Pipe, SplitPoint, pipe_split, pipeline
 from facula.distributed.pipelining.schedules import (
     Schedule1F1B,
@@ -31,3 +32,8 @@ __all__ = [
     "pipe_split",
     "pipeline",
 ]
+
+planned(
+    globals(),
+    "PipelineActivationLiveness PipelineStageInfo analyze_pipeline_activation_liveness",
+)
