@@ -26,6 +26,9 @@ def note(tensor, work):
         if work is not None:
             work.wait()
         return tensor
+    if tensor.numel() == 0:  # it has no memory to be found by, and ranks may be threads
+        work.wait()
+        return tensor
     if len(_under_way) > _MOST_ENDED:
         forget_ended()
     _under_way[tensor.untyped_storage().data_ptr()] = tensor, work

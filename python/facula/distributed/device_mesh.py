@@ -116,6 +116,7 @@ class DeviceMesh:
             self._groups = self._make_groups(preserve_rank_order)
 
     def _lie_over(self, device_type, mesh, names, root=None):
+        self._hash = None
         self._device_type = device_type
         self._mesh = mesh
         self._shape = tuple(mesh.shape)
@@ -479,7 +480,9 @@ class DeviceMesh:
         return self._ranks, self._shape, self._device_type, self._mesh_dim_names, self._rank
 
     def __hash__(self):
-        return hash(self._key())
+        if self._hash is None:
+            self._hash = hash(self._key())
+        return self._hash
 
     def __eq__(self, other):
         if self is other:

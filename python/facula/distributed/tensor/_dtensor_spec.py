@@ -56,6 +56,7 @@ class DTensorSpec:
         shard_order=None,
         use_strided_shard_as_shard_order=None,
     ):
+        self._hash = None  # every call of an operator asks for it
         self.mesh = mesh
         self.placements = tuple(placements)
         self.tensor_meta = tensor_meta
@@ -180,9 +181,13 @@ class DTensorSpec:
         return self.mesh, self.placements, self.tensor_meta
 
     def __hash__(self):
-        return hash(self._key())
+        if self._hash is None:
+            self._hash = hash(self._key())
+        return self._hash
 
     def __eq__(self, other):
+        if self is other:
+            return True
         return isinstance(other, DTensorSpec) and self._key() == other._key()
 
     def __str__(self):

@@ -14,6 +14,11 @@ from facula.distributed.tensor._utils import (
 from facula.distributed.tensor.placement_types import Replicate, Shard
 
 
+def is_plain(call):
+    """Whether a call is the operator on the parts, with the arguments that `run` has left."""
+    return call.op.name not in _special and call.op.name != "squeeze"
+
+
 def run(call, plan, values):
     """An operator on parts.
 
