@@ -64,6 +64,17 @@ def load_state_dict(
 ):
     """Fill a state, by the function's name of old: see `load`."""
     storage_reader.reset()
+    _load_state_dict(state_dict, storage_reader, process_group, coordinator_rank, no_dist, planner)
+
+
+def _load_state_dict(
+    state_dict,
+    storage_reader,
+    process_group=None,
+    coordinator_rank=0,
+    no_dist=False,
+    planner=None,
+):
     ranks = Ranks(process_group, _has_ranks(no_dist), coordinator_rank)
     _load(state_dict, storage_reader, ranks, planner)
 

@@ -158,6 +158,19 @@ def save_state_dict(
 ):
     """Save a state, by the function's name of old: see `save`."""
     storage_writer.reset()
+    return _save_state_dict(
+        state_dict, storage_writer, process_group, coordinator_rank, no_dist, planner
+    )
+
+
+def _save_state_dict(
+    state_dict,
+    storage_writer,
+    process_group=None,
+    coordinator_rank=0,
+    no_dist=False,
+    planner=None,
+):
     ranks = Ranks(process_group, _has_ranks(no_dist), coordinator_rank)
     return _save(state_dict, storage_writer, ranks, planner)
 
