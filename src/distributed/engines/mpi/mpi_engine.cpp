@@ -434,7 +434,10 @@ class MpiEngine final : public Engine, private Exchanger {
         if (heard.news.kind != News::Alive) talks_[static_cast<size_t>(from)].ends = true;
         if (heard.news.kind == News::Failed) library_.linger();
         // A rank that has left before waits for those that say why they end.
-        if (heard.news.kind == News::Broken && !closing_) library_.forgo_end();
+        if (heard.news.kind == News::Broken && !closing_) {
+          library_.forgo_end();
+          library_.linger();
+        }
       }
       hearing = Transfer();
       hearing.receive(&heard, sizeof heard, -1, news_tag, comm_);

@@ -23,7 +23,8 @@ class MpiLibrary {
   std::mutex& mutex() { return mutex_; }
   // After an error between ranks nobody may wait for the others at the end.
   void forgo_end() { ends_ = false; }
-  // Another rank ends with an error, and its mpirun will end all: this one is not to be the first.
+  // Another rank ends with an error or has told of one, and mpirun ends all as soon as one has
+  // ended: this one is not to be the first.
   void linger() { lingers_ = true; }
   bool ends() const { return ends_; }
 
