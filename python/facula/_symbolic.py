@@ -79,16 +79,16 @@ class SymInt(_Symbolic):
         return self.node.binary("%", other, True)
 
     def __truediv__(self, other):
-        return int(self) / other
+        return self.node.binary("/", other)
 
     def __rtruediv__(self, other):
-        return other / int(self)
+        return self.node.binary("/", other, True)
 
     def __pow__(self, other):
-        return int(self) ** other
+        return self.node.binary("**", other)
 
     def __rpow__(self, other):
-        return other ** int(self)
+        return self.node.binary("**", other, True)
 
     def __neg__(self):
         return self.node.binary("*", -1)

@@ -33,6 +33,7 @@ def build(torch):
             ((6, 4),),
             ((3, 5),),
         ),
+        "divided_by_a_size": (lambda x: (x / x.shape[0], x == x.shape[1]), (a,), (b,)),
         "arithmetic_of_sizes": (lambda x: torch.ones(x.shape[0] + 2 * x.shape[1]), (a,), (b,)),
     }
     programs = {

@@ -27,6 +27,8 @@ _FUNCTIONS = {
     "//": operator.floordiv,
     "%": operator.mod,
 }
+# What is no whole number, or no product: of numbers it fixes them.
+_FIXING = {"/": operator.truediv, "**": operator.pow}
 
 
 class Fixed(Exception):
@@ -60,9 +62,12 @@ class SizeNode:
 
     def binary(self, op, other, swapped=False):
         """A new symbolic int, computed with another or with a number; a tensor with a tensor."""
-        if isinstance(other, facula.Tensor) and op in _FUNCTIONS:
+        if isinstance(other, facula.Tensor):
             pair = (other, self.stand_in()) if swapped else (self.stand_in(), other)
-            return _FUNCTIONS[op](*pair)
+            return (_FUNCTIONS | _FIXING)[op](*pair)
+        if op in _FIXING:
+            pair = (other, self.fixed()) if swapped else (self.fixed(), other)
+            return _FIXING[op](*pair)
         if not isinstance(other, (int, SymInt)):
             return NotImplemented
         a, b = self.expr, _expression_of(other)
@@ -70,6 +75,8 @@ class SizeNode:
 
     def compare(self, op, other):
         """A comparison with another or with a number."""
+        if isinstance(other, facula.Tensor):
+            return RELATIONS[op](self.stand_in(), other)
         if not isinstance(other, (int, SymInt)):
             return NotImplemented
         relation = Relation(op, self.expr, _expression_of(other))
