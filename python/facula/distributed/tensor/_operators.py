@@ -10,14 +10,6 @@ from facula.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from facula.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 
-def _properties_of(func):
-    if hasattr(facula._C, "_properties"):
-        return facula._C._properties(func)
-    # A library that was built before records told of families.
-    flags = [tag.name for tag in func.tags]
-    return {"flags": flags, "family": "", "dims": ["dim"], "sizes": ["size"], "view": func.is_view}
-
-
 class Operator:
     """What the record of an operator tells, read once.
 
@@ -32,7 +24,7 @@ class Operator:
         self.returns = func._returns()
         self.written = [a[0] for a in self.arguments if a[6]]
         self.names = [a[0] for a in self.arguments]
-        facts = _properties_of(func)
+        facts = facula._C._properties(func)
         self.flags = frozenset(facts["flags"])
         self.family = facts["family"]
         self.dims, self.sizes = facts["dims"], facts["sizes"]
