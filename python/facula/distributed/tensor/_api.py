@@ -287,6 +287,7 @@ class DTensor(facula.Tensor):
             Tensor
 
         Example:
+            >>> from facula.distributed.tensor import DTensor, Partial
             >>> def work(rank):
             ...     mesh = facula.distributed.init_device_mesh("cpu", (2,))
             ...     return DTensor.from_local(facula.ones(1), mesh, [Partial()]).full_tensor()

@@ -37,6 +37,7 @@ def implicit_replication():
     """Take plain tensors beside DTensors for the same at all ranks.
 
     Example:
+        >>> from facula.distributed.tensor import Shard, distribute_tensor
         >>> def work(rank):
         ...     mesh = facula.distributed.init_device_mesh("cpu", (2,))
         ...     x = distribute_tensor(facula.ones(2), mesh, [Shard(0)])

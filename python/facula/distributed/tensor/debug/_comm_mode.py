@@ -26,6 +26,7 @@ class CommDebugMode(TorchDispatchMode):
     """Count collectives, and note which operators ran in which module.
 
     Example:
+        >>> from facula.distributed.tensor import Shard, distribute_tensor
         >>> def work(rank):
         ...     mesh = facula.distributed.init_device_mesh("cpu", (2,))
         ...     x = distribute_tensor(facula.ones(4), mesh, [Shard(0)])

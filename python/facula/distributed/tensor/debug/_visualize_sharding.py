@@ -19,6 +19,7 @@ def visualize_sharding(dtensor, header="", use_rich=False):
         RuntimeError: the tensor has more than two dimensions.
 
     Example:
+        >>> from facula.distributed.tensor import Shard, distribute_tensor
         >>> def work(rank):
         ...     mesh = facula.distributed.init_device_mesh("cpu", (2,))
         ...     x = distribute_tensor(facula.ones(4, 2), mesh, [Shard(0)])

@@ -42,6 +42,7 @@ def local_map(
         ValueError: an argument lies otherwise, and `redistribute_inputs` is False.
 
     Example:
+        >>> from facula.distributed.tensor import Partial, Shard, distribute_tensor
         >>> def work(rank):
         ...     mesh = facula.distributed.init_device_mesh("cpu", (2,))
         ...     x = distribute_tensor(facula.arange(4), mesh, [Shard(0)])

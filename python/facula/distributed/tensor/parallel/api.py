@@ -27,6 +27,7 @@ def parallelize_module(module, device_mesh=None, parallelize_plan=None, *, src_d
         TypeError: the plan is neither a style nor a dict of styles.
 
     Example:
+        >>> from facula.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel
         >>> def work(rank):
         ...     mesh = facula.distributed.init_device_mesh("cpu", (2,))
         ...     model = facula.nn.Sequential(facula.nn.Linear(2, 4), facula.nn.Linear(4, 2))

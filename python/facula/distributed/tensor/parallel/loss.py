@@ -15,6 +15,7 @@ def loss_parallel():
     belongs inside too.
 
     Example:
+        >>> from facula.distributed.tensor import Replicate, Shard, distribute_tensor
         >>> def work(rank):
         ...     mesh = facula.distributed.init_device_mesh("cpu", (2,))
         ...     scores = distribute_tensor(facula.zeros(3, 4), mesh, [Shard(1)])
