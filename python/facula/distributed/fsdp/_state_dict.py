@@ -96,7 +96,7 @@ def _before_load(wrapper, state_dict, prefix, *args):
     kind = wrapper._state_dict_settings.state_dict_type
     inner = wrapper._fsdp_wrapped_module
     for name, param in inner.named_parameters(remove_duplicate=False):
-        key = prefix + _PREFIX + name
+        key = prefix + _PREFIX + name.replace("_checkpoint_wrapped_module.", "")
         if id(param) in mine and key in state_dict:
             state_dict[key] = as_spread(state_dict[key], param, kind is _LOCAL)
 

@@ -38,7 +38,7 @@ class FSDPParam:
     """
 
     def __init__(self, param, places, dp, placement, policy):
-        self.places, self.dp, self.dim = places, dp, placement.dim
+        self.places, self.dp, self.dim, self._policy = places, dp, placement.dim, policy
         self.fqn = None
         self._inner_spec = param._spec if isinstance(param, DTensor) else None
         local = param._local_tensor if self._inner_spec is not None else param.data
@@ -53,7 +53,7 @@ class FSDPParam:
                 f"fully_shard(): expected a dimension below {local.dim()} to shard; got {self.dim}"
             )
         self.dim %= local.dim()
-        self._set_dtypes(param, policy)
+        self._set_dtypes(param)
         self._set_sizes()
         self._spec = self._sharded_spec(param)
         self.sharded_param = self._new_sharded(param, local)
@@ -62,7 +62,8 @@ class FSDPParam:
         self.accumulated_grad = None  # of passes whose gradients were not reduced
         self._put(self.sharded_param)
 
-    def _set_dtypes(self, param, policy):
+    def _set_dtypes(self, param):
+        policy = self._policy
         self.orig_dtype = param.dtype
         wanted = policy.param_dtype
         if policy.param_dtype_override_fn is not None:
@@ -131,13 +132,16 @@ class FSDPParam:
         """Take the parameter that the module has now, which `load_state_dict` may have put."""
         place = self.places[0]
         current = place.module._parameters.get(place.name)
-        if current is None or current is self.unsharded_param or current is self.sharded_param:
+        if current is None or current is self.unsharded_param:
+            return
+        if current is self.sharded_param and current.dtype == self.orig_dtype:
             return
         if not isinstance(current, DTensor):
             raise RuntimeError(
                 f"fully_shard(): expected a DTensor as {self.fqn or place.name}; got a plain tensor"
             )
-        self.sharded_param = current
+        self.sharded_param, self._spec = current, current._spec
+        self._set_dtypes(current)
         self.unsharded_param = self._storage = None
         self._put(current)
 

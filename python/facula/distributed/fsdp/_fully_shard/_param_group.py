@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import facula
 import facula.distributed as dist
 from facula.distributed.fsdp._fully_shard._param import FSDPParam
@@ -87,6 +89,13 @@ def _by_dtype(params, dtype_of):
     return found
 
 
+@contextlib.contextmanager
+def _normal_tensors():
+    """No graphs, but no inference tensors either: a later pass may be one of training."""
+    with facula.inference_mode(False), facula.no_grad():
+        yield
+
+
 class FSDPParamGroup:
     """The parameters of a module that `fully_shard` was called with.
 
@@ -134,7 +143,7 @@ class FSDPParamGroup:
         return any(p.is_unsharded for p in self.params)
 
     def _shard_versions(self):
-        return [(id(p.sharded_param), p.shard._version) for p in self.params]
+        return [(id(p.sharded_param), p.sharded_param._local_tensor._version) for p in self.params]
 
     def unshard(self, async_op=False):
         """Begin to gather the parameters, unless they are whole.
@@ -152,7 +161,7 @@ class FSDPParamGroup:
         for p in self.params:
             p.read_places()
         gathering = GatherWork()
-        with facula.no_grad():
+        with _normal_tensors():
             self._begin_gather(gathering, async_op)
         self._gathering = gathering
 
@@ -190,11 +199,11 @@ class FSDPParamGroup:
         if self._gathering is None:
             return
         gathering, self._gathering = self._gathering, None
-        with facula.no_grad():
+        with _normal_tensors():
             gathering.finish(self.params)
+            for p in self.params:
+                p.use_unsharded()
         self._versions = self._shard_versions()
-        for p in self.params:
-            p.use_unsharded()
 
     def reshard(self):
         """Have modules show shards, and free the storage of whole parameters."""
