@@ -6,14 +6,12 @@ import io
 import pickle
 import struct
 import sys
-from socket import MSG_WAITALL
 from typing import NamedTuple
 
 import facula
 
 _HEAD = struct.Struct("<BqQI")
 _LENGTH = struct.Struct("<Q")
-_LARGE = 1 << 16
 _MOST = 1 << 40  # a length above this is no message of ours
 
 
@@ -138,27 +136,15 @@ def send(socket, message):
         socket.sendall(buffer)
 
 
-def _fill(socket, view):
+def _read(socket, size):
+    data = bytearray(size)
+    view = memoryview(data)
     while view:
-        count = socket.recv_into(view, len(view), MSG_WAITALL)
+        count = socket.recv_into(view)
         if count == 0:
             raise EOFError("the other end has closed the connection")
         view = view[count:]
-
-
-def _read(socket, size):
-    data = bytearray(size)
-    _fill(socket, memoryview(data))
     return data
-
-
-def _read_memory(socket, size):
-    """Memory of a tensor, which facula allocates: it is not set to zero first, and reused."""
-    if size < _LARGE:
-        return _read(socket, size)
-    memory = memoryview(facula.empty(size, dtype=facula.uint8).untyped_storage())
-    _fill(socket, memory)
-    return memory
 
 
 def receive(socket):
@@ -173,4 +159,4 @@ def receive(socket):
         raise OSError("rpc: expected a message; got other bytes")
     lengths = [n for (n,) in _LENGTH.iter_unpack(_read(socket, _LENGTH.size * count))]
     body = bytes(_read(socket, size))
-    return Message(kind, number, body, [_read_memory(socket, n) for n in lengths])
+    return Message(kind, number, body, [_read(socket, n) for n in lengths])
