@@ -1,4 +1,4 @@
-"""Collectives between 2 and 4 processes of this machine, beside PyTorch's Gloo.
+"""Collectives and training steps of 2 and 4 processes of this machine, beside PyTorch's Gloo.
 
 Each module has its processes, which sleep while those of the other are timed.
 """
@@ -9,6 +9,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 from bench.harness import Result, geomean_line, header, row
 
@@ -22,7 +23,21 @@ M.set_num_threads(1)
 dist.init_process_group("gloo", init_method="file://" + os.path.join(folder, name), rank=rank,
                         world_size=size)
 
+def step_of(name):
+    from bench import models
+    M.manual_seed(0)
+    model, loss = models.MODELS[name](M)
+    optimizer = M.optim.AdamW(model.parameters(), lr=1e-3)
+    parallel = M.nn.parallel.DistributedDataParallel(model)
+    def step():
+        optimizer.zero_grad()
+        loss(parallel).backward()
+        optimizer.step()
+    return step
+
 def case(call, n):
+    if call.startswith("step of "):
+        return step_of(call[8:])
     x, y = M.ones(n), M.ones(n * size)
     if call == "all_reduce":
         return lambda: dist.all_reduce(x)
@@ -70,6 +85,8 @@ CASES = [
     ("barrier", 0),
     *(("send and back", n) for n in (1, 1 << 18)),
 ]
+# With DistributedDataParallel, by two processes.
+STEPS = [("step of ResNet", 0), ("step of GPT", 0), ("step of MLP", 0)]
 SECONDS_A_ROUND = 0.15
 
 
@@ -78,7 +95,8 @@ class Ranks:
 
     def __init__(self, name, size, folder):
         place = os.path.dirname(os.path.dirname(sys.modules[name].__file__))
-        path = os.pathsep.join([place, os.environ.get("PYTHONPATH", "")])
+        root = str(Path(__file__).resolve().parents[1])
+        path = os.pathsep.join([place, root, os.environ.get("PYTHONPATH", "")])
         self.processes = [
             subprocess.Popen(
                 [sys.executable, "-c", WORKER, name, str(rank), str(size), folder],
@@ -143,14 +161,14 @@ def run_distributed(names, pattern=None, rounds=5):
             ranks = {name: Ranks(name, size, folder) for name in names}
             try:
                 rows = []
-                for call, n in CASES:
+                for call, n in CASES + (STEPS if size == 2 else []):
                     label = f"{call} {size_text(n)}" if n else call
                     if pattern is None or pattern in label:
                         rows.append(measure(label, call, n, ranks, rounds))
             finally:
                 for r in ranks.values():
                     r.end()
-        title = f"collectives of {size} processes"
+        title = f"{size} processes"
         print(header(title, names))
         for result in rows:
             print(row(result, names))

@@ -1,5 +1,8 @@
 """Checkpoints that PyTorch saves load here, and the other way round."""
 
+import subprocess
+import sys
+
 import facula
 import facula.distributed.checkpoint as ours
 import pytest
@@ -49,3 +52,41 @@ def test_metadata_says_the_same(tmp_path):
         texts.append(f"{metadata.state_dict_metadata} {metadata.planner_data}")
         assert metadata.version == "1.0.0"
     assert texts[0] == texts[1].replace("facula.", "torch.")
+
+
+RANK = """
+import importlib, sys
+name, job, rank, size, folder = *sys.argv[1:3], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
+m = importlib.import_module(name)
+dist = importlib.import_module(name + ".distributed")
+checkpoint = importlib.import_module(name + ".distributed.checkpoint")
+tensor = importlib.import_module(name + ".distributed.tensor")
+dist.init_process_group("gloo", init_method=f"file://{folder}/{name}{job}", rank=rank,
+                        world_size=size)
+mesh = dist.init_device_mesh("cpu", (size,))
+numbers = m.arange(60.0).view(10, 6)
+spread = lambda x, dim: tensor.distribute_tensor(x, mesh, [tensor.Shard(dim)])
+if job == "save":
+    checkpoint.save({"w": spread(numbers, 0), "n": 5}, checkpoint_id=folder + "/saved")
+else:
+    state = {"w": spread(m.zeros(10, 6), 1), "n": 0}
+    checkpoint.load(state, checkpoint_id=folder + "/saved")
+    assert state["w"].full_tensor().equal(numbers) and state["n"] == 5
+dist.destroy_process_group()
+"""
+
+
+def run_ranks(name, job, size, folder):
+    commands = [
+        [sys.executable, "-W", "ignore", "-c", RANK, name, job, str(rank), str(size), str(folder)]
+        for rank in range(size)
+    ]
+    processes = [subprocess.Popen(c, stderr=subprocess.PIPE, text=True) for c in commands]
+    errors = [p.communicate(timeout=120)[1] for p in processes]
+    assert [p.returncode for p in processes] == [0] * size, "\n".join(errors)
+
+
+@pytest.mark.parametrize("saver, loader", [("torch", "facula"), ("facula", "torch")])
+def test_parts_of_several_ranks_go_over(saver, loader, tmp_path):
+    run_ranks(saver, "save", 3, tmp_path)
+    run_ranks(loader, "load", 2, tmp_path)

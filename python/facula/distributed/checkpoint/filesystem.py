@@ -105,8 +105,8 @@ class FileSystemWriter(StorageWriter):
     ):
         if serialization_format is not SerializationFormat.TORCH_SAVE or _extensions:
             raise NotImplementedError(
-                "FileSystemWriter(): expected TORCH_SAVE without extensions; other formats are "
-                "written by HuggingFaceStorageWriter"
+                "FileSystemWriter(): expected TORCH_SAVE without extensions; other formats are not "
+                "written yet"
             )
         self.path = Path(path)
         self.single_file_per_rank, self.sync_files = single_file_per_rank, sync_files
