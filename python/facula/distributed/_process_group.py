@@ -220,6 +220,18 @@ def _on_cpu(tensors):
     return True
 
 
+class _Closed:
+    """In place of the engine of a group that was taken down."""
+
+    def __init__(self, name):
+        self._name = name
+
+    def __getattr__(self, what):
+        raise DistBackendError(
+            f"group {self._name!r}: expected a group in use; got one that was destroyed"
+        )
+
+
 class ProcessGroup:
     """Ranks that work together; made by `init_process_group` and `new_group`.
 
@@ -645,8 +657,11 @@ class ProcessGroup:
 
     def shutdown(self):
         """Take no part any more, after what was begun has ended."""
-        if self._core is not None:
-            self._core.leave("", True)
+        if self._core is None or isinstance(self._core, _Closed):
+            return
+        self._core.leave("", True)
+        # Whoever keeps the group (a mesh, say) does not keep its memory and files.
+        self._core = _Closed(self._name)
 
     def set_timeout(self, timeout):
         """How long later calls wait for other ranks.

@@ -87,9 +87,11 @@ class Network:
     def _relay(self):
         chance, order = random.Random(0), itertools.count()
         on_the_way = []  # (when it arrives, order, rank, packet)
+        poller = select.poll()
+        for device in self._devices:
+            poller.register(device, select.POLLIN)
         while not self._ends:
-            ready, _, _ = select.select(self._devices, [], [], 0.001 if on_the_way else 0.05)
-            for device in ready:
+            for device, _ in poller.poll(1 if on_the_way else 50):
                 packet = os.read(device, 65536)
                 to = packet[18] if len(packet) >= 20 and packet[0] >> 4 == 4 else None
                 if to is None or to >= self.size or chance.random() < self.loss:

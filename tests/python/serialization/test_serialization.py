@@ -200,9 +200,10 @@ def test_classes_need_permission():
     with pytest.raises(UnpicklingError, match="Unsupported global: GLOBAL .*Point"):
         loaded(data)
     assert loaded(data, weights_only=False).x == 1
+    before = serialization.get_safe_globals()
     with serialization.safe_globals([Point]):
         assert loaded(data).x == 1
-    assert serialization.get_safe_globals() == []
+    assert serialization.get_safe_globals() == before and Point not in before
     names = serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(data))
     assert [name.rpartition(".")[2] for name in names] == ["Point"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from weakref import WeakKeyDictionary
 
 import facula.distributed as dist
 from facula.distributed.checkpoint._steps import Ranks
@@ -90,13 +91,17 @@ def save(
 
 # Calls of saving threads must not stand between those of training, nor between each other: for each
 # group there is one of its own, with a thread that saves one state after the other.
-_savers = {}
+_savers = WeakKeyDictionary()
+
+
+class _NoGroup:
+    """Stands for the group of a process that saves alone."""
 
 
 def _saver(process_group, use_dist):
     from concurrent.futures import ThreadPoolExecutor
 
-    key = (process_group or dist.group.WORLD) if use_dist else None
+    key = (process_group or dist.group.WORLD) if use_dist else _NoGroup
     if key not in _savers:
         ranks = dist.get_process_group_ranks(key) if use_dist else None
         own = dist.new_group(ranks, use_local_synchronization=True) if use_dist else None

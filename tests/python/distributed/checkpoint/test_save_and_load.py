@@ -214,23 +214,6 @@ def test_a_full_disk_leaves_the_checkpoint_before(tmp_path):
     assert found["w"].equal(facula.ones(1000))
 
 
-def test_a_disk_that_is_full_for_one_rank_is_told_to_all(tmp_path):
-    def save(rank, n):
-        dcp.save({f"own{rank}": facula.zeros(n if rank == 1 else 4)}, checkpoint_id=tmp_path)
-
-    def fail(rank):
-        return raised(lambda: save(rank, 100_000), "large|Errno")
-
-    threads.run(lambda rank: save(rank, 4), 2)
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
-    try:
-        assert threads.run(fail, 2) == [[1], [1]]
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    dcp.load({"own0": facula.ones(4), "own1": facula.ones(4)}, checkpoint_id=tmp_path)
-
-
 def test_a_process_killed_while_it_saves_leaves_the_checkpoint_before(tmp_path):
     program = """
 import os, signal, sys, facula
