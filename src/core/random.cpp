@@ -14,13 +14,6 @@ namespace facula {
 
 namespace {
 
-constexpr int shift = 397;
-
-uint32_t twist(uint32_t here, uint32_t after, uint32_t far) {
-  const uint32_t y = (here & 0x80000000u) | (after & 0x7fffffffu);
-  return far ^ (y >> 1) ^ ((0u - (y & 1u)) & 0x9908b0dfu);
-}
-
 // The layout of PyTorch's saved states, which comes from Lua Torch, hence the 64-bit words. Padding
 // has named members so that every byte is initialised.
 struct SavedState {
@@ -93,22 +86,22 @@ void Mt19937::reseed(uint64_t seed) {
     state_[i] = 1812433253u * (state_[i - 1] ^ (state_[i - 1] >> 30)) + i;
 }
 
-void Mt19937::refill() {
-  uint32_t* s = state_.data();
-  for (int i = 0; i < words - shift; ++i) s[i] = twist(s[i], s[i + 1], s[i + shift]);
-  for (int i = words - shift; i < words - 1; ++i)
-    s[i] = twist(s[i], s[i + 1], s[i + shift - words]);
-  s[words - 1] = twist(s[words - 1], s[0], s[shift - 1]);
+const TwisterLoops baseline_twister{
+    [](uint32_t* state) { twister::twist_all(state); },
+    [](const uint32_t* state, int64_t n, uint32_t* out) { twister::temper_all(state, n, out); },
+};
+
+void Mt19937::refill(const TwisterLoops& loops) {
+  loops.twist(state_.data());
   left_ = words;
   next_ = 0;
 }
 
-void Mt19937::fill(uint32_t* out, int64_t n) {
+void Mt19937::fill(uint32_t* out, int64_t n, const TwisterLoops& loops) {
   while (n > 0) {
-    if (left_ == 0) refill();
+    if (left_ == 0) refill(loops);
     const uint32_t take = static_cast<uint32_t>(std::min<int64_t>(n, left_));
-    const uint32_t* from = state_.data() + next_;
-    for (uint32_t i = 0; i < take; ++i) out[i] = temper(from[i]);
+    loops.temper(state_.data() + next_, take, out);
     left_ -= take;
     next_ += take;
     out += take;

@@ -12,35 +12,37 @@
 #include "core/device.h"
 #include "core/interrupts.h"
 #include "core/refcount.h"
+#include "core/twister_loops.h"
 
 namespace facula {
+
+// The twister's loops for one instruction set.
+struct TwisterLoops {
+  void (*twist)(uint32_t* state);
+  void (*temper)(const uint32_t* state, int64_t n, uint32_t* out);
+};
+extern const TwisterLoops baseline_twister;
 
 // The 32-bit Mersenne twister. A plain value: copying it copies the stream.
 class Mt19937 {
  public:
-  static constexpr int words = 624;
+  static constexpr int words = twister::words;
 
   explicit Mt19937(uint64_t seed) { reseed(seed); }
   void reseed(uint64_t seed);
 
   uint32_t next() {
-    if (left_ == 0) refill();
+    if (left_ == 0) refill(baseline_twister);
     --left_;
-    return temper(state_[next_++]);
+    return twister::temper(state_[next_++]);
   }
-  // The next n outputs at once, which is several times faster than n calls of next().
-  void fill(uint32_t* out, int64_t n);
+  // The next n outputs at once, which is many times faster than n calls of next().
+  void fill(uint32_t* out, int64_t n, const TwisterLoops& loops = baseline_twister);
 
  private:
   friend class Generator;
 
-  static uint32_t temper(uint32_t y) {
-    y ^= y >> 11;
-    y ^= (y << 7) & 0x9d2c5680u;
-    y ^= (y << 15) & 0xefc60000u;
-    return y ^ (y >> 18);
-  }
-  void refill();
+  void refill(const TwisterLoops& loops);
 
   uint64_t seed_ = 0;
   uint32_t left_ = 0;  // words of state_ that are still to be given out
@@ -95,7 +97,9 @@ class Generator : public RefCounted {
     const uint64_t high = engine_.next();
     return high << 32 | engine_.next();
   }
-  void fill32(uint32_t* out, int64_t n) { engine_.fill(out, n); }
+  void fill32(uint32_t* out, int64_t n, const TwisterLoops& loops = baseline_twister) {
+    engine_.fill(out, n, loops);
+  }
 
   // The Python object of this generator, borrowed; read and written under the GIL.
   void* python_object = nullptr;

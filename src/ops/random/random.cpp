@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "dispatch/out_dtype.h"
 #include "kernels/cpu/loop/convert.h"
 #include "kernels/cpu/random/distributions.h"
 #include "ops/create/copy.h"
@@ -331,7 +332,7 @@ OP(bernoulli){
     .doc = "Ones with the probabilities in self, else zeros.",
     .forms = function_method | out,
     .composite = Composite::Explicit,
-    .flags = random,
+    .flags = random | count_out,
     .any = typed_kernel<bernoulli>,
     .derivatives = {vjp("self", no_gradient)},
     .batch = batch::pointwise,

@@ -140,6 +140,26 @@ def test_maker(make, dtype, ulps):
         assert same_state(mine, theirs)
 
 
+@pytest.mark.parametrize("dtype", ALL)
+@pytest.mark.parametrize("of", FLOATS)
+def test_bernoulli_into(dtype, of):
+    """Whatever the probabilities are of, out= is of any real dtype."""
+    mine, theirs = generators(7)
+    made = []
+    for lib, generator in ((facula, mine), (torch, theirs)):
+        chances = lib.arange(50).to(getattr(lib, of)) / 50
+        made.append(lib.empty(0, dtype=getattr(lib, dtype)))
+        lib.bernoulli(chances, generator=generator, out=made[-1])
+    check_close(*made, dtype, 0)
+    assert same_state(mine, theirs)
+
+
+def test_bernoulli_into_complex():
+    for lib in (facula, torch):
+        with pytest.raises(NotImplementedError):
+            lib.bernoulli(lib.ones(2), out=lib.empty(2, dtype=lib.complex64))
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("samples", [1, 2, 3, 64])
 @pytest.mark.parametrize("replacement", [False, True])

@@ -138,3 +138,16 @@ def test_progress_is_told_without_tqdm(monkeypatch, capsys):
     assert list(hub.tqdm([1, 2], total=2)) == [1, 2]
     assert "50.0%\r100.0%" in capsys.readouterr().err
     monkeypatch.delitem(vars(hub), "tqdm")
+
+
+def test_denormal_numbers_stay():
+    assert not facula.set_flush_denormal(True)
+    assert (facula.tensor([1e-323], dtype=facula.float64) / 2).item() == 5e-324
+    assert facula.set_flush_denormal(False)
+    with pytest.raises(RuntimeError, match="expected a bool"):
+        facula.set_flush_denormal(1)
+
+
+def test_the_default_generator_serves_outside_of_workers():
+    assert facula.thread_safe_generator() is None
+    assert facula.rand(2, generator=facula.thread_safe_generator()).shape == (2,)

@@ -2,7 +2,6 @@
 #include "kernels/cpu/random/distributions.h"
 
 #include <algorithm>
-#include <bit>
 #include <mutex>
 #include <numbers>
 
@@ -21,68 +20,13 @@ T stretch(T u, T width, T from) {
   return from == T(0) ? u * width : std::fma(u, width, from);
 }
 
-// --- Box-Muller on blocks of 16 -------------------------------------------------------------
-// The first 8 uniforms of a block give the radii, the others the angles. These loops have no
-// branches, so that the compiler can use vectors.
+// --- Box-Muller on blocks of 16: the first 8 uniforms give the radii, the others the angles
 
 constexpr int block = 16, half_block = 8;
 
-// Natural logarithm of u in [2^-24, 1] (polynomial: Cephes logf).
-inline float log_unit(float u) {
-  constexpr int32_t root_half = 0x3f3504f3;  // bits of sqrt(1/2)
-  const int32_t offset = std::bit_cast<int32_t>(u) - root_half;
-  const float e = static_cast<float>(offset >> 23);
-  const float x = std::bit_cast<float>((offset & 0x7fffff) + root_half) - 1.0f;
-  float p = 7.0376836292e-2f;
-  p = p * x - 1.1514610310e-1f;
-  p = p * x + 1.1676998740e-1f;
-  p = p * x - 1.2420140846e-1f;
-  p = p * x + 1.4249322787e-1f;
-  p = p * x - 1.6668057665e-1f;
-  p = p * x + 2.0000714765e-1f;
-  p = p * x - 2.4999993993e-1f;
-  p = p * x + 3.3333331174e-1f;
-  const float square = x * x;
-  const float tail = p * x * square - 2.12194440e-4f * e - 0.5f * square;
-  return x + tail + 0.693359375f * e;
+void box_muller(float* x, int64_t blocks, float mean, float std) {
+  FACULA_OF_ISA(normal_row)(x, blocks, mean, std);
 }
-
-struct SinCos {
-  float sin, cos;
-};
-
-// For angles of [0, 2 pi] (polynomials: Cephes sinf and cosf).
-inline SinCos sincos_turn(float theta) {
-  const int32_t quadrant = static_cast<int32_t>(theta * 0.636619772f + 0.5f);
-  const float q = static_cast<float>(quadrant);
-  // pi/2 in three pieces, so that the products with q are exact.
-  const float y = ((theta - q * 1.5703125f) - q * 4.837512969970703125e-4f) - q * 7.549789948e-8f;
-  const float z = y * y;
-  const float s = ((-1.9515295891e-4f * z + 8.3321608736e-3f) * z - 1.6666654611e-1f) * z * y + y;
-  const float c =
-      ((2.443315711809948e-5f * z - 1.388731625493765e-3f) * z + 4.166664568298827e-2f) * z * z -
-      0.5f * z + 1.0f;
-  const uint32_t s_bits = std::bit_cast<uint32_t>(s), c_bits = std::bit_cast<uint32_t>(c);
-  const uint32_t quarter = static_cast<uint32_t>(quadrant), odd = 0u - (quarter & 1u);
-  const uint32_t sine = (s_bits & ~odd) | (c_bits & odd), cosine = (c_bits & ~odd) | (s_bits & odd);
-  return {std::bit_cast<float>(sine ^ (quarter & 2u) << 30),
-          std::bit_cast<float>(cosine ^ ((quarter + 1u) & 2u) << 30)};
-}
-
-void box_muller(float* x, float mean, float std) {
-  float radii[half_block], cosines[half_block], sines[half_block];
-  for (int i = 0; i < half_block; ++i) radii[i] = -2.0f * log_unit(1.0f - x[i]);
-  // By itself, because a square root that may set errno keeps a loop from vectorising.
-  for (float& r : radii) r = std::sqrt(r);
-  for (int i = 0; i < half_block; ++i) {
-    const SinCos turn = sincos_turn(static_cast<float>(two_pi) * x[i + half_block]);
-    cosines[i] = radii[i] * turn.cos * std + mean;
-    sines[i] = radii[i] * turn.sin * std + mean;
-  }
-  std::copy(cosines, cosines + half_block, x);
-  std::copy(sines, sines + half_block, x + half_block);
-}
-
 void box_muller(double* x, double mean, double std) {
   for (int i = 0; i < half_block; ++i) {
     const double radius = std::sqrt(-2.0 * std::log(1.0 - x[i]));
@@ -91,36 +35,53 @@ void box_muller(double* x, double mean, double std) {
     x[i + half_block] = std::fma(radius * std::sin(theta), std, mean);
   }
 }
+void box_muller(double* x, int64_t blocks, double mean, double std) {
+  for (int64_t k = 0; k < blocks; ++k) box_muller(x + k * block, mean, std);
+}
 
 void fill_units(Generator& g, float* out, int64_t n) {
-  for_each_word(g, n, [=](int64_t i, uint32_t word) { out[i] = unit_float(word); });
+  for_each_run<1>(g, n, [=](int64_t start, const uint32_t* words, int64_t m) {
+    FACULA_OF_ISA(uniform_row)(words, m, {0.0f, 1.0f, 1.0f}, out + start);
+  });
 }
 void fill_units(Generator& g, double* out, int64_t n) {
   for_each_unit(g, n, [=](int64_t i, double u) { out[i] = u; });
+}
+
+// Calls f(first, count) for runs of n blocks.
+template <class F>
+void for_each_blocks(Generator& g, int64_t n, F f) {
+  constexpr int64_t run = 64;
+  for (int64_t k = 0; k < n; k += run) {
+    if (k > 0) pause_draw(g);
+    f(k, std::min(run, n - k));
+  }
 }
 
 // n >= 16. A rest of less than 16 redraws the last 16 values.
 template <class T>
 void normal_blocks(Generator& g, T* out, int64_t n, T mean, T std) {
   fill_units(g, out, n);
-  for_each_draw(g, n / block, [&](int64_t k) { box_muller(out + k * block, mean, std); });
+  for_each_blocks(g, n / block,
+                  [&](int64_t k, int64_t count) { box_muller(out + k * block, count, mean, std); });
   if (n % block == 0) return;
   fill_units(g, out + n - block, block);
-  box_muller(out + n - block, mean, std);
+  box_muller(out + n - block, 1, mean, std);
 }
 
-// Reduced precision computes a block at a time in float, and draws nothing for the rest but the
-// block that covers it.
+// Reduced precision computes blocks in float, and draws nothing for the rest but the block that
+// covers it.
 template <class T>
 void normal_blocks_reduced(Generator& g, T* out, int64_t n, float mean, float std) {
-  const auto one_block = [&](T* to) {
-    float values[block];
-    fill_units(g, values, block);
-    box_muller(values, mean, std);
-    for (int i = 0; i < block; ++i) to[i] = T(values[i]);
+  constexpr int64_t run = 64;
+  float values[run * block];
+  const auto draw = [&](T* to, int64_t count) {
+    fill_units(g, values, count * block);
+    box_muller(values, count, mean, std);
+    for (int64_t i = 0; i < count * block; ++i) to[i] = T(values[i]);
   };
-  for_each_draw(g, n / block, [&](int64_t k) { one_block(out + k * block); });
-  if (n % block != 0) one_block(out + n - block);
+  for_each_blocks(g, n / block, [&](int64_t k, int64_t count) { draw(out + k * block, count); });
+  if (n % block != 0) draw(out + n - block, 1);
 }
 
 template <class T>
@@ -168,6 +129,11 @@ void uniform(Generator& g, T* out, int64_t n, double from, double to) {
       const double value = stretch(u, width, from);
       out[i] = value == to ? from : value;
     });
+  } else if constexpr (std::is_same_v<T, float>) {
+    const float low = static_cast<float>(from), end = static_cast<float>(to);
+    for_each_run<1>(g, n, [=](int64_t start, const uint32_t* words, int64_t m) {
+      FACULA_OF_ISA(uniform_row)(words, m, {low, end - low, end}, out + start);
+    });
   } else {
     const float low = static_cast<float>(from), width = static_cast<float>(to) - low;
     const T start = T(low), end = T(static_cast<float>(to));
@@ -197,21 +163,33 @@ void bernoulli_scalar(Generator& g, T* out, int64_t n, double p) {
   const std::lock_guard lock(g.mutex());
   // u < p for a u of 53 bits, compared as integers.
   const uint64_t limit = static_cast<uint64_t>(std::ceil(p * 0x1p53));
-  for_each_pair(g, n,
-                [=](int64_t i, uint64_t word) { out[i] = from_bit<T>(unit_bits(word) < limit); });
+  const auto below = FACULA_OF_ISA(below_row);
+  uint8_t bits[1024];
+  for_each_run<2>(g, n, [&](int64_t start, const uint32_t* words, int64_t m) {
+    below(words, m, limit, bits);
+    for (int64_t i = 0; i < m; ++i) out[start + i] = from_bit<T>(bits[i] != 0);
+  });
 }
 
 template <class T, class P>
 void bernoulli_each(Generator& g, T* out, const P* p, int64_t n) {
   const std::lock_guard lock(g.mutex());
   using Chance = std::conditional_t<std::is_same_v<P, double>, double, float>;
-  for_each_draw(g, n, [&](int64_t i) {
-    const Chance chance = static_cast<Chance>(p[i]);
-    check(chance >= 0 && chance <= 1, "bernoulli(): expected p in [0, 1]; got p=", chance);
-    if constexpr (std::is_same_v<P, double>)
-      out[i] = from_bit<T>(next_unit(g) < chance);
-    else
-      out[i] = from_bit<T>(unit_float(g.next32()) < chance);
+  constexpr int words_each = std::is_same_v<P, double> ? 2 : 1;
+  for_each_run<words_each>(g, n, [&](int64_t start, const uint32_t* words, int64_t m) {
+    bool all_hold = true;
+    for (int64_t i = 0; i < m; ++i) {
+      const Chance chance = static_cast<Chance>(p[start + i]);
+      all_hold &= (chance >= 0) & (chance <= 1);
+      if constexpr (words_each == 2)
+        out[start + i] = from_bit<T>(unit_double(pair_at(words, i)) < chance);
+      else
+        out[start + i] = from_bit<T>(unit_float(words[i]) < chance);
+    }
+    for (int64_t i = start; i < start + m && !all_hold; ++i) {
+      const Chance chance = static_cast<Chance>(p[i]);
+      check(chance >= 0 && chance <= 1, "bernoulli(): expected p in [0, 1]; got p=", chance);
+    }
   });
 }
 
@@ -219,6 +197,12 @@ template <class T>
 void exponential(Generator& g, T* out, int64_t n, double lambda) {
   const std::lock_guard lock(g.mutex());
   const double scale = -1.0 / lambda;
+  if constexpr (std::is_same_v<T, float>) {
+    for_each_run<2>(g, n, [=](int64_t start, const uint32_t* words, int64_t m) {
+      FACULA_OF_ISA(exponential_row)(words, m, scale, out + start);
+    });
+    return;
+  }
   for_each_unit(g, n,
                 [=](int64_t i, double u) { out[i] = static_cast<T>(scale * std::log1p(-u)); });
 }

@@ -9,6 +9,8 @@
 #include "core/half.h"
 #include "core/interrupts.h"
 #include "core/random.h"
+#include "kernels/cpu/random/rows.h"
+#include "kernels/cpu/random/units.h"
 
 namespace facula::dist {
 
@@ -50,40 +52,34 @@ void for_each_draw(Generator& g, int64_t n, F f) {
   }
 }
 
-// Calls f(i, word) for i in [0, n) with successive 32-bit outputs.
-template <class F>
-void for_each_word(Generator& g, int64_t n, F f) {
-  constexpr int64_t block = 1024;
-  uint32_t words[block];
+// Calls f(first, words, m) for runs of m of [0, n), with as many words or pairs of words.
+template <int words_each, class F>
+void for_each_run(Generator& g, int64_t n, F f) {
+  constexpr int64_t room = 1024, block = room / words_each;
+  const TwisterLoops loops{FACULA_OF_ISA(twist_words), FACULA_OF_ISA(temper_words)};
+  uint32_t words[room];
   for (int64_t start = 0; start < n; start += block) {
     if (start > 0) pause_draw(g);
     const int64_t m = std::min(block, n - start);
-    g.fill32(words, m);
-    for (int64_t i = 0; i < m; ++i) f(start + i, words[i]);
+    g.fill32(words, m * words_each, loops);
+    f(start, static_cast<const uint32_t*>(words), m);
   }
+}
+
+// Calls f(i, word) for i in [0, n) with successive 32-bit outputs.
+template <class F>
+void for_each_word(Generator& g, int64_t n, F f) {
+  for_each_run<1>(g, n, [&](int64_t start, const uint32_t* words, int64_t m) {
+    for (int64_t i = 0; i < m; ++i) f(start + i, words[i]);
+  });
 }
 
 // Calls f(i, word) for i in [0, n) with successive 64-bit outputs.
 template <class F>
 void for_each_pair(Generator& g, int64_t n, F f) {
-  constexpr int64_t block = 512;
-  uint32_t words[2 * block];
-  for (int64_t start = 0; start < n; start += block) {
-    if (start > 0) pause_draw(g);
-    const int64_t m = std::min(block, n - start);
-    g.fill32(words, 2 * m);
-    for (int64_t i = 0; i < m; ++i)
-      f(start + i, static_cast<uint64_t>(words[2 * i]) << 32 | words[2 * i + 1]);
-  }
-}
-
-// Uniforms of [0, 1) from one output each. Signed integers convert faster.
-inline float unit_float(uint32_t word) {
-  return static_cast<float>(static_cast<int32_t>(word & 0xffffffu)) * 0x1p-24f;
-}
-inline uint64_t unit_bits(uint64_t word) { return word & ((uint64_t{1} << 53) - 1); }
-inline double unit_double(uint64_t word) {
-  return static_cast<double>(static_cast<int64_t>(unit_bits(word))) * 0x1p-53;
+  for_each_run<2>(g, n, [&](int64_t start, const uint32_t* words, int64_t m) {
+    for (int64_t i = 0; i < m; ++i) f(start + i, pair_at(words, i));
+  });
 }
 
 // Calls f(i, u) for i in [0, n) with successive double uniforms.
