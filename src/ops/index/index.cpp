@@ -192,6 +192,12 @@ Tensor index(const Tensor& self, std::span<const Tensor> indices) {
   return out;
 }
 
+// In a dtype that adds: also of float8, which PyTorch accumulates too.
+Tensor summable(const Tensor& t) {
+  const DType d = comparison_of(t.dtype());
+  return d == t.dtype() ? widened(t) : cpu::converted(t, d);
+}
+
 void put(const Tensor& self, std::span<const Tensor> indices, const Tensor& values,
          bool accumulate) {
   const Indexing at(self, indices);
@@ -207,9 +213,9 @@ void put(const Tensor& self, std::span<const Tensor> indices, const Tensor& valu
   if (!accumulate)
     return cpu::scatter_elements(at.still(self), at.offsets(self),
                                  expanded(apart_from(values, self), at.sizes()));
-  const Tensor sum = widened(self);
+  const Tensor sum = summable(self);
   cpu::scatter_reduce_elements(at.still(sum), at.offsets(sum),
-                               expanded(widened(apart_from(values, self)), at.sizes()),
+                               expanded(summable(apart_from(values, self)), at.sizes()),
                                cpu::Reduction::Sum, "index_put_");
   if (!sum.is_same(self)) cpu::copy(self, sum);
 }

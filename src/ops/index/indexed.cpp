@@ -81,7 +81,8 @@ void start_from(const Tensor& self, const Tensor& out) {
 }
 
 Tensor widened(const Tensor& t) {
-  const DType wide = compute_of(t.dtype());
+  const bool complex_half = t.dtype() == DType::Complex32;
+  const DType wide = complex_half ? DType::Complex64 : compute_of(t.dtype());
   return wide == t.dtype() ? t : cpu::converted(t, wide);
 }
 

@@ -25,7 +25,7 @@ void check_join(const Meta& m, std::span<const Tensor> tensors, DType dtype);
 void check_cpu(const Tensor& t, const char* op);
 // self's values into out, unless they are one tensor.
 void start_from(const Tensor& self, const Tensor& out);
-// `t` where arithmetic can happen in it, else a float copy (half types).
+// `t` where arithmetic can happen in it, else a copy in float or complex64 (half types).
 Tensor widened(const Tensor& t);
 
 }  // namespace facula::indexed

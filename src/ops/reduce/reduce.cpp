@@ -124,6 +124,8 @@ constexpr word_t<T> magnitude_bits() {
     return {INT64_MAX, INT64_MAX};
   else if constexpr (std::is_same_v<T, complex64>)
     return 0x7fffffff7fffffff;
+  else if constexpr (std::is_same_v<T, Complex<Half>>)
+    return 0x7fff7fff;
   else
     return static_cast<word_t<T>>(~word_t<T>(0)) >> !std::is_integral_v<T>;
 }
@@ -140,8 +142,9 @@ struct OverWords : Accumulator<W, A, R> {
 };
 
 struct count_nonzero {
-  using Elements = TypeSet<FloatingTypes, IntegralTypes, bool, ComplexTypes>;
+  using Elements = TypeSet<FloatingTypes, IntegralTypes, bool, ComplexTypes, Complex<Half>>;
   static constexpr const char* kernel = "nonzero_count_cpu";
+  static constexpr bool tests_elements = true;
 
   template <class W>
   struct Op : OverWords<W, int64_t, int64_t> {
@@ -159,7 +162,7 @@ struct count_nonzero {
 template <bool All>
 struct truth {
   using Elements = count_nonzero::Elements;
-  static constexpr bool no_dims_for_empty = true;
+  static constexpr bool no_dims_for_empty = true, tests_elements = true;
   template <class T>
   static constexpr DType result = std::is_same_v<T, uint8_t> ? DType::UInt8 : DType::Bool;
 

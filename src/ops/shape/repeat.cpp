@@ -72,8 +72,8 @@ Tensor repeat_gradient(Backward& b) {
     sizes.push_back(own[d]);
   }
   if (sizes.empty()) return b.grad();
-  return ops::reshape(
-      ops::sum(ops::reshape(b.grad(), sizes), std::optional<IntList>(summed), false), self);
+  const Tensor sum = ops::sum(ops::reshape(b.grad(), sizes), std::optional<IntList>(summed), false);
+  return same_sizes(sum.sizes(), self) ? sum : ops::reshape(sum, self);
 }
 Tensor tile(const Tensor& self, IntSpan dims) {
   const size_t n = std::max(dims.size(), self.sizes().size());

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/threads.h"
+#include "kernels/cpu/index/masks.h"
 #include "kernels/cpu/index/rows.h"
 #include "kernels/cpu/loop/convert.h"
 #include "kernels/cpu/loop/loop.h"
@@ -119,7 +120,7 @@ void divide_row(const void*, char* const* data, const int64_t* steps, int64_t n)
 
 template <class F>
 void dispatch_values(DType d, F&& f) {
-  dispatch<FloatingTypes, IntegralTypes, bool, ComplexTypes, WideUnsignedTypes, Complex<Half>>(
+  dispatch<FloatingTypes, IntegralTypes, bool, ComplexTypes, WideUnsignedTypes, SmallComplexTypes>(
       d, "nonzero_count_cpu", f);
 }
 
@@ -131,11 +132,30 @@ bool is_nonzero(T v) {
     return v != T(0);
 }
 
+constexpr int64_t most_places = 256;
+
+// Which of n <= most_places elements are not zero, as bytes; a mask's are taken as they are.
 template <class T>
-int64_t count_in(const T* p, int64_t begin, int64_t end) {
-  int64_t n = 0;
-  for (int64_t i = begin; i < end; ++i) n += is_nonzero(read_stored(p + i));
-  return n;
+const uint8_t* flags_of(const T* p, int64_t n, uint8_t* room) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return reinterpret_cast<const uint8_t*>(p);
+  } else {
+    for (int64_t i = 0; i < n; ++i) room[i] = is_nonzero(p[i]);
+    return room;
+  }
+}
+
+template <class T>
+int64_t count_in(const T* p, int64_t n) {
+  const auto count = FACULA_OF_ISA(count_set);
+  if constexpr (std::is_same_v<T, bool>) return count(reinterpret_cast<const uint8_t*>(p), n);
+  uint8_t room[most_places];
+  int64_t found = 0;
+  for (int64_t at = 0; at < n; at += most_places) {
+    const int64_t run = std::min(most_places, n - at);
+    found += count(flags_of(p + at, run, room), run);
+  }
+  return found;
 }
 
 // How many elements that are not zero come before each chunk; one more entry with the total.
@@ -146,71 +166,54 @@ std::vector<int64_t> starts_of(const T* p, int64_t n) {
   parallel_for(n, moved_elements, [&](int64_t begin, int64_t end) {
     for (int64_t at = begin; at < end; at += moved_elements)
       starts[static_cast<size_t>(at / moved_elements) + 1] =
-          count_in(p, at, std::min(end, at + moved_elements));
+          count_in(p + at, std::min(end - at, moved_elements));
   });
   for (size_t k = 1; k < starts.size(); ++k) starts[k] += starts[k - 1];
   return starts;
 }
 
-// Calls body(first element, end, how many were found before) for each chunk.
+// Calls body(first element, end, how many were found before, how many are here) for each chunk.
 template <class T, class Body>
 void for_found(const T* p, int64_t n, Body&& body) {
   const std::vector<int64_t> starts = starts_of(p, n);
   parallel_for(n, moved_elements, [&](int64_t begin, int64_t end) {
-    body(begin, end, starts[static_cast<size_t>(begin / moved_elements)]);
-  });
-}
-
-constexpr int64_t most_places = 256;
-
-// Writes which of the first n elements are not zero, without a branch that nobody could predict;
-// returns how many there are.
-template <class T>
-int64_t places_in(const T* p, int64_t n, int32_t* places) {
-  int64_t found = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    places[found] = static_cast<int32_t>(i);
-    found += is_nonzero(read_stored(p + i));
-  }
-  return found;
-}
-
-// Calls body(first element, places from there, how many, how many were found before) for runs of
-// each chunk.
-template <class T, class Body>
-void for_places(const T* p, int64_t n, Body&& body) {
-  for_found(p, n, [&](int64_t begin, int64_t end, int64_t before) {
-    int32_t places[most_places];
-    for (int64_t at = begin; at < end; at += most_places) {
-      const int64_t found = places_in(p + at, std::min(most_places, end - at), places);
-      body(at, places, found, before);
-      before += found;
+    for (int64_t at = begin; at < end; at += moved_elements) {
+      const auto k = static_cast<size_t>(at / moved_elements);
+      body(at, std::min(end, at + moved_elements), starts[k], starts[k + 1] - starts[k]);
     }
   });
 }
 
+// Coordinates of elements of one row of the innermost dimension, whose first stands at `at`.
+void write_run(const IntVec& at, const int32_t* places, int64_t found, int64_t* to, int64_t step,
+               int64_t across) {
+  const size_t last = at.size() - 1;
+  for (size_t d = 0; d < last; ++d, to += across)
+    for (int64_t k = 0; k < found; ++k) to[k * step] = at[d];
+  if (step == 1) return FACULA_OF_ISA(write_places)(places, found, at[last], to);
+  for (int64_t k = 0; k < found; ++k) to[k * step] = at[last] + places[k];
+}
+
 template <class T>
 void write_coordinates(const T* p, IntSpan sizes, const Tensor& result) {
-  const int64_t n = result.sizes()[0], step = result.strides()[0];
+  const int64_t n = result.sizes()[0], step = result.strides()[0], across = result.strides()[1];
   const size_t dims = sizes.size();
-  const int64_t across = dims == 0 ? 0 : result.strides()[1];
   int64_t total = 1;
   for (int64_t s : sizes) total *= s;
-  const int64_t width = dims == 0 ? 1 : sizes[dims - 1];
-  for_found(p, total, [&](int64_t begin, int64_t end, int64_t row) {
+  const int64_t width = sizes[dims - 1];
+  const auto places_of = FACULA_OF_ISA(places_of_set);
+  for_found(p, total, [&](int64_t begin, int64_t end, int64_t row, int64_t) {
     IntVec at(dims);
     int32_t places[most_places];
+    uint8_t room[most_places];
     // Runs within one row of the innermost dimension share their other coordinates.
     for (int64_t i = begin, run = 0; i < end && row < n; i += run) {
       run = std::min({most_places, end - i, width - i % width});
       int64_t rest = i;
       for (size_t d = dims; d-- > 0; rest /= sizes[d]) at[d] = rest % sizes[d];
-      const int64_t found = std::min(places_in(p + i, run, places), n - row);
-      int64_t* to = result.data<int64_t>() + row * step;
-      for (size_t d = 0; d + 1 < dims; ++d)
-        for (int64_t k = 0; k < found; ++k) to[k * step + static_cast<int64_t>(d) * across] = at[d];
-      for (int64_t k = 0; dims > 0 && k < found; ++k)
-        to[k * step + static_cast<int64_t>(dims - 1) * across] = at[dims - 1] + places[k];
+      const int64_t set = places_of(flags_of(p + i, run, room), run, places);
+      const int64_t found = std::min(set, n - row);
+      write_run(at, places, found, result.data<int64_t>() + row * step, step, across);
       row += found;
     }
   });
@@ -359,25 +362,25 @@ void nonzero_coordinates(const Tensor& t, const Tensor& result) {
 
 void compress(const Tensor& self, const Tensor& mask, const Tensor& out) {
   const bool* m = mask.data<bool>();
-  visit_size(self.itemsize(), [&]<class T>(Type<T>) {
-    const T* from = self.data<T>();
-    T* to = out.data<T>();
-    for_places(m, mask.numel(),
-               [&](int64_t first, const int32_t* places, int64_t found, int64_t before) {
-                 for (int64_t k = 0; k < found; ++k) to[before + k] = from[first + places[k]];
-               });
+  const auto* from = static_cast<const char*>(self.data());
+  auto* to = static_cast<char*>(out.data());
+  const auto item = static_cast<int64_t>(self.itemsize());
+  const MaskedRowFn row = FACULA_OF_ISA(compress_row)(self.itemsize());
+  for_found(m, mask.numel(), [&](int64_t begin, int64_t end, int64_t before, int64_t found) {
+    row(reinterpret_cast<const uint8_t*>(m + begin), end - begin, from + begin * item,
+        to + before * item, found);
   });
 }
 
 void spread(const Tensor& out, const Tensor& mask, const Tensor& source) {
   const bool* m = mask.data<bool>();
-  visit_size(out.itemsize(), [&]<class T>(Type<T>) {
-    const T* from = source.data<T>();
-    T* to = out.data<T>();
-    for_places(m, mask.numel(),
-               [&](int64_t first, const int32_t* places, int64_t found, int64_t before) {
-                 for (int64_t k = 0; k < found; ++k) to[first + places[k]] = from[before + k];
-               });
+  const auto* from = static_cast<const char*>(source.data());
+  auto* to = static_cast<char*>(out.data());
+  const auto item = static_cast<int64_t>(out.itemsize());
+  const MaskedRowFn row = FACULA_OF_ISA(spread_row)(out.itemsize());
+  for_found(m, mask.numel(), [&](int64_t begin, int64_t end, int64_t before, int64_t found) {
+    row(reinterpret_cast<const uint8_t*>(m + begin), end - begin, from + before * item,
+        to + begin * item, found);
   });
 }
 

@@ -56,7 +56,8 @@ void divide_by_counts(const Tensor& to, const Tensor& counts);
 
 // How many elements are not zero.
 int64_t count_nonzero_elements(const Tensor& contiguous);
-// Their coordinates into the rows of result, sizes [rows, dims], as many as there is room for.
+// Their coordinates into the rows of result, sizes [rows, dims], as many as there is room for; not
+// for a tensor without dimensions.
 void nonzero_coordinates(const Tensor& contiguous, const Tensor& result);
 
 // self[mask] in order, both contiguous and of one size; out is 1-d and large enough.

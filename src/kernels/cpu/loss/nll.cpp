@@ -19,8 +19,6 @@ struct Problem {
   const int64_t* longs = nullptr;
 
   int64_t target(int64_t i) const { return longs ? longs[i] : bytes[i]; }
-  // Where the element of target i's class stands.
-  int64_t at(int64_t i, int64_t c) const { return (i / inner * classes + c) * inner + i % inner; }
   // Whether a target counts; IndexError for a class that does not exist.
   bool counts(int64_t c) const {
     if (c == ignored) return false;
@@ -29,11 +27,32 @@ struct Problem {
   }
 };
 
+// Where the elements of neighbouring targets stand, without a division for each.
+class Places {
+ public:
+  Places(const Problem& p, int64_t first)
+      : inner_(p.inner),
+        step_(p.classes * p.inner),
+        image_(first / p.inner * step_),
+        within_(first % p.inner) {}
+  // The element of class c.
+  int64_t operator[](int64_t c) const { return image_ + c * inner_ + within_; }
+  void next() {
+    if (++within_ < inner_) return;
+    within_ = 0;
+    image_ += step_;
+  }
+
+ private:
+  int64_t inner_, step_, image_, within_;
+};
+
 Problem problem(const Tensor& self, const Tensor& target, int64_t ignored) {
   Problem p;
   p.classes = self.size(self.dim() == 1 ? 0 : 1);
   p.inner = 1;
   for (int64_t d = 2; d < self.dim(); ++d) p.inner *= self.size(d);
+  if (p.inner == 0) p.inner = 1;  // nobody asks where then, but chunks begin somewhere
   p.count = target.numel();
   p.ignored = ignored;
   if (target.dtype() == DType::Int64)
@@ -51,11 +70,12 @@ template <class T>
 Sums forward_chunk(const Problem& p, const T* x, const T* weight, T* each, int64_t begin,
                    int64_t end) {
   Sums sums;
-  for (int64_t i = begin; i < end; ++i) {
+  Places place(p, begin);
+  for (int64_t i = begin; i < end; ++i, place.next()) {
     const int64_t c = p.target(i);
     const bool counts = p.counts(c);
     const double w = !counts ? 0 : weight ? static_cast<double>(weight[c]) : 1;
-    const double v = counts ? -static_cast<double>(x[p.at(i, c)]) * w : 0;
+    const double v = counts ? -static_cast<double>(x[place[c]]) * w : 0;
     if (each) each[i] = convert<T>(v);
     sums.loss += v;
     sums.weight += w;
@@ -88,11 +108,12 @@ template <class T>
 void backward(const Problem& p, const T* grad, int64_t grad_step, const T* weight, double scale,
               T* out) {
   parallel_for(p.count, per_chunk, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
+    Places place(p, begin);
+    for (int64_t i = begin; i < end; ++i, place.next()) {
       const int64_t c = p.target(i);
       if (!p.counts(c)) continue;
       const double w = weight ? static_cast<double>(weight[c]) : 1;
-      out[p.at(i, c)] = convert<T>(-static_cast<double>(grad[i * grad_step]) * w * scale);
+      out[place[c]] = convert<T>(-static_cast<double>(grad[i * grad_step]) * w * scale);
     }
   });
 }

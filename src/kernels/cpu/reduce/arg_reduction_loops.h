@@ -142,7 +142,7 @@ void find_in_lines(const void* in, const Lines& lines, void* values, int64_t* in
 
 template <class F, class T>
 constexpr void put(ArgReductionTable& t, Type<T>) {
-  t.by_dtype[static_cast<int>(dtype_of<T>)] = &find_in_lines<T, F::most>;
+  t.by_dtype[loop_slot(dtype_of<T>)] = &find_in_lines<T, F::most>;
 }
 template <class F, class... T>
 constexpr void put(ArgReductionTable& t, Type<TypeSet<T...>>) {

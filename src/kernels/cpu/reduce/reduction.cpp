@@ -32,7 +32,7 @@ IntVec dims_of(const ReductionTable& t, const OpCall& c) {
 }
 
 ReductionFn loop_for(const ReductionTable& t, DType in) {
-  const ReductionFn f = t.by_dtype[static_cast<int>(in)];
+  const ReductionFn f = t.by_dtype[loop_slot(in)];
   if (!f) [[unlikely]]
     not_implemented_for(t.kernel, in);
   return f;
@@ -46,9 +46,9 @@ DType stored_result(const ReductionTable& t, DType d) {
 // self, or its values in the dtype of which a loop stores `result`.
 Tensor input_for(const ReductionTable& t, const Tensor& self, DType result) {
   const DType d = self.dtype();
-  if (!t.converts || t.result[static_cast<int>(d)] == result) return self;
+  if (!t.converts || t.result[loop_slot(d)] == result) return self;
   // Norms make real results of complex numbers.
-  const bool real_results = t.result[static_cast<int>(DType::Complex64)] == DType::Float32;
+  const bool real_results = t.result[loop_slot(DType::Complex64)] == DType::Float32;
   const DType to = is_complex(d) && real_results ? complex_of(result) : result;
   return d == to ? self : converted(self, to);
 }
@@ -57,14 +57,14 @@ Tensor input_for(const ReductionTable& t, const Tensor& self, DType result) {
 void describe(const ReductionTable& t, const Tensor& self, const IntVec& dims,
               ReductionParams params, const Tensor& out) {
   const DType d = self.dtype();
-  const bool direct = !t.converts || t.result[static_cast<int>(d)] == out.dtype();
+  const bool direct = !t.converts || t.result[loop_slot(d)] == out.dtype();
   if (!direct || stored_result(t, out.dtype()) != out.dtype() || self.numel() == 0) return;
   if (!self.is_contiguous() || self->conj || self->neg) return;
   const ReducePlan plan = plan_reduction(self, dims);
   if (plan.columns || plan.reduced.size() != 1 || plan.reduced_in[0] != 1) return;
   if (plan.parts > 1 && plan.tasks > 1) return;
   params.count = plan.count;
-  *described = {loop_for(t, d), t.pieces[static_cast<int>(d)], params, plan.tasks, plan.count};
+  *described = {loop_for(t, d), t.pieces[loop_slot(d)], params, plan.tasks, plan.count};
 }
 
 }  // namespace
@@ -72,8 +72,27 @@ void describe(const ReductionTable& t, const Tensor& self, const IntVec& dims,
 DescribeReduction::DescribeReduction(RowReduction& into) { described = &into; }
 DescribeReduction::~DescribeReduction() { described = nullptr; }
 
+// Of complex32 by the loop for complex64, which a table may have alone.
+static bool is_by_complex64(const ReductionTable& t, const Tensor& self) {
+  return self.dtype() == DType::Complex32 && !t.by_dtype[loop_slot(DType::Complex32)] &&
+         t.by_dtype[loop_slot(DType::Complex64)];
+}
+static void reduce_by_complex64(const ReductionTable& t, const Tensor& self, const IntVec& dims,
+                                const ReductionParams& params, const Tensor& out) {
+  const DType d = out.dtype();
+  const DType wide = d == DType::Complex32 ? DType::Complex64
+                     : d == DType::Float16 ? DType::Float32
+                                           : d;
+  const Tensor to = wide == d ? out : empty_tensor(out.sizes(), wide);
+  reduce_tensor(t, converted(self, DType::Complex64), dims, params, to);
+  if (!to.is_same(out)) copy(out, to);
+}
+
 void reduce_tensor(const ReductionTable& t, const Tensor& self, const IntVec& dims,
                    ReductionParams params, const Tensor& out) {
+  if (is_by_complex64(t, self)) return reduce_by_complex64(t, self, dims, params, out);
+  if (const DType d = comparison_of(self.dtype()); t.tests_elements && d != self.dtype())
+    return reduce_tensor(t, converted(self, d), dims, params, out);
   const DType wide = stored_result(t, out.dtype());
   const Tensor in = input_for(t, self, wide);
   const ReductionFn loop = loop_for(t, in.dtype());
@@ -146,6 +165,15 @@ void complex_variance(ReductionTables tables, const Tensor& self, const IntVec& 
   }
 }
 
+void variance_of_complex32(ReductionTables tables, const Tensor& self, const IntVec& dims,
+                           ReductionParams params, const Tensor& out, const Tensor& mean) {
+  const Tensor wide = empty_tensor(out.sizes(), DType::Float32);
+  const Tensor wide_mean = mean.defined() ? empty_tensor(mean.sizes(), DType::Complex64) : Tensor();
+  complex_variance<float>(tables, converted(self, DType::Complex64), dims, params, wide, wide_mean);
+  copy(out, wide);
+  if (mean.defined()) copy(mean, wide_mean);
+}
+
 }  // namespace
 
 void run_variance(ReductionTables tables, OpCall& c, bool root) {
@@ -157,6 +185,8 @@ void run_variance(ReductionTables tables, OpCall& c, bool root) {
   params.root = root;
   const Value& correction = argument(c, tables[1]->number);
   if (!correction.is_none()) params.number = correction.as_scalar().to<double>();
+  if (self.dtype() == DType::Complex32)
+    return variance_of_complex32(tables, self, dims, params, out, mean);
   if (is_complex(self.dtype()))
     return dispatch<float, double>(out.dtype(), tables[1]->kernel, [&]<class R>(Type<R>) {
       complex_variance<R>(tables, self, dims, params, out, mean);
@@ -181,7 +211,7 @@ void run_arg_reduction(void* table, OpCall& c) {
                           ? Lines(IntSpan(&flat, 1), 0)
                           : Lines(in.sizes(), wrap_dim(dim.as_scalar().to<int64_t>(), in.dim()));
   if (lines.count() == 0) return;
-  const auto find = t.by_dtype[static_cast<int>(in.dtype())];
+  const auto find = t.by_dtype[loop_slot(in.dtype())];
   if (!find) not_implemented_for(t.kernel, in.dtype());
   const bool pair = c.info->results == 2;
   find(in.data(), lines, pair ? c.results[0].as_tensor().data() : nullptr,

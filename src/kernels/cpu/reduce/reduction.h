@@ -52,15 +52,16 @@ struct ReductionTable {
   const char* kernel = nullptr;
   const char* number = nullptr;
   bool converts = false, no_dims_for_empty = false;
-  ReductionFn by_dtype[dtype_slots] = {};          // of the input
-  const PieceReduction* pieces[dtype_slots] = {};  // of the common dtypes
-  DType result[dtype_slots] = {};                  // of each of these
+  bool tests_elements = false;  // and so takes what has no arithmetic, in comparison_of() that
+  ReductionFn by_dtype[loop_slots] = {};          // of the input
+  const PieceReduction* pieces[loop_slots] = {};  // of the common dtypes
+  DType result[loop_slots] = {};                  // of each of these
 };
 // Where the largest or smallest elements of contiguous lines are (arg_reduction_loops.h).
 struct ArgReductionTable {
   using Fn = void (*)(const void* in, const Lines& lines, void* values, int64_t* indices);
   const char* kernel = nullptr;
-  Fn by_dtype[dtype_slots] = {};
+  Fn by_dtype[loop_slots] = {};
 };
 
 FACULA_PER_ISA(

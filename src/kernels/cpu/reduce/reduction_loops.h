@@ -59,7 +59,8 @@ struct Pieces {
 
 template <class F, class T>
 constexpr void put(ReductionTable& t, Type<T>) {
-  constexpr int slot = static_cast<int>(dtype_of<T>);
+  constexpr int slot = loop_slot(dtype_of<T>);
+  static_assert(slot < loop_slots - 1, "the last slot is that of dtypes without loops");
   t.by_dtype[slot] = &run_engine<F, T>;
   if constexpr (std::is_floating_point_v<typename ReductionOp<F, T>::Acc> &&
                 !ReductionOp<F, T>::centered)
@@ -80,6 +81,7 @@ constexpr ReductionTable make_reduction_table() {
   t.kernel = F::kernel;
   if constexpr (requires { F::number; }) t.number = F::number;
   if constexpr (requires { F::converts; }) t.converts = F::converts;
+  if constexpr (requires { F::tests_elements; }) t.tests_elements = F::tests_elements;
   if constexpr (requires { F::no_dims_for_empty; }) t.no_dims_for_empty = F::no_dims_for_empty;
   for (DType& d : t.result) d = DType::Undefined;
   put<F>(t, Type<typename F::Elements>());

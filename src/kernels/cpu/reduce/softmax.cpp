@@ -3,8 +3,8 @@
 #include "core/threads.h"
 #include "kernels/cpu/loop/contiguous.h"
 #include "kernels/cpu/loop/convert.h"
-#include "kernels/cpu/simd/lanes.h"
-#include "kernels/scalar/math.h"
+#include "kernels/cpu/reduce/softmax_parts.h"
+#include "kernels/cpu/reduce/softmax_short_rows.h"
 
 namespace facula::cpu::FACULA_ISA {
 namespace {
@@ -21,31 +21,6 @@ Extents extents(const Tensor& t, int64_t dim) {
   for (int64_t d = 0; d < t.dim(); ++d)
     (d < at ? e.outer : d == at ? e.n : e.inner) *= t.sizes()[d];
   return e;
-}
-
-// e^x for the distance x <= 0 to the largest element: what would be subnormal is zero, so that 2^k
-// is one factor. NaN stays.
-template <class A>
-[[gnu::always_inline]] inline A exp_below(A x) {
-#if defined(__FMA__)
-  using namespace math::detail;
-  constexpr bool is_float = std::is_same_v<A, float>;
-  constexpr A lowest = is_float ? A(-87) : A(-708);
-  constexpr A ln2 = is_float ? A(0x1.62e43p-1) : A(0x1.62e42fefa39efp-1);
-  constexpr A ln2_rest = is_float ? A(-0x1.05c610ca86c39p-29) : A(0x1.abc9e3b39803fp-56);
-  constexpr A magic = Ieee<A>::round_magic;
-  const A bounded = x < lowest ? lowest : x;
-  const A shifted = math::detail::multiply_add(bounded, A(1.4426950408889634), magic);
-  const A k = shifted - magic;
-  const A r =
-      math::detail::multiply_add(k, -ln2_rest, math::detail::multiply_add(k, -ln2, bounded));
-  const A y = A(1) + math::detail::multiply_add(r * r, exp_tail(r), r);
-  const Bits<A> scale = (to_bits(shifted) - to_bits(magic) + static_cast<Bits<A>>(Ieee<A>::bias))
-                        << Ieee<A>::mantissa_bits;
-  return x < lowest ? A(0) : y * from_bits<A>(scale);
-#else
-  return math::exp_coarse(x);
-#endif
 }
 
 constexpr int64_t columns = 64;  // neighbours along `inner` that are worked on together
@@ -79,14 +54,7 @@ template <class A>
 template <class A>
 [[gnu::always_inline]] inline A exp_run(const A* __restrict x, A most, A* __restrict e, int64_t n) {
   by_lanes(n, [&](int64_t i) { e[i] = exp_below(x[i] - most); });
-  using All = LaneVector<A, lanes>;
-  typename All::type sum = {};
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) sum += All::load(e + i);
-  A acc[lanes];
-  __builtin_memcpy(acc, &sum, sizeof acc);
-  for (int64_t l = 0; i + l < n; ++l) acc[l] += e[i + l];
-  return fold(acc);
+  return sum_by_lanes(e, n);
 }
 // The same for a whole row: long ones pairwise.
 template <class A>
@@ -97,28 +65,24 @@ A exp_row(const A* x, A most, A* e, int64_t n) {
   return first + exp_row(x + half, most, e + half, n - half);
 }
 
-// e[i] / sum by a product with 1 / sum and what is left over: rounded as the quotient but where it
-// is subnormal.
-template <class A>
-[[gnu::always_inline]] inline A share_of(A e, A sum, A inverse) {
-#if defined(__FMA__)
-  const A share = e * inverse;
-  const A rest = math::detail::multiply_add(-share, sum, e);
-  return math::detail::multiply_add(rest, inverse, share);
-#else
-  (void)inverse;
-  return e / sum;
-#endif
-}
-
 // Rows of which logarithms are taken together.
 constexpr int64_t together = 16;
 
 template <bool Log>
 struct Forward {
-  // `room` has 2 n elements.
   template <class T>
-  static void rows(const T* from, T* to, int64_t n, int64_t count, accumulate_t<T>* room) {
+  static void rows(const T* from, T* to, int64_t n, int64_t count) {
+    using A = accumulate_t<T>;
+    if (ShortRows<A>::template serve_forward<Log>(n, count)) {
+      Scratch<A> room(ShortRows<A>::room_of(n));
+      return ShortRows<A>::template forward<Log>(from, to, n, count, room.get());
+    }
+    Scratch<A> room(2 * n);
+    long_rows(from, to, n, count, room.get());
+  }
+
+  template <class T>
+  static void long_rows(const T* from, T* to, int64_t n, int64_t count, accumulate_t<T>* room) {
     if constexpr (Log) {
       for (int64_t r = 0; r < count; r += together)
         log_rows(from + r * n, to + r * n, n, count - r < together ? count - r : together, room);
@@ -199,17 +163,18 @@ struct Forward {
   }
 };
 
-template <bool Log, class A>
-inline A weighted(A g, A y) {
-  return Log ? g : g * y;
-}
-template <bool Log, class A>
-inline A slope(A g, A y, A sum) {
-  return Log ? g - exp_below(y) * sum : (g - sum) * y;  // logarithms of shares are below zero
-}
-
 template <bool Log>
 struct Backward {
+  template <class T>
+  static void rows(const T* grad, const T* y, T* to, int64_t n, int64_t count) {
+    using A = accumulate_t<T>;
+    if (ShortRows<A>::serve_backward(n, count)) {
+      Scratch<A> room(ShortRows<A>::room_of(n));
+      return ShortRows<A>::template backward<Log>(grad, y, to, n, count, room.get());
+    }
+    for (int64_t r = 0; r < count; ++r) row(grad + r * n, y + r * n, to + r * n, n);
+  }
+
   template <class T>
   static void row(const T* grad, const T* y, T* to, int64_t n) {
     using A = accumulate_t<T>;
@@ -262,8 +227,7 @@ void run_forward(const Tensor& self, int64_t dim, const Tensor& out) {
         Forward<Log>::block(x + at, y + at, e.n, e.inner, width);
       });
     parallel_for(e.outer, chunk_of(e.n), [&](int64_t begin, int64_t end) {
-      Scratch<accumulate_t<T>> room(2 * e.n);
-      Forward<Log>::rows(x + begin * e.n, y + begin * e.n, e.n, end - begin, room.get());
+      Forward<Log>::rows(x + begin * e.n, y + begin * e.n, e.n, end - begin);
     });
   });
 }
@@ -285,8 +249,8 @@ void run_backward(const Tensor& grad, const Tensor& output, int64_t dim, const T
         Backward<Log>::block(gd + at, yd + at, to + at, e.n, e.inner, width);
       });
     parallel_for(e.outer, chunk_of(e.n), [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r)
-        Backward<Log>::row(gd + r * e.n, yd + r * e.n, to + r * e.n, e.n);
+      const int64_t at = begin * e.n;
+      Backward<Log>::rows(gd + at, yd + at, to + at, e.n, end - begin);
     });
   });
 }

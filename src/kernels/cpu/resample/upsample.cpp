@@ -3,45 +3,14 @@
 #include <cstring>
 
 #include "kernels/cpu/loop/convert.h"
-#include "kernels/cpu/resample/sampling_volume.h"
+#include "kernels/cpu/resample/upsample_gradients.h"
+#include "kernels/cpu/resample/upsample_lines.h"
 
 namespace facula::cpu::FACULA_ISA {
+
+using namespace lines;
+
 namespace {
-
-template <class A>
-struct Axes {
-  ResampleAxis<A> depth, height, width;
-  Axes(const Resampling& how, const Volume& in, const Volume& out)
-      : depth(resample_axis<A>(how, 0, in.sizes[2], out.sizes[2])),
-        height(resample_axis<A>(how, 1, in.sizes[3], out.sizes[3])),
-        width(resample_axis<A>(how, 2, in.sizes[4], out.sizes[4])) {}
-
-  // Calls visit(offset, weight) for the input lines that a line of the output is made of.
-  template <class F>
-  void each_line(int64_t d, int64_t h, const Volume& in, F&& visit) const {
-    for (int64_t i = 0; i < depth.count[d]; ++i)
-      for (int64_t j = 0; j < height.count[h]; ++j) {
-        const int64_t di = d * depth.taps + i, hj = h * height.taps + j;
-        visit(depth.index[di] * in.strides[2] + height.index[hj] * in.strides[3],
-              depth.weight[di] * height.weight[hj]);
-      }
-  }
-};
-
-int64_t grain_of(int64_t cost) {
-  return std::max<int64_t>((1 << 14) / std::max<int64_t>(cost, 1), 1);
-}
-
-// Chunks of lines of the output: body(run, depth, height, scratch of `width` numbers).
-template <class A, class F>
-void each_line(const ChannelRuns& runs, const Volume& out, int64_t cost, int64_t width, F&& body) {
-  const int64_t per_run = out.sizes[2] * out.sizes[3];
-  parallel_for(runs.count * per_run, grain_of(cost), [&](int64_t begin, int64_t end) {
-    const Tensor scratch = empty_tensor(IntVec{width}, dtype_of<A>);
-    for (int64_t r = begin; r < end; ++r)
-      body(runs[r / per_run], r % per_run / out.sizes[3], r % out.sizes[3], scratch.data<A>());
-  });
-}
 
 // --- nearest: elements are copied as they are
 
@@ -49,18 +18,40 @@ template <class T>
 struct Copies {
   const Axes<float>& axes;
   Volume in, out;
+  bool twice;  // each element of a line becomes two
 
-  void line(ChannelRuns::Run r, int64_t d, int64_t h) const {
-    const T* from = in.at<const T>(r.image, r.channel) + axes.depth.index[d] * in.strides[2] +
-                    axes.height.index[h] * in.strides[3];
-    T* to = out.at<T>(r.image, r.channel) + d * out.strides[2] + h * out.strides[3];
+  void line(const OutputLine& l) const {
+    const ChannelRuns::Run r = l.run;
+    T* to = out.at<T>(r.image, r.channel) + l.depth * out.strides[2] + l.height * out.strides[3];
+    const bool dense = r.length == 1 && in.strides[4] == 1 && out.strides[4] == 1;
+    const int64_t* row = axes.height.index + l.height;
+    if (dense && l.follows && row[0] == row[-1]) {
+      std::memcpy(to, to - out.strides[3], static_cast<size_t>(out.sizes[4]) * sizeof(T));
+      return;
+    }
+    const T* from = in.at<const T>(r.image, r.channel) + axes.depth.index[l.depth] * in.strides[2] +
+                    row[0] * in.strides[3];
+    if (dense) return twice ? copy_twice(from, to) : copy_dense(from, to);
+    copy_pixels(from, to, r.length);
+  }
+
+  void copy_twice(const T* __restrict from, T* __restrict to) const {
+    const int64_t n = in.sizes[4];
+    for (int64_t i = 0; i < n; ++i) to[2 * i] = to[2 * i + 1] = from[i];
+  }
+  void copy_dense(const T* __restrict from, T* __restrict to) const {
+    const int64_t* index = axes.width.index;
+    const int64_t n = out.sizes[4];
+    for (int64_t w = 0; w < n; ++w) to[w] = from[index[w]];
+  }
+  void copy_pixels(const T* from, T* to, int64_t length) const {
     const int64_t* index = axes.width.index;
     for (int64_t w = 0; w < out.sizes[4]; ++w) {
       const T* pixel = from + index[w] * in.strides[4];
-      if (r.length == 1)
+      if (length == 1)
         to[w * out.strides[4]] = *pixel;
       else
-        std::memcpy(to + w * out.strides[4], pixel, static_cast<size_t>(r.length) * sizeof(T));
+        std::memcpy(to + w * out.strides[4], pixel, static_cast<size_t>(length) * sizeof(T));
     }
   }
 };
@@ -68,11 +59,12 @@ struct Copies {
 void copy_nearest(const Resampling& how, const Volume& in, const Volume& out, size_t itemsize) {
   const Axes<float> axes(how, in, out);
   const ChannelRuns runs = channel_runs(in, out);
+  const bool twice = doubles(axes.width, in.sizes[4], out.sizes[4]);
   visit_size(itemsize, [&]<class T>(Type<T>) {
-    const Copies<T> copies{axes, in, out};
-    each_line<float>(
-        runs, out, out.sizes[4] * runs.length, 0,
-        [&](ChannelRuns::Run r, int64_t d, int64_t h, float*) { copies.line(r, d, h); });
+    const Copies<T> copies{axes, in, out, twice};
+    each_chunk(runs, out, out.sizes[4] * runs.length, [&](int64_t begin, int64_t end) {
+      walk_lines(runs, out, begin, end, [&](const OutputLine& line) { copies.line(line); });
+    });
   });
 }
 
@@ -83,6 +75,7 @@ struct WeightedSums {
   using A = accumulate_t<T>;
   const Axes<A>& axes;
   Volume in, out;
+  bool of_two = steps_on(axes.width, out.sizes[4]);
 
   // Lines are summed first, then elements of the sum.
   void dense(ChannelRuns::Run r, int64_t d, int64_t h, A* sum) const {
@@ -97,45 +90,108 @@ struct WeightedSums {
         for (int64_t i = 0; i < n; ++i) sum[i] += weight * static_cast<A>(line[i * step]);
     });
     T* to = out.at<T>(r.image, r.channel) + d * out.strides[2] + h * out.strides[3];
+    const int64_t to_step = out.strides[4];
+    across(sum, 1, [=](int64_t w, A total) { to[w * to_step] = static_cast<T>(total); });
+  }
+
+  // Calls put(w, sum) for the elements of a line across.
+  template <class From, class Put>
+  [[gnu::always_inline]] void across(const From* line, int64_t step, const Put& put) const {
     const ResampleAxis<A>& x = axes.width;
-    for (int64_t w = 0; w < out.sizes[4]; ++w) {
+    const int64_t width = out.sizes[4];
+    if (of_two) {
+      for (int64_t w = 0; w < width; ++w) {
+        const A first = A(0) + x.weight[2 * w] * static_cast<A>(line[x.index[2 * w] * step]);
+        put(w, first + x.weight[2 * w + 1] * static_cast<A>(line[x.index[2 * w + 1] * step]));
+      }
+      return;
+    }
+    for (int64_t w = 0; w < width; ++w) {
       A total = 0;
       for (int64_t t = w * x.taps; t < w * x.taps + x.count[w]; ++t)
-        total += x.weight[t] * sum[x.index[t]];
-      to[w * out.strides[4]] = static_cast<T>(total);
+        total += x.weight[t] * static_cast<A>(line[x.index[t] * step]);
+      put(w, total);
     }
   }
 
-  // One pixel of two by two, in one pass over its channels.
-  static void blend(const T* const* pixel, const A* weight, int64_t n, T* to) {
-    const T *a = pixel[0], *b = pixel[1], *c = pixel[2], *d = pixel[3];
-    for (int64_t i = 0; i < n; ++i) {
-      A sum = A(0) + weight[0] * static_cast<A>(a[i]);
-      sum += weight[1] * static_cast<A>(b[i]);
-      sum += weight[2] * static_cast<A>(c[i]);
-      to[i] = static_cast<T>(sum + weight[3] * static_cast<A>(d[i]));
+  // Where lines become longer, elements are summed first: each line of the input once, for all
+  // lines of the output that it is a part of. A line stands in the slot of its number, modulo as
+  // many as are summed at a time.
+  class Wide {
+   public:
+    explicit Wide(const WeightedSums& sums)
+        : sums_(sums),
+          width_(sums.out.sizes[4]),
+          slots_(sums.axes.depth.taps * sums.axes.height.taps),
+          memory_(empty_tensor(IntVec{(slots_ + 1) * width_}, dtype_of<A>)) {}
+
+    void line(const OutputLine& l) {
+      if (!l.follows) std::fill_n(held_, most_slots, -1);
+      const Axes<A>& axes = sums_.axes;
+      const Volume &in = sums_.in, &out = sums_.out;
+      const T* from = in.at<const T>(l.run.image, l.run.channel);
+      const A* lines[most_slots];
+      A weights[most_slots];
+      int64_t count = 0;
+      axes.each_tap(l.depth, l.height, [&](int64_t d, int64_t h, A weight) {
+        const int64_t slot = d % axes.depth.taps * axes.height.taps + h % axes.height.taps;
+        lines[count] = held(slot, d * in.strides[2] + h * in.strides[3], from);
+        weights[count++] = weight;
+      });
+      T* to = out.at<T>(l.run.image, l.run.channel) + l.depth * out.strides[2] +
+              l.height * out.strides[3];
+      if (count == 2)
+        add_two(lines, weights, to);
+      else
+        add_all(lines, weights, count, to);
     }
-  }
+
+    static constexpr int64_t most_slots = 8;
+
+   private:
+    const A* held(int64_t slot, int64_t offset, const T* from) {
+      A* line = memory_.template data<A>() + slot * width_;
+      if (held_[slot] == offset) return line;
+      held_[slot] = offset;
+      sums_.across(from + offset, sums_.in.strides[4], [=](int64_t w, A sum) { line[w] = sum; });
+      return line;
+    }
+    void add_two(const A* const* lines, const A* weights, T* __restrict to) const {
+      const A* __restrict a = lines[0], * __restrict b = lines[1];
+      const A by_a = weights[0], by_b = weights[1];
+      const int64_t step = sums_.out.strides[4];
+      if (step == 1)
+        for (int64_t w = 0; w < width_; ++w)
+          to[w] = static_cast<T>((A(0) + by_a * a[w]) + by_b * b[w]);
+      else
+        for (int64_t w = 0; w < width_; ++w)
+          to[w * step] = static_cast<T>((A(0) + by_a * a[w]) + by_b * b[w]);
+    }
+    void add_all(const A* const* lines, const A* weights, int64_t count, T* to) const {
+      A* __restrict sum = memory_.template data<A>() + slots_ * width_;
+      std::fill_n(sum, width_, A(0));
+      for (int64_t k = 0; k < count; ++k) {
+        const A* __restrict line = lines[k];
+        const A weight = weights[k];
+        for (int64_t w = 0; w < width_; ++w) sum[w] += weight * line[w];
+      }
+      const int64_t step = sums_.out.strides[4];
+      for (int64_t w = 0; w < width_; ++w) to[w * step] = static_cast<T>(sum[w]);
+    }
+
+    const WeightedSums& sums_;
+    int64_t width_, slots_;
+    Tensor memory_;
+    int64_t held_[most_slots];
+  };
 
   void side_by_side(ChannelRuns::Run r, int64_t d, int64_t h, A* sum) const {
     const T* from = in.at<const T>(r.image, r.channel);
     T* to = out.at<T>(r.image, r.channel) + d * out.strides[2] + h * out.strides[3];
     const ResampleAxis<A>& x = axes.width;
-    const int64_t lines = axes.depth.count[d] * axes.height.count[h];
+    if (of_two && axes.depth.count[d] * axes.height.count[h] == 2)
+      return blend_line(r.length, d, h, from, to);
     for (int64_t w = 0; w < out.sizes[4]; ++w) {
-      if (lines == 2 && x.count[w] == 2) {
-        const T* pixel[4];
-        A weight[4];
-        int at = 0;
-        axes.each_line(d, h, in, [&](int64_t offset, A by) {
-          for (int64_t t = w * x.taps; t < w * x.taps + 2; ++t, ++at) {
-            pixel[at] = from + offset + x.index[t] * in.strides[4];
-            weight[at] = by * x.weight[t];
-          }
-        });
-        blend(pixel, weight, r.length, to + w * out.strides[4]);
-        continue;
-      }
       std::fill_n(sum, r.length, A(0));
       axes.each_line(d, h, in, [&](int64_t offset, A weight) {
         for (int64_t t = w * x.taps; t < w * x.taps + x.count[w]; ++t) {
@@ -148,110 +204,45 @@ struct WeightedSums {
     }
   }
 
+  void blend_line(int64_t length, int64_t d, int64_t h, const T* from, T* to) const {
+    const ResampleAxis<A>& x = axes.width;
+    const T* line[2];
+    A by[2];
+    int at = 0;
+    axes.each_line(d, h, in, [&](int64_t offset, A weight) {
+      line[at] = from + offset;
+      by[at++] = weight;
+    });
+    for (int64_t w = 0; w < out.sizes[4]; ++w) {
+      const int64_t first = x.index[2 * w] * in.strides[4],
+                    second = x.index[2 * w + 1] * in.strides[4];
+      const T* pixel[] = {line[0] + first, line[0] + second, line[1] + first, line[1] + second};
+      const A low = x.weight[2 * w], high = x.weight[2 * w + 1];
+      const A weight[] = {by[0] * low, by[0] * high, by[1] * low, by[1] * high};
+      blend(pixel, weight, length, to + w * out.strides[4]);
+    }
+  }
+
   void run() const {
     const ChannelRuns runs = channel_runs(in, out);
     const int64_t taps = axes.depth.taps * axes.height.taps;
     const int64_t cost = runs.length > 1 ? out.sizes[4] * taps * axes.width.taps * runs.length
                                          : in.sizes[4] * taps + out.sizes[4] * axes.width.taps;
-    each_line<A>(runs, out, cost, std::max(in.sizes[4], runs.length),
-                 [&](ChannelRuns::Run r, int64_t d, int64_t h, A* sum) {
-                   if (runs.length > 1)
-                     side_by_side(r, d, h, sum);
-                   else
-                     dense(r, d, h, sum);
-                 });
-  }
-};
-
-// The transpose of the sums; `out` holds the compute type.
-template <class T>
-struct SpreadGradients {
-  using A = accumulate_t<T>;
-  const Axes<A>& axes;
-  Volume grad, out;
-  bool pairs = in_pairs(axes.width, grad.sizes[4], out.sizes[4]);
-
-  // Whether each element of a row gets the gradients of two neighbours as they are.
-  static bool in_pairs(const ResampleAxis<A>& x, int64_t width, int64_t n) {
-    bool yes = x.taps == 1 && width == 2 * n;
-    for (int64_t w = 0; yes && w < width; ++w)
-      yes = x.count[w] == 1 && x.index[w] == w / 2 && x.weight[w] == A(1);
-    return yes;
-  }
-
-  void dense(ChannelRuns::Run r, int64_t d, int64_t h, A* sum) const {
-    const T* from =
-        grad.at<const T>(r.image, r.channel) + d * grad.strides[2] + h * grad.strides[3];
-    const ResampleAxis<A>& x = axes.width;
-    const int64_t n = out.sizes[4], step = out.strides[4];
-    if (x.taps == 1)
-      sum_neighbours(from, sum, n);
-    else
-      sum_taps(from, sum, n);
-    A* to = out.at<A>(r.image, r.channel);
-    axes.each_line(d, h, out, [&](int64_t offset, A weight) {
-      for (int64_t i = 0; i < n; ++i) to[offset + i * step] += weight * sum[i];
-    });
-  }
-
-  void sum_taps(const T* from, A* sum, int64_t n) const {
-    const ResampleAxis<A>& x = axes.width;
-    std::fill_n(sum, n, A(0));
-    for (int64_t w = 0; w < grad.sizes[4]; ++w) {
-      const A g = static_cast<A>(from[w * grad.strides[4]]);
-      for (int64_t t = w * x.taps; t < w * x.taps + x.count[w]; ++t)
-        sum[x.index[t]] += x.weight[t] * g;
-    }
-  }
-  // Where each gradient has one tap, those of an element are neighbours: their sum needs no memory.
-  void sum_neighbours(const T* from, A* sum, int64_t n) const {
-    const ResampleAxis<A>& x = axes.width;
-    const int64_t width = grad.sizes[4], step = grad.strides[4];
-    if (pairs && step == 1) {
-      for (int64_t i = 0; i < n; ++i)
-        sum[i] = static_cast<A>(from[2 * i]) + static_cast<A>(from[2 * i + 1]);
-      return;
-    }
-    for (int64_t i = 0, w = 0; i < n; ++i) {
-      A total = 0;
-      for (; w < width && x.index[w] == i; ++w)
-        total += x.weight[w] * static_cast<A>(from[w * step]);
-      sum[i] = total;
-    }
-  }
-
-  void side_by_side(ChannelRuns::Run r, int64_t d, int64_t h) const {
-    const T* from =
-        grad.at<const T>(r.image, r.channel) + d * grad.strides[2] + h * grad.strides[3];
-    A* to = out.at<A>(r.image, r.channel);
-    const ResampleAxis<A>& x = axes.width;
-    for (int64_t w = 0; w < grad.sizes[4]; ++w)
-      axes.each_line(d, h, out, [&](int64_t offset, A weight) {
-        for (int64_t t = w * x.taps; t < w * x.taps + x.count[w]; ++t) {
-          A* pixel = to + offset + x.index[t] * out.strides[4];
-          const A by = weight * x.weight[t];
-          for (int64_t c = 0; c < r.length; ++c)
-            pixel[c] += by * static_cast<A>(from[w * grad.strides[4] + c]);
-        }
-      });
-  }
-
-  void image(ChannelRuns::Run r, bool runs, A* scratch) const {
-    for (int64_t d = 0; d < grad.sizes[2]; ++d)
-      for (int64_t h = 0; h < grad.sizes[3]; ++h)
-        if (runs)
-          side_by_side(r, d, h);
+    const bool wide =
+        runs.length == 1 && out.sizes[4] >= in.sizes[4] && taps > 1 && taps <= Wide::most_slots;
+    each_chunk(runs, out, cost, [&](int64_t begin, int64_t end) {
+      if (wide) {
+        Wide lines(*this);
+        return walk_lines(runs, out, begin, end, [&](const OutputLine& l) { lines.line(l); });
+      }
+      const Tensor scratch = empty_tensor(IntVec{std::max(in.sizes[4], runs.length)}, dtype_of<A>);
+      A* sum = scratch.data<A>();
+      walk_lines(runs, out, begin, end, [&](const OutputLine& l) {
+        if (runs.length > 1)
+          side_by_side(l.run, l.depth, l.height, sum);
         else
-          dense(r, d, h, scratch);
-  }
-
-  void run() const {
-    const ChannelRuns runs = channel_runs(grad, out);
-    const int64_t cost =
-        grad.sizes[2] * grad.sizes[3] * (grad.sizes[4] + out.sizes[4]) * runs.length;
-    parallel_for(runs.count, grain_of(cost), [&](int64_t begin, int64_t end) {
-      const Tensor scratch = empty_tensor(IntVec{out.sizes[4]}, dtype_of<A>);
-      for (int64_t i = begin; i < end; ++i) image(runs[i], runs.length > 1, scratch.data<A>());
+          dense(l.run, l.depth, l.height, sum);
+      });
     });
   }
 };

@@ -10,6 +10,7 @@
 #include "core/threads.h"
 #include "kernels/cpu/loop/convert.h"
 #include "kernels/cpu/loop/stored.h"
+#include "kernels/cpu/sort/places.h"
 #include "kernels/cpu/sort/sort.h"
 
 namespace facula::cpu {
@@ -34,6 +35,15 @@ int64_t place_of(const T* sorted, const int64_t* order, int64_t begin, int64_t e
   return begin;
 }
 
+// The same for values that share a row which rises.
+constexpr int64_t place_run = 1024;
+template <class T, class I>
+void places_of(const T* sorted, int64_t length, const T* v, int64_t n, bool right, I* to) {
+  int64_t places[place_run];
+  FACULA_OF_ISA(find_places<T>)(sorted, length, v, n, right, places);
+  for (int64_t k = 0; k < n; ++k) to[k] = static_cast<I>(places[k]);
+}
+
 template <class T, class I>
 void search_rows(const Tensor& sorted, const Tensor& values, bool right, const Tensor& sorter,
                  const Tensor& out) {
@@ -45,11 +55,22 @@ void search_rows(const Tensor& sorted, const Tensor& values, bool right, const T
   const T* v = values.data<T>();
   const int64_t* order = sorter.defined() ? sorter.data<int64_t>() : nullptr;
   I* to = out.data<I>();
-  parallel_for(values.numel(), 1024, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t start = one_row ? 0 : i / per_row * length;
-      to[i] = static_cast<I>(
-          place_of(from + start, order ? order + start : nullptr, 0, length, v[i], right));
+  // Looking whether a row rises is worth it where it has about as many values.
+  const auto rises_for = [&](const T* row, int64_t count) {
+    return !order && length <= 16 * count && FACULA_OF_ISA(rises<T>)(row, length);
+  };
+  const bool one_rises = one_row && rises_for(from, values.numel());
+  parallel_for(values.numel(), place_run, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin, n; i < end; i += n) {
+      const int64_t row = one_row ? 0 : i / per_row, start = row * length;
+      n = std::min({place_run, end - i, one_row ? end : (row + 1) * per_row - i});
+      if (one_row ? one_rises : rises_for(from + start, n)) {
+        places_of(from + start, length, v + i, n, right, to + i);
+        continue;
+      }
+      const int64_t* row_order = order ? order + start : nullptr;
+      for (int64_t k = i; k < i + n; ++k)
+        to[k] = static_cast<I>(place_of(from + start, row_order, 0, length, v[k], right));
     }
   });
 }

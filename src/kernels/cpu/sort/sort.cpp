@@ -8,28 +8,27 @@
 #include "kernels/cpu/loop/convert.h"
 #include "kernels/cpu/loop/lines.h"
 #include "kernels/cpu/loop/stored.h"
+#include "kernels/cpu/sort/few.h"
 #include "kernels/cpu/sort/keys.h"
 #include "kernels/cpu/sort/scan.h"
 
 namespace facula::cpu {
 namespace {
 
-// From this length on counting passes over the bytes of the keys win.
-constexpr int64_t radix_length = 512;
-
 // Stable order of the items by key; `other` is room of the same size. Returns where they end up.
-template <class K>
+// C counts up to n.
+template <class C, class K>
 Item<K>* radix_sort(Item<K>* items, Item<K>* other, int64_t n) {
   constexpr int bytes = sizeof(K);
-  int64_t counts[bytes][256] = {};
+  C counts[bytes][256] = {};
   for (int64_t i = 0; i < n; ++i)
     for (int b = 0; b < bytes; ++b) ++counts[b][items[i].key >> (8 * b) & 0xff];
   for (int b = 0; b < bytes; ++b) {
-    int64_t* count = counts[b];
-    if (count[items[0].key >> (8 * b) & 0xff] == n) continue;  // all keys agree in this byte
-    int64_t at = 0;
+    C* count = counts[b];
+    if (static_cast<int64_t>(count[items[0].key >> (8 * b) & 0xff]) == n) continue;  // all agree
+    C at = 0;
     for (int v = 0; v < 256; ++v) {
-      const int64_t next = at + count[v];
+      const C next = static_cast<C>(at + count[v]);
       count[v] = at;
       at = next;
     }
@@ -81,13 +80,25 @@ Item<K>* shared_radix_sort(Item<K>* items, Item<K>* other, int64_t n) {
   return items;
 }
 
+// Long keys count from the least one: those of integers of both signs agree in more bytes then.
+template <class K>
+void count_from_least(Item<K>* items, int64_t n) {
+  if constexpr (sizeof(K) == 8) {
+    K least = items[0].key;
+    for (int64_t i = 1; i < n; ++i) least = std::min(least, items[i].key);
+    for (int64_t i = 0; i < n; ++i) items[i].key -= least;
+  }
+}
+
+// The order of items whose indices rise, by key and then by index.
 template <class K>
 Item<K>* sort_items(Item<K>* items, Item<K>* other, int64_t n) {
+  if (n <= most_ranked) return FACULA_OF_ISA(sort_few<K>)(items, other, n);
+  count_from_least(items, n);
   const bool shared = n >= shared_length && num_threads() > 1 && !in_parallel_region();
   if (shared) return shared_radix_sort(items, other, n);
-  if (n >= radix_length) return radix_sort(items, other, n);
-  std::sort(items, items + n);
-  return items;
+  if (n <= UINT16_MAX) return radix_sort<uint16_t>(items, other, n);
+  return radix_sort<int64_t>(items, other, n);
 }
 
 // One line's items; `flip` turns the order of keys around.
@@ -177,13 +188,18 @@ template <class T>
 void topk_lines(const Tensor& in, const Lines& l, int64_t k, bool largest, bool sorted,
                 const Tensor& values, const Tensor& indices) {
   const T* x = in.data<T>();
-  for_lines<T>(l, k, [&](Item<Key<T>>* items, Item<Key<T>>*, Line line) {
+  for_lines<T>(l, k, [&](Item<Key<T>>* items, Item<Key<T>>* other, Line line) {
     if (k * 16 <= l.length && l.inner == 1) {
       first_items(x + line.in, l.length, largest, k, items);
     } else {
       fill_items(x + line.in, l.length, l.inner, largest, items);
-      if (k < l.length) std::nth_element(items, items + k, items + l.length);
-      if (sorted) std::sort(items, items + k);
+      // Sorting all by counting takes less than finding the first of many and sorting these.
+      if (sorted && k * 4 >= l.length) {
+        items = sort_items(items, other, l.length);
+      } else {
+        std::nth_element(items, items + k, items + l.length);
+        if (sorted) std::sort(items, items + k);
+      }
     }
     write<T>(items, k, l.inner, x + line.in, values.data<T>() + line.out,
              indices.data<int64_t>() + line.out);
@@ -207,9 +223,30 @@ void select_lines(const Tensor& in, const Lines& l, const Tensor& values, const 
   });
 }
 
-template <class T>
-int64_t kth(Item<Key<T>>* items, int64_t n, int64_t k) {
-  std::nth_element(items, items + k, items + n);
+// The index of the item that is k-th by key and then by index. Items that agree with it in the
+// bytes looked at so far stay, in order.
+template <class K>
+int64_t kth(Item<K>* items, int64_t n, int64_t k) {
+  constexpr int64_t few = 256, tables = 4;
+  for (int shift = 8 * static_cast<int>(sizeof(K)) - 8; shift >= 0 && n > few; shift -= 8) {
+    const auto byte = [shift](const Item<K>& item) { return item.key >> shift & 0xff; };
+    // Neighbours often have the same byte, and counts would wait for each other.
+    int64_t counts[tables][256] = {};
+    for (int64_t i = 0; i < n; ++i) ++counts[i % tables][byte(items[i])];
+    K chosen = 0;
+    for (int64_t here = 0;; ++chosen, k -= here) {
+      here = counts[0][chosen] + counts[1][chosen] + counts[2][chosen] + counts[3][chosen];
+      if (k < here) break;
+    }
+    int64_t kept = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const Item<K> item = items[i];
+      items[kept] = item;
+      kept += byte(item) == chosen;
+    }
+    n = kept;
+  }
+  if (n <= few) std::nth_element(items, items + k, items + n);
   return static_cast<int64_t>(items[k].index);
 }
 
@@ -223,7 +260,7 @@ int64_t median_of(const T* x, int64_t step, Item<Key<T>>* items, int64_t n, bool
       --numbers;
     }
   }
-  return kth<T>(items, n, numbers > 0 ? (numbers - 1) / 2 : 0);
+  return kth(items, n, numbers > 0 ? (numbers - 1) / 2 : 0);
 }
 
 // Of the longest runs of equal values the one of the smallest value; its last index. NaN equals
@@ -270,7 +307,7 @@ void median(const Tensor& self, int64_t dim, const Tensor& values, const Tensor&
   dispatch<FloatingTypes, IntegralTypes>(in.dtype(), "median_cpu", [&]<class T>(Type<T>) {
     select_lines<T>(in, l, values, indices, [&](const T* x, auto* items, auto*) {
       if constexpr (std::is_integral_v<T>)
-        return kth<T>(items, l.length, (l.length - 1) / 2);
+        return kth(items, l.length, (l.length - 1) / 2);
       else
         return median_of<T>(x, l.inner, items, l.length, skip_nan);
     });
@@ -306,7 +343,7 @@ void kthvalue(const Tensor& self, int64_t k, int64_t dim, bool, const Tensor& va
   const Lines l = lines_of(in, dim);
   auto run = [&]<class T>(Type<T>) {
     select_lines<T>(in, l, values, indices,
-                    [&](const T*, auto* items, auto*) { return kth<T>(items, l.length, k - 1); });
+                    [&](const T*, auto* items, auto*) { return kth(items, l.length, k - 1); });
   };
   dispatch<FloatingTypes, IntegralTypes>(in.dtype(), "kthvalue_cpu", run);
 }
