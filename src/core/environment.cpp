@@ -17,8 +17,11 @@ constexpr Switch switches[] = {
      "the instruction set of kernels; the best of the processor unless one is asked for"},
     {"FACULA_CONV", "", "depthwise_planes, depthwise, winograd, im2col, channels, planes",
      "the route of convolutions that it can compute; by shape, dtype and memory unless set"},
-    {"FACULA_AMX", "", "1 or 0",
-     "products of bfloat16 by tiles (AMX) where the processor has them; on unless it is 0"},
+    {"FACULA_AMX", "", "1, 0 or emulated",
+     "products of bfloat16 and of bytes by tiles (AMX) where the processor has them; on unless it "
+     "is 0; emulated for tests of the tiles' ways on processors without them"},
+    {"FACULA_CACHES", "", "sizes such as 48K,1024K,32768K",
+     "the three caches that blocks of kernels are to fit in; those of the processor unless set"},
     {"FACULA_LAPACK", "", "the path of a library",
      "LAPACK for factors and solutions; that of the package scipy-openblas32, else the system's, "
      "unless set"},
@@ -37,6 +40,8 @@ constexpr Switch switches[] = {
      "how long a rank may give no sign of life before it counts as lost; 10 unless set"},
     {"FACULA_DISTRIBUTED_LAG", "", "seconds",
      "how long a rank waits before it names those that lag, on stderr; 2 unless set"},
+    {"FACULA_DISTRIBUTED_RECORDS", "TORCH_FR_BUFFER_SIZE", "a number",
+     "calls to process groups that the flight recorder keeps; 2048 unless set, none at 0"},
     {"GLOO_SOCKET_IFNAME", "", "the name of an interface",
      "where Gloo connects ranks; that of the machine's name unless set"},
     {"OMP_NUM_THREADS", "", "a number",

@@ -1,6 +1,7 @@
 """Products of bfloat16 by tiles (AMX) and without: sizes around those of tiles, in all layouts.
 
-Where the processor has no tiles both runs take the same way, and the test says the same of it.
+On processors without tiles (1) is as without (0); emulated tiles go the tiles' way everywhere that
+has the instructions around them.
 """
 
 import json
@@ -65,15 +66,31 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize("tiles", ["0", "1"])
+@pytest.mark.parametrize("tiles", ["0", "1", "emulated"])
 def test_products_and_convolutions_are_right(tiles):
+    if tiles == "emulated" and not facula.cpu.get_capabilities().get("avx512_bf16"):
+        pytest.skip("tiles need the other instructions for bfloat16, which this processor lacks")
+    switches = {"FACULA_AMX": tiles, "FACULA_DEBUG": "3"}
     run = subprocess.run(
         [sys.executable, "-c", PROGRAM, json.dumps(SHAPES)],
-        env={**os.environ, "PYTHONPATH": str(PACKAGE), "FACULA_AMX": tiles},
+        env={**os.environ, "PYTHONPATH": str(PACKAGE), **switches},
         capture_output=True,
         text=True,
     )
     assert run.returncode == 0, run.stderr
+    if tiles != "1":
+        assert ("matmul: tiles of bfloat16" in run.stderr) == (tiles == "emulated")
     errors = json.loads(run.stdout)
     assert len(errors) == 4 * len(SHAPES) + 12
     assert {name: e for name, e in errors.items() if not e < 2**-7} == {}
+
+
+def test_a_wrong_switch_is_named():
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM, json.dumps(SHAPES[:1])],
+        env={**os.environ, "PYTHONPATH": str(PACKAGE), "FACULA_AMX": "emulatd"},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode != 0
+    assert "FACULA_AMX: expected 1, 0 or emulated; got emulatd" in run.stderr

@@ -3,6 +3,7 @@
 #include "kernels/cpu/conv/channels_last_copy.h"
 #include "kernels/cpu/conv/padded_planes.h"
 #include "kernels/cpu/conv/winograd_tiles.h"
+#include "kernels/cpu/simd/block_sizes.h"
 
 namespace facula::cpu::FACULA_ISA {
 namespace {
@@ -109,8 +110,7 @@ class WinogradWeights {
 
 // Few weights stay in the second-level cache while blocks of tiles pass by, each block read,
 // multiplied and written by one thread. Many weights are read once for a large block, whose three
-// steps are shared out each. The shape alone decides on blocks: the same bits for any number of
-// threads.
+// steps are shared out each. Shape and caches alone decide on blocks, and these change no sum.
 class WinogradEngine {
  public:
   WinogradEngine(const WinogradSum& sum, const WinogradWeights& weights, const float* bias)
@@ -123,9 +123,11 @@ class WinogradEngine {
     slots_ = ceil_div(chunks_ * winograd_parts, per_row_);
     sum_pitch_ = sum.rows + float_lanes;
     const int64_t tile = slots_ * packed_pitch<float> + winograd_parts * sum_pitch_;
-    shared_ = winograd_parts * sum.channels * sum.rows > small_block;
-    const int64_t most =
-        max_of((shared_ ? large_block : small_block) / tile, int64_t{2 * max_tile_rows});
+    const auto floats = static_cast<int64_t>(sizeof(float));
+    const int64_t own = block_sizes().own_tiles / floats;
+    shared_ = winograd_parts * sum.channels * sum.rows > own;
+    const int64_t block = shared_ ? block_sizes().shared_tiles / floats : own;
+    const int64_t most = max_of(block / tile, int64_t{2 * max_tile_rows});
     const int64_t wanted = shared_ ? 1 : min_of(grid_.count() / max_tile_rows, int64_t{8});
     const int64_t blocks = max_of(ceil_div(grid_.count(), most), wanted);
     block_ = ceil_div(grid_.count(), blocks);
@@ -149,8 +151,6 @@ class WinogradEngine {
   }
 
  private:
-  // Floats that one thread's block, or that of all threads, may take.
-  static constexpr int64_t small_block = int64_t{1} << 17, large_block = int64_t{1} << 21;
   static constexpr int64_t piece = 16;
 
   // Within a thread's own block these loops run serially.

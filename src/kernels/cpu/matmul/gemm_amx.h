@@ -1,10 +1,11 @@
 // Products of bfloat16 by tiles of 16 rows (AMX), over operands packed for pair products.
 #pragma once
 #include "kernels/cpu/matmul/gemm_pairs.h"
+#include "kernels/cpu/simd/amx.h"
 
 namespace facula::cpu::FACULA_ISA {
 
-// Whether this build, the processor and the system offer tiles of bfloat16.
+// Whether products of bfloat16 go by tiles here (simd/amx.h).
 bool has_amx();
 
 #if defined(__AVX512F__)
@@ -19,10 +20,10 @@ class AmxScope {
   AmxScope();
   ~AmxScope();
   AmxScope(const AmxScope&) = delete;
-  explicit operator bool() const { return on_; }
+  explicit operator bool() const { return way_ != TileWay::none; }
 
  private:
-  bool on_;
+  TileWay way_;
 };
 
 // Like a pair kernel, for any number of rows; needs an AmxScope on this thread. t.pairs is a

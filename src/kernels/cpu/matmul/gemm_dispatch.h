@@ -3,6 +3,7 @@
 #pragma once
 #include "core/debug.h"
 #include "kernels/cpu/matmul/gemm.h"
+#include "kernels/cpu/matmul/gemm_amx.h"
 #include "kernels/cpu/matmul/gemm_axpy.h"
 #include "kernels/cpu/matmul/gemm_dot.h"
 #include "kernels/cpu/matmul/gemm_driver.h"
@@ -159,7 +160,7 @@ inline bool suits_pairs(const GemmArgs<BFloat16>& g) {
 }
 
 inline void run_pairs(const GemmArgs<BFloat16>& g) {
-  debug::print_route("matmul: pairs of bfloat16");
+  debug::print_route(has_amx() ? "matmul: tiles of bfloat16" : "matmul: pairs of bfloat16");
   constexpr int64_t most_columns = 1024;
   const bool direct = g.m <= max_direct_rows && g.b_cs == 1;
   for (int64_t col = 0; col < g.n; col += most_columns) {

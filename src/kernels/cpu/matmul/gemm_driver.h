@@ -4,6 +4,7 @@
 #include "core/threads.h"
 #include "kernels/cpu/matmul/gemm_epilogue.h"
 #include "kernels/cpu/matmul/gemm_kernel.h"
+#include "kernels/cpu/simd/block_sizes.h"
 
 namespace facula::cpu::FACULA_ISA {
 
@@ -21,11 +22,10 @@ struct Product {
   Activation activation = nullptr;
 };
 
-// How a product is cut; from its shape alone, so that results never depend on the threads.
+// How a product is cut; from its shape and the caches, so that results never depend on the threads.
 template <class Acc, class In>
 struct Plan {
   static constexpr int64_t lanes = Simd<Acc>::lanes;
-  static constexpr int64_t max_cols = 2048, max_row_block = 12 * max_tile_rows;
   int64_t row_block, row_jobs;  // rows a job takes
   int64_t width, panels;        // columns of a panel of B
   int64_t col_chunk, col_jobs;  // panels a job takes
@@ -35,7 +35,7 @@ struct Plan {
     const int64_t depth = min_of(p.k, gemm_depth<Acc>);
     const int64_t wanted = min_of(max_of(p.m * cols * depth >> 19, int64_t{1}), int64_t{16});
     row_jobs = min_of(wanted, ceil_div(p.m, 2 * max_tile_rows));
-    row_block = min_of(round_up(ceil_div(p.m, row_jobs), max_tile_rows), max_row_block);
+    row_block = min_of(round_up(ceil_div(p.m, row_jobs), max_tile_rows), max_row_block());
     row_jobs = ceil_div(p.m, row_block);
     width = tile_vectors(RowPanels(min_of(p.m, row_block)).tallest()) * lanes;
     panels = ceil_div(cols, width);
@@ -45,11 +45,15 @@ struct Plan {
     direct = std::is_same_v<Acc, In> && p.b_cs == 1 && reads_well(p);
   }
 
+  static int64_t max_row_block() {
+    return max_of(block_sizes().product_rows / max_tile_rows, int64_t{1}) * max_tile_rows;
+  }
+
   // Packing B pays once its rows are far apart and it is read for many panels of A.
   static bool reads_well(const Product<Acc, In>& p) {
     const int64_t distance = p.b_rs < 0 ? -p.b_rs : p.b_rs;
     return p.m <= 2 * max_tile_rows ||
-           p.k * distance * static_cast<int64_t>(sizeof(In)) <= 128 * 1024;
+           p.k * distance * static_cast<int64_t>(sizeof(In)) <= block_sizes().unpacked_product;
   }
 };
 
@@ -186,7 +190,7 @@ class BlockProduct {
 template <class Acc, class In>
 void packed_product(const Product<Acc, In>& p) {
   using Cut = Plan<Acc, In>;
-  const int64_t max_cols = min_of(p.n, Cut::max_cols);
+  const int64_t max_cols = min_of(p.n, block_sizes().product_columns);
   const Cut widest(p, max_cols);
   const int64_t depth = min_of(p.k, gemm_depth<Acc>);
   const Scratch<Acc> packed((widest.direct ? 1 : widest.panels) * depth * widest.width);

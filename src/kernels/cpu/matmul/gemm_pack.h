@@ -56,7 +56,11 @@ inline int64_t widen_half(float* dst, const Half* src, int64_t count) {
 // which costs more than the short rows copied here.
 template <class V>
 [[gnu::always_inline]] inline V opaque(V v) {
+#if defined(__aarch64__)
+  asm("" : "+w"(v));
+#else
   asm("" : "+x"(v));
+#endif
   return v;
 }
 
@@ -64,13 +68,12 @@ template <class V>
 template <class T>
 [[gnu::always_inline]] inline int64_t copy_vectors(T* dst, const T* src, int64_t count) {
   using S = Simd<T>;
+  typedef int64_t Sixteen __attribute__((vector_size(16), aligned(1), may_alias));
   constexpr int64_t step = 16 / static_cast<int64_t>(sizeof(T));
   int64_t j = 0;
   for (; j + S::lanes <= count; j += S::lanes) S::store(dst + j, opaque(S::load(src + j)));
-  for (; j + step <= count; j += step) {
-    const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(src + j));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(dst + j), opaque(v));
-  }
+  for (; j + step <= count; j += step)
+    *reinterpret_cast<Sixteen*>(dst + j) = opaque(*reinterpret_cast<const Sixteen*>(src + j));
   return j;
 }
 

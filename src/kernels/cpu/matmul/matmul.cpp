@@ -84,7 +84,7 @@ Activation activation_loop(DType d, bool use_gelu) {
   const LoopTable& table =
       use_gelu ? UnaryLoops<scalar::gelu_erf>::table : UnaryLoops<scalar::relu>::table;
   const bool half = d == DType::Float16 || d == DType::BFloat16;
-  const LoopFn loop = table.by_dtype[static_cast<int>(half ? DType::Float32 : d)];
+  const LoopFn loop = table.by_dtype[loop_slot(half ? DType::Float32 : d)];
   if (loop || d == DType::Bool) return loop;
   throw_error(ErrorKind::NotImplemented,
               use_gelu
@@ -123,10 +123,21 @@ void batched(const Tensor& a, const Tensor& b, const Tensor& out, const Scalar& 
   });
 }
 
+// float8 is multiplied in float32, and rounded once; powers of two alone are no factors.
+bool is_widened(const Tensor& out) {
+  return is_float8(out.dtype()) && out.dtype() != DType::Float8E8M0;
+}
+Tensor wide(const Tensor& t) { return converted(t, DType::Float32); }
+
 }  // namespace
 
 void addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
            const Scalar& alpha, const Tensor& out) {
+  if (is_widened(out)) {
+    const Tensor sum = empty_tensor(out.sizes(), DType::Float32);
+    addmm(wide(self), wide(mat1), wide(mat2), beta, alpha, sum);
+    return cpu::copy(out, sum);
+  }
   start_from(out, self, beta);
   product(matrix(mat1), matrix(mat2), matrix(out), alpha, beta, out.dtype(), "addmm_impl_cpu_");
 }
@@ -140,6 +151,11 @@ void addmm_activation(const Tensor& self, const Tensor& mat1, const Tensor& mat2
 }
 
 void mm(const Tensor& self, const Tensor& mat2, const Tensor& out) {
+  if (is_widened(out)) {
+    const Tensor sum = empty_tensor(out.sizes(), DType::Float32);
+    mm(wide(self), wide(mat2), sum);
+    return cpu::copy(out, sum);
+  }
   product(matrix(self), matrix(mat2), matrix(out), out.dtype(), "addmm_impl_cpu_");
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "core/debug.h"
 #include "core/threads.h"
 #include "kernels/cpu/quantized/product_tile.h"
 
@@ -116,13 +117,14 @@ void run_block(const uint8_t* data, int64_t pitch, const ByteWeights& w, const C
                int64_t begin, int64_t end, int64_t from, int64_t to, const Finish& finish) {
   const PaddedRows a = padded(data + begin * pitch, pitch, end - begin, w.k);
   const int64_t steps = byte_steps(w.k);
-  int32_t sums[tile_rows * tile_columns];
+  alignas(64) int32_t sums[tile_rows * tile_columns];
+  ByteTiles tiles(steps);
   for (int64_t column = from; column < to; column += tile_columns) {
     const int64_t n = std::min(to - column, tile_columns);
-    for (int64_t row = begin; row < end; row += tile_rows) {
-      const int64_t m = std::min(end - row, tile_rows);
-      byte_tile({steps, m, n, a.data + (row - begin) * a.pitch, a.pitch,
-                 w.packed + column * steps * 4, sums});
+    for (int64_t row = begin; row < end; row += tiles.rows()) {
+      const int64_t m = std::min(end - row, tiles.rows());
+      tiles.multiply({steps, m, n, a.data + (row - begin) * a.pitch, a.pitch,
+                      w.packed + column * steps * 4, sums});
       for (int64_t i = 0; i < m; ++i) {
         int32_t* of_row = sums + i * tile_columns;
         take_off(of_row, n, c, column, data + (row + i) * pitch, w.k);
@@ -134,6 +136,7 @@ void run_block(const uint8_t* data, int64_t pitch, const ByteWeights& w, const C
 
 template <class Finish>
 void run(const ByteRows& rows, const ByteWeights& w, const Columns& c, const Finish& finish) {
+  debug::print_route(tile_ways().bytes == TileWay::none ? "bytes: vectors" : "bytes: tiles");
   const int64_t down = (rows.m + block_rows - 1) / block_rows,
                 across = (w.n + block_columns - 1) / block_columns;
   parallel_for(down * across, 1, [&](int64_t begin, int64_t end) {

@@ -10,6 +10,8 @@
 namespace facula::cpu::FACULA_ISA {
 namespace {
 
+constexpr int64_t vector_rows = 6;  // whose sums the vector registers hold
+
 int64_t panels_of(const ByteTile& t) { return (t.n + byte_columns - 1) / byte_columns; }
 
 [[gnu::always_inline]] inline int32_t four_bytes(const uint8_t* p) {
@@ -57,8 +59,8 @@ constexpr TileKernel vnni_row[4] = {vnni_tile<M, 1>, vnni_tile<M, 2>, vnni_tile<
                                     vnni_tile<M, 4>};
 
 TileKernel vnni_kernel(int64_t m, int64_t panels) {
-  static constexpr const TileKernel* rows[tile_rows] = {vnni_row<1>, vnni_row<2>, vnni_row<3>,
-                                                        vnni_row<4>, vnni_row<5>, vnni_row<6>};
+  static constexpr const TileKernel* rows[vector_rows] = {vnni_row<1>, vnni_row<2>, vnni_row<3>,
+                                                          vnni_row<4>, vnni_row<5>, vnni_row<6>};
   return rows[m - 1][panels - 1];
 }
 
@@ -122,9 +124,8 @@ void plain_tile(const ByteTile& t, int64_t row, const int8_t* b, int32_t* sums) 
 #endif
 }
 
-}  // namespace
-
-void byte_tile(const ByteTile& t) {
+// By vectors: at most vector_rows rows.
+void vector_tile(const ByteTile& t) {
   const int64_t panels = panels_of(t);
 #if defined(__AVX512F__)
   if (has_vnni()) return vnni_kernel(t.m, panels)(t);
@@ -143,5 +144,96 @@ void byte_tile(const ByteTile& t) {
     for (; row < t.m; ++row) plain_tile(t, row, b, sums + row * tile_columns);
   }
 }
+
+#if defined(__AVX512F__)
+
+// Steps (of four bytes along k) that one tile takes: whole ones, and the last ones by tiles of
+// another shape, so that nothing behind a row is read.
+constexpr int64_t tile_steps = 16;
+
+TileShapes shapes_of(int64_t rows, int64_t steps) {
+  TileShapes shapes;
+  for (int sums = 0; sums < 4; ++sums) shapes.set(sums, rows, tile_row_bytes);
+  shapes.set(4, rows, tile_row_bytes);
+  shapes.set(6, tile_steps, tile_row_bytes);
+  if (const int64_t rest = steps % tile_steps) {
+    shapes.set(5, rows, 4 * rest);
+    shapes.set(7, rest, tile_row_bytes);
+  }
+  return shapes;
+}
+
+// Tiles 0 to 3 hold the sums of four panels, 4 and 5 rows of A, 6 and 7 those of B.
+template <class Tiles, int panel>
+[[gnu::always_inline]] inline void zero_panels(int64_t panels) {
+  if (panel >= panels) return;
+  Tiles::template zero<panel>();
+  if constexpr (panel < 3) zero_panels<Tiles, panel + 1>(panels);
+}
+template <class Tiles, int panel, int a, int b>
+[[gnu::always_inline]] inline void add_panels(const ByteTile& t, int64_t panels, int64_t step) {
+  if (panel >= panels) return;
+  Tiles::template load<b>(t.b + (panel * t.steps + step) * 64, 64);
+  Tiles::template multiply_bytes<panel, a, b>();
+  if constexpr (panel < 3) add_panels<Tiles, panel + 1, a, b>(t, panels, step);
+}
+template <class Tiles, int panel>
+[[gnu::always_inline]] inline void store_panels(const ByteTile& t, int64_t panels) {
+  if (panel >= panels) return;
+  Tiles::template store<panel>(t.sums + panel * byte_columns, tile_columns * sizeof(int32_t));
+  if constexpr (panel < 3) store_panels<Tiles, panel + 1>(t, panels);
+}
+
+template <class Tiles>
+void tile_by_amx(const ByteTile& t) {
+  const int64_t panels = panels_of(t), whole = t.steps / tile_steps * tile_steps;
+  zero_panels<Tiles, 0>(panels);
+  for (int64_t step = 0; step < whole; step += tile_steps) {
+    Tiles::template load<4>(t.a + step * 4, t.a_pitch);
+    add_panels<Tiles, 0, 4, 6>(t, panels, step);
+  }
+  if (whole < t.steps) {
+    Tiles::template load<5>(t.a + whole * 4, t.a_pitch);
+    add_panels<Tiles, 0, 5, 7>(t, panels, whole);
+  }
+  store_panels<Tiles, 0>(t, panels);
+}
+
+#endif
+
+}  // namespace
+
+#if defined(__AVX512F__)
+
+ByteTiles::ByteTiles(int64_t steps) : steps_(steps), way_(tile_ways().bytes) {}
+
+ByteTiles::~ByteTiles() {
+  if (configured_rows_ == 0) return;
+  with_tiles(way_, [](auto tiles) { tiles.release(); });
+}
+
+void ByteTiles::configure(int64_t rows) {
+  if (rows == configured_rows_) return;
+  const TileShapes shapes = shapes_of(rows, steps_);
+  with_tiles(way_, [&](auto tiles) { tiles.configure(shapes); });
+  configured_rows_ = rows;
+}
+
+int64_t ByteTiles::rows() const { return way_ == TileWay::none ? vector_rows : tile_rows; }
+
+void ByteTiles::multiply(const ByteTile& t) {
+  if (way_ == TileWay::none) return vector_tile(t);
+  configure(t.m);
+  with_tiles(way_, [&](auto tiles) { tile_by_amx<decltype(tiles)>(t); });
+}
+
+#else
+
+ByteTiles::ByteTiles(int64_t steps) : steps_(steps), way_(TileWay::none) {}
+ByteTiles::~ByteTiles() {}
+int64_t ByteTiles::rows() const { return vector_rows; }
+void ByteTiles::multiply(const ByteTile& t) { vector_tile(t); }
+
+#endif
 
 }  // namespace facula::cpu::FACULA_ISA

@@ -5,6 +5,7 @@
 #include "kernels/cpu/matmul/gemm.h"
 #include "kernels/cpu/matmul/gemm_pairs.h"
 #include "kernels/cpu/norm/converted.h"
+#include "kernels/cpu/simd/block_sizes.h"
 
 namespace facula::cpu::FACULA_ISA {
 
@@ -42,8 +43,8 @@ class Steps {
 // Sequences that one thread takes through all steps. Weights that stay in a core's cache are best
 // read by each thread for itself; larger ones are shared by one product of all sequences.
 inline int64_t sequences_per_chunk(int64_t batch, int64_t weight_bytes) {
-  constexpr int64_t least = 8, most_chunks = 16, cache = int64_t{3} << 19;
-  if (weight_bytes > cache) return batch;
+  constexpr int64_t least = 8, most_chunks = 16;
+  if (weight_bytes > block_sizes().recurrent_weights) return batch;
   return max_of(least, ceil_div(batch, most_chunks));
 }
 

@@ -54,6 +54,25 @@ template <class A>
   return fold_with(acc, [](auto a, auto b) { return a + b; });
 }
 
+// The sum of numbers that are not many, lane by lane; in registers of this set, since the compiler
+// keeps wider vectors in memory.
+template <class A>
+[[gnu::always_inline]] inline A sum_by_lanes(const A* x, int64_t n) {
+  constexpr int width = native_lanes<A> < lanes ? native_lanes<A> : static_cast<int>(lanes);
+  constexpr int parts = static_cast<int>(lanes) / width;
+  using V = LaneVector<A, width>;
+  typename V::type sum[parts] = {};
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+#pragma GCC unroll 16
+    for (int p = 0; p < parts; ++p) sum[p] += V::load(x + i + p * width);
+  }
+  A acc[lanes];
+  __builtin_memcpy(acc, sum, sizeof acc);
+  for (int64_t l = 0; i + l < n; ++l) acc[l] += x[i + l];
+  return fold(acc);
+}
+
 // Calls body(i) for i < n: whole runs of lanes, which become vectors without a remainder, then the
 // rest one by one.
 template <class Body>

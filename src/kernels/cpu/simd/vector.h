@@ -1,6 +1,10 @@
 // Short vectors of the instruction set at hand, on GCC's vector extensions.
 #pragma once
+#if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
 
 #include <cstdint>
 #include <cstring>
@@ -14,6 +18,8 @@ namespace facula::cpu::FACULA_ISA {
 inline constexpr int vector_bytes = 64, max_tile_rows = 14, max_accumulators = 28;
 #elif defined(__AVX2__)
 inline constexpr int vector_bytes = 32, max_tile_rows = 6, max_accumulators = 12;
+#elif defined(__aarch64__)  // 32 registers, as AVX-512 has
+inline constexpr int vector_bytes = 16, max_tile_rows = 14, max_accumulators = 28;
 #else
 inline constexpr int vector_bytes = 16, max_tile_rows = 6, max_accumulators = 12;
 #endif
@@ -57,7 +63,7 @@ template <>
 [[gnu::always_inline]] inline __m512d multiply_add(__m512d a, __m512d b, __m512d c) {
   return _mm512_fmadd_pd(a, b, c);
 }
-#elif defined(__FMA__)
+#elif defined(__AVX2__)
 template <>
 [[gnu::always_inline]] inline __m256 multiply_add(__m256 a, __m256 b, __m256 c) {
   return _mm256_fmadd_ps(a, b, c);
@@ -65,6 +71,18 @@ template <>
 template <>
 [[gnu::always_inline]] inline __m256d multiply_add(__m256d a, __m256d b, __m256d c) {
   return _mm256_fmadd_pd(a, b, c);
+}
+#elif defined(__aarch64__)
+template <>
+[[gnu::always_inline]] inline Simd<float>::Vec multiply_add(Simd<float>::Vec a, Simd<float>::Vec b,
+                                                            Simd<float>::Vec c) {
+  return (Simd<float>::Vec)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+}
+template <>
+[[gnu::always_inline]] inline Simd<double>::Vec multiply_add(Simd<double>::Vec a,
+                                                             Simd<double>::Vec b,
+                                                             Simd<double>::Vec c) {
+  return (Simd<double>::Vec)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
 }
 #endif
 
