@@ -83,9 +83,14 @@ enum { /* dtypes, numbered as PyTorch's */
        FACULA_BFLOAT16 = 15,
        FACULA_FLOAT8_E5M2 = 23,
        FACULA_FLOAT8_E4M3FN = 24,
+       FACULA_FLOAT8_E5M2FNUZ = 25,
+       FACULA_FLOAT8_E4M3FNUZ = 26,
        FACULA_UINT16 = 27,
        FACULA_UINT32 = 28,
-       FACULA_UINT64 = 29
+       FACULA_UINT64 = 29,
+       FACULA_FLOAT8_E8M0FNU = 44,
+       FACULA_FLOAT4_E2M1FN_X2 = 45,
+       FACULA_BCOMPLEX32 = 46
 };
 /* Bytes of an element; 0 for a number that is no dtype. */
 FACULA_API size_t facula_dtype_size(int32_t dtype);

@@ -36,7 +36,8 @@ def _check_with(error_type, cond, message):
         raise TypeError(f"cond must be a bool, but got {type(cond)}")
     if not issubclass(error_type, BaseException):
         raise TypeError(f"_check_with(): error_type must be an exception; got {error_type}")
-    if not cond:
+    # A comparison of numbers that data decide is taken for true, and stands in the graph.
+    if not (cond.node.expect() if isinstance(cond, facula.SymBool) else cond):
         _fail(error_type, message)
 
 
@@ -71,9 +72,13 @@ def _check_not_implemented(cond, message=None):
 
 def _check_is_size(i, message=None, *, max=None):
     """Raise RuntimeError unless a number can be a size: at least 0, at most `max`."""
-    _check(bool(i >= 0), message)
+    _check(_condition(i >= 0), message)
     if max is not None:
-        _check(bool(i <= max), message)
+        _check(_condition(i <= max), message)
+
+
+def _condition(value):
+    return value if isinstance(value, facula.SymBool) else bool(value)
 
 
 def _check_tensor_all_with(error_type, cond, message=None):

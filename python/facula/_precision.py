@@ -1,4 +1,4 @@
-"""How exact products of float32 are to be. facula's are exact to float32 whatever is asked for."""
+"""How exact arithmetic is to be. facula's is exact to the dtype whatever is asked for."""
 
 from __future__ import annotations
 
@@ -35,3 +35,26 @@ def set_float32_matmul_precision(precision):
         )
         return
     _state["level"] = precision
+
+
+def set_flush_denormal(mode):
+    """Ask for the smallest numbers to become zero, which facula does not do: it keeps them.
+
+    Args:
+        mode (bool): whether denormal numbers may be taken for zero.
+
+    Returns:
+        bool: whether the processor does as asked: True for False alone.
+
+    Raises:
+        RuntimeError: `mode` is no bool.
+
+    Example:
+        >>> facula.set_flush_denormal(True)
+        False
+        >>> facula.set_flush_denormal(False)
+        True
+    """
+    if not isinstance(mode, bool):
+        raise RuntimeError(f"set_flush_denormal(): expected a bool; got {mode!r}")
+    return not mode

@@ -166,10 +166,10 @@ def type_(self, dtype=None, non_blocking=False, **kwargs):
     """The name of the tensor's legacy type; with a dtype or such a name, a conversion."""
     if dtype is None:
         place = "torch.quantized" if self.is_quantized else "torch"
-        return f"{place}.{_legacy_name(self.dtype)}Tensor"
+        return f"{place}.{self.dtype._legacy_name}Tensor"
     if isinstance(dtype, str):
         name = dtype.rsplit(".", 1)[-1]
-        matching = [d for d in _dtypes() if f"{_legacy_name(d)}Tensor" == name]
+        matching = [d for d in _dtypes() if f"{d._legacy_name}Tensor" == name]
         if not matching:
             raise ValueError(f"invalid type: '{dtype}'")
         dtype = matching[0]
@@ -191,36 +191,6 @@ def _dtype_of_class(kind):
 
 def _dtypes():
     return {value for value in vars(facula).values() if isinstance(value, facula.dtype)}
-
-
-def _legacy_name(dtype):
-    """`Long` for int64; dtypes that came later have a name of the same form, as UInt16."""
-    if dtype in _LEGACY:
-        return _LEGACY[dtype]
-    name = str(dtype).rpartition(".")[2]
-    return name.replace("uint", "UInt") if name.startswith("uint") else name.capitalize()
-
-
-_LEGACY = {
-    facula.uint8: "Byte",
-    facula.int8: "Char",
-    facula.int16: "Short",
-    facula.int32: "Int",
-    facula.int64: "Long",
-    facula.float16: "Half",
-    facula.float32: "Float",
-    facula.float64: "Double",
-    facula.complex64: "ComplexFloat",
-    facula.complex128: "ComplexDouble",
-    facula.bool: "Bool",
-    facula.bfloat16: "BFloat16",
-    facula.complex32: "ComplexHalf",
-    facula.qint8: "QInt8",
-    facula.quint8: "QUInt8",
-    facula.qint32: "QInt32",
-    facula.quint4x2: "QUInt4x2",
-    facula.quint2x4: "QUInt2x4",
-}
 
 
 def new(self, *args, **kwargs):
@@ -321,6 +291,8 @@ def __div__(self, other):
 
 def __rdiv__(self, other):
     """other / self, as Python 2 called it."""
+    if not isinstance(self, facula.Tensor):
+        raise AttributeError(f"__rdiv__(): expected a tensor to divide by; got {self!r}")
     return self.__rtruediv__(other)
 
 

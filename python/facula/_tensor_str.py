@@ -10,6 +10,7 @@ from math import ceil, inf, isfinite
 import facula
 from facula import _layouts
 
+_BYTES = {1: facula.uint8, 2: facula.uint16}
 _PROFILES = {
     "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
     "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},
@@ -165,6 +166,12 @@ def _shown(t, edge):
     return [*head, ..., *(_shown(t[i], edge) for i in range(size - edge, size))]
 
 
+def _as_floats(nested):
+    if isinstance(nested, list):
+        return [_as_floats(item) for item in nested]
+    return nested if nested is ... else float(nested)
+
+
 def _leaves(nested):
     if not isinstance(nested, list):
         yield nested
@@ -199,7 +206,11 @@ def _values_text(t, indent):
         return "[]"
     if PRINT_OPTS.edgeitems == 0 and t.dim() > 0 and _is_summarised(t):
         return "[...]"
-    nested = _shown(t, PRINT_OPTS.edgeitems if _is_summarised(t) else None)
+    # Elements without a value of their own (bits8, uint4, float4_e2m1fn_x2 ...) show their bytes.
+    readable = t if t.dtype._has_numbers else t.view(_BYTES[t.dtype.itemsize])
+    nested = _shown(readable, PRINT_OPTS.edgeitems if _is_summarised(t) else None)
+    if t.dtype.is_floating_point and readable is not t:
+        nested = _as_floats(nested)
     form = _format_for(t.dtype, _leaves(nested))
     return _nested_text(nested, t.dim(), form, indent)
 

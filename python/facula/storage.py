@@ -58,8 +58,8 @@ _CASTS = {
     "complex_float": facula.complex64,
     "float8_e4m3fn": facula.float8_e4m3fn,
     "float8_e5m2": facula.float8_e5m2,
-    "float8_e4m3fnuz": getattr(facula, "float8_e4m3fnuz", None),
-    "float8_e5m2fnuz": getattr(facula, "float8_e5m2fnuz", None),
+    "float8_e4m3fnuz": facula.float8_e4m3fnuz,
+    "float8_e5m2fnuz": facula.float8_e5m2fnuz,
 }
 
 

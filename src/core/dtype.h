@@ -26,34 +26,55 @@ enum class DType : int8_t {
   BFloat16 = 15,
   Float8E5M2 = 23,
   Float8E4M3 = 24,
+  Float8E5M2FNUZ = 25,
+  Float8E4M3FNUZ = 26,
   UInt16 = 27,
   UInt32 = 28,
   UInt64 = 29,
-  Undefined = 31,
+  Float8E8M0 = 44,
+  BComplex32 = 46,
+  Undefined = 47,
 };
-inline constexpr int dtype_slots = 32;
+inline constexpr int dtype_slots = 64;
 
-enum class DTypeKind : uint8_t { None, Bool, Unsigned, Signed, Float, Complex };
+// Numbers that have no enumerator: no kernel takes their elements, which only are kept and moved.
+constexpr DType bits_dtype(int nth) { return DType{static_cast<int8_t>(18 + nth)}; }
+constexpr DType narrow_unsigned(int bits) { return DType{static_cast<int8_t>(29 + bits)}; }
+constexpr DType narrow_signed(int bits) { return DType{static_cast<int8_t>(36 + bits)}; }
+inline constexpr DType float4x2 = DType{45};  // two in each byte
+
+// Tables of kernels have this many slots; the last is that of all dtypes no kernel computes in.
+inline constexpr int loop_slots = 32;
+constexpr int loop_slot(DType d) {
+  return static_cast<int>(d) < loop_slots ? static_cast<int>(d) : loop_slots - 1;
+}
+
+// Opaque: bits without a meaning. Narrow: an integer of less than eight bits, alone in its byte.
+enum class DTypeKind : uint8_t { None, Opaque, Narrow, Bool, Unsigned, Signed, Float, Complex };
 
 struct DTypeInfo {
   const char* name = nullptr;         // "float32"
   const char* legacy_name = nullptr;  // "Float", as in error texts and storage class names
   uint8_t size = 0;
   DTypeKind kind = DTypeKind::None;
+  bool is_signed = false;
 };
 
 // The properties of one dtype; `name` is null for numbers that are no dtype.
 const DTypeInfo& info(DType d);
 // Bytes of one element, by dtype number; dtype.cpp checks it against its table of properties.
-inline constexpr uint8_t dtype_bytes[dtype_slots] = {1, 1, 2, 4, 8, 2, 4, 8, 4, 8, 16,
-                                                     1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0,
-                                                     0, 1, 1, 0, 0, 2, 4, 8, 0, 0};
+inline constexpr uint8_t dtype_bytes[dtype_slots] = {
+    1, 1, 2, 4, 8, 2, 4, 8, 4, 8, 16, 1, 0, 0, 0, 2, 0, 0, 1, 1, 1, 1, 2, 1,
+    1, 1, 1, 2, 4, 8, 1, 1, 1, 1, 1,  1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 4};
 inline size_t itemsize(DType d) { return dtype_bytes[static_cast<int>(d) & (dtype_slots - 1)]; }
 inline const char* name(DType d) { return info(d).name; }
 
 // The floating and the complex dtypes as bit sets, since every call asks; checked in dtype.cpp too.
-inline constexpr uint32_t floating_dtypes = 0x018080e0, complex_dtypes = 0x00000700;
-inline bool is_among(uint32_t dtypes, DType d) { return dtypes >> (static_cast<int>(d) & 31) & 1; }
+inline constexpr uint64_t floating_dtypes = 0x3000'0780'80e0, complex_dtypes = 0x4000'0000'0700;
+inline constexpr uint64_t float8_dtypes = 0x1000'0780'0000;
+constexpr bool is_among(uint64_t dtypes, DType d) {
+  return dtypes >> (static_cast<int>(d) & (dtype_slots - 1)) & 1;
+}
 inline bool is_complex(DType d) { return is_among(complex_dtypes, d); }
 inline bool is_floating(DType d) { return is_among(floating_dtypes, d); }
 inline bool is_integral(DType d, bool include_bool) {
@@ -61,22 +82,38 @@ inline bool is_integral(DType d, bool include_bool) {
   return k == DTypeKind::Signed || k == DTypeKind::Unsigned ||
          (include_bool && k == DTypeKind::Bool);
 }
-inline bool is_signed(DType d) { return info(d).kind >= DTypeKind::Signed; }
+inline bool is_signed(DType d) { return info(d).is_signed; }
 inline bool is_differentiable(DType d) { return is_among(floating_dtypes | complex_dtypes, d); }
 inline bool is_reduced_float(DType d) { return d == DType::Float16 || d == DType::BFloat16; }
-inline bool is_float8(DType d) { return d == DType::Float8E4M3 || d == DType::Float8E5M2; }
+inline bool is_float8(DType d) { return is_among(float8_dtypes, d); }
 
 // float32 for complex64 and so on; the dtype itself when it is not complex.
 DType real_of(DType d);
-// complex64 for float32 and so on; the dtype itself when it is complex.
+// complex64 for float32 and so on; the dtype itself when it is complex. Of bfloat16 it is
+// complex64, since nothing computes in bcomplex32.
 DType complex_of(DType d);
 // The dtype that arithmetic of reduced-precision values happens in.
 inline DType compute_of(DType d) { return is_reduced_float(d) ? DType::Float32 : d; }
+// The dtype that elements without arithmetic are compared and tested in.
+inline DType comparison_of(DType d) {
+  if (is_float8(d)) return DType::Float32;
+  return d == DType::BComplex32 ? DType::Complex64 : d;
+}
 
-// The smallest dtype that both convert to by PyTorch's rules; throws TypeError for float8 pairs.
+// The smallest dtype that both convert to by PyTorch's rules; throws for dtypes that have none.
 DType promote(DType a, DType b);
 // Whether a result of `from` may be stored in `to`: float into int and complex into real may not.
 bool can_cast(DType from, DType to);
+// Names of dtypes besides those of their records.
+struct DTypeAlias {
+  const char* name;
+  DType dtype;
+};
+inline constexpr DTypeAlias dtype_aliases[] = {
+    {"float", DType::Float32},    {"double", DType::Float64},     {"half", DType::Float16},
+    {"int", DType::Int32},        {"long", DType::Int64},         {"short", DType::Int16},
+    {"cfloat", DType::Complex64}, {"cdouble", DType::Complex128}, {"chalf", DType::Complex32},
+    {"bit", narrow_unsigned(1)}};
 // The dtype of the given name ("float32", "half", "long"), or Undefined.
 DType dtype_by_name(std::string_view name);
 
@@ -121,6 +158,14 @@ template <>
 inline constexpr DType dtype_of<Float8E4M3> = DType::Float8E4M3;
 template <>
 inline constexpr DType dtype_of<Float8E5M2> = DType::Float8E5M2;
+template <>
+inline constexpr DType dtype_of<Float8E4M3FNUZ> = DType::Float8E4M3FNUZ;
+template <>
+inline constexpr DType dtype_of<Float8E5M2FNUZ> = DType::Float8E5M2FNUZ;
+template <>
+inline constexpr DType dtype_of<Float8E8M0> = DType::Float8E8M0;
+template <>
+inline constexpr DType dtype_of<Complex<BFloat16>> = DType::BComplex32;
 
 template <class T>
 struct Type {
@@ -153,6 +198,14 @@ template <class F>
          visit_complex(d, f);
 }
 
+// Every dtype whose elements convert to others: those above, and what has no arithmetic.
+template <class F>
+[[nodiscard]] bool visit_elements(DType d, F&& f) {
+  return visit_arithmetic(d, f) ||
+         visit_types<uint16_t, uint32_t, uint64_t, Complex<Half>, Complex<BFloat16>, Float8E4M3,
+                     Float8E5M2, Float8E4M3FNUZ, Float8E5M2FNUZ, Float8E8M0>(d, f);
+}
+
 // Sets of types for `dispatch`.
 template <class... Ts>
 struct TypeSet {};
@@ -160,7 +213,8 @@ using FloatingTypes = TypeSet<float, double, Half, BFloat16>;
 using IntegralTypes = TypeSet<uint8_t, int8_t, int16_t, int32_t, int64_t>;
 using WideUnsignedTypes = TypeSet<uint16_t, uint32_t, uint64_t>;
 using ComplexTypes = TypeSet<complex64, complex128>;
-using Float8Types = TypeSet<Float8E4M3, Float8E5M2>;
+using SmallComplexTypes = TypeSet<Complex<Half>, Complex<BFloat16>>;
+using Float8Types = TypeSet<Float8E4M3, Float8E5M2, Float8E4M3FNUZ, Float8E5M2FNUZ, Float8E8M0>;
 
 // PyTorch's error of a kernel that lacks a dtype: "kernel" not implemented for 'Half'.
 [[noreturn]] void not_implemented_for(const char* kernel, DType d);
@@ -176,6 +230,12 @@ inline constexpr auto visit_set<TypeSet<Ts...>> =
 template <class... Sets, class F>
 void dispatch(DType d, const char* kernel, F&& f) {
   if (!(visit_set<Sets>(d, f) || ...)) [[unlikely]]
+    not_implemented_for(kernel, d);
+}
+// The same over every dtype whose elements convert to others.
+template <class F>
+void dispatch_elements(DType d, const char* kernel, F&& f) {
+  if (!visit_elements(d, f)) [[unlikely]]
     not_implemented_for(kernel, d);
 }
 [[noreturn]] void no_element_of(size_t bytes);

@@ -101,4 +101,68 @@ struct Float8E5M2 {
   }
 };
 
+// The formats "fnuz" have no infinity and no negative zero; the code of that is their only NaN, and
+// stands for all values beyond the largest. The bias is one more than that of the OCP formats.
+template <int Exponent, int Mantissa>
+struct Float8Fnuz {
+  uint8_t bits;
+  Float8Fnuz() = default;
+  constexpr Float8Fnuz(float f) : bits(encode(f)) {}
+  constexpr operator float() const {
+    if (bits == nan_code) return std::bit_cast<float>(0x7fc00000u);
+    const uint32_t sign = static_cast<uint32_t>(bits & 0x80u) << 24, a = bits & 0x7fu;
+    if (a < 1u << Mantissa) {  // subnormal: an integer times the least step, itself a power of two
+      const float small = static_cast<float>(a) * std::bit_cast<float>(least_step);
+      return sign ? -small : small;
+    }
+    return std::bit_cast<float>(sign | ((a << shift) + rebias));
+  }
+
+ private:
+  static constexpr int shift = 23 - Mantissa, bias = 1 << (Exponent - 1);
+  static constexpr uint8_t nan_code = 0x80;
+  // Exponents of floats, in their place among a float's bits.
+  static constexpr uint32_t exponent_bits(int e) { return static_cast<uint32_t>(127 + e) << 23; }
+  static constexpr uint32_t rebias = exponent_bits(-bias);
+  static constexpr uint32_t least_normal = exponent_bits(1 - bias);
+  static constexpr uint32_t least_step = exponent_bits(1 - bias - Mantissa);
+  static constexpr uint32_t too_large = exponent_bits((1 << Exponent) - bias);
+
+  static constexpr uint8_t encode(float f) {
+    const uint32_t b = std::bit_cast<uint32_t>(f);
+    const uint32_t sign = (b >> 24) & 0x80u, a = b & 0x7fffffffu;
+    if (a >= too_large) return nan_code;
+    if (a < least_normal) {  // adding this much leaves the rounded integer in the low bits
+      constexpr uint32_t adds = least_step + (23u << 23);
+      const float shifted = std::bit_cast<float>(a) + std::bit_cast<float>(adds);
+      const uint32_t steps = std::bit_cast<uint32_t>(shifted) - adds;
+      return static_cast<uint8_t>(steps == 0 ? 0 : sign | steps);
+    }
+    const uint32_t half_less = (1u << (shift - 1)) - 1;
+    const uint32_t rounded = a + half_less + ((a >> shift) & 1u);
+    return static_cast<uint8_t>(sign | ((rounded - rebias) >> shift));
+  }
+};
+using Float8E4M3FNUZ = Float8Fnuz<4, 3>;
+using Float8E5M2FNUZ = Float8Fnuz<5, 2>;
+
+// A power of two from 2^-127 to 2^127, or NaN: a float's exponent alone, without a sign or zero.
+struct Float8E8M0 {
+  uint8_t bits;
+  Float8E8M0() = default;
+  constexpr Float8E8M0(float f) : bits(encode(f)) {}
+  constexpr operator float() const {
+    if (bits == 0xff) return std::bit_cast<float>(0x7fc00000u);
+    return std::bit_cast<float>(bits == 0 ? 0x00400000u : static_cast<uint32_t>(bits) << 23);
+  }
+
+ private:
+  // Rounds in steps of the mantissa, halves up; those between zero and 2^-127 down.
+  static constexpr uint8_t encode(float f) {
+    const uint32_t a = std::bit_cast<uint32_t>(f) & 0x7fffffffu;
+    if (a >= 0x7f800000u) return 0xff;
+    return static_cast<uint8_t>((a + (a < 0x00800000u ? 0x3fffffu : 0x400000u)) >> 23);
+  }
+};
+
 }  // namespace facula

@@ -11,8 +11,8 @@ inline constexpr DType qint8 = DType{12}, quint8 = DType{13}, qint32 = DType{14}
 // Several elements in each byte, the first in the lowest bits.
 inline constexpr DType quint4x2 = DType{16}, quint2x4 = DType{17};
 
-inline constexpr uint32_t quantized_dtypes = 1u << 12 | 1u << 13 | 1u << 14 | 1u << 16 | 1u << 17;
-constexpr bool is_quantized(DType d) { return quantized_dtypes >> (static_cast<int>(d) & 31) & 1; }
+inline constexpr uint64_t quantized_dtypes = 1u << 12 | 1u << 13 | 1u << 14 | 1u << 16 | 1u << 17;
+constexpr bool is_quantized(DType d) { return is_among(quantized_dtypes, d); }
 
 // The dtype of the integers; of whole bytes where several elements share one.
 inline DType integers_of(DType d) {

@@ -42,4 +42,22 @@ std::string Scalar::str() const {
   }
 }
 
+Scalar read_element(DType d, const void* p) {
+  Scalar s;
+  dispatch_elements(d, "_local_scalar_dense_cpu", [&]<class T>(Type<T>) {
+    // Memory that was written as another dtype may hold bytes that are no valid bool.
+    using Stored = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
+    const Stored v = *static_cast<const Stored*>(p);
+    if constexpr (std::is_same_v<T, bool>)
+      s = Scalar(v != 0);
+    else if constexpr (std::is_integral_v<T>)
+      s = Scalar(static_cast<int64_t>(v));
+    else if constexpr (is_complex_v<T>)
+      s = Scalar(convert<complex128>(v));
+    else
+      s = Scalar(convert<double>(v));
+  });
+  return s;
+}
+
 }  // namespace facula

@@ -133,4 +133,7 @@ T Scalar::checked_to(const char* what) const {
   return v;
 }
 
+// The element at an address; raises NotImplementedError for dtypes without numbers.
+Scalar read_element(DType d, const void* p);
+
 }  // namespace facula

@@ -139,7 +139,9 @@ void check_out_dtype(const OpCall& c, DType from, const Tensor& to) {
         "(): expected out= of real numbers, as the result is; got ", name(to.dtype()));
   check(!(flags & truth_out) || to.dtype() == DType::Bool || to.dtype() == DType::UInt8,
         c.info->schema.name, "(): expected out= of bool or uint8; got ", name(to.dtype()));
-  check_cast(from, to);
+  if (!(flags & count_out)) return check_cast(from, to);
+  check_kind(ErrorKind::NotImplemented, !is_complex(to.dtype()), c.info->schema.name,
+             "(): expected out= of real numbers; got ", name(to.dtype()));
 }
 
 // Whether a kernel may write straight into `to`; otherwise it fills a temporary.

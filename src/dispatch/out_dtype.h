@@ -11,5 +11,7 @@ inline constexpr uint32_t exact_out = 1u << 17;
 inline constexpr uint32_t real_out = 1u << 18;
 // Whether something holds: out= is of bool or uint8.
 inline constexpr uint32_t truth_out = 1u << 19;
+// Zeros and ones: out= is of any dtype but a complex one.
+inline constexpr uint32_t count_out = 1u << 21;
 
 }  // namespace facula

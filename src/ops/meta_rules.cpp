@@ -26,6 +26,8 @@ static DType combine(DType heavy, DType light) {
     return d == DType::Bool ? 0 : 1;
   };
   if (level(light) <= level(heavy)) return heavy;
+  // What is complex and light adds an imaginary part, and no digits.
+  if (is_complex(light) && is_floating(heavy)) return complex_of(heavy);
   return promote(heavy, light);
 }
 
@@ -88,6 +90,10 @@ void unary_float(Meta& m) {
 
 void unary_bool(Meta& m) { pointwise_result(m, 1, DType::Bool, m.tensor(0).dtype()); }
 
+void value_test(Meta& m) {
+  pointwise_result(m, 1, DType::Bool, comparison_of(m.tensor(0).dtype()));
+}
+
 void unary_real(Meta& m) {
   const DType d = m.tensor(0).dtype();
   pointwise_result(m, 1, real_of(d), d);
@@ -111,6 +117,7 @@ void binary_float(Meta& m) {
 }
 
 void compare(Meta& m) { pointwise_result(m, 2, DType::Bool, common(m, 2)); }
+void equality(Meta& m) { pointwise_result(m, 2, DType::Bool, comparison_of(common(m, 2))); }
 
 void ternary(Meta& m) {
   const DType d = common(m, 3);

@@ -30,10 +30,12 @@ void pointwise_result(Meta& m, int inputs, DType result, DType compute);
 void unary(Meta& m);         // dtype of the input
 void unary_float(Meta& m);   // integers become the default dtype
 void unary_bool(Meta& m);    // bool result, computed in the input's dtype
+void value_test(Meta& m);    // the same, also of dtypes without arithmetic
 void unary_real(Meta& m);    // complex becomes real (abs, angle)
 void binary(Meta& m);        // promoted dtype of the first two arguments
 void binary_float(Meta& m);  // the same, integers become the default dtype
 void compare(Meta& m);       // bool result, computed in the promoted dtype
+void equality(Meta& m);      // the same, also of dtypes without arithmetic
 void ternary(Meta& m);       // promoted dtype of the first three arguments
 
 // TypeError where both operands are numbers: Python's own operators serve those.

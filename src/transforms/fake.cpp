@@ -94,8 +94,9 @@ Device device_of_results(const OpCall& c) {
 
 }  // namespace
 
-Tensor make_fake(const Tensor& t) {
-  if (is_fake(t)) return t;
+Tensor make_fake(const Tensor& t) { return is_fake(t) ? t : fake_like(t); }
+
+Tensor fake_like(const Tensor& t) {
   check_strided(t, "FakeTensorMode");
   const Tensor f(Ref<TensorImpl>::take(new_tensor_impl()));
   f->storage = Storage::make(meta_device, t->storage->nbytes());

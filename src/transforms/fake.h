@@ -16,6 +16,8 @@ inline bool is_fake(const Tensor& t) { return t->extension && t->extension->kind
 
 // A fake tensor with the geometry, dtype, device and requires_grad of a real one.
 Tensor make_fake(const Tensor& t);
+// The same of a fake one: another one, with a storage of its own.
+Tensor fake_like(const Tensor& t);
 
 // The mode: runs every operator on the meta device and gives results the device that they would
 // have. Real tensors are converted to fake ones if `allow_real` is set, and raise otherwise.

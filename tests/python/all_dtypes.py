@@ -17,7 +17,7 @@ from samples import load_ops
 from samples.common import Sample, T, find, make_arguments, seed_of
 from unset_memory import LEAVES_UNSET, runs_differ
 
-# Each dtype, and the one whose values it is made from.
+# Each dtype, and the one whose values it is made from; whose bytes, where it has no numbers.
 DTYPES = {
     "bool": "bool",
     "uint8": "uint8",
@@ -34,6 +34,12 @@ DTYPES = {
     "float64": "float64",
     "float8_e5m2": "float32",
     "float8_e4m3fn": "float32",
+    "float8_e4m3fnuz": "float32",
+    "float8_e8m0fnu": "float32",
+    "float4_e2m1fn_x2": "uint8",
+    "bits16": "int16",
+    "uint4": "uint8",
+    "bcomplex32": "complex64",
     "complex32": "complex64",
     "complex64": "complex64",
     "complex128": "complex128",
@@ -55,7 +61,9 @@ def arguments(op, index, dtype):
     wanted = getattr(facula, dtype)
 
     def convert(leaf, number):
-        return leaf.to(wanted) if number in under_test and dtype != base else leaf
+        if number not in under_test or dtype == base:
+            return leaf
+        return leaf.to(wanted) if wanted._has_numbers else leaf.contiguous().view(wanted)
 
     made = Sample(*args, **kwargs).map(convert)
     if isinstance(made.kwargs.get("dtype"), facula.dtype):

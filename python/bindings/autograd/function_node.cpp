@@ -134,10 +134,6 @@ std::vector<Tensor> tensors_in(PyObject* tuple) {
   return list;
 }
 
-void warn_user(const char* text) {
-  if (PyErr_WarnEx(PyExc_UserWarning, text, 1) < 0) throw_python();
-}
-
 void keep(PythonNode& node, PyObject* to_save, const std::vector<Tensor>& before,
           const std::vector<Tensor>& after) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(to_save); ++i) {

@@ -108,6 +108,13 @@ bool is_numpy_number(PyObject* o) {
           (Py_TYPE(o)->tp_as_number && Py_TYPE(o)->tp_as_number->nb_float));
 }
 
+// A size while a program is traced: the trace knows it again by the number that stands for it.
+bool is_symbolic_int(PyObject* o) {
+  if (is_basic(o) || is_tensor(o) || !PyIndex_Check(o)) return false;
+  static PyObject* const symbolic = imported("facula._symbolic", "SymInt").leak();
+  return PyObject_TypeCheck(o, reinterpret_cast<PyTypeObject*>(symbolic));
+}
+
 }  // namespace
 
 bool is_numpy_scalar(PyObject* o) {
@@ -136,6 +143,10 @@ bool read_number(PyObject* o, Value& out, Arena& arena) {
   if (PyComplex_Check(o)) {
     const Py_complex c = PyComplex_AsCComplex(o);
     put_complex({c.real, c.imag}, out, arena);
+    return true;
+  }
+  if (is_symbolic_int(o)) {
+    put_long(Object::take(PyNumber_Index(o)).get(), out);
     return true;
   }
   if (!is_numpy_number(o)) return false;
@@ -214,25 +225,7 @@ bool strict_bool(PyObject* o, const char* function) {
 // --- elements
 
 Scalar element_at(const Tensor& t, const void* p) {
-  Scalar s;
-  const auto read = [&]<class T>(Type<T>) {
-    // Memory that was written as another dtype may hold bytes that are no valid bool.
-    using Stored = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
-    const Stored v = *static_cast<const Stored*>(p);
-    if constexpr (std::is_same_v<T, bool>)
-      s = Scalar(v != 0);
-    else if constexpr (std::is_integral_v<T>)
-      s = Scalar(static_cast<int64_t>(v));
-    else if constexpr (is_complex_v<T>)
-      s = Scalar(complex128(convert<double>(v.re), convert<double>(v.im)));
-    else
-      s = Scalar(convert<double>(v));
-  };
-  const bool known =
-      visit_arithmetic(t.dtype(), read) ||
-      visit_types<uint16_t, uint32_t, uint64_t, Complex<Half>, Float8E4M3, Float8E5M2>(t.dtype(),
-                                                                                       read);
-  check(known, "an element of dtype ", name(t.dtype()), " cannot be read");
+  Scalar s = read_element(t.dtype(), p);
   if (t->conj) s = s.conj();
   return t->neg ? -s : s;
 }

@@ -65,7 +65,7 @@ std::optional<Reordered> Reordered::of(const Signature& s, const Given& given) {
 void Reordered::warn(const Packet& packet) const {
   const std::string text = concat(packet.shown, "(): the order of arguments (", order_,
                                   ") is deprecated: numbers come by keyword, after the tensors");
-  if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0) throw_python();
+  warn_user(text.c_str());
 }
 
 }  // namespace facula::python

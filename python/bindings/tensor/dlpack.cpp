@@ -1,4 +1,6 @@
 // Import and export by DLPack, for CPU memory.
+#include <optional>
+
 #include "autograd/variable.h"
 #include "bindings/tensor/tensor_members.h"
 #include "bindings/tensor/types.h"
@@ -36,37 +38,69 @@ enum DlCode : uint8_t {
   dl_float = 2,
   dl_bfloat = 4,
   dl_complex = 5,
-  dl_bool = 6
+  dl_bool = 6,
+  dl_e4m3fn = 10,
+  dl_e4m3fnuz = 11,
+  dl_e5m2 = 12,
+  dl_e5m2fnuz = 13,
+  dl_e8m0fnu = 14,
+  dl_e2m1fn = 17
 };
 
-DlType type_to_dl(DType d) {
+DlType float_to_dl(DType d, uint8_t bits) {
+  switch (d) {
+    case DType::BFloat16:
+      return {dl_bfloat, bits, 1};
+    case DType::Float8E4M3:
+      return {dl_e4m3fn, bits, 1};
+    case DType::Float8E4M3FNUZ:
+      return {dl_e4m3fnuz, bits, 1};
+    case DType::Float8E5M2:
+      return {dl_e5m2, bits, 1};
+    case DType::Float8E5M2FNUZ:
+      return {dl_e5m2fnuz, bits, 1};
+    case DType::Float8E8M0:
+      return {dl_e8m0fnu, bits, 1};
+    default:
+      return d == float4x2 ? DlType{dl_e2m1fn, 4, 2} : DlType{dl_float, bits, 1};
+  }
+}
+
+// Narrow integers are seen as the whole bytes that hold them; none for what the standard lacks.
+std::optional<DlType> type_to_dl(DType d) {
   const uint8_t bits = static_cast<uint8_t>(8 * itemsize(d));
   switch (info(d).kind) {
     case DTypeKind::Bool:
-      return {dl_bool, bits, 1};
+      return DlType{dl_bool, bits, 1};
     case DTypeKind::Signed:
-      return {dl_int, bits, 1};
+      return DlType{dl_int, bits, 1};
     case DTypeKind::Unsigned:
-      return {dl_uint, bits, 1};
+      return DlType{dl_uint, bits, 1};
+    case DTypeKind::Narrow:
+      return DlType{is_signed(d) ? dl_int : dl_uint, bits, 1};
+    case DTypeKind::Float:
+      return float_to_dl(d, bits);
     case DTypeKind::Complex:
-      return {dl_complex, bits, 1};
+      if (d == DType::BComplex32) return std::nullopt;
+      return DlType{dl_complex, bits, 1};
     default:
-      break;
+      return std::nullopt;
   }
-  check_kind(ErrorKind::NotImplemented, !is_float8(d), "__dlpack__(): dtype ", name(d),
-             " has no DLPack type here");
-  return {d == DType::BFloat16 ? dl_bfloat : dl_float, bits, 1};
 }
 
 DType type_from_dl(DlType t) {
   for (int i = 0; i < dtype_slots; ++i) {
     const DType d = static_cast<DType>(i);
-    if (d == DType::Undefined || !name(d) || is_float8(d)) continue;
-    const DlType have = type_to_dl(d);
-    if (have.code == t.code && have.bits == t.bits && t.lanes == 1) return d;
+    const std::optional<DlType> have = type_to_dl(d);
+    if (have && have->code == t.code && have->bits == t.bits && t.lanes == have->lanes) return d;
   }
   throw Error(ErrorKind::Runtime, "from_dlpack(): unsupported type: code ", int{t.code}, ", bits ",
               int{t.bits}, ", lanes ", t.lanes);
+}
+
+[[noreturn]] void throw_no_dl_type(DType d) {
+  PyErr_Format(PyExc_BufferError, "%s type is not supported by dlpack", info(d).legacy_name);
+  throw_python();
 }
 
 // Owns the storage, since the tensor may be given another one.
@@ -105,10 +139,11 @@ Object tensor_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
              "__dlpack__(): expected a tensor on the CPU; got one on ", str(t.device()));
   const InUse reading(t);
   void* const data = t.data();
-  const DlType type = type_to_dl(t.dtype());
+  const std::optional<DlType> type = type_to_dl(t.dtype());
+  if (!type) throw_no_dl_type(t.dtype());
   auto* e = new Exported(t);
-  e->managed.tensor = {data, {dl_cpu, 0},     static_cast<int32_t>(t.dim()),
-                       type, e->sizes.data(), e->strides.data(),
+  e->managed.tensor = {data,  {dl_cpu, 0},     static_cast<int32_t>(t.dim()),
+                       *type, e->sizes.data(), e->strides.data(),
                        0};
   e->managed.context = e;
   e->managed.deleter = [](DlManaged* m) { delete static_cast<Exported*>(m->context); };

@@ -35,6 +35,21 @@ template <bool (*Test)(DType)>
 PyObject* dtype_flag(PyObject* o, void*) {
   return PyBool_FromLong(Test(dtype_value(o)));
 }
+PyObject* dtype_is_signed(PyObject* o, void*) {
+  return guard([&] {
+    const DType d = dtype_value(o);
+    check(info(d).kind > DTypeKind::Opaque, "is_signed: expected a dtype of numbers; got ",
+          name(d));
+    return PyBool_FromLong(is_signed(d));
+  });
+}
+// Whether elements are read as numbers: not those that are only kept and moved.
+bool has_numbers(DType d) {
+  return visit_elements(d, [](auto) {});
+}
+PyObject* dtype_legacy_name(PyObject* o, void*) {
+  return PyUnicode_FromString(info(dtype_value(o)).legacy_name);
+}
 PyObject* dtype_itemsize(PyObject* o, void*) {
   return PyLong_FromSize_t(info(dtype_value(o)).size);
 }
@@ -42,22 +57,30 @@ PyObject* dtype_to_real(PyObject* o, PyObject*) {
   return Py_NewRef(dtype_object(real_of(dtype_value(o))));
 }
 PyObject* dtype_to_complex(PyObject* o, PyObject*) {
-  return guard([&] { return Py_NewRef(dtype_object(complex_of(dtype_value(o)))); });
+  return guard([&] {
+    const DType d = dtype_value(o);
+    const DType to = d == DType::BFloat16 ? DType::BComplex32 : complex_of(d);
+    check(is_complex(d) || real_of(to) == d, "to_complex(): no complex dtype has parts of dtype ",
+          name(d));
+    return Py_NewRef(dtype_object(to));
+  });
 }
 
-// Short names: f32, bf16, i64, u8, c64, f8e4m3fn. What is shorter than a byte keeps its name.
+// Short names: f32, bf16, i64, u8, c64, f8e4m3fn, b2x4. Narrow integers keep their name.
 PyObject* dtype_abbreviation(PyObject* o, void*) {
-  static constexpr const char* words[][2] = {
-      {"bfloat", "bf"}, {"float", "f"}, {"complex", "c"}, {"uint", "u"}, {"int", "i"}};
+  static constexpr const char* words[][2] = {{"bfloat", "bf"}, {"float", "f"}, {"bcomplex", "bc"},
+                                             {"complex", "c"}, {"uint", "u"},  {"int", "i"},
+                                             {"bits", "b"}};
   return guard([&] {
-    std::string text(name(dtype_value(o)));
+    const DType d = dtype_value(o);
+    std::string text(name(d));
     if (text == "bool") return string("b8").leak();
+    if (info(d).kind == DTypeKind::Narrow) return string(text).leak();
     for (const auto& [word, short_word] : words) {
       const std::string_view prefix = word;
       if (!text.starts_with(prefix)) continue;
-      const std::string rest = text.substr(prefix.size());
-      if (rest.size() == 1 && rest[0] < '8') break;
-      text = short_word + rest;
+      text = short_word + text.substr(prefix.size());
+      if (info(d).kind == DTypeKind::Opaque && text.find('x') == text.npos) text += "x1";
       std::erase(text, '_');
       break;
     }
@@ -75,8 +98,10 @@ PyMethodDef dtype_methods[] = {
 PyGetSetDef dtype_properties[] = {
     {"is_floating_point", dtype_flag<is_floating>, nullptr, nullptr, nullptr},
     {"is_complex", dtype_flag<is_complex>, nullptr, nullptr, nullptr},
-    {"is_signed", dtype_flag<is_signed>, nullptr, nullptr, nullptr},
+    {"is_signed", dtype_is_signed, nullptr, nullptr, nullptr},
     {"itemsize", dtype_itemsize, nullptr, nullptr, nullptr},
+    {"_has_numbers", dtype_flag<has_numbers>, nullptr, nullptr, nullptr},
+    {"_legacy_name", dtype_legacy_name, nullptr, nullptr, nullptr},
     {"abbr", dtype_abbreviation, nullptr, nullptr, nullptr},
     {"__module__", word_module, nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
@@ -126,6 +151,12 @@ FloatFacts float_facts(DType d) {
       return {0x1p-3, 448.0, 0x1p-6, 0x1p-9, 1.0};
     case DType::Float8E5M2:
       return {0x1p-2, 57344.0, 0x1p-14, 0x1p-16, 1.0};
+    case DType::Float8E4M3FNUZ:
+      return {0x1p-3, 240.0, 0x1p-7, 0x1p-10, 1.0};
+    case DType::Float8E5M2FNUZ:
+      return {0x1p-2, 57344.0, 0x1p-15, 0x1p-17, 1.0};
+    case DType::Float8E8M0:
+      return {1.0, 0x1p127, 0x1p-127, 0x1p-127, 1.0};
     default:
       return {0x1p-52, std::numeric_limits<double>::max(), 0x1p-1022, 0x1p-1074, 1e-15};
   }
@@ -151,7 +182,7 @@ PyObject* finfo_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     return nullptr;
   }
   DType d = real_of(given ? dtype_value(given) : default_dtype());
-  if (!is_floating(d)) {
+  if (!is_floating(d) || d == float4x2) {
     PyErr_Format(PyExc_TypeError, "finfo(): expected a floating-point or complex dtype; got %s",
                  name(d));
     return nullptr;
@@ -177,9 +208,12 @@ template <auto Field>
 PyObject* float_fact(PyObject* o, void*) {
   return PyFloat_FromDouble(float_facts(info_dtype(o)).*Field);
 }
-PyObject* finfo_min(PyObject* o, void*) {
-  return PyFloat_FromDouble(-float_facts(info_dtype(o)).max);
+// The least number: of a format without a sign its smallest power of two.
+double least_number(DType d) {
+  const FloatFacts f = float_facts(d);
+  return is_signed(d) ? -f.max : f.tiny;
 }
+PyObject* finfo_min(PyObject* o, void*) { return PyFloat_FromDouble(least_number(info_dtype(o))); }
 PyObject* info_bits(PyObject* o, void*) { return PyLong_FromSize_t(8 * itemsize(info_dtype(o))); }
 PyObject* info_name(PyObject* o, void*) { return PyUnicode_FromString(name(info_dtype(o))); }
 PyObject* iinfo_max(PyObject* o, void*) {
@@ -202,10 +236,10 @@ PyObject* finfo_repr(PyObject* o) {
     return std::string(text);
   };
   const std::string text =
-      concat("finfo(resolution=", short_text(f.resolution), ", min=", short_text(-f.max),
-             ", max=", short_text(f.max), ", eps=", short_text(f.eps),
-             ", smallest_normal=", short_text(f.tiny), ", tiny=", short_text(f.tiny),
-             ", dtype=", name(info_dtype(o)), ")");
+      concat("finfo(resolution=", short_text(f.resolution),
+             ", min=", short_text(least_number(info_dtype(o))), ", max=", short_text(f.max),
+             ", eps=", short_text(f.eps), ", smallest_normal=", short_text(f.tiny),
+             ", tiny=", short_text(f.tiny), ", dtype=", name(info_dtype(o)), ")");
   return PyUnicode_FromString(text.c_str());
 }
 PyObject* iinfo_repr(PyObject* o) {
@@ -258,15 +292,6 @@ PyTypeObject finfo_type = info_type("facula.finfo", finfo_new, finfo_properties,
 PyTypeObject iinfo_type = info_type("facula.iinfo", iinfo_new, iinfo_properties, iinfo_repr,
                                     "Numerical limits of an integer dtype.");
 
-struct OtherName {
-  const char* name;
-  DType dtype;
-};
-constexpr OtherName other_names[] = {
-    {"half", DType::Float16},    {"float", DType::Float32},    {"double", DType::Float64},
-    {"short", DType::Int16},     {"int", DType::Int32},        {"long", DType::Int64},
-    {"chalf", DType::Complex32}, {"cfloat", DType::Complex64}, {"cdouble", DType::Complex128}};
-
 }  // namespace
 
 PyTypeObject dtype_type =
@@ -315,8 +340,8 @@ void add_dtypes(PyObject* module) {
     if (d == DType::Undefined || !name(d)) continue;
     dtype_objects[i] = add_word(module, dtype_type, i, name(d));
   }
-  for (const OtherName& n : other_names)
-    checked(PyObject_SetAttrString(module, n.name, dtype_object(n.dtype)));
+  for (const DTypeAlias& a : dtype_aliases)
+    checked(PyObject_SetAttrString(module, a.name, dtype_object(a.dtype)));
   for (int i = 0; i <= static_cast<int>(Layout::Jagged); ++i)
     layout_objects[i] = add_word(module, layout_type, i, layout_name(static_cast<Layout>(i)));
   const char* formats[] = {"contiguous_format", "preserve_format", "channels_last",

@@ -54,7 +54,7 @@ Object tuple_of_sequence(PyObject* index) {
   const char* text =
       "Using a non-tuple sequence for multidimensional indexing is deprecated; use x[tuple(seq)] "
       "instead of x[seq], or x[tensor(seq)] where the sequence means a tensor";
-  if (PyErr_WarnEx(PyExc_UserWarning, text, 1) < 0) throw_python();
+  warn_user(text);
   return items;
 }
 

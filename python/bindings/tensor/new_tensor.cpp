@@ -184,10 +184,7 @@ using StoreFn = void (*)(void*, PyObject*);
 StoreFn store_function(DType d) {
   StoreFn f = nullptr;
   const auto pick = [&]<class T>(Type<T>) { f = &store_checked<T>; };
-  const bool known =
-      visit_arithmetic(d, pick) ||
-      visit_types<uint16_t, uint32_t, uint64_t, Complex<Half>, Float8E4M3, Float8E5M2>(d, pick);
-  check(known, "tensor(): dtype ", name(d), " is not supported");
+  check(visit_elements(d, pick), "tensor(): dtype ", name(d), " is not supported");
   return f;
 }
 

@@ -58,9 +58,9 @@ char kind_of_dtype(DType d) {
     case DTypeKind::Unsigned:
       return 'u';
     case DTypeKind::Float:
-      return is_float8(d) || d == DType::BFloat16 ? 0 : 'f';
+      return itemsize(d) == 1 || d == DType::BFloat16 ? 0 : 'f';
     case DTypeKind::Complex:
-      return d == DType::Complex32 ? 0 : 'c';
+      return itemsize(d) == 4 ? 0 : 'c';
     default:
       return 0;
   }

@@ -469,7 +469,6 @@ PyMethodDef tensor_methods[] = {
     written_in_python<"symeig">(),
     written_in_python<"unflatten">(),
     written_in_python<"__div__">(),
-    written_in_python<"__rdiv__">(),
     written_in_python<"__idiv__">(),
     written_in_python<"__long__">(),
     written_in_python<"__nonzero__">(),

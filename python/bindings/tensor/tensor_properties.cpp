@@ -113,7 +113,7 @@ bool is_scalar(const Tensor& t, const char* name) {
   if (t.dim() > 0) return false;
   const std::string text = concat("Tensor.", name, ": a tensor without dimensions has nothing to ",
                                   "transpose; this is deprecated, and conj() says what is meant");
-  if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0) throw_python();
+  warn_user(text.c_str());
   return true;
 }
 Object batch_transposed(const Tensor& t) {

@@ -6,6 +6,7 @@
 #include "bindings/autograd/traverse.h"
 #include "bindings/modes/overrides.h"
 #include "bindings/module/package.h"
+#include "bindings/tensor/operator_methods.h"
 #include "bindings/tensor/tensor_members.h"
 
 namespace facula::python {
@@ -107,8 +108,20 @@ int tensor_init(PyObject*, PyObject*, PyObject*) { return 0; }
 // Uses tp_new, because a user's metaclass may omit the call of __init__ but not of __new__.
 PyObject* meta_new(PyTypeObject* meta, PyObject* args, PyObject* kwargs) {
   PyObject* made = PyType_Type.tp_new(meta, args, kwargs);
-  if (made && scheme::owns_dealloc) install(reinterpret_cast<PyTypeObject*>(made), kind);
+  if (!made) return nullptr;
+  auto* type = reinterpret_cast<PyTypeObject*>(made);
+  if (scheme::owns_dealloc) install(type, kind);
+  if (tensor_type) take_operator_slots(type);
   return made;
+}
+
+// CPython sets the slots of a class when a method of an operator is set, deleted or inherited anew.
+int meta_set_attribute(PyObject* type, PyObject* name, PyObject* value) {
+  if (PyType_Type.tp_setattro(type, name, value) < 0) return -1;
+  const bool special = PyUnicode_GET_LENGTH(name) > 2 && PyUnicode_READ_CHAR(name, 0) == '_' &&
+                       PyUnicode_READ_CHAR(name, 1) == '_';
+  if (!special || type == reinterpret_cast<PyObject*>(&tensor_base_type)) return 0;
+  return guard_status([&] { take_operator_slots_below(reinterpret_cast<PyTypeObject*>(type)); });
 }
 
 PyTypeObject make_meta() {
@@ -117,6 +130,7 @@ PyTypeObject make_meta() {
   t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
   t.tp_base = &PyType_Type;
   t.tp_new = meta_new;
+  t.tp_setattro = meta_set_attribute;
   t.tp_doc = "The class of Tensor classes.";
   return t;
 }
@@ -151,17 +165,21 @@ PyTypeObject make_base() {
 PyTypeObject tensor_meta_type = make_meta();
 PyTypeObject tensor_base_type = make_base();
 
-namespace {
 // CPython calls a method descriptor faster if the object's class is the descriptor's own class, so
 // the descriptors get Tensor as their class.
-void name_tensor_in_methods() {
-  for (PyMethodDef* def = tensor_methods; def->ml_name; ++def) {
-    if (def->ml_flags & (METH_CLASS | METH_STATIC)) continue;
-    const Object o = Object::take(PyDescr_NewMethod(tensor_type, def));
-    reinterpret_cast<PyDescrObject*>(o.get())->d_qualname =
-        checked(PyUnicode_FromFormat("TensorBase.%s", def->ml_name));
-    checked(PyDict_SetItemString(tensor_base_type.tp_dict, def->ml_name, o.get()));
-  }
+void add_tensor_method(PyMethodDef& method) {
+  const Object o = Object::take(PyDescr_NewMethod(tensor_type, &method));
+  reinterpret_cast<PyDescrObject*>(o.get())->d_qualname =
+      checked(PyUnicode_FromFormat("TensorBase.%s", method.ml_name));
+  checked(PyDict_SetItemString(tensor_base_type.tp_dict, method.ml_name, o.get()));
+}
+
+namespace {
+void add_methods() {
+  for (PyMethodDef* def = tensor_methods; def->ml_name; ++def)
+    if (!(def->ml_flags & (METH_CLASS | METH_STATIC))) add_tensor_method(*def);
+  // After Tensor was made: its slots are those that CPython's own methods gave it.
+  add_operator_methods();
   // Makes NumPy scalars and arrays leave binary operators to Tensor.
   checked(
       PyDict_SetItemString(tensor_base_type.tp_dict, "__array_priority__", integer(1000).get()));
@@ -202,7 +220,7 @@ void add_tensor_type(PyObject* module) {
                             &tensor_base_type, "__module__", std::string(package_name()).c_str()));
   tensor_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(made.get()));
   install(tensor_type, kind);
-  name_tensor_in_methods();
+  add_methods();
   checked(PyObject_SetAttrString(module, "Tensor", made.get()));
 }
 

@@ -33,6 +33,7 @@ _FILES = {
     "fractional_max_pool3d_with_indices lp_pool1d lp_pool2d lp_pool3d max_pool1d "
     "max_pool2d max_pool3d max_pool1d_with_indices max_pool2d_with_indices "
     "max_pool3d_with_indices max_unpool1d max_unpool2d max_unpool3d _unpool_output_size",
+    "scaled": "scaled_mm ScalingType SwizzleType",
     "sparse": "embedding embedding_bag _no_grad_embedding_renorm_",
     "vision": "affine_grid fold grid_sample interpolate pad unfold upsample upsample_bilinear "
     "upsample_nearest",
@@ -62,7 +63,8 @@ def __getattr__(name):
 
         module = import_module(f"facula.nn._functional.{_FILE_OF[name]}")
         value = getattr(module, name)
-        if not name.startswith("_") and not hasattr(value, "_by_method"):
+        is_function = not name.startswith("_") and not isinstance(value, type)
+        if is_function and not hasattr(value, "_by_method"):
             value = _C.overridable(value, __name__, *getattr(value, "_direct", ()))
     elif name in _OPERATOR_OF:
         value = _operator(_OPERATOR_OF[name] or name)

@@ -4,6 +4,7 @@ No other file of this package calls the core's storage functions.
 """
 
 import facula
+from facula import _C
 
 STORAGE_DTYPES = {
     "DoubleStorage": "float64",
@@ -25,20 +26,11 @@ STORAGE_DTYPES = {
     "QUInt2x4Storage": "quint2x4",
 }
 STORAGE_NAMES = {dtype: storage for storage, dtype in STORAGE_DTYPES.items()}
-# Types without a storage class of their own are saved over an untyped storage, with the dtype.
-UNTYPED_DTYPES = (
-    "uint16",
-    "uint32",
-    "uint64",
-    "complex32",
-    "float8_e4m3fn",
-    "float8_e5m2",
-    "float8_e4m3fnuz",
-    "float8_e5m2fnuz",
-    "float8_e8m0fnu",
+# Those without a storage class of their own are saved over an untyped storage, with the dtype.
+DTYPE_NAMES = frozenset(
+    str(value).rpartition(".")[2] for value in vars(_C).values() if isinstance(value, _C.dtype)
 )
 MAX_DIMS = 64  # of any tensor
-DTYPE_NAMES = frozenset(STORAGE_NAMES) | frozenset(UNTYPED_DTYPES)
 
 
 class StorageType:

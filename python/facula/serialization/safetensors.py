@@ -3,6 +3,7 @@
 import json
 import math
 import struct
+from typing import NamedTuple
 
 import facula
 
@@ -26,6 +27,9 @@ _DTYPES = {
     "BOOL": "bool",
     "F8_E4M3": "float8_e4m3fn",
     "F8_E5M2": "float8_e5m2",
+    "F8_E4M3FNUZ": "float8_e4m3fnuz",
+    "F8_E5M2FNUZ": "float8_e5m2fnuz",
+    "F8_E8M0": "float8_e8m0fnu",
     "C64": "complex64",
 }
 _CODES = {name: code for code, name in _DTYPES.items()}
@@ -42,8 +46,6 @@ def _contiguous_stride(shape):
 def _check_entry(name, tensor):
     if not isinstance(tensor, facula.Tensor) or tensor.layout != facula.strided:
         raise ValueError(f"save_file(): expected a dense tensor for {name!r}; got {type(tensor)}")
-    if _core.dtype_name(tensor.dtype) not in _CODES:
-        raise ValueError(f"save_file(): the format has no {tensor.dtype}, as {name!r} is")
 
 
 def _write_tensor(write, tensor):
@@ -67,28 +69,46 @@ def save_file(tensors, filename, metadata=None):
     Example:
         >>> save_file({"weight": facula.ones(2)}, "weights.safetensors")
     """
-    header, at = {}, 0
     for name, tensor in tensors.items():
         _check_entry(name, tensor)
+    shapes = {name: (tensor.dtype, tensor.shape) for name, tensor in tensors.items()}
+    with opened_to_write(filename) as write:
+        write_tensors(write, shapes, tensors.__getitem__, metadata)
+
+
+def write_tensors(write, shapes, tensor_of, metadata=None):
+    """Writes a file whose tensors come one after the other, so that one at a time is in memory.
+
+    Args:
+        write (callable): takes bytes.
+        shapes (dict): from name to (dtype, shape).
+        tensor_of (callable): the tensor of a name.
+        metadata (dict): strings to strings, kept in the file.
+
+    Raises:
+        ValueError: metadata of other types; a dtype that the format lacks.
+    """
+    header, at = {}, 0
     if metadata is not None:
         if not all(isinstance(text, str) for pair in metadata.items() for text in pair):
             raise ValueError("save_file(): expected metadata from strings to strings")
         header["__metadata__"] = dict(metadata)
     # Wide elements first, so that all stand at multiples of their size.
-    order = sorted(tensors.items(), key=lambda item: (-item[1].dtype.itemsize, item[0]))
-    for name, tensor in order:
-        size = tensor.numel() * tensor.dtype.itemsize
-        code = _CODES[_core.dtype_name(tensor.dtype)]
-        place = [at, at + size]
-        header[name] = {"dtype": code, "shape": list(tensor.shape), "data_offsets": place}
-        at += size
+    order = sorted(shapes, key=lambda name: (-shapes[name][0].itemsize, name))
+    for name in order:
+        dtype, shape = shapes[name]
+        if _core.dtype_name(dtype) not in _CODES:
+            raise ValueError(f"save_file(): the format has no {dtype}, as {name!r} is")
+        place = [at, at + math.prod(shape) * dtype.itemsize]
+        code = _CODES[_core.dtype_name(dtype)]
+        header[name] = {"dtype": code, "shape": list(shape), "data_offsets": place}
+        at = place[1]
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
-    with opened_to_write(filename) as write:
-        write(struct.pack("<Q", len(text)))
-        write(text)
-        for _, tensor in order:
-            _write_tensor(write, tensor)
+    write(struct.pack("<Q", len(text)))
+    write(text)
+    for name in order:
+        _write_tensor(write, tensor_of(name))
 
 
 class _NamedTwice(Exception):
@@ -127,7 +147,7 @@ def _read_header(file, length):
     metadata = header.pop("__metadata__", None)
     if metadata is not None and not _is_text_table(metadata):
         raise _refuse("the metadata is not a table of texts")
-    return header, 8 + size
+    return header, metadata or {}, 8 + size
 
 
 def _is_text_table(table):
@@ -193,16 +213,56 @@ def load_file(filename, device="cpu"):
     """
     tensors = {}
     with opened_to_read(filename) as file:
-        length = file.seek(0, 2)
-        file.seek(0)
-        header, base = _read_header(file, length)
-        available = length - base
-        entries = {name: _parse_entry(name, entry, available) for name, entry in header.items()}
-        _check_places([(entry[2], entry[3], name) for name, entry in entries.items()], available)
-        for name, (dtype, shape, start, end) in entries.items():
-            file.seek(base + start)
-            storage = _core.storage_over(_read_bytes(file, end - start, name))
-            stride = _contiguous_stride(shape)
-            tensor = _core.tensor_over(storage, dtype, 0, shape, stride, False)
+        entries, _ = read_entries(file)
+        for name, entry in entries.items():
+            tensor = read_tensor(file, name, entry)
             tensors[name] = tensor if str(device) == "cpu" else tensor.to(device)
     return tensors
+
+
+class Entry(NamedTuple):
+    """Where a file has a tensor: its bytes from `start` to `end`."""
+
+    dtype: facula.dtype
+    shape: list
+    start: int
+    end: int
+
+
+def read_entries(file):
+    """What a file in the safetensors format has.
+
+    Args:
+        file: a seekable file object of bytes.
+
+    Returns:
+        dict of Entry by name, dict: the tensors, and the metadata
+
+    Raises:
+        ValueError: the file is damaged or hostile.
+    """
+    length = file.seek(0, 2)
+    file.seek(0)
+    header, metadata, base = _read_header(file, length)
+    available = length - base
+    found = {name: _parse_entry(name, entry, available) for name, entry in header.items()}
+    _check_places([(entry[2], entry[3], name) for name, entry in found.items()], available)
+    entries = {
+        name: Entry(dtype, shape, base + start, base + end)
+        for name, (dtype, shape, start, end) in found.items()
+    }
+    return entries, metadata
+
+
+def read_tensor(file, name, entry):
+    """One tensor of a file.
+
+    Args:
+        file: a seekable file object of bytes.
+        name (str): of the tensor, for errors.
+        entry (Entry): where it is.
+    """
+    file.seek(entry.start)
+    storage = _core.storage_over(_read_bytes(file, entry.end - entry.start, name))
+    stride = _contiguous_stride(entry.shape)
+    return _core.tensor_over(storage, entry.dtype, 0, entry.shape, stride, False)

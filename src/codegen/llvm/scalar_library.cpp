@@ -98,15 +98,15 @@ void ScalarLibrary::read_tables() {
     if (!is_table || !global.hasInitializer()) continue;
     std::vector<const llvm::Constant*> pointers;
     collect_pointers(*global.getInitializer(), pointers);
-    if (pointers.size() != 1 + dtype_slots + 2) continue;
+    if (pointers.size() != 1 + loop_slots + 2) continue;
     const std::string function = name_in(text_of(pointers[0]));
     const auto note = [&](size_t at, DType d, bool by_number) {
       if (const llvm::Function* loop = function_in(pointers[at]))
         symbols_[entry_name(function, d, by_number)] = loop->getName().str();
     };
-    for (size_t d = 0; d < dtype_slots; ++d) note(1 + d, static_cast<DType>(d), false);
-    note(1 + dtype_slots, DType::Float16, true);
-    note(2 + dtype_slots, DType::BFloat16, true);
+    for (size_t d = 0; d < loop_slots; ++d) note(1 + d, static_cast<DType>(d), false);
+    note(1 + loop_slots, DType::Float16, true);
+    note(2 + loop_slots, DType::BFloat16, true);
   }
 }
 

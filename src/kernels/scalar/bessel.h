@@ -15,23 +15,43 @@ namespace detail {
 
 constexpr double root_of_pi = 1.772453850905516;
 
-// e^-a I_v(a) for a >= 0 by series up to 8, times a factor, and beyond; a float needs the first
-// terms only. Both are computed and one is taken: loops become vectors.
-template <class T, const auto& near_series, const auto& far_series>
+// e^-a I_v(a) for a >= 0 by series up to 8, times a factor, and beyond. Both are computed and one
+// is taken: loops become vectors.
+template <const auto& near_series, const auto& far_series>
 FACULA_SCALAR double scaled_i(double a, double factor) {
-  constexpr bool single = std::is_same_v<T, float>;
-  const double near = factor * chebyshev<single ? 20 : 0>(near_series, a, 0.0, 8.0);
-  const double far = chebyshev<single ? 11 : 0>(far_series, 8.0 / a, 0.0, 1.0) / sqrt(a);
+  const double near = factor * chebyshev(near_series, a, 0.0, 8.0);
+  const double far = chebyshev(far_series, 8.0 / a, 0.0, 1.0) / sqrt(a);
+  return a <= 8.0 ? near : far;
+}
+// The same from 1 / a; a float needs the first terms only.
+template <const auto& near_series, const auto& far_series>
+FACULA_SCALAR double scaled_i_short(double a, double factor, double inverse) {
+  const double near = factor * chebyshev_by_powers<near_series, 20>(a, 0.0, 8.0);
+  const double far = chebyshev_by_powers<far_series, 11>(8.0 * inverse, 0.0, 1.0) * sqrt(inverse);
   return a <= 8.0 ? near : far;
 }
 template <class T>
 FACULA_SCALAR double scaled_i0(double x) {
-  return scaled_i<T, series::i0_near, series::i0_far>(abs(x), 1.0);
+  const double a = abs(x);
+  if constexpr (std::is_same_v<T, float>)
+    return scaled_i_short<series::i0_near, series::i0_far>(a, 1.0, 1.0 / a);
+  return scaled_i<series::i0_near, series::i0_far>(a, 1.0);
+}
+// e^-a I_1(a) of a float, with one division for 1 / a and a / (1 + a).
+FACULA_SCALAR double scaled_i1_short(double a) {
+  const double bounded = a > 1e300 ? 1e300 : a;  // infinity
+  const double shared = 1.0 / ((bounded + 1e-300) * (1.0 + bounded));
+  return scaled_i_short<series::i1_near, series::i1_far>(a, bounded * (bounded * shared),
+                                                         shared * (1.0 + bounded));
 }
 template <class T>
 FACULA_SCALAR double scaled_i1(double x) {
-  const double a = abs(x), factor = a / (1.0 + a);
-  const double size = scaled_i<T, series::i1_near, series::i1_far>(a, factor);
+  const double a = abs(x);
+  double size;
+  if constexpr (std::is_same_v<T, float>)
+    size = scaled_i1_short(a);
+  else
+    size = scaled_i<series::i1_near, series::i1_far>(a, a / (1.0 + a));
   return copysign(size, x) + 0.0;  // zero for -0, as PyTorch
 }
 // Infinity times zero at infinity: nan, as PyTorch.

@@ -146,26 +146,9 @@ Scalar local_scalar(const Tensor& self) {
   check(self.numel() > 0,
         "_local_scalar_dense(): expected a tensor with an element; got an empty one of shape ",
         str(self.sizes()));
-  Scalar s;
-  const void* p = self.data();
-  bool known = visit_types<float, double, Half, BFloat16, Float8E4M3, Float8E5M2>(
-      self.dtype(), [&]<class T>(Type<T>) { s = convert<double>(*static_cast<const T*>(p)); });
-  known = known ||
-          visit_types<uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t>(
-              self.dtype(),
-              [&]<class T>(Type<T>) { s = static_cast<int64_t>(*static_cast<const T*>(p)); });
-  known = known || visit_types<bool>(self.dtype(), [&]<class T>(Type<T>) {
-            s = *static_cast<const uint8_t*>(p) != 0;
-          });
-  known = known ||
-          visit_types<complex64, complex128, Complex<Half>>(self.dtype(), [&]<class T>(Type<T>) {
-            complex128 z = convert<complex128>(*static_cast<const T*>(p));
-            if (self->conj) z = facula::conj(z);
-            s = self->neg ? -z : z;
-          });
-  check(known, "item(): not implemented for ", name(self.dtype()));
-  if (self->neg && !s.is_complex()) s = -s;
-  return s;
+  Scalar s = read_element(self.dtype(), self.data());
+  if (self->conj) s = s.conj();
+  return self->neg ? -s : s;
 }
 
 // --- fill

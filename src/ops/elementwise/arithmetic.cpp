@@ -337,6 +337,12 @@ Tensor minus_quotient(Backward& b, std::string_view mode) {
   return ops::neg(ops::mul(b.grad(), q));
 }
 
+// The one operation of arithmetic that PyTorch has for float8.
+void meta_mul(Meta& m) {
+  meta::binary(m);
+  if (is_float8(m.call.compute)) m.call.compute = DType::Float32;
+}
+
 // --- signs
 
 void meta_abs(Meta& m) {
@@ -344,6 +350,7 @@ void meta_abs(Meta& m) {
   check(!complex || m.call.op->variant != Variant::Inplace,
         "abs_(): a complex tensor cannot hold its real result in place");
   meta::unary_real(m);
+  if (is_float8(m.tensor(0).dtype())) m.call.compute = DType::Float32;
 }
 void meta_sign(Meta& m) {
   check_kind(ErrorKind::NotImplemented, !is_complex(m.tensor(0).dtype()), "Unlike NumPy, ",
@@ -451,7 +458,7 @@ OP(mul_Tensor){
     .aliases = "multiply",
     .flags = pointwise,
     .numbers = names("self", "other"),
-    .meta = meta::binary,
+    .meta = meta_mul,
     .cpu = cpu::binary<scalar::mul>,
     .derivatives =
         {

@@ -223,7 +223,7 @@ OP(eq_Tensor){
     .out_name = "Tensor_out",
     .flags = pointwise,
     .numbers = names("other"),
-    .meta = meta::compare,
+    .meta = meta::equality,
     .cpu = cpu::binary<scalar::eq>,
     .derivatives = {vjp("self", flat), vjp("other", flat)},
     .node = "EqBackward1",
@@ -239,7 +239,7 @@ OP(ne_Tensor){
     .out_name = "Tensor_out",
     .flags = pointwise,
     .numbers = names("other"),
-    .meta = meta::compare,
+    .meta = meta::equality,
     .cpu = cpu::binary<scalar::ne>,
     .derivatives = {vjp("self", flat), vjp("other", flat)},
     .node = "NeBackward1",
@@ -316,7 +316,7 @@ OP(isnan){
     .doc = "Whether each element is not a number; a bool tensor.",
     .forms = function | method | out,
     .flags = pointwise,
-    .meta = meta::unary_bool,
+    .meta = meta::value_test,
     .cpu = cpu::unary<scalar::isnan>,
 };
 
@@ -325,7 +325,7 @@ OP(isinf){
     .doc = "Whether each element is infinite; a bool tensor.",
     .forms = function | method | out,
     .flags = pointwise,
-    .meta = meta::unary_bool,
+    .meta = meta::value_test,
     .cpu = cpu::unary<scalar::isinf>,
 };
 
@@ -334,7 +334,7 @@ OP(isfinite){
     .doc = "Whether each element is finite: neither infinite nor nan; a bool tensor.",
     .forms = function_method,
     .flags = pointwise,
-    .meta = meta::unary_bool,
+    .meta = meta::value_test,
     .cpu = cpu::unary<scalar::isfinite>,
 };
 
@@ -343,7 +343,7 @@ OP(isreal){
     .doc = "Whether each element is real: with a zero imaginary part; a bool tensor.",
     .forms = function_method,
     .flags = pointwise,
-    .meta = meta::unary_bool,
+    .meta = meta::value_test,
     .cpu = cpu::unary<scalar::isreal>,
 };
 

@@ -135,6 +135,35 @@ Tensor addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, co
   return ops::addmm(self, a, b, beta, alpha);
 }
 
+// Products whose factors are read as `out_dtype`, which holds the sums.
+const Tensor& check_out_dtype(const Tensor& self, DType out_dtype, const char* op) {
+  const bool wider = is_reduced_float(self.dtype()) && out_dtype == DType::Float32;
+  check(wider || out_dtype == self.dtype(), op,
+        "(): out_dtype must be the same as input dtype, or float32 for float16 and bfloat16; got ",
+        name(out_dtype), " for ", name(self.dtype()));
+  return self;
+}
+Tensor mm_dtype(const Tensor& self, const Tensor& mat2, DType out_dtype) {
+  check_same_dtype(check_out_dtype(self, out_dtype, "mm"), mat2, "mm");
+  return ops::mm(ops::to(self, out_dtype), ops::to(mat2, out_dtype));
+}
+Tensor bmm_dtype(const Tensor& self, const Tensor& mat2, DType out_dtype) {
+  check_same_dtype(check_out_dtype(self, out_dtype, "bmm"), mat2, "bmm");
+  return ops::bmm(ops::to(self, out_dtype), ops::to(mat2, out_dtype));
+}
+Tensor addmm_dtype(const Tensor& self, const Tensor& mat1, const Tensor& mat2, DType out_dtype,
+                   const Scalar& beta, const Scalar& alpha) {
+  check_same_dtype(check_out_dtype(mat1, out_dtype, "addmm"), mat2, "addmm");
+  return ops::addmm(ops::to(self, out_dtype), ops::to(mat1, out_dtype), ops::to(mat2, out_dtype),
+                    beta, alpha);
+}
+Tensor baddbmm_dtype(const Tensor& self, const Tensor& batch1, const Tensor& batch2,
+                     DType out_dtype, const Scalar& beta, const Scalar& alpha) {
+  check_same_dtype(check_out_dtype(batch1, out_dtype, "baddbmm"), batch2, "baddbmm");
+  return ops::baddbmm(ops::to(self, out_dtype), ops::to(batch1, out_dtype),
+                      ops::to(batch2, out_dtype), beta, alpha);
+}
+
 Tensor outer(const Tensor& self, const Tensor& vec2) {
   check(self.dim() == 1 && vec2.dim() == 1, "outer(): self and vec2 must have 1 dimension; got ",
         self.dim(), " and ", vec2.dim());
@@ -279,8 +308,8 @@ Tensor tensordot(const Tensor& self, const Tensor& other, IntSpan dims_self, Int
     check(!gone_a[x] && !gone_b[y], "dim ", x, " appears multiple times in the list of dims");
     gone_a[x] = gone_b[y] = true;
     // A contracted dimension of size one meets one of any size: that one is summed first.
-    if (b.sizes()[y] == 1 && a.sizes()[x] != 1) a = ops::sum(a, IntList{x}, true);
-    if (a.sizes()[x] == 1 && b.sizes()[y] != 1) b = ops::sum(b, IntList{y}, true);
+    if (b.sizes()[y] == 1 && a.sizes()[x] != 1) a = ops::sum(a, IntList{x}, true, a.dtype());
+    if (a.sizes()[x] == 1 && b.sizes()[y] != 1) b = ops::sum(b, IntList{y}, true, b.dtype());
     check(a.sizes()[x] == b.sizes()[y],
           "tensordot(): contracted dimensions must have equal sizes; got ", a.sizes()[x],
           " in dimension ", x, " of self and ", b.sizes()[y], " in dimension ", y, " of other");
@@ -381,6 +410,38 @@ OP(addmm){
         },
     .batch = batch::add_matmul,
     .old_order = "beta self alpha mat1 mat2",
+};
+OP(mm_dtype){
+    .schema = "mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor",
+    .doc = "Product of two matrices with sums in out_dtype: float32 for half types, or their own.",
+    .forms = function | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<mm_dtype>,
+};
+OP(bmm_dtype){
+    .schema = "bmm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor",
+    .doc = "Products of two batches of matrices, in out_dtype as for mm.",
+    .forms = function | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<bmm_dtype>,
+};
+OP(addmm_dtype){
+    .schema =
+        "addmm.dtype(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype, *, "
+        "Scalar beta=1, Scalar alpha=1) -> Tensor",
+    .doc = "beta * self + alpha * mat1 @ mat2, in out_dtype as for mm.",
+    .forms = function | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<addmm_dtype>,
+};
+OP(baddbmm_dtype){
+    .schema =
+        "baddbmm.dtype(Tensor self, Tensor batch1, Tensor batch2, ScalarType out_dtype, *, "
+        "Scalar beta=1, Scalar alpha=1) -> Tensor",
+    .doc = "beta * self + alpha * batch1 @ batch2, in out_dtype as for mm.",
+    .forms = function | out,
+    .composite = Composite::Implicit,
+    .any = typed_kernel<baddbmm_dtype>,
 };
 OP(_addmm_activation){
     .schema =

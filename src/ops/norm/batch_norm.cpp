@@ -10,6 +10,7 @@
 #include "ops/elementwise/powers.h"
 #include "ops/meta_rules.h"
 #include "ops/norm/batch.h"
+#include "ops/norm/batch_norm_form.h"
 #include "ops/norm/second_derivatives.h"
 #include "ops/reduce/reduce.h"
 #include "ops/shape/repeat.h"
@@ -114,6 +115,14 @@ Triple legit(const Tensor& input, const Tensor& weight, const Tensor& bias, cons
              const Tensor& var, bool training, double momentum, double eps) {
   return ops::native_batch_norm(input, weight, bias, mean, var, training, momentum, eps);
 }
+std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> legit_functional(
+    const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean,
+    const Tensor& var, bool training, double momentum, double eps) {
+  const Tensor new_mean = ops::clone(mean), new_var = ops::clone(var);
+  auto [out, save_mean, save_invstd] = ops::_native_batch_norm_legit(
+      input, weight, bias, new_mean, new_var, training, momentum, eps);
+  return {out, save_mean, save_invstd, new_mean, new_var};
+}
 Triple legit_no_stats(const Tensor& input, const Tensor& weight, const Tensor& bias, bool training,
                       double momentum, double eps) {
   return ops::native_batch_norm(input, weight, bias, {}, {}, training, momentum, eps);
@@ -132,6 +141,19 @@ void legit_gradient(Backward& b, const Tensor& mean, const Tensor& var, bool tra
   b.set("bias", bias);
 }
 
+thread_local bool shows_writes = false;
+
+// By the operator whose schema says whether statistics are read or written.
+Triple shown_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                        const Tensor& mean, const Tensor& var, bool training, double momentum,
+                        double eps) {
+  if (!mean.defined() || !var.defined())
+    return ops::_native_batch_norm_legit(input, weight, bias, training, momentum, eps);
+  if (training)
+    return ops::_native_batch_norm_legit(input, weight, bias, mean, var, true, momentum, eps);
+  return ops::_native_batch_norm_legit_no_training(input, weight, bias, mean, var, momentum, eps);
+}
+
 // No elements have no statistics: running ones stay, and weight and bias get gradients of zero.
 Tensor scaled_nothing(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   IntVec shape(static_cast<size_t>(input.dim()), 1);
@@ -145,6 +167,8 @@ Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
                   const Tensor& var, bool training, double momentum, double eps, bool) {
   check_batch_norm(input, weight, bias, mean, var, training);
   if (input.numel() == 0) return scaled_nothing(input, weight, bias);
+  if (shows_writes)
+    return std::get<0>(shown_batch_norm(input, weight, bias, mean, var, training, momentum, eps));
   return std::get<0>(
       ops::native_batch_norm(input, weight, bias, mean, var, training, momentum, eps));
 }
@@ -157,9 +181,8 @@ Tensor repeated(const Tensor& t, int64_t times) {
 void store_mean(const Tensor& into, const Tensor& repeated, int64_t samples) {
   if (!into.defined()) return;
   const GradMode off(false);
-  const Tensor sum =
-      ops::sum(ops::view(repeated, IntList{samples, into.numel()}), IntList{0}, false);
-  ops::copy_(into, ops::div(sum, samples));
+  const Tensor to = ops::alias(into);
+  ops::copy_(to, ops::mean(ops::view(repeated, IntList{samples, into.numel()}), IntList{0}));
 }
 
 // Batch norm of a tensor that has every (sample, channel) as a channel of its own.
@@ -173,16 +196,19 @@ Tensor instance_norm(const Tensor& input, const Tensor& weight, const Tensor& bi
   IntVec sizes(input.sizes());
   sizes[0] = 1;
   sizes[1] = n * c;
+  const Tensor w = repeated(weight, n), b = repeated(bias, n);
   const Tensor m = repeated(mean, n), v = repeated(var, n);
   const Tensor x = ops::view(ops::contiguous(input), sizes);
-  const Tensor y = ops::batch_norm(x, repeated(weight, n), repeated(bias, n), m, v, use_input_stats,
-                                   momentum, eps, cudnn);
+  const Tensor y = ops::batch_norm(x, w, b, m, v, use_input_stats, momentum, eps, cudnn);
   store_mean(mean, m, n);
   store_mean(var, v, n);
   return ops::view(y, input.sizes());
 }
 
 }  // namespace
+
+bool batch_norm_shows_writes(bool on) { return std::exchange(shows_writes, on); }
+
 }  // namespace facula
 
 using namespace facula;
@@ -239,6 +265,23 @@ OP(_native_batch_norm_legit){
         },
         saves("input", "weight", "running_mean", "running_var", "result1", "result2"))},
     .not_differentiable = names("result1", "result2"),
+    .copy_form = "_native_batch_norm_legit_functional",
+};
+OP(_native_batch_norm_legit_functional){
+    .schema =
+        "_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor "
+        "running_mean, Tensor running_var, bool training, float momentum, float eps) -> (Tensor, "
+        "Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)",
+    .doc = "The native_batch_norm that returns the updated running statistics.",
+    .composite = Composite::Explicit,
+    .any = typed_kernel<legit_functional>,
+    .derivatives = {vjp(
+        names("input", "weight", "bias"),
+        [](Backward& b) {
+          legit_gradient(b, b["running_mean"], b["running_var"], b.flag("training"));
+        },
+        saves("input", "weight", "running_mean", "running_var", "result1", "result2"))},
+    .not_differentiable = names("result1", "result2", "running_mean_out", "running_var_out"),
 };
 OP(_native_batch_norm_legit_no_stats){
     .schema =

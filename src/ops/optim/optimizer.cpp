@@ -7,10 +7,13 @@ using namespace facula;
 
 namespace {
 constexpr const char* of_optimizers =
-    "derivatives, vmap: an optimizer steps over the parameters of one model, under no_grad; meta: "
-    "it has no results; sample: tests/python/optim takes its steps, tests/differential/optim "
+    "derivatives, vmap: an optimizer steps over the parameters of one model, under no_grad; "
+    "sample: tests/python/optim takes its steps, tests/differential/optim "
     "beside PyTorch's";
-}
+
+// There are no results.
+void change_in_place(Meta&) {}
+}  // namespace
 
 OP(_fused_adam_){
     .schema =
@@ -21,6 +24,7 @@ OP(_fused_adam_){
         "Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
     .doc = "One step of Adam for every parameter in self.",
     .forms = function,
+    .meta = change_in_place,
     .cpu = cpu::fused_adam_kernel,
     .hole = of_optimizers,
 };
@@ -33,6 +37,7 @@ OP(_fused_adam__tensor_lr){
         "Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
     .doc = "One step of Adam for every parameter in self. The learning rate is a tensor.",
     .forms = function,
+    .meta = change_in_place,
     .cpu = cpu::fused_adam_kernel,
     .hole = of_optimizers,
 };
@@ -45,6 +50,7 @@ OP(_fused_adamw_){
         "Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
     .doc = "One step of AdamW for every parameter in self.",
     .forms = function,
+    .meta = change_in_place,
     .cpu = cpu::fused_adamw_kernel,
     .hole = of_optimizers,
 };
@@ -57,6 +63,7 @@ OP(_fused_adamw__tensor_lr){
         "Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
     .doc = "One step of AdamW for every parameter in self. The learning rate is a tensor.",
     .forms = function,
+    .meta = change_in_place,
     .cpu = cpu::fused_adamw_kernel,
     .hole = of_optimizers,
 };
@@ -68,6 +75,7 @@ OP(_fused_sgd_){
         "bool is_first_step, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
     .doc = "One step of SGD with momentum for every parameter in self.",
     .forms = function,
+    .meta = change_in_place,
     .cpu = cpu::fused_sgd_kernel,
     .hole = of_optimizers,
 };
@@ -80,6 +88,7 @@ OP(_fused_sgd__tensor_lr){
     .doc =
         "One step of SGD with momentum for every parameter in self. The learning rate is a tensor.",
     .forms = function,
+    .meta = change_in_place,
     .cpu = cpu::fused_sgd_kernel,
     .hole = of_optimizers,
 };
@@ -90,6 +99,7 @@ OP(_fused_adagrad_){
         "bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
     .doc = "One step of Adagrad for every parameter in self.",
     .forms = function,
+    .meta = change_in_place,
     .cpu = cpu::fused_adagrad_kernel,
     .hole = of_optimizers,
 };
@@ -100,6 +110,7 @@ OP(_fused_adagrad__tensor_lr){
         "bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
     .doc = "One step of Adagrad for every parameter in self. The learning rate is a tensor.",
     .forms = function,
+    .meta = change_in_place,
     .cpu = cpu::fused_adagrad_kernel,
     .hole = of_optimizers,
 };

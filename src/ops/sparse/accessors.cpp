@@ -6,6 +6,7 @@
 #include "ops/create/copy.h"
 #include "ops/shape/view.h"
 #include "ops/sparse/conversion.h"
+#include "ops/sparse/coo.h"
 #include "ops/sparse/coo_tensor.h"
 #include "ops/sparse/layouts.h"
 #include "ops/sparse/validate.h"
@@ -55,7 +56,7 @@ bool is_coalesced(const Tensor& self) {
 }
 Tensor coalesce(const Tensor& self) {
   check_is_coo(self, "coalesce");
-  return coo(self).coalesced ? self : ops::_coalesce(self);
+  return ops::is_coalesced(self) ? self : ops::_coalesce(self);
 }
 Tensor coalesce_kernel(const Tensor& self) {
   check_is_coo(self, "_coalesce");
@@ -119,16 +120,16 @@ Tensor with_values_of(const Tensor& self, const Tensor& values) {
         str(values.sizes()));
   return with_values(self, values);
 }
-// What a gradient of any layout has where `self` has elements.
-Tensor values_like(const Tensor& self, const Tensor& grad) {
-  const Tensor g = is_strided(grad) || is_coo(self) ? ops::sparse_mask(grad, self) : grad;
-  return is_coo(g) ? ops::_values(g) : ops::values(g);
-}
-
 bool invariants_checked() { return checks_invariants(); }
 void check_invariants(bool on) { set_checks_invariants(on); }
 
 }  // namespace
+
+Tensor sparse::values_like(const Tensor& self, const Tensor& grad) {
+  const Tensor g = is_strided(grad) || is_coo(self) ? ops::sparse_mask(grad, self) : grad;
+  return is_coo(g) ? ops::_values(g) : ops::values(g);
+}
+
 }  // namespace facula
 
 using namespace facula;

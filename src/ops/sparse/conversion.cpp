@@ -156,7 +156,7 @@ Tensor to_sparse(const Tensor& self, OptionalLayout layout, IntSpan blocksize,
   }
   const std::optional<IntList> block =
       blocksize.empty() ? std::optional<IntList>() : IntList(blocksize);
-  return ops::_to_sparse(self, wanted, block, dense_dim);
+  return ops::_to_sparse(self, layout, block, dense_dim);
 }
 Tensor to_coo(const Tensor& self) { return ops::to_sparse(self); }
 template <Layout L>

@@ -166,8 +166,8 @@ OP(_sparse_coo_tensor_with_dims_and_tensors){
     .flags = any_layout,
     .any = typed_kernel<with_dims_and_tensors>,
     .derivatives = {vjp(
-        "values", [](Backward& b) { return sparse::values_at(b.grad(), b["indices"]); },
-        saves("indices"))},
+        "values", [](Backward& b) { return sparse::values_like(b["result"], b.grad()); },
+        saves("result"))},
     .hole = "batch: transforms do not take sparse tensors",
 };
 OP(sparse_coo_tensor_size){

@@ -221,7 +221,8 @@ Tensor bmm(const Tensor& self, const Tensor& mat2) {
 Tensor sparse_mm(const Tensor& sparse, const Tensor& dense) {
   if (!is_strided(sparse) && !is_strided(dense)) return ops::_sparse_sparse_matmul(sparse, dense);
   if (is_strided(sparse) && is_strided(dense)) return ops::mm(sparse, dense);
-  check_product(sparse, dense, "sparse.mm");
+  check(sparse.dim() == 2 && dense.dim() == 2, "sparse.mm(): expected two matrices; got sizes ",
+        str(sparse.sizes()), " and ", str(dense.sizes()));
   const Tensor &a = is_strided(sparse) ? dense : sparse, &b = is_strided(sparse) ? sparse : dense;
   const Tensor none = ops::zeros({}, b.dtype(), std::nullopt, b.device());
   const auto zeros = [&](int64_t rows, int64_t columns) {
@@ -311,6 +312,17 @@ Tensor sampled_addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2,
   if (beta.to<complex128>() == complex128{0, 0}) return product;
   return ops::_sparse_with_values(to,
                                   ops::add(scaled(ops::values(to), beta), ops::values(product)));
+}
+
+// A strided gradient reaches the elements of self as it is, and the matrices at self's positions.
+void sampled_addmm_gradients(Backward& b) {
+  const Tensor grad = b.grad();
+  if (b.needs("self")) b.set("self", ops::mul(grad, b.scalar("beta").conj()));
+  if (!b.needs("mat1") && !b.needs("mat2")) return;
+  const Tensor sampled = is_strided(grad) ? ops::sparse_mask(grad, b["self"]) : grad;
+  const Tensor of_product = scaled(sampled, b.scalar("alpha").conj());
+  if (b.needs("mat1")) b.set("mat1", ops::mm(of_product, adjoint(b["mat2"])));
+  if (b.needs("mat2")) b.set("mat2", ops::mm(adjoint(b["mat1"]), of_product));
 }
 
 Tensor hspmm(const Tensor& mat1, const Tensor& mat2) {
@@ -548,8 +560,11 @@ OP(sparse_sampled_addmm){
         "mat1 (n, k) and mat2 (k, m) are strided.",
     .forms = function | out,
     .python_module = "sparse",
-    .composite = Composite::Implicit,
+    .flags = any_layout,
     .any = typed_kernel<sampled_addmm>,
+    .derivatives = {vjp(names("self", "mat1", "mat2"), sampled_addmm_gradients,
+                        saves("self", "mat1", "mat2"))},
+    .hole = "batch: transforms do not take sparse tensors",
 };
 OP(hspmm){
     .schema = "hspmm(Tensor mat1, Tensor mat2) -> Tensor",

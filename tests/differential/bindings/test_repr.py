@@ -43,6 +43,8 @@ DTYPES = [
     "complex128",
     "float8_e4m3fn",
     "float8_e5m2",
+    "float8_e4m3fnuz",
+    "float8_e5m2fnuz",
 ]
 SPECIAL = [float("nan"), float("inf"), float("-inf"), 0.0, -0.0, 1e-310, 1.7e308]
 OPTIONS = {

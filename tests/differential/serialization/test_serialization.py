@@ -47,6 +47,10 @@ CASES = {
             "complex128",
             "float8_e4m3fn",
             "float8_e5m2",
+            "float8_e4m3fnuz",
+            "float8_e5m2fnuz",
+            "float8_e8m0fnu",
+            "bcomplex32",
         )
     },
 }

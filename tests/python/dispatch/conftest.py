@@ -11,15 +11,15 @@ import pytest
 
 PACKAGE = Path(facula._C.__file__).resolve().parent
 ROOT = Path(__file__).resolve().parents[3]
-SOURCES = sorted((ROOT / "tests" / "cpp" / "plugins" / "toy_device").glob("*"))
+PLUGINS = ROOT / "tests" / "cpp" / "plugins"
 COUNTS = ("toy_events_alive", "toy_native_calls", "toy_fallback_calls")
 
 
-def _compiled(folder):
+def _compiled(folder, name, sources):
     """The plug-in, built against headers and library as a user would build one."""
-    path = folder / "toy_device.so"
+    path = folder / f"{name}.so"
     compiler = shlex.split(os.environ.get("CXX", "g++"))
-    files = [str(source) for source in SOURCES if source.suffix == ".cpp"]
+    files = [str(source) for source in sources if source.suffix == ".cpp"]
     folders = [f"-I{ROOT / 'src'}", f"-I{ROOT / 'include'}"]
     libraries = [f"-L{PACKAGE}", "-lfacula", f"-Wl,-rpath,{PACKAGE}"]
     options = ["-std=gnu++20", "-O1", "-fPIC", "-shared", "-pthread"]
@@ -28,13 +28,14 @@ def _compiled(folder):
     return path
 
 
-def library_path(tmp_path_factory):
+def library_path(tmp_path_factory, name="toy_device"):
     """The file of the library; built here where the build has none or an older one."""
-    built = PACKAGE.parents[1] / "plugins" / "toy_device.so"
-    newest = max(source.stat().st_mtime for source in SOURCES)
+    sources = sorted((PLUGINS / name).glob("*"))
+    built = PACKAGE.parents[1] / "plugins" / f"{name}.so"
+    newest = max(source.stat().st_mtime for source in sources)
     if built.exists() and built.stat().st_mtime >= newest:
         return built
-    return _compiled(tmp_path_factory.mktemp("toy"))
+    return _compiled(tmp_path_factory.mktemp("toy"), name, sources)
 
 
 @pytest.fixture(scope="session")

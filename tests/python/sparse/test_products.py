@@ -95,6 +95,24 @@ def test_sampled_addmm_has_the_product_at_the_positions_of_self(layout, dtype):
         assert facula.equal(found.to_dense(), expected.to(s.dtype))
 
 
+@pytest.mark.parametrize("layout", ("sparse_coo", "sparse_csr", "sparse_csc"))
+@pytest.mark.parametrize("beta", (0.0, 0.5))
+def test_sampled_addmm_takes_gradients_of_any_layout(layout, beta):
+    dense = facula.tensor([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]], dtype=facula.float64)
+    given = facula.arange(6.0, dtype=facula.float64).view(2, 3) + 1
+    sampled = given * (dense != 0)
+    for grad, of_self in ((given, given), (given.sparse_mask(dense.to_sparse()), sampled)):
+        s = dense.to_sparse(layout=getattr(facula, layout)).requires_grad_()
+        a = facula.ones(2, 4, dtype=s.dtype, requires_grad=True)
+        b = facula.ones(4, 3, dtype=s.dtype, requires_grad=True)
+        out = facula.sparse.sampled_addmm(s, a, b, beta=beta, alpha=2)
+        grad = grad if grad.layout is facula.strided else grad.to_dense().sparse_mask(out.detach())
+        found = facula.autograd.grad(out, (s, a, b), grad)
+        assert facula.equal(found[0].to_dense(), beta * of_self)
+        assert facula.equal(found[1], 2 * sampled @ b.mT.detach())
+        assert facula.equal(found[2], 2 * a.mT.detach() @ sampled)
+
+
 @pytest.mark.parametrize("dtype", FLOATS[:4])
 def test_reduced_products(dtype):
     a = thin(9, 12, getattr(facula, dtype))

@@ -32,7 +32,7 @@ LoopFn loop_by_number(const LoopTable& t, DType d) {
 }
 
 LoopFn loop_for(const LoopTable& t, DType d, const char* op) {
-  const LoopFn f = t.by_dtype[static_cast<int>(d)];
+  const LoopFn f = t.by_dtype[loop_slot(d)];
   if (!f) [[unlikely]]
     throw Error(ErrorKind::NotImplemented, "\"", op, "_cpu\" not implemented for '",
                 info(d).legacy_name, "'");
@@ -244,9 +244,38 @@ void pack_params(const LoopTable& table, const OpCall& c, DType compute, char* p
   }
 }
 
-DType compute_dtype(const OpCall& c) {
-  return c.compute == DType::Undefined ? c.results[0].as_tensor().dtype() : c.compute;
+// The dtype that a table's loops compute `d` in: complex64 for complex32, which has none.
+DType dtype_of_loop(const LoopTable& table, DType d) {
+  const bool wider = d == DType::Complex32 && !table.by_dtype[loop_slot(d)] &&
+                     table.by_dtype[loop_slot(DType::Complex64)];
+  return wider ? DType::Complex64 : d;
 }
+DType compute_dtype(const LoopTable& table, const OpCall& c) {
+  const DType d = c.compute == DType::Undefined ? c.results[0].as_tensor().dtype() : c.compute;
+  return dtype_of_loop(table, d);
+}
+
+// What a loop in complex64 fills for a result of complex32, or of the real numbers of one; and a
+// loop in float32 for one of float8.
+class LoopResult {
+ public:
+  LoopResult(const Tensor& result, DType compute) : result_(result), filled_(result) {
+    const DType d = result.dtype();
+    if (compute == DType::Complex64 && d == DType::Complex32) fill_in(DType::Complex64);
+    if (compute == DType::Complex64 && d == DType::Float16) fill_in(DType::Float32);
+    if (compute == DType::Float32 && is_float8(d)) fill_in(DType::Float32);
+  }
+  const Tensor& tensor() const { return filled_; }
+  void store() const {
+    if (!filled_.is_same(result_)) copy(result_, filled_);
+  }
+
+ private:
+  void fill_in(DType d) { filled_ = empty_strided_tensor(result_.sizes(), result_.strides(), d); }
+
+  const Tensor& result_;
+  Tensor filled_;
+};
 
 // The common small case, before anything else is set up: contiguous tensors of one dtype and size.
 bool run_plain(const LoopTable& table, const OpCall& c, const Tensor& out, DType compute) {
@@ -328,7 +357,9 @@ void run_general(const LoopTable& table, const OpCall& c, const Value* inputs, D
     if (t.dtype() != compute) in.converted[k] = converted(t, compute);
     in.tensor[k] = t.dtype() != compute ? &in.converted[k] : &t;
   }
-  run(table, compute, c.results[0].as_tensor(), in, packed, c.info->schema.name.c_str());
+  const LoopResult result(c.results[0].as_tensor(), compute);
+  run(table, compute, result.tensor(), in, packed, c.info->schema.name.c_str());
+  result.store();
 }
 
 }  // namespace
@@ -340,7 +371,7 @@ DescribeLoop::~DescribeLoop() { described = nullptr; }
 
 void run_pointwise(void* context, OpCall& c) {
   const auto& table = *static_cast<const LoopTable*>(context);
-  const DType compute = compute_dtype(c);
+  const DType compute = compute_dtype(table, c);
   const bool describes = described != nullptr;
   if (!describes && run_plain(table, c, c.results[0].as_tensor(), compute)) return;
   alignas(16) char packed[most_params * 16];
@@ -351,7 +382,7 @@ void run_pointwise(void* context, OpCall& c) {
 
 void run_with_params(const LoopTable& table, OpCall& c, ParamRule rule,
                      std::span<const int> tensors) {
-  const DType compute = compute_dtype(c);
+  const DType compute = compute_dtype(table, c);
   Scalar params[most_params];
   rule(c, compute, params);
   alignas(16) char packed[most_params * 16];
@@ -365,10 +396,16 @@ void run_with_params(const LoopTable& table, OpCall& c, ParamRule rule,
 
 void run_loop(const LoopTable& table, DType compute, const Tensor& out,
               std::span<const Tensor> inputs, const void* params, const char* op) {
+  const DType wide = dtype_of_loop(table, compute);
   Inputs in;
   in.count = static_cast<int>(inputs.size());
-  for (int k = 0; k < in.count; ++k) in.tensor[k] = &inputs[k];
-  run(table, compute, out, in, params, op);
+  for (int k = 0; k < in.count; ++k) {
+    if (wide != compute) in.converted[k] = converted(inputs[k], wide);
+    in.tensor[k] = wide != compute ? &in.converted[k] : &inputs[k];
+  }
+  const LoopResult result(out, wide);
+  run(table, wide, result.tensor(), in, params, op);
+  result.store();
 }
 
 }  // namespace facula::cpu

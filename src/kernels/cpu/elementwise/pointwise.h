@@ -24,7 +24,7 @@ struct LoopTable {
   const char* function = nullptr;  // a text that ends in the name of the scalar function
   int inputs = 0, params = 0, cost = 0;
   bool narrow_params = false;
-  LoopFn by_dtype[dtype_slots] = {};  // by compute dtype
+  LoopFn by_dtype[loop_slots] = {};  // by compute dtype
   // Of half types by one number, a float behind data[2]; none: it is of the compute dtype.
   LoopFn half_by_number = nullptr, bfloat16_by_number = nullptr;
 };

@@ -244,7 +244,7 @@ constexpr LoopTable make_table(int inputs) {
     t.bfloat16_by_number = &Loop<F, BFloat16>::by_number;
   }
   auto put = [&]<class... S>(Type<S>...) {
-    ((t.by_dtype[static_cast<int>(dtype_of<S>)] =
+    ((t.by_dtype[loop_slot(dtype_of<S>)] =
           Pick<Loop<typename FunctorFor<F, S>::type, S>>::function),
      ...);
   };

@@ -149,13 +149,14 @@ class QrGroup {
 
 // --- inverse
 
-template <class T>
+template <class T, int N = 0>
 class InverseGroup {
   using Vec = VecOf<T>;
 
  public:
-  void run(const T* a, int n, T* inverse, int32_t* info) {
-    n_ = n;
+  void run(const T* a, int rows, T* inverse, int32_t* info) {
+    rows_ = rows;
+    const int n = this->n();
     load(a_, a, n * n, int64_t{n} * n);
     for (int e = 0; e < n * n; ++e) b_[e] = all<T>(e % (n + 1) == 0);
     singular_ = Vec{};
@@ -169,11 +170,12 @@ class InverseGroup {
   }
 
  private:
+  int n() const { return N == 0 ? rows_ : N; }
   Vec pivot_of(int k) const {
-    const Vec first = a_[k * n_ + k];
+    const Vec first = a_[k * n() + k];
     Vec seen = first < Vec{} ? -first : first, best = all<T>(k);
-    for (int i = k + 1; i < n_; ++i) {
-      const Vec x = a_[i * n_ + k], size = x < Vec{} ? -x : x;
+    for (int i = k + 1; i < n(); ++i) {
+      const Vec x = a_[i * n() + k], size = x < Vec{} ? -x : x;
       const auto better = size > seen;
       best = better ? all<T>(i) : best;
       seen = better ? size : seen;
@@ -182,37 +184,37 @@ class InverseGroup {
   }
   void exchange(Vec* upper, Vec* lower, Vec pivot, int i, int from) const {
     const auto here = pivot == all<T>(i);
-    for (int j = from; j < n_; ++j) {
+    for (int j = from; j < n(); ++j) {
       const Vec x = upper[j], y = lower[j];
       upper[j] = here ? y : x;
       lower[j] = here ? x : y;
     }
   }
   void subtract(Vec* row, const Vec* other, Vec factor, int from) const {
-    for (int j = from; j < n_; ++j) take_product(row[j], factor, other[j]);
+    for (int j = from; j < n(); ++j) take_product(row[j], factor, other[j]);
   }
   void eliminate(int k, Vec pivot) {
     uint64_t chosen = 0;  // rows that are the pivot of some matrix
     for (int l = 0; l < Simd<T>::lanes; ++l) chosen |= uint64_t{1} << static_cast<int>(pivot[l]);
     for (chosen &= ~(uint64_t{1} << k); chosen != 0; chosen &= chosen - 1) {
       const int i = __builtin_ctzll(chosen);
-      exchange(a_ + k * n_, a_ + i * n_, pivot, i, k);
-      exchange(b_ + k * n_, b_ + i * n_, pivot, i, 0);
+      exchange(a_ + k * n(), a_ + i * n(), pivot, i, k);
+      exchange(b_ + k * n(), b_ + i * n(), pivot, i, 0);
     }
-    Vec& diagonal = a_[k * n_ + k];
+    Vec& diagonal = a_[k * n() + k];
     const auto zero = diagonal == Vec{};
     singular_ = (zero & (singular_ == Vec{})) ? all<T>(k + 1) : singular_;
     const Vec divisor = zero ? all<T>(1) : diagonal;
-    for (int i = k + 1; i < n_; ++i) {
-      const Vec factor = a_[i * n_ + k] / divisor;
-      subtract(a_ + i * n_, a_ + k * n_, factor, k + 1);
-      subtract(b_ + i * n_, b_ + k * n_, factor, 0);
+    for (int i = k + 1; i < n(); ++i) {
+      const Vec factor = a_[i * n() + k] / divisor;
+      subtract(a_ + i * n(), a_ + k * n(), factor, k + 1);
+      subtract(b_ + i * n(), b_ + k * n(), factor, 0);
     }
   }
 
   Vec a_[most * most], b_[most * most];
   Vec singular_;
-  int n_;
+  int rows_;
 };
 
 // --- solutions
@@ -235,7 +237,7 @@ class TriangularGroup {
 
  public:
   void run(const T* a, T* x, int n, int64_t k, bool upper, bool unit) {
-    load(a_, a, n * n, int64_t{n} * n);
+    load_triangle(a, n, upper);
     for_each_run_of_columns(k, [&]<int columns>(int64_t c) {
       move(n, k, columns, [&](int64_t from, int64_t to, int64_t many) {
         load(x_ + to, x + c + from, many, n * k);
@@ -249,6 +251,16 @@ class TriangularGroup {
   }
 
  private:
+  // Whole vectors of the rows' elements, without those that the triangle has none of.
+  void load_triangle(const T* a, int n, bool upper) {
+    constexpr int lanes = Simd<T>::lanes;
+    if (n <= lanes) return load(a_, a, n * n, int64_t{n} * n);
+    for (int i = 0; i < n; ++i) {
+      const int whole = i / lanes * lanes, first = upper ? whole : 0;
+      const int end = upper || whole + lanes > n ? n : whole + lanes;
+      load(a_ + i * n + first, a + i * n + first, end - first, int64_t{n} * n);
+    }
+  }
   // Calls body(outside, inside, many) for each run of elements: all rows at once where they follow
   // each other.
   template <class F>
@@ -269,18 +281,21 @@ class TriangularGroup {
   Vec a_[most * most], x_[most * columns_at_once];
 };
 
-template <class T>
+// Of n x n matrices; with N known to the compiler its loops over rows have no counters.
+template <class T, int N = 0>
 class LuGroup {
   using Vec = VecOf<T>;
 
  public:
-  void solve(const T* lu, const int32_t* pivots, T* x, int n, int64_t k) {
-    n_ = n;
+  void solve(const T* lu, const int32_t* pivots, T* x, int rows, int64_t k) {
+    rows_ = rows;
+    const int n = this->n();
     load(lu_, lu, n * n, int64_t{n} * n);
-    order_rows(pivots);
+    load_pivots(pivots);
     for_each_run_of_columns(k, [&]<int columns>(int64_t c) {
       T* first = x + c * n;
-      load_in_order<columns>(first, n * k);
+      load(x_, first, columns * n, n * k);
+      for (int i = 0; i < n; ++i) exchange_rows<columns>(i);
       for (int i = 0; i < n; ++i) take_out<columns>(i, 0, i);
       for (int i = n - 1; i >= 0; --i) {
         take_out<columns>(i, i + 1, n);
@@ -291,35 +306,46 @@ class LuGroup {
   }
 
  private:
-  void order_rows(const int32_t* pivots) {
-    for (int l = 0; l < Simd<T>::lanes; ++l) {
-      for (int i = 0; i < n_; ++i) order_[l][i] = i;
-      for (int i = 0; i < n_; ++i) {
-        const int p = pivots[l * n_ + i] - 1, kept = order_[l][i];
-        order_[l][i] = order_[l][p];
-        order_[l][p] = kept;
-      }
+  int n() const { return N == 0 ? rows_ : N; }
+  void load_pivots(const int32_t* pivots) {
+    const int n = this->n();
+    T rows[most * Simd<T>::lanes];
+    for (int e = 0; e < n * Simd<T>::lanes; ++e) rows[e] = static_cast<T>(pivots[e] - 1);
+    load(pivot_, rows, n, n);
+    for (int i = 0; i < n; ++i) {
+      chosen_[i] = 0;
+      for (int l = 0; l < Simd<T>::lanes; ++l) chosen_[i] |= 1u << (pivots[l * n + i] - 1);
+      chosen_[i] &= ~(1u << i);
     }
   }
+  // Row i with the pivot of each lane.
   template <int columns>
-  void load_in_order(const T* x, int64_t step) {
-    for (int l = 0; l < Simd<T>::lanes; ++l)
-      for (int s = 0; s < columns; ++s)
-        for (int i = 0; i < n_; ++i) x_[s * n_ + i][l] = x[l * step + s * n_ + order_[l][i]];
+  void exchange_rows(int i) {
+    for (uint32_t left = chosen_[i]; left != 0; left &= left - 1) {
+      const int row = __builtin_ctz(left);
+      const auto here = pivot_[i] == all<T>(row);
+      for (int s = 0; s < columns; ++s) {
+        Vec &upper = x_[s * n() + i], &lower = x_[s * n() + row];
+        const Vec kept = upper;
+        upper = here ? lower : upper;
+        lower = here ? kept : lower;
+      }
+    }
   }
   // Takes the unknowns from one to another, which are known, out of equation i.
   template <int columns>
   void take_out(int i, int from, int to) {
     Vec sum[columns];
-    for (int s = 0; s < columns; ++s) sum[s] = x_[s * n_ + i];
+    for (int s = 0; s < columns; ++s) sum[s] = x_[s * n() + i];
     for (int j = from; j < to; ++j)
-      for (int s = 0; s < columns; ++s) take_product(sum[s], lu_[j * n_ + i], x_[s * n_ + j]);
-    for (int s = 0; s < columns; ++s) x_[s * n_ + i] = sum[s];
+      for (int s = 0; s < columns; ++s) take_product(sum[s], lu_[j * n() + i], x_[s * n() + j]);
+    for (int s = 0; s < columns; ++s) x_[s * n() + i] = sum[s];
   }
 
   Vec lu_[most * most], x_[most * columns_at_once];
-  int order_[Simd<T>::lanes][most];  // the row of the matrix that stands in row i of its factors
-  int n_;
+  Vec pivot_[most];        // row i changed places with it, exact in any type
+  uint32_t chosen_[most];  // a bit for each other row that is such a pivot in some lane
+  int rows_;
 };
 
 }  // namespace
@@ -355,10 +381,12 @@ int64_t orgqr_side_by_side(T* q, int64_t count, int64_t m, int64_t n, int64_t k,
 
 template <class T>
 int64_t invert_side_by_side(const T* a, int64_t count, int64_t n, T* inverse, int32_t* info) {
-  InverseGroup<T> group;
-  return for_each_group<T>(count, [&](int64_t i) {
-    group.run(a + i * n * n, static_cast<int>(n), inverse + i * n * n, info + i);
-    return true;
+  return for_order(n, [&]<int N>() {
+    InverseGroup<T, N> group;
+    return for_each_group<T>(count, [&](int64_t i) {
+      group.run(a + i * n * n, static_cast<int>(n), inverse + i * n * n, info + i);
+      return true;
+    });
   });
 }
 
@@ -375,10 +403,12 @@ int64_t solve_triangular_side_by_side(const T* a, T* x, int64_t count, int64_t n
 template <class T>
 int64_t solve_side_by_side(const T* lu, const int32_t* pivots, T* x, int64_t count, int64_t n,
                            int64_t k) {
-  LuGroup<T> group;
-  return for_each_group<T>(count, [&](int64_t i) {
-    group.solve(lu + i * n * n, pivots + i * n, x + i * n * k, static_cast<int>(n), k);
-    return true;
+  return for_order(n, [&]<int N>() {
+    LuGroup<T, N> group;
+    return for_each_group<T>(count, [&](int64_t i) {
+      group.solve(lu + i * n * n, pivots + i * n, x + i * n * k, static_cast<int>(n), k);
+      return true;
+    });
   });
 }
 

@@ -56,4 +56,14 @@ int64_t for_each_group(int64_t count, F&& body) {
   return i;
 }
 
+// body.operator()<N>() with the order N of matrices where kernels for it are worth their room, else
+// with 0: loops over rows of a number that the compiler knows have no counters.
+template <class F>
+int64_t for_order(int64_t n, F&& body) {
+  if (n == 2) return body.template operator()<2>();
+  if (n == 3) return body.template operator()<3>();
+  if (n == 4) return body.template operator()<4>();
+  return body.template operator()<0>();
+}
+
 }  // namespace facula::cpu::FACULA_ISA

@@ -113,16 +113,17 @@ int32_t factor(T* a, int m, int n, int32_t* pivots) {
 
 // As many matrices side by side as fill a vector, an element of each in one place: no loop has a
 // rest, and only rows that are a pivot of some matrix are exchanged.
-template <class T>
+// With N known to the compiler its loops over rows have no counters.
+template <class T, int N = 0>
 class SideBySide {
   using Vec = VecOf<T>;
 
  public:
   static constexpr int lanes = Simd<T>::lanes;
 
-  void factor(T* a, int n, int32_t* pivots, int32_t* info) {
-    n_ = n;
-    room_ = n < 16 ? n : n + 1;
+  void factor(T* a, int rows, int32_t* pivots, int32_t* info) {
+    rows_ = rows;
+    const int n = this->n();
     const int64_t area = int64_t{n} * n;
     for_each_run(
         [&](int inside, int outside, int many) { load(at_ + inside, a + outside, many, area); });
@@ -144,19 +145,22 @@ class SideBySide {
   }
 
  private:
-  Vec* column(int j) { return at_ + j * room_; }
+  int n() const { return N == 0 ? rows_ : N; }
+  // Of a column: rows at steps of a power of two would share few places of the cache.
+  int room() const { return n() < 16 ? n() : n() + 1; }
+  Vec* column(int j) { return at_ + j * room(); }
   // Calls body(inside, outside, many) for elements that follow each other in both places.
   template <class F>
   void for_each_run(F&& body) {
-    if (room_ == n_) return body(0, 0, n_ * n_);
-    for (int j = 0; j < n_; ++j) body(j * room_, j * n_, n_);
+    if (room() == n()) return body(0, 0, n() * n());
+    for (int j = 0; j < n(); ++j) body(j * room(), j * n(), n());
   }
 
   void choose(int k) {
     const Vec *x = column(k), first = x[k];
     Vec most_seen = first < Vec{} ? -first : first;
     pivot_ = all<T>(k);
-    for (int i = k + 1; i < n_; ++i) {
+    for (int i = k + 1; i < n(); ++i) {
       const Vec size = x[i] < Vec{} ? -x[i] : x[i];
       const auto better = size > most_seen;
       pivot_ = better ? all<T>(i) : pivot_;
@@ -167,11 +171,11 @@ class SideBySide {
   void exchange_rows(int k, uint64_t chosen) {
     if (chosen == 0) return;
     Vec old[order];
-    for (int j = 0; j < n_; ++j) old[j] = column(j)[k];
+    for (int j = 0; j < n(); ++j) old[j] = column(j)[k];
     for (; chosen != 0; chosen &= chosen - 1) {
       const int i = __builtin_ctzll(chosen);
       const auto here = pivot_ == all<T>(i);
-      for (int j = 0; j < n_; ++j) {
+      for (int j = 0; j < n(); ++j) {
         Vec &upper = column(j)[k], &lower = column(j)[i];
         upper = here ? lower : upper;
         lower = here ? old[j] : lower;
@@ -183,25 +187,24 @@ class SideBySide {
     const auto zero = factors[k] == Vec{};
     singular_ = (zero & (singular_ == Vec{})) ? all<T>(k + 1) : singular_;
     const Vec divisor = zero ? all<T>(1) : factors[k];
-    for (int i = k + 1; i < n_; ++i) factors[i] = factors[i] / divisor;
+    for (int i = k + 1; i < n(); ++i) factors[i] = factors[i] / divisor;
     int j = k + 1;
-    for (; j + 4 <= n_; j += 4) subtract<4>(k, j);
-    for (; j < n_; ++j) subtract<1>(k, j);
+    for (; j + 4 <= n(); j += 4) subtract<4>(k, j);
+    for (; j < n(); ++j) subtract<1>(k, j);
   }
   // What column k holds below its pivot out of some columns, as often as row k says.
   template <int columns>
   void subtract(int k, int first) {
     const Vec* factors = column(k);
     Vec *other = column(first), x[columns];
-    for (int c = 0; c < columns; ++c) x[c] = other[c * room_ + k];
-    for (int i = k + 1; i < n_; ++i)
-      for (int c = 0; c < columns; ++c) take_product(other[c * room_ + i], x[c], factors[i]);
+    for (int c = 0; c < columns; ++c) x[c] = other[c * room() + k];
+    for (int i = k + 1; i < n(); ++i)
+      for (int c = 0; c < columns; ++c) take_product(other[c * room() + i], x[c], factors[i]);
   }
 
   Vec at_[order * (order + 1)];
   Vec pivot_, singular_;  // numbers of rows, exact in any type
-  int n_;
-  int room_;  // of a column: rows at steps of a power of two would share few places of the cache
+  int rows_;
 };
 
 // Some columns of b at once, so that one need not wait for the other.
@@ -283,10 +286,12 @@ void factor_small_batch(T* a, int64_t count, int64_t m, int64_t n, int32_t* pivo
   int64_t i = 0;
   if constexpr (sizeof(T) <= 8 && !is_complex_v<T>) {
     if (m == n && n > 1) {
-      SideBySide<T> group;
-      i = for_each_group<T>(count, [&](int64_t first) {
-        group.factor(a + first * n * n, static_cast<int>(n), pivots + first * n, info + first);
-        return true;
+      i = for_order(n, [&]<int N>() {
+        SideBySide<T, N> group;
+        return for_each_group<T>(count, [&](int64_t first) {
+          group.factor(a + first * n * n, static_cast<int>(n), pivots + first * n, info + first);
+          return true;
+        });
       });
     }
   }

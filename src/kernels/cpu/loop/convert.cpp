@@ -105,6 +105,14 @@ void negate_row(const void*, char* const* data, const int64_t* steps, int64_t n)
   }
 }
 
+// Changes signs by their bits: of complex32, whose parts have no arithmetic.
+template <uint32_t signs>
+void flip_row(const void*, char* const* data, const int64_t* steps, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    *reinterpret_cast<uint32_t*>(data[0] + i * steps[0]) =
+        *reinterpret_cast<const uint32_t*>(data[1] + i * steps[1]) ^ signs;
+}
+
 void run_rows(const Tensor& dst, const Tensor& src, RowFn row) {
   LoopPlan plan(dst.sizes());
   plan.add(dst);
@@ -114,6 +122,11 @@ void run_rows(const Tensor& dst, const Tensor& src, RowFn row) {
 }
 
 void apply_bits(const Tensor& dst, bool conj, bool neg) {
+  if (is_complex(dst.dtype()) && dst.itemsize() == 4) {
+    if (conj) run_rows(dst, dst, &flip_row<0x80000000u>);
+    if (neg) run_rows(dst, dst, &flip_row<0x80008000u>);
+    return;
+  }
   if (conj) {
     RowFn f = nullptr;
     dispatch<ComplexTypes>(dst.dtype(), "conj_cpu", [&]<class T>(Type<T>) { f = &conj_row<T>; });
@@ -193,14 +206,14 @@ static void fill_row(RowFn row, const void* element, const Tensor& t) {
 void fill(const Tensor& t, const Scalar& value) {
   const int64_t n = t.numel();
   if (n == 0) return;
-  alignas(16) char element[16];
+  alignas(16) char element[16] = {};
   const auto store = [&]<class T>(Type<T>) {
     const T v = value.to<T>();
     std::memcpy(element, &v, sizeof v);
   };
-  const DType d = t.dtype();
-  dispatch<FloatingTypes, IntegralTypes, bool, ComplexTypes, WideUnsignedTypes, Complex<Half>,
-           Float8Types>(d, "fill_cpu", store);
+  // Of elements that nothing converts to, zeros are known: they are bytes of zero.
+  const bool zero_bytes = value.is_integral() && value.to<int64_t>() == 0;
+  if (!visit_elements(t.dtype(), store) && !zero_bytes) not_implemented_for("fill_cpu", t.dtype());
   const RowFn row = FACULA_OF_ISA(filler)(t.itemsize());
   if (t.is_contiguous()) return fill_row(row, element, t);
   LoopPlan plan(t.sizes());

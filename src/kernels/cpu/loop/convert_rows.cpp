@@ -1,11 +1,12 @@
 #include "kernels/cpu/loop/convert_rows.h"
 
-#include <immintrin.h>
-
 #include "core/scalar.h"
 #include "kernels/cpu/loop/copy_bytes.h"
 #include "kernels/cpu/loop/float_to_int.h"
 #include "kernels/cpu/loop/stored.h"
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 namespace facula::cpu::FACULA_ISA {
 namespace {
@@ -93,16 +94,10 @@ void fill_row(const void* value, char* const* data, const int64_t* steps, int64_
   for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(data[0] + i * steps[0]) = v;
 }
 
-template <class F>
-void dispatch_storable(DType d, F&& f) {
-  dispatch<FloatingTypes, IntegralTypes, bool, ComplexTypes, WideUnsignedTypes, Complex<Half>,
-           Float8Types>(d, "copy_", f);
-}
-
 template <class S>
 RowFn converter_from(DType to) {
   RowFn f = nullptr;
-  dispatch_storable(to, [&]<class D>(Type<D>) { f = &convert_row<S, D>; });
+  dispatch_elements(to, "copy_", [&]<class D>(Type<D>) { f = &convert_row<S, D>; });
   return f;
 }
 
@@ -116,7 +111,7 @@ RowFn mover(size_t bytes) {
 
 RowFn converter(DType from, DType to) {
   RowFn f = nullptr;
-  dispatch_storable(from, [&]<class S>(Type<S>) { f = converter_from<S>(to); });
+  dispatch_elements(from, "copy_", [&]<class S>(Type<S>) { f = converter_from<S>(to); });
   return f;
 }
 

@@ -7,6 +7,8 @@ from samples.common import Error, Op, Sample, T
 def _solve(A, B, left=True):
     if B.ndim == 1 or B.shape == A.shape[:-1]:
         return np.linalg.solve(A, np.broadcast_to(B, A.shape[:-1])[..., None])[..., 0]
+    # As many dimensions as A has, by which NumPy 1 knows that these are matrices, too.
+    B = np.broadcast_to(B, (*np.broadcast_shapes(A.shape[:-2], B.shape[:-2]), *B.shape[-2:]))
     if left:
         return np.linalg.solve(A, B)
     return np.linalg.solve(A.swapaxes(-1, -2), B.swapaxes(-1, -2)).swapaxes(-1, -2)

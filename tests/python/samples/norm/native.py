@@ -63,6 +63,13 @@ OPS = [
         [Sample(BATCH, SCALE, SHIFT, True, 0.1, EPS), Sample(T(4, 3), None, None, True, 0.1, EPS)],
     ),
     aligned(
+        "ops.aten._native_batch_norm_legit_functional",
+        [
+            Sample(BATCH, SCALE, SHIFT, MEAN, VAR, True, 0.1, EPS),
+            Sample(BATCH, None, None, MEAN, VAR, False, 0.1, EPS),
+        ],
+    ),
+    aligned(
         "ops.aten._native_batch_norm_legit_no_training",
         [Sample(BATCH, SCALE, SHIFT, MEAN, VAR, 0.1, EPS)],
     ),
