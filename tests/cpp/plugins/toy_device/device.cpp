@@ -2,6 +2,7 @@
 // memory the host cannot read and whose streams do their work late.
 #include "device.h"
 
+#include <cstdlib>
 #include <cstring>
 
 #include "memory.h"
@@ -16,6 +17,13 @@ std::atomic<bool> gate{false};  // what is held back waits while it is shut
 int device_count() { return devices; }
 int start() {
   ++starts;
+  return 0;
+}
+
+// As CUDA's runtime does, for libraries that work on the current device (toy_nccl).
+thread_local int current = 0;
+int set_device(int index) {
+  current = index;
   return 0;
 }
 
@@ -71,7 +79,7 @@ constexpr facula_device_table table{
     .name = "toy",
     .device_count = device_count,
     .start = start,
-    .set_device = nullptr,
+    .set_device = set_device,
     .error_text = error_text,
     .get_properties = get_properties,
     .allocate = allocate,
@@ -104,7 +112,10 @@ constexpr facula_device_table table{
 };
 
 [[maybe_unused]] const bool registered = [] {
-  const facula::DeviceType type = facula::register_device(table);
+  // For programs that ask for CUDA.
+  facula_device_table named = table;
+  if (const char* name = std::getenv("TOY_NAME")) named.name = name;
+  const facula::DeviceType type = facula::register_device(named);
   register_kernels(static_cast<int32_t>(type));
   register_fallback(type);
   return true;
@@ -115,6 +126,11 @@ constexpr facula_device_table table{
 
 // What the tests look at, and the switches that they set.
 extern "C" {
+int toy_current_device() { return toy::current; }
+void toy_give(int index, void* stream, void (*work)(void*), void* context) {
+  toy::queue_of(index, stream).give([=] { work(context); });
+}
+void* toy_on_host(void* p) { return toy::on_host(p); }
 int toy_starts() { return toy::starts; }
 int64_t toy_bytes_in_use(int index) { return toy::bytes_in_use[index]; }
 int64_t toy_events_alive() { return toy::events_alive; }
