@@ -3,9 +3,11 @@
 
     PYTHONPATH=build/release/python .venv/bin/python tools/fault_matrix.py [--write] [--only TEXT]
 
-In each case three ranks call collectives and rank 1 does something wrong. Measured is the time
-until the last of the others has an error. Afterwards processes, shared memory and temporary files
-that the case has left are counted. The limit for signs of life is set to two seconds.
+In each case three ranks call collectives, or save a checkpoint, and rank 1 does something wrong.
+Measured is the time until the last of the others has an error. Afterwards processes, shared memory
+and files that the case has left are counted. The limit for signs of life is set to two seconds.
+NCCL is the library that stands in for it, on toy devices (tests/cpp/plugins; a build with --tests
+has them).
 """
 
 import argparse
@@ -26,12 +28,13 @@ BEGIN, END = "<!-- tools/fault_matrix.py -->\n", "<!-- end -->\n"
 SIZE, MARK = 3, "FACULA_FAULT_MATRIX"
 
 PROGRAM = """
-import os, signal, sys, time
+import os, resource, signal, sys, time
 import facula
 import facula.distributed as dist
-from facula.distributed import threads
+from facula.distributed import checkpoint, threads
 
 folder, fault, engine = sys.argv[1:4]
+device = "cpu"
 
 def note(name, text=""):
     with open(os.path.join(folder, name + ".new"), "w") as f:
@@ -46,16 +49,30 @@ def fail(rank, x):
     if fault == "exception":
         raise KeyError("lost data")
     if fault == "wrong shape":
-        dist.all_reduce(facula.ones(5))
+        dist.all_reduce(facula.ones(5, device=device))
     if fault == "wrong order":
         dist.broadcast(x, 0)
     if fault == "missed call, waits elsewhere":
         dist.recv(x, 0)
 
+def save_checkpoint(rank):
+    if rank == 1:
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
+        note("fault")
+    dist.barrier()
+    weights = facula.zeros(100_000, device=device)
+    try:
+        checkpoint.save({f"w{rank}": weights}, checkpoint_id=folder + "/checkpoint")
+    except checkpoint.CheckpointException as error:
+        note(f"told{rank}", error)
+
 def work(rank):
-    x = facula.ones(4)
+    x = facula.ones(4, device=device)
     for _ in range(5):
         dist.all_reduce(x, dist.ReduceOp.MAX)
+    if fault == "full disk in a checkpoint":
+        return save_checkpoint(rank)
     if rank == 1 and fault != "network cut":
         note("fault")
         if fault == "missed call, ends":
@@ -79,6 +96,14 @@ if engine == "threads":
 elif engine in ("OpenMPI", "MPICH"):
     dist.init_process_group("mpi")
     work(dist.get_rank())
+elif engine == "NCCL":
+    import ctypes
+    ctypes.CDLL(os.environ["TOY_DEVICE"], mode=ctypes.RTLD_GLOBAL)
+    rank, device = int(sys.argv[4]), "toy"
+    dist.init_process_group(
+        "toy:nccl", init_method=f"file://{folder}/store", rank=rank, world_size=3
+    )
+    work(rank)
 else:
     rank = int(sys.argv[4])
     dist.init_process_group(init_method=f"file://{folder}/store", rank=rank, world_size=3)
@@ -94,8 +119,10 @@ FAULTS = [
     "missed call, ends",
     "missed call, waits elsewhere",
     "network cut",
+    "full disk in a checkpoint",
 ]
-ENGINES = ["local", "threads", "Gloo", "OpenMPI", "MPICH"]
+ENGINES = ["local", "threads", "Gloo", "OpenMPI", "MPICH", "NCCL"]
+PLUGINS = ROOT / "build/release/plugins"
 LAUNCHERS = {
     "OpenMPI": ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"],
     "MPICH": ["mpirun.mpich"],
@@ -170,8 +197,12 @@ def run_case(engine, fault):
     case, before = f"{os.getpid()}:{engine}:{fault}", files_now()
     folder = tempfile.mkdtemp()
     environment = {**os.environ, MARK: case, "FACULA_DISTRIBUTED_HEARTBEAT": "2"}
-    if engine == "Gloo":
+    if engine == "Gloo" or (engine == "NCCL" and fault == "network cut"):
         environment["FACULA_DISTRIBUTED_ENGINE"] = "gloo"
+    if engine == "NCCL":
+        environment["TOY_DEVICE"] = str(PLUGINS / "toy_device.so")
+        environment["FACULA_NCCL_LIBRARY"] = str(PLUGINS / "toy_nccl.so")
+        environment["TORCH_NCCL_BLOCKING_WAIT"] = "1"
     with network_of(fault) as net:
         if net:
             environment["GLOO_SOCKET_IFNAME"] = net.interface
@@ -189,8 +220,8 @@ def run_case(engine, fault):
     stopped = fault == "SIGSTOP"
     began = float((Path(folder) / "fault").read_text().split()[0])
     found = told(folder)
+    left = what_is_left(case, before, stopped, Path(folder) / "checkpoint")
     shutil.rmtree(folder)
-    left = what_is_left(case, before, stopped)
     seconds = max((float(when) for when, _ in found), default=ended) - began
     return seconds, found[0][1] if found else "", left
 
@@ -203,7 +234,7 @@ def end_all(started):
     return time.time()
 
 
-def what_is_left(case, before, stopped):
+def what_is_left(case, before, stopped, checkpoint):
     """What a case has left behind beside a process that was stopped, as text; it is removed."""
     time.sleep(0.3)
     processes = processes_of(case)
@@ -214,14 +245,19 @@ def what_is_left(case, before, stopped):
     if processes:
         parts = ["the stopped process" if stopped else f"{len(processes)} processes"]
     parts += [Path(f).name for f in files if "facula" in f or "ompi" in f or "mpich" in f]
+    parts += [p.name for p in checkpoint.glob("*")]
     return ", ".join(parts)
 
 
 def in_short(text):
     """What an error says has happened, short enough for a table."""
+    if not text:
+        return ""
     first, *more = text.strip().splitlines()
     if "expected the same call" in first:
         return first.partition(": ")[2] + " (a line for each rank)"
+    if first.startswith("CheckpointException"):
+        return f"{first} ... {more[-1].strip()}"
     if "wait for each other" in first:
         return f"{first} (a line for each wait)"
     said = first.split("; ")[-1]
@@ -243,7 +279,9 @@ def table(only):
                 cells.append(REASONS[fault, engine])
                 continue
             seconds, text, remains = run_case(engine, fault)
-            say(f"{fault}, {engine}: {seconds:.2f} s, {text or 'MPI ended all'} {remains}")
+            say(
+                f"{fault}, {engine}: {seconds:.2f} s, {in_short(text) or 'MPI ended all'} {remains}"
+            )
             cells.append(f"{seconds:.2f} s" if text else f"{seconds:.2f} s (ended)")
             texts += [in_short(text)] if text else []
             left += [f"{engine}: {remains}"] if remains else []

@@ -11,6 +11,7 @@
 #include "core/device_graph.h"
 #include "core/device_table.h"
 #include "core/error.h"
+#include "core/late_error.h"
 
 namespace facula {
 namespace {
@@ -166,11 +167,13 @@ void synchronize_stream(Stream s) {
   if (!t.synchronize_stream) return synchronize_device(s.device);
   check_device_code(t.synchronize_stream(s.device.index, stream_handle(s)), s.device,
                     "synchronize_stream");
+  raise_late_error(s.device);
 }
 
 void synchronize_device(Device d) {
   if (!d.is_accelerator()) return;
   check_device_code(running_table(d).synchronize(d.index), d, "synchronize");
+  raise_late_error(d);
 }
 
 StreamGuard::StreamGuard(Stream s) : device_(s.device), before_(current_stream(s.device)) {
@@ -215,6 +218,7 @@ void DeviceEvent::synchronize() const {
   if (!handle_) return;
   check_device_code(running_table(device_).synchronize_event(device_.index, handle_), device_,
                     "synchronize_event");
+  raise_late_error(device_);
 }
 
 double DeviceEvent::elapsed(const DeviceEvent& end) const {

@@ -128,9 +128,9 @@ std::string Arena::address() {
   uint64_t key = 0;
   if (rank() == 0) {
     descriptor_ = memfd_create("facula_process_group", MFD_CLOEXEC);
-    check(descriptor_ >= 0 && ftruncate(descriptor_, static_cast<off_t>(bytes_)) == 0 &&
-              map(descriptor_),
-          "init_process_group(): the system gave no shared memory of ", bytes_,
+    const bool made = descriptor_ >= 0 && ftruncate(descriptor_, static_cast<off_t>(bytes_)) == 0 &&
+                      map(descriptor_);
+    check(made, "init_process_group(): the system gave no shared memory of ", bytes_,
           " bytes: ", std::strerror(errno));
     check(getrandom(&key, sizeof key, 0) == sizeof key,
           "init_process_group(): the system gave no random number");
@@ -324,8 +324,9 @@ void Arena::add_message_wait(int r, std::vector<Wait>& waits) {
   wait.thread = message.thread;
   wait.awaited = {block(other).thread.load()};
   wait.stamp = static_cast<uint64_t>(message.started_ms) ^ moved << 20;
-  wait.text = concat("rank ", r, " in group '", options_.group, "' waits in ", text_of(message));
   wait.group = this;
+  wait.rank = r;
+  wait.is_message = true;
   waits.push_back(std::move(wait));
 }
 
@@ -333,20 +334,28 @@ void Arena::add_collective_wait(int r, std::vector<Wait>& waits) {
   const CallRecord call = last_call(r);
   if (call.sequence == 0 || call.finished || call.async) return;
   Wait wait;
-  std::string names;
-  const uint32_t arrived = block(r).arrived.load();
-  for (int other = 0; other < size(); ++other) {
-    if (static_cast<int32_t>(block(other).arrived.load() - arrived) >= 0) continue;
-    wait.awaited.push_back(block(other).thread.load());
-    names += concat(names.empty() ? "" : ", ", other);
-  }
-  if (names.empty()) return;
+  for (int other = 0; other < size(); ++other)
+    if (is_behind(other, r)) wait.awaited.push_back(block(other).thread.load());
+  if (wait.awaited.empty()) return;
   wait.thread = call.thread;
   wait.stamp = call.sequence;
-  wait.text = concat("rank ", r, " in group '", options_.group, "' waits in ", text_of(call),
-                     " for rank ", names);
   wait.group = this;
+  wait.rank = r;
   waits.push_back(std::move(wait));
+}
+
+// Whether a rank has not come where rank r is.
+bool Arena::is_behind(int other, int r) {
+  return static_cast<int32_t>(block(other).arrived.load() - block(r).arrived.load()) < 0;
+}
+
+std::string Arena::text_of_wait(const Wait& wait) {
+  const std::string who = concat("rank ", wait.rank, " in group '", options_.group, "' waits in ");
+  if (wait.is_message) return concat(who, text_of(block(wait.rank).message));
+  std::string names;
+  for (int other = 0; other < size(); ++other)
+    if (is_behind(other, wait.rank)) names += concat(names.empty() ? "" : ", ", other);
+  return concat(who, text_of(last_call(wait.rank)), " for rank ", names);
 }
 
 std::string Arena::line(int r) const {

@@ -111,6 +111,9 @@ class Arena {
   void note_thread(int32_t thread);
   // Adds what each rank of the group waits for.
   void add_waits(std::vector<Wait>& waits);
+  std::string text_of_wait(const Wait& wait);
+  // The number of the group's memory, the same at all ranks.
+  uint64_t key() const { return header_->key.load(); }
 
  private:
   struct Patience {
@@ -158,6 +161,7 @@ class Arena {
   CallRecord last_call(int rank) const;
   void add_message_wait(int rank, std::vector<Wait>& waits);
   void add_collective_wait(int rank, std::vector<Wait>& waits);
+  bool is_behind(int other, int rank);
   bool map(int descriptor);
   void watch_processes();
   bool has_died(int rank) const;

@@ -16,8 +16,9 @@ struct Wait {
   int32_t thread = 0;
   std::vector<int32_t> awaited;  // the threads that are to call something; 0 where nobody knows
   uint64_t stamp = 0;            // differs as soon as something has happened
-  std::string text;
   Arena* group = nullptr;
+  int rank = 0;             // of the group
+  bool is_message = false;  // or a collective
 };
 
 // Looks for a circle that one wait is in. A circle counts when nothing has moved in it for a

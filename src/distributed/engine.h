@@ -1,17 +1,22 @@
 // What moves data between the ranks of a process group. A group checks calls, orders them and
-// makes Work of them; an engine runs one call after the other on plain memory.
+// makes Work of them; an engine runs one call after the other on plain memory, or gives them to a
+// device's stream.
 //
 // Engines of this library: LocalEngine (local_engine.h) for ranks on one machine, whether processes
 // or threads. Others are plug-ins that are opened when they are asked for (engine_plugin.h).
 #pragma once
 #include <chrono>
 #include <cstdint>
+#include <exception>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "core/dtype.h"
 #include "core/error.h"
+#include "core/storage.h"
 
 namespace facula::distributed {
 
@@ -63,6 +68,7 @@ struct Collective {
   std::vector<void*> outputs;
   std::vector<int64_t> sent, received;  // AllToAll: elements to and from each rank
   double factor = 1;                    // PremulSum: what each input is multiplied by
+  Device device;                        // that has the memory
 };
 
 struct EngineOptions {
@@ -72,6 +78,7 @@ struct EngineOptions {
   std::chrono::milliseconds timeout{1'800'000};
   std::chrono::milliseconds heartbeat{10'000};  // silence after which a rank counts as lost
   std::chrono::milliseconds lag{2'000};         // wait after which ranks that lag are named
+  std::map<std::string, std::string> settings;  // an engine's own, by name
 };
 
 // A failure between ranks: a rank that is lost or late, or calls that differ. The group cannot be
@@ -79,6 +86,24 @@ struct EngineOptions {
 class DistributedError : public Error {
  public:
   explicit DistributedError(const std::string& text) : Error(ErrorKind::Runtime, text) {}
+};
+
+// Calls that were given to a stream of a device, which does them later.
+class QueuedCalls {
+ public:
+  virtual ~QueuedCalls() = default;
+  // Whether the device is through with them; throws the error that has ended them.
+  virtual bool is_done() = 0;
+  // Has the current stream of the device wait for them; throws the error that has ended them.
+  virtual void hold_current_stream() = 0;
+};
+
+struct QueueRequest {
+  std::vector<Collective> calls;     // and messages; done together, on one device
+  std::vector<Ref<Storage>> memory;  // held until they are done
+  bool own_stream = false;           // or the current stream of the device
+  // Called once, by any thread, when they are done or have failed.
+  std::function<void(std::exception_ptr)> ended;
 };
 
 class Engine {
@@ -112,6 +137,12 @@ class Engine {
   virtual void beat() {}
   // What each rank does, one line for each.
   virtual std::string table() { return {}; }
+  // Whether it works on the memory of a device, by queue(), and not on the host's, by run() and
+  // messages.
+  virtual bool is_of_device() const { return false; }
+  // Gives calls to a stream, after what the current one has been given so far. Called by any
+  // thread.
+  virtual std::shared_ptr<QueuedCalls> queue(QueueRequest) { return nullptr; }
 };
 
 std::unique_ptr<Engine> new_local_engine(const EngineOptions& options);

@@ -5,6 +5,7 @@
 
 #include "distributed/bytes.h"
 #include "distributed/call_text.h"
+#include "distributed/peer_table.h"
 #include "distributed/reduction.h"
 
 namespace facula::distributed {
@@ -232,26 +233,38 @@ std::string compare_parts(const Run& run, const std::string& group) {
   return disagreement_of_parts(rows, group);
 }
 
-}  // namespace
-
-std::string run_by_exchange(Collective& call, int rank, int size, const std::string& group,
-                            Exchanger& exchanger) {
-  const Run run{call, rank, size, exchanger};
+// The text of the error, the same at all ranks, if they do not agree.
+std::string compare_and_move(Collective& call, const EngineOptions& options, Exchanger& exchanger) {
+  const Run run{call, options.rank, options.size, exchanger};
   const std::span<const Packet> packets = exchanger.exchange_packets(call.record, packets_of(run));
   std::vector<const CallRecord*> records;
   for (const Packet& p : packets) records.push_back(&p.record);
-  std::string wrong = disagreement(records, group);
+  std::string wrong = disagreement(records, options.group);
   if (!wrong.empty()) return wrong;
   if (fits_in_packets(call.record)) {
     finish_from_packets(run, packets);
     return {};
   }
   if (call.record.call == Call::AllToAll) {
-    wrong = compare_parts(run, group);
+    wrong = compare_parts(run, options.group);
     if (!wrong.empty()) return wrong;
   }
   run.move();
   return {};
+}
+
+}  // namespace
+
+void run_by_exchange(Collective& call, const EngineOptions& options, PeerTable& peers,
+                     Exchanger& exchanger) {
+  peers.check_usable();
+  peers.begin(call.record);
+  peers.note_thread(call.record.thread);
+  const std::string wrong = compare_and_move(call, options, exchanger);
+  // All ranks see it; those that wait for records yet are to hear the same, and not that this rank
+  // has ended.
+  if (!wrong.empty()) peers.fail(wrong);
+  peers.end();
 }
 
 }  // namespace facula::distributed

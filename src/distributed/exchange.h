@@ -9,6 +9,8 @@
 
 namespace facula::distributed {
 
+class PeerTable;
+
 struct OutPart {
   const void* data = nullptr;
   size_t bytes = 0;
@@ -39,9 +41,9 @@ class Exchanger {
                                                    std::span<const Packet> out) = 0;
 };
 
-// Compares the calls of all ranks, and moves the data. Returns the text of the error, the same at
-// all ranks, if they do not agree.
-std::string run_by_exchange(Collective& call, int rank, int size, const std::string& group,
-                            Exchanger& exchanger);
+// Runs a collective: compares the calls of all ranks, and moves the data. Throws the same error at
+// all ranks, and breaks the group, if they do not agree.
+void run_by_exchange(Collective& call, const EngineOptions& options, PeerTable& peers,
+                     Exchanger& exchanger);
 
 }  // namespace facula::distributed

@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <thread>
 
@@ -35,6 +36,7 @@ class Work {
   void end(std::exception_ptr error) noexcept;
   void finish_message();
   void wait_for_message(std::chrono::milliseconds timeout);
+  bool wait_for_stream(std::chrono::milliseconds timeout);
   bool is_message() const { return message_ != 0; }
 
   Collective call_;
@@ -46,8 +48,10 @@ class Work {
   bool done_ = false;
   std::exception_ptr error_;
   std::vector<std::function<void()>> callbacks_;
+  uint64_t flight_ = 0;   // of the flight recorder, 0 where there is none
   uint64_t message_ = 0;  // the engine's number, for sends and receives
   int source_ = -1;
+  std::shared_ptr<QueuedCalls> queued_;  // of an engine of a device
 };
 
 // Owned by shared pointers; works keep it alive through the binding.
@@ -66,7 +70,11 @@ class ProcessGroup {
   // Runs a collective on memory that it reads or writes: here and now, or, if `async`, in the
   // thread of the group. The order of calls is kept.
   std::shared_ptr<Work> run(Collective call, std::vector<Ref<Storage>> memory, bool async);
-  std::shared_ptr<Work> message(CallRecord record, void* data, Ref<Storage> memory, bool async);
+  std::shared_ptr<Work> message(Collective call, Ref<Storage> memory, bool async);
+  // Until end_together() calls of this thread on a device are kept, and then given to it as one.
+  void begin_together();
+  std::shared_ptr<Work> end_together(bool async);
+  void forget_together();
   void abort(const std::string& reason);
   // Takes no part any more. Collectives that were begun are ended before, or fail unless `drain`.
   void leave(const std::string& error, bool drain);
@@ -74,7 +82,9 @@ class ProcessGroup {
  private:
   friend class Work;
   void serve();
-  void run_here(Collective& call);
+  void run_here(Collective& call, uint64_t flight);
+  std::shared_ptr<Work> queue(Collective call, std::vector<Ref<Storage>> memory, bool async);
+  std::shared_ptr<Work> give(QueueRequest request);
   void check_usable() const;
 
   const EngineOptions options_;
@@ -87,6 +97,8 @@ class ProcessGroup {
   bool busy_ = false;                            // some thread runs a collective
   bool stopping_ = false, left_ = false;
   uint64_t sequence_ = 0;
+  int queued_ = 0;                            // requests that a device has not ended
+  std::map<int32_t, QueueRequest> together_;  // by thread
   std::thread thread_;
 };
 

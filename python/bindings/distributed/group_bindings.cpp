@@ -8,6 +8,7 @@
 #include "bindings/tensor/tensor_type.h"
 #include "distributed/call_text.h"
 #include "distributed/engine_plugin.h"
+#include "distributed/flight_recorder.h"
 #include "distributed/process_group.h"
 #include "distributed/reduction.h"
 
@@ -73,11 +74,14 @@ void write_place(CallRecord& record) {
   }
 }
 
-const Tensor& dense_tensor(PyObject* o) {
+const Tensor& dense_tensor(PyObject* o, ProcessGroup& group) {
   check_type(is_tensor(o), "expected a Tensor; got ", type_name(o));
   const Tensor& t = tensor_of(o);
-  check(t.device().is_cpu() && !has_layout_kind(t) && t.is_contiguous(),
-        "expected a contiguous tensor in the memory of the CPU");
+  const bool of_device = group.engine().is_of_device();
+  check(of_device ? t.device().is_accelerator() : t.device().is_cpu(),
+        "expected a tensor in the memory of ", of_device ? "an accelerator" : "the CPU",
+        "; got one on ", str(t.device()));
+  check(!has_layout_kind(t) && t.is_contiguous(), "expected a contiguous tensor");
   return t;
 }
 
@@ -103,14 +107,15 @@ std::vector<int64_t> counts_of(PyObject* list, int size) {
 
 // --- Group
 
-// Group(rank, size, name, engine, timeout_ms, heartbeat_ms, lag_ms)
+// Group(rank, size, name, engine, timeout_ms, heartbeat_ms, lag_ms, settings={})
 PyObject* group_new(PyTypeObject* type, PyObject* args, PyObject*) {
   return guard([&]() -> PyObject* {
     int rank = 0, size = 0;
     const char *name = nullptr, *engine = nullptr;
     long long timeout = 0, heartbeat = 0, lag = 0;
-    if (!PyArg_ParseTuple(args, "iissLLL:Group", &rank, &size, &name, &engine, &timeout, &heartbeat,
-                          &lag))
+    PyObject* settings = nullptr;
+    if (!PyArg_ParseTuple(args, "iissLLL|O!:Group", &rank, &size, &name, &engine, &timeout,
+                          &heartbeat, &lag, &PyDict_Type, &settings))
       return nullptr;
     check_value(size >= 1 && size <= 1024 && rank >= 0 && rank < size,
                 "Group(): expected a rank below the size, and at most 1024 ranks; got rank ", rank,
@@ -122,6 +127,9 @@ PyObject* group_new(PyTypeObject* type, PyObject* args, PyObject*) {
     options.timeout = std::chrono::milliseconds(timeout);
     options.heartbeat = std::chrono::milliseconds(heartbeat);
     options.lag = std::chrono::milliseconds(lag);
+    PyObject *key = nullptr, *value = nullptr;
+    for (Py_ssize_t at = 0; settings && PyDict_Next(settings, &at, &key, &value);)
+      options.settings.emplace(text_of(key), text_of(value));
     auto group = std::make_shared<ProcessGroup>(new_engine(engine, options), options);
     PyObject* o = checked(type->tp_alloc(type, 0));
     new (&reinterpret_cast<GroupObject*>(o)->group) std::shared_ptr(std::move(group));
@@ -199,10 +207,15 @@ PyObject* group_run(PyObject* o, PyObject* const* args, Py_ssize_t n) noexcept {
     std::vector<Ref<Storage>> memory;
     const auto add = [&](PyObject* list, auto& pointers) {
       read_items(list, [&](size_t, PyObject* item) {
-        const Tensor& t = dense_tensor(item);
+        const Tensor& t = dense_tensor(item, group);
         pointers.push_back(t.data());
         memory.push_back(t->storage);
-        if (call.record.dtype == DType::Undefined) describe(call.record, t);
+        if (call.record.dtype == DType::Undefined) {
+          describe(call.record, t);
+          call.device = t.device();
+        }
+        check_value(t.device() == call.device, "expected tensors of one device; got ",
+                    str(call.device), " and ", str(t.device()));
         check_value(t.dtype() == call.record.dtype, "expected tensors of one dtype; got ",
                     name(call.record.dtype), " and ", name(t.dtype()));
         check_value(args[7] != Py_None || t.numel() == call.record.count,
@@ -263,8 +276,10 @@ PyObject* group_message(PyObject* o, PyObject* const* args, Py_ssize_t n) noexce
   return guard([&]() -> PyObject* {
     check_type(n == 5, "message(): expected five arguments; got ", n);
     ProcessGroup& group = connected_group(o);
-    const Tensor& t = dense_tensor(args[1]);
-    CallRecord record;
+    const Tensor& t = dense_tensor(args[1], group);
+    Collective call;
+    call.device = t.device();
+    CallRecord& record = call.record;
     record.call = args[0] == Py_True ? Call::Send : Call::Receive;
     record.root = static_cast<int32_t>(PyLong_AsLong(args[2]));
     record.tag = static_cast<int32_t>(PyLong_AsLong(args[3]));
@@ -274,12 +289,31 @@ PyObject* group_message(PyObject* o, PyObject* const* args, Py_ssize_t n) noexce
                 "(): expected a rank below ", group.options().size, "; got ", record.root);
     describe(record, t);
     write_place(record);
-    void* data = t.data();
+    if (record.call == Call::Send)
+      call.inputs.push_back(t.data());
+    else
+      call.outputs.push_back(t.data());
     Ref<Storage> memory = t->storage;
     const bool async = args[4] == Py_True;
-    auto work = waiting([&] { return group.message(record, data, std::move(memory), async); });
-    return work_object(o, std::move(work)).leak();
+    auto work = waiting([&] { return group.message(std::move(call), std::move(memory), async); });
+    return work ? work_object(o, std::move(work)).leak() : none().leak();
   });
+}
+
+Object group_begin_together(PyObject* o) {
+  connected_group(o).begin_together();
+  return none();
+}
+
+// end_together(is_async), or with None: forgets the calls
+Object group_end_together(PyObject* o, PyObject* async) {
+  ProcessGroup& group = connected_group(o);
+  if (async == Py_None) {
+    group.forget_together();
+    return none();
+  }
+  auto work = waiting([&] { return group.end_together(async == Py_True); });
+  return work ? work_object(o, std::move(work)) : none();
 }
 
 Object group_abort(PyObject* o, PyObject* reason) {
@@ -318,6 +352,9 @@ PyMethodDef group_methods[] = {
     {"start", guarded_nullary<group_start>, METH_NOARGS, "Start the thread of the group."},
     {"run", fast(group_run), METH_FASTCALL, "Run a collective."},
     {"message", fast(group_message), METH_FASTCALL, "Send or receive a tensor."},
+    {"begin_together", guarded_nullary<group_begin_together>, METH_NOARGS,
+     "Keep the calls of this thread on a device."},
+    {"end_together", guarded<group_end_together>, METH_O, "Give the kept calls to the device."},
     {"abort", guarded<group_abort>, METH_O, "Make all calls fail, with a reason."},
     {"leave", guarded<group_leave>, METH_VARARGS, "Take no part any more."},
     {"set_timeout", guarded<group_set_timeout>, METH_O, "The milliseconds that later calls wait."},
@@ -412,16 +449,47 @@ Object engine_why_not(PyObject*, PyObject* name) {
   return string(why_not(std::string(text_of(name))));
 }
 
+// The file in memory that has this process's last calls, or None.
+Object flight_recorder_descriptor(PyObject*) {
+  const FlightRecorder* recorder = FlightRecorder::get();
+  return recorder ? integer(recorder->descriptor()) : none();
+}
+
+// Notes that an optimizer of this process has made a step.
+Object count_step(PyObject*) {
+  if (FlightRecorder* recorder = FlightRecorder::get()) recorder->count_step();
+  return none();
+}
+
 // The rank and the number of ranks of an engine that starts its processes itself.
 Object engine_world(PyObject*, PyObject* name) {
   const World world = world_of(std::string(text_of(name)));
   return Object::take(Py_BuildValue("ii", world.rank, world.size));
 }
 
+// (done, total): how far a loop of this process is.
+Object set_progress(PyObject*, PyObject* args) {
+  long long done = 0, total = 0;
+  if (!PyArg_ParseTuple(args, "LL:set_progress", &done, &total)) throw_python();
+  if (FlightRecorder* recorder = FlightRecorder::get()) recorder->set_progress(done, total);
+  return none();
+}
+
+// The name that the processes of one program have in common.
+Object set_job(PyObject*, PyObject* name) {
+  if (FlightRecorder* recorder = FlightRecorder::get()) recorder->set_job(text_of(name));
+  return none();
+}
+
 PyMethodDef functions[] = {
     {"set_detailed", guarded<set_detailed>, METH_O, "Whether ranks compare shapes too."},
     {"why_not", guarded<engine_why_not>, METH_O, "Why an engine cannot be used; empty if it can."},
     {"engine_world", guarded<engine_world>, METH_O, "(rank, size) of processes of mpirun."},
+    {"count_step", guarded_nullary<count_step>, METH_NOARGS, "Note a step of an optimizer."},
+    {"flight_recorder_descriptor", guarded_nullary<flight_recorder_descriptor>, METH_NOARGS,
+     "The file in memory that has the last calls, or None."},
+    {"set_job", guarded<set_job>, METH_O, "The name of the program that all ranks belong to."},
+    {"set_progress", guarded<set_progress>, METH_VARARGS, "How far a loop is: done, total."},
     {"set_error_class", guarded<set_error_class>, METH_O, "The class of errors between ranks."},
     {nullptr, nullptr, 0, nullptr}};
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,

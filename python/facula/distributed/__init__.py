@@ -7,6 +7,7 @@ than the others, is named in an error at all ranks; see `docs/internals/distribu
 from __future__ import annotations
 
 from facula import _missing
+from facula.distributed._progress import progress  # noqa: F401
 from facula.distributed.distributed_c10d import *  # noqa: F403
 from facula.distributed.distributed_c10d import (  # noqa: F401
     __all__,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 import warnings
 
 import facula
@@ -19,16 +20,27 @@ from facula.distributed._world import (
 )
 
 
+def _name_of_caller():
+    """The collective that checks an argument of its own."""
+    return sys._getframe(2).f_code.co_name
+
+
 def _check_tensor(value, name):
     if not isinstance(value, facula.Tensor):
-        raise TypeError(f"expected a Tensor for the parameter {name}; got {type(value).__name__}")
+        raise TypeError(
+            f"{_name_of_caller()}(): expected a Tensor for the parameter {name}; got "
+            f"{type(value).__name__}"
+        )
 
 
 def _check_tensors(values, name):
     if not isinstance(values, (list, tuple)) or not all(
         isinstance(v, facula.Tensor) for v in values
     ):
-        raise TypeError(f"expected a list of Tensors for the parameter {name}; got {values!r}")
+        raise TypeError(
+            f"{_name_of_caller()}(): expected a list of Tensors for the parameter {name}; got "
+            f"{values!r}"
+        )
 
 
 def _check_same_dtype(*tensors):
@@ -468,7 +480,7 @@ def barrier(group=None, async_op=False, device_ids=None, timeout=None):
     Args:
         group (ProcessGroup): default all ranks.
         async_op (bool): return at once.
-        device_ids (list of int): of accelerators; without effect on the CPU.
+        device_ids (list of int): the accelerator of this process; without effect on the CPU.
         timeout (timedelta): how long to wait; default that of the group.
 
     Returns:
@@ -641,7 +653,7 @@ def batch_isend_irecv(p2p_op_list):
         p2p_op_list (list of P2POp): the messages, of one group.
 
     Returns:
-        list of Work
+        list of Work: one for each, or one for all where the backend does them together
     """
     ops = list(p2p_op_list)
     if not all(isinstance(op, P2POp) for op in ops):
@@ -649,9 +661,19 @@ def batch_isend_irecv(p2p_op_list):
     group = ops[0].group
     if any(op.group is not group for op in ops):
         raise ValueError("batch_isend_irecv(): expected messages of one group; got several")
-    return [
-        op.op(op.tensor, group=op.group, tag=op.tag, **{_PEER[op.op]: op.group_peer}) for op in ops
-    ]
+
+    def begin():
+        return [
+            op.op(op.tensor, group=op.group, tag=op.tag, **{_PEER[op.op]: op.group_peer})
+            for op in ops
+        ]
+
+    device = ops[0].tensor.device
+    if not group._get_backend(device).supports_coalescing:
+        return begin()
+    with _coalescing_manager(group, device, async_ops=True) as manager:
+        begin()
+    return manager.works
 
 
 _PEER = {isend: "group_dst", irecv: "group_src"}
@@ -680,18 +702,28 @@ def _coalescing_manager(group=None, device=None, async_ops=False):
 
     Args:
         group (ProcessGroup): whose collectives.
-        device (device): has no effect on the CPU.
+        device (device): of the tensors; where its backend can, it does all of them together.
         async_ops (bool): leave waiting to the caller.
     """
     pg = _group_or_default(group)
     if pg in _world.pg_coalesce_state:
         raise ValueError("expected no scope of coalesced collectives within another")
+    backend = pg._get_backend(device) if device or pg.supports_coalescing else None
+    together = backend is not None and backend.supports_coalescing
     manager = _CoalescingManager()
+    if together:
+        backend._start_coalescing(device)
     _world.pg_coalesce_state[pg] = manager
     try:
         yield manager
+    except BaseException:
+        if together:
+            backend._forget_coalescing()
+        raise
     finally:
         del _world.pg_coalesce_state[pg]
+    if together:
+        manager.works = [backend._end_coalescing(device, async_ops)]
     if not async_ops:
         manager.wait()
 

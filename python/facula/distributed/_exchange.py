@@ -38,6 +38,39 @@ def exchange(store, key, rank, ranks, value, timeout):
     return found
 
 
+def exchange_made(store, key, rank, ranks, make, timeout):
+    """What each rank makes, told to all; where one fails the others hear of it at once.
+
+    Args:
+        store, key, rank, ranks, timeout: see `exchange`.
+        make (callable): gives the bytes of this rank.
+
+    Returns:
+        list of bytes: by rank
+
+    Raises:
+        DistBackendError: another rank could not make its own, or has not come.
+        Exception: what `make` raises here.
+    """
+    try:
+        value = make()
+    except Exception as error:
+        store.set(f"{key}/{rank}", b"-" + f"{type(error).__name__}: {error}".encode())
+        raise
+    found = exchange(store, key, rank, ranks, b"+" + value, timeout)
+    failures = [
+        f"rank {r}: {told[1:].decode(errors='replace')}"
+        for r, told in enumerate(found)
+        if told.startswith(b"-")
+    ]
+    if failures:
+        raise DistBackendError(
+            f"init_process_group(): expected all {len(ranks)} ranks to connect; got errors at\n  "
+            + "\n  ".join(failures)
+        )
+    return [told[1:] for told in found]
+
+
 def _has(store, key):
     try:
         return store.check([key])

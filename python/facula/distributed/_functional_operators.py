@@ -207,7 +207,8 @@ def _define():
     for schema in _SCHEMAS:
         lib.define(schema)
     for name, (kernel, shape) in _KERNELS.items():
-        lib.impl(name, kernel, "CPU")
+        for key in ("CPU", "CUDA", "PrivateUse1"):
+            lib.impl(name, kernel, key)
         library.register_fake(f"{_NAMESPACE}::{name}", shape, lib=lib)
     for name, (backward, setup) in _DERIVATIVES.items():
         library.register_autograd(f"{_NAMESPACE}::{name}", backward, setup_context=setup, lib=lib)

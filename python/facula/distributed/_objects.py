@@ -1,7 +1,12 @@
-"""Collectives on Python objects, which travel pickled: for processes that trust each other."""
+"""Collectives on Python objects, which travel pickled.
+
+Whoever unpickles runs what the sender wants: this is for processes that trust each other. With
+weights_only objects travel as checkpoints do, and are read with `load`'s list of what may be named.
+"""
 
 from __future__ import annotations
 
+import io
 import pickle
 
 import facula
@@ -23,32 +28,39 @@ __all__ = [
     "send_object_list",
 ]
 
-
-def _check_trusted(weights_only):
-    if weights_only:
-        raise NotImplementedError("weights_only: objects are unpickled whole in this build")
+_CHECKPOINT = b"PK"  # the beginning of what `save` writes; no pickle begins with it
 
 
-def _object_to_tensor(obj, device=None, group=None):
+def _object_to_tensor(obj, device=None, group=None, weights_only=False):
     """A pickled object as bytes, and their number; both are tensors."""
-    data = bytearray(pickle.dumps(obj))
+    if weights_only:
+        # A plain pickle of a tensor names functions that could do anything; a checkpoint does not.
+        file = io.BytesIO()
+        facula.save(obj, file)
+        data = bytearray(file.getvalue())
+    else:
+        data = bytearray(pickle.dumps(obj))
     tensor = facula.frombuffer(data, dtype=facula.uint8)
     return tensor, facula.tensor([tensor.numel()], dtype=facula.int64)
 
 
-def _tensor_to_object(tensor, tensor_size, group=None):
+def _tensor_to_object(tensor, tensor_size, group=None, weights_only=False):
     """The object of `_object_to_tensor`."""
-    return pickle.loads(bytes(tensor.contiguous().untyped_storage())[: int(tensor_size)])
+    data = bytes(tensor.cpu().contiguous().untyped_storage())[: int(tensor_size)]
+    if weights_only or data.startswith(_CHECKPOINT):
+        return facula.load(io.BytesIO(data), weights_only=weights_only)
+    return pickle.loads(data)
 
 
-def _padded(tensor, size):
+def _padded(tensor, size, device):
     whole = facula.zeros(int(size), dtype=facula.uint8)
     whole[: tensor.numel()].copy_(tensor)
-    return whole
+    return whole.to(device)
 
 
-def _sizes_of_all(size, group):
-    sizes = [facula.zeros(1, dtype=facula.int64) for _ in range(get_world_size(group))]
+def _sizes_of_all(size, group, device):
+    size = size.to(device)
+    sizes = [facula.zeros_like(size) for _ in range(get_world_size(group))]
     collectives.all_gather(sizes, size, group=group)
     return [int(s) for s in sizes]
 
@@ -60,17 +72,17 @@ def all_gather_object(object_list, obj, group=None, weights_only=False):
         object_list (list): as long as there are ranks; is filled.
         obj (object): what this rank gives; can be pickled.
         group (ProcessGroup): default all ranks.
-        weights_only (bool): NotImplementedError if True.
+        weights_only (bool): take tensors, numbers, texts and containers alone, as `load` does.
     """
-    _check_trusted(weights_only)
     if _rank_not_in_group(group):
         return _warn_not_in_group("all_gather_object")
-    tensor, size = _object_to_tensor(obj)
-    sizes = _sizes_of_all(size, group)
-    parts = [facula.empty(max(sizes), dtype=facula.uint8) for _ in sizes]
-    collectives.all_gather(parts, _padded(tensor, max(sizes)), group=group)
+    tensor, size = _object_to_tensor(obj, weights_only=weights_only)
+    device = _group_or_default(group)._object_device()
+    sizes = _sizes_of_all(size, group, device)
+    parts = [facula.empty(max(sizes), dtype=facula.uint8, device=device) for _ in sizes]
+    collectives.all_gather(parts, _padded(tensor, max(sizes), device), group=group)
     for i, (part, n) in enumerate(zip(parts, sizes, strict=False)):
-        object_list[i] = _tensor_to_object(part, n)
+        object_list[i] = _tensor_to_object(part, n, weights_only=weights_only)
 
 
 def gather_object(
@@ -84,9 +96,8 @@ def gather_object(
         dst (int): a global rank; default 0.
         group (ProcessGroup): default all ranks.
         group_dst (int): a rank of the group, in place of `dst`.
-        weights_only (bool): NotImplementedError if True.
+        weights_only (bool): take tensors, numbers, texts and containers alone, as `load` does.
     """
-    _check_trusted(weights_only)
     if _rank_not_in_group(group):
         return _warn_not_in_group("gather_object")
     pg = _group_or_default(group)
@@ -96,13 +107,18 @@ def gather_object(
     collectives._check_root_list(
         "gather_object", "object_gather_list", object_gather_list, is_root, "destination"
     )
-    tensor, size = _object_to_tensor(obj)
-    sizes = _sizes_of_all(size, group)
-    parts = [facula.empty(max(sizes), dtype=facula.uint8) for _ in sizes] if is_root else None
-    collectives.gather(_padded(tensor, max(sizes)), parts, group=group, group_dst=root)
+    tensor, size = _object_to_tensor(obj, weights_only=weights_only)
+    device = _group_or_default(group)._object_device()
+    sizes = _sizes_of_all(size, group, device)
+    parts = (
+        [facula.empty(max(sizes), dtype=facula.uint8, device=device) for _ in sizes]
+        if is_root
+        else None
+    )
+    collectives.gather(_padded(tensor, max(sizes), device), parts, group=group, group_dst=root)
     if is_root:
         for i, (part, n) in enumerate(zip(parts, sizes, strict=False)):
-            object_gather_list[i] = _tensor_to_object(part, n)
+            object_gather_list[i] = _tensor_to_object(part, n, weights_only=weights_only)
 
 
 def broadcast_object_list(
@@ -114,32 +130,34 @@ def broadcast_object_list(
         object_list (list): what `src` gives; is filled at the others.
         src (int): a global rank; default 0.
         group (ProcessGroup): default all ranks.
-        device (device): has no effect.
+        device (device): where the bytes travel; default one that the group serves.
         group_src (int): a rank of the group, in place of `src`.
-        weights_only (bool): NotImplementedError if True.
+        weights_only (bool): take tensors, numbers, texts and containers alone, as `load` does.
     """
-    _check_trusted(weights_only)
     if _rank_not_in_group(group):
         return _warn_not_in_group("broadcast_object_list")
     pg = _group_or_default(group)
     src = 0 if src is None and group_src is None else src
     root = collectives._root(pg, src, group_src, "src")
+    device = device or pg._object_device()
     if pg.rank() == root:
-        tensors, sizes = zip(*(_object_to_tensor(o) for o in object_list), strict=False)
-        counts, data = facula.cat(sizes), facula.cat(tensors)
+        tensors, sizes = zip(
+            *(_object_to_tensor(o, weights_only=weights_only) for o in object_list), strict=False
+        )
+        counts, data = facula.cat(sizes).to(device), facula.cat(tensors).to(device)
     else:
-        counts = facula.empty(len(object_list), dtype=facula.int64)
+        counts = facula.empty(len(object_list), dtype=facula.int64, device=device)
     collectives.broadcast(counts, group=group, group_src=root)
     if pg.rank() != root:
-        data = facula.empty(int(counts.sum()), dtype=facula.uint8)
+        data = facula.empty(int(counts.sum()), dtype=facula.uint8, device=device)
     collectives.broadcast(data, group=group, group_src=root)
     if pg.rank() != root:
-        _fill(object_list, data, counts)
+        _fill(object_list, data, counts, weights_only)
 
 
-def _fill(object_list, data, counts):
+def _fill(object_list, data, counts, weights_only):
     for i, part in enumerate(data.split(counts.tolist())):
-        object_list[i] = _tensor_to_object(part.clone(), part.numel())
+        object_list[i] = _tensor_to_object(part.clone(), part.numel(), weights_only=weights_only)
 
 
 def scatter_object_list(
@@ -158,9 +176,8 @@ def scatter_object_list(
         src (int): a global rank; default 0.
         group (ProcessGroup): default all ranks.
         group_src (int): a rank of the group, in place of `src`.
-        weights_only (bool): NotImplementedError if True.
+        weights_only (bool): take tensors, numbers, texts and containers alone, as `load` does.
     """
-    _check_trusted(weights_only)
     if _rank_not_in_group(group):
         return _warn_not_in_group("scatter_object_list")
     if not isinstance(scatter_object_output_list, list) or not scatter_object_output_list:
@@ -168,17 +185,21 @@ def scatter_object_list(
     pg = _group_or_default(group)
     src = 0 if src is None and group_src is None else src
     root = collectives._root(pg, src, group_src, "src")
-    tensors, sizes, most = None, None, facula.zeros(1, dtype=facula.int64)
+    device = pg._object_device()
+    tensors, sizes, most = None, None, facula.zeros(1, dtype=facula.int64, device=device)
     if pg.rank() == root:
-        pairs = [_object_to_tensor(o) for o in scatter_object_input_list]
-        most = facula.cat([n for _, n in pairs]).max().reshape(1)
-        tensors, sizes = [_padded(t, most) for t, _ in pairs], [n for _, n in pairs]
+        pairs = [_object_to_tensor(o, weights_only=weights_only) for o in scatter_object_input_list]
+        most = facula.cat([n for _, n in pairs]).max().reshape(1).to(device)
+        tensors, sizes = (
+            [_padded(t, most, device) for t, _ in pairs],
+            [n.to(device) for _, n in pairs],
+        )
     collectives.broadcast(most, group=group, group_src=root)
-    part = facula.empty(int(most), dtype=facula.uint8)
+    part = facula.empty(int(most), dtype=facula.uint8, device=device)
     collectives.scatter(part, tensors, group=group, group_src=root)
-    count = facula.zeros(1, dtype=facula.int64)
+    count = facula.zeros(1, dtype=facula.int64, device=device)
     collectives.scatter(count, sizes, group=group, group_src=root)
-    scatter_object_output_list[0] = _tensor_to_object(part, count)
+    scatter_object_output_list[0] = _tensor_to_object(part, count, weights_only=weights_only)
 
 
 def send_object_list(
@@ -196,18 +217,21 @@ def send_object_list(
         object_list (list): what is sent; can be pickled.
         dst (int): a global rank.
         group (ProcessGroup): default all ranks.
-        device (device): has no effect.
+        device (device): where the bytes travel; default one that the group serves.
         group_dst (int): a rank of the group, in place of `dst`.
         use_batch (bool): has no effect.
-        weights_only (bool): NotImplementedError if True.
+        weights_only (bool): take tensors, numbers, texts and containers alone, as `load` does.
     """
-    _check_trusted(weights_only)
     if _rank_not_in_group(group):
         return _warn_not_in_group("send_object_list")
-    to = collectives._root(_group_or_default(group), dst, group_dst, "dst")
-    tensors, sizes = zip(*(_object_to_tensor(o) for o in object_list), strict=False)
-    collectives.send(facula.cat(sizes), group=group, group_dst=to)
-    collectives.send(facula.cat(tensors), group=group, group_dst=to)
+    pg = _group_or_default(group)
+    to = collectives._root(pg, dst, group_dst, "dst")
+    tensors, sizes = zip(
+        *(_object_to_tensor(o, weights_only=weights_only) for o in object_list), strict=False
+    )
+    device = device or pg._object_device()
+    collectives.send(facula.cat(sizes).to(device), group=group, group_dst=to)
+    collectives.send(facula.cat(tensors).to(device), group=group, group_dst=to)
 
 
 def recv_object_list(
@@ -225,23 +249,23 @@ def recv_object_list(
         object_list (list): as long as that of the sender; is filled.
         src (int): a global rank; default any.
         group (ProcessGroup): default all ranks.
-        device (device): has no effect.
+        device (device): where the bytes travel; default one that the group serves.
         group_src (int): a rank of the group, in place of `src`.
         use_batch (bool): has no effect.
-        weights_only (bool): NotImplementedError if True.
+        weights_only (bool): take tensors, numbers, texts and containers alone, as `load` does.
 
     Returns:
         int: the global rank that they came from
     """
-    _check_trusted(weights_only)
     if _rank_not_in_group(group):
         _warn_not_in_group("recv_object_list")
         return -1
     pg = _group_or_default(group)
-    counts = facula.empty(len(object_list), dtype=facula.int64)
+    device = device or pg._object_device()
+    counts = facula.empty(len(object_list), dtype=facula.int64, device=device)
     given = {} if src is None and group_src is None else {"src": src, "group_src": group_src}
     origin = collectives.recv(counts, group=group, **given)
-    data = facula.empty(int(counts.sum()), dtype=facula.uint8)
+    data = facula.empty(int(counts.sum()), dtype=facula.uint8, device=device)
     collectives.recv(data, group=group, group_src=_ranks_of(pg)[origin])
-    _fill(object_list, data, counts)
+    _fill(object_list, data, counts, weights_only)
     return origin

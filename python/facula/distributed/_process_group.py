@@ -16,7 +16,7 @@ from facula.distributed._reduce_op import (
     number_and_factor,
 )
 
-__all__ = ["ProcessGroup", "ProcessGroupGloo", "ProcessGroupMPI", "ProcessGroupNCCL", "Work"]
+__all__ = ["ProcessGroup", "ProcessGroupGloo", "ProcessGroupMPI", "Work"]
 
 
 class _Call(enum.IntEnum):
@@ -199,25 +199,9 @@ def _to_fill(tensor, copies, keep_values=False):
     if keep_values:
         filled = _to_send(tensor)
     else:
-        filled = facula.empty(tensor.shape, dtype=tensor.dtype)
+        filled = facula.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
     copies.append((tensor, filled))
     return filled
-
-
-def _on_cpu(tensors):
-    """Whether there is something to do: nothing is done for meta tensors.
-
-    Raises:
-        RuntimeError: a tensor is on another device, or sparse.
-    """
-    for tensor in tensors:
-        if tensor.device.type == "meta":
-            return False
-        if tensor.device.type != "cpu":
-            raise RuntimeError(f"No backend type associated with device type {tensor.device.type}")
-        if tensor.layout is not facula.strided:
-            raise RuntimeError(f"expected strided tensors; got the layout {tensor.layout}")
-    return True
 
 
 class _Closed:
@@ -254,6 +238,12 @@ class ProcessGroup:
         CUSTOM = 6
 
     UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL, CUSTOM = BackendType
+    simulates = False  # whether it only counts what a program would move
+    _device_type = "cpu"  # of the tensors that it takes
+    supports_coalescing = False  # whether calls of a scope become one
+    supports_splitting = True
+    splits = 0  # how often it was cut into groups
+    bound_device_id = None
 
     class Options:
         """What a group is made with."""
@@ -264,7 +254,6 @@ class ProcessGroup:
     def __init__(self, rank, size, _core=None, _name="", _backend="undefined", _desc="undefined"):
         self._rank, self._size, self._core = rank, size, _core
         self._name, self._backend, self._desc = _name, _backend, _desc
-        self.bound_device_id = None
         self._device_types = [facula.device("cpu")]
 
     def rank(self):
@@ -306,6 +295,27 @@ class ProcessGroup:
     def _get_sequence_number_for_group(self):
         return self._core.sequence()
 
+    def _object_device(self):
+        """Where pickled objects travel."""
+        return facula.device(self._device_type)
+
+    def _has_data(self, tensors):
+        """Whether there is something to do: nothing is done for meta tensors.
+
+        Raises:
+            RuntimeError: a tensor is on another device, or sparse.
+        """
+        for tensor in tensors:
+            if tensor.device.type == "meta":
+                return False
+            if tensor.device.type != self._device_type:
+                raise RuntimeError(
+                    f"No backend type associated with device type {tensor.device.type}"
+                )
+            if tensor.layout is not facula.strided:
+                raise RuntimeError(f"expected strided tensors; got the layout {tensor.layout}")
+        return True
+
     def _run(
         self,
         call,
@@ -322,7 +332,10 @@ class ProcessGroup:
         handle = self._core.run(
             int(call), inputs, outputs, number, factor, root, bool(opts.asyncOp), *parts, shown
         )
-        return Work(handle, outputs if result is None else result, copies)
+        return self._work(handle, outputs if result is None else result, copies)
+
+    def _work(self, handle, result, copies=()):
+        return Work(handle, result, copies)
 
     def allreduce(self, tensors, opts=None):
         """Reduce a tensor over all ranks, in place. Returns a Work."""
@@ -330,7 +343,7 @@ class ProcessGroup:
         (tensor,) = tensors if isinstance(tensors, (list, tuple)) else [tensors]
         if tensor.layout is facula.sparse_coo:
             return self._allreduce_sparse(tensor, opts)
-        if not _on_cpu((tensor,)):
+        if not self._has_data((tensor,)):
             return Work(result=[tensor])
         copies = []
         filled = _to_fill(tensor, copies, keep_values=True)
@@ -340,13 +353,13 @@ class ProcessGroup:
         if opts.reduceOp != ReduceOp.SUM:
             raise ValueError(f"all_reduce(): expected SUM for sparse tensors; got {opts.reduceOp}")
         mine = tensor.detach().coalesce()
-        counts = self._gather_all(facula.tensor([mine._nnz()]))
+        counts = self._gather_all(facula.tensor([mine._nnz()], device=tensor.device))
         most = max(int(n) for n in counts)
 
         def padded(part, dim):
             shape = list(part.shape)
             shape[dim] = most
-            whole = facula.zeros(shape, dtype=part.dtype)
+            whole = facula.zeros(shape, dtype=part.dtype, device=part.device)
             whole.narrow(dim, 0, part.shape[dim]).copy_(part)
             return whole
 
@@ -371,12 +384,16 @@ class ProcessGroup:
         works = [self.allreduce([t], opts) for t in tensors]
         return _Together(works)
 
+    def allreduce_sparse(self, tensors, opts=None):
+        """Reduce a sparse tensor over all ranks, in place."""
+        return self.allreduce(tensors, opts)
+
     def broadcast(self, tensors, opts=None):
         """Copy the tensor of rank `opts.rootRank` to all."""
         opts = _options(opts, BroadcastOptions)
         (tensor,) = tensors if isinstance(tensors, (list, tuple)) else [tensors]
         self._check_root("broadcast", opts.rootRank)
-        if not _on_cpu((tensor,)):
+        if not self._has_data((tensor,)):
             return Work(result=[tensor])
         copies = []
         filled = _to_fill(tensor, copies, keep_values=self._rank == opts.rootRank)
@@ -387,7 +404,7 @@ class ProcessGroup:
         opts = _options(opts, AllreduceOptions)
         (tensor,) = tensors
         self._check_root("reduce", opts.rootRank)
-        if not _on_cpu((tensor,)):
+        if not self._has_data((tensor,)):
             return Work(result=[tensor])
         copies = []
         filled = _to_fill(tensor, copies, keep_values=True)
@@ -400,7 +417,7 @@ class ProcessGroup:
         opts = _options(opts, AllreduceOptions)
         (outputs,), (tensor,) = output_tensors, input_tensors
         self._check_list("allgather", "output", outputs, tensor)
-        if not _on_cpu((tensor, *outputs)):
+        if not self._has_data((tensor, *outputs)):
             return Work(result=outputs)
         copies = []
         filled = [_to_fill(t, copies) for t in outputs]
@@ -418,7 +435,7 @@ class ProcessGroup:
                 f"all_gather_into_tensor(): expected tensors of one dtype; got {output.dtype} "
                 f"and {input.dtype}"
             )
-        if not _on_cpu((output, input)):
+        if not self._has_data((output, input)):
             return Work(result=[output])
         copies = []
         whole = _to_fill(output, copies)
@@ -445,7 +462,7 @@ class ProcessGroup:
         outputs = list(output_tensors[0]) if self._rank == opts.rootRank else []
         if self._rank == opts.rootRank:
             self._check_list("gather", "output", outputs, tensor)
-        if not _on_cpu((tensor, *outputs)):
+        if not self._has_data((tensor, *outputs)):
             return Work(result=outputs)
         copies = []
         filled = [_to_fill(t, copies) for t in outputs]
@@ -480,7 +497,7 @@ class ProcessGroup:
         inputs = list(input_tensors[0]) if self._rank == opts.rootRank else []
         if self._rank == opts.rootRank:
             self._check_list("scatter", "input", inputs, output)
-        if not _on_cpu((output, *inputs)):
+        if not self._has_data((output, *inputs)):
             return Work(result=[output])
         copies = []
         filled = _to_fill(output, copies)
@@ -494,7 +511,7 @@ class ProcessGroup:
         opts = _options(opts, AllreduceOptions)
         (output,), (inputs,) = output_tensors, input_tensors
         self._check_list("reduce_scatter", "input", inputs, output)
-        if not _on_cpu((output, *inputs)):
+        if not self._has_data((output, *inputs)):
             return Work(result=[output])
         copies = []
         filled = _to_fill(output, copies)
@@ -515,7 +532,7 @@ class ProcessGroup:
                 f"reduce_scatter_tensor(): expected tensors of one dtype; got {output.dtype} "
                 f"and {input.dtype}"
             )
-        if not _on_cpu((output, input)):
+        if not self._has_data((output, input)):
             return Work(result=[output])
         copies = []
         filled = _to_fill(output, copies)
@@ -545,7 +562,7 @@ class ProcessGroup:
                 raise RuntimeError(
                     f"all_to_all(): expected {self._size} {what} tensors; got {len(tensors)}"
                 )
-        if not _on_cpu((*output_tensors, *input_tensors)):
+        if not self._has_data((*output_tensors, *input_tensors)):
             return Work(result=output_tensors)
         copies = []
         filled = [_to_fill(t, copies) for t in output_tensors]
@@ -558,7 +575,7 @@ class ProcessGroup:
         opts = _options(opts, AllreduceOptions)
         received = self._split_sizes(output, output_split_sizes)
         sent = self._split_sizes(input, input_split_sizes)
-        if not _on_cpu((output, input)):
+        if not self._has_data((output, input)):
             return Work(result=[output])
         copies = []
         filled = _to_fill(output, copies).detach()
@@ -595,7 +612,7 @@ class ProcessGroup:
     def send(self, tensors, dstRank, tag=0, _async=True):
         """Send a tensor to a rank."""
         (tensor,) = tensors
-        if not _on_cpu((tensor,)):
+        if not self._has_data((tensor,)):
             return Work(result=[tensor])
         sent = _to_send(tensor)
         return _Message(self._core.message(True, sent, dstRank, tag, _async), [tensor])
@@ -603,7 +620,7 @@ class ProcessGroup:
     def recv(self, tensors, srcRank, tag=0, _async=True):
         """Fill a tensor with one that a rank sends."""
         (tensor,) = tensors
-        if not _on_cpu((tensor,)):
+        if not self._has_data((tensor,)):
             return Work(result=[tensor])
         copies = []
         filled = _to_fill(tensor, copies)
@@ -737,12 +754,7 @@ class ProcessGroupMPI(ProcessGroup):
     """Ranks that work together through MPI."""
 
 
-class ProcessGroupNCCL(ProcessGroup):
-    """Ranks that work together through NCCL."""
-
-
-def new_core(engine, rank, size, name, timeout, heartbeat, lag):
+def new_core(engine, rank, size, name, timeout, heartbeat, lag, settings):
     """A group of the core on one engine, not connected yet; times are in seconds or timedeltas."""
-    return _distributed.Group(
-        rank, size, name, engine, milliseconds(timeout), milliseconds(heartbeat), milliseconds(lag)
-    )
+    times = (milliseconds(t) for t in (timeout, heartbeat, lag))
+    return _distributed.Group(rank, size, name, engine, *times, settings)

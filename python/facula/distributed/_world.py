@@ -10,28 +10,26 @@ import threading
 import traceback
 import warnings
 from datetime import timedelta
+from typing import NamedTuple
 
 import facula
-from facula.distributed import _mpi
-from facula.distributed._errors import DistBackendError
-from facula.distributed._exchange import exchange
-from facula.distributed._process_group import (
-    ProcessGroup,
-    ProcessGroupGloo,
-    ProcessGroupMPI,
-    new_core,
+from facula.distributed import _mpi, _nccl
+from facula.distributed._backends import (  # noqa: F401
+    Backend,
+    BackendConfig,
+    is_backend_available,
 )
+from facula.distributed._connect import connected_core, new_engine
+from facula.distributed._group_of_devices import GroupOfDevices
+from facula.distributed._process_group import ProcessGroup, ProcessGroupGloo, ProcessGroupMPI
+from facula.distributed._process_group_nccl import ProcessGroupNCCL
+from facula.distributed._progress import note_process
 
 default_pg_timeout = timedelta(minutes=30)
 
 _NO_GROUP = (
     "Default process group has not been initialized, please make sure to call init_process_group."
 )
-# Seconds without a sign of life after which a rank counts as lost, and seconds of waiting after
-# which the ranks that lag are named on stderr.
-_HEARTBEAT, _LAG = "FACULA_DISTRIBUTED_HEARTBEAT", "FACULA_DISTRIBUTED_LAG"
-# The engine to use whatever the machines are: "local" or "gloo".
-_ENGINE = "FACULA_DISTRIBUTED_ENGINE"
 
 
 class _Groups:
@@ -90,115 +88,6 @@ class GroupMember(metaclass=_WORLDMeta):
     NON_GROUP_MEMBER = -100
 
 
-# --- backends
-
-
-class Backend(str):
-    """The name of a backend, in small letters.
-
-    Example:
-        >>> facula.distributed.Backend("GLOO")
-        'gloo'
-    """
-
-    UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI, FAKE = (
-        "undefined",
-        "gloo",
-        "nccl",
-        "xccl",
-        "ucc",
-        "mpi",
-        "fake",
-    )
-    THREADS = "threads"
-    backend_list = ["undefined", "gloo", "nccl", "xccl", "ucc", "mpi", "fake", "threads"]
-    default_device_backend_map = {"cpu": "gloo", "cuda": "nccl", "xpu": "xccl"}
-    backend_capability = {"gloo": ["cpu", "cuda"], "mpi": ["cpu", "cuda"], "threads": ["cpu"]}
-    _plugins = {}
-
-    def __new__(cls, name):
-        if not isinstance(name, str):
-            raise ValueError(f"Backend(): expected a name; got {type(name).__name__}")
-        return super().__new__(cls, name.lower())
-
-    @classmethod
-    def register_backend(cls, name, func, extended_api=False, devices=None):
-        """Add a backend of one's own.
-
-        Args:
-            name (str): its name.
-            func (callable): makes a ProcessGroup of (store, rank, size, timeout), or with
-                `extended_api` of an object with these and options.
-            extended_api (bool): see `func`.
-            devices (str or list): device types that it serves.
-        """
-        name = name.lower()
-        if name in cls._plugins:
-            raise AssertionError(f"register_backend(): expected a new name; got {name!r} again")
-        setattr(cls, name.upper(), name)
-        if name not in cls.backend_list:
-            cls.backend_list = [*cls.backend_list, name]
-        devices = [devices] if isinstance(devices, str) else list(devices or ["cpu", "cuda"])
-        cls.backend_capability = {**cls.backend_capability, name: devices}
-        cls._plugins[name] = (func, extended_api)
-
-
-class BackendConfig:
-    """The backends of device types: "gloo", or "cpu:gloo,cuda:nccl".
-
-    Args:
-        backend (str): the names.
-
-    Example:
-        >>> facula.distributed.BackendConfig("cpu:gloo").get_device_backend_map()
-        {'cpu': 'gloo'}
-    """
-
-    def __init__(self, backend):
-        text = str(backend)
-        self.device_backend_map = {}
-        if ":" in text:
-            for pair in text.lower().split(","):
-                device, _, name = pair.partition(":")
-                if not device or not name or device in self.device_backend_map:
-                    raise ValueError(
-                        f"BackendConfig(): expected device:backend pairs, each device once; "
-                        f"got {text!r}"
-                    )
-                self.device_backend_map[device] = Backend(name)
-        elif text == Backend.UNDEFINED:
-            self.device_backend_map = dict(Backend.default_device_backend_map)
-        else:
-            devices = Backend.backend_capability.get(text.lower(), ["cpu", "cuda"])
-            self.device_backend_map = {d: Backend(text) for d in devices}
-
-    def __repr__(self):
-        return ",".join(f"{d}:{b}" for d, b in self.device_backend_map.items())
-
-    def get_device_backend_map(self):
-        """Device type -> backend."""
-        return self.device_backend_map
-
-
-def is_backend_available(backend):
-    """Whether a backend can be used here.
-
-    Args:
-        backend (str): its name.
-
-    Returns:
-        bool
-
-    Example:
-        >>> facula.distributed.is_backend_available("gloo")
-        True
-    """
-    name = backend.lower()
-    if name == "mpi":
-        return _mpi.is_available()
-    return name in ("gloo", "threads", "fake") or name in Backend._plugins
-
-
 # --- the default group
 
 
@@ -245,19 +134,22 @@ def init_process_group(
     """Make the default process group: each of the ranks calls it.
 
     Args:
-        backend (str): "gloo" (the default), "mpi" under mpirun, which then knows `rank` and
-            `world_size`, "threads" for ranks that are threads of one process, or one that was
-            registered.
+        backend (str): "gloo", "nccl" for tensors of CUDA devices, "mpi" under mpirun, which then
+            knows `rank` and `world_size`, "threads" for ranks that are threads of one process, or
+            one that was registered; "cpu:gloo,cuda:nccl" names one for each type of device. Default
+            that, where there is a CUDA device and NCCL, else "gloo".
         init_method (str): where ranks find each other; default `env://`.
-        timeout (timedelta): how long a call waits for other ranks; default 30 minutes.
+        timeout (timedelta): how long a call waits for other ranks; default 30 minutes, 10 over
+            NCCL.
         world_size (int): the number of ranks; with `env://` WORLD_SIZE.
         rank (int): the number of this one; with `env://` RANK.
         store (Store): in place of `init_method`.
         group_name (str): has no effect.
         pg_options (object): options for the backend.
-        device_id (device): has no effect on the CPU.
+        device_id (device): the accelerator of this process: its communicator is made at once.
 
     Raises:
+        RuntimeError: a backend cannot be used here.
         ValueError: there is a default group, or the arguments contradict each other.
         DistBackendError: ranks did not come; they are named.
     """
@@ -274,11 +166,11 @@ def init_process_group(
     from facula.distributed.distributed_c10d import get_debug_level
 
     get_debug_level()
-    backend = Backend(backend or "gloo")
-    timeout = timeout or default_pg_timeout
+    backend = Backend(backend or _default_backend())
+    device_id = _bound_device(device_id)
     if backend == Backend.MPI:
         rank, world_size = _mpi.world(rank, world_size)
-    elif store is not None:
+    elif store is not None or backend == "fake":
         if world_size < 1 or not 0 <= rank < world_size:
             raise ValueError(
                 "init_process_group(): expected world_size and a rank below it beside a store; "
@@ -288,56 +180,71 @@ def init_process_group(
         from facula.distributed.rendezvous import rendezvous
 
         store, rank, world_size = next(
-            iter(rendezvous(init_method or "env://", rank, world_size, timeout=timeout))
+            iter(
+                rendezvous(
+                    init_method or "env://",
+                    rank,
+                    world_size,
+                    timeout=timeout or default_pg_timeout,
+                )
+            )
         )
     ranks = list(range(world_size))
-    pg = _make_group(ranks, rank, "0", backend, store, timeout, pg_options, "default_pg")
+    _world.group_count += 1
+    pg = _make_group(ranks, rank, "0", backend, store, timeout, pg_options, "default_pg", device_id)
     _world.default_pg = pg
+    note_process()
     _leave_at_exit()
 
 
-def _seconds(variable, default):
-    text = os.environ.get(variable)
-    try:
-        seconds = default if text is None else float(text)
-    except ValueError:
-        seconds = -1
-    if seconds <= 0:
-        raise ValueError(f"{variable}: expected seconds above 0; got {text!r}")
-    return seconds
+def _default_backend():
+    """What serves the devices of this process."""
+    has_nccl = facula.cuda.device_count() and _nccl.is_available()
+    return "cpu:gloo,cuda:nccl" if has_nccl else "gloo"
 
 
-def _limits():
-    return _seconds(_HEARTBEAT, 10), _seconds(_LAG, 2)
+def _bound_device(device):
+    """A device with an index, or None; ValueError for the CPU or a device without an index."""
+    if device is None:
+        return None
+    device = facula.device(device)
+    if device.type == "cpu" or device.index is None:
+        raise ValueError(
+            f"init_process_group(): expected a device_id of an accelerator with an index; got "
+            f"{device}"
+        )
+    return device
 
 
-def _make_group(ranks, my_global_rank, name, backend, store, timeout, options, desc):
+def _make_group(ranks, my_global_rank, name, backend, store, timeout, options, desc, device=None):
     """A connected group, noted in _world; NON_GROUP_MEMBER for a rank that is not in it."""
-    _world.group_count += 1
     if my_global_rank not in ranks:
         return GroupMember.NON_GROUP_MEMBER
-    rank, size = ranks.index(my_global_rank), len(ranks)
     config = BackendConfig(backend)
-    of_cpu = config.device_backend_map.get("cpu", backend)
-    if of_cpu in Backend._plugins:
-        pg = _plugin_group(of_cpu, store, ranks, rank, size, name, timeout, options)
-    elif of_cpu in ("gloo", "threads"):
-        core = _connected_core(store, rank, size, name, timeout, ranks)
-        pg = ProcessGroupGloo(rank, size, core, name, str(of_cpu), desc)
-    elif of_cpu == Backend.MPI:
-        core = new_core(_mpi.engine(), rank, size, name, timeout, *_limits())
-        core.connect([str(r).encode() for r in ranks])  # MPI knows processes by global ranks
-        core.start()
-        pg = ProcessGroupMPI(rank, size, core, name, str(of_cpu), desc)
-    elif of_cpu == "fake":
-        from facula.distributed._fake import FakeProcessGroup
-
-        pg = FakeProcessGroup(rank, size, name, desc)
+    by_device = config.device_backend_map
+    for kind, of_device in by_device.items():
+        if of_device == Backend.NCCL:
+            _nccl.check_usable(kind)
+    # A name comes again when groups are made anew, with the keys of before still in the store.
+    turn = _world.made[name] = _world.made.get(name, 0) + 1
+    place = _Place(ranks, ranks.index(my_global_rank), len(ranks), name, turn, store, desc)
+    made = {}
+    try:
+        for kind, of_device in by_device.items():
+            if of_device not in made:
+                made[of_device] = _backend_group(
+                    place, kind, of_device, timeout, options, _eager_device(device, kind)
+                )
+    except Exception:
+        for part in made.values():
+            part.shutdown()
+        raise
+    if len(made) == 1:
+        (pg,) = made.values()
+        if isinstance(pg, ProcessGroup):
+            pg.bound_device_id = device
     else:
-        raise RuntimeError(
-            f"init_process_group(): expected the backend gloo, mpi, threads or fake, which are in "
-            f"this build; got {str(of_cpu)!r}"
-        )
+        pg = GroupOfDevices({kind: made[b] for kind, b in by_device.items()}, name, desc)
     _world.pg_map[pg] = (backend, store)
     _world.pg_names[pg] = name
     _world.pg_group_ranks[pg] = {r: i for i, r in enumerate(ranks)}
@@ -345,6 +252,55 @@ def _make_group(ranks, my_global_rank, name, backend, store, timeout, options, d
     _world.tags_to_pg.setdefault("", []).append(pg)
     _world.pg_to_tag[pg] = ""
     return pg
+
+
+class _Place(NamedTuple):
+    """Where a process stands in a group that is being made."""
+
+    ranks: list
+    rank: int
+    size: int
+    name: str
+    turn: int
+    store: object
+    desc: str
+
+
+def _eager_device(device, kind):
+    """The device whose communicator is to be made at once; None if it is to be of another kind."""
+    return device if device is not None and device.type == kind else None
+
+
+def _backend_group(place, kind, backend, timeout, options, device):
+    """A connected group over one backend."""
+    ranks, rank, size, name, turn, store, desc = place
+    if backend in Backend._plugins:
+        limit = timeout or default_pg_timeout
+        return _plugin_group(backend, store, ranks, rank, size, name, limit, options)
+    if backend in ("gloo", "threads"):
+        limit = timeout or default_pg_timeout
+        core = connected_core(store, rank, size, name, limit, ranks, turn)
+        return ProcessGroupGloo(rank, size, core, name, str(backend), desc)
+    if backend == Backend.NCCL:
+        options = _nccl.options_of(options)
+        limit = timeout or options._timeout
+        settings = _nccl.settings_of(options, device)
+        core = connected_core(store, rank, size, name, limit, ranks, turn, settings)
+        made = core, name, kind, desc
+        return ProcessGroupNCCL(store, rank, size, options, device, _made=made)
+    if backend == Backend.MPI:
+        core = new_engine(_mpi.engine(), rank, size, name, timeout or default_pg_timeout)
+        core.connect([str(r).encode() for r in ranks])  # MPI knows processes by global ranks
+        core.start()
+        return ProcessGroupMPI(rank, size, core, name, str(backend), desc)
+    if backend == "fake":
+        from facula.distributed._fake import FakeProcessGroup
+
+        return FakeProcessGroup(rank, size, name, desc)
+    raise RuntimeError(
+        f"init_process_group(): expected the backend gloo, nccl, mpi, threads or fake, which are "
+        f"in this build; got {str(backend)!r}"
+    )
 
 
 def _plugin_group(backend, store, ranks, rank, size, name, timeout, options):
@@ -368,34 +324,6 @@ def _plugin_group(backend, store, ranks, rank, size, name, timeout, options):
     if isinstance(pg, ProcessGroup):
         pg._set_group_name(name)
     return pg
-
-
-def _connected_core(store, rank, size, name, timeout, ranks):
-    """A group of the core: in shared memory if all ranks can, else over Gloo."""
-    limits = _limits()
-    # A name comes again when groups are made anew, with the keys of before still in the store.
-    turn = _world.made[name] = _world.made.get(name, 0) + 1
-    wanted = os.environ.get(_ENGINE)
-    for engine in [wanted] if wanted else ["local", "gloo"]:
-        try:
-            core = new_core(engine, rank, size, name, timeout, *limits)
-        except RuntimeError as error:
-            raise RuntimeError(f"ranks on several machines need the library of Gloo: {error}")
-        key = f"facula/{name}/{turn}/{engine}"
-        addresses = exchange(store, f"{key}/address", rank, ranks, core.address(), timeout)
-        try:
-            connected = core.connect(addresses)
-        except RuntimeError:
-            exchange(store, f"{key}/connected", rank, ranks, b"0", timeout)
-            raise
-        answers = exchange(
-            store, f"{key}/connected", rank, ranks, b"1" if connected else b"0", timeout
-        )
-        if all(a == b"1" for a in answers):
-            core.start()
-            return core
-        core.leave("", False)
-    raise DistBackendError(f"group {name!r}: its ranks cannot reach each other")
 
 
 # --- the end
@@ -615,7 +543,7 @@ def get_default_backend_for_device(device):
 
 
 def get_backend_impl(group=None, device=None):
-    """What moves the data of a group: the group itself, whose one backend serves the CPU."""
+    """What moves the data of a group, or of its tensors of a device."""
     pg = _resolve_process_group(group) if isinstance(group, str) else group
     return _group_or_default(pg)._get_backend(device)
 
@@ -654,12 +582,12 @@ def new_group(
 
     Args:
         ranks (list of int): the members; default all.
-        timeout (timedelta): default that of the default group.
+        timeout (timedelta): default that of the backend.
         backend (str): default that of the default group.
         pg_options (object): options for the backend.
         use_local_synchronization (bool): only the members call it.
         group_desc (str): what the group is for.
-        device_id (device): has no effect on the CPU.
+        device_id (device): the accelerator of this process; default that of the default group.
         sort_ranks (bool): number the members by their global ranks, not as they are given.
 
     Returns:
@@ -681,15 +609,17 @@ def new_group(
         name = f"ranks{ranks}#{len(used)}".replace(" ", "")
     else:
         name = str(_world.group_count)
+        _world.group_count += 1
     return _make_group(
         ranks,
         default.rank(),
         name,
         Backend(backend or default_backend),
         store,
-        timeout or default_pg_timeout,
+        timeout,
         pg_options,
         group_desc or "undefined",
+        _bound_device(device_id) or default.bound_device_id,
     )
 
 
@@ -754,9 +684,50 @@ def split_group(
     group_desc=None,
     backend=None,
 ):
-    """Split a group on an accelerator: RuntimeError, as this build has no backend that can."""
-    _get_default_group()
-    raise RuntimeError("split_group(): expected a backend that splits groups; got gloo")
+    """Cut a group into groups; all of its ranks call it.
+
+    Args:
+        parent_pg (ProcessGroup): the group; default all ranks.
+        split_ranks (list of lists): ranks of the group, none of them twice.
+        timeout (timedelta): default that of the backend.
+        pg_options (object): options for the backend.
+        group_desc (str): what the new groups are for.
+        backend (str): those of the group's backends that they keep; default all.
+
+    Returns:
+        ProcessGroup, or `GroupMember.NON_GROUP_MEMBER` for a rank in none of the lists
+
+    Raises:
+        ValueError: there are no lists, or they do not fit the group.
+    """
+    if not split_ranks:
+        raise ValueError("split_group(): split_ranks cannot be None or empty")
+    parent = _group_or_default(parent_pg)
+    whole = {part: rank for rank, part in _ranks_of(parent).items()}
+    flat = list(itertools.chain.from_iterable(split_ranks))
+    if len(set(flat)) != len(flat) or not set(flat) <= set(whole):
+        raise ValueError(
+            f"split_group(): expected distinct ranks below {parent.size()}; got {split_ranks}"
+        )
+    parent_backend, store = _world.pg_map[parent]
+    kept = BackendConfig(backend or parent_backend).device_backend_map
+    if not kept.items() <= _world.pg_backend_config[parent].device_backend_map.items():
+        raise ValueError(f"split_group(): expected backends of {parent_backend}; got {backend}")
+    parent.splits += 1
+    mine = next((ranks for ranks in split_ranks if parent.rank() in ranks), None)
+    if mine is None:
+        return GroupMember.NON_GROUP_MEMBER
+    return _make_group(
+        [whole[rank] for rank in mine],
+        _get_default_group().rank(),
+        f"{parent.group_name}:split:{parent.splits}:{mine}".replace(" ", ""),
+        Backend(backend or parent_backend),
+        store,
+        timeout,
+        pg_options,
+        group_desc or f"{parent.group_desc}:split:{parent.splits - 1}",
+        parent.bound_device_id,
+    )
 
 
 def _find_pg_by_ranks_and_tag(tag, ranks):

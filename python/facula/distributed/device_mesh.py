@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import warnings
+import weakref
 
 import facula
 from facula.distributed import _world as world
@@ -11,6 +13,18 @@ from facula.distributed import _world as world
 __all__ = ["DeviceMesh", "init_device_mesh"]
 
 _of_thread = threading.local()  # ranks may be threads: the meshes that `with` has entered
+_worlds = weakref.WeakKeyDictionary()  # default group -> number
+_numbers = itertools.count(1)
+
+
+def _world_number():
+    """What tells meshes apart whose groups come from different calls of init_process_group."""
+    if not world.is_initialized():
+        return 0
+    group = world._get_default_group()
+    if group not in _worlds:
+        _worlds[group] = next(_numbers)
+    return _worlds[group]
 
 
 def _entered():
@@ -117,6 +131,7 @@ class DeviceMesh:
 
     def _lie_over(self, device_type, mesh, names, root=None):
         self._hash = None
+        self._world = _world_number()
         self._device_type = device_type
         self._mesh = mesh
         self._shape = tuple(mesh.shape)
@@ -476,8 +491,9 @@ class DeviceMesh:
         return f"DeviceMesh(({sizes}{comma}), '{self._device_type}', stride={self._strides})"
 
     def _key(self):
-        # Where ranks are threads, each has a mesh, with groups of its own.
-        return self._ranks, self._shape, self._device_type, self._mesh_dim_names, self._rank
+        # Where ranks are threads, each has a mesh, with groups of its own; and groups end.
+        own = self._rank, self._world
+        return self._ranks, self._shape, self._device_type, self._mesh_dim_names, own
 
     def __hash__(self):
         if self._hash is None:

@@ -17,6 +17,7 @@ from facula.distributed._errors import *  # noqa: F403
 from facula.distributed._objects import *  # noqa: F403
 from facula.distributed._objects import _object_to_tensor, _tensor_to_object  # noqa: F401
 from facula.distributed._process_group import *  # noqa: F403
+from facula.distributed._process_group_nccl import *  # noqa: F403
 from facula.distributed._reduce_op import *  # noqa: F403
 from facula.distributed._reduce_op import _make_nccl_premul_sum  # noqa: F401
 from facula.distributed._reducer import *  # noqa: F403
@@ -86,11 +87,16 @@ def is_gloo_available():
 
 
 def is_nccl_available():
-    """Whether the backend "nccl" can be used: False in this build."""
+    """Whether NCCL's library is there, say, of the package `nvidia-nccl-cu12` or `-cu13`."""
+    return is_backend_available("nccl")
+
+
+def is_ucc_available():
+    """Whether the backend "ucc" can be used: False in this build."""
     return False
 
 
-is_ucc_available = is_xccl_available = is_nccl_available
+is_xccl_available = is_ucc_available
 
 
 def is_mpi_available():

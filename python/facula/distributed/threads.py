@@ -49,6 +49,7 @@ def run(function, nprocs, args=(), timeout=None):
         list: what each rank returned
 
     Raises:
+        TypeError: `function` cannot be called.
         Exception: that of the first rank that failed; the others end with an error that quotes it.
 
     Example:
@@ -60,6 +61,8 @@ def run(function, nprocs, args=(), timeout=None):
         >>> facula.distributed.threads.run(work, 3)
         [6.0, 6.0, 6.0]
     """
+    if not callable(function):
+        raise TypeError(f"run(): expected a function; got {type(function).__name__}")
     store = _Store()
     results, errors = [None] * nprocs, []
 

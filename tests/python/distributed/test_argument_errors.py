@@ -3,9 +3,17 @@
 import facula
 import facula.distributed as dist
 import pytest
-from facula.distributed import threads
+from facula.distributed import checkpoint, pipelining, threads
+from facula.distributed.optim import ZeroRedundancyOptimizer
+from facula.distributed.tensor import DTensor, Shard, distribute_tensor
 
 ones, zeros = facula.ones, facula.zeros
+
+
+def mesh():
+    return dist.init_device_mesh("cpu", (2,))
+
+
 CASES = [
     (lambda: dist.all_reduce([ones(2)]), TypeError, "Tensor"),
     (lambda: dist.all_reduce(ones(2), dist.ReduceOp.BAND), RuntimeError, "integers"),
@@ -35,7 +43,18 @@ CASES = [
     (lambda: dist.new_group([0, 0]), ValueError, "distinct"),
     (lambda: dist.init_process_group("gloo"), ValueError, "twice"),
     (lambda: dist.new_group(backend="nccl"), RuntimeError, "nccl"),
-    (lambda: dist.split_group(), RuntimeError, "split"),
+    (lambda: dist.split_group(), ValueError, "split_ranks cannot be None or empty"),
+    (lambda: dist.split_group(split_ranks=[[0, 9]]), ValueError, "distinct ranks below"),
+    (lambda: dist.split_group(split_ranks=[[0]], backend="mpi"), ValueError, "expected backends"),
+    (lambda: distribute_tensor("x", mesh(), [Shard(0)]), TypeError, "got str"),
+    (lambda: distribute_tensor(ones(2), mesh(), ["S"]), TypeError, "got 'S'"),
+    (lambda: DTensor.from_local(3, mesh(), [Shard(0)]), TypeError, "got int"),
+    (lambda: distribute_tensor(ones(2), mesh()).redistribute(placements=[0]), TypeError, "got 0"),
+    (lambda: distribute_tensor(ones(2), mesh()).numpy(), RuntimeError, "got a DTensor"),
+    (lambda: checkpoint.save("x", checkpoint_id="nowhere"), TypeError, "got str"),
+    (lambda: pipelining.ScheduleGPipe(3, 2), TypeError, "got int"),
+    (lambda: ZeroRedundancyOptimizer([ones(2)], "SGD"), TypeError, "got str"),
+    (lambda: threads.run(3, 2), TypeError, "got int"),
 ]
 
 

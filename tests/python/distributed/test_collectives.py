@@ -237,6 +237,35 @@ def test_groups_of_some_ranks():
     assert threads.run(work, 4) == [(2, 3), (1, 3), (2, 5), (1, 5)]
 
 
+def test_groups_that_others_are_cut_into():
+    def work(rank):
+        parts = dist.split_group(split_ranks=[[0, 2], [3]], group_desc="parts")
+        x = facula.full((1,), float(rank))
+        if rank != 1:
+            dist.all_reduce(x, group=parts)
+            assert parts.group_desc == "parts"
+        else:
+            assert parts == dist.GroupMember.NON_GROUP_MEMBER
+        if rank in (0, 2):
+            inner = dist.split_group(parts, [[1], [0]])
+            assert inner.size() == 1 and dist.get_process_group_ranks(inner) == [rank]
+        dist.all_reduce(x)
+        return x.item()
+
+    assert threads.run(work, 4) == [8.0] * 4
+
+
+def test_groups_that_only_their_members_make_do_not_change_the_names_of_others():
+    def work(rank):
+        if rank < 2:
+            dist.new_group([0, 1], use_local_synchronization=True)
+        x = facula.ones(1)
+        dist.all_reduce(x, group=dist.new_group())
+        return x.item()
+
+    assert threads.run(work, 3) == [3.0] * 3
+
+
 def test_sparse_tensors_are_summed():
     def work(rank):
         x = facula.eye(3).mul(rank + 1).to_sparse()

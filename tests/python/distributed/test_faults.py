@@ -112,6 +112,23 @@ def test_a_rank_that_does_not_come_is_named_at_the_start(tmp_path):
     assert "missing are 1, 2" in out
 
 
+def test_a_rank_that_gets_no_memory_for_the_group_tells_the_others(tmp_path):
+    program = """
+    import resource
+    if rank == 0:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20000, resource.RLIM_INFINITY))
+    began = time.monotonic()
+    try:
+        dist.init_process_group("gloo", store=store, rank=rank, world_size=2,
+                                timeout=timedelta(seconds=60))
+    except RuntimeError as error:
+        print(time.monotonic() - began < 10, "File too large" in str(error),
+              "rank 0: RuntimeError" in str(error))
+    """
+    ended = Ranks(program, 2, tmp_path, init=False).end()
+    assert [out for _, out, _ in ended] == ["True True False\n", "True True True\n"]
+
+
 def test_a_group_may_be_made_again(tmp_path):
     program = """
     for i in range(3):

@@ -231,3 +231,31 @@ def test_both_spellings(monkeypatch):
     assert args.training_script_args == ["--nnodes", "9"]
     monkeypatch.setenv("PET_NNODES", "3")
     assert run.parse_args(["s.py"]).nnodes == "3"
+
+
+@pytest.mark.parametrize("beside_pytorch", [False, True])
+@pytest.mark.parametrize("command", ["facula_torchrun", "torchrun"])
+def test_commands_of_an_installed_facula(command, beside_pytorch, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("import torch; print(torch.__file__, flush=True)")
+    if beside_pytorch:
+        launcher = tmp_path / "torch" / "distributed" / "run.py"
+        launcher.parent.mkdir(parents=True)
+        launcher.write_text("print('the launcher of PyTorch')")
+        for package in (launcher.parent, launcher.parent.parent):
+            (package / "__init__.py").touch()
+    entry = f"import sys; from facula._torchrun import {command}; sys.exit({command}())"
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    found = subprocess.run(
+        [sys.executable, "-c", entry, "--standalone", "--nproc-per-node=2", script],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(tmp_path), *paths]))},
+        timeout=60,
+    )
+    assert found.returncode == 0, found.stderr
+    if beside_pytorch and command == "torchrun":
+        assert found.stdout == "the launcher of PyTorch\n"
+    else:
+        first, second = found.stdout.splitlines()
+        assert first == second and "facula" in first

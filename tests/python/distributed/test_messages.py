@@ -1,5 +1,7 @@
 """Messages between two ranks, and objects."""
 
+import pickle
+
 import facula
 import facula.distributed as dist
 import pytest
@@ -98,21 +100,23 @@ def test_a_message_of_another_size_is_an_error_at_both_ranks():
         threads.run(lambda rank: (work(rank), dist.barrier()), 2)
 
 
-def test_objects():
+@pytest.mark.parametrize("only", [False, True])
+def test_objects(only):
     def work(rank):
+        only_weights = {"weights_only": only}
         mine = {"rank": rank, "text": "x" * (rank * 100)}
         every, collected = [None] * 3, [None] * 3 if rank == 1 else None
-        dist.all_gather_object(every, mine)
-        dist.gather_object(mine, collected, dst=1)
+        dist.all_gather_object(every, mine, **only_weights)
+        dist.gather_object(mine, collected, dst=1, **only_weights)
         copied = [1, "two", None] if rank == 2 else [None] * 3
-        dist.broadcast_object_list(copied, 2)
+        dist.broadcast_object_list(copied, 2, **only_weights)
         given = [None]
-        dist.scatter_object_list(given, ["a", ["b"], 3.0] if rank == 0 else None, 0)
+        dist.scatter_object_list(given, ["a", ["b"], 3.0] if rank == 0 else None, 0, **only_weights)
         if rank == 0:
-            dist.send_object_list([mine, 5], 1)
+            dist.send_object_list([mine, 5], 1, **only_weights)
         if rank == 1:
             received = [None, None]
-            assert dist.recv_object_list(received) == 0
+            assert dist.recv_object_list(received, **only_weights) == 0
             assert received == [{"rank": 0, "text": ""}, 5]
         return every, collected, copied, given[0]
 
@@ -121,3 +125,21 @@ def test_objects():
         assert every == expected and copied == [1, "two", None]
         assert collected == (expected if rank == 1 else None)
         assert given == ["a", ["b"], 3.0][rank]
+
+
+class Stranger:
+    """What a checkpoint may not name."""
+
+
+def test_objects_of_weights_only_are_tensors_and_containers():
+    def work(rank):
+        found = [None]
+        mine = {"t": facula.full((2,), 3.0), "p": facula.nn.Parameter(facula.ones(1))}
+        dist.all_gather_object(found, mine, weights_only=True)
+        assert found[0]["t"].equal(mine["t"]) and found[0]["p"].requires_grad
+        for bad in (Stranger(), print):
+            with pytest.raises(pickle.UnpicklingError):
+                dist.all_gather_object(found, bad, weights_only=True)
+        return True
+
+    assert threads.run(work, 1) == [True]

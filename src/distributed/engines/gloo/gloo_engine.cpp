@@ -114,17 +114,7 @@ class GlooEngine final : public Engine, private Exchanger {
     return true;
   }
 
-  void run(Collective& call) override {
-    peers_.check_usable();
-    peers_.begin(call.record);
-    peers_.note_thread(call.record.thread);
-    const std::string wrong =
-        run_by_exchange(call, options_.rank, options_.size, options_.group, *this);
-    // All ranks see it; those that wait for records yet are to hear the same, and not that this
-    // rank has ended.
-    if (!wrong.empty()) peers_.fail(wrong);
-    peers_.end();
-  }
+  void run(Collective& call) override { run_by_exchange(call, options_, peers_, *this); }
 
   uint64_t begin_send(const CallRecord& record, const void* data) override {
     peers_.check_usable();
