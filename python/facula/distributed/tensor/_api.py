@@ -17,7 +17,7 @@ from facula.distributed.tensor._utils import (
     compute_local_shape_and_global_offset,
     normalized,
 )
-from facula.distributed.tensor.placement_types import Replicate, Shard
+from facula.distributed.tensor.placement_types import Placement, Replicate, Shard
 
 _MODULE = "facula.distributed.tensor"
 
@@ -26,11 +26,21 @@ def _mesh_or_current(mesh):
     return mesh if mesh is not None else _mesh_resources.get_current_mesh()
 
 
+def _check_tensor(name, value):
+    if not isinstance(value, facula.Tensor):
+        raise TypeError(f"{name}(): expected a Tensor; got {type(value).__name__}")
+
+
 def _placed(placements, mesh, ndim):
     """Placements, by default all Replicate, with dimensions counted from the front."""
     if placements is None:
         return (Replicate(),) * mesh.ndim
     placements = tuple(placements)
+    for placement in placements:
+        if not isinstance(placement, Placement):
+            raise TypeError(
+                f"expected placements as Shard(0), Replicate() or Partial(); got {placement!r}"
+            )
     if len(placements) != mesh.ndim:
         raise ValueError(
             f"expected a placement for each of {mesh.ndim} dimensions of the mesh; got {placements}"
@@ -198,6 +208,7 @@ class DTensor(facula.Tensor):
         """
         if isinstance(local_tensor, DTensor):
             raise RuntimeError("from_local(): expected a part, a plain tensor; got a DTensor")
+        _check_tensor("from_local", local_tensor)
         mesh = _mesh_or_current(device_mesh)
         placements = _placed(placements, mesh, local_tensor.dim())
         if grad_placements is not None:
@@ -263,8 +274,7 @@ class DTensor(facula.Tensor):
             raise NotImplementedError(
                 f"redistribute(): expected the mesh of the tensor, {self.device_mesh}; got {mesh}"
             )
-        placements = tuple(placements)
-        placements = normalized(placements, self.dim())
+        placements = _placed(placements, mesh, self.dim())
         for before, after in zip(self.placements, placements, strict=True):
             if after.is_partial() and before != after and not before.is_shard():
                 raise RuntimeError(
@@ -298,6 +308,12 @@ class DTensor(facula.Tensor):
         return _ToLocal.apply(
             whole,
             None if grad_placements is None else normalized(tuple(grad_placements), self.dim()),
+        )
+
+    def numpy(self, *, force=False):
+        """RuntimeError: a DTensor has no memory of its own."""
+        raise RuntimeError(
+            "numpy(): expected a plain tensor; got a DTensor (to_local(), full_tensor() give one)"
         )
 
     # --- for checkpoints
@@ -376,6 +392,7 @@ def distribute_tensor(tensor, device_mesh=None, placements=None, *, src_data_ran
         >>> facula.distributed.threads.run(work, 2)
         [tensor([0, 1]), tensor([2])]
     """
+    _check_tensor("distribute_tensor", tensor)
     mesh = _mesh_or_current(device_mesh)
     if not tensor.is_leaf:
         raise RuntimeError("distribute_tensor(): expected a leaf; got the result of an operation")

@@ -4,6 +4,7 @@ import facula
 import pytest
 from facula.distributed import all_reduce, threads
 from facula.distributed.device_mesh import DeviceMesh, init_device_mesh
+from facula.distributed.tensor import Shard, distribute_tensor
 
 
 def test_groups_lie_along_dimensions():
@@ -76,3 +77,17 @@ def test_wrong_use_is_told(name):
             call(mesh)
 
     threads.run(work, 2)
+
+
+def test_calls_on_a_mesh_that_has_ended_are_not_used_again():
+    def work(rank, extra):
+        for _ in range(extra):
+            facula.distributed.new_group([0, 1])  # later groups get other names
+        mesh = init_device_mesh("cpu", (2,))
+        a = distribute_tensor(facula.arange(4.0), mesh, [Shard(0)])
+        return (a * 2).sum().full_tensor().item(), mesh
+
+    first = threads.run(work, 2, (0,))
+    second = threads.run(work, 2, (3,))
+    assert [value for value, _ in (*first, *second)] == [12.0] * 4
+    assert first[0][1] != second[0][1]
