@@ -71,7 +71,7 @@ def _is_dense(tensor):
 
 
 class _Bucket:
-    def __init__(self, index, params, numbers, sparse):
+    def __init__(self, index, params, numbers, sparse, dtype):
         self.index, self.params, self.numbers, self.sparse = index, params, numbers, sparse
         self.offsets, size = [], 0
         for p in params:
@@ -79,7 +79,8 @@ class _Bucket:
             size += p.numel()
         self.buffer = None
         if not sparse:
-            self.buffer = facula.zeros(size, dtype=params[0].dtype, device=params[0].device)
+            dtype = dtype if params[0].is_floating_point() and dtype else params[0].dtype
+            self.buffer = facula.zeros(size, dtype=dtype, device=params[0].device)
         self.reset()
 
     def reset(self):
@@ -131,6 +132,7 @@ class Reducer:
         gradient_as_bucket_view (bool): have gradients be parts of the buckets.
         static_graph (bool): all passes use the same parameters.
         sparse (list of bool): whether a parameter has sparse gradients.
+        communication_dtype (dtype): of buckets; None for that of the parameters.
     """
 
     def __init__(
@@ -144,6 +146,7 @@ class Reducer:
         gradient_as_bucket_view=False,
         static_graph=False,
         sparse=None,
+        communication_dtype=None,
     ):
         self.params, self.names, self.process_group = params, names, process_group
         self._limits = [first_bucket_bytes_cap, bucket_bytes_cap]
@@ -151,7 +154,8 @@ class Reducer:
         self.static_graph = static_graph
         self._sparse = sparse or [False] * len(params)
         self.div_factor = process_group.size()
-        self._hook = None
+        self._hook, self._communication_dtype = None, communication_dtype
+        self.manual_finalization = False
         self._order = []  # parameters as their gradients became ready, in the first pass
         self.rebuilt, self._may_rebuild = False, False
         self._expects, self._began = False, False
@@ -176,7 +180,13 @@ class Reducer:
 
     def _make_buckets(self, assignment):
         self.buckets = [
-            _Bucket(i, [self.params[n] for n in numbers], numbers, self._sparse[numbers[0]])
+            _Bucket(
+                i,
+                [self.params[n] for n in numbers],
+                numbers,
+                self._sparse[numbers[0]],
+                self._communication_dtype,
+            )
             for i, numbers in enumerate(assignment)
         ]
         self._place = {
@@ -189,7 +199,7 @@ class Reducer:
 
     def rebuild_buckets(self):
         """After the first pass: buckets in the order in which gradients became ready at rank 0."""
-        if self.rebuilt or not self._may_rebuild or (self._find_unused and not self.static_graph):
+        if not self._may_rebuild or not self.will_rebuild():
             return
         self.rebuilt = True
         order = list(self._order) + [
@@ -201,10 +211,19 @@ class Reducer:
         limits = [min(self._limits), self._limits[1]]
         self._make_buckets(bucket_assignment(self.params, numbers.tolist(), limits, self._sparse))
 
+    def will_rebuild(self):
+        """Whether buckets are still those of the beginning, to be changed after a pass."""
+        return not self.rebuilt and (self.static_graph or not self._find_unused)
+
     def check_finished(self):
-        """RuntimeError if the pass before has not reached all parameters."""
+        """RuntimeError if the pass before has not reached all parameters, or has not ended."""
         if not (self._expects and self._began):
             return
+        if self._waits_for_finalize():
+            raise RuntimeError(
+                "DistributedDataParallel: expected finalize_backward() before the next forward "
+                "pass, as require_manual_backward_finalization is set"
+            )
         missing = [self.names[n] for n in range(len(self.params)) if n not in self._seen]
         self._expects = self._began = False
         raise RuntimeError(
@@ -343,8 +362,33 @@ class Reducer:
             order = sorted(range(len(self.params)), key=lambda n: n in self._unused)
             for n in order:
                 self._ready(n, used=n in self._hits)
-        if self._next < len(self.buckets):
+        if self._next < len(self.buckets) or self.manual_finalization:
             return  # check_finished() says so before the next pass
+        self.finish()
+
+    def require_manual_finalization(self, value):
+        """Have passes end when `finalize` is called, or by themselves."""
+        if self._expects:
+            raise RuntimeError(
+                "require_manual_backward_finalization: expected to be set between passes; got it "
+                "after a forward pass whose backward pass has not ended"
+            )
+        self.manual_finalization = bool(value)
+
+    def _waits_for_finalize(self):
+        return self.manual_finalization and self._began and self._next == len(self.buckets)
+
+    def finalize(self):
+        """End a pass by hand."""
+        if not self.manual_finalization:
+            raise RuntimeError(
+                "finalize_backward(): expected require_manual_backward_finalization to be set first"
+            )
+        if not self._waits_for_finalize() or not self._expects:
+            raise RuntimeError(
+                "finalize_backward(): expected a backward pass that has reached all parameters and "
+                "has not been ended; got none"
+            )
         self.finish()
 
     def finish(self):
@@ -378,13 +422,25 @@ class Reducer:
             if used is not None and not used[n]:
                 continue  # nobody has used it: its gradient stays what it was
             place = view(bucket.buffer, param, offset)
-            if self._as_views:
+            if place.dtype != param.dtype:
+                param.grad = place.to(param.dtype)
+            elif self._as_views:
                 if param.grad is None or param.grad.data_ptr() != place.data_ptr():
                     param.grad = place
             elif param.grad is None:
                 param.grad = place.clone()
             else:
                 param.grad.copy_(place)
+
+    def start_accumulated(self):
+        """Begin to average gradients that passes without communication have left; then `finish`."""
+        self.check_finished()
+        self.rebuild_buckets()
+        self.prepare_for_backward([])
+        self._began = True
+        for bucket in self.buckets:
+            for n in bucket.numbers:
+                self._ready(n, used=self.params[n].grad is not None)
 
     def match_all_reduces(self):
         """Take part in the all-reduces of a pass of other ranks, with zeros."""

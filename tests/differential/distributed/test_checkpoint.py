@@ -90,3 +90,24 @@ def run_ranks(name, job, size, folder):
 def test_parts_of_several_ranks_go_over(saver, loader, tmp_path):
     run_ranks(saver, "save", 3, tmp_path)
     run_ranks(loader, "load", 2, tmp_path)
+
+
+@pytest.mark.parametrize("more", [{}, {"save_distributed": True, "enable_consolidation": True}])
+@pytest.mark.parametrize("saver, loader", [((torch, theirs), (facula, ours)),
+                                           ((facula, ours), (torch, theirs))])  # fmt: skip
+def test_either_side_reads_safetensors_of_the_other(saver, loader, more, tmp_path):
+    pytest.importorskip("safetensors", reason="PyTorch writes the format by this package")
+
+    def tensors(m, filled):
+        make = m.ones if filled else m.zeros
+        return {"in": {"w": make(3, 4), "half": make(5, dtype=m.bfloat16)}, "v": make(4, 6)[1:]}
+
+    m, checkpoint = saver
+    writer = checkpoint.HuggingFaceStorageWriter(str(tmp_path), **more)
+    checkpoint.save(tensors(m, True), storage_writer=writer, no_dist=True)
+    m, checkpoint = loader
+    for folder in [tmp_path, *tmp_path.glob("sharded")]:
+        found = tensors(m, False)
+        reader = checkpoint.HuggingFaceStorageReader(str(folder))
+        checkpoint.load(found, storage_reader=reader, no_dist=True)
+        assert numbers(found) == numbers(tensors(m, True))

@@ -21,7 +21,15 @@ with package.no_grad():
     for i, p in enumerate(net.parameters()):
         values = package.arange(p.numel(), dtype=package.float32) * 0.7 + i
         p.copy_(values.sin().view(p.shape) * 0.5)
+late, by_hand = options.pop("late", 0), options.pop("by_hand", False)
+if late:
+    named = list(net.named_parameters())
+    options["delay_all_reduce_named_params"] = named[-late:]
+    options["param_to_hook_all_reduce"] = named[0][1]
+if options.pop("mesh", False):
+    options["device_mesh"] = dist.device_mesh.init_device_mesh("cpu", (2,))
 ddp = nn.parallel.DistributedDataParallel(net, **options)
+ddp.require_manual_backward_finalization = by_hand
 optimizer = package.optim.SGD(ddp.parameters(), lr=0.1, momentum=0.9)
 inputs = (package.arange(64, dtype=package.float32) * 1.3).cos().view(16, 4)
 targets = package.arange(16) % 3
@@ -30,6 +38,9 @@ for _ in range(6):
     optimizer.zero_grad()
     loss = nn.functional.cross_entropy(ddp(inputs[mine]), targets[mine])
     loss.backward()
+    if by_hand:
+        ddp.finalize_backward()
+    dist.barrier()  # PyTorch leaves the delayed call under way
     optimizer.step()
     print(loss.item())
 for tensor in ddp.state_dict().values():
@@ -61,6 +72,9 @@ def curve(which, options, folder):
         {"bucket_cap_mb": 1e-5, "gradient_as_bucket_view": True},
         {"find_unused_parameters": True},
         {"static_graph": True},
+        {"late": 2},
+        {"by_hand": True},
+        {"mesh": True},
     ],
 )
 def test_curves(options, tmp_path):

@@ -292,11 +292,6 @@ def test_bad_arguments():
             (lambda: DistributedDataParallel(nn.ReLU()), RuntimeError, "none"),
             (lambda: DistributedDataParallel(nn.LazyLinear(1)), RuntimeError, "initialized"),
             (lambda: DistributedDataParallel(linear, [0]), ValueError, "device_ids"),
-            (
-                lambda: DistributedDataParallel(linear, mixed_precision=1),
-                NotImplementedError,
-                "mixed",
-            ),
             (lambda: ddp.register_comm_hook(None, 3), TypeError, "expected a function"),
             (ddp.finalize_backward, RuntimeError, "require_manual"),
         ):

@@ -7,6 +7,11 @@ import facula.distributed as dist
 import pytest
 from facula import nn
 from facula.distributed import threads
+from facula.distributed.algorithms.ddp_comm_hooks.ddp_zero_hook import (
+    hook_with_zero_step,
+    hook_with_zero_step_interleaved,
+)
+from facula.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from facula.distributed.optim import ZeroRedundancyOptimizer as Zero
 
 OPTIMIZERS = {
@@ -116,6 +121,44 @@ def test_closures_give_the_loss():
     assert threads.run(work, 2) == [(2.0, [0.0, 0.0])] * 2
 
 
+@pytest.mark.parametrize("hook", [hook_with_zero_step, hook_with_zero_step_interleaved])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_steps_within_the_backward_pass_are_those_after_it(name, hook):
+    kind, settings = OPTIMIZERS[name]
+    first = make_model()
+
+    def work(rank):
+        found = []
+        for overlap in (False, True):
+            model = copy.deepcopy(first)
+            ddp = nn.parallel.DistributedDataParallel(model, bucket_cap_mb=60 / 2**20)
+            optimizer = Zero(model.parameters(), kind, overlap_with_ddp=overlap, **settings)
+            if overlap:
+                ddp.register_comm_hook(None, hook(allreduce_hook, ddp, optimizer))
+            for step in range(4):
+                optimizer.zero_grad()
+                inputs = (facula.arange(24.0) * (step + 2 * rank + 1)).sin().view(6, 4)
+                ddp(inputs).square().mean().backward()
+                assert optimizer.step() is None
+                if step == 2:
+                    optimizer.param_groups[0]["lr"] /= 2
+            found.append([p.detach().clone() for p in model.parameters()])
+        return found
+
+    for after, within in threads.run(work, 2):
+        assert all(a.equal(b) for a, b in zip(after, within, strict=True))
+
+
+def test_hooks_need_an_optimizer_that_leaves_steps_to_them():
+    def work(rank):
+        optimizer = Zero([nn.Parameter(facula.ones(1))], facula.optim.SGD, lr=0.1)
+        with pytest.raises(ValueError, match="hook_with_zero_step.*overlap_with_ddp=True"):
+            hook_with_zero_step(allreduce_hook, None, optimizer)
+        return True
+
+    assert threads.run(work, 2) == [True, True]
+
+
 @pytest.mark.parametrize(
     ("params", "options", "error", "text"),
     [
@@ -123,8 +166,6 @@ def test_closures_give_the_loss():
         (lambda: [], {}, ValueError, "got none"),
         (lambda: [facula.ones(1), {"params": []}], {}, TypeError, "not both"),
         (lambda: ["a"], {}, TypeError, "'str'"),
-        (lambda: [nn.Parameter(facula.ones(1))], {"overlap_with_ddp": True},
-         NotImplementedError, "overlap_with_ddp"),
     ],
 )  # fmt: skip
 def test_bad_arguments_are_named(params, options, error, text):

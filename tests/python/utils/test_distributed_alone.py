@@ -12,7 +12,8 @@ from facula import nn
 def test_questions_are_answered():
     assert dist.is_available() and dist.is_gloo_available() and not dist.is_initialized()
     assert dist.rpc.is_available()
-    assert not dist.is_nccl_available() and not dist.is_torchelastic_launched()
+    assert dist.is_nccl_available() == dist.is_backend_available("nccl")
+    assert not dist.is_ucc_available() and not dist.is_torchelastic_launched()
     assert dist.get_node_local_rank(3) == 3 and dist.get_debug_level() is dist.DebugLevel.OFF
     assert dist.Backend("GLOO") == dist.Backend.GLOO == "gloo"
     assert dist.ReduceOp(dist.ReduceOp.SUM) == dist.ReduceOp.SUM != dist.ReduceOp.MAX

@@ -5,7 +5,9 @@ from __future__ import annotations
 import facula
 from facula.distributed._composable.contract import contract
 from facula.distributed._composable_state import _State
+from facula.distributed.tensor.parallel.ddp import _pre_dp_module_transform
 from facula.nn.parallel import DistributedDataParallel
+from facula.nn.parallel._mixed_precision import cast_inputs
 from facula.utils._pytree import tree_leaves
 
 
@@ -13,14 +15,29 @@ class _ReplicateState(_State):
     """The reducer of a module, made when its forward runs first."""
 
     def __init__(self):
-        self._ddp, self._options = None, {}
+        self._ddp, self._options, self._cast = None, {}, None
+        self.finds_shapes = False  # forward runs on tensors without memory, parameters included
 
-    def before_forward(self, module, args):
+    def before_forward(self, module, args, kwargs):
+        if self.finds_shapes:
+            return args, kwargs
         if self._ddp is None:
             self._ddp = DistributedDataParallel(module, **self._options)
         self._ddp._pre_forward()
+        if self._ddp.mixed_precision is None:
+            return args, kwargs
+        self._cast = self._ddp._cast_parameters()
+        self._cast.__enter__()
+        return cast_inputs(self._ddp.mixed_precision.param_dtype, (args, kwargs))
 
     def after_forward(self, module, args, output):
+        if self.finds_shapes:
+            return
+        if self._cast is not None:
+            self._cast.__exit__(None, None, None)
+            self._cast = None
+        if output is None:  # an exception
+            return
         ddp = self._ddp
         syncs = facula.is_grad_enabled() and ddp.require_backward_grad_sync
         ddp.require_forward_param_sync = syncs
@@ -82,8 +99,11 @@ def replicate(module, ignored_modules=None, **kwargs):
     module._ddp_params_and_buffers_to_ignore = names
     state = replicate.state(module)
     state._options = kwargs
-    module.register_forward_pre_hook(state.before_forward)
-    module.register_forward_hook(state.after_forward)
+    if kwargs.get("device_mesh") is not None:
+        _pre_dp_module_transform(module)
+    # Gradients are averaged of what optimizers see: parts, not what hooks make of them.
+    module.register_forward_pre_hook(state.before_forward, prepend=True, with_kwargs=True)
+    module.register_forward_hook(state.after_forward, always_call=True)
     cls = type(module)
     module.__class__ = type(f"DDP{cls.__name__}", (DDP, cls), {})
     return module

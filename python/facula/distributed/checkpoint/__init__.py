@@ -3,6 +3,10 @@
 from facula.distributed.checkpoint.api import CheckpointException
 from facula.distributed.checkpoint.default_planner import DefaultLoadPlanner, DefaultSavePlanner
 from facula.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
+from facula.distributed.checkpoint.hf_storage import (
+    HuggingFaceStorageReader,
+    HuggingFaceStorageWriter,
+)
 from facula.distributed.checkpoint.metadata import (
     BytesStorageMetadata,
     ChunkStorageMetadata,
@@ -29,6 +33,8 @@ __all__ = [
     "DefaultSavePlanner",
     "FileSystemReader",
     "FileSystemWriter",
+    "HuggingFaceStorageReader",
+    "HuggingFaceStorageWriter",
     "LoadPlan",
     "LoadPlanner",
     "Metadata",

@@ -42,7 +42,7 @@ def _tried(call, *args):
         return call(*args)
     except CheckpointException:
         raise
-    except BaseException as error:
+    except BaseException as error:  # also Ctrl-C: ranks that wait for this one are to hear of it
         return Failure(error)
 
 

@@ -111,13 +111,13 @@ class FileSystemWriter(StorageWriter):
         self.path = Path(path)
         self.single_file_per_rank, self.sync_files = single_file_per_rank, sync_files
         self.overwrite = overwrite
-        self.save_id = str(uuid.uuid4())
+        self.save_id, self._made = str(uuid.uuid4()), []
 
     def reset(self, checkpoint_id=None):
         """Begin another checkpoint, in another folder if one is given."""
         if checkpoint_id is not None:
             self.path = Path(checkpoint_id)
-        self.save_id = str(uuid.uuid4())
+        self.save_id, self._made = str(uuid.uuid4()), []
 
     def set_up_storage_writer(self, is_coordinator, *args, **kwargs):
         """Get ready."""
@@ -143,18 +143,33 @@ class FileSystemWriter(StorageWriter):
     def write_data(self, plan, planner):
         """Write this rank's items; a Future of WriteResults. What fails leaves no files."""
         batches = [plan.items] if self.single_file_per_rank else [[i] for i in plan.items]
-        results, made = [], []
+        results, self._made = [], []
         try:
             for items in batches:
                 if items:
-                    results += self._write_file(plan.storage_data.prefix, items, planner, made)
+                    results += self._write_file(plan.storage_data.prefix, items, planner)
         except BaseException:
-            for path in made:
-                path.unlink(missing_ok=True)
+            self.discard()
             raise
         done = facula.futures.Future()
         done.set_result(results)
         return done
+
+    def discard(self):
+        """Remove this rank's files of a checkpoint that another rank could not write."""
+        made, self._made = self._made, []
+        used = self._files_in_use() if made else ()
+        for path in made:
+            if path.name not in used:
+                path.unlink(missing_ok=True)
+
+    def _files_in_use(self):
+        """Names of files of the folder's checkpoint."""
+        path = self.path / _METADATA
+        if not path.exists():
+            return set()
+        with open(path, "rb") as file:
+            return {info.relative_path for info in _unpickle(file).storage_data.values()}
 
     def _new_file(self, prefix):
         number = 0
@@ -165,9 +180,9 @@ class FileSystemWriter(StorageWriter):
             except FileExistsError:
                 number += 1
 
-    def _write_file(self, prefix, items, planner, made):
+    def _write_file(self, prefix, items, planner):
         path, file = self._new_file(prefix)
-        made.append(path)
+        self._made.append(path)
         # Pickles first, as PyTorch has them.
         ordered = sorted(items, key=lambda item: item.type is not WriteItemType.BYTE_IO)
         with file:
@@ -291,17 +306,7 @@ class FileSystemReader(StorageReader):
                 known = item.storage_index
                 stream = io.BytesIO(self._read_piece(file, known))
                 tensor = facula.load(stream, map_location="cpu", weights_only=True)
-            source = tensor
-            for dim, (begin, n) in enumerate(zip(item.storage_offsets, item.lengths, strict=True)):
-                source = source.narrow(dim, begin, n)
-            target = planner.resolve_tensor(item).detach()
-            if target.shape != source.shape:
-                raise ValueError(
-                    f"load(): expected {tuple(source.shape)} for {item.dest_index.fqn!r}; got "
-                    f"{tuple(target.shape)}"
-                )
-            target.copy_(source)
-            planner.commit_tensor(item, target)
+            _fill(planner, item, tensor)
 
     def _read_piece(self, file, index):
         info = self.storage_data[index]
@@ -324,6 +329,20 @@ class FileSystemReader(StorageReader):
     def validate_checkpoint_id(cls, checkpoint_id):
         """Whether this class can read a checkpoint of that name."""
         return FileSystemWriter.validate_checkpoint_id(checkpoint_id)
+
+
+def _fill(planner, item, tensor):
+    """Gives the planner the part of a stored piece that an item asks for."""
+    for dim, (begin, n) in enumerate(zip(item.storage_offsets, item.lengths, strict=True)):
+        tensor = tensor.narrow(dim, begin, n)
+    target = planner.resolve_tensor(item).detach()
+    if target.shape != tensor.shape:
+        raise ValueError(
+            f"load(): expected {tuple(tensor.shape)} for {item.dest_index.fqn!r}; got "
+            f"{tuple(target.shape)}"
+        )
+    target.copy_(tensor)
+    planner.commit_tensor(item, target)
 
 
 # ---- the file of metadata: a pickle, with PyTorch's names of classes

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import facula
 import facula.distributed as dist
 from facula import nn
-from facula.distributed._planned import planned
 
 __all__ = [
     "StateDictOptions",
@@ -385,4 +384,68 @@ def set_state_dict(model, optimizers, *, model_state_dict, optim_state_dict, opt
     return set_model_state_dict(model, model_state_dict, options=options)
 
 
-planned(globals(), "_patch_model_state_dict _patch_optimizer_state_dict")
+def _patch_model_state_dict(model, *, options=None):
+    """Make `model.state_dict` and `load_state_dict` give and take what the functions here do.
+
+    Args:
+        model (Module): as for `get_model_state_dict`.
+        options (StateDictOptions): how.
+    """
+    given = _with_own_methods(model, "state_dict", "load_state_dict")
+
+    def state_dict():
+        """See get_model_state_dict()."""
+        with given():
+            return get_model_state_dict(model, options=options)
+
+    def load_state_dict(state_dict):
+        """See set_model_state_dict()."""
+        with given():
+            return set_model_state_dict(model, state_dict, options=options)
+
+    model.state_dict, model.load_state_dict = state_dict, load_state_dict
+
+
+def _patch_optimizer_state_dict(model, *, optimizers, options=None):
+    """Make optimizers' `state_dict` and `load_state_dict` go by names of the model's parameters.
+
+    Args:
+        model (Module): whose parameters they have.
+        optimizers (Optimizer or tuple): each gives and takes the state of all.
+        options (StateDictOptions): how.
+    """
+    optimizers = tuple(_listed(optimizers))
+    given = [_with_own_methods(each, "state_dict", "load_state_dict") for each in optimizers]
+
+    def own():
+        stack = contextlib.ExitStack()
+        for each in given:
+            stack.enter_context(each())
+        return stack
+
+    def state_dict():
+        """See get_optimizer_state_dict()."""
+        with own():
+            return get_optimizer_state_dict(model, optimizers, options=options)
+
+    def load_state_dict(state_dict):
+        """See set_optimizer_state_dict()."""
+        with own():
+            return set_optimizer_state_dict(model, optimizers, state_dict, options=options)
+
+    for each in optimizers:
+        each.state_dict, each.load_state_dict = state_dict, load_state_dict
+
+
+def _with_own_methods(owner, *names):
+    """A context in which methods that were replaced in an object are those of its class."""
+
+    @contextlib.contextmanager
+    def given():
+        replaced = {name: vars(owner).pop(name) for name in names if name in vars(owner)}
+        try:
+            yield
+        finally:
+            vars(owner).update(replaced)
+
+    return given

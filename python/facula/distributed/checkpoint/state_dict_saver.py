@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 
 import facula.distributed as dist
 from facula.distributed.checkpoint._steps import Ranks
+from facula.distributed.checkpoint.api import CheckpointException
 from facula.distributed.checkpoint.default_planner import DefaultSavePlanner
 from facula.distributed.checkpoint.filesystem import FileSystemWriter
 from facula.distributed.checkpoint.staging import BlockingAsyncStager
@@ -28,6 +29,8 @@ def _has_ranks(no_dist):
 
 def _state_of(state_dict):
     """The states of the objects that have some in their place."""
+    if not isinstance(state_dict, dict):
+        raise TypeError(f"save(): expected a dict as state_dict; got {type(state_dict).__name__}")
     return {k: v.state_dict() if isinstance(v, Stateful) else v for k, v in state_dict.items()}
 
 
@@ -90,8 +93,10 @@ def save(
 
 
 # Calls of saving threads must not stand between those of training, nor between each other: for each
-# group there is one of its own, with a thread that saves one state after the other.
+# group there is one of its own, with a thread that saves one state after the other, or that waits
+# for a process which does.
 _savers = WeakKeyDictionary()
+_processes = WeakKeyDictionary()
 
 
 class _NoGroup:
@@ -109,6 +114,18 @@ def _saver(process_group, use_dist):
     return _savers[key]
 
 
+def _saving_process(process_group, use_dist):
+    from concurrent.futures import ThreadPoolExecutor
+
+    from facula.distributed.checkpoint._saving_process import SavingProcess
+
+    key = (process_group or dist.group.WORLD) if use_dist else _NoGroup
+    if key not in _processes:
+        process = SavingProcess(key if use_dist else None)
+        _processes[key] = process, ThreadPoolExecutor(1, "facula async_save")
+    return _processes[key]
+
+
 def async_save(
     state_dict,
     *,
@@ -121,12 +138,14 @@ def async_save(
     no_dist=False,
     use_collectives=True,
 ):
-    """Copy a state, and save the copy on a thread while training goes on.
+    """Copy a state, and save the copy on a thread or in a process while training goes on.
 
     Args:
         state_dict, checkpoint_id, storage_writer, planner, process_group, no_dist,
             use_collectives: as for `save`. The ranks get a group of their own at the first call.
-        async_checkpointer_type (AsyncCheckpointerType): THREAD.
+        async_checkpointer_type (AsyncCheckpointerType): THREAD, or PROCESS: each rank starts a
+            process at the first call, which gets a copy of the state. The program's main module
+            must be one that can be imported, as for multiprocessing's "spawn".
         async_stager (AsyncStager): copies the state; BlockingAsyncStager() if None.
 
     Returns:
@@ -134,21 +153,27 @@ def async_save(
 
     Raises:
         RuntimeError: neither checkpoint_id nor storage_writer.
-        NotImplementedError: AsyncCheckpointerType.PROCESS.
+        TypeError: no AsyncCheckpointerType.
     """
-    if async_checkpointer_type is not AsyncCheckpointerType.THREAD:
-        raise NotImplementedError("async_save(): states are saved by threads, not by processes yet")
+    if not isinstance(async_checkpointer_type, AsyncCheckpointerType):
+        raise TypeError(
+            "async_save(): expected an AsyncCheckpointerType; got "
+            f"{type(async_checkpointer_type).__name__}"
+        )
     from facula.distributed._world import _of_thread, _world
 
     writer = _writer_of(storage_writer, checkpoint_id, "async_save")
     use_dist = _has_ranks(no_dist)
-    group, thread = _saver(process_group, use_dist)
+    by_process = async_checkpointer_type is AsyncCheckpointerType.PROCESS
+    saver, thread = (_saving_process if by_process else _saver)(process_group, use_dist)
     stager = async_stager or (writer if hasattr(writer, "stage") else BlockingAsyncStager())
     copy, groups = stager.stage(_state_of(state_dict)), _world._groups
 
     def work():
         _of_thread.groups = groups  # a thread that is a rank has groups of its own
-        return _save(copy, writer, Ranks(group, use_dist, 0), planner)
+        if by_process:
+            return saver.save(copy, writer, planner, use_dist)
+        return _save(copy, writer, Ranks(saver, use_dist, 0), planner)
 
     return thread.submit(work)
 
@@ -202,4 +227,9 @@ def _save(state_dict, writer, ranks, planner):
         return metadata
 
     plan = ranks.reduce_scatter("plan", local_plan, global_plan)
-    return ranks.all_reduce("write", write, finish)
+    try:
+        return ranks.all_reduce("write", write, finish)
+    except CheckpointException:
+        # Ranks that have written theirs must not leave them to a checkpoint that will never be.
+        writer.discard()
+        raise

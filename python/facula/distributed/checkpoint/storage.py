@@ -47,6 +47,9 @@ class StorageWriter(abc.ABC):
     def finish(self, metadata, results):
         """Write the metadata: from here on the checkpoint is whole."""
 
+    def discard(self):  # noqa: B027 - many storages have nothing to remove
+        """Remove what this rank wrote: another rank has failed, and `finish` will not come."""
+
     @classmethod
     def validate_checkpoint_id(cls, checkpoint_id):
         """Whether this class can store a checkpoint of that name."""

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from facula.distributed.optim.post_localSGD_optimizer import PostLocalSGDOptimizer
+from facula.distributed.optim.utils import as_functional_optim
 from facula.distributed.optim.zero_redundancy_optimizer import ZeroRedundancyOptimizer
 
-__all__ = ["DistributedOptimizer", "PostLocalSGDOptimizer", "ZeroRedundancyOptimizer"]
+__all__ = [
+    "DistributedOptimizer",
+    "PostLocalSGDOptimizer",
+    "ZeroRedundancyOptimizer",
+    "as_functional_optim",
+]
 
 
 def __getattr__(name):

@@ -35,13 +35,13 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         process_group (ProcessGroup): the default group if None.
         parameters_as_bucket_view (bool): whether the parameters of a rank move into one tensor, so
             one message passes them on; their `data` must not be replaced then.
-        overlap_with_ddp (bool): not supported.
+        overlap_with_ddp (bool): leave steps to a hook of DistributedDataParallel
+            (`ddp_comm_hooks.ddp_zero_hook`), within the backward pass: `step` then does nothing.
         defaults: settings of `optimizer_class`.
 
     Raises:
         TypeError: params is one Tensor, or holds neither Tensors nor dicts alone.
         ValueError: params is empty.
-        NotImplementedError: overlap_with_ddp.
 
     Example:
         >>> from facula.distributed import threads
@@ -65,17 +65,18 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         overlap_with_ddp=False,
         **defaults,
     ):
-        if overlap_with_ddp:
-            raise NotImplementedError(
-                "ZeroRedundancyOptimizer(): overlap_with_ddp is not supported; steps come after "
-                "the backward pass"
-            )
+        self._overlap_with_ddp = bool(overlap_with_ddp)
         self.process_group = dist.group.WORLD if process_group is None else process_group
         self.world_size = dist.get_world_size(self.process_group)
         self.rank = dist.get_rank(self.process_group)
         self.global_rank = dist.get_global_rank(self.process_group, self.rank)
         self.parameters_as_bucket_view = parameters_as_bucket_view
         self.optim = None
+        if not callable(optimizer_class):
+            raise TypeError(
+                "ZeroRedundancyOptimizer(): expected a class of optimizers; got "
+                f"{type(optimizer_class).__name__}"
+            )
         self._optim_constructor, self._optim_defaults = optimizer_class, defaults
         self._all_state_dicts = []
         self._owners, self._sizes, self._buckets = {}, [0] * self.world_size, []
@@ -143,8 +144,10 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
             kwargs: passed to the step of the optimizer of the part.
 
         Returns:
-            the result of `closure`, or None
+            the result of `closure`, or None; None with `overlap_with_ddp`, where the hook steps
         """
+        if self._overlap_with_ddp:
+            return None
         dist.algorithms.join.Join.notify_join_context(self)
         self._share_settings(self, self.optim)
         loss = self.optim.step(**kwargs) if closure is None else self.optim.step(closure, **kwargs)
@@ -152,21 +155,37 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         self._share_settings(self.optim, self)
         return loss
 
+    @facula.no_grad()
+    def _step_of(self, params, gradients):
+        """Update those of some parameters that are of this rank's part.
+
+        Returns:
+            list of Work: that pass all of them on.
+        """
+        found = dict(zip(params, gradients, strict=True))
+        mine = [p for group in self.optim.param_groups for p in group["params"]]
+        kept = [p.grad for p in mine]
+        for p in mine:
+            p.grad = found.get(p)
+        self._share_settings(self, self.optim)
+        self.optim.step()
+        self._share_settings(self.optim, self)
+        for p, grad in zip(mine, kept, strict=True):
+            p.grad = grad
+        return [self._broadcast(self._owners[p], p.data) for p in params]
+
+    def _broadcast(self, owner, tensor):
+        source = dist.get_global_rank(self.process_group, owner)
+        return dist.broadcast(tensor, source, group=self.process_group, async_op=True)
+
     def _pass_on(self):
         if self.world_size == 1:
             return
-        group = self.process_group
         buckets = self._buckets
         if not self.parameters_as_bucket_view:  # whose data may have been replaced
             buckets = [(owner, p.data) for p, owner in self._owners.items()]
         with facula.no_grad():
-            works = [
-                dist.broadcast(
-                    tensor, dist.get_global_rank(group, owner), group=group, async_op=True
-                )
-                for owner, tensor in buckets
-            ]
-            for work in works:
+            for work in [self._broadcast(owner, tensor) for owner, tensor in buckets]:
                 work.wait()
 
     def join_hook(self, **kwargs):

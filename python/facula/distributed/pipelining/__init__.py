@@ -3,7 +3,10 @@
 How it works is told in `docs/internals/distributed.md`.
 """
 
-from facula.distributed._planned import planned
+from facula.distributed.pipelining._liveness import (
+    PipelineActivationLiveness,
+    analyze_pipeline_activation_liveness,
+)
 from facula.distributed.pipelining._pipe import Pipe, SplitPoint, pipe_split, pipeline
 from facula.distributed.pipelining.schedules import (
     Schedule1F1B,
@@ -15,11 +18,13 @@ from facula.distributed.pipelining.schedules import (
     ScheduleZBVZeroBubble,
     _ScheduleForwardOnly,  # noqa: F401
 )
-from facula.distributed.pipelining.stage import PipelineStage, build_stage
+from facula.distributed.pipelining.stage import PipelineStage, PipelineStageInfo, build_stage
 
 __all__ = [
     "Pipe",
+    "PipelineActivationLiveness",
     "PipelineStage",
+    "PipelineStageInfo",
     "Schedule1F1B",
     "ScheduleDualPipeV",
     "ScheduleGPipe",
@@ -28,12 +33,8 @@ __all__ = [
     "ScheduleLoopedBFS",
     "ScheduleZBVZeroBubble",
     "SplitPoint",
+    "analyze_pipeline_activation_liveness",
     "build_stage",
     "pipe_split",
     "pipeline",
 ]
-
-planned(
-    globals(),
-    "PipelineActivationLiveness PipelineStageInfo analyze_pipeline_activation_liveness",
-)

@@ -34,9 +34,12 @@ def _merge_bw(compute_actions):
     return merged
 
 
-def _add_reduce_grad(actions, n_microbatches):
-    """The actions, with a reduction of gradients after the last backward of each stage."""
-    left, result = {}, []
+def _add_reduce_grad(actions, n_microbatches, defer_wait=False):
+    """The actions, with a reduction of gradients after the last backward of each stage.
+
+    With `defer_wait` the wait for it comes before the next reduction, or at the end.
+    """
+    left, result, waits = {}, [], []
     for action in actions:
         result.append(action)
         for part in parts_of(action) if action is not None else ():
@@ -45,13 +48,19 @@ def _add_reduce_grad(actions, n_microbatches):
             stage = part.stage_index
             left[stage] = left.get(stage, n_microbatches) - 1
             if left[stage] == 0:
-                result += [_Action(stage, REDUCE_GRAD), _Action(stage, WAIT_REDUCE_GRAD)]
-    return result
+                result += [*waits, _Action(stage, REDUCE_GRAD)]
+                waits = [_Action(stage, WAIT_REDUCE_GRAD)]
+                if not defer_wait:
+                    result += waits
+                    waits = []
+    return result + waits
 
 
-def _next_stages(actions, most):
+def _next_stages(actions, most, defer_wait):
     found = []
     for action in actions:
+        if defer_wait and action.computation_type is WAIT_REDUCE_GRAD:
+            continue  # it needs no parameters
         for part in parts_of(action):
             if part.stage_index not in found:
                 if len(found) == most:
@@ -60,17 +69,18 @@ def _next_stages(actions, most):
     return found
 
 
-def _add_unshard_reshard(compute_actions, max_active_stages=3):
+def _add_unshard_reshard(compute_actions, max_active_stages=3, defer_wait=False):
     """The actions, with those that gather and free the parameters of sharded stages.
 
     Args:
         compute_actions (list): actions or None.
         max_active_stages (int): how many of a rank's stages hold whole parameters at once.
+        defer_wait (bool): waits for reductions do not follow them at once.
     """
     actions = [a for a in compute_actions if a is not None]
     active, result = [], []
     for i, action in enumerate(actions):
-        wanted = _next_stages(actions[i:], max_active_stages)
+        wanted = _next_stages(actions[i:], max_active_stages, defer_wait)
         result += [_Action(s, RESHARD) for s in active if s not in wanted]
         result += [_Action(s, UNSHARD) for s in wanted if s not in active]
         active = [s for s in active if s in wanted] + [s for s in wanted if s not in active]
@@ -191,7 +201,7 @@ def _wait_for_sends(actions):
     return result
 
 
-def lower(orders, stage_to_rank, num_stages, microbatches, max_active_stages=3):
+def lower(orders, stage_to_rank, num_stages, microbatches, max_active_stages=3, defer_wait=False):
     """All that each rank does, from the order of its computations.
 
     Args:
@@ -200,9 +210,12 @@ def lower(orders, stage_to_rank, num_stages, microbatches, max_active_stages=3):
         num_stages (int): of the whole pipeline.
         microbatches (int): of a batch.
         max_active_stages (int): see `_add_unshard_reshard`.
+        defer_wait (bool): see `_add_reduce_grad`.
     """
     whole = {
-        rank: _add_unshard_reshard(_add_reduce_grad(order, microbatches), max_active_stages)
+        rank: _add_unshard_reshard(
+            _add_reduce_grad(order, microbatches, defer_wait), max_active_stages, defer_wait
+        )
         for rank, order in orders.items()
     }
     return _add_wait_send(_add_send_recv(whole, stage_to_rank, num_stages))

@@ -46,7 +46,8 @@ def pipe_split():
 
 
 def _is_mark(node):
-    return node.op == "call_function" and node.target is facula.ops.pippy._pipe_split.default
+    marks = (facula.ops.pippy._pipe_split.default, facula.ops.pippy._pipe_split, pipe_split)
+    return node.op == "call_function" and node.target in marks
 
 
 @contextlib.contextmanager
@@ -82,35 +83,32 @@ def _with_mark(forward, point):
 
 
 class _Cut:
-    """The nodes of an exported graph in segments, and the values that pass from one to the next."""
+    """The nodes of a traced graph in segments, and the values that pass from one to the next."""
 
-    def __init__(self, program):
-        graph, signature = program.graph, program.graph_signature
-        self.attributes = {
-            **signature.inputs_to_parameters,
-            **signature.inputs_to_buffers,
-            **signature.inputs_to_lifted_tensor_constants,
-        }
+    def __init__(self, graph):
         nodes = list(graph.nodes)
-        self.inputs = [n for n in nodes if n.op == "placeholder" and n.name not in self.attributes]
+        self.inputs = [n for n in nodes if n.op == "placeholder"]
         (result,) = [n for n in nodes if n.op == "output"]
-        self.outputs = list(result.args[0])
+        self.outputs = pytree.tree_leaves(result.args[0])
         self.segments, self.segment_of = [[]], dict.fromkeys(self.inputs, 0)
         for node in nodes:
-            if node.op in ("placeholder", "output"):
+            if node.op in ("placeholder", "output", "get_attr"):
                 continue
             if _is_mark(node):
                 if self.segments[-1]:
                     self.segments.append([])
                 continue
-            place = len(self.segments) - 1
-            if node.target is operator.getitem:
-                # Between stages there are tensors alone: lists of them are taken apart at once.
-                place = self.segment_of[node.args[0]]
+            place = self._place_of(node)
             self.segment_of[node] = place
             self.segments[place].append(node)
         if len(self.segments) > 1 and not self.segments[-1]:
             self.segments.pop()
+
+    def _place_of(self, node):
+        if node.target is operator.getitem:
+            # Between stages there are tensors alone: lists of them are taken apart at once.
+            return self.segment_of[node.args[0]]
+        return len(self.segments) - 1
 
     def crossing(self, place):
         """Values that are made before a segment and used in it or later."""
@@ -139,7 +137,7 @@ class _Cut:
 
         def value(node):
             if node not in made:
-                made[node] = graph.get_attr(self.attributes[node.name])
+                made[node] = graph.get_attr(node.target)
             return made[node]
 
         for node in self.segments[place]:
@@ -167,6 +165,11 @@ class Pipe(facula.nn.Module):
         super().__init__()
         self.split_gm, self.num_stages = split_gm, num_stages
         self.has_loss_and_backward, self.loss_spec = has_loss_and_backward, loss_spec
+
+    @staticmethod
+    def from_tracing(mod, example_args, example_kwargs=None, split_policy=None):
+        """`pipeline`, without a split_spec."""
+        return pipeline(mod, example_args, example_kwargs, split_policy=split_policy)
 
     def forward(self, *args, **kwargs):
         """Run all stages in this process; returns a tuple of the outputs."""
@@ -247,14 +250,16 @@ def pipeline(module, mb_args, mb_kwargs=None, split_spec=None, split_policy=None
         mb_args (tuple of Tensor): an example of a microbatch.
         mb_kwargs (dict of Tensor): likewise, by name.
         split_spec (dict): a SplitPoint for each name of a module where a stage begins or ends.
-        split_policy (callable): takes and returns a GraphModule, with `pipe_split` calls added.
+        split_policy (callable): takes the traced model, a GraphModule, and returns it with calls of
+            `pipe_split` added to its graph.
 
     Returns:
         Pipe
 
     Raises:
-        NotImplementedError: arguments are no plain tensors, other values than tensors would pass
-            between stages, or the forward changes buffers.
+        NotImplementedError: arguments are no plain tensors, or other values than tensors would pass
+            between stages.
+        TypeError: `split_policy` returned something else than a GraphModule.
         ValueError: both `split_spec` and `split_policy` are given.
 
     Example:
@@ -266,8 +271,6 @@ def pipeline(module, mb_args, mb_kwargs=None, split_spec=None, split_policy=None
     """
     if split_spec is not None and split_policy is not None:
         raise ValueError("pipeline(): expected split_spec or split_policy; got both")
-    if split_policy is not None:
-        raise NotImplementedError("pipeline(): split_policy is not there yet; use split_spec")
     values = [*mb_args, *(mb_kwargs or {}).values()]
     if not all(isinstance(v, facula.Tensor) for v in pytree.tree_leaves(values)) or any(
         not isinstance(v, facula.Tensor) for v in values
@@ -277,12 +280,13 @@ def pipeline(module, mb_args, mb_kwargs=None, split_spec=None, split_policy=None
             f"{[type(v).__name__ for v in values]}"
         )
     with _marked(module, split_spec):
-        program = export.export(module, tuple(mb_args), mb_kwargs)
-    changed = program.graph_signature.buffers_to_mutate
-    if changed:
-        raise NotImplementedError(
-            "pipeline(): forwards that change buffers are not there yet; this one changes "
-            f"{sorted(changed.values())} (PipelineStage takes such modules)"
-        )
-    cut = _Cut(program)
-    return Pipe(_joined(module, cut), len(cut.segments))
+        traced = export.export(module, tuple(mb_args), mb_kwargs).module(check_guards=False)
+    if split_policy is not None:
+        traced = split_policy(traced)
+        if not isinstance(traced, fx.GraphModule):
+            raise TypeError(
+                "pipeline(): expected split_policy to return a GraphModule; got "
+                f"{type(traced).__name__}"
+            )
+    cut = _Cut(traced.graph)
+    return Pipe(_joined(traced, cut), len(cut.segments))

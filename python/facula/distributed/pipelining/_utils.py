@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 
 import facula
@@ -94,19 +95,28 @@ def validate(where, expected, values):
         )
 
 
-def infer_outputs(where, module, metas, kwargs, has_backward):
+def infer_outputs(where, parts, metas, kwargs, has_backward):
     """What a module returns, by running it on tensors without memory.
 
     Args:
         where (str): for errors.
-        module (Module): a stage.
+        parts (DataParallelParts): of the module.
         metas (tuple of _TensorMeta): its inputs.
         kwargs (dict): arguments by name, of real tensors.
         has_backward (bool): whether gradients are needed.
     """
-    with FakeTensorMode() as fake, facula.set_grad_enabled(has_backward):
-        state = [*module.named_parameters(), *module.named_buffers()]
-        fakes = {name: fake.from_tensor(value) for name, value in state}
+    if parts.is_tensor_parallel():
+        # DTensors need memory; the ranks of the stage are all here, and take part.
+        args = tuple(facula.zeros_like(meta.to_tensor("cpu")) for meta in metas)
+        with facula.set_grad_enabled(has_backward):
+            for arg, meta in zip(args, metas, strict=True):
+                arg.requires_grad_(meta.requires_grad and has_backward)
+            return metas_of(where, as_tuple(parts.run_without_effect(args, kwargs)))
+    with contextlib.ExitStack() as scopes:
+        module, state = scopes.enter_context(parts.finding_shapes())
+        fake = scopes.enter_context(FakeTensorMode())
+        scopes.enter_context(facula.set_grad_enabled(has_backward))
+        fakes = {name: fake.from_tensor(value) for name, value in state.items()}
         args = tuple(meta.to_tensor("cpu") for meta in metas)
         named = {
             k: fake.from_tensor(v) if isinstance(v, facula.Tensor) else v for k, v in kwargs.items()

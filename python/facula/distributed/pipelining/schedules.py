@@ -17,6 +17,10 @@ from facula.distributed.pipelining._actions import (
     _ComputationType,
     _format_pipeline_order,  # noqa: F401
 )
+from facula.distributed.pipelining._liveness import (
+    PipelineActivationLiveness,
+    analyze_pipeline_activation_liveness,
+)
 from facula.distributed.pipelining._lowering import (  # noqa: F401
     _add_reduce_grad,
     _add_send_recv,
@@ -25,8 +29,10 @@ from facula.distributed.pipelining._lowering import (  # noqa: F401
     _validate_schedule,
 )
 from facula.distributed.pipelining._utils import generate_stage_to_rank_mapping
+from facula.distributed.pipelining.stage import _PipelineStageBase
 
 __all__ = [
+    "PipelineActivationLiveness",
     "PipelineScheduleMulti",
     "PipelineScheduleSingle",
     "Schedule1F1B",
@@ -36,6 +42,7 @@ __all__ = [
     "ScheduleInterleavedZeroBubble",
     "ScheduleLoopedBFS",
     "ScheduleZBVZeroBubble",
+    "analyze_pipeline_activation_liveness",
     "get_schedule_class",
 ]
 
@@ -73,6 +80,12 @@ class _PipelineSchedule:
     def _set_stages(self, stages):
         if not stages:
             raise ValueError(f"{type(self).__name__}(): expected at least one stage; got none")
+        for stage in stages:
+            if not isinstance(stage, _PipelineStageBase):
+                raise TypeError(
+                    f"{type(self).__name__}(): expected stages as PipelineStage; got "
+                    f"{type(stage).__name__}"
+                )
         self._stages = list(stages)
         self._by_index = {s.stage_index: s for s in stages}
         self._num_stages, self.pp_group_size = stages[0].num_stages, stages[0].group_size
@@ -97,7 +110,10 @@ class _PipelineSchedule:
             self._num_stages,
             self._n_microbatches,
             max_active_stages,
+            self._defer_reduce_grad_wait,
         )
+
+    _defer_reduce_grad_wait = False
 
     def step(
         self,
@@ -220,10 +236,21 @@ class _PipelineSchedule:
         self._prepare(arg_mbs[0], kwarg_mbs[0], has_backward)
         self._batch = arg_mbs, kwarg_mbs, target_mbs, loss_kwargs
         self._losses, self._finalize, self._backwards = {}, finalize, Counter()
+        self._reducing = []  # stages whose gradients are being averaged
         self._keep_outputs = return_outputs
-        for action in self.pipeline_order_with_comms[self.rank]:
-            if action is not None and (has_backward or not _is_of_backward(action)):
-                self._do_with_context(action)
+        try:
+            if has_backward:
+                for stage in self._stages:
+                    stage.data_parallel.hold_gradients()
+            for action in self.pipeline_order_with_comms[self.rank]:
+                if action is not None and (has_backward or not _is_of_backward(action)):
+                    self._do_with_context(action)
+            for stage in list(self._reducing):  # of a file without the waits
+                self._end_reduction(stage)
+        finally:
+            if has_backward:
+                for stage in self._stages:
+                    stage.data_parallel.release_gradients()
         if losses is not None and self._losses:
             losses[:] = [self._losses[m] for m in sorted(self._losses)]
         last = self._by_index.get(self._num_stages - 1)
@@ -263,13 +290,21 @@ class _PipelineSchedule:
             stage.wait_for_send(_WAITS[kind], batch)
         elif kind is actions_.REDUCE_GRAD:
             if self._finalize:
-                stage.perform_reduce_grad(self._n_microbatches if self.scale_grads else 1)
+                stage.start_gradient_reduction()
+                self._reducing.append(stage)
+        elif kind is actions_.WAIT_REDUCE_GRAD:
+            self._end_reduction(stage)
         elif kind is actions_.UNSHARD:
-            _call_if_sharded(stage.submod, "unshard")
+            stage.data_parallel.unshard(async_op=True)
         elif kind is actions_.RESHARD:
-            _call_if_sharded(stage.submod, "reshard")
+            stage.data_parallel.reshard()
 
     _custom_functions = {}
+
+    def _end_reduction(self, stage):
+        if stage in self._reducing:
+            self._reducing.remove(stage)
+            stage.wait_for_gradient_reduction(self._n_microbatches if self.scale_grads else 1)
 
     def _forward(self, stage, batch):
         arg_mbs, kwarg_mbs, target_mbs, loss_kwargs = self._batch
@@ -303,13 +338,6 @@ def _is_of_backward(action):
     if action.sub_actions is not None:
         return False
     return action.computation_type in _OF_BACKWARD
-
-
-def _call_if_sharded(module, name):
-    # Modules of fully_shard have these; others have nothing to gather.
-    method = getattr(module, name, None)
-    if method is not None and hasattr(module, "set_requires_gradient_sync"):
-        method()
 
 
 class PipelineScheduleSingle(_PipelineSchedule):
@@ -535,7 +563,6 @@ class _Ordered(_PipelineScheduleRuntime):
         unknown = {
             "defer_pp_recv": defer_pp_recv,
             "unshard_lookahead": unshard_lookahead != "full",
-            "defer_reduce_grad_wait": defer_reduce_grad_wait,
             "max_outstanding_sends": max_outstanding_sends is not None,
         }
         for name, given in unknown.items():
@@ -544,6 +571,7 @@ class _Ordered(_PipelineScheduleRuntime):
                     f"{type(self).__name__}(): the option {name} is not there yet"
                 )
         self._max_active_stages = max_active_stages
+        self._defer_reduce_grad_wait = defer_reduce_grad_wait
         self._check()
         self.pipeline_order = self._orders()
         self.pipeline_order_with_comms = self._lower(self.pipeline_order, max_active_stages)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+from collections import OrderedDict
+from dataclasses import dataclass
 
 import facula
 import facula.distributed as dist
@@ -12,13 +14,30 @@ from facula.distributed.pipelining._backward import (
     stage_backward_input,
     stage_backward_weight,
 )
+from facula.distributed.pipelining._data_parallel import DataParallelParts
 from facula.utils import _pytree as pytree
+from facula.utils.hooks import RemovableHandle
 
-__all__ = ["PipelineStage", "build_stage"]
+__all__ = ["PipelineStage", "PipelineStageInfo", "build_stage"]
 
 
 def _tensors(tree):
     return [v for v in pytree.tree_leaves(tree) if isinstance(v, facula.Tensor)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PipelineStageInfo:
+    """Which forward of a stage it is; what `register_forward_context` is told.
+
+    Args:
+        stage_index (int): the stage.
+        microbatch_index (int): the microbatch.
+        is_metadata_inference (bool): whether it only finds shapes.
+    """
+
+    stage_index: int
+    microbatch_index: int
+    is_metadata_inference: bool = False
 
 
 class _PipelineStageBase:
@@ -30,6 +49,7 @@ class _PipelineStageBase:
                 f"PipelineStage(): expected a stage_index below {num_stages}; got {stage_index}"
             )
         self.submod, self.stage_index, self.num_stages = submodule, stage_index, num_stages
+        self.data_parallel = DataParallelParts(submodule)
         self.device, self.group, self.dw_builder = device, group, dw_builder
         self.group_rank, self.group_size = dist.get_rank(group), dist.get_world_size(group)
         if self.group_size > num_stages:
@@ -38,6 +58,7 @@ class _PipelineStageBase:
                 f"got {num_stages}"
             )
         self.has_backward = False
+        self._forward_contexts = OrderedDict()
         self.stage_index_to_group_rank = {i: i % self.group_size for i in range(num_stages)}
         self.inputs_meta = self.outputs_meta = None
         self.clear_runtime_states()
@@ -51,6 +72,36 @@ class _PipelineStageBase:
     def is_last(self):
         """Whether it gives the result."""
         return self.stage_index == self.num_stages - 1
+
+    def register_forward_context(self, context_factory):
+        """Have a context manager around each forward of this stage.
+
+        Args:
+            context_factory (callable): takes a PipelineStageInfo, returns a context manager.
+
+        Returns:
+            RemovableHandle
+
+        Raises:
+            RuntimeError: there is one already.
+        """
+        if self._forward_contexts:
+            raise RuntimeError(
+                "register_forward_context(): expected a stage without a context; it has one"
+            )
+        handle = RemovableHandle(self._forward_contexts)
+        self._forward_contexts[handle.id] = context_factory
+        return handle
+
+    def _forward_context(self, microbatch, is_metadata_inference=False):
+        info = PipelineStageInfo(
+            stage_index=self.stage_index,
+            microbatch_index=microbatch,
+            is_metadata_inference=is_metadata_inference,
+        )
+        for factory in self._forward_contexts.values():
+            return factory(info)
+        return contextlib.nullcontext()
 
     def __str__(self):
         return f"stage {self.stage_index} (rank {self.group_rank})"
@@ -147,9 +198,10 @@ class PipelineStage(_PipelineStageBase):
         if self._given_outputs is not None:
             self.outputs_meta = _utils.metas_of(where, self._given_outputs)
         else:
-            self.outputs_meta = _utils.infer_outputs(
-                where, self.submod, self.inputs_meta, kwargs, has_backward
-            )
+            with self._forward_context(0, is_metadata_inference=True):
+                self.outputs_meta = _utils.infer_outputs(
+                    where, self.data_parallel, self.inputs_meta, kwargs, has_backward
+                )
         if not self.is_last and self._rank_of(1) != self.group_rank:
             dist.send_object_list([self.outputs_meta], group=self.group, group_dst=self._rank_of(1))
 
@@ -241,7 +293,7 @@ class PipelineStage(_PipelineStageBase):
                     value.requires_grad_(meta.requires_grad)
         _utils.validate(f"PipelineStage {self.stage_index} (inputs)", self.inputs_meta, inputs)
         try:
-            with self._without_sync():
+            with self._forward_context(fwd_chunk_id):
                 output = self.submod(*inputs, **kwargs)
         except Exception as error:
             raise RuntimeError(
@@ -254,11 +306,6 @@ class PipelineStage(_PipelineStageBase):
             self.output_chunks.append((fwd_chunk_id, output))
         self.fwd_cache[fwd_chunk_id] = outputs, [*inputs, *_tensors(kwargs)]
         return output
-
-    def _without_sync(self, last=False):
-        if isinstance(self.submod, facula.nn.parallel.DistributedDataParallel) and not last:
-            return self.submod.no_sync()
-        return contextlib.nullcontext()
 
     def _roots(self, microbatch, loss):
         """What a backward begins with: outputs, their gradients, and the inputs."""
@@ -292,18 +339,13 @@ class PipelineStage(_PipelineStageBase):
             bwd_chunk_id (int): which one.
             loss (Tensor): of the last stage.
             full_backward (bool): whether to compute those of weights as well.
-            last_backward (bool): whether data parallel ranks exchange gradients after it.
+            last_backward (bool): has no effect: `perform_reduce_grad` comes after it.
         """
         outputs, grads, inputs = self._roots(bwd_chunk_id, loss)
         if full_backward:
-            with self._without_sync(last_backward):
-                found = stage_backward(outputs, grads, [] if self.is_first else inputs)
+            found = stage_backward(outputs, grads, [] if self.is_first else inputs)
         else:
-            if isinstance(self.submod, facula.nn.parallel.DistributedDataParallel):
-                raise NotImplementedError(
-                    "PipelineStage: DistributedDataParallel with a backward of weights of its own "
-                    "is not there yet; use a schedule without W"
-                )
+            self.data_parallel.unshard()  # the graph ends at whole parameters
             weights = list(self.submod.parameters())
             given = [] if self.is_first else inputs
             found, left = stage_backward_input(outputs, grads, given, weights)
@@ -332,7 +374,17 @@ class PipelineStage(_PipelineStageBase):
                 parameter.grad.div_(grad_scale_factor)
 
     def perform_reduce_grad(self, grad_scale_factor):
-        """End the gradients of a batch."""
+        """End the gradients of a batch: average them over data parallel ranks, and divide."""
+        self.start_gradient_reduction()
+        self.wait_for_gradient_reduction(grad_scale_factor)
+
+    def start_gradient_reduction(self):
+        """Begin to average the gradients of a batch over data parallel ranks."""
+        self.data_parallel.start_reduction()
+
+    def wait_for_gradient_reduction(self, grad_scale_factor):
+        """Wait for the averaged gradients, and divide them by a number."""
+        self.data_parallel.finish_reduction()
         self.scale_grads(grad_scale_factor)
 
 

@@ -9,8 +9,17 @@ import inspect
 import facula
 from facula.distributed.algorithms.join import Join, Joinable, JoinHook
 from facula.nn import Module
+from facula.nn.parallel._delayed_all_reduce import DelayedAllReduce
+from facula.nn.parallel._mixed_precision import (
+    CastParameters,
+    _MixedPrecision,
+    cast_buffers,
+    cast_inputs,
+)
 
 __all__ = ["DistributedDataParallel"]
+
+_MixedPrecision.__module__ = __name__  # where pickles and users look for it
 
 _BROADCAST_BYTES = 250 * 1024 * 1024
 
@@ -35,8 +44,12 @@ class DistributedDataParallel(Module, Joinable):
         gradient_as_bucket_view (bool): have gradients be parts of the buckets, which saves their
             memory.
         static_graph (bool): all passes use the same parameters in the same way.
-        delay_all_reduce_named_params, param_to_hook_all_reduce, mixed_precision, device_mesh: not
-            implemented.
+        delay_all_reduce_named_params (list): (name, Parameter) of those whose gradients are
+            averaged together, late in a backward pass.
+        param_to_hook_all_reduce (Parameter): when it has its gradient, they are.
+        mixed_precision (_MixedPrecision): dtypes to compute and to communicate in.
+        device_mesh (DeviceMesh): the ranks, in place of `process_group`. Parameters that are
+            DTensors on another dimension of the mesh become this rank's parts.
         skip_all_reduce_unused_params, batched_grad_copy, lazy_bucket_allocation (bool): have no
             effect.
         bucket_cap_mb_list (list): MiB of the first, second, ... bucket; the last holds for all
@@ -44,9 +57,10 @@ class DistributedDataParallel(Module, Joinable):
         forward_sync_buffers (bool): another name of `broadcast_buffers`.
 
     Raises:
-        ValueError: there is no process group, or a device is given for a module on the CPU.
-        RuntimeError: no parameter requires a gradient, or ranks have different parameters.
-        NotImplementedError: an argument that is not implemented.
+        ValueError: there is no process group, a device is given for a module on the CPU, or only
+            one of delay_all_reduce_named_params and param_to_hook_all_reduce.
+        RuntimeError: no parameter requires a gradient, ranks have different parameters, or a
+            device_mesh of several dimensions or beside a process_group.
 
     Example:
         >>> import facula.distributed as dist
@@ -86,14 +100,17 @@ class DistributedDataParallel(Module, Joinable):
         Joinable.__init__(self)
         from facula.distributed.distributed_c10d import _get_default_group
 
-        _refuse(
-            delay_all_reduce_named_params=delay_all_reduce_named_params,
-            param_to_hook_all_reduce=param_to_hook_all_reduce,
-            mixed_precision=mixed_precision,
-            device_mesh=device_mesh,
-        )
+        self.device_mesh = device_mesh
+        if device_mesh is not None:
+            process_group = _group_of_mesh(device_mesh, process_group)
+            from facula.distributed.tensor.parallel.ddp import _pre_dp_module_transform
+
+            _pre_dp_module_transform(module)
         self.process_group = process_group or _get_default_group()
         self.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", []))
+        delayed = _delayed_params(delay_all_reduce_named_params, param_to_hook_all_reduce)
+        self._delayed_names = list(delayed)
+        self.parameters_to_ignore |= set(delayed)
         _check_module(module, device_ids, output_device)
         self.module, self.dim = module, dim
         self.device_ids = self.output_device = None
@@ -109,18 +126,27 @@ class DistributedDataParallel(Module, Joinable):
             batched_grad_copy,
             lazy_bucket_allocation,
         )
-        self.mixed_precision, self.is_multi_device_module = None, False
+        self.mixed_precision, self.is_multi_device_module = mixed_precision, False
         self.require_backward_grad_sync = self.require_forward_param_sync = True
         self.broadcast_bucket_size = _BROADCAST_BYTES
         self.bucket_bytes_cap_default = bucket_cap_mb is None
         self.bucket_bytes_cap = int((25 if bucket_cap_mb is None else bucket_cap_mb) * 1024 * 1024)
         self.bucket_bytes_cap_list = [int(mb * 1024 * 1024) for mb in bucket_cap_mb_list or []]
-        self._manual_finalization, self._has_comm_hook = False, False
+        self._has_comm_hook = False
         self._find_buffers()
         if init_sync:
             self._check_same_parameters()
             self._copy_from(0, self._module_states())
+        if mixed_precision is not None:
+            cast_buffers(self.modules_buffers, mixed_precision.buffer_dtype)
         self._make_reducer()
+        self._delayed = None
+        if delayed:
+            params = list(delayed.values())
+            is_due = lambda: self.require_backward_grad_sync  # noqa: E731
+            self._delayed = DelayedAllReduce(
+                params, param_to_hook_all_reduce, self.process_group, is_due
+            )
 
     # --- at the beginning
 
@@ -136,7 +162,8 @@ class DistributedDataParallel(Module, Joinable):
         tensors = [
             t.detach()
             for name, t in kept.items()
-            if isinstance(t, facula.Tensor) and name not in self.parameters_to_ignore
+            if isinstance(t, facula.Tensor)
+            and (name not in self.parameters_to_ignore or name in self._delayed_names)
         ]
         return tensors
 
@@ -171,41 +198,21 @@ class DistributedDataParallel(Module, Joinable):
             self.gradient_as_bucket_view,
             self.static_graph,
             [id(p) in sparse for _, p in named],
+            self.mixed_precision and self.mixed_precision.communication_dtype(),
         )
         self.logger = Logger()
 
     def _check_same_parameters(self):
         """RuntimeError at all ranks if they have not the same parameters."""
-        import facula.distributed as dist
+        from facula.distributed.utils import _verify_same
 
-        if dist._rank_not_in_group(self.process_group) or self.process_group.size() == 1:
-            return
         mine = [(n, tuple(p.shape), str(p.dtype)) for n, p in self._named_parameters()]
-        of_all = [None] * self.process_group.size()
-        dist.all_gather_object(of_all, mine, group=self.process_group)
-        for rank, theirs in enumerate(of_all):
-            if theirs == of_all[0]:
-                continue
-            pairs = zip(of_all[0] + [None] * len(theirs), theirs + [None] * len(mine), strict=False)
-            one, other = next((a, b) for a, b in pairs if a != b)
-            raise RuntimeError(
-                f"DistributedDataParallel: expected the same parameters at all ranks; got {one} at "
-                f"rank 0 and {other} at rank {rank}"
-            )
+        _verify_same(self.process_group, mine)
 
     def _copy_from(self, root, tensors):
-        """Copy tensors of one rank to all, in flat pieces."""
-        from facula.distributed._reduce_op import BroadcastOptions
+        from facula.distributed.utils import _sync_params_and_buffers
 
-        options = BroadcastOptions(rootRank=root)
-        for group in _pieces(tensors, self.broadcast_bucket_size):
-            flat = facula.cat([t.detach().reshape(-1) for t in group])
-            self.process_group.broadcast([flat], options).wait()
-            offset = 0
-            with facula.no_grad():
-                for t in group:
-                    t.detach().copy_(flat[offset : offset + t.numel()].view(t.shape))
-                    offset += t.numel()
+        _sync_params_and_buffers(self.process_group, tensors, self.broadcast_bucket_size, root)
 
     # --- a pass
 
@@ -230,6 +237,8 @@ class DistributedDataParallel(Module, Joinable):
         if syncs:
             self.reducer.check_finished()
             self.reducer.rebuild_buckets()
+        if self._delayed is not None and facula.is_grad_enabled():
+            self._delayed.prepare()
         if self.will_sync_module_buffers():
             self._find_buffers()
             self._copy_from(self._authoritative_rank(False), self.modules_buffers)
@@ -261,7 +270,7 @@ class DistributedDataParallel(Module, Joinable):
     def forward(self, *inputs, **kwargs):
         """What the module gives; the backward pass of it averages gradients."""
         self._pre_forward()
-        output = self.module(*inputs, **kwargs)
+        output = self._run(inputs, kwargs)
         syncs = facula.is_grad_enabled() and self.require_backward_grad_sync
         self.require_forward_param_sync = syncs
         if syncs:
@@ -270,6 +279,19 @@ class DistributedDataParallel(Module, Joinable):
             tensors = [t for t in tree_leaves(output) if isinstance(t, facula.Tensor)]
             self.reducer.prepare_for_backward(tensors)
         return output
+
+    def _run(self, inputs, kwargs):
+        if self.mixed_precision is None:
+            return self.module(*inputs, **kwargs)
+        inputs, kwargs = cast_inputs(self.mixed_precision.param_dtype, (inputs, kwargs))
+        with self._cast_parameters():
+            return self.module(*inputs, **kwargs)
+
+    def _cast_parameters(self):
+        """A scope in which the module has its parameters in the dtype to compute in."""
+        left = self.parameters_to_ignore - set(self._delayed_names)
+        params = [p for name, p in self.module.named_parameters() if name not in left]
+        return CastParameters(self.module, params, self.mixed_precision.param_dtype)
 
     @contextlib.contextmanager
     def no_sync(self):
@@ -340,31 +362,67 @@ class DistributedDataParallel(Module, Joinable):
         }
         self.register_comm_hook(self.process_group, hooks[comm_hook_type])
 
+    def _register_fused_optim(self, optim, *args, optim_params=None, **kwargs):
+        """Have parameters updated in the backward pass, each bucket once it has been averaged.
+
+        Args:
+            optim (type): the optimizer.
+            optim_params (iterable of Parameter): those to update; default all.
+            args, kwargs: settings of the optimizer, without parameters.
+        """
+        from facula.distributed.algorithms.ddp_comm_hooks import optimizer_overlap_hooks as overlap
+        from facula.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+        from facula.distributed.optim import as_functional_optim
+
+        state = overlap._OptimizerHookState(
+            as_functional_optim(optim, *args, **kwargs), optim_params
+        )
+        hook = overlap._hook_then_optimizer(allreduce_hook, state)
+        self.register_comm_hook(self.process_group, hook)
+
     # --- the end of a pass, by hand
 
     @property
     def require_manual_backward_finalization(self):
-        """Whether `finalize_backward` has to be called after each backward pass: False here."""
-        return self._manual_finalization
+        """Whether `finalize_backward` has to be called for each backward pass; default False.
+
+        Until it is called communication goes on, and gradients are those of this rank. It is set
+        between passes.
+        """
+        return self.reducer.manual_finalization
 
     @require_manual_backward_finalization.setter
     def require_manual_backward_finalization(self, value):
         if value:
-            raise NotImplementedError(
-                "DistributedDataParallel: finalizing backward passes by hand is not implemented"
-            )
-        self._manual_finalization = False
+            self._check_has_buckets()
+        self.reducer.require_manual_finalization(value)
 
     @property
     def should_finalize_after_backward(self):
-        """Whether `finalize_backward` has something to do."""
-        return False
+        """Whether `finalize_backward` has to wait for the end of the backward pass.
+
+        If not, a hook may call it once all gradients of this module are there.
+        """
+        if not self.reducer.manual_finalization:
+            return False
+        return self.mixed_precision is not None or self.reducer.will_rebuild()
 
     def finalize_backward(self):
-        """End a backward pass by hand: RuntimeError, as it ends by itself."""
-        raise RuntimeError(
-            "finalize_backward(): expected require_manual_backward_finalization to be set first"
-        )
+        """Wait for the communication of a backward pass, and give parameters their gradients.
+
+        Raises:
+            RuntimeError: require_manual_backward_finalization is not set, gradients of this pass
+                are missing, or there is no pass to end.
+        """
+        self._check_has_buckets()
+        self.reducer.finalize()
+
+    def _check_has_buckets(self):
+        if not self.reducer.params:
+            raise RuntimeError(
+                "DistributedDataParallel: expected parameters that are not among "
+                "delay_all_reduce_named_params; without them there is no pass to end by hand"
+            )
 
     # --- uneven inputs
 
@@ -403,7 +461,15 @@ class DistributedDataParallel(Module, Joinable):
 
         Returns:
             JoinHook
+
+        Raises:
+            NotImplementedError: there are delay_all_reduce_named_params.
         """
+        if self._delayed is not None:
+            raise NotImplementedError(
+                "DistributedDataParallel: join() with delay_all_reduce_named_params is not there "
+                "yet, as ranks without inputs do not know when the others average those"
+            )
         return _DDPJoinHook(self, kwargs.get("divide_by_initial_world_size", True))
 
     @property
@@ -422,6 +488,10 @@ class DistributedDataParallel(Module, Joinable):
         if self.process_group is not facula.distributed.group.WORLD:
             raise RuntimeError(
                 "DistributedDataParallel: only one over the default group can be pickled"
+            )
+        if self._delayed is not None:
+            raise RuntimeError(
+                "DistributedDataParallel: one with delay_all_reduce_named_params cannot be pickled"
             )
         state = copy.copy(self.__dict__)
         for name in ("process_group", "reducer", "logger"):
@@ -467,10 +537,26 @@ class _DDPJoinHook(JoinHook):
         ddp.reducer.div_factor = ddp.process_group.size()
 
 
-def _refuse(**options):
-    for name, value in options.items():
-        if value is not None:
-            raise NotImplementedError(f"DistributedDataParallel: {name} is not implemented")
+def _group_of_mesh(mesh, process_group):
+    if process_group is not None:
+        raise RuntimeError(
+            "DistributedDataParallel: expected process_group or device_mesh; got both"
+        )
+    if mesh.ndim != 1:
+        raise RuntimeError(
+            f"DistributedDataParallel: expected a device_mesh of one dimension; got {mesh}"
+        )
+    return mesh.get_group(mesh_dim=0)
+
+
+def _delayed_params(named, trigger):
+    """Parameters whose gradients wait for another one, by name."""
+    if (named is None) != (trigger is None):
+        raise ValueError(
+            "DistributedDataParallel: expected delay_all_reduce_named_params and "
+            "param_to_hook_all_reduce together; got one of them"
+        )
+    return {name: p for name, p in named or () if p.requires_grad}
 
 
 def _check_module(module, device_ids, output_device):
@@ -514,17 +600,3 @@ def _check_comm_hook(hook):
             f"register_comm_hook(): expected a hook whose bucket is a GradBucket; got "
             f"{bucket.annotation}"
         )
-
-
-def _pieces(tensors, most_bytes):
-    """Tensors in lists of one dtype and device, and of some size at most."""
-    groups, sizes = [], {}
-    for t in tensors:
-        kind = (t.dtype, t.device)
-        group, size = sizes.get(kind, (None, 0))
-        if group is None or size + t.numel() * t.element_size() > most_bytes:
-            group, size = [], 0
-            groups.append(group)
-        group.append(t)
-        sizes[kind] = (group, size + t.numel() * t.element_size())
-    return groups

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import facula
 
 
@@ -15,6 +17,18 @@ def _by_kind(tensors):
     for tensor in tensors:
         kinds.setdefault((tensor.device, tensor.dtype), []).append(tensor)
     return kinds.values()
+
+
+def _is_distributed(tensor):
+    # Nobody has a DTensor who has not imported them.
+    module = sys.modules.get(f"{facula.__name__}.distributed.tensor")
+    return module is not None and isinstance(tensor, module.DTensor)
+
+
+def _norm_of_norms(tensors, norm_type):
+    device = tensors[0].device
+    norms = [norm for kind in _by_kind(tensors) for norm in facula._foreach_norm(kind, norm_type)]
+    return facula.linalg.vector_norm(facula.stack([n.to(device) for n in norms]), norm_type)
 
 
 def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
@@ -36,9 +50,13 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
     norm_type = float(norm_type)
     if not tensors:
         return facula.tensor(0.0)
-    device = tensors[0].device
-    norms = [norm for kind in _by_kind(tensors) for norm in facula._foreach_norm(kind, norm_type)]
-    total = facula.linalg.vector_norm(facula.stack([n.to(device) for n in norms]), norm_type)
+    total = None
+    if _is_distributed(tensors[0]):
+        from facula.distributed.tensor._total_norm import total_norm
+
+        total = total_norm(tensors, norm_type, lambda parts: _norm_of_norms(parts, norm_type))
+    if total is None:
+        total = _norm_of_norms(tensors, norm_type)
     if error_if_nonfinite and facula.logical_or(total.isnan(), total.isinf()):
         raise RuntimeError(
             f"clip_grad_norm_(): the total norm of order {norm_type} is infinite or NaN, and "

@@ -5,8 +5,11 @@ import pytest
 from facula import nn
 from facula.distributed import checkpoint as dcp
 from facula.distributed import threads
+from facula.distributed.checkpoint.optimizer import load_sharded_optimizer_state_dict
 from facula.distributed.checkpoint.state_dict import (
     StateDictOptions,
+    _patch_model_state_dict,
+    _patch_optimizer_state_dict,
     get_model_state_dict,
     get_optimizer_state_dict,
     get_state_dict,
@@ -163,3 +166,44 @@ def test_parts_of_a_model_and_frozen_parameters():
         set_model_state_dict(make_model(), state)
     with pytest.raises(ValueError, match="full_state_dict"):
         StateDictOptions(broadcast_from_rank0=True)
+
+
+def test_methods_of_models_and_optimizers_may_be_replaced():
+    model = make_model()
+    wrapped = nn.Sequential(model)
+    optimizer = trained(model)
+    expected = get_state_dict(wrapped, optimizer)
+    _patch_model_state_dict(wrapped)
+    _patch_optimizer_state_dict(wrapped, optimizers=(optimizer,))
+    assert equal(dict(wrapped.state_dict()), dict(expected[0]))
+    assert equal(optimizer.state_dict(), expected[1])
+    other = nn.Sequential(make_model(2))
+    moved = trained(other, steps=1)
+    _patch_model_state_dict(other)
+    _patch_optimizer_state_dict(other, optimizers=moved)
+    other.load_state_dict(wrapped.state_dict())
+    moved.load_state_dict(optimizer.state_dict())
+    assert equal(dict(other.state_dict()), dict(expected[0]))
+    assert equal(moved.state_dict(), expected[1])
+
+
+def load_optimizer(rank, folder):
+    model = make_model()
+    fully_shard(model)
+    reader = dcp.FileSystemReader(folder)
+    found = load_sharded_optimizer_state_dict(model.state_dict(), "optim", reader)
+    state = found["optim"]["state"]["2.weight"]
+    mean = state["exp_avg"]
+    return mean.to_local().shape[0], mean.full_tensor(), state["step"], found["optim"]
+
+
+def test_states_of_optimizers_load_without_one(tmp_path):
+    model = make_model()
+    saved = get_optimizer_state_dict(model, trained(model))
+    dcp.save({"optim": saved, "other": facula.ones(2)}, checkpoint_id=tmp_path, no_dist=True)
+    for rows, mean, step, found in threads.run(load_optimizer, 2, (tmp_path,)):
+        assert rows == 1 and mean.equal(saved["state"]["2.weight"]["exp_avg"]) and step == 2
+        assert found["param_groups"] == saved["param_groups"]
+    with pytest.raises(ValueError, match="expected entries below 'nowhere'"):
+        reader = dcp.FileSystemReader(tmp_path)
+        load_sharded_optimizer_state_dict(model.state_dict(), "nowhere", reader)

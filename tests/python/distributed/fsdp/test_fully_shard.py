@@ -377,6 +377,49 @@ def test_norms_are_those_of_whole_gradients():
     threads.run(work, 2)
 
 
+@pytest.mark.parametrize("dtype", [None, facula.bfloat16])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_neighbours_may_keep_parameters_until_backward(dim, dtype):
+    options = {"mp_policy": MixedPrecisionPolicy(dtype, facula.float32)}
+    options["shard_placement_fn"] = lambda p: Shard(min(dim, p.dim() - 1))
+
+    def work(rank):
+        x, y = batch(rank, 4)
+        expected = steps(shard(made(), **options), x, y)
+        net = shard(made(), reshard_after_forward=2, **options)
+        parts = [b._fsdp_state.group.post_forward for b in net.blocks]
+        assert dist.get_process_group_ranks(parts[0].group) == [rank // 2 * 2, rank // 2 * 2 + 1]
+        assert len({part.group for part in parts}) == 1
+        kept = []
+
+        def step(net, x, y):
+            loss = nn.functional.mse_loss(net(x), y)
+            kept.append([part.is_kept for part in parts])
+            nn.functional.mse_loss(net(x), y)  # of which no backward takes what is kept
+            loss.backward()
+            kept.append([b._fsdp_state.group.is_unsharded for b in net.blocks])
+            return loss
+
+        net(x)  # what is kept of a pass before an optimizer's step is old
+        found = steps(net, x, y, step=step)
+        assert kept == [[True] * len(parts), [False] * len(parts)] * 3
+        return same(found, expected)
+
+    assert all(threads.run(work, 4))
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "text"),
+    [(3, ValueError, "divide.*2; got 3"), (0, ValueError, "got 0"), ("no", TypeError, "'no'")],
+)
+def test_neighbours_are_a_part_of_the_ranks(value, error, text):
+    def work(rank):
+        with pytest.raises(error, match=text):
+            fully_shard(made(), reshard_after_forward=value)
+
+    threads.run(work, 2)
+
+
 def test_an_optimizers_step_between_passes_without_gradients_is_seen():
     def work(rank):
         net = shard(made(), reshard_after_forward=False)

@@ -1,4 +1,4 @@
-"""The digits and the character GPT under torchrun: the curves of copies and of one process."""
+"""Digits and the character GPT under torchrun: one curve for any number and kind of ranks."""
 
 import functools
 import json
@@ -36,5 +36,16 @@ def losses(what, mode, size):
 def test_curves_of_shards_are_those_of_copies(what):
     sharded = losses(what, "fsdp", 2)
     assert sharded == losses(what, "ddp", 2)
-    assert sharded == pytest.approx(losses(what, "one", 1), rel=1e-5)
     assert sharded[-1] < sharded[0]
+
+
+@pytest.mark.parametrize(
+    ("what", "mode", "size"),
+    [
+        *(("digits", "ddp", size) for size in (1, 2, 4)),
+        *(("gpt", "fsdp", size) for size in (1, 2, 4)),
+        *((what, "2d", 4) for what in ("digits", "gpt")),
+    ],
+)
+def test_curves_are_those_of_one_process(what, mode, size):
+    assert losses(what, mode, size) == pytest.approx(losses(what, "one", 1), rel=1e-5)

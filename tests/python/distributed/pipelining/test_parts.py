@@ -1,5 +1,7 @@
 """Parts of pipelines: microbatches, texts of actions, split backwards, errors."""
 
+import contextlib
+
 import facula
 import pytest
 from facula import nn
@@ -156,3 +158,69 @@ def test_eval_computes_no_gradients():
     facula.testing.assert_close(output, modules[1](modules[0](x)))
     assert len(losses) == 2
     assert all(p.grad is None for m in modules for p in m.parameters())
+
+
+def liveness(work, **options):
+    def on_rank(rank):
+        linears = [nn.Linear(2, 2) for _ in range(2)]
+        stages = [PipelineStage(m, rank + 2 * i, 4, CPU) for i, m in enumerate(linears)]
+        schedule = schedules.ScheduleInterleaved1F1B(stages, 4, loss_fn=nn.functional.mse_loss)
+        options.setdefault("pp_rank", 0)
+        return work(schedules.analyze_pipeline_activation_liveness(schedule, **options))
+
+    return threads.run(on_rank, 2)[0]
+
+
+def test_activations_that_are_never_kept_together_share_a_slot():
+    def work(plan):
+        keys = [(stage, m) for stage in (0, 2) for m in range(4)]
+        times = {key: plan.get_activation_lifetime(*key) for key in keys}
+        for a in keys:
+            for b in keys:
+                if a != b and plan.slot_for(*a) == plan.slot_for(*b):
+                    assert times[a][1] < times[b][0] or times[b][1] < times[a][0]
+        most = max(sum(b <= t <= e for b, e in times.values()) for t in range(60))
+        return plan.num_slots, most
+
+    count, most = liveness(work, stage_indices=[0, 2], granularity="stage_microbatch")
+    assert count == most < 8
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"stage_indices": [0], "granularity": "layer"}, "expected one of"),
+        ({"stage_indices": [], "granularity": "microbatch"}, "each once"),
+        ({"stage_indices": [1], "granularity": "microbatch"}, "stage 1 has none"),
+        ({"stage_indices": [0], "granularity": "microbatch", "pp_rank": 7}, "got 7"),
+    ],
+)
+def test_slots_need_stages_of_the_rank(options, text):
+    with pytest.raises(ValueError, match=text):
+        liveness(lambda plan: None, **options)
+
+
+def test_a_context_is_around_each_forward():
+    seen = []
+
+    @contextlib.contextmanager
+    def note(info):
+        seen.append((info.stage_index, info.microbatch_index, info.is_metadata_inference))
+        yield
+
+    def work(rank):
+        stage = PipelineStage(nn.Linear(2, 2), rank, 2, CPU)
+        schedule = schedules.ScheduleGPipe(stage, 2, loss_fn=nn.functional.mse_loss)
+        handle = stage.register_forward_context(note) if rank == 1 else None
+        if rank == 1:
+            with pytest.raises(RuntimeError, match="it has one"):
+                stage.register_forward_context(note)
+        for _ in range(2):
+            if rank == 0:
+                schedule.step(facula.ones(4, 2))
+            else:
+                schedule.step(target=facula.ones(4, 2))
+                handle.remove()
+
+    threads.run(work, 2)
+    assert seen == [(1, 0, True), (1, 0, False), (1, 1, False)]

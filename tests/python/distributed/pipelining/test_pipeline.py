@@ -56,6 +56,47 @@ def test_stages_have_the_layers_between_marks(case):
     )
 
 
+def test_a_policy_says_where_stages_end():
+    def before_each_second_product(traced):
+        products = [n for n in traced.graph.nodes if "linear" in str(n.target)]
+        for node in products[2::2]:
+            with traced.graph.inserting_before(node):
+                traced.graph.call_function(pipe_split)
+        traced.recompile()
+        return traced
+
+    model = Layers()
+    pipe = pipeline(model, (X,), {"shift": X}, split_policy=before_each_second_product)
+    names = [[n for n, _ in pipe.get_stage_module(i).named_parameters()] for i in range(2)]
+    assert pipe.num_stages == 2
+    assert [{n.split(".")[1] for n in of_stage} for of_stage in names] == [{"0", "1"}, {"2", "3"}]
+    facula.testing.assert_close(pipe(X, X)[0], model(X, shift=X))
+
+
+class Counts(nn.Module):
+    """Changes a buffer in its first part."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", facula.zeros(()))
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x):
+        self.seen.copy_(self.seen + x.sum())
+        x = x * 2
+        pipe_split()
+        return self.linear(x)
+
+
+def test_a_buffer_is_changed_by_the_stage_that_computes_it():
+    model = Counts()
+    pipe = pipeline(model, (X,))
+    for _ in range(2):
+        pipe.get_stage_module(0)(X)
+    assert model.seen == 2 * X.sum()
+    assert "seen" not in dict(pipe.get_stage_module(1).named_buffers())
+
+
 def test_arguments_by_name_reach_the_last_stage():
     model = Layers((1,))
     pipe = pipeline(model, (X,), {"shift": X + 1})
@@ -106,6 +147,8 @@ def test_the_model_is_left_as_it_was():
         (AttributeError, "9", lambda: pipeline(Layers(), (X,), split_spec={"layers.9": END})),
         (TypeError, "SplitPoint", lambda: pipeline(Layers(), (X,), split_spec={"layers.1": 1})),
         (ValueError, "below 1; got 5", lambda: pipeline(Layers(), (X,)).get_stage_module(5)),
+        (TypeError, "GraphModule", lambda: pipeline(Layers(), (X,), split_policy=lambda t: 3)),
+        (ValueError, "both", lambda: pipeline(Layers(), (X,), None, {}, lambda t: t)),
         (NotImplementedError, "plain tensors", lambda: pipeline(Layers(), ([X],))),
     ],
 )

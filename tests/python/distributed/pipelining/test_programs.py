@@ -40,6 +40,8 @@ def alone():
         (2, ["--schedule=1F1B"]),
         (2, ["--schedule=Interleaved1F1B", "--stages-per-rank=2"]),
         (4, ["--schedule=InterleavedZeroBubble"]),
+        (4, ["--schedule=1F1B", "--copies=2"]),
+        (4, ["--schedule=1F1B", "--copies=2", "--sharded"]),
     ],
     ids=str,
 )

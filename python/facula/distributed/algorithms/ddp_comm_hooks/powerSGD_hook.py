@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import facula
 from facula.distributed.algorithms.ddp_comm_hooks.default_hooks import _group, _sum, allreduce_hook
 
-__all__ = ["PowerSGDState", "powerSGD_hook"]
+__all__ = ["PowerSGDState", "batched_powerSGD_hook", "powerSGD_hook"]
 
 
 class PowerSGDState:
@@ -83,11 +85,10 @@ def powerSGD_hook(state, bucket):
     Returns:
         Future of a tensor
     """
-    size = _group(state.process_group).size()
-    last = bucket.is_last()
     if state.iter < state.start_powerSGD_iter:
-        state.iter += last
+        state.iter += bucket.is_last()
         return allreduce_hook(state.process_group, bucket)
+    size = _group(state.process_group).size()
     buffer = bucket.buffer()
     if state.use_error_feedback:
         kept = state.error_dict.get(bucket.index())
@@ -112,7 +113,44 @@ def powerSGD_hook(state, bucket):
             offset = gradient.storage_offset() - buffer.storage_offset()
             lost[offset : offset + gradient.numel()].zero_()
         state.error_dict[bucket.index()] = lost
-    state.iter += last
+    return _finished(state, bucket, buffer)
+
+
+def batched_powerSGD_hook(state, bucket):
+    """Average the gradients of a bucket as one product of thin matrices.
+
+    All gradients make one square matrix, which is faster than a matrix for each parameter and
+    mostly less exact.
+
+    Args:
+        state (PowerSGDState): what is kept between iterations.
+        bucket (GradBucket): the gradients.
+
+    Returns:
+        Future of a tensor
+    """
+    if state.iter < state.start_powerSGD_iter:
+        state.iter += bucket.is_last()
+        return allreduce_hook(state.process_group, bucket)
+    size = _group(state.process_group).size()
+    buffer = bucket.buffer()
+    side = math.isqrt(buffer.numel() - 1) + 1
+    matrix = facula.nn.functional.pad(buffer, (0, side * side - buffer.numel())).view(side, side)
+    if state.use_error_feedback:
+        kept = state.error_dict.get(bucket.index())
+        if kept is not None and kept.shape == matrix.shape:
+            matrix.add_(kept)
+        before = matrix.clone()
+    _average_as_products(state, size, bucket.index(), [matrix])
+    if state.use_error_feedback:
+        state.error_dict[bucket.index()] = before.sub_(matrix)
+    buffer.copy_(matrix.view(-1)[: buffer.numel()])
+    return _finished(state, bucket, buffer)
+
+
+def _finished(state, bucket, buffer):
+    """A future that has its tensor; the iteration ends with the last bucket."""
+    state.iter += bucket.is_last()
     future = facula.futures.Future()
     future.set_result(buffer)
     return future

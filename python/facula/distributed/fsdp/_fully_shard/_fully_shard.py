@@ -13,6 +13,7 @@ from facula.distributed.fsdp._fully_shard._api import (
 from facula.distributed.fsdp._fully_shard._mesh import data_parallel_mesh
 from facula.distributed.fsdp._fully_shard._param import ParamPlace
 from facula.distributed.fsdp._fully_shard._param_group import FSDPParamGroup
+from facula.distributed.fsdp._fully_shard._post_forward import PostForwardParts
 from facula.distributed.fsdp._fully_shard._state import FSDPState
 from facula.distributed.tensor.placement_types import Shard
 from facula.nn import Module
@@ -43,7 +44,8 @@ def fully_shard(
         module (Module or list of Module): changed in place; its class becomes a subclass of
             FSDPModule.
         mesh (DeviceMesh): of one dimension, or of two: copies, and shards. Default all ranks.
-        reshard_after_forward (bool): free parameters after forward; default for all but the root.
+        reshard_after_forward (bool or int): free parameters after forward; default for all but the
+            root. An int has that many neighbouring ranks keep them together until backward.
         shard_placement_fn (callable): called with each parameter; returns the Shard that says which
             dimension is cut, or None for dimension 0.
         mp_policy (MixedPrecisionPolicy): dtypes.
@@ -79,7 +81,7 @@ def fully_shard(
         placement_of = functools.partial(_placement_of, shard_placement_fn)
         name = type(modules[0]).__name__
         state.group = FSDPParamGroup(params, dp, placement_of, mp_policy, name)
-        state.group.reshard_after_forward = _reshards(reshard_after_forward, dp)
+        _set_reshard(state.group, reshard_after_forward, dp)
     for each in modules:
         _become_fsdp_module(each, state)
     return module
@@ -114,15 +116,24 @@ def _placement_of(shard_placement_fn, param):
     return placement
 
 
-def _reshards(reshard_after_forward, dp):
+def _set_reshard(group, reshard_after_forward, dp):
+    """Whether and how a group's parameters are freed after forward, from fully_shard's argument."""
     if reshard_after_forward is None or isinstance(reshard_after_forward, bool):
-        return reshard_after_forward is not False
-    if reshard_after_forward in (1, dp.shard_size):
-        return reshard_after_forward == dp.shard_size
-    raise NotImplementedError(
-        "fully_shard(): expected reshard_after_forward to be a bool, 1 or the number of shards, "
-        f"{dp.shard_size}; got {reshard_after_forward}"
-    )
+        group.reshard_after_forward = reshard_after_forward is not False
+        return
+    size = reshard_after_forward
+    if not isinstance(size, int):
+        raise TypeError(
+            f"fully_shard(): expected reshard_after_forward to be a bool or int; got {size!r}"
+        )
+    if not 1 <= size <= dp.shard_size or dp.shard_size % size:
+        raise ValueError(
+            "fully_shard(): expected reshard_after_forward to be a bool or to divide the number of "
+            f"shards, {dp.shard_size}; got {size}"
+        )
+    group.reshard_after_forward = size > 1
+    if 1 < size < dp.shard_size:
+        group.post_forward = PostForwardParts(dp, size)
 
 
 def own_parameters(modules, ignored):
@@ -276,7 +287,7 @@ class FSDPModule:
         for module in self.modules() if recurse else [self]:
             if isinstance(module, FSDPModule):
                 module._fsdp_state.auto_reshard = False
-        self._set(recurse, reshard_after_forward=reshard_after_forward)
+        self._set(recurse, reshard_after_forward=reshard_after_forward, post_forward=None)
 
     def set_reshard_after_backward(self, reshard_after_backward, *, recurse=True):
         """Whether parameters are freed after backward.

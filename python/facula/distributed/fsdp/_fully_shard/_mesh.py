@@ -54,6 +54,12 @@ class DataParallelMesh:
         """The number of this rank's shard."""
         return 0 if self.shard_dim is None else self.mesh.get_local_rank(self.shard_dim)
 
+    @property
+    def simulates(self):
+        """Whether no rank computes anything, and parameters need no data."""
+        group = self.shard_group or self.replicate_group
+        return group is not None and group.simulates
+
     def placements(self, shard):
         """How parameters that are cut by `shard` lie on the mesh."""
         return tuple(shard if i == self.shard_dim else Replicate() for i in range(self.mesh.ndim))

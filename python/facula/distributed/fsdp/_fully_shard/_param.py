@@ -255,6 +255,9 @@ class FSDPParam:
             grad (Tensor): the gradient of the whole.
             chunks (Tensor): of shape (ranks, elements of a padded shard).
         """
+        if self.dim == 0:
+            self._fill_rows(grad.reshape(-1), chunks)
+            return
         for rank in range(self.dp.shard_size):
             start, end = self.rows_of(rank)
             numel = (end - start) * self.numel_of_row
@@ -263,6 +266,19 @@ class FSDPParam:
                 chunks[rank, :numel].view(part.shape).copy_(part)
             if numel < chunks.shape[1]:
                 chunks[rank, numel:].zero_()
+
+    def _fill_rows(self, flat, chunks):
+        """The same where shards follow each other: few operators however many ranks there are."""
+        width = chunks.shape[1]
+        whole, rest = divmod(flat.numel(), width)
+        if whole:
+            chunks[:whole].copy_(flat[: whole * width].view(whole, width))
+        if rest:
+            chunks[whole, :rest].copy_(flat[whole * width :])
+            chunks[whole, rest:].zero_()
+            whole += 1
+        if whole < self.dp.shard_size:
+            chunks[whole:].zero_()
 
     def add_grad(self, reduced):
         """Add a reduced gradient to that of the shard.

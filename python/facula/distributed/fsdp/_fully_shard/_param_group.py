@@ -112,6 +112,7 @@ class FSDPParamGroup:
         self.params = [FSDPParam(p, at, dp, placement_of(p), policy) for p, at in params.items()]
         self.context = CommContext()
         self.reshard_after_forward = self.reshard_after_backward = True
+        self.post_forward = None  # PostForwardParts, where a few ranks keep the whole
         self.reduce_grads = self.all_reduce_grads = True
         self.unshard_async = False
         self.divide_factor = None
@@ -160,10 +161,26 @@ class FSDPParamGroup:
             self.reshard()
         for p in self.params:
             p.read_places()
+        if self._unshard_from_parts():
+            return
         gathering = GatherWork()
         with _normal_tensors():
             self._begin_gather(gathering, async_op)
         self._gathering = gathering
+
+    def _unshard_from_parts(self):
+        """Make the parameters whole from what neighbours have kept since forward, if they have."""
+        parts = self.post_forward
+        if parts is None or not parts.is_kept:
+            return False
+        if self._versions != self._shard_versions():
+            parts.drop()
+            return False
+        with _normal_tensors():
+            parts.gather(self.params)
+            for p in self.params:
+                p.use_unsharded()
+        return True
 
     def _begin_gather(self, gathering, async_op):
         for dtype, params in _by_dtype(self.params, lambda p: p.param_dtype).items():
@@ -211,6 +228,14 @@ class FSDPParamGroup:
         if self.is_unsharded:
             for p in self.params:
                 p.use_sharded()
+
+    def reshard_for_backward(self):
+        """Show shards between forward and backward, and keep what backward is to gather."""
+        self.wait_for_unshard()
+        if self.post_forward is not None and self.is_unsharded:
+            with _normal_tensors():
+                self.post_forward.keep(self.params)
+        self.reshard()
 
     # --- passes
 

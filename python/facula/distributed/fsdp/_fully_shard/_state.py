@@ -54,6 +54,7 @@ class FSDPState:
         self.training = TrainingState.IDLE
         self.forward_prefetch, self.backward_prefetch = [], []
         self.unshard_in_backward = True
+        self.finds_shapes = False  # forward runs on tensors without memory, parameters included
         self.prefetch_at = TrainingState.PRE_BACKWARD  # when backward gathers the group before
         self._entered = set()
         for module in modules:
@@ -108,7 +109,7 @@ class FSDPState:
         for state in self.context.states:
             for p in state.group.params if state.group else ():
                 p.read_places()
-                if p.sharded_param.device.type == "meta":
+                if p.sharded_param.device.type == "meta" and not p.dp.simulates:
                     raise RuntimeError(
                         f"fully_shard(): expected parameters with data; {p.fqn} is on the meta "
                         "device: call to_empty() and initialize it first"
@@ -117,6 +118,8 @@ class FSDPState:
     # --- forward
 
     def _pre_forward(self, module, args, kwargs):
+        if self.finds_shapes:
+            return self._cast_inputs(args, kwargs)
         # A checkpoint computes forward again, with parameters that backward has gathered.
         if self.training is TrainingState.PRE_BACKWARD:
             return args, kwargs
@@ -160,6 +163,8 @@ class FSDPState:
         return tree_unflatten(flat, spec)
 
     def _post_forward(self, module, args, output):
+        if self.finds_shapes:
+            return self._cast_output(output)
         if self.training is TrainingState.PRE_BACKWARD:
             return output
         self._entered.add(("ended", id(module)))
@@ -169,14 +174,17 @@ class FSDPState:
         self.training = TrainingState.IDLE
         if self.group is not None:
             for_evaluation = self.auto_reshard and not facula.is_grad_enabled()
-            if self.group.reshard_after_forward or for_evaluation:
+            if self.group.reshard_after_forward and facula.is_grad_enabled():
+                self.group.reshard_for_backward()
+            elif self.group.reshard_after_forward or for_evaluation:
                 self.group.reshard()
             if facula.is_grad_enabled():
                 self.group.after_forward()
-        output = self._awaiting(output)
-        if self.policy.output_dtype is not None:
-            output = tree_map(functools.partial(_cast, self.policy.output_dtype), output)
-        return output
+        return self._cast_output(self._awaiting(output))
+
+    def _cast_output(self, output):
+        dtype = self.policy.output_dtype
+        return output if dtype is None else tree_map(functools.partial(_cast, dtype), output)
 
     def _after_error(self, module, args, output):
         """Have the module show shards again if its forward has raised."""
