@@ -27,6 +27,30 @@ def finish(reason):
         capture.finish(reason)
 
 
+def transform(name, *options):
+    """A decorator for the functions that a transform makes: one call of a captured graph.
+
+    The function that is transformed is `function` of the decorator's result; where it reads what a
+    graph would not know, the transform ends the graph.
+
+    Args:
+        name (str): of the transform.
+        options: of the transform.
+    """
+
+    def decorate(run, function):
+        @functools.wraps(function)
+        def call(*args, **kwargs):
+            capture = current()
+            if capture is None:
+                return run(*args, **kwargs)
+            return capture.transform(name, function, options, run, args, kwargs)
+
+        return call
+
+    return decorate
+
+
 def not_captured(reason):
     """A decorator for functions that run on real tensors, outside of captured graphs.
 

@@ -105,6 +105,19 @@ bool gives_numbers(const OpInfo& info) {
                              [](const Argument& r) { return r.type.kind != TypeKind::Tensor; });
 }
 
+// Whether the call may write memory that its schema does not say is new.
+bool writes_memory(const OpCall& c) {
+  return c.info->mutated || c.op->record->flags & runs_when_called;
+}
+
+// A kernel may first read its arguments in its threads, where nothing pending can be computed.
+void compute_arguments(const OpCall& c) {
+  if (!c.op->record->cpu) return;
+  for_each_tensor(*c.info, c.args, [](const Tensor& t, int) {
+    if (t->storage && t->storage->is_pending()) compute_pending(*t->storage);
+  });
+}
+
 // The dtypes that kernels compute in: of others many kernels know nothing, which they say as they
 // run.
 bool is_common(DType d) {
@@ -217,6 +230,13 @@ bool Recorder::is_small(const OpCall& c) const {
   return calls_.empty();  // pending calls may read what this one writes
 }
 
+// Whether the call has a kernel that never joins a group, as products have: putting it off saves
+// nothing, and what it needs had to be computed before it in any case.
+bool Recorder::joins_nothing(const OpCall& c) const {
+  const KernelRef& kernel = c.op->record->cpu;
+  return !on_break_ && kernel && !kernel.describes_loop;
+}
+
 // Memory that others may write without asking is read when the program reads it.
 bool Recorder::can_wait(const OpCall& c) const {
   bool can = !c.layers.has(Layer::Subclass) && !c.layers.has(Layer::Layout);
@@ -275,7 +295,8 @@ void Recorder::run_at_once(OpCall& c) {
   ++counted.run_at_once;
   if (gives_numbers(*c.info)) tell_break(concat(c.op->name(), " gives a number to Python"));
   const Inside inside(depth_);
-  if (c.info->mutated || c.op->record->flags & runs_when_called) finish();
+  if (writes_memory(c)) finish();
+  compute_arguments(c);
   const StaysOn on(this);
   redispatch(c, Layer::Modes);
 }
@@ -291,8 +312,14 @@ void Recorder::handle(OpCall& c) {
     const StaysOn on(this);
     return redispatch(c, Layer::Modes);
   }
-  const bool few = c.info->results <= PendingCall::most_results;
-  if (!few || !can_wait(c) || !prepare_call(c, pending_tensor, kernel)) return run_at_once(c);
+  if (c.info->results > PendingCall::most_results || !can_wait(c)) return run_at_once(c);
+  if (joins_nothing(c)) {
+    ++counted.run_at_once;
+    if (writes_memory(c)) finish();  // pending calls may read it
+    compute_arguments(c);
+    return redispatch(c, Layer::Modes);
+  }
+  if (!prepare_call(c, pending_tensor, kernel)) return run_at_once(c);
   ++counted.recorded;
   const bool cut = holds_much(c);
   put_off(c, kernel);

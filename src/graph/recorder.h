@@ -43,6 +43,7 @@ class Recorder final : public InnerMode {
 
  private:
   bool is_small(const OpCall& c) const;
+  bool joins_nothing(const OpCall& c) const;
   bool can_wait(const OpCall& c) const;
   bool is_ours(const Storage& s) const;
   void put_off(const OpCall& c, const Slot& kernel);

@@ -181,7 +181,8 @@ Tensor leave_functional(const Tensor& t) {
 
 std::vector<Tensor> make_functional_inputs(std::span<const Tensor> inputs) {
   std::map<Storage*, int> users;
-  for (const Tensor& t : inputs) ++users[t->storage.get()];
+  for (const Tensor& t : inputs)
+    if (!has_layout_kind(t)) ++users[t->storage.get()];
   std::map<Storage*, std::shared_ptr<FunctionalStorage>> shared;
   std::vector<Tensor> made;
   for (const Tensor& t : inputs) {
@@ -189,6 +190,10 @@ std::vector<Tensor> make_functional_inputs(std::span<const Tensor> inputs) {
       throw Error(ErrorKind::NotImplemented,
                   "functionalize(): not implemented inside of vmap() or grad(); apply it "
                   "outside of them");
+    if (has_layout_kind(t)) {
+      made.push_back(t);
+      continue;
+    }
     if (users[t->storage.get()] == 1) {
       made.push_back(make_functional(requires_grad(t) ? detached(t) : t));
       lead_gradients(made.back(), t);
@@ -276,7 +281,10 @@ const FunctionalTensor* viewed(const OpCall& c, int k) {
   return from >= 0 && c.args[from].is_tensor() ? functional_part(c.tensor(from)) : nullptr;
 }
 
+// Tensors of layouts with parts (sparse, nested, quantized) are passed on as they are, since they
+// have no views to keep; changes of them are refused.
 Tensor wrapped_result(const OpCall& c, const Tensor& value, int k, int item = -1) {
+  if (has_layout_kind(value)) return value;
   const FunctionalTensor* f = viewed(c, k);
   if (!f) return make_functional(value);
   ViewStep step = ViewStep::between(f->value, value);
@@ -409,8 +417,22 @@ void run_as_pure(OpCall& c, const Operator& pure) {
                 [&](const Tensor& to, const Tensor& fresh) { assign(c, to, fresh); });
 }
 
-// For operators without a pure form, such as those that update running statistics: runs the call on
-// copies and stores their values.
+// By an operator that returns, after the results, what the call writes to its arguments.
+void run_as_returning(OpCall& c, const Operator& returning) {
+  Results<8> computed;
+  {
+    ReplacedArgs values(c, [](const Tensor& t, int) { return from_functional(t); });
+    call(returning, values.values(), computed.slots);
+  }
+  for (int k = 0; k < c.info->results; ++k)
+    set_result(c.results[k], take_tensor(computed.slots[k]));
+  int next = c.info->results;
+  for_each_written(
+      c, [&](const Tensor& to, int) { assign(c, to, take_tensor(computed.slots[next++])); });
+  wrap_results(c);
+}
+
+// For operators without a pure form: runs the call on copies and stores their values.
 void run_on_copies(OpCall& c) {
   ReplacedArgs copies(c, [&](const Tensor& t, int i) {
     const Tensor value = from_functional(t);
@@ -611,15 +633,25 @@ void run_geometry(OpCall& c, bool copies) {
 void run_change(OpCall& c, bool copies) {
   if (c.op->record->flags & geometry_only) return run_geometry(c, copies);
   if (const Operator* pure = pure_form(*c.op)) return run_as_pure(c, *pure);
+  if (const Operator* copying = c.op->partner(Partner::Copy)) return run_as_returning(c, *copying);
   run_on_copies(c);
 }
 
 }  // namespace
 
+static void check_written_layouts(const OpCall& c) {
+  for_each_written(c, [&](const Tensor& t, int) {
+    check_kind(ErrorKind::NotImplemented, !has_layout_kind(t), "functionalize(): ", *c.op,
+               " would change a tensor of layout ", layout_name(t->layout),
+               ": expected a strided one");
+  });
+}
+
 void FunctionalizeMode::handle(OpCall& c) {
   if (copy_views && c.info->view)
     if (const FunctionalTensor* of = viewed(c, 0)) return run_view_as_copy(c, *of);
   if (!c.info->mutated) return run_pure(c);
+  check_written_layouts(c);
   const bool geometry = c.op->record->flags & geometry_only;
   if (!geometry && !any_functional(c)) return call(*c.op, c.args, c.results);
   if (geometry && !storage_under(c.tensor(0))) return call(*c.op, c.args, c.results);

@@ -224,7 +224,7 @@ void refresh_wrapper(const Tensor& t) {
 }
 
 Tensor wrap_for_level(const Tensor& value, int64_t level, bool batched) {
-  check_strided(value, batched ? "vmap()" : "a function transform");
+  if (batched) check_strided(value, "vmap()");
   const Tensor t(Ref<TensorImpl>::take(new_tensor_impl()));
   t->extension = new TransformWrapper(value, level, batched);
   t->storage = Storage::make({DeviceType::Meta, -1}, value->storage->nbytes());

@@ -71,24 +71,9 @@ void install_loop_compiler() {
 
 PyObject* call_recorded(PyObject* on_break, PyObject* const* args, Py_ssize_t count,
                         PyObject* names) {
-  return guard([&]() -> PyObject* {
+  return in_recorder(on_break, [&](bool) -> PyObject* {
     check_type(count > 0, "expected a function");
-    const bool opened = Recorder::open(on_break ? &call_break_function : nullptr);
-    if (opened) {
-      break_function = on_break;
-      install_loop_compiler();
-    }
-    PyObject* result =
-        PyObject_Vectorcall(args[0], args + 1, static_cast<size_t>(count - 1), names);
-    if (!opened) return result;
-    break_function = nullptr;
-    const RaisedError before;
-    const auto close = [] {
-      Recorder::close();
-      return Py_None;
-    };
-    if (!guard(close)) Py_CLEAR(result);
-    return result;
+    return PyObject_Vectorcall(args[0], args + 1, static_cast<size_t>(count - 1), names);
   });
 }
 
@@ -228,6 +213,24 @@ PyMethodDef functions[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
+
+bool open_recorder(PyObject* on_break) {
+  if (!Recorder::open(on_break ? &call_break_function : nullptr)) return false;
+  break_function = on_break;
+  install_loop_compiler();
+  return true;
+}
+
+PyObject* close_recorder(PyObject* result) {
+  break_function = nullptr;
+  const RaisedError before;
+  const auto close = [] {
+    Recorder::close();
+    return Py_None;
+  };
+  if (!guard(close)) Py_CLEAR(result);
+  return result;
+}
 
 void add_recorder_functions(PyObject* module) {
   checked(PyModule_AddFunctions(module, functions));

@@ -9,6 +9,7 @@
 #include "bindings/tensor/tensor_type.h"
 #include "dispatch/warnings.h"
 #include "graph/trace.h"
+#include "ops/norm/batch_norm_form.h"
 #include "transforms/autocast.h"
 #include "transforms/fake.h"
 #include "transforms/functional.h"
@@ -300,6 +301,9 @@ PyTypeObject mode_type = make_mode_type();
 Object functionalize_mode(PyObject*, PyObject* copy_views) {
   return mode_object(std::make_unique<FunctionalizeMode>(copy_views == Py_True));
 }
+Object show_batch_norm_writes(PyObject*, PyObject* on) {
+  return boolean(batch_norm_shows_writes(on == Py_True));
+}
 Object to_functional(PyObject*, PyObject* inputs) {
   return tensor_tuple(make_functional_inputs(tensor_sequence(inputs, "_to_functional_tensors")));
 }
@@ -417,6 +421,8 @@ Object clear_cast_cache(PyObject*, PyObject*) {
 
 PyMethodDef functions[] = {
     {"_functionalize_mode", guarded<functionalize_mode>, METH_O, nullptr},
+    {"_batch_norm_shows_writes", guarded<show_batch_norm_writes>, METH_O,
+     "Whether batch_norm() calls operators that tell what they write; returns what it did."},
     {"_to_functional_tensors", guarded<to_functional>, METH_O, nullptr},
     {"_from_functional_tensor", guarded<out_of_functional>, METH_O, nullptr},
     {"_is_functional_tensor", guarded<is_functional>, METH_O, nullptr},
@@ -439,7 +445,7 @@ PyMethodDef functions[] = {
 
 void warn(const std::string& text) {
   HoldGil gil;
-  if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0) throw_python();
+  warn_user(text.c_str());
 }
 
 }  // namespace

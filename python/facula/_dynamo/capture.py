@@ -15,6 +15,7 @@ import facula
 from facula import _C
 from facula._dynamo.breaks import place_in_program
 from facula._dynamo.segment import Call, Segment, autocast_state
+from facula._dynamo.trails import MISS, QUERIES
 from facula._subclasses.fake_tensor import FakeTensorMode
 from facula.overrides import TorchFunctionMode
 from facula.utils._pytree import tree_flatten, tree_unflatten
@@ -81,6 +82,7 @@ class _Storage:
         """The size in bytes, after the calls so far."""
         if not self._is_current():
             return self._tensor.untyped_storage().nbytes()
+        self._capture.leave_trail()
         with self._capture.on_examples():
             return self._capture.example(self._tensor).untyped_storage().nbytes()
 
@@ -104,23 +106,35 @@ class Capture(TorchFunctionMode):
     """One call of a captured function.
 
     Args:
-        run_segment (callable): given a Segment and the Results that are needed, returns Tensors.
-        on_break (callable): given a reason, before a segment ends early; may raise.
+        runner: has `run_segment(segment, results)`, which gives Tensors and a program or None,
+            `run_program(program, state, inputs, numbers)`, `on_break(reason)`, called before a
+            segment ends early, which may raise, and `walk(start)`, a Walk or None.
     """
 
-    def __init__(self, run_segment, on_break):
-        self._run_segment, self._on_break = run_segment, on_break
+    def __init__(self, runner):
+        self._runner = runner
         self.paused = False
-        self._forget()
-        self._segment.state = _state()
+        self._begin(_state())
 
-    def _forget(self):
+    def _begin(self, state=None):
+        """Begin a segment; `state` is that of the function's start."""
+        self._start = state
+        self._outside = _surroundings()
+        self._walk = self._runner.walk((state, _C._capture_modes()))
+        self._follows = self._walk is not None
+        # What the last segment refers to may be needed by nobody else.
+        self._segment = self._known = self._places = self._by_example = self._made = None
+        if not self._follows:
+            self._open()
+
+    def _open(self):
+        """Prepare for recording."""
         self._segment = Segment()
+        self._segment.state = self._start
         self._known = {}  # id of a Tensor of the program -> the Tensor, its example
         self._places = {}  # the same -> Input or Result, once a call has it
         self._by_example = {}  # id of an example -> the Tensor of the program
         self._made = []  # Tensors that calls made, and their Results
-        self._outside = _surroundings()
 
     def __enter__(self):
         self._before = getattr(_captures, "current", None)
@@ -137,10 +151,13 @@ class Capture(TorchFunctionMode):
         kwargs = kwargs or {}
         if self.paused:
             return func(*args, **kwargs)
+        if self._follows:
+            found = self._walk.follow(func, args, kwargs, _C._capture_modes())
+            if found is not MISS:
+                return found
         name = name_of(func)
         if _surroundings() != self._outside:
             self._run_pending()
-            self._outside = _surroundings()
         transformed = _C._functorch.maybe_current_level() != -1 or _C._dual_level_on()
         if transformed or not _plain(args, kwargs):
             return self.run_outside(f"{name}() on tensors of a transform", func, args, kwargs)
@@ -160,51 +177,79 @@ class Capture(TorchFunctionMode):
         tensor = args[0]
         if not isinstance(tensor, facula.Tensor):
             return func(*args)
-        if id(tensor) not in self._known:
+        if name == "grad":
+            if self._is_made(tensor):
+                return self.run_outside("Tensor.grad", func, args, {})
+            return func(*args)
+        if not self._knows(tensor):
             found = func(*args)
-            if not isinstance(found, facula.Tensor) or name == "grad":
-                return found
-        elif name == "grad":
-            return (
-                self.run_outside("Tensor.grad", func, args, {})
-                if self._is_made(tensor)
-                else (func(*args))
-            )
-        with self.on_examples():
-            found = func(self.example(tensor))
-        if not isinstance(found, facula.Tensor):
-            return found
+            return self.defer(getattr, (tensor, name), {}) if _is_tensor(found) else found
         return self.defer(getattr, (tensor, name), {})
 
     def _is_made(self, tensor):
+        if self._follows:
+            return self._walk.made_it(tensor)
         return any(made is tensor for made, _ in self._made)
+
+    def _knows(self, tensor):
+        return self._walk.knows(tensor) if self._follows else id(tensor) in self._known
 
     def defer(self, func, args, kwargs):
         """Put a call off; returns what it will have returned.
 
         A call that needs data, or that fails, runs now, after the segment.
         """
-        leaves, spec = tree_flatten((args, kwargs))
+        if self._follows:
+            found = self._walk.follow(func, args, kwargs, _C._capture_modes())
+            if found is not MISS:
+                return found
+        self.leave_trail()
+        before = self._out_shapes(kwargs)
         try:
-            with self.on_examples():
-                on_examples = [self._of_example(leaf) for leaf in leaves]
-                example_args, example_kwargs = tree_unflatten(on_examples, spec)
-                found = func(*example_args, **example_kwargs)
-                results, result_spec = tree_flatten(found)
-                tensors = [r for r in results if isinstance(r, facula.Tensor)]
+            found = self._on_examples(func, args, kwargs)
+            results, result_spec = tree_flatten(found)
         except Exception as error:
             reason = f"{name_of(func)}(): {error}"
             if not _needs_data(error):
                 return self.run_failed(reason, func, args, kwargs)
             return self.run_outside(reason, func, args, kwargs)
-        if not tensors and found is not None:
-            # Anything but a plain value, such as an iterator, may hold examples.
-            if all(r is None or isinstance(r, _PLAIN) for r in results):
-                return found
-            return self.run_outside(f"{name_of(func)}()", func, args, kwargs)
+        if before != self._out_shapes(kwargs):
+            return self.run_outside(f"{name_of(func)}() resizes out=", func, args, kwargs)
+        tensors = [r for r in results if isinstance(r, facula.Tensor)]
+        if not tensors and (found is not None or func is getattr):
+            return self._plain_result(func, args, kwargs, found, results)
         if any(t.layout is not facula.strided for t in tensors):
             return self.run_outside(f"{name_of(func)}() with a layout", func, args, kwargs)
         return self._record(func, args, kwargs, results, result_spec)
+
+    def _out_shapes(self, kwargs):
+        """The shapes of the tensors that a call writes its results to, after the calls so far."""
+        if kwargs.get("out") is None:
+            return None
+        tensors = [t for t in tree_flatten(kwargs["out"])[0] if isinstance(t, facula.Tensor)]
+        with self.on_examples():
+            return [tuple(self.example(t).shape) for t in tensors]
+
+    def _on_examples(self, func, args, kwargs):
+        """What a function gives for the fake tensors of its arguments."""
+        leaves, spec = tree_flatten((args, kwargs))
+        with self.on_examples():
+            on_examples = [self._of_example(leaf) for leaf in leaves]
+            example_args, example_kwargs = tree_unflatten(on_examples, spec)
+            return func(*example_args, **example_kwargs)
+
+    def _plain_result(self, func, args, kwargs, found, results):
+        """What a call gives that gives no tensors."""
+        # Anything but a plain value, such as an iterator, may hold examples.
+        if func is not getattr and not all(r is None or isinstance(r, _PLAIN) for r in results):
+            return self.run_outside(f"{name_of(func)}()", func, args, kwargs)
+        name = args[1] if func is getattr else name_of(func)
+        if walk := self._walk:
+            if name in QUERIES and isinstance(found, (*_PLAIN, tuple)):
+                walk.go_plain(func, args, kwargs, _C._capture_modes(), found)
+            else:
+                walk.leave()
+        return found
 
     def apply(self, function, args, kwargs):
         """`autograd.Function.apply`: a call of the graph, unless it reaches tensors by itself."""
@@ -212,6 +257,15 @@ class Capture(TorchFunctionMode):
             reason = f"{function.__name__}.apply() uses variables around it"
             return self.run_outside(reason, function.apply, args, kwargs)
         return self.defer(function.apply, args, kwargs)
+
+    def transform(self, name, function, options, run, args, kwargs):
+        """A transformed function: a call of the graph, if all that it reads is known."""
+        from facula._dynamo.wholes import whole
+
+        target = whole(name, function, options, run)
+        if target is None or not _plain(args, kwargs):
+            return self.run_outside(f"{name}() of a function that reads others", run, args, kwargs)
+        return self.defer(target, args, kwargs)
 
     def _of_example(self, leaf):
         return self.example(leaf) if isinstance(leaf, facula.Tensor) else leaf
@@ -249,8 +303,20 @@ class Capture(TorchFunctionMode):
         return place
 
     def _record(self, func, args, kwargs, results, spec):
-        segment = self._segment
-        state = _state()
+        """Put a call on the list, and on the trail; returns what the program gets."""
+        walk = self._walk
+        step = walk.step(func, args, kwargs, _C._capture_modes()) if walk else None
+        line, count = place_in_program(), len(self._made)
+        shown = self._put(func, args, kwargs, results, spec, _state(), line)
+        if step is not None:
+            step.state, step.line = _state(), line
+            walk.go_made(step, shown, [tensor for tensor, _ in self._made[count:]], spec)
+        return tree_unflatten(shown, spec)
+
+    def _put(self, func, args, kwargs, results, spec, state, line, made=()):
+        """Put a call on the list; returns leaves for the program, with the tensors `made` in the
+        places of new ones if there are some."""
+        segment, made = self._segment, iter(made)
         if segment.state is None:
             segment.state = state
         segment.structure.append(_told(func))
@@ -262,13 +328,13 @@ class Capture(TorchFunctionMode):
         shown, places = [], []
         for index, result in enumerate(results):
             if isinstance(result, facula.Tensor):
-                result, place = self._result(result)
+                result, place = self._result(result, made)
                 places.append((index, place))
             shown.append(result)
-        segment.calls.append(Call(func, args, kwargs, (spec, places), state, place_in_program()))
-        return tree_unflatten(shown, spec)
+        segment.calls.append(Call(func, args, kwargs, (spec, places), state, line))
+        return shown
 
-    def _result(self, example):
+    def _result(self, example, made):
         """The Tensor that the program gets for an example, and its Input or Result."""
         known = self._by_example.get(id(example))
         if known is not None:
@@ -276,22 +342,39 @@ class Capture(TorchFunctionMode):
         with self.on_examples():
             if not _C._is_fake(example):
                 example = _C._make_fake(example)
-            tensor = example.detach()
-            if example.requires_grad:
-                tensor.requires_grad_()
+            tensor = next(made, None)
+            if tensor is None:
+                tensor = example.detach()
+                if example.requires_grad:
+                    tensor.requires_grad_()
         place = self._segment.add_result(example)
         self._know(tensor, example)
         self._places[id(tensor)] = place
         self._made.append((tensor, place))
         return tensor, place
 
+    def leave_trail(self):
+        """Record what the segment has called so far: it goes another way than earlier ones."""
+        if not self._follows:
+            return
+        self._follows = False
+        self._open()
+        walk = self._walk
+        walk.note(False)
+        made = walk.made_tensors()
+        for step in walk.taken:
+            func, args, kwargs = walk.call_of(step)
+            with _as_of(step.state, self._outside):
+                results, spec = tree_flatten(self._on_examples(func, args, kwargs))
+                self._put(func, args, kwargs, results, spec, step.state, step.line, made)
+
     # --- breaks
 
     def finish(self, reason=None):
         """Run the segment so far; a reason says that this is a break."""
         if reason is not None:
-            self._on_break(reason)
-        self._run_pending()
+            self._runner.on_break(reason)
+        self._run_pending(reason is None)
 
     def run_outside(self, reason, func, args, kwargs):
         """Call a function for real, after the segment so far."""
@@ -304,7 +387,7 @@ class Capture(TorchFunctionMode):
         self._run_pending()
         with self.pause():
             result = func(*args, **kwargs)
-        self._on_break(reason)
+        self._runner.on_break(reason)
         return result
 
     @contextmanager
@@ -316,21 +399,78 @@ class Capture(TorchFunctionMode):
         finally:
             self.paused = before
 
-    def _run_pending(self):
-        segment, made = self._segment, self._made
-        if not segment.calls:
-            self._forget()
-            return
-        self._forget()
-        needed = _referenced(made)
+    def _run_pending(self, is_last=False):
+        if self._follows:
+            if self._follow_end(is_last):
+                return
+            self.leave_trail()
+        segment, made, walk = self._segment, self._made, self._walk
+        if segment.calls:
+            if walk:
+                walk.slots = None  # so that what only it refers to is not needed
+            self._begin()
+            needed = _referenced(made)
+            with self.pause():
+                values, program = self._runner.run_segment(segment, [place for _, place in needed])
+                _give([tensor for tensor, _ in needed], values, segment.inputs)
+            if walk:
+                walk.end(program, segment)
+        else:
+            self._begin()
+
+    def _follow_end(self, is_last):
+        """End a segment that has gone as an earlier one did; whether a program is there for it."""
+        walk = self._walk
+        if not walk.taken:
+            if not is_last:
+                self._begin()
+            return True
+        needed = walk.needed()
+        end = walk.node.end_for(needed)
+        if end is None:
+            return False
+        walk.note(True)
+        if not is_last:
+            self._begin()
+        inputs = [walk.slots[slot] for slot in end.inputs]
         with self.pause():
-            values = self._run_segment(segment, [place for _, place in needed])
-            taken = {id(tensor) for tensor in segment.inputs}
-            for (tensor, _), value in zip(needed, values, strict=True):
-                if id(value) in taken:
-                    value = facula.ops.aten.alias(value)
-                taken.add(id(value))
-                _C._swap_tensor_impl(tensor, value)
+            values = self._runner.run_program(end.program, end.state, inputs, end.numbers)
+            wanted = [values[end.outputs[slot]] for slot in needed]
+            _give([walk.slots[slot] for slot in needed], wanted, inputs)
+        return True
+
+
+def _give(tensors, values, inputs):
+    """Make Tensors of the program those that a segment's program has given."""
+    taken = {id(tensor) for tensor in inputs}
+    for tensor, value in zip(tensors, values, strict=True):
+        if id(value) in taken:
+            value = facula.ops.aten.alias(value)
+        taken.add(id(value))
+        _C._swap_tensor_impl(tensor, value)
+
+
+@contextmanager
+def _as_of(state, surroundings):
+    """A context in which modes are what they were at a call."""
+    grad, autocast = state
+    dtype, inference, _ = surroundings
+    before = facula.get_default_dtype()
+    facula.set_default_dtype(dtype)
+    wanted = autocast or ("cpu", facula.bfloat16, False, None)
+    try:
+        with (
+            facula.inference_mode(inference),
+            facula.set_grad_enabled(grad),
+            facula.autocast(wanted[0], dtype=wanted[1], enabled=wanted[2]),
+        ):
+            yield
+    finally:
+        facula.set_default_dtype(before)
+
+
+def _is_tensor(value):
+    return isinstance(value, facula.Tensor)
 
 
 def _referenced(made):

@@ -15,6 +15,7 @@ from facula._dynamo.capture import Capture, current
 from facula._dynamo.exc import BackendCompilerFailed, FailOnRecompileLimitHit, RecompileError
 from facula._dynamo.segment import same_number
 from facula._dynamo.segment_graph import SegmentGraph, names_of_tensors
+from facula._dynamo.trails import Trails
 from facula._dynamo.utils import count_calls, counters
 from facula._functorch._aot_autograd.runtime import call_compiled
 from facula._logging import say
@@ -29,7 +30,7 @@ def forget_everything():
         captured.forget()
 
 
-@dataclass
+@dataclass(eq=False)
 class _Program:
     """A compiled segment: it serves those of its structure whose numbers are the same at all places
     but `free` ones."""
@@ -81,6 +82,7 @@ class Captured:
     def forget(self):
         """Forget what was compiled."""
         self._programs = {}
+        self.trails = Trails()
         self._count_at = {}
         self._limited = False
         self._calls = 0
@@ -129,8 +131,8 @@ class _CapturedCall:
         self.owner, self.names, self.stance = owner, names, stance
         self.function = function
         self.args = [*args, *kwargs.values()]
-        self.site = "start"
-        self.capture = Capture(self.run_segment, self.on_break)
+        self.site = self._next_site = "start"
+        self.capture = Capture(self)
 
     def run(self, function, args, kwargs):
         """The function's result."""
@@ -156,8 +158,8 @@ class _CapturedCall:
     # --- programs
 
     def run_segment(self, segment, outputs):
-        """The values of these Results of a segment."""
-        site, self.site = self.site, getattr(self, "_next_site", self.site)
+        """The values of these Results of a segment, and the program that serves such segments."""
+        site, self.site = self.site, self._next_site
         structure = (*segment.structure, segment.state, facula.get_default_dtype())
         programs = self.owner._programs.setdefault(structure, [])
         program = next((p for p in programs if p.serves(segment, outputs)), None)
@@ -166,7 +168,17 @@ class _CapturedCall:
         numbers = [segment.values[place] for place in program.numbers]
         values = _in_state(segment.state, program.run, [*segment.inputs, *numbers])
         by_place = dict(zip(program.outputs, values, strict=True))
-        return [by_place[place] for place in outputs]
+        serves = program if program in programs else None
+        return [by_place[place] for place in outputs], serves
+
+    def run_program(self, program, state, inputs, numbers):
+        """The results of a program for a segment that has gone as an earlier one did."""
+        self.site = self._next_site
+        return _in_state(state, program.run, [*inputs, *numbers])
+
+    def walk(self, start):
+        """A Walk for a segment that begins here, in the modes `start`."""
+        return self.owner.trails.walk((self._next_site, *start))
 
     def _compiled(self, segment, outputs, programs, site):
         stance = self.stance.stance

@@ -92,10 +92,16 @@ def _check_options(options):
     from facula._inductor import config
 
     known = config.get_config_copy()
-    for name in options:
-        if str(name).replace("-", "_") not in known:
+    for name, value in options.items():
+        key = str(name).replace("-", "_")
+        if key not in known:
             raise RuntimeError(
                 f"Unexpected optimization option {name}, known options are {sorted(known)}"
+            )
+        if known[key] is not None and type(value) is not type(known[key]):
+            raise RuntimeError(
+                f"compile(): expected the option {name} as {type(known[key]).__name__}; got "
+                f"{type(value).__name__}"
             )
 
 
@@ -139,7 +145,8 @@ def compile(
         dynamic (bool): for other backends than the default one: whether graphs take any sizes at
             once, never, or (None) after sizes have changed.
         recompile_limit (int): how many graphs a backend is called with for one place of a program.
-        mode, options: checked, and passed on to a backend of yours.
+        mode, options: checked, and passed on to a backend of yours. `options={"skip_python": True}`
+            lets calls skip the function's Python code where it is known to do what it did.
         backend (str or callable): a name of `list_backends`, or a function of a GraphModule and a
             list of example inputs, which returns a callable that takes such inputs. It is called
             for each graph, within the first call.
@@ -175,10 +182,13 @@ def compile(
     if disable:
         return model
     is_module = isinstance(model, Module)
-    if own and not fullgraph and not is_module:
+    skips = own and not fullgraph and _skips_python(options)
+    if own and not fullgraph and not is_module and not skips:
         return _recorded(model)
     if not own:
         call = _captured(options_of_compiler, recompile_limit)
+    elif skips:
+        call = _skipping(model)
     else:
         call = functools.partial(_C._recorded_telling, refuse) if fullgraph else _call_recorded
     return OptimizedModule(model, _Context(call)) if is_module else _passed_on(model, call)
@@ -203,6 +213,33 @@ def _recorded(function):
     return _marked(run, function)
 
 
+def _skips_python(options):
+    """Whether calls may skip the function's Python: as options say, or the setting for all."""
+    from facula._inductor import config
+
+    given = {str(name).replace("-", "_"): value for name, value in (options or {}).items()}
+    if not given.get("skip_python", config.skip_python):
+        return False
+    from facula._dynamo.skip import is_available
+
+    return is_available()
+
+
+def _skipping(model):
+    """What calls a function or module by its stored programs, or else recorded."""
+    from facula._dynamo.skip import Skipping
+
+    site, call = Skipping(model).site, _C._recorded_skipping
+
+    def run(function, /, *args, **kwargs):
+        if log_topics - {"skip"} and not _C._is_recording():
+            return call_telling(function, *args, **kwargs)
+        return call(site, function, *args, **kwargs)
+
+    run.skip_site = site
+    return run
+
+
 def _captured(options, recompile_limit):
     """The function that calls another, whose graphs a backend compiles."""
     from facula._dynamo.captured import Captured
@@ -225,6 +262,7 @@ def _passed_on(function, call):
     def run(*args, **kwargs):
         return call(function, *args, **kwargs)
 
+    run.skip_site = getattr(call, "skip_site", None)
     return _marked(run, function)
 
 

@@ -1,4 +1,8 @@
-"""Settings of PyTorch's code generator. They are kept, and nothing reads them yet."""
+"""Settings of PyTorch's code generator. They are kept, and nothing reads them yet but one of ours.
+
+`skip_python`: whether calls of compiled functions may skip their Python
+(docs/internals/skipping_python.md).
+"""
 
 from facula.utils._config_module import ConfigGroup, install_config_module
 
@@ -8,7 +12,7 @@ _FALSE = (
     "debug_fusion deterministic disable_cpp_codegen emulate_precision_casts fallback_random "
     "force_fuse_int_mm_with_mul force_same_precision freezing freezing_discard_parameters "
     "fx_wrapper max_autotune max_autotune_gemm max_autotune_pointwise memory_planning nan_asserts "
-    "profile_bandwidth reorder_for_compute_comm_overlap search_autotune_cache "
+    "profile_bandwidth reorder_for_compute_comm_overlap search_autotune_cache skip_python "
     "triton.cudagraphs triton.debug_sync_graph triton.debug_sync_kernel "
     "triton.cudagraph_or_error triton.cudagraph_skip_dynamic_graphs triton.dense_indexing "
     "triton.prefer_nd_tiling triton.skip_cudagraph_warmup triton.unique_user_kernel_names "

@@ -115,24 +115,61 @@ def _assert_tensor_metadata(a, size=None, stride=None, dtype=None, *, device=Non
             )
 
 
-def _kept_whole(schema):
-    """Define an operator that traces below autograd see as it is."""
-
-    def register(kernel):
-        _library.impl(_library.define(schema), kernel, "CompositeExplicitAutograd")
-        return kernel
-
-    return register
-
-
-@_kept_whole(
-    "_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, "
-    "Tensor running_mean, Tensor running_var, bool training, float momentum, float eps) "
-    "-> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)"
+_FLOAT8 = (
+    facula.float8_e4m3fn,
+    facula.float8_e5m2,
+    facula.float8_e4m3fnuz,
+    facula.float8_e5m2fnuz,
 )
-def _batch_norm_functional(input, weight, bias, running_mean, running_var, training, momentum, eps):
-    mean, var = running_mean.clone(), running_var.clone()
-    results = facula.ops.aten._native_batch_norm_legit.default(
-        input, weight, bias, mean, var, training, momentum, eps
-    )
-    return (*results, mean, var)
+
+
+@_operator(
+    "_scaled_mm(Tensor self, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias=None, "
+    "Tensor? scale_result=None, ScalarType? out_dtype=None, bool use_fast_accum=False) -> Tensor"
+)
+def _scaled_mm(
+    self,
+    mat2,
+    scale_a,
+    scale_b,
+    bias=None,
+    scale_result=None,
+    out_dtype=None,
+    use_fast_accum=False,
+):
+    """Product of two matrices of 8-bit floats and their scales; see `nn.functional.scaled_mm`.
+
+    A result of 8 bits is divided by `scale_result`, and numbers beyond the greatest become that.
+    """
+    _check_scales(self, mat2, scale_a, scale_b)
+    product = (self.float() @ mat2.float()) * scale_a * scale_b
+    if bias is not None:
+        if bias.numel() != mat2.shape[1]:
+            raise RuntimeError(
+                f"_scaled_mm(): expected a bias of {mat2.shape[1]} elements; got {bias.numel()}"
+            )
+        product = product + bias.reshape(-1).float()
+    out_dtype = out_dtype or self.dtype
+    if out_dtype in _FLOAT8:
+        product = product if scale_result is None else product / scale_result
+        greatest = facula.finfo(out_dtype).max
+        product = product.clamp(-greatest, greatest)
+    return product.to(out_dtype)
+
+
+def _check_scales(a, b, scale_a, scale_b):
+    if a.dim() != 2 or b.dim() != 2 or a.shape[1] != b.shape[0]:
+        raise RuntimeError(
+            f"_scaled_mm(): expected matrices (M, K) and (K, N); got {tuple(a.shape)} and "
+            f"{tuple(b.shape)}"
+        )
+    if a.dtype not in _FLOAT8 or b.dtype not in _FLOAT8:
+        raise ValueError(f"_scaled_mm(): expected float8 matrices; got {a.dtype} and {b.dtype}")
+    of_one = scale_a.numel() == scale_b.numel() == 1
+    of_rows = scale_a.shape == (a.shape[0], 1) and scale_b.shape == (1, b.shape[1])
+    if not (of_one or of_rows) or {scale_a.dtype, scale_b.dtype} != {facula.float32}:
+        raise ValueError(
+            f"_scaled_mm(): expected float32 scales of one element each, or ({a.shape[0]}, 1) and "
+            f"(1, {b.shape[1]}); got {scale_a.dtype} {tuple(scale_a.shape)} and {scale_b.dtype} "
+            f"{tuple(scale_b.shape)}"
+        )

@@ -1,7 +1,7 @@
 """What compiled functions tell on standard error, as `FACULA_LOGS` or `TORCH_LOGS` asks.
 
 The variables are lists of names with commas between them: breaks, graphs, fusion, kernels,
-recompiles, memory, or PyTorch's names for them; `all` stands for these six.
+recompiles, memory, skip, or PyTorch's names for them; `all` stands for these seven.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 
 __all__ = ["is_on", "say", "set_logs"]
 
-_TOPICS = ("breaks", "graphs", "fusion", "kernels", "recompiles", "memory")
+_TOPICS = ("breaks", "graphs", "fusion", "kernels", "recompiles", "memory", "skip")
 # PyTorch's names: those of what facula tells as well, and those of which it has nothing to say.
 _SAME = {
     "graph_breaks": "breaks",

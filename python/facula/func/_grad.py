@@ -138,7 +138,6 @@ def grad_and_value(func, argnums=0, has_aux=False):
         RuntimeError: func does not return a scalar Tensor.
     """
 
-    @functools.wraps(func)
     def both(*args, **kwargs):
         with _grad_level() as level:
             args = _wrapped(args, level)
@@ -172,7 +171,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
             aux = _unwrapped(aux, level)
         return gradient, ((value, aux) if has_aux else value)
 
-    return both
+    return _capture.transform("grad_and_value", argnums, has_aux)(both, func)
 
 
 def grad(func, argnums=0, has_aux=False):

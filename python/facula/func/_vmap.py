@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 import facula
 from facula import _C, _capture
 from facula.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
@@ -165,7 +163,6 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
             f"vmap(): randomness must be 'error', 'different' or 'same'; got {randomness!r}"
         )
 
-    @functools.wraps(func)
     def mapped(*args, **kwargs):
         leaves, dims, spec, size = _batched_inputs(func, in_dims, args)
         if chunk_size is not None and chunk_size < size:
@@ -176,4 +173,5 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
             outs, out_spec = _map_once(func, leaves, dims, spec, size, out_dims, randomness, kwargs)
         return tree_unflatten(outs, out_spec)
 
-    return mapped
+    options = in_dims, out_dims, randomness, chunk_size
+    return _capture.transform("vmap", *options)(mapped, func)

@@ -28,7 +28,17 @@ def _build(torch):
     def nest(d):
         return {"product": d["x"] * d["y"]}
 
+    def batch_norm(statistics=2, training=True):
+        def normed(x, w, b, *running):
+            mean, var = running or (None, None)
+            return F.batch_norm(x, mean, var, w, b, training)
+
+        return normed, [leaf(2, 3, 4), leaf(3), leaf(3), *[fixed(3) + 1 for _ in range(statistics)]]
+
     return {
+        "batch_norm": batch_norm(),
+        "batch_norm_for_use": batch_norm(training=False),
+        "batch_norm_without_statistics": batch_norm(statistics=0),
         "pointwise": (lambda x: x.tanh() * x, [leaf(2, 3)]),
         "softmax": (softmax_and_mask, [leaf(2, 3)]),
         "layer_norm": (

@@ -514,3 +514,65 @@ def test_counters_tell_of_graphs_and_breaks():
     facula.compile(f, backend="eager")(facula.ones(2))
     assert counters["graph_break"] == {"wanted": 1}
     assert counters["stats"] == {"unique_graphs": 2, "calls_captured": 2}
+
+
+SCALE = 3
+
+
+def squares(x):
+    return (x * SCALE).square().sum()
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: facula.vmap(lambda a: a.sin() * 2)(x + 1) * 2,
+        lambda x: facula.func.grad(squares)(x) + 1,
+        lambda x: facula.func.grad(lambda y: facula.func.grad(squares)(y).sum())(x) + 1,
+        lambda x: facula.vmap(facula.func.grad(squares), in_dims=(1,), out_dims=1)(x),
+        lambda x: facula.func.grad_and_value(squares)(x)[1] * 2,
+        lambda x: [facula.vmap(lambda a, n=n: a * n)(x) for n in (2, 3)][1],
+    ],
+)
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_transform_of_a_function_that_reads_its_arguments_is_a_call_of_the_graph(f, backend):
+    x = facula.randn(3, 2)
+    compiled = facula.compile(f, backend=backend, fullgraph=True)
+    for _ in range(3):
+        facula.testing.assert_close(compiled(x), f(x))
+    counter = CompileCounter()
+    compiled = facula.compile(f, backend=counter)
+    compiled(x), compiled(x)
+    assert counter.frame_count == 1
+
+
+def test_a_transform_of_a_function_that_reads_others_sees_them_change():
+    global SCALE
+    w, before = facula.ones(2), SCALE
+    of_tensor = facula.compile(lambda x: facula.vmap(lambda a: a * w)(x) + 1, backend="aot_eager")
+    of_number = facula.compile(lambda x: facula.func.grad(squares)(x), backend="aot_eager")
+    x = facula.ones(2, 2)
+    try:
+        for _ in range(3):
+            assert of_tensor(x)[0, 0].item() == w[0].item() + 1
+            assert of_number(x)[0, 0].item() == 2 * SCALE**2
+            w.add_(1)
+            SCALE += 1
+    finally:
+        SCALE = before
+
+
+@pytest.mark.parametrize("function", [facula.prod, lambda x: x.cumprod(0).sum()])
+def test_a_gradient_that_reads_data_is_autograd_s(function):
+    x, y = (facula.tensor([2.0, 0.0, 3.0], requires_grad=True) for _ in range(2))
+    facula.compile(function, backend="aot_eager")(x).backward()
+    function(y).backward()
+    assert facula.equal(x.grad, y.grad)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_result_for_which_out_is_resized(backend):
+    f = facula.compile(lambda x, out: facula.add(x, 1, out=out) * 2, backend=backend)
+    for size in (0, 3, 0, 3):
+        out = facula.empty(size)
+        assert f(facula.ones(3), out).tolist() == [4] * 3 and out.tolist() == [2] * 3

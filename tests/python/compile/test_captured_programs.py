@@ -1,14 +1,9 @@
 """Programs whose graphs a backend gets: results, gradients, and how many graphs there are."""
 
-import sys
-from pathlib import Path
-
+import captured_programs
 import facula
 import pytest
 from facula.utils._pytree import tree_flatten
-
-sys.path.insert(0, str(Path(__file__).parent))
-import captured_programs  # noqa: E402
 
 PROGRAMS = captured_programs.programs()
 

@@ -268,3 +268,32 @@ def test_order_is_kept_where_memory_is_shared():
     want = f(x.clone(), other)
     got, _ = counted(f, x.clone(), other)
     assert all(w.equal(g) for w, g in zip(want, got, strict=True))
+
+
+READERS = {
+    "attention": lambda x: nn.functional.scaled_dot_product_attention(x * 2, x * 3, x * 4),
+    "product": lambda x: (x * 2) @ (x * 3).transpose(2, 3),
+    "distances": lambda x: facula.cdist(x * 2, x * 3),
+    "convolution": lambda x: nn.functional.conv2d(x * 2, (x[:3, :, :3, :3] * 3)),
+    "pooling": lambda x: nn.functional.max_pool2d(x * 2, 3),
+    "largest": lambda x: (x * 2).topk(5, dim=2),
+    "sorted": lambda x: (x * 2).sort(dim=-1),
+    "sampled": lambda x: nn.functional.interpolate(x * 2, scale_factor=2, mode="bilinear"),
+    "gathered": lambda x: (x * 2).gather(-1, (x * 0).long()),
+    "normalized": lambda x: nn.functional.group_norm(x * 2, 2),
+    "transformed": lambda x: facula.fft.rfft(x * 2).abs(),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_kernels_read_pending_values_in_their_threads(name):
+    x = facula.randn(8, 4, 64, 32)
+    before = facula.get_num_threads()
+    facula.set_num_threads(2)
+    try:
+        want = READERS[name](x)
+        found = facula.compile(READERS[name])(x)
+    finally:
+        facula.set_num_threads(before)
+    want, found = (r if isinstance(r, tuple) else (r,) for r in (want, found))
+    assert all(facula.equal(a, b) for a, b in zip(found, want, strict=True))

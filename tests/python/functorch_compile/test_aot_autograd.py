@@ -287,6 +287,22 @@ def test_modules_train_as_eager_ones():
     assert all(facula.equal(v, inner[k]) for k, v in eager.state_dict().items())
 
 
+def test_running_statistics_are_results_of_the_graph():
+    module, codes = nn.BatchNorm1d(3), []
+
+    def keep(graph, inputs):
+        codes.append(graph.code)
+        return graph
+
+    with facula.no_grad():
+        aot_module(module, keep)(facula.arange(12.0).reshape(4, 3))
+    eager = nn.BatchNorm1d(3)
+    eager(facula.arange(12.0).reshape(4, 3))
+    assert "_native_batch_norm_legit_functional" in codes[0]
+    assert facula.equal(module.running_mean, eager.running_mean)
+    assert facula.equal(module.running_var, eager.running_var)
+
+
 def test_backends_are_given_graphs_by_aot_module_simplified():
     module = _model()
     x = _fixed(6, 4)

@@ -183,3 +183,26 @@ def test_without_views_only_copies_run(f):
         func.functionalize(f, remove="mutations_and_views")(facula.tensor(B))
     allowed = ("aten.resolve_", "aten.lift_fresh", "aten.contiguous")
     assert not [n for n in names if not n.startswith(allowed)]
+
+
+SPARSE = {
+    "to_dense": lambda s, x: s.to_dense().add_(1),
+    "scaled": lambda s, x: (s * 2).to_dense(),
+    "product": lambda s, x: (s @ x).mul_(3),
+    "sparse result": lambda s, x: s + s,
+    "made inside": lambda s, x: x.clone().fill_(2).to_sparse(),
+}
+
+
+@pytest.mark.parametrize("layout", [facula.sparse_coo, facula.sparse_csr])
+@pytest.mark.parametrize("case", SPARSE)
+def test_sparse_tensors_pass_through(case, layout):
+    dense = facula.tensor([[1.0, 0.0, 2.0], [0.0, 0.0, 3.0], [4.0, 0.0, 0.0]])
+    s, x = dense.to_sparse(layout=layout), facula.arange(9.0).view(3, 3)
+    wanted = SPARSE[case](s, x)
+    got = func.functionalize(SPARSE[case])(s, x)
+    assert got.layout == wanted.layout and not _C._is_functional_tensor(got)
+    assert facula.equal(got.to_dense(), wanted.to_dense())
+    with pytest.raises(NotImplementedError, match="functionalize"):
+        func.functionalize(lambda t: t.mul_(2))(s)
+    assert facula.equal(s.to_dense(), dense)

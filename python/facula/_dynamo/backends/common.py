@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import facula
+from facula._logging import say
 from facula.functorch.compile import (
     aot_module_simplified,
     min_cut_rematerialization_partition,
     ts_compile,
 )
+from facula.fx.experimental._unbacked import DataDependent
 
 __all__ = ["AotAutograd", "aot_autograd", "mem_efficient_fusion_kwargs"]
 
@@ -48,7 +50,12 @@ class AotAutograd:
     def __call__(self, gm, example_inputs, **kwargs):
         if callable(self.kwargs.get("decompositions")):
             self.kwargs["decompositions"] = self.kwargs["decompositions"]()
-        return _for_any_geometry(gm, example_inputs, self.kwargs)
+        try:
+            return _for_any_geometry(gm, example_inputs, self.kwargs)
+        except DataDependent as error:
+            # A derivative reads data that it alone has: autograd differentiates the graph as it is.
+            say("graphs", f"{self.__name__}: no graph of the gradient: {error}")
+            return gm.forward
 
 
 def aot_autograd(**kwargs):

@@ -156,7 +156,7 @@ class _Recorder:
             self._make_placeholders(fakes)
             values = self._wrapped(fakes)
             before = [w is not None and _storage(_value(w)) for w in self.wrappers]
-            with _C._functionalize_mode(False):
+            with _C._functionalize_mode(False), _written_statistics_shown():
                 results = self.function(*values)
             self._note_mutations(program, fakes, values, before)
             self._note_outputs(program, values, results)
@@ -302,6 +302,16 @@ class _Recorder:
         self.placeholders.append(proxy.node)
         track_tensor_tree(fake, proxy, constant=None, tracer=self.tracer)
         return fake
+
+
+@contextlib.contextmanager
+def _written_statistics_shown():
+    """Let batch_norm() call operators whose schemas say that running statistics are written."""
+    before = _C._batch_norm_shows_writes(True)
+    try:
+        yield
+    finally:
+        _C._batch_norm_shows_writes(before)
 
 
 def _fake(t):
