@@ -10,6 +10,7 @@ import contextlib
 
 import facula
 from facula import _C
+from facula._higher_order_ops import _functional
 from facula.fx.experimental._symbolic_tracing import SymbolicTracer
 from facula.fx.experimental.proxy_tensor import (
     ProxyTorchDispatchMode,
@@ -64,12 +65,15 @@ class Captured:
             tracer.output(tuple(results))
         self.values = leaves
         self.graph, self.root = tracer.graph, tracer.root
-        self.constants = [n for n in self.graph.nodes if n.op == "get_attr"]
+        constants = [n for n in self.graph.nodes if n.op == "get_attr"]
+        # A program without in-place changes has what functionalization has wrapped.
+        self._constants = {
+            node: _functional.unwrapped(getattr(self.root, node.target)) for node in constants
+        }
 
     def tensors(self):
         """The tensors that it has from elsewhere, in the order of their first use."""
-        values = [getattr(self.root, node.target) for node in self.constants]
-        return [v for v in values if isinstance(v, facula.Tensor)]
+        return [v for v in self._constants.values() if isinstance(v, facula.Tensor)]
 
     def uses(self, position):
         """Whether it reads an operand."""
@@ -99,7 +103,7 @@ class Captured:
         root = facula.nn.Module()
         for node in self.graph.nodes:
             if node.op == "get_attr":
-                value = getattr(self.root, node.target)
+                value = self._constants[node]
                 if isinstance(value, facula.Tensor):
                     values[node] = by_id[id(value)]
                     continue
@@ -236,5 +240,5 @@ def record(mode, op, args, run):
     given = tree_map(mode.tracer.unwrap_proxy, args)
     proxy = mode.tracer.create_proxy("call_function", op, given, {}, name=op.name())
     with disable_proxy_modes_tracing(), _C.DisableTorchFunction():
-        results = run()
+        results = tree_map(_functional.unwrapped, run())
         return track_tensor_tree(results, proxy, constant=None, tracer=mode.tracer)

@@ -16,7 +16,8 @@ def _is_wrapped(value):
     return isinstance(value, facula.Tensor) and _C._is_functional_tensor(value)
 
 
-def _unwrapped(value):
+def unwrapped(value):
+    """What functionalization has wrapped; another value as it is."""
     return _C._from_functional_tensor(value) if _is_wrapped(value) else value
 
 
@@ -27,7 +28,7 @@ def call(function, *args):
         function (callable): gives a tuple or list of tensors and numbers.
         args: nested values.
     """
-    results = function(*tree_map(_unwrapped, args))
+    results = function(*tree_map(unwrapped, args))
     tensors = [r for r in results if isinstance(r, facula.Tensor)]
     wrapped = iter(_C._to_functional_tensors(tensors))
     return [next(wrapped) if isinstance(r, facula.Tensor) else r for r in results]

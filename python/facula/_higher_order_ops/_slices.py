@@ -42,14 +42,5 @@ def first_rows(mode, tensors):
     from facula.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 
     with disable_proxy_modes_tracing():
-        return [t[0] for t in tensors]
-
-
-def check_no_gradient(op, values, mode):
-    """Raise NotImplementedError where a call below autograd would need a gradient."""
-    needs = any(isinstance(t, facula.Tensor) and t.requires_grad for t in values)
-    if needs and facula.is_grad_enabled() and not mode.pre_dispatch:
-        raise NotImplementedError(
-            f"{op}(): gradients of calls that are recorded into a graph are not supported; got a "
-            "tensor that requires one"
-        )
+        # A loop that was recorded without a step has none.
+        return [t[0] if t.shape[0] else t.new_empty(t.shape[1:]) for t in tensors]

@@ -11,6 +11,7 @@ from facula._higher_order_ops._capture import (
     operands_of,
     record,
 )
+from facula._higher_order_ops._gradients import gradient_of, needs_gradient, wanted_of
 from facula._higher_order_ops._operator import HigherOrderOperator
 from facula.utils._pytree import tree_flatten, tree_unflatten
 
@@ -82,17 +83,16 @@ def _of_leaves(function, spec):
 def _in_graph(pred, true_fn, false_fn, operands, mode, specs):
     """The results of a call that is recorded; appends their structure to `specs`."""
     if _functional.any_of([pred, *operands]):
-        return _functional.call(_in_graph, pred, true_fn, false_fn, operands, mode, specs)
+        return _functional.call(
+            lambda *given: _in_graph(*given, mode, specs), pred, true_fn, false_fn, operands
+        )
     captures = [Captured("cond", fn, operands, mode) for fn in (true_fn, false_fn)]
     specs.append(captures[0].spec)
     _check_alike(*captures)
     kept, lifted, names = operands_of(captures, operands, mode)
     modules = [one.module(kept, lifted, names) for one in captures]
     given = [operands[i] for i in kept] + lifted
-    needs = facula.is_grad_enabled() and any(
-        isinstance(t, facula.Tensor) and t.requires_grad for t in given
-    )
-    if needs and not mode.pre_dispatch:
+    if needs_gradient(given, mode):
         return _Cond.apply(pred, *modules, *given)
     return _recorded(pred, *modules, given, mode)
 
@@ -132,54 +132,41 @@ class _Cond(facula.autograd.Function):
     def forward(ctx, pred, true_module, false_module, *operands):
         """Record the call."""
         ctx.modules, ctx.pred, ctx.operands = (true_module, false_module), pred, operands
-        ctx.wanted = [i for i, t in enumerate(operands) if getattr(t, "requires_grad", False)]
+        ctx.wanted = wanted_of(operands)
         return _recorded(pred, true_module, false_module, list(operands), mode_that_records())
 
     @staticmethod
     def backward(ctx, *grads):
         """Record the call of the branches' gradients."""
-        mode = mode_that_records()
         count, wanted = len(ctx.operands), set(ctx.wanted)
         operands = [*ctx.operands, *grads]
-        if mode is None:
+        if mode_that_records() is None:
             chosen = ctx.modules[0 if bool(ctx.pred) else 1]
             with facula.enable_grad():
                 given = [
                     t.detach().requires_grad_() if i in wanted else t
                     for i, t in enumerate(ctx.operands)
                 ]
-                found = _gradient_of(chosen, count, ctx.wanted)(*given, *grads)
+                found = gradient_of(chosen, count, ctx.wanted)(*given, *grads)
         else:
-            functions = [_gradient_of(module, count, ctx.wanted) for module in ctx.modules]
-            captures = [Captured("cond", fn, operands, mode, wanted) for fn in functions]
-            kept, lifted, names = operands_of(captures, operands, mode)
-            modules = [one.module(kept, lifted, names, as_list=True) for one in captures]
-            given = [operands[i] for i in kept] + lifted
-            found = _recorded(ctx.pred, *modules, given, mode)
+            functions = [gradient_of(module, count, ctx.wanted) for module in ctx.modules]
+            found = _gradients_in_graph(ctx.pred, functions, operands, wanted)
         by_operand = dict(zip(ctx.wanted, found, strict=True))
         return None, None, None, *(by_operand.get(i) for i in range(count))
 
 
-def _gradient_of(module, count, wanted):
-    """A function of operands and cotangents that gives the gradients of some operands."""
-
-    def run(*args):
-        operands, grads = args[:count], args[count:]
-        results = module(*operands)
-        pairs = [
-            (r, g) for r, g in zip(results, grads, strict=True) if r is not None and r.requires_grad
-        ]
-        inputs = [operands[i] for i in wanted]
-        if not pairs:
-            return [facula.zeros_like(t) for t in inputs]
-        found = facula.autograd.grad(
-            [r for r, _ in pairs], inputs, [g for _, g in pairs], allow_unused=True
+def _gradients_in_graph(pred, functions, operands, wanted):
+    if _functional.any_of([pred, *operands]):
+        return _functional.call(
+            lambda pred, operands: _gradients_in_graph(pred, functions, operands, wanted),
+            pred,
+            operands,
         )
-        return [
-            facula.zeros_like(t) if g is None else g for t, g in zip(inputs, found, strict=True)
-        ]
-
-    return run
+    mode = mode_that_records()
+    captures = [Captured("cond", fn, operands, mode, wanted) for fn in functions]
+    kept, lifted, names = operands_of(captures, operands, mode)
+    modules = [one.module(kept, lifted, names, as_list=True) for one in captures]
+    return _recorded(pred, *modules, [operands[i] for i in kept] + lifted, mode)
 
 
 def _run(pred, true_fn, false_fn, operands=()):

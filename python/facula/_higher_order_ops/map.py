@@ -11,13 +11,14 @@ from facula._higher_order_ops._capture import (
     operands_of,
     record,
 )
-from facula._higher_order_ops._operator import HigherOrderOperator
-from facula._higher_order_ops._slices import (
-    check_no_gradient,
-    first_rows,
-    length_of,
-    tensors_of,
+from facula._higher_order_ops._gradients import (
+    called_with_leaves,
+    gradient_of,
+    needs_gradient,
+    wanted_of,
 )
+from facula._higher_order_ops._operator import HigherOrderOperator
+from facula._higher_order_ops._slices import first_rows, length_of, tensors_of
 from facula.utils._pytree import tree_flatten, tree_unflatten
 
 
@@ -63,24 +64,69 @@ def _mapped(f, slices, further):
     return [facula.stack(column) for column in zip(*rows, strict=True)]
 
 
-def _map_in_graph(f, slices, further):
+def _map_in_graph(f, slices, further, with_grad=frozenset()):
     mode = mode_that_records()
     if _functional.any_of([slices, further]):
-        return _functional.call(_map_in_graph, f, slices, further)
+        return _functional.call(_map_in_graph, f, slices, further, with_grad)
     operands = [*first_rows(mode, slices), *further]
-    captured = Captured("map", f, operands, mode)
+    captured = Captured("map", f, operands, mode, with_grad)
     _, lifted, names = operands_of([captured], [*slices, *further], mode, keep_all=True)
     kept = list(range(len(operands)))
-    check_no_gradient("map", [*slices, *further, *lifted], mode)
     module = captured.module(kept, lifted, names)
-    proxy = attribute(mode, "body_graph", module)
     further = [*further, *lifted]
+    if needs_gradient([*slices, *further], mode):
+        return _Map.apply(module, len(slices), *slices, *further)
+    return _recorded(module, slices, further)
+
+
+def _recorded(module, slices, further):
+    mode = mode_that_records()
+    proxy = attribute(mode, "body_graph", module)
     return record(
         mode,
         map_impl_op,
         (proxy, list(slices), further),
         lambda: tuple(_mapped(module, slices, further)),
     )
+
+
+class _Map(facula.autograd.Function):
+    """A recorded `map` whose gradient is a `map` of the function's gradient."""
+
+    @staticmethod
+    def forward(ctx, module, count, *operands):
+        """Record the call."""
+        ctx.module, ctx.count, ctx.operands = module, count, operands
+        return _recorded(module, operands[:count], list(operands[count:]))
+
+    @staticmethod
+    def backward(ctx, *grads):
+        """Record the call of the function's gradient."""
+        count, operands, wanted = ctx.count, ctx.operands, wanted_of(ctx.operands)
+        slices, further = operands[:count], operands[count:]
+        given = [g for g in grads if g is not None]
+        gradient = gradient_of(ctx.module, len(operands), wanted)
+
+        def of_rows(*values):
+            rows, rest = values[:count], values[count + len(given) :]
+            of_results = iter(values[count : count + len(given)])
+            return gradient(*rows, *rest, *(None if g is None else next(of_results) for g in grads))
+
+        with_grad = {i if i < count else i + len(given) for i in wanted}
+        if mode_that_records() is None:
+            found = _mapped(called_with_leaves(of_rows, with_grad), [*slices, *given], further)
+        else:
+            found = _map_in_graph(of_rows, [*slices, *given], list(further), with_grad)
+        by_operand = dict(zip(wanted, found, strict=True))
+        # What each row reads gets the sum of the rows' gradients.
+        return (
+            None,
+            None,
+            *(
+                g.sum(0) if i >= count and g is not None else g
+                for i, g in ((i, by_operand.get(i)) for i in range(len(operands)))
+            ),
+        )
 
 
 def _run_map(f, xs, pos_args):

@@ -11,8 +11,10 @@ from facula._higher_order_ops._capture import (
     operands_of,
     record,
 )
+from facula._higher_order_ops._gradients import has_gradient, needs_gradient
 from facula._higher_order_ops._operator import HigherOrderOperator
 from facula._higher_order_ops.cond import check_nest
+from facula._higher_order_ops.scan import gradients_of_steps
 from facula.utils._pytree import tree_flatten, tree_unflatten
 
 
@@ -67,40 +69,78 @@ def _repeated(cond_fn, body_fn, carried, further):
 
 def _in_graph(cond_fn, body_fn, carried, further, mode):
     if _functional.any_of([carried, further]):
-        return _functional.call(_in_graph, cond_fn, body_fn, carried, further, mode)
+        return _functional.call(
+            lambda *given: _in_graph(cond_fn, body_fn, *given, mode), carried, further
+        )
     operands = [*carried, *further]
-    _check_no_gradient(operands, mode)
     captures = [Captured("while_loop", fn, operands, mode) for fn in (cond_fn, body_fn)]
     _check_condition(captures[0].values)
     _check_same_kinds(carried, captures[1].values)
     kept, lifted, names = operands_of(captures, operands, mode, keep_all=True, named=False)
-    _check_no_gradient(lifted, mode)
     modules = [
         captures[0].module(kept, lifted, names, single=True),
         captures[1].module(kept, lifted, names),
     ]
+    further = (*further, *lifted)
+    if not needs_gradient([*carried, *further], mode):
+        return _recorded(while_loop_op, _repeated, modules, tuple(carried), further)
+    if not all(isinstance(t, facula.Tensor) for t in carried):
+        raise NotImplementedError(
+            "while_loop(): gradients of recorded loops need tensors as carried values; got "
+            f"{[type(t).__name__ for t in carried]}"
+        )
+    return _WhileLoop.apply(*modules, len(carried), *carried, *further)
+
+
+def _recorded(op, run, modules, carried, further):
+    """The results of a call of an operator that runs so, recorded."""
+    mode = mode_that_records()
     proxies = [
         attribute(mode, "while_loop_cond_graph", modules[0]),
         attribute(mode, "while_loop_body_graph", modules[1]),
     ]
-    further = (*further, *lifted)
 
-    def run():
+    def results():
         tensors = [t for t in (*carried, *further) if isinstance(t, facula.Tensor)]
-        if any(facula._C._is_fake(t) for t in tensors):
-            return tuple(modules[1](*carried, *further))
-        return _repeated(*modules, tuple(carried), further)
+        if not any(facula._C._is_fake(t) for t in tensors):
+            return tuple(run(*modules, carried, further))
+        last = tuple(modules[1](*carried, *further))
+        # How many steps there are is not known: nothing in the graph reads it.
+        return last if run is _repeated else (*last, *(t.new_empty((2, *t.shape)) for t in carried))
 
-    return record(mode, while_loop_op, (*proxies, tuple(carried), further), run)
+    return record(mode, op, (*proxies, carried, further), results)
 
 
-def _check_no_gradient(values, mode):
-    needs = any(isinstance(t, facula.Tensor) and t.requires_grad for t in values)
-    if needs and facula.is_grad_enabled() and not mode.pre_dispatch:
-        raise NotImplementedError(
-            "while_loop(): gradients of loops that are recorded into a graph are not supported; "
-            "got a tensor that requires one"
-        )
+def _kept(cond_fn, body_fn, carried, further):
+    """The last values, and those before each step, stacked."""
+    rows, carried = [], tuple(carried)
+    while _holds(cond_fn(*carried, *further)):
+        rows.append(carried)
+        carried = tuple(body_fn(*carried, *further))
+    if not rows:
+        return [*carried, *(t.new_empty((0, *t.shape)) for t in carried)]
+    return [*carried, *(facula.stack(column) for column in zip(*rows, strict=True))]
+
+
+class _WhileLoop(facula.autograd.Function):
+    """A recorded loop that keeps the values before each step; its gradient is a `scan` back."""
+
+    @staticmethod
+    def forward(ctx, cond_module, body_module, count, *operands):
+        """Record the call."""
+        carried, further = tuple(operands[:count]), tuple(operands[count:])
+        modules = cond_module, body_module
+        results = _recorded(while_loop_kept_op, _kept, modules, carried, further)
+        ctx.module, ctx.counts, ctx.operands = body_module, (count, 0), operands
+        results, ctx.kept = results[:count], results[count:]
+        ctx.needs_output = [has_gradient(r) for r in results]
+        ctx.mark_non_differentiable(*(r for r in results if not has_gradient(r)))
+        return tuple(results)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        """Record the call that goes back through the steps."""
+        return None, None, None, *gradients_of_steps(ctx, grads)
 
 
 def _check_condition(values):
@@ -159,3 +199,16 @@ def _run(cond_fn, body_fn, carried_inputs, additional_inputs=()):
 
 
 while_loop_op = HigherOrderOperator("while_loop", _run)
+
+
+def _run_kept(cond_fn, body_fn, carried_inputs, additional_inputs=()):
+    """A loop that keeps the values before each step, as graphs call it."""
+    carried, further = tuple(carried_inputs), tuple(additional_inputs)
+    if mode_that_records() is None:
+        return tuple(_kept(cond_fn, body_fn, carried, further))
+    if _functional.any_of([carried, further]):
+        return tuple(_functional.call(lambda *g: _run_kept(cond_fn, body_fn, *g), carried, further))
+    return tuple(_recorded(while_loop_kept_op, _kept, (cond_fn, body_fn), carried, further))
+
+
+while_loop_kept_op = HigherOrderOperator("while_loop_kept", _run_kept)

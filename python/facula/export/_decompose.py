@@ -27,7 +27,7 @@ from facula.fx.experimental.proxy_tensor import (
 )
 from facula.fx.graph_module import GraphModule
 from facula.fx.interpreter import Interpreter
-from facula.utils._pytree import tree_map
+from facula.utils._pytree import tree_leaves, tree_map
 
 _CHANGES = {
     InputKind.PARAMETER: OutputKind.PARAMETER_MUTATION,
@@ -47,21 +47,22 @@ def decomposed(program, table):
         ExportedProgram
     """
     sizes = program._sizes
-    module, signature = _trace_parts(program, table, sizes)
+    of_sample = None if sizes is None else _trace_parts(program, table, None, is_sample=True)[0]
+    module, signature = _trace_parts(program, table, sizes, of_sample)
     if sizes is not None:
-        of_sample, _ = _trace_parts(program, table, None)
-        verify_modules(module, sizes, of_sample)
         finish_symbols(module.graph, sizes)
     made = program._update(module, signature)
     made._dialect = "ATEN"
     return made
 
 
-def _trace_parts(program, table, sizes):
+def _trace_parts(program, table, sizes, of_sample=None, is_sample=False):
     """The graph module and the signature of a program's parts.
 
     Args:
-        sizes (Sizes | None): the symbols; None for a program of the sample's sizes.
+        sizes (Sizes | None): the symbols; None for a program without, or of the sample's sizes.
+        of_sample (GraphModule | None): that of the sample, which checks this one.
+        is_sample (bool): whether this is that one.
     """
     tracer = SymbolicTracer(sizes)
     tracer.names_operands = True
@@ -76,6 +77,10 @@ def _trace_parts(program, table, sizes):
         outputs += [_node_of(tracer, value) for value in results]
         output = tracer.graph.output(tuple(outputs))
     _remove_passing(tracer.graph)
+    if is_sample:
+        return GraphModule(tracer.root, tracer.graph), None
+    if of_sample is not None:
+        verify_modules(GraphModule(tracer.root, tracer.graph), sizes, of_sample)
     remove_unused(tracer.graph)
     for change, node in zip(changes, output.args[0], strict=False):
         change.arg.name = node.name
@@ -156,10 +161,18 @@ class _Parts(Interpreter):
     def __init__(self, program, tracer, is_sample):
         super().__init__(program.graph_module)
         self._tracer, self._is_sample = tracer, is_sample
+        if program._sizes is not None:
+            self._numbers = tracer.numbers = _KnownNumbers(program._sizes, is_sample)
 
     def run_node(self, n):
         """Run a node; sizes are known from when the program was exported."""
         value = n.meta.get("val")
+        if self._tracer.numbers is not None:
+            self._numbers.node = n
+        if n.op == "call_function" and isinstance(value, facula.SymBool):
+            return value.node.expr.holds(value.node.sizes.samples) if self._is_sample else value
+        if n.target is facula.ops.aten._assert_scalar.default:
+            return self._assert(n)
         if n.op == "call_function" and isinstance(value, facula.SymInt):
             sizes = value.node.sizes
             if self._is_sample:
@@ -171,6 +184,13 @@ class _Parts(Interpreter):
             return value
         return super().run_node(n)
 
+    def _assert(self, n):
+        """A check of sizes; the sample passes it."""
+        if not self._is_sample:
+            args, _ = self.fetch_args_kwargs_from_env(n)
+            given = tuple(map(self._tracer.unwrap_proxy, args))
+            self._tracer.create_proxy(n.op, n.target, given, {}, name=n.name)
+
     def call_function(self, target, args, kwargs):
         """Call an operator, or its parts."""
         aten = facula.ops.aten
@@ -181,6 +201,46 @@ class _Parts(Interpreter):
         if target is aten.dropout.default and args[2]:
             return aten.native_dropout.default(*args)[0]
         return super().call_function(target, args, kwargs)
+
+
+class _KnownNumbers:
+    """The sizes that data decide: those of the results that a program's nodes have.
+
+    Args:
+        sizes (Sizes): of the program.
+        is_sample (bool): whether they are the sample's, and not symbols.
+    """
+
+    def __init__(self, sizes, is_sample):
+        self._sizes, self._is_sample, self._seen = sizes, is_sample, set()
+        self.node = None  # what is run
+
+    def size(self, limit=None):
+        """The size of a result: the first number in the node's that no other had."""
+        for tensor in tree_leaves(self.node.meta["val"]):
+            for n in tensor.shape if isinstance(tensor, facula.Tensor) else ():
+                found = self._sizes.expression(n)
+                new = str(found) in self._sizes.unbacked and found not in self._seen
+                if new:
+                    self._seen.add(found)
+                    return found.value(self._sizes.samples) if self._is_sample else n
+        raise NotImplementedError(
+            f"run_decompositions(): expected {self.node.target} in the program to have a size that "
+            "data decide; got none"
+        )
+
+    def size_of_slice(self, dim, size, start, end, step):
+        """The size of a slice's result in its dimension."""
+        return self.node.meta["val"].shape[dim]
+
+    def is_symbolic(self, value):
+        """Whether an argument is a number from data."""
+        return not self._is_sample and self._sizes.is_symbolic(value)
+
+    def note_results(self, tensors):
+        """Let symbols be read from the tensors that a call has given."""
+        if not self._is_sample:
+            self._sizes.note_results(tensors)
 
 
 def _stand_in(value):
@@ -250,8 +310,11 @@ def _is_same_kind(a, b):
     )
 
 
-def remove_unused(graph):
-    """Take out what nothing uses and what has no effect."""
+def remove_unused(graph, kept=frozenset()):
+    """Take out what nothing uses and what has no effect, but nodes of these names."""
     from facula._functorch._aot_autograd.program import has_effect
 
-    graph.eliminate_dead_code(has_effect)
+    check = facula.ops.aten._assert_scalar.default
+    graph.eliminate_dead_code(
+        lambda node: node.name in kept or node.target is check or has_effect(node)
+    )

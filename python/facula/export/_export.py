@@ -11,6 +11,9 @@ from facula.export.dynamic_shapes import Plan
 from facula.export.exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature
 from facula.fx._pytree import register_pytree_flatten_spec
 from facula.fx.experimental._sizes import Fixed, Undecided
+from facula.fx.experimental._symbolic_tracing import numbers_of
+from facula.fx.experimental._unbacked import DataDependent
+from facula.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from facula.utils import _pytree as pytree
 
 
@@ -41,15 +44,16 @@ def export(
         kwargs (dict | None): by name.
         dynamic_shapes (dict | tuple | None): the dimensions whose sizes may differ.
         strict (bool): makes no difference.
-        preserve_module_call_signature (tuple[str]): modules whose calls `unflatten` keeps; none.
+        preserve_module_call_signature (tuple[str]): modules that `unflatten` calls with the
+            arguments that they had.
         prefer_deferred_runtime_asserts_over_guards (bool): makes no difference.
 
     Returns:
         ExportedProgram
 
     Raises:
-        NotImplementedError: signatures of modules are to be kept.
-        ValueError: `mod` is no Module; `forward` gives the module other tensors.
+        ValueError: `mod` is no Module; `forward` gives the module other tensors; a name is no
+            module's.
         facula._dynamo.exc.UserError: `args` is no tuple; the sizes are not what was asked for.
         RuntimeError: Python branches on a value that the tensors' data decides.
 
@@ -64,39 +68,59 @@ def export(
         raise ValueError("export(): expected a Module in Python; got a ScriptModule")
     if not isinstance(args, tuple):
         raise _user_error(f"export(): expected args as a tuple; got {type(args).__name__}")
-    if preserve_module_call_signature:
-        raise NotImplementedError(
-            "export(): preserve_module_call_signature is not supported; got "
-            f"{preserve_module_call_signature}"
-        )
+    kept = tuple(preserve_module_call_signature)
+    _check_kept(mod, kept)
     kwargs = dict(kwargs or {})
     arguments = _bound(mod, args, kwargs)
     names = _names.of_arguments(arguments)
     if dynamic_shapes is None:
-        return _program(mod, args, kwargs, arguments, _trace.trace(mod, args, kwargs, names))
+        try:
+            traced = _trace.trace(mod, args, kwargs, names, kept=kept)
+            return _program(mod, args, kwargs, arguments, traced)
+        except DataDependent:
+            dynamic_shapes = {}
     if hasattr(dynamic_shapes, "dynamic_shapes"):
         dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
-    return _with_dynamic_shapes(mod, args, kwargs, arguments, names, dynamic_shapes)
+    return _with_dynamic_shapes(mod, args, kwargs, arguments, names, dynamic_shapes, kept)
 
 
-def _with_dynamic_shapes(mod, args, kwargs, arguments, names, dynamic_shapes):
+def _check_kept(mod, kept):
+    modules = {name for name, _ in mod.named_modules()}
+    unknown = [name for name in kept if name not in modules or not name]
+    if unknown:
+        raise ValueError(
+            "export(): expected names of submodules in preserve_module_call_signature; got "
+            f"{unknown}"
+        )
+
+
+def _with_dynamic_shapes(mod, args, kwargs, arguments, names, dynamic_shapes, kept):
     """Trace with symbols, and again with fewer as long as the program fixes some."""
     plan = Plan(arguments, dynamic_shapes, names)
     fixed, merged, failure = set(), False, None
     # It verifies, and bounds loops over what stands for a size.
-    of_sample = _trace.trace(mod, args, kwargs, names)
-    limit = 4 * len(of_sample.graph_module.graph.nodes) + 100
+    try:
+        of_sample = _trace.trace(mod, args, kwargs, names)
+        limit = 4 * len(of_sample.graph_module.graph.nodes) + 100
+    except DataDependent:
+        of_sample = limit = None
     while True:
         sizes, expressions = plan.symbols(fixed, merged)
         try:
-            traced = _trace.trace(mod, args, kwargs, names, sizes, expressions, limit)
-            if sizes.samples:
+            traced = _trace.trace(mod, args, kwargs, names, sizes, expressions, limit, kept=kept)
+            if of_sample is None:
+                numbers = numbers_of(sizes)
+                sample = _trace.trace(mod, args, kwargs, names, numbers=numbers)
+                _trace.verify(traced, sizes, sample)
+            elif sizes.samples:
                 _trace.verify(traced, sizes, of_sample)
+        except (DataDependent, GuardOnDataDependentSymNode):
+            raise
         except Fixed as error:
             fixed |= plan.places_of(error.symbols)
             continue
         except (Undecided, RuntimeError, ValueError, IndexError) as error:
-            if not sizes.samples:
+            if not expressions:
                 raise failure or error from None
             failure = failure or (None if isinstance(error, Undecided) else error)
             # Sizes that must be equal are told apart by nothing but this failure.
@@ -157,7 +181,12 @@ def _program(mod, args, kwargs, arguments, traced):
         forward_arg_names=list(arguments),
     )
     entries = [ModuleCallEntry("", signature)]
-    entries += [ModuleCallEntry(fqn) for fqn, _ in mod.named_modules() if fqn]
+    for fqn, _ in mod.named_modules():
+        if not fqn:
+            continue
+        entries.append(ModuleCallEntry(fqn, _kept_signature(traced, fqn)))
+    further = (name for name in traced.kept if "@" in name)
+    entries += [ModuleCallEntry(name, _kept_signature(traced, name)) for name in further]
     module = traced.graph_module
     return ExportedProgram(
         module,
@@ -169,6 +198,11 @@ def _program(mod, args, kwargs, arguments, traced):
         (args, kwargs),
         traced.constants,
     )
+
+
+def _kept_signature(traced, name):
+    found = traced.kept.get(name)
+    return None if found is None else ModuleCallSignature(*found)
 
 
 def _state_of(signature, mod):

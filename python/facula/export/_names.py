@@ -73,6 +73,23 @@ def argument_of(node, value):
     return ConstantArgument(node.target, value)
 
 
+def argument_of_value(tracer, value):
+    """The description of a value while it is traced: that of its node, or a constant."""
+    symbolic = isinstance(value, (facula.SymInt, facula.SymFloat, facula.SymBool))
+    if not symbolic and not isinstance(value, facula.Tensor):
+        return ConstantArgument("", value)
+    node = getattr(tracer.unwrap_proxy(value), "node", None)
+    if node is None:
+        raise NotImplementedError(
+            "export(): preserve_module_call_signature needs modules whose arguments and results "
+            "are computed by the program; got a tensor from elsewhere"
+        )
+    for cls, argument in (*_SYMBOLIC, (facula.SymBool, SymBoolArgument)):
+        if isinstance(value, cls):
+            return argument(node.name)
+    return TensorArgument(node.name)
+
+
 def argument_of_output(node):
     """The description of a result."""
     value = node.meta.get("val")

@@ -150,28 +150,63 @@ def _lines_of_program():
     return "".join(traceback.StackSummary.from_list(frames[first:]).format()).strip()
 
 
+class _KeptCalls:
+    """The calls of modules whose signatures are kept, by name: `b1`, and `b1@1` for the second.
+
+    What is described by the nodes of a graph is taken when the call is made: in-place changes give
+    a tensor another node.
+    """
+
+    def __init__(self, tracer, names):
+        self.tracer, self.names, self.signatures = tracer, frozenset(names), {}
+        self._open = []
+
+    def enter(self, fqn, shown, args, kwargs):
+        """A call begins."""
+        if fqn not in self.names:
+            return
+        leaves, spec = tree_flatten((args, kwargs))
+        self._open.append((shown, self._described(leaves), spec))
+
+    def leave(self, fqn, result):
+        """The innermost call ends."""
+        if fqn not in self.names:
+            return
+        shown, inputs, in_spec = self._open.pop()
+        leaves, out_spec = tree_flatten(result)
+        self.signatures[shown] = inputs, self._described(leaves), in_spec, out_spec
+
+    def _described(self, leaves):
+        return [_names.argument_of_value(self.tracer, leaf) for leaf in leaves]
+
+
 @contextlib.contextmanager
-def _noting_modules(mod, tracer):
+def _noting_modules(mod, tracer, kept):
     """Context manager: calls of modules are noted while they run."""
     hooks = []
     calls = {}
 
     def enter(fqn):
-        def hook(module, args):
+        def hook(module, args, kwargs):
             count = calls[fqn] = calls.get(fqn, -1) + 1
             shown = f"{fqn}@{count}" if count else fqn
             path = f"L__self__{fqn}"
             name = f"{type(module).__module__}.{type(module).__qualname__}"
             tracer.modules[path if not count else f"{path}@{count}"] = (shown, name)
+            kept.enter(fqn, shown, args, kwargs)
 
         return hook
 
-    def leave(module, args, result):
-        tracer.modules.popitem()
+    def leave(fqn):
+        def hook(module, args, result):
+            tracer.modules.popitem()
+            kept.leave(fqn, result)
+
+        return hook
 
     for fqn, module in mod.named_modules(remove_duplicate=True):
-        hooks.append(module.register_forward_pre_hook(enter(fqn), prepend=True))
-        hooks.append(module.register_forward_hook(leave))
+        entered = module.register_forward_pre_hook(enter(fqn), prepend=True, with_kwargs=True)
+        hooks += [entered, module.register_forward_hook(leave(fqn))]
     try:
         yield
     finally:
@@ -182,12 +217,22 @@ def _noting_modules(mod, tracer):
 class Traced:
     """What tracing gives: the graph, its signature, and the structures of arguments and result."""
 
-    def __init__(self, graph_module, signature, out_spec, constants):
+    def __init__(self, graph_module, signature, out_spec, constants, kept):
         self.graph_module, self.signature = graph_module, signature
-        self.out_spec, self.constants = out_spec, constants
+        self.out_spec, self.constants, self.kept = out_spec, constants, kept
 
 
-def trace(mod, args, kwargs, argument_names, sizes=None, expressions=None, limit=None):
+def trace(
+    mod,
+    args,
+    kwargs,
+    argument_names,
+    sizes=None,
+    expressions=None,
+    limit=None,
+    numbers=None,
+    kept=(),
+):
     """Run a module on stand-ins and write its graph.
 
     Args:
@@ -197,12 +242,14 @@ def trace(mod, args, kwargs, argument_names, sizes=None, expressions=None, limit
         sizes (Sizes | None): the symbols among the sizes of the arguments.
         expressions (dict | None): (leaf, dim) to the expression of its size.
         limit (int | None): of the nodes.
+        numbers (SampleNumbers | None): what stands for numbers from data, without `sizes`.
+        kept (tuple[str]): the modules whose signatures are noted.
 
     Returns:
         Traced
     """
     tracer, known = _Tracer(sizes), {}
-    tracer.limit = limit
+    tracer.limit, tracer.numbers = limit, sizes or numbers
     lifted = lifted_tensors(mod)
     for one in lifted:
         one.fake = _fake_of(one.value, known)
@@ -217,7 +264,8 @@ def trace(mod, args, kwargs, argument_names, sizes=None, expressions=None, limit
     inputs = _placeholders(tracer, lifted, leaves, argument_names)
     if sizes is not None:
         write_symbols(tracer, sizes, inputs[len(lifted) :], expressions)
-    result, out_spec = _run(mod, tracer, lifted, tree_unflatten(leaves, spec), sizes)
+    kept = _KeptCalls(tracer, kept)
+    result, out_spec = _run(mod, tracer, lifted, tree_unflatten(leaves, spec), sizes, kept)
     lift = _Constants(tracer, lifted)
     output = tracer.graph.output(tuple(tracer.create_arg(_unwrapped(tracer, result))))
     lift.to_inputs()
@@ -226,7 +274,7 @@ def trace(mod, args, kwargs, argument_names, sizes=None, expressions=None, limit
     specs = _input_specs(lifted, lift.specs, inputs[len(lifted) :], leaves)
     module = GraphModule(_graphs_of(tracer.root), tracer.graph)
     signature = ExportGraphSignature(specs, _output_specs(output))
-    return Traced(module, signature, out_spec, lift.constants)
+    return Traced(module, signature, out_spec, lift.constants, kept.signatures)
 
 
 def _graphs_of(root):
@@ -320,6 +368,7 @@ def _calls(module):
         for node in module.graph.nodes
         if node.op in ("call_function", "output")
         and not isinstance(node.meta.get("val"), (facula.SymInt, facula.SymBool))
+        and node.target is not facula.ops.aten._assert_scalar.default
     ]
 
 
@@ -359,14 +408,14 @@ def _placeholders(tracer, lifted, leaves, argument_names):
     return [proxy.node for proxy in proxies]
 
 
-def _run(mod, tracer, lifted, given, sizes):
+def _run(mod, tracer, lifted, given, sizes, kept):
     mode = ProxyTorchDispatchMode(
         tracer, "fake", pre_dispatch=True, _error_on_data_dependent_ops=True
     )
     args, kwargs = given
     with contextlib.ExitStack() as stack:
         stack.enter_context(_stand_ins(mod, lifted))
-        stack.enter_context(_noting_modules(mod, tracer))
+        stack.enter_context(_noting_modules(mod, tracer, kept))
         stack.enter_context(_C._FakeMode(True))
         stack.enter_context(mode)
         stack.enter_context(_ConstantsMode(mode))

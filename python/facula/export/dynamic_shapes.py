@@ -322,6 +322,8 @@ class Plan:
             ranges[Symbol(name)] = ValueRanges(low, root.max)
         for condition in sizes.conditions:
             self._narrow(ranges, condition)
+        for name, (low, high) in sizes.unbacked.ranges.items():
+            ranges[Symbol(name)] = ValueRanges(low, high)
         return ranges
 
     def _narrow(self, ranges, condition):

@@ -14,7 +14,8 @@ import facula
 from facula import nn
 from facula.export._decompose import remove_unused
 from facula.export._unlift import _CHANGES, _OF_MODULE
-from facula.export.graph_signature import InputKind
+from facula.export.exported_program import ExportedProgram
+from facula.export.graph_signature import ConstantArgument, InputKind
 from facula.fx.graph import Graph
 from facula.fx.graph_module import GraphModule, _assign_attr
 from facula.fx.interpreter import Interpreter
@@ -91,6 +92,37 @@ class InterpreterModule(nn.Module):
         return self.graph_module.print_readable(print_output, **options)
 
 
+class _SignedModule(InterpreterModule):
+    """A module that takes and gives what the exported module did.
+
+    Args:
+        graph (Graph): of the tensors among the leaves of the arguments.
+        ty (str | None): the class that the module had.
+        signature (ModuleCallSignature): of its calls.
+        places (list[int]): the leaves that are arguments of the graph.
+    """
+
+    def __init__(self, graph, ty, signature, places):
+        super().__init__(graph, ty)
+        self._signature, self._places = signature, places
+
+    def forward(self, *args, **kwargs):
+        """Run the graph.
+
+        Raises:
+            TypeError: the arguments have another structure than when the program was exported.
+        """
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        if spec != self._signature.in_spec:
+            raise TypeError(
+                f"forward(): expected arguments of the structure {self._signature.in_spec}; got "
+                f"{spec}"
+            )
+        given = [leaves[place] for place in self._places]
+        results = Interpreter(self, graph=self.graph).run(*given, enable_io_processing=False)
+        return pytree.tree_unflatten(list(results), self._signature.out_spec)
+
+
 class UnflattenedModule(InterpreterModule):
     """The module at the top of an unflattened program: it takes what forward() took.
 
@@ -101,12 +133,6 @@ class UnflattenedModule(InterpreterModule):
 
     def __init__(self, export_module, flat_args_adapter=None):
         program = export_module
-        kept = [e.fqn for e in program.module_call_graph if e.fqn and e.signature is not None]
-        if kept:
-            raise NotImplementedError(
-                f"unflatten(): modules whose calls keep their signature are not supported; got "
-                f"{kept}"
-            )
         flat = _FlatProgram(program)
         frames = _Frames(flat)
         root = frames.root()
@@ -199,7 +225,8 @@ class _FlatProgram:
         graph = copy.deepcopy(program.graph)
         for node, given in zip(graph.nodes, program.graph.nodes, strict=True):
             node.name = given.name
-        remove_unused(graph)
+        kept = [e.signature for e in program.module_call_graph if e.fqn and e.signature]
+        remove_unused(graph, {a.name for s in kept for a in (*s.inputs, *s.outputs)})
         self.nodes = list(graph.nodes)
         specs = {s.arg.name: s for s in program.graph_signature.input_specs}
         self.fqn_of = {}  # placeholder -> the tensor that it stands for
@@ -280,6 +307,38 @@ class _Frame:
         self.path, self.fqn, self.ty = path, fqn, ty  # the path has names of calls, as `b1@1`
         self.items, self.inputs, self.outputs = [], [], []
         self.graph, self.children = None, {}
+        self.signature, self.places = None, []  # of a call whose signature is kept
+
+    def keep(self, signature, nodes):
+        """Take arguments and give results as a signature says.
+
+        Raises:
+            NotImplementedError: the call reads or gives more than that.
+        """
+        self.signature, self.nodes = signature, nodes
+        named = [
+            None if isinstance(a, ConstantArgument) else nodes[a.name] for a in signature.inputs
+        ]
+        more = [v.name for v in self.inputs if v not in named]
+        more += [v.name for v in self.outputs if v not in self.results()]
+        if more:
+            raise NotImplementedError(
+                f"unflatten(): expected the module {self.fqn!r}, whose signature is kept, to read "
+                f"its arguments and give its results alone; got {more} as well"
+            )
+        firsts = {node: i for i, node in reversed(list(enumerate(named))) if node is not None}
+        self.inputs, self.places = list(firsts), list(firsts.values())
+
+    def results(self):
+        """The nodes of the results of a call whose signature is kept."""
+        arguments = (a for a in self.signature.outputs if not isinstance(a, ConstantArgument))
+        return [self.nodes[a.name] for a in arguments]
+
+    def module(self):
+        """The module of this call."""
+        if self.signature is None:
+            return InterpreterModule(self.graph, self.ty)
+        return _SignedModule(self.graph, self.ty, self.signature, self.places)
 
 
 class _Frames:
@@ -291,6 +350,8 @@ class _Frames:
         self.frame_of = {}
         self._split()
         self._connect()
+        signatures = {e.fqn: e.signature for e in flat.program.module_call_graph if e.signature}
+        self._keep(self.top, signatures, {node.name: node for node in flat.nodes})
         self._write(self.top)
         self._share(self.top, {})
 
@@ -374,6 +435,20 @@ class _Frames:
             frame = frame.children[name]
         return frame
 
+    def _keep(self, frame, signatures, nodes):
+        """Give calls whose signature is kept the arguments and results that it says."""
+        for name, child in frame.children.items():
+            number = name.partition("@")[2]
+            signature = signatures.get(f"{child.fqn}@{number}" if number else child.fqn)
+            if signature is not None:
+                child.keep(signature, nodes)
+            self._keep(child, signatures, nodes)
+        if frame.signature is not None:
+            # What a kept call gives must exist in it; what it is given, around it.
+            for value in frame.results():
+                if self.frame_of[value].path[: len(frame.path)] != frame.path:
+                    self._pass(value, frame)
+
     # --- graphs
 
     def _write(self, frame):
@@ -416,7 +491,29 @@ class _Frames:
             results = [value for value in self.flat.results if isinstance(value, Node)]
             yield from (value for value in changed + results if value in self.flat.fqn_of)
 
+    def _write_signed_call(self, graph, values, child):
+        """A call with nested arguments, and the leaves of what it gives."""
+        signature = child.signature
+        leaves = [
+            a.value if isinstance(a, ConstantArgument) else values[child.nodes[a.name]]
+            for a in signature.inputs
+        ]
+        args, kwargs = pytree.tree_unflatten(leaves, signature.in_spec)
+        call = graph.create_node("call_module", child.path[-1], tuple(args), kwargs)
+        found = graph.call_function(pytree.tree_leaves, (call,))
+        for i, argument in enumerate(signature.outputs):
+            if isinstance(argument, ConstantArgument):
+                continue
+            value = child.nodes[argument.name]
+            if value in values:
+                continue
+            values[value] = graph.call_function(operator.getitem, (found, i))
+            values[value].meta["val"] = value.meta.get("val")
+
     def _write_call(self, graph, values, child):
+        if child.signature is not None:
+            self._write_signed_call(graph, values, child)
+            return
         given = tuple(values[value] for value in child.inputs)
         call = graph.create_node("call_module", child.path[-1], given, {})
         if len(child.outputs) == 1:
@@ -427,6 +524,14 @@ class _Frames:
             values[value].meta["val"] = value.meta.get("val")
 
     def _write_results(self, frame, graph, values):
+        if frame.signature is not None:
+            graph.output(
+                [
+                    a.value if isinstance(a, ConstantArgument) else values[frame.nodes[a.name]]
+                    for a in frame.signature.outputs
+                ]
+            )
+            return
         if frame is not self.top:
             results = [values[value] for value in frame.outputs]
             graph.output(results[0] if len(results) == 1 else results)
@@ -479,7 +584,7 @@ class _Frames:
         )
         for name, child in children:
             if id(child) not in made:
-                made[id(child)] = InterpreterModule(child.graph, child.ty), child.fqn
+                made[id(child)] = child.module(), child.fqn
                 self._attach(child, made[id(child)][0], made)
             _assign_attr(made[id(child)][0], module, name)
 
@@ -542,7 +647,8 @@ def unflatten(module, flat_args_adapter=None):
         UnflattenedModule
 
     Raises:
-        NotImplementedError: the program keeps signatures of modules.
+        TypeError: `module` is something else.
+        NotImplementedError: a module whose signature is kept reads more than its arguments.
 
     Example:
         >>> net = facula.nn.Sequential(facula.nn.ReLU(), facula.nn.Tanh())
@@ -550,4 +656,6 @@ def unflatten(module, flat_args_adapter=None):
         >>> [name for name, _ in tree.named_modules()]
         ['', '0', '1']
     """
+    if not isinstance(module, ExportedProgram):
+        raise TypeError(f"unflatten(): expected an ExportedProgram; got {type(module).__name__}")
     return UnflattenedModule(module, flat_args_adapter)

@@ -200,7 +200,40 @@ def test_table_of_decompositions_can_be_changed():
         assert ("aten.silu.default" in targets) is expected
 
 
-def test_signatures_of_modules_are_not_silently_lost():
-    with pytest.raises(NotImplementedError, match="preserve_module_call_signature"):
-        net = facula.nn.Sequential(facula.nn.ReLU())
-        facula.export.export(net, (facula.ones(2),), preserve_module_call_signature=("0",))
+class _Kept(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+
+    def forward(self, x, pair, *, scale=2):
+        return {"a": self.linear(x) * scale, "b": (pair[0] + pair[1], x), "c": x.sum()}
+
+
+class _CallsKept(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.sub = _Kept()
+
+    def forward(self, x, y):
+        first = self.sub(x, (y, y * 2), scale=3)
+        again = self.sub(x + 1, (y, y), scale=3)
+        return first["a"] + first["b"][0] + again["b"][1]
+
+
+def test_modules_whose_signature_is_kept_are_called_as_they_were():
+    net, x, y = _CallsKept(), facula.randn(2, 3), facula.randn(2, 3)
+    program = export(net, (x, y), preserve_module_call_signature=("sub",))
+    kept = {e.fqn: e.signature for e in program.module_call_graph if e.signature}
+    assert list(kept) == ["", "sub", "sub@1"]
+    names = [getattr(a, "value", a.name) for a in kept["sub"].inputs]
+    assert names == ["x", "y", "mul", 3]
+    assert [a.name for a in kept["sub"].outputs] == ["mul_1", "add", "x", "sum_1"]
+    tree = facula.export.unflatten(program)
+    _same(tree(x, y), net(x, y))
+    _same(tree.sub(x, (y, y * 2), scale=3), net.sub(x, (y, y * 2), scale=3))
+    with pytest.raises(TypeError, match="structure"):
+        tree.sub(x, y, scale=3)
+    tree.sub = net.sub
+    _same(tree(x, y), net(x, y))
+    with pytest.raises(ValueError, match="preserve_module_call_signature"):
+        export(net, (x, y), preserve_module_call_signature=("nowhere",))

@@ -253,6 +253,7 @@ class PythonKeyTracer(TracerBase):
         self._attributes = []  # (name, tensor)
         self.names_operands = False  # in graphs of functions, as the nodes that are given
         self.decomp_layers = 0
+        self.numbers = None  # what stands for numbers from data (_unbacked.py)
 
     def create_arg(self, a):
         """What a node keeps of an argument."""
@@ -300,7 +301,7 @@ class _GraphAppendingTracerEx(GraphAppendingTracer):
     def __init__(self, graph):
         super().__init__(graph)
         self.tensor_tracker = _TensorTracker()
-        self.decomp_layers = 0
+        self.decomp_layers, self.numbers = 0, None
 
     def unwrap_proxy(self, e):
         """The proxy of a tensor that is known; what else is given, as it is."""

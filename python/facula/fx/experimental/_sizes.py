@@ -15,6 +15,7 @@ import operator
 import facula
 from facula._symbolic import SymBool, SymInt
 from facula.fx.experimental._expressions import RELATIONS, Call, Expression, Relation, Symbol
+from facula.fx.experimental._unbacked import UnbackedSymbols, holds_for_all, refuse
 from facula.overrides import TorchFunctionMode
 from facula.utils._pytree import tree_map
 
@@ -39,7 +40,7 @@ class Fixed(Exception):
         self.symbols = set(symbols)
 
 
-class Undecided(Exception):
+class Undecided(RuntimeError):  # noqa: N818  (it says what the trace is)
     """A number in a trace comes from symbolic sizes, and no expression for it is found."""
 
 
@@ -53,7 +54,12 @@ class SizeNode:
     hint = property(lambda self: self.expr.value(self.sizes.samples))
 
     def fixed(self):
-        """The number, which makes the sizes in the expression constants."""
+        """The number, which makes the sizes in the expression constants.
+
+        Raises:
+            GuardOnDataDependentSymNode: data decide it.
+        """
+        self.sizes.refuse_data(self.expr)
         raise Fixed(self.expr.symbols())
 
     def stand_in(self):
@@ -81,7 +87,7 @@ class SizeNode:
             return NotImplemented
         relation = Relation(op, self.expr, _expression_of(other))
         if (relation.a - relation.b).is_number():
-            return relation.holds(self.sizes.samples)
+            return holds_for_all(relation)
         return SymBool(RelationNode(self.sizes, relation))
 
 
@@ -96,10 +102,34 @@ class RelationNode:
         self.sizes, self.expr = sizes, expr
 
     def decided(self):
-        """Whether it holds for the sample; what follows relies on it."""
+        """Whether it holds for the sample; what follows relies on it.
+
+        Raises:
+            GuardOnDataDependentSymNode: data decide it.
+        """
+        if self.sizes.has_data(self.expr):
+            holds = self.known()
+            return self.sizes.refuse_data(self.expr) if holds is None else holds
         holds = self.expr.holds(self.sizes.samples)
         self.sizes.rely_on(self.expr if holds else self.expr.opposite())
         return holds
+
+    def has_data(self):
+        """Whether data decide it."""
+        return self.sizes.has_data(self.expr)
+
+    def known(self):
+        """Whether it holds, as far as that is known without a sample; None where it is not."""
+        return self.sizes.unbacked.decided(self.expr)
+
+    def expect(self):
+        """Whether it holds; what data decide is taken for true, and checked by the graph."""
+        if not self.sizes.has_data(self.expr):
+            return self.decided()
+        if self.known() is False:
+            return False
+        self.sizes.check_in_graph(self.expr)
+        return True
 
     def opposite(self):
         """The opposite, not decided."""
@@ -111,6 +141,10 @@ class Sizes:
 
     def __init__(self):
         self.samples, self.stand_ins, self.conditions = {}, {}, []
+        self.unbacked = UnbackedSymbols()
+        self._sized = {}  # symbol without a sample -> (tensor, dim) that has this size
+        self.answers_items = False
+        self.writes_checks = True
         self._by_number, self._proxies = {}, {}
         self._tracer, self._inputs = None, []
         self.places = {}  # symbol -> (input, dim) that it can be read from; dim None for a number
@@ -119,13 +153,16 @@ class Sizes:
 
     def add(self, name, sample):
         """A new symbol; returns its expression."""
-        if len(self.stand_ins) == len(_STAND_INS):
+        if self._count() == len(_STAND_INS):
             raise NotImplementedError(
                 f"export(): at most {len(_STAND_INS)} sizes may be dynamic at once"
             )
         self.samples[name] = sample
-        self.stand_ins[name] = _STAND_INS[len(self.stand_ins)]
+        self.stand_ins[name] = _STAND_INS[self._count()]
         return self.known(Expression.of(Symbol(name)))
+
+    def _count(self):
+        return len(self.stand_ins) - len(self.unbacked.ranges)
 
     def known(self, expression):
         """Let the number of an expression stand for it; returns the expression."""
@@ -175,7 +212,8 @@ class Sizes:
                 low = number - (value // divisor)
                 if 0 <= shift < divisor or abs(low) <= 64:
                     return Expression.of(Call("//", e, Expression.of(divisor))) + low
-        if number <= _LARGEST_CONSTANT:
+        # What numbers from data make of it shows where the trace is checked.
+        if number <= _LARGEST_CONSTANT or not self._count():
             return Expression.of(number)
         raise Undecided(f"no expression of the sizes {list(self.samples)} is known for {number}")
 
@@ -220,9 +258,9 @@ class Sizes:
         for call in calls:
             if not isinstance(call, Call) or call.name == "//" or repr(call) in self.stand_ins:
                 continue
-            if len(self.stand_ins) == len(_STAND_INS):
+            if self._count() == len(_STAND_INS):
                 raise Undecided(f"there is no stand-in left for {call}")
-            self.stand_ins[repr(call)] = _STAND_INS[len(self.stand_ins)]
+            self.stand_ins[repr(call)] = _STAND_INS[self._count()]
 
     def _note(self, op, a, b, result):
         if self._tracer is None or result in self._proxies:
@@ -265,8 +303,8 @@ class Sizes:
     @contextlib.contextmanager
     def within(self, tracer, operands, inputs):
         """Context manager: another graph is written, whose inputs stand for these operands."""
-        before = self._tracer, self._inputs, self._proxies, self.places
-        self._proxies, self.places = {}, {}
+        before = self._tracer, self._inputs, self._proxies, self.places, self._sized
+        self._proxies, self.places, self._sized = {}, {}, {}
         for position, value in enumerate(operands):
             for dim, expression in self._dims(value):
                 if str(expression) in self.samples:
@@ -275,7 +313,7 @@ class Sizes:
             self.starts_at(tracer, inputs)
             yield
         finally:
-            self._tracer, self._inputs, self._proxies, self.places = before
+            self._tracer, self._inputs, self._proxies, self.places, self._sized = before
 
     def _dims(self, value):
         if isinstance(value, SymInt):
@@ -291,12 +329,13 @@ class Sizes:
             Undecided: it is a symbol that no input has.
         """
         name = str(expression)
+        if name in self._sized:
+            tensor, dim = self._sized[name]
+            self._read_size(expression, self._tracer.unwrap_proxy(tensor), dim)
+            return
         if name in self.places:
             position, dim = self.places[name]
-            given = self._inputs[position], dim
-            size = facula.ops.aten.sym_size.int
-            node = self._tracer.create_proxy("call_function", size, given, {}, name="sym_size_int")
-            self.stands_for(expression, node)
+            self._read_size(expression, self._inputs[position], dim)
             return
         if name in self.samples:
             raise Undecided(f"the size {name} is that of no operand")
@@ -317,6 +356,103 @@ class Sizes:
                 self._note("+", total, product, total + product)
                 product = total + product
             total = product
+
+    def _read_size(self, expression, proxy, dim):
+        size = facula.ops.aten.sym_size.int
+        node = self._tracer.create_proxy(
+            "call_function", size, (proxy, dim), {}, name="sym_size_int"
+        )
+        self.stands_for(expression, node)
+
+    # --- numbers from data
+
+    def _add_unbacked(self, low, high):
+        name = f"u{len(self.unbacked.ranges)}"
+        self.stand_ins[name] = self.unbacked.stand_in()
+        self.unbacked.ranges[name] = low, high
+        return self.known(Expression.of(Symbol(name)))
+
+    def size(self, limit=None):
+        """The number that stands for the size of a result which data decide."""
+        constant = limit is not None and self.expression(limit).is_number()
+        found = self._add_unbacked(0, limit if constant else None)
+        if limit is not None and not constant:
+            self.unbacked.assume(Relation("<=", found, self.expression(limit)))
+        return self.stand_in_of(found)
+
+    def size_of_slice(self, dim, size, start, end, step):
+        """The same for a slice whose ends data decide."""
+        size, start, step = self.expression(size), self.expression(start), self.expression(step)
+        end = size if end is None or end >= 1 << 60 else self.expression(end)
+        if start == Expression.of(0) and step == Expression.of(1):
+            fits = [Relation(">=", end, Expression.of(0)), Relation("<=", end, size)]
+            if all(self.unbacked.decided(relation) for relation in fits):
+                return self.stand_in_of(end)
+        parts = size, start, end, step
+        found = self.size(self.stand_in_of(size))
+        self.unbacked.derived[str(self.expression(found))] = lambda samples: _length(
+            *(part.value(samples) for part in parts)
+        )
+        return found
+
+    def item(self, tracer, call):
+        """The number that stands for the int which a call reads out of a tensor.
+
+        Args:
+            tracer: gets the call.
+            call (tuple): operator, arguments, keywords.
+        """
+        if not self.answers_items:
+            refuse(call[0])
+        proxy = tracer.create_proxy("call_function", *call, name=call[0].overloadpacket.__name__)
+        found = self._add_unbacked(None, None)
+        self.stands_for(found, proxy)
+        return self.stand_in_of(found)
+
+    def note_results(self, tensors):
+        """Let symbols be read from the tensors that a call has given."""
+        for tensor in tensors:
+            for dim, n in enumerate(_plain_shape(tensor)):
+                found = self._by_number.get(n)
+                if found is not None and str(found) in self.unbacked:
+                    if found not in self._proxies:
+                        self._sized.setdefault(str(found), (tensor, dim))
+
+    def is_symbolic(self, value):
+        """Whether an argument is a number from data."""
+        if not isinstance(value, int) or isinstance(value, bool):
+            return False
+        return any(name in self.unbacked for name in self.expression(value).symbols())
+
+    def has_data(self, expression):
+        """Whether data decide the value of an expression or a comparison."""
+        return any(name in self.unbacked for name in expression.symbols())
+
+    def refuse_data(self, expression):
+        """Raise GuardOnDataDependentSymNode where data decide a value."""
+        from facula.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+        if self.has_data(expression):
+            raise GuardOnDataDependentSymNode(
+                expression,
+                f"Could not guard on data-dependent expression {expression}: it has the value of "
+                "no tensor yet. Say by torch._check() what holds, or use torch.cond()",
+            )
+
+    def check_in_graph(self, relation):
+        """Take a comparison for true, and let the graph check it."""
+        self.unbacked.assume(relation)
+        if not self.writes_checks:
+            return
+        proxy = self.answer(relation)
+        text = f"Runtime assertion failed for expression {relation} on node '{proxy.node.name}'"
+        self._tracer.create_proxy(
+            "call_function",
+            facula.ops.aten._assert_scalar.default,
+            (proxy, text),
+            {},
+            name="_assert_scalar_default",
+        )
 
     def rely_on(self, relation):
         """Note a condition that the trace depends on."""
@@ -365,6 +501,10 @@ class _SizesMode(TorchFunctionMode):
                 return self._size(found, *args[1:], **kwargs)
         if name in ("numel", "nelement", "__len__"):
             return self.sizes.number(func(*args, **kwargs))
+        if name in ("item", "tolist"):
+            return self._read_out(func, args, kwargs)
+        if name == "__getitem__" and self._reads_by_data(args[1]):
+            return self._item_by_data(args[0], _parts(args[1]))
         plain = tree_map(self._stand_in, (args, kwargs))
         if name in _ABOUT_VALUES:
             tree_map(_fix, (args, kwargs))
@@ -374,10 +514,55 @@ class _SizesMode(TorchFunctionMode):
         dim = dim or tuple(kwargs.values())
         return found[int(dim[0])] if dim and dim[0] is not None else found
 
+    def _read_out(self, func, args, kwargs):
+        self.sizes.answers_items = True
+        try:
+            found = func(*args, **kwargs)
+        finally:
+            self.sizes.answers_items = False
+        return tree_map(lambda n: self.sizes.number(n) if type(n) is int else n, found)
+
+    def _reads_by_data(self, index):
+        """Whether data decide an index; only numbers and slices may be beside it."""
+        parts = _parts(index)
+        plain = all(isinstance(part, (int, slice, SymInt)) for part in parts)
+        return plain and any(map(self._is_data, parts))
+
+    def _is_data(self, index):
+        if isinstance(index, slice):
+            return any(map(self._is_data, (index.start, index.stop, index.step)))
+        return isinstance(index, SymInt) and self.sizes.has_data(index.node.expr)
+
+    def _item_by_data(self, tensor, indices):
+        """What an index gives, by operators: indexing would compare it with the sizes."""
+        for dim, index in reversed(list(enumerate(indices))):
+            if isinstance(index, slice):
+                parts = tree_map(self._stand_in, (index.start, index.stop, index.step))
+                start, end, step = (
+                    default if part is None else part
+                    for part, default in zip(parts, (0, _END, 1), strict=True)
+                )
+                if (start, end, step) != (0, _END, 1):
+                    tensor = facula.ops.aten.slice.Tensor(tensor, dim, start, end, step)
+            else:
+                tensor = facula.ops.aten.select.int(tensor, dim, self._stand_in(index))
+        return tensor
+
     def _stand_in(self, value):
         if isinstance(value, SymInt):
             return self.sizes.stand_in_of(value.node.expr)
         return bool(value) if isinstance(value, SymBool) else value
+
+
+_END = (1 << 63) - 1
+
+
+def _parts(index):
+    return index if isinstance(index, tuple) else (index,)
+
+
+def _length(size, start, end, step):
+    return len(range(size)[start:end:step])
 
 
 def _fix(value):

@@ -13,6 +13,8 @@ from facula import _C
 from facula._symbolic import SymBool, SymInt
 from facula.fx.experimental._proxies import PythonKeyTracer
 from facula.fx.experimental._sizes import Fixed, SizeNode, Sizes, Undecided
+from facula.fx.experimental._unbacked import DataDependent, SampleNumbers
+from facula.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from facula.utils._pytree import tree_flatten, tree_unflatten
 
 
@@ -25,7 +27,7 @@ class SymbolicTracer(PythonKeyTracer):
 
     def __init__(self, sizes=None):
         super().__init__()
-        self.sizes = sizes
+        self.sizes = self.numbers = sizes
         self.count, self.limit = 0, None
 
     def unwrap_proxy(self, e):
@@ -134,12 +136,25 @@ def _stand_in(i, leaf, sizes, expressions):
     return fake.requires_grad_() if leaf.requires_grad else fake
 
 
+def numbers_of(sizes):
+    """What stands for numbers from data in the trace that checks one with these symbols.
+
+    Raises:
+        Undecided: nothing fits what the program says of them.
+    """
+    values = sizes.unbacked.give_samples(sizes.samples)
+    if values is None:
+        raise Undecided(f"no numbers are found for {list(sizes.unbacked.ranges)} that pass")
+    return SampleNumbers(values)
+
+
 def trace_with_symbols(traced, args):
     """The graph of a function for sizes like those of a call.
 
     Args:
-        traced (callable): `traced(args, sizes, limit)` runs the function and gives a
-            GraphModule; `sizes` is None for the sample's own.
+        traced (callable): `traced(args, sizes, limit, numbers)` runs the function and gives a
+            GraphModule; `sizes` is None for the sample's own, and `numbers` is what then stands for
+            numbers from data.
         args (tuple): nests of the arguments.
 
     Returns:
@@ -149,21 +164,33 @@ def trace_with_symbols(traced, args):
 
     leaves, spec = tree_flatten(tuple(args))
     plan, fixed = SymbolPlan(leaves), set()
-    of_sample = traced(args, None, None)
-    limit = 4 * len(of_sample.graph.nodes) + 100
+    try:
+        of_sample = traced(args, None, None)
+        limit = 4 * len(of_sample.graph.nodes) + 100
+    except DataDependent:
+        of_sample = limit = None
     while True:
         sizes, expressions = plan.symbols(fixed)
-        if not sizes.samples:
+        if of_sample is not None and not sizes.samples:
             return of_sample
+        sizes.writes_checks = False
         given = tree_unflatten(stand_ins(leaves, sizes, expressions), spec)
         try:
             module = traced(given, sizes, limit)
-            verify_modules(module, sizes, of_sample)
+            sample = of_sample or traced(args, None, None, numbers_of(sizes))
+            verify_modules(module, sizes, sample)
+        except (DataDependent, GuardOnDataDependentSymNode):
+            raise
         except Fixed as error:
             fixed |= {sizes.samples[name] for name in error.symbols}
             continue
         except (Undecided, RuntimeError, ValueError, IndexError):
-            return of_sample
+            if of_sample is None and not expressions:
+                raise
+            if of_sample is not None:
+                return of_sample
+            fixed |= {size for _, _, size, _ in plan.places}
+            continue
         pinned = {s for c in sizes.conditions if c.op == "==" for s in c.symbols()}
         if pinned:
             fixed |= {sizes.samples[name] for name in pinned}

@@ -35,6 +35,7 @@ from facula.fx.experimental._proxies import (  # noqa: F401  (names that PyTorch
     track_tensor_tree,
 )
 from facula.fx.experimental._recorded_calls import as_recorded
+from facula.fx.experimental._unbacked import reads_int, refuse, result_of
 from facula.fx.graph_module import GraphModule
 from facula.fx.proxy import Proxy
 from facula.overrides import TorchFunctionMode
@@ -124,10 +125,13 @@ def _value_of_constant(func, leaves, spec, tracer, mode):
     if not _all_constant(leaves, tracer):
         if not mode._error_on_data_dependent_ops:
             return NotImplemented
-        raise RuntimeError(
-            f"make_fx(): expected a program that reads no numbers out of traced tensors; got {func}"
-            ", whose result depends on data that the graph does not know"
-        )
+        if tracer.numbers is None or not reads_int(func, leaves):
+            refuse(func)
+        args, kwargs = tree_unflatten(leaves, spec)
+        given = tree_map(tracer.unwrap_proxy, (args, kwargs))
+        if mode.pre_dispatch:
+            func = facula.ops.aten.item.default
+        return tracer.numbers.item(tracer, (func, *given))
     with _no_modes():
         args, kwargs = tree_unflatten([_constant_of(leaf, tracer) for leaf in leaves], spec)
         return func(*args, **kwargs)
@@ -204,7 +208,9 @@ def proxy_call(proxy_mode, func, pre_dispatch, args, kwargs):
         name=_snake_case(named.overloadpacket.__name__),
     )
     constant = None
-    result = func(*args, **kwargs)
+    result = result_of(func, args, kwargs, tracer.numbers)
+    if result is NotImplemented:
+        result = func(*args, **kwargs)
     if func._schema.is_mutable if hasattr(func._schema, "is_mutable") else _writes(func):
         in_place_of_constant = _all_constant(leaves, tracer) and not _is_random(func)
         if in_place_of_constant:
@@ -216,7 +222,13 @@ def proxy_call(proxy_mode, func, pre_dispatch, args, kwargs):
     if _is_in_place(func):
         _retarget(args, proxy, tracer)
     track_tensor_tree(result, proxy, constant=constant, tracer=tracer)
+    if tracer.numbers is not None:
+        tracer.numbers.note_results(_tensors_in(result))
     return result
+
+
+def _tensors_in(result):
+    return [leaf for leaf in tree_flatten(result)[0] if isinstance(leaf, facula.Tensor)]
 
 
 def _note_metadata(tracer, tensor):
@@ -303,12 +315,19 @@ class _ConstantsMode(TorchFunctionMode):
         self._mode = mode
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
+        if getattr(func, "__name__", None) == "tolist" and _C._is_fake(args[0]):
+            return _listed(args[0])
         result = func(*args, **(kwargs or {}))
         if func is not facula.tensor or not self._mode.enable_tracing:
             return result
         if has_proxy_slot(result, self._mode.tracer) or not _is_on(self._mode):
             return result
         return _lifted(self._mode, result)
+
+
+def _listed(tensor):
+    """The numbers of a tensor, read one by one."""
+    return [_listed(row) for row in tensor.unbind()] if tensor.dim() else tensor.item()
 
 
 def _modes_above_autograd():
@@ -691,8 +710,9 @@ def make_fx(
             sizes,
         )
 
-    def traced(args, sizes, limit):
+    def traced(args, sizes, limit, numbers=None):
         one = run("fake", sizes)
+        one.tracer.numbers = sizes or numbers
         one.tracer.limit = limit
         return one.trace(f, args)
 

@@ -1,12 +1,13 @@
-"""Questions about sizes that might be symbolic elsewhere: facula's are plain numbers.
+"""Questions about sizes that might be symbolic: outside of traces facula's are plain numbers.
 
 Packages ask these before they branch on a size. A plain number is known, has no symbols, and what
-is asked of it is answered at once.
+is asked of it is answered at once. Comparisons of symbolic ones exist while a program is traced.
 """
 
 from __future__ import annotations
 
 import facula
+from facula._symbolic import SymBool
 
 __all__ = [
     "GuardOnDataDependentSymNode",
@@ -45,7 +46,7 @@ __all__ = [
 
 
 class GuardOnDataDependentSymNode(RuntimeError):  # noqa: N818  (the name that packages catch)
-    """A branch on a symbolic number whose value depends on data; facula raises it nowhere.
+    """A branch on a symbolic number whose value depends on data.
 
     Args:
         cond: the condition.
@@ -73,32 +74,46 @@ def guard_bool(a):
     Raises:
         AssertionError: it is no bool.
     """
-    return _checked("guard_bool", a, bool)
+    return bool(_checked("guard_bool", a, bool, SymBool))
 
 
 def guard_or_false(a):
     """The value of a condition; False only where a symbolic one could not be decided."""
-    return _checked("guard_or_false", a, bool)
+    return _decided(_checked("guard_or_false", a, bool, SymBool), False)
 
 
 def guard_or_true(a):
     """The value of a condition; True only where a symbolic one could not be decided."""
-    return _checked("guard_or_true", a, bool)
+    return _decided(_checked("guard_or_true", a, bool, SymBool), True)
+
+
+def _decided(condition, otherwise):
+    """Whether a condition holds; the other value where only data would say so."""
+    if not isinstance(condition, SymBool):
+        return condition
+    known = condition.node.known()
+    if known is None and condition.node.has_data():
+        return otherwise
+    return bool(condition) if known is None else known
 
 
 def guard_size_oblivious(expr):
     """The value of a condition."""
-    return _checked("guard_size_oblivious", expr, bool)
+    return bool(_checked("guard_size_oblivious", expr, bool, SymBool))
 
 
 def statically_known_true(x):
     """Whether a condition is known to hold."""
-    return _checked("statically_known_true", x, bool)
+    return _known(_checked("statically_known_true", x, bool, SymBool)) is True
+
+
+def _known(condition):
+    return condition.node.known() if isinstance(condition, SymBool) else condition
 
 
 def statically_known_false(x):
     """Whether a condition is known not to hold."""
-    return not _checked("statically_known_false", x, bool)
+    return _known(_checked("statically_known_false", x, bool, SymBool)) is False
 
 
 def expect_true(a, skip=0):
@@ -108,7 +123,8 @@ def expect_true(a, skip=0):
         a (bool): the condition.
         skip (int): has no effect.
     """
-    return _checked("expect_true", a, bool)
+    _checked("expect_true", a, bool, SymBool)
+    return a.node.expect() if isinstance(a, SymBool) else a
 
 
 def guard_int(a):
