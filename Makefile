@@ -18,7 +18,7 @@ CONFORMANCE := ../shared/conformance
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-compiler compiler build build-tests demo examples test test-cpp test-python test-isa fault-matrix \
+.PHONY: help setup setup-compiler compiler build build-tests demo examples test test-cpp test-python test-isa test-aarch64 fault-matrix \
         test-compiled oracle differential \
         program-packages programs conformance conformance-compiled coverage-table bench leaks fuzz test-abi \
         asan tsan debug docs format lint size baseline completeness wheel \
@@ -69,6 +69,14 @@ test-isa: build ## values of all operators with each lesser instruction set in f
 	  $(TESTS) python --cpu $$set --options='-k "test_values or test_kernel_paths or test_layouts"' \
 	    || exit 1; \
 	done
+
+# Emulated, with a Python of that processor: tests that start other processes are not among these.
+test-aarch64: setup ## the C++ tests and the tables of values for aarch64, under emulation
+	@$(PYTHON) tools/setup.py --target aarch64
+	@$(BUILD) --type aarch64 --tests
+	@$(TESTS) --type aarch64 cpp --options='$(SUITE_OPTIONS)'
+	@$(TESTS) --type aarch64 python/operators \
+	  --options='-k "test_values or test_kernel_paths or test_layouts" $(SUITE_OPTIONS)'
 
 oracle: setup ## the environment with PyTorch for comparisons (ORACLE=its folder)
 	@$(PYTHON) tools/setup.py --oracle $(ORACLE)
@@ -154,7 +162,7 @@ wheel-compiler: compiler ## a wheel of libfacula_compiler.so in dist/: facula-co
 	  && ls -lh dist/facula_compiler*.whl
 
 clean: ## remove what was built (keeps .venv and the oracle's environment)
-	@rm -rf build/generated build/release build/quick build/debug build/asan build/tsan build/wheel-* build/demo build/docs build/reports build/logs dist
+	@rm -rf build/generated build/release build/quick build/debug build/asan build/tsan build/aarch64 build/wheel-* build/demo build/docs build/reports build/logs dist
 
 distclean: clean ## remove everything that is not in the repository
 	@rm -rf build .venv

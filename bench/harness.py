@@ -38,7 +38,8 @@ class Case(NamedTuple):
 class Result(NamedTuple):
     """Seconds of one run by module name, and peer time / first module's time by peer.
 
-    `least` is the time that the machine needs at best (limits.py), zero where that is unknown.
+    `least` is the time that the machine needs at best (limits.py), zero where that is not asked for
+    or unknown; `unknown` then says why.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Result(NamedTuple):
     threads: int = 0
     least: float = 0.0
     spread: dict = {}
+    unknown: str = ""
 
     def of_limit(self, name):
         """The part of the machine's limit that a module reaches; None where it is unknown."""
@@ -203,7 +205,9 @@ def measure(case, modules, threads=(0,), bounded=False):
     """
     runs, failed = prepare(case, modules)
     first = next(iter(modules))
-    work = limits.work_of(runs[first], modules[first]) if bounded and first in runs else None
+    work, unknown = (
+        watched(runs[first], modules[first]) if bounded and first in runs else (None, "")
+    )
     results = []
     for number in threads:
         for module in modules.values() if number else ():
@@ -214,8 +218,17 @@ def measure(case, modules, threads=(0,), bounded=False):
         times = take_turns(runs, counts, case.rounds, pause)
         found = summarize(case.name, times, failed, list(modules))
         least = limits.least_seconds(work, modules.values(), max(1, number))
-        results.append(found._replace(family=case.family, threads=number, least=least))
+        found = found._replace(family=case.family, threads=number, least=least, unknown=unknown)
+        results.append(found)
     return results
+
+
+def watched(run, module):
+    """What a call has to do, or None and why nobody knows."""
+    try:
+        return limits.work_of(run, module), ""
+    except limits.UnknownWork as error:
+        return None, str(error)
 
 
 def summarize(name, rounds, failed, names):
@@ -287,6 +300,8 @@ def run_table(title, cases, modules, pattern=None, threads=(0,), bounded=False):
         for name, error in found[0].seconds.items():
             if isinstance(error, Exception):
                 print(f"    {name}: {error}"[:200], flush=True)
+        if found[0].unknown:
+            print(f"    no part of the limit: {found[0].unknown}"[:200], flush=True)
         results += found
     print(flush=True)
     return results

@@ -91,8 +91,12 @@ def watcher(module):
     return Watch()
 
 
+class UnknownWork(Exception):
+    """A call cannot be watched; the text says why."""
+
+
 def work_of(run, module):
-    """The Work of one call of `run`, a case on this module; None where it cannot be watched."""
+    """The Work of one call of `run`, a case on this module; UnknownWork if it cannot be watched."""
     counter = __import__(f"{module.__name__}.utils.flop_counter", fromlist=["_"])
     watch = watcher(module)
     try:
@@ -100,8 +104,9 @@ def work_of(run, module):
             result = run()
         results = [t for t in tensors_in(result)]
         out = sum(bytes_of(t) for t in results if t.untyped_storage()._cdata in watch.made)
-    except Exception:  # layouts without one storage, modules without the modes
-        return None
+    except Exception as error:  # layouts without one storage, modules without the modes
+        reason = str(error).partition("\n")[0]
+        raise UnknownWork(f"{type(error).__name__}: {reason}") from error
     traffic = sum(watch.read.values()) + sum(watch.written.values()) + out
     floats = [str(t.dtype).rpartition(".")[2] for t in results if t.is_floating_point()]
     return Work(int(traffic), operations.get_total_flops(), (floats or ["float32"])[0])

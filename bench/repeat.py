@@ -38,6 +38,7 @@ def merge(runs):
             n: (min(r["ratios"][n] for r in runs), max(r["ratios"][n] for r in runs))
             for n in first["ratios"]
         },
+        unknown=first.get("unknown", ""),
     )
 
 

@@ -108,7 +108,8 @@ def limit_lines(results, name):
             lines.append(
                 f"  {family:<16}{statistics.median(map(reached, found)):>5.0%}  least: {far}"
             )
-    return lines
+    unknown = {f"{r.family}: {r.name}": r.unknown for r in results if r.unknown}
+    return lines + [f"  unknown for {case}: {why}"[:200] for case, why in unknown.items()]
 
 
 def as_json(result):
@@ -120,6 +121,8 @@ def as_json(result):
     }
     found["ratios"] = {n: rounded(r) for n, r in result.ratios.items()}
     found["spread"] = {n: [rounded(r) for r in pair] for n, pair in result.spread.items()}
+    if not result.unknown:
+        del found["unknown"]
     return found
 
 

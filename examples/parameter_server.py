@@ -12,27 +12,17 @@ The method: Li et al., Scaling Distributed Machine Learning with the Parameter S
 """
 
 import argparse
-import gzip
 import json
 import os
 import threading
-from pathlib import Path
 
 import torch
 import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
+from digit_images import load_digits
 from torch import nn
 from torch.distributed.optim import DistributedOptimizer
 from torch.nn import functional
-
-DATA = Path(__file__).resolve().parent / "data" / "digits.csv.gz"
-
-
-def load_digits():
-    """Images (1797, 64) of 8 by 8 pixels, in [0, 1], and the digits."""
-    with gzip.open(DATA, "rt", encoding="ascii") as file:
-        rows = torch.tensor([[int(value) for value in line.split(",")] for line in file])
-    return rows[:, :64] / 16, rows[:, 64]
 
 
 class Server:

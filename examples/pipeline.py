@@ -3,33 +3,27 @@
 
     python -m facula run -m torch.distributed.run --nproc-per-node 2 examples/pipeline.py
 
-A batch goes through the ranks in microbatches, so that all of them have something to do. The curve
-is that of one process (`--schedule none`) but for rounding, whatever the schedule.
+A batch goes through the ranks in microbatches, so that all of them have something to do. With
+`--copies 2` there are two such pipelines, each of which takes half of the rows; `--sharded` has
+the ranks of one stage keep a part of its parameters each (fully_shard). The curve is that of one
+process (`--schedule none`) but for rounding, whatever the schedule.
 """
 
 import argparse
-import gzip
 import json
-from pathlib import Path
 
 import torch
 import torch.distributed as dist
+from digit_images import load_digits
 from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
 from torch.distributed.pipelining import PipelineStage
 from torch.distributed.pipelining.schedules import PipelineScheduleSingle, get_schedule_class
 from torch.nn import functional
+from torch.nn.parallel import DistributedDataParallel
 
 TWO_STAGES = {"ZBVZeroBubble", "DualPipeV"}  # which go to the last rank and back
-
-
-DATA = Path(__file__).resolve().parent / "data" / "digits.csv.gz"
-
-
-def load_digits():
-    """Images (1797, 64) of 8 by 8 pixels, in [0, 1], and the digits."""
-    with gzip.open(DATA, "rt", encoding="ascii") as file:
-        rows = torch.tensor([[int(value) for value in line.split(",")] for line in file])
-    return rows[:, :64] / 16, rows[:, 64]
 
 
 def options_of(arguments=None):
@@ -38,6 +32,8 @@ def options_of(arguments=None):
     parser.add_argument("--schedule", default="1F1B", help="none, GPipe, Interleaved1F1B, ...")
     parser.add_argument("--stages-per-rank", type=int, default=1)
     parser.add_argument("--microbatches", type=int, default=4)
+    parser.add_argument("--copies", type=int, default=1, help="pipelines beside each other")
+    parser.add_argument("--sharded", action="store_true", help="shards in place of copies")
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--width", type=int, default=64)
@@ -66,8 +62,19 @@ def parts_of(options, stages):
     return [nn.Sequential(*layers[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)]
 
 
-def make_schedule(options, rank, ranks):
+def data_parallel(options, module, mesh):
+    """A stage's module, whose gradients are averaged over the pipelines."""
+    if options.copies == 1:
+        return module
+    if options.sharded:
+        return fully_shard(module, mesh=mesh)
+    return DistributedDataParallel(module, process_group=mesh.get_group())
+
+
+def make_schedule(options, mesh):
     """The schedule of this rank, and its stages."""
+    group, data = mesh["pipeline"].get_group(), mesh["data"]
+    rank, ranks = mesh.get_local_rank("pipeline"), mesh["pipeline"].size()
     kind = get_schedule_class(options.schedule)
     if options.schedule in TWO_STAGES:
         stages, mine = 2 * ranks, [rank, 2 * ranks - 1 - rank]
@@ -75,47 +82,75 @@ def make_schedule(options, rank, ranks):
         local = 1 if issubclass(kind, PipelineScheduleSingle) else options.stages_per_rank
         stages, mine = local * ranks, [rank + ranks * i for i in range(local)]
     parts = parts_of(options, stages)
-    made = [PipelineStage(parts[i], i, stages, torch.device("cpu")) for i in mine]
+    cpu = torch.device("cpu")
+    made = [
+        PipelineStage(data_parallel(options, parts[i], data), i, stages, cpu, group=group)
+        for i in mine
+    ]
     first = made[0] if issubclass(kind, PipelineScheduleSingle) else made
     schedule = kind(first, options.microbatches, loss_fn=functional.cross_entropy)
     return schedule, made
 
 
-def main():
-    """Train, and print the loss of each step at the rank of the last stage."""
-    options = options_of()
+def mean_of(losses, data):
+    """The mean of the losses of microbatches, over all pipelines; a number."""
+    mean = torch.stack(losses).detach().mean()
+    if data is not None:
+        dist.all_reduce(mean, group=data.get_group())
+        mean /= data.size()
+    return mean.item()
+
+
+def train_alone(options):
+    """Train in one process; returns the loss of each step."""
     images, labels = load_digits()
-    alone = options.schedule == "none"
-    if alone:
-        (whole,) = parts_of(options, 1)
-        parameters = list(whole.parameters())
-        first = last = True
-    else:
-        dist.init_process_group("gloo")
-        rank, ranks = dist.get_rank(), dist.get_world_size()
-        schedule, stages = make_schedule(options, rank, ranks)
-        parameters = [p for stage in stages for p in stage.submod.parameters()]
-        first, last = (any(getattr(s, end) for s in stages) for end in ("is_first", "is_last"))
+    (whole,) = parts_of(options, 1)
+    optimizer = torch.optim.SGD(whole.parameters(), lr=0.1)
+    losses = []
+    for step in range(options.steps):
+        places = (step * options.batch_size + torch.arange(options.batch_size)) % len(labels)
+        loss = functional.cross_entropy(whole(images[places]), labels[places])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def train(options, mesh):
+    """Train this rank's stages; returns the loss of each step, if the last stage is among them."""
+    images, labels = load_digits()
+    schedule, stages = make_schedule(options, mesh)
+    parameters = [p for stage in stages for p in stage.submod.parameters()]
+    first, last = (any(getattr(s, end) for s in stages) for end in ("is_first", "is_last"))
     optimizer = torch.optim.SGD(parameters, lr=0.1)
     losses = []
     for step in range(options.steps):
         places = (step * options.batch_size + torch.arange(options.batch_size)) % len(labels)
+        places = places.chunk(options.copies)[mesh.get_local_rank("data")]
         optimizer.zero_grad()
-        if alone:
-            loss = functional.cross_entropy(whole(images[places]), labels[places])
-            loss.backward()
-            of_step = [loss]
-        else:
-            of_step = []
-            inputs = (images[places],) if first else ()
-            schedule.step(*inputs, target=labels[places] if last else None, losses=of_step)
+        of_step = []
+        inputs = (images[places],) if first else ()
+        schedule.step(*inputs, target=labels[places] if last else None, losses=of_step)
         optimizer.step()
         if last:
-            losses.append(sum(loss.item() for loss in of_step) / len(of_step))
-    if last:
+            losses.append(mean_of(of_step, mesh["data"] if options.copies > 1 else None))
+    return losses
+
+
+def main():
+    """Train, and print the loss of each step at the rank of the last stage."""
+    options = options_of()
+    if options.schedule == "none":
+        print(json.dumps({"losses": train_alone(options)}), flush=True)
+        return
+    dist.init_process_group("gloo")
+    shape = (dist.get_world_size() // options.copies, options.copies)
+    mesh = init_device_mesh("cpu", shape, mesh_dim_names=("pipeline", "data"))
+    losses = train(options, mesh)
+    if losses and mesh.get_local_rank("data") == 0:
         print(json.dumps({"losses": losses}), flush=True)
-    if not alone:
-        dist.destroy_process_group()
+    dist.destroy_process_group()
 
 
 if __name__ == "__main__":

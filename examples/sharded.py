@@ -5,7 +5,7 @@
 
 Each rank takes its part of every batch, so that the curve is that of one process with the whole
 batch (`--mode one`), but for rounding. `--mode` is `ddp` (DistributedDataParallel), `fsdp`
-(fully_shard), or `2d` (tensor parallel by pairs of ranks, fully_shard over the pairs; the GPT's).
+(fully_shard), or `2d` (tensor parallel by pairs of ranks, fully_shard over the pairs).
 """
 
 import argparse
@@ -14,14 +14,12 @@ import os
 
 import torch
 import torch.distributed as dist
+from digit_images import load_digits
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor.parallel import (
-    ColwiseParallel,
-    RowwiseParallel,
-    parallelize_module,
-)
+from torch.distributed.tensor import DTensor
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
@@ -41,15 +39,23 @@ def options_of(arguments=None):
 
 def digits_program(options):
     """A model, and a function that gives the inputs and targets of a step."""
-    from digits import load_digits, make_model
-
     images, labels = load_digits()
+    model = nn.Sequential(
+        nn.Unflatten(1, (1, 8)),
+        nn.Conv2d(1, 16, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(256, 64),
+        nn.ReLU(),
+        nn.Linear(64, 10),
+    )
 
     def batch(step):
         places = torch.arange(step, step + options.batch_size) % len(labels)
-        return images[places], labels[places]
+        return images[places].view(-1, 8, 8), labels[places]
 
-    return make_model().eval(), batch  # evaluation leaves dropout out: ranks would differ in it
+    return model, batch
 
 
 def gpt_program(options):
@@ -81,6 +87,15 @@ def outermost(parts):
     return [m for m in parts if m not in inner]
 
 
+def pairs_of_layers(model):
+    """The plan of tensor parallelism: layers with cut outputs, before layers with cut inputs."""
+    if hasattr(model, "blocks"):
+        first, second = "blocks.*.feed_forward.1", "blocks.*.feed_forward.3"
+    else:
+        first, second = "5", "7"
+    return {first: ColwiseParallel(), second: RowwiseParallel()}
+
+
 def distribute(model, mode):
     """The model as the mode wants it, and (which part of a batch this rank takes, of how many)."""
     if mode == "one":
@@ -91,13 +106,23 @@ def distribute(model, mode):
     mesh = init_device_mesh("cpu", (size,))
     if mode == "2d":
         grid = init_device_mesh("cpu", (size // 2, 2), mesh_dim_names=("data", "tensor"))
-        plan = {"feed_forward.1": ColwiseParallel(), "feed_forward.3": RowwiseParallel()}
-        for block in model.blocks:
-            parallelize_module(block, grid["tensor"], plan)
+        parallelize_module(model, grid["tensor"], pairs_of_layers(model))
         mesh, rank, size = grid["data"], rank // 2, size // 2
     for part in outermost(blocks_of(model)):
         fully_shard(part, mesh=mesh)
     return fully_shard(model, mesh=mesh), rank, size
+
+
+def clip_gradients(parameters, most):
+    """`clip_grad_norm_` for gradients on several meshes, whose norms meet as plain numbers."""
+    parts = {}
+    for p in parameters:
+        parts.setdefault(getattr(p, "device_mesh", None), []).append(p)
+    norms = [nn.utils.get_total_norm([p.grad for p in part]) for part in parts.values()]
+    norms = [norm.full_tensor() if isinstance(norm, DTensor) else norm for norm in norms]
+    total = torch.stack(norms).norm()
+    for part in parts.values():
+        nn.utils.clip_grads_with_norm_(part, most, total)
 
 
 def status_bytes(key):
@@ -126,8 +151,7 @@ def main(arguments=None):
         loss = functional.cross_entropy(logits.flatten(0, -2), targets.flatten())
         optimizer.zero_grad()
         loss.backward()
-        if options.mode != "2d":
-            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        clip_gradients(model.parameters(), 1.0)
         optimizer.step()
         whole = loss.detach().clone()
         if options.mode != "one":

@@ -6,23 +6,13 @@
 The method: Kingma and Welling, Auto-Encoding Variational Bayes, 2013.
 """
 
-import gzip
 import sys
-from pathlib import Path
 
 import torch
+from digit_images import load_digits
 from torch import nn
 from torch.nn import functional
 from training import Training, argument_parser, begin, positive
-
-DATA = Path(__file__).resolve().parent / "data" / "digits.csv.gz"
-
-
-def load_digits():
-    """Images (1797, 64) of 8 by 8 pixels, in [0, 1]."""
-    with gzip.open(DATA, "rt", encoding="ascii") as file:
-        rows = [[int(value) for value in line.split(",")[:64]] for line in file]
-    return torch.tensor(rows) / 16
 
 
 class VAE(nn.Module):
@@ -66,7 +56,7 @@ def main(arguments=None):
     parser.add_argument("--code", type=positive(int), default=8, help="numbers in a code")
     options = parser.parse_args(arguments)
     begin(options)
-    images = load_digits()
+    images, _ = load_digits()
     training_set, test_set = images[:1500], images[1500:]
     model = VAE(options.code)
     optimizer = torch.optim.Adam(model.parameters(), lr=options.lr)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Configures and builds one kind of build, with progress and short error messages.
 
-    .venv/bin/python tools/build.py [--type release|debug|quick|variant|asan|tsan] [--tests]
+    .venv/bin/python tools/build.py [--type release|debug|quick|variant|asan|tsan|aarch64] [--tests]
 
 Everything goes to build/TYPE. build/TYPE/python/facula is the importable package: the compiled
 parts, and links to the Python files of python/facula.
@@ -13,6 +13,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import target_python
 from console import (
     BUILD,
     ROOT,
@@ -36,7 +37,9 @@ TYPES = {
     # Sanitized is a CMake type without flags of its own, which would come after these.
     "asan": ("Sanitized", f"-O1 -g1 {SANITIZE}", "base;avx2"),
     "tsan": ("Sanitized", "-O1 -g1 -fsanitize=thread -fno-omit-frame-pointer", "base"),
+    "aarch64": ("Release", "", "base"),  # for that processor; qemu runs it
 }
+CROSS = ("aarch64",)  # types that cmake/TYPE.cmake is the toolchain of
 
 
 def program(name):
@@ -73,15 +76,20 @@ def cmake_arguments(kind, tests):
         f"-DPython_EXECUTABLE={sys.executable}",
         f"-DPython3_EXECUTABLE={sys.executable}",
         f"-DFACULA_TESTS={'ON' if tests else 'OFF'}",
-        f"-DFACULA_FENCED={'OFF' if kind == 'release' else 'ON'}",
+        f"-DFACULA_FENCED={'OFF' if kind in ('release', *CROSS) else 'ON'}",
     ]
+    if kind in CROSS:
+        arguments += [
+            f"-DCMAKE_TOOLCHAIN_FILE={ROOT}/cmake/{kind}.cmake",
+            f"-DPython_INCLUDE_DIR={target_python.include_folder(kind)}",
+        ]
     if kind == "release" and has_llvm():
         arguments.append("-DFACULA_COMPILER=ON")
     if kind == "variant":
         arguments.append("-DFACULA_RECORD_VARIANT=ON")
     if isas:
         arguments.append(f"-DFACULA_ISAS={isas}")
-    if shutil.which("ld.lld"):
+    if shutil.which("ld.lld") and kind not in CROSS:
         arguments += [
             f"-DCMAKE_{what}_LINKER_FLAGS_INIT=-fuse-ld=lld" for what in ("EXE", "SHARED", "MODULE")
         ]

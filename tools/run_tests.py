@@ -5,7 +5,7 @@
     python tools/run_tests.py --summary          # the sum of all suites that ran since --reset
 
 KIND is a type of tools/build.py. Suites: cpp (GoogleTest), python (tests/python), differential
-(tests/differential, needs PyTorch).
+(tests/differential, needs PyTorch), or a folder of the latter two such as python/operators.
 Each leaves a JUnit report in build/reports. The last line is `N passed, N failed, N skipped`.
 """
 
@@ -20,11 +20,13 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import NamedTuple
 
+import target_python
 from console import BUILD, ROOT, Failure, run_main, say, shown
 
 REPORTS = BUILD / "reports"
 SECONDS = {"cpp": 900, "python": 1800, "differential": 1800}
 PYTEST_FOUND_NOTHING = 5
+SLOW = ("asan", "tsan", *target_python.DEBIAN)  # types whose tests take several times as long
 
 
 class Counts(NamedTuple):
@@ -76,6 +78,8 @@ def environment(kind, suite, cpu):
     env = {**os.environ, "PYTHONPATH": str(BUILD / kind / "python"), "MPLBACKEND": "Agg"}
     if cpu:
         env["FACULA_CPU_CAPABILITY"] = cpu
+    if kind in target_python.DEBIAN:
+        env["PYTHONPATH"] += f"{os.pathsep}{target_python.pure_packages(kind)}"
     if kind == "asan":
         env["ASAN_OPTIONS"] = "detect_leaks=0:allocator_may_return_null=1:detect_odr_violation=0"
         env["UBSAN_OPTIONS"] = "print_stacktrace=1"
@@ -96,16 +100,18 @@ def cpp_command(kind, report, extra):
     built = [p for p in (BUILD / kind).rglob("facula_tests") if p.is_file()]
     if not built:
         raise Failure(f"the C++ tests are not built: tools/build.py --type {kind} --tests")
-    return [built[0], f"--gtest_output=xml:{report}", "--gtest_brief=1", *extra]
+    run = target_python.emulator(kind) if kind in target_python.DEBIAN else []
+    return [*run, built[0], f"--gtest_output=xml:{report}", "--gtest_brief=1", *extra]
 
 
-def pytest_command(python, suite, report, extra):
+def pytest_command(kind, python, suite, report, extra):
     """How to run a folder of Python tests."""
     folder = ROOT / "tests" / suite
     if not folder.is_dir():
         raise Failure(f"there is no {shown(folder)}")
+    cross = kind in target_python.DEBIAN
     return [
-        python,
+        *(target_python.python_command(kind) if cross else [python]),
         "-m",
         "pytest",
         folder,
@@ -123,13 +129,13 @@ def run_suite(suite, kind, cpu, python, extra):
         *([cpu] if cpu else []),
         *(["compiled"] if "--compiled" in extra else []),
     ]
-    name = "-".join([suite, *marks])
+    name = "-".join([suite.replace("/", "-"), *marks])
     report = REPORTS / f"{name}.xml"
     report.unlink(missing_ok=True)
     make = (
         (lambda: cpp_command(kind, report, extra))
         if suite == "cpp"
-        else (lambda: pytest_command(python, suite, report, extra))
+        else (lambda: pytest_command(kind, python, suite, report, extra))
     )
     command = [str(c) for c in make()]
     say(f"{name} tests")
@@ -140,7 +146,7 @@ def run_suite(suite, kind, cpu, python, extra):
             cwd=ROOT,
             env=environment(kind, suite, cpu),
             stdin=subprocess.DEVNULL,
-            timeout=SECONDS[suite] * (4 if kind in ("asan", "tsan") else 1),
+            timeout=SECONDS[suite.split("/")[0]] * (4 if kind in SLOW else 1),
         ).returncode
     except subprocess.TimeoutExpired:
         code = -1
@@ -167,7 +173,7 @@ def main():
     parser.add_argument("--reset", action="store_true", help="forget earlier reports first")
     parser.add_argument("--options", default="", help="further options of the suite's runner")
     options = parser.parse_args()
-    unknown = set(options.suites) - set(SECONDS)
+    unknown = {suite for suite in options.suites if suite.split("/")[0] not in SECONDS}
     if unknown:
         raise Failure(f"unknown suite {sorted(unknown)[0]!r}; there are {', '.join(SECONDS)}")
     if options.reset:

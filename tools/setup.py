@@ -4,6 +4,7 @@
     python3 tools/setup.py            # system packages and .venv
     python3 tools/setup.py --oracle   # besides, the environment with PyTorch for comparisons
     python3 tools/setup.py --docs     # besides, the environment that makes the documentation
+    python3 tools/setup.py --target aarch64   # besides, what builds and runs tests for aarch64
 
 Uses the standard library only. A second run does nothing unless a requirement changed.
 """
@@ -18,6 +19,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
+import target_python
 from console import BUILD, ROOT, Failure, fingerprint, run_logged, run_main, say, shown
 
 VENV = ROOT / ".venv"
@@ -81,6 +83,16 @@ def compiler_needs():
     ]
 
 
+def target_needs(processor):
+    """What builds for another processor and runs that here, as `needs` says it."""
+    compiler, gtest = f"{processor}-linux-gnu-g++", Path("/usr/src/googletest/CMakeLists.txt")
+    return [
+        (has_program(compiler), f"g++-{processor}-linux-gnu", "a cross compiler", True),
+        (has_program(f"qemu-{processor}-static"), "qemu-user-static", "an emulator", True),
+        (gtest.exists(), "googletest", "GoogleTest's sources", True),
+    ]
+
+
 def missing_packages(required_only):
     """Debian packages of the unmet needs; raises Failure for one that apt cannot provide."""
     packages = []
@@ -96,11 +108,12 @@ def missing_packages(required_only):
     return packages
 
 
-def install_system(compiler):
+def install_system(compiler, target):
     """Installs missing Debian packages as root; otherwise names the command to run."""
     packages = missing_packages(required_only=False)
-    if compiler:
-        packages += [package for found, package, *_ in compiler_needs() if not found]
+    more = compiler_needs() if compiler else []
+    more += target_needs(target) if target else []
+    packages += [package for found, package, *_ in more if not found]
     if not packages:
         return
     command = f"apt-get install -y --no-install-recommends {' '.join(packages)}"
@@ -211,16 +224,21 @@ def main():
     parser.add_argument(
         "--compiler", action="store_true", help="with LLVM 19, where Debian has it (optional)"
     )
+    parser.add_argument(
+        "--target", choices=list(target_python.DEBIAN), help="build and run for this processor, too"
+    )
     options = parser.parse_args()
     if not OLDEST <= sys.version_info[:2] <= NEWEST:
         raise Failure(
             f"CPython 3.{OLDEST[1]} to 3.{NEWEST[1]} is needed; {sys.executable} is "
             f"{sys.version.split()[0]}. Choose one with PYTHON=..."
         )
-    install_system(options.compiler)
+    install_system(options.compiler, options.target)
     make_venv(VENV, ROOT / "tools" / "requirements.txt")
     install_dependencies(VENV / "bin" / "python")
     link_package(VENV / "bin" / "python", BUILD / "release" / "python")
+    if options.target:
+        target_python.unpack(options.target)
     if options.docs:
         make_venv(BUILD / "docs-venv", ROOT / "tools" / "requirements-docs.txt")
     if options.oracle:

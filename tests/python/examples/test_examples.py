@@ -1,8 +1,11 @@
 """The programs of examples/ train, write what they promise, and go on where they were stopped."""
 
 import ast
+import json
 import math
 import re
+import subprocess
+import sys
 
 import pytest
 from example_programs import EXAMPLES, SMALL, losses_of, run, skip_unless_there
@@ -62,3 +65,18 @@ def test_wrong_options_are_told(options, message, tmp_path):
     process = run("vae", tmp_path, *options, ok=False)
     assert re.search(message, process.stderr)
     assert "Traceback" not in process.stderr
+
+
+def test_processes_train_one_model_without_locks():
+    options = ["--steps", "150", "--processes", "3"]
+    process = subprocess.run(
+        [sys.executable, "-m", "facula", "run", EXAMPLES / "hogwild.py", *options],
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert process.returncode == 0, process.stderr
+    found = json.loads(process.stdout)
+    assert found["before"] < 0.3 and found["after"] > 0.8
+    # A process that begins late finds a model that others have trained: its losses fall no more.
+    assert all(sum(own[-10:]) < 10 for own in found["losses"])

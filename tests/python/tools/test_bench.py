@@ -49,6 +49,18 @@ def test_work_is_what_must_move_and_be_multiplied(call, traffic, operations):
     assert limits.work_of(lambda: call(x), facula) == (traffic, operations, "float32")
 
 
+def test_work_that_nobody_knows_is_named_with_the_reason():
+    def failing():
+        raise NotImplementedError("no storage\nand more")
+
+    with pytest.raises(limits.UnknownWork, match="^NotImplementedError: no storage$"):
+        limits.work_of(failing, facula)
+    assert harness.watched(failing, facula) == (None, "NotImplementedError: no storage")
+    known = result("known", 1.0)._replace(least=0.5)
+    lines = report.limit_lines([known, known._replace(name="y", least=0.0, unknown="why")], "a")
+    assert lines[-1] == "  unknown for f: y: why"
+
+
 def test_the_least_time_is_that_of_memory_or_of_products():
     work = limits.Work(1 << 20, 0, "float32")
     moving = limits.least_seconds(work, [facula], 1)
