@@ -75,6 +75,7 @@ _PYTHON_NAMES = {
         "get_rng_state",
         "set_rng_state",
         "fork_rng",
+        "thread_safe_generator",
     ),
     "facula.functional": (
         "broadcast_tensors",
@@ -131,6 +132,7 @@ _PYTHON_NAMES = {
         "_assert_async",
         "_is_all_true",
         "_is_any_true",
+        "_scaled_mm",
         "_shape_as_tensor",
     ),
     "facula._higher_order_ops.cond": ("cond",),
@@ -153,7 +155,11 @@ _PYTHON_NAMES = {
         "_nested_view_from_jagged",
     ),
     "facula.utils.dlpack": ("to_dlpack",),
-    "facula._precision": ("get_float32_matmul_precision", "set_float32_matmul_precision"),
+    "facula._precision": (
+        "get_float32_matmul_precision",
+        "set_float32_matmul_precision",
+        "set_flush_denormal",
+    ),
     "facula.amp.autocast_mode": (
         "is_autocast_cpu_enabled",
         "set_autocast_cpu_enabled",

@@ -1,4 +1,5 @@
 // Converts facula::Error to Python exceptions, and carries Python exceptions through C++ frames.
+#include <atomic>
 #include <new>
 
 #include "bindings/module/package.h"
@@ -64,6 +65,16 @@ std::string pending_text() {
 void throw_python() { throw Error(ErrorKind::Python, pending_text()); }
 
 void throw_type(const std::string& text) { throw Error(ErrorKind::Type, text); }
+
+namespace {
+std::atomic<uint64_t> given{0};
+}  // namespace
+
+void warn_user(const char* text) {
+  given.fetch_add(1, std::memory_order_relaxed);
+  if (PyErr_WarnEx(PyExc_UserWarning, text, 1) < 0) throw_python();
+}
+uint64_t warnings_given() { return given.load(std::memory_order_relaxed); }
 
 void set_python_error() noexcept {
   try {

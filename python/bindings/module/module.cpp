@@ -2,11 +2,13 @@
 #include "bindings/call/callable.h"
 #include "bindings/distributed/distributed_bindings.h"
 #include "bindings/distributed/store_bindings.h"
+#include "bindings/modes/capture_bindings.h"
 #include "bindings/modes/overrides.h"
 #include "bindings/modes/recorder_bindings.h"
 #include "bindings/modes/transforms_bindings.h"
 #include "bindings/module/lapack_package.h"
 #include "bindings/module/package.h"
+#include "bindings/skip/program.h"
 #include "bindings/tensor/keep.h"
 #include "bindings/tensor/tensor_members.h"
 #include "bindings/tensor/types.h"
@@ -84,7 +86,9 @@ void fill(PyObject* module) {
   add_modes(module);
   add_library(module);
   add_transform_functions(module);
+  add_capture_functions(module);
   add_recorder_functions(module);
+  add_skip(module);
   add_memory(module);
   add_debug(module);
   add_overridable(module);

@@ -19,6 +19,11 @@ void set_python_error() noexcept;
 // Throws a TypeError.
 [[noreturn]] void throw_type(const std::string& text);
 
+// Gives a UserWarning, or throws where the program makes it an error.
+void warn_user(const char* text);
+// How many warn_user() has given, in all threads.
+uint64_t warnings_given();
+
 // The Python exception classes for ErrorKind::LinAlg, Memory and Accelerator.
 extern PyObject* linalg_error;
 extern PyObject* out_of_memory_error;

@@ -58,8 +58,9 @@ PyObject* get_dtype(PyObject*, PyObject*) { return Py_NewRef(dtype_object(defaul
 Object set_dtype(PyObject*, PyObject* d) {
   check_type(is_dtype(d), "set_default_dtype(): expected a floating-point dtype; got ",
              type_name(d));
-  check_type(is_floating(dtype_value(d)),
-             "set_default_dtype(): expected a floating-point dtype; got ", name(dtype_value(d)));
+  check_type(is_floating(dtype_value(d)) && itemsize(dtype_value(d)) > 1,
+             "set_default_dtype(): expected a floating-point dtype with arithmetic; got ",
+             name(dtype_value(d)));
   set_default_dtype(dtype_value(d));
   return none();
 }
@@ -172,10 +173,9 @@ Object result_type(PyObject*, PyObject* args, PyObject* kwargs) {
   if (x.rank == y.rank) return Object::share(dtype_object(promote(x.dtype, y.dtype)));
   // An operand of lower rank counts only if its kind is higher, such as float and int.
   if (kind_rank(x.dtype) >= kind_rank(y.dtype)) return Object::share(dtype_object(x.dtype));
-  DType weak = y.dtype;
-  if (y.rank == 0 && is_complex(weak))
-    weak = complex_of(is_floating(x.dtype) ? x.dtype : default_dtype());
-  return Object::share(dtype_object(promote(x.dtype, weak)));
+  if (is_complex(y.dtype) && is_floating(x.dtype))
+    return Object::share(dtype_object(complex_of(x.dtype)));
+  return Object::share(dtype_object(promote(x.dtype, y.dtype)));
 }
 
 PyObject* is_tensor_object(PyObject*, PyObject* o) { return flag(is_tensor(o)); }

@@ -60,6 +60,7 @@ class Recorder(TorchDispatchMode):
         self.record_shapes, self.profile_memory = record_shapes, profile_memory
         self.with_stack, self.with_flops = with_stack, with_flops
         self.events, self._open = [], []
+        self._since, self._until = time.perf_counter_ns() / 1e3, None
 
     def __enter__(self):
         self._outer, _current.recorder = current(), self
@@ -67,6 +68,7 @@ class Recorder(TorchDispatchMode):
 
     def __exit__(self, *exception):
         super().__exit__(*exception)
+        self._until = time.perf_counter_ns() / 1e3
         _current.recorder = self._outer
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -111,6 +113,9 @@ class Recorder(TorchDispatchMode):
         now = time.perf_counter_ns() / 1e3
         for event in self._open:
             event.time_range.end = now
-        return EventList(
-            self.events, profile_memory=self.profile_memory, with_flops=self.with_flops
-        )
+        events = self.events
+        if "facula.distributed._world" in sys.modules:  # else no group has been called
+            from facula.distributed._trace_spans import spans
+
+            events = [*events, *spans(len(events), self._since, self._until or now)]
+        return EventList(events, profile_memory=self.profile_memory, with_flops=self.with_flops)

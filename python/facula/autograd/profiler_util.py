@@ -112,7 +112,9 @@ class FunctionEvent(_Times):
 
     @property
     def self_cpu_time_total(self):
-        """Microseconds, without what it called."""
+        """Microseconds, without what it called; 0 for what ran beside the thread."""
+        if self.is_async:
+            return 0.0
         return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
 
     @property
@@ -293,19 +295,18 @@ class EventList(list):
 
     def export_chrome_trace(self, path):
         """Write the events to a file that chrome://tracing and Perfetto read."""
-        events = [
-            {
-                "ph": "X",
-                "cat": "user_annotation" if event.is_user_annotation else "cpu_op",
-                "name": event.name,
-                "pid": os.getpid(),
-                "tid": event.thread,
-                "ts": event.time_range.start,
-                "dur": event.cpu_time_total,
-                "args": {"External id": event.id, "Input Dims": event.input_shapes},
-            }
-            for event in self
-        ]
+        events = [_trace_event(event) for event in self]
+        tracks = {e.thread: e.track_name for e in self if e.is_async}
+        for track, name in tracks.items():
+            events.append(
+                {
+                    "ph": "M",
+                    "name": "thread_name",
+                    "pid": os.getpid(),
+                    "tid": track,
+                    "args": {"name": name},
+                }
+            )
         with open(path, "w") as file:
             json.dump({"schemaVersion": 1, "displayTimeUnit": "ms", "traceEvents": events}, file)
 
@@ -324,6 +325,24 @@ class EventList(list):
                 if event.stack and int(getattr(event, metric)) > 0:
                     names = ";".join(line.replace(" ", "_") for line in reversed(event.stack))
                     file.write(f"{names} {int(getattr(event, metric))}\n")
+
+
+def _trace_event(event):
+    category = "user_annotation" if event.is_user_annotation else "cpu_op"
+    return {
+        "ph": "X",
+        "cat": "collective" if event.is_async else category,
+        "name": event.name,
+        "pid": os.getpid(),
+        "tid": event.thread,
+        "ts": event.time_range.start,
+        "dur": event.cpu_time_total,
+        "args": {
+            "External id": event.id,
+            "Input Dims": event.input_shapes,
+            **(event.trace_args() if event.is_async else {}),
+        },
+    }
 
 
 def _shortened(text, width):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import sys
 import time
 
 from facula.autograd._profiler_enums import ProfilerAction, ProfilerActivity
@@ -286,6 +287,10 @@ class profile:
             traceName=path,
             **self._metadata,
         )
+        if "facula.distributed._world" in sys.modules:
+            from facula.distributed._trace_spans import facts
+
+            trace.update(facts())
         opened = gzip.open(path, "wt") if path.endswith(".gz") else open(path, "w")
         with opened as file:
             json.dump(trace, file)
