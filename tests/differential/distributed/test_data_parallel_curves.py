@@ -60,7 +60,7 @@ def curve(which, options, folder):
         )
         for rank in range(2)
     ]
-    found = [rank.communicate(timeout=60) for rank in ranks]
+    found = [rank.communicate(timeout=300) for rank in ranks]
     assert all(rank.returncode == 0 for rank in ranks), found
     return [[float(number) for number in out.split()] for out, _ in found]
 

@@ -95,7 +95,7 @@ def results(module, folder):
         )
         for r in range(2)
     ]
-    return [json.loads(p.communicate(timeout=60)[0]) for p in processes]
+    return [json.loads(p.communicate(timeout=300)[0]) for p in processes]
 
 
 @pytest.mark.skipif(not torch.distributed.is_gloo_available(), reason="PyTorch without Gloo")
