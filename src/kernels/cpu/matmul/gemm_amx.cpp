@@ -9,16 +9,25 @@ constexpr int64_t lanes = pair_width / 2;  // columns of a tile
 constexpr int64_t tile_rows = 16;
 constexpr TileShapes eight_full_tiles = full_tiles();
 
-// sums[16 R, 16 C] = A B, in rows of pair_width. Tiles 0 to 3 hold the sums, 4 and 5 rows of A, 6
+// C[16 R, 16 C] = A B, or added to what is there. Tiles 0 to 3 hold the sums, 4 and 5 rows of A, 6
 // and 7 columns of B.
 template <class Tiles, int R, int C>
-void block_sums(const PairTile& t, float* sums) {
-  constexpr int64_t a_stride = pair_pitch * sizeof(Pair), b_stride = pair_width * sizeof(Pair);
-  constexpr int64_t sum_stride = pair_width * sizeof(float);
-  Tiles::template zero<0>();
-  if constexpr (C > 1) Tiles::template zero<1>();
-  if constexpr (R > 1) Tiles::template zero<2>();
-  if constexpr (R > 1 && C > 1) Tiles::template zero<3>();
+void block_sums(const AmxProduct& t) {
+  const int64_t a_stride = t.a_pitch * static_cast<int64_t>(sizeof(Pair));
+  const int64_t c_stride = t.c_pitch * static_cast<int64_t>(sizeof(float));
+  constexpr int64_t b_stride = pair_width * sizeof(Pair);
+  float* low = t.c + tile_rows * t.c_pitch;
+  if (t.add) {
+    Tiles::template load<0>(t.c, c_stride);
+    if constexpr (C > 1) Tiles::template load<1>(t.c + lanes, c_stride);
+    if constexpr (R > 1) Tiles::template load<2>(low, c_stride);
+    if constexpr (R > 1 && C > 1) Tiles::template load<3>(low + lanes, c_stride);
+  } else {
+    Tiles::template zero<0>();
+    if constexpr (C > 1) Tiles::template zero<1>();
+    if constexpr (R > 1) Tiles::template zero<2>();
+    if constexpr (R > 1 && C > 1) Tiles::template zero<3>();
+  }
   for (int64_t p = 0; p < t.pairs; p += amx_pairs) {
     const Pair* b = t.b + p * pair_width;
     Tiles::template load<6>(b, b_stride);
@@ -29,16 +38,15 @@ void block_sums(const PairTile& t, float* sums) {
       Tiles::template multiply_bfloat16<1, 4, 7>();
     }
     if constexpr (R > 1) {
-      Tiles::template load<5>(t.a + tile_rows * pair_pitch + p, a_stride);
+      Tiles::template load<5>(t.a + tile_rows * t.a_pitch + p, a_stride);
       Tiles::template multiply_bfloat16<2, 5, 6>();
       if constexpr (C > 1) Tiles::template multiply_bfloat16<3, 5, 7>();
     }
   }
-  Tiles::template store<0>(sums, sum_stride);
-  if constexpr (C > 1) Tiles::template store<1>(sums + lanes, sum_stride);
-  if constexpr (R > 1) Tiles::template store<2>(sums + tile_rows * pair_width, sum_stride);
-  if constexpr (R > 1 && C > 1)
-    Tiles::template store<3>(sums + tile_rows * pair_width + lanes, sum_stride);
+  Tiles::template store<0>(t.c, c_stride);
+  if constexpr (C > 1) Tiles::template store<1>(t.c + lanes, c_stride);
+  if constexpr (R > 1) Tiles::template store<2>(low, c_stride);
+  if constexpr (R > 1 && C > 1) Tiles::template store<3>(low + lanes, c_stride);
 }
 
 // Writes a block of sums where the tile's product belongs, as pair kernels do.
@@ -61,7 +69,7 @@ __attribute__((target("avx512bf16"))) void write_sums(const PairTile& t, const f
   }
 }
 
-using BlockKernel = void (*)(const PairTile&, float*);
+using BlockKernel = void (*)(const AmxProduct&);
 template <class Tiles>
 constexpr BlockKernel block_kernels[2][2] = {{block_sums<Tiles, 1, 1>, block_sums<Tiles, 1, 2>},
                                              {block_sums<Tiles, 2, 1>, block_sums<Tiles, 2, 2>}};
@@ -77,6 +85,20 @@ AmxScope::~AmxScope() {
   with_tiles(way_, [](auto tiles) { tiles.release(); });
 }
 
+void amx_product(const AmxProduct& p, int64_t rows, int64_t columns) {
+  with_tiles(tile_ways().bfloat16, [&](auto tiles) {
+    const auto& kernels = block_kernels<decltype(tiles)>;
+    AmxProduct block = p;
+    for (int64_t j = 0; j < columns; j += pair_width, block.b += p.b_pitch) {
+      for (int64_t i = 0; i < rows; i += amx_rows) {
+        block.a = p.a + i * p.a_pitch;
+        block.c = p.c + i * p.c_pitch + j;
+        kernels[rows - i > tile_rows][columns - j > lanes](block);
+      }
+    }
+  });
+}
+
 void amx_tile(const PairTile& t, int64_t rows) {
   alignas(64) float sums[amx_rows * pair_width];
   for (int64_t i = 0; i < rows; i += amx_rows) {
@@ -87,9 +109,7 @@ void amx_tile(const PairTile& t, int64_t rows) {
       block.narrow += i * t.c_rs;
     else
       block.c += i * t.c_rs;
-    with_tiles(tile_ways().bfloat16, [&](auto tiles) {
-      block_kernels<decltype(tiles)>[here > tile_rows][t.columns > lanes](block, sums);
-    });
+    amx_product({t.pairs, block.a, pair_pitch, t.b, 0, sums, pair_width, false}, here, t.columns);
     write_sums(block, sums, here);
   }
 }

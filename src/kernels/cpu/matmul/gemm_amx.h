@@ -31,6 +31,22 @@ class AmxScope {
 // even and of the odd terms are rounded apart, subnormal numbers count as zeros.
 void amx_tile(const PairTile& t, int64_t rows);
 
+// A product whose operands and sums have room up to whole blocks: rows of A and of C to a multiple
+// of 16 and to what a panel of B has in columns. Rows are `a_pitch` and `c_pitch` apart, the panels
+// of B `b_pitch`.
+struct AmxProduct {
+  int64_t pairs;
+  const Pair* a;
+  int64_t a_pitch;
+  const Pair* b;
+  int64_t b_pitch;
+  float* c;
+  int64_t c_pitch;
+  bool add;
+};
+// C = A B, or C + A B, for any number of rows and columns; as amx_tile, but without a copy of sums.
+void amx_product(const AmxProduct& p, int64_t rows, int64_t columns);
+
 #endif
 
 }  // namespace facula::cpu::FACULA_ISA
