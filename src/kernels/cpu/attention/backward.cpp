@@ -3,12 +3,9 @@
 #include "kernels/cpu/attention/attention.h"
 #include "kernels/cpu/attention/blocks.h"
 #include "kernels/cpu/loop/convert.h"
-#include "kernels/scalar/math.h"
 
 namespace facula::cpu::FACULA_ISA {
 namespace {
-
-namespace math = scalar::math;
 
 struct Problem {
   const Tensor &grad, &query, &key, &value, &out, &logsumexp, &mask;
@@ -32,7 +29,7 @@ class BackwardHead {
 
   explicit BackwardHead(const Problem& p)
       : p_(p),
-        depth_(ceil_div(p.width, B::per_packed)),
+        depth_(B::depth_of(p.width)),
         columns_(round_up(p.width, B::width)),
         query_columns_(round_up(p.length, B::width) * depth_),
         grad_columns_(round_up(p.length, B::width) * depth_),
@@ -42,15 +39,15 @@ class BackwardHead {
         keys_(B::block * B::pitch),
         values_(B::block * B::pitch),
         slopes_(B::block * B::pitch),
-        left_(max_tile_rows * B::pitch),
-        weights_(max_tile_rows * score_pitch),
-        scores_(max_tile_rows * score_pitch),
-        masks_(p.mask.defined() ? max_tile_rows * score_pitch : 0),
+        left_(B::rows * B::pitch),
+        weights_(B::rows * score_pitch),
+        scores_(B::rows * score_pitch),
+        masks_(p.mask.defined() ? B::rows * score_pitch : 0),
         delta_(p.length),
         logsumexp_(p.length),
-        grad_query_(p.length * columns_),
-        grad_key_(p.others * columns_),
-        grad_value_(p.others * columns_) {}
+        grad_query_(round_up(p.length, B::rows) * columns_),
+        grad_key_(round_up(p.others, B::rows) * columns_),
+        grad_value_(round_up(p.others, B::rows) * columns_) {}
 
   void run(int64_t batch, int64_t key_head) {
     clear(grad_key_.get(), p_.others * columns_);
@@ -95,32 +92,22 @@ class BackwardHead {
     }
     for (int64_t i = 0; i < p_.length; ++i) {
       logsumexp_.get()[i] = sums[i * st[2]];
-      delta_.get()[i] = dot(grad.row(i), out.row(i), p_.width);
+      delta_.get()[i] = dot_of<A>(grad.row(i), out.row(i), p_.width);
     }
     clear(grad_query_.get(), p_.length * columns_);
   }
 
-  static A dot(const In* a, const In* b, int64_t n) {
-    constexpr int64_t lanes = 16;
-    A sum[lanes] = {};
-    for (int64_t i = 0; i < n; ++i)
-      sum[i % lanes] += Convert<A, In>::call(a[i]) * Convert<A, In>::call(b[i]);
-    for (int64_t half = lanes / 2; half > 0; half /= 2)
-      for (int64_t l = 0; l < half; ++l) sum[l] += sum[l + half];
-    return sum[0];
-  }
-
   // Queries [i, i + queries) and keys [j, j + keys).
   void run_block(const HeadMask& mask, int64_t i, int64_t queries, int64_t j, int64_t keys) {
-    for (int64_t row = 0; row < keys; row += max_tile_rows)
-      run_rows(mask, i, queries, j, row, min_of(int64_t{max_tile_rows}, keys - row));
-    const int64_t key_depth = ceil_div(keys, B::per_packed);
-    for (int64_t row = 0; row < queries; row += max_tile_rows) {
-      const int64_t rows = min_of(int64_t{max_tile_rows}, queries - row);
+    for (int64_t row = 0; row < keys; row += B::rows)
+      run_rows(mask, i, queries, j, row, min_of(B::rows, keys - row));
+    const int64_t key_depth = B::depth_of(keys);
+    for (int64_t row = 0; row < queries; row += B::rows) {
+      const int64_t rows = min_of(B::rows, queries - row);
       const int64_t seen = p_.causal ? min_of(keys, i + row + rows - j) : keys;
-      products_.run(rows, ceil_div(seen, B::per_packed), slopes_.get() + row * B::pitch,
-                    key_rows_.get(), key_depth, 0, 0, p_.width,
-                    grad_query_.get() + (i + row) * columns_, columns_, true);
+      products_.run(rows, B::depth_of(seen), slopes_.get() + row * B::pitch, key_rows_.get(),
+                    key_depth, 0, 0, p_.width, grad_query_.get() + (i + row) * columns_, columns_,
+                    true);
     }
   }
 
@@ -132,40 +119,34 @@ class BackwardHead {
     const int64_t first = min_of(hidden / B::width * B::width, queries);
     clear_slopes(row, rows, first);
     if (first == queries) return;
-    const int64_t panel = i * depth_, depth = ceil_div(queries, B::per_packed);
+    const int64_t panel = i * depth_, depth = B::depth_of(queries);
     products_.run(rows, depth_, keys_.get() + row * B::pitch, query_columns_.get() + panel, depth_,
                   0, first, queries, weights_.get(), score_pitch, false);
     weigh(mask, i, queries, j + row, rows, first);
-    const Packed* left = as_left(weights_.get(), rows, queries);
+    const Packed* left = B::as_left(weights_.get(), left_.get(), rows, queries);
     const int64_t at = i / B::per_packed * columns_, skip = first / B::per_packed;
     A* to_value = grad_value_.get() + (j + row) * columns_;
     add_over_queries(rows, depth, left, grad_rows_.get() + at, skip, to_value);
     products_.run(rows, depth_, values_.get() + row * B::pitch, grad_columns_.get() + panel, depth_,
                   0, first, queries, scores_.get(), score_pitch, false);
-    slope(i, queries, rows, first);
-    left = as_left(scores_.get(), rows, queries);
+    slope(i, queries, j + row, rows, first);
+    left = B::as_left(scores_.get(), left_.get(), rows, queries);
     A* to_key = grad_key_.get() + (j + row) * columns_;
     add_over_queries(rows, depth, left, query_rows_.get() + at, skip, to_key);
-    B::transpose(slopes_.get() + first * B::pitch + row / B::per_packed, scores_.get() + first,
-                 rows, queries - first);
+    B::transpose(slopes_.get() + first * B::pitch + row / B::per_packed, left + skip, rows,
+                 queries - first);
   }
 
-  // to += the product, from packed row `skip` on. It is summed in short runs: one long sum would
-  // carry a rounding error for each query.
+  // to += the product, from packed row `skip` on.
   void add_over_queries(int64_t rows, int64_t depth, const Packed* left, const Packed* right,
                         int64_t skip, A* to) const {
-    constexpr int64_t longest = 64 / B::per_packed;
-    for (int64_t at = skip; at < depth; at += longest)
-      products_.run(rows, min_of(depth, at + longest), left, right, depth, at, 0, p_.width, to,
+    for (int64_t at = skip; at < depth; at += B::run_depth)
+      products_.run(rows, min_of(depth, at + B::run_depth), left, right, depth, at, 0, p_.width, to,
                     columns_, true);
   }
 
-  const Packed* as_left(const A* scores, int64_t rows, int64_t columns) {
-    return B::as_left(scores, left_.get(), rows, columns);
-  }
-
   void clear_slopes(int64_t row, int64_t rows, int64_t queries) {
-    const int64_t count = ceil_div(rows, B::per_packed);
+    const int64_t count = B::depth_of(rows);
     for (int64_t q = 0; q < queries; ++q)
       for (int64_t k = 0; k < count; ++k)
         slopes_.get()[q * B::pitch + row / B::per_packed + k] = Packed(0);
@@ -177,29 +158,24 @@ class BackwardHead {
     const A scale = static_cast<A>(p_.scale);
     const bool masked = mask.data != nullptr;
     if (masked) mask.copy<In>(masks_.get(), score_pitch, i, key, queries, rows, true);
-    const A* sums = logsumexp_.get() + i;
     for (int64_t r = 0; r < rows; ++r) {
-      A* __restrict x = weights_.get() + r * score_pitch;
-      const A* more = masks_.get() + r * score_pitch;
-      if (masked) {
-        for (int64_t q = first; q < queries; ++q)
-          x[q] = math::exp_coarse(x[q] * scale + more[q] - sums[q]);
-      } else {
-        for (int64_t q = first; q < queries; ++q) x[q] = math::exp_coarse(x[q] * scale - sums[q]);
-      }
-      const int64_t hidden = p_.causal ? min_of(queries, key + r - i) : 0;
-      for (int64_t q = first; q < hidden; ++q) x[q] = 0;
+      const A* more = masked ? masks_.get() + r * score_pitch : nullptr;
+      B::weigh_row(left_.get() + r * B::pitch, weights_.get() + r * score_pitch, more,
+                   logsumexp_.get() + i, scale, span_of(i, queries, key + r, first));
     }
   }
 
-  void slope(int64_t i, int64_t queries, int64_t rows, int64_t first) {
+  void slope(int64_t i, int64_t queries, int64_t key, int64_t rows, int64_t first) {
     const A scale = static_cast<A>(p_.scale);
-    const A* delta = delta_.get() + i;
-    for (int64_t r = 0; r < rows; ++r) {
-      A* __restrict x = scores_.get() + r * score_pitch;
-      const A* __restrict w = weights_.get() + r * score_pitch;
-      for (int64_t q = first; q < queries; ++q) x[q] = w[q] * (x[q] - delta[q]) * scale;
-    }
+    for (int64_t r = 0; r < rows; ++r)
+      B::slope_row(left_.get() + r * B::pitch, scores_.get() + r * score_pitch,
+                   weights_.get() + r * score_pitch, delta_.get() + i, scale,
+                   span_of(i, queries, key + r, first));
+  }
+
+  // The queries of a block that see a key.
+  RowSpan span_of(int64_t i, int64_t queries, int64_t key, int64_t first) const {
+    return {first, queries, p_.causal ? min_of(queries, key - i) : 0};
   }
 
   void write(const Tensor& to, int64_t batch, int64_t head, const A* from, int64_t rows) const {
