@@ -78,3 +78,17 @@ def test_the_backward_operator_takes_results_of_any_strides():
     expanded, turned = facula.ones(1).expand_as(out), out.mT.contiguous().mT
     got = backward(expanded, q, k, v, turned, sums, 0.0, False)
     assert all(g.equal(w) for g, w in zip(got, want, strict=True))
+
+
+def test_weights_of_far_keys_are_exponentials():
+    """The first key's weight is 1, and so is the sum in float32: weights can be read off."""
+    q, k = facula.zeros(1, 1, 400, 16), facula.zeros(1, 1, 16, 16)
+    q[0, 0, :, 0] = facula.linspace(17, 105, 400)
+    k[0, 0, 1:, 0] = -facula.linspace(1, 1.5, 15)
+    values = facula.eye(16).reshape(1, 1, 16, 16)
+    got = nn.functional.scaled_dot_product_attention(q, k, values, scale=1.0)[0, 0]
+    scores = (q @ k.mT)[0, 0]
+    want = scores.double().exp()
+    unit = facula.exp2(want.log2().floor().clamp(min=-126) - 23)
+    assert got.count_nonzero() > 3000
+    assert ((got.double() - want).abs() / unit).max() < 1

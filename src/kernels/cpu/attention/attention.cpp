@@ -64,7 +64,10 @@ class RowState {
     return factor_[row];
   }
   A sum(int64_t row) const { return sum_[row]; }
-  A log_of_sums(int64_t row) const { return most_[row] + static_cast<A>(math::log(sum_[row])); }
+  // The logarithms of the sums of exponentials.
+  void log_of_sums(A* to, int64_t rows) const {
+    for (int64_t i = 0; i < rows; ++i) to[i] = most_[i] + static_cast<A>(math::log(sum_[i]));
+  }
 
  private:
   A most_[B::rows], sum_[B::rows], factor_[B::rows];
@@ -160,6 +163,8 @@ class ForwardHead {
 
   // Rows without a visible column are zeros.
   void write(RowState<B>& state, int64_t row, int64_t rows, int64_t seen) const {
+    A logs[B::rows];
+    state.log_of_sums(logs, rows);
     for (int64_t i = 0; i < rows; ++i) {
       const A total = seen == 0 ? A(0) : state.sum(i);
       const bool none = total == A(0);
@@ -168,7 +173,7 @@ class ForwardHead {
       } else {
         B::write_row(out_.row(row + i), room_.sums.get() + i * room_.columns, total, p_.width);
       }
-      logsumexp_[(row + i) * logsumexp_step_] = none ? A(0) : state.log_of_sums(i);
+      logsumexp_[(row + i) * logsumexp_step_] = none ? A(0) : logs[i];
     }
   }
 
@@ -215,7 +220,9 @@ void few_queries(const Problem& p, int64_t batch, int64_t head) {
     const A total = state.sum(0);
     for (int64_t c = 0; c < p.width; ++c) sums[c] = total == A(0) ? A(0) : sums[c] / total;
     copy_row(out.row(i), sums, 1, p.width);
-    logsumexp[i * st[2]] = total == A(0) ? A(0) : state.log_of_sums(0);
+    A log = 0;
+    if (total != A(0)) state.log_of_sums(&log, 1);
+    logsumexp[i * st[2]] = log;
   }
 }
 

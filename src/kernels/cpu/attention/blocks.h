@@ -29,10 +29,10 @@ struct RowsInPlace {
   static void weigh_row(Packed*, Acc* __restrict x, const Acc* mask, const Acc* sums, Acc scale,
                         RowSpan span) {
     if (mask != nullptr) {
-      for (int64_t q = span.first; q < span.n; ++q)
-        x[q] = math::exp_coarse(x[q] * scale + mask[q] - sums[q]);
+      exp_columns(x, span.first, span.n,
+                  [&](auto at) { return at(x) * scale + at(mask) - at(sums); });
     } else {
-      for (int64_t q = span.first; q < span.n; ++q) x[q] = math::exp_coarse(x[q] * scale - sums[q]);
+      exp_columns(x, span.first, span.n, [&](auto at) { return at(x) * scale - at(sums); });
     }
     for (int64_t q = span.first; q < span.hidden; ++q) x[q] = 0;
   }
