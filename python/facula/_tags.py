@@ -11,7 +11,7 @@ class Tag(enum.Enum):
     """A property of an operator.
 
     `OpOverload.tags` has those that the operator's record tells: pointwise, inplace, out,
-    nondeterministic_seeded, dynamic_output_shape.
+    nondeterministic_seeded, dynamic_output_shape, data_dependent_output.
 
     Example:
         >>> facula.Tag.pointwise in facula.ops.aten.add.Tensor.tags

@@ -8,6 +8,7 @@
 
 #include "core/autograd_meta.h"
 #include "core/environment.h"
+#include "dispatch/data_sizes.h"
 #include "dispatch/operator_text.h"
 #include "dispatch/out_dtype.h"
 #include "dispatch/running_calls.h"
@@ -360,10 +361,7 @@ void run_by_base(OpCall& c, const Operator& base) {
 
 [[noreturn]] void no_kernel(const OpCall& c, Layer backend) {
   const Device d{device_type_of(backend), -1};
-  if (c.op->record->flags & shape_from_data && d.is_meta())
-    throw Error(
-        ErrorKind::NotImplemented, c.op->name(),
-        "(): the shape of the result depends on data, which tensors on the meta device lack");
+  if (c.op->record->flags & shape_from_data && d.is_meta()) refuse_without_data(c.op->name());
   throw Error(ErrorKind::NotImplemented, "Could not run '", c.op->name(),
               "' with arguments from the '", str(d), "' backend: no kernel is registered for it");
 }
@@ -510,8 +508,8 @@ void choose_and_run(OpCall& c, Layer backend) {
     return s->function(s->context, c);
   }
   const Slot kernel = own_kernel(op, backend);
-  const bool on_meta = backend == Layer::Meta;
-  const bool structured = op.record->meta && (kernel.function || on_meta);
+  const bool structured = backend == Layer::Meta ? op.record->meta != nullptr
+                                                 : kernel.function && is_structured(*op.record);
   if (structured && !is_variant_of_inplace(op)) return run_structured(c, kernel);
   if (op.variant != Variant::Base) {
     if (const Operator* base = op.variant_of(Variant::Base)) return run_by_base(c, *base);
@@ -561,7 +559,7 @@ Device result_device(const OpCall& c) {
 }
 
 void allocate_results(OpCall& c) {
-  check(c.op->record->meta != nullptr, *c.op, "(): this operator has no shape rule");
+  check(is_structured(*c.op->record), *c.op, "(): this operator has no shape rule");
   Meta m(c);
   c.op->record->meta(m);
   m.settle();

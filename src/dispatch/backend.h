@@ -19,6 +19,10 @@ bool prepare_call(OpCall& c, MakeResult make, Slot& kernel);
 // What run_backend() does after the kernel: versions, views, inference mode.
 void finish_call(OpCall& c);
 
+// Whether kernels of the record fill what its shape rule describes. Where data decide sizes they
+// set their results, and the rule, if there is one, serves the meta device (dispatch/data_sizes.h).
+inline bool is_structured(const OpRecord& r) { return r.meta && !(r.flags & shape_from_data); }
+
 // Runs a given kernel that makes its own results; used for registered layouts.
 void run_kernel(OpCall& c, const Slot& kernel);
 

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/fork.h"
+#include "dispatch/backend.h"
 #include "dispatch/call.h"
 #include "dispatch/operator_text.h"
 
@@ -135,7 +136,7 @@ Registration put_in_composite(Operator& op, KernelFn f, void* context) {
 }
 
 Registration put_in_structured(Operator& op, Layer backend, KernelFn f, void* context) {
-  check(op.record->meta != nullptr, op,
+  check(is_structured(*op.record), op,
         ": its record has no shape rule, by which results of a structured kernel are made");
   check(LayerSet(backend) == (LayerSet(backend) & backend_layers), op,
         ": a structured kernel is of a backend");

@@ -1,5 +1,7 @@
 // The objects in facula.ops: OpOverloadPacket (all overloads of a name) and OpOverload (one of
 // them).
+#include <algorithm>
+
 #include "bindings/call/callable.h"
 #include "bindings/call/convert.h"
 #include "bindings/tensor/tensor_members.h"
@@ -67,6 +69,7 @@ Object arguments_of(const std::vector<Argument>& list) {
 }
 Object overload_arguments(PyObject* o, PyObject*) { return arguments_of(schema_of(o).args); }
 Object overload_returns(PyObject* o, PyObject*) { return arguments_of(schema_of(o).results); }
+bool is_tensor_result(const Argument& a) { return a.type.kind == TypeKind::Tensor; }
 Object overload_tags(PyObject* o, PyObject*) {
   const uint32_t flags = operator_of(o).record->flags;
   Object list = Object::take(PyList_New(0));
@@ -75,7 +78,9 @@ Object overload_tags(PyObject* o, PyObject*) {
   };
   add(facula::pointwise, "pointwise");
   add(facula::random, "nondeterministic_seeded");
-  add(facula::shape_from_data, "dynamic_output_shape");
+  const std::vector<Argument>& results = schema_of(o).results;
+  const bool tensors = std::ranges::any_of(results, &is_tensor_result);
+  add(facula::shape_from_data, tensors ? "dynamic_output_shape" : "data_dependent_output");
   return list;
 }
 

@@ -7,6 +7,7 @@
 #include "bindings/modes/modes.h"
 #include "bindings/module/package.h"
 #include "bindings/tensor/tensor_type.h"
+#include "dispatch/data_sizes.h"
 #include "dispatch/warnings.h"
 #include "graph/trace.h"
 #include "ops/norm/batch_norm_form.h"
@@ -335,6 +336,56 @@ Object fake_question(PyObject*, PyObject* t) {
   return boolean(is_fake(tensor_argument(t, "_is_fake")));
 }
 
+// --- sizes that data decide
+
+// A Python object that says them: Sizes, SampleNumbers and others of fx.experimental.
+class PythonDataSizes final : public DataSizes {
+ public:
+  explicit PythonDataSizes(PyObject* sizes) : sizes_(sizes) {}
+  int64_t size(int64_t limit) override {
+    const HoldGil gil;
+    const Object most = limit == no_limit ? none() : integer(limit);
+    return number(Object::take(PyObject_CallMethod(sizes_, "size", "O", most.get())));
+  }
+  bool is_symbolic(int64_t n) override {
+    const HoldGil gil;
+    const long long given = n;
+    const Object answer = Object::take(PyObject_CallMethod(sizes_, "is_symbolic", "L", given));
+    return answer.get() == Py_True;
+  }
+  int64_t size_of_slice(int64_t dim, int64_t size, int64_t start, int64_t end,
+                        int64_t step) override {
+    const HoldGil gil;
+    const long long n[] = {dim, size, start, end, step};
+    return number(Object::take(
+        PyObject_CallMethod(sizes_, "size_of_slice", "LLLLL", n[0], n[1], n[2], n[3], n[4])));
+  }
+
+  PyObject* object() const { return sizes_; }
+
+ private:
+  static int64_t number(const Object& o) {
+    const int64_t n = PyLong_AsLongLong(o.get());
+    if (n == -1 && PyErr_Occurred()) throw_python();
+    return n;
+  }
+  PyObject* const sizes_;  // the caller's
+};
+
+Object with_data_sizes(PyObject*, PyObject* args) {
+  PyObject *sizes, *function, *given, *named;
+  parse(args, "OOO!O!:_with_data_sizes", &sizes, &function, &PyTuple_Type, &given, &PyDict_Type,
+        &named);
+  PythonDataSizes asked(sizes);
+  const UseDataSizes use(&asked);
+  return Object::take(PyObject_Call(function, given, named));
+}
+
+Object data_sizes_in_use(PyObject*) {
+  const auto* asked = dynamic_cast<PythonDataSizes*>(data_sizes);
+  return asked ? Object::share(asked->object()) : none();
+}
+
 // --- graphs
 
 struct GraphObject {
@@ -430,6 +481,10 @@ PyMethodDef functions[] = {
     {"_FakeMode", guarded<fake_mode>, METH_O, nullptr},
     {"_make_fake", guarded<fake>, METH_O, nullptr},
     {"_is_fake", guarded<fake_question>, METH_O, nullptr},
+    {"_with_data_sizes", guarded<with_data_sizes>, METH_VARARGS,
+     "What function(*args, **kwargs) gives while an object says the sizes that data decide."},
+    {"_data_sizes", guarded_nullary<data_sizes_in_use>, METH_NOARGS,
+     "The object that says the sizes that data decide, or None."},
     {"_trace_mode", guarded<trace_mode>, METH_O, nullptr},
     {"_enter_dual_level", guarded<dual_enter>, METH_NOARGS, nullptr},
     {"_exit_dual_level", guarded<dual_exit>, METH_NOARGS, nullptr},

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import threading
 
+from facula import _C
+
 _running = threading.local()
 
 
@@ -12,8 +14,29 @@ class FakeContext:
     """What a shape rule asks for when a result's size depends on data."""
 
     def new_dynamic_size(self, *, min=0, max=None):
-        """Not supported: facula has no symbolic sizes yet."""
-        raise NotImplementedError("new_dynamic_size(): symbolic sizes are not supported yet")
+        """The number that stands for a size which data decide, in a trace with symbolic sizes.
+
+        Args:
+            min (int), max (int | None): what the size can be.
+
+        Returns:
+            int: for the shape of the rule's result.
+
+        Raises:
+            NotImplementedError: nothing stands for data, as on the meta device.
+
+        Example:
+            >>> def rule(x):  # of an operator like nonzero()
+            ...     rows = facula.library.get_ctx().new_dynamic_size(max=x.numel())
+            ...     return x.new_empty(rows, x.dim(), dtype=facula.int64)
+        """
+        sizes = _C._data_sizes()
+        if sizes is None:
+            raise NotImplementedError(
+                "new_dynamic_size(): expected a trace with symbolic sizes, as export() makes; the "
+                "result depends on data"
+            )
+        return sizes.size(max, min)
 
     create_unbacked_symint = new_dynamic_size
 

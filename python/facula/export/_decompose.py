@@ -215,7 +215,7 @@ class _KnownNumbers:
         self._sizes, self._is_sample, self._seen = sizes, is_sample, set()
         self.node = None  # what is run
 
-    def size(self, limit=None):
+    def size(self, limit=None, least=0):
         """The size of a result: the first number in the node's that no other had."""
         for tensor in tree_leaves(self.node.meta["val"]):
             for n in tensor.shape if isinstance(tensor, facula.Tensor) else ():
@@ -230,8 +230,9 @@ class _KnownNumbers:
         )
 
     def size_of_slice(self, dim, size, start, end, step):
-        """The size of a slice's result in its dimension."""
-        return self.node.meta["val"].shape[dim]
+        """The size of a slice's result in its dimension; of one in a file, as its node has it."""
+        known = self._sizes.known_size_of_slice(size, start, end, step)
+        return self.node.meta["val"].shape[dim] if known is None else known
 
     def is_symbolic(self, value):
         """Whether an argument is a number from data."""

@@ -378,7 +378,7 @@ OP(item){
     .doc = "The one element of self as a Python number.",
     .forms = method,
     .composite = Composite::Implicit,
-    .flags = handles_conj,
+    .flags = handles_conj | shape_from_data,
     .any = typed_kernel<item>,
 };
 OP(_local_scalar_dense){

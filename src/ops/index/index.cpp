@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "dispatch/data_sizes.h"
 #include "dispatch/out_dtype.h"
 #include "kernels/cpu/loop/convert.h"
 #include "ops/create/copy.h"
@@ -29,24 +30,35 @@ using indexed::widened;
 
 bool is_mask(const Tensor& t) { return t.dtype() == DType::Bool || t.dtype() == DType::UInt8; }
 
-// One index tensor for each dimension of the mask, in self's dimensions from `at` on.
-void add_mask(const Tensor& self, const Tensor& mask, size_t position, std::vector<Tensor>& to) {
+bool is_meta_mask(const Tensor& t) { return t.defined() && t.is_meta() && is_mask(t); }
+
+// What stands for the places of masks on the meta device: as many as all of them have in common.
+Tensor places_without_data(std::span<const Tensor> indices) {
+  int64_t least = INT64_MAX;
+  for (const Tensor& t : indices)
+    if (is_meta_mask(t)) least = std::min(least, t.numel());
+  return empty_tensor(IntList{size_from_data("index", least)}, DType::Int64,
+                      Device{DeviceType::Meta, -1});
+}
+
+// One index tensor for each dimension of the mask, in self's dimensions from `at` on. `places`
+// stands for them on the meta device.
+void add_mask(const Tensor& self, const Tensor& mask, const Tensor& places, size_t position,
+              std::vector<Tensor>& to) {
   const size_t at = to.size();
   for (int64_t d = 0; d < mask.dim(); ++d)
     check_index(
         static_cast<int64_t>(at) + d < self.dim() && mask.sizes()[d] == self.sizes()[at + d],
         "index(): a mask must have the sizes of the dimensions that it selects; got mask ",
         str(mask.sizes()), " for tensor ", str(self.sizes()), " from dimension ", position);
-  if (mask.is_meta())
-    throw Error(ErrorKind::NotImplemented,
-                "index(): the shape of the result depends on the mask's data, which tensors "
-                "on the meta device lack");
-  const Tensor places = ops::nonzero(mask);
-  for (int64_t d = 0; d < mask.dim(); ++d) to.push_back(ops::select(places, 1, d));
+  if (mask.is_meta()) return to.resize(at + static_cast<size_t>(mask.dim()), places);
+  const Tensor found = ops::nonzero(mask);
+  for (int64_t d = 0; d < mask.dim(); ++d) to.push_back(ops::select(found, 1, d));
 }
 
 std::vector<Tensor> expand_masks(const Tensor& self, std::span<const Tensor> indices) {
   std::vector<Tensor> all;
+  Tensor places;
   for (const Tensor& t : indices) {
     if (!t.defined()) {
       all.emplace_back();
@@ -55,10 +67,12 @@ std::vector<Tensor> expand_masks(const Tensor& self, std::span<const Tensor> ind
     check_index(is_mask(t) || t.dtype() == DType::Int64 || t.dtype() == DType::Int32,
                 "an index tensor must have dtype int64, int32, uint8 or bool; got ",
                 name(t.dtype()));
-    if (is_mask(t))
-      add_mask(self, t, all.size(), all);
-    else
+    if (!is_mask(t)) {
       all.push_back(t);
+      continue;
+    }
+    if (is_meta_mask(t) && !places.defined()) places = places_without_data(indices);
+    add_mask(self, t, places, all.size(), all);
   }
   check_index(static_cast<int64_t>(all.size()) <= self.dim(),
               "too many indices for tensor of dimension ", self.dim(), " (got ", all.size(), ")");
@@ -200,6 +214,8 @@ Tensor summable(const Tensor& t) {
 
 void put(const Tensor& self, std::span<const Tensor> indices, const Tensor& values,
          bool accumulate) {
+  // Self keeps its sizes, so nobody needs to know how many elements masks select.
+  if (self.is_meta() && std::ranges::any_of(indices, is_meta_mask)) return;
   const Indexing at(self, indices);
   const IntSpan v = values.sizes();
   bool fit = v.size() <= at.sizes().size();
@@ -280,6 +296,11 @@ void masked_fill_tensor(const Tensor& self, const Tensor& mask, const Tensor& va
   fill_by_mask(self, mask, element(ops::item(value), out.dtype()), out);
 }
 
+void meta_masked_select(Meta& m, const Tensor& self, const Tensor& mask) {
+  check_mask(mask, "masked_select");
+  const int64_t all = checked_numel(broadcast_sizes(mask.sizes(), self.sizes()));
+  m.result(0, IntList{size_from_data(m.op_name(), all)}, self.dtype());
+}
 Tensor masked_select(const Tensor& self, const Tensor& mask) {
   check_mask(mask, "masked_select");
   const IntVec sizes = broadcast_sizes(mask.sizes(), self.sizes());
@@ -323,6 +344,10 @@ Tensor masked_scatter_backward(const Tensor& grad, const Tensor& mask, IntSpan s
 
 // --- nonzero
 
+void meta_nonzero(Meta& m, const Tensor& self) {
+  const int64_t n = size_from_data(m.op_name(), self.numel());
+  m.result(0, IntList{n, self.dim()}, DType::Int64, IntList{1, n});
+}
 Tensor nonzero(const Tensor& self) {
   const Tensor t = cpu::contiguous(self);
   const int64_t n = cpu::count_nonzero_elements(t);
@@ -455,6 +480,7 @@ OP(masked_select){
     .doc = "The elements of self where the bool mask is true, both broadcast, as a 1-d tensor.",
     .forms = function | method | out,
     .flags = shape_from_data | exact_out,
+    .meta = typed_meta<meta_masked_select>,
     .cpu = typed_kernel<masked_select>,
     .derivatives = {vjp("self", masked_select_gradient, saves("mask"))},
     .hole = "vmap: the number of elements of the result depends on the data of each sample",
@@ -494,6 +520,7 @@ OP(nonzero){
     .doc = "Coordinates of the elements that are not zero: int64, one row for each, in order.",
     .forms = function | method | out,
     .flags = shape_from_data | exact_out,
+    .meta = typed_meta<meta_nonzero>,
     .cpu = typed_kernel<nonzero>,
     .not_differentiable = names("self", "result"),
     .hole = "vmap: the number of elements of the result depends on the data of each sample",

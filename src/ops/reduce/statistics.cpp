@@ -1,6 +1,7 @@
 // Searching sorted sequences, distinct values, histograms, covariance.
 #include "ops/reduce/statistics.h"
 
+#include "dispatch/data_sizes.h"
 #include "dispatch/out_dtype.h"
 #include "dispatch/warn_once.h"
 #include "dispatch/warnings.h"
@@ -119,6 +120,59 @@ Tensor bucketize_number(const Scalar& self, const Tensor& boundaries, bool int32
 
 // --- unique
 
+using MaybeDim = std::optional<int64_t>;
+
+// The sizes of self with those of a dimension replaced, and strides as of memory in which that
+// dimension comes first.
+void result_of_slices(Meta& m, const Tensor& self, int64_t dim, int64_t n) {
+  IntVec sizes(self.sizes()), strides(self.sizes().size());
+  int64_t step = 1;
+  for (int64_t d = self.dim() - 1; d >= 0; --d) {
+    if (d == dim) continue;
+    strides[d] = step;
+    step *= sizes[d];
+  }
+  strides[dim] = step;
+  sizes[dim] = n;
+  m.result(0, sizes, self.dtype(), strides);
+}
+
+// The distinct values of self or its distinct slices along a dimension, the places of its elements
+// among them, and their counts, unless `counts` is none: there is no such result.
+void meta_distinct(Meta& m, const Tensor& self, MaybeDim dim, bool inverse,
+                   std::optional<bool> counts) {
+  const bool slices = dim && self.dim() > 0;
+  const int64_t d = slices ? wrap_dim(*dim, self.dim()) : 0;
+  const int64_t length = slices ? self.sizes()[d] : self.numel();
+  const int64_t n = size_from_data(m.op_name(), length);
+  if (slices)
+    result_of_slices(m, self, d, n);
+  else
+    m.result(0, IntList{n}, self.dtype());
+  m.result(1,
+           !inverse ? IntSpan(IntList{0})
+           : slices ? IntSpan(IntList{length})
+                    : self.sizes(),
+           DType::Int64);
+  if (counts) m.result(2, IntList{*counts ? n : 0}, DType::Int64);
+}
+void meta_unique2(Meta& m, const Tensor& self, bool, bool inverse, bool counts) {
+  meta_distinct(m, self, std::nullopt, inverse, counts);
+}
+void meta_unique1(Meta& m, const Tensor& self, bool, bool inverse) {
+  meta_distinct(m, self, std::nullopt, inverse, std::nullopt);
+}
+void meta_unique_dim(Meta& m, const Tensor& self, int64_t dim, bool, bool inverse, bool counts) {
+  meta_distinct(m, self, dim, inverse, counts);
+}
+void meta_unique_dim_consecutive(Meta& m, const Tensor& self, int64_t dim, bool inverse,
+                                 bool counts) {
+  meta_distinct(m, self, dim, inverse, counts);
+}
+void meta_unique_consecutive(Meta& m, const Tensor& self, bool inverse, bool counts, MaybeDim dim) {
+  meta_distinct(m, self, dim, inverse, counts);
+}
+
 TensorTriple unique2(const Tensor& self, bool, bool inverse, bool counts) {
   return cpu::unique_values(self, false, inverse, counts, "unique");
 }
@@ -141,6 +195,14 @@ TensorTriple unique_consecutive(const Tensor& self, bool inverse, bool counts,
 
 // --- histograms, membership
 
+void meta_bincount(Meta& m, const Tensor& self, const Tensor& weights, int64_t minlength) {
+  cpu::check_bincount(self, weights, minlength);
+  if (self.numel() == 0) return m.result(0, IntList{minlength}, DType::Int64);
+  const int64_t n = size_from_data(m.op_name());
+  const bool single = weights.defined() && weights.dtype() == DType::Float32;
+  const DType sums = single ? DType::Float32 : DType::Float64;
+  m.result(0, IntList{n}, weights.defined() ? sums : DType::Int64);
+}
 Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
   return cpu::bincount(self, weights, minlength);
 }
@@ -298,6 +360,7 @@ OP(_unique2){
         "return_counts=False) -> (Tensor, Tensor, Tensor)",
     .doc = "Distinct values in order, where each element is among them, how often each is there.",
     .flags = shape_from_data,
+    .meta = typed_meta<meta_unique2>,
     .cpu = typed_kernel<unique2>,
     .not_differentiable = names("self"),
     .hole = "vmap: the number of elements of the result depends on the data of each sample",
@@ -307,6 +370,7 @@ OP(_unique){
         "_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)",
     .doc = "Distinct values in order, and where each element is among them.",
     .flags = shape_from_data,
+    .meta = typed_meta<meta_unique1>,
     .cpu = typed_kernel<unique1>,
     .not_differentiable = names("self"),
     .hole = "vmap: the number of elements of the result depends on the data of each sample",
@@ -320,6 +384,7 @@ OP(unique_dim){
         "Distinct slices along a dimension in order, where each is among them, how often each is "
         "there.",
     .flags = shape_from_data,
+    .meta = typed_meta<meta_unique_dim>,
     .cpu = typed_kernel<unique_dim>,
     .not_differentiable = names("self"),
     .hole = "vmap: the number of elements of the result depends on the data of each sample",
@@ -331,6 +396,7 @@ OP(unique_dim_consecutive){
         "(Tensor, Tensor, Tensor)",
     .doc = "The first of each run of equal slices along a dimension.",
     .flags = shape_from_data,
+    .meta = typed_meta<meta_unique_dim_consecutive>,
     .cpu = typed_kernel<unique_dim_consecutive>,
     .not_differentiable = names("self"),
     .hole = "vmap: the number of elements of the result depends on the data of each sample",
@@ -342,6 +408,7 @@ OP(unique_consecutive){
         "(Tensor, Tensor, Tensor)",
     .doc = "The first of each run of equal values, or of equal slices along a dimension.",
     .flags = shape_from_data,
+    .meta = typed_meta<meta_unique_consecutive>,
     .cpu = typed_kernel<unique_consecutive>,
     .not_differentiable = names("self"),
     .hole = "vmap: the number of elements of the result depends on the data of each sample",
@@ -351,6 +418,7 @@ OP(bincount){
     .doc = "How often each integer from zero on is in a 1-d tensor, or the sums of their weights.",
     .forms = function | method | out,
     .flags = shape_from_data,
+    .meta = typed_meta<meta_bincount>,
     .cpu = typed_kernel<bincount>,
     .not_differentiable = names("self", "weights", "result"),
     .hole = "vmap: the number of elements of the result depends on the data of each sample",

@@ -6,6 +6,7 @@
 
 #include "core/checked.h"
 #include "core/threads.h"
+#include "dispatch/data_sizes.h"
 #include "dispatch/out_dtype.h"
 #include "kernels/cpu/loop/convert.h"
 #include "ops/create/copy.h"
@@ -82,11 +83,19 @@ Tensor tile(const Tensor& self, IntSpan dims) {
 
 // --- repeat_interleave
 
-Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> output_size) {
+void check_repeats(const Tensor& repeats) {
   check(repeats.dim() == 1, "repeat_interleave(): repeats must have 1 dimension; got ",
         repeats.dim());
   check(repeats.dtype() == DType::Int64 || repeats.dtype() == DType::Int32,
         "repeats has to be Long or Int tensor");
+}
+void meta_repeat_interleave(Meta& m, const Tensor& repeats, std::optional<int64_t> output_size) {
+  check_repeats(repeats);
+  const int64_t total = output_size ? *output_size : size_from_data(m.op_name());
+  m.result(0, IntList{total}, repeats.dtype());
+}
+Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> output_size) {
+  check_repeats(repeats);
   const Tensor counts = cpu::contiguous(cpu::converted(repeats, DType::Int64));
   const int64_t* count = counts.data<int64_t>();
   int64_t total = 0;
@@ -345,12 +354,22 @@ void fill_diagonal_(const Tensor& self, const Scalar& value, bool wrap) {
 
 // --- one_hot
 
-Tensor one_hot(const Tensor& self, int64_t num_classes) {
+void check_one_hot(const Tensor& self, int64_t num_classes) {
   check(self.dtype() == DType::Int64, "one_hot(): self must have dtype int64; got ",
         name(self.dtype()));
   check(self.numel() > 0 || num_classes > 0,
         "one_hot(): num_classes must be given, and positive, where there are no elements; got ",
         num_classes);
+  check(num_classes == -1 || num_classes >= 1, "num_classes should be positive");
+}
+void meta_one_hot(Meta& m, const Tensor& self, int64_t num_classes) {
+  check_one_hot(self, num_classes);
+  IntVec sizes(self.sizes());
+  sizes.push_back(num_classes == -1 ? size_from_data(m.op_name()) : num_classes);
+  m.result(0, sizes, DType::Int64);
+}
+Tensor one_hot(const Tensor& self, int64_t num_classes) {
+  check_one_hot(self, num_classes);
   const Tensor classes = cpu::contiguous(self);
   const int64_t* c = classes.data<int64_t>();
   int64_t most = -1;
@@ -358,7 +377,6 @@ Tensor one_hot(const Tensor& self, int64_t num_classes) {
     check(c[i] >= 0, "one_hot(): classes must not be negative; got ", c[i]);
     most = std::max(most, c[i]);
   }
-  check(num_classes == -1 || num_classes >= 1, "num_classes should be positive");
   check(num_classes == -1 || most < num_classes, "one_hot(): classes must be below num_classes, ",
         num_classes, "; got ", most);
   const int64_t n = num_classes == -1 ? most + 1 : num_classes;
@@ -396,6 +414,7 @@ OP(repeat_interleave_Tensor){
     .schema = "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
     .doc = "Each position i of a vector, repeats[i] times.",
     .flags = shape_from_data,
+    .meta = typed_meta<meta_repeat_interleave>,
     .cpu = typed_kernel<repeat_interleave>,
     .not_differentiable = names("repeats", "result"),
     .hole = "vmap: the number of elements of the result depends on the data of each sample",
@@ -561,6 +580,7 @@ OP(one_hot){
         "plus one as their number.",
     .python_module = "nn",
     .flags = shape_from_data,
+    .meta = typed_meta<meta_one_hot>,
     .cpu = typed_kernel<one_hot>,
     .not_differentiable = names("self", "result"),
     .batch = batch::leading,

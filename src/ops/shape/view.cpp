@@ -122,30 +122,32 @@ Tensor transpose(const Tensor& self, int64_t dim0, int64_t dim1) {
   return alias_tensor(self, sizes, strides, self.storage_offset());
 }
 
-Tensor select(const Tensor& self, int64_t dim, int64_t index) {
-  check_index(self.dim() > 0, "select(): self must have a dimension; got a 0-dim tensor");
-  const int64_t d = wrap_dim(dim, self.dim()), n = self.sizes()[d];
-  check_index(index >= -n && index < n, "select(): index ", index,
-              " out of range for tensor of size ", str(self.sizes()), " at dimension ", d);
-  const int64_t at = index < 0 ? index + n : index;
+Tensor at_index(const Tensor& self, int64_t d, int64_t at) {
   IntVec sizes(self.sizes()), strides(self.strides());
   const int64_t offset = self.storage_offset() + at * strides[d];
   sizes.erase(d);
   strides.erase(d);
   return alias_tensor(self, sizes, strides, offset);
 }
-
-Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
-             std::optional<int64_t> end, int64_t step) {
-  check(self.dim() > 0, "slice(): self must have a dimension; got a 0-dim tensor");
+Tensor select(const Tensor& self, int64_t dim, int64_t index) {
+  check_index(self.dim() > 0, "select(): self must have a dimension; got a 0-dim tensor");
   const int64_t d = wrap_dim(dim, self.dim());
-  const auto b = geometry::slice_bounds(start, end, step, self.sizes()[d]);
+  return at_index(self, d, geometry::place_of_index(self, d, index));
+}
+
+Tensor part(const Tensor& self, int64_t d, const geometry::Bounds& b, int64_t step = 1) {
   IntVec sizes(self.sizes()), strides(self.strides());
   // What has no elements may have any strides, and what has one makes no steps.
   const int64_t offset = self.storage_offset() + wrapping_mul(b.start, strides[d]);
   sizes[d] = b.length;
   strides[d] = saturating_mul(strides[d], step);
   return alias_tensor(self, sizes, strides, offset);
+}
+Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
+             std::optional<int64_t> end, int64_t step) {
+  check(self.dim() > 0, "slice(): self must have a dimension; got a 0-dim tensor");
+  const int64_t d = wrap_dim(dim, self.dim());
+  return part(self, d, geometry::slice_bounds(self, d, start, end, step), step);
 }
 
 struct Geometry {
@@ -210,12 +212,8 @@ std::vector<Tensor> split(const Tensor& self, int64_t split_size, int64_t dim) {
   geometry::check_parts_fit(count, "split");
   std::vector<Tensor> parts;
   parts.reserve(static_cast<size_t>(count));
-  int64_t at = 0;
-  do {
-    const int64_t end = at + std::min(split_size, n - at);
-    parts.push_back(slice(self, d, at, end, 1));
-    at = end;
-  } while (at < n);
+  for (int64_t i = 0, at = 0; i < count; ++i, at += split_size)
+    parts.push_back(part(self, d, {at, std::min(split_size, n - at)}));
   return parts;
 }
 
@@ -231,7 +229,7 @@ std::vector<Tensor> split_with_sizes(const Tensor& self, IntSpan split_sizes, in
   int64_t at = 0;
   InterruptPoll poll;
   for (int64_t s : split_sizes) {
-    parts.push_back(slice(self, d, at, at + s, 1));
+    parts.push_back(part(self, d, {at, s}));
     at += s;
     poll.step();
   }
@@ -245,7 +243,7 @@ std::vector<Tensor> unbind(const Tensor& self, int64_t dim) {
   std::vector<Tensor> parts;
   parts.reserve(static_cast<size_t>(self.sizes()[d]));
   InterruptPoll poll;
-  for (int64_t i = 0; i < self.sizes()[d]; ++i, poll.step()) parts.push_back(select(self, d, i));
+  for (int64_t i = 0; i < self.sizes()[d]; ++i, poll.step()) parts.push_back(at_index(self, d, i));
   return parts;
 }
 

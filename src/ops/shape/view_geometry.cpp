@@ -4,6 +4,7 @@
 
 #include "core/cgroup.h"
 #include "core/checked.h"
+#include "dispatch/data_sizes.h"
 #include "ops/create/copy.h"
 #include "ops/create/creation.h"
 #include "ops/elementwise/arithmetic.h"
@@ -129,13 +130,25 @@ Tensor copy_of_memory(const Tensor& self) {
   return ops::copy_(t, self);
 }
 
-Bounds slice_bounds(std::optional<int64_t> start, std::optional<int64_t> end, int64_t step,
-                    int64_t size) {
+Bounds slice_bounds(const Tensor& self, int64_t dim, std::optional<int64_t> start,
+                    std::optional<int64_t> end, int64_t step) {
   check(step > 0, "slice step must be positive");
+  const int64_t size = self.sizes()[dim];
+  if (is_from_data(self, {start.value_or(0), end.value_or(0), step}))
+    return {0,
+            data_sizes->size_of_slice(dim, size, start.value_or(0), end.value_or(INT64_MAX), step)};
   auto place = [&](int64_t v) { return std::clamp<int64_t>(v < 0 ? v + size : v, 0, size); };
   const int64_t first = place(start.value_or(0)),
                 last = std::max(first, place(end.value_or(INT64_MAX)));
   return {first, (last - first) / step + ((last - first) % step != 0)};
+}
+
+int64_t place_of_index(const Tensor& self, int64_t dim, int64_t index) {
+  if (is_from_data(self, {index})) return 0;
+  const int64_t n = self.sizes()[dim];
+  check_index(index >= -n && index < n, "select(): index ", index,
+              " out of range for tensor of size ", str(self.sizes()), " at dimension ", dim);
+  return index < 0 ? index + n : index;
 }
 
 namespace {

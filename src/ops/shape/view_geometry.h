@@ -22,12 +22,14 @@ Tensor swapped(const Tensor& matrix);
 IntVec wrap_dims(IntSpan dims, int64_t ndim);
 // A copy with the same geometry, gaps included, so that views of it fit as they did the tensor.
 Tensor copy_of_memory(const Tensor& self);
-// Python's slice bounds, clamped: start, end, with step > 0.
+// Python's slice bounds in a dimension, clamped: start, end, with step > 0.
 struct Bounds {
   int64_t start, length;
 };
-Bounds slice_bounds(std::optional<int64_t> start, std::optional<int64_t> end, int64_t step,
-                    int64_t size);
+Bounds slice_bounds(const Tensor& self, int64_t dim, std::optional<int64_t> start,
+                    std::optional<int64_t> end, int64_t step);
+// An index of a dimension, from its start; IndexError outside of it.
+int64_t place_of_index(const Tensor& self, int64_t dim, int64_t index);
 // RuntimeError where the headers of so many tensors are more than the memory of the process.
 void check_parts_fit(int64_t count, const char* op);
 // The gradient of as_strided: scattered into memory laid out as the input's storage was.

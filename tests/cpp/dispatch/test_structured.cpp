@@ -11,6 +11,7 @@
 #include "ops/create/creation.h"
 #include "ops/create/range.h"
 #include "ops/elementwise/arithmetic.h"
+#include "ops/index/index.h"
 #include "ops/matmul/matmul.h"
 #include "ops/reduce/reduce.h"
 #include "ops/shape/view.h"
@@ -220,6 +221,11 @@ TEST(StructuredKernels, TakenOutForAllVariants) {
 TEST(StructuredKernels, NeedAShapeRule) {
   EXPECT_NE(error_of([] {
               put_in_structured(op::view, Layer::CPU, add_kernel, nullptr);
+            }).find("no shape rule"),
+            std::string::npos);
+  // Its shape rule asks for a size that data decide, so a kernel must set the result.
+  EXPECT_NE(error_of([] {
+              put_in_structured(op::nonzero, Layer::CPU, add_kernel, nullptr);
             }).find("no shape rule"),
             std::string::npos);
 }

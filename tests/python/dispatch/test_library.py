@@ -336,7 +336,7 @@ def test_wrong_calls(lib, name):
 
 
 def test_shape_rules_have_a_context(lib):
-    """There is one while a rule runs, which has no sizes that depend on data yet."""
+    """There is one while a rule runs; without a trace no size stands for what data decide."""
     seen = []
 
     def rule(x):

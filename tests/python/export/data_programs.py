@@ -53,6 +53,28 @@ def build(t):
         a, b = x.nonzero().shape[0], y.nonzero().shape[0]
         return t.ones(a + b) * (a * b)
 
+    def of_counts(x):
+        return t.bincount(x, minlength=2) + 1, t.argwhere(x)
+
+    def of_where(x):
+        (places,) = t.where(x > 0)
+        return x[places], places.shape[0]
+
+    def of_rows(x):
+        rows, places, counts = t.unique(x, dim=0, return_inverse=True, return_counts=True)
+        return rows * 2, places, counts
+
+    def writes_by_mask(x):
+        y = x.clone()
+        y[x > 0] = 7.0
+        return y, x[x > 0] + 1
+
+    def equal_slices(x, y):
+        n = x.item()
+        t._check(n >= 0)
+        t._check(n <= y.shape[0])
+        return y[:n] + y[:n], y[1:n] * y[1:n]
+
     def guarded(x, y):
         n = x.item()
         t._check(n >= 0)
@@ -70,6 +92,11 @@ def build(t):
         "repeats": (of_repeats, (x, v), (ints([0, 0, 1, 0]), -v)),
         "list": (of_list, (x,), (x + 5,)),
         "select": (of_select, (ints(1), v), (ints(3), v)),
+        "counts": (of_counts, (x,), (ints([5, 0, 2, 5]),)),
+        "where": (of_where, (v,), (v - 1,)),
+        "rows": (of_rows, (x.view(2, 2),), (ints([[3, 4], [3, 4]]),)),
+        "write by a mask": (writes_by_mask, (v,), (-v,)),
+        "equal slices": (equal_slices, (ints(2), v), (ints(3), v * 2)),
         "known by a check": (known_by_check, (ints(3),), (ints(8),)),
         "guarded": (guarded, (ints(4), v), (ints(3), -v)),
         "two counts": (sum_of_counts, (x, v), (x * 0, v)),

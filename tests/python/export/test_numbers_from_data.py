@@ -111,3 +111,60 @@ def test_methods_take_symbolic_sizes_as_numbers():
     x, y = facula.ones(3, 4), facula.ones(6, 5)
     graph = make_fx(f, tracing_mode="symbolic")(x.clone())
     same(graph(y.clone()), f(y.clone()))
+
+
+def of_mask_and_slice(x, count):
+    n = count.item()
+    facula._check(n >= 1)
+    facula._check(n <= x.shape[0])
+    y = x[:n] * 2
+    (gradient,) = facula.autograd.grad((x[x > 0] ** 2).sum() + (y * y).sum(), x)
+    return gradient
+
+
+def test_the_graph_of_a_gradient_serves_other_data():
+    def given(shift, n):
+        return (V + shift).requires_grad_(), facula.tensor(n)
+
+    graph = make_fx(of_mask_and_slice, tracing_mode="symbolic")(*given(0, 2))
+    for args in (given(0, 2), given(-1, 3)):
+        same(graph(*args), of_mask_and_slice(*args))
+
+
+def test_an_operator_is_refused_where_nothing_stands_for_its_size():
+    with pytest.raises(RuntimeError, match="aten.nonzero.default, whose result depends on data"):
+        make_fx(lambda x: x.nonzero(), tracing_mode="fake")(X)
+
+
+@facula.library.custom_op("export_test::places", mutates_args=())
+def places(x: facula.Tensor, most: int) -> facula.Tensor:
+    return facula.nonzero(x)[:most].clone()
+
+
+@places.register_fake
+def _places_without_data(x, most):
+    rows = facula.library.get_ctx().new_dynamic_size(min=1, max=most)
+    return x.new_empty(rows, x.dim(), dtype=facula.int64)
+
+
+def test_a_custom_operator_says_that_data_decide_a_size():
+    def function(x):
+        found = places(x, 3)
+        return found * 2 if found.shape[0] >= 1 else found
+
+    program = export(_Module(function), (X,))
+    assert str(program.range_constraints) == "{u0: VR[1, 3]}"
+    for x in (X, facula.tensor([0, 0, 5, 0])):
+        same(program.module()(x), function(x))
+        same(program.run_decompositions().module()(x), function(x))
+
+
+def test_what_a_slice_leaves_over():
+    def function(count, y):
+        n = count.item()
+        facula._check(n >= 0)
+        facula._check(n <= y.shape[0])
+        return y[:n].sum() * y[n:].sum()
+
+    program = export(_Module(function), (facula.tensor(2), V))
+    same(program.module()(facula.tensor(1), V), function(facula.tensor(1), V))

@@ -40,7 +40,12 @@ def test_what_is_no_branch_or_loop_raises(call):
 
 def test_tags_tell_what_records_know():
     names = {"add.Tensor": "pointwise", "add_.Tensor": "inplace", "add.out": "out"}
-    names.update({"nonzero.default": "dynamic_output_shape"})
+    names.update(
+        {"nonzero.default": "dynamic_output_shape", "one_hot.default": "dynamic_output_shape"}
+    )
+    names.update(
+        {"item.default": "data_dependent_output", "equal.default": "data_dependent_output"}
+    )
     for overload, tag in names.items():
         packet, _, name = overload.partition(".")
         found = getattr(getattr(facula.ops.aten, packet), name).tags

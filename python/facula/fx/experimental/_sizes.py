@@ -142,6 +142,7 @@ class Sizes:
     def __init__(self):
         self.samples, self.stand_ins, self.conditions = {}, {}, []
         self.unbacked = UnbackedSymbols()
+        self._slices = {}  # (size, start, end, step) -> the number that stands for the length
         self._sized = {}  # symbol without a sample -> (tensor, dim) that has this size
         self.answers_items = False
         self.writes_checks = True
@@ -372,28 +373,40 @@ class Sizes:
         self.unbacked.ranges[name] = low, high
         return self.known(Expression.of(Symbol(name)))
 
-    def size(self, limit=None):
+    def size(self, limit=None, least=0):
         """The number that stands for the size of a result which data decide."""
         constant = limit is not None and self.expression(limit).is_number()
-        found = self._add_unbacked(0, limit if constant else None)
+        found = self._add_unbacked(least, limit if constant else None)
         if limit is not None and not constant:
             self.unbacked.assume(Relation("<=", found, self.expression(limit)))
         return self.stand_in_of(found)
 
-    def size_of_slice(self, dim, size, start, end, step):
-        """The same for a slice whose ends data decide."""
-        size, start, step = self.expression(size), self.expression(start), self.expression(step)
-        end = size if end is None or end >= 1 << 60 else self.expression(end)
+    def known_size_of_slice(self, size, start, end, step):
+        """The number for the length of a slice whose ends data decide; None for a new one."""
+        parts = self._parts_of_slice(size, start, end, step)
+        size, start, end, step = parts
         if start == Expression.of(0) and step == Expression.of(1):
             fits = [Relation(">=", end, Expression.of(0)), Relation("<=", end, size)]
             if all(self.unbacked.decided(relation) for relation in fits):
                 return self.stand_in_of(end)
-        parts = size, start, end, step
-        found = self.size(self.stand_in_of(size))
+        return self._slices.get(parts)
+
+    def size_of_slice(self, dim, size, start, end, step):
+        """The number for the length of a slice whose ends data decide; equal slices have one."""
+        found = self.known_size_of_slice(size, start, end, step)
+        if found is not None:
+            return found
+        found = self.size(size)
+        parts = self._parts_of_slice(size, start, end, step)
+        self._slices[parts] = found
         self.unbacked.derived[str(self.expression(found))] = lambda samples: _length(
             *(part.value(samples) for part in parts)
         )
         return found
+
+    def _parts_of_slice(self, size, start, end, step):
+        to_the_end = end >= 1 << 60
+        return tuple(map(self.expression, (size, start, size if to_the_end else end, step)))
 
     def item(self, tracer, call):
         """The number that stands for the int which a call reads out of a tensor.
@@ -420,9 +433,12 @@ class Sizes:
 
     def is_symbolic(self, value):
         """Whether an argument is a number from data."""
-        if not isinstance(value, int) or isinstance(value, bool):
+        if not self.unbacked.ranges or abs(value) <= _LARGEST_CONSTANT // 2:
             return False
-        return any(name in self.unbacked for name in self.expression(value).symbols())
+        try:
+            return self.has_data(self.expression(value))
+        except Undecided:
+            return False
 
     def has_data(self, expression):
         """Whether data decide the value of an expression or a comparison."""

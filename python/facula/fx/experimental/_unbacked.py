@@ -190,8 +190,8 @@ class SampleNumbers:
         """The int that a tensor has."""
         return next(self._values)
 
-    def size(self, limit=None):
-        """The size of a result."""
+    def size(self, limit=None, least=0):
+        """The size of a result that data decide."""
         return next(self._values)
 
     def is_symbolic(self, value):
@@ -202,160 +202,54 @@ class SampleNumbers:
         """Nothing: there are no symbols."""
 
 
-# --- results
+class NoNumbers:
+    """What stands for data where nothing may: asking for a size refuses the operator.
+
+    Args:
+        op (OpOverload): the operator.
+    """
+
+    def __init__(self, op):
+        self._op = op
+
+    def size(self, limit=None, least=0):
+        """Raises DataDependent."""
+        refuse(self._op)
+
+    def is_symbolic(self, value):
+        """Whether an argument is a symbol's: none is."""
+        return False
 
 
-def result_of(func, args, kwargs, numbers):
-    """What an operator gives whose result's shape depends on data, or on numbers from data.
+# --- operators
+
+
+def run(func, args, kwargs, numbers):
+    """Call an operator; its shape rule may ask for sizes that data decide.
 
     Args:
         func (OpOverload): the operator.
-        args (tuple), kwargs (dict): fake tensors, and numbers.
-        numbers: `Sizes` or `SampleNumbers`; None where such results are not known.
+        args (tuple), kwargs (dict): its arguments.
+        numbers: `Sizes` or `SampleNumbers`; None where nothing may stand for data.
 
     Returns:
-        fake tensors, or NotImplemented for an operator that computes it itself.
+        what the operator gives.
 
     Raises:
-        DataDependent: there are no `numbers`.
+        DataDependent: there are no `numbers`, and it needs one.
     """
-    rule = _RULES.get(func.overloadpacket.__name__)
-    if rule is None or not _is_fake(args):
-        return NotImplemented
-    bound = _by_name(func, args, kwargs)
-    return rule(func, bound, numbers)
+    numbers = NoNumbers(func) if numbers is None else numbers
+    return _C._with_data_sizes(numbers, func, tuple(args), kwargs)
 
 
-def _is_fake(args):
-    first = args[0] if args else None
-    return isinstance(first, facula.Tensor) and _C._is_fake(first)
-
-
-def _by_name(func, args, kwargs):
-    found = dict(kwargs)
-    for argument, value in zip(func._schema.arguments, args, strict=False):
-        found[argument.name] = value
-    return found
-
-
-def _size(func, numbers, limit=None):
-    return refuse(func) if numbers is None else numbers.size(limit)
-
-
-def _nonzero(func, given, numbers):
-    x = given["self"]
-    count = _size(func, numbers, x.numel())
-    return x.new_empty((x.dim(), count), dtype=facula.int64).t()
-
-
-def _nonzero_numpy(func, given, numbers):
-    x = given["self"]
-    count = _size(func, numbers, x.numel())
-    return [x.new_empty((count,), dtype=facula.int64) for _ in range(max(x.dim(), 1))]
-
-
-def _masked_select(func, given, numbers):
-    x, mask = given["self"], given["mask"]
-    shape = facula.broadcast_shapes(x.shape, mask.shape)
-    return x.new_empty((_size(func, numbers, x.new_empty(shape).numel()),))
-
-
-def _index(func, given, numbers):
-    indices, count, limits = [], None, []
-    masks = [i for i in given["indices"] if _is_mask(i)]
-    if not masks:
-        return NotImplemented
-    limits = [mask.numel() for mask in masks]
-    count = _size(func, numbers, min(limits))
-    for index in given["indices"]:
-        if _is_mask(index):
-            indices += [index.new_empty((count,), dtype=facula.int64)] * max(index.dim(), 1)
-        else:
-            indices.append(index)
-    return func(given["self"], indices)
-
-
-def _is_mask(index):
-    return index is not None and index.dtype in (facula.bool, facula.uint8)
-
-
-def _unique(func, given, numbers):
-    x, dim = given["self"], given.get("dim")
-    count = _size(func, numbers, x.numel() if dim is None else x.shape[dim])
-    shape = [count] if dim is None else list(x.shape)
-    inverse = list(x.shape)
-    if dim is not None:
-        shape[dim], inverse = count, [x.shape[dim]]
-    if not given.get(
-        "return_inverse", dim is not None and func.overloadpacket.__name__[-3:] == "dim"
-    ):
-        inverse = [0]
-    counted = [count] if given.get("return_counts") else [0]
-    return (
-        x.new_empty(shape),
-        x.new_empty(inverse, dtype=facula.int64),
-        x.new_empty(counted, dtype=facula.int64),
-    )
-
-
-def _repeat_interleave(func, given, numbers):
-    repeats = given.get("repeats")
-    if given.get("output_size") is not None or not isinstance(repeats, facula.Tensor):
-        return NotImplemented
-    x, dim = given.get("self"), given.get("dim")
-    count = _size(func, numbers)
-    if x is None:
-        return repeats.new_empty((count,))
-    shape = [count] if dim is None else list(x.shape)
-    if dim is not None:
-        shape[dim] = count
-    return x.new_empty(shape)
-
-
-def _bincount(func, given, numbers):
-    weights = given.get("weights")
-    dtype = facula.int64 if weights is None else facula.float64
-    return given["self"].new_empty((_size(func, numbers),), dtype=dtype)
-
-
-def _slice(func, given, numbers):
-    parts = [given.get(name) for name in ("start", "end", "step")]
-    if numbers is None or not any(numbers.is_symbolic(part) for part in parts):
-        return NotImplemented
-    x, dim = given["self"], given.get("dim", 0)
-    start, end, step = parts[0] or 0, parts[1], parts[2] or 1
-    count = numbers.size_of_slice(dim, x.shape[dim], start, end, step)
-    shape, strides = list(x.shape), list(x.stride())
-    shape[dim], strides[dim] = count, strides[dim] * step
-    return x.new_empty_strided(shape, strides)
-
-
-def _select(func, given, numbers):
-    if numbers is None or not numbers.is_symbolic(given["index"]):
-        return NotImplemented
-    return func(given["self"], given["dim"], 0)
-
-
-_RULES = {
-    "nonzero": _nonzero,
-    "argwhere": _nonzero,
-    "nonzero_numpy": _nonzero_numpy,
-    "masked_select": _masked_select,
-    "index": _index,
-    "_unique": _unique,
-    "_unique2": _unique,
-    "unique_dim": _unique,
-    "unique_consecutive": _unique,
-    "repeat_interleave": _repeat_interleave,
-    "bincount": _bincount,
-    "slice": _slice,
-    "select": _select,
-}
+def reads_data(func):
+    """Whether what an operator returns is read out of a tensor: a number, or whether it is so."""
+    return "data_dependent_output" in func._tags()
 
 
 def reads_int(func, leaves):
-    """Whether an operator reads an int out of a tensor."""
-    if func.overloadpacket.__name__ == "equal":
+    """Whether such an operator reads an int: one that gives a number of the tensor's dtype."""
+    if func._schema.returns[0].type != "Scalar":
         return False
     dtype = leaves[0].dtype
     return not dtype.is_floating_point and not dtype.is_complex and dtype is not facula.bool

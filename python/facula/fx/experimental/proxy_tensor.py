@@ -35,7 +35,7 @@ from facula.fx.experimental._proxies import (  # noqa: F401  (names that PyTorch
     track_tensor_tree,
 )
 from facula.fx.experimental._recorded_calls import as_recorded
-from facula.fx.experimental._unbacked import reads_int, refuse, result_of
+from facula.fx.experimental._unbacked import reads_data, reads_int, refuse, run
 from facula.fx.graph_module import GraphModule
 from facula.fx.proxy import Proxy
 from facula.overrides import TorchFunctionMode
@@ -108,12 +108,6 @@ def _constant_of(value, tracer):
 def _all_constant(leaves, tracer):
     tensors = [leaf for leaf in leaves if isinstance(leaf, facula.Tensor)]
     return all(_constant_of(t, tracer) is not None for t in tensors)
-
-
-def _is_data_dependent(func):
-    return func is facula.ops.aten._local_scalar_dense.default or (
-        func in (facula.ops.aten.item.default, facula.ops.aten.equal.default)
-    )
 
 
 def _is_random(func):
@@ -193,7 +187,7 @@ def proxy_call(proxy_mode, func, pre_dispatch, args, kwargs):
         with proxy_mode:
             return named(*args, **kwargs)
     leaves, spec = tree_flatten((args, kwargs))
-    if _is_data_dependent(func):
+    if reads_data(func):
         value = _value_of_constant(func, leaves, spec, tracer, proxy_mode)
         if value is not NotImplemented:
             return value
@@ -208,9 +202,7 @@ def proxy_call(proxy_mode, func, pre_dispatch, args, kwargs):
         name=_snake_case(named.overloadpacket.__name__),
     )
     constant = None
-    result = result_of(func, args, kwargs, tracer.numbers)
-    if result is NotImplemented:
-        result = func(*args, **kwargs)
+    result = run(func, args, kwargs, tracer.numbers)
     if func._schema.is_mutable if hasattr(func._schema, "is_mutable") else _writes(func):
         in_place_of_constant = _all_constant(leaves, tracer) and not _is_random(func)
         if in_place_of_constant:

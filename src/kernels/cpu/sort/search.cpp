@@ -312,18 +312,22 @@ static Tensor counted(const Tensor& in, const Tensor& weights, int64_t bins, DTy
   return out;
 }
 
-Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
+void check_bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
   check(minlength >= 0, "minlength should be >= 0");
-  const int64_t none = minlength;
-  if (self.dim() == 1 && self.numel() == 0) {
-    const Tensor out = empty_tensor(IntSpan(&none, 1), DType::Int64);
-    fill(out, 0);
-    return out;
-  }
+  if (self.dim() == 1 && self.numel() == 0) return;
   if (!is_integral(self.dtype(), false)) not_implemented_for("bincount_cpu", self.dtype());
   check(self.dim() == 1, "bincount(): input must have 1 dimension; got ", self.dim());
   check(!weights.defined() || (weights.dim() == 1 && weights.numel() == self.numel()),
         "bincount(): weights must be 1-D of the same length as input, ", self.numel());
+}
+
+Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength) {
+  check_bincount(self, weights, minlength);
+  if (self.numel() == 0) {
+    const Tensor out = empty_tensor(IntSpan(&minlength, 1), DType::Int64);
+    fill(out, 0);
+    return out;
+  }
   const Tensor in = contiguous(self);
   Tensor w;
   if (weights.defined())

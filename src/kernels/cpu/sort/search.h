@@ -23,6 +23,8 @@ TensorTriple unique_values(const Tensor& self, bool consecutive, bool inverse, b
 TensorTriple unique_slices(const Tensor& self, int64_t dim, bool consecutive, bool inverse,
                            bool counts, const char* op);
 // How often each integer from zero on is there, or the sums of weights.
+// RuntimeError for arguments that bincount does not take.
+void check_bincount(const Tensor& self, const Tensor& weights, int64_t minlength);
 Tensor bincount(const Tensor& self, const Tensor& weights, int64_t minlength);
 void histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max,
            const Tensor& out);
