@@ -82,11 +82,11 @@ struct RealBlocks : RowsInPlace<Acc_> {
     copy_matrix(to, pitch, from, 1, pitch, columns, count);
   }
 
-  static void multiply(int count, int64_t depth, const Packed* a, const Packed* b,
-                       const int64_t* b_rows, int64_t columns, Acc* c, int64_t c_rs, bool add) {
+  static void multiply(int count, int64_t depth, const Packed* a, const Packed* b, int64_t columns,
+                       Acc* c, int64_t c_rs, bool add) {
     constexpr int64_t lanes = Simd<Acc>::lanes;
-    tile_kernel<Acc>(count, static_cast<int>(ceil_div(columns, lanes)))(depth, a, b, b_rows, lanes,
-                                                                        c, c_rs, 1, add ? 1 : 0);
+    tile_kernel<Acc>(count, static_cast<int>(ceil_div(columns, lanes)))(depth, a, b, width, c, c_rs,
+                                                                        1, add ? 1 : 0);
   }
 };
 
@@ -187,8 +187,8 @@ struct PairBlocks : PairPacking<1, pair_pitch>, RowsInPlace<float> {
     }
     return room;
   }
-  static void multiply(int count, int64_t depth, const Packed* a, const Packed* b, const int64_t*,
-                       int64_t columns, Acc* c, int64_t c_rs, bool add) {
+  static void multiply(int count, int64_t depth, const Packed* a, const Packed* b, int64_t columns,
+                       Acc* c, int64_t c_rs, bool add) {
     pair_kernel(count, columns)({depth, a, b, c, c_rs, columns, add});
   }
 };
@@ -226,9 +226,6 @@ class BlockProducts {
  public:
   using Acc = typename B::Acc;
   using Packed = typename B::Packed;
-  BlockProducts() {
-    for (int64_t i = 0; i < B::block; ++i) rows_[i] = i * B::width;
-  }
   // Columns [first, last) of c = a b, `first` a multiple of a panel; from packed row `skip` of b
   // on. Panels are of `panel_depth` packed rows.
   void run(int64_t rows, int64_t depth, const Packed* a, const Packed* b, int64_t panel_depth,
@@ -236,8 +233,8 @@ class BlockProducts {
     b += first * panel_depth + skip * B::width;
     if constexpr (std::is_empty_v<typename B::Scope>) {
       for (int64_t at = first; at < last; at += B::width, b += B::width * panel_depth)
-        B::multiply(static_cast<int>(rows), depth - skip, a + skip, b, rows_,
-                    min_of(B::width, last - at), c + at, c_rs, add);
+        B::multiply(static_cast<int>(rows), depth - skip, a + skip, b, min_of(B::width, last - at),
+                    c + at, c_rs, add);
     } else {
       amx_product(
           {depth - skip, a + skip, B::pitch, b, B::width * panel_depth, c + first, c_rs, add}, rows,
@@ -246,7 +243,6 @@ class BlockProducts {
   }
 
  private:
-  int64_t rows_[B::block];
   [[no_unique_address]] typename B::Scope scope_;
 };
 

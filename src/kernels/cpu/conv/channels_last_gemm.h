@@ -36,12 +36,11 @@ struct FloatProducts {
 
   // c[rows, columns] = A B, or that added to what is there.
   static void run(const RowPanels& rows, int64_t columns, int64_t k, const float* a, const float* b,
-                  const int64_t* b_rows, float* c, int64_t c_rs, bool add) {
+                  float* c, int64_t c_rs, bool add) {
     const int vectors = static_cast<int>(ceil_div(columns, int64_t{Simd<float>::lanes}));
     for (int64_t i = 0; i < rows.count; ++i)
-      tile_kernel<float>(rows.height(i), vectors)(k, a + rows.begin(i) * pitch, b, b_rows,
-                                                  Simd<float>::lanes, c + rows.begin(i) * c_rs,
-                                                  c_rs, 1, add ? 1 : 0);
+      tile_kernel<float>(rows.height(i), vectors)(k, a + rows.begin(i) * pitch, b, width,
+                                                  c + rows.begin(i) * c_rs, c_rs, 1, add ? 1 : 0);
   }
   static float pack(const float* low, int64_t, bool) { return *low; }
 };
@@ -57,7 +56,7 @@ struct PairProducts {
   static int64_t granule() { return has_amx() ? amx_pairs : 1; }
 
   static void run(const RowPanels& rows, int64_t columns, int64_t k, const Pair* a, const Pair* b,
-                  const int64_t*, float* c, int64_t c_rs, bool add) {
+                  float* c, int64_t c_rs, bool add) {
     const AmxScope tiles;
     if (tiles) return amx_tile({k, a, b, c, c_rs, columns, add}, rows.rows);
     for (int64_t i = 0; i < rows.count; ++i)
@@ -236,8 +235,6 @@ class ChannelsLastGemm {
   void multiply(const Plan& plan, int64_t group, int64_t begin, int64_t count, int64_t first,
                 int64_t last, Packed* left, float* sums, int64_t pitch) const {
     const RowPanels rows(count);
-    int64_t b_rows[M::depth];
-    for (int64_t i = 0; i < M::depth; ++i) b_rows[i] = i * M::width;
     for (int64_t c = 0; c < chunks_; ++c) {
       const int64_t length = min_of(step_, length_ - c * step_);
       im2col_rows(plan, left, group, begin, count, c, length);
@@ -245,7 +242,7 @@ class ChannelsLastGemm {
         const Packed* right =
             plan.packed +
             ((group * panels_ + p) * packed_depth() + c * step_ / M::per_packed) * M::width;
-        M::run(rows, min_of(M::width, rows_ - p * M::width), places_of(length), left, right, b_rows,
+        M::run(rows, min_of(M::width, rows_ - p * M::width), places_of(length), left, right,
                sums + (p - first) * M::width, pitch, c > 0);
       }
     }

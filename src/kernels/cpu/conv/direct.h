@@ -148,7 +148,7 @@ class DirectConvolution {
     for (int64_t tap = 0; tap < sum_.taps; tap += tap_depth<Acc>) {
       const int64_t depth = min_of(tap_depth<Acc>, sum_.taps - tap);
       for (int64_t i = 0; i < rows.count; ++i) {
-        const auto kernel = panel.paired ? paired_tile_kernel<Acc> : tile_kernel<Acc>;
+        const auto kernel = panel.paired ? paired_tile_kernel<Acc> : scattered_tile_kernel<Acc>;
         kernel(rows.height(i), panel.vectors)(depth, weights + rows.begin(i) * packed_pitch<Acc>,
                                               planes + panel.start, sum_.offsets + tap, panel.step,
                                               tile + rows.begin(i) * width, width, Acc(1),

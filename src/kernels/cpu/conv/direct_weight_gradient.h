@@ -128,7 +128,7 @@ class DirectWeightGradient {
         const int vectors = static_cast<int>(min_of(width, pitch_ - col) / lanes);
         for (int64_t i = 0; i < rows.count; ++i) {
           const int64_t row = rows.begin(i);
-          tile_kernel<Acc>(rows.height(i), vectors)(
+          scattered_tile_kernel<Acc>(rows.height(i), vectors)(
               depth, left + row * packed_pitch<Acc>, planes + table[tap] + col,
               table + taps_ + step, lanes, sums + (tap * outs_ + row) * pitch_ + col, pitch_,
               Acc(1), Acc(1));

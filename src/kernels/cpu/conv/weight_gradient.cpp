@@ -113,8 +113,6 @@ class WeightGradient {
     const int64_t width = tile_vectors(rows.tallest()) * S::lanes;
     const Scratch<Acc> left(rows.rows * packed_pitch<Acc>);
     const Scratch<Acc> right(weight_sum_depth * width);
-    int64_t b_rows[weight_sum_depth];
-    for (int64_t i = 0; i < weight_sum_depth; ++i) b_rows[i] = i * width;
     for (int64_t step = 0; step < span_; step += weight_sum_depth) {
       const int64_t depth = min_of(weight_sum_depth, span_ - step);
       for (int64_t r = 0; r < rows.rows; ++r) {
@@ -127,7 +125,7 @@ class WeightGradient {
                     grad_layout_.channel_pitch(), depth, cols, padded);
         for (int64_t i = 0; i < rows.count; ++i) {
           tile_kernel<Acc>(rows.height(i), static_cast<int>(padded / S::lanes))(
-              depth, left.get() + rows.begin(i) * packed_pitch<Acc>, right.get(), b_rows, S::lanes,
+              depth, left.get() + rows.begin(i) * packed_pitch<Acc>, right.get(), width,
               sums + rows.begin(i) * pitch_ + col, pitch_, Acc(1), Acc(1));
         }
       }

@@ -193,8 +193,6 @@ class WinogradEngine {
 
   void multiply(const float* inputs, float* sums, int64_t count, int part, int64_t panel) const {
     const RowPanels tiles(count);
-    int64_t b_rows[winograd_depth];
-    for (int64_t i = 0; i < winograd_depth; ++i) b_rows[i] = i * winograd_panel;
     const int64_t width = min_of(winograd_panel, sum_.rows - panel * winograd_panel);
     const int vectors = static_cast<int>(width / float_lanes);
     for (int64_t i = 0; i < tiles.count; ++i) {
@@ -204,7 +202,7 @@ class WinogradEngine {
         const float* left = inputs + slot(part, chunk) + tiles.begin(i) * packed_pitch<float>;
         const int64_t channel = chunk * winograd_depth;
         kernel(min_of(winograd_depth, sum_.channels - channel), left,
-               weights_.at(part, panel, channel), b_rows, float_lanes, to, sum_pitch_, 1.0f,
+               weights_.at(part, panel, channel), winograd_panel, to, sum_pitch_, 1.0f,
                chunk == 0 ? 0.0f : 1.0f);
       }
     }

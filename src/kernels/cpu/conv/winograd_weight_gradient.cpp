@@ -96,13 +96,11 @@ class WinogradGradient {
     const float* left = gradients_.get() + part * grad_pitch_ + row * packed_pitch<float> + tile;
     const float* right = inputs_.get() + part * input_pitch_ + tile * channel_pitch_;
     const int64_t width = tile_vectors(panels.tallest()) * float_lanes;
-    int64_t b_rows[winograd_depth];
-    for (int64_t i = 0; i < winograd_depth; ++i) b_rows[i] = i * channel_pitch_;
     for (int64_t c = 0; c < channels_; c += width) {
       const int vectors = static_cast<int>(min_of(width, channels_ - c) / float_lanes);
       for (int64_t i = 0; i < panels.count; ++i)
         tile_kernel<float>(panels.height(i), vectors)(
-            length, left + panels.begin(i) * packed_pitch<float>, right + c, b_rows, float_lanes,
+            length, left + panels.begin(i) * packed_pitch<float>, right + c, channel_pitch_,
             sums + panels.begin(i) * channels_ + c, channels_, 1.0f, tile > 0 ? 1.0f : 0.0f);
     }
   }

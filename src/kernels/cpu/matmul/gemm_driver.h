@@ -26,6 +26,7 @@ struct Product {
 template <class Acc, class In>
 struct Plan {
   static constexpr int64_t lanes = Simd<Acc>::lanes;
+  int64_t tallest;              // rows of a tile
   int64_t row_block, row_jobs;  // rows a job takes
   int64_t width, panels;        // columns of a panel of B
   int64_t col_chunk, col_jobs;  // panels a job takes
@@ -34,10 +35,11 @@ struct Plan {
   explicit Plan(const Product<Acc, In>& p, int64_t cols) {
     const int64_t depth = min_of(p.k, gemm_depth<Acc>);
     const int64_t wanted = min_of(max_of(p.m * cols * depth >> 19, int64_t{1}), int64_t{16});
+    tallest = tile_rows(cols);
     row_jobs = min_of(wanted, ceil_div(p.m, 2 * max_tile_rows));
-    row_block = min_of(round_up(ceil_div(p.m, row_jobs), max_tile_rows), max_row_block());
+    row_block = min_of(round_up(ceil_div(p.m, row_jobs), tallest), max_row_block(tallest));
     row_jobs = ceil_div(p.m, row_block);
-    width = tile_vectors(RowPanels(min_of(p.m, row_block)).tallest()) * lanes;
+    width = tile_vectors(RowPanels(min_of(p.m, row_block), tallest).tallest()) * lanes;
     panels = ceil_div(cols, width);
     col_jobs = min_of(ceil_div(wanted, row_jobs), ceil_div(panels, int64_t{2}));
     col_chunk = ceil_div(panels, col_jobs);
@@ -45,8 +47,15 @@ struct Plan {
     direct = std::is_same_v<Acc, In> && p.b_cs == 1 && reads_well(p);
   }
 
-  static int64_t max_row_block() {
-    return max_of(block_sizes().product_rows / max_tile_rows, int64_t{1}) * max_tile_rows;
+  static int64_t max_row_block(int64_t tile) {
+    return max_of(block_sizes().product_rows / tile, int64_t{1}) * tile;
+  }
+
+  // Fewer rows than there are registers for make wider tiles, which read less of A: for results
+  // that fill them.
+  static int64_t tile_rows(int64_t cols) {
+    const int64_t asked = min_of(block_sizes().tile_rows, int64_t{max_tile_rows});
+    return cols >= 2 * tile_vectors(static_cast<int>(asked)) * lanes ? asked : max_tile_rows;
   }
 
   // Packing B pays once its rows are far apart and it is read for many panels of A.
@@ -67,18 +76,10 @@ class BlockProduct {
     depth_ = min_of(p.k - step, gemm_depth<Acc>);
     beta_ = step == 0 ? p.beta : Acc(1);
     activates_ = p.activation != nullptr && step + depth_ == p.k;
-    for (int64_t i = 0; i < depth_; ++i) {
-      packed_rows_[i] = i * plan.width;
-      direct_rows_[i] = i * p.b_rs;
-    }
   }
 
   void run() {
-    const int64_t grain = max_of(int64_t{1}, (int64_t{1} << 18) / (depth_ * plan_.width));
-    const int64_t first = plan_.direct ? cols_ / plan_.lanes * plan_.lanes / plan_.width : 0;
-    parallel_for(plan_.panels - first, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t j = first + begin; j < first + end; ++j) pack_panel(j);
-    });
+    pack();
     parallel_for(plan_.row_jobs * plan_.col_jobs, 1, [&](int64_t begin, int64_t end) {
       for (int64_t job = begin; job < end; ++job)
         run_job(job / plan_.col_jobs, job % plan_.col_jobs);
@@ -86,16 +87,38 @@ class BlockProduct {
   }
 
  private:
+  static constexpr int64_t strip_rows = 16;
+
   int64_t panel_cols(int64_t j) const { return min_of(plan_.width, cols_ - j * plan_.width); }
 
   const In* right(int64_t col) const { return p_.b + step_ * p_.b_rs + (col_ + col) * p_.b_cs; }
 
   bool read_in_place(int64_t j) const { return plan_.direct && panel_cols(j) % plan_.lanes == 0; }
 
-  void pack_panel(int64_t j) {
+  // Rows of B that lie dense are packed a strip of them at a time: far fewer pages than a panel
+  // has at once.
+  void pack() {
+    const int64_t first = plan_.direct ? cols_ / plan_.lanes * plan_.lanes / plan_.width : 0;
+    const int64_t panels = plan_.panels - first;
+    if (panels == 0) return;
+    const int64_t strip = p_.b_cs == 1 ? min_of(depth_, strip_rows) : depth_;
+    const int64_t wide = p_.b_cs == 1 ? panels : 1;  // panels of one job
+    const int64_t strips = ceil_div(depth_, strip), jobs = strips * (panels / wide);
+    const int64_t grain = max_of(int64_t{1}, (int64_t{1} << 18) / (strip * wide * plan_.width));
+    parallel_for(jobs, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t job = begin; job < end; ++job) {
+        const int64_t row = job % strips * strip, panel = first + job / strips * wide;
+        for (int64_t j = panel; j < panel + wide; ++j)
+          pack_panel(j, row, min_of(strip, depth_ - row));
+      }
+    });
+  }
+
+  void pack_panel(int64_t j, int64_t row, int64_t count) {
     if (read_in_place(j)) return;
-    copy_padded(packed_ + packed_offset(j), plan_.width, right(j * plan_.width), p_.b_rs, p_.b_cs,
-                depth_, panel_cols(j), round_up(panel_cols(j), plan_.lanes));
+    copy_padded(packed_ + packed_offset(j) + row * plan_.width, plan_.width,
+                right(j * plan_.width) + row * p_.b_rs, p_.b_rs, p_.b_cs, count, panel_cols(j),
+                round_up(panel_cols(j), plan_.lanes));
   }
 
   // When B is read in place, only a ragged last panel is packed.
@@ -103,7 +126,7 @@ class BlockProduct {
 
   void run_job(int64_t row_job, int64_t col_job) {
     const int64_t row = row_job * plan_.row_block;
-    const RowPanels panels(min_of(plan_.row_block, p_.m - row));
+    const RowPanels panels(min_of(plan_.row_block, p_.m - row), plan_.tallest);
     const Scratch<Acc> left(panels.rows * packed_pitch<Acc>);
     copy_matrix(left.get(), packed_pitch<Acc>, p_.a + row * p_.a_rs + step_ * p_.a_cs, p_.a_rs,
                 p_.a_cs, panels.rows, depth_);
@@ -149,14 +172,16 @@ class BlockProduct {
     if constexpr (std::is_same_v<Acc, In>) {
       if (in_place) b = right(j * plan_.width);
     }
-    const int64_t* rows = in_place ? direct_rows_ : packed_rows_;
-    const auto kernel = tile_kernel<Acc>(height, static_cast<int>(ceil_div(cols, plan_.lanes)));
+    const int64_t b_rs = in_place ? p_.b_rs : plan_.width;
+    const bool distant = in_place && p_.m <= plan_.tallest;
+    const auto kernel =
+        (distant ? distant_tile_kernel<Acc>
+                 : tile_kernel<Acc>)(height, static_cast<int>(ceil_div(cols, plan_.lanes)));
     // Short sums that are added up lose less than one long one.
     const int64_t chain = ceil_div(depth_, ceil_div(depth_, gemm_chain<Acc>));
     const auto multiply = [&](Acc* to, int64_t pitch, Acc beta) {
       for (int64_t k = 0; k < depth_; k += chain, beta = Acc(1))
-        kernel(min_of(chain, depth_ - k), left + k, b, rows + k, plan_.lanes, to, pitch, p_.alpha,
-               beta);
+        kernel(min_of(chain, depth_ - k), left + k, b + k * b_rs, b_rs, to, pitch, p_.alpha, beta);
     };
     if (cols % plan_.lanes == 0) return multiply(c, c_rs, beta_);
     alignas(vector_bytes) Acc edge[max_accumulators * plan_.lanes];
@@ -183,7 +208,6 @@ class BlockProduct {
   int64_t col_, cols_, step_, depth_;
   Acc beta_;
   bool activates_;
-  int64_t packed_rows_[gemm_depth<Acc>], direct_rows_[gemm_depth<Acc>];
 };
 
 // Needs m, n, k >= 1. Reads C unless beta is 0.

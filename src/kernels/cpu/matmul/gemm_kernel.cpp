@@ -17,19 +17,39 @@ template <class T, size_t... I>
   return __builtin_shufflevector(low, high, I...);
 }
 
-template <class T, bool Paired>
-[[gnu::always_inline]] inline auto load_right(const T* p, int64_t b_step) {
-  if constexpr (Paired) {
-    return load_pair(p, b_step / 2, std::make_index_sequence<Simd<T>::lanes>{});
-  } else {
-    return Simd<T>::load(p);
+// Where a kernel finds the vectors of a row of B.
+template <class T, bool Distant>
+struct DenseRows {
+  const T* at;
+  int64_t stride;
+  const T* row(int64_t p) const { return at + p * stride; }
+  auto load(const T* row, int j) const {
+    constexpr int64_t ahead = 16;  // rows
+    const T* from = row + j * Simd<T>::lanes;
+    if constexpr (Distant) __builtin_prefetch(from + ahead * stride);
+    return Simd<T>::load(from);
   }
-}
+};
+
+template <class T, bool Paired>
+struct ScatteredRows {
+  const T* at;
+  const int64_t* offsets;
+  int64_t step;
+  const T* row(int64_t p) const { return at + offsets[p]; }
+  auto load(const T* row, int j) const {
+    if constexpr (Paired) {
+      return load_pair(row + j * step, step / 2, std::make_index_sequence<Simd<T>::lanes>{});
+    } else {
+      return Simd<T>::load(row + j * step);
+    }
+  }
+};
 
 // Every loop over accumulators is unrolled by pragma: otherwise g++ keeps them in memory.
-template <class T, bool Paired, int M, int N>
-void tile(int64_t k, const T* __restrict a, const T* __restrict b, const int64_t* __restrict b_rows,
-          int64_t b_step, T* __restrict c, int64_t c_rs, T alpha, T beta) {
+template <class T, int M, int N, class Rows>
+[[gnu::always_inline]] inline void run_tile(int64_t k, const T* __restrict a, const Rows& b,
+                                            T* __restrict c, int64_t c_rs, T alpha, T beta) {
   using S = Simd<T>;
   using V = typename S::Vec;
   V sum[M][N];
@@ -39,10 +59,10 @@ void tile(int64_t k, const T* __restrict a, const T* __restrict b, const int64_t
     for (int j = 0; j < N; ++j) sum[i][j] = V{};
   }
   for (int64_t p = 0; p < k; ++p) {
-    const T* row = b + b_rows[p];
+    const T* row = b.row(p);
     V right[N];
 #pragma GCC unroll 16
-    for (int j = 0; j < N; ++j) right[j] = load_right<T, Paired>(row + j * b_step, b_step);
+    for (int j = 0; j < N; ++j) right[j] = b.load(row, j);
 #pragma GCC unroll 16
     for (int i = 0; i < M; ++i) {
       const V left = S::broadcast(a[i * packed_pitch<T> + p]);
@@ -69,54 +89,87 @@ void tile(int64_t k, const T* __restrict a, const T* __restrict b, const int64_t
   }
 }
 
-template <class T>
-struct KernelTable {
-  TileKernel<T> at[max_tile_rows][6] = {};
+template <class T, bool Distant>
+struct DenseTiles {
+  using Kernel = TileKernel<T>;
+  template <int M, int N>
+  static void run(int64_t k, const T* a, const T* b, int64_t b_rs, T* c, int64_t c_rs, T alpha,
+                  T beta) {
+    run_tile<T, M, N>(k, a, DenseRows<T, Distant>{b, b_rs}, c, c_rs, alpha, beta);
+  }
 };
 
-template <class T, bool Paired, int M, int N>
-constexpr void fill_row(KernelTable<T>& table) {
-  table.at[M - 1][N - 1] = tile<T, Paired, M, N>;
-  if constexpr (N < tile_vectors(M)) fill_row<T, Paired, M, N + 1>(table);
-}
-
-template <class T, bool Paired, int M>
-constexpr void fill_table(KernelTable<T>& table) {
-  fill_row<T, Paired, M, 1>(table);
-  if constexpr (M < max_tile_rows) fill_table<T, Paired, M + 1>(table);
-}
-
 template <class T, bool Paired>
-constexpr KernelTable<T> make_table() {
-  KernelTable<T> table;
-  fill_table<T, Paired, 1>(table);
+struct ScatteredTiles {
+  using Kernel = ScatteredTileKernel<T>;
+  template <int M, int N>
+  static void run(int64_t k, const T* a, const T* b, const int64_t* b_rows, int64_t b_step, T* c,
+                  int64_t c_rs, T alpha, T beta) {
+    run_tile<T, M, N>(k, a, ScatteredRows<T, Paired>{b, b_rows, b_step}, c, c_rs, alpha, beta);
+  }
+};
+
+template <class Tiles>
+struct KernelTable {
+  typename Tiles::Kernel at[max_tile_rows][6] = {};
+};
+
+template <class Tiles, int M, int N>
+constexpr void fill_row(KernelTable<Tiles>& table) {
+  table.at[M - 1][N - 1] = &Tiles::template run<M, N>;
+  if constexpr (N < tile_vectors(M)) fill_row<Tiles, M, N + 1>(table);
+}
+
+template <class Tiles, int M>
+constexpr void fill_table(KernelTable<Tiles>& table) {
+  fill_row<Tiles, M, 1>(table);
+  if constexpr (M < max_tile_rows) fill_table<Tiles, M + 1>(table);
+}
+
+template <class Tiles>
+constexpr KernelTable<Tiles> make_table() {
+  KernelTable<Tiles> table;
+  fill_table<Tiles, 1>(table);
   return table;
 }
 
-template <class T, bool Paired>
-constexpr KernelTable<T> kernel_table = make_table<T, Paired>();
+template <class Tiles>
+constexpr KernelTable<Tiles> kernel_table = make_table<Tiles>();
 
 }  // namespace
 
 template <class T>
 TileKernel<T> tile_kernel(int rows, int vectors) {
-  return kernel_table<T, false>.at[rows - 1][vectors - 1];
+  return kernel_table<DenseTiles<T, false>>.at[rows - 1][vectors - 1];
 }
 
 template <class T>
-TileKernel<T> paired_tile_kernel(int rows, int vectors) {
+TileKernel<T> distant_tile_kernel(int rows, int vectors) {
+  return kernel_table<DenseTiles<T, true>>.at[rows - 1][vectors - 1];
+}
+
+template <class T>
+ScatteredTileKernel<T> scattered_tile_kernel(int rows, int vectors) {
+  return kernel_table<ScatteredTiles<T, false>>.at[rows - 1][vectors - 1];
+}
+
+template <class T>
+ScatteredTileKernel<T> paired_tile_kernel(int rows, int vectors) {
   if constexpr (builds_paired && std::is_floating_point_v<T>)
-    return kernel_table<T, true>.at[rows - 1][vectors - 1];
+    return kernel_table<ScatteredTiles<T, true>>.at[rows - 1][vectors - 1];
   return nullptr;
 }
 
-template TileKernel<float> tile_kernel<float>(int, int);
-template TileKernel<double> tile_kernel<double>(int, int);
-template TileKernel<uint32_t> tile_kernel<uint32_t>(int, int);
-template TileKernel<uint64_t> tile_kernel<uint64_t>(int, int);
-template TileKernel<float> paired_tile_kernel<float>(int, int);
-template TileKernel<double> paired_tile_kernel<double>(int, int);
-template TileKernel<uint32_t> paired_tile_kernel<uint32_t>(int, int);
-template TileKernel<uint64_t> paired_tile_kernel<uint64_t>(int, int);
+template <class T>
+struct TileInstance {
+  static constexpr auto dense = &tile_kernel<T>;
+  static constexpr auto distant = &distant_tile_kernel<T>;
+  static constexpr auto scattered = &scattered_tile_kernel<T>;
+  static constexpr auto paired = &paired_tile_kernel<T>;
+};
+template struct TileInstance<float>;
+template struct TileInstance<double>;
+template struct TileInstance<uint32_t>;
+template struct TileInstance<uint64_t>;
 
 }  // namespace facula::cpu::FACULA_ISA

@@ -25,15 +25,15 @@ struct Measured {
 // One row for each family on which other sizes were tried: those that were fastest there.
 constexpr Measured measured[] = {
     // Zen 5, 48 KiB, 1 MiB and 32 MiB: EPYC, 2 cores.
-    {{"AuthenticAMD", 26}, {168, 2048, 128 * kilo, 512 * kilo, 8 * mega, 1536 * kilo}},
+    {{"AuthenticAMD", 26}, {168, 2048, 128 * kilo, 512 * kilo, 8 * mega, 1536 * kilo, 14}},
 };
 
 // Parts of the second cache, and of the third for what threads share, as they turned out on Zen 5.
 BlockSizes model(const CacheSizes& caches) {
   const int64_t second = std::clamp(caches.second, 128 * kilo, 8 * mega);
   const int64_t shared = std::clamp(caches.third / 4, second, 8 * mega);
-  return {second * 3 / 16 / kilo, 2 * second / kilo, second / 8, second / 2, shared,
-          second * 3 / 2};
+  return {
+      second * 3 / 16 / kilo, 2 * second / kilo, second / 8, second / 2, shared, second * 3 / 2, 9};
 }
 
 Processor this_processor() {
