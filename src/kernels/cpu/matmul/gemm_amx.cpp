@@ -49,22 +49,31 @@ void block_sums(const AmxProduct& t) {
   if constexpr (R > 1 && C > 1) Tiles::template store<3>(low + lanes, c_stride);
 }
 
+__mmask16 columns_from(const PairTile& t, int64_t j) {
+  return static_cast<__mmask16>((1u << min_of(t.columns - j, lanes)) - 1);
+}
+
+// What a block is added to.
+void read_sums(float* sums, const PairTile& t, int64_t rows) {
+  for (int64_t j = 0; j < t.columns; j += lanes)
+    for (int64_t i = 0; i < rows; ++i)
+      _mm512_store_ps(sums + i * pair_width + j,
+                      _mm512_maskz_loadu_ps(columns_from(t, j), t.c + i * t.c_rs + j));
+}
+
 // Writes a block of sums where the tile's product belongs, as pair kernels do.
 __attribute__((target("avx512bf16"))) void write_sums(const PairTile& t, const float* sums,
                                                       int64_t rows) {
   for (int64_t j = 0; j < t.columns; j += lanes) {
-    const int64_t left = min_of(t.columns - j, lanes);
-    const auto keep = static_cast<__mmask16>((1u << left) - 1);
+    const __mmask16 keep = columns_from(t, j);
     for (int64_t i = 0; i < rows; ++i) {
-      __m512 sum = _mm512_load_ps(sums + i * pair_width + j);
-      if (t.narrow != nullptr) {
-        const auto halves = reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(sum));
-        _mm256_mask_storeu_epi16(t.narrow + i * t.c_rs + j, keep, halves);
+      const __m512 sum = _mm512_load_ps(sums + i * pair_width + j);
+      if (t.narrow == nullptr) {
+        _mm512_mask_storeu_ps(t.c + i * t.c_rs + j, keep, sum);
         continue;
       }
-      float* to = t.c + i * t.c_rs + j;
-      if (t.add) sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(keep, to));
-      _mm512_mask_storeu_ps(to, keep, sum);
+      const auto halves = reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(sum));
+      _mm256_mask_storeu_epi16(t.narrow + i * t.c_rs + j, keep, halves);
     }
   }
 }
@@ -100,17 +109,22 @@ void amx_product(const AmxProduct& p, int64_t rows, int64_t columns) {
 }
 
 void amx_tile(const PairTile& t, int64_t rows) {
-  alignas(64) float sums[amx_rows * pair_width];
+  alignas(64) float room[amx_rows * pair_width];
   for (int64_t i = 0; i < rows; i += amx_rows) {
     const int64_t here = min_of(rows - i, amx_rows);
     PairTile block = t;
-    block.a += i * pair_pitch;
+    block.a += i * t.a_pitch;
     if (t.narrow != nullptr)
       block.narrow += i * t.c_rs;
     else
       block.c += i * t.c_rs;
-    amx_product({t.pairs, block.a, pair_pitch, t.b, 0, sums, pair_width, false}, here, t.columns);
-    write_sums(block, sums, here);
+    if (t.narrow == nullptr && here % tile_rows == 0 && t.columns % lanes == 0) {
+      amx_product({t.pairs, block.a, t.a_pitch, t.b, 0, block.c, t.c_rs, t.add}, here, t.columns);
+      continue;
+    }
+    if (t.add) read_sums(room, block, here);
+    amx_product({t.pairs, block.a, t.a_pitch, t.b, 0, room, pair_width, t.add}, here, t.columns);
+    write_sums(block, room, here);
   }
 }
 

@@ -159,10 +159,18 @@ inline bool suits_pairs(const GemmArgs<BFloat16>& g) {
   return direct && has_pair_products() && g.k <= pair_steps && g.c_cs == 1;
 }
 
+// Whether B is better read where it lies than packed: for few rows of A, or where it is so small
+// that packing it takes longer than the product.
+inline bool reads_pairs_in_place(const GemmArgs<BFloat16>& g) {
+  constexpr int64_t small_rows = 4 * max_direct_rows, small_matrix = 2048;
+  if (g.b_cs != 1) return false;
+  return g.m <= max_direct_rows || (g.m <= small_rows && g.k * g.n <= small_matrix);
+}
+
 inline void run_pairs(const GemmArgs<BFloat16>& g) {
   debug::print_route(has_amx() ? "matmul: tiles of bfloat16" : "matmul: pairs of bfloat16");
   constexpr int64_t most_columns = 1024;
-  const bool direct = g.m <= max_direct_rows && g.b_cs == 1;
+  const bool direct = reads_pairs_in_place(g);
   for (int64_t col = 0; col < g.n; col += most_columns) {
     const int64_t cols = direct ? g.n : min_of(most_columns, g.n - col);
     const GemmArgs<BFloat16> part = sub_product(g, 0, g.m, col, cols);

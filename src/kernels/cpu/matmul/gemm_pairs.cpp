@@ -10,6 +10,7 @@ namespace {
 #define FACULA_PAIRS __attribute__((target("avx512bf16")))
 
 constexpr int64_t depth = pair_depth, pitch = pair_pitch, width = pair_width, lanes = width / 2;
+constexpr int64_t strip_pairs = 16;  // that are packed of all panels in one go
 
 template <int M, int N>
 FACULA_PAIRS void tile(const PairTile& t) {
@@ -213,10 +214,15 @@ class Pass {
     pairs_ = padded_pairs(k_);
     const int64_t work = p.m * p.n * pairs_ >> (has_amx() ? 21 : 19);
     const int64_t wanted = min_of(max_of(work, int64_t{1}), int64_t{16});
-    const int64_t row_jobs = min_of(wanted, ceil_div(p.m, int64_t{4 * max_tile_rows}));
-    rows_ = min_of(round_up(ceil_div(p.m, row_jobs), max_tile_rows), int64_t{12 * max_tile_rows});
+    // Tiles stream B past each block of rows, from a cache further away: few tall blocks.
+    const int64_t unit = has_amx() ? amx_rows : max_tile_rows, few = has_amx() ? 4 : wanted;
+    const int64_t least = has_amx() ? 4 * amx_rows : 4 * max_tile_rows, panels = has_amx() ? 8 : 2;
+    const int64_t most =
+        has_amx() ? max_of(block_sizes().product_rows, least) : int64_t{12 * max_tile_rows};
+    const int64_t row_jobs = min_of(min_of(wanted, few), ceil_div(p.m, least));
+    rows_ = min_of(round_up(ceil_div(p.m, row_jobs), unit), most / unit * unit);
     row_jobs_ = ceil_div(p.m, rows_);
-    const int64_t col_jobs = min_of(ceil_div(wanted, row_jobs_), ceil_div(panels_, int64_t{2}));
+    const int64_t col_jobs = min_of(ceil_div(wanted, row_jobs_), ceil_div(panels_, panels));
     chunk_ = ceil_div(panels_, col_jobs);
     col_jobs_ = ceil_div(panels_, chunk_);
     panel_size_ = (pairs_ + 1) * width;
@@ -230,10 +236,22 @@ class Pass {
     multiply();
   }
 
+  // Rows of B that lie dense are packed a strip of them at a time: far fewer pages than a panel
+  // has at once.
   void pack() {
-    const int64_t grain = max_of(int64_t{1}, (int64_t{1} << 17) / (k_ * width));
-    parallel_for(panels_, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t j = begin; j < end; ++j) pack_panel(j);
+    const bool dense = p_.b_cs == 1;
+    const int64_t strip = dense ? 2 * strip_pairs : k_, strips = ceil_div(k_, strip);
+    const int64_t jobs = dense ? strips : panels_;
+    const int64_t grain = max_of(int64_t{1}, (int64_t{1} << 17) * jobs / (k_ * panels_ * width));
+    parallel_for(jobs, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t job = begin; job < end; ++job) {
+        if (!dense) {
+          pack_panel(job, 0, k_);
+          continue;
+        }
+        const int64_t first = job * strip, count = min_of(strip, k_ - first);
+        for (int64_t j = 0; j < panels_; ++j) pack_panel(j, first, count);
+      }
     });
   }
 
@@ -248,22 +266,28 @@ class Pass {
   Pair* panel(int64_t j) const { return packed_ + j * panel_size_; }
   int64_t columns(int64_t j) const { return min_of(width, p_.n - j * width); }
 
-  void pack_panel(int64_t j) {
-    const BFloat16* from = p_.b + step_ * p_.b_rs + j * width * p_.b_cs;
-    pack_pairs(panel(j), width, from, p_.b_rs, p_.b_cs, k_, columns(j));
-    const int64_t pairs = ceil_div(k_, int64_t{2});
+  // Steps [first, first + count) of a panel, and zeros behind the last one.
+  void pack_panel(int64_t j, int64_t first, int64_t count) {
+    const BFloat16* from = p_.b + (step_ + first) * p_.b_rs + j * width * p_.b_cs;
+    Pair* to = panel(j) + first / 2 * width;
+    pack_pairs(to, width, from, p_.b_rs, p_.b_cs, count, columns(j));
+    const int64_t pairs = ceil_div(count, int64_t{2});
     for (int64_t i = 0; columns(j) < width && i < pairs; ++i)
-      for (int64_t c = columns(j); c < width; ++c) panel(j)[i * width + c] = 0;
-    for (int64_t i = pairs * width; i < pairs_ * width; ++i) panel(j)[i] = 0;
+      for (int64_t c = columns(j); c < width; ++c) to[i * width + c] = 0;
+    if (first + count < k_) return;
+    for (int64_t i = ceil_div(k_, int64_t{2}) * width; i < pairs_ * width; ++i) panel(j)[i] = 0;
   }
 
   void run_job(int64_t row_job, int64_t col_job) {
     const int64_t row = row_job * rows_;
     const RowPanels panels(min_of(rows_, p_.m - row));
-    const Scratch<Pair> left(round_up(panels.rows, amx_rows) * pitch);
-    pack_rows(left.get(), p_.a + row * p_.a_rs + step_ * p_.a_cs, p_.a_rs, p_.a_cs, panels.rows, k_,
-              pairs_);
     const AmxScope tiles;
+    const BFloat16* a = p_.a + row * p_.a_rs + step_ * p_.a_cs;
+    const bool in_place = tiles && tiles_read(a, panels.rows);
+    const Scratch<Pair> packed(in_place ? 1 : round_up(panels.rows, amx_rows) * pitch);
+    const Pair* left = in_place ? reinterpret_cast<const Pair*>(a) : packed.get();
+    const int64_t left_pitch = in_place ? p_.a_rs / 2 : pitch;
+    if (!in_place) pack_rows(packed.get(), a, p_.a_rs, p_.a_cs, panels.rows, k_, pairs_);
     const int64_t last = min_of(panels_, (col_job + 1) * chunk_);
     const bool has_epilogue = result_ != nullptr && !is_plain(*result_);
     const Scratch<float> sums(has_epilogue ? panels.rows * width : 1);
@@ -271,7 +295,8 @@ class Pass {
       const int64_t padded = columns(j) > lanes ? width : lanes;
       const auto tile_from = [&](int64_t begin) {
         PairTile t = tile_at(row + begin, j);
-        t.a = left.get() + begin * pitch;
+        t.a = left + begin * left_pitch;
+        t.a_pitch = left_pitch;
         if (has_epilogue) {
           t.c = sums.get() + begin * padded;
           t.c_rs = t.columns = padded;
@@ -289,6 +314,13 @@ class Pass {
       if (has_epilogue)
         epilogue_part(*result_, row, panels.rows, j * width, columns(j), sums.get(), padded);
     }
+  }
+
+  // Whether tiles can take rows of A from where they lie: whole tiles of whole pairs.
+  bool tiles_read(const BFloat16* a, int64_t rows) const {
+    const bool pairs =
+        p_.a_cs == 1 && p_.a_rs % 2 == 0 && reinterpret_cast<uintptr_t>(a) % sizeof(Pair) == 0;
+    return pairs && k_ == 2 * pairs_ && rows % lanes == 0;
   }
 
   // Where sums go as they are.
@@ -344,9 +376,13 @@ void direct_pair_product(const Product<float, BFloat16>& p, const GemmArgs<BFloa
     alignas(vector_bytes) float sums[max_direct_rows * width];
     for (int64_t j = begin * width; j < min_of(end * width, p.n); j += width) {
       const int64_t columns = min_of(width, p.n - j);
-      direct_kernels.at[p.m - 1]({p.k, left.get(), p.b + j, p.b_rs, result.c + j, result.c_rs,
-                                  columns, plain ? nullptr : sums});
-      if (!plain) epilogue_part(result, 0, p.m, j, columns, sums, width);
+      for (int64_t i = 0; i < p.m; i += max_direct_rows) {
+        const int64_t rows = min_of(max_direct_rows, p.m - i);
+        direct_kernels.at[rows - 1]({p.k, left.get() + i * pitch, p.b + j, p.b_rs,
+                                     result.c + i * result.c_rs + j, result.c_rs, columns,
+                                     plain ? nullptr : sums});
+        if (!plain) epilogue_part(result, i, rows, j, columns, sums, width);
+      }
     }
   });
 }

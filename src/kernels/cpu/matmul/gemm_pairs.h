@@ -14,8 +14,8 @@ void pair_product(const Product<float, BFloat16>& p);
 // not used, and p.k is at most pair_steps.
 void pair_product(const Product<float, BFloat16>& p, const GemmArgs<BFloat16>& result);
 
-// The same for at most max_direct_rows rows of A and a B whose rows are dense: it is read once,
-// where it lies.
+// The same for a B whose rows are dense, read where it lies, once for each max_direct_rows rows of
+// A.
 void direct_pair_product(const Product<float, BFloat16>& p, const GemmArgs<BFloat16>& result);
 
 inline constexpr int64_t max_direct_rows = 8;
@@ -51,7 +51,8 @@ struct PairTile {
   int64_t c_rs;
   int64_t columns;  // at most pair_width; what lies beyond is left alone
   bool add;
-  BFloat16* narrow = nullptr;  // where A B goes instead, rows c_rs apart
+  BFloat16* narrow = nullptr;    // where A B goes instead, rows c_rs apart
+  int64_t a_pitch = pair_pitch;  // between rows of A; another one for tiles only
 };
 using PairKernel = void (*)(const PairTile&);
 PairKernel pair_kernel(int rows, int64_t columns);
