@@ -124,7 +124,7 @@ constexpr double bessel_split = 5.0;
 struct SineCosine {
   double sine, cosine;
 };
-FACULA_SCALAR SineCosine sine_cosine(const Reduced& a) {
+FACULA_SCALAR SineCosine sine_cosine(const Reduced<double>& a) {
   const double s = sin_pair(a.r, a.lo).hi, c = cos_pair(a.r, a.lo).hi;
   const double sine = (a.quadrant & 1) != 0 ? c : s, cosine = (a.quadrant & 1) != 0 ? s : c;
   return {(a.quadrant & 2) != 0 ? -sine : sine, ((a.quadrant + 1) & 2) != 0 ? -cosine : cosine};
@@ -179,7 +179,7 @@ FACULA_SCALAR double bessel_wave(double x, SineCosine at) {
 template <class T, int v, bool is_y>
 FACULA_SCALAR double bessel_fast(double x) {
   const double a = is_y ? x : abs(x), far = a > bessel_split ? a : bessel_split;
-  const double wave = bessel_wave<T, v, is_y>(far, sine_cosine(reduce_fast(far)));
+  const double wave = bessel_wave<T, v, is_y>(far, sine_cosine(reduce_fast<double>(far)));
   if constexpr (is_y) return a > bessel_split ? wave : small_y<T, v>(a);
   const double size = a > bessel_split ? wave : small_j<T, v>(a);
   return v == 1 && signbit(x) ? -size : size;

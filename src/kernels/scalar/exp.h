@@ -1,7 +1,7 @@
 // exp and what is built on it alone: exp2, expm1, sigmoid, sinh, cosh, tanh.
 // Bounds are in units in the last place of the result; those of double hold with fma or without.
 #pragma once
-#include "kernels/scalar/numeric.h"
+#include "kernels/scalar/pack.h"
 
 namespace facula::scalar::math {
 inline namespace FACULA_ISA {
@@ -15,7 +15,7 @@ struct ExpParts {
 
 template <class T>
 FACULA_SCALAR T exp_tail(T r) {  // (e^r - 1 - r) / r^2
-  if constexpr (std::is_same_v<T, float>) {
+  if constexpr (of_floats<T>) {
     return poly(r, 0.5f, 0.16666667f, 0.041666273f, 0.008333261f, 0.0013946054f, 0.00019920654f);
   } else {
     return poly(r, 0.5, 0.16666666666666666, 0.04166666666666671, 0.008333333333333342,
@@ -28,10 +28,10 @@ FACULA_SCALAR T exp_tail(T r) {  // (e^r - 1 - r) / r^2
 // Beyond these the result is 0 or infinity in any rounding; the range keeps k small.
 template <class T>
 FACULA_SCALAR T clamp_exponent(T x) {
-  constexpr T low = std::is_same_v<T, float> ? T(-104) : T(-746);
-  constexpr T high = std::is_same_v<T, float> ? T(89) : T(710);
-  const T bounded = x < low ? low : x;
-  return bounded > high ? high : bounded;
+  if constexpr (of_floats<T>)
+    return between(x, -104.0f, 89.0f);
+  else
+    return between(x, -746.0, 710.0);
 }
 
 // The parts of e^(x + lo), lo far smaller than x; x clamped.
@@ -51,19 +51,36 @@ FACULA_SCALAR T exp_value(const ExpParts<T>& p) {
 }
 
 // For float results, in double: e^r - 1 for |r| <= ln(2)/2 to 2^-34 of it.
-FACULA_SCALAR double expm1_reduced(double r) {
-  const double q = poly(r, 0.5000000076869616, 0.166666668734167, 0.04166627135105789,
-                        0.008333260788835683, 0.0013946054070753363, 0.00019920653776047108);
+template <class T>
+FACULA_SCALAR T expm1_reduced(T r) {
+  const T q = poly(r, 0.5000000076869616, 0.166666668734167, 0.04166627135105789,
+                   0.008333260788835683, 0.0013946054070753363, 0.00019920653776047108);
   return multiply_add(r * r, q, r);
 }
-FACULA_SCALAR double exp_short(double x) {
-  const double k = round_small(x * 1.4426950408889634);
-  return (1.0 + expm1_reduced(multiply_add(k, -0x1.62e42fefa39efp-1, x))) * power_of_two(k);
+// k with x = k ln(2) + r, and 2^k.
+template <class T>
+struct ShortArgument {
+  T r, power;
+};
+template <class T>
+FACULA_SCALAR ShortArgument<T> short_argument(T x) {
+  constexpr double magic = Ieee<T>::round_magic;
+  constexpr auto bias = static_cast<Bits<double>>(Ieee<double>::bias);
+  const T shifted = multiply_add(x, 1.4426950408889634, magic), k = shifted - T(magic);
+  const T power = from_bits<T>((to_bits(shifted) + Bits<T>(bias)) << Ieee<double>::mantissa_bits);
+  return {multiply_add(k, -0x1.62e42fefa39efp-1, x), power};
 }
-FACULA_SCALAR double expm1_short(double x) {
-  const double k = round_small(x * 1.4426950408889634), power = power_of_two(k);
-  const double y = expm1_reduced(multiply_add(k, -0x1.62e42fefa39efp-1, x));
-  return multiply_add(power, y, power - 1.0);
+template <class T>
+  requires(!of_floats<T>)
+FACULA_SCALAR T exp_short(T x) {
+  const auto a = short_argument(x);
+  return multiply_add(expm1_reduced(a.r), a.power, a.power);
+}
+template <class T>
+  requires(!of_floats<T>)
+FACULA_SCALAR T expm1_short(T x) {
+  const auto a = short_argument(x);
+  return multiply_add(a.power, expm1_reduced(a.r), a.power - T(1));
 }
 
 // x = k ln(2) + r + lost, |r| <= ln(2)/2, and the bits of integer k; x clamped.
@@ -74,41 +91,44 @@ struct ExpArgument {
 };
 template <class T>
 FACULA_SCALAR ExpArgument<T> exp_argument(T x) {
-  constexpr bool is_float = std::is_same_v<T, float>;
-  constexpr T magic = Ieee<T>::round_magic;
-  const T shifted = multiply_add(x, T(1.4426950408889634), magic), k = shifted - magic;
+  using L = lane_t<T>;
+  constexpr bool is_float = of_floats<T>;
+  constexpr L magic = Ieee<T>::round_magic;
+  const T shifted = multiply_add(x, L(1.4426950408889634), magic), k = shifted - magic;
 #if defined(__FMA__)
-  constexpr T ln2 = is_float ? T(0x1.62e43p-1) : T(0x1.62e42fefa39efp-1);
-  constexpr T ln2_rest = is_float ? T(-0x1.05c610ca86c39p-29) : T(0x1.abc9e3b39803fp-56);
+  constexpr L ln2 = is_float ? L(0x1.62e43p-1) : L(0x1.62e42fefa39efp-1);
+  constexpr L ln2_rest = is_float ? L(-0x1.05c610ca86c39p-29) : L(0x1.abc9e3b39803fp-56);
 #else  // few bits, so that their product with k is exact
-  constexpr T ln2 = is_float ? T(0x1.62e3p-1) : T(0x1.62e42fee00000p-1);
-  constexpr T ln2_rest = is_float ? T(0x1.2fefa39ef3579p-17) : T(0x1.a39ef35793c76p-33);
+  constexpr L ln2 = is_float ? L(0x1.62e3p-1) : L(0x1.62e42fee00000p-1);
+  constexpr L ln2_rest = is_float ? L(0x1.2fefa39ef3579p-17) : L(0x1.a39ef35793c76p-33);
 #endif
   const T wide = multiply_add(k, -ln2, x), r = multiply_add(k, -ln2_rest, wide);
-  return {r, multiply_add(k, -ln2_rest, wide - r), k, to_bits(shifted) - to_bits(magic)};
+  return {r, multiply_add(k, -ln2_rest, wide - r), k, to_bits(shifted) - to_bits(T(magic))};
 }
 
 // The same for x + lo, lo far smaller than x.
-FACULA_SCALAR ExpArgument<double> exp_argument(double x, double lo) {
+template <class T>
+FACULA_SCALAR ExpArgument<T> exp_argument(T x, std::type_identity_t<T> lo) {
   const auto p = exp_argument(x);
   const auto sum = fast_two_sum(p.r, p.lost + lo);
   return {sum.hi, sum.lo, p.k, p.bits};
 }
 
 // x = k + r / ln(2) for 2^x; x clamped.
-FACULA_SCALAR ExpArgument<double> exp2_argument(double x, double lo = 0.0) {
+template <class T>
+FACULA_SCALAR ExpArgument<T> exp2_argument(T x, std::type_identity_t<T> lo = 0.0) {
   constexpr double ln2 = 0x1.62e42fefa39efp-1, ln2_rest = 0x1.abc9e3b39803fp-56;
-  constexpr double magic = Ieee<double>::round_magic;
-  const double shifted = x + magic, k = shifted - magic, f = x - k, r = f * ln2;
-  const double lost = (f * ln2_rest + lo * ln2) + fma(f, ln2, -r);
+  constexpr double magic = Ieee<T>::round_magic;
+  const T shifted = x + magic, k = shifted - magic, f = x - k, r = f * ln2;
+  const T lost = (f * ln2_rest + lo * ln2) + fma(f, ln2, -r);
   const auto sum = fast_two_sum(r, lost);
-  return {sum.hi, sum.lo, k, to_bits(shifted) - to_bits(magic)};
+  return {sum.hi, sum.lo, k, to_bits(shifted) - to_bits(T(magic))};
 }
 
 // (e^r - 1 - r - r^2 / 2) / r^3
 template <class T>
 FACULA_SCALAR T exp_cubic(T r) {
-  if constexpr (std::is_same_v<T, float>) {
+  if constexpr (of_floats<T>) {
     return poly(r, 0.16666667f, 0.041666273f, 0.008333261f, 0.0013946054f, 0.00019920654f);
   } else {
     return poly(r, 0.16666666666666666, 0.04166666666666671, 0.008333333333333342,
@@ -120,8 +140,8 @@ FACULA_SCALAR T exp_cubic(T r) {
 
 // base + e^(r + lost) - 1 as a sum good to some five bits more than T; base is 0 or at least 1/2.
 template <class T>
-FACULA_SCALAR Pair<T> exp_sum(T base, T r, T lost) {
-  const auto s = fast_two_sum(base, r);
+FACULA_SCALAR Pair<T> exp_sum(std::type_identity_t<T> base, T r, std::type_identity_t<T> lost) {
+  const auto s = fast_two_sum<T>(base, r);
   const T z = r * r, z_lo = fma(r, r, -z);
   const auto t = fast_two_sum(s.hi, T(0.5) * z);
   const T tail = multiply_add(T(0.5), z_lo, multiply_add(r, lost, lost));
@@ -138,39 +158,64 @@ FACULA_SCALAR T scale_bits(T y, Bits<T> k) {
   return y * from_bits<T>((half + bias) << mantissa) * from_bits<T>((rest + bias) << mantissa);
 }
 
+// y 2^k for the k of an argument.
+template <class T>
+FACULA_SCALAR T scaled(T y, const ExpArgument<T>& p) {
+  return scale_bits(y, p.bits);
+}
+#if defined(FACULA_PACKS)
+template <class T, int U>
+FACULA_SCALAR Pack<T, U> scaled(Pack<T, U> y, const ExpArgument<Pack<T, U>>& p) {
+  return Pack<T, U>::each([&](int i) -> Register<T> {
+    if constexpr (std::is_same_v<T, float>)
+      return _mm512_scalef_ps(y.v[i], p.k.v[i]);
+    else
+      return _mm512_scalef_pd(y.v[i], p.k.v[i]);
+  });
+}
+#endif
+
 // e^x with fma: the reduced argument is one product less. x clamped.
 template <class T>
 FACULA_SCALAR T exp_fma(T x) {
   const ExpArgument<T> p = exp_argument(x);
-  return scale_bits(T(1) + (p.r + multiply_add(p.r * p.r, exp_tail(p.r), p.lost)), p.bits);
+  return scaled(T(1) + (p.r + multiply_add(p.r * p.r, exp_tail(p.r), p.lost)), p);
 }
 
 // e^(x + lo); x clamped.
 FACULA_SCALAR double exp_fine(double x, double lo) {
   const auto p = exp_argument(x, lo);
-  return scale_bits(exp_sum(1.0, p.r, p.lost).hi, p.bits);
+  return scaled(exp_sum(1.0, p.r, p.lost).hi, p);
 }
 
-// e^x - 1 = 2^k (hi + lo); x clamped. From |k| = 53 on, 1 - 2^-k has a rest of its own.
-FACULA_SCALAR Pair<double> expm1_sum(const ExpArgument<double>& p) {
-  const auto base = two_sum(1.0, -power_of_two(p.k > 100.0 ? -100.0 : -p.k));
+// e^x - 1 = 2^k (hi + lo); x clamped. From |k| = 53 (24) on, 1 - 2^-k has a rest of its own.
+template <class T>
+FACULA_SCALAR Pair<T> expm1_sum(const ExpArgument<T>& p, Pair<T> base) {
   const auto sum = exp_sum(base.hi, p.r, p.lost);
   return fast_two_sum(sum.hi, sum.lo + base.lo);
+}
+template <class T>
+FACULA_SCALAR Pair<T> expm1_sum(const ExpArgument<T>& p) {
+  return expm1_sum(p, two_sum(T(1), -power_of_two(-at_most(p.k, 100.0))));
+}
+template <class T>
+FACULA_SCALAR Pair<T> expm1_sum_of_negative(const ExpArgument<T>& p) {
+  return expm1_sum(p, fast_two_sum(-power_of_two(-p.k), T(1)));
 }
 
 // 1 / (1 + e^-x) with fma. Numerator and denominator are scaled alike, so that 2^k is one normal
 // power wherever it counts, even where the result is subnormal.
 template <class T>
 FACULA_SCALAR T sigmoid_fma(T x) {
-  constexpr bool is_float = std::is_same_v<T, float>;
-  constexpr T low = is_float ? T(-60) : T(-600), high = is_float ? T(105) : T(750);
-  constexpr T unit = is_float ? T(0x1p-30) : T(0x1p-70);
-  constexpr auto bias = static_cast<Bits<T>>(Ieee<T>::bias) - (is_float ? 30 : 70);
-  const T bounded = -x < low ? low : -x;
-  const ExpArgument<T> p = exp_argument(bounded > high ? high : bounded);
+  using L = lane_t<T>;
+  constexpr bool is_float = of_floats<T>;
+  constexpr L low = is_float ? L(-60) : L(-600), high = is_float ? L(105) : L(750);
+  constexpr L unit = is_float ? L(0x1p-30) : L(0x1p-70);
+  constexpr auto bias = static_cast<Bits<L>>(Ieee<L>::bias) - (is_float ? 30 : 70);
+  const ExpArgument<T> p = exp_argument(between(-x, low, high));
   const T y = T(1) + multiply_add(p.r * p.r, exp_tail(p.r), p.r);
-  const T power = from_bits<T>((p.bits + bias) << Ieee<T>::mantissa_bits);
-  return unit / multiply_add(y, power, unit);
+  const T power = from_bits<T>((p.bits + Bits<T>(bias)) << Ieee<T>::mantissa_bits);
+  return T(unit) / multiply_add(y, power, T(unit));
 }
 
 }  // namespace detail
@@ -188,34 +233,32 @@ FACULA_SCALAR T exp_coarse(T x) {
 // e^x. Bounds: float 0.55 (subnormal results 0.75; without fma 0.9), double 0.53.
 template <class T>
 FACULA_SCALAR T exp(T x) {
-#if defined(__FMA__)
-  const auto p = detail::exp_argument(detail::clamp_exponent(x));
-  return detail::scale_bits(detail::exp_sum(T(1), p.r, p.lost).hi, p.bits);
-#else
-  if constexpr (std::is_same_v<T, double>) return detail::exp_fine(detail::clamp_exponent(x), 0.0);
-  return exp_coarse(x);
+#if !defined(__FMA__)
+  if constexpr (of_floats<T>) return exp_coarse(x);
 #endif
+  const auto p = detail::exp_argument(detail::clamp_exponent(x));
+  return detail::scaled(detail::exp_sum(T(1), p.r, p.lost).hi, p);
 }
 
 // 2^x. Bounds: float 0.57 (subnormal results 0.75; without fma 0.8), double 0.53.
 template <class T>
 FACULA_SCALAR T exp2(T x) {
-  constexpr T low = std::is_same_v<T, float> ? T(-151) : T(-1076);
-  constexpr T high = std::is_same_v<T, float> ? T(129) : T(1025);
-  const T above = x < low ? low : x, bounded = above > high ? high : above;
-  if constexpr (std::is_same_v<T, float>) {
+  using L = lane_t<T>;
+  constexpr L low = of_floats<T> ? L(-151) : L(-1076), high = of_floats<T> ? L(129) : L(1025);
+  const T bounded = between(x, low, high);
+  if constexpr (of_floats<T>) {
     constexpr float magic = detail::Ieee<float>::round_magic;
-    const float shifted = bounded + magic, f = bounded - (shifted - magic);
+    const T shifted = bounded + magic, k = shifted - magic, f = bounded - k;
     // The leading product's rounding is carried along, with the rest of ln 2.
-    const float s = detail::multiply_add(f, 0.6931472f, 1.0f);
-    const float lost = detail::multiply_add(f, 0.6931472f, 1.0f - s);
-    const float q = detail::poly(f, -1.9046542e-09f, 0.2402265f, 0.055504117f, 0.009618077f,
-                                 0.0013332234f, 0.0001545406f, 1.5671478e-05f);
-    const float y = s + detail::multiply_add(f, q, lost);
-    return detail::scale_bits(y, detail::to_bits(shifted) - detail::to_bits(magic));
+    const T s = detail::multiply_add(f, 0.6931472f, 1.0f);
+    const T lost = detail::multiply_add(f, 0.6931472f, T(1) - s);
+    const T q = detail::poly(f, -1.9046542e-09f, 0.2402265f, 0.055504117f, 0.009618077f,
+                             0.0013332234f, 0.0001545406f, 1.5671478e-05f);
+    const T y = s + detail::multiply_add(f, q, lost);
+    return detail::scaled(y, {f, lost, k, detail::to_bits(shifted) - detail::to_bits(T(magic))});
   } else {
     const auto p = detail::exp2_argument(bounded);
-    return detail::scale_bits(detail::exp_sum(1.0, p.r, p.lost).hi, p.bits);
+    return detail::scaled(detail::exp_sum(T(1), p.r, p.lost).hi, p);
   }
 }
 
@@ -245,22 +288,23 @@ FACULA_SCALAR T sigmoid(T x) {
 // Bounds: float 0.51, double 0.65.
 template <class T>
 FACULA_SCALAR T tanh(T x) {
-  constexpr T flat = std::is_same_v<T, float> ? T(20) : T(40);  // beyond half of it the result is 1
-  const T twice = T(2) * abs(x);
-  const double bounded = -static_cast<double>(twice > flat ? flat : twice);
-  if constexpr (std::is_same_v<T, float>) {
-    const double t = detail::expm1_short(bounded);
-    return copysign(static_cast<float>(t / (2.0 + t)), x);
-  } else {
-    const auto p = detail::exp_argument(bounded);
-    const auto sum = detail::expm1_sum(p);
-    const double unit = detail::power_of_two(p.k), t = sum.hi * unit, t_lo = sum.lo * unit;
-    const auto den = detail::fast_two_sum(2.0, t);
-    const double inverse = 1.0 / den.hi, q = t * inverse;
-    // What the quotient of the upper parts leaves, and the lower parts.
-    const double rest = detail::fma(-q, den.hi, t) + (t_lo - q * (den.lo + t_lo));
-    return copysign(q + rest * inverse, x);
+  constexpr lane_t<T> flat = of_floats<T> ? 20 : 40;  // beyond half of it the result is 1
+  const T bounded = -at_most(T(2) * abs(x), flat);
+  if constexpr (of_floats<T>) {
+    const T y = by_doubles(bounded, [](auto twice) {
+      const auto t = detail::expm1_short(twice);
+      return quotient(t, t + decltype(t)(2.0));
+    });
+    return copysign(y, x);
   }
+  const auto p = detail::exp_argument(bounded);
+  const auto sum = detail::expm1_sum_of_negative(p);
+  const T unit = detail::power_of_two(p.k), t = sum.hi * unit;
+  const auto den = detail::fast_two_sum(T(2), t);
+  const T inverse = T(1) / den.hi, q = t * inverse, t_lo = sum.lo * unit;
+  // What the quotient of the upper parts leaves, and the lower parts.
+  const T rest = detail::fma(-q, den.hi, t) + (t_lo - q * (den.lo + t_lo));
+  return copysign(q + rest * inverse, x);
 }
 
 // Bounds: float 0.51, double 0.65.

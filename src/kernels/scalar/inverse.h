@@ -1,5 +1,5 @@
-// Inverse circular and hyperbolic functions. Bounds are in units in the last place: asin, acos,
-// atan, atan2 0.6, float results 0.51 (computed in double).
+// Inverse circular and hyperbolic functions. Bounds are in units in the last place: asin, acos
+// 0.65; atan, atan2 0.6, float results 0.51 (computed in double).
 #pragma once
 #include "kernels/scalar/log.h"
 
@@ -9,8 +9,8 @@ namespace detail {
 
 // (asin(s) - s) / s^3 with z = s^2 <= 1/4.
 template <class T>
-FACULA_SCALAR double asin_tail(double z) {
-  if constexpr (std::is_same_v<T, float>) {
+FACULA_SCALAR T asin_tail(T z) {
+  if constexpr (of_floats<T>) {
     return poly(z, 0.1666665983438594, 0.07500513328026354, 0.04451522431070124,
                 0.03182201313334281, 0.01438504010341491, 0.03759107900390932);
   } else {
@@ -22,26 +22,67 @@ FACULA_SCALAR double asin_tail(double z) {
   }
 }
 
-// asin(sqrt((1 - a) / 2)), a in [1/2, 1], as a sum.
+// 1 / sqrt(z) within 4 %, from the bits.
 template <class T>
-FACULA_SCALAR Pair<double> asin_root(double a) {
-  const double z = 0.5 * (1.0 - a), s = sqrt(z), s_hi = upper_half(s);
-  const double s_lo = s > 0.0 ? (z - s_hi * s_hi) / (s + s_hi) : 0.0;
-  return {s_hi, s_lo + s * z * asin_tail<T>(z)};
+FACULA_SCALAR T rough_rsqrt(T z) {
+  using B = Bits<lane_t<T>>;
+  constexpr B magic = of_floats<T> ? B(0x5f3759df) : B(0x5fe6eb50c7b537a9);
+  return from_bits<T>(Bits<T>(magic) - (to_bits(z) >> 1));
 }
 
-// (atan(t) - t) / t^3 with z = t^2, |t| <= tan(pi/8).
+// asin(a) for a <= 1/2, else asin(sqrt((1 - a) / 2)) = pi / 4 - asin(a) / 2, as a sum; NaN for a
+// > 1.
 template <class T>
-FACULA_SCALAR double atan_tail(double z) {
-  if constexpr (std::is_same_v<T, float>) {
-    return poly(z, -0.33333332505640934, 0.19999904333536053, -0.1428201617721723,
-                0.11044755238804886, -0.08476422070042133, 0.04743985082571016);
+FACULA_SCALAR Pair<T> asin_halved(T a) {
+  const auto small = a <= T(0.5);
+  const T half = multiply_add(a, lane_t<T>(-0.5), lane_t<T>(0.5));
+  const T z = pick(small, a * a, half), root = sqrt(half), s = pick(small, a, root);
+  // The root's remainder is so small that a rough quotient does.
+  const T rest = fma(-root, root, half) * (rough_rsqrt(half) * T(0.5));
+  return {s, multiply_add(s * z, asin_tail(z), pick(small, T(0), rest))};
+}
+
+template <class T>
+struct HalfTurns {  // pi and pi / 2 as sums
+  using L = lane_t<T>;
+  static constexpr L quarter = of_floats<T> ? L(0x1.921fb6p+0) : L(0x1.921fb54442d18p+0);
+  static constexpr L quarter_rest = of_floats<T> ? L(-0x1.777a5cp-25) : L(0x1.1a62633145c07p-54);
+  static constexpr L half = 2 * quarter, half_rest = 2 * quarter_rest;
+};
+
+// (atan(t) - t) / t^3 with z = t^2, |t| <= tan(pi/8), is a constant and z times this: as good as a
+// result of type L needs.
+template <class L>
+inline constexpr double atan_third =
+    std::is_same_v<L, float> ? -0.33333332505640934 : -0.33333333333333326;
+template <class L, class T>
+FACULA_SCALAR T atan_far_tail(T z) {
+  if constexpr (std::is_same_v<L, float>) {
+    return poly(z, 0.19999904333536053, -0.1428201617721723, 0.11044755238804886,
+                -0.08476422070042133, 0.04743985082571016);
   } else {
-    return poly(z, -0.33333333333333326, 0.19999999999997647, -0.14285714285385176,
-                0.11111111087999795, -0.09090908138062426, 0.07692282611618319,
-                -0.06666224575007779, 0.058770003277602165, -0.05218265563891243,
-                0.04502982476428718, -0.03346120086001477, 0.015181632388473284);
+    return poly(z, 0.19999999999997647, -0.14285714285385176, 0.11111111087999795,
+                -0.09090908138062426, 0.07692282611618319, -0.06666224575007779,
+                0.058770003277602165, -0.05218265563891243, 0.04502982476428718,
+                -0.03346120086001477, 0.015181632388473284);
   }
+}
+template <class L>
+FACULA_SCALAR double atan_tail(double z) {
+  return multiply_add(z, atan_far_tail<L>(z), atan_third<L>);
+}
+
+// atan(a) for 0 <= a <= 2^60, for a float result: pi / 4 + atan((a - 1) / (a + 1)) around 1, and
+// pi / 2 - atan(1 / a) above.
+template <class T>
+FACULA_SCALAR T atan_short(T a) {
+  const auto flat = a <= T(0.41421356237309503), steep = a > T(2.414213562373095);
+  const T num = pick(flat, a, pick(steep, T(-1.0), a - T(1.0)));
+  const T den = pick(flat, T(1.0), pick(steep, a, a + T(1.0)));
+  const T base = pick(flat, T(0.0), pick(steep, T(0x1.921fb54442d18p+0), T(0x1.921fb54442d18p-1)));
+  const T t = quotient(num, den), z = t * t;
+  const T tail = multiply_add(z, atan_far_tail<float>(z), atan_third<float>);
+  return base + multiply_add(t * z, tail, t);
 }
 
 // atan(a / b) for 0 <= a <= b, 0 < b < infinity.
@@ -100,27 +141,27 @@ FACULA_SCALAR double angle_short(double y, double x) {
 
 template <class T>
 FACULA_SCALAR T asin(T x) {
-  const double v = x, a = abs(v), z = v * v;
-  const double small = a + a * z * detail::asin_tail<T>(z);
-  const auto root = detail::asin_root<T>(a > 1.0 ? 1.0 : a);
-  const double large =
-      0x1.921fb54442d18p+0 - 2.0 * root.hi + (0x1.1a62633145c07p-54 - 2.0 * root.lo);
-  const double y = a <= 0.5 ? small : large;
-  return a > 1.0 || is_nan(x) ? detail::quiet_nan<T> : copysign(static_cast<T>(y), x);
+  using Turn = detail::HalfTurns<T>;
+  const T a = abs(x);
+  const auto r = detail::asin_halved(a);
+  const auto sum = detail::fast_two_sum<T>(Turn::quarter, T(-2) * r.hi);
+  const T large = sum.hi + (sum.lo + detail::multiply_add(T(-2), r.lo, Turn::quarter_rest));
+  return copysign(pick(a <= T(0.5), r.hi + r.lo, large), x);
 }
 
 template <class T>
 FACULA_SCALAR T acos(T x) {
-  const double v = x, a = abs(v), z = v * v;
-  const double tail = v * z * detail::asin_tail<T>(z);
-  const auto sum = detail::fast_two_sum(0x1.921fb54442d18p+0, -v);
-  const double small = sum.hi + (sum.lo + (0x1.1a62633145c07p-54 - tail));
-  const auto root = detail::asin_root<T>(a > 1.0 ? 1.0 : a);
-  const auto flip = detail::fast_two_sum(0x1.921fb54442d18p+1, -2.0 * root.hi);
-  const double right = 2.0 * (root.hi + root.lo);
-  const double left = flip.hi + (flip.lo + (0x1.1a62633145c07p-53 - 2.0 * root.lo));
-  const double large = v < 0.0 ? left : right;
-  return a > 1.0 || is_nan(x) ? detail::quiet_nan<T> : static_cast<T>(a <= 0.5 ? small : large);
+  using Turn = detail::HalfTurns<T>;
+  const T a = abs(x);
+  const auto r = detail::asin_halved(a);
+  // pi / 2 - x - ... for small ones, else 2 r, or pi - 2 r on the left.
+  const auto small = a <= T(0.5), left = x < T(0);
+  const T base = pick(small, T(Turn::quarter), pick(left, T(Turn::half), T(0)));
+  const T base_lo = pick(small, T(Turn::quarter_rest), pick(left, T(Turn::half_rest), T(0)));
+  const T factor = pick(small, T(1), T(2)), turned = pick(small, x, pick(left, a, -a));
+  const T sign = copysign(factor, turned);
+  const auto sum = detail::fast_two_sum<T>(base, -(sign * r.hi));
+  return sum.hi + (sum.lo + detail::multiply_add(-sign, r.lo, base_lo));
 }
 
 // The angle of the point (x, y) with the positive x axis, in [-pi, pi].
@@ -137,15 +178,31 @@ FACULA_SCALAR T atan2(T y, T x) {
 
 template <class T>
 FACULA_SCALAR T atan(T x) {
-  const double a = abs(static_cast<double>(x));
-  const bool steep = a > 1.0, endless = a == detail::infinity<double>;
-  const double factor = a > 0x1p900 ? 0x1p-100 : 0x1p100;  // as in angle()
-  const double low = steep ? (endless ? 0.0 : factor) : a * factor;
-  const double high = steep ? (endless ? 1.0 : a * factor) : factor;
-  const auto r = detail::atan_ratio<T>(low, high);
-  const auto sum = detail::fast_two_sum(steep ? 0x1.921fb54442d18p+0 : 0.0, steep ? -r.hi : r.hi);
-  const double lo = steep ? 0x1.1a62633145c07p-54 - r.lo : r.lo;
-  return is_nan(x) ? x : copysign(static_cast<T>(sum.hi + (sum.lo + lo)), x);
+  using L = lane_t<T>;
+  const T a = at_most(abs(x), L(0x1p60));
+  if constexpr (of_floats<T>)
+    return copysign(by_doubles(a, [](auto v) { return detail::atan_short(v); }), x);
+  using Turn = detail::HalfTurns<T>;
+  const auto flat = a <= T(L(0.41421356237309503)), steep = a > T(L(2.414213562373095));
+  // atan(a), pi / 4 + atan((a - 1) / (a + 1)), or pi / 2 - atan(1 / a).
+  const auto less = detail::fast_two_sum(T(-1), a), more = detail::fast_two_sum(T(1), a);
+  const T num = pick(flat, a, pick(steep, T(-1), less.hi));
+  const T den = pick(flat, T(1), pick(steep, a, more.hi));
+  const T outer = pick(flat, T(0), pick(steep, T(0), T(1)));
+  const T num_lo = less.lo * outer, den_lo = more.lo * outer;
+  const T base = pick(flat, T(0), pick(steep, T(Turn::quarter), T(Turn::quarter / 2)));
+  const T base_lo = pick(flat, T(0), pick(steep, T(Turn::quarter_rest), T(Turn::quarter_rest / 2)));
+  const T inverse = T(1) / den, t = num * inverse, z = t * t;
+  const T left = detail::fma(-t, den, num) + detail::multiply_add(-t, den_lo, num_lo);
+  // t^3 / 3 with its roundings, and what follows.
+  constexpr L third = detail::atan_third<L>;
+  const T z_lo = detail::fma(t, t, -z), p = z * third, cube = t * p;
+  const T p_lo = detail::multiply_add(z_lo, third, detail::fma(z, third, -p));
+  const T cube_lo = detail::multiply_add(t, p_lo, detail::fma(t, p, -cube));
+  const T lo = detail::multiply_add(left * inverse, T(1) - z, cube_lo);
+  const T tail = detail::multiply_add(t * z * z, detail::atan_far_tail<L>(z), lo);
+  const auto sum = detail::fast_two_sum(t, cube), whole = detail::fast_two_sum(base, sum.hi);
+  return copysign(whole.hi + (whole.lo + (base_lo + (sum.lo + tail))), x);
 }
 
 // Bounds: float 0.51, double 0.9.

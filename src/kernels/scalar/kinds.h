@@ -1,5 +1,6 @@
 // Which kinds of dtype a scalar function is defined for; each functor states `dtypes`.
 #pragma once
+#include <type_traits>
 
 namespace facula::scalar {
 
@@ -21,6 +22,19 @@ template <class F>
 constexpr int cost_of() {
   if constexpr (requires { F::cost; })
     return F::cost;
+  else
+    return 0;
+}
+
+// Registers in a pack (pack.h) that the function takes in place of a number, 0 for none. A functor
+// that takes packs states them as `packs`.
+struct Packs {
+  int of_floats, of_doubles;
+};
+template <class F, class T>
+constexpr int packs_of() {
+  if constexpr (requires { F::packs; } && std::is_floating_point_v<T>)
+    return sizeof(T) == sizeof(float) ? F::packs.of_floats : F::packs.of_doubles;
   else
     return 0;
 }

@@ -28,15 +28,37 @@ FACULA_SCALAR LogParts<T> log_parts(T x) {
   return {tiny ? k - I::tiny_exponent : k, from_bits<T>((b & mantissa) + root) - T(1)};
 }
 
-// (2 atanh(s) - 2 s) / s^3 with z = s^2.
+#if defined(FACULA_PACKS)
+template <class T, int U>
+FACULA_SCALAR LogParts<Pack<T, U>> log_parts(Pack<T, U> x) {
+  using P = Pack<T, U>;
+  const P k = P::each([&](int i) -> Register<T> {
+    if constexpr (std::is_same_v<T, float>)
+      return _mm512_getexp_ps(x.v[i]);
+    else
+      return _mm512_getexp_pd(x.v[i]);
+  });
+  const P m = P::each([&](int i) -> Register<T> {
+    if constexpr (std::is_same_v<T, float>)
+      return _mm512_getmant_ps(x.v[i], _MM_MANT_NORM_1_2, _MM_MANT_SIGN_src);
+    else
+      return _mm512_getmant_pd(x.v[i], _MM_MANT_NORM_1_2, _MM_MANT_SIGN_src);
+  });
+  const auto above = m >= P(T(1.4142135623730951));
+  return {pick(above, k + T(1), k), pick(above, m * T(0.5), m) - T(1)};
+}
+#endif
+
+// (2 atanh(s / 2) - s) / s^3 with z = s^2.
 template <class T>
 FACULA_SCALAR T atanh_tail(T z) {
-  if constexpr (std::is_same_v<T, float>) {
-    return poly(z, 0.6666666564134591f, 0.4000033620802153f, 0.2853723899311438f,
-                0.23583557034865546f);
+  if constexpr (of_floats<T>) {
+    return poly(z, 0.6666666564134591f / 8, 0.4000033620802153f / 32, 0.2853723899311438f / 128,
+                0.23583557034865546f / 512);
   } else {
-    return poly(z, 0.6666666666666666, 0.40000000000006286, 0.28571428569072765, 0.2222222264877897,
-                0.1818177550644258, 0.15387097733262706, 0.13249960346957373, 0.13252768657154224);
+    return poly(z, 0.6666666666666666 / 8, 0.40000000000006286 / 32, 0.28571428569072765 / 128,
+                0.2222222264877897 / 512, 0.1818177550644258 / 2048, 0.15387097733262706 / 8192,
+                0.13249960346957373 / 32768, 0.13252768657154224 / 131072);
   }
 }
 
@@ -44,26 +66,51 @@ FACULA_SCALAR T atanh_tail(T z) {
 template <class T>
 FACULA_SCALAR T log_special(T x, T y) {
   const T positive = x < infinity<T> ? y : x;
-  return x > T(0) ? positive : (x == T(0) ? -infinity<T> : quiet_nan<T>);
+  // As the processor's own, NaN has the sign.
+  return x > T(0) ? positive : (x == T(0) ? -infinity<T> : -quiet_nan<T>);
 }
+#if defined(FACULA_PACKS)
+template <class T, int U>
+FACULA_SCALAR Pack<T, U> log_special(Pack<T, U> x, Pack<T, U> y) {
+  // What stands for a NaN, a signalling one, 0, 1, -infinity, infinity, a number below and above
+  // zero, from the lowest digit on: 0 is y, 3 NaN, 4 -infinity, 5 infinity.
+  constexpr int by_class = 0x03530433;
+  return Pack<T, U>::each([&](int i) -> Register<T> {
+    if constexpr (std::is_same_v<T, float>)
+      return _mm512_fixupimm_ps(y.v[i], x.v[i], _mm512_set1_epi32(by_class), 0);
+    else
+      return _mm512_fixupimm_pd(y.v[i], x.v[i], _mm512_set1_epi64(by_class), 0);
+  });
+}
+#endif
 
-// log(x) + correction as a sum, for positive finite x: k ln(2) + 2 atanh(s), s = f / (2 + f), whose
-// quotient's remainder is carried along.
+// log(1 + f) = s + left / den + s^3 tail for 1 + f in [sqrt(1/2), sqrt(2)): 2 atanh(s / 2), where s
+// is f over den = 1 + f / 2, and left is what the rounded s leaves of f.
 template <class T>
-FACULA_SCALAR Pair<T> log_sum(T x, T correction) {
-  constexpr bool is_float = std::is_same_v<T, float>;
-  constexpr T ln2_hi = is_float ? T(0x1.62e3p-1) : T(0x1.62e42fee00000p-1);
-  constexpr T ln2_lo = is_float ? T(0x1.2fefa39ef3579p-17) : T(0x1.a39ef35793c76p-33);
+struct LogNearOne {
+  T s, left, inverse, cube, tail;
+};
+template <class T>
+FACULA_SCALAR LogNearOne<T> log_near_one(T f) {
+  const T den = fma(f, 0.5, 1.0), den_lo = fma(f, 0.5, T(1) - den);
+  const T inverse = T(1) / den, s = f * inverse, z = s * s;
+  const T left = multiply_add(-s, den_lo, fma(-s, den, f));
+  return {s, left, inverse, s * z, atanh_tail(z)};
+}
+// log(x) + correction as a sum, for positive finite x.
+template <class T>
+FACULA_SCALAR Pair<T> log_sum(T x, std::type_identity_t<T> correction) {
+  using L = lane_t<T>;
+  constexpr L ln2_hi = of_floats<T> ? L(0x1.62e3p-1) : L(0x1.62e42fee00000p-1);
+  constexpr L ln2_lo = of_floats<T> ? L(0x1.2fefa39ef3579p-17) : L(0x1.a39ef35793c76p-33);
   const auto [k, f] = log_parts(x);
-  const auto den = fast_two_sum(T(2), f);
-  const T inverse = T(1) / den.hi, s = f * inverse, z = s * s;
-  const T left = (fma(-s, den.hi, f) - s * den.lo) * inverse;
-  const T tail = multiply_add(k, ln2_lo, correction) + T(2) * left;
-  const auto sum = fast_two_sum(k * ln2_hi, T(2) * s);
-  return {sum.hi, sum.lo + multiply_add(s * z, atanh_tail(z), tail)};
+  const auto l = log_near_one(f);
+  const auto sum = fast_two_sum<T>(k * ln2_hi, l.s);
+  const T rest = multiply_add(l.left, l.inverse, multiply_add(k, ln2_lo, correction));
+  return {sum.hi, sum.lo + multiply_add(l.cube, l.tail, rest)};
 }
 template <class T>
-FACULA_SCALAR T log_core(T x, T correction) {
+FACULA_SCALAR T log_core(T x, std::type_identity_t<T> correction) {
   const auto sum = log_sum(x, correction);
   return sum.hi + sum.lo;
 }
@@ -72,34 +119,40 @@ FACULA_SCALAR T log_core(T x, T correction) {
 struct LogBase {
   double factor, factor_rest, step, step_rest;  // 1 / log(base), and log(2) of it
 };
-FACULA_SCALAR double log_of_base(double x, LogBase base) {
+template <class T>
+FACULA_SCALAR T log_of_base(T x, LogBase base) {
   const auto [k, f] = log_parts(x);
-  const auto l = log_sum(f + 1.0, 0.0), product = two_prod(l.hi, base.factor);
-  const double lo = product.lo + (l.lo * base.factor + l.hi * base.factor_rest);
-  const auto sum = fast_two_sum(k * base.step, product.hi);
-  return sum.hi + (sum.lo + (lo + k * base.step_rest));
+  const auto l = log_near_one(f);
+  const T product = l.s * base.factor;
+  const T lost = multiply_add(l.s, base.factor_rest, fma(l.s, base.factor, -product));
+  const T rest = multiply_add(l.cube, l.tail, l.left * l.inverse);
+  const auto sum = fast_two_sum<T>(k * base.step, product);
+  return sum.hi + (sum.lo + multiply_add(rest, base.factor, multiply_add(k, base.step_rest, lost)));
 }
 
 // log(x) in double, good to 2^-37 of the result's size: enough for a float result.
-FACULA_SCALAR double log_short(double x) {
+template <class T>
+  requires(!of_floats<T>)
+FACULA_SCALAR T log_short(T x) {
   const auto [k, f] = log_parts(x);
-  const double s = f / (2.0 + f), z = s * s;
-  const double tail =
+  const T s = quotient(f, f + T(2.0)), z = s * s;
+  const T tail =
       poly(z, 0.6666666564134591, 0.4000033620802153, 0.2853723899311438, 0.23583557034865546);
-  return k * 0x1.62e42fefa39efp-1 + (2.0 * s + s * z * tail);
+  return multiply_add(k, 0x1.62e42fefa39efp-1, multiply_add(s * z, tail, s + s));
 }
 
 // log(1 + x + lo) for x > -1. Near zero, where 1 + x keeps too little of x, by its series.
 template <class T>
-FACULA_SCALAR Pair<T> log1p_sum(T x, T lo = T(0)) {
-  constexpr T near = std::is_same_v<T, float> ? T(0x1p-10) : T(0x1p-20);
+FACULA_SCALAR Pair<T> log1p_sum(T x, std::type_identity_t<T> lo = 0) {
+  using L = lane_t<T>;
+  constexpr L near = of_floats<T> ? L(0x1p-10) : L(0x1p-20);
   const auto u = two_sum(T(1), x), sum = log_sum(u.hi, (u.lo + lo) / u.hi);
-  const T small = x * x * multiply_add(x, T(1) / T(3), T(-0.5)) + lo;
-  const bool is_near = abs(x) < near;
-  return {is_near ? x : sum.hi, is_near ? small : sum.lo};
+  const T small = x * x * multiply_add(x, L(1) / L(3), L(-0.5)) + lo;
+  const auto is_near = abs(x) < T(near);
+  return {pick(is_near, x, sum.hi), pick(is_near, small, sum.lo)};
 }
 template <class T>
-FACULA_SCALAR T log1p_core(T x, T lo = T(0)) {
+FACULA_SCALAR T log1p_core(T x, std::type_identity_t<T> lo = 0) {
   const auto sum = log1p_sum(x, lo);
   return sum.hi + sum.lo;
 }
@@ -129,22 +182,24 @@ FACULA_SCALAR T log(T x) {
   return detail::log_special(x, detail::log_core(x, T(0)));
 }
 
-// Bounds: float 0.51, double 0.53.
+// Bounds: float 0.51, double 0.56.
 template <class T>
 FACULA_SCALAR T log2(T x) {
-  if constexpr (std::is_same_v<T, float>) {
-    return detail::log_special(x, static_cast<float>(detail::log_short(x) * 1.4426950408889634));
+  if constexpr (of_floats<T>) {
+    const T y = by_doubles(x, [](auto v) { return detail::log_short(v) * 1.4426950408889634; });
+    return detail::log_special(x, y);
   } else {
     constexpr detail::LogBase two{0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56, 1.0, 0.0};
     return detail::log_special(x, detail::log_of_base(x, two));
   }
 }
 
-// Bounds: float 0.51, double 0.53.
+// Bounds: float 0.51, double 0.56.
 template <class T>
 FACULA_SCALAR T log10(T x) {
-  if constexpr (std::is_same_v<T, float>) {
-    return detail::log_special(x, static_cast<float>(detail::log_short(x) * 0.4342944819032518));
+  if constexpr (of_floats<T>) {
+    const T y = by_doubles(x, [](auto v) { return detail::log_short(v) * 0.4342944819032518; });
+    return detail::log_special(x, y);
   } else {
     constexpr detail::LogBase ten{0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57, 0x1.34413509f7800p-2,
                                   0x1.fef311f12b358p-46};
@@ -156,7 +211,7 @@ FACULA_SCALAR T log10(T x) {
 template <class T>
 FACULA_SCALAR T log1p(T x) {
   const T y = detail::log_special(T(1) + x, detail::log1p_core(x));
-  return x == T(0) ? x : y;
+  return pick(x == T(0), x, y);
 }
 
 // log(1 + e^(x beta)) / beta without overflow. Bounds for beta 1: float 0.51, double 0.55.

@@ -42,17 +42,20 @@ template <class T>
 inline constexpr T quiet_nan = std::numeric_limits<T>::quiet_NaN();
 
 template <class T>
+  requires std::is_floating_point_v<T>
 FACULA_SCALAR Bits<T> to_bits(T x) {
   return std::bit_cast<Bits<T>>(x);
 }
 template <class T>
+  requires std::is_floating_point_v<T>
 FACULA_SCALAR T from_bits(Bits<T> b) {
   return std::bit_cast<T>(b);
 }
 
 // a * b + c, fused where the instruction set has it: one rounding less and half the work.
 template <class T>
-FACULA_SCALAR T multiply_add(T a, T b, T c) {
+  requires std::is_floating_point_v<T>
+FACULA_SCALAR T multiply_add(T a, std::type_identity_t<T> b, std::type_identity_t<T> c) {
 #if defined(__FMA__)
   if constexpr (std::is_same_v<T, float>)
     return __builtin_fmaf(a, b, c);
@@ -64,13 +67,13 @@ FACULA_SCALAR T multiply_add(T a, T b, T c) {
 }
 
 // c0 + x c1 + x^2 c2 + ...
-template <class T>
-FACULA_SCALAR T poly(T, T c0) {
-  return c0;
+template <class T, class C>
+FACULA_SCALAR T poly(T, C c0) {
+  return static_cast<T>(c0);
 }
-template <class T, class... C>
-FACULA_SCALAR T poly(T x, T c0, C... rest) {
-  return multiply_add(x, poly(x, static_cast<T>(rest)...), c0);
+template <class T, class C0, class C1, class... C>
+FACULA_SCALAR T poly(T x, C0 c0, C1 c1, C... rest) {
+  return multiply_add(x, poly(x, c1, rest...), static_cast<T>(c0));
 }
 
 // A value as an unevaluated sum; |lo| is at most half a unit in the last place of hi.
@@ -80,22 +83,23 @@ struct Pair {
 };
 
 // The same from two polynomials in x^2, each half as long to wait for.
-template <class T>
-FACULA_SCALAR Pair<T> poly_halves(T, T c0, T c1) {
-  return {c0, c1};
+template <class T, class C0>
+FACULA_SCALAR Pair<T> poly_halves(T, C0 c0) {
+  return {static_cast<T>(c0), T(0)};
 }
-template <class T>
-FACULA_SCALAR Pair<T> poly_halves(T, T c0) {
-  return {c0, T(0)};
+template <class T, class C0, class C1>
+FACULA_SCALAR Pair<T> poly_halves(T, C0 c0, C1 c1) {
+  return {static_cast<T>(c0), static_cast<T>(c1)};
 }
-template <class T, class... C>
-FACULA_SCALAR Pair<T> poly_halves(T square, T c0, T c1, C... rest) {
-  const Pair<T> p = poly_halves(square, static_cast<T>(rest)...);
-  return {multiply_add(square, p.hi, c0), multiply_add(square, p.lo, c1)};
+template <class T, class C0, class C1, class C2, class... C>
+FACULA_SCALAR Pair<T> poly_halves(T square, C0 c0, C1 c1, C2 c2, C... rest) {
+  const Pair<T> p = poly_halves(square, c2, rest...);
+  return {multiply_add(square, p.hi, static_cast<T>(c0)),
+          multiply_add(square, p.lo, static_cast<T>(c1))};
 }
 template <class T, class... C>
 FACULA_SCALAR T poly_by_halves(T x, C... c) {
-  const Pair<T> p = poly_halves(x * x, static_cast<T>(c)...);
+  const Pair<T> p = poly_halves(x * x, c...);
   return multiply_add(x, p.lo, p.hi);
 }
 
@@ -142,31 +146,31 @@ FACULA_SCALAR double upper_half(double x) {
   return from_bits<double>(to_bits(x) & ~uint64_t{0x7ffffff});
 }
 
-// The exact product, as long as it neither overflows nor leaves its low part subnormal.
-FACULA_SCALAR Pair<double> two_prod(double a, double b) {
+// a * b + c with one rounding (double without fma: with little more) on every instruction set.
+template <class T>
+  requires std::is_floating_point_v<T>
+FACULA_SCALAR T fma(T a, std::type_identity_t<T> b, std::type_identity_t<T> c) {
 #if defined(__FMA__)
-  const double p = a * b;
-  return {p, multiply_add(a, b, -p)};
+  return multiply_add(a, b, c);
 #else
-  const double p = a * b, ah = upper_half(a), al = a - ah, bh = upper_half(b), bl = b - bh;
-  return {p, ((ah * bh - p) + ah * bl + al * bh) + al * bl};
+  if constexpr (std::is_same_v<T, float>) {
+    return static_cast<float>(static_cast<double>(a) * b + c);
+  } else {
+    const double p = a * b, ah = upper_half(a), al = a - ah, bh = upper_half(b), bl = b - bh;
+    const Pair<double> s = two_sum(p, c);
+    return s.hi + (s.lo + (((ah * bh - p) + ah * bl + al * bh) + al * bl));
+  }
 #endif
 }
 
-// a * b + c with one rounding (double without fma: with little more) on every instruction set.
-FACULA_SCALAR float fma(float a, float b, float c) {
+// The exact product, as long as it neither overflows nor leaves its low part subnormal.
+template <class T>
+FACULA_SCALAR Pair<T> two_prod(T a, std::type_identity_t<T> b) {
+  const T p = a * b;
 #if defined(__FMA__)
-  return multiply_add(a, b, c);
+  return {p, multiply_add(a, b, -p)};
 #else
-  return static_cast<float>(static_cast<double>(a) * b + c);
-#endif
-}
-FACULA_SCALAR double fma(double a, double b, double c) {
-#if defined(__FMA__)
-  return multiply_add(a, b, c);
-#else
-  const auto p = two_prod(a, b), s = two_sum(p.hi, c);
-  return s.hi + (s.lo + p.lo);
+  return {p, fma(a, b, -p)};
 #endif
 }
 

@@ -42,7 +42,7 @@ FACULA_SCALAR double pow_magnitude(double x, double y) {
 }
 
 FACULA_SCALAR float pow_magnitude(float x, float y) {
-  const double p = static_cast<double>(y) * log_short(x), low = p < -200.0 ? -200.0 : p;
+  const double p = y * log_short(static_cast<double>(x)), low = p < -200.0 ? -200.0 : p;
   return static_cast<float>(exp_short(low > 200.0 ? 200.0 : low));
 }
 

@@ -4,7 +4,7 @@
 // sin and cos hold everywhere but branch to a slow reduction beyond trig_limit. A loop that is to
 // vectorise checks a block with trig_in_fast_range and calls sin_fast and so on: the same bits.
 #pragma once
-#include "kernels/scalar/numeric.h"
+#include "kernels/scalar/pack.h"
 
 namespace facula::scalar::math {
 inline namespace FACULA_ISA {
@@ -13,24 +13,24 @@ namespace detail {
 constexpr double trig_limit = 1.0e6;
 
 // An angle less the nearest multiple of pi/2, and the low bits of that multiple.
+template <class T>
 struct Reduced {
-  double r, lo;
-  uint64_t quadrant;
+  T r, lo;
+  Bits<T> quadrant;
 };
 
-// Subtracts k pi/2, split into parts of 33 bits so that their products with k are exact.
-template <class T>
-FACULA_SCALAR Reduced reduce_fast(T x) {
-  const double k = round_small(static_cast<double>(x) * 0.6366197723675814);
-  const uint64_t quadrant = integer_bits(k);
-  const double a = static_cast<double>(x) - k * 0x1.921fb54400000p+0;
-  if constexpr (std::is_same_v<T, float>) {
-    return {a - k * 0x1.0b4611a626331p-34, 0.0, quadrant};
+// Subtracts k pi/2 in three parts. What the first leaves is a number: both are multiples of the
+// same power of two. For a float result (L) the parts of two numbers do.
+template <class L, class T>
+FACULA_SCALAR Reduced<T> reduce_fast(T x) {
+  constexpr double magic = Ieee<T>::round_magic;
+  const T shifted = multiply_add(x, 0.6366197723675814, magic), k = shifted - T(magic);
+  const T a = fma(k, -0x1.921fb54442d18p+0, x);
+  if constexpr (std::is_same_v<L, float>) {
+    return {multiply_add(k, -0x1.1a62633145c07p-54, a), T(0), to_bits(shifted)};
   } else {
-    const auto b = two_sum(a, -(k * 0x1.0b4611a600000p-34));
-    const auto c = two_sum(b.hi, -(k * 0x1.3198a2e000000p-69));
-    const auto d = fast_two_sum(c.hi, (b.lo + c.lo) - k * 0x1.b839a252049c1p-104);
-    return {d.hi, d.lo, quadrant};
+    const auto p = two_prod(k, 0x1.1a62633145c07p-54), b = two_sum(a, -p.hi);
+    return {b.hi, multiply_add(k, 0x1.f1976b7ed8fbcp-110, b.lo - p.lo), to_bits(shifted)};
   }
 }
 
@@ -61,7 +61,7 @@ FACULA_SCALAR_SLOW uint64_t two_over_pi_bits(int start) {
 }
 
 // Payne and Hanek: the fraction of x 2/pi modulo 4 from 192 bits of 2/pi that matter for x.
-FACULA_SCALAR_SLOW Reduced reduce_far(double x) {
+FACULA_SCALAR_SLOW Reduced<double> reduce_far(double x) {
   using Wide = unsigned __int128;
   if (!(abs(x) < infinity<double>)) return {quiet_nan<double>, 0.0, 0};
   const uint64_t bits = to_bits(x), m = (bits & 0xfffffffffffff) | 0x10000000000000;
@@ -88,68 +88,84 @@ FACULA_SCALAR_SLOW Reduced reduce_far(double x) {
 }
 
 // sin and cos of r + lo, |r| <= pi/4, as sums: the terms r^3 / 6 and r^2 / 2 with their roundings.
-FACULA_SCALAR Pair<double> sin_pair(double r, double lo) {
+template <class T>
+FACULA_SCALAR Pair<T> sin_pair(T r, T lo) {
   constexpr double sixth = -0x1.5555555555555p-3, sixth_rest = -0x1.5555555555555p-57;
-  const double z = r * r, z_lo = fma(r, r, -z);
-  const double p = z * sixth, cube = r * p;
-  const double p_lo = fma(z, sixth, -p) + (z_lo * sixth + z * sixth_rest);
-  const double s = poly(z, 0.008333333333333323, -0.00019841269841254988, 2.7557319214148736e-06,
-                        -2.5052104900508475e-08, 1.6058365189283742e-10, -7.578625306222819e-13);
-  const double small = fma(r, p, -cube) + r * p_lo + lo * (1.0 - 0.5 * z);
+  const T z = r * r, z_lo = fma(r, r, -z);
+  const T p = z * sixth, cube = r * p;
+  const T p_lo = multiply_add(z_lo, sixth, multiply_add(z, sixth_rest, fma(z, sixth, -p)));
+  const T s = poly(z, 0.008333333333333323, -0.00019841269841254988, 2.7557319214148736e-06,
+                   -2.5052104900508475e-08, 1.6058365189283742e-10, -7.578625306222819e-13);
+  const T small = multiply_add(r, p_lo, fma(r, p, -cube)) + multiply_add(lo, z * -0.5, lo);
   const auto sum = fast_two_sum(r, cube);
   return fast_two_sum(sum.hi, sum.lo + multiply_add(z * z * r, s, small));
 }
 
-FACULA_SCALAR Pair<double> cos_pair(double r, double lo) {
-  constexpr double sixth = 0.16666666666666666;
-  const double z = r * r, z_lo = fma(r, r, -z), half = 0.5 * z, w = 1.0 - half;
-  const double c = poly(z, 0.041666666666666664, -0.0013888888888888874, 2.480158730157138e-05,
-                        -2.7557319215325945e-07, 2.087675435472571e-09, -1.1470291947234421e-11,
-                        4.7380485983393074e-14);
-  const double small = multiply_add(-0.5, z_lo, -lo * (r - sixth * (r * z)));
-  return fast_two_sum(w, ((1.0 - w) - half) + multiply_add(z * z, c, small));
+template <class T>
+FACULA_SCALAR Pair<T> cos_pair(T r, T lo) {
+  const T z = r * r, z_lo = fma(r, r, -z), half = z * 0.5, w = T(1) - half;
+  const T c = poly(z, 0.041666666666666664, -0.0013888888888888874, 2.480158730157138e-05,
+                   -2.7557319215325945e-07, 2.087675435472571e-09, -1.1470291947234421e-11,
+                   4.7380485983393074e-14);
+  const T slope = multiply_add(z * r, -0.16666666666666666, r);  // sin(r)
+  const T small = multiply_add(z_lo, -0.5, -(lo * slope));
+  return fast_two_sum(w, ((T(1) - w) - half) + multiply_add(z * z, c, small));
 }
 
-// The rounded values; for a float result shorter polynomials do.
+// The same in one number, for a float result.
 template <class T>
-FACULA_SCALAR double sin_kernel(double r, double lo) {
-  if constexpr (!std::is_same_v<T, float>) return sin_pair(r, lo).hi;
-  const double z = r * r;
-  return r + r * z *
-                 poly(z, -0.16666666641425223, 0.008333329362136859, -0.000198393270965423,
-                      2.7182369510683733e-06);
+FACULA_SCALAR T sin_short(T r) {
+  const T z = r * r, s = poly(z, -0.16666666641425223, 0.008333329362136859, -0.000198393270965423,
+                              2.7182369510683733e-06);
+  return multiply_add(r * z, s, r);
+}
+template <class T>
+FACULA_SCALAR T cos_short(T r) {
+  const T z = r * r, c = poly(z, 0.04166666662250884, -0.0013888883725342131, 2.47995124373514e-05,
+                              -2.7209598781521993e-07);
+  return multiply_add(z * z, c, multiply_add(z, -0.5, 1.0));
 }
 
+// Its second quarter turns the sign.
 template <class T>
-FACULA_SCALAR double cos_kernel(double r, double lo) {
-  if constexpr (!std::is_same_v<T, float>) return cos_pair(r, lo).hi;
-  const double z = r * r;
-  return (1.0 - 0.5 * z) + z * z *
-                               poly(z, 0.04166666662250884, -0.0013888883725342131,
-                                    2.47995124373514e-05, -2.7209598781521993e-07);
+FACULA_SCALAR T with_sign_of(T y, Bits<T> quadrant) {
+  return from_bits<T>(to_bits(y) ^ ((quadrant & Bits<T>(2)) << (8 * sizeof(lane_t<T>) - 2)));
 }
 
-template <class T>
-FACULA_SCALAR T sin_reduced(const Reduced& a) {
-  const double s = sin_kernel<T>(a.r, a.lo), c = cos_kernel<T>(a.r, a.lo);
-  const double y = (a.quadrant & 1) != 0 ? c : s;
-  return static_cast<T>((a.quadrant & 2) != 0 ? -y : y);
+template <class L, class T>
+FACULA_SCALAR T sin_reduced(const Reduced<T>& a, int quarters = 0) {
+  const auto quadrant = a.quadrant + Bits<T>(quarters);
+  const auto odd = has_bits(quadrant, 1);
+  if constexpr (std::is_same_v<L, float>) {
+    return with_sign_of(pick(odd, cos_short(a.r), sin_short(a.r)), quadrant);
+  } else {
+    return with_sign_of(pick(odd, cos_pair(a.r, a.lo).hi, sin_pair(a.r, a.lo).hi), quadrant);
+  }
 }
 
 // sin / cos. In double both are sums whose rounding error enters the quotient to first order.
-template <class T>
-FACULA_SCALAR T tan_reduced(const Reduced& a) {
-  const bool odd = (a.quadrant & 1) != 0;
-  if constexpr (std::is_same_v<T, float>) {
-    const double s = sin_kernel<T>(a.r, a.lo), c = cos_kernel<T>(a.r, a.lo);
-    return static_cast<float>((odd ? -c : s) / (odd ? s : c));
+template <class L, class T>
+FACULA_SCALAR T tan_reduced(const Reduced<T>& a) {
+  const auto odd = has_bits(a.quadrant, 1);
+  if constexpr (std::is_same_v<L, float>) {
+    const T s = sin_short(a.r), c = cos_short(a.r);
+    return quotient(pick(odd, -c, s), pick(odd, s, c));
   } else {
     const auto s = sin_pair(a.r, a.lo), c = cos_pair(a.r, a.lo);
-    const double num = odd ? -c.hi : s.hi, num_lo = odd ? -c.lo : s.lo;
-    const double den = odd ? s.hi : c.hi, den_lo = odd ? s.lo : c.lo;
-    const double inverse = 1.0 / den, q = num * inverse;
+    const T num = pick(odd, -c.hi, s.hi), num_lo = pick(odd, -c.lo, s.lo);
+    const T den = pick(odd, s.hi, c.hi), den_lo = pick(odd, s.lo, c.lo);
+    const T inverse = T(1) / den, q = num * inverse;
     return q + (fma(-q, den, num) + (num_lo - q * den_lo)) * inverse;
   }
+}
+
+// f(x) of doubles; of floats in double.
+template <class T, class F>
+FACULA_SCALAR T in_double(T x, F f) {
+  if constexpr (of_floats<T>)
+    return by_doubles(x, f);
+  else
+    return f(x);
 }
 
 }  // namespace detail
@@ -161,40 +177,42 @@ FACULA_SCALAR bool trig_in_fast_range(T x) {
 
 template <class T>
 FACULA_SCALAR T sin_fast(T x) {
-  const T y = detail::sin_reduced<T>(detail::reduce_fast(x));
-  return x == T(0) ? x : y;
+  using L = lane_t<T>;
+  const T y = detail::in_double(
+      x, [](auto v) { return detail::sin_reduced<L>(detail::reduce_fast<L>(v)); });
+  return pick(x == T(0), x, y);
 }
 template <class T>
 FACULA_SCALAR T cos_fast(T x) {
-  auto a = detail::reduce_fast(x);
-  a.quadrant += 1;
-  return detail::sin_reduced<T>(a);
+  using L = lane_t<T>;
+  return detail::in_double(
+      x, [](auto v) { return detail::sin_reduced<L>(detail::reduce_fast<L>(v), 1); });
 }
 template <class T>
 FACULA_SCALAR T tan_fast(T x) {
-  const T y = detail::tan_reduced<T>(detail::reduce_fast(x));
-  return x == T(0) ? x : y;
+  using L = lane_t<T>;
+  const T y = detail::in_double(
+      x, [](auto v) { return detail::tan_reduced<L>(detail::reduce_fast<L>(v)); });
+  return pick(x == T(0), x, y);
 }
 
 template <class T>
 FACULA_SCALAR T sin(T x) {
   if (trig_in_fast_range(x)) [[likely]]
     return sin_fast(x);
-  return detail::sin_reduced<T>(detail::reduce_far(static_cast<double>(x)));
+  return static_cast<T>(detail::sin_reduced<T>(detail::reduce_far(static_cast<double>(x))));
 }
 template <class T>
 FACULA_SCALAR T cos(T x) {
   if (trig_in_fast_range(x)) [[likely]]
     return cos_fast(x);
-  auto a = detail::reduce_far(static_cast<double>(x));
-  a.quadrant += 1;
-  return detail::sin_reduced<T>(a);
+  return static_cast<T>(detail::sin_reduced<T>(detail::reduce_far(static_cast<double>(x)), 1));
 }
 template <class T>
 FACULA_SCALAR T tan(T x) {
   if (trig_in_fast_range(x)) [[likely]]
     return tan_fast(x);
-  return detail::tan_reduced<T>(detail::reduce_far(static_cast<double>(x)));
+  return static_cast<T>(detail::tan_reduced<T>(detail::reduce_far(static_cast<double>(x))));
 }
 
 // For results of half types, whose numbers up to this limit stay some 2^-12 away from the zeros of

@@ -15,6 +15,7 @@ inline constexpr T cubic = T(0.044715);
 struct gelu_erf {
   static constexpr unsigned dtypes = floating;
   static constexpr int cost = 450;
+  static constexpr Packs packs{4, 4};
   template <class T>
   static T call(T x) {
     return x * math::normal_below(x);

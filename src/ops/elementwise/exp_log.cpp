@@ -7,6 +7,7 @@
 namespace facula::scalar {
 
 struct exp_narrow {
+  static constexpr Packs packs{4, 0};
   template <class T>
   static T call(T x) {
     return math::exp_coarse(x);
@@ -16,6 +17,7 @@ struct exp {
   static constexpr unsigned dtypes = floating | complex;
   using Narrow = exp_narrow;
   static constexpr int cost = 280;
+  static constexpr Packs packs{4, 4};
   template <class T>
   static T call(T x) {
     return math::exp(x);
@@ -25,6 +27,7 @@ struct exp {
 struct exp2 {
   static constexpr unsigned dtypes = floating | complex;
   static constexpr int cost = 200;
+  static constexpr Packs packs{4, 4};
   template <class T>
   static T call(T x) {
     if constexpr (is_complex_v<T>)
@@ -46,6 +49,7 @@ struct expm1 {
 struct log {
   static constexpr unsigned dtypes = floating | complex;
   static constexpr int cost = 300;
+  static constexpr Packs packs{4, 2};
   template <class T>
   static T call(T x) {
     return math::log(x);
@@ -55,6 +59,7 @@ struct log {
 struct log2 {
   static constexpr unsigned dtypes = floating | complex;
   static constexpr int cost = 500;
+  static constexpr Packs packs{4, 2};
   template <class T>
   static T call(T x) {
     return math::log2(x);
@@ -64,6 +69,7 @@ struct log2 {
 struct log10 {
   static constexpr unsigned dtypes = floating | complex;
   static constexpr int cost = 500;
+  static constexpr Packs packs{4, 2};
   template <class T>
   static T call(T x) {
     return math::log10(x);
@@ -73,6 +79,7 @@ struct log10 {
 struct log1p {
   static constexpr unsigned dtypes = floating | complex;
   static constexpr int cost = 330;
+  static constexpr Packs packs{2, 2};
   template <class T>
   static T call(T x) {
     return math::log1p(x);
@@ -82,6 +89,7 @@ struct log1p {
 struct sigmoid {
   static constexpr unsigned dtypes = floating | complex;
   static constexpr int cost = 300;
+  static constexpr Packs packs{4, 4};
   template <class T>
   static T call(T x) {
     return math::sigmoid(x);

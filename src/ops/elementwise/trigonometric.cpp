@@ -27,6 +27,7 @@ struct sin {
   static constexpr unsigned dtypes = floating | complex;
   using Narrow = sin_narrow;
   static constexpr int cost = 600;
+  static constexpr Packs packs{4, 2};
   template <class T>
   static T call(T x) {
     return math::sin(x);
@@ -45,6 +46,7 @@ struct cos {
   static constexpr unsigned dtypes = floating | complex;
   using Narrow = cos_narrow;
   static constexpr int cost = 600;
+  static constexpr Packs packs{4, 2};
   template <class T>
   static T call(T x) {
     return math::cos(x);
@@ -62,6 +64,7 @@ struct cos {
 struct tan {
   static constexpr unsigned dtypes = floating | complex;
   static constexpr int cost = 600;
+  static constexpr Packs packs{4, 4};
   template <class T>
   static T call(T x) {
     return math::tan(x);
@@ -79,6 +82,7 @@ struct tan {
 struct asin {
   static constexpr unsigned dtypes = floating | complex;
   static constexpr int cost = 650;
+  static constexpr Packs packs{2, 2};
   template <class T>
   static T call(T x) {
     return math::asin(x);
@@ -88,6 +92,7 @@ struct asin {
 struct acos {
   static constexpr unsigned dtypes = floating | complex;
   static constexpr int cost = 650;
+  static constexpr Packs packs{2, 2};
   template <class T>
   static T call(T x) {
     return math::acos(x);
@@ -97,6 +102,7 @@ struct acos {
 struct atan {
   static constexpr unsigned dtypes = floating | complex;
   static constexpr int cost = 900;
+  static constexpr Packs packs{4, 2};
   template <class T>
   static T call(T x) {
     return math::atan(x);
@@ -124,6 +130,7 @@ struct cosh {
 struct tanh {
   static constexpr unsigned dtypes = floating | complex;
   static constexpr int cost = 500;
+  static constexpr Packs packs{4, 4};
   template <class T>
   static T call(T x) {
     return math::tanh(x);

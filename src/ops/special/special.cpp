@@ -6,6 +6,7 @@
 namespace facula::scalar {
 
 struct erf_narrow {
+  static constexpr Packs packs{4, 0};
   template <class T>
   static T call(T x) {
     return math::erf_coarse(x);
@@ -16,6 +17,7 @@ struct erf {
   static constexpr unsigned dtypes = floating;
   static constexpr int cost = 550;
   using Narrow = erf_narrow;
+  static constexpr Packs packs{4, 4};
   template <class T>
   static T call(T x) {
     return math::erf(x);
@@ -25,6 +27,7 @@ struct erf {
 struct erfc {
   static constexpr unsigned dtypes = floating;
   static constexpr int cost = 1300;
+  static constexpr Packs packs{4, 4};
   template <class T>
   static T call(T x) {
     return math::erfc(x);

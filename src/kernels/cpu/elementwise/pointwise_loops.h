@@ -6,6 +6,7 @@
 #include "kernels/cpu/elementwise/pointwise.h"
 #include "kernels/cpu/loop/stored.h"
 #include "kernels/cpu/simd/accumulate.h"
+#include "kernels/scalar/pack.h"
 
 namespace facula::cpu::FACULA_ISA {
 
@@ -86,6 +87,19 @@ inline void fast_path_blocks(O* o, int64_t n, const X&... x) {
   }
 }
 
+// o[i] = f(a[i]), by packs of U registers as far as whole ones go.
+template <int U, class T, class F>
+[[gnu::always_inline]] inline void by_packs(T* o, const T* a, int64_t n, F f) {
+  int64_t i = 0;
+#if defined(FACULA_PACKS)
+  if constexpr (U > 0) {
+    using P = scalar::math::Pack<T, U>;
+    for (; i + P::lanes <= n; i += P::lanes) f(P::load(a + i)).store(o + i);
+  }
+#endif
+  for (; i < n; ++i) o[i] = f(a[i]);
+}
+
 template <class F, class S>
 struct Loop {
   using T = accumulate_t<S>;
@@ -129,11 +143,32 @@ struct Loop {
   template <class O, class I>
   [[gnu::always_inline]] static void same_width(O* o, const I* a, int64_t n,
                                                 const ParamCopy<T, P>& p) {
-    if constexpr (P == 0 && has_fast_path<F, T>) {
+    constexpr int registers = scalar::packs_of<F, T>();
+    if constexpr (registers > 0 && std::is_same_v<O, T> && std::is_same_v<I, T>) {
+      in_packs<registers>(o, a, n);
+    } else if constexpr (P == 0 && has_fast_path<F, T>) {
       fast_path_blocks<F, T>(o, n, [a](int64_t i) { return static_cast<T>(read_stored(a + i)); });
     } else {
       for (int64_t i = 0; i < n; ++i)
         o[i] = static_cast<O>(apply<F, T>(p.v, Params<F>(), static_cast<T>(read_stored(a + i))));
+    }
+  }
+
+  template <int registers>
+  [[gnu::always_inline]] static void in_packs(T* o, const T* a, int64_t n) {
+    if constexpr (!has_fast_path<F, T>) {
+      by_packs<registers>(o, a, n, [](auto x) { return F::call(x); });
+    } else {
+      for (int64_t begin = 0; begin < n; begin += block) {
+        const int64_t end = n - begin < block ? n : begin + block;
+        int outside = 0;
+        for (int64_t i = begin; i < end; ++i) outside |= !F::in_fast_range(a[i]);
+        if (outside != 0)
+          by_packs<0>(o + begin, a + begin, end - begin, [](T x) { return F::call(x); });
+        else
+          by_packs<registers>(o + begin, a + begin, end - begin,
+                              [](auto x) { return F::fast_path(x); });
+      }
     }
   }
 
