@@ -28,6 +28,10 @@ class Patches:
         setattr(owner, name, value)
         self._undo.append(lambda: setattr(owner, name, before) if had else delattr(owner, name))
 
+    def afterwards(self, action):
+        """Call `action` once what is set from here on is put back."""
+        self._undo.append(action)
+
     def item(self, table, name, value):
         """Set an item of a dict, once."""
         if (id(table), name) in self._seen:

@@ -461,6 +461,7 @@ class Tracer(TracerBase):
         def get(module, name):
             return self.getattr(name, own_getattr(module, name), cache)
 
+        patches.afterwards(facula.nn.modules.module._look_up_here_again)
         patches.attribute(facula.nn.Module, "__call__", call)
         patches.attribute(facula.nn.Module, "__getattr__", get)
 

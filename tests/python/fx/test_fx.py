@@ -3,6 +3,7 @@
 import copy
 import operator
 import pickle
+import sys
 
 import facula
 import pytest
@@ -122,3 +123,18 @@ def test_arguments_cannot_be_changed_in_place():
             change()
     node.update_kwarg("dim", 1)
     assert node.kwargs == {"dim": 1}
+
+
+def test_a_trace_leaves_modules_their_own_look_up():
+    class Derived(nn.Linear):
+        pass
+
+    model = Derived(2, 2)
+    fx.symbolic_trace(model)
+    called = []
+    sys.setprofile(lambda frame, event, _: called.append(frame.f_code.co_name))
+    try:
+        weight = model.weight
+    finally:
+        sys.setprofile(None)
+    assert weight.shape == (2, 2) and "__getattr__" not in called

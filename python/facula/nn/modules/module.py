@@ -612,6 +612,13 @@ Module.__signature__ = CallSignature("*args, **kwargs", of_instances=True, call=
 _look_up_here(Module)
 
 
+def _look_up_here_again(cls=Module):
+    """Undo what assigning another `__getattr__` to Module for a while did to all of its classes."""
+    _look_up_here(cls)
+    for derived in cls.__subclasses__():
+        _look_up_here_again(derived)
+
+
 def _check_no_arguments(args, kwargs):
     if kwargs:
         raise TypeError(
