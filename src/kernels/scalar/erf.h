@@ -135,7 +135,9 @@ template <class T>
 FACULA_SCALAR T erf(T x) {
   const T a = abs(x);
   if constexpr (of_floats<T>) {
-    const T y = by_doubles(at_most(a, 3.93f), [](auto v) { return detail::erf_short(v); });
+    const T y = by_doubles(at_most(a, 3.93f), [](auto v) __attribute__((always_inline)) {
+      return detail::erf_short(v);
+    });
     return copysign(pick(a > T(3.92f), T(1), y), x);
   } else {
     const T small = detail::multiply_add(a, detail::erf_tail(a * a), a);
@@ -169,7 +171,8 @@ FACULA_SCALAR T normal_below(T x) {
 template <class T>
 FACULA_SCALAR T erfc(T x) {
   if constexpr (of_floats<T>) {
-    return by_doubles(x, [](auto v) { return detail::erfc_short(v); });
+    return by_doubles(x,
+                      [](auto v) __attribute__((always_inline)) { return detail::erfc_short(v); });
   } else {
     const T a = abs(x);
     const auto near = a < T(0.5);

@@ -291,7 +291,7 @@ FACULA_SCALAR T tanh(T x) {
   constexpr lane_t<T> flat = of_floats<T> ? 20 : 40;  // beyond half of it the result is 1
   const T bounded = -at_most(T(2) * abs(x), flat);
   if constexpr (of_floats<T>) {
-    const T y = by_doubles(bounded, [](auto twice) {
+    const T y = by_doubles(bounded, [](auto twice) __attribute__((always_inline)) {
       const auto t = detail::expm1_short(twice);
       return quotient(t, t + decltype(t)(2.0));
     });

@@ -181,7 +181,9 @@ FACULA_SCALAR T atan(T x) {
   using L = lane_t<T>;
   const T a = at_most(abs(x), L(0x1p60));
   if constexpr (of_floats<T>)
-    return copysign(by_doubles(a, [](auto v) { return detail::atan_short(v); }), x);
+    return copysign(
+        by_doubles(a, [](auto v) __attribute__((always_inline)) { return detail::atan_short(v); }),
+        x);
   using Turn = detail::HalfTurns<T>;
   const auto flat = a <= T(L(0.41421356237309503)), steep = a > T(L(2.414213562373095));
   // atan(a), pi / 4 + atan((a - 1) / (a + 1)), or pi / 2 - atan(1 / a).

@@ -186,7 +186,9 @@ FACULA_SCALAR T log(T x) {
 template <class T>
 FACULA_SCALAR T log2(T x) {
   if constexpr (of_floats<T>) {
-    const T y = by_doubles(x, [](auto v) { return detail::log_short(v) * 1.4426950408889634; });
+    const T y = by_doubles(x, [](auto v) __attribute__((always_inline)) {
+      return detail::log_short(v) * 1.4426950408889634;
+    });
     return detail::log_special(x, y);
   } else {
     constexpr detail::LogBase two{0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56, 1.0, 0.0};
@@ -198,7 +200,9 @@ FACULA_SCALAR T log2(T x) {
 template <class T>
 FACULA_SCALAR T log10(T x) {
   if constexpr (of_floats<T>) {
-    const T y = by_doubles(x, [](auto v) { return detail::log_short(v) * 0.4342944819032518; });
+    const T y = by_doubles(x, [](auto v) __attribute__((always_inline)) {
+      return detail::log_short(v) * 0.4342944819032518;
+    });
     return detail::log_special(x, y);
   } else {
     constexpr detail::LogBase ten{0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57, 0x1.34413509f7800p-2,

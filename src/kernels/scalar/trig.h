@@ -178,21 +178,24 @@ FACULA_SCALAR bool trig_in_fast_range(T x) {
 template <class T>
 FACULA_SCALAR T sin_fast(T x) {
   using L = lane_t<T>;
-  const T y = detail::in_double(
-      x, [](auto v) { return detail::sin_reduced<L>(detail::reduce_fast<L>(v)); });
+  const T y = detail::in_double(x, [](auto v) __attribute__((always_inline)) {
+    return detail::sin_reduced<L>(detail::reduce_fast<L>(v));
+  });
   return pick(x == T(0), x, y);
 }
 template <class T>
 FACULA_SCALAR T cos_fast(T x) {
   using L = lane_t<T>;
-  return detail::in_double(
-      x, [](auto v) { return detail::sin_reduced<L>(detail::reduce_fast<L>(v), 1); });
+  return detail::in_double(x, [](auto v) __attribute__((always_inline)) {
+    return detail::sin_reduced<L>(detail::reduce_fast<L>(v), 1);
+  });
 }
 template <class T>
 FACULA_SCALAR T tan_fast(T x) {
   using L = lane_t<T>;
-  const T y = detail::in_double(
-      x, [](auto v) { return detail::tan_reduced<L>(detail::reduce_fast<L>(v)); });
+  const T y = detail::in_double(x, [](auto v) __attribute__((always_inline)) {
+    return detail::tan_reduced<L>(detail::reduce_fast<L>(v));
+  });
   return pick(x == T(0), x, y);
 }
 
