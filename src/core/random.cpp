@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/fork.h"
+#include "core/thread_generator.h"
 
 namespace facula {
 
@@ -182,7 +183,14 @@ uint64_t random_seed() {
   return seed;
 }
 
+namespace {
+thread_local Generator* thread_generator = nullptr;
+}
+
+void set_thread_generator(Generator* own) { thread_generator = own; }
+
 Generator& default_generator() {
+  if (thread_generator != nullptr) return *thread_generator;
   static Generator* const generator = new Generator(random_seed());
   return *generator;
 }

@@ -4,6 +4,7 @@
 #include "bindings/tensor/tensor_members.h"
 #include "bindings/tensor/types.h"
 #include "core/device_generator.h"
+#include "core/thread_generator.h"
 
 namespace facula::python {
 namespace {
@@ -206,7 +207,16 @@ Object get_default(PyObject*, PyObject* args) {
   return o;
 }
 
+// _set_thread_generator(generator or None): the default one of this thread, which the caller keeps.
+Object set_own(PyObject*, PyObject* own) {
+  if (own != Py_None && !PyObject_TypeCheck(own, &generator_type))
+    throw_type(concat("_set_thread_generator(): expected a Generator; got ", type_name(own)));
+  set_thread_generator(own == Py_None ? nullptr : generator_value(own));
+  return none();
+}
+
 PyMethodDef functions[] = {{"_default_generator", guarded<get_default>, METH_VARARGS, nullptr},
+                           {"_set_thread_generator", guarded<set_own>, METH_O, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from facula import _C
 from facula.distributed import _world as world
 
 __all__ = ["run"]
@@ -39,6 +40,9 @@ class _Store:
 def run(function, nprocs, args=(), timeout=None):
     """Call a function on several threads, each of which is a rank with a process group.
 
+    Like processes that were seeded alike, each draws from a default generator of its own, which
+    begins as this thread's is; `facula.manual_seed` on a rank seeds that rank alone.
+
     Args:
         function (callable): called with the rank and `args`.
         nprocs (int): the number of ranks.
@@ -66,8 +70,11 @@ def run(function, nprocs, args=(), timeout=None):
     store = _Store()
     results, errors = [None] * nprocs, []
 
+    generators = [_C._default_generator().clone_state() for _ in range(nprocs)]
+
     def be_rank(rank):
         world._of_thread.groups = world._Groups()
+        _C._set_thread_generator(generators[rank])
         try:
             world.init_process_group(
                 "threads", store=store, rank=rank, world_size=nprocs, timeout=timeout
@@ -81,6 +88,7 @@ def run(function, nprocs, args=(), timeout=None):
                 if getattr(pg, "_core", None) is not None:
                     pg._core.leave(world._text_of_error(error), False)
         finally:
+            _C._set_thread_generator(None)
             del world._of_thread.groups
 
     threads = [threading.Thread(target=be_rank, args=(r,), daemon=True) for r in range(nprocs)]

@@ -66,3 +66,23 @@ def test_states_of_one_rank_come_to_all():
         return [t[0].item() for t in (module.weight, module.bias, module.running_mean)]
 
     assert threads.run(work, 2) == [[2, 1, 2], [2, 2, 2]]
+
+
+def test_ranks_that_are_threads_draw_each_from_a_generator_of_its_own():
+    facula.manual_seed(5)
+    alone = facula.rand(3)
+    facula.manual_seed(5)
+    before = facula.get_rng_state()
+
+    def work(rank):
+        begun = facula.rand(3)
+        facula.distributed.barrier()
+        seeds = []
+        for _ in range(100):
+            facula.manual_seed(rank)
+            seeds.append(facula.rand(1).item())
+        return begun, len(set(seeds)), facula.initial_seed()
+
+    for rank, (begun, different, seed) in enumerate(threads.run(work, 3)):
+        assert facula.equal(begun, alone) and different == 1 and seed == rank
+    assert facula.equal(facula.get_rng_state(), before)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import facula
 from facula.distributed.tensor._dtensor_spec import DTensorSpec
-from facula.distributed.tensor._operators import flat_tensors
 from facula.distributed.tensor._redistribute import redistribute_local_tensor
 from facula.distributed.tensor._rules import losses
 from facula.distributed.tensor._utils import (
@@ -104,8 +103,7 @@ _special = {"embedding": _rows_of_embedding, **losses.on_parts}
 def drawn(call, values):
     """A random operator: what one process would draw, of which each rank keeps its part.
 
-    All ranks draw the whole, so their generators stay equal. Ranks that are threads have one
-    generator: the first of them draws for all.
+    All ranks draw the whole, so their generators stay equal.
     """
     from facula.distributed.tensor._dispatch import wrapped
 
@@ -120,7 +118,7 @@ def drawn(call, values):
         else:
             part = redistribute_local_tensor(_part_of(slot.of(values)), spec, target)
         slot.put(local, part)
-    result = _equal_at_all_ranks(call, local)
+    result = op(local)
     for slot, spec in zip(call.slots, call.specs, strict=True):
         if slot.name in op.written:
             source = DTensorSpec(mesh, whole, spec.tensor_meta)
@@ -150,23 +148,6 @@ def _part_of(tensor):
 def _kept_cuts(call, meta):
     same = tuple(meta.shape) == tuple(call.first.shape)
     return tuple(p if same and isinstance(p, Shard) else Replicate() for p in call.first.placements)
-
-
-def _equal_at_all_ranks(call, local):
-    op, mesh = call.op, call.mesh
-    if facula.distributed.get_backend() != "threads":
-        return op(local)
-    if mesh.get_coordinate() == (0,) * mesh.ndim:
-        result = op(local)
-    else:  # something to receive into
-        made = [facula.empty_strided(m.shape, m.stride, dtype=m.dtype) for m in call.outputs]
-        result = tuple(made) if len(op.returns) > 1 else made[0]
-    for tensor in [*flat_tensors(result), *(local[name] for name in op.written)]:
-        for i in range(mesh.ndim):
-            group = mesh.get_group(i)
-            first = facula.distributed.get_process_group_ranks(group)[0]
-            facula.distributed.broadcast(tensor, first, group)
-    return result
 
 
 # --- lists

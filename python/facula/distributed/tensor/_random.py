@@ -31,8 +31,6 @@ def manual_seed(seed, device_mesh):
         if len(set(seeds)) > 1:
             raise RuntimeError(f"manual_seed(): expected one seed at all ranks; got {seeds}")
     facula.manual_seed(seed)
-    # Ranks that are threads have one generator: nobody draws before the last of them has set it.
-    facula.distributed.barrier()
 
 
 def is_rng_supported_mesh(device_mesh):

@@ -78,7 +78,7 @@ def whole(tensor):
 
 
 def trained(schedule, wrap, steps=3, finalize=True, **options):
-    """What each rank found. Threads share a generator: models and batches are made before."""
+    """What each rank found."""
     models, batches = parts(2 * STAGES[schedule]), [batch(i, 2) for i in range(2)]
     return threads.run(train, 4, (schedule, wrap, steps, finalize, models, batches, options))
 

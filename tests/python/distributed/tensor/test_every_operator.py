@@ -80,8 +80,7 @@ def wrong_at_a_rank(op, index, sample):
         return None
 
     def work(rank):
-        if rank == 0:
-            facula.manual_seed(0)
+        facula.manual_seed(0)
         return run(op, index, sample, init_device_mesh("cpu", (2,)))
 
     try:
