@@ -11,7 +11,9 @@ struct LoopCompiler {
   // Both sides must have been built of the same headers.
   static constexpr uint32_t expected = 1 + static_cast<uint32_t>(sizeof(FusedLoop::Step)) * 256;
   uint32_t version = 0;
-  const char* name = nullptr;  // of LLVM with its version: objects of another one are not used
+  // LLVM's version, and what tells the scalar functions apart that loops have copies of: objects of
+  // another name are not used.
+  const char* name = nullptr;
   // Machine code of a loop as an object file that defines `symbol`, for an instruction set by the
   // name of its kernels' namespace. Empty, with the reason, where it cannot or does not pay.
   std::string (*compile)(const FusedLoop& loop, const char* isa, const std::string& symbol,

@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "codegen/llvm/loop_builder.h"
+#include "codegen/llvm/scalar_library.h"
 #include "codegen/loop_compiler.h"
 
 namespace facula::codegen {
@@ -123,8 +124,9 @@ CompiledLoop load(const std::string& object, const std::string& symbol, std::str
 
 extern "C" __attribute__((visibility("default"))) const facula::LoopCompiler*
 facula_loop_compiler() {
-  static const facula::LoopCompiler compiler{facula::LoopCompiler::expected,
-                                             "LLVM " LLVM_VERSION_STRING, &facula::codegen::compile,
-                                             &facula::codegen::load};
+  static const std::string name =
+      "LLVM " LLVM_VERSION_STRING ", scalar functions " + facula::codegen::ScalarLibrary::digest();
+  static const facula::LoopCompiler compiler{facula::LoopCompiler::expected, name.c_str(),
+                                             &facula::codegen::compile, &facula::codegen::load};
   return &compiler;
 }

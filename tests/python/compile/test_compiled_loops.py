@@ -1,6 +1,7 @@
 """Groups as machine code (codegen): eager's bits, the cache on disk, and what goes wrong there."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -184,6 +185,16 @@ def test_damaged_files_are_compiled_again(tmp_path, damage):
     file.write_bytes(damage(file.read_bytes()))
     assert run_program(tmp_path) == [1, 0, 0, 1]
     assert run_program(tmp_path) == [0, 1, 0, 1]
+
+
+def test_files_name_the_scalar_functions_that_they_have_copies_of(tmp_path):
+    run_program(tmp_path)
+    (file,) = tmp_path.glob("*.loop")
+    data = file.read_bytes()
+    key = re.search(rb"LLVM [0-9.]+, scalar functions ([0-9]+)\n", data)
+    assert key
+    file.write_bytes(data.replace(key[1], b"1" * len(key[1])))
+    assert run_program(tmp_path) == [1, 0, 0, 1]
 
 
 def test_a_folder_that_cannot_be_written_costs_nothing_but_time(tmp_path):
