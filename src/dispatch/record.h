@@ -121,7 +121,7 @@ enum class Overlaps : uint8_t { ExactAllowed, None };
 enum Flags : uint32_t {
   no_flags = 0,
   random = 1,           // draws random numbers, so calls must not be merged, dropped or repeated
-  shape_from_data = 2,  // the result's shape depends on values: its kernel sets it, meta raises
+  shape_from_data = 2,  // values decide the result's shape: its kernel sets it (data_sizes.h)
   handles_conj = 4,     // its kernel reads the conjugate and negative bits of its arguments
   nondeterministic = 8,
   linear = 16,

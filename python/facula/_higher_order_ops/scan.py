@@ -143,14 +143,19 @@ class _Scan(facula.autograd.Function):
 
         results = _scan_in_graph(keeping, states, slices, tuple(further), slices[0].shape[0])
         results, ctx.kept = results[:-state_count], results[-state_count:]
-        ctx.needs_output = [has_gradient(r) for r in results]
-        ctx.mark_non_differentiable(*(r for r in results if not has_gradient(r)))
-        return tuple(results)
+        return outputs_of_steps(ctx, results)
 
     @staticmethod
     def backward(ctx, *grads):
         """Record the call that goes back through the steps."""
         return None, None, None, *gradients_of_steps(ctx, grads)
+
+
+def outputs_of_steps(ctx, results):
+    """The outputs of a recorded call; notes for `gradients_of_steps` which have gradients."""
+    ctx.needs_output = [has_gradient(r) for r in results]
+    ctx.mark_non_differentiable(*(r for r in results if not has_gradient(r)))
+    return tuple(results)
 
 
 def gradients_of_steps(ctx, grads):

@@ -11,10 +11,10 @@ from facula._higher_order_ops._capture import (
     operands_of,
     record,
 )
-from facula._higher_order_ops._gradients import has_gradient, needs_gradient
+from facula._higher_order_ops._gradients import needs_gradient
 from facula._higher_order_ops._operator import HigherOrderOperator
 from facula._higher_order_ops.cond import check_nest
-from facula._higher_order_ops.scan import gradients_of_steps
+from facula._higher_order_ops.scan import gradients_of_steps, outputs_of_steps
 from facula.utils._pytree import tree_flatten, tree_unflatten
 
 
@@ -133,9 +133,7 @@ class _WhileLoop(facula.autograd.Function):
         results = _recorded(while_loop_kept_op, _kept, modules, carried, further)
         ctx.module, ctx.counts, ctx.operands = body_module, (count, 0), operands
         results, ctx.kept = results[:count], results[count:]
-        ctx.needs_output = [has_gradient(r) for r in results]
-        ctx.mark_non_differentiable(*(r for r in results if not has_gradient(r)))
-        return tuple(results)
+        return outputs_of_steps(ctx, results)
 
     @staticmethod
     def backward(ctx, *grads):
