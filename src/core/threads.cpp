@@ -41,7 +41,9 @@ using std::chrono::nanoseconds;
 
 constexpr int max_threads = 1024;
 constexpr auto spin_limit = microseconds(50);
-constexpr auto preemption_gap = microseconds(25);  // a longer gap means a preempted thread
+// A longer gap means a preempted thread: schedulers take a processor away for milliseconds, while
+// interrupts and a virtual machine's host take tens of microseconds many times a second.
+constexpr auto preemption_gap = microseconds(500);
 constexpr auto spin_ban = milliseconds(50);
 
 [[gnu::tls_model("initial-exec")]] constinit thread_local bool inside_region = false;
