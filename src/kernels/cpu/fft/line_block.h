@@ -104,6 +104,13 @@ void store_lines(T* to, const T* rows, const LineStarts<Lanes>& at, int64_t n) {
 // Lines of more numbers than this are done one by one: the lanes would not fit into the caches.
 inline constexpr int64_t lane_bytes = int64_t{1} << 20;
 
+// Lines, or parts of one, that take about 2 us if one takes `cost`, in tenths of nanoseconds: what
+// a chunk of a parallel loop is, as elsewhere. Threads that spin join a loop within a part of that.
+inline int64_t chunk_of(int64_t cost) {
+  constexpr int64_t chunk_cost = 20'000;
+  return std::max<int64_t>(1, chunk_cost / std::max<int64_t>(1, cost));
+}
+
 // What a line takes, in tenths of nanoseconds.
 inline int64_t line_cost(int64_t n) {
   return n * (2 + 3 * std::bit_width(static_cast<uint64_t>(n)));
@@ -127,7 +134,7 @@ void for_each_block(const LinePairs& lines, int64_t n, int64_t numbers, Body&& b
   };
   const int64_t block = side_by_side ? wide : 1, blocks = ceil_div(lines.count(), block);
   const int64_t cost = side_by_side ? 3 * line_cost(n) : line_cost(n);
-  parallel_for(blocks, std::max<int64_t>(1, parallel_grain(cost)), [&](int64_t begin, int64_t end) {
+  parallel_for(blocks, chunk_of(cost), [&](int64_t begin, int64_t end) {
     const Scratch<T> rows(numbers * block);
     for (int64_t b = begin; b < end; ++b) {
       const int64_t first = b * block, count = min_of(block, lines.count() - first);

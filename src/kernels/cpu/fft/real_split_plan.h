@@ -75,13 +75,16 @@ class RealSplitPlan {
   // All pairs but that of the first; `to` may be `from`.
   template <bool forward>
   void exchange(const T* from, T* to) const {
-    int64_t k = 1;
-    for (; 2 * (k + lanes) <= m_ + 1; k += lanes) {
-      const int64_t high = m_ - k - lanes + 1;
-      pairs<forward, lanes>(from + 2 * k, from + 2 * high, turns_.data() + 2 * k, to + 2 * k,
-                            to + 2 * high);
-    }
-    for (; 2 * k <= m_; ++k)
+    constexpr int64_t cost_of_vector = 60;
+    const int64_t vectors = (m_ - 1) / 2 / lanes;
+    parallel_for(vectors, chunk_of(cost_of_vector), [&](int64_t begin, int64_t end) {
+      for (int64_t k = 1 + begin * lanes; k <= end * lanes; k += lanes) {
+        const int64_t high = m_ - k - lanes + 1;
+        pairs<forward, lanes>(from + 2 * k, from + 2 * high, turns_.data() + 2 * k, to + 2 * k,
+                              to + 2 * high);
+      }
+    });
+    for (int64_t k = 1 + vectors * lanes; 2 * k <= m_; ++k)
       pairs<forward, 1>(from + 2 * k, from + 2 * (m_ - k), turns_.data() + 2 * k, to + 2 * k,
                         to + 2 * (m_ - k));
   }

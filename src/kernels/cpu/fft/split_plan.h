@@ -32,13 +32,13 @@ class SplitPlan {
     if (rows_ % lanes != 0)
       std::fill_n(scratch + (blocks(rows_) - 1) * columns_ * row, columns_ * row, T(0));
     const int64_t whole = line_cost(n_);
-    parallel_for(blocks(columns_), parallel_grain(whole / (6 * blocks(columns_)) + 1),
+    parallel_for(blocks(columns_), chunk_of(whole / (6 * blocks(columns_))),
                  [&](int64_t begin, int64_t end) {
                    const Scratch<T> block(rows_ * row);
                    for (int64_t b = begin; b < end; ++b)
                      transform_columns(from, b * lanes, block.get(), scratch, forward);
                  });
-    parallel_for(blocks(rows_), parallel_grain(whole / (6 * blocks(rows_)) + 1),
+    parallel_for(blocks(rows_), chunk_of(whole / (6 * blocks(rows_))),
                  [&](int64_t begin, int64_t end) {
                    for (int64_t b = begin; b < end; ++b)
                      transform_rows(scratch + b * columns_ * row, to, b * lanes, scale, forward);
@@ -141,21 +141,20 @@ void for_each_split_line(const LinePairs& lines, const T* from, T* to, int64_t f
                          int64_t to_length, int64_t scratch, Body&& body) {
   const int64_t cost = line_cost(std::max(from_length, to_length)) / 3;
   const bool packed = lines.from_step() != 1, unpacked = lines.to_step() != 1;
-  parallel_for(lines.count(), std::max<int64_t>(1, parallel_grain(cost)),
-               [&](int64_t begin, int64_t end) {
-                 const Scratch<T> room(scratch), source(packed ? WidthFrom * from_length : 0),
-                     target(unpacked ? WidthTo * to_length : 0);
-                 for (int64_t k = begin; k < end; ++k) {
-                   LineStarts<1> in, out;
-                   lines.starts(k, 1, in.start, out.start);
-                   in.step = lines.from_step();
-                   out.step = lines.to_step();
-                   if (packed) load_lines<WidthFrom>(source.get(), from, in, from_length);
-                   body(packed ? source.get() : from + WidthFrom * in.start[0],
-                        unpacked ? target.get() : to + WidthTo * out.start[0], room.get());
-                   if (unpacked) store_lines<WidthTo>(to, target.get(), out, to_length);
-                 }
-               });
+  parallel_for(lines.count(), chunk_of(cost), [&](int64_t begin, int64_t end) {
+    const Scratch<T> room(scratch), source(packed ? WidthFrom * from_length : 0),
+        target(unpacked ? WidthTo * to_length : 0);
+    for (int64_t k = begin; k < end; ++k) {
+      LineStarts<1> in, out;
+      lines.starts(k, 1, in.start, out.start);
+      in.step = lines.from_step();
+      out.step = lines.to_step();
+      if (packed) load_lines<WidthFrom>(source.get(), from, in, from_length);
+      body(packed ? source.get() : from + WidthFrom * in.start[0],
+           unpacked ? target.get() : to + WidthTo * out.start[0], room.get());
+      if (unpacked) store_lines<WidthTo>(to, target.get(), out, to_length);
+    }
+  });
 }
 
 }  // namespace facula::cpu::FACULA_ISA
