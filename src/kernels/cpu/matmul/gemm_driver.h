@@ -184,22 +184,15 @@ class BlockProduct {
         kernel(min_of(chain, depth_ - k), left + k, b + k * b_rs, b_rs, to, pitch, p_.alpha, beta);
     };
     if (cols % plan_.lanes == 0) return multiply(c, c_rs, beta_);
+    // A ragged tile is added to in the order of whole ones: where panels end must not show.
     alignas(vector_bytes) Acc edge[max_accumulators * plan_.lanes];
     const int64_t pitch = round_up(cols, plan_.lanes);
-    multiply(edge, pitch, Acc(0));
-    add_edge(c, c_rs, edge, pitch, height, cols);
-  }
-
-  void add_edge(Acc* c, int64_t c_rs, const Acc* edge, int64_t pitch, int height, int64_t cols) {
-    for (int64_t i = 0; i < height; ++i) {
-      Acc* to = c + i * c_rs;
-      const Acc* from = edge + i * pitch;
-      if (beta_ == Acc(0)) {
-        for (int64_t x = 0; x < cols; ++x) to[x] = from[x];
-      } else {
-        for (int64_t x = 0; x < cols; ++x) to[x] = from[x] + beta_ * to[x];
-      }
+    if (beta_ != Acc(0)) {
+      for (int64_t i = 0; i < height * pitch; ++i) edge[i] = Acc(0);
+      copy_tile(edge, pitch, c, c_rs, height, cols);
     }
+    multiply(edge, pitch, beta_);
+    copy_tile(c, c_rs, edge, pitch, height, cols);
   }
 
   const Product<Acc, In>& p_;
