@@ -134,7 +134,7 @@ def run_logged(command, log, what, env=None, on_step=None):
 
 
 def job_count():
-    """How many compilers to run: $JOBS, else the CPUs we may use, at most one for 1.5 GB."""
+    """How many compilers or tests run at once: $JOBS, else all CPUs, at most one for 1.5 GB."""
     asked = os.environ.get("JOBS", "")
     if asked.isdigit() and int(asked) > 0:
         return int(asked)

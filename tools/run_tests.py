@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Runs test suites and sums what passed and failed.
 
-    python tools/run_tests.py [--type KIND] [--cpu SET] [--python PYTHON] SUITE...
+    python tools/run_tests.py [--type KIND] [--cpu SET] [--python PYTHON] [--jobs N] SUITE...
     python tools/run_tests.py --summary          # the sum of all suites that ran since --reset
 
 KIND is a type of tools/build.py. Suites: cpp (GoogleTest), python (tests/python), differential
 (tests/differential, needs PyTorch), or a folder of the latter two such as python/operators.
 Each leaves a JUnit report in build/reports. The last line is `N passed, N failed, N skipped`.
+With more than one job (by itself as many as there are processors) pytest-xdist shares Python tests
+out.
 """
 
 import argparse
@@ -21,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import target_python
-from console import BUILD, ROOT, Failure, run_main, say, shown
+from console import BUILD, ROOT, Failure, job_count, run_main, say, shown
 
 REPORTS = BUILD / "reports"
 SECONDS = {"cpp": 900, "python": 1800, "differential": 1800}
@@ -122,7 +124,18 @@ def pytest_command(kind, python, suite, report, extra):
     ]
 
 
-def run_suite(suite, kind, cpu, python, extra):
+def default_jobs(kind):
+    """As many processes as compilers; one where pytest is that of another system."""
+    return 1 if kind in target_python.DEBIAN else job_count()
+
+
+def shared_out(jobs, extra):
+    """Options by which so many processes share tests out; none for one, or for a debugger."""
+    alone = jobs < 2 or {"--pdb", "-s", "--collect-only"} & set(extra)
+    return [] if alone else ["-n", jobs, "--dist", "worksteal"]
+
+
+def run_suite(suite, kind, cpu, python, jobs, extra):
     """Runs one suite; returns its counts, in which a crash or a time-out is a failure."""
     marks = [
         *([kind] if kind != "release" else []),
@@ -135,7 +148,7 @@ def run_suite(suite, kind, cpu, python, extra):
     make = (
         (lambda: cpp_command(kind, report, extra))
         if suite == "cpp"
-        else (lambda: pytest_command(kind, python, suite, report, extra))
+        else (lambda: pytest_command(kind, python, suite, report, shared_out(jobs, extra) + extra))
     )
     command = [str(c) for c in make()]
     say(f"{name} tests")
@@ -168,6 +181,7 @@ def main():
     parser.add_argument("--type", default="release")
     parser.add_argument("--cpu", help="the instruction set in force: default, avx2, avx512")
     parser.add_argument("--python", default=sys.executable, help="runs the Python suites")
+    parser.add_argument("--jobs", type=int, default=0, help="processes that share Python tests out")
     parser.add_argument("--compiled", action="store_true", help="each Python test compiled")
     parser.add_argument("--summary", action="store_true", help="sum the reports, run nothing")
     parser.add_argument("--reset", action="store_true", help="forget earlier reports first")
@@ -179,10 +193,10 @@ def main():
     if options.reset:
         shutil.rmtree(REPORTS, ignore_errors=True)
     REPORTS.mkdir(parents=True, exist_ok=True)
-    total = Counts()
+    total, jobs = Counts(), options.jobs or default_jobs(options.type)
     for suite in options.suites:
         extra = [*shlex.split(options.options), *(["--compiled"] if options.compiled else [])]
-        total += run_suite(suite, options.type, options.cpu, options.python, extra)
+        total += run_suite(suite, options.type, options.cpu, options.python, jobs, extra)
     if options.summary:
         for report in sorted(REPORTS.glob("*.xml")):
             total += count_report(report)
