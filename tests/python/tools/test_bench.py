@@ -1,6 +1,7 @@
 """The bench measures what it says: equal results, ratios, summaries, files."""
 
 import json
+import math
 import sys
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from bench import harness, limits, repeat, report  # noqa: E402
+from bench import bits, harness, limits, repeat, report  # noqa: E402
 from bench.kernels import CASES, common  # noqa: E402
 
 
@@ -140,3 +141,27 @@ def test_a_failure_of_one_run_is_kept():
     runs = [report.as_json(result("x", 1.0)) for _ in range(3)]
     runs[1]["seconds"]["a"] = "ValueError: no"
     assert "ValueError: no" in str(repeat.merge(runs).seconds["a"])
+
+
+def test_digests_tell_bits_and_shapes_apart_and_nans_not():
+    x = facula.tensor([1.0, 2.0, math.nan])
+    assert bits.digest(x) == bits.digest([x.clone()]) == bits.digest((-x).neg())
+    for other in (x.nextafter(x + 1), x[:2], x.double(), x.view(3, 1)):
+        assert bits.digest(other) != bits.digest(x)
+
+
+@pytest.mark.parametrize("family", ["optimizers", "softmax"])
+def test_a_case_has_the_same_digest_each_time(family):
+    case = next(case for case in CASES if case.family == family)
+    threads = facula.get_num_threads()
+    try:
+        found = bits.digests_of(case, (1, 2)) | bits.digests_of(case, (3,))
+    finally:
+        facula.set_num_threads(threads)
+    assert len(set(found.values())) == 1
+
+
+def test_kept_digests_are_read(tmp_path):
+    kept = tmp_path / "bits.tsv"
+    kept.write_text("# what made them\nmatmul: mm 4x4\t0123456789abcdef\n")
+    assert bits.read(kept) == {"matmul: mm 4x4": "0123456789abcdef"}
