@@ -14,8 +14,10 @@
 #include <type_traits>
 
 #include "core/threads.h"
+#include "kernels/cpu/loop/copy_transposed.h"
 #include "kernels/cpu/loop/scratch.h"
 #include "kernels/cpu/reduce/plan.h"
+#include "kernels/cpu/simd/accumulate.h"
 #include "kernels/cpu/simd/isa.h"
 
 namespace facula::cpu::FACULA_ISA {
@@ -281,16 +283,51 @@ int64_t elements_ahead(const ReducePlan& p) {
   return p.kept.empty() || p.kept_in.back() == p.count ? elements : 0;
 }
 
+// Columns that are rows of memory, short ones side by side: blocks of them are transposed first, by
+// squares of vectors where elements have 4 or 8 bytes. Half types keep the order of floats.
+template <class Op>
+inline constexpr bool by_squares =
+    std::is_arithmetic_v<typename Op::In> && sizeof(typename Op::In) >= 4;
+template <class Op>
+inline constexpr bool transposes =
+    !Op::costly && (by_squares<Op> || std::is_floating_point_v<accumulate_t<typename Op::In>>);
+// With fewer rows or columns squares of vectors do not pay.
+inline constexpr int64_t least_transposed = 4;
+
+template <class Op>
+bool is_transposed(const ReducePlan& p, int64_t columns) {
+  return transposes<Op> && p.width_in != 1 && p.reduced_in.back() == 1 &&
+         columns >= least_transposed && p.reduced.back() >= least_transposed;
+}
+
+template <class Op>
+void add_transposed(Cascade<Op>& sums, const typename Op::In* x, int64_t rows, int64_t columns,
+                    int64_t column, const typename Op::Acc* center) {
+  if constexpr (transposes<Op>) {
+    alignas(64) typename Op::In block[block_rows * ReducePlan::strided];
+    for (int64_t r = 0; r < rows; r += block_rows) {
+      const int64_t n = min_of(block_rows, rows - r);
+      if constexpr (by_squares<Op>)
+        copy_transposed(block, ReducePlan::strided, x + r, column, n, columns);
+      else
+        transpose_elements(block, ReducePlan::strided, x + r, column, n, columns);
+      sums.add(block, ReducePlan::strided, n, 1, center);
+    }
+  }
+}
+
 // Columns, a few rows of them as one where the plan says so.
 template <class Op>
 void run_columns(const Op& op, const ReducePlan& p, const typename Op::In* x, int64_t columns,
                  int64_t part, const typename Op::Acc* center, typename Op::Acc* room,
                  typename Op::Acc* to) {
   const int64_t inner = p.reduced_in.back(), wide = columns * p.folded;
+  const bool transposed = is_transposed<Op>(p, columns);
   typename Op::Acc centers[Op::centered ? ReducePlan::widest : 1];
   for (int64_t i = 0; Op::centered && i < wide; ++i) centers[i] = center[i % columns];
   Cascade<Op> c(op, room, static_cast<int>(wide));
   walk_reduced(p, x, part, [&](const typename Op::In* at, int64_t n) {
+    if (transposed) return add_transposed(c, at, n, columns, p.width_in, centers);
     const int64_t rows = n / p.folded, rest = n % p.folded;
     c.add(at, p.folded * inner, rows, p.width_in, centers);
     if (rest > 0) c.add_rest(at + rows * wide, static_cast<int>(rest * columns), 1, centers);

@@ -40,8 +40,6 @@ bool any_empty(const Dims& dims) {
 
 // Short rows waste lanes: columns, even strided ones, keep several results under way.
 constexpr int64_t shortest_row = 64;
-// Strided columns: as many as keep their cache lines in the first-level cache.
-constexpr int64_t strided_columns = 64;
 
 bool prefers_columns(const Dims& kept, const Dims& reduced) {
   if (kept.empty() || kept.back().size < 2) return false;
@@ -156,7 +154,7 @@ ReducePlan plan_reduction(const Tensor& self, const IntVec& dims) {
     p.width = kept.back().size;
     p.width_in = kept.back().in;
     p.width_out = kept.back().out;
-    p.tile = std::min(p.width, p.width_in == 1 ? ReducePlan::widest : strided_columns);
+    p.tile = std::min(p.width, p.width_in == 1 ? ReducePlan::widest : ReducePlan::strided);
     p.tiles = (p.width + p.tile - 1) / p.tile;
     kept.pop_back();
   }

@@ -10,6 +10,8 @@ namespace facula::cpu {
 // reduced dimension is walked as rows of lanes, or a remaining one is walked as columns.
 struct ReducePlan {
   static constexpr int64_t widest = 256;  // columns of one task
+  // Strided columns: as many as keep their cache lines in the first-level cache.
+  static constexpr int64_t strided = 64;
 
   IntVec kept, kept_in, kept_out;  // without the columns
   IntVec reduced, reduced_in;      // at least one; split into `parts` along the first
