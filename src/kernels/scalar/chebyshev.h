@@ -54,8 +54,8 @@ constexpr Powers<terms> powers_of(const double (&series)[count]) {
   return rounded;
 }
 // Every second power from the k-th on, as a polynomial in the square.
-template <const auto& powers, int terms, int k>
-FACULA_SCALAR double every_second(double square) {
+template <const auto& powers, int terms, int k, class D>
+FACULA_SCALAR D every_second(D square) {
   if constexpr (k + 2 >= terms)
     return powers.of[k];
   else
@@ -65,9 +65,9 @@ template <const auto& series, int terms>
 constexpr Powers<terms> short_series = powers_of<terms>(series);
 
 // As chebyshev().
-template <const auto& series, int terms>
-FACULA_SCALAR double chebyshev_by_powers(double x, double low, double high) {
-  const double u = (x - 0.5 * (low + high)) * (2.0 / (high - low)), square = u * u;
+template <const auto& series, int terms, class D>
+FACULA_SCALAR D chebyshev_by_powers(D x, double low, double high) {
+  const D u = (x - 0.5 * (low + high)) * (2.0 / (high - low)), square = u * u;
   constexpr const Powers<terms>& powers = short_series<series, terms>;
   return multiply_add(u, every_second<powers, terms, 1>(square),
                       every_second<powers, terms, 0>(square));

@@ -37,6 +37,10 @@ template <class F>
 FACULA_SCALAR float by_doubles(float x, F f) {
   return static_cast<float>(f(static_cast<double>(x)));
 }
+template <class F>
+FACULA_SCALAR float by_doubles(float x, float y, F f) {
+  return static_cast<float>(f(static_cast<double>(x), static_cast<double>(y)));
+}
 // num / den to 2^-46 of it, den within the range of floats: by a float's quotient and Newton's
 // step, since the quotient of doubles takes thrice as long.
 FACULA_SCALAR double quotient(double num, double den) {
@@ -47,6 +51,12 @@ FACULA_SCALAR double quotient(double num, double den) {
 template <class B>
 FACULA_SCALAR bool has_bits(B bits, std::type_identity_t<B> mask) {
   return (bits & mask) != 0;
+}
+// Whether a condition holds for all numbers of a pack. For one number it is not worth a branch,
+// which would keep a loop from becoming vectors.
+template <class T>
+FACULA_SCALAR bool all_of_pack(bool) {
+  return false;
 }
 // x within [low, high]; NaN stays.
 template <class T>
@@ -78,6 +88,10 @@ struct PackMask {
   M m[U];
   FACULA_SCALAR friend PackMask operator&(PackMask a, PackMask b) {
     for (int i = 0; i < U; ++i) a.m[i] = _kand_mask16(a.m[i], b.m[i]);
+    return a;
+  }
+  FACULA_SCALAR friend PackMask operator|(PackMask a, PackMask b) {
+    for (int i = 0; i < U; ++i) a.m[i] = _kor_mask16(a.m[i], b.m[i]);
     return a;
   }
 };
@@ -175,6 +189,13 @@ FACULA_SCALAR Pack<T, U> pick(PackMask<U> condition, Pack<T, U> yes,
       return _mm512_mask_mov_pd(no.v[i], static_cast<__mmask8>(condition.m[i]), yes.v[i]);
   });
 }
+template <class P, int U>
+FACULA_SCALAR bool all_of_pack(PackMask<U> condition) {
+  constexpr unsigned full = sizeof(lane_t<P>) == 4 ? 0xffff : 0xff;
+  unsigned all = full;
+  for (int i = 0; i < U; ++i) all &= condition.m[i];
+  return all == full;
+}
 template <class B, int U>
 FACULA_SCALAR PackMask<U> has_bits(Pack<B, U> bits, std::type_identity_t<B> mask) {
   return Pack<B, U>::test([&](int i) {
@@ -217,6 +238,17 @@ FACULA_SCALAR Pack<T, U> sqrt(Pack<T, U> x) {
   });
 }
 
+template <class T, int U>
+FACULA_SCALAR Pack<T, U> round(Pack<T, U> x) {
+  constexpr int nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+  return Pack<T, U>::each([&](int i) -> Register<T> {
+    if constexpr (std::is_same_v<T, float>)
+      return _mm512_roundscale_ps(x.v[i], nearest);
+    else
+      return _mm512_roundscale_pd(x.v[i], nearest);
+  });
+}
+
 namespace detail {
 template <class T, int U>
 struct Ieee<Pack<T, U>> : Ieee<T> {
@@ -256,18 +288,29 @@ using math::multiply_add;
 using math::to_bits;
 }  // namespace detail
 
-template <int U, class F>
-FACULA_SCALAR Pack<float, U> by_doubles(Pack<float, U> x, F f) {
+template <int U>
+FACULA_SCALAR Pack<double, 2 * U> to_doubles(Pack<float, U> x) {
   Pack<double, 2 * U> wide;
   for (int i = 0; i < U; ++i) {
     wide.v[2 * i] = _mm512_cvtps_pd(_mm512_castps512_ps256(x.v[i]));
     wide.v[2 * i + 1] = _mm512_cvtps_pd(_mm512_extractf32x8_ps(x.v[i], 1));
   }
-  const auto y = f(wide);
-  return Pack<float, U>::each([&](int i) -> Register<float> {
+  return wide;
+}
+template <int U>
+FACULA_SCALAR Pack<float, U / 2> to_floats(Pack<double, U> y) {
+  return Pack<float, U / 2>::each([&](int i) -> Register<float> {
     return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(y.v[2 * i])),
                               _mm512_cvtpd_ps(y.v[2 * i + 1]), 1);
   });
+}
+template <int U, class F>
+FACULA_SCALAR Pack<float, U> by_doubles(Pack<float, U> x, F f) {
+  return to_floats(f(to_doubles(x)));
+}
+template <int U, class F>
+FACULA_SCALAR Pack<float, U> by_doubles(Pack<float, U> x, Pack<float, U> y, F f) {
+  return to_floats(f(to_doubles(x), to_doubles(y)));
 }
 template <int U>
 FACULA_SCALAR Pack<double, U> quotient(Pack<double, U> num,

@@ -41,27 +41,37 @@ FACULA_SCALAR double pow_magnitude(double x, double y) {
   return exp_fine(clamped, clamped == p.hi ? lo : 0.0);
 }
 
-FACULA_SCALAR float pow_magnitude(float x, float y) {
-  const double p = y * log_short(static_cast<double>(x)), low = p < -200.0 ? -200.0 : p;
-  return static_cast<float>(exp_short(low > 200.0 ? 200.0 : low));
+// x^y for x from 0 to infinity, but for 1^infinity and infinity^0, which are NaN as 0 times
+// infinity is; NaN for NaN.
+FACULA_SCALAR double power_of_size(double x, double y) {
+  constexpr double inf = infinity<double>;
+  double r = pow_magnitude(x > 0.0 && x < inf ? x : 2.0, y);
+  r = x == 0.0 ? (y < 0.0 ? inf : 0.0) : r;
+  r = x == inf ? (y < 0.0 ? 0.0 : inf) : r;
+  r = abs(y) == inf ? ((x > 1.0) == (y > 0.0) ? inf : 0.0) : r;
+  return is_nan(x) || is_nan(y) ? quiet_nan<double> : r;
+}
+template <class T>
+  requires(of_floats<T>)
+FACULA_SCALAR T power_of_size(T x, T y) {
+  return by_doubles(x, y, [](auto v, auto e) __attribute__((always_inline)) {
+    return exp_short(between(e * log_special(v, log_short(v)), -200.0, 200.0));
+  });
 }
 
 }  // namespace detail
 
 template <class T>
 FACULA_SCALAR T pow(T x, T y) {
-  constexpr T inf = detail::infinity<T>;
-  const T a = abs(x);
-  T r = detail::pow_magnitude(a > T(0) && a < inf ? a : T(2), y);
-  r = a == T(0) ? (y < T(0) ? inf : T(0)) : r;
-  r = a == inf ? (y < T(0) ? T(0) : inf) : r;
-  r = abs(y) == inf ? ((a > T(1)) == (y > T(0)) ? inf : T(0)) : r;
-  r = a == T(1) ? T(1) : r;
-  const bool integer = round(y) == y, odd = integer && round(y * T(0.5)) != y * T(0.5);
-  r = odd && signbit(x) ? -r : r;
-  r = x < T(0) && a < inf && !integer ? detail::quiet_nan<T> : r;
-  r = is_nan(x) || is_nan(y) ? detail::quiet_nan<T> : r;
-  return y == T(0) || x == T(1) ? T(1) : r;
+  using L = lane_t<T>;
+  const T size = abs(x), whole = round(y), half = y * L(0.5);
+  T r = detail::power_of_size(size, y);
+  r = pick((size == T(1)) & (y == y), T(1), r);
+  const auto is_odd = (whole == y) & (round(half) != half);
+  r = pick(is_odd, copysign(r, x), r);
+  const auto has_none = (x < T(0)) & (size < T(detail::infinity<L>)) & (whole != y);
+  r = pick(has_none, T(detail::quiet_nan<L>), r);
+  return pick((y == T(0)) | (x == T(1)), T(1), r);
 }
 
 }  // namespace FACULA_ISA

@@ -38,34 +38,35 @@ FACULA_SCALAR_SLOW double erfcx_value(double x) {
 }
 
 // |erfinv(x)| where w = -log(1 - x^2) is at least 5 (M. Giles, "Approximating the erfinv function",
-// 2012); a float needs the first terms only.
-template <class T>
-FACULA_SCALAR double erfinv_tail(double w) {
+// 2012); results of type T, as floats need the first terms only.
+template <class T, class D>
+FACULA_SCALAR D erfinv_tail(D w) {
   constexpr int terms = std::is_same_v<T, float> ? 14 : std::size(series::erfinv_tail);
-  const double t = sqrt(w);
+  const D t = sqrt(w);
   return t + chebyshev_by_powers<series::erfinv_tail, terms>(t, 2.2, 6.1);
 }
-template <class T>
-FACULA_SCALAR double erfinv_center(double x, double w) {
+template <class T, class D>
+FACULA_SCALAR D erfinv_center(D x, D w) {
   constexpr int terms = std::is_same_v<T, float> ? 12 : std::size(series::erfinv_center);
   return x * chebyshev_by_powers<series::erfinv_center, terms>(w, 0.0, 5.0);
 }
 
 // A logarithm in double, as good as a result of this type needs.
-template <class T>
-FACULA_SCALAR double log_for(double x) {
+template <class T, class D>
+FACULA_SCALAR D log_for(D x) {
   if constexpr (std::is_same_v<T, float>)
     return log_special(x, log_short(x));
   else
     return log(x);
 }
 
-template <class T>
-FACULA_SCALAR double erfinv_value(double x) {
-  const double w = -log_for<T>((1.0 - x) * (1.0 + x));
-  const double center = erfinv_center<T>(x, w), near = erfinv_tail<T>(w);
-  const double tail = w == infinity<double> ? w : near;
-  return w < 5.0 ? center : copysign(tail, x);
+template <class T, class D>
+FACULA_SCALAR D erfinv_value(D x) {
+  const D w = -log_for<T>((D(1.0) - x) * (x + 1.0)), center = erfinv_center<T>(x, w);
+  const auto is_center = w < D(5.0);
+  if (all_of_pack<D>(is_center)) return center;
+  const D tail = pick(w == D(infinity<double>), w, erfinv_tail<T>(w));
+  return pick(is_center, center, copysign(tail, x));
 }
 
 // sqrt(2) erfinv(2 p - 1), with 1 - x^2 as 4 p (1 - p): a tiny p loses nothing.
@@ -117,7 +118,11 @@ FACULA_SCALAR T erfcx(T x) {
 }
 template <class T>
 FACULA_SCALAR T erfinv(T x) {
-  return static_cast<T>(detail::erfinv_value<T>(x));
+  if constexpr (of_floats<T>)
+    return by_doubles(
+        x, [](auto v) __attribute__((always_inline)) { return detail::erfinv_value<float>(v); });
+  else
+    return detail::erfinv_value<double>(x);
 }
 template <class T>
 FACULA_SCALAR T ndtr(T x) {

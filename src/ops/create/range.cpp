@@ -185,6 +185,20 @@ void fill_spaced(const Tensor& out, C start, C end, F&& f) {
     return f(first ? start + far : end - far);
   });
 }
+// The same numbers for neighbours of a type that needs no conversion: positions of 32 bits become
+// vectors.
+template <class C>
+void fill_spaced_row(C* to, int64_t n, C start, C end) {
+  const C step = (end - start) / static_cast<C>(n - 1);
+  const auto half = static_cast<int32_t>(n / 2), last = static_cast<int32_t>(n - 1);
+  parallel_for(n, task_elements, [&](int64_t begin, int64_t end_of_task) {
+    const auto stop = static_cast<int32_t>(end_of_task);
+    auto i = static_cast<int32_t>(begin);
+    for (const int32_t middle = std::min(half, stop); i < middle; ++i)
+      to[i] = start + step * static_cast<C>(i);
+    for (; i < stop; ++i) to[i] = end - step * static_cast<C>(last - i);
+  });
+}
 template <class F>
 void visit_spacing(const Tensor& out, const Scalar& start, const Scalar& end, F&& fill) {
   if (out.numel() == 0) return;
@@ -198,8 +212,13 @@ void visit_spacing(const Tensor& out, const Scalar& start, const Scalar& end, F&
 }
 void fill_linspace(const Tensor& out, const Scalar& start, const Scalar& end) {
   check_arithmetic("linspace_cpu", out.dtype());
-  visit_spacing(out, start, end,
-                [&](auto a, auto b) { fill_spaced(out, a, b, [](auto v) { return v; }); });
+  const int64_t n = out.numel();
+  visit_spacing(out, start, end, [&]<class C>(C a, C b) {
+    if constexpr (std::is_floating_point_v<C>)
+      if (out.dtype() == dtype_of<C> && n > 1 && n <= INT32_MAX && out.is_contiguous())
+        return fill_spaced_row(out.data<C>(), n, a, b);
+    fill_spaced(out, a, b, [](auto v) { return v; });
+  });
 }
 void fill_logspace(const Tensor& out, const Scalar& start, const Scalar& end, double base) {
   check_arithmetic("logspace_cpu", out.dtype());

@@ -36,7 +36,8 @@ struct erfc {
 
 struct erfinv {
   static constexpr unsigned dtypes = floating;
-  static constexpr int cost = 2000;
+  static constexpr int cost = 1000;
+  static constexpr Packs packs{2, 4};
   template <class T>
   static T call(T x) {
     return math::erfinv(x);

@@ -9,7 +9,7 @@ FUNCTIONS = {
     "exp": (-100, 90), "exp2": (-140, 128), "log": (0, 9), "log2": (0, 9), "log10": (0, 9),
     "log1p": (-1, 9), "sigmoid": (-90, 90), "tanh": (-9, 9), "sin": (-100, 100),
     "cos": (-100, 100), "tan": (-100, 100), "asin": (-1, 1), "acos": (-1, 1), "atan": (-5, 5),
-    "erf": (-4, 4), "erfc": (-4, 9),
+    "erf": (-4, 4), "erfc": (-4, 9), "erfinv": (-1, 1),
 }  # fmt: skip
 EDGES = [np.nan, np.inf, 0.0, 1e-310, 1e-40, 0.5, 1.0, 2.0, 1e5, 2e6, 1e30, 3e38]
 COUNT = 517  # not a whole number of packs
@@ -49,3 +49,17 @@ def test_large_angles_beside_small_ones(name):
         expected = function(small)
         expected[17] = function(mixed[17:18])[0]
         assert bits(function(mixed)) == bits(expected)
+
+
+@pytest.mark.parametrize("dtype", [facula.float32, facula.float64, facula.bfloat16])
+def test_powers_by_packs(dtype):
+    """Rows and numbers on either side, special values among them, as one element at a time."""
+    drawn = np.random.default_rng(4).uniform(-3, 3, (2, COUNT))
+    edges = [*EDGES, *(-e for e in EDGES), 3.0, -3.0, 2.5, 16777217.0]
+    crossed = np.stack([a.ravel() for a in np.meshgrid(edges, edges)])
+    x, y = facula.from_numpy(np.concatenate([drawn, crossed], axis=1)).to(dtype).contiguous()
+    rows = {"both": (x, y), "exponent": (x, y[3]), "base": (x[3], y)}
+    for name, (a, b) in rows.items():
+        spread = (a.expand_as(x), b.expand_as(x))
+        one_by_one = facula.stack([facula.pow(p, q) for p, q in zip(*spread, strict=True)])
+        assert bits(facula.pow(a, b)) == bits(one_by_one), name

@@ -100,6 +100,37 @@ template <int U, class T, class F>
   for (; i < n; ++i) o[i] = f(a[i]);
 }
 
+// Elements of a row, or one number in their place, by position and by packs.
+template <class T>
+struct Row {
+  const T* x;
+  T operator[](int64_t i) const { return x[i]; }
+  template <class P>
+  [[gnu::always_inline]] P pack(int64_t i) const {
+    return P::load(x + i);
+  }
+};
+template <class T>
+struct Same {
+  T x;
+  T operator[](int64_t) const { return x; }
+  template <class P>
+  [[gnu::always_inline]] P pack(int64_t) const {
+    return P(x);
+  }
+};
+// o[i] = f(a[i], b[i]) likewise.
+template <int U, class T, class A, class B, class F>
+[[gnu::always_inline]] inline void by_pairs_of_packs(T* o, A a, B b, int64_t n, F f) {
+  int64_t i = 0;
+#if defined(FACULA_PACKS)
+  using P = scalar::math::Pack<T, U>;
+  for (; i + P::lanes <= n; i += P::lanes)
+    f(a.template pack<P>(i), b.template pack<P>(i)).store(o + i);
+#endif
+  for (; i < n; ++i) o[i] = f(a[i], b[i]);
+}
+
 template <class F, class S>
 struct Loop {
   using T = accumulate_t<S>;
@@ -186,6 +217,17 @@ struct Loop {
         return fast_path_blocks<F, T>(o, n, left, [b](int64_t i) { return load<S>(b + i * in); });
       if (steps[0] == sizeof(O) && steps[1] == in && steps[2] == 0)
         return fast_path_blocks<F, T>(o, n, left, [y = load<S>(b)](int64_t) { return y; });
+    }
+    constexpr int registers = scalar::packs_of<F, T>();
+    if constexpr (registers > 0 && std::is_same_v<S, T> && std::is_same_v<O, T>) {
+      const auto run = [o, n](auto left, auto right) {
+        by_pairs_of_packs<registers>(o, left, right, n,
+                                     [](auto x, auto y) { return F::call(x, y); });
+      };
+      const auto *x = reinterpret_cast<const T*>(a), *y = reinterpret_cast<const T*>(b);
+      if (steps[0] == in && steps[1] == in && steps[2] == in) return run(Row{x}, Row{y});
+      if (steps[0] == in && steps[1] == in && steps[2] == 0) return run(Row{x}, Same{*y});
+      if (steps[0] == in && steps[1] == 0 && steps[2] == in) return run(Same{*x}, Row{y});
     }
     if (steps[0] == sizeof(O) && steps[1] == in && steps[2] == in) {
       for (int64_t i = 0; i < n; ++i)
