@@ -60,6 +60,25 @@ def test_real_lines_of_every_length(dtype, lines):
         assert_near(facula.fft.irfft(half, n), x, dtype, n)
 
 
+# Rows that stand side by side or become matrices, by their number and length; columns that fill a
+# part of a vector.
+MANY = [((70, n), 1) for n in (384, 512, 1000, 1155, 1280, 1536, 3000)]
+MANY += [((n, count), 0) for n in (8, 100) for count in (5, 15, 21)]
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("shape, dim", MANY, ids=str)
+def test_many_lines(shape, dim, dtype):
+    x = numbers(shape, dtype)
+    t, exact, n = facula.from_numpy(x), x.astype(np.complex128), shape[dim]
+    assert_near(facula.fft.fft(t, dim=dim), np.fft.fft(exact, axis=dim), dtype, n)
+    assert_near(facula.fft.ifft(t, dim=dim), np.fft.ifft(exact, axis=dim), dtype, n)
+    real, of_real = "float32" if dtype == "complex64" else "float64", exact.real
+    half = facula.fft.rfft(t.real, dim=dim)
+    assert_near(half, np.fft.rfft(of_real, axis=dim), real, n)
+    assert_near(facula.fft.irfft(half, n, dim=dim), of_real, real, n)
+
+
 LAYOUTS = {
     "rows": lambda t: t,
     "columns": lambda t: t.transpose(-1, -2).contiguous().transpose(-1, -2),

@@ -4,6 +4,7 @@
 
 #include "core/threads.h"
 #include "kernels/cpu/fft/line_pairs.h"
+#include "kernels/cpu/fft/neighbours.h"
 #include "kernels/cpu/fft/pocketfft.h"
 #include "kernels/cpu/fft/turn_lines.h"
 #include "kernels/cpu/loop/copy_transposed.h"
@@ -26,44 +27,22 @@ struct LineStarts {
   }
 };
 
-// The real and imaginary parts of neighbours in memory, each as a vector.
-template <class T>
-[[gnu::always_inline]] inline void load_split(T* rows, const T* from) {
-  constexpr int64_t lanes = lanes_of<T>;
-  for (int64_t k = 0; k < lanes; ++k) {
-    rows[k] = from[2 * k];
-    rows[lanes + k] = from[2 * k + 1];
-  }
-}
-template <class T>
-[[gnu::always_inline]] inline void store_joined(T* to, const T* rows) {
-  constexpr int64_t lanes = lanes_of<T>;
-  for (int64_t k = 0; k < lanes; ++k) {
-    to[2 * k] = rows[k];
-    to[2 * k + 1] = rows[lanes + k];
-  }
-}
-
 // Fills `rows`, one row of lanes for each number of the lines, with n elements of each line.
 template <int Width, int64_t Lanes, class T>
 void load_lines(T* rows, const T* from, const LineStarts<Lanes>& at, int64_t n) {
-  if (at.count < Lanes) std::fill_n(rows, n * Width * Lanes, T(0));
   const int64_t distance = at.distance();
   const T* first = from + at.start[0] * Width;
+  const bool in_rows = at.step == 1 && distance != 0;
   if constexpr (Lanes > 1) {
-    if (at.step == 1 && distance != 0)
-      return turn_into_lanes<Lanes>(rows, first, distance * Width, n * Width, at.count);
-    if (at.count == Lanes && distance == 1) {
-      for (int64_t i = 0; i < n; ++i) {
-        const T* source = first + i * at.step * Width;
-        if constexpr (Width == 2)
-          load_split(rows + i * 2 * Lanes, source);
-        else
-          std::copy_n(source, Lanes, rows + i * Lanes);
-      }
+    if (!in_rows && distance == 1) {
+      for (int64_t i = 0; i < n; ++i)
+        load_neighbours<Width>(rows + i * Width * Lanes, first + i * at.step * Width, at.count);
       return;
     }
   }
+  if (at.count < Lanes) std::fill_n(rows, n * Width * Lanes, T(0));
+  if constexpr (Lanes > 1)
+    if (in_rows) return turn_into_lanes<Lanes>(rows, first, distance * Width, n * Width, at.count);
   for (int64_t k = 0; k < at.count; ++k) {
     const T* line = from + at.start[k] * Width;
     for (int64_t i = 0; i < n; ++i)
@@ -80,14 +59,9 @@ void store_lines(T* to, const T* rows, const LineStarts<Lanes>& at, int64_t n) {
   if constexpr (Lanes > 1) {
     if (at.step == 1 && distance != 0)
       return turn_into_lines<Lanes>(first, distance * Width, rows, n * Width, at.count);
-    if (at.count == Lanes && distance == 1) {
-      for (int64_t i = 0; i < n; ++i) {
-        T* target = first + i * at.step * Width;
-        if constexpr (Width == 2)
-          store_joined(target, rows + i * 2 * Lanes);
-        else
-          std::copy_n(rows + i * Lanes, Lanes, target);
-      }
+    if (distance == 1) {
+      for (int64_t i = 0; i < n; ++i)
+        store_neighbours<Width>(first + i * at.step * Width, rows + i * Width * Lanes, at.count);
       return;
     }
   }

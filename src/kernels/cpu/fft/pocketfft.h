@@ -1,5 +1,10 @@
 // The library's plans, once for each instruction set, without its threads and its cache.
 #pragma once
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+#include "core/allocator.h"
 #include "kernels/cpu/simd/isa.h"
 
 // Functions of one name would be merged by the linker, so each set has a namespace of its own.
@@ -8,6 +13,20 @@
 #define pocketfft FACULA_NAME_FOR_ISA(pocketfft_, FACULA_ISA)
 #define POCKETFFT_NO_MULTITHREADING
 #define POCKETFFT_CACHE_SIZE 0
+
+// The library takes room for each transform with these, which it finds before the C library's.
+namespace pocketfft::detail {
+inline constexpr size_t size_bytes = facula::cpu_alignment;  // where a block's size is kept
+inline void* malloc(size_t bytes) {
+  char* block = static_cast<char*>(facula::cpu_allocate(bytes + size_bytes));
+  ::new (block) size_t(bytes + size_bytes);
+  return block + size_bytes;
+}
+inline void free(void* p) {
+  char* block = static_cast<char*>(p) - size_bytes;
+  facula::cpu_free(block, *reinterpret_cast<size_t*>(block));
+}
+}  // namespace pocketfft::detail
 #include <pocketfft/pocketfft_hdronly.h>
 
 namespace facula::cpu::FACULA_ISA {

@@ -1,5 +1,6 @@
 // One long line of an even number of real numbers: as half as many complex ones, split.
 #pragma once
+#include "kernels/cpu/fft/neighbours.h"
 #include "kernels/cpu/fft/split_plan.h"
 
 namespace facula::cpu::FACULA_ISA {
@@ -47,29 +48,17 @@ class RealSplitPlan {
   static constexpr int64_t lanes = lanes_of<T>;
 
   // With a and b of coefficients k and the conjugate of m - k: their sum plus their difference
-  // turned, and the conjugate of the sum less it.
-  template <bool forward, int64_t Count>
-  static void pairs(const T* low, const T* high, const T* turns, T* to_low, T* to_high) {
+  // turned, and the conjugate of the sum less it. Numbers or vectors.
+  template <bool forward, class V>
+  [[gnu::always_inline]] static void exchange_pair(ComplexLanes<V>& low, ComplexLanes<V>& high,
+                                                   ComplexLanes<V> root) {
     constexpr T half = forward ? T(0.5) : T(1);
-    T re[2][Count], im[2][Count];
-    for (int64_t i = 0; i < Count; ++i) {
-      const int64_t j = Count - 1 - i;
-      const T br = high[2 * j], bi = -high[2 * j + 1], c = turns[2 * i],
-              s = forward ? turns[2 * i + 1] : -turns[2 * i + 1];
-      const T sr = (low[2 * i] + br) * half, si = (low[2 * i + 1] + bi) * half,
-              dr = (low[2 * i] - br) * half, di = (low[2 * i + 1] - bi) * half;
-      const T tr = dr * c - di * s, ti = dr * s + di * c;
-      re[0][i] = sr + tr;
-      im[0][i] = si + ti;
-      re[1][j] = sr - tr;
-      im[1][j] = ti - si;
-    }
-    for (int64_t i = 0; i < Count; ++i) {
-      to_low[2 * i] = re[0][i];
-      to_low[2 * i + 1] = im[0][i];
-      to_high[2 * i] = re[1][i];
-      to_high[2 * i + 1] = im[1][i];
-    }
+    const V c = root.re, s = forward ? root.im : -root.im;
+    const V sr = (low.re + high.re) * half, si = (low.im - high.im) * half,
+            dr = (low.re - high.re) * half, di = (low.im + high.im) * half;
+    const V tr = dr * c - di * s, ti = dr * s + di * c;
+    low = {sr + tr, si + ti};
+    high = {sr - tr, ti - si};
   }
 
   // All pairs but that of the first; `to` may be `from`.
@@ -79,14 +68,21 @@ class RealSplitPlan {
     const int64_t vectors = (m_ - 1) / 2 / lanes;
     parallel_for(vectors, chunk_of(cost_of_vector), [&](int64_t begin, int64_t end) {
       for (int64_t k = 1 + begin * lanes; k <= end * lanes; k += lanes) {
-        const int64_t high = m_ - k - lanes + 1;
-        pairs<forward, lanes>(from + 2 * k, from + 2 * high, turns_.data() + 2 * k, to + 2 * k,
-                              to + 2 * high);
+        const int64_t last = m_ - k - lanes + 1;
+        auto low = load_complex(from + 2 * k), high = load_complex<true>(from + 2 * last);
+        exchange_pair<forward>(low, high, load_complex(turns_.data() + 2 * k));
+        store_complex(to + 2 * k, low);
+        store_complex<true>(to + 2 * last, high);
       }
     });
-    for (int64_t k = 1 + vectors * lanes; 2 * k <= m_; ++k)
-      pairs<forward, 1>(from + 2 * k, from + 2 * (m_ - k), turns_.data() + 2 * k, to + 2 * k,
-                        to + 2 * (m_ - k));
+    for (int64_t k = 1 + vectors * lanes; 2 * k <= m_; ++k) {
+      const auto number = [](const T* at) { return ComplexLanes<T>{at[0], at[1]}; };
+      const auto keep = [](T* at, ComplexLanes<T> v) { at[0] = v.re, at[1] = v.im; };
+      auto low = number(from + 2 * k), high = number(from + 2 * (m_ - k));
+      exchange_pair<forward>(low, high, number(turns_.data() + 2 * k));
+      keep(to + 2 * k, low);
+      keep(to + 2 * (m_ - k), high);
+    }
   }
 
   size_t n_;

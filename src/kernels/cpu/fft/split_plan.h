@@ -103,8 +103,8 @@ class SplitPlan {
       T* to = scratch + (k * columns_ + first * lanes) * 2;
       const T* source = block + k * row;
       const int64_t high = min_of(lanes, rows_ - k);
-      copy_transposed<T>(to, row, source, row, at.count, high);
-      copy_transposed<T>(to + lanes, row, source + lanes, row, at.count, high);
+      turn_into_lines<lanes>(to, row, source, high, at.count, row);
+      turn_into_lines<lanes>(to + lanes, row, source + lanes, high, at.count, row);
     }
   }
 
@@ -123,15 +123,18 @@ class SplitPlan {
 };
 
 // Whether lines are too few or too long to stand side by side. Those that lie beside each other
-// in memory do it as long as they fit into the second cache, others into the first. An element is
-// of `width` numbers.
+// in memory do it as long as they fit into the second cache. Rows of memory do it as long as they
+// fit into the first, and longer where a matrix would leave lanes empty, but for few lines, which
+// are shared out among threads one by one. An element is of `width` numbers.
 template <class T>
 bool should_split(const LinePairs& lines, int64_t n, int64_t width) {
-  constexpr int64_t lanes = lanes_of<T>, first_cache = 64 * 1024;
+  constexpr int64_t lanes = lanes_of<T>, first_cache = 64 * 1024, second_cache = 192 * 1024;
   if (n * width < 16 * lanes) return false;
-  const bool in_rows = lines.from_step() == 1 && lines.to_step() == 1;
+  if (2 * lines.count() < lanes) return true;
   const int64_t bytes = width * n * lanes * static_cast<int64_t>(sizeof(T));
-  return 2 * lines.count() < lanes || bytes > (in_rows ? first_cache : lane_bytes);
+  if (lines.from_step() != 1 || lines.to_step() != 1) return bytes > lane_bytes;
+  const bool fills_lanes = width * n / 2 % (lanes * lanes) == 0;
+  return bytes >= (fills_lanes || lines.count() < 4 * lanes ? first_cache : second_cache);
 }
 
 // Calls body(from, to, scratch) for each line by itself, with `scratch` numbers of memory. Lines

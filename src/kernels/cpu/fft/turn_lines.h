@@ -43,13 +43,14 @@ namespace facula::cpu::FACULA_ISA {
   }
 }
 
-// to[k * distance + i] = rows[i * 16 + k] for i, k < 16.
-[[gnu::always_inline]] inline void lanes_to_lines(float* to, int64_t distance, const float* rows) {
+// to[k * distance + i] = rows[i * step + k] for i, k < 16.
+[[gnu::always_inline]] inline void lanes_to_lines(float* to, int64_t distance, const float* rows,
+                                                  int64_t step) {
   __m512 v[16];
 #pragma GCC unroll 4
   for (int part = 0; part < 16; part += 4) {
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) v[part + k] = _mm512_loadu_ps(rows + (part + k) * 16);
+    for (int k = 0; k < 4; ++k) v[part + k] = _mm512_loadu_ps(rows + (part + k) * step);
     turn_quarters(v + part);
   }
 #pragma GCC unroll 4
@@ -79,15 +80,17 @@ void turn_into_lanes(T* rows, const T* from, int64_t distance, int64_t n, int64_
   if (i < n) copy_transposed<T>(rows + i * Lanes, Lanes, from + i, distance, n - i, count);
 }
 
-// The way back.
+// The way back; rows begin `step` numbers from each other.
 template <int64_t Lanes, class T>
-void turn_into_lines(T* to, int64_t distance, const T* rows, int64_t n, int64_t count) {
+void turn_into_lines(T* to, int64_t distance, const T* rows, int64_t n, int64_t count,
+                     int64_t step = Lanes) {
   int64_t i = 0;
 #if defined(__AVX512F__)
   if constexpr (std::is_same_v<T, float> && Lanes == 16)
-    for (; count == 16 && i + 16 <= n; i += 16) lanes_to_lines(to + i, distance, rows + i * 16);
+    for (; count == 16 && i + 16 <= n; i += 16)
+      lanes_to_lines(to + i, distance, rows + i * step, step);
 #endif
-  if (i < n) copy_transposed<T>(to + i, distance, rows + i * Lanes, Lanes, count, n - i);
+  if (i < n) copy_transposed<T>(to + i, distance, rows + i * step, step, count, n - i);
 }
 
 }  // namespace facula::cpu::FACULA_ISA
