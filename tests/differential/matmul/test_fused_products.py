@@ -83,6 +83,28 @@ def test_half_types_are_rounded_once(dtype, shape):
     assert bool(((found - exact).abs() <= exact.abs() * step * 1.01 + noise).all())
 
 
+ROWS = {
+    "dense": lambda c: c,
+    "of a matrix": lambda c: c[None],
+    "steps apart": lambda c: c.repeat_interleave(2)[::2],
+    "one number": lambda c: c[:1],
+    "expanded": lambda c: c[:1].expand(c.shape[0]),
+    "negated later": lambda c: facula._neg_view(-c),
+}
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_an_addend_of_one_row_is_as_a_whole_matrix(shape, row):
+    c, a, b = arguments(facula, "bfloat16", shape)
+    given = row(c)
+    whole = given.expand(shape[0], shape[1]).clone()
+    wide = facula.empty(shape[0], 2 * shape[1], dtype=a.dtype)
+    for options in ({}, {"alpha": 3}, {"beta": 2}, {"out": wide[:, : shape[1]]}):
+        wanted = facula.addmm(whole, a, b, **options).clone()
+        assert facula.equal(facula.addmm(given, a, b, **options), wanted), options
+
+
 @pytest.mark.parametrize("use_gelu", [False, True])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_an_addend_times_zero_is_not_read(shape, use_gelu):

@@ -33,7 +33,8 @@ auto as_unsigned(const GemmArgs<T>& g) {
                      g.c_cs,
                      static_cast<accumulate_t<U>>(g.alpha),
                      static_cast<accumulate_t<U>>(g.beta),
-                     g.activation};
+                     g.activation,
+                     reinterpret_cast<const U*>(g.row)};
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ struct GemmArgs {
   int64_t c_rs, c_cs;
   accumulate_t<T> alpha = accumulate_t<T>(1), beta = accumulate_t<T>(0);
   Activation activation = nullptr;
+  const T* row = nullptr;  // n elements side by side, which stand for each row of C where beta is 1
 };
 
 namespace FACULA_ISA {

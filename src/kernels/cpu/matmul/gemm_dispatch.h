@@ -72,6 +72,7 @@ GemmArgs<T> sub_product(const GemmArgs<T>& g, int64_t row, int64_t rows, int64_t
   part.a += row * g.a_rs;
   part.b += col * g.b_cs;
   part.c += row * g.c_rs + col * g.c_cs;
+  if (g.row != nullptr) part.row += col;
   return part;
 }
 
@@ -152,11 +153,9 @@ GemmArgs<T> transposed(const GemmArgs<T>& g) {
           g.a_rs, g.c, g.c_cs, g.c_rs, g.alpha, g.beta, g.activation};
 }
 
-// Whether one pass of products of pairs makes the result, which is then rounded, or activated, as
-// it is stored.
+// Whether one pass of products of pairs makes the result, which is finished as it is stored.
 inline bool suits_pairs(const GemmArgs<BFloat16>& g) {
-  const bool direct = g.activation != nullptr || is_plain(g);
-  return direct && has_pair_products() && g.k <= pair_steps && g.c_cs == 1;
+  return has_pair_products() && g.k <= pair_steps && g.c_cs == 1;
 }
 
 // Whether B is better read where it lies than packed: for few rows of A, or where it is so small
@@ -226,10 +225,27 @@ bool is_tiny(const GemmArgs<T>& g) {
          g.m * g.n * g.k <= tiny_product;
 }
 
+// The same product, its addend in each row of C.
+template <class T>
+GemmArgs<T> with_rows_stored(const GemmArgs<T>& g) {
+  parallel_for(g.m, max_of(int64_t{1}, (int64_t{1} << 16) / g.n), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      for (int64_t j = 0; j < g.n; ++j) g.c[i * g.c_rs + j * g.c_cs] = g.row[j];
+  });
+  GemmArgs<T> stored = g;
+  stored.row = nullptr;
+  return stored;
+}
+
 // T: any element type but signed integers, which are done as unsigned ones.
 template <class T>
 void gemm_dispatch(const GemmArgs<T>& g) {
   if (g.m <= 0 || g.n <= 0) return;
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    const bool some = g.k > 0 && g.alpha != 0 && !is_tiny(g);
+    if (some && suits_pairs(g)) return run_pairs(g);
+  }
+  if (g.row != nullptr) return gemm_dispatch(with_rows_stored(g));
   if (g.k <= 0 || g.alpha == accumulate_t<T>(0)) return scale_result(g);
   if (is_tiny(g)) return gemm_loops(g);
   if constexpr (std::is_floating_point_v<T>) {
@@ -240,7 +256,6 @@ void gemm_dispatch(const GemmArgs<T>& g) {
     if (suits_row(flipped)) return run_row(flipped);
   }
   if constexpr (std::is_same_v<T, BFloat16>) {
-    if (suits_pairs(g)) return run_pairs(g);
     const GemmArgs<T> flipped = transposed(g);
     if (suits_pairs(flipped)) return run_pairs(flipped);
   }

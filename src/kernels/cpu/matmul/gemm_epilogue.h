@@ -58,6 +58,10 @@ inline void blend(const GemmArgs<T>& g, accumulate_t<T>* value, const T* c, int6
   if (!(g.alpha == Scalar(1)))
     for (int64_t j = 0; j < n; ++j) value[j] = g.alpha * value[j];
   if (g.beta == Scalar(0)) return;
+  if (g.beta == Scalar(1) && g.c_cs == 1) {
+    for (int64_t j = 0; j < n; ++j) value[j] = value[j] + Convert<Scalar, T>::call(c[j]);
+    return;
+  }
   Scalar old[epilogue_width];
   copy_row(old, c, g.c_cs, n);
   if (!(g.beta == Scalar(1)))

@@ -183,15 +183,39 @@ void pack_rows(Pair* to, const BFloat16* from, int64_t rs, int64_t cs, int64_t r
   }
 }
 
+// sums[j] += addend[j]; behind the last column there is room for whole vectors.
+void add_row(float* sums, const BFloat16* addend, int64_t columns) {
+  for (int64_t j = 0; j < columns; j += lanes) {
+    const auto keep = static_cast<__mmask16>((1u << min_of(columns - j, lanes)) - 1);
+    const __m512i wide = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(keep, addend + j));
+    const auto value = _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+    _mm512_store_ps(sums + j, _mm512_add_ps(_mm512_load_ps(sums + j), value));
+  }
+}
+
+FACULA_PAIRS void narrow_row(BFloat16* to, const float* from, int64_t columns) {
+  for (int64_t j = 0; j < columns; j += lanes) {
+    const auto keep = static_cast<__mmask16>((1u << min_of(columns - j, lanes)) - 1);
+    const __m256bh halves = _mm512_cvtneps_pbh(_mm512_load_ps(from + j));
+    _mm256_mask_storeu_epi16(to + j, keep, reinterpret_cast<__m256i>(halves));
+  }
+}
+
 // Finishes rows and columns from (row, col) on, whose sums lie in rows of `padded`, all of which
-// are written.
-void epilogue_part(const GemmArgs<BFloat16>& result, int64_t row, int64_t rows, int64_t col,
-                   int64_t cols, float* sums, int64_t padded) {
-  GemmArgs<BFloat16> part = result;
-  part.m = rows;
-  part.n = cols;
-  part.c += row * part.c_rs + col;
-  epilogue_block(part, sums, padded);
+// are written: whole vectors.
+void epilogue_part(const GemmArgs<BFloat16>& g, int64_t row, int64_t rows, int64_t col,
+                   int64_t columns, float* sums, int64_t padded) {
+  BFloat16* c = g.c + row * g.c_rs + col;
+  const BFloat16* addend = g.row != nullptr ? g.row + col : c;
+  const int64_t addend_rs = g.row != nullptr ? 0 : g.c_rs;
+  for (int64_t i = 0; i < rows; ++i, addend += addend_rs) {
+    if (g.alpha == 1 && g.beta == 1)
+      add_row(sums + i * padded, addend, columns);
+    else
+      blend(g, sums + i * padded, addend, columns);
+  }
+  if (g.activation) activate_padded(g.activation, sums, rows * padded);
+  for (int64_t i = 0; i < rows; ++i) narrow_row(c + i * g.c_rs, sums + i * padded, columns);
 }
 
 // Pairs along k that packed operands have: tiles take whole multiples of theirs.

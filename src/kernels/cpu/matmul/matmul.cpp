@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/elementwise/pointwise.h"
 #include "kernels/cpu/loop/convert.h"
+#include "kernels/cpu/matmul/coarse_gelu.h"
 #include "kernels/cpu/matmul/gemm.h"
 
 // Their loops are generated where their operators are defined (ops/activation*.cpp).
@@ -68,12 +69,14 @@ void product(const Matrix& a, const Matrix& b, const Matrix& c, DType d, const c
   visit(d, op, [&]<class T>(Type<T>) { gemm(plain_args<T>(a, b, c)); });
 }
 
-// alpha a b + beta c, and a function of that.
+// alpha a b + beta c, or that with `row` for each row of c, and a function of it.
 void product(const Matrix& a, const Matrix& b, const Matrix& c, const Scalar& alpha,
-             const Scalar& beta, DType d, const char* op, Activation activation = nullptr) {
+             const Scalar& beta, DType d, const char* op, Activation activation = nullptr,
+             const void* row = nullptr) {
   visit(d, op, [&]<class T>(Type<T>) {
     GemmArgs<T> g = gemm_args<T>(a, b, c, alpha, beta);
     g.activation = activation;
+    g.row = static_cast<const T*>(row);
     gemm(g);
   });
 }
@@ -81,6 +84,7 @@ void product(const Matrix& a, const Matrix& b, const Matrix& c, const Scalar& al
 // The loop over results of one dtype, of which half types are still float. None for bool, which has
 // no products.
 Activation activation_loop(DType d, bool use_gelu) {
+  if (use_gelu && d == DType::BFloat16) return coarse_gelu;
   const LoopTable& table =
       use_gelu ? UnaryLoops<scalar::gelu_erf>::table : UnaryLoops<scalar::relu>::table;
   const bool half = d == DType::Float16 || d == DType::BFloat16;
@@ -105,10 +109,26 @@ bool copy_rows(const Tensor& out, const Tensor& row) {
   return true;
 }
 
+// The addend as a row that products add to each of theirs; null where it has to stand in the
+// result.
+const void* shared_row(const Tensor& out, const Tensor& self, const Scalar& beta) {
+  const bool is_row = self.dim() == 1 && self.numel() == out.sizes()[1] && self.is_contiguous() &&
+                      self.dtype() == out.dtype() && !self->conj && !self->neg;
+  return out.dtype() == DType::BFloat16 && is_row && beta.equals(1) ? self.data() : nullptr;
+}
+
 // Copies the addend into the result, unless beta is 0 and it is not read.
 void start_from(const Tensor& out, const Tensor& self, const Scalar& beta) {
   if (beta.equals(0) || out.is_same(self) || out.numel() == 0) return;
   if (!copy_rows(out, self)) cpu::copy(out, self);
+}
+
+void sum_and_product(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
+                     const Scalar& alpha, const Tensor& out, Activation activation = nullptr) {
+  const void* row = shared_row(out, self, beta);
+  if (row == nullptr) start_from(out, self, beta);
+  product(matrix(mat1), matrix(mat2), matrix(out), alpha, beta, out.dtype(), "addmm_impl_cpu_",
+          activation, row);
 }
 
 void batched(const Tensor& a, const Tensor& b, const Tensor& out, const Scalar& alpha,
@@ -138,16 +158,13 @@ void addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Sca
     addmm(wide(self), wide(mat1), wide(mat2), beta, alpha, sum);
     return cpu::copy(out, sum);
   }
-  start_from(out, self, beta);
-  product(matrix(mat1), matrix(mat2), matrix(out), alpha, beta, out.dtype(), "addmm_impl_cpu_");
+  sum_and_product(self, mat1, mat2, beta, alpha, out);
 }
 
 void addmm_activation(const Tensor& self, const Tensor& mat1, const Tensor& mat2,
                       const Scalar& beta, const Scalar& alpha, bool use_gelu, const Tensor& out) {
   const Activation activation = activation_loop(out.dtype(), use_gelu);
-  start_from(out, self, beta);
-  product(matrix(mat1), matrix(mat2), matrix(out), alpha, beta, out.dtype(), "addmm_impl_cpu_",
-          activation);
+  sum_and_product(self, mat1, mat2, beta, alpha, out, activation);
 }
 
 void mm(const Tensor& self, const Tensor& mat2, const Tensor& out) {
