@@ -7,6 +7,7 @@
 
 #include "core/debug.h"
 #include "core/threads.h"
+#include "kernels/cpu/matmul/gemm_pack.h"
 #include "kernels/cpu/quantized/product_tile.h"
 
 namespace facula::cpu::FACULA_ISA {
@@ -188,37 +189,71 @@ void multiply_integers(const ByteRows& rows, const ByteWeights& w, int32_t* resu
 
 namespace {
 
+// Whole vectors, the last of which overlaps the one before it.
+void copy_bytes(uint8_t* to, const uint8_t* from, int64_t n) {
+  using S = Simd<float>;
+  if (n < vector_bytes) {
+    std::memcpy(to, from, static_cast<size_t>(n));
+    return;
+  }
+  const auto copy = [&](int64_t i) {
+    S::store(reinterpret_cast<float*>(to + i),
+             opaque(S::load(reinterpret_cast<const float*>(from + i))));
+  };
+  for (int64_t i = 0; i + vector_bytes < n; i += vector_bytes) copy(i);
+  copy(n - vector_bytes);
+}
+
 // What the kernel's taps reach from one position, for one group of channels.
-struct Gatherer {
-  const ByteConvolution& s;
-  int64_t group;
+class Gatherer {
+ public:
+  Gatherer(const ByteConvolution& s, int64_t group)
+      : s_(s),
+        width_(s.channels / s.groups),
+        first_(group * width_),
+        dense_(s.groups == 1 && s.dilation[2] == 1) {}
 
   void operator()(int64_t position, uint8_t* to) const {
-    const int64_t width = s.channels / s.groups;
-    int64_t out[3];
+    int64_t at[3];  // what the first tap reads
     int64_t rest = position;
     for (int d = 2; d >= 0; --d) {
-      out[d] = rest % s.out[d];
-      rest /= s.out[d];
+      at[d] = rest % s_.out[d] * s_.stride[d] - s_.padding[d];
+      rest /= s_.out[d];
     }
-    const uint8_t* image = s.data + rest * s.in[0] * s.in[1] * s.in[2] * s.channels;
-    for (int64_t z = 0; z < s.kernel[0]; ++z)
-      for (int64_t y = 0; y < s.kernel[1]; ++y)
-        for (int64_t x = 0; x < s.kernel[2]; ++x, to += width) {
-          const int64_t tap[3] = {z, y, x};
-          int64_t at = 0;
-          bool inside = true;
-          for (int d = 0; d < 3; ++d) {
-            const int64_t i = out[d] * s.stride[d] - s.padding[d] + tap[d] * s.dilation[d];
-            inside = inside && i >= 0 && i < s.in[d];
-            at = at * s.in[d] + i;
-          }
-          if (inside)
-            std::memcpy(to, image + at * s.channels + group * width, static_cast<size_t>(width));
-          else  // the value zero
-            std::memset(to, static_cast<int>(s.zero_point), static_cast<size_t>(width));
-        }
+    for (int64_t z = 0; z < s_.kernel[0]; ++z)
+      for (int64_t y = 0; y < s_.kernel[1]; ++y, to += s_.kernel[2] * width_) {
+        const int64_t deep = at[0] + z * s_.dilation[0], high = at[1] + y * s_.dilation[1];
+        if (inside(deep, 0) && inside(high, 1))
+          gather_row(((rest * s_.in[0] + deep) * s_.in[1] + high) * s_.in[2], at[2], to);
+        else
+          clear(to, s_.kernel[2]);
+      }
   }
+
+ private:
+  bool inside(int64_t i, int d) const { return i >= 0 && i < s_.in[d]; }
+
+  // The taps of one row, of which elements from `row` on are counted, the first one at x.
+  void gather_row(int64_t row, int64_t x, uint8_t* to) const {
+    const int64_t taps = s_.kernel[2];
+    if (dense_ && x >= 0 && x + taps <= s_.in[2])
+      return copy_bytes(to, s_.data + (row + x) * s_.channels, taps * width_);
+    for (int64_t t = 0; t < taps; ++t, to += width_, x += s_.dilation[2]) {
+      if (inside(x, 2))
+        copy_bytes(to, s_.data + (row + x) * s_.channels + first_, width_);
+      else
+        clear(to, 1);
+    }
+  }
+
+  // The value zero.
+  void clear(uint8_t* to, int64_t taps) const {
+    std::memset(to, static_cast<int>(s_.zero_point), static_cast<size_t>(taps * width_));
+  }
+
+  const ByteConvolution& s_;
+  int64_t width_, first_;
+  bool dense_;
 };
 
 void convolve_group(const ByteConvolution& s, int64_t group, const ByteWeights& w,
@@ -234,7 +269,7 @@ void convolve_group(const ByteConvolution& s, int64_t group, const ByteWeights& 
   if (as_it_lies)
     return run({positions, s.data, s.channels, s.scale, s.zero_point}, w, c,
                FinishBytes{c, of_group});
-  const Gatherer gather{s, group};
+  const Gatherer gather(s, group);
   parallel_for((positions + block_rows - 1) / block_rows, 1, [&](int64_t begin, int64_t end) {
     std::vector<uint8_t> rows(static_cast<size_t>(block_rows * w.k));
     for (int64_t b = begin; b < end; ++b) {
